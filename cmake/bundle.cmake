@@ -1,0 +1,13 @@
+# Joins ARCHIVES (separated by commas) into the one archive OUTPUT with the archiver AR.
+string(REPLACE "," ";" archives "${ARCHIVES}")
+list(REMOVE_DUPLICATES archives)
+get_filename_component(folder ${OUTPUT} DIRECTORY)
+file(MAKE_DIRECTORY ${folder})
+file(REMOVE ${OUTPUT})
+set(script "create ${OUTPUT}\n")
+foreach(archive IN LISTS archives)
+  string(APPEND script "addlib ${archive}\n")
+endforeach()
+string(APPEND script "save\nend\n")
+file(WRITE ${OUTPUT}.mri "${script}")
+execute_process(COMMAND ${AR} -M INPUT_FILE ${OUTPUT}.mri COMMAND_ERROR_IS_FATAL ANY)

@@ -1,0 +1,18 @@
+# The vector kernels of src/cpu/kernels, compiled once per instruction set into namespaces of their
+# own; src/cpu/kernel_dispatch.cpp picks one when the program runs.
+function(redfuser_cpu_kernels isa)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cpu/kernels/*.cpp)
+  add_library(redfuser_cpu_${isa} OBJECT ${sources})
+  target_include_directories(redfuser_cpu_${isa} PRIVATE ${PROJECT_SOURCE_DIR}/src
+                             ${PROJECT_SOURCE_DIR}/include)
+  target_compile_definitions(redfuser_cpu_${isa} PRIVATE RF_ISA=${isa} RF_ISA_NAME="${isa}")
+  target_compile_options(redfuser_cpu_${isa} PRIVATE -Wall -Wextra -O3 -fno-math-errno
+                         -fno-trapping-math -ffp-contract=fast ${ARGN})
+  target_sources(redfuser PRIVATE $<TARGET_OBJECTS:redfuser_cpu_${isa}>)
+endfunction()
+
+redfuser_cpu_kernels(baseline)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  redfuser_cpu_kernels(avx2 -march=x86-64-v3)
+  redfuser_cpu_kernels(avx512 -march=x86-64-v4 -mprefer-vector-width=512)
+endif()

@@ -1,0 +1,15 @@
+# Everything but the C library is linked statically, so that the programs run on a machine that has
+# none of these packages.
+set(Protobuf_USE_STATIC_LIBS ON)
+set(ZLIB_USE_STATIC_LIBS ON)
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+if(NOT Protobuf_DIR)
+  set(Protobuf_DIR ${CMAKE_CURRENT_LIST_DIR}/protobuf)
+endif()
+find_package(ONNX 1.22 REQUIRED)
+find_package(Eigen3 3.4 REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(CLI11 REQUIRED)

@@ -1,0 +1,42 @@
+// Writing a model, or a picture of it, back to a file.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "redfuser/redfuser.h"
+
+namespace redfuser {
+
+enum class Emit {
+  Function,  // the file's own nodes, each fused region as a call of a function in ai.redfuser
+  Inline,    // the file's own nodes without any function
+  Standard,  // the primitive operators of the ONNX standard that RedFuser works on
+};
+
+struct SaveOptions {
+  Emit emit = Emit::Function;
+  // With more bytes of weights than this, they go to a file beside the model ("<file>.data").
+  int64_t external_data_threshold = int64_t{1} << 30;
+};
+
+struct SaveResult {
+  std::map<std::string, int> operators_before, operators_after;  // of the two files' main graphs
+  std::vector<std::string> notes;  // what was left out of a function, and why
+};
+
+// Writes `model`, optimised, with the fused regions of `program` (null: none) to `path`. The output
+// bytes are deterministic; a file is replaced only when the new one is whole.
+SaveResult save(const Model& model, const Program* program, const SaveOptions& options,
+                const std::string& path);
+
+// The optimised graph in the DOT language, each fused region outlined and labelled by its class.
+std::string to_dot(const Program& program);
+
+// Draws to_dot(program). A path that ends in .dot takes the text itself; any other takes SVG, made
+// by Graphviz's `dot`, whose absence is a UserError.
+void save_picture(const Program& program, const std::string& path);
+
+}  // namespace redfuser

@@ -1,0 +1,128 @@
+// RedFuser: load an ONNX model, compile it, run it.
+//
+//   redfuser::Model model = redfuser::Model::load("model.onnx");
+//   redfuser::Program program = redfuser::compile(model);
+//   redfuser::Session session(program);
+//   redfuser::NamedTensors outputs = session.run({{"x", x}});
+//
+// A Model and a Program are immutable and may be shared by threads; a Session belongs to one
+// thread. Every function throws UserError for the caller's faults and InternalError for ours.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "redfuser/error.h"
+#include "redfuser/tensor.h"
+
+namespace redfuser {
+
+struct CompiledProgram;  // defined inside the library
+struct LoadedModel;
+
+using NamedTensors = std::map<std::string, Tensor>;
+
+// One graph input or output. A dimension is a number or, where the model leaves it open, a name.
+struct ValueInfo {
+  struct Dimension {
+    int64_t size = -1;  // -1: symbolic
+    std::string symbol;
+  };
+  std::string name;
+  DType dtype = DType::Undefined;
+  std::vector<Dimension> dims;
+};
+
+class Model {
+ public:
+  // Reads, checks and expands an ONNX file. External data is mapped, not copied.
+  static Model load(const std::string& path);
+
+  const std::vector<ValueInfo>& inputs() const;
+  const std::vector<ValueInfo>& outputs() const;
+  // Operator counts of the file as it was written ("MatMul" -> 16).
+  const std::map<std::string, int>& operator_counts() const;
+  const std::shared_ptr<const LoadedModel>& handle() const { return impl_; }
+
+ private:
+  std::shared_ptr<const LoadedModel> impl_;
+};
+
+struct CompileOptions {
+  bool fuse = true;     // false: every operator on its own, the reference
+  bool certify = true;  // run every fusion against its unfused body on adversarial data
+};
+
+// One step of a program.
+struct StepInfo {
+  std::string label;                // the user's nodes that it covers
+  std::string kind;                 // the class of a fused region ("attention", "row", ...), else
+                                    // "product", "map", "reduce", "opaque" or "alias"
+  bool fused = false;               // a region of the report
+  std::vector<std::string> values;  // what it computes, by the names in the file
+};
+
+class Program {
+ public:
+  // The steps in the order in which they run.
+  const std::vector<StepInfo>& steps() const;
+  // The report of what was fused and what was not, as JSON text (the README gives the schema).
+  std::string explain() const;
+  // The program as text, one step per line.
+  std::string text() const;
+  // Any stage of the pipeline as text: "graph", "cascade", "streaming", "program".
+  std::string dump(const std::string& stage) const;
+  const std::shared_ptr<const CompiledProgram>& handle() const { return impl_; }
+
+ private:
+  friend Program compile(const Model& model, const CompileOptions& options);
+  std::shared_ptr<const CompiledProgram> impl_;
+};
+
+Program compile(const Model& model, const CompileOptions& options = {});
+
+struct SessionOptions {
+  int threads = 0;           // 0: one per core
+  int64_t memory_limit = 0;  // bytes of intermediate and output tensors; 0: the machine's memory
+};
+
+// One step's time in the last run.
+struct StepTime {
+  std::string label;  // the user's nodes
+  std::string kind;   // as in StepInfo
+  double start_us = 0, duration_us = 0;
+};
+
+class Session {
+ public:
+  explicit Session(const Program& program, const SessionOptions& options = {});
+  ~Session();
+  Session(Session&&) noexcept;
+
+  // Runs the program. Inputs are checked by name, dtype and shape; every output of the model comes
+  // back. Inputs are read in place and must stay unchanged until run returns.
+  NamedTensors run(const NamedTensors& inputs);
+  // Keeps the time of every step of the following runs.
+  void profile(bool on);
+  const std::vector<StepTime>& step_times() const;
+  // Called before each step with (done, total); for progress lines. Null turns it off.
+  void on_progress(std::function<void(int, int)> callback);
+  // The largest number of bytes of intermediate and output tensors alive at once in the last run.
+  int64_t peak_bytes() const;
+  // Values that the program computes at fusion boundaries in the last run, by name; only after
+  // keep_values(true). For comparing two programs of one model value by value.
+  void keep_values(bool on);
+  // Keeps only the values of these names; the others are freed as usual.
+  void keep_values(const std::vector<std::string>& names);
+  const NamedTensors& kept_values() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace redfuser

@@ -1,0 +1,86 @@
+// Dense host tensors, the values that go into and come out of a session.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace redfuser {
+
+// Element types, numbered as ONNX numbers them (onnx.TensorProto.DataType).
+enum class DType : uint8_t {
+  Undefined = 0,
+  Float32 = 1,
+  UInt8 = 2,
+  Int8 = 3,
+  UInt16 = 4,
+  Int16 = 5,
+  Int32 = 6,
+  Int64 = 7,
+  String = 8,
+  Bool = 9,
+  Float16 = 10,
+  Float64 = 11,
+  UInt32 = 12,
+  UInt64 = 13,
+  BFloat16 = 16,
+};
+
+// Bytes of one element; 0 for Undefined and String.
+size_t size_of(DType dtype);
+// The name that users know: "float32", "int64", "bool", ...
+std::string_view name_of(DType dtype);
+// True for Float16, BFloat16, Float32 and Float64.
+bool is_float(DType dtype);
+// True for the signed and unsigned integers (not Bool).
+bool is_integer(DType dtype);
+
+using Dims = std::vector<int64_t>;
+
+// The number of elements of `dims` (1 for a scalar). Throws UserError when it overflows int64.
+int64_t element_count(const Dims& dims);
+
+// A contiguous, row-major tensor in host memory. Copies share the storage; treat a tensor that has
+// been handed to somebody else as immutable.
+class Tensor {
+ public:
+  Tensor() = default;
+  // Allocates uninitialised storage, aligned to 64 bytes.
+  Tensor(DType dtype, Dims dims);
+  // Wraps the caller's memory; `owner` keeps it alive (may be null: the caller then keeps it).
+  static Tensor wrap(DType dtype, Dims dims, const void* data, std::shared_ptr<const void> owner);
+
+  DType dtype() const { return dtype_; }
+  const Dims& dims() const { return dims_; }
+  int64_t size() const { return size_; }
+  size_t bytes() const { return static_cast<size_t>(size_) * size_of(dtype_); }
+  bool defined() const { return dtype_ != DType::Undefined; }
+
+  const void* data() const { return data_; }
+  void* mutable_data() { return const_cast<void*>(data_); }
+  template <typename T>
+  const T* as() const {
+    return static_cast<const T*>(data_);
+  }
+  template <typename T>
+  T* as() {
+    return static_cast<T*>(mutable_data());
+  }
+  // The same elements under other dims; the element counts must be equal.
+  Tensor reshaped(Dims dims) const;
+
+ private:
+  DType dtype_ = DType::Undefined;
+  Dims dims_;
+  int64_t size_ = 0;
+  const void* data_ = nullptr;
+  std::shared_ptr<const void> owner_;
+};
+
+// "float32[2,24,64]"
+std::string describe(const Tensor& tensor);
+
+}  // namespace redfuser

@@ -1,0 +1,31 @@
+// Errors. A UserError is the caller's to mend (a bad file, a wrong input); an InternalError is a
+// defect of RedFuser. Messages name the thing as the user knows it.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "redfuser/error.h"
+
+namespace redfuser {
+
+template <typename... Args>
+[[noreturn]] void user_error(fmt::format_string<Args...> format, Args&&... args) {
+  throw UserError(fmt::format(format, std::forward<Args>(args)...));
+}
+
+template <typename... Args>
+[[noreturn]] void internal_error(fmt::format_string<Args...> format, Args&&... args) {
+  throw InternalError(fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace redfuser
+
+// Checks an invariant of RedFuser itself; throws InternalError with the formatted message.
+#define RF_CHECK(condition, ...)                               \
+  do {                                                         \
+    if (!(condition)) ::redfuser::internal_error(__VA_ARGS__); \
+  } while (false)

@@ -1,0 +1,149 @@
+#include "redfuser/tensor.h"
+
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+#include <limits>
+#include <new>
+
+#include "base/error.h"
+
+namespace redfuser {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+std::shared_ptr<void> allocate(size_t bytes) {
+  void* memory = ::operator new (bytes > 0 ? bytes : 1, std::align_val_t{kAlignment});
+  return {memory, [](void* p) { ::operator delete (p, std::align_val_t{kAlignment}); }};
+}
+
+}  // namespace
+
+size_t size_of(DType dtype) {
+  switch (dtype) {
+    case DType::Bool:
+    case DType::Int8:
+    case DType::UInt8:
+      return 1;
+    case DType::Int16:
+    case DType::UInt16:
+    case DType::Float16:
+    case DType::BFloat16:
+      return 2;
+    case DType::Int32:
+    case DType::UInt32:
+    case DType::Float32:
+      return 4;
+    case DType::Int64:
+    case DType::UInt64:
+    case DType::Float64:
+      return 8;
+    case DType::Undefined:
+    case DType::String:
+      return 0;
+  }
+  return 0;
+}
+
+std::string_view name_of(DType dtype) {
+  switch (dtype) {
+    case DType::Undefined:
+      return "undefined";
+    case DType::Float32:
+      return "float32";
+    case DType::UInt8:
+      return "uint8";
+    case DType::Int8:
+      return "int8";
+    case DType::UInt16:
+      return "uint16";
+    case DType::Int16:
+      return "int16";
+    case DType::Int32:
+      return "int32";
+    case DType::Int64:
+      return "int64";
+    case DType::String:
+      return "string";
+    case DType::Bool:
+      return "bool";
+    case DType::Float16:
+      return "float16";
+    case DType::Float64:
+      return "float64";
+    case DType::UInt32:
+      return "uint32";
+    case DType::UInt64:
+      return "uint64";
+    case DType::BFloat16:
+      return "bfloat16";
+  }
+  return "unknown";
+}
+
+bool is_float(DType dtype) {
+  return dtype == DType::Float16 || dtype == DType::BFloat16 || dtype == DType::Float32 ||
+         dtype == DType::Float64;
+}
+
+bool is_integer(DType dtype) {
+  return size_of(dtype) > 0 && !is_float(dtype) && dtype != DType::Bool;
+}
+
+int64_t element_count(const Dims& dims) {
+  for (int64_t dim : dims) {
+    if (dim < 0) user_error("negative dimension in shape [{}]", fmt::join(dims, ","));
+    if (dim == 0) return 0;
+  }
+  int64_t count = 1;
+  for (int64_t dim : dims) {
+    if (__builtin_mul_overflow(count, dim, &count)) {
+      user_error("shape [{}] has more than 2^63 elements", fmt::join(dims, ","));
+    }
+  }
+  return count;
+}
+
+Tensor::Tensor(DType dtype, Dims dims) : dtype_(dtype), dims_(std::move(dims)) {
+  size_ = element_count(dims_);
+  size_t width = size_of(dtype_);
+  RF_CHECK(width > 0, "cannot allocate a tensor of dtype {}", name_of(dtype_));
+  constexpr int64_t kMaxBytes = std::numeric_limits<int64_t>::max() / 2;
+  if (size_ > kMaxBytes / static_cast<int64_t>(width)) {
+    user_error("tensor {} does not fit into memory", describe(*this));
+  }
+  try {
+    std::shared_ptr<void> memory = allocate(bytes());
+    data_ = memory.get();
+    owner_ = std::move(memory);
+  } catch (const std::bad_alloc&) {
+    user_error("out of memory: tensor {} needs {} bytes", describe(*this), bytes());
+  }
+}
+
+Tensor Tensor::wrap(DType dtype, Dims dims, const void* data, std::shared_ptr<const void> owner) {
+  Tensor tensor;
+  tensor.dtype_ = dtype;
+  tensor.size_ = element_count(dims);
+  tensor.dims_ = std::move(dims);
+  tensor.data_ = data;
+  tensor.owner_ = std::move(owner);
+  return tensor;
+}
+
+Tensor Tensor::reshaped(Dims dims) const {
+  int64_t count = element_count(dims);
+  if (count != size_) {
+    user_error("cannot view {} as shape [{}]", describe(*this), fmt::join(dims, ","));
+  }
+  Tensor result = *this;
+  result.dims_ = std::move(dims);
+  return result;
+}
+
+std::string describe(const Tensor& tensor) {
+  return fmt::format("{}[{}]", name_of(tensor.dtype()), fmt::join(tensor.dims(), ","));
+}
+
+}  // namespace redfuser

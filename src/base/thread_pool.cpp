@@ -1,0 +1,151 @@
+#include "base/thread_pool.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace redfuser {
+namespace {
+
+// About 20 microseconds: longer than the gap between two steps of a small model, shorter than a
+// scheduler's time slice.
+constexpr int kSpins = 1000;
+
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+}  // namespace
+
+// A job is open while the calling thread hands out its tasks. Workers join an open job and leave
+// it; the caller closes it and waits only for those that have joined, so a worker that wakes late
+// costs nothing.
+struct ThreadPool::Impl {
+  static constexpr uint64_t kOpen = uint64_t{1} << 31;
+  static constexpr uint64_t kActive = kOpen - 1;
+
+  // epoch (32 bits), open (1 bit), joined workers (31 bits).
+  std::atomic<uint64_t> state{0};
+  std::atomic<int64_t> next{0};
+  std::atomic<int> sleepers{0};
+  std::atomic<bool> stop{false};
+  std::atomic<bool> caller_sleeps{false};
+  int64_t tasks = 0;
+  const std::function<void(int64_t, int)>* body = nullptr;
+
+  std::mutex mutex;
+  std::condition_variable wake, done;
+  std::exception_ptr error;
+  std::vector<std::thread> threads;
+
+  void work(int worker) {
+    for (int64_t task = next.fetch_add(1); task < tasks; task = next.fetch_add(1)) {
+      try {
+        (*body)(task, worker);
+      } catch (...) {
+        std::lock_guard lock(mutex);
+        if (!error) error = std::current_exception();
+        next.store(tasks);
+      }
+    }
+  }
+
+  bool is_new(uint64_t current, uint32_t seen) const {
+    return (current & kOpen) != 0 && static_cast<uint32_t>(current >> 32) != seen;
+  }
+
+  void wait_for_job(uint32_t seen) {
+    auto ready = [&] { return stop.load() || is_new(state.load(), seen); };
+    for (int spin = 0; spin < kSpins; ++spin) {
+      if (ready()) return;
+      pause();
+    }
+    std::unique_lock lock(mutex);
+    ++sleepers;
+    wake.wait(lock, ready);
+    --sleepers;
+  }
+
+  void worker_loop(int worker) {
+    uint32_t seen = 0;
+    while (true) {
+      wait_for_job(seen);
+      if (stop.load()) return;
+      uint64_t current = state.load();
+      if (!is_new(current, seen) || !state.compare_exchange_strong(current, current + 1)) continue;
+      seen = static_cast<uint32_t>(current >> 32);
+      work(worker);
+      uint64_t left = state.fetch_sub(1) - 1;
+      if ((left & (kOpen | kActive)) == 0 && caller_sleeps.load()) {
+        std::lock_guard lock(mutex);
+        done.notify_one();
+      }
+    }
+  }
+
+  void open(int64_t count, const std::function<void(int64_t, int)>& function) {
+    tasks = count;
+    body = &function;
+    error = nullptr;
+    next.store(0);
+    uint64_t epoch = static_cast<uint32_t>((state.load() >> 32) + 1);
+    state.store(epoch << 32 | kOpen);
+    if (sleepers.load() > 0) {
+      std::lock_guard lock(mutex);
+      wake.notify_all();
+    }
+  }
+
+  void close() {
+    state.fetch_and(~kOpen);
+    auto finished = [&] { return (state.load() & kActive) == 0; };
+    for (int spin = 0; spin < kSpins; ++spin) {
+      if (finished()) return;
+      pause();
+    }
+    std::unique_lock lock(mutex);
+    caller_sleeps.store(true);
+    done.wait(lock, finished);
+    caller_sleeps.store(false);
+  }
+};
+
+ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()) {
+  int count = threads > 0 ? threads : static_cast<int>(std::thread::hardware_concurrency());
+  for (int worker = 1; worker < count; ++worker) {
+    impl_->threads.emplace_back([impl = impl_.get(), worker] { impl->worker_loop(worker); });
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard lock(impl_->mutex);
+    impl_->stop.store(true);
+    impl_->wake.notify_all();
+  }
+  for (std::thread& thread : impl_->threads) thread.join();
+}
+
+int ThreadPool::size() const { return static_cast<int>(impl_->threads.size()) + 1; }
+
+void ThreadPool::parallel_for(int64_t tasks, const std::function<void(int64_t, int)>& body) {
+  if (tasks <= 0) return;
+  if (tasks == 1 || impl_->threads.empty()) {
+    for (int64_t task = 0; task < tasks; ++task) body(task, 0);
+    return;
+  }
+  impl_->open(tasks, body);
+  impl_->work(0);
+  impl_->close();
+  if (impl_->error) std::rethrow_exception(std::exchange(impl_->error, nullptr));
+}
+
+}  // namespace redfuser

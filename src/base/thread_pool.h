@@ -1,0 +1,28 @@
+// A fixed set of threads for data-parallel loops.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace redfuser {
+
+class ThreadPool {
+ public:
+  // `threads` <= 0 means one per core. The calling thread works too.
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+
+  int size() const;
+  // Runs body(task, worker) for every task in [0, tasks), worker in [0, size()); tasks are handed
+  // out one at a time in increasing order. Returns when all are done; rethrows the first exception.
+  // Not reentrant: a body must not call it.
+  void parallel_for(int64_t tasks, const std::function<void(int64_t task, int worker)>& body);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace redfuser

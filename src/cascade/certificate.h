@@ -1,0 +1,24 @@
+// The evidence behind a fusion: the streaming form run against the unfused body.
+#pragma once
+
+#include <string>
+
+#include "cascade/streaming.h"
+
+namespace redfuser {
+
+struct Certificate {
+  bool valid = false;
+  int cases = 0;
+  double max_error = 0;   // relative, in double precision
+  std::string failure;    // the first case that differs
+};
+
+// Runs both on adversarial rows (ties, zeros, infinities, NaN, huge, tiny, fully masked, one
+// element, odd lengths) under several segmentations of the streamed axis. Deterministic.
+Certificate certify(ExprPool& pool, const Cascade& cascade, const Streaming& streaming);
+
+// Text that is equal for cascades equal up to the numbers of the values they read.
+std::string fingerprint(const ExprPool& pool, const Cascade& cascade);
+
+}  // namespace redfuser

@@ -1,0 +1,26 @@
+// Sums of products over an axis: matrix products inside expressions.
+#pragma once
+
+#include <optional>
+
+#include "ir/expr.h"
+
+namespace redfuser {
+
+// Σ_e a·b, times factors that are free of e; a and b are Reads (casts between floats dropped).
+struct Contraction {
+  Expr axis = nullptr;  // e, a free axis of a and b
+  Expr a = nullptr, b = nullptr;
+  Expr scale = nullptr;  // null for 1
+};
+
+// Recognises a Reduce Sum by flattening products, quotients and signs; nullopt for anything else.
+std::optional<Contraction> as_contraction(ExprPool& pool, Expr reduce);
+
+// The contraction as an expression in that canonical order.
+Expr rebuilt(ExprPool& pool, const Contraction& contraction, DType dtype);
+
+// `e` without casts between float types, which fusion may skip.
+Expr without_float_casts(Expr e);
+
+}  // namespace redfuser

@@ -1,0 +1,363 @@
+#include "cascade/extract.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+#include "cascade/contraction.h"
+
+namespace redfuser {
+namespace {
+
+struct NotACascade {
+  std::string reason;
+};
+
+bool is_ranked(Expr reduce) {
+  return reduce->reduction == Reduction::TopK || reduce->reduction == Reduction::BottomK;
+}
+
+bool contains(const std::vector<Expr>& list, Expr e) {
+  return std::find(list.begin(), list.end(), e) != list.end();
+}
+
+// Maps the axes of a second output onto the first one's by matching a reduction that both hold.
+// Reductions are equal up to free axes; bound axes are canonical already.
+class AxisMatch {
+ public:
+  bool match(Expr a, Expr b) {
+    if (a == b && a->free_axes.empty()) return true;
+    if (a->op != b->op || a->dtype != b->dtype || a->args.size() != b->args.size()) return false;
+    if (a->op == ExprOp::Axis) {
+      if (a == b) return true;
+      auto [entry, inserted] = map_.try_emplace(b, a);
+      return inserted ? a->extent() == b->extent() : entry->second == a;
+    }
+    if (a->integer != b->integer || a->reduction != b->reduction || a->number != b->number ||
+        a->leaf_kind != b->leaf_kind) {
+      return false;
+    }
+    for (size_t i = 0; i < a->args.size(); ++i) {
+      if (!match(a->args[i], b->args[i])) return false;
+    }
+    return true;
+  }
+  std::vector<std::pair<Expr, Expr>> substitution() const { return {map_.begin(), map_.end()}; }
+
+ private:
+  struct ById {
+    bool operator()(Expr a, Expr b) const { return a->id < b->id; }
+  };
+  std::map<Expr, Expr, ById> map_;
+};
+
+class Extractor {
+ public:
+  Extractor(ExprPool& pool, std::vector<LoweredOutput> outputs)
+      : pool_(pool), outputs_(std::move(outputs)) {}
+
+  Extraction run() {
+    unify_axes();
+    for (const LoweredOutput& output : outputs_) collect(output.body);
+    if (stages_.empty()) throw NotACascade{"no reduction"};
+    find_rows();
+    result_.cascade.stream = pool_.axis("j", extent_);
+    for (Expr reduce : stages_) add_stage(reduce);
+    for (const LoweredOutput& output : outputs_) add_output(output);
+    if (result_.maps_back && result_.has_producer) {
+      throw NotACascade{"an output along the streamed axis would compute its contraction twice"};
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void unify_axes() {
+    std::vector<Expr> first = top_reductions(outputs_[0].body);
+    for (size_t i = 1; i < outputs_.size(); ++i) {
+      bool matched = false;
+      for (Expr other : top_reductions(outputs_[i].body)) {
+        for (Expr reduce : first) {
+          AxisMatch match;
+          if (matched || !match.match(reduce, other)) continue;
+          auto map = match.substitution();
+          outputs_[i].body = pool_.substitute(outputs_[i].body, map);
+          for (Expr& axis : outputs_[i].axes) axis = pool_.substitute(axis, map);
+          matched = true;
+        }
+      }
+      if (!matched) throw NotACascade{"two outputs share no reduction"};
+    }
+  }
+
+  static std::vector<Expr> top_reductions(Expr body) {
+    std::vector<Expr> found;
+    std::set<Expr> seen;
+    std::function<void(Expr, Expr)> go = [&](Expr e, Expr inside) {
+      if (!seen.insert(e).second || e->op == ExprOp::Axis) return;
+      if (e->op == ExprOp::Reduce && !(inside && e->depends_on(inside->bound_axis()))) {
+        go(e->body(), e);
+        found.push_back(e);
+        return;
+      }
+      for (Expr arg : e->args) go(arg, inside);
+    };
+    go(body, nullptr);
+    return found;
+  }
+
+  // Stages in dependence order: whatever a body uses comes first.
+  void collect(Expr e) {
+    if (!seen_.insert(e).second || e->op == ExprOp::Axis) return;
+    if (e->op != ExprOp::Reduce) {
+      for (Expr arg : e->args) collect(arg);
+      return;
+    }
+    if (extent_ && e->extent() != extent_) {
+      throw NotACascade{fmt::format("reductions run over axes of {} and {} elements",
+                                    to_string(pool_, extent_), to_string(pool_, e->extent()))};
+    }
+    extent_ = e->extent();
+    collect_inner(e->body(), e->bound_axis());
+    if (is_ranked(e)) {
+      for (Expr other : stages_) {
+        if (is_ranked(other) && other->body() == e->body() && other->reduction == e->reduction) {
+          return;
+        }
+      }
+    }
+    stages_.push_back(e);
+  }
+
+  void collect_inner(Expr e, Expr stream) {
+    if (e->op == ExprOp::Axis) return;
+    if (e->op == ExprOp::Reduce) {
+      if (!e->depends_on(stream)) return collect(e);
+      check_producer(e, stream);
+      return;
+    }
+    for (Expr arg : e->args) {
+      if (arg->op != ExprOp::Axis && inner_seen_.insert({arg, stream}).second) {
+        collect_inner(arg, stream);
+      }
+    }
+  }
+
+  void check_producer(Expr e, Expr stream) {
+    auto contraction = as_contraction(pool_, e);
+    if (!contraction) throw NotACascade{"an inner reduction is no contraction of two tensors"};
+    const bool a = contraction->a->depends_on(stream), b = contraction->b->depends_on(stream);
+    Expr fixed = a ? contraction->b : contraction->a;
+    Expr moving = a ? contraction->a : contraction->b;
+    if (a == b) throw NotACascade{"both operands of an inner contraction move along the axis"};
+    bool own_row = false;
+    for (uint32_t axis : fixed->free_axes) {
+      if (axis == static_cast<uint32_t>(contraction->axis->integer)) continue;
+      own_row |= !std::binary_search(moving->free_axes.begin(), moving->free_axes.end(), axis);
+    }
+    if (!own_row) throw NotACascade{"an inner contraction has no row of its own"};
+    result_.has_producer = true;
+  }
+
+  std::vector<Expr> free_axes_of(Expr e) const {
+    std::vector<Expr> axes;
+    visit(e, [&](Expr node) {
+      if (node->op == ExprOp::Axis && e->depends_on(node) && !contains(axes, node)) {
+        axes.push_back(node);
+      }
+    });
+    return axes;
+  }
+
+  // Axes of the reductions nested in a stage are rows; what the stage adds to them are columns.
+  void find_rows() {
+    for (Expr reduce : stages_) {
+      std::vector<Expr> inner;
+      for (Expr other : stages_) {
+        if (other != reduce && uses(reduce->body(), other)) {
+          for (Expr axis : free_axes_of(other)) inner.push_back(axis);
+        }
+      }
+      std::vector<Expr>& columns = columns_[reduce];
+      for (Expr axis : free_axes_of(reduce)) {
+        const bool rank = is_ranked(reduce) && reduce->args[2]->depends_on(axis);
+        if (rank) continue;
+        if (!inner.empty() && !contains(inner, axis) && only_in_value_factor(reduce, axis)) {
+          columns.push_back(axis);
+        } else if (!contains(rows_, axis)) {
+          rows_.push_back(axis);
+        }
+      }
+    }
+    for (Expr reduce : stages_) check_no_repetition(reduce);
+    for (auto& [reduce, columns] : columns_) {
+      for (Expr column : columns) {
+        if (contains(rows_, column)) throw NotACascade{"an axis is a row and a column"};
+      }
+      result_.has_columns |= !columns.empty();
+    }
+    // Outermost first, in the order of the first output's dimensions.
+    std::vector<Expr> ordered;
+    for (const LoweredOutput& output : outputs_) {
+      for (Expr axis : output.axes) {
+        if (contains(rows_, axis) && !contains(ordered, axis)) ordered.push_back(axis);
+      }
+    }
+    if (ordered.size() != rows_.size()) throw NotACascade{"a row is reduced away"};
+    result_.cascade.rows = ordered;
+  }
+
+  // An axis seen only through ⌊axis/k⌋ would compute the same row k times.
+  void check_no_repetition(Expr reduce) const {
+    for (Expr axis : free_axes_of(reduce)) {
+      bool fine = false;
+      std::set<Expr> seen;
+      std::function<void(Expr)> go = [&](Expr e) {
+        if (fine || !e->depends_on(axis) || !seen.insert(e).second) return;
+        fine |= e == axis || e->op == ExprOp::FloorMod;
+        if (e->op == ExprOp::FloorDiv || e->op == ExprOp::Axis) return;
+        for (Expr arg : e->args) go(arg);
+      };
+      go(reduce);
+      if (!fine) throw NotACascade{"an output repeats rows along one of its axes"};
+    }
+  }
+
+  static bool uses(Expr body, Expr part) {
+    bool found = false;
+    visit(body, [&](Expr e) { found |= e == part; });
+    return found;
+  }
+
+  // The body is a product with one Read that alone carries the axis.
+  static bool only_in_value_factor(Expr reduce, Expr axis) {
+    Expr body = without_float_casts(reduce->body());
+    if (body->op != ExprOp::Mul) return false;
+    for (int side : {0, 1}) {
+      Expr value = without_float_casts(body->args[side]);
+      if (value->op == ExprOp::Read && value->depends_on(axis) &&
+          !body->args[1 - side]->depends_on(axis)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Stage reductions become Result leaves; contractions take their canonical form.
+  Expr over_results(Expr e) {
+    return pool_.rewrite(e, [&](Expr node) -> Expr {
+      if (node->op != ExprOp::Reduce) return nullptr;
+      for (size_t i = 0; i < stages_.size(); ++i) {
+        Expr stage = stages_[i];
+        if (is_ranked(stage) && is_ranked(node) && node->body() == stage->body() &&
+            node->reduction == stage->reduction) {
+          const auto number = 2 * static_cast<int64_t>(i) + 2 + node->integer;
+          return pool_.read(-number, node->dtype, {node->args[2]});
+        }
+        if (node == stage) {
+          return pool_.leaf(LeafKind::Result, static_cast<int64_t>(i), node->dtype);
+        }
+      }
+      auto contraction = as_contraction(pool_, node);
+      RF_CHECK(contraction, "an unclassified reduction inside a stage");
+      return rebuilt(pool_, *contraction, node->dtype);
+    });
+  }
+
+  void add_stage(Expr reduce) {
+    Stage stage;
+    stage.reduction = reduce->reduction;
+    stage.dtype = reduce->body()->dtype;
+    stage.columns = columns_[reduce];
+    if (is_ranked(reduce)) {
+      Expr rank = reduce->args[2];
+      Expr k = rank->op == ExprOp::Axis ? rank->extent() : nullptr;
+      if (rank->is_constant()) k = pool_.integer(rank->integer + 1);
+      if (!k || !k->is_constant()) throw NotACascade{"k is not a constant"};
+      stage.k = k->integer;
+    }
+    stage.body = pool_.substitute(over_results(reduce->body()),
+                                  {{reduce->bound_axis(), result_.cascade.stream}});
+    if (stage.body->has_leaf && !stage.columns.empty() && !value_is_read(stage)) {
+      throw NotACascade{"the value operand of a contraction is computed"};
+    }
+    result_.cascade.stages.push_back(std::move(stage));
+  }
+
+  static bool value_is_read(const Stage& stage) {
+    Expr body = without_float_casts(stage.body);
+    if (body->op != ExprOp::Mul) return false;
+    for (Expr arg : body->args) {
+      for (Expr column : stage.columns) {
+        if (arg->depends_on(column) && without_float_casts(arg)->op != ExprOp::Read) return false;
+      }
+    }
+    return true;
+  }
+
+  void add_output(const LoweredOutput& lowered) {
+    CascadeOutput output;
+    output.value = lowered.value;
+    output.axes = lowered.axes;
+    Expr body = over_results(lowered.body);
+    std::vector<Expr> columns, ranks, rest;
+    for (auto& [reduce, list] : columns_) {
+      for (Expr column : list) columns.push_back(column);
+    }
+    visit(body, [&](Expr e) {
+      if (e->op == ExprOp::Read && e->integer < 0 && e->args[0]->op == ExprOp::Axis) {
+        ranks.push_back(e->args[0]);
+      }
+    });
+    for (Expr axis : lowered.axes) {
+      if (axis->op != ExprOp::Axis || contains(rows_, axis) || contains(columns, axis) ||
+          contains(ranks, axis)) {
+        continue;
+      }
+      rest.push_back(axis);
+    }
+    if (rest.size() == 1 && rest[0]->extent() == extent_) {
+      output.maps_back = true;
+      const std::vector<std::pair<Expr, Expr>> map = {{rest[0], result_.cascade.stream}};
+      body = pool_.substitute(body, map);
+      for (Expr& axis : output.axes) axis = pool_.substitute(axis, map);
+      for (Expr column : columns) {
+        if (body->depends_on(column)) throw NotACascade{"an output has columns and the axis"};
+      }
+    } else if (!rest.empty()) {
+      throw NotACascade{"an output has an axis that is no row, column or the streamed axis"};
+    }
+    result_.maps_back |= output.maps_back;
+    output.body = body;
+    result_.cascade.outputs.push_back(std::move(output));
+  }
+
+  struct ById {
+    bool operator()(Expr a, Expr b) const { return a->id < b->id; }
+  };
+
+  ExprPool& pool_;
+  std::vector<LoweredOutput> outputs_;
+  Extraction result_;
+  std::set<Expr> seen_;
+  std::set<std::pair<Expr, Expr>> inner_seen_;
+  std::vector<Expr> stages_;
+  std::map<Expr, std::vector<Expr>, ById> columns_;
+  std::vector<Expr> rows_;
+  Expr extent_ = nullptr;
+};
+
+}  // namespace
+
+std::variant<Extraction, std::string> extract(ExprPool& pool,
+                                              const std::vector<LoweredOutput>& outputs) {
+  if (outputs.empty()) return std::string("no output");
+  try {
+    return Extractor(pool, outputs).run();
+  } catch (const NotACascade& no) {
+    return no.reason;
+  }
+}
+
+}  // namespace redfuser

@@ -1,0 +1,32 @@
+// From lowered outputs of a piece of graph to a Cascade.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "cascade/cascade.h"
+
+namespace redfuser {
+
+// One output element of the piece: `body` over `axes` (integer 0 for dimensions of one element).
+struct LoweredOutput {
+  ValueId value = -1;
+  Expr body = nullptr;
+  std::vector<Expr> axes;
+};
+
+struct Extraction {
+  Cascade cascade;
+  bool has_producer = false;  // some body holds a contraction over another axis
+  bool has_columns = false;   // some stage contracts the streamed axis with a value matrix
+  bool maps_back = false;
+};
+
+// Finds the streamed axis, the stages in order, row axes and columns. All reductions outside of
+// tile producers must run over one axis; inner ones that depend on it must be contractions of two
+// reads. Returns the reason if the piece is no cascade.
+std::variant<Extraction, std::string> extract(ExprPool& pool,
+                                              const std::vector<LoweredOutput>& outputs);
+
+}  // namespace redfuser

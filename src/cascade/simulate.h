@@ -1,0 +1,33 @@
+// Runs cascades and streaming forms on scalars in double precision: the meaning of both, used by
+// certificates and tests.
+#pragma once
+
+#include <vector>
+
+#include "cascade/streaming.h"
+
+namespace redfuser {
+
+// One row of data: values of reads, symbols and row axes.
+struct Row {
+  int64_t length = 0;                         // of the streamed axis
+  std::vector<std::vector<int64_t>> columns;  // column points to evaluate, one list per stage
+  Environment values;                         // everything but leaves and the streamed axis
+};
+
+// What a cascade yields for a row: results per stage and column point (TopK: its k values, then
+// its k indices), and outputs per column point or streamed element.
+struct RowResult {
+  std::vector<std::vector<double>> results;
+  std::vector<std::vector<double>> outputs;
+};
+
+// Stage by stage over the whole row, as the graph says.
+RowResult run_unfused(ExprPool& pool, const Cascade& cascade, const Row& row);
+
+// Fold each segment [bounds[i], bounds[i+1]) element by element or in tiles of `tile`, and merge
+// the segments' states from left to right.
+RowResult run_streaming(ExprPool& pool, const Streaming& streaming, const Row& row,
+                        const std::vector<int64_t>& bounds, int64_t tile);
+
+}  // namespace redfuser

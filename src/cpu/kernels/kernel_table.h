@@ -1,0 +1,118 @@
+// The vector kernels of the CPU executor. Each instruction set has its own table of the same
+// functions, compiled from the same sources; `kernels()` is the table of this machine.
+//
+// Every elementwise kernel works on `rows` x `cols` elements. The output is row-major with
+// `out_stride` elements between rows and may be the same memory as an operand of equal element
+// size (same rows, same columns), but may not overlap it otherwise.
+#pragma once
+
+#include <cstdint>
+
+namespace redfuser::cpu {
+
+// How values are held while they are computed. Half types are held as F32, all integers as I64.
+enum class Elem : uint8_t { F32, F64, I64, Bool };
+inline constexpr int kElems = 4;
+
+// An operand of a two-dimensional kernel: row r starts at data + offset(r), where offset(r) is
+// offsets[r] if there is a table and r * stride otherwise, in elements. An operand is either a
+// vector (one element per column) or a scalar (one element per row), as the kernel's mode says.
+struct Operand {
+  const void* data = nullptr;
+  int64_t stride = 0;
+  const int64_t* offsets = nullptr;
+};
+
+enum class UnaryOp : uint8_t {
+  Neg, Abs, Sign, Exp, Log, Sqrt, Reciprocal, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan,
+  Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Erf, BitNot, Not,
+  RoundHalf, RoundBFloat,  // to the nearest float16 or bfloat16 and back
+  WrapI8, WrapI16, WrapI32, WrapU8, WrapU16, WrapU32,
+  IsNaN, IsPosInf, IsNegInf,  // results are Bool
+};
+inline constexpr int kUnaryOps = 36;
+
+enum class BinaryOp : uint8_t {
+  Add, Sub, Mul, Div, FloorDiv, FloorMod, TruncMod, Pow, Min, Max, BitAnd, BitOr, BitXor,
+  ShiftLeft, ShiftRight,
+  ExpSub,  // exp(a - b)
+  Less, LessEqual, Equal,  // results are Bool
+};
+inline constexpr int kBinaryOps = 19;
+
+// Which operands of a binary kernel are vectors (V) and which scalars (S).
+enum class Mode : uint8_t { VV, VS, SV };
+inline constexpr int kModes = 3;
+
+enum class ReduceOp : uint8_t { Sum, Prod, Max, Min };
+inline constexpr int kReduceOps = 4;
+
+// Element types in memory, numbered as DType is.
+inline constexpr int kStorageTypes = 17;
+
+using UnaryFn = void (*)(int64_t rows, int64_t cols, void* out, int64_t out_stride, Operand a);
+using BinaryFn = void (*)(int64_t rows, int64_t cols, void* out, int64_t out_stride, Operand a,
+                          Operand b);
+// out = condition ? a : b, where the condition is a Bool vector.
+using SelectFn = void (*)(int64_t rows, int64_t cols, void* out, int64_t out_stride,
+                          Operand condition, Operand a, Operand b);
+// accumulator[r] = accumulator[r] ⊕ (⊕ over the columns of a). Max and Min keep NaN.
+using ReduceFn = void (*)(int64_t rows, int64_t cols, void* accumulator, Operand a);
+// Converts `count` contiguous elements.
+using ConvertFn = void (*)(int64_t count, void* out, const void* in);
+
+// C[m, n] (+)= Σ_k A[m, k] · B[k, n]. Element (i, j) of A is at a.data + row(i) + column(j), where
+// row(i) is row_offsets[i] if there is a table, else i * row_stride; columns likewise.
+struct MatrixView {
+  const void* data = nullptr;
+  uint8_t storage = 0;  // a DType: float32, float64, float16, bfloat16
+  int64_t row_stride = 0, column_stride = 0;
+  const int64_t* row_offsets = nullptr;
+  const int64_t* column_offsets = nullptr;
+};
+struct GemmArgs {
+  int64_t m = 0, n = 0, k = 0;
+  MatrixView a, b;
+  void* c = nullptr;  // row-major
+  int64_t c_stride = 0;
+  bool c_padded = false;    // columns may be written up to the next multiple of 16
+  bool accumulate = false;  // C += rather than C =
+  void* scratch = nullptr;  // kGemmScratchBytes, aligned to 64 bytes
+};
+inline constexpr int64_t kGemmScratchBytes = int64_t{1536} * 1024;
+using GemmFn = void (*)(const GemmArgs& args);
+
+// out[r, c] = bias + Σ_t weights[t] · in[r * in_stride + c + offsets[t]]: a filter over the rows of
+// an image (depthwise convolution). Up to kFilterSlack elements behind the last column are read.
+struct FilterArgs {
+  int64_t rows = 0, cols = 0, taps = 0;
+  const void* weights = nullptr;
+  const int64_t* offsets = nullptr;
+  double bias = 0;
+  const void* in = nullptr;
+  int64_t in_stride = 0;
+  void* out = nullptr;
+  int64_t out_stride = 0;
+};
+inline constexpr int64_t kFilterSlack = 16;
+using FilterFn = void (*)(const FilterArgs& args);
+
+struct KernelTable {
+  const char* name;
+  // Null where the operation is not defined for the element class.
+  UnaryFn unary[kElems][kUnaryOps];
+  BinaryFn binary[kElems][kBinaryOps][kModes];
+  SelectFn select[kElems][2][2];  // [a is a scalar][b is a scalar]
+  ReduceFn reduce[kElems][kReduceOps];
+  ConvertFn convert[kElems][kElems];        // [to][from]
+  ConvertFn load[kStorageTypes];            // storage -> the element class that holds it
+  ConvertFn store[kElems][kStorageTypes];   // element class -> storage, wrapping integers
+  GemmFn gemm_f32, gemm_f64;
+  FilterFn filter_f32, filter_f64;
+};
+
+// The table of the best instruction set that this machine has. The environment variable
+// REDFUSER_CPU (baseline, avx2 or avx512) can lower it.
+const KernelTable& kernels();
+
+}  // namespace redfuser::cpu

@@ -1,0 +1,63 @@
+// CPU kernels of operators that have no lowering. One function per operator, found by name in the
+// table of opaque_table.cpp. It reads its inputs and attributes from an OpaqueCall, computes the
+// output sizes from the tensors at hand, and sets the outputs.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "cpu/kernel.h"
+#include "ops/op_def.h"
+
+namespace redfuser {
+
+// One run of one node. Attributes come through NodeView.
+class OpaqueCall : public NodeView {
+ public:
+  OpaqueCall(RunContext& context, const Node& node)
+      : NodeView(context.graph, node), context_(context) {}
+
+  RunContext& context() const { return context_; }
+  ThreadPool& threads() const { return context_.pool; }
+  const Tensor& tensor(int input) const;  // InternalError unless present and computed
+  const Dims& dims(int input) const { return tensor(input).dims(); }
+  // Input `input` as float32 (Float16 and BFloat16 converted, others as they are).
+  Tensor widened(int input) const;
+  // The elements of a small input of any integer or floating dtype.
+  std::vector<int64_t> integers_of(int input) const;
+  std::vector<double> reals_of(int input) const;
+
+  // Allocates output `output` with the graph's dtype and binds symbols of its shape. The output
+  // must be present (NodeView::has_output).
+  Tensor& allocate(int output, Dims dims) const;
+  // Defines output `output`, narrowing float32 to Float16 or BFloat16 where the graph says so.
+  void set(int output, Tensor tensor) const;
+
+ private:
+  RunContext& context_;
+};
+
+using OpaqueFunction = void (*)(OpaqueCall&);
+
+// The kernel of an operator, or null.
+OpaqueFunction find_opaque(std::string_view domain, std::string_view name);
+
+// Element type conversion between floating dtypes, in parallel.
+Tensor convert_float(const Tensor& tensor, DType dtype, ThreadPool& pool);
+
+// Splits [0, count) into ranges of at least `grain` and runs body(begin, end) on each.
+void parallel_ranges(ThreadPool& pool, int64_t count, int64_t grain,
+                     const std::function<void(int64_t begin, int64_t end)>& body);
+
+// A row-major view of dims as outer × axis × inner around dimension `axis`.
+struct AxisView {
+  int64_t outer = 1, size = 1, inner = 1;
+};
+AxisView around_axis(const Dims& dims, int axis);
+
+// The row-major strides of `dims`, in elements.
+std::vector<int64_t> strides_of(const Dims& dims);
+
+}  // namespace redfuser

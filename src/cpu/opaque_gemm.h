@@ -1,0 +1,14 @@
+// Dense row-major matrix products inside opaque kernels, one thread.
+#pragma once
+
+#include <cstdint>
+
+namespace redfuser {
+
+// c[m,n] += a[m,k] · b[k,n]; leading dimensions in elements. With `a_transposed`, a is stored as
+// [k,m]. T is float or double.
+template <typename T>
+void gemm_accumulate(int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, bool a_transposed,
+                     const T* b, int64_t ldb, T* c, int64_t ldc);
+
+}  // namespace redfuser

@@ -1,0 +1,37 @@
+// One-dimensional resampling tables: interpolation is separable, so Resize applies one per axis.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace redfuser {
+
+// Where output positions of an axis lie in the input, and how neighbours are weighed: the
+// attributes of ONNX Resize.
+struct ResampleOptions {
+  std::string mode = "nearest";            // nearest, linear, cubic
+  std::string coordinates = "half_pixel";  // coordinate_transformation_mode
+  std::string nearest = "round_prefer_floor";
+  double cubic_a = -0.75;
+  bool antialias = false, exclude_outside = false;
+};
+
+// One resized axis: output = floor(scale * input) or as the sizes input says. `begin` and `end` are
+// the region of interest in [0, 1] of tf_crop_and_resize.
+struct ResampleAxis {
+  int64_t input = 1, output = 1;
+  double scale = 1, begin = 0, end = 1;
+};
+
+// Output position o is Σ weight[t] · input[index[t]] for t in [start[o], start[o + 1]); an empty
+// range stands for the extrapolation value.
+struct ResampleTable {
+  std::vector<int64_t> start{0}, index;
+  std::vector<double> weight;
+};
+
+// Throws UserError for an unknown mode name.
+ResampleTable make_resample_table(const ResampleAxis& axis, const ResampleOptions& options);
+
+}  // namespace redfuser

@@ -1,0 +1,53 @@
+// A step for fixed sizes: expressions copied into a pool of their own with every symbol replaced by
+// its value, so that strides, extents and ranges are plain numbers.
+#pragma once
+
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace redfuser::cpu {
+
+// Copies expressions between pools. Axes of extent 1 become the integer 0.
+class Specializer {
+ public:
+  Specializer(ExprPool& to, std::span<const int64_t> symbols) : to_(to), symbols_(symbols) {}
+
+  Expr copy(Expr expr);
+  // The copies of axes; axes of one element are left out.
+  std::vector<Expr> copy_axes(std::span<const Expr> axes);
+
+ private:
+  Expr build(Expr expr);
+  Expr build_axis(Expr axis);
+
+  ExprPool& to_;
+  std::span<const int64_t> symbols_;
+  std::unordered_map<Expr, Expr> memo_;
+};
+
+// The numbers of the symbols that sizes of these expressions and values depend on, sorted.
+std::vector<int64_t> symbols_of(const Graph& graph, std::span<const Expr> expressions,
+                                std::span<const ValueId> values);
+
+// The constant value of an Int64 expression; InternalError if it is none.
+int64_t constant_of(Expr expr);
+// The number of elements of a specialized axis.
+int64_t extent_of(Expr axis);
+// The product of the extents.
+int64_t extent_of(std::span<const Expr> axes);
+
+// Splits axes that occur as ⌊x/d⌋ or x mod d, with d dividing the extent, into x = d·high + low, so
+// that indices become affine. Rewrites `expressions` and replaces each split axis in `axes` by its
+// parts, outermost first.
+void split_axes(ExprPool& pool, std::vector<Expr>& axes, const std::vector<Expr*>& expressions);
+
+// Bounds of an integer expression over all its axes; saturated at ±2^62 where unknown.
+struct Range {
+  int64_t low, high;
+};
+Range range_of(Expr expr);
+
+}  // namespace redfuser::cpu

@@ -1,0 +1,274 @@
+#include "ir/expr.h"
+
+#include <algorithm>
+#include <bit>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "ir/fold.h"
+#include "ir/polynomial.h"
+
+namespace redfuser {
+namespace {
+
+struct NodeHash {
+  size_t operator()(const ExprNode* node) const {
+    size_t hash = static_cast<size_t>(node->op) * 1000003u + static_cast<size_t>(node->dtype);
+    auto mix = [&](uint64_t value) {
+      hash ^= value + 0x9e3779b97f4a7c15ull + (hash << 6) + (hash >> 2);
+    };
+    mix(static_cast<uint64_t>(node->reduction) * 16 + static_cast<uint64_t>(node->leaf_kind));
+    mix(static_cast<uint64_t>(node->integer));
+    mix(std::bit_cast<uint64_t>(node->number));
+    for (Expr arg : node->args) mix(arg->id);
+    return hash;
+  }
+};
+
+struct NodeEqual {
+  bool operator()(const ExprNode* a, const ExprNode* b) const {
+    return a->op == b->op && a->dtype == b->dtype && a->reduction == b->reduction &&
+           a->leaf_kind == b->leaf_kind && a->integer == b->integer &&
+           std::bit_cast<uint64_t>(a->number) == std::bit_cast<uint64_t>(b->number) &&
+           a->args == b->args;
+  }
+};
+
+std::vector<uint32_t> united(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
+  std::vector<uint32_t> result;
+  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(result));
+  return result;
+}
+
+}  // namespace
+
+struct ExprPool::Impl {
+  std::deque<ExprNode> nodes;
+  std::unordered_set<const ExprNode*, NodeHash, NodeEqual> interned;
+  std::vector<std::string> symbols, axes;
+  std::map<std::string, Expr> symbol_by_name;
+  std::map<std::pair<std::string, Expr>, Expr> shared_axes;
+};
+
+ExprPool::ExprPool() : impl_(std::make_unique<Impl>()) {}
+ExprPool::~ExprPool() = default;
+
+bool ExprNode::is_constant(double value) const {
+  if (op != ExprOp::Constant) return false;
+  return is_float(dtype) ? number == value : static_cast<double>(integer) == value;
+}
+
+bool ExprNode::depends_on(Expr axis) const {
+  return std::binary_search(free_axes.begin(), free_axes.end(),
+                            static_cast<uint32_t>(axis->integer));
+}
+
+Expr ExprNode::extent() const { return op == ExprOp::Axis ? args[0] : args[0]->args[0]; }
+
+Expr ExprPool::intern(ExprNode node) {
+  auto found = impl_->interned.find(&node);
+  if (found != impl_->interned.end()) return *found;
+  node.id = static_cast<uint32_t>(impl_->nodes.size());
+  node.has_leaf = node.op == ExprOp::Leaf;
+  node.has_read = node.op == ExprOp::Read;
+  if (node.op == ExprOp::Axis) {
+    node.free_axes = {static_cast<uint32_t>(node.integer)};
+  } else {
+    for (Expr arg : node.args) {
+      if (!arg->free_axes.empty()) node.free_axes = united(node.free_axes, arg->free_axes);
+      node.has_leaf |= arg->has_leaf;
+      node.has_read |= arg->has_read;
+      node.bound_level = std::max(node.bound_level, arg->bound_level);
+    }
+  }
+  if (node.op == ExprOp::Reduce) {
+    std::erase(node.free_axes, static_cast<uint32_t>(node.args[0]->integer));
+    node.bound_level += 1;
+  }
+  impl_->nodes.push_back(std::move(node));
+  Expr result = &impl_->nodes.back();
+  impl_->interned.insert(result);
+  return result;
+}
+
+Expr ExprPool::number(double value, DType dtype) {
+  if (!is_float(dtype)) return number_int(static_cast<int64_t>(value), dtype);
+  ExprNode node{ExprOp::Constant, dtype};
+  node.number = value;
+  return intern(std::move(node));
+}
+
+Expr ExprPool::number_int(int64_t value, DType dtype) {
+  if (is_float(dtype)) return number(static_cast<double>(value), dtype);
+  ExprNode node{ExprOp::Constant, dtype};
+  node.integer = dtype == DType::Bool ? (value != 0) : value;
+  return intern(std::move(node));
+}
+
+Expr ExprPool::symbol(const std::string& name) {
+  auto [entry, inserted] = impl_->symbol_by_name.try_emplace(name, nullptr);
+  if (inserted) {
+    ExprNode node{ExprOp::Symbol, DType::Int64};
+    node.integer = static_cast<int64_t>(impl_->symbols.size());
+    impl_->symbols.push_back(name);
+    entry->second = intern(std::move(node));
+  }
+  return entry->second;
+}
+
+Expr ExprPool::fresh_symbol(const std::string& hint) {
+  std::string name = hint;
+  for (int suffix = 1; impl_->symbol_by_name.count(name); ++suffix) {
+    name = fmt::format("{}_{}", hint, suffix);
+  }
+  return symbol(name);
+}
+
+Expr ExprPool::axis(const std::string& name, Expr extent) {
+  ExprNode node{ExprOp::Axis, DType::Int64};
+  node.integer = static_cast<int64_t>(impl_->axes.size());
+  node.args = {extent};
+  impl_->axes.push_back(name);
+  return intern(std::move(node));
+}
+
+Expr ExprPool::shared_axis(const std::string& key, Expr extent) {
+  auto [entry, inserted] = impl_->shared_axes.try_emplace({key, extent}, nullptr);
+  if (inserted) entry->second = axis(key, extent);
+  return entry->second;
+}
+
+Expr ExprPool::leaf(LeafKind kind, int64_t index, DType dtype) {
+  ExprNode node{ExprOp::Leaf, dtype};
+  node.leaf_kind = kind;
+  node.integer = index;
+  return intern(std::move(node));
+}
+
+Expr ExprPool::read(int64_t value, DType dtype, std::vector<Expr> indices) {
+  ExprNode node{ExprOp::Read, dtype};
+  node.integer = value;
+  node.args = std::move(indices);
+  return intern(std::move(node));
+}
+
+Expr ExprPool::make(ExprOp op, std::vector<Expr> args) {
+  if (Expr folded = fold(*this, op, args)) return folded;
+  ExprNode node{op, result_dtype(op, args)};
+  node.args = std::move(args);
+  return intern(std::move(node));
+}
+
+Expr ExprPool::cast(DType dtype, Expr value) {
+  if (Expr folded = fold_cast(*this, dtype, value)) return folded;
+  ExprNode node{ExprOp::Cast, dtype};
+  node.args = {value};
+  return intern(std::move(node));
+}
+
+Expr ExprPool::select(Expr condition, Expr then, Expr otherwise) {
+  return make(ExprOp::Select, {condition, then, otherwise});
+}
+
+Expr ExprPool::reduce(Reduction reduction, Expr axis, Expr body, Expr rank, bool index) {
+  const bool positional = reduction == Reduction::ArgMax || reduction == Reduction::ArgMin ||
+                          reduction == Reduction::TopK || reduction == Reduction::BottomK;
+  if (!positional && axis->extent()->is_constant(1)) {
+    return substitute(body, {{axis, integer(0)}});
+  }
+  Expr bound = shared_axis(fmt::format("r{}", body->bound_level + 1), axis->extent());
+  ExprNode node{ExprOp::Reduce,
+                index || reduction == Reduction::ArgMax || reduction == Reduction::ArgMin
+                    ? DType::Int64
+                    : body->dtype};
+  node.reduction = reduction;
+  node.integer = index;
+  node.args = {bound, bound == axis ? body : substitute(body, {{axis, bound}})};
+  if (rank) node.args.push_back(rank);
+  return intern(std::move(node));
+}
+
+const std::string& ExprPool::symbol_name(Expr symbol) const {
+  return impl_->symbols[static_cast<size_t>(symbol->integer)];
+}
+const std::string& ExprPool::axis_name(Expr axis) const {
+  return impl_->axes[static_cast<size_t>(axis->integer)];
+}
+size_t ExprPool::size() const { return impl_->nodes.size(); }
+
+Expr ExprPool::rebuild(Expr node, std::vector<Expr> args) {
+  switch (node->op) {
+    case ExprOp::Cast:
+      return cast(node->dtype, args[0]);
+    case ExprOp::Read:
+      return read(node->integer, node->dtype, std::move(args));
+    case ExprOp::Axis:
+      return node;
+    case ExprOp::Reduce:
+      return reduce(node->reduction, args[0], args[1], args.size() > 2 ? args[2] : nullptr,
+                    node->integer != 0);
+    default: {
+      Expr result = make(node->op, std::move(args));
+      return result;
+    }
+  }
+}
+
+Expr ExprPool::rewrite(Expr root, const std::function<Expr(Expr)>& replace) {
+  std::unordered_map<Expr, Expr> memo;
+  std::function<Expr(Expr)> go = [&](Expr node) -> Expr {
+    auto found = memo.find(node);
+    if (found != memo.end()) return found->second;
+    Expr result = replace(node);
+    if (!result) {
+      result = node;
+      if (node->op != ExprOp::Axis && !node->args.empty()) {
+        std::vector<Expr> args;
+        args.reserve(node->args.size());
+        bool changed = false;
+        for (size_t i = 0; i < node->args.size(); ++i) {
+          const bool bound = node->op == ExprOp::Reduce && i == 0;
+          args.push_back(bound ? node->args[i] : go(node->args[i]));
+          changed |= args.back() != node->args[i];
+        }
+        if (changed) result = rebuild(node, std::move(args));
+      }
+    }
+    memo.emplace(node, result);
+    return result;
+  };
+  return go(root);
+}
+
+Expr ExprPool::substitute(Expr root, const std::vector<std::pair<Expr, Expr>>& map) {
+  if (map.empty()) return root;
+  const bool only_axes = std::all_of(map.begin(), map.end(),
+                                     [](auto& pair) { return pair.first->op == ExprOp::Axis; });
+  return rewrite(root, [&](Expr node) -> Expr {
+    for (auto& [from, to] : map) {
+      if (node == from) return to;
+    }
+    if (only_axes) {
+      for (auto& [from, to] : map) {
+        if (node->depends_on(from)) return nullptr;
+      }
+      return node;
+    }
+    return nullptr;
+  });
+}
+
+void visit(Expr root, const std::function<void(Expr)>& visit, bool into_reductions) {
+  std::unordered_set<Expr> seen;
+  std::function<void(Expr)> go = [&](Expr node) {
+    if (!seen.insert(node).second) return;
+    if (node->op != ExprOp::Axis && (into_reductions || node->op != ExprOp::Reduce)) {
+      for (Expr arg : node->args) go(arg);
+    }
+    visit(node);
+  };
+  go(root);
+}
+
+}  // namespace redfuser

@@ -1,0 +1,203 @@
+// Scalar expressions: the one symbolic language of RedFuser. Sizes, tensor indices, the meaning of
+// an operator's output element, a reduction's F and a streaming form's merge are all `Expr`.
+//
+// An `Expr` is an immutable node in an `ExprPool`; equal expressions are the same pointer (hash
+// consing), so `==` compares structure. Integer sums and products are kept as canonical
+// polynomials, which makes sizes and indices comparable; float arithmetic is never reordered.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "redfuser/tensor.h"
+
+namespace redfuser {
+
+enum class ExprOp : uint8_t {
+  // Leaves.
+  Constant,  // number (float dtypes) or integer (integer dtypes and Bool)
+  Symbol,    // a run-time size, Int64, at least 1 wherever an element exists
+  Axis,      // a loop index in [0, extent); args = {extent}
+  Leaf,      // a value supplied by the context: leaf_kind and index
+  Read,      // element args[0..rank) of the tensor value `index`
+  // Arithmetic. Add and Mul are n-ary for Int64, binary otherwise. Div truncates on integers.
+  Add,
+  Sub,
+  Mul,
+  Div,
+  FloorDiv,
+  FloorMod,
+  TruncMod,
+  Pow,
+  Min,  // NaN if either is NaN
+  Max,
+  // Comparisons (Bool) and logic.
+  Less,
+  LessEqual,
+  Equal,
+  And,
+  Or,
+  Xor,
+  Not,
+  BitAnd,
+  BitOr,
+  BitXor,
+  BitNot,
+  ShiftLeft,
+  ShiftRight,
+  Select,  // args = {condition, then, else}
+  // Unary functions.
+  Neg,
+  Abs,
+  Sign,
+  Exp,
+  Log,
+  Sqrt,
+  Reciprocal,
+  Floor,
+  Ceil,
+  Round,  // half to even
+  Sin,
+  Cos,
+  Tan,
+  Asin,
+  Acos,
+  Atan,
+  Sinh,
+  Cosh,
+  Tanh,
+  Asinh,
+  Acosh,
+  Atanh,
+  Erf,
+  IsNaN,
+  IsPosInf,
+  IsNegInf,
+  Cast,    // to the node's dtype
+  Reduce,  // reduction over `bound axis` args[0] of args[1]; extra arguments in args[2..]
+};
+
+// What a Reduce combines with. TopK and ArgMax carry a payload: their Reduce has args[2] = the rank
+// wanted (TopK, 0 = first) and integer = 0 for the value, 1 for the index (Int64).
+// Ties go to the lowest index for the First variants.
+enum class Reduction : uint8_t { Sum, Prod, Max, Min, ArgMax, ArgMin, TopK, BottomK };
+
+// Leaves of cascades and streaming forms (src/cascade).
+// "sum", "max", ...
+std::string_view name_of(Reduction reduction);
+
+enum class LeafKind : uint8_t {
+  Result,     // final (or, while streaming, running) result of stage `index`
+  State,      // accumulator `index`
+  OldResult,  // running result before the present tile or merge
+  NewResult,  // running result after it
+  Product,    // the finished contraction of a product step
+  Count,      // number of elements of the streamed axis folded into the state
+};
+
+struct ExprNode;
+using Expr = const ExprNode*;
+
+struct ExprNode {
+  ExprOp op;
+  DType dtype;
+  Reduction reduction = Reduction::Sum;
+  LeafKind leaf_kind = LeafKind::Result;
+  int64_t integer = 0;       // Constant of integer dtype; axis, leaf or value number; symbol number
+  double number = 0;         // Constant of float dtype
+  uint32_t id = 0;           // creation order within the pool: a deterministic sort key
+  uint32_t bound_level = 0;  // nesting depth of Reduce below this node
+  std::vector<Expr> args = {};
+  std::vector<uint32_t> free_axes = {};  // sorted axis numbers that occur free
+  bool has_leaf = false;                 // some Leaf below
+  bool has_read = false;                 // some Read below
+
+  bool is_constant() const { return op == ExprOp::Constant; }
+  bool is_constant(double value) const;
+  bool depends_on(Expr axis) const;
+  // Parts of a Reduce.
+  Expr bound_axis() const { return args[0]; }
+  Expr extent() const;  // of a Reduce (its axis' extent) or an Axis
+  Expr body() const { return args[1]; }
+};
+
+class ExprPool {
+ public:
+  ExprPool();
+  ~ExprPool();
+  ExprPool(const ExprPool&) = delete;
+  ExprPool& operator=(const ExprPool&) = delete;
+
+  Expr number(double value, DType dtype);  // any dtype; integers are truncated
+  Expr integer(int64_t value) { return number_int(value, DType::Int64); }
+  Expr number_int(int64_t value, DType dtype);
+  Expr boolean(bool value) { return number_int(value, DType::Bool); }
+  Expr symbol(const std::string& name);             // the same name is the same symbol
+  Expr fresh_symbol(const std::string& hint);       // a new symbol, e.g. for a data-dependent size
+  Expr axis(const std::string& name, Expr extent);  // a new axis at every call
+  Expr shared_axis(const std::string& key, Expr extent);  // the same key and extent: the same axis
+  Expr leaf(LeafKind kind, int64_t index, DType dtype);
+  Expr read(int64_t value, DType dtype, std::vector<Expr> indices);
+
+  // Builds an operator node with folding of constants and canonical integer form. The result
+  // dtype is the first argument's (Bool for comparisons, the second's for Select).
+  Expr make(ExprOp op, std::vector<Expr> args);
+  Expr cast(DType dtype, Expr value);
+  Expr select(Expr condition, Expr then, Expr otherwise);
+  // Σ, max, ... of `body` over `axis`; the bound axis is renamed so that equal reductions are
+  // equal.
+  Expr reduce(Reduction reduction, Expr axis, Expr body, Expr rank = nullptr, bool index = false);
+
+  Expr add(Expr a, Expr b) { return make(ExprOp::Add, {a, b}); }
+  Expr sub(Expr a, Expr b) { return make(ExprOp::Sub, {a, b}); }
+  Expr mul(Expr a, Expr b) { return make(ExprOp::Mul, {a, b}); }
+  Expr div(Expr a, Expr b) { return make(ExprOp::Div, {a, b}); }
+  Expr floordiv(Expr a, Expr b) { return make(ExprOp::FloorDiv, {a, b}); }
+  Expr floormod(Expr a, Expr b) { return make(ExprOp::FloorMod, {a, b}); }
+
+  const std::string& symbol_name(Expr symbol) const;
+  const std::string& axis_name(Expr axis) const;
+  size_t size() const;
+
+  // Replaces nodes (axes, leaves, reads, symbols) and rebuilds what is above them. `replace`
+  // returns null to leave a node as it is; it is asked once per distinct node, top down.
+  Expr rewrite(Expr root, const std::function<Expr(Expr)>& replace);
+  Expr substitute(Expr root, const std::vector<std::pair<Expr, Expr>>& map);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+  Expr intern(ExprNode node);
+  Expr rebuild(Expr node, std::vector<Expr> args);
+  friend class PolynomialBuilder;
+};
+
+// Readable text: `exp(%3[b,h,i,j] - R0)`. Values print as %id, symbols and axes by name.
+std::string to_string(const ExprPool& pool, Expr expr);
+
+// Calls `visit` once per distinct node below and including `root`, children first. Descends into
+// the bodies of reductions when `into_reductions`.
+void visit(Expr root, const std::function<void(Expr)>& visit, bool into_reductions = true);
+
+// Supplies leaves, symbols, axes and reads to the scalar evaluators. `value` returns a double;
+// integers up to 2^53 are exact.
+using Environment = std::function<double(Expr)>;
+
+// Reference evaluation in double precision (fp64 is the oracle of every test). Reads receive the
+// node; their indices are evaluated by the environment through `evaluate` itself.
+double evaluate(Expr expr, const Environment& environment);
+
+// Sizes: evaluates an integer expression over symbols. `symbols[i]` is the value of the symbol
+// whose number (`integer`) is i; -1 is unbound. Throws InternalError for an unbound symbol.
+int64_t evaluate_size(Expr expr, std::span<const int64_t> symbols);
+
+}  // namespace redfuser

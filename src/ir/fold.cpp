@@ -1,0 +1,176 @@
+#include "ir/fold.h"
+
+#include <algorithm>
+
+#include "ir/polynomial.h"
+
+namespace redfuser {
+namespace {
+
+bool is_comparison(ExprOp op) {
+  switch (op) {
+    case ExprOp::Less:
+    case ExprOp::LessEqual:
+    case ExprOp::Equal:
+    case ExprOp::IsNaN:
+    case ExprOp::IsPosInf:
+    case ExprOp::IsNegInf:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Expr fold_constants(ExprPool& pool, ExprOp op, const std::vector<Expr>& args) {
+  for (Expr arg : args) {
+    if (!arg->is_constant()) return nullptr;
+  }
+  const DType dtype = result_dtype(op, args);
+  if (op == ExprOp::Div || op == ExprOp::FloorDiv || op == ExprOp::FloorMod ||
+      op == ExprOp::TruncMod) {
+    if (!is_float(dtype) && args[1]->integer == 0) return nullptr;
+  }
+  // Beyond 2^53 doubles are not exact: leave the node as it is.
+  for (Expr arg : args) {
+    if (!is_float(arg->dtype) && std::abs(static_cast<double>(arg->integer)) > 9e15) return nullptr;
+  }
+  ExprNode node{op, dtype};
+  node.args = args;
+  double value = evaluate(&node, [](Expr) { return 0.0; });
+  if (dtype == DType::Float32) value = static_cast<float>(value);
+  if (!is_float(dtype) && !(std::abs(value) < 9e15)) return nullptr;
+  return pool.number(value, dtype);
+}
+
+Expr fold_integer(ExprPool& pool, ExprOp op, const std::vector<Expr>& args) {
+  auto polynomial = [&](int i) { return to_polynomial(args[i]); };
+  switch (op) {
+    case ExprOp::Add: {
+      Polynomial sum;
+      for (Expr arg : args) sum = sum + to_polynomial(arg);
+      return from_polynomial(pool, sum);
+    }
+    case ExprOp::Sub:
+      return from_polynomial(pool, polynomial(0) + scaled(polynomial(1), -1));
+    case ExprOp::Neg:
+      return from_polynomial(pool, scaled(polynomial(0), -1));
+    case ExprOp::Mul: {
+      Polynomial product{{{}, 1}};
+      for (Expr arg : args) product = product * to_polynomial(arg);
+      return from_polynomial(pool, product);
+    }
+    case ExprOp::FloorDiv:
+      return fold_floor(pool, false, args[0], args[1]);
+    case ExprOp::FloorMod:
+      return fold_floor(pool, true, args[0], args[1]);
+    case ExprOp::Div:
+    case ExprOp::TruncMod:
+      if (proved_nonnegative(args[0]) && proved_less(pool, pool.integer(0), args[1])) {
+        return fold_floor(pool, op == ExprOp::TruncMod, args[0], args[1]);
+      }
+      return nullptr;
+    case ExprOp::Min:
+    case ExprOp::Max: {
+      const bool max = op == ExprOp::Max;
+      if (args[0] == args[1]) return args[0];
+      if (proved_less_equal(pool, args[0], args[1])) return args[max ? 1 : 0];
+      if (proved_less_equal(pool, args[1], args[0])) return args[max ? 0 : 1];
+      return nullptr;
+    }
+    case ExprOp::Abs:
+      return proved_nonnegative(args[0]) ? args[0] : nullptr;
+    case ExprOp::Less:
+      if (proved_less(pool, args[0], args[1])) return pool.boolean(true);
+      if (proved_less_equal(pool, args[1], args[0])) return pool.boolean(false);
+      return nullptr;
+    case ExprOp::LessEqual:
+      if (proved_less_equal(pool, args[0], args[1])) return pool.boolean(true);
+      if (proved_less(pool, args[1], args[0])) return pool.boolean(false);
+      return nullptr;
+    case ExprOp::Equal:
+      if (args[0] == args[1]) return pool.boolean(true);
+      if (proved_less(pool, args[0], args[1]) || proved_less(pool, args[1], args[0])) {
+        return pool.boolean(false);
+      }
+      return nullptr;
+    default:
+      return nullptr;
+  }
+}
+
+Expr fold_boolean(ExprPool& pool, ExprOp op, const std::vector<Expr>& args) {
+  if (op == ExprOp::Not && args[0]->op == ExprOp::Not) return args[0]->args[0];
+  if (op != ExprOp::And && op != ExprOp::Or) return nullptr;
+  const bool absorbing = op == ExprOp::Or;
+  for (int i = 0; i < 2; ++i) {
+    if (args[i]->is_constant()) {
+      return (args[i]->integer != 0) == absorbing ? pool.boolean(absorbing) : args[1 - i];
+    }
+  }
+  return args[0] == args[1] ? args[0] : nullptr;
+}
+
+Expr fold_float(ExprOp op, const std::vector<Expr>& args) {
+  switch (op) {
+    case ExprOp::Add:
+      if (args[0]->is_constant(0)) return args[1];
+      [[fallthrough]];
+    case ExprOp::Sub:
+      return args[1]->is_constant(0) ? args[0] : nullptr;
+    case ExprOp::Mul:
+      if (args[0]->is_constant(1)) return args[1];
+      [[fallthrough]];
+    case ExprOp::Div:
+    case ExprOp::Pow:
+      return args[1]->is_constant(1) ? args[0] : nullptr;
+    case ExprOp::Neg:
+      return args[0]->op == ExprOp::Neg ? args[0]->args[0] : nullptr;
+    case ExprOp::Min:
+    case ExprOp::Max:
+      return args[0] == args[1] ? args[0] : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+DType result_dtype(ExprOp op, const std::vector<Expr>& args) {
+  if (is_comparison(op)) return DType::Bool;
+  if (op == ExprOp::Select) return args[1]->dtype;
+  return args[0]->dtype;
+}
+
+Expr fold(ExprPool& pool, ExprOp op, const std::vector<Expr>& args) {
+  if (op == ExprOp::Select) {
+    if (args[0]->is_constant()) return args[0]->integer ? args[1] : args[2];
+    return args[1] == args[2] ? args[1] : nullptr;
+  }
+  if (Expr constant = fold_constants(pool, op, args)) return constant;
+  switch (args[0]->dtype) {
+    case DType::Int64:
+      return fold_integer(pool, op, args);
+    case DType::Bool:
+      return fold_boolean(pool, op, args);
+    default:
+      return is_float(args[0]->dtype) ? fold_float(op, args) : nullptr;
+  }
+}
+
+Expr fold_cast(ExprPool& pool, DType dtype, Expr value) {
+  if (value->dtype == dtype) return value;
+  if (value->is_constant()) {
+    const double number =
+        is_float(value->dtype) ? value->number : static_cast<double>(value->integer);
+    if (dtype == DType::Float32) return pool.number(static_cast<float>(number), dtype);
+    if (dtype == DType::Float64) return pool.number(number, dtype);
+    if (dtype == DType::Bool) return pool.boolean(number != 0);
+    if ((dtype == DType::Int64 || dtype == DType::Int32) && std::abs(number) < 2e9) {
+      return pool.number(number, dtype);
+    }
+    return nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace redfuser

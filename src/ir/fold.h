@@ -1,0 +1,19 @@
+// Simplification at construction: what ExprPool::make applies before a node is interned.
+#pragma once
+
+#include <vector>
+
+#include "ir/expr.h"
+
+namespace redfuser {
+
+// The dtype of `op` applied to `args`.
+DType result_dtype(ExprOp op, const std::vector<Expr>& args);
+// A simpler equal expression, or null if there is none. Integer sums and products become canonical
+// polynomials. Float rewrites keep every value, NaN and infinity included (x+0, x*1, constants).
+Expr fold(ExprPool& pool, ExprOp op, const std::vector<Expr>& args);
+Expr fold_cast(ExprPool& pool, DType dtype, Expr value);
+// floor(a / b) and a - b * floor(a / b) in mixed radix, by exact division and proved ranges.
+Expr fold_floor(ExprPool& pool, bool modulo, Expr a, Expr b);
+
+}  // namespace redfuser

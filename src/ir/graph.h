@@ -1,0 +1,82 @@
+// The graph: values and nodes by integer id, in topological order.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ir/expr.h"
+#include "redfuser/tensor.h"
+
+namespace redfuser {
+
+using ValueId = int32_t;
+using NodeId = int32_t;
+inline constexpr ValueId kAbsent = -1;  // an optional input or output that is not there
+
+using Attribute = std::variant<int64_t, float, std::string, Tensor, std::vector<int64_t>,
+                               std::vector<float>, std::vector<std::string>>;
+using Attributes = std::map<std::string, Attribute>;
+
+struct OpDef;
+
+struct Value {
+  std::string name;  // as in the file; unique
+  DType dtype = DType::Undefined;
+  std::vector<Expr> shape;  // Int64 expressions over symbols
+  NodeId producer = -1;     // -1 for inputs and initializers
+  int output_index = 0;     // which output of the producer
+  Tensor constant;          // defined for initializers and folded values
+  // The symbolic contents of a small tensor (at most kMaxElements), where known: shape arithmetic
+  // and scalars. Row-major; every element free of reads.
+  std::vector<Expr> elements;
+  bool has_elements = false;
+  // A function of its indices and of sizes alone (masks, positions): never a large tensor.
+  bool indexed = false;
+
+  bool is_constant() const { return constant.defined(); }
+};
+inline constexpr int64_t kMaxElements = 64;
+
+struct Node {
+  std::string op, domain;
+  const OpDef* def = nullptr;
+  int opset = 0;     // the version of its domain that the file asks for
+  std::string name;  // the user's node, e.g. "/encoder/layer.0/Softmax"
+  int source = -1;   // its index in the file's main graph; shared by the expansion
+  std::vector<ValueId> inputs, outputs;
+  Attributes attributes;
+};
+
+// Two sizes that an operator needs to be equal, where inference could not decide it. To be checked
+// once both are bound; `where` begins the message, in the form of a UserError.
+struct SizeCheck {
+  Expr a, b;
+  std::string where;
+  bool broadcast = false;  // `a` may also be 1
+};
+
+struct Graph {
+  std::shared_ptr<ExprPool> pool;
+  std::string name;
+  std::vector<Value> values;
+  std::vector<Node> nodes;  // topological order
+  std::vector<ValueId> inputs, outputs;
+  std::vector<SizeCheck> size_checks;
+
+  ValueId add_value(std::string name, DType dtype = DType::Undefined);
+  // Nodes that read each value, in order, without repeats; index by ValueId.
+  std::vector<std::vector<NodeId>> consumers() const;
+};
+
+// Throws InternalError unless ids are in range, order is topological, names are unique, every value
+// has one producer and every dtype and shape is set.
+void verify(const Graph& graph);
+
+// One line per node: `%5 f32[batch,seq,64] = Add(%3, %4)  # "/layer/Add"`.
+std::string to_string(const Graph& graph);
+
+}  // namespace redfuser

@@ -1,0 +1,227 @@
+#include "ir/polynomial.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "ir/fold.h"
+
+namespace redfuser {
+
+bool MonomialLess::operator()(const Monomial& a, const Monomial& b) const {
+  if (a.size() != b.size()) return a.size() < b.size();
+  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), ById());
+}
+
+Polynomial operator+(const Polynomial& a, const Polynomial& b) {
+  Polynomial result = a;
+  for (auto& [monomial, coefficient] : b) {
+    if ((result[monomial] += coefficient) == 0) result.erase(monomial);
+  }
+  return result;
+}
+
+Polynomial operator*(const Polynomial& a, const Polynomial& b) {
+  Polynomial result;
+  for (auto& [left, x] : a) {
+    for (auto& [right, y] : b) {
+      Monomial product;
+      std::merge(left.begin(), left.end(), right.begin(), right.end(), std::back_inserter(product),
+                 ById());
+      int64_t coefficient;
+      if (__builtin_mul_overflow(x, y, &coefficient)) {
+        user_error("a size or index overflows 64 bits");
+      }
+      if ((result[product] += coefficient) == 0) result.erase(product);
+    }
+  }
+  return result;
+}
+
+Polynomial scaled(const Polynomial& a, int64_t factor) { return a * Polynomial{{{}, factor}}; }
+
+Polynomial to_polynomial(Expr expr) {
+  if (expr->op == ExprOp::Constant) {
+    return expr->integer ? Polynomial{{{}, expr->integer}} : Polynomial{};
+  }
+  if (expr->dtype == DType::Int64 && (expr->op == ExprOp::Add || expr->op == ExprOp::Mul)) {
+    Polynomial result = to_polynomial(expr->args[0]);
+    for (size_t i = 1; i < expr->args.size(); ++i) {
+      const Polynomial next = to_polynomial(expr->args[i]);
+      result = expr->op == ExprOp::Add ? result + next : result * next;
+    }
+    return result;
+  }
+  return {{{expr}, 1}};
+}
+
+namespace {
+
+// x mod d + d·⌊x/d⌋ = x, for any common cofactor.
+bool recombine(ExprPool& pool, Polynomial& polynomial) {
+  for (auto& [monomial, coefficient] : polynomial) {
+    for (size_t i = 0; i < monomial.size(); ++i) {
+      Expr atom = monomial[i];
+      if (atom->op != ExprOp::FloorMod) continue;
+      Monomial rest = monomial;
+      rest.erase(rest.begin() + static_cast<long>(i));
+      const Polynomial cofactor{{rest, coefficient}};
+      Expr quotient = pool.floordiv(atom->args[0], atom->args[1]);
+      const Polynomial other = cofactor * to_polynomial(atom->args[1]) * to_polynomial(quotient);
+      const bool present = std::all_of(other.begin(), other.end(), [&](auto& term) {
+        auto found = polynomial.find(term.first);
+        return found != polynomial.end() && found->second == term.second;
+      });
+      if (!present || other.empty()) continue;
+      const Polynomial modulo{{monomial, coefficient}};
+      polynomial = polynomial + scaled(other, -1) + scaled(modulo, -1) +
+                   cofactor * to_polynomial(atom->args[0]);
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+// Builds the canonical nodes without passing through make, which would come back here.
+class PolynomialBuilder {
+ public:
+  static Expr term(ExprPool& pool, const Monomial& monomial, int64_t coefficient) {
+    if (monomial.empty()) return pool.integer(coefficient);
+    if (coefficient == 1 && monomial.size() == 1) return monomial[0];
+    ExprNode node{ExprOp::Mul, DType::Int64};
+    if (coefficient != 1) node.args.push_back(pool.integer(coefficient));
+    node.args.insert(node.args.end(), monomial.begin(), monomial.end());
+    return pool.intern(std::move(node));
+  }
+  static Expr sum(ExprPool& pool, std::vector<Expr> terms) {
+    ExprNode node{ExprOp::Add, DType::Int64};
+    node.args = std::move(terms);
+    return pool.intern(std::move(node));
+  }
+  static Expr floor(ExprPool& pool, bool modulo, Expr a, Expr b) {
+    ExprNode node{modulo ? ExprOp::FloorMod : ExprOp::FloorDiv, DType::Int64};
+    node.args = {a, b};
+    return pool.intern(std::move(node));
+  }
+};
+
+Expr from_polynomial(ExprPool& pool, const Polynomial& input) {
+  Polynomial polynomial = input;
+  while (recombine(pool, polynomial)) {
+  }
+  if (polynomial.empty()) return pool.integer(0);
+  std::vector<Expr> terms;
+  for (auto& [monomial, coefficient] : polynomial) {
+    terms.push_back(PolynomialBuilder::term(pool, monomial, coefficient));
+  }
+  return terms.size() == 1 ? terms[0] : PolynomialBuilder::sum(pool, std::move(terms));
+}
+
+namespace {
+
+// monomial / divisor, if the divisor's atoms are all in it.
+std::optional<Monomial> without(const Monomial& monomial, const Monomial& divisor) {
+  Monomial rest = monomial;
+  for (Expr atom : divisor) {
+    auto found = std::find(rest.begin(), rest.end(), atom);
+    if (found == rest.end()) return std::nullopt;
+    rest.erase(found);
+  }
+  return rest;
+}
+
+}  // namespace
+
+Division divide(const Polynomial& dividend, const Polynomial& divisor) {
+  Division result{{}, dividend};
+  if (divisor.empty()) return result;
+  const auto& [lead, lead_coefficient] = *divisor.rbegin();
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (auto it = result.remainder.rbegin(); it != result.remainder.rend(); ++it) {
+      auto rest = without(it->first, lead);
+      if (!rest || it->second % lead_coefficient != 0) continue;
+      const Polynomial quotient{{*rest, it->second / lead_coefficient}};
+      result.quotient = result.quotient + quotient;
+      result.remainder = result.remainder + scaled(quotient * divisor, -1);
+      progress = true;
+      break;
+    }
+    if (result.quotient.size() > 64) break;
+  }
+  return result;
+}
+
+namespace {
+
+// a = c·g + t with 0 <= t < g and b = h·g: ⌊a/b⌋ = ⌊c/h⌋ and a mod b = (c mod h)·g + t.
+Expr fold_common_factor(ExprPool& pool, bool modulo, const Polynomial& a, const Polynomial& b) {
+  for (auto it = a.rbegin(); it != a.rend(); ++it) {
+    Monomial sizes;
+    for (Expr atom : it->first) {
+      if (atom->free_axes.empty()) sizes.push_back(atom);
+    }
+    const Polynomial g{{sizes, std::abs(it->second)}};
+    if (sizes.empty() && std::abs(it->second) == 1) continue;
+    Division high = divide(a, g);
+    Division divisor = divide(b, g);
+    if (!divisor.remainder.empty() || high.quotient.empty()) continue;
+    Expr t = from_polynomial(pool, high.remainder);
+    if (!proved_nonnegative(t) || !proved_less(pool, t, from_polynomial(pool, g))) continue;
+    Expr c = from_polynomial(pool, high.quotient);
+    Expr h = from_polynomial(pool, divisor.quotient);
+    if (!modulo) return pool.floordiv(c, h);
+    return pool.add(pool.mul(pool.floormod(c, h), from_polynomial(pool, g)), t);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Expr fold_floor(ExprPool& pool, bool modulo, Expr a, Expr b) {
+  if (b->is_constant(1)) return modulo ? pool.integer(0) : a;
+  if (b->is_constant(0)) return nullptr;
+  const Polynomial divisor = to_polynomial(b);
+  Division division = divide(to_polynomial(a), divisor);
+  Expr quotient = from_polynomial(pool, division.quotient);
+  Expr remainder = from_polynomial(pool, division.remainder);
+  if (proved_nonnegative(remainder) && proved_less(pool, remainder, b)) {
+    return modulo ? remainder : quotient;
+  }
+  // -b <= remainder < 0: one below.
+  Expr lifted = pool.add(remainder, b);
+  if (proved_nonnegative(lifted) && proved_less(pool, remainder, pool.integer(0))) {
+    return modulo ? lifted : pool.sub(quotient, pool.integer(1));
+  }
+  if (Expr common = fold_common_factor(pool, modulo, division.remainder, divisor)) {
+    return modulo ? common : pool.add(quotient, common);
+  }
+  if (remainder->op == ExprOp::FloorDiv && !modulo) {  // ⌊⌊x/p⌋/q⌋ = ⌊x/(pq)⌋
+    return pool.add(quotient, pool.floordiv(remainder->args[0], pool.mul(remainder->args[1], b)));
+  }
+  if (remainder->op == ExprOp::FloorMod && modulo &&
+      divide(to_polynomial(remainder->args[1]), divisor).remainder.empty()) {
+    return pool.floormod(remainder->args[0], b);  // (x mod pq) mod q = x mod q
+  }
+  Expr atom = PolynomialBuilder::floor(pool, modulo, remainder, b);
+  return modulo ? atom : pool.add(quotient, atom);
+}
+
+std::optional<Affine> affine_in(ExprPool& pool, Expr expr, Expr axis) {
+  if (!expr->depends_on(axis)) return Affine{expr, pool.integer(0)};
+  Polynomial base, stride;
+  for (auto& [monomial, coefficient] : to_polynomial(expr)) {
+    const auto uses = std::count(monomial.begin(), monomial.end(), axis);
+    Monomial rest = monomial;
+    std::erase(rest, axis);
+    const bool hidden =
+        std::any_of(rest.begin(), rest.end(), [&](Expr atom) { return atom->depends_on(axis); });
+    if (uses > 1 || hidden) return std::nullopt;
+    Polynomial& part = uses ? stride : base;
+    part = part + Polynomial{{rest, coefficient}};
+  }
+  return Affine{from_polynomial(pool, base), from_polynomial(pool, stride)};
+}
+
+}  // namespace redfuser

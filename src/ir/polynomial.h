@@ -1,0 +1,51 @@
+// Integer polynomials over atoms (symbols, axes, and every other integer expression), the canonical
+// form of sizes and indices.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "ir/expr.h"
+
+namespace redfuser {
+
+struct ById {
+  bool operator()(Expr a, Expr b) const { return a->id < b->id; }
+};
+// A product of atoms, sorted by id, repeated for powers; empty for the constant term.
+using Monomial = std::vector<Expr>;
+struct MonomialLess {
+  bool operator()(const Monomial& a, const Monomial& b) const;
+};
+using Polynomial = std::map<Monomial, int64_t, MonomialLess>;
+
+// The polynomial of an Int64 expression; atoms are its non-polynomial parts.
+Polynomial to_polynomial(Expr expr);
+Expr from_polynomial(ExprPool& pool, const Polynomial& polynomial);
+Polynomial operator+(const Polynomial& a, const Polynomial& b);
+Polynomial operator*(const Polynomial& a, const Polynomial& b);
+Polynomial scaled(const Polynomial& a, int64_t factor);
+
+// dividend = quotient * divisor + remainder, by cancelling the divisor's leading monomial.
+struct Division {
+  Polynomial quotient, remainder;
+};
+Division divide(const Polynomial& dividend, const Polynomial& divisor);
+
+// True if the value is at least zero for every axis within its extent and every symbol >= 1.
+// False means "not proved".
+bool proved_nonnegative(Expr expr);
+bool proved_nonnegative(const Polynomial& polynomial);
+// True if proved a <= b, a < b.
+bool proved_less_equal(ExprPool& pool, Expr a, Expr b);
+bool proved_less(ExprPool& pool, Expr a, Expr b);
+
+// expr = base + axis * stride with base and stride free of the axis; nullopt if not affine in it.
+struct Affine {
+  Expr base, stride;
+};
+std::optional<Affine> affine_in(ExprPool& pool, Expr expr, Expr axis);
+
+}  // namespace redfuser

@@ -1,0 +1,129 @@
+#include "onnx/attributes.h"
+
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "onnx/tensor_proto.h"
+
+namespace redfuser {
+namespace {
+
+using onnx::AttributeProto;
+
+// Files of the first IR versions leave the type out.
+AttributeProto::AttributeType type_of(const AttributeProto& attribute) {
+  if (attribute.type() != AttributeProto::UNDEFINED) return attribute.type();
+  if (attribute.has_f()) return AttributeProto::FLOAT;
+  if (attribute.has_i()) return AttributeProto::INT;
+  if (attribute.has_s()) return AttributeProto::STRING;
+  if (attribute.has_t()) return AttributeProto::TENSOR;
+  if (attribute.has_g()) return AttributeProto::GRAPH;
+  if (attribute.floats_size() != 0) return AttributeProto::FLOATS;
+  if (attribute.ints_size() != 0) return AttributeProto::INTS;
+  if (attribute.strings_size() != 0) return AttributeProto::STRINGS;
+  return AttributeProto::UNDEFINED;
+}
+
+template <typename T, typename Field>
+Tensor tensor_of(DType dtype, const Field& field) {
+  Tensor tensor(dtype, {static_cast<int64_t>(field.size())});
+  std::copy(field.begin(), field.end(), tensor.as<T>());
+  return tensor;
+}
+
+Attribute read_attribute(const AttributeProto& attribute, const AttributeSource& source) {
+  switch (type_of(attribute)) {
+    case AttributeProto::INT:
+      return static_cast<int64_t>(attribute.i());
+    case AttributeProto::FLOAT:
+      return attribute.f();
+    case AttributeProto::STRING:
+      return attribute.s();
+    case AttributeProto::TENSOR:
+      return to_tensor(attribute.t(), source.owner, source.external, source.where);
+    case AttributeProto::INTS:
+      return std::vector<int64_t>(attribute.ints().begin(), attribute.ints().end());
+    case AttributeProto::FLOATS:
+      return std::vector<float>(attribute.floats().begin(), attribute.floats().end());
+    case AttributeProto::STRINGS:
+      return std::vector<std::string>(attribute.strings().begin(), attribute.strings().end());
+    default:
+      user_error("{}: attribute \"{}\" is of a kind that is not supported", source.where,
+                 attribute.name());
+  }
+}
+
+}  // namespace
+
+const onnx::NodeProto& bind_attributes(const onnx::NodeProto& node, const BoundAttributes& bound,
+                                       onnx::NodeProto& storage) {
+  const auto is_reference = [](const AttributeProto& a) { return !a.ref_attr_name().empty(); };
+  if (std::none_of(node.attribute().begin(), node.attribute().end(), is_reference)) return node;
+  storage = node;
+  storage.clear_attribute();
+  for (const auto& attribute : node.attribute()) {
+    if (!is_reference(attribute)) {
+      *storage.add_attribute() = attribute;
+      continue;
+    }
+    const auto value = bound.find(attribute.ref_attr_name());
+    if (value == bound.end()) continue;
+    AttributeProto* copy = storage.add_attribute();
+    *copy = *value->second;
+    copy->set_name(attribute.name());
+  }
+  return storage;
+}
+
+bool is_unsupported(const AttributeProto& attribute) {
+  if (!attribute.ref_attr_name().empty()) return false;
+  switch (type_of(attribute)) {
+    case AttributeProto::INT:
+    case AttributeProto::FLOAT:
+    case AttributeProto::STRING:
+    case AttributeProto::TENSOR:
+    case AttributeProto::INTS:
+    case AttributeProto::FLOATS:
+    case AttributeProto::STRINGS:
+    case AttributeProto::UNDEFINED:
+      return false;
+    default:
+      return true;
+  }
+}
+
+Attributes read_attributes(const onnx::NodeProto& node, const AttributeSource& source) {
+  Attributes attributes;
+  for (const auto& attribute : node.attribute()) {
+    // An untyped attribute without a value is an empty list, which every operator takes as absent.
+    if (type_of(attribute) == AttributeProto::UNDEFINED) continue;
+    if (!attributes.emplace(attribute.name(), read_attribute(attribute, source)).second) {
+      user_error("{}: attribute \"{}\" appears twice", source.where, attribute.name());
+    }
+  }
+  return attributes;
+}
+
+Tensor constant_tensor(const onnx::NodeProto& node, const AttributeSource& source) {
+  if (node.attribute_size() != 1) {
+    user_error("{}: a Constant has one attribute, this one has {}", source.where,
+               node.attribute_size());
+  }
+  const AttributeProto& value = node.attribute(0);
+  if (value.name() == "value" && value.has_t()) {
+    return to_tensor(value.t(), source.owner, source.external, source.where);
+  }
+  if (value.name() == "value_float") {
+    return tensor_of<float>(DType::Float32, std::vector<float>{value.f()}).reshaped({});
+  }
+  if (value.name() == "value_int") {
+    return tensor_of<int64_t>(DType::Int64, std::vector<int64_t>{value.i()}).reshaped({});
+  }
+  if (value.name() == "value_floats") return tensor_of<float>(DType::Float32, value.floats());
+  if (value.name() == "value_ints") return tensor_of<int64_t>(DType::Int64, value.ints());
+  user_error("{}: a Constant by attribute \"{}\" is not supported", source.where, value.name());
+}
+
+}  // namespace redfuser

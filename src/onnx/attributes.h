@@ -1,0 +1,43 @@
+// AttributeProto -> Attribute.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "ir/graph.h"
+
+namespace onnx {
+class AttributeProto;
+class NodeProto;
+}  // namespace onnx
+
+namespace redfuser {
+
+class ExternalData;
+
+// The attributes of a function call, by name, that its body's references are bound to.
+using BoundAttributes = std::map<std::string, const onnx::AttributeProto*>;
+
+// `node` with its attribute references replaced by the bound values (removed where there is none).
+// Returns `node` itself when it has no references, else `storage`.
+const onnx::NodeProto& bind_attributes(const onnx::NodeProto& node, const BoundAttributes& bound,
+                                       onnx::NodeProto& storage);
+
+// Where an attribute's tensors come from and how its errors start.
+struct AttributeSource {
+  std::shared_ptr<const void> owner;  // keeps the proto alive; null: tensors are copied
+  ExternalData* external = nullptr;
+  std::string where;
+};
+
+// True for graphs, sparse tensors, types and lists of these or of tensors.
+bool is_unsupported(const onnx::AttributeProto& attribute);
+
+// The attributes of a node without references. Throws UserError for kinds that a Graph cannot hold.
+Attributes read_attributes(const onnx::NodeProto& node, const AttributeSource& source);
+
+// The value of a Constant node, whichever attribute holds it.
+Tensor constant_tensor(const onnx::NodeProto& node, const AttributeSource& source);
+
+}  // namespace redfuser

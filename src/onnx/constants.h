@@ -1,0 +1,14 @@
+// Constant values of the graph.
+#pragma once
+
+#include <string>
+
+#include "ir/graph.h"
+
+namespace redfuser {
+
+// Adds a value that holds `tensor`, with its dtype and shape. Integers and booleans of at most
+// kMaxElements elements, and numbers of one element, also get their symbolic elements.
+ValueId add_constant(Graph& graph, const std::string& name, Tensor tensor);
+
+}  // namespace redfuser

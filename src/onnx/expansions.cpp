@@ -1,0 +1,141 @@
+#include "onnx/expansions.h"
+
+#include <onnx/defs/parser.h>
+#include <onnx/onnx_pb.h>
+
+#include <map>
+#include <string>
+
+#include "base/error.h"
+#include "onnx/functions.h"
+
+namespace redfuser {
+namespace {
+
+// What a body's form depends on.
+class Call {
+ public:
+  explicit Call(const onnx::NodeProto& node) : node_(node) {}
+
+  bool has(int input) const { return input < node_.input_size() && !node_.input(input).empty(); }
+  bool has_output(int output) const {
+    return output < node_.output_size() && !node_.output(output).empty();
+  }
+  int64_t integer(const std::string& name, int64_t fallback) const {
+    for (const auto& attribute : node_.attribute()) {
+      if (attribute.name() == name) return attribute.i();
+    }
+    return fallback;
+  }
+
+ private:
+  const onnx::NodeProto& node_;
+};
+
+// A function in ONNX's text syntax, after its name: `<attributes> (inputs) => (outputs) {nodes}`.
+using Text = std::string (*)(const Call&);
+
+std::string gelu(const Call&) { return "(X) => (Y) { Y = Gelu(X) }"; }
+
+std::string bias_gelu(const Call&) { return "(A, B) => (C) { T = Add(A, B) C = Gelu(T) }"; }
+
+std::string fast_gelu(const Call& call) {
+  return call.has(1) ? "(X, B) => (Y) { T = Add(X, B) Y = Gelu<approximate = \"tanh\">(T) }"
+                     : "(X, B) => (Y) { Y = Gelu<approximate = \"tanh\">(X) }";
+}
+
+std::string quick_gelu(const Call&) {
+  return R"(<alpha: float = 1.702> (X) => (Y) {
+    A = Constant<value_float: float = @alpha>()
+    AX = CastLike(A, X)
+    T = Mul(X, AX)
+    S = Sigmoid(T)
+    Y = Mul(X, S)
+  })";
+}
+
+std::string fused_matmul(const Call& call) {
+  if (call.integer("transBatchA", 0) != 0 || call.integer("transBatchB", 0) != 0) return "";
+  const char* a = call.integer("transA", 0) != 0 ? "...ji" : "...ij";
+  const char* b = call.integer("transB", 0) != 0 ? "...kj" : "...jk";
+  return fmt::format(R"(<alpha: float = 1.0> (A, B) => (Y) {{
+    P = Einsum<equation = "{},{}->...ik">(A, B)
+    F = Constant<value_float: float = @alpha>()
+    FP = CastLike(F, P)
+    Y = Mul(P, FP)
+  }})",
+                     a, b);
+}
+
+// Root mean square over the last dimension, in fp32; also gives InvStdDev.
+constexpr const char* kRms = R"(
+    One = Constant<value_float = 1.0>()
+    Eps = Constant<value_float: float = @epsilon>()
+    Last = Constant<value_ints = [-1]>()
+    XF = Cast<to = 1>(Sum)
+    Sq = Mul(XF, XF)
+    Mean = ReduceMean(Sq, Last)
+    Shifted = Add(Mean, Eps)
+    Std = Sqrt(Shifted)
+    InvStdDev = Div(One, Std)
+    NF = Mul(XF, InvStdDev)
+    N = CastLike(NF, Sum)
+    Y = Mul(N, Scale)
+  )";
+
+std::string simplified_layer_norm(const Call& call) {
+  if (call.integer("axis", -1) != -1) return "";
+  return fmt::format(
+      "<epsilon: float = 0.00001> (X, Scale) => (Y, InvStdDev) {{ Sum = Identity(X) {} }}", kRms);
+}
+
+// input + skip + bias, as both skip normalisations start.
+std::string skip_sum(const Call& call, int bias) {
+  return call.has(bias) ? "S0 = Add(X, Skip) Sum = Add(S0, Bias)" : "Sum = Add(X, Skip)";
+}
+
+std::string skip_simplified_layer_norm(const Call& call) {
+  return fmt::format(
+      "<epsilon: float = 0.00001> (X, Skip, Scale, Bias) => (Y, Unused, InvStdDev, Sum) "
+      "{{ {} {} Unused = Identity(InvStdDev) }}",
+      skip_sum(call, 3), kRms);
+}
+
+std::string skip_layer_norm(const Call& call) {
+  return fmt::format(
+      "<epsilon: float = 0.00001> (X, Skip, Gamma, Beta, Bias) => (Y, Mean, InvStdDev, Sum) "
+      "{{ {} Y, Mean, InvStdDev = LayerNormalization<axis = -1, epsilon: float = @epsilon>"
+      "(Sum, Gamma{}) }}",
+      skip_sum(call, 4), call.has(3) ? ", Beta" : "");
+}
+
+const std::map<std::string, Text>& texts() {
+  static const std::map<std::string, Text> table = {
+      {"com.microsoft.BiasGelu", bias_gelu},
+      {"com.microsoft.FastGelu", fast_gelu},
+      {"com.microsoft.FusedMatMul", fused_matmul},
+      {"com.microsoft.Gelu", gelu},
+      {"com.microsoft.QuickGelu", quick_gelu},
+      {"com.microsoft.SkipLayerNormalization", skip_layer_norm},
+      {"com.microsoft.SkipSimplifiedLayerNormalization", skip_simplified_layer_norm},
+      {"SimplifiedLayerNormalization", simplified_layer_norm},
+  };
+  return table;
+}
+
+}  // namespace
+
+std::shared_ptr<const onnx::FunctionProto> own_expansion(const onnx::NodeProto& node) {
+  const auto entry = texts().find(qualified_name(node.domain(), node.op_type()));
+  if (entry == texts().end()) return nullptr;
+  const std::string body = entry->second(Call(node));
+  if (body.empty()) return nullptr;
+  const std::string text = "<domain: \"own\", opset_import: [\"\" : 20]> Body " + body;
+  auto function = std::make_shared<onnx::FunctionProto>();
+  const auto status = onnx::OnnxParser::Parse(*function, text.c_str());
+  RF_CHECK(status.IsOK(), "{}: {}", node.op_type(), status.ErrorMessage());
+  function->set_name(node.op_type());
+  return function;
+}
+
+}  // namespace redfuser

@@ -1,0 +1,51 @@
+#include "onnx/export.h"
+
+#include <onnx/inliner/inliner.h>
+#include <onnx/onnx_pb.h>
+
+#include "base/error.h"
+#include "onnx/emit.h"
+#include "onnx/pruned_model.h"
+
+namespace redfuser {
+
+void inline_functions(OutputModel& model, const std::string& path) {
+  // The inliner sees that initializers' names are taken only where they are in the graph.
+  onnx::GraphProto& graph = *model.proto.mutable_graph();
+  for (const auto& [name, tensor] : model.initializers) graph.add_initializer()->set_name(name);
+  try {
+    onnx::inliner::InlineLocalFunctions(model.proto, true);
+  } catch (const std::exception& error) {
+    user_error("{}: cannot be written: its functions cannot be inlined: {}", path, error.what());
+  }
+  graph.clear_initializer();
+  if (model.proto.functions_size() != 0) {
+    user_error("{}: cannot be written: the function {} is for an opset that cannot be inlined", path,
+               model.proto.functions(0).name());
+  }
+}
+
+ExportResult save_model(const LoadedModel& model, const Graph& graph,
+                        const std::vector<ExportRegion>& regions, const ExportOptions& options,
+                        const std::string& path) {
+  ExportResult result;
+  result.operators_before = model.operator_counts;
+  OutputModel output;
+  switch (options.emit) {
+    case EmitMode::Function:
+      output = emit_function(model, prune(model, graph), regions, result);
+      break;
+    case EmitMode::Inline:
+      output = emit_function(model, prune(model, graph), {}, result);
+      inline_functions(output, path);
+      break;
+    case EmitMode::Standard:
+      output = emit_standard(model, graph);
+      break;
+  }
+  result.operators_after = operator_counts(output.proto);
+  write_model(std::move(output), options.external_threshold, path);
+  return result;
+}
+
+}  // namespace redfuser

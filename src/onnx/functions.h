@@ -1,0 +1,73 @@
+// Function bodies: a model's local functions, those that ONNX's schemas carry, and our own for
+// operators that have neither a definition nor a schema body.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace onnx {
+class FunctionProto;
+class ModelProto;
+class NodeProto;
+class OpSchema;
+class TypeProto;
+}  // namespace onnx
+
+namespace redfuser {
+
+// Versions of the operator sets in force, by domain ("" is ai.onnx).
+using Opsets = std::map<std::string, int>;
+
+// "ai.onnx" is an alias of "".
+std::string normal_domain(const std::string& domain);
+// The operator as users write it: "Gelu", "com.microsoft.FusedMatMul".
+std::string qualified_name(const std::string& domain, const std::string& op);
+Opsets opsets_of(const onnx::ModelProto& model);
+Opsets opsets_of(const onnx::FunctionProto& function);
+
+// Bounds on what a file may make of itself by nesting functions.
+inline constexpr int64_t kMaxNodes = 1'000'000;
+inline constexpr int kMaxCallDepth = 64;
+
+// A model's local functions.
+class FunctionLibrary {
+ public:
+  // Throws UserError, starting with `where`, for functions defined twice, recursion, calls nested
+  // deeper than kMaxCallDepth and expansions of more than kMaxNodes nodes.
+  FunctionLibrary(const onnx::ModelProto& model, const std::string& where);
+  // The function that `node` calls; null where it calls none.
+  const onnx::FunctionProto* find(const onnx::NodeProto& node) const;
+
+ private:
+  using Key = std::tuple<std::string, std::string, std::string>;  // domain, name, overload
+  struct Cost {
+    int64_t nodes = 0;
+    int depth = 0;
+    bool open = true;  // on the path being walked
+  };
+  static Key key_of(const onnx::NodeProto& node);
+  Cost measure(const onnx::FunctionProto& function, int depth, const std::string& where);
+
+  std::map<Key, const onnx::FunctionProto*> functions_;
+  std::map<const onnx::FunctionProto*, Cost> costs_;
+};
+
+// A body and the operator sets that its nodes are written for.
+struct FunctionBody {
+  std::shared_ptr<const onnx::FunctionProto> function;
+  Opsets opsets;
+};
+
+// True if ONNX gives the operator a function body, or we do.
+bool has_body(const onnx::NodeProto& node, const Opsets& opsets);
+// True if the body is the same for every input type, so that it can be known without them.
+bool has_fixed_body(const onnx::NodeProto& node, const Opsets& opsets);
+// The body for this node, whose attributes are bound. `input_types` may be empty for a fixed body;
+// unset types stand for absent inputs. Throws UserError, starting with `where`, when none fits.
+FunctionBody body_of(const onnx::NodeProto& node, const Opsets& opsets,
+                     const std::vector<onnx::TypeProto>& input_types, const std::string& where);
+
+}  // namespace redfuser

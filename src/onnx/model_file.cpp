@@ -1,0 +1,64 @@
+#include "onnx/model_file.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/stubs/logging.h>
+#include <onnx/onnx_pb.h>
+
+#include <climits>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+
+namespace redfuser {
+namespace {
+
+// Messages nest at most this deep; protobuf's own default.
+constexpr int kMaxNesting = 100;
+
+// protobuf reports malformed input on stderr as well as by its result; the result is enough.
+class QuietProtobuf {
+ public:
+  QuietProtobuf() : previous_(google::protobuf::SetLogHandler(nullptr)) {}
+  ~QuietProtobuf() { google::protobuf::SetLogHandler(previous_); }
+  QuietProtobuf(const QuietProtobuf&) = delete;
+
+ private:
+  google::protobuf::LogHandler* previous_;
+};
+
+void parse(const std::string& path, google::protobuf::Message& message, const char* kind) {
+  const auto file = MappedFile::open(path);
+  const auto bytes = file->bytes();
+  if (bytes.empty()) user_error("{}: is empty, not {}", path, kind);
+  if (bytes.size() > INT_MAX) {
+    user_error("{}: has {} bytes, more than protobuf's 2 GiB; keep its tensors as external data",
+               path, bytes.size());
+  }
+  const QuietProtobuf quiet;
+  google::protobuf::io::CodedInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+  stream.SetTotalBytesLimit(INT_MAX);
+  stream.SetRecursionLimit(kMaxNesting);
+  if (!message.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
+    user_error("{}: is not {}, or is truncated or damaged (protobuf cannot read it)", path, kind);
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<onnx::ModelProto> read_model_proto(const std::string& path) {
+  auto model = std::make_shared<onnx::ModelProto>();
+  parse(path, *model, "an ONNX model");
+  if (!model->has_ir_version() || !model->has_graph()) {
+    user_error("{}: is not an ONNX model: it has no {}", path,
+               model->has_graph() ? "ir_version" : "graph");
+  }
+  return model;
+}
+
+onnx::TensorProto read_tensor_proto(const std::string& path) {
+  onnx::TensorProto tensor;
+  parse(path, tensor, "an ONNX tensor");
+  return tensor;
+}
+
+}  // namespace redfuser

@@ -1,0 +1,19 @@
+// Reading a protobuf model file.
+#pragma once
+
+#include <memory>
+#include <string>
+
+namespace onnx {
+class ModelProto;
+class TensorProto;
+}  // namespace onnx
+
+namespace redfuser {
+
+// Parses the file. Throws UserError, one line that names the file, when it is missing, a directory,
+// empty, truncated, longer than protobuf's 2 GiB, or no ONNX model.
+std::shared_ptr<onnx::ModelProto> read_model_proto(const std::string& path);
+onnx::TensorProto read_tensor_proto(const std::string& path);
+
+}  // namespace redfuser

@@ -1,0 +1,32 @@
+// The order in which a body's nodes run: the main graph or a function.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace onnx {
+class NodeProto;
+}
+
+namespace redfuser {
+
+// The user's name of a node, or `MatMul_17` for one without: its operator and index.
+std::string node_name(const onnx::NodeProto& node, int index);
+// `[MatMul] node "name"`, as errors start.
+std::string node_text(const onnx::NodeProto& node, int index);
+
+// A list of nodes with the names that enter it and those asked of it.
+struct Body {
+  std::vector<const onnx::NodeProto*> nodes;
+  std::vector<std::string> entries;  // inputs and initializers
+  std::vector<std::string> results;
+  std::string where;                 // how errors start: the file, the function
+};
+
+// Indices of the nodes that the results need, in topological order; the file's order is kept where
+// it is one. Throws UserError for a name produced twice, an input or a result that nothing
+// produces, and a cycle, whose nodes it names.
+std::vector<int> live_order(const Body& body);
+
+}  // namespace redfuser

@@ -1,0 +1,25 @@
+// A model on its way to a file.
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "redfuser/tensor.h"
+
+namespace redfuser {
+
+// The initializers stay apart from the proto until it is written, so that large ones are copied
+// once at most.
+struct OutputModel {
+  onnx::ModelProto proto;
+  std::vector<std::pair<std::string, Tensor>> initializers;
+};
+
+// Checks the model with ONNX's checker and writes it; above `external_threshold` bytes of
+// initializers, those of at least 1 KiB go to `path`.data. Throws UserError that names the path.
+void write_model(OutputModel model, int64_t external_threshold, const std::string& path);
+
+}  // namespace redfuser

@@ -1,0 +1,20 @@
+// TensorProto files (`.pb`), as in ONNX's test_data_set_*/input_0.pb.
+#pragma once
+
+#include <string>
+
+#include "redfuser/tensor.h"
+
+namespace redfuser {
+
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
+};
+
+// Throws UserError that names the file when it cannot be read as a tensor.
+NamedTensor read_tensor_file(const std::string& path);
+// Replaces the file only when the new one is whole; throws UserError that names it otherwise.
+void write_tensor_file(const std::string& path, const NamedTensor& tensor);
+
+}  // namespace redfuser

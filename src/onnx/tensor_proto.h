@@ -1,0 +1,34 @@
+// TensorProto <-> Tensor.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "redfuser/tensor.h"
+
+namespace onnx {
+class TensorProto;
+}
+
+namespace redfuser {
+
+class ExternalData;
+
+// The DType of onnx.TensorProto.DataType `data_type`; Undefined for types that RedFuser has not.
+DType dtype_of(int data_type);
+// ONNX's name of an element type, for messages: "FLOAT8E4M3FN".
+std::string onnx_type_name(int data_type);
+
+// The tensor of `proto`, whatever field its data is in. Raw data is wrapped, not copied, where its
+// alignment allows; `owner` then keeps `proto` alive (null: always copied). `external` may be null
+// where external data is not allowed. Throws UserError, starting with `where` and naming the tensor,
+// for unsupported types, dims that are negative or overflow, and data of the wrong size.
+Tensor to_tensor(const onnx::TensorProto& proto, const std::shared_ptr<const void>& owner,
+                 ExternalData* external, const std::string& where);
+
+// Type, dims and name, without data.
+onnx::TensorProto tensor_header(const std::string& name, const Tensor& tensor);
+// With the data as raw_data.
+onnx::TensorProto to_proto(const std::string& name, const Tensor& tensor);
+
+}  // namespace redfuser

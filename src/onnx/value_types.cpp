@@ -1,0 +1,105 @@
+#include "onnx/value_types.h"
+
+#include <onnx/onnx_pb.h>
+
+#include "base/error.h"
+#include "onnx/tensor_proto.h"
+
+namespace redfuser {
+namespace {
+
+const char* kind_of(const onnx::TypeProto& type) {
+  if (type.has_sequence_type()) return "a sequence";
+  if (type.has_map_type()) return "a map";
+  if (type.has_optional_type()) return "an optional";
+  if (type.has_sparse_tensor_type()) return "a sparse tensor";
+  return "of no type";
+}
+
+const onnx::TypeProto_Tensor& tensor_type(const onnx::ValueInfoProto& info, const char* role,
+                                          const std::string& where) {
+  if (!info.type().has_tensor_type()) {
+    user_error("{}: graph {} \"{}\" is {}; only tensors are supported", where, role, info.name(),
+               kind_of(info.type()));
+  }
+  return info.type().tensor_type();
+}
+
+}  // namespace
+
+void set_input_type(Graph& graph, ValueId id, const onnx::ValueInfoProto& info,
+                    const std::string& where) {
+  const onnx::TypeProto_Tensor& type = tensor_type(info, "input", where);
+  Value& value = graph.values[static_cast<size_t>(id)];
+  value.dtype = dtype_of(type.elem_type());
+  if (size_of(value.dtype) == 0) {
+    user_error("{}: graph input \"{}\": element type {} is not supported", where, info.name(),
+               onnx_type_name(type.elem_type()));
+  }
+  if (!type.has_shape()) {
+    user_error("{}: graph input \"{}\" has no shape; its rank must be known", where, info.name());
+  }
+  for (int k = 0; k < type.shape().dim_size(); ++k) {
+    const auto& dim = type.shape().dim(k);
+    if (dim.has_dim_value() && dim.dim_value() >= 0) {
+      value.shape.push_back(graph.pool->integer(dim.dim_value()));
+    } else if (!dim.dim_param().empty()) {
+      value.shape.push_back(graph.pool->symbol(dim.dim_param()));
+    } else {
+      value.shape.push_back(graph.pool->symbol(fmt::format("{}.dim{}", info.name(), k)));
+    }
+  }
+  check_size(graph, id);
+}
+
+void check_output_type(const Value& value, const onnx::ValueInfoProto& info,
+                       const std::string& where) {
+  // A graph may leave the types of its outputs open.
+  if (!info.has_type() || info.type().value_case() == onnx::TypeProto::VALUE_NOT_SET) return;
+  const int declared = tensor_type(info, "output", where).elem_type();
+  if (declared == 0 || dtype_of(declared) == value.dtype) return;
+  user_error("{}: graph output \"{}\" is declared {} but its node computes {}", where, info.name(),
+             onnx_type_name(declared), onnx_type_name(static_cast<int>(value.dtype)));
+}
+
+void check_size(const Graph& graph, ValueId id) {
+  const Value& value = graph.values[static_cast<size_t>(id)];
+  int64_t bytes = static_cast<int64_t>(size_of(value.dtype));
+  for (const Expr size : value.shape) {
+    if (!size->is_constant() || size->integer == 0) continue;
+    if (!__builtin_mul_overflow(bytes, size->integer, &bytes)) continue;
+    if (value.producer < 0) user_error("the size of \"{}\" overflows", value.name);
+    const Node& node = graph.nodes[static_cast<size_t>(value.producer)];
+    user_error("[{}] node \"{}\": the size of its output \"{}\" overflows", node.op, node.name,
+               value.name);
+  }
+}
+
+onnx::TypeProto type_of(const Graph& graph, ValueId id) {
+  onnx::TypeProto type;
+  if (id == kAbsent) return type;
+  const Value& value = graph.values[static_cast<size_t>(id)];
+  type.mutable_tensor_type()->set_elem_type(static_cast<int>(value.dtype));
+  auto* shape = type.mutable_tensor_type()->mutable_shape();
+  for (const Expr size : value.shape) {
+    auto* dim = shape->add_dim();
+    if (size->is_constant()) dim->set_dim_value(size->integer);
+    if (size->op == ExprOp::Symbol) dim->set_dim_param(graph.pool->symbol_name(size));
+  }
+  return type;
+}
+
+ValueInfo value_info(const Graph& graph, ValueId id) {
+  const Value& value = graph.values[static_cast<size_t>(id)];
+  ValueInfo info{value.name, value.dtype, {}};
+  for (const Expr size : value.shape) {
+    if (size->is_constant()) {
+      info.dims.push_back({size->integer, ""});
+    } else {
+      info.dims.push_back({-1, to_string(*graph.pool, size)});
+    }
+  }
+  return info;
+}
+
+}  // namespace redfuser

@@ -1,0 +1,32 @@
+// Types of graph inputs, outputs and values: ONNX's form and ours.
+#pragma once
+
+#include <string>
+
+#include "ir/graph.h"
+#include "redfuser/redfuser.h"
+
+namespace onnx {
+class TypeProto;
+class ValueInfoProto;
+}  // namespace onnx
+
+namespace redfuser {
+
+// Sets dtype and shape of a graph input. A dimension without a size becomes a symbol: its own name,
+// or `input.dimK`. Throws UserError, starting with `where`, for inputs that are no tensors, whose
+// rank is open, or whose element type is not supported.
+void set_input_type(Graph& graph, ValueId id, const onnx::ValueInfoProto& info,
+                    const std::string& where);
+// Throws UserError when the graph computes another element type than the output is declared with.
+void check_output_type(const Value& value, const onnx::ValueInfoProto& info,
+                       const std::string& where);
+// Throws UserError, naming the node, when a value's fixed dimensions multiply beyond int64.
+void check_size(const Graph& graph, ValueId id);
+
+// The ONNX type of a value, without dimensions that are more than a number or a symbol; not set
+// for kAbsent.
+onnx::TypeProto type_of(const Graph& graph, ValueId id);
+ValueInfo value_info(const Graph& graph, ValueId id);
+
+}  // namespace redfuser

@@ -1,0 +1,86 @@
+#include "ops/elementwise.h"
+#include "ops/families.h"
+
+namespace redfuser {
+namespace {
+
+using Scalar = ScalarBuilder;
+
+Expr sigmoid(const Scalar& s, Expr x) {
+  return s.div(s.number(1), s.add(s.number(1), s.op(ExprOp::Exp, s.op(ExprOp::Neg, x))));
+}
+
+Expr relu(const Scalar& s, Expr x) { return s.max(x, s.number(0)); }
+
+Expr leaky_relu(const Scalar& s, Expr x) {
+  return s.if_less(x, s.number(0), s.mul(s.attribute("alpha", 0.01), x), x);
+}
+
+// alpha·(exp(x) - 1)
+Expr exponential_tail(const Scalar& s, Expr alpha, Expr x) {
+  return s.mul(alpha, s.sub(s.op(ExprOp::Exp, x), s.number(1)));
+}
+
+Expr elu(const Scalar& s, Expr x) {
+  return s.if_less(x, s.number(0), exponential_tail(s, s.attribute("alpha", 1.0), x), x);
+}
+
+Expr selu(const Scalar& s, Expr x) {
+  Expr tail = exponential_tail(s, s.attribute("alpha", 1.67326319217681884765625), x);
+  return s.mul(s.attribute("gamma", 1.05070102214813232421875), s.if_less(s.number(0), x, x, tail));
+}
+
+// log(exp(x) + 1) = max(x, 0) + log(1 + exp(-|x|)), which does not overflow.
+Expr softplus(const Scalar& s, Expr x) {
+  Expr tail = s.op(ExprOp::Exp, s.op(ExprOp::Neg, s.op(ExprOp::Abs, x)));
+  return s.add(s.max(x, s.number(0)), s.op(ExprOp::Log, s.add(s.number(1), tail)));
+}
+
+Expr softsign(const Scalar& s, Expr x) {
+  return s.div(x, s.add(s.number(1), s.op(ExprOp::Abs, x)));
+}
+
+Expr unit_clip(const Scalar& s, Expr x) { return s.max(s.number(0), s.min(s.number(1), x)); }
+
+Expr hard_sigmoid(const Scalar& s, Expr x) {
+  return unit_clip(s, s.add(s.mul(s.attribute("alpha", 0.2), x), s.attribute("beta", 0.5)));
+}
+
+Expr hard_swish(const Scalar& s, Expr x) {
+  return s.mul(x, unit_clip(s, s.add(s.mul(s.number(1.0f / 6), x), s.number(0.5))));
+}
+
+Expr thresholded_relu(const Scalar& s, Expr x) {
+  return s.if_less(s.attribute("alpha", 1.0), x, x, s.number(0));
+}
+
+Expr lower_prelu(LowerContext& context) {
+  Expr x = context.read_broadcast(0), slope = context.read_broadcast(1);
+  const Scalar s(context, x->dtype);
+  return s.if_less(x, s.number(0), s.mul(slope, x), x);
+}
+
+template <auto f>
+constexpr OpDef activation(std::string_view name, int since) {
+  return {name, "", since, infer_elementwise<Operand::Float, 1>, lower_scalar<f>};
+}
+
+constexpr OpDef kOps[] = {
+    {"Relu", "", 6, infer_elementwise<Operand::Number, 1>, lower_scalar<relu>},
+    {"PRelu", "", 7, infer_elementwise<Operand::Number, 2>, lower_prelu},
+    activation<sigmoid>("Sigmoid", 6),
+    activation<leaky_relu>("LeakyRelu", 6),
+    activation<elu>("Elu", 6),
+    activation<selu>("Selu", 6),
+    activation<softplus>("Softplus", 1),
+    activation<softsign>("Softsign", 1),
+    activation<hard_sigmoid>("HardSigmoid", 6),
+    activation<hard_swish>("HardSwish", 14),
+    activation<thresholded_relu>("ThresholdedRelu", 10),
+};
+
+}  // namespace
+
+std::span<const OpDef> activation_ops() { return kOps; }
+
+}  // namespace redfuser

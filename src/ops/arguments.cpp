@@ -1,0 +1,105 @@
+#include "ops/arguments.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace redfuser {
+namespace {
+
+// The elements of a vector or scalar input, each from `element`.
+template <typename Element>
+std::vector<Expr> list_of(const NodeView& view, int input, const Element& element) {
+  const auto& shape = view.shape(input);
+  const auto count = constant_count(shape);
+  if (!count || shape.size() > 1) {
+    view.fail(fmt::format("input {} has shape {}; a list of known length is needed", input,
+                          shape_text(view.pool(), shape)));
+  }
+  std::vector<Expr> result;
+  for (int64_t i = 0; i < *count; ++i) {
+    std::vector<Expr> index(shape.size(), view.pool().integer(i));
+    result.push_back(view.pool().cast(DType::Int64, element(std::move(index), i)));
+  }
+  return result;
+}
+
+Expr known_or_read(const NodeView& view, int input, std::vector<Expr> index, int64_t i) {
+  if (const auto* elements = view.elements(input)) return (*elements)[i];
+  return view.pool().read(view.node().inputs[input], view.dtype(input), std::move(index));
+}
+
+std::vector<Expr> integers_of(const NodeView& view, const std::string& attribute) {
+  std::vector<Expr> result;
+  for (int64_t value : view.integers(attribute, {})) result.push_back(view.pool().integer(value));
+  return result;
+}
+
+std::vector<Expr> origin(const NodeView& view, int input) {
+  if (constant_count(view.shape(input)) != 1) {
+    view.fail(fmt::format("input {} has shape {}; one element is needed", input,
+                          shape_text(view.pool(), view.shape(input))));
+  }
+  return std::vector<Expr>(view.shape(input).size(), view.pool().integer(0));
+}
+
+}  // namespace
+
+std::optional<std::vector<int64_t>> constant_argument(const NodeView& view,
+                                                      const std::string& attribute, int input) {
+  if (view.has(attribute)) return view.integers(attribute, {});
+  if (!view.has_input(input)) return std::nullopt;
+  auto values = view.constant_integers(input);
+  if (!values) view.fail(fmt::format("{} (input {}) must be constant", attribute, input));
+  return values;
+}
+
+std::optional<std::vector<int>> axes_argument(const NodeView& view, const std::string& attribute,
+                                              int input, int rank) {
+  auto values = constant_argument(view, attribute, input);
+  if (!values) return std::nullopt;
+  std::vector<int> axes;
+  for (int64_t value : *values) {
+    axes.push_back(view.axis(value, rank));
+    if (std::count(axes.begin(), axes.end(), axes.back()) > 1) {
+      view.fail(fmt::format("axis {} is named twice", value));
+    }
+  }
+  return axes;
+}
+
+std::optional<std::vector<Expr>> size_argument(const NodeView& view, const std::string& attribute,
+                                               int input) {
+  if (view.has(attribute)) return integers_of(view, attribute);
+  if (!view.has_input(input)) return std::nullopt;
+  return list_of(view, input, [&](std::vector<Expr> index, int64_t i) {
+    return known_or_read(view, input, std::move(index), i);
+  });
+}
+
+std::optional<std::vector<Expr>> size_argument(const LowerContext& context,
+                                               const std::string& attribute, int input) {
+  if (context.has(attribute)) return integers_of(context, attribute);
+  if (!context.has_input(input)) return std::nullopt;
+  return list_of(context, input, [&](std::vector<Expr> index, int64_t) {
+    return context.read(input, std::move(index));
+  });
+}
+
+std::optional<Expr> scalar_argument(const LowerContext& context, const std::string& attribute,
+                                    int input, DType dtype) {
+  ExprPool& pool = context.pool();
+  if (context.has(attribute)) return pool.number(context.real(attribute, 0), dtype);
+  if (!context.has_input(input)) return std::nullopt;
+  return pool.cast(dtype, only_element(context, input));
+}
+
+Expr only_element(const NodeView& view, int input) {
+  return known_or_read(view, input, origin(view, input), 0);
+}
+
+Expr only_element(const LowerContext& context, int input) {
+  return context.read(input, origin(context, input));
+}
+
+}  // namespace redfuser

@@ -1,0 +1,35 @@
+// Arguments that are attributes in early opsets and inputs in later ones. An `input` below zero
+// means that the argument never is an input.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ops/op_def.h"
+#include "ops/sizes.h"
+
+namespace redfuser {
+
+// Integers that shape the result's structure (axes, steps): nullopt if neither the attribute nor
+// the input is there, UserError if the input is not constant.
+std::optional<std::vector<int64_t>> constant_argument(const NodeView& view,
+                                                      const std::string& attribute, int input);
+// The same, as axes of `rank` dimensions: made non-negative and checked to be distinct.
+std::optional<std::vector<int>> axes_argument(const NodeView& view, const std::string& attribute,
+                                              int input, int rank);
+// Sizes and positions as Int64 expressions; Reads where only the run knows them.
+std::optional<std::vector<Expr>> size_argument(const NodeView& view, const std::string& attribute,
+                                               int input);
+std::optional<std::vector<Expr>> size_argument(const LowerContext& context,
+                                               const std::string& attribute, int input);
+// A number as an expression of dtype `dtype`.
+std::optional<Expr> scalar_argument(const LowerContext& context, const std::string& attribute,
+                                    int input, DType dtype);
+
+// The only element of a scalar or one-element input, in an expression that serves shape rules (its
+// own Read where the run alone knows it) and in one that serves lowerings.
+Expr only_element(const NodeView& view, int input);
+Expr only_element(const LowerContext& context, int input);
+
+}  // namespace redfuser

@@ -1,0 +1,111 @@
+#include "base/error.h"
+#include "ops/arguments.h"
+#include "ops/elementwise.h"
+#include "ops/families.h"
+
+namespace redfuser {
+namespace {
+
+constexpr Operand Number = Operand::Number;
+
+Expr lower_max(LowerContext& context) {
+  Expr result = context.read_broadcast(0);
+  for (int i = 1; i < context.input_count(); ++i) {
+    result = max_of(context.pool(), result, context.read_broadcast(i));
+  }
+  return result;
+}
+
+Expr lower_mean(LowerContext& context) {
+  Expr sum = lower_op<ExprOp::Add>(context);
+  return context.pool().div(sum, context.pool().number(context.input_count(), sum->dtype));
+}
+
+Expr lower_mod(LowerContext& context) {
+  const bool c_style = context.integer("fmod", 0) != 0;
+  return context.pool().make(c_style ? ExprOp::TruncMod : ExprOp::FloorMod,
+                             {context.read_broadcast(0), context.read_broadcast(1)});
+}
+
+void infer_mod(InferContext& context) {
+  infer_elementwise<Number, 2>(context);
+  if (is_float(context.dtype(0)) && context.integer("fmod", 0) == 0) {
+    context.fail("floating inputs need fmod=1");
+  }
+}
+
+void infer_pow(InferContext& context) {
+  check_input_count(context, 2, 2);
+  check_operand(context, 0, Number);
+  check_operand(context, 1, Number);
+  context.set(0, context.dtype(0), context.broadcast(context.shape(0), context.shape(1)));
+}
+
+// x² and x³ as products: exact for the algebra and cheaper than a power.
+Expr lower_pow(LowerContext& context) {
+  ExprPool& pool = context.pool();
+  Expr base = context.read_broadcast(0), exponent = context.read_broadcast(1);
+  const DType dtype = base->dtype;
+  if (exponent->is_constant(2)) return pool.mul(base, base);
+  if (exponent->is_constant(3)) return pool.mul(pool.mul(base, base), base);
+  if (!is_float(dtype) && is_float(exponent->dtype)) {
+    return pool.cast(dtype, pool.make(ExprOp::Pow, {pool.cast(exponent->dtype, base), exponent}));
+  }
+  return pool.make(ExprOp::Pow, {base, pool.cast(dtype, exponent)});
+}
+
+void infer_clip(InferContext& context) {
+  check_operand(context, 0, Number);
+  context.set(0, context.dtype(0), context.shape(0));
+}
+
+Expr lower_clip(LowerContext& context) {
+  ExprPool& pool = context.pool();
+  Expr x = context.read_broadcast(0);
+  if (auto low = scalar_argument(context, "min", 1, x->dtype)) {
+    x = max_of(pool, x, *low);
+  }
+  if (auto high = scalar_argument(context, "max", 2, x->dtype)) {
+    x = pool.make(ExprOp::Min, {x, *high});
+  }
+  return x;
+}
+
+Expr lower_shift(LowerContext& context) {
+  const std::string direction = context.text("direction", "");
+  return context.pool().make(direction == "LEFT" ? ExprOp::ShiftLeft : ExprOp::ShiftRight,
+                             {context.read_broadcast(0), context.read_broadcast(1)});
+}
+
+void infer_shift(InferContext& context) {
+  infer_elementwise<Operand::Integer, 2>(context);
+  const std::string direction = context.text("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT") {
+    context.fail(fmt::format("direction \"{}\" is neither LEFT nor RIGHT", direction));
+  }
+}
+
+constexpr OpDef kOps[] = {
+    {"Add", "", 7, infer_elementwise<Number, 2>, lower_op<ExprOp::Add>},
+    {"Sub", "", 7, infer_elementwise<Number, 2>, lower_op<ExprOp::Sub>},
+    {"Mul", "", 7, infer_elementwise<Number, 2>, lower_op<ExprOp::Mul>},
+    {"Div", "", 7, infer_elementwise<Number, 2>, lower_op<ExprOp::Div>},
+    {"Mod", "", 10, infer_mod, lower_mod},
+    {"Pow", "", 7, infer_pow, lower_pow},
+    {"Min", "", 6, infer_elementwise<Number, 1, kVariadic>, lower_op<ExprOp::Min>},
+    {"Max", "", 6, infer_elementwise<Number, 1, kVariadic>, lower_max},
+    {"Sum", "", 6, infer_elementwise<Number, 1, kVariadic>, lower_op<ExprOp::Add>},
+    {"Mean", "", 6, infer_elementwise<Operand::Float, 1, kVariadic>, lower_mean},
+    {"Clip", "", 6, infer_clip, lower_clip},
+    {"BitShift", "", 11, infer_shift, lower_shift},
+    {"BitwiseAnd", "", 18, infer_elementwise<Operand::Integer, 2>, lower_op<ExprOp::BitAnd>},
+    {"BitwiseOr", "", 18, infer_elementwise<Operand::Integer, 2>, lower_op<ExprOp::BitOr>},
+    {"BitwiseXor", "", 18, infer_elementwise<Operand::Integer, 2>, lower_op<ExprOp::BitXor>},
+    {"BitwiseNot", "", 18, infer_elementwise<Operand::Integer, 1>, lower_op<ExprOp::BitNot>},
+};
+
+}  // namespace
+
+std::span<const OpDef> arithmetic_ops() { return kOps; }
+
+}  // namespace redfuser

@@ -1,0 +1,77 @@
+// numpy broadcasting, aligned at the right. Two sizes that are not the same expression are equal at
+// run time or one of them is 1: the result is their maximum, and each operand is read at the index
+// limited to its own size.
+#include <algorithm>
+
+#include "base/error.h"
+#include "ir/polynomial.h"
+#include "ops/op_def.h"
+#include "ops/sizes.h"
+
+namespace redfuser {
+namespace {
+
+// min(a, x) <= a: the maximum of a size and one limited by it is the size.
+bool limited_by(ExprPool& pool, Expr limited, Expr size) {
+  if (proved_less_equal(pool, limited, size)) return true;
+  return limited->op == ExprOp::Min &&
+         std::find(limited->args.begin(), limited->args.end(), size) != limited->args.end();
+}
+
+Expr broadcast_size(const NodeView& view, const Shape& left, const Shape& right, Expr a, Expr b) {
+  ExprPool& pool = view.pool();
+  if (a == b || b->is_constant(1)) return a;
+  if (a->is_constant(1)) return b;
+  if (a->is_constant() && b->is_constant()) {
+    view.fail(fmt::format("shapes {} and {} do not broadcast", shape_text(pool, left),
+                          shape_text(pool, right)));
+  }
+  if (a->is_constant()) return a;
+  if (b->is_constant()) return b;
+  if (limited_by(pool, a, b)) return b;
+  if (limited_by(pool, b, a)) return a;
+  if (b->id < a->id) std::swap(a, b);
+  return pool.make(ExprOp::Max, {a, b});
+}
+
+}  // namespace
+
+std::vector<Expr> broadcast_shapes(const NodeView& view, const std::vector<Expr>& a,
+                                   const std::vector<Expr>& b) {
+  const size_t rank = std::max(a.size(), b.size());
+  Shape result(rank);
+  for (size_t i = 0; i < rank; ++i) {
+    const size_t from_right = rank - i;
+    if (from_right > a.size()) {
+      result[i] = b[b.size() - from_right];
+    } else if (from_right > b.size()) {
+      result[i] = a[a.size() - from_right];
+    } else {
+      result[i] = broadcast_size(view, a, b, a[a.size() - from_right], b[b.size() - from_right]);
+    }
+  }
+  return result;
+}
+
+Expr LowerContext::read_broadcast(int input) const {
+  return read(input, broadcast_index(pool(), shape(input), result().shape, index_));
+}
+
+std::vector<Expr> broadcast_index(ExprPool& pool, std::span<const Expr> operand,
+                                  std::span<const Expr> result, std::span<const Expr> index) {
+  std::vector<Expr> read(operand.size());
+  const size_t skipped = result.size() - operand.size();
+  for (size_t i = 0; i < operand.size(); ++i) {
+    Expr size = operand[i], at = index[skipped + i];
+    if (size->is_constant(1)) {
+      read[i] = pool.integer(0);
+    } else if (size == result[skipped + i]) {
+      read[i] = at;
+    } else {
+      read[i] = pool.make(ExprOp::Min, {at, pool.sub(size, pool.integer(1))});
+    }
+  }
+  return read;
+}
+
+}  // namespace redfuser

@@ -1,0 +1,119 @@
+#include "base/error.h"
+#include "ops/arguments.h"
+#include "ops/families.h"
+
+namespace redfuser {
+namespace {
+
+int concat_axis(const NodeView& view) { return view.axis(view.integer("axis", 1), view.rank(0)); }
+
+void infer_concat(InferContext& context) {
+  ExprPool& pool = context.pool();
+  const int axis = concat_axis(context);
+  Shape shape = context.shape(0);
+  for (int i = 1; i < context.input_count(); ++i) {
+    const Shape& next = context.shape(i);
+    if (next.size() != shape.size() || context.dtype(i) != context.dtype(0)) {
+      context.fail(fmt::format("input {} is {}{}, input 0 is {}{}", i, name_of(context.dtype(i)),
+                               shape_text(pool, next), name_of(context.dtype(0)),
+                               shape_text(pool, shape)));
+    }
+    for (int d = 0; d < context.rank(0); ++d) {
+      if (d == axis) {
+        shape[d] = pool.add(shape[d], next[d]);
+      } else {
+        context.require_equal(shape[d], next[d], fmt::format("dimension {} of input {}", d, i));
+        if (next[d]->is_constant()) shape[d] = next[d];
+      }
+    }
+  }
+  context.set(0, context.dtype(0), std::move(shape));
+}
+
+// i < n0 ? a[i] : i - n0 < n1 ? b[i - n0] : ..., each operand read within its own range.
+Expr lower_concat(LowerContext& context) {
+  ExprPool& pool = context.pool();
+  const int axis = concat_axis(context), count = context.input_count();
+  const std::vector<Expr> index(context.index().begin(), context.index().end());
+  std::vector<Expr> starts{pool.integer(0)};
+  for (int i = 0; i < count; ++i) {
+    starts.push_back(pool.add(starts.back(), context.shape(i)[axis]));
+  }
+  Expr result = nullptr;
+  for (int i = count; i-- > 0;) {
+    Expr size = context.shape(i)[axis];
+    if (size->is_constant(0)) continue;
+    std::vector<Expr> at = index;
+    at[axis] = clamp_index(pool, pool.sub(index[axis], starts[i]), size);
+    Expr element = context.read(i, std::move(at));
+    result =
+        result ? pool.select(less(pool, index[axis], starts[i + 1]), element, result) : element;
+  }
+  return result ? result : pool.number(0, context.result().dtype);
+}
+
+// Sizes of the parts: given, or equal with a smaller last one.
+std::vector<Expr> split_sizes(const NodeView& view, int axis) {
+  ExprPool& pool = view.pool();
+  if (auto sizes = size_argument(view, "split", 1)) {
+    if (static_cast<int>(sizes->size()) != view.output_count()) {
+      view.fail(fmt::format("{} sizes for {} outputs", sizes->size(), view.output_count()));
+    }
+    return *sizes;
+  }
+  const int64_t parts = view.integer("num_outputs", view.output_count());
+  if (parts < 1 || view.output_count() > parts) {
+    view.fail(fmt::format("{} outputs of {} parts", view.output_count(), parts));
+  }
+  Expr total = view.shape(0)[axis];
+  if (!view.has("num_outputs")) {
+    Expr part = pool.floordiv(total, pool.integer(parts));
+    return std::vector<Expr>(static_cast<size_t>(parts), part);
+  }
+  Expr chunk = ceil_div(pool, total, pool.integer(parts));
+  std::vector<Expr> sizes(static_cast<size_t>(parts), chunk);
+  sizes.back() = pool.sub(total, pool.mul(chunk, pool.integer(parts - 1)));
+  sizes.resize(static_cast<size_t>(view.output_count()));
+  return sizes;
+}
+
+void infer_split(InferContext& context) {
+  const int axis = context.axis(context.integer("axis", 0), context.rank(0));
+  const auto sizes = split_sizes(context, axis);
+  Expr total = context.pool().integer(0);
+  for (int i = 0; i < context.output_count(); ++i) {
+    Shape shape = context.shape(0);
+    shape[axis] = sizes[i];
+    total = context.pool().add(total, sizes[i]);
+    context.set(i, context.dtype(0), std::move(shape));
+  }
+  if (!total->has_read && !context.has("num_outputs")) {
+    context.require_equal(total, context.shape(0)[axis], "the parts and the split dimension");
+  }
+}
+
+Expr lower_split(LowerContext& context) {
+  ExprPool& pool = context.pool();
+  const int axis = context.axis(context.integer("axis", 0), context.rank(0));
+  Expr start = pool.integer(0);
+  for (int i = 0; i < context.output(); ++i) {
+    ValueId part = context.node().outputs[i];
+    Expr size =
+        part == kAbsent ? split_sizes(context, axis)[i] : context.graph().values[part].shape[axis];
+    start = pool.add(start, size);
+  }
+  std::vector<Expr> index(context.index().begin(), context.index().end());
+  index[axis] = pool.add(index[axis], start);
+  return context.read(0, std::move(index));
+}
+
+constexpr OpDef kOps[] = {
+    {"Concat", "", 4, infer_concat, lower_concat},
+    {"Split", "", 2, infer_split, lower_split},
+};
+
+}  // namespace
+
+std::span<const OpDef> concat_ops() { return kOps; }
+
+}  // namespace redfuser

@@ -1,0 +1,90 @@
+// What the tables of elementwise operators are made of: a shape rule per kind of operand, and
+// lowerings from one scalar expression. Every operand broadcasts.
+#pragma once
+
+#include "ops/op_def.h"
+#include "ops/sizes.h"
+
+namespace redfuser {
+
+enum class Operand { Any, Number, Float, Integer, Boolean };
+
+void check_operand(const NodeView& view, int input, Operand kind);
+// Broadcasts inputs [first, input_count) and requires one dtype of them.
+Shape broadcast_inputs(InferContext& context, int first, Operand kind);
+void check_input_count(const NodeView& view, int low, int high);
+
+inline constexpr int kVariadic = 1 << 20;
+
+// Output of the operands' dtype.
+template <Operand kind, int low, int high = low>
+void infer_elementwise(InferContext& context) {
+  check_input_count(context, low, high);
+  context.set(0, context.dtype(0), broadcast_inputs(context, 0, kind));
+}
+
+// Bool output.
+template <Operand kind, int low, int high = low>
+void infer_predicate(InferContext& context) {
+  check_input_count(context, low, high);
+  context.set(0, DType::Bool, broadcast_inputs(context, 0, kind));
+}
+
+// `op` of one operand, or folded from the left over all.
+template <ExprOp op>
+Expr lower_op(LowerContext& context) {
+  Expr result = context.read_broadcast(0);
+  if (context.input_count() == 1 && op != ExprOp::Add && op != ExprOp::Mul && op != ExprOp::Min &&
+      op != ExprOp::Max) {
+    return context.pool().make(op, {result});
+  }
+  for (int i = 1; i < context.input_count(); ++i) {
+    result = context.pool().make(op, {result, context.read_broadcast(i)});
+  }
+  return result;
+}
+
+// f(pool, x) and f(pool, a, b).
+template <auto f>
+Expr lower_unary(LowerContext& context) {
+  return f(context.pool(), context.read_broadcast(0));
+}
+template <auto f>
+Expr lower_binary(LowerContext& context) {
+  return f(context.pool(), context.read_broadcast(0), context.read_broadcast(1));
+}
+
+// Arithmetic on one element with numbers and attributes of its dtype.
+class ScalarBuilder {
+ public:
+  ScalarBuilder(const LowerContext& context, DType dtype) : context_(context), dtype_(dtype) {}
+  Expr number(double value) const { return context_.pool().number(value, dtype_); }
+  Expr attribute(const char* name, double fallback) const {
+    return number(context_.real(name, fallback));
+  }
+  Expr op(ExprOp op, Expr a) const { return context_.pool().make(op, {a}); }
+  Expr op(ExprOp op, Expr a, Expr b) const { return context_.pool().make(op, {a, b}); }
+  Expr add(Expr a, Expr b) const { return op(ExprOp::Add, a, b); }
+  Expr sub(Expr a, Expr b) const { return op(ExprOp::Sub, a, b); }
+  Expr mul(Expr a, Expr b) const { return op(ExprOp::Mul, a, b); }
+  Expr div(Expr a, Expr b) const { return op(ExprOp::Div, a, b); }
+  Expr max(Expr a, Expr b) const { return op(ExprOp::Max, a, b); }
+  Expr min(Expr a, Expr b) const { return op(ExprOp::Min, a, b); }
+  // a < b ? then : otherwise
+  Expr if_less(Expr a, Expr b, Expr then, Expr otherwise) const {
+    return context_.pool().select(op(ExprOp::Less, a, b), then, otherwise);
+  }
+
+ private:
+  const LowerContext& context_;
+  DType dtype_;
+};
+
+// f(scalar, x), with `scalar` for constants of x's dtype and attributes.
+template <auto f>
+Expr lower_scalar(LowerContext& context) {
+  Expr x = context.read_broadcast(0);
+  return f(ScalarBuilder(context, x->dtype), x);
+}
+
+}  // namespace redfuser

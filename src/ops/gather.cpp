@@ -1,0 +1,142 @@
+// Reads at positions that are data. Negative positions count from the end; positions outside the
+// tensor are limited to it, so that no data makes a read leave its tensor.
+#include "base/error.h"
+#include "ops/arguments.h"
+#include "ops/families.h"
+
+namespace redfuser {
+namespace {
+
+int gather_axis(const NodeView& view) { return view.axis(view.integer("axis", 0), view.rank(0)); }
+
+void check_positions(const NodeView& view, int input, Expr size) {
+  if (!is_integer(view.dtype(input))) view.fail("the indices must be integers");
+  const auto positions = view.constant_integers(input);
+  if (!positions || !size->is_constant()) return;
+  for (int64_t position : *positions) {
+    if (position < -size->integer || position >= size->integer) {
+      view.fail(fmt::format("index {} is out of range for size {}", position, size->integer));
+    }
+  }
+}
+
+void infer_gather(InferContext& context) {
+  const int axis = gather_axis(context);
+  check_positions(context, 1, context.shape(0)[axis]);
+  const Shape& data = context.shape(0);
+  Shape shape(data.begin(), data.begin() + axis);
+  shape.insert(shape.end(), context.shape(1).begin(), context.shape(1).end());
+  shape.insert(shape.end(), data.begin() + axis + 1, data.end());
+  context.set(0, context.dtype(0), std::move(shape));
+}
+
+Expr lower_gather(LowerContext& context) {
+  const int axis = gather_axis(context), count = context.rank(1);
+  const auto index = context.index();
+  std::vector<Expr> at(index.begin(), index.begin() + axis);
+  Expr position = context.read(1, {index.begin() + axis, index.begin() + axis + count});
+  at.push_back(data_index(context.pool(), position, context.shape(0)[axis]));
+  at.insert(at.end(), index.begin() + axis + count, index.end());
+  return context.read(0, std::move(at));
+}
+
+void infer_gather_elements(InferContext& context) {
+  const int axis = gather_axis(context);
+  if (context.rank(1) != context.rank(0)) context.fail("data and indices differ in rank");
+  check_positions(context, 1, context.shape(0)[axis]);
+  context.set(0, context.dtype(0), context.shape(1));
+}
+
+Expr lower_gather_elements(LowerContext& context) {
+  const int axis = gather_axis(context);
+  std::vector<Expr> index(context.index().begin(), context.index().end());
+  Expr position = context.read(1, index);
+  for (int d = 0; d < context.rank(0); ++d) {
+    Expr size = context.shape(0)[d];
+    if (d == axis) {
+      index[d] = data_index(context.pool(), position, size);
+    } else if (size != context.shape(1)[d]) {
+      index[d] = clamp_index(context.pool(), index[d], size);
+    }
+  }
+  return context.read(0, std::move(index));
+}
+
+// The tuple length of GatherND: the last dimension of the indices.
+int tuple_length(const NodeView& view) {
+  const Shape& indices = view.shape(1);
+  const int64_t length = indices.empty() ? 0 : constant_of(indices.back()).value_or(0);
+  const int64_t batch = view.integer("batch_dims", 0);
+  if (length < 1 || batch < 0 || batch + length > view.rank(0) || batch >= view.rank(1)) {
+    view.fail(fmt::format("indices {} with batch_dims {} do not fit data {}",
+                          shape_text(view.pool(), indices), batch,
+                          shape_text(view.pool(), view.shape(0))));
+  }
+  return static_cast<int>(length);
+}
+
+void infer_gather_nd(InferContext& context) {
+  const int length = tuple_length(context);
+  const auto batch = static_cast<int>(context.integer("batch_dims", 0));
+  if (!is_integer(context.dtype(1))) context.fail("the indices must be integers");
+  const Shape &data = context.shape(0), &indices = context.shape(1);
+  for (int d = 0; d < batch; ++d) {
+    context.require_equal(data[d], indices[d], fmt::format("batch dimension {}", d));
+  }
+  Shape shape(indices.begin(), indices.end() - 1);
+  shape.insert(shape.end(), data.begin() + batch + length, data.end());
+  context.set(0, context.dtype(0), std::move(shape));
+}
+
+Expr lower_gather_nd(LowerContext& context) {
+  ExprPool& pool = context.pool();
+  const int length = tuple_length(context), outer = context.rank(1) - 1;
+  const auto batch = static_cast<int>(context.integer("batch_dims", 0));
+  const auto index = context.index();
+  std::vector<Expr> at(index.begin(), index.begin() + batch);
+  for (int i = 0; i < length; ++i) {
+    std::vector<Expr> tuple(index.begin(), index.begin() + outer);
+    tuple.push_back(pool.integer(i));
+    at.push_back(data_index(pool, context.read(1, std::move(tuple)), context.shape(0)[batch + i]));
+  }
+  at.insert(at.end(), index.begin() + outer, index.end());
+  return context.read(0, std::move(at));
+}
+
+int one_hot_axis(const NodeView& view) {
+  return view.axis(view.integer("axis", -1), view.rank(0) + 1);
+}
+
+void infer_one_hot(InferContext& context) {
+  ExprPool& pool = context.pool();
+  if (constant_count(context.shape(2)) != 2) context.fail("values must hold two elements");
+  Shape shape = context.shape(0);
+  shape.insert(shape.begin() + one_hot_axis(context),
+               pool.cast(DType::Int64, only_element(context, 1)));
+  context.set(0, context.dtype(2), std::move(shape));
+}
+
+Expr lower_one_hot(LowerContext& context) {
+  ExprPool& pool = context.pool();
+  const int axis = one_hot_axis(context);
+  Expr depth = context.result().shape[axis];
+  std::vector<Expr> index(context.index().begin(), context.index().end());
+  index.erase(index.begin() + axis);
+  Expr hot = pool.cast(DType::Int64, context.read(0, std::move(index)));
+  hot = from_end(pool, hot, depth);
+  return pool.select(equal(pool, hot, context.index()[axis]), context.read(2, {pool.integer(1)}),
+                     context.read(2, {pool.integer(0)}));
+}
+
+constexpr OpDef kOps[] = {
+    {"Gather", "", 1, infer_gather, lower_gather},
+    {"GatherElements", "", 11, infer_gather_elements, lower_gather_elements},
+    {"GatherND", "", 11, infer_gather_nd, lower_gather_nd},
+    {"OneHot", "", 9, infer_one_hot, lower_one_hot},
+};
+
+}  // namespace
+
+std::span<const OpDef> gather_ops() { return kOps; }
+
+}  // namespace redfuser

@@ -1,0 +1,183 @@
+// Inference: the operator's shape rule, then what follows from its lowering. Small outputs that
+// read nothing but sizes get their contents as expressions; outputs of any size that read nothing
+// are functions of their indices.
+#include <algorithm>
+
+#include "base/error.h"
+#include "ops/op_def.h"
+#include "ops/sizes.h"
+#include "ops/tensor_element.h"
+
+namespace redfuser {
+namespace {
+
+// Beyond these a symbolic result costs more than the tensor it replaces.
+constexpr int64_t kMaxUnrolled = 4096;  // reduction terms over all elements of a value
+constexpr int kMaxIndexedNodes = 400;   // distinct expressions in an indexed value's element
+
+bool holds_numbers(DType dtype) { return size_of(dtype) != 0; }
+
+void note_elements(Graph& graph, ValueId id) {
+  Value& value = graph.values[id];
+  if (!value.is_constant() || value.has_elements || !holds_numbers(value.dtype)) return;
+  if (value.constant.size() > kMaxElements) return;
+  value.elements = tensor_elements(*graph.pool, value.constant);
+  value.has_elements = true;
+}
+
+void forget_contents(Value& value) {
+  value.constant = Tensor();
+  value.elements.clear();
+  value.has_elements = value.indexed = false;
+}
+
+int64_t reduction_terms(Expr expr) {
+  int64_t terms = 0;
+  visit(expr, [&](Expr node) {
+    if (node->op != ExprOp::Reduce || terms > kMaxUnrolled) return;
+    terms += node->extent()->is_constant() ? node->extent()->integer : kMaxUnrolled + 1;
+  });
+  return terms;
+}
+
+// Σ_{l<n} f(l) = f(0) + ... + f(n-1), and likewise for products, maxima and minima.
+Expr unroll(ExprPool& pool, Expr reduction) {
+  auto combine = [&](Expr a, Expr b) {
+    switch (reduction->reduction) {
+      case Reduction::Sum:
+        return pool.add(a, b);
+      case Reduction::Prod:
+        return pool.mul(a, b);
+      case Reduction::Max:
+        return max_of(pool, a, b);
+      default:
+        return pool.make(ExprOp::Min, {a, b});
+    }
+  };
+  const Reduction kind = reduction->reduction;
+  if (kind != Reduction::Sum && kind != Reduction::Prod && kind != Reduction::Max &&
+      kind != Reduction::Min) {
+    return nullptr;
+  }
+  Expr axis = reduction->bound_axis(), result = nullptr;
+  for (int64_t i = 0; i < axis->extent()->integer; ++i) {
+    Expr term = pool.substitute(reduction->body(), {{axis, pool.integer(i)}});
+    result = result ? combine(result, term) : term;
+  }
+  return result;
+}
+
+// Replaces reads at constant positions by what is known of them, innermost reductions by their
+// terms, until neither is left or neither can go.
+Expr resolve(const Graph& graph, Expr expr) {
+  ExprPool& pool = *graph.pool;
+  Lowering known(graph, [](ValueId) { return false; });
+  for (int round = 0; round < 8; ++round) {
+    Expr next = pool.rewrite(expr, [&](Expr node) -> Expr {
+      if (node->op == ExprOp::Read) {
+        Expr element = known.element(static_cast<ValueId>(node->integer), node->args);
+        return element == node ? nullptr : element;
+      }
+      return node->op == ExprOp::Reduce ? unroll(pool, node) : nullptr;
+    });
+    if (next == expr) break;
+    expr = next;
+  }
+  return expr;
+}
+
+bool has_reduce(Expr expr) {
+  bool found = false;
+  visit(expr, [&](Expr node) { found |= node->op == ExprOp::Reduce; });
+  return found;
+}
+
+// One element of a small output, free of reads; null if there is none.
+Expr propagated_element(const Graph& graph, Lowering& lowering, ValueId id, std::vector<Expr> index,
+                        int64_t count) {
+  Expr element = lowering.element(id, std::move(index));
+  if (!element->has_read && element->bound_level == 0) return element;
+  if (element->bound_level == 0 || reduction_terms(element) * count > kMaxUnrolled) return nullptr;
+  element = resolve(graph, element);
+  return element->has_read || has_reduce(element) ? nullptr : element;
+}
+
+std::vector<Expr> index_at(ExprPool& pool, const Shape& shape, int64_t position) {
+  std::vector<Expr> index(shape.size());
+  for (size_t i = shape.size(); i-- > 0;) {
+    index[i] = pool.integer(position % shape[i]->integer);
+    position /= shape[i]->integer;
+  }
+  return index;
+}
+
+void propagate_elements(Graph& graph, Lowering& lowering, ValueId id) {
+  Value& value = graph.values[id];
+  const auto count = constant_count(value.shape);
+  if (!count || *count > kMaxElements) return;
+  std::vector<Expr> elements;
+  for (int64_t i = 0; i < *count; ++i) {
+    Expr element =
+        propagated_element(graph, lowering, id, index_at(*graph.pool, value.shape, i), *count);
+    if (!element) return;
+    elements.push_back(element);
+  }
+  const bool constant =
+      std::all_of(elements.begin(), elements.end(), [](Expr e) { return e->is_constant(); });
+  if (constant) {
+    Dims dims;
+    for (Expr size : value.shape) dims.push_back(size->integer);
+    value.constant = tensor_of(value.dtype, std::move(dims), elements);
+  }
+  value.elements = std::move(elements);
+  value.has_elements = true;
+}
+
+bool is_function_of_index(Graph& graph, Lowering& lowering, ValueId id) {
+  std::vector<Expr> index;
+  for (Expr size : graph.values[id].shape) {
+    index.push_back(graph.pool->shared_axis(fmt::format("index{}", index.size()), size));
+  }
+  Expr element = lowering.element(id, std::move(index));
+  if (element->has_read || element->bound_level != 0) return false;
+  int nodes = 0;
+  visit(element, [&](Expr) { ++nodes; });
+  return nodes <= kMaxIndexedNodes;
+}
+
+}  // namespace
+
+void set_constant(Graph& graph, ValueId id, Tensor tensor) {
+  Value& value = graph.values[id];
+  value.dtype = tensor.dtype();
+  value.shape.clear();
+  for (int64_t size : tensor.dims()) value.shape.push_back(graph.pool->integer(size));
+  value.constant = std::move(tensor);
+  note_elements(graph, id);
+}
+
+void infer_node(Graph& graph, NodeId id) {
+  const Node& node = graph.nodes[id];
+  RF_CHECK(node.def, "[{}] node \"{}\" has no definition", node.op, node.name);
+  for (ValueId input : node.inputs) {
+    if (input != kAbsent) note_elements(graph, input);
+  }
+  for (ValueId output : node.outputs) {
+    if (output != kAbsent) forget_contents(graph.values[output]);
+  }
+  InferContext context(graph, node);
+  node.def->infer(context);
+  for (ValueId output : node.outputs) {
+    if (output == kAbsent) continue;
+    RF_CHECK(graph.values[output].dtype != DType::Undefined, "[{}] node \"{}\": no type for \"{}\"",
+             node.op, node.name, graph.values[output].name);
+    if (!node.def->lower || graph.values[output].is_constant()) continue;
+    if (!holds_numbers(graph.values[output].dtype)) continue;
+    Lowering lowering(graph, [output](ValueId value) { return value == output; });
+    propagate_elements(graph, lowering, output);
+    const bool indexed = is_function_of_index(graph, lowering, output);
+    graph.values[output].indexed = indexed;
+  }
+}
+
+}  // namespace redfuser

@@ -1,0 +1,160 @@
+// Normalisations that ONNX gives no function body for (in the opsets named here).
+#include "base/error.h"
+#include "ops/families.h"
+#include "ops/loops.h"
+
+namespace redfuser {
+namespace {
+
+void infer_float_same(InferContext& context) {
+  if (!is_float(context.dtype(0))) {
+    context.fail(fmt::format("dtype {} is not supported", name_of(context.dtype(0))));
+  }
+  context.set(0, context.dtype(0), context.shape(0));
+}
+
+// Loops over dimensions [first, last) around the result's element.
+Loops loops_over(LowerContext& context, int first, int last) {
+  std::vector<bool> reduced(context.shape(0).size());
+  for (int d = first; d < last; ++d) reduced[d] = true;
+  return make_loops(context, context.shape(0), reduced,
+                    {context.index().begin(), context.index().end()});
+}
+
+// Before opset 13 the input is taken as a matrix whose rows are the dimensions from `axis` on.
+Loops softmax_loops(LowerContext& context) {
+  const int rank = context.rank(0);
+  const bool matrix = context.opset() < 13;
+  const int axis = context.axis(context.integer("axis", matrix ? 1 : -1), rank);
+  return loops_over(context, axis, matrix ? rank : axis + 1);
+}
+
+struct Softmax {
+  Expr shifted;  // x - max x
+  Expr sum;      // Σ exp(x - max x)
+};
+
+Softmax softmax_parts(LowerContext& context) {
+  ExprPool& pool = context.pool();
+  const Loops loops = softmax_loops(context);
+  Expr row = context.read(0, loops.index);
+  Expr max = reduce_over(pool, Reduction::Max, loops, row);
+  Expr exp = pool.make(ExprOp::Exp, {pool.sub(row, max)});
+  return {pool.sub(context.read_broadcast(0), max), reduce_over(pool, Reduction::Sum, loops, exp)};
+}
+
+Expr lower_softmax(LowerContext& context) {
+  const Softmax parts = softmax_parts(context);
+  return context.pool().div(context.pool().make(ExprOp::Exp, {parts.shifted}), parts.sum);
+}
+
+Expr lower_log_softmax(LowerContext& context) {
+  const Softmax parts = softmax_parts(context);
+  return context.pool().sub(parts.shifted, context.pool().make(ExprOp::Log, {parts.sum}));
+}
+
+// One at the first maximum of the row, zero elsewhere. Equal up to the position in the row, which
+// is compared dimension by dimension.
+Expr lower_hardmax(LowerContext& context) {
+  ExprPool& pool = context.pool();
+  const DType dtype = context.result().dtype;
+  const Loops loops = softmax_loops(context);
+  if (loops.axes.empty()) return pool.number(1, dtype);
+  Expr loop = loops.axes[0];
+  Expr first = pool.reduce(Reduction::ArgMax, loop, context.read(0, loops.index), nullptr, true);
+  Expr here = pool.boolean(true);
+  for (size_t d = 0; d < loops.index.size(); ++d) {
+    if (!loops.index[d]->depends_on(loop)) continue;
+    Expr at = pool.substitute(loops.index[d], {{loop, first}});
+    here = pool.make(ExprOp::And, {here, equal(pool, at, context.index()[d])});
+  }
+  return pool.select(here, pool.number(1, dtype), pool.number(0, dtype));
+}
+
+void infer_batch_normalization(InferContext& context) {
+  if (context.integer("training_mode", 0) != 0) context.fail("training_mode 1 is not supported");
+  if (context.rank(0) < 2) context.fail("the input must have a channel dimension");
+  for (int i = 1; i <= 4; ++i) {
+    if (context.rank(i) != 1) context.fail(fmt::format("input {} must be a vector", i));
+    context.require_equal(context.shape(i)[0], context.shape(0)[1],
+                          fmt::format("input {} and the channels", i));
+  }
+  for (int i = 1; i < context.output_count(); ++i) {
+    if (context.has_output(i)) context.fail("training outputs are not supported");
+  }
+  infer_float_same(context);
+}
+
+// (x - mean) / sqrt(var + epsilon) · scale + bias, per channel
+Expr lower_batch_normalization(LowerContext& context) {
+  ExprPool& pool = context.pool();
+  const DType dtype = context.result().dtype;
+  auto channel = [&](int input) {
+    return pool.cast(dtype, context.read(input, {context.index()[1]}));
+  };
+  Expr epsilon = pool.number(context.real("epsilon", 1e-5f), dtype);
+  Expr deviation = pool.make(ExprOp::Sqrt, {pool.add(channel(4), epsilon)});
+  Expr centred = pool.sub(context.read_broadcast(0), channel(3));
+  return pool.add(pool.mul(pool.div(centred, deviation), channel(1)), channel(2));
+}
+
+void infer_instance_normalization(InferContext& context) {
+  if (context.rank(0) < 3) context.fail("the input must have spatial dimensions");
+  for (int i = 1; i <= 2; ++i) {
+    if (context.rank(i) != 1) context.fail(fmt::format("input {} must be a vector", i));
+    context.require_equal(context.shape(i)[0], context.shape(0)[1],
+                          fmt::format("input {} and the channels", i));
+  }
+  infer_float_same(context);
+}
+
+Expr lower_instance_normalization(LowerContext& context) {
+  ExprPool& pool = context.pool();
+  const Loops loops = loops_over(context, 2, context.rank(0));
+  Expr x = context.read(0, loops.index), mean = mean_over(pool, loops, x);
+  Expr centred = pool.sub(x, mean);
+  Expr variance = mean_over(pool, loops, pool.mul(centred, centred));
+  Expr epsilon = pool.number(context.real("epsilon", 1e-5f), x->dtype);
+  Expr normalised = pool.div(pool.sub(context.read_broadcast(0), mean),
+                             pool.make(ExprOp::Sqrt, {pool.add(variance, epsilon)}));
+  Expr scale = context.read(1, {context.index()[1]}), bias = context.read(2, {context.index()[1]});
+  return pool.add(pool.mul(normalised, scale), bias);
+}
+
+void infer_lp_normalization(InferContext& context) {
+  const int64_t p = context.integer("p", 2);
+  if (p != 1 && p != 2) context.fail(fmt::format("p = {} is not supported", p));
+  context.axis(context.integer("axis", -1), context.rank(0));
+  infer_float_same(context);
+}
+
+// x / |x|, and 0 where the norm is 0
+Expr lower_lp_normalization(LowerContext& context) {
+  ExprPool& pool = context.pool();
+  const int axis = context.axis(context.integer("axis", -1), context.rank(0));
+  const Loops loops = loops_over(context, axis, axis + 1);
+  Expr x = context.read(0, loops.index), norm;
+  if (context.integer("p", 2) == 1) {
+    norm = reduce_over(pool, Reduction::Sum, loops, pool.make(ExprOp::Abs, {x}));
+  } else {
+    norm = pool.make(ExprOp::Sqrt, {reduce_over(pool, Reduction::Sum, loops, pool.mul(x, x))});
+  }
+  Expr zero = pool.number(0, x->dtype);
+  return pool.select(pool.make(ExprOp::Equal, {norm, zero}), zero,
+                     pool.div(context.read_broadcast(0), norm));
+}
+
+constexpr OpDef kOps[] = {
+    {"Softmax", "", 1, infer_float_same, lower_softmax},
+    {"LogSoftmax", "", 1, infer_float_same, lower_log_softmax},
+    {"Hardmax", "", 1, infer_float_same, lower_hardmax},
+    {"BatchNormalization", "", 7, infer_batch_normalization, lower_batch_normalization},
+    {"InstanceNormalization", "", 6, infer_instance_normalization, lower_instance_normalization},
+    {"LpNormalization", "", 1, infer_lp_normalization, lower_lp_normalization},
+};
+
+}  // namespace
+
+std::span<const OpDef> normalization_ops() { return kOps; }
+
+}  // namespace redfuser

@@ -1,0 +1,152 @@
+// An operator's one place: its name, its shape rule and its meaning.
+//
+// The meaning is a lowering: the expression of one output element over elements of the inputs.
+// Execution, fusion, constant folding and data propagation all follow from it. An operator whose
+// meaning is no expression (Conv, NonZero, ...) has no lowering: it is opaque, and src/cpu has a
+// kernel under its name.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace redfuser {
+
+// What a rule may ask of the node at hand. Throws UserError, in the form
+// `[Op] node "name": ...`, for attributes or inputs that are missing or of the wrong kind.
+class NodeView {
+ public:
+  NodeView(const Graph& graph, const Node& node) : graph_(graph), node_(node) {}
+
+  ExprPool& pool() const { return *graph_.pool; }
+  const Node& node() const { return node_; }
+  const Graph& graph() const { return graph_; }
+  int opset() const { return node_.opset; }
+  int input_count() const { return static_cast<int>(node_.inputs.size()); }
+  int output_count() const { return static_cast<int>(node_.outputs.size()); }
+  bool has_input(int input) const;
+  bool has_output(int output) const;
+  const Value& input(int input) const;  // UserError if absent
+  DType dtype(int input) const { return this->input(input).dtype; }
+  const std::vector<Expr>& shape(int input) const { return this->input(input).shape; }
+  int rank(int input) const { return static_cast<int>(shape(input).size()); }
+
+  bool has(const std::string& attribute) const;
+  int64_t integer(const std::string& attribute, int64_t fallback) const;
+  double real(const std::string& attribute, double fallback) const;
+  std::string text(const std::string& attribute, const std::string& fallback) const;
+  std::vector<int64_t> integers(const std::string& attribute, std::vector<int64_t> fallback) const;
+
+  // The symbolic contents of a small integer (or scalar) input; null if only known at run time.
+  const std::vector<Expr>* elements(int input) const;
+  // The same as plain integers; nullopt unless every element is a constant.
+  std::optional<std::vector<int64_t>> constant_integers(int input) const;
+  // An axis attribute or value in [-rank, rank) made non-negative; UserError otherwise.
+  int axis(int64_t value, int rank) const;
+
+  [[noreturn]] void fail(const std::string& message) const;
+
+ private:
+  const Graph& graph_;
+  const Node& node_;
+};
+
+// Shape rule: set dtype and shape of every present output. A dimension that holds a Read (a size
+// computed at run time) becomes a fresh symbol; the rule applied to the tensors at hand binds it.
+class InferContext : public NodeView {
+ public:
+  InferContext(Graph& graph, const Node& node) : NodeView(graph, node), mutable_(graph) {}
+  void set(int output, DType dtype, std::vector<Expr> shape);
+  // A size known at run time only, named after the node.
+  Expr fresh_size(const std::string& hint);
+  // Two sizes that must agree: UserError if they provably differ, a SizeCheck if that is open.
+  void require_equal(Expr a, Expr b, const std::string& what);
+  // Like require_equal, but `a` may also be 1.
+  void require_broadcast(Expr a, Expr b, const std::string& what);
+  // The size of two broadcast dimensions, left as a maximum by broadcast_shapes where open. A size
+  // computed by clamping another (a slice of a table down to a sequence) is taken to fit it.
+  std::vector<Expr> broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b);
+  // An output whose contents the rule knows (Constant).
+  void set_constant(int output, Tensor tensor);
+
+ private:
+  void add_check(Expr a, Expr b, const std::string& what, bool broadcast);
+  Graph& mutable_;
+};
+
+// Lowering: the element of output `output()` at `index()`.
+class LowerContext : public NodeView {
+ public:
+  using Reader = std::function<Expr(ValueId, std::vector<Expr>)>;
+  LowerContext(const Graph& graph, const Node& node, int output, std::span<const Expr> index,
+               const Reader& reader)
+      : NodeView(graph, node), output_(output), index_(index), reader_(reader) {}
+
+  int output() const { return output_; }
+  std::span<const Expr> index() const { return index_; }
+  const Value& result() const { return graph().values[node().outputs[output_]]; }
+  // The element of input `input` at `index` (rank(input) indices).
+  Expr read(int input, std::vector<Expr> index) const;
+  // The element that numpy broadcasting pairs with index() (aligned at the right).
+  Expr read_broadcast(int input) const;
+  // A new loop axis for reductions of this node; the same at every call with the same `which`.
+  Expr loop_axis(int which, Expr extent) const;
+
+ private:
+  int output_;
+  std::span<const Expr> index_;
+  const Reader& reader_;
+};
+
+struct OpDef {
+  std::string_view name;
+  std::string_view domain;  // "" is ai.onnx
+  int since;                // first opset of this definition
+  void (*infer)(InferContext&);
+  Expr (*lower)(LowerContext&);  // null: opaque
+  bool random = false;           // a new result at every run: never folded, never merged
+};
+
+// The definition that serves opset `version` of `domain`, or null.
+const OpDef* find_op(std::string_view domain, std::string_view name, int version);
+// Every definition, ordered by domain and name.
+std::span<const OpDef> all_ops();
+
+// Infers dtype, shape, elements and the indexed flag of one node's outputs (src/ops/infer.cpp).
+void infer_node(Graph& graph, NodeId node);
+
+// Makes a value a constant: dtype, shape, and its elements if it is small.
+void set_constant(Graph& graph, ValueId value, Tensor tensor);
+
+// Lowers output elements through the graph. `inlined(value)` says whether a produced value is
+// replaced by its own meaning; otherwise it stays a Read. Constants of one element, known elements
+// and indexed values are always replaced.
+class Lowering {
+ public:
+  using Inline = std::function<bool(ValueId)>;
+  Lowering(const Graph& graph, Inline inlined);
+  Expr element(ValueId value, std::vector<Expr> index);
+
+ private:
+  Expr expand(ValueId value, const std::vector<Expr>& index);
+  const Graph& graph_;
+  Inline inlined_;
+  std::map<std::pair<ValueId, std::vector<Expr>>, Expr> memo_;
+};
+
+// Fresh axes, one per dimension of `value`.
+std::vector<Expr> output_axes(const Graph& graph, ValueId value);
+
+// numpy broadcasting of two shapes; names the node in its error.
+std::vector<Expr> broadcast_shapes(const NodeView& view, const std::vector<Expr>& a,
+                                   const std::vector<Expr>& b);
+// Where an operand of shape `operand` is read for the element `index` of a result of shape
+// `result`.
+std::vector<Expr> broadcast_index(ExprPool& pool, std::span<const Expr> operand,
+                                  std::span<const Expr> result, std::span<const Expr> index);
+
+}  // namespace redfuser

@@ -1,0 +1,99 @@
+#include "base/error.h"
+#include "ir/polynomial.h"
+#include "ops/arguments.h"
+#include "ops/families.h"
+
+namespace redfuser {
+namespace {
+
+struct Padding {
+  int axis;
+  Expr before, after;
+};
+
+template <typename Context>
+std::vector<Padding> paddings(const Context& context) {
+  const auto pads = size_argument(context, "pads", 1);
+  if (!pads) context.fail("no pads");
+  std::vector<int> all;
+  for (int i = 0; i < context.rank(0); ++i) all.push_back(i);
+  const auto axes = axes_argument(context, "axes", 3, context.rank(0)).value_or(all);
+  if (pads->size() != 2 * axes.size()) {
+    context.fail(fmt::format("{} pads for {} axes", pads->size(), axes.size()));
+  }
+  std::vector<Padding> result;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    result.push_back({axes[i], (*pads)[i], (*pads)[axes.size() + i]});
+  }
+  return result;
+}
+
+enum class Mode { Constant, Edge, Reflect, Wrap };
+
+Mode pad_mode(const NodeView& view) {
+  const std::string mode = view.text("mode", "constant");
+  if (mode == "constant") return Mode::Constant;
+  if (mode == "edge") return Mode::Edge;
+  if (mode == "reflect") return Mode::Reflect;
+  if (mode == "wrap") return Mode::Wrap;
+  view.fail(fmt::format("mode \"{}\" is not supported", mode));
+}
+
+void infer_pad(InferContext& context) {
+  ExprPool& pool = context.pool();
+  pad_mode(context);
+  Shape shape = context.shape(0);
+  for (const Padding& padding : paddings(context)) {
+    Expr& size = shape[padding.axis];
+    size = at_least_zero(pool, pool.add(size, pool.add(padding.before, padding.after)));
+  }
+  context.set(0, context.dtype(0), std::move(shape));
+}
+
+// (n - 1) - |(n - 1) - (|p| mod 2(n - 1))|: a position mirrored at both ends, any number of times.
+Expr reflected(ExprPool& pool, Expr position, Expr size) {
+  Expr last = pool.sub(size, pool.integer(1));
+  Expr period = pool.make(ExprOp::Max, {pool.integer(1), pool.mul(pool.integer(2), last)});
+  Expr folded = pool.floormod(position, period);
+  return pool.sub(last, pool.make(ExprOp::Abs, {pool.sub(last, folded)}));
+}
+
+Expr source_position(ExprPool& pool, Mode mode, Expr position, Expr size) {
+  if (mode == Mode::Wrap) return pool.floormod(position, size);
+  if (mode == Mode::Reflect) position = reflected(pool, position, size);
+  return clamp_index(pool, position, size);
+}
+
+Expr pad_value(LowerContext& context) {
+  const DType dtype = context.result().dtype;
+  if (auto value = scalar_argument(context, "value", 2, dtype)) return *value;
+  return context.pool().number(0, dtype);
+}
+
+Expr lower_pad(LowerContext& context) {
+  ExprPool& pool = context.pool();
+  const Mode mode = pad_mode(context);
+  std::vector<Expr> index(context.index().begin(), context.index().end());
+  Expr inside = pool.boolean(true);
+  for (const Padding& padding : paddings(context)) {
+    Expr size = context.shape(0)[padding.axis];
+    Expr position = pool.sub(index[padding.axis], padding.before);
+    if (padding.before->is_constant(0) && padding.after->is_constant(0)) continue;
+    Expr low = pool.make(ExprOp::LessEqual, {pool.integer(0), position});
+    Expr within = pool.make(ExprOp::And, {low, less(pool, position, size)});
+    inside = pool.make(ExprOp::And, {inside, within});
+    index[padding.axis] = source_position(pool, mode, position, size);
+  }
+  Expr element = context.read(0, std::move(index));
+  return mode == Mode::Constant ? pool.select(inside, element, pad_value(context)) : element;
+}
+
+constexpr OpDef kOps[] = {
+    {"Pad", "", 2, infer_pad, lower_pad},
+};
+
+}  // namespace
+
+std::span<const OpDef> pad_ops() { return kOps; }
+
+}  // namespace redfuser

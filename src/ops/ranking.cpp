@@ -1,0 +1,75 @@
+// Reductions that return positions: ArgMax, ArgMin and TopK.
+#include "base/error.h"
+#include "ops/arguments.h"
+#include "ops/families.h"
+
+namespace redfuser {
+namespace {
+
+int ranked_axis(const NodeView& view, int64_t fallback) {
+  return view.axis(view.integer("axis", fallback), view.rank(0));
+}
+
+void infer_arg(InferContext& context) {
+  const int axis = ranked_axis(context, 0);
+  Shape shape = context.shape(0);
+  if (context.integer("keepdims", 1) != 0) {
+    shape[axis] = context.pool().integer(1);
+  } else {
+    shape.erase(shape.begin() + axis);
+  }
+  context.set(0, DType::Int64, std::move(shape));
+}
+
+// The last position of an extreme is the first one in the reversed order.
+template <Reduction reduction>
+Expr lower_arg(LowerContext& context) {
+  ExprPool& pool = context.pool();
+  const int axis = ranked_axis(context, 0);
+  Expr size = context.shape(0)[axis], last = pool.sub(size, pool.integer(1));
+  if (size->is_constant(1)) return pool.integer(0);
+  Expr loop = context.loop_axis(0, size);
+  const bool reversed = context.integer("select_last_index", 0) != 0;
+  std::vector<Expr> index(context.index().begin(), context.index().end());
+  if (context.integer("keepdims", 1) == 0) index.insert(index.begin() + axis, nullptr);
+  index[axis] = reversed ? pool.sub(last, loop) : loop;
+  Expr position = pool.reduce(reduction, loop, context.read(0, std::move(index)), nullptr, true);
+  return reversed ? pool.sub(last, position) : position;
+}
+
+void infer_top_k(InferContext& context) {
+  ExprPool& pool = context.pool();
+  const int axis = ranked_axis(context, -1);
+  Expr k = context.has("k") ? pool.integer(context.integer("k", 0))
+                            : pool.cast(DType::Int64, only_element(context, 1));
+  Shape shape = context.shape(0);
+  if (k->is_constant() && shape[axis]->is_constant() && k->integer > shape[axis]->integer) {
+    context.fail(fmt::format("k = {} of {} elements", k->integer, shape[axis]->integer));
+  }
+  shape[axis] = k;
+  context.set(0, context.dtype(0), shape);
+  context.set(1, DType::Int64, std::move(shape));
+}
+
+Expr lower_top_k(LowerContext& context) {
+  const int axis = ranked_axis(context, -1);
+  Expr loop = context.loop_axis(0, context.shape(0)[axis]);
+  std::vector<Expr> index(context.index().begin(), context.index().end());
+  Expr rank = index[axis];
+  index[axis] = loop;
+  const bool largest = context.integer("largest", 1) != 0;
+  return context.pool().reduce(largest ? Reduction::TopK : Reduction::BottomK, loop,
+                               context.read(0, std::move(index)), rank, context.output() == 1);
+}
+
+constexpr OpDef kOps[] = {
+    {"ArgMax", "", 1, infer_arg, lower_arg<Reduction::ArgMax>},
+    {"ArgMin", "", 1, infer_arg, lower_arg<Reduction::ArgMin>},
+    {"TopK", "", 1, infer_top_k, lower_top_k},
+};
+
+}  // namespace
+
+std::span<const OpDef> ranking_ops() { return kOps; }
+
+}  // namespace redfuser

@@ -1,0 +1,48 @@
+#include <algorithm>
+#include <tuple>
+
+#include "ops/families.h"
+
+namespace redfuser {
+namespace {
+
+auto key(const OpDef& op) { return std::tie(op.domain, op.name, op.since); }
+
+std::vector<OpDef> collect() {
+  std::vector<OpDef> all;
+  for (auto family :
+       {arithmetic_ops, logic_ops,     function_ops,     activation_ops, conversion_ops,
+        reshape_ops,    concat_ops,    slice_ops,        pad_ops,        repeat_ops,
+        gather_ops,     generator_ops, reduction_ops,    ranking_ops,    normalization_ops,
+        matmul_ops,     einsum_ops,    quantization_ops, window_ops,     resize_ops,
+        scatter_ops}) {
+    const auto ops = family();
+    all.insert(all.end(), ops.begin(), ops.end());
+  }
+  std::sort(all.begin(), all.end(), [](auto& a, auto& b) { return key(a) < key(b); });
+  return all;
+}
+
+// Operators that ONNX itself expresses by a function body from this version on.
+bool has_function_body(std::string_view domain, std::string_view name, int version) {
+  return domain.empty() && version >= 13 && (name == "Softmax" || name == "LogSoftmax");
+}
+
+}  // namespace
+
+std::span<const OpDef> all_ops() {
+  static const std::vector<OpDef> ops = collect();
+  return ops;
+}
+
+const OpDef* find_op(std::string_view domain, std::string_view name, int version) {
+  if (domain == "ai.onnx") domain = "";
+  if (has_function_body(domain, name, version)) return nullptr;
+  const OpDef* found = nullptr;
+  for (const OpDef& op : all_ops()) {
+    if (op.domain == domain && op.name == name && op.since <= version) found = &op;
+  }
+  return found;
+}
+
+}  // namespace redfuser

@@ -1,0 +1,92 @@
+#include "ops/reindex.h"
+
+#include "base/error.h"
+
+namespace redfuser {
+namespace {
+
+// The dimensions other than one, which alone carry information.
+struct Dimensions {
+  std::vector<size_t> place;  // in the full shape
+  std::vector<Expr> size;
+};
+
+Dimensions without_ones(std::span<const Expr> shape) {
+  Dimensions result;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i]->is_constant(1)) continue;
+    result.place.push_back(i);
+    result.size.push_back(shape[i]);
+  }
+  return result;
+}
+
+struct Group {
+  size_t from_begin, from_end, to_begin, to_end;
+};
+
+// Products of the first 0, 1, 2, ... sizes (of the last ones when `reversed`).
+std::vector<Expr> running_products(ExprPool& pool, std::span<const Expr> sizes, bool reversed) {
+  std::vector<Expr> products{pool.integer(1)};
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    products.push_back(pool.mul(products.back(), sizes[reversed ? sizes.size() - 1 - i : i]));
+  }
+  return products;
+}
+
+// Pairs (i, j), increasing, with equal products of i and j sizes; from (0, 0) on.
+std::vector<std::pair<size_t, size_t>> meetings(const std::vector<Expr>& a,
+                                                const std::vector<Expr>& b) {
+  std::vector<std::pair<size_t, size_t>> pairs{{0, 0}};
+  for (size_t i = 1; i < a.size(); ++i) {
+    for (size_t j = pairs.back().second + 1; j < b.size(); ++j) {
+      if (a[i] != b[j]) continue;
+      pairs.push_back({i, j});
+      break;
+    }
+  }
+  return pairs;
+}
+
+std::vector<Group> match(ExprPool& pool, std::span<const Expr> from, std::span<const Expr> to) {
+  std::vector<Group> groups;
+  auto leading = meetings(running_products(pool, from, false), running_products(pool, to, false));
+  for (size_t i = 1; i < leading.size(); ++i) {
+    groups.push_back(
+        {leading[i - 1].first, leading[i].first, leading[i - 1].second, leading[i].second});
+  }
+  auto [f, t] = leading.back();
+  if (f == from.size() && t == to.size()) return groups;
+  auto trailing = meetings(running_products(pool, from.subspan(f), true),
+                           running_products(pool, to.subspan(t), true));
+  groups.push_back({f, from.size() - trailing.back().first, t, to.size() - trailing.back().second});
+  for (size_t i = trailing.size() - 1; i > 0; --i) {
+    groups.push_back({from.size() - trailing[i].first, from.size() - trailing[i - 1].first,
+                      to.size() - trailing[i].second, to.size() - trailing[i - 1].second});
+  }
+  return groups;
+}
+
+}  // namespace
+
+std::vector<Expr> reshape_index(ExprPool& pool, std::span<const Expr> from,
+                                std::span<const Expr> to, std::span<const Expr> index) {
+  RF_CHECK(index.size() == from.size(), "reshape_index: rank {} indexed by {}", from.size(),
+           index.size());
+  const Dimensions source = without_ones(from), target = without_ones(to);
+  std::vector<Expr> result(to.size(), pool.integer(0));
+  for (const Group& group : match(pool, source.size, target.size)) {
+    Expr linear = pool.integer(0);
+    for (size_t i = group.from_begin; i < group.from_end; ++i) {
+      linear = pool.add(pool.mul(linear, source.size[i]), index[source.place[i]]);
+    }
+    for (size_t i = group.to_end; i > group.to_begin; --i) {
+      const bool first = i - 1 == group.to_begin;
+      result[target.place[i - 1]] = first ? linear : pool.floormod(linear, target.size[i - 1]);
+      if (!first) linear = pool.floordiv(linear, target.size[i - 1]);
+    }
+  }
+  return result;
+}
+
+}  // namespace redfuser

@@ -1,0 +1,93 @@
+// Shape rules of operators whose result is no expression of its index: scatters, scans and
+// selections. They are opaque: src/cpu has their kernels.
+#include "base/error.h"
+#include "ops/families.h"
+#include "ops/sizes.h"
+
+namespace redfuser {
+namespace {
+
+void infer_scatter(InferContext& context) {
+  if (context.dtype(2) != context.dtype(0)) context.fail("data and updates differ in dtype");
+  if (!is_integer(context.dtype(1))) context.fail("the indices must be integers");
+  context.set(0, context.dtype(0), context.shape(0));
+}
+
+void infer_scatter_elements(InferContext& context) {
+  if (context.rank(1) != context.rank(0) || context.rank(2) != context.rank(0)) {
+    context.fail("data, indices and updates differ in rank");
+  }
+  context.axis(context.integer("axis", 0), context.rank(0));
+  for (int d = 0; d < context.rank(0); ++d) {
+    context.require_equal(context.shape(1)[d], context.shape(2)[d],
+                          fmt::format("dimension {} of indices and updates", d));
+  }
+  infer_scatter(context);
+}
+
+void infer_scatter_nd(InferContext& context) {
+  const auto length = context.rank(1) > 0 ? constant_of(context.shape(1).back()) : std::nullopt;
+  if (!length || *length < 1 || *length > context.rank(0)) {
+    context.fail(fmt::format("indices {} do not fit data {}",
+                             shape_text(context.pool(), context.shape(1)),
+                             shape_text(context.pool(), context.shape(0))));
+  }
+  infer_scatter(context);
+}
+
+void infer_scan(InferContext& context) { context.set(0, context.dtype(0), context.shape(0)); }
+
+void infer_nonzero(InferContext& context) {
+  context.set(0, DType::Int64,
+              {context.pool().integer(context.rank(0)), context.fresh_size("count")});
+}
+
+// The input with dimension `axis` replaced, or a vector where no axis is given.
+Shape selected(const InferContext& context, Expr count) {
+  if (!context.has("axis")) return {count};
+  Shape shape = context.shape(0);
+  shape[context.axis(context.integer("axis", 0), context.rank(0))] = count;
+  return shape;
+}
+
+void infer_compress(InferContext& context) {
+  if (context.dtype(1) != DType::Bool) context.fail("the condition must be bool");
+  context.set(0, context.dtype(0), selected(context, context.fresh_size("count")));
+}
+
+void infer_unique(InferContext& context) {
+  ExprPool& pool = context.pool();
+  Expr count = context.fresh_size("count");
+  Expr length = product_of(pool, context.shape(0));
+  if (context.has("axis")) {
+    length = context.shape(0)[context.axis(context.integer("axis", 0), context.rank(0))];
+  }
+  context.set(0, context.dtype(0), selected(context, count));
+  context.set(1, DType::Int64, {count});
+  context.set(2, DType::Int64, {length});
+  context.set(3, DType::Int64, {count});
+}
+
+void infer_non_max_suppression(InferContext& context) {
+  if (context.rank(0) != 3 || context.rank(1) != 3) {
+    context.fail("boxes and scores must be of rank 3");
+  }
+  context.set(0, DType::Int64, {context.fresh_size("count"), context.pool().integer(3)});
+}
+
+constexpr OpDef kOps[] = {
+    {"Scatter", "", 9, infer_scatter_elements, nullptr},
+    {"ScatterElements", "", 11, infer_scatter_elements, nullptr},
+    {"ScatterND", "", 11, infer_scatter_nd, nullptr},
+    {"CumSum", "", 11, infer_scan, nullptr},
+    {"NonZero", "", 9, infer_nonzero, nullptr},
+    {"Compress", "", 9, infer_compress, nullptr},
+    {"Unique", "", 11, infer_unique, nullptr},
+    {"NonMaxSuppression", "", 10, infer_non_max_suppression, nullptr},
+};
+
+}  // namespace
+
+std::span<const OpDef> scatter_ops() { return kOps; }
+
+}  // namespace redfuser

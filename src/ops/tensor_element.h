@@ -1,0 +1,19 @@
+// Between small constant tensors and constant expressions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ir/expr.h"
+
+namespace redfuser {
+
+// Element `index` (row-major) as a Constant. Requires a numeric or Bool dtype and index in range.
+Expr tensor_element(ExprPool& pool, const Tensor& tensor, int64_t index);
+// All elements, in row-major order.
+std::vector<Expr> tensor_elements(ExprPool& pool, const Tensor& tensor);
+// The tensor of Constant expressions, converted to `dtype`.
+Tensor tensor_of(DType dtype, Dims dims, std::span<const Expr> elements);
+
+}  // namespace redfuser

@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "base/hash.h"
+#include "ops/op_def.h"
+#include "passes/passes.h"
+#include "passes/rewrite.h"
+
+namespace redfuser {
+namespace {
+
+// Hashes the ends and a few places between: equal tensors hash alike, and a file of gigabytes of
+// weights need not be read. Equality is then decided by all bytes.
+uint64_t hash_tensor(const Tensor& tensor) {
+  constexpr size_t kWhole = 4096, kPiece = 256, kPieces = 8;
+  uint64_t hash = hash_combine(static_cast<uint64_t>(tensor.dtype()), tensor.bytes());
+  for (int64_t dim : tensor.dims()) hash = hash_combine(hash, static_cast<uint64_t>(dim));
+  const auto* data = static_cast<const char*>(tensor.data());
+  if (tensor.bytes() <= kWhole) return hash_bytes(data, tensor.bytes(), hash);
+  for (size_t i = 0; i < kPieces; ++i) {
+    size_t at = (tensor.bytes() - kPiece) / (kPieces - 1) * i;
+    hash = hash_bytes(data + at, kPiece, hash);
+  }
+  return hash;
+}
+
+bool same_tensor(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.dims() == b.dims() &&
+         (a.bytes() == 0 || a.data() == b.data() ||
+          std::memcmp(a.data(), b.data(), a.bytes()) == 0);
+}
+
+bool same_attribute(const Attribute& a, const Attribute& b) {
+  if (a.index() != b.index()) return false;
+  return std::visit(
+      [&](const auto& left) {
+        using T = std::decay_t<decltype(left)>;
+        const T& right = std::get<T>(b);
+        if constexpr (std::is_same_v<T, Tensor>) {
+          return left.dtype() != DType::String && same_tensor(left, right);
+        } else {
+          return left == right;
+        }
+      },
+      a);
+}
+
+uint64_t hash_node(const Node& node, const Rewrite& rewrite) {
+  uint64_t hash = hash_text(node.op, hash_text(node.domain));
+  for (ValueId input : node.inputs) {
+    hash = hash_combine(hash, static_cast<uint64_t>(rewrite.resolve(input)));
+  }
+  for (const auto& [name, attribute] : node.attributes) hash = hash_text(name, hash);
+  return hash;
+}
+
+// True if the outputs of `b` are those of `a`.
+bool same_node(const Node& a, const Node& b, const Rewrite& rewrite) {
+  if (a.def != b.def || a.op != b.op || a.domain != b.domain || a.opset != b.opset ||
+      a.inputs.size() != b.inputs.size() || a.outputs.size() < b.outputs.size()) {
+    return false;
+  }
+  for (size_t i = 0; i < a.inputs.size(); ++i) {
+    if (rewrite.resolve(a.inputs[i]) != rewrite.resolve(b.inputs[i])) return false;
+  }
+  for (size_t i = 0; i < b.outputs.size(); ++i) {
+    if (b.outputs[i] != kAbsent && a.outputs[i] == kAbsent) return false;
+  }
+  return std::equal(a.attributes.begin(), a.attributes.end(), b.attributes.begin(),
+                    b.attributes.end(), [](const auto& x, const auto& y) {
+                      return x.first == y.first && same_attribute(x.second, y.second);
+                    });
+}
+
+void merge_constants(Graph& graph, Rewrite& rewrite) {
+  std::unordered_map<uint64_t, std::vector<ValueId>> seen;
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    const Value& value = graph.values[i];
+    if (!value.is_constant() || value.producer >= 0 || value.dtype == DType::String) continue;
+    auto& alike = seen[hash_tensor(value.constant)];
+    auto same = std::find_if(alike.begin(), alike.end(), [&](ValueId other) {
+      return same_tensor(graph.values[other].constant, value.constant);
+    });
+    if (same == alike.end()) {
+      alike.push_back(static_cast<ValueId>(i));
+    } else {
+      rewrite.replace(static_cast<ValueId>(i), *same);
+    }
+  }
+}
+
+// Replaces all outputs of `node` by those of `first`, or none.
+void replace_node(const Node& first, NodeId id, const Graph& graph, Rewrite& rewrite) {
+  const std::vector<ValueId>& outputs = graph.nodes[id].outputs;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i] != kAbsent && !rewrite.can_replace(outputs[i], first.outputs[i])) return;
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i] != kAbsent) rewrite.replace(outputs[i], first.outputs[i]);
+  }
+  rewrite.remove(id);
+}
+
+}  // namespace
+
+bool eliminate_common(Graph& graph) {
+  Rewrite rewrite(graph);
+  merge_constants(graph, rewrite);
+  std::unordered_map<uint64_t, std::vector<NodeId>> seen;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    if (node.def != nullptr && node.def->random) continue;
+    auto& alike = seen[hash_node(node, rewrite)];
+    auto same = std::find_if(alike.begin(), alike.end(), [&](NodeId other) {
+      return same_node(graph.nodes[other], node, rewrite);
+    });
+    if (same == alike.end()) {
+      alike.push_back(static_cast<NodeId>(n));
+      continue;
+    }
+    replace_node(graph.nodes[*same], static_cast<NodeId>(n), graph, rewrite);
+  }
+  return rewrite.apply();
+}
+
+}  // namespace redfuser

@@ -1,0 +1,26 @@
+// The passes. Each returns whether it changed the graph; a second run right after changes nothing.
+// All run in time linear in the graph (up to logarithms).
+#pragma once
+
+#include "ir/graph.h"
+
+namespace redfuser {
+
+// Replaces outputs whose meaning is "the element of one input at the same index" by that input:
+// Identity, a Cast to the same dtype, a Reshape to the same shape, x * 1, an untouched Slice, ...
+// Decided by the lowered expression alone.
+bool eliminate_identity(Graph& graph);
+
+// Computes nodes whose inputs are all constants, on the CPU. Never folds functions of indices
+// (masks, positions), random operators, results above 16 MiB that are larger than four times their
+// inputs or mere re-indexing, or reductions above 2^31 terms. Shapes that a folded value decides
+// are inferred again.
+bool fold_constants(Graph& graph);
+
+// Merges nodes of the same operator, attributes and inputs, and constants of the same bytes.
+bool eliminate_common(Graph& graph);
+
+// Removes nodes that no output needs, and values that nothing refers to; renumbers both.
+bool eliminate_dead(Graph& graph);
+
+}  // namespace redfuser

@@ -1,0 +1,133 @@
+#include "passes/rewrite.h"
+
+#include <algorithm>
+
+namespace redfuser {
+
+Rewrite::Rewrite(Graph& graph)
+    : graph_(graph),
+      forward_(graph.values.size()),
+      is_input_(graph.values.size()),
+      is_output_(graph.values.size()),
+      dead_node_(graph.nodes.size()) {
+  for (size_t i = 0; i < forward_.size(); ++i) forward_[i] = static_cast<ValueId>(i);
+  for (ValueId id : graph.outputs) is_output_[id] = 1;
+  for (ValueId id : graph.inputs) {
+    is_input_[id] = 1;
+    for (Expr size : graph.values[id].shape) {
+      visit(size, [&](Expr node) {
+        if (node->op != ExprOp::Symbol) return;
+        auto number = static_cast<size_t>(node->integer);
+        if (input_symbols_.size() <= number) input_symbols_.resize(number + 1);
+        input_symbols_[number] = 1;
+      });
+    }
+  }
+}
+
+ValueId Rewrite::resolve(ValueId value) const {
+  while (value != kAbsent && forward_[value] != value) value = forward_[value];
+  return value;
+}
+
+bool Rewrite::can_substitute(Expr symbol) const {
+  if (symbol->op != ExprOp::Symbol) return false;
+  auto number = static_cast<size_t>(symbol->integer);
+  return number >= input_symbols_.size() || !input_symbols_[number];
+}
+
+bool Rewrite::substitute(Expr symbol, Expr size) {
+  if (!can_substitute(symbol)) return false;
+  symbols_.emplace_back(symbol, size);
+  return true;
+}
+
+bool Rewrite::can_replace(ValueId from, ValueId to) const {
+  to = resolve(to);
+  const Value &source = graph_.values[from], &target = graph_.values[to];
+  if (from == to || is_input_[from] || source.dtype != target.dtype) return false;
+  if (is_output_[from] && (target.producer < 0 || is_output_[to])) return false;
+  if (source.shape.size() != target.shape.size()) return false;
+  for (size_t i = 0; i < source.shape.size(); ++i) {
+    if (source.shape[i] != target.shape[i] && !can_substitute(source.shape[i])) return false;
+  }
+  return true;
+}
+
+bool Rewrite::replace(ValueId from, ValueId to) {
+  to = resolve(to);
+  if (!can_replace(from, to)) return false;
+  Value &source = graph_.values[from], &target = graph_.values[to];
+  for (size_t i = 0; i < source.shape.size(); ++i) {
+    if (source.shape[i] != target.shape[i]) substitute(source.shape[i], target.shape[i]);
+  }
+  if (is_output_[from]) {
+    std::swap(source.name, target.name);
+    std::swap(is_output_[from], is_output_[to]);
+  }
+  forward_[from] = to;
+  ++replaced_;
+  return true;
+}
+
+void Rewrite::remove(NodeId node) {
+  removed_ += dead_node_[node] == 0;
+  dead_node_[node] = 1;
+}
+
+// A replacement may itself hold symbols that are replaced.
+void Rewrite::resolve_symbols() {
+  constexpr int kMaxRounds = 16;
+  bool changed = true;
+  for (int round = 0; changed && round < kMaxRounds; ++round) {
+    changed = false;
+    for (auto& [symbol, size] : symbols_) {
+      Expr resolved = graph_.pool->substitute(size, symbols_);
+      changed |= resolved != size;
+      size = resolved;
+    }
+  }
+}
+
+bool Rewrite::apply() {
+  if (empty()) return false;
+  for (Node& node : graph_.nodes) {
+    for (ValueId& input : node.inputs) input = resolve(input);
+  }
+  for (ValueId& output : graph_.outputs) output = resolve(output);
+  for (size_t i = 0; i < forward_.size(); ++i) {
+    // A constant that nothing reads any more gives its memory back.
+    if (forward_[i] != static_cast<ValueId>(i)) graph_.values[i].constant = Tensor();
+  }
+  if (!symbols_.empty()) {
+    resolve_symbols();
+    auto update = [&](Expr& expr) { expr = graph_.pool->substitute(expr, symbols_); };
+    for (Value& value : graph_.values) {
+      std::for_each(value.shape.begin(), value.shape.end(), update);
+      std::for_each(value.elements.begin(), value.elements.end(), update);
+    }
+    for (SizeCheck& check : graph_.size_checks) {
+      update(check.a);
+      update(check.b);
+    }
+  }
+  if (removed_ > 0) erase_nodes(graph_, dead_node_);
+  return true;
+}
+
+void erase_nodes(Graph& graph, const std::vector<char>& dead) {
+  std::vector<NodeId> renumbered(graph.nodes.size(), -1);
+  NodeId count = 0;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (dead[i]) continue;
+    renumbered[i] = count;
+    if (static_cast<size_t>(count) != i) graph.nodes[count] = std::move(graph.nodes[i]);
+    ++count;
+  }
+  graph.nodes.resize(count);
+  for (Value& value : graph.values) {
+    if (value.producer >= 0) value.producer = renumbered[value.producer];
+  }
+}
+
+}  // namespace redfuser

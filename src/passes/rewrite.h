@@ -1,0 +1,49 @@
+// Edits of a graph that a pass collects while it walks the nodes, and applies in one linear walk.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace redfuser {
+
+class Rewrite {
+ public:
+  explicit Rewrite(Graph& graph);
+
+  // Lets every reader of `from` read `to` instead, which has the same dtype and, up to symbols that
+  // only `from` binds, the same shape. A graph output keeps its name: `to` takes it over. Returns
+  // false, and does nothing, unless can_replace.
+  bool replace(ValueId from, ValueId to);
+  // False if `from` is a graph input; if the shapes differ; or if `from` is a graph output and `to`
+  // is a graph input, a constant or an output of its own.
+  bool can_replace(ValueId from, ValueId to) const;
+  // What readers of `value` read after the replacements so far.
+  ValueId resolve(ValueId value) const;
+  // Removes a node at apply(). Its outputs must be replaced, constant or unused.
+  void remove(NodeId node);
+  // Writes `size` for the run-time size `symbol` in every shape. False if the symbol is the
+  // caller's (it occurs in the shape of a graph input).
+  bool substitute(Expr symbol, Expr size);
+
+  bool empty() const { return replaced_ == 0 && removed_ == 0 && symbols_.empty(); }
+  // Performs the edits; true if there were any.
+  bool apply();
+
+ private:
+  bool can_substitute(Expr symbol) const;
+  void resolve_symbols();
+
+  Graph& graph_;
+  std::vector<ValueId> forward_;
+  std::vector<char> is_input_, is_output_, dead_node_;
+  std::vector<std::pair<Expr, Expr>> symbols_;
+  std::vector<char> input_symbols_;  // by symbol number
+  int replaced_ = 0, removed_ = 0;
+};
+
+// Drops the nodes marked in `dead` and renumbers the producers of the values that remain.
+void erase_nodes(Graph& graph, const std::vector<char>& dead);
+
+}  // namespace redfuser

@@ -1,0 +1,219 @@
+#include "plan/groups.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "ops/op_def.h"
+#include "ir/polynomial.h"
+
+namespace redfuser {
+
+std::set<ValueId> values_read(Expr body) {
+  std::set<ValueId> values;
+  visit(body, [&](Expr e) {
+    if (e->op == ExprOp::Read && e->integer >= 0) values.insert(static_cast<ValueId>(e->integer));
+  });
+  return values;
+}
+
+Demand::Demand(const GraphFacts& facts, const std::vector<Region>& regions)
+    : facts_(facts), regions_(regions) {
+  for (size_t r = 0; r < regions.size(); ++r) {
+    for (NodeId node : regions[r].owned) region_of_[node] = static_cast<int>(r);
+  }
+  for (ValueId output : facts.graph().outputs) {
+    outside_uses_.insert(output);
+    need(output);
+  }
+}
+
+int Demand::region_of(NodeId node) const {
+  auto found = region_of_.find(node);
+  return found == region_of_.end() ? -1 : found->second;
+}
+
+void Demand::need(ValueId first) {
+  std::vector<ValueId> stack{first};
+  while (!stack.empty()) {
+    const ValueId value = stack.back();
+    stack.pop_back();
+    if (!needed_.insert(value).second) continue;
+    const NodeId node = facts_.producer(value);
+    if (node < 0) continue;
+    const int region = region_of(node);
+    if (region < 0) {
+      for (ValueId read : facts_.reads(node)) {
+        users_[read].insert(node);
+        stack.push_back(read);
+      }
+      continue;
+    }
+    for (ValueId read : regions_[static_cast<size_t>(region)].reads()) {
+      outside_uses_.insert(read);
+      stack.push_back(read);
+    }
+  }
+}
+
+bool Demand::used_only_by(NodeId node, const std::set<NodeId>& members) const {
+  for (ValueId output : facts_.graph().nodes[static_cast<size_t>(node)].outputs) {
+    if (output == kAbsent || !needed(output)) continue;
+    if (outside_uses_.count(output)) return false;
+    auto users = users_.find(output);
+    if (users == users_.end()) continue;
+    for (NodeId user : users->second) {
+      if (!members.count(user)) return false;
+    }
+  }
+  return true;
+}
+
+namespace {
+
+class GroupBuilder {
+ public:
+  GroupBuilder(const GraphFacts& facts, const Demand& demand, ValueId value)
+      : facts_(facts), demand_(demand), graph_(facts.graph()), value_(value) {
+    const Value& v = graph_.values[static_cast<size_t>(value)];
+    for (size_t i = 0; i < v.shape.size(); ++i) {
+      axes_.push_back(v.shape[i]->is_constant(1)
+                          ? graph_.pool->integer(0)
+                          : graph_.pool->shared_axis(fmt::format("i{}", i), v.shape[i]));
+    }
+    owned_ = {v.producer};
+    body_ = lower();
+  }
+
+  // Takes in producers, last first: views wherever they are, other nodes that only we use.
+  void grow() {
+    std::set<NodeId> rejected;
+    while (true) {
+      NodeId best = -1;
+      for (ValueId read : values_read(body_)) {
+        const NodeId node = facts_.producer(read);
+        if (node < 0 || !facts_.lowered(node) || demand_.region_of(node) >= 0) continue;
+        if (owned_.count(node) || views_.count(node) || rejected.count(node)) continue;
+        best = std::max(best, node);
+      }
+      if (best < 0) return;
+      if (!absorb(best)) rejected.insert(best);
+    }
+  }
+
+  Step finish() {
+    Step step;
+    step.kind = kind();
+    step.writes = {value_};
+    std::set<NodeId> nodes = owned_;
+    nodes.insert(views_.begin(), views_.end());
+    std::set<ValueId> reads = values_read(body_);
+    for (NodeId node : nodes) {
+      step.nodes.push_back(node);
+      if (!facts_.binds(node)) continue;
+      step.binds.push_back(node);
+      for (ValueId read : facts_.reads(node)) {
+        if (!nodes.count(facts_.producer(read))) reads.insert(read);
+      }
+    }
+    step.reads.assign(reads.begin(), reads.end());
+    return step;
+  }
+
+ private:
+  Expr lower() const {
+    Lowering lowering(graph_, [&](ValueId value) {
+      const NodeId node = facts_.producer(value);
+      return value == value_ || (owned_.count(node) > 0 && node != root()) || views_.count(node) > 0;
+    });
+    return lowering.element(value_, axes_);
+  }
+  NodeId root() const { return graph_.values[static_cast<size_t>(value_)].producer; }
+
+  static bool has_reduction(Expr body) {
+    bool found = false;
+    visit(body, [&](Expr e) { found |= e->op == ExprOp::Reduce; });
+    return found;
+  }
+
+  bool absorb(NodeId node) {
+    // A node that fixes sizes at run time stays a step of its own.
+    if (facts_.binds(node)) return false;
+    const bool ours = demand_.used_only_by(node, members());
+    const bool view = facts_.view(node);
+    if (!ours && !view) return false;
+    const bool reduced = has_reduction(body_);
+    if (facts_.reduces(node) && (reduced || !facts_.contracts(node))) return false;
+    const bool was_product = as_product(*graph_.pool, value_, body_, axes_).has_value();
+    (ours ? owned_ : views_).insert(node);
+    Expr before = body_;
+    body_ = lower();
+    const bool must_be_product = was_product || facts_.contracts(node);
+    if (must_be_product && !as_product(*graph_.pool, value_, body_, axes_)) {
+      owned_.erase(node);
+      views_.erase(node);
+      body_ = before;
+      return false;
+    }
+    return true;
+  }
+
+  std::set<NodeId> members() const {
+    std::set<NodeId> all = owned_;
+    all.insert(views_.begin(), views_.end());
+    return all;
+  }
+
+  // Same elements in the same order.
+  bool is_alias() const {
+    if (body_->op != ExprOp::Read) return false;
+    const auto source = static_cast<ValueId>(body_->integer);
+    if (graph_.values[static_cast<size_t>(source)].dtype !=
+        graph_.values[static_cast<size_t>(value_)].dtype) {
+      return false;
+    }
+    auto offset = [&](const std::vector<Expr>& index, const std::vector<Expr>& shape) {
+      Expr position = graph_.pool->integer(0);
+      for (size_t i = 0; i < index.size(); ++i) {
+        position = graph_.pool->add(graph_.pool->mul(position, shape[i]), index[i]);
+      }
+      return position;
+    };
+    auto count = [&](const std::vector<Expr>& shape) {
+      Expr size = graph_.pool->integer(1);
+      for (Expr dim : shape) size = graph_.pool->mul(size, dim);
+      return size;
+    };
+    const auto& from = graph_.values[static_cast<size_t>(source)].shape;
+    const auto& to = graph_.values[static_cast<size_t>(value_)].shape;
+    return count(from) == count(to) && offset(body_->args, from) == offset(axes_, to);
+  }
+
+  StepKind kind() const {
+    if (!has_reduction(body_)) {
+      if (is_alias()) return AliasStep{value_, static_cast<ValueId>(body_->integer)};
+      return MapStep{axes_, {{value_, body_}}};
+    }
+    if (auto product = as_product(*graph_.pool, value_, body_, axes_)) return *product;
+    return ReduceStep{value_, axes_, body_};
+  }
+
+  const GraphFacts& facts_;
+  const Demand& demand_;
+  const Graph& graph_;
+  ValueId value_;
+  std::vector<Expr> axes_;
+  std::set<NodeId> owned_, views_;
+  Expr body_ = nullptr;
+};
+
+}  // namespace
+
+Step make_group(const GraphFacts& facts, const Demand& demand, ValueId value, bool fuse) {
+  GroupBuilder builder(facts, demand, value);
+  if (fuse) builder.grow();
+  return builder.finish();
+}
+
+}  // namespace redfuser

@@ -1,0 +1,69 @@
+#include "plan/region_shape.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ops/op_def.h"
+
+namespace redfuser {
+namespace {
+
+bool used_outside(const GraphFacts& facts, const std::set<NodeId>& owned, ValueId value) {
+  if (facts.is_output(value)) return true;
+  const auto& readers = facts.consumers(value);
+  return std::any_of(readers.begin(), readers.end(),
+                     [&](NodeId reader) { return owned.count(reader) == 0; });
+}
+
+std::vector<Expr> axes_of(ExprPool& pool, const Value& value) {
+  std::vector<Expr> axes;
+  for (size_t i = 0; i < value.shape.size(); ++i) {
+    axes.push_back(value.shape[i]->is_constant(1)
+                       ? pool.integer(0)
+                       : pool.shared_axis(fmt::format("i{}", i), value.shape[i]));
+  }
+  return axes;
+}
+
+}  // namespace
+
+std::variant<Shape, ShapeFailure> form_shape(const GraphFacts& facts,
+                                             const std::set<NodeId>& owned,
+                                             const std::set<NodeId>& shared) {
+  const Graph& graph = facts.graph();
+  ExprPool& pool = *graph.pool;
+  Lowering lowering(graph, [&](ValueId value) {
+    const NodeId producer = facts.producer(value);
+    return owned.count(producer) > 0 || shared.count(producer) > 0;
+  });
+  std::vector<LoweredOutput> outputs;
+  for (NodeId node : owned) {
+    for (ValueId output : graph.nodes[static_cast<size_t>(node)].outputs) {
+      if (output == kAbsent || !used_outside(facts, owned, output)) continue;
+      const std::vector<Expr> axes = axes_of(pool, graph.values[static_cast<size_t>(output)]);
+      outputs.push_back({output, lowering.element(output, axes), axes});
+    }
+  }
+  auto extracted = extract(pool, outputs);
+  if (auto* reason = std::get_if<std::string>(&extracted)) return ShapeFailure{*reason, false};
+  Shape shape{std::get<Extraction>(std::move(extracted)), {}};
+  auto derived = derive(pool, shape.extraction.cascade);
+  if (auto* refusal = std::get_if<StageRefusal>(&derived)) {
+    return ShapeFailure{refusal->refusal.reason, true};
+  }
+  shape.derivation = std::get<Derivation>(std::move(derived));
+  return shape;
+}
+
+std::set<ValueId> values_read(const Cascade& cascade) {
+  std::set<ValueId> values;
+  auto collect = [&](Expr e) {
+    if (e->op == ExprOp::Read && e->integer >= 0) values.insert(static_cast<ValueId>(e->integer));
+  };
+  for (const Stage& stage : cascade.stages) visit(stage.body, collect);
+  for (const CascadeOutput& output : cascade.outputs) visit(output.body, collect);
+  return values;
+}
+
+}  // namespace redfuser

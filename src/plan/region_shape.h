@@ -1,0 +1,31 @@
+// Forming a cascade from a set of nodes; internal to src/plan.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+
+#include "plan/regions.h"
+
+namespace redfuser {
+
+struct Shape {
+  Extraction extraction;
+  Derivation derivation;
+};
+
+struct ShapeFailure {
+  std::string reason;
+  bool algebra = false;  // the piece is a cascade, but a stage has no incremental form
+};
+
+// The cascade of the nodes `owned` and `shared`; outputs are what others use of `owned`.
+std::variant<Shape, ShapeFailure> form_shape(const GraphFacts& facts,
+                                             const std::set<NodeId>& owned,
+                                             const std::set<NodeId>& shared);
+
+// Values that the cascade reads.
+std::set<ValueId> values_read(const Cascade& cascade);
+
+}  // namespace redfuser

@@ -1,0 +1,279 @@
+#include "plan/regions.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "base/error.h"
+#include "plan/region_shape.h"
+
+namespace redfuser {
+namespace {
+
+// More new accumulators than this for one stage cost more than a second pass over the row.
+constexpr size_t kMaxNewAccumulators = 2;
+constexpr int kMaxAttempts = 4;
+
+struct Draft {
+  std::set<NodeId> owned, shared;
+  Shape shape;
+};
+
+class Grower {
+ public:
+  Grower(const GraphFacts& facts, const std::set<NodeId>& claimed, std::set<NodeId> banned)
+      : facts_(facts), graph_(facts.graph()), claimed_(claimed), banned_(std::move(banned)) {}
+
+  std::vector<std::pair<NodeId, std::string>> refused;  // reductions that the algebra refused
+  NodeId last_reduction = -1;
+
+  std::optional<Draft> grow(NodeId seed) {
+    Draft draft;
+    draft.owned = {seed};
+    auto shape = form_shape(facts_, draft.owned, draft.shared);
+    if (auto* failure = std::get_if<ShapeFailure>(&shape)) {
+      if (failure->algebra) refused.emplace_back(seed, failure->reason);
+      return std::nullopt;
+    }
+    draft.shape = std::get<Shape>(std::move(shape));
+    last_reduction = seed;
+    forward(draft);
+    backward(draft);
+    return draft;
+  }
+
+ private:
+  bool free_node(NodeId node) const {
+    return node >= 0 && claimed_.count(node) == 0 && banned_.count(node) == 0 &&
+           facts_.lowered(node);
+  }
+
+  // Consumers in topological order, so that a node is tried once all its inputs have been.
+  void forward(Draft& draft) {
+    std::set<NodeId> frontier;
+    auto push = [&](NodeId node) {
+      for (NodeId consumer : facts_.consumers_of(node)) frontier.insert(consumer);
+    };
+    for (NodeId node : draft.owned) push(node);
+    while (!frontier.empty()) {
+      const NodeId node = *frontier.begin();
+      frontier.erase(frontier.begin());
+      if (draft.owned.count(node) || !free_node(node)) continue;
+      if (add(draft, node)) push(node);
+    }
+  }
+
+  bool add(Draft& draft, NodeId node) {
+    Draft next = draft;
+    next.owned.insert(node);
+    if (reenters(next)) return false;
+    auto shape = form_shape(facts_, next.owned, next.shared);
+    if (auto* failure = std::get_if<ShapeFailure>(&shape)) {
+      if (failure->algebra && facts_.reduces(node)) refused.emplace_back(node, failure->reason);
+      return false;
+    }
+    next.shape = std::get<Shape>(std::move(shape));
+    const size_t before = draft.shape.derivation.streaming.accumulators.size();
+    const size_t after = next.shape.derivation.streaming.accumulators.size();
+    if (after > before + kMaxNewAccumulators) {
+      if (facts_.reduces(node)) {
+        refused.emplace_back(node, "one pass would need more accumulators than a second pass costs");
+      }
+      return false;
+    }
+    if (next.shape.extraction.has_columns && !worth_contracting(next)) return false;
+    if (facts_.reduces(node)) last_reduction = node;
+    draft = std::move(next);
+    return true;
+  }
+
+  // Contracting the streamed axis in the region pays where it saves an intermediate of rows times
+  // axis: where that intermediate is a rescaled softmax or starts from a contraction.
+  bool worth_contracting(const Draft& draft) {
+    if (draft.shape.extraction.maps_back) return false;
+    for (const Accumulator& a : draft.shape.derivation.streaming.accumulators) {
+      if (a.form == Form::Rescaled) return true;
+    }
+    Draft trial = draft;
+    backward(trial);
+    return trial.shape.extraction.has_producer;
+  }
+
+  // A path that leaves the region and comes back would make a cycle of steps.
+  bool reenters(const Draft& draft) const {
+    const NodeId first = *draft.owned.begin();
+    std::set<NodeId> seen;
+    std::vector<NodeId> stack;
+    auto push_inputs = [&](NodeId node) {
+      for (ValueId input : facts_.reads(node)) {
+        const NodeId producer = facts_.producer(input);
+        if (producer > first && !draft.owned.count(producer) && seen.insert(producer).second) {
+          stack.push_back(producer);
+        }
+      }
+    };
+    for (NodeId node : draft.owned) push_inputs(node);
+    while (!stack.empty()) {
+      const NodeId node = stack.back();
+      stack.pop_back();
+      for (ValueId input : facts_.reads(node)) {
+        if (draft.owned.count(facts_.producer(input))) return true;
+      }
+      push_inputs(node);
+    }
+    return false;
+  }
+
+  // Producers, last first, so that all consumers of a node have been decided before it.
+  void backward(Draft& draft) {
+    std::set<NodeId> rejected;
+    while (true) {
+      NodeId best = -1;
+      for (ValueId value : values_read(draft.shape.extraction.cascade)) {
+        const NodeId producer = facts_.producer(value);
+        if (producer < 0 || !facts_.lowered(producer) || banned_.count(producer)) continue;
+        if (draft.owned.count(producer) || draft.shared.count(producer)) continue;
+        if (!rejected.count(producer)) best = std::max(best, producer);
+      }
+      if (best < 0) return;
+      if (!absorb(draft, best)) rejected.insert(best);
+    }
+  }
+
+  bool absorb(Draft& draft, NodeId node) {
+    const auto consumers = facts_.consumers_of(node);
+    const auto& outputs = graph_.nodes[static_cast<size_t>(node)].outputs;
+    const bool published = std::any_of(outputs.begin(), outputs.end(), [&](ValueId v) {
+      return v != kAbsent && facts_.is_output(v);
+    });
+    const bool ours = !published && !claimed_.count(node) &&
+                      std::all_of(consumers.begin(), consumers.end(), [&](NodeId consumer) {
+                        return draft.owned.count(consumer) || draft.shared.count(consumer);
+                      });
+    const bool again = facts_.view(node) || (!facts_.reduces(node) && facts_.recomputed(outputs[0]));
+    if (!ours && !again) return false;
+    Draft next = draft;
+    (ours ? next.owned : next.shared).insert(node);
+    if (ours && reenters(next)) return false;
+    auto shape = form_shape(facts_, next.owned, next.shared);
+    if (!std::holds_alternative<Shape>(shape)) return false;
+    next.shape = std::get<Shape>(std::move(shape));
+    draft = std::move(next);
+    return true;
+  }
+
+  const GraphFacts& facts_;
+  const Graph& graph_;
+  const std::set<NodeId>& claimed_;
+  std::set<NodeId> banned_;
+};
+
+std::string class_of(const Shape& shape) {
+  const bool producer = shape.extraction.has_producer, columns = shape.extraction.has_columns;
+  const bool cascade = shape.extraction.cascade.stages.size() > 1;
+  if (producer && columns && cascade) return "attention";
+  if (columns) return "product";
+  return producer ? "other" : "row";
+}
+
+// One reduction whose result goes out as it is needs no fusion.
+bool is_cascade(const Shape& shape) {
+  return shape.extraction.cascade.stages.size() > 1 || shape.extraction.maps_back ||
+         shape.extraction.has_producer;
+}
+
+std::string user_name(const Graph& graph, NodeId node) {
+  return graph.nodes[static_cast<size_t>(node)].name;
+}
+
+std::vector<std::string> user_names(const Graph& graph, const std::set<NodeId>& nodes) {
+  std::vector<std::string> names;
+  for (NodeId node : nodes) {
+    const std::string name = user_name(graph, node);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+class Finder {
+ public:
+  Finder(const GraphFacts& facts, bool certify) : facts_(facts), certify_(certify) {}
+
+  Regions run() {
+    for (size_t node = 0; node < facts_.graph().nodes.size(); ++node) {
+      const auto id = static_cast<NodeId>(node);
+      if (facts_.live(id) && facts_.reduces(id) && !facts_.contracts(id) && !claimed_.count(id)) {
+        start(id);
+      }
+    }
+    return std::move(regions_);
+  }
+
+ private:
+  void start(NodeId seed) {
+    std::set<NodeId> banned;
+    for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+      Grower grower(facts_, claimed_, banned);
+      auto draft = grower.grow(seed);
+      for (auto& [node, reason] : grower.refused) report(seed, node, reason);
+      if (!draft || !is_cascade(draft->shape)) return;
+      const Certificate certificate = certified(draft->shape);
+      if (certificate.valid) {
+        accept(std::move(*draft), certificate);
+        return;
+      }
+      report(seed, grower.last_reduction, certificate.failure);
+      if (grower.last_reduction == seed) return;
+      banned.insert(grower.last_reduction);
+    }
+  }
+
+  Certificate certified(const Shape& shape) {
+    if (!certify_) return {true, 0, 0, ""};
+    ExprPool& pool = *facts_.graph().pool;
+    const std::string key = fingerprint(pool, shape.extraction.cascade);
+    auto [entry, inserted] = certificates_.try_emplace(key);
+    if (inserted) {
+      entry->second =
+          redfuser::certify(pool, shape.extraction.cascade, shape.derivation.streaming);
+    }
+    return entry->second;
+  }
+
+  void accept(Draft draft, const Certificate& certificate) {
+    claimed_.insert(draft.owned.begin(), draft.owned.end());
+    Region region;
+    region.owned = std::move(draft.owned);
+    region.shared = std::move(draft.shared);
+    region.region_class = class_of(draft.shape);
+    region.extraction = std::move(draft.shape.extraction);
+    region.derivation = std::move(draft.shape.derivation);
+    region.certificate = certificate;
+    regions_.fused.push_back(std::move(region));
+  }
+
+  void report(NodeId seed, NodeId node, const std::string& reason) {
+    const Graph& graph = facts_.graph();
+    UnfusedReport unfused{user_names(graph, {seed, node}), reason, user_name(graph, node)};
+    for (const UnfusedReport& other : regions_.unfused) {
+      if (other.nodes == unfused.nodes && other.reason == unfused.reason) return;
+    }
+    regions_.unfused.push_back(std::move(unfused));
+  }
+
+  const GraphFacts& facts_;
+  bool certify_;
+  std::set<NodeId> claimed_;
+  std::map<std::string, Certificate> certificates_;
+  Regions regions_;
+};
+
+}  // namespace
+
+std::set<ValueId> Region::reads() const { return values_read(extraction.cascade); }
+
+Regions find_regions(const GraphFacts& facts, bool certify) {
+  return Finder(facts, certify).run();
+}
+
+}  // namespace redfuser

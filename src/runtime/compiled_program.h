@@ -1,0 +1,36 @@
+// What compile() makes of a model.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cpu/kernel.h"
+#include "plan/plan.h"
+#include "redfuser/redfuser.h"
+
+namespace redfuser {
+
+// Immutable once compiled. Sessions read it from several threads.
+struct CompiledProgram {
+  std::shared_ptr<const LoadedModel> model;  // keeps mapped weights alive
+  Plan plan;
+  std::vector<std::unique_ptr<Kernel>> kernels;  // one per step; null for an AliasStep
+  std::vector<StepInfo> steps;
+  // By symbol number; empty where no value's shape has the symbol.
+  std::vector<std::string> symbol_names;
+  // By ValueId: the symbols in the value's shape.
+  std::vector<std::vector<int64_t>> shape_symbols;
+
+  const Graph& graph() const { return *plan.graph; }
+};
+
+// Programs of one model share its pool of expressions, which compiling and printing extend; held
+// while they do.
+std::mutex& pool_mutex();
+
+// The report as JSON text, indented.
+std::string report_to_json(const Report& report);
+
+}  // namespace redfuser

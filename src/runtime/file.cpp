@@ -1,0 +1,120 @@
+#include "runtime/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace redfuser {
+namespace {
+
+// Linux transfers at most about 2 GiB a call.
+constexpr size_t kLargestTransfer = size_t{1} << 30;
+
+std::string temporary_name(const std::string& path) {
+  static std::atomic<unsigned> counter{0};
+  return fmt::format("{}.{}.{}.part", path, getpid(), counter++);
+}
+
+}  // namespace
+
+InputFile::InputFile(const std::string& path) : path_(path) {
+  descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor_ < 0) user_error("cannot open \"{}\": {}", path, std::strerror(errno));
+  struct stat status {};
+  if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
+    close(descriptor_);
+    user_error("\"{}\" is not a regular file", path);
+  }
+  size_ = static_cast<uint64_t>(status.st_size);
+}
+
+InputFile::~InputFile() { close(descriptor_); }
+
+void InputFile::read(uint64_t offset, void* to, size_t bytes) const {
+  if (offset > size_ || bytes > size_ - offset) {
+    user_error("\"{}\" is truncated: it has {} bytes, but {} are needed at offset {}", path_, size_,
+               bytes, offset);
+  }
+  char* cursor = static_cast<char*>(to);
+  while (bytes > 0) {
+    const ssize_t got =
+        pread(descriptor_, cursor, std::min(bytes, kLargestTransfer), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) user_error("cannot read \"{}\": {}", path_, std::strerror(errno));
+    if (got == 0) user_error("\"{}\" ended while it was read", path_);
+    cursor += got;
+    offset += static_cast<uint64_t>(got);
+    bytes -= static_cast<size_t>(got);
+  }
+}
+
+OutputFile::OutputFile(const std::string& path) : path_(path) {
+  std::error_code ignored;
+  const std::filesystem::path target = std::filesystem::canonical(path, ignored);
+  if (!target.empty()) path_ = target.string();
+  const bool special = !target.empty() && !std::filesystem::is_regular_file(target, ignored);
+  if (special) {
+    descriptor_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+  } else {
+    temporary_ = temporary_name(path_);
+    descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  }
+  if (descriptor_ < 0) user_error("cannot write \"{}\": {}", path, std::strerror(errno));
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ < 0) return;
+  close(descriptor_);
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+void OutputFile::write(const void* data, size_t bytes) {
+  const char* cursor = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t done = ::write(descriptor_, cursor, std::min(bytes, kLargestTransfer));
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) user_error("cannot write \"{}\": {}", path_, std::strerror(errno));
+    cursor += done;
+    position_ += static_cast<uint64_t>(done);
+    bytes -= static_cast<size_t>(done);
+  }
+}
+
+void OutputFile::commit() {
+  const int closed = close(descriptor_);
+  descriptor_ = -1;
+  const bool renamed =
+      closed == 0 && (temporary_.empty() || rename(temporary_.c_str(), path_.c_str()) == 0);
+  if (!renamed) {
+    const int cause = errno;
+    if (!temporary_.empty()) unlink(temporary_.c_str());
+    user_error("cannot write \"{}\": {}", path_, std::strerror(cause));
+  }
+}
+
+std::string read_text(const std::string& path, uint64_t limit) {
+  const InputFile file(path);
+  if (file.size() > limit) {
+    user_error("\"{}\" has {} bytes, more than the {} that are read as text", path, file.size(),
+               limit);
+  }
+  std::string text(file.size(), '\0');
+  file.read(0, text.data(), text.size());
+  return text;
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  OutputFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+}  // namespace redfuser

@@ -1,0 +1,103 @@
+#include "redfuser/io.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "onnx/tensor_file.h"
+#include "runtime/data_set.h"
+#include "runtime/json_tensors.h"
+#include "runtime/npy.h"
+#include "runtime/zip.h"
+
+namespace redfuser {
+namespace {
+
+namespace fs = std::filesystem;
+
+NamedTensors load_npz(const std::string& path) {
+  const InputFile file(path);
+  NamedTensors tensors;
+  for (const ZipEntry& entry : read_zip_directory(file)) {
+    std::string name = entry.name;
+    if (name.ends_with(".npy")) name.resize(name.size() - 4);
+    const std::string what = fmt::format("\"{}\" array \"{}\"", path, name);
+    const std::unique_ptr<ByteSource> source = open_zip_entry(file, entry);
+    tensors[name] = read_npy(*source, what);
+  }
+  return tensors;
+}
+
+Tensor load_npy(const std::string& path) {
+  const InputFile file(path);
+  FileSource source(file, 0, file.size());
+  return read_npy(source, fmt::format("\"{}\"", path));
+}
+
+void save_npz(const std::string& path, const NamedTensors& tensors) {
+  ZipWriter writer(path);
+  for (const auto& [name, tensor] : tensors) {
+    const Tensor plain = for_numpy(tensor);
+    writer.add(name + ".npy", npy_header(plain), plain.data(), plain.bytes());
+  }
+  writer.finish();
+}
+
+void save_npy(const std::string& path, const Tensor& tensor) {
+  const Tensor plain = for_numpy(tensor);
+  OutputFile file(path);
+  file.write(npy_header(plain));
+  file.write(plain.data(), plain.bytes());
+  file.commit();
+}
+
+const std::pair<const std::string, Tensor>& only_tensor(const std::string& path,
+                                                        const NamedTensors& tensors) {
+  if (tensors.size() != 1) {
+    user_error("\"{}\" holds one tensor, but there are {} to write; use .npz", path,
+               tensors.size());
+  }
+  return *tensors.begin();
+}
+
+NamedTensors load(const std::string& path, std::span<const ValueInfo> values) {
+  const fs::path file(path);
+  const std::string suffix = file.extension().string();
+  const std::string only_name = values.size() == 1 ? values[0].name : file.stem().string();
+  if (suffix == ".npz") return load_npz(path);
+  if (suffix == ".npy") return {{only_name, load_npy(path)}};
+  if (suffix == ".json") return tensors_from_json(read_text(path), path, values);
+  if (suffix == ".pb") {
+    auto [name, tensor] = read_tensor_file(path);
+    if (values.size() == 1 || name.empty()) name = only_name;
+    return {{name, tensor}};
+  }
+  user_error("\"{}\": tensors are read from .npz, .npy, .pb and .json files", path);
+}
+
+}  // namespace
+
+NamedTensors load_tensors(const std::string& path) { return load(path, {}); }
+
+NamedTensors load_tensors(const std::string& path, const Model& model, Role role) {
+  const std::vector<ValueInfo>& values = role == Role::Inputs ? model.inputs() : model.outputs();
+  if (fs::is_directory(path)) return load_data_set(path, values, role);
+  return load(path, values);
+}
+
+void save_tensors(const std::string& path, const NamedTensors& tensors) {
+  const std::string suffix = fs::path(path).extension().string();
+  if (suffix == ".npz") {
+    save_npz(path, tensors);
+  } else if (suffix == ".npy") {
+    save_npy(path, only_tensor(path, tensors).second);
+  } else if (suffix == ".json") {
+    write_text(path, tensors_to_json(tensors));
+  } else if (suffix == ".pb") {
+    const auto& [name, tensor] = only_tensor(path, tensors);
+    write_tensor_file(path, {name, tensor});
+  } else {
+    user_error("\"{}\": tensors are written to .npz, .npy, .pb and .json files", path);
+  }
+}
+
+}  // namespace redfuser

@@ -1,0 +1,43 @@
+// Bytes of the tensors alive in a run. Tensors that share storage count once.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <unordered_map>
+
+#include "redfuser/tensor.h"
+
+namespace redfuser {
+
+class MemoryMeter {
+ public:
+  void add(const Tensor& tensor) {
+    if (tensor.bytes() == 0) return;
+    Storage& storage = storages_[tensor.data()];
+    if (storage.users++ == 0) {
+      storage.bytes = static_cast<int64_t>(tensor.bytes());
+      live_ += storage.bytes;
+      peak_ = std::max(peak_, live_);
+    }
+  }
+  // Does nothing for a tensor that was not added.
+  void remove(const Tensor& tensor) {
+    const auto found = storages_.find(tensor.data());
+    if (found == storages_.end() || --found->second.users > 0) return;
+    live_ -= found->second.bytes;
+    storages_.erase(found);
+  }
+  bool has(const Tensor& tensor) const { return storages_.count(tensor.data()) > 0; }
+  int64_t live() const { return live_; }
+  int64_t peak() const { return peak_; }
+
+ private:
+  struct Storage {
+    int64_t bytes = 0;
+    int users = 0;
+  };
+  std::unordered_map<const void*, Storage> storages_;
+  int64_t live_ = 0, peak_ = 0;
+};
+
+}  // namespace redfuser

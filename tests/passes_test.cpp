@@ -1,0 +1,263 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "graph_builder.h"
+#include "passes/passes.h"
+#include "passes/pipeline.h"
+
+namespace redfuser::testing {
+namespace {
+
+// Runs a pass, verifies, and checks that a second run changes nothing.
+bool run_pass(bool (*pass)(Graph&), Graph& graph) {
+  verify(graph);
+  bool changed = pass(graph);
+  verify(graph);
+  EXPECT_FALSE(pass(graph)) << to_string(graph);
+  verify(graph);
+  return changed;
+}
+
+std::vector<std::string> operators(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Node& node : graph.nodes) names.push_back(node.op);
+  return names;
+}
+using Ops = std::vector<std::string>;
+
+std::string output_name(const Graph& graph, int output = 0) {
+  return graph.values[graph.outputs[output]].name;
+}
+
+class Passes : public ::testing::Test {
+ protected:
+  ValueId input(const Dims& dims = {-1, 4}) {
+    return b.input(fmt::format("x{}", b.graph.inputs.size()), DType::Float32, dims);
+  }
+  ValueId named_output(ValueId id, const std::string& name) {
+    b.graph.values[id].name = name;
+    b.output(id);
+    return id;
+  }
+  GraphBuilder b;
+};
+
+// eliminate_identity
+
+TEST_F(Passes, IdentityIsRemovedAndTheOutputKeepsItsName) {
+  ValueId x = b.node("Relu", {input()});
+  ValueId y = b.node("Identity", {b.node("Identity", {x})});
+  named_output(y, "y");
+  EXPECT_TRUE(run_pass(eliminate_identity, b.graph));
+  EXPECT_EQ(operators(b.graph), Ops{"Relu"});
+  EXPECT_EQ(output_name(b.graph), "y");
+}
+
+TEST_F(Passes, IdentityComesInManyForms) {
+  ValueId x = input({3, 4});
+  ValueId start = b.node("Exp", {x});
+  ValueId y = b.node("Cast", {start}, {{"to", int64_t{1}}});
+  y = b.node("Reshape", {y, b.constant(integers({2}, {3, 4}))});
+  y = b.node("Mul", {y, b.constant(floats({}, {1}))});
+  y = b.node("Transpose", {y}, {{"perm", std::vector<int64_t>{0, 1}}});
+  y = b.node("Expand", {y, b.constant(integers({2}, {1, 4}))});
+  y = b.node("Slice", {y, b.constant(integers({1}, {0})), b.constant(integers({1}, {100}))});
+  y = b.node("Concat", {y}, {{"axis", int64_t{0}}});
+  named_output(b.node("Tanh", {y}), "y");
+  EXPECT_TRUE(run_pass(eliminate_identity, b.graph));
+  EXPECT_EQ(operators(b.graph), (Ops{"Exp", "Tanh"}));
+  EXPECT_EQ(b.graph.nodes[1].inputs[0], start);
+}
+
+TEST_F(Passes, IdentityKeepsWhatChangesTypeShapeOrOrder) {
+  ValueId x = b.node("Exp", {input({4, 4})});
+  named_output(b.node("Transpose", {x}, {{"perm", std::vector<int64_t>{1, 0}}}), "a");
+  named_output(b.node("Cast", {x}, {{"to", int64_t{10}}}), "b");
+  named_output(b.node("Reshape", {x, b.constant(integers({1}, {16}))}), "c");
+  named_output(b.node("Mul", {x, b.constant(floats({}, {2}))}), "d");
+  EXPECT_FALSE(run_pass(eliminate_identity, b.graph));
+}
+
+TEST_F(Passes, IdentityBetweenInputAndOutputStays) {
+  named_output(b.node("Identity", {input()}), "y");
+  EXPECT_FALSE(run_pass(eliminate_identity, b.graph));
+}
+
+TEST_F(Passes, IdentityOfAnotherOutputStays) {
+  ValueId x = named_output(b.node("Relu", {input()}), "x");
+  named_output(b.node("Identity", {x}), "y");
+  EXPECT_FALSE(run_pass(eliminate_identity, b.graph));
+  EXPECT_EQ(output_name(b.graph, 1), "y");
+}
+
+// eliminate_common
+
+TEST_F(Passes, CommonNodesAndConstantsMerge) {
+  ValueId x = input();
+  ValueId left = b.node("Add", {x, b.constant(floats({4}, {1, 2, 3, 4}))});
+  ValueId right = b.node("Add", {x, b.constant(floats({4}, {1, 2, 3, 4}))});
+  ValueId y = b.node("Mul", {b.node("Exp", {left}), b.node("Exp", {right})});
+  named_output(y, "y");
+  EXPECT_TRUE(run_pass(eliminate_common, b.graph));
+  EXPECT_EQ(operators(b.graph), (Ops{"Add", "Exp", "Mul"}));
+  EXPECT_EQ(b.graph.nodes[2].inputs[0], b.graph.nodes[2].inputs[1]);
+}
+
+TEST_F(Passes, CommonKeepsDifferences) {
+  ValueId x = input();
+  ValueId a = b.node("Concat", {x, x}, {{"axis", int64_t{0}}});
+  ValueId c = b.node("Concat", {x, x}, {{"axis", int64_t{1}}});
+  named_output(a, "a");
+  named_output(c, "c");
+  named_output(b.node("Add", {x, b.constant(floats({4}, {1, 2, 3, 4}))}), "d");
+  named_output(b.node("Add", {x, b.constant(floats({4}, {1, 2, 3, 5}))}), "e");
+  EXPECT_FALSE(run_pass(eliminate_common, b.graph));
+}
+
+TEST_F(Passes, CommonOutputsKeepTheirNames) {
+  ValueId x = input();
+  named_output(b.node("Exp", {b.node("Neg", {x})}), "first");
+  named_output(b.node("Exp", {b.node("Neg", {x})}), "second");
+  EXPECT_TRUE(run_pass(eliminate_common, b.graph));
+  EXPECT_EQ(operators(b.graph), (Ops{"Neg", "Exp", "Exp"}));
+  EXPECT_EQ(output_name(b.graph, 0), "first");
+  EXPECT_EQ(output_name(b.graph, 1), "second");
+}
+
+TEST_F(Passes, CommonSizesKnownAtRunTimeBecomeOne) {
+  ValueId x = input();
+  ValueId left = b.node("NonZero", {x}), right = b.node("NonZero", {x});
+  EXPECT_NE(b.graph.values[left].shape, b.graph.values[right].shape);
+  ValueId y = b.node("Neg", {right});
+  named_output(left, "left");
+  named_output(y, "y");
+  EXPECT_TRUE(run_pass(eliminate_common, b.graph));
+  EXPECT_EQ(b.graph.values[y].shape, b.graph.values[left].shape);
+}
+
+// eliminate_dead
+
+TEST_F(Passes, DeadNodesAndValuesGo) {
+  ValueId x = input();
+  b.node("Exp", {b.node("Add", {x, b.constant(floats({}, {3}))})});
+  named_output(b.node("Neg", {x}), "y");
+  EXPECT_TRUE(run_pass(eliminate_dead, b.graph));
+  EXPECT_EQ(operators(b.graph), Ops{"Neg"});
+  EXPECT_EQ(b.graph.values.size(), 2u);
+  EXPECT_EQ(output_name(b.graph), "y");
+}
+
+TEST_F(Passes, DeadKeepsUnusedInputsAndSecondOutputs) {
+  ValueId x = input({3, 8});
+  input();
+  ValueId values = b.node("TopK", {x, b.constant(integers({1}, {2}))}, {}, 2);
+  named_output(values + 1, "indices");
+  EXPECT_FALSE(run_pass(eliminate_dead, b.graph));
+  EXPECT_EQ(b.graph.inputs.size(), 2u);
+}
+
+// fold_constants
+
+TEST_F(Passes, ConstantsFoldThroughChains) {
+  ValueId a = b.constant(floats({2, 2}, {1, 2, 3, 4})),
+          one = b.constant(floats({2, 2}, {1, 1, 1, 1}));
+  ValueId sum = b.node("Add", {a, one});
+  ValueId total = b.node("ReduceSum", {b.node("Transpose", {sum}), b.constant(integers({1}, {1}))},
+                         {{"keepdims", int64_t{0}}});
+  named_output(b.node("Add", {input({2}), total}), "y");
+  EXPECT_TRUE(run_pass(fold_constants, b.graph));
+  EXPECT_EQ(operators(b.graph), Ops{"Add"});
+  const Value& folded = b.graph.values[b.graph.nodes[0].inputs[1]];
+  ASSERT_TRUE(folded.is_constant());
+  EXPECT_EQ(values_of(folded.constant), (std::vector<double>{6, 8}));
+}
+
+TEST_F(Passes, ConstantsFoldThroughOpaqueOperators) {
+  Attributes attributes{{"axis", int64_t{0}}};
+  ValueId x = b.constant(floats({4}, {4, 2, 4, 8}));
+  ValueId y = b.node("CumSum", {x, b.constant(integers({}, {0}))});
+  named_output(y, "y");
+  EXPECT_TRUE(run_pass(fold_constants, b.graph));
+  EXPECT_TRUE(b.graph.nodes.empty());
+  EXPECT_EQ(output_name(b.graph), "y");
+  EXPECT_EQ(values_of(b.graph.values[b.graph.outputs[0]].constant),
+            (std::vector<double>{4, 6, 10, 18}));
+}
+
+// A shape that only a kernel can compute becomes known once it is folded.
+TEST_F(Passes, FoldedShapesAreInferredAgain) {
+  ValueId shape =
+      b.node("CumSum", {b.constant(integers({2}, {2, 4})), b.constant(integers({}, {0}))});
+  ValueId y = b.node("Reshape", {input({12}), shape});
+  ValueId z = b.node("Exp", {y});
+  named_output(z, "z");
+  ASSERT_FALSE(b.graph.values[z].shape[0]->is_constant());
+  EXPECT_TRUE(run_pass(fold_constants, b.graph));
+  EXPECT_EQ(operators(b.graph), (Ops{"Reshape", "Exp"}));
+  EXPECT_TRUE(b.graph.values[z].shape[0]->is_constant(2));
+  EXPECT_TRUE(b.graph.values[z].shape[1]->is_constant(6));
+}
+
+TEST_F(Passes, CountsOfFoldedSelectionsAreKnown) {
+  ValueId found = b.node("NonZero", {b.constant(floats({4}, {0, 1, 0, 1}))});
+  ValueId rows = b.node("Gather", {input({4, 3}), found});
+  named_output(rows, "rows");
+  EXPECT_TRUE(run_pass(fold_constants, b.graph));
+  EXPECT_EQ(operators(b.graph), Ops{"Gather"});
+  EXPECT_TRUE(b.graph.values[rows].shape[1]->is_constant(2));
+}
+
+TEST_F(Passes, IndexedAndHugeResultsAreNotFolded) {
+  ValueId mask = b.node("Range", {b.constant(integers({}, {0})), b.constant(integers({}, {4096})),
+                                  b.constant(integers({}, {1}))});
+  ValueId wide =
+      b.node("Expand", {b.node("Exp", {b.constant(floats({100, 1}, std::vector<float>(100, 1)))}),
+                        b.constant(integers({2}, {100, 1000000}))});
+  named_output(b.node("Cast", {mask}, {{"to", int64_t{1}}}), "mask");
+  named_output(wide, "wide");
+  EXPECT_TRUE(run_pass(fold_constants, b.graph));
+  EXPECT_EQ(operators(b.graph), (Ops{"Range", "Expand", "Cast"}));
+}
+
+TEST_F(Passes, NodesWithRunTimeInputsAreNotFolded) {
+  named_output(b.node("Add", {input(), b.constant(floats({4}, {1, 2, 3, 4}))}), "y");
+  EXPECT_FALSE(run_pass(fold_constants, b.graph));
+}
+
+// The pipeline
+
+TEST_F(Passes, PipelineReachesAFixedPointAndLogs) {
+  ValueId x = input({2, 2});
+  ValueId one = b.node("Exp", {b.constant(floats({}, {0}))});
+  ValueId left = b.node("Relu", {b.node("Mul", {x, one})});
+  ValueId right = b.node("Relu", {b.node("Identity", {x})});
+  named_output(b.node("Add", {left, right}), "y");
+  std::vector<PassRecord> log;
+  optimize(b.graph, &log);
+  EXPECT_EQ(operators(b.graph), (Ops{"Relu", "Add"}));
+  ASSERT_FALSE(log.empty());
+  EXPECT_EQ(log.front().nodes_before, 6);
+  EXPECT_EQ(log.back().nodes_after, 2);
+  log.clear();
+  optimize(b.graph, &log);
+  EXPECT_TRUE(log.empty());
+}
+
+TEST_F(Passes, LargeGraphsTakeLinearTime) {
+  constexpr int kNodes = 20000;
+  ValueId x = input(), y = x;
+  for (int i = 0; i < kNodes; ++i) {
+    y = i % 4 == 0 ? b.node("Identity", {y})
+                   : b.node("Add", {y, b.constant(floats({}, {1.0f * i}))});
+  }
+  named_output(y, "y");
+  auto begin = std::chrono::steady_clock::now();
+  optimize(b.graph);
+  std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  EXPECT_EQ(b.graph.nodes.size(), kNodes * 3 / 4u);
+  EXPECT_LT(seconds.count(), 20);
+}
+
+}  // namespace
+}  // namespace redfuser::testing

@@ -1,0 +1,160 @@
+// The command-line tools, run as a user runs them: exit codes, messages, files.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "redfuser/io.h"
+#include "text_model.h"
+
+namespace redfuser {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kText =
+    "g (float[batch, n] x) => (float[batch, n] y) { y = Softmax<axis = -1>(x) }";
+
+struct Finished {
+  int code = -1;
+  std::string output, errors;
+};
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class ToolsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::path(testing::TempDir()) / (std::string("redfuser_tools_") + info->name());
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    // The tests are built one folder below the tools.
+    tools_ = fs::read_symlink("/proc/self/exe").parent_path().parent_path();
+    if (!fs::exists(tools_ / "redfuser-run")) GTEST_SKIP() << "the tools are not built";
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  Finished run(const std::string& tool, const std::string& arguments) const {
+    const std::string command =
+        (tools_ / tool).string() + " " + arguments + " >" + path("stdout") + " 2>" + path("stderr");
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(path("stdout")),
+            read(path("stderr"))};
+  }
+
+  fs::path folder_, tools_;
+};
+
+TEST_F(ToolsTest, CallersErrorsAreOneLine) {
+  const TextModel model(kText);
+  const std::string run_errors[] = {
+      "",
+      "/no/such/model.onnx",
+      model.path() + " --no-such-option",
+      model.path() + " --device cuda",
+      model.path() + " --device tpu",
+      model.path() + " --dim seq=4",
+      model.path() + " --dim n",
+      model.path() + " --shape x:1,a",
+      model.path() + " --shape x:1,2,3",
+      model.path() + " --inputs /no/such/file.npz",
+      model.path() + " --inputs z=/no/such/file.npy",
+      model.path() + " --compare /no/such/file.npz",
+      model.path() + " --memory-limit 12X",
+      model.path() + " --memory-limit 1 --dim n=100",
+      model.path() + " --assert-fused everything>=1",
+      model.path() + " --assert-fused attention",
+      model.path() + " --dump kernels",
+      model.path() + " --iterations 0",
+      model.path() + " --outputs " + path("out.txt"),
+  };
+  for (const std::string& arguments : run_errors) {
+    const Finished finished = run("redfuser-run", arguments);
+    EXPECT_EQ(finished.code, 2) << arguments;
+    EXPECT_EQ(finished.errors.substr(0, 7), "error: ") << arguments;
+    EXPECT_EQ(std::count(finished.errors.begin(), finished.errors.end(), '\n'), 1) << arguments;
+  }
+  EXPECT_EQ(run("redfuser-opt", model.path()).code, 2);
+  EXPECT_EQ(run("redfuser-opt", model.path() + " " + path("o.onnx") + " --emit magic").code, 2);
+}
+
+TEST_F(ToolsTest, RunComparesAndReports) {
+  const TextModel model(kText);
+  const std::string size = " --dim batch=2 --dim n=9";
+  ASSERT_EQ(run("redfuser-run", model.path() + size + " --outputs " + path("o.npz")).code, 0);
+  EXPECT_EQ(run("redfuser-run", model.path() + size + " --compare " + path("o.npz")).code, 0);
+  const Finished other =
+      run("redfuser-run", model.path() + size + " --seed 5 --compare " + path("o.npz"));
+  EXPECT_EQ(other.code, 1);
+  EXPECT_NE(other.output.find("FAIL"), std::string::npos);
+  EXPECT_EQ(run("redfuser-run", model.path() + size + " --verify").code, 0);
+  const Finished json = run("redfuser-run", model.path() + size + " --iterations 3 --json -");
+  ASSERT_EQ(json.code, 0);
+  const nlohmann::json report = nlohmann::json::parse(json.output);
+  EXPECT_EQ(report["time"]["iterations"], 3);
+  EXPECT_EQ(report["outputs"][0]["shape"], nlohmann::json({2, 9}));
+}
+
+TEST_F(ToolsTest, RunReadsEveryKindOfInput) {
+  const TextModel model(kText);
+  Tensor x(DType::Float32, {1, 2});
+  x.as<float>()[0] = x.as<float>()[1] = 0;
+  save_tensors(path("in.npz"), {{"x", x}});
+  save_tensors(path("in.npy"), {{"x", x}});
+  save_tensors(path("in.pb"), {{"x", x}});
+  std::ofstream(path("in.json")) << "{\"x\": [[0, 0]]}";
+  fs::create_directories(path("set"));
+  fs::copy_file(path("in.pb"), path("set/input_0.pb"));
+  std::ofstream(path("expected.json")) << "{\"y\": [[0.5, 0.5]]}";
+  for (const std::string& source : {path("in.npz"), path("in.npy"), path("in.pb"), path("in.json"),
+                                    path("set"), "x=" + path("in.npy")}) {
+    const Finished finished =
+        run("redfuser-run",
+            model.path() + " --compare " + path("expected.json") + " --inputs " + source);
+    EXPECT_EQ(finished.code, 0) << source << ": " << finished.errors;
+  }
+  EXPECT_EQ(run("redfuser-run", "--inputs " + path("in.npz") + " " + model.path()).code, 0);
+}
+
+TEST_F(ToolsTest, RunWritesReports) {
+  const TextModel model(kText);
+  ASSERT_EQ(run("redfuser-run", model.path() + " --profile " + path("t.json") + " --explain " +
+                                    path("e.json") + " --outputs " + path("outputs"))
+                .code,
+            0);
+  EXPECT_FALSE(nlohmann::json::parse(read(path("t.json")))["traceEvents"].empty());
+  EXPECT_TRUE(nlohmann::json::parse(read(path("e.json"))).contains("fused"));
+  EXPECT_TRUE(fs::exists(path("outputs/output_0.pb")));
+  EXPECT_NE(run("redfuser-run", model.path() + " --dump graph").output.find("Exp"),
+            std::string::npos);
+}
+
+TEST_F(ToolsTest, AssertionsDecideTheExitCode) {
+  const TextModel model(kText);
+  for (const std::string tool : {"redfuser-run", "redfuser-opt"}) {
+    EXPECT_EQ(run(tool, model.path() + " --assert-fused 'row==1'").code, 0) << tool;
+    EXPECT_EQ(run(tool, model.path() + " --assert-fused 'attention>=1'").code, 1) << tool;
+  }
+}
+
+TEST_F(ToolsTest, OptWritesModelsThatRun) {
+  const TextModel model(kText);
+  for (const std::string form : {"function", "inline", "standard"}) {
+    const Finished finished = run(
+        "redfuser-opt", model.path() + " " + path("o.onnx") + " --emit " + form + " --explain -");
+    ASSERT_EQ(finished.code, 0) << finished.errors;
+    EXPECT_EQ(run("redfuser-run", path("o.onnx")).code, 0) << form;
+  }
+  ASSERT_EQ(run("redfuser-opt", model.path() + " --svg " + path("p.dot")).code, 0);
+  EXPECT_EQ(read(path("p.dot")).substr(0, 7), "digraph");
+}
+
+}  // namespace
+}  // namespace redfuser

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# The rules of the source tree that a script can see: format, include order, file sizes.
+set -euo pipefail
+. "$(dirname "$0")/env.sh"
+cd "$root"
+
+failed=0
+find include src tools tests examples -name '*.h' -o -name '*.cpp' -o -name '*.cuh' 2>/dev/null |
+  sort | xargs clang-format --dry-run -Werror || failed=1
+python3 tools/check_layers.py || failed=1
+python3 tools/check_sizes.py || failed=1
+[ $failed -eq 0 ] && echo "checks passed"
+exit $failed

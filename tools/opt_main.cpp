@@ -1,0 +1,119 @@
+// redfuser-opt: optimises an ONNX model and writes it back, explains or draws it.
+#include <optional>
+
+#include "assertion.h"
+#include "redfuser/export.h"
+#include "tool.h"
+
+namespace redfuser::tools {
+namespace {
+
+struct OptOptions {
+  std::string input, output;
+  SaveOptions save;
+  bool fuse = true, certify = true;
+  std::optional<std::string> explain;  // empty: as text on stdout
+  std::string dump, svg;
+  std::vector<std::string> assert_fused;
+};
+
+Emit parse_emit(const std::string& text) {
+  if (text == "function") return Emit::Function;
+  if (text == "inline") return Emit::Inline;
+  if (text == "standard") return Emit::Standard;
+  fail("--emit is function, inline or standard, not \"{}\"", text);
+}
+
+void add_options(CLI::App& app, OptOptions& options) {
+  app.add_option("in", options.input, "The ONNX file to read")->type_name("IN");
+  app.add_option("out", options.output, "The ONNX file to write; not needed with a report")
+      ->type_name("OUT");
+  app.add_option("--svg", options.svg,
+                 "Draw the graph with its fused regions outlined (.dot: as Graphviz text)")
+      ->type_name("FILE");
+  app.add_option("--dump", options.dump, "Print a stage: graph, cascade, streaming or program")
+      ->type_name("STAGE");
+  app.add_option("--assert-fused", options.assert_fused,
+                 "Number of fused regions, such as attention>=12; exit 1 if it does not hold")
+      ->type_name("CLASS>=COUNT");
+}
+
+std::optional<OptOptions> parse_options(int argc, char** argv) {
+  CLI::App app("Optimises an ONNX model: finds cascaded reductions and fuses them.",
+               "redfuser-opt");
+  OptOptions options;
+  std::string emit = "function", threshold;
+  std::vector<std::string> explain;
+  bool no_fuse = false, no_certify = false;
+  app.set_version_flag("--version", "redfuser-opt 0.1.0");
+  add_options(app, options);
+  app.add_option("--emit", emit,
+                 "Fused regions as calls of model-local functions (function), in place (inline), "
+                 "or in place with operators of the ONNX standard only (standard)")
+      ->capture_default_str();
+  app.add_option("--external-data-threshold", threshold,
+                 "More bytes of weights than this go to OUT.data, such as 64M (else 1G)")
+      ->type_name("BYTES");
+  app.add_option("--explain", explain,
+                 "What was fused, what not and why: as text, or as JSON to a file (- for stdout)")
+      ->expected(0, 1)
+      ->type_name("[FILE.json]");
+  app.add_flag("--no-fuse", no_fuse, "Only clean the graph up");
+  app.add_flag("--no-certify", no_certify, "Do not test fusions on adversarial data");
+  if (parse_command_line(app, argc, argv)) return std::nullopt;
+  options.save.emit = parse_emit(emit);
+  if (!threshold.empty()) {
+    options.save.external_data_threshold = parse_bytes(threshold, "--external-data-threshold");
+  }
+  if (app.count("--explain") > 0) options.explain = explain.empty() ? "" : explain.front();
+  options.fuse = !no_fuse;
+  options.certify = !no_certify;
+  const bool reports = options.explain || !options.dump.empty() || !options.svg.empty() ||
+                       !options.assert_fused.empty();
+  if (options.input.empty()) fail("IN is missing (--help lists the options)");
+  if (options.output.empty() && !reports) {
+    fail("OUT is missing (it may be left out with --explain, --dump, --svg or --assert-fused)");
+  }
+  for (const std::string& text : options.assert_fused) parse_assertion(text);
+  return options;
+}
+
+void write_model(const Model& model, const Program& program, const ReportView& report,
+                 const OptOptions& options) {
+  const SaveResult result = save(model, &program, options.save, options.output);
+  if (options.explain == "-") return;  // stdout is JSON
+  write_output("-", count_table(result.operators_before, result.operators_after));
+  write_output("-", fmt::format("fused: {}\n", fused_summary(report)));
+  for (const std::string& note : result.notes) write_output("-", fmt::format("note: {}\n", note));
+}
+
+void write_reports(const Program& program, const ReportView& report, const OptOptions& options) {
+  if (!options.dump.empty()) write_output("-", program.dump(options.dump));
+  if (options.explain && options.explain->empty()) write_output("-", explanation(report));
+  if (options.explain && !options.explain->empty()) {
+    write_output(*options.explain, program.explain());
+  }
+  if (!options.svg.empty()) save_picture(program, options.svg);
+}
+
+int run(int argc, char** argv) {
+  const std::optional<OptOptions> parsed = parse_options(argc, argv);
+  if (!parsed) return kSuccess;
+  const OptOptions& options = *parsed;
+  const Model model = Model::load(options.input);
+  CompileOptions compile_options;
+  compile_options.fuse = options.fuse;
+  compile_options.certify = options.certify;
+  const Program program = compile(model, compile_options);
+  const ReportView report(program.explain());
+  if (!options.output.empty()) write_model(model, program, report, options);
+  write_reports(program, report, options);
+  return check_assertions(options.assert_fused, report) ? kSuccess : kFailedCheck;
+}
+
+}  // namespace
+}  // namespace redfuser::tools
+
+int main(int argc, char** argv) {
+  return redfuser::tools::guarded([&] { return redfuser::tools::run(argc, argv); });
+}

@@ -1,0 +1,62 @@
+#include "run_inputs.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "redfuser/io.h"
+#include "tool.h"
+
+namespace redfuser::tools {
+namespace {
+
+void add(NamedTensors& inputs, const std::string& name, Tensor tensor, const std::string& source) {
+  if (!inputs.emplace(name, std::move(tensor)).second) {
+    fail("--inputs {}: input \"{}\" was given before", source, name);
+  }
+}
+
+// A file that exists is a file, even with '=' in its name.
+void add_source(const Model& model, const std::string& source, NamedTensors& inputs) {
+  const size_t equals = source.find('=');
+  if (equals != std::string::npos && !std::filesystem::exists(source)) {
+    const std::string name = source.substr(0, equals);
+    const NamedTensors loaded = load_tensors(source.substr(equals + 1));
+    const auto same_name = loaded.find(name);
+    if (loaded.size() != 1 && same_name == loaded.end()) {
+      fail("--inputs {}: the file has {} tensors, none of them \"{}\"", source, loaded.size(),
+           name);
+    }
+    add(inputs, name, loaded.size() == 1 ? loaded.begin()->second : same_name->second, source);
+    return;
+  }
+  for (auto& [name, tensor] : load_tensors(source, model, Role::Inputs)) {
+    add(inputs, name, tensor, source);
+  }
+}
+
+}  // namespace
+
+NamedTensors gather_inputs(const Model& model, const RunOptions& options) {
+  if (options.inputs.empty()) return random_inputs(model, options.random);
+  if (!options.random.shapes.empty() || !options.random.symbols.empty() ||
+      !options.random.ranges.empty()) {
+    fail("--shape, --dim and --range describe random inputs; they do not go with --inputs");
+  }
+  NamedTensors inputs;
+  for (const std::string& source : options.inputs) add_source(model, source, inputs);
+  for (const ValueInfo& info : model.inputs()) {
+    if (inputs.count(info.name) == 0) fail("--inputs has no tensor for input \"{}\"", info.name);
+  }
+  return inputs;
+}
+
+void write_outputs(const Model& model, const std::string& path, const NamedTensors& outputs) {
+  const std::filesystem::path target(path);
+  if (!target.has_extension() || std::filesystem::is_directory(target)) {
+    save_data_set(path, model, Role::Outputs, outputs);
+  } else {
+    save_tensors(path, outputs);
+  }
+}
+
+}  // namespace redfuser::tools

@@ -1,0 +1,78 @@
+// redfuser-run: runs an ONNX model, checks it, times it.
+#include "assertion.h"
+#include "redfuser/io.h"
+#include "run_inputs.h"
+#include "run_report.h"
+#include "tool.h"
+
+namespace redfuser::tools {
+namespace {
+
+Program compile_for(const Model& model, const RunOptions& options) {
+  CompileOptions compile_options;
+  compile_options.fuse = options.fuse;
+  compile_options.certify = options.certify;
+  return compile(model, compile_options);
+}
+
+RunResult run_and_check(const Model& model, const Program& program, const RunOptions& options) {
+  // Read before the run: a missing file should not cost one.
+  NamedTensors expected;
+  if (!options.compare.empty()) {
+    expected = load_tensors(options.compare, model, Role::Outputs);
+  }
+  RunResult result;
+  result.inputs = gather_inputs(model, options);
+  SessionOptions session_options;
+  session_options.threads = options.threads;
+  session_options.memory_limit = options.memory_limit;
+  Session session(program, session_options);
+  result.measurement = measure(session, result.inputs, options);
+  if (!options.compare.empty()) {
+    result.comparisons = compare(result.measurement.outputs, expected, options.tolerance);
+  }
+  if (options.verify) {
+    result.verification = verify_fusions(model, program, result.inputs, options);
+  }
+  return result;
+}
+
+int run(int argc, char** argv) {
+  const std::optional<RunOptions> parsed = parse_run_options(argc, argv);
+  if (!parsed) return kSuccess;
+  const RunOptions& options = *parsed;
+  const Model model = Model::load(options.model);
+  const Program program = compile_for(model, options);
+  if (!options.dump.empty()) {
+    write_output("-", program.dump(options.dump));
+    return kSuccess;
+  }
+  const ReportView report(program.explain());
+  const RunResult result = run_and_check(model, program, options);
+
+  if (!options.outputs.empty()) {
+    write_outputs(model, options.outputs, result.measurement.outputs);
+  }
+  if (!options.profile.empty()) {
+    write_output(options.profile, chrome_trace(result.measurement.trace));
+  }
+  const bool json_on_stdout = options.json == "-" || options.explain == "-";
+  if (!json_on_stdout) write_output("-", text_report(model, report, options, result));
+  if (options.explain) {
+    const bool as_text = options.explain->empty();
+    if (!as_text) write_output(*options.explain, program.explain());
+    if (as_text && !json_on_stdout) write_output("-", explanation(report));
+  }
+  if (!options.json.empty()) {
+    write_output(options.json, json_report(model, report, options, result));
+  }
+  const bool asserted = check_assertions(options.assert_fused, report);
+  return result.passed() && asserted ? kSuccess : kFailedCheck;
+}
+
+}  // namespace
+}  // namespace redfuser::tools
+
+int main(int argc, char** argv) {
+  return redfuser::tools::guarded([&] { return redfuser::tools::run(argc, argv); });
+}

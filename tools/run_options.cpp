@@ -1,0 +1,171 @@
+#include "run_options.h"
+
+#include "assertion.h"
+#include "tool.h"
+
+namespace redfuser::tools {
+namespace {
+
+// Option values as the command line has them.
+struct Texts {
+  std::vector<std::string> shapes, dims, ranges;
+  std::string device = "auto", memory_limit;
+  std::vector<std::string> explain;
+  bool no_fuse = false, no_certify = false;
+};
+
+void add_input_options(CLI::App& app, RunOptions& options, Texts& texts) {
+  const char* group = "Inputs (random where none are given)";
+  app.add_option("-i,--inputs", options.inputs,
+                 ".npz, .npy, .pb or .json file, test_data_set folder, or NAME=FILE; repeatable")
+      ->type_name("FILE|DIR|NAME=FILE")
+      ->group(group);
+  app.add_option("--shape", texts.shapes, "Shape of a random input, such as ids:1,128")
+      ->type_name("NAME:SIZES")
+      ->group(group);
+  app.add_option("--dim", texts.dims, "Size of a symbolic dimension, such as seq=128 (else 1)")
+      ->type_name("NAME=SIZE")
+      ->group(group);
+  app.add_option(
+         "--range", texts.ranges,
+         "Range of a random input, such as ids:0,50257 (else N(0,1), or [0,2) for integers)")
+      ->type_name("NAME:LOW,HIGH")
+      ->group(group);
+  app.add_option("--seed", options.random.seed, "Seed of random inputs")
+      ->type_name("N")
+      ->group(group);
+}
+
+void add_check_options(CLI::App& app, RunOptions& options) {
+  const char* group = "Outputs and checks";
+  app.add_option("-o,--outputs", options.outputs,
+                 "Write the outputs: .npz, .npy, .pb or .json file, or a folder of output_K.pb")
+      ->type_name("FILE|DIR")
+      ->group(group);
+  app.add_option("-c,--compare", options.compare, "Compare the outputs with these; exit 1 if wrong")
+      ->type_name("FILE|DIR")
+      ->group(group);
+  app.add_option("--rtol", options.tolerance.relative, "Relative tolerance")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--atol", options.tolerance.absolute, "Absolute tolerance")
+      ->capture_default_str()
+      ->group(group);
+  app.add_flag("--verify", options.verify,
+               "Also run unfused, and compare every fused step's values; exit 1 if one differs")
+      ->group(group);
+  app.add_option("--assert-fused", options.assert_fused,
+                 "Number of fused regions, such as attention>=12; exit 1 if it does not hold")
+      ->type_name("CLASS>=COUNT")
+      ->group(group);
+}
+
+void add_run_options(CLI::App& app, RunOptions& options, Texts& texts) {
+  const char* group = "Running";
+  app.add_option("--device", texts.device, "cpu, cuda or auto")
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--threads", options.threads, "Threads (0: one per core)")
+      ->check(CLI::Range(0, 4096).description(""))
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--iterations", options.iterations, "Timed runs; reports percentiles")
+      ->check(CLI::Range(1, 1 << 30).description(""))
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--warmup", options.warmup, "Runs before the timed ones")
+      ->check(CLI::Range(0, 1 << 30).description(""))
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--memory-limit", texts.memory_limit,
+                 "Bytes of tensors alive at once, such as 512M (else the machine's memory)")
+      ->type_name("BYTES")
+      ->group(group);
+  app.add_flag("--no-fuse", texts.no_fuse, "Run every operator on its own")->group(group);
+  app.add_flag("--no-certify", texts.no_certify, "Do not test fusions on adversarial data")
+      ->group(group);
+}
+
+void add_report_options(CLI::App& app, RunOptions& options, Texts& texts) {
+  const char* group = "Reports";
+  app.add_option("--explain", texts.explain,
+                 "What was fused, what not and why: as text, or as JSON to a file")
+      ->expected(0, 1)
+      ->type_name("[FILE.json]")
+      ->group(group);
+  app.add_option("--profile", options.profile,
+                 "Write a Chrome trace (Perfetto) of the steps, named after the model's nodes")
+      ->type_name("FILE.json")
+      ->group(group);
+  app.add_option("--json", options.json, "Write the whole result as JSON (- for stdout)")
+      ->type_name("FILE|-")
+      ->group(group);
+  app.add_option("--dump", options.dump,
+                 "Print a stage and stop: graph, cascade, streaming or program")
+      ->type_name("STAGE")
+      ->group(group);
+}
+
+void parse_random_options(const Texts& texts, RandomOptions& random) {
+  for (const std::string& text : texts.shapes) {
+    const auto [name, sizes] = split_assignment(text, ':', "--shape");
+    random.shapes[name] = parse_integers(sizes, "--shape");
+  }
+  for (const std::string& text : texts.dims) {
+    const auto [name, size] = split_assignment(text, '=', "--dim");
+    random.symbols[name] = parse_integer(size, "--dim");
+  }
+  for (const std::string& text : texts.ranges) {
+    const auto [name, bounds] = split_assignment(text, ':', "--range");
+    const auto [low, high] = split_assignment(bounds, ',', "--range");
+    random.ranges[name] = {parse_real(low, "--range"), parse_real(high, "--range")};
+  }
+}
+
+void check_device(const std::string& device) {
+  if (device == "cuda") fail("--device cuda: this build of RedFuser has no GPU support");
+  if (device != "cpu" && device != "auto") {
+    fail("--device is cpu, cuda or auto, not \"{}\"", device);
+  }
+}
+
+// An option with several values takes a MODEL that follows it.
+void reclaim_model(std::vector<std::string>& values, std::string& model) {
+  if (!model.empty() || values.empty() || !values.back().ends_with(".onnx")) return;
+  model = values.back();
+  values.pop_back();
+}
+
+}  // namespace
+
+std::optional<RunOptions> parse_run_options(int argc, char** argv) {
+  CLI::App app("Runs an ONNX model.", "redfuser-run");
+  RunOptions options;
+  Texts texts;
+  app.add_option("model", options.model, "The ONNX file")->type_name("MODEL");
+  app.set_version_flag("--version", "redfuser-run 0.1.0");
+  add_input_options(app, options, texts);
+  add_check_options(app, options);
+  add_run_options(app, options, texts);
+  add_report_options(app, options, texts);
+  if (parse_command_line(app, argc, argv)) return std::nullopt;
+  reclaim_model(options.inputs, options.model);
+  reclaim_model(texts.explain, options.model);
+  if (options.model.empty()) fail("MODEL is missing (--help lists the options)");
+  check_device(texts.device);
+  parse_random_options(texts, options.random);
+  for (const std::string& text : options.assert_fused) parse_assertion(text);
+  options.timed = app.count("--iterations") + app.count("--warmup") > 0;
+  options.fuse = !texts.no_fuse;
+  options.certify = !texts.no_certify;
+  if (!texts.memory_limit.empty()) {
+    options.memory_limit = parse_bytes(texts.memory_limit, "--memory-limit");
+  }
+  if (app.count("--explain") > 0) {
+    options.explain = texts.explain.empty() ? "" : texts.explain.front();
+  }
+  return options;
+}
+
+}  // namespace redfuser::tools

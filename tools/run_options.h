@@ -1,0 +1,37 @@
+// The command line of redfuser-run.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "redfuser/compare.h"
+#include "redfuser/inputs.h"
+
+namespace redfuser::tools {
+
+struct RunOptions {
+  std::string model;
+  std::vector<std::string> inputs;  // FILE, DIR or NAME=FILE
+  RandomOptions random;
+  std::string outputs;
+  std::string compare;
+  Tolerance tolerance;
+  bool verify = false;
+  int iterations = 1, warmup = 0;
+  bool timed = false;  // --iterations or --warmup was given
+  std::string profile;
+  bool fuse = true, certify = true;
+  std::optional<std::string> explain;  // empty: as text on stdout
+  std::string json;
+  int threads = 0;
+  std::vector<std::string> assert_fused;
+  std::string dump;
+  int64_t memory_limit = 0;
+};
+
+// nullopt when there is nothing more to do (--help). UserError for a wrong command line.
+std::optional<RunOptions> parse_run_options(int argc, char** argv);
+
+}  // namespace redfuser::tools

@@ -1,0 +1,185 @@
+#include "run_report.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tool.h"
+
+namespace redfuser::tools {
+namespace {
+
+Json number(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
+}
+
+std::string heading(const char* name) { return fmt::format("{:<10}", name); }
+
+std::string inputs_text(const Model& model, const RunOptions& options, const RunResult& result) {
+  std::vector<std::string> parts;
+  for (const ValueInfo& info : model.inputs()) {
+    const auto found = result.inputs.find(info.name);
+    if (found != result.inputs.end()) {
+      parts.push_back(fmt::format("{} {}", info.name, describe(found->second)));
+    }
+  }
+  const std::string source = options.inputs.empty() && !parts.empty()
+                                 ? fmt::format(" (random, seed {})", options.random.seed)
+                                 : "";
+  return fmt::format("{}{}{}\n", heading("inputs"),
+                     parts.empty() ? "none" : fmt::format("{}", fmt::join(parts, ", ")), source);
+}
+
+std::string outputs_text(const Model& model, const NamedTensors& outputs) {
+  size_t name_width = 4, type_width = 4;
+  for (const auto& [name, tensor] : outputs) {
+    name_width = std::max(name_width, name.size());
+    type_width = std::max(type_width, describe(tensor).size());
+  }
+  std::string text = fmt::format("{}{:<{}}  {:<{}}  {:>12}  {:>12}  {:>12}\n", heading("outputs"),
+                                 "name", name_width, "type", type_width, "min", "max", "mean");
+  for (const ValueInfo& info : model.outputs()) {
+    const Tensor& tensor = outputs.at(info.name);
+    const Summary summary = summarize(tensor);
+    text += fmt::format("{}{:<{}}  {:<{}}  {:>12.6g}  {:>12.6g}  {:>12.6g}", heading(""), info.name,
+                        name_width, describe(tensor), type_width, summary.min, summary.max,
+                        summary.mean);
+    if (summary.nan > 0) text += fmt::format("  {} NaN", summary.nan);
+    if (summary.inf > 0) text += fmt::format("  {} Inf", summary.inf);
+    text += '\n';
+  }
+  return text;
+}
+
+std::string time_text(const Measurement& m, bool timed) {
+  std::string text;
+  if (timed) {
+    text = fmt::format("{}p50 {:.3f} ms  p90 {:.3f} ms  p99 {:.3f} ms  mean {:.3f} ms  ({} runs)\n",
+                       heading("time"), m.percentile(0.5), m.percentile(0.9), m.percentile(0.99),
+                       m.mean(), m.milliseconds.size());
+  } else {
+    text = fmt::format("{}{:.3f} ms\n", heading("time"), m.milliseconds.front());
+  }
+  return text + fmt::format("{}{} of tensors at most, {} resident\n", heading("memory"),
+                            readable_bytes(m.peak_tensor_bytes),
+                            readable_bytes(m.peak_process_bytes));
+}
+
+std::string comparisons_text(const RunResult& result) {
+  std::string text;
+  for (const Comparison& comparison : result.comparisons) {
+    text += fmt::format("{}{} {}\n", heading("compare"), comparison.passed ? "ok  " : "FAIL",
+                        describe(comparison));
+  }
+  return text;
+}
+
+std::string verification_text(const Verification& verification) {
+  if (verification.failed.empty()) {
+    return fmt::format("{}ok   {} values equal the unfused ones\n", heading("verify"),
+                       verification.compared);
+  }
+  return fmt::format("{}FAIL {} of {} values differ; the first is computed by \"{}\" ({})\n{}{}\n",
+                     heading("verify"), verification.failed.size(), verification.compared,
+                     verification.first_label, verification.first_kind, heading(""),
+                     describe(verification.failed.front()));
+}
+
+Json to_json(const Comparison& c) {
+  return {{"name", c.name},
+          {"passed", c.passed},
+          {"problem", c.problem},
+          {"elements", c.elements},
+          {"mismatches", c.mismatches},
+          {"worst",
+           {{"index", Json(c.worst_index)},
+            {"got", number(c.worst_got)},
+            {"expected", number(c.worst_expected)},
+            {"abs", number(c.worst_absolute)},
+            {"rel", number(c.worst_relative)}}},
+          {"max_abs", number(c.max_absolute)},
+          {"cosine", number(c.cosine)},
+          {"nan", {{"got", c.got_nan}, {"expected", c.expected_nan}}},
+          {"inf", {{"got", c.got_inf}, {"expected", c.expected_inf}}}};
+}
+
+Json to_json(const std::string& name, const Tensor& tensor) {
+  const Summary summary = summarize(tensor);
+  return {{"name", name},
+          {"dtype", name_of(tensor.dtype())},
+          {"shape", Json(tensor.dims())},
+          {"min", summary.min},
+          {"max", summary.max},
+          {"mean", number(summary.mean)},
+          {"nan", summary.nan},
+          {"inf", summary.inf}};
+}
+
+Json time_json(const Measurement& m) {
+  return {{"iterations", m.milliseconds.size()}, {"mean_ms", m.mean()},
+          {"p50_ms", m.percentile(0.5)},         {"p90_ms", m.percentile(0.9)},
+          {"p99_ms", m.percentile(0.99)},        {"min_ms", m.percentile(0)}};
+}
+
+Json verification_json(const Verification& verification) {
+  Json failed = Json::array();
+  for (const Comparison& comparison : verification.failed) failed.push_back(to_json(comparison));
+  return {{"compared", verification.compared},
+          {"failed", std::move(failed)},
+          {"first_node", verification.first_label}};
+}
+
+}  // namespace
+
+bool RunResult::passed() const {
+  const bool equal = std::all_of(comparisons.begin(), comparisons.end(),
+                                 [](const Comparison& c) { return c.passed; });
+  return equal && (!verification || verification->failed.empty());
+}
+
+std::string text_report(const Model& model, const ReportView& report, const RunOptions& options,
+                        const RunResult& result) {
+  constexpr size_t kShownKinds = 6;
+  std::string text = fmt::format("{}{}\n", heading("model"), options.model);
+  text += inputs_text(model, options, result);
+  text += fmt::format("{}{} before: {}\n{}{} after: {}\n", heading("operators"),
+                      total(report.ops_before), most_frequent(report.ops_before, kShownKinds),
+                      heading(""), total(report.ops_after),
+                      most_frequent(report.ops_after, kShownKinds));
+  text += fmt::format("{}{}\n", heading("fused"), fused_summary(report));
+  text += outputs_text(model, result.measurement.outputs);
+  text += time_text(result.measurement, options.timed);
+  text += comparisons_text(result);
+  if (result.verification) text += verification_text(*result.verification);
+  return text;
+}
+
+std::string json_report(const Model& model, const ReportView& report, const RunOptions& options,
+                        const RunResult& result) {
+  Json inputs = Json::array(), outputs = Json::array(), comparisons = Json::array();
+  for (const auto& [name, tensor] : result.inputs) inputs.push_back(to_json(name, tensor));
+  for (const ValueInfo& info : model.outputs()) {
+    outputs.push_back(to_json(info.name, result.measurement.outputs.at(info.name)));
+  }
+  for (const Comparison& comparison : result.comparisons) {
+    comparisons.push_back(to_json(comparison));
+  }
+  Json root = {{"model", options.model},
+               {"device", "cpu"},
+               {"fused", Json(report.fused_by_class)},
+               {"ops_before", Json(report.ops_before)},
+               {"ops_after", Json(report.ops_after)},
+               {"inputs", std::move(inputs)},
+               {"outputs", std::move(outputs)},
+               {"time", time_json(result.measurement)},
+               {"peak_tensor_bytes", result.measurement.peak_tensor_bytes},
+               {"peak_process_bytes", result.measurement.peak_process_bytes},
+               {"compare", std::move(comparisons)}};
+  if (result.verification) root["verify"] = verification_json(*result.verification);
+  root["passed"] = result.passed();
+  return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace redfuser::tools

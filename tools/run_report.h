@@ -1,0 +1,29 @@
+// What redfuser-run tells: as text for people, and as JSON for programs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report_view.h"
+#include "run_options.h"
+#include "run_timing.h"
+#include "run_verify.h"
+
+namespace redfuser::tools {
+
+struct RunResult {
+  NamedTensors inputs;
+  Measurement measurement;
+  std::vector<Comparison> comparisons;
+  std::optional<Verification> verification;
+
+  bool passed() const;
+};
+
+std::string text_report(const Model& model, const ReportView& report, const RunOptions& options,
+                        const RunResult& result);
+std::string json_report(const Model& model, const ReportView& report, const RunOptions& options,
+                        const RunResult& result);
+
+}  // namespace redfuser::tools
