@@ -88,8 +88,7 @@ TEST(Export, ARegionWithADetourLosesNodes) {
   const ProtoFile file(kChain);
   const auto model = load_model(file.path());
   // Neg stands between Exp and Add.
-  const ExportResult result =
-      save(*model, file.beside("out.onnx"), {{"broken", "row", {2, 4, 5}}});
+  const ExportResult result = save(*model, file.beside("out.onnx"), {{"broken", "row", {2, 4, 5}}});
   ASSERT_EQ(result.regions.size(), 1u);
   EXPECT_EQ(result.regions[0].nodes, (std::vector<std::string>{"add", "softmax"}));
   ASSERT_EQ(result.notes.size(), 1u);
@@ -99,8 +98,8 @@ TEST(Export, ARegionWithADetourLosesNodes) {
 TEST(Export, SharedNodesGoToTheFirstRegion) {
   const ProtoFile file(kChain);
   const auto model = load_model(file.path());
-  const ExportResult result = save(*model, file.beside("out.onnx"),
-                                   {{"one", "row", {1, 2}}, {"one", "row", {2, 3, 4, 5}}});
+  const ExportResult result =
+      save(*model, file.beside("out.onnx"), {{"one", "row", {1, 2}}, {"one", "row", {2, 3, 4, 5}}});
   ASSERT_EQ(result.regions.size(), 2u);
   EXPECT_EQ(result.regions[1].name, "one_2");
   EXPECT_EQ(result.regions[1].nodes, (std::vector<std::string>{"neg", "add", "softmax"}));
@@ -160,7 +159,8 @@ class RealExport : public testing::TestWithParam<const char*> {};
 
 TEST_P(RealExport, IsDeterministicAndLoads) {
   const ProtoFile folder(kChain);
-  const auto model = load_model(std::string(REDFUSER_MODELS_DIR) + "/" + GetParam() + "/model.onnx");
+  const auto model =
+      load_model(std::string(REDFUSER_MODELS_DIR) + "/" + GetParam() + "/model.onnx");
   std::vector<ExportRegion> regions;
   for (int first = 0; first < 80; first += 13) {
     regions.push_back({"region", "row", {}});
@@ -254,12 +254,20 @@ TEST(Export, TensorFiles) {
 
 TEST(ConvexRegions, GroupsThatWouldDependOnEachOther) {
   // 0 -> 1, 2 -> 3: {0, 3} and {1, 2} are convex alone, but not together.
-  const NodeGraph graph{{{1}, {}, {3}, {}}};
+  const NodeGraph graph{{{1}, {}, {3}, {}}, {}};
   const Grouping grouping = group_regions(graph, {{0, 3}, {1, 2}});
   EXPECT_EQ(grouping.group[0], 0);
   EXPECT_EQ(grouping.group[3], 0);
   EXPECT_EQ(std::count(grouping.group.begin(), grouping.group.end(), 1), 1);
   EXPECT_EQ(grouped_order(graph, grouping.group).size(), 4u);
+}
+
+TEST(ConvexRegions, SizeArithmeticJoins) {
+  // 0 -> 1 -> 2 and 0 -> 2, where 1 is cheap.
+  const NodeGraph graph{{{1, 2}, {2}, {}}, {false, true, false}};
+  const Grouping grouping = group_regions(graph, {{0, 2}});
+  EXPECT_EQ(grouping.group, (std::vector<int>{0, 0, 0}));
+  EXPECT_TRUE(grouping.dropped.empty());
 }
 
 }  // namespace

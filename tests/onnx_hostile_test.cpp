@@ -168,9 +168,8 @@ TEST(Hostile, FunctionBombs) {
   std::string functions;
   for (int level = 1; level <= 40; ++level) {
     const std::string callee = level == 40 ? "Neg" : "f.b" + std::to_string(level + 1);
-    functions += "<domain: \"f\", opset_import: [\"\" : 20, \"f\" : 1]> b" +
-                 std::to_string(level) + " (p) => (r) { q = " + callee + "(p) r = " + callee +
-                 "(q) }\n";
+    functions += "<domain: \"f\", opset_import: [\"\" : 20, \"f\" : 1]> b" + std::to_string(level) +
+                 " (p) => (r) { q = " + callee + "(p) r = " + callee + "(q) }\n";
   }
   const ProtoFile wide("g (float[n] x) => (float[n] y) { y = f.b1(x) }", functions);
   expect_error(wide.path(), "more than 1000000 nodes");
@@ -178,8 +177,8 @@ TEST(Hostile, FunctionBombs) {
   functions.clear();
   for (int level = 1; level <= 3000; ++level) {
     const std::string callee = level == 3000 ? "Neg" : "f.d" + std::to_string(level + 1);
-    functions += "<domain: \"f\", opset_import: [\"\" : 20, \"f\" : 1]> d" +
-                 std::to_string(level) + " (p) => (r) { r = " + callee + "(p) }\n";
+    functions += "<domain: \"f\", opset_import: [\"\" : 20, \"f\" : 1]> d" + std::to_string(level) +
+                 " (p) => (r) { r = " + callee + "(p) }\n";
   }
   const ProtoFile deep("g (float[n] x) => (float[n] y) { y = f.d1(x) }", functions);
   expect_error(deep.path(), "more than 64 deep");
@@ -197,18 +196,22 @@ constexpr const char* kWeighted = "g (float[n] x) => (float[n] y) { y = Mul(x, w
 
 TEST(Hostile, SizesOfInitializers) {
   const std::pair<std::vector<int64_t>, const char*> cases[] = {
-      {{int64_t{1} << 62, 8}, "overflows"},  {{int64_t{1} << 61}, "overflows"},
-      {{-3}, "negative"},                    {{int64_t{1} << 40}, "bytes of data"},
-      {{5}, "16 bytes of data"},             {{0, int64_t{1} << 62, 16}, "overflows"},
+      {{int64_t{1} << 62, 8}, "overflows"},
+      {{int64_t{1} << 61}, "overflows"},
+      {{-3}, "negative"},
+      {{int64_t{1} << 40}, "bytes of data"},
+      {{5}, "16 bytes of data"},
+      {{0, int64_t{1} << 62, 16}, "overflows"},
   };
   for (const auto& [dims, part] : cases) {
     ProtoFile file(kWeighted);
     add_weight(file, dims).set_raw_data(std::string(16, '\0'));
     expect_error(file.path(), part);
   }
-  ProtoFile file("g (float[n] x) => (float[n] y) "
-                 "{ s = Constant<value_ints = [4611686018427387904, 4611686018427387904]>() "
-                 "y = Expand(x, s) }");
+  ProtoFile file(
+      "g (float[n] x) => (float[n] y) "
+      "{ s = Constant<value_ints = [4611686018427387904, 4611686018427387904]>() "
+      "y = Expand(x, s) }");
   error_of(file.path());
 }
 

@@ -27,7 +27,8 @@ std::vector<std::string> model_names() {
 class RealModel : public testing::TestWithParam<std::string> {};
 
 TEST_P(RealModel, ImportsToPrimitives) {
-  const auto model = load_model(std::string(REDFUSER_MODELS_DIR) + "/" + GetParam() + "/model.onnx");
+  const auto model =
+      load_model(std::string(REDFUSER_MODELS_DIR) + "/" + GetParam() + "/model.onnx");
   ASSERT_FALSE(model->inputs.empty());
   ASSERT_EQ(model->outputs.size(), 1u);
   EXPECT_EQ(model->outputs[0].name, "out");
@@ -44,12 +45,11 @@ TEST_P(RealModel, ImportsToPrimitives) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, RealModel, testing::ValuesIn(model_names()),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '.', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Models, RealModel, testing::ValuesIn(model_names()), [](const auto& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '.', '_');
+  return name;
+});
 
 std::multiset<std::string> ops_of(const Graph& graph) {
   std::multiset<std::string> ops;

@@ -156,6 +156,31 @@ TEST(Session, FailedRunLeavesItUsable) {
   EXPECT_EQ(session.run({{"x", filled({1, 2}, 0)}, {"mask", filled({1, 2}, 0)}}).size(), 1u);
 }
 
+TEST(Session, BindsSizesThatTheDataDecide) {
+  // Each size is known only once its input's contents are.
+  for (const bool fuse : {true, false}) {
+    Session session(
+        compile_text("g (float[n] x, int64[2] shape) => (float[a, b] y, int64[1, c] z) {"
+                     "  p = Softmax<axis = -1>(x)"
+                     "  r = Reshape(p, shape)"
+                     "  y = Add(r, r)"
+                     "  z = NonZero(x) }",
+                     fuse));
+    for (const int64_t rows : {2, 3}) {
+      Tensor shape(DType::Int64, {2});
+      shape.as<int64_t>()[0] = rows;
+      shape.as<int64_t>()[1] = -1;
+      Tensor x = filled({12}, 0);
+      for (int64_t i = 0; i < rows; ++i) x.as<float>()[i] = 1;
+      const NamedTensors outputs = session.run({{"x", x}, {"shape", shape}});
+      EXPECT_EQ(outputs.at("y").dims(), (Dims{rows, 12 / rows}));
+      EXPECT_EQ(outputs.at("z").dims(), (Dims{1, rows}));
+      shape.as<int64_t>()[0] = 5;
+      EXPECT_THROW(session.run({{"x", x}, {"shape", shape}}), UserError);
+    }
+  }
+}
+
 TEST(Session, ThreadsShareAProgram) {
   const TextModel file(kSoftmax);
   const Model model = Model::load(file.path());

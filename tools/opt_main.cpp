@@ -11,7 +11,7 @@ namespace {
 struct OptOptions {
   std::string input, output;
   SaveOptions save;
-  bool fuse = true, certify = true;
+  bool fuse = true, certify = true, verbose = false;
   std::optional<std::string> explain;  // empty: as text on stdout
   std::string dump, svg;
   std::vector<std::string> assert_fused;
@@ -60,6 +60,8 @@ std::optional<OptOptions> parse_options(int argc, char** argv) {
       ->type_name("[FILE.json]");
   app.add_flag("--no-fuse", no_fuse, "Only clean the graph up");
   app.add_flag("--no-certify", no_certify, "Do not test fusions on adversarial data");
+  app.add_flag("--verbose", options.verbose,
+               "Also say which nodes a written function leaves out, and why");
   if (parse_command_line(app, argc, argv)) return std::nullopt;
   options.save.emit = parse_emit(emit);
   if (!threshold.empty()) {
@@ -84,6 +86,7 @@ void write_model(const Model& model, const Program& program, const ReportView& r
   if (options.explain == "-") return;  // stdout is JSON
   write_output("-", count_table(result.operators_before, result.operators_after));
   write_output("-", fmt::format("fused: {}\n", fused_summary(report)));
+  if (!options.verbose) return;
   for (const std::string& note : result.notes) write_output("-", fmt::format("note: {}\n", note));
 }
 

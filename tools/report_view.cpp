@@ -28,7 +28,8 @@ std::string stage_line(const Json& stage) {
                                  stage["form"].get<std::string>(), stage["F"].get<std::string>());
   for (const char* key : {"G", "H", "rho"}) {
     const std::string text = stage[key].get<std::string>();
-    if (!text.empty()) line += fmt::format("{:>23}{} = {}\n", "", key, text);
+    const bool repeated = key == std::string("G") && text == stage["F"].get<std::string>();
+    if (!text.empty() && !repeated) line += fmt::format("{:>23}{} = {}\n", "", key, text);
   }
   return line;
 }

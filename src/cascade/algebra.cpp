@@ -214,8 +214,9 @@ class Decomposer {
   Terms inverse(Expr e, Terms terms) {
     if (!terms) return terms;
     if (terms->size() != 1 || !terms->front().guards.empty()) {
-      return refuse(e, "the divisor is a sum that mixes the streamed element with earlier results: " +
-                           to_string(pool_, e));
+      return refuse(e,
+                    "the divisor is a sum that mixes the streamed element with earlier results: " +
+                        to_string(pool_, e));
     }
     Term term = terms->front();
     term.coefficient = 1 / term.coefficient;
@@ -280,10 +281,9 @@ class Decomposer {
   Terms logarithm(Expr e) {
     Terms inner = terms(e->args[0]);
     if (!inner) return inner;
-    if (inner->size() != 1 || inner->front().coefficient <= 0 ||
-        !inner->front().guards.empty()) {
-      return refuse(e, "the logarithm of a sum of streamed and earlier values: " +
-                           to_string(pool_, e));
+    if (inner->size() != 1 || inner->front().coefficient <= 0 || !inner->front().guards.empty()) {
+      return refuse(
+          e, "the logarithm of a sum of streamed and earlier values: " + to_string(pool_, e));
     }
     const Term& term = inner->front();
     std::vector<Term> result;
@@ -310,8 +310,10 @@ class Decomposer {
   Terms power(Expr e, Terms terms, double exponent) {
     if (!terms) return terms;
     if (terms->size() != 1 || (!terms->front().guards.empty() && exponent <= 0)) {
-      return refuse(e, "a power or root of a sum that mixes the streamed element with earlier "
-                       "results: " + to_string(pool_, e));
+      return refuse(e,
+                    "a power or root of a sum that mixes the streamed element with earlier "
+                    "results: " +
+                        to_string(pool_, e));
     }
     Term term = terms->front();
     if (term.coefficient < 0) return refuse(e, "a power of a value of unproved sign");
@@ -321,9 +323,7 @@ class Decomposer {
                  ? pool_.make(ExprOp::Sqrt, {value})
                  : pool_.make(ExprOp::Pow, {value, pool_.number(exponent, value->dtype)});
     };
-    auto times = [&](Expr value) {
-      return pool_.mul(value, pool_.number(exponent, value->dtype));
-    };
+    auto times = [&](Expr value) { return pool_.mul(value, pool_.number(exponent, value->dtype)); };
     for (auto* list : {&term.x, &term.d, &term.d_inverse}) {
       for (Expr& value : *list) value = raise(value);
     }
@@ -336,8 +336,10 @@ class Decomposer {
   Terms factorwise(Expr e, Terms terms, ExprOp op) {
     if (!terms) return terms;
     if (terms->size() != 1) {
-      return refuse(e, "an absolute value of a sum that mixes the streamed element with earlier "
-                       "results: " + to_string(pool_, e));
+      return refuse(e,
+                    "an absolute value of a sum that mixes the streamed element with earlier "
+                    "results: " +
+                        to_string(pool_, e));
     }
     Term term = terms->front();
     term.coefficient = std::abs(term.coefficient);
@@ -351,8 +353,8 @@ class Decomposer {
     Expr exponent = e->args[1];
     while (exponent->op == ExprOp::Cast) exponent = exponent->args[0];
     if (!exponent->is_constant()) return refuse(e, "the exponent of a power is not a constant");
-    const double p = is_float(exponent->dtype) ? exponent->number
-                                               : static_cast<double>(exponent->integer);
+    const double p =
+        is_float(exponent->dtype) ? exponent->number : static_cast<double>(exponent->integer);
     Terms base = terms(e->args[0]);
     if (!base || (base->size() == 1 && base->front().coefficient > 0 && p != std::floor(p))) {
       return power(e, base, p);

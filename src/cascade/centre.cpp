@@ -147,7 +147,8 @@ std::optional<SecondMoment> find_second_moment(ExprPool& pool, const Cascade& ca
     return std::nullopt;
   }
   auto strip = [](Expr e) {
-    while (e->op == ExprOp::Cast && is_float(e->dtype) && is_float(e->args[0]->dtype)) e = e->args[0];
+    while (e->op == ExprOp::Cast && is_float(e->dtype) && is_float(e->args[0]->dtype))
+      e = e->args[0];
     return e;
   };
   auto plain_sum = [&](Expr of) -> std::optional<size_t> {
@@ -172,8 +173,7 @@ class CentringPass {
       : pool_(pool), moment_(moment), stream_(cascade.stream) {
     const DType dtype = state_dtype(cascade.stages[moment.stage].body->dtype);
     auto leaf = [&](size_t k) {
-      return pool.leaf(LeafKind::Result, static_cast<int64_t>(k),
-                       cascade.stages[k].body->dtype);
+      return pool.leaf(LeafKind::Result, static_cast<int64_t>(k), cascade.stages[k].body->dtype);
     };
     first_ = leaf(moment.first);
     second_ = leaf(moment.second);

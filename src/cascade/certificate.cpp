@@ -14,10 +14,10 @@ namespace redfuser {
 namespace {
 
 enum class Kind { Normal, Large, Tiny, Zeros, Ties, SomeMinusInf, AllMinusInf, PlusInf, NaN };
-constexpr Kind kKinds[] = {Kind::Normal,       Kind::Large,       Kind::Tiny,
-                           Kind::Zeros,        Kind::Ties,        Kind::SomeMinusInf,
-                           Kind::AllMinusInf,  Kind::PlusInf,     Kind::NaN};
-constexpr const char* kKindNames[] = {"normal", "large",    "tiny",      "zero", "tied",
+constexpr Kind kKinds[] = {Kind::Normal,      Kind::Large,   Kind::Tiny,
+                           Kind::Zeros,       Kind::Ties,    Kind::SomeMinusInf,
+                           Kind::AllMinusInf, Kind::PlusInf, Kind::NaN};
+constexpr const char* kKindNames[] = {"normal", "large",      "tiny",     "zero", "tied",
                                       "masked", "all masked", "infinite", "NaN"};
 
 uint64_t mixed(uint64_t x) {
@@ -34,15 +34,24 @@ double float_value(Kind kind, uint64_t hash) {
   const double small = (static_cast<double>(hash % 65) - 32) / 8;
   const bool special = (hash >> 20) % 3 == 0;
   switch (kind) {
-    case Kind::Normal: return small;
-    case Kind::Large: return static_cast<double>(hash % 2001) - 1000;
-    case Kind::Tiny: return small / 1048576;
-    case Kind::Zeros: return 0;
-    case Kind::Ties: return static_cast<double>(hash % 2);
-    case Kind::SomeMinusInf: return special ? -inf : small;
-    case Kind::AllMinusInf: return -inf;
-    case Kind::PlusInf: return special ? inf : small;
-    case Kind::NaN: return special ? std::nan("") : small;
+    case Kind::Normal:
+      return small;
+    case Kind::Large:
+      return static_cast<double>(hash % 2001) - 1000;
+    case Kind::Tiny:
+      return small / 1048576;
+    case Kind::Zeros:
+      return 0;
+    case Kind::Ties:
+      return static_cast<double>(hash % 2);
+    case Kind::SomeMinusInf:
+      return special ? -inf : small;
+    case Kind::AllMinusInf:
+      return -inf;
+    case Kind::PlusInf:
+      return special ? inf : small;
+    case Kind::NaN:
+      return special ? std::nan("") : small;
   }
   return small;
 }
@@ -170,8 +179,8 @@ Certificate certify(ExprPool& pool, const Cascade& original, const Streaming& de
         if (!is_float(cascade.outputs[o].body->dtype) && !positions_defined(test.kind)) continue;
         for (size_t i = 0; i < expected.outputs[o].size(); ++i) {
           double error = difference(actual.outputs[o][i], expected.outputs[o][i]);
-          const bool lost = !std::isfinite(actual.outputs[o][i]) &&
-                            !std::isfinite(expected.outputs[o][i]);
+          const bool lost =
+              !std::isfinite(actual.outputs[o][i]) && !std::isfinite(expected.outputs[o][i]);
           if (lost && !streaming.exact_infinities) error = 0;
           if (std::isfinite(error)) certificate.max_error = std::max(certificate.max_error, error);
           if (error > kTolerance) {

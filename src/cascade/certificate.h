@@ -10,8 +10,8 @@ namespace redfuser {
 struct Certificate {
   bool valid = false;
   int cases = 0;
-  double max_error = 0;   // relative, in double precision
-  std::string failure;    // the first case that differs
+  double max_error = 0;  // relative, in double precision
+  std::string failure;   // the first case that differs
 };
 
 // Runs both on adversarial rows (ties, zeros, infinities, NaN, huge, tiny, fully masked, one

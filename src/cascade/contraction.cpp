@@ -60,8 +60,8 @@ std::optional<Contraction> as_contraction(ExprPool& pool, Expr reduce) {
 }
 
 Expr rebuilt(ExprPool& pool, const Contraction& c, DType dtype) {
-  Expr sum = pool.reduce(Reduction::Sum, c.axis,
-                         pool.mul(pool.cast(dtype, c.a), pool.cast(dtype, c.b)));
+  Expr sum =
+      pool.reduce(Reduction::Sum, c.axis, pool.mul(pool.cast(dtype, c.a), pool.cast(dtype, c.b)));
   return c.scale ? pool.mul(sum, c.scale) : sum;
 }
 

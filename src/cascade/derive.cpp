@@ -201,8 +201,8 @@ TermForm derive_term(StreamingBuilder& builder, size_t stage, const Term& term, 
       }
     }
     if (number < 0) number = builder.accumulate(accumulator);
-    Expr owed = pool.select(empty(builder.running(c)), pool.number(infinity, dtype),
-                            pool.number(1, dtype));
+    Expr owed =
+        pool.select(empty(builder.running(c)), pool.number(infinity, dtype), pool.number(1, dtype));
     value = pool.mul(builder.state(number), owed);
     result.G = to_string(pool, lift_of(builder, stage, term, nullptr, dtype));
     result.rho = to_string(pool, pool.make(ExprOp::Exp, {pool.sub(before, now)}));
@@ -307,8 +307,8 @@ std::optional<Refusal> derive_product(StreamingBuilder& builder, size_t stage) {
   if (!term.exp_d.empty()) h = pool.mul(h, pool.make(ExprOp::Exp, {sum(pool, term.exp_d, dtype)}));
   accumulator.lift = lift_of(builder, stage, term, nullptr, dtype);
   Expr count = pool.cast(dtype, pool.leaf(LeafKind::Count, 0, DType::Int64));
-  Expr value = pool.mul(builder.state(builder.accumulate(accumulator)),
-                        pool.make(ExprOp::Pow, {h, count}));
+  Expr value =
+      pool.mul(builder.state(builder.accumulate(accumulator)), pool.make(ExprOp::Pow, {h, count}));
   builder.finish(stage, value, Form::Deferred);
   return std::nullopt;
 }
@@ -317,12 +317,18 @@ namespace {
 
 Reduction opposite(Reduction reduction) {
   switch (reduction) {
-    case Reduction::Max: return Reduction::Min;
-    case Reduction::Min: return Reduction::Max;
-    case Reduction::ArgMax: return Reduction::ArgMin;
-    case Reduction::ArgMin: return Reduction::ArgMax;
-    case Reduction::TopK: return Reduction::BottomK;
-    default: return Reduction::TopK;
+    case Reduction::Max:
+      return Reduction::Min;
+    case Reduction::Min:
+      return Reduction::Max;
+    case Reduction::ArgMax:
+      return Reduction::ArgMin;
+    case Reduction::ArgMin:
+      return Reduction::ArgMax;
+    case Reduction::TopK:
+      return Reduction::BottomK;
+    default:
+      return Reduction::TopK;
   }
 }
 
@@ -336,7 +342,8 @@ std::variant<Extremum, Refusal> separate_extremum(const StageScope& scope, Expr 
   ExprPool& pool = scope.pool;
   Expr slot = pool.leaf(LeafKind::State, -1, dtype);
   if (auto direct = monotone(scope, body)) {
-    return Extremum{direct->u, pool.substitute(body, {{direct->u, pool.cast(direct->u->dtype, slot)}}),
+    return Extremum{direct->u,
+                    pool.substitute(body, {{direct->u, pool.cast(direct->u->dtype, slot)}}),
                     direct->increasing};
   }
   auto decomposed = decompose(scope, body);
@@ -345,7 +352,8 @@ std::variant<Extremum, Refusal> separate_extremum(const StageScope& scope, Expr 
   auto factor = [&](const Term& term) {
     Expr d = pool.mul(product(pool, term.d, dtype), pool.number(term.coefficient, dtype));
     if (!term.d_inverse.empty()) d = pool.div(d, product(pool, term.d_inverse, dtype));
-    if (!term.exp_d.empty()) d = pool.mul(d, pool.make(ExprOp::Exp, {sum(pool, term.exp_d, dtype)}));
+    if (!term.exp_d.empty())
+      d = pool.mul(d, pool.make(ExprOp::Exp, {sum(pool, term.exp_d, dtype)}));
     return d;
   };
   auto streamed = [&](const Term& term) {
@@ -371,9 +379,11 @@ std::variant<Extremum, Refusal> separate_extremum(const StageScope& scope, Expr 
     const bool pure_x = !term.uses_results();
     const bool pure_d = term.x.empty() && term.exp_x.empty();
     if (!pure_x && !pure_d) {
-      return Refusal{"a maximum of a sum in which an earlier result multiplies the streamed "
-                     "element: " + to_string(pool, body),
-                     body};
+      return Refusal{
+          "a maximum of a sum in which an earlier result multiplies the streamed "
+          "element: " +
+              to_string(pool, body),
+          body};
     }
     if (pure_d) {
       d.push_back(factor(term));

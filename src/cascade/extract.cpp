@@ -183,14 +183,19 @@ class Extractor {
       for (Expr axis : free_axes_of(reduce)) {
         const bool rank = is_ranked(reduce) && reduce->args[2]->depends_on(axis);
         if (rank) continue;
-        if (!inner.empty() && !contains(inner, axis) && only_in_value_factor(reduce, axis)) {
+        if (!inner.empty() && !contains(inner, axis) && role_of(reduce, axis) == Role::Column) {
           columns.push_back(axis);
         } else if (!contains(rows_, axis)) {
           rows_.push_back(axis);
         }
       }
     }
-    for (Expr reduce : stages_) check_no_repetition(reduce);
+    for (Expr reduce : stages_) {
+      check_no_repetition(reduce);
+      for (Expr row : rows_) {
+        if (!reduce->depends_on(row)) throw NotACascade{"a stage is the same for several rows"};
+      }
+    }
     for (auto& [reduce, columns] : columns_) {
       for (Expr column : columns) {
         if (contains(rows_, column)) throw NotACascade{"an axis is a row and a column"};
@@ -230,18 +235,27 @@ class Extractor {
     return found;
   }
 
-  // The body is a product with one Read that alone carries the axis.
-  static bool only_in_value_factor(Expr reduce, Expr axis) {
+  enum class Role { Row, Column };
+
+  // What an axis that the nested stages do not have is to `reduce`: a column if only the value
+  // operand of a product carries it, else a further row. A computed value operand would be computed
+  // again for every row.
+  Role role_of(Expr reduce, Expr axis) const {
     Expr body = without_float_casts(reduce->body());
-    if (body->op != ExprOp::Mul) return false;
-    for (int side : {0, 1}) {
-      Expr value = without_float_casts(body->args[side]);
-      if (value->op == ExprOp::Read && value->depends_on(axis) &&
-          !body->args[1 - side]->depends_on(axis)) {
-        return true;
-      }
+    if (body->op != ExprOp::Mul) return Role::Row;
+    const int tile_side = holds_stage(body->args[0]) ? 0 : 1;
+    Expr tile = body->args[tile_side], value = without_float_casts(body->args[1 - tile_side]);
+    if (tile->depends_on(axis) || !value->depends_on(axis)) return Role::Row;
+    if (value->op != ExprOp::Read) {
+      throw NotACascade{"the value operand of a contraction is computed"};
     }
-    return false;
+    return Role::Column;
+  }
+
+  bool holds_stage(Expr e) const {
+    bool found = false;
+    visit(e, [&](Expr node) { found |= contains(stages_, node); });
+    return found;
   }
 
   // Stage reductions become Result leaves; contractions take their canonical form.

@@ -61,8 +61,8 @@ Expr differentiate(ExprPool& pool, Expr e, Expr atom) {
       if (!a || !e->args[1]->is_constant()) return nullptr;
       const double p = e->args[1]->number;
       if (p != static_cast<int>(p) || p < 1 || p > 4) return nullptr;
-      Expr lower = p == 2 ? e->args[0]
-                          : pool.make(ExprOp::Pow, {e->args[0], pool.number(p - 1, e->dtype)});
+      Expr lower =
+          p == 2 ? e->args[0] : pool.make(ExprOp::Pow, {e->args[0], pool.number(p - 1, e->dtype)});
       return times(times(pool.number(p, e->dtype), lower), a);
     }
     case ExprOp::Cast: {

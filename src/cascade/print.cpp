@@ -9,9 +9,9 @@ std::string axis_list(const ExprPool& pool, const std::vector<Expr>& axes) {
   std::string text;
   for (Expr axis : axes) {
     if (!text.empty()) text += ", ";
-    text += axis->op == ExprOp::Axis ? fmt::format("{}<{}", pool.axis_name(axis),
-                                                   to_string(pool, axis->extent()))
-                                     : to_string(pool, axis);
+    text += axis->op == ExprOp::Axis
+                ? fmt::format("{}<{}", pool.axis_name(axis), to_string(pool, axis->extent()))
+                : to_string(pool, axis);
   }
   return text;
 }
@@ -29,10 +29,14 @@ std::string output_lines(const ExprPool& pool, const std::vector<CascadeOutput>&
 
 std::string_view name_of(Form form) {
   switch (form) {
-    case Form::Plain: return "plain";
-    case Form::Deferred: return "deferred";
-    case Form::Rescaled: return "rescaled";
-    case Form::Translated: return "translated";
+    case Form::Plain:
+      return "plain";
+    case Form::Deferred:
+      return "deferred";
+    case Form::Rescaled:
+      return "rescaled";
+    case Form::Translated:
+      return "translated";
   }
   return "?";
 }
@@ -42,8 +46,8 @@ std::string to_string(const ExprPool& pool, const Cascade& cascade) {
                                  axis_list(pool, cascade.rows));
   for (size_t i = 0; i < cascade.stages.size(); ++i) {
     const Stage& stage = cascade.stages[i];
-    text += fmt::format("  d{}[{}] = {}", i, axis_list(pool, stage.columns),
-                        name_of(stage.reduction));
+    text +=
+        fmt::format("  d{}[{}] = {}", i, axis_list(pool, stage.columns), name_of(stage.reduction));
     if (stage.k != 1) text += fmt::format(" {}", stage.k);
     text += fmt::format(" {}\n", to_string(pool, stage.body));
   }
@@ -51,9 +55,9 @@ std::string to_string(const ExprPool& pool, const Cascade& cascade) {
 }
 
 std::string to_string(const ExprPool& pool, const Streaming& streaming) {
-  std::string text = fmt::format("streaming over {} for [{}]\n",
-                                 axis_list(pool, {streaming.stream}),
-                                 axis_list(pool, streaming.rows));
+  std::string text =
+      fmt::format("streaming over {} for [{}]\n", axis_list(pool, {streaming.stream}),
+                  axis_list(pool, streaming.rows));
   for (size_t i = 0; i < streaming.references.size(); ++i) {
     const Reference& reference = streaming.references[i];
     text += fmt::format("  reference {} = {}  (after {})\n", i, to_string(pool, reference.value),

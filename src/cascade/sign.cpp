@@ -17,8 +17,8 @@ Sign of_product(Sign a, Sign b) {
 
 Sign of_sum(Sign a, Sign b) {
   if (a == b) return a;
-  const bool nonnegative = a != Sign::Unknown && a != Sign::Negative && b != Sign::Unknown &&
-                           b != Sign::Negative;
+  const bool nonnegative =
+      a != Sign::Unknown && a != Sign::Negative && b != Sign::Unknown && b != Sign::Negative;
   return nonnegative ? Sign::Positive : Sign::Unknown;
 }
 
@@ -71,7 +71,7 @@ Sign sign_of(const StageScope& scope, Expr e) {
     case ExprOp::Max:
       if (of(0) == Sign::Positive || of(1) == Sign::Positive) return Sign::Positive;
       return of(0) == Sign::NonNegative || of(1) == Sign::NonNegative ? Sign::NonNegative
-                                                                     : Sign::Unknown;
+                                                                      : Sign::Unknown;
     case ExprOp::Select:
       return of(1) == of(2) ? of(1) : Sign::Unknown;
     case ExprOp::Leaf:

@@ -26,23 +26,31 @@ struct Partial {
 
 Partial identity(Reduction reduction) {
   switch (reduction) {
-    case Reduction::Sum: return {0, {}};
-    case Reduction::Prod: return {1, {}};
-    case Reduction::Max: return {-kInfinity, {}};
-    case Reduction::Min: return {kInfinity, {}};
-    default: return {};
+    case Reduction::Sum:
+      return {0, {}};
+    case Reduction::Prod:
+      return {1, {}};
+    case Reduction::Max:
+      return {-kInfinity, {}};
+    case Reduction::Min:
+      return {kInfinity, {}};
+    default:
+      return {};
   }
 }
 
 Partial combine(Reduction reduction, int64_t k, const Partial& a, const Partial& b) {
   switch (reduction) {
-    case Reduction::Sum: return {a.value + b.value, {}};
-    case Reduction::Prod: return {a.value * b.value, {}};
+    case Reduction::Sum:
+      return {a.value + b.value, {}};
+    case Reduction::Prod:
+      return {a.value * b.value, {}};
     case Reduction::Max:
     case Reduction::Min:
       if (std::isnan(a.value) || std::isnan(b.value)) return {std::nan(""), {}};
       return {wants_large(reduction) ? std::max(a.value, b.value) : std::min(a.value, b.value), {}};
-    default: break;
+    default:
+      break;
   }
   Partial result = a;
   result.kept.insert(result.kept.end(), b.kept.begin(), b.kept.end());
@@ -122,8 +130,8 @@ void write_outputs(const Cascade& cascade, const Row& row, const Results& result
       if (!stage.columns.empty()) columns = stage.columns;
     }
     const int64_t positions = output.maps_back ? row.length : 1;
-    const auto points = output.maps_back ? std::vector<std::vector<int64_t>>{{}}
-                                         : points_of(columns, row);
+    const auto points =
+        output.maps_back ? std::vector<std::vector<int64_t>>{{}} : points_of(columns, row);
     for (int64_t position = 0; position < positions; ++position) {
       for (size_t p = 0; p < points.size(); ++p) {
         auto leaves = [&](Expr leaf) -> double {
@@ -204,8 +212,7 @@ class Machine {
           const double value = at(a.lift, row_, streaming_.stream, l, a.columns, points[p], leaves);
           tile = combine(a.reduction, a.k, tile, element(a.reduction, value, l));
         }
-        next.partials[k][p] =
-            combine(a.reduction, a.k, transported(k, p, old, next), tile);
+        next.partials[k][p] = combine(a.reduction, a.k, transported(k, p, old, next), tile);
       }
     }
     return next;
@@ -217,16 +224,17 @@ class Machine {
     for (size_t k = 0; k < streaming_.accumulators.size(); ++k) {
       const Accumulator& a = streaming_.accumulators[k];
       for (size_t p = 0; p < next.partials[k].size(); ++p) {
-        next.partials[k][p] = combine(a.reduction, a.k, transported(k, p, s, next),
-                                      transported(k, p, t, next));
+        next.partials[k][p] =
+            combine(a.reduction, a.k, transported(k, p, s, next), transported(k, p, t, next));
       }
     }
     return next;
   }
 
   double result(const State& state, size_t stage, size_t point) const {
-    if (row_.length == 0) return scalar(streaming_.stages[stage].reduction,
-                                        identity(streaming_.stages[stage].reduction));
+    if (row_.length == 0)
+      return scalar(streaming_.stages[stage].reduction,
+                    identity(streaming_.stages[stage].reduction));
     auto leaves = [&](Expr leaf) -> double {
       if (leaf->leaf_kind == LeafKind::Result) {
         return result(state, static_cast<size_t>(leaf->integer), point);
@@ -301,8 +309,9 @@ RowResult run_streaming(ExprPool&, const Streaming& streaming, const Row& row,
     for (size_t p = 0; p < points; ++p) flat.push_back(machine.result(total, i, p));
   }
   const Cascade view{streaming.rows, streaming.stream, streaming.stages, streaming.outputs};
-  write_outputs(view, row, [&](size_t stage, size_t p) { return machine.result(total, stage, p); },
-                ranked, out);
+  write_outputs(
+      view, row, [&](size_t stage, size_t p) { return machine.result(total, stage, p); }, ranked,
+      out);
   return out;
 }
 

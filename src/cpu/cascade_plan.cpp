@@ -119,14 +119,12 @@ class CascadeBuilder {
         state.value = builder_.identity(fold.reduction, fold.dtype, Shape::Rows, kNoScope, 0);
       } else {
         state.columns = builder_.fixed_scope(fold.columns);
-        state.value =
-            builder_.identity(fold.reduction, fold.dtype, Shape::Tile, state.columns, 0);
+        state.value = builder_.identity(fold.reduction, fold.dtype, Shape::Tile, state.columns, 0);
       }
       bool needed_later = false;
       for (size_t j = k + 1; j < s_.folds.size() && !resident_; ++j) {
-        needed_later |= s_.folds[j].transport &&
-                        uses(s_.folds[j].transport, LeafKind::State,
-                             static_cast<int64_t>(k) + kOldState);
+        needed_later |= s_.folds[j].transport && uses(s_.folds[j].transport, LeafKind::State,
+                                                      static_cast<int64_t>(k) + kOldState);
       }
       if (needed_later) {
         const Register& r = builder_.info(state.value);
@@ -141,9 +139,7 @@ class CascadeBuilder {
     }
   }
 
-  int64_t keep_of(size_t k) const {
-    return is_arg(s_.folds[k].reduction) ? 1 : s_.folds[k].keep;
-  }
+  int64_t keep_of(size_t k) const { return is_arg(s_.folds[k].reduction) ? 1 : s_.folds[k].keep; }
 
   // One tile: old values aside, then every fold in order, then the references of the next tile.
   void fold_tile() {
@@ -170,8 +166,7 @@ class CascadeBuilder {
 
   RegisterId count(bool after) {
     if (resident_) return builder_.constant(Elem::I64, 0, after ? s_.length : 0);
-    const RegisterId r =
-        builder_.make(Elem::I64, Shape::Scalar, kNoScope, builder_.depth());
+    const RegisterId r = builder_.make(Elem::I64, Shape::Scalar, kNoScope, builder_.depth());
     builder_.emit(std::make_unique<Count>(r, scope_, after), builder_.depth());
     return r;
   }
@@ -209,11 +204,12 @@ class CascadeBuilder {
   // state = expr, in place where expr is state · factor.
   void replace(size_t k, Expr expr, int depth) {
     const RegisterId state = states_[k].value;
-    const bool scales = expr->op == ExprOp::Mul && expr->args.size() == 2 &&
-                        expr->args[0]->op == ExprOp::Leaf;
+    const bool scales =
+        expr->op == ExprOp::Mul && expr->args.size() == 2 && expr->args[0]->op == ExprOp::Leaf;
     if (!scales) {
-      builder_.copy(state, builder_.spread(builder_.compile(expr), builder_.info(state).shape,
-                                           builder_.info(state).scope),
+      builder_.copy(state,
+                    builder_.spread(builder_.compile(expr), builder_.info(state).shape,
+                                    builder_.info(state).scope),
                     depth);
       return;
     }
@@ -270,10 +266,10 @@ class CascadeBuilder {
 
   RegisterId first_index(const TileBuilder::Ranked& list) {
     const RegisterId index = builder_.make(Elem::I64, Shape::Rows, kNoScope, 0);
-    builder_.emit(std::make_unique<TakeColumn>(
-                      index, list.indices, builder_.constant(Elem::I64, 0, 0),
-                      std::min<int64_t>(1, s_.length)),
-                  0);
+    builder_.emit(
+        std::make_unique<TakeColumn>(index, list.indices, builder_.constant(Elem::I64, 0, 0),
+                                     std::min<int64_t>(1, s_.length)),
+        0);
     return index;
   }
 

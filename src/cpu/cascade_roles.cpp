@@ -194,7 +194,8 @@ SpecializedStreaming specialize(ExprPool& pool, std::span<const int64_t> symbols
   const std::set<Expr> fixed = FixedRows(s).find();
   std::vector<Expr> rows;
   for (Expr axis : s.rows) {
-    const bool moved = std::find(from_columns.begin(), from_columns.end(), axis) != from_columns.end();
+    const bool moved =
+        std::find(from_columns.begin(), from_columns.end(), axis) != from_columns.end();
     (fixed.count(axis) && !moved ? s.outer : rows).push_back(axis);
   }
   s.rows = rows;

@@ -18,8 +18,8 @@ struct AxisSplit {
 AxisSplit choose_columns(ExprPool& pool, const std::vector<Expr>& axes,
                          std::span<const Expr> bodies, const TileBuilder::DimsOf& dims);
 
-// The coefficient of each axis in a read's row-major offset; `known[i]` is false where the offset is
-// not affine in axis i.
+// The coefficient of each axis in a read's row-major offset; `known[i]` is false where the offset
+// is not affine in axis i.
 struct ReadStrides {
   std::vector<int64_t> strides;
   std::vector<bool> known;

@@ -7,8 +7,8 @@
 
 namespace redfuser::cpu {
 
-// expr = Π bound · Π free / Π divisors, where `free` and `divisors` do not depend on the axes. Casts
-// between floating types are dropped: a product accumulates in float32 or float64 anyway.
+// expr = Π bound · Π free / Π divisors, where `free` and `divisors` do not depend on the axes.
+// Casts between floating types are dropped: a product accumulates in float32 or float64 anyway.
 struct Factors {
   std::vector<Expr> bound, free, divisors;
 };

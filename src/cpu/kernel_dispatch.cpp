@@ -25,7 +25,9 @@ const KernelTable& choose() {
   const char* asked = std::getenv("REDFUSER_CPU");
   auto allowed = [&](int level) {
     if (!asked) return true;
-    return level <= (std::strcmp(asked, "baseline") == 0 ? 0 : std::strcmp(asked, "avx2") == 0 ? 1 : 2);
+    return level <= (std::strcmp(asked, "baseline") == 0 ? 0
+                     : std::strcmp(asked, "avx2") == 0   ? 1
+                                                         : 2);
   };
   if (allowed(2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&

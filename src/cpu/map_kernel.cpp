@@ -11,8 +11,8 @@ namespace redfuser {
 namespace cpu {
 namespace {
 
-constexpr int64_t kTileElements = 4096;  // a few registers of this size fit the first-level cache
-constexpr int64_t kSquare = 64;          // of a tile that is read across its rows
+constexpr int64_t kTileElements = 4096;   // a few registers of this size fit the first-level cache
+constexpr int64_t kSquare = 64;           // of a tile that is read across its rows
 constexpr int64_t kTaskElements = 32768;  // below this a task is not worth handing out
 
 struct MapPlan {
@@ -79,9 +79,7 @@ class MapKernel final : public Kernel {
       return plan;
     }
     split_axes(pool, axes, all);
-    auto dims = [&](int64_t value) {
-      return dims_of(graph, static_cast<ValueId>(value), symbols);
-    };
+    auto dims = [&](int64_t value) { return dims_of(graph, static_cast<ValueId>(value), symbols); };
     const AxisSplit split = choose_columns(pool, axes, bodies, dims);
     TileBuilder builder(pool, plan->program, dims);
     builder.set_rows(split.rows);

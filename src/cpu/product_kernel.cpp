@@ -69,7 +69,9 @@ class ProductKernel final : public Kernel {
     const int64_t stride = padded(blocks.columns) + 16;
     const int64_t bytes = static_cast<int64_t>(size_of(plan->dtype));
     const int64_t extra = plan->in_place ? 0 : blocks.rows * stride * bytes;
-    runner.run(plan->batches * blocks.down * blocks.across, [&](Machine& machine, int64_t task) {
+    runner.run(
+        plan->batches * blocks.down * blocks.across,
+        [&](Machine& machine, int64_t task) {
           const int64_t block = task % (blocks.down * blocks.across);
           Region region;
           region.batch = task / (blocks.down * blocks.across);
@@ -78,7 +80,8 @@ class ProductKernel final : public Kernel {
           region.rows = std::min(blocks.rows, plan->m - region.row);
           region.columns = std::min(blocks.columns, plan->n - region.column);
           multiply(context, *plan, machine, region, stride);
-        }, extra);
+        },
+        extra);
   }
 
  private:
@@ -121,19 +124,21 @@ class ProductKernel final : public Kernel {
     g.m = region.rows;
     g.n = region.columns;
     g.k = plan.k;
-    g.a = view(plan.a, static_cast<const char*>(values[static_cast<size_t>(step_.a->integer)].data()),
-               plan.a_dtype, region.batch, 1, region.row, 2, 0);
-    g.b = view(plan.b, static_cast<const char*>(values[static_cast<size_t>(step_.b->integer)].data()),
-               plan.b_dtype, region.batch, 2, 0, 1, region.column);
+    g.a =
+        view(plan.a, static_cast<const char*>(values[static_cast<size_t>(step_.a->integer)].data()),
+             plan.a_dtype, region.batch, 1, region.row, 2, 0);
+    g.b =
+        view(plan.b, static_cast<const char*>(values[static_cast<size_t>(step_.b->integer)].data()),
+             plan.b_dtype, region.batch, 2, 0, 1, region.column);
     g.scratch = machine.gemm_scratch;
-    const GemmFn gemm =
-        plan.dtype == DType::Float64 ? kernels().gemm_f64 : kernels().gemm_f32;
+    const GemmFn gemm = plan.dtype == DType::Float64 ? kernels().gemm_f64 : kernels().gemm_f32;
     const auto bytes = static_cast<int64_t>(size_of(plan.dtype));
     if (plan.in_place) {
       const SeparatedOffset& c = *plan.in_place;
       g.c_stride = c.parts[1].stride;
-      g.c = machine.outputs[0] + (c.constant + c.parts[0].at(region.batch) +
-                                  region.row * g.c_stride + region.column) * bytes;
+      g.c = machine.outputs[0] +
+            (c.constant + c.parts[0].at(region.batch) + region.row * g.c_stride + region.column) *
+                bytes;
       gemm(g);
       return;
     }
@@ -265,7 +270,8 @@ class ProductKernel final : public Kernel {
     bind_product(builder, plan, epilogue, shape);
     builder.store(0, out, out_dims, indices, builder.compile(epilogue), plan.scope);
     const int64_t columns = std::min(padded(plan.n), kBlockColumns + 32);
-    if (plan.scope != kNoScope) plan.epilogue.scopes[static_cast<size_t>(plan.scope)].tile = columns;
+    if (plan.scope != kNoScope)
+      plan.epilogue.scopes[static_cast<size_t>(plan.scope)].tile = columns;
     plan.epilogue.row_tile = std::clamp<int64_t>(kEpilogueElements / columns, 1, plan.m);
     plan.epilogue.layout();
   }

@@ -28,9 +28,8 @@ int64_t index_at(Expr expr, const std::vector<Expr>& axes, const std::vector<int
       return total;
     }
     default:
-      return static_cast<int64_t>(evaluate(expr, [&](Expr leaf) {
-        return static_cast<double>(index_at(leaf, axes, point));
-      }));
+      return static_cast<int64_t>(evaluate(
+          expr, [&](Expr leaf) { return static_cast<double>(index_at(leaf, axes, point)); }));
   }
 }
 

@@ -168,10 +168,9 @@ Range sum(Range a, Range b) {
 }
 
 Range product(Range a, Range b) {
-  const __int128 corners[] = {static_cast<__int128>(a.low) * b.low,
-                              static_cast<__int128>(a.low) * b.high,
-                              static_cast<__int128>(a.high) * b.low,
-                              static_cast<__int128>(a.high) * b.high};
+  const __int128 corners[] = {
+      static_cast<__int128>(a.low) * b.low, static_cast<__int128>(a.low) * b.high,
+      static_cast<__int128>(a.high) * b.low, static_cast<__int128>(a.high) * b.high};
   return {clamped(*std::min_element(corners, corners + 4)),
           clamped(*std::max_element(corners, corners + 4))};
 }
@@ -180,14 +179,22 @@ int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 
 
 Range storage_range(DType dtype) {
   switch (dtype) {
-    case DType::Bool: return {0, 1};
-    case DType::UInt8: return {0, 255};
-    case DType::Int8: return {-128, 127};
-    case DType::UInt16: return {0, 65535};
-    case DType::Int16: return {-32768, 32767};
-    case DType::Int32: return {INT32_MIN, INT32_MAX};
-    case DType::UInt32: return {0, UINT32_MAX};
-    default: return {-kUnknown, kUnknown};
+    case DType::Bool:
+      return {0, 1};
+    case DType::UInt8:
+      return {0, 255};
+    case DType::Int8:
+      return {-128, 127};
+    case DType::UInt16:
+      return {0, 65535};
+    case DType::Int16:
+      return {-32768, 32767};
+    case DType::Int32:
+      return {INT32_MIN, INT32_MAX};
+    case DType::UInt32:
+      return {0, UINT32_MAX};
+    default:
+      return {-kUnknown, kUnknown};
   }
 }
 

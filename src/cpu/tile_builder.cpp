@@ -183,14 +183,25 @@ RegisterId TileBuilder::identity(Reduction reduction, DType dtype, Shape shape, 
   double number = 0;
   int64_t integer = 0;
   const bool narrow = dtype != DType::Int64 && dtype != DType::UInt64;
-  const Range range = narrow && !is_float(dtype)
-                          ? range_of(pool_.cast(dtype, pool_.leaf(LeafKind::Count, 0, DType::Int64)))
-                          : Range{INT64_MIN, INT64_MAX};
+  const Range range =
+      narrow && !is_float(dtype)
+          ? range_of(pool_.cast(dtype, pool_.leaf(LeafKind::Count, 0, DType::Int64)))
+          : Range{INT64_MIN, INT64_MAX};
   switch (reduction) {
-    case Reduction::Prod: number = 1; integer = 1; break;
-    case Reduction::Max: number = -infinity; integer = range.low; break;
-    case Reduction::Min: number = infinity; integer = range.high; break;
-    default: break;
+    case Reduction::Prod:
+      number = 1;
+      integer = 1;
+      break;
+    case Reduction::Max:
+      number = -infinity;
+      integer = range.low;
+      break;
+    case Reduction::Min:
+      number = infinity;
+      integer = range.high;
+      break;
+    default:
+      break;
   }
   const RegisterId r = make(elem_of(dtype), shape, scope, depth);
   emit(std::make_unique<Fill>(r, number, integer), depth);

@@ -37,8 +37,7 @@ std::optional<int64_t> TileBuilder::flat_stride(const Polynomial& part,
 // Monomials are dealt out by what they vary over. `row_scope` is kNoScope where rows are the
 // program's rows, else the scope whose columns are the rows of a product's operand.
 Access TileBuilder::analyze(Expr offset, const std::vector<Expr>& row_axes,
-                            const std::vector<Expr>& column_axes, int column_scope,
-                            int row_scope) {
+                            const std::vector<Expr>& column_axes, int column_scope, int row_scope) {
   Access access;
   Polynomial rows, columns, scalars, mixed;
   for (auto& term : to_polynomial(offset)) {
@@ -132,15 +131,14 @@ RegisterId TileBuilder::build_read(Expr read) {
   }
   const Variation v = variation(read);
   const std::vector<Expr> no_axes;
-  const auto& column_axes = has_columns(v.shape)
-                                ? program_.scopes[static_cast<size_t>(v.scope)].axes
-                                : no_axes;
+  const auto& column_axes =
+      has_columns(v.shape) ? program_.scopes[static_cast<size_t>(v.scope)].axes : no_axes;
   const std::vector<Expr> axes = column_axes;  // the scopes may grow while indices are compiled
   Access access = access_of(read, rows_, axes, v.scope, kNoScope);
   const int depth = std::max(depth_of(access), v.depth);
   bool unit = false;
   if (access.whole == kNoRegister) {
-    unit = has_columns(v.shape)   ? access.column_offsets == kNoRegister && access.column_stride == 1
+    unit = has_columns(v.shape) ? access.column_offsets == kNoRegister && access.column_stride == 1
            : v.shape == Shape::Rows ? access.row_offsets == kNoRegister && access.row_stride == 1
                                     : true;
   }

@@ -47,13 +47,20 @@ RegisterId TileBuilder::build(Expr expr) {
 
 RegisterId TileBuilder::wrapped(RegisterId r, DType dtype) {
   switch (dtype) {
-    case DType::Int8: return unary(UnaryOp::WrapI8, r, Elem::I64);
-    case DType::Int16: return unary(UnaryOp::WrapI16, r, Elem::I64);
-    case DType::Int32: return unary(UnaryOp::WrapI32, r, Elem::I64);
-    case DType::UInt8: return unary(UnaryOp::WrapU8, r, Elem::I64);
-    case DType::UInt16: return unary(UnaryOp::WrapU16, r, Elem::I64);
-    case DType::UInt32: return unary(UnaryOp::WrapU32, r, Elem::I64);
-    default: return r;
+    case DType::Int8:
+      return unary(UnaryOp::WrapI8, r, Elem::I64);
+    case DType::Int16:
+      return unary(UnaryOp::WrapI16, r, Elem::I64);
+    case DType::Int32:
+      return unary(UnaryOp::WrapI32, r, Elem::I64);
+    case DType::UInt8:
+      return unary(UnaryOp::WrapU8, r, Elem::I64);
+    case DType::UInt16:
+      return unary(UnaryOp::WrapU16, r, Elem::I64);
+    case DType::UInt32:
+      return unary(UnaryOp::WrapU32, r, Elem::I64);
+    default:
+      return r;
   }
 }
 
@@ -64,8 +71,8 @@ RegisterId TileBuilder::build_cast(Expr cast) {
   if (cast->dtype == DType::Float16) return unary(UnaryOp::RoundHalf, r, info(r).elem);
   if (cast->dtype == DType::BFloat16) return unary(UnaryOp::RoundBFloat, r, info(r).elem);
   const Range range = is_float(from->dtype) ? Range{INT64_MIN, INT64_MAX} : range_of(from);
-  const Range limits = range_of(pool_.cast(cast->dtype, pool_.leaf(LeafKind::Count, 0,
-                                                                   DType::Int64)));
+  const Range limits =
+      range_of(pool_.cast(cast->dtype, pool_.leaf(LeafKind::Count, 0, DType::Int64)));
   if (!is_float(cast->dtype) && range.low >= limits.low && range.high <= limits.high) return r;
   return wrapped(r, cast->dtype);
 }
@@ -74,61 +81,108 @@ namespace {
 
 std::optional<UnaryOp> unary_of(ExprOp op) {
   switch (op) {
-    case ExprOp::Not: return UnaryOp::Not;
-    case ExprOp::BitNot: return UnaryOp::BitNot;
-    case ExprOp::Neg: return UnaryOp::Neg;
-    case ExprOp::Abs: return UnaryOp::Abs;
-    case ExprOp::Sign: return UnaryOp::Sign;
-    case ExprOp::Exp: return UnaryOp::Exp;
-    case ExprOp::Log: return UnaryOp::Log;
-    case ExprOp::Sqrt: return UnaryOp::Sqrt;
-    case ExprOp::Reciprocal: return UnaryOp::Reciprocal;
-    case ExprOp::Floor: return UnaryOp::Floor;
-    case ExprOp::Ceil: return UnaryOp::Ceil;
-    case ExprOp::Round: return UnaryOp::Round;
-    case ExprOp::Sin: return UnaryOp::Sin;
-    case ExprOp::Cos: return UnaryOp::Cos;
-    case ExprOp::Tan: return UnaryOp::Tan;
-    case ExprOp::Asin: return UnaryOp::Asin;
-    case ExprOp::Acos: return UnaryOp::Acos;
-    case ExprOp::Atan: return UnaryOp::Atan;
-    case ExprOp::Sinh: return UnaryOp::Sinh;
-    case ExprOp::Cosh: return UnaryOp::Cosh;
-    case ExprOp::Tanh: return UnaryOp::Tanh;
-    case ExprOp::Asinh: return UnaryOp::Asinh;
-    case ExprOp::Acosh: return UnaryOp::Acosh;
-    case ExprOp::Atanh: return UnaryOp::Atanh;
-    case ExprOp::Erf: return UnaryOp::Erf;
-    case ExprOp::IsNaN: return UnaryOp::IsNaN;
-    case ExprOp::IsPosInf: return UnaryOp::IsPosInf;
-    case ExprOp::IsNegInf: return UnaryOp::IsNegInf;
-    default: return std::nullopt;
+    case ExprOp::Not:
+      return UnaryOp::Not;
+    case ExprOp::BitNot:
+      return UnaryOp::BitNot;
+    case ExprOp::Neg:
+      return UnaryOp::Neg;
+    case ExprOp::Abs:
+      return UnaryOp::Abs;
+    case ExprOp::Sign:
+      return UnaryOp::Sign;
+    case ExprOp::Exp:
+      return UnaryOp::Exp;
+    case ExprOp::Log:
+      return UnaryOp::Log;
+    case ExprOp::Sqrt:
+      return UnaryOp::Sqrt;
+    case ExprOp::Reciprocal:
+      return UnaryOp::Reciprocal;
+    case ExprOp::Floor:
+      return UnaryOp::Floor;
+    case ExprOp::Ceil:
+      return UnaryOp::Ceil;
+    case ExprOp::Round:
+      return UnaryOp::Round;
+    case ExprOp::Sin:
+      return UnaryOp::Sin;
+    case ExprOp::Cos:
+      return UnaryOp::Cos;
+    case ExprOp::Tan:
+      return UnaryOp::Tan;
+    case ExprOp::Asin:
+      return UnaryOp::Asin;
+    case ExprOp::Acos:
+      return UnaryOp::Acos;
+    case ExprOp::Atan:
+      return UnaryOp::Atan;
+    case ExprOp::Sinh:
+      return UnaryOp::Sinh;
+    case ExprOp::Cosh:
+      return UnaryOp::Cosh;
+    case ExprOp::Tanh:
+      return UnaryOp::Tanh;
+    case ExprOp::Asinh:
+      return UnaryOp::Asinh;
+    case ExprOp::Acosh:
+      return UnaryOp::Acosh;
+    case ExprOp::Atanh:
+      return UnaryOp::Atanh;
+    case ExprOp::Erf:
+      return UnaryOp::Erf;
+    case ExprOp::IsNaN:
+      return UnaryOp::IsNaN;
+    case ExprOp::IsPosInf:
+      return UnaryOp::IsPosInf;
+    case ExprOp::IsNegInf:
+      return UnaryOp::IsNegInf;
+    default:
+      return std::nullopt;
   }
 }
 
 std::optional<BinaryOp> binary_of(ExprOp op) {
   switch (op) {
-    case ExprOp::Add: return BinaryOp::Add;
-    case ExprOp::Sub: return BinaryOp::Sub;
-    case ExprOp::Mul: return BinaryOp::Mul;
-    case ExprOp::Div: return BinaryOp::Div;
-    case ExprOp::FloorDiv: return BinaryOp::FloorDiv;
-    case ExprOp::FloorMod: return BinaryOp::FloorMod;
-    case ExprOp::TruncMod: return BinaryOp::TruncMod;
-    case ExprOp::Min: return BinaryOp::Min;
-    case ExprOp::Max: return BinaryOp::Max;
-    case ExprOp::Less: return BinaryOp::Less;
-    case ExprOp::LessEqual: return BinaryOp::LessEqual;
-    case ExprOp::Equal: return BinaryOp::Equal;
+    case ExprOp::Add:
+      return BinaryOp::Add;
+    case ExprOp::Sub:
+      return BinaryOp::Sub;
+    case ExprOp::Mul:
+      return BinaryOp::Mul;
+    case ExprOp::Div:
+      return BinaryOp::Div;
+    case ExprOp::FloorDiv:
+      return BinaryOp::FloorDiv;
+    case ExprOp::FloorMod:
+      return BinaryOp::FloorMod;
+    case ExprOp::TruncMod:
+      return BinaryOp::TruncMod;
+    case ExprOp::Min:
+      return BinaryOp::Min;
+    case ExprOp::Max:
+      return BinaryOp::Max;
+    case ExprOp::Less:
+      return BinaryOp::Less;
+    case ExprOp::LessEqual:
+      return BinaryOp::LessEqual;
+    case ExprOp::Equal:
+      return BinaryOp::Equal;
     case ExprOp::And:
-    case ExprOp::BitAnd: return BinaryOp::BitAnd;
+    case ExprOp::BitAnd:
+      return BinaryOp::BitAnd;
     case ExprOp::Or:
-    case ExprOp::BitOr: return BinaryOp::BitOr;
+    case ExprOp::BitOr:
+      return BinaryOp::BitOr;
     case ExprOp::Xor:
-    case ExprOp::BitXor: return BinaryOp::BitXor;
-    case ExprOp::ShiftLeft: return BinaryOp::ShiftLeft;
-    case ExprOp::ShiftRight: return BinaryOp::ShiftRight;
-    default: return std::nullopt;
+    case ExprOp::BitXor:
+      return BinaryOp::BitXor;
+    case ExprOp::ShiftLeft:
+      return BinaryOp::ShiftLeft;
+    case ExprOp::ShiftRight:
+      return BinaryOp::ShiftRight;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -176,9 +230,8 @@ RegisterId TileBuilder::build_power(Expr expr) {
     if (power == -1) return unary(UnaryOp::Reciprocal, x, elem);
   }
   if (!is_float(base->dtype) && is_float(exponent->dtype)) {
-    const RegisterId power =
-        binary(BinaryOp::Pow, converted(compile(base), Elem::F64),
-               converted(compile(exponent), Elem::F64));
+    const RegisterId power = binary(BinaryOp::Pow, converted(compile(base), Elem::F64),
+                                    converted(compile(exponent), Elem::F64));
     return converted(power, elem);
   }
   return binary(BinaryOp::Pow, converted(compile(base), elem), converted(compile(exponent), elem));

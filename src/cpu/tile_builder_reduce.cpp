@@ -21,10 +21,14 @@ bool is_ranked(Reduction reduction) {
 
 BinaryOp combination(Reduction reduction) {
   switch (reduction) {
-    case Reduction::Sum: return BinaryOp::Add;
-    case Reduction::Prod: return BinaryOp::Mul;
-    case Reduction::Max: return BinaryOp::Max;
-    default: return BinaryOp::Min;
+    case Reduction::Sum:
+      return BinaryOp::Add;
+    case Reduction::Prod:
+      return BinaryOp::Mul;
+    case Reduction::Max:
+      return BinaryOp::Max;
+    default:
+      return BinaryOp::Min;
   }
 }
 
@@ -135,22 +139,23 @@ RegisterId TileBuilder::build_ranked(Expr reduce, const Variation& v) {
   RF_CHECK(!has_columns(v.shape) || reduce->args.size() > 2,
            "a ranked reduction over the columns of a tile is not supported");
   Expr rank = reduce->args.size() > 2 ? reduce->args[2] : pool_.integer(0);
-  Expr list_value = pool_.reduce(reduce->reduction, reduce->bound_axis(), reduce->body(),
-                                 pool_.integer(0));
+  Expr list_value =
+      pool_.reduce(reduce->reduction, reduce->bound_axis(), reduce->body(), pool_.integer(0));
   const int64_t extent = extent_of(reduce->bound_axis());
   const int64_t keep = std::min(range_of(rank).high + 1, std::max<int64_t>(extent, 1));
   const Variation inner = variation(list_value);
   RF_CHECK(!has_columns(inner.shape),
            "a ranked reduction over the columns of a tile is not supported");
   // The list is kept under two names that no read has, so that every rank finds it.
-  const int64_t name = -(int64_t{1} << 40) - 2 * (static_cast<int64_t>(list_value->id) * 4096 + keep);
+  const int64_t name =
+      -(int64_t{1} << 40) - 2 * (static_cast<int64_t>(list_value->id) * 4096 + keep);
   if (!ranked_.count(name)) {
     Expr axis = pool_.axis("k", reduce->bound_axis()->args[0]);
     Expr body = pool_.substitute(reduce->body(), {{reduce->bound_axis(), axis}});
-    const Ranked list =
-        make_ranked(elem_of(body->dtype), has_rows(inner.shape), keep, inner.depth);
+    const Ranked list = make_ranked(elem_of(body->dtype), has_rows(inner.shape), keep, inner.depth);
     const int scope = looped_scope({axis});
-    program_.scopes[static_cast<size_t>(scope)].tile = std::min(kReduceTile, std::max<int64_t>(extent, 1));
+    program_.scopes[static_cast<size_t>(scope)].tile =
+        std::min(kReduceTile, std::max<int64_t>(extent, 1));
     in_column_loop(scope, inner.depth,
                    [&] { keep_best(reduce->reduction, list, keep, compile(body), scope); });
     bind_ranked(name, list.values, std::min(keep, extent));
@@ -174,8 +179,7 @@ Expr multiplied(ExprPool& pool, const std::vector<Expr>& factors, DType dtype) {
 
 }  // namespace
 
-std::optional<Access> TileBuilder::tensor_operand(Expr b, Elem elem, int contraction,
-                                                  int columns) {
+std::optional<Access> TileBuilder::tensor_operand(Expr b, Elem elem, int contraction, int columns) {
   if (b->op != ExprOp::Read || b->integer < 0 || !is_float(b->dtype)) return std::nullopt;
   if (elem == Elem::F32 && b->dtype == DType::Float64) return std::nullopt;
   const std::vector<Expr> row_axes = program_.scopes[static_cast<size_t>(contraction)].axes;
@@ -204,8 +208,7 @@ RegisterId TileBuilder::matrix_operand(Expr b, Elem elem, Expr row_axis, int col
     depth = std::max(depth, roles_.at(axis->integer).depth);
   }
   Expr axis = pool_.axis("k", row_axis->args[0]);
-  const RegisterId matrix =
-      make_matrix(elem, Shape::Tile, columns, depth, extent_of(row_axis));
+  const RegisterId matrix = make_matrix(elem, Shape::Tile, columns, depth, extent_of(row_axis));
   emit(std::make_unique<Fill>(matrix, 0, 0), depth);
   Expr body = pool_.substitute(b, {{row_axis, axis}});
   in_axis_loop(axis, depth, [&] {
@@ -237,8 +240,7 @@ RegisterId TileBuilder::build_product(Expr reduce, const Variation& v) {
   left = spread(left, v.shape, contraction);
   Expr right = multiplied(pool_, b, reduce->dtype);
   auto access = tensor_operand(right, elem, contraction, v.scope);
-  const RegisterId matrix =
-      access ? kNoRegister : matrix_operand(right, elem, axis, v.scope);
+  const RegisterId matrix = access ? kNoRegister : matrix_operand(right, elem, axis, v.scope);
   int depth = v.depth;
   if (matrix != kNoRegister) depth = std::max(depth, info(matrix).depth);
   depth = std::max(depth, info(left).depth);
@@ -275,8 +277,7 @@ void TileBuilder::gemm_into(RegisterId state, Expr lift, int scope, int columns)
   a.insert(a.end(), factors.free.begin(), factors.free.end());
   Expr left_value = multiplied(pool_, a, lift->dtype);
   for (Expr divisor : factors.divisors) left_value = pool_.div(left_value, divisor);
-  const RegisterId left =
-      spread(converted(compile(left_value), elem), Shape::Tile, scope);
+  const RegisterId left = spread(converted(compile(left_value), elem), Shape::Tile, scope);
   Expr right = multiplied(pool_, b, lift->dtype);
   auto gemm = std::make_unique<Gemm>(state, left, scope, true);
   if (auto access = tensor_operand(right, elem, scope, columns)) {

@@ -60,8 +60,8 @@ void Fill::run(Machine& machine) const {
   Extents e = extents_of(machine, r);
   if (r.matrix_rows > 0) e = {r.matrix_rows, has_columns(r.shape) ? e.columns : machine.rows.count};
   for (int64_t row = 0; row < e.rows; ++row) {
-    char* to = slot(machine, writes[0]).data +
-               row * r.stride * static_cast<int64_t>(size_of(r.elem));
+    char* to =
+        slot(machine, writes[0]).data + row * r.stride * static_cast<int64_t>(size_of(r.elem));
     switch (r.elem) {
       case Elem::F32:
         std::fill_n(reinterpret_cast<float*>(to), e.columns, static_cast<float>(number));
@@ -115,9 +115,7 @@ void ColumnIndex::run(Machine& machine) const {
              columns.count, inner, extent);
 }
 
-AxisValue::AxisValue(RegisterId out, int slot_number) : slot_number(slot_number) {
-  writes = {out};
-}
+AxisValue::AxisValue(RegisterId out, int slot_number) : slot_number(slot_number) { writes = {out}; }
 
 void AxisValue::run(Machine& machine) const {
   *reinterpret_cast<int64_t*>(slot(machine, writes[0]).data) =
@@ -160,9 +158,9 @@ void Binary::run(Machine& machine) const {
   const bool vector_a = is_vector(info(machine, a).shape, r.shape);
   const bool vector_b = is_vector(info(machine, b).shape, r.shape);
   const Mode mode = !vector_a ? Mode::SV : !vector_b ? Mode::VS : Mode::VV;
-  functions[static_cast<int>(mode)](
-      e.rows, padded_columns(machine, out, e.columns, {a, b}), slot(machine, out).data,
-      slot(machine, out).stride, operand(machine, a, r.shape), operand(machine, b, r.shape));
+  functions[static_cast<int>(mode)](e.rows, padded_columns(machine, out, e.columns, {a, b}),
+                                    slot(machine, out).data, slot(machine, out).stride,
+                                    operand(machine, a, r.shape), operand(machine, b, r.shape));
 }
 
 Select::Select(Elem elem, RegisterId out, RegisterId condition, RegisterId a, RegisterId b)
@@ -243,8 +241,7 @@ void ReduceColumns::run(Machine& machine) const {
   const Register& a = info(machine, reads[0]);
   const int64_t rows = has_rows(accumulator.shape) ? machine.rows.count : 1;
   const int64_t columns = machine.columns[static_cast<size_t>(a.scope)].count;
-  function(rows, columns, slot(machine, writes[0]).data,
-           operand(machine, reads[0], Shape::Tile));
+  function(rows, columns, slot(machine, writes[0]).data, operand(machine, reads[0], Shape::Tile));
 }
 
 StoreMatrixRow::StoreMatrixRow(RegisterId matrix, RegisterId a, int slot_number)

@@ -99,8 +99,8 @@ struct ReduceColumns final : Instruction {
   ReduceFn function;
 };
 
-// Keeps the best `keep` (value, index) pairs of each row, best first; NaN is best of all, ties go to
-// the lowest index. `values` and `indices` are matrices with `keep` columns.
+// Keeps the best `keep` (value, index) pairs of each row, best first; NaN is best of all, ties go
+// to the lowest index. `values` and `indices` are matrices with `keep` columns.
 struct KeepBest final : Instruction {
   KeepBest(bool largest, int64_t keep, RegisterId values, RegisterId indices, RegisterId a);
   void run(Machine& machine) const override;

@@ -50,9 +50,7 @@ struct Walk {
   int64_t origin = 0, row_stride = 0, column_stride = 0;
   const int64_t *row_offsets = nullptr, *column_offsets = nullptr;
   const Operand* whole = nullptr;
-  int64_t row(int64_t r) const {
-    return origin + (row_offsets ? row_offsets[r] : r * row_stride);
-  }
+  int64_t row(int64_t r) const { return origin + (row_offsets ? row_offsets[r] : r * row_stride); }
   int64_t column(int64_t c) const { return column_offsets ? column_offsets[c] : c * column_stride; }
 };
 
@@ -84,10 +82,9 @@ LoadView::LoadView(RegisterId view, Access a) : access(std::move(a)) {
 void LoadView::run(Machine& machine) const {
   const Register& r = info(machine, writes[0]);
   const char* base = machine.tensors[static_cast<size_t>(access.tensor)];
-  slot(machine, writes[0]) = {
-      const_cast<char*>(base) + origin(machine, access, r.shape, r.scope) *
-                                    static_cast<int64_t>(size_of(r.elem)),
-      access.row_stride, table(machine, access.row_offsets)};
+  slot(machine, writes[0]) = {const_cast<char*>(base) + origin(machine, access, r.shape, r.scope) *
+                                                            static_cast<int64_t>(size_of(r.elem)),
+                              access.row_stride, table(machine, access.row_offsets)};
 }
 
 LoadCopy::LoadCopy(RegisterId out, Access a) : access(std::move(a)) {
@@ -110,9 +107,9 @@ void gather_rows(const T* from, const Access& access, const Walk& w, T* to, int6
     const int64_t row = w.row(first_row + r);
     if (w.whole) {
       const Operand& o = *w.whole;
-      const int64_t* index =
-          static_cast<const int64_t*>(o.data) +
-          (o.offsets ? o.offsets[first_row + r] : (first_row + r) * o.stride) + first_column;
+      const int64_t* index = static_cast<const int64_t*>(o.data) +
+                             (o.offsets ? o.offsets[first_row + r] : (first_row + r) * o.stride) +
+                             first_column;
       for (int64_t c = 0; c < columns; ++c) {
         out[c] = from[std::clamp<int64_t>(w.origin + index[c], 0, last)];
       }
@@ -153,14 +150,18 @@ void gather_any(size_t bytes, const char* from, const Access& access, const Walk
                 int64_t columns) {
   auto run = [&](auto tag) {
     using T = decltype(tag);
-    gather(reinterpret_cast<const T*>(from), access, w, reinterpret_cast<T*>(to), stride,
-           first_row, rows, first_column, columns);
+    gather(reinterpret_cast<const T*>(from), access, w, reinterpret_cast<T*>(to), stride, first_row,
+           rows, first_column, columns);
   };
   switch (bytes) {
-    case 1: return run(uint8_t{});
-    case 2: return run(uint16_t{});
-    case 4: return run(uint32_t{});
-    default: return run(uint64_t{});
+    case 1:
+      return run(uint8_t{});
+    case 2:
+      return run(uint16_t{});
+    case 4:
+      return run(uint32_t{});
+    default:
+      return run(uint64_t{});
   }
 }
 
@@ -266,8 +267,7 @@ void Store::run(Machine& machine) const {
   const auto to_bytes = static_cast<int64_t>(size_of(access.dtype));
   char* to = machine.outputs[static_cast<size_t>(access.tensor)];
   const Walk w = walk_of(machine, access, shape, scope);
-  const ConvertFn store =
-      kernels().store[static_cast<int>(r.elem)][static_cast<int>(access.dtype)];
+  const ConvertFn store = kernels().store[static_cast<int>(r.elem)][static_cast<int>(access.dtype)];
   const Operand source = operand(machine, value, shape);
   auto row_of = [&](int64_t row) {
     const int64_t offset = source.offsets ? source.offsets[row] : row * source.stride;
@@ -293,10 +293,18 @@ void Store::run(Machine& machine) const {
                 height, c, width);
       };
       switch (to_bytes) {
-        case 1: run(uint8_t{}); break;
-        case 2: run(uint16_t{}); break;
-        case 4: run(uint32_t{}); break;
-        default: run(uint64_t{}); break;
+        case 1:
+          run(uint8_t{});
+          break;
+        case 2:
+          run(uint16_t{});
+          break;
+        case 4:
+          run(uint32_t{});
+          break;
+        default:
+          run(uint64_t{});
+          break;
       }
     }
   }
@@ -306,10 +314,10 @@ BindOutput::BindOutput(RegisterId view, Access a) : access(std::move(a)) { write
 
 void BindOutput::run(Machine& machine) const {
   const Register& r = info(machine, writes[0]);
-  slot(machine, writes[0]) = {machine.outputs[static_cast<size_t>(access.tensor)] +
-                                  origin(machine, access, r.shape, r.scope) *
-                                      static_cast<int64_t>(size_of(r.elem)),
-                              access.row_stride, nullptr};
+  slot(machine, writes[0]) = {
+      machine.outputs[static_cast<size_t>(access.tensor)] +
+          origin(machine, access, r.shape, r.scope) * static_cast<int64_t>(size_of(r.elem)),
+      access.row_stride, nullptr};
 }
 
 Gemm::Gemm(RegisterId out, RegisterId a, int contraction_scope, bool accumulate)
@@ -347,7 +355,7 @@ void Gemm::run(Machine& machine) const {
     const RegisterId matrix = reads.back();
     const int64_t stride = info(machine, matrix).stride;
     g.b = {slot(machine, matrix).data, storage, b_transposed ? 1 : stride,
-           b_transposed ? stride : 1, nullptr, nullptr};
+           b_transposed ? stride : 1,  nullptr, nullptr};
   } else {
     const char* base = machine.tensors[static_cast<size_t>(b.tensor)];
     const int64_t offset = b.base.evaluate(machine) + contraction.begin * b.row_stride +

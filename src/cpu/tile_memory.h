@@ -15,10 +15,10 @@ struct Linear {
   int64_t evaluate(const Machine& machine) const;
 };
 
-// Where the elements of a tensor that a tile touches are: base + row part + column part, each part a
-// stride or a table of offsets (an I64 register).
+// Where the elements of a tensor that a tile touches are: base + row part + column part, each part
+// a stride or a table of offsets (an I64 register).
 struct Access {
-  int tensor = -1;   // number in the program's tensors (or outputs, for stores)
+  int tensor = -1;  // number in the program's tensors (or outputs, for stores)
   DType dtype = DType::Undefined;
   int64_t size = 0;  // elements of the tensor
   Linear base;
@@ -66,7 +66,7 @@ struct BindOutput final : Instruction {
 // out (+)= A · B. A is a register, rows by the contraction; B is a tensor or a matrix register.
 struct Gemm final : Instruction {
   Gemm(RegisterId out, RegisterId a, int contraction_scope, bool accumulate);
-  void set_b(Access access);                 // rows: contraction; columns: the result's
+  void set_b(Access access);                       // rows: contraction; columns: the result's
   void set_b(RegisterId matrix, bool transposed);  // transposed: one row per result column
   void run(Machine& machine) const override;
   int contraction_scope;

@@ -28,9 +28,12 @@ Elem elem_of(DType dtype) {
 
 size_t size_of(Elem elem) {
   switch (elem) {
-    case Elem::F32: return 4;
-    case Elem::Bool: return 1;
-    default: return 8;
+    case Elem::F32:
+      return 4;
+    case Elem::Bool:
+      return 1;
+    default:
+      return 8;
   }
 }
 

@@ -38,8 +38,8 @@ bool same_storage(DType dtype);
 struct Register {
   Elem elem = Elem::F32;
   Shape shape = Shape::Scalar;
-  int scope = kNoScope;    // of its columns
-  int depth = 0;           // of the block that computes it
+  int scope = kNoScope;     // of its columns
+  int depth = 0;            // of the block that computes it
   int64_t matrix_rows = 0;  // positive: a matrix with this many rows instead of the tile's
   // Dense registers own scratch memory, in rows padded to 16 elements; others are views that an
   // instruction binds.
@@ -68,16 +68,16 @@ class TileProgram;
 // The state of one worker running one program.
 struct Machine {
   const TileProgram* program = nullptr;
-  std::vector<Slot> slots;                // by register
-  std::vector<int64_t> axes;              // values of outer and loop axes
+  std::vector<Slot> slots;    // by register
+  std::vector<int64_t> axes;  // values of outer and loop axes
   struct Range {
     int64_t begin = 0, count = 0;
   };
-  std::vector<Range> columns;             // by scope
+  std::vector<Range> columns;  // by scope
   Range rows;
-  std::span<const char* const> tensors;   // by tensor number of the program
-  std::span<char* const> outputs;         // by output number
-  char* scratch = nullptr;                // of this worker
+  std::span<const char* const> tensors;  // by tensor number of the program
+  std::span<char* const> outputs;        // by output number
+  char* scratch = nullptr;               // of this worker
   void* gemm_scratch = nullptr;
 };
 
@@ -96,10 +96,10 @@ class TileProgram {
   std::vector<Register> registers;
   std::vector<Scope> scopes;
   int axis_slots = 0;
-  std::vector<int64_t> tensors;   // value numbers that loads read
-  std::vector<DType> outputs;     // by output number
+  std::vector<int64_t> tensors;  // value numbers that loads read
+  std::vector<DType> outputs;    // by output number
   Block block;
-  int64_t row_tile = 1;           // the most rows of a task
+  int64_t row_tile = 1;  // the most rows of a task
 
   // Assigns scratch memory by liveness. Call once, when row_tile and every scope's tile are set.
   void layout();

@@ -41,8 +41,7 @@ void keep_row(const T* x, int64_t columns, int64_t first, int64_t keep, bool lar
 
 template <typename T>
 void keep_rows(Machine& machine, const KeepBest& op) {
-  const auto& columns =
-      machine.columns[static_cast<size_t>(info(machine, op.reads[0]).scope)];
+  const auto& columns = machine.columns[static_cast<size_t>(info(machine, op.reads[0]).scope)];
   const int64_t rows = has_rows(info(machine, op.writes[0]).shape) ? machine.rows.count : 1;
   for (int64_t r = 0; r < rows; ++r) {
     keep_row(reinterpret_cast<const T*>(row_address(machine, op.reads[0], r)), columns.count,
@@ -57,10 +56,14 @@ void keep_rows(Machine& machine, const KeepBest& op) {
 void KeepBest::run(Machine& machine) const {
   if (keep <= 0) return;
   switch (info(machine, reads[0]).elem) {
-    case Elem::F32: return keep_rows<float>(machine, *this);
-    case Elem::F64: return keep_rows<double>(machine, *this);
-    case Elem::I64: return keep_rows<int64_t>(machine, *this);
-    case Elem::Bool: return keep_rows<uint8_t>(machine, *this);
+    case Elem::F32:
+      return keep_rows<float>(machine, *this);
+    case Elem::F64:
+      return keep_rows<double>(machine, *this);
+    case Elem::I64:
+      return keep_rows<int64_t>(machine, *this);
+    case Elem::Bool:
+      return keep_rows<uint8_t>(machine, *this);
   }
 }
 
@@ -97,9 +100,12 @@ void take(Machine& machine, const TakeColumn& op) {
 
 void TakeColumn::run(Machine& machine) const {
   switch (size_of(info(machine, writes[0]).elem)) {
-    case 1: return take<uint8_t>(machine, *this);
-    case 4: return take<float>(machine, *this);
-    default: return take<int64_t>(machine, *this);
+    case 1:
+      return take<uint8_t>(machine, *this);
+    case 4:
+      return take<float>(machine, *this);
+    default:
+      return take<int64_t>(machine, *this);
   }
 }
 

@@ -25,7 +25,8 @@ constexpr size_t kMaxWrite = size_t{1} << 30;
 AtomicFile::AtomicFile(const std::string& path) : path_(path) {
   std::error_code error;
   // Replacing a link would leave what it points to as it was.
-  const fs::path target = fs::is_symlink(path, error) ? fs::weakly_canonical(path, error) : fs::path(path);
+  const fs::path target =
+      fs::is_symlink(path, error) ? fs::weakly_canonical(path, error) : fs::path(path);
   if (fs::is_directory(target, error)) user_error("{}: cannot be written: is a directory", path);
   if (fs::exists(target, error) && !fs::is_regular_file(target, error)) {
     user_error("{}: cannot be written: is not a regular file", path);

@@ -62,6 +62,20 @@ std::vector<int> detours(const Contracted& graph, const std::vector<int>& region
   return between;
 }
 
+// Takes the cheap nodes of detours into the region; returns what then still stands between.
+std::vector<int> join_cheap(const NodeGraph& graph, const Contracted& contracted,
+                            const std::vector<int>& group, std::vector<int>& region) {
+  std::vector<int> between = detours(contracted, region);
+  bool joined = false;
+  for (const int node : between) {
+    const auto n = static_cast<size_t>(node);
+    if (graph.cheap.empty() || !graph.cheap[n] || group[n] >= 0) continue;
+    region.push_back(node);
+    joined = true;
+  }
+  return joined ? detours(contracted, region) : between;
+}
+
 }  // namespace
 
 Grouping group_regions(const NodeGraph& graph, const std::vector<std::vector<int>>& regions) {
@@ -77,7 +91,7 @@ Grouping group_regions(const NodeGraph& graph, const std::vector<std::vector<int
       }
     }
     const Contracted contracted(graph, result.group);
-    const std::vector<int> between = detours(contracted, region);
+    const std::vector<int> between = join_cheap(graph, contracted, result.group, region);
     if (!between.empty()) {
       const auto before = reached(contracted.sources, between);
       const auto after = reached(contracted.readers, between);

@@ -9,6 +9,7 @@ namespace redfuser {
 // A graph of nodes 0..n-1 in topological order.
 struct NodeGraph {
   std::vector<std::vector<int>> readers;  // nodes that read a node's outputs, sorted, unique
+  std::vector<bool> cheap;                // size arithmetic: may join a region; empty: none
 };
 
 struct Grouping {
@@ -22,9 +23,9 @@ struct Grouping {
 };
 
 // Takes the regions in order. A region keeps the nodes that no earlier region has. Where a path
-// leaves it and comes back, either the nodes before the detour or those after it are dropped,
-// whichever are fewer (those before, if equal). Paths count through earlier groups as a whole, so
-// contracting every group leaves the graph acyclic.
+// leaves it and comes back, cheap nodes of the detour join it; for others either the nodes before
+// the detour or those after it are dropped, whichever are fewer (those before, if equal). Paths
+// count through earlier groups as a whole, so contracting every group leaves the graph acyclic.
 Grouping group_regions(const NodeGraph& graph, const std::vector<std::vector<int>>& regions);
 
 // The nodes in an order where every group is contiguous and comes after what it reads; the lowest

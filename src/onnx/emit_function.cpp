@@ -1,6 +1,7 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -19,7 +20,24 @@ namespace {
 
 constexpr int kFunctionIrVersion = 8;  // the first with model-local functions
 
-NodeGraph reader_graph(const onnx::GraphProto& main, const std::vector<int>& nodes) {
+// Nodes whose results are known as expressions over sizes.
+std::vector<bool> size_arithmetic(const LoadedModel& model, const std::vector<int>& nodes) {
+  std::unordered_set<std::string> known;
+  for (const Value& value : model.graph.values) {
+    if (value.has_elements) known.insert(value.name);
+  }
+  std::vector<bool> result;
+  for (const int index : nodes) {
+    const auto& outputs = model.proto->graph().node(index).output();
+    result.push_back(std::all_of(outputs.begin(), outputs.end(), [&](const std::string& name) {
+      return name.empty() || known.count(name);
+    }));
+  }
+  return result;
+}
+
+NodeGraph reader_graph(const LoadedModel& model, const std::vector<int>& nodes) {
+  const onnx::GraphProto& main = model.proto->graph();
   std::unordered_map<std::string, int> producers;
   for (size_t n = 0; n < nodes.size(); ++n) {
     for (const auto& name : main.node(nodes[n]).output()) {
@@ -28,13 +46,15 @@ NodeGraph reader_graph(const onnx::GraphProto& main, const std::vector<int>& nod
   }
   NodeGraph graph;
   graph.readers.resize(nodes.size());
+  graph.cheap = size_arithmetic(model, nodes);
   for (size_t n = 0; n < nodes.size(); ++n) {
     std::set<int> sources;
     for (const auto& name : main.node(nodes[n]).input()) {
       const auto producer = producers.find(name);
       if (producer != producers.end()) sources.insert(producer->second);
     }
-    for (const int s : sources) graph.readers[static_cast<size_t>(s)].push_back(static_cast<int>(n));
+    for (const int s : sources)
+      graph.readers[static_cast<size_t>(s)].push_back(static_cast<int>(n));
   }
   return graph;
 }
@@ -56,8 +76,8 @@ std::vector<std::vector<int>> region_positions(const onnx::GraphProto& main,
       if (position != positions.end()) found.insert(position->second);
     }
     result.emplace_back(found.begin(), found.end());
-    if (found.size() == 1 && main.node(nodes[static_cast<size_t>(*found.begin())]).domain() ==
-                                 kRegionDomain) {
+    if (found.size() == 1 &&
+        main.node(nodes[static_cast<size_t>(*found.begin())]).domain() == kRegionDomain) {
       result.back().clear();
     }
   }
@@ -79,23 +99,34 @@ void adopt_constants(const onnx::GraphProto& main, const std::vector<int>& nodes
   }
 }
 
+// One note for each region and reason.
 void note_dropped(const onnx::GraphProto& main, const std::vector<int>& nodes,
                   const std::vector<ExportRegion>& regions, const Grouping& grouping,
                   ExportResult& result) {
+  std::map<std::pair<int, bool>, std::vector<std::string>> names;
   for (const auto& dropped : grouping.dropped) {
     const int index = nodes[static_cast<size_t>(dropped.node)];
-    result.notes.push_back(fmt::format(
-        "{}: {} is left out: {}", regions[static_cast<size_t>(dropped.region)].name,
-        node_text(main.node(index), index),
-        dropped.shared ? "it belongs to an earlier region"
-                       : "the region would depend on itself through nodes outside"));
+    names[{dropped.region, dropped.shared}].push_back(node_name(main.node(index), index));
+  }
+  constexpr size_t kShown = 4;
+  for (const auto& [key, left_out] : names) {
+    std::string list;
+    for (size_t i = 0; i < std::min(left_out.size(), kShown); ++i) {
+      list += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", left_out[i]);
+    }
+    if (left_out.size() > kShown) list += fmt::format(" and {} more", left_out.size() - kShown);
+    result.notes.push_back(
+        fmt::format("{} leaves out {}: {}", regions[static_cast<size_t>(key.first)].name, list,
+                    key.second ? "in an earlier region"
+                               : "with them it would depend on itself through nodes outside"));
   }
 }
 
 // Tensors in attributes are few and small; those kept beside the original file come along.
 void embed_external(onnx::NodeProto& node, ExternalData& external, const std::string& where) {
   for (auto& attribute : *node.mutable_attribute()) {
-    if (!attribute.has_t() || attribute.t().data_location() != onnx::TensorProto::EXTERNAL) continue;
+    if (!attribute.has_t() || attribute.t().data_location() != onnx::TensorProto::EXTERNAL)
+      continue;
     const Tensor tensor = to_tensor(attribute.t(), nullptr, &external, where);
     *attribute.mutable_t() = to_proto(attribute.t().name(), tensor);
   }
@@ -150,9 +181,8 @@ onnx::ModelProto shell_of(const LoadedModel& model) {
 OutputModel emit_function(const LoadedModel& model, const PrunedModel& pruned,
                           const std::vector<ExportRegion>& regions, ExportResult& result) {
   const onnx::GraphProto& main = model.proto->graph();
-  const NodeGraph graph = reader_graph(main, pruned.nodes);
-  Grouping grouping =
-      group_regions(graph, region_positions(main, pruned.nodes, regions));
+  const NodeGraph graph = reader_graph(model, pruned.nodes);
+  Grouping grouping = group_regions(graph, region_positions(main, pruned.nodes, regions));
   note_dropped(main, pruned.nodes, regions, grouping, result);
   adopt_constants(main, pruned.nodes, graph, grouping.group);
 

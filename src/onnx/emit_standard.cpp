@@ -94,7 +94,8 @@ class StandardWriter {
 
   std::string unique(const std::string& wanted, std::unordered_set<std::string>& taken) {
     std::string name = wanted;
-    for (int copy = 2; !taken.insert(name).second; ++copy) name = fmt::format("{}_{}", wanted, copy);
+    for (int copy = 2; !taken.insert(name).second; ++copy)
+      name = fmt::format("{}_{}", wanted, copy);
     return name;
   }
 
@@ -108,7 +109,8 @@ class StandardWriter {
   void use(ValueId id) {
     const Value& value = graph_.values[static_cast<size_t>(id)];
     if (!value.is_constant()) return;
-    if (value.producer >= 0 && !is_folded(graph_.nodes[static_cast<size_t>(value.producer)])) return;
+    if (value.producer >= 0 && !is_folded(graph_.nodes[static_cast<size_t>(value.producer)]))
+      return;
     if (!written_.insert(value.name).second) return;
     output_.initializers.emplace_back(value.name, value.constant);
   }

@@ -56,15 +56,20 @@ std::string quick_gelu(const Call&) {
 
 std::string fused_matmul(const Call& call) {
   if (call.integer("transBatchA", 0) != 0 || call.integer("transBatchB", 0) != 0) return "";
-  const char* a = call.integer("transA", 0) != 0 ? "...ji" : "...ij";
-  const char* b = call.integer("transB", 0) != 0 ? "...kj" : "...jk";
+  // The rank is open, so that Transpose cannot be used.
+  const auto operand = [&](const char* name, const char* flag) {
+    return call.integer(flag, 0) != 0
+               ? fmt::format("{0}T = Einsum<equation = \"...ij->...ji\">({0})", name)
+               : fmt::format("{0}T = Identity({0})", name);
+  };
   return fmt::format(R"(<alpha: float = 1.0> (A, B) => (Y) {{
-    P = Einsum<equation = "{},{}->...ik">(A, B)
+    {} {}
+    P = MatMul(AT, BT)
     F = Constant<value_float: float = @alpha>()
     FP = CastLike(F, P)
     Y = Mul(P, FP)
   }})",
-                     a, b);
+                     operand("A", "transA"), operand("B", "transB"));
 }
 
 // Root mean square over the last dimension, in fp32; also gives InvStdDev.
@@ -96,14 +101,14 @@ std::string skip_sum(const Call& call, int bias) {
 
 std::string skip_simplified_layer_norm(const Call& call) {
   return fmt::format(
-      "<epsilon: float = 0.00001> (X, Skip, Scale, Bias) => (Y, Unused, InvStdDev, Sum) "
+      "<epsilon: float = 0.000000000001> (X, Skip, Scale, Bias) => (Y, Unused, InvStdDev, Sum) "
       "{{ {} {} Unused = Identity(InvStdDev) }}",
       skip_sum(call, 3), kRms);
 }
 
 std::string skip_layer_norm(const Call& call) {
   return fmt::format(
-      "<epsilon: float = 0.00001> (X, Skip, Gamma, Beta, Bias) => (Y, Mean, InvStdDev, Sum) "
+      "<epsilon: float = 0.000000000001> (X, Skip, Gamma, Beta, Bias) => (Y, Mean, InvStdDev, Sum) "
       "{{ {} Y, Mean, InvStdDev = LayerNormalization<axis = -1, epsilon: float = @epsilon>"
       "(Sum, Gamma{}) }}",
       skip_sum(call, 4), call.has(3) ? ", Beta" : "");

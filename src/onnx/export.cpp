@@ -20,8 +20,8 @@ void inline_functions(OutputModel& model, const std::string& path) {
   }
   graph.clear_initializer();
   if (model.proto.functions_size() != 0) {
-    user_error("{}: cannot be written: the function {} is for an opset that cannot be inlined", path,
-               model.proto.functions(0).name());
+    user_error("{}: cannot be written: the function {} is for an opset that cannot be inlined",
+               path, model.proto.functions(0).name());
   }
 }
 

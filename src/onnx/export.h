@@ -46,8 +46,8 @@ struct ExportResult {
 // In Function mode a region becomes a node of the domain `ai.redfuser`; the body of its function is
 // the original nodes, its inputs are the values read from outside (initializers among them), its
 // outputs the values that others or the graph's outputs use. Regions are disjoint, the first one
-// named keeps a shared node, and convex: nodes that would put a cycle around a node outside are left
-// out and noted.
+// named keeps a shared node, and convex: nodes that would put a cycle around a node outside are
+// left out and noted.
 //
 // The result passes ONNX's checker. The same arguments give the same bytes. Throws UserError that
 // names the path when it cannot be written; nothing is then left behind, and a file of that name

@@ -31,8 +31,7 @@ fs::path folder_of(const std::string& model_path) {
 }
 
 bool is_inside(const fs::path& path, const fs::path& folder) {
-  const auto [rest, unused] =
-      std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
+  const auto [rest, unused] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
   return rest == folder.end();
 }
 

@@ -19,9 +19,9 @@ class ExternalData {
  public:
   explicit ExternalData(const std::string& model_path);
 
-  // The tensor's bytes in the mapped file; the tensor keeps the mapping alive. Throws UserError when
-  // the location is absolute, leaves the model's folder ("..", symbolic links included), is not
-  // there, or does not hold exactly the bytes that dtype and dims ask for.
+  // The tensor's bytes in the mapped file; the tensor keeps the mapping alive. Throws UserError
+  // when the location is absolute, leaves the model's folder ("..", symbolic links included), is
+  // not there, or does not hold exactly the bytes that dtype and dims ask for.
   Tensor read(const onnx::TensorProto& proto, DType dtype, const Dims& dims);
 
  private:

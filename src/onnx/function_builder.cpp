@@ -67,8 +67,8 @@ FunctionBuilder::FunctionBuilder(const LoadedModel& model, const PrunedModel& pr
 
 std::string FunctionBuilder::unique_name(const std::string& wanted) {
   std::string base = wanted.empty() ? "region" : wanted;
-  std::replace_if(base.begin(), base.end(),
-                  [](unsigned char c) { return !std::isalnum(c) && c != '_'; }, '_');
+  std::replace_if(
+      base.begin(), base.end(), [](unsigned char c) { return !std::isalnum(c) && c != '_'; }, '_');
   std::string name = base;
   for (int copy = 2; !names_.insert(name).second; ++copy) name = fmt::format("{}_{}", base, copy);
   return name;

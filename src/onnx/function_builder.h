@@ -15,12 +15,13 @@ namespace redfuser {
 
 class FunctionBuilder {
  public:
-  // `group[i]` is the region of node pruned.nodes[i], or -1. The arguments must outlive the builder.
+  // `group[i]` is the region of node pruned.nodes[i], or -1. The arguments must outlive the
+  // builder.
   FunctionBuilder(const LoadedModel& model, const PrunedModel& pruned,
                   const std::vector<ExportRegion>& regions, const std::vector<int>& group);
 
-  // Adds the function of region `region`, whose nodes are `members` (indices in the file, in order),
-  // and the node that calls it.
+  // Adds the function of region `region`, whose nodes are `members` (indices in the file, in
+  // order), and the node that calls it.
   ExportedRegion add(onnx::ModelProto& proto, int region, const std::vector<int>& members);
   // Adds what the nodes then need: initializers, value types, operator sets; drops local functions
   // that nothing calls.

@@ -69,7 +69,8 @@ FunctionLibrary::Cost FunctionLibrary::measure(const onnx::FunctionProto& functi
   }
   if (known != costs_.end()) return known->second;
   if (depth > kMaxCallDepth) {
-    user_error("{}: functions call each other more than {} deep, at {}", where, kMaxCallDepth, name);
+    user_error("{}: functions call each other more than {} deep, at {}", where, kMaxCallDepth,
+               name);
   }
   costs_[&function] = Cost{};
   Cost cost;
@@ -81,7 +82,8 @@ FunctionLibrary::Cost FunctionLibrary::measure(const onnx::FunctionProto& functi
     cost.depth = std::max(cost.depth, inner.depth + 1);
   }
   if (cost.depth > kMaxCallDepth) {
-    user_error("{}: functions call each other more than {} deep, at {}", where, kMaxCallDepth, name);
+    user_error("{}: functions call each other more than {} deep, at {}", where, kMaxCallDepth,
+               name);
   }
   cost.open = false;
   return costs_[&function] = cost;

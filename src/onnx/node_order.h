@@ -21,7 +21,7 @@ struct Body {
   std::vector<const onnx::NodeProto*> nodes;
   std::vector<std::string> entries;  // inputs and initializers
   std::vector<std::string> results;
-  std::string where;                 // how errors start: the file, the function
+  std::string where;  // how errors start: the file, the function
 };
 
 // Indices of the nodes that the results need, in topological order; the file's order is kept where

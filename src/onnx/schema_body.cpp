@@ -45,7 +45,8 @@ int common_version(const onnx::FunctionProto& body, int written_for, int wanted)
 // Attributes that a node leaves out have the schema's defaults inside the body too.
 void add_defaults(onnx::FunctionProto& function, const onnx::OpSchema& schema) {
   for (const auto& [name, attribute] : schema.attributes()) {
-    if (attribute.default_value.has_name()) *function.add_attribute_proto() = attribute.default_value;
+    if (attribute.default_value.has_name())
+      *function.add_attribute_proto() = attribute.default_value;
   }
 }
 

@@ -21,8 +21,8 @@ std::string onnx_type_name(int data_type);
 
 // The tensor of `proto`, whatever field its data is in. Raw data is wrapped, not copied, where its
 // alignment allows; `owner` then keeps `proto` alive (null: always copied). `external` may be null
-// where external data is not allowed. Throws UserError, starting with `where` and naming the tensor,
-// for unsupported types, dims that are negative or overflow, and data of the wrong size.
+// where external data is not allowed. Throws UserError, starting with `where` and naming the
+// tensor, for unsupported types, dims that are negative or overflow, and data of the wrong size.
 Tensor to_tensor(const onnx::TensorProto& proto, const std::shared_ptr<const void>& owner,
                  ExternalData* external, const std::string& where);
 

@@ -34,6 +34,17 @@ Expr broadcast_size(const NodeView& view, const Shape& left, const Shape& right,
   return pool.make(ExprOp::Max, {a, b});
 }
 
+// True for sizes like min(max(64 - s, 0), 64) of the symbol s: computed from it, with choices.
+bool is_clamp_of(Expr size, Expr symbol) {
+  if (symbol->op != ExprOp::Symbol) return false;
+  bool chooses = false, refers = false;
+  visit(size, [&](Expr node) {
+    chooses |= node->op == ExprOp::Min || node->op == ExprOp::Max || node->op == ExprOp::Select;
+    refers |= node == symbol;
+  });
+  return chooses && refers;
+}
+
 }  // namespace
 
 std::vector<Expr> broadcast_shapes(const NodeView& view, const std::vector<Expr>& a,
@@ -49,6 +60,23 @@ std::vector<Expr> broadcast_shapes(const NodeView& view, const std::vector<Expr>
     } else {
       result[i] = broadcast_size(view, a, b, a[a.size() - from_right], b[b.size() - from_right]);
     }
+  }
+  return result;
+}
+
+std::vector<Expr> InferContext::broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  std::vector<Expr> result = broadcast_shapes(*this, a, b);
+  const std::string what = fmt::format("shapes {} and {} do not broadcast", shape_text(pool(), a),
+                                       shape_text(pool(), b));
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    Expr& size = result[result.size() - 1 - i];
+    Expr left = a[a.size() - 1 - i], right = b[b.size() - 1 - i];
+    if (size != left && size != right) {
+      if (is_clamp_of(right, left)) size = left;
+      if (is_clamp_of(left, right)) size = right;
+    }
+    require_broadcast(left, size, what);
+    require_broadcast(right, size, what);
   }
   return result;
 }

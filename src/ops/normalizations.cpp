@@ -73,6 +73,7 @@ Expr lower_hardmax(LowerContext& context) {
 
 void infer_batch_normalization(InferContext& context) {
   if (context.integer("training_mode", 0) != 0) context.fail("training_mode 1 is not supported");
+  if (context.integer("spatial", 1) == 0) context.fail("spatial 0 is not supported");
   if (context.rank(0) < 2) context.fail("the input must have a channel dimension");
   for (int i = 1; i <= 4; ++i) {
     if (context.rank(i) != 1) context.fail(fmt::format("input {} must be a vector", i));

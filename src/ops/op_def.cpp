@@ -1,7 +1,5 @@
 #include "ops/op_def.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "ir/polynomial.h"
 #include "ops/sizes.h"
@@ -133,37 +131,6 @@ void InferContext::add_check(Expr a, Expr b, const std::string& what, bool broad
   }
   std::string where = fmt::format("[{}] node \"{}\": {}", node().op, node().name, what);
   mutable_.size_checks.push_back({a, b, std::move(where), broadcast});
-}
-
-namespace {
-
-// True for sizes like min(max(64 - s, 0), 64) of the symbol s: computed from it, with choices.
-bool is_clamp_of(Expr size, Expr symbol) {
-  if (symbol->op != ExprOp::Symbol) return false;
-  bool chooses = false, refers = false;
-  visit(size, [&](Expr node) {
-    chooses |= node->op == ExprOp::Min || node->op == ExprOp::Max || node->op == ExprOp::Select;
-    refers |= node == symbol;
-  });
-  return chooses && refers;
-}
-
-}  // namespace
-
-std::vector<Expr> InferContext::broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  std::vector<Expr> result = broadcast_shapes(*this, a, b);
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    Expr& size = result[result.size() - 1 - i];
-    Expr left = a[a.size() - 1 - i], right = b[b.size() - 1 - i];
-    if (size == left || size == right) continue;
-    if (is_clamp_of(left, right)) std::swap(left, right);
-    if (!is_clamp_of(right, left)) continue;
-    size = left;
-    require_broadcast(right, left,
-                      fmt::format("shapes {} and {} do not broadcast", shape_text(pool(), a),
-                                  shape_text(pool(), b)));
-  }
-  return result;
 }
 
 void InferContext::set_constant(int output, Tensor tensor) {

@@ -67,8 +67,8 @@ class InferContext : public NodeView {
   void require_equal(Expr a, Expr b, const std::string& what);
   // Like require_equal, but `a` may also be 1.
   void require_broadcast(Expr a, Expr b, const std::string& what);
-  // The size of two broadcast dimensions, left as a maximum by broadcast_shapes where open. A size
-  // computed by clamping another (a slice of a table down to a sequence) is taken to fit it.
+  // broadcast_shapes, with a SizeCheck for every dimension that it leaves open. A size computed by
+  // clamping another (a slice of a table down to a sequence) is taken to fit that one.
   std::vector<Expr> broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b);
   // An output whose contents the rule knows (Constant).
   void set_constant(int output, Tensor tensor);

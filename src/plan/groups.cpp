@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <functional>
 
-#include "ops/op_def.h"
 #include "ir/polynomial.h"
+#include "ops/op_def.h"
 
 namespace redfuser {
 
@@ -125,7 +125,8 @@ class GroupBuilder {
   Expr lower() const {
     Lowering lowering(graph_, [&](ValueId value) {
       const NodeId node = facts_.producer(value);
-      return value == value_ || (owned_.count(node) > 0 && node != root()) || views_.count(node) > 0;
+      return value == value_ || (owned_.count(node) > 0 && node != root()) ||
+             views_.count(node) > 0;
     });
     return lowering.element(value_, axes_);
   }

@@ -63,7 +63,7 @@ struct Step {
   StepKind kind;
   std::string label;  // names of the user's nodes that it covers, for traces
   std::vector<NodeId> nodes;
-  std::vector<NodeId> binds;  // nodes whose output sizes are bound from their inputs first
+  std::vector<NodeId> binds;   // nodes whose output sizes are bound from their inputs first
   std::vector<ValueId> reads;  // values needed before
   std::vector<ValueId> writes;
   std::vector<ValueId> frees;  // values with no reader after this step

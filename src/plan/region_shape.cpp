@@ -28,9 +28,9 @@ std::vector<Expr> axes_of(ExprPool& pool, const Value& value) {
 
 }  // namespace
 
-std::variant<Shape, ShapeFailure> form_shape(const GraphFacts& facts,
-                                             const std::set<NodeId>& owned,
-                                             const std::set<NodeId>& shared) {
+std::variant<Shape, ShapeFailure> form_shape(const GraphFacts& facts, const std::set<NodeId>& owned,
+                                             const std::set<NodeId>& shared,
+                                             const std::set<ValueId>& pinned) {
   const Graph& graph = facts.graph();
   ExprPool& pool = *graph.pool;
   Lowering lowering(graph, [&](ValueId value) {
@@ -40,7 +40,8 @@ std::variant<Shape, ShapeFailure> form_shape(const GraphFacts& facts,
   std::vector<LoweredOutput> outputs;
   for (NodeId node : owned) {
     for (ValueId output : graph.nodes[static_cast<size_t>(node)].outputs) {
-      if (output == kAbsent || !used_outside(facts, owned, output)) continue;
+      if (output == kAbsent) continue;
+      if (!pinned.count(output) && !used_outside(facts, owned, output)) continue;
       const std::vector<Expr> axes = axes_of(pool, graph.values[static_cast<size_t>(output)]);
       outputs.push_back({output, lowering.element(output, axes), axes});
     }

@@ -20,10 +20,11 @@ struct ShapeFailure {
   bool algebra = false;  // the piece is a cascade, but a stage has no incremental form
 };
 
-// The cascade of the nodes `owned` and `shared`; outputs are what others use of `owned`.
-std::variant<Shape, ShapeFailure> form_shape(const GraphFacts& facts,
-                                             const std::set<NodeId>& owned,
-                                             const std::set<NodeId>& shared);
+// The cascade of the nodes `owned` and `shared`; outputs are what others use of `owned`, `pinned`
+// values (read by other regions) included.
+std::variant<Shape, ShapeFailure> form_shape(const GraphFacts& facts, const std::set<NodeId>& owned,
+                                             const std::set<NodeId>& shared,
+                                             const std::set<ValueId>& pinned);
 
 // Values that the cascade reads.
 std::set<ValueId> values_read(const Cascade& cascade);

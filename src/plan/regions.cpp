@@ -19,10 +19,17 @@ struct Draft {
   Shape shape;
 };
 
+// What accepted regions hold: nodes computed in one, and values that one reads, which must stay
+// available.
+struct Taken {
+  std::set<NodeId> nodes;
+  std::set<ValueId> pinned;
+};
+
 class Grower {
  public:
-  Grower(const GraphFacts& facts, const std::set<NodeId>& claimed, std::set<NodeId> banned)
-      : facts_(facts), graph_(facts.graph()), claimed_(claimed), banned_(std::move(banned)) {}
+  Grower(const GraphFacts& facts, const Taken& taken, std::set<NodeId> banned)
+      : facts_(facts), graph_(facts.graph()), taken_(taken), banned_(std::move(banned)) {}
 
   std::vector<std::pair<NodeId, std::string>> refused;  // reductions that the algebra refused
   NodeId last_reduction = -1;
@@ -30,7 +37,7 @@ class Grower {
   std::optional<Draft> grow(NodeId seed) {
     Draft draft;
     draft.owned = {seed};
-    auto shape = form_shape(facts_, draft.owned, draft.shared);
+    auto shape = form_shape(facts_, draft.owned, draft.shared, taken_.pinned);
     if (auto* failure = std::get_if<ShapeFailure>(&shape)) {
       if (failure->algebra) refused.emplace_back(seed, failure->reason);
       return std::nullopt;
@@ -44,7 +51,7 @@ class Grower {
 
  private:
   bool free_node(NodeId node) const {
-    return node >= 0 && claimed_.count(node) == 0 && banned_.count(node) == 0 &&
+    return node >= 0 && taken_.nodes.count(node) == 0 && banned_.count(node) == 0 &&
            facts_.lowered(node);
   }
 
@@ -66,18 +73,19 @@ class Grower {
   bool add(Draft& draft, NodeId node) {
     Draft next = draft;
     next.owned.insert(node);
-    if (reenters(next)) return false;
-    auto shape = form_shape(facts_, next.owned, next.shared);
+    auto shape = form_shape(facts_, next.owned, next.shared, taken_.pinned);
     if (auto* failure = std::get_if<ShapeFailure>(&shape)) {
       if (failure->algebra && facts_.reduces(node)) refused.emplace_back(node, failure->reason);
       return false;
     }
     next.shape = std::get<Shape>(std::move(shape));
+    if (reenters(next)) return false;
     const size_t before = draft.shape.derivation.streaming.accumulators.size();
     const size_t after = next.shape.derivation.streaming.accumulators.size();
     if (after > before + kMaxNewAccumulators) {
       if (facts_.reduces(node)) {
-        refused.emplace_back(node, "one pass would need more accumulators than a second pass costs");
+        refused.emplace_back(node,
+                             "one pass would need more accumulators than a second pass costs");
       }
       return false;
     }
@@ -96,30 +104,36 @@ class Grower {
     }
     Draft trial = draft;
     backward(trial);
-    return trial.shape.extraction.has_producer;
+    return std::any_of(trial.owned.begin(), trial.owned.end(), [&](NodeId node) {
+      return facts_.contracts(node) && !draft.owned.count(node) && expands(node);
+    });
   }
 
-  // A path that leaves the region and comes back would make a cycle of steps.
+  // The node's result is larger than what it is computed from.
+  bool expands(NodeId node) const {
+    double inputs = 0;
+    for (ValueId read : facts_.reads(node)) inputs += facts_.nominal_size(read);
+    return facts_.nominal_size(graph_.nodes[static_cast<size_t>(node)].outputs[0]) > inputs;
+  }
+
+  // A path that leaves the region and comes back would make a cycle of steps: no value that the
+  // region reads may depend on what it computes.
   bool reenters(const Draft& draft) const {
     const NodeId first = *draft.owned.begin();
     std::set<NodeId> seen;
     std::vector<NodeId> stack;
-    auto push_inputs = [&](NodeId node) {
-      for (ValueId input : facts_.reads(node)) {
-        const NodeId producer = facts_.producer(input);
-        if (producer > first && !draft.owned.count(producer) && seen.insert(producer).second) {
-          stack.push_back(producer);
-        }
+    auto push = [&](const std::set<ValueId>& values) {
+      for (ValueId value : values) {
+        const NodeId producer = facts_.producer(value);
+        if (producer >= first && seen.insert(producer).second) stack.push_back(producer);
       }
     };
-    for (NodeId node : draft.owned) push_inputs(node);
+    push(values_read(draft.shape.extraction.cascade));
     while (!stack.empty()) {
       const NodeId node = stack.back();
       stack.pop_back();
-      for (ValueId input : facts_.reads(node)) {
-        if (draft.owned.count(facts_.producer(input))) return true;
-      }
-      push_inputs(node);
+      if (draft.owned.count(node)) return true;
+      push(facts_.reads(node));
     }
     return false;
   }
@@ -131,7 +145,7 @@ class Grower {
       NodeId best = -1;
       for (ValueId value : values_read(draft.shape.extraction.cascade)) {
         const NodeId producer = facts_.producer(value);
-        if (producer < 0 || !facts_.lowered(producer) || banned_.count(producer)) continue;
+        if (!free_node(producer)) continue;
         if (draft.owned.count(producer) || draft.shared.count(producer)) continue;
         if (!rejected.count(producer)) best = std::max(best, producer);
       }
@@ -144,27 +158,27 @@ class Grower {
     const auto consumers = facts_.consumers_of(node);
     const auto& outputs = graph_.nodes[static_cast<size_t>(node)].outputs;
     const bool published = std::any_of(outputs.begin(), outputs.end(), [&](ValueId v) {
-      return v != kAbsent && facts_.is_output(v);
+      return v != kAbsent && (facts_.is_output(v) || taken_.pinned.count(v));
     });
-    const bool ours = !published && !claimed_.count(node) &&
-                      std::all_of(consumers.begin(), consumers.end(), [&](NodeId consumer) {
-                        return draft.owned.count(consumer) || draft.shared.count(consumer);
-                      });
-    const bool again = facts_.view(node) || (!facts_.reduces(node) && facts_.recomputed(outputs[0]));
+    const bool ours =
+        !published && std::all_of(consumers.begin(), consumers.end(),
+                                  [&](NodeId consumer) { return draft.owned.count(consumer) > 0; });
+    const bool again =
+        facts_.view(node) || (!facts_.reduces(node) && facts_.recomputed(outputs[0]));
     if (!ours && !again) return false;
     Draft next = draft;
     (ours ? next.owned : next.shared).insert(node);
-    if (ours && reenters(next)) return false;
-    auto shape = form_shape(facts_, next.owned, next.shared);
+    auto shape = form_shape(facts_, next.owned, next.shared, taken_.pinned);
     if (!std::holds_alternative<Shape>(shape)) return false;
     next.shape = std::get<Shape>(std::move(shape));
+    if (reenters(next)) return false;
     draft = std::move(next);
     return true;
   }
 
   const GraphFacts& facts_;
   const Graph& graph_;
-  const std::set<NodeId>& claimed_;
+  const Taken& taken_;
   std::set<NodeId> banned_;
 };
 
@@ -202,7 +216,8 @@ class Finder {
   Regions run() {
     for (size_t node = 0; node < facts_.graph().nodes.size(); ++node) {
       const auto id = static_cast<NodeId>(node);
-      if (facts_.live(id) && facts_.reduces(id) && !facts_.contracts(id) && !claimed_.count(id)) {
+      if (facts_.live(id) && facts_.reduces(id) && !facts_.contracts(id) &&
+          !taken_.nodes.count(id)) {
         start(id);
       }
     }
@@ -213,7 +228,7 @@ class Finder {
   void start(NodeId seed) {
     std::set<NodeId> banned;
     for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
-      Grower grower(facts_, claimed_, banned);
+      Grower grower(facts_, taken_, banned);
       auto draft = grower.grow(seed);
       for (auto& [node, reason] : grower.refused) report(seed, node, reason);
       if (!draft || !is_cascade(draft->shape)) return;
@@ -234,14 +249,15 @@ class Finder {
     const std::string key = fingerprint(pool, shape.extraction.cascade);
     auto [entry, inserted] = certificates_.try_emplace(key);
     if (inserted) {
-      entry->second =
-          redfuser::certify(pool, shape.extraction.cascade, shape.derivation.streaming);
+      entry->second = redfuser::certify(pool, shape.extraction.cascade, shape.derivation.streaming);
     }
     return entry->second;
   }
 
   void accept(Draft draft, const Certificate& certificate) {
-    claimed_.insert(draft.owned.begin(), draft.owned.end());
+    taken_.nodes.insert(draft.owned.begin(), draft.owned.end());
+    const auto reads = values_read(draft.shape.extraction.cascade);
+    taken_.pinned.insert(reads.begin(), reads.end());
     Region region;
     region.owned = std::move(draft.owned);
     region.shared = std::move(draft.shared);
@@ -263,7 +279,7 @@ class Finder {
 
   const GraphFacts& facts_;
   bool certify_;
-  std::set<NodeId> claimed_;
+  Taken taken_;
   std::map<std::string, Certificate> certificates_;
   Regions regions_;
 };
@@ -272,8 +288,6 @@ class Finder {
 
 std::set<ValueId> Region::reads() const { return values_read(extraction.cascade); }
 
-Regions find_regions(const GraphFacts& facts, bool certify) {
-  return Finder(facts, certify).run();
-}
+Regions find_regions(const GraphFacts& facts, bool certify) { return Finder(facts, certify).run(); }
 
 }  // namespace redfuser

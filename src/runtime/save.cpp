@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 
 #include "base/error.h"
 #include "onnx/export.h"
@@ -21,26 +22,14 @@ EmitMode mode_of(Emit emit) {
   internal_error("no such form of output: {}", static_cast<int>(emit));
 }
 
-// The nodes of the file that a fused step covers.
-std::vector<int> sources_of(const Graph& graph, const Step& step) {
-  std::vector<int> sources;
-  for (const NodeId node : step.nodes) {
-    const int source = graph.nodes[static_cast<size_t>(node)].source;
-    if (source >= 0) sources.push_back(source);
-  }
-  std::sort(sources.begin(), sources.end());
-  sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
-  return sources;
-}
-
-std::vector<ExportRegion> regions_of(const CompiledProgram& program) {
+std::vector<ExportRegion> regions_of(const Report& report) {
   std::vector<ExportRegion> regions;
-  for (size_t i = 0; i < program.steps.size(); ++i) {
-    if (!program.steps[i].fused) continue;
+  for (const FusedReport& fused : report.fused) {
     ExportRegion region;
-    region.region_class = program.steps[i].kind;
-    region.name = fmt::format("{}_{}", region.region_class, regions.size());
-    region.sources = sources_of(program.graph(), program.plan.steps[i]);
+    region.region_class = fused.region_class;
+    region.name = fmt::format("{}_{}", fused.region_class, fused.id);
+    std::copy_if(fused.sources.begin(), fused.sources.end(), std::back_inserter(region.sources),
+                 [](int source) { return source >= 0; });
     if (!region.sources.empty()) regions.push_back(std::move(region));
   }
   return regions;
@@ -59,8 +48,8 @@ SaveResult save(const Model& model, const Program* program, const SaveOptions& o
   if (program != nullptr) {
     const CompiledProgram& compiled = *program->handle();
     RF_CHECK(compiled.model == model.handle(), "save: the program is of another model");
-    written =
-        save_model(*model.handle(), compiled.graph(), regions_of(compiled), export_options, path);
+    written = save_model(*model.handle(), compiled.graph(), regions_of(compiled.plan.report),
+                         export_options, path);
   } else {
     Graph graph = model.handle()->graph;
     optimize(graph);

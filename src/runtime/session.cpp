@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "cpu/opaque_shapes.h"
 #include "runtime/bind_inputs.h"
 #include "runtime/compiled_program.h"
 #include "runtime/memory_meter.h"
@@ -110,12 +111,13 @@ void Session::Impl::keep(const Step& step) {
 
 void Session::Impl::run_step(size_t number, MemoryMeter& meter) {
   const Step& step = program->plan.steps[number];
+  RunContext context{graph, values, symbols, pool};
+  for (const NodeId node : step.binds) bind_runtime_shape(context, graph.nodes[index(node)]);
   check_memory(step, meter);
   const auto* same_bytes = std::get_if<AliasStep>(&step.kind);
   if (same_bytes != nullptr) {
     alias(*same_bytes);
   } else {
-    RunContext context{graph, values, symbols, pool};
     program->kernels[number]->run(context);
   }
   for (const ValueId id : step.writes) {

@@ -1,0 +1,18 @@
+# Tests that drive the programs from Python, against ONNX's own data and ONNX Runtime. They need
+# REDFUSER_PYTHON, an interpreter with onnx, onnxruntime and numpy (tools/setup.sh makes one).
+set(REDFUSER_PYTHON "" CACHE FILEPATH "Python with onnx, onnxruntime and numpy, for the tests")
+if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
+  add_test(NAME python.export
+           COMMAND ${REDFUSER_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/python/export_test.py
+                   $<TARGET_FILE:redfuser-opt> ${PROJECT_SOURCE_DIR}/models)
+  add_test(NAME python.contrib_operators
+           COMMAND ${REDFUSER_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/python/contrib_test.py
+                   $<TARGET_FILE:redfuser-run>)
+  add_test(NAME python.onnx_node_tests
+           COMMAND ${REDFUSER_PYTHON} -W ignore ${CMAKE_CURRENT_LIST_DIR}/python/node_test.py
+                   $<TARGET_FILE:redfuser-run>)
+  set_tests_properties(python.export python.contrib_operators python.onnx_node_tests
+                       PROPERTIES TIMEOUT 900)
+else()
+  message(STATUS "REDFUSER_PYTHON is not set: the Python tests are left out")
+endif()
