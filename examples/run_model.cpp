@@ -2,6 +2,7 @@
 //
 //   run_model model.onnx
 #include <cstdio>
+#include <exception>
 
 #include "redfuser/inputs.h"
 #include "redfuser/redfuser.h"
@@ -23,7 +24,7 @@ int main(int argc, char** argv) {
     for (const auto& [name, tensor] : session.run(inputs)) {
       std::printf("%s %s\n", name.c_str(), redfuser::describe(tensor).c_str());
     }
-  } catch (const redfuser::UserError& error) {
+  } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return 2;
   }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "cpu/opaque_shapes.h"
 #include "runtime/bind_inputs.h"
+#include "runtime/size_checks.h"
 #include "runtime/compiled_program.h"
 #include "runtime/memory_meter.h"
 
@@ -157,6 +158,8 @@ NamedTensors Session::Impl::run(const NamedTensors& inputs) {
   times.clear();
   kept.clear();
   bind_inputs(*program, inputs, values, symbols);
+  SizeChecks checks(graph);
+  checks.run(symbols);
   MemoryMeter meter;
   const size_t count = program->plan.steps.size();
   const Clock::time_point start = Clock::now();
@@ -164,6 +167,8 @@ NamedTensors Session::Impl::run(const NamedTensors& inputs) {
     if (progress) progress(static_cast<int>(i), static_cast<int>(count));
     const Clock::time_point before = Clock::now();
     run_step(i, meter);
+    const Step& step = program->plan.steps[i];
+    if (!step.binds.empty() || std::holds_alternative<OpaqueStep>(step.kind)) checks.run(symbols);
     if (profiling) {
       const StepInfo& info = program->steps[i];
       times.push_back({info.label, info.kind, microseconds(before - start),

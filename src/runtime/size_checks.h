@@ -1,0 +1,27 @@
+// Sizes that must agree but are known at run time only.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace redfuser {
+
+// The checks of one run: each is made once, as soon as its sizes are bound.
+class SizeChecks {
+ public:
+  explicit SizeChecks(const Graph& graph);
+
+  // Makes the checks whose symbols are all bound. Throws UserError naming the node and both sizes.
+  void run(std::span<const int64_t> symbols);
+
+ private:
+  struct Pending {
+    const SizeCheck* check;
+    std::vector<int64_t> symbols;  // that its two sizes use
+  };
+  std::vector<Pending> pending_;
+};
+
+}  // namespace redfuser
