@@ -14,6 +14,7 @@
 #include "onnx/functions.h"
 #include "onnx/node_order.h"
 #include "onnx/tensor_proto.h"
+#include "onnx/value_types.h"
 
 namespace redfuser {
 namespace {
@@ -173,6 +174,12 @@ onnx::ModelProto shell_of(const LoadedModel& model) {
   graph.set_doc_string(file.graph().doc_string());
   *graph.mutable_input() = file.graph().input();
   *graph.mutable_output() = file.graph().output();
+  // A file may leave types of outputs open, which the checker refuses.
+  for (int i = 0; i < graph.output_size(); ++i) {
+    if (graph.output(i).type().tensor_type().has_shape()) continue;
+    *graph.mutable_output(i)->mutable_type() =
+        type_of(model.graph, model.graph.outputs[static_cast<size_t>(i)]);
+  }
   return shell;
 }
 
