@@ -117,6 +117,12 @@ bool only_extrema(const StreamingBuilder& builder, Expr e) {
   return any && all;
 }
 
+bool is_running_maximum(const StreamingBuilder& builder, Expr reference) {
+  return reference->op == ExprOp::Leaf && reference->leaf_kind == LeafKind::State &&
+         builder.streaming.accumulators[static_cast<size_t>(reference->integer)].reduction ==
+             Reduction::Max;
+}
+
 struct TermForm {
   Form form = Form::Plain;
   Expr finish = nullptr;
@@ -190,7 +196,14 @@ TermForm derive_term(StreamingBuilder& builder, size_t stage, const Term& term, 
     accumulator.form = result.form = Form::Rescaled;
     accumulator.lift = lift_of(builder, stage, term, safe, dtype);
     const auto own = static_cast<int64_t>(builder.streaming.accumulators.size());
-    accumulator.transport = pool.mul(pool.leaf(LeafKind::State, own, dtype), rho);
+    Expr before_move = pool.leaf(LeafKind::State, own, dtype);
+    accumulator.transport = pool.mul(before_move, rho);
+    if (!is_running_maximum(builder, builder.running(c))) {
+      // A stand-in hides the identity (c = 0 for an empty row): what is exactly 0 stays 0.
+      accumulator.transport =
+          pool.select(pool.make(ExprOp::Equal, {before_move, pool.number(0, dtype)}), before_move,
+                      accumulator.transport);
+    }
     // Equal accumulators differ only in the number of their own State leaf.
     int number = -1;
     for (size_t i = 0; i < builder.streaming.accumulators.size(); ++i) {

@@ -183,7 +183,8 @@ class Extractor {
       for (Expr axis : free_axes_of(reduce)) {
         const bool rank = is_ranked(reduce) && reduce->args[2]->depends_on(axis);
         if (rank) continue;
-        if (!inner.empty() && !contains(inner, axis) && role_of(reduce, axis) == Role::Column) {
+        const bool new_axis = inner.empty() ? holds_producer(reduce) : !contains(inner, axis);
+        if (new_axis && role_of(reduce, axis) == Role::Column) {
           columns.push_back(axis);
         } else if (!contains(rows_, axis)) {
           rows_.push_back(axis);
@@ -243,7 +244,8 @@ class Extractor {
   Role role_of(Expr reduce, Expr axis) const {
     Expr body = without_float_casts(reduce->body());
     if (body->op != ExprOp::Mul) return Role::Row;
-    const int tile_side = holds_stage(body->args[0]) ? 0 : 1;
+    const bool first = holds_stage(body->args[0]) || holds_reduction(body->args[0]);
+    const int tile_side = first ? 0 : 1;
     Expr tile = body->args[tile_side], value = without_float_casts(body->args[1 - tile_side]);
     if (tile->depends_on(axis) || !value->depends_on(axis)) return Role::Row;
     if (value->op != ExprOp::Read) {
@@ -251,6 +253,15 @@ class Extractor {
     }
     return Role::Column;
   }
+
+  static bool holds_reduction(Expr e) {
+    bool found = false;
+    visit(e, [&](Expr node) { found |= node->op == ExprOp::Reduce; });
+    return found;
+  }
+
+  // The body computes a contraction per streamed element.
+  static bool holds_producer(Expr reduce) { return holds_reduction(reduce->body()); }
 
   bool holds_stage(Expr e) const {
     bool found = false;
@@ -293,7 +304,7 @@ class Extractor {
     }
     stage.body = pool_.substitute(over_results(reduce->body()),
                                   {{reduce->bound_axis(), result_.cascade.stream}});
-    if (stage.body->has_leaf && !stage.columns.empty() && !value_is_read(stage)) {
+    if (!stage.columns.empty() && !value_is_read(stage)) {
       throw NotACascade{"the value operand of a contraction is computed"};
     }
     result_.cascade.stages.push_back(std::move(stage));
@@ -308,6 +319,20 @@ class Extractor {
       }
     }
     return true;
+  }
+
+  // Dimensions that together enumerate the streamed axis in row-major order, as functions of it;
+  // empty if they do not.
+  std::vector<std::pair<Expr, Expr>> streamed_dimensions(const std::vector<Expr>& dims) {
+    Expr size = pool_.integer(1);
+    std::vector<std::pair<Expr, Expr>> map;
+    for (auto dim = dims.rbegin(); dim != dims.rend(); ++dim) {
+      Expr position = pool_.floordiv(result_.cascade.stream, size);
+      map.emplace_back(*dim, pool_.floormod(position, (*dim)->extent()));
+      size = pool_.mul(size, (*dim)->extent());
+    }
+    if (size != extent_) map.clear();
+    return map;
   }
 
   void add_output(const LoweredOutput& lowered) {
@@ -331,9 +356,8 @@ class Extractor {
       }
       rest.push_back(axis);
     }
-    if (rest.size() == 1 && rest[0]->extent() == extent_) {
+    if (auto map = streamed_dimensions(rest); !map.empty()) {
       output.maps_back = true;
-      const std::vector<std::pair<Expr, Expr>> map = {{rest[0], result_.cascade.stream}};
       body = pool_.substitute(body, map);
       for (Expr& axis : output.axes) axis = pool_.substitute(axis, map);
       for (Expr column : columns) {

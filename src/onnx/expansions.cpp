@@ -7,44 +7,24 @@
 #include <string>
 
 #include "base/error.h"
+#include "onnx/expansion_call.h"
 #include "onnx/functions.h"
 
 namespace redfuser {
 namespace {
 
-// What a body's form depends on.
-class Call {
- public:
-  explicit Call(const onnx::NodeProto& node) : node_(node) {}
+std::string gelu(const ExpansionCall&) { return "(X) => (Y) { Y = Gelu(X) }"; }
 
-  bool has(int input) const { return input < node_.input_size() && !node_.input(input).empty(); }
-  bool has_output(int output) const {
-    return output < node_.output_size() && !node_.output(output).empty();
-  }
-  int64_t integer(const std::string& name, int64_t fallback) const {
-    for (const auto& attribute : node_.attribute()) {
-      if (attribute.name() == name) return attribute.i();
-    }
-    return fallback;
-  }
+std::string bias_gelu(const ExpansionCall&) {
+  return "(A, B) => (C) { T = Add(A, B) C = Gelu(T) }";
+}
 
- private:
-  const onnx::NodeProto& node_;
-};
-
-// A function in ONNX's text syntax, after its name: `<attributes> (inputs) => (outputs) {nodes}`.
-using Text = std::string (*)(const Call&);
-
-std::string gelu(const Call&) { return "(X) => (Y) { Y = Gelu(X) }"; }
-
-std::string bias_gelu(const Call&) { return "(A, B) => (C) { T = Add(A, B) C = Gelu(T) }"; }
-
-std::string fast_gelu(const Call& call) {
+std::string fast_gelu(const ExpansionCall& call) {
   return call.has(1) ? "(X, B) => (Y) { T = Add(X, B) Y = Gelu<approximate = \"tanh\">(T) }"
                      : "(X, B) => (Y) { Y = Gelu<approximate = \"tanh\">(X) }";
 }
 
-std::string quick_gelu(const Call&) {
+std::string quick_gelu(const ExpansionCall&) {
   return R"(<alpha: float = 1.702> (X) => (Y) {
     A = Constant<value_float: float = @alpha>()
     AX = CastLike(A, X)
@@ -54,7 +34,7 @@ std::string quick_gelu(const Call&) {
   })";
 }
 
-std::string fused_matmul(const Call& call) {
+std::string fused_matmul(const ExpansionCall& call) {
   if (call.integer("transBatchA", 0) != 0 || call.integer("transBatchB", 0) != 0) return "";
   // The rank is open, so that Transpose cannot be used.
   const auto operand = [&](const char* name, const char* flag) {
@@ -88,25 +68,25 @@ constexpr const char* kRms = R"(
     Y = Mul(N, Scale)
   )";
 
-std::string simplified_layer_norm(const Call& call) {
+std::string simplified_layer_norm(const ExpansionCall& call) {
   if (call.integer("axis", -1) != -1) return "";
   return fmt::format(
       "<epsilon: float = 0.00001> (X, Scale) => (Y, InvStdDev) {{ Sum = Identity(X) {} }}", kRms);
 }
 
 // input + skip + bias, as both skip normalisations start.
-std::string skip_sum(const Call& call, int bias) {
+std::string skip_sum(const ExpansionCall& call, int bias) {
   return call.has(bias) ? "S0 = Add(X, Skip) Sum = Add(S0, Bias)" : "Sum = Add(X, Skip)";
 }
 
-std::string skip_simplified_layer_norm(const Call& call) {
+std::string skip_simplified_layer_norm(const ExpansionCall& call) {
   return fmt::format(
       "<epsilon: float = 0.000000000001> (X, Skip, Scale, Bias) => (Y, Unused, InvStdDev, Sum) "
       "{{ {} {} Unused = Identity(InvStdDev) }}",
       skip_sum(call, 3), kRms);
 }
 
-std::string skip_layer_norm(const Call& call) {
+std::string skip_layer_norm(const ExpansionCall& call) {
   return fmt::format(
       "<epsilon: float = 0.000000000001> (X, Skip, Gamma, Beta, Bias) => (Y, Mean, InvStdDev, Sum) "
       "{{ {} Y, Mean, InvStdDev = LayerNormalization<axis = -1, epsilon: float = @epsilon>"
@@ -114,13 +94,16 @@ std::string skip_layer_norm(const Call& call) {
       skip_sum(call, 4), call.has(3) ? ", Beta" : "");
 }
 
-const std::map<std::string, Text>& texts() {
-  static const std::map<std::string, Text> table = {
+const std::map<std::string, ExpansionText>& texts() {
+  static const std::map<std::string, ExpansionText> table = {
+      {"com.microsoft.Attention", microsoft_attention},
       {"com.microsoft.BiasGelu", bias_gelu},
       {"com.microsoft.FastGelu", fast_gelu},
       {"com.microsoft.FusedMatMul", fused_matmul},
       {"com.microsoft.Gelu", gelu},
+      {"com.microsoft.MultiHeadAttention", microsoft_multi_head_attention},
       {"com.microsoft.QuickGelu", quick_gelu},
+      {"com.microsoft.RotaryEmbedding", microsoft_rotary_embedding},
       {"com.microsoft.SkipLayerNormalization", skip_layer_norm},
       {"com.microsoft.SkipSimplifiedLayerNormalization", skip_simplified_layer_norm},
       {"SimplifiedLayerNormalization", simplified_layer_norm},
@@ -130,12 +113,17 @@ const std::map<std::string, Text>& texts() {
 
 }  // namespace
 
-std::shared_ptr<const onnx::FunctionProto> own_expansion(const onnx::NodeProto& node) {
+bool has_own_expansion(const onnx::NodeProto& node) {
+  return texts().count(qualified_name(node.domain(), node.op_type())) != 0;
+}
+
+std::shared_ptr<const onnx::FunctionProto> own_expansion(
+    const onnx::NodeProto& node, const std::vector<onnx::TypeProto>& input_types) {
   const auto entry = texts().find(qualified_name(node.domain(), node.op_type()));
   if (entry == texts().end()) return nullptr;
-  const std::string body = entry->second(Call(node));
+  const std::string body = entry->second(ExpansionCall(node, input_types));
   if (body.empty()) return nullptr;
-  const std::string text = "<domain: \"own\", opset_import: [\"\" : 20]> Body " + body;
+  const std::string text = "<domain: \"own\", opset_import: [\"\" : 23]> Body " + body;
   auto function = std::make_shared<onnx::FunctionProto>();
   const auto status = onnx::OnnxParser::Parse(*function, text.c_str());
   RF_CHECK(status.IsOK(), "{}: {}", node.op_type(), status.ErrorMessage());

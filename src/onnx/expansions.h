@@ -2,18 +2,24 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 namespace onnx {
 class FunctionProto;
 class NodeProto;
+class TypeProto;
 }  // namespace onnx
 
 namespace redfuser {
 
-// The body for this node, whose absent inputs and outputs and present attributes decide its form;
+// True if there are bodies for the operator; a node may still be of a form that has none.
+bool has_own_expansion(const onnx::NodeProto& node);
+
+// The body for this node, whose absent inputs and outputs, attributes and ranks decide its form;
 // null where there is none. Its operators are those of ai.onnx.
 //
 // com.microsoft operators follow ONNX Runtime's documentation of its contrib operators.
-std::shared_ptr<const onnx::FunctionProto> own_expansion(const onnx::NodeProto& node);
+std::shared_ptr<const onnx::FunctionProto> own_expansion(
+    const onnx::NodeProto& node, const std::vector<onnx::TypeProto>& input_types);
 
 }  // namespace redfuser

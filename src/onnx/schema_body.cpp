@@ -83,16 +83,13 @@ bool has_body(const onnx::NodeProto& node, const Opsets& opsets) {
   const int version = version_in(opsets, domain);
   const onnx::OpSchema* schema = schema_of(domain, node.op_type(), version);
   return (schema && (schema->HasFunction() || schema->HasContextDependentFunction())) ||
-         own_expansion(node) != nullptr;
+         has_own_expansion(node);
 }
 
 bool has_fixed_body(const onnx::NodeProto& node, const Opsets& opsets) {
   const std::string domain = normal_domain(node.domain());
-  const int version = version_in(opsets, domain);
-  const onnx::OpSchema* schema = schema_of(domain, node.op_type(), version);
-  if (schema && schema->HasFunction()) return true;
-  if (schema && schema->HasContextDependentFunction()) return false;
-  return own_expansion(node) != nullptr;
+  const onnx::OpSchema* schema = schema_of(domain, node.op_type(), version_in(opsets, domain));
+  return schema && schema->HasFunction();
 }
 
 FunctionBody body_of(const onnx::NodeProto& node, const Opsets& opsets,
@@ -109,8 +106,11 @@ FunctionBody body_of(const onnx::NodeProto& node, const Opsets& opsets,
       user_error("{}: {}", where, error.what());
     }
   }
-  auto function = own_expansion(node);
-  RF_CHECK(function != nullptr, "{}: has no function body", where);
+  auto function = own_expansion(node, input_types);
+  if (function == nullptr) {
+    user_error("{}: this form of {} is not supported (its attributes, optional inputs or ranks)",
+               where, qualified_name(domain, node.op_type()));
+  }
   Opsets own = opsets_of(*function);
   return {std::move(function), std::move(own)};
 }

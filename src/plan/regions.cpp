@@ -13,6 +13,9 @@ namespace {
 // More new accumulators than this for one stage cost more than a second pass over the row.
 constexpr size_t kMaxNewAccumulators = 2;
 constexpr int kMaxAttempts = 4;
+// A chain of products pays when its intermediate dwarfs its inputs; products by weights expand four
+// times in the usual feed-forward layer and are faster as two.
+constexpr double kMinChainExpansion = 4;
 
 struct Draft {
   std::set<NodeId> owned, shared;
@@ -47,6 +50,20 @@ class Grower {
     forward(draft);
     backward(draft);
     return draft;
+  }
+
+  // From a contraction over producers only; nullopt unless an expanding contraction is among them.
+  std::optional<Draft> grow_back(NodeId seed) {
+    Draft draft;
+    draft.owned = {seed};
+    auto shape = form_shape(facts_, draft.owned, draft.shared, taken_.pinned);
+    if (!std::holds_alternative<Shape>(shape)) return std::nullopt;
+    draft.shape = std::get<Shape>(std::move(shape));
+    backward(draft);
+    const bool expanding = std::any_of(draft.owned.begin(), draft.owned.end(), [&](NodeId node) {
+      return node != seed && facts_.contracts(node) && expansion(node) > kMinChainExpansion;
+    });
+    return expanding ? std::optional(std::move(draft)) : std::nullopt;
   }
 
  private:
@@ -105,15 +122,15 @@ class Grower {
     Draft trial = draft;
     backward(trial);
     return std::any_of(trial.owned.begin(), trial.owned.end(), [&](NodeId node) {
-      return facts_.contracts(node) && !draft.owned.count(node) && expands(node);
+      return facts_.contracts(node) && !draft.owned.count(node) && expansion(node) > 1;
     });
   }
 
-  // The node's result is larger than what it is computed from.
-  bool expands(NodeId node) const {
+  // The size of the node's result over that of what it is computed from.
+  double expansion(NodeId node) const {
     double inputs = 0;
     for (ValueId read : facts_.reads(node)) inputs += facts_.nominal_size(read);
-    return facts_.nominal_size(graph_.nodes[static_cast<size_t>(node)].outputs[0]) > inputs;
+    return facts_.nominal_size(graph_.nodes[static_cast<size_t>(node)].outputs[0]) / inputs;
   }
 
   // A path that leaves the region and comes back would make a cycle of steps: no value that the
@@ -185,7 +202,7 @@ class Grower {
 std::string class_of(const Shape& shape) {
   const bool producer = shape.extraction.has_producer, columns = shape.extraction.has_columns;
   const bool cascade = shape.extraction.cascade.stages.size() > 1;
-  if (producer && columns && cascade) return "attention";
+  if (producer && columns) return cascade ? "attention" : "chain";
   if (columns) return "product";
   return producer ? "other" : "row";
 }
@@ -221,10 +238,24 @@ class Finder {
         start(id);
       }
     }
+    for (size_t node = 0; node < facts_.graph().nodes.size(); ++node) {
+      const auto id = static_cast<NodeId>(node);
+      if (facts_.live(id) && facts_.contracts(id) && !taken_.nodes.count(id)) start_chain(id);
+    }
     return std::move(regions_);
   }
 
  private:
+  // Contraction, map, contraction with no reduction between, where the intermediate is larger than
+  // what it comes from (attention by sigmoid or other elementwise weights).
+  void start_chain(NodeId seed) {
+    Grower grower(facts_, taken_, {});
+    auto draft = grower.grow_back(seed);
+    if (!draft || !draft->shape.extraction.has_columns) return;
+    const Certificate certificate = certified(draft->shape);
+    if (certificate.valid) accept(std::move(*draft), certificate);
+  }
+
   void start(NodeId seed) {
     std::set<NodeId> banned;
     for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {

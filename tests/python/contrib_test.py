@@ -21,6 +21,9 @@ def normal(*shape):
     return RANDOM.standard_normal(shape).astype(np.float32)
 
 
+MASK = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 0]], np.int32)
+POSITIONS = np.array([[0, 1, 2, 3, 4], [4, 5, 6, 7, 8]], np.int64)
+
 # Operator, inputs (None: absent), attributes, number of outputs or their names ("": absent).
 CASES = [
     ("Gelu", [normal(3, 8)], {}, ["y"]),
@@ -40,6 +43,22 @@ CASES = [
      {"epsilon": 1e-5}, ["y", "", "", "sum"]),
     ("SkipSimplifiedLayerNormalization",
      [normal(2, 3, 8), normal(2, 3, 8), normal(8), normal(8)], {}, ["y"]),
+    ("MultiHeadAttention", [normal(2, 5, 16), normal(2, 7, 16), normal(2, 7, 16)],
+     {"num_heads": 4}, ["y"]),
+    ("MultiHeadAttention",
+     [normal(2, 5, 16), normal(2, 5, 16), normal(2, 5, 16), normal(48), MASK, normal(2, 4, 5, 5)],
+     {"num_heads": 4, "scale": 0.3}, ["y"]),
+    ("MultiHeadAttention",
+     [normal(2, 5, 16), normal(2, 5, 16), normal(2, 5, 16), None, None, None,
+      normal(2, 4, 3, 4), normal(2, 4, 3, 4)],
+     {"num_heads": 4}, ["y", "present_key", "present_value"]),
+    ("Attention", [normal(2, 5, 16), normal(16, 48), normal(48)], {"num_heads": 4}, ["y"]),
+    ("Attention", [normal(2, 5, 16), normal(16, 48), normal(48), MASK], {"num_heads": 2}, ["y"]),
+    ("Attention", [normal(2, 5, 16), normal(16, 48), normal(48)],
+     {"num_heads": 2, "unidirectional": 1}, ["y"]),
+    ("RotaryEmbedding", [normal(2, 4, 5, 8), POSITIONS, normal(9, 4), normal(9, 4)], {}, ["y"]),
+    ("RotaryEmbedding", [normal(2, 5, 32), POSITIONS, normal(9, 4), normal(9, 4)],
+     {"interleaved": 1}, ["y"]),
     ("SimplifiedLayerNormalization", [normal(2, 3, 8), normal(8)], {"epsilon": 1e-5}, ["y"]),
 ]
 

@@ -152,22 +152,17 @@ def respell_product(editor, node, random):
         product = editor.emit("MatMul", [swapped(b), swapped(a)], output, shape=shape)
         result = swapped(product, output)
     elif kind == 1:
-        batch = [("abcdef"[-r + 2:] if r > 2 else "") for r in ranks]
-        batch = ["uvwxyz"[6 - (r - 2):] for r in ranks]
-        for shape in zip(editor.types[a].shape[-3::-1], editor.types[b].shape[-3::-1]):
-            if shape[0] != shape[1]:
-                return False
-        result_batch = max(batch, key=len)
-        equation = f"{batch[0]}ij,{batch[1]}jk->{result_batch}ik"
+        sizes = [editor.types[value].shape[-3::-1] for value in (a, b)]
+        if any(left != right for left, right in zip(*sizes)):
+            return False
+        batch = ["uvwxyz"[8 - rank:] for rank in ranks]
+        equation = f"{batch[0]}ij,{batch[1]}jk->{max(batch, key=len)}ik"
         result = editor.emit("Einsum", [a, b], output, equation=equation)
     else:
         zero = editor.add_constant(np.array([0], np.int64))
         wide = [editor.emit("Unsqueeze", [v, zero], v, shape=(1, *editor.types[v].shape))
-                for v, r in zip((a, b), ranks) if r == max(ranks)]
-        operands = wide if len(wide) == 2 else [wide[0], b] if ranks[0] == max(ranks) else [
-            a, wide[0]]
-        product = editor.emit("MatMul", operands, output,
-                              shape=(1, *editor.types[output].shape))
+                if rank == max(ranks) else v for v, rank in zip((a, b), ranks)]
+        product = editor.emit("MatMul", wide, output, shape=(1, *editor.types[output].shape))
         result = editor.emit("Squeeze", [product, zero], output)
     editor.replace(node, result)
     return True

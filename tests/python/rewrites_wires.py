@@ -39,7 +39,7 @@ def _is_float(t):
 
 
 def _is_tensor(t):
-    return t.rank >= 1
+    return t.rank >= 1 and 0 not in t.shape
 
 
 @_insert(lambda t: True)
@@ -86,8 +86,6 @@ def reshape_pair(editor, value, random):
         target, there = [-1], (int(np.prod(shape)),)
     elif kind == 1:
         at = int(random.integers(0, rank + 1))
-        # 0 copies the dimension at the same position, so nothing may come before a copied one.
-        at = rank if at < rank and 0 in shape else at
         target = [0] * at + [1] + [-1] * (at < rank)
         there = shape[:at] + (1,) + ((int(np.prod(shape[at:])),) if at < rank else ())
     elif kind == 2 and rank >= 2:

@@ -1,0 +1,119 @@
+"""Rewritten models give the same results and fuse like the originals.
+
+    python rewrites_test.py REDFUSER_RUN MODELS_FOLDER [--seed N] [--files N] [--model NAME]
+                            [--rewrite NAME] [--keep FOLDER]
+
+Every file is checked by onnx.checker and, to prove that the rewrite kept the meaning, by ONNX
+Runtime. --rewrite applies one rewrite at a time; --keep writes the failing files to a folder.
+"""
+
+import argparse
+import concurrent.futures
+import pathlib
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+
+from models import EXPECTED, Program, missing, quiet_session
+from rewrites import REWRITES, compose, single
+from rewrites_editor import value_types
+
+ATTENTION_MODELS = [name for name, (attention, _) in EXPECTED.items() if attention]
+
+
+def changed(rewritten, feed, outputs):
+    """How ONNX Runtime's result differs from the original's, or None."""
+    session = quiet_session(rewritten.SerializeToString())
+    names = [output.name for output in session.get_outputs()]
+    for name, value in zip(names, session.run(names, feed)):
+        if not np.allclose(value, outputs[name], rtol=1e-3, atol=1e-4):
+            return f"the rewrite changes {name} by {np.abs(value - outputs[name]).max()}"
+    return None
+
+
+class ModelTest:
+    def __init__(self, arguments, name):
+        self.name = name
+        self.arguments = arguments
+        folder = pathlib.Path(arguments.models) / name
+        self.inputs, self.outputs = folder / "inputs.npz", folder / "outputs.npz"
+        self.feed, self.expected = dict(np.load(self.inputs)), dict(np.load(self.outputs))
+        self.model = onnx.load(folder / "model.onnx")
+        self.types = value_types(folder / "model.onnx", self.feed)
+
+    def check(self, rewritten, label, folder, program):
+        problem = changed(rewritten, self.feed, self.expected)
+        if not problem:
+            path = folder / "model.onnx"
+            path.write_bytes(rewritten.SerializeToString())
+            problem, regions = program.compare_fused(path, self.inputs, self.outputs)
+            problem = problem or missing(self.name, regions)
+        if problem and self.arguments.keep:
+            keep = pathlib.Path(self.arguments.keep)
+            keep.mkdir(parents=True, exist_ok=True)
+            (keep / f"{label}.onnx").write_bytes(rewritten.SerializeToString())
+        return problem
+
+    def composed(self, number):
+        random = np.random.default_rng([self.arguments.seed, number])
+        rewritten, done = compose(self.model, self.types, random)
+        return f"{self.name}.{number}", done, rewritten
+
+    def alone(self, name, number):
+        random = np.random.default_rng([self.arguments.seed, number])
+        rate = 1.0 if number == 0 else 0.15
+        return f"{self.name}.{name}.{number}", name, single(self.model, self.types, name, rate,
+                                                            random)
+
+
+def test_model(arguments, name, count):
+    """(label, rewrites, problem) of every file made from one model."""
+    results = []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        program = Program(arguments.run, folder)
+        test = ModelTest(arguments, name)
+        for number in range(count):
+            if arguments.rewrite:
+                names = list(REWRITES) if arguments.rewrite == "each" else [arguments.rewrite]
+                made = [test.alone(rewrite, number) for rewrite in names]
+            else:
+                made = [test.composed(number)]
+            results += [(label, done, test.check(rewritten, label, folder, program))
+                        for label, done, rewritten in made if rewritten]
+    return results
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("run")
+    parser.add_argument("models")
+    parser.add_argument("--seed", type=int, default=20240)
+    parser.add_argument("--files", type=int, default=208)
+    parser.add_argument("--model", choices=ATTENTION_MODELS)
+    parser.add_argument("--rewrite", choices=["each", *REWRITES])
+    parser.add_argument("--keep")
+    parser.add_argument("--jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    names = [arguments.model] if arguments.model else ATTENTION_MODELS
+    count = -(-arguments.files // len(names))
+    print(f"seed {arguments.seed}", flush=True)
+    files = problems = 0
+    with concurrent.futures.ProcessPoolExecutor(arguments.jobs) as pool:
+        work = [pool.submit(test_model, arguments, name, count) for name in names]
+        for name, done in zip(names, work):
+            results = done.result()
+            failed = [result for result in results if result[2]]
+            print(f"{name}: {len(results)} files, {len(failed)} fail", flush=True)
+            for label, rewrites, problem in failed:
+                print(f"  {label}: {rewrites}\n    {problem}", flush=True)
+            files += len(results)
+            problems += len(failed)
+    print(f"{files} rewritten files, {problems} fail")
+    return 1 if problems or not files else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
