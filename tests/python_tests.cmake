@@ -8,6 +8,9 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
   add_test(NAME python.contrib_operators
            COMMAND ${REDFUSER_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/python/contrib_test.py
                    $<TARGET_FILE:redfuser-run>)
+  add_test(NAME python.cascades
+           COMMAND ${REDFUSER_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/python/cascades_test.py
+                   $<TARGET_FILE:redfuser-run>)
   add_test(NAME python.onnx_node_tests
            COMMAND ${REDFUSER_PYTHON} -W ignore ${CMAKE_CURRENT_LIST_DIR}/python/node_test.py
                    $<TARGET_FILE:redfuser-run>)
