@@ -7,6 +7,7 @@
 
 #include "cascade/certificate.h"
 #include "cascade/derive.h"
+#include "cascade/refute.h"
 
 namespace redfuser {
 namespace {
@@ -327,6 +328,20 @@ INSTANTIATE_TEST_SUITE_P(
       return std::string(table()[std::get<0>(info.param)].name) +
              (std::get<1>(info.param) ? "_fixed" : "_symbolic");
     });
+
+// Numbers agree with the proofs: what is accepted has the rank of its terms, what does not separate
+// shows a rank as large as the sample.
+TEST(SampledRank, SeesFiniteAndGrowingRank) {
+  ExprPool pool;
+  Writer writer(pool);
+  Expr m = writer.max(writer.x(0));
+  const StageScope scope{pool, writer.stream, writer.cascade.stages, {}};
+  EXPECT_EQ(sampled_rank(scope, writer.exp(writer.sub(writer.x(1), m)), 8), 1);
+  EXPECT_EQ(sampled_rank(scope, writer.square(writer.sub(writer.x(1), m)), 8), 3);
+  Expr sigmoid = writer.div(
+      writer.num(1), pool.add(writer.num(1), writer.exp(writer.sub(m, writer.x(1)))));
+  EXPECT_EQ(sampled_rank(scope, sigmoid, 5), 5);
+}
 
 // A certificate must notice a wrong form: here the running maximum is never followed.
 TEST(Certificate, RejectsAFormWithoutRepair) {

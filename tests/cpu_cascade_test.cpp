@@ -40,7 +40,8 @@ struct CpuCascade : ::testing::Test {
         auto in = [&](const std::vector<Expr>& list) {
           return std::find(list.begin(), list.end(), axis) != list.end();
         };
-        const bool known = axis->op != Op::Axis || axis == cascade.stream || in(axes) || in(columns);
+        const bool known =
+            axis->op != Op::Axis || axis == cascade.stream || in(axes) || in(columns);
         if (!known) axes.push_back(axis);  // a rank
       }
     }
@@ -109,8 +110,8 @@ TEST_F(CpuCascade, SoftmaxOfEveryLength) {
     int64_t i = 0;
     const ValueId x = h.value(DType::Float32, {a, b, n}, [&](int64_t at) {
       const int64_t row = at / length;
-      if (row == 4) return -kInfinity;                                  // fully masked
-      if (row == 5 && at % length < length / 2) return -kInfinity;      // masked at first
+      if (row == 4) return -kInfinity;                              // fully masked
+      if (row == 5 && at % length < length / 2) return -kInfinity;  // masked at first
       if (row == 6 && at % length == length / 3) return double{NAN};
       return std::sin(static_cast<double>(++i)) * 30;
     });
@@ -134,7 +135,8 @@ TEST_F(CpuCascade, SoftmaxAcrossRowsInHalf) {
   Expr shifted = p.make(Op::Exp, {p.sub(score, result(0))});
   cascade.stages = {{Reduction::Max, score}, {Reduction::Sum, shifted}};
   const ValueId out = h.value(DType::Float16, {n, a});
-  cascade.outputs = {{out, p.cast(DType::Float16, p.div(shifted, result(1))), {cascade.stream, r}, true}};
+  cascade.outputs = {
+      {out, p.cast(DType::Float16, p.div(shifted, result(1))), {cascade.stream, r}, true}};
   check(cascade, 1e-3);
 }
 
@@ -183,16 +185,23 @@ TEST_P(CpuAttention, MatchesReference) {
 
 INSTANTIATE_TEST_SUITE_P(
     Forms, CpuAttention,
-    ::testing::Values(Attention{}, Attention{.causal = true}, Attention{.padding = true},
-                      Attention{.causal = true, .padding = true, .merged = true},
-                      Attention{.groups = 2, .merged = true}, Attention{.queries = 1},
-                      Attention{.groups = 1, .queries = 1, .keys = 1500},
-                      Attention{.batch = 1, .queries = 3, .keys = 1, .size = 1, .value_size = 1},
-                      Attention{.batch = 1, .heads = 2, .groups = 2, .queries = 130, .keys = 1290,
-                                .size = 32, .value_size = 40, .causal = true},
-                      Attention{.batch = 1, .queries = 20, .keys = 1100, .padding = true,
-                                .dtype = DType::Float16},
-                      Attention{.keys = 0}));
+    ::testing::Values(
+        Attention{}, Attention{.causal = true}, Attention{.padding = true},
+        Attention{.causal = true, .padding = true, .merged = true},
+        Attention{.groups = 2, .merged = true}, Attention{.queries = 1},
+        Attention{.groups = 1, .queries = 1, .keys = 1500},
+        Attention{.batch = 1, .queries = 3, .keys = 1, .size = 1, .value_size = 1},
+        Attention{.batch = 1,
+                  .heads = 2,
+                  .groups = 2,
+                  .queries = 130,
+                  .keys = 1290,
+                  .size = 32,
+                  .value_size = 40,
+                  .causal = true},
+        Attention{
+            .batch = 1, .queries = 20, .keys = 1100, .padding = true, .dtype = DType::Float16},
+        Attention{.keys = 0}));
 
 TEST_F(CpuCascade, LayerNorm) {
   for (int64_t length : {1, 3, 96, 768, 20000}) {
@@ -210,14 +219,13 @@ TEST_F(CpuCascade, LayerNorm) {
     Expr centred = p.sub(h.read(x, {r, l}), p.div(result(0), count));
     cascade.stages = {{Reduction::Sum, h.read(x, {r, l})},
                       {Reduction::Sum, p.mul(centred, centred)}};
-    Expr deviation = p.make(
-        Op::Sqrt, {p.add(p.div(result(1), count), h.number(1e-5))});
+    Expr deviation = p.make(Op::Sqrt, {p.add(p.div(result(1), count), h.number(1e-5))});
     const ValueId out = h.value(DType::Float32, {a, n});
-    cascade.outputs = {{out,
-                        p.add(p.mul(p.div(centred, deviation), h.read(gamma, {l})),
-                              h.read(beta, {l})),
-                        {r, l},
-                        true}};
+    cascade.outputs = {
+        {out,
+         p.add(p.mul(p.div(centred, deviation), h.read(gamma, {l})), h.read(beta, {l})),
+         {r, l},
+         true}};
     check(cascade, 2e-3);
   }
 }
@@ -225,7 +233,8 @@ TEST_F(CpuCascade, LayerNorm) {
 TEST_F(CpuCascade, NormalizedProduct) {
   for (int64_t length : {48, 1500}) {
     Expr b = p.integer(2), s = p.integer(45), n = p.integer(length), m = p.integer(70);
-    const ValueId x = h.normal(DType::Float32, {b, s, n}), w = h.normal(DType::Float32, {n, m}, 0.05);
+    const ValueId x = h.normal(DType::Float32, {b, s, n}),
+                  w = h.normal(DType::Float32, {n, m}, 0.05);
     Cascade cascade;
     Expr r = p.axis("b", b), q = p.axis("s", s), l = p.axis("l", n), c = p.axis("c", m);
     cascade.rows = {r, q};
@@ -249,8 +258,7 @@ TEST_F(CpuCascade, LinearAttention) {
   Expr r = p.axis("b", b), l = p.axis("l", n), x = p.axis("e", e), y = p.axis("c", m);
   cascade.rows = {r};
   cascade.stream = l;
-  Stage stage{Reduction::Sum,
-              p.mul(p.make(Op::Exp, {h.read(k, {r, l, x})}), h.read(v, {r, l, y}))};
+  Stage stage{Reduction::Sum, p.mul(p.make(Op::Exp, {h.read(k, {r, l, x})}), h.read(v, {r, l, y}))};
   stage.columns = {x, y};
   cascade.stages = {stage};
   const ValueId out = h.value(DType::Float32, {b, e, m});
@@ -287,9 +295,8 @@ TEST_F(CpuCascade, SoftmaxThenTopK) {
     Expr v = h.read(x, {r, l});
     Stage top{Reduction::TopK, v};
     top.k = 4;
-    cascade.stages = {{Reduction::Max, v},
-                      {Reduction::Sum, p.make(Op::Exp, {p.sub(v, result(0))})},
-                      top};
+    cascade.stages = {
+        {Reduction::Max, v}, {Reduction::Sum, p.make(Op::Exp, {p.sub(v, result(0))})}, top};
     const ValueId values = h.value(DType::Float32, {a, k}), indices = h.value(DType::Int64, {a, k}),
                   best = h.value(DType::Float32, {a});
     Expr chosen = p.read(-(2 * 2 + 2), DType::Float32, {rank});

@@ -97,8 +97,10 @@ class CpuHarness {
       }
       return offset >= 0 && offset < source.size() ? get(source, offset) : 0;
     };
-    const bool leaf = expr->op == ExprOp::Read || expr->op == ExprOp::Axis ||
-                      expr->op == ExprOp::Symbol;
+    const bool leaf =
+        expr->op == ExprOp::Axis || expr->op == ExprOp::Symbol ||
+        (expr->op == ExprOp::Read && std::all_of(expr->args.begin(), expr->args.end(),
+                                                 [](Expr index) { return index->is_constant(); }));
     return leaf ? environment(expr) : evaluate(expr, environment);
   }
 

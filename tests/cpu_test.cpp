@@ -29,8 +29,8 @@ TEST_F(CpuMap, BroadcastBiasGelu) {
   auto axes = axes_of({b, s, n});
   Expr v = p.add(h.read(x, axes), h.read(bias, {axes[2]}));
   Expr erf = p.make(Op::Erf, {p.mul(v, h.number(0.70710678))});
-  check(DType::Float32, {b, s, n}, axes,
-        p.mul(p.mul(v, h.number(0.5)), p.add(erf, h.number(1))), 1e-6);
+  check(DType::Float32, {b, s, n}, axes, p.mul(p.mul(v, h.number(0.5)), p.add(erf, h.number(1))),
+        1e-6);
 }
 
 TEST_F(CpuMap, ContiguousRowsAreOneRow) {
@@ -55,8 +55,8 @@ TEST_F(CpuMap, TransposesAndMergedHeads) {
     Expr head = p.floordiv(axes[2], d), inner = p.floormod(axes[2], d);
     check(dtype, {b, s, p.integer(96)}, axes, h.read(x, {axes[0], head, axes[1], inner}), 0);
     auto swapped = axes_of({b, e, d, s});
-    check(dtype, {b, e, d, s}, swapped,
-          h.read(x, {swapped[0], swapped[1], swapped[3], swapped[2]}), 0);
+    check(dtype, {b, e, d, s}, swapped, h.read(x, {swapped[0], swapped[1], swapped[3], swapped[2]}),
+          0);
   }
 }
 
@@ -85,13 +85,12 @@ TEST_F(CpuMap, CausalMaskAndCasts) {
   Expr mask = p.make(Op::And, {causal, h.read(keep, {axes[1]})});
   check(DType::Float32, {s, t}, axes,
         p.select(mask, h.read(x, axes), h.number(-std::numeric_limits<double>::infinity())), 0);
-  check(DType::Int32, {s, t}, axes,
-        p.cast(DType::Int32, p.mul(h.read(x, axes), h.number(100))), 0);
+  check(DType::Int32, {s, t}, axes, p.cast(DType::Int32, p.mul(h.read(x, axes), h.number(100))), 0);
   check(DType::UInt8, {s, t}, axes,
         p.cast(DType::UInt8, p.add(p.mul(axes[0], p.integer(31)), axes[1])), 0);
   check(DType::Float16, {s, t}, axes, p.cast(DType::Float16, h.read(x, axes)), 1e-3);
-  check(DType::Float64, {s, t}, axes,
-        p.make(Op::Exp, {p.cast(DType::Float64, h.read(x, axes))}), 1e-14);
+  check(DType::Float64, {s, t}, axes, p.make(Op::Exp, {p.cast(DType::Float64, h.read(x, axes))}),
+        1e-14);
 }
 
 TEST_F(CpuMap, ConcatenationReadsOnlyWhatExists) {
@@ -119,9 +118,10 @@ TEST_F(CpuMap, EveryUnary) {
   Expr n = p.integer(1000);
   auto axes = axes_of({n});
   const ValueId x = h.normal(DType::Float32, {n}, 2), y = h.normal(DType::Float64, {n}, 2);
-  for (Op op : {Op::Neg, Op::Abs, Op::Sign, Op::Exp, Op::Log, Op::Sqrt, Op::Reciprocal, Op::Floor,
-                Op::Ceil, Op::Round, Op::Sin, Op::Cos, Op::Tan, Op::Asin, Op::Acos, Op::Atan,
-                Op::Sinh, Op::Cosh, Op::Tanh, Op::Asinh, Op::Acosh, Op::Atanh, Op::Erf}) {
+  for (Op op :
+       {Op::Neg,  Op::Abs,   Op::Sign, Op::Exp,   Op::Log,   Op::Sqrt,  Op::Reciprocal, Op::Floor,
+        Op::Ceil, Op::Round, Op::Sin,  Op::Cos,   Op::Tan,   Op::Asin,  Op::Acos,       Op::Atan,
+        Op::Sinh, Op::Cosh,  Op::Tanh, Op::Asinh, Op::Acosh, Op::Atanh, Op::Erf}) {
     SCOPED_TRACE(static_cast<int>(op));
     check(DType::Float32, {n}, axes, p.make(op, {h.read(x, axes)}), 2e-6);
     check(DType::Float64, {n}, axes, p.make(op, {h.read(y, axes)}), 1e-14);
@@ -193,12 +193,12 @@ TEST_F(CpuReduce, LongRowsAndPointwiseAround) {
   Expr norm = p.make(Op::Sqrt, {p.reduce(Reduction::Sum, l, p.mul(v, v))});
   check_reduce(DType::Float32, {a}, axes, norm, 1e-5);
   auto wide = axes_of({a, n});
-  check_reduce(DType::Float32, {a, n}, wide,
-               p.div(h.read(x, wide),
-                     p.make(Op::Sqrt, {p.reduce(Reduction::Sum, l,
-                                                p.mul(h.read(x, {wide[0], l}),
-                                                      h.read(x, {wide[0], l})))})),
-               1e-5);
+  check_reduce(
+      DType::Float32, {a, n}, wide,
+      p.div(h.read(x, wide),
+            p.make(Op::Sqrt, {p.reduce(Reduction::Sum, l,
+                                       p.mul(h.read(x, {wide[0], l}), h.read(x, {wide[0], l})))})),
+      1e-5);
 }
 
 TEST_F(CpuReduce, RankedReductions) {
@@ -216,8 +216,7 @@ TEST_F(CpuReduce, RankedReductions) {
     check_reduce(DType::Int64, {a, k}, ranked, p.reduce(r, l, w, ranked[1], true), 0);
   }
   const ValueId y = h.integers(DType::Int32, {n, a}, -300, 300);
-  check_reduce(DType::Int64, {a}, axes,
-               p.reduce(Reduction::ArgMax, l, h.read(y, {l, axes[0]})), 0);
+  check_reduce(DType::Int64, {a}, axes, p.reduce(Reduction::ArgMax, l, h.read(y, {l, axes[0]})), 0);
 }
 
 TEST_F(CpuReduce, IntegerProductWithZeroPoints) {
@@ -246,16 +245,22 @@ struct CpuProduct : CpuMap {
 };
 
 TEST_F(CpuProduct, EveryTransposition) {
-  for (auto [M, N, K] : std::vector<std::tuple<int, int, int>>{
-           {64, 96, 80}, {1, 300, 500}, {3, 129, 257}, {300, 1, 40}, {5, 7, 1}, {13, 17, 0},
-           {263, 271, 300}}) {
+  for (auto [M, N, K] : std::vector<std::tuple<int, int, int>>{{64, 96, 80},
+                                                               {1, 300, 500},
+                                                               {3, 129, 257},
+                                                               {300, 1, 40},
+                                                               {5, 7, 1},
+                                                               {13, 17, 0},
+                                                               {263, 271, 300}}) {
     SCOPED_TRACE(testing::Message() << M << "x" << N << "x" << K);
     Expr em = p.integer(M), en = p.integer(N), ek = p.integer(K);
     Expr m = p.axis("m", em), n = p.axis("n", en), k = p.axis("k", ek);
     for (int t = 0; t < 4; ++t) {
       const bool ta = t & 1, tb = t & 2;
-      const ValueId a = ta ? h.normal(DType::Float32, {ek, em}) : h.normal(DType::Float32, {em, ek});
-      const ValueId b = tb ? h.normal(DType::Float32, {en, ek}) : h.normal(DType::Float32, {ek, en});
+      const ValueId a =
+          ta ? h.normal(DType::Float32, {ek, em}) : h.normal(DType::Float32, {em, ek});
+      const ValueId b =
+          tb ? h.normal(DType::Float32, {en, ek}) : h.normal(DType::Float32, {ek, en});
       ProductStep step;
       step.value = h.value(DType::Float32, {em, en});
       step.m = {m};
@@ -297,7 +302,8 @@ TEST_F(CpuProduct, BiasGeluEpilogueInHeads) {
 TEST_F(CpuProduct, BatchesOverSharedHeads) {
   Expr B = p.integer(2), H = p.integer(6), G = p.integer(3), S = p.integer(40), T = p.integer(53),
        D = p.integer(16);
-  const ValueId q = h.normal(DType::Float32, {B, S, H, D}), x = h.normal(DType::Float32, {B, G, T, D});
+  const ValueId q = h.normal(DType::Float32, {B, S, H, D}),
+                x = h.normal(DType::Float32, {B, G, T, D});
   Expr b = p.axis("b", B), e = p.axis("h", H), s = p.axis("s", S), t = p.axis("t", T),
        d = p.axis("d", D);
   ProductStep step;
@@ -315,7 +321,8 @@ TEST_F(CpuProduct, BatchesOverSharedHeads) {
 
 TEST_F(CpuProduct, Integers) {
   Expr M = p.integer(20), N = p.integer(30), K = p.integer(40);
-  const ValueId a = h.integers(DType::Int32, {M, K}, -50, 50), b = h.integers(DType::Int32, {K, N}, -50, 50);
+  const ValueId a = h.integers(DType::Int32, {M, K}, -50, 50),
+                b = h.integers(DType::Int32, {K, N}, -50, 50);
   Expr m = p.axis("m", M), n = p.axis("n", N), k = p.axis("k", K);
   ProductStep step;
   step.value = h.value(DType::Int32, {M, N});

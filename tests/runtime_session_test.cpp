@@ -160,11 +160,16 @@ TEST(Session, BindsSizesThatTheDataDecide) {
   // Each size is known only once its input's contents are.
   for (const bool fuse : {true, false}) {
     Session session(
-        compile_text("g (float[n] x, int64[2] shape) => (float[a, b] y, int64[1, c] z) {"
+        compile_text("g (float[n] x, int64[2] shape) =>"
+                     "  (float[a, b] y, int64[1, c] z, float[d] zeros) {"
                      "  p = Softmax<axis = -1>(x)"
                      "  r = Reshape(p, shape)"
                      "  y = Add(r, r)"
-                     "  z = NonZero(x) }",
+                     "  z = NonZero(x)"
+                     "  positive = Relu(x)"
+                     "  only_its_size = NonZero(positive)"
+                     "  count = Shape<start = 1>(only_its_size)"
+                     "  zeros = ConstantOfShape(count) }",
                      fuse));
     for (const int64_t rows : {2, 3}) {
       Tensor shape(DType::Int64, {2});
@@ -175,6 +180,7 @@ TEST(Session, BindsSizesThatTheDataDecide) {
       const NamedTensors outputs = session.run({{"x", x}, {"shape", shape}});
       EXPECT_EQ(outputs.at("y").dims(), (Dims{rows, 12 / rows}));
       EXPECT_EQ(outputs.at("z").dims(), (Dims{1, rows}));
+      EXPECT_EQ(outputs.at("zeros").dims(), (Dims{rows}));
       shape.as<int64_t>()[0] = 5;
       EXPECT_THROW(session.run({{"x", x}, {"shape", shape}}), UserError);
     }

@@ -23,10 +23,9 @@ RunResult run_and_check(const Model& model, const Program& program, const RunOpt
   }
   RunResult result;
   result.inputs = gather_inputs(model, options);
-  SessionOptions session_options;
-  session_options.threads = options.threads;
-  session_options.memory_limit = options.memory_limit;
-  Session session(program, session_options);
+  Session session(program, options.session);
+  for (const std::string& note : session.notes()) fmt::print(stderr, "{}\n", note);
+  result.device = session.device();
   result.measurement = measure(session, result.inputs, options);
   if (!options.compare.empty()) {
     result.comparisons = compare(result.measurement.outputs, expected, options.tolerance);

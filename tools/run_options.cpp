@@ -9,7 +9,7 @@ namespace {
 // Option values as the command line has them.
 struct Texts {
   std::vector<std::string> shapes, dims, ranges;
-  std::string device = "auto", memory_limit;
+  std::string memory_limit, kernel_cache = "on";
   std::vector<std::string> explain;
   bool no_fuse = false, no_certify = false;
 };
@@ -62,11 +62,11 @@ void add_check_options(CLI::App& app, RunOptions& options) {
 
 void add_run_options(CLI::App& app, RunOptions& options, Texts& texts) {
   const char* group = "Running";
-  app.add_option("--device", texts.device, "cpu, cuda or auto")
+  app.add_option("--device", options.session.device, "cpu, cuda or auto")
       ->type_name("NAME")
       ->capture_default_str()
       ->group(group);
-  app.add_option("--threads", options.threads, "Threads (0: one per core)")
+  app.add_option("--threads", options.session.threads, "Threads (0: one per core)")
       ->check(CLI::Range(0, 4096).description(""))
       ->type_name("N")
       ->group(group);
@@ -81,6 +81,16 @@ void add_run_options(CLI::App& app, RunOptions& options, Texts& texts) {
   app.add_option("--memory-limit", texts.memory_limit,
                  "Bytes of tensors alive at once, such as 512M (else the machine's memory)")
       ->type_name("BYTES")
+      ->group(group);
+  app.add_flag("--tf32", options.session.tf32, "GPU: products of fp32 may round to TF32")
+      ->group(group);
+  app.add_option("--cache-dir", options.session.kernel_cache_folder,
+                 "Where compiled kernels are kept (else ~/.cache/redfuser/kernels)")
+      ->type_name("DIR")
+      ->group(group);
+  app.add_option("--cache", texts.kernel_cache, "Compiled kernels: on, off or readonly")
+      ->type_name("MODE")
+      ->capture_default_str()
       ->group(group);
   app.add_flag("--no-fuse", texts.no_fuse, "Run every operator on its own")->group(group);
   app.add_flag("--no-certify", texts.no_certify, "Do not test fusions on adversarial data")
@@ -124,10 +134,16 @@ void parse_random_options(const Texts& texts, RandomOptions& random) {
 }
 
 void check_device(const std::string& device) {
-  if (device == "cuda") fail("--device cuda: this build of RedFuser has no GPU support");
-  if (device != "cpu" && device != "auto") {
+  if (device != "cpu" && device != "cuda" && device != "auto") {
     fail("--device is cpu, cuda or auto, not \"{}\"", device);
   }
+}
+
+KernelCacheMode parse_cache_mode(const std::string& mode) {
+  if (mode == "on") return KernelCacheMode::On;
+  if (mode == "off") return KernelCacheMode::Off;
+  if (mode == "readonly") return KernelCacheMode::ReadOnly;
+  fail("--cache is on, off or readonly, not \"{}\"", mode);
 }
 
 // An option with several values takes a MODEL that follows it.
@@ -142,6 +158,7 @@ void reclaim_model(std::vector<std::string>& values, std::string& model) {
 std::optional<RunOptions> parse_run_options(int argc, char** argv) {
   CLI::App app("Runs an ONNX model.", "redfuser-run");
   RunOptions options;
+  options.session.device = "auto";
   Texts texts;
   app.add_option("model", options.model, "The ONNX file")->type_name("MODEL");
   app.set_version_flag("--version", "redfuser-run 0.1.0");
@@ -153,14 +170,15 @@ std::optional<RunOptions> parse_run_options(int argc, char** argv) {
   reclaim_model(options.inputs, options.model);
   reclaim_model(texts.explain, options.model);
   if (options.model.empty()) fail("MODEL is missing (--help lists the options)");
-  check_device(texts.device);
+  check_device(options.session.device);
+  options.session.kernel_cache = parse_cache_mode(texts.kernel_cache);
   parse_random_options(texts, options.random);
   for (const std::string& text : options.assert_fused) parse_assertion(text);
   options.timed = app.count("--iterations") + app.count("--warmup") > 0;
   options.fuse = !texts.no_fuse;
   options.certify = !texts.no_certify;
   if (!texts.memory_limit.empty()) {
-    options.memory_limit = parse_bytes(texts.memory_limit, "--memory-limit");
+    options.session.memory_limit = parse_bytes(texts.memory_limit, "--memory-limit");
   }
   if (app.count("--explain") > 0) {
     options.explain = texts.explain.empty() ? "" : texts.explain.front();

@@ -25,10 +25,9 @@ struct RunOptions {
   bool fuse = true, certify = true;
   std::optional<std::string> explain;  // empty: as text on stdout
   std::string json;
-  int threads = 0;
+  SessionOptions session;
   std::vector<std::string> assert_fused;
   std::string dump;
-  int64_t memory_limit = 0;
 };
 
 // nullopt when there is nothing more to do (--help). UserError for a wrong command line.

@@ -167,7 +167,7 @@ std::string json_report(const Model& model, const ReportView& report, const RunO
     comparisons.push_back(to_json(comparison));
   }
   Json root = {{"model", options.model},
-               {"device", "cpu"},
+               {"device", result.device},
                {"fused", Json(report.fused_by_class)},
                {"ops_before", Json(report.ops_before)},
                {"ops_after", Json(report.ops_after)},

@@ -13,6 +13,7 @@
 namespace redfuser::tools {
 
 struct RunResult {
+  std::string device = "cpu";  // that it ran on
   NamedTensors inputs;
   Measurement measurement;
   std::vector<Comparison> comparisons;

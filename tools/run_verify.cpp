@@ -24,11 +24,10 @@ Verification verify_fusions(const Model& model, const Program& fused, const Name
   CompileOptions unfused_options;
   unfused_options.fuse = false;
   const Program unfused = compile(model, unfused_options);
-  SessionOptions session_options;
-  session_options.threads = options.threads;
-  session_options.memory_limit = options.memory_limit;
-  const NamedTensors got = kept_values(fused, names, inputs, session_options);
-  const NamedTensors expected = kept_values(unfused, names, inputs, session_options);
+  const NamedTensors got = kept_values(fused, names, inputs, options.session);
+  SessionOptions reference = options.session;
+  reference.device = "cpu";
+  const NamedTensors expected = kept_values(unfused, names, inputs, reference);
 
   Verification result;
   for (const StepInfo& step : fused.steps()) {

@@ -41,6 +41,9 @@ class Model {
  public:
   // Reads, checks and expands an ONNX file. External data is mapped, not copied.
   static Model load(const std::string& path);
+  // The same for a model in ONNX's text syntax, such as
+  // `<ir_version: 10, opset_import: ["" : 20]> g (float[n] x) => (float[n] y) { y = Exp(x) }`.
+  static Model parse(const std::string& text);
 
   const std::vector<ValueInfo>& inputs() const;
   const std::vector<ValueInfo>& outputs() const;
@@ -85,9 +88,26 @@ class Program {
 
 Program compile(const Model& model, const CompileOptions& options = {});
 
+// Compiled GPU kernels kept between runs.
+enum class KernelCacheMode { On, Off, ReadOnly };
+
 struct SessionOptions {
-  int threads = 0;           // 0: one per core
-  int64_t memory_limit = 0;  // bytes of intermediate and output tensors; 0: the machine's memory
+  // "cpu", "cuda" (UserError without a GPU), or "auto": cuda where there is one that can run the
+  // program.
+  std::string device = "cpu";
+  int threads = 0;  // 0: one per core
+  // Bytes; 0: the machine's memory. On the CPU of intermediate and output tensors, on a GPU of
+  // everything that the session keeps there.
+  int64_t memory_limit = 0;
+  bool tf32 = false;  // GPU: fp32 products may round their operands to TF32
+  KernelCacheMode kernel_cache = KernelCacheMode::On;
+  std::string kernel_cache_folder;  // empty: $XDG_CACHE_HOME or ~/.cache, redfuser/kernels
+};
+
+// A program's time on a GPU, without copies from and to the host.
+struct DeviceTiming {
+  double median_us = 0, min_us = 0;
+  int replays = 0;
 };
 
 // One step's time in the last run.
@@ -111,8 +131,21 @@ class Session {
   const std::vector<StepTime>& step_times() const;
   // Called before each step with (done, total); for progress lines. Null turns it off.
   void on_progress(std::function<void(int, int)> callback);
-  // The largest number of bytes of intermediate and output tensors alive at once in the last run.
+  // The largest number of bytes of intermediate and output tensors alive at once in the last run; on
+  // a GPU, of everything that the session keeps there.
   int64_t peak_bytes() const;
+  // "cpu", or the GPU's name.
+  const std::string& device() const;
+  // GPU only: of what runs there, such as "driver" -> "13.0", "nvrtc", "cublaslt".
+  const std::map<std::string, std::string>& versions() const;
+  // What the user may want to know of the session's start, one line each: compiled kernels, why
+  // "auto" took the CPU, damaged entries of the kernel cache.
+  const std::vector<std::string>& notes() const;
+  // GPU only: calls of kernels and of the product library in a run of the last shape.
+  int launches() const;
+  // GPU only (UserError otherwise): the median time of a run on these inputs, through a CUDA graph,
+  // the GPU's cache overwritten before every replay, over about `budget_s` seconds (10 to 100 runs).
+  DeviceTiming time_on_device(const NamedTensors& inputs, double budget_s = 0.4);
   // Values that the program computes at fusion boundaries in the last run, by name; only after
   // keep_values(true). For comparing two programs of one model value by value.
   void keep_values(bool on);

@@ -368,6 +368,7 @@ class Decomposer {
   Terms cast(Expr e) {
     Expr inner = e->args[0];
     if (is_float(e->dtype) && size_of(e->dtype) >= 2 && is_float(inner->dtype)) return terms(inner);
+    if (is_float(e->dtype) && inner->op == ExprOp::Cast) return cast(inner);
     return refuse(e, fmt::format("a value that depends on an earlier result is rounded to {}",
                                  name_of(e->dtype)));
   }
@@ -440,7 +441,8 @@ class Decomposer {
   static DType state(Expr e) { return state_dtype(e->dtype); }
 
   // isnan(E_l · d): if some earlier stage is d_k = Σ E_l, a NaN among the E_l makes d_k NaN, and a
-  // NaN d_k that divides makes every element NaN; so isnan(E_l/d_k ·d) = isnan(d_k) ∨ isnan(d).
+  // NaN d_k in d (d = 1/d_k, d = exp(-log d_k)) makes every element NaN; so
+  // isnan(E_l · d) = isnan(d).
   Expr nan_guard(Expr e) {
     Terms inner = terms(e);
     if (!inner) return nullptr;
@@ -449,31 +451,43 @@ class Decomposer {
       return nullptr;
     }
     const Term& term = inner->front();
-    Expr guard = nullptr;
-    bool covered = false;
-    for (const auto* list : {&term.d, &term.d_inverse}) {
+    for (const auto* list : {&term.d, &term.d_inverse, &term.exp_d}) {
       for (Expr d : *list) {
-        Expr test = pool_.make(ExprOp::IsNaN, {d});
-        guard = guard ? pool_.make(ExprOp::Or, {guard, test}) : test;
-        covered |= summed_by(d, term);
+        const auto rest = left_by_sum(d, term);
+        if (!rest) continue;
+        Expr guard = nullptr;
+        for (const auto* factors : {&term.d, &term.d_inverse, &*rest}) {
+          for (Expr factor : *factors) {
+            Expr test = pool_.make(ExprOp::IsNaN, {factor});
+            guard = guard ? pool_.make(ExprOp::Or, {guard, test}) : test;
+          }
+        }
+        return guard;
       }
     }
-    if (covered) return guard;
     refuse(e, "a NaN test of a value that no earlier sum contains: " + to_string(pool_, e));
     return nullptr;
   }
 
-  bool summed_by(Expr d, const Term& term) {
-    while (d->op == ExprOp::Cast) d = d->args[0];
-    if (d->op != ExprOp::Leaf || d->leaf_kind != LeafKind::Result) return false;
+  // If `d` is NaN wherever a stage d_k = Σ E_l is, and the term is E_l·d·exp(rest): that rest.
+  std::optional<std::vector<Expr>> left_by_sum(Expr d, const Term& term) {
+    while (d->op == ExprOp::Cast || d->op == ExprOp::Neg || d->op == ExprOp::Log) d = d->args[0];
+    if (d->op != ExprOp::Leaf || d->leaf_kind != LeafKind::Result) return std::nullopt;
     const Stage& stage = scope_.stages[static_cast<size_t>(d->integer)];
-    if (stage.reduction != Reduction::Sum) return false;
+    if (stage.reduction != Reduction::Sum) return std::nullopt;
     Decomposer other(scope_);
     Terms summed = other.terms(stage.body);
-    if (!summed || summed->size() != 1) return false;
+    if (!summed || summed->size() != 1) return std::nullopt;
     const Term& t = summed->front();
-    return t.x == term.x && t.exp_x == term.exp_x && t.exp_d == term.exp_d && t.d.empty() &&
-           t.d_inverse.empty() && t.guards.empty();
+    const bool plain = t.d.empty() && t.d_inverse.empty() && t.guards.empty();
+    if (!plain || t.x != term.x || t.exp_x != term.exp_x) return std::nullopt;
+    std::vector<Expr> rest = term.exp_d;
+    for (Expr piece : t.exp_d) {
+      auto found = std::find(rest.begin(), rest.end(), piece);
+      if (found == rest.end()) return std::nullopt;
+      rest.erase(found);
+    }
+    return rest;
   }
 
   const StageScope& scope_;

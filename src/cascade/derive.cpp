@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "cascade/builder.h"
+#include "cascade/refute.h"
 #include "cascade/sign.h"
 
 namespace redfuser {
@@ -123,6 +124,19 @@ bool is_running_maximum(const StreamingBuilder& builder, Expr reference) {
              Reduction::Max;
 }
 
+// The running maximum of the exponent's streamed part, where an earlier stage keeps it; else null.
+Expr running_top(const StreamingBuilder& builder, const Term& term, DType dtype) {
+  if (term.exp_x.empty()) return nullptr;
+  Expr exponent = sum(builder.pool(), term.exp_x, dtype);
+  const auto& accumulators = builder.streaming.accumulators;
+  for (size_t i = 0; i < accumulators.size(); ++i) {
+    if (accumulators[i].reduction == Reduction::Max && accumulators[i].lift == exponent) {
+      return builder.state(static_cast<int>(i));
+    }
+  }
+  return nullptr;
+}
+
 struct TermForm {
   Form form = Form::Plain;
   Expr finish = nullptr;
@@ -183,22 +197,29 @@ TermForm derive_term(StreamingBuilder& builder, size_t stage, const Term& term, 
     result.form = term.uses_results() ? Form::Deferred : Form::Plain;
     result.G = "1";
   } else if (c) {
-    // c = -inf is the identity of the maximum: nothing but exp(-inf) = 0 has been added, so any
-    // finite stand-in serves, and the true factor exp(+inf) is owed at the end (0·inf = NaN, as
-    // the unfused graph has it).
-    const int reference = builder.refer(c);
+    // The reference is c, or where c is more than a maximum (m + max(x - m), a stand-in for an
+    // infinite m) the maximum itself, and exp(m - c) is owed at the end. A reference of -inf is the
+    // identity of the maximum: nothing but exp(-inf) = 0 has been added, so any finite stand-in
+    // serves, and where it is c the factor exp(+inf) is owed (0·inf = NaN, as in the graph).
+    const bool maximum = is_running_maximum(builder, builder.running(c));
+    Expr top = maximum ? nullptr : running_top(builder, term, dtype);
+    const int reference = builder.refer(top ? top : c);
     Expr now = builder.new_reference(reference, dtype);
     Expr before = builder.old_reference(reference, dtype);
     auto empty = [&](Expr at) { return pool.make(ExprOp::IsNegInf, {at}); };
-    Expr safe = pool.select(empty(now), pool.number(0, dtype), now);
-    Expr rho = pool.select(empty(before), pool.number(1, dtype),
-                           pool.make(ExprOp::Exp, {pool.sub(before, now)}));
+    auto finite = [&](Expr at) {
+      Expr infinite = top ? pool.make(ExprOp::Or, {empty(at), pool.make(ExprOp::IsPosInf, {at})})
+                          : empty(at);
+      return pool.select(infinite, pool.number(0, dtype), at);
+    };
+    Expr moved = top ? pool.sub(finite(before), finite(now)) : pool.sub(before, now);
+    Expr rho = pool.select(empty(before), pool.number(1, dtype), pool.make(ExprOp::Exp, {moved}));
     accumulator.form = result.form = Form::Rescaled;
-    accumulator.lift = lift_of(builder, stage, term, safe, dtype);
+    accumulator.lift = lift_of(builder, stage, term, finite(now), dtype);
     const auto own = static_cast<int64_t>(builder.streaming.accumulators.size());
     Expr before_move = pool.leaf(LeafKind::State, own, dtype);
     accumulator.transport = pool.mul(before_move, rho);
-    if (!is_running_maximum(builder, builder.running(c))) {
+    if (!maximum && !top) {
       // A stand-in hides the identity (c = 0 for an empty row): what is exactly 0 stays 0.
       accumulator.transport =
           pool.select(pool.make(ExprOp::Equal, {before_move, pool.number(0, dtype)}), before_move,
@@ -214,8 +235,9 @@ TermForm derive_term(StreamingBuilder& builder, size_t stage, const Term& term, 
       }
     }
     if (number < 0) number = builder.accumulate(accumulator);
-    Expr owed =
-        pool.select(empty(builder.running(c)), pool.number(infinity, dtype), pool.number(1, dtype));
+    Expr owed = top ? pool.make(ExprOp::Exp, {pool.sub(finite(top), c)})
+                    : pool.select(empty(builder.running(c)), pool.number(infinity, dtype),
+                                  pool.number(1, dtype));
     value = pool.mul(builder.state(number), owed);
     result.G = to_string(pool, lift_of(builder, stage, term, nullptr, dtype));
     result.rho = to_string(pool, pool.make(ExprOp::Exp, {pool.sub(before, now)}));
@@ -243,6 +265,15 @@ TermForm derive_term(StreamingBuilder& builder, size_t stage, const Term& term, 
 
 }  // namespace
 
+// Adds the evidence of numbers where they show that the body does not separate.
+Refusal confirmed(const StageScope& scope, Expr body, Refusal refusal) {
+  constexpr int kPoints = 8;
+  if (sampled_rank(scope, body, kPoints) == kPoints) {
+    refusal.reason += fmt::format(" (its rank is at least {} at random points)", kPoints);
+  }
+  return refusal;
+}
+
 std::optional<Refusal> derive_sum(StreamingBuilder& builder, size_t stage) {
   ExprPool& pool = builder.pool();
   const Stage& s = builder.cascade().stages[stage];
@@ -259,7 +290,7 @@ std::optional<Refusal> derive_sum(StreamingBuilder& builder, size_t stage) {
     return std::nullopt;
   }
   auto decomposed = decompose(scope, s.body);
-  if (auto* refusal = std::get_if<Refusal>(&decomposed)) return *refusal;
+  if (auto* refusal = std::get_if<Refusal>(&decomposed)) return confirmed(scope, s.body, *refusal);
   const auto& terms = std::get<std::vector<Term>>(decomposed);
   if (derive_moments(builder, stage, terms)) return std::nullopt;
   builder.streaming.exact_infinities &= terms.size() <= 1;

@@ -221,7 +221,7 @@ class Extractor {
       std::set<Expr> seen;
       std::function<void(Expr)> go = [&](Expr e) {
         if (fine || !e->depends_on(axis) || !seen.insert(e).second) return;
-        fine |= e == axis || e->op == ExprOp::FloorMod;
+        fine |= e == axis;
         if (e->op == ExprOp::FloorDiv || e->op == ExprOp::Axis) return;
         for (Expr arg : e->args) go(arg);
       };

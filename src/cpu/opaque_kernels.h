@@ -34,6 +34,11 @@ void run_non_max_suppression(OpaqueCall& call);
 void run_scatter_nd(OpaqueCall& call);
 void run_scatter_elements(OpaqueCall& call);
 
+// opaque_recurrent.cpp
+void run_rnn(OpaqueCall& call);
+void run_gru(OpaqueCall& call);
+void run_lstm(OpaqueCall& call);
+
 // opaque_resize.cpp
 void run_resize(OpaqueCall& call);
 void run_upsample(OpaqueCall& call);

@@ -11,7 +11,8 @@ namespace redfuser {
 namespace cpu {
 namespace {
 
-constexpr int64_t kBlockRows = 256, kBlockColumns = 256;
+// Columns are cut finer than rows: every block of rows packs B again, but reads A in place.
+constexpr int64_t kBlockRows = 512, kBlockColumns = 256;
 constexpr int64_t kEpilogueElements = 4096;
 constexpr int64_t kSmallTask = 1 << 20;  // multiplications below which splitting does not pay
 
@@ -102,7 +103,7 @@ class ProductKernel final : public Kernel {
     auto enough = [&] { return plan.batches * down * across >= 4 * threads; };
     auto work = [&] { return plan.m * plan.n * plan.k / (down * across); };
     while (threads > 1 && !enough() && work() > kSmallTask) {
-      if (plan.n / across > 2 * 64 && plan.n / across >= plan.m / down) {
+      if (plan.n / across > 2 * 64) {
         ++across;
       } else if (plan.m / down > 2 * 24) {
         ++down;

@@ -1,5 +1,6 @@
 #include "onnx/import.h"
 
+#include <onnx/defs/parser.h>
 #include <onnx/onnx_pb.h>
 
 #include "base/error.h"
@@ -55,10 +56,13 @@ std::map<std::string, int> operator_counts(const onnx::ModelProto& model) {
   return counts;
 }
 
-std::shared_ptr<const LoadedModel> load_model(const std::string& path) {
+namespace {
+
+std::shared_ptr<const LoadedModel> imported(std::shared_ptr<const onnx::ModelProto> proto,
+                                            const std::string& path) {
   auto model = std::make_shared<LoadedModel>();
   model->path = path;
-  model->proto = read_model_proto(path);
+  model->proto = std::move(proto);
   model->graph = import_graph(*model);
   for (const ValueId id : model->graph.inputs) {
     model->inputs.push_back(value_info(model->graph, id));
@@ -68,6 +72,19 @@ std::shared_ptr<const LoadedModel> load_model(const std::string& path) {
   }
   model->operator_counts = operator_counts(*model->proto);
   return model;
+}
+
+}  // namespace
+
+std::shared_ptr<const LoadedModel> load_model(const std::string& path) {
+  return imported(read_model_proto(path), path);
+}
+
+std::shared_ptr<const LoadedModel> parse_model(const std::string& text) {
+  auto proto = std::make_shared<onnx::ModelProto>();
+  const auto status = onnx::OnnxParser::Parse(*proto, text.c_str());
+  if (!status.IsOK()) user_error("the text is no ONNX model: {}", status.ErrorMessage());
+  return imported(std::move(proto), "text");
 }
 
 }  // namespace redfuser

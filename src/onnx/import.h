@@ -32,6 +32,8 @@ struct LoadedModel {
 //
 // An input that has an initializer is a constant. Inputs' open dimensions are symbols.
 std::shared_ptr<const LoadedModel> load_model(const std::string& path);
+// The same for a model in ONNX's text syntax.
+std::shared_ptr<const LoadedModel> parse_model(const std::string& text);
 
 // Operators of the main graph: "MatMul" -> 16, "com.microsoft.Gelu" -> 2.
 std::map<std::string, int> operator_counts(const onnx::ModelProto& model);

@@ -28,5 +28,6 @@ std::span<const OpDef> quantization_ops();
 std::span<const OpDef> window_ops();
 std::span<const OpDef> resize_ops();
 std::span<const OpDef> scatter_ops();
+std::span<const OpDef> recurrent_ops();
 
 }  // namespace redfuser

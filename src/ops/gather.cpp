@@ -103,6 +103,39 @@ Expr lower_gather_nd(LowerContext& context) {
   return context.read(0, std::move(at));
 }
 
+struct SequenceAxes {
+  int batch, time;
+};
+
+SequenceAxes sequence_axes(const NodeView& view) {
+  const SequenceAxes axes{static_cast<int>(view.integer("batch_axis", 1)),
+                          static_cast<int>(view.integer("time_axis", 0))};
+  if (axes.batch + axes.time != 1 || axes.batch * axes.time != 0) {
+    view.fail("batch_axis and time_axis must be 0 and 1");
+  }
+  return axes;
+}
+
+void infer_reverse_sequence(InferContext& context) {
+  if (context.rank(0) < 2) context.fail("the input must have batch and time dimensions");
+  if (context.rank(1) != 1) context.fail("the lengths must be a vector");
+  context.require_equal(context.shape(1)[0], context.shape(0)[sequence_axes(context).batch],
+                        "the lengths and the batch");
+  context.set(0, context.dtype(0), context.shape(0));
+}
+
+// The first `length` elements of a sequence in reverse; the rest stay.
+Expr lower_reverse_sequence(LowerContext& context) {
+  ExprPool& pool = context.pool();
+  const SequenceAxes axes = sequence_axes(context);
+  std::vector<Expr> index(context.index().begin(), context.index().end());
+  Expr length = context.read(1, {index[axes.batch]}), time = index[axes.time];
+  Expr mirrored = pool.sub(pool.sub(length, pool.integer(1)), time);
+  Expr from = pool.select(less(pool, time, length), mirrored, time);
+  index[axes.time] = clamp_index(pool, from, context.shape(0)[axes.time]);
+  return context.read(0, std::move(index));
+}
+
 int one_hot_axis(const NodeView& view) {
   return view.axis(view.integer("axis", -1), view.rank(0) + 1);
 }
@@ -133,6 +166,7 @@ constexpr OpDef kOps[] = {
     {"GatherElements", "", 11, infer_gather_elements, lower_gather_elements},
     {"GatherND", "", 11, infer_gather_nd, lower_gather_nd},
     {"OneHot", "", 9, infer_one_hot, lower_one_hot},
+    {"ReverseSequence", "", 10, infer_reverse_sequence, lower_reverse_sequence},
 };
 
 }  // namespace

@@ -145,12 +145,42 @@ Expr lower_lp_normalization(LowerContext& context) {
                      pool.div(context.read_broadcast(0), norm));
 }
 
+void infer_lrn(InferContext& context) {
+  if (context.rank(0) < 2) context.fail("the input must have a channel dimension");
+  if (context.integer("size", 0) < 1) context.fail("size must be positive");
+  infer_float_same(context);
+}
+
+// x / (bias + alpha/size · Σ x²)^beta, the sum over `size` channels around the element's own
+Expr lower_lrn(LowerContext& context) {
+  ExprPool& pool = context.pool();
+  const DType dtype = context.result().dtype;
+  const int64_t size = context.integer("size", 1);
+  Expr channels = context.shape(0)[1];
+  Expr loop = context.loop_axis(0, pool.integer(size));
+  std::vector<Expr> index(context.index().begin(), context.index().end());
+  Expr x = context.read(0, index);
+  Expr channel = pool.add(pool.sub(index[1], pool.integer((size - 1) / 2)), loop);
+  Expr inside = pool.make(ExprOp::And, {less(pool, pool.integer(-1), channel),
+                                        less(pool, channel, channels)});
+  index[1] = clamp_index(pool, channel, channels);
+  Expr neighbour = context.read(0, index);
+  Expr square = pool.select(inside, pool.mul(neighbour, neighbour), pool.number(0, dtype));
+  Expr sum = pool.reduce(Reduction::Sum, loop, square);
+  const double scale = context.real("alpha", 1e-4f) / static_cast<double>(size);
+  Expr base = pool.add(pool.number(context.real("bias", 1), dtype),
+                       pool.mul(sum, pool.number(scale, dtype)));
+  Expr power = pool.make(ExprOp::Pow, {base, pool.number(context.real("beta", 0.75), dtype)});
+  return pool.div(x, power);
+}
+
 constexpr OpDef kOps[] = {
     {"Softmax", "", 1, infer_float_same, lower_softmax},
     {"LogSoftmax", "", 1, infer_float_same, lower_log_softmax},
     {"Hardmax", "", 1, infer_float_same, lower_hardmax},
     {"BatchNormalization", "", 7, infer_batch_normalization, lower_batch_normalization},
     {"InstanceNormalization", "", 6, infer_instance_normalization, lower_instance_normalization},
+    {"LRN", "", 1, infer_lrn, lower_lrn},
     {"LpNormalization", "", 1, infer_lp_normalization, lower_lp_normalization},
 };
 

@@ -30,7 +30,7 @@ GraphFacts::GraphFacts(const Graph& graph)
 
 // A symbol that no graph input binds is bound by the first node whose output has it.
 void GraphFacts::find_binding_nodes() {
-  std::set<Expr> bound;
+  std::map<Expr, NodeId> bound;
   auto symbols_of = [](const Value& value, const std::function<void(Expr)>& each) {
     for (Expr size : value.shape) {
       visit(size, [&](Expr e) {
@@ -39,16 +39,24 @@ void GraphFacts::find_binding_nodes() {
     }
   };
   for (ValueId input : graph_.inputs) {
-    symbols_of(graph_.values[static_cast<size_t>(input)], [&](Expr e) { bound.insert(e); });
+    symbols_of(graph_.values[static_cast<size_t>(input)], [&](Expr e) { bound.emplace(e, -1); });
   }
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     const Node& node = graph_.nodes[n];
+    const auto id = static_cast<NodeId>(n);
+    auto use = [&](Expr symbol) {
+      const auto found = bound.find(symbol);
+      if (found == bound.end() || found->second < 0 || found->second == id) return;
+      traits_[n].size_sources.insert(found->second);
+    };
     for (ValueId output : node.outputs) {
       if (output == kAbsent) continue;
       symbols_of(graph_.values[static_cast<size_t>(output)], [&](Expr e) {
-        if (bound.insert(e).second) traits_[n].binds = true;
+        if (bound.emplace(e, id).second) traits_[n].binds = true;
+        use(e);
       });
     }
+    for (Expr symbol : traits_[n].symbols) use(symbol);
     if (!traits_[n].binds && traits_[n].lowered) continue;
     for (ValueId input : node.inputs) {
       if (input != kAbsent) traits_[n].reads.insert(input);
@@ -58,17 +66,18 @@ void GraphFacts::find_binding_nodes() {
 
 void GraphFacts::find_live_nodes() {
   std::vector<NodeId> stack;
-  auto need = [&](ValueId value) {
-    const NodeId node = producer(value);
+  auto need_node = [&](NodeId node) {
     if (node < 0 || live_[static_cast<size_t>(node)]) return;
     live_[static_cast<size_t>(node)] = 1;
     stack.push_back(node);
   };
+  auto need = [&](ValueId value) { need_node(producer(value)); };
   for (ValueId output : graph_.outputs) need(output);
   while (!stack.empty()) {
     const NodeId node = stack.back();
     stack.pop_back();
     for (ValueId value : reads(node)) need(value);
+    for (NodeId source : size_sources(node)) need_node(source);
   }
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     if (!live_[n]) continue;
@@ -97,6 +106,7 @@ GraphFacts::Traits GraphFacts::traits_of(NodeId id) const {
     traits.view = body->op == ExprOp::Read && body->integer != output;
     visit(body, [&](Expr e) {
       if (e->op == ExprOp::Read) traits.reads.insert(static_cast<ValueId>(e->integer));
+      if (e->op == ExprOp::Symbol) traits.symbols.insert(e);
       if (e->op != ExprOp::Reduce) return;
       traits.reduces = true;
       auto contraction = as_contraction(*graph_.pool, e);

@@ -26,7 +26,8 @@ class GraphFacts {
   // (a mask from positions and lengths).
   bool recomputed(ValueId value) const;
 
-  // Nodes that outputs of the graph depend on, through what meanings read (not through sizes).
+  // Nodes that outputs of the graph depend on, through what meanings read or through sizes that
+  // are known at run time only.
   bool live(NodeId node) const { return live_[static_cast<size_t>(node)] != 0; }
   // Values that the node's meaning reads; all inputs of a node that has none or that binds sizes.
   const std::set<ValueId>& reads(NodeId node) const {
@@ -34,6 +35,11 @@ class GraphFacts {
   }
   // The node's output sizes are known only from the run-time contents of its inputs.
   bool binds(NodeId node) const { return traits_[static_cast<size_t>(node)].binds; }
+
+  // Nodes whose run-time sizes this node's result shapes or its meaning use.
+  const std::set<NodeId>& size_sources(NodeId node) const {
+    return traits_[static_cast<size_t>(node)].size_sources;
+  }
 
   // Live nodes that read the value, in order.
   const std::vector<NodeId>& consumers(ValueId value) const {
@@ -51,6 +57,8 @@ class GraphFacts {
   struct Traits {
     bool lowered = false, reduces = false, view = false, contracts = false, binds = false;
     std::set<ValueId> reads;
+    std::set<Expr> symbols;  // sizes that the meaning holds
+    std::set<NodeId> size_sources;
   };
   Traits traits_of(NodeId node) const;
   void find_binding_nodes();

@@ -39,7 +39,7 @@ class Planner {
     if (region >= 0) return add_region(region);
     if (!facts_.lowered(node)) return add_opaque(node);
     for (ValueId output : graph_.nodes[static_cast<size_t>(node)].outputs) {
-      if (output == kAbsent || !wanted_.count(output)) continue;
+      if (output == kAbsent || !(wanted_.count(output) || sized_.count(node))) continue;
       if (graph_.values[static_cast<size_t>(output)].is_constant()) continue;
       add(make_group(facts_, demand_, output, options_.fuse));
     }
@@ -47,8 +47,21 @@ class Planner {
 
   void add(Step step) {
     for (ValueId read : step.reads) wanted_.insert(read);
+    const std::set<NodeId> sources = size_sources(step);
+    sized_.insert(sources.begin(), sources.end());
     step.label = label_of(step.nodes);
     steps_.push_back(std::move(step));
+  }
+
+  // Nodes of other steps whose run-time sizes the step uses.
+  std::set<NodeId> size_sources(const Step& step) const {
+    std::set<NodeId> sources;
+    for (NodeId node : step.nodes) {
+      const auto& own = facts_.size_sources(node);
+      sources.insert(own.begin(), own.end());
+    }
+    for (NodeId node : step.nodes) sources.erase(node);
+    return sources;
   }
 
   // A region stands where its last node does; it is wanted because that node is live.
@@ -79,7 +92,7 @@ class Planner {
     Step step;
     step.kind = OpaqueStep{node};
     step.nodes = {node};
-    bool wanted = false;
+    bool wanted = sized_.count(node) > 0;
     for (ValueId output : graph_.nodes[static_cast<size_t>(node)].outputs) {
       if (output == kAbsent) continue;
       step.writes.push_back(output);
@@ -105,8 +118,12 @@ class Planner {
   // Kahn's algorithm, the earliest node first.
   std::vector<Step> ordered() {
     std::map<ValueId, size_t> writer;
+    std::map<NodeId, size_t> binder;
     for (size_t i = 0; i < steps_.size(); ++i) {
       for (ValueId value : steps_[i].writes) writer[value] = i;
+      for (NodeId node : steps_[i].nodes) {
+        if (facts_.binds(node)) binder.emplace(node, i);
+      }
     }
     std::vector<std::vector<size_t>> followers(steps_.size());
     std::vector<int> missing(steps_.size());
@@ -114,6 +131,13 @@ class Planner {
       for (ValueId read : steps_[i].reads) {
         auto found = writer.find(read);
         if (found == writer.end() || found->second == i) continue;
+        followers[found->second].push_back(i);
+        ++missing[i];
+      }
+      for (NodeId node : size_sources(steps_[i])) {
+        const auto found = binder.find(node);
+        RF_CHECK(found != binder.end(), "no step binds the sizes that another one uses");
+        if (found->second == i) continue;
         followers[found->second].push_back(i);
         ++missing[i];
       }
@@ -182,6 +206,7 @@ class Planner {
   Regions regions_;
   Demand demand_;
   std::set<ValueId> wanted_;
+  std::set<NodeId> sized_;  // nodes whose run-time sizes later steps use
   std::set<int> emitted_;
   std::vector<Step> steps_;
 };

@@ -145,12 +145,20 @@ class Grower {
         if (producer >= first && seen.insert(producer).second) stack.push_back(producer);
       }
     };
+    auto push_sizes = [&](NodeId node, bool inside) {
+      for (NodeId source : facts_.size_sources(node)) {
+        if (source < first || (inside && draft.owned.count(source))) continue;
+        if (seen.insert(source).second) stack.push_back(source);
+      }
+    };
     push(values_read(draft.shape.extraction.cascade));
+    for (NodeId node : draft.owned) push_sizes(node, true);
     while (!stack.empty()) {
       const NodeId node = stack.back();
       stack.pop_back();
       if (draft.owned.count(node)) return true;
       push(facts_.reads(node));
+      push_sizes(node, false);
     }
     return false;
   }

@@ -9,6 +9,12 @@ Model Model::load(const std::string& path) {
   return model;
 }
 
+Model Model::parse(const std::string& text) {
+  Model model;
+  model.impl_ = parse_model(text);
+  return model;
+}
+
 const std::vector<ValueInfo>& Model::inputs() const { return impl_->inputs; }
 
 const std::vector<ValueInfo>& Model::outputs() const { return impl_->outputs; }

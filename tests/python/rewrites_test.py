@@ -63,9 +63,8 @@ class ModelTest:
 
     def alone(self, name, number):
         random = np.random.default_rng([self.arguments.seed, number])
-        rate = 1.0 if number == 0 else 0.15
-        return f"{self.name}.{name}.{number}", name, single(self.model, self.types, name, rate,
-                                                            random)
+        made = single(self.model, self.types, name, 1.0 if number == 0 else 0.15, random)
+        return (f"{self.name}.{name}.{number}", made[1], made[0]) if made else None
 
 
 def test_model(arguments, name, count):
@@ -82,7 +81,7 @@ def test_model(arguments, name, count):
             else:
                 made = [test.composed(number)]
             results += [(label, done, test.check(rewritten, label, folder, program))
-                        for label, done, rewritten in made if rewritten]
+                        for label, done, rewritten in filter(None, made)]
     return results
 
 

@@ -1,5 +1,6 @@
 #include "cpu/kernels/gemm_kernel.h"
 #include "cpu/kernels/gemm_pack.h"
+#include "cpu/kernels/gemm_small.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {
@@ -20,26 +21,38 @@ struct Blocks {
   template <int NV>
   static BlockFn<T> of_rows(int rows) {
     switch (rows) {
-      case 1: return gemm_block<T, 1, NV>;
-      case 2: return gemm_block<T, 2, NV>;
-      case 3: return gemm_block<T, 3, NV>;
-      case 4: return gemm_block<T, 4, NV>;
-      case 5: return gemm_block<T, 5, NV>;
+      case 1:
+        return gemm_block<T, 1, NV>;
+      case 2:
+        return gemm_block<T, 2, NV>;
+      case 3:
+        return gemm_block<T, 3, NV>;
+      case 4:
+        return gemm_block<T, 4, NV>;
+      case 5:
+        return gemm_block<T, 5, NV>;
 #if RF_VECTOR_BYTES == 64
-      case 6: return gemm_block<T, 6, NV>;
-      case 7: return gemm_block<T, 7, NV>;
-      case 8: return gemm_block<T, 8, NV>;
-      case 9: return gemm_block<T, 9, NV>;
-      case 10: return gemm_block<T, 10, NV>;
-      case 11: return gemm_block<T, 11, NV>;
+      case 6:
+        return gemm_block<T, 6, NV>;
+      case 7:
+        return gemm_block<T, 7, NV>;
+      case 8:
+        return gemm_block<T, 8, NV>;
+      case 9:
+        return gemm_block<T, 9, NV>;
+      case 10:
+        return gemm_block<T, 10, NV>;
+      case 11:
+        return gemm_block<T, 11, NV>;
 #endif
-      default: return gemm_block<T, kBlockRows, NV>;
+      default:
+        return gemm_block<T, kBlockRows, NV>;
     }
   }
 
   // One panel of packed B against all rows of A.
-  static void panel(int64_t m, int64_t columns, int64_t k, const T* a, int64_t a_stride,
-                    const T* b, T* c, int64_t c_stride, bool padded, bool accumulate) {
+  static void panel(int64_t m, int64_t columns, int64_t k, const T* a, int64_t a_stride, const T* b,
+                    T* c, int64_t c_stride, bool padded, bool accumulate) {
     const int vectors = columns > W ? 2 : 1;
     const bool whole = padded || columns == vectors * W;
     for (int64_t i = 0; i < m; i += kBlockRows) {
@@ -68,10 +81,9 @@ void pack_panel(const MatrixView& b, int64_t k0, int64_t depth, int64_t j0, int6
   constexpr int W = VectorOf<T>::kWidth;
   const int64_t width = columns > W ? 2 * W : W;
   const S* base = static_cast<const S*>(b.data);
-  const bool unit_columns = !b.column_offsets && b.column_stride == 1;
   if constexpr (sizeof(T) == sizeof(S)) {
     const bool unit_rows = !b.row_offsets && b.row_stride == 1;
-    if (unit_rows && !unit_columns) {
+    if (unit_rows) {
       for (int64_t j = 0; j < width; j += W) {
         int64_t p = 0;
         for (; p + W <= depth; p += W) {
@@ -89,9 +101,8 @@ void pack_panel(const MatrixView& b, int64_t k0, int64_t depth, int64_t j0, int6
         for (; p < depth; ++p)
           for (int l = 0; l < W; ++l)
             to[p * width + j + l] =
-                j + l < columns
-                    ? Element<T, S>::of(base[k0 + p + column_offset(b, j0 + j + l)])
-                    : T{};
+                j + l < columns ? Element<T, S>::of(base[k0 + p + column_offset(b, j0 + j + l)])
+                                : T{};
       }
       return;
     }
@@ -99,13 +110,46 @@ void pack_panel(const MatrixView& b, int64_t k0, int64_t depth, int64_t j0, int6
   for (int64_t p = 0; p < depth; ++p) {
     const S* row = base + row_offset(b, k0 + p);
     T* out = to + p * width;
-    if (unit_columns && columns == 2 * W) {
-      for (int64_t j = 0; j < 2 * W; ++j) out[j] = Element<T, S>::of(row[j0 + j]);
-    } else {
-      for (int64_t j = 0; j < columns; ++j)
-        out[j] = Element<T, S>::of(row[column_offset(b, j0 + j)]);
-      for (int64_t j = columns; j < width; ++j) out[j] = T{};
+    for (int64_t j = 0; j < columns; ++j) out[j] = Element<T, S>::of(row[column_offset(b, j0 + j)]);
+    for (int64_t j = columns; j < width; ++j) out[j] = T{};
+  }
+}
+
+// A block whose rows lie side by side in memory is read row by row, each row into every panel, so
+// that memory is walked in order.
+template <class T, class S>
+void pack_by_rows(const MatrixView& b, int64_t k0, int64_t depth, int64_t j0, int64_t width,
+                  T* to) {
+  constexpr int W = VectorOf<T>::kWidth;
+  constexpr int64_t kAhead = 4;  // rows
+  const S* base = static_cast<const S*>(b.data) + j0;
+  for (int64_t p = 0; p < depth; ++p) {
+    const S* row = base + row_offset(b, k0 + p);
+    const S* next = base + row_offset(b, k0 + (p + kAhead < depth ? p + kAhead : depth - 1));
+    int64_t j = 0;
+    for (; j + 2 * W <= width; j += 2 * W) {
+      T* out = to + j * depth + p * 2 * W;
+      __builtin_prefetch(next + j);
+      __builtin_prefetch(next + j + 64 / sizeof(S));
+      for (int64_t l = 0; l < 2 * W; ++l) out[l] = Element<T, S>::of(row[j + l]);
     }
+    if (j == width) continue;
+    const int64_t panel = width - j > W ? 2 * W : W;
+    T* out = to + j * depth + p * panel;
+    for (int64_t l = 0; l < panel; ++l)
+      out[l] = j + l < width ? Element<T, S>::of(row[j + l]) : T{};
+  }
+}
+
+// Packs a block of B as panels of kBlockVectors vectors.
+template <class T, class S>
+void pack_block(const MatrixView& b, int64_t k0, int64_t depth, int64_t j0, int64_t width, T* to) {
+  if (!b.column_offsets && b.column_stride == 1) {
+    return pack_by_rows<T, S>(b, k0, depth, j0, width, to);
+  }
+  constexpr int64_t kPanel = Blocks<T>::kPanel;
+  for (int64_t j = 0; j < width; j += kPanel) {
+    pack_panel<T, S>(b, k0, depth, j0 + j, width - j < kPanel ? width - j : kPanel, to + j * depth);
   }
 }
 
@@ -126,33 +170,40 @@ void pack_rows(const MatrixView& a, int64_t i0, int64_t rows, int64_t k0, int64_
     if (!a.column_offsets && a.column_stride == 1) {
       for (int64_t p = 0; p < depth; ++p) out[p] = Element<T, S>::of(row[k0 + p]);
     } else {
-      for (int64_t p = 0; p < depth; ++p)
-        out[p] = Element<T, S>::of(row[column_offset(a, k0 + p)]);
+      for (int64_t p = 0; p < depth; ++p) out[p] = Element<T, S>::of(row[column_offset(a, k0 + p)]);
     }
   }
 }
 
 template <class T>
-using PackPanelFn = void (*)(const MatrixView&, int64_t, int64_t, int64_t, int64_t, T*);
+using PackBlockFn = void (*)(const MatrixView&, int64_t, int64_t, int64_t, int64_t, T*);
 template <class T>
 using PackRowsFn = void (*)(const MatrixView&, int64_t, int64_t, int64_t, int64_t, T*, int64_t);
 
 template <class T>
-PackPanelFn<T> panel_packer(uint8_t storage) {
+PackBlockFn<T> block_packer(uint8_t storage) {
   switch (storage) {
-    case kFloat16: return pack_panel<T, HalfStorage>;
-    case kBFloat16: return pack_panel<T, BFloatStorage>;
-    case kFloat64: return pack_panel<T, double>;
-    default: return pack_panel<T, float>;
+    case kFloat16:
+      return pack_block<T, HalfStorage>;
+    case kBFloat16:
+      return pack_block<T, BFloatStorage>;
+    case kFloat64:
+      return pack_block<T, double>;
+    default:
+      return pack_block<T, float>;
   }
 }
 template <class T>
 PackRowsFn<T> row_packer(uint8_t storage) {
   switch (storage) {
-    case kFloat16: return pack_rows<T, HalfStorage>;
-    case kBFloat16: return pack_rows<T, BFloatStorage>;
-    case kFloat64: return pack_rows<T, double>;
-    default: return pack_rows<T, float>;
+    case kFloat16:
+      return pack_rows<T, HalfStorage>;
+    case kBFloat16:
+      return pack_rows<T, BFloatStorage>;
+    case kFloat64:
+      return pack_rows<T, double>;
+    default:
+      return pack_rows<T, float>;
   }
 }
 
@@ -167,30 +218,75 @@ struct Scratch {
   T* a;  // kRows x kDepth
 };
 
+template <class T>
+using SmallFn = void (*)(int64_t, int64_t, const T*, int64_t, const T*, int64_t, T*, int64_t, bool);
+
+template <class T>
+SmallFn<T> small_multiply(int64_t rows, bool unit_columns) {
+  switch (rows) {
+    case 1:
+      return unit_columns ? multiply_columns<T, 1> : multiply_rows<T, 1>;
+    case 2:
+      return unit_columns ? multiply_columns<T, 2> : multiply_rows<T, 2>;
+    case 3:
+      return unit_columns ? multiply_columns<T, 3> : multiply_rows<T, 3>;
+    default:
+      return unit_columns ? multiply_columns<T, 4> : multiply_rows<T, 4>;
+  }
+}
+
+// Rows of A, converted or gathered into scratch unless they can be read in place.
+template <class T>
+struct RowsOfA {
+  const T* data;
+  int64_t stride;
+};
+template <class T>
+bool in_place(const MatrixView& a) {
+  return a.storage == storage_of<T>() && !a.row_offsets && !a.column_offsets &&
+         a.column_stride == 1;
+}
+template <class T>
+RowsOfA<T> rows_of(const GemmArgs& g, int64_t i, int64_t rows, int64_t k0, int64_t depth,
+                   T* scratch) {
+  if (in_place<T>(g.a)) {
+    return {static_cast<const T*>(g.a.data) + i * g.a.row_stride + k0, g.a.row_stride};
+  }
+  row_packer<T>(g.a.storage)(g.a, i, rows, k0, depth, scratch, kDepth + 16);
+  return {scratch, kDepth + 16};
+}
+
+template <class T>
+bool try_small(const GemmArgs& g, int64_t k0, int64_t depth, int64_t j0, int64_t width,
+               const Scratch<T>& scratch) {
+  const MatrixView& b = g.b;
+  if (g.m > kSmallRows || b.storage != storage_of<T>() || b.row_offsets || b.column_offsets) {
+    return false;
+  }
+  if (b.column_stride != 1 && b.row_stride != 1) return false;
+  const bool unit_columns = b.column_stride == 1;
+  const RowsOfA<T> a = rows_of<T>(g, 0, g.m, k0, depth, scratch.a);
+  const T* from = static_cast<const T*>(b.data) + k0 * b.row_stride + j0 * b.column_stride;
+  small_multiply<T>(g.m, unit_columns)(
+      width, depth, a.data, a.stride, from, unit_columns ? b.row_stride : b.column_stride,
+      static_cast<T*>(g.c) + j0, g.c_stride, g.accumulate || k0 > 0);
+  return true;
+}
+
 // A block of C: B's panel is used by every row before the next panel is touched.
 template <class T>
 void multiply_block(const GemmArgs& g, int64_t k0, int64_t depth, int64_t j0, int64_t width,
                     const Scratch<T>& scratch) {
   using B = Blocks<T>;
-  const PackPanelFn<T> pack = panel_packer<T>(g.b.storage);
-  for (int64_t j = 0; j < width; j += B::kPanel)
-    pack(g.b, k0, depth, j0 + j, width - j < B::kPanel ? width - j : B::kPanel,
-         scratch.b + j * depth);
-  const bool in_place = g.a.storage == storage_of<T>() && !g.a.row_offsets &&
-                        !g.a.column_offsets && g.a.column_stride == 1;
-  const int64_t step = in_place ? g.m : kRows;
+  if (try_small<T>(g, k0, depth, j0, width, scratch)) return;
+  block_packer<T>(g.b.storage)(g.b, k0, depth, j0, width, scratch.b);
+  const int64_t step = in_place<T>(g.a) ? g.m : kRows;
   for (int64_t i = 0; i < g.m; i += step) {
     const int64_t rows = g.m - i < step ? g.m - i : step;
-    const T* a = static_cast<const T*>(g.a.data) + i * g.a.row_stride + k0;
-    int64_t a_stride = g.a.row_stride;
-    if (!in_place) {
-      a_stride = kDepth + 16;
-      row_packer<T>(g.a.storage)(g.a, i, rows, k0, depth, scratch.a, a_stride);
-      a = scratch.a;
-    }
+    const RowsOfA<T> a = rows_of<T>(g, i, rows, k0, depth, scratch.a);
     for (int64_t j = 0; j < width; j += B::kPanel) {
       const int64_t columns = width - j < B::kPanel ? width - j : B::kPanel;
-      B::panel(rows, columns, depth, a, a_stride, scratch.b + j * depth,
+      B::panel(rows, columns, depth, a.data, a.stride, scratch.b + j * depth,
                static_cast<T*>(g.c) + i * g.c_stride + j0 + j, g.c_stride, g.c_padded,
                g.accumulate || k0 > 0);
     }

@@ -1,0 +1,29 @@
+// Cascades of the attention class: a contraction gives a score for every streamed element, and a
+// column accumulator sums weighted rows of a value matrix. One kernel, no score matrix in memory.
+#pragma once
+
+#include <optional>
+
+#include "codegen/rows.h"
+
+namespace redfuser {
+
+struct AttentionForm {
+  RowForm rows;             // as a row kernel sees it, less the column axis
+  Expr contraction;         // the Reduce in the lifts
+  Expr scale;               // its factors that are free of the contracted axis, or null
+  Expr depth;               // the contracted axis
+  Expr query, key, value;   // flat Reads: [row.., depth], [stream.., depth], [stream.., column]
+  Expr column;              // the axis of the value columns
+  size_t value_accumulator; // Σ weight · value
+  Expr weight;
+  Expr row;                 // the row axis that tiles run along; null: one row
+  std::vector<Expr> others; // the other row axes
+};
+
+// nullopt if the cascade is not of this class, or has a size or type that the kernel does not take.
+std::optional<AttentionForm> attention_form(StepBuilder& builder, const CascadeStep& step);
+
+KernelLaunch attention_kernel(StepBuilder& builder, const AttentionForm& form);
+
+}  // namespace redfuser

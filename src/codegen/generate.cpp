@@ -1,0 +1,53 @@
+#include "base/error.h"
+#include "codegen/step_builder.h"
+
+namespace redfuser {
+
+DType StepBuilder::dtype_of(int64_t value) const {
+  if (value >= kScratchValues) return scratch_dtypes.at(static_cast<size_t>(value - kScratchValues));
+  return graph.values.at(static_cast<size_t>(value)).dtype;
+}
+
+int64_t StepBuilder::add_scratch(DType dtype, Expr elements) {
+  scratch_dtypes.push_back(dtype);
+  Expr bytes = pool().mul(elements, pool().integer(static_cast<int64_t>(size_of(dtype))));
+  result.scratch.push_back({bytes});
+  return kScratchValues + static_cast<int64_t>(scratch_dtypes.size()) - 1;
+}
+
+BufferRef StepBuilder::buffer(int64_t value) const {
+  BufferRef ref;
+  if (value >= kScratchValues) {
+    ref.scratch = static_cast<int>(value - kScratchValues);
+  } else {
+    ref.value = static_cast<ValueId>(value);
+  }
+  return ref;
+}
+
+void StepBuilder::fail(const std::string& message) const {
+  const Node& node = graph.nodes.at(static_cast<size_t>(step.nodes.back()));
+  user_error("[{}] node \"{}\": {}", node.op, node.name, message);
+}
+
+namespace {
+
+struct Generator {
+  StepBuilder& builder;
+  void operator()(const MapStep& step) const { generate_map(builder, step); }
+  void operator()(const ReduceStep& step) const { generate_reduce(builder, step); }
+  void operator()(const ProductStep& step) const { generate_product(builder, step); }
+  void operator()(const CascadeStep& step) const { generate_cascade(builder, step); }
+  void operator()(const OpaqueStep& step) const { generate_opaque(builder, step); }
+  void operator()(const AliasStep&) const {}
+};
+
+}  // namespace
+
+DeviceStep generate(const Graph& graph, const Step& step, const Target& target) {
+  StepBuilder builder(graph, step, target);
+  std::visit(Generator{builder}, step.kind);
+  return std::move(builder.result);
+}
+
+}  // namespace redfuser

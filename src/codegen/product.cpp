@@ -1,0 +1,219 @@
+// Matrix products for the product library: strides from affine analysis, copies where there are
+// none, and the epilogue as an elementwise kernel.
+#include <algorithm>
+
+#include "base/error.h"
+#include "codegen/step_builder.h"
+#include "ir/polynomial.h"
+
+namespace redfuser {
+namespace {
+
+// The stride that walks a list of axes as one; nullptr if they do not collapse.
+Expr collapsed(ExprPool& pool, const std::vector<Expr>& axes, const std::vector<Expr>& strides) {
+  if (axes.empty()) return pool.integer(0);
+  const bool broadcast = std::all_of(strides.begin(), strides.end(),
+                                     [](Expr stride) { return stride->is_constant(0); });
+  if (broadcast) return pool.integer(0);
+  for (size_t i = axes.size() - 1; i-- > 0;) {
+    if (strides[i] != pool.mul(strides[i + 1], axes[i + 1]->extent())) return nullptr;
+  }
+  return strides.back();
+}
+
+// A matrix operand: offset + batch · b + row · r + column · c.
+struct Layout {
+  Expr offset, batch, row, column;
+};
+
+std::optional<Layout> layout_of(ExprPool& pool, Expr offset, const std::vector<Expr>& batch,
+                                const std::vector<Expr>& rows, const std::vector<Expr>& columns) {
+  std::vector<Expr> axes = batch;
+  axes.insert(axes.end(), rows.begin(), rows.end());
+  axes.insert(axes.end(), columns.begin(), columns.end());
+  auto parts = strided(pool, offset, axes);
+  if (!parts || !is_size(parts->base)) return std::nullopt;
+  for (Expr stride : parts->strides) {
+    if (!is_size(stride) || !proved_nonnegative(stride)) return std::nullopt;
+  }
+  auto slice = [&](size_t begin, size_t count) {
+    return std::vector<Expr>(parts->strides.begin() + static_cast<long>(begin),
+                             parts->strides.begin() + static_cast<long>(begin + count));
+  };
+  Layout layout{parts->base, collapsed(pool, batch, slice(0, batch.size())),
+                collapsed(pool, rows, slice(batch.size(), rows.size())),
+                collapsed(pool, columns, slice(batch.size() + rows.size(), columns.size()))};
+  if (!layout.batch || !layout.row || !layout.column) return std::nullopt;
+  return layout;
+}
+
+bool unit(Expr stride) { return stride->is_constant(1); }
+
+// The library wants one stride of 1, and the other at least as large as the extent it passes.
+bool usable(ExprPool& pool, Layout& layout, Expr rows, Expr columns) {
+  if (rows->is_constant(1) && !unit(layout.column)) {
+    layout.row = pool.integer(1);
+    return proved_nonnegative(pool.sub(layout.column, pool.integer(1)));
+  }
+  if (rows->is_constant(1)) layout.row = columns;
+  if (columns->is_constant(1) && !unit(layout.column)) {
+    layout.column = unit(layout.row) ? rows : pool.integer(1);
+  }
+  if (unit(layout.column)) return proved_less_equal(pool, columns, layout.row);
+  return unit(layout.row) && proved_less_equal(pool, rows, layout.column);
+}
+
+Expr read_of(Expr operand) {
+  while (operand->op == ExprOp::Cast) operand = operand->args[0];
+  return operand;
+}
+
+class ProductBuilder {
+ public:
+  ProductBuilder(StepBuilder& builder, const ProductStep& step, int64_t value,
+                 const std::string& comment)
+      : builder_(builder), pool_(builder.pool()), step_(step), value_(value), comment_(comment) {}
+
+  void build() {
+    Expr a = builder_.flat.flat(read_of(step_.a)), b = builder_.flat.flat(read_of(step_.b));
+    RF_CHECK(a->op == ExprOp::Read && b->op == ExprOp::Read, "a product's operand is no read");
+    ProductCall call;
+    call.batch = product_of(pool_, extents_of(pool_, step_.batch));
+    call.m = product_of(pool_, extents_of(pool_, step_.m));
+    call.n = product_of(pool_, extents_of(pool_, step_.n));
+    call.k = step_.k->extent();
+    call.dtype = a->dtype == b->dtype && a->dtype != DType::Float64 ? a->dtype : DType::Float32;
+    const auto [a_layout, a_value] = operand(a, step_.m, {step_.k}, call.m, call.k, call.dtype);
+    call.a = builder_.buffer(a_value);
+    call.a_offset = a_layout.offset;
+    call.a_batch = a_layout.batch;
+    call.a_row = a_layout.row;
+    call.a_column = a_layout.column;
+    const auto [b_layout, b_value] = operand(b, {step_.k}, step_.n, call.k, call.n, call.dtype);
+    call.b = builder_.buffer(b_value);
+    call.b_offset = b_layout.offset;
+    call.b_batch = b_layout.batch;
+    call.b_row = b_layout.row;
+    call.b_column = b_layout.column;
+    finish(call);
+  }
+
+ private:
+  // Where an operand lies, after a copy of it if need be.
+  std::pair<Layout, int64_t> operand(Expr read, const std::vector<Expr>& rows,
+                                     const std::vector<Expr>& columns, Expr row_count,
+                                     Expr column_count, DType dtype) {
+    if (read->dtype == dtype) {
+      auto layout = layout_of(pool_, read->args[0], step_.batch, rows, columns);
+      if (layout && usable(pool_, *layout, row_count, column_count)) return {*layout, read->integer};
+    }
+    std::vector<Expr> batch;
+    for (Expr axis : step_.batch) {
+      if (read->depends_on(axis)) batch.push_back(axis);
+    }
+    const bool shared = batch.empty();
+    if (!shared) batch = step_.batch;
+    std::vector<Expr> axes = batch;
+    axes.insert(axes.end(), rows.begin(), rows.end());
+    axes.insert(axes.end(), columns.begin(), columns.end());
+    const std::vector<Expr> extents = extents_of(pool_, axes);
+    const int64_t copy = builder_.add_scratch(dtype, product_of(pool_, extents));
+    add_map(builder_, "copy_operand", axes, {{copy, read, row_major(pool_, axes, extents)}},
+            "copy of a product's operand\n" + comment_);
+    Layout layout{pool_.integer(0),
+                  shared ? pool_.integer(0) : pool_.mul(row_count, column_count), column_count,
+                  pool_.integer(1)};
+    return {layout, copy};
+  }
+
+  // The product into the value itself where its layout and type allow, the epilogue then in place;
+  // else into scratch memory of the product's own type.
+  void finish(ProductCall& call) {
+    const DType out = builder_.dtype_of(value_);
+    Expr epilogue = builder_.flat.flat(step_.epilogue), product = nullptr;
+    visit(epilogue, [&](Expr e) {
+      if (e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::Product) product = e;
+    });
+    RF_CHECK(product, "an epilogue without its product");
+    const bool identity = read_of(epilogue) == product;
+    Expr offset = row_major(pool_, step_.axes, builder_.shape(value_));
+    auto layout = layout_of(pool_, offset, step_.batch, step_.m, step_.n);
+    if (layout && call.n->is_constant(1)) layout->column = pool_.integer(1);
+    if (layout && call.m->is_constant(1)) layout->row = call.n;
+    bool direct = layout && unit(layout->column) && is_library_type(out, call.dtype) &&
+                  proved_less_equal(pool_, call.n, layout->row) &&
+                  (identity || out == product->dtype);
+    visit(epilogue, [&](Expr e) { direct &= !(e->op == ExprOp::Read && e->integer == value_); });
+    if (direct) {
+      call.c = builder_.buffer(value_);
+      call.result = out;
+      call.c_row = layout->row;
+      call.c_batch = layout->batch;
+      builder_.result.calls.push_back(call);
+      if (!identity) add_epilogue(epilogue, product, value_, offset);
+      return;
+    }
+    call.result = is_library_type(product->dtype, call.dtype) ? product->dtype : DType::Float32;
+    const int64_t scratch =
+        builder_.add_scratch(call.result, pool_.mul(call.batch, pool_.mul(call.m, call.n)));
+    call.c = builder_.buffer(scratch);
+    call.c_row = call.n;
+    call.c_batch = pool_.mul(call.m, call.n);
+    builder_.result.calls.push_back(call);
+    std::vector<Expr> axes = step_.batch;
+    axes.insert(axes.end(), step_.m.begin(), step_.m.end());
+    axes.insert(axes.end(), step_.n.begin(), step_.n.end());
+    add_epilogue(epilogue, product, scratch, row_major(pool_, axes, extents_of(pool_, axes)));
+  }
+
+  static bool is_library_type(DType result, DType operands) {
+    return result == DType::Float32 || (result == operands && size_of(result) == 2);
+  }
+
+  void add_epilogue(Expr epilogue, Expr product, int64_t source, Expr at) {
+    Expr read = pool_.cast(product->dtype, pool_.read(source, builder_.dtype_of(source), {at}));
+    Expr body = pool_.substitute(epilogue, {{product, read}});
+    add_map(builder_, "epilogue", step_.axes,
+            {{value_, body, row_major(pool_, step_.axes, builder_.shape(value_))}}, comment_);
+  }
+
+  StepBuilder& builder_;
+  ExprPool& pool_;
+  const ProductStep& step_;
+  int64_t value_;
+  const std::string& comment_;
+};
+
+}  // namespace
+
+void add_product(StepBuilder& builder, const ProductStep& product, int64_t value,
+                 const std::string& comment) {
+  ProductBuilder(builder, product, value, comment).build();
+}
+
+void generate_product(StepBuilder& builder, const ProductStep& step) {
+  ExprPool& pool = builder.pool();
+  const std::string comment =
+      fmt::format("product\n%{} = {}\nproduct0 = sum_{} {} * {}\n", step.value,
+                  to_string(pool, step.epilogue), to_string(pool, step.k), to_string(pool, step.a),
+                  to_string(pool, step.b));
+  Expr a = read_of(step.a), b = read_of(step.b);
+  auto in_library = [](DType dtype) { return is_float(dtype) && dtype != DType::Float64; };
+  if (in_library(a->dtype) && in_library(b->dtype)) {
+    add_product(builder, step, step.value, comment);
+    return;
+  }
+  // Integers and doubles: the plain sum.
+  Expr term = pool.mul(step.a, step.b), product = nullptr;
+  visit(step.epilogue, [&](Expr e) {
+    if (e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::Product) product = e;
+  });
+  RF_CHECK(product, "an epilogue without its product");
+  Expr body = pool.substitute(step.epilogue, {{product, pool.cast(product->dtype, pool.reduce(Reduction::Sum, step.k, term))}});
+  add_map(builder, "plain_product", step.axes,
+          {{step.value, builder.flat.flat(body),
+            row_major(pool, step.axes, builder.shape(step.value))}},
+          comment);
+}
+
+}  // namespace redfuser

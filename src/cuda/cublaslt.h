@@ -1,0 +1,66 @@
+// Matrix products by cuBLASLt.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "cuda/cublaslt_api.h"
+#include "cuda/driver.h"
+#include "redfuser/tensor.h"
+
+namespace redfuser::cuda {
+
+// A matrix in device memory: element [i, j] of batch b is at b * batch + i * row + j * column,
+// counted in elements. Either `row` or `column` is 1, unless the dimension it steps over is 1.
+struct Matrix {
+  DevicePointer data = 0;
+  int64_t row = 0, column = 1, batch = 0;
+};
+
+// c[b, i, j] = Σ_k a[b, i, k] · b[b, k, j].
+struct Product {
+  DType dtype = DType::Float32;   // of a and b: the floats, and int8 into int32
+  DType result = DType::Float32;  // of c; sums are kept in fp32 (fp64, int32)
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  Matrix a, b, c;  // c.column is 1
+  bool tf32 = false;
+  std::string name;  // the user's nodes, for errors
+};
+
+// cuBLASLt on one GPU. Opens the library at the first use; UserError if there is none.
+class ProductLibrary {
+ public:
+  explicit ProductLibrary(DevicePtr device);
+  ~ProductLibrary();
+  ProductLibrary(const ProductLibrary&) = delete;
+
+  static std::string version();  // "13.0.2"
+  // Room that the fastest algorithms ask for.
+  static constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
+
+  // A product with its algorithm chosen, to be run again and again.
+  class Prepared {
+   public:
+    ~Prepared();
+    Prepared(Prepared&&) noexcept;
+    Prepared& operator=(Prepared&&) = delete;
+    // Enqueues it. One workspace serves all products of one stream.
+    void run(const Stream& stream, DevicePointer workspace) const;
+    const Product& product() const;
+
+   private:
+    friend class ProductLibrary;
+    struct Impl;
+    explicit Prepared(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+  };
+  // Throws UserError naming the product if the library cannot compute it.
+  Prepared prepare(const Product& product) const;
+
+ private:
+  DevicePtr device_;
+  BlasHandle handle_ = nullptr;
+};
+
+}  // namespace redfuser::cuda

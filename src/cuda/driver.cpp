@@ -1,0 +1,186 @@
+#include "cuda/driver.h"
+
+#include "base/error.h"
+#include "cuda/library.h"
+
+namespace redfuser::cuda {
+namespace {
+
+DriverApi load_driver() {
+  const Library library({"the CUDA driver", {"libcuda.so.1"}});
+  DriverApi api;
+#define RF_BIND(name) library.bind(api.name, #name)
+  RF_BIND(cuInit);
+  RF_BIND(cuDriverGetVersion);
+  RF_BIND(cuGetErrorName);
+  RF_BIND(cuGetErrorString);
+  RF_BIND(cuDeviceGetCount);
+  RF_BIND(cuDeviceGet);
+  RF_BIND(cuDeviceGetName);
+  RF_BIND(cuDeviceGetAttribute);
+  RF_BIND(cuDeviceTotalMem_v2);
+  RF_BIND(cuDevicePrimaryCtxRetain);
+  RF_BIND(cuDevicePrimaryCtxRelease_v2);
+  RF_BIND(cuCtxSetCurrent);
+  RF_BIND(cuMemGetInfo_v2);
+  RF_BIND(cuMemAlloc_v2);
+  RF_BIND(cuMemFree_v2);
+  RF_BIND(cuMemcpyHtoDAsync_v2);
+  RF_BIND(cuMemcpyDtoHAsync_v2);
+  RF_BIND(cuMemsetD8Async);
+  RF_BIND(cuMemsetD2D8Async);
+  RF_BIND(cuStreamCreate);
+  RF_BIND(cuStreamDestroy_v2);
+  RF_BIND(cuStreamSynchronize);
+  RF_BIND(cuStreamBeginCapture_v2);
+  RF_BIND(cuStreamEndCapture);
+  RF_BIND(cuGraphInstantiateWithFlags);
+  RF_BIND(cuGraphLaunch);
+  RF_BIND(cuGraphExecDestroy);
+  RF_BIND(cuGraphDestroy);
+  RF_BIND(cuEventCreate);
+  RF_BIND(cuEventDestroy_v2);
+  RF_BIND(cuEventRecord);
+  RF_BIND(cuEventSynchronize);
+  RF_BIND(cuEventElapsedTime);
+  RF_BIND(cuModuleLoadData);
+  RF_BIND(cuModuleUnload);
+  RF_BIND(cuModuleGetFunction);
+  RF_BIND(cuFuncSetAttribute);
+  RF_BIND(cuFuncGetAttribute);
+  RF_BIND(cuLaunchKernelEx);
+#undef RF_BIND
+  return api;
+}
+
+std::string error_text(Result result) {
+  const char *name = nullptr, *text = nullptr;
+  driver().cuGetErrorName(result, &name);
+  driver().cuGetErrorString(result, &text);
+  return fmt::format("{} ({})", text != nullptr ? text : "unknown error",
+                     name != nullptr ? name : fmt::to_string(result).c_str());
+}
+
+int attribute(int device, DeviceAttribute which) {
+  int value = 0;
+  check(driver().cuDeviceGetAttribute(&value, which, device), "reading a property of the GPU");
+  return value;
+}
+
+DeviceInfo read_info(int device) {
+  DeviceInfo info;
+  char name[256] = {};
+  check(driver().cuDeviceGetName(name, sizeof name, device), "reading the GPU's name");
+  info.name = name;
+  info.architecture = attribute(device, kComputeCapabilityMajor) * 10 +
+                      attribute(device, kComputeCapabilityMinor);
+  info.multiprocessors = attribute(device, kMultiprocessorCount);
+  info.shared_bytes = attribute(device, kMaxSharedMemoryPerBlockOptin);
+  info.l2_bytes = attribute(device, kL2CacheSize);
+  size_t bytes = 0;
+  check(driver().cuDeviceTotalMem_v2(&bytes, device), "reading the GPU's memory size");
+  info.memory_bytes = static_cast<int64_t>(bytes);
+  check(driver().cuDriverGetVersion(&info.driver_version), "reading the driver's version");
+  return info;
+}
+
+}  // namespace
+
+const DriverApi& driver() {
+  static const DriverApi api = load_driver();
+  return api;
+}
+
+void check(Result result, const char* what) {
+  if (result == kSuccess) return;
+  const std::string text = error_text(result);
+  if (result == kOutOfMemory) user_error("out of GPU memory while {}: {}", what, text);
+  if (result == kNoDevice || result == kInsufficientDriver) {
+    user_error("no usable GPU: {}", text);
+  }
+  internal_error("CUDA driver, {}: {}", what, text);
+}
+
+std::shared_ptr<const Device> Device::open() {
+  const Result started = driver().cuInit(0);
+  if (started != kSuccess) user_error("the CUDA driver finds no usable GPU: {}", error_text(started));
+  int count = 0;
+  check(driver().cuDeviceGetCount(&count), "counting GPUs");
+  if (count == 0) user_error("the CUDA driver shows no GPU");
+  std::shared_ptr<Device> device(new Device());
+  check(driver().cuDeviceGet(&device->ordinal_, 0), "opening the GPU");
+  device->info_ = read_info(device->ordinal_);
+  check(driver().cuDevicePrimaryCtxRetain(&device->context_, device->ordinal_),
+        "opening the GPU's context");
+  device->make_current();
+  return device;
+}
+
+Device::~Device() {
+  if (context_ != nullptr) driver().cuDevicePrimaryCtxRelease_v2(ordinal_);
+}
+
+void Device::make_current() const {
+  check(driver().cuCtxSetCurrent(context_), "entering the GPU's context");
+}
+
+int64_t Device::free_bytes() const {
+  size_t free = 0, total = 0;
+  check(driver().cuMemGetInfo_v2(&free, &total), "reading the GPU's free memory");
+  return static_cast<int64_t>(free);
+}
+
+Buffer::Buffer(DevicePtr device, int64_t bytes, const char* what)
+    : device_(std::move(device)), bytes_(bytes) {
+  if (bytes == 0) return;
+  const Result result = driver().cuMemAlloc_v2(&address_, static_cast<size_t>(bytes));
+  if (result == kOutOfMemory) {
+    user_error("out of GPU memory: {} needs {} bytes; {} of {} are free", what, bytes,
+               device_->free_bytes(), device_->info().memory_bytes);
+  }
+  check(result, "allocating memory");
+}
+
+Buffer::~Buffer() {
+  if (address_ != 0) driver().cuMemFree_v2(address_);
+}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(address_, other.address_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Module::Module(DevicePtr device, const std::string& cubin, const std::string& name)
+    : device_(std::move(device)) {
+  const Result result = driver().cuModuleLoadData(&module_, cubin.data());
+  if (result == kInvalidImage || result == kNoBinaryForGpu) {
+    user_error("the CUDA driver (for CUDA {}.{}) does not take the kernel \"{}\": {}; is NVRTC newer "
+               "than the driver?",
+               device_->info().driver_version / 1000, device_->info().driver_version % 1000 / 10,
+               name, error_text(result));
+  }
+  check(result, "loading a kernel");
+}
+
+Module::~Module() {
+  if (module_ != nullptr) driver().cuModuleUnload(module_);
+}
+
+FunctionHandle Module::function(const std::string& name, int shared_bytes, int cluster) const {
+  constexpr int kStaticShared = 48 * 1024, kPortableCluster = 8;
+  FunctionHandle function = nullptr;
+  check(driver().cuModuleGetFunction(&function, module_, name.c_str()), "looking up a kernel");
+  if (shared_bytes > kStaticShared) {
+    check(driver().cuFuncSetAttribute(function, kMaxDynamicSharedSizeBytes, shared_bytes),
+          "allowing a kernel's shared memory");
+  }
+  if (cluster > kPortableCluster) {
+    check(driver().cuFuncSetAttribute(function, kNonPortableClusterSizeAllowed, 1),
+          "allowing a kernel's clusters");
+  }
+  return function;
+}
+
+}  // namespace redfuser::cuda

@@ -1,0 +1,156 @@
+// The CUDA driver: a device, its memory, streams, events, modules, launches and graphs.
+//
+// Everything belongs to the device's primary context, which must be current on the calling thread
+// (Device::make_current). Handles are owned and freed by their objects, which hold the device.
+// Failures of the driver carry its own name and text; running out of memory and a missing GPU are
+// UserErrors, the others InternalErrors.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "cuda/driver_api.h"
+
+namespace redfuser::cuda {
+
+// Opens the driver's library at the first call. UserError if there is none.
+const DriverApi& driver();
+// Throws unless `result` is success; `what` says what was tried.
+void check(Result result, const char* what);
+
+struct DeviceInfo {
+  std::string name;      // "NVIDIA H100 80GB HBM3"
+  int architecture = 0;  // compute capability times ten
+  int multiprocessors = 0;
+  int shared_bytes = 0;  // largest dynamic shared memory of a block
+  int64_t memory_bytes = 0;
+  int64_t l2_bytes = 0;
+  int driver_version = 0;  // 13000: it serves CUDA up to 13.0
+};
+
+class Device {
+ public:
+  // The first GPU that CUDA shows (CUDA_VISIBLE_DEVICES chooses). UserError if there is none.
+  static std::shared_ptr<const Device> open();
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const DeviceInfo& info() const { return info_; }
+  void make_current() const;
+  int64_t free_bytes() const;
+
+ private:
+  Device() = default;
+  int ordinal_ = 0;
+  ContextHandle context_ = nullptr;
+  DeviceInfo info_;
+};
+using DevicePtr = std::shared_ptr<const Device>;
+
+// Device memory, aligned to 256 bytes.
+class Buffer {
+ public:
+  Buffer() = default;
+  // UserError if the device has not that much left; `what` names the use.
+  Buffer(DevicePtr device, int64_t bytes, const char* what);
+  ~Buffer();
+  Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+  Buffer& operator=(Buffer&& other) noexcept;
+  DevicePointer address() const { return address_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  DevicePtr device_;
+  DevicePointer address_ = 0;
+  int64_t bytes_ = 0;
+};
+
+class Module {
+ public:
+  // `name` appears in errors.
+  Module(DevicePtr device, const std::string& cubin, const std::string& name);
+  ~Module();
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+  // A kernel, allowed `shared_bytes` of dynamic shared memory and clusters of `cluster` blocks.
+  FunctionHandle function(const std::string& name, int shared_bytes, int cluster) const;
+
+ private:
+  DevicePtr device_;
+  ModuleHandle module_ = nullptr;
+};
+
+struct LaunchShape {
+  uint32_t grid[3] = {1, 1, 1};
+  uint32_t block = 1;
+  uint32_t shared_bytes = 0;
+  uint32_t cluster = 1;  // blocks per cluster along x
+};
+
+// What a stream recorded, to be replayed at once.
+class Graph {
+ public:
+  Graph() = default;
+  Graph(DevicePtr device, GraphExecHandle exec) : device_(std::move(device)), exec_(exec) {}
+  ~Graph();
+  Graph(Graph&& other) noexcept { *this = std::move(other); }
+  Graph& operator=(Graph&& other) noexcept;
+  explicit operator bool() const { return exec_ != nullptr; }
+  GraphExecHandle handle() const { return exec_; }
+
+ private:
+  DevicePtr device_;
+  GraphExecHandle exec_ = nullptr;
+};
+
+class Stream {
+ public:
+  explicit Stream(DevicePtr device);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  StreamHandle handle() const { return stream_; }
+
+  void synchronize() const;
+  // Host memory must stay as it is until the stream is synchronised.
+  void to_device(DevicePointer target, const void* source, int64_t bytes) const;
+  void to_host(void* target, DevicePointer source, int64_t bytes) const;
+  void fill(DevicePointer target, unsigned char byte, int64_t bytes) const;
+  void fill_rows(DevicePointer target, int64_t pitch, unsigned char byte, int64_t width,
+                 int64_t rows) const;
+  // One pointer-sized argument each. `name` appears in errors.
+  void launch(FunctionHandle function, const LaunchShape& shape, std::span<const uint64_t> arguments,
+              const std::string& name) const;
+  void begin_capture() const;
+  Graph end_capture() const;
+  // Ends a capture that failed.
+  void abandon_capture() const;
+  void launch(const Graph& graph) const;
+
+ private:
+  DevicePtr device_;
+  StreamHandle stream_ = nullptr;
+};
+
+class Event {
+ public:
+  explicit Event(DevicePtr device);
+  ~Event();
+  Event(Event&& other) noexcept : device_(std::move(other.device_)), event_(other.event_) {
+    other.event_ = nullptr;
+  }
+  Event& operator=(Event&&) = delete;
+  void record(const Stream& stream) const;
+  void synchronize() const;
+  double microseconds_since(const Event& start) const;
+
+ private:
+  DevicePtr device_;
+  EventHandle event_ = nullptr;
+};
+
+}  // namespace redfuser::cuda

@@ -1,0 +1,110 @@
+// The part of the CUDA driver's binary interface that is used, declared here so that building needs
+// no CUDA. Names and values are those of NVIDIA's CUDA Driver API reference.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace redfuser::cuda {
+
+using Result = int;                // CUresult
+using DevicePointer = uint64_t;    // CUdeviceptr
+using ContextHandle = void*;       // CUcontext
+using ModuleHandle = void*;        // CUmodule
+using FunctionHandle = void*;      // CUfunction
+using StreamHandle = void*;        // CUstream
+using EventHandle = void*;         // CUevent
+using GraphHandle = void*;         // CUgraph
+using GraphExecHandle = void*;     // CUgraphExec
+
+inline constexpr Result kSuccess = 0;
+inline constexpr Result kOutOfMemory = 2;
+inline constexpr Result kNoDevice = 100;
+inline constexpr Result kInsufficientDriver = 35;
+inline constexpr Result kInvalidImage = 200;
+inline constexpr Result kNoBinaryForGpu = 209;
+
+enum DeviceAttribute : int {
+  kMultiprocessorCount = 16,
+  kL2CacheSize = 38,
+  kComputeCapabilityMajor = 75,
+  kComputeCapabilityMinor = 76,
+  kMaxSharedMemoryPerBlockOptin = 97,
+};
+
+enum FunctionAttribute : int {
+  kLocalSizeBytes = 3,
+  kMaxDynamicSharedSizeBytes = 8,
+  kNonPortableClusterSizeAllowed = 14,
+};
+
+inline constexpr unsigned kStreamNonBlocking = 1;
+inline constexpr int kCaptureThreadLocal = 1;
+inline constexpr int kAttributeClusterDimension = 4;
+
+// CUlaunchAttribute
+struct LaunchAttribute {
+  int id;
+  int padding;
+  union {
+    unsigned cluster[3];
+    char bytes[64];
+  };
+};
+static_assert(sizeof(LaunchAttribute) == 72);
+
+// CUlaunchConfig
+struct LaunchConfig {
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned shared_bytes;
+  StreamHandle stream;
+  LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+static_assert(sizeof(LaunchConfig) == 56);
+
+// The driver's functions, by the name that the library exports.
+struct DriverApi {
+  Result (*cuInit)(unsigned);
+  Result (*cuDriverGetVersion)(int*);
+  Result (*cuGetErrorName)(Result, const char**);
+  Result (*cuGetErrorString)(Result, const char**);
+  Result (*cuDeviceGetCount)(int*);
+  Result (*cuDeviceGet)(int*, int);
+  Result (*cuDeviceGetName)(char*, int, int);
+  Result (*cuDeviceGetAttribute)(int*, int, int);
+  Result (*cuDeviceTotalMem_v2)(size_t*, int);
+  Result (*cuDevicePrimaryCtxRetain)(ContextHandle*, int);
+  Result (*cuDevicePrimaryCtxRelease_v2)(int);
+  Result (*cuCtxSetCurrent)(ContextHandle);
+  Result (*cuMemGetInfo_v2)(size_t*, size_t*);
+  Result (*cuMemAlloc_v2)(DevicePointer*, size_t);
+  Result (*cuMemFree_v2)(DevicePointer);
+  Result (*cuMemcpyHtoDAsync_v2)(DevicePointer, const void*, size_t, StreamHandle);
+  Result (*cuMemcpyDtoHAsync_v2)(void*, DevicePointer, size_t, StreamHandle);
+  Result (*cuMemsetD8Async)(DevicePointer, unsigned char, size_t, StreamHandle);
+  Result (*cuMemsetD2D8Async)(DevicePointer, size_t, unsigned char, size_t, size_t, StreamHandle);
+  Result (*cuStreamCreate)(StreamHandle*, unsigned);
+  Result (*cuStreamDestroy_v2)(StreamHandle);
+  Result (*cuStreamSynchronize)(StreamHandle);
+  Result (*cuStreamBeginCapture_v2)(StreamHandle, int);
+  Result (*cuStreamEndCapture)(StreamHandle, GraphHandle*);
+  Result (*cuGraphInstantiateWithFlags)(GraphExecHandle*, GraphHandle, unsigned long long);
+  Result (*cuGraphLaunch)(GraphExecHandle, StreamHandle);
+  Result (*cuGraphExecDestroy)(GraphExecHandle);
+  Result (*cuGraphDestroy)(GraphHandle);
+  Result (*cuEventCreate)(EventHandle*, unsigned);
+  Result (*cuEventDestroy_v2)(EventHandle);
+  Result (*cuEventRecord)(EventHandle, StreamHandle);
+  Result (*cuEventSynchronize)(EventHandle);
+  Result (*cuEventElapsedTime)(float*, EventHandle, EventHandle);
+  Result (*cuModuleLoadData)(ModuleHandle*, const void*);
+  Result (*cuModuleUnload)(ModuleHandle);
+  Result (*cuModuleGetFunction)(FunctionHandle*, ModuleHandle, const char*);
+  Result (*cuFuncSetAttribute)(FunctionHandle, int, int);
+  Result (*cuFuncGetAttribute)(int*, int, FunctionHandle);
+  Result (*cuLaunchKernelEx)(const LaunchConfig*, FunctionHandle, void**, void**);
+};
+
+}  // namespace redfuser::cuda

@@ -1,0 +1,125 @@
+// Streams, events and graphs of driver.h.
+#include <vector>
+
+#include "base/error.h"
+#include "cuda/driver.h"
+
+namespace redfuser::cuda {
+
+Graph::~Graph() {
+  if (exec_ != nullptr) driver().cuGraphExecDestroy(exec_);
+}
+
+Graph& Graph::operator=(Graph&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(exec_, other.exec_);
+  return *this;
+}
+
+Stream::Stream(DevicePtr device) : device_(std::move(device)) {
+  check(driver().cuStreamCreate(&stream_, kStreamNonBlocking), "creating a stream");
+}
+
+Stream::~Stream() {
+  if (stream_ != nullptr) driver().cuStreamDestroy_v2(stream_);
+}
+
+void Stream::synchronize() const {
+  check(driver().cuStreamSynchronize(stream_), "running kernels");
+}
+
+void Stream::to_device(DevicePointer target, const void* source, int64_t bytes) const {
+  if (bytes == 0) return;
+  check(driver().cuMemcpyHtoDAsync_v2(target, source, static_cast<size_t>(bytes), stream_),
+        "copying to the GPU");
+}
+
+void Stream::to_host(void* target, DevicePointer source, int64_t bytes) const {
+  if (bytes == 0) return;
+  check(driver().cuMemcpyDtoHAsync_v2(target, source, static_cast<size_t>(bytes), stream_),
+        "copying from the GPU");
+}
+
+void Stream::fill(DevicePointer target, unsigned char byte, int64_t bytes) const {
+  if (bytes == 0) return;
+  check(driver().cuMemsetD8Async(target, byte, static_cast<size_t>(bytes), stream_),
+        "filling GPU memory");
+}
+
+void Stream::fill_rows(DevicePointer target, int64_t pitch, unsigned char byte, int64_t width,
+                       int64_t rows) const {
+  if (width == 0 || rows == 0) return;
+  check(driver().cuMemsetD2D8Async(target, static_cast<size_t>(pitch), byte,
+                                   static_cast<size_t>(width), static_cast<size_t>(rows), stream_),
+        "filling GPU memory");
+}
+
+void Stream::launch(FunctionHandle function, const LaunchShape& shape,
+                    std::span<const uint64_t> arguments, const std::string& name) const {
+  std::vector<void*> pointers;
+  for (const uint64_t& argument : arguments) pointers.push_back(const_cast<uint64_t*>(&argument));
+  LaunchAttribute attribute{};
+  attribute.id = kAttributeClusterDimension;
+  attribute.cluster[0] = shape.cluster;
+  attribute.cluster[1] = attribute.cluster[2] = 1;
+  LaunchConfig config{};
+  for (int i = 0; i < 3; ++i) config.grid[i] = shape.grid[i];
+  config.block[0] = shape.block;
+  config.block[1] = config.block[2] = 1;
+  config.shared_bytes = shape.shared_bytes;
+  config.stream = stream_;
+  config.attributes = &attribute;
+  config.attribute_count = shape.cluster > 1 ? 1 : 0;
+  const std::string what = fmt::format(
+      "launching \"{}\" (grid {}x{}x{}, block {}, shared {} bytes, cluster {})", name, shape.grid[0],
+      shape.grid[1], shape.grid[2], shape.block, shape.shared_bytes, shape.cluster);
+  check(driver().cuLaunchKernelEx(&config, function, pointers.data(), nullptr), what.c_str());
+}
+
+void Stream::begin_capture() const {
+  check(driver().cuStreamBeginCapture_v2(stream_, kCaptureThreadLocal), "recording a graph");
+}
+
+Graph Stream::end_capture() const {
+  GraphHandle graph = nullptr;
+  check(driver().cuStreamEndCapture(stream_, &graph), "recording a graph");
+  GraphExecHandle exec = nullptr;
+  const Result result = driver().cuGraphInstantiateWithFlags(&exec, graph, 0);
+  driver().cuGraphDestroy(graph);
+  check(result, "making a graph ready");
+  return Graph(device_, exec);
+}
+
+void Stream::abandon_capture() const {
+  GraphHandle graph = nullptr;
+  driver().cuStreamEndCapture(stream_, &graph);
+  if (graph != nullptr) driver().cuGraphDestroy(graph);
+}
+
+void Stream::launch(const Graph& graph) const {
+  check(driver().cuGraphLaunch(graph.handle(), stream_), "launching a graph");
+}
+
+Event::Event(DevicePtr device) : device_(std::move(device)) {
+  check(driver().cuEventCreate(&event_, 0), "creating an event");
+}
+
+Event::~Event() {
+  if (event_ != nullptr) driver().cuEventDestroy_v2(event_);
+}
+
+void Event::record(const Stream& stream) const {
+  check(driver().cuEventRecord(event_, stream.handle()), "recording an event");
+}
+
+void Event::synchronize() const {
+  check(driver().cuEventSynchronize(event_), "waiting for an event");
+}
+
+double Event::microseconds_since(const Event& start) const {
+  float milliseconds = 0;
+  check(driver().cuEventElapsedTime(&milliseconds, start.event_, event_), "reading an event's time");
+  return milliseconds * 1e3;
+}
+
+}  // namespace redfuser::cuda

@@ -1,0 +1,79 @@
+// Scalar functions with ONNX's meaning at the edges.
+#pragma once
+
+template <typename T>
+__device__ __forceinline__ bool is_nan(T x) {
+  return x != x;
+}
+
+// NaN if either is NaN.
+__device__ __forceinline__ float max_of(float a, float b) {
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+__device__ __forceinline__ float min_of(float a, float b) {
+  float result;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+__device__ __forceinline__ double max_of(double a, double b) {
+  return is_nan(a) ? a : is_nan(b) ? b : a > b ? a : b;
+}
+__device__ __forceinline__ double min_of(double a, double b) {
+  return is_nan(a) ? a : is_nan(b) ? b : a < b ? a : b;
+}
+__device__ __forceinline__ long long max_of(long long a, long long b) { return a > b ? a : b; }
+__device__ __forceinline__ long long min_of(long long a, long long b) { return a < b ? a : b; }
+__device__ __forceinline__ bool max_of(bool a, bool b) { return a || b; }
+__device__ __forceinline__ bool min_of(bool a, bool b) { return a && b; }
+
+// Integer quotients; the common case of small operands takes 32-bit division.
+__device__ __forceinline__ long long trunc_div(long long a, long long b) {
+  if (((a | b) >> 31) == 0) {
+    return b == 0 ? 0 : static_cast<unsigned>(a) / static_cast<unsigned>(b);
+  }
+  return b == 0 ? 0 : b == -1 ? static_cast<long long>(0ull - a) : a / b;
+}
+__device__ __forceinline__ long long trunc_mod(long long a, long long b) {
+  return b == 0 ? 0 : a - b * trunc_div(a, b);
+}
+__device__ __forceinline__ long long floor_div(long long a, long long b) {
+  if (((a | b) >> 31) == 0) {
+    return b == 0 ? 0 : static_cast<unsigned>(a) / static_cast<unsigned>(b);
+  }
+  if (b == 0) return 0;
+  if (b == -1) return static_cast<long long>(0ull - a);
+  const long long quotient = a / b;
+  return quotient - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
+__device__ __forceinline__ long long floor_mod(long long a, long long b) {
+  return b == 0 ? 0 : a - b * floor_div(a, b);
+}
+__device__ __forceinline__ float floor_mod(float a, float b) {
+  return b == 0 ? 0 : a - b * floorf(a / b);
+}
+__device__ __forceinline__ double floor_mod(double a, double b) {
+  return b == 0 ? 0 : a - b * floor(a / b);
+}
+
+__device__ __forceinline__ long long power(long long base, long long exponent) {
+  if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent & 1 ? -1 : 1) : 0;
+  long long result = 1;
+  for (; exponent > 0; exponent >>= 1) {
+    if (exponent & 1) result *= base;
+    base *= base;
+  }
+  return result;
+}
+
+template <typename T>
+__device__ __forceinline__ T sign_of(T x) {
+  return is_nan(x) ? x : static_cast<T>((x > T(0)) - (x < T(0)));
+}
+
+// Saturation-free conversion: NaN becomes 0, as everywhere on the device.
+template <typename T>
+__device__ __forceinline__ long long to_integer(T x) {
+  return static_cast<long long>(x);
+}

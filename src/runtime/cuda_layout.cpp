@@ -1,0 +1,92 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "runtime/cuda_shape.h"
+
+namespace redfuser {
+namespace {
+
+bool holds(const std::vector<ValueId>& values, ValueId value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+}  // namespace
+
+CudaLayout::CudaLayout(const CudaProgram& program, const std::vector<int64_t>& symbols,
+                       bool keep_all)
+    : program_(program) {
+  const Graph& graph = program.graph();
+  const std::vector<Step>& steps = program.compiled().plan.steps;
+  const int end = static_cast<int>(steps.size());
+  for (const ValueId id : graph.inputs) {
+    define(id, symbols);
+    add_storage(id, -1);
+  }
+  std::map<ValueId, int> freed;
+  for (int i = 0; i < end; ++i) {
+    const Step& step = steps[static_cast<size_t>(i)];
+    const auto* alias = std::get_if<AliasStep>(&step.kind);
+    for (const ValueId id : step.writes) {
+      define(id, symbols);
+      if (alias == nullptr) add_storage(id, i);
+    }
+    if (alias != nullptr) roots_[alias->value] = root(alias->source);
+    for (const ValueId id : step.frees) freed.emplace(id, i);
+    std::vector<size_t>& scratch = scratch_.emplace_back();
+    for (const Scratch& need : program.steps()[static_cast<size_t>(i)].scratch) {
+      scratch.push_back(lives_.size());
+      lives_.push_back({evaluate_size(need.bytes, symbols), i, i});
+    }
+  }
+  // Bytes live as long as the longest-lived value that has them.
+  for (const auto& [id, dims] : dims_) {
+    const auto storage = storages_.find(root(id));
+    if (storage == storages_.end()) continue;
+    const auto end_of_value = freed.find(id);
+    int& last = lives_[storage->second].last;
+    last = end_of_value == freed.end() || keep_all || holds(graph.outputs, id) ||
+                   holds(graph.inputs, id)
+               ? end
+               : std::max(last, end_of_value->second);
+  }
+  arena_ = plan_arena(lives_);
+}
+
+void CudaLayout::define(ValueId value, const std::vector<int64_t>& symbols) {
+  const auto index = static_cast<size_t>(value);
+  for (const int64_t symbol : program_.compiled().shape_symbols[index]) {
+    if (symbols[static_cast<size_t>(symbol)] >= 0) continue;
+    user_error("the size of \"{}\" depends on data, which --device cuda does not support; use "
+               "--device cpu",
+               program_.graph().values[index].name);
+  }
+  dims_[value] = dims_of(program_.graph(), value, symbols);
+}
+
+void CudaLayout::add_storage(ValueId value, int step) {
+  const int64_t width =
+      static_cast<int64_t>(size_of(program_.graph().values[static_cast<size_t>(value)].dtype));
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(element_count(dims_[value]), width, &bytes)) {
+    user_error("\"{}\" is too large", program_.graph().values[static_cast<size_t>(value)].name);
+  }
+  storages_[value] = lives_.size();
+  lives_.push_back({bytes, step, step});
+}
+
+ValueId CudaLayout::root(ValueId value) const {
+  const auto found = roots_.find(value);
+  return found == roots_.end() ? value : found->second;
+}
+
+std::optional<int64_t> CudaLayout::offset(ValueId value) const {
+  const auto storage = storages_.find(root(value));
+  if (storage == storages_.end()) return std::nullopt;
+  return arena_.offsets[storage->second];
+}
+
+int64_t CudaLayout::scratch_offset(size_t step, int scratch) const {
+  return arena_.offsets[scratch_[step].at(static_cast<size_t>(scratch))];
+}
+
+}  // namespace redfuser

@@ -1,0 +1,173 @@
+#include "runtime/cuda_program.h"
+
+#include <mutex>
+#include <set>
+
+#include "base/error.h"
+#include "cuda/kernel_cache.h"
+#include "cuda/nvrtc.h"
+#include "runtime/cuda_arena.h"
+
+namespace redfuser {
+
+namespace {
+
+constexpr int kOldestArchitecture = 80;
+
+cuda::CacheOptions cache_options(const SessionOptions& options) {
+  static constexpr cuda::CacheMode kModes[] = {cuda::CacheMode::On, cuda::CacheMode::Off,
+                                               cuda::CacheMode::ReadOnly};
+  return {kModes[static_cast<size_t>(options.kernel_cache)], options.kernel_cache_folder};
+}
+
+void check_sizes_known(const CompiledProgram& program) {
+  for (const Step& step : program.plan.steps) {
+    if (step.binds.empty()) continue;
+    const Node& node = program.graph().nodes[static_cast<size_t>(step.binds.front())];
+    user_error("[{}] node \"{}\": its output's size depends on data, which --device cuda does not "
+               "support; use --device cpu",
+               node.op, node.name);
+  }
+}
+
+template <typename Visit>
+void visit_buffers(const DeviceStep& step, const Visit& visit) {
+  for (const DeviceCall& call : step.calls) {
+    if (const auto* launch = std::get_if<KernelLaunch>(&call)) {
+      for (const BufferRef& buffer : launch->buffers) visit(buffer);
+    } else {
+      const auto& product = std::get<ProductCall>(call);
+      visit(product.a);
+      visit(product.b);
+      visit(product.c);
+    }
+  }
+}
+
+}  // namespace
+
+CudaProgram::CudaProgram(std::shared_ptr<const CompiledProgram> program,
+                         const SessionOptions& options)
+    : program_(std::move(program)), device_(cuda::Device::open()), tf32_(options.tf32) {
+  check_sizes_known(*program_);
+  const cuda::DeviceInfo& info = device_->info();
+  if (info.architecture < kOldestArchitecture) {
+    user_error("{} has compute capability {}.{}; --device cuda needs {}.{} or newer", info.name,
+               info.architecture / 10, info.architecture % 10, kOldestArchitecture / 10,
+               kOldestArchitecture % 10);
+  }
+  products_ = std::make_unique<cuda::ProductLibrary>(device_);
+  generate_steps();
+  compile_kernels(options);
+  upload_constants(options.memory_limit);
+}
+
+void CudaProgram::generate_steps() {
+  const cuda::DeviceInfo& info = device_->info();
+  Target target;
+  target.architecture = info.architecture;
+  target.multiprocessors = info.multiprocessors;
+  target.shared_bytes = info.shared_bytes;
+  target.tf32 = tf32_;
+  const std::lock_guard lock(pool_mutex());
+  for (const Step& step : program_->plan.steps) {
+    const bool same_bytes = std::holds_alternative<AliasStep>(step.kind);
+    steps_.push_back(same_bytes ? DeviceStep{} : generate(graph(), step, target));
+  }
+}
+
+void CudaProgram::compile_kernels(const SessionOptions& options) {
+  std::vector<std::string> sources, names;
+  std::set<std::string> seen;
+  for (const DeviceStep& step : steps_) {
+    for (const DeviceCall& call : step.calls) {
+      const auto* launch = std::get_if<KernelLaunch>(&call);
+      if (launch == nullptr || !seen.insert(launch->source).second) continue;
+      sources.push_back(launch->source);
+      names.push_back(launch->name);
+    }
+  }
+  if (sources.empty()) return;
+  std::vector<std::string> identity = cuda::compile_options(device_->info().architecture);
+  const std::vector<std::string> compile_options = identity;
+  identity.push_back("nvrtc " + cuda::nvrtc_version());
+  cuda::KernelCache cache(cache_options(options), identity);
+  const std::vector<std::string> cubins = cache.get(
+      sources,
+      [&](const std::string& source, const std::string& path) {
+        return cuda::compile(source, compile_options, path);
+      },
+      options.threads);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    modules_[sources[i]] = std::make_unique<cuda::Module>(device_, cubins[i], names[i]);
+  }
+  for (const DeviceStep& step : steps_) {
+    for (const DeviceCall& call : step.calls) {
+      const auto* launch = std::get_if<KernelLaunch>(&call);
+      if (launch == nullptr) continue;
+      functions_[launch] =
+          modules_.at(launch->source)->function(launch->name, launch->shared, launch->cluster);
+    }
+  }
+  notes_.push_back(fmt::format("kernels: {} compiled in {:.2f} s, {} from the cache",
+                               cache.compiled(), cache.seconds(), cache.cached()));
+  for (const std::string& warning : cache.warnings()) notes_.push_back("warning: " + warning);
+}
+
+void CudaProgram::upload_constants(int64_t memory_limit) {
+  std::map<const void*, int64_t> offsets;  // equal storage is uploaded once
+  int64_t bytes = 0;
+  auto add = [&](const BufferRef& buffer) {
+    if (buffer.value < 0) return;
+    const Tensor& tensor = graph().values[static_cast<size_t>(buffer.value)].constant;
+    if (!tensor.defined()) return;
+    const auto [found, added] = offsets.try_emplace(tensor.data(), bytes);
+    constants_[buffer.value] = found->second;
+    if (!added) return;
+    const int64_t padded = static_cast<int64_t>(tensor.bytes()) + kArenaAlignment - 1;
+    bytes += padded / kArenaAlignment * kArenaAlignment;
+  };
+  for (const DeviceStep& step : steps_) visit_buffers(step, add);
+  for (const Step& step : program_->plan.steps) {
+    if (const auto* alias = std::get_if<AliasStep>(&step.kind)) add({alias->source, -1});
+  }
+  if (memory_limit > 0 && bytes > memory_limit) {
+    user_error("the model's weights take {} bytes of GPU memory, above the limit of {}", bytes,
+               memory_limit);
+  }
+  constant_memory_ = cuda::Buffer(device_, bytes, "the model's weights");
+  const cuda::Stream stream(device_);
+  std::set<int64_t> done;
+  for (const auto& [value, offset] : constants_) {
+    const Tensor& tensor = graph().values[static_cast<size_t>(value)].constant;
+    if (!done.insert(offset).second) continue;
+    stream.to_device(constant_memory_.address() + static_cast<uint64_t>(offset), tensor.data(),
+                     static_cast<int64_t>(tensor.bytes()));
+  }
+  stream.synchronize();
+}
+
+cuda::FunctionHandle CudaProgram::function(const KernelLaunch& launch) const {
+  return functions_.at(&launch);
+}
+
+cuda::DevicePointer CudaProgram::constant(ValueId value) const {
+  return constant_memory_.address() + static_cast<uint64_t>(constants_.at(value));
+}
+
+std::shared_ptr<const CudaProgram> cuda_program(std::shared_ptr<const CompiledProgram> program,
+                                                const SessionOptions& options) {
+  static std::mutex mutex;
+  static std::map<std::pair<const CompiledProgram*, bool>, std::weak_ptr<const CudaProgram>> made;
+  const std::lock_guard lock(mutex);
+  std::erase_if(made, [](const auto& entry) { return entry.second.expired(); });
+  auto& slot = made[{program.get(), options.tf32}];
+  std::shared_ptr<const CudaProgram> result = slot.lock();
+  if (result == nullptr) {
+    result = std::make_shared<const CudaProgram>(program, options);
+    slot = result;
+  }
+  return result;
+}
+
+}  // namespace redfuser

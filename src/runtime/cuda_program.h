@@ -1,0 +1,56 @@
+// A compiled program's GPU side: device steps, kernels and constants. Immutable; sessions share it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codegen/device_program.h"
+#include "cuda/cublaslt.h"
+#include "cuda/driver.h"
+#include "runtime/compiled_program.h"
+
+namespace redfuser {
+
+class CudaProgram {
+ public:
+  // Opens the GPU, generates and compiles every step and uploads the constants that steps read.
+  // Throws UserError that says what is missing, or which node has no GPU form.
+  CudaProgram(std::shared_ptr<const CompiledProgram> program, const SessionOptions& options);
+
+  const CompiledProgram& compiled() const { return *program_; }
+  const Graph& graph() const { return program_->graph(); }
+  const cuda::DevicePtr& device() const { return device_; }
+  const cuda::ProductLibrary& products() const { return *products_; }
+  bool tf32() const { return tf32_; }
+  // One per step of the plan; without calls for an AliasStep.
+  const std::vector<DeviceStep>& steps() const { return steps_; }
+  cuda::FunctionHandle function(const KernelLaunch& launch) const;
+  bool has_constant(ValueId value) const { return constants_.count(value) > 0; }
+  cuda::DevicePointer constant(ValueId value) const;
+  int64_t constant_bytes() const { return constant_memory_.bytes(); }
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  void generate_steps();
+  void compile_kernels(const SessionOptions& options);
+  void upload_constants(int64_t memory_limit);
+
+  std::shared_ptr<const CompiledProgram> program_;
+  cuda::DevicePtr device_;
+  bool tf32_ = false;
+  std::unique_ptr<cuda::ProductLibrary> products_;
+  std::vector<DeviceStep> steps_;
+  std::map<std::string, std::unique_ptr<cuda::Module>> modules_;  // by source
+  std::map<const KernelLaunch*, cuda::FunctionHandle> functions_;
+  cuda::Buffer constant_memory_;
+  std::map<ValueId, int64_t> constants_;  // offset in constant_memory_
+  std::vector<std::string> notes_;
+};
+
+// The program's GPU side, made at the first call and shared while a session holds it.
+std::shared_ptr<const CudaProgram> cuda_program(std::shared_ptr<const CompiledProgram> program,
+                                                const SessionOptions& options);
+
+}  // namespace redfuser

@@ -1,0 +1,92 @@
+#include "runtime/cuda_shape.h"
+
+#include "base/error.h"
+
+namespace redfuser {
+
+CudaShape::CudaShape(const CudaProgram& program, CudaLayout layout, std::vector<int64_t> symbols,
+                     cuda::DevicePointer arena)
+    : program_(program), layout_(std::move(layout)), symbols_(std::move(symbols)), arena_(arena) {
+  for (size_t i = 0; i < program.steps().size(); ++i) {
+    std::vector<Call>& calls = calls_.emplace_back();
+    for (const DeviceCall& call : program.steps()[i].calls) {
+      std::optional<Call> made = std::visit([&](const auto& c) { return make(c, i); }, call);
+      if (made) calls.push_back(std::move(*made));
+    }
+    launches_ += static_cast<int>(calls.size());
+  }
+}
+
+cuda::DevicePointer CudaShape::address(ValueId value) const {
+  const std::optional<int64_t> offset = layout_.offset(value);
+  if (offset) return arena_ + static_cast<uint64_t>(*offset);
+  const ValueId root = layout_.root(value);
+  RF_CHECK(program_.has_constant(root), "\"{}\" is nowhere on the GPU",
+           program_.graph().values[static_cast<size_t>(value)].name);
+  return program_.constant(root);
+}
+
+cuda::DevicePointer CudaShape::resolve(const BufferRef& buffer, size_t step) const {
+  if (buffer.value >= 0) return address(buffer.value);
+  return arena_ + static_cast<uint64_t>(layout_.scratch_offset(step, buffer.scratch));
+}
+
+std::optional<CudaShape::Call> CudaShape::make(const KernelLaunch& launch, size_t step) const {
+  constexpr int64_t kMostBlocks[] = {INT32_MAX, 65535, 65535};
+  Launch result;
+  for (int i = 0; i < 3; ++i) {
+    const int64_t blocks = size(launch.grid[i], 1);
+    if (blocks <= 0) return std::nullopt;
+    if (blocks > kMostBlocks[i]) {
+      user_error("\"{}\": {} blocks along dimension {} are more than a GPU takes ({})",
+                 program_.compiled().steps[step].label, blocks, i, kMostBlocks[i]);
+    }
+    result.shape.grid[i] = static_cast<uint32_t>(blocks);
+  }
+  result.function = program_.function(launch);
+  result.shape.block = static_cast<uint32_t>(launch.block);
+  result.shape.shared_bytes = static_cast<uint32_t>(launch.shared);
+  result.shape.cluster = static_cast<uint32_t>(launch.cluster);
+  for (const BufferRef& buffer : launch.buffers) result.arguments.push_back(resolve(buffer, step));
+  for (const Expr expr : launch.sizes) {
+    result.arguments.push_back(static_cast<uint64_t>(size(expr)));
+  }
+  result.name = launch.name;
+  return Call(std::move(result));
+}
+
+std::optional<CudaShape::Call> CudaShape::make(const ProductCall& call, size_t step) const {
+  cuda::Product product;
+  product.dtype = call.dtype;
+  product.result = call.result;
+  product.batch = size(call.batch, 1);
+  product.m = size(call.m, 1);
+  product.n = size(call.n, 1);
+  product.k = size(call.k, 1);
+  if (product.batch == 0 || product.m == 0 || product.n == 0) return std::nullopt;
+  auto shifted = [&](const BufferRef& buffer, Expr offset) {
+    return resolve(buffer, step) +
+           static_cast<uint64_t>(size(offset, 0)) * size_of(call.dtype);
+  };
+  product.a = {shifted(call.a, call.a_offset), size(call.a_row, 0), size(call.a_column, 1),
+               size(call.a_batch, 0)};
+  product.b = {shifted(call.b, call.b_offset), size(call.b_row, 0), size(call.b_column, 1),
+               size(call.b_batch, 0)};
+  product.c = {resolve(call.c, step), size(call.c_row, 0), 1, size(call.c_batch, 0)};
+  product.tf32 = program_.tf32();
+  product.name = program_.compiled().steps[step].label;
+  return Call(program_.products().prepare(product));
+}
+
+void CudaShape::enqueue(size_t step, const cuda::Stream& stream,
+                        cuda::DevicePointer workspace) const {
+  for (const Call& call : calls_[step]) {
+    if (const auto* launch = std::get_if<Launch>(&call)) {
+      stream.launch(launch->function, launch->shape, launch->arguments, launch->name);
+    } else {
+      std::get<cuda::ProductLibrary::Prepared>(call).run(stream, workspace);
+    }
+  }
+}
+
+}  // namespace redfuser

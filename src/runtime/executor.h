@@ -1,0 +1,49 @@
+// What runs a program: the CPU's or the GPU's side of a Session.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/compiled_program.h"
+
+namespace redfuser {
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  virtual NamedTensors run(const NamedTensors& inputs) = 0;
+  virtual DeviceTiming time_on_device(const NamedTensors& inputs, double budget_s);
+
+  bool keeps(const std::string& name) const { return keep_all || keep_names.count(name) > 0; }
+  bool keeps_any() const { return keep_all || !keep_names.empty(); }
+
+  // Set by the session's owner, read by run().
+  bool profiling = false, keep_all = false;
+  std::set<std::string> keep_names;
+  std::function<void(int, int)> progress;
+  // Of the last run.
+  std::vector<StepTime> times;
+  NamedTensors kept;
+  int64_t peak = 0;
+  int launches = 0;
+  // Of the session's start.
+  std::string device = "cpu";
+  std::map<std::string, std::string> versions;
+  std::vector<std::string> notes;
+};
+
+std::unique_ptr<Executor> make_cpu_executor(std::shared_ptr<const CompiledProgram> program,
+                                            const SessionOptions& options);
+
+// Throws UserError that says what is missing, or which node has no GPU form.
+std::unique_ptr<Executor> make_cuda_executor(std::shared_ptr<const CompiledProgram> program,
+                                             const SessionOptions& options);
+
+// True if the CUDA driver shows a GPU.
+bool has_gpu();
+
+}  // namespace redfuser

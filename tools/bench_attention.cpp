@@ -1,0 +1,228 @@
+// Attention: prefill with many queries and decoding with one.
+#include <cmath>
+
+#include "bench_workload.h"
+#include "tool.h"
+
+namespace redfuser::tools {
+namespace {
+
+struct Attention {
+  std::string suite, name;
+  int64_t batch, heads, key_heads, queries, keys, size;
+  bool causal = false, alibi = false;
+  double cap = 0;      // soft cap of the scores
+  int64_t window = 0;  // keys that a query sees
+
+  double scale() const { return 1 / std::sqrt(static_cast<double>(size)); }
+  // Position of query i among the keys.
+  int64_t position(int64_t i) const { return i + keys - queries; }
+  bool masked() const { return (causal && queries > 1) || window > 0; }
+  bool sees(int64_t i, int64_t j) const {
+    if (!masked()) return true;
+    return (!causal || position(i) >= j) && (window == 0 || position(i) - j < window);
+  }
+  double slope(int64_t head) const {
+    return std::exp2(-8.0 * static_cast<double>(head + 1) / static_cast<double>(heads));
+  }
+};
+
+// Keys or values repeated for the heads that share them.
+std::string repeated(const Attention& a, const std::string& name) {
+  if (a.key_heads == a.heads) return fmt::format("{0}h = Identity({0}) ", name);
+  return fmt::format(
+      "{0}u = Unsqueeze({0}, two) "
+      "{0}s = Constant<value = int64[5] {{{1}, {2}, {3}, {4}, {5}}}>() {0}e = Expand({0}u, {0}s) "
+      "{0}t = Constant<value = int64[4] {{{1}, {6}, {4}, {5}}}>() {0}h = Reshape({0}e, {0}t) ",
+      name, a.batch, a.key_heads, a.heads / a.key_heads, a.keys, a.size, a.heads);
+}
+
+std::string integer(const std::string& name, int64_t value) {
+  return fmt::format("{} = Constant<value = int64 {{{}}}>() ", name, value);
+}
+
+std::string real(const std::string& name, double value) {
+  return fmt::format("{} = Constant<value = float {{{}}}>() ", name, value);
+}
+
+std::string positions(const Attention& a) {
+  return integer("zero", 0) + integer("step", 1) + integer("keys", a.keys) +
+         integer("first", a.position(0)) +
+         "one = Constant<value = int64[1] {1}>() ki = Range(zero, keys, step) "
+         "qr = Range(first, keys, step) qi = Unsqueeze(qr, one) gap = Sub(qi, ki) ";
+}
+
+std::string biased(const Attention& a) {
+  std::string slopes;
+  for (int64_t h = 0; h < a.heads; ++h) {
+    slopes += fmt::format("{}{}", h > 0 ? ", " : "", static_cast<float>(a.slope(h)));
+  }
+  return fmt::format(
+      "sl = Constant<value = float[{}, 1, 1] {{{}}}>() gf = Cast<to = 1>(gap) ng = Neg(gf) "
+      "bias = Mul(sl, ng) s4 = Add(s3, bias) ",
+      a.heads, slopes);
+}
+
+std::string masked(const Attention& a) {
+  std::string text = real("none", -HUGE_VAL) + integer("window", a.window) +
+                     "c0 = GreaterOrEqual(gap, zero) c1 = Less(gap, window) ";
+  const std::string keep = a.causal && a.window > 0 ? "And(c0, c1)"
+                           : a.causal              ? "Identity(c0)"
+                                                   : "Identity(c1)";
+  return text + fmt::format("keep = {} s5 = Where(keep, s4, none) ", keep);
+}
+
+std::string graph(const Attention& a) {
+  std::string body = "two = Constant<value = int64[1] {2}>() " + real("scale", a.scale()) +
+                     repeated(a, "k") + repeated(a, "v") +
+                     "kt = Transpose<perm = [0, 1, 3, 2]>(kh) s0 = MatMul(q, kt) "
+                     "s1 = Cast<to = 1>(s0) s2 = Mul(s1, scale) ";
+  body += a.cap > 0 ? real("cap", a.cap) + "d = Div(s2, cap) t = Tanh(d) s3 = Mul(t, cap) "
+                    : std::string("s3 = Identity(s2) ");
+  if (a.alibi || a.masked()) body += positions(a);
+  body += a.alibi ? biased(a) : "s4 = Identity(s3) ";
+  body += a.masked() ? masked(a) : "s5 = Identity(s4) ";
+  body += "p = Softmax<axis = -1>(s5) ph = Cast<to = 10>(p) y = MatMul(ph, vh)";
+  return fmt::format("g (float16[{0}, {1}, {2}, {3}] q, float16[{0}, {4}, {5}, {3}] k, "
+                     "float16[{0}, {4}, {5}, {3}] v) => (float16[{0}, {1}, {2}, {3}] y) {{ {6} }}",
+                     a.batch, a.heads, a.queries, a.size, a.key_heads, a.keys, body);
+}
+
+double dot(const Tensor& x, int64_t i, const Tensor& y, int64_t j, int64_t count) {
+  double sum = 0;
+  for (int64_t c = 0; c < count; ++c) sum += element(x, i + c) * element(y, j + c);
+  return sum;
+}
+
+// softmax(scores) · values, whose rows are `stride` apart.
+std::vector<double> weighted(const std::vector<double>& scores, const Tensor& values, int64_t start,
+                             int64_t stride, int64_t width) {
+  double largest = -HUGE_VAL, total = 0;
+  for (const double s : scores) largest = std::max(largest, s);
+  std::vector<double> result(static_cast<size_t>(width));
+  for (size_t j = 0; j < scores.size(); ++j) {
+    const double weight = std::exp(scores[j] - largest);
+    if (weight == 0) continue;
+    total += weight;
+    for (int64_t c = 0; c < width; ++c) {
+      result[static_cast<size_t>(c)] +=
+          weight * element(values, start + static_cast<int64_t>(j) * stride + c);
+    }
+  }
+  for (double& value : result) value /= total;
+  return result;
+}
+
+std::vector<double> reference(const Attention& a, const NamedTensors& inputs, int64_t row) {
+  const int64_t query = row % a.queries, head = row / a.queries % a.heads;
+  const int64_t batch = row / a.queries / a.heads;
+  const int64_t start =
+      (batch * a.key_heads + head / (a.heads / a.key_heads)) * a.keys * a.size;
+  std::vector<double> scores;
+  for (int64_t j = 0; j < a.keys; ++j) {
+    double score = -HUGE_VAL;
+    if (a.sees(query, j)) {
+      score = a.scale() *
+              dot(inputs.at("q"), row * a.size, inputs.at("k"), start + j * a.size, a.size);
+      if (a.cap > 0) score = a.cap * std::tanh(score / a.cap);
+      if (a.alibi) score += a.slope(head) * static_cast<double>(j - a.position(query));
+    }
+    scores.push_back(score);
+  }
+  return weighted(scores, inputs.at("v"), start, a.size, a.size);
+}
+
+WorkloadMaker maker(const Attention& a) {
+  return {a.name, [a] {
+            Workload w;
+            w.suite = a.suite;
+            w.name = a.name;
+            w.model = model_text(graph(a));
+            w.inputs["q"] =
+                normal_tensor("q", DType::Float16, {a.batch, a.heads, a.queries, a.size});
+            for (const char* name : {"k", "v"}) {
+              w.inputs[name] =
+                  normal_tensor(name, DType::Float16, {a.batch, a.key_heads, a.keys, a.size});
+            }
+            w.rows = a.batch * a.heads * a.queries;
+            w.width = a.size;
+            const NamedTensors inputs = w.inputs;
+            w.reference = [a, inputs](int64_t row) { return reference(a, inputs, row); };
+            return w;
+          }};
+}
+
+// Absorbed multi-head latent attention, one query: scores over all of a latent, values its first
+// part.
+WorkloadMaker latent_maker(const std::string& name, int64_t batch, int64_t keys) {
+  constexpr int64_t kHeads = 128, kLatent = 512, kSize = 576;
+  return {name, [=] {
+            const double scale = 1 / std::sqrt(192.0);
+            Workload w;
+            w.suite = "decode";
+            w.name = name;
+            w.model = model_text(fmt::format(
+                "g (bfloat16[{0}, {1}, {2}] q, bfloat16[{0}, {3}, {2}] kv) => "
+                "(bfloat16[{0}, {1}, {4}] y) {{ {5} zero = Constant<value = int64[1] {{0}}>() "
+                "two = Constant<value = int64[1] {{2}}>() end = Constant<value = int64[1] {{{4}}}>() "
+                "t = Transpose<perm = [0, 2, 1]>(kv) s = MatMul(q, t) f = Cast<to = 1>(s) "
+                "m = Mul(f, scale) p = Softmax<axis = -1>(m) h = Cast<to = 16>(p) "
+                "v = Slice(kv, zero, end, two) y = MatMul(h, v) }}",
+                batch, kHeads, kSize, keys, kLatent, real("scale", scale)));
+            const Tensor q = normal_tensor("q", DType::BFloat16, {batch, kHeads, kSize});
+            const Tensor kv = normal_tensor("kv", DType::BFloat16, {batch, keys, kSize});
+            w.inputs = {{"q", q}, {"kv", kv}};
+            w.rows = batch * kHeads;
+            w.width = kLatent;
+            w.reference = [=](int64_t row) {
+              const int64_t start = row / kHeads * keys * kSize;
+              std::vector<double> scores;
+              for (int64_t j = 0; j < keys; ++j) {
+                scores.push_back(scale * dot(q, row * kSize, kv, start + j * kSize, kSize));
+              }
+              return weighted(scores, kv, start, kSize, kLatent);
+            };
+            return w;
+          }};
+}
+
+}  // namespace
+
+std::vector<WorkloadMaker> attention_workloads(bool quick) {
+  const std::vector<int64_t> lengths = quick ? std::vector<int64_t>{1024, 8192}
+                                             : std::vector<int64_t>{512, 2048, 8192, 16384};
+  const char* suite = "attention";
+  std::vector<WorkloadMaker> makers;
+  for (const int64_t s : lengths) {
+    auto name = [s](const char* kind) { return fmt::format("{}_pf_{}", kind, s); };
+    makers.push_back(maker({suite, name("global"), 1, 32, 32, s, s, 128}));
+    makers.push_back(maker({suite, name("causal"), 1, 32, 32, s, s, 128, true}));
+    makers.push_back(maker({suite, name("gqa"), 1, 64, 8, s, s, 128, true}));
+    makers.push_back(maker({suite, name("alibi"), 1, 32, 32, s, s, 128, true, true}));
+    makers.push_back(maker({suite, name("softcap"), 1, 32, 16, s, s, 128, true, false, 50}));
+    makers.push_back(maker({suite, name("window"), 1, 32, 8, s, s, 128, true, false, 50, 4096}));
+  }
+  makers.push_back(maker({suite, "bert_base_b32_512", 32, 12, 12, 512, 512, 64}));
+  makers.push_back(maker({suite, "vit_l_b16_577", 16, 16, 16, 577, 577, 64}));
+  makers.push_back(maker({suite, "llama65b_pf_2048", 1, 64, 64, 2048, 2048, 128, true}));
+  return makers;
+}
+
+std::vector<WorkloadMaker> decode_workloads(bool quick) {
+  const std::vector<int64_t> lengths =
+      quick ? std::vector<int64_t>{4096, 32768} : std::vector<int64_t>{1024, 4096, 8192, 32768};
+  const char* suite = "decode";
+  std::vector<WorkloadMaker> makers;
+  for (const int64_t s : lengths) {
+    auto name = [s](const char* kind) { return fmt::format("{}_dc_{}", kind, s); };
+    makers.push_back(maker({suite, name("causal"), 1, 32, 32, 1, s, 128}));
+    makers.push_back(maker({suite, name("gqa"), 1, 64, 8, 1, s, 128}));
+    makers.push_back(maker({suite, name("alibi"), 1, 32, 32, 1, s, 128, false, true}));
+    makers.push_back(maker({suite, name("softcap"), 1, 32, 16, 1, s, 128, false, false, 50}));
+  }
+  makers.push_back(latent_maker("mla_dc_b1_4096", 1, 4096));
+  makers.push_back(latent_maker("mla_dc_b32_4096", 32, 4096));
+  return makers;
+}
+
+}  // namespace redfuser::tools

@@ -1,0 +1,103 @@
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "bench_workload.h"
+#include "tool.h"
+
+namespace redfuser::tools {
+namespace {
+
+// A prime, so that rows differ.
+constexpr int64_t kPeriod = 1000003;
+
+// Round to nearest even; the values are far from the format's ends.
+uint16_t to_half(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = bits >> 16 & 0x8000u;
+  const float magnitude = std::fabs(value);
+  if (magnitude < 0x1p-14f) {
+    return static_cast<uint16_t>(sign | static_cast<uint32_t>(std::nearbyint(magnitude * 0x1p24f)));
+  }
+  const uint32_t kept = (bits & 0x7fffffffu) - 0x38000000u;
+  return static_cast<uint16_t>(sign | (kept + 0xfffu + (kept >> 13 & 1u)) >> 13);
+}
+
+double from_half(uint16_t bits) {
+  const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+  double value = exponent == 0    ? std::ldexp(mantissa, -24)
+                 : exponent == 31 ? (mantissa == 0 ? HUGE_VAL : std::nan(""))
+                                  : std::ldexp(mantissa + 1024, exponent - 25);
+  return bits & 0x8000 ? -value : value;
+}
+
+uint16_t to_bfloat(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+double from_bfloat(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
+
+template <typename T, typename Convert>
+void fill(Tensor& tensor, const std::string& name, Convert convert) {
+  std::seed_seq seed(name.begin(), name.end());
+  std::mt19937_64 generator(seed);
+  std::normal_distribution<float> normal;
+  std::vector<T> period(static_cast<size_t>(std::min(kPeriod, tensor.size())));
+  for (T& value : period) value = convert(normal(generator));
+  for (int64_t begin = 0; begin < tensor.size(); begin += kPeriod) {
+    const auto count = static_cast<size_t>(std::min(kPeriod, tensor.size() - begin));
+    std::memcpy(tensor.as<T>() + begin, period.data(), count * sizeof(T));
+  }
+}
+
+}  // namespace
+
+std::string model_text(const std::string& graph) {
+  return "<ir_version: 9, opset_import: [\"\" : 20]> " + graph;
+}
+
+Tensor normal_tensor(const std::string& name, DType dtype, Dims dims) {
+  Tensor tensor(dtype, std::move(dims));
+  switch (dtype) {
+    case DType::Float32: fill<float>(tensor, name, [](float x) { return x; }); break;
+    case DType::Float16: fill<uint16_t>(tensor, name, to_half); break;
+    case DType::BFloat16: fill<uint16_t>(tensor, name, to_bfloat); break;
+    default: fail("no random tensor of {}", name_of(dtype));
+  }
+  return tensor;
+}
+
+double element(const Tensor& tensor, int64_t index) {
+  switch (tensor.dtype()) {
+    case DType::Float32: return tensor.as<float>()[index];
+    case DType::Float16: return from_half(tensor.as<uint16_t>()[index]);
+    case DType::BFloat16: return from_bfloat(tensor.as<uint16_t>()[index]);
+    default: fail("{} is not checked", name_of(tensor.dtype()));
+  }
+}
+
+double relative_error(const Workload& workload, const Tensor& y) {
+  if (y.size() != workload.rows * workload.width) {
+    fail("{}: y is {}", workload.name, describe(y));
+  }
+  const int64_t count = std::min(workload.rows, workload.sampled_rows);
+  double difference = 0, norm = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    // The first and the last row are among them.
+    const int64_t row = count == 1 ? 0 : i * (workload.rows - 1) / (count - 1);
+    const std::vector<double> reference = workload.reference(row);
+    for (int64_t j = 0; j < workload.width; ++j) {
+      const double expected = reference[static_cast<size_t>(j)];
+      const double error = element(y, row * workload.width + j) - expected;
+      difference += error * error;
+      norm += expected * expected;
+    }
+  }
+  return std::sqrt(difference / norm);
+}
+
+}  // namespace redfuser::tools

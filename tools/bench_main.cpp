@@ -1,0 +1,119 @@
+// redfuser-bench: times workloads on the GPU, from a plain ONNX graph through the whole pipeline.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "bench_workload.h"
+#include "tool.h"
+
+namespace redfuser::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct BenchOptions {
+  std::string suites = "rows", json, only, commit;
+  bool quick = false, check_only = false;
+  double budget_s = 0.4;
+  SessionOptions session;
+};
+
+std::vector<WorkloadMaker> workloads(const std::string& suite, bool quick) {
+  if (suite == "rows") return row_workloads(quick);
+  if (suite == "attention") return attention_workloads(quick);
+  if (suite == "decode") return decode_workloads(quick);
+  fail("--suite is rows, attention or decode, not \"{}\"", suite);
+}
+
+// "softmax" or "product+row", with the number of launches.
+std::string strategy(const Program& program, const Session& session) {
+  std::string kinds;
+  for (const StepInfo& step : program.steps()) {
+    if (step.kind != "alias") kinds += (kinds.empty() ? "" : "+") + step.kind;
+  }
+  return session.launches() == 0 ? kinds : fmt::format("{}, {} launches", kinds, session.launches());
+}
+
+Json measure(const Workload& workload, const BenchOptions& options, Json& result) {
+  Json row = {{"suite", workload.suite}, {"name", workload.name}};
+  try {
+    const Model model = Model::parse(workload.model);
+    const Program program = compile(model);
+    Session session(program, options.session);
+    result["device"] = session.device();
+    for (const auto& [name, version] : session.versions()) result["versions"][name] = version;
+    const NamedTensors outputs = session.run(workload.inputs);
+    row["error"] = relative_error(workload, outputs.at("y"));
+    if (!options.check_only) {
+      const DeviceTiming timing = session.time_on_device(workload.inputs, options.budget_s);
+      row["us"] = timing.median_us;
+      row["min_us"] = timing.min_us;
+      row["replays"] = timing.replays;
+    }
+    row["strategy"] = strategy(program, session);
+    row["memory_bytes"] = session.peak_bytes();
+  } catch (const std::exception& error) {
+    row["why_not"] = error.what();
+  }
+  return row;
+}
+
+std::string line(const Json& row) {
+  std::string text = fmt::format("{:<28}", row["name"].get<std::string>());
+  if (row.contains("us")) text += fmt::format("{:10.1f} us", row["us"].get<double>());
+  if (row.contains("error")) text += fmt::format("  error {:.1e}", row["error"].get<double>());
+  if (row.contains("strategy")) text += "  " + row["strategy"].get<std::string>();
+  if (row.contains("why_not")) text += "  no: " + row["why_not"].get<std::string>();
+  return text;
+}
+
+std::optional<BenchOptions> parse(int argc, char** argv) {
+  CLI::App app("Times workloads on the GPU.", "redfuser-bench");
+  BenchOptions options;
+  options.session.device = "cuda";
+  app.add_option("--suite", options.suites, "rows, attention, decode, or several with commas")
+      ->capture_default_str();
+  app.add_option("--json", options.json, "Write the results here")->type_name("FILE");
+  app.add_option("--only", options.only, "Workloads whose name contains this");
+  app.add_flag("--quick", options.quick, "Fewer sizes");
+  app.add_flag("--check-only", options.check_only, "Compare with fp64, do not time");
+  app.add_option("--device", options.session.device, "cuda; cpu with --check-only")
+      ->capture_default_str();
+  app.add_flag("--tf32", options.session.tf32, "Products of fp32 may round to TF32");
+  app.add_option("--cache-dir", options.session.kernel_cache_folder, "Compiled kernels");
+  app.add_option("--seconds", options.budget_s, "Timing budget of a workload")
+      ->capture_default_str();
+  app.add_option("--commit", options.commit, "Recorded in the results");
+  if (parse_command_line(app, argc, argv)) return std::nullopt;
+  return options;
+}
+
+int run(int argc, char** argv) {
+  const std::optional<BenchOptions> options = parse(argc, argv);
+  if (!options) return kSuccess;
+  Json result = {{"device", ""}, {"versions", Json::object()}};
+  if (!options->commit.empty()) result["commit"] = options->commit;
+  result["rows"] = Json::array();
+  bool complete = true;
+  std::string rest = options->suites + ",";
+  while (!rest.empty()) {
+    const std::string suite = rest.substr(0, rest.find(','));
+    rest.erase(0, suite.size() + 1);
+    for (const WorkloadMaker& maker : workloads(suite, options->quick)) {
+      if (maker.name.find(options->only) == std::string::npos) continue;
+      const Json row = measure(maker.make(), *options, result);
+      complete = complete && row.contains("error") && std::isfinite(row["error"].get<double>());
+      result["rows"].push_back(row);
+      fmt::print("{}\n", line(row));
+      std::fflush(stdout);
+      if (!options->json.empty()) write_output(options->json, result.dump(1) + "\n");
+    }
+  }
+  return complete ? kSuccess : kFailedCheck;
+}
+
+}  // namespace
+}  // namespace redfuser::tools
+
+int main(int argc, char** argv) {
+  return redfuser::tools::guarded([&] { return redfuser::tools::run(argc, argv); });
+}

@@ -1,0 +1,42 @@
+// The workloads of redfuser-bench: plain ONNX graphs, their inputs, and an independent reference.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "redfuser/redfuser.h"
+
+namespace redfuser::tools {
+
+struct Workload {
+  std::string suite, name;
+  std::string model;  // ONNX's text syntax; its only output is `y`
+  NamedTensors inputs;
+  int64_t rows = 0, width = 1;  // y as a matrix
+  int64_t sampled_rows = 64;    // at most, spread evenly, that are checked
+  // A row of y in fp64.
+  std::function<std::vector<double>(int64_t row)> reference;
+};
+
+// Made one at a time, since their tensors are large.
+struct WorkloadMaker {
+  std::string name;
+  std::function<Workload()> make;
+};
+
+std::vector<WorkloadMaker> row_workloads(bool quick);
+std::vector<WorkloadMaker> attention_workloads(bool quick);
+std::vector<WorkloadMaker> decode_workloads(bool quick);
+
+// "<ir_version: 9, opset_import: [...]> " and a graph.
+std::string model_text(const std::string& graph);
+
+// N(0, 1), repeating after about a million elements; other names give other numbers.
+Tensor normal_tensor(const std::string& name, DType dtype, Dims dims);
+// An element of a floating tensor.
+double element(const Tensor& tensor, int64_t index);
+// ||y - reference|| / ||reference|| over the sampled rows.
+double relative_error(const Workload& workload, const Tensor& y);
+
+}  // namespace redfuser::tools
