@@ -143,6 +143,8 @@ TEST_F(CpuCascade, SoftmaxAcrossRowsInHalf) {
 struct Attention {
   int64_t batch = 2, heads = 4, groups = 4, queries = 37, keys = 53, size = 16, value_size = 24;
   bool causal = false, padding = false, merged = false;
+  int64_t window = 0;
+  bool poisoned = false;  // a NaN in the last value row, which a causal mask hides from most
   DType dtype = DType::Float32;
 };
 
@@ -154,7 +156,12 @@ TEST_P(CpuAttention, MatchesReference) {
        S = h.size("s", a.queries), T = h.size("t", a.keys), D = p.integer(a.size),
        V = p.integer(a.value_size);
   const ValueId q = h.normal(a.dtype, {B, H, S, D}), k = h.normal(a.dtype, {B, G, T, D}),
-                v = h.normal(a.dtype, {B, G, T, V}), keep = h.integers(DType::Bool, {B, T}, 0, 1);
+                v = h.value(a.dtype, {B, G, T, V},
+                            [&](int64_t i) {
+                              const bool last = (i / a.value_size + 1) % a.keys == 0;
+                              return a.poisoned && last ? double{NAN} : std::cos(double(i * i));
+                            }),
+                keep = h.integers(DType::Bool, {B, T}, 0, 1);
   Expr b = p.axis("b", B), e = p.axis("h", H), i = p.axis("i", S), j = p.axis("j", T),
        d = p.axis("d", D), c = p.axis("c", V);
   Expr group = p.floordiv(e, p.integer(a.heads / a.groups));
@@ -164,6 +171,9 @@ TEST_P(CpuAttention, MatchesReference) {
   Expr score = p.mul(dot, h.number(1 / std::sqrt(static_cast<double>(a.size))));
   Expr mask = p.boolean(true);
   if (a.causal) mask = p.make(Op::And, {mask, p.make(Op::LessEqual, {p.add(j, p.integer(2)), i})});
+  if (a.window > 0) {
+    mask = p.make(Op::And, {mask, p.make(Op::Less, {i, p.add(j, p.integer(a.window))})});
+  }
   if (a.padding) mask = p.make(Op::And, {mask, h.read(keep, {b, j})});
   score = p.select(mask, score, h.number(-kInfinity));
   Expr shifted = p.make(Op::Exp, {p.sub(score, result(0))});

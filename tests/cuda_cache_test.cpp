@@ -117,9 +117,9 @@ TEST(CudaLibrary, SaysWhatIsMissingAndWhereItLooked) {
     ADD_FAILURE() << "it opened";
   } catch (const UserError& error) {
     const std::string text = error.what();
-    for (const std::string& part : {std::string("the library of dreams"), folder.string(),
-                                    std::string("libredfuser-none.so.1"),
-                                    std::string("REDFUSER_CUDA_LIBRARIES")}) {
+    for (const std::string& part :
+         {std::string("the library of dreams"), folder.string(),
+          std::string("libredfuser-none.so.1"), std::string("REDFUSER_CUDA_LIBRARIES")}) {
       EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks " << part;
     }
   }
@@ -159,8 +159,7 @@ TEST(Arena, BuffersThatLiveTogetherDoNotOverlap) {
     EXPECT_LE(arena.offsets[i] + lives[i].bytes, arena.bytes);
     for (size_t j = 0; j < i; ++j) {
       if (lives[i].first > lives[j].last || lives[j].first > lives[i].last) continue;
-      EXPECT_FALSE(
-          overlap(arena.offsets[i], lives[i].bytes, arena.offsets[j], lives[j].bytes))
+      EXPECT_FALSE(overlap(arena.offsets[i], lives[i].bytes, arena.offsets[j], lives[j].bytes))
           << i << " and " << j;
     }
   }

@@ -25,6 +25,18 @@ TEST(Opaque, CumSum) {
   expect_values(run_node({"CumSum", {whole, integers({1}, {0})}, both})[0], {4}, {5, 7, 4, 0});
 }
 
+TEST(Opaque, Recurrent) {
+  // With unit weights and rectified sums, the states are running sums in both directions.
+  Tensor x = floats({3, 2, 1}, {1, 10, 2, 20, 3, 30}), one = floats({2, 1, 1}, {1, 1});
+  Tensor lengths = make_tensor<int>(DType::Int32, {2}, {3, 2});
+  const Attributes sums{{"direction", std::string("bidirectional")},
+                        {"hidden_size", int64_t{1}},
+                        {"activations", std::vector<std::string>{"Relu", "Relu"}}};
+  auto y = run_node({"RNN", {x, one, one, Tensor(), lengths}, sums, 2});
+  expect_values(y[0], {3, 2, 2, 1}, {1, 10, 6, 30, 3, 30, 5, 20, 6, 0, 3, 0});
+  expect_values(y[1], {2, 2, 1}, {6, 30, 6, 30});
+}
+
 TEST(Opaque, NonZero) {
   Tensor x = floats({2, 3}, {1, 0, 2, 0, 0, -3});
   expect_values(run_node({"NonZero", {x}})[0], {2, 3}, {0, 0, 1, 0, 2, 2});

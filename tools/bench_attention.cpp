@@ -67,8 +67,8 @@ std::string masked(const Attention& a) {
   std::string text = real("none", -HUGE_VAL) + integer("window", a.window) +
                      "c0 = GreaterOrEqual(gap, zero) c1 = Less(gap, window) ";
   const std::string keep = a.causal && a.window > 0 ? "And(c0, c1)"
-                           : a.causal              ? "Identity(c0)"
-                                                   : "Identity(c1)";
+                           : a.causal               ? "Identity(c0)"
+                                                    : "Identity(c1)";
   return text + fmt::format("keep = {} s5 = Where(keep, s4, none) ", keep);
 }
 
@@ -83,9 +83,10 @@ std::string graph(const Attention& a) {
   body += a.alibi ? biased(a) : "s4 = Identity(s3) ";
   body += a.masked() ? masked(a) : "s5 = Identity(s4) ";
   body += "p = Softmax<axis = -1>(s5) ph = Cast<to = 10>(p) y = MatMul(ph, vh)";
-  return fmt::format("g (float16[{0}, {1}, {2}, {3}] q, float16[{0}, {4}, {5}, {3}] k, "
-                     "float16[{0}, {4}, {5}, {3}] v) => (float16[{0}, {1}, {2}, {3}] y) {{ {6} }}",
-                     a.batch, a.heads, a.queries, a.size, a.key_heads, a.keys, body);
+  return fmt::format(
+      "g (float16[{0}, {1}, {2}, {3}] q, float16[{0}, {4}, {5}, {3}] k, "
+      "float16[{0}, {4}, {5}, {3}] v) => (float16[{0}, {1}, {2}, {3}] y) {{ {6} }}",
+      a.batch, a.heads, a.queries, a.size, a.key_heads, a.keys, body);
 }
 
 double dot(const Tensor& x, int64_t i, const Tensor& y, int64_t j, int64_t count) {
@@ -116,14 +117,13 @@ std::vector<double> weighted(const std::vector<double>& scores, const Tensor& va
 std::vector<double> reference(const Attention& a, const NamedTensors& inputs, int64_t row) {
   const int64_t query = row % a.queries, head = row / a.queries % a.heads;
   const int64_t batch = row / a.queries / a.heads;
-  const int64_t start =
-      (batch * a.key_heads + head / (a.heads / a.key_heads)) * a.keys * a.size;
+  const int64_t start = (batch * a.key_heads + head / (a.heads / a.key_heads)) * a.keys * a.size;
   std::vector<double> scores;
   for (int64_t j = 0; j < a.keys; ++j) {
     double score = -HUGE_VAL;
     if (a.sees(query, j)) {
-      score = a.scale() *
-              dot(inputs.at("q"), row * a.size, inputs.at("k"), start + j * a.size, a.size);
+      score =
+          a.scale() * dot(inputs.at("q"), row * a.size, inputs.at("k"), start + j * a.size, a.size);
       if (a.cap > 0) score = a.cap * std::tanh(score / a.cap);
       if (a.alibi) score += a.slope(head) * static_cast<double>(j - a.position(query));
     }
@@ -133,64 +133,65 @@ std::vector<double> reference(const Attention& a, const NamedTensors& inputs, in
 }
 
 WorkloadMaker maker(const Attention& a) {
-  return {a.name, [a] {
-            Workload w;
-            w.suite = a.suite;
-            w.name = a.name;
-            w.model = model_text(graph(a));
-            w.inputs["q"] =
-                normal_tensor("q", DType::Float16, {a.batch, a.heads, a.queries, a.size});
-            for (const char* name : {"k", "v"}) {
-              w.inputs[name] =
-                  normal_tensor(name, DType::Float16, {a.batch, a.key_heads, a.keys, a.size});
-            }
-            w.rows = a.batch * a.heads * a.queries;
-            w.width = a.size;
-            const NamedTensors inputs = w.inputs;
-            w.reference = [a, inputs](int64_t row) { return reference(a, inputs, row); };
-            return w;
-          }};
+  return {
+      a.name, [a] {
+        Workload w;
+        w.suite = a.suite;
+        w.name = a.name;
+        w.model = model_text(graph(a));
+        w.inputs["q"] = normal_tensor("q", DType::Float16, {a.batch, a.heads, a.queries, a.size});
+        for (const char* name : {"k", "v"}) {
+          w.inputs[name] =
+              normal_tensor(name, DType::Float16, {a.batch, a.key_heads, a.keys, a.size});
+        }
+        w.rows = a.batch * a.heads * a.queries;
+        w.width = a.size;
+        const NamedTensors inputs = w.inputs;
+        w.reference = [a, inputs](int64_t row) { return reference(a, inputs, row); };
+        return w;
+      }};
 }
 
 // Absorbed multi-head latent attention, one query: scores over all of a latent, values its first
 // part.
 WorkloadMaker latent_maker(const std::string& name, int64_t batch, int64_t keys) {
   constexpr int64_t kHeads = 128, kLatent = 512, kSize = 576;
-  return {name, [=] {
-            const double scale = 1 / std::sqrt(192.0);
-            Workload w;
-            w.suite = "decode";
-            w.name = name;
-            w.model = model_text(fmt::format(
-                "g (bfloat16[{0}, {1}, {2}] q, bfloat16[{0}, {3}, {2}] kv) => "
-                "(bfloat16[{0}, {1}, {4}] y) {{ {5} zero = Constant<value = int64[1] {{0}}>() "
-                "two = Constant<value = int64[1] {{2}}>() end = Constant<value = int64[1] {{{4}}}>() "
-                "t = Transpose<perm = [0, 2, 1]>(kv) s = MatMul(q, t) f = Cast<to = 1>(s) "
-                "m = Mul(f, scale) p = Softmax<axis = -1>(m) h = Cast<to = 16>(p) "
-                "v = Slice(kv, zero, end, two) y = MatMul(h, v) }}",
-                batch, kHeads, kSize, keys, kLatent, real("scale", scale)));
-            const Tensor q = normal_tensor("q", DType::BFloat16, {batch, kHeads, kSize});
-            const Tensor kv = normal_tensor("kv", DType::BFloat16, {batch, keys, kSize});
-            w.inputs = {{"q", q}, {"kv", kv}};
-            w.rows = batch * kHeads;
-            w.width = kLatent;
-            w.reference = [=](int64_t row) {
-              const int64_t start = row / kHeads * keys * kSize;
-              std::vector<double> scores;
-              for (int64_t j = 0; j < keys; ++j) {
-                scores.push_back(scale * dot(q, row * kSize, kv, start + j * kSize, kSize));
-              }
-              return weighted(scores, kv, start, kSize, kLatent);
-            };
-            return w;
-          }};
+  return {
+      name, [=] {
+        const double scale = 1 / std::sqrt(192.0);
+        Workload w;
+        w.suite = "decode";
+        w.name = name;
+        w.model = model_text(fmt::format(
+            "g (bfloat16[{0}, {1}, {2}] q, bfloat16[{0}, {3}, {2}] kv) => "
+            "(bfloat16[{0}, {1}, {4}] y) {{ {5} zero = Constant<value = int64[1] {{0}}>() "
+            "two = Constant<value = int64[1] {{2}}>() end = Constant<value = int64[1] {{{4}}}>() "
+            "t = Transpose<perm = [0, 2, 1]>(kv) s = MatMul(q, t) f = Cast<to = 1>(s) "
+            "m = Mul(f, scale) p = Softmax<axis = -1>(m) h = Cast<to = 16>(p) "
+            "v = Slice(kv, zero, end, two) y = MatMul(h, v) }}",
+            batch, kHeads, kSize, keys, kLatent, real("scale", scale)));
+        const Tensor q = normal_tensor("q", DType::BFloat16, {batch, kHeads, kSize});
+        const Tensor kv = normal_tensor("kv", DType::BFloat16, {batch, keys, kSize});
+        w.inputs = {{"q", q}, {"kv", kv}};
+        w.rows = batch * kHeads;
+        w.width = kLatent;
+        w.reference = [=](int64_t row) {
+          const int64_t start = row / kHeads * keys * kSize;
+          std::vector<double> scores;
+          for (int64_t j = 0; j < keys; ++j) {
+            scores.push_back(scale * dot(q, row * kSize, kv, start + j * kSize, kSize));
+          }
+          return weighted(scores, kv, start, kSize, kLatent);
+        };
+        return w;
+      }};
 }
 
 }  // namespace
 
 std::vector<WorkloadMaker> attention_workloads(bool quick) {
-  const std::vector<int64_t> lengths = quick ? std::vector<int64_t>{1024, 8192}
-                                             : std::vector<int64_t>{512, 2048, 8192, 16384};
+  const std::vector<int64_t> lengths =
+      quick ? std::vector<int64_t>{1024, 8192} : std::vector<int64_t>{512, 2048, 8192, 16384};
   const char* suite = "attention";
   std::vector<WorkloadMaker> makers;
   for (const int64_t s : lengths) {

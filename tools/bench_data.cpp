@@ -63,20 +63,31 @@ std::string model_text(const std::string& graph) {
 Tensor normal_tensor(const std::string& name, DType dtype, Dims dims) {
   Tensor tensor(dtype, std::move(dims));
   switch (dtype) {
-    case DType::Float32: fill<float>(tensor, name, [](float x) { return x; }); break;
-    case DType::Float16: fill<uint16_t>(tensor, name, to_half); break;
-    case DType::BFloat16: fill<uint16_t>(tensor, name, to_bfloat); break;
-    default: fail("no random tensor of {}", name_of(dtype));
+    case DType::Float32:
+      fill<float>(tensor, name, [](float x) { return x; });
+      break;
+    case DType::Float16:
+      fill<uint16_t>(tensor, name, to_half);
+      break;
+    case DType::BFloat16:
+      fill<uint16_t>(tensor, name, to_bfloat);
+      break;
+    default:
+      fail("no random tensor of {}", name_of(dtype));
   }
   return tensor;
 }
 
 double element(const Tensor& tensor, int64_t index) {
   switch (tensor.dtype()) {
-    case DType::Float32: return tensor.as<float>()[index];
-    case DType::Float16: return from_half(tensor.as<uint16_t>()[index]);
-    case DType::BFloat16: return from_bfloat(tensor.as<uint16_t>()[index]);
-    default: fail("{} is not checked", name_of(tensor.dtype()));
+    case DType::Float32:
+      return tensor.as<float>()[index];
+    case DType::Float16:
+      return from_half(tensor.as<uint16_t>()[index]);
+    case DType::BFloat16:
+      return from_bfloat(tensor.as<uint16_t>()[index]);
+    default:
+      fail("{} is not checked", name_of(tensor.dtype()));
   }
 }
 

@@ -30,7 +30,8 @@ std::string strategy(const Program& program, const Session& session) {
   for (const StepInfo& step : program.steps()) {
     if (step.kind != "alias") kinds += (kinds.empty() ? "" : "+") + step.kind;
   }
-  return session.launches() == 0 ? kinds : fmt::format("{}, {} launches", kinds, session.launches());
+  return session.launches() == 0 ? kinds
+                                 : fmt::format("{}, {} launches", kinds, session.launches());
 }
 
 Json measure(const Workload& workload, const BenchOptions& options, Json& result) {

@@ -37,10 +37,10 @@ double logsumexp(const Row& row) {
 
 struct RowKind {
   const char* name;
-  int parameters;     // vectors g and b of one row's width
-  bool whole_row;     // y has the row's elements, else one number
+  int parameters;      // vectors g and b of one row's width
+  bool whole_row;      // y has the row's elements, else one number
   const char* result;  // y's dtype
-  const char* body;   // over x, and constants `last` and `eps`
+  const char* body;    // over x, and constants `last` and `eps`
   double epsilon;
   Row (*reference)(const Row& x, const Row& g, const Row& b, double epsilon);
 };
@@ -55,8 +55,8 @@ const RowKind kKinds[] = {
        for (const double v : x) y.push_back(std::exp(v - scale));
        return y;
      }},
-    {"layernorm", 2, true, "float16", "y = LayerNormalization<axis = -1, epsilon = 0.00001>(x, g, b)",
-     1e-5,
+    {"layernorm", 2, true, "float16",
+     "y = LayerNormalization<axis = -1, epsilon = 0.00001>(x, g, b)", 1e-5,
      [](const Row& x, const Row& g, const Row& b, double epsilon) {
        const double centre = mean(x), scale = 1 / std::sqrt(variance(x) + epsilon);
        Row y;

@@ -32,8 +32,11 @@ class AxisMatch {
     if (a->op != b->op || a->dtype != b->dtype || a->args.size() != b->args.size()) return false;
     if (a->op == ExprOp::Axis) {
       if (a == b) return true;
-      auto [entry, inserted] = map_.try_emplace(b, a);
-      return inserted ? a->extent() == b->extent() : entry->second == a;
+      auto known = map_.find(b);
+      if (known != map_.end()) return known->second == a;
+      if (a->extent() != b->extent() || !images_.insert(a).second) return false;
+      map_.emplace(b, a);
+      return true;
     }
     if (a->integer != b->integer || a->reduction != b->reduction || a->number != b->number ||
         a->leaf_kind != b->leaf_kind) {
@@ -51,6 +54,7 @@ class AxisMatch {
     bool operator()(Expr a, Expr b) const { return a->id < b->id; }
   };
   std::map<Expr, Expr, ById> map_;
+  std::set<Expr> images_;
 };
 
 class Extractor {
@@ -76,19 +80,37 @@ class Extractor {
   void unify_axes() {
     std::vector<Expr> first = top_reductions(outputs_[0].body);
     for (size_t i = 1; i < outputs_.size(); ++i) {
-      bool matched = false;
+      rename_axes(outputs_[i]);
+      AxisMatch matched;
+      bool any = false;
       for (Expr other : top_reductions(outputs_[i].body)) {
         for (Expr reduce : first) {
-          AxisMatch match;
-          if (matched || !match.match(reduce, other)) continue;
-          auto map = match.substitution();
-          outputs_[i].body = pool_.substitute(outputs_[i].body, map);
-          for (Expr& axis : outputs_[i].axes) axis = pool_.substitute(axis, map);
-          matched = true;
+          AxisMatch match = matched;
+          if (!match.match(reduce, other)) continue;
+          matched = match;
+          any = true;
+          break;
         }
       }
-      if (!matched) throw NotACascade{"two outputs share no reduction"};
+      if (!any) throw NotACascade{"two outputs share no reduction"};
+      replace_axes(outputs_[i], matched.substitution());
     }
+  }
+
+  // Outputs name their axes alike: a transposed one would confuse its rows with the first one's.
+  void rename_axes(LoweredOutput& output) {
+    std::vector<std::pair<Expr, Expr>> map;
+    for (size_t i = 0; i < output.axes.size(); ++i) {
+      Expr axis = output.axes[i];
+      if (axis->op != ExprOp::Axis) continue;
+      map.emplace_back(axis, pool_.shared_axis(fmt::format("o{}", i), axis->extent()));
+    }
+    replace_axes(output, map);
+  }
+
+  void replace_axes(LoweredOutput& output, const std::vector<std::pair<Expr, Expr>>& map) {
+    output.body = pool_.substitute(output.body, map);
+    for (Expr& axis : output.axes) axis = pool_.substitute(axis, map);
   }
 
   static std::vector<Expr> top_reductions(Expr body) {

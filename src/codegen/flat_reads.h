@@ -13,6 +13,8 @@ class FlatReads {
  public:
   explicit FlatReads(const Graph& graph) : graph_(graph) {}
   Expr flat(Expr expr);
+  // `read` is flat already: flat(read) is itself.
+  void keep(Expr read) { memo_[read] = read; }
 
  private:
   Expr in_range(Expr index, Expr dimension);

@@ -117,6 +117,11 @@ std::vector<Expr> shared_values(const RowForm& form, const std::vector<Phase>& p
     return found;
   };
   std::function<void(Expr)> go = [&](Expr e) {
+    // A cast between types computed with alike is no value of its own.
+    while (e->op == ExprOp::Cast && is_float(e->dtype) &&
+           value_type(e->dtype) == value_type(e->args[0]->dtype)) {
+      e = e->args[0];
+    }
     if (!visited.insert(e).second) return;
     if (keeps(e) && !has_ranked_read(e)) {
       shared.push_back(e);

@@ -1,6 +1,7 @@
 #include "cpu/cascade_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/error.h"
@@ -54,7 +55,8 @@ class CascadeBuilder {
       if (resident_) {
         fold_tile();
       } else {
-        builder_.in_column_loop(scope_, 0, [&] { fold_tile(); });
+        builder_.in_column_loop(
+            scope_, 0, [&] { fold_tile(); }, true);
       }
     }
     finish();
@@ -62,6 +64,7 @@ class CascadeBuilder {
   }
 
   int scope() const { return scope_; }
+  bool resident() const { return resident_; }
 
  private:
   struct State {
@@ -357,18 +360,60 @@ class CascadeBuilder {
 
 }  // namespace
 
+namespace {
+
+// Columns that a resident tile shrinks by, and rows of memory that a check reads at a time.
+constexpr int64_t kTrimGranularity = 64, kCheckedElements = 1 << 16;
+
+CascadeTrim trim_of(const SpecializedStreaming& s, bool resident) {
+  const bool maps_back = std::any_of(s.outputs.begin(), s.outputs.end(),
+                                     [](auto& output) { return output.maps_back; });
+  if (s.stream.empty() || (resident && maps_back)) return {};
+  std::vector<CascadeTrim::Fold> folds;
+  for (const auto& fold : s.folds) folds.push_back({fold.reduction, fold.columns, fold.lift});
+  return CascadeTrim(s.stream[0], std::move(folds));
+}
+
+bool all_finite(const Tensor& tensor) {
+  const ConvertFn load = kernels().load[static_cast<int>(tensor.dtype())];
+  const Elem elem = elem_of(tensor.dtype());
+  const ReduceFn sum = kernels().reduce[static_cast<int>(elem)][static_cast<int>(ReduceOp::Sum)];
+  const BinaryFn multiply =
+      kernels().binary[static_cast<int>(elem)][static_cast<int>(BinaryOp::Mul)]
+                      [static_cast<int>(Mode::VS)];
+  std::vector<double> buffer(kCheckedElements);
+  const double zeros = 0;  // of either class
+  const auto bytes = static_cast<int64_t>(redfuser::size_of(tensor.dtype()));
+  for (int64_t i = 0; i < tensor.size(); i += kCheckedElements) {
+    const int64_t count = std::min(kCheckedElements, tensor.size() - i);
+    load(count, buffer.data(), static_cast<const char*>(tensor.data()) + i * bytes);
+    // 0·x is NaN exactly where x is not finite.
+    multiply(1, count, buffer.data(), 0, {buffer.data(), 0, nullptr}, {&zeros, 0, nullptr});
+    double total = 0;
+    sum(1, count, &total, {buffer.data(), 0, nullptr});
+    if (total != 0 || std::isnan(total)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 void CascadePlan::build(const Graph& graph, std::span<const int64_t> symbols,
                         const Streaming& streaming, int threads) {
   SpecializedStreaming s = specialize(pool, symbols, streaming);
-  for (Expr axis : s.outer) outer_extents.push_back(extent_of(axis));
+  outer_axes = s.outer;
+  row_axes = s.rows;
   outer = extent_of(s.outer);
   rows = extent_of(s.rows);
   empty = outer == 0 || rows == 0;
   if (empty) return;
   const bool product = s.has_product;
-  CascadeBuilder builder(graph, symbols, *this, std::move(s));
+  CascadeBuilder builder(graph, symbols, *this, s);
   builder.build();
-  const int64_t columns = program.scopes[static_cast<size_t>(builder.scope())].tile;
+  scope = builder.scope();
+  resident = builder.resident();
+  trim = trim_of(s, resident);
+  const int64_t columns = program.scopes[static_cast<size_t>(scope)].tile;
   int64_t tile = (product ? kProductElements : kPointwiseElements) / std::max<int64_t>(columns, 1);
   if (product) tile = std::min(tile, kMaxProductRows);
   // Several tasks for every thread.
@@ -379,19 +424,50 @@ void CascadePlan::build(const Graph& graph, std::span<const int64_t> symbols,
   program.layout();
 }
 
+void CascadePlan::set_outer(Machine& machine, int64_t point) const {
+  for (size_t i = outer_axes.size(); i-- > 0;) {
+    machine.axes[i] = point % extent_of(outer_axes[i]);
+    point /= extent_of(outer_axes[i]);
+  }
+}
+
+void CascadePlan::set_part(Machine& machine, int64_t row, int64_t count) const {
+  const AxisRanges ranges = [&](Expr axis) {
+    for (size_t i = 0; i < outer_axes.size(); ++i) {
+      if (outer_axes[i] == axis) return Range{machine.axes[i], machine.axes[i]};
+    }
+    int64_t inner = 1;
+    for (size_t i = row_axes.size(); i-- > 0;) {
+      const int64_t extent = extent_of(row_axes[i]);
+      if (row_axes[i] == axis) {
+        const int64_t low = row / inner, high = (row + count - 1) / inner;
+        if (low / extent == high / extent) return Range{low % extent, high % extent};
+      }
+      inner *= extent;
+    }
+    return Range{0, extent_of(axis) - 1};
+  };
+  const auto index = static_cast<size_t>(scope);
+  const auto part = trim.part(ranges, kTrimGranularity);
+  machine.parts[index] = {part.begin, part.end - part.begin};
+  if (resident) machine.columns[index] = machine.parts[index];
+}
+
 void CascadePlan::run(RunContext& context, std::span<const ValueId> outputs) const {
   for (ValueId value : outputs) allocate(context, value);
   if (empty) return;
+  bool trims = trim.possible();
+  for (size_t i = 0; trims && i < trim.finite_values().size(); ++i) {
+    trims = all_finite(context.values[static_cast<size_t>(trim.finite_values()[i])]);
+  }
   const int64_t blocks = ceil_div(rows, program.row_tile);
   TileRunner runner(program, context, outputs);
   runner.run(outer * blocks, [&](Machine& machine, int64_t task) {
-    int64_t point = task / blocks;
-    for (size_t i = outer_extents.size(); i-- > 0;) {
-      machine.axes[i] = point % outer_extents[i];
-      point /= outer_extents[i];
-    }
+    set_outer(machine, task / blocks);
     const int64_t row = task % blocks * program.row_tile;
-    program.run(machine, row, std::min(program.row_tile, rows - row));
+    const int64_t count = std::min(program.row_tile, rows - row);
+    if (trims) set_part(machine, row, count);
+    program.run(machine, row, count);
   });
 }
 

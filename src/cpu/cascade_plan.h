@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "cpu/cascade_trim.h"
 #include "cpu/step_kernel.h"
 #include "cpu/tile_builder.h"
 
@@ -14,13 +15,20 @@ struct CascadePlan {
   ExprPool pool;
   TileProgram program;
   // Outer axes are fixed within a task; their points are numbered in row-major order.
-  std::vector<int64_t> outer_extents;
+  std::vector<Expr> outer_axes, row_axes;
   int64_t outer = 1, rows = 1;
-  bool empty = false;  // nothing to write
+  bool empty = false;     // nothing to write
+  int scope = kNoScope;   // of the streamed axis
+  bool resident = false;  // the whole streamed axis is one tile
+  CascadeTrim trim;
 
   void build(const Graph& graph, std::span<const int64_t> symbols, const Streaming& streaming,
              int threads);
   void run(RunContext& context, std::span<const ValueId> outputs) const;
+
+ private:
+  void set_outer(Machine& machine, int64_t point) const;
+  void set_part(Machine& machine, int64_t row, int64_t count) const;
 };
 
 // A streaming form copied into a pool for fixed sizes, with the roles of its axes chosen.

@@ -38,11 +38,11 @@ struct Parameters {
   double default_alpha, default_beta;
 };
 constexpr Parameters kActivations[] = {
-    {"sigmoid", false, false, 0, 0},       {"tanh", false, false, 0, 0},
-    {"relu", false, false, 0, 0},          {"affine", true, true, 1, 0},
-    {"leakyrelu", true, false, 0.01, 0},   {"thresholdedrelu", true, false, 1, 0},
-    {"scaledtanh", true, true, 1, 1},      {"hardsigmoid", true, true, 0.2, 0.5},
-    {"elu", true, false, 1, 0},            {"softsign", false, false, 0, 0},
+    {"sigmoid", false, false, 0, 0},     {"tanh", false, false, 0, 0},
+    {"relu", false, false, 0, 0},        {"affine", true, true, 1, 0},
+    {"leakyrelu", true, false, 0.01, 0}, {"thresholdedrelu", true, false, 1, 0},
+    {"scaledtanh", true, true, 1, 1},    {"hardsigmoid", true, true, 0.2, 0.5},
+    {"elu", true, false, 1, 0},          {"softsign", false, false, 0, 0},
     {"softplus", false, false, 0, 0},
 };
 
@@ -70,9 +70,8 @@ std::vector<Activation> activations_of(const OpaqueCall& call, int directions,
   std::vector<Activation> result;
   size_t next_alpha = 0, next_beta = 0;
   for (std::string name : names) {
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) {
-      return static_cast<char>(std::tolower(c));
-    });
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     const auto* known = std::find_if(std::begin(kActivations), std::end(kActivations),
                                      [&](const Parameters& p) { return p.name == name; });
     if (known == std::end(kActivations)) {
@@ -191,8 +190,8 @@ class Direction {
     if (!call_.has_input(input)) return result;
     const Tensor tensor = call_.widened(input);
     for (int64_t b = 0; b < sizes_.batch; ++b) {
-      const int64_t row = sizes_.batch_first ? b * sizes_.directions + number_
-                                             : number_ * sizes_.batch + b;
+      const int64_t row =
+          sizes_.batch_first ? b * sizes_.directions + number_ : number_ * sizes_.batch + b;
       std::copy_n(tensor.as<T>() + row * hidden, hidden, result.begin() + b * hidden);
     }
     return result;
@@ -264,8 +263,8 @@ void store_state(const OpaqueCall& call, int output, const Sizes& sizes, int num
   if (!call.has_output(output)) return;
   T* to = results[static_cast<size_t>(output)].as<T>();
   for (int64_t b = 0; b < sizes.batch; ++b) {
-    const int64_t row = sizes.batch_first ? b * sizes.directions + number
-                                          : number * sizes.batch + b;
+    const int64_t row =
+        sizes.batch_first ? b * sizes.directions + number : number * sizes.batch + b;
     std::copy_n(state.begin() + b * sizes.hidden, sizes.hidden, to + row * sizes.hidden);
   }
 }
@@ -284,8 +283,7 @@ void run_layer(OpaqueCall& call, const Sizes& sizes, const std::vector<std::stri
   std::fill_n(results[0].as<T>(), results[0].size(), T(0));
   for (int d = 0; d < sizes.directions; ++d) {
     const auto first = activations.begin() + d * static_cast<int64_t>(defaults.size());
-    Direction<T> direction(call, sizes, d,
-                           {first, first + static_cast<int64_t>(defaults.size())});
+    Direction<T> direction(call, sizes, d, {first, first + static_cast<int64_t>(defaults.size())});
     direction.run(x.as<T>(), results[0].as<T>());
     store_state(call, 1, sizes, d, direction.h(), results);
     if (sizes.gates == 4) store_state(call, 2, sizes, d, direction.c(), results);

@@ -201,13 +201,19 @@ Range storage_range(DType dtype) {
 }  // namespace
 
 Range range_of(Expr expr) {
+  return range_of(expr, [](Expr axis) {
+    return Range{0, std::max<int64_t>(extent_of(axis) - 1, 0)};
+  });
+}
+
+Range range_of(Expr expr, const AxisRanges& axes) {
   const Range unknown{-kUnknown, kUnknown};
-  auto arg = [&](size_t i) { return range_of(expr->args[i]); };
+  auto arg = [&](size_t i) { return range_of(expr->args[i], axes); };
   switch (expr->op) {
     case ExprOp::Constant:
       return is_float(expr->dtype) ? unknown : Range{expr->integer, expr->integer};
     case ExprOp::Axis:
-      return {0, std::max<int64_t>(extent_of(expr) - 1, 0)};
+      return axes(expr);
     case ExprOp::Add: {
       Range total = arg(0);
       for (size_t i = 1; i < expr->args.size(); ++i) total = sum(total, arg(i));

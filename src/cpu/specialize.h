@@ -2,6 +2,7 @@
 // its value, so that strides, extents and ranges are plain numbers.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -49,5 +50,8 @@ struct Range {
   int64_t low, high;
 };
 Range range_of(Expr expr);
+// The same where the axes have ranges of their own.
+using AxisRanges = std::function<Range(Expr axis)>;
+Range range_of(Expr expr, const AxisRanges& axes);
 
 }  // namespace redfuser::cpu

@@ -68,12 +68,13 @@ void TileBuilder::at_depth(int depth, const std::function<void()>& body) {
   for (OpenBlock& block : tail) stack_.push_back(std::move(block));
 }
 
-void TileBuilder::in_column_loop(int scope, int depth, const std::function<void()>& body) {
+void TileBuilder::in_column_loop(int scope, int depth, const std::function<void()>& body,
+                                 bool partial) {
   for (Expr axis : program_.scopes[static_cast<size_t>(scope)].axes) {
     roles_[axis->integer].depth = depth + 1;
   }
   at_depth(depth, [&] {
-    auto loop = std::make_unique<ColumnLoop>(scope);
+    auto loop = std::make_unique<ColumnLoop>(scope, partial);
     stack_.push_back({&loop->block, {}, {}});
     body();
     stack_.pop_back();

@@ -34,7 +34,9 @@ class TileBuilder {
   int looped_scope(const std::vector<Expr>& axes);
 
   // Runs `body` with a loop open under the block of depth `depth`; appends the loop.
-  void in_column_loop(int scope, int depth, const std::function<void()>& body);
+  // A partial loop visits Machine::parts only.
+  void in_column_loop(int scope, int depth, const std::function<void()>& body,
+                      bool partial = false);
   void in_axis_loop(Expr axis, int depth, const std::function<void()>& body);
   // Runs `body` with the instructions that a scope's first tile skips.
   void after_first(int scope, const std::function<void()>& body);

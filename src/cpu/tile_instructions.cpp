@@ -262,8 +262,11 @@ void StoreMatrixRow::run(Machine& machine) const {
 void ColumnLoop::run(Machine& machine) const {
   const Scope& s = machine.program->scopes[static_cast<size_t>(scope)];
   auto& range = machine.columns[static_cast<size_t>(scope)];
-  for (int64_t begin = 0; begin < s.extent; begin += s.tile) {
-    range = {begin, std::min(s.tile, s.extent - begin)};
+  const auto& part = machine.parts[static_cast<size_t>(scope)];
+  const int64_t first = partial ? part.begin : 0;
+  const int64_t end = partial ? part.begin + part.count : s.extent;
+  for (int64_t begin = first; begin < end; begin += s.tile) {
+    range = {begin, std::min(s.tile, end - begin)};
     for (const auto& instruction : block) instruction->run(machine);
   }
   range = {0, s.extent};
@@ -277,7 +280,8 @@ void AxisLoop::run(Machine& machine) const {
 }
 
 void AfterFirst::run(Machine& machine) const {
-  if (machine.columns[static_cast<size_t>(scope)].begin == 0) return;
+  const auto index = static_cast<size_t>(scope);
+  if (machine.columns[index].begin == machine.parts[index].begin) return;
   for (const auto& instruction : block) instruction->run(machine);
 }
 

@@ -122,12 +122,14 @@ struct StoreMatrixRow final : Instruction {
   int slot_number;
 };
 
-// Runs the body over the tiles of a scope's columns.
+// Runs the body over the tiles of a scope's columns: all of them, or the part that the driver
+// chose.
 struct ColumnLoop final : Instruction {
-  explicit ColumnLoop(int scope) : scope(scope) {}
+  ColumnLoop(int scope, bool partial) : scope(scope), partial(partial) {}
   void run(Machine& machine) const override;
   const Block* body() const override { return &block; }
   int scope;
+  bool partial;
   Block block;
 };
 
@@ -141,7 +143,7 @@ struct AxisLoop final : Instruction {
   Block block;
 };
 
-// Runs the body except in a scope's first tile.
+// Runs the body except in the first tile of a scope's part.
 struct AfterFirst final : Instruction {
   explicit AfterFirst(int scope) : scope(scope) {}
   void run(Machine& machine) const override;

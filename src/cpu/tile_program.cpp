@@ -225,6 +225,7 @@ void TileProgram::prepare(Machine& machine, std::span<const char* const> tensor_
   machine.axes.assign(static_cast<size_t>(axis_slots), 0);
   machine.columns.resize(scopes.size());
   for (size_t i = 0; i < scopes.size(); ++i) machine.columns[i] = {0, scopes[i].extent};
+  machine.parts = machine.columns;
   machine.tensors = tensor_data;
   machine.outputs = output_data;
   machine.scratch = scratch;

@@ -74,6 +74,7 @@ struct Machine {
     int64_t begin = 0, count = 0;
   };
   std::vector<Range> columns;  // by scope
+  std::vector<Range> parts;    // by scope: what a loop over part of the columns visits
   Range rows;
   std::span<const char* const> tensors;  // by tensor number of the program
   std::span<char* const> outputs;        // by output number

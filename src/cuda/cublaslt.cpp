@@ -10,8 +10,7 @@ namespace redfuser::cuda {
 namespace {
 
 BlasApi load_blas() {
-  const Library library(
-      {"cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}});
+  const Library library({"cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}});
   BlasApi api;
 #define RF_BIND(name) library.bind(api.name, #name)
   RF_BIND(cublasLtGetVersion);
@@ -47,28 +46,40 @@ void check(BlasStatus status, const char* what, const std::string& name) {
 
 BlasType blas_type(DType dtype, const std::string& name) {
   switch (dtype) {
-    case DType::Float16: return kReal16;
-    case DType::BFloat16: return kRealBrain16;
-    case DType::Float32: return kReal32;
-    case DType::Float64: return kReal64;
-    case DType::Int8: return kInteger8;
-    case DType::Int32: return kInteger32;
-    default: user_error("\"{}\": cuBLASLt has no products of {}", name, name_of(dtype));
+    case DType::Float16:
+      return kReal16;
+    case DType::BFloat16:
+      return kRealBrain16;
+    case DType::Float32:
+      return kReal32;
+    case DType::Float64:
+      return kReal64;
+    case DType::Int8:
+      return kInteger8;
+    case DType::Int32:
+      return kInteger32;
+    default:
+      user_error("\"{}\": cuBLASLt has no products of {}", name, name_of(dtype));
   }
 }
 
 BlasCompute compute_type(const Product& product) {
   switch (product.dtype) {
-    case DType::Float64: return kCompute64;
-    case DType::Int8: return kComputeInteger32;
-    case DType::Float32: return product.tf32 ? kCompute32FastTf32 : kCompute32;
-    default: return kCompute32;
+    case DType::Float64:
+      return kCompute64;
+    case DType::Int8:
+      return kComputeInteger32;
+    case DType::Float32:
+      return product.tf32 ? kCompute32FastTf32 : kCompute32;
+    default:
+      return kCompute32;
   }
 }
 
-// cuBLASLt stores matrices by columns, so it computes cᵀ = bᵀ · aᵀ. An operand in the form it takes:
+// cuBLASLt stores matrices by columns, so it computes cᵀ = bᵀ · aᵀ. An operand in the form it
+// takes:
 struct Operand {
-  bool transposed = false;   // of the stored matrix
+  bool transposed = false;                     // of the stored matrix
   int64_t rows = 0, columns = 0, leading = 0;  // of the stored matrix, by columns
 };
 
@@ -121,9 +132,9 @@ void ProductLibrary::Prepared::Impl::set_layout(int which, DType dtype, const Op
                                                 int64_t batch_stride) {
   const std::string& name = product.name;
   MatrixLayout& layout = layouts[which];
-  check(blas().cublasLtMatrixLayoutCreate(
-            &layout, blas_type(dtype, name), static_cast<uint64_t>(matrix.rows),
-            static_cast<uint64_t>(matrix.columns), matrix.leading),
+  check(blas().cublasLtMatrixLayoutCreate(&layout, blas_type(dtype, name),
+                                          static_cast<uint64_t>(matrix.rows),
+                                          static_cast<uint64_t>(matrix.columns), matrix.leading),
         "describing a matrix", name);
   const int32_t batch = static_cast<int32_t>(product.batch);
   check(blas().cublasLtMatrixLayoutSetAttribute(layout, kLayoutBatchCount, &batch, sizeof batch),
@@ -135,9 +146,9 @@ void ProductLibrary::Prepared::Impl::set_layout(int which, DType dtype, const Op
 
 void ProductLibrary::Prepared::Impl::describe(const Operand& first, const Operand& second) {
   const std::string& name = product.name;
-  const BlasType scale = product.dtype == DType::Float64  ? kReal64
-                         : product.dtype == DType::Int8 ? kInteger32
-                                                        : kReal32;
+  const BlasType scale = product.dtype == DType::Float64 ? kReal64
+                         : product.dtype == DType::Int8  ? kInteger32
+                                                         : kReal32;
   check(blas().cublasLtMatmulDescCreate(&descriptor, compute_type(product), scale),
         "describing a product", name);
   const int32_t transposes[] = {first.transposed ? 1 : 0, second.transposed ? 1 : 0};
@@ -168,22 +179,22 @@ void ProductLibrary::Prepared::Impl::choose() {
           "choosing an algorithm", name);
   }
   int found = 0;
-  const BlasStatus status = blas().cublasLtMatmulAlgoGetHeuristic(
-      handle, descriptor, layouts[0], layouts[1], layouts[2], layouts[2], preference, 1, &heuristic,
-      &found);
+  const BlasStatus status =
+      blas().cublasLtMatmulAlgoGetHeuristic(handle, descriptor, layouts[0], layouts[1], layouts[2],
+                                            layouts[2], preference, 1, &heuristic, &found);
   if (status != 0 || found == 0 || heuristic.state != 0) {
-    user_error("\"{}\": cuBLASLt has no algorithm for the product {}x{}x{} (batch {}) of {} into {}: "
-               "{}",
-               name, product.m, product.n, product.k, product.batch, name_of(product.dtype),
-               name_of(product.result), blas().cublasLtGetStatusString(status));
+    user_error(
+        "\"{}\": cuBLASLt has no algorithm for the product {}x{}x{} (batch {}) of {} into {}: "
+        "{}",
+        name, product.m, product.n, product.k, product.batch, name_of(product.dtype),
+        name_of(product.result), blas().cublasLtGetStatusString(status));
   }
 }
 
 void ProductLibrary::Prepared::Impl::fill_zero(const Stream& stream) const {
   const int64_t width = static_cast<int64_t>(size_of(product.result));
   for (int64_t i = 0; i < product.batch; ++i) {
-    const DevicePointer start =
-        product.c.data + static_cast<uint64_t>(i * product.c.batch * width);
+    const DevicePointer start = product.c.data + static_cast<uint64_t>(i * product.c.batch * width);
     const int64_t pitch = product.m == 1 ? product.n : product.c.row;
     stream.fill_rows(start, pitch * width, 0, product.n * width, product.m);
   }
@@ -207,12 +218,12 @@ void ProductLibrary::Prepared::run(const Stream& stream, DevicePointer workspace
   if (product.dtype == DType::Int8) alpha = &one32, beta = &zero32;
   auto pointer = [](DevicePointer address) { return reinterpret_cast<void*>(address); };
   void* c = pointer(product.c.data);
-  check(blas().cublasLtMatmul(impl_->handle, impl_->descriptor, alpha, pointer(product.b.data),
-                              impl_->layouts[0], pointer(product.a.data), impl_->layouts[1], beta, c,
-                              impl_->layouts[2], c, impl_->layouts[2],
-                              &impl_->heuristic.algorithm, pointer(workspace), kWorkspaceBytes,
-                              stream.handle()),
-        "launching a product", product.name);
+  check(
+      blas().cublasLtMatmul(impl_->handle, impl_->descriptor, alpha, pointer(product.b.data),
+                            impl_->layouts[0], pointer(product.a.data), impl_->layouts[1], beta, c,
+                            impl_->layouts[2], c, impl_->layouts[2], &impl_->heuristic.algorithm,
+                            pointer(workspace), kWorkspaceBytes, stream.handle()),
+      "launching a product", product.name);
 }
 
 ProductLibrary::ProductLibrary(DevicePtr device) : device_(std::move(device)) {
@@ -239,9 +250,8 @@ ProductLibrary::Prepared ProductLibrary::prepare(const Product& product) const {
   if (product.batch > 0 && product.m > 0 && product.n > 0 && product.k > 0) {
     RF_CHECK(product.c.column == 1, "\"{}\": a product's result has column stride {}", product.name,
              product.c.column);
-    impl->describe(
-        operand(product.n, product.k, product.b.column, product.b.row, product.name),
-        operand(product.k, product.m, product.a.column, product.a.row, product.name));
+    impl->describe(operand(product.n, product.k, product.b.column, product.b.row, product.name),
+                   operand(product.k, product.m, product.a.column, product.a.row, product.name));
     impl->choose();
   }
   return Prepared(std::move(impl));

@@ -7,11 +7,11 @@
 
 namespace redfuser::cuda {
 
-using BlasStatus = int;          // cublasStatus_t
-using BlasHandle = void*;        // cublasLtHandle_t
-using ProductDescriptor = void*;   // cublasLtMatmulDesc_t
-using MatrixLayout = void*;      // cublasLtMatrixLayout_t
-using ProductPreference = void*;   // cublasLtMatmulPreference_t
+using BlasStatus = int;           // cublasStatus_t
+using BlasHandle = void*;         // cublasLtHandle_t
+using ProductDescriptor = void*;  // cublasLtMatmulDesc_t
+using MatrixLayout = void*;       // cublasLtMatrixLayout_t
+using ProductPreference = void*;  // cublasLtMatmulPreference_t
 
 enum BlasType : int {  // cudaDataType_t
   kReal32 = 0,

@@ -72,8 +72,8 @@ DeviceInfo read_info(int device) {
   char name[256] = {};
   check(driver().cuDeviceGetName(name, sizeof name, device), "reading the GPU's name");
   info.name = name;
-  info.architecture = attribute(device, kComputeCapabilityMajor) * 10 +
-                      attribute(device, kComputeCapabilityMinor);
+  info.architecture =
+      attribute(device, kComputeCapabilityMajor) * 10 + attribute(device, kComputeCapabilityMinor);
   info.multiprocessors = attribute(device, kMultiprocessorCount);
   info.shared_bytes = attribute(device, kMaxSharedMemoryPerBlockOptin);
   info.l2_bytes = attribute(device, kL2CacheSize);
@@ -103,7 +103,8 @@ void check(Result result, const char* what) {
 
 std::shared_ptr<const Device> Device::open() {
   const Result started = driver().cuInit(0);
-  if (started != kSuccess) user_error("the CUDA driver finds no usable GPU: {}", error_text(started));
+  if (started != kSuccess)
+    user_error("the CUDA driver finds no usable GPU: {}", error_text(started));
   int count = 0;
   check(driver().cuDeviceGetCount(&count), "counting GPUs");
   if (count == 0) user_error("the CUDA driver shows no GPU");
@@ -156,10 +157,11 @@ Module::Module(DevicePtr device, const std::string& cubin, const std::string& na
     : device_(std::move(device)) {
   const Result result = driver().cuModuleLoadData(&module_, cubin.data());
   if (result == kInvalidImage || result == kNoBinaryForGpu) {
-    user_error("the CUDA driver (for CUDA {}.{}) does not take the kernel \"{}\": {}; is NVRTC newer "
-               "than the driver?",
-               device_->info().driver_version / 1000, device_->info().driver_version % 1000 / 10,
-               name, error_text(result));
+    user_error(
+        "the CUDA driver (for CUDA {}.{}) does not take the kernel \"{}\": {}; is NVRTC newer "
+        "than the driver?",
+        device_->info().driver_version / 1000, device_->info().driver_version % 1000 / 10, name,
+        error_text(result));
   }
   check(result, "loading a kernel");
 }

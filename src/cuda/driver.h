@@ -123,8 +123,8 @@ class Stream {
   void fill_rows(DevicePointer target, int64_t pitch, unsigned char byte, int64_t width,
                  int64_t rows) const;
   // One pointer-sized argument each. `name` appears in errors.
-  void launch(FunctionHandle function, const LaunchShape& shape, std::span<const uint64_t> arguments,
-              const std::string& name) const;
+  void launch(FunctionHandle function, const LaunchShape& shape,
+              std::span<const uint64_t> arguments, const std::string& name) const;
   void begin_capture() const;
   Graph end_capture() const;
   // Ends a capture that failed.

@@ -7,15 +7,15 @@
 
 namespace redfuser::cuda {
 
-using Result = int;                // CUresult
-using DevicePointer = uint64_t;    // CUdeviceptr
-using ContextHandle = void*;       // CUcontext
-using ModuleHandle = void*;        // CUmodule
-using FunctionHandle = void*;      // CUfunction
-using StreamHandle = void*;        // CUstream
-using EventHandle = void*;         // CUevent
-using GraphHandle = void*;         // CUgraph
-using GraphExecHandle = void*;     // CUgraphExec
+using Result = int;              // CUresult
+using DevicePointer = uint64_t;  // CUdeviceptr
+using ContextHandle = void*;     // CUcontext
+using ModuleHandle = void*;      // CUmodule
+using FunctionHandle = void*;    // CUfunction
+using StreamHandle = void*;      // CUstream
+using EventHandle = void*;       // CUevent
+using GraphHandle = void*;       // CUgraph
+using GraphExecHandle = void*;   // CUgraphExec
 
 inline constexpr Result kSuccess = 0;
 inline constexpr Result kOutOfMemory = 2;

@@ -41,9 +41,7 @@ class Folders {
   }
 
   // The wheels nvidia-* put their libraries in nvidia/<component>/lib.
-  void add_site_packages(const fs::path& folder) {
-    add_below(folder / "nvidia", "", "lib");
-  }
+  void add_site_packages(const fs::path& folder) { add_below(folder / "nvidia", "", "lib"); }
 
   void add_python(const fs::path& prefix) {
     for (const char* library : {"lib", "lib64"}) {
@@ -115,10 +113,11 @@ Library::Library(const LibraryNames& names) : what_(names.what) {
     }
     if (open(file)) return;
   }
-  user_error("cannot open {} ({}): looked in the loader's path{}{}{}; name more folders, or a "
-             "Python with NVIDIA's wheels, in REDFUSER_CUDA_LIBRARIES",
-             what_, fmt::join(names.files, ", "), folders.empty() ? "" : ", ",
-             fmt::join(folders, ", "), reason.empty() ? "" : "; " + reason);
+  user_error(
+      "cannot open {} ({}): looked in the loader's path{}{}{}; name more folders, or a "
+      "Python with NVIDIA's wheels, in REDFUSER_CUDA_LIBRARIES",
+      what_, fmt::join(names.files, ", "), folders.empty() ? "" : ", ", fmt::join(folders, ", "),
+      reason.empty() ? "" : "; " + reason);
 }
 
 void* Library::symbol(const char* name) const {

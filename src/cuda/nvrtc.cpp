@@ -8,8 +8,8 @@
 namespace redfuser::cuda {
 namespace {
 
-using Status = int;               // nvrtcResult
-using ProgramHandle = void*;      // nvrtcProgram
+using Status = int;           // nvrtcResult
+using ProgramHandle = void*;  // nvrtcProgram
 
 struct NvrtcApi {
   Status (*nvrtcVersion)(int*, int*);

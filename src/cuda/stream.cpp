@@ -71,8 +71,8 @@ void Stream::launch(FunctionHandle function, const LaunchShape& shape,
   config.attributes = &attribute;
   config.attribute_count = shape.cluster > 1 ? 1 : 0;
   const std::string what = fmt::format(
-      "launching \"{}\" (grid {}x{}x{}, block {}, shared {} bytes, cluster {})", name, shape.grid[0],
-      shape.grid[1], shape.grid[2], shape.block, shape.shared_bytes, shape.cluster);
+      "launching \"{}\" (grid {}x{}x{}, block {}, shared {} bytes, cluster {})", name,
+      shape.grid[0], shape.grid[1], shape.grid[2], shape.block, shape.shared_bytes, shape.cluster);
   check(driver().cuLaunchKernelEx(&config, function, pointers.data(), nullptr), what.c_str());
 }
 
@@ -118,7 +118,8 @@ void Event::synchronize() const {
 
 double Event::microseconds_since(const Event& start) const {
   float milliseconds = 0;
-  check(driver().cuEventElapsedTime(&milliseconds, start.event_, event_), "reading an event's time");
+  check(driver().cuEventElapsedTime(&milliseconds, start.event_, event_),
+        "reading an event's time");
   return milliseconds * 1e3;
 }
 

@@ -161,8 +161,8 @@ Expr lower_lrn(LowerContext& context) {
   std::vector<Expr> index(context.index().begin(), context.index().end());
   Expr x = context.read(0, index);
   Expr channel = pool.add(pool.sub(index[1], pool.integer((size - 1) / 2)), loop);
-  Expr inside = pool.make(ExprOp::And, {less(pool, pool.integer(-1), channel),
-                                        less(pool, channel, channels)});
+  Expr inside = pool.make(ExprOp::And,
+                          {less(pool, pool.integer(-1), channel), less(pool, channel, channels)});
   index[1] = clamp_index(pool, channel, channels);
   Expr neighbour = context.read(0, index);
   Expr square = pool.select(inside, pool.mul(neighbour, neighbour), pool.number(0, dtype));

@@ -72,9 +72,10 @@ class Grower {
            facts_.lowered(node);
   }
 
-  // Consumers in topological order, so that a node is tried once all its inputs have been.
+  // Consumers in topological order, so that a node is tried once all its inputs have been. A view
+  // that cannot be an output (rows flattened together) may still lead to a node that can.
   void forward(Draft& draft) {
-    std::set<NodeId> frontier;
+    std::set<NodeId> frontier, passed;
     auto push = [&](NodeId node) {
       for (NodeId consumer : facts_.consumers_of(node)) frontier.insert(consumer);
     };
@@ -83,13 +84,26 @@ class Grower {
       const NodeId node = *frontier.begin();
       frontier.erase(frontier.begin());
       if (draft.owned.count(node) || !free_node(node)) continue;
-      if (add(draft, node)) push(node);
+      if (add(draft, node, passed)) {
+        push(node);
+      } else if (facts_.view(node)) {
+        passed.insert(node);
+        push(node);
+      }
     }
   }
 
-  bool add(Draft& draft, NodeId node) {
+  void own_with_passed(Draft& draft, NodeId node, const std::set<NodeId>& passed) const {
+    draft.owned.insert(node);
+    for (ValueId read : facts_.reads(node)) {
+      const NodeId producer = facts_.producer(read);
+      if (passed.count(producer)) own_with_passed(draft, producer, passed);
+    }
+  }
+
+  bool add(Draft& draft, NodeId node, const std::set<NodeId>& passed) {
     Draft next = draft;
-    next.owned.insert(node);
+    own_with_passed(next, node, passed);
     auto shape = form_shape(facts_, next.owned, next.shared, taken_.pinned);
     if (auto* failure = std::get_if<ShapeFailure>(&shape)) {
       if (failure->algebra && facts_.reduces(node)) refused.emplace_back(node, failure->reason);

@@ -7,9 +7,9 @@
 #include "base/error.h"
 #include "cpu/opaque_shapes.h"
 #include "runtime/bind_inputs.h"
-#include "runtime/size_checks.h"
 #include "runtime/executor.h"
 #include "runtime/memory_meter.h"
+#include "runtime/size_checks.h"
 
 namespace redfuser {
 namespace {

@@ -43,11 +43,10 @@ Arena plan_arena(const std::vector<BufferLife>& buffers) {
     if (__builtin_add_overflow(offset, bytes, &end)) user_error("the tensors are too large");
     arena.offsets[buffer] = offset;
     arena.bytes = std::max(arena.bytes, end);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), buffer,
-                                   [&](size_t a, size_t b) {
-                                     return arena.offsets[a] < arena.offsets[b];
-                                   }),
-                  buffer);
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), buffer,
+                         [&](size_t a, size_t b) { return arena.offsets[a] < arena.offsets[b]; }),
+        buffer);
   }
   return arena;
 }

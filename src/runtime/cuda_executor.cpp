@@ -56,9 +56,10 @@ CudaExecutor::~CudaExecutor() {
 void CudaExecutor::reserve(int64_t arena_bytes) {
   const int64_t fixed = program_->constant_bytes() + workspace_.bytes();
   if (memory_limit_ > 0 && arena_bytes > memory_limit_ - fixed) {
-    user_error("a run of these shapes needs {} bytes of GPU memory besides {} for weights and "
-               "workspace, above the limit of {}",
-               arena_bytes, fixed, memory_limit_);
+    user_error(
+        "a run of these shapes needs {} bytes of GPU memory besides {} for weights and "
+        "workspace, above the limit of {}",
+        arena_bytes, fixed, memory_limit_);
   }
   if (arena_bytes > arena_.bytes()) {
     shapes_.clear();  // their calls point into the old arena

@@ -56,9 +56,10 @@ void CudaLayout::define(ValueId value, const std::vector<int64_t>& symbols) {
   const auto index = static_cast<size_t>(value);
   for (const int64_t symbol : program_.compiled().shape_symbols[index]) {
     if (symbols[static_cast<size_t>(symbol)] >= 0) continue;
-    user_error("the size of \"{}\" depends on data, which --device cuda does not support; use "
-               "--device cpu",
-               program_.graph().values[index].name);
+    user_error(
+        "the size of \"{}\" depends on data, which --device cuda does not support; use "
+        "--device cpu",
+        program_.graph().values[index].name);
   }
   dims_[value] = dims_of(program_.graph(), value, symbols);
 }

@@ -24,9 +24,10 @@ void check_sizes_known(const CompiledProgram& program) {
   for (const Step& step : program.plan.steps) {
     if (step.binds.empty()) continue;
     const Node& node = program.graph().nodes[static_cast<size_t>(step.binds.front())];
-    user_error("[{}] node \"{}\": its output's size depends on data, which --device cuda does not "
-               "support; use --device cpu",
-               node.op, node.name);
+    user_error(
+        "[{}] node \"{}\": its output's size depends on data, which --device cuda does not "
+        "support; use --device cpu",
+        node.op, node.name);
   }
 }
 

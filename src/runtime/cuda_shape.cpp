@@ -65,8 +65,7 @@ std::optional<CudaShape::Call> CudaShape::make(const ProductCall& call, size_t s
   product.k = size(call.k, 1);
   if (product.batch == 0 || product.m == 0 || product.n == 0) return std::nullopt;
   auto shifted = [&](const BufferRef& buffer, Expr offset) {
-    return resolve(buffer, step) +
-           static_cast<uint64_t>(size(offset, 0)) * size_of(call.dtype);
+    return resolve(buffer, step) + static_cast<uint64_t>(size(offset, 0)) * size_of(call.dtype);
   };
   product.a = {shifted(call.a, call.a_offset), size(call.a_row, 0), size(call.a_column, 1),
                size(call.a_batch, 0)};

@@ -15,7 +15,8 @@ namespace redfuser {
 // Sizes evaluated, memory planned, nothing allocated.
 class CudaLayout {
  public:
-  // Inputs and outputs stay to the end, and every value if `keep_all`. Throws UserError for a size that no input binds.
+  // Inputs and outputs stay to the end, and every value if `keep_all`. Throws UserError for a size
+  // that no input binds.
   CudaLayout(const CudaProgram& program, const std::vector<int64_t>& symbols, bool keep_all);
 
   int64_t bytes() const { return arena_.bytes; }

@@ -86,6 +86,12 @@ class Editor:
         one = array is not None and array.size == 1 and array.dtype == np.float32
         return float(array.reshape(())) if one and array.ndim <= 1 else None
 
+    def finite_mask(self):
+        """Some constant stands for -∞ without being it."""
+        values = list(self.initializers) + [n.outputs[0] for n in self.nodes if n.op == "Constant"]
+        arrays = [array for array in map(self.constant, values) if array is not None]
+        return any(np.any((a < -1e30) & (a > -np.inf)) for a in arrays if a.dtype.kind == "f")
+
     def name(self):
         self.fresh += 1
         return f"rewritten_{self.fresh}"

@@ -60,6 +60,9 @@ def _log_sum_of_exp(editor, x, s, axis):
 SOFTMAX = {f.__name__[1:]: f for f in [
     _quotient, _reciprocal, _minus_top_and_log, _minus_log, _shift_before, _log_softmax,
     _log_sum_exp, _log_sum_exp_of_shifted, _log_sum_of_exp]}
+# Where a row is masked by finite numbers alone, top + log Σ absorbs the logarithm: the result is no
+# softmax, and only rows that are never masked so would keep the meaning.
+WITHOUT_FINITE_MASK = {"minus_top_and_log", "log_sum_exp"}
 
 
 def spell_softmax(editor, node, random):
@@ -67,7 +70,8 @@ def spell_softmax(editor, node, random):
     if node.op != "Softmax":
         return None
     x, axis = node.inputs[0], [node.attribute("axis", -1)]
-    kind = random.choice(list(SOFTMAX))
+    kinds = [k for k in SOFTMAX if k not in WITHOUT_FINITE_MASK or not editor.finite_mask()]
+    kind = random.choice(kinds)
     s = editor.emit("Sub", [x, editor.reduced("ReduceMax", x, axis)], x)
     editor.replace(node, SOFTMAX[kind](editor, x, s, axis))
     return kind

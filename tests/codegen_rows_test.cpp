@@ -1,0 +1,89 @@
+// Row cascades and attention, from ONNX text to kernels that NVRTC accepts.
+#include "codegen_harness.h"
+#include "text_model.h"
+
+namespace redfuser::codegen_tests {
+namespace {
+
+struct Case {
+  const char* name;
+  std::string graph;
+  int launches;                // with every symbol at 128
+  std::string kernel;          // of the first launch that runs, or empty
+};
+
+std::string attention(const std::string& type, const std::string& extra) {
+  return "g (" + type + "[b,8,s,64] q, " + type + "[b,8,t,64] k, " + type + "[b,8,t,64] v) => (" +
+         type + "[b,8,s,64] y) { kt = Transpose<perm = [0,1,3,2]>(k) a = MatMul(q, kt) " + extra +
+         " p = Softmax<axis = -1>(m) y = MatMul(p, v) }";
+}
+
+std::vector<Case> cases() {
+  return {
+      {"softmax_half", "g (float16[8192,1024] x) => (float16[8192,1024] y) {y = Softmax<axis=-1>(x)}",
+       1, "row_resident"},
+      {"softmax_open", "g (float[m,n] x) => (float[m,n] y) {y = Softmax<axis=-1>(x)}", 1, ""},
+      {"softmax_cluster",
+       "g (float16[256,131072] x) => (float16[256,131072] y) {y = Softmax<axis=-1>(x)}", 1,
+       "row_cluster"},
+      {"softmax_endless",
+       "g (float16[8,1048576] x) => (float16[8,1048576] y) {y = Softmax<axis=-1>(x)}", 1,
+       "row_passes"},
+      {"layernorm",
+       "g (float16[4096,8192] x, float16[8192] g, float16[8192] b) => (float16[4096,8192] y) "
+       "{y = LayerNormalization<axis=-1>(x, g, b)}",
+       1, "row_resident"},
+      {"logsumexp", "g (float16[4096,8192] x) => (float[4096] y) {f = Cast<to=1>(x) "
+                    "a = Constant<value = int64[1] {-1}>() y = ReduceLogSumExp<keepdims=0>(f, a)}",
+       1, ""},
+      {"variance",
+       "g (float16[m,n] x) => (float[m] y) {f = Cast<to=1>(x) a = Constant<value = int64[1] {-1}>() "
+       "c = ReduceMean<keepdims=1>(f, a) d = Sub(f, c) s = Mul(d, d) "
+       "y = ReduceMean<keepdims=0>(s, a)}",
+       1, ""},
+      {"topk",
+       "g (float[m,n] x) => (float[m,8] y, int64[m,8] i) {k = Constant<value = int64[1] {8}>() "
+       "p = Softmax<axis=-1>(x) y, i = TopK(p, k)}",
+       1, ""},
+      {"attention_half", attention("float16", "m = Identity(a)"), 1, "attention"},
+      {"attention_bfloat", attention("bfloat16", "m = Identity(a)"), 1, "attention"},
+      {"attention_float", attention("float", "m = Identity(a)"), 1, "attention"},
+      {"attention_cap", attention("float16", "h = Tanh(a) m = Add(h, h)"), 1, "attention"},
+  };
+}
+
+class CodegenRows : public ::testing::TestWithParam<Case> {};
+
+TEST_P(CodegenRows, CompilesEverywhere) {
+  const TextModel model(GetParam().graph, 21);
+  const GeneratedModel generated = generate_model(model.path());
+  EXPECT_EQ(generated.launches, GetParam().launches);
+  EXPECT_EQ(generated.products, 0);
+  ASSERT_FALSE(generated.kernels.empty());
+  if (!GetParam().kernel.empty()) {
+    EXPECT_EQ(generated.kernels[0].name, GetParam().kernel);
+  }
+  if (!Compiler::find()) GTEST_SKIP() << "no libnvrtc";
+  expect_compiles(generated.kernels, "sm_90a", 64);
+  Target ampere;
+  ampere.architecture = 80;
+  expect_compiles({generate_model(model.path(), ampere).kernels[0]}, "sm_80", 64);
+  expect_compiles({generated.kernels[0]}, "sm_100", 64);
+}
+
+TEST(CodegenRows, EqualKernelsHaveEqualText) {
+  const TextModel model(
+      "g (float[m,64] x) => (float[m,64] y) {a = Softmax<axis=-1>(x) b = Exp(a) "
+      "c = Softmax<axis=0>(b) y = Softmax<axis=-1>(c)}");
+  const GeneratedModel first = generate_model(model.path()), second = generate_model(model.path());
+  ASSERT_EQ(first.kernels.size(), second.kernels.size());
+  for (size_t i = 0; i < first.kernels.size(); ++i) {
+    EXPECT_EQ(first.kernels[i].source, second.kernels[i].source);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, CodegenRows, ::testing::ValuesIn(cases()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace redfuser::codegen_tests
