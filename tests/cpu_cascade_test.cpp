@@ -211,6 +211,15 @@ INSTANTIATE_TEST_SUITE_P(
                   .causal = true},
         Attention{
             .batch = 1, .queries = 20, .keys = 1100, .padding = true, .dtype = DType::Float16},
+        Attention{.batch = 1,
+                  .heads = 2,
+                  .groups = 2,
+                  .queries = 1500,
+                  .keys = 1500,
+                  .causal = true,
+                  .window = 100},
+        Attention{.queries = 200, .keys = 200, .causal = true, .window = 10},
+        Attention{.queries = 300, .keys = 300, .causal = true, .poisoned = true},
         Attention{.keys = 0}));
 
 TEST_F(CpuCascade, LayerNorm) {

@@ -91,24 +91,50 @@ double element(const Tensor& tensor, int64_t index) {
   }
 }
 
-double relative_error(const Workload& workload, const Tensor& y) {
+namespace {
+
+struct ErrorSum {
+  void add(double got, double expected) {
+    difference += (got - expected) * (got - expected);
+    norm += expected * expected;
+  }
+  double relative() const { return std::sqrt(difference / norm); }
+  double difference = 0, norm = 0;
+};
+
+double model_error(const Workload& workload, const NamedTensors& outputs) {
+  ErrorSum sum;
+  for (const auto& [name, expected] : workload.expected) {
+    // A single output may have another name in the file of expected ones.
+    const bool single = outputs.size() == 1 && outputs.count(name) == 0;
+    const Tensor& got = single ? outputs.begin()->second : outputs.at(name);
+    if (got.dims() != expected.dims()) {
+      fail("{}: got {}, expected {}", name, describe(got), describe(expected));
+    }
+    for (int64_t i = 0; i < got.size(); ++i) sum.add(element(got, i), element(expected, i));
+  }
+  return sum.relative();
+}
+
+}  // namespace
+
+double relative_error(const Workload& workload, const NamedTensors& outputs) {
+  if (!workload.path.empty()) return model_error(workload, outputs);
+  const Tensor& y = outputs.at("y");
   if (y.size() != workload.rows * workload.width) {
     fail("{}: y is {}", workload.name, describe(y));
   }
   const int64_t count = std::min(workload.rows, workload.sampled_rows);
-  double difference = 0, norm = 0;
+  ErrorSum sum;
   for (int64_t i = 0; i < count; ++i) {
     // The first and the last row are among them.
     const int64_t row = count == 1 ? 0 : i * (workload.rows - 1) / (count - 1);
     const std::vector<double> reference = workload.reference(row);
     for (int64_t j = 0; j < workload.width; ++j) {
-      const double expected = reference[static_cast<size_t>(j)];
-      const double error = element(y, row * workload.width + j) - expected;
-      difference += error * error;
-      norm += expected * expected;
+      sum.add(element(y, row * workload.width + j), reference[static_cast<size_t>(j)]);
     }
   }
-  return std::sqrt(difference / norm);
+  return sum.relative();
 }
 
 }  // namespace redfuser::tools

@@ -1,5 +1,6 @@
 // redfuser-bench: times workloads on the GPU, from a plain ONNX graph through the whole pipeline.
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "bench_workload.h"
@@ -11,39 +12,45 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct BenchOptions {
-  std::string suites = "rows", json, only, commit;
+  std::string suites = "rows", json, only, commit, models;
   bool quick = false, check_only = false;
   double budget_s = 0.4;
   SessionOptions session;
 };
 
-std::vector<WorkloadMaker> workloads(const std::string& suite, bool quick) {
-  if (suite == "rows") return row_workloads(quick);
-  if (suite == "attention") return attention_workloads(quick);
-  if (suite == "decode") return decode_workloads(quick);
-  fail("--suite is rows, attention or decode, not \"{}\"", suite);
+std::vector<WorkloadMaker> workloads(const std::string& suite, const BenchOptions& options) {
+  if (suite == "rows") return row_workloads(options.quick);
+  if (suite == "attention") return attention_workloads(options.quick);
+  if (suite == "decode") return decode_workloads(options.quick);
+  if (suite == "e2e") return model_workloads(options.models);
+  fail("--suite is rows, attention, decode or e2e, not \"{}\"", suite);
 }
 
-// "softmax" or "product+row", with the number of launches.
+// "attention x12, product x48, 61 launches"
 std::string strategy(const Program& program, const Session& session) {
-  std::string kinds;
+  std::map<std::string, int> counts;
   for (const StepInfo& step : program.steps()) {
-    if (step.kind != "alias") kinds += (kinds.empty() ? "" : "+") + step.kind;
+    if (step.kind != "alias") ++counts[step.kind];
   }
-  return session.launches() == 0 ? kinds
-                                 : fmt::format("{}, {} launches", kinds, session.launches());
+  std::string text;
+  for (const auto& [kind, count] : counts) {
+    text += (text.empty() ? "" : ", ") + kind;
+    if (count > 1) text += fmt::format(" x{}", count);
+  }
+  return session.launches() == 0 ? text : fmt::format("{}; {} launches", text, session.launches());
 }
 
 Json measure(const Workload& workload, const BenchOptions& options, Json& result) {
   Json row = {{"suite", workload.suite}, {"name", workload.name}};
   try {
-    const Model model = Model::parse(workload.model);
+    const Model model =
+        workload.path.empty() ? Model::parse(workload.model) : Model::load(workload.path);
     const Program program = compile(model);
     Session session(program, options.session);
     result["device"] = session.device();
     for (const auto& [name, version] : session.versions()) result["versions"][name] = version;
     const NamedTensors outputs = session.run(workload.inputs);
-    row["error"] = relative_error(workload, outputs.at("y"));
+    row["error"] = relative_error(workload, outputs);
     if (!options.check_only) {
       const DeviceTiming timing = session.time_on_device(workload.inputs, options.budget_s);
       row["us"] = timing.median_us;
@@ -71,8 +78,9 @@ std::optional<BenchOptions> parse(int argc, char** argv) {
   CLI::App app("Times workloads on the GPU.", "redfuser-bench");
   BenchOptions options;
   options.session.device = "cuda";
-  app.add_option("--suite", options.suites, "rows, attention, decode, or several with commas")
+  app.add_option("--suite", options.suites, "rows, attention, decode, e2e, or several with commas")
       ->capture_default_str();
+  app.add_option("--models", options.models, "Folder of e2e's models")->type_name("DIR");
   app.add_option("--json", options.json, "Write the results here")->type_name("FILE");
   app.add_option("--only", options.only, "Workloads whose name contains this");
   app.add_flag("--quick", options.quick, "Fewer sizes");
@@ -99,7 +107,7 @@ int run(int argc, char** argv) {
   while (!rest.empty()) {
     const std::string suite = rest.substr(0, rest.find(','));
     rest.erase(0, suite.size() + 1);
-    for (const WorkloadMaker& maker : workloads(suite, options->quick)) {
+    for (const WorkloadMaker& maker : workloads(suite, *options)) {
       if (maker.name.find(options->only) == std::string::npos) continue;
       const Json row = measure(maker.make(), *options, result);
       complete = complete && row.contains("error") && std::isfinite(row["error"].get<double>());

@@ -12,6 +12,8 @@ namespace redfuser::tools {
 struct Workload {
   std::string suite, name;
   std::string model;  // ONNX's text syntax; its only output is `y`
+  std::string path;   // or a file, whose outputs are `expected`
+  NamedTensors expected;
   NamedTensors inputs;
   int64_t rows = 0, width = 1;  // y as a matrix
   int64_t sampled_rows = 64;    // at most, spread evenly, that are checked
@@ -28,6 +30,7 @@ struct WorkloadMaker {
 std::vector<WorkloadMaker> row_workloads(bool quick);
 std::vector<WorkloadMaker> attention_workloads(bool quick);
 std::vector<WorkloadMaker> decode_workloads(bool quick);
+std::vector<WorkloadMaker> model_workloads(const std::string& folder);
 
 // "<ir_version: 9, opset_import: [...]> " and a graph.
 std::string model_text(const std::string& graph);
@@ -36,7 +39,7 @@ std::string model_text(const std::string& graph);
 Tensor normal_tensor(const std::string& name, DType dtype, Dims dims);
 // An element of a floating tensor.
 double element(const Tensor& tensor, int64_t index);
-// ||y - reference|| / ||reference|| over the sampled rows.
-double relative_error(const Workload& workload, const Tensor& y);
+// ||y - reference|| / ||reference|| over the sampled rows; of whole models over all outputs.
+double relative_error(const Workload& workload, const NamedTensors& outputs);
 
 }  // namespace redfuser::tools

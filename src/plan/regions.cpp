@@ -42,7 +42,7 @@ class Grower {
     draft.owned = {seed};
     auto shape = form_shape(facts_, draft.owned, draft.shared, taken_.pinned);
     if (auto* failure = std::get_if<ShapeFailure>(&shape)) {
-      if (failure->algebra) refused.emplace_back(seed, failure->reason);
+      refused.emplace_back(seed, failure->reason);
       return std::nullopt;
     }
     draft.shape = std::get<Shape>(std::move(shape));
@@ -106,7 +106,7 @@ class Grower {
     own_with_passed(next, node, passed);
     auto shape = form_shape(facts_, next.owned, next.shared, taken_.pinned);
     if (auto* failure = std::get_if<ShapeFailure>(&shape)) {
-      if (failure->algebra && facts_.reduces(node)) refused.emplace_back(node, failure->reason);
+      if (tells(draft, node)) refused.emplace_back(node, failure->reason);
       return false;
     }
     next.shape = std::get<Shape>(std::move(shape));
@@ -114,7 +114,7 @@ class Grower {
     const size_t before = draft.shape.derivation.streaming.accumulators.size();
     const size_t after = next.shape.derivation.streaming.accumulators.size();
     if (after > before + kMaxNewAccumulators) {
-      if (facts_.reduces(node)) {
+      if (tells(draft, node)) {
         refused.emplace_back(node,
                              "one pass would need more accumulators than a second pass costs");
       }
@@ -124,6 +124,17 @@ class Grower {
     if (facts_.reduces(node)) last_reduction = node;
     draft = std::move(next);
     return true;
+  }
+
+  // Worth reporting: a reduction that stays outside, or the contraction that a softmax leads to. A
+  // product that merely follows a norm is no cascade left unfused.
+  bool tells(const Draft& draft, NodeId node) const {
+    if (!facts_.reduces(node)) return false;
+    if (!facts_.contracts(node)) return true;
+    const auto& accumulators = draft.shape.derivation.streaming.accumulators;
+    return !draft.shape.extraction.has_columns &&
+           std::any_of(accumulators.begin(), accumulators.end(),
+                       [](const Accumulator& a) { return a.form == Form::Rescaled; });
   }
 
   // Contracting the streamed axis in the region pays where it saves an intermediate of rows times
