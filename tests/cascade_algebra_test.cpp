@@ -69,7 +69,12 @@ void softmax(Writer& w, Expr s, Expr& p) {
 
 const std::vector<Row_>& table() {
   static const std::vector<Row_> rows = {
-      {"softmax", [](Writer& w) { Expr p; softmax(w, w.x(0), p); w.out(p, true); },
+      {"softmax",
+       [](Writer& w) {
+         Expr p;
+         softmax(w, w.x(0), p);
+         w.out(p, true);
+       },
        {"plain", "rescaled"}},
       {"logsumexp",
        [](Writer& w) {
@@ -85,8 +90,12 @@ const std::vector<Row_>& table() {
          w.out(w.sub(w.sub(w.x(0), m), w.f(ExprOp::Log, l)), true);
        },
        {"plain", "rescaled"}},
-      {"attention", [](Writer& w) { Expr p; softmax(w, w.x(0), p);
-                                    w.out(w.sum(w.mul(p, w.v(1)), true)); },
+      {"attention",
+       [](Writer& w) {
+         Expr p;
+         softmax(w, w.x(0), p);
+         w.out(w.sum(w.mul(p, w.v(1)), true));
+       },
        {"plain", "rescaled", "rescaled"}},
       {"attention_masked",
        [](Writer& w) {
@@ -223,7 +232,8 @@ const std::vector<Row_>& table() {
       {"absmax_scale",
        [](Writer& w) {
          Expr top = w.max(w.f(ExprOp::Abs, w.x(0)));
-         w.out(w.f(ExprOp::Round, w.div(w.x(0), w.div(w.pool.add(top, w.num(1)), w.num(127)))), true);
+         w.out(w.f(ExprOp::Round, w.div(w.x(0), w.div(w.pool.add(top, w.num(1)), w.num(127)))),
+               true);
        },
        {"plain"}},
       {"linear_attention",
@@ -233,8 +243,11 @@ const std::vector<Row_>& table() {
          w.out(w.div(w.sum(w.mul(phi, w.v(1)), true), z));
        },
        {"plain", "plain"}},
-      {"max_of_sum", [](Writer& w) { Expr m = w.max(w.x(0));
-                                     w.out(w.max(w.pool.add(w.x(1), m))); },
+      {"max_of_sum",
+       [](Writer& w) {
+         Expr m = w.max(w.x(0));
+         w.out(w.max(w.pool.add(w.x(1), m)));
+       },
        {"plain", "deferred"}},
       {"max_of_scaled",
        [](Writer& w) {
@@ -254,40 +267,46 @@ const std::vector<Row_>& table() {
          Expr mu = w.div(w.sum(w.x(0)), w.n());
          w.out(w.sum(w.f(ExprOp::Abs, w.sub(w.x(0), mu))));
        },
-       {}, "absolute value of a sum"},
+       {},
+       "absolute value of a sum"},
       {"hinge",
        [](Writer& w) {
          Expr m = w.max(w.x(0));
          w.out(w.sum(w.pool.make(ExprOp::Max, {w.sub(w.x(1), m), w.num(0)})));
        },
-       {}, "no product"},
+       {},
+       "no product"},
       {"sigmoid_of_difference",
        [](Writer& w) {
          Expr m = w.max(w.x(0));
          Expr z = w.exp(w.f(ExprOp::Neg, w.sub(w.x(1), m)));
          w.out(w.sum(w.div(w.num(1), w.pool.add(w.num(1), z))));
        },
-       {}, "divisor is a sum"},
+       {},
+       "divisor is a sum"},
       {"max_of_unproved_sign",
        [](Writer& w) {
          Expr s = w.sum(w.x(0));
          w.out(w.max(w.mul(w.x(1), s)));
        },
-       {}, "not proved"},
+       {},
+       "not proved"},
       {"quantised_product",
        [](Writer& w) {
          Expr top = w.max(w.f(ExprOp::Abs, w.x(0)));
          Expr q = w.pool.cast(F, w.pool.cast(DType::Int8, w.div(w.x(0), top)));
          w.out(w.sum(w.mul(q, w.v(1)), true));
        },
-       {}, "rounded to int8"},
+       {},
+       "rounded to int8"},
       {"comparison_with_result",
        [](Writer& w) {
          Expr m = w.max(w.x(0));
          Expr near = w.pool.make(ExprOp::Less, {w.sub(m, w.x(0)), w.num(1)});
          w.out(w.sum(w.pool.select(near, w.x(1), w.num(0))));
        },
-       {}, "condition compares"},
+       {},
+       "condition compares"},
   };
   return rows;
 }
@@ -321,13 +340,13 @@ TEST_P(Algebra, DerivesOrRefuses) {
   EXPECT_LT(certificate.max_error, 1e-6);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Table, Algebra,
-    ::testing::Combine(::testing::Range<size_t>(0, table().size()), ::testing::Bool()),
-    [](const auto& info) {
-      return std::string(table()[std::get<0>(info.param)].name) +
-             (std::get<1>(info.param) ? "_fixed" : "_symbolic");
-    });
+INSTANTIATE_TEST_SUITE_P(Table, Algebra,
+                         ::testing::Combine(::testing::Range<size_t>(0, table().size()),
+                                            ::testing::Bool()),
+                         [](const auto& info) {
+                           return std::string(table()[std::get<0>(info.param)].name) +
+                                  (std::get<1>(info.param) ? "_fixed" : "_symbolic");
+                         });
 
 // Numbers agree with the proofs: what is accepted has the rank of its terms, what does not separate
 // shows a rank as large as the sample.
@@ -338,8 +357,8 @@ TEST(SampledRank, SeesFiniteAndGrowingRank) {
   const StageScope scope{pool, writer.stream, writer.cascade.stages, {}};
   EXPECT_EQ(sampled_rank(scope, writer.exp(writer.sub(writer.x(1), m)), 8), 1);
   EXPECT_EQ(sampled_rank(scope, writer.square(writer.sub(writer.x(1), m)), 8), 3);
-  Expr sigmoid = writer.div(
-      writer.num(1), pool.add(writer.num(1), writer.exp(writer.sub(m, writer.x(1)))));
+  Expr sigmoid =
+      writer.div(writer.num(1), pool.add(writer.num(1), writer.exp(writer.sub(m, writer.x(1)))));
   EXPECT_EQ(sampled_rank(scope, sigmoid, 5), 5);
 }
 

@@ -67,7 +67,8 @@ class Compiler {
     log_(program, result.log.data());
     destroy_(&program);
     static const std::regex spill("(\\d+) bytes spill stores");
-    for (std::sregex_iterator at(result.log.begin(), result.log.end(), spill), end; at != end; ++at) {
+    for (std::sregex_iterator at(result.log.begin(), result.log.end(), spill), end; at != end;
+         ++at) {
       result.spilled += std::stoi((*at)[1]);
     }
     return result;
@@ -75,7 +76,8 @@ class Compiler {
 
  private:
   Compiler() {
-    for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "/usr/local/cuda/lib64/libnvrtc.so"}) {
+    for (const char* name :
+         {"libnvrtc.so.13", "libnvrtc.so.12", "/usr/local/cuda/lib64/libnvrtc.so"}) {
       library_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
       if (library_) break;
     }

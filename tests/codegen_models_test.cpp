@@ -12,13 +12,13 @@ struct Expected {
 };
 
 constexpr Expected kModels[] = {
-    {"bert.dynamo.sdpa", 16, 12},      {"bert.dynamo23.sdpa", 16, 12},
-    {"bert.ts.eager", 18, 12},         {"gemma2.dynamo.eager", 20, 15},
-    {"gpt2.dynamo.eager", 14, 9},      {"llama.dynamo.eager", 18, 15},
-    {"llama.dynamo.sdpa", 18, 15},     {"mpt.ts.eager", 13, 9},
-    {"resnet.dynamo.eager", 12, 8},    {"swin.dynamo.eager", 40, 26},
-    {"t5_encoder.ts.eager", 13, 12},   {"vit.dynamo.eager", 20, 13},
-    {"vit.ts.sdpa", 22, 13},           {"whisper_encoder.dynamo.sdpa", 20, 14},
+    {"bert.dynamo.sdpa", 16, 12},    {"bert.dynamo23.sdpa", 16, 12},
+    {"bert.ts.eager", 18, 12},       {"gemma2.dynamo.eager", 20, 15},
+    {"gpt2.dynamo.eager", 14, 9},    {"llama.dynamo.eager", 18, 15},
+    {"llama.dynamo.sdpa", 18, 15},   {"mpt.ts.eager", 13, 9},
+    {"resnet.dynamo.eager", 12, 8},  {"swin.dynamo.eager", 38, 26},
+    {"t5_encoder.ts.eager", 13, 12}, {"vit.dynamo.eager", 20, 13},
+    {"vit.ts.sdpa", 22, 13},         {"whisper_encoder.dynamo.sdpa", 20, 14},
 };
 
 TEST(CodegenModels, LaunchCounts) {
@@ -44,9 +44,10 @@ TEST(CodegenModels, Compile) {
   std::vector<KernelLaunch> all, some;
   for (auto& [source, kernel] : sources) all.push_back(kernel);
   for (auto& [name, kernel] : families) some.push_back(kernel);
-  expect_compiles(all, "sm_90a", 64);
-  expect_compiles(some, "sm_80", 64);
-  expect_compiles(some, "sm_100", 64);
+  // One attention kernel spills 16 bytes: ptxas stops at 128 registers for it.
+  expect_compiles(all, "sm_90a", 16);
+  expect_compiles(some, "sm_80", 0);
+  expect_compiles(some, "sm_100", 0);
 }
 
 }  // namespace

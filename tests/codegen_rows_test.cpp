@@ -8,8 +8,8 @@ namespace {
 struct Case {
   const char* name;
   std::string graph;
-  int launches;                // with every symbol at 128
-  std::string kernel;          // of the first launch that runs, or empty
+  int launches;        // with every symbol at 128
+  std::string kernel;  // of the first launch that runs, or empty
 };
 
 std::string attention(const std::string& type, const std::string& extra) {
@@ -20,8 +20,9 @@ std::string attention(const std::string& type, const std::string& extra) {
 
 std::vector<Case> cases() {
   return {
-      {"softmax_half", "g (float16[8192,1024] x) => (float16[8192,1024] y) {y = Softmax<axis=-1>(x)}",
-       1, "row_resident"},
+      {"softmax_half",
+       "g (float16[8192,1024] x) => (float16[8192,1024] y) {y = Softmax<axis=-1>(x)}", 1,
+       "row_resident"},
       {"softmax_open", "g (float[m,n] x) => (float[m,n] y) {y = Softmax<axis=-1>(x)}", 1, ""},
       {"softmax_cluster",
        "g (float16[256,131072] x) => (float16[256,131072] y) {y = Softmax<axis=-1>(x)}", 1,
@@ -33,11 +34,13 @@ std::vector<Case> cases() {
        "g (float16[4096,8192] x, float16[8192] g, float16[8192] b) => (float16[4096,8192] y) "
        "{y = LayerNormalization<axis=-1>(x, g, b)}",
        1, "row_resident"},
-      {"logsumexp", "g (float16[4096,8192] x) => (float[4096] y) {f = Cast<to=1>(x) "
-                    "a = Constant<value = int64[1] {-1}>() y = ReduceLogSumExp<keepdims=0>(f, a)}",
+      {"logsumexp",
+       "g (float16[4096,8192] x) => (float[4096] y) {f = Cast<to=1>(x) "
+       "a = Constant<value = int64[1] {-1}>() y = ReduceLogSumExp<keepdims=0>(f, a)}",
        1, ""},
       {"variance",
-       "g (float16[m,n] x) => (float[m] y) {f = Cast<to=1>(x) a = Constant<value = int64[1] {-1}>() "
+       "g (float16[m,n] x) => (float[m] y) {f = Cast<to=1>(x) a = Constant<value = int64[1] "
+       "{-1}>() "
        "c = ReduceMean<keepdims=1>(f, a) d = Sub(f, c) s = Mul(d, d) "
        "y = ReduceMean<keepdims=0>(s, a)}",
        1, ""},
@@ -64,11 +67,11 @@ TEST_P(CodegenRows, CompilesEverywhere) {
     EXPECT_EQ(generated.kernels[0].name, GetParam().kernel);
   }
   if (!Compiler::find()) GTEST_SKIP() << "no libnvrtc";
-  expect_compiles(generated.kernels, "sm_90a", 64);
+  expect_compiles(generated.kernels, "sm_90a", 0);
   Target ampere;
   ampere.architecture = 80;
-  expect_compiles({generate_model(model.path(), ampere).kernels[0]}, "sm_80", 64);
-  expect_compiles({generated.kernels[0]}, "sm_100", 64);
+  expect_compiles({generate_model(model.path(), ampere).kernels[0]}, "sm_80", 0);
+  expect_compiles({generated.kernels[0]}, "sm_100", 0);
 }
 
 TEST(CodegenRows, EqualKernelsHaveEqualText) {

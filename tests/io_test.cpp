@@ -201,7 +201,8 @@ std::string deflated_zip(const std::string& name, const std::string& data, uint3
   packed.resize(stream.total_out);
   deflateEnd(&stream);
   const auto put = [](std::string& bytes, uint64_t value, int width) {
-    for (int i = 0; i < width; ++i) bytes.push_back(static_cast<char>(i < 8 ? value >> (8 * i) & 0xff : 0));
+    for (int i = 0; i < width; ++i)
+      bytes.push_back(static_cast<char>(i < 8 ? value >> (8 * i) & 0xff : 0));
   };
   const uLong crc =
       crc32(0, reinterpret_cast<const Bytef*>(data.data()), static_cast<uInt>(data.size()));

@@ -131,8 +131,8 @@ class Session {
   const std::vector<StepTime>& step_times() const;
   // Called before each step with (done, total); for progress lines. Null turns it off.
   void on_progress(std::function<void(int, int)> callback);
-  // The largest number of bytes of intermediate and output tensors alive at once in the last run; on
-  // a GPU, of everything that the session keeps there.
+  // The largest number of bytes of intermediate and output tensors alive at once in the last run;
+  // on a GPU, of everything that the session keeps there.
   int64_t peak_bytes() const;
   // "cpu", or the GPU's name.
   const std::string& device() const;
@@ -144,7 +144,8 @@ class Session {
   // GPU only: calls of kernels and of the product library in a run of the last shape.
   int launches() const;
   // GPU only (UserError otherwise): the median time of a run on these inputs, through a CUDA graph,
-  // the GPU's cache overwritten before every replay, over about `budget_s` seconds (10 to 100 runs).
+  // the GPU's cache overwritten before every replay, over about `budget_s` seconds (10 to 100
+  // runs).
   DeviceTiming time_on_device(const NamedTensors& inputs, double budget_s = 0.4);
   // Values that the program computes at fusion boundaries in the last run, by name; only after
   // keep_values(true). For comparing two programs of one model value by value.

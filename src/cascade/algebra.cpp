@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "cascade/sign.h"
 
 namespace redfuser {
 
@@ -262,6 +263,7 @@ class Decomposer {
 
   // Splits sums of row values too, so that exp(s - (m + log l)) shows its maximum.
   Terms additive(Expr e) {
+    if (e->op == ExprOp::Neg) return scale(additive(e->args[0]), -1);
     if (scope_.mixed(e) && e->op != ExprOp::Add && e->op != ExprOp::Sub) return terms(e);
     if (e->has_leaf && (e->op == ExprOp::Add || e->op == ExprOp::Sub) && is_float(e->dtype)) {
       Terms left = additive(e->args[0]);
@@ -390,7 +392,7 @@ class Decomposer {
         break;
       case ExprOp::IsNaN:
         if (scope_.mixed(condition)) {
-          Expr guard = nan_guard(condition->args[0]);
+          Expr guard = nan_guard(condition->args[0], a->is_constant(0));
           return guard ? select(e, guard, a, b) : std::nullopt;
         }
         break;
@@ -442,8 +444,9 @@ class Decomposer {
 
   // isnan(E_l · d): if some earlier stage is d_k = Σ E_l, a NaN among the E_l makes d_k NaN, and a
   // NaN d_k in d (d = 1/d_k, d = exp(-log d_k)) makes every element NaN; so
-  // isnan(E_l · d) = isnan(d).
-  Expr nan_guard(Expr e) {
+  // isnan(E_l · d) = isnan(d). Where d = 1/d_k and no E_l is negative, d_k = 0 makes every element
+  // 0·∞ too, and d_k = ∞ makes every element 0 or NaN, which is all one if NaN becomes 0.
+  Expr nan_guard(Expr e, bool zero_instead) {
     Terms inner = terms(e);
     if (!inner) return nullptr;
     if (inner->size() != 1 || !inner->front().guards.empty()) {
@@ -453,15 +456,19 @@ class Decomposer {
     const Term& term = inner->front();
     for (const auto* list : {&term.d, &term.d_inverse, &term.exp_d}) {
       for (Expr d : *list) {
-        const auto rest = left_by_sum(d, term);
-        if (!rest) continue;
-        Expr guard = nullptr;
-        for (const auto* factors : {&term.d, &term.d_inverse, &*rest}) {
-          for (Expr factor : *factors) {
-            Expr test = pool_.make(ExprOp::IsNaN, {factor});
-            guard = guard ? pool_.make(ExprOp::Or, {guard, test}) : test;
-          }
+        const auto summed = summed_by(d, term, list == &term.d_inverse);
+        if (!summed) continue;
+        std::vector<Expr> tests;
+        for (const auto* factors : {&term.d, &term.d_inverse, &summed->rest}) {
+          for (Expr factor : *factors) tests.push_back(pool_.make(ExprOp::IsNaN, {factor}));
         }
+        if (summed->divides && nonnegative(term)) {
+          Expr total = summed->total;
+          tests.push_back(pool_.make(ExprOp::Equal, {total, pool_.number(0, total->dtype)}));
+          if (zero_instead) tests.push_back(pool_.make(ExprOp::IsPosInf, {total}));
+        }
+        Expr guard = tests[0];
+        for (size_t i = 1; i < tests.size(); ++i) guard = pool_.make(ExprOp::Or, {guard, tests[i]});
         return guard;
       }
     }
@@ -469,25 +476,42 @@ class Decomposer {
     return nullptr;
   }
 
-  // If `d` is NaN wherever a stage d_k = Σ E_l is, and the term is E_l·d·exp(rest): that rest.
-  std::optional<std::vector<Expr>> left_by_sum(Expr d, const Term& term) {
-    while (d->op == ExprOp::Cast || d->op == ExprOp::Neg || d->op == ExprOp::Log) d = d->args[0];
+  bool nonnegative(const Term& term) const {
+    return term.coefficient >= 0 && std::all_of(term.x.begin(), term.x.end(), [&](Expr x) {
+             const Sign sign = sign_of(scope_, x);
+             return sign == Sign::NonNegative || sign == Sign::Positive;
+           });
+  }
+
+  struct Summed {
+    Expr total = nullptr;    // d_k
+    bool divides = false;    // d is 1/d_k
+    std::vector<Expr> rest;  // exponents of d beside it
+  };
+
+  // If the term is E_l·d, `d` a factor (or exponent) that is NaN wherever a stage d_k = Σ E_l is.
+  std::optional<Summed> summed_by(Expr d, const Term& term, bool divides) {
+    bool negated = false, logarithm = false;
+    for (; d->op == ExprOp::Cast || d->op == ExprOp::Neg || d->op == ExprOp::Log; d = d->args[0]) {
+      negated ^= d->op == ExprOp::Neg;
+      logarithm |= d->op == ExprOp::Log;
+    }
     if (d->op != ExprOp::Leaf || d->leaf_kind != LeafKind::Result) return std::nullopt;
     const Stage& stage = scope_.stages[static_cast<size_t>(d->integer)];
     if (stage.reduction != Reduction::Sum) return std::nullopt;
     Decomposer other(scope_);
-    Terms summed = other.terms(stage.body);
-    if (!summed || summed->size() != 1) return std::nullopt;
-    const Term& t = summed->front();
+    Terms terms = other.terms(stage.body);
+    if (!terms || terms->size() != 1) return std::nullopt;
+    const Term& t = terms->front();
     const bool plain = t.d.empty() && t.d_inverse.empty() && t.guards.empty();
     if (!plain || t.x != term.x || t.exp_x != term.exp_x) return std::nullopt;
-    std::vector<Expr> rest = term.exp_d;
+    Summed summed{d, (divides && !logarithm) || (negated && logarithm), term.exp_d};
     for (Expr piece : t.exp_d) {
-      auto found = std::find(rest.begin(), rest.end(), piece);
-      if (found == rest.end()) return std::nullopt;
-      rest.erase(found);
+      auto found = std::find(summed.rest.begin(), summed.rest.end(), piece);
+      if (found == summed.rest.end()) return std::nullopt;
+      summed.rest.erase(found);
     }
-    return rest;
+    return summed;
   }
 
   const StageScope& scope_;

@@ -208,8 +208,8 @@ TermForm derive_term(StreamingBuilder& builder, size_t stage, const Term& term, 
     Expr before = builder.old_reference(reference, dtype);
     auto empty = [&](Expr at) { return pool.make(ExprOp::IsNegInf, {at}); };
     auto finite = [&](Expr at) {
-      Expr infinite = top ? pool.make(ExprOp::Or, {empty(at), pool.make(ExprOp::IsPosInf, {at})})
-                          : empty(at);
+      Expr infinite =
+          top ? pool.make(ExprOp::Or, {empty(at), pool.make(ExprOp::IsPosInf, {at})}) : empty(at);
       return pool.select(infinite, pool.number(0, dtype), at);
     };
     Expr moved = top ? pool.sub(finite(before), finite(now)) : pool.sub(before, now);

@@ -236,20 +236,51 @@ class Extractor {
     result_.cascade.rows = ordered;
   }
 
-  // An axis seen only through ⌊axis/k⌋ would compute the same row k times.
+  // An axis of which some digit (in mixed radix) is never seen, as in ⌊axis/k⌋ alone, would compute
+  // the same row several times.
   void check_no_repetition(Expr reduce) const {
     for (Expr axis : free_axes_of(reduce)) {
+      std::vector<Digits> digits;
       bool fine = false;
       std::set<Expr> seen;
       std::function<void(Expr)> go = [&](Expr e) {
-        if (fine || !e->depends_on(axis) || !seen.insert(e).second) return;
-        fine |= e == axis;
-        if (e->op == ExprOp::FloorDiv || e->op == ExprOp::Axis) return;
+        if (!e->depends_on(axis) || !seen.insert(e).second) return;
+        if (auto part = digits_of(e, axis)) return digits.push_back(*part);
+        fine |= e->op == ExprOp::FloorMod;
+        if (e->op == ExprOp::FloorDiv) return;
         for (Expr arg : e->args) go(arg);
       };
       go(reduce);
-      if (!fine) throw NotACascade{"an output repeats rows along one of its axes"};
+      if (!fine && !covered(digits, axis)) {
+        throw NotACascade{"an output repeats rows along one of its axes"};
+      }
     }
+  }
+
+  // The part ⌊axis/low⌋ mod (high/low) of an axis; high is null where nothing is cut off above.
+  struct Digits {
+    Expr low = nullptr, high = nullptr;
+  };
+
+  std::optional<Digits> digits_of(Expr e, Expr axis) const {
+    if (e == axis) return Digits{pool_.integer(1), nullptr};
+    if (e->op != ExprOp::FloorDiv && e->op != ExprOp::FloorMod) return std::nullopt;
+    auto inner = digits_of(e->args[0], axis);
+    if (!inner || e->args[1]->depends_on(axis)) return std::nullopt;
+    Expr bound = pool_.mul(inner->low, e->args[1]);
+    return e->op == ExprOp::FloorDiv ? Digits{bound, inner->high} : Digits{inner->low, bound};
+  }
+
+  bool covered(const std::vector<Digits>& seen, Expr axis) const {
+    Expr reached = pool_.integer(1);
+    for (size_t step = 0; step <= seen.size(); ++step) {
+      if (!reached || reached == axis->extent()) return true;
+      auto next = std::find_if(seen.begin(), seen.end(),
+                               [&](const Digits& digits) { return digits.low == reached; });
+      if (next == seen.end()) return false;
+      reached = next->high;
+    }
+    return false;
   }
 
   static bool uses(Expr body, Expr part) {

@@ -9,16 +9,16 @@
 namespace redfuser {
 
 struct AttentionForm {
-  RowForm rows;             // as a row kernel sees it, less the column axis
-  Expr contraction;         // the Reduce in the lifts
-  Expr scale;               // its factors that are free of the contracted axis, or null
-  Expr depth;               // the contracted axis
-  Expr query, key, value;   // flat Reads: [row.., depth], [stream.., depth], [stream.., column]
-  Expr column;              // the axis of the value columns
-  size_t value_accumulator; // Σ weight · value
+  RowForm rows;              // as a row kernel sees it, less the column axis
+  Expr contraction;          // the Reduce in the lifts
+  Expr scale;                // its factors that are free of the contracted axis, or null
+  Expr depth;                // the contracted axis
+  Expr query, key, value;    // flat Reads: [row.., depth], [stream.., depth], [stream.., column]
+  Expr column;               // the axis of the value columns
+  size_t value_accumulator;  // Σ weight · value
   Expr weight;
-  Expr row;                 // the row axis that tiles run along; null: one row
-  std::vector<Expr> others; // the other row axes
+  Expr row;                  // the row axis that tiles run along; null: one row
+  std::vector<Expr> others;  // the other row axes
 };
 
 // nullopt if the cascade is not of this class, or has a size or type that the kernel does not take.

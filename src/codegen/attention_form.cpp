@@ -114,14 +114,15 @@ class Recogniser {
     form_.key = without_casts(contraction->b);
     if (form_.query->depends_on(streaming_.stream)) std::swap(form_.query, form_.key);
     return form_.key->depends_on(streaming_.stream) &&
-           !form_.query->depends_on(streaming_.stream) &&
-           form_.query->op == ExprOp::Read && form_.key->op == ExprOp::Read;
+           !form_.query->depends_on(streaming_.stream) && form_.query->op == ExprOp::Read &&
+           form_.key->op == ExprOp::Read;
   }
 
   bool find_types() const {
     const DType dtype = form_.query->dtype;
     if (form_.key->dtype != dtype || form_.value->dtype != dtype) return false;
-    if (dtype != DType::Float16 && dtype != DType::BFloat16 && dtype != DType::Float32) return false;
+    if (dtype != DType::Float16 && dtype != DType::BFloat16 && dtype != DType::Float32)
+      return false;
     // Weights of other forms may exceed the range of halves.
     return dtype != DType::Float16 ||
            streaming_.accumulators[form_.value_accumulator].form == Form::Rescaled;
@@ -144,8 +145,8 @@ class Recogniser {
     for (Expr axis : form_.rows.rows) {
       const bool candidate = form_.query->depends_on(axis) && !form_.key->depends_on(axis) &&
                              !form_.value->depends_on(axis);
-      if (candidate && (!form_.row || (form_.row->extent()->is_constant() &&
-                                       !axis->extent()->is_constant()))) {
+      if (candidate &&
+          (!form_.row || (form_.row->extent()->is_constant() && !axis->extent()->is_constant()))) {
         form_.row = axis;
       }
     }

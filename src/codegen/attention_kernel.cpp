@@ -39,10 +39,9 @@ class AttentionText {
     declare_state();
     tile_loop();
     write_outputs();
-    KernelLaunch launch =
-        kernel_.launch("attention", comment_of(rows_.comment),
-                       {"ptx", "math", "types", "reduce", "attention"}, "", emitter_.close(),
-                       kThreads);
+    KernelLaunch launch = kernel_.launch("attention", comment_of(rows_.comment),
+                                         {"ptx", "math", "types", "reduce", "attention"}, "",
+                                         emitter_.close(), kThreads);
     launch.shared = shared_bytes();
     launch.grid[0] = pool_.mul(ceil_div(pool_, row_count_, kRows),
                                product_of(pool_, extents_of(pool_, form_.others)));
@@ -64,7 +63,8 @@ class AttentionText {
     auto note = [&](Expr root) {
       if (!root) return;
       visit(root, [&](Expr e) {
-        if (e->op == ExprOp::Leaf && std::find(leaves_.begin(), leaves_.end(), e) == leaves_.end()) {
+        if (e->op == ExprOp::Leaf &&
+            std::find(leaves_.begin(), leaves_.end(), e) == leaves_.end()) {
           leaves_.push_back(e);
         }
       });
@@ -83,8 +83,8 @@ class AttentionText {
     for (Expr leaf : leaves_) {
       if (leaf->leaf_kind != kind || leaf->integer != index) continue;
       const bool same = value_type(leaf->dtype) == value_type(dtype);
-      emitter_.bind(leaf, same ? text
-                               : fmt::format("static_cast<{}>({})", value_type(leaf->dtype), text));
+      emitter_.bind(
+          leaf, same ? text : fmt::format("static_cast<{}>({})", value_type(leaf->dtype), text));
     }
   }
 
@@ -101,11 +101,13 @@ class AttentionText {
 
   void place() {
     const std::string tiles = kernel_.size(ceil_div(pool_, row_count_, kRows));
-    emitter_.line(fmt::format("const long long other = floor_div(blockIdx.x, {0}), first_row = "
-                              "(blockIdx.x - other * {0}) * {1};",
-                              tiles, kRows));
-    emitter_.line("const int warp = threadIdx.x >> 5, quad = (threadIdx.x & 31) >> 2, pair = "
-                  "(threadIdx.x & 3) * 2;");
+    emitter_.line(
+        fmt::format("const long long other = floor_div(blockIdx.x, {0}), first_row = "
+                    "(blockIdx.x - other * {0}) * {1};",
+                    tiles, kRows));
+    emitter_.line(
+        "const int warp = threadIdx.x >> 5, quad = (threadIdx.x & 31) >> 2, pair = "
+        "(threadIdx.x & 3) * 2;");
     bind_coordinates(emitter_, form_.others, "other");
   }
 
@@ -117,11 +119,12 @@ class AttentionText {
     emitter_.bind(element, "e");
     const std::string value = emitter_.emit(read->args[0]);
     const std::string text = emitter_.close();
-    emitter_.line(fmt::format("const {}* const {}_data = {};", type_, name,
-                              kernel_.buffer(read->integer)));
-    emitter_.line(fmt::format("const auto {}_at = [&](long long line, long long e) {{\n(void)line;\n{}"
-                              "return {};\n}};",
-                              name, text, value));
+    emitter_.line(
+        fmt::format("const {}* const {}_data = {};", type_, name, kernel_.buffer(read->integer)));
+    emitter_.line(
+        fmt::format("const auto {}_at = [&](long long line, long long e) {{\n(void)line;\n{}"
+                    "return {};\n}};",
+                    name, text, value));
     auto affine = affine_in(pool_, read->args[0], element);
     std::string vector = "false";
     if (affine && affine->stride->is_constant(1) && !affine->base->depends_on(element)) {
@@ -136,25 +139,28 @@ class AttentionText {
   void declare_tiles() {
     emitter_.line("extern __shared__ __align__(16) char memory[];");
     emitter_.line(fmt::format("{0}* const q_tile = reinterpret_cast<{0}*>(memory);", type_));
-    emitter_.line(fmt::format("{}* const k_tiles = q_tile + {};", type_, tile_elements(kRows, depth_)));
+    emitter_.line(
+        fmt::format("{}* const k_tiles = q_tile + {};", type_, tile_elements(kRows, depth_)));
     emitter_.line(fmt::format("{}* const v_tiles = k_tiles + {};", type_,
                               stages_ * tile_elements(kKeys, depth_)));
     emitter_.line(fmt::format("{}* const staged = v_tiles + {} + warp * {};", type_,
-                              stages_ * tile_elements(kKeys, columns_), half_ ? 0 : tile_elements(16, kKeys)));
+                              stages_ * tile_elements(kKeys, columns_),
+                              half_ ? 0 : tile_elements(16, kKeys)));
     declare_operand("q", form_.query, form_.row, "(first_row + line)", form_.depth);
     declare_operand("k", form_.key, rows_.stream, "line", form_.depth);
     declare_operand("v", form_.value, rows_.stream, "line", form_.column);
-    emitter_.line(fmt::format("load_tile<{}, {}>(q_tile, q_data, q_at, {} - first_row, {}, q_vector);",
-                              kRows, depth_, kernel_.size(row_count_),
-                              form_.depth->extent()->integer));
+    emitter_.line(
+        fmt::format("load_tile<{}, {}>(q_tile, q_data, q_at, {} - first_row, {}, q_vector);", kRows,
+                    depth_, kernel_.size(row_count_), form_.depth->extent()->integer));
     emitter_.line("const auto load_keys = [&](long long from, int stage) {");
     for (const auto& [name, columns, extent] :
          {std::tuple("k", depth_, form_.depth->extent()->integer),
           std::tuple("v", columns_, form_.column->extent()->integer)}) {
-      emitter_.line(fmt::format("load_tile<{0}, {1}>({2}_tiles + stage * {3}, {2}_data, [&](long long "
-                                "line, long long e) {{ return {2}_at(from + line, e); }}, {4} - from, "
-                                "{5}, {2}_vector);",
-                                kKeys, columns, name, tile_elements(kKeys, columns), keys_, extent));
+      emitter_.line(
+          fmt::format("load_tile<{0}, {1}>({2}_tiles + stage * {3}, {2}_data, [&](long long "
+                      "line, long long e) {{ return {2}_at(from + line, e); }}, {4} - from, "
+                      "{5}, {2}_vector);",
+                      kKeys, columns, name, tile_elements(kKeys, columns), keys_, extent));
     }
     emitter_.line("ptx_copy_commit();\n};");
   }
@@ -174,7 +180,8 @@ class AttentionText {
     for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
       if (is_value(k)) continue;
       const Accumulator& a = rows_.accumulators[k];
-      bind_all(LeafKind::State, static_cast<int64_t>(k), identity_of(a.reduction, a.dtype), a.dtype);
+      bind_all(LeafKind::State, static_cast<int64_t>(k), identity_of(a.reduction, a.dtype),
+               a.dtype);
     }
     bind_all(LeafKind::Count, 0, "0ll", DType::Int64);
     std::string declarations;
@@ -184,7 +191,8 @@ class AttentionText {
     }
     emitter_.line(declarations);
     const std::string text = emitter_.close();
-    for (size_t r = 0; r < rows_.references.size(); ++r) emitter_.line(fmt::format("float r{}[2];", r));
+    for (size_t r = 0; r < rows_.references.size(); ++r)
+      emitter_.line(fmt::format("float r{}[2];", r));
     emitter_.line(fmt::format("{{\n{}}}", text));
   }
 
@@ -192,50 +200,55 @@ class AttentionText {
     emitter_.open();
     emitter_.line(fmt::format("const long long next = first + {};", kKeys));
     if (stages_ == 2) {
-      emitter_.line(fmt::format("if (next < {}) load_keys(next, stage ^ 1); else ptx_copy_commit();",
-                                keys_));
+      emitter_.line(
+          fmt::format("if (next < {}) load_keys(next, stage ^ 1); else ptx_copy_commit();", keys_));
       emitter_.line("ptx_copy_wait<1>();\n__syncthreads();");
     } else {
       emitter_.line("load_keys(first, 0);\nptx_copy_wait<0>();\n__syncthreads();");
     }
-    emitter_.line(fmt::format("const int valid = static_cast<int>(min_of({} - first, {}ll));", keys_,
-                              kKeys));
+    emitter_.line(
+        fmt::format("const int valid = static_cast<int>(min_of({} - first, {}ll));", keys_, kKeys));
     emitter_.line(fmt::format("float s[{}][4], p[{}][4];", kKeys / 8, kKeys / 8));
     for (size_t i = 0; i < shared_.size(); ++i) {
       emitter_.line(fmt::format("float kept{}[{}][4];", i, kKeys / 8));
     }
-    emitter_.line(fmt::format("score_product<{0}, {1}>(s, q_tile + warp * {2}, k_tiles + stage * {3});",
-                              depth_, kKeys, tile_elements(16, depth_), tile_elements(kKeys, depth_)));
+    emitter_.line(
+        fmt::format("score_product<{0}, {1}>(s, q_tile + warp * {2}, k_tiles + stage * {3});",
+                    depth_, kKeys, tile_elements(16, depth_), tile_elements(kKeys, depth_)));
     for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
       if (!is_value(k)) emitter_.line(fmt::format("float b{}[2];", k));
     }
-    for (size_t r = 0; r < rows_.references.size(); ++r) emitter_.line(fmt::format("float w{}[2];", r));
+    for (size_t r = 0; r < rows_.references.size(); ++r)
+      emitter_.line(fmt::format("float w{}[2];", r));
     make_references(0);
     for (size_t i = 0; i < phases_.size(); ++i) run_phase(phases_[i], i == 0);
-    emitter_.line(fmt::format("value_product<{}, {}>(o, p, v_tiles + stage * {}, staged);", columns_,
-                              kKeys, tile_elements(kKeys, columns_)));
+    emitter_.line(fmt::format("value_product<{}, {}>(o, p, v_tiles + stage * {}, staged);",
+                              columns_, kKeys, tile_elements(kKeys, columns_)));
     std::string moves;
     for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
       if (!is_value(k)) moves += fmt::format("a{0}[h] = b{0}[h];\n", k);
     }
-    for (size_t r = 0; r < rows_.references.size(); ++r) moves += fmt::format("r{0}[h] = w{0}[h];\n", r);
+    for (size_t r = 0; r < rows_.references.size(); ++r)
+      moves += fmt::format("r{0}[h] = w{0}[h];\n", r);
     emitter_.line(fmt::format("#pragma unroll\nfor (int h = 0; h < 2; ++h) {{\n{}}}", moves));
     if (stages_ == 2) emitter_.line("stage ^= 1;");
     emitter_.line("__syncthreads();");
     const std::string text = emitter_.close();
     if (stages_ == 2) emitter_.line(fmt::format("if ({} > 0) load_keys(0, 0);", keys_));
-    emitter_.line(fmt::format("int stage = 0;\nfor (long long first = 0; first < {}; first += {}) {{\n{}"
-                              "}}",
-                              keys_, kKeys, text));
+    emitter_.line(
+        fmt::format("int stage = 0;\nfor (long long first = 0; first < {}; first += {}) {{\n{}"
+                    "}}",
+                    keys_, kKeys, text));
   }
 
   // Opens the scope of one of the thread's two rows.
   void open_row() {
     emitter_.open();
     if (!form_.row) return;
-    emitter_.line(fmt::format("const long long row = min_of(first_row + warp * 16 + h * 8 + quad, {} - "
-                              "1);",
-                              kernel_.size(row_count_)));
+    emitter_.line(
+        fmt::format("const long long row = min_of(first_row + warp * 16 + h * 8 + quad, {} - "
+                    "1);",
+                    kernel_.size(row_count_)));
     emitter_.bind(form_.row, "row");
   }
   void close_row() {
@@ -245,17 +258,21 @@ class AttentionText {
 
   void bind_old_state(const std::string& count) {
     for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
-      if (!is_value(k)) bind_all(LeafKind::State, static_cast<int64_t>(k), fmt::format("a{}[h]", k), DType::Float32);
+      if (!is_value(k))
+        bind_all(LeafKind::State, static_cast<int64_t>(k), fmt::format("a{}[h]", k),
+                 DType::Float32);
     }
     for (size_t r = 0; r < rows_.references.size(); ++r) {
-      bind_all(LeafKind::OldResult, static_cast<int64_t>(r), fmt::format("r{}[h]", r), DType::Float32);
+      bind_all(LeafKind::OldResult, static_cast<int64_t>(r), fmt::format("r{}[h]", r),
+               DType::Float32);
     }
     bind_new_references();
     bind_all(LeafKind::Count, 0, count, DType::Int64);
   }
   void bind_new_references() {
     for (size_t r = 0; r < rows_.references.size(); ++r) {
-      bind_all(LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("w{}[h]", r), DType::Float32);
+      bind_all(LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("w{}[h]", r),
+               DType::Float32);
     }
   }
 
@@ -265,7 +282,8 @@ class AttentionText {
     for (size_t k = phase.begin; k < phase.end; ++k) {
       const Accumulator& a = rows_.accumulators[k];
       if (!is_value(k)) {
-        emitter_.line(fmt::format("float t{}_{} = {};", k, "tile", identity_of(a.reduction, a.dtype)));
+        emitter_.line(
+            fmt::format("float t{}_{} = {};", k, "tile", identity_of(a.reduction, a.dtype)));
       }
     }
     emitter_.open();
@@ -275,11 +293,13 @@ class AttentionText {
     if (first) {
       bind_score("s[n][x]");
       for (size_t i = 0; i < shared_.size(); ++i) {
-        emitter_.line(fmt::format("kept{}[n][x] = {};", i, emitter_.emit_as(shared_[i], DType::Float32)));
+        emitter_.line(
+            fmt::format("kept{}[n][x] = {};", i, emitter_.emit_as(shared_[i], DType::Float32)));
       }
     } else {
       bind_score("s[n][x]");
-      for (size_t i = 0; i < shared_.size(); ++i) emitter_.bind(shared_[i], fmt::format("kept{}[n][x]", i));
+      for (size_t i = 0; i < shared_.size(); ++i)
+        emitter_.bind(shared_[i], fmt::format("kept{}[n][x]", i));
     }
     for (size_t k = phase.begin; k < phase.end; ++k) {
       const Accumulator& a = rows_.accumulators[k];
@@ -292,9 +312,10 @@ class AttentionText {
       }
     }
     const std::string element = emitter_.close();
-    emitter_.line(fmt::format("#pragma unroll\nfor (int n = 0; n < {}; ++n) {{\n#pragma unroll\nfor (int "
-                              "e = 0; e < 2; ++e) {{\n{}}}\n}}",
-                              kKeys / 8, element));
+    emitter_.line(
+        fmt::format("#pragma unroll\nfor (int n = 0; n < {}; ++n) {{\n#pragma unroll\nfor (int "
+                    "e = 0; e < 2; ++e) {{\n{}}}\n}}",
+                    kKeys / 8, element));
     for (size_t k = phase.begin; k < phase.end; ++k) update(k);
     close_row();
     make_references(phase.end);
@@ -317,10 +338,11 @@ class AttentionText {
     if (!is_value(k)) {
       emitter_.open();
       bind_old_state("first");
-      const std::string old = a.transport ? emitter_.emit_as(a.transport, a.dtype)
-                                          : fmt::format("a{}[h]", k);
+      const std::string old =
+          a.transport ? emitter_.emit_as(a.transport, a.dtype) : fmt::format("a{}[h]", k);
       const std::string_view op = combiner_of(a.reduction);
-      emitter_.line(fmt::format("b{0}[h] = {1}::apply({2}, quad_reduce<{1}>(t{0}_tile));", k, op, old));
+      emitter_.line(
+          fmt::format("b{0}[h] = {1}::apply({2}, quad_reduce<{1}>(t{0}_tile));", k, op, old));
       emitter_.line("");
       const std::string text = emitter_.close();
       emitter_.line(fmt::format("{{\n{}}}", text));
@@ -334,9 +356,10 @@ class AttentionText {
     bind_all(LeafKind::State, static_cast<int64_t>(k), "o[n][x]", DType::Float32);
     emitter_.line(fmt::format("o[n][x] = {};", emitter_.emit_as(a.transport, DType::Float32)));
     const std::string element = emitter_.close();
-    emitter_.line(fmt::format("#pragma unroll\nfor (int n = 0; n < {}; ++n) {{\n#pragma unroll\nfor (int "
-                              "e = 0; e < 2; ++e) {{\n{}}}\n}}",
-                              columns_ / 8, element));
+    emitter_.line(
+        fmt::format("#pragma unroll\nfor (int n = 0; n < {}; ++n) {{\n#pragma unroll\nfor (int "
+                    "e = 0; e < 2; ++e) {{\n{}}}\n}}",
+                    columns_ / 8, element));
     const std::string text = emitter_.close();
     emitter_.line(fmt::format("{{\n{}}}", text));
   }
@@ -349,11 +372,13 @@ class AttentionText {
       emitter_.open();
       for (size_t k = 0; k < done; ++k) {
         if (!is_value(k)) {
-          bind_all(LeafKind::State, static_cast<int64_t>(k), fmt::format("b{}[h]", k), DType::Float32);
+          bind_all(LeafKind::State, static_cast<int64_t>(k), fmt::format("b{}[h]", k),
+                   DType::Float32);
         }
       }
       bind_all(LeafKind::Count, 0, "(first + valid)", DType::Int64);
-      emitter_.line(fmt::format("w{}[h] = {};", r, emitter_.emit_as(reference.value, DType::Float32)));
+      emitter_.line(
+          fmt::format("w{}[h] = {};", r, emitter_.emit_as(reference.value, DType::Float32)));
       const std::string text = emitter_.close();
       emitter_.line(fmt::format("#pragma unroll\nfor (int h = 0; h < 2; ++h) {{\n{}}}", text));
     }
@@ -364,12 +389,15 @@ class AttentionText {
     emitter_.line(fmt::format("const bool exists = first_row + warp * 16 + h * 8 + quad < {};",
                               kernel_.size(row_count_)));
     for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
-      if (!is_value(k)) bind_all(LeafKind::State, static_cast<int64_t>(k), fmt::format("a{}[h]", k), DType::Float32);
+      if (!is_value(k))
+        bind_all(LeafKind::State, static_cast<int64_t>(k), fmt::format("a{}[h]", k),
+                 DType::Float32);
     }
     bind_all(LeafKind::Count, 0, keys_, DType::Int64);
     emitter_.open();
     emitter_.line("const int x = h * 2 + e;\nconst long long column = n * 8 + pair + e;");
-    bind_all(LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "o[n][x]", DType::Float32);
+    bind_all(LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "o[n][x]",
+             DType::Float32);
     emitter_.bind(form_.column, "column");
     finish();
     for (const auto& output : rows_.outputs) {
@@ -381,9 +409,10 @@ class AttentionText {
                                 value));
     }
     const std::string element = emitter_.close();
-    emitter_.line(fmt::format("#pragma unroll\nfor (int n = 0; n < {}; ++n) {{\n#pragma unroll\nfor (int "
-                              "e = 0; e < 2; ++e) {{\n{}}}\n}}",
-                              columns_ / 8, element));
+    emitter_.line(
+        fmt::format("#pragma unroll\nfor (int n = 0; n < {}; ++n) {{\n#pragma unroll\nfor (int "
+                    "e = 0; e < 2; ++e) {{\n{}}}\n}}",
+                    columns_ / 8, element));
     close_row();
   }
 

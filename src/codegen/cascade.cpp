@@ -18,8 +18,8 @@ std::vector<Rung> ladder(const Target& target, int width, int kept) {
   struct Size {
     int lanes, threads, elements, cluster;
   };
-  std::vector<Size> sizes = {{32, 256, 8, 1}, {32, 256, 32, 1}, {256, 256, 16, 1}, {256, 256, 32, 1},
-                             {512, 512, 32, 1}};
+  std::vector<Size> sizes = {
+      {32, 256, 8, 1}, {32, 256, 32, 1}, {256, 256, 16, 1}, {256, 256, 32, 1}, {512, 512, 32, 1}};
   if (target.architecture >= 90) {
     sizes.insert(sizes.end(), {{512, 512, 32, 2}, {512, 512, 32, 4}, {512, 512, 32, 8}});
   }
@@ -61,8 +61,8 @@ void add_rows(StepBuilder& builder, const RowForm& form) {
     KernelLaunch launch = row_kernel(builder, form, rung.config);
     Expr fits = pool.make(ExprOp::Less, {pool.integer(lower), length});
     if (rung.capacity > 0) {
-      fits = pool.make(ExprOp::And, {fits, pool.make(ExprOp::LessEqual,
-                                                     {length, pool.integer(rung.capacity)})});
+      fits = pool.make(ExprOp::And,
+                       {fits, pool.make(ExprOp::LessEqual, {length, pool.integer(rung.capacity)})});
     }
     launch.grid[0] = pool.select(fits, launch.grid[0], pool.integer(0));
     builder.result.calls.push_back(std::move(launch));

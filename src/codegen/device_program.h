@@ -12,10 +12,10 @@ namespace redfuser {
 
 // What text is specialised on.
 struct Target {
-  int architecture = 90;           // 80, 89, 90, 100: compute capability times ten
+  int architecture = 90;  // 80, 89, 90, 100: compute capability times ten
   int multiprocessors = 132;
-  int shared_bytes = 227 * 1024;   // largest dynamic shared memory of a block
-  bool tf32 = false;               // fp32 products may round their operands to TF32
+  int shared_bytes = 227 * 1024;  // largest dynamic shared memory of a block
+  bool tf32 = false;              // fp32 products may round their operands to TF32
 };
 
 // A device buffer: a value of the graph, or a scratch buffer of the step.
@@ -35,10 +35,10 @@ struct KernelLaunch {
   std::string source;  // CUDA C++ text; equal sources are compiled once
   std::vector<BufferRef> buffers;
   std::vector<Expr> sizes;
-  Expr grid[3];        // Int64 over symbols; a zero means nothing to launch
+  Expr grid[3];  // Int64 over symbols; a zero means nothing to launch
   int block = 256;
-  int shared = 0;      // dynamic shared memory, bytes
-  int cluster = 1;     // blocks per cluster along x
+  int shared = 0;   // dynamic shared memory, bytes
+  int cluster = 1;  // blocks per cluster along x
 };
 
 // c[batch, m, n] = Σ_k a · b with element strides, batched; all Int64 expressions over symbols.

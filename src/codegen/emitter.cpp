@@ -184,16 +184,19 @@ Emitter::Named Emitter::ranked(Expr expr) {
   const std::string_view type = value_type(expr->body()->dtype);
   const bool large = wants_large(expr->reduction);
   line(fmt::format("const Ranked<{}> here{{{}, {}}};", type, value, index));
-  line(fmt::format("if ({0}.index < 0 || ranks_before<{2}>({0}, here)) {{ if (ranks_before<{2}>(here"
-                   ", {1})) {1} = here; }}",
-                   last, best, large));
+  line(
+      fmt::format("if ({0}.index < 0 || ranks_before<{2}>({0}, here)) {{ if (ranks_before<{2}>(here"
+                  ", {1})) {1} = here; }}",
+                  last, best, large));
   const std::string body = close();
   line(fmt::format("Ranked<{0}> {1}{{{0}(0), -1}}, {2}{{{0}(0), -1}};", type, best, last));
-  line(fmt::format("for (long long round = 0; round <= {0} && round < {1}; ++round) {{\n{2} = {3};\n"
-                   "{3} = Ranked<{4}>{{{4}(0), -1}};\n"
-                   "for (long long {5} = 0; {5} < {1}; ++{5}) {{\n{6}}}\n}}",
-                   rank, extent, last, best, type, index, body));
-  const bool wants_index = expr->dtype == DType::Int64 && (expr->integer || is_arg(expr->reduction));
+  line(
+      fmt::format("for (long long round = 0; round <= {0} && round < {1}; ++round) {{\n{2} = {3};\n"
+                  "{3} = Ranked<{4}>{{{4}(0), -1}};\n"
+                  "for (long long {5} = 0; {5} < {1}; ++{5}) {{\n{6}}}\n}}",
+                  rank, extent, last, best, type, index, body));
+  const bool wants_index =
+      expr->dtype == DType::Int64 && (expr->integer || is_arg(expr->reduction));
   const std::string name = fresh("red");
   line(fmt::format("const {} {} = {}.index < 0 ? 0 : {}.{};", value_type(expr->dtype), name, best,
                    best, wants_index ? "index" : "value"));

@@ -75,8 +75,8 @@ std::string literal(double number, DType dtype);
 std::string identity_of(Reduction reduction, DType dtype);
 // "SumOp", "MaxOp", "FirstLargeOp", ...
 std::string_view combiner_of(Reduction reduction);
-bool is_ranked(Reduction reduction);   // TopK, BottomK
-bool is_arg(Reduction reduction);      // ArgMax, ArgMin
+bool is_ranked(Reduction reduction);  // TopK, BottomK
+bool is_arg(Reduction reduction);     // ArgMax, ArgMin
 bool wants_large(Reduction reduction);
 
 }  // namespace redfuser

@@ -4,7 +4,8 @@
 namespace redfuser {
 
 DType StepBuilder::dtype_of(int64_t value) const {
-  if (value >= kScratchValues) return scratch_dtypes.at(static_cast<size_t>(value - kScratchValues));
+  if (value >= kScratchValues)
+    return scratch_dtypes.at(static_cast<size_t>(value - kScratchValues));
   return graph.values.at(static_cast<size_t>(value)).dtype;
 }
 

@@ -48,7 +48,8 @@ std::string_view value_type(DType dtype) {
 }
 
 DType KernelText::dtype_of(int64_t value) const {
-  if (value >= kScratchValues) return scratch_dtypes_.at(static_cast<size_t>(value - kScratchValues));
+  if (value >= kScratchValues)
+    return scratch_dtypes_.at(static_cast<size_t>(value - kScratchValues));
   return graph_.values.at(static_cast<size_t>(value)).dtype;
 }
 
@@ -100,8 +101,8 @@ KernelLaunch KernelText::launch(const std::string& name, const std::string& comm
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const int64_t value = buffers_[i].value;
     const std::string_view type = storage_type(dtype_of(value));
-    parameters.push_back(fmt::format("{}{}* __restrict__ {}", buffers_[i].written ? "" : "const ",
-                                     type, names_[i]));
+    parameters.push_back(
+        fmt::format("{}{}* __restrict__ {}", buffers_[i].written ? "" : "const ", type, names_[i]));
     BufferRef ref;
     (value >= kScratchValues ? ref.scratch : ref.value) =
         static_cast<int>(value >= kScratchValues ? value - kScratchValues : value);
@@ -111,9 +112,8 @@ KernelLaunch KernelText::launch(const std::string& name, const std::string& comm
   launch.sizes = sizes_;
   launch.source = fmt::format(
       "{}{}{}extern \"C\" __global__ void __launch_bounds__({}{}) {}({}) {{\n{}}}\n", comment,
-      device_prelude(headers), before, block,
-      min_blocks > 0 ? fmt::format(", {}", min_blocks) : "", name, fmt::join(parameters, ", "),
-      body);
+      device_prelude(headers), before, block, min_blocks > 0 ? fmt::format(", {}", min_blocks) : "",
+      name, fmt::join(parameters, ", "), body);
   for (Expr& grid : launch.grid) grid = pool().integer(1);
   return launch;
 }

@@ -108,25 +108,24 @@ class VectorMap {
   std::string text() {
     Expr lines = product_of(pool_, extents_of(pool_, outer_axes()));
     emitter_.open();
-    emitter_.line(fmt::format("const long long line = floor_div(group, {0}), first = (group - line "
-                              "* {0}) * {1}, valid = {2} - first;",
-                              kernel_.size(groups()), width_, kernel_.size(inner_->extent())));
+    emitter_.line(
+        fmt::format("const long long line = floor_div(group, {0}), first = (group - line "
+                    "* {0}) * {1}, valid = {2} - first;",
+                    kernel_.size(groups()), width_, kernel_.size(inner_->extent())));
     bind_coordinates(emitter_, outer_axes(), "line");
     body();
     const std::string loop = emitter_.close();
     const std::string count = kernel_.size(pool_.mul(lines, groups()));
     emitter_.line(fmt::format("const bool vector = {};", condition()));
-    emitter_.line(
-        fmt::format("for (long long group = blockIdx.x * {0}ll + threadIdx.x; group < {1}; group += "
-                    "gridDim.x * {0}ll) {{\n{2}}}",
-                    kThreads, count, loop));
+    emitter_.line(fmt::format(
+        "for (long long group = blockIdx.x * {0}ll + threadIdx.x; group < {1}; group += "
+        "gridDim.x * {0}ll) {{\n{2}}}",
+        kThreads, count, loop));
     return emitter_.close();
   }
 
  private:
-  std::vector<Expr> outer_axes() const {
-    return {shape_.axes.begin(), shape_.axes.end() - 1};
-  }
+  std::vector<Expr> outer_axes() const { return {shape_.axes.begin(), shape_.axes.end() - 1}; }
 
   // Offset of the group's first element, if elements of the innermost axis are consecutive.
   Expr first_of(Expr offset) {
@@ -153,9 +152,10 @@ class VectorMap {
         const std::string buffer = kernel_.buffer(e->integer), name = emitter_.fresh("g");
         require(buffer, base);
         const std::string start = emitter_.emit(base);
-        emitter_.line(fmt::format("{0} {1}[{2}];\nload_group<{2}>({1}, {3}, {4} + first, valid, "
-                                  "vector);",
-                                  value_type(e->dtype), name, width_, buffer, start));
+        emitter_.line(
+            fmt::format("{0} {1}[{2}];\nload_group<{2}>({1}, {3}, {4} + first, valid, "
+                        "vector);",
+                        value_type(e->dtype), name, width_, buffer, start));
         loaded.emplace_back(e, name);
       });
     }
@@ -184,8 +184,8 @@ class VectorMap {
       }
     }
     const std::string elements = emitter_.close();
-    emitter_.line(fmt::format("#pragma unroll\nfor (int v = 0; v < {}; ++v) {{\n{}}}", width_,
-                              elements));
+    emitter_.line(
+        fmt::format("#pragma unroll\nfor (int v = 0; v < {}; ++v) {{\n{}}}", width_, elements));
     for (size_t i = 0; i < shape_.stores.size(); ++i) {
       if (starts[i].empty()) continue;
       emitter_.line(fmt::format("store_group<{}>({}, {} + first, {}, valid, vector);", width_,
@@ -277,8 +277,8 @@ void add_map(StepBuilder& builder, const std::string& name, std::vector<Expr> ax
     VectorMap map(builder, kernel, shape);
     body = map.text();
     std::vector<Expr> outer = {shape.axes.begin(), shape.axes.end() - 1};
-    blocks = ceil_div(pool, pool.mul(product_of(pool, extents_of(pool, outer)), map.groups()),
-                      kThreads);
+    blocks =
+        ceil_div(pool, pool.mul(product_of(pool, extents_of(pool, outer)), map.groups()), kThreads);
   } else {
     const bool warp = reduces && wants_warp(pool, shape.stores);
     body = element_text(kernel, shape, warp);

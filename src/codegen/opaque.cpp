@@ -13,9 +13,12 @@ struct Entry {
 };
 
 constexpr Entry kEntries[] = {
-    {"AveragePool", generate_average_pool}, {"Conv", generate_conv},
-    {"CumSum", generate_cumsum},            {"MaxPool", generate_max_pool},
-    {"Scatter", generate_scatter_elements}, {"ScatterElements", generate_scatter_elements},
+    {"AveragePool", generate_average_pool},
+    {"Conv", generate_conv},
+    {"CumSum", generate_cumsum},
+    {"MaxPool", generate_max_pool},
+    {"Scatter", generate_scatter_elements},
+    {"ScatterElements", generate_scatter_elements},
     {"ScatterND", generate_scatter_nd},
 };
 
@@ -23,9 +26,10 @@ constexpr Entry kEntries[] = {
 
 void generate_opaque(StepBuilder& builder, const OpaqueStep& step) {
   const Node& node = builder.graph.nodes[static_cast<size_t>(step.node)];
-  const auto found = std::find_if(std::begin(kEntries), std::end(kEntries), [&](const Entry& entry) {
-    return entry.name == node.op && (node.domain.empty() || node.domain == "ai.onnx");
-  });
+  const auto found =
+      std::find_if(std::begin(kEntries), std::end(kEntries), [&](const Entry& entry) {
+        return entry.name == node.op && (node.domain.empty() || node.domain == "ai.onnx");
+      });
   if (found == std::end(kEntries)) builder.fail("this operator has no kernel on a GPU");
   found->generate(builder, NodeView(builder.graph, node));
 }

@@ -80,11 +80,11 @@ std::string binary_text(Expr expr, const std::string& a, const std::string& b) {
     case ExprOp::BitXor:
       return fmt::format("{} ^ {}", a, b);
     case ExprOp::ShiftLeft:
-      return fmt::format(
-          "static_cast<long long>(static_cast<unsigned long long>({}) << ({} & 63))", a, b);
+      return fmt::format("static_cast<long long>(static_cast<unsigned long long>({}) << ({} & 63))",
+                         a, b);
     case ExprOp::ShiftRight:
-      return fmt::format(
-          "static_cast<long long>(static_cast<unsigned long long>({}) >> ({} & 63))", a, b);
+      return fmt::format("static_cast<long long>(static_cast<unsigned long long>({}) >> ({} & 63))",
+                         a, b);
     default:
       internal_error("codegen: no binary operation {}", static_cast<int>(expr->op));
   }
@@ -218,7 +218,9 @@ std::string identity_of(Reduction reduction, DType dtype) {
     case Reduction::Prod:
       return dtype == DType::Bool ? "true" : fmt::format("{}(1)", value_type(dtype));
     case Reduction::Max:
-      return dtype == DType::Bool ? "false" : real ? "(-INFINITY_F)" : "(-9223372036854775807ll - 1)";
+      return dtype == DType::Bool ? "false"
+             : real               ? "(-INFINITY_F)"
+                                  : "(-9223372036854775807ll - 1)";
     case Reduction::Min:
       return dtype == DType::Bool ? "true" : real ? "INFINITY_F" : "9223372036854775807ll";
     default:

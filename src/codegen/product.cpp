@@ -105,7 +105,8 @@ class ProductBuilder {
                                      Expr column_count, DType dtype) {
     if (read->dtype == dtype) {
       auto layout = layout_of(pool_, read->args[0], step_.batch, rows, columns);
-      if (layout && usable(pool_, *layout, row_count, column_count)) return {*layout, read->integer};
+      if (layout && usable(pool_, *layout, row_count, column_count))
+        return {*layout, read->integer};
     }
     std::vector<Expr> batch;
     for (Expr axis : step_.batch) {
@@ -120,9 +121,8 @@ class ProductBuilder {
     const int64_t copy = builder_.add_scratch(dtype, product_of(pool_, extents));
     add_map(builder_, "copy_operand", axes, {{copy, read, row_major(pool_, axes, extents)}},
             "copy of a product's operand\n" + comment_);
-    Layout layout{pool_.integer(0),
-                  shared ? pool_.integer(0) : pool_.mul(row_count, column_count), column_count,
-                  pool_.integer(1)};
+    Layout layout{pool_.integer(0), shared ? pool_.integer(0) : pool_.mul(row_count, column_count),
+                  column_count, pool_.integer(1)};
     return {layout, copy};
   }
 
@@ -193,10 +193,9 @@ void add_product(StepBuilder& builder, const ProductStep& product, int64_t value
 
 void generate_product(StepBuilder& builder, const ProductStep& step) {
   ExprPool& pool = builder.pool();
-  const std::string comment =
-      fmt::format("product\n%{} = {}\nproduct0 = sum_{} {} * {}\n", step.value,
-                  to_string(pool, step.epilogue), to_string(pool, step.k), to_string(pool, step.a),
-                  to_string(pool, step.b));
+  const std::string comment = fmt::format(
+      "product\n%{} = {}\nproduct0 = sum_{} {} * {}\n", step.value, to_string(pool, step.epilogue),
+      to_string(pool, step.k), to_string(pool, step.a), to_string(pool, step.b));
   Expr a = read_of(step.a), b = read_of(step.b);
   auto in_library = [](DType dtype) { return is_float(dtype) && dtype != DType::Float64; };
   if (in_library(a->dtype) && in_library(b->dtype)) {
@@ -209,7 +208,9 @@ void generate_product(StepBuilder& builder, const ProductStep& step) {
     if (e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::Product) product = e;
   });
   RF_CHECK(product, "an epilogue without its product");
-  Expr body = pool.substitute(step.epilogue, {{product, pool.cast(product->dtype, pool.reduce(Reduction::Sum, step.k, term))}});
+  Expr body = pool.substitute(
+      step.epilogue,
+      {{product, pool.cast(product->dtype, pool.reduce(Reduction::Sum, step.k, term))}});
   add_map(builder, "plain_product", step.axes,
           {{step.value, builder.flat.flat(body),
             row_major(pool, step.axes, builder.shape(step.value))}},

@@ -15,7 +15,8 @@ void append_axis(std::vector<Expr>& axes, Expr axis) {
 bool uses_new(Expr expr, int64_t reference) {
   bool found = false;
   visit(expr, [&](Expr e) {
-    found |= e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::NewResult && e->integer == reference;
+    found |=
+        e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::NewResult && e->integer == reference;
   });
   return found;
 }
@@ -43,11 +44,14 @@ RowForm row_form(StepBuilder& builder, const CascadeStep& step) {
   for (Expr e : s.finish) form.finish.push_back(flat(e));
   form.stages = s.stages;
   for (const CascadeOutput& output : s.outputs) {
-    RowForm::Output to{output.value, flat(output.body),
+    RowForm::Output to{output.value,
+                       flat(output.body),
                        row_major(pool, output.axes, builder.shape(output.value)),
-                       {}, output.maps_back};
+                       {},
+                       output.maps_back};
     for (Expr axis : output.axes) {
-      if (axis != s.stream && std::find(form.rows.begin(), form.rows.end(), axis) == form.rows.end()) {
+      if (axis != s.stream &&
+          std::find(form.rows.begin(), form.rows.end(), axis) == form.rows.end()) {
         append_axis(to.extra, axis);
       }
     }
@@ -102,7 +106,8 @@ std::vector<Expr> shared_values(const RowForm& form, const std::vector<Phase>& p
   for (const auto& list : roots) {
     std::set<Expr> seen;
     for (Expr root : list) {
-      visit(root, [&](Expr e) { seen.insert(e); }, false);
+      visit(
+          root, [&](Expr e) { seen.insert(e); }, false);
     }
     for (Expr e : seen) ++count[e];
   }

@@ -20,9 +20,8 @@ class RowText {
         phases_(phases_of(form)) {
     if (config.chunks > 0) shared_ = shared_values(form, phases_);
     collect_leaves();
-    emitter_.set_ranked_reads([this](Expr read, const std::string& rank) {
-      return ranked_result(read, rank);
-    });
+    emitter_.set_ranked_reads(
+        [this](Expr read, const std::string& rank) { return ranked_result(read, rank); });
   }
 
   KernelLaunch launch() {
@@ -41,15 +40,16 @@ class RowText {
       before += fmt::format("__shared__ __align__(16) char slots[{}];\n",
                             std::max(slots_, 1) * slot_bytes());
     }
-    KernelLaunch launch = kernel_.launch(
-        config_.chunks == 0 ? "row_passes" : config_.cluster > 1 ? "row_cluster" : "row_resident",
-        comment_of(form_.comment), {"ptx", "math", "types", "reduce"}, "", before + text,
-        config_.threads);
+    KernelLaunch launch =
+        kernel_.launch(config_.chunks == 0   ? "row_passes"
+                       : config_.cluster > 1 ? "row_cluster"
+                                             : "row_resident",
+                       comment_of(form_.comment), {"ptx", "math", "types", "reduce"}, "",
+                       before + text, config_.threads);
     launch.cluster = config_.cluster;
     Expr rows = product_of(pool_, extents_of(pool_, form_.rows));
-    launch.grid[0] = config_.lanes == 32
-                         ? ceil_div(pool_, rows, config_.threads / 32)
-                         : pool_.mul(rows, pool_.integer(config_.cluster));
+    launch.grid[0] = config_.lanes == 32 ? ceil_div(pool_, rows, config_.threads / 32)
+                                         : pool_.mul(rows, pool_.integer(config_.cluster));
     return launch;
   }
 
@@ -78,8 +78,8 @@ class RowText {
     for (Expr leaf : leaves_) {
       if (leaf->leaf_kind != kind || leaf->integer != index) continue;
       const bool same = value_type(leaf->dtype) == value_type(dtype);
-      emitter_.bind(leaf, same ? text
-                               : fmt::format("static_cast<{}>({})", value_type(leaf->dtype), text));
+      emitter_.bind(
+          leaf, same ? text : fmt::format("static_cast<{}>({})", value_type(leaf->dtype), text));
     }
   }
 
@@ -93,8 +93,8 @@ class RowText {
       emitter_.line("const int lane = threadIdx.x & 31;");
     } else if (config_.cluster > 1) {
       emitter_.line(fmt::format("const long long row = blockIdx.x / {};", config_.cluster));
-      emitter_.line(fmt::format("const int lane = ptx_cluster_rank() * {} + threadIdx.x;",
-                                config_.threads));
+      emitter_.line(
+          fmt::format("const int lane = ptx_cluster_rank() * {} + threadIdx.x;", config_.threads));
     } else {
       emitter_.line("const long long row = blockIdx.x;\nconst int lane = threadIdx.x;");
     }
@@ -125,12 +125,14 @@ class RowText {
     const std::string group = emitter_.close();
     const int step = config_.lanes * config_.width * config_.cluster;
     if (config_.chunks > 0) {
-      emitter_.line(fmt::format("#pragma unroll\nfor (int c = 0; c < {}; ++c) {{\nconst long long "
-                                "first = c * {}ll + lane * {};\nif (first < {}) {{\n{}}}\n}}",
-                                config_.chunks, step, config_.width, length_, group));
+      emitter_.line(
+          fmt::format("#pragma unroll\nfor (int c = 0; c < {}; ++c) {{\nconst long long "
+                      "first = c * {}ll + lane * {};\nif (first < {}) {{\n{}}}\n}}",
+                      config_.chunks, step, config_.width, length_, group));
     } else {
-      emitter_.line(fmt::format("for (long long first = lane * {}ll; first < {}; first += {}) {{\n{}}}",
-                                config_.width, length_, step, group));
+      emitter_.line(
+          fmt::format("for (long long first = lane * {}ll; first < {}; first += {}) {{\n{}}}",
+                      config_.width, length_, step, group));
     }
   }
   template <typename Body>
@@ -166,8 +168,9 @@ class RowText {
       const std::string buffer = kernel_.buffer(e->integer), name = emitter_.fresh("g");
       require(buffer, base);
       const std::string start = emitter_.emit(base);
-      emitter_.line(fmt::format("{0} {1}[{2}];\nload_group<{2}>({1}, {3}, {4} + first, valid, vector);",
-                                value_type(e->dtype), name, config_.width, buffer, start));
+      emitter_.line(
+          fmt::format("{0} {1}[{2}];\nload_group<{2}>({1}, {3}, {4} + first, valid, vector);",
+                      value_type(e->dtype), name, config_.width, buffer, start));
       loaded.emplace_back(e, name);
     };
     for (Expr root : roots) go(root);
@@ -194,8 +197,8 @@ class RowText {
 
   void load_shared() {
     for (size_t i = 0; i < shared_.size(); ++i) {
-      emitter_.line(fmt::format("{} kept{}[{}][{}];", value_type(shared_[i]->dtype), i, config_.chunks,
-                                config_.width));
+      emitter_.line(fmt::format("{} kept{}[{}][{}];", value_type(shared_[i]->dtype), i,
+                                config_.chunks, config_.width));
     }
     for_elements(shared_, [&] {
       for (size_t i = 0; i < shared_.size(); ++i) {
@@ -235,8 +238,8 @@ class RowText {
         const auto type = value_type(a.lift->dtype);
         emitter_.line(fmt::format("Ranked<{0}> a{1}{{{0}(0), -1}};", type, k));
       } else {
-        emitter_.line(fmt::format("{} a{} = {};", value_type(a.dtype), k,
-                                  identity_of(a.reduction, a.dtype)));
+        emitter_.line(
+            fmt::format("{} a{} = {};", value_type(a.dtype), k, identity_of(a.reduction, a.dtype)));
       }
     }
     if (!plain.empty()) {
@@ -284,9 +287,10 @@ class RowText {
     emitter_.line(fmt::format("Ranked<{0}> best{{{0}(0), -1}};", type));
     for_elements({a.lift}, [&] {
       emitter_.line(fmt::format("const Ranked<{}> here{{{}, at}};", type, emitter_.emit(a.lift)));
-      emitter_.line(fmt::format("{}if ((rank == 0 || ranks_before<{}>(last, here)) && "
-                                "ranks_before<{}>(here, best)) best = here;",
-                                guard(), large, large));
+      emitter_.line(
+          fmt::format("{}if ((rank == 0 || ranks_before<{}>(last, here)) && "
+                      "ranks_before<{}>(here, best)) best = here;",
+                      guard(), large, large));
     });
     std::string slots;
     if (config_.lanes > 32) {
@@ -296,9 +300,10 @@ class RowText {
     emitter_.line(fmt::format("best = {};", reduced("best", a.reduction, slots)));
     emitter_.line(fmt::format("top{}[rank] = last = best;\n", k));
     const std::string text = emitter_.close();
-    emitter_.line(fmt::format("{{\nRanked<{0}> last{{{0}(0), -1}};\n#pragma unroll 1\nfor (int rank = "
-                              "0; rank < {1}; ++rank) {{\n{2}}}\n}}",
-                              type, a.k, text));
+    emitter_.line(
+        fmt::format("{{\nRanked<{0}> last{{{0}(0), -1}};\n#pragma unroll 1\nfor (int rank = "
+                    "0; rank < {1}; ++rank) {{\n{2}}}\n}}",
+                    type, a.k, text));
   }
 
   std::string ranked_result(Expr read, const std::string& rank) {

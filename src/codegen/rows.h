@@ -27,7 +27,8 @@ struct RowForm {
   std::string comment;
 
   Expr length() const { return stream->extent(); }
-  // Every expression evaluated at a streamed element, by phase: those of accumulators, then outputs.
+  // Every expression evaluated at a streamed element, by phase: those of accumulators, then
+  // outputs.
   std::vector<Expr> streamed() const;
 };
 RowForm row_form(StepBuilder& builder, const CascadeStep& step);

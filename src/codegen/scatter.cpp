@@ -19,7 +19,8 @@ void copy_data(StepBuilder& builder, const NodeView& view) {
   const std::vector<Expr> axes = output_axes(builder.graph, value);
   Expr read = pool.read(view.node().inputs[0], view.dtype(0), axes);
   add_map(builder, "copy", axes,
-          {{value, builder.flat.flat(read), row_major(pool, axes, builder.shape(value))}}, "copy\n");
+          {{value, builder.flat.flat(read), row_major(pool, axes, builder.shape(value))}},
+          "copy\n");
 }
 
 void check_plain(const NodeView& view) {
@@ -34,8 +35,8 @@ void add_scatter(StepBuilder& builder, const NodeView& view, const std::vector<E
   const ValueId value = view.node().outputs[0];
   Expr update = pool.read(view.node().inputs[2], view.dtype(2), axes);
   Expr offset = row_major(pool, target, builder.shape(value));
-  add_map(builder, "scatter", axes,
-          {{value, builder.flat.flat(update), builder.flat.flat(offset)}}, "scatter\n");
+  add_map(builder, "scatter", axes, {{value, builder.flat.flat(update), builder.flat.flat(offset)}},
+          "scatter\n");
 }
 
 }  // namespace

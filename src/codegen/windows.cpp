@@ -30,9 +30,9 @@ Windows windows_of(const NodeView& view, std::vector<int64_t> kernel) {
     Expr end = pool.integer(mode == "VALID" ? 0 : pads[rank + i]);
     if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
       const int64_t extent = (w.kernel[i] - 1) * w.dilation[i] + 1;
-      Expr span = pool.add(pool.mul(pool.sub(output[i + 2], pool.integer(1)),
-                                    pool.integer(w.stride[i])),
-                           pool.integer(extent));
+      Expr span =
+          pool.add(pool.mul(pool.sub(output[i + 2], pool.integer(1)), pool.integer(w.stride[i])),
+                   pool.integer(extent));
       Expr total = pool.make(ExprOp::Max, {pool.sub(span, view.shape(0)[i + 2]), pool.integer(0)});
       Expr small = pool.floordiv(total, pool.integer(2)), large = pool.sub(total, small);
       begin = mode == "SAME_UPPER" ? small : large;
@@ -185,8 +185,7 @@ class Convolution {
     body = pool_.reduce(Reduction::Sum, channel, body);
     if (view_.has_input(2)) body = pool_.add(body, bias());
     add_map(builder_, "grouped_convolution", output_,
-            {{value_, builder_.flat.flat(body),
-              row_major(pool_, output_, builder_.shape(value_))}},
+            {{value_, builder_.flat.flat(body), row_major(pool_, output_, builder_.shape(value_))}},
             comment_);
   }
 
@@ -217,10 +216,10 @@ PoolWindow pool_window(StepBuilder& builder, const NodeView& view) {
 void add_pool(StepBuilder& builder, const NodeView& view, const PoolWindow& p, const char* name,
               Expr body) {
   const ValueId value = view.node().outputs[0];
-  add_map(builder, name, p.output,
-          {{value, builder.flat.flat(body),
-            row_major(builder.pool(), p.output, builder.shape(value))}},
-          std::string(name) + "\n");
+  add_map(
+      builder, name, p.output,
+      {{value, builder.flat.flat(body), row_major(builder.pool(), p.output, builder.shape(value))}},
+      std::string(name) + "\n");
 }
 
 Expr reduced(ExprPool& pool, Reduction reduction, const std::vector<Expr>& taps, Expr body) {
@@ -255,10 +254,9 @@ void generate_average_pool(StepBuilder& builder, const NodeView& view) {
   Expr x = tap(view, p.w, p.output[0], p.output[1], tail(p.output), p.taps, zero);
   Expr counted = one;
   for (size_t i = 0; i < p.taps.size(); ++i) {
-    Expr position = pool.sub(
-        pool.add(pool.mul(p.output[i + 2], pool.integer(p.w.stride[i])),
-                 pool.mul(p.taps[i], pool.integer(p.w.dilation[i]))),
-        p.w.pad_begin[i]);
+    Expr position = pool.sub(pool.add(pool.mul(p.output[i + 2], pool.integer(p.w.stride[i])),
+                                      pool.mul(p.taps[i], pool.integer(p.w.dilation[i]))),
+                             p.w.pad_begin[i]);
     Expr size = view.shape(0)[i + 2];
     Expr end = include_pad ? pool.add(size, p.w.pad_end[i]) : size;
     Expr inside = pool.make(ExprOp::Less, {position, end});
@@ -270,8 +268,7 @@ void generate_average_pool(StepBuilder& builder, const NodeView& view) {
   }
   Expr sum = reduced(pool, Reduction::Sum, p.taps, x);
   Expr count = reduced(pool, Reduction::Sum, p.taps, counted);
-  add_pool(builder, view, p, "average_pool",
-           pool.div(sum, pool.make(ExprOp::Max, {count, one})));
+  add_pool(builder, view, p, "average_pool", pool.div(sum, pool.make(ExprOp::Max, {count, one})));
 }
 
 }  // namespace redfuser

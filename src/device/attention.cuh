@@ -112,8 +112,8 @@ __device__ __forceinline__ void score_product(float (&s)[Keys / 8][4], const flo
 
 // o += p · v for the warp's 16 rows; v has Keys rows of Depth columns.
 template <int Depth, int Keys, typename T>
-__device__ __forceinline__ void value_product(float (&o)[Depth / 8][4], const float (&p)[Keys / 8][4],
-                                              const T* v, T*) {
+__device__ __forceinline__ void value_product(float (&o)[Depth / 8][4],
+                                              const float (&p)[Keys / 8][4], const T* v, T*) {
   constexpr int kPitch = pitch_of<T>(Depth);
   const int lane = threadIdx.x & 31, matrix = lane >> 3, line = lane & 7;
 #pragma unroll
@@ -125,8 +125,8 @@ __device__ __forceinline__ void value_product(float (&o)[Depth / 8][4], const fl
 #pragma unroll
     for (int d = 0; d < Depth; d += 16) {
       unsigned b[4];
-      ptx_load_matrix_transposed(b,
-                                 v + (n + (matrix & 1) * 8 + line) * kPitch + d + (matrix >> 1) * 8);
+      ptx_load_matrix_transposed(
+          b, v + (n + (matrix & 1) * 8 + line) * kPitch + d + (matrix >> 1) * 8);
       multiply(T{}, o[d / 8], a, b[0], b[1]);
       multiply(T{}, o[d / 8 + 1], a, b[2], b[3]);
     }
@@ -135,8 +135,9 @@ __device__ __forceinline__ void value_product(float (&o)[Depth / 8][4], const fl
 
 // The same in fp32; p goes through `staged`, the warp's own 16 rows of Keys columns.
 template <int Depth, int Keys>
-__device__ __forceinline__ void value_product(float (&o)[Depth / 8][4], const float (&p)[Keys / 8][4],
-                                              const float* v, float* staged) {
+__device__ __forceinline__ void value_product(float (&o)[Depth / 8][4],
+                                              const float (&p)[Keys / 8][4], const float* v,
+                                              float* staged) {
   constexpr int kPitch = pitch_of<float>(Depth), kStaged = pitch_of<float>(Keys);
   const int row = (threadIdx.x & 31) >> 2, pair = (threadIdx.x & 3) * 2;
   __syncwarp();

@@ -16,7 +16,7 @@ import tempfile
 import numpy as np
 import onnx
 
-from models import EXPECTED, Program, missing, quiet_session
+from models import EXPECTED, Program, missing, other_inputs, quiet_session
 from rewrites import REWRITES, compose, single
 from rewrites_editor import value_types
 
@@ -34,14 +34,21 @@ def changed(rewritten, feed, outputs):
 
 
 class ModelTest:
-    def __init__(self, arguments, name):
+    """One model, what it computes for two shapes of its inputs, and the files made from it."""
+
+    def __init__(self, arguments, name, folder):
         self.name = name
         self.arguments = arguments
-        folder = pathlib.Path(arguments.models) / name
-        self.inputs, self.outputs = folder / "inputs.npz", folder / "outputs.npz"
+        source = pathlib.Path(arguments.models) / name
+        self.inputs, self.outputs = source / "inputs.npz", source / "outputs.npz"
         self.feed, self.expected = dict(np.load(self.inputs)), dict(np.load(self.outputs))
-        self.model = onnx.load(folder / "model.onnx")
-        self.types = value_types(folder / "model.onnx", self.feed)
+        self.model = onnx.load(source / "model.onnx")
+        self.types = value_types(source / "model.onnx", self.feed)
+        self.other = folder / "other_inputs.npz", folder / "other_outputs.npz"
+        feed = other_inputs(source / "model.onnx", self.feed, 3, 19, arguments.seed)
+        session = quiet_session(str(source / "model.onnx"))
+        np.savez(self.other[0], **feed)
+        np.savez(self.other[1], **dict(zip(self.expected, session.run(list(self.expected), feed))))
 
     def check(self, rewritten, label, folder, program):
         problem = changed(rewritten, self.feed, self.expected)
@@ -50,6 +57,9 @@ class ModelTest:
             path.write_bytes(rewritten.SerializeToString())
             problem, regions = program.compare_fused(path, self.inputs, self.outputs)
             problem = problem or missing(self.name, regions)
+            if not problem:
+                problem = program.compare(path, *self.other)
+                problem = problem and "other shape: " + problem
         if problem and self.arguments.keep:
             keep = pathlib.Path(self.arguments.keep)
             keep.mkdir(parents=True, exist_ok=True)
@@ -73,7 +83,7 @@ def test_model(arguments, name, count):
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         program = Program(arguments.run, folder)
-        test = ModelTest(arguments, name)
+        test = ModelTest(arguments, name, folder)
         for number in range(count):
             if arguments.rewrite:
                 names = list(REWRITES) if arguments.rewrite == "each" else [arguments.rewrite]

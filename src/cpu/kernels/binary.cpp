@@ -34,17 +34,17 @@ void add(KernelTable& table, Elem elem, BinaryOp op) {
   modes[2] = binary_kernel<T, Out, Function, Mode::SV>;
 }
 
-#define RF_BINARY(NAME, EXPRESSION)                                  \
-  template <class T>                                                 \
-  struct NAME {                                                      \
-    static RF_INLINE auto of(T x, T y) { return (EXPRESSION); }      \
+#define RF_BINARY(NAME, EXPRESSION)                             \
+  template <class T>                                            \
+  struct NAME {                                                 \
+    static RF_INLINE auto of(T x, T y) { return (EXPRESSION); } \
   };
 // Signed overflow wraps: the work is done on unsigned integers.
-#define RF_WRAPPING(NAME, OPERATOR)                                                        \
-  struct NAME {                                                                            \
-    static RF_INLINE int64_t of(int64_t x, int64_t y) {                                    \
+#define RF_WRAPPING(NAME, OPERATOR)                                                            \
+  struct NAME {                                                                                \
+    static RF_INLINE int64_t of(int64_t x, int64_t y) {                                        \
       return static_cast<int64_t>(static_cast<uint64_t>(x) OPERATOR static_cast<uint64_t>(y)); \
-    }                                                                                      \
+    }                                                                                          \
   };
 
 RF_BINARY(Add, x + y)
@@ -84,9 +84,9 @@ struct FloorDivInteger {
   }
 };
 RF_BINARY(ShiftLeft,
-          y < 0 || y > 63 ? int64_t{0} : static_cast<int64_t>(static_cast<uint64_t>(x) << y))
+          y<0 || y> 63 ? int64_t{0} : static_cast<int64_t>(static_cast<uint64_t>(x) << y))
 RF_BINARY(ShiftRight,
-          y < 0 || y > 63 ? int64_t{0} : static_cast<int64_t>(static_cast<uint64_t>(x) >> y))
+          y<0 || y> 63 ? int64_t{0} : static_cast<int64_t>(static_cast<uint64_t>(x) >> y))
 template <class T>
 struct PowInteger {
   static RF_INLINE int64_t of(int64_t x, int64_t y) {

@@ -46,8 +46,19 @@ void convert_kernel(int64_t count, void* out, const void* in) {
 }
 
 enum Storage {  // DType's numbers
-  kFloat32 = 1, kUInt8, kInt8, kUInt16, kInt16, kInt32, kInt64, kBool = 9, kFloat16, kFloat64,
-  kUInt32, kUInt64, kBFloat16 = 16,
+  kFloat32 = 1,
+  kUInt8,
+  kInt8,
+  kUInt16,
+  kInt16,
+  kInt32,
+  kInt64,
+  kBool = 9,
+  kFloat16,
+  kFloat64,
+  kUInt32,
+  kUInt64,
+  kBFloat16 = 16,
 };
 
 template <class In>

@@ -16,7 +16,8 @@ inline constexpr int kBlockRows = 6;
 #endif
 inline constexpr int kBlockVectors = 2;
 
-// A is read in place, row i at a + i·a_stride with unit stride along k; row k of B is at b + k·b_stride.
+// A is read in place, row i at a + i·a_stride with unit stride along k; row k of B is at b +
+// k·b_stride.
 template <class T, int MR, int NV>
 void gemm_block(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_stride, T* c,
                 int64_t c_stride, bool accumulate) {

@@ -1,6 +1,6 @@
 // Included first by every kernel source. RF_ISA is the namespace of the instruction set that the
-// source is being compiled for. Nothing here may instantiate a template of the standard library: the
-// linker would be free to keep the copy that was compiled for the newest instruction set.
+// source is being compiled for. Nothing here may instantiate a template of the standard library:
+// the linker would be free to keep the copy that was compiled for the newest instruction set.
 #pragma once
 
 #include <cstdint>

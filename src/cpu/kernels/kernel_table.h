@@ -24,19 +24,65 @@ struct Operand {
 };
 
 enum class UnaryOp : uint8_t {
-  Neg, Abs, Sign, Exp, Log, Sqrt, Reciprocal, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan,
-  Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Erf, BitNot, Not,
-  RoundHalf, RoundBFloat,  // to the nearest float16 or bfloat16 and back
-  WrapI8, WrapI16, WrapI32, WrapU8, WrapU16, WrapU32,
-  IsNaN, IsPosInf, IsNegInf,  // results are Bool
+  Neg,
+  Abs,
+  Sign,
+  Exp,
+  Log,
+  Sqrt,
+  Reciprocal,
+  Floor,
+  Ceil,
+  Round,
+  Sin,
+  Cos,
+  Tan,
+  Asin,
+  Acos,
+  Atan,
+  Sinh,
+  Cosh,
+  Tanh,
+  Asinh,
+  Acosh,
+  Atanh,
+  Erf,
+  BitNot,
+  Not,
+  RoundHalf,
+  RoundBFloat,  // to the nearest float16 or bfloat16 and back
+  WrapI8,
+  WrapI16,
+  WrapI32,
+  WrapU8,
+  WrapU16,
+  WrapU32,
+  IsNaN,
+  IsPosInf,
+  IsNegInf,  // results are Bool
 };
 inline constexpr int kUnaryOps = 36;
 
 enum class BinaryOp : uint8_t {
-  Add, Sub, Mul, Div, FloorDiv, FloorMod, TruncMod, Pow, Min, Max, BitAnd, BitOr, BitXor,
-  ShiftLeft, ShiftRight,
+  Add,
+  Sub,
+  Mul,
+  Div,
+  FloorDiv,
+  FloorMod,
+  TruncMod,
+  Pow,
+  Min,
+  Max,
+  BitAnd,
+  BitOr,
+  BitXor,
+  ShiftLeft,
+  ShiftRight,
   ExpSub,  // exp(a - b)
-  Less, LessEqual, Equal,  // results are Bool
+  Less,
+  LessEqual,
+  Equal,  // results are Bool
 };
 inline constexpr int kBinaryOps = 19;
 
@@ -104,9 +150,9 @@ struct KernelTable {
   BinaryFn binary[kElems][kBinaryOps][kModes];
   SelectFn select[kElems][2][2];  // [a is a scalar][b is a scalar]
   ReduceFn reduce[kElems][kReduceOps];
-  ConvertFn convert[kElems][kElems];        // [to][from]
-  ConvertFn load[kStorageTypes];            // storage -> the element class that holds it
-  ConvertFn store[kElems][kStorageTypes];   // element class -> storage, wrapping integers
+  ConvertFn convert[kElems][kElems];       // [to][from]
+  ConvertFn load[kStorageTypes];           // storage -> the element class that holds it
+  ConvertFn store[kElems][kStorageTypes];  // element class -> storage, wrapping integers
   GemmFn gemm_f32, gemm_f64;
   FilterFn filter_f32, filter_f64;
 };

@@ -23,7 +23,7 @@ void add_unary(UnaryFn* row, UnaryOp op) {
 }  // namespace redfuser::cpu::RF_ISA
 
 // Names a function of one argument so that it can be a template parameter.
-#define RF_FUNCTION(NAME, RESULT, TYPE, EXPRESSION)    \
-  struct NAME {                                        \
+#define RF_FUNCTION(NAME, RESULT, TYPE, EXPRESSION)           \
+  struct NAME {                                               \
     static RF_INLINE RESULT of(TYPE x) { return EXPRESSION; } \
   };
