@@ -114,6 +114,49 @@ const std::vector<Row_>& table() {
          w.out(w.sum(w.mul(guarded, w.v(1)), true));
        },
        {"plain", "rescaled", "rescaled"}},
+      {"softmax_shifted_before",
+       [](Writer& w) {
+         Expr m = w.max(w.x(0));
+         Expr p;
+         softmax(w, w.sub(w.x(0), m), p);
+         w.out(w.sum(w.mul(p, w.v(1)), true));
+       },
+       {"plain", "deferred", "rescaled", "rescaled"}},
+      {"attention_by_log_sum_exp",
+       [](Writer& w) {
+         Expr m = w.max(w.x(0));
+         Expr infinite =
+             w.pool.make(ExprOp::Or, {w.f(ExprOp::IsPosInf, m), w.f(ExprOp::IsNegInf, m)});
+         Expr shift = w.pool.select(infinite, w.num(0), m);
+         Expr l = w.sum(w.exp(w.sub(w.x(0), shift)));
+         Expr p = w.exp(w.sub(w.x(0), w.pool.add(shift, w.f(ExprOp::Log, l))));
+         Expr guarded = w.pool.select(w.f(ExprOp::IsNaN, p), w.num(0), p);
+         w.out(w.sum(w.mul(guarded, w.v(1)), true));
+       },
+       {"plain", "rescaled", "rescaled"}},
+      {"attention_masked_after_the_shift",
+       [](Writer& w) {
+         Expr m = w.max(w.x(0));
+         Expr visible = w.pool.make(ExprOp::LessEqual, {w.stream, w.row});
+         Expr shifted = w.pool.select(visible, w.sub(w.x(0), m), w.num(-INFINITY));
+         Expr e = w.exp(shifted);
+         Expr p = w.div(e, w.sum(e));
+         w.out(w.sum(w.mul(p, w.v(1)), true));
+       },
+       {"plain", "rescaled", "rescaled"}},
+      {"variance_weighted_by_a_divisor",
+       [](Writer& w) {
+         Expr sigma = w.pool.add(w.f(ExprOp::Abs, w.x(1)), w.num(1));
+         Expr mu = w.div(w.sum(w.x(0)), w.n());
+         w.out(w.sum(w.div(w.square(w.sub(w.x(0), mu)), sigma)));
+       },
+       {"plain", "deferred"}},
+      {"third_moment_weighted_by_itself",
+       [](Writer& w) {
+         Expr mu = w.div(w.sum(w.x(0)), w.n());
+         w.out(w.sum(w.mul(w.x(0), w.square(w.sub(w.x(0), mu)))));
+       },
+       {"plain", "translated"}},
       {"attention_row_guard",
        [](Writer& w) {
          Expr top = w.max(w.x(2));

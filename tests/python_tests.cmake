@@ -14,8 +14,15 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
   add_test(NAME python.onnx_node_tests
            COMMAND ${REDFUSER_PYTHON} -W ignore ${CMAKE_CURRENT_LIST_DIR}/python/node_test.py
                    $<TARGET_FILE:redfuser-run>)
-  set_tests_properties(python.export python.contrib_operators python.onnx_node_tests
-                       PROPERTIES TIMEOUT 900)
+  add_test(NAME python.models
+           COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/models_test.py
+                   $<TARGET_FILE:redfuser-run> ${PROJECT_SOURCE_DIR}/models)
+  add_test(NAME python.rewrites
+           COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/rewrites_test.py
+                   $<TARGET_FILE:redfuser-run> ${PROJECT_SOURCE_DIR}/models)
+  set_tests_properties(python.rewrites PROPERTIES PROCESSORS 2)
+  set_tests_properties(python.export python.contrib_operators python.onnx_node_tests python.models
+                       python.rewrites PROPERTIES TIMEOUT 900)
 else()
   message(STATUS "REDFUSER_PYTHON is not set: the Python tests are left out")
 endif()

@@ -33,7 +33,7 @@ std::string repeated(const Attention& a, const std::string& name) {
   return fmt::format(
       "{0}u = Unsqueeze({0}, two) "
       "{0}s = Constant<value = int64[5] {{{1}, {2}, {3}, {4}, {5}}}>() {0}e = Expand({0}u, {0}s) "
-      "{0}t = Constant<value = int64[4] {{{1}, {6}, {4}, {5}}}>() {0}h = Reshape({0}e, {0}t) ",
+      "{0}r = Constant<value = int64[4] {{{1}, {6}, {4}, {5}}}>() {0}h = Reshape({0}e, {0}r) ",
       name, a.batch, a.key_heads, a.heads / a.key_heads, a.keys, a.size, a.heads);
 }
 

@@ -8,13 +8,6 @@
 
 namespace redfuser {
 
-bool Term::uses_results() const {
-  auto any = [](const std::vector<Expr>& list) {
-    return std::any_of(list.begin(), list.end(), [](Expr e) { return e->has_leaf; });
-  };
-  return any(d) || any(d_inverse) || any(exp_d) || any(guards);
-}
-
 bool StageScope::streamed(Expr expr) const {
   return expr->depends_on(stream) || std::any_of(columns.begin(), columns.end(), [&](Expr column) {
            return expr->depends_on(column);
@@ -22,33 +15,6 @@ bool StageScope::streamed(Expr expr) const {
 }
 
 bool StageScope::results(Expr expr) const { return expr->has_leaf; }
-
-DType state_dtype(DType dtype) {
-  if (dtype == DType::Float64) return dtype;
-  return is_float(dtype) ? DType::Float32 : DType::Int64;
-}
-
-Expr product(ExprPool& pool, const std::vector<Expr>& factors, DType dtype) {
-  Expr result = nullptr;
-  for (Expr factor : factors) {
-    Expr next = pool.cast(dtype, factor);
-    result = result ? pool.mul(result, next) : next;
-  }
-  return result ? result : pool.number(1, dtype);
-}
-
-Expr sum(ExprPool& pool, const std::vector<Expr>& terms, DType dtype) {
-  Expr result = nullptr;
-  for (Expr term : terms) {
-    Expr next = pool.cast(dtype, term);
-    if (result && next->op == ExprOp::Neg) {
-      result = pool.sub(result, next->args[0]);
-    } else {
-      result = result ? pool.add(result, next) : next;
-    }
-  }
-  return result ? result : pool.number(0, dtype);
-}
 
 namespace {
 
@@ -63,6 +29,10 @@ class Decomposer {
 
   Terms terms(Expr e) {
     if (!scope_.mixed(e)) return leaf(e);
+    if (Expr choice = inner_choice(e)) {
+      return select(e, choice->args[0], pool_.substitute(e, {{choice, choice->args[1]}}),
+                    pool_.substitute(e, {{choice, choice->args[2]}}));
+    }
     switch (e->op) {
       case ExprOp::Add:
       case ExprOp::Sub:
@@ -209,6 +179,41 @@ class Decomposer {
       }
     }
     return result.size() > kMaxTerms ? refuse(e, "the expansion has too many terms") : result;
+  }
+
+  // The select s of f(s), 1/s or exp(s + ..) that mixes: f(select(c, a, b)) = select(c, f(a),
+  // f(b)).
+  Expr inner_choice(Expr e) const {
+    switch (e->op) {
+      case ExprOp::Exp:
+        return summand_choice(e->args[0]);
+      case ExprOp::Log:
+      case ExprOp::Sqrt:
+      case ExprOp::Abs:
+      case ExprOp::Pow:
+      case ExprOp::Reciprocal:
+        return choice(e->args[0]);
+      case ExprOp::Div:
+        return choice(e->args[1]);
+      default:
+        return nullptr;
+    }
+  }
+
+  Expr choice(Expr e) const {
+    while (e->op == ExprOp::Cast && is_float(e->dtype) && is_float(e->args[0]->dtype) &&
+           size_of(e->dtype) >= 2) {
+      e = e->args[0];
+    }
+    return e->op == ExprOp::Select && scope_.mixed(e) ? e : nullptr;
+  }
+
+  Expr summand_choice(Expr e) const {
+    if (e->op != ExprOp::Add && e->op != ExprOp::Sub && e->op != ExprOp::Neg) return choice(e);
+    for (Expr arg : e->args) {
+      if (Expr found = summand_choice(arg)) return found;
+    }
+    return nullptr;
   }
 
   // 1/(xd·exp(a)) = x⁻¹·d⁻¹·exp(-a); a sum has no such form.
@@ -525,41 +530,6 @@ std::variant<std::vector<Term>, Refusal> decompose(const StageScope& scope, Expr
   auto terms = decomposer.terms(body);
   if (!terms) return decomposer.refusal;
   return collect(scope, std::move(*terms));
-}
-
-std::vector<Term> collect(const StageScope& scope, std::vector<Term> terms) {
-  auto by_id = [](Expr a, Expr b) { return a->id < b->id; };
-  std::vector<Term> result;
-  for (Term& term : terms) {
-    if (term.coefficient == 0) continue;
-    std::sort(term.x.begin(), term.x.end(), by_id);
-    auto same = std::find_if(result.begin(), result.end(), [&](const Term& other) {
-      return other.x == term.x && other.exp_x == term.exp_x && other.exp_d == term.exp_d &&
-             other.guards == term.guards;
-    });
-    if (same == result.end()) {
-      result.push_back(std::move(term));
-      continue;
-    }
-    if (same->d == term.d && same->d_inverse == term.d_inverse) {
-      same->coefficient += term.coefficient;
-      continue;
-    }
-    ExprPool& pool = scope.pool;
-    auto part = [&](const Term& t) {
-      DType dtype = DType::Float32;
-      for (const auto* list : {&t.d, &t.d_inverse, &t.x}) {
-        for (Expr e : *list) dtype = state_dtype(e->dtype);
-      }
-      Expr d = pool.mul(product(pool, t.d, dtype), pool.number(t.coefficient, dtype));
-      return t.d_inverse.empty() ? d : pool.div(d, product(pool, t.d_inverse, dtype));
-    };
-    same->d = {pool.add(part(*same), part(term))};
-    same->d_inverse.clear();
-    same->coefficient = 1;
-  }
-  std::erase_if(result, [](const Term& term) { return term.coefficient == 0; });
-  return result;
 }
 
 }  // namespace redfuser

@@ -37,6 +37,10 @@ class StreamingBuilder {
   const Cascade& cascade_;
 };
 
+// Π of a term's streamed factors, times exp(Σ exp_x - safe) where `safe` is given; factors with
+// columns come last, as one operand.
+Expr lift_of(StreamingBuilder& builder, size_t stage, const Term& term, Expr safe, DType dtype);
+
 // Each adds its stage to the builder or says why it cannot.
 std::optional<Refusal> derive_sum(StreamingBuilder& builder, size_t stage);
 std::optional<Refusal> derive_product(StreamingBuilder& builder, size_t stage);

@@ -91,6 +91,14 @@ std::optional<Moments> find_moments(const std::vector<Term>& terms) {
     }
     moments.weights = common;
   }
+  // A factor that some term has more often is a variable of the polynomial, not its weight.
+  const std::vector<Expr> weights = moments.weights;
+  std::erase_if(moments.weights, [&](Expr w) {
+    return std::any_of(terms.begin(), terms.end(), [&](const Term& term) {
+      return std::count(term.x.begin(), term.x.end(), w) >
+             std::count(weights.begin(), weights.end(), w);
+    });
+  });
   std::map<Powers, int> closure;
   std::vector<std::vector<Expr>> factors;
   for (const Term& term : terms) {
@@ -263,24 +271,32 @@ class MomentBuilder {
     return result;
   }
 
+  // Stands for atom k while weights become 1: an atom may hold a weight, or a weight an atom.
+  Expr variable(size_t k) {
+    return pool_.leaf(LeafKind::State, -2 - static_cast<int64_t>(k), moments_.atoms[k]->dtype);
+  }
+
   bool finish(const std::vector<int>& centres, Expr total) {
-    Expr body = builder_.cascade().stages[stage_].body;
-    std::vector<std::pair<Expr, Expr>> units, at_centre;
-    for (Expr w : moments_.weights) units.emplace_back(w, pool_.number(1, w->dtype));
-    body = pool_.substitute(body, units);
+    std::vector<std::pair<Expr, Expr>> polynomial, at_centre;
+    for (Expr w : moments_.weights) polynomial.emplace_back(w, pool_.number(1, w->dtype));
     for (size_t k = 0; k < centres.size(); ++k) {
       Expr u = moments_.atoms[k];
+      polynomial.emplace_back(u, variable(k));
       at_centre.emplace_back(
-          u, pool_.cast(u->dtype,
-                        builder_.streaming.references[static_cast<size_t>(centres[k])].value));
+          variable(k),
+          pool_.cast(u->dtype,
+                     builder_.streaming.references[static_cast<size_t>(centres[k])].value));
     }
+    Expr body = pool_.substitute(builder_.cascade().stages[stage_].body, polynomial);
+    // A weight that the body holds in another form (as a divisor) is still there.
+    if (builder_.scope(stage_).streamed(body)) return false;
     Expr value = pool_.mul(total, pool_.cast(dtype_, pool_.substitute(body, at_centre)));
     for (const Powers& powers : moments_.needed) {
       Expr derivative = body;
       double factorial = 1;
       for (size_t k = 0; k < powers.size(); ++k) {
         for (int i = 1; i <= powers[k]; ++i) {
-          derivative = differentiate(pool_, derivative, moments_.atoms[k]);
+          derivative = differentiate(pool_, derivative, variable(k));
           if (!derivative) return false;
           factorial *= i;
         }

@@ -22,6 +22,7 @@ struct Target {
 struct BufferRef {
   ValueId value = -1;
   int scratch = -1;
+  bool defined() const { return value >= 0 || scratch >= 0; }
 };
 
 struct Scratch {
@@ -51,6 +52,9 @@ struct ProductCall {
   Expr a_row, a_column, b_row, b_column, c_row;  // c's column stride is 1
   Expr a_offset, b_offset;
   Expr batch, a_batch, b_batch, c_batch;
+  // Where there are such: n contiguous elements of the result's dtype, and a matrix laid out as c;
+  // c[batch, m, n] = Σ_k a · b + bias[n] + addend[batch, m, n], rounded once.
+  BufferRef bias, addend;
 };
 
 using DeviceCall = std::variant<KernelLaunch, ProductCall>;

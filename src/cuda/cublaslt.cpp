@@ -158,6 +158,15 @@ void ProductLibrary::Prepared::Impl::describe(const Operand& first, const Operan
   check(blas().cublasLtMatmulDescSetAttribute(descriptor, kDescriptorTransposeB, &transposes[1],
                                               sizeof(int32_t)),
         "describing a product", name);
+  if (product.bias != 0) {
+    const int32_t epilogue = kEpilogueBias;
+    check(blas().cublasLtMatmulDescSetAttribute(descriptor, kDescriptorEpilogue, &epilogue,
+                                                sizeof epilogue),
+          "describing a bias", name);
+    check(blas().cublasLtMatmulDescSetAttribute(descriptor, kDescriptorBiasPointer, &product.bias,
+                                                sizeof product.bias),
+          "describing a bias", name);
+  }
   set_layout(0, product.dtype, first, product.b.batch);
   set_layout(1, product.dtype, second, product.a.batch);
   const Operand result{false, product.n, product.m, product.m == 1 ? product.n : product.c.row};
@@ -172,7 +181,8 @@ void ProductLibrary::Prepared::Impl::choose() {
                                                     &workspace, sizeof workspace),
         "choosing an algorithm", name);
   const uint32_t alignments[] = {alignment(product.b.data), alignment(product.a.data),
-                                 alignment(product.c.data), alignment(product.c.data)};
+                                 alignment(product.addend != 0 ? product.addend : product.c.data),
+                                 alignment(product.c.data)};
   for (int i = 0; i < 4; ++i) {
     check(blas().cublasLtMatmulPreferenceSetAttribute(preference, kPreferenceAlignmentA + i,
                                                       &alignments[i], sizeof alignments[i]),
@@ -209,21 +219,26 @@ const Product& ProductLibrary::Prepared::product() const { return impl_->product
 void ProductLibrary::Prepared::run(const Stream& stream, DevicePointer workspace) const {
   const Product& product = impl_->product;
   if (product.batch == 0 || product.m == 0 || product.n == 0) return;
-  if (product.k == 0) return impl_->fill_zero(stream);
+  if (product.k == 0) {
+    RF_CHECK(product.bias == 0 && product.addend == 0, "\"{}\": an empty sum with an addend",
+             product.name);
+    return impl_->fill_zero(stream);
+  }
+  const bool adds = product.addend != 0;
   const float one = 1, zero = 0;
   const double one64 = 1, zero64 = 0;
   const int32_t one32 = 1, zero32 = 0;
-  const void *alpha = &one, *beta = &zero;
-  if (product.dtype == DType::Float64) alpha = &one64, beta = &zero64;
-  if (product.dtype == DType::Int8) alpha = &one32, beta = &zero32;
+  const void *alpha = &one, *beta = adds ? &one : &zero;
+  if (product.dtype == DType::Float64) alpha = &one64, beta = adds ? &one64 : &zero64;
+  if (product.dtype == DType::Int8) alpha = &one32, beta = adds ? &one32 : &zero32;
   auto pointer = [](DevicePointer address) { return reinterpret_cast<void*>(address); };
   void* c = pointer(product.c.data);
-  check(
-      blas().cublasLtMatmul(impl_->handle, impl_->descriptor, alpha, pointer(product.b.data),
-                            impl_->layouts[0], pointer(product.a.data), impl_->layouts[1], beta, c,
-                            impl_->layouts[2], c, impl_->layouts[2], &impl_->heuristic.algorithm,
-                            pointer(workspace), kWorkspaceBytes, stream.handle()),
-      "launching a product", product.name);
+  check(blas().cublasLtMatmul(impl_->handle, impl_->descriptor, alpha, pointer(product.b.data),
+                              impl_->layouts[0], pointer(product.a.data), impl_->layouts[1], beta,
+                              adds ? pointer(product.addend) : c, impl_->layouts[2], c,
+                              impl_->layouts[2], &impl_->heuristic.algorithm, pointer(workspace),
+                              kWorkspaceBytes, stream.handle()),
+        "launching a product", product.name);
 }
 
 ProductLibrary::ProductLibrary(DevicePtr device) : device_(std::move(device)) {

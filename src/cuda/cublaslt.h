@@ -18,12 +18,14 @@ struct Matrix {
   int64_t row = 0, column = 1, batch = 0;
 };
 
-// c[b, i, j] = Σ_k a[b, i, k] · b[b, k, j].
+// c[b, i, j] = Σ_k a[b, i, k] · b[b, k, j] + bias[j] + addend[b, i, j].
 struct Product {
   DType dtype = DType::Float32;   // of a and b: the floats, and int8 into int32
   DType result = DType::Float32;  // of c; sums are kept in fp32 (fp64, int32)
   int64_t batch = 1, m = 0, n = 0, k = 0;
-  Matrix a, b, c;  // c.column is 1
+  Matrix a, b, c;            // c.column is 1
+  DevicePointer bias = 0;    // n elements of dtype `result`; 0: none
+  DevicePointer addend = 0;  // laid out as c; 0: none
   bool tf32 = false;
   std::string name;  // the user's nodes, for errors
 };

@@ -30,6 +30,8 @@ enum BlasCompute : int {  // cublasComputeType_t
 };
 
 inline constexpr int kDescriptorTransposeA = 3, kDescriptorTransposeB = 4;
+inline constexpr int kDescriptorEpilogue = 7, kDescriptorBiasPointer = 8;
+inline constexpr int kEpilogueBias = 4;
 inline constexpr int kLayoutBatchCount = 5, kLayoutBatchStride = 6;
 inline constexpr int kPreferenceWorkspaceBytes = 1;
 inline constexpr int kPreferenceAlignmentA = 5;  // then of B, C and D

@@ -41,6 +41,8 @@ void visit_buffers(const DeviceStep& step, const Visit& visit) {
       visit(product.a);
       visit(product.b);
       visit(product.c);
+      visit(product.bias);
+      visit(product.addend);
     }
   }
 }

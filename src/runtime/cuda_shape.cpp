@@ -72,6 +72,8 @@ std::optional<CudaShape::Call> CudaShape::make(const ProductCall& call, size_t s
   product.b = {shifted(call.b, call.b_offset), size(call.b_row, 0), size(call.b_column, 1),
                size(call.b_batch, 0)};
   product.c = {resolve(call.c, step), size(call.c_row, 0), 1, size(call.c_batch, 0)};
+  if (call.bias.defined()) product.bias = resolve(call.bias, step);
+  if (call.addend.defined()) product.addend = resolve(call.addend, step);
   product.tf32 = program_.tf32();
   product.name = program_.compiled().steps[step].label;
   return Call(program_.products().prepare(product));
