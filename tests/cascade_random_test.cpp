@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <optional>
 #include <random>
 
@@ -16,7 +17,11 @@ namespace redfuser {
 namespace {
 
 constexpr DType F = DType::Float32;
-constexpr uint64_t kSeed = 20250611;
+// REDFUSER_TEST_SEED draws other cascades.
+const uint64_t kSeed = [] {
+  const char* text = std::getenv("REDFUSER_TEST_SEED");
+  return text ? std::strtoull(text, nullptr, 10) : 20250611ull;
+}();
 constexpr int kCascades = 300;
 constexpr int kInputs = 2;
 constexpr int64_t kRowValue = 9;  // the input that is read without the streamed axis

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "cascade/sign.h"
+#include "cascade/nan_condition.h"
 
 namespace redfuser {
 
@@ -45,9 +45,9 @@ class Decomposer {
         return result;
       }
       case ExprOp::Div:
-        return multiply(e, terms(e->args[0]), inverse(e, terms(e->args[1])));
+        return multiply(e, terms(e->args[0]), inverse(e, e->args[1]));
       case ExprOp::Reciprocal:
-        return inverse(e, terms(e->args[0]));
+        return inverse(e, e->args[0]);
       case ExprOp::Neg:
         return scale(terms(e->args[0]), -1);
       case ExprOp::Exp:
@@ -106,8 +106,7 @@ class Decomposer {
           term.d.push_back(arg);
         }
       }
-    } else if (e->op == ExprOp::Cast && is_float(e->dtype) && is_float(e->args[0]->dtype) &&
-               size_of(e->dtype) >= 2) {
+    } else if (transparent(e)) {
       append_streamed_factors(e->args[0], term);
     } else if (e->op == ExprOp::Exp) {
       term.exp_x.push_back(e->args[0]);
@@ -182,29 +181,31 @@ class Decomposer {
   }
 
   // The select s of f(s), 1/s or exp(s + ..) that mixes: f(select(c, a, b)) = select(c, f(a),
-  // f(b)).
+  // f(b)). Linear operations expand their select by themselves.
   Expr inner_choice(Expr e) const {
     switch (e->op) {
       case ExprOp::Exp:
         return summand_choice(e->args[0]);
-      case ExprOp::Log:
-      case ExprOp::Sqrt:
-      case ExprOp::Abs:
-      case ExprOp::Pow:
-      case ExprOp::Reciprocal:
-        return choice(e->args[0]);
       case ExprOp::Div:
         return choice(e->args[1]);
-      default:
+      case ExprOp::Neg:
+      case ExprOp::Cast:
         return nullptr;
+      default:
+        return e->op == ExprOp::Pow || (e->args.size() == 1 && is_float(e->dtype))
+                   ? choice(e->args[0])
+                   : nullptr;
     }
   }
 
+  // A cast between floats of 16 bits or more, whose relative rounding the algebra may skip.
+  static bool transparent(Expr e) {
+    return e->op == ExprOp::Cast && is_float(e->dtype) && is_float(e->args[0]->dtype) &&
+           size_of(e->dtype) >= 2;
+  }
+
   Expr choice(Expr e) const {
-    while (e->op == ExprOp::Cast && is_float(e->dtype) && is_float(e->args[0]->dtype) &&
-           size_of(e->dtype) >= 2) {
-      e = e->args[0];
-    }
+    while (transparent(e)) e = e->args[0];
     return e->op == ExprOp::Select && scope_.mixed(e) ? e : nullptr;
   }
 
@@ -214,6 +215,14 @@ class Decomposer {
       if (Expr found = summand_choice(arg)) return found;
     }
     return nullptr;
+  }
+
+  // 1/(a/b) = b/a
+  Terms inverse(Expr e, Expr divisor) {
+    if (divisor->op == ExprOp::Div && scope_.mixed(divisor)) {
+      return multiply(e, terms(divisor->args[1]), inverse(e, divisor->args[0]));
+    }
+    return inverse(e, terms(divisor));
   }
 
   // 1/(xd·exp(a)) = x⁻¹·d⁻¹·exp(-a); a sum has no such form.
@@ -268,6 +277,7 @@ class Decomposer {
 
   // Splits sums of row values too, so that exp(s - (m + log l)) shows its maximum.
   Terms additive(Expr e) {
+    if (transparent(e)) return additive(e->args[0]);
     if (e->op == ExprOp::Neg) return scale(additive(e->args[0]), -1);
     if (scope_.mixed(e) && e->op != ExprOp::Add && e->op != ExprOp::Sub) return terms(e);
     if (e->has_leaf && (e->op == ExprOp::Add || e->op == ExprOp::Sub) && is_float(e->dtype)) {
@@ -374,7 +384,7 @@ class Decomposer {
 
   Terms cast(Expr e) {
     Expr inner = e->args[0];
-    if (is_float(e->dtype) && size_of(e->dtype) >= 2 && is_float(inner->dtype)) return terms(inner);
+    if (transparent(e)) return terms(inner);
     if (is_float(e->dtype) && inner->op == ExprOp::Cast) return cast(inner);
     return refuse(e, fmt::format("a value that depends on an earlier result is rounded to {}",
                                  name_of(e->dtype)));
@@ -447,10 +457,6 @@ class Decomposer {
 
   static DType state(Expr e) { return state_dtype(e->dtype); }
 
-  // isnan(E_l · d): if some earlier stage is d_k = Σ E_l, a NaN among the E_l makes d_k NaN, and a
-  // NaN d_k in d (d = 1/d_k, d = exp(-log d_k)) makes every element NaN; so
-  // isnan(E_l · d) = isnan(d). Where d = 1/d_k and no E_l is negative, d_k = 0 makes every element
-  // 0·∞ too, and d_k = ∞ makes every element 0 or NaN, which is all one if NaN becomes 0.
   Expr nan_guard(Expr e, bool zero_instead) {
     Terms inner = terms(e);
     if (!inner) return nullptr;
@@ -458,65 +464,10 @@ class Decomposer {
       refuse(e, "a NaN test of a sum of streamed and earlier values");
       return nullptr;
     }
-    const Term& term = inner->front();
-    for (const auto* list : {&term.d, &term.d_inverse, &term.exp_d}) {
-      for (Expr d : *list) {
-        const auto summed = summed_by(d, term, list == &term.d_inverse);
-        if (!summed) continue;
-        std::vector<Expr> tests;
-        for (const auto* factors : {&term.d, &term.d_inverse, &summed->rest}) {
-          for (Expr factor : *factors) tests.push_back(pool_.make(ExprOp::IsNaN, {factor}));
-        }
-        if (summed->divides && nonnegative(term)) {
-          Expr total = summed->total;
-          tests.push_back(pool_.make(ExprOp::Equal, {total, pool_.number(0, total->dtype)}));
-          if (zero_instead) tests.push_back(pool_.make(ExprOp::IsPosInf, {total}));
-        }
-        Expr guard = tests[0];
-        for (size_t i = 1; i < tests.size(); ++i) guard = pool_.make(ExprOp::Or, {guard, tests[i]});
-        return guard;
-      }
-    }
-    refuse(e, "a NaN test of a value that no earlier sum contains: " + to_string(pool_, e));
-    return nullptr;
-  }
-
-  bool nonnegative(const Term& term) const {
-    return term.coefficient >= 0 && std::all_of(term.x.begin(), term.x.end(), [&](Expr x) {
-             const Sign sign = sign_of(scope_, x);
-             return sign == Sign::NonNegative || sign == Sign::Positive;
-           });
-  }
-
-  struct Summed {
-    Expr total = nullptr;    // d_k
-    bool divides = false;    // d is 1/d_k
-    std::vector<Expr> rest;  // exponents of d beside it
-  };
-
-  // If the term is E_l·d, `d` a factor (or exponent) that is NaN wherever a stage d_k = Σ E_l is.
-  std::optional<Summed> summed_by(Expr d, const Term& term, bool divides) {
-    bool negated = false, logarithm = false;
-    for (; d->op == ExprOp::Cast || d->op == ExprOp::Neg || d->op == ExprOp::Log; d = d->args[0]) {
-      negated ^= d->op == ExprOp::Neg;
-      logarithm |= d->op == ExprOp::Log;
-    }
-    if (d->op != ExprOp::Leaf || d->leaf_kind != LeafKind::Result) return std::nullopt;
-    const Stage& stage = scope_.stages[static_cast<size_t>(d->integer)];
-    if (stage.reduction != Reduction::Sum) return std::nullopt;
-    Decomposer other(scope_);
-    Terms terms = other.terms(stage.body);
-    if (!terms || terms->size() != 1) return std::nullopt;
-    const Term& t = terms->front();
-    const bool plain = t.d.empty() && t.d_inverse.empty() && t.guards.empty();
-    if (!plain || t.x != term.x || t.exp_x != term.exp_x) return std::nullopt;
-    Summed summed{d, (divides && !logarithm) || (negated && logarithm), term.exp_d};
-    for (Expr piece : t.exp_d) {
-      auto found = std::find(summed.rest.begin(), summed.rest.end(), piece);
-      if (found == summed.rest.end()) return std::nullopt;
-      summed.rest.erase(found);
-    }
-    return summed;
+    Expr guard = nan_condition(scope_, inner->front(), zero_instead);
+    if (!guard)
+      refuse(e, "a NaN test of a value that no earlier sum contains: " + to_string(pool_, e));
+    return guard;
   }
 
   const StageScope& scope_;
@@ -525,11 +476,19 @@ class Decomposer {
 
 }  // namespace
 
-std::variant<std::vector<Term>, Refusal> decompose(const StageScope& scope, Expr body) {
+std::variant<std::vector<Term>, Refusal> expand(const StageScope& scope, Expr body) {
   Decomposer decomposer(scope);
   auto terms = decomposer.terms(body);
   if (!terms) return decomposer.refusal;
-  return collect(scope, std::move(*terms));
+  return std::move(*terms);
+}
+
+std::variant<std::vector<Term>, Refusal> decompose(const StageScope& scope, Expr body) {
+  auto expanded = expand(scope, body);
+  if (auto* terms = std::get_if<std::vector<Term>>(&expanded)) {
+    return collect(scope, std::move(*terms));
+  }
+  return expanded;
 }
 
 }  // namespace redfuser

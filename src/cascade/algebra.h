@@ -46,6 +46,9 @@ struct StageScope {
 // select(c, a, b) by the condition's dependence, casts between floats of 16 bits or more dropped.
 std::variant<std::vector<Term>, Refusal> decompose(const StageScope& scope, Expr body);
 
+// The same with equal streamed parts left apart.
+std::variant<std::vector<Term>, Refusal> expand(const StageScope& scope, Expr body);
+
 // Adds up terms with equal streamed parts (collection): their d parts become one sum.
 std::vector<Term> collect(const StageScope& scope, std::vector<Term> terms);
 

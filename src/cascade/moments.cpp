@@ -5,6 +5,7 @@
 //     M_α <- Σ_{β<=α} C(α,β)·δ^(α-β)·M_β           (Chan, Golub, LeVeque 1983, any order)
 // and the result is Taylor's expansion about c: ΣF = Σ_β M_β/β! · ∂^βF(c, d).
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -17,7 +18,8 @@ using Powers = std::vector<int>;  // one exponent per atom
 
 struct Moments {
   std::vector<Expr> weights, atoms;
-  std::vector<Powers> needed;  // total degree two and more, by degree
+  std::vector<Powers> closure;  // of the terms' powers, downwards; by degree
+  std::vector<Powers> needed;   // those of degree two and more
 };
 
 // ∂e/∂atom, or null if e is not polynomial in it.
@@ -134,11 +136,12 @@ std::optional<Moments> find_moments(const std::vector<Term>& terms) {
   }
   if (degree < 2 || degree > 4) return std::nullopt;
   auto total = [](const Powers& p) { return std::accumulate(p.begin(), p.end(), 0); };
-  for (auto& [powers, unused] : closure) {
+  for (auto& [powers, unused] : closure) moments.closure.push_back(powers);
+  std::stable_sort(moments.closure.begin(), moments.closure.end(),
+                   [&](auto& a, auto& b) { return total(a) < total(b); });
+  for (const Powers& powers : moments.closure) {
     if (total(powers) >= 2) moments.needed.push_back(powers);
   }
-  std::stable_sort(moments.needed.begin(), moments.needed.end(),
-                   [&](auto& a, auto& b) { return total(a) < total(b); });
   return moments;
 }
 
@@ -271,39 +274,70 @@ class MomentBuilder {
     return result;
   }
 
-  // Stands for atom k while weights become 1: an atom may hold a weight, or a weight an atom.
+  // Stands for atom k, or weight k, in the polynomial: an atom may hold a weight, or a weight an
+  // atom.
   Expr variable(size_t k) {
     return pool_.leaf(LeafKind::State, -2 - static_cast<int64_t>(k), moments_.atoms[k]->dtype);
   }
+  Expr weight_variable(size_t k) {
+    return pool_.leaf(LeafKind::State, -100 - static_cast<int64_t>(k), moments_.weights[k]->dtype);
+  }
+
+  // The body over the variables, weights 1; null if it is no polynomial in one of them.
+  Expr polynomial() {
+    std::vector<std::pair<Expr, Expr>> variables, ones;
+    for (size_t k = 0; k < moments_.weights.size(); ++k) {
+      variables.emplace_back(moments_.weights[k], weight_variable(k));
+      ones.emplace_back(weight_variable(k), pool_.number(1, moments_.weights[k]->dtype));
+    }
+    for (size_t k = 0; k < moments_.atoms.size(); ++k) {
+      variables.emplace_back(moments_.atoms[k], variable(k));
+    }
+    Expr body = pool_.substitute(builder_.cascade().stages[stage_].body, variables);
+    if (builder_.scope(stage_).streamed(body)) return nullptr;
+    for (auto& [weight, one] : ones) {
+      if (!differentiate(pool_, body, weight)) return nullptr;
+    }
+    return pool_.substitute(body, ones);
+  }
+
+  // ∂^β of the body for every β of the closure, if all others are zero: Taylor's expansion ends.
+  std::optional<std::map<Powers, Expr>> derivatives() {
+    Expr body = polynomial();
+    if (!body) return std::nullopt;
+    std::map<Powers, Expr> result{{Powers(moments_.atoms.size(), 0), body}};
+    for (const Powers& powers : moments_.closure) {
+      for (size_t k = 0; k < powers.size(); ++k) {
+        Powers next = powers;
+        ++next[k];
+        Expr derivative = differentiate(pool_, result.at(powers), variable(k));
+        if (!derivative) return std::nullopt;
+        const bool expected = std::find(moments_.closure.begin(), moments_.closure.end(), next) !=
+                              moments_.closure.end();
+        if (!expected && !derivative->is_constant(0)) return std::nullopt;
+        if (expected) result.emplace(next, derivative);
+      }
+    }
+    return result;
+  }
 
   bool finish(const std::vector<int>& centres, Expr total) {
-    std::vector<std::pair<Expr, Expr>> polynomial, at_centre;
-    for (Expr w : moments_.weights) polynomial.emplace_back(w, pool_.number(1, w->dtype));
+    const auto partial = derivatives();
+    if (!partial) return false;
+    std::vector<std::pair<Expr, Expr>> at_centre;
     for (size_t k = 0; k < centres.size(); ++k) {
-      Expr u = moments_.atoms[k];
-      polynomial.emplace_back(u, variable(k));
-      at_centre.emplace_back(
-          variable(k),
-          pool_.cast(u->dtype,
-                     builder_.streaming.references[static_cast<size_t>(centres[k])].value));
+      const Reference& centre = builder_.streaming.references[static_cast<size_t>(centres[k])];
+      at_centre.emplace_back(variable(k), pool_.cast(moments_.atoms[k]->dtype, centre.value));
     }
-    Expr body = pool_.substitute(builder_.cascade().stages[stage_].body, polynomial);
-    // A weight that the body holds in another form (as a divisor) is still there.
-    if (builder_.scope(stage_).streamed(body)) return false;
-    Expr value = pool_.mul(total, pool_.cast(dtype_, pool_.substitute(body, at_centre)));
+    auto centred = [&](const Powers& powers) {
+      return pool_.cast(dtype_, pool_.substitute(partial->at(powers), at_centre));
+    };
+    Expr value = pool_.mul(total, centred(Powers(centres.size(), 0)));
     for (const Powers& powers : moments_.needed) {
-      Expr derivative = body;
+      if (partial->at(powers)->is_constant(0)) continue;
       double factorial = 1;
-      for (size_t k = 0; k < powers.size(); ++k) {
-        for (int i = 1; i <= powers[k]; ++i) {
-          derivative = differentiate(pool_, derivative, variable(k));
-          if (!derivative) return false;
-          factorial *= i;
-        }
-      }
-      if (derivative->is_constant(0)) continue;
-      derivative = pool_.cast(dtype_, pool_.substitute(derivative, at_centre));
-      Expr weight = pool_.mul(derivative, pool_.number(1 / factorial, dtype_));
+      for (int power : powers) factorial *= std::tgamma(power + 1);
+      Expr weight = pool_.mul(centred(powers), pool_.number(1 / factorial, dtype_));
       value = pool_.add(value, pool_.mul(builder_.state(numbers_.at(powers)), weight));
     }
     builder_.finish(stage_, value, Form::Translated);

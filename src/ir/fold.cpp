@@ -157,8 +157,17 @@ Expr fold(ExprPool& pool, ExprOp op, const std::vector<Expr>& args) {
   }
 }
 
+// Every float of `narrow` is one of `wide`.
+static bool widens(DType narrow, DType wide) {
+  return is_float(narrow) && is_float(wide) && size_of(narrow) >= 2 &&
+         size_of(wide) > size_of(narrow);
+}
+
 Expr fold_cast(ExprPool& pool, DType dtype, Expr value) {
   if (value->dtype == dtype) return value;
+  if (value->op == ExprOp::Cast && value->args[0]->dtype == dtype && widens(dtype, value->dtype)) {
+    return value->args[0];
+  }
   if (value->is_constant()) {
     const double number =
         is_float(value->dtype) ? value->number : static_cast<double>(value->integer);
