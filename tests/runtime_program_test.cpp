@@ -1,4 +1,5 @@
 // Models, programs, their reports, and what is written back.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -39,6 +40,19 @@ TEST(Model, DescribesItsFile) {
   EXPECT_EQ(model.operator_counts(),
             (std::map<std::string, int>{{"Cast", 1}, {"Mul", 1}, {"Softmax", 1}}));
   EXPECT_THROW(Model::load("/no/such/file.onnx"), UserError);
+}
+
+// A step that grew with the chain would make planning quadratic.
+TEST(Program, LongChainsBecomeStepsOfBoundedLength) {
+  constexpr int kNodes = 2000;
+  std::string text = "g (float[4] v0) => (float[4] v2000) {";
+  for (int i = 0; i < kNodes; ++i) {
+    text += fmt::format("v{} = {}(v{}) ", i + 1, i % 2 ? "Sin" : "Cos", i);
+  }
+  const TextModel file(text + "}");
+  const Program program = compile(Model::load(file.path()));
+  EXPECT_GE(program.steps().size(), kNodes / 64u);
+  EXPECT_LE(program.steps().size(), kNodes / 32u);
 }
 
 TEST(Program, ExplainsItselfAsJson) {

@@ -72,6 +72,10 @@ bool Demand::used_only_by(NodeId node, const std::set<NodeId>& members) const {
 
 namespace {
 
+// Nodes of one step at most: longer chains gain nothing from one more, and every node taken in
+// lowers the body anew.
+constexpr size_t kMaxNodes = 64;
+
 class GroupBuilder {
  public:
   GroupBuilder(const GraphFacts& facts, const Demand& demand, ValueId value)
@@ -89,7 +93,7 @@ class GroupBuilder {
   // Takes in producers, last first: views wherever they are, other nodes that only we use.
   void grow() {
     std::set<NodeId> rejected;
-    while (true) {
+    while (owned_.size() + views_.size() < kMaxNodes) {
       NodeId best = -1;
       for (ValueId read : values_read(body_)) {
         const NodeId node = facts_.producer(read);
