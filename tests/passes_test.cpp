@@ -43,6 +43,33 @@ class Passes : public ::testing::Test {
   GraphBuilder b;
 };
 
+// split_concatenation
+
+TEST_F(Passes, ConcatenationIsSplitWhereAPartLeavesIt) {
+  ValueId a = b.node("Exp", {input({3, 4})}), c = b.node("Exp", {input({3, 1})});
+  ValueId joined = b.node("Concat", {a, c}, {{"axis", int64_t{1}}});
+  ValueId total = b.node("ReduceSum", {joined, b.constant(integers({1}, {1}))});
+  ValueId ratio = b.node("Div", {joined, total});
+  named_output(b.node("Tanh", {b.node("Slice", {ratio, b.constant(integers({1}, {0})),
+                                                b.constant(integers({1}, {-1})),
+                                                b.constant(integers({1}, {1}))})}),
+               "y");
+  EXPECT_TRUE(run_pass(split_concatenation, b.graph));
+  eliminate_dead(b.graph);
+  EXPECT_EQ(operators(b.graph),
+            (Ops{"Exp", "Exp", "ReduceSum", "ReduceSum", "Add", "Div", "Tanh"}));
+  EXPECT_EQ(output_name(b.graph), "y");
+}
+
+TEST_F(Passes, ConcatenationStaysWhereItIsUsedWhole) {
+  ValueId joined = b.node("Concat", {input({3, 4}), input({3, 1})}, {{"axis", int64_t{1}}});
+  ValueId part = b.node("Slice", {joined, b.constant(integers({1}, {0})),
+                                  b.constant(integers({1}, {4})), b.constant(integers({1}, {1}))});
+  named_output(b.node("Tanh", {part}), "y");
+  named_output(b.node("Transpose", {joined}, {{"perm", std::vector<int64_t>{1, 0}}}), "z");
+  EXPECT_FALSE(run_pass(split_concatenation, b.graph));
+}
+
 // eliminate_identity
 
 TEST_F(Passes, IdentityIsRemovedAndTheOutputKeepsItsName) {

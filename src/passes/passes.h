@@ -17,6 +17,10 @@ bool eliminate_identity(Graph& graph);
 // are inferred again.
 bool fold_constants(Graph& graph);
 
+// Takes values apart again that are joined along an axis, go through pointwise nodes and reductions
+// over that axis, and leave as one part: softmax over scores beside an attention sink.
+bool split_concatenation(Graph& graph);
+
 // Merges nodes of the same operator, attributes and inputs, and constants of the same bytes.
 bool eliminate_common(Graph& graph);
 

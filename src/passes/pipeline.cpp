@@ -11,9 +11,8 @@ struct Pass {
 };
 
 constexpr Pass kPasses[] = {
-    {"eliminate_identity", eliminate_identity},
-    {"fold_constants", fold_constants},
-    {"eliminate_common", eliminate_common},
+    {"eliminate_identity", eliminate_identity},   {"fold_constants", fold_constants},
+    {"split_concatenation", split_concatenation}, {"eliminate_common", eliminate_common},
     {"eliminate_dead", eliminate_dead},
 };
 constexpr int kMaxRounds = 8;
