@@ -1,7 +1,6 @@
 // Generated kernels without a GPU: what a model's plan becomes, and what NVRTC says to it.
 #pragma once
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "codegen/device_program.h"
+#include "cuda/nvrtc.h"
 #include "redfuser/redfuser.h"
 #include "runtime/compiled_program.h"
 
@@ -21,10 +21,10 @@ struct GeneratedModel {
   std::vector<KernelLaunch> kernels;
 };
 
-inline GeneratedModel generate_model(const std::string& path, const Target& target = {}) {
+inline GeneratedModel generate_model(const Model& model, const Target& target = {}) {
   CompileOptions options;
   options.certify = false;
-  const Program program = compile(Model::load(path), options);
+  const Program program = compile(model, options);
   const CompiledProgram& compiled = *program.handle();
   const std::vector<int64_t> symbols(compiled.symbol_names.size() + 1024, 128);
   GeneratedModel result;
@@ -41,19 +41,29 @@ inline GeneratedModel generate_model(const std::string& path, const Target& targ
   return result;
 }
 
-// NVRTC with the assembler's report. Found on the loader's path or in /usr/local/cuda.
+inline GeneratedModel generate_model(const std::string& path, const Target& target = {}) {
+  return generate_model(Model::load(path), target);
+}
+
+// NVRTC with the assembler's report. Found where sessions find it, or among the packages of the
+// tests' Python.
 class Compiler {
  public:
   static Compiler* find() {
     static Compiler compiler;
-    return compiler.library_ ? &compiler : nullptr;
+    return compiler.destroy_ ? &compiler : nullptr;
   }
 
   struct Result {
     bool compiled = false;
-    int spilled = 0;  // bytes
+    int spilled = 0, stack = 0;  // bytes; spilled registers are on the stack too
     std::string log;
   };
+  std::string version() const {
+    int major = 0, minor = 0;
+    version_(&major, &minor);
+    return std::to_string(major) + "." + std::to_string(minor);
+  }
   Result compile(const std::string& source, const std::string& architecture) {
     void* program = nullptr;
     Result result;
@@ -66,39 +76,47 @@ class Compiler {
     result.log.resize(size);
     log_(program, result.log.data());
     destroy_(&program);
-    static const std::regex spill("(\\d+) bytes spill stores");
-    for (std::sregex_iterator at(result.log.begin(), result.log.end(), spill), end; at != end;
-         ++at) {
-      result.spilled += std::stoi((*at)[1]);
-    }
+    read_log(result);
     return result;
+  }
+
+  // Sums what the assembler says of every function in the log.
+  static void read_log(Result& result) {
+    static const std::regex frame("(\\d+) bytes stack frame, (\\d+) bytes spill stores");
+    for (std::sregex_iterator at(result.log.begin(), result.log.end(), frame), end; at != end;
+         ++at) {
+      result.stack += std::stoi((*at)[1]);
+      result.spilled += std::stoi((*at)[2]);
+    }
   }
 
  private:
   Compiler() {
-    for (const char* name :
-         {"libnvrtc.so.13", "libnvrtc.so.12", "/usr/local/cuda/lib64/libnvrtc.so"}) {
-      library_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-      if (library_) break;
+    if (!open()) {
+      setenv("REDFUSER_CUDA_LIBRARIES", REDFUSER_TESTS_PYTHON, 0);
+      open();
     }
-    if (!library_) return;
-    bind(create_, "nvrtcCreateProgram");
-    bind(compile_, "nvrtcCompileProgram");
-    bind(log_size_, "nvrtcGetProgramLogSize");
-    bind(log_, "nvrtcGetProgramLog");
-    bind(destroy_, "nvrtcDestroyProgram");
   }
-  template <typename F>
-  void bind(F& function, const char* name) {
-    function = reinterpret_cast<F>(dlsym(library_, name));
+  bool open() try {
+    const cuda::Library library(cuda::nvrtc_library());
+    library.bind(version_, "nvrtcVersion");
+    library.bind(create_, "nvrtcCreateProgram");
+    library.bind(compile_, "nvrtcCompileProgram");
+    library.bind(log_size_, "nvrtcGetProgramLogSize");
+    library.bind(log_, "nvrtcGetProgramLog");
+    library.bind(destroy_, "nvrtcDestroyProgram");
+    return true;
+  } catch (const UserError&) {
+    return false;
   }
 
-  void* library_ = nullptr;
-  int (*create_)(void**, const char*, const char*, int, const char* const*, const char* const*);
-  int (*compile_)(void*, int, const char* const*);
-  int (*log_size_)(void*, size_t*);
-  int (*log_)(void*, char*);
-  int (*destroy_)(void**);
+  int (*version_)(int*, int*) = nullptr;
+  int (*create_)(void**, const char*, const char*, int, const char* const*,
+                 const char* const*) = nullptr;
+  int (*compile_)(void*, int, const char* const*) = nullptr;
+  int (*log_size_)(void*, size_t*) = nullptr;
+  int (*log_)(void*, char*) = nullptr;
+  int (*destroy_)(void**) = nullptr;
 };
 
 // Every distinct source compiles for the architecture and spills at most `spill` bytes.

@@ -1,6 +1,5 @@
 # Tests that drive the programs from Python, against ONNX's own data and ONNX Runtime. They need
 # REDFUSER_PYTHON, an interpreter with onnx, onnxruntime and numpy (tools/setup.sh makes one).
-set(REDFUSER_PYTHON "" CACHE FILEPATH "Python with onnx, onnxruntime and numpy, for the tests")
 if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
   add_test(NAME python.export
            COMMAND ${REDFUSER_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/python/export_test.py

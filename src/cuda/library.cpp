@@ -70,6 +70,16 @@ class Folders {
   std::vector<std::string> list;
 };
 
+void open_companions(const fs::path& folder, const std::vector<std::string>& beginnings) {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    for (const std::string& beginning : beginnings) {
+      if (name.starts_with(beginning)) dlopen(it->path().c_str(), RTLD_NOW | RTLD_LOCAL);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> library_folders() {
@@ -108,6 +118,7 @@ Library::Library(const LibraryNames& names) : what_(names.what) {
       const std::string path = (fs::path(folder) / file).string();
       std::error_code error;
       if (!fs::exists(path, error)) continue;
+      open_companions(folder, names.companions);
       if (open(path)) return;
       if (const char* text = dlerror(); text != nullptr && reason.empty()) reason = text;
     }

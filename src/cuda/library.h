@@ -10,6 +10,9 @@ namespace redfuser::cuda {
 struct LibraryNames {
   std::string what;  // as users know it: "the CUDA driver"
   std::vector<std::string> files;
+  // Beginnings of the names of libraries beside it that it opens itself, by name alone: they are
+  // opened first, since the loader does not look there.
+  std::vector<std::string> companions = {};
 };
 
 // Where libraries are looked for besides the loader's own path, in order. The entries of

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "cuda/library.h"
 
 namespace redfuser::cuda {
 namespace {
@@ -25,8 +24,7 @@ struct NvrtcApi {
 };
 
 NvrtcApi load_nvrtc() {
-  const Library library(
-      {"NVRTC, CUDA's run-time compiler", {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}});
+  const Library library(nvrtc_library());
   NvrtcApi api;
 #define RF_BIND(name) library.bind(api.name, #name)
   RF_BIND(nvrtcVersion);
@@ -73,6 +71,12 @@ class SourceProgram {
 };
 
 }  // namespace
+
+LibraryNames nvrtc_library() {
+  return {"NVRTC, CUDA's run-time compiler",
+          {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
+          {"libnvrtc-builtins.so."}};
+}
 
 std::string nvrtc_version() {
   int major = 0, minor = 0;

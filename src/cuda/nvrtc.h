@@ -4,7 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "cuda/library.h"
+
 namespace redfuser::cuda {
+
+// What the library is called.
+LibraryNames nvrtc_library();
 
 // "13.0". Opens the library at the first call; UserError if there is none.
 std::string nvrtc_version();

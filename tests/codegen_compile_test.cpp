@@ -1,0 +1,139 @@
+// Every kernel that the models of models/ and the workloads of redfuser-bench become compiles for
+// every architecture, and keeps its registers.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "base/error.h"
+#include "codegen_harness.h"
+#include "cuda/kernel_cache.h"
+#ifdef REDFUSER_TESTS_WORKLOADS
+#include "bench_workload.h"
+#endif
+
+namespace redfuser::codegen_tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Architecture {
+  const char* name;
+  Target target;
+};
+
+const Architecture kArchitectures[] = {{"sm_80", {80, 108, 163 * 1024}},
+                                       {"sm_90a", {90, 132, 227 * 1024}},
+                                       {"sm_100", {100, 148, 227 * 1024}}};
+
+// Kernels that may spill, and why.
+struct Allowance {
+  const char* kernel;
+  const char* architecture;
+  int spilled;  // bytes
+  const char* reason;
+};
+const Allowance kAllowances[] = {
+    {"attention", "sm_90a", 16, "two blocks share a multiprocessor: 128 registers a thread"},
+    {"attention", "sm_100", 8, "two blocks share a multiprocessor: 128 registers a thread"},
+    {"row_cluster", "sm_90a", 8, "the row fills the registers; once before the loops"},
+};
+
+int allowed_spill(const std::string& kernel, const std::string& architecture) {
+  for (const Allowance& allowance : kAllowances) {
+    if (kernel == allowance.kernel && architecture == allowance.architecture) {
+      return allowance.spilled;
+    }
+  }
+  return 0;
+}
+
+// Arrays in local memory besides spilled registers: the reduction of huge angles has one.
+int allowed_arrays(const std::string& text) {
+  for (const char* function : {"sin", "cos", "tan"}) {
+    if (text.find(std::string(function) + "f(") != std::string::npos) return 40;
+  }
+  return 0;
+}
+
+struct Source {
+  std::string kernel, origin;
+};
+using Sources = std::map<std::string, Source>;  // by text
+
+void add(Sources& sources, const std::string& origin, const Model& model, const Target& target) {
+  for (const KernelLaunch& kernel : generate_model(model, target).kernels) {
+    sources.try_emplace(kernel.source, Source{kernel.name, origin});
+  }
+}
+
+void add_models(Sources& sources, const Target& target) {
+  std::vector<std::string> folders;
+  for (const auto& entry : fs::directory_iterator(REDFUSER_MODELS_DIR)) {
+    if (fs::exists(entry.path() / "model.onnx")) folders.push_back(entry.path().string());
+  }
+  std::sort(folders.begin(), folders.end());
+  for (const std::string& folder : folders) {
+    const Model model = Model::load(folder + "/model.onnx");
+    add(sources, fs::path(folder).filename().string(), model, target);
+  }
+}
+
+void add_workloads(Sources& sources, const Target& target) {
+#ifdef REDFUSER_TESTS_WORKLOADS
+  for (const auto& suite : {tools::row_workloads(false), tools::attention_workloads(false),
+                            tools::decode_workloads(false)}) {
+    for (const tools::WorkloadMaker& maker : suite) {
+      add(sources, maker.name, Model::parse(maker.make().model), target);
+    }
+  }
+#else
+  (void)sources, (void)target;
+#endif
+}
+
+class CodegenCompile : public ::testing::TestWithParam<Architecture> {};
+
+TEST_P(CodegenCompile, EveryKernelKeepsItsRegisters) {
+  Compiler* compiler = Compiler::find();
+  if (!compiler) GTEST_SKIP() << "no libnvrtc: tools/setup.sh installs one";
+  const Architecture& architecture = GetParam();
+  Sources sources;
+  add_models(sources, architecture.target);
+  add_workloads(sources, architecture.target);
+  std::vector<std::string> texts;
+  for (const auto& [text, source] : sources) texts.push_back(text);
+
+  // The assembler's logs are kept as a cache keeps machine code.
+  cuda::KernelCache cache({cuda::CacheMode::On, REDFUSER_TESTS_CACHE},
+                          {"logs", compiler->version(), architecture.name});
+  const std::vector<std::string> logs =
+      cache.get(texts, [&](const std::string& text, const std::string&) {
+        const Compiler::Result result = compiler->compile(text, architecture.name);
+        const Source& source = sources.at(text);
+        if (!result.compiled) {
+          user_error("{} of {}:\n{}{}", source.kernel, source.origin, result.log, text);
+        }
+        return result.log;
+      });
+  for (size_t i = 0; i < texts.size(); ++i) {
+    Compiler::Result result;
+    result.log = logs[i];
+    Compiler::read_log(result);
+    const Source& source = sources.at(texts[i]);
+    EXPECT_NE(result.log.find("bytes stack frame"), std::string::npos) << result.log;
+    EXPECT_LE(result.spilled, allowed_spill(source.kernel, architecture.name))
+        << source.kernel << " of " << source.origin << "\n"
+        << texts[i].substr(0, 1000);
+    EXPECT_LE(result.stack - result.spilled, allowed_arrays(texts[i]))
+        << source.kernel << " of " << source.origin << "\n"
+        << texts[i].substr(0, 1000);
+  }
+  std::printf("%zu kernels, %d compiled in %.1f s\n", texts.size(), cache.compiled(),
+              cache.seconds());
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, CodegenCompile, ::testing::ValuesIn(kArchitectures),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace redfuser::codegen_tests
