@@ -11,9 +11,14 @@ struct Attention {
   std::string suite, name;
   int64_t batch, heads, key_heads, queries, keys, size;
   bool causal = false, alibi = false;
-  double cap = 0;      // soft cap of the scores
-  int64_t window = 0;  // keys that a query sees
+  double cap = 0;          // soft cap of the scores
+  int64_t window = 0;      // keys that a query sees
+  int64_t value_size = 0;  // 0: size
+  bool bfloat = false;
+  bool by_token = false;  // tensors are [batch, tokens, heads, size], transposed in the graph
 
+  int64_t values() const { return value_size > 0 ? value_size : size; }
+  DType dtype() const { return bfloat ? DType::BFloat16 : DType::Float16; }
   double scale() const { return 1 / std::sqrt(static_cast<double>(size)); }
   // Position of query i among the keys.
   int64_t position(int64_t i) const { return i + keys - queries; }
@@ -28,13 +33,33 @@ struct Attention {
 };
 
 // Keys or values repeated for the heads that share them.
-std::string repeated(const Attention& a, const std::string& name) {
+std::string repeated(const Attention& a, const std::string& name, int64_t size) {
   if (a.key_heads == a.heads) return fmt::format("{0}h = Identity({0}) ", name);
   return fmt::format(
       "{0}u = Unsqueeze({0}, two) "
       "{0}s = Constant<value = int64[5] {{{1}, {2}, {3}, {4}, {5}}}>() {0}e = Expand({0}u, {0}s) "
       "{0}r = Constant<value = int64[4] {{{1}, {6}, {4}, {5}}}>() {0}h = Reshape({0}e, {0}r) ",
-      name, a.batch, a.key_heads, a.heads / a.key_heads, a.keys, a.size, a.heads);
+      name, a.batch, a.key_heads, a.heads / a.key_heads, a.keys, size, a.heads);
+}
+
+// Inputs by head.
+std::string transposed(const Attention& a) {
+  std::string text;
+  for (const char* name : {"q", "k", "v"}) {
+    text += a.by_token ? fmt::format("{0} = Transpose<perm = [0, 2, 1, 3]>({0}t) ", name) : "";
+  }
+  return text;
+}
+
+// "float16[1, 8, 64, 128] q"
+Dims dims_of(const Attention& a, int64_t heads, int64_t tokens, int64_t size) {
+  return a.by_token ? Dims{a.batch, tokens, heads, size} : Dims{a.batch, heads, tokens, size};
+}
+std::string declared(const Attention& a, const std::string& name, int64_t heads, int64_t tokens,
+                     int64_t size) {
+  return fmt::format("{}[{}] {}{}", a.bfloat ? "bfloat16" : "float16",
+                     fmt::join(dims_of(a, heads, tokens, size), ", "), name,
+                     a.by_token && name != "y" ? "t" : "");
 }
 
 std::string integer(const std::string& name, int64_t value) {
@@ -74,19 +99,22 @@ std::string masked(const Attention& a) {
 
 std::string graph(const Attention& a) {
   std::string body = "two = Constant<value = int64[1] {2}>() " + real("scale", a.scale()) +
-                     repeated(a, "k") + repeated(a, "v") +
-                     "kt = Transpose<perm = [0, 1, 3, 2]>(kh) s0 = MatMul(q, kt) "
+                     transposed(a) + repeated(a, "k", a.size) + repeated(a, "v", a.values()) +
+                     "kx = Transpose<perm = [0, 1, 3, 2]>(kh) s0 = MatMul(q, kx) "
                      "s1 = Cast<to = 1>(s0) s2 = Mul(s1, scale) ";
   body += a.cap > 0 ? real("cap", a.cap) + "d = Div(s2, cap) t = Tanh(d) s3 = Mul(t, cap) "
                     : std::string("s3 = Identity(s2) ");
   if (a.alibi || a.masked()) body += positions(a);
   body += a.alibi ? biased(a) : "s4 = Identity(s3) ";
   body += a.masked() ? masked(a) : "s5 = Identity(s4) ";
-  body += "p = Softmax<axis = -1>(s5) ph = Cast<to = 10>(p) y = MatMul(ph, vh)";
-  return fmt::format(
-      "g (float16[{0}, {1}, {2}, {3}] q, float16[{0}, {4}, {5}, {3}] k, "
-      "float16[{0}, {4}, {5}, {3}] v) => (float16[{0}, {1}, {2}, {3}] y) {{ {6} }}",
-      a.batch, a.heads, a.queries, a.size, a.key_heads, a.keys, body);
+  body += fmt::format("p = Softmax<axis = -1>(s5) ph = Cast<to = {}>(p) ", a.bfloat ? 16 : 10);
+  body += a.by_token ? "yh = MatMul(ph, vh) y = Transpose<perm = [0, 2, 1, 3]>(yh)"
+                     : "y = MatMul(ph, vh)";
+  return fmt::format("g ({}, {}, {}) => ({}) {{ {} }}",
+                     declared(a, "q", a.heads, a.queries, a.size),
+                     declared(a, "k", a.key_heads, a.keys, a.size),
+                     declared(a, "v", a.key_heads, a.keys, a.values()),
+                     declared(a, "y", a.heads, a.queries, a.values()), body);
 }
 
 double dot(const Tensor& x, int64_t i, const Tensor& y, int64_t j, int64_t count) {
@@ -115,41 +143,51 @@ std::vector<double> weighted(const std::vector<double>& scores, const Tensor& va
 }
 
 std::vector<double> reference(const Attention& a, const NamedTensors& inputs, int64_t row) {
-  const int64_t query = row % a.queries, head = row / a.queries % a.heads;
-  const int64_t batch = row / a.queries / a.heads;
-  const int64_t start = (batch * a.key_heads + head / (a.heads / a.key_heads)) * a.keys * a.size;
+  const int64_t inner = a.by_token ? a.heads : a.queries;
+  const int64_t outer = a.by_token ? a.queries : a.heads;
+  const int64_t batch = row / inner / outer;
+  const int64_t query = a.by_token ? row / inner % outer : row % inner;
+  const int64_t head = a.by_token ? row % inner : row / inner % outer;
+  const int64_t shared = head / (a.heads / a.key_heads);
+  // Of a key's or value's row of `width` elements.
+  const int64_t stride = a.by_token ? a.key_heads : 1;
+  const int64_t start =
+      a.by_token ? batch * a.keys * a.key_heads + shared : (batch * a.key_heads + shared) * a.keys;
   std::vector<double> scores;
   for (int64_t j = 0; j < a.keys; ++j) {
     double score = -HUGE_VAL;
     if (a.sees(query, j)) {
-      score =
-          a.scale() * dot(inputs.at("q"), row * a.size, inputs.at("k"), start + j * a.size, a.size);
+      score = a.scale() * dot(inputs.at(a.by_token ? "qt" : "q"), row * a.size,
+                              inputs.at(a.by_token ? "kt" : "k"), (start + j * stride) * a.size,
+                              a.size);
       if (a.cap > 0) score = a.cap * std::tanh(score / a.cap);
       if (a.alibi) score += a.slope(head) * static_cast<double>(j - a.position(query));
     }
     scores.push_back(score);
   }
-  return weighted(scores, inputs.at("v"), start, a.size, a.size);
+  return weighted(scores, inputs.at(a.by_token ? "vt" : "v"), start * a.values(),
+                  stride * a.values(), a.values());
 }
 
 WorkloadMaker maker(const Attention& a) {
-  return {
-      a.name, [a] {
-        Workload w;
-        w.suite = a.suite;
-        w.name = a.name;
-        w.model = model_text(graph(a));
-        w.inputs["q"] = normal_tensor("q", DType::Float16, {a.batch, a.heads, a.queries, a.size});
-        for (const char* name : {"k", "v"}) {
-          w.inputs[name] =
-              normal_tensor(name, DType::Float16, {a.batch, a.key_heads, a.keys, a.size});
-        }
-        w.rows = a.batch * a.heads * a.queries;
-        w.width = a.size;
-        const NamedTensors inputs = w.inputs;
-        w.reference = [a, inputs](int64_t row) { return reference(a, inputs, row); };
-        return w;
-      }};
+  return {a.name, [a] {
+            Workload w;
+            w.suite = a.suite;
+            w.name = a.name;
+            w.model = model_text(graph(a));
+            auto input = [&](const char* name, int64_t heads, int64_t tokens, int64_t size) {
+              w.inputs[a.by_token ? fmt::format("{}t", name) : name] =
+                  normal_tensor(name, a.dtype(), dims_of(a, heads, tokens, size));
+            };
+            input("q", a.heads, a.queries, a.size);
+            input("k", a.key_heads, a.keys, a.size);
+            input("v", a.key_heads, a.keys, a.values());
+            w.rows = a.batch * a.heads * a.queries;
+            w.width = a.values();
+            const NamedTensors inputs = w.inputs;
+            w.reference = [a, inputs](int64_t row) { return reference(a, inputs, row); };
+            return w;
+          }};
 }
 
 // Absorbed multi-head latent attention, one query: scores over all of a latent, values its first
@@ -206,6 +244,39 @@ std::vector<WorkloadMaker> attention_workloads(bool quick) {
   makers.push_back(maker({suite, "bert_base_b32_512", 32, 12, 12, 512, 512, 64}));
   makers.push_back(maker({suite, "vit_l_b16_577", 16, 16, 16, 577, 577, 64}));
   makers.push_back(maker({suite, "llama65b_pf_2048", 1, 64, 64, 2048, 2048, 128, true}));
+  return makers;
+}
+
+std::vector<WorkloadMaker> shape_workloads() {
+  std::vector<WorkloadMaker> makers;
+  auto add = [&](Attention a) {
+    a.suite = "shapes";
+    a.name = fmt::format("b{}_h{}_{}_q{}_k{}_d{}_{}{}{}{}{}{}{}", a.batch, a.heads, a.key_heads,
+                         a.queries, a.keys, a.size, a.values(), a.causal ? "_causal" : "",
+                         a.alibi ? "_alibi" : "", a.cap > 0 ? "_cap" : "",
+                         a.window > 0 ? fmt::format("_window{}", a.window) : "",
+                         a.bfloat ? "_bf16" : "", a.by_token ? "_token" : "");
+    makers.push_back(maker(a));
+  };
+  for (const int64_t size : {64, 128}) {
+    for (const int64_t length : {64, 128, 129, 257, 577, 1000}) {
+      add({"", "", 1, 2, 2, length, length, size});
+      add({"", "", 2, 4, 2, length, length, size, true});
+    }
+  }
+  for (const int64_t size : {16, 24, 40, 80, 96, 192, 256}) {
+    add({"", "", 1, 2, 2, 200, 300, size});
+    add({"", "", 1, 2, 1, 300, 333, size, true, false, 0, 0, 0, true});
+  }
+  add({"", "", 1, 2, 2, 200, 300, 64, false, false, 0, 0, 128});
+  add({"", "", 1, 2, 2, 200, 300, 128, true, false, 0, 0, 64});
+  add({"", "", 2, 4, 4, 200, 300, 128, true, true, 0, 0, 48, true});
+  for (const bool by_token : {false, true}) {
+    add({"", "", 2, 4, 2, 300, 300, 64, true, true, 0, 0, 0, false, by_token});
+    add({"", "", 2, 4, 2, 300, 300, 128, true, false, 30, 0, 0, false, by_token});
+    add({"", "", 2, 4, 2, 300, 300, 128, true, false, 30, 100, 0, true, by_token});
+    add({"", "", 2, 4, 1, 64, 1000, 128, false, false, 0, 70, 0, false, by_token});
+  }
   return makers;
 }
 

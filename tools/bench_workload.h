@@ -30,6 +30,8 @@ struct WorkloadMaker {
 std::vector<WorkloadMaker> row_workloads(bool quick);
 std::vector<WorkloadMaker> attention_workloads(bool quick);
 std::vector<WorkloadMaker> decode_workloads(bool quick);
+// Attention of many small and odd shapes, for checks.
+std::vector<WorkloadMaker> shape_workloads();
 std::vector<WorkloadMaker> model_workloads(const std::string& folder);
 
 // "<ir_version: 9, opset_import: [...]> " and a graph.

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "codegen/attention.h"
+#include "codegen/attention_hopper.h"
 #include "codegen/rows.h"
 
 namespace redfuser {
@@ -69,11 +70,33 @@ void add_rows(StepBuilder& builder, const RowForm& form) {
   }
 }
 
+// Fewer rows than a warpgroup has are left to the portable family.
+void add_attention(StepBuilder& builder, const AttentionForm& form) {
+  constexpr int64_t kFewestRows = 64;
+  ExprPool& pool = builder.pool();
+  const auto operands = hopper_operands(builder, form);
+  Expr rows = form.row ? form.row->extent() : pool.integer(1);
+  const bool few = rows->is_constant() && rows->integer < kFewestRows;
+  if (!operands || few) {
+    builder.result.calls.push_back(attention_kernel(builder, form));
+    return;
+  }
+  KernelLaunch hopper = attention_hopper_kernel(builder, form, *operands, hopper_config(form));
+  if (!rows->is_constant()) {
+    KernelLaunch portable = attention_kernel(builder, form);
+    Expr fits = pool.make(ExprOp::LessEqual, {pool.integer(kFewestRows), rows});
+    hopper.grid[0] = pool.select(fits, hopper.grid[0], pool.integer(0));
+    portable.grid[0] = pool.select(fits, pool.integer(0), portable.grid[0]);
+    builder.result.calls.push_back(std::move(portable));
+  }
+  builder.result.calls.push_back(std::move(hopper));
+}
+
 }  // namespace
 
 void generate_cascade(StepBuilder& builder, const CascadeStep& step) {
   if (auto attention = attention_form(builder, step)) {
-    builder.result.calls.push_back(attention_kernel(builder, *attention));
+    add_attention(builder, *attention);
     return;
   }
   add_rows(builder, row_form(builder, step));

@@ -16,6 +16,7 @@ struct Target {
   int multiprocessors = 132;
   int shared_bytes = 227 * 1024;  // largest dynamic shared memory of a block
   bool tf32 = false;              // fp32 products may round their operands to TF32
+  bool portable = false;          // only families that every GPU runs: a second opinion
 };
 
 // A device buffer: a value of the graph, or a scratch buffer of the step.
@@ -29,11 +30,25 @@ struct Scratch {
   Expr bytes;  // Int64 over symbols
 };
 
-// A kernel of one generated source. Arguments in order: one pointer per buffer, then one int64 per
-// size expression.
+// A view of a buffer for the bulk copy engine of sm_90: the driver's tiled tensor map of 16-bit
+// elements, with 128-byte swizzle and zeros outside of its dimensions. Dimensions are innermost
+// first, the first contiguous; strides and offset are multiples of 8 elements by construction, and
+// the buffer must be aligned to 16 bytes.
+struct TensorView {
+  BufferRef buffer;
+  DType dtype = DType::Float16;
+  Expr offset;                // elements from the buffer's start; Int64 over symbols, like the rest
+  std::vector<Expr> dims;     // 3 to 5
+  std::vector<Expr> strides;  // elements, of every dimension but the first
+  std::vector<int> box;       // elements of a copy, per dimension
+};
+
+// A kernel of one generated source. Arguments in order: one tensor map by value per view, one
+// pointer per buffer, then one int64 per size expression.
 struct KernelLaunch {
   std::string name;    // extern "C" symbol; also the family's name in traces
   std::string source;  // CUDA C++ text; equal sources are compiled once
+  std::vector<TensorView> views;
   std::vector<BufferRef> buffers;
   std::vector<Expr> sizes;
   Expr grid[3];  // Int64 over symbols; a zero means nothing to launch

@@ -64,6 +64,11 @@ std::string KernelText::buffer(int64_t value, bool written) {
   return names_.back();
 }
 
+std::string KernelText::view(TensorView view) {
+  views_.push_back(std::move(view));
+  return fmt::format("m{}", views_.size() - 1);
+}
+
 std::string KernelText::size(Expr size) {
   if (size->is_constant()) return fmt::format("{}ll", size->integer);
   auto found = std::find(sizes_.begin(), sizes_.end(), size);
@@ -97,7 +102,11 @@ KernelLaunch KernelText::launch(const std::string& name, const std::string& comm
   KernelLaunch launch;
   launch.name = name;
   launch.block = block;
+  launch.views = views_;
   std::vector<std::string> parameters;
+  for (size_t i = 0; i < views_.size(); ++i) {
+    parameters.push_back(fmt::format("const __grid_constant__ TensorMap m{}", i));
+  }
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const int64_t value = buffers_[i].value;
     const std::string_view type = storage_type(dtype_of(value));

@@ -27,6 +27,8 @@ class KernelText {
   DType dtype_of(int64_t value) const;
   // The parameter through which a value (or scratch buffer, by its number) is read or written.
   std::string buffer(int64_t value, bool written = false);
+  // The tensor map parameter of a view.
+  std::string view(TensorView view);
   // The parameter or literal of a size: an Int64 expression over symbols.
   std::string size(Expr size);
   // The text of a bool: sizes are multiples of `unit` (1 where the expression is not null).
@@ -46,6 +48,7 @@ class KernelText {
   };
   const Graph& graph_;
   std::vector<DType> scratch_dtypes_;
+  std::vector<TensorView> views_;
   std::vector<Parameter> buffers_;
   std::vector<std::string> names_;
   std::vector<Expr> sizes_;

@@ -48,6 +48,7 @@ DriverApi load_driver() {
   RF_BIND(cuModuleGetFunction);
   RF_BIND(cuFuncSetAttribute);
   RF_BIND(cuFuncGetAttribute);
+  RF_BIND(cuTensorMapEncodeTiled);
   RF_BIND(cuLaunchKernelEx);
 #undef RF_BIND
   return api;

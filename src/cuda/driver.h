@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cuda/driver_api.h"
 
@@ -84,6 +85,18 @@ class Module {
   ModuleHandle module_ = nullptr;
 };
 
+// A tensor for the bulk copy engine: 16-bit elements, dimensions innermost first, 128-byte swizzle,
+// zeros outside.
+struct TensorLayout {
+  bool bfloat = false;
+  std::vector<uint64_t> dims;
+  std::vector<uint64_t> strides;  // bytes, of every dimension but the first; multiples of 16
+  std::vector<unsigned> box;
+};
+// `name` appears in errors.
+TensorMap encode_tensor_map(const TensorLayout& layout, DevicePointer address,
+                            const std::string& name);
+
 struct LaunchShape {
   uint32_t grid[3] = {1, 1, 1};
   uint32_t block = 1;
@@ -122,8 +135,8 @@ class Stream {
   void fill(DevicePointer target, unsigned char byte, int64_t bytes) const;
   void fill_rows(DevicePointer target, int64_t pitch, unsigned char byte, int64_t width,
                  int64_t rows) const;
-  // One pointer-sized argument each. `name` appears in errors.
-  void launch(FunctionHandle function, const LaunchShape& shape,
+  // Tensor maps by value, then one pointer-sized argument each. `name` appears in errors.
+  void launch(FunctionHandle function, const LaunchShape& shape, std::span<const TensorMap> maps,
               std::span<const uint64_t> arguments, const std::string& name) const;
   void begin_capture() const;
   Graph end_capture() const;

@@ -64,6 +64,17 @@ struct LaunchConfig {
 };
 static_assert(sizeof(LaunchConfig) == 56);
 
+// CUtensorMap
+struct alignas(64) TensorMap {
+  char bytes[128];
+};
+
+// CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion and
+// CUtensorMapFloatOOBfill.
+inline constexpr int kMapFloat16 = 6, kMapBFloat16 = 9;
+inline constexpr int kMapNotInterleaved = 0, kMapSwizzle128Bytes = 3, kMapPromote256Bytes = 3;
+inline constexpr int kMapZerosOutside = 0;
+
 // The driver's functions, by the name that the library exports.
 struct DriverApi {
   Result (*cuInit)(unsigned);
@@ -104,6 +115,9 @@ struct DriverApi {
   Result (*cuModuleGetFunction)(FunctionHandle*, ModuleHandle, const char*);
   Result (*cuFuncSetAttribute)(FunctionHandle, int, int);
   Result (*cuFuncGetAttribute)(int*, int, FunctionHandle);
+  Result (*cuTensorMapEncodeTiled)(TensorMap*, int, unsigned, void*, const uint64_t*,
+                                   const uint64_t*, const unsigned*, const unsigned*, int, int, int,
+                                   int);
   Result (*cuLaunchKernelEx)(const LaunchConfig*, FunctionHandle, void**, void**);
 };
 

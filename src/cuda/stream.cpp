@@ -55,8 +55,10 @@ void Stream::fill_rows(DevicePointer target, int64_t pitch, unsigned char byte, 
 }
 
 void Stream::launch(FunctionHandle function, const LaunchShape& shape,
-                    std::span<const uint64_t> arguments, const std::string& name) const {
+                    std::span<const TensorMap> maps, std::span<const uint64_t> arguments,
+                    const std::string& name) const {
   std::vector<void*> pointers;
+  for (const TensorMap& map : maps) pointers.push_back(const_cast<TensorMap*>(&map));
   for (const uint64_t& argument : arguments) pointers.push_back(const_cast<uint64_t*>(&argument));
   LaunchAttribute attribute{};
   attribute.id = kAttributeClusterDimension;

@@ -1,7 +1,9 @@
 #include "runtime/cuda_program.h"
 
+#include <cstdlib>
 #include <mutex>
 #include <set>
+#include <string_view>
 
 #include "base/error.h"
 #include "cuda/kernel_cache.h"
@@ -35,6 +37,7 @@ template <typename Visit>
 void visit_buffers(const DeviceStep& step, const Visit& visit) {
   for (const DeviceCall& call : step.calls) {
     if (const auto* launch = std::get_if<KernelLaunch>(&call)) {
+      for (const TensorView& view : launch->views) visit(view.buffer);
       for (const BufferRef& buffer : launch->buffers) visit(buffer);
     } else {
       const auto& product = std::get<ProductCall>(call);
@@ -72,6 +75,8 @@ void CudaProgram::generate_steps() {
   target.multiprocessors = info.multiprocessors;
   target.shared_bytes = info.shared_bytes;
   target.tf32 = tf32_;
+  const char* family = std::getenv("REDFUSER_KERNELS");
+  target.portable = family != nullptr && std::string_view(family) == "portable";
   const std::lock_guard lock(pool_mutex());
   for (const Step& step : program_->plan.steps) {
     const bool same_bytes = std::holds_alternative<AliasStep>(step.kind);

@@ -31,6 +31,20 @@ cuda::DevicePointer CudaShape::resolve(const BufferRef& buffer, size_t step) con
   return arena_ + static_cast<uint64_t>(layout_.scratch_offset(step, buffer.scratch));
 }
 
+cuda::TensorMap CudaShape::encode(const TensorView& view, size_t step,
+                                  const std::string& name) const {
+  const uint64_t width = size_of(view.dtype);
+  cuda::TensorLayout layout;
+  layout.bfloat = view.dtype == DType::BFloat16;
+  for (const Expr dim : view.dims) layout.dims.push_back(static_cast<uint64_t>(size(dim)));
+  for (const Expr stride : view.strides) {
+    layout.strides.push_back(static_cast<uint64_t>(size(stride)) * width);
+  }
+  for (const int edge : view.box) layout.box.push_back(static_cast<unsigned>(edge));
+  const uint64_t offset = static_cast<uint64_t>(size(view.offset)) * width;
+  return cuda::encode_tensor_map(layout, resolve(view.buffer, step) + offset, name);
+}
+
 std::optional<CudaShape::Call> CudaShape::make(const KernelLaunch& launch, size_t step) const {
   constexpr int64_t kMostBlocks[] = {INT32_MAX, 65535, 65535};
   Launch result;
@@ -47,6 +61,9 @@ std::optional<CudaShape::Call> CudaShape::make(const KernelLaunch& launch, size_
   result.shape.block = static_cast<uint32_t>(launch.block);
   result.shape.shared_bytes = static_cast<uint32_t>(launch.shared);
   result.shape.cluster = static_cast<uint32_t>(launch.cluster);
+  for (const TensorView& view : launch.views) {
+    result.maps.push_back(encode(view, step, launch.name));
+  }
   for (const BufferRef& buffer : launch.buffers) result.arguments.push_back(resolve(buffer, step));
   for (const Expr expr : launch.sizes) {
     result.arguments.push_back(static_cast<uint64_t>(size(expr)));
@@ -83,7 +100,7 @@ void CudaShape::enqueue(size_t step, const cuda::Stream& stream,
                         cuda::DevicePointer workspace) const {
   for (const Call& call : calls_[step]) {
     if (const auto* launch = std::get_if<Launch>(&call)) {
-      stream.launch(launch->function, launch->shape, launch->arguments, launch->name);
+      stream.launch(launch->function, launch->shape, launch->maps, launch->arguments, launch->name);
     } else {
       std::get<cuda::ProductLibrary::Prepared>(call).run(stream, workspace);
     }

@@ -62,12 +62,14 @@ class CudaShape {
   struct Launch {
     cuda::FunctionHandle function;
     cuda::LaunchShape shape;
+    std::vector<cuda::TensorMap> maps;
     std::vector<uint64_t> arguments;
     std::string name;
   };
   using Call = std::variant<Launch, cuda::ProductLibrary::Prepared>;
 
   cuda::DevicePointer resolve(const BufferRef& buffer, size_t step) const;
+  cuda::TensorMap encode(const TensorView& view, size_t step, const std::string& name) const;
   std::optional<Call> make(const KernelLaunch& launch, size_t step) const;
   std::optional<Call> make(const ProductCall& call, size_t step) const;
   int64_t size(Expr expr) const { return evaluate_size(expr, symbols_); }

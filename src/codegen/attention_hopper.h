@@ -1,0 +1,33 @@
+// Attention on sm_90a: a warpgroup that copies tiles through rings in shared memory, and two or
+// three that multiply them (wgmma) and fold the scores into the state, in turns, so that the
+// arithmetic of one hides under the products of the others.
+#pragma once
+
+#include <optional>
+
+#include "codegen/attention.h"
+#include "codegen/tensor_view.h"
+
+namespace redfuser {
+
+struct HopperConfig {
+  int groups = 2;  // warpgroups of 64 rows each
+  int keys = 128;  // of a tile; a multiple of 16
+  int stages = 2;  // tiles of keys, and of values, in flight
+};
+
+struct HopperOperands {
+  BoxedRead query, key, value;
+};
+
+// nullopt unless the target is sm_90, the operands are halves that the copy engine can fetch, and
+// the weights are what the last pass over a tile computes.
+std::optional<HopperOperands> hopper_operands(StepBuilder& builder, const AttentionForm& form);
+
+// The default for a form's sizes.
+HopperConfig hopper_config(const AttentionForm& form);
+
+KernelLaunch attention_hopper_kernel(StepBuilder& builder, const AttentionForm& form,
+                                     const HopperOperands& operands, const HopperConfig& config);
+
+}  // namespace redfuser

@@ -1,0 +1,126 @@
+// Tiles of two chained matrix products on sm_90a. A warpgroup has 64 rows; its fragments are those
+// of attention.cuh for each of its four warps of 16 rows.
+//
+// A tile of R rows and C columns of 16-bit elements lies in shared memory as ⌈C / 64⌉ slabs of R
+// rows of 128 bytes, as the copy engine writes boxes of 64 columns with its 128-byte swizzle; slabs
+// are aligned to 1024 bytes.
+#pragma once
+
+constexpr int kSlabColumns = 64, kSlabRowBytes = 128, kSwizzleRows = 8;
+
+__host__ __device__ constexpr int tile_bytes(int rows, int columns) {
+  return (columns + kSlabColumns - 1) / kSlabColumns * rows * kSlabRowBytes;
+}
+
+// A matrix in shared memory, for the tensor cores. Groups of 8 rows are 1024 bytes apart; `slab` is
+// the distance of slabs, which only counts where rows are of the contracted axis.
+__device__ __forceinline__ unsigned long long matrix_descriptor(unsigned address, int slab) {
+  constexpr unsigned long long kSwizzle128 = 1ull << 62;
+  return kSwizzle128 | static_cast<unsigned long long>(kSwizzleRows * kSlabRowBytes >> 4) << 32 |
+         static_cast<unsigned long long>(slab >> 4) << 16 | (address & 0x3ffff) >> 4;
+}
+
+// Keeps reads and writes of a product's registers on their side of its start and end.
+template <int N>
+__device__ __forceinline__ void pin_registers(float (&d)[N][4]) {
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+#pragma unroll
+    for (int x = 0; x < 4; ++x) asm volatile("" : "+f"(d[n][x])::"memory");
+  }
+}
+
+// Starts s = q · kᵀ for the warpgroup's 64 rows of q and all Keys rows of k, over `Depth` columns.
+template <typename T, int Depth, int Keys>
+__device__ __forceinline__ void start_scores(float (&s)[Keys / 8][4], unsigned q, int q_slab,
+                                             unsigned k) {
+  const unsigned long long a = matrix_descriptor(q, q_slab);
+  const unsigned long long b = matrix_descriptor(k, Keys * kSlabRowBytes);
+  ptx_product_fence();
+#pragma unroll
+  for (int d = 0; d < Depth; d += 16) {
+    const int slab = d / kSlabColumns, inside = d % kSlabColumns * 2;
+    Product<T, Keys>::score(s, a + ((slab * q_slab + inside) >> 4),
+                            b + ((slab * Keys * kSlabRowBytes + inside) >> 4), d > 0);
+  }
+  ptx_product_commit();
+}
+
+// Starts o += p · v for all Keys rows of v; p as pack_weights leaves it.
+template <typename T, int Columns, int Keys>
+__device__ __forceinline__ void start_values(float (&o)[Columns / 8][4],
+                                             const unsigned (&p)[Keys / 16][4], unsigned v) {
+  const unsigned long long b = matrix_descriptor(v, Keys * kSlabRowBytes);
+  ptx_product_fence();
+#pragma unroll
+  for (int n = 0; n < Keys; n += 16) {
+    Product<T, Columns>::value(o, p[n / 16], b + (n * kSlabRowBytes >> 4), 1);
+  }
+  ptx_product_commit();
+}
+
+// Waits until at most `Pending` of the warpgroup's last products are under way.
+template <int Pending, int N>
+__device__ __forceinline__ void wait_products(float (&d)[N][4]) {
+  ptx_product_wait<Pending>();
+  pin_registers(d);
+}
+
+template <typename T, int Keys>
+__device__ __forceinline__ void pack_weights(unsigned (&p)[Keys / 16][4],
+                                             const float (&s)[Keys / 8][4]) {
+#pragma unroll
+  for (int n = 0; n < Keys / 16; ++n) {
+    p[n][0] = pack(T{}, s[2 * n][0], s[2 * n][1]);
+    p[n][1] = pack(T{}, s[2 * n][2], s[2 * n][3]);
+    p[n][2] = pack(T{}, s[2 * n + 1][0], s[2 * n + 1][1]);
+    p[n][3] = pack(T{}, s[2 * n + 1][2], s[2 * n + 1][3]);
+  }
+}
+
+// A ring of Stages buffers between a producing thread and consuming warps. `barriers`: 2 Stages
+// words of 8 bytes, the full ones first. The n-th use of the ring has buffer n mod Stages.
+template <int Stages>
+struct Ring {
+  unsigned barriers;
+  __device__ __forceinline__ unsigned full(unsigned use) const {
+    return barriers + use % Stages * 8;
+  }
+  __device__ __forceinline__ unsigned empty(unsigned use) const {
+    return barriers + (Stages + use % Stages) * 8;
+  }
+  __device__ __forceinline__ void init(int consumers) const {
+    for (int i = 0; i < Stages; ++i) {
+      ptx_barrier_init(full(i), 1);
+      ptx_barrier_init(empty(i), consumers);
+    }
+  }
+  static __device__ __forceinline__ void wait(unsigned barrier, unsigned parity) {
+    while (!ptx_barrier_try_wait(barrier, parity)) {
+    }
+  }
+  // Until the buffer has been consumed; then announces `bytes` of copies and returns their barrier.
+  __device__ __forceinline__ unsigned acquire(unsigned use, unsigned bytes) const {
+    wait(empty(use), (use / Stages & 1) ^ 1);
+    ptx_barrier_expect(full(use), bytes);
+    return full(use);
+  }
+  __device__ __forceinline__ void wait_full(unsigned use) const {
+    wait(full(use), use / Stages & 1);
+  }
+  // By every consuming warp.
+  __device__ __forceinline__ void release(unsigned use) const {
+    if ((threadIdx.x & 31) == 0) ptx_barrier_arrive(empty(use));
+  }
+};
+
+// Warpgroups of a block take turns at the tensor cores: the others' arithmetic runs meanwhile. Turn
+// i of Groups is barrier 1 + i.
+template <int Groups>
+__device__ __forceinline__ void await_turn(int group) {
+  if constexpr (Groups > 1) ptx_named_sync(1 + group, 256);
+}
+template <int Groups>
+__device__ __forceinline__ void pass_turn(int group) {
+  if constexpr (Groups > 1) ptx_named_arrive(1 + (group + 1) % Groups, 256);
+}
