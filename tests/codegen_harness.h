@@ -19,6 +19,7 @@ namespace redfuser::codegen_tests {
 struct GeneratedModel {
   int launches = 0, products = 0;  // with sizes of 128 for every symbol
   std::vector<KernelLaunch> kernels;
+  std::vector<ProductCall> product_calls;
 };
 
 inline GeneratedModel generate_model(const Model& model, const Target& target = {}) {
@@ -35,6 +36,7 @@ inline GeneratedModel generate_model(const Model& model, const Target& target = 
         result.kernels.push_back(*launch);
       } else {
         ++result.products;
+        result.product_calls.push_back(std::get<ProductCall>(call));
       }
     }
   }

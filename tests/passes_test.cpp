@@ -286,5 +286,60 @@ TEST_F(Passes, LargeGraphsTakeLinearTime) {
   EXPECT_LT(seconds.count(), 20);
 }
 
+// merge_products
+
+class MergeProducts : public Passes {
+ protected:
+  // x · w + c, where `w` has three rows and `columns` columns of the same number.
+  ValueId linear(ValueId x, int64_t columns, float number, bool biased) {
+    const auto count = static_cast<size_t>(3 * columns);
+    ValueId y =
+        b.node("MatMul", {x, b.constant(floats({3, columns}, std::vector<float>(count, number)))});
+    if (!biased) return y;
+    const std::vector<float> bias(static_cast<size_t>(columns), -number);
+    return b.node("Add", {y, b.constant(floats({columns}, bias))});
+  }
+  bool merge() {
+    for (ValueId id : made) b.output(b.node("Tanh", {id}));
+    verify(b.graph);
+    return run_pass(merge_products, b.graph);
+  }
+  std::vector<ValueId> made;
+};
+
+TEST_F(MergeProducts, OneProductAndSlices) {
+  ValueId x = input({-1, 3});
+  made = {linear(x, 2, 1, true), linear(x, 2, 2, false), linear(x, 3, 4, true)};
+  EXPECT_TRUE(merge());
+  EXPECT_EQ(operators(b.graph),
+            (Ops{"MatMul", "Add", "Slice", "Slice", "Slice", "Tanh", "Tanh", "Tanh"}));
+  const auto& product = b.graph.nodes[0];
+  EXPECT_EQ(values_of(b.graph.values[product.inputs[1]].constant),
+            (std::vector<double>{1, 1, 2, 2, 4, 4, 4, 1, 1, 2, 2, 4, 4, 4, 1, 1, 2, 2, 4, 4, 4}));
+  EXPECT_EQ(values_of(b.graph.values[b.graph.nodes[1].inputs[1]].constant),
+            (std::vector<double>{-1, -1, 0, 0, -4, -4, -4}));
+  EXPECT_EQ(b.graph.values[b.graph.nodes[4].outputs[0]].shape.back(), b.graph.pool->integer(3));
+}
+
+TEST_F(MergeProducts, WeightsByRows) {
+  ValueId x = input({-1, 3});
+  for (float number : {1.0f, 7.0f}) {
+    ValueId w = b.constant(floats({2, 3}, {number, number + 1, number + 2, 0, 1, 2}));
+    made.push_back(b.node("Gemm", {x, w}, {{"transB", int64_t{1}}}));
+  }
+  EXPECT_TRUE(merge());
+  EXPECT_EQ(values_of(b.graph.values[b.graph.nodes[0].inputs[1]].constant),
+            (std::vector<double>{1, 0, 7, 0, 2, 1, 8, 1, 3, 2, 9, 2}));
+}
+
+TEST_F(MergeProducts, KeepsWhatIsApart) {
+  ValueId x = input({-1, 3}), z = input({-1, 3}), w = input({3, 2});
+  b.output(linear(x, 2, 1, true));    // the caller reads it whole
+  made = {linear(x, 2, 2, false),     // alone
+          linear(z, 2, 3, true),      // another matrix
+          b.node("MatMul", {x, w})};  // no constant
+  EXPECT_FALSE(merge());
+}
+
 }  // namespace
 }  // namespace redfuser::testing

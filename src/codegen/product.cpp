@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "cascade/contraction.h"
 #include "codegen/step_builder.h"
 #include "ir/polynomial.h"
 
@@ -141,8 +142,12 @@ class ProductBuilder {
     if (layout && call.n->is_constant(1)) layout->column = pool_.integer(1);
     if (layout && call.m->is_constant(1)) layout->row = call.n;
     bool direct = layout && unit(layout->column) && is_library_type(out, call.dtype) &&
-                  proved_less_equal(pool_, call.n, layout->row) &&
-                  (identity || out == product->dtype);
+                  proved_less_equal(pool_, call.n, layout->row);
+    const Expr pitch = row_pitch(call, out);
+    direct &= pitch == call.n || !layout || layout->row != call.n;
+    const bool in_library =
+        direct && !identity && take_affine(call, epilogue, product, offset, out);
+    direct &= identity || in_library || out == product->dtype;
     visit(epilogue, [&](Expr e) { direct &= !(e->op == ExprOp::Read && e->integer == value_); });
     if (direct) {
       call.c = builder_.buffer(value_);
@@ -150,20 +155,77 @@ class ProductBuilder {
       call.c_row = layout->row;
       call.c_batch = layout->batch;
       builder_.result.calls.push_back(call);
-      if (!identity) add_epilogue(epilogue, product, value_, offset);
+      if (!identity && !in_library) add_epilogue(epilogue, product, value_, offset);
       return;
     }
     call.result = is_library_type(product->dtype, call.dtype) ? product->dtype : DType::Float32;
     const int64_t scratch =
-        builder_.add_scratch(call.result, pool_.mul(call.batch, pool_.mul(call.m, call.n)));
+        builder_.add_scratch(call.result, pool_.mul(call.batch, pool_.mul(call.m, pitch)));
     call.c = builder_.buffer(scratch);
-    call.c_row = call.n;
-    call.c_batch = pool_.mul(call.m, call.n);
+    call.c_row = pitch;
+    call.c_batch = pool_.mul(call.m, pitch);
     builder_.result.calls.push_back(call);
-    std::vector<Expr> axes = step_.batch;
-    axes.insert(axes.end(), step_.m.begin(), step_.m.end());
-    axes.insert(axes.end(), step_.n.begin(), step_.n.end());
-    add_epilogue(epilogue, product, scratch, row_major(pool_, axes, extents_of(pool_, axes)));
+    auto position = [&](const std::vector<Expr>& axes) {
+      return row_major(pool_, axes, extents_of(pool_, axes));
+    };
+    std::vector<Expr> rows = step_.batch;
+    rows.insert(rows.end(), step_.m.begin(), step_.m.end());
+    add_epilogue(epilogue, product, scratch,
+                 pool_.add(pool_.mul(position(rows), pitch), position(step_.n)));
+  }
+
+  // The distance of the result's rows. Rows of 16-bit elements that start anywhere cost the library
+  // several times the product's time; rows apart by a multiple of 16 bytes and a copy cost less.
+  Expr row_pitch(const ProductCall& call, DType out) {
+    constexpr int64_t kUnit = 8, kWorthwhile = 128;
+    const bool ragged = size_of(out) == 2 && call.n->is_constant() && call.n->integer > kUnit &&
+                        call.n->integer % kUnit != 0 && call.k->is_constant() &&
+                        call.k->integer >= kWorthwhile && !call.m->is_constant(1);
+    return ragged ? pool_.integer((call.n->integer + kUnit - 1) / kUnit * kUnit) : call.n;
+  }
+
+  // The library adds a vector along n and a matrix that lies as the result does, before it rounds.
+  bool take_affine(ProductCall& call, Expr epilogue, Expr product, Expr offset, DType out) {
+    // An empty sum is no call of the library.
+    if (!proved_less_equal(pool_, pool_.integer(1), call.k)) return false;
+    std::vector<Expr> terms;
+    add_terms(epilogue, terms);
+    Expr bias = nullptr, addend = nullptr;
+    int products = 0;
+    for (Expr term : terms) {
+      const bool known = term == product || (term->op == ExprOp::Read && term->dtype == out);
+      if (!known) return false;
+      if (term == product) {
+        ++products;
+      } else if (!bias && is_bias(term->args[0])) {
+        bias = term;
+      } else if (!addend && term->args[0] == offset) {
+        addend = term;
+      } else {
+        return false;
+      }
+    }
+    if (products != 1) return false;
+    if (bias) call.bias = builder_.buffer(bias->integer);
+    if (addend) call.addend = builder_.buffer(addend->integer);
+    return true;
+  }
+
+  static void add_terms(Expr e, std::vector<Expr>& terms) {
+    e = without_float_casts(e);
+    if (e->op != ExprOp::Add) return terms.push_back(e);
+    for (Expr arg : e->args) add_terms(arg, terms);
+  }
+
+  // From the first element on, consecutive elements along n alone.
+  bool is_bias(Expr offset) {
+    for (const auto& axes : {step_.batch, step_.m}) {
+      for (Expr axis : axes) {
+        if (offset->depends_on(axis)) return false;
+      }
+    }
+    const auto layout = layout_of(pool_, offset, {}, {}, step_.n);
+    return layout && unit(layout->column) && layout->offset->is_constant(0);
   }
 
   static bool is_library_type(DType result, DType operands) {

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "onnx/import.h"
+#include "passes/passes.h"
 #include "passes/pipeline.h"
 #include "plan/make_plan.h"
 #include "runtime/compiled_program.h"
@@ -112,6 +113,7 @@ Program compile(const Model& model, const CompileOptions& options) {
   compiled->model = model.handle();
   auto graph = std::make_shared<Graph>(model.handle()->graph);
   optimize(*graph);
+  if (options.fuse && merge_products(*graph)) verify(*graph);
   PlanOptions plan_options;
   plan_options.fuse = options.fuse;
   plan_options.certify = options.certify;

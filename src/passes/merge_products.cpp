@@ -1,0 +1,338 @@
+// [A·B1 + c1, A·B2 + c2, ...] = A·[B1, B2, ...] + [c1, c2, ...]: products of one matrix with
+// several constant ones are one product, whose readers read slices of it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <tuple>
+
+#include "cascade/contraction.h"
+#include "ops/op_def.h"
+#include "passes/passes.h"
+#include "passes/rewrite.h"
+
+namespace redfuser {
+namespace {
+
+constexpr int kSliceOpset = 13;
+
+// value[.., n] = Σ_k input[.., k] · weight + bias[n], with weight[k, n] or, by_rows, weight[n, k].
+struct Linear {
+  ValueId value = kAbsent, input = kAbsent, weight = kAbsent, bias = kAbsent;
+  bool by_rows = false;
+  std::vector<NodeId> nodes;
+};
+
+class ProductMerger {
+ public:
+  explicit ProductMerger(Graph& graph) : graph_(graph), pool_(*graph.pool) {
+    consumers_ = graph.consumers();
+    is_output_.resize(graph.values.size());
+    for (ValueId output : graph.outputs) is_output_[static_cast<size_t>(output)] = 1;
+  }
+
+  bool run() {
+    // In order of their first products, so that the result is deterministic.
+    std::vector<std::vector<Linear>> groups;
+    std::map<std::tuple<ValueId, DType, size_t>, size_t> group_of;
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      std::optional<Linear> linear = linear_of(static_cast<NodeId>(n));
+      if (!linear || !sliceable(linear->value)) continue;
+      const Value& value = value_of(linear->value);
+      const auto [found, added] = group_of.try_emplace(
+          std::make_tuple(linear->input, value.dtype, value.shape.size()), groups.size());
+      if (added) groups.emplace_back();
+      groups[found->second].push_back(std::move(*linear));
+    }
+    std::erase_if(groups, [](const auto& group) { return group.size() < 2; });
+    if (groups.empty()) return false;
+    for (const auto& group : groups) build(group);
+    insert_nodes();
+    Rewrite rewrite(graph_);
+    for (const auto& [from, to] : replaced_) {
+      rewrite.replace(from, to);
+      rewrite.remove(value_of(from).producer);
+    }
+    rewrite.apply();
+    eliminate_dead(graph_);
+    return true;
+  }
+
+ private:
+  struct NewNode {
+    Node node;
+    NodeId before;  // the node of the old list that it precedes
+  };
+
+  Value& value_of(ValueId id) { return graph_.values[static_cast<size_t>(id)]; }
+  Node& node_of(NodeId id) { return graph_.nodes[static_cast<size_t>(id)]; }
+
+  std::vector<Expr> axes_of(ValueId id) {
+    std::vector<Expr> axes;
+    for (Expr size : value_of(id).shape) {
+      axes.push_back(size->is_constant(1)
+                         ? pool_.integer(0)
+                         : pool_.shared_axis(fmt::format("i{}", axes.size()), size));
+    }
+    return axes;
+  }
+
+  std::optional<Expr> body_of(NodeId id) {
+    const Node& node = node_of(id);
+    if (!node.def || !node.def->lower || node.outputs.size() != 1) return std::nullopt;
+    const Value& value = value_of(node.outputs[0]);
+    if (value.is_constant() || value.shape.size() < 2 || !is_float(value.dtype)) {
+      return std::nullopt;
+    }
+    Lowering lowering(graph_, [&](ValueId v) { return v == node.outputs[0]; });
+    return lowering.element(node.outputs[0], axes_of(node.outputs[0]));
+  }
+
+  // A constant vector along the last axis.
+  ValueId bias_read(Expr e, const std::vector<Expr>& axes) {
+    if (e->op != ExprOp::Read || e->args.empty() || e->args.back() != axes.back()) return kAbsent;
+    for (size_t i = 0; i + 1 < e->args.size(); ++i) {
+      if (!e->args[i]->is_constant(0)) return kAbsent;
+    }
+    const auto id = static_cast<ValueId>(e->integer);
+    const Value& value = value_of(id);
+    const bool whole = value.is_constant() && value.constant.size() == value.shape.back()->integer;
+    return whole && value.shape.back() == axes.back()->extent() ? id : kAbsent;
+  }
+
+  bool set_contraction(Linear& linear, Expr e, const std::vector<Expr>& axes) {
+    const auto product = as_contraction(pool_, e);
+    if (!product || product->scale) return false;
+    for (const auto& [a, b] : {std::pair(product->a, product->b), {product->b, product->a}}) {
+      std::vector<Expr> index = axes;
+      index.back() = product->axis;
+      const std::vector<Expr> by_columns = {product->axis, axes.back()};
+      const std::vector<Expr> by_rows = {axes.back(), product->axis};
+      linear.input = static_cast<ValueId>(a->integer);
+      linear.weight = static_cast<ValueId>(b->integer);
+      linear.by_rows = b->args == by_rows;
+      if (a->args != index || (b->args != by_columns && !linear.by_rows)) continue;
+      const Value &input = value_of(linear.input), &weight = value_of(linear.weight);
+      const DType dtype = value_of(linear.value).dtype;
+      return !input.is_constant() && weight.is_constant() && input.dtype == dtype &&
+             weight.dtype == dtype && weight.shape.size() == 2;
+    }
+    return false;
+  }
+
+  std::optional<Linear> linear_of(NodeId id) {
+    const std::optional<Expr> body = body_of(id);
+    if (!body || (*body)->bound_level == 0) return std::nullopt;
+    Linear linear;
+    linear.value = node_of(id).outputs[0];
+    linear.nodes = {id};
+    const std::vector<Expr> axes = axes_of(linear.value);
+    if (axes.back()->op != ExprOp::Axis) return std::nullopt;
+    if (!value_of(linear.value).shape.back()->is_constant()) return std::nullopt;
+    if (!split_sum(linear, *body, axes, [&](Expr e) { return set_contraction(linear, e, axes); })) {
+      return std::nullopt;
+    }
+    if (linear.bias == kAbsent) take_bias(linear, axes);
+    return linear;
+  }
+
+  // body = main, or main + bias[n] in either order.
+  template <typename IsMain>
+  bool split_sum(Linear& linear, Expr body, const std::vector<Expr>& axes, const IsMain& is_main) {
+    if (is_main(body)) return true;
+    if (body->op != ExprOp::Add) return false;
+    for (int i = 0; i < 2; ++i) {
+      linear.bias = bias_read(body->args[static_cast<size_t>(1 - i)], axes);
+      if (linear.bias != kAbsent && is_main(body->args[static_cast<size_t>(i)])) return true;
+    }
+    linear.bias = kAbsent;
+    return false;
+  }
+
+  // The only reader of the product adds a constant vector: that sum is the linear form's value.
+  void take_bias(Linear& linear, const std::vector<Expr>& axes) {
+    const auto& readers = consumers_[static_cast<size_t>(linear.value)];
+    if (readers.size() != 1 || is_output_[static_cast<size_t>(linear.value)]) return;
+    const std::optional<Expr> body = body_of(readers[0]);
+    if (!body || value_of(node_of(readers[0]).outputs[0]).shape != value_of(linear.value).shape) {
+      return;
+    }
+    Expr product = pool_.read(linear.value, value_of(linear.value).dtype, axes);
+    if (*body == product) return;
+    if (split_sum(linear, *body, axes, [&](Expr e) { return e == product; })) {
+      linear.value = node_of(readers[0]).outputs[0];
+      linear.nodes.push_back(readers[0]);
+    }
+  }
+
+  // Every reader has a meaning that can read a slice in place.
+  bool sliceable(ValueId id) {
+    if (is_output_[static_cast<size_t>(id)]) return false;
+    const auto& readers = consumers_[static_cast<size_t>(id)];
+    return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+      const Node& node = node_of(reader);
+      return node.def != nullptr && node.def->lower != nullptr;
+    });
+  }
+
+  ValueId new_constant(const std::string& name, Tensor tensor) {
+    const ValueId id = graph_.add_value(unique(name), tensor.dtype());
+    set_constant(graph_, id, std::move(tensor));
+    return id;
+  }
+
+  ValueId new_node(const std::string& op, const Linear& from, const std::string& name,
+                   std::vector<ValueId> inputs, NodeId before) {
+    const Node& model = node_of(from.nodes[0]);
+    Node node;
+    node.op = op;
+    node.opset = std::max(model.domain.empty() ? model.opset : 0, kSliceOpset);
+    node.def = find_op("", op, node.opset);
+    node.name = name;
+    node.source = model.source;
+    node.inputs = std::move(inputs);
+    const ValueId output = graph_.add_value(unique(value_of(from.value).name));
+    node.outputs = {output};
+    // Its place in the list, while it is at the end, is where inference finds it.
+    graph_.nodes.push_back(node);
+    const auto id = static_cast<NodeId>(graph_.nodes.size()) - 1;
+    value_of(output).producer = id;
+    infer_node(graph_, id);
+    graph_.nodes.pop_back();
+    added_.push_back({std::move(node), before});
+    return output;
+  }
+
+  std::string unique(const std::string& name) {
+    return fmt::format("{}/merged_{}", name, graph_.values.size());
+  }
+
+  static Tensor indices(int64_t value) {
+    Tensor tensor(DType::Int64, {1});
+    tensor.as<int64_t>()[0] = value;
+    return tensor;
+  }
+
+  // Rows of `rows` and columns of several matrices side by side, in elements of `width` bytes.
+  static void put_columns(Tensor& all, const Tensor& part, int64_t rows, int64_t column) {
+    const size_t width = size_of(all.dtype());
+    const size_t pitch = all.bytes() / static_cast<size_t>(rows);
+    const size_t bytes = part.bytes() / static_cast<size_t>(rows);
+    auto* to = static_cast<char*>(all.mutable_data()) + static_cast<size_t>(column) * width;
+    const auto* from = static_cast<const char*>(part.data());
+    for (int64_t row = 0; row < rows; ++row, to += pitch, from += bytes) {
+      std::memcpy(to, from, bytes);
+    }
+  }
+
+  static void put_transposed(Tensor& all, const Tensor& part, int64_t column) {
+    const int64_t columns = part.dims()[0], rows = part.dims()[1], pitch = all.dims()[1];
+    auto copy = [&](auto* to, const auto* from) {
+      for (int64_t c = 0; c < columns; ++c) {
+        for (int64_t r = 0; r < rows; ++r) to[r * pitch + column + c] = from[c * rows + r];
+      }
+    };
+    if (size_of(all.dtype()) == 2) {
+      copy(all.as<uint16_t>(), part.as<uint16_t>());
+    } else if (size_of(all.dtype()) == 4) {
+      copy(all.as<uint32_t>(), part.as<uint32_t>());
+    } else {
+      copy(all.as<uint64_t>(), part.as<uint64_t>());
+    }
+  }
+
+  int64_t columns_of(const Linear& linear) { return value_of(linear.value).shape.back()->integer; }
+
+  Tensor weights(const std::vector<Linear>& group, int64_t columns) {
+    const Tensor& first = value_of(group[0].weight).constant;
+    const int64_t rows = first.dims()[group[0].by_rows ? 1 : 0];
+    Tensor all(first.dtype(), {rows, columns});
+    int64_t column = 0;
+    for (const Linear& linear : group) {
+      const Tensor& part = value_of(linear.weight).constant;
+      if (linear.by_rows) {
+        put_transposed(all, part, column);
+      } else {
+        put_columns(all, part, rows, column);
+      }
+      column += columns_of(linear);
+    }
+    return all;
+  }
+
+  Tensor biases(const std::vector<Linear>& group, int64_t columns) {
+    Tensor all(value_of(group[0].value).dtype, {columns});
+    std::memset(all.mutable_data(), 0, all.bytes());
+    int64_t column = 0;
+    for (const Linear& linear : group) {
+      if (linear.bias != kAbsent) put_columns(all, value_of(linear.bias).constant, 1, column);
+      column += columns_of(linear);
+    }
+    return all;
+  }
+
+  void build(const std::vector<Linear>& group) {
+    int64_t columns = 0;
+    std::string name;
+    NodeId before = group[0].nodes[0];
+    bool biased = false;
+    for (const Linear& linear : group) {
+      columns += columns_of(linear);
+      biased |= linear.bias != kAbsent;
+      for (NodeId node : linear.nodes) name += (name.empty() ? "" : " ") + node_of(node).name;
+    }
+    const std::string& value_name = value_of(group[0].value).name;
+    const ValueId weight = new_constant(value_name + "/weight", weights(group, columns));
+    ValueId all = new_node("MatMul", group[0], name, {group[0].input, weight}, before);
+    if (biased) {
+      const ValueId bias = new_constant(value_name + "/bias", biases(group, columns));
+      all = new_node("Add", group[0], name, {all, bias}, before);
+    }
+    int64_t column = 0;
+    const auto last = static_cast<int64_t>(value_of(all).shape.size()) - 1;
+    for (const Linear& linear : group) {
+      const int64_t end = column + columns_of(linear);
+      const ValueId slice =
+          new_node("Slice", linear, node_of(linear.nodes.back()).name,
+                   {all, new_constant("from", indices(column)), new_constant("to", indices(end)),
+                    new_constant("axis", indices(last))},
+                   before);
+      std::swap(value_of(slice).name, value_of(linear.value).name);
+      replaced_.emplace_back(linear.value, slice);
+      column = end;
+    }
+  }
+
+  void insert_nodes() {
+    std::vector<Node> nodes;
+    size_t next = 0;
+    std::stable_sort(added_.begin(), added_.end(),
+                     [](const NewNode& a, const NewNode& b) { return a.before < b.before; });
+    for (size_t n = 0; n <= graph_.nodes.size(); ++n) {
+      while (next < added_.size() && added_[next].before == static_cast<NodeId>(n)) {
+        nodes.push_back(std::move(added_[next++].node));
+      }
+      if (n < graph_.nodes.size()) nodes.push_back(std::move(graph_.nodes[n]));
+    }
+    graph_.nodes = std::move(nodes);
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      for (ValueId output : graph_.nodes[n].outputs) {
+        if (output != kAbsent) value_of(output).producer = static_cast<NodeId>(n);
+      }
+    }
+  }
+
+  Graph& graph_;
+  ExprPool& pool_;
+  std::vector<std::vector<NodeId>> consumers_;
+  std::vector<char> is_output_;
+  std::vector<NewNode> added_;
+  std::vector<std::pair<ValueId, ValueId>> replaced_;
+};
+
+}  // namespace
+
+bool merge_products(Graph& graph) { return ProductMerger(graph).run(); }
+
+}  // namespace redfuser
