@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cascade/contraction.h"
 #include "ops/op_def.h"
 
 namespace redfuser {
@@ -26,6 +27,54 @@ std::vector<Expr> axes_of(ExprPool& pool, const Value& value) {
   return axes;
 }
 
+// Axes this short are written out: the coordinates of a point, the channels of a pixel.
+constexpr int64_t kWrittenOut = 4;
+
+bool is_short(Expr reduce) {
+  return reduce->extent()->is_constant() && reduce->extent()->integer <= kWrittenOut;
+}
+
+std::optional<ExprOp> written_out(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::Sum:
+      return ExprOp::Add;
+    case Reduction::Prod:
+      return ExprOp::Mul;
+    case Reduction::Max:
+      return ExprOp::Max;
+    case Reduction::Min:
+      return ExprOp::Min;
+    default:
+      return std::nullopt;
+  }
+}
+
+bool has_long_reduction(const std::vector<LoweredOutput>& outputs) {
+  bool found = false;
+  for (const LoweredOutput& output : outputs) {
+    visit(output.body, [&](Expr e) { found |= e->op == ExprOp::Reduce && !is_short(e); });
+  }
+  return found;
+}
+
+// Reductions over short axes beside long ones as expressions of their elements, so that the long
+// ones are the stages of a cascade. Contractions stay: they are producers of tiles.
+Expr write_out_short(ExprPool& pool, Expr body) {
+  return pool.rewrite(body, [&](Expr e) -> Expr {
+    if (e->op != ExprOp::Reduce || !is_short(e) || e->extent()->integer == 0) return nullptr;
+    const auto op = written_out(e->reduction);
+    if (!op || as_contraction(pool, e)) return nullptr;
+    Expr result = nullptr;
+    for (int64_t i = 0; i < e->extent()->integer; ++i) {
+      Expr element =
+          pool.cast(e->dtype, pool.substitute(e->body(), {{e->bound_axis(), pool.integer(i)}}));
+      element = write_out_short(pool, element);
+      result = result ? pool.make(*op, {result, element}) : element;
+    }
+    return result;
+  });
+}
+
 }  // namespace
 
 std::variant<Shape, ShapeFailure> form_shape(const GraphFacts& facts, const std::set<NodeId>& owned,
@@ -45,6 +94,9 @@ std::variant<Shape, ShapeFailure> form_shape(const GraphFacts& facts, const std:
       const std::vector<Expr> axes = axes_of(pool, graph.values[static_cast<size_t>(output)]);
       outputs.push_back({output, lowering.element(output, axes), axes});
     }
+  }
+  if (has_long_reduction(outputs)) {
+    for (LoweredOutput& output : outputs) output.body = write_out_short(pool, output.body);
   }
   auto extracted = extract(pool, outputs);
   if (auto* reason = std::get_if<std::string>(&extracted)) return ShapeFailure{*reason, false};

@@ -10,12 +10,22 @@
 namespace redfuser {
 namespace {
 
-// More new accumulators than this for one stage cost more than a second pass over the row.
+// New accumulators for one stage cost less than a second pass over the row if they are no more
+// than this, or than what the pass would read of every element.
 constexpr size_t kMaxNewAccumulators = 2;
 constexpr int kMaxAttempts = 4;
 // A chain of products pays when its intermediate dwarfs its inputs; products by weights expand four
 // times in the usual feed-forward layer and are faster as two.
 constexpr double kMinChainExpansion = 4;
+
+// Reads of every element of the streamed axis, by the last stage.
+size_t streamed_reads(const Shape& shape) {
+  const Cascade& cascade = shape.extraction.cascade;
+  size_t count = 0;
+  visit(cascade.stages.back().body,
+        [&](Expr e) { count += e->op == ExprOp::Read && e->depends_on(cascade.stream); });
+  return count;
+}
 
 struct Draft {
   std::set<NodeId> owned, shared;
@@ -111,9 +121,7 @@ class Grower {
     }
     next.shape = std::get<Shape>(std::move(shape));
     if (reenters(next)) return false;
-    const size_t before = draft.shape.derivation.streaming.accumulators.size();
-    const size_t after = next.shape.derivation.streaming.accumulators.size();
-    if (after > before + kMaxNewAccumulators) {
+    if (!worth_one_pass(draft, next)) {
       if (tells(draft, node)) {
         refused.emplace_back(node,
                              "one pass would need more accumulators than a second pass costs");
@@ -124,6 +132,21 @@ class Grower {
     if (facts_.reduces(node)) last_reduction = node;
     draft = std::move(next);
     return true;
+  }
+
+  // Producers that are not in the region yet can make two accumulators one, so they are counted
+  // with those where the first count is too high.
+  bool worth_one_pass(const Draft& draft, const Draft& next) {
+    auto few = [](const Draft& a, const Draft& b) {
+      return b.shape.derivation.streaming.accumulators.size() <=
+             a.shape.derivation.streaming.accumulators.size() +
+                 std::max(kMaxNewAccumulators, streamed_reads(b.shape));
+    };
+    if (few(draft, next)) return true;
+    Draft before = draft, after = next;
+    backward(before);
+    backward(after);
+    return few(before, after);
   }
 
   // Worth reporting: a reduction that stays outside, or the contraction that a softmax leads to. A
