@@ -28,8 +28,29 @@ std::vector<Case> cases() {
        "g (float16[256,131072] x) => (float16[256,131072] y) {y = Softmax<axis=-1>(x)}", 1,
        "row_cluster"},
       {"softmax_endless",
-       "g (float16[8,1048576] x) => (float16[8,1048576] y) {y = Softmax<axis=-1>(x)}", 1,
-       "row_passes"},
+       "g (float16[8,1048576] x) => (float16[8,1048576] y) {y = Softmax<axis=-1>(x)}", 2,
+       "row_partials"},
+      {"logsumexp_few",
+       "g (float16[256,131072] x) => (float[256] y) {f = Cast<to=1>(x) "
+       "a = Constant<value = int64[1] {-1}>() y = ReduceLogSumExp<keepdims=0>(f, a)}",
+       2, "row_partials"},
+      {"inertia",
+       "g (float[b, n] m, float[b, n, 3] r) => (float[b] y) { one = Constant<value = int64[1] "
+       "{1}>()"
+       " two = Constant<value = int64[1] {2}>() w = Unsqueeze(m, two) mr = Mul(w, r)"
+       " s = ReduceSum<keepdims = 1>(mr, one) t = ReduceSum<keepdims = 1>(w, one) c = Div(s, t)"
+       " d = Sub(r, c) q = Mul(d, d) u = ReduceSum<keepdims = 0>(q, two) v = Mul(m, u)"
+       " y = ReduceSum<keepdims = 0>(v, one) }",
+       1, "row_resident"},
+      {"absmax",
+       "g (float16[m,4096] x) => (float16[m,4096] y) {i = Constant<value = int64[1] {-1}>() "
+       "a = Abs(x) c = ReduceMax<keepdims=1>(a, i) y = Div(x, c)}",
+       1, "row_resident"},
+      {"entropy",
+       "g (float[m,n] x) => (float[m] y) {a = Constant<value = int64[1] {-1}>() "
+       "p = Softmax<axis=-1>(x) q = LogSoftmax<axis=-1>(x) s = Mul(p, q) "
+       "t = ReduceSum<keepdims=0>(s, a) y = Neg(t)}",
+       1, ""},
       {"layernorm",
        "g (float16[4096,8192] x, float16[8192] g, float16[8192] b) => (float16[4096,8192] y) "
        "{y = LayerNormalization<axis=-1>(x, g, b)}",

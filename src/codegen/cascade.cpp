@@ -99,7 +99,12 @@ void generate_cascade(StepBuilder& builder, const CascadeStep& step) {
     add_attention(builder, *attention);
     return;
   }
-  add_rows(builder, row_form(builder, step));
+  const RowForm form = row_form(builder, step);
+  if (folds(form)) {
+    add_folds(builder, form);
+  } else {
+    add_rows(builder, form);
+  }
 }
 
 }  // namespace redfuser

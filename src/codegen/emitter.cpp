@@ -83,13 +83,34 @@ Emitter::Named Emitter::named(Expr expr) {
   }
 }
 
+Emitter::Named Emitter::fast_quotient(Expr expr, const Named& dividend, const Named& divisor) {
+  auto& names = scopes_[divisor.depth].divisors;
+  auto found = names.find(expr->args[1]);
+  if (found == names.end()) {
+    found = names.emplace(expr->args[1], fresh("by")).first;
+    scopes_[divisor.depth].text +=
+        fmt::format("const Divisor {} = divisor_of({});\n", found->second, divisor.text);
+  }
+  const std::string name = fresh("t");
+  scopes_[dividend.depth].text +=
+      fmt::format("const float {} = divide({}, {});\n", name, dividend.text, found->second);
+  scopes_[dividend.depth].names[expr] = name;
+  return {name, dividend.depth};
+}
+
 Emitter::Named Emitter::operation(Expr expr) {
   std::vector<std::string> args;
   size_t depth = 0;
+  std::vector<Named> values;
   for (Expr arg : expr->args) {
     const Named value = named(arg);
+    values.push_back(value);
     args.push_back(value.text);
     depth = std::max(depth, value.depth);
+  }
+  const bool single = is_float(expr->dtype) && expr->dtype != DType::Float64;
+  if (fast_math_ && single && expr->op == ExprOp::Div && values[0].depth > values[1].depth) {
+    return fast_quotient(expr, values[0], values[1]);
   }
   if (expr->op == ExprOp::Cast) {
     // Between types computed with alike, a cast is no statement of its own.
@@ -97,8 +118,10 @@ Emitter::Named Emitter::operation(Expr expr) {
     if (text == args[0]) return {text, depth};
   }
   const std::string name = fresh("t");
-  scopes_[depth].text += fmt::format("const {} {} = {};\n", value_type(expr->dtype), name,
-                                     operation_text(expr, args, fast_exp_));
+  const std::string text = fast_math_ && single && expr->op == ExprOp::Exp
+                               ? fmt::format("exp_fast({})", args[0])
+                               : operation_text(expr, args, fast_exp_);
+  scopes_[depth].text += fmt::format("const {} {} = {};\n", value_type(expr->dtype), name, text);
   scopes_[depth].names[expr] = name;
   return {name, depth};
 }

@@ -38,6 +38,9 @@ class Emitter {
   void set_warp_reductions(bool on) { warp_reductions_ = on; }
   // Exponentials by the special-function unit (for values rounded to 16 bits afterwards).
   void set_fast_exp(bool on) { fast_exp_ = on; }
+  // Exponentials as above, and quotients by a reciprocal where a divisor lies further out than what
+  // it divides (for values rounded to 16 bits afterwards).
+  void set_fast_math(bool on) { fast_math_ = on; }
   // The text of a ranked result (a Read of a negative value number) at a rank.
   using RankedRead = std::function<std::string(Expr read, const std::string& rank)>;
   void set_ranked_reads(RankedRead text) { ranked_reads_ = std::move(text); }
@@ -50,10 +53,12 @@ class Emitter {
   struct Scope {
     std::string text;
     std::map<Expr, std::string> names;
+    std::map<Expr, std::string> divisors;
   };
   Named named(Expr expr);
   Named known(Expr expr) const;
   Named operation(Expr expr);
+  Named fast_quotient(Expr expr, const Named& dividend, const Named& divisor);
   Named read(Expr expr);
   Named reduce(Expr expr);
   Named ranked(Expr expr);
@@ -62,7 +67,7 @@ class Emitter {
   KernelText& kernel_;
   std::vector<Scope> scopes_;
   std::map<std::string, int> counters_;
-  bool warp_reductions_ = false, fast_exp_ = false;
+  bool warp_reductions_ = false, fast_exp_ = false, fast_math_ = false;
   int reduce_depth_ = 0;
   RankedRead ranked_reads_;
 };

@@ -166,4 +166,72 @@ int row_width(const StepBuilder& builder, const RowForm& form) {
   return smallest >= 4 ? 4 : 8;
 }
 
+bool folds(const RowForm& form) {
+  for (const Accumulator& a : form.accumulators) {
+    if (is_ranked(a.reduction)) return false;
+  }
+  bool producer = false;
+  for (Expr root : form.streamed()) {
+    visit(root, [&](Expr e) { producer |= e->op == ExprOp::Reduce; });
+  }
+  return !producer;
+}
+
+int64_t state_bytes(const RowForm& form) {
+  int64_t bytes = 8;
+  for (const Accumulator& a : form.accumulators) bytes += is_arg(a.reduction) ? 16 : 8;
+  return bytes;
+}
+
+int folded_bytes(const StepBuilder& builder, const RowForm& form) {
+  std::set<Expr> seen;
+  size_t bytes = 0;
+  for (const Accumulator& a : form.accumulators) {
+    visit(a.lift, [&](Expr e) {
+      if (e->op != ExprOp::Read || e->integer < 0 || !e->depends_on(form.stream)) return;
+      if (seen.insert(e).second) bytes += size_of(builder.dtype_of(e->integer));
+    });
+  }
+  return static_cast<int>(bytes);
+}
+
+namespace {
+
+// Rounding, comparing and counting turn the last bit of their operand into more.
+bool is_smooth(Expr e) {
+  switch (e->op) {
+    case ExprOp::FloorDiv:
+    case ExprOp::FloorMod:
+    case ExprOp::TruncMod:
+    case ExprOp::Floor:
+    case ExprOp::Ceil:
+    case ExprOp::Round:
+    case ExprOp::Sign:
+    case ExprOp::Less:
+    case ExprOp::LessEqual:
+    case ExprOp::Equal:
+      return !is_float(e->args[0]->dtype);
+    case ExprOp::Cast:
+      return is_float(e->dtype) || !is_float(e->args[0]->dtype);
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+bool rounds_smoothly(const StepBuilder& builder, const RowForm& form) {
+  bool smooth = true;
+  for (const RowForm::Output& output : form.outputs) {
+    const DType dtype = builder.dtype_of(output.value);
+    smooth &= dtype == DType::Float16 || dtype == DType::BFloat16;
+    visit(output.body, [&](Expr e) { smooth &= is_smooth(e); });
+  }
+  for (const Accumulator& a : form.accumulators) {
+    smooth &= !is_arg(a.reduction) && !is_ranked(a.reduction);
+    visit(a.lift, [&](Expr e) { smooth &= is_smooth(e); });
+  }
+  return smooth;
+}
+
 }  // namespace redfuser

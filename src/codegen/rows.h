@@ -42,6 +42,40 @@ std::vector<Phase> phases_of(const RowForm& form);
 // What is kept of each element between passes: expressions of reads that two passes need.
 std::vector<Expr> shared_values(const RowForm& form, const std::vector<Phase>& phases);
 
+// How a form of scalar states is computed: each thread folds its elements into a state of its own,
+// and the form's transports merge the states of lanes, warps, blocks and segments.
+struct FoldConfig {
+  enum class Part {
+    Row,       // a block or a part of it, or a cluster, has the whole row
+    Partials,  // a block folds a segment of it and stores its state
+    Finish,    // the segments' states are merged and the outputs written
+  };
+  Part part = Part::Row;
+  int lanes = 32;       // threads of a block that share a row: a power of two up to 32, or all
+  int threads = 128;    // of a block
+  int width = 4;        // consecutive elements of a thread
+  int chunks = 1;       // groups of `width` per thread in a tile
+  bool whole = false;   // one tile has the row: what passes share is loaded once
+  bool shared = false;  // a tile stays in shared memory, else in registers
+  int cluster = 1;      // blocks that share a row
+  int64_t segment = 0;  // elements of a segment
+};
+
+// A kernel of lanes · chunks · width · cluster elements at most if `whole`, of any length if not.
+// `states` is the scratch buffer of the segments' states.
+KernelLaunch fold_kernel(StepBuilder& builder, const RowForm& form, const FoldConfig& config,
+                         int64_t states = -1);
+
+// Every reduction keeps one number (or its place) per row, and no element needs a contraction.
+bool folds(const RowForm& form);
+// Every result is rounded to 16 bits, and no step before amplifies a last bit: approximations that
+// are right to 22 bits do.
+bool rounds_smoothly(const StepBuilder& builder, const RowForm& form);
+// Bytes of a state in memory.
+int64_t state_bytes(const RowForm& form);
+// Bytes of an element of the row that a fold reads.
+int folded_bytes(const StepBuilder& builder, const RowForm& form);
+
 struct RowConfig {
   int lanes = 256;    // threads that share a row in a block: 32, or the whole block
   int threads = 256;  // of a block
@@ -55,5 +89,8 @@ KernelLaunch row_kernel(StepBuilder& builder, const RowForm& form, const RowConf
 
 // Elements of a 16-byte access for the streamed reads and outputs of the form.
 int row_width(const StepBuilder& builder, const RowForm& form);
+
+// Adds the kernels of a form that folds(): one or two run for any sizes.
+void add_folds(StepBuilder& builder, const RowForm& form);
 
 }  // namespace redfuser

@@ -28,6 +28,22 @@ __device__ __forceinline__ long long min_of(long long a, long long b) { return a
 __device__ __forceinline__ bool max_of(bool a, bool b) { return a || b; }
 __device__ __forceinline__ bool min_of(bool a, bool b) { return a && b; }
 
+// e^x for values that are rounded to 16 bits afterwards.
+__device__ __forceinline__ float exp_fast(float x) { return ptx_exp2(x * 1.4426950408889634f); }
+
+// Quotients by one divisor, for values that are rounded to 16 bits afterwards. The scale keeps the
+// reciprocal of a denormal finite.
+struct Divisor {
+  float scale, reciprocal;
+};
+__device__ __forceinline__ Divisor divisor_of(float d) {
+  const float scale = fabsf(d) < 0x1p-100f ? 0x1p28f : 1.0f;
+  return {scale, 1.0f / (d * scale)};
+}
+__device__ __forceinline__ float divide(float x, const Divisor& d) {
+  return x * d.scale * d.reciprocal;
+}
+
 // Integer quotients; the common case of small operands takes 32-bit division.
 __device__ __forceinline__ long long trunc_div(long long a, long long b) {
   if (((a | b) >> 31) == 0) {

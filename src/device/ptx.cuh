@@ -19,6 +19,22 @@ __device__ __forceinline__ unsigned short ptx_float_to_bfloat(float value) {
   return bits;
 }
 
+// 2^x, denormal results as 0.
+__device__ __forceinline__ float ptx_exp2(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+
+// 16 bytes that this kernel reads once, past the first-level cache.
+__device__ __forceinline__ uint4 ptx_load_once(const uint4* pointer) {
+  uint4 r;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w)
+               : "l"(pointer));
+  return r;
+}
+
 // Two floats as two halves, `low` in the low bits.
 __device__ __forceinline__ unsigned ptx_pack_half(float low, float high) {
   unsigned bits;

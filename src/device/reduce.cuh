@@ -78,6 +78,17 @@ __device__ __forceinline__ T warp_reduce(T value) {
   return value;
 }
 
+// The same over the aligned groups of `Lanes` lanes of a warp.
+template <typename Op, int Lanes, typename T>
+__device__ __forceinline__ T lanes_reduce(T value) {
+#pragma unroll
+  for (int mask = Lanes / 2; mask > 0; mask >>= 1) {
+    const T other = shuffle_xor(value, mask);
+    value = (threadIdx.x & mask) ? Op::apply(other, value) : Op::apply(value, other);
+  }
+  return value;
+}
+
 constexpr int kSlotBytes = 16;
 
 // Over the `Warps` warps of a block. `slots`: Warps slots, not used by another reduction until

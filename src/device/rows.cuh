@@ -1,0 +1,191 @@
+// Pieces of rows in registers and shared memory: groups of consecutive elements as machine words,
+// loaded and stored 16 bytes at a time, converted where they are used.
+#pragma once
+
+// N elements of T fill this many words.
+template <typename T, int N>
+struct Words {
+  static constexpr int value = (N * static_cast<int>(sizeof(T)) + 3) / 4;
+};
+
+template <typename T>
+__device__ __forceinline__ T from_bits(unsigned long long bits) {
+  union {
+    unsigned long long whole;
+    T value;
+  } u;
+  u.whole = bits;
+  return u.value;
+}
+template <typename T>
+__device__ __forceinline__ unsigned long long to_bits(T value) {
+  union {
+    unsigned long long whole;
+    T value;
+  } u;
+  u.whole = 0;
+  u.value = value;
+  return u.whole;
+}
+
+// Element i of a group.
+template <typename T, int W>
+__device__ __forceinline__ ValueOf<T> pick(const unsigned (&words)[W], int i) {
+  if constexpr (sizeof(T) == 8) {
+    return Element<T>::get(
+        from_bits<T>(words[2 * i] | static_cast<unsigned long long>(words[2 * i + 1]) << 32));
+  } else {
+    constexpr int kPerWord = 4 / static_cast<int>(sizeof(T));
+    const unsigned word = words[i / kPerWord] >> (i % kPerWord * 8 * static_cast<int>(sizeof(T)));
+    if constexpr (sizeof(T) == 4) return Element<T>::get(from_bits<T>(word));
+    if constexpr (sizeof(T) == 2) return Element<T>::get(from_bits<T>(word & 0xffffu));
+    return Element<T>::get(from_bits<T>(word & 0xffu));
+  }
+}
+
+template <typename T, int W>
+__device__ __forceinline__ void place(unsigned (&words)[W], int i, T element) {
+  const unsigned long long bits = to_bits(element);
+  if constexpr (sizeof(T) == 8) {
+    words[2 * i] = static_cast<unsigned>(bits);
+    words[2 * i + 1] = static_cast<unsigned>(bits >> 32);
+  } else {
+    constexpr int kPerWord = 4 / static_cast<int>(sizeof(T));
+    const int shift = i % kPerWord * 8 * static_cast<int>(sizeof(T));
+    words[i / kPerWord] |= static_cast<unsigned>(bits) << shift;
+  }
+}
+
+// N elements from `from`, of which `valid` exist. Vector: all do, and the address is aligned to the
+// group, or to 16 bytes. Once: the bytes are read by no other block, so caches near the
+// multiprocessor are left alone.
+template <typename T, int N, bool Vector, bool Once, int W>
+__device__ __forceinline__ void fetch(unsigned (&words)[W], const T* from, int valid) {
+  if constexpr (Vector && W % 4 == 0) {
+#pragma unroll
+    for (int w = 0; w < W; w += 4) {
+      const uint4 quad = Once ? ptx_load_once(reinterpret_cast<const uint4*>(from) + w / 4)
+                              : reinterpret_cast<const uint4*>(from)[w / 4];
+      words[w] = quad.x;
+      words[w + 1] = quad.y;
+      words[w + 2] = quad.z;
+      words[w + 3] = quad.w;
+    }
+  } else if constexpr (Vector && W % 2 == 0) {
+#pragma unroll
+    for (int w = 0; w < W; w += 2) {
+      const uint2 pair = reinterpret_cast<const uint2*>(from)[w / 2];
+      words[w] = pair.x;
+      words[w + 1] = pair.y;
+    }
+  } else if constexpr (Vector) {
+#pragma unroll
+    for (int w = 0; w < W; ++w) words[w] = reinterpret_cast<const unsigned*>(from)[w];
+  } else {
+#pragma unroll
+    for (int w = 0; w < W; ++w) words[w] = 0;
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      if (i < valid) place(words, i, from[i]);
+    }
+  }
+}
+
+template <int N, int W>
+__device__ __forceinline__ void pack_words(unsigned (&words)[W], const float (&values)[N],
+                                           const half_t*) {
+#pragma unroll
+  for (int w = 0; w < W; ++w) words[w] = ptx_pack_half(values[2 * w], values[2 * w + 1]);
+}
+template <int N, int W>
+__device__ __forceinline__ void pack_words(unsigned (&words)[W], const float (&values)[N],
+                                           const bfloat_t*) {
+#pragma unroll
+  for (int w = 0; w < W; ++w) words[w] = ptx_pack_bfloat(values[2 * w], values[2 * w + 1]);
+}
+template <int N, int W, typename T>
+__device__ __forceinline__ void pack_words(unsigned (&words)[W], const ValueOf<T> (&values)[N],
+                                           const T*) {
+#pragma unroll
+  for (int w = 0; w < W; ++w) words[w] = 0;
+#pragma unroll
+  for (int i = 0; i < N; ++i) place(words, i, Element<T>::put(values[i]));
+}
+
+// The first `valid` of N values to `to`; Vector as above.
+template <int N, bool Vector, typename T>
+__device__ __forceinline__ void send(T* to, const ValueOf<T> (&values)[N], int valid) {
+  if constexpr (Vector) {
+    constexpr int W = Words<T, N>::value;
+    unsigned words[W];
+    pack_words<N>(words, values, static_cast<const T*>(to));
+    if constexpr (W % 4 == 0) {
+#pragma unroll
+      for (int w = 0; w < W; w += 4) {
+        reinterpret_cast<uint4*>(to)[w / 4] =
+            make_uint4(words[w], words[w + 1], words[w + 2], words[w + 3]);
+      }
+    } else if constexpr (W % 2 == 0) {
+#pragma unroll
+      for (int w = 0; w < W; w += 2) {
+        reinterpret_cast<uint2*>(to)[w / 2] = make_uint2(words[w], words[w + 1]);
+      }
+    } else {
+#pragma unroll
+      for (int w = 0; w < W; ++w) reinterpret_cast<unsigned*>(to)[w] = words[w];
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      if (i < valid) to[i] = Element<T>::put(values[i]);
+    }
+  }
+}
+
+// A group's home in shared memory, `stride` words of 16 bytes apart from piece to piece. Each
+// thread reads back only what it put there.
+template <typename T, int N, bool Vector, int W>
+__device__ __forceinline__ void fetch_shared(uint4* home, int stride, const T* from, int valid) {
+  static_assert(W % 4 == 0);
+  if constexpr (Vector) {
+#pragma unroll
+    for (int w = 0; w < W / 4; ++w) {
+      ptx_copy_async(home + w * stride, reinterpret_cast<const uint4*>(from) + w, true);
+    }
+  } else {
+    unsigned words[W];
+    fetch<T, N, false, true>(words, from, valid);
+#pragma unroll
+    for (int w = 0; w < W; w += 4) {
+      home[w / 4 * stride] = make_uint4(words[w], words[w + 1], words[w + 2], words[w + 3]);
+    }
+  }
+}
+template <int W>
+__device__ __forceinline__ void recall(unsigned (&words)[W], const uint4* home, int stride) {
+#pragma unroll
+  for (int w = 0; w < W; w += 4) {
+    const uint4 quad = home[w / 4 * stride];
+    words[w] = quad.x;
+    words[w + 1] = quad.y;
+    words[w + 2] = quad.z;
+    words[w + 3] = quad.w;
+  }
+}
+
+#if __CUDA_ARCH__ >= 900
+// A variable of multiples of 8 bytes in the shared memory of another block of the cluster.
+template <typename T>
+__device__ __forceinline__ T remote(const T* own, unsigned rank) {
+  static_assert(sizeof(T) % 8 == 0);
+  union U {
+    unsigned long long words[sizeof(T) / 8];
+    T value;
+    __device__ U() {}
+  } u;
+  const unsigned address = ptx_map_shared(ptx_shared_address(own), rank);
+#pragma unroll
+  for (unsigned i = 0; i < sizeof(T) / 8; ++i) u.words[i] = ptx_load_cluster(address + 8 * i);
+  return u.value;
+}
+#endif
