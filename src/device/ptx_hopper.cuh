@@ -91,12 +91,6 @@ __device__ __forceinline__ void ptx_take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
 }
 
-// 2^x, with results below 2^-126 as 0.
-__device__ __forceinline__ float ptx_exp2(float x) {
-  float result;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-  return result;
-}
 __device__ __forceinline__ float ptx_reciprocal(float x) {
   float result;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
