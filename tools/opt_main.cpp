@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "assertion.h"
+#include "limits.h"
 #include "redfuser/export.h"
 #include "tool.h"
 
@@ -15,6 +16,8 @@ struct OptOptions {
   std::optional<std::string> explain;  // empty: as text on stdout
   std::string dump, svg;
   std::vector<std::string> assert_fused;
+  int64_t memory_limit = 0;  // 0: none
+  double time_limit = 0;
 };
 
 Emit parse_emit(const std::string& text) {
@@ -42,7 +45,7 @@ std::optional<OptOptions> parse_options(int argc, char** argv) {
   CLI::App app("Optimises an ONNX model: finds cascaded reductions and fuses them.",
                "redfuser-opt");
   OptOptions options;
-  std::string emit = "function", threshold;
+  std::string emit = "function", threshold, memory_limit;
   std::vector<std::string> explain;
   bool no_fuse = false, no_certify = false;
   app.set_version_flag("--version", "redfuser-opt 0.1.0");
@@ -58,6 +61,13 @@ std::optional<OptOptions> parse_options(int argc, char** argv) {
                  "What was fused, what not and why: as text, or as JSON to a file (- for stdout)")
       ->expected(0, 1)
       ->type_name("[FILE.json]");
+  app.add_option("--memory-limit", memory_limit,
+                 "Bytes that the process may allocate, such as 512M (mapped files do not count)")
+      ->type_name("BYTES");
+  app.add_option("--time-limit", options.time_limit,
+                 "Give up after so many seconds of reading and optimising")
+      ->check(CLI::NonNegativeNumber.description(""))
+      ->type_name("SECONDS");
   app.add_flag("--no-fuse", no_fuse, "Only clean the graph up");
   app.add_flag("--no-certify", no_certify, "Do not test fusions on adversarial data");
   app.add_flag("--verbose", options.verbose,
@@ -67,6 +77,7 @@ std::optional<OptOptions> parse_options(int argc, char** argv) {
   if (!threshold.empty()) {
     options.save.external_data_threshold = parse_bytes(threshold, "--external-data-threshold");
   }
+  if (!memory_limit.empty()) options.memory_limit = parse_bytes(memory_limit, "--memory-limit");
   if (app.count("--explain") > 0) options.explain = explain.empty() ? "" : explain.front();
   options.fuse = !no_fuse;
   options.certify = !no_certify;
@@ -103,12 +114,15 @@ int run(int argc, char** argv) {
   const std::optional<OptOptions> parsed = parse_options(argc, argv);
   if (!parsed) return kSuccess;
   const OptOptions& options = *parsed;
+  if (options.memory_limit > 0) limit_process_memory(options.memory_limit);
+  std::optional<TimeLimit> time_limit(std::in_place, options.time_limit);
   const Model model = Model::load(options.input);
   CompileOptions compile_options;
   compile_options.fuse = options.fuse;
   compile_options.certify = options.certify;
   const Program program = compile(model, compile_options);
   const ReportView report(program.explain());
+  time_limit.reset();
   if (!options.output.empty()) write_model(model, program, report, options);
   write_reports(program, report, options);
   return check_assertions(options.assert_fused, report) ? kSuccess : kFailedCheck;

@@ -1,5 +1,8 @@
 // redfuser-run: runs an ONNX model, checks it, times it.
+#include <optional>
+
 #include "assertion.h"
+#include "limits.h"
 #include "redfuser/io.h"
 #include "run_inputs.h"
 #include "run_report.h"
@@ -40,6 +43,7 @@ int run(int argc, char** argv) {
   const std::optional<RunOptions> parsed = parse_run_options(argc, argv);
   if (!parsed) return kSuccess;
   const RunOptions& options = *parsed;
+  std::optional<TimeLimit> time_limit(std::in_place, options.time_limit);
   const Model model = Model::load(options.model);
   const Program program = compile_for(model, options);
   if (!options.dump.empty()) {
@@ -48,6 +52,7 @@ int run(int argc, char** argv) {
   }
   const ReportView report(program.explain());
   const RunResult result = run_and_check(model, program, options);
+  time_limit.reset();
 
   if (!options.outputs.empty()) {
     write_outputs(model, options.outputs, result.measurement.outputs);

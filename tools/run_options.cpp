@@ -82,6 +82,11 @@ void add_run_options(CLI::App& app, RunOptions& options, Texts& texts) {
                  "Bytes of tensors alive at once, such as 512M (else the machine's memory)")
       ->type_name("BYTES")
       ->group(group);
+  app.add_option("--time-limit", options.time_limit,
+                 "Give up after so many seconds of loading and running")
+      ->check(CLI::NonNegativeNumber.description(""))
+      ->type_name("SECONDS")
+      ->group(group);
   app.add_flag("--tf32", options.session.tf32, "GPU: products of fp32 may round to TF32")
       ->group(group);
   app.add_option("--cache-dir", options.session.kernel_cache_folder,

@@ -28,6 +28,7 @@ struct RunOptions {
   SessionOptions session;
   std::vector<std::string> assert_fused;
   std::string dump;
+  double time_limit = 0;  // seconds; 0: none
 };
 
 // nullopt when there is nothing more to do (--help). UserError for a wrong command line.

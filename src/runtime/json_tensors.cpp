@@ -164,7 +164,8 @@ NamedTensors tensors_from_json(const std::string& text, const std::string& what,
 
 std::string tensors_to_json(const NamedTensors& tensors) {
   Json root = Json::object();
-  for (const auto& [name, tensor] : tensors) {
+  for (const auto& entry : tensors) {
+    const Tensor& tensor = entry.second;
     Json data = Json::array();
     dispatch(tensor.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -178,7 +179,7 @@ std::string tensors_to_json(const NamedTensors& tensors) {
       }
     });
     const DType dtype = tensor.dtype();
-    root[name] = {{"dtype", name_of(dtype)}, {"shape", tensor.dims()}, {"data", std::move(data)}};
+    root[entry.first] = {{"dtype", name_of(dtype)}, {"shape", tensor.dims()}, {"data", std::move(data)}};
   }
   return root.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

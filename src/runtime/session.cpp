@@ -29,6 +29,7 @@ DeviceTiming Executor::time_on_device(const NamedTensors&, double) {
 }
 
 struct Session::Impl {
+  explicit Impl(std::unique_ptr<Executor> made) : executor(std::move(made)) {}
   std::unique_ptr<Executor> executor;
 };
 

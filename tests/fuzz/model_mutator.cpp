@@ -1,0 +1,208 @@
+#include "fuzz/model_mutator.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+#include <onnx/defs/schema.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace redfuser {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+size_t below(Random& random, size_t n) { return n == 0 ? 0 : random() % n; }
+
+template <typename T>
+const T& any_of(Random& random, const std::vector<T>& list) {
+  return list[below(random, list.size())];
+}
+
+const std::vector<std::string>& operator_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> list;
+    for (const auto& schema : onnx::OpSchemaRegistry::get_all_schemas()) {
+      list.push_back(schema.Name());
+    }
+    return list;
+  }();
+  return names;
+}
+
+// Every message and every string inside a message, itself included.
+struct Contents {
+  std::vector<Message*> messages;
+  std::vector<std::string> strings;
+};
+
+void collect(Message* message, Contents& contents) {
+  contents.messages.push_back(message);
+  const Reflection* reflection = message->GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection->ListFields(*message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (field->type() == FieldDescriptor::TYPE_STRING) {
+      if (!field->is_repeated()) {
+        contents.strings.push_back(reflection->GetString(*message, field));
+      }
+      for (int i = 0; field->is_repeated() && i < reflection->FieldSize(*message, field); ++i) {
+        contents.strings.push_back(reflection->GetRepeatedString(*message, field, i));
+      }
+    }
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    if (!field->is_repeated()) collect(reflection->MutableMessage(message, field), contents);
+    for (int i = 0; field->is_repeated() && i < reflection->FieldSize(*message, field); ++i) {
+      collect(reflection->MutableRepeatedMessage(message, field, i), contents);
+    }
+  }
+}
+
+int64_t any_integer(Random& random) {
+  static const std::vector<int64_t> kEdges = {0,
+                                              1,
+                                              -1,
+                                              2,
+                                              3,
+                                              7,
+                                              16,
+                                              24,
+                                              127,
+                                              65536,
+                                              std::numeric_limits<int32_t>::max(),
+                                              std::numeric_limits<int64_t>::max(),
+                                              std::numeric_limits<int64_t>::min()};
+  return below(random, 4) ? any_of(random, kEdges) : static_cast<int64_t>(random()) - (1 << 30);
+}
+
+double any_number(Random& random) {
+  static const std::vector<double> kEdges = {0,
+                                             1,
+                                             -1,
+                                             0.5,
+                                             1e30,
+                                             std::numeric_limits<double>::infinity(),
+                                             std::numeric_limits<double>::quiet_NaN()};
+  return any_of(random, kEdges);
+}
+
+std::string any_string(Random& random, const FieldDescriptor* field, const Contents& contents) {
+  if (field->name() == "op_type" && below(random, 2)) return any_of(random, operator_names());
+  if (!contents.strings.empty() && below(random, 8)) return any_of(random, contents.strings);
+  return std::string(below(random, 9), static_cast<char>('a' + below(random, 26)));
+}
+
+// A message of that type among them, else null.
+const Message* any_of_type(Random& random, const google::protobuf::Descriptor* type,
+                           const Contents& contents) {
+  std::vector<const Message*> list;
+  for (const Message* message : contents.messages) {
+    if (message->GetDescriptor() == type) list.push_back(message);
+  }
+  return list.empty() ? nullptr : any_of(random, list);
+}
+
+// Sets a scalar, or adds one to a repeated field.
+void write_scalar(Message* message, const FieldDescriptor* field, Random& random,
+                  const Contents& contents) {
+  const Reflection* reflection = message->GetReflection();
+  auto write = [&](auto set, auto add, auto value) {
+    if (field->is_repeated()) {
+      (reflection->*add)(message, field, value);
+    } else {
+      (reflection->*set)(message, field, value);
+    }
+  };
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      return write(&Reflection::SetInt32, &Reflection::AddInt32,
+                   static_cast<int32_t>(any_integer(random)));
+    case FieldDescriptor::CPPTYPE_INT64:
+      return write(&Reflection::SetInt64, &Reflection::AddInt64, any_integer(random));
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return write(&Reflection::SetUInt64, &Reflection::AddUInt64,
+                   static_cast<uint64_t>(any_integer(random)));
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return write(&Reflection::SetFloat, &Reflection::AddFloat,
+                   static_cast<float>(any_number(random)));
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return write(&Reflection::SetDouble, &Reflection::AddDouble, any_number(random));
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return write(&Reflection::SetEnumValue, &Reflection::AddEnumValue,
+                   static_cast<int>(below(random, 30)));
+    case FieldDescriptor::CPPTYPE_STRING: {
+      const std::string text = any_string(random, field, contents);
+      if (field->is_repeated()) return reflection->AddString(message, field, text);
+      return reflection->SetString(message, field, text);
+    }
+    default:
+      return;
+  }
+}
+
+// A copy of a message of the model, or an empty one.
+void write_message(Message* message, const FieldDescriptor* field, Random& random,
+                   const Contents& contents) {
+  constexpr size_t kLargest = 1 << 14;
+  // As bytes: it may hold the place that it goes to, and a new member of a oneof ends the old one.
+  const Message* like = any_of_type(random, field->message_type(), contents);
+  const std::string bytes = like ? like->SerializePartialAsString() : "";
+  const Reflection* reflection = message->GetReflection();
+  Message* part = field->is_repeated() ? reflection->AddMessage(message, field)
+                                       : reflection->MutableMessage(message, field);
+  if (bytes.size() < kLargest) part->ParsePartialFromString(bytes);
+}
+
+void edit_repeated(Message* message, const FieldDescriptor* field, Random& random) {
+  const Reflection* reflection = message->GetReflection();
+  const int size = reflection->FieldSize(*message, field);
+  if (size == 0) return;
+  const int a = static_cast<int>(below(random, static_cast<size_t>(size)));
+  reflection->SwapElements(message, field, a, size - 1);
+  if (below(random, 2)) reflection->RemoveLast(message, field);
+}
+
+void edit(onnx::ModelProto& model, Random& random) {
+  Contents contents;
+  collect(&model, contents);
+  Message* message = any_of(random, contents.messages);
+  const auto* descriptor = message->GetDescriptor();
+  if (descriptor->field_count() == 0) return;
+  const auto count = static_cast<size_t>(descriptor->field_count());
+  const FieldDescriptor* field = descriptor->field(static_cast<int>(below(random, count)));
+  const size_t kind = below(random, 6);
+  if (kind == 0) {
+    message->GetReflection()->ClearField(message, field);
+  } else if (kind <= 2 && field->is_repeated()) {
+    edit_repeated(message, field, random);
+  } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+    write_message(message, field, random, contents);
+  } else {
+    if (field->is_repeated()) edit_repeated(message, field, random);
+    write_scalar(message, field, random, contents);
+  }
+}
+
+}  // namespace
+
+void mutate(onnx::ModelProto& model, Random& random) {
+  const size_t edits = 1 + below(random, 4);
+  for (size_t i = 0; i < edits; ++i) edit(model, random);
+}
+
+void cross_over(onnx::ModelProto& to, const onnx::ModelProto& from, Random& random) {
+  Contents into, other;
+  onnx::ModelProto source = from;
+  collect(&to, into);
+  collect(&source, other);
+  Message* place = any_of(random, into.messages);
+  if (const Message* like = any_of_type(random, place->GetDescriptor(), other)) {
+    place->CopyFrom(*like);
+  }
+}
+
+}  // namespace redfuser

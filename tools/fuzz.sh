@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Builds the fuzz targets with Clang, AddressSanitizer and UndefinedBehaviorSanitizer, and runs one.
+#
+#   tools/fuzz.sh import|execute|algebra [libFuzzer options]
+#   tools/fuzz.sh execute -runs=1000000 -fork=2
+#   tools/fuzz.sh smoke        all targets, 40 seconds each
+#
+# The corpus grows in $REDFUSER_FUZZ_CORPUS (build-fuzz/corpus) from ONNX's own test models and
+# tests/fuzz/found. A finding is written to build-fuzz/found and ends the run.
+set -euo pipefail
+. "$(dirname "$0")/env.sh"
+
+fuzz=${REDFUSER_FUZZ_BUILD:-$root/build-fuzz}
+corpus=${REDFUSER_FUZZ_CORPUS:-$fuzz/corpus}
+"$root/tools/setup.sh"
+command -v clang++ >/dev/null || { echo "fuzzing needs clang and libclang-rt-dev" >&2; exit 1; }
+cmake -S "$root" -B "$fuzz" -G Ninja -DCMAKE_PREFIX_PATH="$onnx_prefix" \
+  -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=None \
+  -DCMAKE_CXX_FLAGS="-O1 -g1" -DREDFUSER_FUZZ=ON -DREDFUSER_SANITIZE=ON -DREDFUSER_TESTS=OFF \
+  -DREDFUSER_TOOLS=OFF \
+  $(command -v ccache >/dev/null && echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+cmake --build "$fuzz" --target import_fuzz execute_fuzz algebra_fuzz
+
+# ONNX and Protocol Buffers are not instrumented: containers that cross over look overrun.
+export ASAN_OPTIONS=detect_container_overflow=0:allocator_may_return_null=1
+mkdir -p "$corpus/models" "$corpus/algebra" "$fuzz/found"
+[ -n "$(ls -A "$corpus/models")" ] ||
+  "$python" "$root/tests/fuzz/seed_models.py" "$corpus/models"
+
+run() {
+  local target=$1 folder=$corpus/models limit=8192
+  shift
+  [ "$target" = algebra ] && folder=$corpus/algebra && limit=512
+  "$fuzz/tests/fuzz/${target}_fuzz" -artifact_prefix="$fuzz/found/" -max_len=$limit -timeout=20 \
+    -rss_limit_mb=2048 -print_final_stats=1 "$@" "$folder" "$root/tests/fuzz/found"
+}
+
+if [ "$1" = smoke ]; then
+  for target in import execute algebra; do run "$target" -max_total_time=40; done
+else
+  run "$@"
+fi

@@ -1,0 +1,44 @@
+#include "limits.h"
+
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include "tool.h"
+
+namespace redfuser::tools {
+
+TimeLimit::TimeLimit(double seconds) {
+  if (seconds <= 0) return;
+  watcher_ = std::thread([this, seconds] {
+    std::unique_lock lock(mutex_);
+    if (over_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return done_; })) return;
+    fmt::print(stderr, "error: the time limit of {} s (--time-limit) is over\n", seconds);
+    std::fflush(nullptr);
+    std::_Exit(kCallersError);
+  });
+}
+
+TimeLimit::~TimeLimit() {
+  if (!watcher_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+  }
+  over_.notify_all();
+  watcher_.join();
+}
+
+void limit_process_memory(int64_t bytes) {
+  int64_t pages = 0, data_pages = 0;
+  std::ifstream status("/proc/self/statm");
+  for (int i = 0; i < 6 && status >> pages; ++i) data_pages = pages;
+  const auto present = static_cast<rlim_t>(data_pages) * 4096;
+  const rlimit limit{present + static_cast<rlim_t>(bytes), RLIM_INFINITY};
+  if (setrlimit(RLIMIT_DATA, &limit) != 0) fail("the memory limit cannot be set here");
+}
+
+}  // namespace redfuser::tools

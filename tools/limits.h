@@ -1,0 +1,31 @@
+// Limits on what a tool may take.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+
+namespace redfuser::tools {
+
+// Ends the process with one error line and kCallersError after `seconds` (0: never), unless it is
+// destroyed before. For what reads and computes; a result being written is let finish.
+class TimeLimit {
+ public:
+  explicit TimeLimit(double seconds);
+  ~TimeLimit();
+  TimeLimit(const TimeLimit&) = delete;
+  TimeLimit& operator=(const TimeLimit&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable over_;
+  bool done_ = false;
+  std::thread watcher_;
+};
+
+// Allocations of the process beyond `bytes` more than it has now fail (std::bad_alloc). Mapped
+// files do not count.
+void limit_process_memory(int64_t bytes);
+
+}  // namespace redfuser::tools
