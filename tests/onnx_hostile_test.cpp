@@ -50,6 +50,26 @@ constexpr const char* kSmallFunction =
     r = Div(t, o)
   })";
 
+// What fuzzing found: each runs or is refused.
+TEST(Hostile, FoundByFuzzing) {
+  for (const auto& entry : fs::directory_iterator(REDFUSER_FOUND_DIR)) {
+    SCOPED_TRACE(entry.path().filename().string());
+    try {
+      const Model model = Model::load(entry.path().string());
+      NamedTensors inputs;
+      for (const ValueInfo& info : model.inputs()) {
+        Dims dims;
+        for (const auto& dim : info.dims) dims.push_back(dim.size >= 0 ? dim.size : 3);
+        Tensor tensor(info.dtype, dims);
+        std::fill_n(static_cast<char*>(tensor.mutable_data()), tensor.bytes(), char{1});
+        inputs.emplace(info.name, tensor);
+      }
+      Session(compile(model)).run(inputs);
+    } catch (const UserError&) {
+    }
+  }
+}
+
 TEST(Hostile, NotAModelFile) {
   const ProtoFile file(kSmall, kSmallFunction);
   expect_error(file.beside("missing.onnx"), "No such file");

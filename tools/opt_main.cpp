@@ -2,8 +2,8 @@
 #include <optional>
 
 #include "assertion.h"
-#include "limits.h"
 #include "redfuser/export.h"
+#include "resource_limits.h"
 #include "tool.h"
 
 namespace redfuser::tools {

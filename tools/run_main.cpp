@@ -2,8 +2,8 @@
 #include <optional>
 
 #include "assertion.h"
-#include "limits.h"
 #include "redfuser/io.h"
+#include "resource_limits.h"
 #include "run_inputs.h"
 #include "run_report.h"
 #include "tool.h"

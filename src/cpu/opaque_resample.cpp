@@ -47,11 +47,16 @@ double kernel(double t, const ResampleOptions& options) {
   return t < 2 ? ((a * t - 5 * a) * t + 8 * a) * t - 4 * a : 0;
 }
 
+constexpr double kMaxTaps = 1 << 26;  // of a table: 1 GiB
+
 void add_taps(ResampleTable& table, double x, double scale, int64_t input,
               const ResampleOptions& options) {
   // Antialiasing stretches the kernel over the inputs that fall on one output.
   double stretch = options.antialias ? std::min(scale, 1.0) : 1.0;
   double radius = (options.mode == "linear" ? 1 : 2) / stretch;
+  if (!(static_cast<double>(table.weight.size()) + 2 * radius < kMaxTaps)) {
+    user_error("[Resize] a scale of {} needs too many inputs for each output", scale);
+  }
   auto first = static_cast<int64_t>(std::floor(x - radius)) + 1;
   auto last = static_cast<int64_t>(std::ceil(x + radius)) - 1;
   size_t begin = table.weight.size();

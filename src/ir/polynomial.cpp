@@ -12,11 +12,18 @@ bool MonomialLess::operator()(const Monomial& a, const Monomial& b) const {
   return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), ById());
 }
 
+// Adds a term; terms that cancel go away.
+static void add_term(Polynomial& to, const Monomial& monomial, int64_t coefficient) {
+  int64_t& sum = to[monomial];
+  if (__builtin_add_overflow(sum, coefficient, &sum)) {
+    user_error("a size or index overflows 64 bits");
+  }
+  if (sum == 0) to.erase(monomial);
+}
+
 Polynomial operator+(const Polynomial& a, const Polynomial& b) {
   Polynomial result = a;
-  for (auto& [monomial, coefficient] : b) {
-    if ((result[monomial] += coefficient) == 0) result.erase(monomial);
-  }
+  for (auto& [monomial, coefficient] : b) add_term(result, monomial, coefficient);
   return result;
 }
 
@@ -31,7 +38,7 @@ Polynomial operator*(const Polynomial& a, const Polynomial& b) {
       if (__builtin_mul_overflow(x, y, &coefficient)) {
         user_error("a size or index overflows 64 bits");
       }
-      if ((result[product] += coefficient) == 0) result.erase(product);
+      add_term(result, product, coefficient);
     }
   }
   return result;

@@ -7,6 +7,9 @@
 namespace redfuser {
 namespace {
 
+// Of a list of sizes, axes or parts; more are no model's.
+constexpr int64_t kMaxList = 4096;
+
 // The elements of a vector or scalar input, each from `element`.
 template <typename Element>
 std::vector<Expr> list_of(const NodeView& view, int input, const Element& element) {
@@ -15,6 +18,10 @@ std::vector<Expr> list_of(const NodeView& view, int input, const Element& elemen
   if (!count || shape.size() > 1) {
     view.fail(fmt::format("input {} has shape {}; a list of known length is needed", input,
                           shape_text(view.pool(), shape)));
+  }
+  if (*count > kMaxList) {
+    view.fail(
+        fmt::format("input {} lists {} sizes; at most {} are taken", input, *count, kMaxList));
   }
   std::vector<Expr> result;
   for (int64_t i = 0; i < *count; ++i) {

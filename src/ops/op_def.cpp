@@ -88,7 +88,12 @@ void NodeView::fail(const std::string& message) const {
 }
 
 void InferContext::set(int output, DType dtype, std::vector<Expr> shape) {
+  constexpr size_t kMaxRank = 64;  // as numpy has it
   if (!has_output(output)) return;
+  if (shape.size() > kMaxRank) {
+    fail(fmt::format("output {} has {} dimensions; at most {} are taken", output, shape.size(),
+                     kMaxRank));
+  }
   for (size_t i = 0; i < shape.size(); ++i) {
     RF_CHECK(shape[i] && shape[i]->dtype == DType::Int64, "[{}] output {} dimension {} is no size",
              node().op, output, i);
