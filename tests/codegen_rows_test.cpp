@@ -27,6 +27,9 @@ std::vector<Case> cases() {
       {"softmax_cluster",
        "g (float16[256,131072] x) => (float16[256,131072] y) {y = Softmax<axis=-1>(x)}", 1,
        "row_cluster"},
+      {"softmax_odd", "g (float16[77,1025] x) => (float16[77,1025] y) {y = Softmax<axis=-1>(x)}", 1,
+       "row_resident"},
+      {"softmax_columns", "g (float[m,n] x) => (float[m,n] y) {y = Softmax<axis=0>(x)}", 1, ""},
       {"softmax_endless",
        "g (float16[8,1048576] x) => (float16[8,1048576] y) {y = Softmax<axis=-1>(x)}", 2,
        "row_partials"},
@@ -88,11 +91,13 @@ TEST_P(CodegenRows, CompilesEverywhere) {
     EXPECT_EQ(generated.kernels[0].name, GetParam().kernel);
   }
   if (!Compiler::find()) GTEST_SKIP() << "no libnvrtc";
+  // The slow path of a division is a call, around which some assemblers save a register.
+  constexpr int kCall = 4;
   expect_compiles(generated.kernels, "sm_90a", 0);
   Target ampere;
   ampere.architecture = 80;
-  expect_compiles({generate_model(model.path(), ampere).kernels[0]}, "sm_80", 0);
-  expect_compiles({generated.kernels[0]}, "sm_100", 0);
+  expect_compiles(generate_model(model.path(), ampere).kernels, "sm_80", kCall);
+  expect_compiles(generated.kernels, "sm_100", kCall);
 }
 
 TEST(CodegenRows, EqualKernelsHaveEqualText) {

@@ -177,4 +177,20 @@ std::vector<WorkloadMaker> row_workloads(bool quick) {
   return makers;
 }
 
+// Rows of all lengths, their number such that every workload moves about as many bytes.
+std::vector<WorkloadMaker> row_curve_workloads() {
+  constexpr int64_t kElements = int64_t{1} << 25;
+  std::vector<WorkloadMaker> makers;
+  for (const int64_t n : {32,     64,     127,    256,    512,    1000,    1024,    1025,    2048,
+                          3001,   4096,   8192,   10007,  16384,  32000,   32768,   50257,   65536,
+                          128256, 131072, 262144, 300007, 524288, 1048576, 4194304, 16777216}) {
+    const int64_t m = std::max<int64_t>(1, kElements / n);
+    for (const RowKind& kind : kKinds) {
+      const std::string name = fmt::format("{}_{}x{}", kind.name, m, n);
+      makers.push_back({name, [=, &kind] { return row_workload(kind, name, m, n); }});
+    }
+  }
+  return makers;
+}
+
 }  // namespace redfuser::tools

@@ -28,6 +28,7 @@ struct WorkloadMaker {
 };
 
 std::vector<WorkloadMaker> row_workloads(bool quick);
+std::vector<WorkloadMaker> row_curve_workloads();
 std::vector<WorkloadMaker> attention_workloads(bool quick);
 std::vector<WorkloadMaker> decode_workloads(bool quick);
 // Attention of many small and odd shapes, for checks.

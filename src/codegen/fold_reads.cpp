@@ -3,19 +3,20 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "ir/polynomial.h"
 
 namespace redfuser {
 namespace {
 
 constexpr int64_t kMostStride = 4;
-// Words per thread that may wait for outputs while a row is reduced.
+// Words per thread that may wait for outputs while a warp reduces its row; blocks hide each other's
+// loads.
 constexpr int kMostWaiting = 32;
 
 }  // namespace
 
 FoldReads::FoldReads(KernelText& kernel, const RowForm& form, const FoldConfig& config)
     : pool_(kernel.pool()), kernel_(kernel), form_(form), config_(config) {
+  find_alignment();
   if (config.part != FoldConfig::Part::Finish) {
     for (const Accumulator& a : form.accumulators) collect(a.lift, false);
   }
@@ -24,9 +25,36 @@ FoldReads::FoldReads(KernelText& kernel, const RowForm& form, const FoldConfig& 
       if (output.maps_back) collect(output.body, true);
     }
   }
-  int total = 0;
-  for (const Item& item : items_) total += words(item) * config.chunks;
-  prefetch_ = config.whole && !config.shared && total <= kMostWaiting;
+  int waiting = 0;
+  for (const Item& item : items_) {
+    if (!config.shared || !item.folded) waiting += words(item) * config.chunks;
+  }
+  prefetch_ = config.whole && config.lanes <= 32 && waiting > 0 && waiting <= kMostWaiting;
+}
+
+// Whether the row's groups of elements can be aligned: known to be impossible for an odd row
+// length. What all rows share does not count.
+void FoldReads::find_alignment() {
+  auto note = [&](Expr offset) {
+    const auto affine = consecutive(offset);
+    const bool own = affine && std::any_of(form_.rows.begin(), form_.rows.end(),
+                                           [&](Expr row) { return affine->base->depends_on(row); });
+    any_aligned_ |= own && may_be_aligned(affine->base);
+  };
+  for (Expr root : form_.streamed()) {
+    visit(root, [&](Expr e) {
+      if (e->op == ExprOp::Read && e->integer >= 0) note(e->args[0]);
+    });
+  }
+}
+
+std::optional<Affine> FoldReads::consecutive(Expr offset) {
+  auto affine = affine_in(pool_, offset, form_.stream);
+  if (!affine || !affine->stride->is_constant() || affine->stride->integer < 1 ||
+      affine->stride->integer > kMostStride || !available(affine->base)) {
+    return std::nullopt;
+  }
+  return affine;
 }
 
 // Reads that are no index of another read.
@@ -44,16 +72,14 @@ void FoldReads::add(Expr read, bool output) {
   Item item;
   item.value = read->integer;
   int place = 0;
-  auto affine = affine_in(pool_, read->args[0], form_.stream);
-  if (affine && affine->stride->is_constant() && affine->stride->integer >= 1 &&
-      affine->stride->integer <= kMostStride && available(affine->base)) {
+  if (const auto affine = consecutive(read->args[0])) {
     item.stride = static_cast<int>(affine->stride->integer);
     for (auto& [monomial, coefficient] : to_polynomial(affine->base)) {
       if (monomial.empty()) place = static_cast<int>(coefficient % item.stride);
     }
     Expr base = place < 0 ? affine->base : pool_.sub(affine->base, pool_.integer(place));
     place = std::max(place, 0);
-    if (may_be_aligned(base)) item.base = base;
+    if (!any_aligned_ || may_be_aligned(base)) item.base = base;
   }
   if (!item.base) {
     item.stride = 1;
@@ -73,9 +99,9 @@ void FoldReads::add(Expr read, bool output) {
   }
   (output ? item.written : item.folded) = true;
   item.members.emplace_back(read, place);
-  item.once = item.base && item.stride == 1 &&
-              std::all_of(form_.rows.begin(), form_.rows.end(),
-                          [&](Expr row) { return item.base->depends_on(row); });
+  item.once = item.base && true && std::all_of(form_.rows.begin(), form_.rows.end(), [&](Expr row) {
+                return item.base->depends_on(row);
+              });
   items_.push_back(std::move(item));
 }
 
@@ -112,8 +138,6 @@ int FoldReads::words(const Item& item) const {
   return (bytes + 3) / 4;
 }
 
-bool FoldReads::kept(const Item& item) const { return item.folded || prefetch_; }
-
 int FoldReads::group_words() const {
   int total = 0;
   for (const Item& item : items_) total += item.folded ? words(item) : 0;
@@ -126,10 +150,15 @@ bool FoldReads::shareable() const {
   });
 }
 
+bool FoldReads::fetches() const {
+  return !prefetch_ && std::any_of(items_.begin(), items_.end(),
+                                   [](const Item& item) { return item.written && !item.folded; });
+}
+
 int FoldReads::shared_bytes() const {
   int total = 0;
   for (const Item& item : items_) {
-    if (kept(item)) total += words(item) * 4 * config_.chunks * config_.threads;
+    if (at_home(item)) total += words(item) * 4 * config_.chunks * config_.threads;
   }
   return total;
 }
@@ -144,17 +173,28 @@ void FoldReads::declare(Emitter& emitter) {
       emitter.line(fmt::format("const {}* in{} = {} + ({} + begin * {});", storage(item), i,
                                kernel_.buffer(item.value), base, item.stride));
     }
-    if (config_.shared && kept(item)) {
+    if (at_home(item)) {
       emitter.line(fmt::format("uint4* home{} = homes + {} + threadIdx.x;", i, home));
       home += words(item) / 4 * config_.chunks * config_.threads;
     }
   }
+  const auto first = std::find_if(items_.begin(), items_.end(), [](const Item& item) {
+    return item.base && item.once && item.stride == 1;
+  });
+  if (first == items_.end()) {
+    emitter.line("constexpr int shift = 0;");
+    return;
+  }
+  const int capacity = config_.lanes * config_.cluster * config_.width * config_.chunks;
+  emitter.line(fmt::format(
+      "const int shift = kVector ? 0 : misalignment<{}>(in{}, {});", config_.width,
+      first - items_.begin(),
+      config_.whole ? fmt::format("{} - extent", capacity) : fmt::to_string(config_.width)));
 }
 
 void FoldReads::declare_tile(Emitter& emitter) const {
-  if (config_.shared) return;
   for (size_t i = 0; i < items_.size(); ++i) {
-    if (!kept(items_[i])) continue;
+    if (!kept(items_[i]) || at_home(items_[i])) continue;
     emitter.line(fmt::format("unsigned k{}[{}][{}];", i, config_.chunks, words(items_[i])));
   }
 }
@@ -162,8 +202,9 @@ void FoldReads::declare_tile(Emitter& emitter) const {
 void FoldReads::load(Emitter& emitter, const Item& item, size_t number, const std::string& target) {
   if (item.base) {
     emitter.line(fmt::format(
-        "fetch<{}, {}, kVector, {}>({}, in{} + first * {}, (extent - first) * {});", storage(item),
-        config_.width * item.stride, item.once, target, number, item.stride, item.stride));
+        "fetch<{0}, {1}, kVector, {2}>({3}, in{4} + first * {5}, -first * {5}, (extent - first) * "
+        "{5});",
+        storage(item), config_.width * item.stride, item.once, target, number, item.stride));
     return;
   }
   emitter.open();
@@ -174,7 +215,8 @@ void FoldReads::load(Emitter& emitter, const Item& item, size_t number, const st
   const std::string text = emitter.close();
   emitter.line(
       fmt::format("#pragma unroll\nfor (int w = 0; w < {}; ++w) {}[w] = 0;\n#pragma unroll\nfor "
-                  "(int v = 0; v < {}; ++v) {{\nif (kVector || first + v < extent) {{\n{}}}\n}}",
+                  "(int v = 0; v < {}; ++v) {{\nif (kVector || (first + v >= 0 && first + v < "
+                  "extent)) {{\n{}}}\n}}",
                   words(item), target, config_.width, text));
 }
 
@@ -182,16 +224,17 @@ void FoldReads::load_group(Emitter& emitter) {
   for (size_t i = 0; i < items_.size(); ++i) {
     const Item& item = items_[i];
     if (!kept(item)) continue;
-    if (!config_.shared) {
+    if (!at_home(item)) {
       load(emitter, item, i, fmt::format("k{}[c]", i));
       continue;
     }
     RF_CHECK(item.base, "a row in shared memory has reads that are not consecutive");
-    emitter.line(fmt::format(
-        "fetch_shared<{0}, {1}, kVector, {2}>(home{3} + c * {4}, {5}, in{3} + first * {6}, (extent "
-        "- first) * {6});",
-        storage(item), config_.width * item.stride, words(item), i,
-        words(item) / 4 * config_.threads, config_.threads, item.stride));
+    emitter.line(
+        fmt::format("fetch_shared<{0}, {1}, kVector, {2}>(home{3} + c * {4}, {5}, in{3} + first * "
+                    "{6}, -first * "
+                    "{6}, (extent - first) * {6});",
+                    storage(item), config_.width * item.stride, words(item), i,
+                    words(item) / 4 * config_.threads, config_.threads, item.stride));
   }
 }
 
@@ -204,7 +247,7 @@ void FoldReads::open_group(Emitter& emitter, bool output) {
     const Item& item = items_[i];
     if (!(output ? item.written : item.folded)) continue;
     const bool here = kept(item) && (!output || config_.whole);
-    if (here && !config_.shared) continue;
+    if (here && !at_home(item)) continue;
     emitter.line(fmt::format("unsigned g{}[{}];", i, words(item)));
     if (here) {
       emitter.line(fmt::format("recall(g{0}, home{0} + c * {1}, {2});", i,
@@ -219,7 +262,7 @@ void FoldReads::bind_element(Emitter& emitter, bool output) const {
   for (size_t i = 0; i < items_.size(); ++i) {
     const Item& item = items_[i];
     if (!(output ? item.written : item.folded)) continue;
-    const bool registers = kept(item) && (!output || config_.whole) && !config_.shared;
+    const bool registers = kept(item) && (!output || config_.whole) && !at_home(item);
     const std::string words = registers ? fmt::format("k{}[c]", i) : fmt::format("g{}", i);
     for (auto& [read, place] : item.members) {
       const std::string index =
@@ -230,9 +273,9 @@ void FoldReads::bind_element(Emitter& emitter, bool output) const {
 }
 
 Expr FoldReads::output_base(const RowForm::Output& output) {
-  auto affine = affine_in(pool_, output.offset, form_.stream);
-  if (!affine || !affine->stride->is_constant(1) || !available(affine->base)) return nullptr;
-  if (!may_be_aligned(affine->base)) return nullptr;
+  const auto affine = consecutive(output.offset);
+  if (!affine || !affine->stride->is_constant(1)) return nullptr;
+  if (any_aligned_ && !may_be_aligned(affine->base)) return nullptr;
   require(output.value, affine->base, true);
   return affine->base;
 }

@@ -1,11 +1,13 @@
 // What a fold reads along its row: groups of consecutive elements as machine words.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "codegen/rows.h"
+#include "ir/polynomial.h"
 
 namespace redfuser {
 
@@ -13,7 +15,8 @@ class FoldReads {
  public:
   FoldReads(KernelText& kernel, const RowForm& form, const FoldConfig& config);
 
-  // Pointers to the row, in the scope where it is known.
+  // Pointers to the row, in the scope where it is known, and `shift`: by how many elements groups
+  // start before the row so that they are aligned where its first element is not.
   void declare(Emitter& emitter);
   // Room for a tile's words.
   void declare_tile(Emitter& emitter) const;
@@ -25,6 +28,12 @@ class FoldReads {
   void open_group(Emitter& emitter, bool output);
   // Binds the reads of element `v`.
   void bind_element(Emitter& emitter, bool output) const;
+
+  // Passes over a tile index registers: they must be unrolled.
+  bool unrolls(bool output) const { return !config_.shared || (output && prefetch_); }
+
+  // Outputs read what the fold does not.
+  bool fetches() const;
 
   // The offset of the row's first element, where the output's are consecutive.
   Expr output_base(const RowForm::Output& output);
@@ -46,8 +55,11 @@ class FoldReads {
     std::vector<std::pair<Expr, int>> members;           // reads, and their place within a stride
   };
   void collect(Expr root, bool output);
+  void find_alignment();
+  std::optional<Affine> consecutive(Expr offset);
   void add(Expr read, bool output);
-  bool kept(const Item& item) const;
+  bool kept(const Item& item) const { return item.folded || prefetch_; }
+  bool at_home(const Item& item) const { return config_.shared && item.folded; }
   int words(const Item& item) const;
   std::string_view storage(const Item& item) const;
   bool available(Expr base) const;
@@ -60,7 +72,7 @@ class FoldReads {
   const RowForm& form_;
   FoldConfig config_;
   std::vector<Item> items_;
-  bool prefetch_ = false;
+  bool prefetch_ = false, any_aligned_ = false;
   std::vector<std::string> aligned_;
   std::vector<Expr> units_;
 };

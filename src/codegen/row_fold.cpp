@@ -3,12 +3,19 @@
 
 #include "base/error.h"
 #include "codegen/fold_reads.h"
+#include "codegen/fold_state.h"
 #include "codegen/rows.h"
 
 namespace redfuser {
 namespace {
 
 using Part = FoldConfig::Part;
+
+// Groups per iteration of a pass over shared memory.
+constexpr int kSharedUnroll = 2;
+// Registers that a thread of a row in shared memory makes do with, of those of a multiprocessor.
+constexpr int kRegisters = 40, kAllRegisters = 65536;
+constexpr int kMultiprocessorShared = 227 * 1024, kBlockShared = 1024;
 
 class FoldText {
  public:
@@ -20,8 +27,8 @@ class FoldText {
         kernel_(builder.kernel()),
         emitter_(kernel_),
         phases_(phases_of(form)),
-        reads_(kernel_, form, config) {
-    collect_leaves();
+        reads_(kernel_, form, config),
+        state_(emitter_, form, config_) {
     emitter_.set_fast_math(rounds_smoothly(builder, form));
   }
 
@@ -29,14 +36,13 @@ class FoldText {
     length_ = kernel_.size(form_.length());
     place();
     reads_.declare(emitter_);
-    emitter_.line(identity_text());
-    merge_text();
+    state_.define();
     emitter_.line("State s = identity();");
     if (config_.part == Part::Finish) {
-      merge_segments();
+      state_.merge_segments(kernel_.buffer(states_));
     } else {
       fold();
-      merge_rest();
+      state_.merge_block();
     }
     if (config_.part == Part::Partials) {
       emitter_.line(
@@ -60,16 +66,18 @@ class FoldText {
   int tile() const { return step() * config_.chunks; }
 
   KernelLaunch launch_of(const std::string& body) {
-    const std::string text = fmt::format(
-        "if ({0}) {{\nconstexpr bool kVector = true;\n{1}}} else {{\nconstexpr bool kVector = "
-        "false;\n{1}}}\n",
-        reads_.vector_condition(), body);
+    const std::string vector = reads_.vector_condition();
+    std::string text = fmt::format("constexpr bool kVector = false;\n{}", body);
+    if (!vector.starts_with("false")) {
+      text = fmt::format("if ({}) {{\nconstexpr bool kVector = true;\n{}}} else {{\n{}}}\n", vector,
+                         body, text);
+    }
     std::string before;
     if (by_block()) before += fmt::format("__shared__ State slots[{}];\n", warps() + 1);
     if (config_.shared) before += "extern __shared__ uint4 homes[];\n";
-    KernelLaunch launch = kernel_.launch(name(), comment_of(form_.comment),
-                                         {"ptx", "math", "types", "reduce", "rows"}, state_text(),
-                                         before + text, config_.threads);
+    KernelLaunch launch = kernel_.launch(
+        name(), comment_of(form_.comment), {"ptx", "math", "types", "reduce", "rows"},
+        state_.declaration(), before + text, config_.threads, min_blocks());
     launch.cluster = config_.cluster;
     launch.shared = config_.shared ? reads_.shared_bytes() : 0;
     Expr rows = product_of(pool_, extents_of(pool_, form_.rows));
@@ -78,11 +86,18 @@ class FoldText {
     } else if (config_.part == Part::Row) {
       launch.grid[0] = pool_.mul(rows, pool_.integer(config_.cluster));
     } else if (config_.part == Part::Partials || maps_back()) {
-      launch.grid[0] = pool_.mul(rows, ceil_div(pool_, form_.length(), config_.segment));
+      launch.grid[0] = pool_.mul(rows, segments_of(pool_, form_, config_));
     } else {
       launch.grid[0] = rows;
     }
     return launch;
+  }
+
+  // As many as shared memory allows.
+  int min_blocks() const {
+    if (!config_.shared) return 0;
+    return std::min(kMultiprocessorShared / (reads_.shared_bytes() + kBlockShared),
+                    kAllRegisters / (kRegisters * config_.threads));
   }
 
   std::string name() const {
@@ -95,56 +110,6 @@ class FoldText {
   bool maps_back() const {
     return std::any_of(form_.outputs.begin(), form_.outputs.end(),
                        [](const RowForm::Output& output) { return output.maps_back; });
-  }
-
-  void collect_leaves() {
-    auto note = [&](Expr root) {
-      if (!root) return;
-      visit(root, [&](Expr e) {
-        if (e->op != ExprOp::Leaf) return;
-        if (std::find(leaves_.begin(), leaves_.end(), e) == leaves_.end()) leaves_.push_back(e);
-      });
-    };
-    for (const Accumulator& a : form_.accumulators) {
-      note(a.lift);
-      note(a.transport);
-    }
-    for (const Reference& reference : form_.references) note(reference.value);
-    for (Expr e : form_.finish) note(e);
-    for (const auto& output : form_.outputs) note(output.body);
-  }
-
-  void bind_all(LeafKind kind, int64_t index, const std::string& text, DType dtype) {
-    for (Expr leaf : leaves_) {
-      if (leaf->leaf_kind != kind || (kind != LeafKind::Count && leaf->integer != index)) continue;
-      const bool same = value_type(leaf->dtype) == value_type(dtype);
-      emitter_.bind(
-          leaf, same ? text : fmt::format("static_cast<{}>({})", value_type(leaf->dtype), text));
-    }
-  }
-
-  std::string type_of(const Accumulator& a) const {
-    if (is_arg(a.reduction)) return fmt::format("Ranked<{}>", value_type(a.lift->dtype));
-    return std::string(value_type(a.dtype));
-  }
-  std::string identity_of_accumulator(const Accumulator& a) const {
-    if (is_arg(a.reduction)) return fmt::format("{}{{0, -1}}", type_of(a));
-    return identity_of(a.reduction, a.dtype);
-  }
-
-  std::string state_text() const {
-    std::string text = "struct State {\n";
-    for (size_t k = 0; k < form_.accumulators.size(); ++k) {
-      text += fmt::format("  alignas(8) {} a{};\n", type_of(form_.accumulators[k]), k);
-    }
-    return text + "  alignas(8) int count;\n};\n";
-  }
-  std::string identity_text() const {
-    std::string text = "auto identity = [] {\nState s;\n";
-    for (size_t k = 0; k < form_.accumulators.size(); ++k) {
-      text += fmt::format("s.a{} = {};\n", k, identity_of_accumulator(form_.accumulators[k]));
-    }
-    return text + "s.count = 0;\nreturn s;\n};";
   }
 
   // Which row and segment, and which lane of it, this thread is.
@@ -165,154 +130,43 @@ class FoldText {
     } else if (config_.part == Part::Row) {
       emitter_.line("const long long row = blockIdx.x;\nconst int lane = threadIdx.x;");
     } else {
-      emitter_.line(fmt::format("const unsigned segments = ({} + {}) / {};", length_,
-                                config_.segment - 1, config_.segment));
+      const std::string segment = kernel_.size(config_.segment);
+      emitter_.line(
+          fmt::format("const unsigned segments = ({0} + {1} - 1) / {1};", length_, segment));
       const bool whole_rows = config_.part == Part::Finish && !maps_back();
       emitter_.line(whole_rows
                         ? "const unsigned row_number = blockIdx.x, part = 0;"
                         : "const unsigned row_number = blockIdx.x / segments, part = blockIdx.x - "
                           "row_number * segments;");
       emitter_.line("const long long row = row_number;\nconst int lane = threadIdx.x;");
-      begin = fmt::format("part * {}ll", config_.segment);
-      extent = fmt::format("static_cast<int>(min_of({} - begin, {}ll))", length_, config_.segment);
+      begin = fmt::format("part * {}", segment);
+      extent = fmt::format("static_cast<int>(min_of({} - begin, {}))", length_, segment);
     }
     emitter_.line(
         fmt::format("const long long begin = {};\nconst int extent = {};", begin, extent));
     bind_coordinates(emitter_, form_.rows, "row");
   }
 
-  bool uses(LeafKind kind, size_t reference) const {
-    for (const Accumulator& a : form_.accumulators) {
-      for (Expr root : {a.lift, a.transport}) {
-        if (!root) continue;
-        bool found = false;
-        visit(root, [&](Expr e) {
-          found |= e->op == ExprOp::Leaf && e->leaf_kind == kind &&
-                   e->integer == static_cast<int64_t>(reference);
-        });
-        if (found) return true;
-      }
-    }
-    return false;
-  }
-
-  void bind_state(const std::string& state) {
-    for (size_t k = 0; k < form_.accumulators.size(); ++k) {
-      const Accumulator& a = form_.accumulators[k];
-      const auto number = static_cast<int64_t>(k);
-      if (is_arg(a.reduction)) {
-        bind_all(LeafKind::State, number, fmt::format("max_of({}.a{}.index, 0ll)", state, k),
-                 DType::Int64);
-      } else {
-        bind_all(LeafKind::State, number, fmt::format("{}.a{}", state, k), a.dtype);
-      }
-    }
-    bind_all(LeafKind::Count, 0, fmt::format("static_cast<long long>({}.count)", state),
-             DType::Int64);
-  }
-
-  // target = expr over a state, in a block of its own: the same expression over another state must
-  // not be taken for it.
-  void assign(const std::string& target, Expr expr, DType dtype, const std::string& state,
-              bool with_references) {
-    emitter_.open();
-    bind_state(state);
-    if (with_references) {
-      for (size_t r = 0; r < form_.references.size(); ++r) {
-        const DType type = form_.references[r].value->dtype;
-        bind_all(LeafKind::OldResult, static_cast<int64_t>(r), fmt::format("old{}", r), type);
-        bind_all(LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("new{}", r), type);
-      }
-    }
-    emitter_.line(fmt::format("{} = {};", target, emitter_.emit_as(expr, dtype)));
-    const std::string text = emitter_.close();
-    emitter_.line(fmt::format("{{\n{}}}", text));
-  }
-
-  void declare_references(const std::string& old_state) {
-    for (size_t r = 0; r < form_.references.size(); ++r) {
-      const Reference& reference = form_.references[r];
-      emitter_.line(fmt::format("{} old{}, new{};", value_type(reference.value->dtype), r, r));
-      if (uses(LeafKind::OldResult, r)) {
-        assign(fmt::format("old{}", r), reference.value, reference.value->dtype, old_state, false);
-      }
-    }
-  }
-  // Those that accumulators [0, done) of `state` settle and [0, done - 1) do not.
-  void update_references(size_t done, const std::string& state) {
-    for (size_t r = 0; r < form_.references.size(); ++r) {
-      const Reference& reference = form_.references[r];
-      if (static_cast<size_t>(reference.ready_after) != done) continue;
-      if (!uses(LeafKind::NewResult, r)) continue;
-      assign(fmt::format("new{}", r), reference.value, reference.value->dtype, state, false);
-    }
-  }
-
-  // The state of the lanes that share it, from one of each.
-  void merge_text() {
-    emitter_.open();
-    emitter_.line("State t;");
-    const int lanes = std::min(config_.lanes, 32);
-    emitter_.line(fmt::format("t.count = lanes_reduce<SumOp, {}>(s.count);", lanes));
-    declare_references("s");
-    update_references(0, "t");
-    for (size_t k = 0; k < form_.accumulators.size(); ++k) {
-      const Accumulator& a = form_.accumulators[k];
-      if (a.transport) {
-        assign(fmt::format("s.a{}", k), a.transport, a.dtype, "u", true);
-      }
-      emitter_.line(fmt::format("t.a{0} = lanes_reduce<{1}, {2}>(s.a{0});", k,
-                                combiner_of(a.reduction), lanes));
-      update_references(k + 1, "t");
-    }
-    const std::string text = emitter_.close();
-    // Transports see the state as it was, whatever has been moved since.
-    emitter_.line(
-        fmt::format("auto merged = [&](State s) {{\nconst State u = s;\n{}return t;\n}};", text));
-  }
-
-  void merge_rest() {
-    emitter_.line("s = merged(s);");
-    if (!by_block()) return;
-    emitter_.line(fmt::format(
-        "if ((threadIdx.x & 31) == 0) slots[threadIdx.x >> 5] = s;\n__syncthreads();\n"
-        "s = (threadIdx.x & 31) < {} ? slots[threadIdx.x & 31] : identity();\ns = merged(s);",
-        warps()));
-    if (config_.cluster > 1) {
-      emitter_.line(fmt::format(
-          "if (threadIdx.x == 0) slots[{0}] = s;\nptx_cluster_arrive();\nptx_cluster_wait();\n"
-          "s = (threadIdx.x & 31) < {1} ? remote(&slots[{0}], threadIdx.x & 31) : identity();\n"
-          "s = merged(s);",
-          warps(), config_.cluster));
-    }
-  }
-
-  void merge_segments() {
-    emitter_.line(fmt::format(
-        "const State* states = reinterpret_cast<const State*>({0}) + row * segments;\n"
-        "for (unsigned first = (threadIdx.x >> 5) * 31; first < segments; first += {1}) {{\n"
-        "const unsigned one = first + (threadIdx.x & 31) - 1;\n"
-        "if ((threadIdx.x & 31) != 0) s = one < segments ? states[one] : identity();\n"
-        "s = merged(s);\n}}\nif ((threadIdx.x & 31) != 0) s = identity();",
-        kernel_.buffer(states_), warps() * 31));
-    merge_rest();
+  // What a pass over a tile in shared memory unrolls, so that its loads overlap and its registers
+  // are few.
+  std::string unrolled(bool output) const {
+    if (reads_.unrolls(output)) return "";
+    return fmt::format(" (kVector ? {} : 1)", kSharedUnroll);
   }
 
   // Every group of `width` elements in a tile. `body` fills the text of a group.
   template <typename Body>
-  void for_groups(bool keep, Body body) {
+  void for_groups(const std::string& unroll, Body body) {
     emitter_.open();
     body();
     const std::string text = emitter_.close();
-    const bool full = fills();
-    emitter_.line(fmt::format(
-        "#pragma unroll{}\nfor (int c = 0; c < {}; ++c) {{\nconst int first = tile + c * {} + "
-        "lane * {};\n{}{}}}",
-        config_.shared && !keep ? " 2" : "", config_.chunks, step(), config_.width,
-        full             ? ""
-        : config_.shared ? "if (first >= extent) break;\n"
-                         : "if (first < extent) {\n",
-        text + (full || config_.shared ? "" : "}\n")));
+    const std::string inside = fills() ? "kVector || first < extent" : "first < extent";
+    const std::string guarded = config_.shared ? fmt::format("if (!({})) break;\n{}", inside, text)
+                                               : fmt::format("if ({}) {{\n{}}}\n", inside, text);
+    emitter_.line(
+        fmt::format("#pragma unroll{}\nfor (int c = 0; c < {}; ++c) {{\nconst int first = "
+                    "tile + c * {} + lane * {} - shift;\n{}}}",
+                    unroll, config_.chunks, step(), config_.width, guarded));
   }
 
   // Every tile is full, whatever the lane.
@@ -332,32 +186,28 @@ class FoldText {
     body();
     const std::string text = emitter_.close();
     emitter_.line(
-        fmt::format("#pragma unroll\nfor (int v = 0; v < {}; ++v) {{\nif (kVector || first + v < "
-                    "extent) {{\n{}}}\n}}",
+        fmt::format("#pragma unroll\nfor (int v = 0; v < {}; ++v) {{\nif (kVector || (first + v >= "
+                    "0 && first + v < extent)) {{\n{}}}\n}}",
                     config_.width, text));
   }
 
   void fold() {
+    if (!config_.whole) state_.declare_old_references();
     emitter_.open();
     reads_.declare_tile(emitter_);
     emitter_.line("State t;\nint added = 0;");
-    for_groups(true, [&] {
+    for_groups("", [&] {
       reads_.load_group(emitter_);
-      emitter_.line(
-          fmt::format("added += kVector ? {0} : min(extent - first, {0});", config_.width));
+      emitter_.line(fmt::format(
+          "added += kVector ? {0} : min(extent - first, {0}) - max(-first, 0);", config_.width));
     });
     reads_.await(emitter_);
     emitter_.line("t.count = s.count + added;");
-    if (!config_.whole) {
-      declare_references("s");
-    } else {
-      for (size_t r = 0; r < form_.references.size(); ++r) {
-        emitter_.line(fmt::format("{} new{};", value_type(form_.references[r].value->dtype), r));
-      }
-    }
-    update_references(0, "t");
+    state_.declare_new_references();
+    state_.update_references(0, "t");
     for (const Phase& phase : phases_) fold_phase(phase);
     emitter_.line("s = t;");
+    if (!config_.whole) state_.renew_references();
     const std::string text = emitter_.close();
     emit_tiles(text);
   }
@@ -367,7 +217,8 @@ class FoldText {
       emitter_.line("constexpr int tile = 0;\n" + text);
     } else {
       emitter_.line(
-          fmt::format("#pragma unroll 1\nfor (int tile = 0; tile < extent; tile += {}) "
+          fmt::format("#pragma unroll 1\nfor (int tile = 0; tile < extent + shift; tile += "
+                      "{}) "
                       "{{\n{}}}",
                       tile(), text));
     }
@@ -376,14 +227,15 @@ class FoldText {
   void fold_phase(const Phase& phase) {
     for (size_t k = phase.begin; k < phase.end; ++k) {
       const Accumulator& a = form_.accumulators[k];
-      emitter_.line(fmt::format("{} part{} = {};", type_of(a), k, identity_of_accumulator(a)));
+      emitter_.line(
+          fmt::format("{} part{} = {};", state_.type_of(a), k, state_.identity_of_accumulator(a)));
     }
     for (size_t r = 0; r < form_.references.size(); ++r) {
       if (static_cast<size_t>(form_.references[r].ready_after) > phase.begin) continue;
-      bind_all(LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("new{}", r),
-               form_.references[r].value->dtype);
+      state_.bind(LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("new{}", r),
+                  form_.references[r].value->dtype);
     }
-    for_groups(false, [&] {
+    for_groups(unrolled(false), [&] {
       for_elements(false, [&] {
         for (size_t k = phase.begin; k < phase.end; ++k) fold_element(k);
       });
@@ -393,40 +245,40 @@ class FoldText {
       std::string before = fmt::format("s.a{}", k);
       if (a.transport && !config_.whole) {
         before = fmt::format("moved{}", k);
-        emitter_.line(fmt::format("{} {};", type_of(a), before));
-        assign(before, a.transport, a.dtype, "s", true);
+        emitter_.line(fmt::format("{} {};", state_.type_of(a), before));
+        state_.move(before, a, "s");
       }
       emitter_.line(config_.whole ? fmt::format("t.a{0} = part{0};", k)
                                   : fmt::format("t.a{0} = {1}::apply({2}, part{0});", k,
                                                 combiner_of(a.reduction), before));
-      update_references(k + 1, "t");
+      state_.update_references(k + 1, "t");
     }
   }
 
   void fold_element(size_t k) {
     const Accumulator& a = form_.accumulators[k];
-    const std::string value = is_arg(a.reduction)
-                                  ? fmt::format("{}{{{}, at}}", type_of(a), emitter_.emit(a.lift))
-                                  : emitter_.emit_as(a.lift, a.dtype);
+    const std::string value =
+        is_arg(a.reduction) ? fmt::format("{}{{{}, at}}", state_.type_of(a), emitter_.emit(a.lift))
+                            : emitter_.emit_as(a.lift, a.dtype);
     emitter_.line(
         fmt::format("part{0} = {1}::apply(part{0}, {2});", k, combiner_of(a.reduction), value));
   }
 
   void finish() {
-    bind_state("s");
-    bind_all(LeafKind::Count, 0, length_, DType::Int64);
+    state_.bind_state("s");
+    state_.bind(LeafKind::Count, 0, length_, DType::Int64);
     for (size_t i = 0; i < form_.finish.size(); ++i) {
       const Stage& stage = form_.stages[i];
       const auto number = static_cast<int64_t>(i);
       const std::string value = emitter_.emit(form_.finish[i]);
       const DType dtype = form_.finish[i]->dtype;
       if (form_.length()->is_constant() || is_arg(stage.reduction)) {
-        bind_all(LeafKind::Result, number, value, dtype);
+        state_.bind(LeafKind::Result, number, value, dtype);
         continue;
       }
       emitter_.line(fmt::format("const {} d{} = {} == 0 ? {} : {};", value_type(dtype), i, length_,
                                 identity_of(stage.reduction, dtype), value));
-      bind_all(LeafKind::Result, number, fmt::format("d{}", i), dtype);
+      state_.bind(LeafKind::Result, number, fmt::format("d{}", i), dtype);
     }
   }
 
@@ -448,7 +300,7 @@ class FoldText {
   void write_streamed_outputs() {
     if (!maps_back()) return;
     emitter_.open();
-    for_groups(false, [&] { write_group(); });
+    for_groups(unrolled(true), [&] { write_group(); });
     emit_tiles_of_outputs(emitter_.close());
   }
 
@@ -486,7 +338,7 @@ class FoldText {
       if (!output.maps_back) continue;
       if (Expr base = reads_.output_base(output)) {
         emitter_.line(
-            fmt::format("send<{}, kVector>({} + {} + begin + first, y{}, extent - first);",
+            fmt::format("send<{}, kVector>({} + {} + begin + first, y{}, -first, extent - first);",
                         config_.width, kernel_.buffer(output.value, true), emitter_.emit(base), i));
       }
       ++i;
@@ -501,11 +353,16 @@ class FoldText {
   Emitter emitter_;
   std::vector<Phase> phases_;
   FoldReads reads_;
-  std::vector<Expr> leaves_;
+  FoldState state_;
   std::string length_;
 };
 
 }  // namespace
+
+Expr segments_of(ExprPool& pool, const RowForm& form, const FoldConfig& config) {
+  Expr last = pool.sub(config.segment, pool.integer(1));
+  return pool.floordiv(pool.add(form.length(), last), config.segment);
+}
 
 KernelLaunch fold_kernel(StepBuilder& builder, const RowForm& form, const FoldConfig& config,
                          int64_t states) {

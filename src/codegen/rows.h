@@ -58,8 +58,10 @@ struct FoldConfig {
   bool whole = false;   // one tile has the row: what passes share is loaded once
   bool shared = false;  // a tile stays in shared memory, else in registers
   int cluster = 1;      // blocks that share a row
-  int64_t segment = 0;  // elements of a segment
+  Expr segment = nullptr;  // elements of a segment: a multiple of a tile
 };
+// How many segments a row has.
+Expr segments_of(ExprPool& pool, const RowForm& form, const FoldConfig& config);
 
 // A kernel of lanes · chunks · width · cluster elements at most if `whole`, of any length if not.
 // `states` is the scratch buffer of the segments' states.

@@ -56,12 +56,25 @@ __device__ __forceinline__ void place(unsigned (&words)[W], int i, T element) {
   }
 }
 
-// N elements from `from`, of which `valid` exist. Vector: all do, and the address is aligned to the
-// group, or to 16 bytes. Once: the bytes are read by no other block, so caches near the
-// multiprocessor are left alone.
-template <typename T, int N, bool Vector, bool Once, int W>
-__device__ __forceinline__ void fetch(unsigned (&words)[W], const T* from, int valid) {
-  if constexpr (Vector && W % 4 == 0) {
+template <int Bytes>
+__device__ __forceinline__ bool aligned_to(const void* pointer) {
+  return (reinterpret_cast<unsigned long long>(pointer) & ((Bytes < 16 ? Bytes : 16) - 1)) == 0;
+}
+
+// Elements between the last address aligned to a group of N and `pointer`, if `room` groups' worth
+// of places are free in a tile; else 0.
+template <int N, typename T>
+__device__ __forceinline__ int misalignment(const T* pointer, int room) {
+  const int shift =
+      static_cast<int>(reinterpret_cast<unsigned long long>(pointer) / sizeof(T) & (N - 1));
+  return shift <= room ? shift : 0;
+}
+
+// N elements from an address aligned to the group, or to 16 bytes. Once: the bytes are read by no
+// other block, so caches near the multiprocessor are left alone.
+template <typename T, int N, bool Once, int W>
+__device__ __forceinline__ void fetch_group(unsigned (&words)[W], const T* from) {
+  if constexpr (W % 4 == 0) {
 #pragma unroll
     for (int w = 0; w < W; w += 4) {
       const uint4 quad = Once ? ptx_load_once(reinterpret_cast<const uint4*>(from) + w / 4)
@@ -71,22 +84,61 @@ __device__ __forceinline__ void fetch(unsigned (&words)[W], const T* from, int v
       words[w + 2] = quad.z;
       words[w + 3] = quad.w;
     }
-  } else if constexpr (Vector && W % 2 == 0) {
+  } else if constexpr (W % 2 == 0) {
 #pragma unroll
     for (int w = 0; w < W; w += 2) {
       const uint2 pair = reinterpret_cast<const uint2*>(from)[w / 2];
       words[w] = pair.x;
       words[w + 1] = pair.y;
     }
-  } else if constexpr (Vector) {
+  } else {
 #pragma unroll
     for (int w = 0; w < W; ++w) words[w] = reinterpret_cast<const unsigned*>(from)[w];
-  } else {
+  }
+}
+
+// The same from any address, out of the aligned pieces of 16 bytes around the group.
+template <typename T, int N, int W>
+__device__ __forceinline__ void fetch_unaligned(unsigned (&words)[W], const T* from) {
+  const unsigned long long address = reinterpret_cast<unsigned long long>(from);
+  const uint4* quads = reinterpret_cast<const uint4*>(address & ~15ull);
+  unsigned raw[W + 4];
+#pragma unroll
+  for (int w = 0; w < W + 4; w += 4) {
+    const uint4 quad = quads[w / 4];
+    raw[w] = quad.x;
+    raw[w + 1] = quad.y;
+    raw[w + 2] = quad.z;
+    raw[w + 3] = quad.w;
+  }
+#pragma unroll
+  for (int w = 0; w < W + 2; ++w) raw[w] = address & 8 ? raw[w + 2] : raw[w];
+#pragma unroll
+  for (int w = 0; w < W + 1; ++w) raw[w] = address & 4 ? raw[w + 1] : raw[w];
+  const int shift = static_cast<int>(address & 3) * 8;
+#pragma unroll
+  for (int w = 0; w < W; ++w) words[w] = __funnelshift_r(raw[w], raw[w + 1], shift);
+}
+
+// N elements from `from`, of which those at [low, valid) exist; zero bits for the others. Vector:
+// all do, and the address is aligned.
+template <typename T, int N, bool Vector, bool Once, int W>
+__device__ __forceinline__ void fetch(unsigned (&words)[W], const T* from, int low, int valid) {
+  constexpr int kBytes = N * static_cast<int>(sizeof(T)), kPiece = 16 / static_cast<int>(sizeof(T));
+  if (Vector || (low <= 0 && valid >= N && aligned_to<kBytes>(from))) {
+    return fetch_group<T, N, Once>(words, from);
+  }
+  bool inside = false;
+  if constexpr (W % 4 == 0) {
+    inside = low <= -kPiece && valid >= N + kPiece;
+    if (inside) fetch_unaligned<T, N>(words, from);
+  }
+  if (!inside) {
 #pragma unroll
     for (int w = 0; w < W; ++w) words[w] = 0;
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      if (i < valid) place(words, i, from[i]);
+      if (i >= low && i < valid) place(words, i, from[i]);
     }
   }
 }
@@ -112,32 +164,38 @@ __device__ __forceinline__ void pack_words(unsigned (&words)[W], const ValueOf<T
   for (int i = 0; i < N; ++i) place(words, i, Element<T>::put(values[i]));
 }
 
-// The first `valid` of N values to `to`; Vector as above.
-template <int N, bool Vector, typename T>
-__device__ __forceinline__ void send(T* to, const ValueOf<T> (&values)[N], int valid) {
-  if constexpr (Vector) {
-    constexpr int W = Words<T, N>::value;
-    unsigned words[W];
-    pack_words<N>(words, values, static_cast<const T*>(to));
-    if constexpr (W % 4 == 0) {
+template <int N, typename T>
+__device__ __forceinline__ void send_group(T* to, const ValueOf<T> (&values)[N]) {
+  constexpr int W = Words<T, N>::value;
+  unsigned words[W];
+  pack_words<N>(words, values, static_cast<const T*>(to));
+  if constexpr (W % 4 == 0) {
 #pragma unroll
-      for (int w = 0; w < W; w += 4) {
-        reinterpret_cast<uint4*>(to)[w / 4] =
-            make_uint4(words[w], words[w + 1], words[w + 2], words[w + 3]);
-      }
-    } else if constexpr (W % 2 == 0) {
+    for (int w = 0; w < W; w += 4) {
+      reinterpret_cast<uint4*>(to)[w / 4] =
+          make_uint4(words[w], words[w + 1], words[w + 2], words[w + 3]);
+    }
+  } else if constexpr (W % 2 == 0) {
 #pragma unroll
-      for (int w = 0; w < W; w += 2) {
-        reinterpret_cast<uint2*>(to)[w / 2] = make_uint2(words[w], words[w + 1]);
-      }
-    } else {
-#pragma unroll
-      for (int w = 0; w < W; ++w) reinterpret_cast<unsigned*>(to)[w] = words[w];
+    for (int w = 0; w < W; w += 2) {
+      reinterpret_cast<uint2*>(to)[w / 2] = make_uint2(words[w], words[w + 1]);
     }
   } else {
 #pragma unroll
+    for (int w = 0; w < W; ++w) reinterpret_cast<unsigned*>(to)[w] = words[w];
+  }
+}
+
+// Those of N values at [low, valid) to `to`; Vector as above.
+template <int N, bool Vector, typename T>
+__device__ __forceinline__ void send(T* to, const ValueOf<T> (&values)[N], int low, int valid) {
+  constexpr int kBytes = N * static_cast<int>(sizeof(T));
+  if (Vector || (low <= 0 && valid >= N && aligned_to<kBytes>(to))) {
+    send_group<N>(to, values);
+  } else {
+#pragma unroll
     for (int i = 0; i < N; ++i) {
-      if (i < valid) to[i] = Element<T>::put(values[i]);
+      if (i >= low && i < valid) to[i] = Element<T>::put(values[i]);
     }
   }
 }
@@ -145,16 +203,22 @@ __device__ __forceinline__ void send(T* to, const ValueOf<T> (&values)[N], int v
 // A group's home in shared memory, `stride` words of 16 bytes apart from piece to piece. Each
 // thread reads back only what it put there.
 template <typename T, int N, bool Vector, int W>
-__device__ __forceinline__ void fetch_shared(uint4* home, int stride, const T* from, int valid) {
+__device__ __forceinline__ void fetch_shared(uint4* home, int stride, const T* from, int low,
+                                             int valid) {
   static_assert(W % 4 == 0);
-  if constexpr (Vector) {
+  if (Vector || (low <= 0 && valid >= N && aligned_to<16>(from))) {
 #pragma unroll
     for (int w = 0; w < W / 4; ++w) {
       ptx_copy_async(home + w * stride, reinterpret_cast<const uint4*>(from) + w, true);
     }
   } else {
     unsigned words[W];
-    fetch<T, N, false, true>(words, from, valid);
+#pragma unroll
+    for (int w = 0; w < W; ++w) words[w] = 0;
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      if (i >= low && i < valid) place(words, i, from[i]);
+    }
 #pragma unroll
     for (int w = 0; w < W; w += 4) {
       home[w / 4 * stride] = make_uint4(words[w], words[w + 1], words[w + 2], words[w + 3]);
