@@ -1,4 +1,6 @@
 // Row cascades and attention, from ONNX text to kernels that NVRTC accepts.
+#include <fmt/format.h>
+
 #include "codegen_harness.h"
 #include "text_model.h"
 
@@ -94,10 +96,12 @@ TEST_P(CodegenRows, CompilesEverywhere) {
   // The slow path of a division is a call, around which some assemblers save a register.
   constexpr int kCall = 4;
   expect_compiles(generated.kernels, "sm_90a", 0);
-  Target ampere;
-  ampere.architecture = 80;
-  expect_compiles(generate_model(model.path(), ampere).kernels, "sm_80", kCall);
-  expect_compiles(generated.kernels, "sm_100", kCall);
+  for (const int architecture : {80, 100}) {
+    Target target;
+    target.architecture = architecture;
+    expect_compiles(generate_model(model.path(), target).kernels,
+                    fmt::format("sm_{}", architecture), kCall);
+  }
 }
 
 TEST(CodegenRows, EqualKernelsHaveEqualText) {

@@ -95,7 +95,7 @@ class FoldText {
 
   // As many as shared memory allows.
   int min_blocks() const {
-    if (!config_.shared) return 0;
+    if (!config_.shared || !by_block()) return 0;
     return std::min(kMultiprocessorShared / (reads_.shared_bytes() + kBlockShared),
                     kAllRegisters / (kRegisters * config_.threads));
   }
