@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "codegen_harness.h"
 #include "cuda/kernel_cache.h"
+#include "redfuser/convert.h"
 #ifdef REDFUSER_TESTS_WORKLOADS
 #include "bench_workload.h"
 #endif
@@ -74,7 +75,9 @@ void add_models(Sources& sources, const Target& target) {
   std::sort(folders.begin(), folders.end());
   for (const std::string& folder : folders) {
     const Model model = Model::load(folder + "/model.onnx");
-    add(sources, fs::path(folder).filename().string(), model, target);
+    const std::string name = fs::path(folder).filename().string();
+    add(sources, name, model, target);
+    add(sources, name + " in fp16", convert(model, {DType::Float16}).model, target);
   }
 }
 

@@ -4,6 +4,10 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
   add_test(NAME python.export
            COMMAND ${REDFUSER_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/python/export_test.py
                    $<TARGET_FILE:redfuser-opt> ${PROJECT_SOURCE_DIR}/models)
+  add_test(NAME python.convert
+           COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/convert_test.py
+                   $<TARGET_FILE:redfuser-opt> $<TARGET_FILE:redfuser-run>
+                   ${PROJECT_SOURCE_DIR}/models)
   add_test(NAME python.contrib_operators
            COMMAND ${REDFUSER_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/python/contrib_test.py
                    $<TARGET_FILE:redfuser-run>)
@@ -21,7 +25,7 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
                    $<TARGET_FILE:redfuser-run> ${PROJECT_SOURCE_DIR}/models)
   set_tests_properties(python.rewrites PROPERTIES PROCESSORS 2)
   set_tests_properties(python.export python.contrib_operators python.onnx_node_tests python.models
-                       python.rewrites PROPERTIES TIMEOUT 900)
+                       python.convert python.rewrites PROPERTIES TIMEOUT 900)
 else()
   message(STATUS "REDFUSER_PYTHON is not set: the Python tests are left out")
 endif()

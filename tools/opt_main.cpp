@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "assertion.h"
+#include "redfuser/convert.h"
 #include "redfuser/export.h"
 #include "resource_limits.h"
 #include "tool.h"
@@ -13,6 +14,7 @@ struct OptOptions {
   std::string input, output;
   SaveOptions save;
   bool fuse = true, certify = true, verbose = false;
+  std::optional<ConvertOptions> convert;
   std::optional<std::string> explain;  // empty: as text on stdout
   std::string dump, svg;
   std::vector<std::string> assert_fused;
@@ -25,6 +27,12 @@ Emit parse_emit(const std::string& text) {
   if (text == "inline") return Emit::Inline;
   if (text == "standard") return Emit::Standard;
   fail("--emit is function, inline or standard, not \"{}\"", text);
+}
+
+DType parse_type(const std::string& text) {
+  if (text == "fp16") return DType::Float16;
+  if (text == "bf16") return DType::BFloat16;
+  fail("--to is fp16 or bf16, not \"{}\"", text);
 }
 
 void add_options(CLI::App& app, OptOptions& options) {
@@ -45,15 +53,18 @@ std::optional<OptOptions> parse_options(int argc, char** argv) {
   CLI::App app("Optimises an ONNX model: finds cascaded reductions and fuses them.",
                "redfuser-opt");
   OptOptions options;
-  std::string emit = "function", threshold, memory_limit;
+  std::string emit = "function", threshold, memory_limit, to;
   std::vector<std::string> explain;
-  bool no_fuse = false, no_certify = false;
+  bool no_fuse = false, no_certify = false, keep_io = false;
   app.set_version_flag("--version", "redfuser-opt 0.1.0");
   add_options(app, options);
   app.add_option("--emit", emit,
                  "Fused regions as calls of model-local functions (function), in place (inline), "
                  "or in place with operators of the ONNX standard only (standard)")
       ->capture_default_str();
+  app.add_option("--to", to, "Store fp32 weights and activations as fp16 or bf16")
+      ->type_name("fp16|bf16");
+  app.add_flag("--keep-io", keep_io, "With --to: inputs and outputs stay fp32");
   app.add_option("--external-data-threshold", threshold,
                  "More bytes of weights than this go to OUT.data, such as 64M (else 1G)")
       ->type_name("BYTES");
@@ -74,6 +85,8 @@ std::optional<OptOptions> parse_options(int argc, char** argv) {
                "Also say which nodes a written function leaves out, and why");
   if (parse_command_line(app, argc, argv)) return std::nullopt;
   options.save.emit = parse_emit(emit);
+  if (!to.empty()) options.convert = ConvertOptions{parse_type(to), keep_io};
+  if (keep_io && to.empty()) fail("--keep-io needs --to");
   if (!threshold.empty()) {
     options.save.external_data_threshold = parse_bytes(threshold, "--external-data-threshold");
   }
@@ -110,13 +123,25 @@ void write_reports(const Program& program, const ReportView& report, const OptOp
   if (!options.svg.empty()) save_picture(program, options.svg);
 }
 
+// The model to work on. What stays fp32 though it was to be converted goes to stderr.
+Model load(const OptOptions& options) {
+  Model model = Model::load(options.input);
+  if (!options.convert) return model;
+  ConvertedModel converted = convert(model, *options.convert);
+  for (const OverflowingTensor& tensor : converted.overflowing) {
+    fmt::print(stderr, "note: \"{}\" stays float32: its largest magnitude is {:g}\n", tensor.name,
+               tensor.largest);
+  }
+  return converted.model;
+}
+
 int run(int argc, char** argv) {
   const std::optional<OptOptions> parsed = parse_options(argc, argv);
   if (!parsed) return kSuccess;
   const OptOptions& options = *parsed;
   if (options.memory_limit > 0) limit_process_memory(options.memory_limit);
   std::optional<TimeLimit> time_limit(std::in_place, options.time_limit);
-  const Model model = Model::load(options.input);
+  const Model model = load(options);
   CompileOptions compile_options;
   compile_options.fuse = options.fuse;
   compile_options.certify = options.certify;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "redfuser/convert.h"
 #include "redfuser/io.h"
 #include "tool.h"
 
@@ -45,7 +46,12 @@ NamedTensors gather_inputs(const Model& model, const RunOptions& options) {
   NamedTensors inputs;
   for (const std::string& source : options.inputs) add_source(model, source, inputs);
   for (const ValueInfo& info : model.inputs()) {
-    if (inputs.count(info.name) == 0) fail("--inputs has no tensor for input \"{}\"", info.name);
+    const auto found = inputs.find(info.name);
+    if (found == inputs.end()) fail("--inputs has no tensor for input \"{}\"", info.name);
+    // NumPy has no bfloat16, and one file serves a model in several precisions.
+    if (is_float(info.dtype) && is_float(found->second.dtype())) {
+      found->second = cast_floats(found->second, info.dtype);
+    }
   }
   return inputs;
 }

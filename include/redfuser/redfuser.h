@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "redfuser/error.h"
@@ -25,6 +26,9 @@ struct CompiledProgram;  // defined inside the library
 struct LoadedModel;
 
 using NamedTensors = std::map<std::string, Tensor>;
+using NamedDims = std::map<std::string, Dims>;
+struct DeviceTensor;  // redfuser/device.h
+using NamedDeviceTensors = std::map<std::string, DeviceTensor>;
 
 // One graph input or output. A dimension is a number or, where the model leaves it open, a name.
 struct ValueInfo {
@@ -39,6 +43,8 @@ struct ValueInfo {
 
 class Model {
  public:
+  Model() = default;
+  explicit Model(std::shared_ptr<const LoadedModel> handle) : impl_(std::move(handle)) {}
   // Reads, checks and expands an ONNX file. External data is mapped, not copied.
   static Model load(const std::string& path);
   // The same for a model in ONNX's text syntax, such as
@@ -100,6 +106,8 @@ struct SessionOptions {
   // everything that the session keeps there.
   int64_t memory_limit = 0;
   bool tf32 = false;  // GPU: fp32 products may round their operands to TF32
+  // GPU: sets of sizes whose calls are kept ready, each with a CUDA graph from its second run on.
+  int kept_shapes = 8;
   KernelCacheMode kernel_cache = KernelCacheMode::On;
   std::string kernel_cache_folder;  // empty: $XDG_CACHE_HOME or ~/.cache, redfuser/kernels
 };
@@ -126,6 +134,11 @@ class Session {
   // Runs the program. Inputs are checked by name, dtype and shape; every output of the model comes
   // back. Inputs are read in place and must stay unchanged until run returns.
   NamedTensors run(const NamedTensors& inputs);
+  // GPU only: runs on memory and on a stream of the caller's; redfuser/device.h describes it.
+  NamedDeviceTensors enqueue(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs,
+                             void* stream = nullptr);
+  // The sizes of every output for inputs of these sizes. UserError if they depend on data.
+  NamedDims output_dims(const NamedDims& inputs) const;
   // Keeps the time of every step of the following runs.
   void profile(bool on);
   const std::vector<StepTime>& step_times() const;
@@ -134,6 +147,8 @@ class Session {
   // The largest number of bytes of intermediate and output tensors alive at once in the last run;
   // on a GPU, of everything that the session keeps there.
   int64_t peak_bytes() const;
+  // GPU only: how often memory of the GPU or pinned memory of the host was allocated so far.
+  int64_t allocations() const;
   // "cpu", or the GPU's name.
   const std::string& device() const;
   // GPU only: of what runs there, such as "driver" -> "13.0", "nvrtc", "cublaslt".

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "onnx/emit.h"
 #include "onnx/pruned_model.h"
+#include "onnx/tensor_proto.h"
 
 namespace redfuser {
 
@@ -46,6 +47,17 @@ ExportResult save_model(const LoadedModel& model, const Graph& graph,
   result.operators_after = operator_counts(output.proto);
   write_model(std::move(output), options.external_threshold, path);
   return result;
+}
+
+std::shared_ptr<const LoadedModel> with_graph(const LoadedModel& model, const Graph& graph) {
+  OutputModel output = emit_standard(model, graph);
+  output.proto.set_producer_name(model.proto->producer_name());
+  output.proto.set_producer_version(model.proto->producer_version());
+  auto proto = std::make_shared<onnx::ModelProto>(std::move(output.proto));
+  for (const auto& [name, tensor] : output.initializers) {
+    *proto->mutable_graph()->add_initializer() = to_proto(name, tensor);
+  }
+  return import_model(std::move(proto), model.path);
 }
 
 }  // namespace redfuser

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,10 @@ struct ExportResult {
 ExportResult save_model(const LoadedModel& model, const Graph& graph,
                         const std::vector<ExportRegion>& regions, const ExportOptions& options,
                         const std::string& path);
+
+// The model whose file would have the nodes of `graph`, an edited copy of model.graph with its
+// inputs and outputs, whose dtypes may be others.
+std::shared_ptr<const LoadedModel> with_graph(const LoadedModel& model, const Graph& graph);
 
 // The domain of the functions that regions become.
 inline constexpr const char* kRegionDomain = "ai.redfuser";

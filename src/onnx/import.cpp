@@ -56,10 +56,8 @@ std::map<std::string, int> operator_counts(const onnx::ModelProto& model) {
   return counts;
 }
 
-namespace {
-
-std::shared_ptr<const LoadedModel> imported(std::shared_ptr<const onnx::ModelProto> proto,
-                                            const std::string& path) {
+std::shared_ptr<const LoadedModel> import_model(std::shared_ptr<const onnx::ModelProto> proto,
+                                                const std::string& path) {
   auto model = std::make_shared<LoadedModel>();
   model->path = path;
   model->proto = std::move(proto);
@@ -74,17 +72,15 @@ std::shared_ptr<const LoadedModel> imported(std::shared_ptr<const onnx::ModelPro
   return model;
 }
 
-}  // namespace
-
 std::shared_ptr<const LoadedModel> load_model(const std::string& path) {
-  return imported(read_model_proto(path), path);
+  return import_model(read_model_proto(path), path);
 }
 
 std::shared_ptr<const LoadedModel> parse_model(const std::string& text) {
   auto proto = std::make_shared<onnx::ModelProto>();
   const auto status = onnx::OnnxParser::Parse(*proto, text.c_str());
   if (!status.IsOK()) user_error("the text is no ONNX model: {}", status.ErrorMessage());
-  return imported(std::move(proto), "text");
+  return import_model(std::move(proto), "text");
 }
 
 }  // namespace redfuser

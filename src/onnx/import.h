@@ -35,6 +35,11 @@ std::shared_ptr<const LoadedModel> load_model(const std::string& path);
 // The same for a model in ONNX's text syntax.
 std::shared_ptr<const LoadedModel> parse_model(const std::string& text);
 
+// The same for a model in memory; `path` names it in errors and is where external data is looked
+// for.
+std::shared_ptr<const LoadedModel> import_model(std::shared_ptr<const onnx::ModelProto> proto,
+                                                const std::string& path);
+
 // Operators of the main graph: "MatMul" -> 16, "com.microsoft.Gelu" -> 2.
 std::map<std::string, int> operator_counts(const onnx::ModelProto& model);
 

@@ -54,10 +54,12 @@ class Program:
     def compare_fused(self, model, inputs, outputs):
         """A problem or None, and the number of fused regions of each class."""
         problem = self.compare(model, inputs, outputs, "--explain", self.report)
-        if problem:
-            return problem, {}
+        return problem, {} if problem else self.fused_classes()
+
+    def fused_classes(self):
+        """The number of fused regions of each class in the last report."""
         fused = json.loads(self.report.read_text())["fused"]
-        return None, collections.Counter(region["class"] for region in fused)
+        return collections.Counter(region["class"] for region in fused)
 
 
 def missing(name, regions):
