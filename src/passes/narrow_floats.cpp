@@ -79,11 +79,24 @@ bool NarrowFloats::is_narrow_product(size_t n) const {
   });
 }
 
+// One computed operand, and constants of one element.
+bool NarrowFloats::scales(size_t n) const {
+  if (sensitivities_[n].kind != Sensitivity::Follows) return false;
+  int computed = 0;
+  for (const ValueId input : graph_.nodes[n].inputs) {
+    if (!is_float(input)) continue;
+    const Value& value = graph_.values[index(input)];
+    if (!value.is_constant()) ++computed;
+    if (value.is_constant() && (value.constant.size() != 1 || !fits_[index(input)])) return false;
+  }
+  return computed == 1;
+}
+
 void NarrowFloats::find_wanted() {
   for (size_t n = graph_.nodes.size(); n-- > 0;) {
     const Node& node = graph_.nodes[n];
     bool wanted = is_narrow_product(n);
-    if (sensitivities_[n].kind == Sensitivity::Moves) {
+    if (sensitivities_[n].kind == Sensitivity::Moves || scales(n)) {
       for (const ValueId output : node.outputs)
         wanted |= is_float(output) && wanted_[index(output)];
     }

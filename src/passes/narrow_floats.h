@@ -31,6 +31,7 @@ class NarrowFloats {
   bool decide_node(const Node& node, const NodeSensitivity& sensitivity) const;
   bool is_float(ValueId value) const;
   bool is_narrow_product(size_t node) const;
+  bool scales(size_t node) const;
 
   const Graph& graph_;
   const FloatConversion& conversion_;
@@ -39,7 +40,7 @@ class NarrowFloats {
   // By value.
   std::vector<char> narrow_, available_, fits_;
   std::vector<char> whole_;   // made of integers and indices alone
-  std::vector<char> wanted_;  // a product reads it, if need be re-indexed
+  std::vector<char> wanted_;  // a product reads it, if need be re-indexed or scaled
   std::vector<char> summed_;  // a sum reads it, if need be through nodes that nobody else reads
 };
 

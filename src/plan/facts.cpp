@@ -104,6 +104,8 @@ GraphFacts::Traits GraphFacts::traits_of(NodeId id) const {
     }
     Expr body = lowering.element(output, axes);
     traits.view = body->op == ExprOp::Read && body->integer != output;
+    traits.narrows = body->op == ExprOp::Cast && body->args[0]->op == ExprOp::Read &&
+                     size_of(body->dtype) < size_of(body->args[0]->dtype);
     visit(body, [&](Expr e) {
       if (e->op == ExprOp::Read) traits.reads.insert(static_cast<ValueId>(e->integer));
       if (e->op == ExprOp::Symbol) traits.symbols.insert(e);

@@ -22,6 +22,8 @@ class GraphFacts {
   bool view(NodeId node) const { return traits_[static_cast<size_t>(node)].view; }
   // Its meaning is a product of two tensors summed over one axis, possibly with an epilogue.
   bool contracts(NodeId node) const { return traits_[static_cast<size_t>(node)].contracts; }
+  // Its meaning is one Read cast to a narrower type.
+  bool narrows(NodeId node) const { return traits_[static_cast<size_t>(node)].narrows; }
   // Cheaper computed again than stored: an outer-product-like function of much smaller values
   // (a mask from positions and lengths).
   bool recomputed(ValueId value) const;
@@ -56,6 +58,7 @@ class GraphFacts {
  private:
   struct Traits {
     bool lowered = false, reduces = false, view = false, contracts = false, binds = false;
+    bool narrows = false;
     std::set<ValueId> reads;
     std::set<Expr> symbols;  // sizes that the meaning holds
     std::set<NodeId> size_sources;

@@ -59,6 +59,7 @@ class Grower {
     last_reduction = seed;
     forward(draft);
     backward(draft);
+    release_casts(draft);
     return draft;
   }
 
@@ -225,6 +226,48 @@ class Grower {
       if (best < 0) return;
       if (!absorb(draft, best)) rejected.insert(best);
     }
+  }
+
+  // A cast to a narrower type goes with the step that computes what it reads, and takes along what
+  // leads to it alone: that step stores less, and the region reads less.
+  void release_casts(Draft& draft) const {
+    const std::set<NodeId> owned = draft.owned;
+    for (const NodeId cast : owned) {
+      if (!facts_.narrows(cast)) continue;
+      const std::set<NodeId> released = leading_to(draft, cast);
+      if (released.empty()) continue;
+      Draft next = draft;
+      for (const NodeId node : released) next.owned.erase(node);
+      auto shape = form_shape(facts_, next.owned, next.shared, taken_.pinned);
+      if (!std::holds_alternative<Shape>(shape)) continue;
+      next.shape = std::get<Shape>(std::move(shape));
+      if (!reenters(next)) draft = std::move(next);
+    }
+  }
+
+  // The cast and the elementwise nodes of the region that only it needs; empty if one of them reads
+  // what stays in the region or is a view, which is better read through than stored, or if none
+  // reads what another step computes.
+  std::set<NodeId> leading_to(const Draft& draft, NodeId cast) const {
+    std::set<NodeId> nodes = {cast};
+    bool computed = false;
+    for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
+      for (const ValueId read : facts_.reads(*it)) {
+        const NodeId producer = facts_.producer(read);
+        if (producer < 0 || draft.shared.count(producer)) continue;
+        if (draft.owned.count(producer) == 0) {
+          computed = computed || free_node(producer);
+          continue;
+        }
+        const auto consumers = facts_.consumers_of(producer);
+        const bool only_ours =
+            std::all_of(consumers.begin(), consumers.end(),
+                        [&](NodeId consumer) { return nodes.count(consumer) > 0; });
+        if (!only_ours || facts_.reduces(producer) || facts_.view(producer)) return {};
+        nodes.insert(producer);
+      }
+    }
+    return computed ? nodes : std::set<NodeId>();
   }
 
   bool absorb(Draft& draft, NodeId node) {
