@@ -1,5 +1,7 @@
 #include "cuda/driver.h"
 
+#include <atomic>
+
 #include "base/error.h"
 #include "cuda/library.h"
 
@@ -25,6 +27,9 @@ DriverApi load_driver() {
   RF_BIND(cuMemGetInfo_v2);
   RF_BIND(cuMemAlloc_v2);
   RF_BIND(cuMemFree_v2);
+  RF_BIND(cuMemHostAlloc);
+  RF_BIND(cuMemFreeHost);
+  RF_BIND(cuMemcpyDtoDAsync_v2);
   RF_BIND(cuMemcpyHtoDAsync_v2);
   RF_BIND(cuMemcpyDtoHAsync_v2);
   RF_BIND(cuMemsetD8Async);
@@ -85,7 +90,11 @@ DeviceInfo read_info(int device) {
   return info;
 }
 
+std::atomic<int64_t> allocation_count{0};
+
 }  // namespace
+
+int64_t allocations() { return allocation_count; }
 
 const DriverApi& driver() {
   static const DriverApi api = load_driver();
@@ -135,6 +144,7 @@ int64_t Device::free_bytes() const {
 Buffer::Buffer(DevicePtr device, int64_t bytes, const char* what)
     : device_(std::move(device)), bytes_(bytes) {
   if (bytes == 0) return;
+  ++allocation_count;
   const Result result = driver().cuMemAlloc_v2(&address_, static_cast<size_t>(bytes));
   if (result == kOutOfMemory) {
     user_error("out of GPU memory: {} needs {} bytes; {} of {} are free", what, bytes,
@@ -148,6 +158,25 @@ Buffer::~Buffer() {
 }
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(address_, other.address_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+HostBuffer::HostBuffer(DevicePtr device, int64_t bytes)
+    : device_(std::move(device)), bytes_(bytes) {
+  if (bytes == 0) return;
+  ++allocation_count;
+  check(driver().cuMemHostAlloc(&address_, static_cast<size_t>(bytes), 0),
+        "allocating pinned memory");
+}
+
+HostBuffer::~HostBuffer() {
+  if (address_ != nullptr) driver().cuMemFreeHost(address_);
+}
+
+HostBuffer& HostBuffer::operator=(HostBuffer&& other) noexcept {
   std::swap(device_, other.device_);
   std::swap(address_, other.address_);
   std::swap(bytes_, other.bytes_);

@@ -70,6 +70,26 @@ class Buffer {
   int64_t bytes_ = 0;
 };
 
+// Page-locked host memory, which copies to and from the GPU need not stage.
+class HostBuffer {
+ public:
+  HostBuffer() = default;
+  HostBuffer(DevicePtr device, int64_t bytes);
+  ~HostBuffer();
+  HostBuffer(HostBuffer&& other) noexcept { *this = std::move(other); }
+  HostBuffer& operator=(HostBuffer&& other) noexcept;
+  char* data() const { return static_cast<char*>(address_); }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  DevicePtr device_;
+  void* address_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+// Buffers and host buffers that this process has allocated.
+int64_t allocations();
+
 class Module {
  public:
   // `name` appears in errors.
@@ -123,6 +143,9 @@ class Graph {
 class Stream {
  public:
   explicit Stream(DevicePtr device);
+  // The caller's, who destroys it.
+  Stream(DevicePtr device, StreamHandle borrowed)
+      : device_(std::move(device)), stream_(borrowed), borrowed_(true) {}
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -132,6 +155,7 @@ class Stream {
   // Host memory must stay as it is until the stream is synchronised.
   void to_device(DevicePointer target, const void* source, int64_t bytes) const;
   void to_host(void* target, DevicePointer source, int64_t bytes) const;
+  void copy(DevicePointer target, DevicePointer source, int64_t bytes) const;
   void fill(DevicePointer target, unsigned char byte, int64_t bytes) const;
   void fill_rows(DevicePointer target, int64_t pitch, unsigned char byte, int64_t width,
                  int64_t rows) const;
@@ -147,6 +171,7 @@ class Stream {
  private:
   DevicePtr device_;
   StreamHandle stream_ = nullptr;
+  bool borrowed_ = false;
 };
 
 class Event {

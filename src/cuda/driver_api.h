@@ -92,6 +92,9 @@ struct DriverApi {
   Result (*cuMemGetInfo_v2)(size_t*, size_t*);
   Result (*cuMemAlloc_v2)(DevicePointer*, size_t);
   Result (*cuMemFree_v2)(DevicePointer);
+  Result (*cuMemHostAlloc)(void**, size_t, unsigned);
+  Result (*cuMemFreeHost)(void*);
+  Result (*cuMemcpyDtoDAsync_v2)(DevicePointer, DevicePointer, size_t, StreamHandle);
   Result (*cuMemcpyHtoDAsync_v2)(DevicePointer, const void*, size_t, StreamHandle);
   Result (*cuMemcpyDtoHAsync_v2)(void*, DevicePointer, size_t, StreamHandle);
   Result (*cuMemsetD8Async)(DevicePointer, unsigned char, size_t, StreamHandle);

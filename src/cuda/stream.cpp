@@ -21,7 +21,7 @@ Stream::Stream(DevicePtr device) : device_(std::move(device)) {
 }
 
 Stream::~Stream() {
-  if (stream_ != nullptr) driver().cuStreamDestroy_v2(stream_);
+  if (stream_ != nullptr && !borrowed_) driver().cuStreamDestroy_v2(stream_);
 }
 
 void Stream::synchronize() const {
@@ -38,6 +38,12 @@ void Stream::to_host(void* target, DevicePointer source, int64_t bytes) const {
   if (bytes == 0) return;
   check(driver().cuMemcpyDtoHAsync_v2(target, source, static_cast<size_t>(bytes), stream_),
         "copying from the GPU");
+}
+
+void Stream::copy(DevicePointer target, DevicePointer source, int64_t bytes) const {
+  if (bytes == 0 || target == source) return;
+  check(driver().cuMemcpyDtoDAsync_v2(target, source, static_cast<size_t>(bytes), stream_),
+        "copying on the GPU");
 }
 
 void Stream::fill(DevicePointer target, unsigned char byte, int64_t bytes) const {

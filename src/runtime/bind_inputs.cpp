@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "runtime/names.h"
+#include "runtime/size_checks.h"
 
 namespace redfuser {
 namespace {
@@ -110,6 +111,33 @@ void bind_inputs(const CompiledProgram& program, const NamedTensors& inputs,
   for (const ValueId id : graph.inputs) {
     binder.check(graph.values[static_cast<size_t>(id)], values[static_cast<size_t>(id)]);
   }
+}
+
+NamedDims output_dims(const CompiledProgram& program, const NamedDims& inputs) {
+  const Graph& graph = program.graph();
+  NamedTensors shapes;
+  for (const auto& [name, dims] : inputs) {
+    DType dtype = DType::Float32;
+    for (const ValueId id : graph.inputs) {
+      const Value& value = graph.values[static_cast<size_t>(id)];
+      if (value.name == name) dtype = value.dtype;
+    }
+    shapes[name] = Tensor::wrap(dtype, dims, nullptr, nullptr);
+  }
+  std::vector<Tensor> values(graph.values.size());
+  std::vector<int64_t> symbols;
+  bind_inputs(program, shapes, values, symbols);
+  SizeChecks(graph).run(symbols);
+  NamedDims result;
+  for (const ValueId id : graph.outputs) {
+    const Value& value = graph.values[static_cast<size_t>(id)];
+    for (const int64_t symbol : program.shape_symbols[static_cast<size_t>(id)]) {
+      if (symbols[static_cast<size_t>(symbol)] >= 0) continue;
+      user_error("the size of output \"{}\" depends on data", value.name);
+    }
+    result[value.name] = dims_of(graph, id, symbols);
+  }
+  return result;
 }
 
 }  // namespace redfuser

@@ -16,4 +16,8 @@ namespace redfuser {
 void bind_inputs(const CompiledProgram& program, const NamedTensors& inputs,
                  std::span<Tensor> values, std::vector<int64_t>& symbols);
 
+// The sizes of the program's outputs for inputs of these sizes. UserError as bind_inputs throws it,
+// and for a size that depends on data.
+NamedDims output_dims(const CompiledProgram& program, const NamedDims& inputs);
+
 }  // namespace redfuser

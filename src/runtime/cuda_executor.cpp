@@ -13,14 +13,8 @@ namespace {
 
 size_t index(ValueId id) { return static_cast<size_t>(id); }
 
-bool has_products(const CudaProgram& program) {
-  for (const DeviceStep& step : program.steps()) {
-    for (const DeviceCall& call : step.calls) {
-      if (std::holds_alternative<ProductCall>(call)) return true;
-    }
-  }
-  return false;
-}
+// Larger transfers go from and to the caller's memory itself.
+constexpr int64_t kMostStaged = int64_t{64} << 20;
 
 }  // namespace
 
@@ -30,15 +24,16 @@ CudaExecutor::CudaExecutor(std::shared_ptr<const CompiledProgram> program,
       program_(cuda_program(compiled_, options)),
       graph_(compiled_->graph()),
       memory_limit_(options.memory_limit),
+      kept_shapes_(static_cast<size_t>(std::max(options.kept_shapes, 1))),
       stream_((program_->device()->make_current(), program_->device())),
       values_(graph_.values.size()) {
   device = program_->device()->info().name;
   notes = program_->notes();
   const int driver = program_->device()->info().driver_version;
   versions = {{"driver", fmt::format("{}.{}", driver / 1000, driver % 1000 / 10)},
-              {"nvrtc", cuda::nvrtc_version()},
-              {"cublaslt", cuda::ProductLibrary::version()}};
-  if (has_products(*program_)) {
+              {"nvrtc", cuda::nvrtc_version()}};
+  if (program_->has_products()) {
+    versions["cublaslt"] = cuda::ProductLibrary::version();
     workspace_ = cuda::Buffer(program_->device(), cuda::ProductLibrary::kWorkspaceBytes,
                               "the workspace of products");
   }
@@ -69,47 +64,82 @@ void CudaExecutor::reserve(int64_t arena_bytes) {
   peak = fixed + arena_.bytes();
 }
 
-CudaShape& CudaExecutor::shape_for(bool keep_all_values) {
-  std::vector<int64_t> key = symbols_;
-  key.push_back(keep_all_values ? 1 : 0);
+CudaShape& CudaExecutor::shape_for(const Addresses& addresses) {
+  Key key{symbols_, keeps_any(), {}};
+  for (const auto& [value, address] : addresses) key.elsewhere.push_back(value);
   const auto found = std::find_if(shapes_.begin(), shapes_.end(),
                                   [&](const auto& entry) { return entry.first == key; });
   if (found != shapes_.end()) {
     shapes_.splice(shapes_.begin(), shapes_, found);
+    shapes_.front().second.move(addresses);
     return shapes_.front().second;
   }
-  CudaLayout layout(*program_, symbols_, keep_all_values);
+  CudaLayout layout(*program_, symbols_, key.keep_all,
+                    {key.elsewhere.begin(), key.elsewhere.end()});
   reserve(layout.bytes());
-  while (shapes_.size() >= kMostShapes) shapes_.pop_back();
-  shapes_.emplace_front(std::move(key),
-                        CudaShape(*program_, std::move(layout), symbols_, arena_.address()));
+  while (shapes_.size() >= kept_shapes_) shapes_.pop_back();
+  shapes_.emplace_front(std::move(key), CudaShape(*program_, std::move(layout), symbols_,
+                                                  arena_.address(), addresses));
   return shapes_.front().second;
 }
 
-CudaShape& CudaExecutor::bind(const NamedTensors& inputs) {
+void CudaExecutor::bind_sizes(const NamedTensors& inputs) {
   program_->device()->make_current();
   bind_inputs(*compiled_, inputs, values_, symbols_);
   SizeChecks(graph_).run(symbols_);
-  CudaShape& shape = shape_for(keeps_any());
+}
+
+CudaShape& CudaExecutor::bind(const NamedTensors& inputs) {
+  bind_sizes(inputs);
+  CudaShape& shape = shape_for({});
   launches = shape.launches();
   return shape;
 }
 
+char* CudaExecutor::staging(int64_t bytes) {
+  if (bytes > kMostStaged) return nullptr;
+  if (bytes > staging_.bytes()) {
+    staging_ = cuda::HostBuffer();
+    staging_ = cuda::HostBuffer(program_->device(), bytes);
+  }
+  return staging_.data();
+}
+
 void CudaExecutor::upload(const CudaShape& shape) {
+  int64_t total = 0;
+  for (const ValueId id : graph_.inputs) {
+    total += static_cast<int64_t>(values_[index(id)].bytes());
+  }
+  char* stage = staging(total);
   for (const ValueId id : graph_.inputs) {
     const Tensor& tensor = values_[index(id)];
-    stream_.to_device(shape.address(id), tensor.data(), static_cast<int64_t>(tensor.bytes()));
+    const void* source = tensor.data();
+    if (stage != nullptr && tensor.bytes() > 0) {
+      source = std::memcpy(stage, tensor.data(), tensor.bytes());
+      stage += tensor.bytes();
+    }
+    stream_.to_device(shape.address(id), source, static_cast<int64_t>(tensor.bytes()));
   }
 }
 
-void CudaExecutor::enqueue_all(const CudaShape& shape) {
-  for (size_t i = 0; i < shape.steps(); ++i) shape.enqueue(i, stream_, workspace_.address());
+void CudaExecutor::enqueue_all(const CudaShape& shape, const cuda::Stream& stream) {
+  for (size_t i = 0; i < shape.steps(); ++i) shape.enqueue(i, stream, workspace_.address());
+}
+
+void CudaExecutor::launch(CudaShape& shape, const cuda::Stream& stream) {
+  if (shape.runs == 1) record(shape);
+  if (shape.graph) {
+    stream.launch(shape.graph);
+  } else {
+    enqueue_all(shape, stream);
+  }
+  ++shape.runs;
 }
 
 void CudaExecutor::record(CudaShape& shape) {
   stream_.begin_capture();
   try {
-    enqueue_all(shape);
+    enqueue_all(shape, stream_);
   } catch (...) {
     stream_.abandon_capture();
     throw;
@@ -149,11 +179,31 @@ Tensor CudaExecutor::fetch(const CudaShape& shape, ValueId value) {
 
 NamedTensors CudaExecutor::outputs(const CudaShape& shape) {
   NamedTensors result;
+  std::vector<std::pair<Tensor*, ValueId>> computed;
+  int64_t total = 0;
   for (const ValueId id : graph_.outputs) {
     const Value& value = graph_.values[index(id)];
-    result[value.name] = value.is_constant() ? value.constant : fetch(shape, id);
+    Tensor& tensor = result[value.name];
+    tensor = value.is_constant() ? value.constant : Tensor(value.dtype, shape.layout().dims(id));
+    if (value.is_constant()) continue;
+    computed.emplace_back(&tensor, id);
+    total += static_cast<int64_t>(tensor.bytes());
+  }
+  // The inputs' copies have been made when the outputs' are.
+  char* const stage = staging(total);
+  char* target = stage;
+  for (const auto& [tensor, id] : computed) {
+    stream_.to_host(stage != nullptr ? target : tensor->mutable_data(), shape.address(id),
+                    static_cast<int64_t>(tensor->bytes()));
+    target += tensor->bytes();
   }
   stream_.synchronize();
+  target = stage;
+  for (const auto& [tensor, id] : computed) {
+    if (stage == nullptr || tensor->bytes() == 0) continue;
+    std::memcpy(tensor->mutable_data(), target, tensor->bytes());
+    target += tensor->bytes();
+  }
   return result;
 }
 
@@ -167,13 +217,7 @@ NamedTensors CudaExecutor::run(const NamedTensors& inputs) {
   if (profiling || keeps_any()) {
     run_steps(shape);
   } else {
-    if (shape.runs == 1) record(shape);
-    if (shape.graph) {
-      stream_.launch(shape.graph);
-    } else {
-      enqueue_all(shape);
-    }
-    ++shape.runs;
+    launch(shape, stream_);
   }
   NamedTensors result = outputs(shape);
   for (const ValueId id : graph_.inputs) values_[index(id)] = Tensor();
@@ -186,7 +230,7 @@ DeviceTiming CudaExecutor::time_on_device(const NamedTensors& inputs, double bud
   constexpr int kFewest = 10, kMost = 100;
   CudaShape& shape = bind(inputs);
   upload(shape);
-  for (int i = 0; i < 2; ++i) enqueue_all(shape);
+  for (int i = 0; i < 2; ++i) enqueue_all(shape, stream_);
   stream_.synchronize();
   if (!shape.graph) record(shape);
   const cuda::DevicePtr& gpu = program_->device();

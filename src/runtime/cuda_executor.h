@@ -9,37 +9,57 @@
 
 namespace redfuser {
 
-// A shape's first run enqueues its calls; the second records them in a CUDA graph, which later runs
-// replay. At most kMostShapes are remembered, the longest unused being forgotten first. Nothing is
-// allocated on the GPU after the first run of the largest shape.
+// A shape's first run enqueues its calls; the second with the same addresses records them in a CUDA
+// graph, which later runs replay. At most SessionOptions::kept_shapes are remembered, the longest
+// unused being forgotten first. Nothing is allocated on the GPU after the first run of the largest
+// shape.
 class CudaExecutor : public Executor {
  public:
-  static constexpr size_t kMostShapes = 8;
-
   CudaExecutor(std::shared_ptr<const CompiledProgram> program, const SessionOptions& options);
   ~CudaExecutor() override;
 
   NamedTensors run(const NamedTensors& inputs) override;
+  NamedDeviceTensors enqueue(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs,
+                             void* stream) override;
   DeviceTiming time_on_device(const NamedTensors& inputs, double budget_s) override;
 
  private:
-  CudaShape& shape_for(bool keep_all);
+  struct Key {
+    std::vector<int64_t> symbols;
+    bool keep_all = false;
+    std::vector<ValueId> elsewhere;
+    bool operator==(const Key&) const = default;
+  };
+
+  // Checks inputs and sizes.
+  void bind_sizes(const NamedTensors& inputs);
+  CudaShape& shape_for(const Addresses& addresses);
   void reserve(int64_t arena_bytes);
   CudaShape& bind(const NamedTensors& inputs);
   void upload(const CudaShape& shape);
-  void enqueue_all(const CudaShape& shape);
+  void enqueue_all(const CudaShape& shape, const cuda::Stream& stream);
+  // The calls, or the graph of them.
+  void launch(CudaShape& shape, const cuda::Stream& stream);
   void record(CudaShape& shape);
   void run_steps(const CudaShape& shape);
   Tensor fetch(const CudaShape& shape, ValueId value);
   NamedTensors outputs(const CudaShape& shape);
+  char* staging(int64_t bytes);
+  void check_not_ours(const std::string& name, const DeviceTensor& tensor) const;
+  void check_output(const std::string& name, const DeviceTensor& given) const;
+  Addresses addresses_of(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs) const;
+  DeviceTensor deliver(const CudaShape& shape, ValueId value, const DeviceTensor* given,
+                       const cuda::Stream& stream) const;
 
   std::shared_ptr<const CompiledProgram> compiled_;
   std::shared_ptr<const CudaProgram> program_;
   const Graph& graph_;
   int64_t memory_limit_;
+  size_t kept_shapes_;
   cuda::Stream stream_;
   cuda::Buffer workspace_, arena_;
-  std::list<std::pair<std::vector<int64_t>, CudaShape>> shapes_;  // the latest first
+  cuda::HostBuffer staging_;
+  std::list<std::pair<Key, CudaShape>> shapes_;  // the latest first
   // Of the present run.
   std::vector<Tensor> values_;  // by ValueId: inputs
   std::vector<int64_t> symbols_;

@@ -13,8 +13,8 @@ bool holds(const std::vector<ValueId>& values, ValueId value) {
 }  // namespace
 
 CudaLayout::CudaLayout(const CudaProgram& program, const std::vector<int64_t>& symbols,
-                       bool keep_all)
-    : program_(program) {
+                       bool keep_all, const std::set<ValueId>& elsewhere)
+    : program_(program), elsewhere_(elsewhere) {
   const Graph& graph = program.graph();
   const std::vector<Step>& steps = program.compiled().plan.steps;
   const int end = static_cast<int>(steps.size());
@@ -65,6 +65,7 @@ void CudaLayout::define(ValueId value, const std::vector<int64_t>& symbols) {
 }
 
 void CudaLayout::add_storage(ValueId value, int step) {
+  if (elsewhere_.count(value)) return;
   const int64_t width =
       static_cast<int64_t>(size_of(program_.graph().values[static_cast<size_t>(value)].dtype));
   int64_t bytes = 0;

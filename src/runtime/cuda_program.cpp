@@ -33,8 +33,18 @@ void check_sizes_known(const CompiledProgram& program) {
   }
 }
 
-template <typename Visit>
-void visit_buffers(const DeviceStep& step, const Visit& visit) {
+bool calls_products(const std::vector<DeviceStep>& steps) {
+  for (const DeviceStep& step : steps) {
+    for (const DeviceCall& call : step.calls) {
+      if (std::holds_alternative<ProductCall>(call)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+void visit_buffers(const DeviceStep& step, const std::function<void(const BufferRef&)>& visit) {
   for (const DeviceCall& call : step.calls) {
     if (const auto* launch = std::get_if<KernelLaunch>(&call)) {
       for (const TensorView& view : launch->views) visit(view.buffer);
@@ -50,8 +60,6 @@ void visit_buffers(const DeviceStep& step, const Visit& visit) {
   }
 }
 
-}  // namespace
-
 CudaProgram::CudaProgram(std::shared_ptr<const CompiledProgram> program,
                          const SessionOptions& options)
     : program_(std::move(program)), device_(cuda::Device::open()), tf32_(options.tf32) {
@@ -62,8 +70,8 @@ CudaProgram::CudaProgram(std::shared_ptr<const CompiledProgram> program,
                info.architecture / 10, info.architecture % 10, kOldestArchitecture / 10,
                kOldestArchitecture % 10);
   }
-  products_ = std::make_unique<cuda::ProductLibrary>(device_);
   generate_steps();
+  if (calls_products(steps_)) products_ = std::make_unique<cuda::ProductLibrary>(device_);
   compile_kernels(options);
   upload_constants(options.memory_limit);
 }
@@ -80,7 +88,11 @@ void CudaProgram::generate_steps() {
   const std::lock_guard lock(pool_mutex());
   for (const Step& step : program_->plan.steps) {
     const bool same_bytes = std::holds_alternative<AliasStep>(step.kind);
-    steps_.push_back(same_bytes ? DeviceStep{} : generate(graph(), step, target));
+    try {
+      steps_.push_back(same_bytes ? DeviceStep{} : generate(graph(), step, target));
+    } catch (const UserError& error) {
+      user_error("{}; use --device cpu", error.what());
+    }
   }
 }
 
@@ -153,6 +165,27 @@ void CudaProgram::upload_constants(int64_t memory_limit) {
                      static_cast<int64_t>(tensor.bytes()));
   }
   stream.synchronize();
+}
+
+ValueId CudaProgram::root(ValueId value) const {
+  const std::vector<Step>& steps = program_->plan.steps;
+  for (size_t i = steps.size(); i-- > 0;) {
+    const auto* alias = std::get_if<AliasStep>(&steps[i].kind);
+    if (alias != nullptr && alias->value == value) value = alias->source;
+  }
+  return value;
+}
+
+std::vector<ValueId> CudaProgram::produced_outputs() const {
+  std::set<ValueId> written, result;
+  for (const Step& step : program_->plan.steps) {
+    if (std::holds_alternative<AliasStep>(step.kind)) continue;
+    written.insert(step.writes.begin(), step.writes.end());
+  }
+  for (const ValueId output : graph().outputs) {
+    if (written.count(root(output))) result.insert(root(output));
+  }
+  return {result.begin(), result.end()};
 }
 
 cuda::FunctionHandle CudaProgram::function(const KernelLaunch& launch) const {

@@ -1,6 +1,7 @@
 // A compiled program's GPU side: device steps, kernels and constants. Immutable; sessions share it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -22,10 +23,16 @@ class CudaProgram {
   const CompiledProgram& compiled() const { return *program_; }
   const Graph& graph() const { return program_->graph(); }
   const cuda::DevicePtr& device() const { return device_; }
+  // Only programs with products open their library.
+  bool has_products() const { return products_ != nullptr; }
   const cuda::ProductLibrary& products() const { return *products_; }
   bool tf32() const { return tf32_; }
   // One per step of the plan; without calls for an AliasStep.
   const std::vector<DeviceStep>& steps() const { return steps_; }
+  // The value that owns the bytes of an alias; any other value itself.
+  ValueId root(ValueId value) const;
+  // Values that steps write and outputs of the model are, or are aliases of.
+  std::vector<ValueId> produced_outputs() const;
   cuda::FunctionHandle function(const KernelLaunch& launch) const;
   bool has_constant(ValueId value) const { return constants_.count(value) > 0; }
   cuda::DevicePointer constant(ValueId value) const;
@@ -48,6 +55,9 @@ class CudaProgram {
   std::map<ValueId, int64_t> constants_;  // offset in constant_memory_
   std::vector<std::string> notes_;
 };
+
+// Every buffer that the step's calls name, undefined ones too.
+void visit_buffers(const DeviceStep& step, const std::function<void(const BufferRef&)>& visit);
 
 // The program's GPU side, made at the first call and shared while a session holds it.
 std::shared_ptr<const CudaProgram> cuda_program(std::shared_ptr<const CompiledProgram> program,

@@ -5,22 +5,59 @@
 namespace redfuser {
 
 CudaShape::CudaShape(const CudaProgram& program, CudaLayout layout, std::vector<int64_t> symbols,
-                     cuda::DevicePointer arena)
-    : program_(program), layout_(std::move(layout)), symbols_(std::move(symbols)), arena_(arena) {
-  for (size_t i = 0; i < program.steps().size(); ++i) {
-    std::vector<Call>& calls = calls_.emplace_back();
-    for (const DeviceCall& call : program.steps()[i].calls) {
-      std::optional<Call> made = std::visit([&](const auto& c) { return make(c, i); }, call);
-      if (made) calls.push_back(std::move(*made));
-    }
-    launches_ += static_cast<int>(calls.size());
+                     cuda::DevicePointer arena, Addresses addresses)
+    : program_(program),
+      layout_(std::move(layout)),
+      symbols_(std::move(symbols)),
+      arena_(arena),
+      addresses_(std::move(addresses)),
+      calls_(program.steps().size()) {
+  for (size_t step = 0; step < calls_.size(); ++step) make_calls(step);
+}
+
+void CudaShape::make_calls(size_t step) {
+  std::vector<Call> calls;
+  for (const DeviceCall& call : program_.steps()[step].calls) {
+    std::optional<Call> made = std::visit([&](const auto& c) { return make(c, step); }, call);
+    if (made) calls.push_back(std::move(*made));
   }
+  calls_[step] = std::move(calls);
+}
+
+bool CudaShape::touches(size_t step, const std::set<ValueId>& moved) const {
+  bool found = false;
+  visit_buffers(program_.steps()[step], [&](const BufferRef& buffer) {
+    found = found || (buffer.value >= 0 && moved.count(layout_.root(buffer.value)) > 0);
+  });
+  return found;
+}
+
+void CudaShape::move(const Addresses& addresses) {
+  std::set<ValueId> moved;
+  for (const auto& [value, address] : addresses) {
+    if (addresses_.at(value) != address) moved.insert(value);
+  }
+  if (moved.empty()) return;
+  addresses_ = addresses;
+  runs = 0;
+  graph = cuda::Graph();
+  for (size_t step = 0; step < calls_.size(); ++step) {
+    if (touches(step, moved)) make_calls(step);
+  }
+}
+
+int CudaShape::launches() const {
+  size_t count = 0;
+  for (const std::vector<Call>& calls : calls_) count += calls.size();
+  return static_cast<int>(count);
 }
 
 cuda::DevicePointer CudaShape::address(ValueId value) const {
   const std::optional<int64_t> offset = layout_.offset(value);
   if (offset) return arena_ + static_cast<uint64_t>(*offset);
   const ValueId root = layout_.root(value);
+  const auto elsewhere = addresses_.find(root);
+  if (elsewhere != addresses_.end()) return elsewhere->second;
   RF_CHECK(program_.has_constant(root), "\"{}\" is nowhere on the GPU",
            program_.graph().values[static_cast<size_t>(value)].name);
   return program_.constant(root);

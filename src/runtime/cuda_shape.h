@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -12,12 +13,16 @@
 
 namespace redfuser {
 
+// Where values lie that are not the session's own: by the value that owns the bytes.
+using Addresses = std::map<ValueId, cuda::DevicePointer>;
+
 // Sizes evaluated, memory planned, nothing allocated.
 class CudaLayout {
  public:
-  // Inputs and outputs stay to the end, and every value if `keep_all`. Throws UserError for a size
-  // that no input binds.
-  CudaLayout(const CudaProgram& program, const std::vector<int64_t>& symbols, bool keep_all);
+  // Inputs and outputs stay to the end, and every value if `keep_all`; `elsewhere` takes no room.
+  // Throws UserError for a size that no input binds.
+  CudaLayout(const CudaProgram& program, const std::vector<int64_t>& symbols, bool keep_all,
+             const std::set<ValueId>& elsewhere = {});
 
   int64_t bytes() const { return arena_.bytes; }
   const Dims& dims(ValueId value) const { return dims_.at(value); }
@@ -32,6 +37,7 @@ class CudaLayout {
   void add_storage(ValueId value, int step);
 
   const CudaProgram& program_;
+  const std::set<ValueId> elsewhere_;
   std::map<ValueId, Dims> dims_;
   std::map<ValueId, ValueId> roots_;  // of aliases: the value that owns the bytes
   std::map<ValueId, size_t> storages_;
@@ -43,18 +49,22 @@ class CudaLayout {
 // The calls of one shape, ready to be enqueued.
 class CudaShape {
  public:
+  // `addresses` has what the layout leaves to lie elsewhere.
   CudaShape(const CudaProgram& program, CudaLayout layout, std::vector<int64_t> symbols,
-            cuda::DevicePointer arena);
+            cuda::DevicePointer arena, Addresses addresses = {});
+
+  // Moves what lies elsewhere; forgets the graph if an address changes.
+  void move(const Addresses& addresses);
 
   // Enqueues the calls of a step.
   void enqueue(size_t step, const cuda::Stream& stream, cuda::DevicePointer workspace) const;
   size_t steps() const { return calls_.size(); }
-  int launches() const { return launches_; }
+  int launches() const;
   const CudaLayout& layout() const { return layout_; }
   // Where a value lies.
   cuda::DevicePointer address(ValueId value) const;
 
-  // Kept by the session with the shape.
+  // Kept by the session with the shape: runs with these addresses.
   int runs = 0;
   cuda::Graph graph;
 
@@ -72,6 +82,8 @@ class CudaShape {
   cuda::TensorMap encode(const TensorView& view, size_t step, const std::string& name) const;
   std::optional<Call> make(const KernelLaunch& launch, size_t step) const;
   std::optional<Call> make(const ProductCall& call, size_t step) const;
+  void make_calls(size_t step);
+  bool touches(size_t step, const std::set<ValueId>& moved) const;
   int64_t size(Expr expr) const { return evaluate_size(expr, symbols_); }
   int64_t size(Expr expr, int64_t otherwise) const {
     return expr == nullptr ? otherwise : size(expr);
@@ -81,8 +93,8 @@ class CudaShape {
   CudaLayout layout_;
   std::vector<int64_t> symbols_;
   cuda::DevicePointer arena_;
+  Addresses addresses_;
   std::vector<std::vector<Call>> calls_;
-  int launches_ = 0;
 };
 
 }  // namespace redfuser

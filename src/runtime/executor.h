@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "redfuser/device.h"
 #include "runtime/compiled_program.h"
 
 namespace redfuser {
@@ -17,6 +18,8 @@ class Executor {
   virtual ~Executor() = default;
   virtual NamedTensors run(const NamedTensors& inputs) = 0;
   virtual DeviceTiming time_on_device(const NamedTensors& inputs, double budget_s);
+  virtual NamedDeviceTensors enqueue(const NamedDeviceTensors& inputs,
+                                     const NamedDeviceTensors& outputs, void* stream);
 
   bool keeps(const std::string& name) const { return keep_all || keep_names.count(name) > 0; }
   bool keeps_any() const { return keep_all || !keep_names.empty(); }

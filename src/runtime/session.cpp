@@ -1,4 +1,6 @@
 #include "base/error.h"
+#include "cuda/driver.h"
+#include "runtime/bind_inputs.h"
 #include "runtime/executor.h"
 
 namespace redfuser {
@@ -28,20 +30,36 @@ DeviceTiming Executor::time_on_device(const NamedTensors&, double) {
   user_error("time_on_device needs a session on cuda");
 }
 
+NamedDeviceTensors Executor::enqueue(const NamedDeviceTensors&, const NamedDeviceTensors&, void*) {
+  user_error("enqueue needs a session on cuda");
+}
+
 struct Session::Impl {
   explicit Impl(std::unique_ptr<Executor> made) : executor(std::move(made)) {}
   std::unique_ptr<Executor> executor;
+  std::shared_ptr<const CompiledProgram> program;
 };
 
 Session::Session(const Program& program, const SessionOptions& options) {
   RF_CHECK(program.handle() != nullptr, "Session: the program is empty");
-  impl_ = std::make_unique<Impl>(make_executor(program.handle(), options));
+  impl_ = std::make_unique<Impl>(make_executor(program.handle(), options), program.handle());
 }
 
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 
 NamedTensors Session::run(const NamedTensors& inputs) { return impl_->executor->run(inputs); }
+
+NamedDeviceTensors Session::enqueue(const NamedDeviceTensors& inputs,
+                                    const NamedDeviceTensors& outputs, void* stream) {
+  return impl_->executor->enqueue(inputs, outputs, stream);
+}
+
+NamedDims Session::output_dims(const NamedDims& inputs) const {
+  return redfuser::output_dims(*impl_->program, inputs);
+}
+
+int64_t Session::allocations() const { return cuda::allocations(); }
 
 void Session::profile(bool on) { impl_->executor->profiling = on; }
 

@@ -1,0 +1,73 @@
+// Tensors shared with other libraries through DLPack, without copies.
+//
+// The structures are those of DLPack's C interface, versions 0.x (DLManagedTensor) and 1.x
+// (DLManagedTensorVersioned), declared here so that its header is not needed.
+#pragma once
+
+#include <cstdint>
+
+#include "redfuser/device.h"
+#include "redfuser/redfuser.h"
+
+namespace redfuser::dlpack {
+
+enum DeviceType : int32_t { kCpu = 1, kCuda = 2, kCudaHost = 3, kCudaManaged = 13 };
+enum TypeCode : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kBool = 6 };
+
+struct Device {
+  int32_t type = kCpu;
+  int32_t id = 0;
+};
+
+struct DataType {
+  uint8_t code = kFloat;
+  uint8_t bits = 32;
+  uint16_t lanes = 1;
+};
+
+struct Tensor {
+  void* data = nullptr;
+  Device device;
+  int32_t ndim = 0;
+  DataType dtype;
+  int64_t* shape = nullptr;
+  int64_t* strides = nullptr;  // elements; null: row-major
+  uint64_t byte_offset = 0;
+};
+
+struct ManagedTensor {  // DLManagedTensor
+  Tensor tensor;
+  void* context = nullptr;
+  void (*deleter)(ManagedTensor*) = nullptr;
+};
+
+struct Version {
+  uint32_t major = 1, minor = 0;
+};
+inline constexpr uint64_t kReadOnly = 1;
+
+struct ManagedTensorVersioned {  // DLManagedTensorVersioned
+  Version version;
+  void* context = nullptr;
+  void (*deleter)(ManagedTensorVersioned*) = nullptr;
+  uint64_t flags = 0;
+  Tensor tensor;
+};
+
+// Takes the tensor over: its deleter is called when the last copy of the result's owner goes.
+// UserError, which leaves it with the caller, for strides that are not row-major, and for devices
+// and types that RedFuser has not.
+DeviceTensor from_dlpack(ManagedTensor* tensor);
+DeviceTensor from_dlpack(ManagedTensorVersioned* tensor);
+
+// A new structure that keeps the tensor's owner until its deleter is called. Memory that the
+// session owns (outputs of enqueue that were not given) must be copied before its next run. Device
+// 0 is the GPU that sessions use.
+ManagedTensor* to_dlpack(const DeviceTensor& tensor);
+ManagedTensorVersioned* to_dlpack_versioned(const DeviceTensor& tensor);
+
+// Host tensors as such, and back; the data is shared.
+DeviceTensor on_host(const redfuser::Tensor& tensor);
+redfuser::Tensor to_tensor(const DeviceTensor& tensor);
+
+}  // namespace redfuser::dlpack

@@ -1,0 +1,24 @@
+# Sessions on a GPU that is not there: a driver and an NVRTC under the real ones' names, which keep
+# accounts. A program of its own, since a process opens one driver.
+set(fake_cuda_folder ${CMAKE_CURRENT_BINARY_DIR}/fake_cuda)
+foreach(library IN ITEMS driver:cuda:1 nvrtc:nvrtc:13)
+  string(REPLACE ":" ";" parts ${library})
+  list(GET parts 0 source)
+  list(GET parts 1 name)
+  list(GET parts 2 version)
+  add_library(fake_${name} SHARED ${CMAKE_CURRENT_LIST_DIR}/fake_${source}.cpp)
+  target_include_directories(fake_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(fake_${name} PRIVATE redfuser_flags)
+  set_target_properties(fake_${name} PROPERTIES OUTPUT_NAME ${name} SOVERSION ${version}
+                        LIBRARY_OUTPUT_DIRECTORY ${fake_cuda_folder})
+endforeach()
+
+file(GLOB device_test_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*_test.cpp)
+add_executable(redfuser_device_tests ${device_test_sources} ${CMAKE_CURRENT_LIST_DIR}/main.cpp)
+add_dependencies(redfuser_device_tests fake_cuda fake_nvrtc)
+target_compile_definitions(redfuser_device_tests PRIVATE
+                           REDFUSER_FAKE_CUDA="${fake_cuda_folder}")
+target_link_libraries(redfuser_device_tests PRIVATE redfuser redfuser_flags fmt::fmt-header-only
+                      GTest::gtest)
+gtest_discover_tests(redfuser_device_tests TEST_PREFIX device. NO_PRETTY_VALUES
+                     PROPERTIES TIMEOUT 120)

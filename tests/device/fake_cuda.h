@@ -1,0 +1,38 @@
+// A CUDA driver and an NVRTC without a GPU: memory is the host's, kernels are counted and not run.
+// The libraries are found like the real ones; tests look into them through this structure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace redfuser::device_tests {
+
+struct FakeCuda {
+  // What the GPU is like; tests set it.
+  int init_result = 0;
+  int devices = 1;
+  int architecture = 90;
+  int driver_version = 13000;
+  int module_result = 0;
+  size_t memory = size_t{1} << 30;
+
+  // What happened.
+  struct Launch {
+    void* stream;
+    std::vector<uint64_t> arguments;  // pointers first; as many as a kernel takes at least
+  };
+  std::vector<Launch> launches;  // neither recorded nor replayed
+  int recorded = 0, replays = 0, live_graphs = 0, graphs = 0;
+  int to_device = 0, to_host = 0, on_device = 0;  // copies
+  int allocations = 0, pinned = 0;
+  size_t used = 0;
+  std::map<uint64_t, size_t> blocks;
+};
+
+// `fake_cuda` of the driver's library.
+using GetFakeCuda = FakeCuda* (*)();
+
+}  // namespace redfuser::device_tests

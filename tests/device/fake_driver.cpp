@@ -1,0 +1,165 @@
+// libcuda.so.1 of fake_cuda.h.
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+#include "cuda/driver_api.h"
+#include "fake_cuda.h"
+
+using redfuser::device_tests::FakeCuda;
+using namespace redfuser::cuda;
+
+namespace {
+
+FakeCuda fake;
+std::mutex mutex;
+
+struct Stream {
+  bool capturing = false;
+};
+
+}  // namespace
+
+extern "C" {
+
+FakeCuda* fake_cuda() { return &fake; }
+
+Result cuInit(unsigned) { return fake.init_result; }
+Result cuDriverGetVersion(int* version) { return *version = fake.driver_version, kSuccess; }
+Result cuGetErrorName(Result, const char** name) { return *name = "CUDA_ERROR_FAKE", kSuccess; }
+Result cuGetErrorString(Result, const char** text) { return *text = "a fake error", kSuccess; }
+Result cuDeviceGetCount(int* count) { return *count = fake.devices, kSuccess; }
+Result cuDeviceGet(int* device, int ordinal) { return *device = ordinal, kSuccess; }
+Result cuDeviceGetName(char* name, int size, int) {
+  std::strncpy(name, "Fake GPU", static_cast<size_t>(size));
+  return kSuccess;
+}
+Result cuDeviceGetAttribute(int* value, int which, int) {
+  switch (which) {
+    case kComputeCapabilityMajor:
+      *value = fake.architecture / 10;
+      break;
+    case kComputeCapabilityMinor:
+      *value = fake.architecture % 10;
+      break;
+    case kMaxSharedMemoryPerBlockOptin:
+      *value = 227 * 1024;
+      break;
+    default:
+      *value = 132;
+  }
+  return kSuccess;
+}
+Result cuDeviceTotalMem_v2(size_t* bytes, int) { return *bytes = fake.memory, kSuccess; }
+Result cuDevicePrimaryCtxRetain(ContextHandle* context, int) { return *context = &fake, kSuccess; }
+Result cuDevicePrimaryCtxRelease_v2(int) { return kSuccess; }
+Result cuCtxSetCurrent(ContextHandle) { return kSuccess; }
+Result cuMemGetInfo_v2(size_t* free, size_t* total) {
+  *free = fake.memory - fake.used, *total = fake.memory;
+  return kSuccess;
+}
+
+Result cuMemAlloc_v2(DevicePointer* address, size_t bytes) {
+  const std::lock_guard lock(mutex);
+  if (fake.used + bytes > fake.memory) return kOutOfMemory;
+  void* block = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  *address = reinterpret_cast<DevicePointer>(block);
+  fake.blocks[*address] = bytes;
+  fake.used += bytes;
+  ++fake.allocations;
+  return kSuccess;
+}
+Result cuMemFree_v2(DevicePointer address) {
+  const std::lock_guard lock(mutex);
+  fake.used -= fake.blocks.at(address);
+  fake.blocks.erase(address);
+  std::free(reinterpret_cast<void*>(address));
+  return kSuccess;
+}
+Result cuMemHostAlloc(void** address, size_t bytes, unsigned) {
+  const std::lock_guard lock(mutex);
+  ++fake.pinned;
+  return *address = std::malloc(bytes), kSuccess;
+}
+Result cuMemFreeHost(void* address) { return std::free(address), kSuccess; }
+
+Result cuMemcpyHtoDAsync_v2(DevicePointer to, const void* from, size_t bytes, StreamHandle) {
+  const std::lock_guard lock(mutex);
+  ++fake.to_device;
+  return std::memcpy(reinterpret_cast<void*>(to), from, bytes), kSuccess;
+}
+Result cuMemcpyDtoHAsync_v2(void* to, DevicePointer from, size_t bytes, StreamHandle) {
+  const std::lock_guard lock(mutex);
+  ++fake.to_host;
+  return std::memcpy(to, reinterpret_cast<void*>(from), bytes), kSuccess;
+}
+Result cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes, StreamHandle) {
+  const std::lock_guard lock(mutex);
+  ++fake.on_device;
+  std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
+  return kSuccess;
+}
+Result cuMemsetD8Async(DevicePointer to, unsigned char byte, size_t bytes, StreamHandle) {
+  return std::memset(reinterpret_cast<void*>(to), byte, bytes), kSuccess;
+}
+Result cuMemsetD2D8Async(DevicePointer, size_t, unsigned char, size_t, size_t, StreamHandle) {
+  return kSuccess;
+}
+
+Result cuStreamCreate(StreamHandle* stream, unsigned) { return *stream = new Stream, kSuccess; }
+Result cuStreamDestroy_v2(StreamHandle stream) {
+  return delete static_cast<Stream*>(stream), kSuccess;
+}
+Result cuStreamSynchronize(StreamHandle) { return kSuccess; }
+Result cuStreamBeginCapture_v2(StreamHandle stream, int) {
+  return static_cast<Stream*>(stream)->capturing = true, kSuccess;
+}
+Result cuStreamEndCapture(StreamHandle stream, GraphHandle* graph) {
+  static_cast<Stream*>(stream)->capturing = false;
+  return *graph = stream, kSuccess;
+}
+Result cuGraphInstantiateWithFlags(GraphExecHandle* exec, GraphHandle, unsigned long long) {
+  const std::lock_guard lock(mutex);
+  ++fake.live_graphs, ++fake.graphs;
+  return *exec = &fake, kSuccess;
+}
+Result cuGraphLaunch(GraphExecHandle, StreamHandle) {
+  const std::lock_guard lock(mutex);
+  return ++fake.replays, kSuccess;
+}
+Result cuGraphExecDestroy(GraphExecHandle) {
+  const std::lock_guard lock(mutex);
+  return --fake.live_graphs, kSuccess;
+}
+Result cuGraphDestroy(GraphHandle) { return kSuccess; }
+
+Result cuEventCreate(EventHandle* event, unsigned) { return *event = &fake, kSuccess; }
+Result cuEventDestroy_v2(EventHandle) { return kSuccess; }
+Result cuEventRecord(EventHandle, StreamHandle) { return kSuccess; }
+Result cuEventSynchronize(EventHandle) { return kSuccess; }
+Result cuEventElapsedTime(float* milliseconds, EventHandle, EventHandle) {
+  return *milliseconds = 1, kSuccess;
+}
+
+Result cuModuleLoadData(ModuleHandle* module, const void*) {
+  return *module = &fake, fake.module_result;
+}
+Result cuModuleUnload(ModuleHandle) { return kSuccess; }
+Result cuModuleGetFunction(FunctionHandle* function, ModuleHandle, const char*) {
+  return *function = &fake, kSuccess;
+}
+Result cuFuncSetAttribute(FunctionHandle, int, int) { return kSuccess; }
+Result cuFuncGetAttribute(int* value, int, FunctionHandle) { return *value = 0, kSuccess; }
+Result cuTensorMapEncodeTiled(...) { return kSuccess; }
+
+// Kernels here have two arguments at least: their pointers.
+Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle, void** arguments, void**) {
+  const std::lock_guard lock(mutex);
+  if (static_cast<Stream*>(config->stream)->capturing) return ++fake.recorded, kSuccess;
+  FakeCuda::Launch launch{config->stream, {}};
+  for (int i = 0; i < 2; ++i) launch.arguments.push_back(*static_cast<uint64_t*>(arguments[i]));
+  fake.launches.push_back(launch);
+  return kSuccess;
+}
+
+}  // extern "C"
