@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "redfuser/compare.h"
+#include "redfuser/convert.h"
 #include "redfuser/inputs.h"
 #include "redfuser/io.h"
 #include "redfuser/redfuser.h"
@@ -137,6 +138,28 @@ TEST_P(CudaModels, MatchTheirOutputs) {
   const NamedTensors expected =
       load_tensors((folder / "outputs.npz").string(), model, Role::Outputs);
   for (int run = 0; run < 3; ++run) expect_equal(session.run(inputs), expected);
+}
+
+double largest_magnitude(const NamedTensors& tensors) {
+  double largest = 0;
+  for (const auto& [name, tensor] : tensors) {
+    const Summary summary = summarize(tensor);
+    largest = std::max({largest, std::fabs(summary.min), std::fabs(summary.max)});
+  }
+  return largest;
+}
+
+TEST_P(CudaModels, MatchTheirOutputsInFp16) {
+  if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+  const fs::path folder = fs::path(REDFUSER_MODELS_DIR) / GetParam();
+  const Model model =
+      convert(Model::load((folder / "model.onnx").string()), {DType::Float16, true}).model;
+  Session session(compile(model), on_gpu());
+  const NamedTensors inputs = load_tensors((folder / "inputs.npz").string(), model, Role::Inputs);
+  const NamedTensors expected =
+      load_tensors((folder / "outputs.npz").string(), model, Role::Outputs);
+  const double bound = 2e-2 * largest_magnitude(expected);
+  for (int run = 0; run < 3; ++run) expect_equal(session.run(inputs), expected, {0, bound});
 }
 
 std::vector<std::string> model_folders() {
