@@ -11,9 +11,10 @@
 namespace redfuser {
 
 struct HopperConfig {
-  int groups = 2;  // warpgroups of 64 rows each
-  int keys = 128;  // of a tile; a multiple of 16
-  int stages = 2;  // tiles of keys, and of values, in flight
+  int groups = 2;   // warpgroups of 64 rows each: 2 or 3
+  int keys = 128;   // of a tile; a multiple of 16
+  int stages = 2;   // tiles of keys, and of values, in flight
+  int queries = 1;  // tiles of rows in flight
 };
 
 struct HopperOperands {
@@ -24,8 +25,11 @@ struct HopperOperands {
 // the weights are what the last pass over a tile computes.
 std::optional<HopperOperands> hopper_operands(StepBuilder& builder, const AttentionForm& form);
 
-// The default for a form's sizes.
-HopperConfig hopper_config(const AttentionForm& form);
+// The default for a form's sizes. Head sizes are at most 256.
+HopperConfig hopper_config(const StepBuilder& builder, const AttentionForm& form);
+
+// Dynamic shared memory of a block.
+int hopper_shared_bytes(const AttentionForm& form, const HopperConfig& config);
 
 KernelLaunch attention_hopper_kernel(StepBuilder& builder, const AttentionForm& form,
                                      const HopperOperands& operands, const HopperConfig& config);

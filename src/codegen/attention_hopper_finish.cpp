@@ -1,6 +1,7 @@
-// Results and outputs of a tile of rows, and which forms the family takes.
+// Results and outputs of a tile of rows.
 #include "base/error.h"
 #include "codegen/attention_hopper_text.h"
+#include "ir/polynomial.h"
 
 namespace redfuser {
 
@@ -8,7 +9,7 @@ std::string HopperText::outputs() {
   emitter_.open();
   std::string lanes;
   for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
-    if (is_value(k) || !score_.per_lane[k]) continue;
+    if (is_value(k) || !masked_.per_lane[k]) continue;
     lanes += fmt::format("a{0}[h] = quad_reduce<{1}>(a{0}[h]);\n", k,
                          combiner_of(rows_.accumulators[k].reduction));
   }
@@ -20,58 +21,76 @@ std::string HopperText::outputs() {
     bind_all(LeafKind::State, static_cast<int64_t>(k), fmt::format("a{}[h]", k), DType::Float32);
   }
   bind_all(LeafKind::Count, 0, keys_, DType::Int64);
-  emitter_.open();
-  emitter_.line("const int x = h * 2 + e, column = n * 8 + pair + e;");
-  bind_all(LeafKind::State, static_cast<int64_t>(score_.value), "o[n][x]", DType::Float32);
-  emitter_.bind(form_.column, "column");
-  finish();
-  for (const auto& output : rows_.outputs) {
-    const bool columns = output.offset->depends_on(form_.column);
-    const std::string value = emitter_.emit_as(output.body, kernel_.dtype_of(output.value));
-    emitter_.line(fmt::format("if (exists && column < {}) store({}, {}, {});",
-                              columns ? form_.column->extent()->integer : 1,
-                              kernel_.buffer(output.value, true), emitter_.emit(output.offset),
-                              value));
-  }
-  const std::string element = emitter_.close();
-  emitter_.line(unrolled("n", columns_ / 8, unrolled("e", 2, element) + "\n"));
+  for (const auto& output : rows_.outputs) write(output);
   emitter_.line(close_row());
   return emitter_.close();
 }
 
-void HopperText::finish() {
+// Quotients by what a row shares become products; for results that are rounded to 16 bits.
+Expr HopperText::by_reciprocals(Expr e) const {
+  const auto row_level = [&](Expr x) {
+    if (x->depends_on(form_.column)) return false;
+    bool found = false;
+    visit(x, [&](Expr y) {
+      found |= y->op == ExprOp::Leaf && y->leaf_kind == LeafKind::State &&
+               y->integer == static_cast<int64_t>(form_.value_accumulator);
+    });
+    return !found;
+  };
+  return pool_.rewrite(e, [&](Expr x) -> Expr {
+    if (x->op != ExprOp::Div || !is_float(x->dtype) || !row_level(x->args[1])) return nullptr;
+    if (row_level(x->args[0])) return nullptr;
+    return pool_.mul(by_reciprocals(x->args[0]), pool_.make(ExprOp::Reciprocal, {x->args[1]}));
+  });
+}
+
+void HopperText::write(const RowForm::Output& output) {
+  const DType dtype = kernel_.dtype_of(output.value);
+  const bool columns = output.offset->depends_on(form_.column);
+  const int64_t extent = columns ? form_.column->extent()->integer : 1;
+  const std::string buffer = kernel_.buffer(output.value, true);
+  auto affine = affine_in(pool_, output.offset, form_.column);
+  std::string pairs = "false";
+  if (columns && size_of(dtype) == 2 && affine && affine->stride->is_constant(1)) {
+    std::vector<Expr> units = offset_units(pool_, affine->base);
+    units.push_back(form_.column->extent());
+    pairs = kernel_.multiples(units, 2);
+  }
+  const bool paired = pairs == "true";
+  emitter_.open();
+  emitter_.line("float out[2];");
+  emitter_.open();
+  emitter_.line("const int x = h * 2 + e, column = n * 8 + pair + e;");
+  bind_all(LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "o[n][x]",
+           DType::Float32);
+  emitter_.bind(form_.column, "column");
+  finish(size_of(dtype) == 2);
+  const std::string value = emitter_.emit_as(output.body, dtype);
+  emitter_.line(paired ? fmt::format("out[e] = {};", value)
+                       : fmt::format("if (exists && column < {}) store({}, {}, {});", extent,
+                                     buffer, emitter_.emit(output.offset), value));
+  const std::string element = emitter_.close();
+  emitter_.line(unrolled("e", 2, element));
+  if (paired) {
+    emitter_.line("const int column = n * 8 + pair;");
+    emitter_.bind(form_.column, "column");
+    emitter_.line(fmt::format("if (exists && column < {}) store_pair({}, {}, out);", extent, buffer,
+                              emitter_.emit(output.offset)));
+  }
+  const std::string text = emitter_.close();
+  emitter_.line(unrolled("n", columns_ / 8, text));
+}
+
+void HopperText::finish(bool rounded) {
   for (size_t i = 0; i < rows_.finish.size(); ++i) {
     const DType dtype = rows_.finish[i]->dtype;
-    std::string value = emitter_.emit(rows_.finish[i]);
+    std::string value = emitter_.emit(rounded ? by_reciprocals(rows_.finish[i]) : rows_.finish[i]);
     if (!rows_.length()->is_constant()) {
       value = fmt::format("({} == 0 ? {} : {})", keys_,
                           identity_of(rows_.stages[i].reduction, dtype), value);
     }
     bind_all(LeafKind::Result, static_cast<int64_t>(i), value, dtype);
   }
-}
-
-std::optional<HopperOperands> hopper_operands(StepBuilder& builder, const AttentionForm& form) {
-  constexpr int kArchitecture = 90;
-  const Target& target = builder.target;
-  if (target.architecture != kArchitecture || target.portable || !form.row) return std::nullopt;
-  if (form.query->dtype != DType::Float16 && form.query->dtype != DType::BFloat16) {
-    return std::nullopt;
-  }
-  std::vector<Phase> phases = phases_of(form.rows);
-  if (form.value_accumulator < phases.back().begin) return std::nullopt;
-  auto query = boxed_read(builder, form.query, form.depth, form.row);
-  auto key = boxed_read(builder, form.key, form.depth, form.rows.stream);
-  auto value = boxed_read(builder, form.value, form.column, form.rows.stream);
-  if (!query || !key || !value) return std::nullopt;
-  return HopperOperands{*query, *key, *value};
-}
-
-HopperConfig hopper_config(const AttentionForm& form) {
-  const int64_t size = std::max(form.depth->extent()->integer, form.column->extent()->integer);
-  if (size <= 64) return {3, 128, 2};
-  if (size <= 128) return {2, 128, 2};
-  return {2, 80, 2};
 }
 
 }  // namespace redfuser

@@ -10,6 +10,16 @@ constexpr int kAlignment = 1024;
 
 int padded(int64_t n) { return static_cast<int>((n + 15) / 16 * 16); }
 
+// Lifts of elements that the mask leaves; of all without `visible`.
+std::vector<Expr> lifts_of(ExprPool& pool, const AttentionForm& form, Expr visible) {
+  std::vector<Expr> result;
+  for (size_t k = 0; k < form.rows.accumulators.size(); ++k) {
+    Expr lift = k == form.value_accumulator ? form.weight : form.rows.accumulators[k].lift;
+    result.push_back(visible ? where_visible(pool, visible, lift) : lift);
+  }
+  return result;
+}
+
 }  // namespace
 
 HopperText::HopperText(StepBuilder& builder, const AttentionForm& form,
@@ -19,8 +29,11 @@ HopperText::HopperText(StepBuilder& builder, const AttentionForm& form,
       form_(form),
       operands_(operands),
       config_(config),
-      score_(score_form(pool_, form)),
-      rows_(score_.rows),
+      mask_(mask_condition(pool_, form)),
+      ranges_(tile_ranges(pool_, mask_.visible, {form.row}, form.rows.stream)),
+      masked_(score_form(pool_, form, lifts_of(pool_, form, nullptr))),
+      whole_(score_form(pool_, form, lifts_of(pool_, form, mask_.visible))),
+      rows_(form.rows),
       kernel_(builder.kernel()),
       emitter_(kernel_),
       type_(storage_type(form.query->dtype)),
@@ -35,33 +48,49 @@ HopperText::HopperText(StepBuilder& builder, const AttentionForm& form,
       }
     });
   };
-  for (const Accumulator& a : rows_.accumulators) {
-    note(a.lift);
-    note(a.transport);
+  for (const ScoreForm* score : {&masked_, &whole_}) {
+    for (const Accumulator& a : score->rows.accumulators) {
+      note(a.lift);
+      note(a.transport);
+    }
   }
   for (const Reference& reference : rows_.references) note(reference.value);
   for (Expr e : rows_.finish) note(e);
   for (const auto& output : rows_.outputs) note(output.body);
 }
 
+Expr HopperText::row_tiles() const { return ceil_div(pool_, form_.row->extent(), rows()); }
+Expr HopperText::other_rows() const { return product_of(pool_, extents_of(pool_, form_.others)); }
+
+// Without a proof that hidden keys leave the state of a row, all are visited.
+bool HopperText::skips() const {
+  return !mask_.visible->is_constant() && mask_.settled->is_constant() &&
+         mask_.settled->integer != 0;
+}
+
+// One block per multiprocessor goes through its share of the row tiles, and begins one while it
+// ends another; where a mask makes tiles unequal, one block per tile, which balances better.
 KernelLaunch HopperText::launch() {
   keys_ = kernel_.size(rows_.length());
   row_count_ = kernel_.size(form_.row->extent());
-  place_block();
-  declare_views();
   declare_memory();
+  declare_schedule();
   const std::string produce = producer(), consume = consumer();
+  const bool narrow = config_.groups > 2;
   emitter_.line(fmt::format(
       "if (group == 0) {{\nptx_give_registers<{}>();\nif (threadIdx.x == 0) {{\n{}}}\n}} else "
       "{{\nptx_take_registers<{}>();\n{}}}",
-      config_.groups > 2 ? 32 : 24, produce, config_.groups > 2 ? 160 : 240, consume));
+      narrow ? 32 : 24, produce, narrow ? 160 : 240, consume));
   KernelLaunch launch =
       kernel_.launch("attention_hopper", comment_of(rows_.comment),
                      {"ptx", "math", "types", "reduce", "attention", "ptx_hopper", "hopper"}, "",
                      emitter_.close(), (config_.groups + 1) * kGroupThreads, 1);
-  launch.shared = shared_bytes();
-  launch.grid[0] = pool_.mul(ceil_div(pool_, form_.row->extent(), config_.groups * kGroupRows),
-                             product_of(pool_, extents_of(pool_, form_.others)));
+  launch.shared = hopper_shared_bytes(form_, config_);
+  launch.grid[0] = pool_.mul(row_tiles(), other_rows());
+  if (!skips()) {
+    launch.grid[0] =
+        pool_.make(ExprOp::Min, {launch.grid[0], pool_.integer(builder_.target.multiprocessors)});
+  }
   return launch;
 }
 
@@ -69,57 +98,86 @@ int HopperText::tile_bytes(int lines, int columns) const {
   return (columns + kSlabColumns - 1) / kSlabColumns * lines * kSlabRowBytes;
 }
 
-int HopperText::shared_bytes() const {
-  constexpr int kBarrierBytes = 1024;
-  return kAlignment + kBarrierBytes + tile_bytes(config_.groups * kGroupRows, depth_) +
-         config_.stages * (tile_bytes(config_.keys, depth_) + tile_bytes(config_.keys, columns_));
-}
-
-// Row tiles run backwards: where later rows see more keys, the longest come first.
-void HopperText::place_block() {
-  const int rows = config_.groups * kGroupRows;
-  const std::string tiles = kernel_.size(ceil_div(pool_, form_.row->extent(), rows));
-  emitter_.line(
-      fmt::format("const long long other = floor_div(blockIdx.x, {0});\n"
-                  "const int first_row = static_cast<int>({0} - 1 - (blockIdx.x - other * {0})) * "
-                  "{1};\n"
-                  "const int group = __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0);\n"
-                  "const int tiles = static_cast<int>(({2} + {3}) / {4});",
-                  tiles, rows, keys_, config_.keys - 1, config_.keys));
-  bind_coordinates(emitter_, form_.others, "other");
-}
-
-void HopperText::declare_views() {
-  auto declare = [&](const BoxedRead& read, int lines, std::vector<std::string>& at) {
-    TensorView view = read.view;
-    view.box = {kSlabColumns, lines};
-    view.box.resize(view.dims.size(), 1);
-    for (Expr e : read.coordinates) {
-      at.push_back(emitter_.fresh("c"));
-      emitter_.line(
-          fmt::format("const int {} = static_cast<int>({});", at.back(), emitter_.emit(e)));
-    }
-    return kernel_.view(std::move(view));
-  };
-  query_view_ = declare(operands_.query, config_.groups * kGroupRows, query_at_);
-  key_view_ = declare(operands_.key, config_.keys, key_at_);
-  value_view_ = declare(operands_.value, config_.keys, value_at_);
-}
-
 void HopperText::declare_memory() {
-  emitter_.line(fmt::format(
-      "extern __shared__ char memory[];\n"
-      "const unsigned base = (ptx_shared_address(memory) + {0}) & ~{0}u;\n"
-      "const unsigned q_tile = base, k_tiles = q_tile + {1}, v_tiles = k_tiles + {2} * {3}, "
-      "barriers = v_tiles + {2} * {4};\n"
-      "const unsigned q_full = barriers;\n"
-      "const Ring<{2}> k_ring{{barriers + 8}}, v_ring{{barriers + 8 + {5}}};",
-      kAlignment - 1, tile_bytes(config_.groups * kGroupRows, depth_), config_.stages,
-      tile_bytes(config_.keys, depth_), tile_bytes(config_.keys, columns_), 16 * config_.stages));
   emitter_.line(
-      fmt::format("if (threadIdx.x == 0) {{\nptx_barrier_init(q_full, 1);\nk_ring.init({0});\n"
+      fmt::format("extern __shared__ char memory[];\n"
+                  "const unsigned base = (ptx_shared_address(memory) + {0}) & ~{0}u;\n"
+                  "const unsigned q_tiles = base, k_tiles = q_tiles + {1} * {2}, v_tiles = k_tiles "
+                  "+ {3} * {4}, "
+                  "barriers = v_tiles + {3} * {5};\n"
+                  "const Ring<{1}> q_ring{{barriers}};\n"
+                  "const Ring<{3}> k_ring{{barriers + {6}}}, v_ring{{barriers + {7}}};\n"
+                  "const int group = __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0);",
+                  kAlignment - 1, config_.queries, tile_bytes(rows(), depth_), config_.stages,
+                  tile_bytes(config_.keys, depth_), tile_bytes(config_.keys, columns_),
+                  16 * config_.queries, 16 * (config_.queries + config_.stages)));
+  emitter_.line(
+      fmt::format("if (threadIdx.x == 0) {{\nq_ring.init({0});\nk_ring.init({0});\n"
                   "v_ring.init({0});\nptx_barrier_init_fence();\n}}\n__syncthreads();",
                   4 * config_.groups));
+}
+
+// Row tiles are ordered by sections of other rows whose keys and values stay in the L2 cache
+// together, in these from the last rows to the first, which see the fewest keys of a causal mask.
+void HopperText::declare_schedule() {
+  const int64_t section_bytes = int64_t{skips() ? 16 : 2} << 20;
+  Expr bytes = pool_.mul(rows_.length(), pool_.integer(2 * (depth_ + columns_)));
+  Expr section = pool_.add(pool_.integer(1), pool_.floordiv(pool_.integer(section_bytes),
+                                                            pool_.add(bytes, pool_.integer(1))));
+  emitter_.line(
+      fmt::format("const int row_tiles = static_cast<int>({}), other_rows = static_cast<int>({}), "
+                  "section_rows = static_cast<int>({}), all_work = row_tiles * other_rows;",
+                  kernel_.size(row_tiles()), kernel_.size(other_rows()), kernel_.size(section)));
+}
+
+std::string HopperText::work_loop(const std::string& body) {
+  return fmt::format("for (int work = blockIdx.x; work < all_work; work += gridDim.x) {{\n{}}}\n",
+                     body);
+}
+
+void HopperText::place_work() {
+  emitter_.line(fmt::format(
+      "const int section = work / (section_rows * row_tiles), inside = work - section * "
+      "section_rows * row_tiles;\n"
+      "const int here = min(section_rows, other_rows - section * section_rows), from_last = "
+      "inside / here;\n"
+      "const long long other = (section * section_rows + inside - from_last * here) & 0x7fffffff;\n"
+      "const int first_row = (row_tiles - 1 - from_last) * {0};\n"
+      "const int last_row = static_cast<int>(min_of(first_row + {1}ll, {2} - 1));",
+      rows(), rows() - 1, row_count_));
+  bind_coordinates(emitter_, form_.others, "other");
+  emitter_.line("int begin, tiles;");
+  emitter_.open();
+  std::string begin = "0ll", end = keys_;
+  if (skips()) {
+    emitter_.bind(ranges_.rows[0].first, "first_row");
+    emitter_.bind(ranges_.rows[0].last, "last_row");
+    begin = emitter_.emit(ranges_.begin);
+    end = emitter_.emit(ranges_.end);
+  }
+  emitter_.line(
+      fmt::format("begin = static_cast<int>({0}) / {2};\n"
+                  "tiles = max((static_cast<int>({1}) + {3}) / {2} - begin, 0);",
+                  begin, end, config_.keys, config_.keys - 1));
+  const std::string text = emitter_.close();
+  emitter_.line(fmt::format("{{\n{}}}", text));
+}
+
+std::vector<std::string> HopperText::coordinates(const BoxedRead& read) {
+  std::vector<std::string> names;
+  for (Expr e : read.coordinates) {
+    names.push_back(emitter_.fresh("c"));
+    emitter_.line(
+        fmt::format("const int {} = static_cast<int>({});", names.back(), emitter_.emit(e)));
+  }
+  return names;
+}
+
+std::string HopperText::declare_view(const BoxedRead& read, int lines) {
+  TensorView view = read.view;
+  view.box = {kSlabColumns, lines};
+  view.box.resize(view.dims.size(), 1);
+  return kernel_.view(std::move(view));
 }
 
 std::string HopperText::copies(const std::string& view, const std::string& tile, int lines,
@@ -135,20 +193,36 @@ std::string HopperText::copies(const std::string& view, const std::string& tile,
 }
 
 std::string HopperText::producer() {
-  const int rows = config_.groups * kGroupRows;
-  std::string text = fmt::format("ptx_barrier_expect(q_full, {});\n", tile_bytes(rows, depth_));
-  text += copies(query_view_, "q_tile", rows, depth_, "q_full", "first_row", query_at_);
-  text += "for (int use = 0; use < tiles; ++use) {\n";
-  for (const auto& [name, view, columns, at] :
-       {std::tuple("k", key_view_, depth_, key_at_),
-        std::tuple("v", value_view_, columns_, value_at_)}) {
+  const std::string query_view = declare_view(operands_.query, rows());
+  const std::string key_view = declare_view(operands_.key, config_.keys);
+  const std::string value_view = declare_view(operands_.value, config_.keys);
+  emitter_.open();
+  place_work();
+  const std::vector<std::string> query_at = coordinates(operands_.query);
+  const std::vector<std::string> key_at = coordinates(operands_.key);
+  const std::vector<std::string> value_at = coordinates(operands_.value);
+  const int query_bytes = tile_bytes(rows(), depth_);
+  emitter_.line(
+      fmt::format("const unsigned q_full = q_ring.acquire(item, {0});\n"
+                  "const unsigned q_tile = q_tiles + item++ % {1} * {0};\n{2}",
+                  query_bytes, config_.queries,
+                  copies(query_view, "q_tile", rows(), depth_, "q_full", "first_row", query_at)));
+  std::string text;
+  for (const auto& [name, view, columns, at] : {std::tuple("k", key_view, depth_, key_at),
+                                                std::tuple("v", value_view, columns_, value_at)}) {
     const int bytes = tile_bytes(config_.keys, columns);
     text += fmt::format("const unsigned {0}_full = {0}_ring.acquire(use, {1});\n", name, bytes);
     text += copies(view, fmt::format("{}_tiles + use % {} * {}", name, config_.stages, bytes),
-                   config_.keys, columns, fmt::format("{}_full", name),
-                   fmt::format("use * {}", config_.keys), at);
+                   config_.keys, columns, fmt::format("{}_full", name), "line", at);
   }
-  return text + "}\n";
+  emitter_.line(
+      fmt::format("for (int tile = 0; tile < tiles; ++tile, ++use) {{\nconst int line = "
+                  "(begin + tile) * {};\n{}}}",
+                  config_.keys, text));
+  return fmt::format(
+      "ptx_prefetch_map({});\nptx_prefetch_map({});\nptx_prefetch_map({});\n"
+      "unsigned item = 0, use = 0;\n{}",
+      query_view, key_view, value_view, work_loop(emitter_.close()));
 }
 
 std::string HopperText::consumer() {
@@ -156,19 +230,40 @@ std::string HopperText::consumer() {
   emitter_.line(
       "const int warp = threadIdx.x >> 5 & 3, quad = (threadIdx.x & 31) >> 2, pair = "
       "(threadIdx.x & 3) * 2;");
-  emitter_.line(fmt::format("const int own_row = first_row + (group - 1) * {} + warp * 16 + quad;",
-                            kGroupRows));
-  emitter_.line(
-      fmt::format("const unsigned q_own = q_tile + (group - 1) * {};", kGroupRows * kSlabRowBytes));
-  declare_state();
-  emitter_.line(fmt::format("float s[{}][4], o[{}][4] = {{}};\nunsigned p[{}][4];",
-                            config_.keys / 8, columns_ / 8, config_.keys / 16));
   // The last group lets the first one begin.
   emitter_.line(
       fmt::format("if (group == {0}) pass_turn<{0}>({1});", config_.groups, config_.groups - 1));
-  emitter_.line("Ring<1>::wait(q_full, 0);");
+  emitter_.line("unsigned item = 0, use = 0;");
+  const std::string body = row_tile();
+  emitter_.line(work_loop(body));
+  return emitter_.close();
+}
+
+std::string HopperText::row_tile() {
+  emitter_.open();
+  place_work();
+  emitter_.line(fmt::format(
+      "const int group_row = first_row + (group - 1) * {0}, last_group_row = "
+      "static_cast<int>(min_of(group_row + {1}ll, {2} - 1)), own_row = group_row + warp * 16 + "
+      "quad;",
+      kGroupRows, kGroupRows - 1, row_count_));
+  declare_state();
+  emitter_.line(fmt::format("float s[{}][4], o[{}][4] = {{}};\nunsigned p[{}][4];",
+                            config_.keys / 8, columns_ / 8, config_.keys / 16));
+  emitter_.line(
+      fmt::format("const unsigned q_own = q_tiles + item % {} * {} + (group - 1) * {};\n"
+                  "q_ring.wait_full(item);",
+                  config_.queries, tile_bytes(rows(), depth_), kGroupRows * kSlabRowBytes));
   const std::string first = first_tile(), next = next_tiles();
-  emitter_.line(fmt::format("if (tiles > 0) {{\n{}{}}}", first, next));
+  // A group without rows takes its turns and frees what it does not read.
+  emitter_.line(
+      fmt::format("if (tiles > 0 && group_row < {0}) {{\n{1}{2}}} else {{\nq_ring.release(item);\n"
+                  "for (int tile = 0; tile < tiles; ++tile, ++use) {{\n"
+                  "k_ring.wait_full(use);\nk_ring.release(use);\n"
+                  "if (tile > 0) {{\nawait_turn<{3}>(group - 1);\npass_turn<{3}>(group - 1);\n}}\n"
+                  "v_ring.wait_full(use);\nv_ring.release(use);\n}}\n}}",
+                  row_count_, first, next, config_.groups));
+  emitter_.line("++item;");
   emitter_.line(outputs());
   return emitter_.close();
 }
@@ -176,10 +271,12 @@ std::string HopperText::consumer() {
 std::string HopperText::first_tile() {
   emitter_.open();
   emitter_.line(
-      fmt::format("const int first = 0;\n"
-                  "k_ring.wait_full(0);\nstart_scores<{0}, {1}, {2}>(s, q_own, {3}, k_tiles);\n"
-                  "wait_products<0>(s);\nk_ring.release(0);",
-                  type_, depth_, config_.keys, config_.groups * kGroupRows * kSlabRowBytes));
+      fmt::format("const int first = begin * {2};\n"
+                  "k_ring.wait_full(use);\n"
+                  "start_scores<{0}, {1}, {2}>(s, q_own, {3}, k_tiles + use % {4} * {5});\n"
+                  "wait_products<0>(s);\nk_ring.release(use);",
+                  type_, depth_, config_.keys, rows() * kSlabRowBytes, config_.stages,
+                  tile_bytes(config_.keys, depth_)));
   emitter_.line(fold_tile());
   emitter_.line(adopt_state());
   emitter_.line(fmt::format("pack_weights<{}, {}>(p, s);", type_, config_.keys));
@@ -189,29 +286,29 @@ std::string HopperText::first_tile() {
 std::string HopperText::next_tiles() {
   const int key_bytes = tile_bytes(config_.keys, depth_);
   const int value_bytes = tile_bytes(config_.keys, columns_);
+  const std::string values =
+      fmt::format("start_values<{0}, {1}, {2}>(o, p, v_tiles + use % {3} * {4});", type_, columns_,
+                  config_.keys, config_.stages, value_bytes);
   emitter_.open();
   emitter_.line(
-      fmt::format("const int first = use * {2};\n"
-                  "k_ring.wait_full(use);\nawait_turn<{4}>(group - 1);\n"
-                  "start_scores<{0}, {1}, {2}>(s, q_own, {3}, k_tiles + use % {5} * {6});\n"
-                  "v_ring.wait_full(use - 1);\n"
-                  "start_values<{0}, {8}, {2}>(o, p, v_tiles + (use - 1) % {5} * {7});\n"
-                  "pass_turn<{4}>(group - 1);\n"
-                  "wait_products<1>(s);\nk_ring.release(use);",
-                  type_, depth_, config_.keys, config_.groups * kGroupRows * kSlabRowBytes,
-                  config_.groups, config_.stages, key_bytes, value_bytes, columns_));
+      fmt::format("const int first = (begin + tile) * {2};\n"
+                  "k_ring.wait_full(use + 1);\nawait_turn<{4}>(group - 1);\n"
+                  "start_scores<{0}, {1}, {2}>(s, q_own, {3}, k_tiles + (use + 1) % {5} * {6});\n"
+                  "v_ring.wait_full(use);\n{7}\npass_turn<{4}>(group - 1);\n"
+                  "wait_products<1>(s);\nk_ring.release(use + 1);",
+                  type_, depth_, config_.keys, rows() * kSlabRowBytes, config_.groups,
+                  config_.stages, key_bytes, values));
   emitter_.line(fold_tile());
-  emitter_.line("wait_products<0>(o);\nv_ring.release(use - 1);");
+  emitter_.line("wait_products<0>(o);\nv_ring.release(use);");
   emitter_.line(move_values());
   emitter_.line(adopt_state());
   emitter_.line(fmt::format("pack_weights<{}, {}>(p, s);", type_, config_.keys));
   const std::string loop =
-      fmt::format("for (int use = 1; use < tiles; ++use) {{\n{}}}\n", emitter_.close());
+      fmt::format("for (int tile = 1; tile < tiles; ++tile, ++use) {{\n{}}}\n", emitter_.close());
   return loop + fmt::format(
-                    "v_ring.wait_full(tiles - 1);\n"
-                    "start_values<{}, {}, {}>(o, p, v_tiles + (tiles - 1) % {} * {});\n"
-                    "wait_products<0>(o);\n",
-                    type_, columns_, config_.keys, config_.stages, value_bytes);
+                    "q_ring.release(item);\nv_ring.wait_full(use);\n{}\n"
+                    "wait_products<0>(o);\nv_ring.release(use++);\n",
+                    values);
 }
 
 KernelLaunch attention_hopper_kernel(StepBuilder& builder, const AttentionForm& form,

@@ -1,6 +1,7 @@
 // A tile of scores folded into the state of the warpgroup's rows, in registers.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "base/error.h"
 #include "cascade/contraction.h"
@@ -103,31 +104,39 @@ void HopperText::declare_state() {
 }
 
 std::string HopperText::fold_tile() {
-  const std::string whole = fold_scores(false), masked = fold_scores(true);
-  return fmt::format("if (first + {} <= {}) {{\n{}}} else {{\n{}}}", config_.keys, keys_, whole,
-                     masked);
+  const std::string masked = fold_scores(masked_, true);
+  emitter_.open();
+  emitter_.bind(ranges_.key.first, "first");
+  emitter_.bind(ranges_.key.last, fmt::format("(first + {})", config_.keys - 1));
+  if (!ranges_.rows.empty()) {
+    emitter_.bind(ranges_.rows[0].first, "group_row");
+    emitter_.bind(ranges_.rows[0].last, "last_group_row");
+  }
+  const std::string full = emitter_.emit(ranges_.full);
+  emitter_.line(fmt::format("whole = whole && {};", full));
+  const std::string test = emitter_.close();
+  const std::string whole = fold_scores(whole_, false);
+  return fmt::format("bool whole = first + {} <= {};\n{{\n{}}}\nif (whole) {{\n{}}} else {{\n{}}}",
+                     config_.keys, keys_, test, whole, masked);
 }
 
-std::string HopperText::fold_scores(bool masked) {
+std::string HopperText::fold_scores(const ScoreForm& score, bool masked) {
   emitter_.open();
-  emitter_.line(masked ? fmt::format("const int valid = static_cast<int>({} - first);", keys_)
-                       : fmt::format("const int valid = {};", config_.keys));
+  emitter_.line(masked
+                    ? fmt::format("const int valid = static_cast<int>(min_of({} - first, {}ll));",
+                                  keys_, config_.keys)
+                    : fmt::format("const int valid = {};", config_.keys));
+  if (score.tanh_scale != 0) {
+    emitter_.line(fmt::format("tanh_tile(s, {});", float_text(score.tanh_scale)));
+  }
   ready_.clear();
   make_references(0);
-  for (size_t i = 0; i < score_.phases.size(); ++i) fold_phase(i, masked);
+  for (size_t i = 0; i < score.phases.size(); ++i) fold_phase(score, i, masked);
   return emitter_.close();
 }
 
-std::vector<Expr> HopperText::lifts_of(size_t phase) const {
-  std::vector<Expr> result;
-  for (size_t k = score_.phases[phase].begin; k < score_.phases[phase].end; ++k) {
-    result.push_back(rows_.accumulators[k].lift);
-  }
-  return result;
-}
-
-void HopperText::fold_phase(size_t phase, bool masked) {
-  const Phase& range = score_.phases[phase];
+void HopperText::fold_phase(const ScoreForm& score, size_t phase, bool masked) {
+  const Phase& range = score.phases[phase];
   open_row();
   bind_references();
   for (size_t k = range.begin; k < range.end; ++k) {
@@ -135,18 +144,18 @@ void HopperText::fold_phase(size_t phase, bool masked) {
     const std::string identity = identity_of(a.reduction, a.dtype);
     if (!is_value(k)) emitter_.line(fmt::format("float tile{0}[2] = {{{1}, {1}}};", k, identity));
   }
-  fold_element(phase, masked);
+  fold_element(score, phase, masked);
   for (size_t k = range.begin; k < range.end; ++k) {
-    if (!is_value(k)) update_state(k);
+    if (!is_value(k)) update_state(score, k);
   }
   emitter_.line(close_row());
   make_references(range.end);
 }
 
 // Integers affine in the position within the tile: one base per row, 32 bits.
-std::vector<std::pair<Expr, std::string>> HopperText::positions(size_t phase) {
+HopperText::Bindings HopperText::positions(const ScoreForm& score, size_t phase) {
   std::set<Expr> seen, done;
-  std::vector<std::pair<Expr, std::string>> found;
+  Bindings found;
   auto take = [&](Expr e, Expr cast) {
     auto affine = affine_in(pool_, e, rows_.stream);
     if (!affine || !affine->stride->is_constant() || !small_integer(e)) return;
@@ -167,6 +176,7 @@ std::vector<std::pair<Expr, std::string>> HopperText::positions(size_t phase) {
   };
   std::function<void(Expr)> go = [&](Expr e) {
     if (!seen.insert(e).second || e->op == ExprOp::Read || !e->depends_on(rows_.stream)) return;
+    if (phase > 0 && e == score.kept) return;
     const bool compares =
         e->op == ExprOp::Less || e->op == ExprOp::LessEqual || e->op == ExprOp::Equal;
     for (Expr arg : e->args) {
@@ -179,25 +189,28 @@ std::vector<std::pair<Expr, std::string>> HopperText::positions(size_t phase) {
       go(arg);
     }
   };
-  for (Expr lift : lifts_of(phase)) go(lift);
-  if (phase == 0 && score_.kept) go(score_.kept_factors.rest);
+  for (Expr lift : score.lifts_of(phase)) go(lift);
+  if (phase == 0 && score.kept) go(score.kept_factors.rest);
   return found;
 }
 
-// Exponentials of the elements; references in exponents are scaled once per row.
-std::vector<HopperText::Exponential> HopperText::exponentials(size_t phase) {
-  std::vector<Exponential> found;
+// Exponentials and hyperbolic tangents of the elements; references in exponents are scaled once per
+// row.
+std::vector<HopperText::Special> HopperText::specials(const ScoreForm& score, size_t phase) {
+  std::vector<Special> found;
   std::set<Expr> seen;
   auto take = [&](Expr e) {
-    if (e->op != ExprOp::Exp || value_type(e->dtype) != value_type(DType::Float32)) return;
-    if (!score_.element_level(e) || !seen.insert(e).second) return;
+    if (e->op != ExprOp::Exp && e->op != ExprOp::Tanh) return;
+    if (value_type(e->dtype) != value_type(DType::Float32)) return;
+    if (!score.element_level(e) || !seen.insert(e).second) return;
     Expr x = without_float_casts(e->args[0]), shift = nullptr;
-    if (x->op == ExprOp::Sub && !score_.element_level(x->args[1])) {
+    if (e->op == ExprOp::Exp && x->op == ExprOp::Sub && !score.element_level(x->args[1])) {
       shift = x->args[1];
       x = without_float_casts(x->args[0]);
     }
-    const Factored parts = x == score_.kept ? score_.kept_factors : factored(pool_, x);
-    Exponential entry{e, parts.rest, float_text(parts.constant * kLog2E), ""};
+    const Factored parts = x == score.kept ? score.kept_factors : factored(pool_, x);
+    const double base = e->op == ExprOp::Exp ? kLog2E : 2 * kLog2E;
+    Special entry{e, parts.rest, float_text(parts.constant * base), ""};
     if (shift) {
       entry.shift = emitter_.fresh("shift");
       emitter_.line(fmt::format("const float {} = {} * {};", entry.shift,
@@ -205,8 +218,26 @@ std::vector<HopperText::Exponential> HopperText::exponentials(size_t phase) {
     }
     found.push_back(entry);
   };
-  for (Expr lift : lifts_of(phase)) visit(lift, take);
+  std::set<Expr> passed;
+  std::function<void(Expr)> go = [&](Expr e) {
+    if (!passed.insert(e).second || (phase > 0 && e == score.kept)) return;
+    for (Expr arg : e->args) go(arg);
+    take(e);
+  };
+  for (Expr lift : score.lifts_of(phase)) go(lift);
   return found;
+}
+
+void HopperText::bind_special(const Special& special) {
+  const std::string name = emitter_.fresh("power");
+  const std::string rest = emitter_.emit_as(special.rest, DType::Float32);
+  const std::string text =
+      special.expr->op == ExprOp::Tanh ? fmt::format("tanh_scaled({}, {})", rest, special.scale)
+      : special.shift.empty()
+          ? fmt::format("ptx_exp2({} * {})", rest, special.scale)
+          : fmt::format("ptx_exp2(fmaf({}, {}, {}))", rest, special.scale, special.shift);
+  emitter_.line(fmt::format("const float {} = {};", name, text));
+  emitter_.bind(special.expr, name);
 }
 
 void HopperText::place_element(bool masked) {
@@ -222,55 +253,49 @@ void HopperText::place_element(bool masked) {
   emitter_.bind(rows_.stream, "at");
 }
 
-// The raw score, or what is kept of it from the first phase on, in s.
-void HopperText::bind_score(size_t phase) {
-  const std::string score = "s[n][x]";
-  if (phase == 0 || !score_.kept) emitter_.bind(score_.raw, score);
-  if (!score_.kept) return;
-  const Factored& kept = score_.kept_factors;
-  std::string text = score;
+// What s holds: the raw score, and from the first phase on what is kept of it.
+void HopperText::bind_score(const ScoreForm& score, size_t phase) {
+  if (!score.kept) return;
+  const Factored& kept = score.kept_factors;
+  std::string text = "raw";
   if (phase == 0) {
     text = emitter_.emit_as(kept.rest, DType::Float32);
-    if (text != score) emitter_.line(fmt::format("{} = {};", score, text));
+    if (text != "raw") emitter_.line(fmt::format("s[n][x] = {};", text));
   }
   emitter_.bind(kept.rest, text);
-  if (kept.rest != score_.kept) {
-    emitter_.bind(score_.kept, fmt::format("({} * {})", text, float_text(kept.constant)));
+  if (kept.rest != score.kept) {
+    emitter_.bind(score.kept, fmt::format("({} * {})", text, float_text(kept.constant)));
   }
 }
 
-bool HopperText::reduces_kept(size_t k) const {
-  const Accumulator& a = rows_.accumulators[k];
-  return score_.kept && a.lift == score_.kept && k < score_.phases[0].end &&
-         (a.reduction == Reduction::Max || a.reduction == Reduction::Min);
-}
-
-void HopperText::fold_element(size_t phase, bool masked) {
-  const Phase& range = score_.phases[phase];
-  const auto places = positions(phase);
-  const auto powers = exponentials(phase);
+void HopperText::fold_element(const ScoreForm& score, size_t phase, bool masked) {
+  const Phase& range = score.phases[phase];
+  const Bindings places = positions(score, phase);
+  const std::vector<Special> found = specials(score, phase);
   emitter_.open();
   place_element(masked);
   for (const auto& [e, text] : places) emitter_.bind(e, text);
-  bind_score(phase);
-  for (const Exponential& power : powers) {
-    const std::string name = emitter_.fresh("power");
-    const std::string rest = emitter_.emit_as(power.rest, DType::Float32);
-    emitter_.line(power.shift.empty()
-                      ? fmt::format("const float {} = ptx_exp2({} * {});", name, rest, power.scale)
-                      : fmt::format("const float {} = ptx_exp2(fmaf({}, {}, {}));", name, rest,
-                                    power.scale, power.shift));
-    emitter_.bind(power.expr, name);
+  emitter_.line("const float raw = s[n][x];");
+  if (phase == 0 || !score.kept) emitter_.bind(score.raw, "raw");
+  // What is kept may be made of special functions, and they of it.
+  bool scored = false;
+  for (const Special& special : found) {
+    const bool late = phase > 0 || (score.kept && special.rest == score.kept_factors.rest);
+    if (late && !scored) bind_score(score, phase);
+    scored |= late;
+    bind_special(special);
   }
+  if (!scored) bind_score(score, phase);
   std::string weight;
   for (size_t k = range.begin; k < range.end; ++k) {
     const Accumulator& a = rows_.accumulators[k];
+    Expr lift = score.rows.accumulators[k].lift;
     if (is_value(k)) {
-      weight = emitter_.emit_as(a.lift, DType::Float32);
+      weight = emitter_.emit_as(lift, DType::Float32);
       continue;
     }
     const std::string value =
-        emitter_.emit_as(reduces_kept(k) ? score_.kept_factors.rest : a.lift, a.dtype);
+        emitter_.emit_as(score.reduces_kept(k) ? score.kept_factors.rest : lift, a.dtype);
     emitter_.line(fmt::format("{0}tile{1}[e] = {2}::apply(tile{1}[e], {3});",
                               masked ? "if (offset < valid) " : "", k, combiner_of(a.reduction),
                               value));
@@ -283,15 +308,15 @@ void HopperText::fold_element(size_t phase, bool masked) {
   emitter_.line(unrolled("n", config_.keys / 8, unrolled("e", 2, element) + "\n"));
 }
 
-void HopperText::update_state(size_t k) {
+void HopperText::update_state(const ScoreForm& score, size_t k) {
   const Accumulator& a = rows_.accumulators[k];
   const std::string_view op = combiner_of(a.reduction);
   emitter_.open();
   bind_old_state();
   std::string tile = fmt::format("{0}::apply(tile{1}[0], tile{1}[1])", op, k);
-  if (!score_.per_lane[k]) tile = fmt::format("quad_reduce<{}>({})", op, tile);
-  if (reduces_kept(k) && score_.kept_factors.constant != 1) {
-    tile = fmt::format("{} * {}", tile, float_text(score_.kept_factors.constant));
+  if (!score.per_lane[k]) tile = fmt::format("quad_reduce<{}>({})", op, tile);
+  if (score.reduces_kept(k) && score.kept_factors.constant != 1) {
+    tile = fmt::format("{} * {}", tile, float_text(score.kept_factors.constant));
   }
   const std::string old =
       a.transport ? emitter_.emit_as(a.transport, a.dtype) : fmt::format("a{}[h]", k);
@@ -318,14 +343,15 @@ void HopperText::make_references(size_t done) {
 }
 
 std::string HopperText::move_values() {
-  const Accumulator& a = rows_.accumulators[score_.value];
+  const Accumulator& a = rows_.accumulators[form_.value_accumulator];
   if (!a.transport) return "";
   emitter_.open();
   open_row();
   bind_old_state();
   emitter_.open();
   emitter_.line("const int x = h * 2 + e;");
-  bind_all(LeafKind::State, static_cast<int64_t>(score_.value), "o[n][x]", DType::Float32);
+  bind_all(LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "o[n][x]",
+           DType::Float32);
   emitter_.line(fmt::format("o[n][x] = {};", emitter_.emit_as(a.transport, DType::Float32)));
   const std::string element = emitter_.close();
   emitter_.line(unrolled("n", columns_ / 8, unrolled("e", 2, element) + "\n"));

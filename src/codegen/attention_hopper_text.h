@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "codegen/attention_hopper.h"
+#include "codegen/mask_condition.h"
 #include "codegen/score_form.h"
+#include "codegen/tile_ranges.h"
 
 namespace redfuser {
 
@@ -18,51 +20,60 @@ class HopperText {
   KernelLaunch launch();
 
  private:
-  // attention_hopper_kernel.cpp: the block's work, its barriers, the producer, the consumers' loop.
-  void declare_views();
-  void place_block();
+  // attention_hopper_kernel.cpp: a block's work, its barriers, the producer, the consumers' loop.
   void declare_memory();
-  std::string producer();
+  void declare_schedule();
+  void place_work();
+  static std::string work_loop(const std::string& body);
+  bool skips() const;
+  std::vector<std::string> coordinates(const BoxedRead& read);
+  std::string declare_view(const BoxedRead& read, int lines);
   std::string copies(const std::string& view, const std::string& tile, int lines, int columns,
                      const std::string& barrier, const std::string& line,
                      const std::vector<std::string>& coordinates) const;
+  std::string producer();
   std::string consumer();
+  std::string row_tile();
   std::string first_tile();
   std::string next_tiles();
+  int rows() const { return config_.groups * 64; }
   int tile_bytes(int lines, int columns) const;
-  int shared_bytes() const;
+  Expr row_tiles() const;
+  Expr other_rows() const;
 
   // attention_hopper_state.cpp: a tile of scores folded into the state.
   void declare_state();
   std::string fold_tile();  // leaves weights in s and new states in b
-  std::string fold_scores(bool masked);
-  void fold_phase(size_t phase, bool masked);
-  void fold_element(size_t phase, bool masked);
-  std::vector<std::pair<Expr, std::string>> positions(size_t phase);
-  struct Exponential {  // exp(rest · scale / log2 e - a reference), the latter as `shift`
+  std::string fold_scores(const ScoreForm& score, bool masked);
+  void fold_phase(const ScoreForm& score, size_t phase, bool masked);
+  void fold_element(const ScoreForm& score, size_t phase, bool masked);
+  using Bindings = std::vector<std::pair<Expr, std::string>>;
+  Bindings positions(const ScoreForm& score, size_t phase);
+  struct Special {  // exp(rest · scale / log2 e - a reference), the latter as `shift`; or a tanh
     Expr expr, rest;
     std::string scale, shift;
   };
-  std::vector<Exponential> exponentials(size_t phase);
+  std::vector<Special> specials(const ScoreForm& score, size_t phase);
+  void bind_special(const Special& special);
   void place_element(bool masked);
-  void bind_score(size_t phase);
-  bool reduces_kept(size_t k) const;
-  void update_state(size_t k);
+  void bind_score(const ScoreForm& score, size_t phase);
+  void update_state(const ScoreForm& score, size_t k);
   void make_references(size_t done);
   std::string move_values();  // transports o
   std::string adopt_state();
 
   // attention_hopper_finish.cpp: results and outputs.
   std::string outputs();
-  void finish();
+  void write(const RowForm::Output& output);
+  Expr by_reciprocals(Expr e) const;
+  void finish(bool rounded);
 
   void open_row();
   std::string close_row();
   void bind_all(LeafKind kind, int64_t index, const std::string& text, DType dtype);
   void bind_references();
   void bind_old_state();
-  bool is_value(size_t k) const { return k == score_.value; }
-  std::vector<Expr> lifts_of(size_t phase) const;
+  bool is_value(size_t k) const { return k == form_.value_accumulator; }
   static std::string unrolled(const std::string& variable, int count, const std::string& body);
 
   StepBuilder& builder_;
@@ -70,14 +81,15 @@ class HopperText {
   const AttentionForm& form_;
   const HopperOperands& operands_;
   const HopperConfig config_;
-  const ScoreForm score_;
+  const MaskCondition mask_;
+  const TileRanges ranges_;
+  const ScoreForm masked_, whole_;  // whole_: of tiles that the mask leaves as they are
   const RowForm& rows_;
   KernelText kernel_;
   Emitter emitter_;
   std::vector<Expr> leaves_;
   std::set<size_t> ready_;
-  std::string type_, keys_, row_count_, query_view_, key_view_, value_view_;
-  std::vector<std::string> query_at_, key_at_, value_at_;
+  std::string type_, keys_, row_count_;
   int depth_ = 0, columns_ = 0;
 };
 

@@ -81,7 +81,7 @@ void add_attention(StepBuilder& builder, const AttentionForm& form) {
     builder.result.calls.push_back(attention_kernel(builder, form));
     return;
   }
-  KernelLaunch hopper = attention_hopper_kernel(builder, form, *operands, hopper_config(form));
+  KernelLaunch hopper = attention_hopper_kernel(builder, form, *operands, hopper_config(builder, form));
   if (!rows->is_constant()) {
     KernelLaunch portable = attention_kernel(builder, form);
     Expr fits = pool.make(ExprOp::LessEqual, {pool.integer(kFewestRows), rows});

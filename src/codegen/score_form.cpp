@@ -81,10 +81,47 @@ class FoldedFactors {
   ExprPool& pool_;
 };
 
+// Where scores are used as tanh(raw · c) alone, that is computed for a tile at a time.
+void map_tanh(ExprPool& pool, ScoreForm& form) {
+  std::vector<Expr> found;
+  for (const Accumulator& a : form.rows.accumulators) {
+    visit(a.lift, [&](Expr e) {
+      if (e->op != ExprOp::Tanh || !contains(e, form.raw)) return;
+      if (std::find(found.begin(), found.end(), e) == found.end()) found.push_back(e);
+    });
+  }
+  if (found.size() != 1) return;
+  const Factored argument = factored(pool, found[0]->args[0]);
+  if (argument.rest != form.raw || value_type(found[0]->dtype) != "float") return;
+  Expr mapped = pool.leaf(LeafKind::Product, 2, found[0]->dtype);
+  auto without = [&](Expr e) { return pool.substitute(e, {{found[0], mapped}}); };
+  for (const Accumulator& a : form.rows.accumulators) {
+    if (contains(without(a.lift), form.raw)) return;
+  }
+  for (Accumulator& a : form.rows.accumulators) a.lift = without(a.lift);
+  if (form.kept) form.kept = without(form.kept);
+  form.raw = mapped;
+  form.tanh_scale = argument.constant;
+}
+
 }  // namespace
 
 bool ScoreForm::element_level(Expr e) const {
   return e->depends_on(rows.stream) || contains(e, raw);
+}
+
+bool ScoreForm::reduces_kept(size_t k) const {
+  const Accumulator& a = rows.accumulators[k];
+  return kept && a.lift == kept && k < phases[0].end &&
+         (a.reduction == Reduction::Max || a.reduction == Reduction::Min);
+}
+
+std::vector<Expr> ScoreForm::lifts_of(size_t phase) const {
+  std::vector<Expr> result;
+  for (size_t k = phases[phase].begin; k < phases[phase].end; ++k) {
+    result.push_back(rows.accumulators[k].lift);
+  }
+  return result;
 }
 
 Factored factored(ExprPool& pool, Expr e) {
@@ -106,11 +143,11 @@ Factored factored(ExprPool& pool, Expr e) {
           swapped ? pool.select(x->args[0], other, part) : pool.select(x->args[0], part, other)};
 }
 
-ScoreForm score_form(ExprPool& pool, const AttentionForm& form) {
+ScoreForm score_form(ExprPool& pool, const AttentionForm& form, const std::vector<Expr>& lifts) {
   ScoreForm result;
   result.rows = form.rows;
   result.value = form.value_accumulator;
-  result.rows.accumulators[result.value].lift = form.weight;
+  for (size_t k = 0; k < lifts.size(); ++k) result.rows.accumulators[k].lift = lifts[k];
   result.phases = phases_of(result.rows);
   std::vector<Expr> shared;
   for (Expr e : shared_values(result.rows, result.phases)) {
@@ -122,10 +159,9 @@ ScoreForm score_form(ExprPool& pool, const AttentionForm& form) {
   FoldedFactors fold(pool);
   auto prepared = [&](Expr e) { return fold(pool.substitute(e, {{form.contraction, score}})); };
   for (Accumulator& a : result.rows.accumulators) a.lift = prepared(a.lift);
-  if (shared.size() == 1) {
-    result.kept = prepared(shared[0]);
-    result.kept_factors = factored(pool, result.kept);
-  }
+  if (shared.size() == 1) result.kept = prepared(shared[0]);
+  map_tanh(pool, result);
+  if (result.kept) result.kept_factors = factored(pool, result.kept);
   // Later passes must do without the raw score where its registers hold what is kept.
   Expr stand_in = pool.leaf(LeafKind::Product, 1, form.contraction->dtype);
   for (size_t i = 1; i < result.phases.size() && result.kept; ++i) {

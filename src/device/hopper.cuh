@@ -78,6 +78,55 @@ __device__ __forceinline__ void pack_weights(unsigned (&p)[Keys / 16][4],
   }
 }
 
+// tanh(x · c) for factor = 2 c log2(e), to 2^-22 absolutely.
+__device__ __forceinline__ float tanh_scaled(float x, float factor) {
+  return fmaf(-2.0f, ptx_reciprocal(1.0f + ptx_exp2(x * factor)), 1.0f);
+}
+
+// s = tanh(s · c). The special-function unit is what limits a tile of exponentials: where no
+// element of the warp is beyond 0.7, a polynomial fitted to tanh(x) / x in x² (2^-21) does.
+template <int N>
+__device__ __forceinline__ void tanh_tile(float (&s)[N][4], float c) {
+  constexpr float kPolynomialEnd = 0.7f, kTwoLog2E = 2.885390082f;
+  constexpr float kPolynomial[] = {0.9999997f, -0.33330348f, 0.13282493f, -0.050881166f,
+                                   0.013819454f};
+  float largest[4] = {};
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+#pragma unroll
+    for (int x = 0; x < 4; ++x) largest[x] = max_of(largest[x], fabsf(s[n][x]));
+  }
+  const float all = max_of(max_of(largest[0], largest[1]), max_of(largest[2], largest[3]));
+  if (__all_sync(0xffffffffu, all * fabsf(c) <= kPolynomialEnd)) {
+    const float c2 = c * c, c3 = c * c2, c5 = c3 * c2, c7 = c5 * c2, c9 = c7 * c2;
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+#pragma unroll
+      for (int x = 0; x < 4; ++x) {
+        const float z = s[n][x] * s[n][x];
+        float value = fmaf(kPolynomial[4] * c9, z, kPolynomial[3] * c7);
+        value = fmaf(value, z, kPolynomial[2] * c5);
+        value = fmaf(value, z, kPolynomial[1] * c3);
+        s[n][x] *= fmaf(value, z, kPolynomial[0] * c);
+      }
+    }
+  } else {
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+#pragma unroll
+      for (int x = 0; x < 4; ++x) s[n][x] = tanh_scaled(s[n][x], c * kTwoLog2E);
+    }
+  }
+}
+
+// Two adjacent elements from an even offset.
+__device__ __forceinline__ void store_pair(half_t* to, long long offset, const float (&x)[2]) {
+  *reinterpret_cast<unsigned*>(to + offset) = ptx_pack_half(x[0], x[1]);
+}
+__device__ __forceinline__ void store_pair(bfloat_t* to, long long offset, const float (&x)[2]) {
+  *reinterpret_cast<unsigned*>(to + offset) = ptx_pack_bfloat(x[0], x[1]);
+}
+
 // A ring of Stages buffers between a producing thread and consuming warps. `barriers`: 2 Stages
 // words of 8 bytes, the full ones first. The n-th use of the ring has buffer n mod Stages.
 template <int Stages>

@@ -1,0 +1,84 @@
+// Which forms the Hopper family takes, and with which tiles.
+#include <algorithm>
+
+#include "codegen/attention_hopper.h"
+#include "codegen/mask_condition.h"
+
+namespace redfuser {
+namespace {
+
+constexpr int kSlabColumns = 64, kSlabRowBytes = 128;
+constexpr int64_t kLargestSize = 256;
+
+int tile_bytes(int lines, int64_t columns) {
+  return static_cast<int>((columns + kSlabColumns - 1) / kSlabColumns) * lines * kSlabRowBytes;
+}
+
+// Keys that tiles of `keys` cover beyond `length`, as a share.
+double waste(Expr length, int64_t keys) {
+  if (!length->is_constant() || length->integer <= 0) return 0;
+  const int64_t covered = (length->integer + keys - 1) / keys * keys;
+  return static_cast<double>(covered) / static_cast<double>(length->integer);
+}
+
+}  // namespace
+
+std::optional<HopperOperands> hopper_operands(StepBuilder& builder, const AttentionForm& form) {
+  constexpr int kArchitecture = 90;
+  const Target& target = builder.target;
+  if (target.architecture != kArchitecture || target.portable || !form.row) return std::nullopt;
+  if (form.query->dtype != DType::Float16 && form.query->dtype != DType::BFloat16) {
+    return std::nullopt;
+  }
+  if (form.depth->extent()->integer > kLargestSize || form.column->extent()->integer > kLargestSize)
+    return std::nullopt;
+  const std::vector<Phase> phases = phases_of(form.rows);
+  if (form.value_accumulator < phases.back().begin) return std::nullopt;
+  auto query = boxed_read(builder, form.query, form.depth, form.row);
+  auto key = boxed_read(builder, form.key, form.depth, form.rows.stream);
+  auto value = boxed_read(builder, form.value, form.column, form.rows.stream);
+  if (!query || !key || !value) return std::nullopt;
+  return HopperOperands{*query, *key, *value};
+}
+
+int hopper_shared_bytes(const AttentionForm& form, const HopperConfig& config) {
+  constexpr int kAlignment = 1024, kBarrierBytes = 1024;
+  const int64_t depth = form.depth->extent()->integer, columns = form.column->extent()->integer;
+  return kAlignment + kBarrierBytes + config.queries * tile_bytes(config.groups * 64, depth) +
+         config.stages * (tile_bytes(config.keys, depth) + tile_bytes(config.keys, columns));
+}
+
+HopperConfig hopper_config(const StepBuilder& builder, const AttentionForm& form) {
+  constexpr int kMostStages = 4;
+  const int64_t size = std::max(form.depth->extent()->integer, form.column->extent()->integer);
+  HopperConfig config;
+  if (size <= 64) {
+    config.groups = 3;
+  } else if (size <= 128) {
+    // Wider tiles read the queries less often.
+    constexpr int kWide = 144;
+    constexpr double kGain = 1.04;
+    Expr length = form.rows.length();
+    const bool masked = !mask_condition(builder.pool(), form).visible->is_constant();
+    if (!masked && length->is_constant() &&
+        waste(length, kWide) < kGain * waste(length, config.keys) && length->integer >= 8 * kWide) {
+      config.keys = kWide;
+    }
+  } else {
+    config.keys = size <= 192 ? 112 : 80;
+  }
+  auto fits = [&](HopperConfig larger) {
+    if (hopper_shared_bytes(form, larger) > builder.target.shared_bytes) return false;
+    config = larger;
+    return true;
+  };
+  HopperConfig larger = config;
+  larger.queries = 2;  // the next row tile's come while one is computed
+  fits(larger);
+  larger = config;
+  while (++larger.stages <= kMostStages && fits(larger)) {
+  }
+  return config;
+}
+
+}  // namespace redfuser
