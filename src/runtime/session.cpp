@@ -35,7 +35,8 @@ NamedDeviceTensors Executor::enqueue(const NamedDeviceTensors&, const NamedDevic
 }
 
 struct Session::Impl {
-  explicit Impl(std::unique_ptr<Executor> made) : executor(std::move(made)) {}
+  Impl(std::unique_ptr<Executor> made, std::shared_ptr<const CompiledProgram> compiled)
+      : executor(std::move(made)), program(std::move(compiled)) {}
   std::unique_ptr<Executor> executor;
   std::shared_ptr<const CompiledProgram> program;
 };
