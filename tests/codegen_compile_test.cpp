@@ -83,8 +83,12 @@ void add_models(Sources& sources, const Target& target) {
 
 void add_workloads(Sources& sources, const Target& target) {
 #ifdef REDFUSER_TESTS_WORKLOADS
-  for (const auto& suite : {tools::row_workloads(false), tools::attention_workloads(false),
-                            tools::decode_workloads(false)}) {
+  std::vector<std::vector<tools::WorkloadMaker>> suites = {tools::row_workloads(false),
+                                                           tools::attention_workloads(false),
+                                                           tools::decode_workloads(false)};
+  // The Hopper family's tiles depend on sizes.
+  if (target.architecture == 90) suites.push_back(tools::shape_workloads());
+  for (const auto& suite : suites) {
     for (const tools::WorkloadMaker& maker : suite) {
       add(sources, maker.name, Model::parse(maker.make().model), target);
     }
@@ -124,6 +128,7 @@ TEST_P(CodegenCompile, EveryKernelKeepsItsRegisters) {
     Compiler::read_log(result);
     const Source& source = sources.at(texts[i]);
     EXPECT_NE(result.log.find("bytes stack frame"), std::string::npos) << result.log;
+    EXPECT_EQ(result.log.find("instructions are serialized"), std::string::npos) << result.log;
     EXPECT_LE(result.spilled, allowed_spill(source.kernel, architecture.name))
         << source.kernel << " of " << source.origin << "\n"
         << texts[i].substr(0, 1000);

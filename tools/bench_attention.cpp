@@ -16,6 +16,7 @@ struct Attention {
   int64_t value_size = 0;  // 0: size
   bool bfloat = false;
   bool by_token = false;  // tensors are [batch, tokens, heads, size], transposed in the graph
+  bool symbolic = false;  // batch and lengths are known at run time only; without masks
 
   int64_t values() const { return value_size > 0 ? value_size : size; }
   DType dtype() const { return bfloat ? DType::BFloat16 : DType::Float16; }
@@ -51,14 +52,20 @@ std::string transposed(const Attention& a) {
   return text;
 }
 
-// "float16[1, 8, 64, 128] q"
 Dims dims_of(const Attention& a, int64_t heads, int64_t tokens, int64_t size) {
   return a.by_token ? Dims{a.batch, tokens, heads, size} : Dims{a.batch, heads, tokens, size};
 }
+
+// "float16[1, 8, 64, 128] q"
 std::string declared(const Attention& a, const std::string& name, int64_t heads, int64_t tokens,
                      int64_t size) {
-  return fmt::format("{}[{}] {}{}", a.bfloat ? "bfloat16" : "float16",
-                     fmt::join(dims_of(a, heads, tokens, size), ", "), name,
+  std::vector<std::string> dims;
+  for (const int64_t dim : dims_of(a, heads, tokens, size)) dims.push_back(fmt::to_string(dim));
+  if (a.symbolic) {
+    dims[0] = "batch";
+    dims[a.by_token ? 1 : 2] = name == "q" || name == "y" ? "queries" : "keys";
+  }
+  return fmt::format("{}[{}] {}{}", a.bfloat ? "bfloat16" : "float16", fmt::join(dims, ", "), name,
                      a.by_token && name != "y" ? "t" : "");
 }
 
@@ -251,11 +258,11 @@ std::vector<WorkloadMaker> shape_workloads() {
   std::vector<WorkloadMaker> makers;
   auto add = [&](Attention a) {
     a.suite = "shapes";
-    a.name = fmt::format("b{}_h{}_{}_q{}_k{}_d{}_{}{}{}{}{}{}{}", a.batch, a.heads, a.key_heads,
-                         a.queries, a.keys, a.size, a.values(), a.causal ? "_causal" : "",
-                         a.alibi ? "_alibi" : "", a.cap > 0 ? "_cap" : "",
-                         a.window > 0 ? fmt::format("_window{}", a.window) : "",
-                         a.bfloat ? "_bf16" : "", a.by_token ? "_token" : "");
+    a.name = fmt::format(
+        "b{}_h{}_{}_q{}_k{}_d{}_{}{}{}{}{}{}{}{}", a.batch, a.heads, a.key_heads, a.queries, a.keys,
+        a.size, a.values(), a.causal ? "_causal" : "", a.alibi ? "_alibi" : "",
+        a.cap > 0 ? "_cap" : "", a.window > 0 ? fmt::format("_window{}", a.window) : "",
+        a.bfloat ? "_bf16" : "", a.by_token ? "_token" : "", a.symbolic ? "_symbolic" : "");
     makers.push_back(maker(a));
   };
   for (const int64_t size : {64, 128}) {
@@ -276,6 +283,10 @@ std::vector<WorkloadMaker> shape_workloads() {
     add({"", "", 2, 4, 2, 300, 300, 128, true, false, 30, 0, 0, false, by_token});
     add({"", "", 2, 4, 2, 300, 300, 128, true, false, 30, 100, 0, true, by_token});
     add({"", "", 2, 4, 1, 64, 1000, 128, false, false, 0, 70, 0, false, by_token});
+    for (const int64_t queries : {1, 70, 300}) {
+      add({"", "", 2, 3, 3, queries, 333, 64, false, false, 0, 0, 0, true, by_token, true});
+      add({"", "", 2, 3, 3, queries, 333, 128, false, false, 0, 0, 0, false, by_token, true});
+    }
   }
   return makers;
 }

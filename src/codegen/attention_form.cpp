@@ -7,7 +7,7 @@
 namespace redfuser {
 namespace {
 
-constexpr int64_t kMaxDepth = 128;
+constexpr int64_t kMaxDepth = 256;
 
 Expr without_casts(Expr e) {
   while (e->op == ExprOp::Cast && is_float(e->dtype)) e = e->args[0];
@@ -141,14 +141,19 @@ class Recogniser {
     return true;
   }
 
+  // Of the axes that only the query has, the one of a size known at run time only, or the longest.
   void find_row() {
+    auto longer = [](Expr a, Expr b) {
+      Expr x = a->extent(), y = b->extent();
+      if (!x->is_constant() || !y->is_constant()) return y->is_constant() && !x->is_constant();
+      return x->integer > y->integer;
+    };
     for (Expr axis : form_.rows.rows) {
-      const bool candidate = form_.query->depends_on(axis) && !form_.key->depends_on(axis) &&
-                             !form_.value->depends_on(axis);
-      if (candidate &&
-          (!form_.row || (form_.row->extent()->is_constant() && !axis->extent()->is_constant()))) {
-        form_.row = axis;
+      if (!form_.query->depends_on(axis) || form_.key->depends_on(axis) ||
+          form_.value->depends_on(axis)) {
+        continue;
       }
+      if (!form_.row || longer(axis, form_.row)) form_.row = axis;
     }
     for (Expr axis : form_.rows.rows) {
       if (axis != form_.row) form_.others.push_back(axis);

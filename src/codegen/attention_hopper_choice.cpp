@@ -51,21 +51,23 @@ int hopper_shared_bytes(const AttentionForm& form, const HopperConfig& config) {
 HopperConfig hopper_config(const StepBuilder& builder, const AttentionForm& form) {
   constexpr int kMostStages = 4;
   const int64_t size = std::max(form.depth->extent()->integer, form.column->extent()->integer);
+  const bool masked = !mask_condition(builder.pool(), form).visible->is_constant();
   HopperConfig config;
+  Expr length = form.rows.length();
+  const bool even = length->is_constant() && length->integer % config.keys == 0;
   if (size <= 64) {
-    config.groups = 3;
+    // Mask code besides does not fit into the registers of three groups.
+    config.groups = masked || !even ? 2 : 3;
   } else if (size <= 128) {
     // Wider tiles read the queries less often.
     constexpr int kWide = 144;
     constexpr double kGain = 1.04;
-    Expr length = form.rows.length();
-    const bool masked = !mask_condition(builder.pool(), form).visible->is_constant();
     if (!masked && length->is_constant() &&
         waste(length, kWide) < kGain * waste(length, config.keys) && length->integer >= 8 * kWide) {
       config.keys = kWide;
     }
   } else {
-    config.keys = size <= 192 ? 112 : 80;
+    config.keys = size <= 192 ? 112 : 64;
   }
   auto fits = [&](HopperConfig larger) {
     if (hopper_shared_bytes(form, larger) > builder.target.shared_bytes) return false;

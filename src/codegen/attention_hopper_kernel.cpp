@@ -68,8 +68,7 @@ bool HopperText::skips() const {
          mask_.settled->integer != 0;
 }
 
-// One block per multiprocessor goes through its share of the row tiles, and begins one while it
-// ends another; where a mask makes tiles unequal, one block per tile, which balances better.
+// One block per multiprocessor takes row tile after row tile, and begins one while it ends another.
 KernelLaunch HopperText::launch() {
   keys_ = kernel_.size(rows_.length());
   row_count_ = kernel_.size(form_.row->extent());
@@ -80,17 +79,14 @@ KernelLaunch HopperText::launch() {
   emitter_.line(fmt::format(
       "if (group == 0) {{\nptx_give_registers<{}>();\nif (threadIdx.x == 0) {{\n{}}}\n}} else "
       "{{\nptx_take_registers<{}>();\n{}}}",
-      narrow ? 32 : 24, produce, narrow ? 160 : 240, consume));
+      narrow ? 32 : 40, produce, narrow ? 160 : 232, consume));
   KernelLaunch launch =
       kernel_.launch("attention_hopper", comment_of(rows_.comment),
                      {"ptx", "math", "types", "reduce", "attention", "ptx_hopper", "hopper"}, "",
                      emitter_.close(), (config_.groups + 1) * kGroupThreads, 1);
   launch.shared = hopper_shared_bytes(form_, config_);
-  launch.grid[0] = pool_.mul(row_tiles(), other_rows());
-  if (!skips()) {
-    launch.grid[0] =
-        pool_.make(ExprOp::Min, {launch.grid[0], pool_.integer(builder_.target.multiprocessors)});
-  }
+  launch.grid[0] = pool_.make(ExprOp::Min, {pool_.mul(row_tiles(), other_rows()),
+                                            pool_.integer(builder_.target.multiprocessors)});
   return launch;
 }
 
@@ -99,22 +95,25 @@ int HopperText::tile_bytes(int lines, int columns) const {
 }
 
 void HopperText::declare_memory() {
-  emitter_.line(
-      fmt::format("extern __shared__ char memory[];\n"
-                  "const unsigned base = (ptx_shared_address(memory) + {0}) & ~{0}u;\n"
-                  "const unsigned q_tiles = base, k_tiles = q_tiles + {1} * {2}, v_tiles = k_tiles "
-                  "+ {3} * {4}, "
-                  "barriers = v_tiles + {3} * {5};\n"
-                  "const Ring<{1}> q_ring{{barriers}};\n"
-                  "const Ring<{3}> k_ring{{barriers + {6}}}, v_ring{{barriers + {7}}};\n"
-                  "const int group = __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0);",
-                  kAlignment - 1, config_.queries, tile_bytes(rows(), depth_), config_.stages,
-                  tile_bytes(config_.keys, depth_), tile_bytes(config_.keys, columns_),
-                  16 * config_.queries, 16 * (config_.queries + config_.stages)));
-  emitter_.line(
-      fmt::format("if (threadIdx.x == 0) {{\nq_ring.init({0});\nk_ring.init({0});\n"
-                  "v_ring.init({0});\nptx_barrier_init_fence();\n}}\n__syncthreads();",
-                  4 * config_.groups));
+  emitter_.line(fmt::format(
+      "extern __shared__ char memory[];\n"
+      "const unsigned base = (ptx_shared_address(memory) + {0}) & ~{0}u;\n"
+      "const unsigned q_tiles = base, k_tiles = q_tiles + {1} * {2}, v_tiles = k_tiles "
+      "+ {3} * {4}, "
+      "barriers = v_tiles + {3} * {5};\n"
+      "const Ring<{1}> q_ring{{barriers}};\n"
+      "const Ring<{3}> k_ring{{barriers + {6}}}, v_ring{{barriers + {7}}};\n"
+      "const Ring<2> work_ring{{barriers + {8}}};\n"
+      "int* const works = reinterpret_cast<int*>(memory + 512 + (barriers - "
+      "ptx_shared_address(memory)));\n"
+      "const int group = __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0);",
+      kAlignment - 1, config_.queries, tile_bytes(rows(), depth_), config_.stages,
+      tile_bytes(config_.keys, depth_), tile_bytes(config_.keys, columns_), 16 * config_.queries,
+      16 * (config_.queries + config_.stages), 16 * (config_.queries + 2 * config_.stages)));
+  emitter_.line(fmt::format(
+      "if (threadIdx.x == 0) {{\nq_ring.init({0});\nk_ring.init({0});\n"
+      "v_ring.init({0});\nwork_ring.init({0});\nptx_barrier_init_fence();\n}}\n__syncthreads();",
+      4 * config_.groups));
 }
 
 // Row tiles are ordered by sections of other rows whose keys and values stay in the L2 cache
@@ -128,11 +127,6 @@ void HopperText::declare_schedule() {
       fmt::format("const int row_tiles = static_cast<int>({}), other_rows = static_cast<int>({}), "
                   "section_rows = static_cast<int>({}), all_work = row_tiles * other_rows;",
                   kernel_.size(row_tiles()), kernel_.size(other_rows()), kernel_.size(section)));
-}
-
-std::string HopperText::work_loop(const std::string& body) {
-  return fmt::format("for (int work = blockIdx.x; work < all_work; work += gridDim.x) {{\n{}}}\n",
-                     body);
 }
 
 void HopperText::place_work() {
@@ -197,6 +191,9 @@ std::string HopperText::producer() {
   const std::string key_view = declare_view(operands_.key, config_.keys);
   const std::string value_view = declare_view(operands_.value, config_.keys);
   emitter_.open();
+  emitter_.line(
+      "work_ring.acquire(item);\nworks[item % 2] = work;\nwork_ring.fill(item);\n"
+      "if (work >= all_work) break;");
   place_work();
   const std::vector<std::string> query_at = coordinates(operands_.query);
   const std::vector<std::string> key_at = coordinates(operands_.key);
@@ -219,10 +216,13 @@ std::string HopperText::producer() {
       fmt::format("for (int tile = 0; tile < tiles; ++tile, ++use) {{\nconst int line = "
                   "(begin + tile) * {};\n{}}}",
                   config_.keys, text));
+  // Where a mask makes row tiles unequal, a block takes its next one when it is nearly done.
+  emitter_.line(skips() ? fmt::format("work = next_work({}, all_work);", kernel_.counter())
+                        : std::string("work += gridDim.x;"));
   return fmt::format(
       "ptx_prefetch_map({});\nptx_prefetch_map({});\nptx_prefetch_map({});\n"
-      "unsigned item = 0, use = 0;\n{}",
-      query_view, key_view, value_view, work_loop(emitter_.close()));
+      "unsigned item = 0, use = 0;\nint work = blockIdx.x;\nwhile (true) {{\n{}}}\n",
+      query_view, key_view, value_view, emitter_.close());
 }
 
 std::string HopperText::consumer() {
@@ -234,13 +234,15 @@ std::string HopperText::consumer() {
   emitter_.line(
       fmt::format("if (group == {0}) pass_turn<{0}>({1});", config_.groups, config_.groups - 1));
   emitter_.line("unsigned item = 0, use = 0;");
-  const std::string body = row_tile();
-  emitter_.line(work_loop(body));
+  emitter_.line(fmt::format("while (true) {{\n{}}}", row_tile()));
   return emitter_.close();
 }
 
 std::string HopperText::row_tile() {
   emitter_.open();
+  emitter_.line(
+      "work_ring.wait_full(item);\nconst int work = works[item % 2];\n__syncwarp();\n"
+      "work_ring.release(item);\nif (work >= all_work) break;");
   place_work();
   emitter_.line(fmt::format(
       "const int group_row = first_row + (group - 1) * {0}, last_group_row = "

@@ -104,7 +104,8 @@ void HopperText::declare_state() {
 }
 
 std::string HopperText::fold_tile() {
-  const std::string masked = fold_scores(masked_, true);
+  const bool even = rows_.length()->is_constant() && rows_.length()->integer % config_.keys == 0;
+  const std::string masked = fold_scores(masked_, !even);
   emitter_.open();
   emitter_.bind(ranges_.key.first, "first");
   emitter_.bind(ranges_.key.last, fmt::format("(first + {})", config_.keys - 1));
@@ -116,26 +117,27 @@ std::string HopperText::fold_tile() {
   emitter_.line(fmt::format("whole = whole && {};", full));
   const std::string test = emitter_.close();
   const std::string whole = fold_scores(whole_, false);
-  return fmt::format("bool whole = first + {} <= {};\n{{\n{}}}\nif (whole) {{\n{}}} else {{\n{}}}",
-                     config_.keys, keys_, test, whole, masked);
+  const std::string inside =
+      even ? std::string("true") : fmt::format("first + {} <= {}", config_.keys, keys_);
+  return fmt::format("bool whole = {};\n{{\n{}}}\nif (whole) {{\n{}}} else {{\n{}}}", inside, test,
+                     whole, masked);
 }
 
-std::string HopperText::fold_scores(const ScoreForm& score, bool masked) {
+std::string HopperText::fold_scores(const ScoreForm& score, bool tail) {
   emitter_.open();
-  emitter_.line(masked
-                    ? fmt::format("const int valid = static_cast<int>(min_of({} - first, {}ll));",
-                                  keys_, config_.keys)
-                    : fmt::format("const int valid = {};", config_.keys));
+  emitter_.line(tail ? fmt::format("const int valid = static_cast<int>(min_of({} - first, {}ll));",
+                                   keys_, config_.keys)
+                     : fmt::format("const int valid = {};", config_.keys));
   if (score.tanh_scale != 0) {
     emitter_.line(fmt::format("tanh_tile(s, {});", float_text(score.tanh_scale)));
   }
   ready_.clear();
   make_references(0);
-  for (size_t i = 0; i < score.phases.size(); ++i) fold_phase(score, i, masked);
+  for (size_t i = 0; i < score.phases.size(); ++i) fold_phase(score, i, tail);
   return emitter_.close();
 }
 
-void HopperText::fold_phase(const ScoreForm& score, size_t phase, bool masked) {
+void HopperText::fold_phase(const ScoreForm& score, size_t phase, bool tail) {
   const Phase& range = score.phases[phase];
   open_row();
   bind_references();
@@ -144,7 +146,7 @@ void HopperText::fold_phase(const ScoreForm& score, size_t phase, bool masked) {
     const std::string identity = identity_of(a.reduction, a.dtype);
     if (!is_value(k)) emitter_.line(fmt::format("float tile{0}[2] = {{{1}, {1}}};", k, identity));
   }
-  fold_element(score, phase, masked);
+  fold_element(score, phase, tail);
   for (size_t k = range.begin; k < range.end; ++k) {
     if (!is_value(k)) update_state(score, k);
   }
@@ -240,9 +242,9 @@ void HopperText::bind_special(const Special& special) {
   emitter_.bind(special.expr, name);
 }
 
-void HopperText::place_element(bool masked) {
+void HopperText::place_element(bool tail) {
   emitter_.line("const int x = h * 2 + e;");
-  if (masked) {
+  if (tail) {
     emitter_.line("const int offset = n * 8 + pair + e;");
     emitter_.line(fmt::format(
         "const int at = static_cast<int>(min_of(static_cast<long long>(first + offset), {} - 1));",
@@ -268,12 +270,12 @@ void HopperText::bind_score(const ScoreForm& score, size_t phase) {
   }
 }
 
-void HopperText::fold_element(const ScoreForm& score, size_t phase, bool masked) {
+void HopperText::fold_element(const ScoreForm& score, size_t phase, bool tail) {
   const Phase& range = score.phases[phase];
   const Bindings places = positions(score, phase);
   const std::vector<Special> found = specials(score, phase);
   emitter_.open();
-  place_element(masked);
+  place_element(tail);
   for (const auto& [e, text] : places) emitter_.bind(e, text);
   emitter_.line("const float raw = s[n][x];");
   if (phase == 0 || !score.kept) emitter_.bind(score.raw, "raw");
@@ -297,12 +299,12 @@ void HopperText::fold_element(const ScoreForm& score, size_t phase, bool masked)
     const std::string value =
         emitter_.emit_as(score.reduces_kept(k) ? score.kept_factors.rest : lift, a.dtype);
     emitter_.line(fmt::format("{0}tile{1}[e] = {2}::apply(tile{1}[e], {3});",
-                              masked ? "if (offset < valid) " : "", k, combiner_of(a.reduction),
+                              tail ? "if (offset < valid) " : "", k, combiner_of(a.reduction),
                               value));
   }
   if (!weight.empty()) {
-    emitter_.line(masked ? fmt::format("s[n][x] = offset < valid ? {} : 0.0f;", weight)
-                         : fmt::format("s[n][x] = {};", weight));
+    emitter_.line(tail ? fmt::format("s[n][x] = offset < valid ? {} : 0.0f;", weight)
+                       : fmt::format("s[n][x] = {};", weight));
   }
   const std::string element = emitter_.close();
   emitter_.line(unrolled("n", config_.keys / 8, unrolled("e", 2, element) + "\n"));

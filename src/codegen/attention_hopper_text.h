@@ -24,7 +24,6 @@ class HopperText {
   void declare_memory();
   void declare_schedule();
   void place_work();
-  static std::string work_loop(const std::string& body);
   bool skips() const;
   std::vector<std::string> coordinates(const BoxedRead& read);
   std::string declare_view(const BoxedRead& read, int lines);
@@ -44,9 +43,10 @@ class HopperText {
   // attention_hopper_state.cpp: a tile of scores folded into the state.
   void declare_state();
   std::string fold_tile();  // leaves weights in s and new states in b
-  std::string fold_scores(const ScoreForm& score, bool masked);
-  void fold_phase(const ScoreForm& score, size_t phase, bool masked);
-  void fold_element(const ScoreForm& score, size_t phase, bool masked);
+  // `tail`: of tiles that may reach beyond the last key.
+  std::string fold_scores(const ScoreForm& score, bool tail);
+  void fold_phase(const ScoreForm& score, size_t phase, bool tail);
+  void fold_element(const ScoreForm& score, size_t phase, bool tail);
   using Bindings = std::vector<std::pair<Expr, std::string>>;
   Bindings positions(const ScoreForm& score, size_t phase);
   struct Special {  // exp(rest · scale / log2 e - a reference), the latter as `shift`; or a tanh
@@ -55,7 +55,7 @@ class HopperText {
   };
   std::vector<Special> specials(const ScoreForm& score, size_t phase);
   void bind_special(const Special& special);
-  void place_element(bool masked);
+  void place_element(bool tail);
   void bind_score(const ScoreForm& score, size_t phase);
   void update_state(const ScoreForm& score, size_t k);
   void make_references(size_t done);

@@ -70,34 +70,39 @@ void add_rows(StepBuilder& builder, const RowForm& form) {
   }
 }
 
-// Fewer rows than a warpgroup has are left to the portable family.
-void add_attention(StepBuilder& builder, const AttentionForm& form) {
-  constexpr int64_t kFewestRows = 64;
+// Fewer rows than a warpgroup has are left to the portable family, which takes head sizes up to
+// 128. False if no family takes the form.
+bool add_attention(StepBuilder& builder, const AttentionForm& form) {
+  constexpr int64_t kFewestRows = 64, kLargestPortable = 128;
   ExprPool& pool = builder.pool();
   const auto operands = hopper_operands(builder, form);
+  const bool portable = form.depth->extent()->integer <= kLargestPortable &&
+                        form.column->extent()->integer <= kLargestPortable;
   Expr rows = form.row ? form.row->extent() : pool.integer(1);
   const bool few = rows->is_constant() && rows->integer < kFewestRows;
-  if (!operands || few) {
+  if (!operands && !portable) return false;
+  if (!operands || (few && portable)) {
     builder.result.calls.push_back(attention_kernel(builder, form));
-    return;
+    return true;
   }
-  KernelLaunch hopper = attention_hopper_kernel(builder, form, *operands, hopper_config(builder, form));
-  if (!rows->is_constant()) {
-    KernelLaunch portable = attention_kernel(builder, form);
+  const HopperConfig config = hopper_config(builder, form);
+  KernelLaunch hopper = attention_hopper_kernel(builder, form, *operands, config);
+  if (!rows->is_constant() && portable) {
+    KernelLaunch other = attention_kernel(builder, form);
     Expr fits = pool.make(ExprOp::LessEqual, {pool.integer(kFewestRows), rows});
     hopper.grid[0] = pool.select(fits, hopper.grid[0], pool.integer(0));
-    portable.grid[0] = pool.select(fits, pool.integer(0), portable.grid[0]);
-    builder.result.calls.push_back(std::move(portable));
+    other.grid[0] = pool.select(fits, pool.integer(0), other.grid[0]);
+    builder.result.calls.push_back(std::move(other));
   }
   builder.result.calls.push_back(std::move(hopper));
+  return true;
 }
 
 }  // namespace
 
 void generate_cascade(StepBuilder& builder, const CascadeStep& step) {
   if (auto attention = attention_form(builder, step)) {
-    add_attention(builder, *attention);
-    return;
+    if (add_attention(builder, *attention)) return;
   }
   const RowForm form = row_form(builder, step);
   if (folds(form)) {

@@ -44,7 +44,8 @@ struct TensorView {
 };
 
 // A kernel of one generated source. Arguments in order: one tensor map by value per view, one
-// pointer per buffer, then one int64 per size expression.
+// pointer per buffer, one int64 per size expression, then, for one with a counter, the address of an
+// unsigned number that is 0 when it starts and that it leaves 0.
 struct KernelLaunch {
   std::string name;    // extern "C" symbol; also the family's name in traces
   std::string source;  // CUDA C++ text; equal sources are compiled once
@@ -55,6 +56,7 @@ struct KernelLaunch {
   int block = 256;
   int shared = 0;   // dynamic shared memory, bytes
   int cluster = 1;  // blocks per cluster along x
+  bool counter = false;
 };
 
 // c[batch, m, n] = Σ_k a · b with element strides, batched; all Int64 expressions over symbols.

@@ -69,6 +69,11 @@ std::string KernelText::view(TensorView view) {
   return fmt::format("m{}", views_.size() - 1);
 }
 
+std::string KernelText::counter() {
+  counter_ = true;
+  return "counter";
+}
+
 std::string KernelText::size(Expr size) {
   if (size->is_constant()) return fmt::format("{}ll", size->integer);
   auto found = std::find(sizes_.begin(), sizes_.end(), size);
@@ -118,6 +123,8 @@ KernelLaunch KernelText::launch(const std::string& name, const std::string& comm
     launch.buffers.push_back(ref);
   }
   for (size_t i = 0; i < sizes_.size(); ++i) parameters.push_back(fmt::format("long long n{}", i));
+  if (counter_) parameters.push_back("unsigned* counter");
+  launch.counter = counter_;
   launch.sizes = sizes_;
   launch.source = fmt::format(
       "{}{}{}extern \"C\" __global__ void __launch_bounds__({}{}) {}({}) {{\n{}}}\n", comment,

@@ -29,6 +29,8 @@ class KernelText {
   std::string buffer(int64_t value, bool written = false);
   // The tensor map parameter of a view.
   std::string view(TensorView view);
+  // The parameter of the launch's counter.
+  std::string counter();
   // The parameter or literal of a size: an Int64 expression over symbols.
   std::string size(Expr size);
   // The text of a bool: sizes are multiples of `unit` (1 where the expression is not null).
@@ -49,6 +51,7 @@ class KernelText {
   const Graph& graph_;
   std::vector<DType> scratch_dtypes_;
   std::vector<TensorView> views_;
+  bool counter_ = false;
   std::vector<Parameter> buffers_;
   std::vector<std::string> names_;
   std::vector<Expr> sizes_;

@@ -154,6 +154,11 @@ struct Ring {
     ptx_barrier_expect(full(use), bytes);
     return full(use);
   }
+  // The same for what the producing thread writes itself, and then fills.
+  __device__ __forceinline__ void acquire(unsigned use) const {
+    wait(empty(use), (use / Stages & 1) ^ 1);
+  }
+  __device__ __forceinline__ void fill(unsigned use) const { ptx_barrier_arrive(full(use)); }
   __device__ __forceinline__ void wait_full(unsigned use) const {
     wait(full(use), use / Stages & 1);
   }
@@ -162,6 +167,14 @@ struct Ring {
     if ((threadIdx.x & 31) == 0) ptx_barrier_arrive(empty(use));
   }
 };
+
+// The work of the blocks of a grid: each begins with that of its own number, then takes the next of
+// `all` from `counter`; who takes the last leaves the counter 0.
+__device__ __forceinline__ int next_work(unsigned* counter, int all) {
+  const unsigned taken = atomicAdd(counter, 1);
+  if (taken == static_cast<unsigned>(all) - 1) atomicExch(counter, 0);
+  return static_cast<int>(taken + gridDim.x);
+}
 
 // Warpgroups of a block take turns at the tensor cores: the others' arithmetic runs meanwhile. Turn
 // i of Groups is barrier 1 + i.

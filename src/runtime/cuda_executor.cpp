@@ -11,6 +11,8 @@
 namespace redfuser {
 namespace {
 
+constexpr int64_t kCounterBytes = 256;
+
 size_t index(ValueId id) { return static_cast<size_t>(id); }
 
 // Larger transfers go from and to the caller's memory itself.
@@ -26,7 +28,10 @@ CudaExecutor::CudaExecutor(std::shared_ptr<const CompiledProgram> program,
       memory_limit_(options.memory_limit),
       kept_shapes_(static_cast<size_t>(std::max(options.kept_shapes, 1))),
       stream_((program_->device()->make_current(), program_->device())),
+      counter_(program_->device(), kCounterBytes, "counters"),
       values_(graph_.values.size()) {
+  stream_.fill(counter_.address(), 0, kCounterBytes);
+  stream_.synchronize();
   device = program_->device()->info().name;
   notes = program_->notes();
   const int driver = program_->device()->info().driver_version;
@@ -79,7 +84,7 @@ CudaShape& CudaExecutor::shape_for(const Addresses& addresses) {
   reserve(layout.bytes());
   while (shapes_.size() >= kept_shapes_) shapes_.pop_back();
   shapes_.emplace_front(std::move(key), CudaShape(*program_, std::move(layout), symbols_,
-                                                  arena_.address(), addresses));
+                                                  arena_.address(), counter_.address(), addresses));
   return shapes_.front().second;
 }
 

@@ -58,6 +58,7 @@ class CudaExecutor : public Executor {
   size_t kept_shapes_;
   cuda::Stream stream_;
   cuda::Buffer workspace_, arena_;
+  cuda::Buffer counter_;  // 0 between launches
   cuda::HostBuffer staging_;
   std::list<std::pair<Key, CudaShape>> shapes_;  // the latest first
   // Of the present run.

@@ -5,11 +5,12 @@
 namespace redfuser {
 
 CudaShape::CudaShape(const CudaProgram& program, CudaLayout layout, std::vector<int64_t> symbols,
-                     cuda::DevicePointer arena, Addresses addresses)
+                     cuda::DevicePointer arena, cuda::DevicePointer counter, Addresses addresses)
     : program_(program),
       layout_(std::move(layout)),
       symbols_(std::move(symbols)),
       arena_(arena),
+      counter_(counter),
       addresses_(std::move(addresses)),
       calls_(program.steps().size()) {
   for (size_t step = 0; step < calls_.size(); ++step) make_calls(step);
@@ -105,6 +106,7 @@ std::optional<CudaShape::Call> CudaShape::make(const KernelLaunch& launch, size_
   for (const Expr expr : launch.sizes) {
     result.arguments.push_back(static_cast<uint64_t>(size(expr)));
   }
+  if (launch.counter) result.arguments.push_back(counter_);
   result.name = launch.name;
   return Call(std::move(result));
 }

@@ -49,9 +49,9 @@ class CudaLayout {
 // The calls of one shape, ready to be enqueued.
 class CudaShape {
  public:
-  // `addresses` has what the layout leaves to lie elsewhere.
+  // `addresses` has what the layout leaves to lie elsewhere; `counter` is for launches with one.
   CudaShape(const CudaProgram& program, CudaLayout layout, std::vector<int64_t> symbols,
-            cuda::DevicePointer arena, Addresses addresses = {});
+            cuda::DevicePointer arena, cuda::DevicePointer counter, Addresses addresses = {});
 
   // Moves what lies elsewhere; forgets the graph if an address changes.
   void move(const Addresses& addresses);
@@ -92,7 +92,7 @@ class CudaShape {
   const CudaProgram& program_;
   CudaLayout layout_;
   std::vector<int64_t> symbols_;
-  cuda::DevicePointer arena_;
+  cuda::DevicePointer arena_, counter_;
   Addresses addresses_;
   std::vector<std::vector<Call>> calls_;
 };
