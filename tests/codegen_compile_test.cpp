@@ -77,6 +77,7 @@ void add_models(Sources& sources, const Target& target) {
     const Model model = Model::load(folder + "/model.onnx");
     const std::string name = fs::path(folder).filename().string();
     add(sources, name, model, target);
+    if (target.architecture != 90) continue;
     add(sources, name + " in fp16", convert(model, {DType::Float16}).model, target);
   }
 }

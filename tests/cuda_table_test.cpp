@@ -2,6 +2,7 @@
 // there is no GPU.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -85,10 +86,15 @@ void fill(Tensor& tensor, int64_t begin, int64_t end, float value) {
 NamedTensors inputs_for(const Model& model, int64_t m, int64_t n, bool special) {
   RandomOptions options;
   options.seed = static_cast<uint64_t>(m * 5000 + n);
-  options.symbols = {{"m", m}, {"n", n}};
+  for (const ValueInfo& input : model.inputs()) {
+    for (const auto& dim : input.dims) {
+      if (dim.symbol == "m") options.symbols["m"] = m;
+      if (dim.symbol == "n") options.symbols["n"] = n;
+    }
+  }
   NamedTensors inputs = random_inputs(model, options);
-  Tensor& x = inputs.at("x");
   if (!special || m < 5) return inputs;
+  Tensor& x = inputs.at("x");
   add_special_values(x);
   fill(x, 0, n, 0);
   fill(x, n, 2 * n, -INFINITY);
@@ -133,6 +139,63 @@ TEST_P(CudaTable, AgreesWithTheCpu) {
       }
       EXPECT_TRUE(same_bits(got, gpu.run(inputs))) << m << " x " << n;
       EXPECT_TRUE(same_bits(got, gpu.run(inputs))) << m << " x " << n << " by a CUDA graph";
+    }
+  }
+}
+
+// Rows that a block's registers do not hold, in the strategies for long rows.
+TEST(CudaLongRows, AgreeWithTheCpu) {
+  if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+  for (const char* name : {"softmax", "log_softmax", "logsumexp", "variance", "normalised"}) {
+    const auto found = std::find_if(std::begin(kCases), std::end(kCases),
+                                    [&](const Case& c) { return std::string(c.name) == name; });
+    for (const int64_t n : {32768, 65537, 131072, 1048576}) {
+      // Static sizes choose a strategy.
+      std::string graph = std::string("g (float[m, n] x) ") + found->graph;
+      for (size_t at = graph.find(", n]"); at != std::string::npos; at = graph.find(", n]")) {
+        graph.replace(at, 4, ", " + std::to_string(n) + "]");
+      }
+      const Model model = Model::parse("<ir_version: 9, opset_import: [\"\" : 20]> " + graph);
+      const Program program = compile(model);
+      SessionOptions options;
+      options.device = "cuda";
+      Session gpu(program, options), cpu(program);
+      const NamedTensors inputs = inputs_for(model, 3, n, false);
+      const NamedTensors got = gpu.run(inputs);
+      for (const Comparison& comparison : compare(got, cpu.run(inputs))) {
+        EXPECT_TRUE(comparison.passed) << name << " " << n << ": " << describe(comparison);
+      }
+      EXPECT_TRUE(same_bits(got, gpu.run(inputs))) << name << " " << n;
+    }
+  }
+}
+
+// Sequences of odd lengths, causal and not, in fp16 with fp32 statistics.
+TEST(CudaAttention, AgreesWithTheCpu) {
+  if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+  for (const char* mask : {"m = Identity(f)",
+                           "z = Constant<value = int64 {0}>() one = Constant<value = int64 {1}>()"
+                           " sh = Shape<start = 2, end = 3>(q) e = Squeeze(sh) i = Range(z, e, one)"
+                           " a = Constant<value = int64[1] {1}>() r = Unsqueeze(i, a)"
+                           " c = LessOrEqual(i, r) low = Constant<value = float {-1e30}>()"
+                           " m = Where(c, f, low)"}) {
+    const Model model = Model::parse(
+        "<ir_version: 9, opset_import: [\"\" : 20]> g (float16[2, 4, m, 64] q, "
+        "float16[2, 4, n, 64] k, float16[2, 4, n, 64] v) => (float16[2, 4, m, 64] y) {"
+        "  t = Transpose<perm = [0, 1, 3, 2]>(k) s = MatMul(q, t) f0 = Cast<to = 1>(s)"
+        "  h = Constant<value = float {0.125}>() f = Mul(f0, h) " +
+        std::string(mask) + "  p = Softmax<axis = -1>(m) b = Cast<to = 10>(p) y = MatMul(b, v) }");
+    const Program program = compile(model);
+    SessionOptions options;
+    options.device = "cuda";
+    Session gpu(program, options), cpu(program);
+    for (const int64_t n : {1, 2, 7, 64, 129, 257, 1023, 1025}) {
+      const NamedTensors inputs = inputs_for(model, n, n, false);
+      const NamedTensors got = gpu.run(inputs);
+      for (const Comparison& comparison : compare(got, cpu.run(inputs), {0, 2e-3})) {
+        EXPECT_TRUE(comparison.passed) << n << ": " << describe(comparison);
+      }
+      EXPECT_TRUE(same_bits(got, gpu.run(inputs))) << n;
     }
   }
 }

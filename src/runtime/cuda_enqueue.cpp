@@ -19,8 +19,9 @@ int64_t bytes_of(const DeviceTensor& tensor) {
   return element_count(tensor.dims) * static_cast<int64_t>(size_of(tensor.dtype));
 }
 
+// Empty tensors need room around them, which the session has.
 bool usable(const DeviceTensor& tensor) {
-  return !tensor.on_host && address_of(tensor) % kAlignment == 0;
+  return !tensor.on_host && bytes_of(tensor) > 0 && address_of(tensor) % kAlignment == 0;
 }
 
 bool overlap(const DeviceTensor& a, const DeviceTensor& b) {

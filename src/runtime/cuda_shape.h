@@ -35,6 +35,7 @@ class CudaLayout {
  private:
   void define(ValueId value, const std::vector<int64_t>& symbols);
   void add_storage(ValueId value, int step);
+  void make_room(ValueId value, ValueId owner);
 
   const CudaProgram& program_;
   const std::set<ValueId> elsewhere_;
@@ -42,6 +43,7 @@ class CudaLayout {
   std::map<ValueId, ValueId> roots_;  // of aliases: the value that owns the bytes
   std::map<ValueId, size_t> storages_;
   std::vector<BufferLife> lives_;
+  std::vector<int64_t> starts_;               // within the buffers
   std::vector<std::vector<size_t>> scratch_;  // by step
   Arena arena_;
 };
