@@ -58,7 +58,7 @@ NamedTensors every_dtype() {
   NamedTensors tensors;
   for (int i = 1; i <= static_cast<int>(DType::Float64); ++i) {
     const DType dtype = static_cast<DType>(i);
-    if (size_of(dtype) == 0) continue;
+    if (size_of(dtype) == 0 || dtype == DType::String) continue;
     Tensor tensor(dtype, {2, 3});
     for (size_t b = 0; b < tensor.bytes(); ++b) {
       tensor.as<uint8_t>()[b] = dtype == DType::Bool ? b % 2 : static_cast<uint8_t>(7 * b + 1);

@@ -14,9 +14,12 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
   add_test(NAME python.cascades
            COMMAND ${REDFUSER_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/python/cascades_test.py
                    $<TARGET_FILE:redfuser-run>)
-  add_test(NAME python.onnx_node_tests
-           COMMAND ${REDFUSER_PYTHON} -W ignore ${CMAKE_CURRENT_LIST_DIR}/python/node_test.py
+  add_test(NAME python.onnx_conformance
+           COMMAND ${REDFUSER_PYTHON} -W ignore ${CMAKE_CURRENT_LIST_DIR}/python/conformance_test.py
                    $<TARGET_FILE:redfuser-run>)
+  add_test(NAME python.operator_table
+           COMMAND ${REDFUSER_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/python/operator_table_test.py
+                   $<TARGET_FILE:redfuser-opt> ${PROJECT_SOURCE_DIR}/README.md)
   add_test(NAME python.models
            COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/models_test.py
                    $<TARGET_FILE:redfuser-run> ${PROJECT_SOURCE_DIR}/models)
@@ -24,7 +27,7 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
            COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/rewrites_test.py
                    $<TARGET_FILE:redfuser-run> ${PROJECT_SOURCE_DIR}/models)
   set_tests_properties(python.rewrites PROPERTIES PROCESSORS 2)
-  set_tests_properties(python.export python.contrib_operators python.onnx_node_tests python.models
+  set_tests_properties(python.export python.contrib_operators python.onnx_conformance python.models
                        python.convert python.rewrites PROPERTIES TIMEOUT 900)
 else()
   message(STATUS "REDFUSER_PYTHON is not set: the Python tests are left out")

@@ -4,6 +4,7 @@
 #include "assertion.h"
 #include "redfuser/convert.h"
 #include "redfuser/export.h"
+#include "redfuser/operators.h"
 #include "resource_limits.h"
 #include "tool.h"
 
@@ -13,7 +14,7 @@ namespace {
 struct OptOptions {
   std::string input, output;
   SaveOptions save;
-  bool fuse = true, certify = true, verbose = false;
+  bool fuse = true, certify = true, verbose = false, list_operators = false;
   std::optional<ConvertOptions> convert;
   std::optional<std::string> explain;  // empty: as text on stdout
   std::string dump, svg;
@@ -83,7 +84,9 @@ std::optional<OptOptions> parse_options(int argc, char** argv) {
   app.add_flag("--no-certify", no_certify, "Do not test fusions on adversarial data");
   app.add_flag("--verbose", options.verbose,
                "Also say which nodes a written function leaves out, and why");
+  app.add_flag("--list-ops", options.list_operators, "Print the table of operators");
   if (parse_command_line(app, argc, argv)) return std::nullopt;
+  if (options.list_operators) return options;
   options.save.emit = parse_emit(emit);
   if (!to.empty()) options.convert = ConvertOptions{parse_type(to), keep_io};
   if (keep_io && to.empty()) fail("--keep-io needs --to");
@@ -139,6 +142,10 @@ int run(int argc, char** argv) {
   const std::optional<OptOptions> parsed = parse_options(argc, argv);
   if (!parsed) return kSuccess;
   const OptOptions& options = *parsed;
+  if (options.list_operators) {
+    write_output("-", operator_table());
+    return kSuccess;
+  }
   if (options.memory_limit > 0) limit_process_memory(options.memory_limit);
   std::optional<TimeLimit> time_limit(std::in_place, options.time_limit);
   const Model model = load(options);

@@ -39,6 +39,8 @@ struct ValueInfo {
   std::string name;
   DType dtype = DType::Undefined;
   std::vector<Dimension> dims;
+  bool any_shape =
+      false;  // the model leaves the rank open, or the value is no tensor: dims is empty
 };
 
 class Model {

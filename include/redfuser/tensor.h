@@ -27,16 +27,36 @@ enum class DType : uint8_t {
   UInt32 = 12,
   UInt64 = 13,
   BFloat16 = 16,
+  // Low-bit types take one byte per element in memory (files pack them). The floating ones are held
+  // as their codes.
+  Float8E4M3FN = 17,
+  Float8E4M3FNUZ = 18,
+  Float8E5M2 = 19,
+  Float8E5M2FNUZ = 20,
+  UInt4 = 21,
+  Int4 = 22,
+  Float4E2M1 = 23,
+  Float8E8M0 = 24,
+  UInt2 = 25,
+  Int2 = 26,
+  // Values that are no tensors: a list of values, and a list of at most one.
+  Sequence = 64,
+  Optional = 65,
 };
 
-// Bytes of one element; 0 for Undefined and String.
+// Bytes of one element in memory; 0 for Undefined, Sequence and Optional. A String's element is the
+// 8-byte number of an interned text.
 size_t size_of(DType dtype);
 // The name that users know: "float32", "int64", "bool", ...
 std::string_view name_of(DType dtype);
 // True for Float16, BFloat16, Float32 and Float64.
 bool is_float(DType dtype);
-// True for the signed and unsigned integers (not Bool).
+// True for the floating types of 8 bits and fewer.
+bool is_low_bit_float(DType dtype);
+// True for the signed and unsigned integers of 2 to 64 bits (not Bool).
 bool is_integer(DType dtype);
+// Bits of one element in an ONNX file; 0 for String and what has no elements.
+int bits_of(DType dtype);
 
 using Dims = std::vector<int64_t>;
 
@@ -52,6 +72,13 @@ class Tensor {
   Tensor(DType dtype, Dims dims);
   // Wraps the caller's memory; `owner` keeps it alive (may be null: the caller then keeps it).
   static Tensor wrap(DType dtype, Dims dims, const void* data, std::shared_ptr<const void> owner);
+  // A String tensor. Distinct texts are kept for the life of the process; UserError beyond 1 GiB of
+  // them.
+  static Tensor strings(Dims dims, const std::vector<std::string>& texts);
+  // A Sequence of dims {elements.size()}. Elements may be sequences or optionals themselves.
+  static Tensor sequence(std::vector<Tensor> elements);
+  // An Optional of dims {0} or, where `value` is defined, {1}.
+  static Tensor optional(Tensor value);
 
   DType dtype() const { return dtype_; }
   const Dims& dims() const { return dims_; }
@@ -69,6 +96,10 @@ class Tensor {
   T* as() {
     return static_cast<T*>(mutable_data());
   }
+  // Element `index` of a String tensor.
+  const std::string& text(int64_t index) const;
+  // The values of a Sequence or Optional.
+  std::vector<Tensor> elements() const;
   // The same elements under other dims; the element counts must be equal.
   Tensor reshaped(Dims dims) const;
 

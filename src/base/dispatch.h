@@ -16,7 +16,8 @@ struct TypeTag {
 };
 
 // Calls body(TypeTag<T>{}) with the storage type of `dtype` and returns its result. Bool is `bool`,
-// Float16 is Half, BFloat16 is BFloat16. Throws InternalError for String and Undefined.
+// Float16 is Half, BFloat16 is BFloat16; integers of 4 and 2 bits are bytes, and low-bit floats
+// their codes. Throws InternalError for what has no numbers.
 template <typename Body>
 decltype(auto) dispatch(DType dtype, Body&& body) {
   switch (dtype) {
@@ -29,6 +30,8 @@ decltype(auto) dispatch(DType dtype, Body&& body) {
     case DType::BFloat16:
       return body(TypeTag<BFloat16>{});
     case DType::Int8:
+    case DType::Int4:
+    case DType::Int2:
       return body(TypeTag<int8_t>{});
     case DType::Int16:
       return body(TypeTag<int16_t>{});
@@ -37,6 +40,14 @@ decltype(auto) dispatch(DType dtype, Body&& body) {
     case DType::Int64:
       return body(TypeTag<int64_t>{});
     case DType::UInt8:
+    case DType::UInt4:
+    case DType::UInt2:
+    case DType::Float8E4M3FN:
+    case DType::Float8E4M3FNUZ:
+    case DType::Float8E5M2:
+    case DType::Float8E5M2FNUZ:
+    case DType::Float8E8M0:
+    case DType::Float4E2M1:
       return body(TypeTag<uint8_t>{});
     case DType::UInt16:
       return body(TypeTag<uint16_t>{});

@@ -17,6 +17,18 @@ template <typename... Args>
   throw UserError(fmt::format(format, std::forward<Args>(args)...));
 }
 
+// A model that is sound but asks, before it can be planned, for what only a run's values tell (the
+// rank of an input, the axes of a reduction, the trip count of a loop). It is evaluated node by
+// node instead.
+struct NeedsValues : UserError {
+  using UserError::UserError;
+};
+
+template <typename... Args>
+[[noreturn]] void needs_values(fmt::format_string<Args...> format, Args&&... args) {
+  throw NeedsValues(fmt::format(format, std::forward<Args>(args)...));
+}
+
 template <typename... Args>
 [[noreturn]] void internal_error(fmt::format_string<Args...> format, Args&&... args) {
   throw InternalError(fmt::format(format, std::forward<Args>(args)...));

@@ -3,10 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <new>
 
 #include "base/error.h"
+#include "base/texts.h"
 
 namespace redfuser {
 namespace {
@@ -25,6 +27,16 @@ size_t size_of(DType dtype) {
     case DType::Bool:
     case DType::Int8:
     case DType::UInt8:
+    case DType::Float8E4M3FN:
+    case DType::Float8E4M3FNUZ:
+    case DType::Float8E5M2:
+    case DType::Float8E5M2FNUZ:
+    case DType::Float8E8M0:
+    case DType::Float4E2M1:
+    case DType::UInt4:
+    case DType::Int4:
+    case DType::UInt2:
+    case DType::Int2:
       return 1;
     case DType::Int16:
     case DType::UInt16:
@@ -38,9 +50,11 @@ size_t size_of(DType dtype) {
     case DType::Int64:
     case DType::UInt64:
     case DType::Float64:
+    case DType::String:
       return 8;
     case DType::Undefined:
-    case DType::String:
+    case DType::Sequence:
+    case DType::Optional:
       return 0;
   }
   return 0;
@@ -78,6 +92,30 @@ std::string_view name_of(DType dtype) {
       return "uint64";
     case DType::BFloat16:
       return "bfloat16";
+    case DType::Float8E4M3FN:
+      return "float8e4m3fn";
+    case DType::Float8E4M3FNUZ:
+      return "float8e4m3fnuz";
+    case DType::Float8E5M2:
+      return "float8e5m2";
+    case DType::Float8E5M2FNUZ:
+      return "float8e5m2fnuz";
+    case DType::UInt4:
+      return "uint4";
+    case DType::Int4:
+      return "int4";
+    case DType::Float4E2M1:
+      return "float4e2m1";
+    case DType::Float8E8M0:
+      return "float8e8m0";
+    case DType::UInt2:
+      return "uint2";
+    case DType::Int2:
+      return "int2";
+    case DType::Sequence:
+      return "sequence";
+    case DType::Optional:
+      return "optional";
   }
   return "unknown";
 }
@@ -87,8 +125,39 @@ bool is_float(DType dtype) {
          dtype == DType::Float64;
 }
 
+bool is_low_bit_float(DType dtype) {
+  switch (dtype) {
+    case DType::Float8E4M3FN:
+    case DType::Float8E4M3FNUZ:
+    case DType::Float8E5M2:
+    case DType::Float8E5M2FNUZ:
+    case DType::Float8E8M0:
+    case DType::Float4E2M1:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool is_integer(DType dtype) {
-  return size_of(dtype) > 0 && !is_float(dtype) && dtype != DType::Bool;
+  return size_of(dtype) > 0 && !is_float(dtype) && !is_low_bit_float(dtype) &&
+         dtype != DType::Bool && dtype != DType::String;
+}
+
+int bits_of(DType dtype) {
+  switch (dtype) {
+    case DType::UInt4:
+    case DType::Int4:
+    case DType::Float4E2M1:
+      return 4;
+    case DType::UInt2:
+    case DType::Int2:
+      return 2;
+    case DType::String:
+      return 0;
+    default:
+      return static_cast<int>(8 * size_of(dtype));
+  }
 }
 
 int64_t element_count(const Dims& dims) {
@@ -130,6 +199,46 @@ Tensor Tensor::wrap(DType dtype, Dims dims, const void* data, std::shared_ptr<co
   tensor.data_ = data;
   tensor.owner_ = std::move(owner);
   return tensor;
+}
+
+Tensor Tensor::strings(Dims dims, const std::vector<std::string>& texts) {
+  Tensor tensor(DType::String, std::move(dims));
+  RF_CHECK(tensor.size() == static_cast<int64_t>(texts.size()), "{} of {} texts", describe(tensor),
+           texts.size());
+  for (size_t i = 0; i < texts.size(); ++i) tensor.as<uint64_t>()[i] = number_of_text(texts[i]);
+  return tensor;
+}
+
+const std::string& Tensor::text(int64_t index) const {
+  RF_CHECK(dtype_ == DType::String && index >= 0 && index < size_, "text {} of {}", index,
+           describe(*this));
+  return text_of_number(as<uint64_t>()[index]);
+}
+
+namespace {
+
+Tensor list_of(DType dtype, std::vector<Tensor> elements) {
+  auto owner = std::make_shared<const std::vector<Tensor>>(std::move(elements));
+  const Dims dims{static_cast<int64_t>(owner->size())};
+  return Tensor::wrap(dtype, dims, owner.get(), owner);
+}
+
+}  // namespace
+
+Tensor Tensor::sequence(std::vector<Tensor> elements) {
+  return list_of(DType::Sequence, std::move(elements));
+}
+
+Tensor Tensor::optional(Tensor value) {
+  std::vector<Tensor> elements;
+  if (value.defined()) elements.push_back(std::move(value));
+  return list_of(DType::Optional, std::move(elements));
+}
+
+std::vector<Tensor> Tensor::elements() const {
+  RF_CHECK(dtype_ == DType::Sequence || dtype_ == DType::Optional, "elements of {}",
+           describe(*this));
+  return *as<std::vector<Tensor>>();
 }
 
 Tensor Tensor::reshaped(Dims dims) const {

@@ -42,6 +42,9 @@ std::string_view storage_type(DType dtype) {
 }
 
 std::string_view value_type(DType dtype) {
+  if (is_low_bit_float(dtype) || bits_of(dtype) < 8) {
+    user_error("values of type {} have no form on a GPU", name_of(dtype));
+  }
   if (dtype == DType::Float64) return "double";
   if (is_float(dtype)) return "float";
   return dtype == DType::Bool ? "bool" : "long long";

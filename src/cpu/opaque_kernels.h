@@ -43,4 +43,52 @@ void run_lstm(OpaqueCall& call);
 void run_resize(OpaqueCall& call);
 void run_upsample(OpaqueCall& call);
 
+// opaque_sequence.cpp
+void run_sequence_construct(OpaqueCall& call);
+void run_sequence_empty(OpaqueCall& call);
+void run_sequence_insert(OpaqueCall& call);
+void run_sequence_erase(OpaqueCall& call);
+void run_sequence_at(OpaqueCall& call);
+void run_sequence_length(OpaqueCall& call);
+void run_split_to_sequence(OpaqueCall& call);
+void run_concat_from_sequence(OpaqueCall& call);
+void run_optional(OpaqueCall& call);
+void run_optional_has_element(OpaqueCall& call);
+void run_optional_get_element(OpaqueCall& call);
+void run_identity(OpaqueCall& call);
+
+// opaque_string.cpp
+void run_string_concat(OpaqueCall& call);
+void run_string_split(OpaqueCall& call);
+void run_regex_full_match(OpaqueCall& call);
+void run_string_normalizer(OpaqueCall& call);
+void run_tf_idf(OpaqueCall& call);
+void run_string_cast(OpaqueCall& call);
+
+// opaque_random.cpp
+void run_random_normal(OpaqueCall& call);
+void run_random_uniform(OpaqueCall& call);
+void run_multinomial(OpaqueCall& call);
+void run_dropout(OpaqueCall& call);
+
+// opaque_signal.cpp, opaque_matrix.cpp
+void run_dft(OpaqueCall& call);
+void run_stft(OpaqueCall& call);
+void run_mel_weight_matrix(OpaqueCall& call);
+void run_det(OpaqueCall& call);
+void run_cumprod(OpaqueCall& call);
+void run_bit_cast(OpaqueCall& call);
+void run_tensor_scatter(OpaqueCall& call);
+
+// opaque_grid_sample.cpp, opaque_image.cpp
+void run_grid_sample(OpaqueCall& call);
+void run_roi_align(OpaqueCall& call);
+void run_max_unpool(OpaqueCall& call);
+void run_deform_conv(OpaqueCall& call);
+void run_col2im(OpaqueCall& call);
+
+// opaque_learning.cpp
+void run_label_encoder(OpaqueCall& call);
+void run_tree_ensemble(OpaqueCall& call);
+
 }  // namespace redfuser

@@ -154,8 +154,8 @@ void bind_runtime_shape(RunContext& context, const Node& node) {
     Dims dims;
     for (Expr size : concrete.values[concrete.nodes[0].outputs[i]].shape) {
       if (size->op != ExprOp::Constant) {
-        user_error("[{}] node \"{}\": the shape of output \"{}\" does not follow from its inputs",
-                   node.op, node.name, context.graph.values[node.outputs[i]].name);
+        needs_values("[{}] node \"{}\": the shape of output \"{}\" does not follow from its inputs",
+                     node.op, node.name, context.graph.values[node.outputs[i]].name);
       }
       dims.push_back(size->integer);
     }

@@ -182,7 +182,21 @@ Range storage_range(DType dtype) {
     case DType::Bool:
       return {0, 1};
     case DType::UInt8:
+    case DType::Float8E4M3FN:
+    case DType::Float8E4M3FNUZ:
+    case DType::Float8E5M2:
+    case DType::Float8E5M2FNUZ:
+    case DType::Float8E8M0:
       return {0, 255};
+    case DType::UInt4:
+    case DType::Float4E2M1:
+      return {0, 15};
+    case DType::Int4:
+      return {-8, 7};
+    case DType::UInt2:
+      return {0, 3};
+    case DType::Int2:
+      return {-2, 1};
     case DType::Int8:
       return {-128, 127};
     case DType::UInt16:
@@ -252,7 +266,7 @@ Range range_of(Expr expr, const AxisRanges& axes) {
     }
     case ExprOp::Cast: {
       const Range storage = storage_range(expr->dtype);
-      if (is_float(expr->args[0]->dtype) || is_float(expr->dtype)) return storage;
+      if (!is_integer(expr->args[0]->dtype) || !is_integer(expr->dtype)) return storage;
       const Range a = arg(0);
       return a.low >= storage.low && a.high <= storage.high ? a : storage;
     }

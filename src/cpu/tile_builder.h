@@ -107,6 +107,7 @@ class TileBuilder {
   RegisterId build_axis(Expr axis);
   RegisterId build_read(Expr read);
   RegisterId build_cast(Expr cast);
+  RegisterId build_low_bit_cast(Expr cast);
   RegisterId build_select(Expr select);
   RegisterId build_arithmetic(Expr expr);
   RegisterId build_power(Expr expr);

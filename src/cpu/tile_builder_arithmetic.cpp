@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "cpu/low_bit_convert.h"
 #include "cpu/specialize.h"
 #include "cpu/tile_builder.h"
 
@@ -59,6 +60,14 @@ RegisterId TileBuilder::wrapped(RegisterId r, DType dtype) {
       return unary(UnaryOp::WrapU16, r, Elem::I64);
     case DType::UInt32:
       return unary(UnaryOp::WrapU32, r, Elem::I64);
+    case DType::Int4:
+      return unary(UnaryOp::WrapI4, r, Elem::I64);
+    case DType::UInt4:
+      return unary(UnaryOp::WrapU4, r, Elem::I64);
+    case DType::Int2:
+      return unary(UnaryOp::WrapI2, r, Elem::I64);
+    case DType::UInt2:
+      return unary(UnaryOp::WrapU2, r, Elem::I64);
     default:
       return r;
   }
@@ -66,6 +75,9 @@ RegisterId TileBuilder::wrapped(RegisterId r, DType dtype) {
 
 RegisterId TileBuilder::build_cast(Expr cast) {
   Expr from = cast->args[0];
+  if (is_low_bit_float(cast->dtype) || is_low_bit_float(from->dtype)) {
+    return build_low_bit_cast(cast);
+  }
   RegisterId r = converted(compile(from), elem_of(cast->dtype));
   if (cast->dtype == from->dtype) return r;
   if (cast->dtype == DType::Float16) return unary(UnaryOp::RoundHalf, r, info(r).elem);
@@ -75,6 +87,23 @@ RegisterId TileBuilder::build_cast(Expr cast) {
       range_of(pool_.cast(cast->dtype, pool_.leaf(LeafKind::Count, 0, DType::Int64)));
   if (!is_float(cast->dtype) && range.low >= limits.low && range.high <= limits.high) return r;
   return wrapped(r, cast->dtype);
+}
+
+// Values of low-bit floats are their codes; between two of them the value goes through float.
+RegisterId TileBuilder::build_low_bit_cast(Expr cast) {
+  const DType to = cast->dtype, from = cast->args[0]->dtype;
+  RegisterId r = compile(cast->args[0]);
+  if (to == from) return r;
+  if (is_low_bit_float(from)) {
+    const RegisterId a = r;
+    r = make(Elem::F32, info(a).shape, info(a).scope, info(a).depth);
+    emit(std::make_unique<Convert>(decoder_of(from), r, a), info(a).depth);
+  }
+  if (!is_low_bit_float(to)) return wrapped(converted(r, elem_of(to)), to);
+  const RegisterId a = converted(r, Elem::F32);
+  r = make(Elem::I64, info(a).shape, info(a).scope, info(a).depth);
+  emit(std::make_unique<Convert>(encoder_of(to), r, a), info(a).depth);
+  return r;
 }
 
 namespace {

@@ -18,7 +18,8 @@ Elem elem_of(DType dtype) {
       return Elem::F64;
     case DType::Bool:
       return Elem::Bool;
-    case DType::String:
+    case DType::Sequence:
+    case DType::Optional:
     case DType::Undefined:
       internal_error("no register holds elements of dtype {}", name_of(dtype));
     default:

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/low_bit.h"
 #include "ir/expr.h"
 
 namespace redfuser {
@@ -38,9 +39,24 @@ double cast_to(DType dtype, double value) {
       return static_cast<double>(static_cast<uint16_t>(as_int(value)));
     case DType::UInt32:
       return static_cast<double>(static_cast<uint32_t>(as_int(value)));
+    case DType::Int4:
+      return static_cast<double>(((as_int(value) & 15) ^ 8) - 8);
+    case DType::UInt4:
+      return static_cast<double>(as_int(value) & 15);
+    case DType::Int2:
+      return static_cast<double>(((as_int(value) & 3) ^ 2) - 2);
+    case DType::UInt2:
+      return static_cast<double>(as_int(value) & 3);
     default:
       return std::trunc(value);
   }
+}
+
+// `value` of type `from` as one of `to`; low-bit floats are their codes.
+double cast_between(DType to, DType from, double value) {
+  if (to == from) return value;
+  if (is_low_bit_float(from)) value = low_bit_value(from, static_cast<uint8_t>(as_int(value)));
+  return is_low_bit_float(to) ? low_bit_code(to, static_cast<float>(value)) : cast_to(to, value);
 }
 
 double binary(ExprOp op, bool real, double a, double b) {
@@ -206,9 +222,7 @@ class Evaluator {
       case ExprOp::Select:
         return value(expr->args[value(expr->args[0]) != 0 ? 1 : 2]);
       case ExprOp::Cast:
-        return is_float(expr->dtype) || expr->args[0]->dtype != expr->dtype
-                   ? cast_to(expr->dtype, value(expr->args[0]))
-                   : value(expr->args[0]);
+        return cast_between(expr->dtype, expr->args[0]->dtype, value(expr->args[0]));
       default:
         return expr->args.size() == 2
                    ? binary(expr->op, real, value(expr->args[0]), value(expr->args[1]))

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/low_bit.h"
 #include "ir/polynomial.h"
 
 namespace redfuser {
@@ -169,8 +170,10 @@ Expr fold_cast(ExprPool& pool, DType dtype, Expr value) {
     return value->args[0];
   }
   if (value->is_constant()) {
-    const double number =
-        is_float(value->dtype) ? value->number : static_cast<double>(value->integer);
+    double number = is_float(value->dtype) ? value->number : static_cast<double>(value->integer);
+    if (is_low_bit_float(value->dtype)) {
+      number = low_bit_value(value->dtype, static_cast<uint8_t>(value->integer));
+    }
     if (dtype == DType::Float32) return pool.number(static_cast<float>(number), dtype);
     if (dtype == DType::Float64) return pool.number(number, dtype);
     if (dtype == DType::Bool) return pool.boolean(number != 0);

@@ -87,6 +87,7 @@ bool is_unsupported(const AttributeProto& attribute) {
     case AttributeProto::INTS:
     case AttributeProto::FLOATS:
     case AttributeProto::STRINGS:
+    case AttributeProto::TYPE_PROTO:
     case AttributeProto::UNDEFINED:
       return false;
     default:
@@ -98,7 +99,9 @@ Attributes read_attributes(const onnx::NodeProto& node, const AttributeSource& s
   Attributes attributes;
   for (const auto& attribute : node.attribute()) {
     // An untyped attribute without a value is an empty list, which every operator takes as absent.
-    if (type_of(attribute) == AttributeProto::UNDEFINED) continue;
+    // Types that an attribute names follow from the values.
+    const AttributeProto::AttributeType type = type_of(attribute);
+    if (type == AttributeProto::UNDEFINED || type == AttributeProto::TYPE_PROTO) continue;
     if (!attributes.emplace(attribute.name(), read_attribute(attribute, source)).second) {
       user_error("{}: attribute \"{}\" appears twice", source.where, attribute.name());
     }
@@ -123,6 +126,11 @@ Tensor constant_tensor(const onnx::NodeProto& node, const AttributeSource& sourc
   }
   if (value.name() == "value_floats") return tensor_of<float>(DType::Float32, value.floats());
   if (value.name() == "value_ints") return tensor_of<int64_t>(DType::Int64, value.ints());
+  if (value.name() == "value_string") return Tensor::strings({}, {value.s()});
+  if (value.name() == "value_strings") {
+    return Tensor::strings({value.strings_size()},
+                           {value.strings().begin(), value.strings().end()});
+  }
   user_error("{}: a Constant by attribute \"{}\" is not supported", source.where, value.name());
 }
 

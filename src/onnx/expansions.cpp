@@ -96,11 +96,18 @@ std::string skip_layer_norm(const ExpansionCall& call) {
 
 const std::map<std::string, ExpansionText>& texts() {
   static const std::map<std::string, ExpansionText> table = {
+      {"ai.onnx.preview.training.Adagrad", training_adagrad},
+      {"ai.onnx.preview.training.Adam", training_adam},
+      {"ai.onnx.preview.training.Momentum", training_momentum},
       {"com.microsoft.Attention", microsoft_attention},
       {"com.microsoft.BiasGelu", bias_gelu},
+      {"com.microsoft.EmbedLayerNormalization", microsoft_embed_layer_norm},
       {"com.microsoft.FastGelu", fast_gelu},
       {"com.microsoft.FusedMatMul", fused_matmul},
       {"com.microsoft.Gelu", gelu},
+      {"com.microsoft.GroupQueryAttention", microsoft_grouped_attention},
+      {"com.microsoft.MatMulNBits", microsoft_matmul_nbits},
+      {"com.microsoft.MoE", microsoft_moe},
       {"com.microsoft.MultiHeadAttention", microsoft_multi_head_attention},
       {"com.microsoft.QuickGelu", quick_gelu},
       {"com.microsoft.RotaryEmbedding", microsoft_rotary_embedding},
@@ -112,6 +119,12 @@ const std::map<std::string, ExpansionText>& texts() {
 }
 
 }  // namespace
+
+std::vector<std::string> own_expansion_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, text] : texts()) names.push_back(name);
+  return names;
+}
 
 bool has_own_expansion(const onnx::NodeProto& node) {
   return texts().count(qualified_name(node.domain(), node.op_type())) != 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace onnx {
@@ -11,6 +12,9 @@ class TypeProto;
 }  // namespace onnx
 
 namespace redfuser {
+
+// Domain and name of every operator with a body of ours, "Name" in the ONNX domain.
+std::vector<std::string> own_expansion_names();
 
 // True if there are bodies for the operator; a node may still be of a form that has none.
 bool has_own_expansion(const onnx::NodeProto& node);

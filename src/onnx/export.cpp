@@ -3,6 +3,8 @@
 #include <onnx/inliner/inliner.h>
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "onnx/emit.h"
 #include "onnx/pruned_model.h"
@@ -26,9 +28,25 @@ void inline_functions(OutputModel& model, const std::string& path) {
   }
 }
 
+namespace {
+
+// A function's body cannot see what a subgraph takes from around it.
+bool has_subgraph(const onnx::NodeProto& node) {
+  return std::any_of(node.attribute().begin(), node.attribute().end(),
+                     [](const auto& a) { return a.has_g() || a.graphs_size() != 0; });
+}
+
+}  // namespace
+
 ExportResult save_model(const LoadedModel& model, const Graph& graph,
-                        const std::vector<ExportRegion>& regions, const ExportOptions& options,
+                        const std::vector<ExportRegion>& wanted, const ExportOptions& options,
                         const std::string& path) {
+  std::vector<ExportRegion> regions = wanted;
+  for (ExportRegion& region : regions) {
+    std::erase_if(region.sources,
+                  [&](int source) { return has_subgraph(model.proto->graph().node(source)); });
+  }
+  std::erase_if(regions, [](const ExportRegion& region) { return region.sources.empty(); });
   ExportResult result;
   result.operators_before = model.operator_counts;
   OutputModel output;

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "onnx/packing.h"
 
 namespace redfuser {
 namespace {
@@ -78,7 +79,10 @@ Tensor ExternalData::read(const onnx::TensorProto& proto, DType dtype, const Dim
     }
   }
   const std::span<const uint8_t> bytes = file(proto.name(), location).bytes();
-  const uint64_t needed = static_cast<uint64_t>(element_count(dims)) * size_of(dtype);
+  if (dtype == DType::String) {
+    user_error("{}: tensor \"{}\": strings may not be external data", model_path_, proto.name());
+  }
+  const uint64_t needed = stored_bytes(dtype, element_count(dims));
   if (!has_length) length = needed;
   if (length != needed) {
     user_error("{}: tensor \"{}\": {} bytes of external data where its type and shape need {}",
@@ -89,6 +93,7 @@ Tensor ExternalData::read(const onnx::TensorProto& proto, DType dtype, const Dim
                proto.name(), offset, length, location, bytes.size());
   }
   const uint8_t* data = bytes.data() + offset;
+  if (is_packed(dtype)) return unpacked(dtype, dims, data);
   if (needed == 0 || offset % size_of(dtype) != 0) {
     Tensor copy(dtype, dims);
     if (needed != 0) std::memcpy(copy.mutable_data(), data, needed);

@@ -57,7 +57,8 @@ FunctionBuilder::FunctionBuilder(const LoadedModel& model, const PrunedModel& pr
     : model_(model), pruned_(pruned), regions_(regions) {
   const onnx::GraphProto& main = model.proto->graph();
   for (size_t n = 0; n < pruned.nodes.size(); ++n) {
-    for (const auto& input : main.node(pruned.nodes[n]).input()) readers_[input].insert(group[n]);
+    for_each_input(main.node(pruned.nodes[n]),
+                   [&](const std::string& name, bool) { readers_[name].insert(group[n]); });
   }
   for (const auto& output : main.output()) readers_[output.name()].insert(kOutside);
   for (const auto& function : model.proto->functions()) {
@@ -144,7 +145,7 @@ void FunctionBuilder::finish(OutputModel& output) const {
   onnx::GraphProto& graph = *output.proto.mutable_graph();
   std::unordered_set<std::string> used, produced;
   for (const auto& node : graph.node()) {
-    used.insert(node.input().begin(), node.input().end());
+    for_each_input(node, [&](const std::string& name, bool) { used.insert(name); });
     produced.insert(node.output().begin(), node.output().end());
   }
   for (const auto& out : graph.output()) used.insert(out.name());

@@ -28,6 +28,11 @@ std::string qualified_name(const std::string& domain, const std::string& op);
 Opsets opsets_of(const onnx::ModelProto& model);
 Opsets opsets_of(const onnx::FunctionProto& function);
 
+// The opsets of ai.onnx that are imported.
+inline constexpr int kOldestOpset = 1, kNewestOpset = 27;
+// Operators whose subgraphs the importer runs itself.
+inline constexpr const char* kControlFlow[] = {"If", "Loop", "Scan"};
+
 // Bounds on what a file may make of itself by nesting functions.
 inline constexpr int64_t kMaxNodes = 1'000'000;
 inline constexpr int kMaxCallDepth = 64;

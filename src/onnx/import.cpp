@@ -3,6 +3,9 @@
 #include <onnx/defs/parser.h>
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
+#include <set>
+
 #include "base/error.h"
 #include "onnx/functions.h"
 #include "onnx/importer.h"
@@ -12,12 +15,15 @@
 namespace redfuser {
 namespace {
 
-constexpr int kOldestOpset = 7, kNewestOpset = 27;
-
 void check_opset(const onnx::ModelProto& model, const std::string& path) {
   const Opsets opsets = opsets_of(model);
   const auto main = opsets.find("");
   if (main == opsets.end()) {
+    const auto& nodes = model.graph().node();
+    const bool none = std::none_of(nodes.begin(), nodes.end(), [](const auto& node) {
+      return normal_domain(node.domain()).empty();
+    });
+    if (none) return;
     user_error("{}: does not say which opset of ai.onnx it is written for", path);
   }
   if (main->second < kOldestOpset || main->second > kNewestOpset) {
@@ -37,13 +43,41 @@ std::string printable(const std::string& message, const std::string& path) {
   return line;
 }
 
-Graph import_graph(const LoadedModel& model) {
+template <typename Body>
+auto with_path(const LoadedModel& model, const Body& body) {
   try {
-    check_opset(*model.proto, model.path);
-    return Importer(model.proto, model.path).run();
+    return body();
+  } catch (const NeedsValues& error) {
+    throw NeedsValues(printable(error.what(), model.path));
   } catch (const UserError& error) {
     throw UserError(printable(error.what(), model.path));
   }
+}
+
+void import_graph(LoadedModel& model) {
+  model.graph = with_path(model, [&] {
+    check_opset(*model.proto, model.path);
+    return Importer(model.proto, model.path).run();
+  });
+  for (const ValueId id : model.graph.inputs) {
+    model.inputs.push_back(value_info(model.graph, id));
+  }
+  for (const ValueId id : model.graph.outputs) {
+    model.outputs.push_back(value_info(model.graph, id));
+  }
+}
+
+// Inputs and outputs as the file declares them.
+void declare(LoadedModel& model) {
+  const onnx::GraphProto& main = model.proto->graph();
+  std::set<std::string> initializers;
+  for (const auto& tensor : main.initializer()) initializers.insert(tensor.name());
+  for (const auto& input : main.input()) {
+    if (!initializers.count(input.name())) model.inputs.push_back(declared_info(input));
+  }
+  for (const auto& output : main.output()) model.outputs.push_back(declared_info(output));
+  model.graph.pool = std::make_shared<ExprPool>();
+  model.graph.name = main.name();
 }
 
 }  // namespace
@@ -61,15 +95,20 @@ std::shared_ptr<const LoadedModel> import_model(std::shared_ptr<const onnx::Mode
   auto model = std::make_shared<LoadedModel>();
   model->path = path;
   model->proto = std::move(proto);
-  model->graph = import_graph(*model);
-  for (const ValueId id : model->graph.inputs) {
-    model->inputs.push_back(value_info(model->graph, id));
-  }
-  for (const ValueId id : model->graph.outputs) {
-    model->outputs.push_back(value_info(model->graph, id));
+  try {
+    import_graph(*model);
+  } catch (const NeedsValues& reason) {
+    model->needs_values = reason.what();
+    declare(*model);
   }
   model->operator_counts = operator_counts(*model->proto);
   return model;
+}
+
+NamedTensors evaluate_model(const LoadedModel& model, const NamedTensors& inputs,
+                            const std::function<void(Graph&, NodeId)>& evaluate) {
+  return with_path(model,
+                   [&] { return Importer(model.proto, model.path).evaluate(inputs, evaluate); });
 }
 
 std::shared_ptr<const LoadedModel> load_model(const std::string& path) {

@@ -1,6 +1,7 @@
 // From an ONNX file to a Graph of primitive operators.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -22,6 +23,9 @@ struct LoadedModel {
   // Local functions inlined and composite operators expanded. Node::source is the index of the
   // user's node in the file's main graph; values of the main graph keep their names.
   Graph graph;
+  // Not empty: why the graph cannot be made before a run's values are known. It is empty then, and
+  // evaluate_model does the work of a run.
+  std::string needs_values;
   std::vector<ValueInfo> inputs, outputs;
   std::map<std::string, int> operator_counts;  // of the file's main graph
 };
@@ -39,6 +43,11 @@ std::shared_ptr<const LoadedModel> parse_model(const std::string& text);
 // for.
 std::shared_ptr<const LoadedModel> import_model(std::shared_ptr<const onnx::ModelProto> proto,
                                                 const std::string& path);
+
+// Runs the model node by node. `evaluate` computes the newest node of a graph, whose inputs are
+// constants, and makes its outputs constants. Throws UserError, one line that names the file.
+NamedTensors evaluate_model(const LoadedModel& model, const NamedTensors& inputs,
+                            const std::function<void(Graph&, NodeId)>& evaluate);
 
 // Operators of the main graph: "MatMul" -> 16, "com.microsoft.Gelu" -> 2.
 std::map<std::string, int> operator_counts(const onnx::ModelProto& model);

@@ -42,6 +42,31 @@ Importer::Importer(std::shared_ptr<const onnx::ModelProto> model, const std::str
 }
 
 Graph Importer::run() {
+  Scope scope;
+  const std::vector<int> order = begin(scope);
+  add_inputs(scope);
+  add_main(scope, order);
+  verify(graph_);
+  return std::move(graph_);
+}
+
+NamedTensors Importer::evaluate(const NamedTensors& inputs, const Evaluate& evaluate) {
+  evaluate_ = evaluate;
+  Scope scope;
+  const std::vector<int> order = begin(scope);
+  give_inputs(scope, inputs);
+  add_main(scope, order);
+  NamedTensors outputs;
+  for (const ValueId id : graph_.outputs) {
+    const Value& value = graph_.values[static_cast<size_t>(id)];
+    RF_CHECK(value.is_constant(), "output \"{}\" was not computed", value.name);
+    outputs[value.name] = value.constant;
+  }
+  return outputs;
+}
+
+// Checks what needs no walk, and enters what is there before the nodes.
+std::vector<int> Importer::begin(Scope& scope) {
   const onnx::GraphProto& main = model_->graph();
   if (main.sparse_initializer_size() != 0) {
     user_error("{}: sparse initializers are not supported (\"{}\")", path_,
@@ -50,18 +75,18 @@ Graph Importer::run() {
   const std::vector<int> order = live_order(main_body(main, path_));
   check_supported(*model_, order, functions_, path_);
   reserve_names();
-  Scope scope;
   scope.opsets = opsets_of(*model_);
   scope.owner = model_;
   add_initializers(scope, order);
-  add_inputs(scope);
+  return order;
+}
+
+void Importer::add_main(Scope& scope, const std::vector<int>& order) {
   for (const int index : order) {
-    const onnx::NodeProto& node = main.node(index);
+    const onnx::NodeProto& node = model_->graph().node(index);
     add_node(node, scope, {node_name(node, index), index});
   }
   set_outputs(scope);
-  verify(graph_);
-  return std::move(graph_);
 }
 
 // The main graph's names stay as they are; an expansion's names give way to them.
@@ -94,6 +119,20 @@ void Importer::add_inputs(Scope& scope) {
     set_input_type(graph_, id, input, path_);
     scope.values[input.name()] = id;
     graph_.inputs.push_back(id);
+  }
+}
+
+void Importer::give_inputs(Scope& scope, const NamedTensors& inputs) {
+  const auto initializers = initializer_names(model_->graph());
+  for (const auto& input : model_->graph().input()) {
+    if (initializers.count(input.name())) continue;
+    const auto given = inputs.find(input.name());
+    if (given == inputs.end() || !given->second.defined()) {
+      user_error("input \"{}\" is missing", input.name());
+    }
+    check_given(given->second, input);
+    scope.values[input.name()] = add_constant(graph_, input.name(), given->second);
+    graph_.inputs.push_back(scope.values[input.name()]);
   }
 }
 

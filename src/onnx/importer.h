@@ -1,6 +1,7 @@
 // The walk that turns a model's nodes into primitive nodes of a Graph.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -11,24 +12,41 @@
 #include "onnx/attributes.h"
 #include "onnx/external_data.h"
 #include "onnx/functions.h"
+#include "redfuser/redfuser.h"
+
+namespace onnx {
+class GraphProto;
+class ValueInfoProto;
+}  // namespace onnx
 
 namespace redfuser {
 
 // Expands as it goes: a context-dependent body needs the types of its inputs, so every primitive
 // node is inferred when it is added. Calls of local functions and composite operators are replaced
 // by their bodies; every node of an expansion keeps the name and index of the user's node.
+//
+// Control flow is resolved here: If takes its branch, Loop and Scan repeat their body. What decides
+// it must be known: from the graph, or because the import evaluates (below).
 class Importer {
  public:
   // `where` starts error messages: the path of the model.
   Importer(std::shared_ptr<const onnx::ModelProto> model, const std::string& path);
 
-  // Throws UserError for everything that is wrong with the model.
+  // Throws UserError for everything that is wrong with the model; NeedsValues where it is sound but
+  // has to be evaluated.
   Graph run();
 
+  // Makes every output of the newest node of a graph, whose inputs are constants, a constant.
+  using Evaluate = std::function<void(Graph&, NodeId)>;
+  // Evaluation: inputs are constants, and every node is computed when it is added, so that all
+  // values are known to what follows. Returns the outputs by name.
+  NamedTensors evaluate(const NamedTensors& inputs, const Evaluate& evaluate);
+
  private:
-  // Names in force in one body: the main graph's or a function's.
+  // Names in force in one body: the main graph's, a function's or a subgraph's.
   struct Scope {
     std::unordered_map<std::string, ValueId> values;
+    const Scope* parent = nullptr;  // whose names a subgraph sees
     Opsets opsets;
     std::unordered_map<std::string, std::string> results;  // formal output -> the caller's name
     BoundAttributes attributes;
@@ -44,10 +62,14 @@ class Importer {
 
   std::string where(const onnx::NodeProto& node, const Origin& origin) const;
   void reserve_names();
+  std::vector<int> begin(Scope& scope);
   void add_inputs(Scope& scope);
+  void give_inputs(Scope& scope, const NamedTensors& inputs);
+  void add_main(Scope& scope, const std::vector<int>& order);
   void add_initializers(Scope& scope, const std::vector<int>& order);
   void set_outputs(const Scope& scope);
 
+  void count_step();
   void add_node(const onnx::NodeProto& node, Scope& scope, const Origin& origin);
   void add_constant_node(const onnx::NodeProto& node, const AttributeSource& source, Scope& scope);
   void add_primitive(const onnx::NodeProto& node, const OpDef& def, int opset,
@@ -58,8 +80,40 @@ class Importer {
   void run_body(const onnx::FunctionProto& function, Scope& scope, const Origin& origin);
   ValueId named(ValueId value, const std::string& name, const Origin& origin);
 
+  // Control flow (importer_control.cpp). True if the node is one of its operators.
+  bool add_control(const onnx::NodeProto& node, int opset, Scope& scope, const Origin& origin);
+  void add_if(const onnx::NodeProto& node, Scope& scope, const Origin& origin);
+  void add_loop(const onnx::NodeProto& node, Scope& scope, const Origin& origin);
+  void add_scan(const onnx::NodeProto& node, int opset, Scope& scope, const Origin& origin);
+  // One pass of a scan over inputs without batch: final states, then stacked outputs.
+  std::vector<ValueId> scanned(const onnx::NodeProto& node, std::vector<ValueId> states,
+                               const std::vector<ValueId>& inputs, int axis_shift, Scope& scope,
+                               const Origin& origin);
+  // Runs a subgraph on `inputs` and returns its outputs. `names` (empty, or one per output) are the
+  // names that results get where the body computes them.
+  std::vector<ValueId> run_subgraph(const onnx::GraphProto& graph,
+                                    const std::vector<ValueId>& inputs,
+                                    const std::vector<std::string>& names, const Scope& scope,
+                                    const Origin& origin);
+  // Values stacked along a new axis; `declared` gives the type where there are none.
+  ValueId stacked(const std::vector<ValueId>& parts, int axis, const onnx::ValueInfoProto& declared,
+                  const Scope& scope, const Origin& origin);
+  // A node of our own, with one output.
+  ValueId emit(const std::string& op, std::vector<ValueId> inputs, Attributes attributes,
+               const Scope& scope, const Origin& origin);
+  void bind_outputs(const onnx::NodeProto& node, const std::vector<ValueId>& results, Scope& scope,
+                    const Origin& origin);
+  // When evaluating: drops everything after the mark but `parts` and `states`, which are
+  // renumbered; the parts stay when the mark is used again.
+  struct Mark {
+    size_t values, nodes;
+  };
+  Mark mark() const { return {graph_.values.size(), graph_.nodes.size()}; }
+  void release(Mark& mark, std::vector<ValueId>& parts, std::vector<ValueId>& states);
+
   // The value name for `name` of a body: the caller's where it is one of the body's results.
   std::string value_name(const std::string& name, const Scope& scope);
+  static const ValueId* find_value(const std::string& name, const Scope& scope);
   std::vector<ValueId> input_ids(const onnx::NodeProto& node, const Scope& scope,
                                  const Origin& origin) const;
   void append(Node node);
@@ -71,6 +125,7 @@ class Importer {
   Graph graph_;
   std::unordered_set<std::string> names_;
   int64_t steps_ = 0;  // nodes visited, expansions included
+  Evaluate evaluate_;  // null: values are not computed
 };
 
 }  // namespace redfuser

@@ -37,8 +37,13 @@ std::string Importer::where(const onnx::NodeProto& node, const Origin& origin) c
   return fmt::format("{}: [{}] node \"{}\"", path_, node.op_type(), origin.name);
 }
 
-void Importer::add_node(const onnx::NodeProto& written, Scope& scope, const Origin& origin) {
+// Also counts iterations, so that a loop without nodes ends too.
+void Importer::count_step() {
   if (++steps_ > kMaxNodes) user_error("{}: it expands to more than {} nodes", path_, kMaxNodes);
+}
+
+void Importer::add_node(const onnx::NodeProto& written, Scope& scope, const Origin& origin) {
+  count_step();
   onnx::NodeProto storage;
   const onnx::NodeProto& node = bind_attributes(written, scope.attributes, storage);
   if (const onnx::FunctionProto* function = functions_.find(node)) {
@@ -56,6 +61,7 @@ void Importer::add_node(const onnx::NodeProto& written, Scope& scope, const Orig
   if (domain.empty() && node.op_type() == "Constant") {
     return add_constant_node(node, source, scope);
   }
+  if (domain.empty() && add_control(node, version->second, scope, origin)) return;
   if (const OpDef* def = find_op(domain, node.op_type(), version->second)) {
     return add_primitive(node, *def, version->second, source, scope, origin);
   }
@@ -112,6 +118,7 @@ void Importer::append(Node node) {
   }
   graph_.nodes.push_back(std::move(node));
   infer_node(graph_, id);
+  if (evaluate_) evaluate_(graph_, id);
   for (const ValueId output : graph_.nodes.back().outputs) {
     if (output != kAbsent) check_size(graph_, output);
   }
@@ -169,6 +176,9 @@ void Importer::run_body(const onnx::FunctionProto& function, Scope& scope, const
 // of the function's inputs.
 ValueId Importer::named(ValueId value, const std::string& name, const Origin& origin) {
   if (graph_.values[static_cast<size_t>(value)].name == name) return value;
+  if (evaluate_) {
+    return add_constant(graph_, name, graph_.values[static_cast<size_t>(value)].constant);
+  }
   Node node;
   node.op = "Identity";
   node.opset = 14;
@@ -187,10 +197,19 @@ std::string Importer::value_name(const std::string& name, const Scope& scope) {
   if (result != scope.results.end()) return result->second;
   if (scope.prefix.empty()) return name;
   std::string unique = scope.prefix + name;
+  if (evaluate_) return unique;
   for (int copy = 2; !names_.insert(unique).second; ++copy) {
     unique = fmt::format("{}{}_{}", scope.prefix, name, copy);
   }
   return unique;
+}
+
+const ValueId* Importer::find_value(const std::string& name, const Scope& scope) {
+  for (const Scope* at = &scope; at != nullptr; at = at->parent) {
+    const auto found = at->values.find(name);
+    if (found != at->values.end()) return &found->second;
+  }
+  return nullptr;
 }
 
 std::vector<ValueId> Importer::input_ids(const onnx::NodeProto& node, const Scope& scope,
@@ -201,11 +220,11 @@ std::vector<ValueId> Importer::input_ids(const onnx::NodeProto& node, const Scop
       ids.push_back(kAbsent);
       continue;
     }
-    const auto found = scope.values.find(input);
-    if (found == scope.values.end()) {
+    const ValueId* found = find_value(input, scope);
+    if (found == nullptr) {
       user_error("{}: input \"{}\" is produced by no node", where(node, origin), input);
     }
-    ids.push_back(found->second);
+    ids.push_back(*found);
   }
   return ids;
 }

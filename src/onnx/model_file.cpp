@@ -2,6 +2,7 @@
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/stubs/logging.h>
+#include <onnx/onnx-data.pb.h>
 #include <onnx/onnx_pb.h>
 
 #include <climits>
@@ -59,6 +60,18 @@ onnx::TensorProto read_tensor_proto(const std::string& path) {
   onnx::TensorProto tensor;
   parse(path, tensor, "an ONNX tensor");
   return tensor;
+}
+
+onnx::SequenceProto read_sequence_proto(const std::string& path) {
+  onnx::SequenceProto sequence;
+  parse(path, sequence, "an ONNX sequence");
+  return sequence;
+}
+
+onnx::OptionalProto read_optional_proto(const std::string& path) {
+  onnx::OptionalProto optional;
+  parse(path, optional, "an ONNX optional");
+  return optional;
 }
 
 }  // namespace redfuser

@@ -6,6 +6,8 @@
 
 namespace onnx {
 class ModelProto;
+class OptionalProto;
+class SequenceProto;
 class TensorProto;
 }  // namespace onnx
 
@@ -15,5 +17,7 @@ namespace redfuser {
 // empty, truncated, longer than protobuf's 2 GiB, or no ONNX model.
 std::shared_ptr<onnx::ModelProto> read_model_proto(const std::string& path);
 onnx::TensorProto read_tensor_proto(const std::string& path);
+onnx::SequenceProto read_sequence_proto(const std::string& path);
+onnx::OptionalProto read_optional_proto(const std::string& path);
 
 }  // namespace redfuser

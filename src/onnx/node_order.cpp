@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <queue>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/error.h"
 
@@ -12,23 +13,6 @@ namespace redfuser {
 namespace {
 
 constexpr int kEntry = -1;  // produced outside the body
-
-// The names that a node reads, those of its subgraphs included.
-void for_each_input(const onnx::NodeProto& node,
-                    const std::function<void(const std::string&, bool captured)>& visit,
-                    bool captured = false) {
-  for (const auto& input : node.input()) {
-    if (!input.empty()) visit(input, captured);
-  }
-  for (const auto& attribute : node.attribute()) {
-    if (attribute.has_g()) {
-      for (const auto& inner : attribute.g().node()) for_each_input(inner, visit, true);
-    }
-    for (const auto& graph : attribute.graphs()) {
-      for (const auto& inner : graph.node()) for_each_input(inner, visit, true);
-    }
-  }
-}
 
 class Orderer {
  public:
@@ -67,7 +51,7 @@ class Orderer {
     for (size_t n = 0; n < body_.nodes.size(); ++n) {
       for_each_input(*body_.nodes[n], [&](const std::string& name, bool captured) {
         const auto producer = producers_.find(name);
-        // A subgraph's own names are not visible here.
+        // Names from further out than this body.
         if (producer == producers_.end() && captured) return;
         if (producer == producers_.end()) {
           user_error("{}: {}: input \"{}\" is produced by no node, input or initializer",
@@ -162,6 +146,36 @@ class Orderer {
 };
 
 }  // namespace
+
+void for_each_input(const onnx::NodeProto& node,
+                    const std::function<void(const std::string&, bool captured)>& visit) {
+  for (const auto& input : node.input()) {
+    if (!input.empty()) visit(input, false);
+  }
+  const auto capture = [&](const onnx::GraphProto& graph) {
+    for (const auto& name : captured_names(graph)) visit(name, true);
+  };
+  for (const auto& attribute : node.attribute()) {
+    if (attribute.has_g()) capture(attribute.g());
+    for (const auto& graph : attribute.graphs()) capture(graph);
+  }
+}
+
+std::vector<std::string> captured_names(const onnx::GraphProto& graph) {
+  std::unordered_set<std::string> own;
+  for (const auto& input : graph.input()) own.insert(input.name());
+  for (const auto& tensor : graph.initializer()) own.insert(tensor.name());
+  for (const auto& node : graph.node()) own.insert(node.output().begin(), node.output().end());
+  std::vector<std::string> captured;
+  const auto use = [&](const std::string& name) {
+    if (!name.empty() && own.insert(name).second) captured.push_back(name);
+  };
+  for (const auto& node : graph.node()) {
+    for_each_input(node, [&](const std::string& name, bool) { use(name); });
+  }
+  for (const auto& output : graph.output()) use(output.name());
+  return captured;
+}
 
 std::string node_name(const onnx::NodeProto& node, int index) {
   return node.name().empty() ? fmt::format("{}_{}", node.op_type(), index) : node.name();

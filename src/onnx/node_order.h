@@ -6,8 +6,9 @@
 #include <vector>
 
 namespace onnx {
+class GraphProto;
 class NodeProto;
-}
+}  // namespace onnx
 
 namespace redfuser {
 
@@ -28,5 +29,11 @@ struct Body {
 // it is one. Throws UserError for a name produced twice, an input or a result that nothing
 // produces, and a cycle, whose nodes it names.
 std::vector<int> live_order(const Body& body);
+
+// The names that a node reads; those that its subgraphs take from around them are `captured`.
+void for_each_input(const onnx::NodeProto& node,
+                    const std::function<void(const std::string&, bool captured)>& visit);
+// The names that a subgraph takes from around it, each once: those that it does not define itself.
+std::vector<std::string> captured_names(const onnx::GraphProto& graph);
 
 }  // namespace redfuser

@@ -57,7 +57,9 @@ std::unique_ptr<AtomicFile> write_external(OutputModel& model, const std::string
   auto file = std::make_unique<AtomicFile>(data_path);
   const std::string location = std::filesystem::path(data_path).filename().string();
   for (const auto& [name, tensor] : model.initializers) {
-    if (tensor.bytes() < kSmallestExternal) {
+    // Strings and packed elements are stored otherwise than they are held.
+    const bool as_held = bits_of(tensor.dtype()) >= 8;
+    if (tensor.bytes() < kSmallestExternal || !as_held) {
       *model.proto.mutable_graph()->add_initializer() = to_proto(name, tensor);
       continue;
     }

@@ -66,10 +66,10 @@ PrunedModel prune(const LoadedModel& model, const Graph& graph) {
   PrunedModel pruned;
   for (const int index : live_order(body)) {
     pruned.nodes.push_back(kept[static_cast<size_t>(index)]);
-    for (const auto& input : body.nodes[static_cast<size_t>(index)]->input()) {
-      const auto value = folded.find(input);
-      if (value != folded.end()) pruned.folded.emplace(input, *value->second);
-    }
+    for_each_input(*body.nodes[static_cast<size_t>(index)], [&](const std::string& name, bool) {
+      const auto value = folded.find(name);
+      if (value != folded.end()) pruned.folded.emplace(name, *value->second);
+    });
   }
   return pruned;
 }

@@ -12,8 +12,9 @@ struct NamedTensor {
   Tensor tensor;
 };
 
-// Throws UserError that names the file when it cannot be read as a tensor.
-NamedTensor read_tensor_file(const std::string& path);
+// Throws UserError that names the file when it cannot be read as a tensor or, where `kind` is
+// Sequence or Optional, as one of these.
+NamedTensor read_tensor_file(const std::string& path, DType kind = DType::Undefined);
 // Replaces the file only when the new one is whole; throws UserError that names it otherwise.
 void write_tensor_file(const std::string& path, const NamedTensor& tensor);
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "onnx/external_data.h"
+#include "onnx/packing.h"
 
 namespace redfuser {
 namespace {
@@ -29,9 +30,18 @@ int typed_count(const onnx::TensorProto& proto, DType dtype) {
     case DType::UInt32:
     case DType::UInt64:
       return proto.uint64_data_size();
+    case DType::String:
+      return proto.string_data_size();
     default:
       return proto.int32_data_size();
   }
+}
+
+// Fields hold the bytes that raw data would, one to an entry.
+Tensor from_packed_field(const onnx::TensorProto& proto, DType dtype, const Dims& dims) {
+  std::string bytes;
+  for (const int32_t entry : proto.int32_data()) bytes += static_cast<char>(entry);
+  return unpacked(dtype, dims, reinterpret_cast<const uint8_t*>(bytes.data()));
 }
 
 void copy_typed(const onnx::TensorProto& proto, Tensor& tensor) {
@@ -78,6 +88,7 @@ Tensor normalised(Tensor tensor) {
 Tensor from_raw(const onnx::TensorProto& proto, DType dtype, const Dims& dims,
                 const std::shared_ptr<const void>& owner) {
   const char* data = proto.raw_data().data();
+  if (is_packed(dtype)) return unpacked(dtype, dims, reinterpret_cast<const uint8_t*>(data));
   if (owner && reinterpret_cast<uintptr_t>(data) % size_of(dtype) == 0) {
     return Tensor::wrap(dtype, dims, data, owner);
   }
@@ -106,7 +117,7 @@ Dims checked_dims(const onnx::TensorProto& proto, DType dtype, const std::string
 DType dtype_of(int data_type) {
   switch (data_type) {
     case 1 ... 13:
-    case 16:
+    case 16 ... 26:
       return static_cast<DType>(data_type);
     default:
       return DType::Undefined;
@@ -138,16 +149,25 @@ Tensor to_tensor(const onnx::TensorProto& proto, const std::shared_ptr<const voi
     return normalised(external->read(proto, dtype, dims));
   }
   if (proto.has_raw_data()) {
-    const size_t needed = static_cast<size_t>(count) * size_of(dtype);
+    const size_t needed = stored_bytes(dtype, count);
+    if (dtype == DType::String) {
+      user_error("{}: tensor \"{}\": strings may not be raw data", where, proto.name());
+    }
     if (proto.raw_data().size() != needed) {
       user_error("{}: tensor \"{}\": {} bytes of data where its type and shape need {}", where,
                  proto.name(), proto.raw_data().size(), needed);
     }
     return normalised(from_raw(proto, dtype, dims, owner));
   }
-  if (typed_count(proto, dtype) != count) {
+  const int64_t entries =
+      is_packed(dtype) ? static_cast<int64_t>(stored_bytes(dtype, count)) : count;
+  if (typed_count(proto, dtype) != entries) {
     user_error("{}: tensor \"{}\": {} elements of data where its shape needs {}", where,
-               proto.name(), typed_count(proto, dtype), count);
+               proto.name(), typed_count(proto, dtype), entries);
+  }
+  if (is_packed(dtype)) return from_packed_field(proto, dtype, dims);
+  if (dtype == DType::String) {
+    return Tensor::strings(dims, {proto.string_data().begin(), proto.string_data().end()});
   }
   Tensor tensor(dtype, dims);
   copy_typed(proto, tensor);
@@ -164,7 +184,13 @@ onnx::TensorProto tensor_header(const std::string& name, const Tensor& tensor) {
 
 onnx::TensorProto to_proto(const std::string& name, const Tensor& tensor) {
   onnx::TensorProto proto = tensor_header(name, tensor);
-  proto.set_raw_data(tensor.data(), tensor.bytes());
+  if (tensor.dtype() == DType::String) {
+    for (int64_t i = 0; i < tensor.size(); ++i) proto.add_string_data(tensor.text(i));
+  } else if (is_packed(tensor.dtype())) {
+    proto.set_raw_data(packed(tensor));
+  } else {
+    proto.set_raw_data(tensor.data(), tensor.bytes());
+  }
   return proto;
 }
 

@@ -28,7 +28,7 @@ Tensor to_tensor(const onnx::TensorProto& proto, const std::shared_ptr<const voi
 
 // Type, dims and name, without data.
 onnx::TensorProto tensor_header(const std::string& name, const Tensor& tensor);
-// With the data as raw_data.
+// With the data as raw_data, or as string_data.
 onnx::TensorProto to_proto(const std::string& name, const Tensor& tensor);
 
 }  // namespace redfuser

@@ -52,8 +52,11 @@ class Survey {
 
   // The names of what keeps this node from running.
   Missing missing_in(const onnx::NodeProto& node, const Opsets& opsets) {
+    if (const Missing missing = missing_in_subgraphs(node, opsets); !missing.empty()) {
+      return missing;
+    }
     for (const auto& attribute : node.attribute()) {
-      if (is_unsupported(attribute)) {
+      if (!attribute.has_g() && is_unsupported(attribute)) {
         return {fmt::format("{} with the attribute {}", describe(node, opsets), attribute.name())};
       }
     }
@@ -61,20 +64,26 @@ class Survey {
     const std::string domain = normal_domain(node.domain());
     const auto version = opsets.find(domain);
     if (version == opsets.end()) return {describe(node, opsets)};
-    if (domain.empty() && node.op_type() == "Constant") return missing_in_constant(node);
+    if (domain.empty() && node.op_type() == "Constant") return {};
+    if (domain.empty() && is_control_flow(node.op_type())) return {};
     if (find_op(domain, node.op_type(), version->second)) return {};
     if (!has_body(node, opsets)) return {describe(node, opsets)};
     if (!has_fixed_body(node, opsets)) return {};
     return missing_in_body(node, opsets, version->second);
   }
 
-  static Missing missing_in_constant(const onnx::NodeProto& node) {
+  static bool is_control_flow(const std::string& op) {
+    return std::find(std::begin(kControlFlow), std::end(kControlFlow), op) !=
+           std::end(kControlFlow);
+  }
+
+  Missing missing_in_subgraphs(const onnx::NodeProto& node, const Opsets& opsets) {
+    Missing missing;
     for (const auto& attribute : node.attribute()) {
-      if (attribute.name() == "value_string" || attribute.name() == "value_strings") {
-        return {"Constant with the attribute " + attribute.name()};
-      }
+      if (!attribute.has_g()) continue;
+      for (const auto& inner : attribute.g().node()) missing.merge(missing_in(inner, opsets));
     }
-    return {};
+    return missing;
   }
 
   Missing missing_in(const onnx::FunctionProto& function) {

@@ -18,6 +18,9 @@ const char* kind_of(const onnx::TypeProto& type) {
 
 const onnx::TypeProto_Tensor& tensor_type(const onnx::ValueInfoProto& info, const char* role,
                                           const std::string& where) {
+  if (info.type().has_sequence_type() || info.type().has_optional_type()) {
+    needs_values("{}: graph {} \"{}\" is {}", where, role, info.name(), kind_of(info.type()));
+  }
   if (!info.type().has_tensor_type()) {
     user_error("{}: graph {} \"{}\" is {}; only tensors are supported", where, role, info.name(),
                kind_of(info.type()));
@@ -37,7 +40,7 @@ void set_input_type(Graph& graph, ValueId id, const onnx::ValueInfoProto& info,
                onnx_type_name(type.elem_type()));
   }
   if (!type.has_shape()) {
-    user_error("{}: graph input \"{}\" has no shape; its rank must be known", where, info.name());
+    needs_values("{}: graph input \"{}\" has no shape; its rank must be known", where, info.name());
   }
   for (int k = 0; k < type.shape().dim_size(); ++k) {
     const auto& dim = type.shape().dim(k);
@@ -56,6 +59,7 @@ void check_output_type(const Value& value, const onnx::ValueInfoProto& info,
                        const std::string& where) {
   // A graph may leave the types of its outputs open.
   if (!info.has_type() || info.type().value_case() == onnx::TypeProto::VALUE_NOT_SET) return;
+  if (value.dtype == DType::Sequence || value.dtype == DType::Optional) return;
   const int declared = tensor_type(info, "output", where).elem_type();
   if (declared == 0 || dtype_of(declared) == value.dtype) return;
   user_error("{}: graph output \"{}\" is declared {} but its node computes {}", where, info.name(),
@@ -75,10 +79,74 @@ void check_size(const Graph& graph, ValueId id) {
   }
 }
 
+void check_given(const Tensor& given, const onnx::ValueInfoProto& info) {
+  const ValueInfo declared = declared_info(info);
+  if (declared.dtype != DType::Undefined && given.dtype() != declared.dtype) {
+    user_error("input \"{}\" is {}, but the model takes {}", info.name(), describe(given),
+               name_of(declared.dtype));
+  }
+  if (declared.any_shape) return;
+  bool fits = given.dims().size() == declared.dims.size();
+  for (size_t i = 0; fits && i < declared.dims.size(); ++i) {
+    fits = declared.dims[i].size < 0 || declared.dims[i].size == given.dims()[i];
+  }
+  if (!fits) {
+    user_error("input \"{}\" is {}, which is not the shape that the model takes", info.name(),
+               describe(given));
+  }
+}
+
+ValueInfo declared_info(const onnx::ValueInfoProto& info) {
+  ValueInfo result{info.name(), DType::Undefined, {}, true};
+  if (info.type().has_sequence_type()) result.dtype = DType::Sequence;
+  if (info.type().has_optional_type()) result.dtype = DType::Optional;
+  if (!info.type().has_tensor_type()) return result;
+  result.dtype = dtype_of(info.type().tensor_type().elem_type());
+  if (!info.type().tensor_type().has_shape()) return result;
+  result.any_shape = false;
+  for (const auto& dim : info.type().tensor_type().shape().dim()) {
+    if (dim.has_dim_value() && dim.dim_value() >= 0) {
+      result.dims.push_back({dim.dim_value(), ""});
+    } else {
+      result.dims.push_back({-1, dim.dim_param()});
+    }
+  }
+  return result;
+}
+
+namespace {
+
+onnx::TypeProto type_of_tensor(const Tensor& tensor) {
+  onnx::TypeProto type;
+  if (tensor.dtype() == DType::Sequence || tensor.dtype() == DType::Optional) {
+    const std::vector<Tensor> elements = tensor.elements();
+    auto* inner = tensor.dtype() == DType::Sequence
+                      ? type.mutable_sequence_type()->mutable_elem_type()
+                      : type.mutable_optional_type()->mutable_elem_type();
+    // The type of an empty list is open; float tensors stand for it.
+    inner->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
+    if (!elements.empty()) *inner = type_of_tensor(elements[0]);
+    return type;
+  }
+  type.mutable_tensor_type()->set_elem_type(static_cast<int>(tensor.dtype()));
+  return type;
+}
+
+onnx::TypeProto type_of_elements(const Value& value) {
+  RF_CHECK(value.is_constant(), "\"{}\" is {} of unknown contents", value.name,
+           name_of(value.dtype));
+  return type_of_tensor(value.constant);
+}
+
+}  // namespace
+
 onnx::TypeProto type_of(const Graph& graph, ValueId id) {
   onnx::TypeProto type;
   if (id == kAbsent) return type;
   const Value& value = graph.values[static_cast<size_t>(id)];
+  if (value.dtype == DType::Sequence || value.dtype == DType::Optional) {
+    return type_of_elements(value);
+  }
   type.mutable_tensor_type()->set_elem_type(static_cast<int>(value.dtype));
   auto* shape = type.mutable_tensor_type()->mutable_shape();
   for (const Expr size : value.shape) {

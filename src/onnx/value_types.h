@@ -18,6 +18,10 @@ namespace redfuser {
 // rank is open, or whose element type is not supported.
 void set_input_type(Graph& graph, ValueId id, const onnx::ValueInfoProto& info,
                     const std::string& where);
+// Throws UserError unless a run's input is of the declared type.
+void check_given(const Tensor& given, const onnx::ValueInfoProto& info);
+// What the file says of a graph input or output.
+ValueInfo declared_info(const onnx::ValueInfoProto& info);
 // Throws UserError when the graph computes another element type than the output is declared with.
 void check_output_type(const Value& value, const onnx::ValueInfoProto& info,
                        const std::string& where);

@@ -66,15 +66,15 @@ constexpr OpDef activation(std::string_view name, int since) {
 }
 
 constexpr OpDef kOps[] = {
-    {"Relu", "", 6, infer_elementwise<Operand::Number, 1>, lower_scalar<relu>},
+    {"Relu", "", 1, infer_elementwise<Operand::Number, 1>, lower_scalar<relu>},
     {"PRelu", "", 7, infer_elementwise<Operand::Number, 2>, lower_prelu},
-    activation<sigmoid>("Sigmoid", 6),
-    activation<leaky_relu>("LeakyRelu", 6),
-    activation<elu>("Elu", 6),
-    activation<selu>("Selu", 6),
+    activation<sigmoid>("Sigmoid", 1),
+    activation<leaky_relu>("LeakyRelu", 1),
+    activation<elu>("Elu", 1),
+    activation<selu>("Selu", 1),
     activation<softplus>("Softplus", 1),
     activation<softsign>("Softsign", 1),
-    activation<hard_sigmoid>("HardSigmoid", 6),
+    activation<hard_sigmoid>("HardSigmoid", 1),
     activation<hard_swish>("HardSwish", 14),
     activation<thresholded_relu>("ThresholdedRelu", 10),
 };

@@ -15,6 +15,9 @@ template <typename Element>
 std::vector<Expr> list_of(const NodeView& view, int input, const Element& element) {
   const auto& shape = view.shape(input);
   const auto count = constant_count(shape);
+  if (!count && shape.size() == 1) {
+    view.fail_unknown(fmt::format("the length of input {} must be known", input));
+  }
   if (!count || shape.size() > 1) {
     view.fail(fmt::format("input {} has shape {}; a list of known length is needed", input,
                           shape_text(view.pool(), shape)));
@@ -57,7 +60,7 @@ std::optional<std::vector<int64_t>> constant_argument(const NodeView& view,
   if (view.has(attribute)) return view.integers(attribute, {});
   if (!view.has_input(input)) return std::nullopt;
   auto values = view.constant_integers(input);
-  if (!values) view.fail(fmt::format("{} (input {}) must be constant", attribute, input));
+  if (!values) view.fail_unknown(fmt::format("{} (input {}) must be constant", attribute, input));
   return values;
 }
 

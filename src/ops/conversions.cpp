@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/low_bit.h"
 #include "ops/elementwise.h"
 #include "ops/families.h"
 
@@ -11,35 +12,80 @@ void check_castable(const NodeView& view, DType from, DType to) {
   }
 }
 
+bool is_text(DType dtype) { return dtype == DType::String; }
+
+// Texts become numbers by no expression.
+void set_cast(InferContext& context, DType to) {
+  const DType from = context.dtype(0);
+  check_castable(context, from, to);
+  if (is_text(from) != is_text(to)) context.choose_opaque();
+  context.set(0, to, context.shape(0));
+}
+
 void infer_cast(InferContext& context) {
   const int64_t code = context.integer("to", 0);
-  const bool known = code > 0 && code <= static_cast<int64_t>(DType::BFloat16) &&
-                     size_of(static_cast<DType>(code)) != 0;
+  const bool known = code > 0 && code < 64 && size_of(static_cast<DType>(code)) != 0;
   if (!known) context.fail(fmt::format("data type {} is not supported", code));
-  check_castable(context, context.dtype(0), static_cast<DType>(code));
-  context.set(0, static_cast<DType>(code), context.shape(0));
+  set_cast(context, static_cast<DType>(code));
 }
 
-void infer_cast_like(InferContext& context) {
-  check_castable(context, context.dtype(0), context.dtype(1));
-  context.set(0, context.dtype(1), context.shape(0));
+void infer_cast_like(InferContext& context) { set_cast(context, context.dtype(1)); }
+
+// Powers of two round up; the others follow from that: down halves what is not exact, nearest takes
+// the upper one from the middle on.
+Expr rounded_power(LowerContext& context, Expr x) {
+  ExprPool& pool = context.pool();
+  const std::string mode = context.text("round_mode", "up");
+  if (mode == "up") return x;
+  Expr up = pool.cast(DType::Float32, pool.cast(DType::Float8E8M0, x));
+  Expr down = pool.mul(up, pool.number(0.5, DType::Float32));
+  Expr exact = pool.make(ExprOp::Equal, {up, x});
+  if (mode == "nearest") {
+    Expr middle = pool.mul(up, pool.number(0.75, DType::Float32));
+    exact = pool.make(ExprOp::Or, {exact, pool.make(ExprOp::LessEqual, {middle, x})});
+  } else if (mode != "down") {
+    context.fail(fmt::format("round_mode \"{}\"", mode));
+  }
+  return pool.select(exact, up, down);
 }
 
+// A saturating cast takes what is beyond the largest value, infinities included, to that value.
 Expr lower_cast(LowerContext& context) {
-  return context.pool().cast(context.result().dtype, context.read_broadcast(0));
+  ExprPool& pool = context.pool();
+  const DType to = context.result().dtype;
+  Expr x = context.read_broadcast(0);
+  if (!is_low_bit_float(to) || x->dtype == to) return pool.cast(to, x);
+  x = pool.cast(DType::Float32, x);
+  if (to == DType::Float8E8M0) x = rounded_power(context, x);
+  if (context.integer("saturate", 1) != 0) {
+    const double largest = low_bit_maximum(to);
+    x = pool.make(ExprOp::Min, {x, pool.number(largest, DType::Float32)});
+    if (to != DType::Float8E8M0) {
+      x = pool.make(ExprOp::Max, {x, pool.number(-largest, DType::Float32)});
+    }
+  }
+  return pool.cast(to, x);
 }
 
-void infer_identity(InferContext& context) { context.set(0, context.dtype(0), context.shape(0)); }
+void infer_identity(InferContext& context) {
+  const Value& value = context.input(0);
+  if (value.dtype == DType::Sequence || value.dtype == DType::Optional) {
+    if (!value.is_constant()) context.fail_unknown("a list is known only at run time");
+    context.choose_opaque();
+  }
+  context.set(0, value.dtype, value.shape);
+}
 
 Expr lower_identity(LowerContext& context) { return context.read_broadcast(0); }
 
-// Inference: the data passes, the mask keeps everything.
+// Inference: the data passes, the mask keeps everything. Training draws.
 void infer_dropout(InferContext& context) {
+  if (context.opset() < 7 && context.integer("is_test", 0) == 0) {
+    context.fail("training (is_test 0) is not supported before opset 12");
+  }
   if (context.opset() >= 12 && context.has_input(2)) {
     const auto training = context.constant_integers(2);
-    if (!training || training->empty() || training->front() != 0) {
-      context.fail("training_mode must be constant false");
-    }
+    if (!training || training->empty() || training->front() != 0) context.choose_opaque();
   }
   context.set(0, context.dtype(0), context.shape(0));
   context.set(1, context.opset() < 10 ? context.dtype(0) : DType::Bool, context.shape(0));
@@ -50,11 +96,16 @@ Expr lower_dropout(LowerContext& context) {
   return context.pool().number(1, context.result().dtype);
 }
 
+constexpr OpDef kCastText{"Cast", "", 6, infer_cast, nullptr};
+constexpr OpDef kCastLikeText{"CastLike", "", 15, infer_cast_like, nullptr};
+constexpr OpDef kListIdentity{"Identity", "", 1, infer_identity, nullptr};
+constexpr OpDef kTrainingDropout{"Dropout", "", 1, infer_dropout, nullptr, true};
+
 constexpr OpDef kOps[] = {
-    {"Cast", "", 6, infer_cast, lower_cast},
-    {"CastLike", "", 15, infer_cast_like, lower_cast},
-    {"Identity", "", 1, infer_identity, lower_identity},
-    {"Dropout", "", 7, infer_dropout, lower_dropout},
+    {"Cast", "", 6, infer_cast, lower_cast, false, &kCastText},
+    {"CastLike", "", 15, infer_cast_like, lower_cast, false, &kCastLikeText},
+    {"Identity", "", 1, infer_identity, lower_identity, false, &kListIdentity},
+    {"Dropout", "", 1, infer_dropout, lower_dropout, false, &kTrainingDropout},
 };
 
 }  // namespace

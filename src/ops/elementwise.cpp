@@ -8,7 +8,7 @@ namespace {
 bool is_kind(DType dtype, Operand kind) {
   switch (kind) {
     case Operand::Any:
-      return dtype != DType::String && dtype != DType::Undefined;
+      return size_of(dtype) != 0;
     case Operand::Number:
       return is_float(dtype) || is_integer(dtype);
     case Operand::Float:

@@ -29,5 +29,12 @@ std::span<const OpDef> window_ops();
 std::span<const OpDef> resize_ops();
 std::span<const OpDef> scatter_ops();
 std::span<const OpDef> recurrent_ops();
+std::span<const OpDef> sequence_ops();
+std::span<const OpDef> string_ops();
+std::span<const OpDef> learning_ops();
+std::span<const OpDef> image_ops();
+std::span<const OpDef> signal_ops();
+std::span<const OpDef> random_ops();
+std::span<const OpDef> legacy_ops();
 
 }  // namespace redfuser

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kMaxUnrolled = 4096;  // reduction terms over all elements of a value
 constexpr int kMaxIndexedNodes = 400;   // distinct expressions in an indexed value's element
 
-bool holds_numbers(DType dtype) { return size_of(dtype) != 0; }
+bool holds_numbers(DType dtype) { return size_of(dtype) != 0 && dtype != DType::String; }
 
 void note_elements(Graph& graph, ValueId id) {
   Value& value = graph.values[id];

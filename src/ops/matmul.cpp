@@ -148,7 +148,7 @@ constexpr OpDef kOps[] = {
     {"MatMul", "", 1, infer_matmul, lower_matmul<factor>},
     {"MatMulInteger", "", 10, infer_matmul_integer, lower_matmul<integer_factor>},
     {"QLinearMatMul", "", 10, infer_qlinear_matmul, nullptr},
-    {"Gemm", "", 7, infer_gemm, lower_gemm},
+    {"Gemm", "", 1, infer_gemm, lower_gemm},
 };
 
 }  // namespace

@@ -72,7 +72,10 @@ Expr lower_hardmax(LowerContext& context) {
 }
 
 void infer_batch_normalization(InferContext& context) {
-  if (context.integer("training_mode", 0) != 0) context.fail("training_mode 1 is not supported");
+  const bool training = context.integer("training_mode", 0) != 0;
+  if (context.opset() < 7 && context.integer("is_test", 0) == 0) {
+    context.fail("training (is_test 0) is not supported before opset 14");
+  }
   if (context.integer("spatial", 1) == 0) context.fail("spatial 0 is not supported");
   if (context.rank(0) < 2) context.fail("the input must have a channel dimension");
   for (int i = 1; i <= 4; ++i) {
@@ -81,21 +84,61 @@ void infer_batch_normalization(InferContext& context) {
                           fmt::format("input {} and the channels", i));
   }
   for (int i = 1; i < context.output_count(); ++i) {
-    if (context.has_output(i)) context.fail("training outputs are not supported");
+    if (!context.has_output(i)) continue;
+    if (!training || i > 2) context.fail("training outputs need training_mode 1");
+    context.set(i, context.dtype(i + 2), context.shape(i + 2));
   }
   infer_float_same(context);
 }
 
-// (x - mean) / sqrt(var + epsilon) · scale + bias, per channel
+// The mean of a channel and that of the squared distance to it.
+struct ChannelMoments {
+  Expr mean, variance;
+};
+
+ChannelMoments channel_moments(LowerContext& context, Expr channel) {
+  ExprPool& pool = context.pool();
+  std::vector<bool> reduced(context.shape(0).size(), true);
+  reduced[1] = false;
+  std::vector<Expr> index(reduced.size());
+  index[1] = channel;
+  const Loops loops = make_loops(context, context.shape(0), reduced, std::move(index));
+  Expr x = context.read(0, loops.index), mean = mean_over(pool, loops, x);
+  Expr centred = pool.sub(x, mean);
+  return {mean, mean_over(pool, loops, pool.mul(centred, centred))};
+}
+
+// running = running · momentum + batch · (1 - momentum)
+Expr lower_running_moment(LowerContext& context) {
+  ExprPool& pool = context.pool();
+  const DType dtype = context.result().dtype;
+  const ChannelMoments moments = channel_moments(context, context.index()[0]);
+  const double momentum = context.real("momentum", 0.9f);
+  Expr batch = pool.cast(dtype, context.output() == 1 ? moments.mean : moments.variance);
+  Expr running = context.read(context.output() + 2, {context.index()[0]});
+  return pool.add(pool.mul(running, pool.number(momentum, dtype)),
+                  pool.mul(batch, pool.number(1 - momentum, dtype)));
+}
+
+// (x - mean) / sqrt(var + epsilon) · scale + bias, per channel; in training the moments are the
+// batch's own.
 Expr lower_batch_normalization(LowerContext& context) {
   ExprPool& pool = context.pool();
+  const bool training = context.integer("training_mode", 0) != 0;
+  if (context.output() != 0) return lower_running_moment(context);
   const DType dtype = context.result().dtype;
   auto channel = [&](int input) {
     return pool.cast(dtype, context.read(input, {context.index()[1]}));
   };
   Expr epsilon = pool.number(context.real("epsilon", 1e-5f), dtype);
-  Expr deviation = pool.make(ExprOp::Sqrt, {pool.add(channel(4), epsilon)});
-  Expr centred = pool.sub(context.read_broadcast(0), channel(3));
+  ChannelMoments moments;
+  if (training) {
+    moments = channel_moments(context, context.index()[1]);
+  } else {
+    moments = {channel(3), channel(4)};
+  }
+  Expr deviation = pool.make(ExprOp::Sqrt, {pool.add(moments.variance, epsilon)});
+  Expr centred = pool.sub(context.read_broadcast(0), moments.mean);
   return pool.add(pool.mul(pool.div(centred, deviation), channel(1)), channel(2));
 }
 
@@ -178,8 +221,8 @@ constexpr OpDef kOps[] = {
     {"Softmax", "", 1, infer_float_same, lower_softmax},
     {"LogSoftmax", "", 1, infer_float_same, lower_log_softmax},
     {"Hardmax", "", 1, infer_float_same, lower_hardmax},
-    {"BatchNormalization", "", 7, infer_batch_normalization, lower_batch_normalization},
-    {"InstanceNormalization", "", 6, infer_instance_normalization, lower_instance_normalization},
+    {"BatchNormalization", "", 6, infer_batch_normalization, lower_batch_normalization},
+    {"InstanceNormalization", "", 1, infer_instance_normalization, lower_instance_normalization},
     {"LRN", "", 1, infer_lrn, lower_lrn},
     {"LpNormalization", "", 1, infer_lp_normalization, lower_lp_normalization},
 };

@@ -87,6 +87,10 @@ void NodeView::fail(const std::string& message) const {
   user_error("[{}] node \"{}\": {}", node_.op, node_.name, message);
 }
 
+void NodeView::fail_unknown(const std::string& message) const {
+  needs_values("[{}] node \"{}\": {}", node_.op, node_.name, message);
+}
+
 void InferContext::set(int output, DType dtype, std::vector<Expr> shape) {
   constexpr size_t kMaxRank = 64;  // as numpy has it
   if (!has_output(output)) return;
@@ -136,6 +140,13 @@ void InferContext::add_check(Expr a, Expr b, const std::string& what, bool broad
   }
   std::string where = fmt::format("[{}] node \"{}\": {}", node().op, node().name, what);
   mutable_.size_checks.push_back({a, b, std::move(where), broadcast});
+}
+
+void InferContext::choose_opaque() {
+  Node& node = mutable_.nodes[static_cast<size_t>(&this->node() - mutable_.nodes.data())];
+  if (node.def->lower == nullptr) return;
+  RF_CHECK(node.def->opaque != nullptr, "[{}] has no opaque form", node.op);
+  node.def = node.def->opaque;
 }
 
 void InferContext::set_constant(int output, Tensor tensor) {

@@ -49,6 +49,8 @@ class NodeView {
   int axis(int64_t value, int rank) const;
 
   [[noreturn]] void fail(const std::string& message) const;
+  // Throws NeedsValues: the rule asks for what only a run knows.
+  [[noreturn]] void fail_unknown(const std::string& message) const;
 
  private:
   const Graph& graph_;
@@ -70,6 +72,8 @@ class InferContext : public NodeView {
   // broadcast_shapes, with a SizeCheck for every dimension that it leaves open. A size computed by
   // clamping another (a slice of a table down to a sequence) is taken to fit that one.
   std::vector<Expr> broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b);
+  // The node has no lowering for its types: its definition becomes `opaque`.
+  void choose_opaque();
   // An output whose contents the rule knows (Constant).
   void set_constant(int output, Tensor tensor);
 
@@ -109,6 +113,9 @@ struct OpDef {
   void (*infer)(InferContext&);
   Expr (*lower)(LowerContext&);  // null: opaque
   bool random = false;           // a new result at every run: never folded, never merged
+  // The opaque form that `infer` may choose (InferContext::choose_opaque) where the operator's
+  // meaning is no expression for the types at hand.
+  const OpDef* opaque = nullptr;
 };
 
 // The definition that serves opset `version` of `domain`, or null.

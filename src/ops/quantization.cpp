@@ -1,4 +1,7 @@
+#include <algorithm>
+
 #include "base/error.h"
+#include "base/low_bit.h"
 #include "ops/families.h"
 #include "ops/sizes.h"
 
@@ -10,61 +13,105 @@ struct Bounds {
 };
 
 Bounds bounds_of(const NodeView& view, DType dtype) {
-  switch (dtype) {
-    case DType::UInt8:
-      return {0, 255};
-    case DType::Int8:
-      return {-128, 127};
-    case DType::UInt16:
-      return {0, 65535};
-    case DType::Int16:
-      return {-32768, 32767};
-    default:
-      view.fail(fmt::format("quantised dtype {} is not supported", name_of(dtype)));
+  if (is_low_bit_float(dtype) && dtype != DType::Float8E8M0) {
+    const double largest = low_bit_maximum(dtype);
+    return {-largest, largest};
+  }
+  const int bits = bits_of(dtype);
+  if (!is_integer(dtype) || bits > 16) {
+    view.fail(fmt::format("quantised dtype {} is not supported", name_of(dtype)));
+  }
+  const bool is_signed =
+      dtype == DType::Int2 || dtype == DType::Int4 || dtype == DType::Int8 || dtype == DType::Int16;
+  const double range = static_cast<double>(1 << bits);
+  return is_signed ? Bounds{-range / 2, range / 2 - 1} : Bounds{0, range - 1};
+}
+
+int quantised_axis(const NodeView& view) {
+  return view.axis(view.integer("axis", 1), view.rank(0));
+}
+
+// Elements of the axis that share a parameter; 0: the parameters are not blocked.
+int64_t block_of(const NodeView& view) {
+  const int64_t block = view.integer("block_size", 0);
+  if (block < 0) view.fail(fmt::format("a block of {}", block));
+  return view.rank(1) > 1 || block > 0 ? block : 0;
+}
+
+// True for a parameter that holds for every element.
+bool is_shared(const NodeView& view, int input) {
+  if (view.rank(input) == 0) return true;
+  return view.rank(input) == 1 && view.shape(input)[0]->is_constant(1) &&
+         view.integer("block_size", 0) == 0;
+}
+
+void check_parameters(InferContext& context) {
+  if (context.has_input(2) && !is_shared(context, 2) && context.rank(2) != context.rank(1)) {
+    context.fail("scale and zero point differ in rank");
+  }
+  if (is_shared(context, 1)) return;
+  const int axis = quantised_axis(context);
+  if (block_of(context) == 0) {
+    if (context.rank(1) != 1) context.fail("a scale of several dimensions needs block_size");
+    return context.require_equal(context.shape(1)[0], context.shape(0)[axis],
+                                 "scale and quantised axis");
+  }
+  if (context.rank(1) != context.rank(0)) context.fail("blocked scales have the input's rank");
+  for (int d = 0; d < context.rank(0); ++d) {
+    Expr size = context.shape(0)[d];
+    if (d == axis) {
+      size = ceil_div(context.pool(), size, context.pool().integer(block_of(context)));
+    }
+    context.require_equal(context.shape(1)[d], size, fmt::format("scale and dimension {}", d));
   }
 }
 
-void check_scale(const NodeView& view) {
-  if (view.integer("block_size", 0) != 0) view.fail("block_size is not supported");
-  if (view.rank(1) > 1) view.fail("a blocked scale is not supported");
-}
-
-void check_axis(InferContext& context) {
-  check_scale(context);
-  if (context.rank(1) == 0 || context.shape(1)[0]->is_constant(1)) return;
-  const int axis = context.axis(context.integer("axis", 1), context.rank(0));
-  context.require_equal(context.shape(1)[0], context.shape(0)[axis], "scale and quantised axis");
-}
-
-// The scale or zero point of the element: one for all, or one per position of the axis.
+// The scale or zero point of the element: one for all, per position of the axis, or per block.
 Expr parameter(LowerContext& context, int input) {
-  if (context.rank(input) == 0) return context.read(input, {});
-  if (context.shape(input)[0]->is_constant(1)) {
-    return context.read(input, {context.pool().integer(0)});
+  ExprPool& pool = context.pool();
+  if (is_shared(context, input)) {
+    return context.read(input, std::vector<Expr>(context.shape(input).size(), pool.integer(0)));
   }
-  const int axis = context.axis(context.integer("axis", 1), context.rank(0));
-  return context.read(input, {context.index()[axis]});
+  const int axis = quantised_axis(context);
+  const int64_t block = block_of(context);
+  if (block == 0) return context.read(input, {context.index()[axis]});
+  std::vector<Expr> index(context.index().begin(), context.index().end());
+  index[axis] = pool.floordiv(index[axis], pool.integer(block));
+  return context.read(input, std::move(index));
+}
+
+// The type to divide in: the precision asked for, the scale's, or the input's.
+DType dividing_type(const NodeView& view, DType x, DType scale) {
+  const int64_t asked = view.integer("precision", 0);
+  if (asked != 0) return static_cast<DType>(asked);
+  return is_float(scale) && is_float(x) && x == scale ? x : DType::Float32;
 }
 
 void infer_quantize(InferContext& context) {
-  check_axis(context);
+  check_parameters(context);
   DType dtype = context.has_input(2) ? context.dtype(2) : DType::UInt8;
   if (const int64_t code = context.integer("output_dtype", 0); code != 0) {
     dtype = static_cast<DType>(code);
   }
   bounds_of(context, dtype);
-  if (!is_float(context.dtype(0))) context.fail("the input must be floating");
+  if (!is_float(context.dtype(0)) && context.dtype(0) != DType::Int32) {
+    context.fail("the input must be floating or int32");
+  }
   context.set(0, dtype, context.shape(0));
 }
 
-// saturate(round(x / scale) + zero_point)
+// saturate(round(x / scale) + zero_point); low-bit floats round in their own cast and have no zero
+// point but zero.
 Expr lower_quantize(LowerContext& context) {
   ExprPool& pool = context.pool();
   const DType dtype = context.result().dtype;
   const Bounds bounds = bounds_of(context, dtype);
-  Expr x = context.read_broadcast(0), scale = pool.cast(x->dtype, parameter(context, 1));
-  Expr value = pool.cast(DType::Float32, pool.make(ExprOp::Round, {pool.div(x, scale)}));
-  if (context.has_input(2)) {
+  Expr x = context.read_broadcast(0), scale = parameter(context, 1);
+  const DType type = dividing_type(context, x->dtype, scale->dtype);
+  Expr value = pool.div(pool.cast(type, x), pool.cast(type, scale));
+  if (!is_low_bit_float(dtype)) value = pool.make(ExprOp::Round, {value});
+  value = pool.cast(DType::Float32, value);
+  if (context.has_input(2) && !is_low_bit_float(dtype)) {
     value = pool.add(value, pool.cast(DType::Float32, parameter(context, 2)));
   }
   value = pool.make(ExprOp::Max, {value, pool.number(bounds.low, DType::Float32)});
@@ -73,15 +120,15 @@ Expr lower_quantize(LowerContext& context) {
 }
 
 void infer_dequantize(InferContext& context) {
-  check_axis(context);
-  if (!is_integer(context.dtype(0))) {
+  check_parameters(context);
+  if (!is_integer(context.dtype(0)) && !is_low_bit_float(context.dtype(0))) {
     context.fail(fmt::format("dtype {} is not supported", name_of(context.dtype(0))));
   }
   DType dtype = context.dtype(1);
   if (const int64_t code = context.integer("output_dtype", 0); code != 0) {
     dtype = static_cast<DType>(code);
-    if (!is_float(dtype)) context.fail("output_dtype is not supported");
   }
+  if (!is_float(dtype)) context.fail("the result must be floating");
   context.set(0, dtype, context.shape(0));
 }
 
@@ -89,8 +136,9 @@ void infer_dequantize(InferContext& context) {
 Expr lower_dequantize(LowerContext& context) {
   ExprPool& pool = context.pool();
   const DType dtype = context.result().dtype;
-  Expr x = pool.cast(DType::Int32, context.read_broadcast(0));
-  if (context.has_input(2)) x = pool.sub(x, pool.cast(DType::Int32, parameter(context, 2)));
+  const DType type = is_low_bit_float(context.dtype(0)) ? DType::Float32 : DType::Int32;
+  Expr x = pool.cast(type, context.read_broadcast(0));
+  if (context.has_input(2)) x = pool.sub(x, pool.cast(type, parameter(context, 2)));
   return pool.mul(pool.cast(dtype, x), pool.cast(dtype, parameter(context, 1)));
 }
 

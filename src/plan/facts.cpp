@@ -96,7 +96,7 @@ GraphFacts::Traits GraphFacts::traits_of(NodeId id) const {
     if (output == kAbsent) continue;
     const Value& value = graph_.values[static_cast<size_t>(output)];
     // Constants are never computed; their meaning is their bytes.
-    if (value.is_constant() || value.dtype == DType::String) continue;
+    if (value.is_constant()) continue;
     Lowering lowering(graph_, [&](ValueId v) { return v == output; });
     std::vector<Expr> axes;
     for (Expr size : value.shape) {

@@ -105,6 +105,21 @@ class Accumulator {
   int64_t worst_ = 0;
 };
 
+Comparison compare_texts(Comparison result, const Tensor& got, const Tensor& expected) {
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    if (got.text(i) == expected.text(i)) continue;
+    if (result.mismatches++ == 0) {
+      result.worst_index = unravel(i, expected.dims());
+      result.problem =
+          fmt::format("at [{}]: got \"{}\", expected \"{}\"", fmt::join(result.worst_index, ","),
+                      got.text(i), expected.text(i));
+    }
+  }
+  result.cosine = result.mismatches == 0 ? 1 : 0;
+  result.passed = result.mismatches == 0;
+  return result;
+}
+
 bool comparable(DType a, DType b) { return a == b || (is_float(a) && is_float(b)); }
 
 }  // namespace
@@ -118,6 +133,11 @@ Comparison compare(const std::string& name, const Tensor& got, const Tensor& exp
     return result;
   }
   result.elements = expected.size();
+  if (expected.dtype() == DType::String) return compare_texts(std::move(result), got, expected);
+  if (size_of(expected.dtype()) == 0) {
+    result.problem = fmt::format("values of type {} are not compared", name_of(expected.dtype()));
+    return result;
+  }
   Tolerance applied = tolerance;
   if (!is_float(expected.dtype())) applied.relative = 0;
   Accumulator accumulator(result, applied);
@@ -197,7 +217,9 @@ std::string describe(const Comparison& comparison) {
 
 Summary summarize(const Tensor& tensor) {
   Summary summary;
-  if (!tensor.defined() || size_of(tensor.dtype()) == 0) return summary;
+  if (!tensor.defined() || size_of(tensor.dtype()) == 0 || tensor.dtype() == DType::String) {
+    return summary;
+  }
   int64_t finite = 0;
   double sum = 0;
   dispatch(tensor.dtype(), [&](auto tag) {

@@ -111,6 +111,15 @@ Program compile(const Model& model, const CompileOptions& options) {
   const std::lock_guard lock(pool_mutex());
   auto compiled = std::make_shared<CompiledProgram>();
   compiled->model = model.handle();
+  if (const std::string& reason = model.handle()->needs_values; !reason.empty()) {
+    compiled->plan.graph = std::make_shared<Graph>(model.handle()->graph);
+    Report& report = compiled->plan.report;
+    report.unfused.push_back({{}, reason, ""});
+    report.ops_before = report.ops_after = model.operator_counts();
+    Program program;
+    program.impl_ = std::move(compiled);
+    return program;
+  }
   auto graph = std::make_shared<Graph>(model.handle()->graph);
   optimize(*graph);
   if (options.fuse && merge_products(*graph)) verify(*graph);

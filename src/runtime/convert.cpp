@@ -17,6 +17,9 @@ ConvertedModel convert(const Model& model, const ConvertOptions& options) {
   if (options.to != DType::Float16 && options.to != DType::BFloat16) {
     user_error("a model is converted to float16 or bfloat16, not to {}", name_of(options.to));
   }
+  if (const std::string& reason = model.handle()->needs_values; !reason.empty()) {
+    user_error("cannot be converted before its values are known: {}", reason);
+  }
   const std::lock_guard lock(pool_mutex());
   Graph graph = model.handle()->graph;
   optimize(graph);

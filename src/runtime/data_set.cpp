@@ -45,7 +45,9 @@ NamedTensors load_data_set(const std::string& folder, std::span<const ValueInfo>
                  role == Role::Inputs ? "inputs" : "outputs");
     }
     tensors[values[static_cast<size_t>(index)].name] =
-        read_tensor_file((fs::path(folder) / file).string()).tensor;
+        read_tensor_file((fs::path(folder) / file).string(),
+                         values[static_cast<size_t>(index)].dtype)
+            .tensor;
   }
   if (tensors.empty()) {
     user_error("folder \"{}\" has no file {}0.pb, {}1.pb, ...", folder, prefix, prefix);

@@ -42,6 +42,10 @@ class Executor {
 std::unique_ptr<Executor> make_cpu_executor(std::shared_ptr<const CompiledProgram> program,
                                             const SessionOptions& options);
 
+// For programs without a plan (LoadedModel::needs_values), on the CPU.
+std::unique_ptr<Executor> make_evaluating_executor(std::shared_ptr<const CompiledProgram> program,
+                                                   const SessionOptions& options);
+
 // Throws UserError that says what is missing, or which node has no GPU form.
 std::unique_ptr<Executor> make_cuda_executor(std::shared_ptr<const CompiledProgram> program,
                                              const SessionOptions& options);

@@ -129,10 +129,20 @@ Json number(double value) {
 
 }  // namespace
 
+namespace {
+
+bool is_plain(DType dtype) {
+  return is_float(dtype) || dtype == DType::Bool || (is_integer(dtype) && bits_of(dtype) >= 8);
+}
+
+}  // namespace
+
 DType dtype_of_name(std::string_view name) {
   for (int i = 0; i <= static_cast<int>(DType::BFloat16); ++i) {
     const DType dtype = static_cast<DType>(i);
-    if (name_of(dtype) == name && dtype != DType::Undefined) return dtype;
+    if (name_of(dtype) == name && dtype != DType::Undefined && dtype != DType::String) {
+      return dtype;
+    }
   }
   return DType::Undefined;
 }
@@ -157,7 +167,7 @@ NamedTensors tensors_from_json(const std::string& text, const std::string& what,
     collect(value, 0, data, label);
     const DType declared_type = declared_dtype(name, declared);
     tensors[name] =
-        build(size_of(declared_type) > 0 ? declared_type : narrowest(data.elements), data, label);
+        build(is_plain(declared_type) ? declared_type : narrowest(data.elements), data, label);
   }
   return tensors;
 }
@@ -167,6 +177,11 @@ std::string tensors_to_json(const NamedTensors& tensors) {
   for (const auto& entry : tensors) {
     const Tensor& tensor = entry.second;
     Json data = Json::array();
+    if (tensor.dtype() == DType::String || is_low_bit_float(tensor.dtype()) ||
+        size_of(tensor.dtype()) == 0) {
+      user_error("JSON holds no values of type {}; a folder (of .pb files) does",
+                 name_of(tensor.dtype()));
+    }
     dispatch(tensor.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       const T* from = tensor.as<T>();

@@ -7,6 +7,7 @@
 
 #include "base/dispatch.h"
 #include "base/error.h"
+#include "base/low_bit.h"
 #include "runtime/npy_header.h"
 
 namespace redfuser {
@@ -147,8 +148,24 @@ std::string npy_header(const Tensor& tensor) {
 }
 
 Tensor for_numpy(const Tensor& tensor) {
-  if (tensor.dtype() != DType::BFloat16) return tensor;
+  const DType dtype = tensor.dtype();
+  if (dtype == DType::String || size_of(dtype) == 0) {
+    user_error("NumPy files hold no values of type {}; a folder (of .pb files) does",
+               name_of(dtype));
+  }
+  if (bits_of(dtype) < 8 && is_integer(dtype)) {
+    const bool is_signed = dtype == DType::Int4 || dtype == DType::Int2;
+    return Tensor::wrap(is_signed ? DType::Int8 : DType::UInt8, tensor.dims(), tensor.data(),
+                        std::make_shared<const Tensor>(tensor));
+  }
+  if (dtype != DType::BFloat16 && !is_low_bit_float(dtype)) return tensor;
   Tensor wide(DType::Float32, tensor.dims());
+  if (is_low_bit_float(dtype)) {
+    for (int64_t i = 0; i < tensor.size(); ++i) {
+      wide.as<float>()[i] = low_bit_value(dtype, tensor.as<uint8_t>()[i]);
+    }
+    return wide;
+  }
   const BFloat16* from = tensor.as<BFloat16>();
   std::copy(from, from + tensor.size(), wide.as<float>());
   return wide;

@@ -90,7 +90,10 @@ void bind_shape(const ValueInfo& info, const Dims& dims, std::map<std::string, i
 }
 
 Tensor random_tensor(const ValueInfo& info, const Dims& dims, const RandomOptions& options) {
-  if (size_of(info.dtype) == 0) {
+  if (info.any_shape && size_of(info.dtype) != 0) {
+    user_error("input \"{}\" has no shape: give it with --inputs", info.name);
+  }
+  if (!is_float(info.dtype) && !is_integer(info.dtype) && info.dtype != DType::Bool) {
     user_error("input \"{}\" is of dtype {}, for which no random tensor can be made", info.name,
                name_of(info.dtype));
   }
@@ -100,6 +103,9 @@ Tensor random_tensor(const ValueInfo& info, const Dims& dims, const RandomOption
   const bool ranged = range != options.ranges.end();
   const double low = ranged ? range->second.first : 0;
   const double high = ranged ? range->second.second : 2;
+  if (bits_of(info.dtype) < 8 && (low < 0 || high > 2)) {
+    user_error("the range of input \"{}\" is too wide for {}", info.name, name_of(info.dtype));
+  }
   if (!(low < high)) user_error("the range of input \"{}\" is empty", info.name);
   dispatch(info.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

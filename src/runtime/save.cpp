@@ -40,6 +40,9 @@ std::vector<ExportRegion> regions_of(const Report& report) {
 SaveResult save(const Model& model, const Program* program, const SaveOptions& options,
                 const std::string& path) {
   RF_CHECK(model.handle() != nullptr, "save: the model is empty");
+  if (const std::string& reason = model.handle()->needs_values; !reason.empty()) {
+    user_error("cannot be optimised before its values are known: {}", reason);
+  }
   const std::lock_guard lock(pool_mutex());
   ExportOptions export_options;
   export_options.emit = mode_of(options.emit);

@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "cuda/driver.h"
+#include "onnx/import.h"
 #include "runtime/bind_inputs.h"
 #include "runtime/executor.h"
 
@@ -8,6 +9,10 @@ namespace {
 
 std::unique_ptr<Executor> make_executor(std::shared_ptr<const CompiledProgram> program,
                                         const SessionOptions& options) {
+  const std::string& unplanned = program->model->needs_values;
+  if (!unplanned.empty() && options.device == "cuda")
+    user_error("no plan for a GPU: {}", unplanned);
+  if (!unplanned.empty()) return make_evaluating_executor(std::move(program), options);
   if (options.device == "cuda") return make_cuda_executor(std::move(program), options);
   if (options.device == "cpu") return make_cpu_executor(std::move(program), options);
   if (options.device != "auto") {
@@ -35,21 +40,32 @@ NamedDeviceTensors Executor::enqueue(const NamedDeviceTensors&, const NamedDevic
 }
 
 struct Session::Impl {
-  Impl(std::unique_ptr<Executor> made, std::shared_ptr<const CompiledProgram> compiled)
-      : executor(std::move(made)), program(std::move(compiled)) {}
-  std::unique_ptr<Executor> executor;
+  Impl(std::shared_ptr<const CompiledProgram> compiled, const SessionOptions& wanted)
+      : program(std::move(compiled)), options(wanted), executor(make_executor(program, options)) {}
   std::shared_ptr<const CompiledProgram> program;
+  SessionOptions options;
+  std::unique_ptr<Executor> executor;
 };
 
 Session::Session(const Program& program, const SessionOptions& options) {
   RF_CHECK(program.handle() != nullptr, "Session: the program is empty");
-  impl_ = std::make_unique<Impl>(make_executor(program.handle(), options), program.handle());
+  impl_ = std::make_unique<Impl>(program.handle(), options);
 }
 
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 
-NamedTensors Session::run(const NamedTensors& inputs) { return impl_->executor->run(inputs); }
+// What only values tell may also come up in a run (sizes that an operator reads from a tensor which
+// no step writes): such a run, and those after it, are evaluated.
+NamedTensors Session::run(const NamedTensors& inputs) {
+  try {
+    return impl_->executor->run(inputs);
+  } catch (const NeedsValues& reason) {
+    if (impl_->executor->device != "cpu") throw;
+    impl_->executor = make_evaluating_executor(impl_->program, impl_->options);
+    return impl_->executor->run(inputs);
+  }
+}
 
 NamedDeviceTensors Session::enqueue(const NamedDeviceTensors& inputs,
                                     const NamedDeviceTensors& outputs, void* stream) {
@@ -57,6 +73,9 @@ NamedDeviceTensors Session::enqueue(const NamedDeviceTensors& inputs,
 }
 
 NamedDims Session::output_dims(const NamedDims& inputs) const {
+  if (const std::string& reason = impl_->program->model->needs_values; !reason.empty()) {
+    user_error("the sizes of the outputs follow from a run only: {}", reason);
+  }
   return redfuser::output_dims(*impl_->program, inputs);
 }
 

@@ -53,13 +53,29 @@ enum Storage {  // DType's numbers
   kInt16,
   kInt32,
   kInt64,
-  kBool = 9,
+  kString,
+  kBool,
   kFloat16,
   kFloat64,
   kUInt32,
   kUInt64,
   kBFloat16 = 16,
+  kFloat8E4M3FN,
+  kFloat8E4M3FNUZ,
+  kFloat8E5M2,
+  kFloat8E5M2FNUZ,
+  kUInt4,
+  kInt4,
+  kFloat4E2M1,
+  kFloat8E8M0,
+  kUInt2,
+  kInt2,
 };
+
+// Low-bit types are held as bytes: integers as such, floats as their codes.
+constexpr Storage kUnsignedBytes[] = {kFloat8E4M3FN, kFloat8E4M3FNUZ, kFloat8E5M2, kFloat8E5M2FNUZ,
+                                      kFloat4E2M1,   kFloat8E8M0,     kUInt4,      kUInt2};
+constexpr Storage kSignedBytes[] = {kInt4, kInt2};
 
 template <class In>
 void add_stores(ConvertFn* store) {
@@ -71,6 +87,9 @@ void add_stores(ConvertFn* store) {
   store[kUInt32] = convert_kernel<uint32_t, In>;
   store[kInt64] = convert_kernel<int64_t, In>;
   store[kUInt64] = convert_kernel<uint64_t, In>;
+  store[kString] = convert_kernel<int64_t, In>;
+  for (const Storage type : kUnsignedBytes) store[type] = convert_kernel<uint8_t, In>;
+  for (const Storage type : kSignedBytes) store[type] = convert_kernel<int8_t, In>;
 }
 
 void add_between(KernelTable& table) {
@@ -111,6 +130,9 @@ void add_convert(KernelTable& table) {
   load[kUInt32] = convert_kernel<int64_t, uint32_t>;
   load[kInt64] = convert_kernel<int64_t, int64_t>;
   load[kUInt64] = convert_kernel<int64_t, uint64_t>;
+  load[kString] = convert_kernel<int64_t, int64_t>;
+  for (const Storage type : kUnsignedBytes) load[type] = convert_kernel<int64_t, uint8_t>;
+  for (const Storage type : kSignedBytes) load[type] = convert_kernel<int64_t, int8_t>;
   load[kBool] = convert_kernel<uint8_t, uint8_t, Logic>;
   auto& store = table.store;
   for (int floating = 0; floating < 2; ++floating) {

@@ -57,11 +57,15 @@ enum class UnaryOp : uint8_t {
   WrapU8,
   WrapU16,
   WrapU32,
+  WrapI4,
+  WrapU4,
+  WrapI2,
+  WrapU2,
   IsNaN,
   IsPosInf,
   IsNegInf,  // results are Bool
 };
-inline constexpr int kUnaryOps = 36;
+inline constexpr int kUnaryOps = 40;
 
 enum class BinaryOp : uint8_t {
   Add,
@@ -94,7 +98,7 @@ enum class ReduceOp : uint8_t { Sum, Prod, Max, Min };
 inline constexpr int kReduceOps = 4;
 
 // Element types in memory, numbered as DType is.
-inline constexpr int kStorageTypes = 17;
+inline constexpr int kStorageTypes = 27;
 
 using UnaryFn = void (*)(int64_t rows, int64_t cols, void* out, int64_t out_stride, Operand a);
 using BinaryFn = void (*)(int64_t rows, int64_t cols, void* out, int64_t out_stride, Operand a,

@@ -15,6 +15,10 @@ RF_FUNCTION(WrapI32, int64_t, int64_t, static_cast<int32_t>(x))
 RF_FUNCTION(WrapU8, int64_t, int64_t, static_cast<uint8_t>(x))
 RF_FUNCTION(WrapU16, int64_t, int64_t, static_cast<uint16_t>(x))
 RF_FUNCTION(WrapU32, int64_t, int64_t, static_cast<uint32_t>(x))
+RF_FUNCTION(WrapI4, int64_t, int64_t, ((x & 15) ^ 8) - 8)
+RF_FUNCTION(WrapU4, int64_t, int64_t, (x & 15))
+RF_FUNCTION(WrapI2, int64_t, int64_t, ((x & 3) ^ 2) - 2)
+RF_FUNCTION(WrapU2, int64_t, int64_t, (x & 3))
 RF_FUNCTION(Never, uint8_t, int64_t, (x & 0))
 RF_FUNCTION(Not, uint8_t, uint8_t, (x == 0))
 RF_FUNCTION(SameBool, uint8_t, uint8_t, x)
@@ -36,6 +40,10 @@ void add_unary_integer(KernelTable& table) {
   add_unary<int64_t, WrapU8>(row, UnaryOp::WrapU8);
   add_unary<int64_t, WrapU16>(row, UnaryOp::WrapU16);
   add_unary<int64_t, WrapU32>(row, UnaryOp::WrapU32);
+  add_unary<int64_t, WrapI4>(row, UnaryOp::WrapI4);
+  add_unary<int64_t, WrapU4>(row, UnaryOp::WrapU4);
+  add_unary<int64_t, WrapI2>(row, UnaryOp::WrapI2);
+  add_unary<int64_t, WrapU2>(row, UnaryOp::WrapU2);
   add_unary<int64_t, Never, uint8_t>(row, UnaryOp::IsNaN);
   add_unary<int64_t, Never, uint8_t>(row, UnaryOp::IsPosInf);
   add_unary<int64_t, Never, uint8_t>(row, UnaryOp::IsNegInf);

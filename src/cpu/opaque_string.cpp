@@ -1,0 +1,290 @@
+// Strings: joining, splitting, normalising, matching, and conversion to and from numbers.
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/dispatch.h"
+#include "base/error.h"
+#include "cpu/opaque_kernels.h"
+#include "cpu/regex.h"
+
+namespace redfuser {
+namespace {
+
+std::vector<std::string> texts_of(const Tensor& tensor) {
+  std::vector<std::string> texts;
+  for (int64_t i = 0; i < tensor.size(); ++i) texts.push_back(tensor.text(i));
+  return texts;
+}
+
+Dims broadcast_dims(const OpaqueCall& call, const Dims& a, const Dims& b) {
+  Dims dims(std::max(a.size(), b.size()));
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
+    const int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
+    if (x != y && x != 1 && y != 1) call.fail(fmt::format("sizes {} and {} do not match", x, y));
+    dims[dims.size() - 1 - i] = x == 1 ? y : x;
+  }
+  return dims;
+}
+
+// The element of a tensor of `dims` that numpy broadcasting pairs with `position` of `whole`.
+int64_t broadcast_position(const Dims& dims, const Dims& whole, int64_t position) {
+  int64_t result = 0, stride = 1;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    const int64_t at = position % whole[whole.size() - 1 - i];
+    position /= whole[whole.size() - 1 - i];
+    if (i >= dims.size()) continue;
+    const int64_t size = dims[dims.size() - 1 - i];
+    result += size == 1 ? 0 : at * stride;
+    stride *= size;
+  }
+  return result;
+}
+
+// Pieces of a text, as Python's str.split makes them; an empty delimiter stands for white space.
+std::vector<std::string> split(const std::string& text, const std::string& delimiter,
+                               int64_t most) {
+  std::vector<std::string> pieces;
+  const auto full = [&] { return most >= 0 && static_cast<int64_t>(pieces.size()) >= most; };
+  if (!delimiter.empty()) {
+    size_t begin = 0;
+    for (size_t at; !full() && (at = text.find(delimiter, begin)) != std::string::npos;) {
+      pieces.push_back(text.substr(begin, at - begin));
+      begin = at + delimiter.size();
+    }
+    pieces.push_back(text.substr(begin));
+    return pieces;
+  }
+  static constexpr const char* kSpace = " \t\n\r\f\v";
+  size_t begin = text.find_first_not_of(kSpace);
+  while (begin != std::string::npos) {
+    if (full()) {
+      const size_t last = text.find_last_not_of(kSpace);
+      pieces.push_back(text.substr(begin, last + 1 - begin));
+      break;
+    }
+    const size_t end = text.find_first_of(kSpace, begin);
+    pieces.push_back(text.substr(begin, end == std::string::npos ? end : end - begin));
+    begin = end == std::string::npos ? end : text.find_first_not_of(kSpace, end);
+  }
+  return pieces;
+}
+
+// ASCII letters only; other bytes stay as they are.
+std::string with_case(std::string text, const std::string& action) {
+  for (char& c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x80) continue;
+    if (action == "LOWER") c = static_cast<char>(std::tolower(byte));
+    if (action == "UPPER") c = static_cast<char>(std::toupper(byte));
+  }
+  return text;
+}
+
+std::vector<std::string> strings_attribute(const OpaqueCall& call, const std::string& name) {
+  if (!call.has(name)) return {};
+  const auto* list = std::get_if<std::vector<std::string>>(&call.node().attributes.at(name));
+  if (list == nullptr) call.fail(fmt::format("attribute {} is not a list of strings", name));
+  return *list;
+}
+
+double number_of(const OpaqueCall& call, const std::string& text) {
+  const std::string lower = with_case(text, "LOWER");
+  if (lower == "nan") return std::nan("");
+  if (lower == "inf" || lower == "+inf" || lower == "infinity") return INFINITY;
+  if (lower == "-inf" || lower == "-infinity") return -INFINITY;
+  const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
+  double value = 0;
+  const auto [end, error] = std::from_chars(begin, text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    call.fail(fmt::format("\"{}\" is no number", text));
+  }
+  return value;
+}
+
+template <typename T>
+std::string text_of(T value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return value ? "1" : "0";
+  } else if constexpr (std::is_integral_v<T>) {
+    return fmt::format("{}", value);
+  } else {
+    const Arithmetic<T> number = value;
+    if (std::isnan(number)) return "NaN";
+    if (std::isinf(number)) return number > 0 ? "INF" : "-INF";
+    return fmt::format("{}", number);
+  }
+}
+
+}  // namespace
+
+void run_string_concat(OpaqueCall& call) {
+  const Tensor &a = call.tensor(0), &b = call.tensor(1);
+  const Dims dims = broadcast_dims(call, a.dims(), b.dims());
+  std::vector<std::string> texts;
+  const int64_t count = element_count(dims);
+  for (int64_t i = 0; i < count; ++i) {
+    texts.push_back(a.text(broadcast_position(a.dims(), dims, i)) +
+                    b.text(broadcast_position(b.dims(), dims, i)));
+  }
+  call.set(0, Tensor::strings(dims, texts));
+}
+
+void run_string_split(OpaqueCall& call) {
+  const Tensor& x = call.tensor(0);
+  const std::string delimiter = call.text("delimiter", "");
+  const int64_t most = call.integer("maxsplit", -1);
+  std::vector<std::vector<std::string>> rows;
+  size_t width = 0;
+  for (const std::string& text : texts_of(x)) {
+    rows.push_back(split(text, delimiter, most));
+    width = std::max(width, rows.back().size());
+  }
+  std::vector<std::string> texts;
+  Tensor counts(DType::Int64, x.dims());
+  for (size_t r = 0; r < rows.size(); ++r) {
+    counts.as<int64_t>()[r] = static_cast<int64_t>(rows[r].size());
+    rows[r].resize(width);
+    texts.insert(texts.end(), rows[r].begin(), rows[r].end());
+  }
+  Dims dims = x.dims();
+  dims.push_back(static_cast<int64_t>(width));
+  if (call.has_output(0)) call.set(0, Tensor::strings(dims, texts));
+  if (call.has_output(1)) call.set(1, counts);
+}
+
+void run_regex_full_match(OpaqueCall& call) {
+  const Tensor& x = call.tensor(0);
+  const std::string pattern = call.text("pattern", "");
+  try {
+    const Regex regex(pattern);
+    Tensor& y = call.allocate(0, x.dims());
+    for (int64_t i = 0; i < x.size(); ++i) y.as<bool>()[i] = regex.matches(x.text(i));
+  } catch (const RegexError& error) {
+    call.fail(fmt::format("the pattern \"{}\": {}", pattern, error.what()));
+  }
+}
+
+void run_string_normalizer(OpaqueCall& call) {
+  const Tensor& x = call.tensor(0);
+  const std::string action = call.text("case_change_action", "NONE");
+  const bool sensitive = call.integer("is_case_sensitive", 0) != 0;
+  const auto key = [&](const std::string& text) {
+    return sensitive ? text : with_case(text, "LOWER");
+  };
+  std::set<std::string> stop;
+  for (const std::string& word : strings_attribute(call, "stopwords")) stop.insert(key(word));
+  std::vector<std::string> kept;
+  for (const std::string& text : texts_of(x)) {
+    if (!stop.count(key(text))) kept.push_back(with_case(text, action));
+  }
+  if (kept.empty()) kept.emplace_back();
+  Dims dims = x.dims();
+  dims.back() = static_cast<int64_t>(kept.size());
+  call.set(0, Tensor::strings(dims, kept));
+}
+
+// Counts n-grams of the pool, with gaps of up to max_skip_count between their elements.
+void run_tf_idf(OpaqueCall& call) {
+  const Tensor& x = call.tensor(0);
+  const bool words = x.dtype() == DType::String;
+  // A pool's and an input's elements as one kind of key.
+  std::vector<std::string> pool = strings_attribute(call, "pool_strings"), items;
+  if (!words) {
+    pool.clear();
+    for (const int64_t item : call.integers("pool_int64s", {}))
+      pool.push_back(std::to_string(item));
+    for (const int64_t item : call.integers_of(0)) items.push_back(std::to_string(item));
+  } else {
+    items = texts_of(x);
+  }
+  const auto counts = call.integers("ngram_counts", {}),
+             indexes = call.integers("ngram_indexes", {});
+  const int64_t shortest = call.integer("min_gram_length", 1);
+  const int64_t longest = call.integer("max_gram_length", 1),
+                skips = call.integer("max_skip_count", 0);
+  std::map<std::vector<std::string>, int64_t> grams;
+  int64_t gram = 0;
+  for (size_t n = 0; n < counts.size(); ++n) {
+    const auto length = static_cast<int64_t>(n) + 1;
+    const auto end = n + 1 < counts.size() ? counts[n + 1] : static_cast<int64_t>(pool.size());
+    if (counts[n] < 0 || end > static_cast<int64_t>(pool.size())) call.fail("ngram_counts");
+    for (int64_t at = counts[n]; at + length <= end; at += length, ++gram) {
+      if (gram >= static_cast<int64_t>(indexes.size())) call.fail("ngram_indexes is too short");
+      if (length < shortest || length > longest) continue;
+      grams[{pool.begin() + at, pool.begin() + at + length}] = indexes[static_cast<size_t>(gram)];
+    }
+  }
+  std::vector<float> weights(indexes.size(), 1.0f);
+  if (call.has("weights")) {
+    weights = std::get<std::vector<float>>(call.node().attributes.at("weights"));
+  }
+  std::map<int64_t, float> weight_of;
+  for (size_t i = 0; i < indexes.size() && i < weights.size(); ++i)
+    weight_of[indexes[i]] = weights[i];
+  int64_t width = 0;
+  for (const int64_t index : indexes) width = std::max(width, index + 1);
+  Dims dims = x.dims();
+  const int64_t row = dims.back(),
+                rows = row == 0 ? element_count({dims.begin(), dims.end() - 1}) : x.size() / row;
+  dims.back() = width;
+  Tensor& y = call.allocate(0, dims);
+  std::fill_n(y.as<float>(), y.size(), 0.0f);
+  for (int64_t r = 0; r < rows; ++r) {
+    float* out = y.as<float>() + r * width;
+    for (int64_t length = shortest; length <= longest; ++length) {
+      // Gaps make no difference to single elements.
+      const int64_t last_gap = length == 1 ? 1 : skips + 1;
+      for (int64_t gap = 1; gap <= last_gap; ++gap) {
+        for (int64_t begin = 0; begin + (length - 1) * gap < row; ++begin) {
+          std::vector<std::string> key;
+          for (int64_t k = 0; k < length; ++k) {
+            key.push_back(items[static_cast<size_t>(r * row + begin + k * gap)]);
+          }
+          const auto found = grams.find(key);
+          if (found != grams.end()) out[found->second] += 1;
+        }
+      }
+    }
+    const std::string mode = call.text("mode", "TF");
+    for (int64_t i = 0; i < width; ++i) {
+      const float weight = weight_of.count(i) ? weight_of[i] : 1.0f;
+      if (mode == "IDF") out[i] = out[i] > 0 ? weight : 0;
+      if (mode == "TFIDF") out[i] *= weight;
+    }
+  }
+}
+
+void run_string_cast(OpaqueCall& call) {
+  const Tensor& x = call.tensor(0);
+  const DType to = call.graph().values[static_cast<size_t>(call.node().outputs[0])].dtype;
+  if (to == DType::String) {
+    std::vector<std::string> texts;
+    dispatch(x.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      for (int64_t i = 0; i < x.size(); ++i) texts.push_back(text_of(x.as<T>()[i]));
+    });
+    return call.set(0, Tensor::strings(x.dims(), texts));
+  }
+  Tensor& y = call.allocate(0, x.dims());
+  dispatch(to, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t i = 0; i < x.size(); ++i) {
+      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+        int64_t whole = 0;
+        const std::string& text = x.text(i);
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), whole);
+        const bool exact = error == std::errc() && end == text.data() + text.size();
+        y.as<T>()[i] = static_cast<T>(exact ? whole : static_cast<int64_t>(number_of(call, text)));
+      } else {
+        y.as<T>()[i] = static_cast<T>(number_of(call, x.text(i)));
+      }
+    }
+  });
+}
+
+}  // namespace redfuser

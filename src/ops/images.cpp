@@ -1,0 +1,89 @@
+// Shape rules of operators that sample images. They are opaque: src/cpu has their kernels.
+#include "base/error.h"
+#include "ops/arguments.h"
+#include "ops/elementwise.h"
+#include "ops/families.h"
+#include "ops/sizes.h"
+
+namespace redfuser {
+namespace {
+
+// x [N,C,sizes], grid [N,out sizes,dimensions] -> [N,C,out sizes]
+void infer_grid_sample(InferContext& context) {
+  const int rank = context.rank(0);
+  if (rank < 3 || context.rank(1) != rank) context.fail("input and grid must have the same rank");
+  context.require_equal(context.shape(1).back(), context.pool().integer(rank - 2),
+                        "coordinates of the grid");
+  Shape shape{context.shape(0)[0], context.shape(0)[1]};
+  shape.insert(shape.end(), context.shape(1).begin() + 1, context.shape(1).end() - 1);
+  context.set(0, context.dtype(0), std::move(shape));
+}
+
+void infer_roi_align(InferContext& context) {
+  ExprPool& pool = context.pool();
+  if (context.rank(0) != 4 || context.rank(1) != 2 || context.rank(2) != 1) {
+    context.fail("it takes an image [N,C,H,W], boxes [R,4] and batch indices [R]");
+  }
+  context.set(
+      0, context.dtype(0),
+      {context.shape(1)[0], context.shape(0)[1], pool.integer(context.integer("output_height", 1)),
+       pool.integer(context.integer("output_width", 1))});
+}
+
+// The inverse of a pool without its overlaps.
+void infer_max_unpool(InferContext& context) {
+  ExprPool& pool = context.pool();
+  const auto kernel = context.integers("kernel_shape", {});
+  const size_t rank = kernel.size();
+  if (rank == 0 || context.rank(0) != static_cast<int>(rank) + 2) context.fail("kernel_shape");
+  const auto strides = context.integers("strides", std::vector<int64_t>(rank, 1));
+  const auto pads = context.integers("pads", std::vector<int64_t>(2 * rank, 0));
+  if (strides.size() != rank || pads.size() != 2 * rank) context.fail("strides or pads");
+  if (const auto wanted = size_argument(context, "", 2)) {
+    if (wanted->size() != rank + 2) context.fail("output_shape has another rank");
+    return context.set(0, context.dtype(0), *wanted);
+  }
+  Shape shape{context.shape(0)[0], context.shape(0)[1]};
+  for (size_t i = 0; i < rank; ++i) {
+    Expr before = pool.sub(context.shape(0)[i + 2], pool.integer(1));
+    shape.push_back(pool.add(pool.mul(before, pool.integer(strides[i])),
+                             pool.integer(kernel[i] - pads[i] - pads[rank + i])));
+  }
+  context.set(0, context.dtype(0), std::move(shape));
+}
+
+void infer_deform_conv(InferContext& context) {
+  check_operand(context, 0, Operand::Float);
+  const int rank = context.rank(0);
+  if (rank != 4 || context.rank(1) != 4 || context.rank(2) != 4) {
+    context.fail("images of two dimensions are supported");
+  }
+  context.set(0, context.dtype(0),
+              {context.shape(0)[0], context.shape(1)[0], context.shape(2)[2], context.shape(2)[3]});
+}
+
+void infer_col2im(InferContext& context) {
+  ExprPool& pool = context.pool();
+  if (context.rank(0) != 3) context.fail("the input must be [N,C*block,blocks]");
+  const auto image = size_argument(context, "", 1), block = size_argument(context, "", 2);
+  if (!image || !block) context.fail("it needs image_shape and block_shape");
+  Expr block_size = pool.integer(1);
+  for (Expr size : *block) block_size = pool.mul(block_size, size);
+  Shape shape{context.shape(0)[0], pool.floordiv(context.shape(0)[1], block_size)};
+  shape.insert(shape.end(), image->begin(), image->end());
+  context.set(0, context.dtype(0), std::move(shape));
+}
+
+constexpr OpDef kOps[] = {
+    {"GridSample", "", 16, infer_grid_sample, nullptr},
+    {"RoiAlign", "", 10, infer_roi_align, nullptr},
+    {"MaxUnpool", "", 9, infer_max_unpool, nullptr},
+    {"DeformConv", "", 19, infer_deform_conv, nullptr},
+    {"Col2Im", "", 18, infer_col2im, nullptr},
+};
+
+}  // namespace
+
+std::span<const OpDef> image_ops() { return kOps; }
+
+}  // namespace redfuser

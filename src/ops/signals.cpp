@@ -1,0 +1,131 @@
+// Shape rules of transforms of signals, of matrices and of whole tensors.
+#include "base/error.h"
+#include "ops/arguments.h"
+#include "ops/families.h"
+#include "ops/sizes.h"
+
+namespace redfuser {
+namespace {
+
+Expr one_integer(InferContext& context, int input) {
+  const auto value = context.constant_integers(input);
+  if (value && value->size() == 1) return context.pool().integer(value->front());
+  return nullptr;
+}
+
+// Bins of a spectrum of `length` points: all, or those that a real signal's others follow from.
+Expr bins_of(ExprPool& pool, Expr length, bool onesided) {
+  if (!onesided) return length;
+  return pool.add(pool.floordiv(length, pool.integer(2)), pool.integer(1));
+}
+
+int dft_axis(InferContext& context) {
+  const int rank = context.rank(0);
+  int64_t axis = context.opset() < 20 ? context.integer("axis", 1) : -2;
+  if (context.has_input(2)) {
+    const auto given = context.constant_integers(2);
+    if (!given || given->size() != 1) context.fail_unknown("the axis is known only at run time");
+    axis = given->front();
+  }
+  const int result = context.axis(axis, rank);
+  if (result == rank - 1) context.fail("the axis is that of the real and imaginary parts");
+  return result;
+}
+
+// [..., n, ..., 1 or 2] -> [..., bins, ..., 2]; a one-sided inverse gives a real signal.
+void infer_dft(InferContext& context) {
+  ExprPool& pool = context.pool();
+  const int rank = context.rank(0);
+  if (rank < 2) context.fail("the input has no axis beside that of real and imaginary parts");
+  const int axis = dft_axis(context);
+  const bool onesided = context.integer("onesided", 0) != 0;
+  const bool real_result = onesided && context.integer("inverse", 0) != 0;
+  Shape shape = context.shape(0);
+  Expr length = shape[static_cast<size_t>(axis)];
+  if (real_result) length = pool.mul(pool.sub(length, pool.integer(1)), pool.integer(2));
+  if (context.has_input(1)) length = one_integer(context, 1);
+  shape[static_cast<size_t>(axis)] = length == nullptr ? context.fresh_size("bins")
+                                     : real_result     ? length
+                                                       : bins_of(pool, length, onesided);
+  shape.back() = pool.integer(real_result ? 1 : 2);
+  context.set(0, context.dtype(0), std::move(shape));
+}
+
+void infer_stft(InferContext& context) {
+  ExprPool& pool = context.pool();
+  if (context.rank(0) < 2) context.fail("the signal must be [batch,length,1 or 2]");
+  Expr step = one_integer(context, 1), length = nullptr;
+  if (context.has_input(3)) {
+    length = one_integer(context, 3);
+  } else if (context.has_input(2)) {
+    length = context.shape(2).at(0);
+  } else {
+    context.fail("it needs a window or a frame length");
+  }
+  Expr frames = context.fresh_size("frames");
+  if (step && length) {
+    if (step->is_constant() && step->integer < 1) context.fail("the frame step must be positive");
+    Expr rest = pool.sub(context.shape(0)[1], length);
+    frames = pool.add(pool.floordiv(rest, step), pool.integer(1));
+  }
+  const bool onesided = context.integer("onesided", 1) != 0;
+  Expr bins = length ? bins_of(pool, length, onesided) : context.fresh_size("bins");
+  context.set(0, context.dtype(0), {context.shape(0)[0], frames, bins, pool.integer(2)});
+}
+
+void infer_mel_weight_matrix(InferContext& context) {
+  ExprPool& pool = context.pool();
+  Expr mels = one_integer(context, 0), length = one_integer(context, 1);
+  if (!mels) mels = context.fresh_size("mels");
+  Expr bins = length ? bins_of(pool, length, true) : context.fresh_size("bins");
+  const auto dtype = static_cast<DType>(context.integer("output_datatype", 1));
+  if (!is_float(dtype)) context.fail("output_datatype is not supported");
+  context.set(0, dtype, {bins, mels});
+}
+
+void infer_det(InferContext& context) {
+  const int rank = context.rank(0);
+  if (rank < 2 || !is_float(context.dtype(0))) context.fail("the input must be matrices of floats");
+  context.require_equal(context.shape(0)[rank - 2], context.shape(0)[rank - 1], "matrix sides");
+  context.set(0, context.dtype(0), {context.shape(0).begin(), context.shape(0).end() - 2});
+}
+
+void infer_same(InferContext& context) { context.set(0, context.dtype(0), context.shape(0)); }
+
+void infer_bit_cast(InferContext& context) {
+  const auto to = static_cast<DType>(context.integer("to", 0));
+  const DType from = context.dtype(0);
+  if (bits_of(to) == 0 || bits_of(from) != bits_of(to)) {
+    context.fail(fmt::format("{} and {} differ in width", name_of(from), name_of(to)));
+  }
+  context.set(0, to, context.shape(0));
+}
+
+void infer_tensor_scatter(InferContext& context) {
+  if (context.dtype(0) != context.dtype(1) || context.rank(0) != context.rank(1)) {
+    context.fail("cache and update differ in type or rank");
+  }
+  const int axis = context.axis(context.integer("axis", -2), context.rank(0));
+  if (axis == 0) context.fail("the axis is that of the batch");
+  for (int d = 0; d < context.rank(0); ++d) {
+    if (d == axis) continue;
+    context.require_equal(context.shape(0)[d], context.shape(1)[d], fmt::format("dimension {}", d));
+  }
+  context.set(0, context.dtype(0), context.shape(0));
+}
+
+constexpr OpDef kOps[] = {
+    {"DFT", "", 17, infer_dft, nullptr},
+    {"STFT", "", 17, infer_stft, nullptr},
+    {"MelWeightMatrix", "", 17, infer_mel_weight_matrix, nullptr},
+    {"Det", "", 11, infer_det, nullptr},
+    {"CumProd", "", 26, infer_same, nullptr},
+    {"BitCast", "", 26, infer_bit_cast, nullptr},
+    {"TensorScatter", "", 24, infer_tensor_scatter, nullptr},
+};
+
+}  // namespace
+
+std::span<const OpDef> signal_ops() { return kOps; }
+
+}  // namespace redfuser

@@ -1,0 +1,66 @@
+// Shape rules of operators on strings. They are opaque; copying and comparing strings is not, as
+// their elements are numbers of interned texts.
+#include "base/error.h"
+#include "ops/families.h"
+#include "ops/sizes.h"
+
+namespace redfuser {
+namespace {
+
+void require_strings(const NodeView& view, int input) {
+  if (view.dtype(input) != DType::String) {
+    view.fail(fmt::format("input {} is {}, not string", input, name_of(view.dtype(input))));
+  }
+}
+
+void infer_string_concat(InferContext& context) {
+  require_strings(context, 0);
+  require_strings(context, 1);
+  context.set(0, DType::String, context.broadcast(context.shape(0), context.shape(1)));
+}
+
+void infer_string_split(InferContext& context) {
+  require_strings(context, 0);
+  Shape shape = context.shape(0);
+  context.set(1, DType::Int64, shape);
+  shape.push_back(context.fresh_size("pieces"));
+  context.set(0, DType::String, std::move(shape));
+}
+
+void infer_regex_full_match(InferContext& context) {
+  require_strings(context, 0);
+  context.set(0, DType::Bool, context.shape(0));
+}
+
+void infer_string_normalizer(InferContext& context) {
+  require_strings(context, 0);
+  Shape shape = context.shape(0);
+  const bool row = shape.size() == 2 && shape[0]->is_constant(1);
+  if (shape.size() != 1 && !row) context.fail("the input must be [C] or [1,C]");
+  shape.back() = context.fresh_size("kept");
+  context.set(0, DType::String, std::move(shape));
+}
+
+void infer_tf_idf(InferContext& context) {
+  const auto indexes = context.integers("ngram_indexes", {});
+  int64_t width = 0;
+  for (const int64_t index : indexes) width = std::max(width, index + 1);
+  Shape shape = context.shape(0);
+  if (shape.empty() || shape.size() > 2) context.fail("the input must be [C] or [N,C]");
+  shape.back() = context.pool().integer(width);
+  context.set(0, DType::Float32, std::move(shape));
+}
+
+constexpr OpDef kOps[] = {
+    {"StringConcat", "", 20, infer_string_concat, nullptr},
+    {"StringSplit", "", 20, infer_string_split, nullptr},
+    {"RegexFullMatch", "", 20, infer_regex_full_match, nullptr},
+    {"StringNormalizer", "", 10, infer_string_normalizer, nullptr},
+    {"TfIdfVectorizer", "", 9, infer_tf_idf, nullptr},
+};
+
+}  // namespace
+
+std::span<const OpDef> string_ops() { return kOps; }
+
+}  // namespace redfuser

@@ -1,0 +1,27 @@
+// Runs single nodes on the CPU.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "ir/graph.h"
+
+namespace redfuser {
+
+class NodeEvaluator {
+ public:
+  // `threads` as in SessionOptions.
+  explicit NodeEvaluator(int threads) : pool_(threads) {}
+
+  // Makes every output of the node a constant. Its inputs must be constants. Throws UserError for
+  // what the operator cannot do.
+  void evaluate(Graph& graph, NodeId node);
+
+ private:
+  ThreadPool pool_;
+  std::vector<Tensor> tensors_;   // by value, of the node at hand
+  std::vector<int64_t> symbols_;  // sizes bound on the way
+};
+
+}  // namespace redfuser
