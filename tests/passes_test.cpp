@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
+#include <functional>
 
 #include "graph_builder.h"
 #include "passes/passes.h"
@@ -339,6 +341,65 @@ TEST_F(MergeProducts, KeepsWhatIsApart) {
           linear(z, 2, 3, true),      // another matrix
           b.node("MatMul", {x, w})};  // no constant
   EXPECT_FALSE(merge());
+}
+
+// express_constants
+
+class ExpressConstants : public Passes {
+ protected:
+  // x + c with c[0, i, j] = f(i, j), and whether the constant became an expression with the same
+  // elements.
+  bool expressed(const std::function<float(int64_t, int64_t)>& f) {
+    constexpr int64_t kRows = 72, kColumns = 80;
+    b = GraphBuilder();
+    std::vector<float> numbers;
+    for (int64_t i = 0; i < kRows; ++i) {
+      for (int64_t j = 0; j < kColumns; ++j) numbers.push_back(f(i, j));
+    }
+    ValueId x = b.input("x", DType::Float32, {2, kRows, kColumns});
+    b.output(b.node("Add", {x, b.constant(floats({1, kRows, kColumns}, numbers))}));
+    if (!run_pass(express_constants, b.graph)) return false;
+    const Node& add = b.graph.nodes.back();
+    const ValueId constant = add.inputs[1];
+    EXPECT_TRUE(b.graph.values[constant].indexed) << to_string(b.graph);
+    ExprPool& pool = *b.graph.pool;
+    for (const auto& [i, j] : {std::pair<int64_t, int64_t>{0, 0},
+                               {0, 1},
+                               {1, 0},
+                               {5, 9},
+                               {9, 5},
+                               {63, 0},
+                               {0, 79},
+                               {63, 79}}) {
+      Lowering lowering(b.graph, [](ValueId) { return true; });
+      Expr e = lowering.element(constant, {pool.integer(0), pool.integer(i), pool.integer(j)});
+      EXPECT_EQ(evaluate(e, [](Expr) { return 0.0; }), f(i, j)) << i << " " << j;
+    }
+    return true;
+  }
+};
+
+TEST_F(ExpressConstants, NumbersByDistance) {
+  EXPECT_TRUE(expressed([](int64_t, int64_t) { return 0.0f; }));
+  EXPECT_TRUE(expressed([](int64_t i, int64_t j) { return j <= i ? 0 : -INFINITY; }));
+  EXPECT_TRUE(expressed([](int64_t i, int64_t j) { return j <= i + 3 ? 0 : -1e4f; }));
+  EXPECT_TRUE(expressed([](int64_t i, int64_t j) { return j >= i ? 7 : 8; }));
+  EXPECT_TRUE(expressed([](int64_t i, int64_t j) { return i - j < 5 && j <= i ? 0 : -INFINITY; }));
+  EXPECT_TRUE(expressed([](int64_t i, int64_t j) { return i == j ? 1 : 0; }));
+}
+
+TEST_F(ExpressConstants, OtherConstantsStay) {
+  EXPECT_FALSE(expressed([](int64_t i, int64_t j) { return j <= i ? 0 : j; }));
+  EXPECT_FALSE(expressed([](int64_t i, int64_t j) { return j <= i && j != 3 ? 0 : 1; }));
+  EXPECT_FALSE(expressed([](int64_t, int64_t j) { return j < 40 ? 0 : 1; }));
+  EXPECT_FALSE(expressed([](int64_t i, int64_t j) { return (i + j) % 2; }));
+}
+
+TEST_F(ExpressConstants, WeightsStay) {
+  ValueId x = input({4, 64});
+  const std::vector<float> ones(64 * 64, 1);
+  named_output(b.node("MatMul", {x, b.constant(floats({64, 64}, ones))}), "y");
+  EXPECT_FALSE(run_pass(express_constants, b.graph));
 }
 
 }  // namespace

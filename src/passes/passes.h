@@ -27,6 +27,11 @@ bool eliminate_common(Graph& graph);
 // Removes nodes that no output needs, and values that nothing refers to; renumbers both.
 bool eliminate_dead(Graph& graph);
 
+// Replaces large constants that hold one number, or one of two by the distance of two indices (an
+// additive causal mask, a window), by nodes that say so: they are then computed where they are
+// needed, and whole tiles of them are known. For execution too.
+bool express_constants(Graph& graph);
+
 // Makes one product of several that multiply one value by constant matrices, each perhaps with a
 // constant vector added: A·B1 + c1, A·B2 + c2 are slices of A·[B1, B2] + [c1, c2]. Not one of
 // optimize()'s passes: it suits execution, not files, in which the weights keep their names.

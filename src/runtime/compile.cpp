@@ -122,7 +122,11 @@ Program compile(const Model& model, const CompileOptions& options) {
   }
   auto graph = std::make_shared<Graph>(model.handle()->graph);
   optimize(*graph);
-  if (options.fuse && merge_products(*graph)) verify(*graph);
+  if (options.fuse) {
+    express_constants(*graph);
+    merge_products(*graph);
+    verify(*graph);
+  }
   PlanOptions plan_options;
   plan_options.fuse = options.fuse;
   plan_options.certify = options.certify;
