@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "plan/product_sums.h"
 #include "plan/region_shape.h"
 
 namespace redfuser {
@@ -271,6 +272,7 @@ class Grower {
   }
 
   bool absorb(Draft& draft, NodeId node) {
+    if (completes_product(facts_, node)) return false;
     const auto consumers = facts_.consumers_of(node);
     const auto& outputs = graph_.nodes[static_cast<size_t>(node)].outputs;
     const bool published = std::any_of(outputs.begin(), outputs.end(), [&](ValueId v) {
