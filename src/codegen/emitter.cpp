@@ -29,6 +29,23 @@ bool has_maximum(Expr expr) {
   return found;
 }
 
+// Empty for what has no fast form.
+std::string fast_text(Expr expr, const std::vector<std::string>& args) {
+  switch (expr->op) {
+    case ExprOp::Exp:
+      return fmt::format("exp_fast({})", args[0]);
+    case ExprOp::Erf:
+      return fmt::format("erf_fast({})", args[0]);
+    case ExprOp::Tanh:
+      return fmt::format("tanh_fast({})", args[0]);
+    case ExprOp::Div:
+      return expr->args[0]->is_constant() ? fmt::format("{} * ptx_reciprocal({})", args[0], args[1])
+                                          : "";
+    default:
+      return "";
+  }
+}
+
 }  // namespace
 
 Emitter::Emitter(KernelText& kernel) : kernel_(kernel) { open(); }
@@ -118,9 +135,8 @@ Emitter::Named Emitter::operation(Expr expr) {
     if (text == args[0]) return {text, depth};
   }
   const std::string name = fresh("t");
-  const std::string text = fast_math_ && single && expr->op == ExprOp::Exp
-                               ? fmt::format("exp_fast({})", args[0])
-                               : operation_text(expr, args, fast_exp_);
+  std::string text = fast_math_ && single ? fast_text(expr, args) : "";
+  if (text.empty()) text = operation_text(expr, args, fast_exp_);
   scopes_[depth].text += fmt::format("const {} {} = {};\n", value_type(expr->dtype), name, text);
   scopes_[depth].names[expr] = name;
   return {name, depth};

@@ -50,6 +50,40 @@ void merge_axes(ExprPool& pool, MapShape& shape) {
   for (size_t i = shape.axes.size(); i-- > 1;) merge_pair(pool, shape, i - 1);
 }
 
+// Where selections change sides along the innermost axis: c of `axis < c`, if it is the only one.
+int64_t boundary(const MapShape& shape) {
+  Expr axis = shape.axes.back();
+  std::set<int64_t> found;
+  for (const Store& store : shape.stores) {
+    visit(store.body, [&](Expr e) {
+      if (e->op == ExprOp::Less && e->args[0] == axis && e->args[1]->is_constant()) {
+        found.insert(e->args[1]->integer);
+      }
+    });
+  }
+  return found.size() == 1 ? *found.begin() : 0;
+}
+
+// f(i) for i < 2 c is f(r) and f(c + r) for r < c, where selections change sides at c: each then
+// addresses memory by the plain index r, and what both read is read once.
+void split_sides(ExprPool& pool, MapShape& shape) {
+  constexpr int64_t kUnit = 8;
+  if (shape.axes.empty() || !shape.axes.back()->extent()->is_constant()) return;
+  Expr axis = shape.axes.back();
+  const int64_t half = boundary(shape);
+  if (half <= 0 || half % kUnit != 0 || axis->extent()->integer != 2 * half) return;
+  Expr low = pool.axis("r", pool.integer(half)), high = pool.add(low, pool.integer(half));
+  std::vector<Store> stores;
+  for (const Store& store : shape.stores) {
+    for (Expr index : {low, high}) {
+      stores.push_back({store.value, pool.substitute(store.body, {{axis, index}}),
+                        pool.substitute(store.offset, {{axis, index}})});
+    }
+  }
+  shape.stores = std::move(stores);
+  shape.axes.back() = low;
+}
+
 bool has_reduce(const std::vector<Store>& stores) {
   bool found = false;
   for (const Store& store : stores) {
@@ -100,6 +134,10 @@ class VectorMap {
       : pool_(builder.pool()), kernel_(kernel), emitter_(kernel), shape_(shape) {
     width_ = vector_width(kernel, shape);
     inner_ = shape.axes.back();
+    const bool rounded = std::all_of(shape.stores.begin(), shape.stores.end(), [&](const Store& s) {
+      return is_float(kernel.dtype_of(s.value)) && size_of(kernel.dtype_of(s.value)) == 2;
+    });
+    emitter_.set_fast_math(rounded);
   }
 
   int width() const { return width_; }
@@ -269,8 +307,9 @@ void add_map(StepBuilder& builder, const std::string& name, std::vector<Expr> ax
   ExprPool& pool = builder.pool();
   MapShape shape{std::move(axes), std::move(stores)};
   merge_axes(pool, shape);
-  KernelText kernel = builder.kernel();
   const bool reduces = has_reduce(shape.stores);
+  if (!reduces) split_sides(pool, shape);
+  KernelText kernel = builder.kernel();
   std::string body;
   Expr blocks;
   if (!reduces && !shape.axes.empty()) {

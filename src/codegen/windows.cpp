@@ -149,20 +149,53 @@ class Convolution {
       index.insert(index.end(), point.begin(), point.end());
       return pool_.read(view_.node().inputs[0], view_.dtype(0), index);
     }
-    Expr batch = output_[0];
-    std::vector<Expr> axes = {batch, k};
+    if (apart()) return patches(k, point);
+    std::vector<Expr> axes = {output_[0], k};
     axes.insert(axes.end(), point.begin(), point.end());
-    const std::vector<Expr> extents = extents_of(pool_, axes);
-    const int64_t scratch = builder_.add_scratch(view_.dtype(0), product_of(pool_, extents));
     std::vector<int64_t> sizes = {1};
     sizes.insert(sizes.end(), w_.kernel.begin(), w_.kernel.end());
     const std::vector<Expr> at = coordinates(pool_, k, sizes);
-    const std::vector<Expr> taps(at.begin() + 1, at.end());
-    Expr body = tap(view_, w_, batch, at[0], point, taps, pool_.number(0, view_.dtype(0)));
+    const int64_t scratch = copy_windows(axes, at[0], {at.begin() + 1, at.end()});
+    return scratch_read(scratch, row_major(pool_, axes, extents_of(pool_, axes)));
+  }
+
+  // No element is in two windows, and a window's rows are worth a vector access.
+  bool apart() const {
+    bool all = w_.kernel.back() >= 4;
+    for (size_t i = 0; i < w_.kernel.size(); ++i) {
+      all &= w_.dilation[i] == 1 && w_.stride[i] >= w_.kernel[i];
+    }
+    return all;
+  }
+
+  // Windows that lie apart, one after the other: rows of a window stay consecutive elements.
+  Expr patches(Expr k, const std::vector<Expr>& point) {
+    std::vector<Expr> window = axes_of(pool_, {view_.shape(1)[1]}, "c");
+    const std::vector<Expr> taps = axes_of(pool_, constants(pool_, w_.kernel), "k");
+    window.insert(window.end(), taps.begin(), taps.end());
+    std::vector<Expr> place = {output_[0]};
+    place.insert(place.end(), point.begin(), point.end());
+    std::vector<Expr> axes = place;
+    axes.insert(axes.end(), window.begin(), window.end());
+    const int64_t scratch = copy_windows(axes, window[0], taps);
+    Expr first = row_major(pool_, place, extents_of(pool_, place));
+    return scratch_read(scratch, pool_.add(pool_.mul(first, depth_), k));
+  }
+
+  // The input's elements at a channel and taps over the axes, in scratch memory.
+  int64_t copy_windows(const std::vector<Expr>& axes, Expr channel, const std::vector<Expr>& taps) {
+    const std::vector<Expr> extents = extents_of(pool_, axes);
+    const int64_t scratch = builder_.add_scratch(view_.dtype(0), product_of(pool_, extents));
+    Expr body =
+        tap(view_, w_, output_[0], channel, tail(output_), taps, pool_.number(0, view_.dtype(0)));
     add_map(builder_, "image_to_columns", axes,
             {{scratch, builder_.flat.flat(body), row_major(pool_, axes, extents)}},
             "windows of a convolution's input\n");
-    Expr read = pool_.read(scratch, view_.dtype(0), {row_major(pool_, axes, extents)});
+    return scratch;
+  }
+
+  Expr scratch_read(int64_t scratch, Expr offset) {
+    Expr read = pool_.read(scratch, view_.dtype(0), {offset});
     builder_.flat.keep(read);
     return read;
   }

@@ -93,3 +93,33 @@ template <typename T>
 __device__ __forceinline__ long long to_integer(T x) {
   return static_cast<long long>(x);
 }
+
+// Functions for values that are rounded to 16 bits afterwards: without branches, so that those of
+// neighbouring elements overlap, and to about 1e-6 of the value.
+
+// Abramowitz and Stegun, 7.1.26 (to 1.5e-7), and the Taylor series where the value is small.
+__device__ __forceinline__ float erf_fast(float x) {
+  const float size = fabsf(x), square = x * x;
+  const float t = ptx_reciprocal(fmaf(0.3275911f, size, 1.0f));
+  float tail = fmaf(1.061405429f, t, -1.453152027f);
+  tail = fmaf(tail, t, 1.421413741f);
+  tail = fmaf(tail, t, -0.284496736f);
+  tail = fmaf(tail, t, 0.254829592f) * t;
+  const float far = copysignf(fmaf(-tail, exp_fast(-square), 1.0f), x);
+  float near = fmaf(1.0f / 216, square, -1.0f / 42);
+  near = fmaf(near, square, 1.0f / 10);
+  near = fmaf(near, square, -1.0f / 3);
+  near = fmaf(near, square, 1.0f) * (1.128379167f * x);
+  return size < 0.5f ? near : far;
+}
+
+// 1 - 2 / (e^2x + 1), and the Taylor series where the value is small.
+__device__ __forceinline__ float tanh_fast(float x) {
+  const float size = fabsf(x), square = x * x;
+  const float far = copysignf(1.0f - 2.0f * ptx_reciprocal(exp_fast(2.0f * size) + 1.0f), x);
+  float near = fmaf(62.0f / 2835, square, -17.0f / 315);
+  near = fmaf(near, square, 2.0f / 15);
+  near = fmaf(near, square, -1.0f / 3);
+  near = fmaf(near, square, 1.0f) * x;
+  return size < 0.4f ? near : far;
+}

@@ -25,6 +25,11 @@ __device__ __forceinline__ float ptx_exp2(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
   return result;
 }
+__device__ __forceinline__ float ptx_reciprocal(float x) {
+  float result;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
 
 // 16 bytes that this kernel reads once, past the first-level cache.
 __device__ __forceinline__ uint4 ptx_load_once(const uint4* pointer) {

@@ -91,12 +91,6 @@ __device__ __forceinline__ void ptx_take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
 }
 
-__device__ __forceinline__ float ptx_reciprocal(float x) {
-  float result;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-  return result;
-}
-
 __device__ __forceinline__ void ptx_product_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
