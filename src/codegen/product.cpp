@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "cascade/contraction.h"
+#include "codegen/product_kernel.h"
 #include "codegen/step_builder.h"
 #include "ir/polynomial.h"
 
@@ -149,6 +150,14 @@ class ProductBuilder {
         direct && !identity && take_affine(call, epilogue, product, offset, out);
     direct &= identity || in_library || out == product->dtype;
     visit(epilogue, [&](Expr e) { direct &= !(e->op == ExprOp::Read && e->integer == value_); });
+    if (!direct || !(identity || in_library)) {
+      auto kernel =
+          product_kernel(builder_, step_, call, {epilogue, product, value_, offset}, comment_);
+      if (kernel) {
+        builder_.result.calls.push_back(std::move(*kernel));
+        return;
+      }
+    }
     if (direct) {
       call.c = builder_.buffer(value_);
       call.result = out;
