@@ -416,6 +416,7 @@ class Extractor {
       for (Expr column : columns) {
         if (body->depends_on(column)) throw NotACascade{"an output has columns and the axis"};
       }
+      if (!ranks.empty()) throw NotACascade{"an output has ranks and the axis"};
     } else if (!rest.empty()) {
       throw NotACascade{"an output has an axis that is no row, column or the streamed axis"};
     }
