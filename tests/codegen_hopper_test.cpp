@@ -1,0 +1,133 @@
+// Which attention cascades the Hopper family takes, and how it sees their operands.
+#include "codegen_harness.h"
+
+namespace redfuser::codegen_tests {
+namespace {
+
+struct Operands {
+  std::string q, k, v;  // type and dims
+  std::string before;   // makes qh, kh, vh of [batch, heads, tokens, size] from q, k, v
+};
+
+Model attention_of(const Operands& o) {
+  return Model::parse(
+      "<ir_version: 9, opset_import: [\"\" : 20]> g (" + o.q + " q, " + o.k + " k, " + o.v +
+      " v) => (y) { " + o.before +
+      "kt = Transpose<perm = [0, 1, 3, 2]>(kh) s = MatMul(qh, kt) p = Softmax<axis = -1>(s) "
+      "y = MatMul(p, vh) }");
+}
+
+const char* const kSame = "qh = Identity(q) kh = Identity(k) vh = Identity(v) ";
+const char* const kByToken =
+    "qh = Transpose<perm = [0, 2, 1, 3]>(q) kh = Transpose<perm = [0, 2, 1, 3]>(k) "
+    "vh = Transpose<perm = [0, 2, 1, 3]>(v) ";
+
+// Kernels with the program that owns their expressions.
+struct Generated {
+  Program program;
+  std::vector<KernelLaunch> kernels;
+};
+
+Generated generated(const Operands& operands, bool portable = false) {
+  CompileOptions options;
+  options.certify = false;
+  Target target;
+  target.portable = portable;
+  Generated result{compile(attention_of(operands), options), {}};
+  const CompiledProgram& compiled = *result.program.handle();
+  for (const Step& step : compiled.plan.steps) {
+    for (const DeviceCall& call : generate(compiled.graph(), step, target).calls) {
+      if (const auto* launch = std::get_if<KernelLaunch>(&call)) result.kernels.push_back(*launch);
+    }
+  }
+  return result;
+}
+
+std::vector<int64_t> values(const std::vector<Expr>& sizes) {
+  const std::vector<int64_t> symbols(1024, 128);
+  std::vector<int64_t> result;
+  for (const Expr size : sizes) result.push_back(evaluate_size(size, symbols));
+  return result;
+}
+
+TEST(CodegenHopper, TakesWhatTheCopyEngineReads) {
+  const std::string same = kSame;
+  struct Case {
+    const char* what;
+    Operands operands;
+    bool portable;
+    const char* kernel;
+  };
+  auto all = [&](const std::string& type, const std::string& before = kSame) {
+    return Operands{type, type, type, before};
+  };
+  const Case cases[] = {
+      {"halves", all("float16[1, 2, 128, 64]"), false, "attention_hopper"},
+      {"bfloats", all("bfloat16[1, 2, 128, 64]"), false, "attention_hopper"},
+      {"by token", all("float16[1, 128, 2, 64]", kByToken), false, "attention_hopper"},
+      {"large heads", all("float16[1, 2, 128, 256]"), false, "attention_hopper"},
+      {"a second opinion", all("float16[1, 2, 128, 64]"), true, "attention"},
+      {"floats", all("float[1, 2, 128, 64]"), false, "attention"},
+      {"rows not aligned to 16 bytes", all("float16[1, 2, 128, 20]"), false, "attention"},
+      {"few rows",
+       {"float16[1, 2, 8, 64]", "float16[1, 2, 128, 64]", "float16[1, 2, 128, 64]", same},
+       false,
+       "attention"},
+  };
+  for (const Case& c : cases) {
+    const auto [program, kernels] = generated(c.operands, c.portable);
+    ASSERT_EQ(kernels.size(), 1u) << c.what;
+    EXPECT_EQ(kernels[0].name, c.kernel) << c.what;
+  }
+}
+
+TEST(CodegenHopper, ReadsLayoutsWhereTheyLie) {
+  const auto [program, kernels] = generated(
+      {"float16[3, 200, 4, 64]", "float16[3, 300, 4, 64]", "float16[3, 300, 4, 32]", kByToken});
+  ASSERT_EQ(kernels.size(), 1u);
+  const std::vector<TensorView>& views = kernels[0].views;
+  ASSERT_EQ(views.size(), 3u);
+  struct Case {
+    int64_t tokens, size;
+  };
+  const Case cases[] = {{200, 64}, {300, 64}, {300, 32}};
+  for (size_t i = 0; i < 3; ++i) {
+    const auto [tokens, size] = cases[i];
+    ASSERT_EQ(views[i].dims.size(), 4u) << i;
+    EXPECT_EQ(values(views[i].dims)[0], size) << i;
+    EXPECT_EQ(values(views[i].dims)[1], tokens) << i;
+    const std::vector<int64_t> strides = values(views[i].strides);
+    EXPECT_EQ(strides[0], 4 * size) << i;
+    // Heads and batches, in either order.
+    EXPECT_EQ(std::min(strides[1], strides[2]), size) << i;
+    EXPECT_EQ(std::max(strides[1], strides[2]), tokens * 4 * size) << i;
+    EXPECT_TRUE(views[i].offset->is_constant(0)) << i;
+    EXPECT_EQ(views[i].box[0], 64) << i;
+  }
+}
+
+TEST(CodegenHopper, SharedHeadsHaveNoDimension) {
+  const auto [program, kernels] = generated(
+      {"float16[1, 8, 200, 64]", "float16[1, 1, 300, 64]", "float16[1, 1, 300, 64]", kSame});
+  ASSERT_EQ(kernels.size(), 1u);
+  ASSERT_EQ(kernels[0].name, "attention_hopper");
+  EXPECT_EQ(values(kernels[0].views[0].dims), (std::vector<int64_t>{64, 200, 8}));
+  EXPECT_EQ(values(kernels[0].views[1].dims), (std::vector<int64_t>{64, 300, 1}));
+}
+
+TEST(CodegenHopper, LengthsOfRunTimeHaveAPortableKernelForFewRows) {
+  const std::string type = "float16[1, 2, tokens, 64]";
+  const auto [program, kernels] = generated({type, type, type, kSame});
+  ASSERT_EQ(kernels.size(), 2u);
+  for (const int64_t tokens : {1, 63, 64, 500}) {
+    const std::vector<int64_t> symbols(1024, tokens);
+    for (const KernelLaunch& kernel : kernels) {
+      const bool hopper = kernel.name == "attention_hopper";
+      EXPECT_EQ(evaluate_size(kernel.grid[0], symbols) > 0, hopper == (tokens >= 64))
+          << kernel.name << " " << tokens;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace redfuser::codegen_tests
