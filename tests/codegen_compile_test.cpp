@@ -35,12 +35,10 @@ struct Allowance {
 };
 const Allowance kAllowances[] = {
     {"attention", "sm_80", 48, "128 registers a thread; a bias is found by logarithms in the loop"},
-    {"attention", "sm_90a", 48, "as for sm_80"},
-    {"attention", "sm_100", 48, "as for sm_80"},
-    {"attention_hopper", "sm_90a", 1800,
-     "masks, caps and biases by index are computed beside a tile's scores and accumulators; those "
-     "of plain and causal attention spill nothing"},
-    {"map", "sm_90a", 4, "a sine and a cosine reduce their angles at once"},
+    {"attention", "sm_90a", 16, "a mask is found beside a tile's scores and accumulators"},
+    {"attention", "sm_100", 8, "as for sm_90a"},
+    {"attention_hopper", "sm_90a", 12, "T5's bias, found by logarithms beside a tile's scores"},
+    {"row_streaming", "sm_100", 28, "a hyperbolic tangent beside 128 sums of a row"},
 };
 
 int allowed_spill(const std::string& kernel, const std::string& architecture) {

@@ -11,8 +11,13 @@ std::vector<OpCase> cases() {
   const Tensor row = floats({3}, {2, 4, -1});
   const Tensor x = floats({3}, {-2, 0, 2});
   const Tensor whole = integers({4}, {7, -7, 7, -7}), divisor = integers({4}, {2, 2, -2, -2});
+  constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
+  const Tensor largest = integers({}, {kLargest}), minus_two = integers({}, {-2});
   return {
       {"add_broadcast", "Add", 14, {a, row}, {}, {}, {2, 3}, {3, 2, 2, -2, 9, 5}},
+      {"add_wraps_around", "Add", 14, {largest, largest}, {0, 1}, {}, {}, {-2}},
+      {"sub_wraps_around", "Sub", 14, {minus_two, largest}, {0, 1}, {}, {}, {double(kLargest)}},
+      {"mul_wraps_around", "Mul", 14, {largest, largest}, {0, 1}, {}, {}, {1}},
       {"div_integer_truncates", "Div", 14, {whole, divisor}, {}, {}, {4}, {3, -3, -3, 3}},
       {"mod_follows_divisor", "Mod", 13, {whole, divisor}, {}, {}, {4}, {1, 1, -1, -1}},
       {"mod_fmod_follows_dividend",

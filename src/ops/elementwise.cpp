@@ -37,6 +37,17 @@ void check_input_count(const NodeView& view, int low, int high) {
   }
 }
 
+Expr combine(ExprPool& pool, ExprOp op, Expr a, Expr b) {
+  const bool arithmetic = op == ExprOp::Add || op == ExprOp::Sub || op == ExprOp::Mul;
+  if (!arithmetic || a->dtype != DType::Int64 || b->dtype != DType::Int64 || !a->is_constant() ||
+      !b->is_constant()) {
+    return pool.make(op, {a, b});
+  }
+  const auto x = static_cast<uint64_t>(a->integer), y = static_cast<uint64_t>(b->integer);
+  const uint64_t result = op == ExprOp::Add ? x + y : op == ExprOp::Sub ? x - y : x * y;
+  return pool.integer(static_cast<int64_t>(result));
+}
+
 Shape broadcast_inputs(InferContext& context, int first, Operand kind) {
   Shape shape;
   for (int i = first; i < context.input_count(); ++i) {

@@ -30,6 +30,10 @@ void infer_predicate(InferContext& context) {
   context.set(0, DType::Bool, broadcast_inputs(context, 0, kind));
 }
 
+// a op b. Elements of tensors wrap around where sizes may not: numbers of 64 bits are folded here,
+// modulo 2^64, for Add, Sub and Mul.
+Expr combine(ExprPool& pool, ExprOp op, Expr a, Expr b);
+
 // `op` of one operand, or folded from the left over all.
 template <ExprOp op>
 Expr lower_op(LowerContext& context) {
@@ -39,7 +43,7 @@ Expr lower_op(LowerContext& context) {
     return context.pool().make(op, {result});
   }
   for (int i = 1; i < context.input_count(); ++i) {
-    result = context.pool().make(op, {result, context.read_broadcast(i)});
+    result = combine(context.pool(), op, result, context.read_broadcast(i));
   }
   return result;
 }
