@@ -38,9 +38,9 @@ class Emitter {
   void set_warp_reductions(bool on) { warp_reductions_ = on; }
   // Exponentials by the special-function unit (for values rounded to 16 bits afterwards).
   void set_fast_exp(bool on) { fast_exp_ = on; }
-  // Exponentials as above, error functions and hyperbolic tangents without branches, and quotients by
-  // a reciprocal where the dividend is constant or a divisor lies further out than what it divides
-  // (for values rounded to 16 bits afterwards).
+  // Exponentials as above, error functions and hyperbolic tangents without branches, and quotients
+  // by a reciprocal where the dividend is constant or a divisor lies further out than what it
+  // divides (for values rounded to 16 bits afterwards).
   void set_fast_math(bool on) { fast_math_ = on; }
   // The text of a ranked result (a Read of a negative value number) at a rank.
   using RankedRead = std::function<std::string(Expr read, const std::string& rank)>;

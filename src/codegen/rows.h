@@ -51,13 +51,13 @@ struct FoldConfig {
     Finish,    // the segments' states are merged and the outputs written
   };
   Part part = Part::Row;
-  int lanes = 32;       // threads of a block that share a row: a power of two up to 32, or all
-  int threads = 128;    // of a block
-  int width = 4;        // consecutive elements of a thread
-  int chunks = 1;       // groups of `width` per thread in a tile
-  bool whole = false;   // one tile has the row: what passes share is loaded once
-  bool shared = false;  // a tile stays in shared memory, else in registers
-  int cluster = 1;      // blocks that share a row
+  int lanes = 32;          // threads of a block that share a row: a power of two up to 32, or all
+  int threads = 128;       // of a block
+  int width = 4;           // consecutive elements of a thread
+  int chunks = 1;          // groups of `width` per thread in a tile
+  bool whole = false;      // one tile has the row: what passes share is loaded once
+  bool shared = false;     // a tile stays in shared memory, else in registers
+  int cluster = 1;         // blocks that share a row
   Expr segment = nullptr;  // elements of a segment: a multiple of a tile
 };
 // How many segments a row has.

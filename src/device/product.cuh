@@ -1,6 +1,6 @@
 // Tiles of a matrix product on sm_90a, 128 rows by 128 columns. One warp brings operands through a
-// ring of bulk copies; two warpgroups take tiles in turn, so that the epilogue of one runs while the
-// other multiplies.
+// ring of bulk copies; two warpgroups take tiles in turn, so that the epilogue of one runs while
+// the other multiplies.
 #pragma once
 
 constexpr int kTileEdge = 128, kTileDepth = 64, kTileStages = 4;
@@ -13,8 +13,8 @@ struct TilePlace {
   int row, column, batch;  // of the tile's first element
 };
 
-// Consecutive tiles go down a few rows of tiles, then on to the next columns, so that those that run
-// together read the same operands.
+// Consecutive tiles go down a few rows of tiles, then on to the next columns, so that those that
+// run together read the same operands.
 __device__ __forceinline__ TilePlace place_tile(unsigned tile, unsigned rows, unsigned columns) {
   constexpr unsigned kTogether = 16;
   const unsigned batch = tile / (rows * columns), inside = tile % (rows * columns);
@@ -27,9 +27,10 @@ __device__ __forceinline__ TilePlace place_tile(unsigned tile, unsigned rows, un
 // A use of the ring holds a's rows over 64 of the contracted axis, then b's columns: rows of 64 of
 // the contracted axis (ByRows) or two slabs of 64 columns. Returns the next use.
 template <bool ByRows>
-__device__ __forceinline__ unsigned load_tile(const TensorMap& a, const TensorMap& b, unsigned ring_at,
-                                              const Ring<kTileStages>& ring, unsigned use, int steps,
-                                              TilePlace place, int a_batch, int b_batch) {
+__device__ __forceinline__ unsigned load_tile(const TensorMap& a, const TensorMap& b,
+                                              unsigned ring_at, const Ring<kTileStages>& ring,
+                                              unsigned use, int steps, TilePlace place, int a_batch,
+                                              int b_batch) {
   for (int i = 0; i < steps; ++i, ++use) {
     const unsigned full = ring.acquire(use, kTileBytes);
     const unsigned to = ring_at + use % kTileStages * kTileBytes;
@@ -47,8 +48,8 @@ __device__ __forceinline__ unsigned load_tile(const TensorMap& a, const TensorMa
 }
 
 // d = Σ over `steps` uses of the ring, in the warpgroup's turn: a wait for a use is only right once
-// all but the ring's last uses before it have been seen. d[h] are rows 64 h to 64 h + 63 in the fragments of
-// attention.cuh.
+// all but the ring's last uses before it have been seen. d[h] are rows 64 h to 64 h + 63 in the
+// fragments of attention.cuh.
 template <typename T, bool ByRows>
 __device__ __forceinline__ void multiply_tile(float (&d)[2][kTileEdge / 8][4], unsigned ring_at,
                                               const Ring<kTileStages>& ring, unsigned use,

@@ -108,7 +108,7 @@ __device__ __forceinline__ void ptx_product_wait() {
 template <typename T, int N>
 struct Product;
 
-#define RF_ROW(k)                                                                   \
+#define RF_ROW(k)                                                                     \
   "+f"(d[2 * (k)][0]), "+f"(d[2 * (k)][1]), "+f"(d[2 * (k)][2]), "+f"(d[2 * (k)][3]), \
       "+f"(d[2 * (k) + 1][0]), "+f"(d[2 * (k) + 1][1]), "+f"(d[2 * (k) + 1][2]),      \
       "+f"(d[2 * (k) + 1][3])
@@ -145,28 +145,30 @@ struct Product;
 #define RF_NAMES16 RF_NAMES15 ", %120, %121, %122, %123, %124, %125, %126, %127"
 #define RF_ROWS16 RF_ROWS15, RF_ROW(15)
 // N = 16 M; R0 to R5 name the operands behind the 8 M registers of d.
-#define RF_PRODUCT(T, TYPE, N, M, R0, R1, R2, R3, R4, R5)                                          \
-template <>                                                                                        \
-struct Product<T, N> {                                                                             \
-  static __device__ __forceinline__ void score(float (&d)[N / 8][4], unsigned long long a,         \
-                                               unsigned long long b, int add) {                    \
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " R2 ", 0;\n"                                   \
-                 "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" RF_NAMES##M  \
-                 "}, " R0 ", " R1 ", p, 1, 1, 0, 0;\n}"                                            \
-                 : RF_ROWS##M                                                                      \
-                 : "l"(a), "l"(b), "r"(add));                                                      \
-  }                                                                                                \
-  static __device__ __forceinline__ void value(float (&d)[N / 8][4], const unsigned (&a)[4],       \
-                                               unsigned long long b, int add) {                    \
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " R5 ", 0;\n"                                   \
-                 "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" RF_NAMES##M  \
-                 "}, {" R0 ", " R1 ", " R2 ", " R3 "}, " R4 ", p, 1, 1, 1;\n}"                     \
-                 : RF_ROWS##M                                                                      \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));                  \
-  }                                                                                                \
-}
-#define RF_PRODUCTS(N, M, R0, R1, R2, R3, R4, R5)            \
-  RF_PRODUCT(half_t, "f16", N, M, R0, R1, R2, R3, R4, R5);   \
+#define RF_PRODUCT(T, TYPE, N, M, R0, R1, R2, R3, R4, R5)                                         \
+  template <>                                                                                     \
+  struct Product<T, N> {                                                                          \
+    static __device__ __forceinline__ void score(float (&d)[N / 8][4], unsigned long long a,      \
+                                                 unsigned long long b, int add) {                 \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " R2                                         \
+                   ", 0;\n"                                                                       \
+                   "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE                \
+                   " {" RF_NAMES##M "}, " R0 ", " R1 ", p, 1, 1, 0, 0;\n}"                        \
+                   : RF_ROWS##M                                                                   \
+                   : "l"(a), "l"(b), "r"(add));                                                   \
+    }                                                                                             \
+    static __device__ __forceinline__ void value(float (&d)[N / 8][4], const unsigned (&a)[4],    \
+                                                 unsigned long long b, int add) {                 \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " R5                                         \
+                   ", 0;\n"                                                                       \
+                   "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE                \
+                   " {" RF_NAMES##M "}, {" R0 ", " R1 ", " R2 ", " R3 "}, " R4 ", p, 1, 1, 1;\n}" \
+                   : RF_ROWS##M                                                                   \
+                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));               \
+    }                                                                                             \
+  }
+#define RF_PRODUCTS(N, M, R0, R1, R2, R3, R4, R5)          \
+  RF_PRODUCT(half_t, "f16", N, M, R0, R1, R2, R3, R4, R5); \
   RF_PRODUCT(bfloat_t, "bf16", N, M, R0, R1, R2, R3, R4, R5)
 
 RF_PRODUCTS(16, 1, "%8", "%9", "%10", "%11", "%12", "%13");

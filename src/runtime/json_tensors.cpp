@@ -194,7 +194,8 @@ std::string tensors_to_json(const NamedTensors& tensors) {
       }
     });
     const DType dtype = tensor.dtype();
-    root[entry.first] = {{"dtype", name_of(dtype)}, {"shape", tensor.dims()}, {"data", std::move(data)}};
+    root[entry.first] = {
+        {"dtype", name_of(dtype)}, {"shape", tensor.dims()}, {"data", std::move(data)}};
   }
   return root.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
