@@ -13,3 +13,11 @@ find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(CLI11 REQUIRED)
+
+# RE2's packages differ in what they give CMake.
+find_library(RE2_LIBRARY NAMES libre2.a re2 REQUIRED)
+find_path(RE2_INCLUDE_DIR re2/re2.h REQUIRED)
+add_library(RE2::RE2 STATIC IMPORTED)
+set_target_properties(RE2::RE2 PROPERTIES IMPORTED_LOCATION ${RE2_LIBRARY}
+                      INTERFACE_INCLUDE_DIRECTORIES ${RE2_INCLUDE_DIR}
+                      INTERFACE_LINK_LIBRARIES Threads::Threads)

@@ -7,7 +7,7 @@ set(bundle ${PROJECT_BINARY_DIR}/bundle/libredfuser.a)
 add_custom_command(
   OUTPUT ${bundle}
   COMMAND ${CMAKE_COMMAND} -DAR=${CMAKE_AR} -DOUTPUT=${bundle}
-          "-DARCHIVES=$<TARGET_FILE:redfuser>,$<TARGET_FILE:ONNX::onnx>,$<TARGET_FILE:ONNX::onnx_proto>,$<TARGET_FILE:protobuf::libprotobuf>,$<TARGET_FILE:ZLIB::ZLIB>"
+          "-DARCHIVES=$<TARGET_FILE:redfuser>,$<TARGET_FILE:ONNX::onnx>,$<TARGET_FILE:ONNX::onnx_proto>,$<TARGET_FILE:protobuf::libprotobuf>,$<TARGET_FILE:RE2::RE2>,$<TARGET_FILE:ZLIB::ZLIB>"
           -P ${PROJECT_SOURCE_DIR}/cmake/bundle.cmake
   DEPENDS redfuser ${PROJECT_SOURCE_DIR}/cmake/bundle.cmake
   VERBATIM)

@@ -71,6 +71,18 @@ TEST(Opaque, Unique) {
   expect_values(by_row[2], {3}, {0, 0, 1});
 }
 
+TEST(Opaque, RegexFullMatch) {
+  Tensor texts = Tensor::strings({4}, {"ab12", "ab", "12", "xab12"});
+  expect_values(run_node({"RegexFullMatch", {texts}, {{"pattern", std::string("[a-c]+\\d*")}}})[0],
+                {4}, {1, 1, 0, 0});
+  // Back references need more than time linear in the text.
+  for (const char* pattern : {"(", "(a)\\1", "((a{1000}){1000}){1000}"}) {
+    EXPECT_THROW(run_node({"RegexFullMatch", {texts}, {{"pattern", std::string(pattern)}}}),
+                 UserError)
+        << pattern;
+  }
+}
+
 TEST(Opaque, ScatterND) {
   Tensor x = floats({8}, {1, 2, 3, 4, 5, 6, 7, 8}), at = integers({4, 1}, {4, 3, 1, 7});
   Tensor updates = floats({4}, {9, 10, 11, 12});

@@ -1,4 +1,6 @@
 // Strings: joining, splitting, normalising, matching, and conversion to and from numbers.
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -9,7 +11,6 @@
 #include "base/dispatch.h"
 #include "base/error.h"
 #include "cpu/opaque_kernels.h"
-#include "cpu/regex.h"
 
 namespace redfuser {
 namespace {
@@ -160,12 +161,12 @@ void run_string_split(OpaqueCall& call) {
 void run_regex_full_match(OpaqueCall& call) {
   const Tensor& x = call.tensor(0);
   const std::string pattern = call.text("pattern", "");
-  try {
-    const Regex regex(pattern);
-    Tensor& y = call.allocate(0, x.dims());
-    for (int64_t i = 0; i < x.size(); ++i) y.as<bool>()[i] = regex.matches(x.text(i));
-  } catch (const RegexError& error) {
-    call.fail(fmt::format("the pattern \"{}\": {}", pattern, error.what()));
+  const re2::RE2 expression(pattern, re2::RE2::Quiet);
+  if (!expression.ok())
+    call.fail(fmt::format("the pattern \"{}\": {}", pattern, expression.error()));
+  Tensor& y = call.allocate(0, x.dims());
+  for (int64_t i = 0; i < x.size(); ++i) {
+    y.as<bool>()[i] = re2::RE2::FullMatch(x.text(i), expression);
   }
 }
 
