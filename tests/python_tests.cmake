@@ -17,6 +17,10 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
   add_test(NAME python.onnx_conformance
            COMMAND ${REDFUSER_PYTHON} -W ignore ${CMAKE_CURRENT_LIST_DIR}/python/conformance_test.py
                    $<TARGET_FILE:redfuser-run>)
+  add_test(NAME python.expanded_fusion
+           COMMAND ${REDFUSER_PYTHON} -W ignore
+                   ${CMAKE_CURRENT_LIST_DIR}/python/expanded_fusion_test.py
+                   $<TARGET_FILE:redfuser-opt>)
   add_test(NAME python.operator_table
            COMMAND ${REDFUSER_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/python/operator_table_test.py
                    $<TARGET_FILE:redfuser-opt> ${PROJECT_SOURCE_DIR}/README.md)
