@@ -1,0 +1,21 @@
+// The operations of expressions on numbers in double precision: the reference that generated code
+// is tested against. Integers are whole numbers; Booleans are 0 and 1; 16-bit floats are not
+// rounded.
+#pragma once
+
+#include "ir/expr.h"
+
+namespace redfuser {
+
+inline int64_t as_int(double value) { return static_cast<int64_t>(value); }
+
+// The larger or smaller; NaN if one is.
+double propagate_nan(double a, double b, bool max);
+// `value` of type `from` as one of `to`; low-bit floats are their codes.
+double cast_between(DType to, DType from, double value);
+// Operations of two and of one operand; `real` says whether the operands are floats. A division of
+// integers by zero gives 0.
+double binary(ExprOp op, bool real, double a, double b);
+double unary(ExprOp op, double x);
+
+}  // namespace redfuser
