@@ -233,6 +233,17 @@ std::vector<OpCase> cases() {
        {},
        {1, 1},
        {5}},
+      {"matmul_integer_listed_zero_points",
+       "MatMulInteger",
+       10,
+       {make_tensor<int64_t>(DType::UInt8, {2, 2}, {5, 7, 1, 2}),
+        make_tensor<int64_t>(DType::UInt8, {2, 2}, {1, 2, 3, 4}),
+        make_tensor<int64_t>(DType::UInt8, {2}, {4, 1}),
+        make_tensor<int64_t>(DType::UInt8, {1, 2}, {1, 2})},
+       {2, 3},
+       {},
+       {2, 2},
+       {6, 6, 2, 2}},
   };
 }
 

@@ -42,6 +42,12 @@ int common_version(const onnx::FunctionProto& body, int written_for, int wanted)
   return wanted;
 }
 
+bool has_open_size(const onnx::TypeProto& type) {
+  const auto& dims = type.tensor_type().shape().dim();
+  return std::any_of(dims.begin(), dims.end(),
+                     [](const auto& dim) { return !dim.has_dim_value(); });
+}
+
 // Attributes that a node leaves out have the schema's defaults inside the body too.
 void add_defaults(onnx::FunctionProto& function, const onnx::OpSchema& schema) {
   for (const auto& [name, attribute] : schema.attributes()) {
@@ -63,6 +69,9 @@ FunctionBody schema_body(const onnx::OpSchema& schema, const onnx::NodeProto& no
     version = best_version(schema.context_dependent_function_opset_versions(), wanted);
     const onnx::FunctionBodyBuildContextImpl context(node, types);
     if (!schema.BuildContextDependentFunction(context, *function, version)) {
+      if (std::any_of(types.begin(), types.end(), has_open_size)) {
+        needs_values("{}: its function body depends on sizes that only a run knows", where);
+      }
       user_error("{}: ONNX has no function body for these attributes and input types", where);
     }
   }

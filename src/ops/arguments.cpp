@@ -46,9 +46,11 @@ std::vector<Expr> integers_of(const NodeView& view, const std::string& attribute
 }
 
 std::vector<Expr> origin(const NodeView& view, int input) {
-  if (constant_count(view.shape(input)) != 1) {
-    view.fail(fmt::format("input {} has shape {}; one element is needed", input,
-                          shape_text(view.pool(), view.shape(input))));
+  const auto count = constant_count(view.shape(input));
+  if (count != 1) {
+    const auto message = fmt::format("input {} has shape {}; one element is needed", input,
+                                     shape_text(view.pool(), view.shape(input)));
+    count ? view.fail(message) : view.fail_unknown(message);
   }
   return std::vector<Expr>(view.shape(input).size(), view.pool().integer(0));
 }

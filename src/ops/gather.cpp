@@ -65,7 +65,9 @@ Expr lower_gather_elements(LowerContext& context) {
 // The tuple length of GatherND: the last dimension of the indices.
 int tuple_length(const NodeView& view) {
   const Shape& indices = view.shape(1);
-  const int64_t length = indices.empty() ? 0 : constant_of(indices.back()).value_or(0);
+  const auto known = indices.empty() ? std::optional<int64_t>(0) : constant_of(indices.back());
+  if (!known) view.fail_unknown("the length of the index tuples is known only at run time");
+  const int64_t length = *known;
   const int64_t batch = view.integer("batch_dims", 0);
   if (length < 1 || batch < 0 || batch + length > view.rank(0) || batch >= view.rank(1)) {
     view.fail(fmt::format("indices {} with batch_dims {} do not fit data {}",
@@ -142,7 +144,9 @@ int one_hot_axis(const NodeView& view) {
 
 void infer_one_hot(InferContext& context) {
   ExprPool& pool = context.pool();
-  if (constant_count(context.shape(2)) != 2) context.fail("values must hold two elements");
+  const auto count = constant_count(context.shape(2));
+  if (!count) context.fail_unknown("the number of values is known only at run time");
+  if (count != 2) context.fail("values must hold two elements");
   Shape shape = context.shape(0);
   shape.insert(shape.begin() + one_hot_axis(context),
                pool.cast(DType::Int64, only_element(context, 1)));

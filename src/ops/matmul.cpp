@@ -45,12 +45,25 @@ void infer_matmul(InferContext& context) {
   context.set(0, context.dtype(0), product_shape(context, 1));
 }
 
+// One zero point for all, or one per row of the left or column of the right factor.
+void check_zero_point(InferContext& context, int factor) {
+  const Shape &zero = context.shape(2 + factor), &shape = context.shape(factor);
+  if (constant_count(zero) == 1) return;
+  if (zero.size() != 1) {
+    context.broadcast(zero, shape);
+    return;
+  }
+  Expr size = factor == 1 || shape.size() < 2 ? shape.back() : shape[shape.size() - 2];
+  if (zero[0] != size && !zero[0]->is_constant()) {
+    context.fail_unknown("whether a zero point is one for all is known only at run time");
+  }
+  context.require_equal(zero[0], size, fmt::format("zero point and factor {}", factor));
+}
+
 void infer_matmul_integer(InferContext& context) {
   for (int i = 0; i < 2; ++i) {
     check_operand(context, i, Operand::Integer);
-    if (context.has_input(2 + i) && constant_count(context.shape(2 + i)) != 1) {
-      context.fail("a zero point per row or column is not supported");
-    }
+    if (context.has_input(2 + i)) check_zero_point(context, i);
   }
   context.set(0, DType::Int32, product_shape(context, 1));
 }
@@ -66,9 +79,19 @@ Expr factor(LowerContext& context, int input, std::vector<Expr> index) {
 // An integer factor less its zero point, which is input 2 of the left and 3 of the right factor.
 Expr integer_factor(LowerContext& context, int input, std::vector<Expr> index) {
   ExprPool& pool = context.pool();
-  Expr x = pool.cast(DType::Int32, context.read(input, std::move(index)));
+  Expr x = pool.cast(DType::Int32, context.read(input, index));
   if (!context.has_input(2 + input)) return x;
-  return pool.sub(x, pool.cast(DType::Int32, only_element(context, 2 + input)));
+  Shape shape = context.shape(2 + input);
+  Expr zero;
+  if (constant_count(shape) == 1) {
+    zero = only_element(context, 2 + input);
+  } else if (shape.size() == 1) {
+    const bool row = input == 0 && index.size() > 1;
+    zero = context.read(2 + input, {row ? index[index.size() - 2] : index.back()});
+  } else {
+    zero = context.read(2 + input, broadcast_index(pool, shape, context.shape(input), index));
+  }
+  return pool.sub(x, pool.cast(DType::Int32, zero));
 }
 
 // Σ_k a[batch, m, k] · b[batch, k, n]; a vector has no m (or n).

@@ -46,6 +46,13 @@ bool is_shared(const NodeView& view, int input) {
 }
 
 void check_parameters(InferContext& context) {
+  if (context.has_input(2) && context.rank(1) + context.rank(2) == 1) {
+    const int listed = context.rank(1) == 1 ? 1 : 2;
+    if (!context.shape(listed)[0]->is_constant()) {
+      context.fail_unknown(
+          "whether scale and zero point are one for all is known only at run time");
+    }
+  }
   if (context.has_input(2) && !is_shared(context, 2) && context.rank(2) != context.rank(1)) {
     context.fail("scale and zero point differ in rank");
   }

@@ -26,8 +26,10 @@ void infer_scatter_elements(InferContext& context) {
 }
 
 void infer_scatter_nd(InferContext& context) {
-  const auto length = context.rank(1) > 0 ? constant_of(context.shape(1).back()) : std::nullopt;
-  if (!length || *length < 1 || *length > context.rank(0)) {
+  const auto length =
+      context.rank(1) > 0 ? constant_of(context.shape(1).back()) : std::optional<int64_t>(0);
+  if (!length) context.fail_unknown("the length of the index tuples is known only at run time");
+  if (*length < 1 || *length > context.rank(0)) {
     context.fail(fmt::format("indices {} do not fit data {}",
                              shape_text(context.pool(), context.shape(1)),
                              shape_text(context.pool(), context.shape(0))));

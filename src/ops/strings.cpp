@@ -36,6 +36,9 @@ void infer_string_normalizer(InferContext& context) {
   require_strings(context, 0);
   Shape shape = context.shape(0);
   const bool row = shape.size() == 2 && shape[0]->is_constant(1);
+  if (shape.size() == 2 && !shape[0]->is_constant()) {
+    context.fail_unknown("the number of rows is known only at run time");
+  }
   if (shape.size() != 1 && !row) context.fail("the input must be [C] or [1,C]");
   shape.back() = context.fresh_size("kept");
   context.set(0, DType::String, std::move(shape));

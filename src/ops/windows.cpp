@@ -50,7 +50,7 @@ std::vector<int64_t> kernel_of(const NodeView& view, int weights) {
   std::vector<int64_t> kernel;
   for (int d = 2; d < view.rank(weights); ++d) {
     const auto size = constant_of(view.shape(weights)[d]);
-    if (!size) view.fail("the kernel's spatial sizes must be static");
+    if (!size) view.fail_unknown("the kernel's spatial sizes are known only at run time");
     kernel.push_back(*size);
   }
   const auto given = view.integers("kernel_shape", kernel);

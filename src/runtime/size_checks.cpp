@@ -28,7 +28,10 @@ void SizeChecks::run(std::span<const int64_t> symbols) {
     const SizeCheck& check = *pending.check;
     const int64_t a = evaluate_size(check.a, symbols), b = evaluate_size(check.b, symbols);
     if (a != b && !(check.broadcast && a == 1)) {
-      user_error("{}: sizes {} and {} do not agree", check.where, a, b);
+      const auto message = fmt::format("{}: sizes {} and {} do not agree", check.where, a, b);
+      // It broadcasts the other way, which the plan has no loop for.
+      if (check.broadcast && b == 1) throw NeedsValues(message);
+      throw UserError(message);
     }
     return true;
   });
