@@ -42,16 +42,6 @@ bool small_constant(Expr extent) {
   return extent->is_constant() && extent->integer >= 1 && extent->integer <= kMaxDepth;
 }
 
-bool uses_state(Expr e, size_t accumulator) {
-  bool found = false;
-  if (!e) return false;
-  visit(e, [&](Expr x) {
-    found |= x->op == ExprOp::Leaf && x->leaf_kind == LeafKind::State &&
-             x->integer == static_cast<int64_t>(accumulator);
-  });
-  return found;
-}
-
 class Recogniser {
  public:
   Recogniser(StepBuilder& builder, const CascadeStep& step)

@@ -18,9 +18,10 @@ std::string HopperText::outputs() {
   emitter_.line(fmt::format("const bool exists = own_row + h * 8 < {};", row_count_));
   for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
     if (is_value(k)) continue;
-    bind_all(LeafKind::State, static_cast<int64_t>(k), fmt::format("a{}[h]", k), DType::Float32);
+    leaves_.bind(LeafKind::State, static_cast<int64_t>(k), fmt::format("a{}[h]", k),
+                 DType::Float32);
   }
-  bind_all(LeafKind::Count, 0, keys_, DType::Int64);
+  leaves_.bind(LeafKind::Count, 0, keys_, DType::Int64);
   for (const auto& output : rows_.outputs) write(output);
   emitter_.line(close_row());
   return emitter_.close();
@@ -61,8 +62,8 @@ void HopperText::write(const RowForm::Output& output) {
   emitter_.line("float out[2];");
   emitter_.open();
   emitter_.line("const int x = h * 2 + e, column = n * 8 + pair + e;");
-  bind_all(LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "o[n][x]",
-           DType::Float32);
+  leaves_.bind(LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "o[n][x]",
+               DType::Float32);
   emitter_.bind(form_.column, "column");
   finish(size_of(dtype) == 2);
   const std::string value = emitter_.emit_as(output.body, dtype);
@@ -89,7 +90,7 @@ void HopperText::finish(bool rounded) {
       value = fmt::format("({} == 0 ? {} : {})", keys_,
                           identity_of(rows_.stages[i].reduction, dtype), value);
     }
-    bind_all(LeafKind::Result, static_cast<int64_t>(i), value, dtype);
+    leaves_.bind(LeafKind::Result, static_cast<int64_t>(i), value, dtype);
   }
 }
 

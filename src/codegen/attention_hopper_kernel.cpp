@@ -36,27 +36,15 @@ HopperText::HopperText(StepBuilder& builder, const AttentionForm& form,
       rows_(form.rows),
       kernel_(builder.kernel()),
       emitter_(kernel_),
+      leaves_(emitter_),
       type_(storage_type(form.query->dtype)),
       depth_(padded(form.depth->extent()->integer)),
       columns_(padded(form.column->extent()->integer)) {
   emitter_.set_fast_exp(true);
-  auto note = [&](Expr root) {
-    if (!root) return;
-    visit(root, [&](Expr e) {
-      if (e->op == ExprOp::Leaf && std::find(leaves_.begin(), leaves_.end(), e) == leaves_.end()) {
-        leaves_.push_back(e);
-      }
-    });
-  };
   for (const ScoreForm* score : {&masked_, &whole_}) {
-    for (const Accumulator& a : score->rows.accumulators) {
-      note(a.lift);
-      note(a.transport);
-    }
+    for (const Accumulator& accumulator : score->rows.accumulators) leaves_.add(accumulator);
   }
-  for (const Reference& reference : rows_.references) note(reference.value);
-  for (Expr e : rows_.finish) note(e);
-  for (const auto& output : rows_.outputs) note(output.body);
+  leaves_.add(rows_);
 }
 
 Expr HopperText::row_tiles() const { return ceil_div(pool_, form_.row->extent(), rows()); }

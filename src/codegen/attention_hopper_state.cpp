@@ -38,15 +38,6 @@ std::string HopperText::unrolled(const std::string& variable, int count, const s
                      count, body);
 }
 
-void HopperText::bind_all(LeafKind kind, int64_t index, const std::string& text, DType dtype) {
-  for (Expr leaf : leaves_) {
-    if (leaf->leaf_kind != kind || leaf->integer != index) continue;
-    const bool same = value_type(leaf->dtype) == value_type(dtype);
-    emitter_.bind(leaf,
-                  same ? text : fmt::format("static_cast<{}>({})", value_type(leaf->dtype), text));
-  }
-}
-
 void HopperText::open_row() {
   emitter_.open();
   emitter_.line(
@@ -60,22 +51,23 @@ std::string HopperText::close_row() { return unrolled("h", 2, emitter_.close());
 
 void HopperText::bind_references() {
   for (size_t r = 0; r < rows_.references.size(); ++r) {
-    bind_all(LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("w{}[h]", r),
-             DType::Float32);
+    leaves_.bind(LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("w{}[h]", r),
+                 DType::Float32);
   }
 }
 
 void HopperText::bind_old_state() {
   for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
     if (is_value(k)) continue;
-    bind_all(LeafKind::State, static_cast<int64_t>(k), fmt::format("a{}[h]", k), DType::Float32);
+    leaves_.bind(LeafKind::State, static_cast<int64_t>(k), fmt::format("a{}[h]", k),
+                 DType::Float32);
   }
   for (size_t r = 0; r < rows_.references.size(); ++r) {
-    bind_all(LeafKind::OldResult, static_cast<int64_t>(r), fmt::format("r{}[h]", r),
-             DType::Float32);
+    leaves_.bind(LeafKind::OldResult, static_cast<int64_t>(r), fmt::format("r{}[h]", r),
+                 DType::Float32);
   }
   bind_references();
-  bind_all(LeafKind::Count, 0, "static_cast<long long>(first)", DType::Int64);
+  leaves_.bind(LeafKind::Count, 0, "static_cast<long long>(first)", DType::Int64);
 }
 
 void HopperText::declare_state() {
@@ -89,9 +81,10 @@ void HopperText::declare_state() {
   for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
     const Accumulator& a = rows_.accumulators[k];
     if (is_value(k)) continue;
-    bind_all(LeafKind::State, static_cast<int64_t>(k), identity_of(a.reduction, a.dtype), a.dtype);
+    leaves_.bind(LeafKind::State, static_cast<int64_t>(k), identity_of(a.reduction, a.dtype),
+                 a.dtype);
   }
-  bind_all(LeafKind::Count, 0, "0ll", DType::Int64);
+  leaves_.bind(LeafKind::Count, 0, "0ll", DType::Int64);
   std::string declarations, values;
   for (size_t r = 0; r < rows_.references.size(); ++r) {
     declarations += fmt::format("float r{0}[2], w{0}[2];\n", r);
@@ -334,9 +327,10 @@ void HopperText::make_references(size_t done) {
     emitter_.open();
     for (size_t k = 0; k < done; ++k) {
       if (is_value(k)) continue;
-      bind_all(LeafKind::State, static_cast<int64_t>(k), fmt::format("b{}[h]", k), DType::Float32);
+      leaves_.bind(LeafKind::State, static_cast<int64_t>(k), fmt::format("b{}[h]", k),
+                   DType::Float32);
     }
-    bind_all(LeafKind::Count, 0, "static_cast<long long>(first + valid)", DType::Int64);
+    leaves_.bind(LeafKind::Count, 0, "static_cast<long long>(first + valid)", DType::Int64);
     emitter_.line(
         fmt::format("w{}[h] = {};", r, emitter_.emit_as(reference.value, DType::Float32)));
     const std::string text = emitter_.close();
@@ -352,8 +346,8 @@ std::string HopperText::move_values() {
   bind_old_state();
   emitter_.open();
   emitter_.line("const int x = h * 2 + e;");
-  bind_all(LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "o[n][x]",
-           DType::Float32);
+  leaves_.bind(LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "o[n][x]",
+               DType::Float32);
   emitter_.line(fmt::format("o[n][x] = {};", emitter_.emit_as(a.transport, DType::Float32)));
   const std::string element = emitter_.close();
   emitter_.line(unrolled("n", columns_ / 8, unrolled("e", 2, element) + "\n"));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/attention_hopper.h"
+#include "codegen/leaf_texts.h"
 #include "codegen/mask_condition.h"
 #include "codegen/score_form.h"
 #include "codegen/tile_ranges.h"
@@ -70,7 +71,6 @@ class HopperText {
 
   void open_row();
   std::string close_row();
-  void bind_all(LeafKind kind, int64_t index, const std::string& text, DType dtype);
   void bind_references();
   void bind_old_state();
   bool is_value(size_t k) const { return k == form_.value_accumulator; }
@@ -87,7 +87,7 @@ class HopperText {
   const RowForm& rows_;
   KernelText kernel_;
   Emitter emitter_;
-  std::vector<Expr> leaves_;
+  LeafTexts leaves_;
   std::set<size_t> ready_;
   std::string type_, keys_, row_count_;
   int depth_ = 0, columns_ = 0;

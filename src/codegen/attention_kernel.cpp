@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "codegen/attention.h"
+#include "codegen/leaf_texts.h"
 #include "ir/polynomial.h"
 
 namespace redfuser {
@@ -19,6 +20,7 @@ class AttentionText {
         rows_(form.rows),
         kernel_(builder.kernel()),
         emitter_(kernel_),
+        leaves_(emitter_),
         phases_(phases_of(form.rows)) {
     const DType dtype = form.query->dtype;
     half_ = size_of(dtype) == 2;
@@ -27,7 +29,8 @@ class AttentionText {
     columns_ = padded(form.column->extent()->integer);
     stages_ = half_ ? 2 : 1;
     emitter_.set_fast_exp(half_);
-    collect_leaves();
+    leaves_.add(form.weight);
+    leaves_.add(rows_);
     find_shared();
   }
 
@@ -57,35 +60,6 @@ class AttentionText {
                    stages_ * (tile_elements(kKeys, depth_) + tile_elements(kKeys, columns_));
     if (!half_) elements += tile_elements(kRows, kKeys);
     return elements * element_bytes();
-  }
-
-  void collect_leaves() {
-    auto note = [&](Expr root) {
-      if (!root) return;
-      visit(root, [&](Expr e) {
-        if (e->op == ExprOp::Leaf &&
-            std::find(leaves_.begin(), leaves_.end(), e) == leaves_.end()) {
-          leaves_.push_back(e);
-        }
-      });
-    };
-    note(form_.weight);
-    for (const Accumulator& a : rows_.accumulators) {
-      note(a.lift);
-      note(a.transport);
-    }
-    for (const Reference& reference : rows_.references) note(reference.value);
-    for (Expr e : rows_.finish) note(e);
-    for (const auto& output : rows_.outputs) note(output.body);
-  }
-
-  void bind_all(LeafKind kind, int64_t index, const std::string& text, DType dtype) {
-    for (Expr leaf : leaves_) {
-      if (leaf->leaf_kind != kind || leaf->integer != index) continue;
-      const bool same = value_type(leaf->dtype) == value_type(dtype);
-      emitter_.bind(
-          leaf, same ? text : fmt::format("static_cast<{}>({})", value_type(leaf->dtype), text));
-    }
   }
 
   // Scores that several phases need are computed once.
@@ -180,10 +154,10 @@ class AttentionText {
     for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
       if (is_value(k)) continue;
       const Accumulator& a = rows_.accumulators[k];
-      bind_all(LeafKind::State, static_cast<int64_t>(k), identity_of(a.reduction, a.dtype),
-               a.dtype);
+      leaves_.bind(LeafKind::State, static_cast<int64_t>(k), identity_of(a.reduction, a.dtype),
+                   a.dtype);
     }
-    bind_all(LeafKind::Count, 0, "0ll", DType::Int64);
+    leaves_.bind(LeafKind::Count, 0, "0ll", DType::Int64);
     std::string declarations;
     for (size_t r = 0; r < rows_.references.size(); ++r) {
       const std::string value = emitter_.emit_as(rows_.references[r].value, DType::Float32);
@@ -259,20 +233,20 @@ class AttentionText {
   void bind_old_state(const std::string& count) {
     for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
       if (!is_value(k))
-        bind_all(LeafKind::State, static_cast<int64_t>(k), fmt::format("a{}[h]", k),
-                 DType::Float32);
+        leaves_.bind(LeafKind::State, static_cast<int64_t>(k), fmt::format("a{}[h]", k),
+                     DType::Float32);
     }
     for (size_t r = 0; r < rows_.references.size(); ++r) {
-      bind_all(LeafKind::OldResult, static_cast<int64_t>(r), fmt::format("r{}[h]", r),
-               DType::Float32);
+      leaves_.bind(LeafKind::OldResult, static_cast<int64_t>(r), fmt::format("r{}[h]", r),
+                   DType::Float32);
     }
     bind_new_references();
-    bind_all(LeafKind::Count, 0, count, DType::Int64);
+    leaves_.bind(LeafKind::Count, 0, count, DType::Int64);
   }
   void bind_new_references() {
     for (size_t r = 0; r < rows_.references.size(); ++r) {
-      bind_all(LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("w{}[h]", r),
-               DType::Float32);
+      leaves_.bind(LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("w{}[h]", r),
+                   DType::Float32);
     }
   }
 
@@ -353,7 +327,7 @@ class AttentionText {
     bind_old_state("first");
     emitter_.open();
     emitter_.line("const int x = h * 2 + e;");
-    bind_all(LeafKind::State, static_cast<int64_t>(k), "o[n][x]", DType::Float32);
+    leaves_.bind(LeafKind::State, static_cast<int64_t>(k), "o[n][x]", DType::Float32);
     emitter_.line(fmt::format("o[n][x] = {};", emitter_.emit_as(a.transport, DType::Float32)));
     const std::string element = emitter_.close();
     emitter_.line(
@@ -372,11 +346,11 @@ class AttentionText {
       emitter_.open();
       for (size_t k = 0; k < done; ++k) {
         if (!is_value(k)) {
-          bind_all(LeafKind::State, static_cast<int64_t>(k), fmt::format("b{}[h]", k),
-                   DType::Float32);
+          leaves_.bind(LeafKind::State, static_cast<int64_t>(k), fmt::format("b{}[h]", k),
+                       DType::Float32);
         }
       }
-      bind_all(LeafKind::Count, 0, "(first + valid)", DType::Int64);
+      leaves_.bind(LeafKind::Count, 0, "(first + valid)", DType::Int64);
       emitter_.line(
           fmt::format("w{}[h] = {};", r, emitter_.emit_as(reference.value, DType::Float32)));
       const std::string text = emitter_.close();
@@ -390,14 +364,14 @@ class AttentionText {
                               kernel_.size(row_count_)));
     for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
       if (!is_value(k))
-        bind_all(LeafKind::State, static_cast<int64_t>(k), fmt::format("a{}[h]", k),
-                 DType::Float32);
+        leaves_.bind(LeafKind::State, static_cast<int64_t>(k), fmt::format("a{}[h]", k),
+                     DType::Float32);
     }
-    bind_all(LeafKind::Count, 0, keys_, DType::Int64);
+    leaves_.bind(LeafKind::Count, 0, keys_, DType::Int64);
     emitter_.open();
     emitter_.line("const int x = h * 2 + e;\nconst long long column = n * 8 + pair + e;");
-    bind_all(LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "o[n][x]",
-             DType::Float32);
+    leaves_.bind(LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "o[n][x]",
+                 DType::Float32);
     emitter_.bind(form_.column, "column");
     finish();
     for (const auto& output : rows_.outputs) {
@@ -424,7 +398,7 @@ class AttentionText {
         value = fmt::format("({} == 0 ? {} : {})", keys_,
                             identity_of(rows_.stages[i].reduction, dtype), value);
       }
-      bind_all(LeafKind::Result, static_cast<int64_t>(i), value, dtype);
+      leaves_.bind(LeafKind::Result, static_cast<int64_t>(i), value, dtype);
     }
   }
 
@@ -433,8 +407,9 @@ class AttentionText {
   const RowForm& rows_;
   KernelText kernel_;
   Emitter emitter_;
+  LeafTexts leaves_;
   std::vector<Phase> phases_;
-  std::vector<Expr> leaves_, shared_;
+  std::vector<Expr> shared_;
   std::set<size_t> ready_;
   std::string type_, keys_;
   Expr row_count_ = nullptr;

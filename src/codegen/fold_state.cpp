@@ -7,34 +7,8 @@
 namespace redfuser {
 
 FoldState::FoldState(Emitter& emitter, const RowForm& form, const FoldConfig& config)
-    : emitter_(emitter), form_(form), config_(config) {
-  collect_leaves();
-}
-
-void FoldState::collect_leaves() {
-  auto note = [&](Expr root) {
-    if (!root) return;
-    visit(root, [&](Expr e) {
-      if (e->op != ExprOp::Leaf) return;
-      if (std::find(leaves_.begin(), leaves_.end(), e) == leaves_.end()) leaves_.push_back(e);
-    });
-  };
-  for (const Accumulator& a : form_.accumulators) {
-    note(a.lift);
-    note(a.transport);
-  }
-  for (const Reference& reference : form_.references) note(reference.value);
-  for (Expr e : form_.finish) note(e);
-  for (const auto& output : form_.outputs) note(output.body);
-}
-
-void FoldState::bind(LeafKind kind, int64_t index, const std::string& text, DType dtype) {
-  for (Expr leaf : leaves_) {
-    if (leaf->leaf_kind != kind || (kind != LeafKind::Count && leaf->integer != index)) continue;
-    const bool same = value_type(leaf->dtype) == value_type(dtype);
-    emitter_.bind(leaf,
-                  same ? text : fmt::format("static_cast<{}>({})", value_type(leaf->dtype), text));
-  }
+    : emitter_(emitter), form_(form), config_(config), leaves_(emitter) {
+  leaves_.add(form);
 }
 
 std::string FoldState::type_of(const Accumulator& a) const {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/rows.h"
+#include "codegen/leaf_texts.h"
 
 namespace redfuser {
 
@@ -25,7 +25,9 @@ class FoldState {
   std::string type_of(const Accumulator& a) const;
   std::string identity_of_accumulator(const Accumulator& a) const;
   // Binds the leaves of a kind, and those that the state of that name holds, in this scope.
-  void bind(LeafKind kind, int64_t index, const std::string& text, DType dtype);
+  void bind(LeafKind kind, int64_t index, const std::string& text, DType dtype) {
+    leaves_.bind(kind, index, text, dtype);
+  }
   void bind_state(const std::string& state);
 
   // Declares old<r> as state s has it, new<r> without a value; sets new<r> by what accumulators
@@ -38,7 +40,6 @@ class FoldState {
   void move(const std::string& target, const Accumulator& a, const std::string& state);
 
  private:
-  void collect_leaves();
   bool uses(LeafKind kind, size_t reference) const;
   bool moves(size_t reference) const { return uses(LeafKind::OldResult, reference); }
   void assign(const std::string& target, Expr expr, DType dtype, const std::string& state,
@@ -48,7 +49,7 @@ class FoldState {
   Emitter& emitter_;
   const RowForm& form_;
   const FoldConfig& config_;
-  std::vector<Expr> leaves_;
+  LeafTexts leaves_;
 };
 
 }  // namespace redfuser

@@ -52,7 +52,7 @@ class FoldText {
     } else {
       if (config_.cluster > 1) emitter_.line("ptx_cluster_arrive();");
       finish();
-      write_row_outputs();
+      write_row_outputs(emitter_, kernel_, form_, config_.lanes * config_.cluster);
       write_streamed_outputs();
       if (config_.cluster > 1) emitter_.line("ptx_cluster_wait();");
     }
@@ -279,21 +279,6 @@ class FoldText {
       emitter_.line(fmt::format("const {} d{} = {} == 0 ? {} : {};", value_type(dtype), i, length_,
                                 identity_of(stage.reduction, dtype), value));
       state_.bind(LeafKind::Result, number, fmt::format("d{}", i), dtype);
-    }
-  }
-
-  void write_row_outputs() {
-    for (const auto& output : form_.outputs) {
-      if (output.maps_back) continue;
-      emitter_.open();
-      bind_coordinates(emitter_, output.extra, "extra");
-      const std::string value = emitter_.emit_as(output.body, kernel_.dtype_of(output.value));
-      emitter_.line(fmt::format("store({}, {}, {});", kernel_.buffer(output.value, true),
-                                emitter_.emit(output.offset), value));
-      const std::string text = emitter_.close();
-      Expr count = product_of(pool_, extents_of(pool_, output.extra));
-      emitter_.line(fmt::format("for (long long extra = lane; extra < {}; extra += {}) {{\n{}}}",
-                                kernel_.size(count), config_.lanes * config_.cluster, text));
     }
   }
 

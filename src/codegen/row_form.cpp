@@ -234,4 +234,30 @@ bool rounds_smoothly(const StepBuilder& builder, const RowForm& form) {
   return smooth;
 }
 
+bool uses_state(Expr e, size_t accumulator) {
+  bool found = false;
+  if (!e) return false;
+  visit(e, [&](Expr x) {
+    found |= x->op == ExprOp::Leaf && x->leaf_kind == LeafKind::State &&
+             x->integer == static_cast<int64_t>(accumulator);
+  });
+  return found;
+}
+
+void write_row_outputs(Emitter& emitter, KernelText& kernel, const RowForm& form, int lanes) {
+  ExprPool& pool = kernel.pool();
+  for (const auto& output : form.outputs) {
+    if (output.maps_back) continue;
+    emitter.open();
+    bind_coordinates(emitter, output.extra, "extra");
+    const std::string value = emitter.emit_as(output.body, kernel.dtype_of(output.value));
+    emitter.line(fmt::format("store({}, {}, {});", kernel.buffer(output.value, true),
+                             emitter.emit(output.offset), value));
+    const std::string text = emitter.close();
+    Expr count = product_of(pool, extents_of(pool, output.extra));
+    emitter.line(fmt::format("for (long long extra = lane; extra < {}; extra += {}) {{\n{}}}",
+                             kernel.size(count), lanes, text));
+  }
+}
+
 }  // namespace redfuser

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "codegen/leaf_texts.h"
 #include "codegen/rows.h"
 #include "ir/polynomial.h"
 
@@ -17,9 +18,10 @@ class RowText {
         config_(config),
         kernel_(builder.kernel()),
         emitter_(kernel_),
+        leaves_(emitter_),
         phases_(phases_of(form)) {
     if (config.chunks > 0) shared_ = shared_values(form, phases_);
-    collect_leaves();
+    leaves_.add(form);
     emitter_.set_ranked_reads(
         [this](Expr read, const std::string& rank) { return ranked_result(read, rank); });
   }
@@ -27,11 +29,11 @@ class RowText {
   KernelLaunch launch() {
     length_ = kernel_.size(form_.length());
     place();
-    bind_all(LeafKind::Count, 0, length_, DType::Int64);
+    leaves_.bind(LeafKind::Count, 0, length_, DType::Int64);
     if (!shared_.empty()) load_shared();
     for (const Phase& phase : phases_) run_phase(phase);
     finish();
-    write_row_outputs();
+    write_row_outputs(emitter_, kernel_, form_, config_.lanes * config_.cluster);
     write_streamed_outputs();
     if (config_.cluster > 1) emitter_.line("ptx_cluster_arrive();\nptx_cluster_wait();");
     const std::string text = emitter_.close();
@@ -57,31 +59,6 @@ class RowText {
   int warps() const { return config_.lanes / 32; }
   int slot_bytes() const { return 16 * (warps() + 1); }
   bool ranked(const Accumulator& a) const { return is_ranked(a.reduction); }
-
-  void collect_leaves() {
-    auto note = [&](Expr root) {
-      if (!root) return;
-      visit(root, [&](Expr e) {
-        if (e->op == ExprOp::Leaf &&
-            std::find(leaves_.begin(), leaves_.end(), e) == leaves_.end()) {
-          leaves_.push_back(e);
-        }
-      });
-    };
-    for (const Accumulator& a : form_.accumulators) note(a.lift);
-    for (const Reference& reference : form_.references) note(reference.value);
-    for (Expr e : form_.finish) note(e);
-    for (const auto& output : form_.outputs) note(output.body);
-  }
-
-  void bind_all(LeafKind kind, int64_t index, const std::string& text, DType dtype) {
-    for (Expr leaf : leaves_) {
-      if (leaf->leaf_kind != kind || leaf->integer != index) continue;
-      const bool same = value_type(leaf->dtype) == value_type(dtype);
-      emitter_.bind(
-          leaf, same ? text : fmt::format("static_cast<{}>({})", value_type(leaf->dtype), text));
-    }
-  }
 
   // Which row, and which lane of it, this thread is.
   void place() {
@@ -253,10 +230,10 @@ class RowText {
       const std::string slots = config_.lanes == 32 ? "" : new_slots();
       emitter_.line(fmt::format("{} = {};", name, reduced(name, a.reduction, slots)));
       if (is_arg(a.reduction)) {
-        bind_all(LeafKind::State, static_cast<int64_t>(k), fmt::format("max_of(a{}.index, 0ll)", k),
-                 DType::Int64);
+        leaves_.bind(LeafKind::State, static_cast<int64_t>(k),
+                     fmt::format("max_of(a{}.index, 0ll)", k), DType::Int64);
       } else {
-        bind_all(LeafKind::State, static_cast<int64_t>(k), name, a.dtype);
+        leaves_.bind(LeafKind::State, static_cast<int64_t>(k), name, a.dtype);
       }
     }
     for (size_t k = phase.begin; k < phase.end; ++k) {
@@ -319,8 +296,8 @@ class RowText {
       const Reference& reference = form_.references[r];
       if (static_cast<size_t>(reference.ready_after) > done || bound_references_.count(r)) continue;
       bound_references_.insert(r);
-      bind_all(LeafKind::NewResult, static_cast<int64_t>(r), emitter_.emit(reference.value),
-               reference.value->dtype);
+      leaves_.bind(LeafKind::NewResult, static_cast<int64_t>(r), emitter_.emit(reference.value),
+                   reference.value->dtype);
     }
   }
 
@@ -332,27 +309,12 @@ class RowText {
       const std::string value = emitter_.emit(form_.finish[i]);
       const DType dtype = form_.finish[i]->dtype;
       if (form_.length()->is_constant() || is_arg(stage.reduction)) {
-        bind_all(LeafKind::Result, number, value, dtype);
+        leaves_.bind(LeafKind::Result, number, value, dtype);
         continue;
       }
       emitter_.line(fmt::format("const {} d{} = {} == 0 ? {} : {};", value_type(dtype), i, length_,
                                 identity_of(stage.reduction, dtype), value));
-      bind_all(LeafKind::Result, number, fmt::format("d{}", i), dtype);
-    }
-  }
-
-  void write_row_outputs() {
-    for (const auto& output : form_.outputs) {
-      if (output.maps_back) continue;
-      emitter_.open();
-      bind_coordinates(emitter_, output.extra, "extra");
-      const std::string value = emitter_.emit_as(output.body, kernel_.dtype_of(output.value));
-      emitter_.line(fmt::format("store({}, {}, {});", kernel_.buffer(output.value, true),
-                                emitter_.emit(output.offset), value));
-      const std::string text = emitter_.close();
-      Expr count = product_of(pool_, extents_of(pool_, output.extra));
-      emitter_.line(fmt::format("for (long long extra = lane; extra < {}; extra += {}) {{\n{}}}",
-                                kernel_.size(count), config_.lanes * config_.cluster, text));
+      leaves_.bind(LeafKind::Result, number, fmt::format("d{}", i), dtype);
     }
   }
 
@@ -412,8 +374,9 @@ class RowText {
   RowConfig config_;
   KernelText kernel_;
   Emitter emitter_;
+  LeafTexts leaves_;
   std::vector<Phase> phases_;
-  std::vector<Expr> shared_, leaves_;
+  std::vector<Expr> shared_;
   std::string length_;
   std::vector<std::string> aligned_;
   std::vector<Expr> units_;

@@ -42,6 +42,12 @@ std::vector<Phase> phases_of(const RowForm& form);
 // What is kept of each element between passes: expressions of reads that two passes need.
 std::vector<Expr> shared_values(const RowForm& form, const std::vector<Phase>& phases);
 
+// The state of an accumulator stands in an expression (null: it does not).
+bool uses_state(Expr e, size_t accumulator);
+
+// Outputs that are one per row, written by `lanes` threads of which this one is `lane`.
+void write_row_outputs(Emitter& emitter, KernelText& kernel, const RowForm& form, int lanes);
+
 // How a form of scalar states is computed: each thread folds its elements into a state of its own,
 // and the form's transports merge the states of lanes, warps, blocks and segments.
 struct FoldConfig {

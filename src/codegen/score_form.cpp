@@ -6,16 +6,6 @@
 namespace redfuser {
 namespace {
 
-bool uses_state(Expr e, size_t accumulator) {
-  bool found = false;
-  if (!e) return false;
-  visit(e, [&](Expr x) {
-    found |= x->op == ExprOp::Leaf && x->leaf_kind == LeafKind::State &&
-             x->integer == static_cast<int64_t>(accumulator);
-  });
-  return found;
-}
-
 bool contains(Expr root, Expr part) {
   bool found = false;
   visit(root, [&](Expr x) { found |= x == part; });
