@@ -1,6 +1,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <random>
 
 #include "bench_workload.h"
@@ -41,13 +42,24 @@ double from_bfloat(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
+// Numbers of that name and type, drawn once.
+template <typename T, typename Convert>
+const std::vector<T>& period_of(DType dtype, const std::string& name, Convert convert) {
+  static std::map<std::pair<DType, std::string>, std::vector<T>> periods;
+  std::vector<T>& period = periods[{dtype, name}];
+  if (period.empty()) {
+    std::seed_seq seed(name.begin(), name.end());
+    std::mt19937_64 generator(seed);
+    std::normal_distribution<float> normal;
+    period.resize(kPeriod);
+    for (T& value : period) value = convert(normal(generator));
+  }
+  return period;
+}
+
 template <typename T, typename Convert>
 void fill(Tensor& tensor, const std::string& name, Convert convert) {
-  std::seed_seq seed(name.begin(), name.end());
-  std::mt19937_64 generator(seed);
-  std::normal_distribution<float> normal;
-  std::vector<T> period(static_cast<size_t>(std::min(kPeriod, tensor.size())));
-  for (T& value : period) value = convert(normal(generator));
+  const std::vector<T>& period = period_of<T>(tensor.dtype(), name, convert);
   for (int64_t begin = 0; begin < tensor.size(); begin += kPeriod) {
     const auto count = static_cast<size_t>(std::min(kPeriod, tensor.size() - begin));
     std::memcpy(tensor.as<T>() + begin, period.data(), count * sizeof(T));
