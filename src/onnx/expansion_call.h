@@ -6,14 +6,29 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+
 namespace redfuser {
 
 class ExpansionCall {
  public:
-  ExpansionCall(const onnx::NodeProto& node, const std::vector<onnx::TypeProto>& types)
-      : node_(node), types_(types) {}
+  // `where` names the node in errors.
+  ExpansionCall(const onnx::NodeProto& node, const std::vector<onnx::TypeProto>& types,
+                std::string where)
+      : node_(node), types_(types), where_(std::move(where)) {}
 
-  bool has(int input) const { return input < node_.input_size() && !node_.input(input).empty(); }
+  // Throws UserError if the node has a form without a body; `form` says which.
+  void refuse_if(bool unsupported, const std::string& form) const {
+    if (unsupported) user_error("{}: {} is not supported", where_, form);
+  }
+  // The same for any input from `first` on.
+  void refuse_inputs(int first, const std::string& form) const {
+    for (int i = first; i < node_.input_size(); ++i) refuse_if(has(i), form);
+  }
+
+  bool has(int input) const {
+    return input >= 0 && input < node_.input_size() && !node_.input(input).empty();
+  }
   int input_count() const { return node_.input_size(); }
   bool has_output(int output) const {
     return output < node_.output_size() && !node_.output(output).empty();
@@ -49,6 +64,18 @@ class ExpansionCall {
     }
     return fallback;
   }
+  std::vector<float> reals(const std::string& name) const {
+    for (const auto& attribute : node_.attribute()) {
+      if (attribute.name() == name) return {attribute.floats().begin(), attribute.floats().end()};
+    }
+    return {};
+  }
+  std::vector<int64_t> integers(const std::string& name) const {
+    for (const auto& attribute : node_.attribute()) {
+      if (attribute.name() == name) return {attribute.ints().begin(), attribute.ints().end()};
+    }
+    return {};
+  }
   int64_t integer(const std::string& name, int64_t fallback) const {
     for (const auto& attribute : node_.attribute()) {
       if (attribute.name() == name) return attribute.i();
@@ -59,22 +86,79 @@ class ExpansionCall {
  private:
   const onnx::NodeProto& node_;
   const std::vector<onnx::TypeProto>& types_;
+  std::string where_;
 };
 
-// A function in ONNX's text syntax, after its name: `<attributes> (inputs) => (outputs) {nodes}`;
-// empty for a form that is not supported.
+// A function in ONNX's text syntax, after its name: `<attributes> (inputs) => (outputs) {nodes}`.
+// Refuses forms that have no body.
 using ExpansionText = std::string (*)(const ExpansionCall&);
 
 std::string microsoft_attention(const ExpansionCall& call);
+std::string microsoft_bias_add(const ExpansionCall& call);
+std::string microsoft_bias_dropout(const ExpansionCall& call);
+std::string microsoft_bias_gelu(const ExpansionCall& call);
+std::string microsoft_bias_split_gelu(const ExpansionCall& call);
+std::string microsoft_dequantize(const ExpansionCall& call);
+std::string microsoft_distances(const ExpansionCall& call);
+std::string microsoft_dynamic_quantize_matmul(const ExpansionCall& call);
 std::string microsoft_embed_layer_norm(const ExpansionCall& call);
+std::string microsoft_expand_dims(const ExpansionCall& call);
+std::string microsoft_fast_gelu(const ExpansionCall& call);
+std::string microsoft_fused_conv(const ExpansionCall& call);
+std::string microsoft_fused_gemm(const ExpansionCall& call);
+std::string microsoft_fused_matmul(const ExpansionCall& call);
+std::string microsoft_gated_rms_norm(const ExpansionCall& call);
+std::string microsoft_gather_block_quantized(const ExpansionCall& call);
+std::string microsoft_gather_nd(const ExpansionCall& call);
+std::string microsoft_gelu(const ExpansionCall& call);
+std::string microsoft_group_norm(const ExpansionCall& call);
 std::string microsoft_grouped_attention(const ExpansionCall& call);
+std::string microsoft_matmul_bnb4(const ExpansionCall& call);
+std::string microsoft_matmul_integer_to_float(const ExpansionCall& call);
 std::string microsoft_matmul_nbits(const ExpansionCall& call);
 std::string microsoft_moe(const ExpansionCall& call);
 std::string microsoft_multi_head_attention(const ExpansionCall& call);
+std::string microsoft_multimodal_rotary(const ExpansionCall& call);
+std::string microsoft_nhwc_conv(const ExpansionCall& call);
+std::string microsoft_pad(const ExpansionCall& call);
+std::string microsoft_quantize(const ExpansionCall& call);
+std::string microsoft_quantized_add(const ExpansionCall& call);
+std::string microsoft_quantized_attention(const ExpansionCall& call);
+std::string microsoft_quantized_concat(const ExpansionCall& call);
+std::string microsoft_quantized_conv(const ExpansionCall& call);
+std::string microsoft_quantized_embed_layer_norm(const ExpansionCall& call);
+std::string microsoft_quantized_gemm(const ExpansionCall& call);
+std::string microsoft_quantized_global_pool(const ExpansionCall& call);
+std::string microsoft_quantized_leaky_relu(const ExpansionCall& call);
+std::string microsoft_quantized_moe(const ExpansionCall& call);
+std::string microsoft_quantized_mul(const ExpansionCall& call);
+std::string microsoft_quantized_pool(const ExpansionCall& call);
+std::string microsoft_quantized_sigmoid(const ExpansionCall& call);
+std::string microsoft_quantized_softmax(const ExpansionCall& call);
+std::string microsoft_quantized_where(const ExpansionCall& call);
+std::string microsoft_quick_gelu(const ExpansionCall& call);
+std::string microsoft_range(const ExpansionCall& call);
 std::string microsoft_rotary_embedding(const ExpansionCall& call);
+std::string microsoft_skip_layer_norm(const ExpansionCall& call);
+std::string microsoft_skip_simplified_layer_norm(const ExpansionCall& call);
+std::string microsoft_trilu(const ExpansionCall& call);
+std::string microsoft_unique(const ExpansionCall& call);
+// ai.onnx names that files use outside the opsets that define them.
+std::string early_layer_norm(const ExpansionCall& call);
+std::string simplified_layer_norm(const ExpansionCall& call);
 // ai.onnx.preview.training: one step of an optimizer, for any number of tensors.
 std::string training_adagrad(const ExpansionCall& call);
 std::string training_adam(const ExpansionCall& call);
 std::string training_momentum(const ExpansionCall& call);
+
+// Text that bodies of several families hold.
+// `result` = the activation of x that a fused operator names, with its parameters; x if the name is
+// empty.
+std::string activation_text(const ExpansionCall& call, const std::string& name,
+                            const std::vector<float>& parameters, const std::string& x,
+                            const std::string& result);
+// `result` = the numbers of 2, 4 or 8 bits that the bytes of x hold along the last dimension, the
+// first in the low bits.
+std::string unpacked_text(const std::string& result, const std::string& x, int64_t bits);
 
 }  // namespace redfuser

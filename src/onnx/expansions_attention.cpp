@@ -1,117 +1,138 @@
-#include "base/error.h"
-#include "onnx/expansion_call.h"
+// com.microsoft.Attention, QAttention and MultiHeadAttention.
+#include "onnx/expansion_attention.h"
 
 namespace redfuser {
 namespace {
 
-// Names of a body's attention inputs; an empty name is an absent input.
-struct AttentionInputs {
-  std::string padding;  // int32 [batch, keys], 0: masked
-  std::string bias;     // added to the scores
-  bool past = false;    // PastKey, PastValue
-};
+// Element `index` of `axis` as `result`.
+std::string pick_text(const std::string& result, const std::string& x, int axis, int index) {
+  return fmt::format("{0}At = Constant<value_int = {3}>() {0} = Gather<axis = {2}>({1}, {0}At) ",
+                     result, x, axis, index);
+}
 
-// The scores' addend as `Mask`: the bias plus mask_filter_value where the padding mask is 0.
-std::string mask_text(const AttentionInputs& inputs) {
-  if (inputs.padding.empty() && inputs.bias.empty()) {
-    return "Zero = Constant<value = float[1, 1] {0}>() Mask = CastLike(Zero, Q)";
+// Keys = PastKey, then K; the same for values.
+std::string cached_text(bool past) {
+  return past ? "Keys = Concat<axis = 2>(PastKey, K) Values = Concat<axis = 2>(PastValue, V) "
+              : "Keys = Identity(K) Values = Identity(V) ";
+}
+
+// Past and Present hold keys and values as one tensor.
+std::string stacked_cache_text(bool past) {
+  std::string text =
+      past ? pick_text("PastKey", "Past", 0, 0) + pick_text("PastValue", "Past", 0, 1) : "";
+  return text + cached_text(past) +
+         "FirstAxis = Constant<value_ints = [0]>() KeysU = Unsqueeze(Keys, FirstAxis) "
+         "ValuesU = Unsqueeze(Values, FirstAxis) Present = Concat<axis = 0>(KeysU, ValuesU) ";
+}
+
+// Attention of QKV, the projection of all three ([batch, length, sizes]).
+std::string projected_text(const ExpansionCall& call, const ScoreTerms& terms) {
+  const int64_t heads = call.integer("num_heads", 0);
+  call.refuse_if(heads <= 0, "no heads");
+  call.refuse_if(call.integer("do_rotary", 0) != 0, "do_rotary");
+  call.refuse_if(call.integer("past_present_share_buffer", 0) != 0, "past_present_share_buffer");
+  const std::vector<int64_t> sizes = call.integers("qkv_hidden_sizes");
+  call.refuse_if(!sizes.empty() && sizes.size() != 3, "qkv_hidden_sizes of other than 3 sizes");
+  std::string text = sizes.empty() ? "QL, KL, VL = Split<axis = -1, num_outputs = 3>(QKV) "
+                                   : fmt::format(
+                                         "QKVSizes = Constant<value_ints = [{}, {}, {}]>() "
+                                         "QL, KL, VL = Split<axis = -1>(QKV, QKVSizes) ",
+                                         sizes[0], sizes[1], sizes[2]);
+  text += heads_text("Q", "QL", heads) + heads_text("K", "KL", heads) +
+          heads_text("V", "VL", heads) + stacked_cache_text(terms.past);
+  return text + masked_attention_text(call, terms);
+}
+
+// Q4, K4 and V4 [batch, length, heads, size] of MultiHeadAttention's inputs; keys and values that
+// come by heads are K and V at once.
+std::string multi_head_inputs(const ExpansionCall& call, int64_t heads) {
+  const auto apart = [&](const char* result, const char* x) {
+    return fmt::format(
+        "{0}Shape = Constant<value_ints = [0, 0, {2}, -1]>() {0}4 = Reshape({1}, {0}Shape) ",
+        result, x, heads);
+  };
+  if (!call.has(1)) {
+    call.refuse_if(call.rank(0) != 5 || call.has(2), "a query without a key that is not packed");
+    return pick_text("Q4", "Query", 3, 0) + pick_text("K4", "Query", 3, 1) +
+           pick_text("V4", "Query", 3, 2);
   }
-  if (inputs.padding.empty()) return fmt::format("Mask = Identity({})", inputs.bias);
-  return fmt::format(R"(
-    Off = Constant<value_float: float = @mask_filter_value>()
-    OffQ = CastLike(Off, Q)
-    On = Constant<value_float = 0.0>()
-    OnQ = CastLike(On, Q)
-    Keep = Cast<to = 9>({})
-    Middle = Constant<value_ints = [1, 2]>()
-    Keep4 = Unsqueeze(Keep, Middle)
-    Padding = Where(Keep4, OnQ, OffQ)
-    {})",
-                     inputs.padding,
-                     inputs.bias.empty() ? "Mask = Identity(Padding)"
-                                         : fmt::format("Mask = Add(Padding, {})", inputs.bias));
+  call.refuse_if(call.rank(0) != 3, "a query of this rank");
+  if (!call.has(2)) {
+    call.refuse_if(call.rank(1) != 5, "a key without a value that is not packed");
+    return apart("Q", "Query") + pick_text("K4", "Key", 3, 0) + pick_text("V4", "Key", 3, 1);
+  }
+  call.refuse_if(call.rank(1) != call.rank(2) || (call.rank(1) != 3 && call.rank(1) != 4),
+                 "a key or value of this rank");
+  if (call.rank(1) == 4) return apart("Q", "Query") + "K = Identity(Key) V = Identity(Value) ";
+  return apart("Q", "Query") + apart("K", "Key") + apart("V", "Value");
 }
 
-// Attention of Q, K and V ([batch, length, heads * size]) by ONNX's own operator.
-std::string attention_text(const ExpansionCall& call, const AttentionInputs& inputs,
-                           const std::string& outputs) {
-  // ONNX Runtime takes a scale of 0 as the default, which an absent attribute stands for.
-  const char* scale = call.real("scale", 0) != 0 ? ", scale: float = @scale" : "";
-  return fmt::format(
-      "{} {} = Attention<q_num_heads: int = @num_heads, kv_num_heads: int = @num_heads, "
-      "is_causal = {}{}>(Q, K, V, Mask{})",
-      mask_text(inputs), outputs, call.integer("unidirectional", 0) != 0 ? 1 : 0, scale,
-      inputs.past ? ", PastKey, PastValue" : "");
-}
-
-bool padding_is_supported(const ExpansionCall& call, int input) {
-  return !call.has(input) || call.rank(input) == 2;
+// Q, K and V by heads, with the bias of their projections.
+std::string multi_head_projections(const ExpansionCall& call, int64_t heads) {
+  const bool by_heads = call.has(1) && call.has(2) && call.rank(1) == 4;
+  std::string text = multi_head_inputs(call, heads);
+  if (call.has(3)) {
+    // The sizes of Q and K are one; that of V may be another.
+    text += fmt::format(
+        "BiasHeads = Constant<value_ints = [{0}]>() BiasSize = Shape<start = 3, end = 4>(Q4) "
+        "BiasWidth = Mul(BiasHeads, BiasSize) BiasAll = Shape(Bias) "
+        "BiasTwo = Constant<value_ints = [2]>() BiasQK = Mul(BiasWidth, BiasTwo) "
+        "BiasRest = Sub(BiasAll, BiasQK) "
+        "BiasSizes = Concat<axis = 0>(BiasWidth, BiasWidth, BiasRest) "
+        "BQ, BK, BV = Split<axis = 0>(Bias, BiasSizes) "
+        "BiasShape = Constant<value_ints = [{0}, -1]>() ",
+        heads);
+  }
+  for (const char* name : {"Q", "K", "V"}) {
+    if (by_heads && *name != 'Q') continue;
+    text += call.has(3) ? fmt::format(
+                              "B{0}Heads = Reshape(B{0}, BiasShape) "
+                              "{0}B = Add({0}4, B{0}Heads) ",
+                              name)
+                        : fmt::format("{0}B = Identity({0}4) ", name);
+    text += fmt::format("{0} = Transpose<perm = [0, 2, 1, 3]>({0}B) ", name);
+  }
+  return text;
 }
 
 }  // namespace
 
 std::string microsoft_multi_head_attention(const ExpansionCall& call) {
-  const bool separate =
-      call.has(1) && call.has(2) && call.rank(0) == 3 && call.rank(1) == 3 && call.rank(2) == 3;
-  if (!separate || !padding_is_supported(call, 4) || call.has(6) != call.has(7)) return "";
-  const AttentionInputs inputs{call.has(4) ? "PaddingMask" : "", call.has(5) ? "ScoreBias" : "",
-                               call.has(6)};
-  const char* projections = call.has(3)
-                                ? "BQ, BK, BV = Split<axis = 0, num_outputs = 3>(Bias) "
-                                  "Q = Add(Query, BQ) K = Add(Key, BK) V = Add(Value, BV)"
-                                : "Q = Identity(Query) K = Identity(Key) V = Identity(Value)";
+  const int64_t heads = call.integer("num_heads", 0);
+  call.refuse_if(heads <= 0, "no heads");
+  call.refuse_if(call.has(6) != call.has(7), "a past key without a past value");
+  call.refuse_inputs(8, "a shared buffer (past_sequence_length, cache_indirection)");
+  const ScoreTerms terms{4, 5, call.has(6)};
   return fmt::format(
       "<num_heads, scale, unidirectional, mask_filter_value: float = -10000.0> "
       "(Query, Key, Value, Bias, PaddingMask, ScoreBias, PastKey, PastValue) "
-      "=> (Y, PresentKey, PresentValue) {{ {} {} }}",
-      projections, attention_text(call, inputs, "Y, PresentKey, PresentValue"));
+      "=> (Y, PresentKey, PresentValue, ScoreMatrix) {{ {} {} {} "
+      "PresentKey = Identity(Keys) PresentValue = Identity(Values) }}",
+      multi_head_projections(call, heads), cached_text(call.has(6)),
+      masked_attention_text(call, terms));
 }
 
 std::string microsoft_attention(const ExpansionCall& call) {
-  const bool plain = !call.has(4) && !call.has_output(1) &&
-                     !call.has_attribute("qkv_hidden_sizes") && call.integer("do_rotary", 0) == 0;
-  if (!plain || !padding_is_supported(call, 3)) return "";
-  const AttentionInputs inputs{call.has(3) ? "PaddingMask" : "", call.has(5) ? "ScoreBias" : "",
-                               false};
+  call.refuse_inputs(6, "a shared buffer (past_sequence_length)");
   return fmt::format(
-      "<num_heads, scale, unidirectional, mask_filter_value: float = -10000.0> "
-      "(X, W, Bias, PaddingMask, Past, ScoreBias) => (Y) "
-      "{{ XW = MatMul(X, W) {} Q, K, V = Split<axis = -1, num_outputs = 3>(QKV) {} }}",
+      "<num_heads, scale, unidirectional, do_rotary, rotary_embedding_dim, qkv_hidden_sizes, "
+      "past_present_share_buffer, mask_filter_value: float = -10000.0> "
+      "(X, W, Bias, PaddingMask, Past, ScoreBias) => (Y, Present) {{ XW = MatMul(X, W) {} {} }}",
       call.has(2) ? "QKV = Add(XW, Bias)" : "QKV = Identity(XW)",
-      attention_text(call, inputs, "Y"));
+      projected_text(call, {3, 5, call.has(4)}));
 }
 
-std::string microsoft_rotary_embedding(const ExpansionCall& call) {
-  if (call.rank(1) != 2 || call.integer("is_packed_batching", 0) != 0) return "";
-  const char* head =
-      "<interleaved: int = 0, num_heads: int = 0, rotary_embedding_dim: int = 0, scale, "
-      "is_packed_batching> (X, Positions, Cos, Sin) => (Y)";
-  const char* attributes =
-      "interleaved: int = @interleaved, rotary_embedding_dim: int = @rotary_embedding_dim";
-  if (call.rank(0) == 4) {
-    return fmt::format("{} {{ Y = RotaryEmbedding<{}>(X, Cos, Sin, Positions) }}", head,
-                       attributes);
-  }
-  if (call.integer("num_heads", 0) > 0) {
-    return fmt::format(
-        "{} {{ Y = RotaryEmbedding<{}, num_heads: int = @num_heads>(X, Cos, Sin, Positions) }}",
-        head, attributes);
-  }
-  // The number of heads follows from the tables: they have a column for half a head's size.
-  return fmt::format(R"({} {{
-    Half = Shape<start = 1, end = 2>(Cos)
-    Two = Constant<value_ints = [2]>()
-    Size = Mul(Half, Two)
-    Rest = Constant<value_ints = [0, 0, -1]>()
-    Heads = Concat<axis = 0>(Rest, Size)
-    X4 = Reshape(X, Heads)
-    XT = Transpose<perm = [0, 2, 1, 3]>(X4)
-    YT = RotaryEmbedding<{}>(XT, Cos, Sin, Positions)
-    Y4 = Transpose<perm = [0, 2, 1, 3]>(YT)
-    Whole = Shape(X)
-    Y = Reshape(Y4, Whole)
-  }})",
-                     head, attributes);
+std::string microsoft_quantized_attention(const ExpansionCall& call) {
+  return fmt::format(
+      "<num_heads, scale, unidirectional, do_rotary, past_present_share_buffer, "
+      "mask_filter_value: float = -10000.0> "
+      "(X, W, Bias, XScale, WScale, PaddingMask, XZero, WZero, Past) => (Y, Present) {{ "
+      "XWI = MatMulInteger(X, W{}) XWF = CastLike(XWI, XScale) BothScales = Mul(XScale, WScale) "
+      "XW = Mul(XWF, BothScales) QKV = Add(XW, Bias) {} }}",
+      call.has(7)   ? (call.has(6) ? ", XZero, WZero" : ", , WZero")
+      : call.has(6) ? ", XZero"
+                    : "",
+      projected_text(call, {5, -1, call.has(8)}));
 }
 
 }  // namespace redfuser

@@ -44,7 +44,7 @@ std::string regularized(int i) {
 
 std::string training_adagrad(const ExpansionCall& call) {
   const int count = tensors_of(call, 3);
-  if (count == 0) return "";
+  call.refuse_if(count == 0, "an incomplete list of tensors");
   std::string body = head(count, {"X", "G", "H"}, {"XN", "HN"},
                           "decay_factor: float = 0.0, epsilon: float = 0.000001, "
                           "norm_coefficient: float = 0.0");
@@ -77,7 +77,8 @@ std::string training_adagrad(const ExpansionCall& call) {
 std::string training_momentum(const ExpansionCall& call) {
   const int count = tensors_of(call, 3);
   const std::string mode = call.text("mode", "");
-  if (count == 0 || (mode != "standard" && mode != "nesterov")) return "";
+  call.refuse_if(count == 0, "an incomplete list of tensors");
+  call.refuse_if(mode != "standard" && mode != "nesterov", "the mode \"" + mode + "\"");
   std::string body = head(count, {"X", "G", "V"}, {"XN", "VN"},
                           "alpha, beta, mode, norm_coefficient: float = 0.0");
   body += kConstants;
@@ -109,7 +110,7 @@ std::string training_momentum(const ExpansionCall& call) {
 
 std::string training_adam(const ExpansionCall& call) {
   const int count = tensors_of(call, 4);
-  if (count == 0) return "";
+  call.refuse_if(count == 0, "an incomplete list of tensors");
   std::string body = head(count, {"X", "G", "V", "H"}, {"XN", "VN", "HN"},
                           "alpha: float = 0.9, beta: float = 0.999, epsilon: float = 0.000001, "
                           "norm_coefficient: float = 0.0, norm_coefficient_post: float = 0.0");

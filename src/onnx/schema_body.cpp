@@ -115,11 +115,7 @@ FunctionBody body_of(const onnx::NodeProto& node, const Opsets& opsets,
       user_error("{}: {}", where, error.what());
     }
   }
-  auto function = own_expansion(node, input_types);
-  if (function == nullptr) {
-    user_error("{}: this form of {} is not supported (its attributes, optional inputs or ranks)",
-               where, qualified_name(domain, node.op_type()));
-  }
+  auto function = own_expansion(node, input_types, where);
   Opsets own = opsets_of(*function);
   return {std::move(function), std::move(own)};
 }
