@@ -9,7 +9,7 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
                    $<TARGET_FILE:redfuser-opt> $<TARGET_FILE:redfuser-run>
                    ${PROJECT_SOURCE_DIR}/models)
   add_test(NAME python.contrib_operators
-           COMMAND ${REDFUSER_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/python/contrib_test.py
+           COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/contrib_test.py
                    $<TARGET_FILE:redfuser-run>)
   add_test(NAME python.cascades
            COMMAND ${REDFUSER_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/python/cascades_test.py

@@ -106,6 +106,10 @@ std::string visible_text(bool causal, int64_t window) {
   return text + "Seen4 = Unsqueeze(Seen, One) ";
 }
 
+bool has_sink(const ExpansionCall& call) {
+  return call.has(11) || call.integer("smooth_softmax", 0) == 1;
+}
+
 std::string scores_text(const ExpansionCall& call) {
   std::string text =
       "KT = Transpose<perm = [0, 1, 3, 2]>(KeysOfAll) QF = Cast<to = 1>(QR) "
@@ -121,17 +125,20 @@ std::string scores_text(const ExpansionCall& call) {
   }
   text +=
       call.has(10) ? "BiasF = Cast<to = 1>(ScoreBias) S2 = Add(S1, BiasF) " : "S2 = Identity(S1) ";
-  return text + "Never = Constant<value = float {-inf}>() S3 = Where(Seen4, S2, Never) ";
+  // Beside a sink, a row without a visible key is 0 rather than NaN.
+  return text +
+         fmt::format("Never = Constant<value = float {{{}}}>() S3 = Where(Seen4, S2, Never) ",
+                     has_sink(call) ? "-3.4028234e38" : "-inf");
 }
 
 // A sink takes part in the sum of a row without a value.
 std::string softmax_text(const ExpansionCall& call) {
-  const bool sink = call.has(11);
-  if (!sink && call.integer("smooth_softmax", 0) != 1) return "P = Softmax<axis = -1>(S3) ";
+  if (!has_sink(call)) return "P = Softmax<axis = -1>(S3) ";
   std::string text =
-      sink ? "SinkF = Cast<to = 1>(Sink) SinkShape = Constant<value_ints = [1, -1, 1, 1]>() "
-             "SinkAt = Reshape(SinkF, SinkShape) "
-           : "SinkAt = Constant<value = float {0.0}>() ";
+      call.has(11)
+          ? "SinkF = Cast<to = 1>(Sink) SinkShape = Constant<value_ints = [1, -1, 1, 1]>() "
+            "SinkAt = Reshape(SinkF, SinkShape) "
+          : "SinkAt = Constant<value = float {0.0}>() ";
   return text + R"(
     RowMax = ReduceMax(S3, LastAxis)
     Top = Max(RowMax, SinkAt)

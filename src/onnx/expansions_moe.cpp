@@ -91,7 +91,7 @@ std::string gated_text(const ExpansionCall& call, const MixtureInputs& inputs) {
   if (activation == "relu") {
     text += "HA = Relu(H1) ";
   } else if (activation == "gelu") {
-    text += "HA = Gelu(H1) ";
+    text += "HA = Gelu<approximate = \"tanh\">(H1) ";
   } else if (activation == "silu") {
     text += "HS = Sigmoid(H1) HA = Mul(H1, HS) ";
   } else {

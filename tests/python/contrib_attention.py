@@ -1,4 +1,8 @@
-"""Attention, QAttention, MultiHeadAttention: every form of their masks, caches and packings."""
+"""Attention, QAttention, MultiHeadAttention: every form of their masks, caches and packings.
+
+A single query's scores are a product of their own, and its region is one of class product; three
+keys or fewer are no axis to stream.
+"""
 
 import numpy as np
 
@@ -63,8 +67,10 @@ MULTI = [
     multi(plain(2, 2, 2) + [None, LONG_KEYS, None] + past(5), outputs=CACHE),
     multi(plain(2, 2, 2) + [normal(96), LONG_KEYS, normal(2, 4, 2, 7)] + past(5),
           {"unidirectional": 1}, CACHE),
-    multi(plain(1, 1, 1) + [None, None, normal(1, 4, 1, 7)] + past(6), outputs=CACHE),
-    multi(plain(3, 3, 3) + [None, None, None] + past(0), {"unidirectional": 1}, CACHE),
+    multi(plain(1, 1, 1) + [None, None, normal(1, 4, 1, 7)] + past(6), outputs=CACHE,
+          fused="product"),
+    multi(plain(3, 3, 3) + [None, None, None] + past(0), {"unidirectional": 1}, CACHE,
+          fused="row"),
     multi(plain(5, 7, 7), outputs=["y", "", "", "qk"], fused="", types={"qk": 1}),
     packed_qkv(False),
     packed_qkv(True),
@@ -115,7 +121,7 @@ PROJECTED = [
     projected(layer(5), outputs=STATE),
     projected(layer(2) + [None, normal(2, 2, 4, 3, 8)], {"unidirectional": 1}, STATE),
     projected(layer(2) + [LONG_KEYS, normal(2, 2, 4, 5, 8)], {"unidirectional": 1}, STATE),
-    projected(layer(1) + [None, normal(2, 2, 4, 3, 8), normal(1, 4, 1, 4)], {}, STATE),
+    projected(layer(1) + [None, normal(2, 2, 4, 8, 8)], {}, STATE, fused="product"),
     projected(layer(2) + [last(4, 5), normal(2, 2, 4, 3, 8)], {}, STATE),
     square_mask(),
     projected(layer(5), {"do_rotary": 1}, refused="do_rotary", fused=""),

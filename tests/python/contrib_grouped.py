@@ -26,7 +26,8 @@ def inputs(batch, length, past, heads=4, groups=2, size=16, packed=False, cache=
 
 
 def grouped(given, attributes=None, outputs=None, **more):
-    more.setdefault("fused", "attention")
+    # A single query's scores are a product of their own.
+    more.setdefault("fused", "attention" if given[0].shape[1] > 1 else "product")
     return Case("GroupQueryAttention", given, {**HEADS, **(attributes or {})},
                 list(outputs or CACHED), **more)
 
@@ -88,7 +89,7 @@ CASES = [
     rotary(normal(2, 5, 32), ROTARY_POSITIONS, {"is_packed_batching": 1},
            refused="is_packed_batching"),
     rotary(normal(2, 4, 5, 8), STREAMS, {"mrope_section": [2, 1, 1]}, op="MRotaryEmbedding"),
-    rotary(normal(2, 5, 32), STREAMS, {"mrope_section": [2, 1, 1], "mrope_layout": 1},
+    rotary(normal(2, 5, 32), STREAMS, {"mrope_section": [2, 1, 1], "mrope_layout": 1, "num_heads": 4},
            op="MRotaryEmbedding"),
     rotary(normal(2, 5, 32), STREAMS,
            {"mrope_section": [1, 2, 1], "num_heads": 2, "rotary_embedding_dim": 8, "interleaved": 1},
