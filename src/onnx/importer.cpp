@@ -101,7 +101,7 @@ void Importer::add_initializers(Scope& scope, const std::vector<int>& order) {
   const onnx::GraphProto& main = model_->graph();
   std::unordered_set<std::string> used;
   for (const int index : order) {
-    used.insert(main.node(index).input().begin(), main.node(index).input().end());
+    for_each_input(main.node(index), [&](const std::string& name, bool) { used.insert(name); });
   }
   for (const auto& output : main.output()) used.insert(output.name());
   for (const auto& tensor : main.initializer()) {
