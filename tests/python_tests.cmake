@@ -24,6 +24,9 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
            COMMAND ${REDFUSER_PYTHON} -W ignore
                    ${CMAKE_CURRENT_LIST_DIR}/python/expanded_fusion_test.py
                    $<TARGET_FILE:redfuser-opt>)
+  add_test(NAME python.opsets
+           COMMAND ${REDFUSER_PYTHON} -B -W ignore ${CMAKE_CURRENT_LIST_DIR}/python/opset_test.py
+                   $<TARGET_FILE:redfuser-run>)
   add_test(NAME python.operator_table
            COMMAND ${REDFUSER_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/python/operator_table_test.py
                    $<TARGET_FILE:redfuser-opt> ${PROJECT_SOURCE_DIR}/README.md)
@@ -35,7 +38,7 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
                    $<TARGET_FILE:redfuser-run> ${PROJECT_SOURCE_DIR}/models)
   set_tests_properties(python.rewrites PROPERTIES PROCESSORS 2)
   set_tests_properties(python.export python.contrib_operators python.onnx_conformance python.models
-                       python.convert python.rewrites PROPERTIES TIMEOUT 900)
+                       python.convert python.rewrites python.opsets PROPERTIES TIMEOUT 900)
 else()
   message(STATUS "REDFUSER_PYTHON is not set: the Python tests are left out")
 endif()

@@ -70,6 +70,7 @@ const std::map<std::string, ExpansionText>& texts() {
       {"com.microsoft.TransposeMatMul", microsoft_fused_matmul},
       {"com.microsoft.Trilu", microsoft_trilu},
       {"com.microsoft.Unique", microsoft_unique},
+      {"GlobalLpPool", global_lp_pool},
       {"LayerNormalization", early_layer_norm},
       {"SimplifiedLayerNormalization", simplified_layer_norm},
   };

@@ -1,4 +1,5 @@
-// com.microsoft operators that ai.onnx has taken over, under the same or another name.
+// com.microsoft operators that ai.onnx has taken over, under the same or another name; operators of
+// ai.onnx that are others in a few words.
 #include "onnx/expansion_call.h"
 
 namespace redfuser {
@@ -36,6 +37,20 @@ std::string microsoft_pad(const ExpansionCall& call) {
       "P = Reshape(Pads, Line) None = Constant<value = int64[0] {}>() ";
   if (!call.has(2)) return text + "Y = Pad<mode: string = @mode>(X, P) }";
   return text + "V = Reshape(Value, None) Y = Pad<mode: string = @mode>(X, P, V) }";
+}
+
+std::string global_lp_pool(const ExpansionCall& call) {
+  const int64_t p = call.integer("p", 2);
+  call.refuse_if(p < 1 || call.rank(0) < 3, "this p or rank");
+  std::string axes;
+  for (int k = 2; k < call.rank(0); ++k) axes += fmt::format("{}{}", k == 2 ? "" : ", ", k);
+  std::string text = fmt::format("(X) => (Y) {{ Axes = Constant<value_ints = [{}]>() ", axes);
+  if (p <= 2) return text + fmt::format("Y = ReduceL{}(X, Axes) }}", p);
+  return text + fmt::format(
+                    "A = Abs(X) P = Constant<value_float = {0}.0>() PX = CastLike(P, X) "
+                    "Powers = Pow(A, PX) S = ReduceSum(Powers, Axes) "
+                    "R = Reciprocal(PX) Y = Pow(S, R) }}",
+                    p);
 }
 
 }  // namespace redfuser
