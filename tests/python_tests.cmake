@@ -27,6 +27,9 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
   add_test(NAME python.opsets
            COMMAND ${REDFUSER_PYTHON} -B -W ignore ${CMAKE_CURRENT_LIST_DIR}/python/opset_test.py
                    $<TARGET_FILE:redfuser-run>)
+  add_test(NAME python.optimized_models
+           COMMAND ${REDFUSER_PYTHON} -B -W ignore ${CMAKE_CURRENT_LIST_DIR}/python/optimized_test.py
+                   $<TARGET_FILE:redfuser-run> ${PROJECT_SOURCE_DIR}/models)
   add_test(NAME python.operator_table
            COMMAND ${REDFUSER_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/python/operator_table_test.py
                    $<TARGET_FILE:redfuser-opt> ${PROJECT_SOURCE_DIR}/README.md)
@@ -38,7 +41,8 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
                    $<TARGET_FILE:redfuser-run> ${PROJECT_SOURCE_DIR}/models)
   set_tests_properties(python.rewrites PROPERTIES PROCESSORS 2)
   set_tests_properties(python.export python.contrib_operators python.onnx_conformance python.models
-                       python.convert python.rewrites python.opsets PROPERTIES TIMEOUT 900)
+                       python.convert python.rewrites python.opsets
+                       python.optimized_models PROPERTIES TIMEOUT 900)
 else()
   message(STATUS "REDFUSER_PYTHON is not set: the Python tests are left out")
 endif()

@@ -38,7 +38,9 @@ std::unique_ptr<Kernel> make_kernel(const Graph& graph, const OpaqueStep& step) 
 }
 
 const Tensor& OpaqueCall::tensor(int input) const {
-  RF_CHECK(has_input(input), "[{}] node \"{}\": input {} is absent", node().op, node().name, input);
+  if (!has_input(input)) {
+    user_error("[{}] node \"{}\": input {} is missing", node().op, node().name, input);
+  }
   const Tensor& tensor = context_.values[node().inputs[input]];
   RF_CHECK(tensor.defined(), "[{}] node \"{}\": input {} is not computed", node().op, node().name,
            input);

@@ -9,6 +9,8 @@
 
 namespace redfuser {
 
+inline constexpr int64_t kMostHeads = 1 << 20;
+
 // `result` = x of [batch, length, heads * size] by heads.
 std::string heads_text(const std::string& result, const std::string& x, int64_t heads);
 // Y = O, which lies by heads, as [batch, length, heads * size].

@@ -33,19 +33,15 @@ class ExpansionCall {
   bool has_output(int output) const {
     return output < node_.output_size() && !node_.output(output).empty();
   }
-  // The element type (onnx.TensorProto.DataType) of an input.
-  int type(int input) const {
-    return types_.at(static_cast<size_t>(input)).tensor_type().elem_type();
-  }
+  // The element type (onnx.TensorProto.DataType) of an input, which must be there.
+  int type(int input) const { return tensor(input).elem_type(); }
   // The size of an input's dimension; -1 where it is open.
   int64_t size(int input, int dimension) const {
     if (!has(input) || rank(input) <= dimension) return -1;
-    const auto& dim = types_.at(static_cast<size_t>(input)).tensor_type().shape().dim(dimension);
+    const auto& dim = tensor(input).shape().dim(dimension);
     return dim.has_dim_value() ? dim.dim_value() : -1;
   }
-  int rank(int input) const {
-    return types_.at(static_cast<size_t>(input)).tensor_type().shape().dim_size();
-  }
+  int rank(int input) const { return tensor(input).shape().dim_size(); }
   bool has_attribute(const std::string& name) const {
     for (const auto& attribute : node_.attribute()) {
       if (attribute.name() == name) return true;
@@ -60,7 +56,7 @@ class ExpansionCall {
   }
   std::string text(const std::string& name, const std::string& fallback) const {
     for (const auto& attribute : node_.attribute()) {
-      if (attribute.name() == name) return attribute.s();
+      if (attribute.name() == name) return checked(attribute.s());
     }
     return fallback;
   }
@@ -84,6 +80,16 @@ class ExpansionCall {
   }
 
  private:
+  const onnx::TypeProto::Tensor& tensor(int input) const {
+    refuse_if(!has(input), fmt::format("a node without its input {}", input));
+    return types_.at(static_cast<size_t>(input)).tensor_type();
+  }
+  // Bodies are text, which a zero byte would end.
+  const std::string& checked(const std::string& text) const {
+    refuse_if(text.find('\0') != std::string::npos, "a zero byte in a string");
+    return text;
+  }
+
   const onnx::NodeProto& node_;
   const std::vector<onnx::TypeProto>& types_;
   std::string where_;

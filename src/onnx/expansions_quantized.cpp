@@ -159,6 +159,7 @@ std::string microsoft_quantized_global_pool(const ExpansionCall& call) {
   for (int k = last ? 1 : 2; k < call.rank(0) - (last ? 1 : 0); ++k) {
     axes += fmt::format("{}{}", axes.empty() ? "" : ", ", k);
   }
+  call.refuse_if(axes.empty(), "an input of this rank");
   return unary(call, "",
                fmt::format("Axes = Constant<value_ints = [{}]>() YF = ReduceMean(XF, Axes)", axes));
 }

@@ -1,8 +1,13 @@
 // com.microsoft operators on weights of few bits.
+#include <cstdint>
+
 #include "onnx/expansion_call.h"
 
 namespace redfuser {
 namespace {
+
+// Products of two such sizes do not overflow.
+bool is_size(int64_t size) { return size > 0 && size <= INT32_MAX; }
 
 // `name` = ZeroF in the given shape, or the middle of the range where zero points are absent.
 std::string zeros_text(const ExpansionCall& call, const char* name, const char* shape) {
@@ -59,7 +64,7 @@ std::string microsoft_matmul_nbits(const ExpansionCall& call) {
   const int64_t bits = call.integer("bits", 4), block = call.integer("block_size", 0);
   const int64_t rows = call.integer("N", 0), depth = call.integer("K", 0);
   call.refuse_if(bits != 2 && bits != 4 && bits != 8, "this number of bits");
-  call.refuse_if(block <= 0 || rows <= 0 || depth <= 0, "weights of this size");
+  call.refuse_if(!is_size(block) || !is_size(rows) || !is_size(depth), "weights of this size");
   call.refuse_if(call.integer("weight_prepacked", 0) != 0, "weight_prepacked");
   const int64_t blocks = (depth + block - 1) / block, per_byte = 8 / bits;
   const bool packed_zeros = call.has(3) && call.type(3) == onnx::TensorProto::UINT8;
@@ -145,7 +150,7 @@ std::string microsoft_gather_block_quantized(const ExpansionCall& call) {
 std::string microsoft_matmul_bnb4(const ExpansionCall& call) {
   const int64_t rows = call.integer("N", 0), depth = call.integer("K", 0);
   const int64_t block = call.integer("block_size", 0), type = call.integer("quant_type", -1);
-  call.refuse_if(block <= 0 || rows <= 0 || depth <= 0, "weights of this size");
+  call.refuse_if(!is_size(block) || !is_size(rows) || !is_size(depth), "weights of this size");
   call.refuse_if(type != 0 && type != 1, "this quant_type");
   call.refuse_if(call.integer("training_mode", 0) != 0, "training_mode");
   const char* table =
