@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "ops/elementwise.h"
 #include "ops/families.h"
+#include "ops/reindex.h"
 #include "ops/sizes.h"
 
 namespace redfuser {
@@ -21,7 +22,7 @@ Expr lower_binarizer(LowerContext& context) {
   return pool.select(above, pool.number(1, x->dtype), pool.number(0, x->dtype));
 }
 
-// Elements of the last dimension by position.
+// Elements of the last dimension by positions, which are a list whatever their shape.
 void infer_array_feature_extractor(InferContext& context) {
   Shape shape = context.shape(0);
   if (shape.empty()) context.fail("the input has no dimension");
@@ -32,8 +33,9 @@ void infer_array_feature_extractor(InferContext& context) {
 
 Expr lower_array_feature_extractor(LowerContext& context) {
   ExprPool& pool = context.pool();
-  std::vector<Expr> position(context.shape(1).size(), pool.integer(0));
-  if (!position.empty()) position.back() = context.index().back();
+  const Shape listed{product_of(pool, context.shape(1))};
+  std::vector<Expr> position =
+      reshape_index(pool, listed, context.shape(1), context.index().last(1));
   Expr at = pool.cast(DType::Int64, context.read(1, std::move(position)));
   std::vector<Expr> index(context.index().begin(), context.index().end());
   if (context.rank(0) == 1) index.erase(index.begin());
