@@ -11,9 +11,13 @@ namespace redfuser {
 
 void check_node(const onnx::NodeProto& node, const std::string& domain, int version,
                 const std::string& where) {
-  const onnx::OpSchema* schema =
-      onnx::OpSchemaRegistry::Instance()->GetSchema(node.op_type(), version, domain);
-  if (schema == nullptr || schema->Deprecated()) return;
+  const auto* registry = onnx::OpSchemaRegistry::Instance();
+  const onnx::OpSchema* schema = registry->GetSchema(node.op_type(), version, domain);
+  // A deprecated operator keeps the form that it had.
+  while (schema != nullptr && schema->Deprecated()) {
+    schema = registry->GetSchema(node.op_type(), schema->SinceVersion() - 1, domain);
+  }
+  if (schema == nullptr) return;
   try {
     schema->Verify(node);
   } catch (const std::exception& error) {
