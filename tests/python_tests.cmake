@@ -11,6 +11,9 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
   add_test(NAME python.contrib_operators
            COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/contrib_test.py
                    $<TARGET_FILE:redfuser-run>)
+  add_test(NAME python.ml_operators
+           COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/ml_test.py
+                   $<TARGET_FILE:redfuser-run>)
   add_test(NAME python.cascades
            COMMAND ${REDFUSER_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/python/cascades_test.py
                    $<TARGET_FILE:redfuser-run>)
@@ -40,8 +43,8 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
            COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/rewrites_test.py
                    $<TARGET_FILE:redfuser-run> ${PROJECT_SOURCE_DIR}/models)
   set_tests_properties(python.rewrites PROPERTIES PROCESSORS 2)
-  set_tests_properties(python.export python.contrib_operators python.onnx_conformance python.models
-                       python.convert python.rewrites python.opsets
+  set_tests_properties(python.export python.contrib_operators python.ml_operators python.models
+                       python.onnx_conformance python.convert python.rewrites python.opsets
                        python.optimized_models PROPERTIES TIMEOUT 900)
 else()
   message(STATUS "REDFUSER_PYTHON is not set: the Python tests are left out")

@@ -14,13 +14,14 @@ class OpaqueKernel : public Kernel {
   OpaqueKernel(NodeId node, OpaqueFunction function) : node_(node), function_(function) {}
 
   void run(RunContext& context) const override {
-    OpaqueCall call(context, context.graph.nodes[node_]);
+    OpaqueCall call(context, context.graph.nodes[node_], prepared_);
     function_(call);
   }
 
  private:
   NodeId node_;
   OpaqueFunction function_;
+  mutable Prepared prepared_;
 };
 
 bool is_half(DType dtype) { return dtype == DType::Float16 || dtype == DType::BFloat16; }

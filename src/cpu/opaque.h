@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -13,11 +15,26 @@
 
 namespace redfuser {
 
+// What a kernel makes of its node alone, kept from the first run for all later ones.
+struct Prepared {
+  std::mutex mutex;
+  std::shared_ptr<const void> value;
+};
+
 // One run of one node. Attributes come through NodeView.
 class OpaqueCall : public NodeView {
  public:
-  OpaqueCall(RunContext& context, const Node& node)
-      : NodeView(context.graph, node), context_(context) {}
+  OpaqueCall(RunContext& context, const Node& node, Prepared& prepared)
+      : NodeView(context.graph, node), context_(context), prepared_(prepared) {}
+
+  // make() of the node's first run; it may use attributes, but no inputs. A kernel has one such
+  // value.
+  template <typename T, typename Make>
+  const T& prepared(const Make& make) const {
+    const std::lock_guard lock(prepared_.mutex);
+    if (prepared_.value == nullptr) prepared_.value = std::make_shared<const T>(make());
+    return *static_cast<const T*>(prepared_.value.get());
+  }
 
   RunContext& context() const { return context_; }
   ThreadPool& threads() const { return context_.pool; }
@@ -37,6 +54,7 @@ class OpaqueCall : public NodeView {
 
  private:
   RunContext& context_;
+  Prepared& prepared_;
 };
 
 using OpaqueFunction = void (*)(OpaqueCall&);

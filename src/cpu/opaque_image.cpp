@@ -148,6 +148,53 @@ void run_roi_align(OpaqueCall& call) {
   store(y, out);
 }
 
+// Boxes [image, left, top, right, bottom] count whole elements, the last ones included. A part of a
+// box outside of the image is 0.
+void run_max_roi_pool(OpaqueCall& call) {
+  const Dims& in = call.dims(0);
+  const std::vector<double> x = call.reals_of(0), rois = call.reals_of(1);
+  const int64_t boxes = call.dims(1)[0], channels = in[1], height = in[2], width = in[3];
+  const auto pooled = call.integers("pooled_shape", {});
+  const double scale = call.real("spatial_scale", 1);
+  if (call.dims(1)[1] != 5) call.fail("the boxes must be [R,5]");
+  Tensor& y = call.allocate(0, {boxes, channels, pooled[0], pooled[1]});
+  std::vector<double> out(static_cast<size_t>(y.size()));
+  struct Span {
+    int64_t begin, end;
+  };
+  // Where part `i` of `parts` of the box from `first` to `last` lies.
+  const auto part = [&](double first, double last, int64_t i, int64_t parts, int64_t size) {
+    const double low = std::round(first * scale), high = std::round(last * scale);
+    const double step = std::max(high - low + 1, 1.0) / static_cast<double>(parts);
+    const auto at = [&](double position) {
+      return static_cast<int64_t>(std::clamp(position + low, 0.0, static_cast<double>(size)));
+    };
+    return Span{at(std::floor(static_cast<double>(i) * step)),
+                at(std::ceil(static_cast<double>(i + 1) * step))};
+  };
+  for (size_t o = 0; o < out.size(); ++o) {
+    const auto at = static_cast<int64_t>(o);
+    const int64_t j = at % pooled[1], i = at / pooled[1] % pooled[0];
+    const int64_t c = at / (pooled[0] * pooled[1]) % channels;
+    const double* box = rois.data() + at / (pooled[0] * pooled[1] * channels) * 5;
+    if (!(box[0] >= 0 && box[0] < static_cast<double>(in[0]))) {
+      call.fail(fmt::format("image {} of {}", box[0], in[0]));
+    }
+    if (!std::isfinite(box[1] + box[2] + box[3] + box[4])) call.fail("a box is not finite");
+    const Span rows = part(box[2], box[4], i, pooled[0], height);
+    const Span columns = part(box[1], box[3], j, pooled[1], width);
+    const double* plane = x.data() + (static_cast<int64_t>(box[0]) * channels + c) * height * width;
+    if (rows.begin >= rows.end || columns.begin >= columns.end) continue;
+    out[o] = -INFINITY;
+    for (int64_t r = rows.begin; r < rows.end; ++r) {
+      for (int64_t k = columns.begin; k < columns.end; ++k) {
+        out[o] = std::max(out[o], plane[r * width + k]);
+      }
+    }
+  }
+  store(y, out);
+}
+
 // Indices count within the tensor that the pool was made of; a larger output keeps its coordinates.
 void run_max_unpool(OpaqueCall& call) {
   const Tensor& x = call.tensor(0);

@@ -83,12 +83,20 @@ void run_tensor_scatter(OpaqueCall& call);
 // opaque_grid_sample.cpp, opaque_image.cpp
 void run_grid_sample(OpaqueCall& call);
 void run_roi_align(OpaqueCall& call);
+void run_max_roi_pool(OpaqueCall& call);
 void run_max_unpool(OpaqueCall& call);
 void run_deform_conv(OpaqueCall& call);
 void run_col2im(OpaqueCall& call);
 
 // opaque_learning.cpp
 void run_label_encoder(OpaqueCall& call);
+void run_category_mapper(OpaqueCall& call);
+void run_one_hot_encoder(OpaqueCall& call);
+
+// opaque_trees.cpp, opaque_svm.cpp
 void run_tree_ensemble(OpaqueCall& call);
+void run_tree_ensemble_regressor(OpaqueCall& call);
+void run_tree_ensemble_classifier(OpaqueCall& call);
+void run_svm_classifier(OpaqueCall& call);
 
 }  // namespace redfuser

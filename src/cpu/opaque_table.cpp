@@ -36,6 +36,7 @@ constexpr Entry kKernels[] = {
     {"LSTM", run_lstm},
     {"LpPool", run_lp_pool},
     {"MaxPool", run_max_pool},
+    {"MaxRoiPool", run_max_roi_pool},
     {"MaxUnpool", run_max_unpool},
     {"MelWeightMatrix", run_mel_weight_matrix},
     {"Multinomial", run_multinomial},
@@ -72,8 +73,13 @@ constexpr Entry kKernels[] = {
     {"TfIdfVectorizer", run_tf_idf},
     {"Unique", run_unique},
     {"Upsample", run_upsample},
+    {"ai.onnx.ml.CategoryMapper", run_category_mapper},
     {"ai.onnx.ml.LabelEncoder", run_label_encoder},
+    {"ai.onnx.ml.OneHotEncoder", run_one_hot_encoder},
+    {"ai.onnx.ml.SVMClassifier", run_svm_classifier},
     {"ai.onnx.ml.TreeEnsemble", run_tree_ensemble},
+    {"ai.onnx.ml.TreeEnsembleClassifier", run_tree_ensemble_classifier},
+    {"ai.onnx.ml.TreeEnsembleRegressor", run_tree_ensemble_regressor},
 };
 
 constexpr bool by_name(const Entry& a, const Entry& b) { return a.name < b.name; }

@@ -78,6 +78,24 @@ class ExpansionCall {
     }
     return fallback;
   }
+  // The length of a list attribute; 0 without it.
+  int64_t length(const std::string& name) const {
+    for (const auto& attribute : node_.attribute()) {
+      if (attribute.name() != name) continue;
+      return attribute.floats_size() + attribute.ints_size() + attribute.strings_size();
+    }
+    return 0;
+  }
+  int64_t element(const std::string& list, int at) const {
+    for (const auto& attribute : node_.attribute()) {
+      if (attribute.name() == list) return attribute.ints(at);
+    }
+    return 0;
+  }
+  // Throws UserError: the node is wrong.
+  [[noreturn]] void fail(const std::string& message) const {
+    user_error("{}: {}", where_, message);
+  }
 
  private:
   const onnx::TypeProto::Tensor& tensor(int input) const {
@@ -95,10 +113,20 @@ class ExpansionCall {
   std::string where_;
 };
 
-// A function in ONNX's text syntax, after its name: `<attributes> (inputs) => (outputs) {nodes}`.
-// Refuses forms that have no body.
+// A function in ONNX's text syntax, after its name: `<attributes> (inputs) => (outputs) {nodes}`;
+// empty where the operator's kernel serves the form. Refuses forms that have neither.
 using ExpansionText = std::string (*)(const ExpansionCall&);
 
+// ai.onnx.ml: features of tables, and models that are products. Where ONNX leaves a result open
+// (one score for two classes, a transform of a single score) they follow ONNX Runtime.
+std::string learning_feature_vectorizer(const ExpansionCall& call);
+std::string learning_imputer(const ExpansionCall& call);
+std::string learning_linear_classifier(const ExpansionCall& call);
+std::string learning_linear_regressor(const ExpansionCall& call);
+std::string learning_normalizer(const ExpansionCall& call);
+std::string learning_one_hot_encoder(const ExpansionCall& call);
+std::string learning_scaler(const ExpansionCall& call);
+std::string learning_svm_regressor(const ExpansionCall& call);
 std::string microsoft_attention(const ExpansionCall& call);
 std::string microsoft_bias_add(const ExpansionCall& call);
 std::string microsoft_bias_dropout(const ExpansionCall& call);

@@ -15,6 +15,14 @@ namespace {
 
 const std::map<std::string, ExpansionText>& texts() {
   static const std::map<std::string, ExpansionText> table = {
+      {"ai.onnx.ml.FeatureVectorizer", learning_feature_vectorizer},
+      {"ai.onnx.ml.Imputer", learning_imputer},
+      {"ai.onnx.ml.LinearClassifier", learning_linear_classifier},
+      {"ai.onnx.ml.LinearRegressor", learning_linear_regressor},
+      {"ai.onnx.ml.Normalizer", learning_normalizer},
+      {"ai.onnx.ml.OneHotEncoder", learning_one_hot_encoder},
+      {"ai.onnx.ml.SVMRegressor", learning_svm_regressor},
+      {"ai.onnx.ml.Scaler", learning_scaler},
       {"ai.onnx.preview.training.Adagrad", training_adagrad},
       {"ai.onnx.preview.training.Adam", training_adam},
       {"ai.onnx.preview.training.Momentum", training_momentum},
@@ -93,8 +101,9 @@ std::shared_ptr<const onnx::FunctionProto> own_expansion(
     const onnx::NodeProto& node, const std::vector<onnx::TypeProto>& input_types,
     const std::string& where) {
   const ExpansionText write = texts().at(qualified_name(node.domain(), node.op_type()));
-  const std::string text = "<domain: \"own\", opset_import: [\"\" : 23]> Body " +
-                           write(ExpansionCall(node, input_types, where));
+  const std::string body = write(ExpansionCall(node, input_types, where));
+  if (body.empty()) return nullptr;
+  const std::string text = "<domain: \"own\", opset_import: [\"\" : 23]> Body " + body;
   auto function = std::make_shared<onnx::FunctionProto>();
   const auto status = onnx::OnnxParser::Parse(*function, text.c_str());
   RF_CHECK(status.IsOK(), "{}: {}", node.op_type(), status.ErrorMessage());

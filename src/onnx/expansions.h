@@ -21,7 +21,7 @@ bool has_own_expansion(const onnx::NodeProto& node);
 
 // The body for this node, whose absent inputs and outputs, attributes and ranks decide its form.
 // Its operators are those of ai.onnx. Throws UserError, starting with `where`, for a form that has
-// none. Requires has_own_expansion.
+// none; null where the operator's kernel serves it. Requires has_own_expansion.
 //
 // com.microsoft operators follow ONNX Runtime's documentation of its contrib operators.
 std::shared_ptr<const onnx::FunctionProto> own_expansion(

@@ -40,17 +40,33 @@ std::string microsoft_pad(const ExpansionCall& call) {
 }
 
 std::string global_lp_pool(const ExpansionCall& call) {
-  const int64_t p = call.integer("p", 2);
-  call.refuse_if(p < 1 || call.rank(0) < 3, "this p or rank");
+  if (call.rank(0) < 3) call.fail("the input must be [N,C,sizes]");
+  // Opset 1 has a floating p.
+  const int64_t whole = call.integer("p", 2);
+  const double p = whole != 0 ? static_cast<double>(whole) : static_cast<double>(call.real("p", 2));
+  if (!(p > 0)) call.fail("p must be positive");
   std::string axes;
-  for (int k = 2; k < call.rank(0); ++k) axes += fmt::format("{}{}", k == 2 ? "" : ", ", k);
-  std::string text = fmt::format("(X) => (Y) {{ Axes = Constant<value_ints = [{}]>() ", axes);
-  if (p <= 2) return text + fmt::format("Y = ReduceL{}(X, Axes) }}", p);
-  return text + fmt::format(
-                    "A = Abs(X) P = Constant<value_float = {0}.0>() PX = CastLike(P, X) "
-                    "Powers = Pow(A, PX) S = ReduceSum(Powers, Axes) "
-                    "R = Reciprocal(PX) Y = Pow(S, R) }}",
-                    p);
+  for (int i = 2; i < call.rank(0); ++i) axes += fmt::format("{}{}", i == 2 ? "" : ", ", i);
+  const char* head = "(X) => (Y)";
+  const std::string start = fmt::format("Axes = Constant<value_ints = [{}]>()", axes);
+  if (p == 1) return fmt::format("{} {{ {} Y = ReduceL1(X, Axes) }}", head, start);
+  if (p == 2) return fmt::format("{} {{ {} Y = ReduceL2(X, Axes) }}", head, start);
+  return fmt::format(R"({} {{ {}
+    XF = Cast<to = {}>(X)
+    P = Constant<value = double {{{:.17g}}}>()
+    Root = Constant<value = double {{{:.17g}}}>()
+    PF = CastLike(P, XF)
+    RootF = CastLike(Root, XF)
+    A = Abs(XF)
+    Powers = Pow(A, PF)
+    Sum = ReduceSum(Powers, Axes)
+    YF = Pow(Sum, RootF)
+    Y = CastLike(YF, X)
+  }})",
+                     head, start,
+                     call.type(0) == onnx::TensorProto::DOUBLE ? onnx::TensorProto::DOUBLE
+                                                               : onnx::TensorProto::FLOAT,
+                     p, 1 / p);
 }
 
 }  // namespace redfuser

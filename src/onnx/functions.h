@@ -71,8 +71,10 @@ bool has_body(const onnx::NodeProto& node, const Opsets& opsets);
 // True if the body is the same for every input type, so that it can be known without them.
 bool has_fixed_body(const onnx::NodeProto& node, const Opsets& opsets);
 // The body for this node, whose attributes are bound. `input_types` may be empty for a fixed body;
-// unset types stand for absent inputs. Throws UserError, starting with `where`, when none fits.
+// unset types stand for absent inputs. Throws UserError, starting with `where`, when none fits; the
+// function is null instead if the body is `optional`.
 FunctionBody body_of(const onnx::NodeProto& node, const Opsets& opsets,
-                     const std::vector<onnx::TypeProto>& input_types, const std::string& where);
+                     const std::vector<onnx::TypeProto>& input_types, const std::string& where,
+                     bool optional = false);
 
 }  // namespace redfuser

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "onnx/constants.h"
+#include "onnx/expansions.h"
 #include "onnx/importer.h"
 #include "onnx/node_check.h"
 #include "onnx/node_order.h"
@@ -62,16 +63,21 @@ void Importer::add_node(const onnx::NodeProto& written, Scope& scope, const Orig
     return add_constant_node(node, source, scope);
   }
   if (domain.empty() && add_control(node, version->second, scope, origin)) return;
-  if (const OpDef* def = find_op(domain, node.op_type(), version->second)) {
+  const OpDef* def = find_op(domain, node.op_type(), version->second);
+  // A kernel serves the forms that have no body.
+  if (def != nullptr && (def->lower != nullptr || !has_own_expansion(node))) {
     return add_primitive(node, *def, version->second, source, scope, origin);
   }
-  if (!has_body(node, scope.opsets)) {
+  if (def == nullptr && !has_body(node, scope.opsets)) {
     user_error("{}: {} of opset {} is not supported", source.where,
                qualified_name(domain, node.op_type()), version->second);
   }
   std::vector<onnx::TypeProto> types;
   for (const ValueId id : input_ids(node, scope, origin)) types.push_back(type_of(graph_, id));
-  const FunctionBody body = body_of(node, scope.opsets, types, source.where);
+  const FunctionBody body = body_of(node, scope.opsets, types, source.where, def != nullptr);
+  if (body.function == nullptr) {
+    return add_primitive(node, *def, version->second, source, scope, origin);
+  }
   add_call(node, *body.function, body.opsets, nullptr, scope, origin);
 }
 

@@ -51,15 +51,22 @@ std::string operator_table() {
   const auto add = [&](const std::string& domain, const std::string& name, Definition definition) {
     if (known.insert(qualified_name(domain, name)).second) table[{domain, definition}].insert(name);
   };
+  const std::vector<std::string> expansions = own_expansion_names();
+  const std::set<std::string> own(expansions.begin(), expansions.end());
   for (const char* name : kControlFlow) add("", name, Definition::Importer);
   add("", "Constant", Definition::Importer);
   for (const OpDef& op : all_ops()) {
     // Softmax and its like are expressions in the first opsets only.
     if (find_op(op.domain, op.name, kNewestOpset) == nullptr) continue;
+    // A kernel beside a body serves the forms that have none.
+    if (op.lower == nullptr &&
+        own.count(qualified_name(std::string(op.domain), std::string(op.name)))) {
+      continue;
+    }
     add(std::string(op.domain), std::string(op.name),
         op.lower != nullptr ? Definition::Expression : Definition::Kernel);
   }
-  for (const std::string& name : own_expansion_names()) {
+  for (const std::string& name : expansions) {
     const size_t dot = name.rfind('.');
     const bool bare = dot == std::string::npos;
     add(bare ? "" : name.substr(0, dot), bare ? name : name.substr(dot + 1), Definition::Expansion);

@@ -102,7 +102,8 @@ bool has_fixed_body(const onnx::NodeProto& node, const Opsets& opsets) {
 }
 
 FunctionBody body_of(const onnx::NodeProto& node, const Opsets& opsets,
-                     const std::vector<onnx::TypeProto>& input_types, const std::string& where) {
+                     const std::vector<onnx::TypeProto>& input_types, const std::string& where,
+                     bool optional) {
   const std::string domain = normal_domain(node.domain());
   const int version = version_in(opsets, domain);
   const onnx::OpSchema* schema = schema_of(domain, node.op_type(), version);
@@ -116,6 +117,8 @@ FunctionBody body_of(const onnx::NodeProto& node, const Opsets& opsets,
     }
   }
   auto function = own_expansion(node, input_types, where);
+  if (function == nullptr && optional) return {};
+  RF_CHECK(function != nullptr, "{}: neither a body nor a kernel", where);
   Opsets own = opsets_of(*function);
   return {std::move(function), std::move(own)};
 }

@@ -47,7 +47,15 @@ class Survey {
     const auto version = opsets.find(normal_domain(node.domain()));
     const std::string name = qualified_name(node.domain(), node.op_type());
     if (version == opsets.end()) return name + " of an operator set that is not imported";
-    return fmt::format("{} of opset {}", name, version->second);
+    std::string text = fmt::format("{} of opset {}", name, version->second);
+    if (name == "ai.onnx.ml.ZipMap") {
+      text +=
+          ", whose result is a list of maps: export without it (skl2onnx, onnxmltools: the option "
+          "zipmap=False), so that the probabilities stay a tensor";
+    } else if (name == "ai.onnx.ml.CastMap" || name == "ai.onnx.ml.DictVectorizer") {
+      text += ", whose input is a map: only tensors are supported";
+    }
+    return text;
   }
 
   // The names of what keeps this node from running.

@@ -30,6 +30,19 @@ void infer_roi_align(InferContext& context) {
        pool.integer(context.integer("output_width", 1))});
 }
 
+void infer_max_roi_pool(InferContext& context) {
+  ExprPool& pool = context.pool();
+  check_operand(context, 0, Operand::Float);
+  const auto pooled = context.integers("pooled_shape", {});
+  if (context.rank(0) != 4 || context.rank(1) != 2) {
+    context.fail("it takes an image [N,C,H,W] and boxes [R,5]");
+  }
+  if (pooled.size() != 2 || pooled[0] < 1 || pooled[1] < 1) context.fail("pooled_shape");
+  context.set(
+      0, context.dtype(0),
+      {context.shape(1)[0], context.shape(0)[1], pool.integer(pooled[0]), pool.integer(pooled[1])});
+}
+
 // The inverse of a pool without its overlaps.
 void infer_max_unpool(InferContext& context) {
   ExprPool& pool = context.pool();
@@ -76,6 +89,7 @@ void infer_col2im(InferContext& context) {
 
 constexpr OpDef kOps[] = {
     {"GridSample", "", 16, infer_grid_sample, nullptr},
+    {"MaxRoiPool", "", 1, infer_max_roi_pool, nullptr},
     {"RoiAlign", "", 10, infer_roi_align, nullptr},
     {"MaxUnpool", "", 9, infer_max_unpool, nullptr},
     {"DeformConv", "", 19, infer_deform_conv, nullptr},

@@ -1,4 +1,6 @@
 // Operators of ai.onnx.ml.
+#include <algorithm>
+
 #include "base/error.h"
 #include "ops/elementwise.h"
 #include "ops/families.h"
@@ -56,21 +58,105 @@ void infer_label_encoder(InferContext& context) {
     if (tensor == nullptr) context.fail("values_tensor is no tensor");
     return context.set(0, tensor->dtype(), context.shape(0));
   }
-  context.fail("it has no values (the form of version 1 is not supported)");
+  context.fail("it has no values");
+}
+
+// Strings to integers, or integers to strings.
+void infer_category_mapper(InferContext& context) {
+  const DType dtype = context.dtype(0);
+  if (dtype != DType::String && dtype != DType::Int64) {
+    context.fail(fmt::format("the input is {}, not string or int64", name_of(dtype)));
+  }
+  context.set(0, dtype == DType::String ? DType::Int64 : DType::String, context.shape(0));
+}
+
+int64_t length_of(const NodeView& view, const std::string& list) {
+  if (!view.has(list)) return 0;
+  const Attribute& attribute = view.node().attributes.at(list);
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&attribute)) {
+    return static_cast<int64_t>(texts->size());
+  }
+  return static_cast<int64_t>(view.integers(list, {}).size());
+}
+
+void infer_one_hot_encoder(InferContext& context) {
+  Shape shape = context.shape(0);
+  const char* list = context.dtype(0) == DType::String ? "cats_strings" : "cats_int64s";
+  shape.push_back(context.pool().integer(length_of(context, list)));
+  context.set(0, DType::Float32, std::move(shape));
+}
+
+// The number of rows of a table; a single row has one dimension.
+Expr rows_of(const InferContext& context) {
+  check_operand(context, 0, Operand::Number);
+  const Shape& shape = context.shape(0);
+  if (shape.empty() || shape.size() > 2) context.fail("the input must be [N,features]");
+  return shape.size() == 1 ? context.pool().integer(1) : shape[0];
+}
+
+int64_t targets_of(const InferContext& context) {
+  const int64_t targets = context.integer("n_targets", 1);
+  if (targets < 1) context.fail(fmt::format("n_targets is {}", targets));
+  return targets;
+}
+
+void require_table(const InferContext& context) {
+  if (context.rank(0) != 2) context.fail("the input must be [N,features]");
+}
+
+void infer_regressor(InferContext& context) {
+  require_table(context);
+  context.set(0, DType::Float32, {rows_of(context), context.pool().integer(targets_of(context))});
+}
+
+// Labels, and `columns(classes)` scores.
+template <typename Columns>
+void infer_classes(InferContext& context, const std::string& integers, const Columns& columns) {
+  const int64_t words = length_of(context, "classlabels_strings");
+  const int64_t classes = words != 0 ? words : length_of(context, integers);
+  if (classes == 0) context.fail("it has no class labels");
+  context.set(0, words != 0 ? DType::String : DType::Int64, {rows_of(context)});
+  context.set(1, DType::Float32, {rows_of(context), context.pool().integer(columns(classes))});
+}
+
+void infer_tree_classifier(InferContext& context) {
+  require_table(context);
+  infer_classes(context, "classlabels_int64s", [](int64_t classes) { return classes; });
+}
+
+// Machines of pairs of classes give a score for each pair, unless it is made a probability.
+void infer_svm_classifier(InferContext& context) {
+  infer_classes(context, "classlabels_ints", [&](int64_t classes) {
+    const auto vectors = context.integers("vectors_per_class", {});
+    const bool pairs =
+        std::any_of(vectors.begin(), vectors.end(), [](int64_t n) { return n != 0; });
+    const auto* slopes =
+        context.has("prob_a")
+            ? std::get_if<std::vector<float>>(&context.node().attributes.at("prob_a"))
+            : nullptr;
+    const bool probable = slopes != nullptr && !slopes->empty();
+    return pairs && !probable && classes > 2 ? classes * (classes - 1) / 2 : classes;
+  });
 }
 
 void infer_tree_ensemble(InferContext& context) {
-  if (context.rank(0) != 2) context.fail("the input must be [N,features]");
+  require_table(context);
   context.set(0, context.dtype(0),
-              {context.shape(0)[0], context.pool().integer(context.integer("n_targets", 1))});
+              {context.shape(0)[0], context.pool().integer(targets_of(context))});
 }
 
 constexpr OpDef kOps[] = {
     {"Binarizer", kDomain, 1, infer_binarizer, lower_binarizer},
     {"ArrayFeatureExtractor", kDomain, 1, infer_array_feature_extractor,
      lower_array_feature_extractor},
+    {"CategoryMapper", kDomain, 1, infer_category_mapper, nullptr},
+    {"LabelEncoder", kDomain, 1, infer_category_mapper, nullptr},
     {"LabelEncoder", kDomain, 2, infer_label_encoder, nullptr},
+    {"OneHotEncoder", kDomain, 1, infer_one_hot_encoder, nullptr},
+    {"SVMClassifier", kDomain, 1, infer_svm_classifier, nullptr},
     {"TreeEnsemble", kDomain, 5, infer_tree_ensemble, nullptr},
+    {"TreeEnsembleClassifier", kDomain, 1, infer_tree_classifier, nullptr},
+    {"TreeEnsembleRegressor", kDomain, 1, infer_regressor, nullptr},
 };
 
 }  // namespace
