@@ -1,5 +1,6 @@
 // Operators of ai.onnx.ml that prepare the columns of a table [rows, features], and GlobalLpPool.
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "onnx/expansion_call.h"
@@ -7,6 +8,7 @@
 namespace redfuser {
 namespace {
 
+constexpr int64_t kWidest = std::numeric_limits<int32_t>::max();
 constexpr int kFloat = onnx::TensorProto::FLOAT, kDouble = onnx::TensorProto::DOUBLE;
 
 // The size of the last dimension; -1 where it is open.
@@ -111,7 +113,7 @@ std::string learning_feature_vectorizer(const ExpansionCall& call) {
       continue;
     }
     const int64_t width = call.element("inputdimensions", i);
-    if (width < 0) call.fail(fmt::format("inputdimensions: {}", width));
+    if (width < 0 || width > kWidest) call.fail(fmt::format("inputdimensions: {}", width));
     body += fmt::format(
         "A{0} = Constant<value_ints = [0, 0, 0, {1}]>() W{0} = Constant<value_ints = [{1}]>() "
         "L{0} = Pad(M{0}, A{0}) P{0} = Slice(L{0}, Front, W{0}, Last) ",

@@ -340,6 +340,7 @@ def wrong():
     yield ("Normalizer", [X], {"norm": "L3"}), "L3"
     yield ("FeatureVectorizer", [X], {"inputdimensions": [1, 2]}), "2 inputdimensions for 1"
     yield ("FeatureVectorizer", [X], {"inputdimensions": [-1]}), "inputdimensions: -1"
+    yield ("FeatureVectorizer", [X], {"inputdimensions": [2 ** 62]}), "inputdimensions: 4611"
     yield ("OneHotEncoder", [WORDS], {"cats_int64s": [1]}), "no cats_strings"
     yield ("OneHotEncoder", [WHOLE], {"cats_int64s": [1], "zeros": 0}), "none of the categories"
     yield ("CategoryMapper", [WORDS], {"cats_strings": ["a"]}), "1 cats_strings for 0 cats_int64s"
