@@ -69,7 +69,7 @@ TEST_F(ToolsTest, CallersErrorsAreOneLine) {
       model.path() + " --compare /no/such/file.npz",
       model.path() + " --memory-limit 12X",
       model.path() + " --memory-limit 1 --dim n=100",
-      model.path() + " --assert-fused everything>=1",
+      model.path() + " --assert-fused 'everything>=1'",
       model.path() + " --assert-fused attention",
       model.path() + " --dump kernels",
       model.path() + " --iterations 0",
