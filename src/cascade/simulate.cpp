@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 
@@ -86,7 +87,7 @@ std::vector<double> flattened(Reduction reduction, const Partial& partial) {
 // Evaluates with the streamed position, a column point and a supplier of leaves.
 double at(Expr e, const Row& row, Expr stream, int64_t position, const std::vector<Expr>& columns,
           const std::vector<int64_t>& point, const Environment& leaves) {
-  return evaluate(e, [&](Expr leaf) -> double {
+  auto environment = [&](Expr leaf) -> double {
     if (leaf->op == ExprOp::Leaf || (leaf->op == ExprOp::Read && leaf->integer < 0)) {
       return leaves(leaf);
     }
@@ -95,13 +96,16 @@ double at(Expr e, const Row& row, Expr stream, int64_t position, const std::vect
       if (leaf == columns[i]) return static_cast<double>(point[i]);
     }
     return row.values(leaf);
-  });
+  };
+  return evaluate(e, std::ref(environment));  // no allocation per call
 }
 
+using Points = std::vector<std::vector<int64_t>>;
+
 // The column points at which a stage is followed; one empty point without columns.
-std::vector<std::vector<int64_t>> points_of(const std::vector<Expr>& columns, const Row& row) {
+Points points_of(const std::vector<Expr>& columns, const Row& row) {
   if (columns.empty()) return {{}};
-  std::vector<std::vector<int64_t>> points;
+  Points points;
   for (const auto& point : row.columns) {
     points.push_back(point);
     points.back().resize(columns.size(), 0);
@@ -130,8 +134,7 @@ void write_outputs(const Cascade& cascade, const Row& row, const Results& result
       if (!stage.columns.empty()) columns = stage.columns;
     }
     const int64_t positions = output.maps_back ? row.length : 1;
-    const auto points =
-        output.maps_back ? std::vector<std::vector<int64_t>>{{}} : points_of(columns, row);
+    const Points points = output.maps_back ? Points{{}} : points_of(columns, row);
     for (int64_t position = 0; position < positions; ++position) {
       for (size_t p = 0; p < points.size(); ++p) {
         auto leaves = [&](Expr leaf) -> double {
@@ -139,7 +142,7 @@ void write_outputs(const Cascade& cascade, const Row& row, const Results& result
           return results(static_cast<size_t>(leaf->integer), p);
         };
         values.push_back(
-            at(output.body, row, cascade.stream, position, columns, points[p], leaves));
+            at(output.body, row, cascade.stream, position, columns, points[p], std::ref(leaves)));
       }
     }
   }
@@ -162,7 +165,7 @@ RowResult run_unfused(ExprPool&, const Cascade& cascade, const Row& row) {
       for (int64_t l = 0; l < row.length; ++l) {
         auto leaves = [&](Expr leaf) { return result_of(static_cast<size_t>(leaf->integer), p); };
         const double value =
-            at(stage.body, row, cascade.stream, l, stage.columns, points[p], leaves);
+            at(stage.body, row, cascade.stream, l, stage.columns, points[p], std::ref(leaves));
         total = combine(stage.reduction, stage.k, total, element(stage.reduction, value, l));
       }
       by_point.push_back(total);
@@ -189,27 +192,30 @@ struct State {
 
 class Machine {
  public:
-  Machine(const Streaming& streaming, const Row& row) : streaming_(streaming), row_(row) {}
-
-  State empty() const {
-    State state;
-    for (const Accumulator& a : streaming_.accumulators) {
-      state.partials.emplace_back(points_of(a.columns, row_).size(), identity(a.reduction));
+  Machine(const Streaming& streaming, const Row& row) : streaming_(streaming), row_(row) {
+    for (const Accumulator& a : streaming.accumulators) {
+      accumulator_points_.push_back(points_of(a.columns, row));
+      empty_.partials.emplace_back(accumulator_points_.back().size(), identity(a.reduction));
     }
-    return state;
+    for (const Stage& stage : streaming.stages) {
+      stage_points_.push_back(points_of(stage.columns, row));
+    }
   }
+
+  const State& empty() const { return empty_; }
 
   State folded(const State& old, int64_t begin, int64_t end) const {
     State next = old;
     next.count += end - begin;
     for (size_t k = 0; k < streaming_.accumulators.size(); ++k) {
       const Accumulator& a = streaming_.accumulators[k];
-      const auto points = points_of(a.columns, row_);
+      const Points& points = accumulator_points_[k];
       for (size_t p = 0; p < points.size(); ++p) {
         Partial tile = identity(a.reduction);
         for (int64_t l = begin; l < end; ++l) {
           auto leaves = [&](Expr leaf) { return reference(leaf, next, old, p); };
-          const double value = at(a.lift, row_, streaming_.stream, l, a.columns, points[p], leaves);
+          const double value =
+              at(a.lift, row_, streaming_.stream, l, a.columns, points[p], std::ref(leaves));
           tile = combine(a.reduction, a.k, tile, element(a.reduction, value, l));
         }
         next.partials[k][p] = combine(a.reduction, a.k, transported(k, p, old, next), tile);
@@ -242,9 +248,9 @@ class Machine {
       return state_leaf(leaf, state, point);
     };
     const auto& columns = streaming_.stages[stage].columns;
-    const auto points = points_of(columns, row_);
+    const Points& points = stage_points_[stage];
     return at(streaming_.finish[stage], row_, streaming_.stream, 0, columns,
-              points[std::min(point, points.size() - 1)], leaves);
+              points[std::min(point, points.size() - 1)], std::ref(leaves));
   }
 
  private:
@@ -262,8 +268,8 @@ class Machine {
     }
     const State& state = leaf->leaf_kind == LeafKind::NewResult ? next : old;
     const Reference& r = streaming_.references[static_cast<size_t>(leaf->integer)];
-    return at(r.value, row_, streaming_.stream, 0, {}, {},
-              [&](Expr inner) { return state_leaf(inner, state, point); });
+    auto leaves = [&](Expr inner) { return state_leaf(inner, state, point); };
+    return at(r.value, row_, streaming_.stream, 0, {}, {}, std::ref(leaves));
   }
 
   // State leaves of a transport are the old values, whatever has been updated since.
@@ -271,13 +277,14 @@ class Machine {
     const Accumulator& a = streaming_.accumulators[k];
     const Partial& own = old.partials[k][point];
     if (!a.transport) return own;
-    const double value = at(a.transport, row_, streaming_.stream, 0, {}, {},
-                            [&](Expr leaf) { return reference(leaf, next, old, point); });
-    return {value, {}};
+    auto leaves = [&](Expr leaf) { return reference(leaf, next, old, point); };
+    return {at(a.transport, row_, streaming_.stream, 0, {}, {}, std::ref(leaves)), {}};
   }
 
   const Streaming& streaming_;
   const Row& row_;
+  std::vector<Points> accumulator_points_, stage_points_;
+  State empty_;
 };
 
 }  // namespace

@@ -3,11 +3,17 @@
 // rounded.
 #pragma once
 
+#include <limits>
+
 #include "ir/expr.h"
 
 namespace redfuser {
 
-inline int64_t as_int(double value) { return static_cast<int64_t>(value); }
+// What no 64-bit integer holds becomes the smallest, as on x86.
+inline int64_t as_int(double value) {
+  const bool fits = value >= -0x1p63 && value < 0x1p63;
+  return fits ? static_cast<int64_t>(value) : std::numeric_limits<int64_t>::min();
+}
 
 // The larger or smaller; NaN if one is.
 double propagate_nan(double a, double b, bool max);
