@@ -8,6 +8,11 @@ function(redfuser_cpu_kernels isa)
   target_compile_definitions(redfuser_cpu_${isa} PRIVATE RF_ISA=${isa} RF_ISA_NAME="${isa}")
   target_compile_options(redfuser_cpu_${isa} PRIVATE -Wall -Wextra -O3 -fno-math-errno
                          -fno-trapping-math -ffp-contract=fast ${ARGN})
+  if(REDFUSER_SANITIZE STREQUAL "thread")
+    target_compile_options(redfuser_cpu_${isa} PRIVATE -fsanitize=thread)
+  elseif(REDFUSER_SANITIZE)
+    target_compile_options(redfuser_cpu_${isa} PRIVATE -fsanitize=address)
+  endif()
   target_sources(redfuser PRIVATE $<TARGET_OBJECTS:redfuser_cpu_${isa}>)
 endfunction()
 

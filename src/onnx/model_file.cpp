@@ -17,15 +17,9 @@ namespace {
 constexpr int kMaxNesting = 100;
 
 // protobuf reports malformed input on stderr as well as by its result; the result is enough.
-class QuietProtobuf {
- public:
-  QuietProtobuf() : previous_(google::protobuf::SetLogHandler(nullptr)) {}
-  ~QuietProtobuf() { google::protobuf::SetLogHandler(previous_); }
-  QuietProtobuf(const QuietProtobuf&) = delete;
-
- private:
-  google::protobuf::LogHandler* previous_;
-};
+void silence_protobuf() {
+  [[maybe_unused]] static auto* const previous = google::protobuf::SetLogHandler(nullptr);
+}
 
 void parse(const std::string& path, google::protobuf::Message& message, const char* kind) {
   const auto file = MappedFile::open(path);
@@ -35,7 +29,7 @@ void parse(const std::string& path, google::protobuf::Message& message, const ch
     user_error("{}: has {} bytes, more than protobuf's 2 GiB; keep its tensors as external data",
                path, bytes.size());
   }
-  const QuietProtobuf quiet;
+  silence_protobuf();
   google::protobuf::io::CodedInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
   stream.SetTotalBytesLimit(INT_MAX);
   stream.SetRecursionLimit(kMaxNesting);
