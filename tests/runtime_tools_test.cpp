@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "proto_file.h"
 #include "redfuser/io.h"
 #include "text_model.h"
 
@@ -142,6 +144,77 @@ TEST_F(ToolsTest, AssertionsDecideTheExitCode) {
     EXPECT_EQ(run(tool, model.path() + " --assert-fused 'row==1'").code, 0) << tool;
     EXPECT_EQ(run(tool, model.path() + " --assert-fused 'attention>=1'").code, 1) << tool;
   }
+}
+
+// Every limit ends in success or in one line that says which limit it was.
+TEST_F(ToolsTest, AnyMemoryLimitEndsWell) {
+  // The large constant is evaluated ahead; the loop and what follows it, in the run.
+  const TextModel model(
+      "g (float[n] x, int64 k) => (float[m] y, float[i] z) {"
+      "  shape = Constant<value = int64[1] {1000000}>() c = ConstantOfShape(shape)"
+      "  s = ReduceSum(c) w = Mul(x, s) y = CumSum(w, k)"
+      "  z = Loop <body = b (int64 i, bool go, float[p] a) => (bool on, float[q] d) "
+      "{ on = Identity(go) d = Concat<axis = 0>(a, a) }> (k, \"\", x) }");
+  for (const std::string tool : {"redfuser-run", "redfuser-opt"}) {
+    const std::string what = tool == "redfuser-run" ? " --dim n=4" : " --dump program";
+    int refused = 0;
+    for (const std::string limit : {"1", "1K", "100K", "1M", "4M", "16M", "512M"}) {
+      const Finished finished = run(tool, model.path() + what + " --memory-limit " + limit);
+      EXPECT_TRUE(finished.code == 0 || finished.code == 2) << tool << " " << limit;
+      if (finished.code == 0) continue;
+      ++refused;
+      EXPECT_TRUE(finished.errors.find("memory") != std::string::npos) << finished.errors;
+      EXPECT_EQ(std::count(finished.errors.begin(), finished.errors.end(), '\n'), 1);
+    }
+    EXPECT_GT(refused, 0) << tool;
+    EXPECT_EQ(run(tool, model.path() + what).code, 0) << tool;
+  }
+}
+
+// The values of a loop double at every trip: 4 floats become 64 GB.
+TEST_F(ToolsTest, MemoryLimitHoldsWhileEvaluating) {
+  const TextModel model(
+      "g (float[n] x, int64 trips) => (float[m] y) {"
+      "  y = Loop <body = b (int64 i, bool go, float[p] a) => (bool on, float[q] d) "
+      "{ on = Identity(go) d = Concat<axis = 0>(a, a) }> (trips, \"\", x) }");
+  std::ofstream(path("in.json")) << "{\"x\": [1, 2, 3, 4], \"trips\": 32}";
+  const Finished finished =
+      run("redfuser-run", model.path() + " --inputs " + path("in.json") + " --memory-limit 64M");
+  EXPECT_EQ(finished.code, 2);
+  EXPECT_NE(finished.errors.find("above the memory limit of 67108864"), std::string::npos)
+      << finished.errors;
+  EXPECT_NE(finished.errors.find("\"Loop_0\""), std::string::npos) << finished.errors;
+}
+
+TEST_F(ToolsTest, TimeLimitEndsBothTools) {
+  // Functions that call each other twice, 19 deep: half a million nodes to import.
+  std::string functions;
+  for (int level = 1; level <= 19; ++level) {
+    const std::string callee = level == 19 ? "Neg" : "f.b" + std::to_string(level + 1);
+    functions += "<domain: \"f\", opset_import: [\"\" : 20, \"f\" : 1]> b" + std::to_string(level) +
+                 " (p) => (r) { q = " + callee + "(p) r = " + callee + "(q) }\n";
+  }
+  const ProtoFile slow_to_load("g (float[n] x) => (float[n] y) { y = f.b1(x) }", functions);
+  const TextModel slow_to_run(
+      "g (float[n, n] x) => (float[n, n] y) { a = MatMul(x, x) b = MatMul(a, x) c = MatMul(b, x) "
+      "d = MatMul(c, x) y = MatMul(d, x) }");
+  const std::pair<std::string, std::string> commands[] = {
+      {"redfuser-opt", slow_to_load.path() + " " + path("o.onnx")},
+      {"redfuser-run", slow_to_load.path()},
+      {"redfuser-run", slow_to_run.path() + " --dim n=6000 --iterations 100"},
+  };
+  for (const auto& [tool, arguments] : commands) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Finished finished = run(tool, arguments + " --time-limit 0.5");
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    EXPECT_EQ(finished.code, 2) << tool << " " << arguments;
+    EXPECT_EQ(finished.errors, "error: the time limit of 0.5 s (--time-limit) is over\n");
+    EXPECT_LT(taken.count(), 5) << tool << " " << arguments;
+  }
+  const TextModel quick(kText);
+  EXPECT_EQ(run("redfuser-run", quick.path() + " --time-limit 60").code, 0);
+  EXPECT_EQ(run("redfuser-opt", quick.path() + " --dump graph --time-limit 60").code, 0);
+  EXPECT_EQ(run("redfuser-run", quick.path() + " --time-limit -1").code, 2);
 }
 
 TEST_F(ToolsTest, OptWritesModelsThatRun) {

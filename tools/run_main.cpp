@@ -3,6 +3,7 @@
 
 #include "assertion.h"
 #include "redfuser/io.h"
+#include "redfuser/memory_limit.h"
 #include "resource_limits.h"
 #include "run_inputs.h"
 #include "run_report.h"
@@ -44,8 +45,10 @@ int run(int argc, char** argv) {
   if (!parsed) return kSuccess;
   const RunOptions& options = *parsed;
   std::optional<TimeLimit> time_limit(std::in_place, options.time_limit);
+  std::optional<MemoryLimit> memory_limit(std::in_place, options.session.memory_limit);
   const Model model = Model::load(options.model);
   const Program program = compile_for(model, options);
+  memory_limit.reset();  // a session keeps to it by itself
   if (!options.dump.empty()) {
     write_output("-", program.dump(options.dump));
     return kSuccess;

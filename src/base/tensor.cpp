@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/memory_budget.h"
 #include "base/texts.h"
 
 namespace redfuser {
@@ -15,9 +16,24 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
+struct FreeMemory {
+  void operator()(void* memory) const {
+    ::operator delete (memory, std::align_val_t{kAlignment});
+    if (budget) give_back(*budget, bytes);
+  }
+  std::shared_ptr<MemoryBudget> budget;
+  size_t bytes;
+};
+
 std::shared_ptr<void> allocate(size_t bytes) {
-  void* memory = ::operator new (bytes > 0 ? bytes : 1, std::align_val_t{kAlignment});
-  return {memory, [](void* p) { ::operator delete (p, std::align_val_t{kAlignment}); }};
+  FreeMemory free{current_budget(), bytes};
+  if (free.budget) take(*free.budget, bytes);
+  void* memory = ::operator new (bytes > 0 ? bytes : 1, std::align_val_t{kAlignment}, std::nothrow);
+  if (memory == nullptr) {
+    if (free.budget) give_back(*free.budget, bytes);
+    throw std::bad_alloc();
+  }
+  return {memory, free};
 }
 
 }  // namespace
@@ -177,7 +193,7 @@ int64_t element_count(const Dims& dims) {
 Tensor::Tensor(DType dtype, Dims dims) : dtype_(dtype), dims_(std::move(dims)) {
   size_ = element_count(dims_);
   size_t width = size_of(dtype_);
-  RF_CHECK(width > 0, "cannot allocate a tensor of dtype {}", name_of(dtype_));
+  if (width == 0) user_error("a tensor of dtype {} has no elements to hold", name_of(dtype_));
   constexpr int64_t kMaxBytes = std::numeric_limits<int64_t>::max() / 2;
   if (size_ > kMaxBytes / static_cast<int64_t>(width)) {
     user_error("tensor {} does not fit into memory", describe(*this));

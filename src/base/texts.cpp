@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/memory_budget.h"
 
 namespace redfuser {
 namespace {
@@ -34,6 +35,7 @@ uint64_t number_of_text(const std::string& text) {
   if (text.size() > kMaxBytes - known.bytes) {
     user_error("strings of more than {} bytes in all", kMaxBytes);
   }
+  if (const auto budget = current_budget()) take(*budget, text.size());
   known.bytes += text.size();
   known.all.push_back(text);
   const uint64_t number = known.all.size() - 1;

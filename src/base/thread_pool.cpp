@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -120,8 +121,12 @@ struct ThreadPool::Impl {
 
 ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()) {
   int count = threads > 0 ? threads : static_cast<int>(std::thread::hardware_concurrency());
-  for (int worker = 1; worker < count; ++worker) {
-    impl_->threads.emplace_back([impl = impl_.get(), worker] { impl->worker_loop(worker); });
+  // Where the system gives no more threads, those that there are do the work.
+  try {
+    for (int worker = 1; worker < count; ++worker) {
+      impl_->threads.emplace_back([impl = impl_.get(), worker] { impl->worker_loop(worker); });
+    }
+  } catch (const std::system_error&) {
   }
 }
 

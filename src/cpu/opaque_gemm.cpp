@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "cpu/kernels/kernel_table.h"
+#include "redfuser/memory_limit.h"
 #include "redfuser/tensor.h"
 
 namespace redfuser {
@@ -10,7 +11,11 @@ namespace {
 
 // Packing space of the calling thread, kept for its lifetime.
 void* scratch() {
-  thread_local Tensor space(DType::UInt8, {cpu::kGemmScratchBytes});
+  // Lasts longer than any limit of a run, and counts for none.
+  thread_local Tensor space = [] {
+    const MemoryLimit none(0);
+    return Tensor(DType::UInt8, {cpu::kGemmScratchBytes});
+  }();
   return space.mutable_data();
 }
 

@@ -2,11 +2,13 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/memory_budget.h"
 #include "cpu/opaque.h"
 #include "cpu/opaque_shapes.h"
 #include "ops/op_def.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
+#include "redfuser/memory_limit.h"
 
 namespace redfuser {
 namespace {
@@ -77,7 +79,7 @@ class ConstantFolder {
     return MapStep{std::move(axes), {{output, body}}};
   }
 
-  // True if the output is worth its memory and its time.
+  // True if the output is worth its memory and its time, and there is room for it.
   bool is_worthwhile(const Node& node, ValueId output, Expr body, RunContext& context) const {
     Dims dims = dims_of(graph_, output, context.symbols);
     int64_t count = element_count(dims);
@@ -86,6 +88,7 @@ class ConstantFolder {
         (bytes > kMaxGrowth * input_bytes(node) || body->op == ExprOp::Read)) {
       return false;
     }
+    if (bytes > MemoryLimit::left()) return false;
     double terms = 0;
     visit(body, [&](Expr expr) {
       if (expr->op != ExprOp::Reduce || !expr->extent()->free_axes.empty()) return;
@@ -117,11 +120,15 @@ class ConstantFolder {
     for (ValueId input : node.inputs) {
       if (input != kAbsent) tensors_[input] = graph_.values[input].constant;
     }
-    if (node.def->lower != nullptr) {
-      fold_lowered(node, context);
-    } else {
-      OpaqueStep step{graph_.values[present_output(node)].producer};
-      make_kernel(graph_, step)->run(context);
+    try {
+      if (node.def->lower != nullptr) {
+        fold_lowered(node, context);
+      } else {
+        OpaqueStep step{graph_.values[present_output(node)].producer};
+        make_kernel(graph_, step)->run(context);
+      }
+    } catch (const MemoryLimitError& error) {
+      user_error("[{}] node \"{}\", evaluated ahead: {}", node.op, node.name, error.what());
     }
     for (ValueId output : node.outputs) {
       if (output != kAbsent && tensors_[output].defined()) adopt(output);

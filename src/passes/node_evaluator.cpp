@@ -1,6 +1,7 @@
 #include "passes/node_evaluator.h"
 
 #include "base/error.h"
+#include "base/memory_budget.h"
 #include "cpu/kernel.h"
 #include "cpu/opaque_shapes.h"
 #include "ops/op_def.h"
@@ -36,10 +37,14 @@ void NodeEvaluator::evaluate(Graph& graph, NodeId id) {
              value.name);
     tensors_[static_cast<size_t>(input)] = value.constant;
   }
-  if (node.def->lower != nullptr) {
-    run_lowered(graph, node, context);
-  } else {
-    make_kernel(graph, OpaqueStep{id})->run(context);
+  try {
+    if (node.def->lower != nullptr) {
+      run_lowered(graph, node, context);
+    } else {
+      make_kernel(graph, OpaqueStep{id})->run(context);
+    }
+  } catch (const MemoryLimitError& error) {
+    user_error("[{}] node \"{}\": {}", node.op, node.name, error.what());
   }
   for (const ValueId output : node.outputs) {
     if (output == kAbsent) continue;

@@ -1,11 +1,14 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <set>
 
 #include "base/error.h"
+#include "base/memory_budget.h"
 #include "cpu/opaque_shapes.h"
+#include "redfuser/memory_limit.h"
 #include "runtime/bind_inputs.h"
 #include "runtime/executor.h"
 #include "runtime/memory_meter.h"
@@ -20,10 +23,6 @@ double microseconds(Clock::duration duration) {
   return std::chrono::duration<double, std::micro>(duration).count();
 }
 
-int64_t physical_memory() {
-  return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-}
-
 Tensor copied(const Tensor& tensor) {
   Tensor copy(tensor.dtype(), tensor.dims());
   if (tensor.bytes() > 0) std::memcpy(copy.mutable_data(), tensor.data(), tensor.bytes());
@@ -36,7 +35,7 @@ class CpuExecutor : public Executor {
       : program(std::move(compiled)),
         graph(program->graph()),
         pool(options.threads),
-        memory_limit(options.memory_limit > 0 ? options.memory_limit : physical_memory()),
+        memory_limit(cpu_memory_limit(options)),
         values(graph.values.size()),
         is_output(graph.values.size(), false) {
     for (const ValueId id : graph.outputs) is_output[index(id)] = true;
@@ -56,6 +55,7 @@ class CpuExecutor : public Executor {
 
  private:
   void run_step(size_t number, MemoryMeter& meter);
+  void run_kernel(size_t number, RunContext& context, const MemoryMeter& meter);
   void check_memory(const Step& step, const MemoryMeter& meter) const;
   void keep(const Step& step);
   void alias(const AliasStep& step);
@@ -105,6 +105,18 @@ void CpuExecutor::keep(const Step& step) {
   }
 }
 
+// Some kernels find out how large their outputs are: they are held to the limit as they allocate.
+void CpuExecutor::run_kernel(size_t number, RunContext& context, const MemoryMeter& meter) {
+  const Step& step = program->plan.steps[number];
+  if (!std::holds_alternative<OpaqueStep>(step.kind)) return program->kernels[number]->run(context);
+  const MemoryLimit limit(std::max<int64_t>(memory_limit - meter.live(), 1));
+  try {
+    program->kernels[number]->run(context);
+  } catch (const MemoryLimitError& error) {
+    user_error("\"{}\": {}", step.label, error.what());
+  }
+}
+
 void CpuExecutor::run_step(size_t number, MemoryMeter& meter) {
   const Step& step = program->plan.steps[number];
   RunContext context{graph, values, symbols, pool};
@@ -114,7 +126,7 @@ void CpuExecutor::run_step(size_t number, MemoryMeter& meter) {
   if (same_bytes != nullptr) {
     alias(*same_bytes);
   } else {
-    program->kernels[number]->run(context);
+    run_kernel(number, context, meter);
   }
   for (const ValueId id : step.writes) {
     const Tensor& tensor = values[index(id)];
@@ -176,6 +188,11 @@ NamedTensors CpuExecutor::run(const NamedTensors& inputs) {
 }
 
 }  // namespace
+
+int64_t cpu_memory_limit(const SessionOptions& options) {
+  if (options.memory_limit > 0) return options.memory_limit;
+  return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
 
 std::unique_ptr<Executor> make_cpu_executor(std::shared_ptr<const CompiledProgram> program,
                                             const SessionOptions& options) {

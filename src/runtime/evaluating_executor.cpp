@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "onnx/import.h"
 #include "passes/node_evaluator.h"
+#include "redfuser/memory_limit.h"
 #include "runtime/executor.h"
 
 namespace redfuser {
@@ -13,18 +14,22 @@ namespace {
 class EvaluatingExecutor : public Executor {
  public:
   EvaluatingExecutor(std::shared_ptr<const CompiledProgram> program, const SessionOptions& options)
-      : program_(std::move(program)), evaluator_(options.threads) {}
+      : program_(std::move(program)),
+        evaluator_(options.threads),
+        memory_limit_(cpu_memory_limit(options)) {}
 
   NamedTensors run(const NamedTensors& inputs) override {
     times.clear();
     kept.clear();
     for (const auto& [name, tensor] : inputs) check_name(name);
+    const MemoryLimit limit(memory_limit_);
     NamedTensors outputs = evaluate_model(*program_->model, inputs, [&](Graph& graph, NodeId node) {
       evaluator_.evaluate(graph, node);
     });
     std::set<const void*> given;
     for (const auto& [name, tensor] : inputs) note(tensor, given);
     for (auto& [name, tensor] : outputs) tensor = detached(tensor, given);
+    peak = limit.peak_bytes();
     return outputs;
   }
 
@@ -64,6 +69,7 @@ class EvaluatingExecutor : public Executor {
 
   std::shared_ptr<const CompiledProgram> program_;
   NodeEvaluator evaluator_;
+  int64_t memory_limit_;
 };
 
 }  // namespace

@@ -46,6 +46,9 @@ std::unique_ptr<Executor> make_cpu_executor(std::shared_ptr<const CompiledProgra
 std::unique_ptr<Executor> make_evaluating_executor(std::shared_ptr<const CompiledProgram> program,
                                                    const SessionOptions& options);
 
+// The bytes that a session on the CPU may use: those of the options, else the machine's memory.
+int64_t cpu_memory_limit(const SessionOptions& options);
+
 // Throws UserError that says what is missing, or which node has no GPU form.
 std::unique_ptr<Executor> make_cuda_executor(std::shared_ptr<const CompiledProgram> program,
                                              const SessionOptions& options);
