@@ -1,6 +1,8 @@
 #include "cpu/opaque.h"
 
 #include <algorithm>
+#include <new>
+#include <stdexcept>
 
 #include "base/dispatch.h"
 #include "base/error.h"
@@ -15,7 +17,13 @@ class OpaqueKernel : public Kernel {
 
   void run(RunContext& context) const override {
     OpaqueCall call(context, context.graph.nodes[node_], prepared_);
-    function_(call);
+    try {
+      function_(call);
+    } catch (const std::bad_alloc&) {
+      call.fail("out of memory");
+    } catch (const std::length_error&) {
+      call.fail("out of memory");
+    }
   }
 
  private:
@@ -75,6 +83,21 @@ std::vector<double> OpaqueCall::reals_of(int input) const {
     }
   });
   return values;
+}
+
+int64_t OpaqueCall::integer_of(int input) const {
+  require_one(input);
+  return integers_of(input)[0];
+}
+
+double OpaqueCall::real_of(int input) const {
+  require_one(input);
+  return reals_of(input)[0];
+}
+
+void OpaqueCall::require_one(int input) const {
+  if (tensor(input).size() == 1) return;
+  fail(fmt::format("input {} is {}, not one number", input, describe(tensor(input))));
 }
 
 Tensor& OpaqueCall::allocate(int output, Dims dims) const {

@@ -45,6 +45,9 @@ class OpaqueCall : public NodeView {
   // The elements of a small input of any integer or floating dtype.
   std::vector<int64_t> integers_of(int input) const;
   std::vector<double> reals_of(int input) const;
+  // The same for an input of one element; UserError for any other number of them.
+  int64_t integer_of(int input) const;
+  double real_of(int input) const;
 
   // Allocates output `output` with the graph's dtype and binds symbols of its shape. The output
   // must be present (NodeView::has_output).
@@ -53,6 +56,8 @@ class OpaqueCall : public NodeView {
   void set(int output, Tensor tensor) const;
 
  private:
+  void require_one(int input) const;
+
   RunContext& context_;
   Prepared& prepared_;
 };

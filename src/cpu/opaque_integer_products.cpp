@@ -115,11 +115,11 @@ void run_qlinear_conv(OpaqueCall& call) {
   Tensor sums = convolve_centered(call, 0, 2, 3, 5, shape);
   std::vector<double> bias(1, 0), w_scale = call.reals_of(4);
   if (call.has_input(8)) bias = call.reals_of(8);
-  double scale = call.reals_of(1).at(0) / call.reals_of(6).at(0);
+  double scale = call.real_of(1) / call.real_of(6);
   int64_t pixels = count_of(shape.window.output);
   double* sum = sums.as<double>();
   for (int64_t i = 0; i < sums.size(); ++i) sum[i] += parameter(bias, i / pixels % shape.filters);
-  double zero = call.has_input(7) ? call.reals_of(7).at(0) : 0;
+  double zero = call.has_input(7) ? call.real_of(7) : 0;
   requantize(call, sums, zero,
              [&](int64_t i) { return scale * parameter(w_scale, i / pixels % shape.filters); });
 }
@@ -144,8 +144,8 @@ void run_qlinear_matmul(OpaqueCall& call) {
                     sums.as<double>() + batch * m * n, n);
   });
   std::vector<double> a_scale = call.reals_of(1), b_scale = call.reals_of(4);
-  double y_scale = call.reals_of(6).at(0);
-  requantize(call, sums, call.reals_of(7).at(0), [&](int64_t i) {
+  double y_scale = call.real_of(6);
+  requantize(call, sums, call.real_of(7), [&](int64_t i) {
     return parameter(a_scale, i / n % m) * parameter(b_scale, i % n) / y_scale;
   });
 }

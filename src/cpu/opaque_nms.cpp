@@ -67,9 +67,9 @@ void run_non_max_suppression(OpaqueCall& call) {
               " must be float32[batch,n,4] and float32[batch,classes,n]");
   }
   Limits limits;
-  if (call.has_input(2)) limits.count = call.integers_of(2).at(0);
-  if (call.has_input(3)) limits.overlap = static_cast<float>(call.reals_of(3).at(0));
-  if (call.has_input(4)) limits.score = static_cast<float>(call.reals_of(4).at(0));
+  if (call.has_input(2)) limits.count = call.integer_of(2);
+  if (call.has_input(3)) limits.overlap = static_cast<float>(call.real_of(3));
+  if (call.has_input(4)) limits.score = static_cast<float>(call.real_of(4));
   bool centered = call.integer("center_point_box", 0) != 0;
 
   int64_t batches = scores.dims()[0], classes = scores.dims()[1], count = scores.dims()[2];

@@ -66,11 +66,11 @@ Tensor resize(const OpaqueCall& call, Tensor x, const std::vector<ResampleAxis>&
   for (size_t d = 0; d < axes.size(); ++d) {
     bool crop = options.coordinates == "tf_crop_and_resize";
     if (axes[d].input == axes[d].output && axes[d].scale == 1 && !crop) continue;
-    ResampleTable table = make_resample_table(axes[d], options);
     AxisView view = around_axis(x.dims(), static_cast<int>(d));
     Dims dims = x.dims();
     dims[d] = axes[d].output;
-    Tensor y(x.dtype(), dims);
+    Tensor y(x.dtype(), dims);  // first: a size beyond all memory ends here
+    ResampleTable table = make_resample_table(axes[d], options);
     dispatch(x.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       auto fill = static_cast<T>(static_cast<Arithmetic<T>>(outside));
@@ -91,6 +91,11 @@ std::vector<int> resized_axes(const OpaqueCall& call, int rank) {
   return axes;
 }
 
+int64_t checked_size(const OpaqueCall& call, double size) {
+  if (!(size < 0x1p52)) call.fail(fmt::format("size {} is too large", size));
+  return static_cast<int64_t>(size);
+}
+
 void apply_scales(const OpaqueCall& call, const std::vector<double>& scales,
                   const std::vector<int>& which, std::vector<ResampleAxis>& axes) {
   if (scales.size() != which.size()) {
@@ -101,8 +106,8 @@ void apply_scales(const OpaqueCall& call, const std::vector<double>& scales,
     if (!(scales[i] > 0)) call.fail(fmt::format("scale {} is not positive", scales[i]));
     axis.scale = scales[i];
     // In float32, the type of the scales: 10 * 0.7f is 7 there.
-    auto factor = static_cast<float>(scales[i]);
-    axis.output = static_cast<int64_t>(std::floor(static_cast<float>(axis.input) * factor));
+    const float size = std::floor(static_cast<float>(axis.input) * static_cast<float>(scales[i]));
+    axis.output = checked_size(call, size);
   }
 }
 
@@ -126,7 +131,7 @@ void apply_sizes(const OpaqueCall& call, const std::vector<int64_t>& sizes,
   for (int d : which) {
     axes[d].scale = common;
     axes[d].output =
-        static_cast<int64_t>(std::floor(common * static_cast<double>(axes[d].input) + 0.5));
+        checked_size(call, std::floor(common * static_cast<double>(axes[d].input) + 0.5));
   }
 }
 

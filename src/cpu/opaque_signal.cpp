@@ -84,14 +84,14 @@ void run_dft(OpaqueCall& call) {
   const Tensor& x = call.tensor(0);
   const int rank = static_cast<int>(x.dims().size());
   int64_t wanted = call.opset() < 20 ? call.integer("axis", 1) : -2;
-  if (call.has_input(2)) wanted = call.integers_of(2).at(0);
+  if (call.has_input(2)) wanted = call.integer_of(2);
   const int axis = call.axis(wanted, rank);
   const bool inverse = call.integer("inverse", 0) != 0, onesided = call.integer("onesided", 0) != 0;
   const int64_t parts = x.dims().back(), given = x.dims()[static_cast<size_t>(axis)];
   if (parts != 1 && parts != 2) call.fail("the last dimension must be 1 or 2");
   const bool real_result = inverse && onesided;
   int64_t length = real_result ? 2 * (given - 1) : given;
-  if (call.has_input(1)) length = call.integers_of(1).at(0);
+  if (call.has_input(1)) length = call.integer_of(1);
   if (length < 1) call.fail(fmt::format("a transform of {} points", length));
   const int64_t bins = real_result || !onesided ? length : length / 2 + 1;
   Dims dims = x.dims();
@@ -127,18 +127,19 @@ void run_dft(OpaqueCall& call) {
 
 void run_stft(OpaqueCall& call) {
   const Tensor& signal = call.tensor(0);
-  const int64_t step = call.integers_of(1).at(0);
+  const int64_t step = call.integer_of(1);
   std::vector<double> window;
   if (call.has_input(2)) window = doubles_of(call.tensor(2));
   const int64_t length =
-      call.has_input(3) ? call.integers_of(3).at(0) : static_cast<int64_t>(window.size());
-  if (window.empty()) window.assign(static_cast<size_t>(std::max<int64_t>(length, 0)), 1);
+      call.has_input(3) ? call.integer_of(3) : static_cast<int64_t>(window.size());
   const int64_t batch = signal.dims()[0], samples = signal.dims()[1];
   const int64_t parts = signal.dims().size() > 2 ? signal.dims()[2] : 1;
-  if (step < 1 || length < 1 || length > samples || static_cast<int64_t>(window.size()) != length) {
+  const auto weights = static_cast<int64_t>(window.size());
+  if (step < 1 || length < 1 || length > samples || (call.has_input(2) && weights != length)) {
     call.fail(fmt::format("frames of {} every {} in {} samples, window of {}", length, step,
-                          samples, window.size()));
+                          samples, weights));
   }
+  if (!call.has_input(2)) window.assign(static_cast<size_t>(length), 1);
   const bool onesided = call.integer("onesided", 1) != 0;
   const int64_t frames = (samples - length) / step + 1, bins = onesided ? length / 2 + 1 : length;
   Tensor& y = call.allocate(0, {batch, frames, bins, 2});
@@ -164,21 +165,22 @@ void run_stft(OpaqueCall& call) {
 
 // Triangles over the bins of a spectrum, their corners evenly spaced in mel.
 void run_mel_weight_matrix(OpaqueCall& call) {
-  const int64_t mels = call.integers_of(0).at(0), length = call.integers_of(1).at(0);
-  const double rate = call.reals_of(2).at(0);
-  const double low = call.reals_of(3).at(0), high = call.reals_of(4).at(0);
+  const int64_t mels = call.integer_of(0), length = call.integer_of(1);
+  const double rate = call.real_of(2);
+  const double low = call.real_of(3), high = call.real_of(4);
   if (mels < 1 || length < 1 || !(rate > 0)) call.fail("sizes and rate must be positive");
   const int64_t bins = length / 2 + 1;
   const auto to_mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   const double low_mel = to_mel(low),
                step = (to_mel(high) - low_mel) / static_cast<double>(mels + 2);
+  Tensor& y = call.allocate(0, {bins, mels});
   std::vector<int64_t> corners;
   for (int64_t m = 0; m < mels + 2; ++m) {
     const double hertz = 700 * (std::pow(10, (low_mel + step * static_cast<double>(m)) / 2595) - 1);
-    corners.push_back(
-        static_cast<int64_t>(std::floor(static_cast<double>(length + 1) * hertz / rate)));
+    const double corner = std::floor(static_cast<double>(length + 1) * hertz / rate);
+    if (!(std::abs(corner) < 0x1p52)) call.fail("the frequencies do not give bins");
+    corners.push_back(static_cast<int64_t>(corner));
   }
-  Tensor& y = call.allocate(0, {bins, mels});
   std::vector<double> weights(static_cast<size_t>(y.size()));
   const auto set = [&](int64_t bin, int64_t mel, double weight) {
     if (bin >= 0 && bin < bins) weights[static_cast<size_t>(bin * mels + mel)] = weight;
@@ -188,10 +190,11 @@ void run_mel_weight_matrix(OpaqueCall& call) {
                   centre = corners[static_cast<size_t>(m) + 1];
     const int64_t end = corners[static_cast<size_t>(m) + 2];
     if (centre == begin) set(centre, m, 1);
-    for (int64_t b = begin; centre != begin && b <= centre; ++b) {
+    const int64_t first = std::max<int64_t>(begin, 0), middle = std::max<int64_t>(centre, 0);
+    for (int64_t b = first; centre != begin && b <= std::min(centre, bins - 1); ++b) {
       set(b, m, static_cast<double>(b - begin) / static_cast<double>(centre - begin));
     }
-    for (int64_t b = centre; end != centre && b < end; ++b) {
+    for (int64_t b = middle; end != centre && b < std::min(end, bins); ++b) {
       set(b, m, static_cast<double>(end - b) / static_cast<double>(end - centre));
     }
   }

@@ -7,6 +7,9 @@ namespace redfuser {
 namespace {
 
 constexpr int kMaxDepth = 6;
+// Products of many sums have a number of terms that is exponential in them: beyond this many,
+// nothing is proved.
+constexpr size_t kMaxTerms = 1024;
 bool nonnegative(const Polynomial& polynomial, int depth);
 
 bool atom_nonnegative(Expr atom, int depth) {
@@ -58,6 +61,7 @@ std::optional<Polynomial> upper_bound(Expr atom, int depth) {
             auto factor_bound = upper_bound(factor, depth - 1);
             if (!factor_bound) return std::nullopt;
             term = term * *factor_bound;
+            if (term.size() > kMaxTerms) return std::nullopt;
           }
         }
         bound = bound + term;
@@ -83,6 +87,10 @@ std::optional<Polynomial> upper_bound(Expr atom, int depth) {
 
 // Every size is 1 + t with t >= 0: nonnegative if all coefficients in t are.
 bool sizes_nonnegative(const Polynomial& polynomial) {
+  const auto all_nonnegative = [](const Polynomial& terms) {
+    return std::all_of(terms.begin(), terms.end(), [](auto& term) { return term.second >= 0; });
+  };
+  if (all_nonnegative(polynomial)) return true;
   Polynomial shifted;
   for (auto& [monomial, coefficient] : polynomial) {
     Polynomial term{{{}, coefficient}};
@@ -90,10 +98,11 @@ bool sizes_nonnegative(const Polynomial& polynomial) {
       Polynomial factor{{{atom}, 1}};
       if (atom->op == ExprOp::Symbol || atom->op == ExprOp::Max) factor[{}] = 1;
       term = term * factor;
+      if (term.size() > kMaxTerms) return false;
     }
     shifted = shifted + term;
   }
-  return std::all_of(shifted.begin(), shifted.end(), [](auto& term) { return term.second >= 0; });
+  return all_nonnegative(shifted);
 }
 
 bool is_loop_atom(Expr atom) { return !atom->free_axes.empty() || atom->has_read; }
@@ -114,6 +123,7 @@ bool nonnegative(const Polynomial& polynomial, int depth) {
         auto upper = upper_bound(atom, depth - 1);
         if (!upper) return false;
         term = term * *upper;
+        if (term.size() > kMaxTerms) return false;
       }
     }
     bound = bound + term;

@@ -204,8 +204,10 @@ std::string Importer::value_name(const std::string& name, const Scope& scope) {
   if (scope.prefix.empty()) return name;
   std::string unique = scope.prefix + name;
   if (evaluate_) return unique;
-  for (int copy = 2; !names_.insert(unique).second; ++copy) {
-    unique = fmt::format("{}{}_{}", scope.prefix, name, copy);
+  const std::string base = unique;
+  while (!names_.insert(unique).second) {
+    int& copies = copies_.try_emplace(base, 1).first->second;
+    unique = fmt::format("{}_{}", base, ++copies);
   }
   return unique;
 }

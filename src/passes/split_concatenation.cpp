@@ -152,12 +152,12 @@ class Splitter {
     for (size_t p = 0; p < parts_.size(); ++p) {
       if (value.shape[axis_] != size_of_part(parts_[p]) || body->op != ExprOp::Read) continue;
       if (!reads_along(body, along, starts_[p])) continue;
-      bool same = true;
-      for (size_t d = 0; d < axes.size(); ++d) {
+      const Value& whole = graph_.values[static_cast<size_t>(body->integer)];
+      bool same = whole.shape.size() == axes.size();
+      for (size_t d = 0; same && d < axes.size(); ++d) {
         same &= d == axis_ || body->args[d] == axes[d] || value.shape[d]->is_constant(1);
       }
-      const Value& whole = graph_.values[static_cast<size_t>(body->integer)];
-      for (size_t d = 0; d < axes.size(); ++d) {
+      for (size_t d = 0; same && d < axes.size(); ++d) {
         same &= d == axis_ || whole.shape[d] == value.shape[d];
       }
       if (same) return {Use::Part, {}, p};

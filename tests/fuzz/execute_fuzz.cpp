@@ -21,6 +21,12 @@ bool make_inputs(const redfuser::Model& model, redfuser::NamedTensors& inputs) {
       elements *= shape.back();
       if (elements > kElements) return false;
     }
+    if (info.dtype == redfuser::DType::String) {
+      std::vector<std::string> texts;
+      for (int64_t i = 0; i < elements; ++i) texts.push_back(std::string(i % 4, 'a'));
+      inputs.emplace(info.name, redfuser::Tensor::strings(shape, texts));
+      continue;
+    }
     redfuser::Tensor tensor(info.dtype, shape);
     auto* bytes = static_cast<unsigned char*>(tensor.mutable_data());
     for (size_t i = 0; i < tensor.bytes(); ++i) {
