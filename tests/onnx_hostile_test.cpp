@@ -169,12 +169,117 @@ const Graph2Error kBadGraphs[] = {
      "<domain: \"f\", opset_import: [\"\" : 20, \"f\" : 1]> a (p) => (r) { r = f.b(p) }"
      "<domain: \"f\", opset_import: [\"\" : 20, \"f\" : 1]> b (p) => (r) { r = f.a(p) }",
      "calls itself"},
+    {"NamesOfSubgraphsStayInside",
+     "g (bool c, float[n] x) => (float[n] y) { z = If(c) <then_branch = t () => (float[n] a) "
+     "{ a = Neg(x) }, else_branch = e () => (float[n] b) { b = Abs(x) }> y = Exp(a) }",
+     "", "\"a\" is produced by no node"},
+    {"CaptureOfNothing",
+     "g (float[n] x) => (float[n] y) { c = Constant<value = bool {1}>() y = If(c) <then_branch = "
+     "t () => (float[n] a) { a = Add(x, nowhere) }, else_branch = e () => (float[n] b) "
+     "{ b = Abs(x) }> }",
+     "", "\"nowhere\""},
+    {"CycleThroughACapture",
+     "g (bool c, float[n] x) => (float[n] y) { y = If(c) <then_branch = t () => (float[n] a) "
+     "{ a = Neg(z) }, else_branch = e () => (float[n] b) { b = Abs(x) }> z = Exp(y) }",
+     "", "cycle: [If] node \"If_0\", [Exp] node \"Exp_1\""},
+    {"TwoProducersInASubgraph",
+     "g (float[n] x) => (float[n] y) { c = Constant<value = bool {1}>() y = If(c) <then_branch = "
+     "t () => (float[n] a) { a = Neg(x) a = Abs(x) }, else_branch = e () => (float[n] b) "
+     "{ b = Abs(x) }> }",
+     "", "\"a\" is defined twice"},
     {"FunctionInUnsupported", "g (float[n] x) => (float[n] y) { y = f.a(x) }",
      "<domain: \"f\", opset_import: [\"\" : 20, \"f\" : 1]> a (p) => (r) { r = Foo(p) }",
      "Foo of opset 20 (1: \"a_0\")"},
 };
 INSTANTIATE_TEST_SUITE_P(All, BadGraph, testing::ValuesIn(kBadGraphs),
                          [](const auto& info) { return info.param.name; });
+
+TEST(Hostile, NodesInAnyOrderSeeWhatTheyCapture) {
+  const ProtoFile file(
+      "g (float[n] x) => (float[n] y) { y = If(c) <then_branch = t () => (float[n] a) "
+      "{ a = Neg(b) b = Add(z, x) }, else_branch = e () => (float[n] d) { d = Abs(x) }> "
+      "z = Exp(x) c = Constant<value = bool {1}>() }");
+  const auto model = load_model(file.path());
+  ASSERT_EQ(model->graph.nodes.size(), 3u);
+  EXPECT_EQ(model->graph.nodes[0].op, "Exp");
+  EXPECT_EQ(model->graph.nodes[1].op, "Add");
+  EXPECT_EQ(model->graph.nodes[2].op, "Neg");
+}
+
+TEST(Hostile, LongNamesAreCutInMessages) {
+  ProtoFile file("g (float[n] x) => (float[n] y) { y = Neg(x) }");
+  file.graph().mutable_node(0)->set_op_type(std::string(1 << 20, 'N'));
+  EXPECT_LT(error_of(file.path()).size(), 2100u);
+}
+
+TEST(Hostile, MessagesNestedTooDeeply) {
+  ProtoFile file("g (float[n] x) => (float[n] y) { y = Neg(x) }");
+  onnx::GraphProto* graph = &file.graph();
+  for (int depth = 0; depth < 1000; ++depth) {
+    onnx::AttributeProto* branch = graph->mutable_node(0)->add_attribute();
+    branch->set_name("then_branch");
+    graph = branch->mutable_g();
+    graph->add_node();
+  }
+  expect_error(file.path(), "protobuf cannot read it");
+}
+
+// Each trip of a loop of 64 is a loop of 64: 16 million nodes if all were made.
+TEST(Hostile, LoopBombs) {
+  std::string body = "t4 = Neg(s4)";
+  for (int depth = 3; depth >= 0; --depth) {
+    const std::string d = std::to_string(depth), inner = std::to_string(depth + 1);
+    body = "n" + d + " = Constant<value = int64 {64}>() t" + d + " = Loop <body = b (int64 i" + d +
+           ", bool go" + d + ", float[m] s" + inner + ") => (bool on" + d + ", float[m] t" + inner +
+           ") { on" + d + " = Identity(go" + d + ") " + body + " }> (n" + d + ", \"\", s" + d + ")";
+  }
+  const ProtoFile file("g (float[m] s0) => (float[m] t0) { " + body + " }");
+  expect_error(file.path(), "more than 1000000 nodes");
+}
+
+std::string error_of_run(const std::string& path, const NamedTensors& inputs) {
+  SessionOptions options;
+  options.memory_limit = 1 << 20;
+  try {
+    Session(compile(Model::load(path)), options).run(inputs);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << path << " ran";
+  return "";
+}
+
+TEST(Hostile, SizesThatOnlyARunTells) {
+  Tensor size(DType::Int64, {2}), x(DType::Float32, {2});
+  x.as<float>()[0] = x.as<float>()[1] = 1;
+  const std::pair<const char*, const char*> cases[] = {
+      {"g (int64[2] s, float[2] x) => (float[a, b] y) { y = ConstantOfShape(s) }", "limit of"},
+      {"g (int64[2] s, float[2] x) => (float[a, b] y) { y = Expand(x, s) }", "limit of"},
+      {"g (int64[2] s, float[2] x) => (int64[2, c] y) { e = Expand(x, s) y = NonZero(e) }",
+       "limit of"},
+  };
+  for (const auto& [graph, part] : cases) {
+    const ProtoFile file(graph);
+    size.as<int64_t>()[0] = 1 << 20;
+    size.as<int64_t>()[1] = 2;
+    const std::string message = error_of_run(file.path(), {{"s", size}, {"x", x}});
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+    size.as<int64_t>()[0] = int64_t{1} << 62;
+    EXPECT_FALSE(error_of_run(file.path(), {{"s", size}, {"x", x}}).empty());
+  }
+}
+
+// A text that doubles at every trip.
+TEST(Hostile, StringsGrowToTheLimitOnly) {
+  const ProtoFile file(
+      "g (string[1] x, int64 n) => (string[1] y) { y = Loop <body = b (int64 i, bool go, string[1] "
+      "s) => (bool on, string[1] t) { on = Identity(go) t = StringConcat(s, s) }> (n, \"\", x) }");
+  Tensor trips(DType::Int64, {});
+  *trips.as<int64_t>() = 60;
+  const std::string message =
+      error_of_run(file.path(), {{"x", Tensor::strings({1}, {"text"})}, {"n", trips}});
+  EXPECT_NE(message.find("above the memory limit of 1048576"), std::string::npos) << message;
+}
 
 TEST(Hostile, OpsetsOutsideTheWindow) {
   for (const int opset : {0, 28, 1000000}) {
