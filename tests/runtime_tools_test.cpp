@@ -152,7 +152,7 @@ TEST_F(ToolsTest, AnyMemoryLimitEndsWell) {
   const TextModel model(
       "g (float[n] x, int64 k) => (float[m] y, float[i] z) {"
       "  shape = Constant<value = int64[1] {1000000}>() c = ConstantOfShape(shape)"
-      "  s = ReduceSum(c) w = Mul(x, s) y = CumSum(w, k)"
+      "  s = ReduceSum(c) w = Mul(x, s) zero = Constant<value = int64 {0}>() y = CumSum(w, zero)"
       "  z = Loop <body = b (int64 i, bool go, float[p] a) => (bool on, float[q] d) "
       "{ on = Identity(go) d = Concat<axis = 0>(a, a) }> (k, \"\", x) }");
   for (const std::string tool : {"redfuser-run", "redfuser-opt"}) {

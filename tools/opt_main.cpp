@@ -4,6 +4,7 @@
 #include "assertion.h"
 #include "redfuser/convert.h"
 #include "redfuser/export.h"
+#include "redfuser/memory_limit.h"
 #include "redfuser/operators.h"
 #include "resource_limits.h"
 #include "tool.h"
@@ -146,7 +147,11 @@ int run(int argc, char** argv) {
     write_output("-", operator_table());
     return kSuccess;
   }
-  if (options.memory_limit > 0) limit_process_memory(options.memory_limit);
+  if (options.memory_limit > 0) {
+    operator_table();  // makes the tables of every process: they do not count
+    limit_process_memory(options.memory_limit);
+  }
+  const MemoryLimit tensors(options.memory_limit);  // says more than the system's limit
   std::optional<TimeLimit> time_limit(std::in_place, options.time_limit);
   const Model model = load(options);
   CompileOptions compile_options;

@@ -10,8 +10,9 @@ namespace redfuser {
 struct MemoryBudget;  // defined inside the library
 
 // From its construction to its destruction, the tensors that its thread makes count against a
-// number of bytes until they are freed, and new texts of theirs for good; one that does not fit is refused with UserError. Mapped
-// files do not count. Limits nest: the newest of a thread counts alone.
+// number of bytes until they are freed, and new texts of theirs for good; one that does not fit is
+// refused with UserError. Mapped files do not count. Limits nest: the newest of a thread counts
+// alone.
 class MemoryLimit {
  public:
   explicit MemoryLimit(int64_t bytes);  // 0: no limit

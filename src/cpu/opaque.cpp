@@ -23,6 +23,8 @@ class OpaqueKernel : public Kernel {
       call.fail("out of memory");
     } catch (const std::length_error&) {
       call.fail("out of memory");
+    } catch (const std::out_of_range&) {
+      call.fail("an attribute is missing, or an input or attribute has too few elements");
     }
   }
 

@@ -15,9 +15,19 @@
 namespace redfuser {
 namespace {
 
+// Input `input`, which is per tensor or has `count` elements.
+std::vector<double> parameters_of(const OpaqueCall& call, int input, int64_t count) {
+  const int64_t given = call.tensor(input).size();
+  if (given != 1 && given != count) {
+    call.fail(fmt::format("input {} is {}, not one number or {}", input,
+                          describe(call.tensor(input)), count));
+  }
+  return call.reals_of(input);
+}
+
 // The element of a per-tensor or per-axis parameter.
 double parameter(const std::vector<double>& values, int64_t index) {
-  return values.size() == 1 ? values[0] : values.at(static_cast<size_t>(index));
+  return values.size() == 1 ? values[0] : values[static_cast<size_t>(index)];
 }
 
 // Input `input` as float64 with the zero point of input `zero_point` (which may be absent)
@@ -113,8 +123,8 @@ void run_conv_integer(OpaqueCall& call) {
 void run_qlinear_conv(OpaqueCall& call) {
   ConvShape shape;
   Tensor sums = convolve_centered(call, 0, 2, 3, 5, shape);
-  std::vector<double> bias(1, 0), w_scale = call.reals_of(4);
-  if (call.has_input(8)) bias = call.reals_of(8);
+  std::vector<double> bias(1, 0), w_scale = parameters_of(call, 4, shape.filters);
+  if (call.has_input(8)) bias = parameters_of(call, 8, shape.filters);
   double scale = call.real_of(1) / call.real_of(6);
   int64_t pixels = count_of(shape.window.output);
   double* sum = sums.as<double>();
@@ -143,7 +153,8 @@ void run_qlinear_matmul(OpaqueCall& call) {
                     b.as<double>() + batch_offset(b_dims, dims, batch), n,
                     sums.as<double>() + batch * m * n, n);
   });
-  std::vector<double> a_scale = call.reals_of(1), b_scale = call.reals_of(4);
+  const std::vector<double> a_scale = parameters_of(call, 1, m),
+                            b_scale = parameters_of(call, 4, n);
   double y_scale = call.real_of(6);
   requantize(call, sums, call.real_of(7), [&](int64_t i) {
     return parameter(a_scale, i / n % m) * parameter(b_scale, i % n) / y_scale;

@@ -125,8 +125,8 @@ class Importer {
   Graph graph_;
   std::unordered_set<std::string> names_;
   std::unordered_map<std::string, int> copies_;  // of a name, made so far
-  int64_t steps_ = 0;  // nodes visited, expansions included
-  Evaluate evaluate_;  // null: values are not computed
+  int64_t steps_ = 0;                            // nodes visited, expansions included
+  Evaluate evaluate_;                            // null: values are not computed
 };
 
 }  // namespace redfuser

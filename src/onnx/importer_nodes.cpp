@@ -6,6 +6,7 @@
 #include "onnx/importer.h"
 #include "onnx/node_check.h"
 #include "onnx/node_order.h"
+#include "onnx/type_support.h"
 #include "onnx/value_types.h"
 #include "ops/op_def.h"
 
@@ -123,6 +124,7 @@ void Importer::append(Node node) {
     value.output_index = static_cast<int>(i);
   }
   graph_.nodes.push_back(std::move(node));
+  check_kinds_of_inputs(graph_, graph_.nodes.back());
   infer_node(graph_, id);
   if (evaluate_) evaluate_(graph_, id);
   for (const ValueId output : graph_.nodes.back().outputs) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -21,7 +22,39 @@ bool holds(const std::vector<std::string>& types, const std::string& type) {
   return std::find(types.begin(), types.end(), type) != types.end();
 }
 
+// How ONNX's names of the types of the same kind begin.
+std::vector<std::string_view> kind_of(DType dtype) {
+  if (dtype == DType::String) return {"tensor(string)"};
+  if (dtype == DType::Sequence) return {"seq("};
+  if (dtype == DType::Optional) return {"optional("};
+  if (dtype == DType::Bool) return {"tensor(bool)"};
+  if (is_low_bit_float(dtype)) return {"tensor(float8", "tensor(float4"};
+  if (is_float(dtype)) return {"tensor(float", "tensor(double)", "tensor(bfloat16)"};
+  return {"tensor(int", "tensor(uint"};
+}
+
 }  // namespace
+
+void check_kinds_of_inputs(const Graph& graph, const Node& node) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] == kAbsent) continue;
+    const onnx::OpSchema* schema =
+        onnx::OpSchemaRegistry::Instance()->GetSchema(node.op, node.opset, node.domain);
+    if (schema == nullptr || schema->inputs().empty()) return;
+    const auto& types = schema->inputs()[std::min(i, schema->inputs().size() - 1)].GetTypes();
+    const DType dtype = graph.values[static_cast<size_t>(node.inputs[i])].dtype;
+    // What an optional holds stands for it.
+    auto kind = kind_of(dtype);
+    kind.push_back("optional(");
+    const bool taken = std::any_of(types.begin(), types.end(), [&](const auto& type) {
+      return std::any_of(kind.begin(), kind.end(),
+                         [&](std::string_view start) { return type->starts_with(start); });
+    });
+    if (taken) continue;
+    user_error("[{}] node \"{}\": its input {} is of type {}, which it does not take", node.op,
+               node.name, i, name_of(dtype));
+  }
+}
 
 bool takes_type(const Node& node, DType dtype) {
   const onnx::OpSchema* schema =

@@ -9,4 +9,9 @@ namespace redfuser {
 // float32. False for operators without a schema.
 bool takes_type(const Node& node, DType dtype);
 
+// UserError for an input of a kind (float, low-bit float, integer, bool, text, sequence, optional)
+// of which the operator's schema takes no type: kernels are written for what a schema allows.
+// Operators without a schema pass.
+void check_kinds_of_inputs(const Graph& graph, const Node& node);
+
 }  // namespace redfuser

@@ -2,6 +2,7 @@
 // read nothing but sizes get their contents as expressions; outputs of any size that read nothing
 // are functions of their indices.
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "ops/op_def.h"
@@ -31,13 +32,27 @@ void forget_contents(Value& value) {
   value.has_elements = value.indexed = false;
 }
 
-int64_t reduction_terms(Expr expr) {
+// The terms that unrolling makes, those of nested reductions for each of the outer one's; more than
+// kMaxUnrolled is as good as endless.
+int64_t reduction_terms(Expr expr, std::unordered_map<Expr, int64_t>& known) {
+  const auto [entry, first] = known.try_emplace(expr, 0);
+  if (!first) return entry->second;
   int64_t terms = 0;
-  visit(expr, [&](Expr node) {
-    if (node->op != ExprOp::Reduce || terms > kMaxUnrolled) return;
-    terms += node->extent()->is_constant() ? node->extent()->integer : kMaxUnrolled + 1;
-  });
+  for (const Expr arg : expr->args) {
+    terms = std::min(terms + reduction_terms(arg, known), kMaxUnrolled + 1);
+  }
+  if (expr->op == ExprOp::Reduce) {
+    const Expr extent = expr->extent();
+    const int64_t size = extent->is_constant() ? extent->integer : kMaxUnrolled + 1;
+    terms = std::min(std::min(size, kMaxUnrolled + 1) * (1 + terms), kMaxUnrolled + 1);
+  }
+  known[expr] = terms;
   return terms;
+}
+
+int64_t reduction_terms(Expr expr) {
+  std::unordered_map<Expr, int64_t> known;
+  return reduction_terms(expr, known);
 }
 
 // Σ_{l<n} f(l) = f(0) + ... + f(n-1), and likewise for products, maxima and minima.

@@ -188,9 +188,16 @@ Expr lower_lp_normalization(LowerContext& context) {
                      pool.div(context.read_broadcast(0), norm));
 }
 
+// On each side, where the number of channels is open.
+constexpr int64_t kMaxNeighbours = 1 << 16;
+
 void infer_lrn(InferContext& context) {
   if (context.rank(0) < 2) context.fail("the input must have a channel dimension");
-  if (context.integer("size", 0) < 1) context.fail("size must be positive");
+  const int64_t size = context.integer("size", 0);
+  if (size < 1) context.fail("size must be positive");
+  if (!context.shape(0)[1]->is_constant() && size > kMaxNeighbours) {
+    context.fail(fmt::format("size {} is too large", size));
+  }
   infer_float_same(context);
 }
 
@@ -200,10 +207,13 @@ Expr lower_lrn(LowerContext& context) {
   const DType dtype = context.result().dtype;
   const int64_t size = context.integer("size", 1);
   Expr channels = context.shape(0)[1];
-  Expr loop = context.loop_axis(0, pool.integer(size));
+  // Neighbours that no element has are left out: the size may be anything.
+  const int64_t most = channels->is_constant() ? channels->integer : kMaxNeighbours;
+  const int64_t before = std::min((size - 1) / 2, most), after = std::min(size / 2, most);
+  Expr loop = context.loop_axis(0, pool.integer(before + after + 1));
   std::vector<Expr> index(context.index().begin(), context.index().end());
   Expr x = context.read(0, index);
-  Expr channel = pool.add(pool.sub(index[1], pool.integer((size - 1) / 2)), loop);
+  Expr channel = pool.add(pool.sub(index[1], pool.integer(before)), loop);
   Expr inside = pool.make(ExprOp::And,
                           {less(pool, pool.integer(-1), channel), less(pool, channel, channels)});
   index[1] = clamp_index(pool, channel, channels);

@@ -91,6 +91,14 @@ Expr log_sum_exp(const Reducing& r) {
   return r.pool.add(shift, r.op(ExprOp::Log, r.sum(r.op(ExprOp::Exp, r.pool.sub(r.x, shift)))));
 }
 
+// Of integers as of real numbers, rounded towards zero.
+template <auto f>
+Expr in_reals(const Reducing& r) {
+  if (is_float(r.x->dtype)) return f(r);
+  const Expr result = f(Reducing{r.pool, r.loops, r.pool.cast(DType::Float64, r.x)});
+  return r.pool.cast(r.x->dtype, result);
+}
+
 template <auto f>
 Expr lower_reduction(LowerContext& context) {
   if (reduced_axes(context).identity) return context.read_broadcast(0);
@@ -127,9 +135,9 @@ constexpr OpDef kOps[] = {
     reduction<extreme<Reduction::Min>>("ReduceMin"),
     reduction<product>("ReduceProd"),
     reduction<l1>("ReduceL1"),
-    reduction<l2>("ReduceL2"),
-    reduction<log_sum>("ReduceLogSum"),
-    reduction<log_sum_exp>("ReduceLogSumExp"),
+    reduction<in_reals<l2>>("ReduceL2"),
+    reduction<in_reals<log_sum>>("ReduceLogSum"),
+    reduction<in_reals<log_sum_exp>>("ReduceLogSumExp"),
     reduction<sum_square>("ReduceSumSquare"),
     {"GlobalAveragePool", "", 1, infer_global, lower_global<mean>},
     {"GlobalMaxPool", "", 1, infer_global, lower_global<extreme<Reduction::Max>>},

@@ -60,10 +60,16 @@ Shape solved_sizes(const NodeView& view, Shape target) {
   return target;
 }
 
+// Beyond any rank that is taken; products of more open sizes take long.
+constexpr size_t kLongestTarget = 64;
+
 void infer_reshape(InferContext& context) {
   ExprPool& pool = context.pool();
   auto target = size_argument(context, "shape", 1);
   if (!target) context.fail("no target shape");
+  if (target->size() > kLongestTarget) {
+    context.fail(fmt::format("a target shape of {} sizes is too long", target->size()));
+  }
   Shape shape = copied_sizes(context, *target, context.integer("allowzero", 0) != 0);
   shape = solved_sizes(context, std::move(shape));
   const bool known =

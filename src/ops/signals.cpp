@@ -58,7 +58,8 @@ void infer_stft(InferContext& context) {
   if (context.has_input(3)) {
     length = one_integer(context, 3);
   } else if (context.has_input(2)) {
-    length = context.shape(2).at(0);
+    if (context.rank(2) != 1) context.fail("the window must be a row of numbers");
+    length = context.shape(2)[0];
   } else {
     context.fail("it needs a window or a frame length");
   }

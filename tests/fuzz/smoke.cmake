@@ -1,8 +1,8 @@
 # The fuzz targets without libFuzzer, on a fixed number of mutations: a smoke run in every build.
 # (tools/fuzz.sh runs them with libFuzzer and sanitizers.)
-set(smoke_import_count 20000)
-set(smoke_execute_count 10000)
-set(smoke_algebra_count 3000)
+set(smoke_import_count 100000)
+set(smoke_execute_count 60000)
+set(smoke_algebra_count 30000)
 set(smoke_seeds ${PROJECT_BINARY_DIR}/tests/fuzz_seeds)
 file(MAKE_DIRECTORY ${smoke_seeds})
 foreach(target import execute algebra)

@@ -4,9 +4,11 @@
 //   TARGET_smoke COUNT FILE|FOLDER...
 //
 // An input that the target does not survive is left in TARGET_smoke.input in the working folder.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +16,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fuzz/smoke.h"
@@ -37,7 +40,10 @@ std::vector<Bytes> read_seeds(char** begin, char** end) {
     }
     for (const auto& entry : fs::directory_iterator(*at)) paths.push_back(entry.path());
   }
-  std::sort(paths.begin(), paths.end());
+  // By name: the order is the same wherever the folders lie.
+  std::sort(paths.begin(), paths.end(), [](const fs::path& a, const fs::path& b) {
+    return std::pair(a.filename(), a) < std::pair(b.filename(), b);
+  });
   std::vector<Bytes> seeds;
   for (const fs::path& path : paths) {
     std::ifstream file(path, std::ios::binary);
@@ -48,11 +54,21 @@ std::vector<Bytes> read_seeds(char** begin, char** end) {
   return seeds;
 }
 
-// Written first, because what the target does with it may end the process.
-void try_input(const Bytes& input, const fs::path& copy) {
-  std::ofstream(copy, std::ios::binary)
-      .write(reinterpret_cast<const char*>(input.data()),
-             static_cast<std::streamsize>(input.size()));
+// What the handler of a deadly signal writes, and where.
+const Bytes* current = nullptr;
+std::string copy_path;
+
+void keep_input(int signal) {
+  const int file = open(copy_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  if (file >= 0 && current != nullptr) {
+    [[maybe_unused]] const ssize_t written = write(file, current->data(), current->size());
+  }
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+void try_input(const Bytes& input) {
+  current = &input;
   alarm(kSecondsPerInput);
   LLVMFuzzerTestOneInput(input.data(), input.size());
   alarm(0);
@@ -64,17 +80,19 @@ int main(int argc, char** argv) {
   if (argc < 2) return 2;
   const size_t count = std::strtoull(argv[1], nullptr, 10);
   const std::vector<Bytes> seeds = read_seeds(argv + 2, argv + argc);
-  const fs::path copy = fs::path(argv[0]).filename().string() + ".input";
-  for (const Bytes& seed : seeds) try_input(seed, copy);
+  copy_path = fs::path(argv[0]).filename().string() + ".input";
+  for (const int signal : {SIGABRT, SIGALRM, SIGBUS, SIGFPE, SIGILL, SIGSEGV}) {
+    std::signal(signal, keep_input);
+  }
+  for (const Bytes& seed : seeds) try_input(seed);
   redfuser::Random random(1);
   for (size_t i = 0; i < count; ++i) {
     Bytes input = seeds[random() % seeds.size()];
     for (size_t edits = 1 + random() % kMostMutations; edits > 0; --edits) {
       redfuser::mutate_input(input, seeds[random() % seeds.size()], random);
     }
-    try_input(input, copy);
+    try_input(input);
   }
-  fs::remove(copy);
   std::printf("%zu inputs\n", count + seeds.size());
   return 0;
 }
