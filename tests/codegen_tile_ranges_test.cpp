@@ -34,7 +34,8 @@ std::string positions() {
          constant("w", "int64 {9}") + constant("blk", "int64 {8}") + constant("two", "int64 {2}") +
          constant("three", "int64 {3}") + constant("none", "float {-inf}") +
          constant("low", "float {-3.4028234663852886e38}") + constant("mild", "float {-30000}") +
-         constant("fz", "float {0}") +
+         constant("fz", "float {0}") + constant("lf", "float {-65504}") +
+         "zh = Cast<to = 10>(fz) lh = Cast<to = 10>(lf) mh = Cast<to = 10>(mild) "
          "s2 = Shape<start = 2, end = 3>(q) nq = Squeeze(s2) t2 = Shape<start = 2, end = 3>(k) "
          "nk = Squeeze(t2) qr = Range(zero, nq, step) i = Unsqueeze(qr, one) "
          "j = Range(zero, nk, step) ";
@@ -88,6 +89,12 @@ std::vector<Case> cases() {
        "c = GreaterOrEqual(i, j) b = Where(c, fz, low) t = Cast<to=9>(b) "
        "m = Where(t, low, s)",
        [](int64_t i, int64_t j) { return j <= i; }},
+      {"lowest_half", "c = GreaterOrEqual(i, j) m = Where(c, a, lh)",
+       [](int64_t i, int64_t j) { return j <= i; }},
+      {"added_lowest_half", "c = GreaterOrEqual(i, j) b = Where(c, zh, lh) m = Add(a, b)",
+       [](int64_t i, int64_t j) { return j <= i; }},
+      {"mild_half", "c = GreaterOrEqual(i, j) b = Where(c, zh, mh) m = Add(a, b)",
+       [](int64_t, int64_t) { return true; }, true, true, false},
       {"mild_fill", "c = GreaterOrEqual(i, j) m = Where(c, s, mild)",
        [](int64_t i, int64_t j) { return j <= i; }, true, false},
       // A score of that size may outweigh the fill.

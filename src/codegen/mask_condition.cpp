@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/half.h"
 #include "ir/polynomial.h"
 
 namespace redfuser {
@@ -13,6 +14,7 @@ namespace {
 constexpr double kHighestFill = -1e4;     // constants up to it may be fills of a mask
 constexpr double kLargestWide = 0x1p100;  // see the header
 constexpr double kLargestHalf = 65504;
+constexpr double kLargestHalfScore = 0x1p14;
 constexpr double kLargestIndex = 0x1p40;
 
 // The condition of an Expr of dtype Bool, in And, Or, Not and comparisons.
@@ -126,9 +128,16 @@ class Masks {
     return guarded(e);
   }
   static bool guarded(Expr e) {
-    return e->op == ExprOp::Select && e->args[0]->op == ExprOp::IsNegInf &&
-           e->args[1]->is_constant(0) && e->args[2] == e->args[0]->args[0] &&
-           e->args[2]->op == ExprOp::Leaf;
+    if (e->op != ExprOp::Select || !e->args[1]->is_constant(0)) return false;
+    Expr condition = e->args[0], shift = e->args[2];
+    if (shift->op != ExprOp::Leaf) return false;
+    const auto tests = [&](Expr test, ExprOp op) {
+      return test->op == op && test->args[0] == shift;
+    };
+    if (condition->op != ExprOp::Or) return tests(condition, ExprOp::IsNegInf);
+    Expr a = condition->args[0], b = condition->args[1];
+    if (a->op == ExprOp::IsPosInf) std::swap(a, b);
+    return tests(a, ExprOp::IsNegInf) && tests(b, ExprOp::IsPosInf);
   }
   // Never -inf, so that -inf - e is -inf.
   static bool above_minus_infinity(Expr e) {
@@ -136,14 +145,24 @@ class Masks {
     return guarded(e) || (!e->has_leaf && is_float(e->dtype) && e->op != ExprOp::Select);
   }
 
+  // Rounding is monotone, so that it keeps bounds.
+  Expr converted(DType dtype, Expr value) {
+    if (!value->is_constant() || dtype == DType::Float64) return pool_.cast(dtype, value);
+    double number = value->number;
+    if (dtype == DType::Float16) number = static_cast<float>(Half(number));
+    if (dtype == DType::BFloat16) number = static_cast<float>(BFloat16(number));
+    return pool_.number(number, dtype);
+  }
+
   std::optional<Low> low(Expr e) {
     switch (e->op) {
       case ExprOp::Constant:
         if (!is_float(e->dtype) || !(e->number <= kHighestFill)) return std::nullopt;
+        mildest_ = std::max(mildest_, e->number);
         return Low{pool_.boolean(true), e};
       case ExprOp::Cast: {
         auto inner = is_float(e->args[0]->dtype) ? low(e->args[0]) : std::nullopt;
-        if (inner) inner->value = pool_.cast(e->dtype, inner->value);
+        if (inner) inner->value = converted(e->dtype, inner->value);
         return inner;
       }
       case ExprOp::Select:
@@ -195,8 +214,9 @@ class Masks {
       std::swap(a, b);
       std::swap(x, y);
     }
-    if (!a || minus_infinity(a->value) || !a->value->is_constant()) return a;
-    const double bound = a->value->number + magnitude(y);
+    if (!a || minus_infinity(a->value)) return a;
+    if (!a->value->is_constant()) return std::nullopt;
+    const double bound = a->value->number + score_magnitude(y, a->value->number);
     if (!(bound <= kHighestFill)) return std::nullopt;
     return Low{a->when, pool_.number(bound, x->dtype)};
   }
@@ -336,6 +356,13 @@ class Masks {
     }
   }
 
+  // The same for what a fill takes part with.
+  double score_magnitude(Expr e, double fill) {
+    const double bound = magnitude(e);
+    const bool half = form_.contraction->dtype == DType::Float16 && fill <= -kLargestHalf;
+    return half ? std::min(bound, kLargestHalfScore) : bound;
+  }
+
   double contraction_magnitude() {
     if (form_.query->dtype != DType::Float16) return kLargestWide;
     const double product = kLargestHalf * kLargestHalf;
@@ -352,8 +379,8 @@ class Masks {
     const auto& list = form_.rows.accumulators;
     for (size_t k = 0; k < list.size(); ++k) {
       if (list[k].reduction != Reduction::Max) continue;
-      Expr bound =
-          pool_.number(-magnitude(where_visible(pool_, mask.visible, list[k].lift)), list[k].dtype);
+      Expr lift = where_visible(pool_, mask.visible, list[k].lift);
+      Expr bound = pool_.number(-score_magnitude(lift, mildest_), list[k].dtype);
       Expr state = pool_.leaf(LeafKind::State, static_cast<int64_t>(k), list[k].dtype);
       least.emplace_back(state, bound);
       for (size_t r = 0; r < form_.rows.references.size(); ++r) {
@@ -389,6 +416,7 @@ class Masks {
 
   ExprPool& pool_;
   const AttentionForm& form_;
+  double mildest_ = -HUGE_VAL;  // of the finite fills
 };
 
 }  // namespace

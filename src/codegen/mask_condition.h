@@ -15,7 +15,8 @@
 // every row is provably visible and its score provably above the bound, `settled` is true.
 //
 // Streamed values and scores are taken to be finite, and scores of operands wider than 16-bit
-// floats to be below 2^100 in magnitude.
+// floats to be below 2^100 in magnitude. The lowest half stands for -inf as a fill: scores of
+// halves beside it are taken to be below 2^14.
 #pragma once
 
 #include <vector>
