@@ -6,6 +6,8 @@
 #include <optional>
 
 #include "codegen/attention.h"
+#include "codegen/mask_condition.h"
+#include "codegen/score_terms.h"
 #include "codegen/tensor_view.h"
 
 namespace redfuser {
@@ -17,6 +19,18 @@ struct HopperConfig {
   int queries = 1;  // tiles of rows in flight
 };
 
+// The scores as the family computes them.
+struct HopperScores {
+  MaskCondition mask;
+  // mask.visible is by_tile and by_key: what indices tell of a tile, and what is read for every key
+  // (null: nothing is).
+  Expr by_tile, by_key;
+  ScoreForm masked, whole;  // whole: of tiles that the mask leaves as they are
+  std::vector<ScoreTerm> terms;
+
+  bool has_terms() const { return !terms.empty() || by_key; }
+};
+
 struct HopperOperands {
   BoxedRead query, key, value;
 };
@@ -25,13 +39,21 @@ struct HopperOperands {
 // the weights are what the last pass over a tile computes.
 std::optional<HopperOperands> hopper_operands(StepBuilder& builder, const AttentionForm& form);
 
+HopperScores hopper_scores(ExprPool& pool, const AttentionForm& form);
+
 // The default for a form's sizes. Head sizes are at most 256.
-HopperConfig hopper_config(const StepBuilder& builder, const AttentionForm& form);
+HopperConfig hopper_config(const StepBuilder& builder, const AttentionForm& form,
+                           const HopperScores& scores);
 
 // Dynamic shared memory of a block.
-int hopper_shared_bytes(const AttentionForm& form, const HopperConfig& config);
+int hopper_shared_bytes(const AttentionForm& form, const HopperScores& scores,
+                        const HopperConfig& config);
+
+// That of the score terms' two buffers of one group.
+int hopper_term_bytes(const HopperScores& scores, const HopperConfig& config);
 
 KernelLaunch attention_hopper_kernel(StepBuilder& builder, const AttentionForm& form,
-                                     const HopperOperands& operands, const HopperConfig& config);
+                                     const HopperScores& scores, const HopperOperands& operands,
+                                     const HopperConfig& config);
 
 }  // namespace redfuser

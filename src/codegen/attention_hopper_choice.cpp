@@ -1,13 +1,13 @@
 // Which forms the Hopper family takes, and with which tiles.
 #include <algorithm>
+#include <functional>
 
 #include "codegen/attention_hopper.h"
-#include "codegen/mask_condition.h"
 
 namespace redfuser {
 namespace {
 
-constexpr int kSlabColumns = 64, kSlabRowBytes = 128;
+constexpr int kSlabColumns = 64, kSlabRowBytes = 128, kGroupRows = 64;
 constexpr int64_t kLargestSize = 256;
 
 int tile_bytes(int lines, int64_t columns) {
@@ -21,7 +21,44 @@ double waste(Expr length, int64_t keys) {
   return static_cast<double>(covered) / static_cast<double>(length->integer);
 }
 
+// Lifts of elements that the mask leaves; of all without `visible`.
+std::vector<Expr> lifts_of(ExprPool& pool, const AttentionForm& form, Expr visible) {
+  std::vector<Expr> result;
+  for (size_t k = 0; k < form.rows.accumulators.size(); ++k) {
+    Expr lift = k == form.value_accumulator ? form.weight : form.rows.accumulators[k].lift;
+    result.push_back(visible ? where_visible(pool, visible, lift) : lift);
+  }
+  return result;
+}
+
+// Takes the conjuncts that are read for every key from the others.
+void split_visible(ExprPool& pool, const AttentionForm& form, HopperScores& scores) {
+  scores.by_tile = pool.boolean(true);
+  scores.by_key = nullptr;
+  auto both = [&](Expr a, Expr b) { return a ? pool.make(ExprOp::And, {a, b}) : b; };
+  std::function<void(Expr, bool)> split = [&](Expr e, bool wanted) {
+    if (e->op == ExprOp::Not) return split(e->args[0], !wanted);
+    if (e->op == (wanted ? ExprOp::And : ExprOp::Or)) {
+      for (Expr arg : e->args) split(arg, wanted);
+      return;
+    }
+    const bool read = e->has_read && e->depends_on(form.rows.stream) && !e->depends_on(form.row);
+    Expr& part = read ? scores.by_key : scores.by_tile;
+    part = both(part, wanted ? e : pool.make(ExprOp::Not, {e}));
+  };
+  split(scores.mask.visible, true);
+}
+
 }  // namespace
+
+HopperScores hopper_scores(ExprPool& pool, const AttentionForm& form) {
+  HopperScores scores{mask_condition(pool, form)};
+  split_visible(pool, form, scores);
+  scores.masked = score_form(pool, form, lifts_of(pool, form, nullptr));
+  scores.whole = score_form(pool, form, lifts_of(pool, form, scores.mask.visible));
+  scores.terms = score_terms(pool, form, {&scores.masked, &scores.whole});
+  return scores;
+}
 
 std::optional<HopperOperands> hopper_operands(StepBuilder& builder, const AttentionForm& form) {
   constexpr int kArchitecture = 90;
@@ -41,17 +78,28 @@ std::optional<HopperOperands> hopper_operands(StepBuilder& builder, const Attent
   return HopperOperands{*query, *key, *value};
 }
 
-int hopper_shared_bytes(const AttentionForm& form, const HopperConfig& config) {
+int hopper_term_bytes(const HopperScores& scores, const HopperConfig& config) {
+  int bytes = 0;
+  for (const ScoreTerm& term : scores.terms) {
+    bytes += 2 * term.places(kGroupRows, config.keys) * term.bytes();
+  }
+  return bytes;
+}
+
+int hopper_shared_bytes(const AttentionForm& form, const HopperScores& scores,
+                        const HopperConfig& config) {
   constexpr int kAlignment = 1024, kBarrierBytes = 1024;
   const int64_t depth = form.depth->extent()->integer, columns = form.column->extent()->integer;
-  return kAlignment + kBarrierBytes + config.queries * tile_bytes(config.groups * 64, depth) +
+  return kAlignment + kBarrierBytes + config.groups * hopper_term_bytes(scores, config) +
+         config.queries * tile_bytes(config.groups * 64, depth) +
          config.stages * (tile_bytes(config.keys, depth) + tile_bytes(config.keys, columns));
 }
 
-HopperConfig hopper_config(const StepBuilder& builder, const AttentionForm& form) {
+HopperConfig hopper_config(const StepBuilder& builder, const AttentionForm& form,
+                           const HopperScores& scores) {
   constexpr int kMostStages = 4;
   const int64_t size = std::max(form.depth->extent()->integer, form.column->extent()->integer);
-  const bool masked = !mask_condition(builder.pool(), form).visible->is_constant();
+  const bool masked = !scores.mask.visible->is_constant();
   HopperConfig config;
   Expr length = form.rows.length();
   const bool even = length->is_constant() && length->integer % config.keys == 0;
@@ -70,7 +118,7 @@ HopperConfig hopper_config(const StepBuilder& builder, const AttentionForm& form
     config.keys = size <= 192 ? 112 : 64;
   }
   auto fits = [&](HopperConfig larger) {
-    if (hopper_shared_bytes(form, larger) > builder.target.shared_bytes) return false;
+    if (hopper_shared_bytes(form, scores, larger) > builder.target.shared_bytes) return false;
     config = larger;
     return true;
   };

@@ -10,29 +10,21 @@ constexpr int kAlignment = 1024;
 
 int padded(int64_t n) { return static_cast<int>((n + 15) / 16 * 16); }
 
-// Lifts of elements that the mask leaves; of all without `visible`.
-std::vector<Expr> lifts_of(ExprPool& pool, const AttentionForm& form, Expr visible) {
-  std::vector<Expr> result;
-  for (size_t k = 0; k < form.rows.accumulators.size(); ++k) {
-    Expr lift = k == form.value_accumulator ? form.weight : form.rows.accumulators[k].lift;
-    result.push_back(visible ? where_visible(pool, visible, lift) : lift);
-  }
-  return result;
-}
-
 }  // namespace
 
-HopperText::HopperText(StepBuilder& builder, const AttentionForm& form,
+HopperText::HopperText(StepBuilder& builder, const AttentionForm& form, const HopperScores& scores,
                        const HopperOperands& operands, const HopperConfig& config)
     : builder_(builder),
       pool_(builder.pool()),
       form_(form),
       operands_(operands),
       config_(config),
-      mask_(mask_condition(pool_, form)),
+      scores_(scores),
+      mask_(scores.mask),
       ranges_(tile_ranges(pool_, mask_.visible, {form.row}, form.rows.stream)),
-      masked_(score_form(pool_, form, lifts_of(pool_, form, nullptr))),
-      whole_(score_form(pool_, form, lifts_of(pool_, form, mask_.visible))),
+      by_tile_(tile_ranges(pool_, scores.by_tile, {form.row}, form.rows.stream)),
+      masked_(scores.masked),
+      whole_(scores.whole),
       rows_(form.rows),
       kernel_(builder.kernel()),
       emitter_(kernel_),
@@ -72,7 +64,7 @@ KernelLaunch HopperText::launch() {
       kernel_.launch("attention_hopper", comment_of(rows_.comment),
                      {"ptx", "math", "types", "reduce", "attention", "ptx_hopper", "hopper"}, "",
                      emitter_.close(), (config_.groups + 1) * kGroupThreads, 1);
-  launch.shared = hopper_shared_bytes(form_, config_);
+  launch.shared = hopper_shared_bytes(form_, scores_, config_);
   launch.grid[0] = pool_.make(ExprOp::Min, {pool_.mul(row_tiles(), other_rows()),
                                             pool_.integer(builder_.target.multiprocessors)});
   return launch;
@@ -218,6 +210,7 @@ std::string HopperText::consumer() {
   emitter_.line(
       "const int warp = threadIdx.x >> 5 & 3, quad = (threadIdx.x & 31) >> 2, pair = "
       "(threadIdx.x & 3) * 2;");
+  declare_terms();
   // The last group lets the first one begin.
   emitter_.line(
       fmt::format("if (group == {0}) pass_turn<{0}>({1});", config_.groups, config_.groups - 1));
@@ -260,13 +253,15 @@ std::string HopperText::row_tile() {
 
 std::string HopperText::first_tile() {
   emitter_.open();
+  emitter_.line(fmt::format("const int first = begin * {};", config_.keys));
+  load_terms();
   emitter_.line(
-      fmt::format("const int first = begin * {2};\n"
-                  "k_ring.wait_full(use);\n"
-                  "start_scores<{0}, {1}, {2}>(s, q_own, {3}, k_tiles + use % {4} * {5});\n"
-                  "wait_products<0>(s);\nk_ring.release(use);",
+      fmt::format("k_ring.wait_full(use);\n"
+                  "start_scores<{0}, {1}, {2}>(s, q_own, {3}, k_tiles + use % {4} * {5});",
                   type_, depth_, config_.keys, rows() * kSlabRowBytes, config_.stages,
                   tile_bytes(config_.keys, depth_)));
+  store_terms();
+  emitter_.line("wait_products<0>(s);\nk_ring.release(use);");
   emitter_.line(fold_tile());
   emitter_.line(adopt_state());
   emitter_.line(fmt::format("pack_weights<{}, {}>(p, s);", type_, config_.keys));
@@ -280,14 +275,16 @@ std::string HopperText::next_tiles() {
       fmt::format("start_values<{0}, {1}, {2}>(o, p, v_tiles + use % {3} * {4});", type_, columns_,
                   config_.keys, config_.stages, value_bytes);
   emitter_.open();
+  emitter_.line(fmt::format("const int first = (begin + tile) * {};", config_.keys));
+  load_terms();
   emitter_.line(
-      fmt::format("const int first = (begin + tile) * {2};\n"
-                  "k_ring.wait_full(use + 1);\nawait_turn<{4}>(group - 1);\n"
+      fmt::format("k_ring.wait_full(use + 1);\nawait_turn<{4}>(group - 1);\n"
                   "start_scores<{0}, {1}, {2}>(s, q_own, {3}, k_tiles + (use + 1) % {5} * {6});\n"
-                  "v_ring.wait_full(use);\n{7}\npass_turn<{4}>(group - 1);\n"
-                  "wait_products<1>(s);\nk_ring.release(use + 1);",
+                  "v_ring.wait_full(use);\n{7}\npass_turn<{4}>(group - 1);",
                   type_, depth_, config_.keys, rows() * kSlabRowBytes, config_.groups,
                   config_.stages, key_bytes, values));
+  store_terms();
+  emitter_.line("wait_products<1>(s);\nk_ring.release(use + 1);");
   emitter_.line(fold_tile());
   emitter_.line("wait_products<0>(o);\nv_ring.release(use);");
   emitter_.line(move_values());
@@ -302,8 +299,9 @@ std::string HopperText::next_tiles() {
 }
 
 KernelLaunch attention_hopper_kernel(StepBuilder& builder, const AttentionForm& form,
-                                     const HopperOperands& operands, const HopperConfig& config) {
-  return HopperText(builder, form, operands, config).launch();
+                                     const HopperScores& scores, const HopperOperands& operands,
+                                     const HopperConfig& config) {
+  return HopperText(builder, form, scores, operands, config).launch();
 }
 
 }  // namespace redfuser

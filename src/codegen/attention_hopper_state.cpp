@@ -106,8 +106,8 @@ std::string HopperText::fold_tile() {
     emitter_.bind(ranges_.rows[0].first, "group_row");
     emitter_.bind(ranges_.rows[0].last, "last_group_row");
   }
-  const std::string full = emitter_.emit(ranges_.full);
-  emitter_.line(fmt::format("whole = whole && {};", full));
+  const std::string full = emitter_.emit(by_tile_.full);
+  emitter_.line(fmt::format("whole = whole && {}{};", full, scores_.by_key ? " && clear" : ""));
   const std::string test = emitter_.close();
   const std::string whole = fold_scores(whole_, false);
   const std::string inside =
@@ -171,6 +171,7 @@ HopperText::Bindings HopperText::positions(const ScoreForm& score, size_t phase)
   };
   std::function<void(Expr)> go = [&](Expr e) {
     if (!seen.insert(e).second || e->op == ExprOp::Read || !e->depends_on(rows_.stream)) return;
+    if (is_term(e)) return;
     if (phase > 0 && e == score.kept) return;
     const bool compares =
         e->op == ExprOp::Less || e->op == ExprOp::LessEqual || e->op == ExprOp::Equal;
@@ -215,7 +216,7 @@ std::vector<HopperText::Special> HopperText::specials(const ScoreForm& score, si
   };
   std::set<Expr> passed;
   std::function<void(Expr)> go = [&](Expr e) {
-    if (!passed.insert(e).second || (phase > 0 && e == score.kept)) return;
+    if (!passed.insert(e).second || is_term(e) || (phase > 0 && e == score.kept)) return;
     for (Expr arg : e->args) go(arg);
     take(e);
   };
@@ -268,7 +269,10 @@ void HopperText::fold_element(const ScoreForm& score, size_t phase, bool tail) {
   const Bindings places = positions(score, phase);
   const std::vector<Special> found = specials(score, phase);
   emitter_.open();
+  open_terms(score, phase);
+  emitter_.open();
   place_element(tail);
+  bind_terms();
   for (const auto& [e, text] : places) emitter_.bind(e, text);
   emitter_.line("const float raw = s[n][x];");
   if (phase == 0 || !score.kept) emitter_.bind(score.raw, "raw");
@@ -300,7 +304,9 @@ void HopperText::fold_element(const ScoreForm& score, size_t phase, bool tail) {
                        : fmt::format("s[n][x] = {};", weight));
   }
   const std::string element = emitter_.close();
-  emitter_.line(unrolled("n", config_.keys / 8, unrolled("e", 2, element) + "\n"));
+  emitter_.line(unrolled("e", 2, element));
+  const std::string keys = emitter_.close();
+  emitter_.line(unrolled("n", config_.keys / 8, keys));
 }
 
 void HopperText::update_state(const ScoreForm& score, size_t k) {

@@ -16,8 +16,8 @@ namespace redfuser {
 
 class HopperText {
  public:
-  HopperText(StepBuilder& builder, const AttentionForm& form, const HopperOperands& operands,
-             const HopperConfig& config);
+  HopperText(StepBuilder& builder, const AttentionForm& form, const HopperScores& scores,
+             const HopperOperands& operands, const HopperConfig& config);
   KernelLaunch launch();
 
  private:
@@ -40,6 +40,23 @@ class HopperText {
   int tile_bytes(int lines, int columns) const;
   Expr row_tiles() const;
   Expr other_rows() const;
+
+  // attention_hopper_terms.cpp: terms of the scores, evaluated once for a tile.
+  void declare_terms();
+  struct LoadedTerm {
+    std::string place;
+    std::vector<std::pair<Expr, std::string>> reads;
+  };
+  // What a tile's terms read, ahead of the products; their values, while these are under way.
+  void load_terms();
+  LoadedTerm load_reads(Expr value, Expr place, const std::string& index);
+  void store_terms();
+  std::string term_value(Expr value, Expr place, const LoadedTerm& loaded);
+  // Those of the phase: texts of eight keys, and names of the elements'.
+  void open_terms(const ScoreForm& score, size_t phase);
+  void open_term(size_t t);
+  void bind_terms();
+  bool is_term(Expr e) const;
 
   // attention_hopper_state.cpp: a tile of scores folded into the state.
   void declare_state();
@@ -81,14 +98,19 @@ class HopperText {
   const AttentionForm& form_;
   const HopperOperands& operands_;
   const HopperConfig config_;
-  const MaskCondition mask_;
+  const HopperScores& scores_;
+  const MaskCondition& mask_;
   const TileRanges ranges_;
-  const ScoreForm masked_, whole_;  // whole_: of tiles that the mask leaves as they are
+  const TileRanges by_tile_;
+  const ScoreForm &masked_, &whole_;
   const RowForm& rows_;
   KernelText kernel_;
   Emitter emitter_;
   LeafTexts leaves_;
   std::set<size_t> ready_;
+  std::vector<std::vector<LoadedTerm>> loaded_;  // of every term, of every 128 places
+  LoadedTerm loaded_visible_;
+  std::vector<std::pair<Expr, std::string>> term_texts_;
   std::string type_, keys_, row_count_;
   int depth_ = 0, columns_ = 0;
 };

@@ -85,8 +85,9 @@ bool add_attention(StepBuilder& builder, const AttentionForm& form) {
     builder.result.calls.push_back(attention_kernel(builder, form));
     return true;
   }
-  const HopperConfig config = hopper_config(builder, form);
-  KernelLaunch hopper = attention_hopper_kernel(builder, form, *operands, config);
+  const HopperScores scores = hopper_scores(pool, form);
+  const HopperConfig config = hopper_config(builder, form, scores);
+  KernelLaunch hopper = attention_hopper_kernel(builder, form, scores, *operands, config);
   if (!rows->is_constant() && portable) {
     KernelLaunch other = attention_kernel(builder, form);
     Expr fits = pool.make(ExprOp::LessEqual, {pool.integer(kFewestRows), rows});

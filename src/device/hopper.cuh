@@ -119,6 +119,18 @@ __device__ __forceinline__ void tanh_tile(float (&s)[N][4], float c) {
   }
 }
 
+// Two adjacent values of shared memory, from an even place.
+__device__ __forceinline__ void load_pair(float (&to)[2], const float* from) {
+  const float2 both = *reinterpret_cast<const float2*>(from);
+  to[0] = both.x;
+  to[1] = both.y;
+}
+__device__ __forceinline__ void load_pair(long long (&to)[2], const long long* from) {
+  const longlong2 both = *reinterpret_cast<const longlong2*>(from);
+  to[0] = both.x;
+  to[1] = both.y;
+}
+
 // Two adjacent elements from an even offset.
 __device__ __forceinline__ void store_pair(half_t* to, long long offset, const float (&x)[2]) {
   *reinterpret_cast<unsigned*>(to + offset) = ptx_pack_half(x[0], x[1]);

@@ -78,6 +78,17 @@ __device__ __forceinline__ void ptx_async_proxy_fence() {
 __device__ __forceinline__ void ptx_named_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
+// The same; whether `vote` holds in all of them.
+__device__ __forceinline__ bool ptx_named_all(int id, int threads, bool vote) {
+  unsigned all;
+  asm volatile(
+      "{\n.reg .pred p, q;\nsetp.ne.u32 q, %3, 0;\nbar.red.and.pred p, %1, %2, q;\n"
+      "selp.u32 %0, 1, 0, p;\n}"
+      : "=r"(all)
+      : "r"(id), "r"(threads), "r"(static_cast<unsigned>(vote))
+      : "memory");
+  return all != 0;
+}
 __device__ __forceinline__ void ptx_named_arrive(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
