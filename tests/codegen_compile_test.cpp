@@ -37,7 +37,7 @@ const Allowance kAllowances[] = {
     {"attention", "sm_80", 48, "128 registers a thread; a bias is found by logarithms in the loop"},
     {"attention", "sm_90a", 16, "a mask is found beside a tile's scores and accumulators"},
     {"attention", "sm_100", 8, "as for sm_90a"},
-    {"attention_hopper", "sm_90a", 12, "T5's bias, found by logarithms beside a tile's scores"},
+    {"attention_hopper", "sm_90a", 12, "terms by key and by distance beside a tile's scores"},
     {"row_streaming", "sm_100", 28, "a hyperbolic tangent beside 128 sums of a row"},
 };
 

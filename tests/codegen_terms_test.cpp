@@ -18,6 +18,7 @@ struct Case {
   std::string scores;  // from scores s to m
   int keys, diagonals;
   bool votes = false;  // the keys of a tile may leave it whole
+  int strips = 0;
 };
 
 std::string constant(const std::string& name, const std::string& value) {
@@ -27,7 +28,8 @@ std::string constant(const std::string& name, const std::string& value) {
 std::string graph(const std::string& scores) {
   return "g (float16[2,3,80,32] q, float16[2,3,112,32] k, float16[2,3,112,32] v, "
          "bool[2,1,1,112] given, int64[2,112] count, float16[1,3,1,112] bias, "
-         "float16[1,3,80,112] dense, float16[191,3] table, int64[2,1,80,1] qs, int64[2,1,1,112] "
+         "float16[1,3,80,112] dense, float16[1,3,112,80] turned, float16[191,3] table, "
+         "int64[2,1,80,1] qs, int64[2,1,1,112] "
          "ks) "
          "=> (float16[2,3,80,32] y) {" +
          constant("zero", "int64 {0}") + constant("step", "int64 {1}") +
@@ -66,7 +68,12 @@ std::vector<Case> cases() {
       {"function",
        "ab = Abs(d) df = Cast<to = 1>(ab) lg = Log(df) sq = Sqrt(lg) f = Floor(sq) m = Add(s, f)",
        0, 1},
-      {"dense", "bf = Cast<to = 1>(dense) m = Add(s, bf)", 0, 0},
+      {"dense", "bf = Cast<to = 1>(dense) m = Add(s, bf)", 0, 0, false, 1},
+      {"dense_and_padding", "bf = Cast<to = 1>(dense) b = Add(s, bf) m = Where(given, b, none)", 1,
+       0, true, 1},
+      // Keys are not adjacent.
+      {"across", "x = Transpose<perm = [0, 1, 3, 2]>(turned) bf = Cast<to = 1>(x) m = Add(s, bf)",
+       0, 0},
   };
 }
 
@@ -117,6 +124,15 @@ TEST_P(TermsTest, AreFoundByDependence) {
         }
       }
     }
+    for (const ScoreStrip& strip : scores.strips) {
+      std::map<Expr, int64_t> axes;
+      for (Expr other : form->others) axes[other] = 1;
+      axes[form->row] = 11;
+      axes[form->rows.stream] = 23;
+      const auto axis = [&](Expr e) { return at(e, axes); };
+      EXPECT_EQ(evaluate(strip.read->args[0], axis), evaluate(strip.offset, axis) + 23);
+    }
+    EXPECT_EQ(static_cast<int>(scores.strips.size()), c.strips);
     EXPECT_EQ(keys, c.keys);
     EXPECT_EQ(diagonals, c.diagonals);
     EXPECT_EQ(scores.by_key != nullptr, c.votes);

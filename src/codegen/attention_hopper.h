@@ -13,10 +13,11 @@
 namespace redfuser {
 
 struct HopperConfig {
-  int groups = 2;   // warpgroups of 64 rows each: 2 or 3
-  int keys = 128;   // of a tile; a multiple of 16
-  int stages = 2;   // tiles of keys, and of values, in flight
-  int queries = 1;  // tiles of rows in flight
+  int groups = 2;       // warpgroups of 64 rows each: 2 or 3
+  int keys = 128;       // of a tile; a multiple of 16
+  int stages = 2;       // tiles of keys, and of values, in flight
+  int queries = 1;      // tiles of rows in flight
+  bool strips = false;  // the scores' strips are copied to shared memory
 };
 
 // The scores as the family computes them.
@@ -27,6 +28,7 @@ struct HopperScores {
   Expr by_tile, by_key;
   ScoreForm masked, whole;  // whole: of tiles that the mask leaves as they are
   std::vector<ScoreTerm> terms;
+  std::vector<ScoreStrip> strips;
 
   bool has_terms() const { return !terms.empty() || by_key; }
 };
@@ -49,8 +51,9 @@ HopperConfig hopper_config(const StepBuilder& builder, const AttentionForm& form
 int hopper_shared_bytes(const AttentionForm& form, const HopperScores& scores,
                         const HopperConfig& config);
 
-// That of the score terms' two buffers of one group.
+// That of one group for the score terms' two buffers, and for its part of the strips behind them.
 int hopper_term_bytes(const HopperScores& scores, const HopperConfig& config);
+int hopper_strip_bytes(const HopperScores& scores, const HopperConfig& config);
 
 KernelLaunch attention_hopper_kernel(StepBuilder& builder, const AttentionForm& form,
                                      const HopperScores& scores, const HopperOperands& operands,

@@ -56,7 +56,9 @@ HopperScores hopper_scores(ExprPool& pool, const AttentionForm& form) {
   split_visible(pool, form, scores);
   scores.masked = score_form(pool, form, lifts_of(pool, form, nullptr));
   scores.whole = score_form(pool, form, lifts_of(pool, form, scores.mask.visible));
-  scores.terms = score_terms(pool, form, {&scores.masked, &scores.whole});
+  ScoreTerms found = score_terms(pool, form, {&scores.masked, &scores.whole});
+  scores.terms = std::move(found.terms);
+  scores.strips = std::move(found.strips);
   return scores;
 }
 
@@ -86,26 +88,33 @@ int hopper_term_bytes(const HopperScores& scores, const HopperConfig& config) {
   return bytes;
 }
 
+int hopper_strip_bytes(const HopperScores& scores, const HopperConfig& config) {
+  int bytes = 0;
+  for (const ScoreStrip& strip : scores.strips) bytes += kGroupRows * strip.pitch(config.keys);
+  return config.strips ? bytes : 0;
+}
+
 int hopper_shared_bytes(const AttentionForm& form, const HopperScores& scores,
                         const HopperConfig& config) {
   constexpr int kAlignment = 1024, kBarrierBytes = 1024;
   const int64_t depth = form.depth->extent()->integer, columns = form.column->extent()->integer;
-  return kAlignment + kBarrierBytes + config.groups * hopper_term_bytes(scores, config) +
+  return kAlignment + kBarrierBytes +
+         config.groups * (hopper_term_bytes(scores, config) + hopper_strip_bytes(scores, config)) +
          config.queries * tile_bytes(config.groups * 64, depth) +
          config.stages * (tile_bytes(config.keys, depth) + tile_bytes(config.keys, columns));
 }
 
 HopperConfig hopper_config(const StepBuilder& builder, const AttentionForm& form,
                            const HopperScores& scores) {
-  constexpr int kMostStages = 4;
+  constexpr int kMostStages = 4, kFewestKeys = 64, kLargestWithStrips = 128;
   const int64_t size = std::max(form.depth->extent()->integer, form.column->extent()->integer);
   const bool masked = !scores.mask.visible->is_constant();
   HopperConfig config;
   Expr length = form.rows.length();
   const bool even = length->is_constant() && length->integer % config.keys == 0;
   if (size <= 64) {
-    // Mask code besides does not fit into the registers of three groups.
-    config.groups = masked || !even ? 2 : 3;
+    // Mask code besides does not fit into the registers of three groups, nor do strips.
+    config.groups = masked || !even || !scores.strips.empty() ? 2 : 3;
   } else if (size <= 128) {
     // Wider tiles read the queries less often.
     constexpr int kWide = 144;
@@ -123,6 +132,9 @@ HopperConfig hopper_config(const StepBuilder& builder, const AttentionForm& form
     return true;
   };
   HopperConfig larger = config;
+  larger.strips = size <= kLargestWithStrips && !scores.strips.empty();
+  while (larger.strips && !fits(larger) && larger.keys > kFewestKeys) larger.keys -= 16;
+  larger = config;
   larger.queries = 2;  // the next row tile's come while one is computed
   fits(larger);
   larger = config;

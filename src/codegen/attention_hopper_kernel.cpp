@@ -239,13 +239,13 @@ std::string HopperText::row_tile() {
                   config_.queries, tile_bytes(rows(), depth_), kGroupRows * kSlabRowBytes));
   const std::string first = first_tile(), next = next_tiles();
   // A group without rows takes its turns and frees what it does not read.
-  emitter_.line(
-      fmt::format("if (tiles > 0 && group_row < {0}) {{\n{1}{2}}} else {{\nq_ring.release(item);\n"
-                  "for (int tile = 0; tile < tiles; ++tile, ++use) {{\n"
-                  "k_ring.wait_full(use);\nk_ring.release(use);\n"
-                  "if (tile > 0) {{\nawait_turn<{3}>(group - 1);\npass_turn<{3}>(group - 1);\n}}\n"
-                  "v_ring.wait_full(use);\nv_ring.release(use);\n}}\n}}",
-                  row_count_, first, next, config_.groups));
+  emitter_.line(fmt::format(
+      "if (tiles > 0 && group_row < {0}) {{\n{1}{2}}} else {{\nq_ring.release(item);\n{4}"
+      "for (int tile = 0; tile < tiles; ++tile, ++use) {{\n"
+      "k_ring.wait_full(use);\nk_ring.release(use);\n"
+      "if (tile > 0) {{\nawait_turn<{3}>(group - 1);\npass_turn<{3}>(group - 1);\n}}\n"
+      "v_ring.wait_full(use);\nv_ring.release(use);\n}}\n}}",
+      row_count_, first, next, config_.groups, skip_terms()));
   emitter_.line("++item;");
   emitter_.line(outputs());
   return emitter_.close();
@@ -254,15 +254,20 @@ std::string HopperText::row_tile() {
 std::string HopperText::first_tile() {
   emitter_.open();
   emitter_.line(fmt::format("const int first = begin * {};", config_.keys));
+  const std::string copies = copy_strips("first");
+  if (!copies.empty()) emitter_.line(copies);
   load_terms();
   emitter_.line(
       fmt::format("k_ring.wait_full(use);\n"
                   "start_scores<{0}, {1}, {2}>(s, q_own, {3}, k_tiles + use % {4} * {5});",
                   type_, depth_, config_.keys, rows() * kSlabRowBytes, config_.stages,
                   tile_bytes(config_.keys, depth_)));
-  store_terms();
+  store_terms("use");
   emitter_.line("wait_products<0>(s);\nk_ring.release(use);");
+  wait_strips();
   emitter_.line(fold_tile());
+  const std::string next = copy_strips(fmt::format("first + {}", config_.keys));
+  if (!next.empty()) emitter_.line(fmt::format("if (tiles > 1) {}", next));
   emitter_.line(adopt_state());
   emitter_.line(fmt::format("pack_weights<{}, {}>(p, s);", type_, config_.keys));
   return fmt::format("{{\n{}}}\n", emitter_.close());
@@ -283,9 +288,12 @@ std::string HopperText::next_tiles() {
                   "v_ring.wait_full(use);\n{7}\npass_turn<{4}>(group - 1);",
                   type_, depth_, config_.keys, rows() * kSlabRowBytes, config_.groups,
                   config_.stages, key_bytes, values));
-  store_terms();
+  store_terms("use + 1");
   emitter_.line("wait_products<1>(s);\nk_ring.release(use + 1);");
+  wait_strips();
   emitter_.line(fold_tile());
+  const std::string next = copy_strips(fmt::format("first + {}", config_.keys));
+  if (!next.empty()) emitter_.line(fmt::format("if (tile + 1 < tiles) {}", next));
   emitter_.line("wait_products<0>(o);\nv_ring.release(use);");
   emitter_.line(move_values());
   emitter_.line(adopt_state());

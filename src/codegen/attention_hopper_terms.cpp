@@ -1,5 +1,6 @@
 // Terms of the scores that a group evaluates once for a tile, into its own part of shared memory,
-// and whether what is read for its keys leaves all of them visible. There are two buffers in turn:
+// and whether what is read for its keys leaves all of them visible; strips of tensors, of which
+// each warp copies its own rows once it has folded the tile before. There are two buffers in turn:
 // who writes the next tile's terms knows by the barrier of this one that every warp has folded the
 // tile before.
 #include <algorithm>
@@ -26,14 +27,21 @@ bool HopperText::is_term(Expr e) const {
 }
 
 void HopperText::declare_terms() {
-  if (!scores_.has_terms()) return;
+  const int terms = hopper_term_bytes(scores_, config_);
+  const int strips = hopper_strip_bytes(scores_, config_);
+  if (!scores_.has_terms() && strips == 0) return;
   emitter_.line(
       fmt::format("const int thread = threadIdx.x & {};\n"
                   "char* const terms = memory + (barriers - ptx_shared_address(memory)) + {} + "
                   "(group - 1) * {};",
-                  kGroupThreads - 1, kBarrierBytes, hopper_term_bytes(scores_, config_)));
-  // A group may have no rows in a row tile: it counts what it has stored itself.
-  if (!scores_.terms.empty()) emitter_.line("unsigned turns = 0;");
+                  kGroupThreads - 1, kBarrierBytes, terms + strips));
+  int offset = terms;
+  for (size_t i = 0; i < scores_.strips.size() && strips > 0; ++i) {
+    const int pitch = scores_.strips[i].pitch(config_.keys);
+    emitter_.line(
+        fmt::format("char* const strip{} = terms + {} + warp * {};", i, offset, 16 * pitch));
+    offset += kGroupRows * pitch;
+  }
 }
 
 HopperText::LoadedTerm HopperText::load_reads(Expr value, Expr place, const std::string& index) {
@@ -77,16 +85,20 @@ std::string HopperText::term_value(Expr value, Expr place, const LoadedTerm& loa
   return emitter_.emit(value);
 }
 
-void HopperText::store_terms() {
+std::string HopperText::skip_terms() const {
+  if (scores_.terms.empty()) return "";
+  return fmt::format("ptx_named_sync({} + group, {});\n", kFirstBarrier, kGroupThreads);
+}
+
+void HopperText::store_terms(const std::string& use) {
   if (!scores_.has_terms()) return;
-  if (!scores_.terms.empty()) emitter_.line("const unsigned turn = turns++ & 1;");
   int offset = 0;
   for (size_t t = 0; t < scores_.terms.size(); ++t) {
     const ScoreTerm& term = scores_.terms[t];
     const int places = term.places(kGroupRows, config_.keys);
     emitter_.line(
-        fmt::format("{0}* const term{1} = reinterpret_cast<{0}*>(terms + {2}) + turn * {3};",
-                    stored_type(term), t, offset, places));
+        fmt::format("{0}* const term{1} = reinterpret_cast<{0}*>(terms + {2}) + (({3}) & 1) * {4};",
+                    stored_type(term), t, offset, use, places));
     offset += 2 * places * term.bytes();
     for (size_t j = 0; j < loaded_[t].size(); ++j) {
       const int from = static_cast<int>(j) * kGroupThreads, left = places - from;
@@ -122,6 +134,9 @@ void HopperText::open_terms(const ScoreForm& score, size_t phase) {
     for (size_t t = 0; t < scores_.terms.size(); ++t) {
       if (scores_.terms[t].expr == e) return open_term(t);
     }
+    for (size_t i = 0; config_.strips && i < scores_.strips.size(); ++i) {
+      if (scores_.strips[i].read == e) return open_strip(i);
+    }
     for (Expr arg : e->args) go(arg);
   };
   for (Expr root : roots) go(root);
@@ -133,15 +148,59 @@ void HopperText::open_term(size_t t) {
   emitter_.line(fmt::format("{} {}[2];", stored_type(term), name));
   if (term.diagonal) {
     emitter_.line(
-        fmt::format("{{\nconst int gap = n * 8 + pair + {0} - (own_row + h * 8 - group_row);\n"
-                    "{1}[0] = term{2}[gap];\n{1}[1] = term{2}[gap + 1];\n}}",
-                    kGroupRows - 1, name, t));
+        fmt::format("load_two({}, term{} + n * 8 + pair + {} - (own_row + h * 8 - group_row));",
+                    name, t, kGroupRows - 1));
   } else {
     emitter_.line(fmt::format("load_pair({}, term{} + n * 8 + pair);", name, t));
   }
   const bool truth = term.expr->dtype == DType::Bool;
   term_texts_.emplace_back(term.expr,
                            truth ? fmt::format("({}[e] != 0)", name) : fmt::format("{}[e]", name));
+}
+
+void HopperText::open_strip(size_t i) {
+  const ScoreStrip& strip = scores_.strips[i];
+  const std::string name = fmt::format("along{}", i);
+  emitter_.line(fmt::format(
+      "{0} {1}[2];\nload_pair({1}, reinterpret_cast<const {2}*>(strip{3} + (quad + h * 8) * {4}) + "
+      "n * 8 + pair);",
+      value_type(strip.read->dtype), name, storage_type(strip.read->dtype), i,
+      strip.pitch(config_.keys)));
+  term_texts_.emplace_back(strip.read, fmt::format("{}[e]", name));
+}
+
+std::string HopperText::copy_strips(const std::string& first) {
+  if (!config_.strips) return "";
+  emitter_.open();
+  emitter_.line(fmt::format("const int strip_first = {};\n__syncwarp();", first));
+  for (size_t i = 0; i < scores_.strips.size(); ++i) copy_strip(i);
+  emitter_.line("ptx_copy_commit();");
+  return fmt::format("{{\n{}}}\n", emitter_.close());
+}
+
+// Rows beyond the last one repeat it.
+void HopperText::copy_strip(size_t i) {
+  const ScoreStrip& strip = scores_.strips[i];
+  const std::string vector =
+      kernel_.multiples(offset_units(pool_, strip.offset), 16 / strip.bytes());
+  emitter_.open();
+  emitter_.line(
+      fmt::format("const int row = static_cast<int>(min_of(static_cast<long long>(group_row + warp "
+                  "* 16 + line), {} - 1));",
+                  row_count_));
+  emitter_.bind(form_.row, "row");
+  const std::string offset = emitter_.emit(strip.offset);
+  emitter_.line(fmt::format("return {} + strip_first;", offset));
+  const std::string at = emitter_.close();
+  emitter_.line(
+      fmt::format("copy_strip<{0}, {1}>(strip{2}, {3}, [&](int line) -> long long {{\n{4}}}, "
+                  "static_cast<int>(min_of({5} - strip_first, {0}ll)), {6});",
+                  config_.keys, strip.pitch(config_.keys), i, kernel_.buffer(strip.read->integer),
+                  at, keys_, vector));
+}
+
+void HopperText::wait_strips() {
+  if (config_.strips) emitter_.line("ptx_copy_wait<0>();\n__syncwarp();");
 }
 
 void HopperText::bind_terms() {

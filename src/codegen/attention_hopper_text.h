@@ -47,14 +47,23 @@ class HopperText {
     std::string place;
     std::vector<std::pair<Expr, std::string>> reads;
   };
-  // What a tile's terms read, ahead of the products; their values, while these are under way.
+  // What a tile's terms read, ahead of the products; their values, while these are under way. `use`
+  // numbers the tiles of the kernel.
   void load_terms();
   LoadedTerm load_reads(Expr value, Expr place, const std::string& index);
-  void store_terms();
+  void store_terms(const std::string& use);
+  // Of row tiles without rows of the group, whose tiles are not stored: the next one's buffer may
+  // be the last one's.
+  std::string skip_terms() const;
   std::string term_value(Expr value, Expr place, const LoadedTerm& loaded);
-  // Those of the phase: texts of eight keys, and names of the elements'.
+  // Starts the copies of the strips' parts for the tile of keys from `first`.
+  std::string copy_strips(const std::string& first);
+  void copy_strip(size_t i);
+  void wait_strips();
+  // What the phase takes of terms and strips: texts of eight keys, and names of the elements'.
   void open_terms(const ScoreForm& score, size_t phase);
   void open_term(size_t t);
+  void open_strip(size_t i);
   void bind_terms();
   bool is_term(Expr e) const;
 

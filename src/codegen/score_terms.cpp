@@ -4,13 +4,14 @@
 #include <functional>
 #include <set>
 
-#include "codegen/kernel_text.h"
+#include "ir/polynomial.h"
 
 namespace redfuser {
 namespace {
 
 // Operations of an element that are worth a value in shared memory instead.
 constexpr int kManyOperations = 16, kFunctionOperations = 8;
+constexpr int kWidestStrip = 4;  // bytes of an element
 
 class Terms {
  public:
@@ -25,21 +26,33 @@ class Terms {
     if (!seen_.insert(e).second || !e->depends_on(key_)) return;
     if (storable(e) && costly(e)) {
       if (!e->depends_on(row_)) {
-        found_.push_back({e, key_, e, false});
+        found_.terms.push_back({e, key_, e, false});
         return;
       }
       Expr value = pool_.substitute(e, {{key_, key_there_}});
       if (!value->depends_on(row_) && !value->depends_on(key_)) {
-        found_.push_back({e, diagonal_, value, true});
+        found_.terms.push_back({e, diagonal_, value, true});
         return;
       }
+      if (e->op == ExprOp::Read && e->integer >= 0) return look_read(e);
     }
     for (Expr arg : e->args) look(arg);
   }
 
-  std::vector<ScoreTerm> found() { return std::move(found_); }
+  ScoreTerms found() { return std::move(found_); }
 
  private:
+  void look_read(Expr e) {
+    auto affine = affine_in(pool_, e->args[0], key_);
+    const bool adjacent =
+        affine && affine->stride->is_constant(1) && !affine->base->depends_on(key_);
+    if (adjacent && static_cast<int>(size_of(e->dtype)) <= kWidestStrip) {
+      found_.strips.push_back({e, affine->base});
+    } else {
+      look(e->args[0]);
+    }
+  }
+
   static bool storable(Expr e) {
     if (e->has_leaf || e->dtype == DType::Float64 || e->op == ExprOp::Axis) return false;
     bool reduces = false;
@@ -63,7 +76,7 @@ class Terms {
   ExprPool& pool_;
   Expr row_, key_, diagonal_ = nullptr, key_there_ = nullptr;
   std::set<Expr> seen_;
-  std::vector<ScoreTerm> found_;
+  ScoreTerms found_;
 };
 
 }  // namespace
@@ -74,8 +87,11 @@ int ScoreTerm::places(int rows, int keys) const {
 
 int ScoreTerm::bytes() const { return is_float(expr->dtype) || expr->dtype == DType::Bool ? 4 : 8; }
 
-std::vector<ScoreTerm> score_terms(ExprPool& pool, const AttentionForm& form,
-                                   const std::vector<const ScoreForm*>& scores) {
+// A warp reads 8 rows of 4 pairs at a time.
+int ScoreStrip::pitch(int keys) const { return keys * bytes() + std::max(16, 8 * bytes()); }
+
+ScoreTerms score_terms(ExprPool& pool, const AttentionForm& form,
+                       const std::vector<const ScoreForm*>& scores) {
   Terms terms(pool, form);
   for (const ScoreForm* score : scores) {
     if (score->kept) terms.look(score->kept_factors.rest);

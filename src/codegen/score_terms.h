@@ -5,6 +5,9 @@
 // relative position's bias. A tile of R rows and K keys has K of the one and R + K - 1 of the
 // other, for R · K elements, so that they are evaluated ahead of the elements. Dependence decides:
 // what is a function of the difference is found by substituting key = row + difference.
+//
+// A strip is a tensor of up to 4 bytes per element, read by row and key, whose keys are adjacent: a
+// tile's part of it is copied ahead.
 #pragma once
 
 #include <vector>
@@ -23,8 +26,20 @@ struct ScoreTerm {
   int bytes() const;                     // of a value in shared memory
 };
 
-// Terms of the lifts of either form that read memory, or take many operations, at every element.
-std::vector<ScoreTerm> score_terms(ExprPool& pool, const AttentionForm& form,
-                                   const std::vector<const ScoreForm*>& scores);
+struct ScoreStrip {
+  Expr read;
+  Expr offset;  // of the element of key 0
+
+  int bytes() const { return static_cast<int>(size_of(read->dtype)); }
+  int pitch(int keys) const;  // bytes between rows in shared memory, without bank conflicts
+};
+
+// What the lifts of either form read, or compute by many operations, at every element.
+struct ScoreTerms {
+  std::vector<ScoreTerm> terms;
+  std::vector<ScoreStrip> strips;
+};
+ScoreTerms score_terms(ExprPool& pool, const AttentionForm& form,
+                       const std::vector<const ScoreForm*>& scores);
 
 }  // namespace redfuser

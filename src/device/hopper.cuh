@@ -130,6 +130,62 @@ __device__ __forceinline__ void load_pair(long long (&to)[2], const long long* f
   to[0] = both.x;
   to[1] = both.y;
 }
+// The same from any place.
+template <typename T>
+__device__ __forceinline__ void load_two(T (&to)[2], const T* from) {
+  to[0] = from[0];
+  to[1] = from[1];
+}
+
+template <typename T>
+__device__ __forceinline__ void load_pair(ValueOf<T> (&to)[2], const T* from) {
+  to[0] = Element<T>::get(from[0]);
+  to[1] = Element<T>::get(from[1]);
+}
+__device__ __forceinline__ void load_pair(float (&to)[2], const half_t* from) {
+  const unsigned both = *reinterpret_cast<const unsigned*>(from);
+  to[0] = ptx_half_to_float(static_cast<unsigned short>(both));
+  to[1] = ptx_half_to_float(static_cast<unsigned short>(both >> 16));
+}
+__device__ __forceinline__ void load_pair(float (&to)[2], const bfloat_t* from) {
+  const unsigned both = *reinterpret_cast<const unsigned*>(from);
+  to[0] = __uint_as_float(both << 16);
+  to[1] = __uint_as_float(both & 0xffff0000u);
+}
+__device__ __forceinline__ void load_pair(bool (&to)[2], const bool* from) {
+  const unsigned short both = *reinterpret_cast<const unsigned short*>(from);
+  to[0] = (both & 0xff) != 0;
+  to[1] = both >> 8 != 0;
+}
+
+// The warp's 16 rows of Keys elements of a tensor, Pitch bytes apart; `at(line)` is the offset of a
+// row's first one. Elements from `valid` on become zeros where `vector`: offsets are multiples of
+// 16 bytes.
+template <int Keys, int Pitch, typename T, typename At>
+__device__ __forceinline__ void copy_strip(char* strip, const T* from, At at, int valid,
+                                           bool vector) {
+  constexpr int kLines = 16, kGroup = 16 / sizeof(T), kGroups = Keys / kGroup;
+  const int lane = threadIdx.x & 31;
+  if (vector) {
+    // Unrolled, the addresses of all rows would stay in registers.
+#pragma unroll 1
+    for (int i = 0; i < (kLines * kGroups + 31) / 32; ++i) {
+      const int task = i * 32 + lane, line = task / kGroups, column = task % kGroups * kGroup;
+      if (kLines * kGroups % 32 != 0 && line >= kLines) break;
+      const int left = min(max(valid - column, 0), kGroup) * static_cast<int>(sizeof(T));
+      ptx_copy_async_part(strip + line * Pitch + column * static_cast<int>(sizeof(T)),
+                          from + at(line) + (left > 0 ? column : 0), left);
+    }
+  } else {
+#pragma unroll 4
+    for (int task = lane; task < kLines * Keys; task += 32) {
+      const int line = task / Keys, column = task % Keys;
+      if (column < valid) {
+        reinterpret_cast<T*>(strip + line * Pitch)[column] = from[at(line) + column];
+      }
+    }
+  }
+}
 
 // Two adjacent elements from an even offset.
 __device__ __forceinline__ void store_pair(half_t* to, long long offset, const float (&x)[2]) {

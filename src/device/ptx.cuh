@@ -64,6 +64,13 @@ __device__ __forceinline__ void ptx_copy_async(void* shared, const void* global,
                : "memory");
 }
 
+// The first `bytes` of 16, and zeros behind them.
+__device__ __forceinline__ void ptx_copy_async_part(void* shared, const void* global, int bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(ptx_shared_address(shared)),
+               "l"(global), "r"(bytes)
+               : "memory");
+}
+
 __device__ __forceinline__ void ptx_copy_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
