@@ -106,6 +106,24 @@ TEST(CodegenHopper, ReadsLayoutsWhereTheyLie) {
   }
 }
 
+// Few tiles of many rows would leave multiprocessors without work.
+TEST(CodegenHopper, RowsOfATileByTheWork) {
+  struct Case {
+    std::string type;
+    int groups;
+  };
+  const Case cases[] = {
+      {"float16[1, 2, 128, 64]", 1},   {"float16[1, 12, 1024, 64]", 2},
+      {"float16[8, 12, 512, 64]", 2},  {"float16[32, 12, 512, 64]", 3},
+      {"float16[1, 16, 512, 128]", 1}, {"float16[4, 32, 1024, 128]", 2},
+  };
+  for (const Case& c : cases) {
+    const auto [program, kernels] = generated({c.type, c.type, c.type, kSame});
+    ASSERT_EQ(kernels.size(), 1u) << c.type;
+    EXPECT_EQ(kernels[0].block, (c.groups + 1) * 128) << c.type;
+  }
+}
+
 TEST(CodegenHopper, SharedHeadsHaveNoDimension) {
   const auto [program, kernels] = generated(
       {"float16[1, 8, 200, 64]", "float16[1, 1, 300, 64]", "float16[1, 1, 300, 64]", kSame});

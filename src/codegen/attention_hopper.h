@@ -1,4 +1,4 @@
-// Attention on sm_90a: a warpgroup that copies tiles through rings in shared memory, and two or
+// Attention on sm_90a: a warpgroup that copies tiles through rings in shared memory, and one to
 // three that multiply them (wgmma) and fold the scores into the state, in turns, so that the
 // arithmetic of one hides under the products of the others.
 #pragma once
@@ -13,7 +13,7 @@
 namespace redfuser {
 
 struct HopperConfig {
-  int groups = 2;       // warpgroups of 64 rows each: 2 or 3
+  int groups = 2;       // warpgroups of 64 rows each: 1 to 3
   int keys = 128;       // of a tile; a multiple of 16
   int stages = 2;       // tiles of keys, and of values, in flight
   int queries = 1;      // tiles of rows in flight
@@ -46,6 +46,11 @@ HopperScores hopper_scores(ExprPool& pool, const AttentionForm& form);
 // The default for a form's sizes. Head sizes are at most 256.
 HopperConfig hopper_config(const StepBuilder& builder, const AttentionForm& form,
                            const HopperScores& scores);
+
+// Of 1 to `most` groups, those whose row tiles take the least time by estimate; `most` where sizes
+// are not known.
+int hopper_groups(const StepBuilder& builder, const AttentionForm& form, const HopperScores& scores,
+                  int keys, int most);
 
 // Dynamic shared memory of a block.
 int hopper_shared_bytes(const AttentionForm& form, const HopperScores& scores,

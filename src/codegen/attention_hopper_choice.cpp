@@ -126,6 +126,7 @@ HopperConfig hopper_config(const StepBuilder& builder, const AttentionForm& form
   } else {
     config.keys = size <= 192 ? 112 : 64;
   }
+  config.groups = hopper_groups(builder, form, scores, config.keys, config.groups);
   auto fits = [&](HopperConfig larger) {
     if (hopper_shared_bytes(form, scores, larger) > builder.target.shared_bytes) return false;
     config = larger;
