@@ -72,7 +72,7 @@ TEST(CodegenHopper, TakesWhatTheCopyEngineReads) {
       {"few rows",
        {"float16[1, 2, 8, 64]", "float16[1, 2, 128, 64]", "float16[1, 2, 128, 64]", same},
        false,
-       "attention"},
+       "attention_split"},
   };
   for (const Case& c : cases) {
     const auto [program, kernels] = generated(c.operands, c.portable);

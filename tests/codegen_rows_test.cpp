@@ -74,10 +74,15 @@ std::vector<Case> cases() {
        "g (float[m,n] x) => (float[m,8] y, int64[m,8] i) {k = Constant<value = int64[1] {8}>() "
        "p = Softmax<axis=-1>(x) y, i = TopK(p, k)}",
        1, ""},
-      {"attention_half", attention("float16", "m = Identity(a)"), 1, "attention"},
-      {"attention_bfloat", attention("bfloat16", "m = Identity(a)"), 1, "attention"},
-      {"attention_float", attention("float", "m = Identity(a)"), 1, "attention"},
-      {"attention_cap", attention("float16", "h = Tanh(a) m = Add(h, h)"), 1, "attention"},
+      {"attention_half", attention("float16", "m = Identity(a)"), 1, "attention_split"},
+      {"attention_bfloat", attention("bfloat16", "m = Identity(a)"), 1, "attention_split"},
+      {"attention_float", attention("float", "m = Identity(a)"), 1, "attention_split"},
+      {"attention_one_query",
+       "g (float16[b,8,1,64] q, float16[b,8,t,64] k, float16[b,8,t,64] v) => "
+       "(float16[b,8,1,64] y) {t = Transpose<perm=[0,1,3,2]>(k) s = MatMul(q, t) "
+       "p = Softmax<axis=-1>(s) y = MatMul(p, v)}",
+       1, "attention_split"},
+      {"attention_cap", attention("float16", "h = Tanh(a) m = Add(h, h)"), 1, "attention_split"},
   };
 }
 

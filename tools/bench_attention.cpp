@@ -278,6 +278,21 @@ std::vector<WorkloadMaker> shape_workloads() {
   add({"", "", 1, 2, 2, 200, 300, 64, false, false, 0, 0, 128});
   add({"", "", 1, 2, 2, 200, 300, 128, true, false, 0, 0, 64});
   add({"", "", 2, 4, 4, 200, 300, 128, true, true, 0, 0, 48, true});
+  for (const int64_t keys : {1, 7, 127, 129, 1000, 4097, 65536}) {
+    add({"", "", 2, 8, 2, 1, keys, 128});
+    add({"", "", 1, 6, 6, 1, keys, 64, false, true, 0, 0, 0, true});
+  }
+  for (const int64_t queries : {1, 2, 5, 16, 63}) {
+    add({"", "", 2, 8, 2, queries, 1000, 128, true, true, 30});
+    add({"", "", 1, 12, 4, queries, 2000, 64, true, false, 0, 300, 0, true, true});
+  }
+  for (const int64_t size : {16, 24, 80, 192, 256}) add({"", "", 1, 4, 2, 3, 700, size, true});
+  add({"", "", 1, 128, 1, 1, 5000, 128});
+  for (const int64_t queries : {1, 200}) {
+    add({"", "", 1, 4, 2, queries, 300, 512, true});
+    add({"", "", 2, 3, 3, queries, 300, 320, false, true, 30, 0, 260, true, true});
+  }
+  add({"", "", 2, 4, 2, 1, 700, 64, false, false, 0, 0, 128});
   for (const bool by_token : {false, true}) {
     add({"", "", 2, 4, 2, 300, 300, 64, true, true, 0, 0, 0, false, by_token});
     add({"", "", 2, 4, 2, 300, 300, 128, true, false, 30, 0, 0, false, by_token});

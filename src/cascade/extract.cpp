@@ -73,6 +73,10 @@ class Extractor {
     if (result_.maps_back && result_.has_producer) {
       throw NotACascade{"an output along the streamed axis would compute its contraction twice"};
     }
+    // A single row reads its matrix once either way: only reading the values beside it is a gain.
+    if (shares_rows_ && !result_.has_columns) {
+      throw NotACascade{"an inner contraction has no row of its own"};
+    }
     return std::move(result_);
   }
 
@@ -178,7 +182,7 @@ class Extractor {
       if (axis == static_cast<uint32_t>(contraction->axis->integer)) continue;
       own_row |= !std::binary_search(moving->free_axes.begin(), moving->free_axes.end(), axis);
     }
-    if (!own_row) throw NotACascade{"an inner contraction has no row of its own"};
+    shares_rows_ |= !own_row;
     result_.has_producer = true;
   }
 
@@ -438,6 +442,7 @@ class Extractor {
   std::map<Expr, std::vector<Expr>, ById> columns_;
   std::vector<Expr> rows_;
   Expr extent_ = nullptr;
+  bool shares_rows_ = false;  // a contraction has no axis that the streamed operand lacks
 };
 
 }  // namespace

@@ -24,6 +24,25 @@ struct AttentionForm {
 // nullopt if the cascade is not of this class, or has a size or type that the kernel does not take.
 std::optional<AttentionForm> attention_form(StepBuilder& builder, const CascadeStep& step);
 
+// The axes of rows that read the same keys and values, and the others. Digits ⌊axis/c⌋ and axis mod
+// c are axes of their own where keys and values have the first alone.
+struct SharedRows {
+  AttentionForm form;
+  std::vector<Expr> shared, others;
+};
+SharedRows shared_rows(ExprPool& pool, const AttentionForm& form);
+
+// The same cascade where such rows are one axis, `form.row`.
+AttentionForm packed_rows(ExprPool& pool, const AttentionForm& form);
+
 KernelLaunch attention_kernel(StepBuilder& builder, const AttentionForm& form);
+
+// For few rows: segments of the keys by blocks of their own. nullopt if the sizes do not fit.
+std::optional<KernelLaunch> attention_split_kernel(StepBuilder& builder, const AttentionForm& form);
+
+// Sizes that no kernel takes: the scores in memory, by the product library, their weights by a row
+// kernel, and the weighted sums by the library again. False for cascades that this does not
+// compute.
+bool add_attention_products(StepBuilder& builder, const AttentionForm& form);
 
 }  // namespace redfuser

@@ -7,8 +7,6 @@
 namespace redfuser {
 namespace {
 
-constexpr int64_t kMaxDepth = 256;
-
 Expr without_casts(Expr e) {
   while (e->op == ExprOp::Cast && is_float(e->dtype)) e = e->args[0];
   return e;
@@ -38,9 +36,7 @@ bool split_value(ExprPool& pool, Expr e, Expr column, Expr& weight, Expr& read) 
   return false;
 }
 
-bool small_constant(Expr extent) {
-  return extent->is_constant() && extent->integer >= 1 && extent->integer <= kMaxDepth;
-}
+bool positive_constant(Expr extent) { return extent->is_constant() && extent->integer >= 1; }
 
 class Recogniser {
  public:
@@ -71,7 +67,7 @@ class Recogniser {
     if (count != 1) return false;
     const Accumulator& a = list[form_.value_accumulator];
     if (a.columns.size() != 1 || a.columns[0]->op != ExprOp::Axis) return false;
-    if (a.reduction != Reduction::Sum || !small_constant(a.columns[0]->extent())) return false;
+    if (a.reduction != Reduction::Sum || !positive_constant(a.columns[0]->extent())) return false;
     form_.column = a.columns[0];
     std::erase(form_.rows.rows, form_.column);
     Expr lift = form_.rows.accumulators[form_.value_accumulator].lift;
@@ -97,7 +93,7 @@ class Recogniser {
     if (found.size() != 1) return false;
     form_.contraction = *found.begin();
     auto contraction = as_contraction(pool_, form_.contraction);
-    if (!contraction || !small_constant(contraction->axis->extent())) return false;
+    if (!contraction || !positive_constant(contraction->axis->extent())) return false;
     form_.depth = contraction->axis;
     form_.scale = contraction->scale;
     form_.query = without_casts(contraction->a);

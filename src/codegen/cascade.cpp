@@ -70,32 +70,59 @@ void add_rows(StepBuilder& builder, const RowForm& form) {
   }
 }
 
-// Fewer rows than a warpgroup has are left to the portable family, which takes head sizes up to
-// 128. False if no family takes the form.
-bool add_attention(StepBuilder& builder, const AttentionForm& form) {
-  constexpr int64_t kFewestRows = 64, kLargestPortable = 128;
+// `launch` where the condition (constant or of sizes) holds.
+void add_where(StepBuilder& builder, Expr condition, KernelLaunch launch) {
   ExprPool& pool = builder.pool();
-  const auto operands = hopper_operands(builder, form);
-  const bool portable = form.depth->extent()->integer <= kLargestPortable &&
-                        form.column->extent()->integer <= kLargestPortable;
+  if (condition->is_constant()) {
+    if (condition->integer == 0) return;
+  } else {
+    launch.grid[0] = pool.select(condition, launch.grid[0], pool.integer(0));
+  }
+  builder.result.calls.push_back(std::move(launch));
+}
+
+// True (of sizes) where blocks of 64 rows each would hold few rows, or be few with many keys each.
+Expr has_few_rows(StepBuilder& builder, const AttentionForm& form) {
+  constexpr int64_t kRows = 64, kShare = 8, kKeysOfRow = 16;
+  ExprPool& pool = builder.pool();
   Expr rows = form.row ? form.row->extent() : pool.integer(1);
-  const bool few = rows->is_constant() && rows->integer < kFewestRows;
-  if (!operands && !portable) return false;
-  if (!operands || (few && portable)) {
-    builder.result.calls.push_back(attention_kernel(builder, form));
-    return true;
+  Expr blocks =
+      pool.mul(ceil_div(pool, rows, kRows), product_of(pool, extents_of(pool, form.others)));
+  Expr idle = pool.make(ExprOp::Less, {pool.mul(blocks, pool.integer(kShare)),
+                                       pool.integer(builder.target.multiprocessors)});
+  Expr wide =
+      pool.make(ExprOp::LessEqual, {pool.mul(rows, pool.integer(kKeysOfRow)), form.rows.length()});
+  return pool.make(ExprOp::Or, {pool.make(ExprOp::Less, {rows, pool.integer(kRows)}),
+                                pool.make(ExprOp::And, {idle, wide})});
+}
+
+KernelLaunch whole_kernel(StepBuilder& builder, const AttentionForm& form,
+                          const std::optional<HopperOperands>& operands) {
+  if (!operands) return attention_kernel(builder, form);
+  const HopperScores scores = hopper_scores(builder.pool(), form);
+  return attention_hopper_kernel(builder, form, scores, *operands,
+                                 hopper_config(builder, form, scores));
+}
+
+// Few rows are split along the keys; of many, the Hopper family takes what it can. False if no
+// family takes the form.
+bool add_attention(StepBuilder& builder, const AttentionForm& form) {
+  constexpr int64_t kLargestPortable = 128, kLargestSplit = 256;
+  ExprPool& pool = builder.pool();
+  const int64_t size = std::max(form.depth->extent()->integer, form.column->extent()->integer);
+  const auto operands = hopper_operands(builder, form);
+  const bool whole = operands || size <= kLargestPortable;
+  Expr few = has_few_rows(builder, form);
+  std::optional<KernelLaunch> split;
+  if (size <= kLargestSplit && !few->is_constant(0)) {
+    split = attention_split_kernel(builder, packed_rows(pool, form));
   }
-  const HopperScores scores = hopper_scores(pool, form);
-  const HopperConfig config = hopper_config(builder, form, scores);
-  KernelLaunch hopper = attention_hopper_kernel(builder, form, scores, *operands, config);
-  if (!rows->is_constant() && portable) {
-    KernelLaunch other = attention_kernel(builder, form);
-    Expr fits = pool.make(ExprOp::LessEqual, {pool.integer(kFewestRows), rows});
-    hopper.grid[0] = pool.select(fits, hopper.grid[0], pool.integer(0));
-    other.grid[0] = pool.select(fits, pool.integer(0), other.grid[0]);
-    builder.result.calls.push_back(std::move(other));
-  }
-  builder.result.calls.push_back(std::move(hopper));
+  if (!split) few = pool.boolean(false);
+  if (!whole && !few->is_constant(1)) return false;
+  if (split) add_where(builder, few, std::move(*split));
+  if (few->is_constant(1)) return true;
+  Expr many = few->is_constant() ? pool.boolean(true) : pool.make(ExprOp::Not, {few});
+  add_where(builder, many, whole_kernel(builder, form, operands));
   return true;
 }
 
@@ -103,7 +130,7 @@ bool add_attention(StepBuilder& builder, const AttentionForm& form) {
 
 void generate_cascade(StepBuilder& builder, const CascadeStep& step) {
   if (auto attention = attention_form(builder, step)) {
-    if (add_attention(builder, *attention)) return;
+    if (add_attention(builder, *attention) || add_attention_products(builder, *attention)) return;
   }
   const RowForm form = row_form(builder, step);
   if (folds(form)) {

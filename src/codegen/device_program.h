@@ -43,9 +43,11 @@ struct TensorView {
   std::vector<int> box;       // elements of a copy, per dimension
 };
 
+inline constexpr int kLaunchCounters = 256;
+
 // A kernel of one generated source. Arguments in order: one tensor map by value per view, one
-// pointer per buffer, one int64 per size expression, then, for one with a counter, the address of
-// an unsigned number that is 0 when it starts and that it leaves 0.
+// pointer per buffer, one int64 per size expression, then, for one with counters, the address of
+// kLaunchCounters unsigned numbers that are 0 when it starts and that it leaves 0.
 struct KernelLaunch {
   std::string name;    // extern "C" symbol; also the family's name in traces
   std::string source;  // CUDA C++ text; equal sources are compiled once

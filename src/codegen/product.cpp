@@ -72,9 +72,14 @@ Expr read_of(Expr operand) {
 
 class ProductBuilder {
  public:
-  ProductBuilder(StepBuilder& builder, const ProductStep& step, int64_t value,
+  ProductBuilder(StepBuilder& builder, const ProductStep& step, int64_t value, Expr offset,
                  const std::string& comment)
-      : builder_(builder), pool_(builder.pool()), step_(step), value_(value), comment_(comment) {}
+      : builder_(builder),
+        pool_(builder.pool()),
+        step_(step),
+        value_(value),
+        offset_(offset),
+        comment_(comment) {}
 
   void build() {
     Expr a = builder_.flat.flat(read_of(step_.a)), b = builder_.flat.flat(read_of(step_.b));
@@ -138,8 +143,7 @@ class ProductBuilder {
     });
     RF_CHECK(product, "an epilogue without its product");
     const bool identity = read_of(epilogue) == product;
-    Expr offset = row_major(pool_, step_.axes, builder_.shape(value_));
-    auto layout = layout_of(pool_, offset, step_.batch, step_.m, step_.n);
+    auto layout = layout_of(pool_, offset_, step_.batch, step_.m, step_.n);
     if (layout && call.n->is_constant(1)) layout->column = pool_.integer(1);
     if (layout && call.m->is_constant(1)) layout->row = call.n;
     bool direct = layout && unit(layout->column) && is_library_type(out, call.dtype) &&
@@ -147,12 +151,12 @@ class ProductBuilder {
     const Expr pitch = row_pitch(call, out);
     direct &= pitch == call.n || !layout || layout->row != call.n;
     const bool in_library =
-        direct && !identity && take_affine(call, epilogue, product, offset, out);
+        direct && !identity && take_affine(call, epilogue, product, offset_, out);
     direct &= identity || in_library || out == product->dtype;
     visit(epilogue, [&](Expr e) { direct &= !(e->op == ExprOp::Read && e->integer == value_); });
     if (!direct || !(identity || in_library)) {
       auto kernel =
-          product_kernel(builder_, step_, call, {epilogue, product, value_, offset}, comment_);
+          product_kernel(builder_, step_, call, {epilogue, product, value_, offset_}, comment_);
       if (kernel) {
         builder_.result.calls.push_back(std::move(*kernel));
         return;
@@ -164,7 +168,7 @@ class ProductBuilder {
       call.c_row = layout->row;
       call.c_batch = layout->batch;
       builder_.result.calls.push_back(call);
-      if (!identity && !in_library) add_epilogue(epilogue, product, value_, offset);
+      if (!identity && !in_library) add_epilogue(epilogue, product, value_, offset_);
       return;
     }
     call.result = is_library_type(product->dtype, call.dtype) ? product->dtype : DType::Float32;
@@ -244,14 +248,14 @@ class ProductBuilder {
   void add_epilogue(Expr epilogue, Expr product, int64_t source, Expr at) {
     Expr read = pool_.cast(product->dtype, pool_.read(source, builder_.dtype_of(source), {at}));
     Expr body = pool_.substitute(epilogue, {{product, read}});
-    add_map(builder_, "epilogue", step_.axes,
-            {{value_, body, row_major(pool_, step_.axes, builder_.shape(value_))}}, comment_);
+    add_map(builder_, "epilogue", step_.axes, {{value_, body, offset_}}, comment_);
   }
 
   StepBuilder& builder_;
   ExprPool& pool_;
   const ProductStep& step_;
   int64_t value_;
+  Expr offset_;
   const std::string& comment_;
 };
 
@@ -259,7 +263,18 @@ class ProductBuilder {
 
 void add_product(StepBuilder& builder, const ProductStep& product, int64_t value,
                  const std::string& comment) {
-  ProductBuilder(builder, product, value, comment).build();
+  Expr offset = row_major(builder.pool(), product.axes, builder.shape(value));
+  ProductBuilder(builder, product, value, offset, comment).build();
+}
+
+void add_product_at(StepBuilder& builder, const ProductStep& product, int64_t value, Expr offset,
+                    const std::string& comment) {
+  for (Expr root : {product.a, product.b, product.epilogue}) {
+    visit(root, [&](Expr e) {
+      if (e->op == ExprOp::Read) builder.flat.keep(e);
+    });
+  }
+  ProductBuilder(builder, product, value, offset, comment).build();
 }
 
 void generate_product(StepBuilder& builder, const ProductStep& step) {

@@ -61,5 +61,8 @@ void generate_opaque(StepBuilder& builder, const OpaqueStep& step);
 // over Leaf Product 0 and the axes. `value` is a graph value.
 void add_product(StepBuilder& builder, const ProductStep& product, int64_t value,
                  const std::string& comment);
+// The same for flat expressions, into a value or scratch buffer at `offset` over the axes.
+void add_product_at(StepBuilder& builder, const ProductStep& product, int64_t value, Expr offset,
+                    const std::string& comment);
 
 }  // namespace redfuser

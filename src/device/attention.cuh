@@ -1,9 +1,7 @@
-// Tiles of two chained matrix products, for kernels of four warps over 64 rows. A warp has 16 rows;
-// its fragments have mma.sync's layout: element x of column block n is at
+// Tiles of two chained matrix products. A warp has 16 rows; its fragments have mma.sync's layout:
+// element x of column block n is at
 //   row  lane / 4 + (x >= 2 ? 8 : 0),   column  8 n + lane % 4 * 2 + x % 2.
 #pragma once
-
-constexpr int kTileRows = 64, kTileThreads = 128;
 
 // Elements between rows of a tile in shared memory: no bank conflicts, rows 16-byte aligned.
 template <typename T>
@@ -23,19 +21,22 @@ __device__ __forceinline__ T quad_reduce(T value) {
 
 // Rows [0, Rows) of a tile of `columns` elements each, padded by zeros to Columns; rows from
 // `valid` on are zeros. `at(row, column)` is an element's offset; `vector`: 16 bytes at multiples
-// of 16 bytes may be copied whole.
-template <int Rows, int Columns, typename T, typename At>
+// of 16 bytes may be copied whole. By `Threads`, of which this one is `thread`.
+template <int Rows, int Columns, int Threads, typename T, typename At>
 __device__ __forceinline__ void load_tile(T* tile, const T* from, At at, long long valid,
-                                          int columns, bool vector) {
+                                          int columns, bool vector, int thread) {
   constexpr int kGroup = 16 / sizeof(T), kGroups = Columns / kGroup, kPitch = pitch_of<T>(Columns);
   if (vector) {
-    for (int i = threadIdx.x; i < Rows * kGroups; i += kTileThreads) {
-      const int row = i / kGroups, column = i % kGroups * kGroup;
-      const bool exists = row < valid && column < columns;
+    const int rows = static_cast<int>(min_of(valid, static_cast<long long>(Rows)));
+#pragma unroll 4
+    for (int step = 0; step < Rows * kGroups; step += Threads) {
+      const int i = step + thread, row = i / kGroups, column = i % kGroups * kGroup;
+      if (Rows * kGroups % Threads != 0 && i >= Rows * kGroups) break;
+      const bool exists = row < rows && column < columns;
       ptx_copy_async(tile + row * kPitch + column, from + (exists ? at(row, column) : 0), exists);
     }
   } else {
-    for (int i = threadIdx.x; i < Rows * Columns; i += kTileThreads) {
+    for (int i = thread; i < Rows * Columns; i += Threads) {
       const int row = i / Columns, column = i % Columns;
       T value{};
       if (row < valid && column < columns) value = from[at(row, column)];

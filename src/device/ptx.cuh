@@ -80,18 +80,24 @@ __device__ __forceinline__ void ptx_copy_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 }
 
-__device__ __forceinline__ void ptx_load_matrix(unsigned (&r)[4], const void* shared) {
+// Four 8x8 matrices of 16-bit elements, a row at the address of each lane in shared memory.
+__device__ __forceinline__ void ptx_load_matrix(unsigned (&r)[4], unsigned shared) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(ptx_shared_address(shared))
+               : "r"(shared)
                : "memory");
 }
-
-__device__ __forceinline__ void ptx_load_matrix_transposed(unsigned (&r)[4], const void* shared) {
+__device__ __forceinline__ void ptx_load_matrix_transposed(unsigned (&r)[4], unsigned shared) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(ptx_shared_address(shared))
+               : "r"(shared)
                : "memory");
+}
+__device__ __forceinline__ void ptx_load_matrix(unsigned (&r)[4], const void* shared) {
+  ptx_load_matrix(r, ptx_shared_address(shared));
+}
+__device__ __forceinline__ void ptx_load_matrix_transposed(unsigned (&r)[4], const void* shared) {
+  ptx_load_matrix_transposed(r, ptx_shared_address(shared));
 }
 
 __device__ __forceinline__ void ptx_mma_half(float (&c)[4], const unsigned (&a)[4], unsigned b0,

@@ -11,7 +11,7 @@
 namespace redfuser {
 namespace {
 
-constexpr int64_t kCounterBytes = 256;
+constexpr int64_t kCounterBytes = kLaunchCounters * sizeof(unsigned);
 
 size_t index(ValueId id) { return static_cast<size_t>(id); }
 

@@ -27,7 +27,7 @@ def inputs(batch, length, past, heads=4, groups=2, size=16, packed=False, cache=
 
 def grouped(given, attributes=None, outputs=None, **more):
     # A single query's scores are a product of their own.
-    more.setdefault("fused", "attention" if given[0].shape[1] > 1 else "product")
+    more.setdefault("fused", "attention")
     return Case("GroupQueryAttention", given, {**HEADS, **(attributes or {})},
                 list(outputs or CACHED), **more)
 

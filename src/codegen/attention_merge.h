@@ -1,0 +1,52 @@
+// States of attention rows in memory, and how several of the same rows become one: a warp's are
+// merged with those of the block's other warps, a block's with those of other segments.
+#pragma once
+
+#include <string>
+
+#include "codegen/attention_tile.h"
+
+namespace redfuser {
+
+// Floats of a row's scalars, references and count.
+int state_head(const AttentionForm& form);
+// Floats of a block of states: the heads of its rows, then their columns.
+int state_block(const AttentionForm& form, int rows);
+
+class AttentionMerge {
+ public:
+  // A block of states has `rows`, a power of two up to 16, and is merged by `threads`.
+  AttentionMerge(AttentionTile& tile, const AttentionForm& form, int rows, int threads);
+
+  // Stores the registers of the warp's tile into `states`, its block of states.
+  void store_registers(const std::string& states);
+  // Declares `merge(heads, head_stride, states, count)`, which sets the merged state from blocks of
+  // states one after the other, with their heads at `heads`; and that state itself: every thread
+  // has some columns of one row, `line`.
+  void declare();
+  // Stores the merged state into the block of states at `states`.
+  void store(const std::string& states);
+  // Results and outputs from the merged state.
+  void write_outputs();
+
+ private:
+  size_t accumulators() const { return form_.rows.accumulators.size(); }
+  size_t references() const { return form_.rows.references.size(); }
+  int count_place() const { return static_cast<int>(accumulators() + references()); }
+  int head() const { return state_head(form_); }
+  int threads_of_row() const { return threads_ / rows_; }
+  int groups() const { return (tile_.columns() / 4 + threads_of_row() - 1) / threads_of_row(); }
+  std::string for_heads(const std::string& body) const;
+  std::string for_groups(const std::string& body) const;
+  void bind_part();
+  void merge_accumulator(size_t k);
+  void merge_values();
+  void make_references(size_t done);
+
+  AttentionTile& tile_;
+  const AttentionForm& form_;
+  Emitter& emitter_;
+  const int rows_, threads_;
+};
+
+}  // namespace redfuser

@@ -1,0 +1,27 @@
+// The keys that a tile of rows visits: those outside leave every row's state as it is.
+#pragma once
+
+#include <string>
+
+#include "codegen/mask_condition.h"
+#include "codegen/tile_ranges.h"
+
+namespace redfuser {
+
+class VisibleKeys {
+ public:
+  VisibleKeys(ExprPool& pool, const AttentionForm& form);
+
+  // Some keys are skipped. Without a proof that hidden keys leave the state of a row, none is.
+  bool skips() const;
+  // Declares `begin`, a multiple of `unit`, and `end`: the keys visible to the `lines` rows from
+  // `first_row` on. The other rows' coordinates are bound.
+  void declare(Emitter& emitter, const std::string& first_row, int lines, int unit) const;
+
+ private:
+  const AttentionForm& form_;
+  const MaskCondition mask_;
+  const TileRanges ranges_;
+};
+
+}  // namespace redfuser

@@ -1,0 +1,71 @@
+// The products of attention.cuh for key and value tiles that the copy engine of sm_90 wrote: slabs
+// of 64 columns with 128-byte swizzle (hopper.cuh), in a ring of the warp's own.
+#pragma once
+
+// Waits for the copies of the barrier's phase.
+__device__ __forceinline__ void await_copies(unsigned barrier, unsigned parity) {
+  while (!ptx_barrier_try_wait(barrier, parity)) {
+  }
+}
+
+// The warp's 16 rows of q as operands of score_product; of 8 rows, the others are zeros.
+template <int Depth, int Halves, typename T>
+__device__ __forceinline__ void load_query(unsigned (&a)[Depth / 16][4], const T* q) {
+  constexpr int kPitch = pitch_of<T>(Depth);
+  const int lane = threadIdx.x & 31, matrix = lane >> 3, line = lane & 7;
+#pragma unroll
+  for (int d = 0; d < Depth; d += 16) {
+    ptx_load_matrix(a[d / 16], q + ((matrix & 1) * 8 + line) * kPitch + d + (matrix >> 1) * 8);
+    if (Halves == 1) a[d / 16][1] = a[d / 16][3] = 0;
+  }
+}
+
+// s = q · kᵀ for all Keys rows of k.
+template <int Depth, int Keys, typename T>
+__device__ __forceinline__ void score_product(float (&s)[Keys / 8][4],
+                                              const unsigned (&q)[Depth / 16][4], unsigned k, T) {
+  const int lane = threadIdx.x & 31, matrix = lane >> 3, line = lane & 7;
+  const unsigned row = k + ((matrix >> 1) * 8 + line) * kSlabRowBytes;
+  const unsigned flip = ((matrix & 1) ^ line) * 16;
+#pragma unroll
+  for (int n = 0; n < Keys / 8; ++n) {
+#pragma unroll
+    for (int x = 0; x < 4; ++x) s[n][x] = 0;
+  }
+#pragma unroll
+  for (int d = 0; d < Depth; d += 16) {
+    const unsigned column = d / kSlabColumns * Keys * kSlabRowBytes + (flip ^ d % kSlabColumns * 2);
+#pragma unroll
+    for (int n = 0; n < Keys; n += 16) {
+      unsigned b[4];
+      ptx_load_matrix(b, row + column + n * kSlabRowBytes);
+      multiply(T{}, s[n / 8], q[d / 16], b[0], b[1]);
+      multiply(T{}, s[n / 8 + 1], q[d / 16], b[2], b[3]);
+    }
+  }
+}
+
+// o += p · v for all Keys rows of v, which have Depth columns.
+template <int Depth, int Keys, typename T>
+__device__ __forceinline__ void value_product(float (&o)[Depth / 8][4],
+                                              const float (&p)[Keys / 8][4], unsigned v, T) {
+  const int lane = threadIdx.x & 31, matrix = lane >> 3, line = lane & 7;
+  const unsigned row = v + ((matrix & 1) * 8 + line) * kSlabRowBytes;
+  const unsigned flip = ((matrix >> 1) ^ line) * 16;
+#pragma unroll
+  for (int n = 0; n < Keys; n += 16) {
+    const float(&left)[4] = p[n / 8];
+    const float(&right)[4] = p[n / 8 + 1];
+    const unsigned a[4] = {pack(T{}, left[0], left[1]), pack(T{}, left[2], left[3]),
+                           pack(T{}, right[0], right[1]), pack(T{}, right[2], right[3])};
+#pragma unroll
+    for (int d = 0; d < Depth; d += 16) {
+      unsigned b[4];
+      ptx_load_matrix_transposed(b, row + n * kSlabRowBytes +
+                                        d / kSlabColumns * Keys * kSlabRowBytes +
+                                        (flip ^ d % kSlabColumns * 2));
+      multiply(T{}, o[d / 8], a, b[0], b[1]);
+      multiply(T{}, o[d / 8 + 1], a, b[2], b[3]);
+    }
+  }
+}
