@@ -235,19 +235,17 @@ std::string HopperText::row_tile() {
                             config_.keys / 8, columns_ / 8, config_.keys / 16));
   emitter_.line(
       fmt::format("const unsigned q_own = q_tiles + item % {} * {} + (group - 1) * {};\n"
-                  "q_ring.wait_full(item);",
+                  "q_ring.wait_full_together(item);",
                   config_.queries, tile_bytes(rows(), depth_), kGroupRows * kSlabRowBytes));
   const std::string first = first_tile(), next = next_tiles();
-  // A group without rows takes its turns and frees what it does not read, once all lanes have seen
-  // it filled: they could not tell it from its next use.
-  emitter_.line(
-      fmt::format("if (tiles > 0 && group_row < {0}) {{\n{1}{2}}} else "
-                  "{{\n__syncwarp();\nq_ring.release(item);\n{4}"
-                  "for (int tile = 0; tile < tiles; ++tile, ++use) {{\n"
-                  "k_ring.wait_full(use);\n__syncwarp();\nk_ring.release(use);\n"
-                  "if (tile > 0) {{\nawait_turn<{3}>(group - 1);\npass_turn<{3}>(group - 1);\n}}\n"
-                  "v_ring.wait_full(use);\n__syncwarp();\nv_ring.release(use);\n}}\n}}",
-                  row_count_, first, next, config_.groups, skip_terms()));
+  // A group without rows takes its turns and frees what it does not read.
+  emitter_.line(fmt::format(
+      "if (tiles > 0 && group_row < {0}) {{\n{1}{2}}} else {{\nq_ring.release(item);\n{4}"
+      "for (int tile = 0; tile < tiles; ++tile, ++use) {{\n"
+      "k_ring.wait_full_together(use);\nk_ring.release(use);\n"
+      "if (tile > 0) {{\nawait_turn<{3}>(group - 1);\npass_turn<{3}>(group - 1);\n}}\n"
+      "v_ring.wait_full_together(use);\nv_ring.release(use);\n}}\n}}",
+      row_count_, first, next, config_.groups, skip_terms()));
   emitter_.line("++item;");
   emitter_.line(outputs());
   return emitter_.close();

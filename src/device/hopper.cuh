@@ -230,6 +230,11 @@ struct Ring {
   __device__ __forceinline__ void wait_full(unsigned use) const {
     wait(full(use), use / Stages & 1);
   }
+  // For a release right behind it: a lane that still waited could not tell this use from the next.
+  __device__ __forceinline__ void wait_full_together(unsigned use) const {
+    while (!__all_sync(0xffffffffu, ptx_barrier_try_wait(full(use), use / Stages & 1))) {
+    }
+  }
   // By every consuming warp.
   __device__ __forceinline__ void release(unsigned use) const {
     if ((threadIdx.x & 31) == 0) ptx_barrier_arrive(empty(use));
