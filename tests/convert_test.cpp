@@ -68,6 +68,12 @@ const Case kCases[] = {
      "  r = Mul(h, s) y = MatMul(r, w) }",
      {"h", "w", "y"},
      {"c", "u", "t", "s", "r", "f"}},
+    {"scatters_move_or_add",
+     "g (float[4,4] x, int64[1,1] i, float[1,4] u) => (float[4,4] y, float[4,4] z)"
+     "<float[4,4] w = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7}> { h = MatMul(x, w)"
+     "  y = ScatterND(h, i, u) t = ScatterND<reduction = \"add\">(h, i, u) z = MatMul(t, w) }",
+     {"h", "y", "z"},
+     {"t"}},
     {"a_mask_that_overflows_is_added_in_fp32",
      "g (float[n,4] x, bool[n,4] k) => (float[n,4] y)<float[4,4] w = {1,2,3,4,5,6,7,8,9,1,2,3,4,"
      "5,6,7}> { s = MatMul(x, w) f = Constant<value = float {-3.4028235e38}>()"

@@ -106,6 +106,14 @@ class LowerContext : public NodeView {
   const Reader& reader_;
 };
 
+// How much precision an operator's floats need.
+enum class Sensitivity {
+  Product,  // a contraction: operands and result may be narrow, its sums are fp32 wherever it runs
+  Moves,    // re-indexes and selects
+  Follows,  // no worse than its operands: sums, products, bounded functions
+  Single,   // needs fp32: reductions, growing functions, rounding, quotients by data
+};
+
 struct OpDef {
   std::string_view name;
   std::string_view domain;  // "" is ai.onnx
@@ -116,6 +124,8 @@ struct OpDef {
   // The opaque form that `infer` may choose (InferContext::choose_opaque) where the operator's
   // meaning is no expression for the types at hand.
   const OpDef* opaque = nullptr;
+  // Of an operator without a lowering (that of a lowering follows from its expression).
+  Sensitivity (*sensitivity)(const NodeView&) = [](const NodeView&) { return Sensitivity::Single; };
 };
 
 // The definition that serves opset `version` of `domain`, or null.

@@ -77,13 +77,21 @@ void infer_non_max_suppression(InferContext& context) {
   context.set(0, DType::Int64, {context.fresh_size("count"), context.pool().integer(3)});
 }
 
+Sensitivity moves(const NodeView&) { return Sensitivity::Moves; }
+
+// Sums and products round in the type of the data, once for every update.
+Sensitivity scatters(const NodeView& view) {
+  const std::string reduction = view.text("reduction", "none");
+  return reduction == "add" || reduction == "mul" ? Sensitivity::Single : Sensitivity::Moves;
+}
+
 constexpr OpDef kOps[] = {
-    {"Scatter", "", 9, infer_scatter_elements, nullptr},
-    {"ScatterElements", "", 11, infer_scatter_elements, nullptr},
-    {"ScatterND", "", 11, infer_scatter_nd, nullptr},
+    {"Scatter", "", 9, infer_scatter_elements, nullptr, false, nullptr, scatters},
+    {"ScatterElements", "", 11, infer_scatter_elements, nullptr, false, nullptr, scatters},
+    {"ScatterND", "", 11, infer_scatter_nd, nullptr, false, nullptr, scatters},
     {"CumSum", "", 11, infer_scan, nullptr},
     {"NonZero", "", 9, infer_nonzero, nullptr},
-    {"Compress", "", 9, infer_compress, nullptr},
+    {"Compress", "", 9, infer_compress, nullptr, false, nullptr, moves},
     {"Unique", "", 11, infer_unique, nullptr},
     {"NonMaxSuppression", "", 10, infer_non_max_suppression, nullptr},
 };

@@ -162,12 +162,15 @@ void infer_conv_transpose(InferContext& context) {
   context.set(0, context.dtype(0), std::move(shape));
 }
 
+Sensitivity product(const NodeView&) { return Sensitivity::Product; }
+Sensitivity moves(const NodeView&) { return Sensitivity::Moves; }
+
 constexpr OpDef kOps[] = {
-    {"Conv", "", 1, infer_conv, nullptr},
-    {"ConvTranspose", "", 1, infer_conv_transpose, nullptr},
+    {"Conv", "", 1, infer_conv, nullptr, false, nullptr, product},
+    {"ConvTranspose", "", 1, infer_conv_transpose, nullptr, false, nullptr, product},
     {"ConvInteger", "", 10, infer_conv_integer, nullptr},
     {"QLinearConv", "", 10, infer_qlinear_conv, nullptr},
-    {"MaxPool", "", 1, infer_pool, nullptr},
+    {"MaxPool", "", 1, infer_pool, nullptr, false, nullptr, moves},
     {"AveragePool", "", 1, infer_pool, nullptr},
     {"LpPool", "", 2, infer_pool, nullptr},
 };

@@ -1,23 +1,7 @@
 #include "passes/sensitivity.h"
 
-#include <algorithm>
-#include <string_view>
-
-#include "ops/op_def.h"
-
 namespace redfuser {
 namespace {
-
-Sensitivity opaque_kind(const Node& node) {
-  for (const std::string_view op : {"Conv", "ConvTranspose"}) {
-    if (node.op == op) return Sensitivity::Product;
-  }
-  for (const std::string_view op :
-       {"MaxPool", "Compress", "Scatter", "ScatterElements", "ScatterND"}) {
-    if (node.op == op) return Sensitivity::Moves;
-  }
-  return Sensitivity::Single;
-}
 
 class Classifier {
  public:
@@ -124,7 +108,9 @@ class Classifier {
 NodeSensitivity sensitivity_of(const Graph& graph, const Node& node) {
   if (node.attributes.count("to") || node.attributes.count("dtype")) return {};
   if (node.def == nullptr || node.def->random) return {};
-  if (node.def->lower == nullptr) return {opaque_kind(node), false, false};
+  if (node.def->lower == nullptr) {
+    return {node.def->sensitivity(NodeView(graph, node)), false, false};
+  }
   Classifier classifier(graph);
   for (const ValueId output : node.outputs) {
     if (output == kAbsent) continue;
