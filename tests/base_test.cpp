@@ -12,6 +12,7 @@
 
 #include "base/half.h"
 #include "base/hash.h"
+#include "base/integers.h"
 #include "base/thread_pool.h"
 #include "redfuser/error.h"
 #include "redfuser/tensor.h"
@@ -95,6 +96,18 @@ TEST(Tensor, RefusesImpossibleSizes) {
   EXPECT_THROW(element_count({-1}), UserError);
   EXPECT_EQ(element_count({int64_t{1} << 62, int64_t{1} << 62, 0}), 0);
   EXPECT_THROW(Tensor(DType::Float64, {int64_t{1} << 61}), UserError);
+}
+
+TEST(Integers, WrapAndSaturate) {
+  EXPECT_EQ(wrapping_sum<int32_t>(INT32_MAX, 1), INT32_MIN);
+  EXPECT_EQ(wrapping_product<int64_t>(INT64_MIN, -1), INT64_MIN);
+  EXPECT_EQ(wrapping_sum(0.5, 0.25), 0.75);
+  EXPECT_EQ(saturated<int64_t>(1e30), INT64_MAX);
+  EXPECT_EQ(saturated<int64_t>(-INFINITY), INT64_MIN);
+  EXPECT_EQ(saturated<uint8_t>(-3.5), 0);
+  EXPECT_EQ(saturated<uint8_t>(255.5), 255);
+  EXPECT_EQ(saturated<int32_t>(NAN), 0);
+  EXPECT_EQ(saturated<int32_t>(-7.9), -7);
 }
 
 TEST(Tensor, WrapsAndReshapes) {

@@ -70,6 +70,12 @@ TEST(Hostile, FoundByFuzzing) {
   }
 }
 
+TEST(Hostile, InputsOfTypesThatMustBeOne) {
+  const ProtoFile file(
+      "g (double[1,1,9] x) => (double[1,1,7] y) <float[1,1,3] w = {1,2,3}> { y = Conv(x, w) }");
+  expect_error(file.write("mixed.onnx", file.bytes()), "of types float64 and float32");
+}
+
 TEST(Hostile, NotAModelFile) {
   const ProtoFile file(kSmall, kSmallFunction);
   expect_error(file.beside("missing.onnx"), "No such file");

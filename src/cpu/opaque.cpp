@@ -6,7 +6,9 @@
 
 #include "base/dispatch.h"
 #include "base/error.h"
+#include "base/integers.h"
 #include "cpu/opaque_shapes.h"
+#include "redfuser/memory_limit.h"
 
 namespace redfuser {
 namespace {
@@ -23,8 +25,6 @@ class OpaqueKernel : public Kernel {
       call.fail("out of memory");
     } catch (const std::length_error&) {
       call.fail("out of memory");
-    } catch (const std::out_of_range&) {
-      call.fail("an attribute is missing, or an input or attribute has too few elements");
     }
   }
 
@@ -69,7 +69,11 @@ std::vector<int64_t> OpaqueCall::integers_of(int input) const {
   dispatch(source.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     for (int64_t i = 0; i < source.size(); ++i) {
-      values[i] = static_cast<int64_t>(static_cast<Arithmetic<T>>(source.as<T>()[i]));
+      if constexpr (kIsInteger<T>) {
+        values[i] = static_cast<int64_t>(source.as<T>()[i]);
+      } else {
+        values[i] = saturated<int64_t>(static_cast<double>(source.as<T>()[i]));
+      }
     }
   });
   return values;
@@ -139,6 +143,11 @@ Tensor convert_float(const Tensor& tensor, DType dtype, ThreadPool& pool) {
     });
   });
   return result;
+}
+
+void require_memory(int64_t count, size_t width) {
+  if (count <= MemoryLimit::left() / static_cast<int64_t>(width)) return;
+  user_error("{} elements of {} bytes do not fit into the memory limit", count, width);
 }
 
 void parallel_ranges(ThreadPool& pool, int64_t count, int64_t grain,

@@ -67,6 +67,17 @@ using OpaqueFunction = void (*)(OpaqueCall&);
 // The kernel of an operator, or null.
 OpaqueFunction find_opaque(std::string_view domain, std::string_view name);
 
+// UserError if the calling thread's memory limit leaves no room for `count` elements of `width`
+// bytes.
+void require_memory(int64_t count, size_t width);
+
+// Working memory of `count` elements, with no values.
+template <typename T>
+std::unique_ptr<T[]> scratch(int64_t count) {
+  require_memory(count, sizeof(T));
+  return std::make_unique_for_overwrite<T[]>(static_cast<size_t>(count));
+}
+
 // Element type conversion between floating dtypes, in parallel.
 Tensor convert_float(const Tensor& tensor, DType dtype, ThreadPool& pool);
 

@@ -15,7 +15,8 @@ namespace redfuser {
 namespace {
 
 bool is_pointwise(const Window& w) {
-  return count_of(w.kernel) == 1 && count_of(w.stride) == 1 && w.output == w.input;
+  return count_of(w.kernel) == 1 && count_of(w.stride) == 1 && w.output == w.input &&
+         w.pad_begin == Size3{0, 0, 0};
 }
 
 // Sizes of one image, which is one group of one batch entry, and its tensors.
@@ -62,7 +63,7 @@ void convolve_by_pixels(const Convolution<T>& c, int64_t wanted_tasks) {
     if (pointwise)
       return c.multiply(image, 0, c.filters, begin, end, c.planes(image) + begin, c.in);
     std::unique_ptr<T[]>& columns = buffers[worker];
-    if (!columns) columns = std::make_unique_for_overwrite<T[]>(c.depth * block);
+    if (!columns) columns = scratch<T>(c.depth * block);
     for (int64_t channel = 0; channel < c.channels; ++channel) {
       gather_columns(c.window, c.planes(image) + channel * c.in, begin, end,
                      columns.get() + channel * c.taps * block, block);
@@ -78,7 +79,7 @@ void convolve_by_filters(const Convolution<T>& c) {
   int64_t blocks = std::clamp<int64_t>(c.filters / kRows, 1, 2 * c.pool.size());
   bool pointwise = is_pointwise(c.window);
   std::unique_ptr<T[]> columns;
-  if (!pointwise) columns = std::make_unique_for_overwrite<T[]>(c.depth * c.out);
+  if (!pointwise) columns = scratch<T>(element_count({c.depth, c.out}));
   for (int64_t image = 0; image < c.images; ++image) {
     const T* planes = c.planes(image);
     if (!pointwise) {

@@ -70,7 +70,9 @@ void convolve_transposed(const TransposedShape& s, const T* x, const T* weights,
     int64_t image = task / blocks, group = image % s.groups;
     int64_t filter = task % blocks * block, count = std::min(block, s.filters - filter);
     if (count <= 0) return;
-    auto columns = std::make_unique<T[]>(count * taps * in);
+    const int64_t size = element_count({count, taps, in});
+    auto columns = scratch<T>(size);
+    std::fill_n(columns.get(), size, T(0));
     // columns[filter, tap, pixel] = Σ_c w[c, filter, tap] · x[c, pixel]
     gemm_accumulate(count * taps, in, channels,
                     weights + (group * channels * s.filters + filter) * taps, s.filters * taps,

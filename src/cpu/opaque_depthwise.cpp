@@ -16,7 +16,10 @@ void convolve_depthwise(const ConvShape& s, const T* x, const T* weights, const 
   std::vector<std::unique_ptr<T[]>> buffers(pool.size());
   pool.parallel_for(s.batch * s.channels, [&](int64_t plane, int worker) {
     std::unique_ptr<T[]>& buffer = buffers[worker];
-    if (!buffer) buffer = std::make_unique<T[]>(padded.size());  // zeros
+    if (!buffer) {
+      buffer = scratch<T>(padded.size());
+      std::fill_n(buffer.get(), padded.size(), T(0));
+    }
     padded.fill(w, x + plane * in, buffer.get());
     cpu::FilterArgs args;
     args.rows = w.output[1];

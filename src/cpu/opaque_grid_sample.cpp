@@ -4,6 +4,7 @@
 
 #include "base/dispatch.h"
 #include "base/error.h"
+#include "base/integers.h"
 #include "cpu/opaque_kernels.h"
 
 namespace redfuser {
@@ -160,7 +161,7 @@ void run_grid_sample(OpaqueCall& call) {
           const T* image = x.as<T>() + (n * channels + c) * plane;
           double sum = 0;
           for (const Tap& tap : taps) sum += tap.weight * static_cast<double>(image[tap.element]);
-          y.as<T>()[(n * channels + c) * points + p % points] = static_cast<T>(sum);
+          y.as<T>()[(n * channels + c) * points + p % points] = saturated<T>(sum);
         }
       }
     });

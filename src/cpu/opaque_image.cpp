@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "base/dispatch.h"
 #include "base/error.h"
+#include "base/integers.h"
 #include "cpu/opaque_kernels.h"
 
 namespace redfuser {
@@ -13,7 +15,7 @@ namespace {
 void store(Tensor& tensor, const std::vector<double>& values) {
   dispatch(tensor.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (size_t i = 0; i < values.size(); ++i) tensor.as<T>()[i] = static_cast<T>(values[i]);
+    for (size_t i = 0; i < values.size(); ++i) tensor.as<T>()[i] = saturated<T>(values[i]);
   });
 }
 
@@ -72,9 +74,9 @@ double bilinear_with_zeros(const double* plane, double y, double x, int64_t heig
 struct Geometry {
   std::vector<int64_t> strides, dilations, pads;
   Geometry(const OpaqueCall& call, size_t rank)
-      : strides(call.integers("strides", std::vector<int64_t>(rank, 1))),
-        dilations(call.integers("dilations", std::vector<int64_t>(rank, 1))),
-        pads(call.integers("pads", std::vector<int64_t>(2 * rank, 0))) {
+      : strides(call.small_integers("strides", std::vector<int64_t>(rank, 1))),
+        dilations(call.small_integers("dilations", std::vector<int64_t>(rank, 1))),
+        pads(call.small_integers("pads", std::vector<int64_t>(2 * rank, 0))) {
     if (strides.size() != rank || dilations.size() != rank || pads.size() != 2 * rank) {
       call.fail("strides, dilations or pads");
     }
@@ -97,8 +99,11 @@ void run_roi_align(OpaqueCall& call) {
       out_width < 1) {
     call.fail("boxes, batch indices or output sizes");
   }
+  if (height == 0 || width == 0) call.fail("the image has no elements to sample");
   const double scale = call.real("spatial_scale", 1);
   const int64_t ratio = call.integer("sampling_ratio", 0);
+  constexpr int64_t kMostRatio = 4096;
+  if (ratio > kMostRatio) call.fail(fmt::format("a sampling_ratio of {}", ratio));
   const bool maximum = call.text("mode", "avg") == "max";
   const std::string fallback = call.opset() < 16 ? "output_half_pixel" : "half_pixel";
   const bool half = call.text("coordinate_transformation_mode", fallback) == "half_pixel";
@@ -115,9 +120,10 @@ void run_roi_align(OpaqueCall& call) {
     const double bin_h = box_height / static_cast<double>(out_height);
     const double bin_w = box_width / static_cast<double>(out_width);
     constexpr double kMostSamples = 4096;
+    if (!std::isfinite(left + top + box_width + box_height)) call.fail("a box is not finite");
     if (!(bin_h < kMostSamples && bin_w < kMostSamples)) call.fail("a box is too large");
     const auto samples = [&](double bin) {
-      return ratio > 0 ? ratio : std::max<int64_t>(static_cast<int64_t>(std::ceil(bin)), 0);
+      return ratio > 0 ? ratio : static_cast<int64_t>(std::ceil(std::max(bin, 0.0)));
     };
     const int64_t down = samples(bin_h), across = samples(bin_w);
     for (int64_t at = 0; at < channels * out_height * out_width; ++at) {
@@ -180,7 +186,9 @@ void run_max_roi_pool(OpaqueCall& call) {
     if (!(box[0] >= 0 && box[0] < static_cast<double>(in[0]))) {
       call.fail(fmt::format("image {} of {}", box[0], in[0]));
     }
-    if (!std::isfinite(box[1] + box[2] + box[3] + box[4])) call.fail("a box is not finite");
+    if (!std::isfinite((box[1] + box[2] + box[3] + box[4]) * scale)) {
+      call.fail("a box is not finite");
+    }
     const Span rows = part(box[2], box[4], i, pooled[0], height);
     const Span columns = part(box[1], box[3], j, pooled[1], width);
     const double* plane = x.data() + (static_cast<int64_t>(box[0]) * channels + c) * height * width;
@@ -200,7 +208,7 @@ void run_max_unpool(OpaqueCall& call) {
   const Tensor& x = call.tensor(0);
   const std::vector<double> values = call.reals_of(0);
   const std::vector<int64_t> indices = call.integers_of(1);
-  const auto kernel = call.integers("kernel_shape", {});
+  const auto kernel = call.small_integers("kernel_shape", {});
   const size_t rank = kernel.size();
   const Geometry geometry(call, rank);
   if (call.dims(1) != x.dims()) call.fail("values and indices differ in shape");
@@ -208,6 +216,7 @@ void run_max_unpool(OpaqueCall& call) {
   for (size_t i = 0; i < rank; ++i) {
     pooled.push_back((x.dims()[i + 2] - 1) * geometry.strides[i] + kernel[i] - geometry.pads[i] -
                      geometry.pads[rank + i]);
+    if (pooled.back() < 0) call.fail("kernel_shape, strides and pads do not fit the input");
   }
   const Dims dims = call.has_input(2) ? call.integers_of(2) : pooled;
   if (dims.size() != pooled.size()) call.fail("output_shape has another rank");
@@ -237,8 +246,9 @@ void run_deform_conv(OpaqueCall& call) {
   const int64_t batch = in[0], channels = in[1], height = in[2], width = in[3];
   const int64_t outputs = w[0], kernel_h = w[2], kernel_w = w[3], taps = kernel_h * kernel_w;
   const int64_t out_h = off[2], out_w = off[3];
-  const bool fits = group > 0 && offset_group > 0 && channels == w[1] * group &&
-                    outputs % group == 0 && channels % offset_group == 0 && off[0] == batch &&
+  const bool fits = group > 0 && group <= outputs && offset_group > 0 && offset_group <= channels &&
+                    channels == w[1] * group && outputs % group == 0 &&
+                    channels % offset_group == 0 && off[0] == batch &&
                     off[1] == 2 * offset_group * taps;
   if (!fits) call.fail("input, weights and offsets do not fit each other");
   const auto positions = [&](int64_t size, int64_t kernel, size_t d) {
@@ -306,7 +316,10 @@ void run_col2im(OpaqueCall& call) {
   if (block.size() != rank || rank == 0) call.fail("image_shape and block_shape differ in rank");
   Dims blocks;
   for (size_t d = 0; d < rank; ++d) {
-    if (image[d] < 0 || block[d] < 1) call.fail("image_shape or block_shape");
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    if (image[d] < 0 || image[d] > kMost || block[d] < 1 || block[d] > kMost) {
+      call.fail("image_shape or block_shape");
+    }
     const int64_t span =
         image[d] + g.pads[d] + g.pads[rank + d] - (block[d] - 1) * g.dilations[d] - 1;
     blocks.push_back(span < 0 ? 0 : span / g.strides[d] + 1);

@@ -62,8 +62,10 @@ void run_string_concat(OpaqueCall& call);
 void run_string_split(OpaqueCall& call);
 void run_regex_full_match(OpaqueCall& call);
 void run_string_normalizer(OpaqueCall& call);
-void run_tf_idf(OpaqueCall& call);
 void run_string_cast(OpaqueCall& call);
+
+// opaque_ngrams.cpp
+void run_tf_idf(OpaqueCall& call);
 
 // opaque_random.cpp
 void run_random_normal(OpaqueCall& call);

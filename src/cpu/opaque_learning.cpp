@@ -21,9 +21,10 @@ Tensor list_attribute(const OpaqueCall& call, const std::string& prefix) {
   }
   if (call.has(prefix + "int64s")) return tensor_of_integers(call.integers(prefix + "int64s", {}));
   if (call.has(prefix + "floats")) {
-    const auto& list = std::get<std::vector<float>>(call.node().attributes.at(prefix + "floats"));
+    const std::vector<double> list = reals_attribute(call, prefix + "floats");
     Tensor tensor(DType::Float32, {static_cast<int64_t>(list.size())});
-    std::copy(list.begin(), list.end(), tensor.as<float>());
+    std::transform(list.begin(), list.end(), tensor.as<float>(),
+                   [](double number) { return static_cast<float>(number); });
     return tensor;
   }
   return {};
@@ -66,6 +67,7 @@ void look_up(OpaqueCall& call, const Tensor& keys, const Tensor& values, const T
   std::map<std::string, int64_t> table;
   for (int64_t i = 0; i < keys.size(); ++i) table.emplace(key_of(keys, i), i);
   Tensor& y = call.allocate(0, x.dims());
+  if (y.dtype() != values.dtype()) call.fail("it has several lists of values");
   for (int64_t i = 0; i < x.size(); ++i) {
     const auto found = table.find(key_of(x, i));
     const bool known = found != table.end();

@@ -4,6 +4,7 @@
 
 #include "base/dispatch.h"
 #include "base/error.h"
+#include "base/integers.h"
 #include "cpu/opaque_kernels.h"
 
 namespace redfuser {
@@ -68,7 +69,7 @@ void run_cumprod(OpaqueCall& call) {
       A total = static_cast<A>(1);
       for (int64_t i = 0; i < view.size; ++i) {
         const int64_t at = base + (reverse ? view.size - 1 - i : i) * view.inner;
-        const A next = static_cast<A>(total * static_cast<A>(x.as<T>()[at]));
+        const A next = wrapping_product(total, static_cast<A>(x.as<T>()[at]));
         y.as<T>()[at] = static_cast<T>(exclusive ? total : next);
         total = next;
       }
@@ -112,11 +113,15 @@ void run_tensor_scatter(OpaqueCall& call) {
   if (cache.bytes() > 0) std::memcpy(y.mutable_data(), cache.data(), cache.bytes());
   const int64_t heads = batch == 0 ? 0 : view.outer / batch;
   for (int64_t o = 0; o < view.outer; ++o) {
-    const int64_t first = positions[static_cast<size_t>(o / heads)];
+    int64_t first = positions[static_cast<size_t>(o / heads)];
+    const bool circular = mode == "circular" && size > 0;
+    if (circular) first = (first % size + size) % size;
+    if (first < 0 || first > size) {
+      call.fail(fmt::format("position {} in a cache of {}", first, size));
+    }
     for (int64_t t = 0; t < count; ++t) {
-      int64_t at = first + t;
-      if (mode == "circular" && size > 0) at = ((at % size) + size) % size;
-      if (at < 0 || at >= size) call.fail(fmt::format("position {} in a cache of {}", at, size));
+      const int64_t at = circular ? (first + t) % size : first + t;
+      if (at >= size) call.fail(fmt::format("position {} in a cache of {}", at, size));
       std::memcpy(y.as<char>() + (o * size + at) * bytes,
                   update.as<char>() + (o * count + t) * bytes, static_cast<size_t>(bytes));
     }

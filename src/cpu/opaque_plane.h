@@ -12,7 +12,7 @@ namespace redfuser {
 
 // A channel with its padding, every line split by column modulo the stride, so that each tap reads
 // consecutive elements: [depth][height][phase][columns]. Lines may be read kFilterSlack elements
-// beyond their last output.
+// beyond their last output. UserError for a channel beyond the memory limit.
 struct PaddedPlane {
   int64_t depth, height, phases, columns;
   std::vector<int64_t> offsets;  // of each tap
@@ -24,6 +24,7 @@ struct PaddedPlane {
     depth = span(0);
     height = span(1);
     columns = (span(2) + phases - 1) / phases + cpu::kFilterSlack;
+    require_memory(element_count({depth, height, phases, columns}), 1);
     for_each_tap(w, [&](int64_t, const Size3& tap) {
       int64_t column = tap[2] + w.pad_begin[2];
       int64_t line = (tap[0] + w.pad_begin[0]) * height + tap[1] + w.pad_begin[1];

@@ -119,7 +119,7 @@ void pool_lines(const Pool& pool, const T* x, T* y, T empty, const Combine& comb
   threads.parallel_for(pool.planes, [&](int64_t plane, int worker) {
     std::unique_ptr<T[]>& buffer = buffers[worker];
     if (!buffer) {
-      buffer = std::make_unique_for_overwrite<T[]>(padded.size());
+      buffer = scratch<T>(padded.size());
       std::fill_n(buffer.get(), padded.size(), empty);
     }
     padded.fill(w, x + plane * in, buffer.get());

@@ -88,7 +88,7 @@ void run_dropout(OpaqueCall& call) {
   const Tensor x = call.widened(0);
   const bool training = call.has_input(2) && call.integer_of(2) != 0;
   const double ratio = !training ? 0 : call.has_input(1) ? call.real_of(1) : 0.5;
-  if (ratio < 0 || ratio >= 1) call.fail(fmt::format("a ratio of {}", ratio));
+  if (!(ratio >= 0 && ratio < 1)) call.fail(fmt::format("a ratio of {}", ratio));
   std::mt19937_64 generator = generator_of(call);
   Tensor mask(DType::Bool, x.dims()), y(x.dtype(), x.dims());
   for (int64_t i = 0; i < x.size(); ++i) {

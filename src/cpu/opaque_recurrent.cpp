@@ -127,22 +127,22 @@ class Direction {
       for (int64_t b = 0; b < sizes_.batch; ++b) {
         if (step >= length(b)) continue;
         gemm_accumulate<T>(1, rows, sizes_.input, x + at(b, step) * sizes_.input, sizes_.input,
-                           false, w_.data(), rows, &from_x_[static_cast<size_t>(b * rows)], rows);
+                           false, w_.data(), rows, from_x_.data() + b * rows, rows);
       }
       gemm_accumulate<T>(sizes_.batch, rows, hidden, h_.data(), hidden, false, r_.data(), rows,
                          from_h_.data(), rows);
       for (int64_t b = 0; b < sizes_.batch; ++b) {
         if (step >= length(b)) continue;
-        T* gx = &from_x_[static_cast<size_t>(b * rows)];
-        T* gh = &from_h_[static_cast<size_t>(b * rows)];
+        T* gx = from_x_.data() + b * rows;
+        T* gh = from_h_.data() + b * rows;
         for (int64_t i = 0; i < rows; ++i) {
           gx[i] += bias_[static_cast<size_t>(i)];
           gh[i] += bias_[static_cast<size_t>(rows + i)];
         }
-        T* h = &h_[static_cast<size_t>(b * hidden)];
+        T* h = h_.data() + b * hidden;
         if (sizes_.gates == 1) plain(gx, gh, h);
         if (sizes_.gates == 3) gated(gx, gh, h);
-        if (sizes_.gates == 4) cell(gx, gh, h, &c_[static_cast<size_t>(b * hidden)]);
+        if (sizes_.gates == 4) cell(gx, gh, h, c_.data() + b * hidden);
         if (y) std::copy(h, h + hidden, y + result_at(b, step) * hidden);
       }
     }

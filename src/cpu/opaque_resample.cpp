@@ -82,7 +82,7 @@ ResampleTable make_resample_table(const ResampleAxis& axis, const ResampleOption
   for (int64_t o = 0; o < axis.output; ++o) {
     double x = source_position(axis, options.coordinates, o);
     bool outside = options.coordinates == "tf_crop_and_resize" &&
-                   (x < 0 || x > static_cast<double>(axis.input - 1));
+                   !(x >= 0 && x <= static_cast<double>(axis.input - 1));
     if (outside) {
       // No tap: the extrapolation value.
     } else if (options.mode == "nearest") {

@@ -8,6 +8,7 @@
 
 #include "base/dispatch.h"
 #include "base/error.h"
+#include "base/integers.h"
 #include "cpu/opaque_kernels.h"
 #include "cpu/opaque_resample.h"
 
@@ -49,12 +50,7 @@ Tensor convert_numbers(const Tensor& tensor, DType dtype) {
     dispatch(dtype, [&](auto to) {
       using To = typename decltype(to)::type;
       for (int64_t i = 0; i < tensor.size(); ++i) {
-        auto value = static_cast<double>(tensor.as<From>()[i]);
-        if constexpr (std::is_integral_v<To>) {
-          value = std::clamp(value, static_cast<double>(std::numeric_limits<To>::lowest()),
-                             static_cast<double>(std::numeric_limits<To>::max()));
-        }
-        result.as<To>()[i] = static_cast<To>(value);
+        result.as<To>()[i] = saturated<To>(static_cast<double>(tensor.as<From>()[i]));
       }
     });
   });
@@ -73,7 +69,7 @@ Tensor resize(const OpaqueCall& call, Tensor x, const std::vector<ResampleAxis>&
     ResampleTable table = make_resample_table(axes[d], options);
     dispatch(x.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      auto fill = static_cast<T>(static_cast<Arithmetic<T>>(outside));
+      const T fill = saturated<T>(outside);
       resample<T>(view, table, x.as<T>(), y.as<T>(), fill, options.mode == "nearest",
                   call.threads());
     });

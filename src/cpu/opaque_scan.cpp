@@ -1,5 +1,6 @@
 #include "base/dispatch.h"
 #include "base/error.h"
+#include "base/integers.h"
 #include "cpu/opaque_kernels.h"
 
 namespace redfuser {
@@ -18,7 +19,7 @@ void cumulative_sum(const AxisView& view, const T* x, T* y, bool exclusive, bool
       A total = 0;
       for (int64_t i = 0; i < view.size; ++i) {
         int64_t at = base + (reverse ? view.size - 1 - i : i) * view.inner;
-        A next = static_cast<A>(total + static_cast<A>(x[at]));
+        A next = wrapping_sum(total, static_cast<A>(x[at]));
         y[at] = static_cast<T>(exclusive ? total : next);
         total = next;
       }

@@ -6,6 +6,7 @@
 
 #include "base/dispatch.h"
 #include "base/error.h"
+#include "base/integers.h"
 #include "cpu/opaque_kernels.h"
 
 namespace redfuser {
@@ -31,9 +32,9 @@ T combined(Combine combine, T old_value, T update) {
     case Combine::Replace:
       return update;
     case Combine::Add:
-      return static_cast<T>(static_cast<A>(a + b));
+      return static_cast<T>(wrapping_sum(a, b));
     case Combine::Mul:
-      return static_cast<T>(static_cast<A>(a * b));
+      return static_cast<T>(wrapping_product(a, b));
     case Combine::Min:
       return a != a || a < b ? old_value : update;  // NaN wins
     case Combine::Max:

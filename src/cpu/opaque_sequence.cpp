@@ -108,8 +108,9 @@ void run_split_to_sequence(OpaqueCall& call) {
 
 void run_concat_from_sequence(OpaqueCall& call) {
   const std::vector<Tensor> elements = call.tensor(0).elements();
+  if (elements.empty()) call.fail("the sequence is empty");
   const bool fresh = call.integer("new_axis", 0) != 0;
-  const int rank = static_cast<int>(elements.at(0).dims().size()) + (fresh ? 1 : 0);
+  const int rank = static_cast<int>(elements[0].dims().size()) + (fresh ? 1 : 0);
   const int axis = call.axis(call.integer("axis", 0), rank);
   Dims dims = elements[0].dims();
   if (fresh) dims.insert(dims.begin() + axis, 1);
@@ -144,7 +145,10 @@ void run_optional_has_element(OpaqueCall& call) {
 
 void run_optional_get_element(OpaqueCall& call) {
   const Tensor& value = call.tensor(0);
-  call.set(0, value.dtype() == DType::Optional ? value.elements().at(0) : value);
+  if (value.dtype() != DType::Optional) return call.set(0, value);
+  const std::vector<Tensor> elements = value.elements();
+  if (elements.empty()) call.fail("the optional is empty");
+  call.set(0, elements[0]);
 }
 
 void run_identity(OpaqueCall& call) { call.set(0, call.tensor(0)); }

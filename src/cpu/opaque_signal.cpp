@@ -110,7 +110,7 @@ void run_dft(OpaqueCall& call) {
       points[static_cast<size_t>(t)] = {values[at], parts == 2 ? values[at + 1] : 0};
     }
     // The other half of a real signal's spectrum is the conjugate of the first.
-    for (int64_t t = given; real_result && t < length; ++t) {
+    for (int64_t t = std::max<int64_t>(given, 1); real_result && t < length; ++t) {
       points[static_cast<size_t>(t)] = std::conj(points[static_cast<size_t>(length - t)]);
     }
     transform(points, inverse ? 1 : -1);
@@ -134,6 +134,9 @@ void run_stft(OpaqueCall& call) {
       call.has_input(3) ? call.integer_of(3) : static_cast<int64_t>(window.size());
   const int64_t batch = signal.dims()[0], samples = signal.dims()[1];
   const int64_t parts = signal.dims().size() > 2 ? signal.dims()[2] : 1;
+  if (signal.dims().size() > 3 || (parts != 1 && parts != 2)) {
+    call.fail("the signal must be [batch,length,1 or 2]");
+  }
   const auto weights = static_cast<int64_t>(window.size());
   if (step < 1 || length < 1 || length > samples || (call.has_input(2) && weights != length)) {
     call.fail(fmt::format("frames of {} every {} in {} samples, window of {}", length, step,
@@ -172,7 +175,7 @@ void run_mel_weight_matrix(OpaqueCall& call) {
   const int64_t bins = length / 2 + 1;
   const auto to_mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   const double low_mel = to_mel(low),
-               step = (to_mel(high) - low_mel) / static_cast<double>(mels + 2);
+               step = (to_mel(high) - low_mel) / (static_cast<double>(mels) + 2);
   Tensor& y = call.allocate(0, {bins, mels});
   std::vector<int64_t> corners;
   for (int64_t m = 0; m < mels + 2; ++m) {

@@ -5,12 +5,13 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
-#include <map>
 #include <set>
 
 #include "base/dispatch.h"
 #include "base/error.h"
+#include "base/integers.h"
 #include "cpu/opaque_kernels.h"
+#include "cpu/opaque_scores.h"
 
 namespace redfuser {
 namespace {
@@ -84,13 +85,6 @@ std::string with_case(std::string text, const std::string& action) {
     if (action == "UPPER") c = static_cast<char>(std::toupper(byte));
   }
   return text;
-}
-
-std::vector<std::string> strings_attribute(const OpaqueCall& call, const std::string& name) {
-  if (!call.has(name)) return {};
-  const auto* list = std::get_if<std::vector<std::string>>(&call.node().attributes.at(name));
-  if (list == nullptr) call.fail(fmt::format("attribute {} is not a list of strings", name));
-  return *list;
 }
 
 double number_of(const OpaqueCall& call, const std::string& text) {
@@ -178,7 +172,7 @@ void run_string_normalizer(OpaqueCall& call) {
     return sensitive ? text : with_case(text, "LOWER");
   };
   std::set<std::string> stop;
-  for (const std::string& word : strings_attribute(call, "stopwords")) stop.insert(key(word));
+  for (const std::string& word : words_attribute(call, "stopwords")) stop.insert(key(word));
   std::vector<std::string> kept;
   for (const std::string& text : texts_of(x)) {
     if (!stop.count(key(text))) kept.push_back(with_case(text, action));
@@ -187,77 +181,6 @@ void run_string_normalizer(OpaqueCall& call) {
   Dims dims = x.dims();
   dims.back() = static_cast<int64_t>(kept.size());
   call.set(0, Tensor::strings(dims, kept));
-}
-
-// Counts n-grams of the pool, with gaps of up to max_skip_count between their elements.
-void run_tf_idf(OpaqueCall& call) {
-  const Tensor& x = call.tensor(0);
-  const bool words = x.dtype() == DType::String;
-  // A pool's and an input's elements as one kind of key.
-  std::vector<std::string> pool = strings_attribute(call, "pool_strings"), items;
-  if (!words) {
-    pool.clear();
-    for (const int64_t item : call.integers("pool_int64s", {}))
-      pool.push_back(std::to_string(item));
-    for (const int64_t item : call.integers_of(0)) items.push_back(std::to_string(item));
-  } else {
-    items = texts_of(x);
-  }
-  const auto counts = call.integers("ngram_counts", {}),
-             indexes = call.integers("ngram_indexes", {});
-  const int64_t shortest = call.integer("min_gram_length", 1);
-  const int64_t longest = call.integer("max_gram_length", 1),
-                skips = call.integer("max_skip_count", 0);
-  std::map<std::vector<std::string>, int64_t> grams;
-  int64_t gram = 0;
-  for (size_t n = 0; n < counts.size(); ++n) {
-    const auto length = static_cast<int64_t>(n) + 1;
-    const auto end = n + 1 < counts.size() ? counts[n + 1] : static_cast<int64_t>(pool.size());
-    if (counts[n] < 0 || end > static_cast<int64_t>(pool.size())) call.fail("ngram_counts");
-    for (int64_t at = counts[n]; at + length <= end; at += length, ++gram) {
-      if (gram >= static_cast<int64_t>(indexes.size())) call.fail("ngram_indexes is too short");
-      if (length < shortest || length > longest) continue;
-      grams[{pool.begin() + at, pool.begin() + at + length}] = indexes[static_cast<size_t>(gram)];
-    }
-  }
-  std::vector<float> weights(indexes.size(), 1.0f);
-  if (call.has("weights")) {
-    weights = std::get<std::vector<float>>(call.node().attributes.at("weights"));
-  }
-  std::map<int64_t, float> weight_of;
-  for (size_t i = 0; i < indexes.size() && i < weights.size(); ++i)
-    weight_of[indexes[i]] = weights[i];
-  int64_t width = 0;
-  for (const int64_t index : indexes) width = std::max(width, index + 1);
-  Dims dims = x.dims();
-  const int64_t row = dims.back(),
-                rows = row == 0 ? element_count({dims.begin(), dims.end() - 1}) : x.size() / row;
-  dims.back() = width;
-  Tensor& y = call.allocate(0, dims);
-  std::fill_n(y.as<float>(), y.size(), 0.0f);
-  for (int64_t r = 0; r < rows; ++r) {
-    float* out = y.as<float>() + r * width;
-    for (int64_t length = shortest; length <= longest; ++length) {
-      // Gaps make no difference to single elements.
-      const int64_t last_gap = length == 1 ? 1 : skips + 1;
-      for (int64_t gap = 1; gap <= last_gap; ++gap) {
-        for (int64_t begin = 0; begin + (length - 1) * gap < row; ++begin) {
-          std::vector<std::string> key;
-          for (int64_t k = 0; k < length; ++k) {
-            key.push_back(items[static_cast<size_t>(r * row + begin + k * gap)]);
-          }
-          const auto found = grams.find(key);
-          if (found != grams.end()) out[found->second] += 1;
-        }
-      }
-    }
-    const std::string mode = call.text("mode", "TF");
-    for (int64_t i = 0; i < width; ++i) {
-      const float weight = weight_of.count(i) ? weight_of[i] : 1.0f;
-      if (mode == "IDF") out[i] = out[i] > 0 ? weight : 0;
-      if (mode == "TFIDF") out[i] *= weight;
-    }
-  }
 }
 
 void run_string_cast(OpaqueCall& call) {
@@ -280,7 +203,7 @@ void run_string_cast(OpaqueCall& call) {
         const std::string& text = x.text(i);
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), whole);
         const bool exact = error == std::errc() && end == text.data() + text.size();
-        y.as<T>()[i] = static_cast<T>(exact ? whole : static_cast<int64_t>(number_of(call, text)));
+        y.as<T>()[i] = static_cast<T>(exact ? whole : saturated<int64_t>(number_of(call, text)));
       } else {
         y.as<T>()[i] = static_cast<T>(number_of(call, x.text(i)));
       }

@@ -106,6 +106,7 @@ Window make_window(const OpaqueCall& call, std::span<const int64_t> input,
       call.fail(fmt::format("a kernel of [{}] does not fit into the input [{}] with its padding",
                             fmt::join(kernel, ","), fmt::join(input, ",")));
     }
+    if (window.output[i] == 1) window.stride[i] = 1;  // a step that is never taken
   }
   return window;
 }

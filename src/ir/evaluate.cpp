@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/integers.h"
 #include "ir/expr.h"
 #include "ir/scalar_operations.h"
 
@@ -205,7 +206,7 @@ int64_t evaluate_size(Expr expr, std::span<const int64_t> symbols) {
     default:
       break;
   }
-  return static_cast<int64_t>(evaluate(expr, [&](Expr leaf) -> double {
+  return saturated<int64_t>(evaluate(expr, [&](Expr leaf) -> double {
     return static_cast<double>(evaluate_size(leaf, symbols));
   }));
 }

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/integers.h"
 #include "ir/fold.h"
 #include "ir/polynomial.h"
 
@@ -93,7 +94,7 @@ Expr ExprPool::intern(ExprNode node) {
 }
 
 Expr ExprPool::number(double value, DType dtype) {
-  if (!is_float(dtype)) return number_int(static_cast<int64_t>(value), dtype);
+  if (!is_float(dtype)) return number_int(saturated<int64_t>(value), dtype);
   ExprNode node{ExprOp::Constant, dtype};
   node.number = value;
   return intern(std::move(node));

@@ -3,6 +3,7 @@
 #include <onnx/defs/schema.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,26 +34,47 @@ std::vector<std::string_view> kind_of(DType dtype) {
   return {"tensor(int", "tensor(uint"};
 }
 
+// True if one of ONNX's types is of the same kind.
+bool takes_kind(const onnx::DataTypeSet& types, DType dtype) {
+  auto kind = kind_of(dtype);
+  // What an optional holds stands for it.
+  kind.push_back("optional(");
+  return std::any_of(types.begin(), types.end(), [&](const auto& type) {
+    return std::any_of(kind.begin(), kind.end(),
+                       [&](std::string_view start) { return type->starts_with(start); });
+  });
+}
+
+DType dtype_of(const Graph& graph, const Node& node, size_t input) {
+  return graph.values[static_cast<size_t>(node.inputs[input])].dtype;
+}
+
+bool is_list(DType dtype) { return dtype == DType::Sequence || dtype == DType::Optional; }
+
 }  // namespace
 
 void check_kinds_of_inputs(const Graph& graph, const Node& node) {
+  const onnx::OpSchema* schema =
+      onnx::OpSchemaRegistry::Instance()->GetSchema(node.op, node.opset, node.domain);
+  if (schema == nullptr || schema->inputs().empty()) return;
+  std::map<std::string, size_t> first;  // the input that decides what a type parameter is
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == kAbsent) continue;
-    const onnx::OpSchema* schema =
-        onnx::OpSchemaRegistry::Instance()->GetSchema(node.op, node.opset, node.domain);
-    if (schema == nullptr || schema->inputs().empty()) return;
-    const auto& types = schema->inputs()[std::min(i, schema->inputs().size() - 1)].GetTypes();
-    const DType dtype = graph.values[static_cast<size_t>(node.inputs[i])].dtype;
-    // What an optional holds stands for it.
-    auto kind = kind_of(dtype);
-    kind.push_back("optional(");
-    const bool taken = std::any_of(types.begin(), types.end(), [&](const auto& type) {
-      return std::any_of(kind.begin(), kind.end(),
-                         [&](std::string_view start) { return type->starts_with(start); });
-    });
-    if (taken) continue;
-    user_error("[{}] node \"{}\": its input {} is of type {}, which it does not take", node.op,
-               node.name, i, name_of(dtype));
+    const auto& parameter = schema->inputs()[std::min(i, schema->inputs().size() - 1)];
+    const DType dtype = dtype_of(graph, node, i);
+    if (!takes_kind(parameter.GetTypes(), dtype)) {
+      user_error("[{}] node \"{}\": its input {} is of type {}, which it does not take", node.op,
+                 node.name, i, name_of(dtype));
+    }
+    const std::string& type = parameter.GetTypeStr();
+    const bool is_parameter = type.find('(') == std::string::npos;
+    if (!is_parameter || is_list(dtype) || !parameter.GetIsHomogeneous()) continue;
+    const size_t other = first.emplace(type, i).first->second;
+    if (dtype_of(graph, node, other) != dtype) {
+      user_error("[{}] node \"{}\": its inputs {} and {} are of types {} and {}; they must be one",
+                 node.op, node.name, other, i, name_of(dtype_of(graph, node, other)),
+                 name_of(dtype));
+    }
   }
 }
 

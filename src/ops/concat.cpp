@@ -71,9 +71,10 @@ std::vector<Expr> split_sizes(const NodeView& view, int axis) {
     return std::vector<Expr>(static_cast<size_t>(parts), part);
   }
   Expr chunk = ceil_div(pool, total, pool.integer(parts));
-  std::vector<Expr> sizes(static_cast<size_t>(parts), chunk);
-  sizes.back() = pool.sub(total, pool.mul(chunk, pool.integer(parts - 1)));
-  sizes.resize(static_cast<size_t>(view.output_count()));
+  std::vector<Expr> sizes(static_cast<size_t>(view.output_count()), chunk);
+  if (parts == view.output_count()) {
+    sizes.back() = pool.sub(total, pool.mul(chunk, pool.integer(parts - 1)));
+  }
   return sizes;
 }
 

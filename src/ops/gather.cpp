@@ -69,7 +69,7 @@ int tuple_length(const NodeView& view) {
   if (!known) view.fail_unknown("the length of the index tuples is known only at run time");
   const int64_t length = *known;
   const int64_t batch = view.integer("batch_dims", 0);
-  if (length < 1 || batch < 0 || batch + length > view.rank(0) || batch >= view.rank(1)) {
+  if (length < 1 || batch < 0 || batch >= view.rank(1) || length > view.rank(0) - batch) {
     view.fail(fmt::format("indices {} with batch_dims {} do not fit data {}",
                           shape_text(view.pool(), indices), batch,
                           shape_text(view.pool(), view.shape(0))));
@@ -110,12 +110,11 @@ struct SequenceAxes {
 };
 
 SequenceAxes sequence_axes(const NodeView& view) {
-  const SequenceAxes axes{static_cast<int>(view.integer("batch_axis", 1)),
-                          static_cast<int>(view.integer("time_axis", 0))};
-  if (axes.batch + axes.time != 1 || axes.batch * axes.time != 0) {
+  const int64_t batch = view.integer("batch_axis", 1), time = view.integer("time_axis", 0);
+  if (!(batch == 0 && time == 1) && !(batch == 1 && time == 0)) {
     view.fail("batch_axis and time_axis must be 0 and 1");
   }
-  return axes;
+  return {static_cast<int>(batch), static_cast<int>(time)};
 }
 
 void infer_reverse_sequence(InferContext& context) {

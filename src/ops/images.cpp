@@ -46,11 +46,11 @@ void infer_max_roi_pool(InferContext& context) {
 // The inverse of a pool without its overlaps.
 void infer_max_unpool(InferContext& context) {
   ExprPool& pool = context.pool();
-  const auto kernel = context.integers("kernel_shape", {});
+  const auto kernel = context.small_integers("kernel_shape", {});
   const size_t rank = kernel.size();
   if (rank == 0 || context.rank(0) != static_cast<int>(rank) + 2) context.fail("kernel_shape");
-  const auto strides = context.integers("strides", std::vector<int64_t>(rank, 1));
-  const auto pads = context.integers("pads", std::vector<int64_t>(2 * rank, 0));
+  const auto strides = context.small_integers("strides", std::vector<int64_t>(rank, 1));
+  const auto pads = context.small_integers("pads", std::vector<int64_t>(2 * rank, 0));
   if (strides.size() != rank || pads.size() != 2 * rank) context.fail("strides or pads");
   if (const auto wanted = size_argument(context, "", 2)) {
     if (wanted->size() != rank + 2) context.fail("output_shape has another rank");

@@ -11,13 +11,13 @@ namespace {
 // The dimension of the first operand that the second's first one is paired with.
 int first_dimension(const NodeView& view) {
   const int left = view.rank(0), right = view.rank(1);
-  const auto axis = static_cast<int>(view.integer("axis", left - right));
-  if (right > left || axis < 0 || axis + right > left) {
+  const int64_t axis = view.integer("axis", left - right);
+  if (right > left || axis < 0 || axis > left - right) {
     view.fail(fmt::format("axis {} does not fit operands {} and {}", axis,
                           shape_text(view.pool(), view.shape(0)),
                           shape_text(view.pool(), view.shape(1))));
   }
-  return axis;
+  return static_cast<int>(axis);
 }
 
 template <Operand kind, bool predicate>

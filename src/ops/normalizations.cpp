@@ -208,7 +208,9 @@ Expr lower_lrn(LowerContext& context) {
   const int64_t size = context.integer("size", 1);
   Expr channels = context.shape(0)[1];
   // Neighbours that no element has are left out: the size may be anything.
-  const int64_t most = channels->is_constant() ? channels->integer : kMaxNeighbours;
+  constexpr int64_t kMostChannels = int64_t{1} << 40;  // more fit no memory
+  const int64_t most =
+      channels->is_constant() ? std::min(channels->integer, kMostChannels) : kMaxNeighbours;
   const int64_t before = std::min((size - 1) / 2, most), after = std::min(size / 2, most);
   Expr loop = context.loop_axis(0, pool.integer(before + after + 1));
   std::vector<Expr> index(context.index().begin(), context.index().end());

@@ -1,6 +1,7 @@
 #include "ops/op_def.h"
 
 #include "base/error.h"
+#include "base/integers.h"
 #include "ir/polynomial.h"
 #include "ops/sizes.h"
 #include "ops/tensor_element.h"
@@ -70,10 +71,19 @@ std::optional<std::vector<int64_t>> NodeView::constant_integers(int input) const
   if (!value.has_elements) return std::nullopt;
   for (Expr element : value.elements) {
     if (!element->is_constant()) return std::nullopt;
-    result.push_back(is_float(element->dtype) ? static_cast<int64_t>(element->number)
+    result.push_back(is_float(element->dtype) ? saturated<int64_t>(element->number)
                                               : element->integer);
   }
   return result;
+}
+
+std::vector<int64_t> NodeView::small_integers(const std::string& attribute,
+                                              std::vector<int64_t> fallback) const {
+  std::vector<int64_t> values = integers(attribute, std::move(fallback));
+  for (const int64_t value : values) {
+    if (value != static_cast<int32_t>(value)) fail(fmt::format("{} has {}", attribute, value));
+  }
+  return values;
 }
 
 int NodeView::axis(int64_t value, int rank) const {

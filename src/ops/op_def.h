@@ -40,6 +40,10 @@ class NodeView {
   double real(const std::string& attribute, double fallback) const;
   std::string text(const std::string& attribute, const std::string& fallback) const;
   std::vector<int64_t> integers(const std::string& attribute, std::vector<int64_t> fallback) const;
+  // The same for strides, pads and the like, whose sums and products are taken: UserError for
+  // numbers beyond 32 bits.
+  std::vector<int64_t> small_integers(const std::string& attribute,
+                                      std::vector<int64_t> fallback) const;
 
   // The symbolic contents of a small integer (or scalar) input; null if only known at run time.
   const std::vector<Expr>* elements(int input) const;

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/integers.h"
 #include "ops/arguments.h"
 #include "ops/families.h"
 
@@ -17,7 +18,7 @@ std::vector<int> resized_axes(const NodeView& view) {
 // floor(size * scale) in float32, the type of the scales.
 Expr scaled_size(ExprPool& pool, Expr size, Expr scale) {
   if (scale->is_constant() && scale->number == std::floor(scale->number)) {
-    return pool.mul(size, pool.integer(static_cast<int64_t>(scale->number)));
+    return pool.mul(size, pool.integer(saturated<int64_t>(scale->number)));
   }
   Expr exact = pool.mul(pool.cast(DType::Float32, size), pool.cast(DType::Float32, scale));
   return pool.cast(DType::Int64, pool.make(ExprOp::Floor, {exact}));

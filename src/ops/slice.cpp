@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <limits>
+
 #include "base/error.h"
 #include "ir/polynomial.h"
 #include "ops/arguments.h"
@@ -42,7 +45,9 @@ Range range_of(ExprPool& pool, int axis, int64_t step, Expr start, Expr end, Exp
   }
   start = limited(pool, start, size, -1);
   Expr span = at_least_zero(pool, pool.sub(start, limited(pool, end, size, -1)));
-  return {axis, step, start, ceil_div(pool, span, pool.integer(-step))};
+  return {
+      axis, step, start,
+      ceil_div(pool, span, pool.integer(-std::max(step, -std::numeric_limits<int64_t>::max())))};
 }
 
 template <typename Context>

@@ -1,5 +1,7 @@
 // Shape rules of operators on strings. They are opaque; copying and comparing strings is not, as
 // their elements are numbers of interned texts.
+#include <limits>
+
 #include "base/error.h"
 #include "ops/families.h"
 #include "ops/sizes.h"
@@ -45,9 +47,21 @@ void infer_string_normalizer(InferContext& context) {
 }
 
 void infer_tf_idf(InferContext& context) {
+  constexpr int64_t kMostColumns = std::numeric_limits<int32_t>::max();
   const auto indexes = context.integers("ngram_indexes", {});
   int64_t width = 0;
-  for (const int64_t index : indexes) width = std::max(width, index + 1);
+  for (const int64_t index : indexes) {
+    if (index < 0 || index > kMostColumns) context.fail(fmt::format("ngram_indexes has {}", index));
+    width = std::max(width, index + 1);
+  }
+  const int64_t shortest = context.integer("min_gram_length", 1);
+  const int64_t longest = context.integer("max_gram_length", 1);
+  if (shortest < 1 || longest < shortest) {
+    context.fail(fmt::format("n-grams of {} to {} elements", shortest, longest));
+  }
+  if (const int64_t skips = context.integer("max_skip_count", 0); skips < 0) {
+    context.fail(fmt::format("max_skip_count {}", skips));
+  }
   Shape shape = context.shape(0);
   if (shape.empty() || shape.size() > 2) context.fail("the input must be [C] or [N,C]");
   shape.back() = context.pool().integer(width);

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "base/dispatch.h"
+#include "base/integers.h"
 
 namespace redfuser {
 
@@ -35,7 +36,7 @@ Tensor tensor_of(DType dtype, Dims dims, std::span<const Expr> elements) {
       const bool real = is_float(elements[i]->dtype);
       if constexpr (std::is_integral_v<T>) {
         tensor.as<T>()[i] =
-            static_cast<T>(real ? static_cast<int64_t>(elements[i]->number) : elements[i]->integer);
+            static_cast<T>(real ? saturated<int64_t>(elements[i]->number) : elements[i]->integer);
       } else {
         tensor.as<T>()[i] =
             static_cast<T>(real ? elements[i]->number : static_cast<double>(elements[i]->integer));

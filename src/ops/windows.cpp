@@ -1,4 +1,6 @@
 // Shape rules of convolutions and pools. They are opaque: src/cpu has their kernels.
+#include <limits>
+
 #include "base/error.h"
 #include "ops/elementwise.h"
 #include "ops/families.h"
@@ -24,7 +26,7 @@ AutoPad auto_pad(const NodeView& view) {
 
 std::vector<int64_t> spatial(const NodeView& view, const char* name, size_t count,
                              int64_t fallback) {
-  auto values = view.integers(name, std::vector<int64_t>(count, fallback));
+  auto values = view.small_integers(name, std::vector<int64_t>(count, fallback));
   if (values.size() != count) view.fail(fmt::format("{} must have {} entries", name, count));
   return values;
 }
@@ -51,6 +53,8 @@ std::vector<int64_t> kernel_of(const NodeView& view, int weights) {
   for (int d = 2; d < view.rank(weights); ++d) {
     const auto size = constant_of(view.shape(weights)[d]);
     if (!size) view.fail_unknown("the kernel's spatial sizes are known only at run time");
+    if (*size > std::numeric_limits<int32_t>::max())
+      view.fail(fmt::format("a kernel of {}", *size));
     kernel.push_back(*size);
   }
   const auto given = view.integers("kernel_shape", kernel);
@@ -96,7 +100,7 @@ Shape pooled(const NodeView& view, const std::vector<int64_t>& kernel, Expr chan
 }
 
 void infer_pool(InferContext& context) {
-  const Shape shape = pooled(context, context.integers("kernel_shape", {}),
+  const Shape shape = pooled(context, context.small_integers("kernel_shape", {}),
                              context.rank(0) > 1 ? context.shape(0)[1] : nullptr);
   context.set(0, context.dtype(0), shape);
   context.set(1, DType::Int64, shape);
