@@ -5,6 +5,7 @@
 #include <onnx/defs/schema.h>
 
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
@@ -166,15 +167,65 @@ void edit_repeated(Message* message, const FieldDescriptor* field, Random& rando
   if (below(random, 2)) reflection->RemoveLast(message, field);
 }
 
+// Puts another value in the place of one of a repeated field of numbers; false for other fields.
+bool replace_number(Message* message, const FieldDescriptor* field, Random& random) {
+  const Reflection* reflection = message->GetReflection();
+  const int size = field->is_repeated() ? reflection->FieldSize(*message, field) : 0;
+  if (size == 0) return false;
+  const int at = static_cast<int>(below(random, static_cast<size_t>(size)));
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      reflection->SetRepeatedInt32(message, field, at, static_cast<int32_t>(any_integer(random)));
+      return true;
+    case FieldDescriptor::CPPTYPE_INT64:
+      reflection->SetRepeatedInt64(message, field, at, any_integer(random));
+      return true;
+    case FieldDescriptor::CPPTYPE_UINT64:
+      reflection->SetRepeatedUInt64(message, field, at, static_cast<uint64_t>(any_integer(random)));
+      return true;
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      reflection->SetRepeatedFloat(message, field, at, static_cast<float>(any_number(random)));
+      return true;
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      reflection->SetRepeatedDouble(message, field, at, any_number(random));
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Writes a number over some of the bytes that hold a tensor; false for other fields.
+bool replace_bytes(Message* message, const FieldDescriptor* field, Random& random) {
+  if (field->type() != FieldDescriptor::TYPE_BYTES || field->is_repeated()) return false;
+  const Reflection* reflection = message->GetReflection();
+  std::string bytes = reflection->GetString(*message, field);
+  const size_t width = size_t{1} << below(random, 4);
+  if (bytes.size() < width) return false;
+  const int64_t number = any_integer(random);
+  std::memcpy(bytes.data() + below(random, bytes.size() / width) * width, &number, width);
+  reflection->SetString(message, field, bytes);
+  return true;
+}
+
+// Half of the time one that is set.
+const FieldDescriptor* any_field(const Message& message, Random& random) {
+  std::vector<const FieldDescriptor*> fields;
+  message.GetReflection()->ListFields(message, &fields);
+  if (!fields.empty() && below(random, 2)) return any_of(random, fields);
+  const auto* descriptor = message.GetDescriptor();
+  const auto count = static_cast<size_t>(descriptor->field_count());
+  return count ? descriptor->field(static_cast<int>(below(random, count))) : nullptr;
+}
+
 void edit(onnx::ModelProto& model, Random& random) {
   Contents contents;
   collect(&model, contents);
   Message* message = any_of(random, contents.messages);
-  const auto* descriptor = message->GetDescriptor();
-  if (descriptor->field_count() == 0) return;
-  const auto count = static_cast<size_t>(descriptor->field_count());
-  const FieldDescriptor* field = descriptor->field(static_cast<int>(below(random, count)));
+  const FieldDescriptor* field = any_field(*message, random);
+  if (field == nullptr) return;
   const size_t kind = below(random, 6);
+  if (kind > 2 && (replace_number(message, field, random) || replace_bytes(message, field, random)))
+    return;
   if (kind == 0) {
     message->GetReflection()->ClearField(message, field);
   } else if (kind <= 2 && field->is_repeated()) {
