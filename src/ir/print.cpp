@@ -161,12 +161,17 @@ const char* leaf_name(LeafKind kind) {
   return "?";
 }
 
+// Expressions share their parts, and a text repeats them: it may be exponential in the expression.
+constexpr int kMaxPrinted = 4096;
+
 class Printer {
  public:
   explicit Printer(const ExprPool& pool) : pool_(pool) {}
 
-  // `tight` asks for parentheses around sums and comparisons.
-  std::string text(Expr expr, bool tight = false) const {
+  // `tight` asks for parentheses around sums and comparisons. What is beyond kMaxPrinted nodes is
+  // named by its number, so that equal texts are equal expressions.
+  std::string text(Expr expr, bool tight = false) {
+    if (printed_++ >= kMaxPrinted) return fmt::format("...{}", expr->id);
     switch (expr->op) {
       case ExprOp::Constant:
         if (expr->dtype == DType::Bool) return expr->integer ? "true" : "false";
@@ -208,7 +213,7 @@ class Printer {
   }
 
  private:
-  std::string list(Expr expr, size_t from) const {
+  std::string list(Expr expr, size_t from) {
     std::string result;
     for (size_t i = from; i < expr->args.size(); ++i) {
       if (i > from) result += ",";
@@ -217,6 +222,7 @@ class Printer {
     return result;
   }
   const ExprPool& pool_;
+  int printed_ = 0;
 };
 
 }  // namespace

@@ -271,8 +271,19 @@ ValueId Importer::stacked(const std::vector<ValueId>& parts, int axis,
   std::vector<ValueId> rows;
   for (const ValueId part : parts)
     rows.push_back(emit("Unsqueeze", {part, axes_id}, {}, scope, origin));
-  if (rows.size() == 1) return rows[0];
-  return emit("Concat", rows, {{"axis", static_cast<int64_t>(axis)}}, scope, origin);
+  // An element of a Concat is a choice as deep as there are parts: many are joined in rounds.
+  const Attributes along{{"axis", static_cast<int64_t>(axis)}};
+  while (rows.size() > 1) {
+    std::vector<ValueId> joined;
+    for (size_t first = 0; first < rows.size(); first += kMaxUnrolled) {
+      const size_t count = std::min<size_t>(kMaxUnrolled, rows.size() - first);
+      const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(first);
+      const std::vector<ValueId> group(begin, begin + static_cast<std::ptrdiff_t>(count));
+      joined.push_back(count == 1 ? group[0] : emit("Concat", group, along, scope, origin));
+    }
+    rows = std::move(joined);
+  }
+  return rows[0];
 }
 
 std::vector<ValueId> Importer::scanned(const onnx::NodeProto& node, std::vector<ValueId> states,
@@ -374,10 +385,14 @@ void Importer::add_scan(const onnx::NodeProto& node, int opset, Scope& scope,
     needs_values("{}: its batch is known only at run time", here);
   }
   const int64_t batch = shape[0]->integer;
+  if (!evaluate_ && batch > kMaxUnrolled) {
+    needs_values("{}: a batch of {} is more than a plan repeats", here, batch);
+  }
   Scope fresh;
   fresh.prefix = (scope.prefix.empty() ? origin.name : scope.prefix) + "/";
   std::vector<std::vector<ValueId>> rows;
   for (int64_t b = 0; b < batch; ++b) {
+    count_step();
     const ValueId index = add_constant(graph_, value_name("batch", fresh), scalar_of(b));
     const auto element = [&](std::vector<ValueId> values) {
       for (ValueId& id : values) {

@@ -101,6 +101,19 @@ Expr resolve(const Graph& graph, Expr expr) {
   return expr;
 }
 
+// Whether a read of a value that nothing is known of stands in the expression, so that no unrolling
+// makes it free of reads.
+bool reads_unknown(const Graph& graph, Expr expr) {
+  bool found = false;
+  visit(expr, [&](Expr node) {
+    if (node->op != ExprOp::Read) return;
+    const Value& value = graph.values[static_cast<size_t>(node->integer)];
+    const bool small = value.is_constant() && value.constant.size() <= kMaxElements;
+    found |= !value.has_elements && !value.indexed && !small;
+  });
+  return found;
+}
+
 bool has_reduce(Expr expr) {
   bool found = false;
   visit(expr, [&](Expr node) { found |= node->op == ExprOp::Reduce; });
@@ -113,6 +126,7 @@ Expr propagated_element(const Graph& graph, Lowering& lowering, ValueId id, std:
   Expr element = lowering.element(id, std::move(index));
   if (!element->has_read && element->bound_level == 0) return element;
   if (element->bound_level == 0 || reduction_terms(element) * count > kMaxUnrolled) return nullptr;
+  if (reads_unknown(graph, element)) return nullptr;
   element = resolve(graph, element);
   return element->has_read || has_reduce(element) ? nullptr : element;
 }

@@ -50,7 +50,13 @@ void check_zero_point(InferContext& context, int factor) {
   const Shape &zero = context.shape(2 + factor), &shape = context.shape(factor);
   if (constant_count(zero) == 1) return;
   if (zero.size() != 1) {
-    context.broadcast(zero, shape);
+    const std::string what =
+        fmt::format("zero point of shape {} does not broadcast to factor {} of shape {}",
+                    shape_text(context.pool(), zero), factor, shape_text(context.pool(), shape));
+    if (zero.size() > shape.size()) context.fail(what);
+    for (size_t d = 0; d < zero.size(); ++d) {
+      context.require_broadcast(zero[d], shape[shape.size() - zero.size() + d], what);
+    }
     return;
   }
   Expr size = factor == 1 || shape.size() < 2 ? shape.back() : shape[shape.size() - 2];
@@ -61,11 +67,12 @@ void check_zero_point(InferContext& context, int factor) {
 }
 
 void infer_matmul_integer(InferContext& context) {
+  const Shape shape = product_shape(context, 1);
   for (int i = 0; i < 2; ++i) {
     check_operand(context, i, Operand::Integer);
     if (context.has_input(2 + i)) check_zero_point(context, i);
   }
-  context.set(0, DType::Int32, product_shape(context, 1));
+  context.set(0, DType::Int32, shape);
 }
 
 void infer_qlinear_matmul(InferContext& context) {

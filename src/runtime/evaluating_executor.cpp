@@ -23,7 +23,11 @@ class EvaluatingExecutor : public Executor {
     kept.clear();
     for (const auto& [name, tensor] : inputs) check_name(name);
     const MemoryLimit limit(memory_limit_);
+    int done = 0;
     NamedTensors outputs = evaluate_model(*program_->model, inputs, [&](Graph& graph, NodeId node) {
+      // How many nodes follow is not known before they run.
+      if (progress) progress(done, done + 1);
+      ++done;
       evaluator_.evaluate(graph, node);
     });
     std::set<const void*> given;
