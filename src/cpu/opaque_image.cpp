@@ -108,11 +108,18 @@ void run_roi_align(OpaqueCall& call) {
   const std::string fallback = call.opset() < 16 ? "output_half_pixel" : "half_pixel";
   const bool half = call.text("coordinate_transformation_mode", fallback) == "half_pixel";
   const double offset = half ? 0.5 : 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t n = batch[static_cast<size_t>(r)];
+    if (n < 0 || n >= in[0]) call.fail(fmt::format("batch index {} of {}", n, in[0]));
+    const double* box = rois.data() + 4 * r;
+    if (!std::isfinite(scale * (box[0] + box[1] + box[2] + box[3]))) {
+      call.fail("a box is not finite");
+    }
+  }
   Tensor& y = call.allocate(0, {rows, channels, out_height, out_width});
   std::vector<double> out(static_cast<size_t>(y.size()));
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t n = batch[static_cast<size_t>(r)];
-    if (n < 0 || n >= in[0]) call.fail(fmt::format("batch index {} of {}", n, in[0]));
     const double* box = rois.data() + 4 * r;
     const double left = box[0] * scale - offset, top = box[1] * scale - offset;
     double box_width = box[2] * scale - offset - left, box_height = box[3] * scale - offset - top;
@@ -120,7 +127,6 @@ void run_roi_align(OpaqueCall& call) {
     const double bin_h = box_height / static_cast<double>(out_height);
     const double bin_w = box_width / static_cast<double>(out_width);
     constexpr double kMostSamples = 4096;
-    if (!std::isfinite(left + top + box_width + box_height)) call.fail("a box is not finite");
     if (!(bin_h < kMostSamples && bin_w < kMostSamples)) call.fail("a box is too large");
     const auto samples = [&](double bin) {
       return ratio > 0 ? ratio : static_cast<int64_t>(std::ceil(std::max(bin, 0.0)));

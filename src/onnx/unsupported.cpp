@@ -97,6 +97,8 @@ class Survey {
   Missing missing_in(const onnx::FunctionProto& function) {
     const auto known = local_.find(&function);
     if (known != local_.end()) return known->second;
+    // A function that calls itself, which importing refuses, adds nothing.
+    local_[&function] = {};
     Missing missing = missing_in_nodes(function, opsets_of(function));
     return local_[&function] = std::move(missing);
   }

@@ -145,7 +145,7 @@ void infer_one_hot(InferContext& context) {
   ExprPool& pool = context.pool();
   const auto count = constant_count(context.shape(2));
   if (!count) context.fail_unknown("the number of values is known only at run time");
-  if (count != 2) context.fail("values must hold two elements");
+  if (count != 2 || context.rank(2) != 1) context.fail("values must hold two elements");
   Shape shape = context.shape(0);
   shape.insert(shape.begin() + one_hot_axis(context),
                pool.cast(DType::Int64, only_element(context, 1)));

@@ -59,6 +59,7 @@ void infer_compress(InferContext& context) {
 
 void infer_unique(InferContext& context) {
   ExprPool& pool = context.pool();
+  if (context.dtype(0) == DType::String) context.fail("strings are not supported");
   Expr count = context.fresh_size("count");
   Expr length = product_of(pool, context.shape(0));
   if (context.has("axis")) {

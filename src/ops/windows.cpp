@@ -150,6 +150,10 @@ void infer_conv_transpose(InferContext& context) {
   const auto all = windows(context, kernel);
   const auto extra = spatial(context, "output_padding", kernel.size(), 0);
   auto wanted = context.integers("output_shape", {});
+  if (!wanted.empty() && wanted.size() < kernel.size()) {
+    context.fail(
+        fmt::format("output_shape has {} sizes for {} spatial axes", wanted.size(), kernel.size()));
+  }
   if (wanted.size() > kernel.size()) wanted.erase(wanted.begin(), wanted.end() - kernel.size());
   for (size_t i = 0; i < all.size(); ++i) {
     Expr size = context.shape(0)[i + 2], stride = pool.integer(all[i].stride);

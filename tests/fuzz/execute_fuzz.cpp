@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "fuzz/model_input.h"
+#include "redfuser/memory_limit.h"
 #include "redfuser/redfuser.h"
 
 namespace {
@@ -105,6 +106,7 @@ void run(const redfuser::Model& model, Contents contents) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const redfuser::MemoryFile file(data, size);
+  const redfuser::MemoryLimit limit(kMemory);
   try {
     run(redfuser::Model::load(file.path()), contents_of(data, size));
   } catch (const redfuser::UserError&) {
