@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <stdexcept>
 
 #include "fake_cuda.h"
 #include "redfuser/device.h"
@@ -16,6 +17,7 @@ class FakeGpu : public testing::Test {
  protected:
   FakeGpu() {
     void* library = dlopen(REDFUSER_FAKE_CUDA "/libcuda.so.1", RTLD_NOW);
+    if (!library) throw std::runtime_error(dlerror());
     gpu = reinterpret_cast<GetFakeCuda>(dlsym(library, "fake_cuda"))();
     const auto blocks = gpu->blocks;
     const size_t used = gpu->used;
