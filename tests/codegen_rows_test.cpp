@@ -109,6 +109,28 @@ TEST_P(CodegenRows, CompilesEverywhere) {
   }
 }
 
+// Heads larger than any attention kernel takes: scores and weights in memory, nothing by the row
+// kernel that contracts element by element.
+TEST(CodegenRows, LargeHeadsGoThroughTheLibrary) {
+  for (const char* type : {"float", "float16"}) {
+    const TextModel model(
+        fmt::format("g ({0}[b,8,s,320] q, {0}[b,8,t,320] k, {0}[b,8,t,400] v) => "
+                    "({0}[b,8,s,400] y) {{kt = Transpose<perm=[0,1,3,2]>(k) "
+                    "a = MatMul(q, kt) p = Softmax<axis=-1>(a) y = MatMul(p, v)}}",
+                    type),
+        21);
+    const GeneratedModel generated = generate_model(model.path());
+    EXPECT_EQ(generated.products, 2) << type;
+    bool weights = false;
+    for (const KernelLaunch& kernel : generated.kernels) {
+      weights |= kernel.name.starts_with("row_");
+      EXPECT_FALSE(kernel.name.starts_with("attention")) << kernel.name;
+    }
+    EXPECT_TRUE(weights) << type;
+    if (Compiler::find()) expect_compiles(generated.kernels, "sm_90a", 0);
+  }
+}
+
 TEST(CodegenRows, EqualKernelsHaveEqualText) {
   const TextModel model(
       "g (float[m,64] x) => (float[m,64] y) {a = Softmax<axis=-1>(x) b = Exp(a) "

@@ -1,5 +1,6 @@
 // Cascades of the attention class: a contraction gives a score for every streamed element, and a
-// column accumulator sums weighted rows of a value matrix. One kernel, no score matrix in memory.
+// column accumulator sums weighted rows of a value matrix. One kernel and no score matrix in
+// memory, but for sizes that no kernel takes.
 #pragma once
 
 #include <optional>

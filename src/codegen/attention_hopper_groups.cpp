@@ -12,7 +12,8 @@ namespace redfuser {
 namespace {
 
 constexpr int kGroupRows = 64;
-// Of a tile of keys for 1, 2 and 3 groups, and of a row tile besides. Only their ratios count.
+// Of a tile of keys for 1, 2 and 3 groups, and of a row tile besides. Only their ratios count; they
+// are estimates from the throughput of two and three groups.
 constexpr double kKeyTileTimes[] = {1.0, 1.5, 2.0}, kRowTileTime = 0.7;
 constexpr double kGain = 0.9;  // what a smaller tile has to save
 
@@ -24,9 +25,8 @@ class Visits {
   Visits(ExprPool& pool, const AttentionForm& form, const HopperScores& scores, int keys)
       : form_(form),
         ranges_(tile_ranges(pool, scores.mask.visible, {form.row}, form.rows.stream)),
-        keys_(keys) {
-    const MaskCondition& mask = scores.mask;
-    skips_ = !mask.visible->is_constant() && mask.settled->is_constant(1);
+        keys_(keys),
+        skips_(scores.mask.skips()) {
     for (Expr e : {ranges_.begin, ranges_.end}) {
       visit(e, [&](Expr x) {
         skips_ &= x->op != ExprOp::Symbol && x->op != ExprOp::Read && x->op != ExprOp::Leaf;

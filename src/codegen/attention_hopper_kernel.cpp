@@ -42,12 +42,6 @@ HopperText::HopperText(StepBuilder& builder, const AttentionForm& form, const Ho
 Expr HopperText::row_tiles() const { return ceil_div(pool_, form_.row->extent(), rows()); }
 Expr HopperText::other_rows() const { return product_of(pool_, extents_of(pool_, form_.others)); }
 
-// Without a proof that hidden keys leave the state of a row, all are visited.
-bool HopperText::skips() const {
-  return !mask_.visible->is_constant() && mask_.settled->is_constant() &&
-         mask_.settled->integer != 0;
-}
-
 // One block per multiprocessor takes row tile after row tile, and begins one while it ends another.
 KernelLaunch HopperText::launch() {
   keys_ = kernel_.size(rows_.length());
@@ -99,7 +93,7 @@ void HopperText::declare_memory() {
 // Row tiles are ordered by sections of other rows whose keys and values stay in the L2 cache
 // together, in these from the last rows to the first, which see the fewest keys of a causal mask.
 void HopperText::declare_schedule() {
-  const int64_t section_bytes = int64_t{skips() ? 16 : 2} << 20;
+  const int64_t section_bytes = int64_t{mask_.skips() ? 16 : 2} << 20;
   Expr bytes = pool_.mul(rows_.length(), pool_.integer(2 * (depth_ + columns_)));
   Expr section = pool_.add(pool_.integer(1), pool_.floordiv(pool_.integer(section_bytes),
                                                             pool_.add(bytes, pool_.integer(1))));
@@ -123,7 +117,7 @@ void HopperText::place_work() {
   emitter_.line("int begin, tiles;");
   emitter_.open();
   std::string begin = "0ll", end = keys_;
-  if (skips()) {
+  if (mask_.skips()) {
     emitter_.bind(ranges_.rows[0].first, "first_row");
     emitter_.bind(ranges_.rows[0].last, "last_row");
     begin = emitter_.emit(ranges_.begin);
@@ -197,8 +191,8 @@ std::string HopperText::producer() {
                   "(begin + tile) * {};\n{}}}",
                   config_.keys, text));
   // Where a mask makes row tiles unequal, a block takes its next one when it is nearly done.
-  emitter_.line(skips() ? fmt::format("work = next_work({}, all_work);", kernel_.counter())
-                        : std::string("work += gridDim.x;"));
+  emitter_.line(mask_.skips() ? fmt::format("work = next_work({}, all_work);", kernel_.counter())
+                              : std::string("work += gridDim.x;"));
   return fmt::format(
       "ptx_prefetch_map({});\nptx_prefetch_map({});\nptx_prefetch_map({});\n"
       "unsigned item = 0, use = 0;\nint work = blockIdx.x;\nwhile (true) {{\n{}}}\n",

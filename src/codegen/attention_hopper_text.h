@@ -25,7 +25,6 @@ class HopperText {
   void declare_memory();
   void declare_schedule();
   void place_work();
-  bool skips() const;
   std::vector<std::string> coordinates(const BoxedRead& read);
   std::string declare_view(const BoxedRead& read, int lines);
   std::string copies(const std::string& view, const std::string& tile, int lines, int columns,

@@ -19,7 +19,7 @@ class AttentionText {
         tile_(builder, form, kKeys, 2),
         kernel_(tile_.kernel()),
         emitter_(tile_.emitter()),
-        stages_(tile_.halves_of_words() ? 2 : 1) {}
+        stages_(tile_.narrow() ? 2 : 1) {}
 
   KernelLaunch launch() {
     place();
@@ -41,7 +41,7 @@ class AttentionText {
     int elements =
         tile_.elements(kRows, tile_.depth()) +
         stages_ * (tile_.elements(kKeys, tile_.depth()) + tile_.elements(kKeys, tile_.columns()));
-    if (!tile_.halves_of_words()) elements += tile_.elements(kRows, kKeys);
+    if (!tile_.narrow()) elements += tile_.elements(kRows, kKeys);
     return elements * tile_.element_bytes();
   }
 
@@ -67,7 +67,7 @@ class AttentionText {
                               stages_ * tile_.elements(kKeys, tile_.depth())));
     emitter_.line(fmt::format("{}* const staged = v_tiles + {} + warp * {};", tile_.type(),
                               stages_ * tile_.elements(kKeys, tile_.columns()),
-                              tile_.halves_of_words() ? 0 : tile_.elements(16, kKeys)));
+                              tile_.narrow() ? 0 : tile_.elements(16, kKeys)));
     tile_.declare_query();
     tile_.declare_key_and_value();
     emitter_.line(fmt::format(

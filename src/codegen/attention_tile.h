@@ -23,7 +23,7 @@ class AttentionTile {
   KernelText& kernel() { return kernel_; }
   Emitter& emitter() { return emitter_; }
   const LeafTexts& leaves() const { return leaves_; }
-  bool halves_of_words() const { return half_; }  // 16-bit operands
+  bool narrow() const { return half_; }  // operands of 16 bits
   const std::string& type() const { return type_; }
   int depth() const { return depth_; }
   int columns() const { return columns_; }

@@ -421,6 +421,10 @@ class Masks {
 
 }  // namespace
 
+bool MaskCondition::skips() const {
+  return !visible->is_constant() && settled->is_constant() && settled->integer != 0;
+}
+
 MaskCondition mask_condition(ExprPool& pool, const AttentionForm& form) {
   return Masks(pool, form).run();
 }

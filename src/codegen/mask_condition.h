@@ -29,6 +29,10 @@ struct MaskCondition {
   Expr visible;  // Bool over axes, sizes and reads: elements where it is false are hidden
   // Bool over State and NewResult leaves of a row: true if hidden elements leave it as it is.
   Expr settled;
+
+  // Keys that the mask hides from all of a tile's rows need no visit: there are such, and it is
+  // proved that hidden keys leave the state of every row.
+  bool skips() const;
 };
 
 MaskCondition mask_condition(ExprPool& pool, const AttentionForm& form);

@@ -17,15 +17,10 @@ VisibleKeys::VisibleKeys(ExprPool& pool, const AttentionForm& form)
       mask_(mask_condition(pool, form)),
       ranges_(tile_ranges(pool, mask_.visible, row_axes(form), form.rows.stream)) {}
 
-bool VisibleKeys::skips() const {
-  return !mask_.visible->is_constant() && mask_.settled->is_constant() &&
-         mask_.settled->integer != 0;
-}
-
 void VisibleKeys::declare(Emitter& emitter, const std::string& first_row, int lines,
                           int unit) const {
   const std::string keys = emitter.kernel().size(form_.rows.length());
-  if (!skips()) {
+  if (!mask_.skips()) {
     emitter.line(fmt::format("const long long begin = 0, end = {};", keys));
     return;
   }

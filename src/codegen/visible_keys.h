@@ -12,8 +12,6 @@ class VisibleKeys {
  public:
   VisibleKeys(ExprPool& pool, const AttentionForm& form);
 
-  // Some keys are skipped. Without a proof that hidden keys leave the state of a row, none is.
-  bool skips() const;
   // Declares `begin`, a multiple of `unit`, and `end`: the keys visible to the `lines` rows from
   // `first_row` on. The other rows' coordinates are bound.
   void declare(Emitter& emitter, const std::string& first_row, int lines, int unit) const;

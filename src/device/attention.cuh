@@ -60,6 +60,16 @@ __device__ __forceinline__ void multiply(bfloat_t, float (&c)[4], const unsigned
   ptx_mma_bfloat(c, a, b0, b1);
 }
 
+// Two neighbouring column blocks as an operand of 16 columns.
+template <typename T>
+__device__ __forceinline__ void pack_operand(T, unsigned (&a)[4], const float (&left)[4],
+                                             const float (&right)[4]) {
+  a[0] = pack(T{}, left[0], left[1]);
+  a[1] = pack(T{}, left[2], left[3]);
+  a[2] = pack(T{}, right[0], right[1]);
+  a[3] = pack(T{}, right[2], right[3]);
+}
+
 // s = q · kᵀ for the warp's 16 rows of q and all Keys rows of k.
 template <int Depth, int Keys, typename T>
 __device__ __forceinline__ void score_product(float (&s)[Keys / 8][4], const T* q, const T* k) {
@@ -119,10 +129,8 @@ __device__ __forceinline__ void value_product(float (&o)[Depth / 8][4],
   const int lane = threadIdx.x & 31, matrix = lane >> 3, line = lane & 7;
 #pragma unroll
   for (int n = 0; n < Keys; n += 16) {
-    const float(&left)[4] = p[n / 8];
-    const float(&right)[4] = p[n / 8 + 1];
-    const unsigned a[4] = {pack(T{}, left[0], left[1]), pack(T{}, left[2], left[3]),
-                           pack(T{}, right[0], right[1]), pack(T{}, right[2], right[3])};
+    unsigned a[4];
+    pack_operand(T{}, a, p[n / 8], p[n / 8 + 1]);
 #pragma unroll
     for (int d = 0; d < Depth; d += 16) {
       unsigned b[4];

@@ -54,10 +54,8 @@ __device__ __forceinline__ void value_product(float (&o)[Depth / 8][4],
   const unsigned flip = ((matrix >> 1) ^ line) * 16;
 #pragma unroll
   for (int n = 0; n < Keys; n += 16) {
-    const float(&left)[4] = p[n / 8];
-    const float(&right)[4] = p[n / 8 + 1];
-    const unsigned a[4] = {pack(T{}, left[0], left[1]), pack(T{}, left[2], left[3]),
-                           pack(T{}, right[0], right[1]), pack(T{}, right[2], right[3])};
+    unsigned a[4];
+    pack_operand(T{}, a, p[n / 8], p[n / 8 + 1]);
 #pragma unroll
     for (int d = 0; d < Depth; d += 16) {
       unsigned b[4];
