@@ -222,7 +222,25 @@ inline std::optional<Mismatch> mismatch(const RowResult& actual, const RowResult
   return std::nullopt;
 }
 
-// The first difference over all segmentations and tile sizes of rows of these lengths.
+// Whether values that differ in their last bits alone lead the cascade itself astray: no two ways
+// to compute it agree there. The changes are at most 1e-11 of a value.
+inline bool ill_conditioned(ExprPool& pool, const Cascade& cascade, const Row& row,
+                            const RowResult& expected, double tolerance) {
+  for (int change = 1; change <= 16; ++change) {
+    Row moved = row;
+    moved.values = [&, change](Expr e) -> double {
+      const double value = row.values(e);
+      if (e->op == ExprOp::Symbol || e->op == ExprOp::Axis) return value;
+      const int64_t sign = (e->integer * 31 + e->args.back()->integer * 7 + change) % 3 - 1;
+      return value * (1 + static_cast<double>(sign * change) * 6e-13);
+    };
+    if (mismatch(run_unfused(pool, cascade, moved), expected, tolerance / 4)) return true;
+  }
+  return false;
+}
+
+// The first difference over all segmentations and tile sizes of rows of these lengths, where the
+// cascade is well conditioned.
 inline std::optional<Mismatch> mismatch(ExprPool& pool, const Cascade& cascade,
                                         const Streaming& streaming, uint64_t seed,
                                         double tolerance = 1e-8,
@@ -235,6 +253,7 @@ inline std::optional<Mismatch> mismatch(ExprPool& pool, const Cascade& cascade,
         auto found =
             mismatch(run_streaming(pool, streaming, row, bounds, tile), expected, tolerance);
         if (!found) continue;
+        if (ill_conditioned(pool, cascade, row, expected, tolerance)) continue;
         found->text +=
             fmt::format(" ({} elements, {} segments, tile {})", length, bounds.size() - 1, tile);
         return found;
