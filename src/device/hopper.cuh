@@ -188,6 +188,9 @@ __device__ __forceinline__ void copy_strip(char* strip, const T* from, At at, in
 }
 
 // Two adjacent elements from an even offset.
+__device__ __forceinline__ void store_pair(float* to, long long offset, const float (&x)[2]) {
+  *reinterpret_cast<float2*>(to + offset) = make_float2(x[0], x[1]);
+}
 __device__ __forceinline__ void store_pair(half_t* to, long long offset, const float (&x)[2]) {
   *reinterpret_cast<unsigned*>(to + offset) = ptx_pack_half(x[0], x[1]);
 }

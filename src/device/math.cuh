@@ -97,20 +97,16 @@ __device__ __forceinline__ long long to_integer(T x) {
 // Functions for values that are rounded to 16 bits afterwards: without branches, so that those of
 // neighbouring elements overlap, and to about 1e-6 of the value.
 
-// Abramowitz and Stegun, 7.1.26 (to 1.5e-7), and the Taylor series where the value is small.
+// 1 - 2^(-x q(x)) with q fitted to -log2(erfc(x)) / x, and the line through 0 where that cancels:
+// to 7.5e-7 absolutely, 4e-5 relatively.
 __device__ __forceinline__ float erf_fast(float x) {
-  const float size = fabsf(x), square = x * x;
-  const float t = ptx_reciprocal(fmaf(0.3275911f, size, 1.0f));
-  float tail = fmaf(1.061405429f, t, -1.453152027f);
-  tail = fmaf(tail, t, 1.421413741f);
-  tail = fmaf(tail, t, -0.284496736f);
-  tail = fmaf(tail, t, 0.254829592f) * t;
-  const float far = copysignf(fmaf(-tail, exp_fast(-square), 1.0f), x);
-  float near = fmaf(1.0f / 216, square, -1.0f / 42);
-  near = fmaf(near, square, 1.0f / 10);
-  near = fmaf(near, square, -1.0f / 3);
-  near = fmaf(near, square, 1.0f) * (1.128379167f * x);
-  return size < 0.5f ? near : far;
+  const float size = fabsf(x);
+  float q = fmaf(0.0029961006f, size, -0.029797267f);
+  q = fmaf(q, size, 0.14893696f);
+  q = fmaf(q, size, 0.9183765f);
+  q = fmaf(q, size, 1.6279082f);
+  const float far = copysignf(1.0f - ptx_exp2(-size * q), x);
+  return size < 0.01f ? 1.128379167f * x : far;
 }
 
 // 1 - 2 / (e^2x + 1), and the Taylor series where the value is small.

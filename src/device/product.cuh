@@ -1,13 +1,20 @@
-// Tiles of a matrix product on sm_90a, 128 rows by 128 columns. One warp brings operands through a
-// ring of bulk copies; two warpgroups take tiles in turn, so that the epilogue of one runs while
-// the other multiplies.
+// Tiles of a matrix product on sm_90a, 128 rows by 256 columns: a multiprocessor takes in too few
+// bytes a cycle to multiply narrower ones at full speed. One warp brings operands through a ring of
+// bulk copies, two warpgroups multiply 64 rows each. Sums wait in shared memory, rounded as the
+// graph rounds them; the warps compute their epilogue while the tensor cores are at the next tile.
 #pragma once
 
-constexpr int kTileEdge = 128, kTileDepth = 64, kTileStages = 4;
-constexpr int kOperandBytes = kTileEdge * kTileDepth * 2, kTileBytes = 2 * kOperandBytes;
-// Of a staged row, in floats: rows that are written together start in different banks.
-constexpr int kStagedRows = 64, kStagedPitch = kTileEdge + 8;
-constexpr int kStagedBytes = kStagedRows * kStagedPitch * 4;
+constexpr int kTileRows = 128, kTileColumns = 256, kTileDepth = 64, kTileStages = 3;
+constexpr int kRowBytes = kTileRows * kTileDepth * 2, kColumnBytes = kTileColumns * kTileDepth * 2;
+constexpr int kTileBytes = kRowBytes + kColumnBytes;
+constexpr int kSlabBytes = kTileDepth * kSlabRowBytes;
+// A warp has 16 rows of a tile, and room for them in 16 bits, or for half of them in fp32.
+constexpr int kWarpLines = 16;
+template <typename S>
+constexpr int kStagedLines = kWarpLines * 2 / static_cast<int>(sizeof(S));
+// Of a staged row, in elements: rows that are written together start in different banks.
+template <typename S>
+constexpr int kStagedPitch = kTileColumns + 16 / static_cast<int>(sizeof(S));
 
 struct TilePlace {
   int row, column, batch;  // of the tile's first element
@@ -20,12 +27,12 @@ __device__ __forceinline__ TilePlace place_tile(unsigned tile, unsigned rows, un
   const unsigned batch = tile / (rows * columns), inside = tile % (rows * columns);
   const unsigned band = kTogether * columns, top = inside / band * kTogether;
   const unsigned height = min(rows - top, kTogether), at = inside % band;
-  return {static_cast<int>((top + at % height) * kTileEdge),
-          static_cast<int>(at / height * kTileEdge), static_cast<int>(batch)};
+  return {static_cast<int>((top + at % height) * kTileRows),
+          static_cast<int>(at / height * kTileColumns), static_cast<int>(batch)};
 }
 
 // A use of the ring holds a's rows over 64 of the contracted axis, then b's columns: rows of 64 of
-// the contracted axis (ByRows) or two slabs of 64 columns. Returns the next use.
+// the contracted axis (ByRows) or slabs of 64 columns. Returns the next use.
 template <bool ByRows>
 __device__ __forceinline__ unsigned load_tile(const TensorMap& a, const TensorMap& b,
                                               unsigned ring_at, const Ring<kTileStages>& ring,
@@ -37,93 +44,76 @@ __device__ __forceinline__ unsigned load_tile(const TensorMap& a, const TensorMa
     const int depth = i * kTileDepth;
     ptx_copy_box(to, a, full, depth, place.row, a_batch);
     if constexpr (ByRows) {
-      ptx_copy_box(to + kOperandBytes, b, full, depth, place.column, b_batch);
+      ptx_copy_box(to + kRowBytes, b, full, depth, place.column, b_batch);
     } else {
-      ptx_copy_box(to + kOperandBytes, b, full, place.column, depth, b_batch);
-      ptx_copy_box(to + kOperandBytes + kOperandBytes / 2, b, full, place.column + kSlabColumns,
-                   depth, b_batch);
+#pragma unroll
+      for (int slab = 0; slab < kTileColumns / kSlabColumns; ++slab) {
+        ptx_copy_box(to + kRowBytes + slab * kSlabBytes, b, full,
+                     place.column + slab * kSlabColumns, depth, b_batch);
+      }
     }
   }
   return use;
 }
 
-// d = Σ over `steps` uses of the ring, in the warpgroup's turn: a wait for a use is only right once
-// all but the ring's last uses before it have been seen. d[h] are rows 64 h to 64 h + 63 in the
-// fragments of attention.cuh.
-template <typename T, bool ByRows>
-__device__ __forceinline__ void multiply_tile(float (&d)[2][kTileEdge / 8][4], unsigned ring_at,
-                                              const Ring<kTileStages>& ring, unsigned use,
-                                              int steps, int group) {
-  constexpr int kStep = 16;
+// The lines of the last tile that a warp finishes during step `step` of `steps`: the first of the
+// steps take a few together, so that their arithmetic overlaps.
+__device__ __forceinline__ int finish_from(int step, int steps) {
+  return min(step * max(2, (kWarpLines + steps - 1) / steps), kWarpLines);
+}
+
+// d = Σ over `steps` uses of the ring, for the warpgroup's 64 rows in the fragments of
+// attention.cuh. While the products of step i are under way, meanwhile(i) runs. Returns the next
+// use.
+template <typename T, bool ByRows, typename Meanwhile>
+__device__ __forceinline__ unsigned multiply_tile(float (&d)[kTileColumns / 8][4], unsigned ring_at,
+                                                  const Ring<kTileStages>& ring, unsigned use,
+                                                  int steps, int group, Meanwhile meanwhile) {
+  constexpr int kStep = 16, kGroupRows = kTileRows / 2;
   constexpr int kAdvance = ByRows ? kStep * 2 : kStep * kSlabRowBytes;
 #pragma unroll
-  for (int h = 0; h < 2; ++h) {
+  for (int n = 0; n < kTileColumns / 8; ++n) {
 #pragma unroll
-    for (int n = 0; n < kTileEdge / 8; ++n) {
-#pragma unroll
-      for (int x = 0; x < 4; ++x) d[h][n][x] = 0;
-    }
+    for (int x = 0; x < 4; ++x) d[n][x] = 0;
   }
-  await_turn<2>(group);
   for (int i = 0; i < steps; ++i, ++use) {
-    ring.wait_full(use);
+    ring.wait_full_together(use);
     const unsigned at = ring_at + use % kTileStages * kTileBytes;
-    const unsigned long long a = matrix_descriptor(at, kOperandBytes);
-    const unsigned long long b = matrix_descriptor(at + kOperandBytes, kOperandBytes / 2);
-    pin_registers(d[0]);
-    pin_registers(d[1]);
+    const unsigned long long a =
+        matrix_descriptor(at + group * kGroupRows * kSlabRowBytes, kRowBytes);
+    const unsigned long long b = matrix_descriptor(at + kRowBytes, kSlabBytes);
+    pin_registers(d);
     ptx_product_fence();
 #pragma unroll
     for (int k = 0; k < kTileDepth / kStep; ++k) {
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        TileProduct<T, ByRows>::add(d[h], a + ((h * 64 * kSlabRowBytes + k * kStep * 2) >> 4),
-                                    b + (k * kAdvance >> 4));
-      }
+      TileProduct<T, ByRows>::add(d, a + (k * kStep * 2 >> 4), b + (k * kAdvance >> 4));
     }
     ptx_product_commit();
-    pin_registers(d[0]);
-    pin_registers(d[1]);
+    pin_registers(d);
     if (i > 0) {
       ptx_product_wait<1>();
       ring.release(use - 1);
     }
+    meanwhile(i);
   }
-  pass_turn<2>(group);
-  wait_products<0>(d[0]);
-  pin_registers(d[1]);
+  wait_products<0>(d);
   if (steps > 0) ring.release(use - 1);
+  return use;
 }
 
-// Half a tile's fragments as rows of floats, for the warpgroup, whose barrier is 3 + group.
-__device__ __forceinline__ void stage_rows(const float (&d)[kTileEdge / 8][4], float* staged,
-                                           int group) {
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5 & 3;
-  ptx_named_sync(3 + group, 128);  // what was staged before has been read
+// Half r of the warp's rows, 8 of its 16: line l of the tile's is at l mod kStagedLines.
+template <typename S>
+__device__ __forceinline__ void stage_lines(const float (&d)[kTileColumns / 8][4], S* staged,
+                                            int r) {
+  const int lane = threadIdx.x & 31;
+  S* row = staged + (r * 8 + (lane >> 2)) % kStagedLines<S> * kStagedPitch<S> + (lane & 3) * 2;
 #pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    float* row = staged + (warp * 16 + r * 8 + (lane >> 2)) * kStagedPitch + (lane & 3) * 2;
-#pragma unroll
-    for (int n = 0; n < kTileEdge / 8; ++n) {
-      *reinterpret_cast<float2*>(row + n * 8) = make_float2(d[n][2 * r], d[n][2 * r + 1]);
-    }
+  for (int n = 0; n < kTileColumns / 8; ++n) {
+    store_pair(row, n * 8, {d[n][2 * r], d[n][2 * r + 1]});
   }
-  ptx_named_sync(3 + group, 128);
 }
 
-template <int V>
-__device__ __forceinline__ void staged_group(float (&p)[V], const float* from) {
-  if constexpr (V % 4 == 0) {
-#pragma unroll
-    for (int w = 0; w < V / 4; ++w) {
-      const float4 x = reinterpret_cast<const float4*>(from)[w];
-      p[4 * w] = x.x;
-      p[4 * w + 1] = x.y;
-      p[4 * w + 2] = x.z;
-      p[4 * w + 3] = x.w;
-    }
-  } else {
-#pragma unroll
-    for (int v = 0; v < V; ++v) p[v] = from[v];
-  }
+template <int V, typename S>
+__device__ __forceinline__ void staged_group(float (&p)[V], const S* from) {
+  load_group<V>(p, from, 0, V, V * sizeof(S) >= 16);
 }
