@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "assertion.h"
+#include "redfuser/device.h"
 #include "redfuser/io.h"
 #include "redfuser/memory_limit.h"
 #include "resource_limits.h"
@@ -47,6 +48,7 @@ int run(int argc, char** argv) {
   std::optional<TimeLimit> time_limit(std::in_place, options.time_limit);
   std::optional<MemoryLimit> memory_limit(std::in_place, options.session.memory_limit);
   const Model model = Model::load(options.model);
+  if (options.session.device != "cpu" && options.dump.empty()) open_gpu_early();
   const Program program = compile_for(model, options);
   memory_limit.reset();  // a session keeps to it by itself
   if (!options.dump.empty()) {

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <tuple>
 
+#include "base/thread_pool.h"
 #include "cascade/contraction.h"
 #include "ops/op_def.h"
 #include "passes/passes.h"
@@ -48,6 +50,8 @@ class ProductMerger {
     std::erase_if(groups, [](const auto& group) { return group.size() < 2; });
     if (groups.empty()) return false;
     for (const auto& group : groups) build(group);
+    ThreadPool(0).parallel_for(static_cast<int64_t>(fills_.size()),
+                               [&](int64_t fill, int) { fills_[static_cast<size_t>(fill)](); });
     insert_nodes();
     Rewrite rewrite(graph_);
     for (const auto& [from, to] : replaced_) {
@@ -214,32 +218,49 @@ class ProductMerger {
     return tensor;
   }
 
-  // Rows of `rows` and columns of several matrices side by side, in elements of `width` bytes.
-  static void put_columns(Tensor& all, const Tensor& part, int64_t rows, int64_t column) {
-    const size_t width = size_of(all.dtype());
+  // Rows of `rows` and columns of several matrices side by side, from `column` on. Filled with the
+  // others at the end: a model's weights are mapped, and the first touch of their pages takes
+  // longer than the copy.
+  void put_columns(Tensor& all, const Tensor& part, int64_t rows, int64_t column) {
     const size_t pitch = all.bytes() / static_cast<size_t>(rows);
     const size_t bytes = part.bytes() / static_cast<size_t>(rows);
-    auto* to = static_cast<char*>(all.mutable_data()) + static_cast<size_t>(column) * width;
-    const auto* from = static_cast<const char*>(part.data());
-    for (int64_t row = 0; row < rows; ++row, to += pitch, from += bytes) {
-      std::memcpy(to, from, bytes);
+    char* first =
+        static_cast<char*>(all.mutable_data()) + static_cast<size_t>(column) * size_of(all.dtype());
+    fills_.push_back([=] {
+      const auto* from = static_cast<const char*>(part.data());
+      char* to = first;
+      for (int64_t row = 0; row < rows; ++row, to += pitch, from += bytes) {
+        std::memcpy(to, from, bytes);
+      }
+    });
+  }
+
+  void put_transposed(Tensor& all, const Tensor& part, int64_t column) {
+    switch (size_of(all.dtype())) {
+      case 2:
+        return put_transposed_as<uint16_t>(all, part, column);
+      case 4:
+        return put_transposed_as<uint32_t>(all, part, column);
+      default:
+        return put_transposed_as<uint64_t>(all, part, column);
     }
   }
 
-  static void put_transposed(Tensor& all, const Tensor& part, int64_t column) {
+  template <typename T>
+  void put_transposed_as(Tensor& all, const Tensor& part, int64_t column) {
     const int64_t columns = part.dims()[0], rows = part.dims()[1], pitch = all.dims()[1];
-    auto copy = [&](auto* to, const auto* from) {
-      for (int64_t c = 0; c < columns; ++c) {
-        for (int64_t r = 0; r < rows; ++r) to[r * pitch + column + c] = from[c * rows + r];
+    T* to = static_cast<T*>(all.mutable_data()) + column;
+    fills_.push_back([=] {
+      constexpr int64_t kBlock = 64;  // rows of either side stay in the cache
+      const T* from = static_cast<const T*>(part.data());
+      for (int64_t top = 0; top < rows; top += kBlock) {
+        for (int64_t c = 0; c < columns; ++c) {
+          for (int64_t r = top; r < std::min(top + kBlock, rows); ++r) {
+            to[r * pitch + c] = from[c * rows + r];
+          }
+        }
       }
-    };
-    if (size_of(all.dtype()) == 2) {
-      copy(all.as<uint16_t>(), part.as<uint16_t>());
-    } else if (size_of(all.dtype()) == 4) {
-      copy(all.as<uint32_t>(), part.as<uint32_t>());
-    } else {
-      copy(all.as<uint64_t>(), part.as<uint64_t>());
-    }
+    });
   }
 
   int64_t columns_of(const Linear& linear) { return value_of(linear.value).shape.back()->integer; }
@@ -329,6 +350,7 @@ class ProductMerger {
   std::vector<char> is_output_;
   std::vector<NewNode> added_;
   std::vector<std::pair<ValueId, ValueId>> replaced_;
+  std::vector<std::function<void()>> fills_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "cuda/kernel_cache.h"
 #include "cuda/nvrtc.h"
 #include "runtime/cuda_arena.h"
+#include "runtime/open_gpu.h"
 
 namespace redfuser {
 
@@ -62,7 +63,7 @@ void visit_buffers(const DeviceStep& step, const std::function<void(const Buffer
 
 CudaProgram::CudaProgram(std::shared_ptr<const CompiledProgram> program,
                          const SessionOptions& options)
-    : program_(std::move(program)), device_(cuda::Device::open()), tf32_(options.tf32) {
+    : program_(std::move(program)), device_(open_gpu()), tf32_(options.tf32) {
   check_sizes_known(*program_);
   const cuda::DeviceInfo& info = device_->info();
   if (info.architecture < kOldestArchitecture) {

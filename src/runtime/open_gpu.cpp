@@ -1,0 +1,48 @@
+#include "runtime/open_gpu.h"
+
+#include <future>
+#include <mutex>
+
+#include "base/error.h"
+#include "cuda/cublaslt.h"
+#include "redfuser/device.h"
+
+namespace redfuser {
+namespace {
+
+struct Early {
+  std::mutex mutex;
+  std::future<cuda::DevicePtr> device;
+};
+
+Early& early() {
+  static Early result;
+  return result;
+}
+
+// Errors come again, from the session that meets them.
+cuda::DevicePtr open_libraries() {
+  cuda::DevicePtr device;
+  try {
+    device = cuda::Device::open();
+    const cuda::ProductLibrary products(device);
+  } catch (const UserError&) {
+  }
+  return device;
+}
+
+}  // namespace
+
+void open_gpu_early() {
+  const std::lock_guard lock(early().mutex);
+  if (!early().device.valid()) early().device = std::async(std::launch::async, open_libraries);
+}
+
+cuda::DevicePtr open_gpu() {
+  const std::lock_guard lock(early().mutex);
+  // Held until the context has its next owner.
+  const cuda::DevicePtr opened = early().device.valid() ? early().device.get() : nullptr;
+  return cuda::Device::open();
+}
+
+}  // namespace redfuser

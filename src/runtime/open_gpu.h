@@ -1,0 +1,11 @@
+// The GPU, opened ahead of its first session.
+#pragma once
+
+#include "cuda/driver.h"
+
+namespace redfuser {
+
+// The first GPU; what open_gpu_early has begun is awaited first. UserError if there is none.
+cuda::DevicePtr open_gpu();
+
+}  // namespace redfuser
