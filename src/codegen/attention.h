@@ -36,6 +36,12 @@ SharedRows shared_rows(ExprPool& pool, const AttentionForm& form);
 // The same cascade where such rows are one axis, `form.row`.
 AttentionForm packed_rows(ExprPool& pool, const AttentionForm& form);
 
+// The largest head sizes of the portable families.
+inline constexpr int64_t kLargestPortable = 128, kLargestSplit = 256;
+
+// True (of sizes) where blocks of 64 rows each would hold few rows, or be few with many keys each.
+Expr has_few_rows(StepBuilder& builder, const AttentionForm& form);
+
 KernelLaunch attention_kernel(StepBuilder& builder, const AttentionForm& form);
 
 // For few rows: segments of the keys by blocks of their own. nullopt if the sizes do not fit.

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "codegen/attention.h"
+#include "codegen/kernel_choice.h"
 #include "codegen/mask_condition.h"
 #include "codegen/score_terms.h"
 #include "codegen/tensor_view.h"
@@ -47,10 +48,19 @@ HopperScores hopper_scores(ExprPool& pool, const AttentionForm& form);
 HopperConfig hopper_config(const StepBuilder& builder, const AttentionForm& form,
                            const HopperScores& scores);
 
+// What fits of row tiles of so many groups and tiles of so many keys: with two row tiles in flight,
+// and with one and more stages.
+std::vector<HopperConfig> hopper_configs(const Target& target, const AttentionForm& form,
+                                         const HopperScores& scores, int groups, int keys);
+
 // Of 1 to `most` groups, those whose row tiles take the least time by estimate; `most` where sizes
 // are not known.
 int hopper_groups(const StepBuilder& builder, const AttentionForm& form, const HopperScores& scores,
                   int keys, int most);
+
+// Microseconds by estimate, of sizes that are known.
+double hopper_time(const StepBuilder& builder, const AttentionForm& form,
+                   const HopperScores& scores, const HopperConfig& config, const KnownSizes& sizes);
 
 // Dynamic shared memory of a block.
 int hopper_shared_bytes(const AttentionForm& form, const HopperScores& scores,

@@ -144,4 +144,45 @@ HopperConfig hopper_config(const StepBuilder& builder, const AttentionForm& form
   return config;
 }
 
+namespace {
+
+// Scores, packed weights and sums of a thread; the rest of its registers is for addresses, states
+// and the code of masks.
+bool fits_registers(const AttentionForm& form, const HopperScores& scores, int groups, int keys) {
+  const int64_t columns = (form.column->extent()->integer + 15) / 16 * 16;
+  const bool plain = scores.mask.visible->is_constant() && !scores.has_terms();
+  const int room = groups > 2 ? (plain ? 128 : 104) : (plain ? 184 : 168);
+  return keys / 2 + keys / 4 + columns / 2 <= room;
+}
+
+}  // namespace
+
+std::vector<HopperConfig> hopper_configs(const Target& target, const AttentionForm& form,
+                                         const HopperScores& scores, int groups, int keys) {
+  constexpr int kMostStages = 4;
+  const auto fits = [&](const HopperConfig& config) {
+    return hopper_shared_bytes(form, scores, config) <= target.shared_bytes;
+  };
+  std::vector<HopperConfig> configs;
+  if (!fits_registers(form, scores, groups, keys)) return configs;
+  for (const int queries : {2, 1}) {
+    HopperConfig config;
+    config.groups = groups;
+    config.keys = keys;
+    config.queries = queries;
+    config.strips = !scores.strips.empty();
+    if (config.strips && !fits(config)) config.strips = false;
+    if (!fits(config)) continue;
+    while (config.stages < kMostStages) {
+      HopperConfig deeper = config;
+      ++deeper.stages;
+      if (!fits(deeper)) break;
+      config = deeper;
+    }
+    const bool shallow = !configs.empty() && config.stages <= configs.back().stages;
+    if (!shallow) configs.push_back(config);
+  }
+  return configs;
+}
+
 }  // namespace redfuser

@@ -16,29 +16,33 @@ constexpr int kGroupRows = 64;
 // are estimates from the throughput of two and three groups.
 constexpr double kKeyTileTimes[] = {1.0, 1.5, 2.0}, kRowTileTime = 0.7;
 constexpr double kGain = 0.9;  // what a smaller tile has to save
-
-bool known(Expr size) { return size->is_constant() && size->integer > 0; }
+// What a tile of 128 keys takes, by head sizes of 128; and what a tile takes beside its keys' work,
+// as keys.
+constexpr double kTileMicroseconds = 1.1, kTileOverhead = 32;
 
 // Tiles of keys that every row tile visits, as HopperText::place_work has them.
 class Visits {
  public:
-  Visits(ExprPool& pool, const AttentionForm& form, const HopperScores& scores, int keys)
-      : form_(form),
+  Visits(ExprPool& pool, const AttentionForm& form, const HopperScores& scores, int keys,
+         const KnownSizes& sizes)
+      : sizes_(sizes),
+        length_(sizes.of(form.rows.length())),
         ranges_(tile_ranges(pool, scores.mask.visible, {form.row}, form.rows.stream)),
         keys_(keys),
         skips_(scores.mask.skips()) {
     for (Expr e : {ranges_.begin, ranges_.end}) {
       visit(e, [&](Expr x) {
-        skips_ &= x->op != ExprOp::Symbol && x->op != ExprOp::Read && x->op != ExprOp::Leaf;
+        skips_ &= x->op != ExprOp::Read && x->op != ExprOp::Leaf;
+        if (x->op == ExprOp::Symbol) skips_ &= sizes.of(x) >= 0;
       });
     }
   }
 
   int64_t of(int64_t first_row, int64_t last_row) const {
-    const int64_t length = form_.rows.length()->integer;
-    if (!skips_) return (length + keys_ - 1) / keys_;
+    if (!skips_) return (length_ + keys_ - 1) / keys_;
     // Other rows are taken to be alike.
     const auto at = [&](Expr axis) -> double {
+      if (axis->op == ExprOp::Symbol) return static_cast<double>(sizes_.of(axis));
       if (axis == ranges_.rows[0].first) return static_cast<double>(first_row);
       return axis == ranges_.rows[0].last ? static_cast<double>(last_row) : 0;
     };
@@ -48,7 +52,8 @@ class Visits {
   }
 
  private:
-  const AttentionForm& form_;
+  const KnownSizes& sizes_;
+  const int64_t length_;
   const TileRanges ranges_;
   const int keys_;
   bool skips_;
@@ -74,31 +79,54 @@ double time_of(const std::vector<double>& tiles, int64_t others, int multiproces
   return last;
 }
 
+// For row tiles of so many groups, `key_tile` of each group's tiles of keys.
+double time_of(const Visits& visits, int groups, double key_tile, int64_t rows, int64_t others,
+               int multiprocessors) {
+  const int64_t height = groups * kGroupRows;
+  std::vector<double> tiles;
+  for (int64_t first = 0; first < rows; first += height) {
+    const int64_t last = std::min(first + height, rows) - 1;
+    tiles.push_back(kRowTileTime + key_tile * kKeyTileTimes[groups - 1] *
+                                       static_cast<double>(visits.of(first, last)));
+  }
+  return time_of(tiles, others, multiprocessors);
+}
+
 }  // namespace
 
 int hopper_groups(const StepBuilder& builder, const AttentionForm& form, const HopperScores& scores,
                   int keys, int most) {
-  Expr others = product_of(builder.pool(), extents_of(builder.pool(), form.others));
-  Expr rows = form.row->extent();
-  if (!known(others) || !known(rows) || !known(form.rows.length())) return most;
-  const Visits visits(builder.pool(), form, scores, keys);
+  const KnownSizes sizes;
+  const int64_t others =
+      sizes.of(product_of(builder.pool(), extents_of(builder.pool(), form.others)));
+  const int64_t rows = sizes.of(form.row->extent());
+  if (others <= 0 || rows <= 0 || sizes.of(form.rows.length()) <= 0) return most;
+  const Visits visits(builder.pool(), form, scores, keys, sizes);
   int best = most;
   double least = HUGE_VAL;
   for (int groups = most; groups >= 1; --groups) {
-    const int64_t height = groups * kGroupRows;
-    std::vector<double> tiles;
-    for (int64_t first = 0; first < rows->integer; first += height) {
-      const int64_t last = std::min(first + height, rows->integer) - 1;
-      tiles.push_back(kRowTileTime +
-                      kKeyTileTimes[groups - 1] * static_cast<double>(visits.of(first, last)));
-    }
-    const double time = time_of(tiles, others->integer, builder.target.multiprocessors);
+    const double time = time_of(visits, groups, 1, rows, others, builder.target.multiprocessors);
     if (time < kGain * least) {
       best = groups;
       least = time;
     }
   }
   return best;
+}
+
+double hopper_time(const StepBuilder& builder, const AttentionForm& form,
+                   const HopperScores& scores, const HopperConfig& config,
+                   const KnownSizes& sizes) {
+  constexpr double kKeys = 128, kSizes = 256;
+  const Visits visits(builder.pool(), form, scores, config.keys, sizes);
+  const int64_t others =
+      sizes.of(product_of(builder.pool(), extents_of(builder.pool(), form.others)));
+  const auto head_sizes =
+      static_cast<double>(form.depth->extent()->integer + form.column->extent()->integer);
+  const double key_tile = (config.keys + kTileOverhead) / (kKeys + kTileOverhead);
+  return kTileMicroseconds * head_sizes / kSizes *
+         time_of(visits, config.groups, key_tile, sizes.of(form.row->extent()), others,
+                 builder.target.multiprocessors);
 }
 
 }  // namespace redfuser

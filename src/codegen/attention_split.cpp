@@ -39,7 +39,7 @@ class SplitText {
     std::vector<std::string_view> headers = {"ptx", "math", "types", "reduce", "attention"};
     if (boxes_) headers.insert(headers.end(), {"ptx_hopper", "hopper", "split"});
     KernelLaunch launch = kernel_.launch("attention_split", comment_of(form_.rows.comment), headers,
-                                         "", emitter_.close(), config_.threads(), 1);
+                                         "", emitter_.close(), config_.threads(), config_.blocks);
     const int heads = Segments::kMost * lines_ * state_head(form_);
     launch.shared = std::max(
         layout_.bytes, std::max(config_.warps * block(), heads) * 4 + SplitLayout::kAlignment);
@@ -252,8 +252,15 @@ std::optional<KernelLaunch> attention_split_kernel(StepBuilder& builder,
   const auto boxes = boxed_tiles(builder, form);
   const auto config = split_config(builder.target, form, boxes.has_value());
   if (!config) return std::nullopt;
-  const Segments segments = split_segments(builder, form, *config);
-  return SplitText(builder, form, *config, boxes, segments).launch();
+  return attention_split_kernel(builder, form, *config);
+}
+
+KernelLaunch attention_split_kernel(StepBuilder& builder, const AttentionForm& form,
+                                    const SplitConfig& config) {
+  const auto boxes = config.boxed ? boxed_tiles(builder, form) : std::nullopt;
+  RF_CHECK(!config.boxed || boxes, "keys that the copy engine cannot fetch");
+  const Segments segments = split_segments(builder, form, config);
+  return SplitText(builder, form, config, boxes, segments).launch();
 }
 
 }  // namespace redfuser

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "codegen/attention_tile.h"
+#include "codegen/kernel_choice.h"
 #include "codegen/tensor_view.h"
 
 namespace redfuser {
@@ -11,6 +12,7 @@ namespace redfuser {
 struct SplitConfig {
   int warps = 4, keys = 32, stages = 3;  // keys of a warp's tile; tiles in flight
   bool boxed = false;                    // tiles come by the copy engine of sm_90
+  int blocks = 1;                        // at once on a multiprocessor
   int threads() const { return warps * 32; }
   int step() const { return warps * keys; }  // keys of a block at a time
 };
@@ -46,5 +48,12 @@ struct BoxedTiles {
   BoxedRead key, value;
 };
 std::optional<BoxedTiles> boxed_tiles(StepBuilder& builder, const AttentionForm& form);
+
+KernelLaunch attention_split_kernel(StepBuilder& builder, const AttentionForm& form,
+                                    const SplitConfig& config);
+
+// Microseconds by estimate, of sizes that are known.
+double split_time(StepBuilder& builder, const AttentionForm& form, const SplitConfig& config,
+                  const KnownSizes& sizes);
 
 }  // namespace redfuser

@@ -40,7 +40,7 @@ std::optional<SplitConfig> split_config(const Target& target, const AttentionFor
   for (const int warps : {4, 2, 1}) {
     for (const int keys : {32, 16}) {
       for (const int stages : {3, 2}) {
-        const SplitConfig config{warps, keys, stages, boxed};
+        const SplitConfig config{warps, keys, stages, boxed, 1};
         if (split_layout(form, config).bytes <= target.shared_bytes) return config;
       }
     }
@@ -65,8 +65,9 @@ Segments split_segments(StepBuilder& builder, const AttentionForm& form,
   result.row_tiles =
       form.row ? ceil_div(pool, form.row->extent(), split_rows(form)) : pool.integer(1);
   result.groups = pool.mul(result.row_tiles, product_of(pool, extents_of(pool, form.others)));
-  // At most one block per multiprocessor, and never none, however few rows or keys there are.
-  Expr one = pool.integer(1), processors = pool.integer(builder.target.multiprocessors);
+  // At most so many as run at once, and never none, however few rows or keys there are.
+  Expr one = pool.integer(1);
+  Expr processors = pool.integer(int64_t{1} * config.blocks * builder.target.multiprocessors);
   Expr many = pool.make(ExprOp::LessEqual, {processors, result.groups});
   Expr by_groups = pool.select(
       many, one,
@@ -91,6 +92,33 @@ std::optional<BoxedTiles> boxed_tiles(StepBuilder& builder, const AttentionForm&
   auto value = boxed_read(builder, form.value, form.column, form.rows.stream);
   if (!key || !value) return std::nullopt;
   return BoxedTiles{*key, *value};
+}
+
+// Every row tile reads its keys and values, from the L2 cache but for the first time; a block's
+// steps follow each other, and states are merged by the last block of a row tile.
+double split_time(StepBuilder& builder, const AttentionForm& form, const SplitConfig& config,
+                  const KnownSizes& sizes) {
+  constexpr double kMemoryRate = 3.0e6, kCacheRate = 5.0e6;  // bytes per microsecond
+  constexpr double kBlockRate = 60e3, kBlockTime = 5, kSegmentTime = 0.02;
+  ExprPool& pool = builder.pool();
+  const auto rows = form.row ? sizes.of(form.row->extent()) : 1;
+  const int64_t tiles = (rows + split_rows(form) - 1) / split_rows(form);
+  const int64_t others = sizes.of(product_of(pool, extents_of(pool, form.others)));
+  const int64_t groups = std::max<int64_t>(tiles * others, 1);
+  const int64_t keys = sizes.of(form.rows.length());
+  const int64_t slots = int64_t{1} * config.blocks * builder.target.multiprocessors;
+  const int64_t segments = std::clamp<int64_t>(
+      slots / groups, 1, std::min<int64_t>(keys / (2 * config.step()) + 1, Segments::kMost));
+  const auto key_bytes =
+      static_cast<double>(size_of(form.key->dtype)) *
+      static_cast<double>(form.depth->extent()->integer + form.column->extent()->integer);
+  const double bytes = key_bytes * static_cast<double>(keys);
+  const int64_t waves = (groups * segments + slots - 1) / slots;
+  const double block = bytes / static_cast<double>(segments) * config.blocks / kBlockRate;
+  const double memory = bytes * static_cast<double>(others) / kMemoryRate;
+  const double cache = bytes * static_cast<double>(groups) / kCacheRate;
+  return kBlockTime + std::max({memory, cache, block * static_cast<double>(waves)}) +
+         kSegmentTime * static_cast<double>(segments);
 }
 
 }  // namespace redfuser

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "codegen/attention.h"
+#include "codegen/attention_choice.h"
 #include "codegen/attention_hopper.h"
 #include "codegen/rows.h"
 
@@ -81,21 +82,6 @@ void add_where(StepBuilder& builder, Expr condition, KernelLaunch launch) {
   builder.result.calls.push_back(std::move(launch));
 }
 
-// True (of sizes) where blocks of 64 rows each would hold few rows, or be few with many keys each.
-Expr has_few_rows(StepBuilder& builder, const AttentionForm& form) {
-  constexpr int64_t kRows = 64, kShare = 8, kKeysOfRow = 16;
-  ExprPool& pool = builder.pool();
-  Expr rows = form.row ? form.row->extent() : pool.integer(1);
-  Expr blocks =
-      pool.mul(ceil_div(pool, rows, kRows), product_of(pool, extents_of(pool, form.others)));
-  Expr idle = pool.make(ExprOp::Less, {pool.mul(blocks, pool.integer(kShare)),
-                                       pool.integer(builder.target.multiprocessors)});
-  Expr wide =
-      pool.make(ExprOp::LessEqual, {pool.mul(rows, pool.integer(kKeysOfRow)), form.rows.length()});
-  return pool.make(ExprOp::Or, {pool.make(ExprOp::Less, {rows, pool.integer(kRows)}),
-                                pool.make(ExprOp::And, {idle, wide})});
-}
-
 KernelLaunch whole_kernel(StepBuilder& builder, const AttentionForm& form,
                           const std::optional<HopperOperands>& operands) {
   if (!operands) return attention_kernel(builder, form);
@@ -107,7 +93,6 @@ KernelLaunch whole_kernel(StepBuilder& builder, const AttentionForm& form,
 // Few rows are split along the keys; of many, the Hopper family takes what it can. False if no
 // family takes the form.
 bool add_attention(StepBuilder& builder, const AttentionForm& form) {
-  constexpr int64_t kLargestPortable = 128, kLargestSplit = 256;
   ExprPool& pool = builder.pool();
   const int64_t size = std::max(form.depth->extent()->integer, form.column->extent()->integer);
   const auto operands = hopper_operands(builder, form);
@@ -127,6 +112,34 @@ bool add_attention(StepBuilder& builder, const AttentionForm& form) {
 }
 
 }  // namespace
+
+Expr has_few_rows(StepBuilder& builder, const AttentionForm& form) {
+  constexpr int64_t kRows = 64, kShare = 8, kKeysOfRow = 16;
+  ExprPool& pool = builder.pool();
+  Expr rows = form.row ? form.row->extent() : pool.integer(1);
+  Expr blocks =
+      pool.mul(ceil_div(pool, rows, kRows), product_of(pool, extents_of(pool, form.others)));
+  Expr idle = pool.make(ExprOp::Less, {pool.mul(blocks, pool.integer(kShare)),
+                                       pool.integer(builder.target.multiprocessors)});
+  Expr wide =
+      pool.make(ExprOp::LessEqual, {pool.mul(rows, pool.integer(kKeysOfRow)), form.rows.length()});
+  return pool.make(ExprOp::Or, {pool.make(ExprOp::Less, {rows, pool.integer(kRows)}),
+                                pool.make(ExprOp::And, {idle, wide})});
+}
+
+void generate_cascade(StepBuilder& builder, const CascadeStep& step, const KernelChoice& choice) {
+  const auto attention = attention_form(builder, step);
+  RF_CHECK(attention, "{} is no row cascade's", to_string(choice));
+  add_attention(builder, *attention, choice);
+}
+
+std::vector<KernelChoice> cascade_choices(StepBuilder& builder, const CascadeStep& step,
+                                          const KnownSizes& sizes) {
+  if (auto attention = attention_form(builder, step)) {
+    return attention_choices(builder, *attention, sizes);
+  }
+  return {};
+}
 
 void generate_cascade(StepBuilder& builder, const CascadeStep& step) {
   if (auto attention = attention_form(builder, step)) {

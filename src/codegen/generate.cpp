@@ -51,4 +51,23 @@ DeviceStep generate(const Graph& graph, const Step& step, const Target& target) 
   return std::move(builder.result);
 }
 
+DeviceStep generate(const Graph& graph, const Step& step, const Target& target,
+                    const KernelChoice& choice) {
+  StepBuilder builder(graph, step, target);
+  const auto* cascade = std::get_if<CascadeStep>(&step.kind);
+  RF_CHECK(cascade != nullptr, "{} is of a cascade", to_string(choice));
+  generate_cascade(builder, *cascade, choice);
+  return std::move(builder.result);
+}
+
+std::vector<KernelChoice> kernel_choices(const Graph& graph, const Step& step, const Target& target,
+                                         std::span<const int64_t> symbols) {
+  const auto* cascade = std::get_if<CascadeStep>(&step.kind);
+  if (cascade == nullptr) return {};
+  StepBuilder builder(graph, step, target);
+  std::vector<KernelChoice> choices = cascade_choices(builder, *cascade, KnownSizes(symbols));
+  if (choices.size() < 2) choices.clear();
+  return choices;
+}
+
 }  // namespace redfuser

@@ -6,6 +6,7 @@
 
 #include "codegen/emitter.h"
 #include "codegen/flat_reads.h"
+#include "codegen/kernel_choice.h"
 
 namespace redfuser {
 
@@ -55,6 +56,10 @@ void generate_map(StepBuilder& builder, const MapStep& step);
 void generate_reduce(StepBuilder& builder, const ReduceStep& step);
 void generate_product(StepBuilder& builder, const ProductStep& step);
 void generate_cascade(StepBuilder& builder, const CascadeStep& step);
+// By one of its choices.
+void generate_cascade(StepBuilder& builder, const CascadeStep& step, const KernelChoice& choice);
+std::vector<KernelChoice> cascade_choices(StepBuilder& builder, const CascadeStep& step,
+                                          const KnownSizes& sizes);
 void generate_opaque(StepBuilder& builder, const OpaqueStep& step);
 
 // c = Σ a·b by the product library. Operands that it cannot address are copied first; `result` is
