@@ -1,10 +1,12 @@
 // redfuser-bench: times workloads on the GPU, from a plain ONNX graph through the whole pipeline.
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "bench_workload.h"
 #include "tool.h"
+#include "tuning_view.h"
 
 namespace redfuser::tools {
 namespace {
@@ -13,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 struct BenchOptions {
   std::string suites = "rows", json, only, commit, models;
-  bool quick = false, check_only = false;
+  bool quick = false, check_only = false, tune = false;
   double budget_s = 0.4;
   SessionOptions session;
 };
@@ -42,6 +44,27 @@ std::string strategy(const Program& program, const Session& session) {
   return session.launches() == 0 ? text : fmt::format("{}; {} launches", text, session.launches());
 }
 
+bool is_default(const StepTuning& tuning) { return tuning.choice == tuning.default_choice; }
+
+// The same workload with measured choices; where these are the default's, it is not timed again.
+void measure_tuned(const Program& program, const Workload& workload, const BenchOptions& options,
+                   Json& row) {
+  SessionOptions tuned = options.session;
+  tuned.tune = true;
+  Session session(program, tuned);
+  const size_t told = session.notes().size();
+  const NamedTensors outputs = session.run(workload.inputs);
+  for (size_t i = told; i < session.notes().size(); ++i) {
+    fmt::print(stderr, "{}: {}\n", workload.name, session.notes()[i]);
+  }
+  row["tuned_error"] = relative_error(workload, outputs);
+  row["steps"] = tuning_json(session.tunings());
+  const bool same = std::all_of(session.tunings().begin(), session.tunings().end(), is_default);
+  if (options.check_only) return;
+  row["tuned_us"] = same ? row["us"].get<double>()
+                         : session.time_on_device(workload.inputs, options.budget_s).median_us;
+}
+
 Json measure(const Workload& workload, const BenchOptions& options, Json& result) {
   Json row = {{"suite", workload.suite}, {"name", workload.name}};
   try {
@@ -61,6 +84,7 @@ Json measure(const Workload& workload, const BenchOptions& options, Json& result
     }
     row["strategy"] = strategy(program, session);
     row["memory_bytes"] = session.peak_bytes();
+    if (options.tune) measure_tuned(program, workload, options, row);
   } catch (const std::exception& error) {
     row["why_not"] = error.what();
   }
@@ -70,10 +94,44 @@ Json measure(const Workload& workload, const BenchOptions& options, Json& result
 std::string line(const Json& row) {
   std::string text = fmt::format("{:<28}", row["name"].get<std::string>());
   if (row.contains("us")) text += fmt::format("{:10.1f} us", row["us"].get<double>());
+  if (row.contains("tuned_us")) {
+    text += fmt::format("  tuned {:.1f} us", row["tuned_us"].get<double>());
+  }
   if (row.contains("error")) text += fmt::format("  error {:.1e}", row["error"].get<double>());
   if (row.contains("strategy")) text += "  " + row["strategy"].get<std::string>();
   if (row.contains("why_not")) text += "  no: " + row["why_not"].get<std::string>();
   return text;
+}
+
+// What a user of the default loses against the tuned choices, workload by workload.
+std::string tuning_table(const Json& rows) {
+  std::string text = fmt::format("{:<28}{:>12}{:>12}{:>16}  choice\n", "", "default us", "tuned us",
+                                 "default/tuned");
+  std::string worst_name;
+  double worst = 0;
+  int count = 0, within = 0;
+  for (const Json& row : rows) {
+    if (!row.contains("tuned_us") || row["steps"].empty()) continue;
+    const double us = row["us"].get<double>(), tuned = row["tuned_us"].get<double>();
+    const double ratio = us / tuned;
+    const std::string name = row["name"].get<std::string>();
+    text += fmt::format("{:<28}{:>12.1f}{:>12.1f}{:>16.3f}", name, us, tuned, ratio);
+    for (const Json& step : row["steps"]) {
+      const bool kept = step["choice"] == step["default"];
+      text += kept ? "  default" : "  " + step["choice"].get<std::string>();
+    }
+    text += "\n";
+    ++count;
+    within += ratio <= 1.1;
+    if (ratio <= worst) continue;
+    worst = ratio;
+    worst_name = name;
+  }
+  if (count == 0) return "nothing was tuned\n";
+  return text + fmt::format(
+                    "the default is within 10 % of the tuned choice on {} of {}; worst {}: "
+                    "{:.3f}\n",
+                    within, count, worst_name, worst);
 }
 
 std::optional<BenchOptions> parse(int argc, char** argv) {
@@ -92,6 +150,7 @@ std::optional<BenchOptions> parse(int argc, char** argv) {
   app.add_option("--device", options.session.device, "cuda; cpu with --check-only")
       ->capture_default_str();
   app.add_flag("--tf32", options.session.tf32, "Products of fp32 may round to TF32");
+  app.add_flag("--tune", options.tune, "Time measured choices beside the default");
   app.add_option("--cache-dir", options.session.kernel_cache_folder, "Compiled kernels");
   app.add_option("--seconds", options.budget_s, "Timing budget of a workload")
       ->capture_default_str();
@@ -114,13 +173,18 @@ int run(int argc, char** argv) {
     for (const WorkloadMaker& maker : workloads(suite, *options)) {
       if (maker.name.find(options->only) == std::string::npos) continue;
       const Json row = measure(maker.make(), *options, result);
-      complete = complete && row.contains("error") && std::isfinite(row["error"].get<double>());
+      for (const char* error : {"error", "tuned_error"}) {
+        const bool wanted = error != std::string("tuned_error") || options->tune;
+        complete = complete &&
+                   (!wanted || (row.contains(error) && std::isfinite(row[error].get<double>())));
+      }
       result["rows"].push_back(row);
       fmt::print("{}\n", line(row));
       std::fflush(stdout);
       if (!options->json.empty()) write_output(options->json, result.dump(1) + "\n");
     }
   }
+  if (options->tune) fmt::print("\n{}", tuning_table(result["rows"]));
   return complete ? kSuccess : kFailedCheck;
 }
 

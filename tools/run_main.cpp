@@ -29,9 +29,17 @@ RunResult run_and_check(const Model& model, const Program& program, const RunOpt
   RunResult result;
   result.inputs = gather_inputs(model, options);
   Session session(program, options.session);
-  for (const std::string& note : session.notes()) fmt::print(stderr, "{}\n", note);
+  size_t told = 0;
+  const auto tell_notes = [&] {
+    for (; told < session.notes().size(); ++told) {
+      fmt::print(stderr, "{}\n", session.notes()[told]);
+    }
+  };
+  tell_notes();
   result.device = session.device();
   result.measurement = measure(session, result.inputs, options);
+  tell_notes();
+  result.tunings = session.tunings();
   if (!options.compare.empty()) {
     result.comparisons = compare(result.measurement.outputs, expected, options.tolerance);
   }

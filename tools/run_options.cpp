@@ -93,9 +93,14 @@ void add_run_options(CLI::App& app, RunOptions& options, Texts& texts) {
                  "Where compiled kernels are kept (else ~/.cache/redfuser/kernels)")
       ->type_name("DIR")
       ->group(group);
-  app.add_option("--cache", texts.kernel_cache, "Compiled kernels: on, off or readonly")
+  app.add_option("--cache", texts.kernel_cache,
+                 "Compiled kernels and measured choices: on, off or readonly")
       ->type_name("MODE")
       ->capture_default_str()
+      ->group(group);
+  app.add_flag("--tune", options.session.tune,
+               "GPU: time the best few kernels of a step, and remember the fastest beside the "
+               "compiled ones")
       ->group(group);
   app.add_flag("--no-fuse", texts.no_fuse, "Run every operator on its own")->group(group);
   app.add_flag("--no-certify", texts.no_certify, "Do not test fusions on adversarial data")

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tool.h"
+#include "tuning_view.h"
 
 namespace redfuser::tools {
 namespace {
@@ -87,6 +88,14 @@ std::string verification_text(const Verification& verification) {
                      describe(verification.failed.front()));
 }
 
+std::string tuning_text(const std::vector<StepTuning>& tunings) {
+  std::string text;
+  for (const std::string& line : tuning_lines(tunings)) {
+    text += fmt::format("{}{}\n", heading("tuned"), line);
+  }
+  return text;
+}
+
 Json to_json(const Comparison& c) {
   return {{"name", c.name},
           {"passed", c.passed},
@@ -151,6 +160,7 @@ std::string text_report(const Model& model, const ReportView& report, const RunO
   text += fmt::format("{}{}\n", heading("fused"), fused_summary(report));
   text += outputs_text(model, result.measurement.outputs);
   text += time_text(result.measurement, options.timed);
+  text += tuning_text(result.tunings);
   text += comparisons_text(result);
   if (result.verification) text += verification_text(*result.verification);
   return text;
@@ -177,6 +187,7 @@ std::string json_report(const Model& model, const ReportView& report, const RunO
                {"peak_tensor_bytes", result.measurement.peak_tensor_bytes},
                {"peak_process_bytes", result.measurement.peak_process_bytes},
                {"compare", std::move(comparisons)}};
+  if (options.session.tune) root["tuned"] = tuning_json(result.tunings);
   if (result.verification) root["verify"] = verification_json(*result.verification);
   root["passed"] = result.passed();
   return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -16,6 +16,7 @@ struct RunResult {
   std::string device = "cpu";  // that it ran on
   NamedTensors inputs;
   Measurement measurement;
+  std::vector<StepTuning> tunings;
   std::vector<Comparison> comparisons;
   std::optional<Verification> verification;
 

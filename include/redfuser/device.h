@@ -10,7 +10,8 @@
 // stream has got there, and runs of one session must not overlap: use one stream for them, or wait.
 //
 // The second run with the same sizes and addresses records a CUDA graph, which later ones replay.
-// Nothing is allocated after the first run of the largest sizes.
+// Nothing is allocated after the first run of the largest sizes. With SessionOptions::tune the
+// first run of a shape waits for the stream.
 //
 // An output may be given the memory of an input: in-place updates of a cache. It is written there
 // at the end of the run where the program still reads the input after or while writing it.

@@ -112,12 +112,25 @@ struct SessionOptions {
   int kept_shapes = 8;
   KernelCacheMode kernel_cache = KernelCacheMode::On;
   std::string kernel_cache_folder;  // empty: $XDG_CACHE_HOME or ~/.cache, redfuser/kernels
+  // GPU: where several kernels compute a step, the first run of a shape times the best few by
+  // estimate and takes the fastest. What it found is kept in the folder of compiled kernels, as
+  // kernel_cache allows, and read by later sessions that tune.
+  bool tune = false;
 };
 
 // A program's time on a GPU, without copies from and to the host.
 struct DeviceTiming {
   double median_us = 0, min_us = 0;
   int replays = 0;
+};
+
+// What SessionOptions::tune found for a step of the last run.
+struct StepTuning {
+  std::string label, kind;             // as in StepInfo
+  std::string default_choice, choice;  // such as "attention_split warps=4 keys=32 stages=3"
+  double default_us = 0, us = 0;       // medians with a cold cache; equal where the default is kept
+  int candidates = 0;                  // that were measured, the default among them
+  bool remembered = false;             // found by an earlier session, or for an equal step
 };
 
 // One step's time in the last run.
@@ -155,8 +168,10 @@ class Session {
   const std::string& device() const;
   // GPU only: of what runs there, such as "driver" -> "13.0", "nvrtc", "cublaslt".
   const std::map<std::string, std::string>& versions() const;
-  // What the user may want to know of the session's start, one line each: compiled kernels, why
-  // "auto" took the CPU, damaged entries of the kernel cache.
+  // GPU, with SessionOptions::tune: the steps of the last run that several kernels compute.
+  const std::vector<StepTuning>& tunings() const;
+  // What the user may want to know, one line each: compiled kernels, why "auto" took the CPU,
+  // damaged entries of the kernel cache. Runs that tune may add to it.
   const std::vector<std::string>& notes() const;
   // GPU only: calls of kernels and of the product library in a run of the last shape.
   int launches() const;

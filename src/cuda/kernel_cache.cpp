@@ -5,41 +5,17 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/error.h"
-#include "base/hash.h"
 #include "base/thread_pool.h"
+#include "cuda/cache_files.h"
 
 namespace redfuser::cuda {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-
-constexpr const char* kVersion = REDFUSER_VERSION;
-
-bool read_file(const fs::path& path, std::string& bytes) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return false;
-  std::ostringstream text;
-  text << file.rdbuf();
-  bytes = std::move(text).str();
-  return true;
-}
-
-bool write_file(const fs::path& path, const std::string& bytes) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  return static_cast<bool>(file);
-}
-
-std::string digest(const std::string& bytes) {
-  return fmt::format("{:016x}{:016x}", hash_text(bytes, 1), hash_text(bytes, 2));
-}
 
 // What is wrong with an entry; empty if nothing is.
 std::string problem_of(const fs::path& entry, const std::string& source, std::string& cubin) {
@@ -75,9 +51,7 @@ KernelCache::KernelCache(CacheOptions options, std::vector<std::string> identity
 }
 
 std::string KernelCache::key(const std::string& source) const {
-  std::string text = kVersion;
-  for (const std::string& part : identity_) text += '\0' + part;
-  return digest(text + '\0' + source);
+  return cache_key(identity_, source);
 }
 
 bool KernelCache::load(const std::string& source, std::string& cubin) {
@@ -98,7 +72,8 @@ void KernelCache::store(const std::string& source, const std::string& cubin) {
   const fs::path damaged = fmt::format("{}.{}.old", entry.string(), ::getpid());
   std::error_code error;
   fs::create_directories(aside, error);
-  const Json meta = {{"redfuser", kVersion}, {"compiler", identity_}, {"cubin", digest(cubin)}};
+  const Json meta = {
+      {"redfuser", library_version()}, {"compiler", identity_}, {"cubin", digest(cubin)}};
   const bool written = !error && write_file(aside / "source.cu", source) &&
                        write_file(aside / "kernel.cubin", cubin) &&
                        write_file(aside / "meta.json", meta.dump(1) + "\n");
@@ -134,27 +109,43 @@ std::string KernelCache::build(const std::string& source, const Compiler& compil
 
 std::vector<std::string> KernelCache::get(const std::vector<std::string>& sources,
                                           const Compiler& compiler, int threads) {
+  std::vector<std::string> cubins;
+  for (CompiledText& text : try_get(sources, compiler, threads)) {
+    if (text.error) std::rethrow_exception(text.error);
+    cubins.push_back(std::move(text.cubin));
+  }
+  return cubins;
+}
+
+std::vector<CompiledText> KernelCache::try_get(const std::vector<std::string>& sources,
+                                               const Compiler& compiler, int threads) {
   const auto start = std::chrono::steady_clock::now();
   warnings_.clear();
-  std::vector<std::string> cubins(sources.size());
+  std::vector<CompiledText> texts(sources.size());
   std::vector<size_t> missing;
   for (size_t i = 0; i < sources.size(); ++i) {
-    if (!load(sources[i], cubins[i])) missing.push_back(i);
+    if (!load(sources[i], texts[i].cubin)) missing.push_back(i);
   }
   if (!missing.empty()) {
     ThreadPool pool(threads);
     pool.parallel_for(static_cast<int64_t>(missing.size()), [&](int64_t task, int) {
-      const size_t i = missing[static_cast<size_t>(task)];
-      cubins[i] = build(sources[i], compiler);
+      CompiledText& text = texts[missing[static_cast<size_t>(task)]];
+      try {
+        text.cubin = build(sources[missing[static_cast<size_t>(task)]], compiler);
+      } catch (...) {
+        text.error = std::current_exception();
+      }
     });
   }
-  if (options_.mode == CacheMode::On) {
-    for (const size_t i : missing) store(sources[i], cubins[i]);
+  compiled_ = 0;
+  for (const size_t i : missing) {
+    if (texts[i].error) continue;
+    ++compiled_;
+    if (options_.mode == CacheMode::On) store(sources[i], texts[i].cubin);
   }
-  compiled_ = static_cast<int>(missing.size());
   cached_ = static_cast<int>(sources.size() - missing.size());
   seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return cubins;
+  return texts;
 }
 
 }  // namespace redfuser::cuda

@@ -5,6 +5,7 @@
 // entry that is not whole or not ours is rebuilt, with a warning.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
@@ -24,6 +25,12 @@ std::string default_cache_folder();
 // Compiles text; `path` is where the text is kept if it does not compile.
 using Compiler = std::function<std::string(const std::string& source, const std::string& path)>;
 
+// Machine code of a text, or why there is none.
+struct CompiledText {
+  std::string cubin;
+  std::exception_ptr error;
+};
+
 class KernelCache {
  public:
   // `identity` is everything besides the text that machine code depends on: NVRTC's version and the
@@ -34,6 +41,9 @@ class KernelCache {
   // threads (0: one per core).
   std::vector<std::string> get(const std::vector<std::string>& sources, const Compiler& compiler,
                                int threads = 0);
+  // The same, where a text that does not compile leaves the others as they are.
+  std::vector<CompiledText> try_get(const std::vector<std::string>& sources,
+                                    const Compiler& compiler, int threads = 0);
 
   // The entry's name: 32 hexadecimal digits of text, identity and RedFuser's version.
   std::string key(const std::string& source) const;

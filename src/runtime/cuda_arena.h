@@ -18,6 +18,8 @@ struct Arena {
 };
 
 inline constexpr int64_t kArenaAlignment = 256;
+// `bytes` up to the next multiple of it. Throws UserError where that overflows.
+int64_t aligned_bytes(int64_t bytes);
 
 // Buffers whose lives meet do not overlap. Greedy by size (Pisarchyk and Lee: Efficient Memory
 // Management for Deep Neural Net Inference, 2020): largest first, each at the lowest offset that is

@@ -135,19 +135,26 @@ NamedDeviceTensors CudaExecutor::enqueue(const NamedDeviceTensors& inputs,
   for (const NamedDeviceTensors* tensors : {&inputs, &outputs}) {
     for (const auto& [name, tensor] : *tensors) check_not_ours(name, tensor);
   }
-  CudaShape& shape = shape_for(addresses_of(inputs, outputs));
-  launches = shape.launches();
   const cuda::Stream stream(program_->device(), handle != nullptr ? handle : stream_.handle());
   bool waits = false;
-  for (const ValueId id : graph_.inputs) {
-    const DeviceTensor& tensor = inputs.at(graph_.values[static_cast<size_t>(id)].name);
-    waits = waits || tensor.on_host;
-    if (tensor.on_host) {
-      stream.to_device(shape.address(id), tensor.data, bytes_of(tensor));
-    } else {
-      stream.copy(shape.address(id), address_of(tensor), bytes_of(tensor));
+  const InputCopy copy_inputs = [&](const CudaShape& to) {
+    for (const ValueId id : graph_.inputs) {
+      const DeviceTensor& tensor = inputs.at(graph_.values[static_cast<size_t>(id)].name);
+      waits = waits || tensor.on_host;
+      if (tensor.on_host) {
+        stream.to_device(to.address(id), tensor.data, bytes_of(tensor));
+      } else {
+        stream.copy(to.address(id), address_of(tensor), bytes_of(tensor));
+      }
     }
-  }
+  };
+  CudaShape& shape = shape_for(addresses_of(inputs, outputs), [&](const CudaShape& to) {
+    copy_inputs(to);
+    stream.synchronize();  // candidates run on the session's stream
+  });
+  launches = shape.launches();
+  tunings = shape.tunings;
+  copy_inputs(shape);
   launch(shape, stream);
   NamedDeviceTensors result;
   for (const ValueId id : graph_.outputs) {

@@ -34,6 +34,7 @@ CudaExecutor::CudaExecutor(std::shared_ptr<const CompiledProgram> program,
   stream_.synchronize();
   device = program_->device()->info().name;
   notes = program_->notes();
+  if (options.tune) tuner_ = std::make_unique<CudaTuner>(*program_, options);
   const int driver = program_->device()->info().driver_version;
   versions = {{"driver", fmt::format("{}.{}", driver / 1000, driver % 1000 / 10)},
               {"nvrtc", cuda::nvrtc_version()}};
@@ -69,7 +70,7 @@ void CudaExecutor::reserve(int64_t arena_bytes) {
   peak = fixed + arena_.bytes();
 }
 
-CudaShape& CudaExecutor::shape_for(const Addresses& addresses) {
+CudaShape& CudaExecutor::shape_for(const Addresses& addresses, const InputCopy& copy_inputs) {
   Key key{symbols_, keeps_any(), {}};
   for (const auto& [value, address] : addresses) key.elsewhere.push_back(value);
   const auto found = std::find_if(shapes_.begin(), shapes_.end(),
@@ -79,13 +80,34 @@ CudaShape& CudaExecutor::shape_for(const Addresses& addresses) {
     shapes_.front().second.move(addresses);
     return shapes_.front().second;
   }
-  CudaLayout layout(*program_, symbols_, key.keep_all,
+  TunedSteps forms = tuner_ ? tune(copy_inputs) : TunedSteps{program_->steps(), {}};
+  CudaLayout layout(*program_, forms.steps, symbols_, key.keep_all,
                     {key.elsewhere.begin(), key.elsewhere.end()});
   reserve(layout.bytes());
   while (shapes_.size() >= kept_shapes_) shapes_.pop_back();
-  shapes_.emplace_front(std::move(key), CudaShape(*program_, std::move(layout), symbols_,
-                                                  arena_.address(), counter_.address(), addresses));
+  shapes_.emplace_front(std::move(key),
+                        CudaShape(*program_, std::move(forms.steps), std::move(layout), symbols_,
+                                  arena_.address(), counter_.address(), addresses));
+  shapes_.front().second.tunings = std::move(forms.tunings);
   return shapes_.front().second;
+}
+
+// On the session's own memory and stream: a candidate may run many times, which an output on top of
+// an input would not bear.
+TunedSteps CudaExecutor::tune(const InputCopy& copy_inputs) {
+  const std::vector<TuningTask> tasks = tuning_tasks(*program_, symbols_);
+  if (!tuner_->knows(tasks)) {
+    CudaLayout layout(*program_, program_->steps(), symbols_, false);
+    reserve(layout.bytes());
+    const CudaShape shape(*program_, program_->steps(), std::move(layout), symbols_,
+                          arena_.address(), counter_.address());
+    copy_inputs(shape);
+    const int64_t room = memory_limit_ > 0 ? memory_limit_ - peak : INT64_MAX;
+    tuner_->measure(tasks, shape, stream_, workspace_.address(), room);
+  }
+  TunedSteps forms = tuner_->tuned(tasks);
+  for (std::string& note : tuner_->take_notes()) notes.push_back(std::move(note));
+  return forms;
 }
 
 void CudaExecutor::bind_sizes(const NamedTensors& inputs) {
@@ -96,8 +118,9 @@ void CudaExecutor::bind_sizes(const NamedTensors& inputs) {
 
 CudaShape& CudaExecutor::bind(const NamedTensors& inputs) {
   bind_sizes(inputs);
-  CudaShape& shape = shape_for({});
+  CudaShape& shape = shape_for({}, [this](const CudaShape& to) { upload(to); });
   launches = shape.launches();
+  tunings = shape.tunings;
   return shape;
 }
 

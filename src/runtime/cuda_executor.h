@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/cuda_shape.h"
+#include "runtime/cuda_tuner.h"
 #include "runtime/executor.h"
 
 namespace redfuser {
@@ -33,7 +34,11 @@ class CudaExecutor : public Executor {
 
   // Checks inputs and sizes.
   void bind_sizes(const NamedTensors& inputs);
-  CudaShape& shape_for(const Addresses& addresses);
+  // Enqueues the copies of the run's inputs into a shape's memory.
+  using InputCopy = std::function<void(const CudaShape&)>;
+  CudaShape& shape_for(const Addresses& addresses, const InputCopy& copy_inputs);
+  // The forms of the steps for the present sizes, measured where they are not known.
+  TunedSteps tune(const InputCopy& copy_inputs);
   void reserve(int64_t arena_bytes);
   CudaShape& bind(const NamedTensors& inputs);
   void upload(const CudaShape& shape);
@@ -60,6 +65,7 @@ class CudaExecutor : public Executor {
   cuda::Buffer workspace_, arena_;
   cuda::Buffer counter_;  // 0 between launches
   cuda::HostBuffer staging_;
+  std::unique_ptr<CudaTuner> tuner_;             // null: the default forms
   std::list<std::pair<Key, CudaShape>> shapes_;  // the latest first
   // Of the present run.
   std::vector<Tensor> values_;  // by ValueId: inputs

@@ -12,8 +12,9 @@ bool holds(const std::vector<ValueId>& values, ValueId value) {
 
 }  // namespace
 
-CudaLayout::CudaLayout(const CudaProgram& program, const std::vector<int64_t>& symbols,
-                       bool keep_all, const std::set<ValueId>& elsewhere)
+CudaLayout::CudaLayout(const CudaProgram& program, const LoadedSteps& loaded,
+                       const std::vector<int64_t>& symbols, bool keep_all,
+                       const std::set<ValueId>& elsewhere)
     : program_(program), elsewhere_(elsewhere) {
   const Graph& graph = program.graph();
   const std::vector<Step>& steps = program.compiled().plan.steps;
@@ -36,7 +37,7 @@ CudaLayout::CudaLayout(const CudaProgram& program, const std::vector<int64_t>& s
     }
     for (const ValueId id : step.frees) freed.emplace(id, i);
     std::vector<size_t>& scratch = scratch_.emplace_back();
-    for (const Scratch& need : program.steps()[static_cast<size_t>(i)].scratch) {
+    for (const Scratch& need : loaded[static_cast<size_t>(i)]->form.scratch) {
       scratch.push_back(lives_.size());
       lives_.push_back({evaluate_size(need.bytes, symbols), i, i});
       starts_.push_back(0);

@@ -6,9 +6,8 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "cuda/kernel_cache.h"
-#include "cuda/nvrtc.h"
 #include "runtime/cuda_arena.h"
+#include "runtime/cuda_loader.h"
 #include "runtime/open_gpu.h"
 
 namespace redfuser {
@@ -16,12 +15,6 @@ namespace redfuser {
 namespace {
 
 constexpr int kOldestArchitecture = 80;
-
-cuda::CacheOptions cache_options(const SessionOptions& options) {
-  static constexpr cuda::CacheMode kModes[] = {cuda::CacheMode::On, cuda::CacheMode::Off,
-                                               cuda::CacheMode::ReadOnly};
-  return {kModes[static_cast<size_t>(options.kernel_cache)], options.kernel_cache_folder};
-}
 
 void check_sizes_known(const CompiledProgram& program) {
   for (const Step& step : program.plan.steps) {
@@ -71,68 +64,40 @@ CudaProgram::CudaProgram(std::shared_ptr<const CompiledProgram> program,
                info.architecture / 10, info.architecture % 10, kOldestArchitecture / 10,
                kOldestArchitecture % 10);
   }
-  generate_steps();
-  if (calls_products(steps_)) products_ = std::make_unique<cuda::ProductLibrary>(device_);
-  compile_kernels(options);
+  std::vector<DeviceStep> forms = generate_steps();
+  if (calls_products(forms)) products_ = std::make_unique<cuda::ProductLibrary>(device_);
+  load_steps(std::move(forms), options);
   upload_constants(options.memory_limit);
 }
 
-void CudaProgram::generate_steps() {
+std::vector<DeviceStep> CudaProgram::generate_steps() {
   const cuda::DeviceInfo& info = device_->info();
-  Target target;
-  target.architecture = info.architecture;
-  target.multiprocessors = info.multiprocessors;
-  target.shared_bytes = info.shared_bytes;
-  target.tf32 = tf32_;
+  target_.architecture = info.architecture;
+  target_.multiprocessors = info.multiprocessors;
+  target_.shared_bytes = info.shared_bytes;
+  target_.tf32 = tf32_;
   const char* family = std::getenv("REDFUSER_KERNELS");
-  target.portable = family != nullptr && std::string_view(family) == "portable";
+  target_.portable = family != nullptr && std::string_view(family) == "portable";
+  std::vector<DeviceStep> forms;
   const std::lock_guard lock(pool_mutex());
   for (const Step& step : program_->plan.steps) {
     const bool same_bytes = std::holds_alternative<AliasStep>(step.kind);
     try {
-      steps_.push_back(same_bytes ? DeviceStep{} : generate(graph(), step, target));
+      forms.push_back(same_bytes ? DeviceStep{} : generate(graph(), step, target_));
     } catch (const UserError& error) {
       user_error("{}; use --device cpu", error.what());
     }
   }
+  return forms;
 }
 
-void CudaProgram::compile_kernels(const SessionOptions& options) {
-  std::vector<std::string> sources, names;
-  std::set<std::string> seen;
-  for (const DeviceStep& step : steps_) {
-    for (const DeviceCall& call : step.calls) {
-      const auto* launch = std::get_if<KernelLaunch>(&call);
-      if (launch == nullptr || !seen.insert(launch->source).second) continue;
-      sources.push_back(launch->source);
-      names.push_back(launch->name);
-    }
+void CudaProgram::load_steps(std::vector<DeviceStep> forms, const SessionOptions& options) {
+  CudaLoader loader(device_, options);
+  for (LoadedForm& loaded : loader.load(std::move(forms))) {
+    if (loaded.error) std::rethrow_exception(loaded.error);
+    steps_.push_back(std::move(loaded.step));
   }
-  if (sources.empty()) return;
-  std::vector<std::string> identity = cuda::compile_options(device_->info().architecture);
-  const std::vector<std::string> compile_options = identity;
-  identity.push_back("nvrtc " + cuda::nvrtc_version());
-  cuda::KernelCache cache(cache_options(options), identity);
-  const std::vector<std::string> cubins = cache.get(
-      sources,
-      [&](const std::string& source, const std::string& path) {
-        return cuda::compile(source, compile_options, path);
-      },
-      options.threads);
-  for (size_t i = 0; i < sources.size(); ++i) {
-    modules_[sources[i]] = std::make_unique<cuda::Module>(device_, cubins[i], names[i]);
-  }
-  for (const DeviceStep& step : steps_) {
-    for (const DeviceCall& call : step.calls) {
-      const auto* launch = std::get_if<KernelLaunch>(&call);
-      if (launch == nullptr) continue;
-      functions_[launch] =
-          modules_.at(launch->source)->function(launch->name, launch->shared, launch->cluster);
-    }
-  }
-  notes_.push_back(fmt::format("kernels: {} compiled in {:.2f} s, {} from the cache",
-                               cache.compiled(), cache.seconds(), cache.cached()));
-  for (const std::string& warning : cache.warnings()) notes_.push_back("warning: " + warning);
+  notes_ = loader.take_notes();
 }
 
 void CudaProgram::upload_constants(int64_t memory_limit) {
@@ -148,7 +113,7 @@ void CudaProgram::upload_constants(int64_t memory_limit) {
     const int64_t padded = static_cast<int64_t>(tensor.bytes()) + kArenaAlignment - 1;
     bytes += padded / kArenaAlignment * kArenaAlignment;
   };
-  for (const DeviceStep& step : steps_) visit_buffers(step, add);
+  for (const auto& step : steps_) visit_buffers(step->form, add);
   for (const Step& step : program_->plan.steps) {
     if (const auto* alias = std::get_if<AliasStep>(&step.kind)) add({alias->source, -1});
   }
@@ -187,10 +152,6 @@ std::vector<ValueId> CudaProgram::produced_outputs() const {
     if (written.count(root(output))) result.insert(root(output));
   }
   return {result.begin(), result.end()};
-}
-
-cuda::FunctionHandle CudaProgram::function(const KernelLaunch& launch) const {
-  return functions_.at(&launch);
 }
 
 cuda::DevicePointer CudaProgram::constant(ValueId value) const {

@@ -14,6 +14,15 @@
 
 namespace redfuser {
 
+// A step's device form with its kernels on the GPU.
+struct LoadedStep {
+  DeviceStep form;
+  std::vector<cuda::FunctionHandle> functions;               // of every call; null for products
+  std::vector<std::shared_ptr<const cuda::Module>> modules;  // that have the functions
+};
+// One per step of the plan.
+using LoadedSteps = std::vector<std::shared_ptr<const LoadedStep>>;
+
 class CudaProgram {
  public:
   // Opens the GPU, generates and compiles every step and uploads the constants that steps read.
@@ -27,30 +36,30 @@ class CudaProgram {
   bool has_products() const { return products_ != nullptr; }
   const cuda::ProductLibrary& products() const { return *products_; }
   bool tf32() const { return tf32_; }
-  // One per step of the plan; without calls for an AliasStep.
-  const std::vector<DeviceStep>& steps() const { return steps_; }
+  // What texts are specialised on.
+  const Target& target() const { return target_; }
+  // Without calls for an AliasStep.
+  const LoadedSteps& steps() const { return steps_; }
   // The value that owns the bytes of an alias; any other value itself.
   ValueId root(ValueId value) const;
   // Values that steps write and outputs of the model are, or are aliases of.
   std::vector<ValueId> produced_outputs() const;
-  cuda::FunctionHandle function(const KernelLaunch& launch) const;
   bool has_constant(ValueId value) const { return constants_.count(value) > 0; }
   cuda::DevicePointer constant(ValueId value) const;
   int64_t constant_bytes() const { return constant_memory_.bytes(); }
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  void generate_steps();
-  void compile_kernels(const SessionOptions& options);
+  std::vector<DeviceStep> generate_steps();
+  void load_steps(std::vector<DeviceStep> forms, const SessionOptions& options);
   void upload_constants(int64_t memory_limit);
 
   std::shared_ptr<const CompiledProgram> program_;
   cuda::DevicePtr device_;
   bool tf32_ = false;
+  Target target_;
   std::unique_ptr<cuda::ProductLibrary> products_;
-  std::vector<DeviceStep> steps_;
-  std::map<std::string, std::unique_ptr<cuda::Module>> modules_;  // by source
-  std::map<const KernelLaunch*, cuda::FunctionHandle> functions_;
+  LoadedSteps steps_;
   cuda::Buffer constant_memory_;
   std::map<ValueId, int64_t> constants_;  // offset in constant_memory_
   std::vector<std::string> notes_;

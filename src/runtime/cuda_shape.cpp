@@ -4,30 +4,61 @@
 
 namespace redfuser {
 
-CudaShape::CudaShape(const CudaProgram& program, CudaLayout layout, std::vector<int64_t> symbols,
-                     cuda::DevicePointer arena, cuda::DevicePointer counter, Addresses addresses)
+CudaShape::CudaShape(const CudaProgram& program, LoadedSteps steps, CudaLayout layout,
+                     std::vector<int64_t> symbols, cuda::DevicePointer arena,
+                     cuda::DevicePointer counter, Addresses addresses)
     : program_(program),
+      steps_(std::move(steps)),
       layout_(std::move(layout)),
       symbols_(std::move(symbols)),
       arena_(arena),
       counter_(counter),
       addresses_(std::move(addresses)),
-      calls_(program.steps().size()) {
+      calls_(steps_.size()) {
   for (size_t step = 0; step < calls_.size(); ++step) make_calls(step);
 }
 
-void CudaShape::make_calls(size_t step) {
-  std::vector<Call> calls;
-  for (const DeviceCall& call : program_.steps()[step].calls) {
-    std::optional<Call> made = std::visit([&](const auto& c) { return make(c, step); }, call);
+CudaShape::Calls CudaShape::make_calls(const LoadedStep& form, size_t step,
+                                       const Places& scratch) const {
+  Calls calls;
+  for (size_t i = 0; i < form.form.calls.size(); ++i) {
+    const DeviceCall& call = form.form.calls[i];
+    const auto* launch = std::get_if<KernelLaunch>(&call);
+    std::optional<Call> made = launch != nullptr ? make(*launch, form.functions[i], step, scratch)
+                                                 : make(std::get<ProductCall>(call), step, scratch);
     if (made) calls.push_back(std::move(*made));
   }
-  calls_[step] = std::move(calls);
+  return calls;
+}
+
+void CudaShape::make_calls(size_t step) {
+  Places scratch;
+  for (size_t i = 0; i < steps_[step]->form.scratch.size(); ++i) {
+    const int64_t offset = layout_.scratch_offset(step, static_cast<int>(i));
+    scratch.push_back(arena_ + static_cast<uint64_t>(offset));
+  }
+  calls_[step] = make_calls(*steps_[step], step, scratch);
+}
+
+CudaShape::Calls CudaShape::calls_of(const LoadedStep& form, size_t step,
+                                     cuda::DevicePointer scratch) const {
+  Places places;
+  for (const Scratch& need : form.form.scratch) {
+    places.push_back(scratch);
+    scratch += static_cast<uint64_t>(aligned_bytes(size(need.bytes)));
+  }
+  return make_calls(form, step, places);
+}
+
+int64_t CudaShape::scratch_bytes(const DeviceStep& form) const {
+  int64_t bytes = 0;
+  for (const Scratch& need : form.scratch) bytes += aligned_bytes(size(need.bytes));
+  return bytes;
 }
 
 bool CudaShape::touches(size_t step, const std::set<ValueId>& moved) const {
   bool found = false;
-  visit_buffers(program_.steps()[step], [&](const BufferRef& buffer) {
+  visit_buffers(steps_[step]->form, [&](const BufferRef& buffer) {
     found = found || (buffer.value >= 0 && moved.count(layout_.root(buffer.value)) > 0);
   });
   return found;
@@ -49,7 +80,7 @@ void CudaShape::move(const Addresses& addresses) {
 
 int CudaShape::launches() const {
   size_t count = 0;
-  for (const std::vector<Call>& calls : calls_) count += calls.size();
+  for (const Calls& calls : calls_) count += calls.size();
   return static_cast<int>(count);
 }
 
@@ -64,12 +95,12 @@ cuda::DevicePointer CudaShape::address(ValueId value) const {
   return program_.constant(root);
 }
 
-cuda::DevicePointer CudaShape::resolve(const BufferRef& buffer, size_t step) const {
+cuda::DevicePointer CudaShape::resolve(const BufferRef& buffer, const Places& scratch) const {
   if (buffer.value >= 0) return address(buffer.value);
-  return arena_ + static_cast<uint64_t>(layout_.scratch_offset(step, buffer.scratch));
+  return scratch.at(static_cast<size_t>(buffer.scratch));
 }
 
-cuda::TensorMap CudaShape::encode(const TensorView& view, size_t step,
+cuda::TensorMap CudaShape::encode(const TensorView& view, const Places& scratch,
                                   const std::string& name) const {
   const uint64_t width = size_of(view.dtype);
   cuda::TensorLayout layout;
@@ -80,10 +111,12 @@ cuda::TensorMap CudaShape::encode(const TensorView& view, size_t step,
   }
   for (const int edge : view.box) layout.box.push_back(static_cast<unsigned>(edge));
   const uint64_t offset = static_cast<uint64_t>(size(view.offset)) * width;
-  return cuda::encode_tensor_map(layout, resolve(view.buffer, step) + offset, name);
+  return cuda::encode_tensor_map(layout, resolve(view.buffer, scratch) + offset, name);
 }
 
-std::optional<CudaShape::Call> CudaShape::make(const KernelLaunch& launch, size_t step) const {
+std::optional<CudaShape::Call> CudaShape::make(const KernelLaunch& launch,
+                                               cuda::FunctionHandle function, size_t step,
+                                               const Places& scratch) const {
   constexpr int64_t kMostBlocks[] = {INT32_MAX, 65535, 65535};
   Launch result;
   for (int i = 0; i < 3; ++i) {
@@ -95,14 +128,16 @@ std::optional<CudaShape::Call> CudaShape::make(const KernelLaunch& launch, size_
     }
     result.shape.grid[i] = static_cast<uint32_t>(blocks);
   }
-  result.function = program_.function(launch);
+  result.function = function;
   result.shape.block = static_cast<uint32_t>(launch.block);
   result.shape.shared_bytes = static_cast<uint32_t>(launch.shared);
   result.shape.cluster = static_cast<uint32_t>(launch.cluster);
   for (const TensorView& view : launch.views) {
-    result.maps.push_back(encode(view, step, launch.name));
+    result.maps.push_back(encode(view, scratch, launch.name));
   }
-  for (const BufferRef& buffer : launch.buffers) result.arguments.push_back(resolve(buffer, step));
+  for (const BufferRef& buffer : launch.buffers) {
+    result.arguments.push_back(resolve(buffer, scratch));
+  }
   for (const Expr expr : launch.sizes) {
     result.arguments.push_back(static_cast<uint64_t>(size(expr)));
   }
@@ -111,7 +146,8 @@ std::optional<CudaShape::Call> CudaShape::make(const KernelLaunch& launch, size_
   return Call(std::move(result));
 }
 
-std::optional<CudaShape::Call> CudaShape::make(const ProductCall& call, size_t step) const {
+std::optional<CudaShape::Call> CudaShape::make(const ProductCall& call, size_t step,
+                                               const Places& scratch) const {
   cuda::Product product;
   product.dtype = call.dtype;
   product.result = call.result;
@@ -121,29 +157,34 @@ std::optional<CudaShape::Call> CudaShape::make(const ProductCall& call, size_t s
   product.k = size(call.k, 1);
   if (product.batch == 0 || product.m == 0 || product.n == 0) return std::nullopt;
   auto shifted = [&](const BufferRef& buffer, Expr offset) {
-    return resolve(buffer, step) + static_cast<uint64_t>(size(offset, 0)) * size_of(call.dtype);
+    return resolve(buffer, scratch) + static_cast<uint64_t>(size(offset, 0)) * size_of(call.dtype);
   };
   product.a = {shifted(call.a, call.a_offset), size(call.a_row, 0), size(call.a_column, 1),
                size(call.a_batch, 0)};
   product.b = {shifted(call.b, call.b_offset), size(call.b_row, 0), size(call.b_column, 1),
                size(call.b_batch, 0)};
-  product.c = {resolve(call.c, step), size(call.c_row, 0), 1, size(call.c_batch, 0)};
-  if (call.bias.defined()) product.bias = resolve(call.bias, step);
-  if (call.addend.defined()) product.addend = resolve(call.addend, step);
+  product.c = {resolve(call.c, scratch), size(call.c_row, 0), 1, size(call.c_batch, 0)};
+  if (call.bias.defined()) product.bias = resolve(call.bias, scratch);
+  if (call.addend.defined()) product.addend = resolve(call.addend, scratch);
   product.tf32 = program_.tf32();
   product.name = program_.compiled().steps[step].label;
   return Call(program_.products().prepare(product));
 }
 
-void CudaShape::enqueue(size_t step, const cuda::Stream& stream,
-                        cuda::DevicePointer workspace) const {
-  for (const Call& call : calls_[step]) {
+void CudaShape::enqueue(const Calls& calls, const cuda::Stream& stream,
+                        cuda::DevicePointer workspace) {
+  for (const Call& call : calls) {
     if (const auto* launch = std::get_if<Launch>(&call)) {
       stream.launch(launch->function, launch->shape, launch->maps, launch->arguments, launch->name);
     } else {
       std::get<cuda::ProductLibrary::Prepared>(call).run(stream, workspace);
     }
   }
+}
+
+void CudaShape::enqueue(size_t step, const cuda::Stream& stream,
+                        cuda::DevicePointer workspace) const {
+  enqueue(calls_[step], stream, workspace);
 }
 
 }  // namespace redfuser

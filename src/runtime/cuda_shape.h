@@ -21,7 +21,8 @@ class CudaLayout {
  public:
   // Inputs and outputs stay to the end, and every value if `keep_all`; `elsewhere` takes no room.
   // Throws UserError for a size that no input binds.
-  CudaLayout(const CudaProgram& program, const std::vector<int64_t>& symbols, bool keep_all,
+  CudaLayout(const CudaProgram& program, const LoadedSteps& steps,
+             const std::vector<int64_t>& symbols, bool keep_all,
              const std::set<ValueId>& elsewhere = {});
 
   int64_t bytes() const { return arena_.bytes; }
@@ -51,9 +52,28 @@ class CudaLayout {
 // The calls of one shape, ready to be enqueued.
 class CudaShape {
  public:
-  // `addresses` has what the layout leaves to lie elsewhere; `counter` is for launches with one.
-  CudaShape(const CudaProgram& program, CudaLayout layout, std::vector<int64_t> symbols,
-            cuda::DevicePointer arena, cuda::DevicePointer counter, Addresses addresses = {});
+  // `addresses` has what the layout, which is of the same steps, leaves to lie elsewhere; `counter`
+  // is for launches with one.
+  CudaShape(const CudaProgram& program, LoadedSteps steps, CudaLayout layout,
+            std::vector<int64_t> symbols, cuda::DevicePointer arena, cuda::DevicePointer counter,
+            Addresses addresses = {});
+
+  // Calls with all their arguments.
+  struct Launch {
+    cuda::FunctionHandle function;
+    cuda::LaunchShape shape;
+    std::vector<cuda::TensorMap> maps;
+    std::vector<uint64_t> arguments;
+    std::string name;
+  };
+  using Call = std::variant<Launch, cuda::ProductLibrary::Prepared>;
+  using Calls = std::vector<Call>;
+  static void enqueue(const Calls& calls, const cuda::Stream& stream,
+                      cuda::DevicePointer workspace);
+  // Those of a step in another form, on this shape's values, with scratch buffers of its own from
+  // `scratch` on.
+  Calls calls_of(const LoadedStep& form, size_t step, cuda::DevicePointer scratch) const;
+  int64_t scratch_bytes(const DeviceStep& form) const;
 
   // Moves what lies elsewhere; forgets the graph if an address changes.
   void move(const Addresses& addresses);
@@ -66,24 +86,21 @@ class CudaShape {
   // Where a value lies.
   cuda::DevicePointer address(ValueId value) const;
 
-  // Kept by the session with the shape: runs with these addresses.
+  // Kept by the session with the shape: runs with these addresses, and what tuning found.
   int runs = 0;
   cuda::Graph graph;
+  std::vector<StepTuning> tunings;
 
  private:
-  struct Launch {
-    cuda::FunctionHandle function;
-    cuda::LaunchShape shape;
-    std::vector<cuda::TensorMap> maps;
-    std::vector<uint64_t> arguments;
-    std::string name;
-  };
-  using Call = std::variant<Launch, cuda::ProductLibrary::Prepared>;
-
-  cuda::DevicePointer resolve(const BufferRef& buffer, size_t step) const;
-  cuda::TensorMap encode(const TensorView& view, size_t step, const std::string& name) const;
-  std::optional<Call> make(const KernelLaunch& launch, size_t step) const;
-  std::optional<Call> make(const ProductCall& call, size_t step) const;
+  // Where a step's scratch buffers lie.
+  using Places = std::vector<cuda::DevicePointer>;
+  cuda::DevicePointer resolve(const BufferRef& buffer, const Places& scratch) const;
+  cuda::TensorMap encode(const TensorView& view, const Places& scratch,
+                         const std::string& name) const;
+  std::optional<Call> make(const KernelLaunch& launch, cuda::FunctionHandle function, size_t step,
+                           const Places& scratch) const;
+  std::optional<Call> make(const ProductCall& call, size_t step, const Places& scratch) const;
+  Calls make_calls(const LoadedStep& form, size_t step, const Places& scratch) const;
   void make_calls(size_t step);
   bool touches(size_t step, const std::set<ValueId>& moved) const;
   int64_t size(Expr expr) const { return evaluate_size(expr, symbols_); }
@@ -92,11 +109,12 @@ class CudaShape {
   }
 
   const CudaProgram& program_;
+  LoadedSteps steps_;
   CudaLayout layout_;
   std::vector<int64_t> symbols_;
   cuda::DevicePointer arena_, counter_;
   Addresses addresses_;
-  std::vector<std::vector<Call>> calls_;
+  std::vector<Calls> calls_;
 };
 
 }  // namespace redfuser

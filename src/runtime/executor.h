@@ -30,6 +30,7 @@ class Executor {
   std::function<void(int, int)> progress;
   // Of the last run.
   std::vector<StepTime> times;
+  std::vector<StepTuning> tunings;
   NamedTensors kept;
   int64_t peak = 0;
   int launches = 0;

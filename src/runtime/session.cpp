@@ -41,7 +41,11 @@ NamedDeviceTensors Executor::enqueue(const NamedDeviceTensors&, const NamedDevic
 
 struct Session::Impl {
   Impl(std::shared_ptr<const CompiledProgram> compiled, const SessionOptions& wanted)
-      : program(std::move(compiled)), options(wanted), executor(make_executor(program, options)) {}
+      : program(std::move(compiled)), options(wanted), executor(make_executor(program, options)) {
+    if (options.tune && executor->device == "cpu") {
+      executor->notes.push_back("nothing to tune: a run on the CPU has no kernels to choose from");
+    }
+  }
   std::shared_ptr<const CompiledProgram> program;
   SessionOptions options;
   std::unique_ptr<Executor> executor;
@@ -96,6 +100,8 @@ const std::string& Session::device() const { return impl_->executor->device; }
 const std::map<std::string, std::string>& Session::versions() const {
   return impl_->executor->versions;
 }
+
+const std::vector<StepTuning>& Session::tunings() const { return impl_->executor->tunings; }
 
 const std::vector<std::string>& Session::notes() const { return impl_->executor->notes; }
 

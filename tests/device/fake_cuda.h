@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,13 +19,18 @@ struct FakeCuda {
   int driver_version = 13000;
   int module_result = 0;
   size_t memory = size_t{1} << 30;
+  // The time of a kernel of this text with so many threads; a negative one: it does not launch.
+  // Without it every span between events is 1 ms.
+  std::function<double(const std::string& text, unsigned block)> kernel_ms;
 
   // What happened.
   struct Launch {
     void* stream;
     std::vector<uint64_t> arguments;  // pointers first; as many as a kernel takes at least
+    unsigned block;
   };
   std::vector<Launch> launches;  // neither recorded nor replayed
+  double clock_ms = 0;
   int recorded = 0, replays = 0, live_graphs = 0, graphs = 0;
   int to_device = 0, to_host = 0, on_device = 0;  // copies
   int allocations = 0, pinned = 0;

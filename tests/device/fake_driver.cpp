@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string>
 
 #include "cuda/driver_api.h"
 #include "fake_cuda.h"
@@ -10,6 +11,8 @@ using redfuser::device_tests::FakeCuda;
 using namespace redfuser::cuda;
 
 namespace {
+
+constexpr Result kLaunchFailed = 719;
 
 FakeCuda fake;
 std::mutex mutex;
@@ -133,30 +136,43 @@ Result cuGraphExecDestroy(GraphExecHandle) {
 }
 Result cuGraphDestroy(GraphHandle) { return kSuccess; }
 
-Result cuEventCreate(EventHandle* event, unsigned) { return *event = &fake, kSuccess; }
-Result cuEventDestroy_v2(EventHandle) { return kSuccess; }
-Result cuEventRecord(EventHandle, StreamHandle) { return kSuccess; }
+Result cuEventCreate(EventHandle* event, unsigned) { return *event = new double(0), kSuccess; }
+Result cuEventDestroy_v2(EventHandle event) { return delete static_cast<double*>(event), kSuccess; }
+Result cuEventRecord(EventHandle event, StreamHandle) {
+  const std::lock_guard lock(mutex);
+  return *static_cast<double*>(event) = fake.clock_ms, kSuccess;
+}
 Result cuEventSynchronize(EventHandle) { return kSuccess; }
-Result cuEventElapsedTime(float* milliseconds, EventHandle, EventHandle) {
-  return *milliseconds = 1, kSuccess;
+Result cuEventElapsedTime(float* milliseconds, EventHandle from, EventHandle to) {
+  const double span = *static_cast<double*>(to) - *static_cast<double*>(from);
+  return *milliseconds = fake.kernel_ms ? static_cast<float>(span) : 1, kSuccess;
 }
 
-Result cuModuleLoadData(ModuleHandle* module, const void*) {
-  return *module = &fake, fake.module_result;
+// Machine code is the text itself; a function is that of the module.
+Result cuModuleLoadData(ModuleHandle* module, const void* image) {
+  if (fake.module_result != kSuccess) return fake.module_result;
+  return *module = new std::string(static_cast<const char*>(image)), kSuccess;
 }
-Result cuModuleUnload(ModuleHandle) { return kSuccess; }
-Result cuModuleGetFunction(FunctionHandle* function, ModuleHandle, const char*) {
-  return *function = &fake, kSuccess;
+Result cuModuleUnload(ModuleHandle module) {
+  return delete static_cast<std::string*>(module), kSuccess;
+}
+Result cuModuleGetFunction(FunctionHandle* function, ModuleHandle module, const char*) {
+  return *function = module, kSuccess;
 }
 Result cuFuncSetAttribute(FunctionHandle, int, int) { return kSuccess; }
 Result cuFuncGetAttribute(int* value, int, FunctionHandle) { return *value = 0, kSuccess; }
 Result cuTensorMapEncodeTiled(...) { return kSuccess; }
 
 // Kernels here have two arguments at least: their pointers.
-Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle, void** arguments, void**) {
+Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, void** arguments,
+                        void**) {
   const std::lock_guard lock(mutex);
   if (static_cast<Stream*>(config->stream)->capturing) return ++fake.recorded, kSuccess;
-  FakeCuda::Launch launch{config->stream, {}};
+  const std::string& text = *static_cast<std::string*>(function);
+  const double time = fake.kernel_ms ? fake.kernel_ms(text, config->block[0]) : 0;
+  if (time < 0) return kLaunchFailed;
+  fake.clock_ms += time;
+  FakeCuda::Launch launch{config->stream, {}, config->block[0]};
   for (int i = 0; i < 2; ++i) launch.arguments.push_back(*static_cast<uint64_t*>(arguments[i]));
   fake.launches.push_back(launch);
   return kSuccess;

@@ -1,5 +1,5 @@
 // libnvrtc.so.13 of fake_cuda.h: machine code is the text itself. FAKE_NVRTC_FAILS in the
-// environment lets every kernel fail.
+// environment lets those kernels fail whose text contains it.
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -19,8 +19,10 @@ int nvrtcCreateProgram(void** program, const char* source, const char*, int, con
   return *program = new std::string(source), 0;
 }
 int nvrtcDestroyProgram(void** program) { return delete static_cast<std::string*>(*program), 0; }
-int nvrtcCompileProgram(void*, int, const char* const*) {
-  return std::getenv("FAKE_NVRTC_FAILS") != nullptr ? 6 : 0;
+int nvrtcCompileProgram(void* program, int, const char* const*) {
+  const char* part = std::getenv("FAKE_NVRTC_FAILS");
+  const auto& text = *static_cast<std::string*>(program);
+  return part != nullptr && text.find(part) != std::string::npos ? 6 : 0;
 }
 int nvrtcGetProgramLogSize(void*, size_t* size) { return *size = sizeof kLog, 0; }
 int nvrtcGetProgramLog(void*, char* log) { return std::memcpy(log, kLog, sizeof kLog), 0; }

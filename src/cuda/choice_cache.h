@@ -1,0 +1,44 @@
+// What was fastest for a task on a machine, kept between runs in the folder of compiled kernels.
+//
+// An entry is choices/KEY.json with the task as text, the choice and its times. It is written aside
+// and renamed, so it appears whole or not at all. An entry that is not whole or not ours counts as
+// none, with a warning.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cuda/kernel_cache.h"
+
+namespace redfuser::cuda {
+
+struct MeasuredChoice {
+  std::string choice;
+  double us = 0, default_us = 0;  // its time, and that of the choice by estimate
+  int candidates = 0;             // that were measured
+};
+
+class ChoiceCache {
+ public:
+  // `identity` is everything besides the task that times depend on: the GPU and its compilers.
+  ChoiceCache(const CacheOptions& options, std::vector<std::string> identity);
+
+  std::optional<MeasuredChoice> load(const std::string& task);
+  // Nothing unless the cache is On.
+  void store(const std::string& task, const MeasuredChoice& choice);
+
+  // Where the entry of a task lies.
+  std::string path(const std::string& task) const;
+  // Of all calls so far.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+ private:
+  CacheMode mode_;
+  std::string folder_;
+  std::vector<std::string> identity_;
+  std::vector<std::string> warnings_;
+  bool unwritable_ = false;
+};
+
+}  // namespace redfuser::cuda
