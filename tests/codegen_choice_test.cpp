@@ -87,7 +87,9 @@ void expect_sound(const std::string& name, const Forms& forms, const Target& tar
 
 std::vector<tools::WorkloadMaker> workloads() {
   std::vector<tools::WorkloadMaker> all = tools::attention_workloads(true);
-  for (const tools::WorkloadMaker& maker : tools::decode_workloads(true)) all.push_back(maker);
+  for (const auto& suite : {tools::decode_workloads(true), tools::row_workloads(false)}) {
+    all.insert(all.end(), suite.begin(), suite.end());
+  }
   return all;
 }
 
@@ -110,6 +112,8 @@ TEST_P(CodegenChoice, OthersKeepTheirRegisters) {
   Compiler* compiler = Compiler::find();
   if (!compiler) GTEST_SKIP() << "no libnvrtc: tools/setup.sh installs one";
   constexpr size_t kOthers = 2;
+  // The slow path of a division is a call, around which some assemblers save registers.
+  constexpr int kCall = 12;
   std::map<std::string, std::string> origins;  // by text
   for (const tools::WorkloadMaker& maker : workloads()) {
     const Model model = Model::parse(maker.make().model);
@@ -139,7 +143,7 @@ TEST_P(CodegenChoice, OthersKeepTheirRegisters) {
     Compiler::read_log(result);
     EXPECT_NE(result.log.find("bytes stack frame"), std::string::npos) << result.log;
     EXPECT_EQ(result.log.find("instructions are serialized"), std::string::npos) << result.log;
-    EXPECT_EQ(result.spilled, 0) << origins.at(texts[i]);
+    EXPECT_LE(result.spilled, kCall) << origins.at(texts[i]);
   }
   std::printf("%zu kernels, %d compiled in %.1f s\n", texts.size(), cache.compiled(),
               cache.seconds());
@@ -171,6 +175,47 @@ TEST(CodegenChoice, SizesOfRunTime) {
       const Expr grid = std::get<KernelLaunch>(form.calls[0]).grid[0];
       EXPECT_GT(evaluate_size(grid, symbols_of(all[0].program, 16)), 0);
       EXPECT_GT(evaluate_size(grid, symbols_of(all[0].program, 1024)), 0);
+    }
+  }
+}
+
+// Rows of a length of run time: those that the choice has no room for have the default's kernels.
+TEST(CodegenChoice, LengthsOfRunTime) {
+  for (const std::string& graph :
+       {std::string("g (float16[m, n] x) => (float16[m, n] y) { y = Softmax<axis = -1>(x) }"),
+        std::string("g (float16[m, n] x) => (float16[m] y) {"
+                    " last = Constant<value = int64[1] {-1}>() y = ReduceLogSumExp<keepdims = "
+                    "0>(x, last) }")}) {
+    const Model model = Model::parse("<ir_version: 9, opset_import: [\"\" : 20]> " + graph);
+    for (const int64_t size : {1000, 50000}) {
+      const std::vector<Forms> all = forms_of(model, {}, size);
+      ASSERT_EQ(all.size(), 1u) << graph;
+      expect_sound(graph, all[0], {}, size);
+      for (size_t i = 0; i < all[0].forms.size(); ++i) {
+        for (const int64_t length : {1, 999, 1001, 40000, 400000}) {
+          std::vector<int64_t> symbols = symbols_of(all[0].program, length);
+          int64_t launches = 0;
+          bool covered = false;
+          for (const DeviceCall& call : all[0].forms[i].calls) {
+            const auto& launch = std::get<KernelLaunch>(call);
+            if (evaluate_size(launch.grid[0], symbols) == 0) continue;
+            ++launches;
+            covered |= launch.name != "row_partials";
+          }
+          // The chosen kernel comes first.
+          const KernelChoice& choice = all[0].choices[i];
+          if (choice.family == "row" && choice.at("whole") != 0) {
+            constexpr int64_t kWidth = 8;
+            const auto& launch = std::get<KernelLaunch>(all[0].forms[i].calls[0]);
+            EXPECT_EQ(
+                evaluate_size(launch.grid[0], symbols) > 0,
+                length <= kWidth * choice.at("lanes") * choice.at("chunks") * choice.at("cluster"))
+                << to_string(choice) << " " << length;
+          }
+          EXPECT_TRUE(covered) << to_string(all[0].choices[i]) << " " << length;
+          EXPECT_LE(launches, 2) << to_string(all[0].choices[i]) << " " << length;
+        }
+      }
     }
   }
 }

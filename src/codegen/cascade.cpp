@@ -5,6 +5,7 @@
 #include "codegen/attention.h"
 #include "codegen/attention_choice.h"
 #include "codegen/attention_hopper.h"
+#include "codegen/fold_choice.h"
 #include "codegen/rows.h"
 
 namespace redfuser {
@@ -128,9 +129,11 @@ Expr has_few_rows(StepBuilder& builder, const AttentionForm& form) {
 }
 
 void generate_cascade(StepBuilder& builder, const CascadeStep& step, const KernelChoice& choice) {
-  const auto attention = attention_form(builder, step);
-  RF_CHECK(attention, "{} is no row cascade's", to_string(choice));
-  add_attention(builder, *attention, choice);
+  if (const auto attention = attention_form(builder, step)) {
+    add_attention(builder, *attention, choice);
+  } else {
+    add_fold(builder, row_form(builder, step), choice);
+  }
 }
 
 std::vector<KernelChoice> cascade_choices(StepBuilder& builder, const CascadeStep& step,
@@ -138,7 +141,8 @@ std::vector<KernelChoice> cascade_choices(StepBuilder& builder, const CascadeSte
   if (auto attention = attention_form(builder, step)) {
     return attention_choices(builder, *attention, sizes);
   }
-  return {};
+  const RowForm form = row_form(builder, step);
+  return folds(form) ? fold_choices(builder, form, sizes) : std::vector<KernelChoice>{};
 }
 
 void generate_cascade(StepBuilder& builder, const CascadeStep& step) {

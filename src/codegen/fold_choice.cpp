@@ -8,13 +8,16 @@
 #include <optional>
 
 #include "base/error.h"
+#include "codegen/fold_choice.h"
 #include "codegen/fold_reads.h"
-#include "codegen/rows.h"
 
 namespace redfuser {
 namespace {
 
 using Part = FoldConfig::Part;
+
+constexpr const char* kRow = "row";
+constexpr const char* kSegments = "row_segments";
 
 // Words that a thread keeps of its row in registers.
 constexpr int kRegisterWords = 32;
@@ -27,7 +30,7 @@ constexpr int kMostCluster = 8;
 constexpr int kBlocksPerMultiprocessor = 4;
 // Tiles that a block folds before cutting its row pays for a second kernel.
 constexpr int kTilesPerBlock = 4;
-constexpr int64_t kMostSegments = 496;
+constexpr int kMostSegments = 496;
 // Positions in a row are 32-bit numbers.
 constexpr int64_t kLongestRow = int64_t{1} << 28;
 
@@ -39,18 +42,11 @@ struct Rung {
 class Choice {
  public:
   Choice(StepBuilder& builder, const RowForm& form)
-      : builder_(builder), pool_(builder.pool()), form_(form), width_(row_width(builder, form)) {
-    FoldConfig config;
-    config.width = width_;
-    KernelText kernel = builder.kernel();
-    const FoldReads reads(kernel, form, config);
-    words_ = std::max(reads.group_words(), 1);
-    shareable_ = reads.shareable();
-    fetches_ = reads.fetches();
-    maps_back_ = std::any_of(form.outputs.begin(), form.outputs.end(),
-                             [](const RowForm::Output& output) { return output.maps_back; });
-    rows_ = product_of(pool_, extents_of(pool_, form.rows));
-  }
+      : builder_(builder),
+        pool_(builder.pool()),
+        form_(form),
+        facts_(fold_facts(builder, form)),
+        rows_(product_of(pool_, extents_of(pool_, form.rows))) {}
 
   void add() {
     Expr length = form_.length();
@@ -72,11 +68,63 @@ class Choice {
       }
       add_call(rung.config, fits, -1);
     }
-    add_segments(below == 0 ? segmented : pool_.make(ExprOp::Less, {pool_.integer(below), length}));
+    add_segments(segment_config(),
+                 below == 0 ? segmented : pool_.make(ExprOp::Less, {pool_.integer(below), length}));
+  }
+
+  void add(const KernelChoice& choice) {
+    Expr length = form_.length();
+    int64_t most = kLongestRow;
+    if (choice.family == kSegments) {
+      add_segments(segments_of_choice(choice), pool_.boolean(true));
+      return;
+    }
+    RF_CHECK(choice.family == kRow, "{} folds no row", to_string(choice));
+    const FoldConfig config = config_of(choice);
+    if (config.whole) most = tile_elements(config);
+    Expr fits = pool_.make(ExprOp::LessEqual, {length, pool_.integer(most)});
+    add_call(config, fits, -1);
+    if (fits->is_constant(1)) return;
+    allowed_ = pool_.make(ExprOp::Not, {fits});
+    add();
+  }
+
+  // What add() runs for these sizes.
+  KernelChoice chosen(const KnownSizes& sizes) {
+    const int64_t length = sizes.of(form_.length());
+    for (const Rung& rung : ladder()) {
+      const bool fits =
+          rung.capacity > 0 ? length <= rung.capacity : sizes.of(needs_segments()) == 0;
+      if (fits) return choice_of(rung.config);
+    }
+    return choice_of(segment_config());
+  }
+
+  std::vector<KernelChoice> choices(const KnownSizes& sizes) {
+    const int64_t rows = sizes.of(rows_), length = sizes.of(form_.length());
+    if (rows <= 0 || length <= 0) return {};
+    return best_choices(chosen(sizes), fold_candidates(builder_.target, facts_, rows, length));
   }
 
  private:
+  FoldConfig config_of(const KernelChoice& choice) const {
+    FoldConfig config;
+    config.lanes = choice.at("lanes");
+    config.threads = choice.at("threads");
+    config.width = facts_.width;
+    config.chunks = choice.at("chunks");
+    config.cluster = choice.at("cluster");
+    config.shared = choice.at("shared") != 0;
+    config.whole = choice.at("whole") != 0;
+    return config;
+  }
+
+  static SegmentConfig segments_of_choice(const KernelChoice& choice) {
+    return {choice.at("threads"), choice.at("chunks"), choice.at("most")};
+  }
+
   Expr both(Expr a, Expr b) {
+    if (a == nullptr) return b;
     if (a->is_constant()) return a->is_constant(1) ? b : a;
     if (b->is_constant()) return b->is_constant(1) ? a : b;
     return pool_.make(ExprOp::And, {a, b});
@@ -84,6 +132,7 @@ class Choice {
 
   // `condition` may be known now: then there is one kernel, or none.
   void add_call(const FoldConfig& config, Expr condition, int64_t states) {
+    condition = both(allowed_, condition);
     if (condition->is_constant(0)) return;
     KernelLaunch launch = fold_kernel(builder_, form_, config, states);
     if (!condition->is_constant()) {
@@ -96,23 +145,20 @@ class Choice {
     FoldConfig result;
     result.lanes = lanes;
     result.threads = threads;
-    result.width = width_;
+    result.width = facts_.width;
     result.chunks = chunks();
     return no_longer_than_needed(result);
   }
 
-  int chunks() const { return std::clamp(kRegisterWords / words_, 1, kMostChunks); }
-
-  static int64_t capacity(const FoldConfig& c) {
-    return int64_t{1} * c.lanes * c.width * c.chunks * c.cluster;
-  }
+  int chunks() const { return std::clamp(kRegisterWords / facts_.words, 1, kMostChunks); }
 
   // From short rows to long ones. Sizes known at run time only are served by fewer kernels.
   std::vector<Rung> ladder() const {
     std::vector<Rung> rungs;
     auto push = [&](FoldConfig c) {
       c.whole = true;
-      if (rungs.empty() || capacity(c) > rungs.back().capacity) rungs.push_back({c, capacity(c)});
+      if (rungs.empty() || tile_elements(c) > rungs.back().capacity)
+        rungs.push_back({c, tile_elements(c)});
     };
     for (const int lanes : {4, 8, 16}) {
       FoldConfig part = config(lanes, 128);
@@ -120,19 +166,19 @@ class Choice {
       if (lanes != 8 || known()) push(part);
     }
     FoldConfig warp = config(32, 128);
-    warp.shared = maps_back_ && shareable_;
+    warp.shared = facts_.maps_back && facts_.shareable;
     if (warp.shared) warp = no_longer_than_needed(with_chunks(warp, 2 * chunks()));
     push(warp);
-    if (maps_back_ && shareable_) {
+    if (facts_.maps_back && facts_.shareable) {
       push_shared(push);
       return rungs;
     }
-    if (maps_back_) {
+    if (facts_.maps_back) {
       push(config(256, 256));
     } else {
       FoldConfig walk = config(32, 128);
       walk.chunks = chunks();
-      rungs.push_back({walk, kTilesPerBlock * capacity(walk)});
+      rungs.push_back({walk, kTilesPerBlock * tile_elements(walk)});
       if (known()) push(config(256, 256));
     }
     rungs.push_back({config(256, 256), 0});
@@ -144,7 +190,7 @@ class Choice {
     const bool clusters = builder_.target.architecture >= 90;
     // Where multiprocessors are free, more threads for each row.
     Expr few = pool_.make(ExprOp::Less, {rows_, pool_.integer(builder_.target.multiprocessors)});
-    if (fetches_) {
+    if (facts_.fetches) {
       // What all rows read lies in the first-level cache, which shared memory leaves no room.
       push(config(256, 256));
     } else if (!few->is_constant(1)) {
@@ -164,7 +210,7 @@ class Choice {
     FoldConfig result = config(threads, threads);
     result.shared = true;
     result.cluster = cluster;
-    result.chunks = std::max(1, bytes / (threads * words_ * 4));
+    result.chunks = std::max(1, bytes / (threads * facts_.words * 4));
     return no_longer_than_needed(result);
   }
 
@@ -181,11 +227,20 @@ class Choice {
     return c;
   }
 
+  SegmentConfig segment_config() const {
+    const FoldConfig tile = config(256, 256);
+    return {tile.threads, tile.chunks, kMostSegments};
+  }
+
   // One tile, or more where a row would have too many segments to merge.
-  FoldConfig segment_config() const {
-    FoldConfig result = config(256, 256);
-    const int64_t tile = capacity(result);
-    Expr tiles = ceil_div(pool_, form_.length(), tile * kMostSegments);
+  FoldConfig partials_config(const SegmentConfig& c) const {
+    FoldConfig result;
+    result.lanes = result.threads = c.threads;
+    result.width = facts_.width;
+    result.chunks = c.chunks;
+    result.part = Part::Partials;
+    const int64_t tile = tile_elements(result);
+    Expr tiles = ceil_div(pool_, form_.length(), tile * c.most);
     result.segment = pool_.mul(pool_.integer(tile), tiles);
     return result;
   }
@@ -195,7 +250,7 @@ class Choice {
     Expr length = form_.length();
     const int64_t blocks = int64_t{1} * kBlocksPerMultiprocessor * builder_.target.multiprocessors;
     Expr few = pool_.make(ExprOp::Less, {rows_, pool_.integer(blocks)});
-    Expr most = pool_.integer(kTilesPerBlock * capacity(config(256, 256)));
+    Expr most = pool_.integer(kTilesPerBlock * tile_elements(config(256, 256)));
     Expr divisible = pool_.make(ExprOp::Less, {most, length});
     Expr endless = pool_.make(ExprOp::Less, {pool_.integer(kLongestRow), length});
     Expr cut = both(few, divisible);
@@ -204,15 +259,16 @@ class Choice {
     return pool_.make(ExprOp::Or, {cut, endless});
   }
 
-  void add_segments(Expr condition) {
+  void add_segments(const SegmentConfig& segments, Expr condition) {
+    condition = both(allowed_, condition);
     if (condition->is_constant(0)) return;
-    FoldConfig partials = segment_config(), finish = partials;
-    partials.part = Part::Partials;
+    const FoldConfig partials = partials_config(segments);
+    FoldConfig finish = partials;
     finish.part = Part::Finish;
-    if (!maps_back_) {
+    if (!facts_.maps_back) {
       // A warp merges 31 states at once.
-      Expr segments = segments_of(pool_, form_, partials);
-      const bool short_list = segments->is_constant() && segments->integer <= 4 * 31;
+      Expr count = segments_of(pool_, form_, partials);
+      const bool short_list = count->is_constant() && count->integer <= 4 * 31;
       finish.lanes = finish.threads = short_list ? 128 : 512;
     }
     Expr count = pool_.mul(rows_, segments_of(pool_, form_, partials));
@@ -228,12 +284,51 @@ class Choice {
   StepBuilder& builder_;
   ExprPool& pool_;
   const RowForm& form_;
-  int width_, words_ = 1;
-  bool shareable_ = false, fetches_ = false, maps_back_ = false;
-  Expr rows_ = nullptr;
+  const FoldFacts facts_;
+  const Expr rows_;
+  Expr allowed_ = nullptr;  // of sizes: nothing is added where it is false
 };
 
 }  // namespace
+
+FoldFacts fold_facts(StepBuilder& builder, const RowForm& form) {
+  FoldFacts facts;
+  facts.width = row_width(builder, form);
+  FoldConfig config;
+  config.width = facts.width;
+  KernelText kernel = builder.kernel();
+  const FoldReads reads(kernel, form, config);
+  facts.words = std::max(reads.group_words(), 1);
+  facts.shareable = reads.shareable();
+  facts.fetches = reads.fetches();
+  facts.maps_back = std::any_of(form.outputs.begin(), form.outputs.end(),
+                                [](const RowForm::Output& output) { return output.maps_back; });
+  return facts;
+}
+
+KernelChoice choice_of(const FoldConfig& config) {
+  return {kRow,
+          {{"lanes", config.lanes},
+           {"threads", config.threads},
+           {"chunks", config.chunks},
+           {"cluster", config.cluster},
+           {"shared", config.shared ? 1 : 0},
+           {"whole", config.whole ? 1 : 0}}};
+}
+
+KernelChoice choice_of(const SegmentConfig& config) {
+  return {kSegments,
+          {{"threads", config.threads}, {"chunks", config.chunks}, {"most", config.most}}};
+}
+
+std::vector<KernelChoice> fold_choices(StepBuilder& builder, const RowForm& form,
+                                       const KnownSizes& sizes) {
+  return Choice(builder, form).choices(sizes);
+}
+
+void add_fold(StepBuilder& builder, const RowForm& form, const KernelChoice& choice) {
+  Choice(builder, form).add(choice);
+}
 
 void add_folds(StepBuilder& builder, const RowForm& form) { Choice(builder, form).add(); }
 
