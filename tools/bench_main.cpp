@@ -55,7 +55,8 @@ void measure_tuned(const Program& program, const Workload& workload, const Bench
   const size_t told = session.notes().size();
   const NamedTensors outputs = session.run(workload.inputs);
   for (size_t i = told; i < session.notes().size(); ++i) {
-    fmt::print(stderr, "{}: {}\n", workload.name, session.notes()[i]);
+    const std::string& note = session.notes()[i];
+    if (note.starts_with("warning")) fmt::print(stderr, "{}: {}\n", workload.name, note);
   }
   row["tuned_error"] = relative_error(workload, outputs);
   row["steps"] = tuning_json(session.tunings());

@@ -26,10 +26,11 @@ std::string line(const StepTuning& t, size_t others) {
   const char* source = t.remembered ? "remembered" : "measured";
   if (t.choice == t.default_choice) {
     return text + fmt::format(": {:.1f} us by default, the best of {} {}: {}", t.default_us,
-                              t.candidates, source, t.choice);
+                              t.measured.size(), source, t.choice);
   }
   return text + fmt::format(": {:.1f} us by default, {:.1f} us by {} (of {} {}; default {})",
-                            t.default_us, t.us, t.choice, t.candidates, source, t.default_choice);
+                            t.default_us, t.us, t.choice, t.measured.size(), source,
+                            t.default_choice);
 }
 
 }  // namespace
@@ -49,13 +50,16 @@ std::vector<std::string> tuning_lines(const std::vector<StepTuning>& tunings) {
 Json tuning_json(const std::vector<StepTuning>& tunings) {
   Json steps = Json::array();
   for (const StepTuning& t : tunings) {
+    Json measured = Json::array();
+    for (const auto& [choice, us] : t.measured)
+      measured.push_back({{"choice", choice}, {"us", us}});
     steps.push_back({{"name", t.label},
                      {"kind", t.kind},
                      {"default_us", t.default_us},
                      {"us", t.us},
                      {"default", t.default_choice},
                      {"choice", t.choice},
-                     {"candidates", t.candidates},
+                     {"measured", std::move(measured)},
                      {"remembered", t.remembered}});
   }
   return steps;

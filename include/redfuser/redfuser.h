@@ -129,8 +129,8 @@ struct StepTuning {
   std::string label, kind;             // as in StepInfo
   std::string default_choice, choice;  // such as "attention_split warps=4 keys=32 stages=3"
   double default_us = 0, us = 0;       // medians with a cold cache; equal where the default is kept
-  int candidates = 0;                  // that were measured, the default among them
-  bool remembered = false;             // found by an earlier session, or for an equal step
+  std::vector<std::pair<std::string, double>> measured;  // every choice, the default first
+  bool remembered = false;  // found by an earlier session, or for an equal step
 };
 
 // One step's time in the last run.

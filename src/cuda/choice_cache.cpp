@@ -1,11 +1,12 @@
 #include "cuda/choice_cache.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "cuda/cache_files.h"
 
 namespace redfuser::cuda {
@@ -14,8 +15,20 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-bool is_time(const Json& entry, const char* name) {
-  return entry.contains(name) && entry[name].is_number() && entry[name].get<double>() >= 0;
+// False if it is not whole.
+bool read_measured(const Json& entry, MeasuredChoice& choice) {
+  if (!entry.contains("choice") || !entry["choice"].is_string()) return false;
+  if (!entry.contains("measured") || !entry["measured"].is_array()) return false;
+  choice.choice = entry["choice"].get<std::string>();
+  bool found = false;
+  for (const Json& one : entry["measured"]) {
+    const bool whole = one.is_object() && one.contains("choice") && one["choice"].is_string() &&
+                       one.contains("us") && one["us"].is_number() && one["us"].get<double>() >= 0;
+    if (!whole) return false;
+    choice.measured.emplace_back(one["choice"].get<std::string>(), one["us"].get<double>());
+    found |= choice.measured.back().first == choice.choice;
+  }
+  return found;
 }
 
 // What is wrong with an entry; empty if nothing is.
@@ -24,16 +37,17 @@ std::string problem_of(const Json& entry, const std::string& task, MeasuredChoic
     return "it is damaged";
   }
   if (entry["task"].get<std::string>() != task) return "it is another task's";
-  const bool whole = entry.contains("choice") && entry["choice"].is_string() &&
-                     is_time(entry, "us") && is_time(entry, "default_us") &&
-                     entry.contains("candidates") && entry["candidates"].is_number_integer();
-  if (!whole) return "it is damaged";
-  choice = {entry["choice"].get<std::string>(), entry["us"].get<double>(),
-            entry["default_us"].get<double>(), entry["candidates"].get<int>()};
-  return "";
+  return read_measured(entry, choice) ? "" : "it is damaged";
 }
 
 }  // namespace
+
+double MeasuredChoice::us() const {
+  const auto found = std::find_if(measured.begin(), measured.end(),
+                                  [&](const auto& entry) { return entry.first == choice; });
+  RF_CHECK(found != measured.end(), "{} was not measured", choice);
+  return found->second;
+}
 
 ChoiceCache::ChoiceCache(const CacheOptions& options, std::vector<std::string> identity)
     : mode_(options.mode), folder_(options.folder), identity_(std::move(identity)) {
@@ -61,10 +75,13 @@ void ChoiceCache::store(const std::string& task, const MeasuredChoice& choice) {
   static std::atomic<int> number = 0;
   const fs::path entry = path(task);
   const fs::path aside = fmt::format("{}.{}.{}.tmp", entry.string(), ::getpid(), number++);
-  const Json json = {
-      {"redfuser", library_version()},  {"machine", identity_}, {"task", task},
-      {"choice", choice.choice},        {"us", choice.us},      {"default_us", choice.default_us},
-      {"candidates", choice.candidates}};
+  Json measured = Json::array();
+  for (const auto& [text, us] : choice.measured) measured.push_back({{"choice", text}, {"us", us}});
+  const Json json = {{"redfuser", library_version()},
+                     {"machine", identity_},
+                     {"task", task},
+                     {"choice", choice.choice},
+                     {"measured", std::move(measured)}};
   std::error_code error, ignored;
   fs::create_directories(entry.parent_path(), error);
   const bool written = !error && write_file(aside, json.dump(1) + "\n");

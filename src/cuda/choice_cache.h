@@ -15,8 +15,11 @@ namespace redfuser::cuda {
 
 struct MeasuredChoice {
   std::string choice;
-  double us = 0, default_us = 0;  // its time, and that of the choice by estimate
-  int candidates = 0;             // that were measured
+  std::vector<std::pair<std::string, double>> measured;  // microseconds; the default's first
+
+  // InternalError if it was not measured.
+  double us() const;
+  double default_us() const { return measured.front().second; }
 };
 
 class ChoiceCache {

@@ -129,20 +129,19 @@ void CudaTuner::measure(const TuningTask& task, std::vector<Form> forms, const C
   const std::vector<KernelTimer::Time> times = timer.time(calls, stream, workspace);
   if (times[0].error) std::rethrow_exception(times[0].error);
   size_t best = 0;
-  int candidates = 0;
+  cuda::MeasuredChoice result;
   for (size_t i = 0; i < forms.size(); ++i) {
     if (times[i].error) {
       note_failure(task.step, *forms[i].choice, times[i].error);
       continue;
     }
-    ++candidates;
+    result.measured.emplace_back(to_string(*forms[i].choice), times[i].us);
     if (times[i].us < times[best].us) best = i;
   }
   if (times[best].us * kGain > times[0].us) best = 0;
-  const std::string choice = to_string(*forms[best].choice);
-  const cuda::MeasuredChoice result{choice, times[best].us, times[0].us, candidates};
+  result.choice = to_string(*forms[best].choice);
   findings_[task.text] = {result, task.step};
-  if (best != 0) forms_[{task.step, choice}] = forms[best].step;
+  if (best != 0) forms_[{task.step, result.choice}] = forms[best].step;
   cache_.store(task.text, result);
 }
 
@@ -151,11 +150,12 @@ TunedSteps CudaTuner::tuned(const std::vector<TuningTask>& tasks) {
   Wanted wanted;
   std::vector<std::string> chosen;
   for (const TuningTask& task : tasks) {
-    const auto& [measured, step] = findings_.at(task.text);
+    const Finding& finding = findings_.at(task.text);
+    const cuda::MeasuredChoice& measured = finding.measured;
     const StepInfo& info = program_.compiled().steps[task.step];
     result.tunings.push_back({info.label, info.kind, to_string(task.choices[0]), measured.choice,
-                              measured.default_us, measured.us, measured.candidates,
-                              step != task.step});
+                              measured.default_us(), measured.us(), measured.measured,
+                              finding.step != task.step});
     const auto choice = std::find_if(task.choices.begin(), task.choices.end(), [&](const auto& c) {
       return to_string(c) == measured.choice;
     });

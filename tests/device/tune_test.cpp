@@ -95,7 +95,8 @@ TEST_F(Tune, TakesTheFastest) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].kind, "attention");
   EXPECT_FALSE(found[0].remembered);
-  EXPECT_GE(found[0].candidates, 4);
+  EXPECT_GE(found[0].measured.size(), 4u);
+  EXPECT_EQ(found[0].measured[0].first, found[0].default_choice);
   EXPECT_FLOAT_EQ(found[0].default_us, 1000);
   EXPECT_FLOAT_EQ(found[0].us, 800);
   expect_mentions(found[0].default_choice, "attention_hopper groups=2");
@@ -136,7 +137,7 @@ TEST_F(Tune, RemembersBetweenSessions) {
   ASSERT_EQ(second.size(), 1u);
   EXPECT_TRUE(second[0].remembered);
   EXPECT_EQ(second[0].choice, first.at(0).choice);
-  EXPECT_EQ(second[0].candidates, first[0].candidates);
+  EXPECT_EQ(second[0].measured, first[0].measured);
   EXPECT_FLOAT_EQ(second[0].us, 800);
   EXPECT_FLOAT_EQ(second[0].default_us, 1000);
   EXPECT_EQ(gpu->launches.back().block, kOneGroup);
@@ -160,6 +161,7 @@ TEST_F(Tune, ADamagedEntryIsMeasuredAgainWithOneWarning) {
                                whole.substr(0, whole.size() / 2),
                                with("\"choice\"", "\"chosen\""),
                                with("\"us\": 800", "\"us\": \"fast\""),
+                               with("\"measured\"", "\"guessed\""),
                                with("\"us\": 800", "\"us\": -1"),
                                with("groups=1", "groups=9"),
                                with("\"task\": \"attention", "\"task\": \"detention")};
