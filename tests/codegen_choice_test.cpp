@@ -56,6 +56,10 @@ std::vector<Forms> forms_of(const Model& model, const Target& target, int64_t si
 std::string text_of(const DeviceStep& step, const std::vector<int64_t>& symbols) {
   std::string text;
   for (const DeviceCall& call : step.calls) {
+    if (const auto* product = std::get_if<ProductCall>(&call)) {
+      text += fmt::format("algorithm {}\n", product->algorithm);
+      continue;
+    }
     const auto& launch = std::get<KernelLaunch>(call);
     const int64_t blocks = evaluate_size(launch.grid[0], symbols);
     if (blocks == 0) continue;
@@ -78,7 +82,9 @@ void expect_sound(const std::string& name, const Forms& forms, const Target& tar
     EXPECT_TRUE(names.insert(choice).second) << name << ": " << choice;
     EXPECT_TRUE(texts.insert(text_of(forms.forms[i], symbols)).second) << name << ": " << choice;
     for (const DeviceCall& call : forms.forms[i].calls) {
-      EXPECT_LE(std::get<KernelLaunch>(call).shared, target.shared_bytes) << name << ": " << choice;
+      const auto* launch = std::get_if<KernelLaunch>(&call);
+      if (launch == nullptr) continue;
+      EXPECT_LE(launch->shared, target.shared_bytes) << name << ": " << choice;
     }
   }
 }
@@ -217,6 +223,42 @@ TEST(CodegenChoice, LengthsOfRunTime) {
         }
       }
     }
+  }
+}
+
+// The library's proposals and, of known sizes, the kernel of ours: with and without an epilogue.
+TEST(CodegenChoice, Products) {
+  struct Case {
+    std::string type, rows, body, chosen;
+    bool ours;
+  };
+  const std::string plain = "y = MatMul(x, w)", map = "p = MatMul(x, w) t = Tanh(p) y = Mul(t, p)";
+  const Case cases[] = {
+      {"float16", "4096", plain, "library algorithm=0", true},
+      {"float16", "4096", map, "product_tile", true},
+      {"float16", "n", map, "library algorithm=0", false},
+      {"float", "4096", plain, "library algorithm=0", false},
+  };
+  for (const Case& c : cases) {
+    const Model model =
+        Model::parse("<ir_version: 9, opset_import: [\"\" : 20]> g (" + c.type + "[" + c.rows +
+                     ", 1024] x, " + c.type + "[1024, 1024] w) => (y) { " + c.body + " }");
+    const std::vector<Forms> all = forms_of(model, {});
+    ASSERT_EQ(all.size(), 1u) << c.body;
+    expect_sound(c.body, all[0], {}, 128);
+    EXPECT_EQ(to_string(all[0].choices[0]), c.chosen);
+    std::vector<KernelLaunch> ours;
+    size_t library = 0;
+    for (size_t i = 0; i < all[0].forms.size(); ++i) {
+      library += all[0].choices[i].family == kLibraryFamily;
+      if (all[0].choices[i].family == kLibraryFamily) continue;
+      for (const DeviceCall& call : all[0].forms[i].calls) {
+        ours.push_back(std::get<KernelLaunch>(call));
+      }
+    }
+    EXPECT_EQ(library, size_t{kProductAlgorithms + 1});
+    EXPECT_EQ(ours.size(), c.ours ? 1u : 0u) << c.body;
+    if (Compiler::find()) expect_compiles(ours, "sm_90a");
   }
 }
 

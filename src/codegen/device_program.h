@@ -74,7 +74,11 @@ struct ProductCall {
   // Where there are such: n contiguous elements of the result's dtype, and a matrix laid out as c;
   // c[batch, m, n] = Σ_k a · b + bias[n] + addend[batch, m, n], rounded once.
   BufferRef bias, addend;
+  // 0: what the library proposes first; else, of the algorithms that it proposes, best first, the
+  // one of this number. Not all of these numbers have one.
+  int algorithm = 0;
 };
+inline constexpr int kProductAlgorithms = 5;
 
 using DeviceCall = std::variant<KernelLaunch, ProductCall>;
 

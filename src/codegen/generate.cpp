@@ -54,18 +54,26 @@ DeviceStep generate(const Graph& graph, const Step& step, const Target& target) 
 DeviceStep generate(const Graph& graph, const Step& step, const Target& target,
                     const KernelChoice& choice) {
   StepBuilder builder(graph, step, target);
-  const auto* cascade = std::get_if<CascadeStep>(&step.kind);
-  RF_CHECK(cascade != nullptr, "{} is of a cascade", to_string(choice));
-  generate_cascade(builder, *cascade, choice);
+  if (const auto* cascade = std::get_if<CascadeStep>(&step.kind)) {
+    generate_cascade(builder, *cascade, choice);
+  } else {
+    const auto* product = std::get_if<ProductStep>(&step.kind);
+    RF_CHECK(product != nullptr, "{} computes no such step", to_string(choice));
+    generate_product(builder, *product, choice);
+  }
   return std::move(builder.result);
 }
 
 std::vector<KernelChoice> kernel_choices(const Graph& graph, const Step& step, const Target& target,
                                          std::span<const int64_t> symbols) {
-  const auto* cascade = std::get_if<CascadeStep>(&step.kind);
-  if (cascade == nullptr) return {};
-  StepBuilder builder(graph, step, target);
-  std::vector<KernelChoice> choices = cascade_choices(builder, *cascade, KnownSizes(symbols));
+  const KnownSizes sizes(symbols);
+  std::vector<KernelChoice> choices;
+  if (const auto* cascade = std::get_if<CascadeStep>(&step.kind)) {
+    StepBuilder builder(graph, step, target);
+    choices = cascade_choices(builder, *cascade, sizes);
+  } else if (std::holds_alternative<ProductStep>(step.kind)) {
+    choices = product_choices(graph, step, target, sizes);
+  }
   if (choices.size() < 2) choices.clear();
   return choices;
 }

@@ -21,6 +21,9 @@ struct KernelChoice {
   bool operator==(const KernelChoice&) const = default;
 };
 
+// The family of a step that calls the product library.
+inline constexpr const char* kLibraryFamily = "library";
+
 // "attention_split warps=4 keys=32 stages=3"
 std::string to_string(const KernelChoice& choice);
 

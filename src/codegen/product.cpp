@@ -154,7 +154,10 @@ class ProductBuilder {
         direct && !identity && take_affine(call, epilogue, product, offset_, out);
     direct &= identity || in_library || out == product->dtype;
     visit(epilogue, [&](Expr e) { direct &= !(e->op == ExprOp::Read && e->integer == value_); });
-    if (!direct || !(identity || in_library)) {
+    const bool ours = builder_.product_family == ProductFamily::Kernel ||
+                      (builder_.product_family == ProductFamily::ByEstimate &&
+                       (!direct || !(identity || in_library)));
+    if (ours) {
       auto kernel =
           product_kernel(builder_, step_, call, {epilogue, product, value_, offset_}, comment_);
       if (kernel) {

@@ -48,13 +48,17 @@ std::optional<TensorView> view_of(ExprPool& pool, const BufferRef& buffer, DType
 
 double constant(Expr size) { return static_cast<double>(size->integer); }
 
+bool known(const ProductCall& call) {
+  for (Expr size : {call.batch, call.m, call.n, call.k}) {
+    if (!size->is_constant() || size->integer < 1) return false;
+  }
+  return true;
+}
+
 // Measured rates of an H100: of this kernel's tiles, of the library's products, of a map in place.
 bool pays(const ProductCall& call, const Target& target) {
   constexpr double kTileRate = 4.7e6, kLibraryRate = 600e6, kMapRate = 3e6;  // per microsecond
   constexpr double kLaunch = 2.5, kFill = 6, kLibraryFill = 2;
-  for (Expr size : {call.batch, call.m, call.n, call.k}) {
-    if (!size->is_constant() || size->integer < 1) return false;
-  }
   const double m = constant(call.m), n = constant(call.n), batch = constant(call.batch);
   const double work = 2.0 * kTileRows * kTileColumns * constant(call.k) / kTileRate;
   const double tiles = std::ceil(m / kTileRows) * std::ceil(n / kTileColumns) * batch;
@@ -375,7 +379,8 @@ std::optional<KernelLaunch> product_kernel(StepBuilder& builder, const ProductSt
                                            const std::string& comment) {
   const Target& target = builder.target;
   const bool types = call.dtype == DType::Float16 || call.dtype == DType::BFloat16;
-  if (!types || target.architecture != 90 || target.portable || !pays(call, target)) {
+  if (!types || target.architecture != 90 || target.portable || !known(call)) return std::nullopt;
+  if (builder.product_family == ProductFamily::ByEstimate && !pays(call, target)) {
     return std::nullopt;
   }
   bool ready = true;  // nothing is read from where it is written

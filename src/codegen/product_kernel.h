@@ -15,8 +15,8 @@ struct ProductEpilogue {
 };
 
 // The kernel, or nullopt: for operands that the copy engine cannot fetch, for sizes that are not
-// known, and where the library's product and a map after it take less time by estimate. Of `call`,
-// a, b and the sizes are used.
+// known, and, if the family is open, where the library's product and a map after it take less time
+// by estimate. Of `call`, a, b and the sizes are used.
 std::optional<KernelLaunch> product_kernel(StepBuilder& builder, const ProductStep& step,
                                            const ProductCall& call, const ProductEpilogue& epilogue,
                                            const std::string& comment);

@@ -10,6 +10,9 @@
 
 namespace redfuser {
 
+// Who computes a matrix product: the library or a kernel of ours, by estimate where it is open.
+enum class ProductFamily { ByEstimate, Library, Kernel };
+
 class StepBuilder {
  public:
   StepBuilder(const Graph& graph, const Step& step, const Target& target)
@@ -32,6 +35,7 @@ class StepBuilder {
   const Target& target;
   FlatReads flat;
   std::vector<DType> scratch_dtypes;
+  ProductFamily product_family = ProductFamily::ByEstimate;
   DeviceStep result;
 };
 
@@ -55,6 +59,10 @@ void bind_coordinates(Emitter& emitter, const std::vector<Expr>& axes, const std
 void generate_map(StepBuilder& builder, const MapStep& step);
 void generate_reduce(StepBuilder& builder, const ReduceStep& step);
 void generate_product(StepBuilder& builder, const ProductStep& step);
+// By one of its choices.
+void generate_product(StepBuilder& builder, const ProductStep& step, const KernelChoice& choice);
+std::vector<KernelChoice> product_choices(const Graph& graph, const Step& step,
+                                          const Target& target, const KnownSizes& sizes);
 void generate_cascade(StepBuilder& builder, const CascadeStep& step);
 // By one of its choices.
 void generate_cascade(StepBuilder& builder, const CascadeStep& step, const KernelChoice& choice);

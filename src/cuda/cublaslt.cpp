@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <vector>
 
 #include "base/error.h"
 #include "cuda/library.h"
@@ -188,10 +189,23 @@ void ProductLibrary::Prepared::Impl::choose() {
                                                       &alignments[i], sizeof alignments[i]),
           "choosing an algorithm", name);
   }
+  if (product.algorithm > 0) {
+    const uint32_t reductions = kReduceInComputeType;
+    check(blas().cublasLtMatmulPreferenceSetAttribute(preference, kPreferenceReductions,
+                                                      &reductions, sizeof reductions),
+          "choosing an algorithm", name);
+  }
+  const int wanted = std::max(product.algorithm, 1);
+  std::vector<BlasHeuristic> proposals(static_cast<size_t>(wanted));
   int found = 0;
-  const BlasStatus status =
-      blas().cublasLtMatmulAlgoGetHeuristic(handle, descriptor, layouts[0], layouts[1], layouts[2],
-                                            layouts[2], preference, 1, &heuristic, &found);
+  const BlasStatus status = blas().cublasLtMatmulAlgoGetHeuristic(
+      handle, descriptor, layouts[0], layouts[1], layouts[2], layouts[2], preference, wanted,
+      proposals.data(), &found);
+  heuristic = proposals.back();
+  if (product.algorithm > 0 && (status != 0 || found < wanted || heuristic.state != 0)) {
+    throw NoSuchAlgorithm(
+        fmt::format("\"{}\": cuBLASLt proposes {} algorithms, not {}", name, found, wanted));
+  }
   if (status != 0 || found == 0 || heuristic.state != 0) {
     user_error(
         "\"{}\": cuBLASLt has no algorithm for the product {}x{}x{} (batch {}) of {} into {}: "

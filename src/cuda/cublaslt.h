@@ -7,6 +7,7 @@
 
 #include "cuda/cublaslt_api.h"
 #include "cuda/driver.h"
+#include "redfuser/error.h"
 #include "redfuser/tensor.h"
 
 namespace redfuser::cuda {
@@ -26,8 +27,17 @@ struct Product {
   Matrix a, b, c;            // c.column is 1
   DevicePointer bias = 0;    // n elements of dtype `result`; 0: none
   DevicePointer addend = 0;  // laid out as c; 0: none
+  // 0: what the library proposes first; else, of its proposals that sum in the precision of the
+  // whole sum, best first, the one of this number.
+  int algorithm = 0;
   bool tf32 = false;
   std::string name;  // the user's nodes, for errors
+};
+
+// The library proposes fewer algorithms.
+class NoSuchAlgorithm : public UserError {
+ public:
+  using UserError::UserError;
 };
 
 // cuBLASLt on one GPU. Opens the library at the first use; UserError if there is none.
@@ -57,7 +67,8 @@ class ProductLibrary {
     explicit Prepared(std::unique_ptr<Impl> impl);
     std::unique_ptr<Impl> impl_;
   };
-  // Throws UserError naming the product if the library cannot compute it.
+  // Throws UserError naming the product if the library cannot compute it, NoSuchAlgorithm if only
+  // by others.
   Prepared prepare(const Product& product) const;
 
  private:

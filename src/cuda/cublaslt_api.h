@@ -34,7 +34,9 @@ inline constexpr int kDescriptorEpilogue = 7, kDescriptorBiasPointer = 8;
 inline constexpr int kEpilogueBias = 4;
 inline constexpr int kLayoutBatchCount = 5, kLayoutBatchStride = 6;
 inline constexpr int kPreferenceWorkspaceBytes = 1;
-inline constexpr int kPreferenceAlignmentA = 5;  // then of B, C and D
+inline constexpr int kPreferenceReductions = 3;
+inline constexpr uint32_t kReduceInComputeType = 2;  // cublasLtReductionScheme_t
+inline constexpr int kPreferenceAlignmentA = 5;      // then of B, C and D
 
 struct BlasAlgorithm {  // cublasLtMatmulAlgo_t
   uint64_t data[8];

@@ -166,6 +166,7 @@ std::optional<CudaShape::Call> CudaShape::make(const ProductCall& call, size_t s
   product.c = {resolve(call.c, scratch), size(call.c_row, 0), 1, size(call.c_batch, 0)};
   if (call.bias.defined()) product.bias = resolve(call.bias, scratch);
   if (call.addend.defined()) product.addend = resolve(call.addend, scratch);
+  product.algorithm = call.algorithm;
   product.tf32 = program_.tf32();
   product.name = program_.compiled().steps[step].label;
   return Call(program_.products().prepare(product));

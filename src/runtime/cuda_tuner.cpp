@@ -123,9 +123,14 @@ void CudaTuner::measure(const TuningTask& task, std::vector<Form> forms, const C
   }
   const cuda::Buffer scratch(program_.device(), bytes, "the scratch memory of candidates");
   std::vector<CudaShape::Calls> calls;
-  for (const Form& form : forms) {
-    calls.push_back(shape.calls_of(*form.step, task.step, scratch.address()));
-  }
+  std::erase_if(forms, [&](const Form& form) {
+    try {
+      calls.push_back(shape.calls_of(*form.step, task.step, scratch.address()));
+      return false;
+    } catch (const cuda::NoSuchAlgorithm&) {
+      return true;
+    }
+  });
   const std::vector<KernelTimer::Time> times = timer.time(calls, stream, workspace);
   if (times[0].error) std::rethrow_exception(times[0].error);
   size_t best = 0;

@@ -78,7 +78,12 @@ std::vector<TuningTask> tuning_tasks(const CudaProgram& program,
     TuningTask task;
     task.step = i;
     task.choices = kernel_choices(program.graph(), steps[i], program.target(), symbols);
-    if (task.choices.empty()) continue;
+    // A program that needs no library has none open.
+    if (!program.has_products()) {
+      std::erase_if(task.choices,
+                    [](const KernelChoice& choice) { return choice.family == kLibraryFamily; });
+    }
+    if (task.choices.size() < 2) continue;
     task.text = Description(symbols).of(program.steps()[i]->form, task.choices);
     tasks.push_back(std::move(task));
   }

@@ -1,7 +1,6 @@
-# Sessions on a GPU that is not there: a driver and an NVRTC under the real ones' names, which keep
-# accounts. A program of its own, since a process opens one driver.
+# Sessions on a GPU that is not there: libraries under the real ones' names, which keep accounts. A program of its own, since a process opens one driver.
 set(fake_cuda_folder ${CMAKE_CURRENT_BINARY_DIR}/fake_cuda)
-foreach(library IN ITEMS driver:cuda:1 nvrtc:nvrtc:13)
+foreach(library IN ITEMS driver:cuda:1 nvrtc:nvrtc:13 cublaslt:cublasLt:13)
   string(REPLACE ":" ";" parts ${library})
   list(GET parts 0 source)
   list(GET parts 1 name)
@@ -15,7 +14,9 @@ endforeach()
 
 file(GLOB device_test_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*_test.cpp)
 add_executable(redfuser_device_tests ${device_test_sources} ${CMAKE_CURRENT_LIST_DIR}/main.cpp)
-add_dependencies(redfuser_device_tests fake_cuda fake_nvrtc)
+target_link_libraries(fake_cublasLt PRIVATE fake_cuda)
+set_target_properties(fake_cublasLt PROPERTIES BUILD_RPATH "$ORIGIN")
+add_dependencies(redfuser_device_tests fake_cuda fake_nvrtc fake_cublasLt)
 target_compile_definitions(redfuser_device_tests PRIVATE
                            REDFUSER_FAKE_CUDA="${fake_cuda_folder}")
 target_link_libraries(redfuser_device_tests PRIVATE redfuser redfuser_flags fmt::fmt-header-only

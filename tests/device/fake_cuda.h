@@ -1,5 +1,6 @@
-// A CUDA driver and an NVRTC without a GPU: memory is the host's, kernels are counted and not run.
-// The libraries are found like the real ones; tests look into them through this structure.
+// A CUDA driver, an NVRTC and a cuBLASLt without a GPU: memory is the host's, kernels are counted
+// and not run. The libraries are found like the real ones; tests look into them through this
+// structure.
 #pragma once
 
 #include <cstddef>
@@ -23,11 +24,16 @@ struct FakeCuda {
   // Without it every span between events is 1 ms.
   std::function<double(const std::string& text, unsigned block)> kernel_ms;
 
+  // Of products, by the library's proposals, so many of them that are not the first.
+  std::function<double(int proposal)> product_ms;
+  int proposals = 3;
+
   // What happened.
   struct Launch {
     void* stream;
     std::vector<uint64_t> arguments;  // pointers first; as many as a kernel takes at least
-    unsigned block;
+    unsigned block;                   // 0: a product
+    int proposal = 0;
   };
   std::vector<Launch> launches;  // neither recorded nor replayed
   double clock_ms = 0;

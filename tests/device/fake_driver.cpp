@@ -178,4 +178,13 @@ Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, voi
   return kSuccess;
 }
 
+// A call of the product library.
+int fake_product(StreamHandle stream, int proposal) {
+  const std::lock_guard lock(mutex);
+  if (static_cast<Stream*>(stream)->capturing) return ++fake.recorded, kSuccess;
+  if (fake.product_ms) fake.clock_ms += fake.product_ms(proposal);
+  fake.launches.push_back({stream, {}, 0, proposal});
+  return kSuccess;
+}
+
 }  // extern "C"

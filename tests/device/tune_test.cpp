@@ -288,6 +288,38 @@ TEST_F(Tune, AllocatesNothingAfterTheFirstRunOfAShape) {
   EXPECT_EQ(session.peak_bytes(), static_cast<int64_t>(used) - 1024);  // the counters
 }
 
+// Known sizes of halves: the kernel of ours is one of the choices.
+const char* const kProduct =
+    "g (float16[512, 1024] q, float16[1024, 1024] w) => (float16[512, 1024] y) { y = MatMul(q, w) "
+    "}";
+
+TEST_F(Tune, TakesTheFastestOfTheLibrarysProposals) {
+  const NamedTensors given = {{"q", Tensor(DType::Float16, {512, 1024})},
+                              {"w", Tensor(DType::Float16, {1024, 1024})}};
+  struct Case {
+    std::vector<double> times;  // of the first proposal and of the others
+    const char* choice;
+  };
+  gpu->kernel_ms = [](const std::string&, unsigned) { return 9.0; };
+  for (const Case& c :
+       {Case{{1, 1, 0.5, 1}, "library algorithm=2"}, Case{{1, 1, 1, 0.99}, "library algorithm=0"},
+        Case{{1}, "library algorithm=0"}, Case{{20, 20}, "product_tile"}}) {
+    options.kernel_cache = KernelCacheMode::Off;
+    gpu->proposals = static_cast<int>(c.times.size()) - 1;
+    gpu->product_ms = [&](int proposal) { return c.times.at(static_cast<size_t>(proposal)); };
+    gpu->launches.clear();
+    Session session(compile(model(kProduct)), options);
+    session.run(given);
+    ASSERT_EQ(session.tunings().size(), 1u);
+    const StepTuning& found = session.tunings()[0];
+    EXPECT_EQ(found.kind, "product");
+    EXPECT_EQ(found.choice, c.choice);
+    // What the library has, and the kernel of ours.
+    EXPECT_EQ(found.measured.size(), c.times.size() + 1);
+    EXPECT_EQ(gpu->launches.back().block == 0, found.choice != "product_tile");
+  }
+}
+
 TEST_F(Tune, OnTheCpuThereIsNothingToTune) {
   options.device = "cpu";
   Session session(compile(model(kExp)), options);
