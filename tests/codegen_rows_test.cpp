@@ -36,9 +36,13 @@ std::vector<Case> cases() {
        "g (float16[8,1048576] x) => (float16[8,1048576] y) {y = Softmax<axis=-1>(x)}", 2,
        "row_partials"},
       {"logsumexp_few",
-       "g (float16[256,131072] x) => (float[256] y) {f = Cast<to=1>(x) "
+       "g (float16[64,131072] x) => (float[64] y) {f = Cast<to=1>(x) "
        "a = Constant<value = int64[1] {-1}>() y = ReduceLogSumExp<keepdims=0>(f, a)}",
        2, "row_partials"},
+      {"logsumexp_long",
+       "g (float16[256,131072] x) => (float[256] y) {f = Cast<to=1>(x) "
+       "a = Constant<value = int64[1] {-1}>() y = ReduceLogSumExp<keepdims=0>(f, a)}",
+       1, "row_streaming"},
       {"inertia",
        "g (float[b, n] m, float[b, n, 3] r) => (float[b] y) { one = Constant<value = int64[1] "
        "{1}>()"

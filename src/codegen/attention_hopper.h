@@ -58,6 +58,12 @@ std::vector<HopperConfig> hopper_configs(const Target& target, const AttentionFo
 int hopper_groups(const StepBuilder& builder, const AttentionForm& form, const HopperScores& scores,
                   int keys, int most);
 
+// Row tiles in flight, of so many groups: 2, so that the next one's queries come while one is
+// computed. 1 where few row tiles are unequal: to bring one's queries is to claim it, and it would
+// wait while other blocks are out of work.
+int hopper_queries(const StepBuilder& builder, const AttentionForm& form,
+                   const HopperScores& scores, int groups);
+
 // Microseconds by estimate, of sizes that are known.
 double hopper_time(const StepBuilder& builder, const AttentionForm& form,
                    const HopperScores& scores, const HopperConfig& config, const KnownSizes& sizes);

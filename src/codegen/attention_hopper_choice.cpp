@@ -136,7 +136,7 @@ HopperConfig hopper_config(const StepBuilder& builder, const AttentionForm& form
   larger.strips = size <= kLargestWithStrips && !scores.strips.empty();
   while (larger.strips && !fits(larger) && larger.keys > kFewestKeys) larger.keys -= 16;
   larger = config;
-  larger.queries = 2;  // the next row tile's come while one is computed
+  larger.queries = hopper_queries(builder, form, scores, config.groups);
   fits(larger);
   larger = config;
   while (++larger.stages <= kMostStages && fits(larger)) {

@@ -94,6 +94,18 @@ double time_of(const Visits& visits, int groups, double key_tile, int64_t rows, 
 
 }  // namespace
 
+int hopper_queries(const StepBuilder& builder, const AttentionForm& form,
+                   const HopperScores& scores, int groups) {
+  constexpr int64_t kManyTiles = 4;  // of a multiprocessor
+  const KnownSizes sizes;
+  const int64_t others =
+      sizes.of(product_of(builder.pool(), extents_of(builder.pool(), form.others)));
+  const int64_t rows = sizes.of(form.row->extent());
+  if (!scores.mask.skips() || others <= 0 || rows <= 0) return 2;
+  const int64_t tiles = others * ((rows + groups * kGroupRows - 1) / (groups * kGroupRows));
+  return tiles < kManyTiles * builder.target.multiprocessors ? 1 : 2;
+}
+
 int hopper_groups(const StepBuilder& builder, const AttentionForm& form, const HopperScores& scores,
                   int keys, int most) {
   const KnownSizes sizes;

@@ -22,12 +22,14 @@ constexpr const char* kSegments = "row_segments";
 // Words that a thread keeps of its row in registers.
 constexpr int kRegisterWords = 32;
 constexpr int kMostChunks = 4;
+// So few of them stay in registers rather than in shared memory until they are mapped back.
+constexpr int kFewWords = 12;
 // Bytes of a row in the shared memory of a block: several blocks of a multiprocessor hide each
 // other's waits. Rows that need more in a full cluster may take more.
 constexpr int kSharedBytes = 32 * 1024, kMostSharedBytes = 96 * 1024;
 constexpr int kMostCluster = 8;
-// Fewer blocks than this per multiprocessor leave it waiting.
-constexpr int kBlocksPerMultiprocessor = 4;
+// Fewer rows than this for each multiprocessor leave some of them without work for long.
+constexpr double kRowsPerMultiprocessor = 1.5;
 // Tiles that a block folds before cutting its row pays for a second kernel.
 constexpr int kTilesPerBlock = 4;
 constexpr int kMostSegments = 496;
@@ -166,7 +168,8 @@ class Choice {
       if (lanes != 8 || known()) push(part);
     }
     FoldConfig warp = config(32, 128);
-    warp.shared = facts_.maps_back && facts_.shareable;
+    const bool few = known() && warp.chunks * facts_.words <= kFewWords;
+    warp.shared = facts_.maps_back && facts_.shareable && !few;
     if (warp.shared) warp = no_longer_than_needed(with_chunks(warp, 2 * chunks()));
     push(warp);
     if (facts_.maps_back && facts_.shareable) {
@@ -181,7 +184,7 @@ class Choice {
       rungs.push_back({walk, kTilesPerBlock * tile_elements(walk)});
       if (known()) push(config(256, 256));
     }
-    rungs.push_back({config(256, 256), 0});
+    rungs.push_back({config(512, 512), 0});
     return rungs;
   }
 
@@ -248,8 +251,9 @@ class Choice {
   // Of a form without map-back: rows too few, or too long.
   Expr needs_segments() {
     Expr length = form_.length();
-    const int64_t blocks = int64_t{1} * kBlocksPerMultiprocessor * builder_.target.multiprocessors;
-    Expr few = pool_.make(ExprOp::Less, {rows_, pool_.integer(blocks)});
+    const auto enough =
+        static_cast<int64_t>(kRowsPerMultiprocessor * builder_.target.multiprocessors);
+    Expr few = pool_.make(ExprOp::Less, {rows_, pool_.integer(enough)});
     Expr most = pool_.integer(kTilesPerBlock * tile_elements(config(256, 256)));
     Expr divisible = pool_.make(ExprOp::Less, {most, length});
     Expr endless = pool_.make(ExprOp::Less, {pool_.integer(kLongestRow), length});

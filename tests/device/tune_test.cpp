@@ -1,4 +1,7 @@
 // SessionOptions::tune: what is measured, taken, remembered and left out.
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -37,7 +40,7 @@ NamedTensors inputs(int64_t tokens) {
 class Tune : public FakeGpu {
  protected:
   Tune() {
-    folder_ = fs::path(testing::TempDir()) / "redfuser_tune";
+    folder_ = fs::path(testing::TempDir()) / fmt::format("redfuser_tune_{}", getpid());
     fs::remove_all(folder_);
     options.tune = true;
     options.kernel_cache = KernelCacheMode::On;
