@@ -69,6 +69,11 @@ TEST(CodegenHopper, TakesWhatTheCopyEngineReads) {
       {"a second opinion", all("float16[1, 2, 128, 64]"), true, "attention"},
       {"floats", all("float[1, 2, 128, 64]"), false, "attention"},
       {"rows not aligned to 16 bytes", all("float16[1, 2, 128, 20]"), false, "attention"},
+      {"wide heads", all("float16[1, 2, 128, 320]"), false, "attention_wide"},
+      {"the widest",
+       {"bfloat16[1, 2, 128, 576]", "bfloat16[1, 2, 128, 576]", "bfloat16[1, 2, 128, 512]", same},
+       false,
+       "attention_wide"},
       {"few rows",
        {"float16[1, 2, 8, 64]", "float16[1, 2, 128, 64]", "float16[1, 2, 128, 64]", same},
        false,
@@ -131,6 +136,43 @@ TEST(CodegenHopper, SharedHeadsHaveNoDimension) {
   ASSERT_EQ(kernels[0].name, "attention_hopper");
   EXPECT_EQ(values(kernels[0].views[0].dims), (std::vector<int64_t>{64, 200, 8}));
   EXPECT_EQ(values(kernels[0].views[1].dims), (std::vector<int64_t>{64, 300, 1}));
+}
+
+// Values that are columns of the keys come with them; others have tiles of their own.
+TEST(CodegenHopper, LatentValuesAreNotCopiedTwice) {
+  struct Case {
+    const char *what, *values;
+    size_t views;
+  };
+  const Case cases[] = {
+      {"the first columns",
+       "from = Constant<value = int64[1] {0}>() to = Constant<value = int64[1] {512}>() v = "
+       "Slice(kv, from, to, axis)",
+       2},
+      {"columns from a slab on",
+       "from = Constant<value = int64[1] {64}>() to = Constant<value = int64[1] {576}>() v = "
+       "Slice(kv, from, to, axis)",
+       2},
+      {"columns within a slab",
+       "from = Constant<value = int64[1] {8}>() to = Constant<value = int64[1] {520}>() v = "
+       "Slice(kv, from, to, axis)",
+       3},
+      {"all columns", "v = Identity(kv)", 2},
+  };
+  for (const Case& c : cases) {
+    const bool all = std::string(c.what) == "all columns";
+    const std::string size = all ? "512" : "576";
+    const GeneratedModel generated = generate_model(Model::parse(
+        "<ir_version: 9, opset_import: [\"\" : 20]> g (bfloat16[2, 128, " + size +
+        "] q, bfloat16[2, 4096, " + size +
+        "] kv) => (bfloat16[2, 128, 512] y) { axis = Constant<value = int64[1] {2}>() "
+        "t = Transpose<perm = [0, 2, 1]>(kv) s = MatMul(q, t) p = Softmax<axis = -1>(s) " +
+        std::string(c.values) + " y = MatMul(p, v) }"));
+    ASSERT_EQ(generated.kernels.size(), 2u) << c.what;
+    EXPECT_EQ(generated.kernels[0].name, "attention_wide") << c.what;
+    EXPECT_EQ(generated.kernels[0].views.size(), c.views) << c.what;
+    if (Compiler::find()) expect_compiles(generated.kernels, "sm_90a");
+  }
 }
 
 TEST(CodegenHopper, LengthsOfRunTimeHaveAPortableKernelForFewRows) {

@@ -197,36 +197,46 @@ WorkloadMaker maker(const Attention& a) {
           }};
 }
 
-// Absorbed multi-head latent attention, one query: scores over all of a latent, values its first
-// part.
-WorkloadMaker latent_maker(const std::string& name, int64_t batch, int64_t keys) {
-  constexpr int64_t kHeads = 128, kLatent = 512, kSize = 576;
+// Absorbed multi-head latent attention, one query: scores over all of a latent, values its columns
+// from `first` on.
+struct Latent {
+  const char* suite;
+  std::string name;
+  int64_t batch, heads, keys;
+  int64_t size = 576, first = 0, values = 512;
+  bool bfloat = true;
+
+  DType dtype() const { return bfloat ? DType::BFloat16 : DType::Float16; }
+};
+
+WorkloadMaker latent_maker(const Latent& a) {
   return {
-      name, [=] {
+      a.name, [=] {
         const double scale = 1 / std::sqrt(192.0);
         Workload w;
-        w.suite = "decode";
-        w.name = name;
+        w.suite = a.suite;
+        w.name = a.name;
         w.model = model_text(fmt::format(
-            "g (bfloat16[{0}, {1}, {2}] q, bfloat16[{0}, {3}, {2}] kv) => "
-            "(bfloat16[{0}, {1}, {4}] y) {{ {5} zero = Constant<value = int64[1] {{0}}>() "
-            "two = Constant<value = int64[1] {{2}}>() end = Constant<value = int64[1] {{{4}}}>() "
+            "g ({6}[{0}, {1}, {2}] q, {6}[{0}, {3}, {2}] kv) => "
+            "({6}[{0}, {1}, {5}] y) {{ {8} first = Constant<value = int64[1] {{{4}}}>() "
+            "two = Constant<value = int64[1] {{2}}>() end = Constant<value = int64[1] {{{9}}}>() "
             "t = Transpose<perm = [0, 2, 1]>(kv) s = MatMul(q, t) f = Cast<to = 1>(s) "
-            "m = Mul(f, scale) p = Softmax<axis = -1>(m) h = Cast<to = 16>(p) "
-            "v = Slice(kv, zero, end, two) y = MatMul(h, v) }}",
-            batch, kHeads, kSize, keys, kLatent, real("scale", scale)));
-        const Tensor q = normal_tensor("q", DType::BFloat16, {batch, kHeads, kSize});
-        const Tensor kv = normal_tensor("kv", DType::BFloat16, {batch, keys, kSize});
+            "m = Mul(f, scale) p = Softmax<axis = -1>(m) h = Cast<to = {7}>(p) "
+            "v = Slice(kv, first, end, two) y = MatMul(h, v) }}",
+            a.batch, a.heads, a.size, a.keys, a.first, a.values, a.bfloat ? "bfloat16" : "float16",
+            a.bfloat ? 16 : 10, real("scale", scale), a.first + a.values));
+        const Tensor q = normal_tensor("q", a.dtype(), {a.batch, a.heads, a.size});
+        const Tensor kv = normal_tensor("kv", a.dtype(), {a.batch, a.keys, a.size});
         w.inputs = {{"q", q}, {"kv", kv}};
-        w.rows = batch * kHeads;
-        w.width = kLatent;
+        w.rows = a.batch * a.heads;
+        w.width = a.values;
         w.reference = [=](int64_t row) {
-          const int64_t start = row / kHeads * keys * kSize;
+          const int64_t start = row / a.heads * a.keys * a.size;
           std::vector<double> scores;
-          for (int64_t j = 0; j < keys; ++j) {
-            scores.push_back(scale * dot(q, row * kSize, kv, start + j * kSize, kSize));
+          for (int64_t j = 0; j < a.keys; ++j) {
+            scores.push_back(scale * dot(q, row * a.size, kv, start + j * a.size, a.size));
           }
-          return weighted(scores, kv, start, kSize, kLatent);
+          return weighted(scores, kv, start + a.first, a.size, a.values);
         };
         return w;
       }};
@@ -292,6 +302,19 @@ std::vector<WorkloadMaker> shape_workloads() {
     add({"", "", 1, 4, 2, queries, 300, 512, true});
     add({"", "", 2, 3, 3, queries, 300, 320, false, true, 30, 0, 260, true, true});
   }
+  auto add_latent = [&](Latent a) {
+    a.suite = "shapes";
+    a.name = fmt::format("latent_b{}_h{}_k{}_d{}_{}+{}{}", a.batch, a.heads, a.keys, a.size,
+                         a.first, a.values, a.bfloat ? "_bf16" : "");
+    makers.push_back(latent_maker(a));
+  };
+  for (const int64_t keys : {1, 7, 64, 127, 129, 1000, 4097}) add_latent({"", "", 2, 128, keys});
+  for (const int64_t keys : {7, 333}) {
+    add_latent({"", "", 3, 16, keys, 576, 64, 512, false});
+    add_latent({"", "", 1, 70, keys, 320, 0, 320, false});
+    add_latent({"", "", 40, 70, keys, 384, 64, 257, true});
+    add_latent({"", "", 2, 100, keys, 512, 8, 264, true});
+  }
   add({"", "", 2, 4, 2, 1, 700, 64, false, false, 0, 0, 128});
   for (const bool by_token : {false, true}) {
     add({"", "", 2, 4, 2, 300, 300, 64, true, true, 0, 0, 0, false, by_token});
@@ -318,8 +341,8 @@ std::vector<WorkloadMaker> decode_workloads(bool quick) {
     makers.push_back(maker({suite, name("alibi"), 1, 32, 32, 1, s, 128, false, true}));
     makers.push_back(maker({suite, name("softcap"), 1, 32, 16, 1, s, 128, false, false, 50}));
   }
-  makers.push_back(latent_maker("mla_dc_b1_4096", 1, 4096));
-  makers.push_back(latent_maker("mla_dc_b32_4096", 32, 4096));
+  makers.push_back(latent_maker({suite, "mla_dc_b1_4096", 1, 128, 4096}));
+  makers.push_back(latent_maker({suite, "mla_dc_b32_4096", 32, 128, 4096}));
   return makers;
 }
 

@@ -47,6 +47,11 @@ KernelLaunch attention_kernel(StepBuilder& builder, const AttentionForm& form);
 // For few rows: segments of the keys by blocks of their own. nullopt if the sizes do not fit.
 std::optional<KernelLaunch> attention_split_kernel(StepBuilder& builder, const AttentionForm& form);
 
+// For head sizes beyond 256 on sm_90a: the kernel, and that which merges segments of keys. nullopt
+// if the sizes or operands do not fit.
+std::optional<std::vector<KernelLaunch>> attention_wide_kernels(StepBuilder& builder,
+                                                                const AttentionForm& form);
+
 // Sizes that no kernel takes: the scores in memory, by the product library, their weights by a row
 // kernel, and the weighted sums by the library again. False for cascades that this does not
 // compute.

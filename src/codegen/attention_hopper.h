@@ -42,6 +42,9 @@ struct HopperOperands {
 // the weights are what the last pass over a tile computes.
 std::optional<HopperOperands> hopper_operands(StepBuilder& builder, const AttentionForm& form);
 
+// The same of any sizes.
+std::optional<HopperOperands> boxed_operands(StepBuilder& builder, const AttentionForm& form);
+
 HopperScores hopper_scores(ExprPool& pool, const AttentionForm& form);
 
 // The default for a form's sizes. Head sizes are at most 256.

@@ -63,14 +63,18 @@ HopperScores hopper_scores(ExprPool& pool, const AttentionForm& form) {
 }
 
 std::optional<HopperOperands> hopper_operands(StepBuilder& builder, const AttentionForm& form) {
+  if (form.depth->extent()->integer > kLargestSize || form.column->extent()->integer > kLargestSize)
+    return std::nullopt;
+  return boxed_operands(builder, form);
+}
+
+std::optional<HopperOperands> boxed_operands(StepBuilder& builder, const AttentionForm& form) {
   constexpr int kArchitecture = 90;
   const Target& target = builder.target;
   if (target.architecture != kArchitecture || target.portable || !form.row) return std::nullopt;
   if (form.query->dtype != DType::Float16 && form.query->dtype != DType::BFloat16) {
     return std::nullopt;
   }
-  if (form.depth->extent()->integer > kLargestSize || form.column->extent()->integer > kLargestSize)
-    return std::nullopt;
   const std::vector<Phase> phases = phases_of(form.rows);
   if (form.value_accumulator < phases.back().begin) return std::nullopt;
   auto query = boxed_read(builder, form.query, form.depth, form.row);

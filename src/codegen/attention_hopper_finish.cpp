@@ -7,6 +7,12 @@ namespace redfuser {
 
 std::string HopperText::outputs() {
   emitter_.open();
+  join_lanes();
+  write_rows();
+  return emitter_.close();
+}
+
+void HopperText::join_lanes() {
   std::string lanes;
   for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
     if (is_value(k) || !masked_.per_lane[k]) continue;
@@ -14,6 +20,9 @@ std::string HopperText::outputs() {
                          combiner_of(rows_.accumulators[k].reduction));
   }
   if (!lanes.empty()) emitter_.line(unrolled("h", 2, lanes));
+}
+
+void HopperText::write_rows() {
   open_row();
   emitter_.line(fmt::format("const bool exists = own_row + h * 8 < {};", row_count_));
   for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
@@ -24,7 +33,6 @@ std::string HopperText::outputs() {
   leaves_.bind(LeafKind::Count, 0, keys_, DType::Int64);
   for (const auto& output : rows_.outputs) write(output);
   emitter_.line(close_row());
-  return emitter_.close();
 }
 
 // Quotients by what a row shares become products; for results that are rounded to 16 bits.
@@ -61,7 +69,8 @@ void HopperText::write(const RowForm::Output& output) {
   emitter_.open();
   emitter_.line("float out[2];");
   emitter_.open();
-  emitter_.line("const int x = h * 2 + e, column = n * 8 + pair + e;");
+  emitter_.line(
+      fmt::format("const int x = h * 2 + e, column = {}n * 8 + pair + e;", first_column_));
   leaves_.bind(LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "o[n][x]",
                DType::Float32);
   emitter_.bind(form_.column, "column");
@@ -73,7 +82,7 @@ void HopperText::write(const RowForm::Output& output) {
   const std::string element = emitter_.close();
   emitter_.line(unrolled("e", 2, element));
   if (paired) {
-    emitter_.line("const int column = n * 8 + pair;");
+    emitter_.line(fmt::format("const int column = {}n * 8 + pair;", first_column_));
     emitter_.bind(form_.column, "column");
     emitter_.line(fmt::format("if (exists && column < {}) store_pair({}, {}, out);", extent, buffer,
                               emitter_.emit(output.offset)));

@@ -67,7 +67,7 @@ void HopperText::bind_old_state() {
                  DType::Float32);
   }
   bind_references();
-  leaves_.bind(LeafKind::Count, 0, "static_cast<long long>(first)", DType::Int64);
+  leaves_.bind(LeafKind::Count, 0, old_count_, DType::Int64);
 }
 
 void HopperText::declare_state() {
@@ -141,7 +141,7 @@ void HopperText::fold_phase(const ScoreForm& score, size_t phase, bool tail) {
   }
   fold_element(score, phase, tail);
   for (size_t k = range.begin; k < range.end; ++k) {
-    if (!is_value(k)) update_state(score, k);
+    if (!is_value(k)) update_state(score, k, tile_reduction(score, k));
   }
   emitter_.line(close_row());
   make_references(range.end);
@@ -309,13 +309,19 @@ void HopperText::fold_element(const ScoreForm& score, size_t phase, bool tail) {
   emitter_.line(unrolled("n", config_.keys / 8, keys));
 }
 
-void HopperText::update_state(const ScoreForm& score, size_t k) {
+std::string HopperText::tile_reduction(const ScoreForm& score, size_t k) const {
+  const std::string_view op = combiner_of(rows_.accumulators[k].reduction);
+  std::string tile = fmt::format("{0}::apply(tile{1}[0], tile{1}[1])", op, k);
+  if (!score.per_lane[k]) tile = fmt::format("quad_reduce<{}>({})", op, tile);
+  return tile;
+}
+
+void HopperText::update_state(const ScoreForm& score, size_t k, const std::string& reduction) {
   const Accumulator& a = rows_.accumulators[k];
   const std::string_view op = combiner_of(a.reduction);
   emitter_.open();
   bind_old_state();
-  std::string tile = fmt::format("{0}::apply(tile{1}[0], tile{1}[1])", op, k);
-  if (!score.per_lane[k]) tile = fmt::format("quad_reduce<{}>({})", op, tile);
+  std::string tile = reduction;
   if (score.reduces_kept(k) && score.kept_factors.constant != 1) {
     tile = fmt::format("{} * {}", tile, float_text(score.kept_factors.constant));
   }
@@ -336,7 +342,7 @@ void HopperText::make_references(size_t done) {
       leaves_.bind(LeafKind::State, static_cast<int64_t>(k), fmt::format("b{}[h]", k),
                    DType::Float32);
     }
-    leaves_.bind(LeafKind::Count, 0, "static_cast<long long>(first + valid)", DType::Int64);
+    leaves_.bind(LeafKind::Count, 0, new_count_, DType::Int64);
     emitter_.line(
         fmt::format("w{}[h] = {};", r, emitter_.emit_as(reference.value, DType::Float32)));
     const std::string text = emitter_.close();

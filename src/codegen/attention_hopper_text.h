@@ -1,5 +1,5 @@
 // The text of a Hopper attention kernel in the making; its parts are in the files of the same
-// prefix.
+// prefix. Kernels of other schedules are derived from it (attention_wide_text.h).
 #pragma once
 
 #include <set>
@@ -18,9 +18,10 @@ class HopperText {
  public:
   HopperText(StepBuilder& builder, const AttentionForm& form, const HopperScores& scores,
              const HopperOperands& operands, const HopperConfig& config);
+  virtual ~HopperText() = default;
   KernelLaunch launch();
 
- private:
+ protected:
   // attention_hopper_kernel.cpp: a block's work, its barriers, the producer, the consumers' loop.
   void declare_memory();
   void declare_schedule();
@@ -71,7 +72,7 @@ class HopperText {
   std::string fold_tile();  // leaves weights in s and new states in b
   // `tail`: of tiles that may reach beyond the last key.
   std::string fold_scores(const ScoreForm& score, bool tail);
-  void fold_phase(const ScoreForm& score, size_t phase, bool tail);
+  virtual void fold_phase(const ScoreForm& score, size_t phase, bool tail);
   void fold_element(const ScoreForm& score, size_t phase, bool tail);
   using Bindings = std::vector<std::pair<Expr, std::string>>;
   Bindings positions(const ScoreForm& score, size_t phase);
@@ -83,13 +84,17 @@ class HopperText {
   void bind_special(const Special& special);
   void place_element(bool tail);
   void bind_score(const ScoreForm& score, size_t phase);
-  void update_state(const ScoreForm& score, size_t k);
+  // The tile's reduction of accumulator k for row h, over the lanes that share the row or per lane.
+  std::string tile_reduction(const ScoreForm& score, size_t k) const;
+  void update_state(const ScoreForm& score, size_t k, const std::string& reduction);
   void make_references(size_t done);
   std::string move_values();  // transports o
   std::string adopt_state();
 
   // attention_hopper_finish.cpp: results and outputs.
   std::string outputs();
+  void join_lanes();
+  void write_rows();
   void write(const RowForm::Output& output);
   Expr by_reciprocals(Expr e) const;
   void finish(bool rounded);
@@ -120,7 +125,11 @@ class HopperText {
   LoadedTerm loaded_visible_;
   std::vector<std::pair<Expr, std::string>> term_texts_;
   std::string type_, keys_, row_count_;
-  int depth_ = 0, columns_ = 0;
+  int depth_ = 0, columns_ = 0;  // columns_: of the values that a group has
+  // Keys in the state before the tile, and with it.
+  std::string old_count_ = "static_cast<long long>(first)";
+  std::string new_count_ = "static_cast<long long>(first + valid)";
+  std::string first_column_;  // "name + ", of the group's columns
 };
 
 }  // namespace redfuser

@@ -96,6 +96,12 @@ KernelLaunch whole_kernel(StepBuilder& builder, const AttentionForm& form,
 bool add_attention(StepBuilder& builder, const AttentionForm& form) {
   ExprPool& pool = builder.pool();
   const int64_t size = std::max(form.depth->extent()->integer, form.column->extent()->integer);
+  if (size > kLargestSplit) {
+    auto kernels = attention_wide_kernels(builder, form);
+    if (!kernels) return false;
+    for (KernelLaunch& kernel : *kernels) builder.result.calls.push_back(std::move(kernel));
+    return true;
+  }
   const auto operands = hopper_operands(builder, form);
   const bool whole = operands || size <= kLargestPortable;
   Expr few = has_few_rows(builder, form);

@@ -30,18 +30,18 @@ __device__ __forceinline__ void pin_registers(float (&d)[N][4]) {
   }
 }
 
-// Starts s = q · kᵀ for the warpgroup's 64 rows of q and all Keys rows of k, over `Depth` columns.
+// Starts s = q · kᵀ for the warpgroup's 64 rows of q and Keys rows of k, over `Depth` columns.
 template <typename T, int Depth, int Keys>
 __device__ __forceinline__ void start_scores(float (&s)[Keys / 8][4], unsigned q, int q_slab,
-                                             unsigned k) {
+                                             unsigned k, int k_slab = Keys * kSlabRowBytes) {
   const unsigned long long a = matrix_descriptor(q, q_slab);
-  const unsigned long long b = matrix_descriptor(k, Keys * kSlabRowBytes);
+  const unsigned long long b = matrix_descriptor(k, k_slab);
   ptx_product_fence();
 #pragma unroll
   for (int d = 0; d < Depth; d += 16) {
     const int slab = d / kSlabColumns, inside = d % kSlabColumns * 2;
     Product<T, Keys>::score(s, a + ((slab * q_slab + inside) >> 4),
-                            b + ((slab * Keys * kSlabRowBytes + inside) >> 4), d > 0);
+                            b + ((slab * k_slab + inside) >> 4), d > 0);
   }
   ptx_product_commit();
 }

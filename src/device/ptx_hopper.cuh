@@ -177,6 +177,15 @@ struct Product;
                    : RF_ROWS##M                                                                   \
                    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));               \
     }                                                                                             \
+    static __device__ __forceinline__ void value(float (&d)[N / 8][4], unsigned long long a,      \
+                                                 unsigned long long b, int add) {                 \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " R2                                         \
+                   ", 0;\n"                                                                       \
+                   "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE                \
+                   " {" RF_NAMES##M "}, " R0 ", " R1 ", p, 1, 1, 0, 1;\n}"                        \
+                   : RF_ROWS##M                                                                   \
+                   : "l"(a), "l"(b), "r"(add));                                                   \
+    }                                                                                             \
   }
 #define RF_PRODUCTS(N, M, R0, R1, R2, R3, R4, R5)          \
   RF_PRODUCT(half_t, "f16", N, M, R0, R1, R2, R3, R4, R5); \

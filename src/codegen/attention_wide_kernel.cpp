@@ -1,0 +1,251 @@
+// What a block does: 64 rows by a segment of the keys, which the producer copies tile by tile.
+#include <fmt/format.h>
+
+#include "codegen/attention_wide_text.h"
+
+namespace redfuser {
+namespace {
+
+constexpr int kGroups = 2, kGroupThreads = 128;
+
+HopperConfig group_config(const WideConfig& config) {
+  HopperConfig result;
+  result.groups = 1;
+  result.keys = config.group_keys();
+  return result;
+}
+
+}  // namespace
+
+WideText::WideText(StepBuilder& builder, const AttentionForm& form, const HopperScores& scores,
+                   const HopperOperands& operands, const WideConfig& config,
+                   const Segments& segments)
+    : HopperText(builder, form, scores, operands, group_config(config)),
+      wide_(config),
+      layout_(wide_layout(form, config)),
+      segments_(segments),
+      visible_(pool_, form) {
+  columns_ = wide_columns(form);
+  old_count_ = "folded";
+  new_count_ = "(folded + tile_valid)";
+  first_column_ = "group_column + ";
+}
+
+KernelLaunch WideText::launch() {
+  keys_ = kernel_.size(rows_.length());
+  row_count_ = kernel_.size(form_.row->extent());
+  declare_memory();
+  place_work();
+  const std::string produce = producer(), consume = consumer();
+  emitter_.line(
+      fmt::format("if (group == 0) {{\nptx_give_registers<24>();\nif (threadIdx.x == 0) {{\n{}}}\n"
+                  "}} else {{\nptx_take_registers<240>();\n{}}}",
+                  produce, consume));
+  KernelLaunch launch = kernel_.launch(
+      "attention_wide", comment_of(rows_.comment),
+      {"ptx", "math", "types", "reduce", "attention", "ptx_hopper", "hopper", "wide"}, "",
+      emitter_.close(), (kGroups + 1) * kGroupThreads, 1);
+  launch.shared = layout_.bytes;
+  launch.grid[0] = pool_.mul(segments_.groups, segments_.count);
+  return launch;
+}
+
+void WideText::declare_memory() {
+  emitter_.line(fmt::format(
+      "extern __shared__ char memory[];\n"
+      "char* const tiles_at = memory + (-ptx_shared_address(memory) & {});\n"
+      "const unsigned q_tile = ptx_shared_address(tiles_at), k_tiles = q_tile + {}, v_tiles = "
+      "q_tile + {}, weights = q_tile + {}, barriers = q_tile + {};\n"
+      "char* const weights_tile = tiles_at + {};\n"
+      "float* const reduced = reinterpret_cast<float*>(tiles_at + {});\n"
+      "const Ring<1> q_ring{{barriers}};\nconst Ring<{}> k_ring{{barriers + 16}};",
+      WideLayout::kAlignment - 1, layout_.keys, layout_.values, layout_.weights, layout_.barriers,
+      layout_.weights, layout_.reduced, wide_.key_stages));
+  std::string rings = fmt::format("k_ring.init({});\n", 4 * kGroups);
+  if (values_apart()) {
+    emitter_.line(fmt::format("const Ring<{}> v_ring{{barriers + {}}};", wide_.value_stages,
+                              16 * (1 + wide_.key_stages)));
+    rings += fmt::format("v_ring.init({});\n", 4 * kGroups);
+  }
+  emitter_.line(
+      fmt::format("const int group = __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0);\n"
+                  "if (threadIdx.x == 0) {{\nq_ring.init({});\n{}ptx_barrier_init_fence();\n}}\n"
+                  "__syncthreads();",
+                  4 * kGroups, rings));
+}
+
+// Blocks of the same keys are neighbours; the last rows, which see the most keys of a causal mask,
+// come first.
+void WideText::place_work() {
+  emitter_.line(fmt::format(
+      "const int segments = static_cast<int>({}), row_tiles = static_cast<int>({});\n"
+      "const int keyed = blockIdx.x / row_tiles, row_tile = row_tiles - 1 - (blockIdx.x - keyed * "
+      "row_tiles);\n"
+      "const long long other = keyed / segments;\n"
+      "const int segment = keyed - static_cast<int>(other) * segments;\n"
+      "const int first_row = row_tile * {};",
+      kernel_.size(segments_.count), kernel_.size(segments_.row_tiles), WideLayout::kRows));
+  bind_coordinates(emitter_, form_.others, "other");
+  visible_.declare(emitter_, "first_row", WideLayout::kRows, wide_.keys);
+  emitter_.line(fmt::format(
+      "const int all_tiles = static_cast<int>((max_of(end - begin, 0ll) + {0}) / {1});\n"
+      "const int own_tiles = (all_tiles + segments - 1) / segments;\n"
+      "const int first_tile = static_cast<int>(begin) / {1} + segment * own_tiles;\n"
+      "const int tiles = max(min(own_tiles, all_tiles - segment * own_tiles), 0);",
+      wide_.keys - 1, wide_.keys));
+}
+
+std::string WideText::producer() {
+  struct Part {
+    const char* name;
+    const BoxedRead& read;
+    int columns, bytes, stages;
+  };
+  std::vector<Part> parts = {{"k", operands_.key, depth_, layout_.key, wide_.key_stages}};
+  if (values_apart()) {
+    const auto columns = static_cast<int>(form_.column->extent()->integer);
+    parts.push_back({"v", operands_.value, columns, layout_.value, wide_.value_stages});
+  }
+  const std::string query_view = declare_view(operands_.query, WideLayout::kRows);
+  emitter_.open();
+  emitter_.line(fmt::format("ptx_prefetch_map({});", query_view));
+  std::string text;
+  for (const Part& part : parts) {
+    const std::string view = declare_view(part.read, wide_.keys);
+    emitter_.line(fmt::format("ptx_prefetch_map({});", view));
+    text += fmt::format("const unsigned {0}_full = {0}_ring.acquire(use, {1});\n", part.name,
+                        part.bytes);
+    text +=
+        copies(view, fmt::format("{}_tiles + use % {} * {}", part.name, part.stages, part.bytes),
+               wide_.keys, part.columns, fmt::format("{}_full", part.name), "line",
+               coordinates(part.read));
+  }
+  emitter_.line(fmt::format("const unsigned q_full = q_ring.acquire(0, {});\n{}", layout_.query,
+                            copies(query_view, "q_tile", WideLayout::kRows, depth_, "q_full",
+                                   "first_row", coordinates(operands_.query))));
+  emitter_.line(
+      fmt::format("for (int use = 0; use < tiles; ++use) {{\nconst int line = "
+                  "(first_tile + use) * {};\n{}}}",
+                  wide_.keys, text));
+  return fmt::format("if (tiles > 0) {{\n{}}}\n", emitter_.close());
+}
+
+std::string WideText::consumer() {
+  emitter_.open();
+  emitter_.line(fmt::format(
+      "const int warp = threadIdx.x >> 5 & 3, quad = (threadIdx.x & 31) >> 2, pair = "
+      "(threadIdx.x & 3) * 2, tile_row = warp * 16 + quad;\n"
+      "const int group_row = first_row, last_group_row = static_cast<int>(min_of(first_row + "
+      "{}ll, {} - 1)), own_row = first_row + tile_row;\n"
+      "const int group_key = (group - 1) * {}, other_key = {} - group_key, group_column = (group - "
+      "1) * {};",
+      WideLayout::kRows - 1, row_count_, wide_.group_keys(), wide_.group_keys(), columns_));
+  declare_state();
+  emitter_.line(
+      fmt::format("float s[{}][4], o[{}][4] = {{}};\nunsigned p[{}][4];\nlong long "
+                  "folded = 0;",
+                  config_.keys / 8, columns_ / 8, config_.keys / 16));
+  const std::string first = first_tile(), next = next_tiles();
+  emitter_.line(fmt::format("if (tiles > 0) {{\n{}{}}}", first, next));
+  finish_rows();
+  return emitter_.close();
+}
+
+std::string WideText::first_tile() {
+  emitter_.open();
+  emitter_.line("constexpr int use = 0;\nq_ring.wait_full(0);");
+  place_tile();
+  emitter_.line(start_scores());
+  emitter_.line("wait_products<0>(s);");
+  if (values_apart()) emitter_.line("k_ring.release(use);");
+  emitter_.line(fold_wide_tile());
+  publish_weights();
+  return fmt::format("{{\n{}}}\n", emitter_.close());
+}
+
+// The tensor cores go from the values of one tile to the scores of the next.
+std::string WideText::next_tiles() {
+  emitter_.open();
+  place_tile();
+  emitter_.line(start_values("use - 1"));
+  emitter_.line(start_scores());
+  emitter_.line(fmt::format("wait_products<1>(o);\n{}_ring.release(use - 1);\nwait_products<0>(s);",
+                            values_apart() ? "v" : "k"));
+  if (values_apart()) emitter_.line("k_ring.release(use);");
+  emitter_.line(fold_wide_tile());
+  emitter_.line(move_values());
+  publish_weights();
+  const std::string loop =
+      fmt::format("for (int use = 1; use < tiles; ++use) {{\n{}}}\n", emitter_.close());
+  return loop + start_values("tiles - 1") + "wait_products<0>(o);\n";
+}
+
+void WideText::place_tile() {
+  emitter_.line(fmt::format(
+      "const int tile_first = (first_tile + use) * {}, first = tile_first + group_key;\n"
+      "const int tile_valid = static_cast<int>(min_of({} - tile_first, {}ll));",
+      wide_.keys, keys_, wide_.keys));
+}
+
+std::string WideText::start_scores() const {
+  return fmt::format(
+      "k_ring.wait_full(use);\nstart_scores<{0}, {1}, {2}>(s, here(q_tile), {3}, k_tiles + use % {4} * "
+      "{5} + group_key * {6}, {7});\n",
+      type_, depth_, config_.keys, WideLayout::kRows * WideLayout::kSlabRowBytes, wide_.key_stages,
+      layout_.key, WideLayout::kSlabRowBytes, wide_.keys * WideLayout::kSlabRowBytes);
+}
+
+// The new state, and the weights for both groups.
+void WideText::publish_weights() {
+  emitter_.line(adopt_state());
+  emitter_.line(
+      fmt::format("folded += tile_valid;\npack_weights<{0}, {1}>(p, s);", type_, config_.keys));
+  // Weights of the tile before are not read any more once both groups have reduced this one.
+  if (!exchanges()) emitter_.line("ptx_named_sync(kWideReduced, kWideThreads);");
+  emitter_.line(fmt::format(
+      "store_weights<{0}>(weights_tile, p, tile_row, group_key, pair);\nptx_async_proxy_fence();",
+      config_.keys));
+}
+
+// By the group's own weights first, while the other's arrive.
+std::string WideText::start_values(const std::string& use) const {
+  constexpr int kRow = WideLayout::kSlabRowBytes;
+  const int slab = wide_.keys * kRow;
+  const std::string tile =
+      values_apart()
+          ? fmt::format("v_tiles + ({}) % {} * {}", use, wide_.value_stages, layout_.value)
+          : fmt::format("k_tiles + ({}) % {} * {} + {}", use, wide_.key_stages, layout_.key,
+                        wide_.value_slab * slab);
+  return fmt::format(
+      "{{\n{0}const unsigned values = {1} + group_column / {2} * {3};\n"
+      "ptx_product_fence();\n"
+      "add_values<{4}, {5}, {6}>(o, p, values + group_key * {7}, {3});\n"
+      "ptx_named_sync(kWideWeighed, kWideThreads);\n"
+      "add_values<{4}, {5}, {6}>(o, weights + other_key * 2, values + other_key * {7}, {3});\n"
+      "ptx_product_commit();\n}}\n",
+      values_apart() ? fmt::format("v_ring.wait_full({});\n", use) : std::string(), tile,
+      WideLayout::kSlabColumns, slab, type_, columns_, config_.keys, kRow);
+}
+
+std::optional<std::vector<KernelLaunch>> attention_wide_kernels(StepBuilder& builder,
+                                                                const AttentionForm& original) {
+  AttentionForm form = packed_rows(builder.pool(), original);
+  auto operands = boxed_operands(builder, form);
+  if (!operands) {
+    form = original;
+    operands = boxed_operands(builder, form);
+  }
+  if (!operands) return std::nullopt;
+  const auto config = wide_config(builder, form, *operands);
+  if (!config) return std::nullopt;
+  const Segments segments = wide_segments(builder, form, *config);
+  const HopperScores scores = wide_scores(builder.pool(), form);
+  std::vector<KernelLaunch> result = {
+      WideText(builder, form, scores, *operands, *config, segments).launch()};
+  if (!segments.count->is_constant(1)) {
+    result.push_back(attention_wide_merge_kernel(builder, form, segments));
+  }
+  return result;
+}
+
+}  // namespace redfuser

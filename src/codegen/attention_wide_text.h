@@ -1,0 +1,50 @@
+// The text of an attention kernel for wide values: its own schedule around the folds of
+// HopperText.
+#pragma once
+
+#include <string>
+
+#include "codegen/attention_hopper_text.h"
+#include "codegen/attention_wide.h"
+#include "codegen/visible_keys.h"
+
+namespace redfuser {
+
+class WideText : public HopperText {
+ public:
+  WideText(StepBuilder& builder, const AttentionForm& form, const HopperScores& scores,
+           const HopperOperands& operands, const WideConfig& config, const Segments& segments);
+  KernelLaunch launch();
+
+ private:
+  // attention_wide_kernel.cpp: a block's work, the producer, the consumers' loop.
+  void declare_memory();
+  void place_work();
+  std::string producer();
+  std::string consumer();
+  std::string first_tile();
+  std::string next_tiles();
+  void place_tile();
+  std::string start_scores() const;
+  std::string start_values(const std::string& use) const;
+  void publish_weights();
+  bool values_apart() const { return wide_.value_stages > 0; }
+
+  // attention_wide_fold.cpp: a tile of scores folded by both groups.
+  std::string fold_wide_tile();
+  void fold_phase(const ScoreForm& score, size_t phase, bool tail) override;
+  bool exchanges() const;
+  // Of both groups' <name><k>[2] for the rows, of these accumulators, the reduction.
+  void exchange(const std::vector<size_t>& accumulators, const std::string& name);
+
+  // attention_wide_finish.cpp: outputs, or states of a segment.
+  void finish_rows();
+  void store_states();
+
+  const WideConfig wide_;
+  const WideLayout layout_;
+  const Segments segments_;
+  const VisibleKeys visible_;
+};
+
+}  // namespace redfuser
