@@ -118,7 +118,7 @@ TEST_P(CodegenRows, CompilesEverywhere) {
 TEST(CodegenRows, LargeHeadsGoThroughTheLibrary) {
   for (const char* type : {"float", "float16"}) {
     const TextModel model(
-        fmt::format("g ({0}[b,8,s,640] q, {0}[b,8,t,640] k, {0}[b,8,t,400] v) => "
+        fmt::format("g ({0}[b,8,s,1280] q, {0}[b,8,t,1280] k, {0}[b,8,t,400] v) => "
                     "({0}[b,8,s,400] y) {{kt = Transpose<perm=[0,1,3,2]>(k) "
                     "a = MatMul(q, kt) p = Softmax<axis=-1>(a) y = MatMul(p, v)}}",
                     type),

@@ -189,7 +189,8 @@ void WideText::place_tile() {
 
 std::string WideText::start_scores() const {
   return fmt::format(
-      "k_ring.wait_full(use);\nstart_scores<{0}, {1}, {2}>(s, here(q_tile), {3}, k_tiles + use % {4} * "
+      "k_ring.wait_full(use);\nstart_scores<{0}, {1}, {2}>(s, here(q_tile), {3}, k_tiles + use % "
+      "{4} * "
       "{5} + group_key * {6}, {7});\n",
       type_, depth_, config_.keys, WideLayout::kRows * WideLayout::kSlabRowBytes, wide_.key_stages,
       layout_.key, WideLayout::kSlabRowBytes, wide_.keys * WideLayout::kSlabRowBytes);

@@ -1,0 +1,119 @@
+// Attention with values wider than a warpgroup holds, against fp32 evaluations of the graph.
+// Skipped where there is no GPU.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "redfuser/convert.h"
+#include "redfuser/inputs.h"
+#include "redfuser/redfuser.h"
+#include "runtime/executor.h"
+
+namespace redfuser {
+namespace {
+
+struct Case {
+  const char* what;
+  const char* type;   // of the operands
+  const char* graph;  // T is the type
+};
+
+const char* const kSoftmax =
+    "f = Cast<to = 1>(s) h = Constant<value = float {0.07}>() c = Mul(f, h) ";
+const char* const kWeights = "p = Softmax<axis = -1>(m) b = CastLike(p, q) y = MatMul(b, v) }";
+
+const Case kCases[] = {
+    {"latent", "float16",
+     "g (T[2, 128, 576] q, T[2, n, 576] kv) => (T[2, 128, 512] y) {"
+     " from = Constant<value = int64[1] {0}>() to = Constant<value = int64[1] {512}>()"
+     " axis = Constant<value = int64[1] {2}>() v = Slice(kv, from, to, axis)"
+     " t = Transpose<perm = [0, 2, 1]>(kv) s = MatMul(q, t) SOFTMAX m = Identity(c) "},
+    {"latent_behind", "bfloat16",
+     "g (T[3, 70, 384] q, T[3, n, 384] kv) => (T[3, 70, 260] y) {"
+     " from = Constant<value = int64[1] {64}>() to = Constant<value = int64[1] {324}>()"
+     " axis = Constant<value = int64[1] {2}>() v = Slice(kv, from, to, axis)"
+     " t = Transpose<perm = [0, 2, 1]>(kv) s = MatMul(q, t) SOFTMAX m = Identity(c) "},
+    {"all_columns", "float16",
+     "g (T[1, 200, 320] q, T[1, n, 320] v) => (T[1, 200, 320] y) {"
+     " t = Transpose<perm = [0, 2, 1]>(v) s = MatMul(q, t) SOFTMAX m = Identity(c) "},
+    {"apart", "bfloat16",
+     "g (T[2, 3, 5, 576] q, T[2, 3, n, 576] k, T[2, 3, n, 512] v) => (T[2, 3, 5, 512] y) {"
+     " t = Transpose<perm = [0, 1, 3, 2]>(k) s = MatMul(q, t) SOFTMAX m = Identity(c) "},
+    {"causal", "float16",
+     "g (T[1, 2, n, 320] q, T[1, 2, n, 320] k, T[1, 2, n, 400] v) => (T[1, 2, n, 400] y) {"
+     " t = Transpose<perm = [0, 1, 3, 2]>(k) s = MatMul(q, t) SOFTMAX"
+     " z = Constant<value = int64 {0}>() one = Constant<value = int64 {1}>()"
+     " sh = Shape<start = 2, end = 3>(q) e = Squeeze(sh) i = Range(z, e, one)"
+     " a = Constant<value = int64[1] {1}>() r = Unsqueeze(i, a) sees = LessOrEqual(i, r)"
+     " low = Constant<value = float {-1e30}>() m = Where(sees, c, low) "},
+    {"bias", "float16",
+     "g (T[2, 2, 3, 288] q, T[2, 2, n, 288] k, T[2, 2, n, 288] v, float[2, 1, 1, n] bias) =>"
+     " (T[2, 2, 3, 288] y) {"
+     " t = Transpose<perm = [0, 1, 3, 2]>(k) s = MatMul(q, t) SOFTMAX m = Add(c, bias) "},
+};
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+Model model_of(const Case& c, const std::string& type) {
+  std::string graph = replaced(c.graph, "SOFTMAX", kSoftmax);
+  graph = replaced(replaced(graph, "(T[", "(" + type + "["), " T[", " " + type + "[");
+  return Model::parse("<ir_version: 9, opset_import: [\"\" : 20]> " + graph + kWeights);
+}
+
+Tensor as_floats(const Tensor& tensor) { return cast_floats(tensor, DType::Float32); }
+
+// ‖a - b‖ / ‖b‖, infinite where an element is no number.
+double distance(const Tensor& a, const Tensor& b) {
+  const Tensor x = as_floats(a), y = as_floats(b);
+  double difference = 0, size = 0;
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const double u = x.as<float>()[i], v = y.as<float>()[i];
+    if (std::isnan(u)) return HUGE_VAL;
+    difference += (u - v) * (u - v);
+    size += v * v;
+  }
+  return std::sqrt(difference / size);
+}
+
+class CudaWide : public testing::TestWithParam<Case> {};
+
+TEST_P(CudaWide, AgreesWithFloats) {
+  if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+  constexpr double kShare = 1.2, kFloatError = 1e-5;
+  const Case& c = GetParam();
+  const Model model = model_of(c, c.type);
+  CompileOptions unfused;
+  unfused.fuse = false;
+  SessionOptions options;
+  options.device = "cuda";
+  Session gpu(compile(model), options), cpu(compile(model, unfused));
+  Session exact(compile(model_of(c, "float"), unfused));
+  const bool square = std::string(c.what) == "causal";
+  for (const int64_t n : {1, 7, 64, 127, 129, square ? 333 : 4097}) {
+    RandomOptions random;
+    random.seed = static_cast<uint64_t>(n);
+    random.symbols["n"] = n;
+    const NamedTensors inputs = random_inputs(model, random);
+    NamedTensors floats;
+    for (const auto& [name, tensor] : inputs) floats[name] = as_floats(tensor);
+    const Tensor expected = exact.run(floats).at("y");
+    const NamedTensors got = gpu.run(inputs);
+    EXPECT_LE(distance(got.at("y"), expected),
+              kShare * distance(cpu.run(inputs).at("y"), expected) + kFloatError)
+        << n;
+    const NamedTensors again = gpu.run(inputs);
+    EXPECT_EQ(std::memcmp(got.at("y").data(), again.at("y").data(), got.at("y").bytes()), 0) << n;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Graphs, CudaWide, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.what); });
+
+}  // namespace
+}  // namespace redfuser
