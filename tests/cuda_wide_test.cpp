@@ -2,7 +2,11 @@
 // Skipped where there is no GPU.
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 
 #include "redfuser/convert.h"
@@ -81,6 +85,26 @@ double distance(const Tensor& a, const Tensor& b) {
   return std::sqrt(difference / size);
 }
 
+// Which rows and columns of the last dimension are far off.
+std::string wrong_elements(const Tensor& a, const Tensor& b) {
+  const Tensor x = as_floats(a), y = as_floats(b);
+  const int64_t width = x.dims().back();
+  int64_t count = 0, rows[2] = {INT64_MAX, -1}, columns[2] = {INT64_MAX, -1};
+  std::string first;
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const double u = x.as<float>()[i], v = y.as<float>()[i];
+    if (std::abs(u - v) <= 0.02 + 0.02 * std::abs(v)) continue;
+    if (count++ < 4) {
+      first += fmt::format(" [{}, {}] is {} for {};", i / width, i % width, u, v);
+    }
+    rows[0] = std::min(rows[0], i / width), rows[1] = std::max(rows[1], i / width);
+    columns[0] = std::min(columns[0], i % width), columns[1] = std::max(columns[1], i % width);
+  }
+  if (count == 0) return "none far off";
+  return fmt::format("{} of {} far off, rows {} to {}, columns {} to {}:{}", count, x.size(),
+                     rows[0], rows[1], columns[0], columns[1], first);
+}
+
 class CudaWide : public testing::TestWithParam<Case> {};
 
 TEST_P(CudaWide, AgreesWithFloats) {
@@ -106,7 +130,7 @@ TEST_P(CudaWide, AgreesWithFloats) {
     const NamedTensors got = gpu.run(inputs);
     EXPECT_LE(distance(got.at("y"), expected),
               kShare * distance(cpu.run(inputs).at("y"), expected) + kFloatError)
-        << n;
+        << n << ": " << wrong_elements(got.at("y"), expected);
     const NamedTensors again = gpu.run(inputs);
     EXPECT_EQ(std::memcmp(got.at("y").data(), again.at("y").data(), got.at("y").bytes()), 0) << n;
   }
