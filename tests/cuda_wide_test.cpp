@@ -41,6 +41,12 @@ const Case kCases[] = {
     {"all_columns", "float16",
      "g (T[1, 200, 320] q, T[1, n, 320] v) => (T[1, 200, 320] y) {"
      " t = Transpose<perm = [0, 2, 1]>(v) s = MatMul(q, t) SOFTMAX m = Identity(c) "},
+    {"pairs", "float16",
+     "g (T[45, 3, 288] q, T[45, n, 288] v) => (T[45, 3, 288] y) {"
+     " t = Transpose<perm = [0, 2, 1]>(v) s = MatMul(q, t) SOFTMAX m = Identity(c) "},
+    {"pairs_of_segments", "float16",
+     "g (T[12, 3, 288] q, T[12, n, 288] v) => (T[12, 3, 288] y) {"
+     " t = Transpose<perm = [0, 2, 1]>(v) s = MatMul(q, t) SOFTMAX m = Identity(c) "},
     {"apart", "bfloat16",
      "g (T[2, 3, 5, 576] q, T[2, 3, n, 576] k, T[2, 3, n, 512] v) => (T[2, 3, 5, 512] y) {"
      " t = Transpose<perm = [0, 1, 3, 2]>(k) s = MatMul(q, t) SOFTMAX m = Identity(c) "},

@@ -150,9 +150,9 @@ std::string HopperText::declare_view(const BoxedRead& read, int lines) {
 
 std::string HopperText::copies(const std::string& view, const std::string& tile, int lines,
                                int columns, const std::string& barrier, const std::string& line,
-                               const std::vector<std::string>& coordinates) const {
+                               const std::vector<std::string>& coordinates, int from) const {
   std::string text;
-  for (int c = 0; c < columns; c += kSlabColumns) {
+  for (int c = from; c < columns; c += kSlabColumns) {
     text += fmt::format("ptx_copy_box({} + {}, {}, {}, {}, {}, {});\n", tile,
                         c / kSlabColumns * lines * kSlabRowBytes, view, barrier, c, line,
                         fmt::join(coordinates, ", "));

@@ -30,7 +30,7 @@ class HopperText {
   std::string declare_view(const BoxedRead& read, int lines);
   std::string copies(const std::string& view, const std::string& tile, int lines, int columns,
                      const std::string& barrier, const std::string& line,
-                     const std::vector<std::string>& coordinates) const;
+                     const std::vector<std::string>& coordinates, int from = 0) const;
   std::string producer();
   std::string consumer();
   std::string row_tile();

@@ -2,7 +2,9 @@
 // rows and a segment of the keys, its two warpgroups half of the value columns each. They compute
 // the scores of half of a tile's keys each and exchange what they reduce and the weights through
 // shared memory (device/wide.cuh). Keys whose first columns are the values, as latent attention has
-// them, are copied once. States of segments are merged by a second kernel.
+// them, are copied once. The blocks of a cluster have consecutive segments of the same rows: each
+// merges a part of the columns of all their states. States of several clusters are merged by the
+// last of them, those of several blocks without clusters by a second kernel.
 #pragma once
 
 #include <optional>
@@ -17,6 +19,8 @@ struct WideConfig {
   int key_stages = 2;    // tiles of keys in flight
   int value_stages = 0;  // tiles of values in flight; 0: they are columns of the keys' tiles
   int value_slab = 0;    // the slab of a key's tile where the values begin
+  int part_slabs = 3;    // of keys and rows that arrive together: scores begin with the first ones
+  int cluster = 1;       // blocks of a cluster: 1, 2, 4 or 8
 
   int group_keys() const { return keys / 2; }
 };
@@ -26,9 +30,13 @@ struct WideLayout {
   static constexpr int kRows = 64, kSlabColumns = 64, kSlabRowBytes = 128, kAlignment = 1024;
   int query, key, value;
   int keys, values, weights, reduced, barriers;
+  int heads;  // of the state for the cluster, behind its columns: where tiles were
   int bytes;
 };
 WideLayout wide_layout(const AttentionForm& form, const WideConfig& config);
+
+// Parts of a tile of keys or rows.
+int wide_parts(const AttentionForm& form, const WideConfig& config);
 
 // Columns of a warpgroup: whole slabs.
 int wide_columns(const AttentionForm& form);
@@ -37,14 +45,22 @@ int wide_columns(const AttentionForm& form);
 std::optional<WideConfig> wide_config(StepBuilder& builder, const AttentionForm& form,
                                       const HopperOperands& operands);
 
-// A block per row tile and segment; `states` has state_block(form, 1) floats for each of a tile's
-// rows, those of a row's segments one after the other.
+// Blocks of a cluster: as many as leave few multiprocessors without one, of sizes that are known.
+int wide_cluster(StepBuilder& builder, const AttentionForm& form, const WideConfig& config);
+
+// Floats of what a block of a cluster has of its cluster's state: columns as store_parts leaves
+// them (device/wide.cuh), then the heads of the rows.
+int wide_share(const AttentionForm& form, const WideConfig& config);
+
+// A cluster per row tile and segment. `states`: for each of a tile's rows state_block(form, 1)
+// floats for every segment, one after the other; of clusters of several blocks, for each block's
+// part of the columns a share for every segment.
 Segments wide_segments(StepBuilder& builder, const AttentionForm& form, const WideConfig& config);
 
 // Masks and terms are evaluated element by element.
 HopperScores wide_scores(ExprPool& pool, const AttentionForm& form);
 
-// Merges the states of segments where there are several.
+// Merges the states of segments where there are several, of blocks without clusters.
 KernelLaunch attention_wide_merge_kernel(StepBuilder& builder, const AttentionForm& form,
                                          const Segments& segments);
 

@@ -1,5 +1,6 @@
 // Which forms the family of wide values takes, and how they are cut.
 #include <algorithm>
+#include <bit>
 
 #include "codegen/attention_merge.h"
 #include "codegen/attention_wide.h"
@@ -39,8 +40,12 @@ int wide_columns(const AttentionForm& form) {
   return (slabs_of(form.column->extent()) + 1) / 2 * WideLayout::kSlabColumns;
 }
 
+int wide_parts(const AttentionForm& form, const WideConfig& config) {
+  return (slabs_of(form.depth->extent()) + config.part_slabs - 1) / config.part_slabs;
+}
+
 WideLayout wide_layout(const AttentionForm& form, const WideConfig& config) {
-  constexpr int kBarrierBytes = 128;
+  constexpr int kRingBytes = 16;                    // a buffer's barriers
   constexpr int kPart = 2 * WideLayout::kRows * 4;  // of what groups exchange: floats of the rows
   auto tile = [](int lines, int slabs) { return slabs * lines * WideLayout::kSlabRowBytes; };
   WideLayout layout{};
@@ -52,7 +57,9 @@ WideLayout wide_layout(const AttentionForm& form, const WideConfig& config) {
   layout.weights = layout.values + config.value_stages * layout.value;
   layout.reduced = layout.weights + tile(WideLayout::kRows, 1);
   layout.barriers = layout.reduced + static_cast<int>(form.rows.accumulators.size()) * kPart;
-  layout.bytes = layout.barriers + kBarrierBytes + WideLayout::kAlignment;
+  layout.heads = 2 * wide_columns(form) * WideLayout::kRows * 4;
+  const int rings = wide_parts(form, config) * (1 + config.key_stages) + config.value_stages;
+  layout.bytes = layout.barriers + rings * kRingBytes + WideLayout::kAlignment;
   return layout;
 }
 
@@ -90,25 +97,48 @@ HopperScores wide_scores(ExprPool& pool, const AttentionForm& form) {
   return scores;
 }
 
+int wide_share(const AttentionForm& form, const WideConfig& config) {
+  return WideLayout::kRows * (2 * wide_columns(form) / config.cluster + state_head(form));
+}
+
+int wide_cluster(StepBuilder& builder, const AttentionForm& form, const WideConfig& config) {
+  constexpr int64_t kMost = 8;
+  ExprPool& pool = builder.pool();
+  Expr groups = pool.mul(ceil_div(pool, form.row->extent(), WideLayout::kRows),
+                         product_of(pool, extents_of(pool, form.others)));
+  const WideLayout layout = wide_layout(form, config);
+  const int head_bytes = WideLayout::kRows * state_head(form) * 4;
+  if (!groups->is_constant() || layout.heads + head_bytes > layout.weights) return 1;
+  int64_t blocks = builder.target.multiprocessors / std::max<int64_t>(groups->integer, 1);
+  if (form.rows.length()->is_constant()) {
+    blocks = std::min(blocks, (form.rows.length()->integer + config.keys - 1) / config.keys);
+  }
+  int64_t size = std::min<int64_t>(kMost, std::bit_floor(std::max<uint64_t>(blocks, 1)));
+  // At most an eighth of them idle.
+  while (blocks % size * 8 > blocks) size /= 2;
+  return static_cast<int>(size);
+}
+
 Segments wide_segments(StepBuilder& builder, const AttentionForm& form, const WideConfig& config) {
   // A segment's state is as many bytes as some tiles of keys.
-  constexpr int kFewestTiles = 2;
+  const int fewest_tiles = config.cluster > 1 ? config.cluster : 2;
   ExprPool& pool = builder.pool();
   Expr one = pool.integer(1), processors = pool.integer(builder.target.multiprocessors);
   auto at_least_one = [&](Expr e) { return pool.make(ExprOp::Max, {e, one}); };
   Segments result;
   result.row_tiles = ceil_div(pool, form.row->extent(), WideLayout::kRows);
   result.groups = pool.mul(result.row_tiles, product_of(pool, extents_of(pool, form.others)));
-  Expr by_groups = at_least_one(pool.floordiv(processors, at_least_one(result.groups)));
+  Expr by_groups = at_least_one(pool.floordiv(
+      processors, pool.mul(at_least_one(result.groups), pool.integer(config.cluster))));
   Expr by_keys =
-      at_least_one(ceil_div(pool, form.rows.length(), int64_t{kFewestTiles} * config.keys));
+      at_least_one(ceil_div(pool, form.rows.length(), int64_t{fewest_tiles} * config.keys));
   result.count = pool.make(
       ExprOp::Min, {pool.make(ExprOp::Min, {by_groups, by_keys}), pool.integer(Segments::kMost)});
   Expr states = pool.select(pool.make(ExprOp::Equal, {result.count, one}), pool.integer(0),
                             pool.mul(result.groups, result.count));
-  result.states = builder.add_scratch(
-      DType::Float32,
-      pool.mul(states, pool.integer(int64_t{WideLayout::kRows} * state_block(form, 1))));
+  const int64_t state = config.cluster > 1 ? int64_t{config.cluster} * wide_share(form, config)
+                                           : int64_t{WideLayout::kRows} * state_block(form, 1);
+  result.states = builder.add_scratch(DType::Float32, pool.mul(states, pool.integer(state)));
   return result;
 }
 

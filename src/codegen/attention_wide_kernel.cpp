@@ -1,6 +1,8 @@
 // What a block does: 64 rows by a segment of the keys, which the producer copies tile by tile.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "codegen/attention_wide_text.h"
 
 namespace redfuser {
@@ -23,6 +25,7 @@ WideText::WideText(StepBuilder& builder, const AttentionForm& form, const Hopper
     : HopperText(builder, form, scores, operands, group_config(config)),
       wide_(config),
       layout_(wide_layout(form, config)),
+      parts_(wide_parts(form, config)),
       segments_(segments),
       visible_(pool_, form) {
   columns_ = wide_columns(form);
@@ -46,7 +49,9 @@ KernelLaunch WideText::launch() {
       {"ptx", "math", "types", "reduce", "attention", "ptx_hopper", "hopper", "wide"}, "",
       emitter_.close(), (kGroups + 1) * kGroupThreads, 1);
   launch.shared = layout_.bytes;
-  launch.grid[0] = pool_.mul(segments_.groups, segments_.count);
+  launch.cluster = wide_.cluster;
+  launch.grid[0] =
+      pool_.mul(pool_.mul(segments_.groups, segments_.count), pool_.integer(wide_.cluster));
   return launch;
 }
 
@@ -58,13 +63,13 @@ void WideText::declare_memory() {
       "q_tile + {}, weights = q_tile + {}, barriers = q_tile + {};\n"
       "char* const weights_tile = tiles_at + {};\n"
       "float* const reduced = reinterpret_cast<float*>(tiles_at + {});\n"
-      "const Ring<1> q_ring{{barriers}};\nconst Ring<{}> k_ring{{barriers + 16}};",
+      "const Ring<{}> q_ring{{barriers}};\nconst Ring<{}> k_ring{{barriers + {}}};",
       WideLayout::kAlignment - 1, layout_.keys, layout_.values, layout_.weights, layout_.barriers,
-      layout_.weights, layout_.reduced, wide_.key_stages));
+      layout_.weights, layout_.reduced, parts_, parts_ * wide_.key_stages, 16 * parts_));
   std::string rings = fmt::format("k_ring.init({});\n", 4 * kGroups);
   if (values_apart()) {
     emitter_.line(fmt::format("const Ring<{}> v_ring{{barriers + {}}};", wide_.value_stages,
-                              16 * (1 + wide_.key_stages)));
+                              16 * parts_ * (1 + wide_.key_stages)));
     rings += fmt::format("v_ring.init({});\n", 4 * kGroups);
   }
   emitter_.line(
@@ -74,60 +79,70 @@ void WideText::declare_memory() {
                   4 * kGroups, rings));
 }
 
-// Blocks of the same keys are neighbours; the last rows, which see the most keys of a causal mask,
-// come first.
+// Clusters of the same keys are neighbours; the last rows, which see the most keys of a causal
+// mask, come first.
 void WideText::place_work() {
   emitter_.line(fmt::format(
       "const int segments = static_cast<int>({}), row_tiles = static_cast<int>({});\n"
-      "const int keyed = blockIdx.x / row_tiles, row_tile = row_tiles - 1 - (blockIdx.x - keyed * "
+      "const int work = blockIdx.x / {}, rank = {};\n"
+      "const int keyed = work / row_tiles, row_tile = row_tiles - 1 - (work - keyed * "
       "row_tiles);\n"
       "const long long other = keyed / segments;\n"
       "const int segment = keyed - static_cast<int>(other) * segments;\n"
       "const int first_row = row_tile * {};",
-      kernel_.size(segments_.count), kernel_.size(segments_.row_tiles), WideLayout::kRows));
+      kernel_.size(segments_.count), kernel_.size(segments_.row_tiles), wide_.cluster,
+      wide_.cluster > 1 ? "static_cast<int>(ptx_cluster_rank())" : "0", WideLayout::kRows));
   bind_coordinates(emitter_, form_.others, "other");
   visible_.declare(emitter_, "first_row", WideLayout::kRows, wide_.keys);
   emitter_.line(fmt::format(
       "const int all_tiles = static_cast<int>((max_of(end - begin, 0ll) + {0}) / {1});\n"
-      "const int own_tiles = (all_tiles + segments - 1) / segments;\n"
-      "const int first_tile = static_cast<int>(begin) / {1} + segment * own_tiles;\n"
-      "const int tiles = max(min(own_tiles, all_tiles - segment * own_tiles), 0);",
-      wide_.keys - 1, wide_.keys));
+      "const int blocks = segments * {2}, own_tiles = (all_tiles + blocks - 1) / blocks;\n"
+      "const int tiles_before = (segment * {2} + rank) * own_tiles;\n"
+      "const int first_tile = static_cast<int>(begin) / {1} + tiles_before;\n"
+      "const int tiles = max(min(own_tiles, all_tiles - tiles_before), 0);",
+      wide_.keys - 1, wide_.keys, wide_.cluster));
 }
 
+// A part of the rows before that of the first keys.
 std::string WideText::producer() {
-  struct Part {
-    const char* name;
-    const BoxedRead& read;
-    int columns, bytes, stages;
+  const int part_columns = wide_.part_slabs * WideLayout::kSlabColumns;
+  auto part = [&](const std::string& ring, const std::string& use, const std::string& view,
+                  const std::string& tile, int lines, int from, int columns,
+                  const std::string& line, const std::vector<std::string>& at) {
+    const int end = std::min(columns, from + part_columns);
+    return fmt::format("const unsigned full = {}.acquire({}, {});\n{}", ring, use,
+                       tile_bytes(lines, end - from),
+                       copies(view, tile, lines, end, "full", line, at, from));
   };
-  std::vector<Part> parts = {{"k", operands_.key, depth_, layout_.key, wide_.key_stages}};
+  const std::string query_view = declare_view(operands_.query, WideLayout::kRows);
+  const std::string key_view = declare_view(operands_.key, wide_.keys);
+  emitter_.open();
+  emitter_.line(fmt::format("ptx_prefetch_map({});\nptx_prefetch_map({});", query_view, key_view));
+  const auto query_at = coordinates(operands_.query), key_at = coordinates(operands_.key);
+  std::string text;
+  for (int p = 0; p < parts_; ++p) {
+    text += fmt::format("if (use == 0) {{\n{}}}\n{{\n{}}}\n",
+                        part("q_ring", std::to_string(p), query_view, "q_tile", WideLayout::kRows,
+                             p * part_columns, depth_, "first_row", query_at),
+                        part("k_ring", fmt::format("use * {} + {}", parts_, p), key_view,
+                             fmt::format("k_tiles + use % {} * {}", wide_.key_stages, layout_.key),
+                             wide_.keys, p * part_columns, depth_, "line", key_at));
+  }
   if (values_apart()) {
     const auto columns = static_cast<int>(form_.column->extent()->integer);
-    parts.push_back({"v", operands_.value, columns, layout_.value, wide_.value_stages});
+    const std::string value_view = declare_view(operands_.value, wide_.keys);
+    emitter_.line(fmt::format("ptx_prefetch_map({});", value_view));
+    text += fmt::format(
+        "const unsigned full = v_ring.acquire(use, {});\n{}", layout_.value,
+        copies(value_view,
+               fmt::format("v_tiles + use % {} * {}", wide_.value_stages, layout_.value),
+               wide_.keys, columns, "full", "line", coordinates(operands_.value)));
   }
-  const std::string query_view = declare_view(operands_.query, WideLayout::kRows);
-  emitter_.open();
-  emitter_.line(fmt::format("ptx_prefetch_map({});", query_view));
-  std::string text;
-  for (const Part& part : parts) {
-    const std::string view = declare_view(part.read, wide_.keys);
-    emitter_.line(fmt::format("ptx_prefetch_map({});", view));
-    text += fmt::format("const unsigned {0}_full = {0}_ring.acquire(use, {1});\n", part.name,
-                        part.bytes);
-    text +=
-        copies(view, fmt::format("{}_tiles + use % {} * {}", part.name, part.stages, part.bytes),
-               wide_.keys, part.columns, fmt::format("{}_full", part.name), "line",
-               coordinates(part.read));
-  }
-  emitter_.line(fmt::format("const unsigned q_full = q_ring.acquire(0, {});\n{}", layout_.query,
-                            copies(query_view, "q_tile", WideLayout::kRows, depth_, "q_full",
-                                   "first_row", coordinates(operands_.query))));
   emitter_.line(
       fmt::format("for (int use = 0; use < tiles; ++use) {{\nconst int line = "
                   "(first_tile + use) * {};\n{}}}",
                   wide_.keys, text));
-  return fmt::format("if (tiles > 0) {{\n{}}}\n", emitter_.close());
+  return emitter_.close();
 }
 
 std::string WideText::consumer() {
@@ -153,11 +168,11 @@ std::string WideText::consumer() {
 
 std::string WideText::first_tile() {
   emitter_.open();
-  emitter_.line("constexpr int use = 0;\nq_ring.wait_full(0);");
+  emitter_.line("constexpr int use = 0;");
   place_tile();
-  emitter_.line(start_scores());
+  emitter_.line(start_scores(0, parts_, true));
   emitter_.line("wait_products<0>(s);");
-  if (values_apart()) emitter_.line("k_ring.release(use);");
+  if (values_apart()) emitter_.line(release_keys("use"));
   emitter_.line(fold_wide_tile());
   publish_weights();
   return fmt::format("{{\n{}}}\n", emitter_.close());
@@ -168,10 +183,12 @@ std::string WideText::next_tiles() {
   emitter_.open();
   place_tile();
   emitter_.line(start_values("use - 1"));
-  emitter_.line(start_scores());
-  emitter_.line(fmt::format("wait_products<1>(o);\n{}_ring.release(use - 1);\nwait_products<0>(s);",
-                            values_apart() ? "v" : "k"));
-  if (values_apart()) emitter_.line("k_ring.release(use);");
+  emitter_.line(start_scores(0, 1, false));
+  emitter_.line("wait_products<1>(o);");
+  emitter_.line(values_apart() ? "v_ring.release(use - 1);" : release_keys("(use - 1)"));
+  emitter_.line(start_scores(1, parts_, false));
+  emitter_.line("wait_products<0>(s);");
+  if (values_apart()) emitter_.line(release_keys("use"));
   emitter_.line(fold_wide_tile());
   emitter_.line(move_values());
   publish_weights();
@@ -187,13 +204,33 @@ void WideText::place_tile() {
       wide_.keys, keys_, wide_.keys));
 }
 
-std::string WideText::start_scores() const {
+// Part by part, as the keys (and the first time the rows) arrive.
+std::string WideText::start_scores(int begin, int end, bool first) const {
+  const int slab = wide_.keys * WideLayout::kSlabRowBytes;
+  const int query_slab = WideLayout::kRows * WideLayout::kSlabRowBytes;
+  const int columns = wide_.part_slabs * WideLayout::kSlabColumns;
+  std::string text;
+  for (int p = begin; p < end; ++p) {
+    if (first) text += fmt::format("q_ring.wait_full({});\n", p);
+    text += fmt::format(
+        "k_ring.wait_full(use * {} + {});\nptx_product_fence();\n"
+        "add_scores<{}, {}, {}>(s, rows + {}, {}, keys + {}, {}, {});\n",
+        parts_, p, type_, std::min(columns, depth_ - p * columns), config_.keys,
+        p * wide_.part_slabs * query_slab, query_slab, p * wide_.part_slabs * slab, slab, p > 0);
+  }
+  if (text.empty()) return text;
   return fmt::format(
-      "k_ring.wait_full(use);\nstart_scores<{0}, {1}, {2}>(s, here(q_tile), {3}, k_tiles + use % "
-      "{4} * "
-      "{5} + group_key * {6}, {7});\n",
-      type_, depth_, config_.keys, WideLayout::kRows * WideLayout::kSlabRowBytes, wide_.key_stages,
-      layout_.key, WideLayout::kSlabRowBytes, wide_.keys * WideLayout::kSlabRowBytes);
+      "{{\nconst unsigned keys = k_tiles + use % {} * {} + group_key * {}, rows = here(q_tile);\n"
+      "{}ptx_product_commit();\n}}\n",
+      wide_.key_stages, layout_.key, WideLayout::kSlabRowBytes, text);
+}
+
+std::string WideText::release_keys(const std::string& use) const {
+  std::string text;
+  for (int p = 0; p < parts_; ++p) {
+    text += fmt::format("k_ring.release({} * {} + {});\n", use, parts_, p);
+  }
+  return text;
 }
 
 // The new state, and the weights for both groups.
@@ -237,13 +274,14 @@ std::optional<std::vector<KernelLaunch>> attention_wide_kernels(StepBuilder& bui
     operands = boxed_operands(builder, form);
   }
   if (!operands) return std::nullopt;
-  const auto config = wide_config(builder, form, *operands);
+  auto config = wide_config(builder, form, *operands);
   if (!config) return std::nullopt;
+  config->cluster = wide_cluster(builder, form, *config);
   const Segments segments = wide_segments(builder, form, *config);
   const HopperScores scores = wide_scores(builder.pool(), form);
   std::vector<KernelLaunch> result = {
       WideText(builder, form, scores, *operands, *config, segments).launch()};
-  if (!segments.count->is_constant(1)) {
+  if (config->cluster == 1 && !segments.count->is_constant(1)) {
     result.push_back(attention_wide_merge_kernel(builder, form, segments));
   }
   return result;

@@ -25,9 +25,11 @@ class WideText : public HopperText {
   std::string first_tile();
   std::string next_tiles();
   void place_tile();
-  std::string start_scores() const;
+  // Of the tile's parts from `begin` to `end`.
+  std::string start_scores(int begin, int end, bool first) const;
   std::string start_values(const std::string& use) const;
   void publish_weights();
+  std::string release_keys(const std::string& use) const;
   bool values_apart() const { return wide_.value_stages > 0; }
 
   // attention_wide_fold.cpp: a tile of scores folded by both groups.
@@ -40,9 +42,29 @@ class WideText : public HopperText {
   // attention_wide_finish.cpp: outputs, or states of a segment.
   void finish_rows();
   void store_states();
+  std::string head_stores() const;  // of row h into `state`
+
+  // attention_wide_cluster.cpp: the states of a cluster's blocks become one, of which each block
+  // has a part of the columns; so do those of a row tile's clusters.
+  void finish_cluster();
+  std::string merge_cluster();
+  std::string merge_segments();
+  // Blocks' states, block i being of a loop `for`: names of row h's head and of what o[n][x] is
+  // merged from.
+  struct States {
+    std::string loop;  // up to the loop's body
+    std::string head;  // of the number of a place: "heads[i][h * 8 + {}]"
+    std::string load;  // what comes before values are used
+    std::string value;
+  };
+  void bind_states(const States& states);
+  void merge_heads(const States& states);
+  void merge_references(size_t done);
+  void merge_values(const States& states);
 
   const WideConfig wide_;
   const WideLayout layout_;
+  const int parts_;  // of a tile's keys
   const Segments segments_;
   const VisibleKeys visible_;
 };

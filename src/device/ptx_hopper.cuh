@@ -74,6 +74,14 @@ __device__ __forceinline__ void ptx_async_proxy_fence() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+// Four floats of the shared memory of a block of the cluster.
+__device__ __forceinline__ void ptx_load_cluster(float (&to)[4], unsigned address) {
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
+               : "r"(address)
+               : "memory");
+}
+
 // Barrier `id` of the block, for `threads` threads.
 __device__ __forceinline__ void ptx_named_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");

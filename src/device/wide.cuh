@@ -38,6 +38,20 @@ __device__ __forceinline__ void store_weights(char* weights, const unsigned (&p)
   }
 }
 
+// Sets s to the products of the rows q and Keys rows of k over Depth columns, or adds them to it.
+template <typename T, int Depth, int Keys>
+__device__ __forceinline__ void add_scores(float (&s)[Keys / 8][4], unsigned q, int q_slab,
+                                           unsigned k, int k_slab, bool add) {
+  const unsigned long long a = matrix_descriptor(q, q_slab);
+  const unsigned long long b = matrix_descriptor(k, k_slab);
+#pragma unroll
+  for (int d = 0; d < Depth; d += 16) {
+    const int slab = d / kSlabColumns, inside = d % kSlabColumns * 2;
+    Product<T, Keys>::score(s, a + ((slab * q_slab + inside) >> 4),
+                            b + ((slab * k_slab + inside) >> 4), add || d > 0);
+  }
+}
+
 // Adds to o the values v of Keys keys, by weights in registers as pack_weights leaves them.
 template <typename T, int Columns, int Keys>
 __device__ __forceinline__ void add_values(float (&o)[Columns / 8][4],
@@ -59,4 +73,69 @@ __device__ __forceinline__ void add_values(float (&o)[Columns / 8][4], unsigned 
   for (int n = 0; n < Keys; n += 16) {
     Product<T, Columns>::value(o, a + (n * 2 >> 4), b + (n * kSlabRowBytes >> 4), 1);
   }
+}
+
+// A block's state for the blocks of its cluster: parts of 8 columns, in the order of the columns,
+// have 16 bytes of every thread of a warpgroup, as its registers hold them; heads have `Floats` of
+// every row.
+constexpr int kPartBytes = 128 * 16;
+
+template <int Parts, int N>
+__device__ __forceinline__ void store_parts(char* to, const float (&o)[N][4]) {
+  float4* const own = reinterpret_cast<float4*>(to) + (threadIdx.x & 127);
+#pragma unroll
+  for (int n = 0; n < Parts; ++n) own[n * 128] = make_float4(o[n][0], o[n][1], o[n][2], o[n][3]);
+}
+template <int Parts>
+__device__ __forceinline__ void load_parts(float (&to)[Parts][4], const char* from) {
+  const float4* const own = reinterpret_cast<const float4*>(from) + (threadIdx.x & 127);
+#pragma unroll
+  for (int n = 0; n < Parts; ++n) {
+    const float4 four = own[n * 128];
+    to[n][0] = four.x;
+    to[n][1] = four.y;
+    to[n][2] = four.z;
+    to[n][3] = four.w;
+  }
+}
+
+// The same parts of every block, `from` being the address of the first in this one.
+template <int Blocks, int Parts>
+__device__ __forceinline__ void load_parts(float (&to)[Blocks][Parts][4], unsigned from) {
+#pragma unroll
+  for (unsigned i = 0; i < Blocks; ++i) {
+    const unsigned block = ptx_map_shared(from, i) + (threadIdx.x & 127) * 16;
+#pragma unroll
+    for (int n = 0; n < Parts; ++n) ptx_load_cluster(to[i][n], block + n * kPartBytes);
+  }
+}
+
+// Of every block, the heads of the thread's rows `line` and line + 8.
+template <int Blocks, int Floats>
+__device__ __forceinline__ void load_heads(float (&to)[Blocks][2][Floats], unsigned heads,
+                                           int line) {
+#pragma unroll
+  for (unsigned i = 0; i < Blocks; ++i) {
+    const unsigned block = ptx_map_shared(heads, i);
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+#pragma unroll
+      for (int f = 0; f < Floats / 4; ++f) {
+        float four[4];
+        ptx_load_cluster(four, block + ((line + h * 8) * Floats + f * 4) * 4);
+#pragma unroll
+        for (int e = 0; e < 4; ++e) to[i][h][f * 4 + e] = four[e];
+      }
+    }
+  }
+}
+
+// Whether the block is the last of `blocks` to come here: it sees what the others wrote before.
+__device__ __forceinline__ bool last_to_come(unsigned* counter, unsigned blocks, float* flag) {
+  __threadfence();
+  ptx_named_sync(kWideReduced, kWideThreads);
+  if (threadIdx.x == kWideThreads) *flag = atomicInc(counter, blocks - 1) == blocks - 1;
+  ptx_named_sync(kWideReduced, kWideThreads);
+  __threadfence();
+  return *flag != 0;
 }
