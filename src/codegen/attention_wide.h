@@ -1,10 +1,11 @@
 // Attention on sm_90a whose values are wider than one warpgroup's registers hold: a block has 64
-// rows and a segment of the keys, its two warpgroups half of the value columns each. They compute
-// the scores of half of a tile's keys each and exchange what they reduce and the weights through
-// shared memory (device/wide.cuh). Keys whose first columns are the values, as latent attention has
-// them, are copied once. The blocks of a cluster have consecutive segments of the same rows: each
-// merges a part of the columns of all their states. States of several clusters are merged by the
-// last of them, those of several blocks without clusters by a second kernel.
+// rows and a segment of the keys, its two warpgroups half of the value columns each. One computes
+// the scores and passes weights and references to the other through shared memory; or each computes
+// those of half of a tile's keys, and they exchange what they reduce and the weights
+// (device/wide.cuh). Keys whose first columns are the values, as latent attention has them, are
+// copied once. The blocks of a cluster have consecutive segments of the same rows: each merges a
+// part of the columns of all their states. States of several clusters are merged by the last of
+// them, those of several blocks without clusters by a second kernel.
 #pragma once
 
 #include <optional>
@@ -20,9 +21,10 @@ struct WideConfig {
   int value_stages = 0;  // tiles of values in flight; 0: they are columns of the keys' tiles
   int value_slab = 0;    // the slab of a key's tile where the values begin
   int part_slabs = 3;    // of keys and rows that arrive together: scores begin with the first ones
+  int scorers = 2;       // groups that compute scores: 1 or 2, of as many parts of the keys
   int cluster = 1;       // blocks of a cluster: 1, 2, 4 or 8
 
-  int group_keys() const { return keys / 2; }
+  int group_keys() const { return keys / scorers; }
 };
 
 // Shared memory of a block: bytes of a tile, offsets, and all.
@@ -44,6 +46,10 @@ int wide_columns(const AttentionForm& form);
 // nullopt for sizes that do not fit.
 std::optional<WideConfig> wide_config(StepBuilder& builder, const AttentionForm& form,
                                       const HopperOperands& operands);
+
+// 1 where a group's values are moved by references alone, and no reads besides those of the
+// operands take the registers that the scores of a whole tile need; 2 otherwise.
+int wide_scorers(ExprPool& pool, const AttentionForm& form);
 
 // Blocks of a cluster: as many as leave few multiprocessors without one, of sizes that are known.
 int wide_cluster(StepBuilder& builder, const AttentionForm& form, const WideConfig& config);

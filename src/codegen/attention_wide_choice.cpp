@@ -101,6 +101,22 @@ int wide_share(const AttentionForm& form, const WideConfig& config) {
   return WideLayout::kRows * (2 * wide_columns(form) / config.cluster + state_head(form));
 }
 
+int wide_scorers(ExprPool& pool, const AttentionForm& form) {
+  const RowForm& rows = form.rows;
+  const HopperScores scores = hopper_scores(pool, form);
+  if (scores.has_terms() || !scores.strips.empty() || scores.masked.tanh_scale != 0) return 2;
+  if (scores.mask.visible && !scores.mask.visible->is_constant()) return 2;
+  if (rows.references.size() > rows.accumulators.size()) return 2;
+  int scorers = 1;
+  if (Expr transport = rows.accumulators[form.value_accumulator].transport) {
+    visit(transport, [&](Expr e) {
+      const bool state = e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::State;
+      if (state && e->integer != static_cast<int64_t>(form.value_accumulator)) scorers = 2;
+    });
+  }
+  return scorers;
+}
+
 int wide_cluster(StepBuilder& builder, const AttentionForm& form, const WideConfig& config) {
   constexpr int64_t kMost = 8;
   ExprPool& pool = builder.pool();

@@ -12,10 +12,11 @@ void WideText::finish_rows() {
   for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
     if (!is_value(k) && masked_.per_lane[k]) own.push_back(k);
   }
-  exchange(own, "a");
+  const bool alone = wide_.scorers == 1;
+  alone ? share_accumulators() : exchange(own, "a");
   if (wide_.cluster > 1) {
     // Tiles are not read any more when the state takes their place.
-    if (own.empty()) emitter_.line("ptx_named_sync(kWideReduced, kWideThreads);");
+    if (own.empty() && !alone) emitter_.line("ptx_named_sync(kWideReduced, kWideThreads);");
     return finish_cluster();
   }
   if (segments_.count->is_constant(1)) return write_rows();

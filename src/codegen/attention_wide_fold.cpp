@@ -28,6 +28,7 @@ std::string WideText::fold_wide_tile() {
 }
 
 void WideText::fold_phase(const ScoreForm& score, size_t phase, bool tail) {
+  if (wide_.scorers == 1) return HopperText::fold_phase(score, phase, tail);
   const Phase& range = score.phases[phase];
   std::vector<size_t> reduced, shared;
   std::string declarations;

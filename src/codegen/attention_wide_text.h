@@ -17,19 +17,30 @@ class WideText : public HopperText {
   KernelLaunch launch();
 
  private:
-  // attention_wide_kernel.cpp: a block's work, the producer, the consumers' loop.
+  // attention_wide_kernel.cpp: a block's work, its barriers, the producer, the consumers.
   void declare_memory();
   void place_work();
   std::string producer();
   std::string consumer();
+
+  // attention_wide_tile.cpp: both groups' loop over tiles.
   std::string first_tile();
   std::string next_tiles();
   void place_tile();
   // Of the tile's parts from `begin` to `end`.
   std::string start_scores(int begin, int end, bool first) const;
-  std::string start_values(const std::string& use) const;
-  void publish_weights();
   std::string release_keys(const std::string& use) const;
+  void publish_weights();
+  std::string start_values(const std::string& use) const;
+  std::string place_values(const std::string& use) const;
+
+  // attention_wide_scorer.cpp: the loops where one group computes the scores.
+  std::string scorer();
+  void leave_weights(bool first);
+  std::string follower();
+  std::string reference_place(size_t r) const;
+  std::string start_all_values(const std::string& use, const std::string& weights) const;
+  void share_accumulators();
   bool values_apart() const { return wide_.value_stages > 0; }
 
   // attention_wide_fold.cpp: a tile of scores folded by both groups.

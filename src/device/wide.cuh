@@ -1,11 +1,13 @@
-// Rows whose values are more than one warpgroup holds: two warpgroups have the same 64 rows. Each
-// computes the scores of its part of a tile's keys, and adds all keys' values in its part of the
-// columns. Weights pass between them through shared memory: 64 rows of up to 64 keys, as a slab.
+// Rows whose values are more than one warpgroup holds: two warpgroups have the same 64 rows, and
+// add all keys' values in their part of the columns. Both compute scores, of their part of a tile's
+// keys, or the first alone. Weights pass between them through shared memory: 64 rows of up to 64
+// keys, as a slab.
 #pragma once
 
 constexpr int kWideThreads = 256, kWideRows = 64;
 
-// Barriers of both groups: ids of ptx_named_sync.
+// Barriers of both groups: ids of ptx_named_sync. Behind kWideReduced weights may be written,
+// behind kWideWeighed they may be read.
 constexpr int kWideReduced = 1, kWideWeighed = 2;
 
 // The same, unknown to the compiler: descriptors made of it in a loop are not kept in registers
