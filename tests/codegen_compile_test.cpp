@@ -131,7 +131,9 @@ TEST_P(CodegenCompile, EveryKernelKeepsItsRegisters) {
     Compiler::read_log(result);
     const Source& source = sources.at(texts[i]);
     EXPECT_NE(result.log.find("bytes stack frame"), std::string::npos) << result.log;
-    EXPECT_EQ(result.log.find("instructions are serialized"), std::string::npos) << result.log;
+    EXPECT_EQ(result.log.find("instructions are serialized"), std::string::npos)
+        << source.kernel << " of " << source.origin << "\n"
+        << result.log;
     EXPECT_LE(result.spilled, allowed_spill(source.kernel, architecture.name))
         << source.kernel << " of " << source.origin << "\n"
         << texts[i].substr(0, 1000);
