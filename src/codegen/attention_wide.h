@@ -3,9 +3,8 @@
 // the scores and passes weights and references to the other through shared memory; or each computes
 // those of half of a tile's keys, and they exchange what they reduce and the weights
 // (device/wide.cuh). Keys whose first columns are the values, as latent attention has them, are
-// copied once. The blocks of a cluster have consecutive segments of the same rows: each merges a
-// part of the columns of all their states. States of several clusters are merged by the last of
-// them, those of several blocks without clusters by a second kernel.
+// copied once. Where two blocks share the keys of their rows they are a cluster, and each merges
+// half of the columns of both states; what more blocks leave is merged by a second kernel.
 #pragma once
 
 #include <optional>
@@ -22,7 +21,7 @@ struct WideConfig {
   int value_slab = 0;    // the slab of a key's tile where the values begin
   int part_slabs = 3;    // of keys and rows that arrive together: scores begin with the first ones
   int scorers = 2;       // groups that compute scores: 1 or 2, of as many parts of the keys
-  int cluster = 1;       // blocks of a cluster: 1, 2, 4 or 8
+  int cluster = 1;       // blocks of a cluster: 1 or 2
 
   int group_keys() const { return keys / scorers; }
 };
@@ -47,26 +46,23 @@ int wide_columns(const AttentionForm& form);
 std::optional<WideConfig> wide_config(StepBuilder& builder, const AttentionForm& form,
                                       const HopperOperands& operands);
 
-// 1 where a group's values are moved by references alone, and no reads besides those of the
-// operands take the registers that the scores of a whole tile need; 2 otherwise.
-int wide_scorers(ExprPool& pool, const AttentionForm& form);
+// 1 where values are columns of the keys and moved by references alone, and no reads besides those
+// of the operands take the registers that the scores of a whole tile need; 2 otherwise.
+int wide_scorers(ExprPool& pool, const AttentionForm& form, const WideConfig& config);
 
-// Blocks of a cluster: as many as leave few multiprocessors without one, of sizes that are known.
+// Blocks of a cluster: 2 where so many share a row tile's keys, of sizes that are known. (Clusters
+// of 8 take longer over distributed shared memory than a second kernel does over the states of
+// several: 36 us against 19 for one batch of 128 heads and 4096 keys on an H100.)
 int wide_cluster(StepBuilder& builder, const AttentionForm& form, const WideConfig& config);
 
-// Floats of what a block of a cluster has of its cluster's state: columns as store_parts leaves
-// them (device/wide.cuh), then the heads of the rows.
-int wide_share(const AttentionForm& form, const WideConfig& config);
-
-// A cluster per row tile and segment. `states`: for each of a tile's rows state_block(form, 1)
-// floats for every segment, one after the other; of clusters of several blocks, for each block's
-// part of the columns a share for every segment.
+// A cluster per row tile and segment; one segment for clusters of 2. `states`: for each of a tile's
+// rows state_block(form, 1) floats for every segment, one after the other.
 Segments wide_segments(StepBuilder& builder, const AttentionForm& form, const WideConfig& config);
 
 // Masks and terms are evaluated element by element.
 HopperScores wide_scores(ExprPool& pool, const AttentionForm& form);
 
-// Merges the states of segments where there are several, of blocks without clusters.
+// Merges the states of segments where there are several.
 KernelLaunch attention_wide_merge_kernel(StepBuilder& builder, const AttentionForm& form,
                                          const Segments& segments);
 

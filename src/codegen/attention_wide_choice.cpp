@@ -1,6 +1,5 @@
 // Which forms the family of wide values takes, and how they are cut.
 #include <algorithm>
-#include <bit>
 
 #include "codegen/attention_merge.h"
 #include "codegen/attention_wide.h"
@@ -97,11 +96,8 @@ HopperScores wide_scores(ExprPool& pool, const AttentionForm& form) {
   return scores;
 }
 
-int wide_share(const AttentionForm& form, const WideConfig& config) {
-  return WideLayout::kRows * (2 * wide_columns(form) / config.cluster + state_head(form));
-}
-
-int wide_scorers(ExprPool& pool, const AttentionForm& form) {
+int wide_scorers(ExprPool& pool, const AttentionForm& form, const WideConfig& config) {
+  if (config.value_stages > 0) return 2;
   const RowForm& rows = form.rows;
   const HopperScores scores = hopper_scores(pool, form);
   if (scores.has_terms() || !scores.strips.empty() || scores.masked.tanh_scale != 0) return 2;
@@ -118,42 +114,36 @@ int wide_scorers(ExprPool& pool, const AttentionForm& form) {
 }
 
 int wide_cluster(StepBuilder& builder, const AttentionForm& form, const WideConfig& config) {
-  constexpr int64_t kMost = 8;
   ExprPool& pool = builder.pool();
   Expr groups = pool.mul(ceil_div(pool, form.row->extent(), WideLayout::kRows),
                          product_of(pool, extents_of(pool, form.others)));
   const WideLayout layout = wide_layout(form, config);
   const int head_bytes = WideLayout::kRows * state_head(form) * 4;
   if (!groups->is_constant() || layout.heads + head_bytes > layout.weights) return 1;
-  int64_t blocks = builder.target.multiprocessors / std::max<int64_t>(groups->integer, 1);
-  if (form.rows.length()->is_constant()) {
-    blocks = std::min(blocks, (form.rows.length()->integer + config.keys - 1) / config.keys);
-  }
-  int64_t size = std::min<int64_t>(kMost, std::bit_floor(std::max<uint64_t>(blocks, 1)));
-  // At most an eighth of them idle.
-  while (blocks % size * 8 > blocks) size /= 2;
-  return static_cast<int>(size);
+  const int64_t blocks = builder.target.multiprocessors / std::max<int64_t>(groups->integer, 1);
+  Expr length = form.rows.length();
+  return blocks == 2 && (!length->is_constant() || length->integer > config.keys) ? 2 : 1;
 }
 
 Segments wide_segments(StepBuilder& builder, const AttentionForm& form, const WideConfig& config) {
   // A segment's state is as many bytes as some tiles of keys.
-  const int fewest_tiles = config.cluster > 1 ? config.cluster : 2;
+  constexpr int64_t kFewestTiles = 2;
   ExprPool& pool = builder.pool();
   Expr one = pool.integer(1), processors = pool.integer(builder.target.multiprocessors);
   auto at_least_one = [&](Expr e) { return pool.make(ExprOp::Max, {e, one}); };
   Segments result;
   result.row_tiles = ceil_div(pool, form.row->extent(), WideLayout::kRows);
   result.groups = pool.mul(result.row_tiles, product_of(pool, extents_of(pool, form.others)));
-  Expr by_groups = at_least_one(pool.floordiv(
-      processors, pool.mul(at_least_one(result.groups), pool.integer(config.cluster))));
-  Expr by_keys =
-      at_least_one(ceil_div(pool, form.rows.length(), int64_t{fewest_tiles} * config.keys));
-  result.count = pool.make(
-      ExprOp::Min, {pool.make(ExprOp::Min, {by_groups, by_keys}), pool.integer(Segments::kMost)});
+  result.count = one;
+  if (config.cluster == 1) {
+    Expr by_groups = at_least_one(pool.floordiv(processors, at_least_one(result.groups)));
+    Expr by_keys = at_least_one(ceil_div(pool, form.rows.length(), kFewestTiles * config.keys));
+    result.count = pool.make(
+        ExprOp::Min, {pool.make(ExprOp::Min, {by_groups, by_keys}), pool.integer(Segments::kMost)});
+  }
   Expr states = pool.select(pool.make(ExprOp::Equal, {result.count, one}), pool.integer(0),
                             pool.mul(result.groups, result.count));
-  const int64_t state = config.cluster > 1 ? int64_t{config.cluster} * wide_share(form, config)
-                                           : int64_t{WideLayout::kRows} * state_block(form, 1);
+  const int64_t state = int64_t{WideLayout::kRows} * state_block(form, 1);
   result.states = builder.add_scratch(DType::Float32, pool.mul(states, pool.integer(state)));
   return result;
 }

@@ -1,9 +1,6 @@
-// The states of a cluster's blocks, which have consecutive segments of the same rows, merged in the
-// order of the segments, through distributed shared memory; then those of a row tile's clusters, by
-// the last block of each part of the columns.
+// The states of a cluster's blocks, which have the segments of the same rows, merged in the order
+// of the segments, through distributed shared memory.
 #include <fmt/format.h>
-
-#include <algorithm>
 
 #include "codegen/attention_merge.h"
 #include "codegen/attention_wide_text.h"
@@ -14,17 +11,7 @@ void WideText::finish_cluster() {
   emitter_.line(merge_cluster());
   columns_ /= wide_.cluster;
   first_column_ = "part_column + ";
-  if (segments_.count->is_constant(1)) {
-    write_rows();
-  } else {
-    emitter_.line("bool writes = true;");
-    const std::string merge = merge_segments();
-    emitter_.line(fmt::format("if (segments > 1) {{\n{}}}", merge));
-    emitter_.open();
-    write_rows();
-    const std::string outputs = emitter_.close();
-    emitter_.line(fmt::format("if (writes) {{\n{}}}", outputs));
-  }
+  write_rows();
   // Until the others have read this block's state.
   emitter_.line("ptx_cluster_wait();");
 }
@@ -49,49 +36,12 @@ std::string WideText::merge_cluster() {
       "load_parts(values, q_tile + first_part * kPartBytes);",
       part, wide_.cluster, head, layout_.heads));
   const States states = {fmt::format("#pragma unroll\nfor (int i = 0; i < {}; ++i)", wide_.cluster),
-                         "heads[i][h][{}]", "", "values[i][n][x]"};
+                         "heads[i][h][{}]", "values[i][n][x]"};
   merge_heads(states);
   columns_ /= wide_.cluster;
   merge_values(states);
   columns_ *= wide_.cluster;
   emitter_.line("ptx_cluster_arrive();");
-  return emitter_.close();
-}
-
-// Every cluster leaves its state; the last that comes to a part of the columns merges them.
-std::string WideText::merge_segments() {
-  const int head = state_head(form_), part = columns_ / 8;
-  const int columns = 2 * columns_ * WideLayout::kRows;  // floats of them in a block's share
-  emitter_.open();
-  emitter_.line(fmt::format(
-      "const int share = static_cast<int>(other * row_tiles + row_tile) * {0} + rank;\n"
-      "float* const shares = reinterpret_cast<float*>({1}) + static_cast<long long>(share) * "
-      "segments * {2}, *const own_share = shares + segment * {2};\n"
-      "const int group_part = (group - 1) * {3} * kPartBytes;\n"
-      "store_parts<{3}>(reinterpret_cast<char*>(own_share) + group_part, o);\n"
-      "if (group == 1 && pair == 0) {{\n{4}}}\n"
-      "writes = last_to_come({5} + share, segments, reduced);",
-      wide_.cluster, kernel_.buffer(segments_.states, true), wide_share(form_, wide_), part,
-      unrolled("h", 2,
-               fmt::format("float* const state = own_share + {} + (tile_row + h * 8) * {};\n{}",
-                           columns, head, head_stores())),
-      kernel_.counter()));
-  emitter_.open();
-  constexpr int kPartsInFlight = 32, kMostStates = 8;
-  const States states = {
-      fmt::format("#pragma unroll {}\nfor (int i = 0; i < segments; ++i)",
-                  std::min(kMostStates, kPartsInFlight / part)),
-      fmt::format("shares[i * {} + {} + (tile_row + h * 8) * {} + {{}}]", wide_share(form_, wide_),
-                  columns, head),
-      fmt::format(
-          "float values[{0}][4];\nload_parts(values, reinterpret_cast<const char*>(shares + "
-          "i * {1}) + group_part);\n",
-          part, wide_share(form_, wide_)),
-      "values[n][x]"};
-  merge_heads(states);
-  merge_values(states);
-  const std::string merge = emitter_.close();
-  emitter_.line(fmt::format("if (writes) {{\n{}}}", merge));
   return emitter_.close();
 }
 
@@ -170,8 +120,7 @@ void WideText::merge_values(const States& states) {
   const std::string element = emitter_.close();
   emitter_.line(unrolled("n", part, unrolled("e", 2, element) + "\n"));
   const std::string text = emitter_.close();
-  emitter_.line(
-      fmt::format("{} {{\n{}{}}}", states.loop, states.load, unrolled("h", 2, text) + "\n"));
+  emitter_.line(fmt::format("{} {{\n{}}}", states.loop, unrolled("h", 2, text) + "\n"));
 }
 
 }  // namespace redfuser

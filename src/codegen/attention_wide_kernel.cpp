@@ -184,12 +184,12 @@ std::optional<std::vector<KernelLaunch>> attention_wide_kernels(StepBuilder& bui
   auto config = wide_config(builder, form, *operands);
   if (!config) return std::nullopt;
   config->cluster = wide_cluster(builder, form, *config);
-  config->scorers = wide_scorers(builder.pool(), form);
+  config->scorers = wide_scorers(builder.pool(), form, *config);
   const Segments segments = wide_segments(builder, form, *config);
   const HopperScores scores = wide_scores(builder.pool(), form);
   std::vector<KernelLaunch> result = {
       WideText(builder, form, scores, *operands, *config, segments).launch()};
-  if (config->cluster == 1 && !segments.count->is_constant(1)) {
+  if (!segments.count->is_constant(1)) {
     result.push_back(attention_wide_merge_kernel(builder, form, segments));
   }
   return result;

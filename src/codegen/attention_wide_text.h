@@ -56,16 +56,14 @@ class WideText : public HopperText {
   std::string head_stores() const;  // of row h into `state`
 
   // attention_wide_cluster.cpp: the states of a cluster's blocks become one, of which each block
-  // has a part of the columns; so do those of a row tile's clusters.
+  // has a part of the columns.
   void finish_cluster();
   std::string merge_cluster();
-  std::string merge_segments();
   // Blocks' states, block i being of a loop `for`: names of row h's head and of what o[n][x] is
   // merged from.
   struct States {
     std::string loop;  // up to the loop's body
     std::string head;  // of the number of a place: "heads[i][h * 8 + {}]"
-    std::string load;  // what comes before values are used
     std::string value;
   };
   void bind_states(const States& states);

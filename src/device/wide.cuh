@@ -88,20 +88,7 @@ __device__ __forceinline__ void store_parts(char* to, const float (&o)[N][4]) {
 #pragma unroll
   for (int n = 0; n < Parts; ++n) own[n * 128] = make_float4(o[n][0], o[n][1], o[n][2], o[n][3]);
 }
-template <int Parts>
-__device__ __forceinline__ void load_parts(float (&to)[Parts][4], const char* from) {
-  const float4* const own = reinterpret_cast<const float4*>(from) + (threadIdx.x & 127);
-#pragma unroll
-  for (int n = 0; n < Parts; ++n) {
-    const float4 four = own[n * 128];
-    to[n][0] = four.x;
-    to[n][1] = four.y;
-    to[n][2] = four.z;
-    to[n][3] = four.w;
-  }
-}
-
-// The same parts of every block, `from` being the address of the first in this one.
+// The parts of every block, `from` being the address of the first in this one.
 template <int Blocks, int Parts>
 __device__ __forceinline__ void load_parts(float (&to)[Blocks][Parts][4], unsigned from) {
 #pragma unroll
@@ -130,14 +117,4 @@ __device__ __forceinline__ void load_heads(float (&to)[Blocks][2][Floats], unsig
       }
     }
   }
-}
-
-// Whether the block is the last of `blocks` to come here: it sees what the others wrote before.
-__device__ __forceinline__ bool last_to_come(unsigned* counter, unsigned blocks, float* flag) {
-  __threadfence();
-  ptx_named_sync(kWideReduced, kWideThreads);
-  if (threadIdx.x == kWideThreads) *flag = atomicInc(counter, blocks - 1) == blocks - 1;
-  ptx_named_sync(kWideReduced, kWideThreads);
-  __threadfence();
-  return *flag != 0;
 }
