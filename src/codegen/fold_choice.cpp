@@ -184,7 +184,10 @@ class Choice {
       rungs.push_back({walk, kTilesPerBlock * tile_elements(walk)});
       if (known()) push(config(256, 256));
     }
-    rungs.push_back({config(512, 512), 0});
+    // Where reads take few registers, rows of several tiles keep more threads busy.
+    const FoldConfig wide = config(512, 512);
+    const bool several = known() && form_.length()->integer >= 2 * tile_elements(wide);
+    rungs.push_back({several && chunks() == kMostChunks ? wide : config(256, 256), 0});
     return rungs;
   }
 
