@@ -12,14 +12,6 @@
 namespace redfuser::codegen_tests {
 namespace {
 
-struct Architecture {
-  const char* name;
-  Target target;
-};
-const Architecture kArchitectures[] = {{"sm_80", {80, 108, 163 * 1024}},
-                                       {"sm_90a", {90, 132, 227 * 1024}},
-                                       {"sm_100", {100, 148, 227 * 1024}}};
-
 // A step's default form and that of every choice, with the program that owns their expressions.
 struct Forms {
   Program program;

@@ -17,15 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Architecture {
-  const char* name;
-  Target target;
-};
-
-const Architecture kArchitectures[] = {{"sm_80", {80, 108, 163 * 1024}},
-                                       {"sm_90a", {90, 132, 227 * 1024}},
-                                       {"sm_100", {100, 148, 227 * 1024}}};
-
 // Kernels that may spill, and why.
 struct Allowance {
   const char* kernel;

@@ -16,6 +16,15 @@
 
 namespace redfuser::codegen_tests {
 
+// Those that every kernel is compiled for, with one GPU of each.
+struct Architecture {
+  const char* name;
+  Target target;
+};
+inline const Architecture kArchitectures[] = {{"sm_80", {80, 108, 163 * 1024}},
+                                              {"sm_90a", {90, 132, 227 * 1024}},
+                                              {"sm_100", {100, 148, 227 * 1024}}};
+
 struct GeneratedModel {
   int launches = 0, products = 0;  // with sizes of 128 for every symbol
   std::vector<KernelLaunch> kernels;
