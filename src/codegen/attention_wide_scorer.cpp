@@ -1,6 +1,7 @@
 // The schedule where one group computes all scores of a tile: its products are of 64 keys, which
 // the tensor cores do at their full rate, and what references need stays within it. The other group
-// follows with the weights and references that it leaves in shared memory.
+// follows with the weights and references that it leaves in shared memory. Values are columns of
+// the keys' tiles (wide_scorers).
 #include <fmt/format.h>
 
 #include "codegen/attention_wide_text.h"
@@ -13,7 +14,6 @@ std::string WideText::scorer() {
   place_tile();
   emitter_.line(start_scores(0, parts_, true));
   emitter_.line("wait_products<0>(s);");
-  if (values_apart()) emitter_.line(release_keys("use"));
   emitter_.line(fold_wide_tile());
   leave_weights(true);
   const std::string first = fmt::format("{{\n{}}}\n", emitter_.close());
@@ -22,10 +22,9 @@ std::string WideText::scorer() {
   emitter_.line(start_all_values("use - 1", "p"));
   emitter_.line(start_scores(0, 1, false));
   emitter_.line("wait_products<1>(o);");
-  emitter_.line(values_apart() ? "v_ring.release(use - 1);" : release_keys("(use - 1)"));
+  emitter_.line(release_keys("(use - 1)"));
   emitter_.line(start_scores(1, parts_, false));
   emitter_.line("wait_products<0>(s);");
-  if (values_apart()) emitter_.line(release_keys("use"));
   emitter_.line(fold_wide_tile());
   leave_weights(false);
   return fmt::format(
@@ -63,15 +62,11 @@ std::string WideText::follower() {
   emitter_.line("ptx_named_sync(kWideWeighed, kWideThreads);\n" + unrolled("h", 2, references));
   emitter_.line(fmt::format("if (use > 0) {{\n{}}}", move_values()));
   emitter_.line(unrolled("h", 2, adopted) + "\nfolded += tile_valid;");
-  if (values_apart()) {
-    emitter_.line(release_keys("use"));
-  } else {
-    for (int p = 0; p < parts_; ++p) {
-      emitter_.line(fmt::format("k_ring.wait_full(use * {} + {});", parts_, p));
-    }
+  for (int p = 0; p < parts_; ++p) {
+    emitter_.line(fmt::format("k_ring.wait_full(use * {} + {});", parts_, p));
   }
   emitter_.line(start_all_values("use", "weights") + "wait_products<0>(o);");
-  emitter_.line(values_apart() ? "v_ring.release(use);" : release_keys("use"));
+  emitter_.line(release_keys("use"));
   emitter_.line("if (use + 1 < tiles) ptx_named_arrive(kWideReduced, kWideThreads);");
   return fmt::format("for (int use = 0; use < tiles; ++use) {{\n{}}}\n", emitter_.close());
 }
