@@ -228,7 +228,7 @@ TEST(CodegenChoice, Products) {
   const Case cases[] = {
       {"float16", "4096", plain, "library algorithm=0", true},
       {"float16", "4096", map, "product_tile", true},
-      {"float16", "n", map, "library algorithm=0", false},
+      {"float16", "n", map, "library algorithm=0", true},
       {"float", "4096", plain, "library algorithm=0", false},
   };
   for (const Case& c : cases) {

@@ -32,9 +32,37 @@ std::vector<Case> cases() {
        "g (float16[4096,768] x, float16[768,3072] w, float16[3072] c) => (float16[4096,3072] y) "
        "{ p = MatMul(x, w) q = Add(p, c) y = Gelu(q) }",
        1, 0, false, false},
+      // By the rows at run time, here so many that the library and its map have nothing to do.
+      {"tile_of_any_rows",
+       "g (float16[b,s,768] x, float16[768,3072] w, float16[3072] c) => (float16[b,s,3072] y) "
+       "{ p = MatMul(x, w) q = Add(p, c) y = Gelu(q) }",
+       1, 1, false, false},
       {"tile_bfloat_by_rows",
        "g (bfloat16[2,1000,256] x, bfloat16[1999,256] w) => (bfloat16[2,1000,1999] y) "
        "{ v = Transpose<perm = [1,0]>(w) p = MatMul(x, v) y = Tanh(p) }",
+       1, 0, false, false},
+      // Products of one matrix: of two others, of the halves of one, and in a kernel of their own.
+      {"gated",
+       "g (float16[m,64] x, float16[64,96] w, float16[64,96] u) => (float16[m,96] y) "
+       "{ p = MatMul(x, w) q = MatMul(x, u) t = Tanh(p) y = Mul(t, q) }",
+       1, 2, false, false},
+      {"gated_halves",
+       "g (float16[m,64] x, float16[64,192] w) => (float16[m,96] y) { r = MatMul(x, w) "
+       "p, q = Split<axis = -1, num_outputs = 2>(r) t = Tanh(p) y = Mul(t, q) }",
+       1, 1, false, false},
+      {"gated_tile",
+       "g (float16[2048,512] x, float16[512,2048] w) => (float16[2048,1024] y) { r = MatMul(x, w) "
+       "p, q = Split<axis = -1, num_outputs = 2>(r) t = Sigmoid(p) y = Mul(t, q) }",
+       1, 0, false, false},
+      {"gated_bfloat_by_rows",
+       "g (bfloat16[2,1000,256] x, bfloat16[1999,256] w, bfloat16[1999,256] u) => "
+       "(bfloat16[2,1000,1999] y) { v = Transpose<perm = [1,0]>(w) p = MatMul(x, v) "
+       "o = Transpose<perm = [1,0]>(u) q = MatMul(x, o) t = Tanh(p) y = Mul(t, q) }",
+       1, 0, false, false},
+      {"four_gates",
+       "g (float16[2048,512] x, float16[512,2048] w) => (float16[2048,512] y) { r = MatMul(x, w) "
+       "p, q, s, t = Split<axis = -1, num_outputs = 4>(r) a = Sigmoid(p) b = Tanh(q) "
+       "c = Mul(a, b) d = Sigmoid(s) e = Mul(d, t) y = Add(c, e) }",
        1, 0, false, false},
       // A vector along the rows is none along the columns.
       {"by_rows",
@@ -65,6 +93,52 @@ TEST_P(CodegenProducts, LibraryTakesWhatItCan) {
 
 INSTANTIATE_TEST_SUITE_P(Epilogues, CodegenProducts, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name; });
+
+// How many products of one matrix the step of `y` computes.
+TEST(CodegenProducts, EverySumIsComputedOnce) {
+  struct Gates {
+    const char *inputs, *body;
+    int products;
+  };
+  const Gates cases[] = {
+      {"float16[64,192] w", "r = MatMul(x, w) p, q = Split<axis = -1, num_outputs = 2>(r)", 2},
+      {"float16[64,96] w, float16[64,96] u", "p = MatMul(x, w) q = MatMul(x, u)", 2},
+      {"float16[32,64] w, float16[32,64] u",
+       "a = Transpose(w) b = Transpose(u) p = MatMul(x, a) q = MatMul(x, b)", 2},
+      // Of two matrices.
+      {"float16[64,96] w, float16[64,96] u", "p = MatMul(x, w) n = Exp(x) q = MatMul(n, u)", 1},
+      // Columns that both sides have, and the same ones in another order.
+      {"float16[64,192] w",
+       "r = MatMul(x, w) p, o = Split<axis = -1, num_outputs = 2>(r) "
+       "f = Constant<value = int64[1] {50}>() t = Constant<value = int64[1] {146}>() "
+       "a = Constant<value = int64[1] {1}>() q = Slice(r, f, t, a)",
+       0},
+      {"float16[64,96] w",
+       "p = MatMul(x, w) f = Constant<value = int64[1] {-1}>() "
+       "t = Constant<value = int64[1] {-1000}>() a = Constant<value = int64[1] {1}>() "
+       "q = Slice(p, f, t, a, f)",
+       0},
+      // One of them is a result as well.
+      {"float16[64,96] w, float16[64,96] u", "p = MatMul(x, w) q = MatMul(x, u) z = Neg(q)", 1},
+  };
+  for (const Gates& c : cases) {
+    const std::string more = std::string(c.body).find("z = ") != std::string::npos ? ", z" : "";
+    const Model model = Model::parse(
+        "<ir_version: 9, opset_import: [\"\" : 20]> g (float16[m,64] x, " + std::string(c.inputs) +
+        ") => (y" + more + ") { " + c.body + " t1 = Tanh(p) y = Mul(t1, q) }");
+    CompileOptions options;
+    options.certify = false;
+    const Program program = compile(model, options);
+    size_t products = 0;
+    for (const Step& step : program.handle()->plan.steps) {
+      const auto* product = std::get_if<ProductStep>(&step.kind);
+      if (product && program.handle()->graph().values[product->value].name == "y") {
+        products = product->b.size();
+      }
+    }
+    EXPECT_EQ(products, static_cast<size_t>(c.products)) << c.body;
+  }
+}
 
 // A layer of an encoder: one product for query, key and value, attention, one product, a norm, two
 // products and an activation, a norm.

@@ -232,13 +232,16 @@ TEST_F(CpuReduce, IntegerProductWithZeroPoints) {
 }
 
 struct CpuProduct : CpuMap {
-  Expr leaf(DType dtype = DType::Float32) { return p.leaf(LeafKind::Product, 0, dtype); }
+  Expr leaf(DType dtype = DType::Float32, int64_t number = 0) {
+    return p.leaf(LeafKind::Product, number, dtype);
+  }
   void check_product(const ProductStep& step, double tolerance) {
     h.run(step);
-    Expr body = p.mul(step.a, step.b);
-    if (step.k->op == ExprOp::Axis) body = p.reduce(Reduction::Sum, step.k, body);
     Expr expected = p.rewrite(step.epilogue, [&](Expr e) -> Expr {
-      return e->op == ExprOp::Leaf ? p.cast(e->dtype, body) : nullptr;
+      if (e->op != ExprOp::Leaf) return nullptr;
+      Expr body = p.mul(step.a, step.b.at(static_cast<size_t>(e->integer)));
+      if (step.k->op == ExprOp::Axis) body = p.reduce(Reduction::Sum, step.k, body);
+      return p.cast(e->dtype, body);
     });
     h.expect(step.value, step.axes, expected, tolerance);
   }
@@ -267,7 +270,7 @@ TEST_F(CpuProduct, EveryTransposition) {
       step.n = {n};
       step.k = k;
       step.a = ta ? h.read(a, {k, m}) : h.read(a, {m, k});
-      step.b = tb ? h.read(b, {n, k}) : h.read(b, {k, n});
+      step.b = {tb ? h.read(b, {n, k}) : h.read(b, {k, n})};
       step.epilogue = leaf();
       step.axes = {m, n};
       check_product(step, 1e-4);
@@ -291,7 +294,7 @@ TEST_F(CpuProduct, BiasGeluEpilogueInHeads) {
     step.n = {e, d};
     step.k = k;
     step.a = h.read(x, {b, s, k});
-    step.b = h.read(w, {k, column});
+    step.b = {h.read(w, {k, column})};
     step.epilogue = p.add(p.make(Op::Tanh, {p.add(leaf(dtype), h.read(bias, {column}))}),
                           h.read(skip, {b, e, s, d}));
     step.axes = {b, e, s, d};
@@ -313,10 +316,34 @@ TEST_F(CpuProduct, BatchesOverSharedHeads) {
   step.n = {t};
   step.k = d;
   step.a = h.read(q, {b, s, e, d});
-  step.b = h.read(x, {b, p.floordiv(e, p.integer(2)), t, d});
+  step.b = {h.read(x, {b, p.floordiv(e, p.integer(2)), t, d})};
   step.epilogue = p.mul(leaf(), h.number(0.25));
   step.axes = {b, e, s, t};
   check_product(step, 1e-5);
+}
+
+// Columns of one matrix and another matrix, in blocks and beyond them.
+TEST_F(CpuProduct, SeveralOfOneMatrix) {
+  for (auto [M, N, K] :
+       std::vector<std::tuple<int, int, int>>{{700, 300, 64}, {1, 5, 33}, {37, 1, 8}, {6, 70, 0}}) {
+    SCOPED_TRACE(testing::Message() << M << "x" << N << "x" << K);
+    Expr em = p.integer(M), en = p.integer(N), ek = p.integer(K);
+    Expr m = p.axis("m", em), n = p.axis("n", en), k = p.axis("k", ek);
+    const ValueId a = h.normal(DType::Float32, {em, ek}),
+                  b = h.normal(DType::Float32, {ek, p.integer(2 * N)}),
+                  c = h.normal(DType::Float32, {en, ek}), bias = h.normal(DType::Float32, {en});
+    ProductStep step;
+    step.value = h.value(DType::Float32, {em, en});
+    step.m = {m};
+    step.n = {n};
+    step.k = k;
+    step.a = h.read(a, {m, k});
+    step.b = {h.read(b, {k, n}), h.read(b, {k, p.add(n, en)}), h.read(c, {n, k})};
+    step.epilogue = p.add(p.mul(leaf(), p.make(Op::Tanh, {leaf(DType::Float32, 1)})),
+                          p.mul(leaf(DType::Float32, 2), h.read(bias, {n})));
+    step.axes = {m, n};
+    check_product(step, 1e-4);
+  }
 }
 
 TEST_F(CpuProduct, Integers) {
@@ -330,7 +357,7 @@ TEST_F(CpuProduct, Integers) {
   step.n = {n};
   step.k = k;
   step.a = h.read(a, {m, k});
-  step.b = h.read(b, {k, n});
+  step.b = {h.read(b, {k, n})};
   step.epilogue = leaf(DType::Int32);
   step.axes = {m, n};
   check_product(step, 0);

@@ -92,7 +92,7 @@ class AttentionProducts {
     step.n = {stream()};
     step.k = form_.depth;
     step.a = form_.query;
-    step.b = form_.key;
+    step.b = {form_.key};
     step.epilogue = pool_.cast(dtype, pool_.leaf(LeafKind::Product, 0, DType::Float32));
     step.axes = axes;
     add_product_at(builder_, step, scores_, place(axes), "scores\n" + form_.rows.comment);
@@ -166,7 +166,7 @@ class AttentionProducts {
     step.n = {form_.column};
     step.k = stream();
     step.a = pool_.read(weights_, form_.value->dtype, {place(with(rows_, stream()))});
-    step.b = form_.value;
+    step.b = {form_.value};
     step.axes = with(rows_, form_.column);
     step.epilogue = pool_.rewrite(result_, [&](Expr e) -> Expr {
       if (e->op != ExprOp::Leaf || e->leaf_kind != LeafKind::State) return nullptr;

@@ -82,8 +82,7 @@ class ProductBuilder {
         comment_(comment) {}
 
   void build() {
-    Expr a = builder_.flat.flat(read_of(step_.a)), b = builder_.flat.flat(read_of(step_.b));
-    RF_CHECK(a->op == ExprOp::Read && b->op == ExprOp::Read, "a product's operand is no read");
+    Expr a = flat_read(step_.a), b = flat_read(step_.b[0]);
     ProductCall call;
     call.batch = product_of(pool_, extents_of(pool_, step_.batch));
     call.m = product_of(pool_, extents_of(pool_, step_.m));
@@ -96,16 +95,30 @@ class ProductBuilder {
     call.a_batch = a_layout.batch;
     call.a_row = a_layout.row;
     call.a_column = a_layout.column;
-    const auto [b_layout, b_value] = operand(b, {step_.k}, step_.n, call.k, call.n, call.dtype);
-    call.b = builder_.buffer(b_value);
-    call.b_offset = b_layout.offset;
-    call.b_batch = b_layout.batch;
-    call.b_row = b_layout.row;
-    call.b_column = b_layout.column;
-    finish(call);
+    std::vector<ProductCall> calls;
+    for (Expr operand : step_.b) {
+      calls.push_back(call);
+      set_b(calls.back(), flat_read(operand));
+    }
+    finish(std::move(calls));
   }
 
  private:
+  Expr flat_read(Expr operand) {
+    Expr read = builder_.flat.flat(read_of(operand));
+    RF_CHECK(read->op == ExprOp::Read, "a product's operand is no read");
+    return read;
+  }
+
+  void set_b(ProductCall& call, Expr b) {
+    const auto [layout, value] = operand(b, {step_.k}, step_.n, call.k, call.n, call.dtype);
+    call.b = builder_.buffer(value);
+    call.b_offset = layout.offset;
+    call.b_batch = layout.batch;
+    call.b_row = layout.row;
+    call.b_column = layout.column;
+  }
+
   // Where an operand lies, after a copy of it if need be.
   std::pair<Layout, int64_t> operand(Expr read, const std::vector<Expr>& rows,
                                      const std::vector<Expr>& columns, Expr row_count,
@@ -135,59 +148,136 @@ class ProductBuilder {
 
   // The product into the value itself where its layout and type allow, the epilogue then in place;
   // else into scratch memory of the product's own type.
-  void finish(ProductCall& call) {
+  void finish(std::vector<ProductCall> calls) {
     const DType out = builder_.dtype_of(value_);
-    Expr epilogue = builder_.flat.flat(step_.epilogue), product = nullptr;
+    Expr epilogue = builder_.flat.flat(step_.epilogue);
+    std::vector<Expr> products(calls.size());
     visit(epilogue, [&](Expr e) {
-      if (e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::Product) product = e;
+      if (e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::Product) {
+        products.at(static_cast<size_t>(e->integer)) = e;
+      }
     });
-    RF_CHECK(product, "an epilogue without its product");
+    for (Expr product : products) RF_CHECK(product, "an epilogue without its product");
+    ProductCall& call = calls[0];
+    Expr product = products[0];
     const bool identity = read_of(epilogue) == product;
     auto layout = layout_of(pool_, offset_, step_.batch, step_.m, step_.n);
     if (layout && call.n->is_constant(1)) layout->column = pool_.integer(1);
     if (layout && call.m->is_constant(1)) layout->row = call.n;
-    bool direct = layout && unit(layout->column) && is_library_type(out, call.dtype) &&
-                  proved_less_equal(pool_, call.n, layout->row);
+    bool direct = calls.size() == 1 && layout && unit(layout->column) &&
+                  is_library_type(out, call.dtype) && proved_less_equal(pool_, call.n, layout->row);
     const Expr pitch = row_pitch(call, out);
     direct &= pitch == call.n || !layout || layout->row != call.n;
     const bool in_library =
         direct && !identity && take_affine(call, epilogue, product, offset_, out);
     direct &= identity || in_library || out == product->dtype;
     visit(epilogue, [&](Expr e) { direct &= !(e->op == ExprOp::Read && e->integer == value_); });
-    const bool ours = builder_.product_family == ProductFamily::Kernel ||
-                      (builder_.product_family == ProductFamily::ByEstimate &&
-                       (!direct || !(identity || in_library)));
-    if (ours) {
+    const Expr ours = kernel_computes(call, calls.size(), direct && (identity || in_library));
+    Expr when = nullptr;
+    if (!ours->is_constant(0)) {
       auto kernel =
-          product_kernel(builder_, step_, call, {epilogue, product, value_, offset_}, comment_);
+          product_kernel(builder_, step_, calls, {epilogue, products, value_, offset_}, comment_);
       if (kernel) {
+        kernel->grid[0] = pool_.select(ours, kernel->grid[0], pool_.integer(0));
         builder_.result.calls.push_back(std::move(*kernel));
-        return;
+        when = ours;
       }
     }
+    if (when && when->is_constant(1)) return;
+    const size_t kernels = builder_.result.calls.size(), buffers = builder_.result.scratch.size();
     if (direct) {
       call.c = builder_.buffer(value_);
       call.result = out;
       call.c_row = layout->row;
       call.c_batch = layout->batch;
       builder_.result.calls.push_back(call);
-      if (!identity && !in_library) add_epilogue(epilogue, product, value_, offset_);
-      return;
+      if (!identity && !in_library) add_epilogue(epilogue, {{product, {value_, offset_}}});
+    } else {
+      add_apart(std::move(calls), epilogue, products);
     }
-    call.result = is_library_type(product->dtype, call.dtype) ? product->dtype : DType::Float32;
-    const int64_t scratch =
-        builder_.add_scratch(call.result, pool_.mul(call.batch, pool_.mul(call.m, pitch)));
-    call.c = builder_.buffer(scratch);
-    call.c_row = pitch;
-    call.c_batch = pool_.mul(call.m, pitch);
-    builder_.result.calls.push_back(call);
+    if (when) leave_to_kernel(when, kernels, buffers);
+  }
+
+  // A bool over sizes: what the library does not compute by itself, by estimate.
+  Expr kernel_computes(const ProductCall& call, size_t products, bool library_alone) {
+    switch (builder_.product_family) {
+      case ProductFamily::Kernel:
+        return pool_.boolean(true);
+      case ProductFamily::Library:
+        return pool_.boolean(false);
+      case ProductFamily::ByEstimate:
+        break;
+    }
+    if (library_alone) return pool_.boolean(false);
+    return product_kernel_pays(pool_, call, products, builder_.target);
+  }
+
+  // What follows the kernel does nothing where that computes the step.
+  void leave_to_kernel(Expr ours, size_t first_call, size_t first_buffer) {
+    auto otherwise = [&](Expr size) { return pool_.select(ours, pool_.integer(0), size); };
+    DeviceStep& result = builder_.result;
+    for (size_t i = first_call; i < result.calls.size(); ++i) {
+      if (auto* launch = std::get_if<KernelLaunch>(&result.calls[i])) {
+        launch->grid[0] = otherwise(launch->grid[0]);
+      } else {
+        auto& product = std::get<ProductCall>(result.calls[i]);
+        product.m = otherwise(product.m);
+      }
+    }
+    for (size_t i = first_buffer; i < result.scratch.size(); ++i) {
+      result.scratch[i].bytes = otherwise(result.scratch[i].bytes);
+    }
+  }
+
+  // An element of memory.
+  struct Place {
+    int64_t value;
+    Expr offset;
+  };
+
+  // The products into scratch memory, side by side where their operands lie so: the library then
+  // computes them as one.
+  void add_apart(std::vector<ProductCall> calls, Expr epilogue, const std::vector<Expr>& products) {
+    const Expr columns = calls[0].n;
+    const size_t together = side_by_side(calls) ? calls.size() : 1;
+    if (together > 1) {
+      calls[0].n = pool_.mul(columns, pool_.integer(static_cast<int64_t>(together)));
+      calls.resize(1);
+    }
     auto position = [&](const std::vector<Expr>& axes) {
       return row_major(pool_, axes, extents_of(pool_, axes));
     };
     std::vector<Expr> rows = step_.batch;
     rows.insert(rows.end(), step_.m.begin(), step_.m.end());
-    add_epilogue(epilogue, product, scratch,
-                 pool_.add(pool_.mul(position(rows), pitch), position(step_.n)));
+    std::vector<std::pair<Expr, Place>> places;
+    for (ProductCall& call : calls) {
+      const DType dtype = products[places.size()]->dtype;
+      call.result = is_library_type(dtype, call.dtype) ? dtype : DType::Float32;
+      call.c_row = row_pitch(call, builder_.dtype_of(value_));
+      call.c_batch = pool_.mul(call.m, call.c_row);
+      const int64_t scratch =
+          builder_.add_scratch(call.result, pool_.mul(call.batch, call.c_batch));
+      call.c = builder_.buffer(scratch);
+      builder_.result.calls.push_back(call);
+      Expr offset = pool_.add(pool_.mul(position(rows), call.c_row), position(step_.n));
+      for (size_t i = 0; i < together; ++i) {
+        places.emplace_back(products[places.size()], Place{scratch, offset});
+        offset = pool_.add(offset, columns);
+      }
+    }
+    add_epilogue(epilogue, places);
+  }
+
+  // The operands b are one matrix: each has the columns that follow those of the one before.
+  bool side_by_side(const std::vector<ProductCall>& calls) {
+    Expr offset = calls[0].b_offset, step = pool_.mul(calls[0].n, calls[0].b_column);
+    return std::all_of(calls.begin(), calls.end(), [&](const ProductCall& call) {
+      const bool next = call.b.value == calls[0].b.value && call.b.scratch == calls[0].b.scratch &&
+                        call.b_offset == offset && call.b_batch == calls[0].b_batch &&
+                        call.b_row == calls[0].b_row && call.b_column == calls[0].b_column;
+      offset = pool_.add(offset, step);
+      return next;
+    });
   }
 
   // The distance of the result's rows. Rows of 16-bit elements that start anywhere cost the library
@@ -248,9 +338,13 @@ class ProductBuilder {
     return result == DType::Float32 || (result == operands && size_of(result) == 2);
   }
 
-  void add_epilogue(Expr epilogue, Expr product, int64_t source, Expr at) {
-    Expr read = pool_.cast(product->dtype, pool_.read(source, builder_.dtype_of(source), {at}));
-    Expr body = pool_.substitute(epilogue, {{product, read}});
+  void add_epilogue(Expr epilogue, const std::vector<std::pair<Expr, Place>>& products) {
+    std::vector<std::pair<Expr, Expr>> reads;
+    for (const auto& [product, place] : products) {
+      Expr read = pool_.read(place.value, builder_.dtype_of(place.value), {place.offset});
+      reads.emplace_back(product, pool_.cast(product->dtype, read));
+    }
+    Expr body = pool_.substitute(epilogue, reads);
     add_map(builder_, "epilogue", step_.axes, {{value_, body, offset_}}, comment_);
   }
 
@@ -272,7 +366,9 @@ void add_product(StepBuilder& builder, const ProductStep& product, int64_t value
 
 void add_product_at(StepBuilder& builder, const ProductStep& product, int64_t value, Expr offset,
                     const std::string& comment) {
-  for (Expr root : {product.a, product.b, product.epilogue}) {
+  std::vector<Expr> roots = product.b;
+  roots.insert(roots.end(), {product.a, product.epilogue});
+  for (Expr root : roots) {
     visit(root, [&](Expr e) {
       if (e->op == ExprOp::Read) builder.flat.keep(e);
     });
@@ -282,24 +378,29 @@ void add_product_at(StepBuilder& builder, const ProductStep& product, int64_t va
 
 void generate_product(StepBuilder& builder, const ProductStep& step) {
   ExprPool& pool = builder.pool();
-  const std::string comment = fmt::format(
-      "product\n%{} = {}\nproduct0 = sum_{} {} * {}\n", step.value, to_string(pool, step.epilogue),
-      to_string(pool, step.k), to_string(pool, step.a), to_string(pool, step.b));
-  Expr a = read_of(step.a), b = read_of(step.b);
-  auto in_library = [](DType dtype) { return is_float(dtype) && dtype != DType::Float64; };
-  if (in_library(a->dtype) && in_library(b->dtype)) {
+  std::string comment =
+      fmt::format("product\n%{} = {}", step.value, to_string(pool, step.epilogue));
+  auto in_library = [](Expr operand) {
+    const DType dtype = read_of(operand)->dtype;
+    return is_float(dtype) && dtype != DType::Float64;
+  };
+  bool library = in_library(step.a);
+  for (size_t i = 0; i < step.b.size(); ++i) {
+    comment += fmt::format("\nproduct{} = sum_{} {} * {}", i, to_string(pool, step.k),
+                           to_string(pool, step.a), to_string(pool, step.b[i]));
+    library &= in_library(step.b[i]);
+  }
+  comment += "\n";
+  if (library) {
     add_product(builder, step, step.value, comment);
     return;
   }
-  // Integers and doubles: the plain sum.
-  Expr term = pool.mul(step.a, step.b), product = nullptr;
-  visit(step.epilogue, [&](Expr e) {
-    if (e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::Product) product = e;
+  // Integers and doubles: the plain sums.
+  Expr body = pool.rewrite(step.epilogue, [&](Expr e) -> Expr {
+    if (e->op != ExprOp::Leaf || e->leaf_kind != LeafKind::Product) return nullptr;
+    Expr term = pool.mul(step.a, step.b.at(static_cast<size_t>(e->integer)));
+    return pool.cast(e->dtype, pool.reduce(Reduction::Sum, step.k, term));
   });
-  RF_CHECK(product, "an epilogue without its product");
-  Expr body = pool.substitute(
-      step.epilogue,
-      {{product, pool.cast(product->dtype, pool.reduce(Reduction::Sum, step.k, term))}});
   add_map(builder, "plain_product", step.axes,
           {{step.value, builder.flat.flat(body),
             row_major(pool, step.axes, builder.shape(step.value))}},

@@ -11,10 +11,11 @@ constexpr const char* kKernel = "product_tile";
 
 KernelChoice library_choice(int algorithm) { return {kLibraryFamily, {{"algorithm", algorithm}}}; }
 
-bool has_kernel(const DeviceStep& step) {
-  return std::any_of(step.calls.begin(), step.calls.end(), [](const DeviceCall& call) {
+// At these sizes.
+bool has_kernel(const DeviceStep& step, const KnownSizes& sizes) {
+  return std::any_of(step.calls.begin(), step.calls.end(), [&](const DeviceCall& call) {
     const auto* launch = std::get_if<KernelLaunch>(&call);
-    return launch != nullptr && launch->name == kKernel;
+    return launch != nullptr && launch->name == kKernel && sizes.of(launch->grid[0]) > 0;
   });
 }
 
@@ -46,8 +47,8 @@ std::vector<KernelChoice> product_choices(const Graph& graph, const Step& step,
   for (int i = 0; i <= kProductAlgorithms; ++i) {
     candidates.push_back({library_choice(i), static_cast<double>(i)});
   }
-  if (has_kernel(kernel.result)) candidates.push_back({{kKernel, {}}, 0.5});
-  return best_choices(has_kernel(chosen) ? KernelChoice{kKernel, {}} : library_choice(0),
+  if (has_kernel(kernel.result, sizes)) candidates.push_back({{kKernel, {}}, 0.5});
+  return best_choices(has_kernel(chosen, sizes) ? KernelChoice{kKernel, {}} : library_choice(0),
                       std::move(candidates));
 }
 

@@ -16,7 +16,7 @@ bool whole(Expr size, int tile) { return size->is_constant() && size->integer % 
 }  // namespace
 
 std::string_view ProductText::staged_type() const {
-  const DType dtype = epilogue_.product->dtype;
+  const DType dtype = epilogue_.products[0]->dtype;
   return storage_type(size_of(dtype) == 2 ? dtype : DType::Float32);
 }
 
@@ -24,17 +24,19 @@ void ProductText::finish() {
   const DType out = builder_.dtype_of(epilogue_.value);
   Expr base = first_of(epilogue_.offset);
   // Neighbouring threads write neighbouring elements where rows start anywhere.
-  width_ = base && multiple(pool_, call_.n) ? kWidth : 1;
+  width_ = base && multiple(pool_, call_.n) ? kWidth / static_cast<int>(calls_.size()) : 1;
   const std::string target = kernel_.buffer(epilogue_.value, true);
   emitter_.set_fast_math(size_of(out) == 2);
   const std::string columns = width_ > 1 ? read_columns() : "";
   emitter_.open();
   bind_coordinates(emitter_, step_.batch, "place.batch");
   const auto write = [&] {
-    emitter_.line(
-        fmt::format("float p[{0}];\nstaged_group(p, staged + line % kStagedLines<{1}> * "
-                    "kStagedPitch<{1}> + part);",
-                    width_, staged_type()));
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      emitter_.line(fmt::format(
+          "float sums{0}[{1}];\nstaged_group(sums{0}, staged + line % kStagedLines<{2}> * "
+          "kStagedPitch<{2}> + {3} + part);",
+          i, width_, staged_type(), i * static_cast<size_t>(tile_columns())));
+    }
     load_groups(true);
     if (width_ == 1) load_groups(false);
     write_elements(target, base, out);
@@ -61,9 +63,8 @@ void ProductText::in_parts(const std::function<void()>& write) {
   emitter_.open();
   emitter_.line(first_column("continue"));
   write();
-  emitter_.line(
-      fmt::format("#pragma unroll\nfor ({}; part < kTileColumns; part += 32 * {}) {{\n{}}}", part(),
-                  width_, emitter_.close()));
+  emitter_.line(fmt::format("#pragma unroll\nfor ({}; part < {}; part += 32 * {}) {{\n{}}}", part(),
+                            tile_columns(), width_, emitter_.close()));
 }
 
 std::string ProductText::part() const {
@@ -71,7 +72,7 @@ std::string ProductText::part() const {
 }
 
 std::string ProductText::first_column(std::string_view beyond) {
-  const bool whole_tiles = whole(call_.n, kTileColumns);
+  const bool whole_tiles = whole(call_.n, tile_columns());
   return fmt::format("const long long first = place.column + part, valid = {};\n{}",
                      whole_tiles ? std::to_string(width_) : kernel_.size(call_.n) + " - first",
                      whole_tiles ? "" : fmt::format("if (valid <= 0) {};\n", beyond));
@@ -96,7 +97,9 @@ void ProductText::write_elements(const std::string& target, Expr base, DType out
   emitter_.line(
       fmt::format("const long long at = min_of(first + v, {} - 1);", kernel_.size(call_.n)));
   bind_coordinates(emitter_, step_.n, "at");
-  emitter_.bind(epilogue_.product, "p[v]");
+  for (size_t i = 0; i < epilogue_.products.size(); ++i) {
+    emitter_.bind(epilogue_.products[i], fmt::format("sums{}[v]", i));
+  }
   for (const auto& [read, name] : loaded_) emitter_.bind(read, name + "[v]");
   emitter_.line(fmt::format("y[v] = {};", emitter_.emit_as(epilogue_.body, out)));
   if (!base) {
@@ -139,7 +142,7 @@ void ProductText::add_tiles(const std::string& columns, const std::string& body)
       whole(call_.m, kTileRows)
           ? "to"
           : fmt::format("min(to, static_cast<int>({}) - top)", kernel_.size(call_.m)),
-      lines, kTiles, storage_type(call_.dtype), by_rows_, stage(), columns));
+      lines, each_tile(), storage_type(call_.dtype), by_rows_, stage(), columns));
 }
 
 // Sums of 16 bits wait for the next tile; there is no room for all in fp32.

@@ -41,49 +41,72 @@ std::optional<TensorView> view_of(ExprPool& pool, const BufferRef& buffer, DType
   return view;
 }
 
-double constant(Expr size) { return static_cast<double>(size->integer); }
-
-bool known(const ProductCall& call) {
-  for (Expr size : {call.batch, call.m, call.n, call.k}) {
-    if (!size->is_constant() || size->integer < 1) return false;
-  }
-  return true;
-}
+}  // namespace
 
 // Measured rates of an H100: of this kernel's tiles, of the library's products, of a map in place.
-bool pays(const ProductCall& call, const Target& target) {
-  constexpr double kTileRate = 4.7e6, kLibraryRate = 600e6, kMapRate = 3e6;  // per microsecond
-  constexpr double kLaunch = 2.5, kFill = 6, kLibraryFill = 2;
-  const double m = constant(call.m), n = constant(call.n), batch = constant(call.batch);
-  const double work = 2.0 * kTileRows * kTileColumns * constant(call.k) / kTileRate;
-  const double tiles = std::ceil(m / kTileRows) * std::ceil(n / kTileColumns) * batch;
-  const double rounds = std::ceil(tiles / target.multiprocessors);
-  const double library = kLibraryFill + 2 * m * n * batch * constant(call.k) / kLibraryRate;
+Expr product_kernel_pays(ExprPool& pool, const ProductCall& call, size_t products,
+                         const Target& target) {
+  constexpr double kTileRate = 4.7, kLibraryRate = 600, kMapRate = 3;            // per picosecond
+  constexpr int64_t kLaunch = 2500000, kFill = 6000000, kLibraryFill = 2000000;  // picoseconds
+  const int each = ProductText::columns_of_each(products);
+  if (each == 0 || !call.n->is_constant() || !call.k->is_constant()) return pool.boolean(false);
+  const auto n = static_cast<double>(call.n->integer), k = static_cast<double>(call.k->integer);
+  const auto count = static_cast<double>(products);
+  auto picoseconds = [&](double x) { return pool.integer(std::llround(x)); };
+  Expr tiles = pool.mul(call.batch,
+                        pool.mul(ceil_div(pool, call.m, kTileRows), ceil_div(pool, call.n, each)));
+  Expr rounds = ceil_div(pool, tiles, target.multiprocessors);
+  Expr kernel =
+      pool.add(pool.integer(kFill),
+               pool.mul(rounds, picoseconds(2.0 * kTileRows * kTileColumns * k / kTileRate)));
+  Expr rows = pool.mul(call.batch, call.m);
   // Rows that start anywhere take the library to its slowest kernels.
-  const double ragged = call.n->integer % ProductText::kWidth == 0 ? 1 : 4;
-  return kFill + work * rounds < ragged * library + kLaunch + 4 * m * n * batch / kMapRate;
+  const int ragged = call.n->integer % ProductText::kWidth == 0 ? 1 : 4;
+  const double product = ragged * 2 * n * count * k / kLibraryRate;
+  const double map = (2 + 2 * count) * n / kMapRate;
+  Expr library = pool.add(pool.integer(ragged * kLibraryFill + kLaunch),
+                          pool.mul(rows, picoseconds(product + map)));
+  return pool.make(ExprOp::Less, {kernel, library});
 }
-
-}  // namespace
 
 bool ProductText::multiple(ExprPool& pool, Expr size) {
   return pool.floormod(size, pool.integer(kWidth))->is_constant(0);
 }
 
+int ProductText::columns_of_each(size_t products) {
+  const int columns = kTileColumns / static_cast<int>(products);
+  return products * static_cast<size_t>(columns) == kTileColumns && columns % kSlab == 0 ? columns
+                                                                                         : 0;
+}
+
+std::optional<TensorView> ProductText::rows_view() {
+  if (!call_.a_column->is_constant(1)) return std::nullopt;
+  return view_of(pool_, call_.a, call_.dtype, call_.a_offset, call_.k, call_.m, call_.a_row,
+                 call_.batch, call_.a_batch, {kDepth, kTileRows, 1});
+}
+
+std::optional<TensorView> ProductText::columns_view(const ProductCall& call) {
+  if (by_rows_ ? !call.b_row->is_constant(1) : !call.b_column->is_constant(1)) return std::nullopt;
+  if (by_rows_) {
+    return view_of(pool_, call.b, call.dtype, call.b_offset, call.k, call.n, call.b_column,
+                   call.batch, call.b_batch, {kDepth, tile_columns(), 1});
+  }
+  return view_of(pool_, call.b, call.dtype, call.b_offset, call.n, call.k, call.b_row, call.batch,
+                 call.b_batch, {kSlab, kDepth, 1});
+}
+
 std::optional<KernelLaunch> ProductText::launch(const std::string& comment) {
   merge_rows();
   by_rows_ = !call_.b_column->is_constant(1);
-  if (!call_.a_column->is_constant(1) || (by_rows_ && !call_.b_row->is_constant(1))) {
-    return std::nullopt;
+  const auto a = rows_view();
+  if (!a) return std::nullopt;
+  std::vector<TensorView> b;
+  for (const ProductCall& call : calls_) {
+    const auto view = columns_view(call);
+    if (!view || (!b.empty() && view->dims[2] != b[0].dims[2])) return std::nullopt;
+    b.push_back(*view);
   }
-  auto a = view_of(pool_, call_.a, call_.dtype, call_.a_offset, call_.k, call_.m, call_.a_row,
-                   call_.batch, call_.a_batch, {kDepth, kTileRows, 1});
-  auto b = by_rows_ ? view_of(pool_, call_.b, call_.dtype, call_.b_offset, call_.k, call_.n,
-                              call_.b_column, call_.batch, call_.b_batch, {kDepth, kTileColumns, 1})
-                    : view_of(pool_, call_.b, call_.dtype, call_.b_offset, call_.n, call_.k,
-                              call_.b_row, call_.batch, call_.b_batch, {kSlab, kDepth, 1});
-  if (!a || !b) return std::nullopt;
-  load(*a, *b);
+  load(*a, b);
   finish();
   KernelLaunch launch = kernel_.launch(
       "product_tile", comment_of(comment),
@@ -121,10 +144,11 @@ void ProductText::merge_rows() {
   rows_ = {row};
 }
 
-void ProductText::load(const TensorView& a, const TensorView& b) {
+void ProductText::load(const TensorView& a, const std::vector<TensorView>& b) {
   const std::string a_batch = a.dims[2]->is_constant(1) ? "0" : "place.batch";
-  const std::string b_batch = b.dims[2]->is_constant(1) ? "0" : "place.batch";
-  const std::string a_name = kernel_.view(a), b_name = kernel_.view(b);
+  const std::string b_batch = b[0].dims[2]->is_constant(1) ? "0" : "place.batch";
+  std::string views = kernel_.view(a);
+  for (const TensorView& view : b) views += ", " + kernel_.view(view);
   emitter_.line(fmt::format(
       "extern __shared__ char memory[];\n"
       "const unsigned start = ptx_shared_address(memory), ring_at = (start + {0}) & ~{0}u;\n"
@@ -139,26 +163,34 @@ void ProductText::load(const TensorView& a, const TensorView& b) {
   emitter_.line(fmt::format(
       "if (warp >= 8) {{\nptx_give_registers<{0}>();\nif (threadIdx.x > 8 * 32) return;\n"
       "unsigned use = 0;\n{1}"
-      "use = load_tile<{2}>({3}, {4}, ring_at, ring, use, steps, place, {5}, {6});\n}}\n"
-      "return;\n}}\nptx_take_registers<{7}>();",
-      kLoadRegisters, kTiles, by_rows_, a_name, b_name, a_batch, b_batch, kMultiplyRegisters));
+      "use = load_tile<{2}>(ring_at, ring, use, steps, place, {3}, {4}, {5});\n}}\n"
+      "return;\n}}\nptx_take_registers<{6}>();",
+      kLoadRegisters, each_tile(), by_rows_, a_batch, b_batch, views, kMultiplyRegisters));
+}
+
+std::string ProductText::each_tile() const {
+  return fmt::format(
+      "for (unsigned tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n"
+      "const TilePlace place = place_tile<{}>(tile, rows, columns);\n",
+      tile_columns());
 }
 
 std::optional<KernelLaunch> product_kernel(StepBuilder& builder, const ProductStep& step,
-                                           const ProductCall& call, const ProductEpilogue& epilogue,
+                                           const std::vector<ProductCall>& calls,
+                                           const ProductEpilogue& epilogue,
                                            const std::string& comment) {
   const Target& target = builder.target;
+  const ProductCall& call = calls[0];
   const bool types = call.dtype == DType::Float16 || call.dtype == DType::BFloat16;
-  if (!types || target.architecture != 90 || target.portable || !known(call)) return std::nullopt;
-  if (builder.product_family == ProductFamily::ByEstimate && !pays(call, target)) {
-    return std::nullopt;
-  }
+  if (!types || target.architecture != 90 || target.portable) return std::nullopt;
+  if (ProductText::columns_of_each(calls.size()) == 0) return std::nullopt;
   bool ready = true;  // nothing is read from where it is written
   visit(epilogue.body, [&](Expr e) {
     ready &= e->op != ExprOp::Reduce && !(e->op == ExprOp::Read && e->integer == epilogue.value);
   });
+  for (Expr product : epilogue.products) ready &= product->dtype == epilogue.products[0]->dtype;
   if (!ready) return std::nullopt;
-  return ProductText(builder, step, call, epilogue).launch(comment);
+  return ProductText(builder, step, calls, epilogue).launch(comment);
 }
 
 }  // namespace redfuser

@@ -1,4 +1,5 @@
-// A matrix product on the tensor cores of sm_90 and an epilogue of any kind in one kernel.
+// Matrix products of one matrix on the tensor cores of sm_90 and an epilogue of any kind in one
+// kernel.
 #pragma once
 
 #include <optional>
@@ -7,18 +8,24 @@
 
 namespace redfuser {
 
-// value[offset] = epilogue over the product leaf, flat reads and the step's axes.
+// value[offset] = epilogue over the product leaves, flat reads and the step's axes.
 struct ProductEpilogue {
-  Expr body, product;
+  Expr body;
+  std::vector<Expr> products;
   int64_t value;
   Expr offset;
 };
 
-// The kernel, or nullopt: for operands that the copy engine cannot fetch, for sizes that are not
-// known, and, if the family is open, where the library's product and a map after it take less time
-// by estimate. Of `call`, a, b and the sizes are used.
+// The kernel, or nullopt for operands that the copy engine cannot fetch. Of `calls`, one for each
+// product, a, b and the sizes are used; they differ in b.
 std::optional<KernelLaunch> product_kernel(StepBuilder& builder, const ProductStep& step,
-                                           const ProductCall& call, const ProductEpilogue& epilogue,
+                                           const std::vector<ProductCall>& calls,
+                                           const ProductEpilogue& epilogue,
                                            const std::string& comment);
+
+// A bool over sizes: by estimate, the kernel takes less time than the library's products, so many
+// like `call`, and a map after them. False where columns or depth are not known.
+Expr product_kernel_pays(ExprPool& pool, const ProductCall& call, size_t products,
+                         const Target& target);
 
 }  // namespace redfuser

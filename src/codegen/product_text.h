@@ -15,12 +15,13 @@ namespace redfuser {
 
 class ProductText {
  public:
-  ProductText(StepBuilder& builder, const ProductStep& step, const ProductCall& call,
+  ProductText(StepBuilder& builder, const ProductStep& step, const std::vector<ProductCall>& calls,
               const ProductEpilogue& epilogue)
       : builder_(builder),
         pool_(builder.pool()),
         step_(step),
-        call_(call),
+        calls_(calls),
+        call_(calls[0]),
         epilogue_(epilogue),
         kernel_(builder.kernel()),
         emitter_(kernel_) {}
@@ -35,14 +36,20 @@ class ProductText {
   static constexpr int kWidth = 8;
   // Whether groups of kWidth elements begin at every multiple of `size`.
   static bool multiple(ExprPool& pool, Expr size);
+  // Columns of each of `products` in a tile; 0 if it cannot be shared out.
+  static int columns_of_each(size_t products);
 
  private:
   Expr rows() { return ceil_div(pool_, call_.m, kTileRows); }
-  Expr columns() { return ceil_div(pool_, call_.n, kTileColumns); }
+  int tile_columns() const { return columns_of_each(calls_.size()); }
+  Expr columns() { return ceil_div(pool_, call_.n, tile_columns()); }
   Expr tile_count() { return pool_.mul(call_.batch, pool_.mul(rows(), columns())); }
   // One axis for the rows where the epilogue addresses memory by their number.
   void merge_rows();
-  void load(const TensorView& a, const TensorView& b);
+  // As the copy engine takes them.
+  std::optional<TensorView> rows_view();
+  std::optional<TensorView> columns_view(const ProductCall& call);
+  void load(const TensorView& a, const std::vector<TensorView>& b);
 
   // The sums are rounded as the graph's product is.
   std::string_view staged_type() const;
@@ -68,14 +75,13 @@ class ProductText {
   void require(const std::string& buffer, Expr base);
 
   // The tiles of the block, for each of its roles.
-  static constexpr const char* kTiles =
-      "for (unsigned tile = blockIdx.x; tile < tiles; tile += gridDim.x) {\n"
-      "const TilePlace place = place_tile(tile, rows, columns);\n";
+  std::string each_tile() const;
 
   StepBuilder& builder_;
   ExprPool& pool_;
   const ProductStep& step_;
-  const ProductCall& call_;
+  const std::vector<ProductCall>& calls_;
+  const ProductCall& call_;  // the first
   ProductEpilogue epilogue_;
   std::vector<Expr> rows_;
   KernelText kernel_;

@@ -123,7 +123,7 @@ class Convolution {
     product.a = pool_.read(view_.node().inputs[1], view_.dtype(1),
                            {pool_.add(pool_.mul(output_[1], depth_), product.k)});
     builder_.flat.keep(product.a);
-    product.b = columns(product.k);
+    product.b = {columns(product.k)};
     Expr sum = pool_.leaf(LeafKind::Product, 0, view_.dtype(0));
     product.epilogue = view_.has_input(2) ? pool_.add(sum, bias()) : sum;
     add_product(builder_, product, value_, comment_);

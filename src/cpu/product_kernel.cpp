@@ -22,13 +22,16 @@ struct ProductPlan {
   std::shared_ptr<ReducePlan> general;
   DType dtype = DType::Float32;
   int64_t batches = 1, m = 1, n = 1, k = 1;
-  SeparatedOffset a, b;  // parts: batch, m or n, k
-  DType a_dtype = DType::Float32, b_dtype = DType::Float32;
+  // Parts: batch, m or n, k.
+  SeparatedOffset a;
+  std::vector<SeparatedOffset> b;
+  DType a_dtype = DType::Float32;
+  std::vector<DType> b_dtypes;
   // The result is written in place when there is nothing to do after it.
   std::optional<SeparatedOffset> in_place;  // parts: batch, m, n
   std::vector<std::vector<int64_t>> batch_points;
   TileProgram epilogue;
-  RegisterId product = kNoRegister;
+  std::vector<RegisterId> products;  // by their leaf's number
   int scope = kNoScope;
 };
 
@@ -69,7 +72,8 @@ class ProductKernel final : public Kernel {
     TileRunner runner(plan->epilogue, context, {&step_.value, 1});
     const int64_t stride = padded(blocks.columns) + 16;
     const int64_t bytes = static_cast<int64_t>(size_of(plan->dtype));
-    const int64_t extra = plan->in_place ? 0 : blocks.rows * stride * bytes;
+    const auto count = static_cast<int64_t>(step_.b.size());
+    const int64_t extra = plan->in_place ? 0 : count * blocks.rows * stride * bytes;
     runner.run(
         plan->batches * blocks.down * blocks.across,
         [&](Machine& machine, int64_t task) {
@@ -128,13 +132,16 @@ class ProductKernel final : public Kernel {
     g.a =
         view(plan.a, static_cast<const char*>(values[static_cast<size_t>(step_.a->integer)].data()),
              plan.a_dtype, region.batch, 1, region.row, 2, 0);
-    g.b =
-        view(plan.b, static_cast<const char*>(values[static_cast<size_t>(step_.b->integer)].data()),
-             plan.b_dtype, region.batch, 2, 0, 1, region.column);
+    const auto set_b = [&](size_t i) {
+      const auto value = static_cast<size_t>(step_.b[i]->integer);
+      g.b = view(plan.b[i], static_cast<const char*>(values[value].data()), plan.b_dtypes[i],
+                 region.batch, 2, 0, 1, region.column);
+    };
     g.scratch = machine.gemm_scratch;
     const GemmFn gemm = plan.dtype == DType::Float64 ? kernels().gemm_f64 : kernels().gemm_f32;
     const auto bytes = static_cast<int64_t>(size_of(plan.dtype));
     if (plan.in_place) {
+      set_b(0);
       const SeparatedOffset& c = *plan.in_place;
       g.c_stride = c.parts[1].stride;
       g.c = machine.outputs[0] +
@@ -143,11 +150,15 @@ class ProductKernel final : public Kernel {
       gemm(g);
       return;
     }
-    char* block = static_cast<char*>(machine.gemm_scratch) + kGemmScratchBytes;
-    g.c = block;
+    char* blocks = static_cast<char*>(machine.gemm_scratch) + kGemmScratchBytes;
+    const int64_t block_bytes = region.rows * stride * bytes;
     g.c_stride = stride;
     g.c_padded = true;
-    gemm(g);
+    for (size_t i = 0; i < step_.b.size(); ++i) {
+      set_b(i);
+      g.c = blocks + static_cast<int64_t>(i) * block_bytes;
+      gemm(g);
+    }
     for (size_t i = 0; i < plan.batch_points[static_cast<size_t>(region.batch)].size(); ++i) {
       machine.axes[i] = plan.batch_points[static_cast<size_t>(region.batch)][i];
     }
@@ -156,8 +167,11 @@ class ProductKernel final : public Kernel {
     }
     const int64_t step = plan.epilogue.row_tile;
     for (int64_t row = 0; row < region.rows; row += step) {
-      machine.slots[static_cast<size_t>(plan.product)] = {block + row * stride * bytes, stride,
-                                                          nullptr};
+      for (size_t i = 0; i < plan.products.size(); ++i) {
+        char* block = blocks + static_cast<int64_t>(i) * block_bytes;
+        machine.slots[static_cast<size_t>(plan.products[i])] = {block + row * stride * bytes,
+                                                                stride, nullptr};
+      }
       plan.epilogue.run(machine, region.row + row, std::min(step, region.rows - row));
     }
   }
@@ -167,7 +181,8 @@ class ProductKernel final : public Kernel {
     for (const auto* list : {&step.batch, &step.m, &step.n}) {
       result.insert(result.end(), list->begin(), list->end());
     }
-    for (Expr e : {step.k, step.a, step.b, step.epilogue}) result.push_back(e);
+    for (Expr e : {step.k, step.a, step.epilogue}) result.push_back(e);
+    result.insert(result.end(), step.b.begin(), step.b.end());
     return result;
   }
 
@@ -182,11 +197,13 @@ class ProductKernel final : public Kernel {
     ExprPool& pool = plan->pool;
     Specializer specializer(pool, symbols);
     Expr a = specializer.copy(step_.a), k = specializer.copy(step_.k);
-    Expr product = pool.mul(a, pool.cast(a->dtype, specializer.copy(step_.b)));
-    if (k->op == ExprOp::Axis) product = pool.reduce(Reduction::Sum, k, product);
+    const auto product = [&](Expr b) {
+      Expr term = pool.mul(a, pool.cast(a->dtype, specializer.copy(b)));
+      return k->op == ExprOp::Axis ? pool.reduce(Reduction::Sum, k, term) : term;
+    };
     Expr epilogue = pool.rewrite(specializer.copy(step_.epilogue), [&](Expr e) -> Expr {
       if (e->op != ExprOp::Leaf || e->leaf_kind != LeafKind::Product) return nullptr;
-      return pool.cast(e->dtype, product);
+      return pool.cast(e->dtype, product(step_.b.at(static_cast<size_t>(e->integer))));
     });
     std::vector<Expr> indices;
     for (Expr axis : step_.axes) indices.push_back(specializer.copy(axis));
@@ -202,7 +219,7 @@ class ProductKernel final : public Kernel {
     const std::vector<Expr> batch = specializer.copy_axes(step_.batch),
                             m = specializer.copy_axes(step_.m), n = specializer.copy_axes(step_.n),
                             k = specializer.copy_axes({&step_.k, 1});
-    Expr a = specializer.copy(step_.a), b = specializer.copy(step_.b);
+    Expr a = specializer.copy(step_.a);
     const TileBuilder::DimsOf dims = [&](int64_t value) {
       return dims_of(graph, static_cast<ValueId>(value), symbols);
     };
@@ -210,14 +227,20 @@ class ProductKernel final : public Kernel {
     plan->m = extent_of(m);
     plan->n = extent_of(n);
     plan->k = extent_of(k);
-    if (!separate_operand(pool, a, dims, {batch, m, k}, plan->a) ||
-        !separate_operand(pool, b, dims, {batch, n, k}, plan->b)) {
+    bool separated = separate_operand(pool, a, dims, {batch, m, k}, plan->a);
+    bool f64 = a->dtype == DType::Float64;
+    plan->a_dtype = a->dtype;
+    for (Expr operand : step_.b) {
+      Expr b = specializer.copy(operand);
+      separated =
+          separated && separate_operand(pool, b, dims, {batch, n, k}, plan->b.emplace_back());
+      f64 |= b->dtype == DType::Float64;
+      plan->b_dtypes.push_back(b->dtype);
+    }
+    if (!separated) {
       plan->general = make_general(graph, symbols);
       return plan;
     }
-    plan->a_dtype = a->dtype;
-    plan->b_dtype = b->dtype;
-    const bool f64 = a->dtype == DType::Float64 || b->dtype == DType::Float64;
     plan->dtype = f64 ? DType::Float64 : DType::Float32;
     plan_result(graph, symbols, specializer, *plan, batch, m, n, dims);
     return plan;
@@ -284,10 +307,13 @@ class ProductKernel final : public Kernel {
       plan.scope = builder.fixed_scope({plan.pool.axis("n", plan.pool.integer(1))});
       shape = Shape::Tile;
     }
-    plan.product = builder.make_view(elem_of(plan.dtype), shape, plan.scope);
+    for (size_t i = 0; i < plan.b.size(); ++i) {
+      plan.products.push_back(builder.make_view(elem_of(plan.dtype), shape, plan.scope));
+    }
     visit(epilogue, [&](Expr e) {
       if (e->op != ExprOp::Leaf || e->leaf_kind != LeafKind::Product) return;
-      builder.bind(e, builder.converted(plan.product, elem_of(e->dtype)));
+      const RegisterId product = plan.products.at(static_cast<size_t>(e->integer));
+      builder.bind(e, builder.converted(product, elem_of(e->dtype)));
     });
   }
 

@@ -21,37 +21,47 @@ struct TilePlace {
 };
 
 // Consecutive tiles go down a few rows of tiles, then on to the next columns, so that those that
-// run together read the same operands.
+// run together read the same operands. A tile has `Columns` of each product.
+template <int Columns>
 __device__ __forceinline__ TilePlace place_tile(unsigned tile, unsigned rows, unsigned columns) {
   constexpr unsigned kTogether = 16;
   const unsigned batch = tile / (rows * columns), inside = tile % (rows * columns);
   const unsigned band = kTogether * columns, top = inside / band * kTogether;
   const unsigned height = min(rows - top, kTogether), at = inside % band;
   return {static_cast<int>((top + at % height) * kTileRows),
-          static_cast<int>(at / height * kTileColumns), static_cast<int>(batch)};
+          static_cast<int>(at / height * Columns), static_cast<int>(batch)};
 }
 
-// A use of the ring holds a's rows over 64 of the contracted axis, then b's columns: rows of 64 of
-// the contracted axis (ByRows) or slabs of 64 columns. Returns the next use.
-template <bool ByRows>
-__device__ __forceinline__ unsigned load_tile(const TensorMap& a, const TensorMap& b,
-                                              unsigned ring_at, const Ring<kTileStages>& ring,
+// Columns of one product over 64 of the contracted axis: rows of it (ByRows) or slabs of 64 columns.
+template <bool ByRows, int Columns>
+__device__ __forceinline__ void load_columns(unsigned to, const TensorMap& b, unsigned full,
+                                             int column, int depth, int batch) {
+  if constexpr (ByRows) {
+    ptx_copy_box(to, b, full, depth, column, batch);
+  } else {
+#pragma unroll
+    for (int slab = 0; slab < Columns / kSlabColumns; ++slab) {
+      ptx_copy_box(to + slab * kSlabBytes, b, full, column + slab * kSlabColumns, depth, batch);
+    }
+  }
+}
+
+// A use of the ring holds a's rows over 64 of the contracted axis, then the columns of each b.
+// Returns the next use.
+template <bool ByRows, typename... Maps>
+__device__ __forceinline__ unsigned load_tile(unsigned ring_at, const Ring<kTileStages>& ring,
                                               unsigned use, int steps, TilePlace place, int a_batch,
-                                              int b_batch) {
+                                              int b_batch, const TensorMap& a, const Maps&... b) {
+  constexpr int kColumns = kTileColumns / sizeof...(b);
   for (int i = 0; i < steps; ++i, ++use) {
     const unsigned full = ring.acquire(use, kTileBytes);
     const unsigned to = ring_at + use % kTileStages * kTileBytes;
     const int depth = i * kTileDepth;
     ptx_copy_box(to, a, full, depth, place.row, a_batch);
-    if constexpr (ByRows) {
-      ptx_copy_box(to + kRowBytes, b, full, depth, place.column, b_batch);
-    } else {
-#pragma unroll
-      for (int slab = 0; slab < kTileColumns / kSlabColumns; ++slab) {
-        ptx_copy_box(to + kRowBytes + slab * kSlabBytes, b, full,
-                     place.column + slab * kSlabColumns, depth, b_batch);
-      }
-    }
+    unsigned columns_at = to + kRowBytes;
+    ((load_columns<ByRows, kColumns>(columns_at, b, full, place.column, depth, b_batch),
+      columns_at += kColumns * kTileDepth * 2),
+     ...);
   }
   return use;
 }

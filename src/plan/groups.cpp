@@ -148,8 +148,7 @@ class GroupBuilder {
     const bool ours = demand_.used_only_by(node, members());
     const bool view = facts_.view(node);
     if (!ours && !view) return false;
-    const bool reduced = has_reduction(body_);
-    if (facts_.reduces(node) && (reduced || !facts_.contracts(node))) return false;
+    if (facts_.reduces(node) && !facts_.contracts(node)) return false;
     const bool was_product = as_product(*graph_.pool, value_, body_, axes_).has_value();
     (ours ? owned_ : views_).insert(node);
     Expr before = body_;

@@ -108,7 +108,11 @@ class Planner {
     std::vector<std::string> names;
     for (NodeId node : nodes) {
       const std::string& name = graph_.nodes[static_cast<size_t>(node)].name;
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      // A merged node's name is the names of those it stands for.
+      const bool told = std::any_of(names.begin(), names.end(), [&](const std::string& other) {
+        return fmt::format(" {} ", other).find(fmt::format(" {} ", name)) != std::string::npos;
+      });
+      if (!told) names.push_back(name);
     }
     std::string label;
     for (const std::string& name : names) label += (label.empty() ? "" : " ") + name;

@@ -30,15 +30,16 @@ struct ReduceStep {
   Expr body;
 };
 
-// out[batch, m, n] = epilogue(Σ_k a[batch, m, k] · b[batch, k, n]); operands are Reads with indices
-// affine in these axes. `axes` are the output's dimensions, each one of batch, m, n (or integer 0
-// for a dimension of one element).
+// out[batch, m, n] = epilogue(p_0, p_1, ...) with p_i = Σ_k a[batch, m, k] · b_i[batch, k, n]: one
+// matrix times several; operands are Reads with indices affine in these axes. `axes` are the
+// output's dimensions, each one of batch, m, n (or integer 0 for a dimension of one element).
 struct ProductStep {
   ValueId value;
   std::vector<Expr> batch, m, n;
   Expr k;
-  Expr a, b;
-  Expr epilogue;  // over Leaf Product 0, reads and axes
+  Expr a;
+  std::vector<Expr> b;
+  Expr epilogue;  // over Leaf Product i, reads and axes
   std::vector<Expr> axes;
 };
 

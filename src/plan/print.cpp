@@ -26,9 +26,14 @@ struct StepPrinter {
     return fmt::format("reduce {} = {}", element(step.value, step.axes), text(step.body));
   }
   std::string operator()(const ProductStep& step) const {
-    return fmt::format("product {} = {} with product = sum_{} {}*{}",
-                       element(step.value, step.axes), text(step.epilogue), text(step.k),
-                       text(step.a), text(step.b));
+    std::string result =
+        fmt::format("product {} = {} with", element(step.value, step.axes), text(step.epilogue));
+    for (size_t i = 0; i < step.b.size(); ++i) {
+      result += fmt::format("{} product{} = sum_{} {}*{}", i > 0 ? "," : "",
+                            step.b.size() > 1 ? std::to_string(i) : "", text(step.k), text(step.a),
+                            text(step.b[i]));
+    }
+    return result;
   }
   std::string operator()(const CascadeStep& step) const {
     return fmt::format("cascade {}: {}", step.report, to_string(*graph.pool, step.streaming));
