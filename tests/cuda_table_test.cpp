@@ -221,12 +221,13 @@ double distance(const Tensor& a, const Tensor& b) {
   return std::sqrt(difference / size);
 }
 
-// Attention of `queries` of 8 heads that share 2 heads of keys and values.
-std::string few_rows(const std::string& type, int size, int queries) {
+// Attention of `queries` of 8 heads that share 2 heads of `keys` keys and values.
+std::string few_rows(const std::string& type, int size, int queries,
+                     const std::string& keys = "n") {
   const std::string width = std::to_string(size), count = std::to_string(queries);
   return "<ir_version: 9, opset_import: [\"\" : 20]> g (" + type + "[2, 8, " + count + ", " +
-         width + "] q, " + type + "[2, 2, n, " + width + "] k, " + type + "[2, 2, n, " + width +
-         "] v) => (" + type + "[2, 8, " + count + ", " + width +
+         width + "] q, " + type + "[2, 2, " + keys + ", " + width + "] k, " + type + "[2, 2, " +
+         keys + ", " + width + "] v) => (" + type + "[2, 8, " + count + ", " + width +
          "] y) { two = Constant<value = int64[1] {2}>() "
          "g = Constant<value = int64[5] {1, 1, 4, 1, 1}>() "
          "r = Constant<value = int64[4] {2, 8, -1, " +
@@ -238,33 +239,49 @@ std::string few_rows(const std::string& type, int size, int queries) {
          "b = CastLike(p, q) y = MatMul(b, vh) }";
 }
 
-// Few queries, whose keys are split, and head sizes that no attention kernel takes: as near to fp32
-// as the unfused graph is.
+// As near to fp32 as the unfused graph is, and the same twice. `keys`: of the graph; `lengths`: of
+// its inputs.
+void expect_near(const std::string& type, int size, int queries, const std::string& keys,
+                 const std::vector<int64_t>& lengths) {
+  constexpr double kShare = 1.2, kFloatError = 1e-5;
+  const Model model = Model::parse(few_rows(type, size, queries, keys));
+  CompileOptions unfused;
+  unfused.fuse = false;
+  SessionOptions options;
+  options.device = "cuda";
+  Session gpu(compile(model), options), cpu(compile(model, unfused));
+  Session exact(compile(Model::parse(few_rows("float", size, queries, keys)), unfused));
+  for (const int64_t n : lengths) {
+    const NamedTensors inputs = inputs_for(model, n, n, false);
+    NamedTensors floats;
+    for (const auto& [name, tensor] : inputs) floats[name] = as_floats(tensor);
+    const Tensor expected = exact.run(floats).at("y");
+    const NamedTensors got = gpu.run(inputs);
+    EXPECT_LE(distance(got.at("y"), expected),
+              kShare * distance(cpu.run(inputs).at("y"), expected) + kFloatError)
+        << type << " " << size << " " << queries << " " << n;
+    EXPECT_TRUE(same_bits(got, gpu.run(inputs))) << type << " " << size << " " << n;
+  }
+}
+
+// Few queries, whose keys are split, and head sizes that no attention kernel takes.
 TEST(CudaAttention, FewRowsAgreeWithFloats) {
   if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
-  constexpr double kShare = 1.2, kFloatError = 1e-5;
   for (const char* type : {"float", "float16"}) {
     for (const int size : {24, 64, 160, 320}) {
       for (const int queries : {1, 3, 20}) {
-        const Model model = Model::parse(few_rows(type, size, queries));
-        CompileOptions unfused;
-        unfused.fuse = false;
-        SessionOptions options;
-        options.device = "cuda";
-        Session gpu(compile(model), options), cpu(compile(model, unfused));
-        Session exact(compile(Model::parse(few_rows("float", size, queries)), unfused));
-        for (const int64_t n : {1, 7, 129, 1025, 5000}) {
-          const NamedTensors inputs = inputs_for(model, n, n, false);
-          NamedTensors floats;
-          for (const auto& [name, tensor] : inputs) floats[name] = as_floats(tensor);
-          const Tensor expected = exact.run(floats).at("y");
-          const NamedTensors got = gpu.run(inputs);
-          EXPECT_LE(distance(got.at("y"), expected),
-                    kShare * distance(cpu.run(inputs).at("y"), expected) + kFloatError)
-              << type << " " << size << " " << queries << " " << n;
-          EXPECT_TRUE(same_bits(got, gpu.run(inputs))) << type << " " << size << " " << n;
-        }
+        expect_near(type, size, queries, "n", {1, 7, 129, 1025, 5000});
       }
+    }
+  }
+}
+
+// A number of segments that is known: merged at once, or in several goes.
+TEST(CudaAttention, FewRowsOfKnownLengths) {
+  if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+  for (const char* type : {"float", "float16", "bfloat16"}) {
+    for (const int64_t keys : {600, 2100, 9000}) {
+      expect_near(type, 128, 2, std::to_string(keys), {keys});
     }
   }
 }

@@ -29,23 +29,18 @@ void AttentionMerge::store_registers(const std::string& states) {
   }
   emitter_.line(fmt::format(
       "#pragma unroll\nfor (int h = 0; h < {0}; ++h) {{\nif (quad >= {8}) continue;\nif (pair == "
-      "0) {{\n"
-      "float* const state = {1} + (quad + h * 8) * {2};\n"
-      "{3}state[{4}] = __int_as_float(static_cast<int>(folded));\n}}\n"
+      "0) {{\nfloat state[{2}] = {{}};\n"
+      "{3}state[{4}] = __int_as_float(static_cast<int>(folded));\n"
+      "store_floats({1} + (quad + h * 8) * {2}, state);\n}}\n"
       "float* const values = {1} + {5} + (quad + h * 8) * {6} + pair;\n"
-      "#pragma unroll\nfor (int n = 0; n < {7}; ++n) {{\nfloat2 both;\nboth.x = o[n][h * 2];\n"
-      "both.y = o[n][h * 2 + 1];\n"
-      "*reinterpret_cast<float2*>(values + n * 8) = both;\n}}\n}}",
+      "#pragma unroll\nfor (int n = 0; n < {7}; ++n) {{\n"
+      "*reinterpret_cast<float2*>(values + n * 8) = make_float2(o[n][h * 2], o[n][h * 2 + 1]);\n"
+      "}}\n}}",
       (rows_ + 7) / 8, states, this->head(), head, count_place(), rows_ * this->head(),
       tile_.columns(), tile_.columns() / 8, std::min(rows_, 8)));
 }
 
-std::string AttentionMerge::for_heads(const std::string& body) const {
-  return fmt::format(
-      "#pragma unroll 4\nfor (int i = 0; i < count; ++i) {{\nconst float* const part = heads + i * "
-      "head_stride + line * {};\n{}}}",
-      head(), body);
-}
+std::string AttentionMerge::for_heads(const std::string& body) const { return loop_ + body + "}"; }
 
 std::string AttentionMerge::for_groups(const std::string& body) const {
   return fmt::format(
@@ -68,7 +63,7 @@ void AttentionMerge::bind_part() {
       fmt::format("static_cast<long long>(__float_as_int(part[{}]))", count_place()), DType::Int64);
 }
 
-void AttentionMerge::declare() {
+void AttentionMerge::declare_state() {
   emitter_.line(fmt::format("const int line = threadIdx.x / {0}, slot = threadIdx.x % {0};",
                             threads_of_row()));
   emitter_.line(fmt::format("float merged_o[{}][4];\nint merged_count;", groups()));
@@ -76,7 +71,25 @@ void AttentionMerge::declare() {
     if (!tile_.is_value(k)) emitter_.line(fmt::format("float merged_a{};", k));
   }
   for (size_t r = 0; r < references(); ++r) emitter_.line(fmt::format("float merged_r{};", r));
+}
+
+void AttentionMerge::declare() {
+  declare_state();
+  loop_ = fmt::format(
+      "#pragma unroll 4\nfor (int i = 0; i < count; ++i) {{\nconst float* const part = heads + i * "
+      "head_stride + line * {};\n",
+      head());
   emitter_.open();
+  merge_heads();
+  merge_values();
+  const std::string text = emitter_.close();
+  emitter_.line(fmt::format(
+      "const auto merge = [&](const float* heads, int head_stride, const float* states, "
+      "int count) {{\n{}}};",
+      text));
+}
+
+void AttentionMerge::merge_heads() {
   emitter_.line("merged_count = 0;");
   emitter_.line(
       for_heads(fmt::format("merged_count += __float_as_int(part[{}]);\n", count_place())));
@@ -85,12 +98,6 @@ void AttentionMerge::declare() {
     if (!tile_.is_value(k)) merge_accumulator(k);
     make_references(k + 1);
   }
-  merge_values();
-  const std::string text = emitter_.close();
-  emitter_.line(fmt::format(
-      "const auto merge = [&](const float* heads, int head_stride, const float* states, "
-      "int count) {{\n{}}};",
-      text));
 }
 
 void AttentionMerge::merge_accumulator(size_t k) {
@@ -157,13 +164,11 @@ void AttentionMerge::store(const std::string& states) {
   for (size_t r = 0; r < references(); ++r) {
     head += fmt::format("state[{}] = merged_r{};\n", accumulators() + r, r);
   }
-  emitter_.line(fmt::format(
-      "if (slot == 0) {{\nfloat* const state = {} + line * {};\n{}state[{}] = "
-      "__int_as_float(merged_count);\n}}\nfloat* const values = {} + {} + line * {};",
-      states, this->head(), head, count_place(), states, rows_ * this->head(), tile_.columns()));
-  emitter_.line(for_groups(
-      "float4 four;\nfour.x = merged_o[g][0];\nfour.y = merged_o[g][1];\nfour.z = merged_o[g][2];\n"
-      "four.w = merged_o[g][3];\n*reinterpret_cast<float4*>(values + from) = four;\n"));
+  emitter_.line(
+      fmt::format("if (slot == 0) {{\nfloat state[{0}] = {{}};\n{1}state[{2}] = "
+                  "__int_as_float(merged_count);\nstore_floats({3} + line * {0}, state);\n}}",
+                  this->head(), head, count_place(), states));
+  emitter_.line(for_groups(fmt::format("store_floats({}, merged_o[g]);\n", columns_of(states))));
 }
 
 void AttentionMerge::write_outputs() {

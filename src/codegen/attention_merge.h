@@ -2,6 +2,8 @@
 // merged with those of the block's other warps, a block's with those of other segments.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 
 #include "codegen/attention_tile.h"
@@ -29,6 +31,17 @@ class AttentionMerge {
   // Results and outputs from the merged state.
   void write_outputs();
 
+  // The same in registers, attention_merge_parts.cpp. Declares the merged state, still without a
+  // value.
+  void declare_state();
+  // Merges `count` blocks of states that lie at `states` in shared memory.
+  void merge_shared(const std::string& states, int count);
+  // Those at `states` in global memory: as many as registers hold are read before the first is
+  // used. `count`: an int.
+  void merge_global(const std::string& states, const std::string& count, std::optional<int> known);
+  // Results and outputs, four columns at a time.
+  void write_fours();
+
  private:
   size_t accumulators() const { return form_.rows.accumulators.size(); }
   size_t references() const { return form_.rows.references.size(); }
@@ -39,6 +52,14 @@ class AttentionMerge {
   std::string for_heads(const std::string& body) const;
   std::string for_groups(const std::string& body) const;
   void bind_part();
+  void merge_heads();
+  void merge_parts(int parts, bool goes_on, const std::string& columns);
+  std::string moved_values(const std::string& element, const std::string& into,
+                           const std::string& before = "");
+  std::string empty_head(const std::function<std::string(size_t)>& name);
+  std::string merged_name(size_t place) const;
+  std::string columns_of(const std::string& states) const;
+  void write_four(const RowForm::Output& output);
   void merge_accumulator(size_t k);
   void merge_values();
   void make_references(size_t done);
@@ -47,6 +68,7 @@ class AttentionMerge {
   const AttentionForm& form_;
   Emitter& emitter_;
   const int rows_, threads_;
+  std::string loop_;  // over the heads that are merged, `part` each
 };
 
 }  // namespace redfuser

@@ -30,19 +30,16 @@ class SplitText {
 
   KernelLaunch launch() {
     place();
-    declare_memory();
-    load_query();
-    declare_loads();
+    boxes_ ? start_boxes() : start_lines();
     tile_.declare_state();
     fold_tiles();
     merge_states();
-    std::vector<std::string_view> headers = {"ptx", "math", "types", "reduce", "attention"};
+    std::vector<std::string_view> headers = {"ptx",    "ptx_split", "math",     "types",
+                                             "reduce", "states",    "attention"};
     if (boxes_) headers.insert(headers.end(), {"ptx_hopper", "hopper", "split"});
     KernelLaunch launch = kernel_.launch("attention_split", comment_of(form_.rows.comment), headers,
                                          "", emitter_.close(), config_.threads(), config_.blocks);
-    const int heads = Segments::kMost * lines_ * state_head(form_);
-    launch.shared = std::max(
-        layout_.bytes, std::max(config_.warps * block(), heads) * 4 + SplitLayout::kAlignment);
+    launch.shared = std::max(layout_.bytes, config_.warps * block() * 4 + SplitLayout::kAlignment);
     launch.grid[0] = pool_.mul(segments_.groups, segments_.count);
     return launch;
   }
@@ -51,64 +48,46 @@ class SplitText {
   // Floats of a block of states.
   int block() const { return state_block(form_, lines_); }
 
+  // Blocks and tiles are numbered in 32 bits. (The compiler knows that lanes of a warp agree on
+  // what lane 0 says.)
   void place() {
     emitter_.line(fmt::format(
-        "const long long segments = {}, row_tiles = {};\n"
-        "const long long group = floor_div(blockIdx.x, segments), segment = blockIdx.x - group * "
-        "segments;\n"
-        "const long long other = floor_div(group, row_tiles), first_row = (group - other * "
-        "row_tiles) * {};",
+        "const unsigned segments = static_cast<unsigned>({}), row_tiles = "
+        "static_cast<unsigned>({});\n"
+        "const unsigned group = blockIdx.x / segments, segment = blockIdx.x - group * segments;\n"
+        "const long long other = group / row_tiles, first_row = (group % row_tiles) * {}ll;",
         kernel_.size(segments_.count), kernel_.size(segments_.row_tiles), lines_));
     emitter_.line(
-        "const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, quad = lane >> 2, pair = "
-        "(lane & 3) * 2;\nconst long long own_row = first_row + quad;");
+        "const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, "
+        "quad = lane >> 2, pair = (lane & 3) * 2;\nconst long long own_row = first_row + quad;");
     bind_coordinates(emitter_, form_.others, "other");
     visible_.declare(emitter_, "first_row", lines_, config_.keys);
     emitter_.line(fmt::format(
-        "const long long tiles = floor_div(max_of(end - begin, 0ll) + {0}, {1}ll);\n"
-        "const long long own_tiles = floor_div(tiles + segments - 1, segments);\n"
-        "const long long start = begin + segment * own_tiles * {1}, stop = min_of(end, start + "
-        "own_tiles * {1});",
+        "const unsigned tiles = static_cast<unsigned>((max_of(end - begin, 0ll) + {0}) / {1}), "
+        "own_tiles = (tiles + segments - 1) / segments;\n"
+        "const long long start = begin + segment * own_tiles * {1}ll, stop = min_of(end, start + "
+        "own_tiles * {1}ll), own_first = start + warp * {1};",
         config_.keys - 1, config_.keys));
   }
 
-  void declare_memory() {
-    const int ring = config_.stages * (layout_.key + layout_.value) + layout_.staged;
-    emitter_.line("extern __shared__ __align__(16) char memory[];");
-    if (!boxes_) {
-      emitter_.line(fmt::format(
-          "{0}* const q_tile = reinterpret_cast<{0}*>(memory);\n"
-          "{0}* const k_tiles = reinterpret_cast<{0}*>(memory + {1} + warp * {2});\n"
-          "{0}* const v_tiles = reinterpret_cast<{0}*>(memory + {1} + warp * {2} + {3});\n"
-          "{0}* const staged = reinterpret_cast<{0}*>(memory + {1} + warp * {2} + {4});",
-          tile_.type(), layout_.rings, ring, config_.stages * layout_.key,
-          config_.stages * (layout_.key + layout_.value)));
-      return;
-    }
+  // Queries in shared memory, and load_keys(from, stage): the keys and values from `from` on, if
+  // the segment has any.
+  void start_lines() {
     emitter_.line(fmt::format(
-        "char* const base = memory + (-ptx_shared_address(memory) & {0});\n"
-        "{1}* const q_tile = reinterpret_cast<{1}*>(base);\n"
-        "const unsigned k_tiles = ptx_shared_address(base) + {2} + warp * {3}, v_tiles = k_tiles + "
-        "{4}, barriers = ptx_shared_address(base) + {5} + warp * {6};\n"
-        "if (lane == 0) {{\nfor (int i = 0; i < {7}; ++i) ptx_barrier_init(barriers + i * 8, 1);\n"
-        "ptx_barrier_init_fence();\n}}\n__syncwarp();",
-        SplitLayout::kAlignment - 1, tile_.type(), layout_.rings, ring,
-        config_.stages * layout_.key, layout_.barriers, config_.stages * 8, config_.stages));
-  }
-
-  void load_query() {
+        "extern __shared__ __align__(16) char memory[];\n"
+        "float* const block_states = reinterpret_cast<float*>(memory);\n"
+        "{0}* const q_tile = reinterpret_cast<{0}*>(memory);\n"
+        "{0}* const k_tiles = reinterpret_cast<{0}*>(memory + {1} + warp * {2});\n"
+        "{0}* const v_tiles = reinterpret_cast<{0}*>(memory + {1} + warp * {2} + {3});\n"
+        "{0}* const staged = reinterpret_cast<{0}*>(memory + {1} + warp * {2} + {4});",
+        tile_.type(), layout_.rings, ring(), config_.stages * layout_.key,
+        config_.stages * (layout_.key + layout_.value)));
     tile_.declare_query();
     emitter_.line(
         fmt::format("load_tile<{}, {}, {}>(q_tile, q_data, q_at, {} - first_row, {}, q_vector, "
                     "threadIdx.x);\nptx_copy_commit();",
                     AttentionTile::kRows, tile_.depth(), config_.threads(), tile_.row_count(),
                     form_.depth->extent()->integer));
-  }
-
-  // load_keys(from, stage): the keys and values from `from` on, if the segment has any.
-  void declare_loads() { boxes_ ? declare_box_loads() : declare_line_loads(); }
-
-  void declare_line_loads() {
     tile_.declare_key_and_value();
     std::string loads;
     for (const auto& [name, columns, extent, bytes] :
@@ -121,12 +100,25 @@ class SplitText {
     }
     emitter_.line(fmt::format(
         "const auto load_keys = [&](long long from, int stage) {{\nif (from < stop) {{\n{}}}\n"
-        "ptx_copy_commit();\n}};",
-        loads));
+        "ptx_copy_commit();\n}};\n"
+        "#pragma unroll\nfor (int ahead = 0; ahead < {}; ++ahead) load_keys(own_first + ahead * "
+        "{}, ahead);",
+        loads, config_.stages - 1, config_.step()));
   }
 
-  void declare_box_loads() {
-    std::string copies;
+  // The first copies before anything else; load_keys(from, stage) is one thread's. Queries come
+  // to registers meanwhile.
+  void start_boxes() {
+    emitter_.line(fmt::format(
+        "extern __shared__ __align__(16) char memory[];\n"
+        "const unsigned base = (ptx_shared_address(memory) + {0}) / {1} * {1};\n"
+        "float* const block_states = reinterpret_cast<float*>(memory + (base - "
+        "ptx_shared_address(memory)));\n"
+        "const unsigned k_tiles = base + warp * {2}, v_tiles = k_tiles + {3}, barriers = base + "
+        "{4} + warp * {5};",
+        SplitLayout::kAlignment - 1, SplitLayout::kAlignment, ring(), config_.stages * layout_.key,
+        layout_.barriers, config_.stages * 8));
+    std::string copies, prefetches;
     for (const auto& [name, read, columns, bytes] :
          {std::tuple("k", &boxes_->key, tile_.depth(), layout_.key),
           std::tuple("v", &boxes_->value, tile_.columns(), layout_.value)}) {
@@ -134,7 +126,7 @@ class SplitText {
       view.box = {SplitLayout::kSlabColumns, config_.keys};
       view.box.resize(view.dims.size(), 1);
       const std::string map = kernel_.view(std::move(view));
-      emitter_.line(fmt::format("if (lane == 0) ptx_prefetch_map({});", map));
+      prefetches += fmt::format("ptx_prefetch_map({});\n", map);
       std::vector<std::string> at;
       for (Expr e : read->coordinates) {
         at.push_back(emitter_.fresh("c"));
@@ -149,30 +141,49 @@ class SplitText {
       }
     }
     emitter_.line(fmt::format(
-        "const auto load_keys = [&](long long from, int stage) {{\nif (lane == 0 && from < stop) "
-        "{{\nconst unsigned full = barriers + stage * 8;\nptx_barrier_expect(full, {});\n{}}}\n}};",
-        layout_.key + layout_.value, copies));
+        "const auto load_keys = [&](long long from, int stage) {{\n"
+        "const unsigned full = barriers + stage * 8;\nptx_barrier_expect(full, {0});\n{1}}};\n"
+        "if (ptx_elect()) {{\n{2}"
+        "#pragma unroll\nfor (int i = 0; i < {3}; ++i) ptx_barrier_init(barriers + i * 8, 1);\n"
+        "ptx_barrier_init_fence();\n"
+        "#pragma unroll 1\nfor (int i = 0; i < {3}; ++i) {{\n"
+        "const long long from = own_first + i * {4};\nif (from < stop) load_keys(from, i);\n}}\n"
+        "}}\n__syncwarp();",
+        layout_.key + layout_.value, copies, prefetches, config_.stages, config_.step()));
+    tile_.declare_query(2);
+    emitter_.line(
+        fmt::format("unsigned q[{0}][4];\n"
+                    "load_query<{1}, {2}>(q, q_data, q_at, {3} - first_row, {4}, q_vector);",
+                    tile_.depth() / 16, tile_.depth(), (lines_ + 7) / 8, tile_.row_count(),
+                    form_.depth->extent()->integer));
   }
 
+  // Bytes of a warp's tiles and weights.
+  int ring() const { return config_.stages * (layout_.key + layout_.value) + layout_.staged; }
+
   void fold_tiles() {
-    emitter_.line(fmt::format(
-        "const long long own_first = start + warp * {0};\n"
-        "#pragma unroll\nfor (int ahead = 0; ahead < {1}; ++ahead) load_keys(own_first + ahead * "
-        "{2}, ahead);\nptx_copy_wait<{3}>();\n__syncthreads();\nlong long folded = 0;\nint stage = "
-        "0;",
-        config_.keys, config_.stages - 1, config_.step(), boxes_ ? 0 : config_.stages - 1));
-    if (boxes_) {
-      emitter_.line(fmt::format("unsigned q[{0}][4], parity = 0;\nload_query<{1}, {2}>(q, q_tile);",
-                                tile_.depth() / 16, tile_.depth(), (lines_ + 7) / 8));
-    }
+    emitter_.line("long long folded = 0;\nint stage = 0;");
+    emitter_.line(boxes_
+                      ? std::string("unsigned parity = 0;")
+                      : fmt::format("ptx_copy_wait<{}>();\n__syncthreads();", config_.stages - 1));
     emitter_.open();
-    emitter_.line(boxes_ ? "await_copies(barriers + stage * 8, parity);\n__syncwarp();"
-                         : fmt::format("ptx_copy_wait<{}>();\n__syncwarp();", config_.stages - 2));
-    emitter_.line(
-        fmt::format("load_keys(first + {}, stage == 0 ? {} : stage - 1);\n"
-                    "const int valid = static_cast<int>(min_of(stop - first, {}ll));",
-                    (config_.stages - 1) * config_.step(), config_.stages - 1, config_.keys));
+    if (boxes_) {
+      emitter_.line("await_copies(barriers + stage * 8, parity);\n__syncwarp();");
+    } else {
+      emitter_.line(fmt::format(
+          "ptx_copy_wait<{}>();\n__syncwarp();\n"
+          "load_keys(first + {}, stage == 0 ? {} : stage - 1);",
+          config_.stages - 2, (config_.stages - 1) * config_.step(), config_.stages - 1));
+    }
+    emitter_.line(fmt::format("const int valid = static_cast<int>(min_of(stop - first, {}ll));",
+                              config_.keys));
     fold();
+    if (boxes_) {
+      emitter_.line(
+          fmt::format("__syncwarp();\nconst long long next = first + {};\n"
+                      "if (next < stop && ptx_elect()) load_keys(next, stage);",
+                      config_.stages * config_.step()));
+    }
     emitter_.line(fmt::format("if (++stage == {}) {{\nstage = 0;\n{}}}", config_.stages,
                               boxes_ ? "parity ^= 1;\n" : ""));
     const std::string text = emitter_.close();
@@ -198,37 +209,31 @@ class SplitText {
 
   void merge_states() {
     emitter_.line(
-        fmt::format("ptx_copy_wait<0>();\n__syncthreads();\n"
-                    "float* const block_states = reinterpret_cast<float*>(q_tile);\n"
-                    "float* const own_states = block_states + warp * {};",
-                    block()));
+        fmt::format("{}__syncthreads();\nfloat* const own_states = block_states + warp * {};",
+                    boxes_ ? "" : "ptx_copy_wait<0>();\n", block()));
     merge_.store_registers("own_states");
     emitter_.line("__syncthreads();");
-    merge_.declare();
-    emitter_.line(
-        fmt::format("merge(block_states, {}, block_states, {});", block(), config_.warps));
+    merge_.declare_state();
+    merge_.merge_shared("block_states", config_.warps);
     emitter_.open();
+    // (Of 16 rows by 256 columns the loop leaves no register for the number of the segment.)
     emitter_.line(fmt::format(
-        "float* const group_states = reinterpret_cast<float*>({}) + group * segments * {};",
+        "float* const states = reinterpret_cast<float*>({0});\n"
+        "float* const group_states = states + static_cast<long long>(group) * segments * {1};",
         kernel_.buffer(segments_.states, true), block()));
-    merge_.store(fmt::format("(group_states + segment * {})", block()));
-    // All heads at once, since the merge passes over them several times.
-    emitter_.line(fmt::format(
-        "__shared__ bool last;\n__threadfence();\n__syncthreads();\n"
-        "if (threadIdx.x == 0) {{\nlast = atomicInc({0} + group, static_cast<unsigned>(segments) - "
-        "1) == static_cast<unsigned>(segments) - 1;\n}}\n__syncthreads();\nif (!last) return;\n"
-        "__threadfence();\n"
-        "for (int i = threadIdx.x; i < segments * {1}; i += {2}) {{\n"
-        "const int part = i / {1}, place = i - part * {1};\n"
-        "reinterpret_cast<float4*>(block_states)[i] = reinterpret_cast<const float4*>(group_states "
-        "+ "
-        "part * {3}ll)[place];\n}}\n__syncthreads();\n"
-        "merge(block_states, {4}, group_states, static_cast<int>(segments));",
-        kernel_.counter(), lines_ * state_head(form_) / 4, config_.threads(), block(),
-        lines_ * state_head(form_)));
+    merge_.store(fmt::format("states + static_cast<long long>(blockIdx.x) * {}", block()));
+    emitter_.line(
+        fmt::format("__shared__ unsigned before;\n__syncthreads();\n"
+                    "if (threadIdx.x == 0) before = ptx_count({} + group, segments - 1);\n"
+                    "__syncthreads();\nif (before != segments - 1) return;",
+                    kernel_.counter()));
+    const std::optional<int> known = segments_.count->is_constant()
+                                         ? std::optional(static_cast<int>(segments_.count->integer))
+                                         : std::nullopt;
+    merge_.merge_global("group_states", "static_cast<int>(segments)", known);
     const std::string text = emitter_.close();
     emitter_.line(fmt::format("if (segments > 1) {{\n{}}}", text));
-    merge_.write_outputs();
+    merge_.write_fours();
   }
 
   ExprPool& pool_;

@@ -21,7 +21,7 @@ SplitLayout split_layout(const AttentionForm& form, const SplitConfig& config) {
            SplitLayout::kSlabRowBytes;
   };
   SplitLayout layout{};
-  layout.query = lines(AttentionTile::kRows, depth);
+  layout.query = config.boxed ? 0 : lines(AttentionTile::kRows, depth);
   layout.key = config.boxed ? slabs(depth) : lines(config.keys, depth);
   layout.value = config.boxed ? slabs(columns) : lines(config.keys, columns);
   layout.staged = element == 4 ? lines(AttentionTile::kRows, config.keys) : 0;
@@ -34,14 +34,18 @@ SplitLayout split_layout(const AttentionForm& form, const SplitConfig& config) {
   return layout;
 }
 
-// Ever less memory in flight, until it fits.
+// Ever less memory in flight, until it fits. What the copy engine fetches comes at the full rate
+// with 128 KB of it, and more makes the ends of a block longer.
 std::optional<SplitConfig> split_config(const Target& target, const AttentionForm& form,
                                         bool boxed) {
+  constexpr int kFewestStages = 2, kEnough = 136 * 1024;
   for (const int warps : {4, 2, 1}) {
     for (const int keys : {32, 16}) {
-      for (const int stages : {3, 2}) {
+      for (const int stages : {3, kFewestStages}) {
         const SplitConfig config{warps, keys, stages, boxed, 1};
-        if (split_layout(form, config).bytes <= target.shared_bytes) return config;
+        const int bytes = split_layout(form, config).bytes;
+        if (boxed && stages > kFewestStages && bytes > kEnough) continue;
+        if (bytes <= target.shared_bytes) return config;
       }
     }
   }

@@ -54,17 +54,18 @@ void AttentionTile::find_shared() {
   }
 }
 
-void AttentionTile::declare_query() {
-  declare_operand("q", form_.query, form_.row, "(first_row + line)", form_.depth);
+void AttentionTile::declare_query(int whole) {
+  declare_operand("q", form_.query, form_.row, "(first_row + line)", form_.depth, whole);
 }
 void AttentionTile::declare_key_and_value() {
-  declare_operand("k", form_.key, rows_.stream, "line", form_.depth);
-  declare_operand("v", form_.value, rows_.stream, "line", form_.column);
+  const int whole = 16 / element_bytes();
+  declare_operand("k", form_.key, rows_.stream, "line", form_.depth, whole);
+  declare_operand("v", form_.value, rows_.stream, "line", form_.column, whole);
 }
 
 // A lambda from (line, element) to an operand's offset, and whether it may be copied whole.
 void AttentionTile::declare_operand(const std::string& name, Expr read, Expr line,
-                                    const std::string& line_name, Expr element) {
+                                    const std::string& line_name, Expr element, int whole) {
   emitter_.open();
   if (line) emitter_.bind(line, line_name);
   emitter_.bind(element, "e");
@@ -81,7 +82,7 @@ void AttentionTile::declare_operand(const std::string& name, Expr read, Expr lin
   if (affine && affine->stride->is_constant(1) && !affine->base->depends_on(element)) {
     std::vector<Expr> units = offset_units(pool_, affine->base);
     units.push_back(element->extent());
-    vector = fmt::format("{} && aligned({})", kernel_.multiples(units, 16 / element_bytes()),
+    vector = fmt::format("{} && aligned({})", kernel_.multiples(units, whole),
                          kernel_.buffer(read->integer));
   }
   emitter_.line(fmt::format("const bool {}_vector = {};", name, vector));
@@ -276,12 +277,51 @@ void AttentionTile::make_references(size_t done) {
   }
 }
 
-void AttentionTile::write_outputs(const std::string& exists) {
+void AttentionTile::bind_results() {
   leaves_.bind(LeafKind::Count, 0, keys_, DType::Int64);
   leaves_.bind(LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "value",
                DType::Float32);
   emitter_.bind(form_.column, "column");
-  finish();
+  for (size_t i = 0; i < rows_.finish.size(); ++i) {
+    if (!row_results_.contains(i)) bind_result(i);
+  }
+}
+
+void AttentionTile::bind_row_results() {
+  leaves_.bind(LeafKind::Count, 0, keys_, DType::Int64);
+  for (size_t i = 0; i < rows_.finish.size(); ++i) {
+    if (of_row(rows_.finish[i])) {
+      bind_result(i);
+      row_results_.insert(i);
+    }
+  }
+}
+
+// Earlier results are known by then.
+bool AttentionTile::of_row(Expr result) const {
+  bool found = !result->depends_on(form_.column);
+  visit(result, [&](Expr e) {
+    if (e->op != ExprOp::Leaf) return;
+    if (e->leaf_kind == LeafKind::State) found &= !is_value(static_cast<size_t>(e->integer));
+    if (e->leaf_kind == LeafKind::Result) {
+      found &= row_results_.contains(static_cast<size_t>(e->integer));
+    }
+  });
+  return found;
+}
+
+void AttentionTile::bind_result(size_t i) {
+  const DType dtype = rows_.finish[i]->dtype;
+  std::string value = emitter_.emit(rows_.finish[i]);
+  if (!rows_.length()->is_constant()) {
+    value = fmt::format("({} == 0 ? {} : {})", keys_, identity_of(rows_.stages[i].reduction, dtype),
+                        value);
+  }
+  leaves_.bind(LeafKind::Result, static_cast<int64_t>(i), value, dtype);
+}
+
+void AttentionTile::write_outputs(const std::string& exists) {
+  bind_results();
   for (const auto& output : rows_.outputs) {
     const bool columns = output.offset->depends_on(form_.column);
     const std::string value = emitter_.emit_as(output.body, kernel_.dtype_of(output.value));
@@ -289,18 +329,6 @@ void AttentionTile::write_outputs(const std::string& exists) {
                               columns ? form_.column->extent()->integer : 1,
                               kernel_.buffer(output.value, true), emitter_.emit(output.offset),
                               value));
-  }
-}
-
-void AttentionTile::finish() {
-  for (size_t i = 0; i < rows_.finish.size(); ++i) {
-    const DType dtype = rows_.finish[i]->dtype;
-    std::string value = emitter_.emit(rows_.finish[i]);
-    if (!rows_.length()->is_constant()) {
-      value = fmt::format("({} == 0 ? {} : {})", keys_,
-                          identity_of(rows_.stages[i].reduction, dtype), value);
-    }
-    leaves_.bind(LeafKind::Result, static_cast<int64_t>(i), value, dtype);
   }
 }
 

@@ -35,8 +35,10 @@ class AttentionTile {
   // Of a tile in shared memory, with the padding of its lines.
   int elements(int lines, int columns) const { return lines * (columns + 16 / element_bytes()); }
 
-  // <name>_data, <name>_at(line, element) and <name>_vector, for the calls of load_tile.
-  void declare_query();
+  // <name>_data, <name>_at(line, element) and <name>_vector (so many elements may be copied whole),
+  // for the calls of load_tile.
+  void declare_query() { declare_query(16 / element_bytes()); }
+  void declare_query(int whole);
   void declare_key_and_value();
   // a<k>[2], r<r>[2] and o[][4]: the empty state.
   void declare_state();
@@ -48,13 +50,17 @@ class AttentionTile {
   // The rest of a row's results and outputs for element `o` of the value state at `column`; its
   // other states are bound.
   void write_outputs(const std::string& exists);
+  // Binds the results that all columns of a row share; its states are bound.
+  void bind_row_results();
+  // Binds the other results, for element `value` of the value state at `column`.
+  void bind_results();
   // Binds the states of accumulators before `count` to <prefix><k><suffix>.
   void bind_state(const std::string& prefix, const std::string& suffix, size_t count);
 
  private:
   void find_shared();
   void declare_operand(const std::string& name, Expr read, Expr line, const std::string& line_name,
-                       Expr element);
+                       Expr element, int whole);
   void bind_old_state();
   void bind_new_references();
   void run_phase(const Phase& phase, bool first);
@@ -62,7 +68,8 @@ class AttentionTile {
   void update(size_t k);
   void update_values(const Accumulator& a);
   void make_references(size_t done);
-  void finish();
+  bool of_row(Expr result) const;
+  void bind_result(size_t i);
   std::string for_halves(const std::string& body) const;
 
   ExprPool& pool_;
@@ -73,7 +80,7 @@ class AttentionTile {
   LeafTexts leaves_;
   std::vector<Phase> phases_;
   std::vector<Expr> shared_;  // scores that several phases need are computed once
-  std::set<size_t> ready_;
+  std::set<size_t> ready_, row_results_;
   std::string type_, keys_, row_count_;
   Expr row_extent_ = nullptr;
   bool half_ = false;

@@ -8,15 +8,30 @@ __device__ __forceinline__ void await_copies(unsigned barrier, unsigned parity) 
   }
 }
 
-// The warp's 16 rows of q as operands of score_product; of 8 rows, the others are zeros.
-template <int Depth, int Halves, typename T>
-__device__ __forceinline__ void load_query(unsigned (&a)[Depth / 16][4], const T* q) {
-  constexpr int kPitch = pitch_of<T>(Depth);
-  const int lane = threadIdx.x & 31, matrix = lane >> 3, line = lane & 7;
+// The warp's 16 rows of q, of which `rows` exist, as operands of score_product; rows and columns
+// beyond are zeros. `at(row, column)` is an element's offset; `pairs`: two columns from an even one
+// on may be read whole. With one half, rows from 8 on are zeros.
+template <int Depth, int Halves, typename T, typename At>
+__device__ __forceinline__ void load_query(unsigned (&a)[Depth / 16][4], const T* q, At at,
+                                           long long rows, int columns, bool pairs) {
+  const int quad = (threadIdx.x & 31) >> 2, pair = (threadIdx.x & 3) * 2;
 #pragma unroll
-  for (int d = 0; d < Depth; d += 16) {
-    ptx_load_matrix(a[d / 16], q + ((matrix & 1) * 8 + line) * kPitch + d + (matrix >> 1) * 8);
-    if (Halves == 1) a[d / 16][1] = a[d / 16][3] = 0;
+  for (int h = 0; h < 2; ++h) {
+    const int row = h * 8 + quad;
+#pragma unroll
+    for (int d = 0; d < Depth; d += 8) {
+      const int column = d + pair;
+      const bool exists = h < Halves && row < rows && column < columns;
+      unsigned& both = a[d / 16][d % 16 / 8 * 2 + h];
+      both = 0;
+      if (!exists) continue;
+      if (pairs) {
+        both = *reinterpret_cast<const unsigned*>(q + at(row, column));
+      } else {
+        both = q[at(row, column)].bits;
+        if (column + 1 < columns) both |= static_cast<unsigned>(q[at(row, column + 1)].bits) << 16;
+      }
+    }
   }
 }
 
