@@ -83,33 +83,48 @@ __device__ __forceinline__ float tanh_scaled(float x, float factor) {
   return fmaf(-2.0f, ptx_reciprocal(1.0f + ptx_exp2(x * factor)), 1.0f);
 }
 
-// s = tanh(s · c). The special-function unit is what limits a tile of exponentials: where no
-// element of the warp is beyond 0.7, a polynomial fitted to tanh(x) / x in x² (2^-21) does.
+// s = Σ_i a_i (s · c)^(2 i + 1).
+template <int Terms, int N>
+__device__ __forceinline__ void odd_polynomial(float (&s)[N][4], const float (&a)[Terms], float c) {
+  float scaled[Terms];
+#pragma unroll
+  for (int i = 0; i < Terms; ++i) {
+    scaled[i] = a[i] * c;
+    for (int power = 0; power < i; ++power) scaled[i] *= c * c;
+  }
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+#pragma unroll
+    for (int x = 0; x < 4; ++x) {
+      const float z = s[n][x] * s[n][x];
+      float value = scaled[Terms - 1];
+#pragma unroll
+      for (int i = Terms - 1; i > 0; --i) value = fmaf(value, z, scaled[i - 1]);
+      s[n][x] *= value;
+    }
+  }
+}
+
+// s = tanh(s · c). The special-function unit is what limits a tile of exponentials, then the number
+// of instructions: where no element of the warp is beyond 0.7, or 0.25, a polynomial fitted to
+// tanh(x) / x in x² (2^-21) does.
 template <int N>
 __device__ __forceinline__ void tanh_tile(float (&s)[N][4], float c) {
-  constexpr float kPolynomialEnd = 0.7f, kTwoLog2E = 2.885390082f;
-  constexpr float kPolynomial[] = {0.9999997f, -0.33330348f, 0.13282493f, -0.050881166f,
-                                   0.013819454f};
+  constexpr float kShortEnd = 0.25f, kLongEnd = 0.7f, kTwoLog2E = 2.885390082f;
+  constexpr float kShort[] = {0.999999583f, -0.333218962f, 0.128414333f};
+  constexpr float kLong[] = {0.9999997f, -0.33330348f, 0.13282493f, -0.050881166f, 0.013819454f};
   float largest[4] = {};
 #pragma unroll
   for (int n = 0; n < N; ++n) {
 #pragma unroll
     for (int x = 0; x < 4; ++x) largest[x] = max_of(largest[x], fabsf(s[n][x]));
   }
-  const float all = max_of(max_of(largest[0], largest[1]), max_of(largest[2], largest[3]));
-  if (__all_sync(0xffffffffu, all * fabsf(c) <= kPolynomialEnd)) {
-    const float c2 = c * c, c3 = c * c2, c5 = c3 * c2, c7 = c5 * c2, c9 = c7 * c2;
-#pragma unroll
-    for (int n = 0; n < N; ++n) {
-#pragma unroll
-      for (int x = 0; x < 4; ++x) {
-        const float z = s[n][x] * s[n][x];
-        float value = fmaf(kPolynomial[4] * c9, z, kPolynomial[3] * c7);
-        value = fmaf(value, z, kPolynomial[2] * c5);
-        value = fmaf(value, z, kPolynomial[1] * c3);
-        s[n][x] *= fmaf(value, z, kPolynomial[0] * c);
-      }
-    }
+  const float all =
+      max_of(max_of(largest[0], largest[1]), max_of(largest[2], largest[3])) * fabsf(c);
+  if (__all_sync(0xffffffffu, all <= kShortEnd)) {
+    odd_polynomial(s, kShort, c);
+  } else if (__all_sync(0xffffffffu, all <= kLongEnd)) {
+    odd_polynomial(s, kLong, c);
   } else {
 #pragma unroll
     for (int n = 0; n < N; ++n) {

@@ -32,7 +32,8 @@ __device__ __forceinline__ TilePlace place_tile(unsigned tile, unsigned rows, un
           static_cast<int>(at / height * Columns), static_cast<int>(batch)};
 }
 
-// Columns of one product over 64 of the contracted axis: rows of it (ByRows) or slabs of 64 columns.
+// Columns of one product over 64 of the contracted axis: rows of it (ByRows) or slabs of 64
+// columns.
 template <bool ByRows, int Columns>
 __device__ __forceinline__ void load_columns(unsigned to, const TensorMap& b, unsigned full,
                                              int column, int depth, int batch) {
