@@ -3,12 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
-#include "redfuser/convert.h"
+#include "float_reference.h"
 #include "redfuser/inputs.h"
-#include "redfuser/redfuser.h"
 #include "runtime/executor.h"
 
 namespace redfuser {
@@ -24,73 +22,45 @@ struct Case {
 // Large enough for the kernel by estimate; rows and columns that do not fill tiles.
 const Case kCases[] = {
     {"bias_gelu", "float16",
-     "(T[2040, 320] x, T[320, 1544] w, T[1544] c) => (y)"
+     "g (T[2040, 320] x, T[320, 1544] w, T[1544] c) => (y)"
      " { p = MatMul(x, w) q = Add(p, c) y = Gelu(q) }"},
     {"any_rows",
      "float16",
-     "(T[2, r, 320] x, T[320, 1544] w, T[1544] c) => (y)"
+     "g (T[2, r, 320] x, T[320, 1544] w, T[1544] c) => (y)"
      " { p = MatMul(x, w) q = Add(p, c) y = Gelu(q) }",
      {0, 1, 130, 1020, 2000}},
     {"halves_of_any_rows",
      "float16",
-     "(T[2, r, 320] x, T[320, 3088] w) => (y) { e = MatMul(x, w)"
+     "g (T[2, r, 320] x, T[320, 3088] w) => (y) { e = MatMul(x, w)"
      " p, q = Split<axis = -1, num_outputs = 2>(e) t = Tanh(p) y = Mul(t, q) }",
      {0, 1, 130, 1020}},
     {"ragged_by_rows", "bfloat16",
-     "(T[2, 1000, 256] x, T[1999, 256] w, T[2, 1000, 1999] r) => (y)"
+     "g (T[2, 1000, 256] x, T[1999, 256] w, T[2, 1000, 1999] r) => (y)"
      " { v = Transpose<perm = [1, 0]>(w) p = MatMul(x, v) t = Tanh(p) y = Add(t, r) }"},
     {"halves", "float16",
-     "(T[2000, 512] x, T[512, 2064] w) => (y) { r = MatMul(x, w)"
+     "g (T[2000, 512] x, T[512, 2064] w) => (y) { r = MatMul(x, w)"
      " p, q = Split<axis = -1, num_outputs = 2>(r) t = Sigmoid(p) u = Mul(p, t) y = Mul(u, q) }"},
     {"two_by_rows", "bfloat16",
-     "(T[2, 1000, 256] x, T[1999, 256] w, T[1999, 256] v, T[1999] c) => (y)"
+     "g (T[2, 1000, 256] x, T[1999, 256] w, T[1999, 256] v, T[1999] c) => (y)"
      " { o = Transpose<perm = [1, 0]>(w) p = MatMul(x, o) u = Transpose<perm = [1, 0]>(v)"
      " q = MatMul(x, u) b = Add(q, c) t = Tanh(p) y = Mul(t, b) }"},
     {"four_quarters", "float16",
-     "(T[2040, 512] x, T[512, 2080] w) => (y) { r = MatMul(x, w)"
+     "g (T[2040, 512] x, T[512, 2080] w) => (y) { r = MatMul(x, w)"
      " p, q, s, t = Split<axis = -1, num_outputs = 4>(r) a = Sigmoid(p) b = Tanh(q)"
      " c = Mul(a, b) d = Sigmoid(s) e = Mul(d, t) y = Add(c, e) }"},
 };
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
-  return text;
-}
-
-Model model_of(const Case& c, const std::string& type) {
-  return Model::parse(
-      "<ir_version: 9, opset_import: [\"\" : 20]> g " +
-      replaced(replaced(c.graph, "(T[", "(" + type + "["), " T[", " " + type + "["));
-}
-
-Tensor as_floats(const Tensor& tensor) { return cast_floats(tensor, DType::Float32); }
-
-// ‖a - b‖ / ‖b‖, infinite where an element is no number.
-double distance(const Tensor& a, const Tensor& b) {
-  const Tensor x = as_floats(a), y = as_floats(b);
-  double difference = 0, size = 0;
-  for (int64_t i = 0; i < x.size(); ++i) {
-    const double u = x.as<float>()[i], v = y.as<float>()[i];
-    if (std::isnan(u)) return HUGE_VAL;
-    difference += (u - v) * (u - v);
-    size += v * v;
-  }
-  return size > 0 ? std::sqrt(difference / size) : difference;
-}
 
 class CudaTile : public testing::TestWithParam<Case> {};
 
 TEST_P(CudaTile, AgreesWithFloats) {
   if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
   const Case& c = GetParam();
-  const Model model = model_of(c, c.type);
+  const Model model = model_of_type(c.graph, c.type);
   SessionOptions options;
   options.device = "cuda";
   const Program program = compile(model);
   ASSERT_EQ(program.steps().size(), 1u);
-  Session gpu(program, options), exact(compile(model_of(c, "float")));
+  Session gpu(program, options), exact(compile(model_of_type(c.graph, "float")));
   for (size_t run = 0; run < std::max<size_t>(c.rows.size(), 1); ++run) {
     const int64_t rows = c.rows.empty() ? 0 : c.rows[run];
     RandomOptions random;

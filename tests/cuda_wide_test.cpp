@@ -9,9 +9,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "redfuser/convert.h"
+#include "float_reference.h"
 #include "redfuser/inputs.h"
-#include "redfuser/redfuser.h"
 #include "runtime/executor.h"
 
 namespace redfuser {
@@ -63,32 +62,8 @@ const Case kCases[] = {
      " t = Transpose<perm = [0, 1, 3, 2]>(k) s = MatMul(q, t) SOFTMAX m = Add(c, bias) "},
 };
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
-  return text;
-}
-
 Model model_of(const Case& c, const std::string& type) {
-  std::string graph = replaced(c.graph, "SOFTMAX", kSoftmax);
-  graph = replaced(replaced(graph, "(T[", "(" + type + "["), " T[", " " + type + "[");
-  return Model::parse("<ir_version: 9, opset_import: [\"\" : 20]> " + graph + kWeights);
-}
-
-Tensor as_floats(const Tensor& tensor) { return cast_floats(tensor, DType::Float32); }
-
-// ‖a - b‖ / ‖b‖, infinite where an element is no number.
-double distance(const Tensor& a, const Tensor& b) {
-  const Tensor x = as_floats(a), y = as_floats(b);
-  double difference = 0, size = 0;
-  for (int64_t i = 0; i < x.size(); ++i) {
-    const double u = x.as<float>()[i], v = y.as<float>()[i];
-    if (std::isnan(u)) return HUGE_VAL;
-    difference += (u - v) * (u - v);
-    size += v * v;
-  }
-  return std::sqrt(difference / size);
+  return model_of_type(replaced(c.graph, "SOFTMAX", kSoftmax) + kWeights, type);
 }
 
 // Which rows and columns of the last dimension are far off.

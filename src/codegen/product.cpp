@@ -4,66 +4,13 @@
 
 #include "base/error.h"
 #include "cascade/contraction.h"
+#include "codegen/matrix_layout.h"
 #include "codegen/product_kernel.h"
 #include "codegen/step_builder.h"
 #include "ir/polynomial.h"
 
 namespace redfuser {
 namespace {
-
-// The stride that walks a list of axes as one; nullptr if they do not collapse.
-Expr collapsed(ExprPool& pool, const std::vector<Expr>& axes, const std::vector<Expr>& strides) {
-  if (axes.empty()) return pool.integer(0);
-  const bool broadcast = std::all_of(strides.begin(), strides.end(),
-                                     [](Expr stride) { return stride->is_constant(0); });
-  if (broadcast) return pool.integer(0);
-  for (size_t i = axes.size() - 1; i-- > 0;) {
-    if (strides[i] != pool.mul(strides[i + 1], axes[i + 1]->extent())) return nullptr;
-  }
-  return strides.back();
-}
-
-// A matrix operand: offset + batch · b + row · r + column · c.
-struct Layout {
-  Expr offset, batch, row, column;
-};
-
-std::optional<Layout> layout_of(ExprPool& pool, Expr offset, const std::vector<Expr>& batch,
-                                const std::vector<Expr>& rows, const std::vector<Expr>& columns) {
-  std::vector<Expr> axes = batch;
-  axes.insert(axes.end(), rows.begin(), rows.end());
-  axes.insert(axes.end(), columns.begin(), columns.end());
-  auto parts = strided(pool, offset, axes);
-  if (!parts || !is_size(parts->base)) return std::nullopt;
-  for (Expr stride : parts->strides) {
-    if (!is_size(stride) || !proved_nonnegative(stride)) return std::nullopt;
-  }
-  auto slice = [&](size_t begin, size_t count) {
-    return std::vector<Expr>(parts->strides.begin() + static_cast<long>(begin),
-                             parts->strides.begin() + static_cast<long>(begin + count));
-  };
-  Layout layout{parts->base, collapsed(pool, batch, slice(0, batch.size())),
-                collapsed(pool, rows, slice(batch.size(), rows.size())),
-                collapsed(pool, columns, slice(batch.size() + rows.size(), columns.size()))};
-  if (!layout.batch || !layout.row || !layout.column) return std::nullopt;
-  return layout;
-}
-
-bool unit(Expr stride) { return stride->is_constant(1); }
-
-// The library wants one stride of 1, and the other at least as large as the extent it passes.
-bool usable(ExprPool& pool, Layout& layout, Expr rows, Expr columns) {
-  if (rows->is_constant(1) && !unit(layout.column)) {
-    layout.row = pool.integer(1);
-    return proved_nonnegative(pool.sub(layout.column, pool.integer(1)));
-  }
-  if (rows->is_constant(1)) layout.row = columns;
-  if (columns->is_constant(1) && !unit(layout.column)) {
-    layout.column = unit(layout.row) ? rows : pool.integer(1);
-  }
-  if (unit(layout.column)) return proved_less_equal(pool, columns, layout.row);
-  return unit(layout.row) && proved_less_equal(pool, rows, layout.column);
-}
 
 Expr read_of(Expr operand) {
   while (operand->op == ExprOp::Cast) operand = operand->args[0];
@@ -120,12 +67,12 @@ class ProductBuilder {
   }
 
   // Where an operand lies, after a copy of it if need be.
-  std::pair<Layout, int64_t> operand(Expr read, const std::vector<Expr>& rows,
-                                     const std::vector<Expr>& columns, Expr row_count,
-                                     Expr column_count, DType dtype) {
+  std::pair<MatrixLayout, int64_t> operand(Expr read, const std::vector<Expr>& rows,
+                                           const std::vector<Expr>& columns, Expr row_count,
+                                           Expr column_count, DType dtype) {
     if (read->dtype == dtype) {
-      auto layout = layout_of(pool_, read->args[0], step_.batch, rows, columns);
-      if (layout && usable(pool_, *layout, row_count, column_count))
+      auto layout = matrix_layout(pool_, read->args[0], step_.batch, rows, columns);
+      if (layout && library_takes(pool_, *layout, row_count, column_count))
         return {*layout, read->integer};
     }
     std::vector<Expr> batch;
@@ -141,8 +88,9 @@ class ProductBuilder {
     const int64_t copy = builder_.add_scratch(dtype, product_of(pool_, extents));
     add_map(builder_, "copy_operand", axes, {{copy, read, row_major(pool_, axes, extents)}},
             "copy of a product's operand\n" + comment_);
-    Layout layout{pool_.integer(0), shared ? pool_.integer(0) : pool_.mul(row_count, column_count),
-                  column_count, pool_.integer(1)};
+    MatrixLayout layout{pool_.integer(0),
+                        shared ? pool_.integer(0) : pool_.mul(row_count, column_count),
+                        column_count, pool_.integer(1)};
     return {layout, copy};
   }
 
@@ -161,10 +109,10 @@ class ProductBuilder {
     ProductCall& call = calls[0];
     Expr product = products[0];
     const bool identity = read_of(epilogue) == product;
-    auto layout = layout_of(pool_, offset_, step_.batch, step_.m, step_.n);
+    auto layout = matrix_layout(pool_, offset_, step_.batch, step_.m, step_.n);
     if (layout && call.n->is_constant(1)) layout->column = pool_.integer(1);
     if (layout && call.m->is_constant(1)) layout->row = call.n;
-    bool direct = calls.size() == 1 && layout && unit(layout->column) &&
+    bool direct = calls.size() == 1 && layout && layout->column->is_constant(1) &&
                   is_library_type(out, call.dtype) && proved_less_equal(pool_, call.n, layout->row);
     const Expr pitch = row_pitch(call, out);
     direct &= pitch == call.n || !layout || layout->row != call.n;
@@ -330,8 +278,8 @@ class ProductBuilder {
         if (offset->depends_on(axis)) return false;
       }
     }
-    const auto layout = layout_of(pool_, offset, {}, {}, step_.n);
-    return layout && unit(layout->column) && layout->offset->is_constant(0);
+    const auto layout = matrix_layout(pool_, offset, {}, {}, step_.n);
+    return layout && layout->column->is_constant(1) && layout->offset->is_constant(0);
   }
 
   static bool is_library_type(DType result, DType operands) {
