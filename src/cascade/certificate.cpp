@@ -1,13 +1,16 @@
 #include "cascade/certificate.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "base/error.h"
+#include "base/thread_pool.h"
 #include "cascade/simulate.h"
 
 namespace redfuser {
@@ -124,6 +127,7 @@ bool positions_defined(Kind kind) {
 
 constexpr double kTolerance = 1e-6;
 constexpr int64_t kLongestRow = 1024;
+constexpr int64_t kWorthThreads = 64;  // rows so long take longer than starting threads
 
 struct Case {
   Kind kind;
@@ -142,6 +146,72 @@ std::vector<Case> cases_for(Expr extent) {
   return cases;
 }
 
+// Runs both forms on rows of data.
+class Trial {
+ public:
+  Trial(const Cascade& cascade, const Streaming& streaming)
+      : cascade_(cascade),
+        exact_infinities_(streaming.exact_infinities),
+        finite_(values_behind_guards(cascade)),
+        unfused_(cascade),
+        fused_(streaming) {
+    for (const Stage& stage : cascade.stages) {
+      if (stage.k > 1) fewest_ = std::max(fewest_, stage.k);
+    }
+  }
+
+  Certificate run(const Case& test) {
+    Certificate certificate;
+    certificate.valid = true;
+    Row row;
+    row.values = environment(test.kind, test.size, test.seed, finite_);
+    row.length = static_cast<int64_t>(evaluate(cascade_.stream->extent(), row.values));
+    if (row.length > kLongestRow || row.length < fewest_) return certificate;
+    row.columns = {{0}, {1}};
+    const RowResult expected = unfused_.run(row);
+    const int64_t n = row.length;
+    const std::vector<std::pair<std::vector<int64_t>, int64_t>> segmentations = {
+        {{0, n}, std::max<int64_t>(n, 1)},
+        {{0, (n + 1) / 2, (n + 1) / 2, n}, 2},
+        {{0, n / 3, n - n / 4, n}, std::max<int64_t>(n / 5, 1)}};
+    for (const auto& [bounds, tile] : segmentations) {
+      const RowResult actual = fused_.run(row, bounds, tile);
+      ++certificate.cases;
+      check(certificate, test.kind, n, actual, expected);
+      if (!certificate.valid) break;
+    }
+    return certificate;
+  }
+
+ private:
+  void check(Certificate& certificate, Kind kind, int64_t length, const RowResult& actual,
+             const RowResult& expected) const {
+    for (size_t o = 0; o < expected.outputs.size(); ++o) {
+      if (!is_float(cascade_.outputs[o].body->dtype) && !positions_defined(kind)) continue;
+      for (size_t i = 0; i < expected.outputs[o].size(); ++i) {
+        const double a = actual.outputs[o][i], b = expected.outputs[o][i];
+        double error = difference(a, b);
+        if (!std::isfinite(a) && !std::isfinite(b) && !exact_infinities_) error = 0;
+        if (std::isfinite(error)) certificate.max_error = std::max(certificate.max_error, error);
+        if (error > kTolerance) {
+          certificate.valid = false;
+          certificate.failure = fmt::format(
+              "the incremental form gives {} where the graph gives {} ({} data, {} elements)", a, b,
+              kKindNames[static_cast<int>(kind)], length);
+          return;
+        }
+      }
+    }
+  }
+
+  const Cascade& cascade_;
+  const bool exact_infinities_;
+  const std::set<int64_t> finite_;
+  int64_t fewest_ = 0;  // a row holds at least the k elements that are asked of it
+  UnfusedSimulator unfused_;
+  StreamingSimulator fused_;
+};
+
 }  // namespace
 
 Certificate certify(ExprPool& pool, const Cascade& original, const Streaming& derived) {
@@ -154,47 +224,33 @@ Certificate certify(ExprPool& pool, const Cascade& original, const Streaming& de
   for (Expr& finish : streaming.finish) finish = opaque(finish);
   for (CascadeOutput& output : streaming.outputs) output.body = opaque(output.body);
 
-  const std::set<int64_t> finite = values_behind_guards(cascade);
-  int64_t fewest = 0;  // a row holds at least the k elements that are asked of it
-  for (const Stage& stage : cascade.stages) {
-    if (stage.k > 1) fewest = std::max(fewest, stage.k);
-  }
-  Certificate certificate;
-  for (const Case& test : cases_for(cascade.stream->extent())) {
-    Row row;
-    row.values = environment(test.kind, test.size, test.seed, finite);
-    row.length = static_cast<int64_t>(evaluate(cascade.stream->extent(), row.values));
-    if (row.length > kLongestRow || row.length < fewest) continue;
-    row.columns = {{0}, {1}};
-    const RowResult expected = run_unfused(pool, cascade, row);
-    const int64_t n = row.length;
-    const std::vector<std::pair<std::vector<int64_t>, int64_t>> segmentations = {
-        {{0, n}, std::max<int64_t>(n, 1)},
-        {{0, (n + 1) / 2, (n + 1) / 2, n}, 2},
-        {{0, n / 3, n - n / 4, n}, std::max<int64_t>(n / 5, 1)}};
-    for (const auto& [bounds, tile] : segmentations) {
-      const RowResult actual = run_streaming(pool, streaming, row, bounds, tile);
-      ++certificate.cases;
-      for (size_t o = 0; o < expected.outputs.size(); ++o) {
-        if (!is_float(cascade.outputs[o].body->dtype) && !positions_defined(test.kind)) continue;
-        for (size_t i = 0; i < expected.outputs[o].size(); ++i) {
-          double error = difference(actual.outputs[o][i], expected.outputs[o][i]);
-          const bool lost =
-              !std::isfinite(actual.outputs[o][i]) && !std::isfinite(expected.outputs[o][i]);
-          if (lost && !streaming.exact_infinities) error = 0;
-          if (std::isfinite(error)) certificate.max_error = std::max(certificate.max_error, error);
-          if (error > kTolerance) {
-            certificate.failure = fmt::format(
-                "the incremental form gives {} where the graph gives {} ({} data, {} elements)",
-                actual.outputs[o][i], expected.outputs[o][i],
-                kKindNames[static_cast<int>(test.kind)], n);
-            return certificate;
-          }
-        }
-      }
+  const std::vector<Case> cases = cases_for(cascade.stream->extent());
+  // Each thread has its own simulators, and the cases' results are joined in order: the certificate
+  // is the one of a single thread, which stops at the first failure.
+  std::vector<Certificate> parts(cases.size());
+  std::atomic<int64_t> first_failure = static_cast<int64_t>(cases.size());
+  Expr extent = cascade.stream->extent();
+  ThreadPool threads(extent->is_constant() && extent->integer >= kWorthThreads ? 0 : 1);
+  std::vector<std::unique_ptr<Trial>> trials(static_cast<size_t>(threads.size()));
+  threads.parallel_for(static_cast<int64_t>(cases.size()), [&](int64_t number, int worker) {
+    if (number > first_failure) return;
+    auto& trial = trials[static_cast<size_t>(worker)];
+    if (!trial) trial = std::make_unique<Trial>(cascade, streaming);
+    Certificate& part = parts[static_cast<size_t>(number)];
+    part = trial->run(cases[static_cast<size_t>(number)]);
+    for (int64_t first = first_failure; !part.valid && number < first;) {
+      if (first_failure.compare_exchange_weak(first, number)) break;
     }
-  }
+  });
+  Certificate certificate;
   certificate.valid = true;
+  for (const Certificate& part : parts) {
+    certificate.cases += part.cases;
+    certificate.max_error = std::max(certificate.max_error, part.max_error);
+    certificate.failure = part.failure;
+    certificate.valid = part.valid;
+    if (!certificate.valid) break;
+  }
   return certificate;
 }
 

@@ -5,8 +5,10 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "base/error.h"
+#include "ir/tape.h"
 
 namespace redfuser {
 namespace {
@@ -85,8 +87,9 @@ std::vector<double> flattened(Reduction reduction, const Partial& partial) {
 }
 
 // Evaluates with the streamed position, a column point and a supplier of leaves.
-double at(Expr e, const Row& row, Expr stream, int64_t position, const std::vector<Expr>& columns,
-          const std::vector<int64_t>& point, const Environment& leaves) {
+double at(Tape& tape, const Row& row, Expr stream, int64_t position,
+          const std::vector<Expr>& columns, const std::vector<int64_t>& point,
+          const Environment& leaves) {
   auto environment = [&](Expr leaf) -> double {
     if (leaf->op == ExprOp::Leaf || (leaf->op == ExprOp::Read && leaf->integer < 0)) {
       return leaves(leaf);
@@ -97,7 +100,7 @@ double at(Expr e, const Row& row, Expr stream, int64_t position, const std::vect
     }
     return row.values(leaf);
   };
-  return evaluate(e, std::ref(environment));  // no allocation per call
+  return tape.run(std::ref(environment));  // no allocation per call
 }
 
 using Points = std::vector<std::vector<int64_t>>;
@@ -125,14 +128,23 @@ double ranked_read(Expr read, const std::vector<Partial>& by_stage) {
 // Outputs from final results; `results(stage, point)`.
 using Results = std::function<double(size_t stage, size_t point)>;
 
-void write_outputs(const Cascade& cascade, const Row& row, const Results& results,
+// One element of every output.
+std::vector<Tape> tapes_of(const std::vector<CascadeOutput>& outputs) {
+  std::vector<Tape> tapes;
+  for (const CascadeOutput& output : outputs) tapes.emplace_back(output.body);
+  return tapes;
+}
+
+void write_outputs(const std::vector<CascadeOutput>& outputs, std::vector<Tape>& tapes, Expr stream,
+                   const std::vector<Stage>& stages, const Row& row, const Results& results,
                    const std::vector<Partial>& ranked, RowResult& out) {
-  for (const CascadeOutput& output : cascade.outputs) {
+  std::vector<Expr> columns;
+  for (const Stage& stage : stages) {
+    if (!stage.columns.empty()) columns = stage.columns;
+  }
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    const CascadeOutput& output = outputs[o];
     std::vector<double>& values = out.outputs.emplace_back();
-    std::vector<Expr> columns;
-    for (const Stage& stage : cascade.stages) {
-      if (!stage.columns.empty()) columns = stage.columns;
-    }
     const int64_t positions = output.maps_back ? row.length : 1;
     const Points points = output.maps_back ? Points{{}} : points_of(columns, row);
     for (int64_t position = 0; position < positions; ++position) {
@@ -141,8 +153,7 @@ void write_outputs(const Cascade& cascade, const Row& row, const Results& result
           if (leaf->op == ExprOp::Read) return ranked_read(leaf, ranked);
           return results(static_cast<size_t>(leaf->integer), p);
         };
-        values.push_back(
-            at(output.body, row, cascade.stream, position, columns, points[p], std::ref(leaves)));
+        values.push_back(at(tapes[o], row, stream, position, columns, points[p], std::ref(leaves)));
       }
     }
   }
@@ -150,22 +161,36 @@ void write_outputs(const Cascade& cascade, const Row& row, const Results& result
 
 }  // namespace
 
-RowResult run_unfused(ExprPool&, const Cascade& cascade, const Row& row) {
+struct UnfusedSimulator::Impl {
+  explicit Impl(const Cascade& cascade) : cascade(cascade), outputs(tapes_of(cascade.outputs)) {
+    for (const Stage& stage : cascade.stages) bodies.emplace_back(stage.body);
+  }
+  const Cascade cascade;
+  std::vector<Tape> bodies, outputs;
+};
+
+UnfusedSimulator::UnfusedSimulator(const Cascade& cascade)
+    : impl_(std::make_unique<Impl>(cascade)) {}
+UnfusedSimulator::~UnfusedSimulator() = default;
+
+RowResult UnfusedSimulator::run(const Row& row) {
   RowResult out;
+  const Cascade& cascade = impl_->cascade;
   std::vector<std::vector<Partial>> results;
   auto result_of = [&](size_t stage, size_t point) {
     const auto& list = results[stage];
     return scalar(cascade.stages[stage].reduction, list[std::min(point, list.size() - 1)]);
   };
-  for (const Stage& stage : cascade.stages) {
+  for (size_t s = 0; s < cascade.stages.size(); ++s) {
+    const Stage& stage = cascade.stages[s];
     std::vector<Partial> by_point;
     const auto points = points_of(stage.columns, row);
     for (size_t p = 0; p < points.size(); ++p) {
       Partial total = identity(stage.reduction);
+      auto leaves = [&](Expr leaf) { return result_of(static_cast<size_t>(leaf->integer), p); };
       for (int64_t l = 0; l < row.length; ++l) {
-        auto leaves = [&](Expr leaf) { return result_of(static_cast<size_t>(leaf->integer), p); };
-        const double value =
-            at(stage.body, row, cascade.stream, l, stage.columns, points[p], std::ref(leaves));
+        const double value = at(impl_->bodies[s], row, cascade.stream, l, stage.columns, points[p],
+                                std::ref(leaves));
         total = combine(stage.reduction, stage.k, total, element(stage.reduction, value, l));
       }
       by_point.push_back(total);
@@ -178,7 +203,8 @@ RowResult run_unfused(ExprPool&, const Cascade& cascade, const Row& row) {
   }
   std::vector<Partial> ranked;
   for (auto& list : results) ranked.push_back(list[0]);
-  write_outputs(cascade, row, result_of, ranked, out);
+  write_outputs(cascade.outputs, impl_->outputs, cascade.stream, cascade.stages, row, result_of,
+                ranked, out);
   return out;
 }
 
@@ -190,9 +216,25 @@ struct State {
   int64_t count = 0;
 };
 
+struct StreamingTapes {
+  explicit StreamingTapes(const Streaming& streaming) : outputs(tapes_of(streaming.outputs)) {
+    for (const Accumulator& a : streaming.accumulators) {
+      lifts.emplace_back(a.lift);
+      transports.emplace_back();
+      if (a.transport) transports.back().emplace(a.transport);
+    }
+    for (const Reference& reference : streaming.references)
+      references.emplace_back(reference.value);
+    for (Expr finish : streaming.finish) finishes.emplace_back(finish);
+  }
+  std::vector<Tape> lifts, references, finishes, outputs;
+  std::vector<std::optional<Tape>> transports;
+};
+
 class Machine {
  public:
-  Machine(const Streaming& streaming, const Row& row) : streaming_(streaming), row_(row) {
+  Machine(const Streaming& streaming, StreamingTapes& tapes, const Row& row)
+      : streaming_(streaming), tapes_(tapes), row_(row) {
     for (const Accumulator& a : streaming.accumulators) {
       accumulator_points_.push_back(points_of(a.columns, row));
       empty_.partials.emplace_back(accumulator_points_.back().size(), identity(a.reduction));
@@ -212,10 +254,10 @@ class Machine {
       const Points& points = accumulator_points_[k];
       for (size_t p = 0; p < points.size(); ++p) {
         Partial tile = identity(a.reduction);
+        auto leaves = [&](Expr leaf) { return reference(leaf, next, old, p); };
         for (int64_t l = begin; l < end; ++l) {
-          auto leaves = [&](Expr leaf) { return reference(leaf, next, old, p); };
-          const double value =
-              at(a.lift, row_, streaming_.stream, l, a.columns, points[p], std::ref(leaves));
+          const double value = at(tapes_.lifts[k], row_, streaming_.stream, l, a.columns, points[p],
+                                  std::ref(leaves));
           tile = combine(a.reduction, a.k, tile, element(a.reduction, value, l));
         }
         next.partials[k][p] = combine(a.reduction, a.k, transported(k, p, old, next), tile);
@@ -249,7 +291,7 @@ class Machine {
     };
     const auto& columns = streaming_.stages[stage].columns;
     const Points& points = stage_points_[stage];
-    return at(streaming_.finish[stage], row_, streaming_.stream, 0, columns,
+    return at(tapes_.finishes[stage], row_, streaming_.stream, 0, columns,
               points[std::min(point, points.size() - 1)], std::ref(leaves));
   }
 
@@ -267,21 +309,22 @@ class Machine {
       return state_leaf(leaf, old, point);
     }
     const State& state = leaf->leaf_kind == LeafKind::NewResult ? next : old;
-    const Reference& r = streaming_.references[static_cast<size_t>(leaf->integer)];
     auto leaves = [&](Expr inner) { return state_leaf(inner, state, point); };
-    return at(r.value, row_, streaming_.stream, 0, {}, {}, std::ref(leaves));
+    return at(tapes_.references[static_cast<size_t>(leaf->integer)], row_, streaming_.stream, 0, {},
+              {}, std::ref(leaves));
   }
 
   // State leaves of a transport are the old values, whatever has been updated since.
   Partial transported(size_t k, size_t point, const State& old, const State& next) const {
-    const Accumulator& a = streaming_.accumulators[k];
     const Partial& own = old.partials[k][point];
-    if (!a.transport) return own;
+    std::optional<Tape>& transport = tapes_.transports[k];
+    if (!transport) return own;
     auto leaves = [&](Expr leaf) { return reference(leaf, next, old, point); };
-    return {at(a.transport, row_, streaming_.stream, 0, {}, {}, std::ref(leaves)), {}};
+    return {at(*transport, row_, streaming_.stream, 0, {}, {}, std::ref(leaves)), {}};
   }
 
   const Streaming& streaming_;
+  StreamingTapes& tapes_;
   const Row& row_;
   std::vector<Points> accumulator_points_, stage_points_;
   State empty_;
@@ -289,9 +332,20 @@ class Machine {
 
 }  // namespace
 
-RowResult run_streaming(ExprPool&, const Streaming& streaming, const Row& row,
-                        const std::vector<int64_t>& bounds, int64_t tile) {
-  Machine machine(streaming, row);
+struct StreamingSimulator::Impl {
+  explicit Impl(const Streaming& form) : streaming(form), tapes(form) {}
+  const Streaming streaming;
+  StreamingTapes tapes;
+};
+
+StreamingSimulator::StreamingSimulator(const Streaming& streaming)
+    : impl_(std::make_unique<Impl>(streaming)) {}
+StreamingSimulator::~StreamingSimulator() = default;
+
+RowResult StreamingSimulator::run(const Row& row, const std::vector<int64_t>& bounds,
+                                  int64_t tile) {
+  const Streaming& streaming = impl_->streaming;
+  Machine machine(streaming, impl_->tapes, row);
   State total = machine.empty();
   for (size_t i = 0; i + 1 < bounds.size(); ++i) {
     State segment = machine.empty();
@@ -315,11 +369,24 @@ RowResult run_streaming(ExprPool&, const Streaming& streaming, const Row& row,
     const size_t points = points_of(stage.columns, row).size();
     for (size_t p = 0; p < points; ++p) flat.push_back(machine.result(total, i, p));
   }
-  const Cascade view{streaming.rows, streaming.stream, streaming.stages, streaming.outputs};
-  write_outputs(
-      view, row, [&](size_t stage, size_t p) { return machine.result(total, stage, p); }, ranked,
-      out);
+  std::map<std::pair<size_t, size_t>, double> finished;  // by stage and point
+  const auto result_of = [&](size_t stage, size_t point) {
+    const auto [known, added] = finished.try_emplace({stage, point});
+    if (added) known->second = machine.result(total, stage, point);
+    return known->second;
+  };
+  write_outputs(streaming.outputs, impl_->tapes.outputs, streaming.stream, streaming.stages, row,
+                result_of, ranked, out);
   return out;
+}
+
+RowResult run_unfused(ExprPool&, const Cascade& cascade, const Row& row) {
+  return UnfusedSimulator(cascade).run(row);
+}
+
+RowResult run_streaming(ExprPool&, const Streaming& streaming, const Row& row,
+                        const std::vector<int64_t>& bounds, int64_t tile) {
+  return StreamingSimulator(streaming).run(row, bounds, tile);
 }
 
 }  // namespace redfuser

@@ -2,6 +2,7 @@
 // certificates and tests.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "cascade/streaming.h"
@@ -23,10 +24,32 @@ struct RowResult {
 };
 
 // Stage by stage over the whole row, as the graph says.
-RowResult run_unfused(ExprPool& pool, const Cascade& cascade, const Row& row);
+class UnfusedSimulator {
+ public:
+  explicit UnfusedSimulator(const Cascade& cascade);
+  ~UnfusedSimulator();
+  RowResult run(const Row& row);
 
-// Fold each segment [bounds[i], bounds[i+1]) element by element or in tiles of `tile`, and merge
-// the segments' states from left to right.
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+class StreamingSimulator {
+ public:
+  explicit StreamingSimulator(const Streaming& streaming);
+  ~StreamingSimulator();
+  // Folds each segment [bounds[i], bounds[i+1]) in tiles of `tile` elements, and merges the
+  // segments' states from left to right.
+  RowResult run(const Row& row, const std::vector<int64_t>& bounds, int64_t tile);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// For one row.
+RowResult run_unfused(ExprPool& pool, const Cascade& cascade, const Row& row);
 RowResult run_streaming(ExprPool& pool, const Streaming& streaming, const Row& row,
                         const std::vector<int64_t>& bounds, int64_t tile);
 

@@ -1,0 +1,88 @@
+#include "ir/tape.h"
+
+#include "base/error.h"
+#include "ir/scalar_operations.h"
+
+namespace redfuser {
+
+Tape::Tape(Expr root) {
+  slot_of(root);
+  slots_.clear();
+  values_.resize(operations_.size());
+}
+
+// Arguments come before what uses them, so the root is last.
+uint32_t Tape::slot_of(Expr expr) {
+  if (const auto known = slots_.find(expr); known != slots_.end()) return known->second;
+  std::vector<uint32_t> slots;
+  // The extent of an axis is no operand of it; a reduction is evaluated as a whole.
+  if (expr->op != ExprOp::Axis && expr->op != ExprOp::Reduce) {
+    for (Expr arg : expr->args) slots.push_back(slot_of(arg));
+  }
+  if (expr->op == ExprOp::Read) {
+    ConcreteRead& read = reads_.emplace_back();
+    read.node = ExprNode{ExprOp::Read, expr->dtype};
+    read.node.integer = expr->integer;
+    read.node.free_axes = expr->free_axes;
+    read.indices.assign(slots.size(), ExprNode{ExprOp::Constant, DType::Int64});
+    for (const ExprNode& index : read.indices) read.node.args.push_back(&index);
+  }
+  operations_.push_back({expr, arguments_.size()});
+  arguments_.insert(arguments_.end(), slots.begin(), slots.end());
+  const auto slot = static_cast<uint32_t>(operations_.size() - 1);
+  slots_.emplace(expr, slot);
+  return slot;
+}
+
+double Tape::run(const Environment& environment) {
+  size_t next_read = 0;
+  for (size_t i = 0; i < operations_.size(); ++i) {
+    values_[i] = result(operations_[i], environment, next_read);
+  }
+  return values_.back();
+}
+
+double Tape::read(const Operation& operation, ConcreteRead& read, const Environment& environment) {
+  for (size_t i = 0; i < read.indices.size(); ++i) {
+    read.indices[i].integer = as_int(argument(operation, i));
+  }
+  return environment(&read.node);
+}
+
+double Tape::result(const Operation& operation, const Environment& environment, size_t& next_read) {
+  Expr expr = operation.expr;
+  auto arg = [&](size_t i) { return argument(operation, i); };
+  switch (expr->op) {
+    case ExprOp::Constant:
+      return is_float(expr->dtype) ? expr->number : static_cast<double>(expr->integer);
+    case ExprOp::Axis:
+    case ExprOp::Symbol:
+    case ExprOp::Leaf:
+      return environment(expr);
+    case ExprOp::Reduce:
+      return evaluate(expr, environment);
+    case ExprOp::Read:
+      return read(operation, reads_[next_read++], environment);
+    case ExprOp::Add:
+    case ExprOp::Mul: {
+      double value = arg(0);
+      for (size_t i = 1; i < expr->args.size(); ++i) {
+        value = expr->op == ExprOp::Add ? value + arg(i) : value * arg(i);
+      }
+      return value;
+    }
+    case ExprOp::Min:
+    case ExprOp::Max:
+      return propagate_nan(arg(0), arg(1), expr->op == ExprOp::Max);
+    case ExprOp::Select:
+      return arg(0) != 0 ? arg(1) : arg(2);
+    case ExprOp::Cast:
+      return cast_between(expr->dtype, expr->args[0]->dtype, arg(0));
+    default:
+      return expr->args.size() == 2
+                 ? binary(expr->op, is_float(expr->args[0]->dtype), arg(0), arg(1))
+                 : unary(expr->op, arg(0));
+  }
+}
+
+}  // namespace redfuser
