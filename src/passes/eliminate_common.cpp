@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <cstring>
 #include <unordered_map>
 
 #include "base/hash.h"
+#include "ir/same_attribute.h"
 #include "ops/op_def.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
@@ -23,27 +23,6 @@ uint64_t hash_tensor(const Tensor& tensor) {
     hash = hash_bytes(data + at, kPiece, hash);
   }
   return hash;
-}
-
-bool same_tensor(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.dims() == b.dims() &&
-         (a.bytes() == 0 || a.data() == b.data() ||
-          std::memcmp(a.data(), b.data(), a.bytes()) == 0);
-}
-
-bool same_attribute(const Attribute& a, const Attribute& b) {
-  if (a.index() != b.index()) return false;
-  return std::visit(
-      [&](const auto& left) {
-        using T = std::decay_t<decltype(left)>;
-        const T& right = std::get<T>(b);
-        if constexpr (std::is_same_v<T, Tensor>) {
-          return left.dtype() != DType::String && same_tensor(left, right);
-        } else {
-          return left == right;
-        }
-      },
-      a);
 }
 
 uint64_t hash_node(const Node& node, const Rewrite& rewrite) {
@@ -67,10 +46,7 @@ bool same_node(const Node& a, const Node& b, const Rewrite& rewrite) {
   for (size_t i = 0; i < b.outputs.size(); ++i) {
     if (b.outputs[i] != kAbsent && a.outputs[i] == kAbsent) return false;
   }
-  return std::equal(a.attributes.begin(), a.attributes.end(), b.attributes.begin(),
-                    b.attributes.end(), [](const auto& x, const auto& y) {
-                      return x.first == y.first && same_attribute(x.second, y.second);
-                    });
+  return same_attributes(a.attributes, b.attributes);
 }
 
 void merge_constants(Graph& graph, Rewrite& rewrite) {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "plan/product_sums.h"
 #include "plan/region_shape.h"
+#include "plan/repeated_growth.h"
 
 namespace redfuser {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 // than this, or than what the pass would read of every element.
 constexpr size_t kMaxNewAccumulators = 2;
 constexpr int kMaxAttempts = 4;
+constexpr size_t kMaxRepeated = 4;  // kinds of places where one layer uses an operator
 // A chain of products pays when its intermediate dwarfs its inputs; products by weights expand four
 // times in the usual feed-forward layer and are faster as two.
 constexpr double kMinChainExpansion = 4;
@@ -33,13 +35,6 @@ struct Draft {
   Shape shape;
 };
 
-// What accepted regions hold: nodes computed in one, and values that one reads, which must stay
-// available.
-struct Taken {
-  std::set<NodeId> nodes;
-  std::set<ValueId> pinned;
-};
-
 class Grower {
  public:
   Grower(const GraphFacts& facts, const Taken& taken, std::set<NodeId> banned)
@@ -47,6 +42,32 @@ class Grower {
 
   std::vector<std::pair<NodeId, std::string>> refused;  // reductions that the algebra refused
   NodeId last_reduction = -1;
+
+  // What `grow` has looked at so far.
+  Growth growth(const Draft& draft, NodeId seed, const std::string& fingerprint) const {
+    Growth growth{seed, last_reduction, draft.owned, draft.shared, refused, consulted_, {}, {}};
+    growth.consulted.emplace(seed, true);
+    for (const auto& [node, free] : growth.consulted) {
+      for (const ValueId output : graph_.nodes[static_cast<size_t>(node)].outputs) {
+        if (taken_.pinned.count(output)) growth.pinned.insert(output);
+      }
+    }
+    growth.fingerprint = fingerprint;
+    return growth;
+  }
+
+  // The region of a growth that was moved here; nullopt if it would be another one.
+  std::optional<Draft> repeat(const Growth& moved) {
+    Draft draft;
+    draft.owned = moved.owned;
+    draft.shared = moved.shared;
+    auto shape = form_shape(facts_, draft.owned, draft.shared, taken_.pinned);
+    if (!std::holds_alternative<Shape>(shape)) return std::nullopt;
+    draft.shape = std::get<Shape>(std::move(shape));
+    const std::string here = fingerprint(*graph_.pool, draft.shape.extraction.cascade);
+    if (here != moved.fingerprint || reenters(draft)) return std::nullopt;
+    return draft;
+  }
 
   std::optional<Draft> grow(NodeId seed) {
     Draft draft;
@@ -80,8 +101,11 @@ class Grower {
 
  private:
   bool free_node(NodeId node) const {
-    return node >= 0 && taken_.nodes.count(node) == 0 && banned_.count(node) == 0 &&
-           facts_.lowered(node);
+    if (node < 0) return false;
+    const bool free =
+        taken_.nodes.count(node) == 0 && banned_.count(node) == 0 && facts_.lowered(node);
+    consulted_.emplace(node, free);
+    return free;
   }
 
   // Consumers in topological order, so that a node is tried once all its inputs have been. A view
@@ -298,6 +322,7 @@ class Grower {
   const Graph& graph_;
   const Taken& taken_;
   std::set<NodeId> banned_;
+  mutable std::map<NodeId, bool> consulted_;
 };
 
 std::string class_of(const Shape& shape) {
@@ -358,6 +383,7 @@ class Finder {
   }
 
   void start(NodeId seed) {
+    if (repeat(seed)) return;
     std::set<NodeId> banned;
     for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
       Grower grower(facts_, taken_, banned);
@@ -366,6 +392,10 @@ class Finder {
       if (!draft || !is_cascade(draft->shape)) return;
       const Certificate certificate = certified(draft->shape);
       if (certificate.valid) {
+        if (attempt == 0) {
+          const Cascade& cascade = draft->shape.extraction.cascade;
+          remember(grower.growth(*draft, seed, fingerprint(*facts_.graph().pool, cascade)));
+        }
         accept(std::move(*draft), certificate);
         return;
       }
@@ -373,6 +403,36 @@ class Finder {
       if (grower.last_reduction == seed) return;
       banned.insert(grower.last_reduction);
     }
+  }
+
+  // The last growths that began with this operator, the latest last.
+  std::vector<Growth>& growths_like(NodeId seed) {
+    return growths_[facts_.graph().nodes[static_cast<size_t>(seed)].def];
+  }
+
+  void remember(Growth growth) {
+    std::vector<Growth>& growths = growths_like(growth.seed);
+    if (growths.size() == kMaxRepeated) growths.erase(growths.begin());
+    growths.push_back(std::move(growth));
+  }
+
+  // Takes the region where an earlier growth would have found it from here.
+  bool repeat(NodeId seed) {
+    std::vector<Growth>& growths = growths_like(seed);
+    for (size_t i = growths.size(); i-- > 0;) {
+      const auto moved = moved_to(seed, growths[i], facts_, taken_);
+      if (!moved) continue;
+      Grower grower(facts_, taken_, {});
+      auto draft = grower.repeat(*moved);
+      if (!draft) continue;
+      for (const auto& [node, reason] : moved->refused) report(seed, node, reason);
+      const Certificate certificate = certified(draft->shape);
+      accept(std::move(*draft), certificate);
+      std::rotate(growths.begin() + static_cast<long>(i),
+                  growths.begin() + static_cast<long>(i) + 1, growths.end());
+      return true;
+    }
+    return false;
   }
 
   Certificate certified(const Shape& shape) {
@@ -413,6 +473,7 @@ class Finder {
   bool certify_;
   Taken taken_;
   std::map<std::string, Certificate> certificates_;
+  std::map<const OpDef*, std::vector<Growth>> growths_;
   Regions regions_;
 };
 
