@@ -4,9 +4,11 @@
 #include <cmath>
 #include <functional>
 
+#include "base/deferred_contents.h"
 #include "graph_builder.h"
 #include "passes/passes.h"
 #include "passes/pipeline.h"
+#include "passes/side_by_side.h"
 
 namespace redfuser::testing {
 namespace {
@@ -332,6 +334,39 @@ TEST_F(MergeProducts, WeightsByRows) {
   EXPECT_TRUE(merge());
   EXPECT_EQ(values_of(b.graph.values[b.graph.nodes[0].inputs[1]].constant),
             (std::vector<double>{1, 0, 7, 0, 2, 1, 8, 1, 3, 2, 9, 2}));
+}
+
+// Rows of 2, 3 and 1 elements; every range of bytes is what the whole has there.
+TEST(SideBySide, WritesAnyPieceOfTheWhole) {
+  const Tensor whole =
+      side_by_side(4, {{floats({4, 2}, {0, 1, 10, 11, 20, 21, 30, 31}), false, 2},
+                       {floats({3, 4}, {2, 12, 22, 32, 3, 13, 23, 33, 4, 14, 24, 34}), true, 3},
+                       {floats({4, 1}, {5, 15, 25, 35}), false, 1}});
+  std::vector<float> expected;
+  for (int row = 0; row < 4; ++row) {
+    for (int column = 0; column < 6; ++column) {
+      expected.push_back(static_cast<float>(10 * row + column));
+    }
+  }
+  ASSERT_EQ(whole.dims(), (Dims{4, 6}));
+  for (size_t begin = 0; begin < expected.size(); ++begin) {
+    for (size_t end = begin; end <= expected.size(); ++end) {
+      std::vector<float> piece(end - begin);
+      whole.contents()->write(4 * begin, 4 * piece.size(), reinterpret_cast<char*>(piece.data()));
+      EXPECT_EQ(piece, std::vector<float>(expected.begin() + static_cast<long>(begin),
+                                          expected.begin() + static_cast<long>(end)));
+    }
+  }
+  const Tensor copy = whole.reshaped({24});
+  EXPECT_EQ(std::vector<float>(copy.as<float>(), copy.as<float>() + 24), expected);
+  EXPECT_EQ(copy.data(), whole.data());
+}
+
+TEST_F(MergeProducts, WeightsArePutTogetherWhenTheyAreWanted) {
+  ValueId x = input({-1, 3});
+  made = {linear(x, 2, 1, false), linear(x, 2, 2, false)};
+  EXPECT_TRUE(merge());
+  EXPECT_NE(b.graph.values[b.graph.nodes[0].inputs[1]].constant.contents(), nullptr);
 }
 
 TEST_F(MergeProducts, KeepsWhatIsApart) {

@@ -63,6 +63,8 @@ using Dims = std::vector<int64_t>;
 // The number of elements of `dims` (1 for a scalar). Throws UserError when it overflows int64.
 int64_t element_count(const Dims& dims);
 
+class DeferredContents;
+
 // A contiguous, row-major tensor in host memory. Copies share the storage; treat a tensor that has
 // been handed to somebody else as immutable.
 class Tensor {
@@ -72,6 +74,8 @@ class Tensor {
   Tensor(DType dtype, Dims dims);
   // Wraps the caller's memory; `owner` keeps it alive (may be null: the caller then keeps it).
   static Tensor wrap(DType dtype, Dims dims, const void* data, std::shared_ptr<const void> owner);
+  // Storage that is allocated and filled when it is first asked for.
+  static Tensor deferred(DType dtype, Dims dims, std::shared_ptr<const DeferredContents> contents);
   // A String tensor. Distinct texts are kept for the life of the process; UserError beyond 1 GiB of
   // them.
   static Tensor strings(Dims dims, const std::vector<std::string>& texts);
@@ -86,11 +90,13 @@ class Tensor {
   size_t bytes() const { return static_cast<size_t>(size_) * size_of(dtype_); }
   bool defined() const { return dtype_ != DType::Undefined; }
 
-  const void* data() const { return data_; }
-  void* mutable_data() { return const_cast<void*>(data_); }
+  const void* data() const { return contents_ == nullptr ? data_ : deferred_data(); }
+  void* mutable_data() { return const_cast<void*>(data()); }
+  // What the storage of a deferred tensor is filled with; null for others.
+  const std::shared_ptr<const DeferredContents>& contents() const { return contents_; }
   template <typename T>
   const T* as() const {
-    return static_cast<const T*>(data_);
+    return static_cast<const T*>(data());
   }
   template <typename T>
   T* as() {
@@ -104,11 +110,14 @@ class Tensor {
   Tensor reshaped(Dims dims) const;
 
  private:
+  const void* deferred_data() const;
+
   DType dtype_ = DType::Undefined;
   Dims dims_;
   int64_t size_ = 0;
   const void* data_ = nullptr;
   std::shared_ptr<const void> owner_;
+  std::shared_ptr<const DeferredContents> contents_;
 };
 
 // "float32[2,24,64]"

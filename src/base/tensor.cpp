@@ -7,6 +7,7 @@
 #include <limits>
 #include <new>
 
+#include "base/deferred_contents.h"
 #include "base/error.h"
 #include "base/memory_budget.h"
 #include "base/texts.h"
@@ -216,6 +217,14 @@ Tensor Tensor::wrap(DType dtype, Dims dims, const void* data, std::shared_ptr<co
   tensor.owner_ = std::move(owner);
   return tensor;
 }
+
+Tensor Tensor::deferred(DType dtype, Dims dims, std::shared_ptr<const DeferredContents> contents) {
+  Tensor tensor = wrap(dtype, std::move(dims), nullptr, nullptr);
+  tensor.contents_ = std::move(contents);
+  return tensor;
+}
+
+const void* Tensor::deferred_data() const { return contents_->data(bytes()); }
 
 Tensor Tensor::strings(Dims dims, const std::vector<std::string>& texts) {
   Tensor tensor(DType::String, std::move(dims));

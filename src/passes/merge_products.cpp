@@ -4,15 +4,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <optional>
 #include <tuple>
 
-#include "base/thread_pool.h"
 #include "cascade/contraction.h"
 #include "ops/op_def.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
+#include "passes/side_by_side.h"
 
 namespace redfuser {
 namespace {
@@ -50,8 +49,6 @@ class ProductMerger {
     std::erase_if(groups, [](const auto& group) { return group.size() < 2; });
     if (groups.empty()) return false;
     for (const auto& group : groups) build(group);
-    ThreadPool(0).parallel_for(static_cast<int64_t>(fills_.size()),
-                               [&](int64_t fill, int) { fills_[static_cast<size_t>(fill)](); });
     insert_nodes();
     Rewrite rewrite(graph_);
     for (const auto& [from, to] : replaced_) {
@@ -218,77 +215,27 @@ class ProductMerger {
     return tensor;
   }
 
-  // Rows of `rows` and columns of several matrices side by side, from `column` on. Filled with the
-  // others at the end: a model's weights are mapped, and the first touch of their pages takes
-  // longer than the copy.
-  void put_columns(Tensor& all, const Tensor& part, int64_t rows, int64_t column) {
-    const size_t pitch = all.bytes() / static_cast<size_t>(rows);
-    const size_t bytes = part.bytes() / static_cast<size_t>(rows);
-    char* first =
-        static_cast<char*>(all.mutable_data()) + static_cast<size_t>(column) * size_of(all.dtype());
-    fills_.push_back([=] {
-      const auto* from = static_cast<const char*>(part.data());
-      char* to = first;
-      for (int64_t row = 0; row < rows; ++row, to += pitch, from += bytes) {
-        std::memcpy(to, from, bytes);
-      }
-    });
-  }
-
-  void put_transposed(Tensor& all, const Tensor& part, int64_t column) {
-    switch (size_of(all.dtype())) {
-      case 2:
-        return put_transposed_as<uint16_t>(all, part, column);
-      case 4:
-        return put_transposed_as<uint32_t>(all, part, column);
-      default:
-        return put_transposed_as<uint64_t>(all, part, column);
-    }
-  }
-
-  template <typename T>
-  void put_transposed_as(Tensor& all, const Tensor& part, int64_t column) {
-    const int64_t columns = part.dims()[0], rows = part.dims()[1], pitch = all.dims()[1];
-    T* to = static_cast<T*>(all.mutable_data()) + column;
-    fills_.push_back([=] {
-      constexpr int64_t kBlock = 64;  // rows of either side stay in the cache
-      const T* from = static_cast<const T*>(part.data());
-      for (int64_t top = 0; top < rows; top += kBlock) {
-        for (int64_t c = 0; c < columns; ++c) {
-          for (int64_t r = top; r < std::min(top + kBlock, rows); ++r) {
-            to[r * pitch + c] = from[c * rows + r];
-          }
-        }
-      }
-    });
-  }
-
   int64_t columns_of(const Linear& linear) { return value_of(linear.value).shape.back()->integer; }
 
-  Tensor weights(const std::vector<Linear>& group, int64_t columns) {
-    const Tensor& first = value_of(group[0].weight).constant;
-    const int64_t rows = first.dims()[group[0].by_rows ? 1 : 0];
-    Tensor all(first.dtype(), {rows, columns});
-    int64_t column = 0;
+  Tensor weights(const std::vector<Linear>& group) {
+    std::vector<MatrixPart> parts;
     for (const Linear& linear : group) {
-      const Tensor& part = value_of(linear.weight).constant;
-      if (linear.by_rows) {
-        put_transposed(all, part, column);
-      } else {
-        put_columns(all, part, rows, column);
-      }
-      column += columns_of(linear);
+      parts.push_back({value_of(linear.weight).constant, linear.by_rows, columns_of(linear)});
     }
-    return all;
+    const int64_t rows = parts[0].matrix.dims()[group[0].by_rows ? 1 : 0];
+    return side_by_side(rows, std::move(parts));
   }
 
   Tensor biases(const std::vector<Linear>& group, int64_t columns) {
     Tensor all(value_of(group[0].value).dtype, {columns});
-    std::memset(all.mutable_data(), 0, all.bytes());
-    int64_t column = 0;
+    char* to = static_cast<char*>(all.mutable_data());
+    std::memset(to, 0, all.bytes());
     for (const Linear& linear : group) {
-      if (linear.bias != kAbsent) put_columns(all, value_of(linear.bias).constant, 1, column);
-      column += columns_of(linear);
+      if (linear.bias != kAbsent) {
+        const Tensor& bias = value_of(linear.bias).constant;
+        std::memcpy(to, bias.data(), bias.bytes());
+      }
+      to += static_cast<size_t>(columns_of(linear)) * size_of(all.dtype());
     }
     return all;
   }
@@ -304,7 +251,7 @@ class ProductMerger {
       for (NodeId node : linear.nodes) name += (name.empty() ? "" : " ") + node_of(node).name;
     }
     const std::string& value_name = value_of(group[0].value).name;
-    const ValueId weight = new_constant(value_name + "/weight", weights(group, columns));
+    const ValueId weight = new_constant(value_name + "/weight", weights(group));
     ValueId all = new_node("MatMul", group[0], name, {group[0].input, weight}, before);
     if (biased) {
       const ValueId bias = new_constant(value_name + "/bias", biases(group, columns));
@@ -350,7 +297,6 @@ class ProductMerger {
   std::vector<char> is_output_;
   std::vector<NewNode> added_;
   std::vector<std::pair<ValueId, ValueId>> replaced_;
-  std::vector<std::function<void()>> fills_;
 };
 
 }  // namespace

@@ -1,0 +1,27 @@
+// The contents of a tensor whose storage waits until it is asked for: a device takes them piece by
+// piece without it.
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+
+#include "redfuser/tensor.h"
+
+namespace redfuser {
+
+class DeferredContents {
+ public:
+  virtual ~DeferredContents() = default;
+
+  // Writes bytes [offset, offset + bytes) of the tensor to `to`. Called by several threads at once.
+  virtual void write(size_t offset, size_t bytes, char* to) const = 0;
+
+  // All `bytes` of the tensor, filled by every core at the first call.
+  const void* data(size_t bytes) const;
+
+ private:
+  mutable std::once_flag once_;
+  mutable Tensor filled_;
+};
+
+}  // namespace redfuser
