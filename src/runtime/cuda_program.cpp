@@ -1,6 +1,7 @@
 #include "runtime/cuda_program.h"
 
 #include <cstdlib>
+#include <future>
 #include <mutex>
 #include <set>
 #include <string_view>
@@ -66,8 +67,14 @@ CudaProgram::CudaProgram(std::shared_ptr<const CompiledProgram> program,
   }
   std::vector<DeviceStep> forms = generate_steps();
   if (calls_products(forms)) products_ = std::make_unique<cuda::ProductLibrary>(device_);
+  const std::vector<Placed> constants = place_constants(forms, options.memory_limit);
+  // Copied while kernels are loaded.
+  std::future<void> uploaded = std::async(std::launch::async, [&] {
+    device_->make_current();
+    upload(device_, constant_memory_, constants, options.threads);
+  });
   load_steps(std::move(forms), options);
-  upload_constants(options.memory_limit);
+  uploaded.get();
 }
 
 std::vector<DeviceStep> CudaProgram::generate_steps() {
@@ -100,20 +107,24 @@ void CudaProgram::load_steps(std::vector<DeviceStep> forms, const SessionOptions
   notes_ = loader.take_notes();
 }
 
-void CudaProgram::upload_constants(int64_t memory_limit) {
+std::vector<Placed> CudaProgram::place_constants(const std::vector<DeviceStep>& forms,
+                                                 int64_t memory_limit) {
   std::map<const void*, int64_t> offsets;  // equal storage is uploaded once
+  std::vector<Placed> placed;
   int64_t bytes = 0;
   auto add = [&](const BufferRef& buffer) {
     if (buffer.value < 0) return;
     const Tensor& tensor = graph().values[static_cast<size_t>(buffer.value)].constant;
     if (!tensor.defined()) return;
-    const auto [found, added] = offsets.try_emplace(tensor.data(), bytes);
+    const void* storage = tensor.contents() ? tensor.contents().get() : tensor.data();
+    const auto [found, added] = offsets.try_emplace(storage, bytes);
     constants_[buffer.value] = found->second;
     if (!added) return;
+    placed.push_back({tensor, bytes});
     const int64_t padded = static_cast<int64_t>(tensor.bytes()) + kArenaAlignment - 1;
     bytes += padded / kArenaAlignment * kArenaAlignment;
   };
-  for (const auto& step : steps_) visit_buffers(step->form, add);
+  for (const DeviceStep& form : forms) visit_buffers(form, add);
   for (const Step& step : program_->plan.steps) {
     if (const auto* alias = std::get_if<AliasStep>(&step.kind)) add({alias->source, -1});
   }
@@ -122,15 +133,7 @@ void CudaProgram::upload_constants(int64_t memory_limit) {
                memory_limit);
   }
   constant_memory_ = cuda::Buffer(device_, bytes, "the model's weights");
-  const cuda::Stream stream(device_);
-  std::set<int64_t> done;
-  for (const auto& [value, offset] : constants_) {
-    const Tensor& tensor = graph().values[static_cast<size_t>(value)].constant;
-    if (!done.insert(offset).second) continue;
-    stream.to_device(constant_memory_.address() + static_cast<uint64_t>(offset), tensor.data(),
-                     static_cast<int64_t>(tensor.bytes()));
-  }
-  stream.synchronize();
+  return placed;
 }
 
 ValueId CudaProgram::root(ValueId value) const {

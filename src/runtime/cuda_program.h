@@ -11,6 +11,7 @@
 #include "cuda/cublaslt.h"
 #include "cuda/driver.h"
 #include "runtime/compiled_program.h"
+#include "runtime/cuda_upload.h"
 
 namespace redfuser {
 
@@ -52,7 +53,8 @@ class CudaProgram {
  private:
   std::vector<DeviceStep> generate_steps();
   void load_steps(std::vector<DeviceStep> forms, const SessionOptions& options);
-  void upload_constants(int64_t memory_limit);
+  // Gives the constants that steps read their places, in order, and allocates the memory.
+  std::vector<Placed> place_constants(const std::vector<DeviceStep>& forms, int64_t memory_limit);
 
   std::shared_ptr<const CompiledProgram> program_;
   cuda::DevicePtr device_;

@@ -17,6 +17,7 @@ add_executable(redfuser_device_tests ${device_test_sources} ${CMAKE_CURRENT_LIST
 target_link_libraries(fake_cublasLt PRIVATE fake_cuda)
 set_target_properties(fake_cublasLt PROPERTIES BUILD_RPATH "$ORIGIN")
 add_dependencies(redfuser_device_tests fake_cuda fake_nvrtc fake_cublasLt)
+target_include_directories(redfuser_device_tests PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_compile_definitions(redfuser_device_tests PRIVATE
                            REDFUSER_FAKE_CUDA="${fake_cuda_folder}")
 target_link_libraries(redfuser_device_tests PRIVATE redfuser redfuser_flags fmt::fmt-header-only
