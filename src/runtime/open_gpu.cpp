@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "cuda/cublaslt.h"
+#include "cuda/nvrtc.h"
 #include "redfuser/device.h"
 
 namespace redfuser {
@@ -26,6 +27,7 @@ cuda::DevicePtr open_libraries() {
   try {
     device = cuda::Device::open();
     const cuda::ProductLibrary products(device);
+    cuda::nvrtc_version();  // loads it: the cache of kernels asks for its version
   } catch (const UserError&) {
   }
   return device;
