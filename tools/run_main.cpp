@@ -56,7 +56,8 @@ int run(int argc, char** argv) {
   std::optional<TimeLimit> time_limit(std::in_place, options.time_limit);
   std::optional<MemoryLimit> memory_limit(std::in_place, options.session.memory_limit);
   const Model model = Model::load(options.model);
-  if (options.session.device != "cpu" && options.dump.empty()) open_gpu_early();
+  std::optional<EarlyGpu> gpu;
+  if (options.session.device != "cpu" && options.dump.empty()) gpu.emplace();
   const Program program = compile_for(model, options);
   memory_limit.reset();  // a session keeps to it by itself
   if (!options.dump.empty()) {

@@ -34,9 +34,15 @@ struct DeviceTensor {
   std::shared_ptr<void> owner;  // keeps the memory alive; may be null
 };
 
-// Begins to open the GPU and its product library on a thread of its own, which takes some tenths of
-// a second: worth calling before a model is compiled. The next session on a GPU waits for it and
-// reports what fails; so does the end of the process, and nothing else.
-void open_gpu_early();
+// Opens the GPU, its compiler and its product library on a thread of its own, which takes some
+// tenths of a second: worth having before a model is loaded. The next session on a GPU waits for it
+// and reports what fails. The end waits as well: a process must not end within those libraries.
+class EarlyGpu {
+ public:
+  EarlyGpu();
+  ~EarlyGpu();
+  EarlyGpu(const EarlyGpu&) = delete;
+  EarlyGpu& operator=(const EarlyGpu&) = delete;
+};
 
 }  // namespace redfuser

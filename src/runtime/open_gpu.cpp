@@ -13,7 +13,7 @@ namespace {
 
 struct Early {
   std::mutex mutex;
-  std::future<cuda::DevicePtr> device;
+  std::shared_future<cuda::DevicePtr> device;
 };
 
 Early& early() {
@@ -35,15 +35,23 @@ cuda::DevicePtr open_libraries() {
 
 }  // namespace
 
-void open_gpu_early() {
+EarlyGpu::EarlyGpu() {
   const std::lock_guard lock(early().mutex);
-  if (!early().device.valid()) early().device = std::async(std::launch::async, open_libraries);
+  if (early().device.valid()) return;
+  early().device = std::async(std::launch::async, open_libraries).share();
+}
+
+EarlyGpu::~EarlyGpu() {
+  const std::lock_guard lock(early().mutex);
+  if (early().device.valid()) early().device.wait();
+  early().device = {};
 }
 
 cuda::DevicePtr open_gpu() {
   const std::lock_guard lock(early().mutex);
   // Held until the context has its next owner.
   const cuda::DevicePtr opened = early().device.valid() ? early().device.get() : nullptr;
+  early().device = {};
   return cuda::Device::open();
 }
 

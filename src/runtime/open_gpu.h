@@ -5,7 +5,7 @@
 
 namespace redfuser {
 
-// The first GPU; what open_gpu_early has begun is awaited first. UserError if there is none.
+// The first GPU; what EarlyGpu has begun is awaited first. UserError if there is none.
 cuda::DevicePtr open_gpu();
 
 }  // namespace redfuser
