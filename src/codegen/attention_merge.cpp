@@ -171,7 +171,7 @@ void AttentionMerge::store(const std::string& states) {
   emitter_.line(for_groups(fmt::format("store_floats({}, merged_o[g]);\n", columns_of(states))));
 }
 
-void AttentionMerge::write_outputs() {
+void AttentionMerge::open_outputs() {
   emitter_.open();
   if (form_.row) {
     emitter_.line(
@@ -180,6 +180,10 @@ void AttentionMerge::write_outputs() {
   }
   emitter_.line(fmt::format("const bool exists = first_row + line < {};", tile_.row_count()));
   tile_.bind_state("merged_a", "", accumulators());
+}
+
+void AttentionMerge::write_outputs() {
+  open_outputs();
   emitter_.open();
   emitter_.line("const long long column = from + e;\nconst float value = merged_o[g][e];");
   tile_.write_outputs("exists");

@@ -59,6 +59,8 @@ class AttentionMerge {
   std::string empty_head(const std::function<std::string(size_t)>& name);
   std::string merged_name(size_t place) const;
   std::string columns_of(const std::string& states) const;
+  // The block that writes: its row, whether that exists, and its state.
+  void open_outputs();
   void write_four(const RowForm::Output& output);
   void merge_accumulator(size_t k);
   void merge_values();

@@ -147,14 +147,7 @@ std::string AttentionMerge::moved_values(const std::string& element, const std::
 }
 
 void AttentionMerge::write_fours() {
-  emitter_.open();
-  if (form_.row) {
-    emitter_.line(
-        fmt::format("const long long row = min_of(first_row + line, {} - 1);", tile_.row_count()));
-    emitter_.bind(form_.row, "row");
-  }
-  emitter_.line(fmt::format("const bool exists = first_row + line < {};", tile_.row_count()));
-  tile_.bind_state("merged_a", "", accumulators());
+  open_outputs();
   tile_.bind_row_results();
   for (const RowForm::Output& output : form_.rows.outputs) write_four(output);
   const std::string text = emitter_.close();
