@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
+#include <set>
 
 #include "onnx/convex_regions.h"
 #include "onnx/tensor_file.h"
@@ -260,6 +262,49 @@ TEST(ConvexRegions, GroupsThatWouldDependOnEachOther) {
   EXPECT_EQ(grouping.group[3], 0);
   EXPECT_EQ(std::count(grouping.group.begin(), grouping.group.end(), 1), 1);
   EXPECT_EQ(grouped_order(graph, grouping.group).size(), 4u);
+}
+
+// Every order of groups is one of the graph: each node after what it reads, each group in one
+// piece.
+TEST(ConvexRegions, GroupsOfRandomGraphsCanBeOrdered) {
+  std::mt19937 random(7);
+  for (int trial = 0; trial < 3000; ++trial) {
+    const int count = 2 + static_cast<int>(random() % 24),
+              sparse = 2 + static_cast<int>(random() % 8);
+    NodeGraph graph;
+    graph.readers.resize(static_cast<size_t>(count));
+    for (int n = 0; n < count; ++n) {
+      if (trial % 2 == 0) graph.cheap.push_back(random() % 3 == 0);
+      for (int reader = n + 1; reader < count; ++reader) {
+        if (random() % static_cast<unsigned>(sparse) == 0) {
+          graph.readers[static_cast<size_t>(n)].push_back(reader);
+        }
+      }
+    }
+    std::vector<std::vector<int>> regions(1 + random() % 6);
+    for (std::vector<int>& region : regions) {
+      for (int n = 0; n < count; ++n) {
+        if (random() % 5 == 0) region.push_back(n);
+      }
+    }
+    const Grouping grouping = group_regions(graph, regions);
+    const std::vector<int> order = grouped_order(graph, grouping.group);
+    std::vector<int> place(order.size());
+    for (size_t i = 0; i < order.size(); ++i)
+      place[static_cast<size_t>(order[i])] = static_cast<int>(i);
+    std::set<int> ended;
+    for (size_t i = 1; i < order.size(); ++i) {
+      const int last = grouping.group[static_cast<size_t>(order[i - 1])];
+      const int group = grouping.group[static_cast<size_t>(order[i])];
+      if (last >= 0 && last != group) ended.insert(last);
+      ASSERT_EQ(ended.count(group), 0u) << trial;
+    }
+    for (int n = 0; n < count; ++n) {
+      for (const int reader : graph.readers[static_cast<size_t>(n)]) {
+        ASSERT_LT(place[static_cast<size_t>(n)], place[static_cast<size_t>(reader)]) << trial;
+      }
+    }
+  }
 }
 
 TEST(ConvexRegions, SizeArithmeticJoins) {

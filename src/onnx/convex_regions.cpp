@@ -9,6 +9,145 @@
 namespace redfuser {
 namespace {
 
+struct Interval {
+  int low, high;
+};
+
+// The graph with the groups so far contracted, each to its lowest node. A path that leaves an
+// interval of nodes comes back only through a group with nodes on both sides of its border:
+// searches keep to intervals without such, which are short where graphs are layers.
+class Contraction {
+ public:
+  explicit Contraction(const NodeGraph& graph) : graph_(graph), sources_(graph.readers.size()) {
+    group.assign(graph.readers.size(), -1);
+    for (int n = 0; n < static_cast<int>(group.size()); ++n) {
+      around_.push_back({n, n});
+      for (const int reader : graph.readers[static_cast<size_t>(n)]) {
+        sources_[static_cast<size_t>(reader)].push_back(n);
+      }
+    }
+  }
+
+  // Groups are numbered in order, from 0.
+  void add(std::vector<int> members) {
+    std::sort(members.begin(), members.end());
+    for (const int node : members)
+      group[static_cast<size_t>(node)] = static_cast<int>(groups_.size());
+    for (int n = members.empty() ? 0 : members.front(); !members.empty() && n <= members.back();
+         ++n) {
+      Interval& around = around_[static_cast<size_t>(n)];
+      around = {std::min(around.low, members.front()), std::max(around.high, members.back())};
+    }
+    groups_.push_back(std::move(members));
+  }
+
+  // The shortest interval around the nodes without a group across its border.
+  Interval interval(const std::vector<int>& nodes) const {
+    const auto [low, high] = std::minmax_element(nodes.begin(), nodes.end());
+    Interval wanted{*low, *high};
+    const auto include = [&](int node) {
+      const Interval& around = around_[static_cast<size_t>(node)];
+      wanted = {std::min(wanted.low, around.low), std::max(wanted.high, around.high)};
+    };
+    for (int first = *low, end = *low; first > wanted.low || end <= wanted.high;) {
+      include(end <= wanted.high ? end++ : --first);
+    }
+    return wanted;
+  }
+
+  // Everything in an interval that readers lead to from `seeds`, or sources; the seeds left out
+  // unless an edge leads to them. By position in the interval; of groups, the lowest node.
+  std::vector<bool> below(const std::vector<int>& seeds, Interval within) const {
+    return reached(graph_.readers, seeds, within);
+  }
+  std::vector<bool> above(const std::vector<int>& seeds, Interval within) const {
+    return reached(sources_, seeds, within);
+  }
+
+  std::vector<int> group;  // of each node; -1: none
+
+ private:
+  std::vector<bool> reached(const std::vector<std::vector<int>>& edges,
+                            const std::vector<int>& seeds, Interval within) const {
+    std::vector<bool> seen(static_cast<size_t>(within.high - within.low + 1));
+    std::vector<int> stack = seeds;
+    while (!stack.empty()) {
+      const int node = stack.back();
+      stack.pop_back();
+      const int number = group[static_cast<size_t>(node)];
+      const auto follow = [&](int member) {
+        for (const int edge : edges[static_cast<size_t>(member)]) {
+          const int next = representative(edge);
+          if (next == node || next < within.low || next > within.high) continue;
+          const auto at = static_cast<size_t>(next - within.low);
+          if (seen[at]) continue;
+          seen[at] = true;
+          stack.push_back(next);
+        }
+      };
+      if (number < 0) {
+        follow(node);
+      } else {
+        for (const int member : groups_[static_cast<size_t>(number)]) follow(member);
+      }
+    }
+    return seen;
+  }
+
+  int representative(int node) const {
+    const int number = group[static_cast<size_t>(node)];
+    return number < 0 ? node : groups_[static_cast<size_t>(number)].front();
+  }
+
+  const NodeGraph& graph_;
+  std::vector<std::vector<int>> sources_;
+  std::vector<std::vector<int>> groups_;  // their nodes, sorted
+  std::vector<Interval> around_;          // of each node: the reach of the groups across it
+};
+
+// Nodes outside `region` on a path that leaves it and comes back.
+std::vector<int> detours(const Contraction& graph, const std::vector<int>& region,
+                         Interval within) {
+  const auto below = graph.below(region, within), above = graph.above(region, within);
+  std::vector<bool> inside(below.size());
+  for (const int node : region) inside[static_cast<size_t>(node - within.low)] = true;
+  std::vector<int> between;
+  for (size_t n = 0; n < below.size(); ++n) {
+    if (below[n] && above[n] && !inside[n]) between.push_back(within.low + static_cast<int>(n));
+  }
+  return between;
+}
+
+// Takes the cheap nodes of detours into the region; returns what then still stands between.
+std::vector<int> join_cheap(const NodeGraph& graph, const Contraction& contraction,
+                            std::vector<int>& region, Interval within) {
+  std::vector<int> between = detours(contraction, region, within);
+  bool joined = false;
+  for (const int node : between) {
+    const auto n = static_cast<size_t>(node);
+    if (graph.cheap.empty() || !graph.cheap[n] || contraction.group[n] >= 0) continue;
+    region.push_back(node);
+    joined = true;
+  }
+  return joined ? detours(contraction, region, within) : between;
+}
+
+// Drops the nodes before what stands between, or those behind it.
+void make_convex(const Contraction& contraction, int number, const std::vector<int>& between,
+                 Interval within, std::vector<int>& region, Grouping& result) {
+  const auto before = contraction.above(between, within),
+             after = contraction.below(between, within);
+  const auto at = [&](int node) { return static_cast<size_t>(node - within.low); };
+  const auto count = [&](const std::vector<bool>& set) {
+    return std::count_if(region.begin(), region.end(), [&](int n) { return set[at(n)]; });
+  };
+  const auto& dropped = count(before) <= count(after) ? before : after;
+  for (const int node : region) {
+    if (dropped[at(node)]) result.dropped.push_back({node, number, false});
+  }
+  std::erase_if(region, [&](int n) { return dropped[at(n)]; });
+}
+
 // The graph with every group contracted to its lowest node.
 struct Contracted {
   std::vector<int> representative;
@@ -32,81 +171,28 @@ struct Contracted {
   }
 };
 
-// Everything that `edges` lead to from `seeds`, the seeds left out unless an edge leads to them.
-std::vector<bool> reached(const std::vector<std::vector<int>>& edges,
-                          const std::vector<int>& seeds) {
-  std::vector<bool> seen(edges.size());
-  std::vector<int> stack = seeds;
-  while (!stack.empty()) {
-    const int node = stack.back();
-    stack.pop_back();
-    for (const int next : edges[static_cast<size_t>(node)]) {
-      if (seen[static_cast<size_t>(next)]) continue;
-      seen[static_cast<size_t>(next)] = true;
-      stack.push_back(next);
-    }
-  }
-  return seen;
-}
-
-// Nodes outside `region` on a path that leaves it and comes back.
-std::vector<int> detours(const Contracted& graph, const std::vector<int>& region) {
-  const auto below = reached(graph.readers, region);
-  const auto above = reached(graph.sources, region);
-  std::vector<bool> inside(below.size());
-  for (const int node : region) inside[static_cast<size_t>(node)] = true;
-  std::vector<int> between;
-  for (size_t n = 0; n < below.size(); ++n) {
-    if (below[n] && above[n] && !inside[n]) between.push_back(static_cast<int>(n));
-  }
-  return between;
-}
-
-// Takes the cheap nodes of detours into the region; returns what then still stands between.
-std::vector<int> join_cheap(const NodeGraph& graph, const Contracted& contracted,
-                            const std::vector<int>& group, std::vector<int>& region) {
-  std::vector<int> between = detours(contracted, region);
-  bool joined = false;
-  for (const int node : between) {
-    const auto n = static_cast<size_t>(node);
-    if (graph.cheap.empty() || !graph.cheap[n] || group[n] >= 0) continue;
-    region.push_back(node);
-    joined = true;
-  }
-  return joined ? detours(contracted, region) : between;
-}
-
 }  // namespace
 
 Grouping group_regions(const NodeGraph& graph, const std::vector<std::vector<int>>& regions) {
   Grouping result;
-  result.group.assign(graph.readers.size(), -1);
+  Contraction contraction(graph);
   for (int r = 0; r < static_cast<int>(regions.size()); ++r) {
     std::vector<int> region;
     for (const int node : regions[static_cast<size_t>(r)]) {
-      if (result.group[static_cast<size_t>(node)] < 0) {
+      if (contraction.group[static_cast<size_t>(node)] < 0) {
         region.push_back(node);
       } else {
         result.dropped.push_back({node, r, true});
       }
     }
-    const Contracted contracted(graph, result.group);
-    const std::vector<int> between = join_cheap(graph, contracted, result.group, region);
-    if (!between.empty()) {
-      const auto before = reached(contracted.sources, between);
-      const auto after = reached(contracted.readers, between);
-      const auto count = [&](const std::vector<bool>& set) {
-        return std::count_if(region.begin(), region.end(),
-                             [&](int n) { return set[static_cast<size_t>(n)]; });
-      };
-      const auto& dropped = count(before) <= count(after) ? before : after;
-      for (const int node : region) {
-        if (dropped[static_cast<size_t>(node)]) result.dropped.push_back({node, r, false});
-      }
-      std::erase_if(region, [&](int n) { return dropped[static_cast<size_t>(n)]; });
+    if (!region.empty()) {
+      const Interval within = contraction.interval(region);
+      const std::vector<int> between = join_cheap(graph, contraction, region, within);
+      if (!between.empty()) make_convex(contraction, r, between, within, region, result);
     }
-    for (const int node : region) result.group[static_cast<size_t>(node)] = r;
+    contraction.add(std::move(region));
   }
+  result.group = contraction.group;
   return result;
 }
 
