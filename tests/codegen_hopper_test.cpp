@@ -132,6 +132,34 @@ TEST(CodegenHopper, RowsOfATileByTheWork) {
   }
 }
 
+// max(c·s) = c·max(s): whatever spelling brings the factor, no element is multiplied by it.
+TEST(CodegenHopper, MaximaAreOfProducts) {
+  const char* const scores[] = {
+      "kt = Transpose<perm = [0, 1, 3, 2]>(k) s = MatMul(q, kt)",
+      "kt = Transpose<perm = [0, 1, 3, 2]>(k) r = MatMul(q, kt) s = Mul(r, c)",
+      "kt = Transpose<perm = [0, 1, 3, 2]>(k) r = MatMul(q, kt) d = Div(r, c) s = Mul(c, d)",
+      "kt = Transpose<perm = [0, 1, 3, 2]>(k) qc = Mul(q, c) s = MatMul(qc, kt)",
+      "kt = Transpose<perm = [0, 1, 3, 2]>(k) qc = Mul(q, c) kc = Mul(kt, c) s = MatMul(qc, kc)",
+      "kt = Transpose<perm = [0, 1, 3, 2]>(k) qc = Mul(q, c) kc = Mul(kt, c) r = MatMul(qc, kc) "
+      "g = Cast<to = 1>(r) s = Cast<to = 10>(g)",
+  };
+  for (const char* score : scores) {
+    for (const char* rest :
+         {"p = Softmax<axis = -1>(s)",
+          "f = Cast<to = 1>(s) pf = Softmax<axis = -1>(f) p = Cast<to = 10>(pf)"}) {
+      const std::string graph = std::string(score) + " " + rest;
+      const Generated kernels = generated(Model::parse(
+          "<ir_version: 9, opset_import: [\"\" : 20]> g (float16[1, 2, 128, 64] q, float16[1, 2, "
+          "128, 64] k, float16[1, 2, 128, 64] v) => (y) { h = Constant<value = float {0.25}>() c = "
+          "Cast<to = 10>(h) " +
+          graph + " y = MatMul(p, v) }"));
+      ASSERT_EQ(kernels.kernels.size(), 1u) << graph;
+      const std::string& text = kernels.kernels[0].source;
+      EXPECT_NE(text.find("tile0[e] = MaxOp::apply(tile0[e], raw);"), std::string::npos) << graph;
+    }
+  }
+}
+
 TEST(CodegenHopper, SharedHeadsHaveNoDimension) {
   const auto [program, kernels] = generated(
       {"float16[1, 8, 200, 64]", "float16[1, 1, 300, 64]", "float16[1, 1, 300, 64]", kSame});

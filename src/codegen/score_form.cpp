@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cascade/contraction.h"
+
 namespace redfuser {
 namespace {
 
@@ -102,7 +104,7 @@ bool ScoreForm::element_level(Expr e) const {
 
 bool ScoreForm::reduces_kept(size_t k) const {
   const Accumulator& a = rows.accumulators[k];
-  return kept && a.lift == kept && k < phases[0].end &&
+  return kept && without_float_casts(a.lift) == without_float_casts(kept) && k < phases[0].end &&
          (a.reduction == Reduction::Max || a.reduction == Reduction::Min);
 }
 

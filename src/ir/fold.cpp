@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/half.h"
 #include "base/low_bit.h"
 #include "ir/polynomial.h"
 
@@ -176,6 +177,8 @@ Expr fold_cast(ExprPool& pool, DType dtype, Expr value) {
     }
     if (dtype == DType::Float32) return pool.number(static_cast<float>(number), dtype);
     if (dtype == DType::Float64) return pool.number(number, dtype);
+    if (dtype == DType::Float16) return pool.number(static_cast<float>(Half(number)), dtype);
+    if (dtype == DType::BFloat16) return pool.number(static_cast<float>(BFloat16(number)), dtype);
     if (dtype == DType::Bool) return pool.boolean(number != 0);
     if ((dtype == DType::Int64 || dtype == DType::Int32) && std::abs(number) < 2e9) {
       return pool.number(number, dtype);
