@@ -99,9 +99,8 @@ void FoldReads::add(Expr read, bool output) {
   }
   (output ? item.written : item.folded) = true;
   item.members.emplace_back(read, place);
-  item.once = item.base && true && std::all_of(form_.rows.begin(), form_.rows.end(), [&](Expr row) {
-                return item.base->depends_on(row);
-              });
+  item.once = item.base && std::all_of(form_.rows.begin(), form_.rows.end(),
+                                       [&](Expr row) { return item.base->depends_on(row); });
   items_.push_back(std::move(item));
 }
 
