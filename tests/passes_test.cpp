@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/deferred_contents.h"
+#include "base/dispatch.h"
 #include "graph_builder.h"
 #include "passes/passes.h"
 #include "passes/pipeline.h"
@@ -428,6 +429,55 @@ TEST_F(ExpressConstants, OtherConstantsStay) {
   EXPECT_FALSE(expressed([](int64_t i, int64_t j) { return j <= i && j != 3 ? 0 : 1; }));
   EXPECT_FALSE(expressed([](int64_t, int64_t j) { return j < 40 ? 0 : 1; }));
   EXPECT_FALSE(expressed([](int64_t i, int64_t j) { return (i + j) % 2; }));
+}
+
+class ExpressPositions : public Passes {
+ protected:
+  // x + c, as above, with c[i, 0, j] = f(i, j) of any dtype.
+  bool expressed(DType dtype, const std::function<double(int64_t, int64_t)>& f, int64_t rows = 1) {
+    constexpr int64_t kColumns = 80;
+    b = GraphBuilder();
+    Tensor tensor(dtype, {rows, 1, kColumns});
+    dispatch(dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      for (int64_t i = 0; i < rows * kColumns; ++i) {
+        static_cast<T*>(tensor.mutable_data())[i] = static_cast<T>(f(i / kColumns, i % kColumns));
+      }
+    });
+    ValueId x = b.input("x", dtype, {rows, 1, kColumns});
+    ValueId constant = b.constant(tensor);
+    b.output(b.node("Add", {x, b.node("Neg", {constant})}));
+    if (!run_pass(express_constants, b.graph)) return false;
+    const ValueId negated = b.graph.nodes.back().inputs[1];
+    EXPECT_TRUE(b.graph.values[negated].indexed) << to_string(b.graph);
+    ExprPool& pool = *b.graph.pool;
+    for (const int64_t j : {0, 1, 2, 41, 79}) {
+      Lowering lowering(b.graph, [](ValueId) { return true; });
+      Expr e =
+          lowering.element(negated, {pool.integer(rows - 1), pool.integer(0), pool.integer(j)});
+      EXPECT_EQ(evaluate(e, [](Expr) { return 0.0; }), -f(rows - 1, j)) << j;
+    }
+    return true;
+  }
+};
+
+TEST_F(ExpressPositions, EvenSteps) {
+  EXPECT_TRUE(expressed(DType::Int64, [](int64_t, int64_t j) { return j; }));
+  EXPECT_TRUE(expressed(DType::Int32, [](int64_t, int64_t j) { return 5 - 3 * j; }));
+  EXPECT_TRUE(expressed(DType::Float32, [](int64_t, int64_t j) { return 79 - j; }));
+  EXPECT_TRUE(expressed(
+      DType::Int64, [](int64_t, int64_t j) { return 2 + j; }, 3));
+}
+
+TEST_F(ExpressPositions, OtherConstantsStay) {
+  EXPECT_FALSE(expressed(DType::Int64, [](int64_t, int64_t j) { return j == 79 ? 0 : j; }));
+  EXPECT_FALSE(
+      expressed(DType::Float32, [](int64_t, int64_t j) { return 0.5 * static_cast<double>(j); }));
+  EXPECT_FALSE(expressed(
+      DType::Int64, [](int64_t i, int64_t j) { return i + j; }, 3));
+  EXPECT_FALSE(expressed(DType::Int64, [](int64_t, int64_t) { return 7; }));
+  EXPECT_FALSE(expressed(DType::Float64,
+                         [](int64_t, int64_t j) { return j * static_cast<double>(1ll << 45); }));
 }
 
 TEST_F(ExpressConstants, WeightsStay) {

@@ -204,6 +204,16 @@ void infer_node(Graph& graph, NodeId id) {
     if (!holds_numbers(graph.values[output].dtype)) continue;
     Lowering lowering(graph, [output](ValueId value) { return value == output; });
     propagate_elements(graph, lowering, output);
+  }
+  infer_indexed(graph, id);
+}
+
+void infer_indexed(Graph& graph, NodeId id) {
+  const Node& node = graph.nodes[id];
+  for (ValueId output : node.outputs) {
+    if (output == kAbsent || !node.def->lower || graph.values[output].is_constant()) continue;
+    if (!holds_numbers(graph.values[output].dtype)) continue;
+    Lowering lowering(graph, [output](ValueId value) { return value == output; });
     const bool indexed = is_function_of_index(graph, lowering, output);
     graph.values[output].indexed = indexed;
   }

@@ -139,6 +139,8 @@ std::span<const OpDef> all_ops();
 
 // Infers dtype, shape, elements and the indexed flag of one node's outputs (src/ops/infer.cpp).
 void infer_node(Graph& graph, NodeId node);
+// Its last part alone: the indexed flag.
+void infer_indexed(Graph& graph, NodeId node);
 
 // Makes a value a constant: dtype, shape, and its elements if it is small.
 void set_constant(Graph& graph, ValueId value, Tensor tensor);

@@ -1,119 +1,19 @@
-// Large constants that are functions of their indices become expressions: one number everywhere, or
-// one of two numbers by the distance of two indices, lo <= j - i <= hi (a causal mask, a window).
+// Constants that are functions of their indices become expressions.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "ops/op_def.h"
+#include "passes/index_functions.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
 namespace redfuser {
 namespace {
 
-constexpr int64_t kLarge = 4096;  // elements; smaller ones cost nothing to load
+constexpr int64_t kLarge = 4096;  // elements; smaller masks cost nothing to load
 constexpr int kOpset = 18;
-
-// Two elements by their bytes, and where the first of them is.
-struct Band {
-  int64_t inside = 0, outside = -1;  // positions of such elements; outside -1: there is none
-  size_t row = 0, column = 0;        // the dimensions
-  int64_t lowest = 0, highest = 0;   // of column index - row index, where inside
-};
-
-class Contents {
- public:
-  explicit Contents(const Tensor& tensor)
-      : data_(static_cast<const char*>(tensor.data())),
-        width_(size_of(tensor.dtype())),
-        dims_(tensor.dims()),
-        count_(tensor.size()) {}
-
-  std::optional<Band> band() const {
-    Band result;
-    if (!two_numbers(result)) return std::nullopt;
-    if (result.outside < 0) return result;
-    std::vector<size_t> wide;
-    for (size_t d = 0; d < dims_.size(); ++d) {
-      if (dims_[d] > 1 && !same_along(d)) wide.push_back(d);
-    }
-    // Index vectors of few elements are constants themselves.
-    if (wide.size() != 2 || std::min(dims_[wide[0]], dims_[wide[1]]) <= kMaxElements) {
-      return std::nullopt;
-    }
-    result.row = wide[0];
-    result.column = wide[1];
-    // Either number may be the one within the band.
-    for (int side = 0; side < 2; ++side) {
-      if (fits(result)) return result;
-      std::swap(result.inside, result.outside);
-    }
-    return std::nullopt;
-  }
-
- private:
-  bool same(int64_t a, int64_t b) const {
-    return std::memcmp(data_ + static_cast<size_t>(a) * width_,
-                       data_ + static_cast<size_t>(b) * width_, width_) == 0;
-  }
-
-  bool two_numbers(Band& band) const {
-    for (int64_t i = 1; i < count_; ++i) {
-      if (same(i, band.inside)) continue;
-      if (band.outside < 0) band.outside = i;
-      if (!same(i, band.outside)) return false;
-    }
-    return true;
-  }
-
-  int64_t stride(size_t dim) const {
-    int64_t size = 1;
-    for (size_t d = dim + 1; d < dims_.size(); ++d) size *= dims_[d];
-    return size;
-  }
-
-  bool same_along(size_t dim) const {
-    const int64_t inner = stride(dim), line = inner * dims_[dim];
-    const size_t bytes = static_cast<size_t>(inner) * width_;
-    for (int64_t start = 0; start < count_; start += line) {
-      const char* first = data_ + static_cast<size_t>(start) * width_;
-      for (int64_t i = 1; i < dims_[dim]; ++i) {
-        if (std::memcmp(first, first + static_cast<size_t>(i) * bytes, bytes) != 0) return false;
-      }
-    }
-    return true;
-  }
-
-  // Sets the bounds to the distances at which the inside number occurs; true if it is there only.
-  bool fits(Band& band) const {
-    const int64_t rows = dims_[band.row], columns = dims_[band.column];
-    const int64_t down = stride(band.row), right = stride(band.column);
-    bool any = false;
-    auto inside = [&](int64_t i, int64_t j) { return same(i * down + j * right, band.inside); };
-    for (int64_t i = 0; i < rows; ++i) {
-      for (int64_t j = 0; j < columns; ++j) {
-        if (!inside(i, j)) continue;
-        band.lowest = any ? std::min(band.lowest, j - i) : j - i;
-        band.highest = any ? std::max(band.highest, j - i) : j - i;
-        any = true;
-      }
-    }
-    for (int64_t i = 0; i < rows; ++i) {
-      for (int64_t j = 0; j < columns; ++j) {
-        const bool near = j - i >= band.lowest && j - i <= band.highest;
-        if (near != inside(i, j)) return false;
-      }
-    }
-    return any;
-  }
-
-  const char* data_;
-  size_t width_;
-  Dims dims_;
-  int64_t count_;
-};
 
 class ConstantExpresser {
  public:
@@ -124,12 +24,18 @@ class ConstantExpresser {
     const size_t values = graph_.values.size();
     for (size_t v = 0; v < values; ++v) {
       const Tensor tensor = graph_.values[v].constant;
-      if (!tensor.defined() || tensor.size() < kLarge || size_of(tensor.dtype()) == 0) continue;
+      if (!tensor.defined() || tensor.size() <= kMaxElements || size_of(tensor.dtype()) == 0) {
+        continue;
+      }
       const auto id = static_cast<ValueId>(v);
+      const auto progression = find_progression(tensor);
+      if (!progression && tensor.size() < kLarge) continue;
       const bool output = std::count(graph_.outputs.begin(), graph_.outputs.end(), id) > 0;
       if (output || !meant(consumers[v])) continue;
-      if (const auto band = Contents(tensor).band()) {
-        name_ = graph_.values[v].name;
+      name_ = graph_.values[v].name;
+      if (progression) {
+        replaced_.emplace_back(id, expression(tensor, *progression));
+      } else if (const auto band = find_band(tensor)) {
         replaced_.emplace_back(id, expression(tensor, *band));
       }
     }
@@ -138,6 +44,7 @@ class ConstantExpresser {
     Rewrite rewrite(graph_);
     for (const auto& [from, to] : replaced_) rewrite.replace(from, to);
     rewrite.apply();
+    infer_readers();
     eliminate_dead(graph_);
     return true;
   }
@@ -197,18 +104,31 @@ class ConstantExpresser {
     return output;
   }
 
-  // 0, 1, ... along one dimension of several.
-  ValueId indices(const Dims& dims, size_t dim) {
+  // first, first + step, ... along one dimension of several.
+  ValueId indices(const Dims& dims, size_t dim, int64_t first = 0, int64_t step = 1) {
     std::vector<int64_t> shape(dims.size(), 1);
     shape[dim] = dims[dim];
+    const int64_t end = first + step * dims[dim];
     const ValueId range =
-        node("Range", {integers({0}, {}), integers({dims[dim]}, {}), integers({1}, {})});
-    return node("Reshape", {range, integers(shape, {static_cast<int64_t>(shape.size())})});
+        node("Range", {integers({first}, {}), integers({end}, {}), integers({step}, {})});
+    return node("Reshape", {range, list(shape)});
+  }
+
+  ValueId list(const std::vector<int64_t>& sizes) {
+    return integers(sizes, {static_cast<int64_t>(sizes.size())});
+  }
+
+  ValueId expression(const Tensor& tensor, const Progression& progression) {
+    ValueId value = indices(tensor.dims(), progression.dim, progression.first, progression.step);
+    if (tensor.dtype() != DType::Int64) {
+      value = node("Cast", {value}, {{"to", static_cast<int64_t>(tensor.dtype())}});
+    }
+    return node("Expand", {value, list(tensor.dims())});
   }
 
   ValueId expression(const Tensor& tensor, const Band& band) {
     const Dims& dims = tensor.dims();
-    const ValueId shape = integers(dims, {static_cast<int64_t>(dims.size())});
+    const ValueId shape = list(dims);
     if (band.outside < 0) {
       return node("ConstantOfShape", {shape}, {{"value", element(tensor, band.inside)}});
     }
@@ -224,6 +144,17 @@ class ConstantExpresser {
     const ValueId chosen = node("Where", {near, constant(element(tensor, band.inside)),
                                           constant(element(tensor, band.outside))});
     return node("Expand", {chosen, shape});
+  }
+
+  // What reads functions of indices alone is one as well.
+  void infer_readers() {
+    for (size_t n = static_cast<size_t>(added_); n < graph_.nodes.size(); ++n) {
+      const Node& node = graph_.nodes[n];
+      const bool reads = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+        return input != kAbsent && graph_.values[static_cast<size_t>(input)].indexed;
+      });
+      if (reads && node.def != nullptr) infer_indexed(graph_, static_cast<NodeId>(n));
+    }
   }
 
   // The new nodes read constants alone.

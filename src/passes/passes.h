@@ -27,9 +27,10 @@ bool eliminate_common(Graph& graph);
 // Removes nodes that no output needs, and values that nothing refers to; renumbers both.
 bool eliminate_dead(Graph& graph);
 
-// Replaces large constants that hold one number, or one of two by the distance of two indices (an
-// additive causal mask, a window), by nodes that say so: they are then computed where they are
-// needed, and whole tiles of them are known. For execution too.
+// Replaces large constants that hold one number, one of two by the distance of two indices (an
+// additive causal mask, a window), or integers at even steps (positions), by nodes that say so:
+// they are then computed where they are needed, and whole tiles of masks are known. For execution
+// too.
 bool express_constants(Graph& graph);
 
 // Makes one product of several that multiply one value by constant matrices, each perhaps with a
