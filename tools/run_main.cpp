@@ -55,9 +55,9 @@ int run(int argc, char** argv) {
   const RunOptions& options = *parsed;
   std::optional<TimeLimit> time_limit(std::in_place, options.time_limit);
   std::optional<MemoryLimit> memory_limit(std::in_place, options.session.memory_limit);
-  const Model model = Model::load(options.model);
   std::optional<EarlyGpu> gpu;
   if (options.session.device != "cpu" && options.dump.empty()) gpu.emplace();
+  const Model model = Model::load(options.model);
   const Program program = compile_for(model, options);
   memory_limit.reset();  // a session keeps to it by itself
   if (!options.dump.empty()) {

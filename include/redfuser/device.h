@@ -34,7 +34,7 @@ struct DeviceTensor {
   std::shared_ptr<void> owner;  // keeps the memory alive; may be null
 };
 
-// Opens the GPU, its compiler and its product library on a thread of its own, which takes some
+// Opens the GPU, its compiler and its product library on threads of its own, which takes some
 // tenths of a second: worth having before a model is loaded. The next session on a GPU waits for it
 // and reports what fails. The end waits as well: a process must not end within those libraries.
 class EarlyGpu {

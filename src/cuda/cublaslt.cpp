@@ -286,4 +286,14 @@ ProductLibrary::Prepared ProductLibrary::prepare(const Product& product) const {
   return Prepared(std::move(impl));
 }
 
+void ProductLibrary::load_proposals() const {
+  constexpr int64_t kSize = 128;
+  Product product;
+  product.dtype = product.result = DType::Float16;
+  product.m = product.n = product.k = kSize;
+  product.a = product.b = product.c = {0, kSize, 1, 0};
+  product.name = "a product of halves";
+  prepare(product);
+}
+
 }  // namespace redfuser::cuda

@@ -70,6 +70,8 @@ class ProductLibrary {
   // Throws UserError naming the product if the library cannot compute it, NoSuchAlgorithm if only
   // by others.
   Prepared prepare(const Product& product) const;
+  // Lets the library load what its first proposal needs, for which `prepare` would wait.
+  void load_proposals() const;
 
  private:
   DevicePtr device_;

@@ -224,8 +224,10 @@ Summary summarize(const Tensor& tensor) {
   double sum = 0;
   dispatch(tensor.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (int64_t i = 0; i < tensor.size(); ++i) {
-      const double value = static_cast<double>(static_cast<Arithmetic<T>>(tensor.as<T>()[i]));
+    const T* const elements = tensor.as<T>();
+    const int64_t count = tensor.size();
+    for (int64_t i = 0; i < count; ++i) {
+      const double value = static_cast<double>(static_cast<Arithmetic<T>>(elements[i]));
       if (std::isnan(value)) {
         ++summary.nan;
       } else if (std::isinf(value)) {

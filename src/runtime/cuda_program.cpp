@@ -1,5 +1,6 @@
 #include "runtime/cuda_program.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <future>
 #include <mutex>
@@ -26,6 +27,13 @@ void check_sizes_known(const CompiledProgram& program) {
         "support; use --device cpu",
         node.op, node.name);
   }
+}
+
+bool multiplies(const CompiledProgram& program) {
+  const std::vector<Step>& steps = program.plan.steps;
+  return std::any_of(steps.begin(), steps.end(), [](const Step& step) {
+    return std::holds_alternative<ProductStep>(step.kind);
+  });
 }
 
 bool calls_products(const std::vector<DeviceStep>& steps) {
@@ -57,7 +65,7 @@ void visit_buffers(const DeviceStep& step, const std::function<void(const Buffer
 
 CudaProgram::CudaProgram(std::shared_ptr<const CompiledProgram> program,
                          const SessionOptions& options)
-    : program_(std::move(program)), device_(open_gpu()), tf32_(options.tf32) {
+    : program_(std::move(program)), device_(open_gpu(multiplies(*program_))), tf32_(options.tf32) {
   check_sizes_known(*program_);
   const cuda::DeviceInfo& info = device_->info();
   if (info.architecture < kOldestArchitecture) {

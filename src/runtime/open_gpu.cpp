@@ -2,6 +2,7 @@
 
 #include <future>
 #include <mutex>
+#include <utility>
 
 #include "base/error.h"
 #include "cuda/cublaslt.h"
@@ -14,6 +15,14 @@ namespace {
 struct Early {
   std::mutex mutex;
   std::shared_future<cuda::DevicePtr> device;
+  std::promise<bool> products;  // whether the first session has any
+  bool told = false;
+  std::future<void> libraries;
+
+  void tell(bool has_products) {
+    if (!libraries.valid() || std::exchange(told, true)) return;
+    products.set_value(has_products);
+  }
 };
 
 Early& early() {
@@ -22,33 +31,51 @@ Early& early() {
 }
 
 // Errors come again, from the session that meets them.
-cuda::DevicePtr open_libraries() {
-  cuda::DevicePtr device;
+cuda::DevicePtr open_device() {
   try {
-    device = cuda::Device::open();
-    const cuda::ProductLibrary products(device);
-    cuda::nvrtc_version();  // loads it: the cache of kernels asks for its version
+    return cuda::Device::open();
+  } catch (const UserError&) {
+    return nullptr;
+  }
+}
+
+// Loaded while the driver starts; what needs a context follows it.
+void open_libraries(const std::shared_future<cuda::DevicePtr>& opened,
+                    std::future<bool> has_products) {
+  try {
+    cuda::nvrtc_version();  // the cache of kernels asks for it
+    cuda::ProductLibrary::version();
+    const cuda::DevicePtr device = opened.get();
+    if (device == nullptr || !has_products.get()) return;
+    device->make_current();
+    cuda::ProductLibrary(device).load_proposals();
   } catch (const UserError&) {
   }
-  return device;
 }
 
 }  // namespace
 
 EarlyGpu::EarlyGpu() {
   const std::lock_guard lock(early().mutex);
-  if (early().device.valid()) return;
-  early().device = std::async(std::launch::async, open_libraries).share();
+  if (early().libraries.valid()) return;
+  early().products = {};
+  early().told = false;
+  early().device = std::async(std::launch::async, open_device).share();
+  early().libraries =
+      std::async(std::launch::async, open_libraries, early().device, early().products.get_future());
 }
 
 EarlyGpu::~EarlyGpu() {
   const std::lock_guard lock(early().mutex);
-  if (early().device.valid()) early().device.wait();
+  early().tell(false);
+  if (early().libraries.valid()) early().libraries.wait();
+  early().libraries = {};
   early().device = {};
 }
 
-cuda::DevicePtr open_gpu() {
+cuda::DevicePtr open_gpu(bool has_products) {
   const std::lock_guard lock(early().mutex);
+  early().tell(has_products);
   // Held until the context has its next owner.
   const cuda::DevicePtr opened = early().device.valid() ? early().device.get() : nullptr;
   early().device = {};

@@ -5,7 +5,8 @@
 
 namespace redfuser {
 
-// The first GPU; what EarlyGpu has begun is awaited first. UserError if there is none.
-cuda::DevicePtr open_gpu();
+// The first GPU, for a program with products or without; that EarlyGpu has opened it is awaited
+// first. UserError if there is none.
+cuda::DevicePtr open_gpu(bool has_products);
 
 }  // namespace redfuser

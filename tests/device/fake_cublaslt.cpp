@@ -1,6 +1,7 @@
 // libcublasLt.so.13 of fake_cuda.h: an algorithm is its number among the proposals, 0 the first of
 // an unrestricted question.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "cuda/cublaslt_api.h"
@@ -42,6 +43,7 @@ BlasStatus cublasLtMatmulPreferenceSetAttribute(ProductPreference preference, in
 BlasStatus cublasLtMatmulAlgoGetHeuristic(BlasHandle, ProductDescriptor, MatrixLayout, MatrixLayout,
                                           MatrixLayout, MatrixLayout, ProductPreference preference,
                                           int wanted, BlasHeuristic* proposals, int* found) {
+  ++std::atomic_ref(fake_cuda()->proposals_asked);
   const bool restricted = *static_cast<bool*>(preference);
   *found = std::min(wanted, restricted ? fake_cuda()->proposals : 1);
   for (int i = 0; i < *found; ++i) {

@@ -40,6 +40,8 @@ struct FakeCuda {
   int recorded = 0, replays = 0, live_graphs = 0, graphs = 0;
   int to_device = 0, to_host = 0, on_device = 0;  // copies
   int allocations = 0, pinned = 0;
+  int contexts = 0;  // retained
+  int proposals_asked = 0;
   size_t used = 0;
   std::map<uint64_t, size_t> blocks;
 };

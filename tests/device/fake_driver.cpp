@@ -1,4 +1,5 @@
 // libcuda.so.1 of fake_cuda.h.
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -54,8 +55,14 @@ Result cuDeviceGetAttribute(int* value, int which, int) {
   return kSuccess;
 }
 Result cuDeviceTotalMem_v2(size_t* bytes, int) { return *bytes = fake.memory, kSuccess; }
-Result cuDevicePrimaryCtxRetain(ContextHandle* context, int) { return *context = &fake, kSuccess; }
-Result cuDevicePrimaryCtxRelease_v2(int) { return kSuccess; }
+Result cuDevicePrimaryCtxRetain(ContextHandle* context, int) {
+  ++std::atomic_ref(fake.contexts);
+  return *context = &fake, kSuccess;
+}
+Result cuDevicePrimaryCtxRelease_v2(int) {
+  --std::atomic_ref(fake.contexts);
+  return kSuccess;
+}
 Result cuCtxSetCurrent(ContextHandle) { return kSuccess; }
 Result cuMemGetInfo_v2(size_t* free, size_t* total) {
   *free = fake.memory - fake.used, *total = fake.memory;
