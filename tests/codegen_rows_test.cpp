@@ -74,6 +74,17 @@ std::vector<Case> cases() {
        "c = ReduceMean<keepdims=1>(f, a) d = Sub(f, c) s = Mul(d, d) "
        "y = ReduceMean<keepdims=0>(s, a)}",
        1, ""},
+      {"integer_sums",
+       "g (int64[m,n] x) => (int64[m] y, int64[m] z) {a = Constant<value = int64[1] {-1}>() "
+       "y = ReduceSum<keepdims=0>(x, a) z = ReduceProd<keepdims=0>(x, a)}",
+       2, ""},
+      {"integer_columns",
+       "g (int32[m,n] x) => (int32[n] y) {a = Constant<value = int64[1] {0}>() "
+       "y = ReduceSum<keepdims=0>(x, a)}",
+       1, ""},
+      {"integer_products",
+       "g (uint8[m,k] x, uint8[k,n] w, uint8 z) => (int32[m,n] y) {y = MatMulInteger(x, w, z)}", 1,
+       "reduce"},
       {"topk",
        "g (float[m,n] x) => (float[m,8] y, int64[m,8] i) {k = Constant<value = int64[1] {8}>() "
        "p = Softmax<axis=-1>(x) y, i = TopK(p, k)}",

@@ -43,6 +43,11 @@ const Case kCases[] = {
      "  y = Where(c, a, z) }"},
     {"arg_max", "=> (int64[m] y) { y = ArgMax<axis = 1, keepdims = 0>(x) }", false},
     {"cumsum", "=> (float[m, n] y) { a = Constant<value = int64 {1}>() y = CumSum(x, a) }", false},
+    {"integer_sums",
+     "=> (int64[m] y, int64[n] z) { i = Cast<to = 7>(x) a = Constant<value = int64[1] {1}>()"
+     "  y = ReduceSum<keepdims = 0>(i, a) b = Constant<value = int64[1] {0}>()"
+     "  z = ReduceSum<keepdims = 0>(i, b) }",
+     false},
     {"softmax", "=> (float[m, n] y) { y = Softmax<axis = -1>(x) }"},
     {"softmax_columns", "=> (float[m, n] y) { y = Softmax<axis = 0>(x) }"},
     {"log_softmax", "=> (float[m, n] y) { y = LogSoftmax<axis = -1>(x) }"},

@@ -1,4 +1,5 @@
 // redfuser-run: runs an ONNX model, checks it, times it.
+#include <filesystem>
 #include <optional>
 
 #include "assertion.h"
@@ -56,7 +57,8 @@ int run(int argc, char** argv) {
   std::optional<TimeLimit> time_limit(std::in_place, options.time_limit);
   std::optional<MemoryLimit> memory_limit(std::in_place, options.session.memory_limit);
   std::optional<EarlyGpu> gpu;
-  if (options.session.device != "cpu" && options.dump.empty()) gpu.emplace();
+  const bool runs = options.dump.empty() && std::filesystem::exists(options.model);
+  if (options.session.device != "cpu" && runs) gpu.emplace();
   const Model model = Model::load(options.model);
   const Program program = compile_for(model, options);
   memory_limit.reset();  // a session keeps to it by itself

@@ -212,11 +212,14 @@ bool wants_large(Reduction r) {
 
 std::string identity_of(Reduction reduction, DType dtype) {
   const bool real = is_float(dtype);
+  const auto number = [&](int value) {
+    return real ? fmt::format("{}({})", value_type(dtype), value) : fmt::format("{}ll", value);
+  };
   switch (reduction) {
     case Reduction::Sum:
-      return dtype == DType::Bool ? "false" : fmt::format("{}(0)", value_type(dtype));
+      return dtype == DType::Bool ? "false" : number(0);
     case Reduction::Prod:
-      return dtype == DType::Bool ? "true" : fmt::format("{}(1)", value_type(dtype));
+      return dtype == DType::Bool ? "true" : number(1);
     case Reduction::Max:
       return dtype == DType::Bool ? "false"
              : real               ? "(-INFINITY_F)"
