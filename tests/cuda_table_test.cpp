@@ -70,6 +70,10 @@ const Case kCases[] = {
      "=> (float[m, n] y) { s = Shape<end = 1>(x) z = Constant<value = int64 {0}>()"
      "  one = Constant<value = int64 {1}>() e = Squeeze(s) i = Range(z, e, one) k = Neg(i)"
      "  j = Sub(k, one) y = Gather(x, j) }"},
+    {"scatter_add",
+     "=> (float[m, n] y) { s = Shape(x) z = ConstantOfShape<value = int64[1] {0}>(s)"
+     "  y = ScatterElements<axis = 0, reduction = \"add\">(x, z, x) }",
+     false},
     {"convolution",
      "=> (float[1, 1, m, n] y)<float[1, 1, 3, 3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9}> {"
      "  a = Constant<value = int64[2] {0, 1}>() i = Unsqueeze(x, a)"
