@@ -155,7 +155,8 @@ void CudaExecutor::enqueue_all(const CudaShape& shape, const cuda::Stream& strea
 }
 
 void CudaExecutor::launch(CudaShape& shape, const cuda::Stream& stream) {
-  if (shape.runs == 1) record(shape);
+  constexpr int kMostRecordings = 3;
+  if (shape.runs > 0 && !shape.graph && shape.recordings < kMostRecordings) record(shape);
   if (shape.graph) {
     stream.launch(shape.graph);
   } else {
@@ -164,15 +165,20 @@ void CudaExecutor::launch(CudaShape& shape, const cuda::Stream& stream) {
   ++shape.runs;
 }
 
+// What other threads do on the GPU may end a capture: there is no graph then. What is wrong with
+// the work itself shows where it is enqueued.
 void CudaExecutor::record(CudaShape& shape) {
+  ++shape.recordings;
   stream_.begin_capture();
   try {
     enqueue_all(shape, stream_);
+    shape.graph = stream_.end_capture();
+  } catch (const InternalError&) {
+    stream_.abandon_capture();
   } catch (...) {
     stream_.abandon_capture();
     throw;
   }
-  shape.graph = stream_.end_capture();
 }
 
 // Step by step, for what needs to see every step.
@@ -260,7 +266,9 @@ DeviceTiming CudaExecutor::time_on_device(const NamedTensors& inputs, double bud
   upload(shape);
   for (int i = 0; i < 2; ++i) enqueue_all(shape, stream_);
   stream_.synchronize();
-  if (!shape.graph) record(shape);
+  constexpr int kMostRecordings = 10;
+  for (int i = 0; !shape.graph && i < kMostRecordings; ++i) record(shape);
+  RF_CHECK(shape.graph, "a CUDA graph of the run cannot be recorded");
   const cuda::DevicePtr& gpu = program_->device();
   const cuda::Buffer flush(gpu, kFlushBytes, "overwriting the cache");
   const cuda::Event before(gpu), after(gpu);

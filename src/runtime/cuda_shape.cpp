@@ -71,7 +71,7 @@ void CudaShape::move(const Addresses& addresses) {
   }
   if (moved.empty()) return;
   addresses_ = addresses;
-  runs = 0;
+  runs = recordings = 0;
   graph = cuda::Graph();
   for (size_t step = 0; step < calls_.size(); ++step) {
     if (touches(step, moved)) make_calls(step);

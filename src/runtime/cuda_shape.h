@@ -86,8 +86,9 @@ class CudaShape {
   // Where a value lies.
   cuda::DevicePointer address(ValueId value) const;
 
-  // Kept by the session with the shape: runs with these addresses, and what tuning found.
-  int runs = 0;
+  // Kept by the session with the shape: runs with these addresses, attempts to record them, and
+  // what tuning found.
+  int runs = 0, recordings = 0;
   cuda::Graph graph;
   std::vector<StepTuning> tunings;
 

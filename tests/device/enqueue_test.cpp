@@ -86,6 +86,18 @@ TEST_F(Enqueue, TheSameAddressesReplayAGraph) {
   EXPECT_EQ(gpu->live_graphs, 0);
 }
 
+TEST_F(Enqueue, ALostCaptureIsNoLostRun) {
+  gpu->lost_captures = 2;
+  Session session = session_for(kExp);
+  const Block x(100), y(100);
+  for (int run = 0; run < 5; ++run) {
+    session.enqueue({{"x", x.tensor}}, {{"y", y.tensor}}, nullptr);
+  }
+  EXPECT_EQ(gpu->launches.size(), 3u);
+  EXPECT_EQ(gpu->recorded, 1);
+  EXPECT_EQ(gpu->replays, 2);
+}
+
 TEST_F(Enqueue, AllocatesNothingAfterTheFirstRunOfAShape) {
   Session session = session_for(kExp);
   session.run({{"x", vector_of(1000)}});

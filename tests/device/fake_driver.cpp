@@ -13,13 +13,13 @@ using namespace redfuser::cuda;
 
 namespace {
 
-constexpr Result kLaunchFailed = 719;
+constexpr Result kLaunchFailed = 719, kCaptureInvalidated = 901;
 
 FakeCuda fake;
 std::mutex mutex;
 
 struct Stream {
-  bool capturing = false;
+  bool capturing = false, lost = false;
 };
 
 }  // namespace
@@ -122,6 +122,8 @@ Result cuStreamDestroy_v2(StreamHandle stream) {
 }
 Result cuStreamSynchronize(StreamHandle) { return kSuccess; }
 Result cuStreamBeginCapture_v2(StreamHandle stream, int) {
+  const std::lock_guard lock(mutex);
+  static_cast<Stream*>(stream)->lost = fake.lost_captures > 0 && fake.lost_captures--;
   return static_cast<Stream*>(stream)->capturing = true, kSuccess;
 }
 Result cuStreamEndCapture(StreamHandle stream, GraphHandle* graph) {
@@ -174,7 +176,8 @@ Result cuTensorMapEncodeTiled(...) { return kSuccess; }
 Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, void** arguments,
                         void**) {
   const std::lock_guard lock(mutex);
-  if (static_cast<Stream*>(config->stream)->capturing) return ++fake.recorded, kSuccess;
+  const Stream& stream = *static_cast<Stream*>(config->stream);
+  if (stream.capturing) return stream.lost ? kCaptureInvalidated : (++fake.recorded, kSuccess);
   const std::string& text = *static_cast<std::string*>(function);
   const double time = fake.kernel_ms ? fake.kernel_ms(text, config->block[0]) : 0;
   if (time < 0) return kLaunchFailed;
