@@ -1,13 +1,13 @@
-// The shape rules of Resize and Upsample, which are opaque.
+// The shape rules of Resize and Upsample.
 #include <cmath>
 
 #include "base/error.h"
 #include "base/integers.h"
 #include "ops/arguments.h"
 #include "ops/families.h"
+#include "ops/resize.h"
 
 namespace redfuser {
-namespace {
 
 std::vector<int> resized_axes(const NodeView& view) {
   std::vector<int> axes;
@@ -15,17 +15,13 @@ std::vector<int> resized_axes(const NodeView& view) {
   return axes_argument(view, "axes", -1, view.rank(0)).value_or(axes);
 }
 
-// floor(size * scale) in float32, the type of the scales.
-Expr scaled_size(ExprPool& pool, Expr size, Expr scale) {
-  if (scale->is_constant() && scale->number == std::floor(scale->number)) {
-    return pool.mul(size, pool.integer(saturated<int64_t>(scale->number)));
-  }
-  Expr exact = pool.mul(pool.cast(DType::Float32, size), pool.cast(DType::Float32, scale));
-  return pool.cast(DType::Int64, pool.make(ExprOp::Floor, {exact}));
+bool resized_by_sizes(const NodeView& view) {
+  return view.node().op == "Resize" && view.opset() >= 11 && view.has_input(3) &&
+         constant_count(view.shape(3)).value_or(1) != 0;
 }
 
-// The scales as expressions; null if only the run knows them.
-std::optional<std::vector<Expr>> scales_of(const NodeView& view, int input) {
+std::optional<std::vector<Expr>> resize_scales(const NodeView& view) {
+  const int input = view.node().op == "Upsample" || view.opset() < 11 ? 1 : 2;
   if (view.has("scales")) {
     const auto* values = std::get_if<std::vector<float>>(&view.node().attributes.at("scales"));
     if (!values) view.fail("attribute scales is no list of floats");
@@ -38,8 +34,19 @@ std::optional<std::vector<Expr>> scales_of(const NodeView& view, int input) {
   return elements ? std::optional(*elements) : std::nullopt;
 }
 
-void apply_scales(InferContext& context, int input, const std::vector<int>& axes, Shape& shape) {
-  const auto scales = scales_of(context, input);
+namespace {
+
+// floor(size * scale) in float32, the type of the scales.
+Expr scaled_size(ExprPool& pool, Expr size, Expr scale) {
+  if (scale->is_constant() && scale->number == std::floor(scale->number)) {
+    return pool.mul(size, pool.integer(saturated<int64_t>(scale->number)));
+  }
+  Expr exact = pool.mul(pool.cast(DType::Float32, size), pool.cast(DType::Float32, scale));
+  return pool.cast(DType::Int64, pool.make(ExprOp::Floor, {exact}));
+}
+
+void apply_scales(InferContext& context, const std::vector<int>& axes, Shape& shape) {
+  const auto scales = resize_scales(context);
   if (scales && scales->size() != axes.size()) {
     context.fail(fmt::format("{} scales for {} axes", scales->size(), axes.size()));
   }
@@ -51,16 +58,12 @@ void apply_scales(InferContext& context, int input, const std::vector<int>& axes
 }
 
 void infer_resize(InferContext& context) {
-  const bool early = context.opset() < 11;
   const std::vector<int> axes = resized_axes(context);
   Shape shape = context.shape(0);
-  const int sizes = early ? -1 : 3;
-  const bool by_size =
-      context.has_input(sizes) && constant_count(context.shape(sizes)).value_or(1) != 0;
-  if (!by_size) {
-    apply_scales(context, early ? 1 : 2, axes, shape);
+  if (!resized_by_sizes(context)) {
+    apply_scales(context, axes, shape);
   } else {
-    const auto given = size_argument(context, "", sizes);
+    const auto given = size_argument(context, "", 3);
     if (given->size() != axes.size()) {
       context.fail(fmt::format("{} sizes for {} axes", given->size(), axes.size()));
     }
@@ -69,18 +72,16 @@ void infer_resize(InferContext& context) {
       shape[axes[i]] = stretch ? (*given)[i] : context.fresh_size(fmt::format("0.{}", axes[i]));
     }
   }
+  if (!resize_is_expression(context, shape)) context.choose_opaque();
   context.set(0, context.dtype(0), std::move(shape));
 }
 
-void infer_upsample(InferContext& context) {
-  Shape shape = context.shape(0);
-  apply_scales(context, 1, resized_axes(context), shape);
-  context.set(0, context.dtype(0), std::move(shape));
-}
+constexpr OpDef kOpaqueResize{"Resize", "", 10, infer_resize, nullptr};
+constexpr OpDef kOpaqueUpsample{"Upsample", "", 7, infer_resize, nullptr};
 
 constexpr OpDef kOps[] = {
-    {"Resize", "", 10, infer_resize, nullptr},
-    {"Upsample", "", 7, infer_upsample, nullptr},
+    {"Resize", "", 10, infer_resize, lower_resize, false, &kOpaqueResize},
+    {"Upsample", "", 7, infer_resize, lower_resize, false, &kOpaqueUpsample},
 };
 
 }  // namespace
