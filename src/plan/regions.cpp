@@ -8,6 +8,7 @@
 #include "plan/product_sums.h"
 #include "plan/region_shape.h"
 #include "plan/repeated_growth.h"
+#include "plan/tile_reads.h"
 
 namespace redfuser {
 namespace {
@@ -308,6 +309,10 @@ class Grower {
     const bool again =
         facts_.view(node) || (!facts_.reduces(node) && facts_.recomputed(outputs[0]));
     if (!ours && !again) return false;
+    if (facts_.contracts(node) &&
+        !reads_as_tile(*graph_.pool, draft.shape.extraction.cascade, outputs[0])) {
+      return false;
+    }
     Draft next = draft;
     (ours ? next.owned : next.shared).insert(node);
     auto shape = form_shape(facts_, next.owned, next.shared, taken_.pinned);
