@@ -5,6 +5,7 @@
 
 #include "graph_builder.h"
 #include "plan/regions.h"
+#include "plan/tile_reads.h"
 
 namespace redfuser::testing {
 namespace {
@@ -58,6 +59,15 @@ ValueId by_distance(GraphBuilder& b, ValueId p) {
   return b.node("GatherElements", {p, near}, {{"axis", int64_t{1}}});
 }
 
+// Pairs of columns side by side, as gated products have them: at 2 j and at 2 j + 1.
+ValueId by_pairs(GraphBuilder& b, ValueId p) {
+  auto every_other = [&](int64_t start) {
+    auto one = [&](int64_t value) { return b.constant(integers({1}, {value})); };
+    return b.node("Slice", {p, one(start), one(2 * kKeys), one(1), one(2)});
+  };
+  return b.node("Mul", {every_other(0), every_other(1)});
+}
+
 TEST(TileReads, AContractionOfTheTilesJoins) {
   EXPECT_EQ(
       owned_contractions(kKeys, [](GraphBuilder& b, ValueId p) { return b.node("Tanh", {p}); }), 3);
@@ -67,6 +77,45 @@ TEST(TileReads, OneThatTilesShareStaysAProduct) {
   EXPECT_EQ(owned_contractions(kKeys / 4, by_line), 2);
   EXPECT_EQ(owned_contractions(32, by_data), 2);
   EXPECT_EQ(owned_contractions(17, by_distance), 2);
+}
+
+// Indices of one dimension that is read along an axis j of 12 elements, beside a row i.
+TEST(TileReads, IndicesThatTakeEachElementOnce) {
+  ExprPool pool;
+  Expr n = pool.symbol("n");
+  Expr j = pool.axis("j", pool.integer(12)), i = pool.axis("i", n);
+  auto number = [&](int64_t value) { return pool.integer(value); };
+  auto times = [&](int64_t factor, Expr e) { return pool.mul(number(factor), e); };
+  auto low = [&](Expr e) { return pool.make(ExprOp::Max, {e, number(0)}); };
+  struct Case {
+    const char* name;
+    std::vector<Expr> indices;
+    bool once;
+  };
+  const Case cases[] = {
+      {"a row alone", {i}, true},
+      {"the axis", {i, j}, true},
+      {"shifted and limited", {low(pool.sub(j, number(3)))}, true},
+      {"every third", {pool.add(times(3, j), number(1))}, true},
+      {"last of a merged dimension", {pool.add(times(12, i), j)}, true},
+      {"its digits", {pool.floordiv(j, number(4)), i, pool.floormod(j, number(4))}, true},
+      {"a digit only", {i, pool.floordiv(j, number(4))}, false},
+      {"another digit only", {i, pool.floormod(j, number(4))}, false},
+      {"a distance", {low(pool.sub(j, i))}, false},
+      {"rows that overlap", {pool.add(times(6, i), j)}, false},
+      {"data", {i, pool.read(1, DType::Int64, {j})}, false},
+      {"shifted by data", {pool.add(j, pool.read(1, DType::Int64, {number(0)}))}, false},
+  };
+  for (const Case& c : cases) {
+    Cascade cascade;
+    cascade.stream = j;
+    cascade.rows = {i};
+    Stage stage;
+    stage.body = pool.read(7, DType::Float32, c.indices);
+    cascade.stages.push_back(stage);
+    EXPECT_EQ(reads_as_tile(pool, cascade, 7), c.once) << c.name;
+    EXPECT_TRUE(reads_as_tile(pool, cascade, 8)) << c.name;
+  }
 }
 
 }  // namespace

@@ -35,6 +35,12 @@ class TileRead {
     }
     switch (e->op) {
       case ExprOp::Add:
+        if (last_of_merged(e)) {
+          seen.push_back({pool_.integer(1), nullptr});
+          return true;
+        }
+        [[fallthrough]];
+      case ExprOp::Mul:
         if (e->free_axes.size() != 1) return false;
         [[fallthrough]];
       case ExprOp::Max:
@@ -46,6 +52,13 @@ class TileRead {
       default:
         return false;
     }
+  }
+
+  // rest * extent + j: the axis is the last of several that make one dimension.
+  bool last_of_merged(Expr e) {
+    Expr rest = pool_.sub(e, stream_);
+    return !rest->depends_on(stream_) && !rest->has_read &&
+           pool_.floormod(rest, stream_->extent())->is_constant(0);
   }
 
   std::optional<Digits> digits_of(Expr e) {
