@@ -79,6 +79,13 @@ const Case kCases[] = {
      "  a = Constant<value = int64[2] {0, 1}>() i = Unsqueeze(x, a)"
      "  y = Conv<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>(i, w) }",
      false},
+    {"transposed_convolution",
+     "=> (float[1, 2, p, q] y)<float[1, 2, 2, 3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}> {"
+     "  a = Constant<value = int64[2] {0, 1}>() i = Unsqueeze(x, a)"
+     "  y = ConvTranspose<strides = [2, 2], output_padding = [1, 0], pads = [0, 0, 0, 1]>(i, w) }",
+     false},
+    {"resize",
+     "=> (float[p, q] y)<float[2] s = {2, 1.5}> { y = Resize<mode = \"linear\">(x, , s) }", false},
 };
 
 constexpr int64_t kSizes[] = {0, 1, 2, 7, 31, 1009, 1023, 1025};

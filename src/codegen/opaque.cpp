@@ -15,6 +15,7 @@ struct Entry {
 constexpr Entry kEntries[] = {
     {"AveragePool", generate_average_pool},
     {"Conv", generate_conv},
+    {"ConvTranspose", generate_conv_transpose},
     {"CumSum", generate_cumsum},
     {"MaxPool", generate_max_pool},
     {"Scatter", generate_scatter_elements},

@@ -8,6 +8,7 @@
 namespace redfuser {
 
 void generate_conv(StepBuilder& builder, const NodeView& view);
+void generate_conv_transpose(StepBuilder& builder, const NodeView& view);
 void generate_max_pool(StepBuilder& builder, const NodeView& view);
 void generate_average_pool(StepBuilder& builder, const NodeView& view);
 void generate_cumsum(StepBuilder& builder, const NodeView& view);
