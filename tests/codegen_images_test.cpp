@@ -42,5 +42,15 @@ TEST(CodegenImages, TransposedConvolutions) {
   }
 }
 
+// Sizes behind a convolution without padding are not proved to be positive; their strides are
+// still those of a matrix, and nothing is copied.
+TEST(CodegenImages, ProductsOfStridedSignals) {
+  expect_launches(R"(g (float[b,1,t] x, float[8,1,10] k, float[16,8,1] w) => (float[b,16,n] y) {
+                       c = Conv <strides = [5]> (x, k)
+                       y = Conv (c, w)
+                     })",
+                  1, 2);
+}
+
 }  // namespace
 }  // namespace redfuser::codegen_tests

@@ -55,6 +55,28 @@ TEST(OpsPropagation, ConcatWhereReshape) {
   EXPECT_EQ(shape_of(b, b.node("Expand", {heads, target})), "[s0,s1,4,16]");
 }
 
+// Of a convolution without padding it is not proved that its output has no negative size; that
+// holds for every dimension.
+TEST(OpsPropagation, NoDimensionIsNegative) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", DType::Float32, {1, 1, -1});
+  const ValueId w = b.constant(floats({6, 1, 10}, std::vector<float>(60)));
+  const ValueId conv = b.node("Conv", {x, w}, {{"strides", List{5}}});
+  const std::string size = "-1 + (s0//5)";
+  EXPECT_EQ(shape_of(b, conv), "[1,6," + size + "]");
+  const ValueId even = b.constant(floats({6, 1, 2}, std::vector<float>(12)));
+  const ValueId wider = b.node("Conv", {conv, even}, {{"pads", List{1, 1}}, {"group", int64_t{6}}});
+  EXPECT_EQ(shape_of(b, wider), "[1,6,s0//5]");
+  auto one = [&](int64_t value) { return b.constant(integers({1}, {value})); };
+  const ValueId cut = b.node("Slice", {wider, one(0), one(-1), one(2)});
+  EXPECT_EQ(shape_of(b, b.node("Add", {conv, cut})), "[1,6," + size + "]");
+  EXPECT_EQ(shape_of(b, b.node("Add", {cut, conv})), "[1,6," + size + "]");
+  const ValueId rows = b.node("Transpose", {conv}, {{"perm", List{0, 2, 1}}});
+  const ValueId target =
+      b.node("Concat", {one(1), size_of_dim(b, rows, 1), one(-1), one(2)}, {{"axis", int64_t{0}}});
+  EXPECT_EQ(shape_of(b, b.node("Reshape", {rows, target})), "[1," + size + ",3,2]");
+}
+
 TEST(OpsPropagation, SlicesOfSymbolicSizes) {
   GraphBuilder b;
   const ValueId x = b.input("x", DType::Float32, {-1, 512});

@@ -19,6 +19,17 @@ Expr collapsed(ExprPool& pool, const std::vector<Expr>& axes, const std::vector<
   return strides.back();
 }
 
+// Proved by itself, or a multiple of the axes' extents, none of which is negative.
+bool forward_stride(ExprPool& pool, Expr stride, const std::vector<Expr>& axes, size_t first = 0) {
+  if (proved_nonnegative(stride)) return true;
+  for (size_t i = first; i < axes.size(); ++i) {
+    const Division rest = divide(to_polynomial(stride), to_polynomial(axes[i]->extent()));
+    if (!rest.remainder.empty()) continue;
+    if (forward_stride(pool, from_polynomial(pool, rest.quotient), axes, i + 1)) return true;
+  }
+  return false;
+}
+
 bool unit(Expr stride) { return stride->is_constant(1); }
 
 }  // namespace
@@ -33,7 +44,7 @@ std::optional<MatrixLayout> matrix_layout(ExprPool& pool, Expr offset,
   auto parts = strided(pool, offset, axes);
   if (!parts || !is_size(parts->base)) return std::nullopt;
   for (Expr stride : parts->strides) {
-    if (!is_size(stride) || !proved_nonnegative(stride)) return std::nullopt;
+    if (!is_size(stride) || !forward_stride(pool, stride, axes)) return std::nullopt;
   }
   auto slice = [&](size_t begin, size_t count) {
     return std::vector<Expr>(parts->strides.begin() + static_cast<long>(begin),

@@ -30,6 +30,9 @@ Expr broadcast_size(const NodeView& view, const Shape& left, const Shape& right,
   if (b->is_constant()) return b;
   if (limited_by(pool, a, b)) return b;
   if (limited_by(pool, b, a)) return a;
+  // No size is negative.
+  if (b == at_least_zero(pool, a)) return a;
+  if (a == at_least_zero(pool, b)) return b;
   if (b->id < a->id) std::swap(a, b);
   return pool.make(ExprOp::Max, {a, b});
 }

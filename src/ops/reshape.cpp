@@ -44,8 +44,11 @@ Shape solved_sizes(const NodeView& view, Shape target) {
   ExprPool& pool = view.pool();
   Expr minus_one = pool.integer(-1), one = pool.integer(1), known = one;
   Expr total = product_of(pool, view.shape(0));
+  const Shape& source = view.shape(0);
   for (Expr size : target) {
-    known = pool.mul(known, pool.select(equal(pool, size, minus_one), one, size));
+    // No dimension is negative, proved or not.
+    const bool copied = std::count(source.begin(), source.end(), size) > 0;
+    known = pool.mul(known, copied ? size : pool.select(equal(pool, size, minus_one), one, size));
   }
   int solved = 0;
   for (Expr& size : target) {

@@ -51,7 +51,10 @@ Expr max_of(ExprPool& pool, Expr a, Expr b) {
   return pool.select(less(pool, a, b), b, a);
 }
 
-Expr at_least_zero(ExprPool& pool, Expr x) { return max_of(pool, x, pool.integer(0)); }
+Expr at_least_zero(ExprPool& pool, Expr x) {
+  if (x->op == ExprOp::Select && max_of(pool, x->args[2], pool.integer(0)) == x) return x;
+  return max_of(pool, x, pool.integer(0));
+}
 
 Expr from_end(ExprPool& pool, Expr position, Expr size) {
   if (proved_nonnegative(position)) return position;

@@ -32,6 +32,7 @@ Expr limited(ExprPool& pool, Expr x, Expr size, int64_t low) {
   Expr high = pool.add(size, pool.integer(low));
   if (is_far(x, true)) return high;
   if (is_far(x, false)) return pool.integer(low);
+  if (low == 0 && x->is_constant(0)) return x;
   x = limit_above(pool, from_end(pool, x, size), high);
   if (proved_nonnegative(x)) return x;
   return pool.select(less(pool, x, pool.integer(low)), pool.integer(low), x);
