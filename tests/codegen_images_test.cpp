@@ -32,6 +32,16 @@ TEST(CodegenImages, ResizingIsPartOfAMap) {
   }
 }
 
+TEST(CodegenImages, SamplingIsPartOfAMap) {
+  for (const std::string mode : {"nearest", "linear", "cubic"}) {
+    expect_launches(
+        "g (float[b,8,h,w] x, float[b,p,q,2] at) => (float[b,8,p,q] y) {"
+        " z = GridSample <mode = \"" +
+            mode + "\", padding_mode = \"reflection\"> (x, at) y = Relu (z) }",
+        1, 0);
+  }
+}
+
 // A product and the sum of what falls on an element; with groups, the sums alone.
 TEST(CodegenImages, TransposedConvolutions) {
   for (const std::string type : {"float", "float16"}) {

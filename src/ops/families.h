@@ -27,6 +27,7 @@ std::span<const OpDef> einsum_ops();
 std::span<const OpDef> quantization_ops();
 std::span<const OpDef> window_ops();
 std::span<const OpDef> resize_ops();
+std::span<const OpDef> grid_ops();
 std::span<const OpDef> scatter_ops();
 std::span<const OpDef> recurrent_ops();
 std::span<const OpDef> sequence_ops();

@@ -8,17 +8,6 @@
 namespace redfuser {
 namespace {
 
-// x [N,C,sizes], grid [N,out sizes,dimensions] -> [N,C,out sizes]
-void infer_grid_sample(InferContext& context) {
-  const int rank = context.rank(0);
-  if (rank < 3 || context.rank(1) != rank) context.fail("input and grid must have the same rank");
-  context.require_equal(context.shape(1).back(), context.pool().integer(rank - 2),
-                        "coordinates of the grid");
-  Shape shape{context.shape(0)[0], context.shape(0)[1]};
-  shape.insert(shape.end(), context.shape(1).begin() + 1, context.shape(1).end() - 1);
-  context.set(0, context.dtype(0), std::move(shape));
-}
-
 void infer_roi_align(InferContext& context) {
   ExprPool& pool = context.pool();
   if (context.rank(0) != 4 || context.rank(1) != 2 || context.rank(2) != 1) {
@@ -88,7 +77,6 @@ void infer_col2im(InferContext& context) {
 }
 
 constexpr OpDef kOps[] = {
-    {"GridSample", "", 16, infer_grid_sample, nullptr},
     {"MaxRoiPool", "", 1, infer_max_roi_pool, nullptr},
     {"RoiAlign", "", 10, infer_roi_align, nullptr},
     {"MaxUnpool", "", 9, infer_max_unpool, nullptr},

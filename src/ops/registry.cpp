@@ -15,8 +15,8 @@ std::vector<OpDef> collect() {
         reshape_ops,    concat_ops,    slice_ops,        pad_ops,        repeat_ops,
         gather_ops,     generator_ops, reduction_ops,    ranking_ops,    normalization_ops,
         matmul_ops,     einsum_ops,    quantization_ops, window_ops,     resize_ops,
-        scatter_ops,    recurrent_ops, sequence_ops,     string_ops,     learning_ops,
-        image_ops,      signal_ops,    random_ops,       legacy_ops}) {
+        grid_ops,       scatter_ops,   recurrent_ops,    sequence_ops,   string_ops,
+        learning_ops,   image_ops,     signal_ops,       random_ops,     legacy_ops}) {
     const auto ops = family();
     all.insert(all.end(), ops.begin(), ops.end());
   }

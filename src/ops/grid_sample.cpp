@@ -1,0 +1,211 @@
+// GridSample as an expression: an output element is a weighted sum of the inputs around a point
+// that is data.
+#include <functional>
+#include <limits>
+
+#include "base/error.h"
+#include "ops/families.h"
+#include "ops/sizes.h"
+
+namespace redfuser {
+namespace {
+
+enum class Padding { Zeros, Border, Reflection };
+
+Padding padding_of(const NodeView& view) {
+  const std::string name = view.text("padding_mode", "zeros");
+  if (name == "border") return Padding::Border;
+  if (name == "reflection") return Padding::Reflection;
+  if (name != "zeros") view.fail(fmt::format("padding_mode \"{}\"", name));
+  return Padding::Zeros;
+}
+
+// Neighbours of a point along one dimension: 1 (nearest), 2 (linear) or 4 (cubic).
+int taps_of(const NodeView& view) {
+  const std::string mode = view.text("mode", "linear");
+  if (mode == "nearest") return 1;
+  if (mode == "linear" || mode == "bilinear") return 2;
+  if (mode != "cubic" && mode != "bicubic") view.fail(fmt::format("mode \"{}\"", mode));
+  return 4;
+}
+
+constexpr int kMostTaps = 16;  // reads of an output element
+
+// x [N,C,sizes], grid [N,out sizes,dimensions] -> [N,C,out sizes]
+void infer_grid_sample(InferContext& context) {
+  const int rank = context.rank(0);
+  if (rank < 3 || context.rank(1) != rank) context.fail("input and grid must have the same rank");
+  context.require_equal(context.shape(1).back(), context.pool().integer(rank - 2),
+                        "coordinates of the grid");
+  context.require_equal(context.shape(0)[0], context.shape(1)[0], "the batches");
+  padding_of(context);
+  int taps = 1;
+  for (int d = 2; d < rank; ++d) taps = std::min(taps * taps_of(context), kMostTaps + 1);
+  const DType dtype = context.dtype(0), grid = context.dtype(1);
+  if (taps > kMostTaps || !is_float(dtype) || !is_float(grid)) context.choose_opaque();
+  Shape shape{context.shape(0)[0], context.shape(0)[1]};
+  shape.insert(shape.end(), context.shape(1).begin() + 1, context.shape(1).end() - 1);
+  context.set(0, dtype, std::move(shape));
+}
+
+// One dimension: from a coordinate in [-1, 1] to elements and weights.
+class Line {
+ public:
+  Line(const NodeView& view, Expr size, DType wide)
+      : pool_(view.pool()),
+        wide_(wide),
+        padding_(padding_of(view)),
+        taps_(taps_of(view)),
+        size_(size),
+        count_(pool_.cast(wide, size)) {
+    const bool align = view.integer("align_corners", 0) != 0;
+    align_ = align;
+    low_ = number(align ? 0 : -0.5);
+    high_ = pool_.sub(count_, number(align ? 1 : 0.5));
+  }
+
+  struct Tap {
+    Expr element, inside, weight;  // inside is null where every position has an element
+  };
+
+  std::vector<Tap> taps(Expr coordinate) {
+    Expr x = position(coordinate);
+    if (taps_ == 1) {
+      Tap tap = element(padded(pool_.make(ExprOp::Round, {x})));
+      tap.weight = number(1);
+      return {tap};
+    }
+    x = padded(x);
+    Expr base = pool_.make(ExprOp::Floor, {x}), part = pool_.sub(x, base);
+    std::vector<Tap> result;
+    for (int i = 0; i < taps_; ++i) {
+      const int offset = i + 1 - taps_ / 2;
+      result.push_back(element(pool_.add(base, number(offset))));
+      result.back().weight = weight(part, offset);
+    }
+    return result;
+  }
+
+ private:
+  Expr number(double value) const { return pool_.number(value, wide_); }
+  Expr within(Expr x, Expr low, Expr high) const {
+    return pool_.make(ExprOp::Min, {pool_.make(ExprOp::Max, {x, low}), high});
+  }
+  Expr last() const { return pool_.sub(count_, number(1)); }
+
+  // Coordinates that are no numbers, or too large for any, stand for a point outside.
+  Expr position(Expr coordinate) const {
+    Expr x = pool_.add(coordinate, number(1));
+    x = align_ ? pool_.mul(pool_.div(x, number(2)), last())
+               : pool_.div(pool_.sub(pool_.mul(x, count_), number(1)), number(2));
+    Expr finite =
+        less(pool_, pool_.make(ExprOp::Abs, {x}), number(std::numeric_limits<float>::max()));
+    return pool_.select(finite, x, number(padding_ == Padding::Zeros ? -2 : 0));
+  }
+
+  // Folded at the borders as often as it takes.
+  Expr reflected(Expr x) const {
+    Expr span = pool_.sub(high_, low_), zero = number(0);
+    Expr below = less(pool_, x, low_), above = less(pool_, high_, x);
+    Expr distance = pool_.select(below, pool_.sub(low_, x), pool_.sub(x, high_));
+    Expr folds = pool_.make(ExprOp::Floor, {pool_.div(distance, span)});
+    Expr rest = pool_.sub(distance, pool_.mul(folds, span));
+    Expr half = pool_.mul(folds, number(0.5));
+    Expr even = equal(pool_, pool_.make(ExprOp::Floor, {half}), half);
+    Expr from_low = pool_.add(low_, rest), from_high = pool_.sub(high_, rest);
+    Expr folded = pool_.select(pool_.make(ExprOp::Equal, {even, below}), from_low, from_high);
+    Expr outside = pool_.make(ExprOp::Or, {below, above});
+    return pool_.select(less(pool_, zero, span), pool_.select(outside, folded, x), low_);
+  }
+
+  Expr padded(Expr x) const {
+    if (padding_ == Padding::Zeros) return x;
+    if (padding_ == Padding::Reflection) return reflected(x);
+    Expr inside = pool_.make(ExprOp::And, {pool_.make(ExprOp::LessEqual, {low_, x}),
+                                           pool_.make(ExprOp::LessEqual, {x, high_})});
+    return pool_.select(inside, x, within(x, number(0), last()));
+  }
+
+  // The element that stands at a whole position.
+  Tap element(Expr at) const {
+    Tap tap{nullptr, nullptr, nullptr};
+    if (padding_ == Padding::Reflection) at = toward_zero(reflected(at));
+    if (padding_ != Padding::Border) {
+      tap.inside = pool_.make(ExprOp::And, {pool_.make(ExprOp::LessEqual, {number(0), at}),
+                                            pool_.make(ExprOp::LessEqual, {at, last()})});
+    }
+    at = pool_.cast(DType::Int64, within(at, number(0), last()));
+    tap.element = clamp_index(pool_, at, size_);
+    return tap;
+  }
+
+  Expr toward_zero(Expr x) const {
+    return pool_.select(less(pool_, x, number(0)), pool_.make(ExprOp::Ceil, {x}),
+                        pool_.make(ExprOp::Floor, {x}));
+  }
+
+  // Of the neighbour at `offset` from the floor: a tent, or Keys' cubic convolution.
+  Expr weight(Expr part, int offset) const {
+    if (taps_ == 2) return offset == 0 ? pool_.sub(number(1), part) : part;
+    constexpr double a = -0.75;
+    Expr d = offset <= 0 ? pool_.add(part, number(-offset)) : pool_.sub(number(offset), part);
+    if (offset == 0 || offset == 1) {
+      Expr sum = pool_.sub(pool_.mul(number(a + 2), d), number(a + 3));
+      return pool_.add(pool_.mul(pool_.mul(sum, d), d), number(1));
+    }
+    Expr sum =
+        pool_.add(pool_.mul(pool_.sub(pool_.mul(number(a), d), number(5 * a)), d), number(8 * a));
+    return pool_.sub(pool_.mul(sum, d), number(4 * a));
+  }
+
+  ExprPool& pool_;
+  DType wide_;
+  Padding padding_;
+  int taps_;
+  bool align_ = false;
+  Expr size_, count_;
+  Expr low_ = nullptr, high_ = nullptr;
+};
+
+Expr lower_grid_sample(LowerContext& context) {
+  ExprPool& pool = context.pool();
+  const int rank = context.rank(0), dimensions = rank - 2;
+  const auto out = context.index();
+  const bool wide = context.dtype(0) == DType::Float64 || context.dtype(1) == DType::Float64;
+  const DType dtype = wide ? DType::Float64 : DType::Float32;
+  std::vector<std::vector<Line::Tap>> taps;
+  for (int d = 0; d < dimensions; ++d) {
+    // Coordinates are in the order x, y, z: the last dimension first.
+    std::vector<Expr> at = {out[0]};
+    at.insert(at.end(), out.begin() + 2, out.end());
+    at.push_back(pool.integer(dimensions - 1 - d));
+    Expr coordinate = pool.cast(dtype, context.read(1, std::move(at)));
+    taps.push_back(
+        Line(context, context.shape(0)[static_cast<size_t>(d) + 2], dtype).taps(coordinate));
+  }
+  std::function<Expr(size_t, std::vector<Expr>)> sum = [&](size_t d, std::vector<Expr> index) {
+    if (d == taps.size()) return pool.cast(dtype, context.read(0, std::move(index)));
+    Expr total = nullptr;
+    for (const Line::Tap& tap : taps[d]) {
+      std::vector<Expr> next = index;
+      next.push_back(tap.element);
+      Expr term = sum(d + 1, std::move(next));
+      if (taps[d].size() > 1) term = pool.mul(tap.weight, term);
+      if (tap.inside) term = pool.select(tap.inside, term, pool.number(0, dtype));
+      total = total ? pool.add(total, term) : term;
+    }
+    return total;
+  };
+  return pool.cast(context.dtype(0), sum(0, {out[0], out[1]}));
+}
+
+constexpr OpDef kOpaque{"GridSample", "", 16, infer_grid_sample, nullptr};
+constexpr OpDef kOps[] = {
+    {"GridSample", "", 16, infer_grid_sample, lower_grid_sample, false, &kOpaque},
+};
+
+}  // namespace
+
+std::span<const OpDef> grid_ops() { return kOps; }
+
+}  // namespace redfuser
