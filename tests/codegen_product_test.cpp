@@ -27,6 +27,11 @@ std::vector<Case> cases() {
        inputs + "(float[m,96] y) { p = MatMul(x, w) f = Cast<to = 1>(p) "
                 "d = Cast<to = 1>(c) y = Add(f, d) }",
        1, 1, false, false},
+      // Heads and their elements are summed as one axis.
+      {"two_axes",
+       "g (float16[m,4,16] x, float16[4,16,96] w) => (float16[m,96] y) "
+       "{ y = Einsum <equation = \"mhd,hde->me\"> (x, w) }",
+       0, 1, false, false},
       // Large enough for a kernel of its own, with the epilogue in it.
       {"tile",
        "g (float16[4096,768] x, float16[768,3072] w, float16[3072] c) => (float16[4096,3072] y) "

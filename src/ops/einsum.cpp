@@ -121,6 +121,49 @@ void infer_einsum(InferContext& context) {
   context.set(0, context.dtype(0), std::move(shape));
 }
 
+// The dimension `next` follows `label` wherever one of them is, in two terms or more, and both are
+// summed: the two are one axis in row-major order.
+bool is_one_axis(const LowerContext& context, const Equation& equation, int label, int next) {
+  int together = 0;
+  for (size_t i = 0; i < equation.terms.size(); ++i) {
+    const auto& term = equation.terms[i];
+    const auto first = std::count(term.begin(), term.end(), label);
+    if (first == 0 && std::count(term.begin(), term.end(), next) == 0) continue;
+    const auto at = std::find(term.begin(), term.end(), label);
+    const bool pair = first == 1 && std::count(term.begin(), term.end(), next) == 1 &&
+                      at + 1 != term.end() && *(at + 1) == next;
+    if (!pair) return false;
+    const auto d = static_cast<size_t>(at - term.begin());
+    const Shape& shape = context.shape(static_cast<int>(i));
+    if (shape[d] != equation.size.at(label) || shape[d + 1] != equation.size.at(next)) return false;
+    ++together;
+  }
+  return together > 1;
+}
+
+// The axes of the sums, outermost first, and where they put the labels.
+std::vector<Expr> summed_axes(LowerContext& context, const Equation& equation,
+                              std::map<int, Expr>& at) {
+  ExprPool& pool = context.pool();
+  const std::vector<int>& summed = equation.summed;
+  std::vector<Expr> loops;
+  for (size_t begin = 0, end = 0; begin < summed.size(); begin = end) {
+    Expr extent = equation.size.at(summed[begin]);
+    for (end = begin + 1; end < summed.size(); ++end) {
+      if (!is_one_axis(context, equation, summed[end - 1], summed[end])) break;
+      extent = pool.mul(extent, equation.size.at(summed[end]));
+    }
+    loops.push_back(context.loop_axis(static_cast<int>(loops.size()), extent));
+    Expr rest = loops.back();
+    for (size_t i = end; i-- > begin;) {
+      Expr size = equation.size.at(summed[i]);
+      at[summed[i]] = i == begin ? rest : pool.floormod(rest, size);
+      rest = pool.floordiv(rest, size);
+    }
+  }
+  return loops;
+}
+
 Expr lower_einsum(LowerContext& context) {
   ExprPool& pool = context.pool();
   const Equation equation = parse(context);
@@ -128,11 +171,7 @@ Expr lower_einsum(LowerContext& context) {
   for (size_t i = 0; i < equation.output.size(); ++i) {
     at[equation.output[i]] = context.index()[i];
   }
-  std::vector<Expr> loops;
-  for (int label : equation.summed) {
-    loops.push_back(context.loop_axis(static_cast<int>(loops.size()), equation.size.at(label)));
-    at[label] = loops.back();
-  }
+  const std::vector<Expr> loops = summed_axes(context, equation, at);
   Expr product = nullptr;
   for (size_t i = 0; i < equation.terms.size(); ++i) {
     const auto& term = equation.terms[i];

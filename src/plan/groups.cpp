@@ -149,12 +149,12 @@ class GroupBuilder {
     const bool view = facts_.view(node);
     if (!ours && !view) return false;
     if (facts_.reduces(node) && !facts_.contracts(node)) return false;
-    const bool was_product = as_product(*graph_.pool, value_, body_, axes_).has_value();
+    const bool was_product = as_product(graph_, value_, body_, axes_).has_value();
     (ours ? owned_ : views_).insert(node);
     Expr before = body_;
     body_ = lower();
     const bool must_be_product = was_product || facts_.contracts(node);
-    if (must_be_product && !as_product(*graph_.pool, value_, body_, axes_)) {
+    if (must_be_product && !as_product(graph_, value_, body_, axes_)) {
       owned_.erase(node);
       views_.erase(node);
       body_ = before;
@@ -199,7 +199,7 @@ class GroupBuilder {
       if (is_alias()) return AliasStep{value_, static_cast<ValueId>(body_->integer)};
       return MapStep{axes_, {{value_, body_}}};
     }
-    if (auto product = as_product(*graph_.pool, value_, body_, axes_)) return *product;
+    if (auto product = as_product(graph_, value_, body_, axes_)) return *product;
     return ReduceStep{value_, axes_, body_};
   }
 

@@ -38,7 +38,7 @@ Step make_group(const GraphFacts& facts, const Demand& demand, ValueId value, bo
 
 // Product form of an output body that holds one contraction: nullopt if its operands are not
 // affine in the output's axes or the output repeats it.
-std::optional<ProductStep> as_product(ExprPool& pool, ValueId value, Expr body,
+std::optional<ProductStep> as_product(const Graph& graph, ValueId value, Expr body,
                                       const std::vector<Expr>& axes);
 
 // Values that an expression reads.

@@ -18,15 +18,19 @@ std::vector<Expr> reductions(Expr body) {
   return found;
 }
 
-bool affine_read(ExprPool& pool, Expr read, const std::vector<Expr>& axes) {
-  for (Expr index : read->args) {
-    if (index->has_read) return false;
-    for (Expr axis : axes) {
-      auto affine = affine_in(pool, index, axis);
-      if (!affine || !affine->stride->free_axes.empty()) return false;
-    }
+// The element's place in memory is affine in the axes; indices of the read may be parts of one.
+bool affine_read(const Graph& graph, Expr read, const std::vector<Expr>& axes) {
+  ExprPool& pool = *graph.pool;
+  const std::vector<Expr>& shape = graph.values[static_cast<size_t>(read->integer)].shape;
+  Expr offset = pool.integer(0);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (read->args[i]->has_read) return false;
+    offset = pool.add(pool.mul(offset, shape[i]), read->args[i]);
   }
-  return true;
+  return std::all_of(axes.begin(), axes.end(), [&](Expr axis) {
+    const auto affine = affine_in(pool, offset, axis);
+    return affine && affine->stride->free_axes.empty();
+  });
 }
 
 // Whether two operands have no element in common at any points of the axes: they are of different
@@ -88,8 +92,9 @@ bool swap_sides(ProductStep& step) {
 
 }  // namespace
 
-std::optional<ProductStep> as_product(ExprPool& pool, ValueId value, Expr body,
+std::optional<ProductStep> as_product(const Graph& graph, ValueId value, Expr body,
                                       const std::vector<Expr>& axes) {
+  ExprPool& pool = *graph.pool;
   const std::vector<Expr> sums = reductions(body);
   if (sums.empty() || sums.size() > kMostProducts) return std::nullopt;
   const auto products = products_of(pool, sums);
@@ -108,9 +113,9 @@ std::optional<ProductStep> as_product(ExprPool& pool, ValueId value, Expr body,
     (a && b ? step.batch : a ? step.m : step.n).push_back(axis);
     loops.push_back(axis);
   }
-  if (!affine_read(pool, step.a, loops)) return std::nullopt;
+  if (!affine_read(graph, step.a, loops)) return std::nullopt;
   for (size_t i = 0; i < step.b.size(); ++i) {
-    if (!affine_read(pool, step.b[i], loops)) return std::nullopt;
+    if (!affine_read(graph, step.b[i], loops)) return std::nullopt;
     for (Expr axis : axes) {
       if (step.b[i]->depends_on(axis) != step.b[0]->depends_on(axis)) return std::nullopt;
     }
