@@ -109,6 +109,19 @@ std::variant<Shape, ShapeFailure> form_shape(const GraphFacts& facts, const std:
   return shape;
 }
 
+std::string class_of(const Shape& shape) {
+  const bool producer = shape.extraction.has_producer, columns = shape.extraction.has_columns;
+  const bool cascade = shape.extraction.cascade.stages.size() > 1;
+  if (producer && columns) return cascade ? "attention" : "chain";
+  if (columns) return "product";
+  return producer ? "other" : "row";
+}
+
+bool is_cascade(const Shape& shape) {
+  return shape.extraction.cascade.stages.size() > 1 || shape.extraction.maps_back ||
+         shape.extraction.has_producer;
+}
+
 std::set<ValueId> values_read(const Cascade& cascade) {
   std::set<ValueId> values;
   auto collect = [&](Expr e) {

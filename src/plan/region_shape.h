@@ -26,6 +26,11 @@ std::variant<Shape, ShapeFailure> form_shape(const GraphFacts& facts, const std:
                                              const std::set<NodeId>& shared,
                                              const std::set<ValueId>& pinned);
 
+// What the report calls it: attention, chain, product, row, other.
+std::string class_of(const Shape& shape);
+// One reduction whose result goes out as it is needs no fusion.
+bool is_cascade(const Shape& shape);
+
 // Values that the cascade reads.
 std::set<ValueId> values_read(const Cascade& cascade);
 

@@ -110,9 +110,12 @@ class Grower {
   }
 
   // Consumers in topological order, so that a node is tried once all its inputs have been. A view
-  // that cannot be an output (rows flattened together) may still lead to a node that can.
+  // that cannot be an output (rows flattened together) may still lead to a node that can; a
+  // reduction is tried again once the region has grown, as what it shares with another is then no
+  // output.
   void forward(Draft& draft) {
     std::set<NodeId> frontier, passed;
+    std::map<NodeId, size_t> failed;  // with the number of nodes owned then
     auto push = [&](NodeId node) {
       for (NodeId consumer : facts_.consumers_of(node)) frontier.insert(consumer);
     };
@@ -126,7 +129,14 @@ class Grower {
       } else if (facts_.view(node)) {
         passed.insert(node);
         push(node);
+      } else if (facts_.reduces(node)) {
+        failed[node] = draft.owned.size();
       }
+      if (!frontier.empty()) continue;
+      for (const auto& [reduction, size] : failed) {
+        if (draft.owned.size() > size) frontier.insert(reduction);
+      }
+      std::erase_if(refused, [&](const auto& other) { return frontier.count(other.first) > 0; });
     }
   }
 
@@ -329,20 +339,6 @@ class Grower {
   std::set<NodeId> banned_;
   mutable std::map<NodeId, bool> consulted_;
 };
-
-std::string class_of(const Shape& shape) {
-  const bool producer = shape.extraction.has_producer, columns = shape.extraction.has_columns;
-  const bool cascade = shape.extraction.cascade.stages.size() > 1;
-  if (producer && columns) return cascade ? "attention" : "chain";
-  if (columns) return "product";
-  return producer ? "other" : "row";
-}
-
-// One reduction whose result goes out as it is needs no fusion.
-bool is_cascade(const Shape& shape) {
-  return shape.extraction.cascade.stages.size() > 1 || shape.extraction.maps_back ||
-         shape.extraction.has_producer;
-}
 
 std::string user_name(const Graph& graph, NodeId node) {
   return graph.nodes[static_cast<size_t>(node)].name;
