@@ -27,6 +27,14 @@ std::vector<Case> cases() {
        inputs + "(float[m,96] y) { p = MatMul(x, w) f = Cast<to = 1>(p) "
                 "d = Cast<to = 1>(c) y = Add(f, d) }",
        1, 1, false, false},
+      // Images that lie transposed, or columns of several: a batch without copies.
+      {"transposed_batch",
+       "g (float16[b,64,t] x, float16[64,96] w) => (float16[b,t,96] y) "
+       "{ r = Transpose <perm = [0,2,1]> (x) y = MatMul(r, w) }",
+       0, 1, false, false},
+      {"columns_of_a_batch",
+       "g (float16[96,64] w, float16[b,64,t] x) => (float16[b,96,t] y) { y = MatMul(w, x) }", 0, 1,
+       false, false},
       // Heads and their elements are summed as one axis.
       {"two_axes",
        "g (float16[m,4,16] x, float16[4,16,96] w) => (float16[m,96] y) "

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "cascade/contraction.h"
 #include "codegen/matrix_layout.h"
+#include "codegen/product_batch.h"
 #include "codegen/product_kernel.h"
 #include "codegen/step_builder.h"
 #include "ir/polynomial.h"
@@ -309,7 +310,8 @@ class ProductBuilder {
 void add_product(StepBuilder& builder, const ProductStep& product, int64_t value,
                  const std::string& comment) {
   Expr offset = row_major(builder.pool(), product.axes, builder.shape(value));
-  ProductBuilder(builder, product, value, offset, comment).build();
+  const ProductStep fitting = with_fitting_batch(builder, product, offset);
+  ProductBuilder(builder, fitting, value, offset, comment).build();
 }
 
 void add_product_at(StepBuilder& builder, const ProductStep& product, int64_t value, Expr offset,
