@@ -85,6 +85,12 @@ std::vector<Case> cases() {
       {"integer_products",
        "g (uint8[m,k] x, uint8[k,n] w, uint8 z) => (int32[m,n] y) {y = MatMulInteger(x, w, z)}", 1,
        "reduce"},
+      {"integer_arg_max",
+       "g (int64[m,n] x) => (int64[m] y) {y = ArgMax<axis = 1, keepdims = 0>(x)}", 1, ""},
+      {"integer_topk",
+       "g (int64[m,n] x) => (int64[m,4] y, int64[m,4] i) {k = Constant<value = int64[1] {4}>() "
+       "y, i = TopK(x, k)}",
+       2, ""},
       {"topk",
        "g (float[m,n] x) => (float[m,8] y, int64[m,8] i) {k = Constant<value = int64[1] {8}>() "
        "p = Softmax<axis=-1>(x) y, i = TopK(p, k)}",

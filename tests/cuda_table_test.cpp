@@ -41,6 +41,8 @@ const Case kCases[] = {
     {"where",
      "=> (float[m, n] y) { z = Constant<value = float {0}>() c = Less(x, z) a = Abs(x)"
      "  y = Where(c, a, z) }"},
+    {"arg_max_of_integers",
+     "=> (int64[m] y) { i = Cast<to = 7>(x) y = ArgMax<axis = 1, keepdims = 0>(i) }", false},
     {"arg_max", "=> (int64[m] y) { y = ArgMax<axis = 1, keepdims = 0>(x) }", false},
     {"cumsum", "=> (float[m, n] y) { a = Constant<value = int64 {1}>() y = CumSum(x, a) }", false},
     {"integer_sums",
@@ -70,6 +72,28 @@ const Case kCases[] = {
      "=> (float[m, n] y) { s = Shape<end = 1>(x) z = Constant<value = int64 {0}>()"
      "  one = Constant<value = int64 {1}>() e = Squeeze(s) i = Range(z, e, one) k = Neg(i)"
      "  j = Sub(k, one) y = Gather(x, j) }"},
+    {"conv_transpose",
+     "=> (float[1, 2, h, w] y)<float[1, 2, 3, 2] k = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}> {"
+     "  a = Constant<value = int64[2] {0, 1}>() d = Constant<value = int64[4] {1, 1, 0, 0}>() p = "
+     "Pad(x, d) i = Unsqueeze(p, a)"
+     "  y = ConvTranspose<strides = [2, 3], pads = [1, 0, 0, 1]>(i, k) }",
+     false},
+    {"conv_transpose_groups",
+     "=> (float[1, 2, h, w] y)<float[2, 1, 2, 3] k = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}> {"
+     "  a = Constant<value = int64[2] {0, 1}>() d = Constant<value = int64[4] {1, 1, 0, 0}>() p = "
+     "Pad(x, d) i = Unsqueeze(p, a) j = Concat<axis = 1>(i, i)"
+     "  y = ConvTranspose<group = 2, dilations = [2, 1], output_padding = [1, 0],"
+     "  strides = [2, 1]>(j, k) }",
+     false},
+    {"resize_linear",
+     "=> (float[p, q] y)<float[2] s = {1.5, 0.7}> { y = Resize<mode = \"linear\">(x, , s) }",
+     false},
+    {"resize_cubic",
+     "=> (float[p, q] y)<float[2] s = {2, 1.3}> {"
+     "  y = Resize<mode = \"cubic\", coordinate_transformation_mode = \"align_corners\">(x, , s) }",
+     false},
+    {"resize_nearest",
+     "=> (float[p, q] y)<float[2] s = {0.6, 3}> { y = Resize<mode = \"nearest\">(x, , s) }"},
     {"scatter_add",
      "=> (float[m, n] y) { s = Shape(x) z = ConstantOfShape<value = int64[1] {0}>(s)"
      "  y = ScatterElements<axis = 0, reduction = \"add\">(x, z, x) }",
@@ -79,13 +103,6 @@ const Case kCases[] = {
      "  a = Constant<value = int64[2] {0, 1}>() i = Unsqueeze(x, a)"
      "  y = Conv<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>(i, w) }",
      false},
-    {"transposed_convolution",
-     "=> (float[1, 2, p, q] y)<float[1, 2, 2, 3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}> {"
-     "  a = Constant<value = int64[2] {0, 1}>() i = Unsqueeze(x, a)"
-     "  y = ConvTranspose<strides = [2, 2], output_padding = [1, 0], pads = [0, 0, 0, 1]>(i, w) }",
-     false},
-    {"resize",
-     "=> (float[p, q] y)<float[2] s = {2, 1.5}> { y = Resize<mode = \"linear\">(x, , s) }", false},
 };
 
 constexpr int64_t kSizes[] = {0, 1, 2, 7, 31, 1009, 1023, 1025};

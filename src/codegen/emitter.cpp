@@ -228,10 +228,10 @@ Emitter::Named Emitter::ranked(Expr expr) {
                   ", {1})) {1} = here; }}",
                   last, best, large));
   const std::string body = close();
-  line(fmt::format("Ranked<{0}> {1}{{{0}(0), -1}}, {2}{{{0}(0), -1}};", type, best, last));
+  line(fmt::format("Ranked<{0}> {1}{{0, -1}}, {2}{{0, -1}};", type, best, last));
   line(
       fmt::format("for (long long round = 0; round <= {0} && round < {1}; ++round) {{\n{2} = {3};\n"
-                  "{3} = Ranked<{4}>{{{4}(0), -1}};\n"
+                  "{3} = Ranked<{4}>{{0, -1}};\n"
                   "for (long long {5} = 0; {5} < {1}; ++{5}) {{\n{6}}}\n}}",
                   rank, extent, last, best, type, index, body));
   const bool wants_index =

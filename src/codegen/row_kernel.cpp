@@ -213,7 +213,7 @@ class RowText {
       roots.push_back(a.lift);
       if (is_arg(a.reduction)) {
         const auto type = value_type(a.lift->dtype);
-        emitter_.line(fmt::format("Ranked<{0}> a{1}{{{0}(0), -1}};", type, k));
+        emitter_.line(fmt::format("Ranked<{0}> a{1}{{0, -1}};", type, k));
       } else {
         emitter_.line(
             fmt::format("{} a{} = {};", value_type(a.dtype), k, identity_of(a.reduction, a.dtype)));
@@ -261,7 +261,7 @@ class RowText {
     const bool large = wants_large(a.reduction);
     emitter_.line(fmt::format("Ranked<{}> top{}[{}];", type, k, std::max<int64_t>(a.k, 1)));
     emitter_.open();
-    emitter_.line(fmt::format("Ranked<{0}> best{{{0}(0), -1}};", type));
+    emitter_.line(fmt::format("Ranked<{0}> best{{0, -1}};", type));
     for_elements({a.lift}, [&] {
       emitter_.line(fmt::format("const Ranked<{}> here{{{}, at}};", type, emitter_.emit(a.lift)));
       emitter_.line(
@@ -278,7 +278,7 @@ class RowText {
     emitter_.line(fmt::format("top{}[rank] = last = best;\n", k));
     const std::string text = emitter_.close();
     emitter_.line(
-        fmt::format("{{\nRanked<{0}> last{{{0}(0), -1}};\n#pragma unroll 1\nfor (int rank = "
+        fmt::format("{{\nRanked<{0}> last{{0, -1}};\n#pragma unroll 1\nfor (int rank = "
                     "0; rank < {1}; ++rank) {{\n{2}}}\n}}",
                     type, a.k, text));
   }

@@ -120,7 +120,7 @@ def check_outputs(case, model, data, produced):
             check_distribution(expected, got)
 
 
-def run_case(run, device, case, root):
+def run_case(run, case, root, device="cpu"):
     """(outcome, the line that tells about it)."""
     name, kind, model_file, folders, _ = case
     model = onnx.load(model_file)
@@ -177,7 +177,7 @@ def main():
     with tempfile.TemporaryDirectory() as root:
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             results = pool.map(
-                lambda case: run_case(options.run, options.device, case, pathlib.Path(root)), cases)
+                lambda case: run_case(options.run, case, pathlib.Path(root), options.device), cases)
             for case, (outcome, line) in zip(cases, results):
                 outcomes[outcome] += 1
                 named = case[0] in exceptions
