@@ -1,7 +1,8 @@
 // Scatters: the data copied, then every update stored where its index says; equal indices have no
-// order in ONNX. Where updates are combined, every element folds those that are meant for it, in
-// their order: y[o] = data[o] ⊕ (⊕ over j with index[j] = o of update[j]), the same bits every
-// time.
+// order in ONNX. Where updates are combined, every element folds those that are meant for it, by
+// one thread or warp, so that the bits are always the same:
+//
+//     y[o] = data[o] ⊕ (⊕ over j with index[j] = o of update[j])
 #include <limits>
 
 #include "base/error.h"
