@@ -36,7 +36,7 @@ class SplitText {
     merge_states();
     std::vector<std::string_view> headers = {"ptx",    "ptx_split", "math",     "types",
                                              "reduce", "states",    "attention"};
-    if (boxes_) headers.insert(headers.end(), {"ptx_hopper", "hopper", "split"});
+    if (boxes_) headers.insert(headers.end(), {"ptx_barrier", "ptx_hopper", "hopper", "split"});
     KernelLaunch launch = kernel_.launch("attention_split", comment_of(form_.rows.comment), headers,
                                          "", emitter_.close(), config_.threads(), config_.blocks);
     launch.shared = std::max(layout_.bytes, config_.warps * block() * 4 + SplitLayout::kAlignment);

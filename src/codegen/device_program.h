@@ -43,7 +43,7 @@ struct TensorView {
   std::vector<int> box;       // elements of a copy, per dimension
 };
 
-inline constexpr int kLaunchCounters = 256;
+inline constexpr int kLaunchCounters = 4096;
 
 // A kernel of one generated source. Arguments in order: one tensor map by value per view, one
 // pointer per buffer, one int64 per size expression, then, for one with counters, the address of

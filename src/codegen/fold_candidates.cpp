@@ -25,7 +25,8 @@ class Enumeration {
     for (const int threads : {64, 128, 256, 512}) add_whole(threads, threads, false, 1);
     if (facts_.shareable) add_shared();
     add_walks();
-    if (!facts_.maps_back || length_ > kLongestShared) add_segments();
+    const bool counted = facts_.maps_back || rows_ <= kLaunchCounters;
+    if (counted && (!facts_.maps_back || length_ > kLongestShared)) add_segments();
     return std::move(candidates_);
   }
 
@@ -84,7 +85,7 @@ class Enumeration {
         const int64_t tile = int64_t{1} * threads * facts_.width * chunks;
         if (facts_.words * chunks > kMostRegisterWords || length_ < kFewestTiles * tile) continue;
         int64_t last_tiles = 0;  // of a segment
-        for (const int most : {496, 248, 124}) {
+        for (const int most : {512, 256, 128}) {
           const int64_t tiles = (length_ + tile * most - 1) / (tile * most);
           if (std::exchange(last_tiles, tiles) == tiles) continue;
           const int64_t segments = (length_ + tile * tiles - 1) / (tile * tiles);

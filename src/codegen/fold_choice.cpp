@@ -32,7 +32,8 @@ constexpr int kMostCluster = 8;
 constexpr double kRowsPerMultiprocessor = 1.5;
 // Tiles that a block folds before cutting its row pays for a second kernel.
 constexpr int kTilesPerBlock = 4;
-constexpr int kMostSegments = 496;
+// As many states as a block merges at once, of short tiles: the last of them is waited for.
+constexpr int kMostSegments = 256, kSegmentChunks = 2;
 // Positions in a row are 32-bit numbers.
 constexpr int64_t kLongestRow = int64_t{1} << 28;
 
@@ -78,7 +79,12 @@ class Choice {
     Expr length = form_.length();
     int64_t most = kLongestRow;
     if (choice.family == kSegments) {
-      add_segments(segments_of_choice(choice), pool_.boolean(true));
+      Expr counted = pool_.boolean(true);
+      if (!facts_.maps_back) {
+        counted = pool_.make(ExprOp::LessEqual, {rows_, pool_.integer(kLaunchCounters)});
+      }
+      add_segments(segments_of_choice(choice), counted);
+      add_rest(counted);
       return;
     }
     RF_CHECK(choice.family == kRow, "{} folds no row", to_string(choice));
@@ -86,9 +92,7 @@ class Choice {
     if (config.whole) most = tile_elements(config);
     Expr fits = pool_.make(ExprOp::LessEqual, {length, pool_.integer(most)});
     add_call(config, fits, -1);
-    if (fits->is_constant(1)) return;
-    allowed_ = pool_.make(ExprOp::Not, {fits});
-    add();
+    add_rest(fits);
   }
 
   // What add() runs for these sizes.
@@ -123,6 +127,13 @@ class Choice {
 
   static SegmentConfig segments_of_choice(const KernelChoice& choice) {
     return {choice.at("threads"), choice.at("chunks"), choice.at("most")};
+  }
+
+  // The default, where a choice does not serve.
+  void add_rest(Expr served) {
+    if (served->is_constant(1)) return;
+    allowed_ = pool_.make(ExprOp::Not, {served});
+    add();
   }
 
   Expr both(Expr a, Expr b) {
@@ -235,16 +246,16 @@ class Choice {
 
   SegmentConfig segment_config() const {
     const FoldConfig tile = config(256, 256);
-    return {tile.threads, tile.chunks, kMostSegments};
+    return {tile.threads, std::min(tile.chunks, kSegmentChunks), kMostSegments};
   }
 
   // One tile, or more where a row would have too many segments to merge.
-  FoldConfig partials_config(const SegmentConfig& c) const {
+  FoldConfig segment_config(const SegmentConfig& c) const {
     FoldConfig result;
     result.lanes = result.threads = c.threads;
     result.width = facts_.width;
     result.chunks = c.chunks;
-    result.part = Part::Partials;
+    result.part = Part::Segment;
     const int64_t tile = tile_elements(result);
     Expr tiles = ceil_div(pool_, form_.length(), tile * c.most);
     result.segment = pool_.mul(pool_.integer(tile), tiles);
@@ -269,23 +280,18 @@ class Choice {
   void add_segments(const SegmentConfig& segments, Expr condition) {
     condition = both(allowed_, condition);
     if (condition->is_constant(0)) return;
-    const FoldConfig partials = partials_config(segments);
-    FoldConfig finish = partials;
-    finish.part = Part::Finish;
-    if (!facts_.maps_back) {
-      // A warp merges 31 states at once.
-      Expr count = segments_of(pool_, form_, partials);
-      const bool short_list = count->is_constant() && count->integer <= 4 * 31;
-      finish.lanes = finish.threads = short_list ? 128 : 512;
-    }
-    Expr count = pool_.mul(rows_, segments_of(pool_, form_, partials));
+    FoldConfig segment = segment_config(segments);
+    Expr count = pool_.mul(rows_, segments_of(pool_, form_, segment));
     Expr bytes = pool_.mul(count, pool_.integer(state_bytes(form_)));
     if (!condition->is_constant()) {
       bytes = pool_.select(condition, bytes, pool_.integer(0));
     }
     const int64_t states = builder_.add_scratch(DType::UInt8, bytes);
-    add_call(partials, condition, states);
-    add_call(finish, condition, states);
+    if (!facts_.maps_back) return add_call(segment, condition, states);
+    for (const Part part : {Part::Partials, Part::Finish}) {
+      segment.part = part;
+      add_call(segment, condition, states);
+    }
   }
 
   StepBuilder& builder_;

@@ -24,7 +24,7 @@ int64_t tile_elements(const FoldConfig& config);
 // A row in segments: a kernel for their states, and one that merges them.
 struct SegmentConfig {
   int threads = 256, chunks = 1;
-  int most = 496;  // segments of a row
+  int most = 256;  // segments of a row
 };
 
 KernelChoice choice_of(const FoldConfig& config);

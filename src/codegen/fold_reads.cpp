@@ -191,7 +191,34 @@ void FoldReads::declare(Emitter& emitter) {
       config_.whole ? fmt::format("{} - extent", capacity) : fmt::to_string(config_.width)));
 }
 
+// A warp's lanes have consecutive groups, whose pieces of 16 bytes each lane would load with gaps
+// between it and the next lane's.
+bool FoldReads::joined(const Item& item) const {
+  return item.once && item.stride > 1 && words(item) % 4 == 0 && words(item) > 4 &&
+         config_.lanes >= 32 && kept(item) && !at_home(item);
+}
+
+bool FoldReads::joins() const {
+  return std::any_of(items_.begin(), items_.end(), [&](const Item& item) { return joined(item); });
+}
+
+std::string FoldReads::rooms() const {
+  int most = 0;
+  for (const Item& item : items_) most = std::max(most, joined(item) ? words(item) : 0);
+  if (most == 0) return "";
+  return fmt::format("__shared__ __align__(128) uint4 rooms[{}][{}];\n", config_.threads / 32,
+                     8 * most);
+}
+
+void FoldReads::part_group(Emitter& emitter) const {
+  for (size_t i = 0; i < items_.size(); ++i) {
+    if (!joined(items_[i])) continue;
+    emitter.line(fmt::format("if (together[c]) part_joined(k{}[c], rooms[threadIdx.x >> 5]);", i));
+  }
+}
+
 void FoldReads::declare_tile(Emitter& emitter) const {
+  if (joins()) emitter.line(fmt::format("bool together[{}];", config_.chunks));
   for (size_t i = 0; i < items_.size(); ++i) {
     if (!kept(items_[i]) || at_home(items_[i])) continue;
     emitter.line(fmt::format("unsigned k{}[{}][{}];", i, config_.chunks, words(items_[i])));
@@ -220,20 +247,32 @@ void FoldReads::load(Emitter& emitter, const Item& item, size_t number, const st
 }
 
 void FoldReads::load_group(Emitter& emitter) {
+  if (joins()) {
+    emitter.line(
+        fmt::format("const int joined = first - static_cast<int>(threadIdx.x & 31) * {0};\n"
+                    "together[c] = kVector && joined + 32 * {0} <= extent;",
+                    config_.width));
+  }
   for (size_t i = 0; i < items_.size(); ++i) {
     const Item& item = items_[i];
     if (!kept(item)) continue;
+    if (joined(item)) {
+      emitter.line(
+          fmt::format("if (together[c]) {{\nfetch_joined(k{0}[c], in{0} + joined * {1});\n"
+                      "}} else {{",
+                      i, item.stride));
+    }
     if (!at_home(item)) {
       load(emitter, item, i, fmt::format("k{}[c]", i));
+      if (joined(item)) emitter.line("}");
       continue;
     }
     RF_CHECK(item.base, "a row in shared memory has reads that are not consecutive");
-    emitter.line(
-        fmt::format("fetch_shared<{0}, {1}, kVector, {2}>(home{3} + c * {4}, {5}, in{3} + first * "
-                    "{6}, -first * "
-                    "{6}, (extent - first) * {6});",
-                    storage(item), config_.width * item.stride, words(item), i,
-                    words(item) / 4 * config_.threads, config_.threads, item.stride));
+    emitter.line(fmt::format(
+        "fetch_shared<{0}, {1}, kVector, {7}, {2}>(home{3} + c * {4}, {5}, in{3} + "
+        "first * {6}, -first * {6}, (extent - first) * {6});",
+        storage(item), config_.width * item.stride, words(item), i,
+        words(item) / 4 * config_.threads, config_.threads, item.stride, item.once && fetches()));
   }
 }
 

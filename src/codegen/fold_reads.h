@@ -24,6 +24,12 @@ class FoldReads {
   void load_group(Emitter& emitter);
   // Until the tile has come.
   void await(Emitter& emitter) const;
+  // Some of what lies strided is loaded by a warp together; then each lane takes its own group `c`
+  // of it.
+  bool joins() const;
+  void part_group(Emitter& emitter) const;
+  // Declares the shared memory through which it does.
+  std::string rooms() const;
   // The words of group `c` for a pass: of the fold, or of the outputs.
   void open_group(Emitter& emitter, bool output);
   // Binds the reads of element `v`.
@@ -60,6 +66,7 @@ class FoldReads {
   void add(Expr read, bool output);
   bool kept(const Item& item) const { return item.folded || prefetch_; }
   bool at_home(const Item& item) const { return config_.shared && item.folded; }
+  bool joined(const Item& item) const;
   int words(const Item& item) const;
   std::string_view storage(const Item& item) const;
   bool available(Expr base) const;

@@ -7,7 +7,7 @@
 namespace redfuser {
 
 FoldState::FoldState(Emitter& emitter, const RowForm& form, const FoldConfig& config)
-    : emitter_(emitter), form_(form), config_(config), leaves_(emitter) {
+    : emitter_(emitter), form_(form), config_(config), counts_(counts(form)), leaves_(emitter) {
   leaves_.add(form);
 }
 
@@ -25,14 +25,14 @@ std::string FoldState::declaration() const {
   for (size_t k = 0; k < form_.accumulators.size(); ++k) {
     text += fmt::format("  alignas(8) {} a{};\n", type_of(form_.accumulators[k]), k);
   }
-  return text + "  alignas(8) int count;\n};\n";
+  return text + (counts_ ? "  alignas(8) int count;\n};\n" : "};\n");
 }
 void FoldState::define() {
   std::string text = "auto identity = [] {\nState s;\n";
   for (size_t k = 0; k < form_.accumulators.size(); ++k) {
     text += fmt::format("s.a{} = {};\n", k, identity_of_accumulator(form_.accumulators[k]));
   }
-  emitter_.line(text + "s.count = 0;\nreturn s;\n};");
+  emitter_.line(text + (counts_ ? "s.count = 0;\nreturn s;\n};" : "return s;\n};"));
   define_merge();
 }
 
@@ -62,6 +62,7 @@ void FoldState::bind_state(const std::string& state) {
       bind(LeafKind::State, number, fmt::format("{}.a{}", state, k), a.dtype);
     }
   }
+  if (!counts_) return;
   bind(LeafKind::Count, 0, fmt::format("static_cast<long long>({}.count)", state), DType::Int64);
 }
 
@@ -108,50 +109,64 @@ void FoldState::update_references(size_t done, const std::string& state) {
 void FoldState::define_merge() {
   emitter_.open();
   emitter_.line("State t;");
-  const int lanes = std::min(config_.lanes, 32);
-  emitter_.line(fmt::format("t.count = lanes_reduce<SumOp, {}>(s.count);", lanes));
+  if (counts_) emitter_.line("t.count = lanes_reduce<SumOp, kLanes>(s.count);");
   declare_old_references();
   declare_new_references();
   update_references(0, "t");
   for (size_t k = 0; k < form_.accumulators.size(); ++k) {
     const Accumulator& a = form_.accumulators[k];
     if (a.transport) move(fmt::format("s.a{}", k), a, "u");
-    emitter_.line(fmt::format("t.a{0} = lanes_reduce<{1}, {2}>(s.a{0});", k,
-                              combiner_of(a.reduction), lanes));
+    emitter_.line(
+        fmt::format("t.a{0} = lanes_reduce<{1}, kLanes>(s.a{0});", k, combiner_of(a.reduction)));
     update_references(k + 1, "t");
   }
   const std::string text = emitter_.close();
   // Transports see the state as it was, whatever has been moved since.
-  emitter_.line(
-      fmt::format("auto merged = [&](State s) {{\nconst State u = s;\n{}return t;\n}};", text));
+  for (const int lanes : merged_lanes()) {
+    emitter_.line(
+        fmt::format("auto merged{0} = [&](State s) {{\nconstexpr int kLanes = {0};\n"
+                    "const State u = s;\n{1}return t;\n}};",
+                    lanes, text));
+  }
+}
+
+// Of how many lanes the states are merged: of a row in a warp, of warps, blocks and segments.
+std::set<int> FoldState::merged_lanes() const {
+  std::set<int> result{std::min(config_.lanes, 32)};
+  if (config_.lanes > 32) result.insert(config_.threads / 32);
+  if (config_.cluster > 1) result.insert(config_.cluster);
+  return result;
 }
 
 void FoldState::merge_block() {
+  emitter_.line(fmt::format("s = merged{}(s);", std::min(config_.lanes, 32)));
+  if (config_.lanes > 32) merge_warps();
+}
+
+void FoldState::merge_warps() {
   const int warps = config_.threads / 32;
-  emitter_.line("s = merged(s);");
-  if (config_.lanes <= 32) return;
-  emitter_.line(fmt::format(
-      "if ((threadIdx.x & 31) == 0) slots[threadIdx.x >> 5] = s;\n__syncthreads();\n"
-      "s = (threadIdx.x & 31) < {} ? slots[threadIdx.x & 31] : identity();\ns = merged(s);",
-      warps));
+  emitter_.line(
+      fmt::format("if ((threadIdx.x & 31) == 0) slots[threadIdx.x >> 5] = s;\n__syncthreads();\n"
+                  "s = merged{}(slots[threadIdx.x & {}]);",
+                  warps, warps - 1));
   if (config_.cluster > 1) {
-    emitter_.line(fmt::format(
-        "if (threadIdx.x == 0) slots[{0}] = s;\nptx_cluster_arrive();\nptx_cluster_wait();\n"
-        "s = (threadIdx.x & 31) < {1} ? remote(&slots[{0}], threadIdx.x & 31) : identity();\n"
-        "s = merged(s);",
-        warps, config_.cluster));
+    emitter_.line(
+        fmt::format("mailbox.exchange(s);\n"
+                    "s = merged{}(mailbox.letters[threadIdx.x & {}]);",
+                    config_.cluster, config_.cluster - 1));
   }
 }
 
 void FoldState::merge_segments(const std::string& stored) {
   emitter_.line(fmt::format(
       "const State* states = reinterpret_cast<const State*>({0}) + row * segments;\n"
-      "for (unsigned first = (threadIdx.x >> 5) * 31; first < segments; first += {1}) {{\n"
+      "s = threadIdx.x < segments ? states[threadIdx.x] : identity();\ns = merged32(s);\n"
+      "for (unsigned first = {1} + (threadIdx.x >> 5) * 31; first < segments; first += {2}) {{\n"
       "const unsigned one = first + (threadIdx.x & 31) - 1;\n"
       "if ((threadIdx.x & 31) != 0) s = one < segments ? states[one] : identity();\n"
-      "s = merged(s);\n}}\nif ((threadIdx.x & 31) != 0) s = identity();",
-      stored, config_.threads / 32 * 31));
-  merge_block();
+      "s = merged32(s);\n}}",
+      stored, config_.threads, config_.threads / 32 * 31));
+  merge_warps();
 }
 
 void FoldState::renew_references() {

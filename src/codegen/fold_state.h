@@ -1,6 +1,7 @@
 // The state of a fold as text: its type, the references that it settles, and how states merge.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,10 +46,13 @@ class FoldState {
   void assign(const std::string& target, Expr expr, DType dtype, const std::string& state,
               bool with_references);
   void define_merge();
+  void merge_warps();
+  std::set<int> merged_lanes() const;
 
   Emitter& emitter_;
   const RowForm& form_;
   const FoldConfig& config_;
+  const bool counts_;
   LeafTexts leaves_;
 };
 

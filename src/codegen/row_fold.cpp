@@ -1,7 +1,9 @@
 // The text of a kernel that folds rows into states and merges them.
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
+#include "codegen/fold_choice.h"
 #include "codegen/fold_reads.h"
 #include "codegen/fold_state.h"
 #include "codegen/rows.h"
@@ -45,25 +47,41 @@ class FoldText {
       state_.merge_block();
     }
     if (config_.part == Part::Partials) {
-      emitter_.line(
-          fmt::format("if (threadIdx.x == 0) reinterpret_cast<State*>({})[row * segments + part] "
-                      "= s;",
-                      kernel_.buffer(states_, true)));
+      store_state();
     } else {
-      if (config_.cluster > 1) emitter_.line("ptx_cluster_arrive();");
+      if (config_.part == Part::Segment) merge_last();
       finish();
       write_row_outputs(emitter_, kernel_, form_, config_.lanes * config_.cluster);
       write_streamed_outputs();
-      if (config_.cluster > 1) emitter_.line("ptx_cluster_wait();");
     }
     return launch_of(emitter_.close());
   }
 
  private:
+  void store_state() {
+    emitter_.line(
+        fmt::format("if (threadIdx.x == 0) reinterpret_cast<State*>({})[row * segments + part] = "
+                    "s;",
+                    kernel_.buffer(states_, true)));
+  }
+
+  // The block that counts last has what the others stored.
+  void merge_last() {
+    emitter_.open();
+    store_state();
+    emitter_.line(
+        fmt::format("__shared__ unsigned before;\n"
+                    "if (threadIdx.x == 0) before = ptx_count({} + row, segments - 1);\n"
+                    "__syncthreads();\nif (before != segments - 1) return;",
+                    kernel_.counter()));
+    state_.merge_segments(kernel_.buffer(states_));
+    const std::string text = emitter_.close();
+    emitter_.line(fmt::format("if (segments > 1) {{\n{}}}", text));
+  }
+
   int warps() const { return config_.threads / 32; }
   bool by_block() const { return config_.lanes > 32; }
   int step() const { return config_.lanes * config_.width * config_.cluster; }
-  int tile() const { return step() * config_.chunks; }
 
   KernelLaunch launch_of(const std::string& body) {
     const std::string vector = reads_.vector_condition();
@@ -73,11 +91,20 @@ class FoldText {
                          body, text);
     }
     std::string before;
-    if (by_block()) before += fmt::format("__shared__ State slots[{}];\n", warps() + 1);
-    if (config_.shared) before += "extern __shared__ uint4 homes[];\n";
-    KernelLaunch launch = kernel_.launch(
-        name(), comment_of(form_.comment), {"ptx", "math", "types", "reduce", "rows"},
-        state_.declaration(), before + text, config_.threads, min_blocks());
+    if (by_block()) before += fmt::format("__shared__ State slots[{}];\n", warps());
+    // A quarter of a warp fills a line of the banks.
+    if (config_.shared) before += "extern __shared__ __align__(128) uint4 homes[];\n";
+    before += reads_.rooms();
+    if (config_.cluster > 1) {
+      before +=
+          fmt::format("__shared__ Mailbox<State, {}> mailbox;\nmailbox.open();\n", config_.cluster);
+    }
+    std::vector<std::string_view> headers = {"ptx", "math", "types", "reduce", "rows"};
+    if (config_.part == Part::Segment) headers.insert(headers.begin() + 1, "ptx_split");
+    if (config_.cluster > 1) headers.insert(headers.end(), {"ptx_barrier", "mailbox"});
+    KernelLaunch launch =
+        kernel_.launch(name(), comment_of(form_.comment), headers, state_.declaration(),
+                       before + text, config_.threads, min_blocks());
     launch.cluster = config_.cluster;
     launch.shared = config_.shared ? reads_.shared_bytes() : 0;
     Expr rows = product_of(pool_, extents_of(pool_, form_.rows));
@@ -85,10 +112,14 @@ class FoldText {
       launch.grid[0] = ceil_div(pool_, rows, config_.threads / config_.lanes);
     } else if (config_.part == Part::Row) {
       launch.grid[0] = pool_.mul(rows, pool_.integer(config_.cluster));
-    } else if (config_.part == Part::Partials || maps_back()) {
-      launch.grid[0] = pool_.mul(rows, segments_of(pool_, form_, config_));
     } else {
-      launch.grid[0] = rows;
+      launch.grid[0] = pool_.mul(rows, segments_of(pool_, form_, config_));
+    }
+    if (config_.part == Part::Segment) {
+      // More rows are cut only if they are so long that no memory holds them.
+      Expr counted = pool_.make(ExprOp::LessEqual, {rows, pool_.integer(kLaunchCounters)});
+      constexpr int64_t kNoGrid = std::numeric_limits<int64_t>::max();
+      launch.grid[0] = pool_.select(counted, launch.grid[0], pool_.integer(kNoGrid));
     }
     return launch;
   }
@@ -101,6 +132,7 @@ class FoldText {
   }
 
   std::string name() const {
+    if (config_.part == Part::Segment) return "row_segments";
     if (config_.part == Part::Partials) return "row_partials";
     if (config_.part == Part::Finish) return "row_finish";
     if (config_.cluster > 1) return "row_cluster";
@@ -133,11 +165,9 @@ class FoldText {
       const std::string segment = kernel_.size(config_.segment);
       emitter_.line(
           fmt::format("const unsigned segments = ({0} + {1} - 1) / {1};", length_, segment));
-      const bool whole_rows = config_.part == Part::Finish && !maps_back();
-      emitter_.line(whole_rows
-                        ? "const unsigned row_number = blockIdx.x, part = 0;"
-                        : "const unsigned row_number = blockIdx.x / segments, part = blockIdx.x - "
-                          "row_number * segments;");
+      emitter_.line(
+          "const unsigned row_number = blockIdx.x / segments, part = blockIdx.x - row_number * "
+          "segments;");
       emitter_.line("const long long row = row_number;\nconst int lane = threadIdx.x;");
       begin = fmt::format("part * {}", segment);
       extent = fmt::format("static_cast<int>(min_of({} - begin, {}))", length_, segment);
@@ -172,7 +202,7 @@ class FoldText {
   // Every tile is full, whatever the lane.
   bool fills() const {
     Expr length = form_.length();
-    return config_.part == Part::Row && length->is_constant() && length->integer % tile() == 0;
+    return length->is_constant() && length->integer % tile_elements(config_) == 0;
   }
 
   // Every element of a group, with its reads bound.
@@ -195,14 +225,17 @@ class FoldText {
     if (!config_.whole) state_.declare_old_references();
     emitter_.open();
     reads_.declare_tile(emitter_);
-    emitter_.line("State t;\nint added = 0;");
+    const bool counted = counts(form_);
+    emitter_.line(counted ? "State t;\nint added = 0;" : "State t;");
     for_groups("", [&] {
       reads_.load_group(emitter_);
+      if (!counted) return;
       emitter_.line(fmt::format(
           "added += kVector ? {0} : min(extent - first, {0}) - max(-first, 0);", config_.width));
     });
     reads_.await(emitter_);
-    emitter_.line("t.count = s.count + added;");
+    if (reads_.joins()) for_groups("", [&] { reads_.part_group(emitter_); });
+    if (counted) emitter_.line("t.count = s.count + added;");
     state_.declare_new_references();
     state_.update_references(0, "t");
     for (const Phase& phase : phases_) fold_phase(phase);
@@ -217,10 +250,9 @@ class FoldText {
       emitter_.line("constexpr int tile = 0;\n" + text);
     } else {
       emitter_.line(
-          fmt::format("#pragma unroll 1\nfor (int tile = 0; tile < extent + shift; tile += "
-                      "{}) "
+          fmt::format("#pragma unroll 1\nfor (int tile = 0; tile < extent + shift; tile += {}) "
                       "{{\n{}}}",
-                      tile(), text));
+                      tile_elements(config_), text));
     }
   }
 

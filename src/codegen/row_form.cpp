@@ -177,8 +177,22 @@ bool folds(const RowForm& form) {
   return !producer;
 }
 
+bool counts(const RowForm& form) {
+  bool found = false;
+  auto look = [&](Expr root) {
+    if (!root) return;
+    visit(root, [&](Expr e) { found |= e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::Count; });
+  };
+  for (const Reference& reference : form.references) look(reference.value);
+  for (const Accumulator& a : form.accumulators) {
+    look(a.lift);
+    look(a.transport);
+  }
+  return found;
+}
+
 int64_t state_bytes(const RowForm& form) {
-  int64_t bytes = 8;
+  int64_t bytes = counts(form) ? 8 : 0;
   for (const Accumulator& a : form.accumulators) bytes += is_arg(a.reduction) ? 16 : 8;
   return bytes;
 }

@@ -53,8 +53,9 @@ void write_row_outputs(Emitter& emitter, KernelText& kernel, const RowForm& form
 struct FoldConfig {
   enum class Part {
     Row,       // a block or a part of it, or a cluster, has the whole row
+    Segment,   // a block folds a segment of it; the row's last merges the states and writes
     Partials,  // a block folds a segment of it and stores its state
-    Finish,    // the segments' states are merged and the outputs written
+    Finish,    // the segments' states are merged and a segment of the outputs written
   };
   Part part = Part::Row;
   int lanes = 32;          // threads of a block that share a row: a power of two up to 32, or all
@@ -79,6 +80,8 @@ bool folds(const RowForm& form);
 // Every result is rounded to 16 bits, and no step before amplifies a last bit: approximations that
 // are right to 22 bits do.
 bool rounds_smoothly(const StepBuilder& builder, const RowForm& form);
+// A state needs the number of elements folded into it.
+bool counts(const RowForm& form);
 // Bytes of a state in memory.
 int64_t state_bytes(const RowForm& form);
 // Bytes of an element of the row that a fold reads.

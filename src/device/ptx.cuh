@@ -64,6 +64,16 @@ __device__ __forceinline__ void ptx_copy_async(void* shared, const void* global,
                : "memory");
 }
 
+// Bytes that the second-level cache drops first.
+__device__ __forceinline__ void ptx_copy_async_passing(void* shared, const void* global) {
+  asm volatile(
+      "{\n.reg .b64 policy;\ncreatepolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
+      "cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, policy;\n}" ::"r"(
+          ptx_shared_address(shared)),
+      "l"(global)
+      : "memory");
+}
+
 // The first `bytes` of 16, and zeros behind them.
 __device__ __forceinline__ void ptx_copy_async_part(void* shared, const void* global, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(ptx_shared_address(shared)),
@@ -129,6 +139,10 @@ __device__ __forceinline__ void ptx_cluster_arrive() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
 
+// The same for a thread that has nothing to show.
+__device__ __forceinline__ void ptx_cluster_arrive_relaxed() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
 __device__ __forceinline__ void ptx_cluster_wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }

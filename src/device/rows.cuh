@@ -201,15 +201,20 @@ __device__ __forceinline__ void send(T* to, const ValueOf<T> (&values)[N], int l
 }
 
 // A group's home in shared memory, `stride` words of 16 bytes apart from piece to piece. Each
-// thread reads back only what it put there.
-template <typename T, int N, bool Vector, int W>
+// thread reads back only what it put there. Passing: caches are left to what other rows read too.
+template <typename T, int N, bool Vector, bool Passing, int W>
 __device__ __forceinline__ void fetch_shared(uint4* home, int stride, const T* from, int low,
                                              int valid) {
   static_assert(W % 4 == 0);
   if (Vector || (low <= 0 && valid >= N && aligned_to<16>(from))) {
 #pragma unroll
     for (int w = 0; w < W / 4; ++w) {
-      ptx_copy_async(home + w * stride, reinterpret_cast<const uint4*>(from) + w, true);
+      const uint4* piece = reinterpret_cast<const uint4*>(from) + w;
+      if constexpr (Passing) {
+        ptx_copy_async_passing(home + w * stride, piece);
+      } else {
+        ptx_copy_async(home + w * stride, piece, true);
+      }
     }
   } else {
     unsigned words[W];
@@ -237,19 +242,30 @@ __device__ __forceinline__ void recall(unsigned (&words)[W], const uint4* home, 
   }
 }
 
-#if __CUDA_ARCH__ >= 900
-// A variable of multiples of 8 bytes in the shared memory of another block of the cluster.
-template <typename T>
-__device__ __forceinline__ T remote(const T* own, unsigned rank) {
-  static_assert(sizeof(T) % 8 == 0);
-  union U {
-    unsigned long long words[sizeof(T) / 8];
-    T value;
-    __device__ U() {}
-  } u;
-  const unsigned address = ptx_map_shared(ptx_shared_address(own), rank);
+// Groups of W words of a warp's lanes, which lie one behind another from `from`: every 32nd piece
+// of 16 bytes, so that the warp's loads are of consecutive bytes.
+template <typename T, int W>
+__device__ __forceinline__ void fetch_joined(unsigned (&words)[W], const T* from) {
+  static_assert(W % 4 == 0);
 #pragma unroll
-  for (unsigned i = 0; i < sizeof(T) / 8; ++i) u.words[i] = ptx_load_cluster(address + 8 * i);
-  return u.value;
+  for (int w = 0; w < W; w += 4) {
+    const uint4 quad =
+        ptx_load_once(reinterpret_cast<const uint4*>(from) + w * 8 + (threadIdx.x & 31));
+    words[w] = quad.x;
+    words[w + 1] = quad.y;
+    words[w + 2] = quad.z;
+    words[w + 3] = quad.w;
+  }
 }
-#endif
+// Each lane gets its own group of what they fetched so, through `room` for 8 · W pieces.
+template <int W>
+__device__ __forceinline__ void part_joined(unsigned (&words)[W], uint4* room) {
+  const int lane = threadIdx.x & 31;
+#pragma unroll
+  for (int w = 0; w < W; w += 4) {
+    room[w * 8 + lane] = make_uint4(words[w], words[w + 1], words[w + 2], words[w + 3]);
+  }
+  __syncwarp();
+  recall(words, room + lane * (W / 4), 1);
+  __syncwarp();
+}

@@ -1,0 +1,51 @@
+// What the blocks of a cluster send each other.
+#pragma once
+
+// A T of each of the blocks in every block's shared memory. A block waits for what it gets on a
+// barrier of its own: the cluster's would also wait for all that its threads have in flight, and
+// empty the first-level cache.
+template <typename T, int Blocks>
+struct Mailbox {
+  static_assert(sizeof(T) % 8 == 0);
+  T letters[Blocks];
+  unsigned long long barrier;
+
+  // By all threads, at the start.
+  __device__ __forceinline__ void open() {
+    if (threadIdx.x == 0) {
+      const unsigned own = ptx_shared_address(&barrier);
+      ptx_barrier_init(own, 1);
+      ptx_barrier_init_fence();
+      ptx_barrier_expect(own, Blocks * sizeof(T));
+    }
+    __syncwarp();
+    ptx_cluster_arrive_relaxed();
+  }
+
+  // By all threads, once, behind a barrier of the block behind open(): the block's T to all of
+  // them. Returns when theirs have come; nobody writes here any more.
+  __device__ __forceinline__ void exchange(const T& own) {
+    const unsigned mine = ptx_shared_address(&barrier);
+    ptx_cluster_wait();
+    if (threadIdx.x < Blocks) {
+      send(own, ptx_map_shared(ptx_shared_address(&letters[ptx_cluster_rank()]), threadIdx.x),
+           ptx_map_shared(mine, threadIdx.x));
+    }
+    while (!ptx_barrier_try_wait(mine, 0)) {
+    }
+  }
+
+ private:
+  __device__ __forceinline__ static void send(const T& letter, unsigned to, unsigned counted) {
+    union U {
+      T value;
+      unsigned long long words[sizeof(T) / 8];
+      __device__ U() {}
+    } u;
+    u.value = letter;
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(T) / 8); ++i) {
+      ptx_store_async(to + 8 * i, u.words[i], counted);
+    }
+  }
+};

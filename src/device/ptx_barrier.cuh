@@ -1,0 +1,42 @@
+// One instruction of sm_90 per function: barriers in shared memory, which count arrivals and bytes.
+#pragma once
+
+__device__ __forceinline__ void ptx_barrier_init(unsigned barrier, unsigned arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+
+// Makes initialised barriers visible to the copy engine.
+__device__ __forceinline__ void ptx_barrier_init_fence() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+__device__ __forceinline__ void ptx_barrier_arrive(unsigned barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+// Arrives, and makes the phase wait for `bytes` of copies besides.
+__device__ __forceinline__ void ptx_barrier_expect(unsigned barrier, unsigned bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
+
+// True once the phase of the parity is complete; waits for a time that the hardware chooses.
+__device__ __forceinline__ bool ptx_barrier_try_wait(unsigned barrier, unsigned parity) {
+  unsigned done;
+  asm volatile(
+      "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, p;\n}"
+      : "=r"(done)
+      : "r"(barrier), "r"(parity)
+      : "memory");
+  return done != 0;
+}
+
+// 8 bytes into the shared memory of a block of the cluster, counted by a barrier of that block.
+__device__ __forceinline__ void ptx_store_async(unsigned address, unsigned long long bits,
+                                                unsigned barrier) {
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(address),
+      "l"(bits), "r"(barrier)
+      : "memory");
+}
