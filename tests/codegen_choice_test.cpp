@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "codegen/fold_choice.h"
 #include "codegen/kernel_choice.h"
 #include "codegen_harness.h"
 #include "cuda/kernel_cache.h"
@@ -215,6 +216,41 @@ TEST(CodegenChoice, LengthsOfRunTime) {
         }
       }
     }
+  }
+}
+
+// The blocks of a row meet at a counter of its own. (Rows that have none could not lie in memory.)
+TEST(CodegenChoice, SegmentsOfRowsWithoutCounters) {
+  const Model model = Model::parse(
+      "<ir_version: 9, opset_import: [\"\" : 20]> g (float16[m, n] x) => (float16[m] y) {"
+      " last = Constant<value = int64[1] {-1}>() y = ReduceLogSumExp<keepdims = 0>(x, last) }");
+  const Program program = compile(model);
+  const CompiledProgram& compiled = *program.handle();
+  auto blocks_of = [&](int64_t rows, int64_t length) {
+    std::vector<int64_t> symbols = symbols_of(program, length);
+    for (size_t i = 0; i < compiled.symbol_names.size(); ++i) {
+      if (compiled.symbol_names[i] == "m") symbols[i] = rows;
+    }
+    int64_t blocks = 0;
+    for (const Step& step : compiled.plan.steps) {
+      for (const DeviceCall& call : generate(compiled.graph(), step, Target{}).calls) {
+        const auto& launch = std::get<KernelLaunch>(call);
+        if (launch.name == "row_segments") blocks += evaluate_size(launch.grid[0], symbols);
+      }
+    }
+    return blocks;
+  };
+  constexpr int64_t kEndless = (int64_t{1} << 28) + 8;
+  EXPECT_GT(blocks_of(64, 131072), 64);
+  EXPECT_EQ(blocks_of(4096, 131072), 0);
+  EXPECT_GT(blocks_of(kLaunchCounters, kEndless), kLaunchCounters);
+  EXPECT_LT(blocks_of(kLaunchCounters, kEndless), INT32_MAX);
+  EXPECT_GT(blocks_of(kLaunchCounters + 1, kEndless), INT32_MAX);
+  FoldFacts sums;
+  auto is_segments = [](const Candidate& c) { return c.choice.family == "row_segments"; };
+  for (const int64_t rows : {kLaunchCounters, kLaunchCounters + 1}) {
+    const std::vector<Candidate> all = fold_candidates({}, sums, rows, 1 << 20);
+    EXPECT_EQ(std::any_of(all.begin(), all.end(), is_segments), rows == kLaunchCounters);
   }
 }
 
