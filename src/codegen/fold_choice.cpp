@@ -314,8 +314,7 @@ FoldFacts fold_facts(StepBuilder& builder, const RowForm& form) {
   facts.words = std::max(reads.group_words(), 1);
   facts.shareable = reads.shareable();
   facts.fetches = reads.fetches();
-  facts.maps_back = std::any_of(form.outputs.begin(), form.outputs.end(),
-                                [](const RowForm::Output& output) { return output.maps_back; });
+  facts.maps_back = maps_back(form);
   return facts;
 }
 

@@ -177,6 +177,11 @@ bool folds(const RowForm& form) {
   return !producer;
 }
 
+bool maps_back(const RowForm& form) {
+  return std::any_of(form.outputs.begin(), form.outputs.end(),
+                     [](const RowForm::Output& output) { return output.maps_back; });
+}
+
 bool counts(const RowForm& form) {
   bool found = false;
   auto look = [&](Expr root) {

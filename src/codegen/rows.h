@@ -33,6 +33,9 @@ struct RowForm {
 };
 RowForm row_form(StepBuilder& builder, const CascadeStep& step);
 
+// Some output has an element for every one of the row.
+bool maps_back(const RowForm& form);
+
 // The accumulators [begin, end) that one pass over the row reduces.
 struct Phase {
   size_t begin, end;
