@@ -219,6 +219,29 @@ TEST(CodegenChoice, LengthsOfRunTime) {
   }
 }
 
+// Rows without elements have results all the same, and no segments.
+TEST(CodegenChoice, EmptyRowsOfRunTime) {
+  const Model model = Model::parse(
+      "<ir_version: 9, opset_import: [\"\" : 20]> g (float16[5, n] x) => (float16[5] y) {"
+      " last = Constant<value = int64[1] {-1}>() y = ReduceLogSumExp<keepdims = 0>(x, last) }");
+  const std::vector<Forms> all = forms_of(model, {}, 1 << 20);
+  ASSERT_EQ(all.size(), 1u);
+  const std::vector<int64_t> symbols = symbols_of(all[0].program, 0);
+  bool segments = false;
+  for (size_t i = 0; i < all[0].forms.size(); ++i) {
+    segments |= all[0].choices[i].family == "row_segments";
+    int64_t launches = 0;
+    for (const DeviceCall& call : all[0].forms[i].calls) {
+      const auto& launch = std::get<KernelLaunch>(call);
+      if (evaluate_size(launch.grid[0], symbols) == 0) continue;
+      ++launches;
+      EXPECT_NE(launch.name, "row_segments") << to_string(all[0].choices[i]);
+    }
+    EXPECT_EQ(launches, 1) << to_string(all[0].choices[i]);
+  }
+  EXPECT_TRUE(segments);
+}
+
 // The blocks of a row meet at a counter of its own. (Rows that have none could not lie in memory.)
 TEST(CodegenChoice, SegmentsOfRowsWithoutCounters) {
   const Model model = Model::parse(

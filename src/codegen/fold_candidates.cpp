@@ -90,6 +90,7 @@ class Enumeration {
           if (std::exchange(last_tiles, tiles) == tiles) continue;
           const int64_t segments = (length_ + tile * tiles - 1) / (tile * tiles);
           const FoldConfig walk = config(threads, threads, chunks);
+          // Blocks that count who is last wait about as long as a second kernel takes to start.
           const double merge = kBlockTime + 0.01 * static_cast<double>(segments);
           candidates_.push_back({choice_of(SegmentConfig{threads, chunks, most}),
                                  kLaunchTime + merge + time(walk, rows_ * segments, tile * tiles)});

@@ -30,7 +30,7 @@ constexpr int kSharedBytes = 32 * 1024, kMostSharedBytes = 96 * 1024;
 constexpr int kMostCluster = 8;
 // Fewer rows than this for each multiprocessor leave some of them without work for long.
 constexpr double kRowsPerMultiprocessor = 1.5;
-// Tiles that a block folds before cutting its row pays for a second kernel.
+// Tiles that a block folds before cutting its row pays for states to merge.
 constexpr int kTilesPerBlock = 4;
 // As many states as a block merges at once, of short tiles: the last of them is waited for.
 constexpr int kMostSegments = 256, kSegmentChunks = 2;
@@ -79,12 +79,16 @@ class Choice {
     Expr length = form_.length();
     int64_t most = kLongestRow;
     if (choice.family == kSegments) {
-      Expr counted = pool_.boolean(true);
+      // Rows of one tile, or none, are not cut.
+      const SegmentConfig cut = segments_of_choice(choice);
+      const int64_t tile = tile_elements(segment_config(cut));
+      Expr served = pool_.make(ExprOp::Less, {pool_.integer(tile), length});
       if (!facts_.maps_back) {
-        counted = pool_.make(ExprOp::LessEqual, {rows_, pool_.integer(kLaunchCounters)});
+        Expr most_rows = pool_.integer(kLaunchCounters);
+        served = both(served, pool_.make(ExprOp::LessEqual, {rows_, most_rows}));
       }
-      add_segments(segments_of_choice(choice), counted);
-      add_rest(counted);
+      add_segments(cut, served);
+      add_rest(served);
       return;
     }
     RF_CHECK(choice.family == kRow, "{} folds no row", to_string(choice));
