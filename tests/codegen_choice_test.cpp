@@ -6,6 +6,7 @@
 #include "codegen/kernel_choice.h"
 #include "codegen_harness.h"
 #include "cuda/kernel_cache.h"
+#include "test_paths.h"
 #ifdef REDFUSER_TESTS_WORKLOADS
 #include "bench_workload.h"
 #endif
@@ -128,7 +129,7 @@ TEST_P(CodegenChoice, OthersKeepTheirRegisters) {
   std::vector<std::string> texts;
   for (const auto& [text, origin] : origins) texts.push_back(text);
   // The assembler's logs are kept as a cache keeps machine code.
-  cuda::KernelCache cache({cuda::CacheMode::On, REDFUSER_TESTS_CACHE},
+  cuda::KernelCache cache({cuda::CacheMode::On, test_paths::cache()},
                           {"logs", compiler->version(), GetParam().name});
   const std::vector<std::string> logs =
       cache.get(texts, [&](const std::string& text, const std::string&) {

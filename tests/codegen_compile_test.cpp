@@ -8,6 +8,7 @@
 #include "codegen_harness.h"
 #include "cuda/kernel_cache.h"
 #include "redfuser/convert.h"
+#include "test_paths.h"
 #ifdef REDFUSER_TESTS_WORKLOADS
 #include "bench_workload.h"
 #endif
@@ -62,7 +63,7 @@ void add(Sources& sources, const std::string& origin, const Model& model, const 
 
 void add_models(Sources& sources, const Target& target) {
   std::vector<std::string> folders;
-  for (const auto& entry : fs::directory_iterator(REDFUSER_MODELS_DIR)) {
+  for (const auto& entry : fs::directory_iterator(test_paths::models())) {
     if (fs::exists(entry.path() / "model.onnx")) folders.push_back(entry.path().string());
   }
   std::sort(folders.begin(), folders.end());
@@ -105,7 +106,7 @@ TEST_P(CodegenCompile, EveryKernelKeepsItsRegisters) {
   for (const auto& [text, source] : sources) texts.push_back(text);
 
   // The assembler's logs are kept as a cache keeps machine code.
-  cuda::KernelCache cache({cuda::CacheMode::On, REDFUSER_TESTS_CACHE},
+  cuda::KernelCache cache({cuda::CacheMode::On, test_paths::cache()},
                           {"logs", compiler->version(), architecture.name});
   const std::vector<std::string> logs =
       cache.get(texts, [&](const std::string& text, const std::string&) {

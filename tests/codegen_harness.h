@@ -13,6 +13,7 @@
 #include "cuda/nvrtc.h"
 #include "redfuser/redfuser.h"
 #include "runtime/compiled_program.h"
+#include "test_paths.h"
 
 namespace redfuser::codegen_tests {
 
@@ -104,7 +105,7 @@ class Compiler {
  private:
   Compiler() {
     if (!open()) {
-      setenv("REDFUSER_CUDA_LIBRARIES", REDFUSER_TESTS_PYTHON, 0);
+      setenv("REDFUSER_CUDA_LIBRARIES", test_paths::python(), 0);
       open();
     }
   }

@@ -1,5 +1,6 @@
 // Every exported model of models/ has a GPU form of so many launches.
 #include "codegen_harness.h"
+#include "test_paths.h"
 
 namespace redfuser::codegen_tests {
 namespace {
@@ -22,7 +23,7 @@ constexpr Expected kModels[] = {
 TEST(CodegenModels, LaunchCounts) {
   for (const Expected& expected : kModels) {
     const GeneratedModel model =
-        generate_model(std::string(REDFUSER_MODELS_DIR) + "/" + expected.model + "/model.onnx");
+        generate_model(std::string(test_paths::models()) + "/" + expected.model + "/model.onnx");
     EXPECT_EQ(model.launches, expected.launches) << expected.model;
     EXPECT_EQ(model.products, expected.products) << expected.model;
   }

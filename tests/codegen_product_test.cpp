@@ -1,5 +1,6 @@
 // Matrix products and what the product library computes along with them.
 #include "codegen_harness.h"
+#include "test_paths.h"
 #include "text_model.h"
 
 namespace redfuser::codegen_tests {
@@ -158,7 +159,7 @@ TEST(CodegenProducts, EverySumIsComputedOnce) {
 TEST(CodegenModels, LaunchesOfALayer) {
   for (const auto& [name, layers] : {std::pair("bert.dynamo.sdpa", 2), {"bert.dynamo23.sdpa", 2}}) {
     const GeneratedModel model =
-        generate_model(std::string(REDFUSER_MODELS_DIR) + "/" + name + "/model.onnx");
+        generate_model(std::string(test_paths::models()) + "/" + name + "/model.onnx");
     const int around = 2;  // the embeddings' norm and the mask
     EXPECT_LE(model.launches + model.products, 9 * layers + around) << name;
   }

@@ -10,6 +10,7 @@
 #include "redfuser/io.h"
 #include "redfuser/redfuser.h"
 #include "runtime/executor.h"
+#include "test_paths.h"
 
 namespace redfuser {
 namespace {
@@ -131,7 +132,7 @@ class CudaModels : public testing::TestWithParam<std::string> {};
 
 TEST_P(CudaModels, MatchTheirOutputs) {
   if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
-  const fs::path folder = fs::path(REDFUSER_MODELS_DIR) / GetParam();
+  const fs::path folder = fs::path(test_paths::models()) / GetParam();
   const Model model = Model::load((folder / "model.onnx").string());
   Session session(compile(model), on_gpu());
   const NamedTensors inputs = load_tensors((folder / "inputs.npz").string(), model, Role::Inputs);
@@ -151,7 +152,7 @@ double largest_magnitude(const NamedTensors& tensors) {
 
 TEST_P(CudaModels, MatchTheirOutputsInFp16) {
   if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
-  const fs::path folder = fs::path(REDFUSER_MODELS_DIR) / GetParam();
+  const fs::path folder = fs::path(test_paths::models()) / GetParam();
   const Model model =
       convert(Model::load((folder / "model.onnx").string()), {DType::Float16, true}).model;
   Session session(compile(model), on_gpu());
@@ -165,7 +166,7 @@ TEST_P(CudaModels, MatchTheirOutputsInFp16) {
 std::vector<std::string> model_folders() {
   std::vector<std::string> folders;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(REDFUSER_MODELS_DIR, error)) {
+  for (const auto& entry : fs::directory_iterator(test_paths::models(), error)) {
     if (fs::exists(entry.path() / "outputs.npz")) folders.push_back(entry.path().filename());
   }
   std::sort(folders.begin(), folders.end());

@@ -16,6 +16,7 @@
 #include "onnx/convex_regions.h"
 #include "onnx/tensor_file.h"
 #include "proto_file.h"
+#include "test_paths.h"
 
 namespace redfuser {
 namespace {
@@ -162,7 +163,7 @@ class RealExport : public testing::TestWithParam<const char*> {};
 TEST_P(RealExport, IsDeterministicAndLoads) {
   const ProtoFile folder(kChain);
   const auto model =
-      load_model(std::string(REDFUSER_MODELS_DIR) + "/" + GetParam() + "/model.onnx");
+      load_model(std::string(test_paths::models()) + "/" + GetParam() + "/model.onnx");
   std::vector<ExportRegion> regions;
   for (int first = 0; first < 70; first += 13) {
     regions.push_back({"region", "row", {}});

@@ -7,6 +7,7 @@
 
 #include "onnx/import.h"
 #include "proto_file.h"
+#include "test_paths.h"
 
 namespace redfuser {
 namespace {
@@ -52,7 +53,7 @@ constexpr const char* kSmallFunction =
 
 // What fuzzing found: each runs or is refused.
 TEST(Hostile, FoundByFuzzing) {
-  for (const auto& entry : fs::directory_iterator(REDFUSER_FOUND_DIR)) {
+  for (const auto& entry : fs::directory_iterator(test_paths::found())) {
     SCOPED_TRACE(entry.path().filename().string());
     try {
       const Model model = Model::load(entry.path().string());
@@ -120,7 +121,8 @@ TEST(Hostile, ByteFlipsOfASmallModel) {
 
 TEST(Hostile, ByteFlipsOfARealModel) {
   ProtoFile file(kSmall, kSmallFunction);
-  std::ifstream source(REDFUSER_MODELS_DIR "/bert.dynamo23.sdpa/model.onnx", std::ios::binary);
+  std::ifstream source(std::string(test_paths::models()) + "/bert.dynamo23.sdpa/model.onnx",
+                       std::ios::binary);
   ASSERT_TRUE(file.model().ParseFromIstream(&source));
   // Flips should hit structure, not weights.
   for (const auto& tensor : file.graph().initializer()) {

@@ -9,6 +9,7 @@
 
 #include "ops/op_def.h"
 #include "proto_file.h"
+#include "test_paths.h"
 
 namespace redfuser {
 namespace {
@@ -17,7 +18,7 @@ namespace fs = std::filesystem;
 
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(REDFUSER_MODELS_DIR)) {
+  for (const auto& entry : fs::directory_iterator(test_paths::models())) {
     if (fs::exists(entry.path() / "model.onnx")) names.push_back(entry.path().filename().string());
   }
   std::sort(names.begin(), names.end());
@@ -28,7 +29,7 @@ class RealModel : public testing::TestWithParam<std::string> {};
 
 TEST_P(RealModel, ImportsToPrimitives) {
   const auto model =
-      load_model(std::string(REDFUSER_MODELS_DIR) + "/" + GetParam() + "/model.onnx");
+      load_model(std::string(test_paths::models()) + "/" + GetParam() + "/model.onnx");
   ASSERT_FALSE(model->inputs.empty());
   ASSERT_EQ(model->outputs.size(), 1u);
   EXPECT_EQ(model->outputs[0].name, "out");

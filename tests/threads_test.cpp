@@ -10,6 +10,7 @@
 #include "redfuser/compare.h"
 #include "redfuser/io.h"
 #include "redfuser/redfuser.h"
+#include "test_paths.h"
 
 namespace redfuser {
 namespace {
@@ -46,7 +47,7 @@ void run_in_threads(const Model& model, const NamedTensors& inputs) {
 class Threads : public testing::TestWithParam<std::string> {};
 
 TEST_P(Threads, ShareOneProgram) {
-  const std::string folder = std::string(REDFUSER_MODELS_DIR) + "/" + GetParam();
+  const std::string folder = std::string(test_paths::models()) + "/" + GetParam();
   const Model model = Model::load(folder + "/model.onnx");
   run_in_threads(model, load_tensors(folder + "/inputs.npz", model, Role::Inputs));
 }
