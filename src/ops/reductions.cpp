@@ -11,7 +11,6 @@ namespace {
 struct ReducedAxes {
   std::vector<bool> reduced;  // by input dimension
   bool keep = true;
-  bool identity = false;  // no axes given, and that is to mean none
 };
 
 ReducedAxes reduced_axes(const NodeView& view) {
@@ -19,9 +18,9 @@ ReducedAxes reduced_axes(const NodeView& view) {
   const int rank = view.rank(0);
   result.keep = view.integer("keepdims", 1) != 0;
   const auto axes = axes_argument(view, "axes", 1, rank);
-  const bool all = !axes || axes->empty();
-  result.identity = all && view.integer("noop_with_empty_axes", 0) != 0;
-  result.reduced.assign(static_cast<size_t>(rank), all && !result.identity);
+  const bool none_given = !axes || axes->empty();
+  const bool all = none_given && view.integer("noop_with_empty_axes", 0) == 0;
+  result.reduced.assign(static_cast<size_t>(rank), all);
   if (axes) {
     for (int axis : *axes) result.reduced[axis] = true;
   }
@@ -99,9 +98,10 @@ Expr in_reals(const Reducing& r) {
   return r.pool.cast(r.x->dtype, result);
 }
 
+// Over no axes the sum or extremum is the element itself; what an operator applies before and
+// after it remains: ReduceSumSquare is the square, ReduceLogSum the logarithm.
 template <auto f>
 Expr lower_reduction(LowerContext& context) {
-  if (reduced_axes(context).identity) return context.read_broadcast(0);
   const Loops loops = loops_of(context);
   return f(Reducing{context.pool(), loops, context.read(0, loops.index)});
 }

@@ -87,7 +87,7 @@ REDUCTIONS = (
     [Form("ReduceLogSum", [np.abs(X)], {"axes": [1], "keepdims": 0}, last=17)] +
     [Form("Reduce" + r, [X], {"keepdims": 0}) for r in REDUCE.split()] +
     [Form("Reduce" + r, [X, k(0, 2)], {"keepdims": 0}, first=13 if r == "Sum" else 18) for r in REDUCE.split()] +
-    [Form("Reduce" + r, [X, k()], {"noop_with_empty_axes": 1}, first=13 if r == "Sum" else 18) for r in ("Sum", "Max")] +
+    [Form("Reduce" + r, [np.abs(X), k()], {"noop_with_empty_axes": 1}, first=13 if r == "Sum" else 18) for r in REDUCE.split()] +
     [Form("ReduceMax", [np.array([[3, -7], [2, 9]], np.int8)], {"axes": [1]}, first=12, last=17),
      Form("ReduceMax", [BITS, k(1)], first=20)] +
     [Form(op, [X], {"axis": 1, "keepdims": 0}) for op in ("ArgMax", "ArgMin")] +
