@@ -45,6 +45,8 @@ const Case kCases[] = {
      "=> (int64[m] y) { i = Cast<to = 7>(x) y = ArgMax<axis = 1, keepdims = 0>(i) }", false},
     {"arg_max", "=> (int64[m] y) { y = ArgMax<axis = 1, keepdims = 0>(x) }", false},
     {"cumsum", "=> (float[m, n] y) { a = Constant<value = int64 {1}>() y = CumSum(x, a) }", false},
+    {"exclusive_cumsum",
+     "=> (float[m, n] y) { a = Constant<value = int64 {1}>() y = CumSum<exclusive = 1>(x, a) }"},
     {"integer_sums",
      "=> (int64[m] y, int64[n] z) { i = Cast<to = 7>(x) a = Constant<value = int64[1] {1}>()"
      "  y = ReduceSum<keepdims = 0>(i, a) b = Constant<value = int64[1] {0}>()"

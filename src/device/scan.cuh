@@ -23,7 +23,9 @@ __device__ __forceinline__ T block_scan(T value, T* slots, T& total) {
   return offset + value;
 }
 
-// y[i] = x[0] + ... + x[i] along a line of `size` elements `stride` apart, for one block.
+// y[i] = x[0] + ... + x[i] along a line of `size` elements `stride` apart, for one block; an
+// exclusive sum is that of the elements moved by one place, which subtracts nothing: infinities
+// stay exact.
 template <int Warps, typename X, typename Y>
 __device__ __forceinline__ void scan_line(const X* x, Y* y, long long base, long long size,
                                           long long stride, bool exclusive, bool reverse) {
@@ -32,12 +34,12 @@ __device__ __forceinline__ void scan_line(const X* x, Y* y, long long base, long
   T carry = T(0);
   int phase = 0;
   for (long long first = 0; first < size; first += Warps * 32, phase ^= 1) {
-    const long long i = first + threadIdx.x;
-    const long long at = base + (reverse ? size - 1 - i : i) * stride;
-    const T value = i < size ? load(x, at) : T(0);
+    const long long i = first + threadIdx.x, from = exclusive ? i - 1 : i;
+    const auto place = [&](long long k) { return base + (reverse ? size - 1 - k : k) * stride; };
+    const T value = i < size && from >= 0 ? load(x, place(from)) : T(0);
     T total;
     const T sum = block_scan<Warps>(value, slots[phase], total) + carry;
-    if (i < size) store(y, at, exclusive ? sum - value : sum);
+    if (i < size) store(y, place(i), sum);
     carry += total;
   }
 }
