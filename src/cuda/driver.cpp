@@ -201,10 +201,17 @@ Module::~Module() {
 }
 
 FunctionHandle Module::function(const std::string& name, int shared_bytes, int cluster) const {
-  constexpr int kStaticShared = 48 * 1024, kPortableCluster = 8;
+  // What every launch may have; a kernel's static shared memory is a part of it.
+  constexpr int kUnasked = 48 * 1024;
+  constexpr int kPortableCluster = 8;
   FunctionHandle function = nullptr;
   check(driver().cuModuleGetFunction(&function, module_, name.c_str()), "looking up a kernel");
-  if (shared_bytes > kStaticShared) {
+  int static_bytes = 0;
+  if (shared_bytes > 0) {
+    check(driver().cuFuncGetAttribute(&static_bytes, kSharedSizeBytes, function),
+          "reading the size of a kernel's shared memory");
+  }
+  if (static_bytes + shared_bytes > kUnasked) {
     check(driver().cuFuncSetAttribute(function, kMaxDynamicSharedSizeBytes, shared_bytes),
           "allowing a kernel's shared memory");
   }

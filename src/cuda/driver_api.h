@@ -33,6 +33,7 @@ enum DeviceAttribute : int {
 };
 
 enum FunctionAttribute : int {
+  kSharedSizeBytes = 1,
   kLocalSizeBytes = 3,
   kMaxDynamicSharedSizeBytes = 8,
   kNonPortableClusterSizeAllowed = 14,

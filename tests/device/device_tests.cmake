@@ -12,8 +12,11 @@ foreach(library IN ITEMS driver:cuda:1 nvrtc:nvrtc:13 cublaslt:cublasLt:13)
                         LIBRARY_OUTPUT_DIRECTORY ${fake_cuda_folder})
 endforeach()
 
+target_sources(fake_cuda PRIVATE ${CMAKE_CURRENT_LIST_DIR}/launch_rules.cpp)
+
 file(GLOB device_test_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*_test.cpp)
-add_executable(redfuser_device_tests ${device_test_sources} ${CMAKE_CURRENT_LIST_DIR}/main.cpp)
+add_executable(redfuser_device_tests ${device_test_sources} ${CMAKE_CURRENT_LIST_DIR}/main.cpp
+               ${CMAKE_CURRENT_LIST_DIR}/launch_rules.cpp)
 target_link_libraries(fake_cublasLt PRIVATE fake_cuda)
 set_target_properties(fake_cublasLt PROPERTIES BUILD_RPATH "$ORIGIN")
 add_dependencies(redfuser_device_tests fake_cuda fake_nvrtc fake_cublasLt)

@@ -1,6 +1,6 @@
 // A CUDA driver, an NVRTC and a cuBLASLt without a GPU: memory is the host's, kernels are counted
-// and not run. The libraries are found like the real ones; tests look into them through this
-// structure.
+// and not run; what a real driver refuses is refused. The libraries are found like the real ones;
+// tests look into them through this structure.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +24,8 @@ struct FakeCuda {
   // The time of a kernel of this text with so many threads; a negative one: it does not launch.
   // Without it every span between events is 1 ms.
   std::function<double(const std::string& text, unsigned block)> kernel_ms;
+  // Static shared memory of a kernel of this text, bytes. Without it kernels have none.
+  std::function<int(const std::string& text)> static_shared;
 
   // Of products, by the library's proposals, so many of them that are not the first.
   std::function<double(int proposal)> product_ms;
@@ -43,6 +45,7 @@ struct FakeCuda {
   int allocations = 0, pinned = 0;
   int contexts = 0;  // retained
   int proposals_asked = 0;
+  std::vector<std::string> refusals;  // by the rules of launch_rules.h
   size_t used = 0;
   std::map<uint64_t, size_t> blocks;
 };

@@ -7,13 +7,14 @@
 
 #include "cuda/driver_api.h"
 #include "fake_cuda.h"
+#include "launch_rules.h"
 
-using redfuser::device_tests::FakeCuda;
+using namespace redfuser::device_tests;
 using namespace redfuser::cuda;
 
 namespace {
 
-constexpr Result kLaunchFailed = 719, kCaptureInvalidated = 901;
+constexpr Result kInvalidValue = 1, kLaunchFailed = 719, kCaptureInvalidated = 901;
 
 FakeCuda fake;
 std::mutex mutex;
@@ -21,6 +22,25 @@ std::mutex mutex;
 struct Stream {
   bool capturing = false, lost = false;
 };
+
+// Machine code is the text itself; a function is its module.
+struct Kernel {
+  std::string text;
+  FunctionState state;
+};
+
+Result refused(const std::string& problem) {
+  if (problem.empty()) return kSuccess;
+  fake.refusals.push_back(problem);
+  return kInvalidValue;
+}
+
+// Of __launch_bounds__ in the text.
+int most_threads(const std::string& text) {
+  constexpr char kBounds[] = "__launch_bounds__(";
+  const size_t at = text.find(kBounds);
+  return at == std::string::npos ? 1024 : std::stoi(text.substr(at + sizeof kBounds - 1));
+}
 
 }  // namespace
 
@@ -47,7 +67,7 @@ Result cuDeviceGetAttribute(int* value, int which, int) {
       *value = fake.architecture % 10;
       break;
     case kMaxSharedMemoryPerBlockOptin:
-      *value = 227 * 1024;
+      *value = most_shared(fake.architecture);
       break;
     default:
       *value = 132;
@@ -157,29 +177,49 @@ Result cuEventElapsedTime(float* milliseconds, EventHandle from, EventHandle to)
   return *milliseconds = fake.kernel_ms ? static_cast<float>(span) : 1, kSuccess;
 }
 
-// Machine code is the text itself; a function is that of the module.
 Result cuModuleLoadData(ModuleHandle* module, const void* image) {
   if (fake.module_result != kSuccess) return fake.module_result;
-  return *module = new std::string(static_cast<const char*>(image)), kSuccess;
+  auto* kernel = new Kernel{static_cast<const char*>(image), {}};
+  kernel->state.most_threads = most_threads(kernel->text);
+  if (fake.static_shared) kernel->state.static_shared = fake.static_shared(kernel->text);
+  return *module = kernel, kSuccess;
 }
-Result cuModuleUnload(ModuleHandle module) {
-  return delete static_cast<std::string*>(module), kSuccess;
-}
+Result cuModuleUnload(ModuleHandle module) { return delete static_cast<Kernel*>(module), kSuccess; }
 Result cuModuleGetFunction(FunctionHandle* function, ModuleHandle module, const char*) {
   return *function = module, kSuccess;
 }
-Result cuFuncSetAttribute(FunctionHandle, int, int) { return kSuccess; }
-Result cuFuncGetAttribute(int* value, int, FunctionHandle) { return *value = 0, kSuccess; }
-Result cuTensorMapEncodeTiled(...) { return kSuccess; }
+Result cuFuncSetAttribute(FunctionHandle function, int which, int value) {
+  const std::lock_guard lock(mutex);
+  FunctionState& state = static_cast<Kernel*>(function)->state;
+  if (which == kNonPortableClusterSizeAllowed) state.large_clusters = value != 0;
+  if (which != kMaxDynamicSharedSizeBytes) return kSuccess;
+  const Result result = refused(shared_problem(value, state, fake.architecture));
+  if (result == kSuccess) state.most_dynamic = value;
+  return result;
+}
+Result cuFuncGetAttribute(int* value, int which, FunctionHandle function) {
+  const FunctionState& state = static_cast<Kernel*>(function)->state;
+  *value = which == kSharedSizeBytes ? state.static_shared : 0;
+  return kSuccess;
+}
+Result cuTensorMapEncodeTiled(TensorMap* map, int dtype, unsigned rank, void* address,
+                              const uint64_t* dims, const uint64_t* strides, const unsigned* box,
+                              const unsigned* steps, int interleave, int swizzle, int, int) {
+  const std::lock_guard lock(mutex);
+  return refused(
+      map_problem({map, dtype, rank, address, dims, strides, box, steps, interleave, swizzle}));
+}
 
 // Kernels here have two arguments at least: their pointers.
 Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, void** arguments,
                         void**) {
   const std::lock_guard lock(mutex);
   const Stream& stream = *static_cast<Stream*>(config->stream);
+  const Kernel& kernel = *static_cast<Kernel*>(function);
+  const Result result = refused(launch_problem(*config, kernel.state, fake.architecture));
+  if (result != kSuccess) return result;
   if (stream.capturing) return stream.lost ? kCaptureInvalidated : (++fake.recorded, kSuccess);
-  const std::string& text = *static_cast<std::string*>(function);
-  const double time = fake.kernel_ms ? fake.kernel_ms(text, config->block[0]) : 0;
+  const double time = fake.kernel_ms ? fake.kernel_ms(kernel.text, config->block[0]) : 0;
   if (time < 0) return kLaunchFailed;
   fake.clock_ms += time;
   FakeCuda::Launch launch{config->stream, {}, config->block[0]};
