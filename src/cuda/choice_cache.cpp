@@ -50,18 +50,15 @@ double MeasuredChoice::us() const {
 }
 
 ChoiceCache::ChoiceCache(const CacheOptions& options, std::vector<std::string> identity)
-    : mode_(options.mode), folder_(options.folder), identity_(std::move(identity)) {
-  if (folder_.empty()) folder_ = default_cache_folder();
-  if (folder_.empty()) mode_ = CacheMode::Off;
-}
+    : options_(resolved(options)), identity_(std::move(identity)) {}
 
 std::string ChoiceCache::path(const std::string& task) const {
-  return (fs::path(folder_) / "choices" / (cache_key(identity_, task) + ".json")).string();
+  return (fs::path(options_.folder) / "choices" / (cache_key(identity_, task) + ".json")).string();
 }
 
 std::optional<MeasuredChoice> ChoiceCache::load(const std::string& task) {
   std::string text;
-  if (mode_ == CacheMode::Off || !read_file(path(task), text)) return std::nullopt;
+  if (options_.mode == CacheMode::Off || !read_file(path(task), text)) return std::nullopt;
   MeasuredChoice choice;
   const std::string problem = problem_of(Json::parse(text, nullptr, false), task, choice);
   if (problem.empty()) return choice;
@@ -71,7 +68,7 @@ std::optional<MeasuredChoice> ChoiceCache::load(const std::string& task) {
 }
 
 void ChoiceCache::store(const std::string& task, const MeasuredChoice& choice) {
-  if (mode_ != CacheMode::On) return;
+  if (options_.mode != CacheMode::On) return;
   static std::atomic<int> number = 0;
   const fs::path entry = path(task);
   const fs::path aside = fmt::format("{}.{}.{}.tmp", entry.string(), ::getpid(), number++);
@@ -88,7 +85,7 @@ void ChoiceCache::store(const std::string& task, const MeasuredChoice& choice) {
   if (written) fs::rename(aside, entry, error);
   if (written && !error) return;
   fs::remove(aside, ignored);
-  if (!unwritable_) warnings_.push_back("measured choices cannot be kept in " + folder_);
+  if (!unwritable_) warnings_.push_back("measured choices cannot be kept in " + options_.folder);
   unwritable_ = true;
 }
 

@@ -37,8 +37,7 @@ class ChoiceCache {
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
-  CacheMode mode_;
-  std::string folder_;
+  CacheOptions options_;
   std::vector<std::string> identity_;
   std::vector<std::string> warnings_;
   bool unwritable_ = false;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -44,11 +45,15 @@ std::string default_cache_folder() {
   return "";
 }
 
-KernelCache::KernelCache(CacheOptions options, std::vector<std::string> identity)
-    : options_(std::move(options)), identity_(std::move(identity)) {
-  if (options_.folder.empty()) options_.folder = default_cache_folder();
-  if (options_.folder.empty()) options_.mode = CacheMode::Off;
+CacheOptions resolved(CacheOptions options) {
+  if (options.folder.empty()) options.folder = default_cache_folder();
+  if (options.folder.empty()) options.mode = CacheMode::Off;
+  if (options.mode == CacheMode::Off) options.folder.clear();
+  return options;
 }
+
+KernelCache::KernelCache(CacheOptions options, std::vector<std::string> identity)
+    : options_(resolved(std::move(options))), identity_(std::move(identity)) {}
 
 std::string KernelCache::key(const std::string& source) const {
   return cache_key(identity_, source);
@@ -68,8 +73,9 @@ bool KernelCache::load(const std::string& source, std::string& cubin) {
 
 void KernelCache::store(const std::string& source, const std::string& cubin) {
   const fs::path entry = fs::path(options_.folder) / key(source);
-  const fs::path aside = fmt::format("{}.{}.tmp", entry.string(), ::getpid());
-  const fs::path damaged = fmt::format("{}.{}.old", entry.string(), ::getpid());
+  static std::atomic<int> number = 0;
+  const std::string own = fmt::format("{}.{}.{}", entry.string(), ::getpid(), number++);
+  const fs::path aside = own + ".tmp", damaged = own + ".old";
   std::error_code error;
   fs::create_directories(aside, error);
   const Json meta = {

@@ -21,6 +21,8 @@ struct CacheOptions {
 
 // $XDG_CACHE_HOME/redfuser/kernels, else ~/.cache/redfuser/kernels; empty without either.
 std::string default_cache_folder();
+// With the folder that is used: none, and no cache, where there is none; none if the mode is off.
+CacheOptions resolved(CacheOptions options);
 
 // Compiles text; `path` is where the text is kept if it does not compile.
 using Compiler = std::function<std::string(const std::string& source, const std::string& path)>;

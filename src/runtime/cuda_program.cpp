@@ -6,6 +6,7 @@
 #include <mutex>
 #include <set>
 #include <string_view>
+#include <tuple>
 
 #include "base/error.h"
 #include "runtime/cuda_arena.h"
@@ -43,6 +44,19 @@ bool calls_products(const std::vector<DeviceStep>& steps) {
     }
   }
   return false;
+}
+
+// REDFUSER_KERNELS=portable.
+bool portable_kernels() {
+  const char* family = std::getenv("REDFUSER_KERNELS");
+  return family != nullptr && std::string_view(family) == "portable";
+}
+
+void check_weights(int64_t bytes, int64_t memory_limit) {
+  if (memory_limit > 0 && bytes > memory_limit) {
+    user_error("the model's weights take {} bytes of GPU memory, above the limit of {}", bytes,
+               memory_limit);
+  }
 }
 
 }  // namespace
@@ -91,8 +105,7 @@ std::vector<DeviceStep> CudaProgram::generate_steps() {
   target_.multiprocessors = info.multiprocessors;
   target_.shared_bytes = info.shared_bytes;
   target_.tf32 = tf32_;
-  const char* family = std::getenv("REDFUSER_KERNELS");
-  target_.portable = family != nullptr && std::string_view(family) == "portable";
+  target_.portable = portable_kernels();
   std::vector<DeviceStep> forms;
   const std::lock_guard lock(pool_mutex());
   for (const Step& step : program_->plan.steps) {
@@ -136,12 +149,13 @@ std::vector<Placed> CudaProgram::place_constants(const std::vector<DeviceStep>& 
   for (const Step& step : program_->plan.steps) {
     if (const auto* alias = std::get_if<AliasStep>(&step.kind)) add({alias->source, -1});
   }
-  if (memory_limit > 0 && bytes > memory_limit) {
-    user_error("the model's weights take {} bytes of GPU memory, above the limit of {}", bytes,
-               memory_limit);
-  }
+  check_weights(bytes, memory_limit);
   constant_memory_ = cuda::Buffer(device_, bytes, "the model's weights");
   return placed;
+}
+
+void CudaProgram::check_limit(int64_t memory_limit) const {
+  check_weights(constant_bytes(), memory_limit);
 }
 
 ValueId CudaProgram::root(ValueId value) const {
@@ -169,17 +183,47 @@ cuda::DevicePointer CudaProgram::constant(ValueId value) const {
   return constant_memory_.address() + static_cast<uint64_t>(constants_.at(value));
 }
 
+namespace {
+
+// Everything that a loaded program and its kernels' places on disk depend on.
+using ProgramKey = std::tuple<const CompiledProgram*, bool, bool, cuda::CacheMode, std::string>;
+
+ProgramKey key_of(const CompiledProgram* program, const SessionOptions& options) {
+  const cuda::CacheOptions cache = cuda::resolved(cache_options(options));
+  return {program, options.tf32, portable_kernels(), cache.mode, cache.folder};
+}
+
+// Programs of different keys are made at the same time.
+struct ProgramSlot {
+  std::mutex mutex;
+  std::weak_ptr<const CudaProgram> program;
+};
+
+std::shared_ptr<ProgramSlot> slot_of(const ProgramKey& key) {
+  static std::mutex mutex;
+  static std::map<ProgramKey, std::shared_ptr<ProgramSlot>> slots;
+  const std::lock_guard lock(mutex);
+  // One that is made at present has a second owner.
+  std::erase_if(slots, [](const auto& entry) {
+    return entry.second.use_count() == 1 && entry.second->program.expired();
+  });
+  auto& slot = slots[key];
+  if (slot == nullptr) slot = std::make_shared<ProgramSlot>();
+  return slot;
+}
+
+}  // namespace
+
 std::shared_ptr<const CudaProgram> cuda_program(std::shared_ptr<const CompiledProgram> program,
                                                 const SessionOptions& options) {
-  static std::mutex mutex;
-  static std::map<std::pair<const CompiledProgram*, bool>, std::weak_ptr<const CudaProgram>> made;
-  const std::lock_guard lock(mutex);
-  std::erase_if(made, [](const auto& entry) { return entry.second.expired(); });
-  auto& slot = made[{program.get(), options.tf32}];
-  std::shared_ptr<const CudaProgram> result = slot.lock();
+  const std::shared_ptr<ProgramSlot> slot = slot_of(key_of(program.get(), options));
+  const std::lock_guard lock(slot->mutex);
+  std::shared_ptr<const CudaProgram> result = slot->program.lock();
   if (result == nullptr) {
     result = std::make_shared<const CudaProgram>(program, options);
-    slot = result;
+    slot->program = result;
+  } else {
+    result->check_limit(options.memory_limit);
   }
   return result;
 }

@@ -48,6 +48,8 @@ class CudaProgram {
   bool has_constant(ValueId value) const { return constants_.count(value) > 0; }
   cuda::DevicePointer constant(ValueId value) const;
   int64_t constant_bytes() const { return constant_memory_.bytes(); }
+  // UserError if the constants take more than `memory_limit` bytes; 0: no limit.
+  void check_limit(int64_t memory_limit) const;
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
@@ -70,7 +72,9 @@ class CudaProgram {
 // Every buffer that the step's calls name, undefined ones too.
 void visit_buffers(const DeviceStep& step, const std::function<void(const BufferRef&)>& visit);
 
-// The program's GPU side, made at the first call and shared while a session holds it.
+// The program's GPU side: made at the first call, and shared while a session holds it by those
+// whose options ask for the same kernels from the same cache. `threads` says how it is made; the
+// memory limit holds for every session by itself.
 std::shared_ptr<const CudaProgram> cuda_program(std::shared_ptr<const CompiledProgram> program,
                                                 const SessionOptions& options);
 
