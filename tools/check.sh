@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The rules of the source tree that a script can see: format, include order, file sizes.
+# The rules of the source tree that a script can see: format, include order, file sizes, names.
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 cd "$root"
@@ -17,5 +17,6 @@ check_format() {
 check_format || failed=1
 python3 tools/check_layers.py || failed=1
 python3 tools/check_sizes.py || failed=1
+python3 tools/check_names.py || failed=1
 [ $failed -eq 0 ] && echo "checks passed"
 exit $failed

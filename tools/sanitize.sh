@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Builds with AddressSanitizer and UndefinedBehaviorSanitizer, and runs the C++ tests that match a
 # pattern (all by default); or builds with ThreadSanitizer and runs what shares programs between
-# threads.
+# threads; or links redfuser-run by link-time optimisation, which compares the types and functions
+# that files define by one name.
 #
 #   tools/sanitize.sh [PATTERN]
 #   tools/sanitize.sh thread
+#   tools/sanitize.sh odr
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 
@@ -15,6 +17,17 @@ if [ "${1:-}" = thread ]; then
   shift
 fi
 "$root/tools/setup.sh"
+if [ "${1:-}" = odr ]; then
+  sanitized=${REDFUSER_SANITIZED_BUILD:-$root/build-odr}
+  # Declarations are compared whatever the optimisation; none is the cheapest.
+  cmake -S "$root" -B "$sanitized" -G Ninja -DCMAKE_PREFIX_PATH="$onnx_prefix" \
+    -DCMAKE_BUILD_TYPE=None -DREDFUSER_TESTS=OFF -DCMAKE_AR="$(command -v gcc-ar)" \
+    -DCMAKE_CXX_FLAGS="-O0 -flto=auto -Werror=odr -Werror=lto-type-mismatch" \
+    $(command -v ccache >/dev/null && echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+  cmake --build "$sanitized" --target redfuser-run
+  echo "no definition differs from another of its name"
+  exit
+fi
 cmake -S "$root" -B "$sanitized" -G Ninja -DCMAKE_PREFIX_PATH="$onnx_prefix" \
   -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g1" -DREDFUSER_SANITIZE=$kind \
   -DREDFUSER_TOOLS=OFF \

@@ -72,7 +72,7 @@ std::string scale_text(const ExpansionCall& call) {
          "Scale = Div(OneF, HeadRoot) ";
 }
 
-std::string masked_attention_text(const ExpansionCall& call, const ScoreTerms& terms) {
+std::string masked_attention_text(const ExpansionCall& call, const AttentionScoreInputs& terms) {
   std::string text = scale_text(call) + R"(
     ScaleQ = CastLike(Scale, Q)
     QS = Mul(Q, ScaleQ)

@@ -19,13 +19,13 @@ std::string joined_heads_text();
 std::string scale_text(const ExpansionCall& call);
 
 // What is added to the scores and hidden of them, by the number of each node input.
-struct ScoreTerms {
+struct AttentionScoreInputs {
   int mask = -1;  // int32: 0 hides a key, or lengths; its rank says which
   int bias = -1;
   bool past = false;  // PastKey comes before the new keys
 };
 // Y = softmax(Scale * Q Keys' + ScoreBias and the mask) Values, in the type of Q. The inputs are
 // named PaddingMask, ScoreBias and PastKey; ScoreMatrix is what the softmax is taken of.
-std::string masked_attention_text(const ExpansionCall& call, const ScoreTerms& terms);
+std::string masked_attention_text(const ExpansionCall& call, const AttentionScoreInputs& terms);
 
 }  // namespace redfuser

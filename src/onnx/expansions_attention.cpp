@@ -26,7 +26,7 @@ std::string stacked_cache_text(bool past) {
 }
 
 // Attention of QKV, the projection of all three ([batch, length, sizes]).
-std::string projected_text(const ExpansionCall& call, const ScoreTerms& terms) {
+std::string projected_text(const ExpansionCall& call, const AttentionScoreInputs& terms) {
   const int64_t heads = call.integer("num_heads", 0);
   call.refuse_if(heads <= 0 || heads > kMostHeads, "this number of heads");
   call.refuse_if(call.integer("do_rotary", 0) != 0, "do_rotary");
@@ -102,7 +102,7 @@ std::string microsoft_multi_head_attention(const ExpansionCall& call) {
   call.refuse_if(heads <= 0 || heads > kMostHeads, "this number of heads");
   call.refuse_if(call.has(6) != call.has(7), "a past key without a past value");
   call.refuse_inputs(8, "a shared buffer (past_sequence_length, cache_indirection)");
-  const ScoreTerms terms{4, 5, call.has(6)};
+  const AttentionScoreInputs terms{4, 5, call.has(6)};
   return fmt::format(
       "<num_heads, scale, unidirectional, mask_filter_value: float = -10000.0> "
       "(Query, Key, Value, Bias, PaddingMask, ScoreBias, PastKey, PastValue) "

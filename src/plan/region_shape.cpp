@@ -77,9 +77,10 @@ Expr write_out_short(ExprPool& pool, Expr body) {
 
 }  // namespace
 
-std::variant<Shape, ShapeFailure> form_shape(const GraphFacts& facts, const std::set<NodeId>& owned,
-                                             const std::set<NodeId>& shared,
-                                             const std::set<ValueId>& pinned) {
+std::variant<CascadeCandidate, CandidateRefusal> form_shape(const GraphFacts& facts,
+                                                            const std::set<NodeId>& owned,
+                                                            const std::set<NodeId>& shared,
+                                                            const std::set<ValueId>& pinned) {
   const Graph& graph = facts.graph();
   ExprPool& pool = *graph.pool;
   Lowering lowering(graph, [&](ValueId value) {
@@ -99,17 +100,17 @@ std::variant<Shape, ShapeFailure> form_shape(const GraphFacts& facts, const std:
     for (LoweredOutput& output : outputs) output.body = write_out_short(pool, output.body);
   }
   auto extracted = extract(pool, outputs);
-  if (auto* reason = std::get_if<std::string>(&extracted)) return ShapeFailure{*reason, false};
-  Shape shape{std::get<Extraction>(std::move(extracted)), {}};
+  if (auto* reason = std::get_if<std::string>(&extracted)) return CandidateRefusal{*reason, false};
+  CascadeCandidate shape{std::get<Extraction>(std::move(extracted)), {}};
   auto derived = derive(pool, shape.extraction.cascade);
   if (auto* refusal = std::get_if<StageRefusal>(&derived)) {
-    return ShapeFailure{refusal->refusal.reason, true};
+    return CandidateRefusal{refusal->refusal.reason, true};
   }
   shape.derivation = std::get<Derivation>(std::move(derived));
   return shape;
 }
 
-std::string class_of(const Shape& shape) {
+std::string class_of(const CascadeCandidate& shape) {
   const bool producer = shape.extraction.has_producer, columns = shape.extraction.has_columns;
   const bool cascade = shape.extraction.cascade.stages.size() > 1;
   if (producer && columns) return cascade ? "attention" : "chain";
@@ -117,7 +118,7 @@ std::string class_of(const Shape& shape) {
   return producer ? "other" : "row";
 }
 
-bool is_cascade(const Shape& shape) {
+bool is_cascade(const CascadeCandidate& shape) {
   return shape.extraction.cascade.stages.size() > 1 || shape.extraction.maps_back ||
          shape.extraction.has_producer;
 }

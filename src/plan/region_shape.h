@@ -10,26 +10,27 @@
 
 namespace redfuser {
 
-struct Shape {
+struct CascadeCandidate {
   Extraction extraction;
   Derivation derivation;
 };
 
-struct ShapeFailure {
+struct CandidateRefusal {
   std::string reason;
   bool algebra = false;  // the piece is a cascade, but a stage has no incremental form
 };
 
 // The cascade of the nodes `owned` and `shared`; outputs are what others use of `owned`, `pinned`
 // values (read by other regions) included.
-std::variant<Shape, ShapeFailure> form_shape(const GraphFacts& facts, const std::set<NodeId>& owned,
-                                             const std::set<NodeId>& shared,
-                                             const std::set<ValueId>& pinned);
+std::variant<CascadeCandidate, CandidateRefusal> form_shape(const GraphFacts& facts,
+                                                            const std::set<NodeId>& owned,
+                                                            const std::set<NodeId>& shared,
+                                                            const std::set<ValueId>& pinned);
 
 // What the report calls it: attention, chain, product, row, other.
-std::string class_of(const Shape& shape);
+std::string class_of(const CascadeCandidate& shape);
 // One reduction whose result goes out as it is needs no fusion.
-bool is_cascade(const Shape& shape);
+bool is_cascade(const CascadeCandidate& shape);
 
 // Values that the cascade reads.
 std::set<ValueId> values_read(const Cascade& cascade);

@@ -23,7 +23,7 @@ constexpr size_t kMaxRepeated = 4;  // kinds of places where one layer uses an o
 constexpr double kMinChainExpansion = 4;
 
 // Reads of every element of the streamed axis, by the last stage.
-size_t streamed_reads(const Shape& shape) {
+size_t streamed_reads(const CascadeCandidate& shape) {
   const Cascade& cascade = shape.extraction.cascade;
   size_t count = 0;
   visit(cascade.stages.back().body,
@@ -33,7 +33,7 @@ size_t streamed_reads(const Shape& shape) {
 
 struct Draft {
   std::set<NodeId> owned, shared;
-  Shape shape;
+  CascadeCandidate shape;
 };
 
 class Grower {
@@ -63,8 +63,8 @@ class Grower {
     draft.owned = moved.owned;
     draft.shared = moved.shared;
     auto shape = form_shape(facts_, draft.owned, draft.shared, taken_.pinned);
-    if (!std::holds_alternative<Shape>(shape)) return std::nullopt;
-    draft.shape = std::get<Shape>(std::move(shape));
+    if (!std::holds_alternative<CascadeCandidate>(shape)) return std::nullopt;
+    draft.shape = std::get<CascadeCandidate>(std::move(shape));
     const std::string here = fingerprint(*graph_.pool, draft.shape.extraction.cascade);
     if (here != moved.fingerprint || reenters(draft)) return std::nullopt;
     return draft;
@@ -74,11 +74,11 @@ class Grower {
     Draft draft;
     draft.owned = {seed};
     auto shape = form_shape(facts_, draft.owned, draft.shared, taken_.pinned);
-    if (auto* failure = std::get_if<ShapeFailure>(&shape)) {
+    if (auto* failure = std::get_if<CandidateRefusal>(&shape)) {
       refused.emplace_back(seed, failure->reason);
       return std::nullopt;
     }
-    draft.shape = std::get<Shape>(std::move(shape));
+    draft.shape = std::get<CascadeCandidate>(std::move(shape));
     last_reduction = seed;
     forward(draft);
     backward(draft);
@@ -91,8 +91,8 @@ class Grower {
     Draft draft;
     draft.owned = {seed};
     auto shape = form_shape(facts_, draft.owned, draft.shared, taken_.pinned);
-    if (!std::holds_alternative<Shape>(shape)) return std::nullopt;
-    draft.shape = std::get<Shape>(std::move(shape));
+    if (!std::holds_alternative<CascadeCandidate>(shape)) return std::nullopt;
+    draft.shape = std::get<CascadeCandidate>(std::move(shape));
     backward(draft);
     const bool expanding = std::any_of(draft.owned.begin(), draft.owned.end(), [&](NodeId node) {
       return node != seed && facts_.contracts(node) && expansion(node) > kMinChainExpansion;
@@ -152,11 +152,11 @@ class Grower {
     Draft next = draft;
     own_with_passed(next, node, passed);
     auto shape = form_shape(facts_, next.owned, next.shared, taken_.pinned);
-    if (auto* failure = std::get_if<ShapeFailure>(&shape)) {
+    if (auto* failure = std::get_if<CandidateRefusal>(&shape)) {
       if (tells(draft, node)) refused.emplace_back(node, failure->reason);
       return false;
     }
-    next.shape = std::get<Shape>(std::move(shape));
+    next.shape = std::get<CascadeCandidate>(std::move(shape));
     if (reenters(next)) return false;
     if (!worth_one_pass(draft, next)) {
       if (tells(draft, node)) {
@@ -275,8 +275,8 @@ class Grower {
       Draft next = draft;
       for (const NodeId node : released) next.owned.erase(node);
       auto shape = form_shape(facts_, next.owned, next.shared, taken_.pinned);
-      if (!std::holds_alternative<Shape>(shape)) continue;
-      next.shape = std::get<Shape>(std::move(shape));
+      if (!std::holds_alternative<CascadeCandidate>(shape)) continue;
+      next.shape = std::get<CascadeCandidate>(std::move(shape));
       if (!reenters(next)) draft = std::move(next);
     }
   }
@@ -326,8 +326,8 @@ class Grower {
     Draft next = draft;
     (ours ? next.owned : next.shared).insert(node);
     auto shape = form_shape(facts_, next.owned, next.shared, taken_.pinned);
-    if (!std::holds_alternative<Shape>(shape)) return false;
-    next.shape = std::get<Shape>(std::move(shape));
+    if (!std::holds_alternative<CascadeCandidate>(shape)) return false;
+    next.shape = std::get<CascadeCandidate>(std::move(shape));
     if (reenters(next)) return false;
     draft = std::move(next);
     return true;
@@ -436,7 +436,7 @@ class Finder {
     return false;
   }
 
-  Certificate certified(const Shape& shape) {
+  Certificate certified(const CascadeCandidate& shape) {
     if (!certify_) return {true, 0, 0, ""};
     ExprPool& pool = *facts_.graph().pool;
     const std::string key = fingerprint(pool, shape.extraction.cascade);

@@ -4,11 +4,9 @@
 
 #include <onnx/onnx_pb.h>
 
-#include <random>
+#include "random.h"
 
 namespace redfuser {
-
-using Random = std::minstd_rand;
 
 // Applies one to four edits to random messages inside the model.
 void mutate(onnx::ModelProto& model, Random& random);

@@ -3,12 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <random>
 #include <vector>
 
-namespace redfuser {
+#include "random.h"
 
-using Random = std::minstd_rand;
+namespace redfuser {
 
 // Changes `input`; `other` is another seed to take from.
 void mutate_input(std::vector<uint8_t>& input, const std::vector<uint8_t>& other, Random& random);
