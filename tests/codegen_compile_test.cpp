@@ -88,6 +88,14 @@ void add_workloads(Sources& sources, const Target& target) {
       add(sources, maker.name, Model::parse(maker.make().model), target);
     }
   }
+  if (target.architecture != 90) return;
+  Target exact = target;
+  exact.exact_masks = true;
+  for (size_t suite : {1, 2}) {
+    for (const tools::WorkloadMaker& maker : suites[suite]) {
+      add(sources, maker.name + " with exact masks", Model::parse(maker.make().model), exact);
+    }
+  }
 #else
   (void)sources, (void)target;
 #endif

@@ -89,6 +89,9 @@ void add_run_options(CLI::App& app, RunOptions& options, Texts& texts) {
       ->group(group);
   app.add_flag("--tf32", options.session.tf32, "GPU: products of fp32 may round to TF32")
       ->group(group);
+  app.add_flag("--exact-masks", options.session.exact_masks,
+               "GPU: keys and values that a mask hides may be NaN or infinite")
+      ->group(group);
   app.add_option("--cache-dir", options.session.kernel_cache_folder,
                  "Where compiled kernels are kept (else ~/.cache/redfuser/kernels)")
       ->type_name("DIR")

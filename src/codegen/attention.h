@@ -20,6 +20,9 @@ struct AttentionForm {
   Expr weight;
   Expr row;                  // the row axis that tiles run along; null: one row
   std::vector<Expr> others;  // the other row axes
+  // A scratch buffer whose first element is 0 if hidden keys need a visit too; -1: they need none.
+  int64_t mask_check = -1;
+  bool visits_hidden = false;  // whatever the mask
 };
 
 // nullopt if the cascade is not of this class, or has a size or type that the kernel does not take.

@@ -122,6 +122,11 @@ void HopperText::place_work() {
     emitter_.bind(ranges_.rows[0].last, "last_row");
     begin = emitter_.emit(ranges_.begin);
     end = emitter_.emit(ranges_.end);
+    if (form_.mask_check >= 0) {
+      const std::string skips = fmt::format("({}[0] != 0.0f)", kernel_.buffer(form_.mask_check));
+      begin = fmt::format("({} ? {} : 0ll)", skips, begin);
+      end = fmt::format("({} ? {} : {})", skips, end, keys_);
+    }
   }
   emitter_.line(
       fmt::format("begin = static_cast<int>({0}) / {2};\n"

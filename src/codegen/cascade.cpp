@@ -6,6 +6,7 @@
 #include "codegen/attention_choice.h"
 #include "codegen/attention_hopper.h"
 #include "codegen/fold_choice.h"
+#include "codegen/mask_check.h"
 #include "codegen/rows.h"
 
 namespace redfuser {
@@ -135,7 +136,10 @@ Expr has_few_rows(StepBuilder& builder, const AttentionForm& form) {
 }
 
 void generate_cascade(StepBuilder& builder, const CascadeStep& step, const KernelChoice& choice) {
-  if (const auto attention = attention_form(builder, step)) {
+  if (auto attention = attention_form(builder, step)) {
+    if (auto check = mask_check(builder, *attention)) {
+      builder.result.calls.push_back(std::move(*check));
+    }
     add_attention(builder, *attention, choice);
   } else {
     add_fold(builder, row_form(builder, step), choice);
@@ -153,7 +157,13 @@ std::vector<KernelChoice> cascade_choices(StepBuilder& builder, const CascadeSte
 
 void generate_cascade(StepBuilder& builder, const CascadeStep& step) {
   if (auto attention = attention_form(builder, step)) {
-    if (add_attention(builder, *attention) || add_attention_products(builder, *attention)) return;
+    auto check = mask_check(builder, *attention);
+    if (add_attention(builder, *attention)) {
+      std::vector<DeviceCall>& calls = builder.result.calls;
+      if (check) calls.insert(calls.begin(), std::move(*check));
+      return;
+    }
+    if (add_attention_products(builder, *attention)) return;
   }
   const RowForm form = row_form(builder, step);
   if (folds(form)) {

@@ -16,6 +16,7 @@ struct Target {
   int multiprocessors = 132;
   int shared_bytes = 227 * 1024;  // largest dynamic shared memory of a block
   bool tf32 = false;              // fp32 products may round their operands to TF32
+  bool exact_masks = false;       // what attention masks hide is not taken to be finite
   bool portable = false;          // only families that every GPU runs: a second opinion
 };
 

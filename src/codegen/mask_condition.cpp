@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/half.h"
+#include "cascade/magnitude.h"
 #include "ir/polynomial.h"
 
 namespace redfuser {
@@ -15,7 +16,6 @@ constexpr double kHighestFill = -1e4;     // constants up to it may be fills of 
 constexpr double kLargestWide = 0x1p100;  // see the header
 constexpr double kLargestHalf = 65504;
 constexpr double kLargestHalfScore = 0x1p14;
-constexpr double kLargestIndex = 0x1p40;
 
 // The condition of an Expr of dtype Bool, in And, Or, Not and comparisons.
 Expr truth(ExprPool& pool, Expr e) {
@@ -73,6 +73,8 @@ class Masks {
     if (all.when->is_constant()) return none;
     MaskCondition result{negation(all.when), all.settled};
     if (always_settled(result)) result.settled = pool_.boolean(true);
+    if (form_.visits_hidden) result.settled = pool_.boolean(false);
+    result.largest_score = takes_half_scores_ ? kLargestHalfScore : kLargestWide;
     return result;
   }
 
@@ -310,56 +312,21 @@ class Masks {
 
   // A bound of |e| where its parts are finite; +inf if there is none.
   double magnitude(Expr e) {
-    auto part = [&](size_t i) { return magnitude(e->args[i]); };
-    if (e == form_.contraction) return contraction_magnitude();
-    switch (e->op) {
-      case ExprOp::Constant:
-        return std::abs(is_float(e->dtype) ? e->number : static_cast<double>(e->integer));
-      case ExprOp::Cast:
-        return part(0);
-      case ExprOp::Read:
-        if (e->dtype == DType::Float16) return kLargestHalf;
-        return is_float(e->dtype) ? kLargestWide : HUGE_VAL;
-      case ExprOp::Axis:
-      case ExprOp::Symbol:
-        return kLargestIndex;
-      case ExprOp::Add: {
-        double sum = 0;
-        for (size_t i = 0; i < e->args.size(); ++i) sum += part(i);
-        return sum;
-      }
-      case ExprOp::Sub:
-        return part(0) + part(1);
-      case ExprOp::Mul: {
-        double product = 1;
-        for (size_t i = 0; i < e->args.size(); ++i) product *= part(i);
-        return product;
-      }
-      case ExprOp::Div:
-        return e->args[1]->is_constant() && is_float(e->dtype) ? part(0) / std::abs(part(1))
-                                                               : HUGE_VAL;
-      case ExprOp::Neg:
-      case ExprOp::Abs:
-        return part(0);
-      case ExprOp::Tanh:
-      case ExprOp::Erf:
-      case ExprOp::Sin:
-      case ExprOp::Cos:
-        return 1;
-      case ExprOp::Select:
-        return std::max(part(1), part(2));
-      case ExprOp::Min:
-      case ExprOp::Max:
-        return std::max(part(0), part(1));
-      default:
-        return HUGE_VAL;
-    }
+    const auto known = [&](Expr part) -> Expr {
+      if (part == form_.contraction) return bound(contraction_magnitude());
+      if (part->op != ExprOp::Read || !is_float(part->dtype)) return nullptr;
+      return bound(part->dtype == DType::Float16 ? kLargestHalf : kLargestWide);
+    };
+    Expr result = redfuser::magnitude(pool_, e, known);
+    return result->is_constant() ? result->number : HUGE_VAL;
   }
+  Expr bound(double value) { return pool_.number(value, DType::Float64); }
 
   // The same for what a fill takes part with.
   double score_magnitude(Expr e, double fill) {
     const double bound = magnitude(e);
     const bool half = form_.contraction->dtype == DType::Float16 && fill <= -kLargestHalf;
+    takes_half_scores_ |= half;
     return half ? std::min(bound, kLargestHalfScore) : bound;
   }
 
@@ -417,6 +384,7 @@ class Masks {
   ExprPool& pool_;
   const AttentionForm& form_;
   double mildest_ = -HUGE_VAL;  // of the finite fills
+  bool takes_half_scores_ = false;
 };
 
 }  // namespace

@@ -16,7 +16,8 @@
 //
 // Streamed values and scores are taken to be finite, and scores of operands wider than 16-bit
 // floats to be below 2^100 in magnitude. The lowest half stands for -inf as a fill: scores of
-// halves beside it are taken to be below 2^14.
+// halves beside it are taken to be below 2^14. Where that does not hold, a kernel that skips hidden
+// keys leaves out NaNs of the unfused graph; Target::exact_masks has it tested (mask_check.h).
 #pragma once
 
 #include <vector>
@@ -29,6 +30,7 @@ struct MaskCondition {
   Expr visible;  // Bool over axes, sizes and reads: elements where it is false are hidden
   // Bool over State and NewResult leaves of a row: true if hidden elements leave it as it is.
   Expr settled;
+  double largest_score = 0;  // what magnitudes of scores are taken to be at most
 
   // Keys that the mask hides from all of a tile's rows need no visit: there are such, and it is
   // proved that hidden keys leave the state of every row.

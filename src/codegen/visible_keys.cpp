@@ -34,6 +34,10 @@ void VisibleKeys::declare(Emitter& emitter, const std::string& first_row, int li
   }
   emitter.line(fmt::format("begin = {} / {} * {};", emitter.emit(ranges_.begin), unit, unit));
   emitter.line(fmt::format("end = {};", emitter.emit(ranges_.end)));
+  if (form_.mask_check >= 0) {
+    emitter.line(fmt::format("if ({}[0] == 0.0f) {{\nbegin = 0;\nend = {};\n}}",
+                             emitter.kernel().buffer(form_.mask_check), keys));
+  }
   const std::string text = emitter.close();
   emitter.line(fmt::format("{{\n{}}}", text));
 }

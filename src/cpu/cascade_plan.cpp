@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <set>
 
 #include "base/error.h"
@@ -365,35 +366,38 @@ namespace {
 // Columns that a resident tile shrinks by, and rows of memory that a check reads at a time.
 constexpr int64_t kTrimGranularity = 64, kCheckedElements = 1 << 16;
 
-CascadeTrim trim_of(const SpecializedStreaming& s, bool resident) {
+CascadeTrim trim_of(ExprPool& pool, const SpecializedStreaming& s, bool resident) {
   const bool maps_back = std::any_of(s.outputs.begin(), s.outputs.end(),
                                      [](auto& output) { return output.maps_back; });
   if (s.stream.empty() || (resident && maps_back)) return {};
   std::vector<CascadeTrim::Fold> folds;
-  for (const auto& fold : s.folds) folds.push_back({fold.reduction, fold.columns, fold.lift});
-  return CascadeTrim(s.stream[0], std::move(folds));
+  for (const auto& fold : s.folds) folds.push_back({fold.reduction, fold.lift});
+  return CascadeTrim(pool, s.stream[0], std::move(folds));
 }
 
-bool all_finite(const Tensor& tensor) {
+// NaN if an element is NaN.
+double largest_magnitude(const Tensor& tensor) {
   const ConvertFn load = kernels().load[static_cast<int>(tensor.dtype())];
   const Elem elem = elem_of(tensor.dtype());
-  const ReduceFn sum = kernels().reduce[static_cast<int>(elem)][static_cast<int>(ReduceOp::Sum)];
-  const BinaryFn multiply =
-      kernels().binary[static_cast<int>(elem)][static_cast<int>(BinaryOp::Mul)]
-                      [static_cast<int>(Mode::VS)];
+  const ReduceFn* reduce = kernels().reduce[static_cast<int>(elem)];
   std::vector<double> buffer(kCheckedElements);
-  const double zeros = 0;  // of either class
+  double bounds[2] = {0, 0};  // of either class
   const auto bytes = static_cast<int64_t>(redfuser::size_of(tensor.dtype()));
   for (int64_t i = 0; i < tensor.size(); i += kCheckedElements) {
     const int64_t count = std::min(kCheckedElements, tensor.size() - i);
     load(count, buffer.data(), static_cast<const char*>(tensor.data()) + i * bytes);
-    // 0·x is NaN exactly where x is not finite.
-    multiply(1, count, buffer.data(), 0, {buffer.data(), 0, nullptr}, {&zeros, 0, nullptr});
-    double total = 0;
-    sum(1, count, &total, {buffer.data(), 0, nullptr});
-    if (total != 0 || std::isnan(total)) return false;
+    const Operand elements{buffer.data(), 0, nullptr};
+    reduce[static_cast<int>(ReduceOp::Min)](1, count, &bounds[0], elements);
+    reduce[static_cast<int>(ReduceOp::Max)](1, count, &bounds[1], elements);
   }
-  return true;
+  const auto number = [&](const double& bound) -> double {
+    if (elem == Elem::F64) return bound;
+    float narrow;
+    std::memcpy(&narrow, &bound, sizeof narrow);
+    return narrow;
+  };
+  const double least = number(bounds[0]), most = number(bounds[1]);
+  return std::isnan(least) ? least : std::max(-least, most);
 }
 
 }  // namespace
@@ -412,7 +416,7 @@ void CascadePlan::build(const Graph& graph, std::span<const int64_t> symbols,
   builder.build();
   scope = builder.scope();
   resident = builder.resident();
-  trim = trim_of(s, resident);
+  trim = trim_of(pool, s, resident);
   const int64_t columns = program.scopes[static_cast<size_t>(scope)].tile;
   int64_t tile = (product ? kProductElements : kPointwiseElements) / std::max<int64_t>(columns, 1);
   if (product) tile = std::min(tile, kMaxProductRows);
@@ -457,9 +461,13 @@ void CascadePlan::run(RunContext& context, std::span<const ValueId> outputs) con
   for (ValueId value : outputs) allocate(context, value);
   if (empty) return;
   bool trims = trim.possible();
+  std::vector<double> largest;
   for (size_t i = 0; trims && i < trim.finite_values().size(); ++i) {
-    trims = all_finite(context.values[static_cast<size_t>(trim.finite_values()[i])]);
+    largest.push_back(
+        largest_magnitude(context.values[static_cast<size_t>(trim.finite_values()[i])]));
+    trims = std::isfinite(largest.back());
   }
+  trims = trims && trim.bounded(largest);
   const int64_t blocks = ceil_div(rows, program.row_tile);
   TileRunner runner(program, context, outputs);
   runner.run(outer * blocks, [&](Machine& machine, int64_t task) {

@@ -1,6 +1,7 @@
 // Which part of the streamed axis can matter to a block of rows. Under a causal or sliding-window
 // mask most tiles hold nothing but masked elements: their lifts are the identities of their
-// reductions, and they need not be visited.
+// reductions, and they need not be visited, if what a masked zero is multiplied with or a masked
+// infinity is added to is finite. A run finds that out from the values.
 #pragma once
 
 #include <functional>
@@ -23,12 +24,11 @@ class CascadeTrim {
  public:
   struct Fold {
     Reduction reduction;
-    std::vector<Expr> columns;
     Expr lift;
   };
   // `stream` is the streamed axis, null if it has one element.
   CascadeTrim() = default;
-  CascadeTrim(Expr stream, std::vector<Fold> folds);
+  CascadeTrim(ExprPool& pool, Expr stream, std::vector<Fold> folds);
 
   // The part [begin, end) of the streamed axis outside which every lift is an identity for the
   // given ranges of the other axes; at most `granularity` - 1 elements too long at each end.
@@ -38,15 +38,25 @@ class CascadeTrim {
   Part part(const AxisRanges& ranges, int64_t granularity) const;
   // False if no mask of indices can empty a tile.
   bool possible() const { return possible_; }
-  // Values that meet a masked zero or infinity: the trim is exact only if they are finite.
+  // The trim is exact where every element of these values is finite and `bounded` holds for the
+  // largest magnitude of each.
   const std::vector<int64_t>& finite_values() const { return finite_; }
+  bool bounded(const std::vector<double>& largest) const;
 
  private:
-  void require_finite(Expr expr, bool into_reductions);
+  // For e, an operation of a lift.
+  void require_finite(ExprPool& pool, Reduction reduction, Expr e);
+  void require_finite_reads(Expr e);
+  void require_bound(ExprPool& pool, Expr e, bool above_only);
   bool empty(const AxisRanges& ranges, int64_t begin, int64_t end) const;
   Expr stream_ = nullptr;
   std::vector<Fold> folds_;
   std::vector<int64_t> finite_;
+  struct Bound {
+    Expr magnitude;  // over leaves of values
+    double limit;
+  };
+  std::vector<Bound> bounds_;
   bool possible_ = false;
 };
 

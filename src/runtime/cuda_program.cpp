@@ -80,6 +80,7 @@ void visit_buffers(const DeviceStep& step, const std::function<void(const Buffer
 CudaProgram::CudaProgram(std::shared_ptr<const CompiledProgram> program,
                          const SessionOptions& options)
     : program_(std::move(program)), device_(open_gpu(multiplies(*program_))), tf32_(options.tf32) {
+  target_.exact_masks = options.exact_masks;
   check_sizes_known(*program_);
   const cuda::DeviceInfo& info = device_->info();
   if (info.architecture < kOldestArchitecture) {
@@ -186,11 +187,12 @@ cuda::DevicePointer CudaProgram::constant(ValueId value) const {
 namespace {
 
 // Everything that a loaded program and its kernels' places on disk depend on.
-using ProgramKey = std::tuple<const CompiledProgram*, bool, bool, cuda::CacheMode, std::string>;
+using ProgramKey =
+    std::tuple<const CompiledProgram*, bool, bool, bool, cuda::CacheMode, std::string>;
 
 ProgramKey key_of(const CompiledProgram* program, const SessionOptions& options) {
   const cuda::CacheOptions cache = cuda::resolved(cache_options(options));
-  return {program, options.tf32, portable_kernels(), cache.mode, cache.folder};
+  return {program, options.tf32, options.exact_masks, portable_kernels(), cache.mode, cache.folder};
 }
 
 // Programs of different keys are made at the same time.

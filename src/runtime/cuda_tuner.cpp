@@ -22,6 +22,7 @@ std::vector<std::string> machine_of(const CudaProgram& program) {
   if (program.has_products()) machine.push_back("cublaslt " + cuda::ProductLibrary::version());
   if (program.target().portable) machine.push_back("portable");
   if (program.tf32()) machine.push_back("tf32");
+  if (program.target().exact_masks) machine.push_back("exact masks");
   return machine;
 }
 

@@ -1,0 +1,19 @@
+// Bounds of what expressions compute, from bounds of what they read.
+#pragma once
+
+#include <functional>
+
+#include "ir/expr.h"
+
+namespace redfuser {
+
+// A bound of |e|, a Float64 Expr over what `known` returns: bounds of reads, or of any other part;
+// null where the part's own arguments decide. +inf where there is no bound, +inf or NaN where that
+// meets a factor of 0.
+using KnownBound = std::function<Expr(Expr part)>;
+Expr magnitude(ExprPool& pool, Expr e, const KnownBound& known);
+
+// A bound of max(e, 0) likewise: what -inf or another negative number is added to stays below it.
+Expr upper_bound(ExprPool& pool, Expr e, const KnownBound& known);
+
+}  // namespace redfuser
