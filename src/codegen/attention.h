@@ -45,6 +45,8 @@ inline constexpr int64_t kLargestPortable = 128, kLargestSplit = 256;
 // True (of sizes) where blocks of 64 rows each would hold few rows, or be few with many keys each.
 Expr has_few_rows(StepBuilder& builder, const AttentionForm& form);
 
+// False for head sizes of which the GPU's shared memory does not hold the tiles.
+bool fits_attention_kernel(StepBuilder& builder, const AttentionForm& form);
 KernelLaunch attention_kernel(StepBuilder& builder, const AttentionForm& form);
 
 // For few rows: segments of the keys by blocks of their own. nullopt if the sizes do not fit.

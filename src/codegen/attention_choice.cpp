@@ -55,7 +55,7 @@ class Choices {
   std::vector<KernelChoice> run() {
     if (empty()) return {};
     const int64_t size = std::max(form_.depth->extent()->integer, form_.column->extent()->integer);
-    const bool whole = operands_ || size <= kLargestPortable;
+    const bool whole = operands_ || fits_attention_kernel(builder_, form_);
     const bool split = size <= kLargestSplit && split_default();
     Expr has_few = has_few_rows(builder_, form_);
     if (!whole && (!split || !has_few->is_constant(1))) return {};

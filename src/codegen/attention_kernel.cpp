@@ -5,10 +5,22 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace redfuser {
 namespace {
 
 constexpr int kRows = 64, kKeys = 64, kThreads = 128;
+
+int stages_of(const AttentionTile& tile) { return tile.narrow() ? 2 : 1; }
+
+int shared_bytes(const AttentionTile& tile) {
+  int elements =
+      tile.elements(kRows, tile.depth()) +
+      stages_of(tile) * (tile.elements(kKeys, tile.depth()) + tile.elements(kKeys, tile.columns()));
+  if (!tile.narrow()) elements += tile.elements(kRows, kKeys);
+  return elements * tile.element_bytes();
+}
 
 class AttentionText {
  public:
@@ -19,7 +31,7 @@ class AttentionText {
         tile_(builder, form, kKeys, 2),
         kernel_(tile_.kernel()),
         emitter_(tile_.emitter()),
-        stages_(tile_.narrow() ? 2 : 1) {}
+        stages_(stages_of(tile_)) {}
 
   KernelLaunch launch() {
     place();
@@ -30,21 +42,13 @@ class AttentionText {
     KernelLaunch launch = kernel_.launch("attention", comment_of(form_.rows.comment),
                                          {"ptx", "math", "types", "reduce", "attention"}, "",
                                          emitter_.close(), kThreads);
-    launch.shared = shared_bytes();
+    launch.shared = shared_bytes(tile_);
     launch.grid[0] = pool_.mul(ceil_div(pool_, tile_.rows(), kRows),
                                product_of(pool_, extents_of(pool_, form_.others)));
     return launch;
   }
 
  private:
-  int shared_bytes() const {
-    int elements =
-        tile_.elements(kRows, tile_.depth()) +
-        stages_ * (tile_.elements(kKeys, tile_.depth()) + tile_.elements(kKeys, tile_.columns()));
-    if (!tile_.narrow()) elements += tile_.elements(kRows, kKeys);
-    return elements * tile_.element_bytes();
-  }
-
   void place() {
     const std::string tiles = kernel_.size(ceil_div(pool_, tile_.rows(), kRows));
     emitter_.line(
@@ -138,6 +142,12 @@ class AttentionText {
 };
 
 }  // namespace
+
+bool fits_attention_kernel(StepBuilder& builder, const AttentionForm& form) {
+  const int64_t size = std::max(form.depth->extent()->integer, form.column->extent()->integer);
+  if (size > kLargestPortable) return false;
+  return shared_bytes(AttentionTile(builder, form, kKeys, 2)) <= builder.target.shared_bytes;
+}
 
 KernelLaunch attention_kernel(StepBuilder& builder, const AttentionForm& form) {
   return AttentionText(builder, form).launch();

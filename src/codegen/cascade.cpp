@@ -104,7 +104,7 @@ bool add_attention(StepBuilder& builder, const AttentionForm& form) {
     return true;
   }
   const auto operands = hopper_operands(builder, form);
-  const bool whole = operands || size <= kLargestPortable;
+  const bool whole = operands || fits_attention_kernel(builder, form);
   Expr few = has_few_rows(builder, form);
   std::optional<KernelLaunch> split;
   if (size <= kLargestSplit && !few->is_constant(0)) {
