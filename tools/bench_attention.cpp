@@ -1,37 +1,11 @@
 // Attention: prefill with many queries and decoding with one.
 #include <cmath>
 
-#include "bench_workload.h"
+#include "bench_attention.h"
 #include "tool.h"
 
 namespace redfuser::tools {
 namespace {
-
-struct Attention {
-  std::string suite, name;
-  int64_t batch, heads, key_heads, queries, keys, size;
-  bool causal = false, alibi = false;
-  double cap = 0;          // soft cap of the scores
-  int64_t window = 0;      // keys that a query sees
-  int64_t value_size = 0;  // 0: size
-  bool bfloat = false;
-  bool by_token = false;  // tensors are [batch, tokens, heads, size], transposed in the graph
-  bool symbolic = false;  // batch and lengths are known at run time only; without masks
-
-  int64_t values() const { return value_size > 0 ? value_size : size; }
-  DType dtype() const { return bfloat ? DType::BFloat16 : DType::Float16; }
-  double scale() const { return 1 / std::sqrt(static_cast<double>(size)); }
-  // Position of query i among the keys.
-  int64_t position(int64_t i) const { return i + keys - queries; }
-  bool masked() const { return (causal && queries > 1) || window > 0; }
-  bool sees(int64_t i, int64_t j) const {
-    if (!masked()) return true;
-    return (!causal || position(i) >= j) && (window == 0 || position(i) - j < window);
-  }
-  double slope(int64_t head) const {
-    return std::exp2(-8.0 * static_cast<double>(head + 1) / static_cast<double>(heads));
-  }
-};
 
 // Keys or values repeated for the heads that share them.
 std::string repeated(const Attention& a, const std::string& name, int64_t size) {
@@ -65,7 +39,7 @@ std::string declared(const Attention& a, const std::string& name, int64_t heads,
     dims[0] = "batch";
     dims[a.by_token ? 1 : 2] = name == "q" || name == "y" ? "queries" : "keys";
   }
-  return fmt::format("{}[{}] {}{}", a.bfloat ? "bfloat16" : "float16", fmt::join(dims, ", "), name,
+  return fmt::format("{}[{}] {}{}", type_name(a.dtype()), fmt::join(dims, ", "), name,
                      a.by_token && name != "y" ? "t" : "");
 }
 
@@ -114,7 +88,7 @@ std::string graph(const Attention& a) {
   if (a.alibi || a.masked()) body += positions(a);
   body += a.alibi ? biased(a) : "s4 = Identity(s3) ";
   body += a.masked() ? masked(a) : "s5 = Identity(s4) ";
-  body += fmt::format("p = Softmax<axis = -1>(s5) ph = Cast<to = {}>(p) ", a.bfloat ? 16 : 10);
+  body += fmt::format("p = Softmax<axis = -1>(s5) ph = Cast<to = {}>(p) ", type_number(a.dtype()));
   body += a.by_token ? "yh = MatMul(ph, vh) y = Transpose<perm = [0, 2, 1, 3]>(yh)"
                      : "y = MatMul(ph, vh)";
   return fmt::format("g ({}, {}, {}) => ({}) {{ {} }}",
@@ -177,24 +151,7 @@ std::vector<double> reference(const Attention& a, const NamedTensors& inputs, in
 }
 
 WorkloadMaker maker(const Attention& a) {
-  return {a.name, [a] {
-            Workload w;
-            w.suite = a.suite;
-            w.name = a.name;
-            w.model = model_text(graph(a));
-            auto input = [&](const char* name, int64_t heads, int64_t tokens, int64_t size) {
-              w.inputs[a.by_token ? fmt::format("{}t", name) : name] =
-                  normal_tensor(name, a.dtype(), dims_of(a, heads, tokens, size));
-            };
-            input("q", a.heads, a.queries, a.size);
-            input("k", a.key_heads, a.keys, a.size);
-            input("v", a.key_heads, a.keys, a.values());
-            w.rows = a.batch * a.heads * a.queries;
-            w.width = a.values();
-            const NamedTensors inputs = w.inputs;
-            w.reference = [a, inputs](int64_t row) { return reference(a, inputs, row); };
-            return w;
-          }};
+  return {a.name, [a] { return attention_workload(a); }};
 }
 
 // Absorbed multi-head latent attention, one query: scores over all of a latent, values its columns
@@ -243,6 +200,27 @@ WorkloadMaker latent_maker(const Latent& a) {
 }
 
 }  // namespace
+
+std::string attention_model(const Attention& a) { return model_text(graph(a)); }
+
+Workload attention_workload(const Attention& a) {
+  Workload w;
+  w.suite = a.suite;
+  w.name = a.name;
+  w.model = attention_model(a);
+  auto input = [&](const char* name, int64_t heads, int64_t tokens, int64_t size) {
+    w.inputs[a.by_token ? fmt::format("{}t", name) : name] =
+        normal_tensor(name, a.dtype(), dims_of(a, heads, tokens, size));
+  };
+  input("q", a.heads, a.queries, a.size);
+  input("k", a.key_heads, a.keys, a.size);
+  input("v", a.key_heads, a.keys, a.values());
+  w.rows = a.batch * a.heads * a.queries;
+  w.width = a.values();
+  const NamedTensors inputs = w.inputs;
+  w.reference = [a, inputs](int64_t row) { return reference(a, inputs, row); };
+  return w;
+}
 
 std::vector<WorkloadMaker> attention_workloads(bool quick) {
   const std::vector<int64_t> lengths =

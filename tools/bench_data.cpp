@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <random>
 
 #include "bench_workload.h"
@@ -45,7 +46,9 @@ double from_bfloat(uint16_t bits) {
 // Numbers of that name and type, drawn once.
 template <typename T, typename Convert>
 const std::vector<T>& period_of(DType dtype, const std::string& name, Convert convert) {
+  static std::mutex mutex;
   static std::map<std::pair<DType, std::string>, std::vector<T>> periods;
+  const std::lock_guard lock(mutex);
   std::vector<T>& period = periods[{dtype, name}];
   if (period.empty()) {
     std::seed_seq seed(name.begin(), name.end());
@@ -67,6 +70,14 @@ void fill(Tensor& tensor, const std::string& name, Convert convert) {
 }
 
 }  // namespace
+
+std::string type_name(DType dtype) {
+  return dtype == DType::Float32 ? "float" : dtype == DType::Float16 ? "float16" : "bfloat16";
+}
+
+int type_number(DType dtype) {
+  return dtype == DType::Float32 ? 1 : dtype == DType::Float16 ? 10 : 16;
+}
 
 std::string model_text(const std::string& graph) {
   return "<ir_version: 9, opset_import: [\"\" : 20]> " + graph;

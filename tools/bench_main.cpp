@@ -4,7 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "bench_workload.h"
+#include "bench_sweep.h"
 #include "tool.h"
 #include "tuning_view.h"
 
@@ -17,6 +17,8 @@ struct BenchOptions {
   std::string suites = "rows", json, only, commit, models;
   bool quick = false, check_only = false, tune = false;
   double budget_s = 0.4;
+  size_t sweep = 0;
+  uint64_t seed = 1;
   SessionOptions session;
 };
 
@@ -157,6 +159,9 @@ std::optional<BenchOptions> parse(int argc, char** argv) {
   app.add_option("--cache-dir", options.session.kernel_cache_folder, "Compiled kernels");
   app.add_option("--seconds", options.budget_s, "Timing budget of a workload")
       ->capture_default_str();
+  app.add_option("--sweep", options.sweep,
+                 "Instead of a suite: check so many cases out of kernels of all sizes");
+  app.add_option("--seed", options.seed, "Which cases of the sweep")->capture_default_str();
   app.add_option("--commit", options.commit, "Recorded in the results");
   if (parse_command_line(app, argc, argv)) return std::nullopt;
   return options;
@@ -165,6 +170,10 @@ std::optional<BenchOptions> parse(int argc, char** argv) {
 int run(int argc, char** argv) {
   const std::optional<BenchOptions> options = parse(argc, argv);
   if (!options) return kSuccess;
+  if (options->sweep > 0) {
+    return run_sweep({options->sweep, options->seed, options->only, options->json, options->commit,
+                      options->session});
+  }
   Json result = {{"device", ""}, {"versions", Json::object()}};
   if (!options->commit.empty()) result["commit"] = options->commit;
   result["rows"] = Json::array();

@@ -37,10 +37,9 @@ double logsumexp(const Row& row) {
 
 struct RowKind {
   const char* name;
-  int parameters;      // vectors g and b of one row's width
-  bool whole_row;      // y has the row's elements, else one number
-  const char* result;  // y's dtype
-  const char* body;    // over x, and constants `last` and `eps`
+  int parameters;    // vectors g and b of one row's width
+  bool whole_row;    // y has the row's elements and type, else one number in fp32
+  const char* body;  // over x, and constants `last` and `eps`; TYPE is the number of x's type
   double epsilon;
   Row (*reference)(const Row& x, const Row& g, const Row& b, double epsilon);
 };
@@ -48,24 +47,23 @@ struct RowKind {
 constexpr double kHalfEpsilon = 0x1p-10;  // what F.rms_norm adds for fp16
 
 const RowKind kKinds[] = {
-    {"softmax", 0, true, "float16", "y = Softmax<axis = -1>(x)", 0,
+    {"softmax", 0, true, "y = Softmax<axis = -1>(x)", 0,
      [](const Row& x, const Row&, const Row&, double) {
        const double scale = logsumexp(x);
        Row y;
        for (const double v : x) y.push_back(std::exp(v - scale));
        return y;
      }},
-    {"layernorm", 2, true, "float16",
-     "y = LayerNormalization<axis = -1, epsilon = 0.00001>(x, g, b)", 1e-5,
+    {"layernorm", 2, true, "y = LayerNormalization<axis = -1, epsilon = 0.00001>(x, g, b)", 1e-5,
      [](const Row& x, const Row& g, const Row& b, double epsilon) {
        const double centre = mean(x), scale = 1 / std::sqrt(variance(x) + epsilon);
        Row y;
        for (size_t j = 0; j < x.size(); ++j) y.push_back((x[j] - centre) * scale * g[j] + b[j]);
        return y;
      }},
-    {"rmsnorm", 1, true, "float16",
+    {"rmsnorm", 1, true,
      "f = Cast<to = 1>(x) s = Mul(f, f) m = ReduceMean<keepdims = 1>(s, last) a = Add(m, eps) "
-     "r = Sqrt(a) n = Div(f, r) h = Cast<to = 10>(n) y = Mul(h, g)",
+     "r = Sqrt(a) n = Div(f, r) h = Cast<to = TYPE>(n) y = Mul(h, g)",
      kHalfEpsilon,
      [](const Row& x, const Row& g, const Row&, double epsilon) {
        double sum = 0;
@@ -75,44 +73,52 @@ const RowKind kKinds[] = {
        for (size_t j = 0; j < x.size(); ++j) y.push_back(x[j] * scale * g[j]);
        return y;
      }},
-    {"variance", 0, false, "float",
+    {"variance", 0, false,
      "f = Cast<to = 1>(x) m = ReduceMean<keepdims = 1>(f, last) d = Sub(f, m) s = Mul(d, d) "
      "y = ReduceMean<keepdims = 0>(s, last)",
      0, [](const Row& x, const Row&, const Row&, double) { return Row{variance(x)}; }},
-    {"logsumexp", 0, false, "float",
+    {"logsumexp", 0, false,
      "f = Cast<to = 1>(x) m = ReduceMax<keepdims = 1>(f, last) d = Sub(f, m) e = Exp(d) "
      "s = ReduceSum<keepdims = 0>(e, last) l = Log(s) k = Squeeze(m, last) y = Add(l, k)",
      0, [](const Row& x, const Row&, const Row&, double) { return Row{logsumexp(x)}; }},
 };
 
-Workload row_workload(const RowKind& kind, const std::string& name, int64_t m, int64_t n) {
-  static constexpr const char* kParameters[] = {"g", "b"};
-  std::string arguments = fmt::format("float16[{}, {}] x", m, n);
-  Workload workload;
-  workload.inputs["x"] = normal_tensor("x", DType::Float16, {m, n});
-  for (int i = 0; i < kind.parameters; ++i) {
-    arguments += fmt::format(", float16[{}] {}", n, kParameters[i]);
-    workload.inputs[kParameters[i]] = normal_tensor(kParameters[i], DType::Float16, {n});
+constexpr const char* kParameters[] = {"g", "b"};
+
+const RowKind& kind_of(const std::string& name) {
+  for (const RowKind& kind : kKinds) {
+    if (name == kind.name) return kind;
   }
-  workload.suite = "rows";
-  workload.name = name;
-  workload.model = model_text(fmt::format(
-      "g ({}) => ({}[{}] y) {{ last = Constant<value = int64[1] {{-1}}>() "
-      "eps = Constant<value = float {{{}}}>() {} }}",
-      arguments, kind.result, kind.whole_row ? fmt::format("{}, {}", m, n) : fmt::to_string(m),
-      kind.epsilon, kind.body));
-  workload.rows = m;
-  workload.width = kind.whole_row ? n : 1;
-  const NamedTensors inputs = workload.inputs;
-  workload.reference = [inputs, n, &kind](int64_t row) {
-    Row parameters[2];
-    for (int i = 0; i < kind.parameters; ++i) {
-      parameters[i] = read_row(inputs.at(kParameters[i]), 0, n);
-    }
-    return kind.reference(read_row(inputs.at("x"), row, n), parameters[0], parameters[1],
-                          kind.epsilon);
-  };
-  return workload;
+  fail("no kind of row is called \"{}\"", name);
+}
+
+std::string term_name(const RowShape& shape, int i) {
+  return shape.terms == 1 ? "x" : fmt::format("x{}", i);
+}
+
+// "t1 = Add(x0, x1) x = Add(t1, x2) "
+std::string sum_of_terms(const RowShape& shape) {
+  std::string text, sum = term_name(shape, 0);
+  for (int i = 1; i < shape.terms; ++i) {
+    const std::string next = i + 1 < shape.terms ? fmt::format("t{}", i) : "x";
+    text += fmt::format("{} = Add({}, {}) ", next, sum, term_name(shape, i));
+    sum = next;
+  }
+  return text;
+}
+
+Row reference_row(const RowKind& kind, const RowShape& shape, const NamedTensors& inputs,
+                  int64_t row) {
+  Row parameters[2];
+  for (int i = 0; i < kind.parameters; ++i) {
+    parameters[i] = read_row(inputs.at(kParameters[i]), 0, shape.length);
+  }
+  Row sum(static_cast<size_t>(shape.length));
+  for (int i = 0; i < shape.terms; ++i) {
+    const Row term = read_row(inputs.at(term_name(shape, i)), row, shape.length);
+    for (size_t j = 0; j < sum.size(); ++j) sum[j] += term[j];
+  }
+  return kind.reference(sum, parameters[0], parameters[1], kind.epsilon);
 }
 
 double inertia(const Tensor& masses, const Tensor& places, int64_t system, int64_t n) {
@@ -157,6 +163,56 @@ Workload inertia_workload(const std::string& name, int64_t m, int64_t n) {
 
 }  // namespace
 
+std::vector<std::string> row_kinds() {
+  std::vector<std::string> names;
+  for (const RowKind& kind : kKinds) names.push_back(kind.name);
+  return names;
+}
+
+std::string row_model(const std::string& name, const RowShape& shape) {
+  const RowKind& kind = kind_of(name);
+  const std::string type = type_name(shape.dtype), rows = fmt::to_string(shape.rows);
+  std::vector<std::string> arguments;
+  for (int i = 0; i < shape.terms; ++i) {
+    arguments.push_back(
+        fmt::format("{}[{}, {}] {}", type, rows, shape.length, term_name(shape, i)));
+  }
+  for (int i = 0; i < kind.parameters; ++i) {
+    arguments.push_back(fmt::format("{}[{}] {}", type, shape.length, kParameters[i]));
+  }
+  std::string body = kind.body;
+  if (const size_t at = body.find("TYPE"); at != std::string::npos) {
+    body.replace(at, 4, fmt::to_string(type_number(shape.dtype)));
+  }
+  return model_text(
+      fmt::format("g ({}) => ({}[{}] y) {{ last = Constant<value = int64[1] {{-1}}>() "
+                  "eps = Constant<value = float {{{}}}>() {}{} }}",
+                  fmt::join(arguments, ", "), kind.whole_row ? type : "float",
+                  kind.whole_row ? fmt::format("{}, {}", rows, shape.length) : rows, kind.epsilon,
+                  sum_of_terms(shape), body));
+}
+
+Workload row_workload(const std::string& kind_name, const std::string& name,
+                      const RowShape& shape) {
+  const RowKind& kind = kind_of(kind_name);
+  Workload workload;
+  for (int i = 0; i < shape.terms; ++i) {
+    const std::string term = term_name(shape, i);
+    workload.inputs[term] = normal_tensor(term, shape.dtype, {shape.rows, shape.length});
+  }
+  for (int i = 0; i < kind.parameters; ++i) {
+    workload.inputs[kParameters[i]] = normal_tensor(kParameters[i], shape.dtype, {shape.length});
+  }
+  workload.suite = "rows";
+  workload.name = name;
+  workload.model = row_model(kind_name, shape);
+  workload.rows = shape.rows;
+  workload.width = kind.whole_row ? shape.length : 1;
+  const NamedTensors inputs = workload.inputs;
+  workload.reference = [=, &kind](int64_t row) { return reference_row(kind, shape, inputs, row); };
+  return workload;
+}
+
 std::vector<WorkloadMaker> row_workloads(bool quick) {
   using Shape = std::pair<int64_t, int64_t>;
   const std::vector<Shape> shapes =
@@ -167,7 +223,9 @@ std::vector<WorkloadMaker> row_workloads(bool quick) {
   for (const auto& [m, n] : shapes) {
     for (const RowKind& kind : kKinds) {
       const std::string name = fmt::format("{}_{}x{}", kind.name, m, n);
-      makers.push_back({name, [=, &kind, m = m, n = n] { return row_workload(kind, name, m, n); }});
+      makers.push_back({name, [=, &kind, m = m, n = n] {
+                          return row_workload(kind.name, name, {m, n});
+                        }});
     }
   }
   for (const auto& [m, n] : {Shape{1024, 8192}, Shape{16, 1048576}}) {
@@ -187,7 +245,7 @@ std::vector<WorkloadMaker> row_curve_workloads() {
     const int64_t m = std::max<int64_t>(1, kElements / n);
     for (const RowKind& kind : kKinds) {
       const std::string name = fmt::format("{}_{}x{}", kind.name, m, n);
-      makers.push_back({name, [=, &kind] { return row_workload(kind, name, m, n); }});
+      makers.push_back({name, [=, &kind] { return row_workload(kind.name, name, {m, n}); }});
     }
   }
   return makers;

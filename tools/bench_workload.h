@@ -27,6 +27,17 @@ struct WorkloadMaker {
   std::function<Workload()> make;
 };
 
+// Rows of `length` elements, each the sum of those of `terms` tensors.
+struct RowShape {
+  int64_t rows, length;
+  DType dtype = DType::Float16;
+  int terms = 1;
+};
+// "softmax", "layernorm", ...
+std::vector<std::string> row_kinds();
+std::string row_model(const std::string& kind, const RowShape& shape);
+Workload row_workload(const std::string& kind, const std::string& name, const RowShape& shape);
+
 std::vector<WorkloadMaker> row_workloads(bool quick);
 std::vector<WorkloadMaker> row_curve_workloads();
 std::vector<WorkloadMaker> attention_workloads(bool quick);
@@ -35,10 +46,14 @@ std::vector<WorkloadMaker> decode_workloads(bool quick);
 std::vector<WorkloadMaker> shape_workloads();
 std::vector<WorkloadMaker> model_workloads(const std::string& folder);
 
+// "float16", as ONNX's text syntax has it, and the number of the type in ONNX.
+std::string type_name(DType dtype);
+int type_number(DType dtype);
+
 // "<ir_version: 9, opset_import: [...]> " and a graph.
 std::string model_text(const std::string& graph);
 
-// N(0, 1), repeating after about a million elements; other names give other numbers.
+// N(0, 1), repeating after about a million elements; other names give other numbers. Thread-safe.
 Tensor normal_tensor(const std::string& name, DType dtype, Dims dims);
 // An element of a floating tensor.
 double element(const Tensor& tensor, int64_t index);
