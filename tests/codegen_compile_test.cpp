@@ -10,7 +10,7 @@
 #include "redfuser/convert.h"
 #include "test_paths.h"
 #ifdef REDFUSER_TESTS_WORKLOADS
-#include "bench_workload.h"
+#include "bench_sweep.h"
 #endif
 
 namespace redfuser::codegen_tests {
@@ -52,12 +52,13 @@ int allowed_arrays(const std::string& text) {
 
 struct Source {
   std::string kernel, origin;
+  int static_shared;
 };
 using Sources = std::map<std::string, Source>;  // by text
 
 void add(Sources& sources, const std::string& origin, const Model& model, const Target& target) {
   for (const KernelLaunch& kernel : generate_model(model, target).kernels) {
-    sources.try_emplace(kernel.source, Source{kernel.name, origin});
+    sources.try_emplace(kernel.source, Source{kernel.name, origin, kernel.static_shared});
   }
 }
 
@@ -101,50 +102,84 @@ void add_workloads(Sources& sources, const Target& target) {
 #endif
 }
 
-class CodegenCompile : public ::testing::TestWithParam<Architecture> {};
-
-TEST_P(CodegenCompile, EveryKernelKeepsItsRegisters) {
+// The assembler's logs of all texts, in their order, which are kept as a cache keeps machine code.
+std::vector<Compiler::Result> logs_of(const Sources& sources, const std::string& architecture) {
   Compiler* compiler = Compiler::find();
-  if (!compiler) GTEST_SKIP() << "no libnvrtc: tools/setup.sh installs one";
-  const Architecture& architecture = GetParam();
-  Sources sources;
-  add_models(sources, architecture.target);
-  add_workloads(sources, architecture.target);
   std::vector<std::string> texts;
   for (const auto& [text, source] : sources) texts.push_back(text);
-
-  // The assembler's logs are kept as a cache keeps machine code.
   cuda::KernelCache cache({cuda::CacheMode::On, test_paths::cache()},
-                          {"logs", compiler->version(), architecture.name});
+                          {"logs", compiler->version(), architecture});
   const std::vector<std::string> logs =
       cache.get(texts, [&](const std::string& text, const std::string&) {
-        const Compiler::Result result = compiler->compile(text, architecture.name);
+        const Compiler::Result result = compiler->compile(text, architecture);
         const Source& source = sources.at(text);
         if (!result.compiled) {
           user_error("{} of {}:\n{}{}", source.kernel, source.origin, result.log, text);
         }
         return result.log;
       });
-  for (size_t i = 0; i < texts.size(); ++i) {
-    Compiler::Result result;
-    result.log = logs[i];
-    Compiler::read_log(result);
-    const Source& source = sources.at(texts[i]);
+  std::printf("%zu kernels, %d compiled in %.1f s\n", texts.size(), cache.compiled(),
+              cache.seconds());
+  std::vector<Compiler::Result> results;
+  for (const std::string& log : logs) {
+    results.emplace_back().log = log;
+    Compiler::read_log(results.back());
+  }
+  return results;
+}
+
+// The launch says how much the text declares: the driver is asked for the sum with the dynamic.
+void expect_static_shared(const Source& source, const Compiler::Result& result) {
+  constexpr int kPadding = 256;
+  EXPECT_LE(result.shared, source.static_shared) << source.kernel << " of " << source.origin;
+  EXPECT_GE(result.shared, source.static_shared - kPadding)
+      << source.kernel << " of " << source.origin;
+}
+
+class CodegenCompile : public ::testing::TestWithParam<Architecture> {};
+
+TEST_P(CodegenCompile, EveryKernelKeepsItsRegisters) {
+  if (!Compiler::find()) GTEST_SKIP() << "no libnvrtc: tools/setup.sh installs one";
+  const Architecture& architecture = GetParam();
+  Sources sources;
+  add_models(sources, architecture.target);
+  add_workloads(sources, architecture.target);
+  const std::vector<Compiler::Result> results = logs_of(sources, architecture.name);
+  size_t i = 0;
+  for (const auto& [text, source] : sources) {
+    const Compiler::Result& result = results[i++];
     EXPECT_NE(result.log.find("bytes stack frame"), std::string::npos) << result.log;
     EXPECT_EQ(result.log.find("instructions are serialized"), std::string::npos)
         << source.kernel << " of " << source.origin << "\n"
         << result.log;
     EXPECT_LE(result.spilled, allowed_spill(source.kernel, architecture.name))
         << source.kernel << " of " << source.origin << "\n"
-        << texts[i].substr(0, 1000);
+        << text.substr(0, 1000);
     // Frames are whole multiples of 16 bytes.
-    EXPECT_LE(result.stack, (result.spilled + 15) / 16 * 16 + allowed_arrays(texts[i]))
+    EXPECT_LE(result.stack, (result.spilled + 15) / 16 * 16 + allowed_arrays(text))
         << source.kernel << " of " << source.origin << "\n"
-        << texts[i].substr(0, 1000);
+        << text.substr(0, 1000);
+    expect_static_shared(source, result);
   }
-  std::printf("%zu kernels, %d compiled in %.1f s\n", texts.size(), cache.compiled(),
-              cache.seconds());
 }
+
+#ifdef REDFUSER_TESTS_WORKLOADS
+// A few of redfuser-bench --sweep, whose launches are tested on the fake driver.
+TEST_P(CodegenCompile, SweptKernelsHaveTheirStaticSharedMemory) {
+  if (!Compiler::find()) GTEST_SKIP() << "no libnvrtc: tools/setup.sh installs one";
+  const Architecture& architecture = GetParam();
+  Sources sources;
+  for (const auto& cases :
+       {sampled(tools::row_sweep(), 10, 1), sampled(tools::attention_sweep(), 5, 1)}) {
+    for (const tools::SweepCase& sweep_case : cases) {
+      add(sources, sweep_case.name, Model::parse(sweep_case.model()), architecture.target);
+    }
+  }
+  const std::vector<Compiler::Result> results = logs_of(sources, architecture.name);
+  size_t i = 0;
+  for (const auto& [text, source] : sources) expect_static_shared(source, results[i++]);
+}
+#endif
 
 INSTANTIATE_TEST_SUITE_P(Architectures, CodegenCompile, ::testing::ValuesIn(kArchitectures),
                          [](const auto& info) { return std::string(info.param.name); });

@@ -69,6 +69,7 @@ class Compiler {
   struct Result {
     bool compiled = false;
     int spilled = 0, stack = 0;  // bytes; spilled registers are on the stack too
+    int shared = 0;              // static shared memory, bytes
     std::string log;
   };
   std::string version() const {
@@ -99,6 +100,11 @@ class Compiler {
          ++at) {
       result.stack += std::stoi((*at)[1]);
       result.spilled += std::stoi((*at)[2]);
+    }
+    static const std::regex shared("(\\d+) bytes smem");
+    for (std::sregex_iterator at(result.log.begin(), result.log.end(), shared), end; at != end;
+         ++at) {
+      result.shared += std::stoi((*at)[1]);
     }
   }
 

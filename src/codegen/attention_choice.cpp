@@ -98,9 +98,9 @@ class Choices {
     const bool boxed = split_default()->boxed;
     for (const Size& size : kSizes) {
       const SplitConfig config{size.warps, size.keys, size.stages, boxed, size.blocks};
-      constexpr int kReserved = 1024;  // of every block
-      const int room = (builder_.target.shared_bytes + kReserved) / size.blocks - kReserved;
-      if (split_layout(packed_, config).bytes > room) continue;
+      const int room =
+          (builder_.target.shared_bytes + kBlockReserved) / size.blocks - kBlockReserved;
+      if (split_shared_bytes(packed_, config) + SplitLayout::kStatic > room) continue;
       candidates_.push_back({choice_of(config), split_time(builder_, packed_, config, sizes_)});
     }
   }

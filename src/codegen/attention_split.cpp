@@ -39,7 +39,8 @@ class SplitText {
     if (boxes_) headers.insert(headers.end(), {"ptx_barrier", "ptx_hopper", "hopper", "split"});
     KernelLaunch launch = kernel_.launch("attention_split", comment_of(form_.rows.comment), headers,
                                          "", emitter_.close(), config_.threads(), config_.blocks);
-    launch.shared = std::max(layout_.bytes, config_.warps * block() * 4 + SplitLayout::kAlignment);
+    launch.shared = split_shared_bytes(form_, config_);
+    launch.static_shared = SplitLayout::kStatic;
     launch.grid[0] = pool_.mul(segments_.groups, segments_.count);
     return launch;
   }

@@ -20,12 +20,15 @@ struct SplitConfig {
 // Shared memory of a block: the rows, then each warp's ring of tiles, then barriers.
 struct SplitLayout {
   static constexpr int kSlabColumns = 64, kSlabRowBytes = 128, kAlignment = 1024;
-  int query, key, value;  // bytes of a tile
-  int staged;             // of a warp's weights
-  int rings, barriers;    // offsets
+  static constexpr int kStatic = 16;  // static shared memory besides
+  int query, key, value;              // bytes of a tile
+  int staged;                         // of a warp's weights
+  int rings, barriers;                // offsets
   int bytes;
 };
 SplitLayout split_layout(const AttentionForm& form, const SplitConfig& config);
+// Dynamic shared memory of a block: the tiles, in whose place the warps' states are merged.
+int split_shared_bytes(const AttentionForm& form, const SplitConfig& config);
 
 // The most memory in flight that fits; nullopt if none does.
 std::optional<SplitConfig> split_config(const Target& target, const AttentionForm& form,

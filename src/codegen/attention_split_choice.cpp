@@ -34,6 +34,11 @@ SplitLayout split_layout(const AttentionForm& form, const SplitConfig& config) {
   return layout;
 }
 
+int split_shared_bytes(const AttentionForm& form, const SplitConfig& config) {
+  const int states = config.warps * state_block(form, split_rows(form)) * 4;
+  return std::max(split_layout(form, config).bytes, states + SplitLayout::kAlignment);
+}
+
 // Ever less memory in flight, until it fits. What the copy engine fetches comes at the full rate
 // with 128 KB of it, and more makes the ends of a block longer.
 std::optional<SplitConfig> split_config(const Target& target, const AttentionForm& form,
@@ -43,9 +48,9 @@ std::optional<SplitConfig> split_config(const Target& target, const AttentionFor
     for (const int keys : {32, 16}) {
       for (const int stages : {3, kFewestStages}) {
         const SplitConfig config{warps, keys, stages, boxed, 1};
-        const int bytes = split_layout(form, config).bytes;
+        const int bytes = split_shared_bytes(form, config);
         if (boxed && stages > kFewestStages && bytes > kEnough) continue;
-        if (bytes <= target.shared_bytes) return config;
+        if (bytes + SplitLayout::kStatic <= target.shared_bytes) return config;
       }
     }
   }

@@ -37,6 +37,7 @@ KernelLaunch attention_wide_merge_kernel(StepBuilder& builder, const AttentionFo
   KernelLaunch launch =
       kernel.launch("attention_wide_merge", comment_of(form.rows.comment),
                     {"ptx", "math", "types", "reduce", "attention"}, "", emitter.close(), kThreads);
+  launch.static_shared = Segments::kMost * head * 4;
   launch.grid[0] =
       pool.select(pool.make(ExprOp::Equal, {segments.count, pool.integer(1)}), pool.integer(0),
                   pool.mul(form.row->extent(), product_of(pool, extents_of(pool, form.others))));

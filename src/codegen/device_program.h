@@ -14,11 +14,15 @@ namespace redfuser {
 struct Target {
   int architecture = 90;  // 80, 89, 90, 100: compute capability times ten
   int multiprocessors = 132;
-  int shared_bytes = 227 * 1024;  // largest dynamic shared memory of a block
-  bool tf32 = false;              // fp32 products may round their operands to TF32
-  bool exact_masks = false;       // what attention masks hide is not taken to be finite
-  bool portable = false;          // only families that every GPU runs: a second opinion
+  // Largest shared memory of a block, static and dynamic; a multiprocessor has kBlockReserved
+  // more, and as much besides is taken by each of its blocks.
+  int shared_bytes = 227 * 1024;
+  bool tf32 = false;         // fp32 products may round their operands to TF32
+  bool exact_masks = false;  // what attention masks hide is not taken to be finite
+  bool portable = false;     // only families that every GPU runs: a second opinion
 };
+
+inline constexpr int kBlockReserved = 1024;
 
 // A device buffer: a value of the graph, or a scratch buffer of the step.
 struct BufferRef {
@@ -57,8 +61,9 @@ struct KernelLaunch {
   std::vector<Expr> sizes;
   Expr grid[3];  // Int64 over symbols; a zero means nothing to launch
   int block = 256;
-  int shared = 0;   // dynamic shared memory, bytes
-  int cluster = 1;  // blocks per cluster along x
+  int shared = 0;         // dynamic shared memory, bytes
+  int static_shared = 0;  // what the text declares, up to the alignment of the dynamic, bytes
+  int cluster = 1;        // blocks per cluster along x
   bool counter = false;
 };
 

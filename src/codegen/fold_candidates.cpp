@@ -13,7 +13,6 @@ namespace {
 constexpr double kMemoryRate = 3.0e6, kLoadTime = 1.0, kChunkTime = 0.06, kTileTime = 0.6;
 constexpr double kWarpTime = 0.1, kBlockTime = 0.3, kClusterTime = 1.2, kLaunchTime = 3;
 constexpr int kThreadsOfMultiprocessor = 2048, kRegisters = 65536, kOwnRegisters = 32;
-constexpr int kBlockShared = 1024;
 
 class Enumeration {
  public:
@@ -56,7 +55,7 @@ class Enumeration {
     c.cluster = cluster;
     const int64_t words = int64_t{1} * facts_.words * c.chunks;
     if (!shared && words > kMostRegisterWords) return;
-    if (shared && shared_bytes(c) > target_.shared_bytes - kBlockShared) return;
+    if (shared && shared_bytes(c) > target_.shared_bytes) return;
     push(c);
   }
 
@@ -99,8 +98,10 @@ class Enumeration {
     }
   }
 
+  // Dynamic and static.
   int64_t shared_bytes(const FoldConfig& c) const {
-    return int64_t{4} * facts_.words * c.chunks * c.threads;
+    return int64_t{4} * facts_.words * c.chunks * c.threads +
+           fold_static_bytes(c, facts_.state_bytes, c.lanes == 32 ? facts_.joint_words : 0);
   }
 
   void push(const FoldConfig& c) { candidates_.push_back({choice_of(c), time(c, rows_, length_)}); }
@@ -127,8 +128,9 @@ class Enumeration {
     const int registers = kOwnRegisters + (c.shared ? 8 : 2 * facts_.words * c.chunks);
     int blocks = std::min(kThreadsOfMultiprocessor, kRegisters / registers) / c.threads;
     if (c.shared) {
-      const int64_t all = target_.shared_bytes + kBlockShared;
-      blocks = static_cast<int>(std::min<int64_t>(blocks, all / (shared_bytes(c) + kBlockShared)));
+      const int64_t all = target_.shared_bytes + kBlockReserved;
+      const int64_t own = shared_bytes(c) + kBlockReserved;
+      blocks = static_cast<int>(std::min<int64_t>(blocks, all / own));
     }
     return std::max(blocks, 1) * c.threads;
   }

@@ -316,6 +316,8 @@ FoldFacts fold_facts(StepBuilder& builder, const RowForm& form) {
   KernelText kernel = builder.kernel();
   const FoldReads reads(kernel, form, config);
   facts.words = std::max(reads.group_words(), 1);
+  facts.state_bytes = state_bytes(form);
+  facts.joint_words = reads.joint_words();
   facts.shareable = reads.shareable();
   facts.fetches = reads.fetches();
   facts.maps_back = maps_back(form);

@@ -10,8 +10,10 @@ namespace redfuser {
 
 // What of a form decides how fast a configuration is.
 struct FoldFacts {
-  int width = 4;           // consecutive elements of a thread
-  int words = 1;           // that the fold reads of them
+  int width = 4;  // consecutive elements of a thread
+  int words = 1;  // that the fold reads of them
+  int64_t state_bytes = 0;
+  int joint_words = 0;     // that the lanes of a warp may load together and then part
   bool shareable = false;  // they can lie in shared memory
   bool fetches = false;    // outputs read what the fold does not
   bool maps_back = false;  // an output for every element

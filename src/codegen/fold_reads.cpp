@@ -193,21 +193,35 @@ void FoldReads::declare(Emitter& emitter) {
 
 // A warp's lanes have consecutive groups, whose pieces of 16 bytes each lane would load with gaps
 // between it and the next lane's.
+bool FoldReads::joinable(const Item& item) const {
+  return item.once && item.stride > 1 && words(item) % 4 == 0 && words(item) > 4;
+}
+
 bool FoldReads::joined(const Item& item) const {
-  return item.once && item.stride > 1 && words(item) % 4 == 0 && words(item) > 4 &&
-         config_.lanes >= 32 && kept(item) && !at_home(item);
+  return joinable(item) && config_.lanes >= 32 && kept(item) && !at_home(item);
+}
+
+int FoldReads::joint_words() const {
+  int most = 0;
+  for (const Item& item : items_) most = std::max(most, joinable(item) ? words(item) : 0);
+  return most;
 }
 
 bool FoldReads::joins() const {
   return std::any_of(items_.begin(), items_.end(), [&](const Item& item) { return joined(item); });
 }
 
-std::string FoldReads::rooms() const {
+int FoldReads::room_words() const {
   int most = 0;
   for (const Item& item : items_) most = std::max(most, joined(item) ? words(item) : 0);
+  return most;
+}
+
+std::string FoldReads::rooms() const {
+  const int most = room_words();
   if (most == 0) return "";
   return fmt::format("__shared__ __align__(128) uint4 rooms[{}][{}];\n", config_.threads / 32,
-                     8 * most);
+                     kRoomGroups * most);
 }
 
 void FoldReads::part_group(Emitter& emitter) const {

@@ -28,8 +28,11 @@ class FoldReads {
   // of it.
   bool joins() const;
   void part_group(Emitter& emitter) const;
-  // Declares the shared memory through which it does.
+  // Declares the shared memory through which it does: kRoomGroups pieces of 16 bytes for each of
+  // these words, of every warp.
+  static constexpr int kRoomGroups = 8;
   std::string rooms() const;
+  int room_words() const;
   // The words of group `c` for a pass: of the fold, or of the outputs.
   void open_group(Emitter& emitter, bool output);
   // Binds the reads of element `v`.
@@ -45,6 +48,8 @@ class FoldReads {
   Expr output_base(const RowForm::Output& output);
   // A bool: every group can be accessed as vectors. Complete once all text is made.
   std::string vector_condition();
+  // The most room_words() of any configuration.
+  int joint_words() const;
   // Words per thread of a tile's group.
   int group_words() const;
   // Everything that a tile keeps can lie in shared memory: pieces of 16 bytes.
@@ -66,6 +71,7 @@ class FoldReads {
   void add(Expr read, bool output);
   bool kept(const Item& item) const { return item.folded || prefetch_; }
   bool at_home(const Item& item) const { return config_.shared && item.folded; }
+  bool joinable(const Item& item) const;
   bool joined(const Item& item) const;
   int words(const Item& item) const;
   std::string_view storage(const Item& item) const;

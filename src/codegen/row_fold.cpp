@@ -15,7 +15,9 @@ using Part = FoldConfig::Part;
 
 // Registers that a thread of a row in shared memory makes do with, of those of a multiprocessor.
 constexpr int kRegisters = 40, kAllRegisters = 65536;
-constexpr int kMultiprocessorShared = 227 * 1024, kBlockShared = 1024, kWideBlock = 512;
+constexpr int kWideBlock = 512;
+// Dynamic shared memory starts at a line of the banks.
+constexpr int kSharedAlignment = 128;
 
 class FoldText {
  public:
@@ -23,6 +25,7 @@ class FoldText {
       : pool_(builder.pool()),
         form_(form),
         config_(config),
+        all_shared_(builder.target.shared_bytes + kBlockReserved),
         states_(states),
         kernel_(builder.kernel()),
         emitter_(kernel_),
@@ -78,6 +81,9 @@ class FoldText {
   }
 
   int warps() const { return config_.threads / 32; }
+  int static_bytes() const {
+    return fold_static_bytes(config_, state_bytes(form_), reads_.room_words());
+  }
   bool by_block() const { return config_.lanes > 32; }
 
   KernelLaunch launch_of(const std::string& body) {
@@ -90,7 +96,9 @@ class FoldText {
     std::string before;
     if (by_block()) before += fmt::format("__shared__ State slots[{}];\n", warps());
     // A quarter of a warp fills a line of the banks.
-    if (config_.shared) before += "extern __shared__ __align__(128) uint4 homes[];\n";
+    if (config_.shared) {
+      before += fmt::format("extern __shared__ __align__({}) uint4 homes[];\n", kSharedAlignment);
+    }
     before += reads_.rooms();
     if (config_.cluster > 1) {
       before +=
@@ -104,6 +112,7 @@ class FoldText {
                        before + text, config_.threads, min_blocks());
     launch.cluster = config_.cluster;
     launch.shared = config_.shared ? reads_.shared_bytes() : 0;
+    launch.static_shared = static_bytes();
     Expr rows = product_of(pool_, extents_of(pool_, form_.rows));
     if (!by_block()) {
       launch.grid[0] = ceil_div(pool_, rows, config_.threads / config_.lanes);
@@ -126,7 +135,7 @@ class FoldText {
   int min_blocks() const {
     if (!by_block()) return 0;
     if (!config_.shared) return config_.threads == kWideBlock && !config_.whole ? 2 : 0;
-    return std::min(kMultiprocessorShared / (reads_.shared_bytes() + kBlockShared),
+    return std::min(all_shared_ / (reads_.shared_bytes() + static_bytes() + kBlockReserved),
                     kAllRegisters / (kRegisters * config_.threads));
   }
 
@@ -192,6 +201,7 @@ class FoldText {
   ExprPool& pool_;
   const RowForm& form_;
   FoldConfig config_;
+  const int all_shared_;  // of a multiprocessor, bytes
   int64_t states_;
   KernelText kernel_;
   Emitter emitter_;
@@ -206,6 +216,18 @@ class FoldText {
 Expr segments_of(ExprPool& pool, const RowForm& form, const FoldConfig& config) {
   Expr last = pool.sub(config.segment, pool.integer(1));
   return pool.floordiv(pool.add(form.length(), last), config.segment);
+}
+
+int fold_static_bytes(const FoldConfig& config, int64_t state_bytes, int room_words) {
+  constexpr int kCounted = 8, kBarrier = 8;  // counted in either variant of the body
+  const int warps = config.threads / 32;
+  int64_t bytes = int64_t{warps} * FoldReads::kRoomGroups * room_words * 16;
+  // What lies before them may be padded.
+  if (room_words > 0) bytes += kSharedAlignment;
+  if (config.lanes > 32) bytes += warps * state_bytes;
+  if (config.part == Part::Segment) bytes += kCounted;
+  if (config.cluster > 1) bytes += config.cluster * state_bytes + kBarrier;
+  return static_cast<int>((bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment);
 }
 
 KernelLaunch fold_kernel(StepBuilder& builder, const RowForm& form, const FoldConfig& config,

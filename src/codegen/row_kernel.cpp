@@ -39,8 +39,7 @@ class RowText {
     const std::string text = emitter_.close();
     std::string before = fmt::format("const bool vector = {};\n", vector_condition());
     if (config_.lanes > 32) {
-      before += fmt::format("__shared__ __align__(16) char slots[{}];\n",
-                            std::max(slots_, 1) * slot_bytes());
+      before += fmt::format("__shared__ __align__(16) char slots[{}];\n", all_slot_bytes());
     }
     KernelLaunch launch =
         kernel_.launch(config_.chunks == 0   ? "row_passes"
@@ -49,6 +48,7 @@ class RowText {
                        comment_of(form_.comment), {"ptx", "math", "types", "reduce"}, "",
                        before + text, config_.threads);
     launch.cluster = config_.cluster;
+    launch.static_shared = config_.lanes > 32 ? all_slot_bytes() : 0;
     Expr rows = product_of(pool_, extents_of(pool_, form_.rows));
     launch.grid[0] = config_.lanes == 32 ? ceil_div(pool_, rows, config_.threads / 32)
                                          : pool_.mul(rows, pool_.integer(config_.cluster));
@@ -58,6 +58,7 @@ class RowText {
  private:
   int warps() const { return config_.lanes / 32; }
   int slot_bytes() const { return 16 * (warps() + 1); }
+  int all_slot_bytes() const { return std::max(slots_, 1) * slot_bytes(); }
   bool ranked(const Accumulator& a) const { return is_ranked(a.reduction); }
 
   // Which row, and which lane of it, this thread is.

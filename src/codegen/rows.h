@@ -77,6 +77,9 @@ Expr segments_of(ExprPool& pool, const RowForm& form, const FoldConfig& config);
 // `states` is the scratch buffer of the segments' states.
 KernelLaunch fold_kernel(StepBuilder& builder, const RowForm& form, const FoldConfig& config,
                          int64_t states = -1);
+// Static shared memory of its blocks, of states of that many bytes; `room_words`:
+// FoldReads::room_words().
+int fold_static_bytes(const FoldConfig& config, int64_t state_bytes, int room_words);
 
 // Every reduction keeps one number (or its place) per row, and no element needs a contraction.
 bool folds(const RowForm& form);

@@ -26,7 +26,7 @@ struct DeviceInfo {
   std::string name;      // "NVIDIA H100 80GB HBM3"
   int architecture = 0;  // compute capability times ten
   int multiprocessors = 0;
-  int shared_bytes = 0;  // largest dynamic shared memory of a block
+  int shared_bytes = 0;  // largest shared memory of a block, static and dynamic
   int64_t memory_bytes = 0;
   int64_t l2_bytes = 0;
   int driver_version = 0;  // 13000: it serves CUDA up to 13.0
