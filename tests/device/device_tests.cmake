@@ -15,6 +15,9 @@ endforeach()
 target_sources(fake_cuda PRIVATE ${CMAKE_CURRENT_LIST_DIR}/launch_rules.cpp)
 
 file(GLOB device_test_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*_test.cpp)
+if(NOT TARGET redfuser_workloads)
+  list(REMOVE_ITEM device_test_sources ${CMAKE_CURRENT_LIST_DIR}/sweep_test.cpp)
+endif()
 add_executable(redfuser_device_tests ${device_test_sources} ${CMAKE_CURRENT_LIST_DIR}/main.cpp
                ${CMAKE_CURRENT_LIST_DIR}/launch_rules.cpp)
 target_link_libraries(fake_cublasLt PRIVATE fake_cuda)
@@ -25,5 +28,8 @@ target_compile_definitions(redfuser_device_tests PRIVATE
                            REDFUSER_FAKE_CUDA="${fake_cuda_folder}")
 target_link_libraries(redfuser_device_tests PRIVATE redfuser redfuser_flags fmt::fmt-header-only
                       GTest::gtest)
+if(TARGET redfuser_workloads)
+  target_link_libraries(redfuser_device_tests PRIVATE redfuser_workloads)
+endif()
 gtest_discover_tests(redfuser_device_tests TEST_PREFIX device. NO_PRETTY_VALUES
                      PROPERTIES TIMEOUT 120)

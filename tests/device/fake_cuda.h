@@ -19,7 +19,8 @@ struct FakeCuda {
   int architecture = 90;
   int driver_version = 13000;
   int module_result = 0;
-  int lost_captures = 0;  // so many of the next ones fail
+  int lost_captures = 0;    // so many of the next ones fail
+  bool moves_bytes = true;  // copies do, which need memory that is there
   size_t memory = size_t{1} << 30;
   // The time of a kernel of this text with so many threads; a negative one: it does not launch.
   // Without it every span between events is 1 ms.

@@ -35,6 +35,11 @@ Result refused(const std::string& problem) {
   return kInvalidValue;
 }
 
+Result moved(void* to, const void* from, size_t bytes) {
+  if (fake.moves_bytes) std::memmove(to, from, bytes);
+  return kSuccess;
+}
+
 // Of __launch_bounds__ in the text.
 int most_threads(const std::string& text) {
   constexpr char kBounds[] = "__launch_bounds__(";
@@ -116,18 +121,17 @@ Result cuMemFreeHost(void* address) { return std::free(address), kSuccess; }
 Result cuMemcpyHtoDAsync_v2(DevicePointer to, const void* from, size_t bytes, StreamHandle) {
   const std::lock_guard lock(mutex);
   ++fake.to_device;
-  return std::memcpy(reinterpret_cast<void*>(to), from, bytes), kSuccess;
+  return moved(reinterpret_cast<void*>(to), from, bytes);
 }
 Result cuMemcpyDtoHAsync_v2(void* to, DevicePointer from, size_t bytes, StreamHandle) {
   const std::lock_guard lock(mutex);
   ++fake.to_host;
-  return std::memcpy(to, reinterpret_cast<void*>(from), bytes), kSuccess;
+  return moved(to, reinterpret_cast<void*>(from), bytes);
 }
 Result cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes, StreamHandle) {
   const std::lock_guard lock(mutex);
   ++fake.on_device;
-  std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
-  return kSuccess;
+  return moved(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
 }
 Result cuMemsetD8Async(DevicePointer to, unsigned char byte, size_t bytes, StreamHandle) {
   return std::memset(reinterpret_cast<void*>(to), byte, bytes), kSuccess;

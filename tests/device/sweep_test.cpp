@@ -1,0 +1,142 @@
+// Kernels of many sizes start: those of redfuser-bench --sweep on a driver that refuses what a real
+// one refuses, their static shared memory as the launches say (SweepCompile has that from the
+// assembler).
+#include <fmt/format.h>
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "bench_sweep.h"
+#include "codegen/kernel_choice.h"
+#include "cuda/driver.h"
+#include "device_harness.h"
+#include "runtime/compiled_program.h"
+
+namespace redfuser::device_tests {
+namespace {
+
+using tools::SweepCase;
+
+class Sweep : public FakeGpu {
+ protected:
+  Sweep() {
+    gpu->memory = size_t{1} << 46;
+    gpu->moves_bytes = false;
+    gpu->static_shared = [this](const std::string& text) {
+      const std::lock_guard lock(mutex_);
+      const auto found = static_bytes_.find(std::hash<std::string>()(text));
+      if (found == static_bytes_.end()) ADD_FAILURE() << "a text of nobody:\n" << text;
+      return found == static_bytes_.end() ? 0 : found->second;
+    };
+  }
+
+  Target target() const {
+    const cuda::DeviceInfo info = cuda::Device::open()->info();
+    Target result;
+    result.architecture = info.architecture;
+    result.shared_bytes = info.shared_bytes;
+    result.multiprocessors = info.multiprocessors;
+    return result;
+  }
+
+  void note(const DeviceStep& step) {
+    for (const DeviceCall& call : step.calls) {
+      const auto* launch = std::get_if<KernelLaunch>(&call);
+      if (launch == nullptr) continue;
+      const std::lock_guard lock(mutex_);
+      static_bytes_[std::hash<std::string>()(launch->source)] = launch->static_shared;
+    }
+  }
+
+  // What the texts of the default and of every choice say.
+  void note(const Program& program, bool choices) {
+    const CompiledProgram& compiled = *program.handle();
+    const std::lock_guard lock(pool_mutex());
+    for (const Step& step : compiled.plan.steps) {
+      if (std::holds_alternative<AliasStep>(step.kind)) continue;
+      note(generate(compiled.graph(), step, target()));
+      if (!choices) continue;
+      for (const KernelChoice& choice : kernel_choices(compiled.graph(), step, target(), {})) {
+        note(generate(compiled.graph(), step, target(), choice));
+      }
+    }
+  }
+
+  // Memory that nobody touches.
+  static NamedDeviceTensors tensors_of(const std::vector<ValueInfo>& values, uint64_t first) {
+    NamedDeviceTensors result;
+    for (const ValueInfo& value : values) {
+      DeviceTensor& tensor = result[value.name];
+      tensor.dtype = value.dtype;
+      for (const auto& dim : value.dims) tensor.dims.push_back(dim.size);
+      tensor.data = reinterpret_cast<void*>(first);
+      first += uint64_t{1} << 40;
+    }
+    return result;
+  }
+
+  void launch(const SweepCase& sweep_case) {
+    const Model model = Model::parse(sweep_case.model());
+    CompileOptions quick;
+    quick.certify = false;
+    const Program program = compile(model, quick);
+    note(program, options.tune);
+    try {
+      Session session(program, options);
+      session.enqueue(tensors_of(model.inputs(), uint64_t{1} << 44),
+                      tensors_of(model.outputs(), uint64_t{1} << 45), nullptr);
+      for (const std::string& note : session.notes()) {
+        EXPECT_FALSE(note.starts_with("warning")) << sweep_case.name << ": " << note;
+      }
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << sweep_case.name << ": " << error.what();
+    }
+  }
+
+  void launch_all(const std::vector<SweepCase>& cases) {
+    std::atomic<size_t> next = 0;
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < std::max(std::thread::hardware_concurrency(), 1u); ++i) {
+      threads.emplace_back([&] {
+        for (size_t c = next++; c < cases.size(); c = next++) launch(cases[c]);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_TRUE(gpu->refusals.empty()) << fmt::format("{}", fmt::join(gpu->refusals, "\n"));
+    EXPECT_GT(gpu->launches.size(), 0u);
+  }
+
+  std::mutex mutex_;
+  std::unordered_map<size_t, int> static_bytes_;  // by the hash of the text
+};
+
+// Half of all kinds, for every number of rows, length, type and number of tensors.
+TEST_F(Sweep, Rows) {
+  const std::vector<SweepCase> all = tools::row_sweep();
+  std::vector<SweepCase> cases;
+  for (size_t i = 0; i < all.size(); i += 2) cases.push_back(all[i]);
+  launch_all(cases);
+}
+
+TEST_F(Sweep, Attention) { launch_all(sampled(tools::attention_sweep(), 2500, 1)); }
+
+TEST_F(Sweep, Products) { launch_all(tools::product_sweep()); }
+
+TEST_F(Sweep, OtherGpus) {
+  for (const int architecture : {80, 89, 100}) {
+    gpu->architecture = architecture;
+    launch_all(sampled(tools::row_sweep(), 500, 2));
+    launch_all(sampled(tools::attention_sweep(), 300, 2));
+  }
+}
+
+TEST_F(Sweep, EveryChoice) {
+  options.tune = true;
+  launch_all(sampled(tools::row_sweep(), 150, 3));
+  launch_all(sampled(tools::attention_sweep(), 100, 3));
+}
+
+}  // namespace
+}  // namespace redfuser::device_tests
