@@ -121,7 +121,7 @@ struct ErrorSum {
     difference += (got - expected) * (got - expected);
     norm += expected * expected;
   }
-  double relative() const { return std::sqrt(difference / norm); }
+  double relative() const { return difference == 0 ? 0 : std::sqrt(difference / norm); }
   double difference = 0, norm = 0;
 };
 
