@@ -171,14 +171,15 @@ std::vector<std::string> row_kinds() {
 
 std::string row_model(const std::string& name, const RowShape& shape) {
   const RowKind& kind = kind_of(name);
-  const std::string type = type_name(shape.dtype), rows = fmt::to_string(shape.rows);
+  const std::string type = type_name(shape.dtype);
+  const std::string rows = shape.symbolic ? "m" : fmt::to_string(shape.rows);
+  const std::string length = shape.symbolic ? "n" : fmt::to_string(shape.length);
   std::vector<std::string> arguments;
   for (int i = 0; i < shape.terms; ++i) {
-    arguments.push_back(
-        fmt::format("{}[{}, {}] {}", type, rows, shape.length, term_name(shape, i)));
+    arguments.push_back(fmt::format("{}[{}, {}] {}", type, rows, length, term_name(shape, i)));
   }
   for (int i = 0; i < kind.parameters; ++i) {
-    arguments.push_back(fmt::format("{}[{}] {}", type, shape.length, kParameters[i]));
+    arguments.push_back(fmt::format("{}[{}] {}", type, length, kParameters[i]));
   }
   std::string body = kind.body;
   if (const size_t at = body.find("TYPE"); at != std::string::npos) {
@@ -188,7 +189,7 @@ std::string row_model(const std::string& name, const RowShape& shape) {
       fmt::format("g ({}) => ({}[{}] y) {{ last = Constant<value = int64[1] {{-1}}>() "
                   "eps = Constant<value = float {{{}}}>() {}{} }}",
                   fmt::join(arguments, ", "), kind.whole_row ? type : "float",
-                  kind.whole_row ? fmt::format("{}, {}", rows, shape.length) : rows, kind.epsilon,
+                  kind.whole_row ? fmt::format("{}, {}", rows, length) : rows, kind.epsilon,
                   sum_of_terms(shape), body));
 }
 

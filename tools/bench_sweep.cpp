@@ -18,21 +18,6 @@ double tolerance_of(DType dtype) {
   return dtype == DType::Float32 ? 2e-5 : dtype == DType::Float16 ? 2e-3 : 1.6e-2;
 }
 
-std::set<int64_t> row_lengths() {
-  constexpr int64_t kLongest = int64_t{1} << 21;
-  std::set<int64_t> lengths;
-  for (int64_t power = 1; power <= kLongest; power *= 2) {
-    for (const int64_t quarters : {4, 5, 6, 7}) {
-      if (power * quarters % 4 != 0) continue;
-      for (const int64_t step : {-1, 0, 1}) {
-        const int64_t length = power * quarters / 4 + step;
-        if (length >= 1 && length <= kLongest + 1) lengths.insert(length);
-      }
-    }
-  }
-  return lengths;
-}
-
 // A sum of tensors may be rounded to their type, and the exponential enlarges its last bit.
 constexpr double kSumTolerance = 3;
 
@@ -124,6 +109,21 @@ SweepCase product_case(const ProductShape& p) {
 }
 
 }  // namespace
+
+std::vector<int64_t> row_lengths() {
+  constexpr int64_t kLongest = int64_t{1} << 21;
+  std::set<int64_t> lengths;
+  for (int64_t power = 1; power <= kLongest; power *= 2) {
+    for (const int64_t quarters : {4, 5, 6, 7}) {
+      if (power * quarters % 4 != 0) continue;
+      for (const int64_t step : {-1, 0, 1}) {
+        const int64_t length = power * quarters / 4 + step;
+        if (length >= 1 && length <= kLongest + 1) lengths.insert(length);
+      }
+    }
+  }
+  return {lengths.begin(), lengths.end()};
+}
 
 std::vector<SweepCase> row_sweep() {
   std::vector<SweepCase> cases;

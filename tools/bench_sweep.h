@@ -21,6 +21,7 @@ struct SweepCase {
 // Every kind of row over one to four summed tensors, in three types: powers of two and what lies
 // between them up to 2^21, and their neighbours.
 std::vector<SweepCase> row_sweep();
+std::vector<int64_t> row_lengths();
 // Head sizes from 1 to 512, few and many queries, keys and heads.
 std::vector<SweepCase> attention_sweep();
 // Products alone and with an epilogue.

@@ -32,6 +32,7 @@ struct RowShape {
   int64_t rows, length;
   DType dtype = DType::Float16;
   int terms = 1;
+  bool symbolic = false;  // the model has them as m and n
 };
 // "softmax", "layernorm", ...
 std::vector<std::string> row_kinds();

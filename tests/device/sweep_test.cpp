@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
@@ -64,35 +65,49 @@ class Sweep : public FakeGpu {
     }
   }
 
+  using Sizes = std::map<std::string, int64_t>;  // by symbol
+
   // Memory that nobody touches.
-  static NamedDeviceTensors tensors_of(const std::vector<ValueInfo>& values, uint64_t first) {
+  static NamedDeviceTensors tensors_of(const std::vector<ValueInfo>& values, uint64_t first,
+                                       const Sizes& sizes) {
     NamedDeviceTensors result;
     for (const ValueInfo& value : values) {
       DeviceTensor& tensor = result[value.name];
       tensor.dtype = value.dtype;
-      for (const auto& dim : value.dims) tensor.dims.push_back(dim.size);
+      for (const auto& dim : value.dims) {
+        tensor.dims.push_back(dim.size < 0 ? sizes.at(dim.symbol) : dim.size);
+      }
       tensor.data = reinterpret_cast<void*>(first);
       first += uint64_t{1} << 40;
     }
     return result;
   }
 
-  void launch(const SweepCase& sweep_case) {
-    const Model model = Model::parse(sweep_case.model());
+  // A program once for each of these sizes.
+  void launch(const std::string& name, const std::string& text, const std::vector<Sizes>& runs) {
+    const Model model = Model::parse(text);
     CompileOptions quick;
     quick.certify = false;
     const Program program = compile(model, quick);
     note(program, options.tune);
+    Sizes last;
     try {
       Session session(program, options);
-      session.enqueue(tensors_of(model.inputs(), uint64_t{1} << 44),
-                      tensors_of(model.outputs(), uint64_t{1} << 45), nullptr);
+      for (const Sizes& sizes : runs) {
+        last = sizes;
+        session.enqueue(tensors_of(model.inputs(), uint64_t{1} << 44, sizes),
+                        tensors_of(model.outputs(), uint64_t{1} << 45, sizes), nullptr);
+      }
       for (const std::string& note : session.notes()) {
-        EXPECT_FALSE(note.starts_with("warning")) << sweep_case.name << ": " << note;
+        EXPECT_FALSE(note.starts_with("warning")) << name << ": " << note;
       }
     } catch (const std::exception& error) {
-      ADD_FAILURE() << sweep_case.name << ": " << error.what();
+      ADD_FAILURE() << name << ": " << error.what();
+      for (const auto& [symbol, size] : last) ADD_FAILURE() << symbol << " = " << size;
     }
+  }
+  void launch(const SweepCase& sweep_case) {
+    launch(sweep_case.name, sweep_case.model(), {Sizes()});
   }
 
   void launch_all(const std::vector<SweepCase>& cases) {
@@ -118,6 +133,23 @@ TEST_F(Sweep, Rows) {
   std::vector<SweepCase> cases;
   for (size_t i = 0; i < all.size(); i += 2) cases.push_back(all[i]);
   launch_all(cases);
+}
+
+TEST_F(Sweep, RowsOfAnyLength) {
+  std::vector<Sizes> runs;
+  for (const int64_t length : tools::row_lengths()) {
+    for (const int64_t rows : {1, 333}) runs.push_back({{"m", rows}, {"n", length}});
+  }
+  for (const std::string& kind : tools::row_kinds()) {
+    for (const DType dtype : {DType::Float16, DType::BFloat16, DType::Float32}) {
+      for (const int terms : {1, 2, 3, 4}) {
+        launch(kind, tools::row_model(kind, {0, 0, dtype, terms, true}), runs);
+        EXPECT_GE(gpu->launches.size(), runs.size());
+        gpu->launches.clear();
+      }
+    }
+  }
+  EXPECT_TRUE(gpu->refusals.empty()) << fmt::format("{}", fmt::join(gpu->refusals, "\n"));
 }
 
 TEST_F(Sweep, Attention) { launch_all(sampled(tools::attention_sweep(), 2500, 1)); }
