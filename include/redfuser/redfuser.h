@@ -109,10 +109,11 @@ struct SessionOptions {
   int64_t memory_limit = 0;
   bool tf32 = false;  // GPU: fp32 products may round their operands to TF32
   // GPU: every result of a masked attention is the unfused graph's, NaN for NaN, as it always is on
-  // the CPU. That takes one more read of all keys and values, hidden ones too, and where one is not
-  // finite (or a score might overflow) a visit to each. Without it hidden keys and values, and
-  // scores there, are taken to be finite, and tiles of them stay unread: where they are not, a
-  // result is the unfused graph's NaN or what it is for finite ones.
+  // the CPU. That takes one more read of all values (of rows and keys too where the mask is added),
+  // hidden ones too, and where one is not finite (or a score might overflow) a visit to each.
+  // Without it hidden keys and values, and scores there, are taken to be finite, and tiles of them
+  // stay unread: where they are not, a result is the unfused graph's NaN or what it is for finite
+  // ones.
   bool exact_masks = false;
   // GPU: sets of sizes whose calls are kept ready, each with a CUDA graph from its second run on.
   int kept_shapes = 8;

@@ -2,10 +2,10 @@
 // device before the attention kernel runs.
 //
 // In the unfused graph what a mask hides takes part: 0 · v is NaN where v is not finite, and so is
-// s + -inf where s is +inf or NaN. A kernel reads all that the scores and values are made of, once,
-// and bounds the scores by the largest magnitudes. Where all is finite and the bound within what
-// mask_condition takes for granted, hidden keys leave every row as it is; elsewhere the attention
-// kernel visits every key.
+// s + -inf where s is +inf or NaN. A kernel reads all that takes part so, once, and bounds the
+// scores by the largest magnitudes (cascade/masked_operands.h). Where all is finite and the bound
+// within what mask_condition takes for granted, hidden keys leave every row as it is; elsewhere the
+// attention kernel visits every key.
 #pragma once
 
 #include <optional>

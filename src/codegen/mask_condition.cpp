@@ -72,9 +72,12 @@ class Masks {
     }
     if (all.when->is_constant()) return none;
     MaskCondition result{negation(all.when), all.settled};
+    const bool finite_fills = !all.settled->is_constant();
     if (always_settled(result)) result.settled = pool_.boolean(true);
     if (form_.visits_hidden) result.settled = pool_.boolean(false);
-    result.largest_score = takes_half_scores_ ? kLargestHalfScore : kLargestWide;
+    if (finite_fills) {
+      result.largest_score = takes_half_scores_ ? kLargestHalfScore : kLargestWide;
+    }
     return result;
   }
 

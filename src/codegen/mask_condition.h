@@ -20,6 +20,7 @@
 // keys leaves out NaNs of the unfused graph; Target::exact_masks has it tested (mask_check.h).
 #pragma once
 
+#include <cmath>
 #include <vector>
 
 #include "codegen/attention.h"
@@ -30,7 +31,7 @@ struct MaskCondition {
   Expr visible;  // Bool over axes, sizes and reads: elements where it is false are hidden
   // Bool over State and NewResult leaves of a row: true if hidden elements leave it as it is.
   Expr settled;
-  double largest_score = 0;  // what magnitudes of scores are taken to be at most
+  double largest_score = HUGE_VAL;  // what magnitudes of scores are taken to be at most
 
   // Keys that the mask hides from all of a tile's rows need no visit: there are such, and it is
   // proved that hidden keys leave the state of every row.

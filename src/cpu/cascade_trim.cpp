@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cascade/magnitude.h"
-
 namespace redfuser::cpu {
 
 std::optional<bool> uniform_truth(Expr e, const AxisRanges& ranges) {
@@ -116,89 +114,29 @@ bool is_identity(Reduction reduction, Expr lift, const AxisRanges& ranges) {
   }
 }
 
-namespace {
-
-// Holds a selection by indices, so that it may be 0 or infinite throughout a tile.
-bool masked(Expr root) {
-  bool found = false;
-  visit(
-      root,
-      [&](Expr e) {
-        if (e->op != ExprOp::Select) return;
-        found |= !e->args[0]->free_axes.empty() && !e->args[0]->has_leaf;
-      },
-      false);
-  return found;
-}
-
-bool masked_along(Expr root, Expr axis) {
-  bool found = false;
-  visit(
-      root, [&](Expr e) { found |= e->op == ExprOp::Select && e->args[0]->depends_on(axis); },
-      false);
-  return found;
-}
-
-}  // namespace
-
-void CascadeTrim::require_finite_reads(Expr root) {
-  visit(root, [&](Expr e) {
-    if (e->op != ExprOp::Read || e->integer < 0 || !is_float(e->dtype)) return;
-    if (std::find(finite_.begin(), finite_.end(), e->integer) == finite_.end()) {
-      finite_.push_back(e->integer);
-    }
-  });
-}
-
-void CascadeTrim::require_bound(ExprPool& pool, Expr e, bool above_only) {
-  const auto number = [&](double value) { return pool.number(value, DType::Float64); };
-  const KnownBound known = [&](Expr part) -> Expr {
-    if (part->op == ExprOp::Leaf) return number(0);
-    if (part->op == ExprOp::Read && is_float(part->dtype) && part->integer >= 0) {
-      return pool.leaf(LeafKind::Result, part->integer, DType::Float64);
-    }
-    const bool infinite = part->is_constant() && is_float(part->dtype) && std::isinf(part->number);
-    return infinite ? number(0) : nullptr;
-  };
-  constexpr double kLargeFloat = 0x1p127, kLargeDouble = 0x1p1023;
-  bounds_.push_back({above_only ? upper_bound(pool, e, known) : magnitude(pool, e, known),
-                     e->dtype == DType::Float64 ? kLargeDouble : kLargeFloat});
-}
-
-// inf + x, 0 · x and 0 / x are what they are for finite x alone, and 0 / x for no x of 0.
-void CascadeTrim::require_finite(ExprPool& pool, Reduction reduction, Expr e) {
-  const bool sum = e->op == ExprOp::Add || e->op == ExprOp::Sub;
-  if (!is_float(e->dtype) || !(sum || e->op == ExprOp::Mul || e->op == ExprOp::Div)) return;
-  for (size_t i = 0; i < (e->op == ExprOp::Div ? 1 : e->args.size()); ++i) {
-    if (!masked(e->args[i])) continue;
-    for (size_t other = 0; other < e->args.size(); ++other) {
-      Expr x = e->args[other];
-      if (other == i || !x->has_read) continue;
-      require_finite_reads(x);
-      const bool added = e->op == ExprOp::Add && reduction != Reduction::Min;
-      if (sum) require_bound(pool, x, added);
-      possible_ &= e->op != ExprOp::Div;
-    }
-  }
-}
-
 CascadeTrim::CascadeTrim(ExprPool& pool, Expr stream, std::vector<Fold> folds)
     : stream_(stream), folds_(std::move(folds)) {
   if (!stream_ || folds_.empty()) return;
   possible_ = true;
   for (const Fold& fold : folds_) {
-    possible_ &= masked_along(fold.lift, stream_);
+    bool masked = false;
     visit(
-        fold.lift, [&](Expr e) { require_finite(pool, fold.reduction, e); }, false);
+        fold.lift,
+        [&](Expr e) { masked |= e->op == ExprOp::Select && e->args[0]->depends_on(stream_); },
+        false);
+    possible_ &= masked;
+    add_masked_operands(pool, fold.reduction, fold.lift, operands_);
   }
+  possible_ &= operands_.decidable;
 }
 
 bool CascadeTrim::bounded(const std::vector<double>& largest) const {
+  const std::vector<int64_t>& values = operands_.values;
   const auto of_leaf = [&](Expr leaf) {
-    const auto at = std::find(finite_.begin(), finite_.end(), leaf->integer);
-    return largest[static_cast<size_t>(at - finite_.begin())];
+    const auto at = std::find(values.begin(), values.end(), leaf->integer);
+    return largest[static_cast<size_t>(at - values.begin())];
   };
-  return std::all_of(bounds_.begin(), bounds_.end(), [&](const Bound& bound) {
+  return std::all_of(operands_.bounds.begin(), operands_.bounds.end(), [&](const auto& bound) {
     return evaluate(bound.magnitude, of_leaf) < bound.limit;
   });
 }

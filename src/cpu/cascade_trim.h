@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "cascade/masked_operands.h"
 #include "cpu/specialize.h"
 #include "ir/expr.h"
 
@@ -40,23 +41,14 @@ class CascadeTrim {
   bool possible() const { return possible_; }
   // The trim is exact where every element of these values is finite and `bounded` holds for the
   // largest magnitude of each.
-  const std::vector<int64_t>& finite_values() const { return finite_; }
+  const std::vector<int64_t>& finite_values() const { return operands_.values; }
   bool bounded(const std::vector<double>& largest) const;
 
  private:
-  // For e, an operation of a lift.
-  void require_finite(ExprPool& pool, Reduction reduction, Expr e);
-  void require_finite_reads(Expr e);
-  void require_bound(ExprPool& pool, Expr e, bool above_only);
   bool empty(const AxisRanges& ranges, int64_t begin, int64_t end) const;
   Expr stream_ = nullptr;
   std::vector<Fold> folds_;
-  std::vector<int64_t> finite_;
-  struct Bound {
-    Expr magnitude;  // over leaves of values
-    double limit;
-  };
-  std::vector<Bound> bounds_;
+  MaskedOperands operands_;
   bool possible_ = false;
 };
 

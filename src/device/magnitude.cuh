@@ -7,14 +7,22 @@ template <typename T>
 __device__ __forceinline__ float largest_magnitude(const T* data, long long count, long long first,
                                                    long long step) {
   constexpr int kGroup = 16 / static_cast<int>(sizeof(T));
-  const bool vector = aligned(data);
-  float largest = 0;
-#pragma unroll 4
-  for (long long from = first * kGroup; from < count; from += step * kGroup) {
-    float group[kGroup];
-    load_group<kGroup>(group, data, from, count - from, vector && count - from >= kGroup);
+  float largest = 0, group[kGroup];
+  const auto take = [&] {
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) largest = max_of(largest, fabsf(group[i]));
+  };
+  long long from = first * kGroup;
+  if (aligned(data)) {
+#pragma unroll 4
+    for (; from + kGroup <= count; from += step * kGroup) {
+      load_group<kGroup>(group, data, from, kGroup, true);
+      take();
+    }
+  }
+  for (; from < count; from += step * kGroup) {
+    load_group<kGroup>(group, data, from, count - from, false);
+    take();
   }
   return largest;
 }
