@@ -42,10 +42,14 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
   add_test(NAME python.rewrites
            COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/rewrites_test.py
                    $<TARGET_FILE:redfuser-run> ${PROJECT_SOURCE_DIR}/models)
+  add_test(NAME python.verify
+           COMMAND ${REDFUSER_PYTHON} -B -W ignore ${CMAKE_CURRENT_LIST_DIR}/python/verify_test.py
+                   $<TARGET_FILE:redfuser-opt> $<TARGET_FILE:redfuser-run>
+                   ${PROJECT_SOURCE_DIR}/models)
   set_tests_properties(python.rewrites PROPERTIES PROCESSORS 2)
   set_tests_properties(python.export python.contrib_operators python.ml_operators python.models
                        python.onnx_conformance python.convert python.rewrites python.opsets
-                       python.optimized_models PROPERTIES TIMEOUT 900)
+                       python.optimized_models python.verify PROPERTIES TIMEOUT 900)
 else()
   message(STATUS "REDFUSER_PYTHON is not set: the Python tests are left out")
 endif()

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/half.h"
@@ -92,6 +93,40 @@ TEST(Compare, DtypesAndShapes) {
   EXPECT_TRUE(compare("x", half, floats({1, 2})).passed);
   EXPECT_FALSE(compare("x", integers({1, 2}), floats({1, 2})).problem.empty());
   EXPECT_FALSE(compare("x", floats({1, 2}), floats({1, 2}).reshaped({2, 1})).problem.empty());
+}
+
+TEST(Compare, FloatsOfTwoTypesAreNoted) {
+  Tensor doubles(DType::Float64, {1});
+  doubles.as<double>()[0] = 1;
+  for (const auto& [got, expected] :
+       {std::pair{floats({1}), doubles}, std::pair{doubles, floats({1})}}) {
+    const Comparison result = compare("x", got, expected);
+    EXPECT_TRUE(result.passed);
+    for (const char* part : {"types differ", "float32", "float64"}) {
+      EXPECT_NE(describe(result).find(part), std::string::npos) << describe(result);
+    }
+  }
+  EXPECT_FALSE(compare("x", floats({2}), doubles).passed);
+  EXPECT_TRUE(compare("x", doubles, doubles).note.empty());
+}
+
+TEST(Compare, ToleranceIsFiniteAndNotNegative) {
+  for (const double wrong : {-1e-9, static_cast<double>(kInf), static_cast<double>(kNaN)}) {
+    EXPECT_THROW(compare("x", floats({1}), floats({1}), {wrong, 0}), UserError) << wrong;
+    EXPECT_THROW(compare("x", floats({1}), floats({1}), {0, wrong}), UserError) << wrong;
+  }
+  EXPECT_TRUE(compare("x", floats({1}), floats({1}), {0, 0}).passed);
+}
+
+TEST(Compare, UnitsInTheLastPlace) {
+  Tolerance units{0, 0};
+  units.units = 2;
+  const float next = std::nextafter(1.0f, 2.0f), third = 1 + 3 * (next - 1);
+  EXPECT_TRUE(compare("x", floats({1 + 2 * (next - 1)}), floats({1}), units).passed);
+  EXPECT_FALSE(compare("x", floats({third}), floats({1}), units).passed);
+  EXPECT_TRUE(compare("x", floats({2e-45f}), floats({0}), units).passed);
+  EXPECT_FALSE(compare("x", floats({1e-38f}), floats({0}), units).passed);
+  EXPECT_FALSE(compare("x", integers({2}), integers({1}), units).passed);
 }
 
 TEST(Compare, PairsTensorsByName) {

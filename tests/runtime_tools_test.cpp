@@ -75,6 +75,9 @@ TEST_F(ToolsTest, CallersErrorsAreOneLine) {
       model.path() + " --assert-fused attention",
       model.path() + " --dump kernels",
       model.path() + " --iterations 0",
+      model.path() + " --rtol inf",
+      model.path() + " --rtol nan",
+      model.path() + " --atol=-1",
       model.path() + " --outputs " + path("out.txt"),
   };
   for (const std::string& arguments : run_errors) {
@@ -102,6 +105,33 @@ TEST_F(ToolsTest, RunComparesAndReports) {
   const nlohmann::json report = nlohmann::json::parse(json.output);
   EXPECT_EQ(report["time"]["iterations"], 3);
   EXPECT_EQ(report["outputs"][0]["shape"], nlohmann::json({2, 9}));
+}
+
+// Sizes that nobody gave are told with the error that they may have caused.
+TEST_F(ToolsTest, AssumedSizesAreToldWithErrors) {
+  const TextModel model(
+      "g (float[batch, n] x, float[4, m] w) => (float[batch, m] y) { y = MatMul(x, w) }");
+  const Finished assumed = run("redfuser-run", model.path() + " --device cpu --dim m=2");
+  EXPECT_EQ(assumed.code, 2);
+  for (const char* part : {"batch, n, taken as 1", "--dim", "--shape"}) {
+    EXPECT_NE(assumed.errors.find(part), std::string::npos) << assumed.errors;
+  }
+  const Finished given =
+      run("redfuser-run", model.path() + " --device cpu --dim m=2 --shape x:2,3");
+  EXPECT_EQ(given.code, 2);
+  EXPECT_EQ(given.errors.find("taken as 1"), std::string::npos) << given.errors;
+  EXPECT_EQ(run("redfuser-run", model.path() + " --device cpu --dim n=4").code, 0);
+}
+
+TEST_F(ToolsTest, VerifyCountsSteps) {
+  const TextModel model(kText);
+  const std::string arguments = model.path() + " --device cpu --dim batch=2 --dim n=9 --verify";
+  const nlohmann::json report =
+      nlohmann::json::parse(run("redfuser-run", arguments + " --json -").output)["verify"];
+  EXPECT_EQ(report["compared_steps"], report["steps"]);
+  EXPECT_GT(report["compared_steps"], 0);
+  const std::string text = run("redfuser-run", arguments).output;
+  EXPECT_NE(text.find("steps"), std::string::npos) << text;
 }
 
 TEST_F(ToolsTest, RunReadsEveryKindOfInput) {

@@ -1,7 +1,10 @@
 #include "run_inputs.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "redfuser/convert.h"
 #include "redfuser/io.h"
@@ -54,6 +57,24 @@ NamedTensors gather_inputs(const Model& model, const RunOptions& options) {
     }
   }
   return inputs;
+}
+
+std::string assumed_sizes(const Model& model, const RunOptions& options) {
+  if (!options.inputs.empty()) return "";
+  std::set<std::string> given, assumed;
+  for (const auto& [name, size] : options.random.symbols) given.insert(name);
+  for (const ValueInfo& info : model.inputs()) {
+    for (const auto& dim : info.dims) {
+      const bool shaped = options.random.shapes.count(info.name) > 0;
+      if (dim.size < 0) (shaped ? given : assumed).insert(dim.symbol);
+    }
+  }
+  for (const std::string& name : given) assumed.erase(name);
+  if (assumed.empty()) return "";
+  return fmt::format(
+      " (random inputs: nothing gives the size of {}, taken as 1; --dim NAME=SIZE gives one, "
+      "--shape NAME:SIZES all of an input)",
+      fmt::join(assumed, ", "));
 }
 
 void write_outputs(const Model& model, const std::string& path, const NamedTensors& outputs) {

@@ -9,6 +9,10 @@ namespace redfuser::tools {
 // UserError for an input given twice.
 NamedTensors gather_inputs(const Model& model, const RunOptions& options);
 
+// For an error of a run on random inputs: which symbolic sizes were taken as 1 because none were
+// given, and how to give them. Empty where there are none.
+std::string assumed_sizes(const Model& model, const RunOptions& options);
+
 // Writes the outputs where --outputs says.
 void write_outputs(const Model& model, const std::string& path, const NamedTensors& outputs);
 

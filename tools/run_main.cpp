@@ -21,6 +21,18 @@ Program compile_for(const Model& model, const RunOptions& options) {
   return compile(model, compile_options);
 }
 
+// What fails with sizes that nobody chose is told with them.
+template <typename Body>
+auto with_assumed_sizes(const Model& model, const RunOptions& options, const Body& body) {
+  try {
+    return body();
+  } catch (const UserError& error) {
+    const std::string sizes = assumed_sizes(model, options);
+    if (sizes.empty()) throw;
+    throw UserError(error.what() + sizes);
+  }
+}
+
 RunResult run_and_check(const Model& model, const Program& program, const RunOptions& options) {
   // Read before the run: a missing file should not cost one.
   NamedTensors expected;
@@ -38,14 +50,16 @@ RunResult run_and_check(const Model& model, const Program& program, const RunOpt
   };
   tell_notes();
   result.device = session.device();
-  result.measurement = measure(session, result.inputs, options);
+  result.measurement =
+      with_assumed_sizes(model, options, [&] { return measure(session, result.inputs, options); });
   tell_notes();
   result.tunings = session.tunings();
   if (!options.compare.empty()) {
     result.comparisons = compare(result.measurement.outputs, expected, options.tolerance);
   }
   if (options.verify) {
-    result.verification = verify_fusions(model, program, result.inputs, options);
+    result.verification =
+        verify_steps(model, program, result.inputs, options.tolerance, options.session);
   }
   return result;
 }

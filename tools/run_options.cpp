@@ -1,5 +1,7 @@
 #include "run_options.h"
 
+#include <cmath>
+
 #include "assertion.h"
 #include "tool.h"
 
@@ -23,7 +25,10 @@ void add_input_options(CLI::App& app, RunOptions& options, Texts& texts) {
   app.add_option("--shape", texts.shapes, "Shape of a random input, such as ids:1,128")
       ->type_name("NAME:SIZES")
       ->group(group);
-  app.add_option("--dim", texts.dims, "Size of a symbolic dimension, such as seq=128 (else 1)")
+  app.add_option(
+         "--dim", texts.dims,
+         "Size of a symbolic dimension, such as seq=128, or x.dim2=128 where the model names "
+         "none (else 1)")
       ->type_name("NAME=SIZE")
       ->group(group);
   app.add_option(
@@ -42,7 +47,10 @@ void add_check_options(CLI::App& app, RunOptions& options) {
                  "Write the outputs: .npz, .npy, .pb or .json file, or a folder of output_K.pb")
       ->type_name("FILE|DIR")
       ->group(group);
-  app.add_option("-c,--compare", options.compare, "Compare the outputs with these; exit 1 if wrong")
+  app.add_option(
+         "-c,--compare", options.compare,
+         "Compare the outputs with these; exit 1 if wrong. Floats of two types are compared "
+         "by value, and the report says so")
       ->type_name("FILE|DIR")
       ->group(group);
   app.add_option("--rtol", options.tolerance.relative, "Relative tolerance")
@@ -51,8 +59,10 @@ void add_check_options(CLI::App& app, RunOptions& options) {
   app.add_option("--atol", options.tolerance.absolute, "Absolute tolerance")
       ->capture_default_str()
       ->group(group);
-  app.add_flag("--verify", options.verify,
-               "Also run unfused, and compare every fused step's values; exit 1 if one differs")
+  app.add_flag(
+         "--verify", options.verify,
+         "Also run unfused, give every step the unfused values, and compare what it computes "
+         "of them; exit 1 if a step differs by more than the tolerances and its types explain")
       ->group(group);
   app.add_option("--assert-fused", options.assert_fused,
                  "Number of fused regions, such as attention>=12; exit 1 if it does not hold")
@@ -146,6 +156,11 @@ void parse_random_options(const Texts& texts, RandomOptions& random) {
   }
 }
 
+void check_tolerance(double value, const char* option) {
+  if (std::isfinite(value) && value >= 0) return;
+  fail("{} is a finite number that is not negative, not {}", option, value);
+}
+
 void check_device(const std::string& device) {
   if (device != "cpu" && device != "cuda" && device != "auto") {
     fail("--device is cpu, cuda or auto, not \"{}\"", device);
@@ -184,6 +199,8 @@ std::optional<RunOptions> parse_run_options(int argc, char** argv) {
   reclaim_model(texts.explain, options.model);
   if (options.model.empty()) fail("MODEL is missing (--help lists the options)");
   check_device(options.session.device);
+  check_tolerance(options.tolerance.relative, "--rtol");
+  check_tolerance(options.tolerance.absolute, "--atol");
   options.session.kernel_cache = parse_cache_mode(texts.kernel_cache);
   parse_random_options(texts, options.random);
   for (const std::string& text : options.assert_fused) parse_assertion(text);

@@ -78,14 +78,24 @@ std::string comparisons_text(const RunResult& result) {
 }
 
 std::string verification_text(const Verification& verification) {
-  if (verification.failed.empty()) {
-    return fmt::format("{}ok   {} values equal the unfused ones\n", heading("verify"),
-                       verification.compared);
+  const Verification& v = verification;
+  if (!v.reason.empty()) {
+    return fmt::format("{}none: the model is evaluated node by node: {}\n", heading("verify"),
+                       v.reason);
   }
-  return fmt::format("{}FAIL {} of {} values differ; the first is computed by \"{}\" ({})\n{}{}\n",
-                     heading("verify"), verification.failed.size(), verification.compared,
-                     verification.first_label, verification.first_kind, heading(""),
-                     describe(verification.failed.front()));
+  const std::string counts =
+      fmt::format("{} of {} steps, {} values", v.compared_steps, v.steps, v.values);
+  if (v.failed.empty()) {
+    return fmt::format(
+        "{}ok   {} agree with the unfused graph ({} by its evaluation in wider "
+        "floats)\n",
+        heading("verify"), counts, v.decided_wide);
+  }
+  return fmt::format(
+      "{}FAIL {} values differ from the unfused graph (of {}); the first is "
+      "computed by \"{}\" ({})\n{}{}\n",
+      heading("verify"), v.failed.size(), counts, v.first_label, v.first_kind, heading(""),
+      describe(v.failed.front()));
 }
 
 std::string tuning_text(const std::vector<StepTuning>& tunings) {
@@ -100,6 +110,7 @@ Json to_json(const Comparison& c) {
   return {{"name", c.name},
           {"passed", c.passed},
           {"problem", c.problem},
+          {"note", c.note},
           {"elements", c.elements},
           {"mismatches", c.mismatches},
           {"worst",
@@ -135,9 +146,10 @@ Json time_json(const Measurement& m) {
 Json verification_json(const Verification& verification) {
   Json failed = Json::array();
   for (const Comparison& comparison : verification.failed) failed.push_back(to_json(comparison));
-  return {{"compared", verification.compared},
-          {"failed", std::move(failed)},
-          {"first_node", verification.first_label}};
+  return {{"steps", verification.steps},     {"compared_steps", verification.compared_steps},
+          {"compared", verification.values}, {"decided_wide", verification.decided_wide},
+          {"failed", std::move(failed)},     {"first_node", verification.first_label},
+          {"reason", verification.reason}};
 }
 
 }  // namespace

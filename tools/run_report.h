@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "redfuser/verify.h"
 #include "report_view.h"
 #include "run_options.h"
 #include "run_timing.h"
-#include "run_verify.h"
 
 namespace redfuser::tools {
 

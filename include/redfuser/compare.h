@@ -11,10 +11,15 @@
 namespace redfuser {
 
 // got equals expected when |got - expected| <= absolute + relative * |expected|. Integers and bools
-// have no relative tolerance. NaN equals NaN, and an infinity equals the same infinity.
+// have no relative tolerance. NaN equals NaN, and an infinity equals the same infinity. All numbers
+// are finite and not negative.
 struct Tolerance {
   double relative = 1e-3;
   double absolute = 1e-4;
+  // Also allowed: an error of `error` and so many units in the last place that |expected| has in
+  // the narrower of the two floating types.
+  double units = 0;
+  double error = 0;
 };
 
 struct Comparison {
@@ -22,6 +27,8 @@ struct Comparison {
   bool passed = false;
   // Why the elements could not be compared (shapes, kinds of type, a missing tensor); else empty.
   std::string problem;
+  // What a reader of the comparison should know beside: that the types differ. Else empty.
+  std::string note;
   int64_t elements = 0;
   int64_t mismatches = 0;
   // The element that is furthest beyond (or nearest to) its tolerance.
@@ -34,7 +41,8 @@ struct Comparison {
   int64_t got_nan = 0, got_inf = 0, expected_nan = 0, expected_inf = 0;
 };
 
-// Floating types of different widths compare by value; other differences of dtype are a problem.
+// Floating types of different widths compare by value, which a note says; other differences of
+// dtype are a problem. UserError for a tolerance that is negative or not finite.
 Comparison compare(const std::string& name, const Tensor& got, const Tensor& expected,
                    const Tolerance& tolerance = {});
 

@@ -25,8 +25,28 @@ struct Difference {
   }
 };
 
-Difference difference(double got, double expected, double exact, double relative_tolerance,
-                      double absolute_tolerance) {
+// The distance from |value| to the next larger number of the type; 0 for a type without floats.
+double unit_in_last_place(DType dtype, double value) {
+  const auto spacing = [value](int digits, int smallest_exponent) {
+    const int exponent = value == 0 ? smallest_exponent : std::ilogb(value);
+    return std::ldexp(1, std::max(exponent, smallest_exponent) - digits + 1);
+  };
+  switch (dtype) {
+    case DType::Float16:
+      return spacing(11, -14);
+    case DType::BFloat16:
+      return spacing(8, -126);
+    case DType::Float32:
+      return spacing(24, -126);
+    case DType::Float64:
+      return spacing(53, -1022);
+    default:
+      return 0;
+  }
+}
+
+Difference difference(double got, double expected, double exact, DType narrower,
+                      const Tolerance& tolerance) {
   Difference result;
   if (std::isnan(got) && std::isnan(expected)) return result;
   if (got == expected && !(exact > 0)) return result;  // infinities differ by NaN
@@ -36,7 +56,11 @@ Difference difference(double got, double expected, double exact, double relative
   }
   result.absolute = exact;
   result.relative = expected != 0 ? exact / std::fabs(expected) : kInfinity;
-  result.allowed = absolute_tolerance + relative_tolerance * std::fabs(expected);
+  result.allowed = tolerance.absolute + tolerance.relative * std::fabs(expected);
+  if (tolerance.units > 0 || tolerance.error > 0) {
+    const double units = tolerance.units * unit_in_last_place(narrower, expected);
+    result.allowed = std::max(result.allowed, tolerance.error + units);
+  }
   return result;
 }
 
@@ -55,8 +79,8 @@ double exact_difference(T got, T expected) {
 
 class Accumulator {
  public:
-  Accumulator(Comparison& result, const Tolerance& tolerance)
-      : result_(result), tolerance_(tolerance) {}
+  Accumulator(Comparison& result, DType narrower, const Tolerance& tolerance)
+      : result_(result), narrower_(narrower), tolerance_(tolerance) {}
 
   void add(int64_t position, double got, double expected, double exact) {
     count(got, result_.got_nan, result_.got_inf);
@@ -67,8 +91,7 @@ class Accumulator {
       expected_square_ += expected * expected;
       result_.max_absolute = std::max(result_.max_absolute, exact);
     }
-    const Difference difference =
-        redfuser::difference(got, expected, exact, tolerance_.relative, tolerance_.absolute);
+    const Difference difference = redfuser::difference(got, expected, exact, narrower_, tolerance_);
     const double excess = difference.excess();
     if (!(excess <= 1)) ++result_.mismatches;
     if (position == 0 || excess > worst_excess_) {
@@ -99,6 +122,7 @@ class Accumulator {
   }
 
   Comparison& result_;
+  DType narrower_;
   Tolerance tolerance_;
   double dot_ = 0, got_square_ = 0, expected_square_ = 0;
   double worst_excess_ = -1;
@@ -122,10 +146,22 @@ Comparison compare_texts(Comparison result, const Tensor& got, const Tensor& exp
 
 bool comparable(DType a, DType b) { return a == b || (is_float(a) && is_float(b)); }
 
+// The one with larger units in the last place.
+DType narrower_of(DType a, DType b) {
+  return unit_in_last_place(a, 1) >= unit_in_last_place(b, 1) ? a : b;
+}
+
+void check_tolerance(double value, const char* name) {
+  if (std::isfinite(value) && value >= 0) return;
+  user_error("the {} tolerance is a finite number that is not negative, not {}", name, value);
+}
+
 }  // namespace
 
 Comparison compare(const std::string& name, const Tensor& got, const Tensor& expected,
                    const Tolerance& tolerance) {
+  check_tolerance(tolerance.relative, "relative");
+  check_tolerance(tolerance.absolute, "absolute");
   Comparison result;
   result.name = name;
   if (!comparable(got.dtype(), expected.dtype()) || got.dims() != expected.dims()) {
@@ -140,7 +176,11 @@ Comparison compare(const std::string& name, const Tensor& got, const Tensor& exp
   }
   Tolerance applied = tolerance;
   if (!is_float(expected.dtype())) applied.relative = 0;
-  Accumulator accumulator(result, applied);
+  if (got.dtype() != expected.dtype()) {
+    result.note = fmt::format("the types differ: got {}, expected {}; compared by value",
+                              name_of(got.dtype()), name_of(expected.dtype()));
+  }
+  Accumulator accumulator(result, narrower_of(got.dtype(), expected.dtype()), applied);
   dispatch(got.dtype(), [&](auto got_tag) {
     dispatch(expected.dtype(), [&](auto expected_tag) {
       using G = typename decltype(got_tag)::type;
@@ -195,13 +235,14 @@ std::vector<Comparison> compare(const NamedTensors& got, const NamedTensors& exp
 std::string describe(const Comparison& comparison) {
   const Comparison& c = comparison;
   if (!c.problem.empty()) return fmt::format("{}: {}", c.name, c.problem);
+  const std::string note = c.note.empty() ? "" : "; " + c.note;
   std::string text;
   if (c.passed) {
     text = fmt::format("{}: {} elements agree", c.name, c.elements);
   } else {
     text = fmt::format("{}: {} of {} elements differ", c.name, c.mismatches, c.elements);
   }
-  if (c.elements == 0) return text;
+  if (c.elements == 0) return text + note;
   text += fmt::format("; {} at [{}]: got {:.9g}, expected {:.9g} (abs {:.3g}, rel {:.3g})",
                       c.passed ? "largest error" : "worst", fmt::join(c.worst_index, ","),
                       c.worst_got, c.worst_expected, c.worst_absolute, c.worst_relative);
@@ -212,7 +253,7 @@ std::string describe(const Comparison& comparison) {
   if (c.got_inf + c.expected_inf > 0) {
     text += fmt::format("; Inf {} got, {} expected", c.got_inf, c.expected_inf);
   }
-  return text;
+  return text + note;
 }
 
 Summary summarize(const Tensor& tensor) {

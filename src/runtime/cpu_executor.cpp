@@ -58,6 +58,7 @@ class CpuExecutor : public Executor {
   void run_kernel(size_t number, RunContext& context, const MemoryMeter& meter);
   void check_memory(const Step& step, const MemoryMeter& meter) const;
   void keep(const Step& step);
+  void show(const Step& step);
   void alias(const AliasStep& step);
   NamedTensors outputs() const;
 
@@ -105,6 +106,14 @@ void CpuExecutor::keep(const Step& step) {
   }
 }
 
+void CpuExecutor::show(const Step& step) {
+  for (const ValueId id : step.writes) {
+    Tensor other = on_value(graph.values[index(id)].name, values[index(id)]);
+    const bool alias = std::holds_alternative<AliasStep>(step.kind);
+    if (other.defined() && !alias) values[index(id)] = std::move(other);
+  }
+}
+
 // Some kernels find out how large their outputs are: they are held to the limit as they allocate.
 void CpuExecutor::run_kernel(size_t number, RunContext& context, const MemoryMeter& meter) {
   const Step& step = program->plan.steps[number];
@@ -132,6 +141,10 @@ void CpuExecutor::run_step(size_t number, MemoryMeter& meter) {
     const Tensor& tensor = values[index(id)];
     RF_CHECK(tensor.defined(), "step \"{}\" did not compute \"{}\"", step.label,
              graph.values[index(id)].name);
+  }
+  if (on_value) show(step);
+  for (const ValueId id : step.writes) {
+    const Tensor& tensor = values[index(id)];
     // Bytes shared with an input or a constant belong to the caller or the model.
     if (same_bytes == nullptr || meter.has(tensor)) meter.add(tensor);
   }

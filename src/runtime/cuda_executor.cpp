@@ -190,6 +190,7 @@ void CudaExecutor::run_steps(const CudaShape& shape) {
   for (size_t i = 0; i < count; ++i) {
     shape.enqueue(i, stream_, workspace_.address());
     if (profiling) events[i + 1].record(stream_);
+    if (on_value) show(shape, i);
     if (!keeps_any()) continue;
     for (const ValueId id : compiled_->plan.steps[i].writes) {
       const std::string& name = graph_.values[index(id)].name;
@@ -201,6 +202,18 @@ void CudaExecutor::run_steps(const CudaShape& shape) {
     const StepInfo& info = compiled_->steps[i];
     times.push_back({info.label, info.kind, events[i].microseconds_since(events[0]),
                      events[i + 1].microseconds_since(events[i])});
+  }
+}
+
+void CudaExecutor::show(const CudaShape& shape, size_t number) {
+  const Step& step = compiled_->plan.steps[number];
+  for (const ValueId id : step.writes) {
+    const Tensor value = fetch(shape, id);
+    stream_.synchronize();
+    const Tensor other = on_value(graph_.values[index(id)].name, value);
+    if (!other.defined() || std::holds_alternative<AliasStep>(step.kind)) continue;
+    stream_.to_device(shape.address(id), other.data(), static_cast<int64_t>(other.bytes()));
+    stream_.synchronize();
   }
 }
 
@@ -248,7 +261,7 @@ NamedTensors CudaExecutor::run(const NamedTensors& inputs) {
   const int steps = static_cast<int>(shape.steps());
   if (progress) progress(0, steps);
   upload(shape);
-  if (profiling || keeps_any()) {
+  if (profiling || keeps_any() || on_value) {
     run_steps(shape);
   } else {
     launch(shape, stream_);

@@ -47,6 +47,8 @@ class CudaExecutor : public Executor {
   void launch(CudaShape& shape, const cuda::Stream& stream);
   void record(CudaShape& shape);
   void run_steps(const CudaShape& shape);
+  // Gives what the step has computed to on_value.
+  void show(const CudaShape& shape, size_t number);
   Tensor fetch(const CudaShape& shape, ValueId value);
   NamedTensors outputs(const CudaShape& shape);
   char* staging(int64_t bytes);

@@ -28,6 +28,10 @@ class Executor {
   bool profiling = false, keep_all = false;
   std::set<std::string> keep_names;
   std::function<void(int, int)> progress;
+  // Called with every value that a step has computed. A defined result, of the same type and sizes,
+  // takes the value's place in the steps that follow; not that of a value which is another under a
+  // new shape.
+  std::function<Tensor(const std::string& name, const Tensor& value)> on_value;
   // Of the last run.
   std::vector<StepTime> times;
   std::vector<StepTuning> tunings;
@@ -39,6 +43,10 @@ class Executor {
   std::map<std::string, std::string> versions;
   std::vector<std::string> notes;
 };
+
+// For the device of the options. Throws UserError where it has no GPU, or cannot run the program.
+std::unique_ptr<Executor> make_executor(std::shared_ptr<const CompiledProgram> program,
+                                        const SessionOptions& options);
 
 std::unique_ptr<Executor> make_cpu_executor(std::shared_ptr<const CompiledProgram> program,
                                             const SessionOptions& options);

@@ -5,7 +5,6 @@
 #include "runtime/executor.h"
 
 namespace redfuser {
-namespace {
 
 std::unique_ptr<Executor> make_executor(std::shared_ptr<const CompiledProgram> program,
                                         const SessionOptions& options) {
@@ -28,8 +27,6 @@ std::unique_ptr<Executor> make_executor(std::shared_ptr<const CompiledProgram> p
   if (has_gpu()) executor->notes.push_back("running on the CPU, not the GPU: " + reason);
   return executor;
 }
-
-}  // namespace
 
 DeviceTiming Executor::time_on_device(const NamedTensors&, double) {
   user_error("time_on_device needs a session on cuda");
