@@ -113,6 +113,26 @@ TEST(Verify, AnErrorIsNotPassedOn) {
   EXPECT_GE(result.compared_steps, 3);
 }
 
+// The mean of a row of 16-bit floats is no such float: moments about it are those of the row.
+TEST(Verify, MomentsOfNarrowFloatsHaveNoErrorOfTheirOwn) {
+  for (const char* type : {"float16", "bfloat16"}) {
+    for (const char* squares : {"e = Mul(f, f) r = ReduceMean(e, a) q = Mul(m, m) v = Sub(r, q)",
+                                "c = Sub(f, m) e = Mul(c, c) v = ReduceMean(e, a)"}) {
+      const Model model = Model::parse(std::string(kHead) + "(" + type +
+                                       "[8,256] x) => (float[8,1] v) { f = Cast<to = 1>(x) "
+                                       "a = Constant<value_ints = [1]>() m = ReduceMean(f, a) " +
+                                       squares + " }");
+      RandomOptions random;
+      random.ranges["x"] = {100, 104};
+      const Program program = compile(model);
+      ASSERT_TRUE(program.steps()[0].fused);
+      const Verification result =
+          verify_steps(model, program, random_inputs(model, random), Tolerance{1e-6, 0});
+      for (const Comparison& failed : result.failed) ADD_FAILURE() << type << describe(failed);
+    }
+  }
+}
+
 TEST(Verify, ModelsWithoutStepsSayWhy) {
   const Model model = Model::parse(std::string(kHead) +
                                    "(float[n] x, bool c) => (float[n] y) { y = If(c) <then_branch "

@@ -277,23 +277,35 @@ class MomentBuilder {
   // Stands for atom k, or weight k, in the polynomial: an atom may hold a weight, or a weight an
   // atom.
   Expr variable(size_t k) {
-    return pool_.leaf(LeafKind::State, -2 - static_cast<int64_t>(k), moments_.atoms[k]->dtype);
+    return pool_.leaf(LeafKind::State, -2 - static_cast<int64_t>(k), dtype_);
   }
   Expr weight_variable(size_t k) {
     return pool_.leaf(LeafKind::State, -100 - static_cast<int64_t>(k), moments_.weights[k]->dtype);
   }
 
+  // What stands for `e` in the polynomial; null if it is neither an atom nor a weight. A centre
+  // does not have the atom's precision: where the body reads an atom in a wider type, the variable
+  // is of that type.
+  Expr variable_for(Expr e) {
+    for (size_t k = 0; k < moments_.weights.size(); ++k) {
+      if (e == moments_.weights[k]) return weight_variable(k);
+    }
+    Expr plain = e;
+    while (plain->op == ExprOp::Cast && is_float(plain->dtype)) plain = plain->args[0];
+    for (size_t k = 0; k < moments_.atoms.size(); ++k) {
+      if (plain == moments_.atoms[k]) return pool_.cast(e->dtype, variable(k));
+    }
+    return nullptr;
+  }
+
   // The body over the variables, weights 1; null if it is no polynomial in one of them.
   Expr polynomial() {
-    std::vector<std::pair<Expr, Expr>> variables, ones;
+    std::vector<std::pair<Expr, Expr>> ones;
     for (size_t k = 0; k < moments_.weights.size(); ++k) {
-      variables.emplace_back(moments_.weights[k], weight_variable(k));
       ones.emplace_back(weight_variable(k), pool_.number(1, moments_.weights[k]->dtype));
     }
-    for (size_t k = 0; k < moments_.atoms.size(); ++k) {
-      variables.emplace_back(moments_.atoms[k], variable(k));
-    }
-    Expr body = pool_.substitute(builder_.cascade().stages[stage_].body, variables);
+    Expr body = pool_.rewrite(builder_.cascade().stages[stage_].body,
+                              [this](Expr e) { return variable_for(e); });
     if (builder_.scope(stage_).streamed(body)) return nullptr;
     for (auto& [weight, one] : ones) {
       if (!differentiate(pool_, body, weight)) return nullptr;
@@ -327,7 +339,7 @@ class MomentBuilder {
     std::vector<std::pair<Expr, Expr>> at_centre;
     for (size_t k = 0; k < centres.size(); ++k) {
       const Reference& centre = builder_.streaming.references[static_cast<size_t>(centres[k])];
-      at_centre.emplace_back(variable(k), pool_.cast(moments_.atoms[k]->dtype, centre.value));
+      at_centre.emplace_back(variable(k), pool_.cast(dtype_, centre.value));
     }
     auto centred = [&](const Powers& powers) {
       return pool_.cast(dtype_, pool_.substitute(partial->at(powers), at_centre));
