@@ -284,6 +284,62 @@ TEST_F(IoTest, InvalidJson) {
   }
 }
 
+TEST_F(IoTest, InvalidElementsOfJsonAreNamed) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"{\"x\": [1, \"two\"]}", "the text \"two\" stands where a number is expected"},
+      {"{\"x\": [null]}", "null stands where a number is expected"},
+      {"{\"x\": {\"dtype\": \"int8\", \"shape\": [1], \"data\": [300]}}",
+       "300 stands where an integer in [-128, 127] is expected"},
+      {"{\"x\": {\"dtype\": \"uint8\", \"shape\": [1], \"data\": [\"7\"]}}",
+       "the text \"7\" stands where an integer in [0, 255] is expected"},
+      {"{\"x\": {\"dtype\": \"string\", \"shape\": [1], \"data\": [7]}}",
+       "7 stands where a text is expected"},
+      {"{\"x\": {\"dtype\": \"int8\", \"shape\": [\"1\"], \"data\": [3]}}", "\"shape\": the text"},
+      {"{\"x\": {\"dtype\": \"complex64\", \"shape\": [], \"data\": [3]}}", "complex64"},
+  };
+  for (const auto& [text, part] : cases) {
+    write("a.json", text);
+    try {
+      load_tensors(path("a.json"));
+      ADD_FAILURE() << text;
+    } catch (const UserError& error) {
+      const std::string message = error.what();
+      EXPECT_NE(message.find(part), std::string::npos) << message;
+      EXPECT_NE(message.find("\"x\""), std::string::npos) << message;
+    }
+  }
+}
+
+TEST_F(IoTest, TextsInJson) {
+  const Model model = Model::parse(
+      "<ir_version: 10, opset_import: [\"\" : 21]> g (string[n] x) => (string[n] y) "
+      "{ y = Identity(x) }");
+  write("a.json", R"({"x": ["one", "2"]})");
+  const Tensor bare = load_tensors(path("a.json"), model, Role::Inputs).at("x");
+  write("a.json", R"({"x": {"dtype": "string", "shape": [2], "data": ["one", "2"]}})");
+  for (const Tensor& x : {bare, load_tensors(path("a.json")).at("x")}) {
+    ASSERT_EQ(describe(x), "string[2]");
+    EXPECT_EQ(x.text(0), "one");
+    EXPECT_EQ(x.text(1), "2");
+  }
+}
+
+TEST_F(IoTest, UnsupportedArraysAreNamed) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"<c16", "\"<c16\" (complex128)"},  {"<c8", "\"<c8\" (complex64)"},
+      {"<U7", "\"<U7\" (texts)"},         {"|O", "\"|O\" (Python objects)"},
+      {"<M8[s]", "(dates or durations)"}, {"<f16", "\"<f16\" is"}};
+  for (const auto& [descr, part] : cases) {
+    write("bad.npy", npy(header_of(descr, false, "(1,)"), std::string(16, '\0')));
+    try {
+      load_tensors(path("bad.npy"));
+      ADD_FAILURE() << descr;
+    } catch (const UserError& error) {
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  }
+}
+
 TEST_F(IoTest, WrongPaths) {
   EXPECT_THROW(load_tensors(path("missing.npz")), UserError);
   EXPECT_THROW(load_tensors(folder_.string()), UserError);

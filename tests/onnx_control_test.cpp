@@ -3,6 +3,7 @@
 
 #include "graph_builder.h"
 #include "onnx/import.h"
+#include "proto_file.h"
 #include "redfuser/redfuser.h"
 
 namespace redfuser::testing {
@@ -156,6 +157,68 @@ TEST(ControlErrors, DeepNestingIsRefused) {
            " }, else_branch = e () => (float z) { z = Neg(x) }>";
   }
   EXPECT_FALSE(error_of("(float x) => (float y) { " + body + " }", {}).empty());
+}
+
+// What is said of a condition or a count that has none of its forms, whether the plan or only the
+// run has its value.
+TEST(ControlErrors, ConditionsAndCountsAreOneElement) {
+  const std::string branches(kBranches);
+  const std::string body =
+      "<body = b (int64 i, bool go, float[n] s) => (bool on, float[n] r) "
+      "{ on = Identity(go) r = Add(s, s) }>";
+  const Tensor three = make_tensor<int64_t>(DType::Bool, {3}, {1, 0, 1});
+  const struct {
+    std::string text;
+    NamedTensors inputs;
+    std::string part;
+  } rows[] = {
+      {"(float[n] x, bool[3] c) => (float[n] y) { y = " + branches + " }",
+       {{"c", three}},
+       "the condition must have one element; \"c\" has 3"},
+      {"(float[n] x, bool[m] c) => (float[n] y) { y = " + branches + " }",
+       {{"c", three}},
+       "the condition must have one element; \"c\" has 3"},
+      {"(float[n] x) => (float[n] y) { c = Constant<value = bool[3] {1, 0, 1}>() y = " + branches +
+           " }",
+       {},
+       "the condition must have one element; \"c\" has 3"},
+      {"(float[n] x, float c) => (float[n] y) { y = " + branches + " }",
+       {{"c", floats({}, {1})}},
+       "the condition must be bool or int64; \"c\" is float32"},
+      {"(float[n] x, int64[2] t) => (float[n] y) { y = Loop " + body + " (t, \"\", x) }",
+       {{"t", integers({2}, {1, 2})}},
+       "the trip count must have one element; \"t\" has 2"},
+      {"(float[n] x, bool[3] c) => (float[n] y) { y = Loop " + body + " (\"\", c, x) }",
+       {{"c", three}},
+       "the condition must have one element; \"c\" has 3"},
+  };
+  for (const auto& row : rows) {
+    NamedTensors inputs = row.inputs;
+    inputs["x"] = floats({2}, {1, 2});
+    const std::string message = error_of(row.text, inputs);
+    EXPECT_NE(message.find(row.part), std::string::npos) << message;
+  }
+}
+
+// Files, so that protobuf reads them: it has a limit of its own.
+TEST(ControlErrors, NestingRunsToItsLimit) {
+  for (const int depth : {50, 60, 66, 200}) {
+    std::string body = "y = Neg(x)";
+    for (int d = 0; d < depth; ++d) {
+      body = "c = Constant<value = bool {1}>() y = If(c) <then_branch = t () => (float y) { " +
+             body + " }, else_branch = e () => (float z) { z = Neg(x) }>";
+    }
+    const ProtoFile file("g (float x) => (float y) { " + body + " }");
+    std::string message;
+    try {
+      Session session(compile(Model::load(file.path())));
+      EXPECT_EQ(*session.run({{"x", floats({}, {2})}}).at("y").as<float>(), -2);
+    } catch (const UserError& error) {
+      message = error.what();
+    }
+    EXPECT_EQ(message.empty(), depth <= 64) << depth << ": " << message;
+    EXPECT_EQ(message.find("nest more than") != std::string::npos, depth > 64) << message;
+  }
 }
 
 TEST(ControlErrors, InputsAreChecked) {

@@ -214,6 +214,16 @@ TEST(Hostile, NodesInAnyOrderSeeWhatTheyCapture) {
   EXPECT_EQ(model->graph.nodes[2].op, "Neg");
 }
 
+TEST(Hostile, OpsetsAreShownAsTheFileHasThem) {
+  for (const int64_t opset : {int64_t{-3}, int64_t{0}, int64_t{1000}}) {
+    ProtoFile file("g (float[n] x) => (float[n] y) { y = Neg(x) }");
+    for (auto& import : *file.model().mutable_opset_import()) {
+      if (import.domain().empty()) import.set_version(opset);
+    }
+    expect_error(file.path(), "opset " + std::to_string(opset) + " of ai.onnx");
+  }
+}
+
 TEST(Hostile, LongNamesAreCutInMessages) {
   ProtoFile file("g (float[n] x) => (float[n] y) { y = Neg(x) }");
   file.graph().mutable_node(0)->set_op_type(std::string(1 << 20, 'N'));

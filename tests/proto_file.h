@@ -19,7 +19,7 @@ class ProtoFile {
   // `graph` as in `g (float[n] x) => (float[n] y) {...}`; `functions` follow, in the domain "f".
   explicit ProtoFile(const std::string& graph, const std::string& functions = "", int opset = 20) {
     static int counter = 0;
-    folder_ = std::filesystem::path(testing::TempDir()) /
+    folder_ = std::filesystem::path(::testing::TempDir()) /
               ("redfuser_proto_" + std::to_string(getpid()) + "_" + std::to_string(counter++));
     std::filesystem::create_directories(folder_);
     const std::string text = "<ir_version: 9, opset_import: [\"\" : " + std::to_string(opset) +

@@ -16,7 +16,7 @@ enum class Role { Inputs, Outputs };
 //   .pb    one onnx.TensorProto, under its own name, else the file's
 //   .json  {"name": nested lists, or {"dtype": "float32", "shape": [2, 3], "data": [flat list]}};
 //          bare lists are bool, int64 or float32, whichever holds every element; "NaN",
-//          "Infinity" and "-Infinity" are numbers
+//          "Infinity" and "-Infinity" are numbers; texts are of the dtype "string"
 // Arrays come out in row-major order. NumPy's raw two-byte type (V2) is read as bfloat16. Throws
 // UserError, naming the file and the tensor, for whatever is damaged, too large or of no known
 // type.

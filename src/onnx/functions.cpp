@@ -3,6 +3,7 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 
@@ -13,9 +14,11 @@ template <typename Proto>
 Opsets read_opsets(const Proto& proto) {
   Opsets opsets;
   for (const auto& import : proto.opset_import()) {
-    const int64_t version = std::clamp<int64_t>(import.version(), 0, 1 << 20);
-    int& known = opsets[normal_domain(import.domain())];
-    known = std::max(known, static_cast<int>(version));
+    using Limits = std::numeric_limits<int>;
+    const auto version =
+        static_cast<int>(std::clamp<int64_t>(import.version(), Limits::min(), Limits::max()));
+    int& known = opsets.emplace(normal_domain(import.domain()), version).first->second;
+    known = std::max(known, version);
   }
   return opsets;
 }

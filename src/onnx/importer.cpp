@@ -72,6 +72,7 @@ std::vector<int> Importer::begin(Scope& scope) {
     user_error("{}: sparse initializers are not supported (\"{}\")", path_,
                main.sparse_initializer(0).values().name());
   }
+  check_types(main);
   const std::vector<int> order = live_order(main_body(main, path_));
   check_supported(*model_, order, functions_, path_);
   reserve_names();
@@ -79,6 +80,18 @@ std::vector<int> Importer::begin(Scope& scope) {
   scope.owner = model_;
   add_initializers(scope, order);
   return order;
+}
+
+void Importer::check_types(const onnx::GraphProto& main) const {
+  const auto initializers = initializer_names(main);
+  for (const auto& input : main.input()) {
+    if (initializers.count(input.name())) continue;
+    check_element_types(input.type(), fmt::format("{}: graph input \"{}\"", path_, input.name()));
+  }
+  for (const auto& output : main.output()) {
+    check_element_types(output.type(),
+                        fmt::format("{}: graph output \"{}\"", path_, output.name()));
+  }
 }
 
 void Importer::add_main(Scope& scope, const std::vector<int>& order) {

@@ -61,6 +61,7 @@ class Importer {
   };
 
   std::string where(const onnx::NodeProto& node, const Origin& origin) const;
+  void check_types(const onnx::GraphProto& main) const;
   void reserve_names();
   std::vector<int> begin(Scope& scope);
   void add_inputs(Scope& scope);
@@ -81,6 +82,9 @@ class Importer {
   ValueId named(ValueId value, const std::string& name, const Origin& origin);
 
   // Control flow (importer_control.cpp). True if the node is one of its operators.
+  // The only element of a condition or a count. Throws NeedsValues where only a run knows it, and
+  // UserError, starting with `here`, for a value that is none.
+  int64_t decided(ValueId id, const char* what, const std::string& here) const;
   bool add_control(const onnx::NodeProto& node, int opset, Scope& scope, const Origin& origin);
   void add_if(const onnx::NodeProto& node, Scope& scope, const Origin& origin);
   void add_loop(const onnx::NodeProto& node, Scope& scope, const Origin& origin);

@@ -4,11 +4,13 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/type_codes.h"
 #include "onnx/constants.h"
 #include "onnx/importer.h"
 #include "onnx/node_order.h"
 #include "onnx/tensor_proto.h"
 #include "ops/op_def.h"
+#include "ops/sizes.h"
 
 namespace redfuser {
 namespace {
@@ -156,6 +158,21 @@ void Importer::bind_outputs(const onnx::NodeProto& node, const std::vector<Value
   }
 }
 
+int64_t Importer::decided(ValueId id, const char* what, const std::string& here) const {
+  const Value& value = graph_.values[static_cast<size_t>(id)];
+  const auto count = constant_count(value.shape);
+  if (count && *count != 1) {
+    user_error("{}: {} must have one element; \"{}\" has {}", here, what, value.name, *count);
+  }
+  if (value.dtype != DType::Bool && value.dtype != DType::Int64) {
+    user_error("{}: {} must be bool or int64; \"{}\" is {}", here, what, value.name,
+               name_of(value.dtype));
+  }
+  const auto known = known_scalar(value);
+  if (!known) needs_values("{}: {} is known only at run time", here, what);
+  return *known;
+}
+
 void Importer::add_if(const onnx::NodeProto& node, Scope& scope, const Origin& origin) {
   const onnx::AttributeProto* branches[] = {find_attribute(node, "else_branch"),
                                             find_attribute(node, "then_branch")};
@@ -164,9 +181,8 @@ void Importer::add_if(const onnx::NodeProto& node, Scope& scope, const Origin& o
   }
   const ValueId condition = input_ids(node, scope, origin)[0];
   if (condition == kAbsent) user_error("{}: it has no condition", where(node, origin));
-  const auto taken = known_scalar(graph_.values[static_cast<size_t>(condition)]);
-  if (!taken) needs_values("{}: the condition is known only at run time", where(node, origin));
-  const onnx::GraphProto& branch = branches[*taken != 0]->g();
+  const bool taken = decided(condition, "the condition", where(node, origin)) != 0;
+  const onnx::GraphProto& branch = branches[taken]->g();
   std::vector<std::string> names;
   for (int i = 0; i < branch.output_size(); ++i) {
     const bool asked = i < node.output_size() && !node.output(i).empty();
@@ -209,13 +225,10 @@ void Importer::add_loop(const onnx::NodeProto& node, Scope& scope, const Origin&
     user_error("{}: its body has {} inputs and {} outputs for {} carried values",
                where(node, origin), body.input_size(), body.output_size(), carried);
   }
-  const auto decided = [&](ValueId id, const char* what) {
-    const auto known = known_scalar(graph_.values[static_cast<size_t>(id)]);
-    if (!known) needs_values("{}: {} is known only at run time", where(node, origin), what);
-    return *known;
-  };
-  const int64_t trips = inputs[0] == kAbsent ? INT64_MAX : decided(inputs[0], "the trip count");
-  bool going = inputs[1] == kAbsent || decided(inputs[1], "the condition") != 0;
+  const std::string here = where(node, origin);
+  const int64_t trips =
+      inputs[0] == kAbsent ? INT64_MAX : decided(inputs[0], "the trip count", here);
+  bool going = inputs[1] == kAbsent || decided(inputs[1], "the condition", here) != 0;
   if (!evaluate_ && going && trips > kMaxUnrolled && trips != INT64_MAX) {
     needs_values("{}: {} iterations are more than a plan repeats", where(node, origin), trips);
   }
@@ -234,7 +247,7 @@ void Importer::add_loop(const onnx::NodeProto& node, Scope& scope, const Origin&
         add_constant(graph_, value_name("condition", fresh), scalar_of_bool(true))};
     arguments.insert(arguments.end(), states.begin(), states.end());
     const std::vector<ValueId> results = run_subgraph(body, arguments, {}, scope, origin);
-    going = decided(results[0], "the condition after an iteration") != 0;
+    going = decided(results[0], "the condition after an iteration", here) != 0;
     std::copy_n(results.begin() + 1, carried, states.begin());
     std::vector<ValueId> parts(results.begin() + 1 + carried, results.end());
     release(start, parts, states);
@@ -260,8 +273,8 @@ ValueId Importer::stacked(const std::vector<ValueId>& parts, int axis,
       dims.push_back(std::max<int64_t>(dim.dim_value(), 0));
     const DType dtype = dtype_of(type.elem_type());
     if (size_of(dtype) == 0) {
-      user_error("{}: node \"{}\": the type of its output without iterations is open", path_,
-                 origin.name);
+      user_error("{}: node \"{}\": the type of its output without iterations is {}", path_,
+                 origin.name, type.elem_type() == 0 ? "open" : type_name(type.elem_type()));
     }
     return add_constant(graph_, value_name("stack", fresh), Tensor(dtype, dims));
   }

@@ -9,12 +9,14 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "onnx/functions.h"
 
 namespace redfuser {
 namespace {
 
-// Messages nest at most this deep; protobuf's own default.
-constexpr int kMaxNesting = 100;
+// Messages nest at most this deep. A subgraph nests three (a graph, its node, the attribute), and
+// the importer refuses those that are too deep by name.
+constexpr int kMaxNesting = 3 * kMaxCallDepth + 16;
 
 // protobuf reports malformed input on stderr as well as by its result; the result is enough.
 void silence_protobuf() {
@@ -34,7 +36,10 @@ void parse(const std::string& path, google::protobuf::Message& message, const ch
   stream.SetTotalBytesLimit(INT_MAX);
   stream.SetRecursionLimit(kMaxNesting);
   if (!message.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
-    user_error("{}: is not {}, or is truncated or damaged (protobuf cannot read it)", path, kind);
+    user_error(
+        "{}: is not {}, or is truncated or damaged, or its messages nest more than {} deep "
+        "(protobuf cannot read it)",
+        path, kind, kMaxNesting);
   }
 }
 

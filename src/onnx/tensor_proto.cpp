@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/type_codes.h"
 #include "onnx/external_data.h"
 #include "onnx/packing.h"
 
@@ -114,27 +115,12 @@ Dims checked_dims(const onnx::TensorProto& proto, DType dtype, const std::string
 
 }  // namespace
 
-DType dtype_of(int data_type) {
-  switch (data_type) {
-    case 1 ... 13:
-    case 16 ... 26:
-      return static_cast<DType>(data_type);
-    default:
-      return DType::Undefined;
-  }
-}
-
-std::string onnx_type_name(int data_type) {
-  if (!onnx::TensorProto_DataType_IsValid(data_type)) return fmt::format("{}", data_type);
-  return onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(data_type));
-}
-
 Tensor to_tensor(const onnx::TensorProto& proto, const std::shared_ptr<const void>& owner,
                  ExternalData* external, const std::string& where) {
   const DType dtype = dtype_of(proto.data_type());
   if (size_of(dtype) == 0) {
     user_error("{}: tensor \"{}\": element type {} is not supported", where, proto.name(),
-               onnx_type_name(proto.data_type()));
+               type_name(proto.data_type()));
   }
   if (proto.has_segment()) {
     user_error("{}: tensor \"{}\" is stored in segments, which is not supported", where,

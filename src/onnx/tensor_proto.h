@@ -14,11 +14,6 @@ namespace redfuser {
 
 class ExternalData;
 
-// The DType of onnx.TensorProto.DataType `data_type`; Undefined for types that RedFuser has not.
-DType dtype_of(int data_type);
-// ONNX's name of an element type, for messages: "FLOAT8E4M3FN".
-std::string onnx_type_name(int data_type);
-
 // The tensor of `proto`, whatever field its data is in. Raw data is wrapped, not copied, where its
 // alignment allows; `owner` then keeps `proto` alive (null: always copied). `external` may be null
 // where external data is not allowed. Throws UserError, starting with `where` and naming the

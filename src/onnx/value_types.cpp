@@ -2,7 +2,11 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/error.h"
+#include "base/type_codes.h"
 #include "onnx/tensor_proto.h"
 
 namespace redfuser {
@@ -28,7 +32,28 @@ const onnx::TypeProto_Tensor& tensor_type(const onnx::ValueInfoProto& info, cons
   return info.type().tensor_type();
 }
 
+// How exporters write every dimension of which they know nothing: Paddle2ONNX "?", the converters
+// of scikit-learn, Keras and Core ML "None". Two such dimensions may have different sizes.
+constexpr std::string_view kNoNames[] = {"", "?", "-1", "None"};
+
+// The name of a dimension without a size: its own, or one made of the value's name.
+std::string dimension_name(const onnx::ValueInfoProto& info, int k) {
+  const std::string& name = info.type().tensor_type().shape().dim(k).dim_param();
+  const bool named =
+      std::find(std::begin(kNoNames), std::end(kNoNames), name) == std::end(kNoNames);
+  return named ? name : fmt::format("{}.dim{}", info.name(), k);
+}
+
 }  // namespace
+
+void check_element_types(const onnx::TypeProto& type, const std::string& where) {
+  if (type.has_sequence_type()) check_element_types(type.sequence_type().elem_type(), where);
+  if (type.has_optional_type()) check_element_types(type.optional_type().elem_type(), where);
+  const int code = type.tensor_type().elem_type();
+  if (code != 0 && dtype_of(code) == DType::Undefined) {
+    user_error("{}: element type {} is not supported", where, type_name(code));
+  }
+}
 
 void set_input_type(Graph& graph, ValueId id, const onnx::ValueInfoProto& info,
                     const std::string& where) {
@@ -37,7 +62,7 @@ void set_input_type(Graph& graph, ValueId id, const onnx::ValueInfoProto& info,
   value.dtype = dtype_of(type.elem_type());
   if (size_of(value.dtype) == 0) {
     user_error("{}: graph input \"{}\": element type {} is not supported", where, info.name(),
-               onnx_type_name(type.elem_type()));
+               type_name(type.elem_type()));
   }
   if (!type.has_shape()) {
     needs_values("{}: graph input \"{}\" has no shape; its rank must be known", where, info.name());
@@ -46,10 +71,8 @@ void set_input_type(Graph& graph, ValueId id, const onnx::ValueInfoProto& info,
     const auto& dim = type.shape().dim(k);
     if (dim.has_dim_value() && dim.dim_value() >= 0) {
       value.shape.push_back(graph.pool->integer(dim.dim_value()));
-    } else if (!dim.dim_param().empty()) {
-      value.shape.push_back(graph.pool->symbol(dim.dim_param()));
     } else {
-      value.shape.push_back(graph.pool->symbol(fmt::format("{}.dim{}", info.name(), k)));
+      value.shape.push_back(graph.pool->symbol(dimension_name(info, k)));
     }
   }
   check_size(graph, id);
@@ -63,7 +86,7 @@ void check_output_type(const Value& value, const onnx::ValueInfoProto& info,
   const int declared = tensor_type(info, "output", where).elem_type();
   if (declared == 0 || dtype_of(declared) == value.dtype) return;
   user_error("{}: graph output \"{}\" is declared {} but its node computes {}", where, info.name(),
-             onnx_type_name(declared), onnx_type_name(static_cast<int>(value.dtype)));
+             type_name(declared), type_name(static_cast<int>(value.dtype)));
 }
 
 void check_size(const Graph& graph, ValueId id) {
@@ -104,11 +127,12 @@ ValueInfo declared_info(const onnx::ValueInfoProto& info) {
   result.dtype = dtype_of(info.type().tensor_type().elem_type());
   if (!info.type().tensor_type().has_shape()) return result;
   result.any_shape = false;
-  for (const auto& dim : info.type().tensor_type().shape().dim()) {
+  for (int k = 0; k < info.type().tensor_type().shape().dim_size(); ++k) {
+    const auto& dim = info.type().tensor_type().shape().dim(k);
     if (dim.has_dim_value() && dim.dim_value() >= 0) {
       result.dims.push_back({dim.dim_value(), ""});
     } else {
-      result.dims.push_back({-1, dim.dim_param()});
+      result.dims.push_back({-1, dimension_name(info, k)});
     }
   }
   return result;

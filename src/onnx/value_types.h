@@ -14,13 +14,17 @@ class ValueInfoProto;
 namespace redfuser {
 
 // Sets dtype and shape of a graph input. A dimension without a size becomes a symbol: its own name,
-// or `input.dimK`. Throws UserError, starting with `where`, for inputs that are no tensors, whose
+// or `input.dimK` where that is empty, "?", "-1" or "None", which say of no two dimensions that
+// they are equal. Throws UserError, starting with `where`, for inputs that are no tensors, whose
 // rank is open, or whose element type is not supported.
 void set_input_type(Graph& graph, ValueId id, const onnx::ValueInfoProto& info,
                     const std::string& where);
+// Throws UserError where the type of an input or output ("graph input \"x\"") names an element
+// type that RedFuser does not have, in lists as well.
+void check_element_types(const onnx::TypeProto& type, const std::string& where);
 // Throws UserError unless a run's input is of the declared type.
 void check_given(const Tensor& given, const onnx::ValueInfoProto& info);
-// What the file says of a graph input or output.
+// What the file says of a graph input or output; open dimensions as set_input_type names them.
 ValueInfo declared_info(const onnx::ValueInfoProto& info);
 // Throws UserError when the graph computes another element type than the output is declared with.
 void check_output_type(const Value& value, const onnx::ValueInfoProto& info,

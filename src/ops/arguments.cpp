@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/type_codes.h"
 
 namespace redfuser {
 namespace {
@@ -104,6 +105,17 @@ std::optional<Expr> scalar_argument(const LowerContext& context, const std::stri
   if (context.has(attribute)) return pool.number(context.real(attribute, 0), dtype);
   if (!context.has_input(input)) return std::nullopt;
   return pool.cast(dtype, only_element(context, input));
+}
+
+DType type_argument(const NodeView& view, const std::string& attribute, DType fallback) {
+  if (!view.has(attribute)) return fallback;
+  const int64_t code = view.integer(attribute, 0);
+  const DType dtype = dtype_of(code);
+  if (dtype == DType::Undefined) {
+    view.fail(fmt::format("attribute \"{}\": element type {} is not supported", attribute,
+                          type_name(code)));
+  }
+  return dtype;
 }
 
 Expr only_element(const NodeView& view, int input) {

@@ -27,6 +27,10 @@ std::optional<std::vector<Expr>> size_argument(const LowerContext& context,
 std::optional<Expr> scalar_argument(const LowerContext& context, const std::string& attribute,
                                     int input, DType dtype);
 
+// The element type that an attribute names by its ONNX number; `fallback` where it is absent.
+// UserError for types that RedFuser does not have.
+DType type_argument(const NodeView& view, const std::string& attribute, DType fallback);
+
 // The only element of a scalar or one-element input, in an expression that serves shape rules (its
 // own Read where the run alone knows it) and in one that serves lowerings.
 Expr only_element(const NodeView& view, int input);

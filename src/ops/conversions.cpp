@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/low_bit.h"
+#include "ops/arguments.h"
 #include "ops/elementwise.h"
 #include "ops/families.h"
 
@@ -23,10 +24,7 @@ void set_cast(InferContext& context, DType to) {
 }
 
 void infer_cast(InferContext& context) {
-  const int64_t code = context.integer("to", 0);
-  const bool known = code > 0 && code < 64 && size_of(static_cast<DType>(code)) != 0;
-  if (!known) context.fail(fmt::format("data type {} is not supported", code));
-  set_cast(context, static_cast<DType>(code));
+  set_cast(context, type_argument(context, "to", DType::Undefined));
 }
 
 void infer_cast_like(InferContext& context) { set_cast(context, context.dtype(1)); }

@@ -148,10 +148,7 @@ Expr lower_trilu(LowerContext& context) {
 
 void infer_eye_like(InferContext& context) {
   if (context.rank(0) != 2) context.fail("the input must have two dimensions");
-  const auto dtype =
-      static_cast<DType>(context.integer("dtype", static_cast<int64_t>(context.dtype(0))));
-  if (size_of(dtype) == 0) context.fail("the dtype is not supported");
-  context.set(0, dtype, context.shape(0));
+  context.set(0, type_argument(context, "dtype", context.dtype(0)), context.shape(0));
 }
 
 Expr lower_eye_like(LowerContext& context) {

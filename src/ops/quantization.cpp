@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/low_bit.h"
+#include "ops/arguments.h"
 #include "ops/families.h"
 #include "ops/sizes.h"
 
@@ -89,16 +90,17 @@ Expr parameter(LowerContext& context, int input) {
 
 // The type to divide in: the precision asked for, the scale's, or the input's.
 DType dividing_type(const NodeView& view, DType x, DType scale) {
-  const int64_t asked = view.integer("precision", 0);
-  if (asked != 0) return static_cast<DType>(asked);
+  if (view.integer("precision", 0) != 0) {
+    return type_argument(view, "precision", DType::Undefined);
+  }
   return is_float(scale) && is_float(x) && x == scale ? x : DType::Float32;
 }
 
 void infer_quantize(InferContext& context) {
   check_parameters(context);
   DType dtype = context.has_input(2) ? context.dtype(2) : DType::UInt8;
-  if (const int64_t code = context.integer("output_dtype", 0); code != 0) {
-    dtype = static_cast<DType>(code);
+  if (context.integer("output_dtype", 0) != 0) {
+    dtype = type_argument(context, "output_dtype", dtype);
   }
   bounds_of(context, dtype);
   if (!is_float(context.dtype(0)) && context.dtype(0) != DType::Int32) {
@@ -132,8 +134,8 @@ void infer_dequantize(InferContext& context) {
     context.fail(fmt::format("dtype {} is not supported", name_of(context.dtype(0))));
   }
   DType dtype = context.dtype(1);
-  if (const int64_t code = context.integer("output_dtype", 0); code != 0) {
-    dtype = static_cast<DType>(code);
+  if (context.integer("output_dtype", 0) != 0) {
+    dtype = type_argument(context, "output_dtype", dtype);
   }
   if (!is_float(dtype)) context.fail("the result must be floating");
   context.set(0, dtype, context.shape(0));

@@ -1,5 +1,6 @@
 // Shape rules of operators whose values are drawn at every run.
 #include "base/error.h"
+#include "ops/arguments.h"
 #include "ops/families.h"
 #include "ops/sizes.h"
 
@@ -7,7 +8,7 @@ namespace redfuser {
 namespace {
 
 DType drawn_type(const NodeView& view, DType fallback) {
-  const auto dtype = static_cast<DType>(view.integer("dtype", static_cast<int64_t>(fallback)));
+  const DType dtype = type_argument(view, "dtype", fallback);
   if (!is_float(dtype)) view.fail(fmt::format("random {} is not supported", name_of(dtype)));
   return dtype;
 }
@@ -30,8 +31,10 @@ void infer_multinomial(InferContext& context) {
   if (context.rank(0) != 2 || !is_float(context.dtype(0))) {
     context.fail("the input must be floating [batch,classes]");
   }
-  const auto dtype = static_cast<DType>(context.integer("dtype", 6));
-  if (dtype != DType::Int32 && dtype != DType::Int64) context.fail("the dtype is not supported");
+  const DType dtype = type_argument(context, "dtype", DType::Int32);
+  if (dtype != DType::Int32 && dtype != DType::Int64) {
+    context.fail(fmt::format("a sample of {} is not supported", name_of(dtype)));
+  }
   context.set(0, dtype,
               {context.shape(0)[0], context.pool().integer(context.integer("sample_size", 1))});
 }

@@ -1,6 +1,7 @@
 // Shape rules of sequences and optionals. Their element types and lengths are known from values
 // only, so that a model with them is evaluated.
 #include "base/error.h"
+#include "ops/arguments.h"
 #include "ops/families.h"
 #include "ops/sizes.h"
 
@@ -39,6 +40,11 @@ void set_like(InferContext& context, const Tensor& tensor) {
 }
 
 void infer_sequence(InferContext& context) { set_list(context, DType::Sequence); }
+
+void infer_sequence_empty(InferContext& context) {
+  type_argument(context, "dtype", DType::Float32);
+  set_list(context, DType::Sequence);
+}
 
 void infer_sequence_at(InferContext& context) {
   const std::vector<Tensor> elements = elements_of(context, 0);
@@ -99,7 +105,7 @@ void infer_optional_get_element(InferContext& context) {
 
 constexpr OpDef kOps[] = {
     {"SequenceConstruct", "", 11, infer_sequence, nullptr},
-    {"SequenceEmpty", "", 11, infer_sequence, nullptr},
+    {"SequenceEmpty", "", 11, infer_sequence_empty, nullptr},
     {"SequenceInsert", "", 11, infer_sequence, nullptr},
     {"SequenceErase", "", 11, infer_sequence, nullptr},
     {"SplitToSequence", "", 11, infer_sequence, nullptr},

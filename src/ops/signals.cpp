@@ -79,8 +79,10 @@ void infer_mel_weight_matrix(InferContext& context) {
   Expr mels = one_integer(context, 0), length = one_integer(context, 1);
   if (!mels) mels = context.fresh_size("mels");
   Expr bins = length ? bins_of(pool, length, true) : context.fresh_size("bins");
-  const auto dtype = static_cast<DType>(context.integer("output_datatype", 1));
-  if (!is_float(dtype)) context.fail("output_datatype is not supported");
+  const DType dtype = type_argument(context, "output_datatype", DType::Float32);
+  if (!is_float(dtype)) {
+    context.fail(fmt::format("output_datatype {} is not supported", name_of(dtype)));
+  }
   context.set(0, dtype, {bins, mels});
 }
 
@@ -94,7 +96,7 @@ void infer_det(InferContext& context) {
 void infer_same(InferContext& context) { context.set(0, context.dtype(0), context.shape(0)); }
 
 void infer_bit_cast(InferContext& context) {
-  const auto to = static_cast<DType>(context.integer("to", 0));
+  const DType to = type_argument(context, "to", DType::Undefined);
   const DType from = context.dtype(0);
   if (bits_of(to) == 0 || bits_of(from) != bits_of(to)) {
     context.fail(fmt::format("{} and {} differ in width", name_of(from), name_of(to)));

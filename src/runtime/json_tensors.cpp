@@ -38,6 +38,12 @@ void collect(const Json& value, size_t depth, Collected& out, const std::string&
   for (const Json& item : value) collect(item, depth + 1, out, what);
 }
 
+// An element as messages show it.
+std::string shown(const Json& value) {
+  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return (value.is_string() ? "the text " : "") + text.substr(0, 40);
+}
+
 double as_double(const Json& value, const std::string& what) {
   if (value.is_number()) return value.get<double>();
   if (value.is_boolean()) return value.get<bool>() ? 1 : 0;
@@ -47,7 +53,7 @@ double as_double(const Json& value, const std::string& what) {
     if (text == "Infinity") return std::numeric_limits<double>::infinity();
     if (text == "-Infinity") return -std::numeric_limits<double>::infinity();
   }
-  user_error("{}: {} is not a number", what, value.dump().substr(0, 40));
+  user_error("{}: {} stands where a number is expected", what, shown(value));
 }
 
 template <typename T>
@@ -67,14 +73,29 @@ T convert(const Json& value, const std::string& what) {
       fits = std::is_signed_v<T> && number >= static_cast<int64_t>(std::numeric_limits<T>::min());
       result = static_cast<T>(number);
     }
-    if (!fits) user_error("{}: {} is no such integer", what, value.dump().substr(0, 40));
+    if (!fits) {
+      user_error("{}: {} stands where an integer in [{}, {}] is expected", what, shown(value),
+                 std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
+    }
     return result;
   } else {
     return static_cast<T>(as_double(value, what));
   }
 }
 
+Tensor build_texts(const Collected& data, const std::string& what) {
+  std::vector<std::string> texts;
+  for (const Json* value : data.elements) {
+    if (!value->is_string()) {
+      user_error("{}: {} stands where a text is expected", what, shown(*value));
+    }
+    texts.push_back(value->get<std::string>());
+  }
+  return Tensor::strings(data.dims, texts);
+}
+
 Tensor build(DType dtype, const Collected& data, const std::string& what) {
+  if (dtype == DType::String) return build_texts(data, what);
   Tensor tensor(dtype, data.dims);
   dispatch(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -106,7 +127,9 @@ Tensor described_tensor(const Json& value, const std::string& what) {
   const int64_t given = static_cast<int64_t>(data.elements.size());
   if (!value["shape"].is_array()) user_error("{}: \"shape\" is no list", what);
   data.dims.clear();
-  for (const Json& dim : value["shape"]) data.dims.push_back(convert<int64_t>(dim, what));
+  for (const Json& dim : value["shape"]) {
+    data.dims.push_back(convert<int64_t>(dim, what + ": \"shape\""));
+  }
   if (element_count(data.dims) != given) {
     user_error("{}: \"data\" has {} elements, but \"shape\" wants {}", what, given,
                element_count(data.dims));
@@ -132,7 +155,8 @@ Json number(double value) {
 namespace {
 
 bool is_plain(DType dtype) {
-  return is_float(dtype) || dtype == DType::Bool || (is_integer(dtype) && bits_of(dtype) >= 8);
+  return is_float(dtype) || dtype == DType::Bool || dtype == DType::String ||
+         (is_integer(dtype) && bits_of(dtype) >= 8);
 }
 
 }  // namespace
@@ -140,7 +164,7 @@ bool is_plain(DType dtype) {
 DType dtype_of_name(std::string_view name) {
   for (int i = 0; i <= static_cast<int>(DType::BFloat16); ++i) {
     const DType dtype = static_cast<DType>(i);
-    if (name_of(dtype) == name && dtype != DType::Undefined && dtype != DType::String) {
+    if (name_of(dtype) == name && dtype != DType::Undefined) {
       return dtype;
     }
   }

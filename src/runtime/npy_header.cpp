@@ -105,6 +105,24 @@ class Parser {
     return dims;
   }
 
+  // In words, of the types that arrays do have and ONNX models seldom take.
+  static std::string_view meaning(std::string_view kind) {
+    if (kind == "c8") return " (complex64)";
+    if (kind == "c16") return " (complex128)";
+    switch (kind.empty() ? '\0' : kind[0]) {
+      case 'O':
+        return " (Python objects)";
+      case 'S':
+      case 'U':
+        return " (texts)";
+      case 'M':
+      case 'm':
+        return " (dates or durations)";
+      default:
+        return "";
+    }
+  }
+
   void parse_dtype(std::string_view descr, NpyHeader& header) const {
     std::string_view kind = descr;
     if (!kind.empty() && std::string_view("<>|=").find(kind[0]) != std::string_view::npos) {
@@ -121,7 +139,7 @@ class Parser {
       if (kind == name) header.dtype = dtype;
     }
     if (header.dtype == DType::Undefined) {
-      user_error("{}: NumPy dtype \"{}\" is not supported", what_, descr);
+      user_error("{}: NumPy dtype \"{}\"{} is not supported", what_, descr, meaning(kind));
     }
   }
 

@@ -1,0 +1,17 @@
+// Element types by the numbers that ONNX gives them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "redfuser/tensor.h"
+
+namespace redfuser {
+
+// The type of onnx.TensorProto.DataType `code`; Undefined for types that RedFuser does not have.
+DType dtype_of(int64_t code);
+
+// For messages, whether RedFuser has the type or not: "float32", "complex128", "of number 99".
+std::string type_name(int64_t code);
+
+}  // namespace redfuser
