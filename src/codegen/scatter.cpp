@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "codegen/opaque_kernels.h"
+#include "ir/integer_operations.h"
 
 namespace redfuser {
 namespace {
@@ -45,12 +46,11 @@ std::optional<Combination> combination(const NodeView& view) {
 
 Expr identity(ExprPool& pool, Reduction reduction, DType dtype) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
   const bool largest = reduction == Reduction::Min;
   if (reduction == Reduction::Sum) return pool.number(0, dtype);
   if (reduction == Reduction::Prod) return pool.number(1, dtype);
   if (is_float(dtype)) return pool.number(largest ? kInfinity : -kInfinity, dtype);
-  return pool.number_int(largest ? kLargest : -kLargest - 1, dtype);
+  return pool.number_int(largest ? highest_word(dtype) : lowest_word(dtype), dtype);
 }
 
 Expr every(ExprPool& pool, const std::vector<Expr>& conditions) {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "codegen/opaque_kernels.h"
+#include "ir/integer_operations.h"
 
 namespace redfuser {
 namespace {
@@ -271,9 +272,8 @@ void generate_max_pool(StepBuilder& builder, const NodeView& view) {
   if (view.has_output(1)) view.fail("the indices of a maximum have no kernel on a GPU");
   const PoolWindow p = pool_window(builder, view);
   const DType dtype = view.dtype(0);
-  const int64_t lowest = dtype == DType::Int8 ? -128 : 0;
   Expr outside = is_float(dtype) ? pool.number(-std::numeric_limits<double>::infinity(), dtype)
-                                 : pool.number_int(lowest, dtype);
+                                 : pool.number_int(lowest_word(dtype), dtype);
   Expr x = tap(view, p.w, p.output[0], p.output[1], tail(p.output), p.taps, outside);
   add_pool(builder, view, p, "max_pool", reduced(pool, Reduction::Max, p.taps, x));
 }

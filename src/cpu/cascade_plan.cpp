@@ -318,7 +318,7 @@ class CascadeBuilder {
     const auto& output = s_.outputs[i];
     builder_.store(static_cast<int>(i), graph_.values[static_cast<size_t>(output.value)].dtype,
                    dims_of(graph_, output.value, symbols_), output.axes,
-                   builder_.compile(output.body), scope);
+                   builder_.compile_to_store(output.body), scope);
   }
 
   // The columns of an output: those of the stage that it shows, or axes of its own (a rank).

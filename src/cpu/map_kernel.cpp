@@ -91,7 +91,7 @@ class MapKernel final : public Kernel {
     for (size_t i = 0; i < bodies.size(); ++i) {
       const ValueId value = outputs_[i];
       builder.store(static_cast<int>(i), graph.values[static_cast<size_t>(value)].dtype,
-                    dims_of(graph, value, symbols), indices, builder.compile(bodies[i]),
+                    dims_of(graph, value, symbols), indices, builder.compile_to_store(bodies[i]),
                     plan->scope);
     }
     choose_tiles(*plan, split.strided);

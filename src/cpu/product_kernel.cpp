@@ -292,7 +292,7 @@ class ProductKernel final : public Kernel {
     if (!n.empty()) plan.scope = builder.fixed_scope(n);
     const Shape shape = Shape::Rows | (n.empty() ? Shape::Scalar : Shape::Columns);
     bind_product(builder, plan, epilogue, shape);
-    builder.store(0, out, out_dims, indices, builder.compile(epilogue), plan.scope);
+    builder.store(0, out, out_dims, indices, builder.compile_to_store(epilogue), plan.scope);
     const int64_t columns = std::min(padded(plan.n), kBlockColumns + 32);
     if (plan.scope != kNoScope)
       plan.epilogue.scopes[static_cast<size_t>(plan.scope)].tile = columns;

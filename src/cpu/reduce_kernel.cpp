@@ -147,7 +147,7 @@ void ReducePlan::build(const Graph& graph, std::span<const int64_t> symbols, Val
     columns = extent_of(column_axes);
   }
   builder.store(0, graph.values[static_cast<size_t>(value)].dtype, dims_of(graph, value, symbols),
-                indices, builder.compile(body), scope);
+                indices, builder.compile_to_store(body), scope);
   choose_tiles(*this);
 }
 

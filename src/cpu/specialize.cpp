@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "ir/integer_operations.h"
 #include "ir/polynomial.h"
 
 namespace redfuser::cpu {
@@ -175,42 +176,38 @@ Range product(Range a, Range b) {
           clamped(*std::max_element(corners, corners + 4))};
 }
 
+Range negated(Range a) {
+  return {clamped(-static_cast<__int128>(a.high)), clamped(-static_cast<__int128>(a.low))};
+}
+
 int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
 
 Range storage_range(DType dtype) {
-  switch (dtype) {
-    case DType::Bool:
-      return {0, 1};
-    case DType::UInt8:
-    case DType::Float8E4M3FN:
-    case DType::Float8E4M3FNUZ:
-    case DType::Float8E5M2:
-    case DType::Float8E5M2FNUZ:
-    case DType::Float8E8M0:
-      return {0, 255};
-    case DType::UInt4:
-    case DType::Float4E2M1:
-      return {0, 15};
-    case DType::Int4:
-      return {-8, 7};
-    case DType::UInt2:
-      return {0, 3};
-    case DType::Int2:
-      return {-2, 1};
-    case DType::Int8:
-      return {-128, 127};
-    case DType::UInt16:
-      return {0, 65535};
-    case DType::Int16:
-      return {-32768, 32767};
-    case DType::Int32:
-      return {INT32_MIN, INT32_MAX};
-    case DType::UInt32:
-      return {0, UINT32_MAX};
-    default:
-      return {-kUnknown, kUnknown};
-  }
+  if (dtype == DType::Bool) return {0, 1};
+  if (is_low_bit_float(dtype)) return {0, (int64_t{1} << bits_of(dtype)) - 1};
+  if (!is_integer(dtype) || bits_of(dtype) == 64) return {-kUnknown, kUnknown};
+  return {lowest_word(dtype), highest_word(dtype)};
 }
+
+bool within(Range inner, Range outer) { return inner.low >= outer.low && inner.high <= outer.high; }
+
+// A range without a look at more than the operand of a cast.
+Range shallow_range(Expr expr) {
+  if (expr->is_constant() && !is_float(expr->dtype)) return {expr->integer, expr->integer};
+  const Range storage = storage_range(expr->dtype);
+  if (expr->op != ExprOp::Cast || is_float(expr->args[0]->dtype)) return storage;
+  const Range source = storage_range(expr->args[0]->dtype);
+  return within(source, storage) ? source : storage;
+}
+
+// The exact result of a sum or product, as a word holds it.
+Range as_word(Range exact) {
+  const bool unknown = exact.low <= -kUnknown || exact.high >= kUnknown;
+  return unknown ? Range{-kUnknown, kUnknown} : exact;
+}
+
+// Bounds before wrapping.
+Range exact_range(Expr expr, const AxisRanges& axes);
 
 }  // namespace
 
@@ -221,6 +218,41 @@ Range range_of(Expr expr) {
 }
 
 Range range_of(Expr expr, const AxisRanges& axes) {
+  const Range exact = exact_range(expr, axes);
+  if (!is_integer(expr->dtype)) return exact;
+  const Range storage = storage_range(expr->dtype);
+  // Words of uint64 are ordered otherwise than bounds are.
+  const bool ordered = expr->dtype != DType::UInt64 || expr->op == ExprOp::Cast;
+  if (!ordered || (expr->dtype == DType::UInt64 && exact.low < 0)) return storage;
+  return within(exact, storage) ? exact : storage;
+}
+
+bool may_overflow(Expr expr) {
+  const Range storage = storage_range(expr->dtype);
+  if (expr->op == ExprOp::Cast) return !within(range_of(expr->args[0]), storage);
+  Range exact = shallow_range(expr->args[0]);
+  for (size_t i = 1; i < expr->args.size(); ++i) {
+    const Range next = shallow_range(expr->args[i]);
+    switch (expr->op) {
+      case ExprOp::Add:
+        exact = sum(exact, next);
+        break;
+      case ExprOp::Sub:
+        exact = sum(exact, negated(next));
+        break;
+      case ExprOp::Mul:
+        exact = product(exact, next);
+        break;
+      default:
+        return true;
+    }
+  }
+  return expr->args.size() == 1 || !within(exact, storage);
+}
+
+namespace {
+
+Range exact_range(Expr expr, const AxisRanges& axes) {
   const Range unknown{-kUnknown, kUnknown};
   auto arg = [&](size_t i) { return range_of(expr->args[i], axes); };
   switch (expr->op) {
@@ -231,17 +263,15 @@ Range range_of(Expr expr, const AxisRanges& axes) {
     case ExprOp::Add: {
       Range total = arg(0);
       for (size_t i = 1; i < expr->args.size(); ++i) total = sum(total, arg(i));
-      return is_integer(expr->dtype) ? total : unknown;
+      return is_integer(expr->dtype) ? as_word(total) : unknown;
     }
     case ExprOp::Mul: {
       Range total = arg(0);
       for (size_t i = 1; i < expr->args.size(); ++i) total = product(total, arg(i));
-      return is_integer(expr->dtype) ? total : unknown;
+      return is_integer(expr->dtype) ? as_word(total) : unknown;
     }
-    case ExprOp::Sub: {
-      const Range b = arg(1);
-      return is_integer(expr->dtype) ? sum(arg(0), {-b.high, -b.low}) : unknown;
-    }
+    case ExprOp::Sub:
+      return is_integer(expr->dtype) ? as_word(sum(arg(0), negated(arg(1)))) : unknown;
     case ExprOp::FloorDiv: {
       const Range a = arg(0), b = arg(1);
       if (b.low <= 0 || b.low != b.high) return a.low >= 0 && b.low > 0 ? a : unknown;
@@ -265,14 +295,14 @@ Range range_of(Expr expr, const AxisRanges& axes) {
       return {std::min(a.low, b.low), std::max(a.high, b.high)};
     }
     case ExprOp::Cast: {
-      const Range storage = storage_range(expr->dtype);
-      if (!is_integer(expr->args[0]->dtype) || !is_integer(expr->dtype)) return storage;
-      const Range a = arg(0);
-      return a.low >= storage.low && a.high <= storage.high ? a : storage;
+      const bool words = is_integer(expr->args[0]->dtype) && is_integer(expr->dtype);
+      return words ? arg(0) : storage_range(expr->dtype);
     }
     default:
       return is_float(expr->dtype) ? unknown : storage_range(expr->dtype);
   }
 }
+
+}  // namespace
 
 }  // namespace redfuser::cpu

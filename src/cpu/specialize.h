@@ -53,5 +53,8 @@ Range range_of(Expr expr);
 // The same where the axes have ranges of their own.
 using AxisRanges = std::function<Range(Expr axis)>;
 Range range_of(Expr expr, const AxisRanges& axes);
+// Whether the exact result of an integer operation or cast may lie outside its type, so that it is
+// to be wrapped around.
+bool may_overflow(Expr expr);
 
 }  // namespace redfuser::cpu

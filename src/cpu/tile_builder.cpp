@@ -6,12 +6,13 @@
 
 #include "base/error.h"
 #include "cpu/specialize.h"
+#include "ir/integer_operations.h"
 
 namespace redfuser::cpu {
 
 TileBuilder::TileBuilder(ExprPool& pool, TileProgram& program, DimsOf dims)
     : pool_(pool), program_(program), dims_(std::move(dims)) {
-  stack_.push_back({&program.block, {}, {}});
+  stack_.push_back({&program.block, {}, {}, {}});
 }
 
 int TileBuilder::set_outer(Expr axis) {
@@ -75,7 +76,7 @@ void TileBuilder::in_column_loop(int scope, int depth, const std::function<void(
   }
   at_depth(depth, [&] {
     auto loop = std::make_unique<ColumnLoop>(scope, partial);
-    stack_.push_back({&loop->block, {}, {}});
+    stack_.push_back({&loop->block, {}, {}, {}});
     body();
     stack_.pop_back();
     stack_.back().block->push_back(std::move(loop));
@@ -89,7 +90,7 @@ void TileBuilder::in_axis_loop(Expr axis, int depth, const std::function<void()>
   roles_[axis->integer] = role;
   at_depth(depth, [&] {
     auto loop = std::make_unique<AxisLoop>(role.slot, extent_of(axis));
-    stack_.push_back({&loop->block, {}, {}});
+    stack_.push_back({&loop->block, {}, {}, {}});
     body();
     stack_.pop_back();
     stack_.back().block->push_back(std::move(loop));
@@ -98,7 +99,7 @@ void TileBuilder::in_axis_loop(Expr axis, int depth, const std::function<void()>
 
 void TileBuilder::after_first(int scope, const std::function<void()>& body) {
   auto guard = std::make_unique<AfterFirst>(scope);
-  stack_.push_back({&guard->block, {}, {}});
+  stack_.push_back({&guard->block, {}, {}, {}});
   body();
   stack_.pop_back();
   if (!guard->block.empty()) stack_.back().block->push_back(std::move(guard));
@@ -183,11 +184,6 @@ RegisterId TileBuilder::identity(Reduction reduction, DType dtype, Shape shape, 
   const double infinity = std::numeric_limits<double>::infinity();
   double number = 0;
   int64_t integer = 0;
-  const bool narrow = dtype != DType::Int64 && dtype != DType::UInt64;
-  const Range range =
-      narrow && !is_float(dtype)
-          ? range_of(pool_.cast(dtype, pool_.leaf(LeafKind::Count, 0, DType::Int64)))
-          : Range{INT64_MIN, INT64_MAX};
   switch (reduction) {
     case Reduction::Prod:
       number = 1;
@@ -195,11 +191,11 @@ RegisterId TileBuilder::identity(Reduction reduction, DType dtype, Shape shape, 
       break;
     case Reduction::Max:
       number = -infinity;
-      integer = range.low;
+      integer = is_integer(dtype) ? lowest_word(dtype) : 0;
       break;
     case Reduction::Min:
       number = infinity;
-      integer = range.high;
+      integer = is_integer(dtype) ? highest_word(dtype) : 1;
       break;
     default:
       break;

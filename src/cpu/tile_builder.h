@@ -44,6 +44,8 @@ class TileBuilder {
 
   // The value of an expression.
   RegisterId compile(Expr expr);
+  // The same for a store, which wraps integers around.
+  RegisterId compile_to_store(Expr expr);
   // Gives a leaf (or, by value number, a ranked result) its register.
   void bind(Expr leaf, RegisterId r);
   void bind_ranked(int64_t value, RegisterId matrix, int64_t filled);
@@ -99,19 +101,24 @@ class TileBuilder {
   using Key = std::vector<int64_t>;
   struct OpenBlock {
     Block* block;
-    std::unordered_map<Expr, RegisterId> memo;
+    std::unordered_map<Expr, RegisterId> memo, modular;
     std::map<Key, RegisterId> numbers;
   };
 
   RegisterId build(Expr expr);
+  // The value, but of integers the words modulo 2^bits: they may lie outside the type.
+  RegisterId compile_modular(Expr expr);
   RegisterId build_axis(Expr axis);
   RegisterId build_read(Expr read);
   RegisterId build_cast(Expr cast);
   RegisterId build_low_bit_cast(Expr cast);
+  RegisterId build_cast_by_int32(Expr cast);
   RegisterId build_select(Expr select);
+  RegisterId build_operation(Expr expr);
   RegisterId build_arithmetic(Expr expr);
   RegisterId build_power(Expr expr);
   RegisterId build_reduce(Expr reduce);
+  RegisterId compile_term(Expr reduce, Expr body);
   RegisterId build_row_reduce(Expr reduce, const Variation& v);
   RegisterId build_loop_reduce(Expr reduce, const Variation& v);
   RegisterId build_product(Expr reduce, const Variation& v);

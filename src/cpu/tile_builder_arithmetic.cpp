@@ -6,6 +6,7 @@
 #include "cpu/low_bit_convert.h"
 #include "cpu/specialize.h"
 #include "cpu/tile_builder.h"
+#include "ir/integer_operations.h"
 
 namespace redfuser::cpu {
 
@@ -39,11 +40,32 @@ RegisterId TileBuilder::build(Expr expr) {
       return build_select(expr);
     case ExprOp::Reduce:
       return build_reduce(expr);
-    case ExprOp::Pow:
-      return build_power(expr);
     default:
-      return build_arithmetic(expr);
+      break;
   }
+  if (!leaves_type(expr->op, expr->dtype)) return build_operation(expr);
+  const RegisterId words = compile_modular(expr);
+  return may_overflow(expr) ? wrapped(words, expr->dtype) : words;
+}
+
+RegisterId TileBuilder::build_operation(Expr expr) {
+  return expr->op == ExprOp::Pow ? build_power(expr) : build_arithmetic(expr);
+}
+
+// Elements of fewer bits than a byte are stored as they are.
+RegisterId TileBuilder::compile_to_store(Expr expr) {
+  return bits_of(expr->dtype) < 8 ? compile(expr) : compile_modular(expr);
+}
+
+RegisterId TileBuilder::compile_modular(Expr expr) {
+  if (!leaves_type(expr->op, expr->dtype)) return compile(expr);
+  for (size_t d = stack_.size(); d-- > 0;) {
+    auto found = stack_[d].modular.find(expr);
+    if (found != stack_[d].modular.end()) return found->second;
+  }
+  const RegisterId r = build_operation(expr);
+  stack_[static_cast<size_t>(info(r).depth)].modular[expr] = r;
+  return r;
 }
 
 RegisterId TileBuilder::wrapped(RegisterId r, DType dtype) {
@@ -78,14 +100,25 @@ RegisterId TileBuilder::build_cast(Expr cast) {
   if (is_low_bit_float(cast->dtype) || is_low_bit_float(from->dtype)) {
     return build_low_bit_cast(cast);
   }
-  RegisterId r = converted(compile(from), elem_of(cast->dtype));
+  if (is_float(from->dtype) && is_integer(cast->dtype) && converts_by_int32(cast->dtype)) {
+    return build_cast_by_int32(cast);
+  }
+  const bool wraps = is_integer(from->dtype) && is_integer(cast->dtype) &&
+                     bits_of(cast->dtype) <= bits_of(from->dtype);
+  RegisterId r = converted(wraps ? compile_modular(from) : compile(from), elem_of(cast->dtype));
   if (cast->dtype == from->dtype) return r;
   if (cast->dtype == DType::Float16) return unary(UnaryOp::RoundHalf, r, info(r).elem);
   if (cast->dtype == DType::BFloat16) return unary(UnaryOp::RoundBFloat, r, info(r).elem);
-  const Range range = is_float(from->dtype) ? Range{INT64_MIN, INT64_MAX} : range_of(from);
-  const Range limits =
-      range_of(pool_.cast(cast->dtype, pool_.leaf(LeafKind::Count, 0, DType::Int64)));
-  if (!is_float(cast->dtype) && range.low >= limits.low && range.high <= limits.high) return r;
+  if (!is_integer(cast->dtype)) return r;
+  return is_float(from->dtype) || may_overflow(cast) ? wrapped(r, cast->dtype) : r;
+}
+
+RegisterId TileBuilder::build_cast_by_int32(Expr cast) {
+  const RegisterId a = compile(cast->args[0]);
+  const Register from = info(a);
+  const RegisterId r = make(Elem::I64, from.shape, from.scope, from.depth);
+  emit(std::make_unique<Convert>(kernels().to_int32[static_cast<int>(from.elem)], r, a),
+       from.depth);
   return wrapped(r, cast->dtype);
 }
 
@@ -224,8 +257,10 @@ RegisterId TileBuilder::build_arithmetic(Expr expr) {
     return binary(BinaryOp::ExpSub, converted(compile(first->args[0]), elem),
                   converted(compile(first->args[1]), elem));
   }
+  const bool modular = is_modular(expr->op) && leaves_type(expr->op, expr->dtype);
+  auto operand = [&](Expr arg) { return modular ? compile_modular(arg) : compile(arg); };
   if (auto op = unary_of(expr->op)) {
-    return unary(*op, compile(first), elem_of(expr->dtype));
+    return unary(*op, operand(first), elem_of(expr->dtype));
   }
   auto op = binary_of(expr->op);
   RF_CHECK(op, "no CPU kernel for expression operation {}", static_cast<int>(expr->op));
@@ -238,9 +273,9 @@ RegisterId TileBuilder::build_arithmetic(Expr expr) {
       return static_cast<int>(variation(a).shape) < static_cast<int>(variation(b).shape);
     });
   }
-  RegisterId result = converted(compile(args[0]), elem);
+  RegisterId result = converted(operand(args[0]), elem);
   for (size_t i = 1; i < args.size(); ++i) {
-    result = binary(*op, result, converted(compile(args[i]), elem));
+    result = binary(*op, result, converted(operand(args[i]), elem));
   }
   return result;
 }

@@ -84,6 +84,12 @@ RegisterId TileBuilder::build_reduce(Expr reduce) {
   return product != kNoRegister ? product : build_loop_reduce(reduce, v);
 }
 
+// Sums and products wrap around at their end.
+RegisterId TileBuilder::compile_term(Expr reduce, Expr body) {
+  const bool modular = reduce->reduction == Reduction::Sum || reduce->reduction == Reduction::Prod;
+  return modular ? compile_modular(body) : compile(body);
+}
+
 // The result is free of the current columns: the reduced axes take their place. Directly nested
 // reductions of one kind are one reduction over several axes.
 RegisterId TileBuilder::build_row_reduce(Expr reduce, const Variation& v) {
@@ -108,7 +114,7 @@ RegisterId TileBuilder::build_row_reduce(Expr reduce, const Variation& v) {
     }
     body = pool_.substitute(body, map);
     const int scope = fixed ? fixed_scope(axes) : looped_scope(axes);
-    auto fold = [&] { reduce_into(reduce->reduction, total, compile(body), scope); };
+    auto fold = [&] { reduce_into(reduce->reduction, total, compile_term(reduce, body), scope); };
     if (fixed) {
       at_depth(v.depth, fold);
     } else {
@@ -128,7 +134,8 @@ RegisterId TileBuilder::build_loop_reduce(Expr reduce, const Variation& v) {
       kernels().binary[static_cast<int>(elem)][static_cast<int>(combination(reduce->reduction))];
   RF_CHECK(functions[0], "no CPU kernel for a reduction of this element class");
   in_axis_loop(axis, v.depth, [&] {
-    auto step = std::make_unique<Binary>(functions, total, total, converted(compile(body), elem));
+    auto step = std::make_unique<Binary>(functions, total, total,
+                                         converted(compile_term(reduce, body), elem));
     step->elementwise = false;
     emit(std::move(step), depth());
   });

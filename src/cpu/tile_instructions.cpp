@@ -70,6 +70,7 @@ void Fill::run(Machine& machine) const {
         std::fill_n(reinterpret_cast<double*>(to), e.columns, number);
         break;
       case Elem::I64:
+      case Elem::U64:
         std::fill_n(reinterpret_cast<int64_t*>(to), e.columns, integer);
         break;
       case Elem::Bool:

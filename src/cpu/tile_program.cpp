@@ -18,6 +18,8 @@ Elem elem_of(DType dtype) {
       return Elem::F64;
     case DType::Bool:
       return Elem::Bool;
+    case DType::UInt64:
+      return Elem::U64;
     case DType::Sequence:
     case DType::Optional:
     case DType::Undefined:
@@ -40,7 +42,7 @@ size_t size_of(Elem elem) {
 
 bool same_storage(DType dtype) {
   return dtype == DType::Float32 || dtype == DType::Float64 || dtype == DType::Int64 ||
-         dtype == DType::Bool;
+         dtype == DType::UInt64 || dtype == DType::Bool;
 }
 
 namespace {

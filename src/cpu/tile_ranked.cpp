@@ -62,6 +62,8 @@ void KeepBest::run(Machine& machine) const {
       return keep_rows<double>(machine, *this);
     case Elem::I64:
       return keep_rows<int64_t>(machine, *this);
+    case Elem::U64:
+      return keep_rows<uint64_t>(machine, *this);
     case Elem::Bool:
       return keep_rows<uint8_t>(machine, *this);
   }

@@ -84,29 +84,21 @@ class Evaluator {
   }
 
   double operation(Expr expr) {
-    const bool real = is_float(expr->args[0]->dtype);
+    const DType dtype = expr->args[0]->dtype;
     switch (expr->op) {
-      case ExprOp::Add:
-      case ExprOp::Mul: {
-        double result = value(expr->args[0]);
-        for (size_t i = 1; i < expr->args.size(); ++i) {
-          const double next = value(expr->args[i]);
-          result = expr->op == ExprOp::Add ? result + next : result * next;
-        }
-        return result;
-      }
-      case ExprOp::Min:
-      case ExprOp::Max:
-        return propagate_nan(value(expr->args[0]), value(expr->args[1]), expr->op == ExprOp::Max);
       case ExprOp::Select:
         return value(expr->args[value(expr->args[0]) != 0 ? 1 : 2]);
       case ExprOp::Cast:
-        return cast_between(expr->dtype, expr->args[0]->dtype, value(expr->args[0]));
+        return cast_between(expr->dtype, dtype, value(expr->args[0]));
       default:
-        return expr->args.size() == 2
-                   ? binary(expr->op, real, value(expr->args[0]), value(expr->args[1]))
-                   : unary(expr->op, value(expr->args[0]));
+        break;
     }
+    double result = value(expr->args[0]);
+    if (expr->args.size() == 1) return unary(expr->op, dtype, result);
+    for (size_t i = 1; i < expr->args.size(); ++i) {
+      result = binary(expr->op, dtype, result, value(expr->args[i]));
+    }
+    return result;
   }
 
   double reduce(Expr expr) {
@@ -130,12 +122,12 @@ class Evaluator {
     switch (expr->reduction) {
       case Reduction::Sum: {
         double sum = 0;
-        for (double x : elements) sum += x;
+        for (double x : elements) sum = binary(ExprOp::Add, expr->dtype, sum, x);
         return sum;
       }
       case Reduction::Prod: {
         double product = 1;
-        for (double x : elements) product *= x;
+        for (double x : elements) product = binary(ExprOp::Mul, expr->dtype, product, x);
         return product;
       }
       case Reduction::Max:

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/integers.h"
 #include "ir/fold.h"
+#include "ir/integer_operations.h"
 #include "ir/polynomial.h"
 
 namespace redfuser {
@@ -57,7 +58,7 @@ ExprPool::~ExprPool() = default;
 
 bool ExprNode::is_constant(double value) const {
   if (op != ExprOp::Constant) return false;
-  return is_float(dtype) ? number == value : static_cast<double>(integer) == value;
+  return is_float(dtype) ? number == value : number_of_word(dtype, integer) == value;
 }
 
 bool ExprNode::depends_on(Expr axis) const {
@@ -94,6 +95,13 @@ Expr ExprPool::intern(ExprNode node) {
 }
 
 Expr ExprPool::number(double value, DType dtype) {
+  if (dtype == DType::UInt64) {
+    return number_int(static_cast<int64_t>(saturated<uint64_t>(value)), dtype);
+  }
+  if (is_integer(dtype)) {
+    const int64_t whole = saturated<int64_t>(value);
+    return number_int(std::clamp(whole, lowest_word(dtype), highest_word(dtype)), dtype);
+  }
   if (!is_float(dtype)) return number_int(saturated<int64_t>(value), dtype);
   ExprNode node{ExprOp::Constant, dtype};
   node.number = value;
@@ -103,7 +111,7 @@ Expr ExprPool::number(double value, DType dtype) {
 Expr ExprPool::number_int(int64_t value, DType dtype) {
   if (is_float(dtype)) return number(static_cast<double>(value), dtype);
   ExprNode node{ExprOp::Constant, dtype};
-  node.integer = dtype == DType::Bool ? (value != 0) : value;
+  node.integer = dtype == DType::Bool ? (value != 0) : wrapped_word(dtype, value);
   return intern(std::move(node));
 }
 

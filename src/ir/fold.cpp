@@ -1,9 +1,11 @@
 #include "ir/fold.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/half.h"
 #include "base/low_bit.h"
+#include "ir/integer_operations.h"
 #include "ir/polynomial.h"
 
 namespace redfuser {
@@ -23,15 +25,28 @@ bool is_comparison(ExprOp op) {
   }
 }
 
+// Exactly, in words. What int64 does not hold is left: a size may not wrap around.
+Expr fold_words(ExprPool& pool, ExprOp op, const std::vector<Expr>& args) {
+  if (args.size() > 2) return nullptr;
+  const DType dtype = args[0]->dtype;
+  const int64_t a = args[0]->integer, b = args.back()->integer;
+  const bool divides = op == ExprOp::Div || op == ExprOp::FloorDiv || op == ExprOp::FloorMod ||
+                       op == ExprOp::TruncMod;
+  if (divides && b == 0) return nullptr;
+  // Sizes and indices are sums and products in a form of their own.
+  if (dtype == DType::Int64 && is_modular(op) && op != ExprOp::BitNot) return nullptr;
+  const auto word =
+      args.size() == 2 ? word_operation(op, dtype, a, b) : word_operation(op, dtype, a);
+  return word ? pool.number_int(*word, result_dtype(op, args)) : nullptr;
+}
+
 Expr fold_constants(ExprPool& pool, ExprOp op, const std::vector<Expr>& args) {
   for (Expr arg : args) {
     if (!arg->is_constant()) return nullptr;
   }
   const DType dtype = result_dtype(op, args);
-  if (op == ExprOp::Div || op == ExprOp::FloorDiv || op == ExprOp::FloorMod ||
-      op == ExprOp::TruncMod) {
-    if (!is_float(dtype) && args[1]->integer == 0) return nullptr;
-  }
+  const auto integer = [](Expr arg) { return is_integer(arg->dtype); };
+  if (std::all_of(args.begin(), args.end(), integer)) return fold_words(pool, op, args);
   // Beyond 2^53 doubles are not exact: leave the node as it is.
   for (Expr arg : args) {
     if (!is_float(arg->dtype) && std::abs(static_cast<double>(arg->integer)) > 9e15) return nullptr;
@@ -44,7 +59,7 @@ Expr fold_constants(ExprPool& pool, ExprOp op, const std::vector<Expr>& args) {
   return pool.number(value, dtype);
 }
 
-Expr fold_integer(ExprPool& pool, ExprOp op, const std::vector<Expr>& args) {
+Expr fold_polynomial(ExprPool& pool, ExprOp op, const std::vector<Expr>& args) {
   auto polynomial = [&](int i) { return to_polynomial(args[i]); };
   switch (op) {
     case ExprOp::Add: {
@@ -97,6 +112,17 @@ Expr fold_integer(ExprPool& pool, ExprOp op, const std::vector<Expr>& args) {
       return nullptr;
     default:
       return nullptr;
+  }
+}
+
+// Elements of tensors wrap around where sizes may not: what has no coefficients of 64 bits stays.
+Expr fold_integer(ExprPool& pool, ExprOp op, const std::vector<Expr>& args) {
+  try {
+    return fold_polynomial(pool, op, args);
+  } catch (const CoefficientOverflow&) {
+    const auto of_elements = [](Expr arg) { return arg->has_read || arg->has_leaf; };
+    if (std::none_of(args.begin(), args.end(), of_elements)) throw;
+    return nullptr;
   }
 }
 
@@ -165,26 +191,37 @@ static bool widens(DType narrow, DType wide) {
          size_of(wide) > size_of(narrow);
 }
 
+// A constant as one of `dtype`; null where that is left to the executors: low-bit floats, and
+// numbers that the integer type does not hold.
+static Expr fold_constant_cast(ExprPool& pool, DType dtype, Expr value) {
+  const DType from = value->dtype;
+  if (is_integer(from) && is_integer(dtype)) return pool.number_int(value->integer, dtype);
+  if (is_integer(from) && dtype == DType::Float32) {
+    // Rounded once.
+    const int64_t word = value->integer;
+    return pool.number(from == DType::UInt64 ? static_cast<float>(static_cast<uint64_t>(word))
+                                             : static_cast<float>(word),
+                       dtype);
+  }
+  double number = value->number;
+  if (!is_float(from)) number = number_of_word(from, value->integer);
+  if (is_low_bit_float(from)) number = low_bit_value(from, static_cast<uint8_t>(value->integer));
+  if (dtype == DType::Float32) return pool.number(static_cast<float>(number), dtype);
+  if (dtype == DType::Float64) return pool.number(number, dtype);
+  if (dtype == DType::Float16) return pool.number(static_cast<float>(Half(number)), dtype);
+  if (dtype == DType::BFloat16) return pool.number(static_cast<float>(BFloat16(number)), dtype);
+  if (dtype == DType::Bool) return pool.boolean(number != 0);
+  if (!is_integer(dtype)) return nullptr;
+  const int64_t word = word_of_number(dtype, number);
+  return number_of_word(dtype, word) == std::trunc(number) ? pool.number_int(word, dtype) : nullptr;
+}
+
 Expr fold_cast(ExprPool& pool, DType dtype, Expr value) {
   if (value->dtype == dtype) return value;
   if (value->op == ExprOp::Cast && value->args[0]->dtype == dtype && widens(dtype, value->dtype)) {
     return value->args[0];
   }
-  if (value->is_constant()) {
-    double number = is_float(value->dtype) ? value->number : static_cast<double>(value->integer);
-    if (is_low_bit_float(value->dtype)) {
-      number = low_bit_value(value->dtype, static_cast<uint8_t>(value->integer));
-    }
-    if (dtype == DType::Float32) return pool.number(static_cast<float>(number), dtype);
-    if (dtype == DType::Float64) return pool.number(number, dtype);
-    if (dtype == DType::Float16) return pool.number(static_cast<float>(Half(number)), dtype);
-    if (dtype == DType::BFloat16) return pool.number(static_cast<float>(BFloat16(number)), dtype);
-    if (dtype == DType::Bool) return pool.boolean(number != 0);
-    if ((dtype == DType::Int64 || dtype == DType::Int32) && std::abs(number) < 2e9) {
-      return pool.number(number, dtype);
-    }
-    return nullptr;
-  }
+  if (value->is_constant()) return fold_constant_cast(pool, dtype, value);
   return nullptr;
 }
 

@@ -16,7 +16,7 @@ bool MonomialLess::operator()(const Monomial& a, const Monomial& b) const {
 static void add_term(Polynomial& to, const Monomial& monomial, int64_t coefficient) {
   int64_t& sum = to[monomial];
   if (__builtin_add_overflow(sum, coefficient, &sum)) {
-    user_error("a size or index overflows 64 bits");
+    throw CoefficientOverflow();
   }
   if (sum == 0) to.erase(monomial);
 }
@@ -36,7 +36,7 @@ Polynomial operator*(const Polynomial& a, const Polynomial& b) {
                  ById());
       int64_t coefficient;
       if (__builtin_mul_overflow(x, y, &coefficient)) {
-        user_error("a size or index overflows 64 bits");
+        throw CoefficientOverflow();
       }
       add_term(result, product, coefficient);
     }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/expr.h"
+#include "redfuser/error.h"
 
 namespace redfuser {
 
@@ -20,6 +21,11 @@ struct MonomialLess {
   bool operator()(const Monomial& a, const Monomial& b) const;
 };
 using Polynomial = std::map<Monomial, int64_t, MonomialLess>;
+
+// A coefficient that 64 bits do not hold: thrown by the operations below.
+struct CoefficientOverflow : UserError {
+  CoefficientOverflow() : UserError("a size or index overflows 64 bits") {}
+};
 
 // The polynomial of an Int64 expression; atoms are its non-polynomial parts.
 Polynomial to_polynomial(Expr expr);
@@ -35,7 +41,8 @@ struct Division {
 Division divide(const Polynomial& dividend, const Polynomial& divisor);
 
 // True if the value is at least zero for every axis within its extent and every symbol >= 1.
-// False means "not proved".
+// False means "not proved". Sizes and indices do not overflow; elements of tensors may be of any
+// size, and sums and products of them wrap around: nothing is proved of these.
 bool proved_nonnegative(Expr expr);
 bool proved_nonnegative(const Polynomial& polynomial);
 // True if proved a <= b, a < b.

@@ -175,6 +175,9 @@ class Printer {
     switch (expr->op) {
       case ExprOp::Constant:
         if (expr->dtype == DType::Bool) return expr->integer ? "true" : "false";
+        if (expr->dtype == DType::UInt64) {
+          return fmt::format("{}", static_cast<uint64_t>(expr->integer));
+        }
         return is_float(expr->dtype) ? fmt::format("{:.9g}", expr->number)
                                      : fmt::format("{}", expr->integer);
       case ExprOp::Symbol:

@@ -31,12 +31,14 @@ bool atom_nonnegative(Expr atom, int depth) {
       return arg_nonnegative(0) || arg_nonnegative(1);
     case ExprOp::Select:
       return arg_nonnegative(1) && arg_nonnegative(2);
-    case ExprOp::Abs:
-      return true;
+    case ExprOp::Abs:  // the smallest integer has no opposite
+      return !atom->has_read && !atom->has_leaf;
     default:
       return false;
   }
 }
+
+bool is_closed(Expr expr) { return expr->free_axes.empty() && !expr->has_read; }
 
 // A polynomial that the atom never exceeds, in terms of sizes; nullopt if none is known.
 std::optional<Polynomial> upper_bound(Expr atom, int depth) {
@@ -76,9 +78,18 @@ std::optional<Polynomial> upper_bound(Expr atom, int depth) {
     }
     case ExprOp::Min: {
       for (Expr arg : atom->args) {
-        if (arg->free_axes.empty() && !arg->has_read) return to_polynomial(arg);
+        if (is_closed(arg)) return to_polynomial(arg);
       }
       return upper_bound(atom->args[0], depth - 1);
+    }
+    case ExprOp::Max: {
+      const auto bound = [&](Expr arg) {
+        return is_closed(arg) ? to_polynomial(arg) : upper_bound(arg, depth - 1);
+      };
+      const auto a = bound(atom->args[0]), b = bound(atom->args[1]);
+      if (!a || !b) return std::nullopt;
+      if (nonnegative(*a + scaled(*b, -1), depth - 1)) return a;
+      return nonnegative(*b + scaled(*a, -1), depth - 1) ? b : std::nullopt;
     }
     default:
       return std::nullopt;
@@ -141,14 +152,41 @@ bool proved_nonnegative(const Polynomial& polynomial) {
   return nonnegative(polynomial, kMaxDepth);
 }
 
-bool proved_nonnegative(Expr expr) { return proved_nonnegative(to_polynomial(expr)); }
+namespace {
 
-bool proved_less_equal(ExprPool&, Expr a, Expr b) {
-  return proved_nonnegative(to_polynomial(b) + scaled(to_polynomial(a), -1));
+// A sum or product with an element of unknown size.
+bool may_wrap(const Polynomial& polynomial) {
+  const bool alone = polynomial.size() == 1 && polynomial.begin()->second == 1 &&
+                     polynomial.begin()->first.size() == 1;
+  if (alone) return false;
+  return std::any_of(polynomial.begin(), polynomial.end(), [](auto& term) {
+    return std::any_of(term.first.begin(), term.first.end(), [](Expr atom) {
+      if (!atom->has_read && !atom->has_leaf) return false;
+      return !atom_nonnegative(atom, kMaxDepth) || !upper_bound(atom, kMaxDepth);
+    });
+  });
 }
 
-bool proved_less(ExprPool&, Expr a, Expr b) {
-  return proved_nonnegative(to_polynomial(b) + scaled(to_polynomial(a), -1) + Polynomial{{{}, -1}});
+// Whether b - a - distance is at least zero.
+bool proved_apart(Expr a, Expr b, int64_t distance) {
+  try {
+    const Polynomial low = to_polynomial(a), high = to_polynomial(b);
+    if (may_wrap(low) || may_wrap(high)) return false;
+    return proved_nonnegative(high + scaled(low, -1) + Polynomial{{{}, -distance}});
+  } catch (const CoefficientOverflow&) {
+    return false;
+  }
 }
+
+}  // namespace
+
+bool proved_nonnegative(Expr expr) {
+  const Polynomial polynomial = to_polynomial(expr);
+  return !may_wrap(polynomial) && proved_nonnegative(polynomial);
+}
+
+bool proved_less_equal(ExprPool&, Expr a, Expr b) { return proved_apart(a, b, 0); }
+
+bool proved_less(ExprPool&, Expr a, Expr b) { return proved_apart(a, b, 1); }
 
 }  // namespace redfuser

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/low_bit.h"
+#include "ir/integer_operations.h"
 
 namespace redfuser {
 
@@ -14,7 +15,7 @@ double propagate_nan(double a, double b, bool max) {
   return max ? std::max(a, b) : std::min(a, b);
 }
 
-static double cast_to(DType dtype, double value) {
+static double cast_to(DType dtype, DType from, double value) {
   switch (dtype) {
     case DType::Float32:
     case DType::Float16:
@@ -23,39 +24,46 @@ static double cast_to(DType dtype, double value) {
       return value;  // rounding is the executor's; the reference is exact
     case DType::Bool:
       return value != 0;
-    case DType::Int32:
-      return static_cast<double>(static_cast<int32_t>(as_int(value)));
-    case DType::Int16:
-      return static_cast<double>(static_cast<int16_t>(as_int(value)));
-    case DType::Int8:
-      return static_cast<double>(static_cast<int8_t>(as_int(value)));
-    case DType::UInt8:
-      return static_cast<double>(static_cast<uint8_t>(as_int(value)));
-    case DType::UInt16:
-      return static_cast<double>(static_cast<uint16_t>(as_int(value)));
-    case DType::UInt32:
-      return static_cast<double>(static_cast<uint32_t>(as_int(value)));
-    case DType::Int4:
-      return static_cast<double>(((as_int(value) & 15) ^ 8) - 8);
-    case DType::UInt4:
-      return static_cast<double>(as_int(value) & 15);
-    case DType::Int2:
-      return static_cast<double>(((as_int(value) & 3) ^ 2) - 2);
-    case DType::UInt2:
-      return static_cast<double>(as_int(value) & 3);
+    case DType::Int64:
+      if (from != DType::UInt64) return std::trunc(value);
+      break;
     default:
-      return std::trunc(value);
+      if (!is_integer(dtype)) return std::trunc(value);
+      break;
   }
+  const int64_t word = is_integer(from) ? word_of_number(from, value) : 0;
+  return number_of_word(
+      dtype, is_integer(from) ? wrapped_word(dtype, word) : word_of_number(dtype, value));
 }
 
 double cast_between(DType to, DType from, double value) {
   if (to == from) return value;
   if (is_low_bit_float(from)) value = low_bit_value(from, static_cast<uint8_t>(as_int(value)));
-  return is_low_bit_float(to) ? low_bit_code(to, static_cast<float>(value)) : cast_to(to, value);
+  return is_low_bit_float(to) ? low_bit_code(to, static_cast<float>(value))
+                              : cast_to(to, from, value);
 }
 
-double binary(ExprOp op, bool real, double a, double b) {
+// The integers that are computed with as elements are, in words.
+static bool has_words(DType dtype) { return dtype != DType::Int64 && is_integer(dtype); }
+
+static bool is_comparison(ExprOp op) {
+  return op == ExprOp::Less || op == ExprOp::LessEqual || op == ExprOp::Equal;
+}
+
+double binary(ExprOp op, DType dtype, double a, double b) {
+  const bool real = is_float(dtype);
+  if (!real && has_words(dtype)) {
+    const auto word = word_operation(op, dtype, word_of_number(dtype, a), word_of_number(dtype, b));
+    if (word) return number_of_word(is_comparison(op) ? DType::Bool : dtype, *word);
+  }
   switch (op) {
+    case ExprOp::Add:
+      return a + b;
+    case ExprOp::Mul:
+      return a * b;
+    case ExprOp::Min:
+    case ExprOp::Max:
+      return propagate_nan(a, b, op == ExprOp::Max);
     case ExprOp::Sub:
       return a - b;
     case ExprOp::Div:
@@ -87,15 +95,19 @@ double binary(ExprOp op, bool real, double a, double b) {
     case ExprOp::BitXor:
       return static_cast<double>(as_int(a) ^ as_int(b));
     case ExprOp::ShiftLeft:
-      return static_cast<double>(static_cast<uint64_t>(as_int(a)) << (as_int(b) & 63));
     case ExprOp::ShiftRight:
-      return static_cast<double>(static_cast<uint64_t>(as_int(a)) >> (as_int(b) & 63));
+      return static_cast<double>(*word_operation(op, DType::Int64, as_int(a), as_int(b)));
     default:
       internal_error("evaluate: no binary operation {}", static_cast<int>(op));
   }
 }
 
-double unary(ExprOp op, double x) {
+double unary(ExprOp op, DType dtype, double x) {
+  if (!is_float(dtype) && has_words(dtype)) {
+    if (const auto word = word_operation(op, dtype, word_of_number(dtype, x))) {
+      return number_of_word(dtype, *word);
+    }
+  }
   switch (op) {
     case ExprOp::Not:
       return x == 0;

@@ -1,6 +1,6 @@
 // The operations of expressions on numbers in double precision: the reference that generated code
-// is tested against. Integers are whole numbers; Booleans are 0 and 1; 16-bit floats are not
-// rounded.
+// is tested against. Integers are whole numbers and wrap around within their type; int64 does not,
+// as a size does not. Booleans are 0 and 1; 16-bit floats are not rounded.
 #pragma once
 
 #include <limits>
@@ -19,9 +19,8 @@ inline int64_t as_int(double value) {
 double propagate_nan(double a, double b, bool max);
 // `value` of type `from` as one of `to`; low-bit floats are their codes.
 double cast_between(DType to, DType from, double value);
-// Operations of two and of one operand; `real` says whether the operands are floats. A division of
-// integers by zero gives 0.
-double binary(ExprOp op, bool real, double a, double b);
-double unary(ExprOp op, double x);
+// Operations of two and of one operand of type `dtype`. A division of integers by zero gives 0.
+double binary(ExprOp op, DType dtype, double a, double b);
+double unary(ExprOp op, DType dtype, double x);
 
 }  // namespace redfuser

@@ -63,26 +63,18 @@ double Tape::result(const Operation& operation, const Environment& environment, 
       return evaluate(expr, environment);
     case ExprOp::Read:
       return read(operation, reads_[next_read++], environment);
-    case ExprOp::Add:
-    case ExprOp::Mul: {
-      double value = arg(0);
-      for (size_t i = 1; i < expr->args.size(); ++i) {
-        value = expr->op == ExprOp::Add ? value + arg(i) : value * arg(i);
-      }
-      return value;
-    }
-    case ExprOp::Min:
-    case ExprOp::Max:
-      return propagate_nan(arg(0), arg(1), expr->op == ExprOp::Max);
     case ExprOp::Select:
       return arg(0) != 0 ? arg(1) : arg(2);
     case ExprOp::Cast:
       return cast_between(expr->dtype, expr->args[0]->dtype, arg(0));
     default:
-      return expr->args.size() == 2
-                 ? binary(expr->op, is_float(expr->args[0]->dtype), arg(0), arg(1))
-                 : unary(expr->op, arg(0));
+      break;
   }
+  const DType dtype = expr->args[0]->dtype;
+  if (expr->args.size() == 1) return unary(expr->op, dtype, arg(0));
+  double value = arg(0);
+  for (size_t i = 1; i < expr->args.size(); ++i) value = binary(expr->op, dtype, value, arg(i));
+  return value;
 }
 
 }  // namespace redfuser

@@ -21,10 +21,27 @@ Expr lower_mean(LowerContext& context) {
   return context.pool().div(sum, context.pool().number(context.input_count(), sum->dtype));
 }
 
+// A sum or product of int64 elements, which wraps around. Quotients by its factors would hold for a
+// size, which does not.
+bool wraps_as_element(Expr x) {
+  return x->dtype == DType::Int64 && x->has_read && (x->op == ExprOp::Add || x->op == ExprOp::Mul);
+}
+
+// The remainder with the divisor's sign, from the one with the dividend's.
+Expr floor_mod(ExprPool& pool, Expr a, Expr b) {
+  if (!wraps_as_element(a)) return pool.make(ExprOp::FloorMod, {a, b});
+  Expr zero = pool.integer(0), rest = pool.make(ExprOp::TruncMod, {a, b});
+  auto negative = [&](Expr x) { return pool.make(ExprOp::Less, {x, zero}); };
+  Expr exact = pool.make(ExprOp::Equal, {rest, zero});
+  Expr differ = pool.make(ExprOp::Xor, {negative(rest), negative(b)});
+  return pool.select(pool.make(ExprOp::Or, {exact, pool.make(ExprOp::Not, {differ})}), rest,
+                     pool.add(rest, b));
+}
+
 Expr lower_mod(LowerContext& context) {
-  const bool c_style = context.integer("fmod", 0) != 0;
-  return context.pool().make(c_style ? ExprOp::TruncMod : ExprOp::FloorMod,
-                             {context.read_broadcast(0), context.read_broadcast(1)});
+  Expr a = context.read_broadcast(0), b = context.read_broadcast(1);
+  if (context.integer("fmod", 0) == 0) return floor_mod(context.pool(), a, b);
+  return context.pool().make(ExprOp::TruncMod, {a, b});
 }
 
 void infer_mod(InferContext& context) {
@@ -46,12 +63,15 @@ Expr lower_pow(LowerContext& context) {
   ExprPool& pool = context.pool();
   Expr base = context.read_broadcast(0), exponent = context.read_broadcast(1);
   const DType dtype = base->dtype;
-  if (exponent->is_constant(2)) return pool.mul(base, base);
-  if (exponent->is_constant(3)) return pool.mul(pool.mul(base, base), base);
+  const auto times = [&](Expr a, Expr b) { return element_operation(pool, ExprOp::Mul, {a, b}); };
+  if (exponent->is_constant(2)) return times(base, base);
+  if (exponent->is_constant(3)) return times(times(base, base), base);
   if (!is_float(dtype) && is_float(exponent->dtype)) {
     return pool.cast(dtype, pool.make(ExprOp::Pow, {pool.cast(exponent->dtype, base), exponent}));
   }
-  return pool.make(ExprOp::Pow, {base, pool.cast(dtype, exponent)});
+  // An exponent keeps its bits: only the power wraps around.
+  return pool.make(ExprOp::Pow,
+                   {base, pool.cast(is_float(dtype) ? dtype : DType::Int64, exponent)});
 }
 
 void infer_clip(InferContext& context) {

@@ -1,6 +1,9 @@
 #include "ops/elementwise.h"
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "ir/integer_operations.h"
 
 namespace redfuser {
 namespace {
@@ -37,15 +40,16 @@ void check_input_count(const NodeView& view, int low, int high) {
   }
 }
 
-Expr combine(ExprPool& pool, ExprOp op, Expr a, Expr b) {
-  const bool arithmetic = op == ExprOp::Add || op == ExprOp::Sub || op == ExprOp::Mul;
-  if (!arithmetic || a->dtype != DType::Int64 || b->dtype != DType::Int64 || !a->is_constant() ||
-      !b->is_constant()) {
-    return pool.make(op, {a, b});
+Expr element_operation(ExprPool& pool, ExprOp op, std::vector<Expr> args) {
+  const bool sizes = std::all_of(args.begin(), args.end(), [](Expr arg) {
+    return arg->is_constant() && arg->dtype == DType::Int64;
+  });
+  if (sizes && is_modular(op)) {
+    const int64_t a = args[0]->integer;
+    return pool.integer(args.size() == 1 ? *word_operation(op, DType::Int64, a)
+                                         : *word_operation(op, DType::Int64, a, args[1]->integer));
   }
-  const auto x = static_cast<uint64_t>(a->integer), y = static_cast<uint64_t>(b->integer);
-  const uint64_t result = op == ExprOp::Add ? x + y : op == ExprOp::Sub ? x - y : x * y;
-  return pool.integer(static_cast<int64_t>(result));
+  return pool.make(op, std::move(args));
 }
 
 Shape broadcast_inputs(InferContext& context, int first, Operand kind) {

@@ -30,9 +30,9 @@ void infer_predicate(InferContext& context) {
   context.set(0, DType::Bool, broadcast_inputs(context, 0, kind));
 }
 
-// a op b. Elements of tensors wrap around where sizes may not: numbers of 64 bits are folded here,
-// modulo 2^64, for Add, Sub and Mul.
-Expr combine(ExprPool& pool, ExprOp op, Expr a, Expr b);
+// `op` on elements. They wrap around where sizes may not: sums, products and opposites of int64
+// numbers are folded here, modulo 2^64.
+Expr element_operation(ExprPool& pool, ExprOp op, std::vector<Expr> args);
 
 // `op` of one operand, or folded from the left over all.
 template <ExprOp op>
@@ -40,10 +40,10 @@ Expr lower_op(LowerContext& context) {
   Expr result = context.read_broadcast(0);
   if (context.input_count() == 1 && op != ExprOp::Add && op != ExprOp::Mul && op != ExprOp::Min &&
       op != ExprOp::Max) {
-    return context.pool().make(op, {result});
+    return element_operation(context.pool(), op, {result});
   }
   for (int i = 1; i < context.input_count(); ++i) {
-    result = combine(context.pool(), op, result, context.read_broadcast(i));
+    result = element_operation(context.pool(), op, {result, context.read_broadcast(i)});
   }
   return result;
 }

@@ -5,6 +5,8 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "ir/polynomial.h"
+#include "ops/elementwise.h"
 #include "ops/op_def.h"
 #include "ops/sizes.h"
 #include "ops/tensor_element.h"
@@ -60,9 +62,9 @@ Expr unroll(ExprPool& pool, Expr reduction) {
   auto combine = [&](Expr a, Expr b) {
     switch (reduction->reduction) {
       case Reduction::Sum:
-        return pool.add(a, b);
+        return element_operation(pool, ExprOp::Add, {a, b});
       case Reduction::Prod:
-        return pool.mul(a, b);
+        return element_operation(pool, ExprOp::Mul, {a, b});
       case Reduction::Max:
         return max_of(pool, a, b);
       default:
@@ -127,7 +129,11 @@ Expr propagated_element(const Graph& graph, Lowering& lowering, ValueId id, std:
   if (!element->has_read && element->bound_level == 0) return element;
   if (element->bound_level == 0 || reduction_terms(element) * count > kMaxUnrolled) return nullptr;
   if (reads_unknown(graph, element)) return nullptr;
-  element = resolve(graph, element);
+  try {
+    element = resolve(graph, element);
+  } catch (const CoefficientOverflow&) {
+    return nullptr;  // elements that wrap around are computed, not derived
+  }
   return element->has_read || has_reduce(element) ? nullptr : element;
 }
 

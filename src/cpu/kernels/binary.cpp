@@ -39,12 +39,13 @@ void add(KernelTable& table, Elem elem, BinaryOp op) {
   struct NAME {                                                 \
     static RF_INLINE auto of(T x, T y) { return (EXPRESSION); } \
   };
-// Signed overflow wraps: the work is done on unsigned integers.
-#define RF_WRAPPING(NAME, OPERATOR)                                                            \
-  struct NAME {                                                                                \
-    static RF_INLINE int64_t of(int64_t x, int64_t y) {                                        \
-      return static_cast<int64_t>(static_cast<uint64_t>(x) OPERATOR static_cast<uint64_t>(y)); \
-    }                                                                                          \
+// Overflow wraps: the work is done on unsigned integers.
+#define RF_WRAPPING(NAME, OPERATOR)                                                      \
+  template <class T>                                                                     \
+  struct NAME {                                                                          \
+    static RF_INLINE T of(T x, T y) {                                                    \
+      return static_cast<T>(static_cast<uint64_t>(x) OPERATOR static_cast<uint64_t>(y)); \
+    }                                                                                    \
   };
 
 RF_BINARY(Add, x + y)
@@ -65,35 +66,43 @@ RF_WRAPPING(AddInteger, +)
 RF_WRAPPING(SubInteger, -)
 RF_WRAPPING(MulInteger, *)
 
-// Division by zero and the overflowing quotient do not trap: they give zero and the wrapped value.
-RF_BINARY(DivInteger, y == 0 ? 0 : (y == -1 ? SubInteger::of(0, x) : x / y))
-RF_BINARY(TruncModInteger, (y == 0 || y == -1) ? 0 : x % y)
+// Of two integers. Division by zero and the overflowing quotient do not trap: they give zero and
+// the wrapped value.
+template <class T>
+RF_INLINE bool is_minus_one(T y) {
+  return static_cast<T>(-1) < 0 && y == static_cast<T>(-1);
+}
+template <class T>
+struct DivInteger {
+  static RF_INLINE T of(T x, T y) {
+    return y == 0 ? 0 : (is_minus_one(y) ? SubInteger<T>::of(0, x) : x / y);
+  }
+};
+RF_BINARY(TruncModInteger, static_cast<T>((y == 0 || is_minus_one(y)) ? 0 : x % y))
 template <class T>
 struct FloorModInteger {
-  static RF_INLINE int64_t of(int64_t x, int64_t y) {
-    const int64_t r = TruncModInteger<int64_t>::of(x, y);
+  static RF_INLINE T of(T x, T y) {
+    const T r = TruncModInteger<T>::of(x, y);
     return (r != 0 && ((r < 0) != (y < 0))) ? r + y : r;
   }
 };
 template <class T>
 struct FloorDivInteger {
-  static RF_INLINE int64_t of(int64_t x, int64_t y) {
-    const int64_t q = DivInteger<int64_t>::of(x, y);
-    const int64_t r = TruncModInteger<int64_t>::of(x, y);
+  static RF_INLINE T of(T x, T y) {
+    const T q = DivInteger<T>::of(x, y);
+    const T r = TruncModInteger<T>::of(x, y);
     return (r != 0 && ((r < 0) != (y < 0))) ? q - 1 : q;
   }
 };
-RF_BINARY(ShiftLeft,
-          y<0 || y> 63 ? int64_t{0} : static_cast<int64_t>(static_cast<uint64_t>(x) << y))
-RF_BINARY(ShiftRight,
-          y<0 || y> 63 ? int64_t{0} : static_cast<int64_t>(static_cast<uint64_t>(x) >> y))
+RF_BINARY(ShiftLeft, y<0 || y> 63 ? T{0} : static_cast<T>(static_cast<uint64_t>(x) << y))
+RF_BINARY(ShiftRight, y<0 || y> 63 ? T{0} : static_cast<T>(static_cast<uint64_t>(x) >> y))
 template <class T>
 struct PowInteger {
-  static RF_INLINE int64_t of(int64_t x, int64_t y) {
-    if (y < 0) return x == 1 ? 1 : (x == -1 ? ((y & 1) ? -1 : 1) : 0);
-    int64_t result = 1;
-    for (; y; y >>= 1, x = MulInteger::of(x, x))
-      if (y & 1) result = MulInteger::of(result, x);
+  static RF_INLINE T of(T x, T y) {
+    if (y < 0) return x == 1 ? 1 : (is_minus_one(x) ? static_cast<T>((y & 1) ? -1 : 1) : 0);
+    T result = 1;
+    for (; y; y >>= 1, x = MulInteger<T>::of(x, x))
+      if (y & 1) result = MulInteger<T>::of(result, x);
     return result;
   }
 };
@@ -144,27 +153,33 @@ void add_bitwise(KernelTable& table, Elem elem) {
   add<T, BitXor<T>>(table, elem, BinaryOp::BitXor);
 }
 
+template <class T>
+void add_integer(KernelTable& table, Elem elem) {
+  add_ordered<T>(table, elem);
+  add_bitwise<T>(table, elem);
+  add<T, AddInteger<T>>(table, elem, BinaryOp::Add);
+  add<T, SubInteger<T>>(table, elem, BinaryOp::Sub);
+  add<T, MulInteger<T>>(table, elem, BinaryOp::Mul);
+  add<T, DivInteger<T>>(table, elem, BinaryOp::Div);
+  add<T, FloorDivInteger<T>>(table, elem, BinaryOp::FloorDiv);
+  add<T, FloorModInteger<T>>(table, elem, BinaryOp::FloorMod);
+  add<T, TruncModInteger<T>>(table, elem, BinaryOp::TruncMod);
+  add<T, PowInteger<T>>(table, elem, BinaryOp::Pow);
+  add<T, ShiftLeft<T>>(table, elem, BinaryOp::ShiftLeft);
+  add<T, ShiftRight<T>>(table, elem, BinaryOp::ShiftRight);
+}
+
 }  // namespace
 
 void add_binary(KernelTable& table) {
   add_ordered<float>(table, Elem::F32);
   add_ordered<double>(table, Elem::F64);
-  add_ordered<int64_t>(table, Elem::I64);
   add_ordered<uint8_t>(table, Elem::Bool);
   add_floating<float>(table, Elem::F32);
   add_floating<double>(table, Elem::F64);
-  add_bitwise<int64_t>(table, Elem::I64);
   add_bitwise<uint8_t>(table, Elem::Bool);
-  add<int64_t, AddInteger>(table, Elem::I64, BinaryOp::Add);
-  add<int64_t, SubInteger>(table, Elem::I64, BinaryOp::Sub);
-  add<int64_t, MulInteger>(table, Elem::I64, BinaryOp::Mul);
-  add<int64_t, DivInteger<int64_t>>(table, Elem::I64, BinaryOp::Div);
-  add<int64_t, FloorDivInteger<int64_t>>(table, Elem::I64, BinaryOp::FloorDiv);
-  add<int64_t, FloorModInteger<int64_t>>(table, Elem::I64, BinaryOp::FloorMod);
-  add<int64_t, TruncModInteger<int64_t>>(table, Elem::I64, BinaryOp::TruncMod);
-  add<int64_t, PowInteger<int64_t>>(table, Elem::I64, BinaryOp::Pow);
-  add<int64_t, ShiftLeft<int64_t>>(table, Elem::I64, BinaryOp::ShiftLeft);
-  add<int64_t, ShiftRight<int64_t>>(table, Elem::I64, BinaryOp::ShiftRight);
+  add_integer<int64_t>(table, Elem::I64);
+  add_integer<uint64_t>(table, Elem::U64);
 }
 
 }  // namespace redfuser::cpu::RF_ISA

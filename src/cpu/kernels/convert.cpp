@@ -22,6 +22,24 @@ struct ToInteger {
     return x >= -limit && x < limit ? static_cast<int64_t>(x) : INT64_MIN;
   }
 };
+template <class In>
+struct ToInt32 {
+  static RF_INLINE int64_t of(In x) {
+    // Floats of that size are whole.
+    const In limit = static_cast<In>(2147483648.0), below = sizeof(In) == 8 ? limit + 1 : limit;
+    const bool fits = (sizeof(In) == 8 ? x > -below : x >= -limit) && x < limit;
+    return fits ? static_cast<int32_t>(x) : INT32_MIN;
+  }
+};
+// As ToInteger modulo 2^64 but for what only unsigned words hold; 0 from 2^64 on.
+template <class In>
+struct ToUnsigned {
+  static RF_INLINE uint64_t of(In x) {
+    const In limit = static_cast<In>(9223372036854775808.0);
+    if (!(x >= limit)) return static_cast<uint64_t>(ToInteger<In>::of(x));
+    return x < 2 * limit ? static_cast<uint64_t>(x) : 0;
+  }
+};
 struct FromHalf {
   static RF_INLINE float of(uint16_t x) { return half_to_float(x); }
 };
@@ -93,7 +111,7 @@ void add_stores(ConvertFn* store) {
 }
 
 void add_between(KernelTable& table) {
-  constexpr int f32 = 0, f64 = 1, i64 = 2, logic = 3;
+  constexpr int f32 = 0, f64 = 1, i64 = 2, logic = 3, u64 = 4;
   auto& to = table.convert;
   to[f32][f32] = convert_kernel<float, float>;
   to[f32][f64] = convert_kernel<float, double>;
@@ -111,6 +129,15 @@ void add_between(KernelTable& table) {
   to[logic][f64] = convert_kernel<uint8_t, double, Logic>;
   to[logic][i64] = convert_kernel<uint8_t, int64_t, Logic>;
   to[logic][logic] = convert_kernel<uint8_t, uint8_t>;
+  to[f32][u64] = convert_kernel<float, uint64_t>;
+  to[f64][u64] = convert_kernel<double, uint64_t>;
+  to[i64][u64] = to[u64][i64] = to[u64][u64] = to[i64][i64];
+  to[logic][u64] = to[logic][i64];
+  to[u64][f32] = convert_kernel<uint64_t, float, ToUnsigned<float>>;
+  to[u64][f64] = convert_kernel<uint64_t, double, ToUnsigned<double>>;
+  to[u64][logic] = to[i64][logic];
+  table.to_int32[f32] = convert_kernel<int64_t, float, ToInt32<float>>;
+  table.to_int32[f64] = convert_kernel<int64_t, double, ToInt32<double>>;
 }
 
 }  // namespace
@@ -144,6 +171,7 @@ void add_convert(KernelTable& table) {
   store[0][kBFloat16] = convert_kernel<uint16_t, float, ToBFloat<float>>;
   store[1][kBFloat16] = convert_kernel<uint16_t, double, ToBFloat<double>>;
   add_stores<int64_t>(store[2]);
+  add_stores<uint64_t>(store[4]);
   store[3][kBool] = convert_kernel<uint8_t, uint8_t>;
 }
 

@@ -10,9 +10,10 @@
 
 namespace redfuser::cpu {
 
-// How values are held while they are computed. Half types are held as F32, all integers as I64.
-enum class Elem : uint8_t { F32, F64, I64, Bool };
-inline constexpr int kElems = 4;
+// How values are held while they are computed. Half types are held as F32, uint64 as U64, all other
+// integers as I64.
+enum class Elem : uint8_t { F32, F64, I64, Bool, U64 };
+inline constexpr int kElems = 5;
 
 // An operand of a two-dimensional kernel: row r starts at data + offset(r), where offset(r) is
 // offsets[r] if there is a table and r * stride otherwise, in elements. An operand is either a
@@ -155,6 +156,7 @@ struct KernelTable {
   SelectFn select[kElems][2][2];  // [a is a scalar][b is a scalar]
   ReduceFn reduce[kElems][kReduceOps];
   ConvertFn convert[kElems][kElems];       // [to][from]
+  ConvertFn to_int32[kElems];              // by way of int32, to I64: see ir/integer_operations.h
   ConvertFn load[kStorageTypes];           // storage -> the element class that holds it
   ConvertFn store[kElems][kStorageTypes];  // element class -> storage, wrapping integers
   GemmFn gemm_f32, gemm_f64;

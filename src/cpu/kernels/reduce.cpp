@@ -90,10 +90,13 @@ void add_reduce(KernelTable& table) {
   f64[3] = reduce_kernel<double, Min>;
   // Integer sums and products wrap, so they run on unsigned elements.
   ReduceFn* i64 = table.reduce[static_cast<int>(Elem::I64)];
-  i64[0] = reduce_plain<uint64_t, Sum>;
-  i64[1] = reduce_plain<uint64_t, Prod>;
+  ReduceFn* u64 = table.reduce[static_cast<int>(Elem::U64)];
+  i64[0] = u64[0] = reduce_plain<uint64_t, Sum>;
+  i64[1] = u64[1] = reduce_plain<uint64_t, Prod>;
   i64[2] = reduce_plain<int64_t, Max>;
   i64[3] = reduce_plain<int64_t, Min>;
+  u64[2] = reduce_plain<uint64_t, Max>;
+  u64[3] = reduce_plain<uint64_t, Min>;
   ReduceFn* logic = table.reduce[static_cast<int>(Elem::Bool)];
   logic[2] = reduce_plain<uint8_t, Max>;
   logic[3] = reduce_plain<uint8_t, Min>;
