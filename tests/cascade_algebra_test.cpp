@@ -28,6 +28,7 @@ struct Writer {
     cascade.stream = stream;
   }
   Expr x(int k) { return pool.read(k, F, {row, stream}); }
+  Expr integer(int k) { return pool.read(k, DType::Int64, {row, stream}); }
   Expr weight(int k) { return pool.read(k, F, {stream}); }
   Expr v(int k) { return pool.read(k, F, {stream, column}); }
   Expr d(int k) { return pool.leaf(LeafKind::Result, k, cascade.stages[k].body->dtype); }
@@ -350,6 +351,27 @@ const std::vector<Row_>& table() {
        },
        {},
        "condition compares"},
+      {"max_of_shifted_integers",
+       [](Writer& w) {
+         Expr m = w.max(w.integer(0));
+         w.out(w.max(w.pool.add(w.integer(1), m)));
+       },
+       {},
+       "integers, which wrap around"},
+      {"sum_of_integer_quotients",
+       [](Writer& w) {
+         Expr m = w.max(w.integer(0));
+         w.out(w.sum(w.div(w.integer(1), m)));
+       },
+       {},
+       "integers, which wrap around"},
+      {"max_of_wrapping_absolute_value",
+       [](Writer& w) {
+         Expr size = w.f(ExprOp::Abs, w.pool.read(0, DType::Int32, {w.row, w.stream}));
+         w.out(w.max(w.mul(w.x(1), w.pool.cast(F, w.max(size)))));
+       },
+       {},
+       "not proved"},
   };
   return rows;
 }

@@ -56,8 +56,8 @@ std::vector<Term> collect(const StageScope& scope, std::vector<Term> terms);
 Expr product(ExprPool& pool, const std::vector<Expr>& factors, DType dtype);
 Expr sum(ExprPool& pool, const std::vector<Expr>& terms, DType dtype);
 
-// The dtype that states and accumulations of values of `dtype` have: Float64 stays, other floats
-// become Float32, integers Int64.
+// The dtype that states and accumulations of values of `dtype` have: Float64 and UInt64 stay, other
+// floats become Float32, other integers Int64.
 DType state_dtype(DType dtype);
 
 }  // namespace redfuser

@@ -69,29 +69,46 @@ Expr StreamingBuilder::new_reference(int reference, DType dtype) {
 
 void StreamingBuilder::finish(size_t stage, Expr value, Form form) {
   RF_CHECK(streaming.finish.size() == stage, "stages are derived in order");
-  streaming.finish.push_back(value);
   const Stage& s = cascade_.stages[stage];
+  const bool folds = s.reduction == Reduction::Sum || s.reduction == Reduction::Prod;
+  // A state of integers has 64 bits; the result wraps around within its own type.
+  const bool wraps = folds && is_integer(s.body->dtype);
+  streaming.finish.push_back(wraps ? pool_.cast(s.body->dtype, value) : value);
   StageReport& report = reports.emplace_back();
   report.reduce = name_of(s.reduction);
   report.form = name_of(form);
   report.F = to_string(pool_, s.body);
 }
 
+namespace {
+
+// Integers wrap around and divide with remainders: identities of real numbers do not hold for them.
+std::optional<Refusal> refuse_integers(ExprPool& pool, const StageScope& scope, Expr body) {
+  if (!is_integer(body->dtype) || !scope.results(body)) return std::nullopt;
+  return Refusal{"integers, which wrap around, of an earlier result: " + to_string(pool, body),
+                 body};
+}
+
+std::optional<Refusal> derive_stage(StreamingBuilder& builder, size_t stage) {
+  const Stage& s = builder.cascade().stages[stage];
+  if (auto refusal = refuse_integers(builder.pool(), builder.scope(stage), s.body)) return refusal;
+  switch (s.reduction) {
+    case Reduction::Sum:
+      return derive_sum(builder, stage);
+    case Reduction::Prod:
+      return derive_product(builder, stage);
+    default:
+      return derive_extremum(builder, stage);
+  }
+}
+
+}  // namespace
+
 std::variant<Derivation, StageRefusal> derive(ExprPool& pool, const Cascade& input) {
   const Cascade cascade = centre_moments(pool, input);
   StreamingBuilder builder(pool, cascade);
   for (size_t i = 0; i < cascade.stages.size(); ++i) {
-    std::optional<Refusal> refusal;
-    switch (cascade.stages[i].reduction) {
-      case Reduction::Sum:
-        refusal = derive_sum(builder, i);
-        break;
-      case Reduction::Prod:
-        refusal = derive_product(builder, i);
-        break;
-      default:
-        refusal = derive_extremum(builder, i);
-    }
+    const std::optional<Refusal> refusal = derive_stage(builder, i);
     if (refusal) return StageRefusal{i, *refusal};
   }
   return Derivation{std::move(builder.streaming), std::move(builder.reports)};

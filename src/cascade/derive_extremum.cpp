@@ -138,7 +138,8 @@ std::variant<Extremum, Refusal> separate_extremum(const StageScope& scope, Expr 
 std::optional<Refusal> derive_extremum(StreamingBuilder& builder, size_t stage) {
   ExprPool& pool = builder.pool();
   const Stage& s = builder.cascade().stages[stage];
-  const DType dtype = state_dtype(s.body->dtype);
+  // An extreme of no elements is the type's own.
+  const DType dtype = is_integer(s.body->dtype) ? s.body->dtype : state_dtype(s.body->dtype);
   const StageScope scope = builder.scope(stage);
   Accumulator accumulator;
   accumulator.reduction = s.reduction;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/integer_operations.h"
+
 namespace redfuser {
 namespace {
 
@@ -23,15 +25,22 @@ Sign of_sum(Sign a, Sign b) {
 }
 
 Sign of_constant(Expr e) {
-  const double value = is_float(e->dtype) ? e->number : static_cast<double>(e->integer);
+  const double value = is_float(e->dtype) ? e->number : number_of_word(e->dtype, e->integer);
   if (value > 0) return Sign::Positive;
   if (value < 0) return Sign::Negative;
   return value == 0 ? Sign::NonNegative : Sign::Unknown;
 }
 
+bool is_element(Expr e) {
+  const bool counts = e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::Count;
+  return is_integer(e->dtype) && (e->has_read || e->has_leaf) && !counts;
+}
+
 }  // namespace
 
 Sign sign_of(const StageScope& scope, Expr e) {
+  // Integer elements wrap around: only their type bounds them.
+  if (is_element(e)) return is_unsigned(e->dtype) ? Sign::NonNegative : Sign::Unknown;
   auto of = [&](size_t i) { return sign_of(scope, e->args[i]); };
   switch (e->op) {
     case ExprOp::Constant:

@@ -13,7 +13,8 @@ bool Term::uses_results() const {
 
 DType state_dtype(DType dtype) {
   if (dtype == DType::Float64) return dtype;
-  return is_float(dtype) ? DType::Float32 : DType::Int64;
+  if (is_float(dtype)) return DType::Float32;
+  return dtype == DType::UInt64 ? DType::UInt64 : DType::Int64;
 }
 
 Expr product(ExprPool& pool, const std::vector<Expr>& factors, DType dtype) {
