@@ -6,19 +6,16 @@
 #include <set>
 
 #include "base/error.h"
+#include "codegen/integer_text.h"
 
 namespace redfuser {
 
 namespace {
 
 std::string constant_text(Expr expr) {
-  if (is_float(expr->dtype) || expr->dtype == DType::Bool) {
-    return literal(is_float(expr->dtype) ? expr->number : static_cast<double>(expr->integer),
-                   expr->dtype);
-  }
-  if (expr->integer == std::numeric_limits<int64_t>::min()) return "(-9223372036854775807ll - 1)";
-  return expr->integer < 0 ? fmt::format("({}ll)", expr->integer)
-                           : fmt::format("{}ll", expr->integer);
+  if (is_integer(expr->dtype)) return word_text(expr->dtype, expr->integer);
+  return literal(is_float(expr->dtype) ? expr->number : static_cast<double>(expr->integer),
+                 expr->dtype);
 }
 
 // The host takes a maximum of sizes for a broadcast, which is empty where either is; an index is

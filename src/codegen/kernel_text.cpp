@@ -47,6 +47,7 @@ std::string_view value_type(DType dtype) {
   }
   if (dtype == DType::Float64) return "double";
   if (is_float(dtype)) return "float";
+  if (dtype == DType::UInt64) return "unsigned long long";
   return dtype == DType::Bool ? "bool" : "long long";
 }
 

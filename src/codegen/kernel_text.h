@@ -14,7 +14,7 @@ inline constexpr int64_t kScratchValues = int64_t{1} << 32;
 
 // "float", "half_t", "long long": what memory holds.
 std::string_view storage_type(DType dtype);
-// "float", "double", "long long", "bool": what is computed with.
+// "float", "double", "long long", "unsigned long long" (uint64), "bool": what is computed with.
 std::string_view value_type(DType dtype);
 
 class KernelText {

@@ -1,8 +1,11 @@
 // The CUDA text of every operation, with the meaning that src/ir/evaluate.cpp gives it.
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "codegen/emitter.h"
+#include "codegen/integer_text.h"
+#include "ir/integer_operations.h"
 
 namespace redfuser {
 namespace {
@@ -15,19 +18,15 @@ std::string function(std::string_view name, Expr expr, const std::string& x) {
 
 std::string cast_text(Expr expr, const std::string& x) {
   const DType from = expr->args[0]->dtype, to = expr->dtype;
-  if (value_type(from) == value_type(to) && (is_float(to) || from == to || to == DType::Int64)) {
-    return x;
-  }
-  if (is_float(to)) return fmt::format("static_cast<{}>({})", value_type(to), x);
+  if (value_type(from) == value_type(to) && (is_float(to) || from == to)) return x;
   if (to == DType::Bool) return fmt::format("({} != 0)", x);
-  if (from == DType::Bool) return fmt::format("static_cast<long long>({})", x);
-  const std::string whole = is_float(from) ? fmt::format("to_integer({})", x) : x;
-  if (to == DType::Int64 || to == DType::UInt64) return whole;
-  return fmt::format("static_cast<long long>(static_cast<{}>({}))", storage_type(to), whole);
+  if (is_float(to) || from == DType::Bool) {
+    return fmt::format("static_cast<{}>({})", value_type(to), x);
+  }
+  return is_float(from) ? to_integer_text(to, x) : integer_cast_text(to, from, x);
 }
 
 std::string power_text(Expr expr, const std::string& a, const std::string& b) {
-  if (!is_float(expr->dtype)) return fmt::format("power({}, static_cast<long long>({}))", a, b);
   Expr exponent = expr->args[1];
   if (exponent->is_constant(2)) return fmt::format("{0} * {0}", a);
   if (exponent->is_constant(3)) return fmt::format("{0} * {0} * {0}", a);
@@ -42,19 +41,17 @@ std::string n_ary(const std::vector<std::string>& args, std::string_view op) {
 }
 
 std::string binary_text(Expr expr, const std::string& a, const std::string& b) {
-  const bool real = is_float(expr->args[0]->dtype);
   switch (expr->op) {
     case ExprOp::Sub:
       return fmt::format("{} - {}", a, b);
     case ExprOp::Div:
-      return real ? fmt::format("{} / {}", a, b) : fmt::format("trunc_div({}, {})", a, b);
+      return fmt::format("{} / {}", a, b);
     case ExprOp::FloorDiv:
-      return real ? function("floor", expr, fmt::format("{} / {}", a, b))
-                  : fmt::format("floor_div({}, {})", a, b);
+      return function("floor", expr, fmt::format("{} / {}", a, b));
     case ExprOp::FloorMod:
       return fmt::format("floor_mod({}, {})", a, b);
     case ExprOp::TruncMod:
-      return real ? function("fmod", expr, a + ", " + b) : fmt::format("trunc_mod({}, {})", a, b);
+      return function("fmod", expr, a + ", " + b);
     case ExprOp::Pow:
       return power_text(expr, a, b);
     case ExprOp::Min:
@@ -79,12 +76,6 @@ std::string binary_text(Expr expr, const std::string& a, const std::string& b) {
       return fmt::format("{} | {}", a, b);
     case ExprOp::BitXor:
       return fmt::format("{} ^ {}", a, b);
-    case ExprOp::ShiftLeft:
-      return fmt::format("static_cast<long long>(static_cast<unsigned long long>({}) << ({} & 63))",
-                         a, b);
-    case ExprOp::ShiftRight:
-      return fmt::format("static_cast<long long>(static_cast<unsigned long long>({}) >> ({} & 63))",
-                         a, b);
     default:
       internal_error("codegen: no binary operation {}", static_cast<int>(expr->op));
   }
@@ -145,22 +136,17 @@ std::string unary_text(Expr expr, const std::string& x, bool fast_exp) {
     case ExprOp::Neg:
       return fmt::format("-({})", x);
     case ExprOp::Abs:
-      return real ? function("fabs", expr, x) : fmt::format("({0} < 0 ? -({0}) : {0})", x);
+      return function("fabs", expr, x);
     case ExprOp::Sign:
       return fmt::format("sign_of({})", x);
     case ExprOp::Reciprocal:
-      return real ? fmt::format("1 / {}", x) : fmt::format("trunc_div(1ll, {})", x);
+      return fmt::format("1 / {}", x);
     case ExprOp::IsNaN:
       return real ? fmt::format("is_nan({})", x) : "false";
     case ExprOp::IsPosInf:
       return real ? fmt::format("({} == INFINITY_F)", x) : "false";
     case ExprOp::IsNegInf:
       return real ? fmt::format("({} == -INFINITY_F)", x) : "false";
-    case ExprOp::Floor:
-    case ExprOp::Ceil:
-    case ExprOp::Round:
-      if (!real) return x;
-      break;
     case ExprOp::Exp:
       if (fast_exp && expr->dtype != DType::Float64) return fmt::format("__expf({})", x);
       break;
@@ -172,9 +158,7 @@ std::string unary_text(Expr expr, const std::string& x, bool fast_exp) {
   return function(name, expr, x);
 }
 
-}  // namespace
-
-std::string operation_text(Expr expr, const std::vector<std::string>& args, bool fast_exp) {
+std::string plain_text(Expr expr, const std::vector<std::string>& args, bool fast_exp) {
   switch (expr->op) {
     case ExprOp::Cast:
       return cast_text(expr, args[0]);
@@ -190,13 +174,18 @@ std::string operation_text(Expr expr, const std::vector<std::string>& args, bool
   }
 }
 
+}  // namespace
+
+std::string operation_text(Expr expr, const std::vector<std::string>& args, bool fast_exp) {
+  std::string text = is_integer(expr->dtype) ? integer_operation_text(expr, args) : "";
+  if (text.empty()) text = plain_text(expr, args, fast_exp);
+  if (!leaves_type(expr->op, expr->dtype)) return text;
+  return integer_cast_text(expr->dtype, DType::Int64, text);
+}
+
 std::string literal(double number, DType dtype) {
   if (dtype == DType::Bool) return number != 0 ? "true" : "false";
-  if (!is_float(dtype)) {
-    const auto whole = static_cast<int64_t>(number);
-    if (whole == std::numeric_limits<int64_t>::min()) return "(-9223372036854775807ll - 1)";
-    return whole < 0 ? fmt::format("({}ll)", whole) : fmt::format("{}ll", whole);
-  }
+  if (!is_float(dtype)) return word_text(dtype, word_of_number(dtype, number));
   if (std::isnan(number)) return "NAN_F";
   if (std::isinf(number)) return number > 0 ? "INFINITY_F" : "(-INFINITY_F)";
   if (dtype == DType::Float64) return fmt::format("({:.17g} + 0.0)", number);
@@ -211,21 +200,19 @@ bool wants_large(Reduction r) {
 }
 
 std::string identity_of(Reduction reduction, DType dtype) {
-  const bool real = is_float(dtype);
-  const auto number = [&](int value) {
-    return real ? fmt::format("{}({})", value_type(dtype), value) : fmt::format("{}ll", value);
-  };
+  const double infinity = std::numeric_limits<double>::infinity();
+  const bool words = is_integer(dtype);
   switch (reduction) {
     case Reduction::Sum:
-      return dtype == DType::Bool ? "false" : number(0);
+      return is_float(dtype) ? fmt::format("{}(0)", value_type(dtype)) : literal(0, dtype);
     case Reduction::Prod:
-      return dtype == DType::Bool ? "true" : number(1);
+      return is_float(dtype) ? fmt::format("{}(1)", value_type(dtype)) : literal(1, dtype);
     case Reduction::Max:
-      return dtype == DType::Bool ? "false"
-             : real               ? "(-INFINITY_F)"
-                                  : "(-9223372036854775807ll - 1)";
+      if (words) return word_text(dtype, lowest_word(dtype));
+      return literal(is_float(dtype) ? -infinity : 0, dtype);
     case Reduction::Min:
-      return dtype == DType::Bool ? "true" : real ? "INFINITY_F" : "9223372036854775807ll";
+      if (words) return word_text(dtype, highest_word(dtype));
+      return literal(is_float(dtype) ? infinity : 1, dtype);
     default:
       internal_error("codegen: {} has no identity", name_of(reduction));
   }

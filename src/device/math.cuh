@@ -25,6 +25,12 @@ __device__ __forceinline__ double min_of(double a, double b) {
 }
 __device__ __forceinline__ long long max_of(long long a, long long b) { return a > b ? a : b; }
 __device__ __forceinline__ long long min_of(long long a, long long b) { return a < b ? a : b; }
+__device__ __forceinline__ unsigned long long max_of(unsigned long long a, unsigned long long b) {
+  return a > b ? a : b;
+}
+__device__ __forceinline__ unsigned long long min_of(unsigned long long a, unsigned long long b) {
+  return a < b ? a : b;
+}
 __device__ __forceinline__ bool max_of(bool a, bool b) { return a || b; }
 __device__ __forceinline__ bool min_of(bool a, bool b) { return a && b; }
 
@@ -52,7 +58,7 @@ __device__ __forceinline__ long long trunc_div(long long a, long long b) {
   return b == 0 ? 0 : b == -1 ? static_cast<long long>(0ull - a) : a / b;
 }
 __device__ __forceinline__ long long trunc_mod(long long a, long long b) {
-  return b == 0 ? 0 : a - b * trunc_div(a, b);
+  return b == 0 || b == -1 ? 0 : a - b * trunc_div(a, b);
 }
 __device__ __forceinline__ long long floor_div(long long a, long long b) {
   if (((a | b) >> 31) == 0) {
@@ -64,7 +70,31 @@ __device__ __forceinline__ long long floor_div(long long a, long long b) {
   return quotient - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
 __device__ __forceinline__ long long floor_mod(long long a, long long b) {
-  return b == 0 ? 0 : a - b * floor_div(a, b);
+  return b == 0 || b == -1 ? 0 : a - b * floor_div(a, b);
+}
+// The same on words without a sign: for two of them alone, so that other operands convert to
+// signed.
+template <typename T>
+struct Unsigned64 {};
+template <>
+struct Unsigned64<unsigned long long> {
+  using Type = unsigned long long;
+};
+template <typename T>
+__device__ __forceinline__ typename Unsigned64<T>::Type trunc_div(T a, T b) {
+  return b == 0 ? 0 : a / b;
+}
+template <typename T>
+__device__ __forceinline__ typename Unsigned64<T>::Type trunc_mod(T a, T b) {
+  return b == 0 ? 0 : a % b;
+}
+template <typename T>
+__device__ __forceinline__ typename Unsigned64<T>::Type floor_div(T a, T b) {
+  return trunc_div(a, b);
+}
+template <typename T>
+__device__ __forceinline__ typename Unsigned64<T>::Type floor_mod(T a, T b) {
+  return trunc_mod(a, b);
 }
 __device__ __forceinline__ float floor_mod(float a, float b) {
   return b == 0 ? 0 : a - b * floorf(a / b);
@@ -73,14 +103,41 @@ __device__ __forceinline__ double floor_mod(double a, double b) {
   return b == 0 ? 0 : a - b * floor(a / b);
 }
 
-__device__ __forceinline__ long long power(long long base, long long exponent) {
-  if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent & 1 ? -1 : 1) : 0;
-  long long result = 1;
+// Sums and products of elements, which wrap around where those of indices do not overflow.
+__device__ __forceinline__ long long wrapping_add(long long a, long long b) {
+  return static_cast<long long>(static_cast<unsigned long long>(a) + b);
+}
+__device__ __forceinline__ long long wrapping_sub(long long a, long long b) {
+  return static_cast<long long>(static_cast<unsigned long long>(a) - b);
+}
+__device__ __forceinline__ long long wrapping_mul(long long a, long long b) {
+  return static_cast<long long>(static_cast<unsigned long long>(a) * b);
+}
+__device__ __forceinline__ long long abs_of(long long x) { return x < 0 ? wrapping_sub(0, x) : x; }
+
+// Zeros come in; a shift by all bits or more gives 0.
+template <typename T>
+__device__ __forceinline__ T shift_left(T x, T by) {
+  return by < 0 || by > 63 ? T(0) : static_cast<T>(static_cast<unsigned long long>(x) << by);
+}
+template <typename T>
+__device__ __forceinline__ T shift_right(T x, T by) {
+  return by < 0 || by > 63 ? T(0) : static_cast<T>(static_cast<unsigned long long>(x) >> by);
+}
+
+__device__ __forceinline__ unsigned long long power(unsigned long long base,
+                                                    unsigned long long exponent) {
+  unsigned long long result = 1;
   for (; exponent > 0; exponent >>= 1) {
     if (exponent & 1) result *= base;
     base *= base;
   }
   return result;
+}
+__device__ __forceinline__ long long power(long long base, long long exponent) {
+  if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent & 1 ? -1 : 1) : 0;
+  return static_cast<long long>(
+      power(static_cast<unsigned long long>(base), static_cast<unsigned long long>(exponent)));
 }
 
 template <typename T>
@@ -88,10 +145,24 @@ __device__ __forceinline__ T sign_of(T x) {
   return is_nan(x) ? x : static_cast<T>((x > T(0)) - (x < T(0)));
 }
 
-// Saturation-free conversion: NaN becomes 0, as everywhere on the device.
+// Numbers without their fractions. NaN and what the type does not hold becomes its smallest value;
+// as an unsigned word, negative numbers wrap around and 2^64 and more is 0.
+template <typename T>
+__device__ __forceinline__ long long to_int32(T x) {
+  // Floats of that size are whole.
+  const bool above = sizeof(T) == 8 ? x > T(-2147483649.0) : x >= T(-2147483648.0);
+  return above && x < T(2147483648.0) ? static_cast<int>(x) : -2147483648ll;
+}
 template <typename T>
 __device__ __forceinline__ long long to_integer(T x) {
-  return static_cast<long long>(x);
+  return x >= T(-9223372036854775808.0) && x < T(9223372036854775808.0)
+             ? static_cast<long long>(x)
+             : -9223372036854775807ll - 1;
+}
+template <typename T>
+__device__ __forceinline__ unsigned long long to_unsigned(T x) {
+  if (!(x >= T(9223372036854775808.0))) return static_cast<unsigned long long>(to_integer(x));
+  return x < T(18446744073709551616.0) ? static_cast<unsigned long long>(x) : 0;
 }
 
 // Functions for values that are rounded to 16 bits afterwards: without branches, so that those of

@@ -1,5 +1,6 @@
-// Element types, conversions and vector access. Values are computed as float, double, long long or
-// bool; memory holds the tensor's own type.
+// Element types, conversions and vector access. Values are computed as float, double, bool,
+// unsigned long long (uint64) or long long (all other integers); memory holds the tensor's own
+// type.
 #pragma once
 
 struct half_t {
@@ -17,6 +18,12 @@ struct Element {
   using Value = long long;
   static __device__ __forceinline__ Value get(T x) { return static_cast<long long>(x); }
   static __device__ __forceinline__ T put(Value x) { return static_cast<T>(x); }
+};
+template <>
+struct Element<unsigned long long> {
+  using Value = unsigned long long;
+  static __device__ __forceinline__ Value get(Value x) { return x; }
+  static __device__ __forceinline__ Value put(Value x) { return x; }
 };
 template <>
 struct Element<float> {

@@ -1,0 +1,23 @@
+// The CUDA text of operations on integers, as src/ir/integer_operations.h has them: words of
+// value_type(dtype), wrapped around where an operation leaves the type.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/expr.h"
+
+namespace redfuser {
+
+// A literal of value_type(dtype).
+std::string word_text(DType dtype, int64_t word);
+// `x`, of value_type(from), as a word of `dtype`; both are integers.
+std::string integer_cast_text(DType dtype, DType from, const std::string& x);
+// A float or double `x` as a word of `dtype`.
+std::string to_integer_text(DType dtype, const std::string& x);
+// The text of `expr`, an operation that gives integers, on operands that are values; before it is
+// wrapped around. Empty for operations that read as they do for other types.
+std::string integer_operation_text(Expr expr, const std::vector<std::string>& args);
+
+}  // namespace redfuser
