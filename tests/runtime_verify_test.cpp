@@ -8,8 +8,10 @@
 #include <ostream>
 
 #include "graph_builder.h"
+#include "passes/wide_evaluation.h"
 #include "redfuser/convert.h"
 #include "redfuser/inputs.h"
+#include "runtime/compiled_program.h"
 #include "runtime/step_bounds.h"
 
 namespace redfuser::testing {
@@ -151,6 +153,21 @@ TEST(Verify, RandomOperatorsAreLeftOut) {
   const Verification result = verify_steps(model, compile(model), random_inputs(model));
   EXPECT_TRUE(result.failed.empty());
   EXPECT_LT(result.compared_steps, result.steps);
+}
+
+// Moved to either side, equal numbers differ.
+TEST(Verify, SizesFollowFromTheValuesOfEachEvaluation) {
+  const Program program = compile(Model::parse(
+      std::string(kHead) + "(float[6] x) => (float[n] y, int64[n] i) { y, i = Unique(x) }"));
+  const Graph& graph = program.handle()->graph();
+  const Tensor x = floats({6}, {1, 1, 1, 1, 2, 2});
+  WideEvaluation wide(graph, 1);
+  const WideEvaluation::Given given = [&](ValueId id) {
+    return id == graph.inputs[0] ? &x : nullptr;
+  };
+  EXPECT_EQ(wide.evaluate(graph.outputs[0], given, 0).dims(), Dims{2});
+  EXPECT_GT(wide.evaluate(graph.outputs[0], given, 1).size(), 2);
+  EXPECT_EQ(wide.evaluate(graph.outputs[0], given, 0).dims(), Dims{2});
 }
 
 struct BoundCase {

@@ -18,6 +18,9 @@ class NodeEvaluator {
   // what the operator cannot do.
   void evaluate(Graph& graph, NodeId node);
 
+  // Forgets the sizes that were bound on the way: before a graph with symbols of its own.
+  void forget_sizes() { symbols_.clear(); }
+
  private:
   ThreadPool pool_;
   std::vector<Tensor> tensors_;   // by value, of the node at hand

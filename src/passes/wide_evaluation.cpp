@@ -178,6 +178,7 @@ std::vector<NodeId> WideEvaluation::needed_nodes(ValueId wanted, const Given& gi
 
 Tensor WideEvaluation::evaluate(ValueId wanted, const Given& given, int side) {
   const Given inputs = [&](ValueId id) { return id == wanted ? nullptr : given(id); };
+  evaluator_.forget_sizes();
   WideGraph wide(graph_, inputs, side);
   for (const NodeId node : needed_nodes(wanted, inputs)) wide.compute(node, evaluator_);
   return wide.tensor(wanted);
