@@ -2,7 +2,8 @@
 
 namespace redfuser::test_paths {
 
-// Functions, because the folders are known to one source file: the others compile alike in every clone.
+// Functions, because the folders are known to one source file: the others compile alike in every
+// clone.
 
 /// The exported models, models/ of the source tree.
 const char* models();
