@@ -49,10 +49,14 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
            COMMAND ${REDFUSER_PYTHON} -B -W ignore ${CMAKE_CURRENT_LIST_DIR}/python/verify_test.py
                    $<TARGET_FILE:redfuser-opt> $<TARGET_FILE:redfuser-run>
                    ${PROJECT_SOURCE_DIR}/models)
+  add_test(NAME python.writing
+           COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/writing_test.py
+                   $<TARGET_FILE:redfuser-run> $<TARGET_FILE:redfuser-opt>)
   set_tests_properties(python.rewrites PROPERTIES PROCESSORS 2)
   set_tests_properties(python.export python.contrib_operators python.ml_operators python.models
                        python.onnx_conformance python.convert python.rewrites python.opsets
-                       python.optimized_models python.verify PROPERTIES TIMEOUT 900)
+                       python.optimized_models python.verify python.writing
+                       PROPERTIES TIMEOUT 900)
 else()
   message(STATUS "REDFUSER_PYTHON is not set: the Python tests are left out")
 endif()

@@ -51,8 +51,8 @@ bool check_assertions(const std::vector<std::string>& texts, const ReportView& r
   for (const std::string& text : texts) {
     const Assertion assertion = parse_assertion(text);
     if (holds(assertion, report)) continue;
-    fmt::print(stderr, "error: --assert-fused {} does not hold: {} fused regions of class {}\n",
-               text, fused_count(assertion, report), assertion.region_class);
+    tell(fmt::format("error: --assert-fused {} does not hold: {} fused regions of class {}\n", text,
+                     fused_count(assertion, report), assertion.region_class));
     all = false;
   }
   return all;

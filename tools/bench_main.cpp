@@ -58,7 +58,7 @@ void measure_tuned(const Program& program, const Workload& workload, const Bench
   const NamedTensors outputs = session.run(workload.inputs);
   for (size_t i = told; i < session.notes().size(); ++i) {
     const std::string& note = session.notes()[i];
-    if (note.starts_with("warning")) fmt::print(stderr, "{}: {}\n", workload.name, note);
+    if (note.starts_with("warning")) tell(fmt::format("{}: {}\n", workload.name, note));
   }
   row["tuned_error"] = relative_error(workload, outputs);
   row["steps"] = tuning_json(session.tunings());
@@ -146,7 +146,8 @@ std::optional<BenchOptions> parse(int argc, char** argv) {
          "rows, curve (rows by length), attention, decode, shapes, e2e, or several with commas")
       ->capture_default_str();
   app.add_option("--models", options.models, "Folder of e2e's models")->type_name("DIR");
-  app.add_option("--json", options.json, "Write the results here")->type_name("FILE");
+  app.add_option("--json", options.json, "Write the results here (- for stdout)")
+      ->type_name("FILE");
   app.add_option("--only", options.only, "Workloads whose name contains this");
   app.add_flag("--quick", options.quick, "Fewer sizes");
   app.add_flag("--check-only", options.check_only, "Compare with fp64, do not time");
@@ -170,6 +171,8 @@ std::optional<BenchOptions> parse(int argc, char** argv) {
 int run(int argc, char** argv) {
   const std::optional<BenchOptions> options = parse(argc, argv);
   if (!options) return kSuccess;
+  const bool stdout_taken = takes_stdout({{"--json", options->json}});
+  const Words words(stdout_taken);
   if (options->sweep > 0) {
     return run_sweep({options->sweep, options->seed, options->only, options->json, options->commit,
                       options->session});
@@ -191,12 +194,14 @@ int run(int argc, char** argv) {
                    (!wanted || (row.contains(error) && std::isfinite(row[error].get<double>())));
       }
       result["rows"].push_back(row);
-      fmt::print("{}\n", line(row));
-      std::fflush(stdout);
-      if (!options->json.empty()) write_output(options->json, result.dump(1) + "\n");
+      words.say(line(row) + "\n");
+      if (!options->json.empty() && !stdout_taken) {
+        write_output(options->json, result.dump(1) + "\n");
+      }
     }
   }
-  if (options->tune) fmt::print("\n{}", tuning_table(result["rows"]));
+  if (options->tune) words.say("\n" + tuning_table(result["rows"]));
+  if (stdout_taken) write_output("-", result.dump(1) + "\n");
   return complete ? kSuccess : kFailedCheck;
 }
 

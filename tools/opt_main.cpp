@@ -39,10 +39,12 @@ DType parse_type(const std::string& text) {
 
 void add_options(CLI::App& app, OptOptions& options) {
   app.add_option("in", options.input, "The ONNX file to read")->type_name("IN");
-  app.add_option("out", options.output, "The ONNX file to write; not needed with a report")
+  app.add_option("out", options.output,
+                 "The ONNX file to write (- for stdout); not needed with a report")
       ->type_name("OUT");
-  app.add_option("--svg", options.svg,
-                 "Draw the graph with its fused regions outlined (.dot: as Graphviz text)")
+  app.add_option(
+         "--svg", options.svg,
+         "Draw the graph with its fused regions outlined (.dot: as Graphviz text; - for stdout)")
       ->type_name("FILE");
   app.add_option("--dump", options.dump, "Print a stage: graph, cascade, streaming or program")
       ->type_name("STAGE");
@@ -92,6 +94,9 @@ std::optional<OptOptions> parse_options(int argc, char** argv) {
   if (!to.empty()) options.convert = ConvertOptions{parse_type(to), keep_io};
   if (keep_io && to.empty()) fail("--keep-io needs --to");
   if (!threshold.empty()) {
+    if (options.output == "-") {
+      fail("--external-data-threshold: stdout (-) has no place for weights beside it");
+    }
     options.save.external_data_threshold = parse_bytes(threshold, "--external-data-threshold");
   }
   if (!memory_limit.empty()) options.memory_limit = parse_bytes(memory_limit, "--memory-limit");
@@ -108,23 +113,34 @@ std::optional<OptOptions> parse_options(int argc, char** argv) {
   return options;
 }
 
-void write_model(const Model& model, const Program& program, const ReportView& report,
-                 const OptOptions& options) {
-  const SaveResult result = save(model, &program, options.save, options.output);
-  if (options.explain == "-") return;  // stdout is JSON
-  write_output("-", count_table(result.operators_before, result.operators_after));
-  write_output("-", fmt::format("fused: {}\n", fused_summary(report)));
-  if (!options.verbose) return;
-  for (const std::string& note : result.notes) write_output("-", fmt::format("note: {}\n", note));
+SaveResult write_model(const Model& model, const Program& program, const OptOptions& options) {
+  if (options.output != "-") return save(model, &program, options.save, options.output);
+  std::string bytes;
+  const SaveResult result = save_to_bytes(model, &program, options.save.emit, bytes);
+  write_output("-", bytes);
+  return result;
 }
 
-void write_reports(const Program& program, const ReportView& report, const OptOptions& options) {
+void describe(const SaveResult& result, const ReportView& report, const OptOptions& options,
+              const Words& words) {
+  words.say(count_table(result.operators_before, result.operators_after));
+  words.say(fmt::format("fused: {}\n", fused_summary(report)));
+  if (!options.verbose) return;
+  for (const std::string& note : result.notes) words.say(fmt::format("note: {}\n", note));
+}
+
+void write_reports(const Program& program, const ReportView& report, const OptOptions& options,
+                   const Words& words) {
   if (!options.dump.empty()) write_output("-", program.dump(options.dump));
-  if (options.explain && options.explain->empty()) write_output("-", explanation(report));
+  if (options.explain && options.explain->empty()) words.say(explanation(report));
   if (options.explain && !options.explain->empty()) {
     write_output(*options.explain, program.explain());
   }
-  if (!options.svg.empty()) save_picture(program, options.svg);
+  if (options.svg == "-") {
+    write_output("-", picture(program));
+  } else if (!options.svg.empty()) {
+    save_picture(program, options.svg);
+  }
 }
 
 // The model to work on. What stays fp32 though it was to be converted goes to stderr.
@@ -133,8 +149,8 @@ Model load(const OptOptions& options) {
   if (!options.convert) return model;
   ConvertedModel converted = convert(model, *options.convert);
   for (const OverflowingTensor& tensor : converted.overflowing) {
-    fmt::print(stderr, "note: \"{}\" stays float32: its largest magnitude is {:g}\n", tensor.name,
-               tensor.largest);
+    tell(fmt::format("note: \"{}\" stays float32: its largest magnitude is {:g}\n", tensor.name,
+                     tensor.largest));
   }
   return converted.model;
 }
@@ -143,6 +159,10 @@ int run(int argc, char** argv) {
   const std::optional<OptOptions> parsed = parse_options(argc, argv);
   if (!parsed) return kSuccess;
   const OptOptions& options = *parsed;
+  const Words words(takes_stdout({{"OUT", options.output},
+                                  {"--explain", options.explain.value_or("")},
+                                  {"--svg", options.svg},
+                                  {"--dump", options.dump == "" ? "" : "-"}}));
   if (options.list_operators) {
     write_output("-", operator_table());
     return kSuccess;
@@ -160,8 +180,10 @@ int run(int argc, char** argv) {
   const Program program = compile(model, compile_options);
   const ReportView report(program.explain());
   time_limit.reset();
-  if (!options.output.empty()) write_model(model, program, report, options);
-  write_reports(program, report, options);
+  if (!options.output.empty()) {
+    describe(write_model(model, program, options), report, options, words);
+  }
+  write_reports(program, report, options, words);
   return check_assertions(options.assert_fused, report) ? kSuccess : kFailedCheck;
 }
 

@@ -16,7 +16,7 @@ TimeLimit::TimeLimit(double seconds) {
   watcher_ = std::thread([this, seconds] {
     std::unique_lock lock(mutex_);
     if (over_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return done_; })) return;
-    fmt::print(stderr, "error: the time limit of {} s (--time-limit) is over\n", seconds);
+    tell(fmt::format("error: the time limit of {} s (--time-limit) is over\n", seconds));
     std::fflush(nullptr);
     std::_Exit(kCallersError);
   });

@@ -22,7 +22,8 @@ void add(NamedTensors& inputs, const std::string& name, Tensor tensor, const std
 // A file that exists is a file, even with '=' in its name.
 void add_source(const Model& model, const std::string& source, NamedTensors& inputs) {
   const size_t equals = source.find('=');
-  if (equals != std::string::npos && !std::filesystem::exists(source)) {
+  std::error_code absent;
+  if (equals != std::string::npos && !std::filesystem::exists(source, absent)) {
     const std::string name = source.substr(0, equals);
     const NamedTensors loaded = load_tensors(source.substr(equals + 1));
     const auto same_name = loaded.find(name);
@@ -79,7 +80,8 @@ std::string assumed_sizes(const Model& model, const RunOptions& options) {
 
 void write_outputs(const Model& model, const std::string& path, const NamedTensors& outputs) {
   const std::filesystem::path target(path);
-  if (!target.has_extension() || std::filesystem::is_directory(target)) {
+  std::error_code absent;
+  if (!target.has_extension() || std::filesystem::is_directory(target, absent)) {
     save_data_set(path, model, Role::Outputs, outputs);
   } else {
     save_tensors(path, outputs);

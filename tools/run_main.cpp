@@ -45,7 +45,7 @@ RunResult run_and_check(const Model& model, const Program& program, const RunOpt
   size_t told = 0;
   const auto tell_notes = [&] {
     for (; told < session.notes().size(); ++told) {
-      fmt::print(stderr, "{}\n", session.notes()[told]);
+      tell(session.notes()[told] + "\n");
     }
   };
   tell_notes();
@@ -68,10 +68,15 @@ int run(int argc, char** argv) {
   const std::optional<RunOptions> parsed = parse_run_options(argc, argv);
   if (!parsed) return kSuccess;
   const RunOptions& options = *parsed;
+  const Words words(takes_stdout({{"--json", options.json},
+                                  {"--explain", options.explain.value_or("")},
+                                  {"--profile", options.profile},
+                                  {"--dump", options.dump.empty() ? "" : "-"}}));
   std::optional<TimeLimit> time_limit(std::in_place, options.time_limit);
   std::optional<MemoryLimit> memory_limit(std::in_place, options.session.memory_limit);
   std::optional<EarlyGpu> gpu;
-  const bool runs = options.dump.empty() && std::filesystem::exists(options.model);
+  std::error_code absent;
+  const bool runs = options.dump.empty() && std::filesystem::exists(options.model, absent);
   if (options.session.device != "cpu" && runs) gpu.emplace();
   const Model model = Model::load(options.model);
   const Program program = compile_for(model, options);
@@ -90,12 +95,12 @@ int run(int argc, char** argv) {
   if (!options.profile.empty()) {
     write_output(options.profile, chrome_trace(result.measurement.trace));
   }
-  const bool json_on_stdout = options.json == "-" || options.explain == "-";
-  if (!json_on_stdout) write_output("-", text_report(model, report, options, result));
+  // The JSON says the same.
+  if (options.json != "-") words.say(text_report(model, report, options, result));
   if (options.explain) {
     const bool as_text = options.explain->empty();
     if (!as_text) write_output(*options.explain, program.explain());
-    if (as_text && !json_on_stdout) write_output("-", explanation(report));
+    if (as_text && options.json != "-") words.say(explanation(report));
   }
   if (!options.json.empty()) {
     write_output(options.json, json_report(model, report, options, result));

@@ -123,7 +123,7 @@ void add_run_options(CLI::App& app, RunOptions& options, Texts& texts) {
 void add_report_options(CLI::App& app, RunOptions& options, Texts& texts) {
   const char* group = "Reports";
   app.add_option("--explain", texts.explain,
-                 "What was fused, what not and why: as text, or as JSON to a file")
+                 "What was fused, what not and why: as text, or as JSON to a file (- for stdout)")
       ->expected(0, 1)
       ->type_name("[FILE.json]")
       ->group(group);
@@ -198,6 +198,9 @@ std::optional<RunOptions> parse_run_options(int argc, char** argv) {
   reclaim_model(options.inputs, options.model);
   reclaim_model(texts.explain, options.model);
   if (options.model.empty()) fail("MODEL is missing (--help lists the options)");
+  if (options.outputs == "-") {
+    fail("--outputs: stdout (-) has no format; name a file (.npz, .npy, .pb, .json) or a folder");
+  }
   check_device(options.session.device);
   check_tolerance(options.tolerance.relative, "--rtol");
   check_tolerance(options.tolerance.absolute, "--atol");

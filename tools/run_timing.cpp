@@ -24,7 +24,7 @@ class ProgressLine {
   }
   ~ProgressLine() {
     session_.on_progress(nullptr);
-    if (shown_) fmt::print(stderr, "\r\x1b[K");
+    if (shown_) tell("\r\x1b[K");
   }
   void next_run() { ++run_; }
 
@@ -35,8 +35,7 @@ class ProgressLine {
     if (now - start_ < 1s || now - last_ < 100ms) return;
     last_ = now;
     shown_ = true;
-    fmt::print(stderr, "\r\x1b[Krun {} of {}, step {} of {}", run_, runs_, done, steps);
-    std::fflush(stderr);
+    tell(fmt::format("\r\x1b[Krun {} of {}, step {} of {}", run_, runs_, done, steps));
   }
 
   Session& session_;

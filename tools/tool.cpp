@@ -3,25 +3,28 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
-#include <fstream>
+#include <filesystem>
 #include <new>
+
+#include "redfuser/signals.h"
 
 namespace redfuser::tools {
 namespace {
 
 void print_error(std::string message) {
   for (size_t at = 0; (at = message.find('\n', at)) != std::string::npos;) message[at] = ' ';
-  fmt::print(stderr, "error: {}\n", message);
+  tell(fmt::format("error: {}\n", message));
 }
 
-}  // namespace
-
-int guarded(const std::function<int()>& body) {
+// The exit code of the body or of its exception.
+int code_of(const std::function<int()>& body) {
   try {
     return body();
   } catch (const UserError& error) {
     print_error(error.what());
+    return kCallersError;
+  } catch (const std::filesystem::filesystem_error& error) {
+    print_error(fmt::format("{}: {}", error.path1().string(), error.code().message()));
     return kCallersError;
   } catch (const std::bad_alloc&) {
     print_error("out of memory");
@@ -32,14 +35,26 @@ int guarded(const std::function<int()>& body) {
   }
 }
 
+}  // namespace
+
+int guarded(const std::function<int()>& body) {
+  open_standard_streams();
+  remove_unfinished_files_on_signals();
+  const int code = code_of(body);
+  const std::string failure = stdout_failure();
+  if (failure.empty()) return code;
+  print_error(fmt::format("stdout: cannot be written: {}", failure));
+  return std::max(code, kCallersError);
+}
+
 bool parse_command_line(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForVersion& version) {
-    fmt::print("{}\n", version.what());
+    write_output("-", std::string(version.what()) + "\n");
     return true;
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
+    write_output("-", app.help());
     return true;
   } catch (const CLI::ParseError& error) {
     fail("{} (--help lists the options)", error.what());
@@ -96,17 +111,6 @@ int64_t parse_bytes(const std::string& text, const std::string& option) {
     fail("{}: \"{}\" is no number of bytes", option, text);
   }
   return bytes;
-}
-
-void write_output(const std::string& path, const std::string& text) {
-  if (path == "-") {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    return;
-  }
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) fail("cannot write \"{}\"", path);
 }
 
 std::string readable_bytes(int64_t bytes) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "redfuser/redfuser.h"
+#include "streams.h"
 
 namespace redfuser::tools {
 
@@ -19,8 +20,9 @@ inline constexpr int kFailedCheck = 1;  // a comparison or an assertion failed
 inline constexpr int kCallersError = 2;
 inline constexpr int kOurError = 3;
 
-// Runs `body` and returns its exit code. Every exception becomes one line `error: ...` on stderr
-// and the exit code of its kind.
+// A whole tool: runs `body` and returns its exit code. Every exception, and output that stdout did
+// not take, becomes one line `error: ...` on stderr and the exit code of its kind. A signal that
+// ends the process leaves no unfinished file.
 int guarded(const std::function<int()>& body);
 
 // Parses the command line; UserError for a wrong one. Returns true if the tool has nothing more to
@@ -41,9 +43,6 @@ double parse_real(const std::string& text, const std::string& option);
 std::vector<int64_t> parse_integers(const std::string& text, const std::string& option);
 // "4096", "512K", "64M", "2G" (powers of 1024)
 int64_t parse_bytes(const std::string& text, const std::string& option);
-
-// Writes to a file, or to stdout for "-".
-void write_output(const std::string& path, const std::string& text);
 
 // "12.3 MB"
 std::string readable_bytes(int64_t bytes);

@@ -32,11 +32,18 @@ struct SaveResult {
 SaveResult save(const Model& model, const Program* program, const SaveOptions& options,
                 const std::string& path);
 
+// The bytes that save() would write, with all weights inside. UserError for more than protobuf's
+// 2 GiB.
+SaveResult save_to_bytes(const Model& model, const Program* program, Emit emit, std::string& bytes);
+
 // The optimised graph in the DOT language, each fused region outlined and labelled by its class.
 std::string to_dot(const Program& program);
 
 // Draws to_dot(program). A path that ends in .dot takes the text itself; any other takes SVG, made
 // by Graphviz's `dot`, whose absence is a UserError.
 void save_picture(const Program& program, const std::string& path);
+
+// The SVG that save_picture writes.
+std::string picture(const Program& program);
 
 }  // namespace redfuser

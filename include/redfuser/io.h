@@ -38,4 +38,7 @@ void save_tensors(const std::string& path, const NamedTensors& tensors);
 void save_data_set(const std::string& folder, const Model& model, Role role,
                    const NamedTensors& tensors);
 
+// Writes a text file. It is replaced only when the new one is whole.
+void save_text(const std::string& path, const std::string& text);
+
 }  // namespace redfuser

@@ -5,7 +5,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/error.h"
 #include "base/hash.h"
+#include "base/output_file.h"
 
 namespace redfuser::cuda {
 
@@ -21,10 +23,12 @@ bool read_file(const std::filesystem::path& path, std::string& bytes) {
 }
 
 bool write_file(const std::filesystem::path& path, const std::string& bytes) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  return static_cast<bool>(file);
+  try {
+    write_text(path.string(), bytes);
+    return true;
+  } catch (const UserError&) {
+    return false;
+  }
 }
 
 std::string digest(const std::string& bytes) {

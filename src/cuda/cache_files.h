@@ -12,7 +12,7 @@ std::string library_version();
 
 // False if there is no such file.
 bool read_file(const std::filesystem::path& path, std::string& bytes);
-// False if it cannot be written.
+// Replaces the file only when the new one is whole. False if it cannot be written.
 bool write_file(const std::filesystem::path& path, const std::string& bytes);
 
 // 32 hexadecimal digits.

@@ -1,9 +1,6 @@
 #include "cuda/choice_cache.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -69,9 +66,7 @@ std::optional<MeasuredChoice> ChoiceCache::load(const std::string& task) {
 
 void ChoiceCache::store(const std::string& task, const MeasuredChoice& choice) {
   if (options_.mode != CacheMode::On) return;
-  static std::atomic<int> number = 0;
   const fs::path entry = path(task);
-  const fs::path aside = fmt::format("{}.{}.{}.tmp", entry.string(), ::getpid(), number++);
   Json measured = Json::array();
   for (const auto& [text, us] : choice.measured) measured.push_back({{"choice", text}, {"us", us}});
   const Json json = {{"redfuser", library_version()},
@@ -79,12 +74,9 @@ void ChoiceCache::store(const std::string& task, const MeasuredChoice& choice) {
                      {"task", task},
                      {"choice", choice.choice},
                      {"measured", std::move(measured)}};
-  std::error_code error, ignored;
+  std::error_code error;
   fs::create_directories(entry.parent_path(), error);
-  const bool written = !error && write_file(aside, json.dump(1) + "\n");
-  if (written) fs::rename(aside, entry, error);
-  if (written && !error) return;
-  fs::remove(aside, ignored);
+  if (!error && write_file(entry, json.dump(1) + "\n")) return;
   if (!unwritable_) warnings_.push_back("measured choices cannot be kept in " + options_.folder);
   unwritable_ = true;
 }

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/temporary_path.h"
 #include "base/thread_pool.h"
 #include "cuda/cache_files.h"
 
@@ -76,6 +77,7 @@ void KernelCache::store(const std::string& source, const std::string& cubin) {
   static std::atomic<int> number = 0;
   const std::string own = fmt::format("{}.{}.{}", entry.string(), ::getpid(), number++);
   const fs::path aside = own + ".tmp", damaged = own + ".old";
+  const HeldSignals held;  // the three files of an entry belong together
   std::error_code error;
   fs::create_directories(aside, error);
   const Json meta = {

@@ -36,21 +36,18 @@ bool has_subgraph(const onnx::NodeProto& node) {
                      [](const auto& a) { return a.has_g() || a.graphs_size() != 0; });
 }
 
-}  // namespace
-
-ExportResult save_model(const LoadedModel& model, const Graph& graph,
-                        const std::vector<ExportRegion>& wanted, const ExportOptions& options,
-                        const std::string& path) {
+OutputModel emit(const LoadedModel& model, const Graph& graph,
+                 const std::vector<ExportRegion>& wanted, EmitMode mode, const std::string& path,
+                 ExportResult& result) {
   std::vector<ExportRegion> regions = wanted;
   for (ExportRegion& region : regions) {
     std::erase_if(region.sources,
                   [&](int source) { return has_subgraph(model.proto->graph().node(source)); });
   }
   std::erase_if(regions, [](const ExportRegion& region) { return region.sources.empty(); });
-  ExportResult result;
   result.operators_before = model.operator_counts;
   OutputModel output;
-  switch (options.emit) {
+  switch (mode) {
     case EmitMode::Function:
       output = emit_function(model, prune(model, graph), regions, result);
       break;
@@ -63,7 +60,25 @@ ExportResult save_model(const LoadedModel& model, const Graph& graph,
       break;
   }
   result.operators_after = operator_counts(output.proto);
+  return output;
+}
+
+}  // namespace
+
+ExportResult save_model(const LoadedModel& model, const Graph& graph,
+                        const std::vector<ExportRegion>& regions, const ExportOptions& options,
+                        const std::string& path) {
+  ExportResult result;
+  OutputModel output = emit(model, graph, regions, options.emit, path, result);
   write_model(std::move(output), options.external_threshold, path);
+  return result;
+}
+
+ExportResult serialise_model(const LoadedModel& model, const Graph& graph,
+                             const std::vector<ExportRegion>& regions, EmitMode mode,
+                             const std::string& name, std::string& bytes) {
+  ExportResult result;
+  bytes = model_bytes(emit(model, graph, regions, mode, name, result), name);
   return result;
 }
 

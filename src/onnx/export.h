@@ -57,6 +57,11 @@ ExportResult save_model(const LoadedModel& model, const Graph& graph,
                         const std::vector<ExportRegion>& regions, const ExportOptions& options,
                         const std::string& path);
 
+// The bytes of such a file, all weights inside. Errors call it `name`.
+ExportResult serialise_model(const LoadedModel& model, const Graph& graph,
+                             const std::vector<ExportRegion>& regions, EmitMode mode,
+                             const std::string& name, std::string& bytes);
+
 // The model whose file would have the nodes of `graph`, an edited copy of model.graph with its
 // inputs and outputs, whose dtypes may be others.
 std::shared_ptr<const LoadedModel> with_graph(const LoadedModel& model, const Graph& graph);

@@ -11,7 +11,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "onnx/atomic_file.h"
+#include "base/output_file.h"
 #include "onnx/tensor_proto.h"
 
 namespace redfuser {
@@ -52,9 +52,9 @@ void set_external(onnx::TensorProto& proto, const std::string& key, const std::s
 }
 
 // Moves the large initializers to the data file.
-std::unique_ptr<AtomicFile> write_external(OutputModel& model, const std::string& path) {
+std::unique_ptr<OutputFile> write_external(OutputModel& model, const std::string& path) {
   const std::string data_path = path + ".data";
-  auto file = std::make_unique<AtomicFile>(data_path);
+  auto file = std::make_unique<OutputFile>(data_path);
   const std::string location = std::filesystem::path(data_path).filename().string();
   for (const auto& [name, tensor] : model.initializers) {
     // Strings and packed elements are stored otherwise than they are held.
@@ -68,7 +68,7 @@ std::unique_ptr<AtomicFile> write_external(OutputModel& model, const std::string
     proto = tensor_header(name, tensor);
     proto.set_data_location(onnx::TensorProto::EXTERNAL);
     set_external(proto, "location", location);
-    set_external(proto, "offset", std::to_string(file->offset()));
+    set_external(proto, "offset", std::to_string(file->position()));
     set_external(proto, "length", std::to_string(tensor.bytes()));
     file->write(tensor.data(), tensor.bytes());
   }
@@ -90,26 +90,38 @@ std::string serialise(const onnx::ModelProto& proto, const std::string& path) {
   return bytes;
 }
 
+void keep_inside(OutputModel& model) {
+  for (const auto& [name, tensor] : model.initializers) {
+    *model.proto.mutable_graph()->add_initializer() = to_proto(name, tensor);
+  }
+}
+
 }  // namespace
+
+std::string model_bytes(OutputModel model, const std::string& name) {
+  check(model, name);
+  keep_inside(model);
+  return serialise(model.proto, name);
+}
 
 void write_model(OutputModel model, int64_t external_threshold, const std::string& path) {
   check(model, path);
-  AtomicFile file(path);
+  OutputFile file(path);
   size_t total = 0;
   for (const auto& [name, tensor] : model.initializers) total += tensor.bytes();
-  std::unique_ptr<AtomicFile> data;
-  if (total > static_cast<size_t>(std::max<int64_t>(external_threshold, 0))) {
+  std::unique_ptr<OutputFile> data;
+  // A device or a pipe has no place beside it.
+  if (!file.in_place() && total > static_cast<size_t>(std::max<int64_t>(external_threshold, 0))) {
     data = write_external(model, path);
   } else {
-    for (const auto& [name, tensor] : model.initializers) {
-      *model.proto.mutable_graph()->add_initializer() = to_proto(name, tensor);
-    }
+    keep_inside(model);
   }
-  const std::string bytes = serialise(model.proto, path);
-  file.write(bytes.data(), bytes.size());
-  file.close();
-  if (data) data->commit();
-  file.commit();
+  file.write(serialise(model.proto, path));
+  if (data) {
+    commit_together({data.get(), &file});
+  } else {
+    file.commit();
+  }
 }
 
 }  // namespace redfuser

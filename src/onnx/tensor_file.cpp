@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/error.h"
-#include "onnx/atomic_file.h"
+#include "base/output_file.h"
 #include "onnx/model_file.h"
 #include "onnx/tensor_proto.h"
 #include "onnx/value_proto.h"
@@ -27,7 +27,8 @@ NamedTensor read_tensor_file(const std::string& path, DType kind) {
   return {proto->name(), to_tensor(*proto, proto, nullptr, path)};
 }
 
-void write_tensor_file(const std::string& path, const NamedTensor& tensor) {
+std::unique_ptr<OutputFile> prepare_tensor_file(const std::string& path,
+                                                const NamedTensor& tensor) {
   const auto serialized = [&](const auto& proto) {
     if (proto.ByteSizeLong() > INT_MAX) {
       user_error("{}: cannot be written: the value is larger than protobuf's 2 GiB", path);
@@ -39,9 +40,14 @@ void write_tensor_file(const std::string& path, const NamedTensor& tensor) {
       kind == DType::Sequence   ? serialized(sequence_proto(tensor.name, tensor.tensor))
       : kind == DType::Optional ? serialized(optional_proto(tensor.name, tensor.tensor))
                                 : serialized(to_proto(tensor.name, tensor.tensor));
-  AtomicFile file(path);
-  file.write(bytes.data(), bytes.size());
-  file.commit();
+  auto file = std::make_unique<OutputFile>(path);
+  file->write(bytes);
+  file->close();
+  return file;
+}
+
+void write_tensor_file(const std::string& path, const NamedTensor& tensor) {
+  prepare_tensor_file(path, tensor)->commit();
 }
 
 }  // namespace redfuser

@@ -61,12 +61,16 @@ void save_data_set(const std::string& folder, const Model& model, Role role,
   fs::create_directories(folder, error);
   if (error) user_error("cannot create folder \"{}\": {}", folder, error.message());
   const std::vector<ValueInfo>& values = role == Role::Inputs ? model.inputs() : model.outputs();
+  std::vector<std::unique_ptr<OutputFile>> files;
+  std::vector<OutputFile*> together;
   for (size_t i = 0; i < values.size(); ++i) {
     const auto found = tensors.find(values[i].name);
     if (found == tensors.end()) continue;
     const fs::path path = fs::path(folder) / fmt::format("{}{}.pb", prefix_of(role), i);
-    write_tensor_file(path.string(), {values[i].name, found->second});
+    files.push_back(prepare_tensor_file(path.string(), {values[i].name, found->second}));
+    together.push_back(files.back().get());
   }
+  commit_together(together);
 }
 
 }  // namespace redfuser

@@ -5,10 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
 #include "base/error.h"
 
@@ -17,11 +15,6 @@ namespace {
 
 // Linux transfers at most about 2 GiB a call.
 constexpr size_t kLargestTransfer = size_t{1} << 30;
-
-std::string temporary_name(const std::string& path) {
-  static std::atomic<unsigned> counter{0};
-  return fmt::format("{}.{}.{}.part", path, getpid(), counter++);
-}
 
 }  // namespace
 
@@ -56,50 +49,6 @@ void InputFile::read(uint64_t offset, void* to, size_t bytes) const {
   }
 }
 
-OutputFile::OutputFile(const std::string& path) : path_(path) {
-  std::error_code ignored;
-  const std::filesystem::path target = std::filesystem::canonical(path, ignored);
-  if (!target.empty()) path_ = target.string();
-  const bool special = !target.empty() && !std::filesystem::is_regular_file(target, ignored);
-  if (special) {
-    descriptor_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
-  } else {
-    temporary_ = temporary_name(path_);
-    descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  }
-  if (descriptor_ < 0) user_error("cannot write \"{}\": {}", path, std::strerror(errno));
-}
-
-OutputFile::~OutputFile() {
-  if (descriptor_ < 0) return;
-  close(descriptor_);
-  if (!temporary_.empty()) unlink(temporary_.c_str());
-}
-
-void OutputFile::write(const void* data, size_t bytes) {
-  const char* cursor = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t done = ::write(descriptor_, cursor, std::min(bytes, kLargestTransfer));
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) user_error("cannot write \"{}\": {}", path_, std::strerror(errno));
-    cursor += done;
-    position_ += static_cast<uint64_t>(done);
-    bytes -= static_cast<size_t>(done);
-  }
-}
-
-void OutputFile::commit() {
-  const int closed = close(descriptor_);
-  descriptor_ = -1;
-  const bool renamed =
-      closed == 0 && (temporary_.empty() || rename(temporary_.c_str(), path_.c_str()) == 0);
-  if (!renamed) {
-    const int cause = errno;
-    if (!temporary_.empty()) unlink(temporary_.c_str());
-    user_error("cannot write \"{}\": {}", path_, std::strerror(cause));
-  }
-}
-
 std::string read_text(const std::string& path, uint64_t limit) {
   const InputFile file(path);
   if (file.size() > limit) {
@@ -109,12 +58,6 @@ std::string read_text(const std::string& path, uint64_t limit) {
   std::string text(file.size(), '\0');
   file.read(0, text.data(), text.size());
   return text;
-}
-
-void write_text(const std::string& path, const std::string& text) {
-  OutputFile file(path);
-  file.write(text);
-  file.commit();
 }
 
 }  // namespace redfuser

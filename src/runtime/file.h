@@ -1,4 +1,4 @@
-// Files read in ranges and replaced whole.
+// Files read in ranges.
 #pragma once
 
 #include <cstddef>
@@ -26,28 +26,7 @@ class InputFile {
   uint64_t size_ = 0;
 };
 
-// Writes beside `path` and takes its name at commit(); without commit nothing is left behind. What
-// is no regular file (a device, a pipe) is written in place.
-class OutputFile {
- public:
-  explicit OutputFile(const std::string& path);
-  ~OutputFile();
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
-
-  uint64_t position() const { return position_; }
-  void write(const void* data, size_t bytes);
-  void write(const std::string& text) { write(text.data(), text.size()); }
-  void commit();
-
- private:
-  std::string path_, temporary_;
-  int descriptor_ = -1;
-  uint64_t position_ = 0;
-};
-
 // The whole file as text; UserError above `limit` bytes.
 std::string read_text(const std::string& path, uint64_t limit = uint64_t{1} << 30);
-void write_text(const std::string& path, const std::string& text);
 
 }  // namespace redfuser

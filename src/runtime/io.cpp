@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/output_file.h"
 #include "onnx/tensor_file.h"
 #include "runtime/data_set.h"
 #include "runtime/json_tensors.h"
@@ -80,7 +81,9 @@ NamedTensors load_tensors(const std::string& path) { return load(path, {}); }
 
 NamedTensors load_tensors(const std::string& path, const Model& model, Role role) {
   const std::vector<ValueInfo>& values = role == Role::Inputs ? model.inputs() : model.outputs();
-  if (fs::is_directory(path)) return load_data_set(path, values, role);
+  if (std::error_code ignored; fs::is_directory(path, ignored)) {
+    return load_data_set(path, values, role);
+  }
   return load(path, values);
 }
 
@@ -99,5 +102,7 @@ void save_tensors(const std::string& path, const NamedTensors& tensors) {
     user_error("\"{}\": tensors are written to .npz, .npy, .pb and .json files", path);
   }
 }
+
+void save_text(const std::string& path, const std::string& text) { write_text(path, text); }
 
 }  // namespace redfuser

@@ -1,48 +1,65 @@
-#include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
-#include <filesystem>
 
 #include "base/error.h"
+#include "base/output_file.h"
 #include "redfuser/export.h"
-#include "runtime/file.h"
 
 extern char** environ;
 
 namespace redfuser {
 namespace {
 
-// A file that goes when its owner does.
-class TemporaryFile {
+// A file without a name, so that nothing of it can be left behind.
+class UnnamedFile {
  public:
-  TemporaryFile() {
-    const std::string pattern =
-        (std::filesystem::temp_directory_path() / "redfuser-XXXXXX").string();
-    path_ = pattern;
-    const int descriptor = mkstemp(path_.data());
-    if (descriptor < 0) user_error("cannot create \"{}\": {}", pattern, std::strerror(errno));
-    close(descriptor);
+  UnnamedFile() : file_(std::tmpfile()) {
+    if (file_ == nullptr) user_error("cannot create a temporary file: {}", std::strerror(errno));
   }
-  ~TemporaryFile() { unlink(path_.c_str()); }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  const std::string& path() const { return path_; }
+  ~UnnamedFile() { std::fclose(file_); }
+  UnnamedFile(const UnnamedFile&) = delete;
+  UnnamedFile& operator=(const UnnamedFile&) = delete;
+
+  int descriptor() const { return fileno(file_); }
+
+  // The next read of the descriptor begins with the text.
+  void set(const std::string& text) {
+    const bool written = std::fwrite(text.data(), 1, text.size(), file_) == text.size();
+    if (!written || std::fflush(file_) != 0 || std::fseek(file_, 0, SEEK_SET) != 0) {
+      user_error("cannot write a temporary file: {}", std::strerror(errno));
+    }
+  }
+
+  std::string text() {
+    std::string result;
+    char buffer[1 << 16];
+    std::rewind(file_);
+    while (const size_t got = std::fread(buffer, 1, sizeof buffer, file_)) {
+      result.append(buffer, got);
+    }
+    return result;
+  }
 
  private:
-  std::string path_;
+  std::FILE* file_;
 };
 
 // Runs Graphviz; returns its exit status, 127 if it is not there.
-int run_dot(const std::string& input, const std::string& output) {
-  std::string arguments[] = {"dot", "-Tsvg", "-o", output, input};
-  char* argv[] = {arguments[0].data(), arguments[1].data(), arguments[2].data(),
-                  arguments[3].data(), arguments[4].data(), nullptr};
+int run_dot(int input, int output) {
+  std::string arguments[] = {"dot", "-Tsvg"};
+  char* argv[] = {arguments[0].data(), arguments[1].data(), nullptr};
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
   pid_t child = 0;
-  const int error = posix_spawnp(&child, "dot", nullptr, nullptr, argv, environ);
+  const int error = posix_spawnp(&child, "dot", &files, nullptr, argv, environ);
+  posix_spawn_file_actions_destroy(&files);
   if (error != 0) return 127;
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
@@ -53,23 +70,21 @@ int run_dot(const std::string& input, const std::string& output) {
 
 }  // namespace
 
-void save_picture(const Program& program, const std::string& path) {
-  const std::string text = to_dot(program);
-  if (path.ends_with(".dot")) {
-    write_text(path, text);
-    return;
-  }
-  const TemporaryFile dot, svg;
-  write_text(dot.path(), text);
-  const int status = run_dot(dot.path(), svg.path());
+std::string picture(const Program& program) {
+  UnnamedFile dot, svg;
+  dot.set(to_dot(program));
+  const int status = run_dot(dot.descriptor(), svg.descriptor());
   if (status == 127) {
     user_error(
-        "\"{}\": drawing needs Graphviz, whose program `dot` is not on the PATH; a path "
-        "that ends in .dot takes the graph as text",
-        path);
+        "drawing needs Graphviz, whose program `dot` is not on the PATH; a path that ends in .dot "
+        "takes the graph as text");
   }
-  if (status != 0) user_error("\"{}\": Graphviz failed with exit status {}", path, status);
-  write_text(path, read_text(svg.path()));
+  if (status != 0) user_error("drawing failed: Graphviz has exit status {}", status);
+  return svg.text();
+}
+
+void save_picture(const Program& program, const std::string& path) {
+  write_text(path, path.ends_with(".dot") ? to_dot(program) : picture(program));
 }
 
 }  // namespace redfuser

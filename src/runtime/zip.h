@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/output_file.h"
 #include "runtime/byte_source.h"
 #include "runtime/file.h"
 

@@ -1,0 +1,14 @@
+// How a program that writes files ends when a signal stops it.
+#pragma once
+
+namespace redfuser {
+
+// For a program's main(), before it starts threads. From then on:
+//   SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU  remove the files that are being written, then end
+//                                              the process as they do by default; one that the
+//                                              process ignores stays ignored
+//   SIGPIPE, SIGXFSZ                           are ignored, so that the write fails with an error
+// Without it a signal in the middle of a write may leave a temporary file beside the target.
+void remove_unfinished_files_on_signals();
+
+}  // namespace redfuser
