@@ -3,6 +3,7 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "onnx/tensor_proto.h"
@@ -12,18 +13,39 @@ namespace {
 
 using onnx::AttributeProto;
 
+// The types of the values that are there: one in a valid file, none for an empty list or a zero
+// that the writer left out.
+std::vector<AttributeProto::AttributeType> held_types(const AttributeProto& attribute) {
+  std::vector<AttributeProto::AttributeType> held;
+  const auto add = [&](bool present, AttributeProto::AttributeType type) {
+    if (present) held.push_back(type);
+  };
+  add(attribute.has_f(), AttributeProto::FLOAT);
+  add(attribute.has_i(), AttributeProto::INT);
+  add(attribute.has_s(), AttributeProto::STRING);
+  add(attribute.has_t(), AttributeProto::TENSOR);
+  add(attribute.has_g(), AttributeProto::GRAPH);
+  add(attribute.has_sparse_tensor(), AttributeProto::SPARSE_TENSOR);
+  add(attribute.has_tp(), AttributeProto::TYPE_PROTO);
+  add(attribute.floats_size() != 0, AttributeProto::FLOATS);
+  add(attribute.ints_size() != 0, AttributeProto::INTS);
+  add(attribute.strings_size() != 0, AttributeProto::STRINGS);
+  add(attribute.tensors_size() != 0, AttributeProto::TENSORS);
+  add(attribute.graphs_size() != 0, AttributeProto::GRAPHS);
+  add(attribute.sparse_tensors_size() != 0, AttributeProto::SPARSE_TENSORS);
+  add(attribute.type_protos_size() != 0, AttributeProto::TYPE_PROTOS);
+  return held;
+}
+
 // Files of the first IR versions leave the type out.
 AttributeProto::AttributeType type_of(const AttributeProto& attribute) {
   if (attribute.type() != AttributeProto::UNDEFINED) return attribute.type();
-  if (attribute.has_f()) return AttributeProto::FLOAT;
-  if (attribute.has_i()) return AttributeProto::INT;
-  if (attribute.has_s()) return AttributeProto::STRING;
-  if (attribute.has_t()) return AttributeProto::TENSOR;
-  if (attribute.has_g()) return AttributeProto::GRAPH;
-  if (attribute.floats_size() != 0) return AttributeProto::FLOATS;
-  if (attribute.ints_size() != 0) return AttributeProto::INTS;
-  if (attribute.strings_size() != 0) return AttributeProto::STRINGS;
-  return AttributeProto::UNDEFINED;
+  const auto held = held_types(attribute);
+  return held.empty() ? AttributeProto::UNDEFINED : held.front();
+}
+
+const std::string& type_name(AttributeProto::AttributeType type) {
+  return onnx::AttributeProto_AttributeType_Name(type);
 }
 
 template <typename T, typename Field>
@@ -57,6 +79,13 @@ Attribute read_attribute(const AttributeProto& attribute, const AttributeSource&
 
 }  // namespace
 
+const AttributeProto* find_attribute(const onnx::NodeProto& node, const std::string& name) {
+  for (const auto& attribute : node.attribute()) {
+    if (attribute.name() == name) return &attribute;
+  }
+  return nullptr;
+}
+
 const onnx::NodeProto& bind_attributes(const onnx::NodeProto& node, const BoundAttributes& bound,
                                        onnx::NodeProto& storage) {
   const auto is_reference = [](const AttributeProto& a) { return !a.ref_attr_name().empty(); };
@@ -75,6 +104,35 @@ const onnx::NodeProto& bind_attributes(const onnx::NodeProto& node, const BoundA
     copy->set_name(attribute.name());
   }
   return storage;
+}
+
+void check_attributes(const onnx::NodeProto& node, bool in_function, const std::string& where) {
+  std::set<std::string> names;
+  for (const AttributeProto& attribute : node.attribute()) {
+    const std::string& name = attribute.name();
+    if (!names.insert(name).second) {
+      user_error("{}: attribute \"{}\" appears twice", where, name);
+    }
+    const auto held = held_types(attribute);
+    if (!attribute.ref_attr_name().empty()) {
+      if (!in_function) {
+        user_error("{}: attribute \"{}\" refers to \"{}\", but the node is in no function", where,
+                   name, attribute.ref_attr_name());
+      }
+      if (!held.empty()) {
+        user_error("{}: attribute \"{}\" has both a value and a reference to \"{}\"", where, name,
+                   attribute.ref_attr_name());
+      }
+    }
+    if (held.size() > 1) {
+      user_error("{}: attribute \"{}\" has values of types {} and {}", where, name,
+                 type_name(held[0]), type_name(held[1]));
+    }
+    if (!held.empty() && type_of(attribute) != held[0]) {
+      user_error("{}: attribute \"{}\" is declared {} but has a value of type {}", where, name,
+                 type_name(type_of(attribute)), type_name(held[0]));
+    }
+  }
 }
 
 bool is_unsupported(const AttributeProto& attribute) {

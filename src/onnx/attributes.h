@@ -16,6 +16,9 @@ namespace redfuser {
 
 class ExternalData;
 
+// Null if the node has no attribute of that name.
+const onnx::AttributeProto* find_attribute(const onnx::NodeProto& node, const std::string& name);
+
 // The attributes of a function call, by name, that its body's references are bound to.
 using BoundAttributes = std::map<std::string, const onnx::AttributeProto*>;
 
@@ -23,6 +26,11 @@ using BoundAttributes = std::map<std::string, const onnx::AttributeProto*>;
 // Returns `node` itself when it has no references, else `storage`.
 const onnx::NodeProto& bind_attributes(const onnx::NodeProto& node, const BoundAttributes& bound,
                                        onnx::NodeProto& storage);
+
+// Checks that every attribute is there once, with one value of the type that it names. Only the
+// nodes of a function's body (`in_function`) may refer to an attribute of the call instead. Throws
+// UserError that starts with `where`.
+void check_attributes(const onnx::NodeProto& node, bool in_function, const std::string& where);
 
 // Where an attribute's tensors come from and how its errors start.
 struct AttributeSource {

@@ -25,6 +25,10 @@ Opsets read_opsets(const Proto& proto) {
 
 }  // namespace
 
+bool is_control_flow(const std::string& op) {
+  return std::find(std::begin(kControlFlow), std::end(kControlFlow), op) != std::end(kControlFlow);
+}
+
 std::string normal_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
 std::string qualified_name(const std::string& domain, const std::string& op) {

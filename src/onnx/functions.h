@@ -32,6 +32,7 @@ Opsets opsets_of(const onnx::FunctionProto& function);
 inline constexpr int kOldestOpset = 1, kNewestOpset = 27;
 // Operators whose subgraphs the importer runs itself.
 inline constexpr const char* kControlFlow[] = {"If", "Loop", "Scan"};
+bool is_control_flow(const std::string& op);
 
 // Bounds on what a file may make of itself by nesting functions.
 inline constexpr int64_t kMaxNodes = 1'000'000;

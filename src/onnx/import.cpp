@@ -15,6 +15,12 @@
 namespace redfuser {
 namespace {
 
+void check_ir_version(const onnx::ModelProto& model, const std::string& path) {
+  const int64_t version = model.ir_version(), newest = onnx::Version::IR_VERSION;
+  if (version >= 1 && version <= newest) return;
+  user_error("{}: IR version {} is not supported; versions 1 to {} are", path, version, newest);
+}
+
 void check_opset(const onnx::ModelProto& model, const std::string& path) {
   const Opsets opsets = opsets_of(model);
   const auto main = opsets.find("");
@@ -56,6 +62,7 @@ auto with_path(const LoadedModel& model, const Body& body) {
 
 void import_graph(LoadedModel& model) {
   model.graph = with_path(model, [&] {
+    check_ir_version(*model.proto, model.path);
     check_opset(*model.proto, model.path);
     return Importer(model.proto, model.path).run();
   });

@@ -46,6 +46,7 @@ Graph Importer::run() {
   const std::vector<int> order = begin(scope);
   add_inputs(scope);
   add_main(scope, order);
+  check_values(scope);
   verify(graph_);
   return std::move(graph_);
 }
@@ -122,6 +123,11 @@ void Importer::add_initializers(Scope& scope, const std::vector<int>& order) {
     scope.values[tensor.name()] =
         add_constant(graph_, tensor.name(), to_tensor(tensor, model_, &external_, path_));
   }
+  for (const auto& input : main.input()) {
+    const auto found = scope.values.find(input.name());
+    if (found == scope.values.end()) continue;
+    check_default(graph_.values[static_cast<size_t>(found->second)].constant, input, path_);
+  }
 }
 
 void Importer::add_inputs(Scope& scope) {
@@ -149,6 +155,14 @@ void Importer::give_inputs(Scope& scope, const NamedTensors& inputs) {
   }
 }
 
+void Importer::check_values(const Scope& scope) const {
+  for (const auto& info : model_->graph().value_info()) {
+    const auto found = scope.values.find(info.name());
+    if (found == scope.values.end() || !info.type().has_tensor_type()) continue;
+    check_declared_type(graph_.values[static_cast<size_t>(found->second)], info, "value", path_);
+  }
+}
+
 void Importer::set_outputs(const Scope& scope) {
   std::unordered_set<std::string> seen;
   for (const auto& output : model_->graph().output()) {
@@ -156,7 +170,7 @@ void Importer::set_outputs(const Scope& scope) {
       user_error("{}: two graph outputs are named \"{}\"", path_, output.name());
     }
     const ValueId id = scope.values.at(output.name());
-    check_output_type(graph_.values[static_cast<size_t>(id)], output, path_);
+    check_declared_type(graph_.values[static_cast<size_t>(id)], output, "output", path_);
     graph_.outputs.push_back(id);
   }
 }

@@ -53,6 +53,7 @@ class Importer {
     std::shared_ptr<const void> owner;  // keeps the nodes' tensors alive; null: they are copied
     std::string prefix;                 // of new names; empty in the main graph
     int depth = 0;
+    bool in_function = false;  // its nodes may refer to `attributes`
   };
   // The user's node that is being expanded.
   struct Origin {
@@ -67,6 +68,8 @@ class Importer {
   void add_inputs(Scope& scope);
   void give_inputs(Scope& scope, const NamedTensors& inputs);
   void add_main(Scope& scope, const std::vector<int>& order);
+  // What the file says of values between the nodes.
+  void check_values(const Scope& scope) const;
   void add_initializers(Scope& scope, const std::vector<int>& order);
   void set_outputs(const Scope& scope);
 

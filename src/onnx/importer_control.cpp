@@ -6,9 +6,12 @@
 #include "base/error.h"
 #include "base/type_codes.h"
 #include "onnx/constants.h"
+#include "onnx/control_checks.h"
 #include "onnx/importer.h"
 #include "onnx/node_order.h"
 #include "onnx/tensor_proto.h"
+#include "onnx/type_support.h"
+#include "onnx/value_types.h"
 #include "ops/op_def.h"
 #include "ops/sizes.h"
 
@@ -17,19 +20,6 @@ namespace {
 
 // Iterations that a plan may repeat; beyond, the model is evaluated.
 constexpr int64_t kMaxUnrolled = 64;
-
-const onnx::AttributeProto* find_attribute(const onnx::NodeProto& node, const std::string& name) {
-  for (const auto& attribute : node.attribute()) {
-    if (attribute.name() == name) return &attribute;
-  }
-  return nullptr;
-}
-
-std::vector<int64_t> integers_of(const onnx::NodeProto& node, const std::string& name) {
-  const onnx::AttributeProto* attribute = find_attribute(node, name);
-  if (attribute == nullptr) return {};
-  return {attribute->ints().begin(), attribute->ints().end()};
-}
 
 Tensor scalar_of(int64_t value) {
   Tensor tensor(DType::Int64, {});
@@ -58,14 +48,19 @@ std::optional<int64_t> known_scalar(const Value& value) {
 
 bool Importer::add_control(const onnx::NodeProto& node, int opset, Scope& scope,
                            const Origin& origin) {
+  if (!is_control_flow(node.op_type())) return false;
+  Node inputs;
+  inputs.op = node.op_type();
+  inputs.opset = opset;
+  inputs.name = origin.name;
+  inputs.inputs = input_ids(node, scope, origin);
+  check_kinds_of_inputs(graph_, inputs);
   if (node.op_type() == "If") {
     add_if(node, scope, origin);
   } else if (node.op_type() == "Loop") {
     add_loop(node, scope, origin);
-  } else if (node.op_type() == "Scan") {
-    add_scan(node, opset, scope, origin);
   } else {
-    return false;
+    add_scan(node, opset, scope, origin);
   }
   return true;
 }
@@ -91,6 +86,7 @@ std::vector<ValueId> Importer::run_subgraph(const onnx::GraphProto& graph,
   inner.attributes = scope.attributes;
   inner.owner = scope.owner;
   inner.depth = scope.depth + 1;
+  inner.in_function = scope.in_function;
   inner.prefix = (scope.prefix.empty() ? origin.name : scope.prefix) + "/";
   Body body{{}, {}, {}, here};
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -116,7 +112,12 @@ std::vector<ValueId> Importer::run_subgraph(const onnx::GraphProto& graph,
   for (const auto& node : graph.node()) body.nodes.push_back(&node);
   for (const int index : live_order(body)) add_node(graph.node(index), inner, origin);
   std::vector<ValueId> results;
-  for (const auto& output : graph.output()) results.push_back(*find_value(output.name(), inner));
+  for (const auto& output : graph.output()) {
+    results.push_back(*find_value(output.name(), inner));
+    const bool absent = results.back() == kAbsent || !output.type().has_tensor_type();
+    if (absent) continue;
+    check_declared_type(graph_.values[static_cast<size_t>(results.back())], output, "output", here);
+  }
   return results;
 }
 
@@ -179,6 +180,7 @@ void Importer::add_if(const onnx::NodeProto& node, Scope& scope, const Origin& o
   if (node.input_size() != 1 || branches[0] == nullptr || branches[1] == nullptr) {
     user_error("{}: it needs a condition and two branches", where(node, origin));
   }
+  check_branches(branches[1]->g(), branches[0]->g(), node, where(node, origin));
   const ValueId condition = input_ids(node, scope, origin)[0];
   if (condition == kAbsent) user_error("{}: it has no condition", where(node, origin));
   const bool taken = decided(condition, "the condition", where(node, origin)) != 0;
@@ -305,23 +307,21 @@ std::vector<ValueId> Importer::scanned(const onnx::NodeProto& node, std::vector<
   const onnx::GraphProto& body = find_attribute(node, "body")->g();
   const std::string here = where(node, origin);
   const size_t carried = states.size();
-  const auto option = [](const std::vector<int64_t>& list, size_t i) {
-    return i < list.size() ? list[i] : 0;
-  };
-  const auto input_axes = integers_of(node, "scan_input_axes");
-  const auto backwards =
-      integers_of(node, axis_shift == 0 ? "scan_input_directions" : "directions");
-  const auto output_axes = integers_of(node, "scan_output_axes");
-  const auto output_backwards = integers_of(node, "scan_output_directions");
   if (static_cast<size_t>(body.output_size()) < carried) {
     user_error("{}: its body has {} outputs for {} states", here, body.output_size(), carried);
   }
+  const size_t outputs = static_cast<size_t>(body.output_size()) - carried;
+  const auto input_axes = integers_for_each(node, "scan_input_axes", inputs.size(), here);
+  const auto backwards = directions_for_each(
+      node, axis_shift == 0 ? "scan_input_directions" : "directions", inputs.size(), here);
+  const auto output_axes = integers_for_each(node, "scan_output_axes", outputs, here);
+  const auto output_backwards = directions_for_each(node, "scan_output_directions", outputs, here);
   int64_t length = -1;
   std::vector<int64_t> axes;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Value& value = graph_.values[static_cast<size_t>(inputs[i])];
     const auto rank = static_cast<int64_t>(value.shape.size());
-    int64_t axis = option(input_axes, i);
+    int64_t axis = input_axes[i];
     if (axis < 0) axis += rank;
     if (axis < 0 || axis >= rank) user_error("{}: scan axis of input {} is out of range", here, i);
     axes.push_back(axis);
@@ -337,14 +337,13 @@ std::vector<ValueId> Importer::scanned(const onnx::NodeProto& node, std::vector<
   }
   Scope fresh;
   fresh.prefix = (scope.prefix.empty() ? origin.name : scope.prefix) + "/";
-  const size_t outputs = static_cast<size_t>(body.output_size()) - carried;
   std::vector<std::vector<ValueId>> stacks(outputs);
   Mark start = mark();
   for (int64_t step = 0; step < length; ++step) {
     count_step();
     std::vector<ValueId> arguments = states;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      const int64_t at = option(backwards, i) != 0 ? length - 1 - step : step;
+      const int64_t at = backwards[i] != 0 ? length - 1 - step : step;
       const ValueId index = add_constant(graph_, value_name("index", fresh), scalar_of(at));
       arguments.push_back(emit("Gather", {inputs[i], index}, {{"axis", axes[i]}}, scope, origin));
     }
@@ -356,8 +355,8 @@ std::vector<ValueId> Importer::scanned(const onnx::NodeProto& node, std::vector<
     for (size_t o = 0; o < outputs; ++o) stacks[o].push_back(parts[o]);
   }
   for (size_t o = 0; o < outputs; ++o) {
-    if (option(output_backwards, o) != 0) std::reverse(stacks[o].begin(), stacks[o].end());
-    int64_t axis = option(output_axes, o);
+    if (output_backwards[o] != 0) std::reverse(stacks[o].begin(), stacks[o].end());
+    int64_t axis = output_axes[o];
     if (axis < 0 && !stacks[o].empty()) {
       axis +=
           1 + static_cast<int64_t>(graph_.values[static_cast<size_t>(stacks[o][0])].shape.size());

@@ -46,6 +46,7 @@ void Importer::count_step() {
 
 void Importer::add_node(const onnx::NodeProto& written, Scope& scope, const Origin& origin) {
   count_step();
+  check_attributes(written, scope.in_function, where(written, origin));
   onnx::NodeProto storage;
   const onnx::NodeProto& node = bind_attributes(written, scope.attributes, storage);
   if (const onnx::FunctionProto* function = functions_.find(node)) {
@@ -149,6 +150,7 @@ void Importer::add_call(const onnx::NodeProto& node, const onnx::FunctionProto& 
   inner.attributes = bound_by(node, function);
   inner.owner = owner;
   inner.depth = scope.depth + 1;
+  inner.in_function = true;
   inner.prefix = (scope.prefix.empty() ? origin.name : scope.prefix) + "/";
   const std::vector<ValueId> inputs = input_ids(node, scope, origin);
   for (int i = 0; i < function.input_size(); ++i) {

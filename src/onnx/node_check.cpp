@@ -6,8 +6,28 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "onnx/attribute_domains.h"
+#include "onnx/attributes.h"
 
 namespace redfuser {
+namespace {
+
+// From opset 18 on, a Split says in exactly one way what its parts are.
+void check_split(const onnx::NodeProto& node, int version, const std::string& where) {
+  if (version < 18) return;
+  const bool sizes = node.input_size() > 1 && !node.input(1).empty();
+  const onnx::AttributeProto* count = find_attribute(node, "num_outputs");
+  if (sizes == (count != nullptr)) {
+    user_error("{}: it has {} the input split {} num_outputs; it needs one of the two", where,
+               sizes ? "both" : "neither", sizes ? "and" : "nor");
+  }
+  if (count != nullptr && count->i() != node.output_size()) {
+    user_error("{}: num_outputs is {}, but it has {} outputs", where, count->i(),
+               node.output_size());
+  }
+}
+
+}  // namespace
 
 void check_node(const onnx::NodeProto& node, const std::string& domain, int version,
                 const std::string& where) {
@@ -25,6 +45,8 @@ void check_node(const onnx::NodeProto& node, const std::string& domain, int vers
     std::replace(message.begin(), message.end(), '\n', ' ');
     user_error("{}: {}", where, message);
   }
+  check_attribute_domains(node, domain, where);
+  if (domain.empty() && node.op_type() == "Split") check_split(node, version, where);
 }
 
 }  // namespace redfuser

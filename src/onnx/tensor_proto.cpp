@@ -2,7 +2,9 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "base/error.h"
 #include "base/type_codes.h"
@@ -113,6 +115,20 @@ Dims checked_dims(const onnx::TensorProto& proto, DType dtype, const std::string
   return dims;
 }
 
+// Readers that prefer different fields would see different tensors.
+void check_fields(const onnx::TensorProto& proto, const std::string& where) {
+  const bool fields[] = {!proto.raw_data().empty(),     proto.float_data_size() != 0,
+                         proto.int32_data_size() != 0,  proto.int64_data_size() != 0,
+                         proto.double_data_size() != 0, proto.uint64_data_size() != 0,
+                         proto.string_data_size() != 0};
+  const auto used = std::count(std::begin(fields), std::end(fields), true);
+  const bool external = proto.data_location() == onnx::TensorProto::EXTERNAL;
+  if (used + external > 1) {
+    user_error("{}: tensor \"{}\" has data in {} places; only one is allowed", where, proto.name(),
+               used + external);
+  }
+}
+
 }  // namespace
 
 Tensor to_tensor(const onnx::TensorProto& proto, const std::shared_ptr<const void>& owner,
@@ -126,6 +142,7 @@ Tensor to_tensor(const onnx::TensorProto& proto, const std::shared_ptr<const voi
     user_error("{}: tensor \"{}\" is stored in segments, which is not supported", where,
                proto.name());
   }
+  check_fields(proto, where);
   const Dims dims = checked_dims(proto, dtype, where);
   const int64_t count = element_count(dims);
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {

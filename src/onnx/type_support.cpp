@@ -23,15 +23,15 @@ bool holds(const std::vector<std::string>& types, const std::string& type) {
   return std::find(types.begin(), types.end(), type) != types.end();
 }
 
-// How ONNX's names of the types of the same kind begin.
-std::vector<std::string_view> kind_of(DType dtype) {
+// How ONNX's names of the types of the same kind begin. Every integer type is a kind of its own.
+std::vector<std::string> kind_of(DType dtype) {
   if (dtype == DType::String) return {"tensor(string)"};
   if (dtype == DType::Sequence) return {"seq("};
   if (dtype == DType::Optional) return {"optional("};
   if (dtype == DType::Bool) return {"tensor(bool)"};
   if (is_low_bit_float(dtype)) return {"tensor(float8", "tensor(float4"};
   if (is_float(dtype)) return {"tensor(float", "tensor(double)", "tensor(bfloat16)"};
-  return {"tensor(int", "tensor(uint"};
+  return {fmt::format("tensor({})", name_of(dtype))};
 }
 
 // True if one of ONNX's types is of the same kind.
@@ -41,7 +41,7 @@ bool takes_kind(const onnx::DataTypeSet& types, DType dtype) {
   kind.push_back("optional(");
   return std::any_of(types.begin(), types.end(), [&](const auto& type) {
     return std::any_of(kind.begin(), kind.end(),
-                       [&](std::string_view start) { return type->starts_with(start); });
+                       [&](const std::string& start) { return type->starts_with(start); });
   });
 }
 

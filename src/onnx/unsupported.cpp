@@ -80,11 +80,6 @@ class Survey {
     return missing_in_body(node, opsets, version->second);
   }
 
-  static bool is_control_flow(const std::string& op) {
-    return std::find(std::begin(kControlFlow), std::end(kControlFlow), op) !=
-           std::end(kControlFlow);
-  }
-
   Missing missing_in_subgraphs(const onnx::NodeProto& node, const Opsets& opsets) {
     Missing missing;
     for (const auto& attribute : node.attribute()) {

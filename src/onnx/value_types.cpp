@@ -78,15 +78,15 @@ void set_input_type(Graph& graph, ValueId id, const onnx::ValueInfoProto& info,
   check_size(graph, id);
 }
 
-void check_output_type(const Value& value, const onnx::ValueInfoProto& info,
-                       const std::string& where) {
-  // A graph may leave the types of its outputs open.
+void check_declared_type(const Value& value, const onnx::ValueInfoProto& info, const char* role,
+                         const std::string& where) {
+  // A graph may leave the types of its values open.
   if (!info.has_type() || info.type().value_case() == onnx::TypeProto::VALUE_NOT_SET) return;
   if (value.dtype == DType::Sequence || value.dtype == DType::Optional) return;
-  const int declared = tensor_type(info, "output", where).elem_type();
+  const int declared = tensor_type(info, role, where).elem_type();
   if (declared == 0 || dtype_of(declared) == value.dtype) return;
-  user_error("{}: graph output \"{}\" is declared {} but its node computes {}", where, info.name(),
-             type_name(declared), type_name(static_cast<int>(value.dtype)));
+  user_error("{}: graph {} \"{}\" is declared {} but its node computes {}", where, role,
+             info.name(), type_name(declared), type_name(static_cast<int>(value.dtype)));
 }
 
 void check_size(const Graph& graph, ValueId id) {
@@ -102,21 +102,38 @@ void check_size(const Graph& graph, ValueId id) {
   }
 }
 
+namespace {
+
+bool fits_shape(const Tensor& tensor, const ValueInfo& declared) {
+  if (declared.any_shape) return true;
+  bool fits = tensor.dims().size() == declared.dims.size();
+  for (size_t i = 0; fits && i < declared.dims.size(); ++i) {
+    fits = declared.dims[i].size < 0 || declared.dims[i].size == tensor.dims()[i];
+  }
+  return fits;
+}
+
+}  // namespace
+
 void check_given(const Tensor& given, const onnx::ValueInfoProto& info) {
   const ValueInfo declared = declared_info(info);
   if (declared.dtype != DType::Undefined && given.dtype() != declared.dtype) {
     user_error("input \"{}\" is {}, but the model takes {}", info.name(), describe(given),
                name_of(declared.dtype));
   }
-  if (declared.any_shape) return;
-  bool fits = given.dims().size() == declared.dims.size();
-  for (size_t i = 0; fits && i < declared.dims.size(); ++i) {
-    fits = declared.dims[i].size < 0 || declared.dims[i].size == given.dims()[i];
-  }
-  if (!fits) {
+  if (!fits_shape(given, declared)) {
     user_error("input \"{}\" is {}, which is not the shape that the model takes", info.name(),
                describe(given));
   }
+}
+
+void check_default(const Tensor& initializer, const onnx::ValueInfoProto& info,
+                   const std::string& where) {
+  const ValueInfo declared = declared_info(info);
+  const bool same = declared.dtype == DType::Undefined || declared.dtype == initializer.dtype();
+  if (same && fits_shape(initializer, declared)) return;
+  user_error("{}: initializer \"{}\" is {}, but the graph input of its name is declared otherwise",
+             where, info.name(), describe(initializer));
 }
 
 ValueInfo declared_info(const onnx::ValueInfoProto& info) {

@@ -26,9 +26,13 @@ void check_element_types(const onnx::TypeProto& type, const std::string& where);
 void check_given(const Tensor& given, const onnx::ValueInfoProto& info);
 // What the file says of a graph input or output; open dimensions as set_input_type names them.
 ValueInfo declared_info(const onnx::ValueInfoProto& info);
-// Throws UserError when the graph computes another element type than the output is declared with.
-void check_output_type(const Value& value, const onnx::ValueInfoProto& info,
-                       const std::string& where);
+// Throws UserError unless an initializer is of the type that the graph input of its name declares.
+void check_default(const Tensor& initializer, const onnx::ValueInfoProto& info,
+                   const std::string& where);
+// Throws UserError when the graph computes another element type than the value is declared with.
+// `role` is "output" or "value".
+void check_declared_type(const Value& value, const onnx::ValueInfoProto& info, const char* role,
+                         const std::string& where);
 // Throws UserError, naming the node, when a value's fixed dimensions multiply beyond int64.
 void check_size(const Graph& graph, ValueId id);
 

@@ -71,6 +71,7 @@ std::optional<std::vector<int>> axes_argument(const NodeView& view, const std::s
                                               int input, int rank) {
   auto values = constant_argument(view, attribute, input);
   if (!values) return std::nullopt;
+  if (!view.has(attribute) && view.rank(input) > 1) view.fail("the axes must be a vector");
   std::vector<int> axes;
   for (int64_t value : *values) {
     axes.push_back(view.axis(value, rank));

@@ -98,6 +98,9 @@ Equation parse(const NodeView& view) {
                                                : labels_of(view, text.substr(arrow + 2), widest);
   for (int label : equation.output) {
     if (!equation.size.count(label)) view.fail("an output label that no input has");
+    if (std::count(equation.output.begin(), equation.output.end(), label) > 1) {
+      view.fail("an output label appears twice");
+    }
   }
   for (auto& term : equation.terms) {
     for (int label : term) {

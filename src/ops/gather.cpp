@@ -44,6 +44,14 @@ void infer_gather_elements(InferContext& context) {
   const int axis = gather_axis(context);
   if (context.rank(1) != context.rank(0)) context.fail("data and indices differ in rank");
   check_positions(context, 1, context.shape(0)[axis]);
+  for (int d = 0; d < context.rank(0); ++d) {
+    const auto size = constant_of(context.shape(0)[d]), wanted = constant_of(context.shape(1)[d]);
+    if (d != axis && size && wanted && *wanted > *size) {
+      context.fail(fmt::format("indices {} reach beyond data {}",
+                               shape_text(context.pool(), context.shape(1)),
+                               shape_text(context.pool(), context.shape(0))));
+    }
+  }
   context.set(0, context.dtype(0), context.shape(1));
 }
 

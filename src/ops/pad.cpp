@@ -41,11 +41,21 @@ Mode pad_mode(const NodeView& view) {
 
 void infer_pad(InferContext& context) {
   ExprPool& pool = context.pool();
-  pad_mode(context);
   Shape shape = context.shape(0);
+  const Mode mode = pad_mode(context);
   for (const Padding& padding : paddings(context)) {
     Expr& size = shape[padding.axis];
-    size = at_least_zero(pool, pool.add(size, pool.add(padding.before, padding.after)));
+    Expr padded = pool.add(size, pool.add(padding.before, padding.after));
+    if (padded->is_constant() && padded->integer < 0) {
+      context.fail(fmt::format("pads {} and {} remove more than the {} elements of dimension {}",
+                               to_string(pool, padding.before), to_string(pool, padding.after),
+                               to_string(pool, size), padding.axis));
+    }
+    const bool nothing = size->is_constant(0) && !padded->is_constant(0);
+    if (nothing && padded->is_constant() && mode != Mode::Constant) {
+      context.fail(fmt::format("dimension {} has no element to pad with", padding.axis));
+    }
+    size = at_least_zero(pool, padded);
   }
   context.set(0, context.dtype(0), std::move(shape));
 }

@@ -57,6 +57,11 @@ void check_parameters(InferContext& context) {
   if (context.has_input(2) && !is_shared(context, 2) && context.rank(2) != context.rank(1)) {
     context.fail("scale and zero point differ in rank");
   }
+  if (context.has_input(2) && !is_shared(context, 2)) {
+    for (int d = 0; d < context.rank(2); ++d) {
+      context.require_equal(context.shape(2)[d], context.shape(1)[d], "zero point and scale");
+    }
+  }
   if (is_shared(context, 1)) return;
   const int axis = quantised_axis(context);
   if (block_of(context) == 0) {

@@ -13,6 +13,7 @@ int ranked_axis(const NodeView& view, int64_t fallback) {
 void infer_arg(InferContext& context) {
   const int axis = ranked_axis(context, 0);
   Shape shape = context.shape(0);
+  if (shape[axis]->is_constant(0)) context.fail(fmt::format("dimension {} has no element", axis));
   if (context.integer("keepdims", 1) != 0) {
     shape[axis] = context.pool().integer(1);
   } else {

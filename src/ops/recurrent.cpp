@@ -25,6 +25,10 @@ void infer_recurrent(InferContext& context) {
   Expr steps = x[batch_first ? 1 : 0], batch = x[batch_first ? 0 : 1];
   Expr directions = pool.integer(direction == "bidirectional" ? 2 : 1);
   Expr hidden = context.shape(2)[2], rows = pool.mul(pool.integer(gates), hidden);
+  if (context.has("hidden_size")) {
+    context.require_equal(hidden, pool.integer(context.integer("hidden_size", 0)),
+                          "the columns of input 2 and hidden_size");
+  }
   context.require_equal(context.shape(1)[0], directions, "the directions of input 1");
   context.require_equal(context.shape(2)[0], directions, "the directions of input 2");
   context.require_equal(context.shape(1)[1], rows, "the rows of input 1");

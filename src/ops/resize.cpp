@@ -16,8 +16,13 @@ std::vector<int> resized_axes(const NodeView& view) {
 }
 
 bool resized_by_sizes(const NodeView& view) {
-  return view.node().op == "Resize" && view.opset() >= 11 && view.has_input(3) &&
-         constant_count(view.shape(3)).value_or(1) != 0;
+  // An empty tensor stands for an absent one.
+  const auto given = [&](int input) {
+    return view.has_input(input) && constant_count(view.shape(input)).value_or(1) != 0;
+  };
+  if (view.node().op != "Resize" || view.opset() < 11 || !given(3)) return false;
+  if (given(2)) view.fail("both scales and sizes are given");
+  return true;
 }
 
 std::optional<std::vector<Expr>> resize_scales(const NodeView& view) {

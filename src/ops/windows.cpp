@@ -1,4 +1,5 @@
 // Shape rules of convolutions and pools. They are opaque: src/cpu has their kernels.
+#include <algorithm>
 #include <limits>
 
 #include "base/error.h"
@@ -43,6 +44,7 @@ std::vector<Window> windows(const NodeView& view, const std::vector<int64_t>& ke
     if (kernel[i] < 1 || strides[i] < 1 || dilations[i] < 1) {
       view.fail("kernel, strides and dilations must be positive");
     }
+    if (result[i].pad_begin < 0 || result[i].pad_end < 0) view.fail("pads must not be negative");
   }
   return result;
 }
@@ -106,6 +108,22 @@ void infer_pool(InferContext& context) {
   context.set(1, DType::Int64, shape);
 }
 
+void infer_lp_pool(InferContext& context) {
+  const int64_t p = context.integer("p", 2);
+  if (p < 1) context.fail(fmt::format("p is {}, which must be positive", p));
+  infer_pool(context);
+}
+
+// One bias for every output channel.
+void check_bias(InferContext& context, int bias, Expr channels) {
+  if (!context.has_input(bias)) return;
+  if (context.rank(bias) != 1) {
+    context.fail(fmt::format("the bias must be a vector, not of shape {}",
+                             shape_text(context.pool(), context.shape(bias))));
+  }
+  context.require_equal(context.shape(bias)[0], channels, "the bias and the output channels");
+}
+
 void check_groups(InferContext& context, int weights, int weight_channels) {
   ExprPool& pool = context.pool();
   const int64_t group = context.integer("group", 1);
@@ -123,21 +141,37 @@ void check_groups(InferContext& context, int weights, int weight_channels) {
                   shape_text(pool, context.shape(weights))));
 }
 
-template <int weights>
+template <int weights, int bias>
 void infer_convolution(InferContext& context, DType dtype) {
   const auto kernel = kernel_of(context, weights);
   check_spatial(context, kernel);
   check_groups(context, weights, 1);
+  check_bias(context, bias, context.shape(weights)[0]);
   context.set(0, dtype, pooled(context, kernel, context.shape(weights)[0]));
 }
 
 void infer_conv(InferContext& context) {
   check_operand(context, 0, Operand::Float);
-  infer_convolution<1>(context, context.dtype(0));
+  infer_convolution<1, 2>(context, context.dtype(0));
 }
 
-void infer_conv_integer(InferContext& context) { infer_convolution<1>(context, DType::Int32); }
-void infer_qlinear_conv(InferContext& context) { infer_convolution<3>(context, context.dtype(7)); }
+// ConvInteger has no bias; input 4 does not exist.
+void infer_conv_integer(InferContext& context) { infer_convolution<1, 4>(context, DType::Int32); }
+void infer_qlinear_conv(InferContext& context) {
+  infer_convolution<3, 8>(context, context.dtype(7));
+}
+
+// What a transposed convolution adds at the end: less than the step between two elements.
+std::vector<int64_t> output_paddings(const NodeView& view, const std::vector<Window>& all) {
+  const auto extra = spatial(view, "output_padding", all.size(), 0);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const int64_t limit = std::max(all[i].stride, all[i].dilation);
+    if (extra[i] >= 0 && extra[i] < limit) continue;
+    view.fail(fmt::format("output_padding {} is not in [0, {}), below stride or dilation", extra[i],
+                          limit));
+  }
+  return extra;
+}
 
 void infer_conv_transpose(InferContext& context) {
   ExprPool& pool = context.pool();
@@ -147,8 +181,9 @@ void infer_conv_transpose(InferContext& context) {
   check_groups(context, 1, 0);
   Expr group = pool.integer(context.integer("group", 1));
   Shape shape{context.shape(0)[0], pool.mul(context.shape(1)[1], group)};
+  check_bias(context, 2, shape[1]);
   const auto all = windows(context, kernel);
-  const auto extra = spatial(context, "output_padding", kernel.size(), 0);
+  const auto extra = output_paddings(context, all);
   auto wanted = context.integers("output_shape", {});
   if (!wanted.empty() && wanted.size() < kernel.size()) {
     context.fail(
@@ -180,7 +215,7 @@ constexpr OpDef kOps[] = {
     {"QLinearConv", "", 10, infer_qlinear_conv, nullptr},
     {"MaxPool", "", 1, infer_pool, nullptr, false, nullptr, moves},
     {"AveragePool", "", 1, infer_pool, nullptr},
-    {"LpPool", "", 2, infer_pool, nullptr},
+    {"LpPool", "", 2, infer_lp_pool, nullptr},
 };
 
 }  // namespace
