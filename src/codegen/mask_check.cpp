@@ -86,6 +86,7 @@ class Check {
                       {"ptx", "ptx_split", "math", "types", "reduce", "magnitude"}, "",
                       emitter.close(), kThreads);
     launch.grid[0] = pool_.integer(blocks);
+    launch.static_shared = kThreads / 32 * 16 + 16;  // a slot for each warp, and `before`
     return launch;
   }
 

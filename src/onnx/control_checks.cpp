@@ -3,6 +3,7 @@
 #include <onnx/onnx_pb.h>
 
 #include "base/error.h"
+#include "base/type_codes.h"
 #include "onnx/attributes.h"
 #include "onnx/tensor_proto.h"
 
@@ -10,7 +11,7 @@ namespace redfuser {
 namespace {
 
 std::string type_text(const onnx::TypeProto& type) {
-  if (type.has_tensor_type()) return onnx_type_name(type.tensor_type().elem_type());
+  if (type.has_tensor_type()) return type_name(type.tensor_type().elem_type());
   if (type.has_sequence_type()) return "a sequence";
   return type.has_optional_type() ? "an optional" : "neither tensor nor sequence";
 }

@@ -207,7 +207,8 @@ std::shared_ptr<ProgramSlot> slot_of(const ProgramKey& key) {
   const std::lock_guard lock(mutex);
   // One that is made at present has a second owner.
   std::erase_if(slots, [](const auto& entry) {
-    return entry.second.use_count() == 1 && entry.second->program.expired();
+    const std::unique_lock idle(entry.second->mutex, std::try_to_lock);
+    return idle && entry.second.use_count() == 1 && entry.second->program.expired();
   });
   auto& slot = slots[key];
   if (slot == nullptr) slot = std::make_shared<ProgramSlot>();
