@@ -35,6 +35,7 @@ class StreamingBuilder {
  private:
   ExprPool& pool_;
   const Cascade& cascade_;
+  std::vector<Expr> running_finish_;  // `streaming.finish` over State leaves
 };
 
 // Π of a term's streamed factors, times exp(Σ exp_x - safe) where `safe` is given; factors with

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <unordered_map>
 
 #include "cascade/derive.h"
 
@@ -12,12 +13,64 @@ namespace {
 // A sum of products of integer powers of atoms, with real coefficients.
 using Exponents = std::map<uint32_t, int>;  // atom id -> power
 using Rational = std::map<Exponents, double>;
+constexpr int kMaxPower = 64;  // of an atom: squares of squares have any
 
 class Normalizer {
  public:
   explicit Normalizer(std::map<int64_t, Rational> replaced) : replaced_(std::move(replaced)) {}
 
   std::optional<Rational> normalize(Expr e) {
+    const auto known = known_.find(e);
+    if (known != known_.end()) return known->second;
+    auto result = normal_form(e);
+    known_.emplace(e, result);
+    return result;
+  }
+
+  Rational atom(Expr e) {
+    atoms_[e->id] = e;
+    return {{{{e->id, 1}}, 1}};
+  }
+
+  static std::optional<Rational> times(const std::optional<Rational>& a,
+                                       const std::optional<Rational>& b) {
+    if (!a || !b || a->size() * b->size() > 64) return std::nullopt;
+    Rational result;
+    for (auto& [left, x] : *a) {
+      for (auto& [right, y] : *b) {
+        Exponents exponents = left;
+        for (auto& [id, power] : right) {
+          const int total = exponents[id] += power;
+          if (std::abs(total) > kMaxPower) return std::nullopt;
+          if (total == 0) exponents.erase(id);
+        }
+        result[exponents] += x * y;
+      }
+    }
+    return result;
+  }
+
+  Expr rebuild(ExprPool& pool, const Rational& rational, DType dtype) const {
+    Expr total = nullptr;
+    for (auto& [exponents, coefficient] : rational) {
+      Expr term = nullptr, divisor = nullptr;
+      for (auto& [id, power] : exponents) {
+        for (int i = 0; i < std::abs(power); ++i) {
+          Expr& side = power > 0 ? term : divisor;
+          Expr factor = pool.cast(dtype, atoms_.at(id));
+          side = side ? pool.mul(side, factor) : factor;
+        }
+      }
+      Expr scale = pool.number(coefficient, dtype);
+      term = !term ? scale : coefficient == 1 ? term : pool.mul(term, scale);
+      if (divisor) term = pool.div(term, divisor);
+      total = total ? pool.add(total, term) : term;
+    }
+    return total ? total : pool.number(0, dtype);
+  }
+
+ private:
+  std::optional<Rational> normal_form(Expr e) {
     if (e->is_constant() && is_float(e->dtype)) return Rational{{{}, e->number}};
     switch (e->op) {
       case ExprOp::Cast:
@@ -53,47 +106,6 @@ class Normalizer {
     }
   }
 
-  Rational atom(Expr e) {
-    atoms_[e->id] = e;
-    return {{{{e->id, 1}}, 1}};
-  }
-
-  static std::optional<Rational> times(const std::optional<Rational>& a,
-                                       const std::optional<Rational>& b) {
-    if (!a || !b || a->size() * b->size() > 64) return std::nullopt;
-    Rational result;
-    for (auto& [left, x] : *a) {
-      for (auto& [right, y] : *b) {
-        Exponents exponents = left;
-        for (auto& [id, power] : right) {
-          if ((exponents[id] += power) == 0) exponents.erase(id);
-        }
-        result[exponents] += x * y;
-      }
-    }
-    return result;
-  }
-
-  Expr rebuild(ExprPool& pool, const Rational& rational, DType dtype) const {
-    Expr total = nullptr;
-    for (auto& [exponents, coefficient] : rational) {
-      Expr term = nullptr, divisor = nullptr;
-      for (auto& [id, power] : exponents) {
-        for (int i = 0; i < std::abs(power); ++i) {
-          Expr& side = power > 0 ? term : divisor;
-          Expr factor = pool.cast(dtype, atoms_.at(id));
-          side = side ? pool.mul(side, factor) : factor;
-        }
-      }
-      Expr scale = pool.number(coefficient, dtype);
-      term = !term ? scale : coefficient == 1 ? term : pool.mul(term, scale);
-      if (divisor) term = pool.div(term, divisor);
-      total = total ? pool.add(total, term) : term;
-    }
-    return total ? total : pool.number(0, dtype);
-  }
-
- private:
   std::optional<Rational> combine(Expr e) {
     auto result = normalize(e->args[0]);
     for (size_t i = 1; i < e->args.size(); ++i) {
@@ -124,6 +136,7 @@ class Normalizer {
 
   std::map<int64_t, Rational> replaced_;
   std::map<uint32_t, Expr> atoms_;
+  std::unordered_map<Expr, std::optional<Rational>> known_;
 };
 
 struct SecondMoment {

@@ -40,7 +40,7 @@ struct Factors {
         return flatten(e->args[0], dtype);
       case ExprOp::Read:
         inside.push_back(e);
-        return true;
+        return inside.size() <= 2;
       default:
         return false;
     }

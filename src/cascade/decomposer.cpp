@@ -1,12 +1,27 @@
 #include "cascade/decomposer.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace redfuser {
 
 static constexpr size_t kMaxTerms = 32;
+// Expressions expanded for one body: each choice by a condition may double what is below it.
+static constexpr size_t kMaxExpanded = 4096;
+// Factors of one term: a product of products, each used twice, has exponentially many.
+static constexpr size_t kMaxFactors = 64;
 
 Decomposer::Terms Decomposer::terms(Expr e) {
+  const auto known = terms_.find(e);
+  if (known != terms_.end()) return known->second;
+  if (terms_.size() >= kMaxExpanded) return refuse(e, "the expansion has too many steps");
+  Terms result = expanded(e);
+  terms_.emplace(e, result);
+  return result;
+}
+
+Decomposer::Terms Decomposer::expanded(Expr e) {
   if (!scope_.mixed(e)) return leaf(e);
   if (Expr choice = inner_choice(e)) {
     return select(e, choice->args[0], pool_.substitute(e, {{choice, choice->args[1]}}),
@@ -74,7 +89,9 @@ Decomposer::Terms Decomposer::leaf(Expr e) {
 // Products are kept as separate factors, so that a contraction's operand stays recognisable and
 // equal factors of different terms meet.
 void Decomposer::append_streamed_factors(Expr e, Term& term) {
-  if (e->op == ExprOp::Mul && is_float(e->dtype)) {
+  if (term.x.size() + term.d.size() + term.exp_x.size() >= kMaxFactors) {
+    term.x.push_back(e);
+  } else if (e->op == ExprOp::Mul && is_float(e->dtype)) {
     for (Expr arg : e->args) {
       if (scope_.streamed(arg)) {
         append_streamed_factors(arg, term);
@@ -123,10 +140,35 @@ Decomposer::Terms Decomposer::add(Expr e) {
   for (size_t i = 1; i < e->args.size(); ++i) {
     Terms right = terms(e->args[i]);
     if (e->op == ExprOp::Sub) right = scale(right, -1);
-    if (!right) return right;
-    left->insert(left->end(), right->begin(), right->end());
+    left = joined(e, std::move(left), std::move(right));
+    if (!left) return left;
+  }
+  return left;
+}
+
+// a + a is 2·a: a sum of sums, each used twice, stays one term. Terms that would cancel stay apart,
+// as they do not where one is infinite.
+Decomposer::Terms Decomposer::joined(Expr e, Terms left, Terms right) {
+  if (!left || !right) return std::nullopt;
+  for (Term& term : *right) {
+    const auto same = std::find_if(left->begin(), left->end(), [&](const Term& other) {
+      return other.x == term.x && other.d == term.d && other.d_inverse == term.d_inverse &&
+             other.exp_x == term.exp_x && other.exp_d == term.exp_d &&
+             other.guards == term.guards && other.coefficient * term.coefficient > 0;
+    });
+    if (same == left->end()) {
+      left->push_back(std::move(term));
+    } else {
+      same->coefficient += term.coefficient;
+    }
   }
   return left->size() > kMaxTerms ? refuse(e, "the expansion has too many terms") : left;
+}
+
+static bool has_many_factors(const Term& term) {
+  return term.x.size() + term.d.size() + term.d_inverse.size() + term.exp_x.size() +
+             term.exp_d.size() + term.guards.size() >
+         kMaxFactors;
 }
 
 Decomposer::Terms Decomposer::scale(Terms terms, double factor) {
@@ -152,6 +194,7 @@ Decomposer::Terms Decomposer::multiply(Expr e, Terms a, Terms b) {
       append(term.exp_x, right.exp_x);
       append(term.exp_d, right.exp_d);
       append(term.guards, right.guards);
+      if (has_many_factors(term)) return refuse(e, "a term has too many factors");
       result.push_back(std::move(term));
     }
   }

@@ -63,16 +63,22 @@ Decomposer::Terms Decomposer::exponential(Expr e) {
 
 // Splits sums of row values too, so that exp(s - (m + log l)) shows its maximum.
 Decomposer::Terms Decomposer::additive(Expr e) {
+  const auto known = summands_.find(e);
+  if (known != summands_.end()) return known->second;
+  Terms result = summands(e);
+  summands_.emplace(e, result);
+  return result;
+}
+
+Decomposer::Terms Decomposer::summands(Expr e) {
   if (transparent(e)) return additive(e->args[0]);
   if (e->op == ExprOp::Neg) return scale(additive(e->args[0]), -1);
   if (scope_.mixed(e) && e->op != ExprOp::Add && e->op != ExprOp::Sub) return terms(e);
   if (e->has_leaf && (e->op == ExprOp::Add || e->op == ExprOp::Sub) && is_float(e->dtype)) {
     Terms left = additive(e->args[0]);
     Terms right = additive(e->args[1]);
-    if (!left || !right) return std::nullopt;
     if (e->op == ExprOp::Sub) right = scale(right, -1);
-    left->insert(left->end(), right->begin(), right->end());
-    return left;
+    return joined(e, std::move(left), std::move(right));
   }
   if (scope_.mixed(e)) return terms(e);
   Term term;

@@ -10,7 +10,7 @@ static DType state_of(Expr e) { return state_dtype(e->dtype); }
 
 // The select s of f(s), 1/s or exp(s + ..) that mixes: f(select(c, a, b)) = select(c, f(a),
 // f(b)). Linear operations expand their select by themselves.
-Expr Decomposer::inner_choice(Expr e) const {
+Expr Decomposer::inner_choice(Expr e) {
   switch (e->op) {
     case ExprOp::Exp:
       return summand_choice(e->args[0]);
@@ -31,12 +31,14 @@ Expr Decomposer::choice(Expr e) const {
   return e->op == ExprOp::Select && scope_.mixed(e) ? e : nullptr;
 }
 
-Expr Decomposer::summand_choice(Expr e) const {
+Expr Decomposer::summand_choice(Expr e) {
   if (e->op != ExprOp::Add && e->op != ExprOp::Sub && e->op != ExprOp::Neg) return choice(e);
-  for (Expr arg : e->args) {
-    if (Expr found = summand_choice(arg)) return found;
-  }
-  return nullptr;
+  const auto known = summand_choices_.find(e);
+  if (known != summand_choices_.end()) return known->second;
+  Expr found = nullptr;
+  for (size_t i = 0; !found && i < e->args.size(); ++i) found = summand_choice(e->args[i]);
+  summand_choices_.emplace(e, found);
+  return found;
 }
 
 // select(c, a, b) = [c]·a + [¬c]·b, with [c] a factor of whichever side c depends on.

@@ -41,7 +41,7 @@ Expr StreamingBuilder::state(int accumulator) const {
 Expr StreamingBuilder::running(Expr over_results) {
   return pool_.rewrite(over_results, [&](Expr e) -> Expr {
     if (e->op != ExprOp::Leaf || e->leaf_kind != LeafKind::Result) return nullptr;
-    return pool_.cast(e->dtype, running(streaming.finish[static_cast<size_t>(e->integer)]));
+    return pool_.cast(e->dtype, running_finish_[static_cast<size_t>(e->integer)]);
   });
 }
 
@@ -74,6 +74,7 @@ void StreamingBuilder::finish(size_t stage, Expr value, Form form) {
   // A state of integers has 64 bits; the result wraps around within its own type.
   const bool wraps = folds && is_integer(s.body->dtype);
   streaming.finish.push_back(wraps ? pool_.cast(s.body->dtype, value) : value);
+  running_finish_.push_back(running(streaming.finish.back()));
   StageReport& report = reports.emplace_back();
   report.reduce = name_of(s.reduction);
   report.form = name_of(form);

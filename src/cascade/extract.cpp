@@ -29,6 +29,8 @@ class AxisMatch {
  public:
   bool match(Expr a, Expr b) {
     if (a == b && a->free_axes.empty()) return true;
+    const bool shares = a->args.size() > 1;
+    if (shares && matched_.count({a, b})) return true;
     if (a->op != b->op || a->dtype != b->dtype || a->args.size() != b->args.size()) return false;
     if (a->op == ExprOp::Axis) {
       if (a == b) return true;
@@ -45,6 +47,7 @@ class AxisMatch {
     for (size_t i = 0; i < a->args.size(); ++i) {
       if (!match(a->args[i], b->args[i])) return false;
     }
+    if (shares) matched_.emplace(a, b);
     return true;
   }
   std::vector<std::pair<Expr, Expr>> substitution() const { return {map_.begin(), map_.end()}; }
@@ -55,6 +58,7 @@ class AxisMatch {
   };
   std::map<Expr, Expr, ById> map_;
   std::set<Expr> images_;
+  std::set<std::pair<Expr, Expr>> matched_;  // axes once mapped stay so
 };
 
 class Extractor {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <unordered_map>
 
 #include "cascade/builder.h"
 
@@ -22,13 +23,34 @@ struct Moments {
   std::vector<Powers> needed;   // those of degree two and more
 };
 
-// ∂e/∂atom, or null if e is not polynomial in it.
-Expr differentiate(ExprPool& pool, Expr e, Expr atom) {
-  if (e == atom) return pool.number(1, e->dtype);
+class Derivative {
+ public:
+  Derivative(ExprPool& pool, Expr atom) : pool_(pool), atom_(atom) {}
+
+  // ∂e/∂atom, or null if e is not polynomial in it.
+  Expr of(Expr e) {
+    const auto known = known_.find(e);
+    if (known != known_.end()) return known->second;
+    Expr result = derived(e);
+    known_.emplace(e, result);
+    return result;
+  }
+
+ private:
+  Expr derived(Expr e);
+
+  ExprPool& pool_;
+  Expr atom_;
+  std::unordered_map<Expr, Expr> known_;
+};
+
+Expr Derivative::derived(Expr e) {
+  ExprPool& pool = pool_;
+  if (e == atom_) return pool.number(1, e->dtype);
   bool contains = false;
-  visit(e, [&](Expr node) { contains |= node == atom; });
+  visit(e, [&](Expr node) { contains |= node == atom_; });
   if (!contains) return pool.number(0, e->dtype);
-  auto part = [&](size_t i) { return differentiate(pool, e->args[i], atom); };
+  auto part = [&](size_t i) { return of(e->args[i]); };
   auto zero = [](Expr x) { return x->is_constant(0); };
   auto times = [&](Expr a, Expr b) {
     if (zero(a)) return a;
@@ -75,6 +97,8 @@ Expr differentiate(ExprPool& pool, Expr e, Expr atom) {
       return nullptr;
   }
 }
+
+Expr differentiate(ExprPool& pool, Expr e, Expr atom) { return Derivative(pool, atom).of(e); }
 
 std::optional<Moments> find_moments(const std::vector<Term>& terms) {
   if (terms.size() < 2) return std::nullopt;

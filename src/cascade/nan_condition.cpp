@@ -20,6 +20,14 @@ struct Summed {
   std::vector<Expr> rest;  // exponents of d beside it
 };
 
+// A NaN test of earlier results makes a guard, and a guarded term is none of those below. Expanding
+// it would ask for the conditions of the stages before, each for those before it.
+bool is_guarded(const StageScope& scope, Expr body) {
+  bool found = false;
+  visit(body, [&](Expr e) { found |= e->op == ExprOp::IsNaN && scope.mixed(e); });
+  return found;
+}
+
 // If the term is E_l·d, `d` a factor (or exponent) that is NaN wherever a stage d_k = Σ E_l is.
 std::optional<Summed> summed_by(const StageScope& scope, Expr d, const Term& term, bool divisor,
                                 bool exponent) {
@@ -38,6 +46,7 @@ std::optional<Summed> summed_by(const StageScope& scope, Expr d, const Term& ter
   if (d->op != ExprOp::Leaf || d->leaf_kind != LeafKind::Result) return std::nullopt;
   const Stage& stage = scope.stages[static_cast<size_t>(d->integer)];
   if (stage.reduction != Reduction::Sum) return std::nullopt;
+  if (is_guarded(scope, stage.body)) return std::nullopt;
   const auto expanded = expand(scope, stage.body);
   const auto* terms = std::get_if<std::vector<Term>>(&expanded);
   if (!terms || terms->size() != 1) return std::nullopt;

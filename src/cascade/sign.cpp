@@ -1,6 +1,7 @@
 #include "cascade/sign.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "ir/integer_operations.h"
 
@@ -36,12 +37,30 @@ bool is_element(Expr e) {
   return is_integer(e->dtype) && (e->has_read || e->has_leaf) && !counts;
 }
 
-}  // namespace
+// Expressions share their parts: the sign of each is found once.
+class Signs {
+ public:
+  explicit Signs(const StageScope& scope) : scope_(scope) {}
 
-Sign sign_of(const StageScope& scope, Expr e) {
+  Sign of(Expr e) {
+    const auto known = known_.find(e);
+    if (known != known_.end()) return known->second;
+    const Sign sign = derived(e);
+    known_.emplace(e, sign);
+    return sign;
+  }
+
+ private:
+  Sign derived(Expr e);
+
+  const StageScope& scope_;
+  std::unordered_map<Expr, Sign> known_;
+};
+
+Sign Signs::derived(Expr e) {
   // Integer elements wrap around: only their type bounds them.
   if (is_element(e)) return is_unsigned(e->dtype) ? Sign::NonNegative : Sign::Unknown;
-  auto of = [&](size_t i) { return sign_of(scope, e->args[i]); };
+  auto of = [&](size_t i) { return this->of(e->args[i]); };
   switch (e->op) {
     case ExprOp::Constant:
       return of_constant(e);
@@ -86,15 +105,19 @@ Sign sign_of(const StageScope& scope, Expr e) {
     case ExprOp::Leaf:
       if (e->leaf_kind == LeafKind::Count) return Sign::Positive;
       if (e->leaf_kind == LeafKind::Result) {
-        return sign_of(scope, scope.stages[static_cast<size_t>(e->integer)].body);
+        return this->of(scope_.stages[static_cast<size_t>(e->integer)].body);
       }
       return Sign::Unknown;
     case ExprOp::Reduce:
-      return sign_of(scope, e->body());
+      return this->of(e->body());
     default:
       return Sign::Unknown;
   }
 }
+
+}  // namespace
+
+Sign sign_of(const StageScope& scope, Expr e) { return Signs(scope).of(e); }
 
 namespace {
 

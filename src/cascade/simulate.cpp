@@ -279,13 +279,25 @@ class Machine {
     return next;
   }
 
-  double result(const State& state, size_t stage, size_t point) const {
+  // Finished results of one state, by stage and point: later ones use those before them.
+  using Finished = std::map<std::pair<size_t, size_t>, double>;
+
+  double result(const State& state, size_t stage, size_t point, Finished& finished) const {
+    const auto known = finished.find({stage, point});
+    if (known != finished.end()) return known->second;
+    const double value = computed(state, stage, point, finished);
+    finished[{stage, point}] = value;
+    return value;
+  }
+
+ private:
+  double computed(const State& state, size_t stage, size_t point, Finished& finished) const {
     if (row_.length == 0)
       return scalar(streaming_.stages[stage].reduction,
                     identity(streaming_.stages[stage].reduction));
     auto leaves = [&](Expr leaf) -> double {
       if (leaf->leaf_kind == LeafKind::Result) {
-        return result(state, static_cast<size_t>(leaf->integer), point);
+        return result(state, static_cast<size_t>(leaf->integer), point, finished);
       }
       return state_leaf(leaf, state, point);
     };
@@ -295,7 +307,6 @@ class Machine {
               points[std::min(point, points.size() - 1)], std::ref(leaves));
   }
 
- private:
   double state_leaf(Expr leaf, const State& state, size_t point) const {
     if (leaf->leaf_kind == LeafKind::Count) return static_cast<double>(state.count);
     RF_CHECK(leaf->leaf_kind == LeafKind::State, "unexpected leaf in a streaming form");
@@ -356,6 +367,7 @@ RowResult StreamingSimulator::run(const Row& row, const std::vector<int64_t>& bo
   }
   RowResult out;
   std::vector<Partial> ranked;
+  Machine::Finished finished;
   for (size_t i = 0; i < streaming.stages.size(); ++i) {
     const Stage& stage = streaming.stages[i];
     std::vector<double>& flat = out.results.emplace_back();
@@ -367,13 +379,10 @@ RowResult StreamingSimulator::run(const Row& row, const std::vector<int64_t>& bo
       continue;
     }
     const size_t points = points_of(stage.columns, row).size();
-    for (size_t p = 0; p < points; ++p) flat.push_back(machine.result(total, i, p));
+    for (size_t p = 0; p < points; ++p) flat.push_back(machine.result(total, i, p, finished));
   }
-  std::map<std::pair<size_t, size_t>, double> finished;  // by stage and point
   const auto result_of = [&](size_t stage, size_t point) {
-    const auto [known, added] = finished.try_emplace({stage, point});
-    if (added) known->second = machine.result(total, stage, point);
-    return known->second;
+    return machine.result(total, stage, point, finished);
   };
   write_outputs(streaming.outputs, impl_->tapes.outputs, streaming.stream, streaming.stages, row,
                 result_of, ranked, out);

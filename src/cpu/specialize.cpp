@@ -206,8 +206,26 @@ Range as_word(Range exact) {
   return unknown ? Range{-kUnknown, kUnknown} : exact;
 }
 
-// Bounds before wrapping.
-Range exact_range(Expr expr, const AxisRanges& axes);
+// Expressions share their parts: the range of each is found once.
+class Ranges {
+ public:
+  explicit Ranges(const AxisRanges& axes) : axes_(axes) {}
+
+  Range of(Expr expr) {
+    if (expr->args.size() < 2) return within_type(expr);
+    const auto known = known_.find(expr);
+    if (known != known_.end()) return known->second;
+    return known_[expr] = within_type(expr);
+  }
+
+ private:
+  Range within_type(Expr expr);
+  // Bounds before wrapping.
+  Range exact(Expr expr);
+
+  const AxisRanges& axes_;
+  std::unordered_map<Expr, Range> known_;
+};
 
 }  // namespace
 
@@ -217,8 +235,12 @@ Range range_of(Expr expr) {
   });
 }
 
-Range range_of(Expr expr, const AxisRanges& axes) {
-  const Range exact = exact_range(expr, axes);
+Range range_of(Expr expr, const AxisRanges& axes) { return Ranges(axes).of(expr); }
+
+namespace {
+
+Range Ranges::within_type(Expr expr) {
+  const Range exact = this->exact(expr);
   if (!is_integer(expr->dtype)) return exact;
   const Range storage = storage_range(expr->dtype);
   // Words of uint64 are ordered otherwise than bounds are.
@@ -226,6 +248,8 @@ Range range_of(Expr expr, const AxisRanges& axes) {
   if (!ordered || (expr->dtype == DType::UInt64 && exact.low < 0)) return storage;
   return within(exact, storage) ? exact : storage;
 }
+
+}  // namespace
 
 bool may_overflow(Expr expr) {
   const Range storage = storage_range(expr->dtype);
@@ -252,14 +276,14 @@ bool may_overflow(Expr expr) {
 
 namespace {
 
-Range exact_range(Expr expr, const AxisRanges& axes) {
+Range Ranges::exact(Expr expr) {
   const Range unknown{-kUnknown, kUnknown};
-  auto arg = [&](size_t i) { return range_of(expr->args[i], axes); };
+  auto arg = [&](size_t i) { return of(expr->args[i]); };
   switch (expr->op) {
     case ExprOp::Constant:
       return is_float(expr->dtype) ? unknown : Range{expr->integer, expr->integer};
     case ExprOp::Axis:
-      return axes(expr);
+      return axes_(expr);
     case ExprOp::Add: {
       Range total = arg(0);
       for (size_t i = 1; i < expr->args.size(); ++i) total = sum(total, arg(i));

@@ -167,40 +167,68 @@ double evaluate(Expr expr, const Environment& environment) {
   return Evaluator(environment).value(expr);
 }
 
-int64_t evaluate_size(Expr expr, std::span<const int64_t> symbols) {
-  auto arg = [&](size_t i) { return evaluate_size(expr->args[i], symbols); };
-  switch (expr->op) {
-    case ExprOp::Constant:
-      return expr->integer;
-    case ExprOp::Symbol: {
-      const auto number = static_cast<size_t>(expr->integer);
-      RF_CHECK(number < symbols.size() && symbols[number] >= 0, "size symbol {} is not bound",
-               expr->integer);
-      return symbols[number];
-    }
-    case ExprOp::Add:
-    case ExprOp::Mul: {
-      int64_t result = arg(0);
-      for (size_t i = 1; i < expr->args.size(); ++i) {
-        const int64_t next = arg(i);
-        const bool overflow = expr->op == ExprOp::Add
-                                  ? __builtin_add_overflow(result, next, &result)
-                                  : __builtin_mul_overflow(result, next, &result);
-        if (overflow) user_error("a tensor size overflows 64 bits");
-      }
-      return result;
-    }
-    case ExprOp::Min:
-      return std::min(arg(0), arg(1));
-    case ExprOp::Max:
-      // Broadcasting with an empty dimension is empty.
-      return arg(0) == 0 || arg(1) == 0 ? 0 : std::max(arg(0), arg(1));
-    default:
-      break;
+namespace {
+
+class SizeEvaluator {
+ public:
+  explicit SizeEvaluator(std::span<const int64_t> symbols) : symbols_(symbols) {}
+
+  int64_t value(Expr expr) {
+    if (expr->op == ExprOp::Constant) return expr->integer;
+    if (expr->op == ExprOp::Symbol) return symbol(expr);
+    // Sizes share their parts; most are of leaves alone, and those take no memory.
+    const bool nests = std::any_of(expr->args.begin(), expr->args.end(),
+                                   [](Expr arg) { return !arg->args.empty(); });
+    if (!nests) return operation(expr);
+    const auto known = known_.find(expr);
+    if (known != known_.end()) return known->second;
+    return known_[expr] = operation(expr);
   }
-  return saturated<int64_t>(evaluate(expr, [&](Expr leaf) -> double {
-    return static_cast<double>(evaluate_size(leaf, symbols));
-  }));
+
+ private:
+  int64_t symbol(Expr expr) const {
+    const auto number = static_cast<size_t>(expr->integer);
+    RF_CHECK(number < symbols_.size() && symbols_[number] >= 0, "size symbol {} is not bound",
+             expr->integer);
+    return symbols_[number];
+  }
+
+  int64_t operation(Expr expr) {
+    auto arg = [&](size_t i) { return value(expr->args[i]); };
+    switch (expr->op) {
+      case ExprOp::Add:
+      case ExprOp::Mul: {
+        int64_t result = arg(0);
+        for (size_t i = 1; i < expr->args.size(); ++i) {
+          const int64_t next = arg(i);
+          const bool overflow = expr->op == ExprOp::Add
+                                    ? __builtin_add_overflow(result, next, &result)
+                                    : __builtin_mul_overflow(result, next, &result);
+          if (overflow) user_error("a tensor size overflows 64 bits");
+        }
+        return result;
+      }
+      case ExprOp::Min:
+        return std::min(arg(0), arg(1));
+      case ExprOp::Max: {
+        // Broadcasting with an empty dimension is empty.
+        const int64_t a = arg(0), b = arg(1);
+        return a == 0 || b == 0 ? 0 : std::max(a, b);
+      }
+      default:
+        return saturated<int64_t>(
+            evaluate(expr, [&](Expr leaf) { return static_cast<double>(value(leaf)); }));
+    }
+  }
+
+  std::span<const int64_t> symbols_;
+  std::unordered_map<Expr, int64_t> known_;
+};
+
+}  // namespace
+
+int64_t evaluate_size(Expr expr, std::span<const int64_t> symbols) {
+  return SizeEvaluator(symbols).value(expr);
 }
 
 }  // namespace redfuser

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/integers.h"
+#include "ir/depth.h"
 #include "ir/fold.h"
 #include "ir/integer_operations.h"
 #include "ir/polynomial.h"
@@ -47,6 +48,7 @@ std::vector<uint32_t> united(const std::vector<uint32_t>& a, const std::vector<u
 
 struct ExprPool::Impl {
   std::deque<ExprNode> nodes;
+  std::vector<uint32_t> depths;  // by id
   std::unordered_set<const ExprNode*, NodeHash, NodeEqual> interned;
   std::vector<std::string> symbols, axes;
   std::map<std::string, Expr> symbol_by_name;
@@ -72,6 +74,11 @@ Expr ExprPool::intern(ExprNode node) {
   auto found = impl_->interned.find(&node);
   if (found != impl_->interned.end()) return *found;
   node.id = static_cast<uint32_t>(impl_->nodes.size());
+  uint32_t depth = 1;
+  for (Expr arg : node.args) depth = std::max(depth, impl_->depths[arg->id] + 1);
+  if (depth > kMaxExprDepth) {
+    throw ExprTooDeep(fmt::format("an expression nests more than {} deep", kMaxExprDepth));
+  }
   node.has_leaf = node.op == ExprOp::Leaf;
   node.has_read = node.op == ExprOp::Read;
   if (node.op == ExprOp::Axis) {
@@ -88,6 +95,7 @@ Expr ExprPool::intern(ExprNode node) {
     std::erase(node.free_axes, static_cast<uint32_t>(node.args[0]->integer));
     node.bound_level += 1;
   }
+  impl_->depths.push_back(depth);
   impl_->nodes.push_back(std::move(node));
   Expr result = &impl_->nodes.back();
   impl_->interned.insert(result);
@@ -143,8 +151,9 @@ Expr ExprPool::axis(const std::string& name, Expr extent) {
 }
 
 Expr ExprPool::shared_axis(const std::string& key, Expr extent) {
-  auto [entry, inserted] = impl_->shared_axes.try_emplace({key, extent}, nullptr);
-  if (inserted) entry->second = axis(key, extent);
+  const auto entry = impl_->shared_axes.try_emplace({key, extent}, nullptr).first;
+  // An axis that could not be made left none.
+  if (entry->second == nullptr) entry->second = axis(key, extent);
   return entry->second;
 }
 
@@ -269,15 +278,24 @@ Expr ExprPool::substitute(Expr root, const std::vector<std::pair<Expr, Expr>>& m
 }
 
 void visit(Expr root, const std::function<void(Expr)>& visit, bool into_reductions) {
-  std::unordered_set<Expr> seen;
-  std::function<void(Expr)> go = [&](Expr node) {
-    if (!seen.insert(node).second) return;
-    if (node->op != ExprOp::Axis && (into_reductions || node->op != ExprOp::Reduce)) {
-      for (Expr arg : node->args) go(arg);
-    }
-    visit(node);
+  struct Open {
+    Expr node;
+    size_t next;  // the argument to enter
   };
-  go(root);
+  std::unordered_set<Expr> seen{root};
+  std::vector<Open> path{{root, 0}};
+  while (!path.empty()) {
+    Open& open = path.back();
+    Expr node = open.node;
+    const bool enters = node->op != ExprOp::Axis && (into_reductions || node->op != ExprOp::Reduce);
+    if (enters && open.next < node->args.size()) {
+      Expr arg = node->args[open.next++];
+      if (seen.insert(arg).second) path.push_back({arg, 0});
+      continue;
+    }
+    path.pop_back();
+    visit(node);
+  }
 }
 
 }  // namespace redfuser

@@ -73,7 +73,11 @@ Expr fold_polynomial(ExprPool& pool, ExprOp op, const std::vector<Expr>& args) {
       return from_polynomial(pool, scaled(polynomial(0), -1));
     case ExprOp::Mul: {
       Polynomial product{{{}, 1}};
-      for (Expr arg : args) product = product * to_polynomial(arg);
+      for (Expr arg : args) {
+        const Polynomial factor = to_polynomial(arg);
+        if (!expands(product, factor)) return nullptr;
+        product = product * factor;
+      }
       return from_polynomial(pool, product);
     }
     case ExprOp::FloorDiv:

@@ -44,13 +44,28 @@ Polynomial operator*(const Polynomial& a, const Polynomial& b) {
   return result;
 }
 
+bool expands(const Polynomial& a, const Polynomial& b) {
+  constexpr size_t kMaxTerms = 4096, kMaxFactors = 64;
+  if (a.empty() || b.empty()) return true;
+  // The longest monomials are the last.
+  return a.size() * b.size() <= kMaxTerms &&
+         a.rbegin()->first.size() + b.rbegin()->first.size() <= kMaxFactors;
+}
+
 Polynomial scaled(const Polynomial& a, int64_t factor) { return a * Polynomial{{{}, factor}}; }
+
+// A product of atoms: one of sums or of products is a product that does not expand.
+static bool is_monomial(Expr expr) {
+  return expr->op == ExprOp::Mul &&
+         std::none_of(expr->args.begin(), expr->args.end(),
+                      [](Expr arg) { return arg->op == ExprOp::Add || arg->op == ExprOp::Mul; });
+}
 
 Polynomial to_polynomial(Expr expr) {
   if (expr->op == ExprOp::Constant) {
     return expr->integer ? Polynomial{{{}, expr->integer}} : Polynomial{};
   }
-  if (expr->dtype == DType::Int64 && (expr->op == ExprOp::Add || expr->op == ExprOp::Mul)) {
+  if (expr->dtype == DType::Int64 && (expr->op == ExprOp::Add || is_monomial(expr))) {
     Polynomial result = to_polynomial(expr->args[0]);
     for (size_t i = 1; i < expr->args.size(); ++i) {
       const Polynomial next = to_polynomial(expr->args[i]);

@@ -32,6 +32,9 @@ Polynomial to_polynomial(Expr expr);
 Expr from_polynomial(ExprPool& pool, const Polynomial& polynomial);
 Polynomial operator+(const Polynomial& a, const Polynomial& b);
 Polynomial operator*(const Polynomial& a, const Polynomial& b);
+// Whether a product is worth its terms: powers of sums have exponentially many, of as many factors.
+// A product that is not stays one atom.
+bool expands(const Polynomial& a, const Polynomial& b);
 Polynomial scaled(const Polynomial& a, int64_t factor);
 
 // dividend = quotient * divisor + remainder, by cancelling the divisor's leading monomial.

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "ir/depth.h"
 #include "ir/polynomial.h"
 #include "ops/elementwise.h"
 #include "ops/op_def.h"
@@ -122,19 +123,24 @@ bool has_reduce(Expr expr) {
   return found;
 }
 
+// Elements of elements nest as deep as the graph is long.
+bool fits(Expr element) { return element->args.empty() || expr_extent(element).fits(); }
+
 // One element of a small output, free of reads; null if there is none.
 Expr propagated_element(const Graph& graph, Lowering& lowering, ValueId id, std::vector<Expr> index,
                         int64_t count) {
   Expr element = lowering.element(id, std::move(index));
-  if (!element->has_read && element->bound_level == 0) return element;
+  if (!element->has_read && element->bound_level == 0) return fits(element) ? element : nullptr;
   if (element->bound_level == 0 || reduction_terms(element) * count > kMaxUnrolled) return nullptr;
   if (reads_unknown(graph, element)) return nullptr;
   try {
     element = resolve(graph, element);
   } catch (const CoefficientOverflow&) {
     return nullptr;  // elements that wrap around are computed, not derived
+  } catch (const ExprTooDeep&) {
+    return nullptr;
   }
-  return element->has_read || has_reduce(element) ? nullptr : element;
+  return element->has_read || has_reduce(element) || !fits(element) ? nullptr : element;
 }
 
 std::vector<Expr> index_at(ExprPool& pool, const Shape& shape, int64_t position) {
@@ -177,7 +183,7 @@ bool is_function_of_index(Graph& graph, Lowering& lowering, ValueId id) {
   if (element->has_read || element->bound_level != 0) return false;
   int nodes = 0;
   visit(element, [&](Expr) { ++nodes; });
-  return nodes <= kMaxIndexedNodes;
+  return nodes <= kMaxIndexedNodes && fits(element);
 }
 
 }  // namespace
