@@ -143,21 +143,39 @@ double GraphFacts::nominal_size(ValueId value) const {
 }
 
 const std::set<ValueId>& GraphFacts::roots(ValueId value) const {
-  auto [entry, inserted] = roots_.try_emplace(value);
-  if (!inserted) return entry->second;
-  const NodeId node = producer(value);
-  std::set<ValueId> result;
-  if (node < 0 || !lowered(node) || reduces(node)) {
-    result = {value};
-  } else {
-    for (ValueId input : graph_.nodes[static_cast<size_t>(node)].inputs) {
-      if (input == kAbsent || graph_.values[static_cast<size_t>(input)].has_elements) continue;
-      const auto& below = roots(input);
+  std::vector<ValueId> open{value};
+  while (!open.empty()) {
+    const ValueId at = open.back();
+    const std::vector<ValueId> from = roots_.count(at) ? std::vector<ValueId>() : sources(at);
+    const size_t before = open.size();
+    for (ValueId source : from) {
+      if (!roots_.count(source)) open.push_back(source);
+    }
+    if (open.size() > before) continue;
+    open.pop_back();
+    std::set<ValueId> result;
+    for (ValueId source : from) {
+      const auto& below = roots_.at(source);
       result.insert(below.begin(), below.end());
     }
-    if (result.size() > kMaxRoots) result = {value};
+    const NodeId node = producer(at);
+    const bool stored = node < 0 || !lowered(node) || reduces(node);
+    if (stored || result.size() > kMaxRoots) result = {at};
+    roots_.try_emplace(at, std::move(result));
   }
-  return roots_[value] = std::move(result);
+  return roots_.at(value);
+}
+
+// What an elementwise node computes the value from; empty for a value of another kind.
+std::vector<ValueId> GraphFacts::sources(ValueId value) const {
+  const NodeId node = producer(value);
+  if (node < 0 || !lowered(node) || reduces(node)) return {};
+  std::vector<ValueId> inputs;
+  for (ValueId input : graph_.nodes[static_cast<size_t>(node)].inputs) {
+    if (input == kAbsent || graph_.values[static_cast<size_t>(input)].has_elements) continue;
+    inputs.push_back(input);
+  }
+  return inputs;
 }
 
 bool GraphFacts::recomputed(ValueId value) const {

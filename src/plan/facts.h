@@ -67,6 +67,7 @@ class GraphFacts {
   void find_binding_nodes();
   void find_live_nodes();
   const std::set<ValueId>& roots(ValueId value) const;
+  std::vector<ValueId> sources(ValueId value) const;
 
   const Graph& graph_;
   std::vector<std::vector<NodeId>> consumers_;

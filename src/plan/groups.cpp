@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
+#include "ir/depth.h"
 #include "ir/polynomial.h"
 #include "ops/op_def.h"
 
@@ -72,9 +74,10 @@ bool Demand::used_only_by(NodeId node, const std::set<NodeId>& members) const {
 
 namespace {
 
-// Nodes of one step at most: longer chains gain nothing from one more, and every node taken in
-// lowers the body anew.
+// Nodes of one step at most: longer chains gain nothing from one more.
 constexpr size_t kMaxNodes = 64;
+// Values that a step may come to read by taking in nodes: each is a parameter of its kernel.
+constexpr size_t kMaxReads = 128;
 
 class GroupBuilder {
  public:
@@ -90,19 +93,22 @@ class GroupBuilder {
     body_ = lower();
   }
 
-  // Takes in producers, last first: views wherever they are, other nodes that only we use.
+  // Takes in producers, last first: views wherever they are, other nodes that only we use. Every
+  // trial lowers the body anew, so that nodes without reductions are tried several at once, more
+  // after every success.
   void grow() {
     std::set<NodeId> rejected;
+    size_t count = 1;
     while (owned_.size() + views_.size() < kMaxNodes) {
-      NodeId best = -1;
-      for (ValueId read : values_read(body_)) {
-        const NodeId node = facts_.producer(read);
-        if (node < 0 || !facts_.lowered(node) || demand_.region_of(node) >= 0) continue;
-        if (owned_.count(node) || views_.count(node) || rejected.count(node)) continue;
-        best = std::max(best, node);
+      const Trial trial = next(has_reduction(body_) ? 1 : count, rejected);
+      if (trial.nodes.empty()) return;
+      if (absorb(trial)) {
+        count *= 2;
+      } else if (trial.nodes.size() == 1) {
+        rejected.insert(trial.nodes[0]);
+      } else {
+        count = 1;
       }
-      if (best < 0) return;
-      if (!absorb(best)) rejected.insert(best);
     }
   }
 
@@ -142,31 +148,71 @@ class GroupBuilder {
     return found;
   }
 
-  bool absorb(NodeId node) {
-    // A node that fixes sizes at run time stays a step of its own.
-    if (facts_.binds(node)) return false;
-    const bool ours = demand_.used_only_by(node, members());
-    const bool view = facts_.view(node);
-    if (!ours && !view) return false;
-    if (facts_.reduces(node) && !facts_.contracts(node)) return false;
-    const bool was_product = as_product(graph_, value_, body_, axes_).has_value();
-    (ours ? owned_ : views_).insert(node);
-    Expr before = body_;
-    body_ = lower();
-    const bool must_be_product = was_product || facts_.contracts(node);
-    if (must_be_product && !as_product(graph_, value_, body_, axes_)) {
-      owned_.erase(node);
-      views_.erase(node);
-      body_ = before;
-      return false;
+  // Nodes to take in, with the members that the step then has.
+  struct Trial {
+    std::vector<NodeId> nodes;
+    std::set<NodeId> owned, views;
+  };
+
+  Trial next(size_t count, std::set<NodeId>& rejected) const {
+    Trial trial{{}, owned_, views_};
+    std::set<NodeId> members = owned_, candidates;
+    members.insert(views_.begin(), views_.end());
+    auto add_reads = [&](const std::set<ValueId>& reads) {
+      for (const ValueId read : reads) {
+        const NodeId node = facts_.producer(read);
+        if (node < 0 || !facts_.lowered(node) || demand_.region_of(node) >= 0) continue;
+        if (!members.count(node) && !rejected.count(node)) candidates.insert(node);
+      }
+    };
+    add_reads(values_read(body_));
+    while (!candidates.empty() && trial.nodes.size() < count && members.size() < kMaxNodes) {
+      const NodeId node = *candidates.rbegin();
+      candidates.erase(node);
+      const bool ours = demand_.used_only_by(node, members);
+      if (!may_absorb(node, ours)) {
+        rejected.insert(node);
+        continue;
+      }
+      if (facts_.reduces(node) && !trial.nodes.empty()) break;
+      trial.nodes.push_back(node);
+      members.insert(node);
+      (ours ? trial.owned : trial.views).insert(node);
+      if (facts_.reduces(node)) break;
+      add_reads(facts_.reads(node));
     }
-    return true;
+    return trial;
   }
 
-  std::set<NodeId> members() const {
-    std::set<NodeId> all = owned_;
-    all.insert(views_.begin(), views_.end());
-    return all;
+  bool may_absorb(NodeId node, bool ours) const {
+    // A node that fixes sizes at run time stays a step of its own.
+    if (facts_.binds(node)) return false;
+    if (!ours && !facts_.view(node)) return false;
+    return !facts_.reduces(node) || facts_.contracts(node);
+  }
+
+  bool absorb(const Trial& trial) {
+    const bool was_product = as_product(graph_, value_, body_, axes_).has_value();
+    const auto owned = std::exchange(owned_, trial.owned);
+    const auto views = std::exchange(views_, trial.views);
+    Expr body = body_;
+    const bool must_be_product = was_product || facts_.contracts(trial.nodes[0]);
+    if (relower() && (!must_be_product || as_product(graph_, value_, body_, axes_))) return true;
+    owned_ = owned;
+    views_ = views;
+    body_ = body;
+    return false;
+  }
+
+  // False if the body is too large for one step.
+  bool relower() {
+    const size_t reads = values_read(body_).size();
+    try {
+      body_ = lower();
+    } catch (const ExprTooDeep&) {
+      return false;
+    }
+    return expr_extent(body_).fits() && values_read(body_).size() <= std::max(reads, kMaxReads);
   }
 
   // Same elements in the same order.

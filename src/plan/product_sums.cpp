@@ -10,6 +10,8 @@
 namespace redfuser {
 namespace {
 
+constexpr int kMostAdded = 2;  // a vector and a tensor
+
 // What is added to the product so far.
 struct Added {
   int vectors = 0, tensors = 0;
@@ -25,7 +27,8 @@ bool multiplies_constant(const GraphFacts& facts, NodeId node) {
 
 // The node's meaning is a sum of two elements, one of them of the only use of a product at the same
 // index.
-bool adds_to_product(const GraphFacts& facts, NodeId id, Added& added) {
+bool adds_to_product(const GraphFacts& facts, NodeId id, Added& added, int most = kMostAdded) {
+  if (most == 0) return false;
   const Graph& graph = facts.graph();
   const Node& node = graph.nodes[static_cast<size_t>(id)];
   if (!facts.lowered(id) || facts.reduces(id) || node.outputs.size() != 1) return false;
@@ -51,7 +54,8 @@ bool adds_to_product(const GraphFacts& facts, NodeId id, Added& added) {
     if (producer < 0 || terms[i]->args != axes || facts.is_output(product)) continue;
     if (facts.consumers(product).size() != 1) continue;
     Added before = added;
-    if (!multiplies_constant(facts, producer) && !adds_to_product(facts, producer, before)) {
+    if (!multiplies_constant(facts, producer) &&
+        !adds_to_product(facts, producer, before, most - 1)) {
       continue;
     }
     const Value& other = graph.values[static_cast<size_t>(terms[1 - i]->integer)];

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "cascade/contraction.h"
+#include "ir/depth.h"
 #include "ops/op_def.h"
 
 namespace redfuser {
@@ -29,6 +31,7 @@ std::vector<Expr> axes_of(ExprPool& pool, const Value& value) {
 
 // Axes this short are written out: the coordinates of a point, the channels of a pixel.
 constexpr int64_t kWrittenOut = 4;
+constexpr int64_t kMaxWritten = 256;  // elements of short axes inside each other
 
 bool is_short(Expr reduce) {
   return reduce->extent()->is_constant() && reduce->extent()->integer <= kWrittenOut;
@@ -57,13 +60,30 @@ bool has_long_reduction(const std::vector<LoweredOutput>& outputs) {
   return found;
 }
 
+// The elements that writing out the short reductions of an expression makes of one; saturates.
+int64_t elements_written(Expr body) {
+  std::unordered_map<Expr, int64_t> elements;
+  visit(body, [&](Expr e) {
+    int64_t count = 1;
+    for (Expr arg : e->args) {
+      const auto below = elements.find(arg);
+      if (below != elements.end()) count = std::max(count, below->second);
+    }
+    if (e->op == ExprOp::Reduce && is_short(e)) {
+      count *= std::max<int64_t>(e->extent()->integer, 1);
+    }
+    elements[e] = std::min(count, kMaxWritten + 1);
+  });
+  return elements[body];
+}
+
 // Reductions over short axes beside long ones as expressions of their elements, so that the long
 // ones are the stages of a cascade. Contractions stay: they are producers of tiles.
 Expr write_out_short(ExprPool& pool, Expr body) {
   return pool.rewrite(body, [&](Expr e) -> Expr {
     if (e->op != ExprOp::Reduce || !is_short(e) || e->extent()->integer == 0) return nullptr;
     const auto op = written_out(e->reduction);
-    if (!op || as_contraction(pool, e)) return nullptr;
+    if (!op || as_contraction(pool, e) || elements_written(e) > kMaxWritten) return nullptr;
     Expr result = nullptr;
     for (int64_t i = 0; i < e->extent()->integer; ++i) {
       Expr element =
@@ -75,12 +95,10 @@ Expr write_out_short(ExprPool& pool, Expr body) {
   });
 }
 
-}  // namespace
-
-std::variant<CascadeCandidate, CandidateRefusal> form_shape(const GraphFacts& facts,
-                                                            const std::set<NodeId>& owned,
-                                                            const std::set<NodeId>& shared,
-                                                            const std::set<ValueId>& pinned) {
+std::variant<CascadeCandidate, CandidateRefusal> formed(const GraphFacts& facts,
+                                                        const std::set<NodeId>& owned,
+                                                        const std::set<NodeId>& shared,
+                                                        const std::set<ValueId>& pinned) {
   const Graph& graph = facts.graph();
   ExprPool& pool = *graph.pool;
   Lowering lowering(graph, [&](ValueId value) {
@@ -93,7 +111,9 @@ std::variant<CascadeCandidate, CandidateRefusal> form_shape(const GraphFacts& fa
       if (output == kAbsent) continue;
       if (!pinned.count(output) && !used_outside(facts, owned, output)) continue;
       const std::vector<Expr> axes = axes_of(pool, graph.values[static_cast<size_t>(output)]);
-      outputs.push_back({output, lowering.element(output, axes), axes});
+      Expr body = lowering.element(output, axes);
+      if (!expr_extent(body).fits()) return CandidateRefusal{"its expression is too large", false};
+      outputs.push_back({output, body, axes});
     }
   }
   if (has_long_reduction(outputs)) {
@@ -108,6 +128,22 @@ std::variant<CascadeCandidate, CandidateRefusal> form_shape(const GraphFacts& fa
   }
   shape.derivation = std::get<Derivation>(std::move(derived));
   return shape;
+}
+
+}  // namespace
+
+std::variant<CascadeCandidate, CandidateRefusal> form_shape(const GraphFacts& facts,
+                                                            const std::set<NodeId>& owned,
+                                                            const std::set<NodeId>& shared,
+                                                            const std::set<ValueId>& pinned) {
+  if (owned.size() + shared.size() > kMaxRegionNodes) {
+    return CandidateRefusal{fmt::format("a region has at most {} nodes", kMaxRegionNodes), false};
+  }
+  try {
+    return formed(facts, owned, shared, pinned);
+  } catch (const ExprTooDeep& deep) {
+    return CandidateRefusal{deep.what(), false};
+  }
 }
 
 std::string class_of(const CascadeCandidate& shape) {

@@ -20,6 +20,9 @@ struct CandidateRefusal {
   bool algebra = false;  // the piece is a cascade, but a stage has no incremental form
 };
 
+// What more nodes gain in one pass is little by then, and each is tried with all of those before.
+inline constexpr size_t kMaxRegionNodes = 512;
+
 // The cascade of the nodes `owned` and `shared`; outputs are what others use of `owned`, `pinned`
 // values (read by other regions) included.
 std::variant<CascadeCandidate, CandidateRefusal> form_shape(const GraphFacts& facts,

@@ -101,10 +101,14 @@ class Grower {
   }
 
  private:
+  bool is_free(NodeId node) const {
+    return node >= 0 && taken_.nodes.count(node) == 0 && banned_.count(node) == 0 &&
+           facts_.lowered(node);
+  }
+
   bool free_node(NodeId node) const {
     if (node < 0) return false;
-    const bool free =
-        taken_.nodes.count(node) == 0 && banned_.count(node) == 0 && facts_.lowered(node);
+    const bool free = is_free(node);
     consulted_.emplace(node, free);
     return free;
   }
@@ -119,32 +123,80 @@ class Grower {
     auto push = [&](NodeId node) {
       for (NodeId consumer : facts_.consumers_of(node)) frontier.insert(consumer);
     };
+    // A reduction that failed is tried again once the region has grown since.
+    auto refill = [&] {
+      for (const auto& [reduction, size] : failed) {
+        if (draft.owned.size() > size) frontier.insert(reduction);
+      }
+      std::erase_if(refused, [&](const auto& other) { return frontier.count(other.first) > 0; });
+    };
     for (NodeId node : draft.owned) push(node);
+    size_t count = 1;
     while (!frontier.empty()) {
+      if (count > 1 && passed.empty() && add_run(draft, frontier, count)) {
+        count *= 2;
+        if (frontier.empty()) refill();
+        continue;
+      }
       const NodeId node = *frontier.begin();
       frontier.erase(frontier.begin());
       if (draft.owned.count(node) || !free_node(node)) continue;
+      count = 1;
       if (add(draft, node, passed)) {
+        count = 2;
         push(node);
-      } else if (facts_.view(node)) {
+      } else if (facts_.view(node) && passed.size() < kMaxRegionNodes) {
         passed.insert(node);
         push(node);
       } else if (facts_.reduces(node)) {
         failed[node] = draft.owned.size();
       }
-      if (!frontier.empty()) continue;
-      for (const auto& [reduction, size] : failed) {
-        if (draft.owned.size() > size) frontier.insert(reduction);
-      }
-      std::erase_if(refused, [&](const auto& other) { return frontier.count(other.first) > 0; });
+      if (frontier.empty()) refill();
     }
   }
 
-  void own_with_passed(Draft& draft, NodeId node, const std::set<NodeId>& passed) const {
-    draft.owned.insert(node);
-    for (ValueId read : facts_.reads(node)) {
-      const NodeId producer = facts_.producer(read);
-      if (passed.count(producer)) own_with_passed(draft, producer, passed);
+  // Takes in up to `count` nodes of the frontier and behind it that reduce nothing, in the order in
+  // which `forward` would, as one: a trial costs as much as the region is large. False, with
+  // nothing changed, if there are no two of them or the region would not take them all.
+  bool add_run(Draft& draft, std::set<NodeId>& frontier, size_t count) {
+    std::set<NodeId> ahead = frontier;
+    std::vector<NodeId> run, taken;
+    Draft next = draft;
+    while (!ahead.empty() && run.size() < count) {
+      const NodeId node = *ahead.begin();
+      if (!is_free(node)) {
+        taken.push_back(node);
+      } else if (!next.owned.count(node)) {
+        if (facts_.reduces(node)) break;
+        run.push_back(node);
+        next.owned.insert(node);
+        for (const NodeId consumer : facts_.consumers_of(node)) ahead.insert(consumer);
+      }
+      ahead.erase(node);
+    }
+    if (run.size() < 2) return false;
+    auto shape = form_shape(facts_, next.owned, next.shared, taken_.pinned);
+    if (!std::holds_alternative<CascadeCandidate>(shape)) return false;
+    next.shape = std::get<CascadeCandidate>(std::move(shape));
+    if (reenters(next) || !worth_one_pass(draft, next)) return false;
+    if (next.shape.extraction.has_columns && !worth_contracting(next)) return false;
+    for (const NodeId node : run) consulted_.emplace(node, true);
+    for (const NodeId node : taken) consulted_.emplace(node, false);
+    draft = std::move(next);
+    frontier = std::move(ahead);
+    return true;
+  }
+
+  void own_with_passed(Draft& draft, NodeId first, const std::set<NodeId>& passed) const {
+    std::vector<NodeId> open{first};
+    while (!open.empty()) {
+      const NodeId node = open.back();
+      open.pop_back();
+      draft.owned.insert(node);
+      for (ValueId read : facts_.reads(node)) {
+        const NodeId producer = facts_.producer(read);
+        if (passed.count(producer) && !draft.owned.count(producer)) open.push_back(producer);
+      }
     }
   }
 
@@ -251,7 +303,12 @@ class Grower {
   // Producers, last first, so that all consumers of a node have been decided before it.
   void backward(Draft& draft) {
     std::set<NodeId> rejected;
+    size_t count = 1;
     while (true) {
+      if (count > 1 && absorb_run(draft, rejected, count)) {
+        count *= 2;
+        continue;
+      }
       NodeId best = -1;
       for (ValueId value : values_read(draft.shape.extraction.cascade)) {
         const NodeId producer = facts_.producer(value);
@@ -260,8 +317,43 @@ class Grower {
         if (!rejected.count(producer)) best = std::max(best, producer);
       }
       if (best < 0) return;
-      if (!absorb(draft, best)) rejected.insert(best);
+      count = absorb(draft, best) ? 2 : 1;
+      if (count == 1) rejected.insert(best);
     }
+  }
+
+  // The same for up to `count` producers that reduce nothing, as one. False, with nothing changed,
+  // if there are no two of them or the region would not take them all.
+  bool absorb_run(Draft& draft, const std::set<NodeId>& rejected, size_t count) {
+    Draft next = draft;
+    std::set<NodeId> candidates, run;
+    auto add_reads = [&](const std::set<ValueId>& reads) {
+      for (const ValueId read : reads) {
+        const NodeId producer = facts_.producer(read);
+        if (!is_free(producer) || next.owned.count(producer) || next.shared.count(producer)) {
+          continue;
+        }
+        if (!rejected.count(producer)) candidates.insert(producer);
+      }
+    };
+    add_reads(values_read(draft.shape.extraction.cascade));
+    while (!candidates.empty() && run.size() < count) {
+      const NodeId node = *candidates.rbegin();
+      candidates.erase(node);
+      const Absorption how = absorption(next, node);
+      if (how == Absorption::None || facts_.reduces(node)) break;
+      (how == Absorption::Owned ? next.owned : next.shared).insert(node);
+      run.insert(node);
+      add_reads(facts_.reads(node));
+    }
+    if (run.size() < 2) return false;
+    auto shape = form_shape(facts_, next.owned, next.shared, taken_.pinned);
+    if (!std::holds_alternative<CascadeCandidate>(shape)) return false;
+    next.shape = std::get<CascadeCandidate>(std::move(shape));
+    if (reenters(next)) return false;
+    for (const NodeId node : run) consulted_.emplace(node, true);
+    draft = std::move(next);
+    return true;
   }
 
   // A cast to a narrower type goes with the step that computes what it reads, and takes along what
@@ -306,8 +398,11 @@ class Grower {
     return computed ? nodes : std::set<NodeId>();
   }
 
-  bool absorb(Draft& draft, NodeId node) {
-    if (completes_product(facts_, node)) return false;
+  enum class Absorption { None, Owned, Shared };
+
+  // How the region may take in a producer: for itself, or computed again.
+  Absorption absorption(const Draft& draft, NodeId node) const {
+    if (completes_product(facts_, node)) return Absorption::None;
     const auto consumers = facts_.consumers_of(node);
     const auto& outputs = graph_.nodes[static_cast<size_t>(node)].outputs;
     const bool published = std::any_of(outputs.begin(), outputs.end(), [&](ValueId v) {
@@ -318,13 +413,19 @@ class Grower {
                                   [&](NodeId consumer) { return draft.owned.count(consumer) > 0; });
     const bool again =
         facts_.view(node) || (!facts_.reduces(node) && facts_.recomputed(outputs[0]));
-    if (!ours && !again) return false;
+    return ours ? Absorption::Owned : again ? Absorption::Shared : Absorption::None;
+  }
+
+  bool absorb(Draft& draft, NodeId node) {
+    const Absorption how = absorption(draft, node);
+    if (how == Absorption::None) return false;
     if (facts_.contracts(node) &&
-        !reads_as_tile(*graph_.pool, draft.shape.extraction.cascade, outputs[0])) {
+        !reads_as_tile(*graph_.pool, draft.shape.extraction.cascade,
+                       graph_.nodes[static_cast<size_t>(node)].outputs[0])) {
       return false;
     }
     Draft next = draft;
-    (ours ? next.owned : next.shared).insert(node);
+    (how == Absorption::Owned ? next.owned : next.shared).insert(node);
     auto shape = form_shape(facts_, next.owned, next.shared, taken_.pinned);
     if (!std::holds_alternative<CascadeCandidate>(shape)) return false;
     next.shape = std::get<CascadeCandidate>(std::move(shape));
