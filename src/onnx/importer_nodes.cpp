@@ -8,6 +8,7 @@
 #include "onnx/node_order.h"
 #include "onnx/type_support.h"
 #include "onnx/value_types.h"
+#include "onnx/wide_nodes.h"
 #include "ops/op_def.h"
 
 namespace redfuser {
@@ -65,6 +66,9 @@ void Importer::add_node(const onnx::NodeProto& written, Scope& scope, const Orig
     return add_constant_node(node, source, scope);
   }
   if (domain.empty() && add_control(node, version->second, scope, origin)) return;
+  if (const auto body = wide_body(node)) {
+    return add_call(node, *body, opsets_of(*body), nullptr, scope, origin);
+  }
   const OpDef* def = find_op(domain, node.op_type(), version->second);
   // A kernel serves the forms that have no body.
   if (def != nullptr && (def->lower != nullptr || !has_own_expansion(node))) {

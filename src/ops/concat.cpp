@@ -93,18 +93,37 @@ void infer_split(InferContext& context) {
   }
 }
 
-Expr lower_split(LowerContext& context) {
+// Where part `output` starts. Parts of one size, which any number of outputs may have, are not
+// added up one by one.
+Expr split_start(const LowerContext& context, int axis) {
   ExprPool& pool = context.pool();
-  const int axis = context.axis(context.integer("axis", 0), context.rank(0));
+  const Expr whole = context.shape(0)[axis];
+  const bool given = context.has("split") || context.has_input(1);
+  if (!given) {
+    const int64_t parts = context.integer("num_outputs", context.output_count());
+    Expr part = context.has("num_outputs") ? ceil_div(pool, whole, pool.integer(parts))
+                                           : pool.floordiv(whole, pool.integer(parts));
+    return pool.mul(part, pool.integer(context.output()));
+  }
+  int64_t known = 0;
   Expr start = pool.integer(0);
   for (int i = 0; i < context.output(); ++i) {
-    ValueId part = context.node().outputs[i];
-    Expr size =
+    const ValueId part = context.node().outputs[i];
+    const Expr size =
         part == kAbsent ? split_sizes(context, axis)[i] : context.graph().values[part].shape[axis];
-    start = pool.add(start, size);
+    if (size->is_constant()) {
+      known += size->integer;
+    } else {
+      start = pool.add(start, size);
+    }
   }
+  return pool.add(start, pool.integer(known));
+}
+
+Expr lower_split(LowerContext& context) {
+  const int axis = context.axis(context.integer("axis", 0), context.rank(0));
   std::vector<Expr> index(context.index().begin(), context.index().end());
-  index[axis] = pool.add(index[axis], start);
+  index[axis] = context.pool().add(index[axis], split_start(context, axis));
   return context.read(0, std::move(index));
 }
 
