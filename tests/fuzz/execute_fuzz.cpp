@@ -14,7 +14,7 @@
 
 namespace {
 
-constexpr int64_t kMemory = 16 << 20, kElements = 1 << 16;
+constexpr int64_t kElements = 1 << 16;
 constexpr int64_t kOpenDimension = 3;
 
 // What the inputs hold.
@@ -24,6 +24,12 @@ Contents contents_of(const uint8_t* data, size_t size) {
   constexpr Contents kChoices[] = {Contents::Small, Contents::Small, Contents::Edges,
                                    Contents::Bytes};
   return kChoices[std::accumulate(data, data + size, size_t{0}) % std::size(kChoices)];
+}
+
+// Of the model and the run together, and of the run.
+int64_t memory_of(const uint8_t* data, size_t size) {
+  constexpr int64_t kChoices[] = {16 << 20, 16 << 20, 1 << 20, 64 << 10, 1 << 10};
+  return kChoices[std::accumulate(data, data + size, size / 7) % std::size(kChoices)];
 }
 
 double number_of(Contents contents, size_t i) {
@@ -87,13 +93,13 @@ bool make_inputs(const redfuser::Model& model, Contents contents, redfuser::Name
   return true;
 }
 
-void run(const redfuser::Model& model, Contents contents) {
+void run(const redfuser::Model& model, Contents contents, int64_t memory) {
   redfuser::NamedTensors inputs;
   if (!make_inputs(model, contents, inputs)) return;
   const redfuser::Program program = redfuser::compile(model);
   redfuser::SessionOptions options;
   options.threads = 1;
-  options.memory_limit = kMemory;
+  options.memory_limit = memory;
   redfuser::Session session(program, options);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
   session.on_progress([&](int, int) {
@@ -106,9 +112,10 @@ void run(const redfuser::Model& model, Contents contents) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const redfuser::MemoryFile file(data, size);
-  const redfuser::MemoryLimit limit(kMemory);
+  const int64_t memory = memory_of(data, size);
+  const redfuser::MemoryLimit limit(memory);
   try {
-    run(redfuser::Model::load(file.path()), contents_of(data, size));
+    run(redfuser::Model::load(file.path()), contents_of(data, size), memory);
   } catch (const redfuser::UserError&) {
   }
   return 0;

@@ -1,5 +1,6 @@
 // Edits of an ONNX model that keep it a message: fields set, copied, removed and swapped, names
-// taken from the model itself, operators from ONNX's schemas.
+// taken from the model itself, operators from ONNX's schemas; nodes made wide, and chains whose
+// nodes each use their operand twice.
 #pragma once
 
 #include <onnx/onnx_pb.h>
