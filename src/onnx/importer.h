@@ -117,6 +117,7 @@ class Importer {
   };
   Mark mark() const { return {graph_.values.size(), graph_.nodes.size()}; }
   void release(Mark& mark, std::vector<ValueId>& parts, std::vector<ValueId>& states);
+  void renew_pool();
 
   // The value name for `name` of a body: the caller's where it is one of the body's results.
   std::string value_name(const std::string& name, const Scope& scope);

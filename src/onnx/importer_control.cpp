@@ -212,6 +212,21 @@ void Importer::release(Mark& mark, std::vector<ValueId>& parts, std::vector<Valu
   graph_.values.resize(mark.values);
   for (Value& value : moved) graph_.values.push_back(std::move(value));
   mark.values += lasting;
+  renew_pool();
+}
+
+// Pools only grow, and an evaluation may go on for long. What is computed needs no other
+// expressions than its sizes and elements.
+void Importer::renew_pool() {
+  constexpr size_t kMany = 1 << 17;
+  if (graph_.pool->size() < kMany || !graph_.size_checks.empty()) return;
+  graph_.pool = std::make_shared<ExprPool>();
+  for (size_t id = 0; id < graph_.values.size(); ++id) {
+    const Tensor constant = graph_.values[id].constant;
+    graph_.values[id].elements.clear();
+    graph_.values[id].has_elements = false;
+    set_constant(graph_, static_cast<ValueId>(id), constant);
+  }
 }
 
 void Importer::add_loop(const onnx::NodeProto& node, Scope& scope, const Origin& origin) {

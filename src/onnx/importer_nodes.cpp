@@ -40,9 +40,15 @@ std::string Importer::where(const onnx::NodeProto& node, const Origin& origin) c
   return fmt::format("{}: [{}] node \"{}\"", path_, node.op_type(), origin.name);
 }
 
-// Also counts iterations, so that a loop without nodes ends too.
+// A plan has a node for each step. An evaluation may take any number, but not hold them all, nor
+// repeat iterations that compute nothing.
 void Importer::count_step() {
-  if (++steps_ > kMaxNodes) user_error("{}: it expands to more than {} nodes", path_, kMaxNodes);
+  if (++steps_ > kMaxNodes && evaluate_) {
+    user_error("{}: {} iterations compute nothing", path_, kMaxNodes);
+  }
+  if (steps_ > kMaxNodes || graph_.nodes.size() > static_cast<size_t>(kMaxNodes)) {
+    user_error("{}: it expands to more than {} nodes", path_, kMaxNodes);
+  }
 }
 
 void Importer::add_node(const onnx::NodeProto& written, Scope& scope, const Origin& origin) {
@@ -131,7 +137,10 @@ void Importer::append(Node node) {
   graph_.nodes.push_back(std::move(node));
   check_kinds_of_inputs(graph_, graph_.nodes.back());
   infer_node(graph_, id);
-  if (evaluate_) evaluate_(graph_, id);
+  if (evaluate_) {
+    evaluate_(graph_, id);
+    steps_ = 0;
+  }
   for (const ValueId output : graph_.nodes.back().outputs) {
     if (output != kAbsent) check_size(graph_, output);
   }
