@@ -26,6 +26,9 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
   add_test(NAME python.symbolic_sizes
            COMMAND ${REDFUSER_PYTHON} -W ignore -B ${CMAKE_CURRENT_LIST_DIR}/python/symbolic_test.py
                    $<TARGET_FILE:redfuser-run>)
+  add_test(NAME python.scalars
+           COMMAND ${REDFUSER_PYTHON} -W ignore -B ${CMAKE_CURRENT_LIST_DIR}/python/scalars_test.py
+                   $<TARGET_FILE:redfuser-run> $<TARGET_FILE:redfuser-opt>)
   add_test(NAME python.expanded_fusion
            COMMAND ${REDFUSER_PYTHON} -W ignore
                    ${CMAKE_CURRENT_LIST_DIR}/python/expanded_fusion_test.py

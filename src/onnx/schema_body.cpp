@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "onnx/expansions.h"
 #include "onnx/functions.h"
+#include "onnx/scalar_constants.h"
 
 namespace redfuser {
 namespace {
@@ -76,6 +77,7 @@ FunctionBody schema_body(const onnx::OpSchema& schema, const onnx::NodeProto& no
     }
   }
   add_defaults(*function, schema);
+  make_scalars(*function);
   Opsets opsets = opsets_of(*function);
   if (schema.domain().empty()) {
     opsets[""] = common_version(*function, version, wanted);
