@@ -22,8 +22,9 @@ bool plain_index(Expr index) {
 Expr FlatReads::in_range(Expr index, Expr dimension) {
   ExprPool& pool = *graph_.pool;
   if (plain_index(index)) return index;
-  if (!proved_nonnegative(index)) index = pool.make(ExprOp::Max, {index, pool.integer(0)});
-  if (!proved_less(pool, index, dimension)) {
+  if (!proved_nonnegative(index, kWhereElementsExist))
+    index = pool.make(ExprOp::Max, {index, pool.integer(0)});
+  if (!proved_less(pool, index, dimension, kWhereElementsExist)) {
     index = pool.make(ExprOp::Min, {index, pool.sub(dimension, pool.integer(1))});
   }
   return index;

@@ -378,7 +378,9 @@ class Masks {
       if (e->op == ExprOp::Less) keys.push_back(pool_.add(at, pool_.integer(stride)));
     });
     return std::any_of(keys.begin(), keys.end(), [&](Expr at) {
-      if (!proved_nonnegative(at) || !proved_less(pool_, at, key->extent())) return false;
+      if (!proved_nonnegative(at, kWhereElementsExist) ||
+          !proved_less(pool_, at, key->extent(), kWhereElementsExist))
+        return false;
       Expr there = pool_.substitute(visible, {{key, at}});
       return there->is_constant() && there->integer != 0;
     });

@@ -21,7 +21,7 @@ Expr collapsed(ExprPool& pool, const std::vector<Expr>& axes, const std::vector<
 
 // Proved by itself, or a multiple of the axes' extents, none of which is negative.
 bool forward_stride(ExprPool& pool, Expr stride, const std::vector<Expr>& axes, size_t first = 0) {
-  if (proved_nonnegative(stride)) return true;
+  if (proved_nonnegative(stride, kWhereElementsExist)) return true;
   for (size_t i = first; i < axes.size(); ++i) {
     const Division rest = divide(to_polynomial(stride), to_polynomial(axes[i]->extent()));
     if (!rest.remainder.empty()) continue;
@@ -60,14 +60,14 @@ std::optional<MatrixLayout> matrix_layout(ExprPool& pool, Expr offset,
 bool library_takes(ExprPool& pool, MatrixLayout& layout, Expr rows, Expr columns) {
   if (rows->is_constant(1) && !unit(layout.column)) {
     layout.row = pool.integer(1);
-    return proved_nonnegative(pool.sub(layout.column, pool.integer(1)));
+    return proved_nonnegative(pool.sub(layout.column, pool.integer(1)), kWhereElementsExist);
   }
   if (rows->is_constant(1)) layout.row = columns;
   if (columns->is_constant(1) && !unit(layout.column)) {
     layout.column = unit(layout.row) ? rows : pool.integer(1);
   }
-  if (unit(layout.column)) return proved_less_equal(pool, columns, layout.row);
-  return unit(layout.row) && proved_less_equal(pool, rows, layout.column);
+  if (unit(layout.column)) return proved_less_equal(pool, columns, layout.row, kWhereElementsExist);
+  return unit(layout.row) && proved_less_equal(pool, rows, layout.column, kWhereElementsExist);
 }
 
 }  // namespace redfuser

@@ -114,7 +114,8 @@ class ProductBuilder {
     if (layout && call.n->is_constant(1)) layout->column = pool_.integer(1);
     if (layout && call.m->is_constant(1)) layout->row = call.n;
     bool direct = calls.size() == 1 && layout && layout->column->is_constant(1) &&
-                  is_library_type(out, call.dtype) && proved_less_equal(pool_, call.n, layout->row);
+                  is_library_type(out, call.dtype) &&
+                  proved_less_equal(pool_, call.n, layout->row, kWhereElementsExist);
     const Expr pitch = row_pitch(call, out);
     direct &= pitch == call.n || !layout || layout->row != call.n;
     const bool in_library =
@@ -242,7 +243,7 @@ class ProductBuilder {
   // The library adds a vector along n and a matrix that lies as the result does, before it rounds.
   bool take_affine(ProductCall& call, Expr epilogue, Expr product, Expr offset, DType out) {
     // An empty sum is no call of the library.
-    if (!proved_less_equal(pool_, pool_.integer(1), call.k)) return false;
+    if (!proved_less_equal(pool_, pool_.integer(1), call.k, kWhereElementsExist)) return false;
     std::vector<Expr> terms;
     add_terms(epilogue, terms);
     Expr bias = nullptr, addend = nullptr;

@@ -28,9 +28,10 @@ std::optional<TensorView> view_of(ExprPool& pool, const BufferRef& buffer, DType
   if (!multiple(offset) || !multiple(line) || !multiple(batch)) {
     return std::nullopt;
   }
-  if (!proved_less(pool, pool.integer(0), line)) return std::nullopt;
+  if (!proved_less(pool, pool.integer(0), line, kWhereElementsExist)) return std::nullopt;
   const bool shared = batch->is_constant(0) || batches->is_constant(1);
-  if (!shared && !proved_less(pool, pool.integer(0), batch)) return std::nullopt;
+  if (!shared && !proved_less(pool, pool.integer(0), batch, kWhereElementsExist))
+    return std::nullopt;
   TensorView view;
   view.buffer = buffer;
   view.dtype = dtype;

@@ -59,7 +59,8 @@ std::optional<BoxedRead> boxed_read(StepBuilder& builder, Expr read, Expr inner,
     return std::nullopt;
   }
   auto lines = affine_in(pool, columns->base, line);
-  if (!lines || !is_size(lines->stride) || !proved_less(pool, pool.integer(0), lines->stride) ||
+  if (!lines || !is_size(lines->stride) ||
+      !proved_less(pool, pool.integer(0), lines->stride, kWhereElementsExist) ||
       lines->base->depends_on(line)) {
     return std::nullopt;
   }

@@ -143,7 +143,8 @@ class TileAnalysis {
     for (Expr atom : monomial) {
       auto part = atom_bounds(atom);
       if (!part) return std::nullopt;
-      const bool signs = proved_nonnegative(result.low) && proved_nonnegative(part->low);
+      const bool signs = proved_nonnegative(result.low, kWhereElementsExist) &&
+                         proved_nonnegative(part->low, kWhereElementsExist);
       if (signs) {
         result = {pool_.mul(result.low, part->low), pool_.mul(result.high, part->high)};
       } else if (part->low == part->high || result.low == result.high) {
@@ -166,7 +167,8 @@ class TileAnalysis {
       case ExprOp::FloorDiv:
       case ExprOp::FloorMod: {
         Expr divisor = atom->args[1];
-        if (varies(divisor) || !proved_less(pool_, pool_.integer(0), divisor)) return std::nullopt;
+        if (varies(divisor) || !proved_less(pool_, pool_.integer(0), divisor, kWhereElementsExist))
+          return std::nullopt;
         if (atom->op == ExprOp::FloorMod) {
           return Bounds{pool_.integer(0), pool_.sub(divisor, pool_.integer(1))};
         }
@@ -251,7 +253,8 @@ class TileAnalysis {
     if (atom == key_) return below ? Range{nullptr, pool_.add(limit, one)} : Range{limit, nullptr};
     if (atom->op != ExprOp::FloorDiv) return {};
     Expr divisor = atom->args[1];
-    if (varies(divisor) || !proved_less(pool_, pool_.integer(0), divisor)) return {};
+    if (varies(divisor) || !proved_less(pool_, pool_.integer(0), divisor, kWhereElementsExist))
+      return {};
     if (!below) return solve_nonnegative(pool_.sub(atom->args[0], pool_.mul(limit, divisor)));
     Expr last = pool_.sub(pool_.mul(pool_.add(limit, one), divisor), one);
     return solve_nonnegative(pool_.sub(last, atom->args[0]));

@@ -102,7 +102,7 @@ Window make_window(const OpaqueCall& call, std::span<const int64_t> input,
       split_padding(window, i, std::max<int64_t>(total, 0), auto_pad == "SAME_UPPER");
     }
     window.output[i] = output_size(window, i, ceil_mode && !same);
-    if (window.output[i] <= 0 && window.input[i] > 0) {
+    if (window.output[i] <= 0) {
       call.fail(fmt::format("a kernel of [{}] does not fit into the input [{}] with its padding",
                             fmt::join(kernel, ","), fmt::join(input, ",")));
     }

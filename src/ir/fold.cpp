@@ -86,7 +86,8 @@ Expr fold_polynomial(ExprPool& pool, ExprOp op, const std::vector<Expr>& args) {
       return fold_floor(pool, true, args[0], args[1]);
     case ExprOp::Div:
     case ExprOp::TruncMod:
-      if (proved_nonnegative(args[0]) && proved_less(pool, pool.integer(0), args[1])) {
+      if (proved_nonnegative(args[0]) &&
+          proved_less(pool, pool.integer(0), args[1], nonzero(args[1]))) {
         return fold_floor(pool, op == ExprOp::TruncMod, args[0], args[1]);
       }
       return nullptr;

@@ -178,7 +178,8 @@ Division divide(const Polynomial& dividend, const Polynomial& divisor) {
 namespace {
 
 // a = c·g + t with 0 <= t < g and b = h·g: ⌊a/b⌋ = ⌊c/h⌋ and a mod b = (c mod h)·g + t.
-Expr fold_common_factor(ExprPool& pool, bool modulo, const Polynomial& a, const Polynomial& b) {
+Expr fold_common_factor(ExprPool& pool, bool modulo, const Polynomial& a, const Polynomial& b,
+                        const Positive& positive) {
   for (auto it = a.rbegin(); it != a.rend(); ++it) {
     Monomial sizes;
     for (Expr atom : it->first) {
@@ -190,7 +191,10 @@ Expr fold_common_factor(ExprPool& pool, bool modulo, const Polynomial& a, const 
     Division divisor = divide(b, g);
     if (!divisor.remainder.empty() || high.quotient.empty()) continue;
     Expr t = from_polynomial(pool, high.remainder);
-    if (!proved_nonnegative(t) || !proved_less(pool, t, from_polynomial(pool, g))) continue;
+    if (!proved_nonnegative(t, positive) ||
+        !proved_less(pool, t, from_polynomial(pool, g), positive)) {
+      continue;
+    }
     Expr c = from_polynomial(pool, high.quotient);
     Expr h = from_polynomial(pool, divisor.quotient);
     if (!modulo) return pool.floordiv(c, h);
@@ -201,22 +205,30 @@ Expr fold_common_factor(ExprPool& pool, bool modulo, const Polynomial& a, const 
 
 }  // namespace
 
+Positive nonzero(Expr divisor) {
+  const Polynomial terms = to_polynomial(divisor);
+  const bool product = terms.size() == 1 && terms.begin()->second > 0;
+  return {false, product ? std::vector<Expr>{divisor} : std::vector<Expr>{}};
+}
+
 Expr fold_floor(ExprPool& pool, bool modulo, Expr a, Expr b) {
   if (b->is_constant(1)) return modulo ? pool.integer(0) : a;
   if (b->is_constant(0)) return nullptr;
   const Polynomial divisor = to_polynomial(b);
+  const Positive positive = nonzero(b);
   Division division = divide(to_polynomial(a), divisor);
   Expr quotient = from_polynomial(pool, division.quotient);
   Expr remainder = from_polynomial(pool, division.remainder);
-  if (proved_nonnegative(remainder) && proved_less(pool, remainder, b)) {
+  if (proved_nonnegative(remainder, positive) && proved_less(pool, remainder, b, positive)) {
     return modulo ? remainder : quotient;
   }
   // -b <= remainder < 0: one below.
   Expr lifted = pool.add(remainder, b);
-  if (proved_nonnegative(lifted) && proved_less(pool, remainder, pool.integer(0))) {
+  if (proved_nonnegative(lifted, positive) &&
+      proved_less(pool, remainder, pool.integer(0), positive)) {
     return modulo ? lifted : pool.sub(quotient, pool.integer(1));
   }
-  if (Expr common = fold_common_factor(pool, modulo, division.remainder, divisor)) {
+  if (Expr common = fold_common_factor(pool, modulo, division.remainder, divisor, positive)) {
     return modulo ? common : pool.add(quotient, common);
   }
   if (remainder->op == ExprOp::FloorDiv && !modulo) {  // ⌊⌊x/p⌋/q⌋ = ⌊x/(pq)⌋

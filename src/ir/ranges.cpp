@@ -10,169 +10,276 @@ constexpr int kMaxDepth = 6;
 // Products of many sums have a number of terms that is exponential in them: beyond this many,
 // nothing is proved.
 constexpr size_t kMaxTerms = 1024;
-bool nonnegative(const Polynomial& polynomial, int depth);
 
-bool atom_nonnegative(Expr atom, int depth) {
-  if (depth <= 0) return false;
-  auto arg_nonnegative = [&](int i) {
-    return nonnegative(to_polynomial(atom->args[i]), depth - 1);
-  };
-  switch (atom->op) {
-    case ExprOp::Symbol:
-    case ExprOp::Axis:
-      return true;
-    case ExprOp::FloorMod:
-      return arg_nonnegative(1);
-    case ExprOp::FloorDiv:
-      return arg_nonnegative(0) && arg_nonnegative(1);
-    case ExprOp::Min:
-      return arg_nonnegative(0) && arg_nonnegative(1);
-    case ExprOp::Max:
-      return arg_nonnegative(0) || arg_nonnegative(1);
-    case ExprOp::Select:
-      return arg_nonnegative(1) && arg_nonnegative(2);
-    case ExprOp::Abs:  // the smallest integer has no opposite
-      return !atom->has_read && !atom->has_leaf;
-    default:
-      return false;
-  }
+// x of max(x, 0) as sizes have it (ops/sizes.h); null for anything else.
+Expr clamped_at_zero(Expr expr) {
+  if (expr->op != ExprOp::Select || !expr->args[1]->is_constant(0)) return nullptr;
+  const Expr test = expr->args[0], x = expr->args[2];
+  const bool clamps =
+      test->op == ExprOp::Less && test->args[0] == x && test->args[1]->is_constant(0);
+  return clamps ? x : nullptr;
 }
 
 bool is_closed(Expr expr) { return expr->free_axes.empty() && !expr->has_read; }
 
-// A polynomial that the atom never exceeds, in terms of sizes; nullopt if none is known.
-std::optional<Polynomial> upper_bound(Expr atom, int depth) {
-  if (depth <= 0) return std::nullopt;
-  const Polynomial minus_one{{{}, -1}};
-  switch (atom->op) {
-    case ExprOp::Axis:
-      return to_polynomial(atom->args[0]) + minus_one;
-    case ExprOp::FloorMod:
-      if (!atom->args[1]->free_axes.empty()) return std::nullopt;
-      return to_polynomial(atom->args[1]) + minus_one;
-    case ExprOp::FloorDiv: {
-      Polynomial bound;
-      for (auto& [monomial, coefficient] : to_polynomial(atom->args[0])) {
-        Polynomial term{{{}, coefficient}};
-        for (Expr factor : monomial) {
-          if (factor->free_axes.empty()) {
-            term = term * Polynomial{{{factor}, 1}};
-          } else if (coefficient < 0) {
-            return std::nullopt;
-          } else {
-            auto factor_bound = upper_bound(factor, depth - 1);
-            if (!factor_bound) return std::nullopt;
-            term = term * *factor_bound;
-            if (term.size() > kMaxTerms) return std::nullopt;
-          }
-        }
-        bound = bound + term;
-      }
-      // ⌊(q·d + r)/d⌋ <= q when r <= d - 1, which holds for the usual r = -1.
-      Division division = divide(bound, to_polynomial(atom->args[1]));
-      if (division.remainder.empty()) return division.quotient;
-      if (nonnegative(scaled(division.remainder, -1) + minus_one, depth - 1)) {
-        return division.quotient + minus_one;
-      }
-      return nonnegative(bound, depth - 1) ? std::optional(bound) : std::nullopt;
-    }
-    case ExprOp::Min: {
-      for (Expr arg : atom->args) {
-        if (is_closed(arg)) return to_polynomial(arg);
-      }
-      return upper_bound(atom->args[0], depth - 1);
-    }
-    case ExprOp::Max: {
-      const auto bound = [&](Expr arg) {
-        return is_closed(arg) ? to_polynomial(arg) : upper_bound(arg, depth - 1);
-      };
-      const auto a = bound(atom->args[0]), b = bound(atom->args[1]);
-      if (!a || !b) return std::nullopt;
-      if (nonnegative(*a + scaled(*b, -1), depth - 1)) return a;
-      return nonnegative(*b + scaled(*a, -1), depth - 1) ? b : std::nullopt;
-    }
-    default:
-      return std::nullopt;
-  }
-}
-
-// Every size is 1 + t with t >= 0: nonnegative if all coefficients in t are.
-bool sizes_nonnegative(const Polynomial& polynomial) {
-  const auto all_nonnegative = [](const Polynomial& terms) {
-    return std::all_of(terms.begin(), terms.end(), [](auto& term) { return term.second >= 0; });
-  };
-  if (all_nonnegative(polynomial)) return true;
-  Polynomial shifted;
-  for (auto& [monomial, coefficient] : polynomial) {
-    Polynomial term{{{}, coefficient}};
-    for (Expr atom : monomial) {
-      Polynomial factor{{{atom}, 1}};
-      if (atom->op == ExprOp::Symbol || atom->op == ExprOp::Max) factor[{}] = 1;
-      term = term * factor;
-      if (term.size() > kMaxTerms) return false;
-    }
-    shifted = shifted + term;
-  }
-  return all_nonnegative(shifted);
-}
-
 bool is_loop_atom(Expr atom) { return !atom->free_axes.empty() || atom->has_read; }
 
-bool nonnegative(const Polynomial& polynomial, int depth) {
-  if (depth <= 0) return false;
-  Polynomial bound;
-  for (auto& [monomial, coefficient] : polynomial) {
-    Polynomial term{{{}, coefficient}};
-    for (Expr atom : monomial) {
-      if (!atom_nonnegative(atom, depth - 1)) return false;
-      if (!is_loop_atom(atom)) {
-        term = term * Polynomial{{{atom}, 1}};
-      } else if (coefficient > 0) {
-        term.clear();
-        break;
-      } else {
-        auto upper = upper_bound(atom, depth - 1);
-        if (!upper) return false;
-        term = term * *upper;
-        if (term.size() > kMaxTerms) return false;
+class Prover {
+ public:
+  explicit Prover(const Positive& positive) : all_positive_(positive.all) {
+    for (Expr size : positive.sizes) note_positive(size, kMaxDepth);
+  }
+
+  bool prove(const Polynomial& polynomial) {
+    if (!all_positive_) {
+      for (auto& [monomial, coefficient] : polynomial) {
+        for (Expr atom : monomial) note_axes(atom, kMaxDepth);
       }
     }
-    bound = bound + term;
+    return nonnegative(polynomial, kMaxDepth);
   }
-  return sizes_nonnegative(bound);
-}
+
+  // A sum or product with an element of unknown size, which may wrap around.
+  bool may_wrap(const Polynomial& polynomial) const {
+    const bool alone = polynomial.size() == 1 && polynomial.begin()->second == 1 &&
+                       polynomial.begin()->first.size() == 1;
+    if (alone) return false;
+    return std::any_of(polynomial.begin(), polynomial.end(), [&](auto& term) {
+      return std::any_of(term.first.begin(), term.first.end(), [&](Expr atom) {
+        if (!atom->has_read && !atom->has_leaf) return false;
+        return !atom_nonnegative(atom, kMaxDepth) || !upper_bound(atom, kMaxDepth);
+      });
+    });
+  }
+
+ private:
+  // Where an axis has a place, its extent is at least 1.
+  void note_axes(Expr expr, int depth) {
+    if (depth <= 0 || expr->free_axes.empty()) return;
+    if (expr->op == ExprOp::Read || expr->op == ExprOp::Reduce) return;
+    if (expr->op == ExprOp::Axis) return note_positive(expr->args[0], depth - 1);
+    for (Expr arg : expr->args) note_axes(arg, depth - 1);
+  }
+
+  // What follows from size >= 1: a product is at least 1 where all its factors are, and so is the
+  // one positive term of a sum.
+  void note_positive(Expr size, int depth) {
+    if (depth <= 0) return;
+    const Monomial* only = nullptr;
+    const Polynomial terms = to_polynomial(size);
+    for (auto& [monomial, coefficient] : terms) {
+      if (coefficient > 0 && only != nullptr) return;
+      if (coefficient > 0) only = &monomial;
+      for (Expr atom : monomial) {
+        if (!atom_nonnegative(atom, depth)) return;
+      }
+    }
+    if (only == nullptr) return;
+    for (Expr atom : *only) note_positive_atom(atom, depth);
+  }
+
+  void note_positive_atom(Expr atom, int depth) {
+    positive_.push_back(atom);
+    if (const Expr x = clamped_at_zero(atom)) return note_positive(x, depth - 1);
+    if (atom->op == ExprOp::Min) {
+      for (Expr arg : atom->args) note_positive(arg, depth - 1);
+    } else if (atom->op == ExprOp::FloorDiv && atom->args[1]->is_constant()) {
+      note_positive(atom->args[0], depth - 1);
+    }
+  }
+
+  bool is_positive(Expr atom, int depth) const {
+    if (all_positive_ && (atom->op == ExprOp::Symbol || atom->op == ExprOp::Max)) return true;
+    if (std::find(positive_.begin(), positive_.end(), atom) != positive_.end()) return true;
+    return atom->op == ExprOp::Min &&
+           std::all_of(atom->args.begin(), atom->args.end(), [&](Expr arg) {
+             return nonnegative(to_polynomial(arg) + Polynomial{{{}, -1}}, depth - 1);
+           });
+  }
+
+  bool atom_nonnegative(Expr atom, int depth) const {
+    if (depth <= 0) return false;
+    auto arg_nonnegative = [&](int i) {
+      return nonnegative(to_polynomial(atom->args[i]), depth - 1);
+    };
+    switch (atom->op) {
+      case ExprOp::Symbol:
+      case ExprOp::Axis:
+        return true;
+      case ExprOp::Abs:  // the smallest integer has no opposite
+        return !atom->has_read && !atom->has_leaf;
+      case ExprOp::FloorMod:
+        return arg_nonnegative(1);
+      case ExprOp::FloorDiv:
+      case ExprOp::Min:
+        return arg_nonnegative(0) && arg_nonnegative(1);
+      case ExprOp::Max:
+        return arg_nonnegative(0) || arg_nonnegative(1);
+      case ExprOp::Select:
+        return clamped_at_zero(atom) != nullptr || (arg_nonnegative(1) && arg_nonnegative(2));
+      case ExprOp::Reduce:
+        return is_position(atom);
+      default:
+        return false;
+    }
+  }
+
+  // The place of an extreme.
+  static bool is_position(Expr atom) {
+    if (atom->op != ExprOp::Reduce || atom->dtype != DType::Int64) return false;
+    const bool ranks = atom->reduction == Reduction::TopK || atom->reduction == Reduction::BottomK;
+    return atom->reduction == Reduction::ArgMax || atom->reduction == Reduction::ArgMin ||
+           (ranks && atom->integer == 1);
+  }
+
+  // A polynomial that the atom never exceeds, in terms of sizes; nullopt if none is known.
+  std::optional<Polynomial> upper_bound(Expr atom, int depth) const {
+    if (depth <= 0) return std::nullopt;
+    const Polynomial minus_one{{{}, -1}};
+    switch (atom->op) {
+      case ExprOp::Axis: {
+        const Expr inner = clamped_at_zero(atom->args[0]);
+        return to_polynomial(inner ? inner : atom->args[0]) + minus_one;
+      }
+      case ExprOp::Reduce:
+        if (!is_position(atom)) return std::nullopt;
+        return to_polynomial(atom->extent()) + minus_one;
+      case ExprOp::FloorMod:
+        if (!atom->args[1]->free_axes.empty()) return std::nullopt;
+        return to_polynomial(atom->args[1]) + minus_one;
+      case ExprOp::FloorDiv: {
+        Polynomial bound;
+        for (auto& [monomial, coefficient] : to_polynomial(atom->args[0])) {
+          Polynomial term{{{}, coefficient}};
+          for (Expr factor : monomial) {
+            if (factor->free_axes.empty()) {
+              term = term * Polynomial{{{factor}, 1}};
+            } else if (coefficient < 0) {
+              return std::nullopt;
+            } else {
+              auto factor_bound = upper_bound(factor, depth - 1);
+              if (!factor_bound) return std::nullopt;
+              term = term * *factor_bound;
+              if (term.size() > kMaxTerms) return std::nullopt;
+            }
+          }
+          bound = bound + term;
+        }
+        // ⌊(q·d + r)/d⌋ <= q when r <= d - 1, which holds for the usual r = -1.
+        Division division = divide(bound, to_polynomial(atom->args[1]));
+        if (division.remainder.empty()) return division.quotient;
+        if (nonnegative(scaled(division.remainder, -1) + minus_one, depth - 1)) {
+          return division.quotient + minus_one;
+        }
+        return nonnegative(bound, depth - 1) ? std::optional(bound) : std::nullopt;
+      }
+      case ExprOp::Min: {
+        for (Expr arg : atom->args) {
+          if (is_closed(arg)) return to_polynomial(arg);
+        }
+        return upper_bound(atom->args[0], depth - 1);
+      }
+      case ExprOp::Max: {
+        const auto bound = [&](Expr arg) {
+          return is_closed(arg) ? to_polynomial(arg) : upper_bound(arg, depth - 1);
+        };
+        const auto a = bound(atom->args[0]), b = bound(atom->args[1]);
+        if (!a || !b) return std::nullopt;
+        if (nonnegative(*a + scaled(*b, -1), depth - 1)) return a;
+        return nonnegative(*b + scaled(*a, -1), depth - 1) ? b : std::nullopt;
+      }
+      default:
+        return std::nullopt;
+    }
+  }
+
+  // A size that is at least 1 is 1 + t with t >= 0, any other t: nonnegative if all coefficients in
+  // t are.
+  bool all_terms_nonnegative(const Polynomial& polynomial, int depth) const {
+    const auto all_nonnegative = [](const Polynomial& terms) {
+      return std::all_of(terms.begin(), terms.end(), [](auto& term) { return term.second >= 0; });
+    };
+    if (all_nonnegative(polynomial)) return true;
+    Polynomial shifted;
+    for (auto& [monomial, coefficient] : polynomial) {
+      Polynomial term{{{}, coefficient}};
+      for (Expr atom : monomial) {
+        Polynomial factor{{{atom}, 1}};
+        if (is_positive(atom, depth)) factor[{}] = 1;
+        term = term * factor;
+        if (term.size() > kMaxTerms) return false;
+      }
+      shifted = shifted + term;
+    }
+    return all_nonnegative(shifted);
+  }
+
+  // What is subtracted is at most either operand of its minimum.
+  bool sizes_nonnegative(const Polynomial& polynomial, int depth) const {
+    if (depth <= 0) return false;
+    if (all_terms_nonnegative(polynomial, depth)) return true;
+    for (auto& [monomial, coefficient] : polynomial) {
+      if (coefficient > 0) continue;
+      const auto least = std::find_if(monomial.begin(), monomial.end(),
+                                      [](Expr atom) { return atom->op == ExprOp::Min; });
+      if (least == monomial.end()) continue;
+      Monomial rest = monomial;
+      rest.erase(rest.begin() + (least - monomial.begin()));
+      const Polynomial others = polynomial + Polynomial{{monomial, -coefficient}};
+      return std::any_of((*least)->args.begin(), (*least)->args.end(), [&](Expr arg) {
+        const Polynomial most = Polynomial{{rest, coefficient}} * to_polynomial(arg);
+        return sizes_nonnegative(others + most, depth - 1);
+      });
+    }
+    return false;
+  }
+
+  bool nonnegative(const Polynomial& polynomial, int depth) const {
+    if (depth <= 0) return false;
+    Polynomial bound;
+    for (auto& [monomial, coefficient] : polynomial) {
+      Polynomial term{{{}, coefficient}};
+      for (Expr atom : monomial) {
+        if (!atom_nonnegative(atom, depth - 1)) return false;
+        if (!is_loop_atom(atom)) {
+          term = term * Polynomial{{{atom}, 1}};
+        } else if (coefficient > 0) {
+          term.clear();
+        } else {
+          auto upper = upper_bound(atom, depth - 1);
+          if (!upper) return false;
+          term = term * *upper;
+          if (term.size() > kMaxTerms) return false;
+        }
+      }
+      bound = bound + term;
+    }
+    return sizes_nonnegative(bound, depth);
+  }
+
+  bool all_positive_;
+  Monomial positive_;  // atoms
+};
 
 }  // namespace
 
-bool proved_nonnegative(const Polynomial& polynomial) {
+bool proved_nonnegative(const Polynomial& polynomial, const Positive& positive) {
   if (polynomial.empty()) return true;
   if (polynomial.size() == 1 && polynomial.begin()->first.empty()) {
     return polynomial.begin()->second >= 0;
   }
-  return nonnegative(polynomial, kMaxDepth);
+  return Prover(positive).prove(polynomial);
 }
 
 namespace {
 
-// A sum or product with an element of unknown size.
-bool may_wrap(const Polynomial& polynomial) {
-  const bool alone = polynomial.size() == 1 && polynomial.begin()->second == 1 &&
-                     polynomial.begin()->first.size() == 1;
-  if (alone) return false;
-  return std::any_of(polynomial.begin(), polynomial.end(), [](auto& term) {
-    return std::any_of(term.first.begin(), term.first.end(), [](Expr atom) {
-      if (!atom->has_read && !atom->has_leaf) return false;
-      return !atom_nonnegative(atom, kMaxDepth) || !upper_bound(atom, kMaxDepth);
-    });
-  });
-}
-
 // Whether b - a - distance is at least zero.
-bool proved_apart(Expr a, Expr b, int64_t distance) {
+bool proved_apart(Expr a, Expr b, int64_t distance, const Positive& positive) {
   try {
     const Polynomial low = to_polynomial(a), high = to_polynomial(b);
-    if (may_wrap(low) || may_wrap(high)) return false;
-    return proved_nonnegative(high + scaled(low, -1) + Polynomial{{{}, -distance}});
+    const Prover prover(positive);
+    if (prover.may_wrap(low) || prover.may_wrap(high)) return false;
+    return proved_nonnegative(high + scaled(low, -1) + Polynomial{{{}, -distance}}, positive);
   } catch (const CoefficientOverflow&) {
     return false;
   }
@@ -180,13 +287,17 @@ bool proved_apart(Expr a, Expr b, int64_t distance) {
 
 }  // namespace
 
-bool proved_nonnegative(Expr expr) {
+bool proved_nonnegative(Expr expr, const Positive& positive) {
   const Polynomial polynomial = to_polynomial(expr);
-  return !may_wrap(polynomial) && proved_nonnegative(polynomial);
+  return !Prover(positive).may_wrap(polynomial) && proved_nonnegative(polynomial, positive);
 }
 
-bool proved_less_equal(ExprPool&, Expr a, Expr b) { return proved_apart(a, b, 0); }
+bool proved_less_equal(ExprPool&, Expr a, Expr b, const Positive& positive) {
+  return proved_apart(a, b, 0, positive);
+}
 
-bool proved_less(ExprPool&, Expr a, Expr b) { return proved_apart(a, b, 1); }
+bool proved_less(ExprPool&, Expr a, Expr b, const Positive& positive) {
+  return proved_apart(a, b, 1, positive);
+}
 
 }  // namespace redfuser

@@ -18,6 +18,11 @@ bool limited_by(ExprPool& pool, Expr limited, Expr size) {
          std::find(limited->args.begin(), limited->args.end(), size) != limited->args.end();
 }
 
+// A size that is 1 wherever an element exists: a slice of one element.
+bool at_most_one(ExprPool& pool, Expr size) {
+  return proved_less_equal(pool, size, pool.integer(1));
+}
+
 Expr broadcast_size(const NodeView& view, const Shape& left, const Shape& right, Expr a, Expr b) {
   ExprPool& pool = view.pool();
   if (a == b || b->is_constant(1)) return a;
@@ -28,11 +33,11 @@ Expr broadcast_size(const NodeView& view, const Shape& left, const Shape& right,
   }
   if (a->is_constant()) return a;
   if (b->is_constant()) return b;
-  if (limited_by(pool, a, b)) return b;
-  if (limited_by(pool, b, a)) return a;
   // No size is negative.
   if (b == at_least_zero(pool, a)) return a;
   if (a == at_least_zero(pool, b)) return b;
+  if (limited_by(pool, a, b) || at_most_one(pool, a)) return b;
+  if (limited_by(pool, b, a) || at_most_one(pool, b)) return a;
   if (b->id < a->id) std::swap(a, b);
   return pool.make(ExprOp::Max, {a, b});
 }
@@ -94,7 +99,7 @@ std::vector<Expr> broadcast_index(ExprPool& pool, std::span<const Expr> operand,
   const size_t skipped = result.size() - operand.size();
   for (size_t i = 0; i < operand.size(); ++i) {
     Expr size = operand[i], at = index[skipped + i];
-    if (size->is_constant(1)) {
+    if (at_most_one(pool, size)) {
       read[i] = pool.integer(0);
     } else if (size == result[skipped + i]) {
       read[i] = at;

@@ -72,8 +72,10 @@ std::vector<Expr> split_sizes(const NodeView& view, int axis) {
   }
   Expr chunk = ceil_div(pool, total, pool.integer(parts));
   std::vector<Expr> sizes(static_cast<size_t>(view.output_count()), chunk);
-  if (parts == view.output_count()) {
-    sizes.back() = pool.sub(total, pool.mul(chunk, pool.integer(parts - 1)));
+  // The last parts are smaller, or empty; the second of two is never less than empty.
+  for (size_t i = 1; i < sizes.size(); ++i) {
+    Expr rest = pool.sub(total, pool.mul(chunk, pool.integer(static_cast<int64_t>(i))));
+    sizes[i] = parts == 2 ? rest : at_least_zero(pool, pool.make(ExprOp::Min, {chunk, rest}));
   }
   return sizes;
 }

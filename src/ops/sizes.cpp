@@ -1,5 +1,7 @@
 #include "ops/sizes.h"
 
+#include <cstdlib>
+
 #include "base/error.h"
 #include "ir/polynomial.h"
 
@@ -43,6 +45,11 @@ Expr ceil_div(ExprPool& pool, Expr a, Expr b) {
 Expr less(ExprPool& pool, Expr a, Expr b) { return pool.make(ExprOp::Less, {a, b}); }
 Expr equal(ExprPool& pool, Expr a, Expr b) { return pool.make(ExprOp::Equal, {a, b}); }
 
+Expr min_of(ExprPool& pool, Expr a, Expr b) {
+  if (a->is_constant() || (!b->is_constant() && b->id < a->id)) std::swap(a, b);
+  return pool.make(ExprOp::Min, {a, b});
+}
+
 Expr max_of(ExprPool& pool, Expr a, Expr b) {
   auto is_closed = [](Expr x) { return x->free_axes.empty() && !x->has_read; };
   if (a->dtype != DType::Int64 || !is_closed(a) || !is_closed(b)) {
@@ -51,8 +58,20 @@ Expr max_of(ExprPool& pool, Expr a, Expr b) {
   return pool.select(less(pool, a, b), b, a);
 }
 
+// max(p - q, 0) = p - min(p, q): the parts that slices divide a dimension into add up to it.
 Expr at_least_zero(ExprPool& pool, Expr x) {
-  if (x->op == ExprOp::Select && max_of(pool, x->args[2], pool.integer(0)) == x) return x;
+  if (proved_nonnegative(x)) return x;
+  const bool is_size = x->dtype == DType::Int64 && x->free_axes.empty() && !x->has_read;
+  if (is_size) {
+    Polynomial added, taken;
+    for (auto& [monomial, coefficient] : to_polynomial(x)) {
+      (coefficient > 0 ? added : taken)[monomial] = std::abs(coefficient);
+    }
+    if (proved_nonnegative(added) && proved_nonnegative(taken)) {
+      Expr p = from_polynomial(pool, added), q = from_polynomial(pool, taken);
+      return pool.sub(p, min_of(pool, p, q));
+    }
+  }
   return max_of(pool, x, pool.integer(0));
 }
 
@@ -63,7 +82,9 @@ Expr from_end(ExprPool& pool, Expr position, Expr size) {
 
 Expr clamp_index(ExprPool& pool, Expr index, Expr size) {
   Expr last = pool.sub(size, pool.integer(1));
-  return max_of(pool, pool.make(ExprOp::Min, {index, last}), pool.integer(0));
+  Expr limited = pool.make(ExprOp::Min, {index, last});
+  if (proved_nonnegative(limited, {false, {size}})) return limited;
+  return max_of(pool, limited, pool.integer(0));
 }
 
 Expr data_index(ExprPool& pool, Expr position, Expr size) {

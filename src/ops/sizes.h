@@ -20,6 +20,8 @@ std::optional<int64_t> constant_of(Expr size);
 std::optional<int64_t> constant_count(std::span<const Expr> shape);
 Expr product_of(ExprPool& pool, std::span<const Expr> sizes);
 Expr ceil_div(ExprPool& pool, Expr a, Expr b);
+// min(a, b), the same whichever is first.
+Expr min_of(ExprPool& pool, Expr a, Expr b);
 // max(a, b) of computed numbers: a Select where it may become a size, as Max of sizes stands for
 // broadcasting.
 Expr max_of(ExprPool& pool, Expr a, Expr b);
@@ -27,7 +29,7 @@ Expr max_of(ExprPool& pool, Expr a, Expr b);
 Expr at_least_zero(ExprPool& pool, Expr x);
 // Where `position` is negative, it counts from the end of `size` elements.
 Expr from_end(ExprPool& pool, Expr position, Expr size);
-// `index` moved into [0, size); the identity where it is proved to be there.
+// `index` moved into [0, size), which is not empty; the identity where it is proved to be there.
 Expr clamp_index(ExprPool& pool, Expr index, Expr size);
 // A position computed from data: counted from the end if negative, then clamped into [0, size), so
 // that no data makes a read leave its tensor.

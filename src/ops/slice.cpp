@@ -24,31 +24,44 @@ bool is_far(Expr position, bool positive) {
   return at && (positive ? *at >= kEnd : *at <= -kEnd);
 }
 
-Expr limit_above(ExprPool& pool, Expr x, Expr high) { return pool.make(ExprOp::Min, {x, high}); }
-
-// Position `x` of a dimension of `size` elements, limited to [low, size + low]; `low` is 0 for
-// steps forward and -1 for steps backward.
-Expr limited(ExprPool& pool, Expr x, Expr size, int64_t low) {
-  Expr high = pool.add(size, pool.integer(low));
-  if (is_far(x, true)) return high;
-  if (is_far(x, false)) return pool.integer(low);
-  if (low == 0 && x->is_constant(0)) return x;
-  x = limit_above(pool, from_end(pool, x, size), high);
-  if (proved_nonnegative(x)) return x;
-  return pool.select(less(pool, x, pool.integer(low)), pool.integer(low), x);
+// A position of a dimension of `size` elements, limited to [0, size].
+Expr limited(ExprPool& pool, Expr x, Expr size) {
+  if (is_far(x, true)) return size;
+  if (is_far(x, false)) return pool.integer(0);
+  return min_of(pool, at_least_zero(pool, from_end(pool, x, size)), size);
 }
 
-Range range_of(ExprPool& pool, int axis, int64_t step, Expr start, Expr end, Expr size) {
-  if (step > 0) {
-    start = limited(pool, start, size, 0);
-    Expr span = at_least_zero(pool, pool.sub(limited(pool, end, size, 0), start));
-    return {axis, step, start, ceil_div(pool, span, pool.integer(step))};
+// The two count from the same end, `a` being no later than `b`.
+bool in_order(Expr a, Expr b) {
+  const auto x = constant_of(a), y = constant_of(b);
+  return x && y && *x <= *y && (*x < 0) == (*y < 0);
+}
+
+Range forward(ExprPool& pool, int axis, int64_t step, Expr start, Expr end, Expr size) {
+  Expr first = limited(pool, start, size);
+  Expr span = pool.sub(limited(pool, end, size), first);
+  if (!in_order(start, end)) span = at_least_zero(pool, span);
+  // Where there is an element, it is not behind the last.
+  if (start->is_constant() && !is_far(start, false)) {
+    Expr exact = from_end(pool, start, size);
+    if (proved_nonnegative(exact, {false, {size}})) first = exact;
   }
-  start = limited(pool, start, size, -1);
-  Expr span = at_least_zero(pool, pool.sub(start, limited(pool, end, size, -1)));
-  return {
-      axis, step, start,
-      ceil_div(pool, span, pool.integer(-std::max(step, -std::numeric_limits<int64_t>::max())))};
+  return {axis, step, first, ceil_div(pool, span, pool.integer(step))};
+}
+
+// From a start limited to [0, size - 1] to an end limited to [-1, size - 1], which is left out.
+Range backward(ExprPool& pool, int axis, int64_t step, Expr start, Expr end, Expr size) {
+  Expr final = pool.sub(size, pool.integer(1));
+  auto limited = [&](Expr x, int64_t low) {
+    if (is_far(x, true)) return final;
+    if (is_far(x, false)) return min_of(pool, pool.integer(low), final);
+    x = from_end(pool, x, size);
+    if (proved_less_equal(pool, final, x)) return final;
+    return min_of(pool, max_of(pool, x, pool.integer(low)), final);
+  };
+  Expr first = limited(start, 0), span = at_least_zero(pool, pool.sub(first, limited(end, -1)));
+  const int64_t stride = -std::max(step, -std::numeric_limits<int64_t>::max());
+  return {axis, step, first, ceil_div(pool, span, pool.integer(stride))};
 }
 
 template <typename Context>
@@ -70,8 +83,9 @@ std::vector<Range> ranges(const Context& context) {
   std::vector<Range> result;
   for (size_t i = 0; i < axes.size(); ++i) {
     if (steps[i] == 0) context.fail("step 0");
-    result.push_back(range_of(context.pool(), axes[i], steps[i], (*starts)[i], (*ends)[i],
-                              context.shape(0)[axes[i]]));
+    const auto range = steps[i] > 0 ? forward : backward;
+    result.push_back(range(context.pool(), axes[i], steps[i], (*starts)[i], (*ends)[i],
+                           context.shape(0)[axes[i]]));
   }
   return result;
 }

@@ -48,7 +48,9 @@ bool apart(ExprPool& pool, Expr x, Expr y, const std::vector<Expr>& axes) {
       span = pool.add(span, pool.mul(pool.integer(std::abs(affine->stride->integer)),
                                      pool.sub(axis->extent(), pool.integer(1))));
     }
-    if (proved_less_equal(pool, span, pool.integer(std::abs(distance->integer)))) return true;
+    if (proved_less_equal(pool, span, pool.integer(std::abs(distance->integer)),
+                          kWhereElementsExist))
+      return true;
   }
   return false;
 }
