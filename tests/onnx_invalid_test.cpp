@@ -75,7 +75,7 @@ const Operator kOperators[] = {
      "y = ConvTranspose<strides = [2, 2], output_padding = [0, -1]>(x, w)", "output_padding -1"},
     {"PositionOfNothing", "float[0, 3] x", "y = ArgMax<axis = 0>(x)", "no element"},
     {"PositionsBeyondTheData", "float[3, 4] x, int64[2, 5] i", "y = GatherElements<axis = 0>(x, i)",
-     "reach beyond"},
+     "of indices and data"},
     {"EquationWithALabelTwice", "float[2, 3] x", "y = Einsum<equation = \"ij->ii\">(x)", "twice"},
     {"ScalesAndSizes", "float[1, 1, 4, 4] x",
      "s = Constant<value_floats = [1.0, 1.0, 2.0, 2.0]>() z = Constant<value_ints = [1, 1, 8, 8]>()"

@@ -100,6 +100,51 @@ std::optional<std::vector<Expr>> size_argument(const LowerContext& context,
   });
 }
 
+void check_indices(const NodeView& view, int input, std::span<const Expr> sizes) {
+  if (!is_integer(view.dtype(input))) view.fail("the indices must be integers");
+  auto constant = [](Expr size) { return size->is_constant(); };
+  if (!std::all_of(sizes.begin(), sizes.end(), constant)) return;
+  for (Expr size : sizes) {
+    if (size->is_constant(0) && constant_count(view.shape(input)).value_or(0) > 0) {
+      view.fail("an index is out of range for size 0");
+    }
+  }
+  const auto positions = view.constant_integers(input);
+  if (!positions) return;
+  for (size_t i = 0; i < positions->size(); ++i) {
+    const int64_t position = (*positions)[i], size = sizes[i % sizes.size()]->integer;
+    if (position < -size || position >= size) {
+      view.fail(fmt::format("index {} is out of range for size {}", position, size));
+    }
+  }
+}
+
+Positions index_positions(const LowerContext& context, int input, Expr size) {
+  ExprPool& pool = context.pool();
+  std::vector<Expr> axes = output_axes(context.graph(), context.node().inputs[input]);
+  Expr position = context.read(input, axes);
+  return {"index",
+          std::move(axes),
+          position,
+          size,
+          pool.sub(pool.integer(0), size),
+          pool.sub(size, pool.integer(1))};
+}
+
+std::vector<Positions> tuple_positions(const LowerContext& context, int input,
+                                       std::span<const Expr> sizes) {
+  std::vector<Positions> result;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    Positions positions = index_positions(context, input, sizes[i]);
+    std::vector<Expr> tuple = positions.axes;
+    tuple.back() = context.pool().integer(static_cast<int64_t>(i));
+    positions.axes.pop_back();
+    positions.position = context.read(input, std::move(tuple));
+    result.push_back(std::move(positions));
+  }
+  return result;
+}
+
 std::optional<Expr> scalar_argument(const LowerContext& context, const std::string& attribute,
                                     int input, DType dtype) {
   ExprPool& pool = context.pool();

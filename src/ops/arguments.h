@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,14 @@ std::optional<Expr> scalar_argument(const LowerContext& context, const std::stri
 // The element type that an attribute names by its ONNX number; `fallback` where it is absent.
 // UserError for types that RedFuser does not have.
 DType type_argument(const NodeView& view, const std::string& attribute, DType fallback);
+// Refuses constant indices of input `input` that are out of range; element j is one into a
+// dimension of sizes[j % sizes.size()] elements.
+void check_indices(const NodeView& view, int input, std::span<const Expr> sizes);
+// All elements of input `input`, as indices into `size` elements, from -size on.
+Positions index_positions(const LowerContext& context, int input, Expr size);
+// The same of tuples of indices, the last dimension of the input, into as many dimensions.
+std::vector<Positions> tuple_positions(const LowerContext& context, int input,
+                                       std::span<const Expr> sizes);
 
 // The only element of a scalar or one-element input, in an expression that serves shape rules (its
 // own Read where the run alone knows it) and in one that serves lowerings.

@@ -1,5 +1,6 @@
 // Reads at positions that are data. Negative positions count from the end; positions outside the
-// tensor are limited to it, so that no data makes a read leave its tensor.
+// tensor are refused by a run that can look at them, and limited to it in any case, so that no data
+// makes a read leave its tensor.
 #include "base/error.h"
 #include "ops/arguments.h"
 #include "ops/families.h"
@@ -9,20 +10,16 @@ namespace {
 
 int gather_axis(const NodeView& view) { return view.axis(view.integer("axis", 0), view.rank(0)); }
 
-void check_positions(const NodeView& view, int input, Expr size) {
-  if (!is_integer(view.dtype(input))) view.fail("the indices must be integers");
-  const auto positions = view.constant_integers(input);
-  if (!positions || !size->is_constant()) return;
-  for (int64_t position : *positions) {
-    if (position < -size->integer || position >= size->integer) {
-      view.fail(fmt::format("index {} is out of range for size {}", position, size->integer));
-    }
-  }
+std::vector<Positions> gather_positions(const LowerContext& context) {
+  Expr size = context.shape(0)[gather_axis(context)];
+  // Inference looks at what is constant.
+  if (context.input(1).is_constant() && size->is_constant()) return {};
+  return {index_positions(context, 1, size)};
 }
 
 void infer_gather(InferContext& context) {
   const int axis = gather_axis(context);
-  check_positions(context, 1, context.shape(0)[axis]);
+  check_indices(context, 1, {&context.shape(0)[axis], 1});
   const Shape& data = context.shape(0);
   Shape shape(data.begin(), data.begin() + axis);
   shape.insert(shape.end(), context.shape(1).begin(), context.shape(1).end());
@@ -43,14 +40,11 @@ Expr lower_gather(LowerContext& context) {
 void infer_gather_elements(InferContext& context) {
   const int axis = gather_axis(context);
   if (context.rank(1) != context.rank(0)) context.fail("data and indices differ in rank");
-  check_positions(context, 1, context.shape(0)[axis]);
+  check_indices(context, 1, {&context.shape(0)[axis], 1});
   for (int d = 0; d < context.rank(0); ++d) {
-    const auto size = constant_of(context.shape(0)[d]), wanted = constant_of(context.shape(1)[d]);
-    if (d != axis && size && wanted && *wanted > *size) {
-      context.fail(fmt::format("indices {} reach beyond data {}",
-                               shape_text(context.pool(), context.shape(1)),
-                               shape_text(context.pool(), context.shape(0))));
-    }
+    if (d == axis) continue;
+    context.require_at_most(context.shape(1)[d], context.shape(0)[d],
+                            fmt::format("dimension {} of indices and data", d));
   }
   context.set(0, context.dtype(0), context.shape(1));
 }
@@ -88,7 +82,7 @@ int tuple_length(const NodeView& view) {
 void infer_gather_nd(InferContext& context) {
   const int length = tuple_length(context);
   const auto batch = static_cast<int>(context.integer("batch_dims", 0));
-  if (!is_integer(context.dtype(1))) context.fail("the indices must be integers");
+  check_indices(context, 1, std::span(context.shape(0)).subspan(batch, length));
   const Shape &data = context.shape(0), &indices = context.shape(1);
   for (int d = 0; d < batch; ++d) {
     context.require_equal(data[d], indices[d], fmt::format("batch dimension {}", d));
@@ -111,6 +105,12 @@ Expr lower_gather_nd(LowerContext& context) {
   }
   at.insert(at.end(), index.begin() + outer, index.end());
   return context.read(0, std::move(at));
+}
+
+std::vector<Positions> gather_nd_positions(const LowerContext& context) {
+  const int64_t batch = context.integer("batch_dims", 0);
+  const auto length = static_cast<size_t>(tuple_length(context));
+  return tuple_positions(context, 1, std::span(context.shape(0)).subspan(batch, length));
 }
 
 struct SequenceAxes {
@@ -145,6 +145,15 @@ Expr lower_reverse_sequence(LowerContext& context) {
   return context.read(0, std::move(index));
 }
 
+std::vector<Positions> sequence_lengths(const LowerContext& context) {
+  Expr size = context.shape(0)[sequence_axes(context).time];
+  Positions lengths = index_positions(context, 1, size);
+  lengths.what = "length";
+  lengths.low = context.pool().integer(0);
+  lengths.high = size;
+  return {std::move(lengths)};
+}
+
 int one_hot_axis(const NodeView& view) {
   return view.axis(view.integer("axis", -1), view.rank(0) + 1);
 }
@@ -173,11 +182,13 @@ Expr lower_one_hot(LowerContext& context) {
 }
 
 constexpr OpDef kOps[] = {
-    {"Gather", "", 1, infer_gather, lower_gather},
-    {"GatherElements", "", 11, infer_gather_elements, lower_gather_elements},
-    {"GatherND", "", 11, infer_gather_nd, lower_gather_nd},
+    with_positions({"Gather", "", 1, infer_gather, lower_gather}, gather_positions),
+    with_positions({"GatherElements", "", 11, infer_gather_elements, lower_gather_elements},
+                   gather_positions),
+    with_positions({"GatherND", "", 11, infer_gather_nd, lower_gather_nd}, gather_nd_positions),
     {"OneHot", "", 9, infer_one_hot, lower_one_hot},
-    {"ReverseSequence", "", 10, infer_reverse_sequence, lower_reverse_sequence},
+    with_positions({"ReverseSequence", "", 10, infer_reverse_sequence, lower_reverse_sequence},
+                   sequence_lengths),
 };
 
 }  // namespace

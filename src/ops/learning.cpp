@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ops/arguments.h"
 #include "ops/elementwise.h"
 #include "ops/families.h"
 #include "ops/reindex.h"
@@ -29,6 +30,7 @@ void infer_array_feature_extractor(InferContext& context) {
   Shape shape = context.shape(0);
   if (shape.empty()) context.fail("the input has no dimension");
   if (shape.size() == 1) shape.insert(shape.begin(), context.pool().integer(1));
+  check_indices(context, 1, {&context.shape(0).back(), 1});
   shape.back() = product_of(context.pool(), context.shape(1));
   context.set(0, context.dtype(0), std::move(shape));
 }
@@ -43,6 +45,10 @@ Expr lower_array_feature_extractor(LowerContext& context) {
   if (context.rank(0) == 1) index.erase(index.begin());
   index.back() = data_index(pool, at, context.shape(0).back());
   return context.read(0, std::move(index));
+}
+
+std::vector<Positions> extracted_positions(const LowerContext& context) {
+  return {index_positions(context, 1, context.shape(0).back())};
 }
 
 // The type that a LabelEncoder gives, by the attribute that holds its values.
@@ -147,8 +153,9 @@ void infer_tree_ensemble(InferContext& context) {
 
 constexpr OpDef kOps[] = {
     {"Binarizer", kDomain, 1, infer_binarizer, lower_binarizer},
-    {"ArrayFeatureExtractor", kDomain, 1, infer_array_feature_extractor,
-     lower_array_feature_extractor},
+    with_positions({"ArrayFeatureExtractor", kDomain, 1, infer_array_feature_extractor,
+                    lower_array_feature_extractor},
+                   extracted_positions),
     {"CategoryMapper", kDomain, 1, infer_category_mapper, nullptr},
     {"LabelEncoder", kDomain, 1, infer_category_mapper, nullptr},
     {"LabelEncoder", kDomain, 2, infer_label_encoder, nullptr},

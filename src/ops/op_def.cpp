@@ -142,6 +142,14 @@ void InferContext::require_broadcast(Expr a, Expr b, const std::string& what) {
   add_check(a, b, what, true);
 }
 
+void InferContext::require_at_most(Expr a, Expr b, const std::string& what) {
+  if (proved_less_equal(pool(), a, b)) return;
+  if (proved_less(pool(), b, a)) {
+    fail(fmt::format("{}: {} and {}", what, to_string(pool(), a), to_string(pool(), b)));
+  }
+  add_check(max_of(pool(), a, b), b, what, false);
+}
+
 void InferContext::add_check(Expr a, Expr b, const std::string& what, bool broadcast) {
   for (const SizeCheck& known : mutable_.size_checks) {
     const bool same = known.a == a && known.b == b;

@@ -73,6 +73,8 @@ class InferContext : public NodeView {
   void require_equal(Expr a, Expr b, const std::string& what);
   // Like require_equal, but `a` may also be 1.
   void require_broadcast(Expr a, Expr b, const std::string& what);
+  // A size that may not exceed another: UserError or a SizeCheck, likewise.
+  void require_at_most(Expr a, Expr b, const std::string& what);
   // broadcast_shapes, with a SizeCheck for every dimension that it leaves open. A size computed by
   // clamping another (a slice of a table down to a sequence) is taken to fit that one.
   std::vector<Expr> broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b);
@@ -110,6 +112,15 @@ class LowerContext : public NodeView {
   const Reader& reader_;
 };
 
+// Positions in a dimension that an operator takes from an input. A run refuses those that are
+// outside [low, high], where no proof shows that there are none.
+struct Positions {
+  std::string what;        // "index"
+  std::vector<Expr> axes;  // the input's dimensions that hold them
+  Expr position;           // an integer over `axes`
+  Expr size, low, high;    // sizes: the dimension's and the bounds
+};
+
 // How much precision an operator's floats need.
 enum class Sensitivity {
   Product,  // a contraction: operands and result may be narrow, its sums are fp32 wherever it runs
@@ -130,7 +141,16 @@ struct OpDef {
   const OpDef* opaque = nullptr;
   // Of an operator without a lowering (that of a lowering follows from its expression).
   Sensitivity (*sensitivity)(const NodeView&) = [](const NodeView&) { return Sensitivity::Single; };
+  // Of an operator that reads or writes at positions which are data. Kernels of opaque operators
+  // look at theirs themselves on the CPU.
+  std::vector<Positions> (*positions)(const LowerContext&) = nullptr;
 };
+
+constexpr OpDef with_positions(OpDef def,
+                               std::vector<Positions> (*positions)(const LowerContext&)) {
+  def.positions = positions;
+  return def;
+}
 
 // The definition that serves opset `version` of `domain`, or null.
 const OpDef* find_op(std::string_view domain, std::string_view name, int version);

@@ -1,6 +1,7 @@
 // Shape rules of operators whose result is no expression of its index: scatters, scans and
 // selections. They are opaque: src/cpu has their kernels.
 #include "base/error.h"
+#include "ops/arguments.h"
 #include "ops/families.h"
 #include "ops/sizes.h"
 
@@ -35,6 +36,16 @@ void infer_scatter_nd(InferContext& context) {
                              shape_text(context.pool(), context.shape(0))));
   }
   infer_scatter(context);
+}
+
+std::vector<Positions> scatter_positions(const LowerContext& context) {
+  const int axis = context.axis(context.integer("axis", 0), context.rank(0));
+  return {index_positions(context, 1, context.shape(0)[axis])};
+}
+
+std::vector<Positions> scatter_nd_positions(const LowerContext& context) {
+  const auto length = static_cast<size_t>(*constant_of(context.shape(1).back()));
+  return tuple_positions(context, 1, std::span(context.shape(0)).first(length));
 }
 
 void infer_scan(InferContext& context) { context.set(0, context.dtype(0), context.shape(0)); }
@@ -87,9 +98,13 @@ Sensitivity scatters(const NodeView& view) {
 }
 
 constexpr OpDef kOps[] = {
-    {"Scatter", "", 9, infer_scatter_elements, nullptr, false, nullptr, scatters},
-    {"ScatterElements", "", 11, infer_scatter_elements, nullptr, false, nullptr, scatters},
-    {"ScatterND", "", 11, infer_scatter_nd, nullptr, false, nullptr, scatters},
+    with_positions({"Scatter", "", 9, infer_scatter_elements, nullptr, false, nullptr, scatters},
+                   scatter_positions),
+    with_positions(
+        {"ScatterElements", "", 11, infer_scatter_elements, nullptr, false, nullptr, scatters},
+        scatter_positions),
+    with_positions({"ScatterND", "", 11, infer_scatter_nd, nullptr, false, nullptr, scatters},
+                   scatter_nd_positions),
     {"CumSum", "", 11, infer_scan, nullptr},
     {"NonZero", "", 9, infer_nonzero, nullptr},
     {"Compress", "", 9, infer_compress, nullptr, false, nullptr, moves},

@@ -6,6 +6,7 @@
 #include "base/memory_budget.h"
 #include "cpu/kernel.h"
 #include "cpu/opaque_shapes.h"
+#include "cpu/position_guard.h"
 #include "ops/op_def.h"
 
 namespace redfuser {
@@ -70,9 +71,18 @@ class InnerReductions {
   std::vector<ValueId> made_;
 };
 
+// Throws UserError for positions among the inputs that are out of range.
+void refuse_positions(const Graph& graph, const Node& node, RunContext& context) {
+  const auto id = static_cast<NodeId>(&node - graph.nodes.data());
+  for (const PositionGuard& guard : position_guards(graph, id, [](ValueId) { return false; })) {
+    guard.run(context);
+  }
+}
+
 void run_lowered(Graph& graph, const Node& node, std::vector<Tensor>& tensors,
                  RunContext& context) {
   bind_runtime_shape(context, node);
+  refuse_positions(graph, node, context);
   for (const ValueId output : node.outputs) {
     if (output == kAbsent || graph.values[static_cast<size_t>(output)].is_constant()) continue;
     std::vector<Expr> axes = output_axes(graph, output);

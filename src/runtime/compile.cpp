@@ -135,6 +135,7 @@ Program compile(const Model& model, const CompileOptions& options) {
   if (report.ops_before.empty()) report.ops_before = model.operator_counts();
   collect_symbols(*compiled);
   make_steps(*compiled);
+  make_guards(*compiled);
   if (report.ops_after.empty()) {
     for (const StepInfo& step : compiled->steps) ++report.ops_after[step.kind];
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cpu/kernel.h"
+#include "cpu/position_guard.h"
 #include "plan/plan.h"
 #include "redfuser/redfuser.h"
 
@@ -18,6 +19,10 @@ struct CompiledProgram {
   Plan plan;
   std::vector<std::unique_ptr<Kernel>> kernels;  // one per step; null for an AliasStep
   std::vector<StepInfo> steps;
+  // By step: what it reads at, looked at before it runs on the CPU.
+  std::vector<std::vector<PositionGuard>> guards;
+  // Those that the inputs alone decide, wherever it runs.
+  std::vector<PositionGuard> input_guards;
   // By symbol number; empty where no value's shape has the symbol.
   std::vector<std::string> symbol_names;
   // By ValueId: the symbols in the value's shape.
@@ -25,6 +30,9 @@ struct CompiledProgram {
 
   const Graph& graph() const { return *plan.graph; }
 };
+
+// Fills in the guards of a program that has its plan.
+void make_guards(CompiledProgram& program);
 
 // Programs of one model share its pool of expressions, which compiling and printing extend; held
 // while they do.

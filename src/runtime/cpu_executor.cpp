@@ -135,6 +135,7 @@ void CpuExecutor::run_step(size_t number, MemoryMeter& meter) {
   if (same_bytes != nullptr) {
     alias(*same_bytes);
   } else {
+    for (const PositionGuard& guard : program->guards[number]) guard.run(context);
     run_kernel(number, context, meter);
   }
   for (const ValueId id : step.writes) {

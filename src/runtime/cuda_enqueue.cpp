@@ -131,6 +131,8 @@ NamedDeviceTensors CudaExecutor::enqueue(const NamedDeviceTensors& inputs,
     shapes[name] = Tensor::wrap(tensor.dtype, tensor.dims, tensor.data, nullptr);
   }
   bind_sizes(shapes);
+  check_positions(
+      [&](ValueId id) { return inputs.at(graph_.values[static_cast<size_t>(id)].name).on_host; });
   for (const auto& [name, tensor] : outputs) check_output(name, tensor);
   for (const NamedDeviceTensors* tensors : {&inputs, &outputs}) {
     for (const auto& [name, tensor] : *tensors) check_not_ours(name, tensor);

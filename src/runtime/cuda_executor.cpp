@@ -116,8 +116,19 @@ void CudaExecutor::bind_sizes(const NamedTensors& inputs) {
   SizeChecks(graph_).run(symbols_);
 }
 
+void CudaExecutor::check_positions(const std::function<bool(ValueId)>& on_host) {
+  RunContext context{graph_, values_, symbols_, host_};
+  for (const PositionGuard& guard : compiled_->input_guards) {
+    const auto readable = [&](ValueId id) {
+      return graph_.values[index(id)].is_constant() || on_host(id);
+    };
+    if (std::all_of(guard.reads().begin(), guard.reads().end(), readable)) guard.run(context);
+  }
+}
+
 CudaShape& CudaExecutor::bind(const NamedTensors& inputs) {
   bind_sizes(inputs);
+  check_positions([](ValueId) { return true; });
   CudaShape& shape = shape_for({}, [this](const CudaShape& to) { upload(to); });
   launches = shape.launches();
   tunings = shape.tunings;

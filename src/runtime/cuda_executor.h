@@ -34,6 +34,8 @@ class CudaExecutor : public Executor {
 
   // Checks inputs and sizes.
   void bind_sizes(const NamedTensors& inputs);
+  // Checks the positions that inputs alone decide, where those lie on the host.
+  void check_positions(const std::function<bool(ValueId)>& on_host);
   // Enqueues the copies of the run's inputs into a shape's memory.
   using InputCopy = std::function<void(const CudaShape&)>;
   CudaShape& shape_for(const Addresses& addresses, const InputCopy& copy_inputs);
@@ -72,6 +74,7 @@ class CudaExecutor : public Executor {
   // Of the present run.
   std::vector<Tensor> values_;  // by ValueId: inputs
   std::vector<int64_t> symbols_;
+  ThreadPool host_{1};
 };
 
 }  // namespace redfuser
