@@ -26,6 +26,9 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
   add_test(NAME python.symbolic_sizes
            COMMAND ${REDFUSER_PYTHON} -W ignore -B ${CMAKE_CURRENT_LIST_DIR}/python/symbolic_test.py
                    $<TARGET_FILE:redfuser-run>)
+  add_test(NAME python.sizes
+           COMMAND ${REDFUSER_PYTHON} -W ignore -B ${CMAKE_CURRENT_LIST_DIR}/python/sizes_test.py
+                   $<TARGET_FILE:redfuser-run>)
   add_test(NAME python.positions
            COMMAND ${REDFUSER_PYTHON} -W ignore -B
                    ${CMAKE_CURRENT_LIST_DIR}/python/positions_test.py

@@ -41,21 +41,23 @@ Mode pad_mode(const NodeView& view) {
 
 void infer_pad(InferContext& context) {
   ExprPool& pool = context.pool();
-  Shape shape = context.shape(0);
   const Mode mode = pad_mode(context);
+  Shape shape = context.shape(0);
   for (const Padding& padding : paddings(context)) {
     Expr& size = shape[padding.axis];
-    Expr padded = pool.add(size, pool.add(padding.before, padding.after));
-    if (padded->is_constant() && padded->integer < 0) {
+    const Expr sum = pool.add(size, pool.add(padding.before, padding.after));
+    if (sum->is_constant() && sum->integer < 0) {
       context.fail(fmt::format("pads {} and {} remove more than the {} elements of dimension {}",
                                to_string(pool, padding.before), to_string(pool, padding.after),
                                to_string(pool, size), padding.axis));
     }
-    const bool nothing = size->is_constant(0) && !padded->is_constant(0);
-    if (nothing && padded->is_constant() && mode != Mode::Constant) {
-      context.fail(fmt::format("dimension {} has no element to pad with", padding.axis));
+    const Expr padded = at_least_zero(pool, sum);
+    // The other modes take what they pad with from the dimension.
+    if (mode != Mode::Constant && !padded->has_read) {
+      context.require_at_most(pool.make(ExprOp::Min, {padded, pool.integer(1)}), size,
+                              fmt::format("dimension {} is empty", padding.axis));
     }
-    size = at_least_zero(pool, padded);
+    size = padded;
   }
   context.set(0, context.dtype(0), std::move(shape));
 }

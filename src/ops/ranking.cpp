@@ -13,12 +13,11 @@ int ranked_axis(const NodeView& view, int64_t fallback) {
 void infer_arg(InferContext& context) {
   const int axis = ranked_axis(context, 0);
   Shape shape = context.shape(0);
-  if (shape[axis]->is_constant(0)) context.fail(fmt::format("dimension {} has no element", axis));
-  if (context.integer("keepdims", 1) != 0) {
-    shape[axis] = context.pool().integer(1);
-  } else {
-    shape.erase(shape.begin() + axis);
-  }
+  Expr size = shape[axis];
+  shape[axis] = context.pool().integer(1);
+  Expr wanted = context.pool().make(ExprOp::Min, {product_of(context.pool(), shape), shape[axis]});
+  context.require_at_most(wanted, size, fmt::format("dimension {} is empty", axis));
+  if (context.integer("keepdims", 1) == 0) shape.erase(shape.begin() + axis);
   context.set(0, DType::Int64, std::move(shape));
 }
 
@@ -44,8 +43,9 @@ void infer_top_k(InferContext& context) {
   Expr k = context.has("k") ? pool.integer(context.integer("k", 0))
                             : pool.cast(DType::Int64, only_element(context, 1));
   Shape shape = context.shape(0);
-  if (k->is_constant() && shape[axis]->is_constant() && k->integer > shape[axis]->integer) {
-    context.fail(fmt::format("k = {} of {} elements", k->integer, shape[axis]->integer));
+  if (!k->has_read) {
+    context.require_at_most(k, shape[axis],
+                            fmt::format("k and the elements of dimension {}", axis));
   }
   shape[axis] = k;
   context.set(0, context.dtype(0), shape);
