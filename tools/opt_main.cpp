@@ -79,8 +79,7 @@ std::optional<OptOptions> parse_options(int argc, char** argv) {
   app.add_option("--memory-limit", memory_limit,
                  "Bytes that the process may allocate, such as 512M (mapped files do not count)")
       ->type_name("BYTES");
-  app.add_option("--time-limit", options.time_limit,
-                 "Give up after so many seconds of reading and optimising")
+  app.add_option("--time-limit", options.time_limit, "Give up after so many seconds")
       ->check(CLI::NonNegativeNumber.description(""))
       ->type_name("SECONDS");
   app.add_flag("--no-fuse", no_fuse, "Only clean the graph up");
@@ -172,14 +171,13 @@ int run(int argc, char** argv) {
     limit_process_memory(options.memory_limit);
   }
   const MemoryLimit tensors(options.memory_limit);  // says more than the system's limit
-  std::optional<TimeLimit> time_limit(std::in_place, options.time_limit);
+  const TimeLimit time_limit(options.time_limit);
   const Model model = load(options);
   CompileOptions compile_options;
   compile_options.fuse = options.fuse;
   compile_options.certify = options.certify;
   const Program program = compile(model, compile_options);
   const ReportView report(program.explain());
-  time_limit.reset();
   if (!options.output.empty()) {
     describe(write_model(model, program, options), report, options, words);
   }

@@ -1,23 +1,27 @@
 #include "resource_limits.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 
+#include "redfuser/signals.h"
 #include "tool.h"
 
 namespace redfuser::tools {
 
 TimeLimit::TimeLimit(double seconds) {
-  if (seconds <= 0) return;
+  constexpr double kForever = 1e9;  // the clock counts no further than some centuries
+  if (!(seconds >= 0)) fail("--time-limit: {} is no number of seconds", seconds);
+  if (seconds == 0 || seconds >= kForever) return;
   watcher_ = std::thread([this, seconds] {
     std::unique_lock lock(mutex_);
     if (over_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return done_; })) return;
     tell(fmt::format("error: the time limit of {} s (--time-limit) is over\n", seconds));
-    std::fflush(nullptr);
+    // Streams are not flushed: another thread may be waiting for a reader of one.
+    remove_unfinished_files();
     std::_Exit(kCallersError);
   });
 }
@@ -30,6 +34,11 @@ TimeLimit::~TimeLimit() {
   }
   over_.notify_all();
   watcher_.join();
+}
+
+int64_t tensor_limit(int64_t bytes) {
+  if (bytes > 0) return bytes;
+  return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
 }
 
 void limit_process_memory(int64_t bytes) {

@@ -9,7 +9,7 @@
 namespace redfuser::tools {
 
 // Ends the process with one error line and kCallersError after `seconds` (0: never), unless it is
-// destroyed before. For what reads and computes; a result being written is let finish.
+// destroyed before. Fails for a number below 0 and for NaN; a number of centuries is never.
 class TimeLimit {
  public:
   explicit TimeLimit(double seconds);
@@ -23,6 +23,9 @@ class TimeLimit {
   bool done_ = false;
   std::thread watcher_;
 };
+
+// The limit that an option's bytes (0: not given) mean for tensors: else the machine's memory.
+int64_t tensor_limit(int64_t bytes);
 
 // Allocations of the process beyond `bytes` more than it has now fail (std::bad_alloc). Mapped
 // files do not count.

@@ -72,22 +72,21 @@ int run(int argc, char** argv) {
                                   {"--explain", options.explain.value_or("")},
                                   {"--profile", options.profile},
                                   {"--dump", options.dump.empty() ? "" : "-"}}));
-  std::optional<TimeLimit> time_limit(std::in_place, options.time_limit);
-  std::optional<MemoryLimit> memory_limit(std::in_place, options.session.memory_limit);
+  const TimeLimit time_limit(options.time_limit);
+  // Of the model, its inputs and its results together.
+  const MemoryLimit memory_limit(tensor_limit(options.session.memory_limit));
   std::optional<EarlyGpu> gpu;
   std::error_code absent;
   const bool runs = options.dump.empty() && std::filesystem::exists(options.model, absent);
   if (options.session.device != "cpu" && runs) gpu.emplace();
   const Model model = Model::load(options.model);
   const Program program = compile_for(model, options);
-  memory_limit.reset();  // a session keeps to it by itself
   if (!options.dump.empty()) {
     write_output("-", program.dump(options.dump));
     return kSuccess;
   }
   const ReportView report(program.explain());
   const RunResult result = run_and_check(model, program, options);
-  time_limit.reset();
 
   if (!options.outputs.empty()) {
     write_outputs(model, options.outputs, result.measurement.outputs);

@@ -88,12 +88,12 @@ void add_run_options(CLI::App& app, RunOptions& options, Texts& texts) {
       ->check(CLI::Range(0, 1 << 30).description(""))
       ->type_name("N")
       ->group(group);
-  app.add_option("--memory-limit", texts.memory_limit,
-                 "Bytes of tensors alive at once, such as 512M (else the machine's memory)")
+  app.add_option(
+         "--memory-limit", texts.memory_limit,
+         "Bytes of tensors and working memory at once, such as 512M (else the machine's memory)")
       ->type_name("BYTES")
       ->group(group);
-  app.add_option("--time-limit", options.time_limit,
-                 "Give up after so many seconds of loading and running")
+  app.add_option("--time-limit", options.time_limit, "Give up after so many seconds")
       ->check(CLI::NonNegativeNumber.description(""))
       ->type_name("SECONDS")
       ->group(group);

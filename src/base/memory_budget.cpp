@@ -12,8 +12,24 @@
 namespace redfuser {
 
 struct MemoryBudget {
-  explicit MemoryBudget(int64_t bytes) : limit(bytes) {}
+  MemoryBudget(int64_t bytes, std::shared_ptr<MemoryBudget> around)
+      : limit(bytes), outer(std::move(around)) {}
+
+  // Counts the bytes; false, with nothing counted, where they do not fit.
+  bool takes(int64_t bytes) {
+    const std::lock_guard lock(mutex);
+    if (bytes > limit - live) return false;
+    live += bytes;
+    peak = std::max(peak, live);
+    return true;
+  }
+  void release(int64_t bytes) {
+    const std::lock_guard lock(mutex);
+    live -= bytes;
+  }
+
   const int64_t limit;
+  const std::shared_ptr<MemoryBudget> outer;  // null: none around it
   std::mutex mutex;
   int64_t live = 0, peak = 0;
 };
@@ -22,29 +38,38 @@ namespace {
 
 thread_local std::shared_ptr<MemoryBudget> current;
 
+void release_up_to(MemoryBudget* from, const MemoryBudget* end, int64_t bytes) {
+  for (; from != end; from = from->outer.get()) from->release(bytes);
+}
+
 }  // namespace
 
 std::shared_ptr<MemoryBudget> current_budget() { return current; }
 
 void take(MemoryBudget& budget, size_t bytes) {
-  const std::lock_guard lock(budget.mutex);
   const auto wanted = static_cast<int64_t>(bytes);
-  if (wanted > budget.limit - budget.live) {
+  for (MemoryBudget* at = &budget; at != nullptr; at = at->outer.get()) {
+    if (at->takes(wanted)) continue;
+    release_up_to(&budget, at, wanted);
     throw MemoryLimitError(
         fmt::format("{} bytes are needed, with {} in use, above the memory limit of {}", wanted,
-                    budget.live, budget.limit));
+                    at->live, at->limit));
   }
-  budget.live += wanted;
-  budget.peak = std::max(budget.peak, budget.live);
 }
 
 void give_back(MemoryBudget& budget, size_t bytes) {
-  const std::lock_guard lock(budget.mutex);
-  budget.live -= static_cast<int64_t>(bytes);
+  release_up_to(&budget, nullptr, static_cast<int64_t>(bytes));
 }
 
+BudgetScope::BudgetScope(std::shared_ptr<MemoryBudget> budget)
+    : outer_(std::exchange(current, std::move(budget))) {}
+
+BudgetScope::~BudgetScope() { current = std::move(outer_); }
+
 MemoryLimit::MemoryLimit(int64_t bytes) : outer_(current) {
-  budget_ = std::make_shared<MemoryBudget>(bytes > 0 ? bytes : std::numeric_limits<int64_t>::max());
+  const bool limited = bytes > 0;
+  budget_ = std::make_shared<MemoryBudget>(limited ? bytes : std::numeric_limits<int64_t>::max(),
+                                           limited ? current : nullptr);
   current = budget_;
 }
 
@@ -56,9 +81,12 @@ int64_t MemoryLimit::peak_bytes() const {
 }
 
 int64_t MemoryLimit::left() {
-  if (!current) return std::numeric_limits<int64_t>::max();
-  const std::lock_guard lock(current->mutex);
-  return current->limit - current->live;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (MemoryBudget* at = current.get(); at != nullptr; at = at->outer.get()) {
+    const std::lock_guard lock(at->mutex);
+    least = std::min(least, at->limit - at->live);
+  }
+  return least;
 }
 
 }  // namespace redfuser

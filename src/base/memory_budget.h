@@ -1,14 +1,17 @@
-// What a MemoryLimit hands to the tensors that are made under it.
+// What a MemoryLimit hands to the tensors and to the working memory that are made under it.
 #pragma once
 
 #include <cstddef>
 #include <memory>
+#include <new>
+#include <utility>
+#include <vector>
 
 #include "redfuser/error.h"
 
 namespace redfuser {
 
-// A tensor that does not fit. Whoever knows which node makes it says so.
+// Memory that does not fit. Whoever knows which node or file it is for says so.
 class MemoryLimitError : public UserError {
  public:
   using UserError::UserError;
@@ -19,9 +22,60 @@ struct MemoryBudget;
 // The budget of the calling thread; null without a limit.
 std::shared_ptr<MemoryBudget> current_budget();
 
-// Counts bytes as alive, from any thread. `take` throws MemoryLimitError if they do
-// not fit.
+// Counts bytes as alive, from any thread, in a budget and in those around it. `take` throws
+// MemoryLimitError if they do not fit.
 void take(MemoryBudget& budget, size_t bytes);
 void give_back(MemoryBudget& budget, size_t bytes);
+
+// Makes a budget the calling thread's while it lives: a worker's is that of the thread it helps.
+class BudgetScope {
+ public:
+  explicit BudgetScope(std::shared_ptr<MemoryBudget> budget);
+  ~BudgetScope();
+  BudgetScope(const BudgetScope&) = delete;
+  BudgetScope& operator=(const BudgetScope&) = delete;
+
+ private:
+  std::shared_ptr<MemoryBudget> outer_;
+};
+
+// Allocates from the budget of the thread that makes the container.
+template <typename T>
+class ChargedAllocator {
+ public:
+  using value_type = T;
+  using propagate_on_container_move_assignment = std::true_type;
+  using propagate_on_container_swap = std::true_type;
+
+  ChargedAllocator() : budget_(current_budget()) {}
+  template <typename U>
+  ChargedAllocator(const ChargedAllocator<U>& other) : budget_(other.budget()) {}
+
+  T* allocate(size_t count) {
+    if (count > static_cast<size_t>(-1) / sizeof(T)) throw std::bad_array_new_length();
+    if (budget_) take(*budget_, count * sizeof(T));
+    void* memory = ::operator new(count * sizeof(T), std::nothrow);
+    if (memory != nullptr) return static_cast<T*>(memory);
+    if (budget_) give_back(*budget_, count * sizeof(T));
+    throw std::bad_alloc();
+  }
+  void deallocate(T* memory, size_t count) {
+    ::operator delete(memory);
+    if (budget_) give_back(*budget_, count * sizeof(T));
+  }
+
+  const std::shared_ptr<MemoryBudget>& budget() const { return budget_; }
+  template <typename U>
+  bool operator==(const ChargedAllocator<U>& other) const {
+    return budget_ == other.budget();
+  }
+
+ private:
+  std::shared_ptr<MemoryBudget> budget_;
+};
+
+// Working memory in the size of tensors.
+template <typename T>
+using ChargedVector = std::vector<T, ChargedAllocator<T>>;
 
 }  // namespace redfuser

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <thread>
 
 #include "redfuser/signals.h"
 
@@ -32,15 +33,19 @@ std::atomic<char*>* add_path(char* path) {
   return &added->path;
 }
 
-// Calls async-signal-safe functions only.
-void end_process(int signal) {
-  waiting.store(signal);
-  // The last holder raises the signal again.
-  if (holders.load() > 0) return;
+// Calls async-signal-safe functions only, as what is below does.
+void unlink_all() {
   for (Slot* slot = slots.load(); slot != nullptr; slot = slot->next) {
     const char* path = slot->path.exchange(nullptr);
     if (path != nullptr) unlink(path);
   }
+}
+
+void end_process(int signal) {
+  waiting.store(signal);
+  // The last holder raises the signal again.
+  if (holders.load() > 0) return;
+  unlink_all();
   std::signal(signal, SIG_DFL);
   std::raise(signal);
 }
@@ -70,6 +75,11 @@ HeldSignals::HeldSignals() { ++holders; }
 HeldSignals::~HeldSignals() {
   if (--holders > 0) return;
   if (const int signal = waiting.exchange(0); signal != 0) std::raise(signal);
+}
+
+void remove_unfinished_files() {
+  while (holders.load() > 0) std::this_thread::yield();
+  unlink_all();
 }
 
 void remove_unfinished_files_on_signals() {

@@ -12,6 +12,7 @@ namespace redfuser {
 namespace {
 
 constexpr size_t kMaxBytes = size_t{1} << 30;
+constexpr size_t kOverhead = 96;  // what the containers hold for a text
 
 struct Texts {
   std::mutex mutex;
@@ -35,7 +36,7 @@ uint64_t number_of_text(const std::string& text) {
   if (text.size() > kMaxBytes - known.bytes) {
     user_error("strings of more than {} bytes in all", kMaxBytes);
   }
-  if (const auto budget = current_budget()) take(*budget, text.size());
+  if (const auto budget = current_budget()) take(*budget, text.size() + kOverhead);
   known.bytes += text.size();
   known.all.push_back(text);
   const uint64_t number = known.all.size() - 1;

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/memory_budget.h"
+
 namespace redfuser {
 namespace {
 
@@ -41,6 +43,7 @@ struct ThreadPool::Impl {
   std::atomic<bool> caller_sleeps{false};
   int64_t tasks = 0;
   const std::function<void(int64_t, int)>* body = nullptr;
+  std::shared_ptr<MemoryBudget> budget;  // the caller's
 
   std::mutex mutex;
   std::condition_variable wake, done;
@@ -83,7 +86,10 @@ struct ThreadPool::Impl {
       uint64_t current = state.load();
       if (!is_new(current, seen) || !state.compare_exchange_strong(current, current + 1)) continue;
       seen = static_cast<uint32_t>(current >> 32);
-      work(worker);
+      {
+        const BudgetScope scope(budget);
+        work(worker);
+      }
       uint64_t left = state.fetch_sub(1) - 1;
       if ((left & (kOpen | kActive)) == 0 && caller_sleeps.load()) {
         std::lock_guard lock(mutex);
@@ -95,6 +101,7 @@ struct ThreadPool::Impl {
   void open(int64_t count, const std::function<void(int64_t, int)>& function) {
     tasks = count;
     body = &function;
+    budget = current_budget();
     error = nullptr;
     next.store(0);
     uint64_t epoch = static_cast<uint32_t>((state.load() >> 32) + 1);
@@ -150,6 +157,7 @@ void ThreadPool::parallel_for(int64_t tasks, const std::function<void(int64_t, i
   impl_->open(tasks, body);
   impl_->work(0);
   impl_->close();
+  impl_->budget = nullptr;
   if (impl_->error) std::rethrow_exception(std::exchange(impl_->error, nullptr));
 }
 

@@ -65,6 +65,7 @@ Tensor OpaqueCall::widened(int input) const {
 
 std::vector<int64_t> OpaqueCall::integers_of(int input) const {
   const Tensor& source = tensor(input);
+  require_memory(source.size(), sizeof(int64_t));
   std::vector<int64_t> values(source.size());
   dispatch(source.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -79,9 +80,9 @@ std::vector<int64_t> OpaqueCall::integers_of(int input) const {
   return values;
 }
 
-std::vector<double> OpaqueCall::reals_of(int input) const {
+ChargedVector<double> OpaqueCall::reals_of(int input) const {
   const Tensor& source = tensor(input);
-  std::vector<double> values(source.size());
+  ChargedVector<double> values(source.size());
   dispatch(source.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     for (int64_t i = 0; i < source.size(); ++i) {
@@ -147,7 +148,8 @@ Tensor convert_float(const Tensor& tensor, DType dtype, ThreadPool& pool) {
 
 void require_memory(int64_t count, size_t width) {
   if (count <= MemoryLimit::left() / static_cast<int64_t>(width)) return;
-  user_error("{} elements of {} bytes do not fit into the memory limit", count, width);
+  throw MemoryLimitError(
+      fmt::format("{} elements of {} bytes do not fit into the memory limit", count, width));
 }
 
 void parallel_ranges(ThreadPool& pool, int64_t count, int64_t grain,

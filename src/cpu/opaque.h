@@ -8,8 +8,10 @@
 #include <mutex>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
+#include "base/memory_budget.h"
 #include "cpu/kernel.h"
 #include "ops/op_def.h"
 
@@ -44,7 +46,7 @@ class OpaqueCall : public NodeView {
   Tensor widened(int input) const;
   // The elements of a small input of any integer or floating dtype.
   std::vector<int64_t> integers_of(int input) const;
-  std::vector<double> reals_of(int input) const;
+  ChargedVector<double> reals_of(int input) const;
   // The same for an input of one element; UserError for any other number of them.
   int64_t integer_of(int input) const;
   double real_of(int input) const;
@@ -71,11 +73,23 @@ OpaqueFunction find_opaque(std::string_view domain, std::string_view name);
 // bytes.
 void require_memory(int64_t count, size_t width);
 
-// Working memory of `count` elements, with no values.
+// Working memory of `count` elements, with no values. Where values are wanted, and for everything
+// else in the size of a tensor, there is ChargedVector.
 template <typename T>
-std::unique_ptr<T[]> scratch(int64_t count) {
-  require_memory(count, sizeof(T));
-  return std::make_unique_for_overwrite<T[]>(static_cast<size_t>(count));
+struct FreeScratch {
+  void operator()(T* memory) { allocator.deallocate(memory, count); }
+  ChargedAllocator<T> allocator;
+  size_t count = 0;
+};
+template <typename T>
+using ScratchArray = std::unique_ptr<T[], FreeScratch<T>>;
+template <typename T>
+ScratchArray<T> scratch(int64_t count) {
+  static_assert(std::is_trivially_default_constructible_v<T>);
+  FreeScratch<T> free;
+  free.count = static_cast<size_t>(count);
+  T* memory = free.allocator.allocate(free.count);
+  return ScratchArray<T>(memory, std::move(free));
 }
 
 // Element type conversion between floating dtypes, in parallel.

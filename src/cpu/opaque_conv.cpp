@@ -56,13 +56,13 @@ void convolve_by_pixels(const Convolution<T>& c, int64_t wanted_tasks) {
   block = std::min({block, std::max<int64_t>(fair, 64), c.out});
   int64_t blocks = (c.out + block - 1) / block;
   bool pointwise = is_pointwise(c.window);
-  std::vector<std::unique_ptr<T[]>> buffers(c.pool.size());
+  std::vector<ScratchArray<T>> buffers(c.pool.size());
   c.pool.parallel_for(c.images * blocks, [&](int64_t task, int worker) {
     int64_t image = task / blocks, begin = task % blocks * block;
     int64_t end = std::min(begin + block, c.out);
     if (pointwise)
       return c.multiply(image, 0, c.filters, begin, end, c.planes(image) + begin, c.in);
-    std::unique_ptr<T[]>& columns = buffers[worker];
+    ScratchArray<T>& columns = buffers[worker];
     if (!columns) columns = scratch<T>(c.depth * block);
     for (int64_t channel = 0; channel < c.channels; ++channel) {
       gather_columns(c.window, c.planes(image) + channel * c.in, begin, end,
@@ -78,7 +78,7 @@ void convolve_by_filters(const Convolution<T>& c) {
   constexpr int64_t kRows = 16;
   int64_t blocks = std::clamp<int64_t>(c.filters / kRows, 1, 2 * c.pool.size());
   bool pointwise = is_pointwise(c.window);
-  std::unique_ptr<T[]> columns;
+  ScratchArray<T> columns;
   if (!pointwise) columns = scratch<T>(element_count({c.depth, c.out}));
   for (int64_t image = 0; image < c.images; ++image) {
     const T* planes = c.planes(image);

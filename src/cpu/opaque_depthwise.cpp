@@ -13,9 +13,9 @@ void convolve_depthwise(const ConvShape& s, const T* x, const T* weights, const 
   PaddedPlane padded(w);
   int64_t in = count_of(w.input), out = count_of(w.output), taps = count_of(w.kernel);
   int64_t multiplier = s.filters / s.channels, slice = w.output[1] * w.output[2];
-  std::vector<std::unique_ptr<T[]>> buffers(pool.size());
+  std::vector<ScratchArray<T>> buffers(pool.size());
   pool.parallel_for(s.batch * s.channels, [&](int64_t plane, int worker) {
-    std::unique_ptr<T[]>& buffer = buffers[worker];
+    ScratchArray<T>& buffer = buffers[worker];
     if (!buffer) {
       buffer = scratch<T>(padded.size());
       std::fill_n(buffer.get(), padded.size(), T(0));

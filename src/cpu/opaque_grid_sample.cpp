@@ -136,7 +136,7 @@ void run_grid_sample(OpaqueCall& call) {
   if (grid_dims[0] != in[0] || grid_dims.back() != static_cast<int64_t>(dimensions)) {
     call.fail("the grid does not fit the input");
   }
-  const std::vector<double> grid = call.reals_of(1);
+  const ChargedVector<double> grid = call.reals_of(1);
   Dims dims{in[0], in[1]};
   dims.insert(dims.end(), grid_dims.begin() + 1, grid_dims.end() - 1);
   Tensor& y = call.allocate(0, dims);

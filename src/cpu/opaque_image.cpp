@@ -12,7 +12,7 @@
 namespace redfuser {
 namespace {
 
-void store(Tensor& tensor, const std::vector<double>& values) {
+void store(Tensor& tensor, const ChargedVector<double>& values) {
   dispatch(tensor.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     for (size_t i = 0; i < values.size(); ++i) tensor.as<T>()[i] = saturated<T>(values[i]);
@@ -90,7 +90,7 @@ struct Geometry {
 
 void run_roi_align(OpaqueCall& call) {
   const Dims& in = call.dims(0);
-  const std::vector<double> x = call.reals_of(0), rois = call.reals_of(1);
+  const ChargedVector<double> x = call.reals_of(0), rois = call.reals_of(1);
   const std::vector<int64_t> batch = call.integers_of(2);
   const int64_t rows = call.dims(1)[0], height = in[2], width = in[3], channels = in[1];
   const int64_t out_height = call.integer("output_height", 1),
@@ -117,7 +117,7 @@ void run_roi_align(OpaqueCall& call) {
     }
   }
   Tensor& y = call.allocate(0, {rows, channels, out_height, out_width});
-  std::vector<double> out(static_cast<size_t>(y.size()));
+  ChargedVector<double> out(static_cast<size_t>(y.size()));
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t n = batch[static_cast<size_t>(r)];
     const double* box = rois.data() + 4 * r;
@@ -164,13 +164,13 @@ void run_roi_align(OpaqueCall& call) {
 // box outside of the image is 0.
 void run_max_roi_pool(OpaqueCall& call) {
   const Dims& in = call.dims(0);
-  const std::vector<double> x = call.reals_of(0), rois = call.reals_of(1);
+  const ChargedVector<double> x = call.reals_of(0), rois = call.reals_of(1);
   const int64_t boxes = call.dims(1)[0], channels = in[1], height = in[2], width = in[3];
   const auto pooled = call.integers("pooled_shape", {});
   const double scale = call.real("spatial_scale", 1);
   if (call.dims(1)[1] != 5) call.fail("the boxes must be [R,5]");
   Tensor& y = call.allocate(0, {boxes, channels, pooled[0], pooled[1]});
-  std::vector<double> out(static_cast<size_t>(y.size()));
+  ChargedVector<double> out(static_cast<size_t>(y.size()));
   struct Span {
     int64_t begin, end;
   };
@@ -212,7 +212,7 @@ void run_max_roi_pool(OpaqueCall& call) {
 // Indices count within the tensor that the pool was made of; a larger output keeps its coordinates.
 void run_max_unpool(OpaqueCall& call) {
   const Tensor& x = call.tensor(0);
-  const std::vector<double> values = call.reals_of(0);
+  const ChargedVector<double> values = call.reals_of(0);
   const std::vector<int64_t> indices = call.integers_of(1);
   const auto kernel = call.small_integers("kernel_shape", {});
   const size_t rank = kernel.size();
@@ -227,7 +227,7 @@ void run_max_unpool(OpaqueCall& call) {
   const Dims dims = call.has_input(2) ? call.integers_of(2) : pooled;
   if (dims.size() != pooled.size()) call.fail("output_shape has another rank");
   Tensor& y = call.allocate(0, dims);
-  std::vector<double> out(static_cast<size_t>(y.size()), 0);
+  ChargedVector<double> out(static_cast<size_t>(y.size()), 0);
   const std::vector<int64_t> from = strides_of(pooled), to = strides_of(dims);
   const int64_t count = element_count(pooled);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -268,17 +268,17 @@ void run_deform_conv(OpaqueCall& call) {
   if (masked && call.dims(4) != Dims{batch, offset_group * taps, out_h, out_w}) {
     call.fail("the mask does not fit the offsets");
   }
-  const std::vector<double> x = call.reals_of(0), weights = call.reals_of(1),
-                            offsets = call.reals_of(2);
-  const std::vector<double> bias = call.has_input(3) ? call.reals_of(3) : std::vector<double>();
-  const std::vector<double> mask = masked ? call.reals_of(4) : std::vector<double>();
+  const ChargedVector<double> x = call.reals_of(0), weights = call.reals_of(1),
+                              offsets = call.reals_of(2);
+  const ChargedVector<double> bias = call.has_input(3) ? call.reals_of(3) : ChargedVector<double>();
+  const ChargedVector<double> mask = masked ? call.reals_of(4) : ChargedVector<double>();
   if (!bias.empty() && static_cast<int64_t>(bias.size()) != outputs) call.fail("the bias");
   Tensor& y = call.allocate(0, {batch, outputs, out_h, out_w});
-  std::vector<double> out(static_cast<size_t>(y.size()));
+  ChargedVector<double> out(static_cast<size_t>(y.size()));
   const int64_t per_group = channels / group, per_offset = channels / offset_group;
   const int64_t area = out_h * out_w;
   parallel_ranges(call.threads(), batch * area, 16, [&](int64_t begin, int64_t end) {
-    std::vector<double> column(static_cast<size_t>(channels * taps));
+    ChargedVector<double> column(static_cast<size_t>(channels * taps));
     for (int64_t p = begin; p < end; ++p) {
       const int64_t n = p / area, at = p % area, row = at / out_w, col = at % out_w;
       for (int64_t c = 0; c < channels; ++c) {
@@ -315,7 +315,7 @@ void run_deform_conv(OpaqueCall& call) {
 // Every column adds its block to the image, where the convolution would have read it.
 void run_col2im(OpaqueCall& call) {
   const Dims& in = call.dims(0);
-  const std::vector<double> x = call.reals_of(0);
+  const ChargedVector<double> x = call.reals_of(0);
   const std::vector<int64_t> image = call.integers_of(1), block = call.integers_of(2);
   const size_t rank = image.size();
   const Geometry g(call, rank);
@@ -336,7 +336,7 @@ void run_col2im(OpaqueCall& call) {
   Dims dims{in[0], channels};
   dims.insert(dims.end(), image.begin(), image.end());
   Tensor& y = call.allocate(0, dims);
-  std::vector<double> out(static_cast<size_t>(y.size()), 0);
+  ChargedVector<double> out(static_cast<size_t>(y.size()), 0);
   for (int64_t at = 0; at < in[0] * in[1] * count; ++at) {
     int64_t tap = at / count % taps, place = at % count, position = 0, stride = 1;
     bool inside = true;

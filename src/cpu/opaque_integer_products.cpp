@@ -16,7 +16,7 @@ namespace redfuser {
 namespace {
 
 // Input `input`, which is per tensor or has `count` elements.
-std::vector<double> parameters_of(const OpaqueCall& call, int input, int64_t count) {
+ChargedVector<double> parameters_of(const OpaqueCall& call, int input, int64_t count) {
   const int64_t given = call.tensor(input).size();
   if (given != 1 && given != count) {
     call.fail(fmt::format("input {} is {}, not one number or {}", input,
@@ -26,7 +26,7 @@ std::vector<double> parameters_of(const OpaqueCall& call, int input, int64_t cou
 }
 
 // The element of a per-tensor or per-axis parameter.
-double parameter(const std::vector<double>& values, int64_t index) {
+double parameter(const ChargedVector<double>& values, int64_t index) {
   return values.size() == 1 ? values[0] : values[static_cast<size_t>(index)];
 }
 
@@ -34,7 +34,7 @@ double parameter(const std::vector<double>& values, int64_t index) {
 // subtracted; a zero point of several elements runs along `axis`.
 Tensor centered(const OpaqueCall& call, int input, int zero_point, int axis) {
   const Tensor& x = call.tensor(input);
-  std::vector<double> zeros{0};
+  ChargedVector<double> zeros{0};
   if (call.has_input(zero_point)) zeros = call.reals_of(zero_point);
   AxisView view = around_axis(x.dims(), axis);
   if (zeros.size() != 1 && static_cast<int64_t>(zeros.size()) != view.size) {
@@ -123,7 +123,7 @@ void run_conv_integer(OpaqueCall& call) {
 void run_qlinear_conv(OpaqueCall& call) {
   ConvShape shape;
   Tensor sums = convolve_centered(call, 0, 2, 3, 5, shape);
-  std::vector<double> bias(1, 0), w_scale = parameters_of(call, 4, shape.filters);
+  ChargedVector<double> bias(1, 0), w_scale = parameters_of(call, 4, shape.filters);
   if (call.has_input(8)) bias = parameters_of(call, 8, shape.filters);
   double scale = call.real_of(1) / call.real_of(6);
   int64_t pixels = count_of(shape.window.output);
@@ -153,8 +153,8 @@ void run_qlinear_matmul(OpaqueCall& call) {
                     b.as<double>() + batch_offset(b_dims, dims, batch), n,
                     sums.as<double>() + batch * m * n, n);
   });
-  const std::vector<double> a_scale = parameters_of(call, 1, m),
-                            b_scale = parameters_of(call, 4, n);
+  const ChargedVector<double> a_scale = parameters_of(call, 1, m),
+                              b_scale = parameters_of(call, 4, n);
   double y_scale = call.real_of(6);
   requantize(call, sums, call.real_of(7), [&](int64_t i) {
     return parameter(a_scale, i / n % m) * parameter(b_scale, i % n) / y_scale;

@@ -11,7 +11,7 @@ namespace redfuser {
 namespace {
 
 // Elimination with partial pivoting, in place.
-double determinant(std::vector<double>& a, int64_t n) {
+double determinant(ChargedVector<double>& a, int64_t n) {
   double result = 1;
   const auto at = [&](int64_t r, int64_t c) -> double& {
     return a[static_cast<size_t>(r * n + c)];
@@ -42,11 +42,11 @@ void run_det(OpaqueCall& call) {
   const Dims dims(x.dims().begin(), x.dims().end() - 2);
   const int64_t n = x.dims().back();
   Tensor& y = call.allocate(0, dims);
-  const std::vector<double> values = call.reals_of(0);
+  const ChargedVector<double> values = call.reals_of(0);
   dispatch(y.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     for (int64_t m = 0; m < y.size(); ++m) {
-      std::vector<double> matrix(values.begin() + m * n * n, values.begin() + (m + 1) * n * n);
+      ChargedVector<double> matrix(values.begin() + m * n * n, values.begin() + (m + 1) * n * n);
       y.as<T>()[m] = static_cast<T>(determinant(matrix, n));
     }
   });

@@ -57,10 +57,10 @@ std::map<Gram, int64_t> grams_of(const OpaqueCall& call, const Lengths& lengths)
 }
 
 // The weight of every column.
-std::vector<float> weights_of(const OpaqueCall& call, int64_t width) {
+ChargedVector<float> weights_of(const OpaqueCall& call, int64_t width) {
   const auto indexes = call.integers("ngram_indexes", {});
   const std::vector<double> given = reals_attribute(call, "weights");
-  std::vector<float> weights(static_cast<size_t>(width), 1.0f);
+  ChargedVector<float> weights(static_cast<size_t>(width), 1.0f);
   for (size_t i = 0; i < indexes.size() && i < given.size(); ++i) {
     weights[static_cast<size_t>(indexes[i])] = static_cast<float>(given[i]);
   }
@@ -103,7 +103,7 @@ void run_tf_idf(OpaqueCall& call) {
   for (const int64_t index : call.integers("ngram_indexes", {})) width = std::max(width, index + 1);
   dims.back() = width;
   Tensor& y = call.allocate(0, dims);
-  const std::vector<float> weights = weights_of(call, width);
+  const ChargedVector<float> weights = weights_of(call, width);
   std::fill_n(y.as<float>(), y.size(), 0.0f);
   for (int64_t r = 0; r < rows; ++r) {
     float* counts = y.as<float>() + r * width;

@@ -38,9 +38,9 @@ struct Limits {
 };
 
 // Indices of the boxes kept for one class, best first; equal scores keep their order.
-std::vector<int64_t> suppress(const std::vector<Box>& boxes, const float* scores,
-                              const Limits& limits) {
-  std::vector<int64_t> candidates, kept;
+ChargedVector<int64_t> suppress(const ChargedVector<Box>& boxes, const float* scores,
+                                const Limits& limits) {
+  ChargedVector<int64_t> candidates, kept;
   for (int64_t i = 0; i < static_cast<int64_t>(boxes.size()); ++i) {
     if (scores[i] > limits.score) candidates.push_back(i);
   }
@@ -73,8 +73,8 @@ void run_non_max_suppression(OpaqueCall& call) {
   bool centered = call.integer("center_point_box", 0) != 0;
 
   int64_t batches = scores.dims()[0], classes = scores.dims()[1], count = scores.dims()[2];
-  std::vector<std::array<int64_t, 3>> selected;
-  std::vector<Box> read(count);
+  ChargedVector<std::array<int64_t, 3>> selected;
+  ChargedVector<Box> read(count);
   for (int64_t batch = 0; batch < batches; ++batch) {
     const float* at = boxes.as<float>() + batch * count * 4;
     for (int64_t i = 0; i < count; ++i) read[i] = read_box(at + 4 * i, centered);

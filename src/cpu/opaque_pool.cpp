@@ -115,9 +115,9 @@ void pool_lines(const Pool& pool, const T* x, T* y, T empty, const Combine& comb
   const Window& w = pool.window;
   PaddedPlane padded(w);
   int64_t in = count_of(w.input), out = count_of(w.output), cols = w.output[2];
-  std::vector<std::unique_ptr<T[]>> buffers(threads.size());
+  std::vector<ScratchArray<T>> buffers(threads.size());
   threads.parallel_for(pool.planes, [&](int64_t plane, int worker) {
-    std::unique_ptr<T[]>& buffer = buffers[worker];
+    ScratchArray<T>& buffer = buffers[worker];
     if (!buffer) {
       buffer = scratch<T>(padded.size());
       std::fill_n(buffer.get(), padded.size(), empty);

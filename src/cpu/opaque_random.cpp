@@ -60,7 +60,7 @@ void run_random_uniform(OpaqueCall& call) {
 // The input holds unnormalised log-probabilities.
 void run_multinomial(OpaqueCall& call) {
   std::mt19937_64 generator = generator_of(call);
-  const std::vector<double> logits = call.reals_of(0);
+  const ChargedVector<double> logits = call.reals_of(0);
   const int64_t batch = call.dims(0)[0], classes = call.dims(0)[1];
   const int64_t samples = call.integer("sample_size", 1);
   Tensor& y = call.allocate(0, {batch, samples});
@@ -68,7 +68,7 @@ void run_multinomial(OpaqueCall& call) {
     const double* row = logits.data() + b * classes;
     if (classes == 0) call.fail("there are no classes");
     const double largest = *std::max_element(row, row + classes);
-    std::vector<double> sums;
+    ChargedVector<double> sums;
     for (int64_t c = 0; c < classes; ++c) {
       sums.push_back((c == 0 ? 0 : sums.back()) + std::exp(row[c] - largest));
     }

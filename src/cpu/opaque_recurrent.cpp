@@ -148,8 +148,8 @@ class Direction {
     }
   }
 
-  const std::vector<T>& h() const { return h_; }
-  const std::vector<T>& c() const { return c_; }
+  const ChargedVector<T>& h() const { return h_; }
+  const ChargedVector<T>& c() const { return c_; }
 
  private:
   int64_t length(int64_t b) const { return lengths_[static_cast<size_t>(b)]; }
@@ -165,7 +165,7 @@ class Direction {
     return (t * sizes_.directions + number_) * sizes_.batch + b;
   }
 
-  void copy(int input, int64_t offset, std::vector<T>& to) const {
+  void copy(int input, int64_t offset, ChargedVector<T>& to) const {
     const Tensor tensor = call_.widened(input);
     if (tensor.size() < offset + static_cast<int64_t>(to.size())) {
       call_.fail(fmt::format("input {} has too few elements", input));
@@ -173,8 +173,8 @@ class Direction {
     std::copy_n(tensor.as<T>() + offset, to.size(), to.begin());
   }
 
-  std::vector<T> transposed(int input, int64_t rows, int64_t columns) const {
-    std::vector<T> source(static_cast<size_t>(rows * columns)), result(source.size());
+  ChargedVector<T> transposed(int input, int64_t rows, int64_t columns) const {
+    ChargedVector<T> source(static_cast<size_t>(rows * columns)), result(source.size());
     copy(input, number_ * rows * columns, source);
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t c = 0; c < columns; ++c) {
@@ -184,9 +184,9 @@ class Direction {
     return result;
   }
 
-  std::vector<T> state(int input) const {
+  ChargedVector<T> state(int input) const {
     const int64_t hidden = sizes_.hidden;
-    std::vector<T> result(static_cast<size_t>(sizes_.batch * hidden));
+    ChargedVector<T> result(static_cast<size_t>(sizes_.batch * hidden));
     if (!call_.has_input(input)) return result;
     const Tensor tensor = call_.widened(input);
     for (int64_t b = 0; b < sizes_.batch; ++b) {
@@ -207,7 +207,7 @@ class Direction {
   // z, r = f(..); n = g(x·W + (r ∘ h)·R), or g(x·W + r ∘ (h·R)); h = (1 - z) ∘ n + z ∘ h
   void gated(const T* gx, T* gh, T* h) const {
     const int64_t n = sizes_.hidden;
-    std::vector<T> z(static_cast<size_t>(n)), r(z), reset(z), candidate(z);
+    ChargedVector<T> z(static_cast<size_t>(n)), r(z), reset(z), candidate(z);
     for (int64_t i = 0; i < n; ++i) {
       const auto k = static_cast<size_t>(i);
       z[k] = act_[0](clipped(gx[i] + gh[i]));
@@ -253,13 +253,13 @@ class Direction {
   std::vector<Activation> act_;
   bool reverse_ = false;
   T clip_ = 0;
-  std::vector<T> w_, r_, bias_, peephole_, h_, c_, from_x_, from_h_;
+  ChargedVector<T> w_, r_, bias_, peephole_, h_, c_, from_x_, from_h_;
   std::vector<int64_t> lengths_;
 };
 
 template <typename T>
 void store_state(const OpaqueCall& call, int output, const Sizes& sizes, int number,
-                 const std::vector<T>& state, std::vector<Tensor>& results) {
+                 const ChargedVector<T>& state, std::vector<Tensor>& results) {
   if (!call.has_output(output)) return;
   T* to = results[static_cast<size_t>(output)].as<T>();
   for (int64_t b = 0; b < sizes.batch; ++b) {

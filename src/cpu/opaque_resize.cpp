@@ -92,7 +92,7 @@ int64_t checked_size(const OpaqueCall& call, double size) {
   return static_cast<int64_t>(size);
 }
 
-void apply_scales(const OpaqueCall& call, const std::vector<double>& scales,
+void apply_scales(const OpaqueCall& call, const ChargedVector<double>& scales,
                   const std::vector<int>& which, std::vector<ResampleAxis>& axes) {
   if (scales.size() != which.size()) {
     call.fail(fmt::format("{} scales for {} axes", scales.size(), which.size()));
@@ -113,7 +113,7 @@ void apply_sizes(const OpaqueCall& call, const std::vector<int64_t>& sizes,
     call.fail(fmt::format("{} sizes for {} axes", sizes.size(), which.size()));
   }
   std::string policy = call.text("keep_aspect_ratio_policy", "stretch");
-  std::vector<double> scales(sizes.size());
+  ChargedVector<double> scales(sizes.size());
   for (size_t i = 0; i < which.size(); ++i) {
     if (sizes[i] <= 0) call.fail(fmt::format("size {} is not positive", sizes[i]));
     ResampleAxis& axis = axes[which[i]];
@@ -186,7 +186,7 @@ void run_resize(OpaqueCall& call) {
     call.fail("neither scales nor sizes are given");
   }
   if (call.text("coordinate_transformation_mode", "") == "tf_crop_and_resize") {
-    std::vector<double> region;
+    ChargedVector<double> region;
     if (roi >= 0 && call.has_input(roi)) region = call.reals_of(roi);
     if (region.size() != 2 * which.size()) {
       call.fail(fmt::format("roi has {} entries for {} axes", region.size(), which.size()));
@@ -203,7 +203,7 @@ void run_upsample(OpaqueCall& call) {
   const Dims& dims = call.dims(0);
   std::vector<int> which = resized_axes(call, static_cast<int>(dims.size()));
   std::vector<ResampleAxis> axes = unit_axes(dims);
-  std::vector<double> scales;
+  ChargedVector<double> scales;
   if (call.has_input(1)) {
     scales = call.reals_of(1);
   } else if (auto found = call.node().attributes.find("scales");

@@ -9,7 +9,7 @@ namespace redfuser {
 
 void run_nonzero(OpaqueCall& call) {
   const Tensor& x = call.tensor(0);
-  std::vector<int64_t> found;
+  ChargedVector<int64_t> found;
   dispatch(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     using A = Arithmetic<T>;
@@ -33,7 +33,7 @@ void run_compress(OpaqueCall& call) {
   int axis = flat ? 0 : call.axis(call.integer("axis", 0), static_cast<int>(x.dims().size()));
   AxisView view = flat ? AxisView{1, x.size(), 1} : around_axis(x.dims(), axis);
   if (condition.dtype() != DType::Bool) call.fail("condition " + describe(condition) + " not bool");
-  std::vector<int64_t> kept;
+  ChargedVector<int64_t> kept;
   for (int64_t i = 0; i < std::min(condition.size(), view.size); ++i) {
     if (condition.as<bool>()[i]) kept.push_back(i);
   }

@@ -15,7 +15,7 @@ using Complex = std::complex<double>;
 bool is_power_of_two(size_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
 // Radix two, in place (Cooley and Tukey).
-void transform_power(std::vector<Complex>& x, double sign) {
+void transform_power(ChargedVector<Complex>& x, double sign) {
   const size_t n = x.size();
   for (size_t i = 1, j = 0; i < n; ++i) {
     size_t bit = n >> 1;
@@ -38,11 +38,11 @@ void transform_power(std::vector<Complex>& x, double sign) {
 
 // Σ_t x_t exp(sign·2πi·k·t/n) for every k; other lengths through a convolution of a power of two
 // (Bluestein). The phase k²/2 is reduced modulo n exactly.
-void transform(std::vector<Complex>& x, double sign) {
+void transform(ChargedVector<Complex>& x, double sign) {
   const size_t n = x.size();
   if (n < 2) return;
   if (is_power_of_two(n)) return transform_power(x, sign);
-  std::vector<Complex> chirp(n);
+  ChargedVector<Complex> chirp(n);
   for (size_t k = 0; k < n; ++k) {
     const auto phase = static_cast<double>(static_cast<unsigned __int128>(k) * k % (2 * n));
     const double angle = sign * M_PI * phase / static_cast<double>(n);
@@ -50,7 +50,7 @@ void transform(std::vector<Complex>& x, double sign) {
   }
   size_t padded = 1;
   while (padded < 2 * n) padded *= 2;
-  std::vector<Complex> a(padded), b(padded);
+  ChargedVector<Complex> a(padded), b(padded);
   for (size_t k = 0; k < n; ++k) a[k] = x[k] * chirp[k];
   b[0] = std::conj(chirp[0]);
   for (size_t k = 1; k < n; ++k) b[k] = b[padded - k] = std::conj(chirp[k]);
@@ -62,8 +62,8 @@ void transform(std::vector<Complex>& x, double sign) {
 }
 
 // The tensor as doubles, whatever float it holds.
-std::vector<double> doubles_of(const Tensor& tensor) {
-  std::vector<double> values(static_cast<size_t>(tensor.size()));
+ChargedVector<double> doubles_of(const Tensor& tensor) {
+  ChargedVector<double> values(static_cast<size_t>(tensor.size()));
   dispatch(tensor.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(tensor.as<T>()[i]);
@@ -71,7 +71,7 @@ std::vector<double> doubles_of(const Tensor& tensor) {
   return values;
 }
 
-void store(Tensor& tensor, const std::vector<double>& values) {
+void store(Tensor& tensor, const ChargedVector<double>& values) {
   dispatch(tensor.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     for (size_t i = 0; i < values.size(); ++i) tensor.as<T>()[i] = static_cast<T>(values[i]);
@@ -100,11 +100,11 @@ void run_dft(OpaqueCall& call) {
   Tensor& y = call.allocate(0, dims);
   const AxisView in = around_axis(x.dims(), axis);
   const int64_t inner = in.inner / parts, out_parts = dims.back();
-  const std::vector<double> values = doubles_of(x);
-  std::vector<double> results(static_cast<size_t>(y.size()));
+  const ChargedVector<double> values = doubles_of(x);
+  ChargedVector<double> results(static_cast<size_t>(y.size()));
   for (int64_t line = 0; line < in.outer * inner; ++line) {
     const int64_t o = line / inner, i = line % inner;
-    std::vector<Complex> points(static_cast<size_t>(length));
+    ChargedVector<Complex> points(static_cast<size_t>(length));
     for (int64_t t = 0; t < std::min(given, length); ++t) {
       const auto at = static_cast<size_t>(((o * given + t) * inner + i) * parts);
       points[static_cast<size_t>(t)] = {values[at], parts == 2 ? values[at + 1] : 0};
@@ -128,7 +128,7 @@ void run_dft(OpaqueCall& call) {
 void run_stft(OpaqueCall& call) {
   const Tensor& signal = call.tensor(0);
   const int64_t step = call.integer_of(1);
-  std::vector<double> window;
+  ChargedVector<double> window;
   if (call.has_input(2)) window = doubles_of(call.tensor(2));
   const int64_t length =
       call.has_input(3) ? call.integer_of(3) : static_cast<int64_t>(window.size());
@@ -146,11 +146,11 @@ void run_stft(OpaqueCall& call) {
   const bool onesided = call.integer("onesided", 1) != 0;
   const int64_t frames = (samples - length) / step + 1, bins = onesided ? length / 2 + 1 : length;
   Tensor& y = call.allocate(0, {batch, frames, bins, 2});
-  const std::vector<double> values = doubles_of(signal);
-  std::vector<double> results(static_cast<size_t>(y.size()));
+  const ChargedVector<double> values = doubles_of(signal);
+  ChargedVector<double> results(static_cast<size_t>(y.size()));
   for (int64_t frame = 0; frame < batch * frames; ++frame) {
     const int64_t begin = frame / frames * samples + frame % frames * step;
-    std::vector<Complex> points(static_cast<size_t>(length));
+    ChargedVector<Complex> points(static_cast<size_t>(length));
     for (int64_t t = 0; t < length; ++t) {
       const auto at = static_cast<size_t>((begin + t) * parts);
       const double w = window[static_cast<size_t>(t)];
@@ -177,14 +177,14 @@ void run_mel_weight_matrix(OpaqueCall& call) {
   const double low_mel = to_mel(low),
                step = (to_mel(high) - low_mel) / (static_cast<double>(mels) + 2);
   Tensor& y = call.allocate(0, {bins, mels});
-  std::vector<int64_t> corners;
+  ChargedVector<int64_t> corners;
   for (int64_t m = 0; m < mels + 2; ++m) {
     const double hertz = 700 * (std::pow(10, (low_mel + step * static_cast<double>(m)) / 2595) - 1);
     const double corner = std::floor(static_cast<double>(length + 1) * hertz / rate);
     if (!(std::abs(corner) < 0x1p52)) call.fail("the frequencies do not give bins");
     corners.push_back(static_cast<int64_t>(corner));
   }
-  std::vector<double> weights(static_cast<size_t>(y.size()));
+  ChargedVector<double> weights(static_cast<size_t>(y.size()));
   const auto set = [&](int64_t bin, int64_t mel, double weight) {
     if (bin >= 0 && bin < bins) weights[static_cast<size_t>(bin * mels + mel)] = weight;
   };

@@ -6,21 +6,17 @@
 #include <charconv>
 #include <cmath>
 #include <set>
+#include <string_view>
 
 #include "base/dispatch.h"
 #include "base/error.h"
 #include "base/integers.h"
+#include "base/texts.h"
 #include "cpu/opaque_kernels.h"
 #include "cpu/opaque_scores.h"
 
 namespace redfuser {
 namespace {
-
-std::vector<std::string> texts_of(const Tensor& tensor) {
-  std::vector<std::string> texts;
-  for (int64_t i = 0; i < tensor.size(); ++i) texts.push_back(tensor.text(i));
-  return texts;
-}
 
 Dims broadcast_dims(const OpaqueCall& call, const Dims& a, const Dims& b) {
   Dims dims(std::max(a.size(), b.size()));
@@ -47,33 +43,37 @@ int64_t broadcast_position(const Dims& dims, const Dims& whole, int64_t position
   return result;
 }
 
-// Pieces of a text, as Python's str.split makes them; an empty delimiter stands for white space.
-std::vector<std::string> split(const std::string& text, const std::string& delimiter,
-                               int64_t most) {
-  std::vector<std::string> pieces;
-  const auto full = [&] { return most >= 0 && static_cast<int64_t>(pieces.size()) >= most; };
+// Calls `piece` with every piece of a text, as Python's str.split makes them, and returns their
+// number; an empty delimiter stands for white space.
+template <typename Piece>
+int64_t split(const std::string& text, const std::string& delimiter, int64_t most,
+              const Piece& piece) {
+  int64_t count = 0;
+  const auto full = [&] { return most >= 0 && count >= most; };
+  const auto take = [&](size_t begin, size_t end) {
+    piece(count++, std::string_view(text).substr(begin, end - begin));
+  };
+  size_t begin = 0;
   if (!delimiter.empty()) {
-    size_t begin = 0;
     for (size_t at; !full() && (at = text.find(delimiter, begin)) != std::string::npos;) {
-      pieces.push_back(text.substr(begin, at - begin));
+      take(begin, at);
       begin = at + delimiter.size();
     }
-    pieces.push_back(text.substr(begin));
-    return pieces;
+    take(begin, text.size());
+    return count;
   }
   static constexpr const char* kSpace = " \t\n\r\f\v";
-  size_t begin = text.find_first_not_of(kSpace);
+  begin = text.find_first_not_of(kSpace);
   while (begin != std::string::npos) {
     if (full()) {
-      const size_t last = text.find_last_not_of(kSpace);
-      pieces.push_back(text.substr(begin, last + 1 - begin));
+      take(begin, text.find_last_not_of(kSpace) + 1);
       break;
     }
-    const size_t end = text.find_first_of(kSpace, begin);
-    pieces.push_back(text.substr(begin, end == std::string::npos ? end : end - begin));
-    begin = end == std::string::npos ? end : text.find_first_not_of(kSpace, end);
+    const size_t end = std::min(text.find_first_of(kSpace, begin), text.size());
+    take(begin, end);
+    begin = text.find_first_not_of(kSpace, end);
   }
-  return pieces;
+  return count;
 }
 
 // ASCII letters only; other bytes stay as they are.
@@ -120,35 +120,37 @@ std::string text_of(T value) {
 void run_string_concat(OpaqueCall& call) {
   const Tensor &a = call.tensor(0), &b = call.tensor(1);
   const Dims dims = broadcast_dims(call, a.dims(), b.dims());
-  std::vector<std::string> texts;
-  const int64_t count = element_count(dims);
-  for (int64_t i = 0; i < count; ++i) {
-    texts.push_back(a.text(broadcast_position(a.dims(), dims, i)) +
-                    b.text(broadcast_position(b.dims(), dims, i)));
+  Tensor& y = call.allocate(0, dims);
+  for (int64_t i = 0; i < y.size(); ++i) {
+    const std::string& left = a.text(broadcast_position(a.dims(), dims, i));
+    const std::string& right = b.text(broadcast_position(b.dims(), dims, i));
+    require_memory(static_cast<int64_t>(left.size() + right.size()), 1);
+    y.as<uint64_t>()[i] = number_of_text(left + right);
   }
-  call.set(0, Tensor::strings(dims, texts));
 }
 
 void run_string_split(OpaqueCall& call) {
   const Tensor& x = call.tensor(0);
   const std::string delimiter = call.text("delimiter", "");
   const int64_t most = call.integer("maxsplit", -1);
-  std::vector<std::vector<std::string>> rows;
-  size_t width = 0;
-  for (const std::string& text : texts_of(x)) {
-    rows.push_back(split(text, delimiter, most));
-    width = std::max(width, rows.back().size());
-  }
-  std::vector<std::string> texts;
   Tensor counts(DType::Int64, x.dims());
-  for (size_t r = 0; r < rows.size(); ++r) {
-    counts.as<int64_t>()[r] = static_cast<int64_t>(rows[r].size());
-    rows[r].resize(width);
-    texts.insert(texts.end(), rows[r].begin(), rows[r].end());
+  int64_t width = 0;
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const int64_t pieces = split(x.text(i), delimiter, most, [](int64_t, std::string_view) {});
+    counts.as<int64_t>()[i] = pieces;
+    width = std::max(width, pieces);
   }
   Dims dims = x.dims();
-  dims.push_back(static_cast<int64_t>(width));
-  if (call.has_output(0)) call.set(0, Tensor::strings(dims, texts));
+  dims.push_back(width);
+  if (call.has_output(0)) {
+    Tensor& y = call.allocate(0, dims);
+    std::fill_n(y.as<uint64_t>(), y.size(), 0);  // the empty text
+    for (int64_t i = 0; i < x.size(); ++i) {
+      split(x.text(i), delimiter, most, [&](int64_t at, std::string_view piece) {
+        y.as<uint64_t>()[i * width + at] = number_of_text(std::string(piece));
+      });
+    }
+  }
   if (call.has_output(1)) call.set(1, counts);
 }
 
@@ -173,26 +175,32 @@ void run_string_normalizer(OpaqueCall& call) {
   };
   std::set<std::string> stop;
   for (const std::string& word : words_attribute(call, "stopwords")) stop.insert(key(word));
-  std::vector<std::string> kept;
-  for (const std::string& text : texts_of(x)) {
-    if (!stop.count(key(text))) kept.push_back(with_case(text, action));
+  ChargedVector<uint64_t> kept;
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const std::string& text = x.text(i);
+    if (!stop.count(key(text))) kept.push_back(number_of_text(with_case(text, action)));
   }
-  if (kept.empty()) kept.emplace_back();
+  if (kept.empty()) kept.push_back(0);  // the empty text
   Dims dims = x.dims();
   dims.back() = static_cast<int64_t>(kept.size());
-  call.set(0, Tensor::strings(dims, kept));
+  Tensor& y = call.allocate(0, dims);
+  RF_CHECK(y.size() == static_cast<int64_t>(kept.size()), "{} texts for {}", kept.size(),
+           describe(y));
+  std::copy(kept.begin(), kept.end(), y.as<uint64_t>());
 }
 
 void run_string_cast(OpaqueCall& call) {
   const Tensor& x = call.tensor(0);
   const DType to = call.graph().values[static_cast<size_t>(call.node().outputs[0])].dtype;
   if (to == DType::String) {
-    std::vector<std::string> texts;
+    Tensor& y = call.allocate(0, x.dims());
     dispatch(x.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      for (int64_t i = 0; i < x.size(); ++i) texts.push_back(text_of(x.as<T>()[i]));
+      for (int64_t i = 0; i < x.size(); ++i) {
+        y.as<uint64_t>()[i] = number_of_text(text_of(x.as<T>()[i]));
+      }
     });
-    return call.set(0, Tensor::strings(x.dims(), texts));
+    return;
   }
   Tensor& y = call.allocate(0, x.dims());
   dispatch(to, [&](auto tag) {

@@ -241,7 +241,7 @@ void run_svm_classifier(OpaqueCall& call) {
   if (width != machine.features) {
     call.fail(fmt::format("it is for {} features, the input has {}", machine.features, width));
   }
-  const std::vector<double> x = call.reals_of(0);
+  const ChargedVector<double> x = call.reals_of(0);
   const Dims shape{rows, machine.columns()};
   Tensor unused_y(machine.labels.dtype(), {rows}), unused_z(DType::Float32, shape);
   Tensor& y = call.has_output(0) ? call.allocate(0, {rows}) : unused_y;

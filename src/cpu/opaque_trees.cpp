@@ -131,7 +131,7 @@ void each_row(const OpaqueCall& call, const Ensemble& ensemble, const Body& body
   }
   constexpr int64_t kWalks = 2048;  // for one thread
   const auto trees = static_cast<int64_t>(ensemble.forest.roots.size());
-  const std::vector<double> x = call.reals_of(0);
+  const ChargedVector<double> x = call.reals_of(0);
   parallel_ranges(call.threads(), rows, std::max<int64_t>(kWalks / (trees + 1), 1),
                   [&](int64_t begin, int64_t end) {
                     Row row;

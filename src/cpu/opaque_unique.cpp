@@ -32,14 +32,14 @@ struct SliceOrder {
 };
 
 struct Groups {
-  std::vector<int64_t> first, counts;  // per unique slice
-  std::vector<int64_t> inverse;        // per input slice
+  ChargedVector<int64_t> first, counts;  // per unique slice
+  ChargedVector<int64_t> inverse;        // per input slice
 };
 
 template <typename T>
 Groups group_slices(const SliceOrder<T>& order, bool sorted) {
   int64_t size = order.view.size;
-  std::vector<int64_t> ranked(size);
+  ChargedVector<int64_t> ranked(size);
   std::iota(ranked.begin(), ranked.end(), 0);
   std::stable_sort(ranked.begin(), ranked.end(),
                    [&](int64_t a, int64_t b) { return order.compare(a, b) < 0; });
@@ -55,7 +55,7 @@ Groups group_slices(const SliceOrder<T>& order, bool sorted) {
   }
   if (sorted) return groups;
 
-  std::vector<int64_t> by_first(groups.first.size()), rank(groups.first.size());
+  ChargedVector<int64_t> by_first(groups.first.size()), rank(groups.first.size());
   std::iota(by_first.begin(), by_first.end(), 0);
   std::sort(by_first.begin(), by_first.end(),
             [&](int64_t a, int64_t b) { return groups.first[a] < groups.first[b]; });
@@ -69,7 +69,7 @@ Groups group_slices(const SliceOrder<T>& order, bool sorted) {
   return ordered;
 }
 
-void set_integers(OpaqueCall& call, int output, const std::vector<int64_t>& values) {
+void set_integers(OpaqueCall& call, int output, const ChargedVector<int64_t>& values) {
   if (!call.has_output(output)) return;
   Tensor& tensor = call.allocate(output, {static_cast<int64_t>(values.size())});
   std::copy(values.begin(), values.end(), tensor.as<int64_t>());

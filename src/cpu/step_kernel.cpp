@@ -3,6 +3,8 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/memory_budget.h"
+#include "redfuser/memory_limit.h"
 
 namespace redfuser {
 
@@ -23,6 +25,12 @@ char* thread_scratch(int64_t bytes) {
   thread_local std::unique_ptr<char, Free> memory;
   thread_local int64_t held = 0;
   if (bytes > held) {
+    // It stays for later runs, and so counts for none.
+    if (bytes > MemoryLimit::left()) {
+      throw MemoryLimitError(
+          fmt::format("{} bytes of working memory are needed, with {} left of the memory limit",
+                      bytes, MemoryLimit::left()));
+    }
     memory.reset();
     held = (bytes + 4095) / 4096 * 4096;
     memory.reset(static_cast<char*>(std::aligned_alloc(64, static_cast<size_t>(held))));

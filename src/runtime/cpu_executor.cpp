@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -92,6 +93,11 @@ void CpuExecutor::check_memory(const Step& step, const MemoryMeter& meter) const
     user_error("\"{}\" needs {} bytes for its outputs, with {} in use, above the limit of {}",
                step.label, needed, meter.live(), memory_limit);
   }
+  // The caller's own limit also counts the inputs and the model's weights.
+  if (needed > MemoryLimit::left()) {
+    user_error("\"{}\" needs {} bytes for its outputs, with {} left of the memory limit",
+               step.label, needed, MemoryLimit::left());
+  }
 }
 
 void CpuExecutor::alias(const AliasStep& step) {
@@ -114,11 +120,14 @@ void CpuExecutor::show(const Step& step) {
   }
 }
 
-// Some kernels find out how large their outputs are: they are held to the limit as they allocate.
+// Kernels without an expression find out how large their outputs are, and need working memory: they
+// are held to the limit as they allocate.
 void CpuExecutor::run_kernel(size_t number, RunContext& context, const MemoryMeter& meter) {
   const Step& step = program->plan.steps[number];
-  if (!std::holds_alternative<OpaqueStep>(step.kind)) return program->kernels[number]->run(context);
-  const MemoryLimit limit(std::max<int64_t>(memory_limit - meter.live(), 1));
+  std::optional<MemoryLimit> limit;
+  if (std::holds_alternative<OpaqueStep>(step.kind)) {
+    limit.emplace(std::max<int64_t>(memory_limit - meter.live(), 1));
+  }
   try {
     program->kernels[number]->run(context);
   } catch (const MemoryLimitError& error) {

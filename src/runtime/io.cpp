@@ -3,8 +3,10 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/memory_budget.h"
 #include "base/output_file.h"
 #include "onnx/tensor_file.h"
+#include "redfuser/memory_limit.h"
 #include "runtime/data_set.h"
 #include "runtime/json_tensors.h"
 #include "runtime/npy.h"
@@ -60,12 +62,21 @@ const std::pair<const std::string, Tensor>& only_tensor(const std::string& path,
   return *tensors.begin();
 }
 
+// Files that are taken apart in memory.
+void require_room(const std::string& path) {
+  std::error_code error;
+  const uintmax_t bytes = fs::file_size(path, error);
+  if (error || bytes <= static_cast<uintmax_t>(MemoryLimit::left())) return;
+  user_error("\"{}\": its {} bytes do not fit into the memory limit", path, bytes);
+}
+
 NamedTensors load(const std::string& path, std::span<const ValueInfo> values) {
   const fs::path file(path);
   const std::string suffix = file.extension().string();
   const std::string only_name = values.size() == 1 ? values[0].name : file.stem().string();
   if (suffix == ".npz") return load_npz(path);
   if (suffix == ".npy") return {{only_name, load_npy(path)}};
+  if (suffix == ".json" || suffix == ".pb") require_room(path);
   if (suffix == ".json") return tensors_from_json(read_text(path), path, values);
   if (suffix == ".pb") {
     auto [name, tensor] = read_tensor_file(path);
@@ -75,16 +86,24 @@ NamedTensors load(const std::string& path, std::span<const ValueInfo> values) {
   user_error("\"{}\": tensors are read from .npz, .npy, .pb and .json files", path);
 }
 
+NamedTensors load_within_limit(const std::string& path, std::span<const ValueInfo> values) {
+  try {
+    return load(path, values);
+  } catch (const MemoryLimitError& error) {
+    user_error("\"{}\": {}", path, error.what());
+  }
+}
+
 }  // namespace
 
-NamedTensors load_tensors(const std::string& path) { return load(path, {}); }
+NamedTensors load_tensors(const std::string& path) { return load_within_limit(path, {}); }
 
 NamedTensors load_tensors(const std::string& path, const Model& model, Role role) {
   const std::vector<ValueInfo>& values = role == Role::Inputs ? model.inputs() : model.outputs();
   if (std::error_code ignored; fs::is_directory(path, ignored)) {
     return load_data_set(path, values, role);
   }
-  return load(path, values);
+  return load_within_limit(path, values);
 }
 
 void save_tensors(const std::string& path, const NamedTensors& tensors) {

@@ -8,6 +8,7 @@
 #include "base/dispatch.h"
 #include "base/error.h"
 #include "base/low_bit.h"
+#include "base/memory_budget.h"
 #include "runtime/npy_header.h"
 
 namespace redfuser {
@@ -110,6 +111,14 @@ std::string_view descr_of(DType dtype) {
   }
 }
 
+Tensor made(const NpyHeader& header, const std::string& what) {
+  try {
+    return Tensor(header.dtype, header.dims);
+  } catch (const MemoryLimitError& error) {
+    user_error("{}: {}", what, error.what());
+  }
+}
+
 }  // namespace
 
 Tensor read_npy(ByteSource& source, const std::string& what) {
@@ -124,7 +133,7 @@ Tensor read_npy(ByteSource& source, const std::string& what) {
                name_of(header.dtype), fmt::join(header.dims, ","), count, width,
                source.remaining());
   }
-  Tensor tensor(header.dtype, header.dims);
+  Tensor tensor = made(header, what);
   source.read(tensor.mutable_data(), tensor.bytes());
   if (header.swapped) swap_bytes(tensor.mutable_data(), static_cast<size_t>(count), width);
   if (header.dtype == DType::Bool) normalise_bools(tensor);

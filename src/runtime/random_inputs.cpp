@@ -6,6 +6,7 @@
 
 #include "base/dispatch.h"
 #include "base/error.h"
+#include "base/memory_budget.h"
 #include "redfuser/inputs.h"
 #include "runtime/names.h"
 
@@ -89,6 +90,14 @@ void bind_shape(const ValueInfo& info, const Dims& dims, std::map<std::string, i
   }
 }
 
+Tensor allocated(const ValueInfo& info, const Dims& dims) {
+  try {
+    return Tensor(info.dtype, dims);
+  } catch (const MemoryLimitError& error) {
+    user_error("input \"{}\": {}", info.name, error.what());
+  }
+}
+
 Tensor random_tensor(const ValueInfo& info, const Dims& dims, const RandomOptions& options) {
   if (info.any_shape && size_of(info.dtype) != 0) {
     user_error("input \"{}\" has no shape: give it with --inputs", info.name);
@@ -97,7 +106,7 @@ Tensor random_tensor(const ValueInfo& info, const Dims& dims, const RandomOption
     user_error("input \"{}\" is of dtype {}, for which no random tensor can be made", info.name,
                name_of(info.dtype));
   }
-  Tensor tensor(info.dtype, dims);
+  Tensor tensor = allocated(info, dims);
   Generator generator(options.seed, info.name);
   const auto range = options.ranges.find(info.name);
   const bool ranged = range != options.ranges.end();
