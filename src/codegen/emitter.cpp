@@ -12,6 +12,15 @@ namespace redfuser {
 
 namespace {
 
+constexpr int64_t kSumPart = 4096;
+
+// A sum of floats with more elements than a thread adds one by one: rounding errors then grow with
+// a part and the number of parts, not with their product.
+bool sums_in_parts(Expr reduce) {
+  const bool sum = reduce->reduction == Reduction::Sum && is_float(reduce->dtype);
+  return sum && !(reduce->extent()->is_constant() && reduce->extent()->integer <= kSumPart);
+}
+
 std::string constant_text(Expr expr) {
   if (is_integer(expr->dtype)) return word_text(expr->dtype, expr->integer);
   return literal(is_float(expr->dtype) ? expr->number : static_cast<double>(expr->integer),
@@ -185,18 +194,36 @@ Emitter::Named Emitter::reduce(Expr expr) {
   scopes_.resize(depth + 1);
   const bool warp = warp_reductions_ && reduce_depth_ == 0;
   const std::string name = fresh("red"), index = fresh("i");
+  const std::string part = sums_in_parts(expr) ? fresh("part") : name;
   open();
   bind(expr->bound_axis(), index);
   ++reduce_depth_;
   const std::string value = emit_as(expr->body(), expr->dtype);
   --reduce_depth_;
   const std::string_view combiner = combiner_of(expr->reduction);
-  line(fmt::format("{0} = {1}::apply({0}, {2});", name, combiner, value));
+  line(fmt::format("{0} = {1}::apply({0}, {2});", part, combiner, value));
   const std::string body = close();
-  line(fmt::format("{} {} = {};", value_type(expr->dtype), name,
-                   identity_of(expr->reduction, expr->dtype)));
-  line(fmt::format("for (long long {0} = {1}; {0} < {2}; {0} += {3}) {{\n{4}}}", index,
-                   warp ? "threadIdx.x & 31" : "0", extent, warp ? 32 : 1, body));
+  const auto declare = [&](const std::string& variable) {
+    return fmt::format("{} {} = {};\n", value_type(expr->dtype), variable,
+                       identity_of(expr->reduction, expr->dtype));
+  };
+  const auto loop = [&](const std::string& begin, const std::string& end) {
+    return fmt::format("for (long long {0} = {1}{2}; {0} < {3}; {0} += {4}) {{\n{5}}}\n", index,
+                       begin, warp ? " + (threadIdx.x & 31)" : "", end, warp ? 32 : 1, body);
+  };
+  std::string text = declare(name);
+  if (part == name) {
+    text += loop("0", extent);
+  } else {
+    const std::string first = fresh("first");
+    text += fmt::format(
+        "for (long long {0} = 0; {0} < {1}; {0} += {2}) {{\n{3}"
+        "{4}{5} = {6}::apply({5}, {7});\n}}\n",
+        first, extent, kSumPart, declare(part),
+        loop(first, fmt::format("min_of({} + {}, {})", first, kSumPart, extent)), name, combiner,
+        part);
+  }
+  scopes_.back().text += text;
   if (warp) line(fmt::format("{0} = warp_reduce<{1}>({0});", name, combiner));
   scopes_[depth].names[expr] = name;
   for (Scope& scope : inner) scopes_.push_back(std::move(scope));

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "codegen/opaque_kernels.h"
 #include "ir/integer_operations.h"
+#include "ops/sizes.h"
 
 namespace redfuser {
 namespace {
@@ -278,30 +279,33 @@ void generate_max_pool(StepBuilder& builder, const NodeView& view) {
   add_pool(builder, view, p, "max_pool", reduced(pool, Reduction::Max, p.taps, x));
 }
 
+// Taps of a window along one dimension that an average counts.
+Expr counted_taps(const NodeView& view, const PoolWindow& p, size_t i) {
+  ExprPool& pool = view.pool();
+  if (!p.w.padded) return pool.integer(p.w.kernel[i]);
+  const bool include_pad = view.integer("count_include_pad", 0) != 0;
+  Expr position = pool.sub(pool.add(pool.mul(p.output[i + 2], pool.integer(p.w.stride[i])),
+                                    pool.mul(p.taps[i], pool.integer(p.w.dilation[i]))),
+                           p.w.pad_begin[i]);
+  Expr size = view.shape(0)[i + 2];
+  Expr inside = less(pool, position, include_pad ? pool.add(size, p.w.pad_end[i]) : size);
+  if (!include_pad)
+    inside = pool.make(ExprOp::And, {less(pool, pool.integer(-1), position), inside});
+  return pool.reduce(Reduction::Sum, p.taps[i],
+                     pool.select(inside, pool.integer(1), pool.integer(0)));
+}
+
 void generate_average_pool(StepBuilder& builder, const NodeView& view) {
   ExprPool& pool = builder.pool();
   const PoolWindow p = pool_window(builder, view);
   const DType dtype = view.dtype(0);
-  const bool include_pad = view.integer("count_include_pad", 0) != 0;
-  Expr zero = pool.number(0, dtype), one = pool.number(1, dtype);
-  Expr x = tap(view, p.w, p.output[0], p.output[1], tail(p.output), p.taps, zero);
-  Expr counted = one;
-  for (size_t i = 0; i < p.taps.size(); ++i) {
-    Expr position = pool.sub(pool.add(pool.mul(p.output[i + 2], pool.integer(p.w.stride[i])),
-                                      pool.mul(p.taps[i], pool.integer(p.w.dilation[i]))),
-                             p.w.pad_begin[i]);
-    Expr size = view.shape(0)[i + 2];
-    Expr end = include_pad ? pool.add(size, p.w.pad_end[i]) : size;
-    Expr inside = pool.make(ExprOp::Less, {position, end});
-    if (!include_pad) {
-      inside = pool.make(ExprOp::And,
-                         {pool.make(ExprOp::LessEqual, {pool.integer(0), position}), inside});
-    }
-    counted = pool.select(inside, counted, zero);
-  }
-  Expr sum = reduced(pool, Reduction::Sum, p.taps, x);
-  Expr count = reduced(pool, Reduction::Sum, p.taps, counted);
-  add_pool(builder, view, p, "average_pool", pool.div(sum, pool.make(ExprOp::Max, {count, one})));
+  Expr x = tap(view, p.w, p.output[0], p.output[1], tail(p.output), p.taps, pool.number(0, dtype));
+  Expr count = pool.integer(1);
+  for (size_t i = 0; i < p.taps.size(); ++i) count = pool.mul(count, counted_taps(view, p, i));
+  const DType wide = computing_type(dtype);
+  Expr sum = pool.cast(wide, reduced(pool, Reduction::Sum, p.taps, x));
+  Expr divisor = pool.cast(wide, pool.make(ExprOp::Max, {count, pool.integer(1)}));
+  add_pool(builder, view, p, "average_pool", pool.cast(dtype, pool.div(sum, divisor)));
 }
 
 }  // namespace redfuser

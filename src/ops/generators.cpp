@@ -72,8 +72,10 @@ void infer_range(InferContext& context) {
 
 Expr lower_range(LowerContext& context) {
   ExprPool& pool = context.pool();
-  Expr position = pool.cast(context.result().dtype, context.index()[0]);
-  return pool.add(only_element(context, 0), pool.mul(position, only_element(context, 2)));
+  const DType dtype = context.result().dtype, wide = computing_type(dtype);
+  auto element = [&](int input) { return pool.cast(wide, only_element(context, input)); };
+  Expr position = pool.cast(wide, context.index()[0]);
+  return pool.cast(dtype, pool.add(element(0), pool.mul(position, element(2))));
 }
 
 const Tensor* tensor_attribute(const NodeView& view, const std::string& name) {

@@ -43,7 +43,9 @@ Expr reduce_over(ExprPool& pool, Reduction reduction, const Loops& loops, Expr b
 
 Expr mean_over(ExprPool& pool, const Loops& loops, Expr body) {
   Expr sum = reduce_over(pool, Reduction::Sum, loops, body);
-  return pool.div(sum, pool.cast(sum->dtype, loops.count));
+  const DType wide = computing_type(sum->dtype);
+  Expr mean = pool.div(pool.cast(wide, sum), pool.cast(wide, loops.count));
+  return pool.cast(sum->dtype, mean);
 }
 
 }  // namespace redfuser

@@ -23,7 +23,7 @@ Loops make_loops(const LowerContext& context, std::span<const Expr> shape,
 
 // ⊕ of `body` over all loops.
 Expr reduce_over(ExprPool& pool, Reduction reduction, const Loops& loops, Expr body);
-// Σ body / count, in the body's dtype.
+// Σ body / count, rounded to the body's dtype; the count is not.
 Expr mean_over(ExprPool& pool, const Loops& loops, Expr body);
 
 }  // namespace redfuser

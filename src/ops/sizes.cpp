@@ -21,6 +21,10 @@ std::optional<int64_t> constant_of(Expr size) {
   return size->is_constant() ? std::optional(size->integer) : std::nullopt;
 }
 
+DType computing_type(DType dtype) {
+  return dtype == DType::Float16 || dtype == DType::BFloat16 ? DType::Float32 : dtype;
+}
+
 std::optional<int64_t> constant_count(std::span<const Expr> shape) {
   int64_t count = 1;
   for (Expr size : shape) {

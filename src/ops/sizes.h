@@ -16,6 +16,9 @@ using Shape = std::vector<Expr>;
 std::string shape_text(const ExprPool& pool, std::span<const Expr> shape);
 // The number, if the expression is a Constant.
 std::optional<int64_t> constant_of(Expr size);
+// The dtype in which sizes meet values of `dtype`: Float32 for floats of 16 bits, which hold few
+// whole numbers, else `dtype` itself.
+DType computing_type(DType dtype);
 // The number of elements, if every size is a Constant.
 std::optional<int64_t> constant_count(std::span<const Expr> shape);
 Expr product_of(ExprPool& pool, std::span<const Expr> sizes);
