@@ -108,28 +108,37 @@ void max_pool(const Pool& pool, const T* x, T* y, int64_t* indices, bool column_
 }
 
 // Folds every window line by line: y starts at `empty`, combine(y, x) takes each tap in, where taps
-// outside the input are `empty`; finish(plane's output line, d, h) ends a line.
+// outside the input are `empty`; finish(plane's output line, d, h) ends a line. Large windows are
+// folded part by part, so that the rounding of sums grows with a part and the number of parts.
 template <typename T, typename Combine, typename Finish>
 void pool_lines(const Pool& pool, const T* x, T* y, T empty, const Combine& combine,
                 const Finish& finish, ThreadPool& threads) {
   const Window& w = pool.window;
   PaddedPlane padded(w);
   int64_t in = count_of(w.input), out = count_of(w.output), cols = w.output[2];
+  constexpr size_t kPart = 256;  // taps
   std::vector<ScratchArray<T>> buffers(threads.size());
   threads.parallel_for(pool.planes, [&](int64_t plane, int worker) {
     ScratchArray<T>& buffer = buffers[worker];
+    const ScratchArray<T> part = padded.offsets.size() > kPart ? scratch<T>(cols) : nullptr;
     if (!buffer) {
       buffer = scratch<T>(padded.size());
       std::fill_n(buffer.get(), padded.size(), empty);
     }
     padded.fill(w, x + plane * in, buffer.get());
     T* line = y + plane * out;
+    auto fold = [&](T* to, const T* from) {
+      for (int64_t c = 0; c < cols; ++c) to[c] = combine(to[c], from[c]);
+    };
     for (int64_t d = 0; d < w.output[0]; ++d) {
       for (int64_t h = 0; h < w.output[1]; ++h, line += cols) {
-        std::fill_n(line, cols, empty);
-        for (int64_t offset : padded.offsets) {
-          const T* source = buffer.get() + padded.base(w, d, h) + offset;
-          for (int64_t c = 0; c < cols; ++c) line[c] = combine(line[c], source[c]);
+        const T* source = buffer.get() + padded.base(w, d, h);
+        for (size_t first = 0; first < padded.offsets.size(); first += kPart) {
+          T* to = first == 0 ? line : part.get();
+          std::fill_n(to, cols, empty);
+          const size_t end = std::min(first + kPart, padded.offsets.size());
+          for (size_t i = first; i < end; ++i) fold(to, source + padded.offsets[i]);
+          if (first > 0) fold(line, to);
         }
         finish(line, d, h);
       }
@@ -209,12 +218,12 @@ void run_lp_pool(OpaqueCall& call) {
   pool_floating(call, [&]<typename T>(const Pool& pool, const T* x, T* y) {
     int64_t in = count_of(pool.window.input), out = count_of(pool.window.output);
     call.threads().parallel_for(pool.planes, [&](int64_t plane, int) {
-      T sum = 0;
+      double sum = 0;
       auto take = [&](int64_t, int64_t position) {
         sum += std::pow(std::abs(x[plane * in + position]), static_cast<T>(p));
       };
       for_each_window(pool.window, take, [&](int64_t index) {
-        y[plane * out + index] = std::pow(sum, T(1) / static_cast<T>(p));
+        y[plane * out + index] = static_cast<T>(std::pow(sum, 1.0 / static_cast<double>(p)));
         sum = 0;
       });
     });

@@ -7,11 +7,11 @@ namespace redfuser {
 namespace {
 
 // y[i] = x[0] + ... + x[i] along an axis; exclusive leaves x[i] out, reverse starts at the end.
-// Sixteen-bit floats accumulate in float and round once per element.
+// Floats accumulate in double, as one sum runs through all elements, and round once per element.
 template <typename T>
 void cumulative_sum(const AxisView& view, const T* x, T* y, bool exclusive, bool reverse,
                     ThreadPool& pool) {
-  using A = Arithmetic<T>;
+  using A = std::conditional_t<std::is_floating_point_v<Arithmetic<T>>, double, T>;
   int64_t lines = view.outer * view.inner;
   parallel_ranges(pool, lines, 1 + (1 << 12) / (view.size + 1), [&](int64_t begin, int64_t end) {
     for (int64_t line = begin; line < end; ++line) {

@@ -97,6 +97,14 @@ void TileBuilder::in_axis_loop(Expr axis, int depth, const std::function<void()>
   });
 }
 
+void TileBuilder::at_part_end(Expr axis, int64_t period, const std::function<void()>& body) {
+  auto guard = std::make_unique<AtPartEnd>(roles_.at(axis->integer).slot, period);
+  stack_.push_back({&guard->block, {}, {}});
+  body();
+  stack_.pop_back();
+  stack_.back().block->push_back(std::move(guard));
+}
+
 void TileBuilder::after_first(int scope, const std::function<void()>& body) {
   auto guard = std::make_unique<AfterFirst>(scope);
   stack_.push_back({&guard->block, {}, {}, {}});

@@ -38,6 +38,8 @@ class TileBuilder {
   void in_column_loop(int scope, int depth, const std::function<void()>& body,
                       bool partial = false);
   void in_axis_loop(Expr axis, int depth, const std::function<void()>& body);
+  // Within the loop of an axis: runs `body` with the instructions after every `period`th step.
+  void at_part_end(Expr axis, int64_t period, const std::function<void()>& body);
   // Runs `body` with the instructions that a scope's first tile skips.
   void after_first(int scope, const std::function<void()>& body);
   int depth() const { return static_cast<int>(stack_.size()) - 1; }
@@ -121,6 +123,8 @@ class TileBuilder {
   RegisterId compile_term(Expr reduce, Expr body);
   RegisterId build_row_reduce(Expr reduce, const Variation& v);
   RegisterId build_loop_reduce(Expr reduce, const Variation& v);
+  // total = total ⊕ x
+  void combine_into(Reduction reduction, RegisterId total, RegisterId x);
   RegisterId build_product(Expr reduce, const Variation& v);
   RegisterId build_ranked(Expr reduce, const Variation& v);
   const std::vector<Expr>& fixed_axes(const std::vector<Expr>& bound);

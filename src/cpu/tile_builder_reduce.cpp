@@ -11,6 +11,9 @@ namespace {
 
 // A reduction over an axis up to this long keeps the whole axis in a register.
 constexpr int64_t kFixedExtent = 1024;
+// Elements that a longer sum over an axis loop adds up before they join the total: rounding errors
+// grow with a part and the number of parts, not with their product.
+constexpr int64_t kSumPart = 512;
 // Columns of a tile of a longer reduction.
 constexpr int64_t kReduceTile = 512;
 
@@ -125,20 +128,34 @@ RegisterId TileBuilder::build_row_reduce(Expr reduce, const Variation& v) {
   return wrapped(total, reduce->dtype);
 }
 
+void TileBuilder::combine_into(Reduction reduction, RegisterId total, RegisterId x) {
+  const Elem elem = info(total).elem;
+  const BinaryFn* functions =
+      kernels().binary[static_cast<int>(elem)][static_cast<int>(combination(reduction))];
+  RF_CHECK(functions[0], "no CPU kernel for a reduction of this element class");
+  auto step = std::make_unique<Binary>(functions, total, total, converted(x, elem));
+  step->elementwise = false;
+  emit(std::move(step), depth());
+}
+
 RegisterId TileBuilder::build_loop_reduce(Expr reduce, const Variation& v) {
   Expr axis = pool_.axis("k", reduce->bound_axis()->args[0]);
   Expr body = pool_.substitute(reduce->body(), {{reduce->bound_axis(), axis}});
-  const RegisterId total = identity(reduce->reduction, body->dtype, v.shape, v.scope, v.depth);
-  const Elem elem = info(total).elem;
-  const BinaryFn* functions =
-      kernels().binary[static_cast<int>(elem)][static_cast<int>(combination(reduce->reduction))];
-  RF_CHECK(functions[0], "no CPU kernel for a reduction of this element class");
+  const Reduction reduction = reduce->reduction;
+  const RegisterId total = identity(reduction, body->dtype, v.shape, v.scope, v.depth);
+  const bool rounds = reduction == Reduction::Sum && is_float(body->dtype);
+  const bool in_parts = rounds && extent_of(axis) > kSumPart;
+  const RegisterId part =
+      in_parts ? identity(reduction, body->dtype, v.shape, v.scope, v.depth) : total;
   in_axis_loop(axis, v.depth, [&] {
-    auto step = std::make_unique<Binary>(functions, total, total,
-                                         converted(compile_term(reduce, body), elem));
-    step->elementwise = false;
-    emit(std::move(step), depth());
+    combine_into(reduction, part, compile_term(reduce, body));
+    if (!in_parts) return;
+    at_part_end(axis, kSumPart, [&] {
+      combine_into(reduction, total, part);
+      emit(std::make_unique<Fill>(part, 0, 0), depth());
+    });
   });
+  if (in_parts) at_depth(v.depth, [&] { combine_into(reduction, total, part); });
   return wrapped(total, reduce->dtype);
 }
 

@@ -280,6 +280,11 @@ void AxisLoop::run(Machine& machine) const {
   }
 }
 
+void AtPartEnd::run(Machine& machine) const {
+  if ((machine.axes[static_cast<size_t>(slot_number)] + 1) % period != 0) return;
+  for (const auto& instruction : block) instruction->run(machine);
+}
+
 void AfterFirst::run(Machine& machine) const {
   const auto index = static_cast<size_t>(scope);
   if (machine.columns[index].begin == machine.parts[index].begin) return;

@@ -143,6 +143,16 @@ struct AxisLoop final : Instruction {
   Block block;
 };
 
+// Runs the body after every `period`th step of an axis loop.
+struct AtPartEnd final : Instruction {
+  AtPartEnd(int slot_number, int64_t period) : slot_number(slot_number), period(period) {}
+  void run(Machine& machine) const override;
+  const Block* body() const override { return &block; }
+  int slot_number;
+  int64_t period;
+  Block block;
+};
+
 // Runs the body except in the first tile of a scope's part.
 struct AfterFirst final : Instruction {
   explicit AfterFirst(int scope) : scope(scope) {}

@@ -22,12 +22,9 @@ template <class T, int MR, int NV>
 void gemm_block(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_stride, T* c,
                 int64_t c_stride, bool accumulate) {
   constexpr int W = VectorOf<T>::kWidth;
-  Vector<T> sum[MR][NV];
-#pragma GCC unroll 16
-  for (int i = 0; i < MR; ++i)
-#pragma GCC unroll 16
-    for (int j = 0; j < NV; ++j)
-      sum[i][j] = accumulate ? load_vector(c + i * c_stride + j * W) : Vector<T>{};
+  // A sum of its own, added to C at the end: rounding errors grow with the block and the number of
+  // blocks, not with their product.
+  Vector<T> sum[MR][NV] = {};
   for (int64_t p = 0; p < k; ++p) {
     Vector<T> row[NV];
 #pragma GCC unroll 16
@@ -44,7 +41,10 @@ void gemm_block(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_s
 #pragma GCC unroll 16
   for (int i = 0; i < MR; ++i)
 #pragma GCC unroll 16
-    for (int j = 0; j < NV; ++j) store_vector(c + i * c_stride + j * W, sum[i][j]);
+    for (int j = 0; j < NV; ++j) {
+      T* to = c + i * c_stride + j * W;
+      store_vector(to, accumulate ? load_vector(to) + sum[i][j] : sum[i][j]);
+    }
 }
 
 }  // namespace redfuser::cpu::RF_ISA

@@ -19,9 +19,9 @@ void multiply_columns(int64_t n, int64_t k, const T* a, int64_t a_stride, const 
     gemm_block<T, MR, 1>(k, a, a_stride, b + j, b_stride, c + j, c_stride, accumulate);
   for (; j < n; ++j) {
     for (int i = 0; i < MR; ++i) {
-      T sum = accumulate ? c[i * c_stride + j] : T{};
+      T sum{};
       for (int64_t p = 0; p < k; ++p) sum += a[i * a_stride + p] * b[p * b_stride + j];
-      c[i * c_stride + j] = sum;
+      c[i * c_stride + j] = accumulate ? c[i * c_stride + j] + sum : sum;
     }
   }
 }
