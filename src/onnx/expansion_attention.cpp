@@ -72,12 +72,14 @@ std::string scale_text(const ExpansionCall& call) {
          "Scale = Div(OneF, HeadRoot) ";
 }
 
+// Scores are fp32: beside a mask's fill, 16 bits leave nothing of them.
 std::string masked_attention_text(const ExpansionCall& call, const AttentionScoreInputs& terms) {
   std::string text = scale_text(call) + R"(
     ScaleQ = CastLike(Scale, Q)
     QS = Mul(Q, ScaleQ)
     KT = Transpose<perm = [0, 1, 3, 2]>(Keys)
     Products = MatMul(QS, KT)
+    Wide = Cast<to = 1>(Products)
     ScalarAxis = Constant<value_ints = [0]>()
     From = Constant<value_int = 0>()
     Step = Constant<value_int = 1>()
@@ -91,15 +93,14 @@ std::string masked_attention_text(const ExpansionCall& call, const AttentionScor
   text += terms.past ? "PastSize = Shape<start = 2, end = 3>(PastKey) "
                        "PastSize0 = Squeeze(PastSize, ScalarAxis) "
                      : "PastSize0 = Identity(From) ";
-  text += terms.bias >= 0 && call.has(terms.bias) ? "Biased = Add(Products, ScoreBias) "
-                                                  : "Biased = Identity(Products) ";
+  text += terms.bias >= 0 && call.has(terms.bias)
+              ? "WideBias = Cast<to = 1>(ScoreBias) Biased = Add(Wide, WideBias) "
+              : "Biased = Identity(Wide) ";
   if (terms.mask >= 0 && call.has(terms.mask)) {
     text += kept_keys_text(call, terms.mask) + R"(
       Off = Constant<value_float: float = @mask_filter_value>()
-      OffQ = CastLike(Off, Q)
       On = Constant<value_float = 0.0>()
-      OnQ = CastLike(On, Q)
-      Padding = Where(Keep, OnQ, OffQ)
+      Padding = Where(Keep, On, Off)
       Padded = Add(Biased, Padding)
     )";
   } else {
@@ -113,13 +114,15 @@ std::string masked_attention_text(const ExpansionCall& call, const AttentionScor
       QueryAtColumn = Unsqueeze(QueryAt, LastAxis)
       Seen = LessOrEqual(KeyAt, QueryAtColumn)
       Never = Constant<value = float {-inf}>()
-      NeverQ = CastLike(Never, Q)
-      ScoreMatrix = Where(Seen, Padded, NeverQ)
+      Scores = Where(Seen, Padded, Never)
     )";
   } else {
-    text += "ScoreMatrix = Identity(Padded) ";
+    text += "Scores = Identity(Padded) ";
   }
-  return text + "P = Softmax<axis = -1>(ScoreMatrix) O = MatMul(P, Values) " + joined_heads_text();
+  return text +
+         "ScoreMatrix = CastLike(Scores, Q) PWide = Softmax<axis = -1>(Scores) "
+         "P = CastLike(PWide, Q) O = MatMul(P, Values) " +
+         joined_heads_text();
 }
 
 }  // namespace redfuser

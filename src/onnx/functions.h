@@ -8,6 +8,8 @@
 #include <tuple>
 #include <vector>
 
+#include "redfuser/tensor.h"
+
 namespace onnx {
 class FunctionProto;
 class ModelProto;
@@ -61,10 +63,18 @@ class FunctionLibrary {
   std::map<const onnx::FunctionProto*, Cost> costs_;
 };
 
+// The float types of a body, where its literals and sums need others than its inputs have.
+struct BodyTypes {
+  bool promotes = false;       // floats that a node within wants alike take the widest type of them
+  std::vector<DType> inputs;   // that a call casts to on the way in; Undefined: none
+  std::vector<DType> results;  // and on the way out
+};
+
 // A body and the operator sets that its nodes are written for.
 struct FunctionBody {
   std::shared_ptr<const onnx::FunctionProto> function;
   Opsets opsets;
+  BodyTypes types = {};
 };
 
 // True if ONNX gives the operator a function body, or we do.

@@ -54,6 +54,7 @@ class Importer {
     std::string prefix;                 // of new names; empty in the main graph
     int depth = 0;
     bool in_function = false;  // its nodes may refer to `attributes`
+    bool promotes = false;  // BodyTypes::promotes
   };
   // The user's node that is being expanded.
   struct Origin {
@@ -79,10 +80,14 @@ class Importer {
   void add_primitive(const onnx::NodeProto& node, const OpDef& def, int opset,
                      const AttributeSource& source, Scope& scope, const Origin& origin);
   void add_call(const onnx::NodeProto& node, const onnx::FunctionProto& function,
-                const Opsets& opsets, const std::shared_ptr<const void>& owner, Scope& scope,
-                const Origin& origin);
+                const Opsets& opsets, const BodyTypes& types,
+                const std::shared_ptr<const void>& owner, Scope& scope, const Origin& origin);
   void run_body(const onnx::FunctionProto& function, Scope& scope, const Origin& origin);
   ValueId named(ValueId value, const std::string& name, const Origin& origin);
+  // The value in this type; Undefined: as it is.
+  ValueId as_type(ValueId value, DType dtype, const Scope& scope, const Origin& origin);
+  // The same of a result, which keeps its name.
+  ValueId result_as_type(ValueId value, DType dtype, const Scope& scope, const Origin& origin);
 
   // Control flow (importer_control.cpp). True if the node is one of its operators.
   // The only element of a condition or a count. Throws NeedsValues where only a run knows it, and

@@ -87,6 +87,7 @@ std::vector<ValueId> Importer::run_subgraph(const onnx::GraphProto& graph,
   inner.owner = scope.owner;
   inner.depth = scope.depth + 1;
   inner.in_function = scope.in_function;
+  inner.promotes = scope.promotes;
   inner.prefix = (scope.prefix.empty() ? origin.name : scope.prefix) + "/";
   Body body{{}, {}, {}, here};
   for (size_t i = 0; i < inputs.size(); ++i) {

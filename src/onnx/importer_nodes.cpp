@@ -57,7 +57,7 @@ void Importer::add_node(const onnx::NodeProto& written, Scope& scope, const Orig
   onnx::NodeProto storage;
   const onnx::NodeProto& node = bind_attributes(written, scope.attributes, storage);
   if (const onnx::FunctionProto* function = functions_.find(node)) {
-    return add_call(node, *function, opsets_of(*function), model_, scope, origin);
+    return add_call(node, *function, opsets_of(*function), {}, model_, scope, origin);
   }
   const std::string domain = normal_domain(node.domain());
   const auto version = scope.opsets.find(domain);
@@ -73,7 +73,7 @@ void Importer::add_node(const onnx::NodeProto& written, Scope& scope, const Orig
   }
   if (domain.empty() && add_control(node, version->second, scope, origin)) return;
   if (const auto body = wide_body(node)) {
-    return add_call(node, *body, opsets_of(*body), nullptr, scope, origin);
+    return add_call(node, *body, opsets_of(*body), {}, nullptr, scope, origin);
   }
   const OpDef* def = find_op(domain, node.op_type(), version->second);
   // A kernel serves the forms that have no body.
@@ -90,7 +90,7 @@ void Importer::add_node(const onnx::NodeProto& written, Scope& scope, const Orig
   if (body.function == nullptr) {
     return add_primitive(node, *def, version->second, source, scope, origin);
   }
-  add_call(node, *body.function, body.opsets, nullptr, scope, origin);
+  add_call(node, *body.function, body.opsets, body.types, nullptr, scope, origin);
 }
 
 void Importer::add_constant_node(const onnx::NodeProto& node, const AttributeSource& source,
@@ -113,6 +113,12 @@ void Importer::add_primitive(const onnx::NodeProto& proto, const OpDef& def, int
   node.name = origin.name;
   node.source = origin.source;
   node.inputs = input_ids(proto, scope, origin);
+  if (scope.promotes) {
+    const std::vector<DType> types = common_float_types(graph_, node);
+    for (size_t i = 0; i < types.size(); ++i) {
+      node.inputs[i] = as_type(node.inputs[i], types[i], scope, origin);
+    }
+  }
   node.attributes = read_attributes(proto, source);
   for (const auto& output : proto.output()) {
     node.outputs.push_back(kAbsent);
@@ -147,8 +153,9 @@ void Importer::append(Node node) {
 }
 
 void Importer::add_call(const onnx::NodeProto& node, const onnx::FunctionProto& function,
-                        const Opsets& opsets, const std::shared_ptr<const void>& owner,
-                        Scope& scope, const Origin& origin) {
+                        const Opsets& opsets, const BodyTypes& types,
+                        const std::shared_ptr<const void>& owner, Scope& scope,
+                        const Origin& origin) {
   const std::string here = where(node, origin);
   if (scope.depth >= kMaxCallDepth) {
     user_error("{}: functions nest more than {} deep", here, kMaxCallDepth);
@@ -164,11 +171,13 @@ void Importer::add_call(const onnx::NodeProto& node, const onnx::FunctionProto& 
   inner.owner = owner;
   inner.depth = scope.depth + 1;
   inner.in_function = true;
+  inner.promotes = types.promotes;
   inner.prefix = (scope.prefix.empty() ? origin.name : scope.prefix) + "/";
-  const std::vector<ValueId> inputs = input_ids(node, scope, origin);
-  for (int i = 0; i < function.input_size(); ++i) {
-    inner.values[function.input(i)] =
-        i < static_cast<int>(inputs.size()) ? inputs[static_cast<size_t>(i)] : kAbsent;
+  std::vector<ValueId> inputs = input_ids(node, scope, origin);
+  inputs.resize(static_cast<size_t>(function.input_size()), kAbsent);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (i < types.inputs.size()) inputs[i] = as_type(inputs[i], types.inputs[i], inner, origin);
+    inner.values[function.input(static_cast<int>(i))] = inputs[i];
   }
   for (int i = 0; i < node.output_size(); ++i) {
     if (node.output(i).empty()) continue;
@@ -181,8 +190,11 @@ void Importer::add_call(const onnx::NodeProto& node, const onnx::FunctionProto& 
     if (result == inner.values.end() || result->second == kAbsent) {
       user_error("{}: the function's output \"{}\" is absent", here, function.output(i));
     }
-    scope.values[node.output(i)] =
-        named(result->second, inner.results.at(function.output(i)), origin);
+    ValueId value = named(result->second, inner.results.at(function.output(i)), origin);
+    if (i < static_cast<int>(types.results.size())) {
+      value = result_as_type(value, types.results[static_cast<size_t>(i)], inner, origin);
+    }
+    scope.values[node.output(i)] = value;
   }
 }
 
@@ -213,6 +225,22 @@ ValueId Importer::named(ValueId value, const std::string& name, const Origin& or
   node.outputs = {graph_.add_value(name)};
   append(std::move(node));
   return graph_.nodes.back().outputs[0];
+}
+
+ValueId Importer::as_type(ValueId value, DType dtype, const Scope& scope, const Origin& origin) {
+  if (value == kAbsent || dtype == DType::Undefined) return value;
+  if (graph_.values[static_cast<size_t>(value)].dtype == dtype) return value;
+  return emit("Cast", {value}, {{"to", static_cast<int64_t>(dtype)}}, scope, origin);
+}
+
+ValueId Importer::result_as_type(ValueId value, DType dtype, const Scope& scope,
+                                 const Origin& origin) {
+  const ValueId result = as_type(value, dtype, scope, origin);
+  if (result != value) {
+    std::swap(graph_.values[static_cast<size_t>(result)].name,
+              graph_.values[static_cast<size_t>(value)].name);
+  }
+  return result;
 }
 
 std::string Importer::value_name(const std::string& name, const Scope& scope) {

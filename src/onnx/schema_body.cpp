@@ -2,6 +2,8 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "onnx/expansions.h"
@@ -49,6 +51,44 @@ bool has_open_size(const onnx::TypeProto& type) {
                      [](const auto& dim) { return !dim.has_dim_value(); });
 }
 
+// Whether a node of the body sums or counts: 16 bits hold neither sums nor counts of many elements.
+bool sums_or_counts(const onnx::FunctionProto& body) {
+  return std::any_of(body.node().begin(), body.node().end(), [](const auto& node) {
+    return node.op_type().starts_with("Reduce") || node.op_type() == "Range";
+  });
+}
+
+// Whether a node chooses the type that the operator computes in.
+bool chooses_type(const onnx::OpSchema& schema) {
+  return schema.attributes().count("stash_type") + schema.attributes().count("softmax_precision");
+}
+
+DType float_type(const onnx::TypeProto& type) {
+  const auto dtype = static_cast<DType>(type.tensor_type().elem_type());
+  return is_float(dtype) ? dtype : DType::Undefined;
+}
+
+// Every output has the type of the inputs that share its type parameter; floats of 16 bits enter a
+// `widened` body as fp32.
+BodyTypes body_types(const onnx::OpSchema& schema, const std::vector<onnx::TypeProto>& types,
+                     bool widened) {
+  BodyTypes result;
+  result.promotes = true;
+  std::map<std::string, DType> given;  // by type parameter
+  for (size_t i = 0; i < types.size(); ++i) {
+    const DType dtype = float_type(types[i]);
+    const auto& formal = schema.inputs()[std::min(i, schema.inputs().size() - 1)];
+    if (dtype != DType::Undefined) given.emplace(formal.GetTypeStr(), dtype);
+    const bool narrow = dtype == DType::Float16 || dtype == DType::BFloat16;
+    result.inputs.push_back(widened && narrow ? DType::Float32 : DType::Undefined);
+  }
+  for (const auto& formal : schema.outputs()) {
+    const auto found = given.find(formal.GetTypeStr());
+    result.results.push_back(found == given.end() ? DType::Undefined : found->second);
+  }
+  return result;
+}
+
 // Attributes that a node leaves out have the schema's defaults inside the body too.
 void add_defaults(onnx::FunctionProto& function, const onnx::OpSchema& schema) {
   for (const auto& [name, attribute] : schema.attributes()) {
@@ -57,25 +97,41 @@ void add_defaults(onnx::FunctionProto& function, const onnx::OpSchema& schema) {
   }
 }
 
+// The body as ONNX writes it for inputs of these types, and the version that it is written for.
+std::pair<onnx::FunctionProto, int> written_body(const onnx::OpSchema& schema,
+                                                 const onnx::NodeProto& node, int wanted,
+                                                 const std::vector<onnx::TypeProto>& types,
+                                                 const std::string& where) {
+  if (schema.HasFunction()) {
+    const int version = best_version(schema.function_opset_versions(), wanted);
+    return {*schema.GetFunction(version, false), version};
+  }
+  const int version = best_version(schema.context_dependent_function_opset_versions(), wanted);
+  const onnx::FunctionBodyBuildContextImpl context(node, types);
+  onnx::FunctionProto function;
+  if (!schema.BuildContextDependentFunction(context, function, version)) {
+    if (std::any_of(types.begin(), types.end(), has_open_size)) {
+      needs_values("{}: its function body depends on sizes that only a run knows", where);
+    }
+    user_error("{}: ONNX has no function body for these attributes and input types", where);
+  }
+  return {std::move(function), version};
+}
+
 FunctionBody schema_body(const onnx::OpSchema& schema, const onnx::NodeProto& node,
-                         const Opsets& file_opsets, const std::vector<onnx::TypeProto>& types,
+                         const Opsets& file_opsets, std::vector<onnx::TypeProto> types,
                          const std::string& where) {
   const int wanted = version_in(file_opsets, schema.domain());
-  auto function = std::make_shared<onnx::FunctionProto>();
-  int version = 0;
-  if (schema.HasFunction()) {
-    version = best_version(schema.function_opset_versions(), wanted);
-    *function = *schema.GetFunction(version, false);
-  } else {
-    version = best_version(schema.context_dependent_function_opset_versions(), wanted);
-    const onnx::FunctionBodyBuildContextImpl context(node, types);
-    if (!schema.BuildContextDependentFunction(context, *function, version)) {
-      if (std::any_of(types.begin(), types.end(), has_open_size)) {
-        needs_values("{}: its function body depends on sizes that only a run knows", where);
-      }
-      user_error("{}: ONNX has no function body for these attributes and input types", where);
-    }
+  auto [body, version] = written_body(schema, node, wanted, types, where);
+  BodyTypes ends = body_types(schema, types, sums_or_counts(body) && !chooses_type(schema));
+  bool widened = false;
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (ends.inputs[i] == DType::Undefined) continue;
+    types[i].mutable_tensor_type()->set_elem_type(static_cast<int>(ends.inputs[i]));
+    widened = true;
   }
+  if (widened) body = written_body(schema, node, wanted, types, where).first;
+  auto function = std::make_shared<onnx::FunctionProto>(std::move(body));
   add_defaults(*function, schema);
   make_scalars(*function);
   Opsets opsets = opsets_of(*function);
@@ -84,7 +140,7 @@ FunctionBody schema_body(const onnx::OpSchema& schema, const onnx::NodeProto& no
   } else {
     opsets.emplace("", version_in(file_opsets, ""));
   }
-  return {std::move(function), std::move(opsets)};
+  return {std::move(function), std::move(opsets), std::move(ends)};
 }
 
 }  // namespace

@@ -49,6 +49,20 @@ DType dtype_of(const Graph& graph, const Node& node, size_t input) {
   return graph.values[static_cast<size_t>(node.inputs[input])].dtype;
 }
 
+// The type parameter of an input, in which all inputs of that parameter agree; empty where the
+// schema names a type or none has to agree.
+std::string shared_parameter(const onnx::OpSchema& schema, size_t input) {
+  const auto& formal = schema.inputs()[std::min(input, schema.inputs().size() - 1)];
+  const std::string& type = formal.GetTypeStr();
+  const bool is_parameter = type.find('(') == std::string::npos;
+  return is_parameter && formal.GetIsHomogeneous() ? type : "";
+}
+
+DType wider(DType a, DType b) {
+  if (a == b) return a;
+  return a == DType::Float64 || b == DType::Float64 ? DType::Float64 : DType::Float32;
+}
+
 bool is_list(DType dtype) { return dtype == DType::Sequence || dtype == DType::Optional; }
 
 }  // namespace
@@ -66,9 +80,8 @@ void check_kinds_of_inputs(const Graph& graph, const Node& node) {
       user_error("[{}] node \"{}\": its input {} is of type {}, which it does not take", node.op,
                  node.name, i, name_of(dtype));
     }
-    const std::string& type = parameter.GetTypeStr();
-    const bool is_parameter = type.find('(') == std::string::npos;
-    if (!is_parameter || is_list(dtype) || !parameter.GetIsHomogeneous()) continue;
+    const std::string type = shared_parameter(*schema, i);
+    if (type.empty() || is_list(dtype)) continue;
     const size_t other = first.emplace(type, i).first->second;
     if (dtype_of(graph, node, other) != dtype) {
       user_error("[{}] node \"{}\": its inputs {} and {} are of types {} and {}; they must be one",
@@ -76,6 +89,25 @@ void check_kinds_of_inputs(const Graph& graph, const Node& node) {
                  name_of(dtype));
     }
   }
+}
+
+std::vector<DType> common_float_types(const Graph& graph, const Node& node) {
+  const onnx::OpSchema* schema =
+      onnx::OpSchemaRegistry::Instance()->GetSchema(node.op, node.opset, node.domain);
+  std::vector<DType> types(node.inputs.size(), DType::Undefined);
+  std::map<std::string, DType> widest;  // by type parameter
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (node.inputs[i] != kAbsent) types[i] = dtype_of(graph, node, i);
+    if (schema == nullptr || schema->inputs().empty() || !is_float(types[i])) continue;
+    const auto [known, added] = widest.emplace(shared_parameter(*schema, i), types[i]);
+    if (!added) known->second = wider(known->second, types[i]);
+  }
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (widest.empty() || !is_float(types[i])) continue;
+    const std::string parameter = shared_parameter(*schema, i);
+    if (!parameter.empty()) types[i] = widest.at(parameter);
+  }
+  return types;
 }
 
 bool takes_type(const Node& node, DType dtype) {

@@ -1,6 +1,8 @@
 // Element types that ONNX allows an operator.
 #pragma once
 
+#include <vector>
+
 #include "ir/graph.h"
 
 namespace redfuser {
@@ -8,6 +10,10 @@ namespace redfuser {
 // True if the operator, in the node's opset, takes `dtype` (a 16-bit float) wherever it takes
 // float32. False for operators without a schema.
 bool takes_type(const Node& node, DType dtype);
+
+// The type of each input (Undefined where absent), were the floats that the operator's schema wants
+// alike all of the widest type among them: of fp16 and bf16 that is fp32.
+std::vector<DType> common_float_types(const Graph& graph, const Node& node);
 
 // UserError for an input of a kind (float, low-bit float, integer, bool, text, sequence, optional)
 // of which the operator's schema takes no type, and for tensors of different types where the schema
