@@ -11,6 +11,12 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
   add_test(NAME python.contrib_operators
            COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/contrib_test.py
                    $<TARGET_FILE:redfuser-run>)
+  add_test(NAME python.counts
+           COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/counts_test.py
+                   $<TARGET_FILE:redfuser-run>)
+  add_test(NAME python.body_types
+           COMMAND ${REDFUSER_PYTHON} -B -W ignore
+                   ${CMAKE_CURRENT_LIST_DIR}/python/body_types_test.py $<TARGET_FILE:redfuser-run>)
   add_test(NAME python.ml_operators
            COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/ml_test.py
                    $<TARGET_FILE:redfuser-run>)
@@ -66,6 +72,7 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
   set_tests_properties(python.export python.contrib_operators python.ml_operators python.models
                        python.onnx_conformance python.convert python.rewrites python.opsets
                        python.optimized_models python.verify python.writing
+                       python.counts python.body_types
                        PROPERTIES TIMEOUT 900)
 else()
   message(STATUS "REDFUSER_PYTHON is not set: the Python tests are left out")
