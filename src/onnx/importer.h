@@ -54,7 +54,7 @@ class Importer {
     std::string prefix;                 // of new names; empty in the main graph
     int depth = 0;
     bool in_function = false;  // its nodes may refer to `attributes`
-    bool promotes = false;  // BodyTypes::promotes
+    bool promotes = false;     // BodyTypes::promotes
   };
   // The user's node that is being expanded.
   struct Origin {
