@@ -58,7 +58,7 @@ TEST_P(Positions, OutOfRangeIsRefused) {
     Session session(compile(Model::load(file.path()), options));
     session.run(inputs_with({0, -size, size - 1, -1}));
     session.run(inputs_with({}));
-    for (const int64_t wrong : {size, -size - 1, int64_t{1} << 40}) {
+    for (const int64_t wrong : {size, -size - 1, int64_t{1} << 20}) {
       try {
         session.run(inputs_with({0, wrong, 1, 1}));
         ADD_FAILURE() << wrong << " is taken, fused: " << fuse;

@@ -144,23 +144,35 @@ void PositionGuard::run(RunContext& context) const {
              evaluate_size(spec_.size, context.symbols));
 }
 
+Lowering::Inline index_arithmetic(const Graph& graph) {
+  constexpr int kMostInlined = 64;
+  return [&graph, left = kMostInlined](ValueId id) mutable {
+    return is_integer(graph.values[static_cast<size_t>(id)].dtype) && left-- > 0;
+  };
+}
+
 std::vector<PositionGuard> position_guards(const Graph& graph, NodeId id,
                                            const Lowering::Inline& inlined) {
-  std::vector<PositionGuard> guards;
   const Node& node = graph.nodes[static_cast<size_t>(id)];
-  if (node.def == nullptr || node.def->positions == nullptr) return guards;
-  Lowering lowering(graph, inlined);
-  const LowerContext::Reader reader = [&](ValueId input, std::vector<Expr> at) {
-    return lowering.element(input, std::move(at));
+  if (node.def == nullptr || node.def->positions == nullptr) return {};
+  auto positions_by = [&](const Lowering::Inline& inlines) {
+    Lowering lowering(graph, inlines);
+    const LowerContext::Reader reader = [&](ValueId input, std::vector<Expr> at) {
+      return lowering.element(input, std::move(at));
+    };
+    return node.def->positions(LowerContext(graph, node, 0, {}, reader));
   };
   ExprPool& pool = *graph.pool;
-  for (Positions& positions : node.def->positions(LowerContext(graph, node, 0, {}, reader))) {
-    const Expr position = pool.cast(DType::Int64, positions.position);
-    const bool proved = proved_less_equal(pool, positions.low, position) &&
-                        proved_less_equal(pool, position, positions.high);
+  std::vector<Positions> read = positions_by(inlined);
+  const std::vector<Positions> meant = positions_by(index_arithmetic(graph));
+  std::vector<PositionGuard> guards;
+  for (size_t i = 0; i < read.size(); ++i) {
+    const Expr position = pool.cast(DType::Int64, meant[i].position);
+    const bool proved = proved_less_equal(pool, meant[i].low, position) &&
+                        proved_less_equal(pool, position, meant[i].high);
     if (proved) continue;
     guards.emplace_back(graph, fmt::format("[{}] node \"{}\"", node.op, node.name),
-                        std::move(positions));
+                        std::move(read[i]));
   }
   return guards;
 }

@@ -19,6 +19,8 @@ class PositionGuard {
 
   // Values of the graph that run() finds in the context's.
   const std::vector<ValueId>& reads() const { return reads_; }
+  // The positions are computed by a reduction.
+  bool reduces() const { return spec_.position->bound_level > 0; }
   // Sizes whose symbols run() finds bound.
   std::vector<Expr> sizes() const;
   // Throws UserError that names the node, the position and the size, for the first kind of position
@@ -38,6 +40,9 @@ class PositionGuard {
   std::unique_ptr<Graph> own_;
   std::unique_ptr<Kernel> kernel_;
 };
+
+// Inlines integers, no more of them than any arithmetic on indices takes; for one Lowering.
+Lowering::Inline index_arithmetic(const Graph& graph);
 
 // The guards of a node, but for positions that are proved to be in range. `inlined` as in Lowering:
 // the guards read the values that it leaves.

@@ -27,9 +27,6 @@ class GuardMaker {
   }
 
  private:
-  // More arithmetic on indices than models have.
-  static constexpr int kMostInlined = 64;
-
   void note_symbols(Expr size) {
     visit(size, [&](Expr e) {
       if (e->op == ExprOp::Symbol) input_symbols_.insert(e);
@@ -55,14 +52,11 @@ class GuardMaker {
 
   // Of arithmetic on integers alone: not what a network computes from the inputs.
   void add_input_guards(NodeId node) {
-    int left = kMostInlined;
-    const auto inlined = [&](ValueId id) {
-      return is_integer(graph_.values[static_cast<size_t>(id)].dtype) && left-- > 0;
-    };
-    for (auto& guard : position_guards(graph_, node, inlined)) {
+    for (auto& guard : position_guards(graph_, node, index_arithmetic(graph_))) {
       const auto& needed = guard.reads();
-      bool ready = !needed.empty() && std::all_of(needed.begin(), needed.end(),
-                                                  [&](ValueId id) { return is_given(id); });
+      bool ready =
+          !needed.empty() && !guard.reduces() &&
+          std::all_of(needed.begin(), needed.end(), [&](ValueId id) { return is_given(id); });
       for (const Expr size : guard.sizes()) {
         visit(size, [&](Expr e) {
           ready = ready && (e->op != ExprOp::Symbol || input_symbols_.count(e) > 0);
