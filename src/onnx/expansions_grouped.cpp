@@ -47,6 +47,7 @@ constexpr const char* kPastLength = R"(
     LowestPosition = Max(Positions0, Zero0)
   )";
 
+// Behind the past's elements, which may be none, stands one that no slot takes.
 std::string cache_text(bool past) {
   if (!past) {
     return "PresentKey = Identity(KR) PresentValue = Identity(V) Keys = Shape<start = 2, end = "
@@ -65,9 +66,10 @@ std::string cache_text(bool past) {
     NewSlotLow = Max(Distance, Zero0)
     NewSlot = Min(NewSlotLow, LastNew)
     NewSlot4 = Unsqueeze(NewSlot, Middle)
-    LastPast = Sub(PastSize, One)
-    OldSlotHigh = Min(Slots, LastPast)
-    OldSlot = Max(OldSlotHigh, Zero)
+    OldSlot = Min(Slots, PastSize)
+    OneMore = Constant<value_ints = [0, 0, 0, 0, 0, 0, 1, 0]>()
+    KeysBefore = Pad(PastKey, OneMore)
+    ValuesBefore = Pad(PastValue, OneMore)
     KHead = Shape<start = 0, end = 2>(KR)
     KTail = Shape<start = 3, end = 4>(KR)
     VTail = Shape<start = 3, end = 4>(V)
@@ -77,8 +79,8 @@ std::string cache_text(bool past) {
     VIndex = Expand(NewSlot4, VSlots)
     NewKeys = GatherElements<axis = 2>(KR, KIndex)
     NewValues = GatherElements<axis = 2>(V, VIndex)
-    OldKeys = Gather<axis = 2>(PastKey, OldSlot)
-    OldValues = Gather<axis = 2>(PastValue, OldSlot)
+    OldKeys = Gather<axis = 2>(KeysBefore, OldSlot)
+    OldValues = Gather<axis = 2>(ValuesBefore, OldSlot)
     PresentKey = Where(IsNew, NewKeys, OldKeys)
     PresentValue = Where(IsNew, NewValues, OldValues)
   )";
