@@ -7,6 +7,8 @@
 namespace redfuser::codegen_tests {
 namespace {
 
+constexpr int kSpill = 64;  // bytes: rows over two dimensions divide their positions
+
 // 100000 elements are reduced to one; %s is the type.
 struct Case {
   const char* name;
@@ -57,7 +59,7 @@ TEST_P(CodegenCounts, AreExact) {
       EXPECT_EQ(kernel.source.find("/ INFINITY_F"), std::string::npos) << kernel.source;
     }
     EXPECT_TRUE(counts) << "no kernel divides by 100000";
-    if (Compiler::find()) expect_compiles(generated.kernels, architecture.name, 0);
+    if (Compiler::find()) expect_compiles(generated.kernels, architecture.name, kSpill);
   }
 }
 

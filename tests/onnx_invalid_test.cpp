@@ -122,11 +122,11 @@ const Operator kOperators[] = {
     {"BranchesOfDifferentTypes", "float[2] x, bool c",
      "y = If<then_branch = t () => (float[2] a) { a = Neg(x) }, else_branch = e () => "
      "(int64[2] b) { b = Cast<to = 7>(x) }>(c)",
-     "different types: FLOAT and INT64"},
+     "different types: float32 and int64"},
     {"BranchesOfDifferentKinds", "float[2] x, bool c",
      "y = If<then_branch = t () => (float[2] a) { a = Neg(x) }, else_branch = e () => "
      "(seq(float[2]) b) { b = SequenceConstruct(x) }>(c)",
-     "FLOAT and a sequence"},
+     "float32 and a sequence"},
     {"BranchesOfDifferentCounts", "float[2] x, bool c",
      "y = If<then_branch = t () => (float[2] a) { a = Neg(x) }, else_branch = e () => "
      "(float[2] b, float[2] d) { b = Neg(x) d = Abs(x) }>(c)",
@@ -138,7 +138,7 @@ const Operator kOperators[] = {
     {"BranchOfAnotherTypeThanDeclared", "float[2] x",
      "c = Constant<value = bool {1}>() y = If<then_branch = t () => (int64[2] a) { a = Neg(x) }, "
      "else_branch = e () => (int64[2] b) { b = Cast<to = 7>(x) }>(c)",
-     "\"a\" is declared INT64 but its node computes FLOAT"},
+     "\"a\" is declared int64 but its node computes float32"},
     {"AxesOfTooManyScans", "float[4, 2] x",
      "y = Scan<num_scan_inputs = 1, scan_input_axes = [0, 0], body = b (float[2] a) => "
      "(float[2] d) { d = Neg(a) }>(x)",
@@ -241,7 +241,7 @@ const Edit kEdits[] = {
        file.graph().mutable_value_info(0)->mutable_type()->mutable_tensor_type()->set_elem_type(
            onnx::TensorProto::INT64);
      },
-     "graph value \"s\" is declared INT64 but its node computes FLOAT"},
+     "graph value \"s\" is declared int64 but its node computes float32"},
     {"NewerFormat",
      [](ProtoFile& file) {
        add_weights(file);

@@ -65,6 +65,11 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
            COMMAND ${REDFUSER_PYTHON} -B -W ignore ${CMAKE_CURRENT_LIST_DIR}/python/verify_test.py
                    $<TARGET_FILE:redfuser-opt> $<TARGET_FILE:redfuser-run>
                    ${PROJECT_SOURCE_DIR}/models)
+  add_test(NAME python.random_graphs
+           COMMAND ${REDFUSER_PYTHON} -B -W ignore
+                   ${CMAKE_CURRENT_LIST_DIR}/python/random_graphs_test.py
+                   $<TARGET_FILE:redfuser-run> 200)
+  set_tests_properties(python.random_graphs PROPERTIES PROCESSORS 2)
   add_test(NAME python.writing
            COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/writing_test.py
                    $<TARGET_FILE:redfuser-run> $<TARGET_FILE:redfuser-opt>)

@@ -69,8 +69,8 @@ TEST_F(LimitsTest, MemoryLimitCountsWorkingMemory) {
        "6M",
        DType::Float32,
        {1000, 1000}},
-      {"g (float[1, 1, n] x, float[1, 4, 1] w, float[1, 4, 1] r) => (float[s, 1, 1, 1] y) "
-       "{ t = Transpose<perm = [2, 0, 1]>(x) y, h = LSTM<hidden_size = 1>(t, w, r) }",
+      {"g (float[1, 1, n] x, float[1, 4, 1] w, float[1, 4, 1] r) => (float[1, 1, b, 1] y) "
+       "{ t = Transpose<perm = [0, 2, 1]>(x) y, h = LSTM<hidden_size = 1>(t, w, r) }",
        "x",
        "LSTM_1",
        "9M",

@@ -80,7 +80,6 @@ std::optional<OptOptions> parse_options(int argc, char** argv) {
                  "Bytes that the process may allocate, such as 512M (mapped files do not count)")
       ->type_name("BYTES");
   app.add_option("--time-limit", options.time_limit, "Give up after so many seconds")
-      ->check(CLI::NonNegativeNumber.description(""))
       ->type_name("SECONDS");
   app.add_flag("--no-fuse", no_fuse, "Only clean the graph up");
   app.add_flag("--no-certify", no_certify, "Do not test fusions on adversarial data");

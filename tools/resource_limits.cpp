@@ -14,7 +14,7 @@ namespace redfuser::tools {
 
 TimeLimit::TimeLimit(double seconds) {
   constexpr double kForever = 1e9;  // the clock counts no further than some centuries
-  if (!(seconds >= 0)) fail("--time-limit: {} is no number of seconds", seconds);
+  if (!(seconds >= 0)) fail("--time-limit: {} is not a number of seconds", seconds);
   if (seconds == 0 || seconds >= kForever) return;
   watcher_ = std::thread([this, seconds] {
     std::unique_lock lock(mutex_);

@@ -94,7 +94,6 @@ void add_run_options(CLI::App& app, RunOptions& options, Texts& texts) {
       ->type_name("BYTES")
       ->group(group);
   app.add_option("--time-limit", options.time_limit, "Give up after so many seconds")
-      ->check(CLI::NonNegativeNumber.description(""))
       ->type_name("SECONDS")
       ->group(group);
   app.add_flag("--tf32", options.session.tf32, "GPU: products of fp32 may round to TF32")

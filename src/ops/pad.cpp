@@ -51,6 +51,10 @@ void infer_pad(InferContext& context) {
                                to_string(pool, padding.before), to_string(pool, padding.after),
                                to_string(pool, size), padding.axis));
     }
+    if (!sum->has_read) {
+      context.require_at_most(pool.integer(0), sum,
+                              fmt::format("what pads leave of dimension {}", padding.axis));
+    }
     const Expr padded = at_least_zero(pool, sum);
     // The other modes take what they pad with from the dimension.
     if (mode != Mode::Constant && !padded->has_read) {

@@ -87,16 +87,18 @@ Expr positions(const NodeView& view, Expr size, const Window& window) {
   return pool.select(less(pool, pool.mul(last, stride), limit), pool.add(last, one), last);
 }
 
-Shape pooled(const NodeView& view, const std::vector<int64_t>& kernel, Expr channels) {
-  check_spatial(view, kernel);
-  Shape shape{view.shape(0)[0], channels};
-  const auto all = windows(view, kernel);
+Shape pooled(InferContext& context, const std::vector<int64_t>& kernel, Expr channels) {
+  check_spatial(context, kernel);
+  Shape shape{context.shape(0)[0], channels};
+  const auto all = windows(context, kernel);
   for (size_t i = 0; i < all.size(); ++i) {
-    shape.push_back(positions(view, view.shape(0)[i + 2], all[i]));
+    shape.push_back(positions(context, context.shape(0)[i + 2], all[i]));
     if (const auto size = constant_of(shape.back()); size && *size <= 0) {
-      view.fail(fmt::format("a kernel of {} does not fit into the input {}", kernel[i],
-                            shape_text(view.pool(), view.shape(0))));
+      context.fail(fmt::format("a kernel of {} does not fit into the input {}", kernel[i],
+                               shape_text(context.pool(), context.shape(0))));
     }
+    context.require_at_most(context.pool().integer(1), shape.back(),
+                            fmt::format("places of a kernel of {}", kernel[i]));
   }
   return shape;
 }

@@ -78,6 +78,9 @@ namespace {
 constexpr size_t kMaxNodes = 64;
 // Values that a step may come to read by taking in nodes: each is a parameter of its kernel.
 constexpr size_t kMaxReads = 128;
+// Nodes of a body written out, as in ExprExtent: a map's is not derived from, and samplers alone
+// have more than kMaxFusedSize.
+constexpr double kMaxMapSize = 0x1p24;
 
 class GroupBuilder {
  public:
@@ -212,7 +215,9 @@ class GroupBuilder {
     } catch (const ExprTooDeep&) {
       return false;
     }
-    return expr_extent(body_).fits() && values_read(body_).size() <= std::max(reads, kMaxReads);
+    const ExprExtent extent = expr_extent(body_);
+    return extent.depth <= kMaxFusedDepth && extent.size <= kMaxMapSize &&
+           values_read(body_).size() <= std::max(reads, kMaxReads);
   }
 
   // Same elements in the same order.

@@ -162,11 +162,11 @@ def matmul(op="MatMul", dtypes=None):
 
 
 def gemm(g):
-    a = g.value(FULL, rank=2)
+    a = g.value(FULL, rank=2, calm=True)
     turned, across = g.chance(0.4), g.chance(0.4)
     rows, inner = a.shape[::-1] if turned else a.shape
     columns = g.shape(1)[0]
-    b = g.value([a.array.dtype], shape=(columns, inner) if across else (inner, columns))
+    b = g.value([a.array.dtype], shape=(columns, inner) if across else (inner, columns), calm=True)
     rest = [g.value([a.array.dtype], shape=g.one_of([(), (columns,), (rows, 1), (rows, columns)]))] if g.chance(0.6) else []
     scale = dict(alpha=0.5, beta=2.0) if a.array.dtype in FLOATS and g.chance(0.5) else {}
     g.add("Gemm", [a, b] + rest, transA=int(turned), transB=int(across), **scale)
