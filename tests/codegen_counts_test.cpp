@@ -7,7 +7,7 @@
 namespace redfuser::codegen_tests {
 namespace {
 
-constexpr int kSpill = 64;  // bytes: rows over two dimensions divide their positions
+constexpr int kSpill = 128;  // bytes: rows over two dimensions divide their positions
 
 // 100000 elements are reduced to one; %s is the type.
 struct Case {

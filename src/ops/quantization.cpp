@@ -146,14 +146,15 @@ void infer_dequantize(InferContext& context) {
   context.set(0, dtype, context.shape(0));
 }
 
-// (x - zero_point) · scale
+// (x - zero_point) · scale, rounded once: 16 bits do not hold every difference.
 Expr lower_dequantize(LowerContext& context) {
   ExprPool& pool = context.pool();
   const DType dtype = context.result().dtype;
   const DType type = is_low_bit_float(context.dtype(0)) ? DType::Float32 : DType::Int32;
   Expr x = pool.cast(type, context.read_broadcast(0));
   if (context.has_input(2)) x = pool.sub(x, pool.cast(type, parameter(context, 2)));
-  return pool.mul(pool.cast(dtype, x), pool.cast(dtype, parameter(context, 1)));
+  const DType wide = computing_type(dtype);
+  return pool.cast(dtype, pool.mul(pool.cast(wide, x), pool.cast(wide, parameter(context, 1))));
 }
 
 constexpr OpDef kOps[] = {
