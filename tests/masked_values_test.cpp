@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -131,7 +132,9 @@ std::vector<Fault> faults(const Shape& shape) {
 
 NamedTensors with_fault(NamedTensors inputs, const Fault& fault) {
   Tensor& tensor = inputs.at(fault.input);
-  Tensor floats = as_floats(tensor);
+  const Tensor given = as_floats(tensor);  // the elements of the tensor itself, if it is of floats
+  Tensor floats(DType::Float32, given.dims());
+  std::copy_n(given.as<float>(), given.size(), floats.as<float>());
   const int64_t size = floats.dims()[2];
   floats.as<float>()[fault.line * size + size / 3] = static_cast<float>(fault.value);
   tensor = cast_floats(floats, tensor.dtype());
