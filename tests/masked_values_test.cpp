@@ -235,6 +235,9 @@ TEST_P(MaskedValues, GpuIsExactWhereVisible) {
   SessionOptions options;
   options.device = "cuda";
   for (Fault fault : faults(shape)) {
+    // The first row sees that key alone: at -inf, a finite fill outweighs it, which is not
+    // computed.
+    if (mask.floats_only && fault.input == std::string("k") && fault.line == 0) continue;
     const NamedTensors inputs = with_fault(inputs_, fault);
     const auto hidden = [&](int64_t row) {
       return fault.input != std::string("q") &&
