@@ -81,6 +81,8 @@ constexpr size_t kMaxReads = 128;
 // Nodes of a body written out, as in ExprExtent: a map's is not derived from, and samplers alone
 // have more than kMaxFusedSize.
 constexpr double kMaxMapSize = 0x1p24;
+// Each element computes all of a body: a piece of a long Concat, the choice of every other piece.
+constexpr size_t kMaxOperations = 4096;
 
 class GroupBuilder {
  public:
@@ -216,8 +218,10 @@ class GroupBuilder {
       return false;
     }
     const ExprExtent extent = expr_extent(body_);
+    size_t operations = 0;
+    visit(body_, [&](Expr) { ++operations; });
     return extent.depth <= kMaxFusedDepth && extent.size <= kMaxMapSize &&
-           values_read(body_).size() <= std::max(reads, kMaxReads);
+           operations <= kMaxOperations && values_read(body_).size() <= std::max(reads, kMaxReads);
   }
 
   // Same elements in the same order.
