@@ -111,9 +111,9 @@ struct SessionOptions {
   // GPU: every result of a masked attention is the unfused graph's, NaN for NaN, as it always is on
   // the CPU. That takes one more read of all values (of rows and keys too where the mask is added),
   // hidden ones too, and where one is not finite (or a score might overflow) a visit to each.
-  // Without it hidden keys and values, and scores there, are taken to be finite, and tiles of them
-  // stay unread: where they are not, a result is the unfused graph's NaN or what it is for finite
-  // ones.
+  // Without it the kernel assumes that hidden keys, values and scores are finite, and does not read
+  // tiles of them: where one is not finite, a row that hides it gets either the unfused graph's NaN
+  // or its result for finite ones.
   bool exact_masks = false;
   // GPU: sets of sizes whose calls are kept ready, each with a CUDA graph from its second run on.
   int kept_shapes = 8;

@@ -13,7 +13,7 @@ namespace redfuser {
 
 // Writes to a temporary file beside the target. Until commit() the target is untouched; without it
 // the temporary is removed. Symbolic links are followed, also to a file that does not exist yet. A
-// target that exists and is no regular file (a device, a pipe) is written in place. Every failure
+// target that is a device or a pipe is written in place, without a temporary. Every failure
 // is a UserError that names the path.
 class OutputFile {
  public:

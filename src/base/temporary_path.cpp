@@ -33,7 +33,7 @@ std::atomic<char*>* add_path(char* path) {
   return &added->path;
 }
 
-// Calls async-signal-safe functions only, as what is below does.
+// Runs in signal handlers: it calls async-signal-safe functions only.
 void unlink_all() {
   for (Slot* slot = slots.load(); slot != nullptr; slot = slot->next) {
     const char* path = slot->path.exchange(nullptr);
@@ -64,7 +64,7 @@ TemporaryPath::~TemporaryPath() {
 }
 
 void TemporaryPath::release() {
-  // A path that a signal took is no longer in the slot, which may be another owner's.
+  // A signal handler may have emptied the slot, and another path may use it since.
   char* own = registered_;
   if (own != nullptr && slot_->compare_exchange_strong(own, nullptr)) std::free(registered_);
   registered_ = nullptr;

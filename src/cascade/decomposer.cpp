@@ -7,7 +7,7 @@
 namespace redfuser {
 
 static constexpr size_t kMaxTerms = 32;
-// Expressions expanded for one body: each choice by a condition may double what is below it.
+// Expressions expanded for one body: each choice by a condition may double the parts that it holds.
 static constexpr size_t kMaxExpanded = 4096;
 // Factors of one term: a product of products, each used twice, has exponentially many.
 static constexpr size_t kMaxFactors = 64;

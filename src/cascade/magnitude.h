@@ -8,8 +8,8 @@
 namespace redfuser {
 
 // A bound of |e|, a Float64 Expr over what `known` returns: bounds of reads, or of any other part;
-// null where the part's own arguments decide. +inf where there is no bound, +inf or NaN where that
-// meets a factor of 0.
+// null to derive the bound from the part's arguments. The result is +inf without a bound, and +inf
+// or NaN where such a part is multiplied by 0.
 using KnownBound = std::function<Expr(Expr part)>;
 Expr magnitude(ExprPool& pool, Expr e, const KnownBound& known);
 

@@ -20,7 +20,7 @@ struct OutputModel {
 
 // Checks the model with ONNX's checker and writes it; above `external_threshold` bytes of
 // initializers, those of at least 1 KiB go to `path`.data. Throws UserError that names the path.
-// A path that is no regular file takes all of them inside.
+// All of them stay inside a path that names a device or a pipe.
 void write_model(OutputModel model, int64_t external_threshold, const std::string& path);
 
 // The bytes of such a file with all initializers inside. UserError, naming `name`, for more than
