@@ -1,4 +1,4 @@
-"""Checks that every file includes only from the rooms below its own."""
+"""Checks that every file includes only from the folders below its own, and the folders' sizes."""
 
 import pathlib
 import re
@@ -6,30 +6,75 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-# Room -> the rooms that it may include directly; what those may include comes with them.
+# Folder of src -> the folders that it may include directly; those of these come with them. A
+# subfolder that is not listed may include what its parent may, and its parent; a parent may include
+# its subfolders only where it is listed to.
 BELOW = {
     "base": [],
     "ir": ["base"],
     "ops": ["ir"],
     "onnx": ["ops"],
+    "onnx/functions": [],
+    "onnx/functions/bodies": ["onnx/functions"],
+    "onnx/proto": ["onnx/functions"],
+    "onnx/check": ["onnx/proto"],
+    "onnx/import": ["onnx/check"],
+    "onnx/export": ["onnx/import"],
     "cascade": ["ir"],
-    "plan": ["cascade", "ops"],
-    "cpu": ["ops", "plan"],
-    "passes": ["cpu", "ops"],
-    "codegen": ["plan"],
+    "cascade/algebra": ["cascade"],
+    "cascade/derive": ["cascade/algebra"],
+    "cascade/certify": ["cascade"],
+    "cascade/extract": ["cascade"],
+    "cascade/visibility": ["cascade"],
+    "fuse": ["cascade/derive", "cascade/certify", "cascade/extract", "cascade/visibility", "ops"],
+    "cpu": ["ops", "fuse"],
+    "cpu/simd": [],
+    "cpu/tile": ["cpu", "cpu/simd"],
+    "cpu/steps": ["cpu/tile"],
+    "cpu/opaque": ["cpu", "cpu/simd"],
+    "passes": ["cpu", "cpu/steps", "cpu/opaque", "ops"],
+    "passes/precision": ["passes"],
+    "codegen": ["fuse"],
+    "codegen/core": [],
+    "codegen/rows": ["codegen/core"],
+    "codegen/product": ["codegen/core"],
+    "codegen/opaque": ["codegen/core"],
+    "codegen/elementwise": ["codegen/core"],
+    "codegen/attention": ["codegen/rows"],
+    "codegen/attention/mma": ["codegen/attention"],
+    "codegen/attention/hopper": ["codegen/attention"],
+    "codegen/attention/large_head": ["codegen/attention/hopper", "codegen/attention/mma"],
+    "codegen/select": ["codegen/attention/large_head", "codegen/product", "codegen/opaque",
+                       "codegen/elementwise"],
     "device": [],
     "cuda": ["base"],
-    "runtime": ["onnx", "cpu", "passes", "codegen", "cuda", "device"],
+    "io": ["onnx/proto"],
+    "runtime": ["io", "onnx/export", "passes/precision", "codegen/select", "cuda", "device"],
+    "runtime/program": [],
+    "runtime/cpu": ["runtime/program"],
+    "runtime/gpu": ["runtime/program"],
+    "runtime/session": ["runtime/cpu", "runtime/gpu"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 SUFFIXES = {".h", ".cpp", ".cuh"}
+MOST_FILES = 26  # in one folder
 
 
-def allowed_from(room):
-    rooms = {room}
-    for lower in BELOW[room]:
-        rooms |= allowed_from(lower)
-    return rooms
+def parent_of(folder):
+    return folder.rpartition("/")[0]
+
+
+def allowed_from(folder):
+    """The folder, and all those that it may include."""
+    folders = {folder}
+    for lower in BELOW.get(folder, [parent_of(folder)]):
+        folders |= allowed_from(lower)
+    outer = parent_of(folder)
+    while outer:  # what the stage as a whole may include
+        for lower in BELOW.get(outer, []):
+            folders |= allowed_from(lower)
+        outer = parent_of(outer)
+    return folders
 
 
 def files_below(folder):
@@ -40,19 +85,28 @@ def includes(path):
     return INCLUDE.findall(path.read_text())
 
 
-def check_rooms():
+def check_folders():
     for path in files_below("src"):
-        room = path.relative_to(ROOT / "src").parts[0]
-        if room not in BELOW:
-            yield path, f"src/{room} is not a room of the design"
+        folder = str(path.parent.relative_to(ROOT / "src"))
+        if folder.split("/")[0] not in BELOW:
+            yield path, f"src/{folder} is not a folder of the design"
             continue
-        allowed = allowed_from(room) | ({"redfuser"} if room != "device" else set())
+        allowed = allowed_from(folder)
         for name in includes(path):
-            other = name.split("/")[0]
-            if "/" not in name:
-                yield path, f'includes "{name}" without its room'
+            other = name.rpartition("/")[0]
+            if folder == "device" or other == "redfuser":
+                continue
+            if not other:
+                yield path, f'includes "{name}" without its folder'
             elif other not in allowed:
-                yield path, f'includes "{name}": {room} is below {other}'
+                yield path, f'includes "{name}": {folder} is not above {other}'
+
+
+def check_counts():
+    for folder in sorted(p for p in (ROOT / "src").rglob("*") if p.is_dir()):
+        count = sum(p.suffix in SUFFIXES for p in folder.iterdir())
+        if count > MOST_FILES:
+            yield folder, f"{count} files, more than {MOST_FILES}"
 
 
 def check_public():
@@ -67,7 +121,7 @@ def check_public():
 
 
 def main():
-    problems = [*check_rooms(), *check_public()]
+    problems = [*check_folders(), *check_counts(), *check_public()]
     for path, message in problems:
         print(f"{path.relative_to(ROOT)}: {message}")
     return 1 if problems else 0

@@ -10,7 +10,7 @@
 #include "base/deferred_contents.h"
 #include "base/error.h"
 #include "base/memory_budget.h"
-#include "base/texts.h"
+#include "base/string_pool.h"
 
 namespace redfuser {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 #include "base/memory_budget.h"
-#include "cpu/opaque.h"
-#include "cpu/opaque_shapes.h"
+#include "cpu/opaque/opaque.h"
+#include "cpu/opaque/opaque_shapes.h"
 #include "ops/op_def.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"

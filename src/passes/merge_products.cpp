@@ -7,11 +7,11 @@
 #include <optional>
 #include <tuple>
 
-#include "cascade/contraction.h"
+#include "ir/contraction.h"
 #include "ops/op_def.h"
+#include "passes/column_concat.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
-#include "passes/side_by_side.h"
 
 namespace redfuser {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "base/memory_budget.h"
-#include "cpu/kernel.h"
-#include "cpu/opaque_shapes.h"
-#include "cpu/position_guard.h"
+#include "cpu/opaque/opaque_shapes.h"
+#include "cpu/step.h"
+#include "cpu/steps/position_guard.h"
 #include "ops/op_def.h"
 
 namespace redfuser {

@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "cascade/certificate.h"
-#include "cascade/derive.h"
-#include "cascade_generator.h"
+#include "cascade/certify/certificate.h"
+#include "cascade/derive/derive.h"
+#include "support/cascade_generator.h"
 
 namespace {
 

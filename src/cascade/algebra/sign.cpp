@@ -1,0 +1,179 @@
+#include "cascade/algebra/sign.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "ir/integer_operations.h"
+
+namespace redfuser {
+namespace {
+
+Sign negated(Sign sign) { return sign == Sign::Positive ? Sign::Negative : Sign::Unknown; }
+
+Sign of_product(Sign a, Sign b) {
+  if (a == Sign::Unknown || b == Sign::Unknown) return Sign::Unknown;
+  if (a == Sign::NonNegative || b == Sign::NonNegative) {
+    return a == Sign::Negative || b == Sign::Negative ? Sign::Unknown : Sign::NonNegative;
+  }
+  return a == b ? Sign::Positive : Sign::Negative;
+}
+
+Sign of_sum(Sign a, Sign b) {
+  if (a == b) return a;
+  const bool nonnegative =
+      a != Sign::Unknown && a != Sign::Negative && b != Sign::Unknown && b != Sign::Negative;
+  return nonnegative ? Sign::Positive : Sign::Unknown;
+}
+
+Sign of_constant(Expr e) {
+  const double value = is_float(e->dtype) ? e->number : number_of_word(e->dtype, e->integer);
+  if (value > 0) return Sign::Positive;
+  if (value < 0) return Sign::Negative;
+  return value == 0 ? Sign::NonNegative : Sign::Unknown;
+}
+
+bool is_element(Expr e) {
+  const bool counts = e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::Count;
+  return is_integer(e->dtype) && (e->has_read || e->has_leaf) && !counts;
+}
+
+// Expressions share their parts: the sign of each is found once.
+class Signs {
+ public:
+  explicit Signs(const StageScope& scope) : scope_(scope) {}
+
+  Sign of(Expr e) {
+    const auto known = known_.find(e);
+    if (known != known_.end()) return known->second;
+    const Sign sign = derived(e);
+    known_.emplace(e, sign);
+    return sign;
+  }
+
+ private:
+  Sign derived(Expr e);
+
+  const StageScope& scope_;
+  std::unordered_map<Expr, Sign> known_;
+};
+
+Sign Signs::derived(Expr e) {
+  // Integer elements wrap around: only their type bounds them.
+  if (is_element(e)) return is_unsigned(e->dtype) ? Sign::NonNegative : Sign::Unknown;
+  auto of = [&](size_t i) { return this->of(e->args[i]); };
+  switch (e->op) {
+    case ExprOp::Constant:
+      return of_constant(e);
+    case ExprOp::Symbol:
+    case ExprOp::Exp:
+    case ExprOp::Cosh:
+      return Sign::Positive;
+    case ExprOp::Axis:
+    case ExprOp::Abs:
+      return Sign::NonNegative;
+    case ExprOp::Cast:
+    case ExprOp::Reciprocal:
+      return of(0);
+    case ExprOp::Sqrt:
+      return of(0) == Sign::Positive ? Sign::Positive : Sign::NonNegative;
+    case ExprOp::Neg:
+      return negated(of(0));
+    case ExprOp::Mul: {
+      if (e->args.size() == 2 && e->args[0] == e->args[1]) {
+        return of(0) == Sign::Positive ? Sign::Positive : Sign::NonNegative;
+      }
+      Sign sign = of(0);
+      for (size_t i = 1; i < e->args.size(); ++i) sign = of_product(sign, of(i));
+      return sign;
+    }
+    case ExprOp::Div:
+      return of_product(of(0), of(1));
+    case ExprOp::Add: {
+      Sign sign = of(0);
+      for (size_t i = 1; i < e->args.size(); ++i) sign = of_sum(sign, of(i));
+      return sign;
+    }
+    case ExprOp::Pow:
+      if (e->args[1]->is_constant(2)) return Sign::NonNegative;
+      return of(0) == Sign::Positive ? Sign::Positive : Sign::Unknown;
+    case ExprOp::Max:
+      if (of(0) == Sign::Positive || of(1) == Sign::Positive) return Sign::Positive;
+      return of(0) == Sign::NonNegative || of(1) == Sign::NonNegative ? Sign::NonNegative
+                                                                      : Sign::Unknown;
+    case ExprOp::Select:
+      return of(1) == of(2) ? of(1) : Sign::Unknown;
+    case ExprOp::Leaf:
+      if (e->leaf_kind == LeafKind::Count) return Sign::Positive;
+      if (e->leaf_kind == LeafKind::Result) {
+        return this->of(scope_.stages[static_cast<size_t>(e->integer)].body);
+      }
+      return Sign::Unknown;
+    case ExprOp::Reduce:
+      return this->of(e->body());
+    default:
+      return Sign::Unknown;
+  }
+}
+
+}  // namespace
+
+Sign sign_of(const StageScope& scope, Expr e) { return Signs(scope).of(e); }
+
+namespace {
+
+std::optional<Monotone> flipped(std::optional<Monotone> monotone, bool flip) {
+  if (monotone && flip) monotone->increasing = !monotone->increasing;
+  return monotone;
+}
+
+// One argument carries the streamed element, the other is free of it; `sign` is that of the other.
+std::optional<Monotone> of_factor(const StageScope& scope, Expr streamed, Sign sign) {
+  if (sign != Sign::Positive && sign != Sign::Negative) return std::nullopt;
+  return flipped(monotone(scope, streamed), sign == Sign::Negative);
+}
+
+}  // namespace
+
+std::optional<Monotone> monotone(const StageScope& scope, Expr e) {
+  if (!scope.results(e)) return Monotone{e, true};
+  if (!scope.streamed(e)) return std::nullopt;
+  auto streamed = [&](size_t i) { return scope.streamed(e->args[i]); };
+  switch (e->op) {
+    case ExprOp::Exp:
+    case ExprOp::Log:
+    case ExprOp::Sqrt:
+    case ExprOp::Tanh:
+    case ExprOp::Erf:
+    case ExprOp::Atan:
+    case ExprOp::Sinh:
+    case ExprOp::Asinh:
+      return monotone(scope, e->args[0]);
+    case ExprOp::Neg:
+      return flipped(monotone(scope, e->args[0]), true);
+    case ExprOp::Cast:
+      return is_float(e->dtype) && is_float(e->args[0]->dtype) ? monotone(scope, e->args[0])
+                                                               : std::nullopt;
+    case ExprOp::Reciprocal:
+      return sign_of(scope, e->args[0]) == Sign::Positive
+                 ? flipped(monotone(scope, e->args[0]), true)
+                 : std::nullopt;
+    case ExprOp::Add:
+    case ExprOp::Sub:
+      if (streamed(0) && streamed(1)) return std::nullopt;
+      return streamed(0) ? monotone(scope, e->args[0])
+                         : flipped(monotone(scope, e->args[1]), e->op == ExprOp::Sub);
+    case ExprOp::Mul:
+      if (streamed(0) && streamed(1)) return std::nullopt;
+      return of_factor(scope, e->args[streamed(0) ? 0 : 1],
+                       sign_of(scope, e->args[streamed(0) ? 1 : 0]));
+    case ExprOp::Div:
+      if (streamed(0) && streamed(1)) return std::nullopt;
+      if (streamed(0)) return of_factor(scope, e->args[0], sign_of(scope, e->args[1]));
+      if (sign_of(scope, e->args[1]) != Sign::Positive) return std::nullopt;
+      return flipped(of_factor(scope, e->args[1], sign_of(scope, e->args[0])), true);
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace redfuser

@@ -1,0 +1,274 @@
+#include "cascade/certify/certificate.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "cascade/certify/simulate.h"
+
+namespace redfuser {
+namespace {
+
+enum class Kind { Normal, Large, Tiny, Zeros, Ties, SomeMinusInf, AllMinusInf, PlusInf, NaN };
+constexpr Kind kKinds[] = {Kind::Normal,      Kind::Large,   Kind::Tiny,
+                           Kind::Zeros,       Kind::Ties,    Kind::SomeMinusInf,
+                           Kind::AllMinusInf, Kind::PlusInf, Kind::NaN};
+constexpr const char* kKindNames[] = {"normal", "large",      "tiny",     "zero", "tied",
+                                      "masked", "all masked", "infinite", "NaN"};
+
+uint64_t mixed(uint64_t x) {
+  x += 0x9e3779b97f4a7c15ull;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+// Values with few bits, so that sums and squares of them are exact and cancellation shows only
+// where the form itself loses digits.
+double float_value(Kind kind, uint64_t hash) {
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  const double small = (static_cast<double>(hash % 65) - 32) / 8;
+  const bool special = (hash >> 20) % 3 == 0;
+  switch (kind) {
+    case Kind::Normal:
+      return small;
+    case Kind::Large:
+      return static_cast<double>(hash % 2001) - 1000;
+    case Kind::Tiny:
+      return small / 1048576;
+    case Kind::Zeros:
+      return 0;
+    case Kind::Ties:
+      return static_cast<double>(hash % 2);
+    case Kind::SomeMinusInf:
+      return special ? -inf : small;
+    case Kind::AllMinusInf:
+      return -inf;
+    case Kind::PlusInf:
+      return special ? inf : small;
+    case Kind::NaN:
+      return special ? std::nan("") : small;
+  }
+  return small;
+}
+
+// Contractions inside bodies become inputs of their own: the algebra treats them as elements.
+class Opaquer {
+ public:
+  explicit Opaquer(ExprPool& pool) : pool_(pool) {}
+  Expr operator()(Expr root) {
+    return pool_.rewrite(root, [&](Expr e) -> Expr {
+      if (e->op != ExprOp::Reduce) return nullptr;
+      auto [entry, inserted] = names_.try_emplace(e, 0);
+      if (inserted) entry->second = kFirst + static_cast<int64_t>(names_.size());
+      std::vector<Expr> indices;
+      visit(e, [&](Expr node) {
+        if (node->op == ExprOp::Axis && e->depends_on(node)) indices.push_back(node);
+      });
+      return pool_.read(entry->second, e->dtype, indices);
+    });
+  }
+
+ private:
+  static constexpr int64_t kFirst = int64_t{1} << 40;
+  ExprPool& pool_;
+  std::map<Expr, int64_t, bool (*)(Expr, Expr)> names_{
+      [](Expr a, Expr b) { return a->id < b->id; }};
+};
+
+// A guard that replaces a whole row by zeros leaves 0·v per element in the graph, which is NaN for
+// an infinite v; the fused form writes the zero. Values behind such guards are drawn finite.
+std::set<int64_t> values_behind_guards(const Cascade& cascade) {
+  std::set<int64_t> values;
+  for (const Stage& stage : cascade.stages) {
+    bool guarded = false;
+    visit(stage.body, [&](Expr e) { guarded |= e->op == ExprOp::Select && e->args[0]->has_leaf; });
+    if (!guarded) continue;
+    visit(stage.body, [&](Expr e) {
+      for (Expr column : stage.columns) {
+        if (e->op == ExprOp::Read && e->depends_on(column)) values.insert(e->integer);
+      }
+    });
+  }
+  return values;
+}
+
+Environment environment(Kind kind, int64_t size, uint64_t seed, const std::set<int64_t>& finite) {
+  return [=, &finite](Expr leaf) -> double {
+    if (leaf->op == ExprOp::Symbol) return static_cast<double>(size);
+    if (leaf->op == ExprOp::Axis) return 0;
+    uint64_t hash = mixed(seed ^ static_cast<uint64_t>(leaf->integer));
+    for (Expr index : leaf->args) hash = mixed(hash ^ static_cast<uint64_t>(index->integer));
+    if (leaf->dtype == DType::Bool) return static_cast<double>(hash % 4 != 0);
+    if (is_integer(leaf->dtype)) return static_cast<double>(hash % 4);
+    return float_value(finite.count(leaf->integer) ? Kind::Normal : kind, hash);
+  };
+}
+
+// The relative difference; 0 for equal values, infinities and NaN pairs.
+double difference(double a, double b) {
+  if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
+  if (!std::isfinite(a) || !std::isfinite(b)) return std::numeric_limits<double>::infinity();
+  return std::abs(a - b) / std::max({1.0, std::abs(a), std::abs(b)});
+}
+
+// Positions are compared where values order them: not among NaN, nor where underflow ties elements
+// that the streaming form still tells apart.
+bool positions_defined(Kind kind) {
+  return kind == Kind::Normal || kind == Kind::Tiny || kind == Kind::Zeros || kind == Kind::Ties;
+}
+
+constexpr double kTolerance = 1e-6;
+constexpr int64_t kLongestRow = 1024;
+constexpr int64_t kWorthThreads = 64;  // rows so long take longer than starting threads
+
+struct Case {
+  Kind kind;
+  int64_t size;
+  uint64_t seed;
+};
+
+std::vector<Case> cases_for(Expr extent) {
+  std::vector<Case> cases;
+  const bool fixed = extent->is_constant();
+  const std::vector<int64_t> sizes =
+      fixed ? std::vector<int64_t>{3} : std::vector<int64_t>{1, 2, 3, 7};
+  for (Kind kind : kKinds) {
+    for (int64_t size : sizes) cases.push_back({kind, size, cases.size() + 17});
+  }
+  return cases;
+}
+
+// Runs both forms on rows of data.
+class Trial {
+ public:
+  Trial(const Cascade& cascade, const Streaming& streaming)
+      : cascade_(cascade),
+        exact_infinities_(streaming.exact_infinities),
+        finite_(values_behind_guards(cascade)),
+        unfused_(cascade),
+        fused_(streaming) {
+    for (const Stage& stage : cascade.stages) {
+      if (stage.k > 1) fewest_ = std::max(fewest_, stage.k);
+    }
+  }
+
+  Certificate run(const Case& test) {
+    Certificate certificate;
+    certificate.valid = true;
+    Row row;
+    row.values = environment(test.kind, test.size, test.seed, finite_);
+    row.length = static_cast<int64_t>(evaluate(cascade_.stream->extent(), row.values));
+    if (row.length > kLongestRow || row.length < fewest_) return certificate;
+    row.columns = {{0}, {1}};
+    const RowResult expected = unfused_.run(row);
+    const int64_t n = row.length;
+    const std::vector<std::pair<std::vector<int64_t>, int64_t>> segmentations = {
+        {{0, n}, std::max<int64_t>(n, 1)},
+        {{0, (n + 1) / 2, (n + 1) / 2, n}, 2},
+        {{0, n / 3, n - n / 4, n}, std::max<int64_t>(n / 5, 1)}};
+    for (const auto& [bounds, tile] : segmentations) {
+      const RowResult actual = fused_.run(row, bounds, tile);
+      ++certificate.cases;
+      check(certificate, test.kind, n, actual, expected);
+      if (!certificate.valid) break;
+    }
+    return certificate;
+  }
+
+ private:
+  void check(Certificate& certificate, Kind kind, int64_t length, const RowResult& actual,
+             const RowResult& expected) const {
+    for (size_t o = 0; o < expected.outputs.size(); ++o) {
+      if (!is_float(cascade_.outputs[o].body->dtype) && !positions_defined(kind)) continue;
+      for (size_t i = 0; i < expected.outputs[o].size(); ++i) {
+        const double a = actual.outputs[o][i], b = expected.outputs[o][i];
+        double error = difference(a, b);
+        if (!std::isfinite(a) && !std::isfinite(b) && !exact_infinities_) error = 0;
+        if (std::isfinite(error)) certificate.max_error = std::max(certificate.max_error, error);
+        if (error > kTolerance) {
+          certificate.valid = false;
+          certificate.failure = fmt::format(
+              "the incremental form gives {} where the graph gives {} ({} data, {} elements)", a, b,
+              kKindNames[static_cast<int>(kind)], length);
+          return;
+        }
+      }
+    }
+  }
+
+  const Cascade& cascade_;
+  const bool exact_infinities_;
+  const std::set<int64_t> finite_;
+  int64_t fewest_ = 0;  // a row holds at least the k elements that are asked of it
+  UnfusedSimulator unfused_;
+  StreamingSimulator fused_;
+};
+
+}  // namespace
+
+Certificate certify(ExprPool& pool, const Cascade& original, const Streaming& derived) {
+  Cascade cascade = original;
+  Streaming streaming = derived;
+  Opaquer opaque(pool);
+  for (Stage& stage : cascade.stages) stage.body = opaque(stage.body);
+  for (CascadeOutput& output : cascade.outputs) output.body = opaque(output.body);
+  for (Accumulator& a : streaming.accumulators) a.lift = opaque(a.lift);
+  for (Expr& finish : streaming.finish) finish = opaque(finish);
+  for (CascadeOutput& output : streaming.outputs) output.body = opaque(output.body);
+
+  const std::vector<Case> cases = cases_for(cascade.stream->extent());
+  // Each thread has its own simulators, and the cases' results are joined in order: the certificate
+  // is the one of a single thread, which stops at the first failure.
+  std::vector<Certificate> parts(cases.size());
+  std::atomic<int64_t> first_failure = static_cast<int64_t>(cases.size());
+  Expr extent = cascade.stream->extent();
+  ThreadPool threads(extent->is_constant() && extent->integer >= kWorthThreads ? 0 : 1);
+  std::vector<std::unique_ptr<Trial>> trials(static_cast<size_t>(threads.size()));
+  threads.parallel_for(static_cast<int64_t>(cases.size()), [&](int64_t number, int worker) {
+    if (number > first_failure) return;
+    auto& trial = trials[static_cast<size_t>(worker)];
+    if (!trial) trial = std::make_unique<Trial>(cascade, streaming);
+    Certificate& part = parts[static_cast<size_t>(number)];
+    part = trial->run(cases[static_cast<size_t>(number)]);
+    for (int64_t first = first_failure; !part.valid && number < first;) {
+      if (first_failure.compare_exchange_weak(first, number)) break;
+    }
+  });
+  Certificate certificate;
+  certificate.valid = true;
+  for (const Certificate& part : parts) {
+    certificate.cases += part.cases;
+    certificate.max_error = std::max(certificate.max_error, part.max_error);
+    certificate.failure = part.failure;
+    certificate.valid = part.valid;
+    if (!certificate.valid) break;
+  }
+  return certificate;
+}
+
+std::string fingerprint(const ExprPool& pool, const Cascade& cascade) {
+  const std::string text = to_string(pool, cascade);
+  std::map<std::string, size_t> numbers;
+  std::string result;
+  for (size_t i = 0; i < text.size(); ++i) {
+    result += text[i];
+    if (text[i] != '%') continue;
+    size_t end = i + 1;
+    while (end < text.size() && std::isdigit(static_cast<unsigned char>(text[end]))) ++end;
+    if (end == i + 1) continue;
+    const std::string id = text.substr(i + 1, end - i - 1);
+    result += std::to_string(numbers.try_emplace(id, numbers.size()).first->second);
+    i = end - 1;
+  }
+  return result;
+}
+
+}  // namespace redfuser

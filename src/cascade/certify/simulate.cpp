@@ -1,0 +1,401 @@
+#include "cascade/certify/simulate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "base/error.h"
+#include "ir/tape.h"
+
+namespace redfuser {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+bool is_ranked(Reduction r) { return r == Reduction::TopK || r == Reduction::BottomK; }
+bool is_arg(Reduction r) { return r == Reduction::ArgMax || r == Reduction::ArgMin; }
+bool wants_large(Reduction r) {
+  return r == Reduction::Max || r == Reduction::ArgMax || r == Reduction::TopK;
+}
+
+// A reduction's partial value: one number, or the kept (value, index) pairs.
+struct Partial {
+  double value = 0;
+  std::vector<std::pair<double, double>> kept;
+};
+
+Partial identity(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::Sum:
+      return {0, {}};
+    case Reduction::Prod:
+      return {1, {}};
+    case Reduction::Max:
+      return {-kInfinity, {}};
+    case Reduction::Min:
+      return {kInfinity, {}};
+    default:
+      return {};
+  }
+}
+
+Partial combine(Reduction reduction, int64_t k, const Partial& a, const Partial& b) {
+  switch (reduction) {
+    case Reduction::Sum:
+      return {a.value + b.value, {}};
+    case Reduction::Prod:
+      return {a.value * b.value, {}};
+    case Reduction::Max:
+    case Reduction::Min:
+      if (std::isnan(a.value) || std::isnan(b.value)) return {std::nan(""), {}};
+      return {wants_large(reduction) ? std::max(a.value, b.value) : std::min(a.value, b.value), {}};
+    default:
+      break;
+  }
+  Partial result = a;
+  result.kept.insert(result.kept.end(), b.kept.begin(), b.kept.end());
+  const bool large = wants_large(reduction);
+  std::stable_sort(result.kept.begin(), result.kept.end(), [&](auto& x, auto& y) {
+    if (std::isnan(x.first) != std::isnan(y.first)) return std::isnan(x.first);
+    return large ? x.first > y.first : x.first < y.first;
+  });
+  const auto limit = static_cast<size_t>(is_arg(reduction) ? 1 : k);
+  if (result.kept.size() > limit) result.kept.resize(limit);
+  return result;
+}
+
+Partial element(Reduction reduction, double value, int64_t index) {
+  if (is_arg(reduction) || is_ranked(reduction)) return {0, {{value, static_cast<double>(index)}}};
+  return {value, {}};
+}
+
+// The number that a State or Result leaf stands for.
+double scalar(Reduction reduction, const Partial& partial) {
+  if (is_arg(reduction)) return partial.kept.empty() ? 0 : partial.kept[0].second;
+  return partial.value;
+}
+
+std::vector<double> flattened(Reduction reduction, const Partial& partial) {
+  if (!is_ranked(reduction)) return {scalar(reduction, partial)};
+  std::vector<double> result;
+  for (auto& [value, index] : partial.kept) result.push_back(value);
+  for (auto& [value, index] : partial.kept) result.push_back(index);
+  return result;
+}
+
+// Evaluates with the streamed position, a column point and a supplier of leaves.
+double at(Tape& tape, const Row& row, Expr stream, int64_t position,
+          const std::vector<Expr>& columns, const std::vector<int64_t>& point,
+          const Environment& leaves) {
+  auto environment = [&](Expr leaf) -> double {
+    if (leaf->op == ExprOp::Leaf || (leaf->op == ExprOp::Read && leaf->integer < 0)) {
+      return leaves(leaf);
+    }
+    if (leaf == stream) return static_cast<double>(position);
+    for (size_t i = 0; i < columns.size(); ++i) {
+      if (leaf == columns[i]) return static_cast<double>(point[i]);
+    }
+    return row.values(leaf);
+  };
+  return tape.run(std::ref(environment));  // no allocation per call
+}
+
+using Points = std::vector<std::vector<int64_t>>;
+
+// The column points at which a stage is followed; one empty point without columns.
+Points points_of(const std::vector<Expr>& columns, const Row& row) {
+  if (columns.empty()) return {{}};
+  Points points;
+  for (const auto& point : row.columns) {
+    points.push_back(point);
+    points.back().resize(columns.size(), 0);
+  }
+  return points;
+}
+
+// A ranked read: -(2·stage + 2) is a value, -(2·stage + 3) an index; its argument is the rank.
+double ranked_read(Expr read, const std::vector<Partial>& by_stage) {
+  const int64_t code = -read->integer - 2;
+  const auto rank = static_cast<size_t>(read->args[0]->integer);
+  const auto& kept = by_stage[static_cast<size_t>(code / 2)].kept;
+  if (rank >= kept.size()) return 0;
+  return code % 2 ? kept[rank].second : kept[rank].first;
+}
+
+// Outputs from final results; `results(stage, point)`.
+using Results = std::function<double(size_t stage, size_t point)>;
+
+// One element of every output.
+std::vector<Tape> tapes_of(const std::vector<CascadeOutput>& outputs) {
+  std::vector<Tape> tapes;
+  for (const CascadeOutput& output : outputs) tapes.emplace_back(output.body);
+  return tapes;
+}
+
+void write_outputs(const std::vector<CascadeOutput>& outputs, std::vector<Tape>& tapes, Expr stream,
+                   const std::vector<Stage>& stages, const Row& row, const Results& results,
+                   const std::vector<Partial>& ranked, RowResult& out) {
+  std::vector<Expr> columns;
+  for (const Stage& stage : stages) {
+    if (!stage.columns.empty()) columns = stage.columns;
+  }
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    const CascadeOutput& output = outputs[o];
+    std::vector<double>& values = out.outputs.emplace_back();
+    const int64_t positions = output.maps_back ? row.length : 1;
+    const Points points = output.maps_back ? Points{{}} : points_of(columns, row);
+    for (int64_t position = 0; position < positions; ++position) {
+      for (size_t p = 0; p < points.size(); ++p) {
+        auto leaves = [&](Expr leaf) -> double {
+          if (leaf->op == ExprOp::Read) return ranked_read(leaf, ranked);
+          return results(static_cast<size_t>(leaf->integer), p);
+        };
+        values.push_back(at(tapes[o], row, stream, position, columns, points[p], std::ref(leaves)));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+struct UnfusedSimulator::Impl {
+  explicit Impl(const Cascade& cascade) : cascade(cascade), outputs(tapes_of(cascade.outputs)) {
+    for (const Stage& stage : cascade.stages) bodies.emplace_back(stage.body);
+  }
+  const Cascade cascade;
+  std::vector<Tape> bodies, outputs;
+};
+
+UnfusedSimulator::UnfusedSimulator(const Cascade& cascade)
+    : impl_(std::make_unique<Impl>(cascade)) {}
+UnfusedSimulator::~UnfusedSimulator() = default;
+
+RowResult UnfusedSimulator::run(const Row& row) {
+  RowResult out;
+  const Cascade& cascade = impl_->cascade;
+  std::vector<std::vector<Partial>> results;
+  auto result_of = [&](size_t stage, size_t point) {
+    const auto& list = results[stage];
+    return scalar(cascade.stages[stage].reduction, list[std::min(point, list.size() - 1)]);
+  };
+  for (size_t s = 0; s < cascade.stages.size(); ++s) {
+    const Stage& stage = cascade.stages[s];
+    std::vector<Partial> by_point;
+    const auto points = points_of(stage.columns, row);
+    for (size_t p = 0; p < points.size(); ++p) {
+      Partial total = identity(stage.reduction);
+      auto leaves = [&](Expr leaf) { return result_of(static_cast<size_t>(leaf->integer), p); };
+      for (int64_t l = 0; l < row.length; ++l) {
+        const double value = at(impl_->bodies[s], row, cascade.stream, l, stage.columns, points[p],
+                                std::ref(leaves));
+        total = combine(stage.reduction, stage.k, total, element(stage.reduction, value, l));
+      }
+      by_point.push_back(total);
+    }
+    results.push_back(by_point);
+    std::vector<double>& flat = out.results.emplace_back();
+    for (const Partial& partial : results.back()) {
+      for (double value : flattened(stage.reduction, partial)) flat.push_back(value);
+    }
+  }
+  std::vector<Partial> ranked;
+  for (auto& list : results) ranked.push_back(list[0]);
+  write_outputs(cascade.outputs, impl_->outputs, cascade.stream, cascade.stages, row, result_of,
+                ranked, out);
+  return out;
+}
+
+namespace {
+
+// One state: partials per accumulator and column point, with the number of elements folded.
+struct State {
+  std::vector<std::vector<Partial>> partials;
+  int64_t count = 0;
+};
+
+struct StreamingTapes {
+  explicit StreamingTapes(const Streaming& streaming) : outputs(tapes_of(streaming.outputs)) {
+    for (const Accumulator& a : streaming.accumulators) {
+      lifts.emplace_back(a.lift);
+      transports.emplace_back();
+      if (a.transport) transports.back().emplace(a.transport);
+    }
+    for (const Reference& reference : streaming.references)
+      references.emplace_back(reference.value);
+    for (Expr finish : streaming.finish) finishes.emplace_back(finish);
+  }
+  std::vector<Tape> lifts, references, finishes, outputs;
+  std::vector<std::optional<Tape>> transports;
+};
+
+class Machine {
+ public:
+  Machine(const Streaming& streaming, StreamingTapes& tapes, const Row& row)
+      : streaming_(streaming), tapes_(tapes), row_(row) {
+    for (const Accumulator& a : streaming.accumulators) {
+      accumulator_points_.push_back(points_of(a.columns, row));
+      empty_.partials.emplace_back(accumulator_points_.back().size(), identity(a.reduction));
+    }
+    for (const Stage& stage : streaming.stages) {
+      stage_points_.push_back(points_of(stage.columns, row));
+    }
+  }
+
+  const State& empty() const { return empty_; }
+
+  State folded(const State& old, int64_t begin, int64_t end) const {
+    State next = old;
+    next.count += end - begin;
+    for (size_t k = 0; k < streaming_.accumulators.size(); ++k) {
+      const Accumulator& a = streaming_.accumulators[k];
+      const Points& points = accumulator_points_[k];
+      for (size_t p = 0; p < points.size(); ++p) {
+        Partial tile = identity(a.reduction);
+        auto leaves = [&](Expr leaf) { return reference(leaf, next, old, p); };
+        for (int64_t l = begin; l < end; ++l) {
+          const double value = at(tapes_.lifts[k], row_, streaming_.stream, l, a.columns, points[p],
+                                  std::ref(leaves));
+          tile = combine(a.reduction, a.k, tile, element(a.reduction, value, l));
+        }
+        next.partials[k][p] = combine(a.reduction, a.k, transported(k, p, old, next), tile);
+      }
+    }
+    return next;
+  }
+
+  State merged(const State& s, const State& t) const {
+    State next = empty();
+    next.count = s.count + t.count;
+    for (size_t k = 0; k < streaming_.accumulators.size(); ++k) {
+      const Accumulator& a = streaming_.accumulators[k];
+      for (size_t p = 0; p < next.partials[k].size(); ++p) {
+        next.partials[k][p] =
+            combine(a.reduction, a.k, transported(k, p, s, next), transported(k, p, t, next));
+      }
+    }
+    return next;
+  }
+
+  // Finished results of one state, by stage and point: later ones use those before them.
+  using Finished = std::map<std::pair<size_t, size_t>, double>;
+
+  double result(const State& state, size_t stage, size_t point, Finished& finished) const {
+    const auto known = finished.find({stage, point});
+    if (known != finished.end()) return known->second;
+    const double value = computed(state, stage, point, finished);
+    finished[{stage, point}] = value;
+    return value;
+  }
+
+ private:
+  double computed(const State& state, size_t stage, size_t point, Finished& finished) const {
+    if (row_.length == 0)
+      return scalar(streaming_.stages[stage].reduction,
+                    identity(streaming_.stages[stage].reduction));
+    auto leaves = [&](Expr leaf) -> double {
+      if (leaf->leaf_kind == LeafKind::Result) {
+        return result(state, static_cast<size_t>(leaf->integer), point, finished);
+      }
+      return state_leaf(leaf, state, point);
+    };
+    const auto& columns = streaming_.stages[stage].columns;
+    const Points& points = stage_points_[stage];
+    return at(tapes_.finishes[stage], row_, streaming_.stream, 0, columns,
+              points[std::min(point, points.size() - 1)], std::ref(leaves));
+  }
+
+  double state_leaf(Expr leaf, const State& state, size_t point) const {
+    if (leaf->leaf_kind == LeafKind::Count) return static_cast<double>(state.count);
+    RF_CHECK(leaf->leaf_kind == LeafKind::State, "unexpected leaf in a streaming form");
+    const auto k = static_cast<size_t>(leaf->integer);
+    const auto& list = state.partials[k];
+    return scalar(streaming_.accumulators[k].reduction, list[std::min(point, list.size() - 1)]);
+  }
+
+  double reference(Expr leaf, const State& next, const State& old, size_t point) const {
+    if (leaf->leaf_kind != LeafKind::NewResult && leaf->leaf_kind != LeafKind::OldResult) {
+      return state_leaf(leaf, old, point);
+    }
+    const State& state = leaf->leaf_kind == LeafKind::NewResult ? next : old;
+    auto leaves = [&](Expr inner) { return state_leaf(inner, state, point); };
+    return at(tapes_.references[static_cast<size_t>(leaf->integer)], row_, streaming_.stream, 0, {},
+              {}, std::ref(leaves));
+  }
+
+  // State leaves of a transport are the old values, whatever has been updated since.
+  Partial transported(size_t k, size_t point, const State& old, const State& next) const {
+    const Partial& own = old.partials[k][point];
+    std::optional<Tape>& transport = tapes_.transports[k];
+    if (!transport) return own;
+    auto leaves = [&](Expr leaf) { return reference(leaf, next, old, point); };
+    return {at(*transport, row_, streaming_.stream, 0, {}, {}, std::ref(leaves)), {}};
+  }
+
+  const Streaming& streaming_;
+  StreamingTapes& tapes_;
+  const Row& row_;
+  std::vector<Points> accumulator_points_, stage_points_;
+  State empty_;
+};
+
+}  // namespace
+
+struct StreamingSimulator::Impl {
+  explicit Impl(const Streaming& form) : streaming(form), tapes(form) {}
+  const Streaming streaming;
+  StreamingTapes tapes;
+};
+
+StreamingSimulator::StreamingSimulator(const Streaming& streaming)
+    : impl_(std::make_unique<Impl>(streaming)) {}
+StreamingSimulator::~StreamingSimulator() = default;
+
+RowResult StreamingSimulator::run(const Row& row, const std::vector<int64_t>& bounds,
+                                  int64_t tile) {
+  const Streaming& streaming = impl_->streaming;
+  Machine machine(streaming, impl_->tapes, row);
+  State total = machine.empty();
+  for (size_t i = 0; i + 1 < bounds.size(); ++i) {
+    State segment = machine.empty();
+    for (int64_t begin = bounds[i]; begin < bounds[i + 1]; begin += tile) {
+      segment = machine.folded(segment, begin, std::min(begin + tile, bounds[i + 1]));
+    }
+    total = machine.merged(total, segment);
+  }
+  RowResult out;
+  std::vector<Partial> ranked;
+  Machine::Finished finished;
+  for (size_t i = 0; i < streaming.stages.size(); ++i) {
+    const Stage& stage = streaming.stages[i];
+    std::vector<double>& flat = out.results.emplace_back();
+    ranked.emplace_back();
+    if (is_ranked(stage.reduction)) {
+      const auto k = static_cast<size_t>(streaming.finish[i]->integer);
+      ranked.back() = total.partials[k][0];
+      flat = flattened(stage.reduction, ranked.back());
+      continue;
+    }
+    const size_t points = points_of(stage.columns, row).size();
+    for (size_t p = 0; p < points; ++p) flat.push_back(machine.result(total, i, p, finished));
+  }
+  const auto result_of = [&](size_t stage, size_t point) {
+    return machine.result(total, stage, point, finished);
+  };
+  write_outputs(streaming.outputs, impl_->tapes.outputs, streaming.stream, streaming.stages, row,
+                result_of, ranked, out);
+  return out;
+}
+
+RowResult run_unfused(ExprPool&, const Cascade& cascade, const Row& row) {
+  return UnfusedSimulator(cascade).run(row);
+}
+
+RowResult run_streaming(ExprPool&, const Streaming& streaming, const Row& row,
+                        const std::vector<int64_t>& bounds, int64_t tile) {
+  return StreamingSimulator(streaming).run(row, bounds, tile);
+}
+
+}  // namespace redfuser

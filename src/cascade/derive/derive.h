@@ -1,0 +1,31 @@
+// From a cascade to its streaming form.
+#pragma once
+
+#include <variant>
+#include <vector>
+
+#include "cascade/algebra/algebra.h"
+#include "cascade/report.h"
+#include "cascade/streaming.h"
+
+namespace redfuser {
+
+struct StageRefusal {
+  size_t stage = 0;  // the first stage that has no incremental form
+  Refusal refusal;
+};
+
+struct Derivation {
+  Streaming streaming;
+  std::vector<StageReport> stages;
+};
+
+// Chooses a form for every stage (plain, deferred, rescaled, translated) and derives lift,
+// transport and finish; refuses at the first stage whose body cannot be separated.
+std::variant<Derivation, StageRefusal> derive(ExprPool& pool, const Cascade& cascade);
+
+// E[uv] - E[u]·E[v] = E[(u - E u)(v - E v)]: rewrites second moments whose uses cancel into centred
+// ones, which lose no digits. Other uses of Σuv get Σuv = M + Σu·Σv/n.
+Cascade centre_moments(ExprPool& pool, const Cascade& cascade);
+
+}  // namespace redfuser

@@ -1,0 +1,226 @@
+// Sums: the form of each term, and what it owes at the end.
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "cascade/algebra/refute.h"
+#include "cascade/derive/builder.h"
+
+namespace redfuser {
+namespace {
+
+bool is_extremum(Reduction reduction) {
+  return reduction == Reduction::Max || reduction == Reduction::Min;
+}
+
+// All results in `e` are running maxima or minima, which are safe to rescale by.
+bool only_extrema(const StreamingBuilder& builder, Expr e) {
+  bool any = false, all = true;
+  visit(e, [&](Expr leaf) {
+    if (leaf->op != ExprOp::Leaf) return;
+    any = true;
+    all &= leaf->leaf_kind == LeafKind::Result &&
+           is_extremum(builder.cascade().stages[static_cast<size_t>(leaf->integer)].reduction);
+  });
+  return any && all;
+}
+
+bool is_running_maximum(const StreamingBuilder& builder, Expr reference) {
+  return reference->op == ExprOp::Leaf && reference->leaf_kind == LeafKind::State &&
+         builder.streaming.accumulators[static_cast<size_t>(reference->integer)].reduction ==
+             Reduction::Max;
+}
+
+// The running maximum of the exponent's streamed part, where an earlier stage keeps it; else null.
+Expr running_top(const StreamingBuilder& builder, const Term& term, DType dtype) {
+  if (term.exp_x.empty()) return nullptr;
+  Expr exponent = sum(builder.pool(), term.exp_x, dtype);
+  const auto& accumulators = builder.streaming.accumulators;
+  for (size_t i = 0; i < accumulators.size(); ++i) {
+    if (accumulators[i].reduction == Reduction::Max && accumulators[i].lift == exponent) {
+      return builder.state(static_cast<int>(i));
+    }
+  }
+  return nullptr;
+}
+
+struct TermForm {
+  Form form = Form::Plain;
+  Expr finish = nullptr;
+  std::string G, H, rho;
+};
+
+// A rescaled term's exponent reference c, with exp(b) = exp(-c).
+Expr rescaling_reference(StreamingBuilder& builder, const Term& term, std::vector<Expr>& deferred,
+                         DType dtype) {
+  ExprPool& pool = builder.pool();
+  std::vector<Expr> pieces;
+  for (Expr piece : term.exp_d) {
+    if (only_extrema(builder, piece)) {
+      pieces.push_back(pool.make(ExprOp::Neg, {pool.cast(dtype, piece)}));
+    } else {
+      deferred.push_back(piece);
+    }
+  }
+  return pieces.empty() ? nullptr : sum(pool, pieces, dtype);
+}
+
+}  // namespace
+
+Expr lift_of(StreamingBuilder& builder, size_t stage, const Term& term, Expr safe, DType dtype) {
+  ExprPool& pool = builder.pool();
+  std::vector<Expr> tile, with_columns;
+  for (Expr x : term.x) {
+    const auto& columns = builder.cascade().stages[stage].columns;
+    const bool in_columns =
+        std::any_of(columns.begin(), columns.end(), [&](Expr c) { return x->depends_on(c); });
+    (in_columns ? with_columns : tile).push_back(x);
+  }
+  if (!term.exp_x.empty()) {
+    Expr exponent = sum(pool, term.exp_x, dtype);
+    if (safe) exponent = pool.sub(exponent, safe);
+    tile.push_back(pool.make(ExprOp::Exp, {exponent}));
+  } else if (safe) {
+    tile.push_back(pool.make(ExprOp::Exp, {pool.make(ExprOp::Neg, {safe})}));
+  }
+  if (with_columns.empty()) return product(pool, tile, dtype);
+  if (tile.empty()) return product(pool, with_columns, dtype);
+  return pool.mul(product(pool, tile, dtype), product(pool, with_columns, dtype));
+}
+
+namespace {
+
+// One term of a sum: A ⊕= lift, repaired by ρ = exp(c_old - c_new) where it is rescaled.
+TermForm derive_term(StreamingBuilder& builder, size_t stage, const Term& term, DType dtype) {
+  ExprPool& pool = builder.pool();
+  const double infinity = std::numeric_limits<double>::infinity();
+  TermForm result;
+  std::vector<Expr> deferred_exponents;
+  Expr c = rescaling_reference(builder, term, deferred_exponents, dtype);
+  Accumulator accumulator;
+  accumulator.stage = static_cast<int>(stage);
+  accumulator.columns = builder.cascade().stages[stage].columns;
+  accumulator.dtype = dtype;
+  Expr value = nullptr;
+  if (term.x.empty() && term.exp_x.empty()) {
+    value = pool.cast(dtype, pool.leaf(LeafKind::Count, 0, DType::Int64));
+    deferred_exponents = term.exp_d;
+    result.form = term.uses_results() ? Form::Deferred : Form::Plain;
+    result.G = "1";
+  } else if (c) {
+    // The reference is c, or where c is more than a maximum (m + max(x - m), a stand-in for an
+    // infinite m) the maximum itself, and exp(m - c) is owed at the end. A reference of -inf is the
+    // identity of the maximum: nothing but exp(-inf) = 0 has been added, so any finite stand-in
+    // serves, and where it is c the factor exp(+inf) is owed (0·inf = NaN, as in the graph).
+    const bool maximum = is_running_maximum(builder, builder.running(c));
+    Expr top = maximum ? nullptr : running_top(builder, term, dtype);
+    const int reference = builder.refer(top ? top : c);
+    Expr now = builder.new_reference(reference, dtype);
+    Expr before = builder.old_reference(reference, dtype);
+    auto empty = [&](Expr at) { return pool.make(ExprOp::IsNegInf, {at}); };
+    auto finite = [&](Expr at) {
+      Expr infinite =
+          top ? pool.make(ExprOp::Or, {empty(at), pool.make(ExprOp::IsPosInf, {at})}) : empty(at);
+      return pool.select(infinite, pool.number(0, dtype), at);
+    };
+    Expr moved = top ? pool.sub(finite(before), finite(now)) : pool.sub(before, now);
+    Expr rho = pool.select(empty(before), pool.number(1, dtype), pool.make(ExprOp::Exp, {moved}));
+    accumulator.form = result.form = Form::Rescaled;
+    accumulator.lift = lift_of(builder, stage, term, finite(now), dtype);
+    const auto own = static_cast<int64_t>(builder.streaming.accumulators.size());
+    Expr before_move = pool.leaf(LeafKind::State, own, dtype);
+    accumulator.transport = pool.mul(before_move, rho);
+    if (!maximum && !top) {
+      // A stand-in hides the identity (c = 0 for an empty row): what is exactly 0 stays 0.
+      accumulator.transport =
+          pool.select(pool.make(ExprOp::Equal, {before_move, pool.number(0, dtype)}), before_move,
+                      accumulator.transport);
+    }
+    // Equal accumulators differ only in the number of their own State leaf.
+    int number = -1;
+    for (size_t i = 0; i < builder.streaming.accumulators.size(); ++i) {
+      const Accumulator& other = builder.streaming.accumulators[i];
+      if (other.lift == accumulator.lift && other.columns == accumulator.columns &&
+          other.reduction == Reduction::Sum && other.form == Form::Rescaled) {
+        number = static_cast<int>(i);
+      }
+    }
+    if (number < 0) number = builder.accumulate(accumulator);
+    Expr owed = top ? pool.make(ExprOp::Exp, {pool.sub(finite(top), c)})
+                    : pool.select(empty(builder.running(c)), pool.number(infinity, dtype),
+                                  pool.number(1, dtype));
+    value = pool.mul(builder.state(number), owed);
+    result.G = to_string(pool, lift_of(builder, stage, term, nullptr, dtype));
+    result.rho = to_string(pool, pool.make(ExprOp::Exp, {pool.sub(before, now)}));
+  } else {
+    result.form = term.uses_results() ? Form::Deferred : Form::Plain;
+    accumulator.form = Form::Plain;
+    accumulator.lift = lift_of(builder, stage, term, nullptr, dtype);
+    value = builder.state(builder.accumulate(accumulator));
+    result.G = to_string(pool, accumulator.lift);
+  }
+  if (term.coefficient != 1) value = pool.mul(value, pool.number(term.coefficient, dtype));
+  if (!term.d.empty()) value = pool.mul(value, product(pool, term.d, dtype));
+  if (!term.d_inverse.empty()) value = pool.div(value, product(pool, term.d_inverse, dtype));
+  if (!deferred_exponents.empty()) {
+    value = pool.mul(value, pool.make(ExprOp::Exp, {sum(pool, deferred_exponents, dtype)}));
+  }
+  for (Expr guard : term.guards) value = pool.select(guard, value, pool.number(0, dtype));
+  Expr H = product(pool, term.d, dtype);
+  if (!term.d_inverse.empty()) H = pool.div(H, product(pool, term.d_inverse, dtype));
+  if (!term.exp_d.empty()) H = pool.mul(H, pool.make(ExprOp::Exp, {sum(pool, term.exp_d, dtype)}));
+  result.H = to_string(pool, H);
+  result.finish = value;
+  return result;
+}
+
+// Adds the evidence of numbers where they show that the body does not separate.
+Refusal confirmed(const StageScope& scope, Expr body, Refusal refusal) {
+  constexpr int kPoints = 8;
+  if (sampled_rank(scope, body, kPoints) == kPoints) {
+    refusal.reason += fmt::format(" (its rank is at least {} at random points)", kPoints);
+  }
+  return refusal;
+}
+
+}  // namespace
+
+std::optional<Refusal> derive_sum(StreamingBuilder& builder, size_t stage) {
+  ExprPool& pool = builder.pool();
+  const Stage& s = builder.cascade().stages[stage];
+  const DType dtype = state_dtype(s.body->dtype);
+  const StageScope scope = builder.scope(stage);
+  if (!scope.results(s.body)) {
+    Accumulator accumulator;
+    accumulator.stage = static_cast<int>(stage);
+    accumulator.columns = s.columns;
+    accumulator.dtype = dtype;
+    accumulator.lift = pool.cast(dtype, s.body);
+    builder.finish(stage, builder.state(builder.accumulate(accumulator)), Form::Plain);
+    builder.reports.back().G = builder.reports.back().F;
+    return std::nullopt;
+  }
+  auto decomposed = decompose(scope, s.body);
+  if (auto* refusal = std::get_if<Refusal>(&decomposed)) return confirmed(scope, s.body, *refusal);
+  const auto& terms = std::get<std::vector<Term>>(decomposed);
+  if (derive_moments(builder, stage, terms)) return std::nullopt;
+  builder.streaming.exact_infinities &= terms.size() <= 1;
+  Expr value = nullptr;
+  Form form = Form::Plain;
+  std::string G, H, rho;
+  for (const Term& term : terms) {
+    TermForm part = derive_term(builder, stage, term, dtype);
+    value = value ? pool.add(value, part.finish) : part.finish;
+    form = std::max(form, part.form);
+    G += (G.empty() ? "" : "; ") + part.G;
+    H += (H.empty() ? "" : "; ") + part.H;
+    if (!part.rho.empty()) rho = part.rho;
+  }
+  builder.finish(stage, value ? value : pool.number(0, dtype), form);
+  builder.reports.back().G = G;
+  builder.reports.back().H = H;
+  builder.reports.back().rho = rho;
+  return std::nullopt;
+}
+
+}  // namespace redfuser

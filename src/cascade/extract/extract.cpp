@@ -1,0 +1,464 @@
+#include "cascade/extract/extract.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+#include "ir/contraction.h"
+
+namespace redfuser {
+namespace {
+
+struct NotACascade {
+  std::string reason;
+};
+
+bool is_ranked(Expr reduce) {
+  return reduce->reduction == Reduction::TopK || reduce->reduction == Reduction::BottomK;
+}
+
+bool contains(const std::vector<Expr>& list, Expr e) {
+  return std::find(list.begin(), list.end(), e) != list.end();
+}
+
+// Maps the axes of a second output onto the first one's by matching a reduction that both hold.
+// Reductions are equal up to free axes; bound axes are canonical already.
+class AxisMatch {
+ public:
+  bool match(Expr a, Expr b) {
+    if (a == b && a->free_axes.empty()) return true;
+    const bool shares = a->args.size() > 1;
+    if (shares && matched_.count({a, b})) return true;
+    if (a->op != b->op || a->dtype != b->dtype || a->args.size() != b->args.size()) return false;
+    if (a->op == ExprOp::Axis) {
+      if (a == b) return true;
+      auto known = map_.find(b);
+      if (known != map_.end()) return known->second == a;
+      if (a->extent() != b->extent() || !images_.insert(a).second) return false;
+      map_.emplace(b, a);
+      return true;
+    }
+    if (a->integer != b->integer || a->reduction != b->reduction || a->number != b->number ||
+        a->leaf_kind != b->leaf_kind) {
+      return false;
+    }
+    for (size_t i = 0; i < a->args.size(); ++i) {
+      if (!match(a->args[i], b->args[i])) return false;
+    }
+    if (shares) matched_.emplace(a, b);
+    return true;
+  }
+  std::vector<std::pair<Expr, Expr>> substitution() const { return {map_.begin(), map_.end()}; }
+
+ private:
+  struct ById {
+    bool operator()(Expr a, Expr b) const { return a->id < b->id; }
+  };
+  std::map<Expr, Expr, ById> map_;
+  std::set<Expr> images_;
+  std::set<std::pair<Expr, Expr>> matched_;  // axes once mapped stay so
+};
+
+class Extractor {
+ public:
+  Extractor(ExprPool& pool, std::vector<LoweredOutput> outputs)
+      : pool_(pool), outputs_(std::move(outputs)) {}
+
+  Extraction run() {
+    unify_axes();
+    for (const LoweredOutput& output : outputs_) collect(output.body);
+    if (stages_.empty()) throw NotACascade{"no reduction"};
+    find_rows();
+    result_.cascade.stream = pool_.axis("j", extent_);
+    for (Expr reduce : stages_) add_stage(reduce);
+    for (const LoweredOutput& output : outputs_) add_output(output);
+    if (result_.maps_back && result_.has_producer) {
+      throw NotACascade{"an output along the streamed axis would compute its contraction twice"};
+    }
+    // A single row reads its matrix once either way: only reading the values beside it is a gain.
+    if (shares_rows_ && !result_.has_columns) {
+      throw NotACascade{"an inner contraction has no row of its own"};
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void unify_axes() {
+    std::vector<Expr> first = top_reductions(outputs_[0].body);
+    for (size_t i = 1; i < outputs_.size(); ++i) {
+      rename_axes(outputs_[i]);
+      AxisMatch matched;
+      bool any = false;
+      for (Expr other : top_reductions(outputs_[i].body)) {
+        for (Expr reduce : first) {
+          AxisMatch match = matched;
+          if (!match.match(reduce, other)) continue;
+          matched = match;
+          any = true;
+          break;
+        }
+      }
+      if (!any) throw NotACascade{"two outputs share no reduction"};
+      replace_axes(outputs_[i], matched.substitution());
+    }
+  }
+
+  // Outputs name their axes alike: a transposed one would confuse its rows with the first one's.
+  void rename_axes(LoweredOutput& output) {
+    std::vector<std::pair<Expr, Expr>> map;
+    for (size_t i = 0; i < output.axes.size(); ++i) {
+      Expr axis = output.axes[i];
+      if (axis->op != ExprOp::Axis) continue;
+      map.emplace_back(axis, pool_.shared_axis(fmt::format("o{}", i), axis->extent()));
+    }
+    replace_axes(output, map);
+  }
+
+  void replace_axes(LoweredOutput& output, const std::vector<std::pair<Expr, Expr>>& map) {
+    output.body = pool_.substitute(output.body, map);
+    for (Expr& axis : output.axes) axis = pool_.substitute(axis, map);
+  }
+
+  static std::vector<Expr> top_reductions(Expr body) {
+    std::vector<Expr> found;
+    std::set<Expr> seen;
+    std::function<void(Expr, Expr)> go = [&](Expr e, Expr inside) {
+      if (!seen.insert(e).second || e->op == ExprOp::Axis) return;
+      if (e->op == ExprOp::Reduce && !(inside && e->depends_on(inside->bound_axis()))) {
+        go(e->body(), e);
+        found.push_back(e);
+        return;
+      }
+      for (Expr arg : e->args) go(arg, inside);
+    };
+    go(body, nullptr);
+    return found;
+  }
+
+  // Stages in dependence order: whatever a body uses comes first.
+  void collect(Expr e) {
+    if (!seen_.insert(e).second || e->op == ExprOp::Axis) return;
+    if (e->op != ExprOp::Reduce) {
+      for (Expr arg : e->args) collect(arg);
+      return;
+    }
+    if (extent_ && e->extent() != extent_) {
+      throw NotACascade{fmt::format("reductions run over axes of {} and {} elements",
+                                    to_string(pool_, extent_), to_string(pool_, e->extent()))};
+    }
+    extent_ = e->extent();
+    collect_inner(e->body(), e->bound_axis());
+    if (is_ranked(e)) {
+      for (Expr other : stages_) {
+        if (is_ranked(other) && other->body() == e->body() && other->reduction == e->reduction) {
+          return;
+        }
+      }
+    }
+    stages_.push_back(e);
+  }
+
+  void collect_inner(Expr e, Expr stream) {
+    if (e->op == ExprOp::Axis) return;
+    if (e->op == ExprOp::Reduce) {
+      if (!e->depends_on(stream)) return collect(e);
+      check_producer(e, stream);
+      return;
+    }
+    for (Expr arg : e->args) {
+      if (arg->op != ExprOp::Axis && inner_seen_.insert({arg, stream}).second) {
+        collect_inner(arg, stream);
+      }
+    }
+  }
+
+  void check_producer(Expr e, Expr stream) {
+    auto contraction = as_contraction(pool_, e);
+    if (!contraction) throw NotACascade{"an inner reduction is no contraction of two tensors"};
+    const bool a = contraction->a->depends_on(stream), b = contraction->b->depends_on(stream);
+    Expr fixed = a ? contraction->b : contraction->a;
+    Expr moving = a ? contraction->a : contraction->b;
+    if (a == b) throw NotACascade{"both operands of an inner contraction move along the axis"};
+    bool own_row = false;
+    for (uint32_t axis : fixed->free_axes) {
+      if (axis == static_cast<uint32_t>(contraction->axis->integer)) continue;
+      own_row |= !std::binary_search(moving->free_axes.begin(), moving->free_axes.end(), axis);
+    }
+    shares_rows_ |= !own_row;
+    result_.has_producer = true;
+  }
+
+  std::vector<Expr> free_axes_of(Expr e) const {
+    std::vector<Expr> axes;
+    visit(e, [&](Expr node) {
+      if (node->op == ExprOp::Axis && e->depends_on(node) && !contains(axes, node)) {
+        axes.push_back(node);
+      }
+    });
+    return axes;
+  }
+
+  // Axes of the reductions nested in a stage are rows; what the stage adds to them are columns.
+  void find_rows() {
+    for (Expr reduce : stages_) {
+      std::vector<Expr> inner;
+      for (Expr other : stages_) {
+        if (other != reduce && uses(reduce->body(), other)) {
+          for (Expr axis : free_axes_of(other)) inner.push_back(axis);
+        }
+      }
+      std::vector<Expr>& columns = columns_[reduce];
+      for (Expr axis : free_axes_of(reduce)) {
+        const bool rank = is_ranked(reduce) && reduce->args[2]->depends_on(axis);
+        if (rank) continue;
+        const bool new_axis = inner.empty() ? holds_producer(reduce) : !contains(inner, axis);
+        if (new_axis && role_of(reduce, axis) == Role::Column) {
+          columns.push_back(axis);
+        } else if (!contains(rows_, axis)) {
+          rows_.push_back(axis);
+        }
+      }
+    }
+    for (Expr reduce : stages_) {
+      check_no_repetition(reduce);
+      for (Expr row : rows_) {
+        if (!reduce->depends_on(row)) throw NotACascade{"a stage is the same for several rows"};
+      }
+    }
+    for (auto& [reduce, columns] : columns_) {
+      for (Expr column : columns) {
+        if (contains(rows_, column)) throw NotACascade{"an axis is a row and a column"};
+      }
+      result_.has_columns |= !columns.empty();
+    }
+    // Outermost first, in the order of the first output's dimensions.
+    std::vector<Expr> ordered;
+    for (const LoweredOutput& output : outputs_) {
+      for (Expr axis : output.axes) {
+        if (contains(rows_, axis) && !contains(ordered, axis)) ordered.push_back(axis);
+      }
+    }
+    if (ordered.size() != rows_.size()) throw NotACascade{"a row is reduced away"};
+    result_.cascade.rows = ordered;
+  }
+
+  // An axis of which some digit (in mixed radix) is never seen, as in ⌊axis/k⌋ alone, would compute
+  // the same row several times.
+  void check_no_repetition(Expr reduce) const {
+    for (Expr axis : free_axes_of(reduce)) {
+      std::vector<Digits> digits;
+      bool fine = false;
+      std::set<Expr> seen;
+      std::function<void(Expr)> go = [&](Expr e) {
+        if (!e->depends_on(axis) || !seen.insert(e).second) return;
+        if (auto part = digits_of(e, axis)) return digits.push_back(*part);
+        fine |= e->op == ExprOp::FloorMod;
+        if (e->op == ExprOp::FloorDiv) return;
+        for (Expr arg : e->args) go(arg);
+      };
+      go(reduce);
+      if (!fine && !covered(digits, axis)) {
+        throw NotACascade{"an output repeats rows along one of its axes"};
+      }
+    }
+  }
+
+  // The part ⌊axis/low⌋ mod (high/low) of an axis; high is null where nothing is cut off above.
+  struct Digits {
+    Expr low = nullptr, high = nullptr;
+  };
+
+  std::optional<Digits> digits_of(Expr e, Expr axis) const {
+    if (e == axis) return Digits{pool_.integer(1), nullptr};
+    if (e->op != ExprOp::FloorDiv && e->op != ExprOp::FloorMod) return std::nullopt;
+    auto inner = digits_of(e->args[0], axis);
+    if (!inner || e->args[1]->depends_on(axis)) return std::nullopt;
+    Expr bound = pool_.mul(inner->low, e->args[1]);
+    return e->op == ExprOp::FloorDiv ? Digits{bound, inner->high} : Digits{inner->low, bound};
+  }
+
+  bool covered(const std::vector<Digits>& seen, Expr axis) const {
+    Expr reached = pool_.integer(1);
+    for (size_t step = 0; step <= seen.size(); ++step) {
+      if (!reached || reached == axis->extent()) return true;
+      auto next = std::find_if(seen.begin(), seen.end(),
+                               [&](const Digits& digits) { return digits.low == reached; });
+      if (next == seen.end()) return false;
+      reached = next->high;
+    }
+    return false;
+  }
+
+  static bool uses(Expr body, Expr part) {
+    bool found = false;
+    visit(body, [&](Expr e) { found |= e == part; });
+    return found;
+  }
+
+  enum class Role { Row, Column };
+
+  // What an axis that the nested stages do not have is to `reduce`: a column if only the value
+  // operand of a product carries it, else a further row. A computed value operand would be computed
+  // again for every row.
+  Role role_of(Expr reduce, Expr axis) const {
+    Expr body = without_float_casts(reduce->body());
+    if (body->op != ExprOp::Mul) return Role::Row;
+    const bool first = holds_stage(body->args[0]) || holds_reduction(body->args[0]);
+    const int tile_side = first ? 0 : 1;
+    Expr tile = body->args[tile_side], value = without_float_casts(body->args[1 - tile_side]);
+    if (tile->depends_on(axis) || !value->depends_on(axis)) return Role::Row;
+    if (value->op != ExprOp::Read) {
+      throw NotACascade{"the value operand of a contraction is computed"};
+    }
+    return Role::Column;
+  }
+
+  static bool holds_reduction(Expr e) {
+    bool found = false;
+    visit(e, [&](Expr node) { found |= node->op == ExprOp::Reduce; });
+    return found;
+  }
+
+  // The body computes a contraction per streamed element.
+  static bool holds_producer(Expr reduce) { return holds_reduction(reduce->body()); }
+
+  bool holds_stage(Expr e) const {
+    bool found = false;
+    visit(e, [&](Expr node) { found |= contains(stages_, node); });
+    return found;
+  }
+
+  // Stage reductions become Result leaves; contractions take their canonical form.
+  Expr over_results(Expr e) {
+    return pool_.rewrite(e, [&](Expr node) -> Expr {
+      if (node->op != ExprOp::Reduce) return nullptr;
+      for (size_t i = 0; i < stages_.size(); ++i) {
+        Expr stage = stages_[i];
+        if (is_ranked(stage) && is_ranked(node) && node->body() == stage->body() &&
+            node->reduction == stage->reduction) {
+          const auto number = 2 * static_cast<int64_t>(i) + 2 + node->integer;
+          return pool_.read(-number, node->dtype, {node->args[2]});
+        }
+        if (node == stage) {
+          return pool_.leaf(LeafKind::Result, static_cast<int64_t>(i), node->dtype);
+        }
+      }
+      auto contraction = as_contraction(pool_, node);
+      RF_CHECK(contraction, "an unclassified reduction inside a stage");
+      return rebuilt(pool_, *contraction, node->dtype);
+    });
+  }
+
+  void add_stage(Expr reduce) {
+    Stage stage;
+    stage.reduction = reduce->reduction;
+    stage.dtype = reduce->body()->dtype;
+    stage.columns = columns_[reduce];
+    if (is_ranked(reduce)) {
+      Expr rank = reduce->args[2];
+      Expr k = rank->op == ExprOp::Axis ? rank->extent() : nullptr;
+      if (rank->is_constant()) k = pool_.integer(rank->integer + 1);
+      if (!k || !k->is_constant()) throw NotACascade{"k is not a constant"};
+      stage.k = k->integer;
+    }
+    stage.body = pool_.substitute(over_results(reduce->body()),
+                                  {{reduce->bound_axis(), result_.cascade.stream}});
+    if (!stage.columns.empty() && !value_is_read(stage)) {
+      throw NotACascade{"the value operand of a contraction is computed"};
+    }
+    result_.cascade.stages.push_back(std::move(stage));
+  }
+
+  static bool value_is_read(const Stage& stage) {
+    Expr body = without_float_casts(stage.body);
+    if (body->op != ExprOp::Mul) return false;
+    for (Expr arg : body->args) {
+      for (Expr column : stage.columns) {
+        if (arg->depends_on(column) && without_float_casts(arg)->op != ExprOp::Read) return false;
+      }
+    }
+    return true;
+  }
+
+  // Dimensions that together enumerate the streamed axis in row-major order, as functions of it;
+  // empty if they do not.
+  std::vector<std::pair<Expr, Expr>> streamed_dimensions(const std::vector<Expr>& dims) {
+    Expr size = pool_.integer(1);
+    std::vector<std::pair<Expr, Expr>> map;
+    for (auto dim = dims.rbegin(); dim != dims.rend(); ++dim) {
+      Expr position = pool_.floordiv(result_.cascade.stream, size);
+      map.emplace_back(*dim, pool_.floormod(position, (*dim)->extent()));
+      size = pool_.mul(size, (*dim)->extent());
+    }
+    if (size != extent_) map.clear();
+    return map;
+  }
+
+  void add_output(const LoweredOutput& lowered) {
+    CascadeOutput output;
+    output.value = lowered.value;
+    output.axes = lowered.axes;
+    Expr body = over_results(lowered.body);
+    std::vector<Expr> columns, ranks, rest;
+    for (auto& [reduce, list] : columns_) {
+      for (Expr column : list) columns.push_back(column);
+    }
+    visit(body, [&](Expr e) {
+      if (e->op == ExprOp::Read && e->integer < 0 && e->args[0]->op == ExprOp::Axis) {
+        ranks.push_back(e->args[0]);
+      }
+    });
+    for (Expr axis : lowered.axes) {
+      if (axis->op != ExprOp::Axis || contains(rows_, axis) || contains(columns, axis) ||
+          contains(ranks, axis)) {
+        continue;
+      }
+      rest.push_back(axis);
+    }
+    if (auto map = streamed_dimensions(rest); !map.empty()) {
+      output.maps_back = true;
+      body = pool_.substitute(body, map);
+      for (Expr& axis : output.axes) axis = pool_.substitute(axis, map);
+      for (Expr column : columns) {
+        if (body->depends_on(column)) throw NotACascade{"an output has columns and the axis"};
+      }
+      if (!ranks.empty()) throw NotACascade{"an output has ranks and the axis"};
+    } else if (!rest.empty()) {
+      throw NotACascade{"an output has an axis that is no row, column or the streamed axis"};
+    }
+    result_.maps_back |= output.maps_back;
+    output.body = body;
+    result_.cascade.outputs.push_back(std::move(output));
+  }
+
+  struct ById {
+    bool operator()(Expr a, Expr b) const { return a->id < b->id; }
+  };
+
+  ExprPool& pool_;
+  std::vector<LoweredOutput> outputs_;
+  Extraction result_;
+  std::set<Expr> seen_;
+  std::set<std::pair<Expr, Expr>> inner_seen_;
+  std::vector<Expr> stages_;
+  std::map<Expr, std::vector<Expr>, ById> columns_;
+  std::vector<Expr> rows_;
+  Expr extent_ = nullptr;
+  bool shares_rows_ = false;  // a contraction has no axis that the streamed operand lacks
+};
+
+}  // namespace
+
+std::variant<Extraction, std::string> extract(ExprPool& pool,
+                                              const std::vector<LoweredOutput>& outputs) {
+  if (outputs.empty()) return std::string("no output");
+  try {
+    return Extractor(pool, outputs).run();
+  } catch (const NotACascade& no) {
+    return no.reason;
+  }
+}
+
+}  // namespace redfuser

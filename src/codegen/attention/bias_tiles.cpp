@@ -1,0 +1,103 @@
+#include "codegen/attention/bias_tiles.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "ir/polynomial.h"
+
+namespace redfuser {
+namespace {
+
+// Operations of an element that are worth a value in shared memory instead.
+constexpr int kManyOperations = 16, kFunctionOperations = 8;
+constexpr int kWidestStrip = 4;  // bytes of an element
+
+class Terms {
+ public:
+  Terms(ExprPool& pool, const AttentionForm& form)
+      : pool_(pool), row_(form.row), key_(form.rows.stream) {
+    Expr last_row = pool.sub(row_->extent(), pool.integer(1));
+    diagonal_ = pool.shared_axis("diagonal", pool.add(key_->extent(), last_row));
+    key_there_ = pool.add(diagonal_, pool.sub(row_, last_row));
+  }
+
+  void look(Expr e) {
+    if (!seen_.insert(e).second || !e->depends_on(key_)) return;
+    if (storable(e) && costly(e)) {
+      if (!e->depends_on(row_)) {
+        found_.terms.push_back({e, key_, e, false});
+        return;
+      }
+      Expr value = pool_.substitute(e, {{key_, key_there_}});
+      if (!value->depends_on(row_) && !value->depends_on(key_)) {
+        found_.terms.push_back({e, diagonal_, value, true});
+        return;
+      }
+      if (e->op == ExprOp::Read && e->integer >= 0) return look_read(e);
+    }
+    for (Expr arg : e->args) look(arg);
+  }
+
+  ScoreTerms found() { return std::move(found_); }
+
+ private:
+  void look_read(Expr e) {
+    auto affine = affine_in(pool_, e->args[0], key_);
+    const bool adjacent =
+        affine && affine->stride->is_constant(1) && !affine->base->depends_on(key_);
+    if (adjacent && static_cast<int>(size_of(e->dtype)) <= kWidestStrip) {
+      found_.strips.push_back({e, affine->base});
+    } else {
+      look(e->args[0]);
+    }
+  }
+
+  static bool storable(Expr e) {
+    if (e->has_leaf || e->dtype == DType::Float64 || e->op == ExprOp::Axis) return false;
+    bool reduces = false;
+    visit(e, [&](Expr x) { reduces |= x->op == ExprOp::Reduce; });
+    return !reduces;
+  }
+
+  bool costly(Expr e) const {
+    bool reads = false;
+    int operations = 0;
+    visit(e, [&](Expr x) {
+      if (!x->depends_on(key_) || x->op == ExprOp::Axis) return;
+      reads |= x->op == ExprOp::Read;
+      const bool function = x->op >= ExprOp::Exp && x->op <= ExprOp::Erf;
+      const bool divides = x->op == ExprOp::FloorDiv || x->op == ExprOp::FloorMod;
+      operations += function || divides ? kFunctionOperations : 1;
+    });
+    return reads || operations >= kManyOperations;
+  }
+
+  ExprPool& pool_;
+  Expr row_, key_, diagonal_ = nullptr, key_there_ = nullptr;
+  std::set<Expr> seen_;
+  ScoreTerms found_;
+};
+
+}  // namespace
+
+int ScoreTerm::places(int rows, int keys) const {
+  return diagonal ? (rows + keys + 2) / 4 * 4 : (keys + 3) / 4 * 4;
+}
+
+int ScoreTerm::bytes() const { return is_float(expr->dtype) || expr->dtype == DType::Bool ? 4 : 8; }
+
+// A warp reads 8 rows of 4 pairs at a time.
+int ScoreStrip::pitch(int keys) const { return keys * bytes() + std::max(16, 8 * bytes()); }
+
+ScoreTerms score_terms(ExprPool& pool, const AttentionForm& form,
+                       const std::vector<const ScoreForm*>& scores) {
+  Terms terms(pool, form);
+  for (const ScoreForm* score : scores) {
+    if (score->kept) terms.look(score->kept_factors.rest);
+    for (const Accumulator& accumulator : score->rows.accumulators) terms.look(accumulator.lift);
+  }
+  return terms.found();
+}
+
+}  // namespace redfuser

@@ -1,0 +1,144 @@
+// How many rows a tile has, by the time that the multiprocessors take for all of them: few tiles
+// leave some of them without work, and a mask makes tiles unequal.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <queue>
+
+#include "cascade/visibility/tile_ranges.h"
+#include "codegen/attention/hopper/config.h"
+
+namespace redfuser {
+namespace {
+
+constexpr int kGroupRows = 64;
+// Of a tile of keys for 1, 2 and 3 groups, and of a row tile besides. Only their ratios count; they
+// are estimates from the throughput of two and three groups.
+constexpr double kKeyTileTimes[] = {1.0, 1.5, 2.0}, kRowTileTime = 0.7;
+constexpr double kGain = 0.9;  // what a smaller tile has to save
+// What a tile of 128 keys takes, by head sizes of 128; and what a tile takes beside its keys' work,
+// as keys.
+constexpr double kTileMicroseconds = 1.1, kTileOverhead = 32;
+
+// Tiles of keys that every row tile visits, as HopperText::place_work has them.
+class Visits {
+ public:
+  Visits(ExprPool& pool, const AttentionForm& form, const HopperScores& scores, int keys,
+         const KnownSizes& sizes)
+      : sizes_(sizes),
+        length_(sizes.of(form.rows.length())),
+        ranges_(tile_ranges(pool, scores.mask.visible, {form.row}, form.rows.stream)),
+        keys_(keys),
+        skips_(scores.mask.skips()) {
+    for (Expr e : {ranges_.begin, ranges_.end}) {
+      visit(e, [&](Expr x) {
+        skips_ &= x->op != ExprOp::Read && x->op != ExprOp::Leaf;
+        if (x->op == ExprOp::Symbol) skips_ &= sizes.of(x) >= 0;
+      });
+    }
+  }
+
+  int64_t of(int64_t first_row, int64_t last_row) const {
+    if (!skips_) return (length_ + keys_ - 1) / keys_;
+    // Other rows are taken to be alike.
+    const auto at = [&](Expr axis) -> double {
+      if (axis->op == ExprOp::Symbol) return static_cast<double>(sizes_.of(axis));
+      if (axis == ranges_.rows[0].first) return static_cast<double>(first_row);
+      return axis == ranges_.rows[0].last ? static_cast<double>(last_row) : 0;
+    };
+    const auto begin = static_cast<int64_t>(evaluate(ranges_.begin, at));
+    const auto end = static_cast<int64_t>(evaluate(ranges_.end, at));
+    return std::max<int64_t>((end + keys_ - 1) / keys_ - begin / keys_, 0);
+  }
+
+ private:
+  const KnownSizes& sizes_;
+  const int64_t length_;
+  const TileRanges ranges_;
+  const int keys_;
+  bool skips_;
+};
+
+// Until the last multiprocessor is done, when each takes the next row tile as it becomes free.
+double time_of(const std::vector<double>& tiles, int64_t others, int multiprocessors) {
+  constexpr int64_t kMostSimulated = 1 << 14;
+  double all = 0;
+  for (const double tile : tiles) all += tile * static_cast<double>(others);
+  if (static_cast<int64_t>(tiles.size()) * others > kMostSimulated) return all / multiprocessors;
+  std::priority_queue<double, std::vector<double>, std::greater<>> free;
+  for (int i = 0; i < multiprocessors; ++i) free.push(0);
+  double last = 0;
+  for (auto tile = tiles.rbegin(); tile != tiles.rend(); ++tile) {
+    for (int64_t other = 0; other < others; ++other) {
+      const double end = free.top() + *tile;
+      free.pop();
+      free.push(end);
+      last = std::max(last, end);
+    }
+  }
+  return last;
+}
+
+// For row tiles of so many groups, `key_tile` of each group's tiles of keys.
+double time_of(const Visits& visits, int groups, double key_tile, int64_t rows, int64_t others,
+               int multiprocessors) {
+  const int64_t height = groups * kGroupRows;
+  std::vector<double> tiles;
+  for (int64_t first = 0; first < rows; first += height) {
+    const int64_t last = std::min(first + height, rows) - 1;
+    tiles.push_back(kRowTileTime + key_tile * kKeyTileTimes[groups - 1] *
+                                       static_cast<double>(visits.of(first, last)));
+  }
+  return time_of(tiles, others, multiprocessors);
+}
+
+}  // namespace
+
+int hopper_queries(const StepBuilder& builder, const AttentionForm& form,
+                   const HopperScores& scores, int groups) {
+  constexpr int64_t kManyTiles = 4;  // of a multiprocessor
+  const KnownSizes sizes;
+  const int64_t others =
+      sizes.of(product_of(builder.pool(), extents_of(builder.pool(), form.others)));
+  const int64_t rows = sizes.of(form.row->extent());
+  if (!scores.mask.skips() || others <= 0 || rows <= 0) return 2;
+  const int64_t tiles = others * ((rows + groups * kGroupRows - 1) / (groups * kGroupRows));
+  return tiles < kManyTiles * builder.target.multiprocessors ? 1 : 2;
+}
+
+int hopper_groups(const StepBuilder& builder, const AttentionForm& form, const HopperScores& scores,
+                  int keys, int most) {
+  const KnownSizes sizes;
+  const int64_t others =
+      sizes.of(product_of(builder.pool(), extents_of(builder.pool(), form.others)));
+  const int64_t rows = sizes.of(form.row->extent());
+  if (others <= 0 || rows <= 0 || sizes.of(form.rows.length()) <= 0) return most;
+  const Visits visits(builder.pool(), form, scores, keys, sizes);
+  int best = most;
+  double least = HUGE_VAL;
+  for (int groups = most; groups >= 1; --groups) {
+    const double time = time_of(visits, groups, 1, rows, others, builder.target.multiprocessors);
+    if (time < kGain * least) {
+      best = groups;
+      least = time;
+    }
+  }
+  return best;
+}
+
+double hopper_time(const StepBuilder& builder, const AttentionForm& form,
+                   const HopperScores& scores, const HopperConfig& config,
+                   const KnownSizes& sizes) {
+  constexpr double kKeys = 128, kSizes = 256;
+  const Visits visits(builder.pool(), form, scores, config.keys, sizes);
+  const int64_t others =
+      sizes.of(product_of(builder.pool(), extents_of(builder.pool(), form.others)));
+  const auto head_sizes =
+      static_cast<double>(form.depth->extent()->integer + form.column->extent()->integer);
+  const double key_tile = (config.keys + kTileOverhead) / (kKeys + kTileOverhead);
+  return kTileMicroseconds * head_sizes / kSizes *
+         time_of(visits, config.groups, key_tile, sizes.of(form.row->extent()), others,
+                 builder.target.multiprocessors);
+}
+
+}  // namespace redfuser

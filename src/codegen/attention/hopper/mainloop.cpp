@@ -1,0 +1,314 @@
+// What a block does: one tile of rows, whose keys and values the producer copies tile by tile.
+#include "base/error.h"
+#include "codegen/attention/hopper/text.h"
+
+namespace redfuser {
+namespace {
+
+constexpr int kGroupThreads = 128, kGroupRows = 64, kSlabColumns = 64, kSlabRowBytes = 128;
+constexpr int kAlignment = 1024;
+
+int padded(int64_t n) { return static_cast<int>((n + 15) / 16 * 16); }
+
+}  // namespace
+
+HopperText::HopperText(StepBuilder& builder, const AttentionForm& form, const HopperScores& scores,
+                       const HopperOperands& operands, const HopperConfig& config)
+    : builder_(builder),
+      pool_(builder.pool()),
+      form_(form),
+      operands_(operands),
+      config_(config),
+      scores_(scores),
+      mask_(scores.mask),
+      ranges_(tile_ranges(pool_, mask_.visible, {form.row}, form.rows.stream)),
+      by_tile_(tile_ranges(pool_, scores.by_tile, {form.row}, form.rows.stream)),
+      masked_(scores.masked),
+      whole_(scores.whole),
+      rows_(form.rows),
+      kernel_(builder.kernel()),
+      emitter_(kernel_),
+      leaves_(emitter_),
+      type_(storage_type(form.query->dtype)),
+      depth_(padded(form.depth->extent()->integer)),
+      columns_(padded(form.column->extent()->integer)) {
+  emitter_.set_fast_exp(true);
+  for (const ScoreForm* score : {&masked_, &whole_}) {
+    for (const Accumulator& accumulator : score->rows.accumulators) leaves_.add(accumulator);
+  }
+  leaves_.add(rows_);
+}
+
+Expr HopperText::row_tiles() const { return ceil_div(pool_, form_.row->extent(), rows()); }
+Expr HopperText::other_rows() const { return product_of(pool_, extents_of(pool_, form_.others)); }
+
+// One block per multiprocessor takes row tile after row tile, and begins one while it ends another.
+KernelLaunch HopperText::launch() {
+  keys_ = kernel_.size(rows_.length());
+  row_count_ = kernel_.size(form_.row->extent());
+  declare_memory();
+  declare_schedule();
+  const std::string produce = producer(), consume = consumer();
+  const bool narrow = config_.groups > 2;
+  emitter_.line(fmt::format(
+      "if (group == 0) {{\nptx_give_registers<{}>();\nif (threadIdx.x == 0) {{\n{}}}\n}} else "
+      "{{\nptx_take_registers<{}>();\n{}}}",
+      narrow ? 32 : 40, produce, narrow ? 160 : 232, consume));
+  KernelLaunch launch = kernel_.launch(
+      "attention_hopper", comment_of(rows_.comment),
+      {"ptx", "math", "types", "reduce", "attention", "ptx_barrier", "ptx_hopper", "hopper"}, "",
+      emitter_.close(), (config_.groups + 1) * kGroupThreads, 1);
+  launch.shared = hopper_shared_bytes(form_, scores_, config_);
+  launch.grid[0] = pool_.make(ExprOp::Min, {pool_.mul(row_tiles(), other_rows()),
+                                            pool_.integer(builder_.target.multiprocessors)});
+  return launch;
+}
+
+int HopperText::tile_bytes(int lines, int columns) const {
+  return (columns + kSlabColumns - 1) / kSlabColumns * lines * kSlabRowBytes;
+}
+
+void HopperText::declare_memory() {
+  emitter_.line(fmt::format(
+      "extern __shared__ char memory[];\n"
+      "const unsigned base = (ptx_shared_address(memory) + {0}) & ~{0}u;\n"
+      "const unsigned q_tiles = base, k_tiles = q_tiles + {1} * {2}, v_tiles = k_tiles "
+      "+ {3} * {4}, "
+      "barriers = v_tiles + {3} * {5};\n"
+      "const Ring<{1}> q_ring{{barriers}};\n"
+      "const Ring<{3}> k_ring{{barriers + {6}}}, v_ring{{barriers + {7}}};\n"
+      "const Ring<2> work_ring{{barriers + {8}}};\n"
+      "int* const works = reinterpret_cast<int*>(memory + 512 + (barriers - "
+      "ptx_shared_address(memory)));\n"
+      "const int group = __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0);",
+      kAlignment - 1, config_.queries, tile_bytes(rows(), depth_), config_.stages,
+      tile_bytes(config_.keys, depth_), tile_bytes(config_.keys, columns_), 16 * config_.queries,
+      16 * (config_.queries + config_.stages), 16 * (config_.queries + 2 * config_.stages)));
+  emitter_.line(fmt::format(
+      "if (threadIdx.x == 0) {{\nq_ring.init({0});\nk_ring.init({0});\n"
+      "v_ring.init({0});\nwork_ring.init({0});\nptx_barrier_init_fence();\n}}\n__syncthreads();",
+      4 * config_.groups));
+}
+
+// Row tiles are ordered by sections of other rows whose keys and values stay in the L2 cache
+// together, in these from the last rows to the first, which see the fewest keys of a causal mask.
+void HopperText::declare_schedule() {
+  const int64_t section_bytes = int64_t{mask_.skips() ? 16 : 2} << 20;
+  Expr bytes = pool_.mul(rows_.length(), pool_.integer(2 * (depth_ + columns_)));
+  Expr section = pool_.add(pool_.integer(1), pool_.floordiv(pool_.integer(section_bytes),
+                                                            pool_.add(bytes, pool_.integer(1))));
+  emitter_.line(
+      fmt::format("const int row_tiles = static_cast<int>({}), other_rows = static_cast<int>({}), "
+                  "section_rows = static_cast<int>({}), all_work = row_tiles * other_rows;",
+                  kernel_.size(row_tiles()), kernel_.size(other_rows()), kernel_.size(section)));
+}
+
+void HopperText::place_work() {
+  emitter_.line(fmt::format(
+      "const int section = work / (section_rows * row_tiles), inside = work - section * "
+      "section_rows * row_tiles;\n"
+      "const int here = min(section_rows, other_rows - section * section_rows), from_last = "
+      "inside / here;\n"
+      "const long long other = (section * section_rows + inside - from_last * here) & 0x7fffffff;\n"
+      "const int first_row = (row_tiles - 1 - from_last) * {0};\n"
+      "const int last_row = static_cast<int>(min_of(first_row + {1}ll, {2} - 1));",
+      rows(), rows() - 1, row_count_));
+  bind_coordinates(emitter_, form_.others, "other");
+  emitter_.line("int begin, tiles;");
+  emitter_.open();
+  std::string begin = "0ll", end = keys_;
+  if (mask_.skips()) {
+    emitter_.bind(ranges_.rows[0].first, "first_row");
+    emitter_.bind(ranges_.rows[0].last, "last_row");
+    begin = emitter_.emit(ranges_.begin);
+    end = emitter_.emit(ranges_.end);
+    if (form_.mask_check >= 0) {
+      const std::string skips = fmt::format("({}[0] != 0.0f)", kernel_.buffer(form_.mask_check));
+      begin = fmt::format("({} ? {} : 0ll)", skips, begin);
+      end = fmt::format("({} ? {} : {})", skips, end, keys_);
+    }
+  }
+  emitter_.line(
+      fmt::format("begin = static_cast<int>({0}) / {2};\n"
+                  "tiles = max((static_cast<int>({1}) + {3}) / {2} - begin, 0);",
+                  begin, end, config_.keys, config_.keys - 1));
+  const std::string text = emitter_.close();
+  emitter_.line(fmt::format("{{\n{}}}", text));
+}
+
+std::vector<std::string> HopperText::coordinates(const BoxedRead& read) {
+  std::vector<std::string> names;
+  for (Expr e : read.coordinates) {
+    names.push_back(emitter_.fresh("c"));
+    emitter_.line(
+        fmt::format("const int {} = static_cast<int>({});", names.back(), emitter_.emit(e)));
+  }
+  return names;
+}
+
+std::string HopperText::declare_view(const BoxedRead& read, int lines) {
+  TensorView view = read.view;
+  view.box = {kSlabColumns, lines};
+  view.box.resize(view.dims.size(), 1);
+  return kernel_.view(std::move(view));
+}
+
+std::string HopperText::copies(const std::string& view, const std::string& tile, int lines,
+                               int columns, const std::string& barrier, const std::string& line,
+                               const std::vector<std::string>& coordinates, int from) const {
+  std::string text;
+  for (int c = from; c < columns; c += kSlabColumns) {
+    text += fmt::format("ptx_copy_box({} + {}, {}, {}, {}, {}, {});\n", tile,
+                        c / kSlabColumns * lines * kSlabRowBytes, view, barrier, c, line,
+                        fmt::join(coordinates, ", "));
+  }
+  return text;
+}
+
+std::string HopperText::producer() {
+  const std::string query_view = declare_view(operands_.query, rows());
+  const std::string key_view = declare_view(operands_.key, config_.keys);
+  const std::string value_view = declare_view(operands_.value, config_.keys);
+  emitter_.open();
+  emitter_.line(
+      "work_ring.acquire(item);\nworks[item % 2] = work;\nwork_ring.fill(item);\n"
+      "if (work >= all_work) break;");
+  place_work();
+  const std::vector<std::string> query_at = coordinates(operands_.query);
+  const std::vector<std::string> key_at = coordinates(operands_.key);
+  const std::vector<std::string> value_at = coordinates(operands_.value);
+  const int query_bytes = tile_bytes(rows(), depth_);
+  emitter_.line(
+      fmt::format("const unsigned q_full = q_ring.acquire(item, {0});\n"
+                  "const unsigned q_tile = q_tiles + item++ % {1} * {0};\n{2}",
+                  query_bytes, config_.queries,
+                  copies(query_view, "q_tile", rows(), depth_, "q_full", "first_row", query_at)));
+  std::string text;
+  for (const auto& [name, view, columns, at] : {std::tuple("k", key_view, depth_, key_at),
+                                                std::tuple("v", value_view, columns_, value_at)}) {
+    const int bytes = tile_bytes(config_.keys, columns);
+    text += fmt::format("const unsigned {0}_full = {0}_ring.acquire(use, {1});\n", name, bytes);
+    text += copies(view, fmt::format("{}_tiles + use % {} * {}", name, config_.stages, bytes),
+                   config_.keys, columns, fmt::format("{}_full", name), "line", at);
+  }
+  emitter_.line(
+      fmt::format("for (int tile = 0; tile < tiles; ++tile, ++use) {{\nconst int line = "
+                  "(begin + tile) * {};\n{}}}",
+                  config_.keys, text));
+  // Where a mask makes row tiles unequal, a block takes its next one when it is nearly done.
+  emitter_.line(mask_.skips() ? fmt::format("work = next_work({}, all_work);", kernel_.counter())
+                              : std::string("work += gridDim.x;"));
+  return fmt::format(
+      "ptx_prefetch_map({});\nptx_prefetch_map({});\nptx_prefetch_map({});\n"
+      "unsigned item = 0, use = 0;\nint work = blockIdx.x;\nwhile (true) {{\n{}}}\n",
+      query_view, key_view, value_view, emitter_.close());
+}
+
+std::string HopperText::consumer() {
+  emitter_.open();
+  emitter_.line(
+      "const int warp = threadIdx.x >> 5 & 3, quad = (threadIdx.x & 31) >> 2, pair = "
+      "(threadIdx.x & 3) * 2;");
+  declare_terms();
+  // The last group lets the first one begin.
+  emitter_.line(
+      fmt::format("if (group == {0}) pass_turn<{0}>({1});", config_.groups, config_.groups - 1));
+  emitter_.line("unsigned item = 0, use = 0;");
+  emitter_.line(fmt::format("while (true) {{\n{}}}", row_tile()));
+  return emitter_.close();
+}
+
+std::string HopperText::row_tile() {
+  emitter_.open();
+  emitter_.line(
+      "work_ring.wait_full(item);\nconst int work = works[item % 2];\n__syncwarp();\n"
+      "work_ring.release(item);\nif (work >= all_work) break;");
+  place_work();
+  emitter_.line(fmt::format(
+      "const int group_row = first_row + (group - 1) * {0}, last_group_row = "
+      "static_cast<int>(min_of(group_row + {1}ll, {2} - 1)), own_row = group_row + warp * 16 + "
+      "quad;",
+      kGroupRows, kGroupRows - 1, row_count_));
+  declare_state();
+  emitter_.line(fmt::format("float s[{}][4], o[{}][4] = {{}};\nunsigned p[{}][4];",
+                            config_.keys / 8, columns_ / 8, config_.keys / 16));
+  emitter_.line(
+      fmt::format("const unsigned q_own = q_tiles + item % {} * {} + (group - 1) * {};\n"
+                  "q_ring.wait_full_together(item);",
+                  config_.queries, tile_bytes(rows(), depth_), kGroupRows * kSlabRowBytes));
+  const std::string first = first_tile(), next = next_tiles();
+  // A group without rows takes its turns and frees what it does not read.
+  emitter_.line(fmt::format(
+      "if (tiles > 0 && group_row < {0}) {{\n{1}{2}}} else {{\nq_ring.release(item);\n{4}"
+      "for (int tile = 0; tile < tiles; ++tile, ++use) {{\n"
+      "k_ring.wait_full_together(use);\nk_ring.release(use);\n"
+      "if (tile > 0) {{\nawait_turn<{3}>(group - 1);\npass_turn<{3}>(group - 1);\n}}\n"
+      "v_ring.wait_full_together(use);\nv_ring.release(use);\n}}\n}}",
+      row_count_, first, next, config_.groups, skip_terms()));
+  emitter_.line("++item;");
+  emitter_.line(outputs());
+  return emitter_.close();
+}
+
+std::string HopperText::first_tile() {
+  emitter_.open();
+  emitter_.line(fmt::format("const int first = begin * {};", config_.keys));
+  const std::string copies = copy_strips("first");
+  if (!copies.empty()) emitter_.line(copies);
+  load_terms();
+  emitter_.line(
+      fmt::format("k_ring.wait_full(use);\n"
+                  "start_scores<{0}, {1}, {2}>(s, q_own, {3}, k_tiles + use % {4} * {5});",
+                  type_, depth_, config_.keys, rows() * kSlabRowBytes, config_.stages,
+                  tile_bytes(config_.keys, depth_)));
+  store_terms("use");
+  emitter_.line("wait_products<0>(s);\nk_ring.release(use);");
+  wait_strips();
+  emitter_.line(fold_tile());
+  const std::string next = copy_strips(fmt::format("first + {}", config_.keys));
+  if (!next.empty()) emitter_.line(fmt::format("if (tiles > 1) {}", next));
+  emitter_.line(adopt_state());
+  emitter_.line(fmt::format("pack_weights<{}, {}>(p, s);", type_, config_.keys));
+  return fmt::format("{{\n{}}}\n", emitter_.close());
+}
+
+std::string HopperText::next_tiles() {
+  const int key_bytes = tile_bytes(config_.keys, depth_);
+  const int value_bytes = tile_bytes(config_.keys, columns_);
+  const std::string values =
+      fmt::format("start_values<{0}, {1}, {2}>(o, p, v_tiles + use % {3} * {4});", type_, columns_,
+                  config_.keys, config_.stages, value_bytes);
+  emitter_.open();
+  emitter_.line(fmt::format("const int first = (begin + tile) * {};", config_.keys));
+  load_terms();
+  emitter_.line(
+      fmt::format("k_ring.wait_full(use + 1);\nawait_turn<{4}>(group - 1);\n"
+                  "start_scores<{0}, {1}, {2}>(s, q_own, {3}, k_tiles + (use + 1) % {5} * {6});\n"
+                  "v_ring.wait_full(use);\n{7}\npass_turn<{4}>(group - 1);",
+                  type_, depth_, config_.keys, rows() * kSlabRowBytes, config_.groups,
+                  config_.stages, key_bytes, values));
+  store_terms("use + 1");
+  emitter_.line("wait_products<1>(s);\nk_ring.release(use + 1);");
+  wait_strips();
+  emitter_.line(fold_tile());
+  const std::string next = copy_strips(fmt::format("first + {}", config_.keys));
+  if (!next.empty()) emitter_.line(fmt::format("if (tile + 1 < tiles) {}", next));
+  emitter_.line("wait_products<0>(o);\nv_ring.release(use);");
+  emitter_.line(move_values());
+  emitter_.line(adopt_state());
+  emitter_.line(fmt::format("pack_weights<{}, {}>(p, s);", type_, config_.keys));
+  const std::string loop =
+      fmt::format("for (int tile = 1; tile < tiles; ++tile, ++use) {{\n{}}}\n", emitter_.close());
+  return loop + fmt::format(
+                    "q_ring.release(item);\nv_ring.wait_full(use);\n{}\n"
+                    "wait_products<0>(o);\nv_ring.release(use++);\n",
+                    values);
+}
+
+KernelLaunch attention_hopper_kernel(StepBuilder& builder, const AttentionForm& form,
+                                     const HopperScores& scores, const HopperOperands& operands,
+                                     const HopperConfig& config) {
+  return HopperText(builder, form, scores, operands, config).launch();
+}
+
+}  // namespace redfuser

@@ -1,0 +1,192 @@
+// Which forms the Hopper family takes, and with which tiles.
+#include <algorithm>
+#include <functional>
+
+#include "codegen/attention/hopper/config.h"
+
+namespace redfuser {
+namespace {
+
+constexpr int kSlabColumns = 64, kSlabRowBytes = 128, kGroupRows = 64;
+constexpr int64_t kLargestSize = 256;
+
+int tile_bytes(int lines, int64_t columns) {
+  return static_cast<int>((columns + kSlabColumns - 1) / kSlabColumns) * lines * kSlabRowBytes;
+}
+
+// Keys that tiles of `keys` cover beyond `length`, as a share.
+double waste(Expr length, int64_t keys) {
+  if (!length->is_constant() || length->integer <= 0) return 0;
+  const int64_t covered = (length->integer + keys - 1) / keys * keys;
+  return static_cast<double>(covered) / static_cast<double>(length->integer);
+}
+
+// Lifts of elements that the mask leaves; of all without `visible`.
+std::vector<Expr> lifts_of(ExprPool& pool, const AttentionForm& form, Expr visible) {
+  std::vector<Expr> result;
+  for (size_t k = 0; k < form.rows.accumulators.size(); ++k) {
+    Expr lift = k == form.value_accumulator ? form.weight : form.rows.accumulators[k].lift;
+    result.push_back(visible ? where_visible(pool, visible, lift) : lift);
+  }
+  return result;
+}
+
+// Takes the conjuncts that are read for every key from the others.
+void split_visible(ExprPool& pool, const AttentionForm& form, HopperScores& scores) {
+  scores.by_tile = pool.boolean(true);
+  scores.by_key = nullptr;
+  auto both = [&](Expr a, Expr b) { return a ? pool.make(ExprOp::And, {a, b}) : b; };
+  std::function<void(Expr, bool)> split = [&](Expr e, bool wanted) {
+    if (e->op == ExprOp::Not) return split(e->args[0], !wanted);
+    if (e->op == (wanted ? ExprOp::And : ExprOp::Or)) {
+      for (Expr arg : e->args) split(arg, wanted);
+      return;
+    }
+    const bool read = e->has_read && e->depends_on(form.rows.stream) && !e->depends_on(form.row);
+    Expr& part = read ? scores.by_key : scores.by_tile;
+    part = both(part, wanted ? e : pool.make(ExprOp::Not, {e}));
+  };
+  split(scores.mask.visible, true);
+}
+
+}  // namespace
+
+HopperScores hopper_scores(ExprPool& pool, const AttentionForm& form) {
+  HopperScores scores{mask_condition(pool, form)};
+  split_visible(pool, form, scores);
+  scores.masked = score_form(pool, form, lifts_of(pool, form, nullptr));
+  scores.whole = score_form(pool, form, lifts_of(pool, form, scores.mask.visible));
+  ScoreTerms found = score_terms(pool, form, {&scores.masked, &scores.whole});
+  scores.terms = std::move(found.terms);
+  scores.strips = std::move(found.strips);
+  return scores;
+}
+
+std::optional<HopperOperands> hopper_operands(StepBuilder& builder, const AttentionForm& form) {
+  if (form.depth->extent()->integer > kLargestSize || form.column->extent()->integer > kLargestSize)
+    return std::nullopt;
+  return boxed_operands(builder, form);
+}
+
+std::optional<HopperOperands> boxed_operands(StepBuilder& builder, const AttentionForm& form) {
+  constexpr int kArchitecture = 90;
+  const Target& target = builder.target;
+  if (target.architecture != kArchitecture || target.portable || !form.row) return std::nullopt;
+  if (form.query->dtype != DType::Float16 && form.query->dtype != DType::BFloat16) {
+    return std::nullopt;
+  }
+  const std::vector<Phase> phases = phases_of(form.rows);
+  if (form.value_accumulator < phases.back().begin) return std::nullopt;
+  auto query = boxed_read(builder, form.query, form.depth, form.row);
+  auto key = boxed_read(builder, form.key, form.depth, form.rows.stream);
+  auto value = boxed_read(builder, form.value, form.column, form.rows.stream);
+  if (!query || !key || !value) return std::nullopt;
+  return HopperOperands{*query, *key, *value};
+}
+
+int hopper_term_bytes(const HopperScores& scores, const HopperConfig& config) {
+  int bytes = 0;
+  for (const ScoreTerm& term : scores.terms) {
+    bytes += 2 * term.places(kGroupRows, config.keys) * term.bytes();
+  }
+  return bytes;
+}
+
+int hopper_strip_bytes(const HopperScores& scores, const HopperConfig& config) {
+  int bytes = 0;
+  for (const ScoreStrip& strip : scores.strips) bytes += kGroupRows * strip.pitch(config.keys);
+  return config.strips ? bytes : 0;
+}
+
+int hopper_shared_bytes(const AttentionForm& form, const HopperScores& scores,
+                        const HopperConfig& config) {
+  constexpr int kAlignment = 1024, kBarrierBytes = 1024;
+  const int64_t depth = form.depth->extent()->integer, columns = form.column->extent()->integer;
+  return kAlignment + kBarrierBytes +
+         config.groups * (hopper_term_bytes(scores, config) + hopper_strip_bytes(scores, config)) +
+         config.queries * tile_bytes(config.groups * 64, depth) +
+         config.stages * (tile_bytes(config.keys, depth) + tile_bytes(config.keys, columns));
+}
+
+HopperConfig hopper_config(const StepBuilder& builder, const AttentionForm& form,
+                           const HopperScores& scores) {
+  constexpr int kMostStages = 4, kFewestKeys = 64, kLargestWithStrips = 128;
+  const int64_t size = std::max(form.depth->extent()->integer, form.column->extent()->integer);
+  const bool masked = !scores.mask.visible->is_constant();
+  HopperConfig config;
+  Expr length = form.rows.length();
+  const bool even = length->is_constant() && length->integer % config.keys == 0;
+  if (size <= 64) {
+    // Mask code besides does not fit into the registers of three groups, nor do strips.
+    config.groups = masked || !even || !scores.strips.empty() ? 2 : 3;
+  } else if (size <= 128) {
+    // Wider tiles read the queries less often.
+    constexpr int kWide = 144;
+    constexpr double kGain = 1.04;
+    if (!masked && length->is_constant() &&
+        waste(length, kWide) < kGain * waste(length, config.keys) && length->integer >= 8 * kWide) {
+      config.keys = kWide;
+    }
+  } else {
+    config.keys = size <= 192 ? 112 : 64;
+  }
+  config.groups = hopper_groups(builder, form, scores, config.keys, config.groups);
+  auto fits = [&](HopperConfig larger) {
+    if (hopper_shared_bytes(form, scores, larger) > builder.target.shared_bytes) return false;
+    config = larger;
+    return true;
+  };
+  HopperConfig larger = config;
+  larger.strips = size <= kLargestWithStrips && !scores.strips.empty();
+  while (larger.strips && !fits(larger) && larger.keys > kFewestKeys) larger.keys -= 16;
+  larger = config;
+  larger.queries = hopper_queries(builder, form, scores, config.groups);
+  fits(larger);
+  larger = config;
+  while (++larger.stages <= kMostStages && fits(larger)) {
+  }
+  return config;
+}
+
+namespace {
+
+// Scores, packed weights and sums of a thread; the rest of its registers is for addresses, states
+// and the code of masks.
+bool fits_registers(const AttentionForm& form, const HopperScores& scores, int groups, int keys) {
+  const int64_t columns = (form.column->extent()->integer + 15) / 16 * 16;
+  const bool plain = scores.mask.visible->is_constant() && !scores.has_terms();
+  const int room = groups > 2 ? (plain ? 128 : 104) : (plain ? 184 : 168);
+  return keys / 2 + keys / 4 + columns / 2 <= room;
+}
+
+}  // namespace
+
+std::vector<HopperConfig> hopper_configs(const Target& target, const AttentionForm& form,
+                                         const HopperScores& scores, int groups, int keys) {
+  constexpr int kMostStages = 4;
+  const auto fits = [&](const HopperConfig& config) {
+    return hopper_shared_bytes(form, scores, config) <= target.shared_bytes;
+  };
+  std::vector<HopperConfig> configs;
+  if (!fits_registers(form, scores, groups, keys)) return configs;
+  for (const int queries : {2, 1}) {
+    HopperConfig config;
+    config.groups = groups;
+    config.keys = keys;
+    config.queries = queries;
+    config.strips = !scores.strips.empty();
+    if (config.strips && !fits(config)) config.strips = false;
+    if (!fits(config)) continue;
+    while (config.stages < kMostStages) {
+      HopperConfig deeper = config;
+      ++deeper.stages;
+      if (!fits(deeper)) break;
+      config = deeper;
+    }
+    const bool shallow = !configs.empty() && config.stages <= configs.back().stages;
+    if (!shallow) configs.push_back(config);
+  }
+  return configs;
+}
+
+}  // namespace redfuser

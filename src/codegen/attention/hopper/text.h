@@ -1,0 +1,135 @@
+// The text of a Hopper attention kernel in the making; its parts are in the files of the same
+// prefix. Kernels of other schedules are derived from it (attention_wide_text.h).
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cascade/visibility/tile_ranges.h"
+#include "codegen/attention/hopper/config.h"
+#include "codegen/attention/mask_condition.h"
+#include "codegen/attention/score_form.h"
+#include "codegen/rows/leaf_names.h"
+
+namespace redfuser {
+
+class HopperText {
+ public:
+  HopperText(StepBuilder& builder, const AttentionForm& form, const HopperScores& scores,
+             const HopperOperands& operands, const HopperConfig& config);
+  virtual ~HopperText() = default;
+  KernelLaunch launch();
+
+ protected:
+  // attention_hopper_kernel.cpp: a block's work, its barriers, the producer, the consumers' loop.
+  void declare_memory();
+  void declare_schedule();
+  void place_work();
+  std::vector<std::string> coordinates(const BoxedRead& read);
+  std::string declare_view(const BoxedRead& read, int lines);
+  std::string copies(const std::string& view, const std::string& tile, int lines, int columns,
+                     const std::string& barrier, const std::string& line,
+                     const std::vector<std::string>& coordinates, int from = 0) const;
+  std::string producer();
+  std::string consumer();
+  std::string row_tile();
+  std::string first_tile();
+  std::string next_tiles();
+  int rows() const { return config_.groups * 64; }
+  int tile_bytes(int lines, int columns) const;
+  Expr row_tiles() const;
+  Expr other_rows() const;
+
+  // attention_hopper_terms.cpp: terms of the scores, evaluated once for a tile.
+  void declare_terms();
+  struct LoadedTerm {
+    std::string place;
+    std::vector<std::pair<Expr, std::string>> reads;
+  };
+  // What a tile's terms read, ahead of the products; their values, while these are under way. `use`
+  // numbers the tiles of the kernel.
+  void load_terms();
+  LoadedTerm load_reads(Expr value, Expr place, const std::string& index);
+  void store_terms(const std::string& use);
+  // Of row tiles without rows of the group, whose tiles are not stored: the next one's buffer may
+  // be the last one's.
+  std::string skip_terms() const;
+  std::string term_value(Expr value, Expr place, const LoadedTerm& loaded);
+  // Starts the copies of the strips' parts for the tile of keys from `first`.
+  std::string copy_strips(const std::string& first);
+  void copy_strip(size_t i);
+  void wait_strips();
+  // What the phase takes of terms and strips: texts of eight keys, and names of the elements'.
+  void open_terms(const ScoreForm& score, size_t phase);
+  void open_term(size_t t);
+  void open_strip(size_t i);
+  void bind_terms();
+  bool is_term(Expr e) const;
+
+  // attention_hopper_state.cpp: a tile of scores folded into the state.
+  void declare_state();
+  std::string fold_tile();  // leaves weights in s and new states in b
+  // `tail`: of tiles that may reach beyond the last key.
+  std::string fold_scores(const ScoreForm& score, bool tail);
+  virtual void fold_phase(const ScoreForm& score, size_t phase, bool tail);
+  void fold_element(const ScoreForm& score, size_t phase, bool tail);
+  using Bindings = std::vector<std::pair<Expr, std::string>>;
+  Bindings positions(const ScoreForm& score, size_t phase);
+  struct Special {  // exp(rest · scale / log2 e - a reference), the latter as `shift`; or a tanh
+    Expr expr, rest;
+    std::string scale, shift;
+  };
+  std::vector<Special> specials(const ScoreForm& score, size_t phase);
+  void bind_special(const Special& special);
+  void place_element(bool tail);
+  void bind_score(const ScoreForm& score, size_t phase);
+  // The tile's reduction of accumulator k for row h, over the lanes that share the row or per lane.
+  std::string tile_reduction(const ScoreForm& score, size_t k) const;
+  void update_state(const ScoreForm& score, size_t k, const std::string& reduction);
+  void make_references(size_t done);
+  std::string move_values();  // transports o
+  std::string adopt_state();
+
+  // attention_hopper_finish.cpp: results and outputs.
+  std::string outputs();
+  void join_lanes();
+  void write_rows();
+  void write(const RowForm::Output& output);
+  Expr by_reciprocals(Expr e) const;
+  void finish(bool rounded);
+
+  void open_row();
+  std::string close_row();
+  void bind_references();
+  void bind_old_state();
+  bool is_value(size_t k) const { return k == form_.value_accumulator; }
+  static std::string unrolled(const std::string& variable, int count, const std::string& body);
+
+  StepBuilder& builder_;
+  ExprPool& pool_;
+  const AttentionForm& form_;
+  const HopperOperands& operands_;
+  const HopperConfig config_;
+  const HopperScores& scores_;
+  const MaskCondition& mask_;
+  const TileRanges ranges_;
+  const TileRanges by_tile_;
+  const ScoreForm &masked_, &whole_;
+  const RowForm& rows_;
+  KernelText kernel_;
+  Emitter emitter_;
+  LeafTexts leaves_;
+  std::set<size_t> ready_;
+  std::vector<std::vector<LoadedTerm>> loaded_;  // of every term, of every 128 places
+  LoadedTerm loaded_visible_;
+  std::vector<std::pair<Expr, std::string>> term_texts_;
+  std::string type_, keys_, row_count_;
+  int depth_ = 0, columns_ = 0;  // columns_: of the values that a group has
+  // Keys in the state before the tile, and with it.
+  std::string old_count_ = "static_cast<long long>(first)";
+  std::string new_count_ = "static_cast<long long>(first + valid)";
+  std::string first_column_;  // "name + ", of the group's columns
+};
+
+}  // namespace redfuser

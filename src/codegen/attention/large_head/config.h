@@ -1,0 +1,69 @@
+// Attention on sm_90a whose values are wider than one warpgroup's registers hold: a block has 64
+// rows and a segment of the keys, its two warpgroups half of the value columns each. One computes
+// the scores and passes weights and references to the other through shared memory; or each computes
+// those of half of a tile's keys, and they exchange what they reduce and the weights
+// (device/wide.cuh). Keys whose first columns are the values, as latent attention has them, are
+// copied once. Where two blocks share the keys of their rows they are a cluster, and each merges
+// half of the columns of both states; what more blocks leave is merged by a second kernel.
+#pragma once
+
+#include <optional>
+
+#include "codegen/attention/hopper/config.h"
+#include "codegen/attention/mma/split_kv.h"
+
+namespace redfuser {
+
+struct WideConfig {
+  int keys = 64;         // of a tile; 64 or 32
+  int key_stages = 2;    // tiles of keys in flight
+  int value_stages = 0;  // tiles of values in flight; 0: they are columns of the keys' tiles
+  int value_slab = 0;    // the slab of a key's tile where the values begin
+  int part_slabs = 3;    // of keys and rows that arrive together: scores begin with the first ones
+  int scorers = 2;       // groups that compute scores: 1 or 2, of as many parts of the keys
+  int cluster = 1;       // blocks of a cluster: 1 or 2
+
+  int group_keys() const { return keys / scorers; }
+};
+
+// Shared memory of a block: bytes of a tile, offsets, and all.
+struct WideLayout {
+  static constexpr int kRows = 64, kSlabColumns = 64, kSlabRowBytes = 128, kAlignment = 1024;
+  int query, key, value;
+  int keys, values, weights, reduced, barriers;
+  int heads;  // of the state for the cluster, behind its columns: where tiles were
+  int bytes;
+};
+WideLayout wide_layout(const AttentionForm& form, const WideConfig& config);
+
+// Parts of a tile of keys or rows.
+int wide_parts(const AttentionForm& form, const WideConfig& config);
+
+// Columns of a warpgroup: whole slabs.
+int wide_columns(const AttentionForm& form);
+
+// nullopt for sizes that do not fit.
+std::optional<WideConfig> wide_config(StepBuilder& builder, const AttentionForm& form,
+                                      const HopperOperands& operands);
+
+// 1 where values are columns of the keys and moved by references alone, and no reads besides those
+// of the operands take the registers that the scores of a whole tile need; 2 otherwise.
+int wide_scorers(ExprPool& pool, const AttentionForm& form, const WideConfig& config);
+
+// Blocks of a cluster: 2 where so many share a row tile's keys, of sizes that are known. (Clusters
+// of 8 take longer over distributed shared memory than a second kernel does over the states of
+// several: 36 us against 19 for one batch of 128 heads and 4096 keys on an H100.)
+int wide_cluster(StepBuilder& builder, const AttentionForm& form, const WideConfig& config);
+
+// A cluster per row tile and segment; one segment for clusters of 2. `states`: for each of a tile's
+// rows state_block(form, 1) floats for every segment, one after the other.
+Segments wide_segments(StepBuilder& builder, const AttentionForm& form, const WideConfig& config);
+
+// Masks and terms are evaluated element by element.
+HopperScores wide_scores(ExprPool& pool, const AttentionForm& form);
+
+// Merges the states of segments where there are several.
+KernelLaunch attention_wide_merge_kernel(StepBuilder& builder, const AttentionForm& form,
+                                         const Segments& segments);
+
+}  // namespace redfuser

@@ -1,0 +1,198 @@
+// What a block does: 64 rows by a segment of the keys, which the producer copies tile by tile.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/attention/large_head/text.h"
+
+namespace redfuser {
+namespace {
+
+constexpr int kGroups = 2, kGroupThreads = 128;
+
+HopperConfig group_config(const WideConfig& config) {
+  HopperConfig result;
+  result.groups = 1;
+  result.keys = config.group_keys();
+  return result;
+}
+
+}  // namespace
+
+WideText::WideText(StepBuilder& builder, const AttentionForm& form, const HopperScores& scores,
+                   const HopperOperands& operands, const WideConfig& config,
+                   const Segments& segments)
+    : HopperText(builder, form, scores, operands, group_config(config)),
+      wide_(config),
+      layout_(wide_layout(form, config)),
+      parts_(wide_parts(form, config)),
+      segments_(segments),
+      visible_(pool_, form) {
+  columns_ = wide_columns(form);
+  old_count_ = "folded";
+  new_count_ = "(folded + tile_valid)";
+  first_column_ = "group_column + ";
+}
+
+KernelLaunch WideText::launch() {
+  keys_ = kernel_.size(rows_.length());
+  row_count_ = kernel_.size(form_.row->extent());
+  declare_memory();
+  place_work();
+  const std::string produce = producer(), consume = consumer();
+  emitter_.line(
+      fmt::format("if (group == 0) {{\nptx_give_registers<24>();\nif (threadIdx.x == 0) {{\n{}}}\n"
+                  "}} else {{\nptx_take_registers<240>();\n{}}}",
+                  produce, consume));
+  KernelLaunch launch = kernel_.launch("attention_wide", comment_of(rows_.comment),
+                                       {"ptx", "math", "types", "reduce", "attention",
+                                        "ptx_barrier", "ptx_hopper", "hopper", "wide"},
+                                       "", emitter_.close(), (kGroups + 1) * kGroupThreads, 1);
+  launch.shared = layout_.bytes;
+  launch.cluster = wide_.cluster;
+  launch.grid[0] =
+      pool_.mul(pool_.mul(segments_.groups, segments_.count), pool_.integer(wide_.cluster));
+  return launch;
+}
+
+void WideText::declare_memory() {
+  emitter_.line(fmt::format(
+      "extern __shared__ char memory[];\n"
+      "char* const tiles_at = memory + (-ptx_shared_address(memory) & {});\n"
+      "const unsigned q_tile = ptx_shared_address(tiles_at), k_tiles = q_tile + {}, v_tiles = "
+      "q_tile + {}, weights = q_tile + {}, barriers = q_tile + {};\n"
+      "char* const weights_tile = tiles_at + {};\n"
+      "float* const reduced = reinterpret_cast<float*>(tiles_at + {});\n"
+      "const Ring<{}> q_ring{{barriers}};\nconst Ring<{}> k_ring{{barriers + {}}};",
+      WideLayout::kAlignment - 1, layout_.keys, layout_.values, layout_.weights, layout_.barriers,
+      layout_.weights, layout_.reduced, parts_, parts_ * wide_.key_stages, 16 * parts_));
+  std::string rings = fmt::format("k_ring.init({});\n", 4 * kGroups);
+  if (values_apart()) {
+    emitter_.line(fmt::format("const Ring<{}> v_ring{{barriers + {}}};", wide_.value_stages,
+                              16 * parts_ * (1 + wide_.key_stages)));
+    rings += fmt::format("v_ring.init({});\n", 4 * kGroups);
+  }
+  emitter_.line(
+      fmt::format("const int group = __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0);\n"
+                  "if (threadIdx.x == 0) {{\nq_ring.init({});\n{}ptx_barrier_init_fence();\n}}\n"
+                  "__syncthreads();",
+                  4 * kGroups, rings));
+}
+
+// Clusters of the same keys are neighbours; the last rows, which see the most keys of a causal
+// mask, come first.
+void WideText::place_work() {
+  emitter_.line(fmt::format(
+      "const int segments = static_cast<int>({}), row_tiles = static_cast<int>({});\n"
+      "const int work = blockIdx.x / {}, rank = {};\n"
+      "const int keyed = work / row_tiles, row_tile = row_tiles - 1 - (work - keyed * "
+      "row_tiles);\n"
+      "const long long other = keyed / segments;\n"
+      "const int segment = keyed - static_cast<int>(other) * segments;\n"
+      "const int first_row = row_tile * {};",
+      kernel_.size(segments_.count), kernel_.size(segments_.row_tiles), wide_.cluster,
+      wide_.cluster > 1 ? "static_cast<int>(ptx_cluster_rank())" : "0", WideLayout::kRows));
+  bind_coordinates(emitter_, form_.others, "other");
+  visible_.declare(emitter_, "first_row", WideLayout::kRows, wide_.keys);
+  emitter_.line(fmt::format(
+      "const int all_tiles = static_cast<int>((max_of(end - begin, 0ll) + {0}) / {1});\n"
+      "const int blocks = segments * {2}, own_tiles = (all_tiles + blocks - 1) / blocks;\n"
+      "const int tiles_before = (segment * {2} + rank) * own_tiles;\n"
+      "const int first_tile = static_cast<int>(begin) / {1} + tiles_before;\n"
+      "const int tiles = max(min(own_tiles, all_tiles - tiles_before), 0);",
+      wide_.keys - 1, wide_.keys, wide_.cluster));
+}
+
+// A part of the rows before that of the first keys.
+std::string WideText::producer() {
+  const int part_columns = wide_.part_slabs * WideLayout::kSlabColumns;
+  auto part = [&](const std::string& ring, const std::string& use, const std::string& view,
+                  const std::string& tile, int lines, int from, int columns,
+                  const std::string& line, const std::vector<std::string>& at) {
+    const int end = std::min(columns, from + part_columns);
+    return fmt::format("const unsigned full = {}.acquire({}, {});\n{}", ring, use,
+                       tile_bytes(lines, end - from),
+                       copies(view, tile, lines, end, "full", line, at, from));
+  };
+  const std::string query_view = declare_view(operands_.query, WideLayout::kRows);
+  const std::string key_view = declare_view(operands_.key, wide_.keys);
+  emitter_.open();
+  emitter_.line(fmt::format("ptx_prefetch_map({});\nptx_prefetch_map({});", query_view, key_view));
+  const auto query_at = coordinates(operands_.query), key_at = coordinates(operands_.key);
+  std::string text;
+  for (int p = 0; p < parts_; ++p) {
+    text += fmt::format("if (use == 0) {{\n{}}}\n{{\n{}}}\n",
+                        part("q_ring", std::to_string(p), query_view, "q_tile", WideLayout::kRows,
+                             p * part_columns, depth_, "first_row", query_at),
+                        part("k_ring", fmt::format("use * {} + {}", parts_, p), key_view,
+                             fmt::format("k_tiles + use % {} * {}", wide_.key_stages, layout_.key),
+                             wide_.keys, p * part_columns, depth_, "line", key_at));
+  }
+  if (values_apart()) {
+    const auto columns = static_cast<int>(form_.column->extent()->integer);
+    const std::string value_view = declare_view(operands_.value, wide_.keys);
+    emitter_.line(fmt::format("ptx_prefetch_map({});", value_view));
+    text += fmt::format(
+        "const unsigned full = v_ring.acquire(use, {});\n{}", layout_.value,
+        copies(value_view,
+               fmt::format("v_tiles + use % {} * {}", wide_.value_stages, layout_.value),
+               wide_.keys, columns, "full", "line", coordinates(operands_.value)));
+  }
+  emitter_.line(
+      fmt::format("for (int use = 0; use < tiles; ++use) {{\nconst int line = "
+                  "(first_tile + use) * {};\n{}}}",
+                  wide_.keys, text));
+  return emitter_.close();
+}
+
+std::string WideText::consumer() {
+  emitter_.open();
+  emitter_.line(fmt::format(
+      "const int warp = threadIdx.x >> 5 & 3, quad = (threadIdx.x & 31) >> 2, pair = "
+      "(threadIdx.x & 3) * 2, tile_row = warp * 16 + quad;\n"
+      "const int group_row = first_row, last_group_row = static_cast<int>(min_of(first_row + "
+      "{}ll, {} - 1)), own_row = first_row + tile_row;\n"
+      "const int group_key = {}, other_key = {} - group_key, group_column = (group - 1) * {};",
+      WideLayout::kRows - 1, row_count_,
+      wide_.scorers == kGroups ? fmt::format("(group - 1) * {}", wide_.group_keys()) : "0",
+      wide_.keys - wide_.group_keys(), columns_));
+  declare_state();
+  emitter_.line(
+      fmt::format("float s[{}][4], o[{}][4] = {{}};\nunsigned p[{}][4];\nlong long "
+                  "folded = 0;",
+                  config_.keys / 8, columns_ / 8, config_.keys / 16));
+  if (wide_.scorers == kGroups) {
+    const std::string first = first_tile(), next = next_tiles();
+    emitter_.line(fmt::format("if (tiles > 0) {{\n{}{}}}", first, next));
+  } else {
+    const std::string scorer = this->scorer(), follower = this->follower();
+    emitter_.line(fmt::format("if (group == 1) {{\n{}}} else {{\n{}}}", scorer, follower));
+  }
+  finish_rows();
+  return emitter_.close();
+}
+
+std::optional<std::vector<KernelLaunch>> attention_wide_kernels(StepBuilder& builder,
+                                                                const AttentionForm& original) {
+  AttentionForm form = packed_rows(builder.pool(), original);
+  auto operands = boxed_operands(builder, form);
+  if (!operands) {
+    form = original;
+    operands = boxed_operands(builder, form);
+  }
+  if (!operands) return std::nullopt;
+  auto config = wide_config(builder, form, *operands);
+  if (!config) return std::nullopt;
+  config->cluster = wide_cluster(builder, form, *config);
+  config->scorers = wide_scorers(builder.pool(), form, *config);
+  const Segments segments = wide_segments(builder, form, *config);
+  const HopperScores scores = wide_scores(builder.pool(), form);
+  std::vector<KernelLaunch> result = {
+      WideText(builder, form, scores, *operands, *config, segments).launch()};
+  if (!segments.count->is_constant(1)) {
+    result.push_back(attention_wide_merge_kernel(builder, form, segments));
+  }
+  return result;
+}
+
+}  // namespace redfuser

@@ -1,0 +1,47 @@
+// States of a row's segments become its outputs: a block per row.
+#include <fmt/format.h>
+
+#include "codegen/attention/large_head/config.h"
+#include "codegen/attention/mma/split_kv_merge.h"
+
+namespace redfuser {
+
+KernelLaunch attention_wide_merge_kernel(StepBuilder& builder, const AttentionForm& form,
+                                         const Segments& segments) {
+  constexpr int kThreads = 128, kKeys = 16;
+  ExprPool& pool = builder.pool();
+  AttentionTile tile(builder, form, kKeys, 1);
+  AttentionMerge merge(tile, form, 1, kThreads);
+  KernelText& kernel = tile.kernel();
+  Emitter& emitter = tile.emitter();
+  const int head = state_head(form), block = state_block(form, 1);
+  emitter.line(fmt::format(
+      "const int segments = static_cast<int>({}), row_tiles = static_cast<int>({});\n"
+      "const long long other = floor_div(blockIdx.x, {}), first_row = blockIdx.x - other * {};\n"
+      "const long long tile = first_row / {};",
+      kernel.size(segments.count), kernel.size(segments.row_tiles), tile.row_count(),
+      tile.row_count(), WideLayout::kRows));
+  bind_coordinates(emitter, form.others, "other");
+  emitter.line(fmt::format(
+      "const float* const states = reinterpret_cast<const float*>({0}) + ((other * row_tiles + "
+      "tile) * {1} + first_row - tile * {1}) * segments * {2};\n"
+      "__shared__ __align__(16) float heads[{3}];\n"
+      "for (int i = threadIdx.x; i < segments * {4}; i += {5}) {{\n"
+      "const int part = i / {4}, place = i - part * {4};\nheads[i] = states[part * {2} + place];\n"
+      "}}\n__syncthreads();",
+      kernel.buffer(segments.states), WideLayout::kRows, block, Segments::kMost * head, head,
+      kThreads));
+  merge.declare();
+  emitter.line(fmt::format("merge(heads, {}, states, segments);", head));
+  merge.write_outputs();
+  KernelLaunch launch =
+      kernel.launch("attention_wide_merge", comment_of(form.rows.comment),
+                    {"ptx", "math", "types", "reduce", "attention"}, "", emitter.close(), kThreads);
+  launch.static_shared = Segments::kMost * head * 4;
+  launch.grid[0] =
+      pool.select(pool.make(ExprOp::Equal, {segments.count, pool.integer(1)}), pool.integer(0),
+                  pool.mul(form.row->extent(), product_of(pool, extents_of(pool, form.others))));
+  return launch;
+}
+
+}  // namespace redfuser

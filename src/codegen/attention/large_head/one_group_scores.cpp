@@ -1,0 +1,100 @@
+// The schedule where one group computes all scores of a tile: its products are of 64 keys, which
+// the tensor cores do at their full rate, and what references need stays within it. The other group
+// follows with the weights and references that it leaves in shared memory. Values are columns of
+// the keys' tiles (wide_scorers).
+#include <fmt/format.h>
+
+#include "codegen/attention/large_head/text.h"
+
+namespace redfuser {
+
+std::string WideText::scorer() {
+  emitter_.open();
+  emitter_.line("constexpr int use = 0;");
+  place_tile();
+  emitter_.line(start_scores(0, parts_, true));
+  emitter_.line("wait_products<0>(s);");
+  emitter_.line(fold_wide_tile());
+  leave_weights(true);
+  const std::string first = fmt::format("{{\n{}}}\n", emitter_.close());
+  emitter_.open();
+  place_tile();
+  emitter_.line(start_all_values("use - 1", "p"));
+  emitter_.line(start_scores(0, 1, false));
+  emitter_.line("wait_products<1>(o);");
+  emitter_.line(release_keys("(use - 1)"));
+  emitter_.line(start_scores(1, parts_, false));
+  emitter_.line("wait_products<0>(s);");
+  emitter_.line(fold_wide_tile());
+  leave_weights(false);
+  return fmt::format(
+      "if (tiles > 0) {{\n{}for (int use = 1; use < tiles; ++use) {{\n{}}}\n{}"
+      "wait_products<0>(o);\n}}\n",
+      first, emitter_.close(), start_all_values("tiles - 1", "p"));
+}
+
+// The values are moved while the other group begins with its own.
+void WideText::leave_weights(bool first) {
+  std::string references;
+  for (size_t r = 0; r < rows_.references.size(); ++r) {
+    references += fmt::format("{}[tile_row + h * 8] = w{}[h];\n", reference_place(r), r);
+  }
+  if (!first) emitter_.line("ptx_named_sync(kWideReduced, kWideThreads);");
+  emitter_.line(fmt::format(
+      "if (pair == 0) {{\n{}}}\npack_weights<{}, {}>(p, s);\n"
+      "store_weights<{}>(weights_tile, p, tile_row, 0, pair);\nptx_async_proxy_fence();\n"
+      "ptx_named_arrive(kWideWeighed, kWideThreads);",
+      unrolled("h", 2, references), type_, config_.keys, config_.keys));
+  if (!first) emitter_.line(move_values());
+  emitter_.line(adopt_state());
+  emitter_.line("folded += tile_valid;");
+}
+
+// Its states are those of the references alone.
+std::string WideText::follower() {
+  emitter_.open();
+  place_tile();
+  std::string references, adopted;
+  for (size_t r = 0; r < rows_.references.size(); ++r) {
+    references += fmt::format("w{}[h] = {}[tile_row + h * 8];\n", r, reference_place(r));
+    adopted += fmt::format("r{0}[h] = w{0}[h];\n", r);
+  }
+  emitter_.line("ptx_named_sync(kWideWeighed, kWideThreads);\n" + unrolled("h", 2, references));
+  emitter_.line(fmt::format("if (use > 0) {{\n{}}}", move_values()));
+  emitter_.line(unrolled("h", 2, adopted) + "\nfolded += tile_valid;");
+  for (int p = 0; p < parts_; ++p) {
+    emitter_.line(fmt::format("k_ring.wait_full(use * {} + {});", parts_, p));
+  }
+  emitter_.line(start_all_values("use", "weights") + "wait_products<0>(o);");
+  emitter_.line(release_keys("use"));
+  emitter_.line("if (use + 1 < tiles) ptx_named_arrive(kWideReduced, kWideThreads);");
+  return fmt::format("for (int use = 0; use < tiles; ++use) {{\n{}}}\n", emitter_.close());
+}
+
+std::string WideText::reference_place(size_t r) const {
+  return fmt::format("(reduced + {})", (2 * r + 1) * WideLayout::kRows);
+}
+
+std::string WideText::start_all_values(const std::string& use, const std::string& weights) const {
+  return fmt::format(
+      "{{\n{}ptx_product_fence();\nadd_values<{}, {}, {}>(o, {}, values, {});\n"
+      "ptx_product_commit();\n}}\n",
+      place_values(use), type_, columns_, wide_.keys, weights,
+      wide_.keys * WideLayout::kSlabRowBytes);
+}
+
+// What the scorer has reduced, for both groups.
+void WideText::share_accumulators() {
+  std::string store, load;
+  for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
+    if (is_value(k)) continue;
+    const size_t place = 2 * k * WideLayout::kRows;
+    store += fmt::format("reduced[{} + tile_row + h * 8] = a{}[h];\n", place, k);
+    load += fmt::format("a{}[h] = reduced[{} + tile_row + h * 8];\n", k, place);
+  }
+  emitter_.line(fmt::format(
+      "if (group == 1 && pair == 0) {{\n{}}}\nptx_named_sync(kWideReduced, kWideThreads);\n{}",
+      unrolled("h", 2, store), unrolled("h", 2, load)));
+}
+
+}  // namespace redfuser

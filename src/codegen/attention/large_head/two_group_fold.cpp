@@ -1,0 +1,85 @@
+// A tile of scores folded into the state of the rows, which both groups keep alike: they reduce
+// over half of the keys each.
+#include <fmt/format.h>
+
+#include "codegen/attention/large_head/text.h"
+
+namespace redfuser {
+
+std::string WideText::fold_wide_tile() {
+  const bool even = rows_.length()->is_constant() && rows_.length()->integer % wide_.keys == 0;
+  const std::string masked = fold_scores(masked_, !even);
+  emitter_.open();
+  emitter_.bind(ranges_.key.first, "tile_first");
+  emitter_.bind(ranges_.key.last, fmt::format("(tile_first + {})", wide_.keys - 1));
+  if (!ranges_.rows.empty()) {
+    emitter_.bind(ranges_.rows[0].first, "group_row");
+    emitter_.bind(ranges_.rows[0].last, "last_group_row");
+  }
+  const std::string full = emitter_.emit(by_tile_.full);
+  // Of the whole tile, so that both groups meet at the same barriers.
+  emitter_.line(fmt::format("whole = whole && {};", full));
+  const std::string test = emitter_.close();
+  const std::string whole = fold_scores(whole_, false);
+  const std::string inside =
+      even ? std::string("true") : fmt::format("tile_valid == {}", wide_.keys);
+  return fmt::format("bool whole = {};\n{{\n{}}}\nif (whole) {{\n{}}} else {{\n{}}}", inside, test,
+                     whole, masked);
+}
+
+void WideText::fold_phase(const ScoreForm& score, size_t phase, bool tail) {
+  if (wide_.scorers == 1) return HopperText::fold_phase(score, phase, tail);
+  const Phase& range = score.phases[phase];
+  std::vector<size_t> reduced, shared;
+  std::string declarations;
+  for (size_t k = range.begin; k < range.end; ++k) {
+    if (is_value(k)) continue;
+    reduced.push_back(k);
+    if (!score.per_lane[k]) shared.push_back(k);
+    declarations += fmt::format("float rows{}[2];\n", k);
+  }
+  emitter_.line(declarations);
+  open_row();
+  bind_references();
+  for (const size_t k : reduced) {
+    const Accumulator& a = rows_.accumulators[k];
+    const std::string identity = identity_of(a.reduction, a.dtype);
+    emitter_.line(fmt::format("float tile{0}[2] = {{{1}, {1}}};", k, identity));
+  }
+  fold_element(score, phase, tail);
+  for (const size_t k : reduced) {
+    emitter_.line(fmt::format("rows{}[h] = {};", k, tile_reduction(score, k)));
+  }
+  emitter_.line(close_row());
+  exchange(shared, "rows");
+  open_row();
+  bind_references();
+  for (const size_t k : reduced) update_state(score, k, fmt::format("rows{}[h]", k));
+  emitter_.line(close_row());
+  make_references(range.end);
+}
+
+bool WideText::exchanges() const {
+  for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
+    if (!is_value(k) && !masked_.per_lane[k]) return true;
+  }
+  return false;
+}
+
+void WideText::exchange(const std::vector<size_t>& accumulators, const std::string& name) {
+  if (accumulators.empty()) return;
+  std::string store, join;
+  for (const size_t k : accumulators) {
+    const size_t part = k * 2 * WideLayout::kRows;
+    store += fmt::format("reduced[{} + (group - 1) * {} + tile_row + h * 8] = {}{}[h];\n", part,
+                         WideLayout::kRows, name, k);
+    join += fmt::format("join_groups<{}>({}{}, reduced + {}, tile_row);\n",
+                        combiner_of(rows_.accumulators[k].reduction), name, k, part);
+  }
+  emitter_.line(
+      fmt::format("if (pair == 0) {{\n{}}}\nptx_named_sync(kWideReduced, "
+                  "kWideThreads);\n{}",
+                  unrolled("h", 2, store), join));
+}
+
+}  // namespace redfuser

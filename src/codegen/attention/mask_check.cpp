@@ -1,0 +1,130 @@
+#include "codegen/attention/mask_check.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "cascade/visibility/magnitude.h"
+#include "cascade/visibility/masked_operands.h"
+#include "codegen/attention/mask_condition.h"
+
+namespace redfuser {
+namespace {
+
+constexpr int kThreads = 512, kBlocksOfMultiprocessor = 2;
+
+class Check {
+ public:
+  Check(StepBuilder& builder, const AttentionForm& form, const MaskCondition& mask)
+      : builder_(builder), pool_(builder.pool()), form_(form) {
+    add_reads(form.value, operands_);
+    for (size_t k = 0; k < form.rows.accumulators.size(); ++k) {
+      const Accumulator& a = form.rows.accumulators[k];
+      Expr lift = k == form.value_accumulator ? form.weight : a.lift;
+      add_masked_operands(pool_, a.reduction, lift, operands_);
+      if (std::isinf(mask.largest_score)) continue;
+      // A finite fill is outweighed by what is visible.
+      Expr seen = where_visible(pool_, mask.visible, lift);
+      add_reads(seen, operands_);
+      operands_.bounds.push_back({magnitude_of(seen), mask.largest_score});
+    }
+  }
+
+  size_t values() const { return operands_.values.size(); }
+
+  // All that is to be finite can be read here, and what is to have a bound has one.
+  bool possible() const {
+    bool result = operands_.decidable;
+    for (const int64_t value : operands_.values) {
+      if (value < 0) return false;
+      const DType dtype = builder_.dtype_of(value);
+      result &= value < kScratchValues && dtype != DType::Float64 && size_of(dtype) >= 2;
+    }
+    for (const MaskedOperands::Bound& bound : operands_.bounds) {
+      visit(bound.magnitude, [&](Expr e) {
+        result &= !e->is_constant() || (is_float(e->dtype) && std::isfinite(e->number));
+      });
+    }
+    return result;
+  }
+
+  // A grid's blocks leave their largest magnitudes; the last one tells, in the first element.
+  KernelLaunch launch(int64_t result, int blocks) const {
+    KernelText kernel = builder_.kernel();
+    Emitter emitter(kernel);
+    const std::string found = kernel.buffer(result, true);
+    std::string own, others, holds;
+    for (size_t i = 0; i < values(); ++i) {
+      const int64_t value = operands_.values[i];
+      const std::string elements = kernel.size(product_of(pool_, builder_.shape(value)));
+      own += fmt::format(
+          "float m{0} = block_reduce<{1}, MaxOp>(largest_magnitude({2}, {3}, first, step), "
+          "slots);\n"
+          "__syncthreads();\nif (threadIdx.x == 0) {4}[1 + blockIdx.x * {5} + {0}] = m{0};\n",
+          i, kThreads / 32, kernel.buffer(value), elements, found, values());
+      others += fmt::format(
+          "m{0} = 0;\nfor (unsigned block = threadIdx.x; block < gridDim.x; block += {1}) {{\n"
+          "m{0} = max_of(m{0}, {2}[1 + block * {3} + {0}]);\n}}\n"
+          "m{0} = block_reduce<{4}, MaxOp>(m{0}, slots);\n__syncthreads();\n",
+          i, kThreads, found, values(), kThreads / 32);
+      holds += fmt::format("{}m{} < INFINITY_F", i > 0 ? " && " : "", i);
+      emitter.bind(largest_of(pool_, value), fmt::format("static_cast<double>(m{})", i));
+    }
+    emitter.line(fmt::format(
+        "__shared__ __align__(16) char slots[{0} * kSlotBytes];\n__shared__ unsigned before;\n"
+        "const long long first = blockIdx.x * {1}ll + threadIdx.x, step = gridDim.x * {1}ll;\n{2}"
+        "if (threadIdx.x == 0) before = ptx_count({3}, gridDim.x - 1);\n__syncthreads();\n"
+        "if (before != gridDim.x - 1) return;\n{4}",
+        kThreads / 32, kThreads, own, kernel.counter(), others));
+    for (const MaskedOperands::Bound& bound : operands_.bounds) {
+      holds += fmt::format(" && {} < {}", emitter.emit(bound.magnitude),
+                           literal(bound.limit, DType::Float64));
+    }
+    emitter.line(fmt::format("if (threadIdx.x == 0) {}[0] = {} ? 1.0f : 0.0f;", found, holds));
+    KernelLaunch launch =
+        kernel.launch("mask_check", comment_of(form_.rows.comment),
+                      {"ptx", "ptx_split", "math", "types", "reduce", "magnitude"}, "",
+                      emitter.close(), kThreads);
+    launch.grid[0] = pool_.integer(blocks);
+    launch.static_shared = kThreads / 32 * 16 + 16;  // a slot for each warp, and `before`
+    return launch;
+  }
+
+ private:
+  // Exponentials of differences from a row's maximum are at most 1 where they are visible; what
+  // rows divide by is no part of an element.
+  Expr magnitude_of(Expr lift) const {
+    const KnownBound known = [&](Expr e) -> Expr {
+      if (e->op == ExprOp::Read && is_float(e->dtype)) return largest_of(pool_, e->integer);
+      if (e->op == ExprOp::Leaf) return pool_.number(0, DType::Float64);
+      if (e->op == ExprOp::Exp && e->has_leaf) return pool_.number(1, DType::Float64);
+      if (e->op == ExprOp::Div && e->args[1]->has_leaf && !e->args[1]->has_read) {
+        return magnitude(pool_, e->args[0], known);
+      }
+      return nullptr;
+    };
+    return magnitude(pool_, lift, known);
+  }
+
+  StepBuilder& builder_;
+  ExprPool& pool_;
+  const AttentionForm& form_;
+  MaskedOperands operands_;
+};
+
+}  // namespace
+
+std::optional<KernelLaunch> mask_check(StepBuilder& builder, AttentionForm& form) {
+  if (!builder.target.exact_masks) return std::nullopt;
+  const MaskCondition mask = mask_condition(builder.pool(), form);
+  if (!mask.skips()) return std::nullopt;
+  const Check check(builder, form, mask);
+  form.visits_hidden = !check.possible();
+  if (form.visits_hidden) return std::nullopt;
+  const int blocks = builder.target.multiprocessors * kBlocksOfMultiprocessor;
+  const auto floats = static_cast<int64_t>(1 + static_cast<size_t>(blocks) * check.values());
+  form.mask_check = builder.add_scratch(DType::Float32, builder.pool().integer(floats));
+  return check.launch(form.mask_check, blocks);
+}
+
+}  // namespace redfuser

@@ -1,0 +1,90 @@
+// A tile of scores folded into the state of a warp's 16 rows, in registers: what the portable
+// attention kernels share. Fragments have mma.sync's layout (device/attention.cuh).
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/attention/attention.h"
+#include "codegen/rows/leaf_names.h"
+
+namespace redfuser {
+
+// The texts take from the kernel around them: `own_row` (of the thread's first row), `pair`,
+// `first` (the tile's first key), `valid` (its keys), `folded` (keys in the state before).
+class AttentionTile {
+ public:
+  static constexpr int kRows = 16;
+
+  // `keys` of a tile: a multiple of 16. Of the thread's two rows, the first `halves` exist.
+  AttentionTile(StepBuilder& builder, const AttentionForm& form, int keys, int halves);
+
+  KernelText& kernel() { return kernel_; }
+  Emitter& emitter() { return emitter_; }
+  const LeafTexts& leaves() const { return leaves_; }
+  bool narrow() const { return half_; }  // operands of 16 bits
+  const std::string& type() const { return type_; }
+  int depth() const { return depth_; }
+  int columns() const { return columns_; }
+  bool is_value(size_t k) const { return k == form_.value_accumulator; }
+  const std::string& row_count() const { return row_count_; }
+  Expr rows() const { return row_extent_; }
+
+  int element_bytes() const { return half_ ? 2 : 4; }
+  // Of a tile in shared memory, with the padding of its lines.
+  int elements(int lines, int columns) const { return lines * (columns + 16 / element_bytes()); }
+
+  // <name>_data, <name>_at(line, element) and <name>_vector (so many elements may be copied whole),
+  // for the calls of load_tile.
+  void declare_query() { declare_query(16 / element_bytes()); }
+  void declare_query(int whole);
+  void declare_key_and_value();
+  // a<k>[2], r<r>[2] and o[][4]: the empty state.
+  void declare_state();
+  // Adds the tile to the state. The texts compute s (float[][4]) and add p (as s) · v to o.
+  void fold(const std::string& score_product, const std::string& value_product);
+  // Opens the scope of one of the thread's rows, `h`; close_row() adds it to the scope around.
+  void open_row();
+  void close_row();
+  // The rest of a row's results and outputs for element `o` of the value state at `column`; its
+  // other states are bound.
+  void write_outputs(const std::string& exists);
+  // Binds the results that all columns of a row share; its states are bound.
+  void bind_row_results();
+  // Binds the other results, for element `value` of the value state at `column`.
+  void bind_results();
+  // Binds the states of accumulators before `count` to <prefix><k><suffix>.
+  void bind_state(const std::string& prefix, const std::string& suffix, size_t count);
+
+ private:
+  void find_shared();
+  void declare_operand(const std::string& name, Expr read, Expr line, const std::string& line_name,
+                       Expr element, int whole);
+  void bind_old_state();
+  void bind_new_references();
+  void run_phase(const Phase& phase, bool first);
+  void bind_score(const std::string& score);
+  void update(size_t k);
+  void update_values(const Accumulator& a);
+  void make_references(size_t done);
+  bool of_row(Expr result) const;
+  void bind_result(size_t i);
+  std::string for_halves(const std::string& body) const;
+
+  ExprPool& pool_;
+  const AttentionForm& form_;
+  const RowForm& rows_;
+  KernelText kernel_;
+  Emitter emitter_;
+  LeafTexts leaves_;
+  std::vector<Phase> phases_;
+  std::vector<Expr> shared_;  // scores that several phases need are computed once
+  std::set<size_t> ready_, row_results_;
+  std::string type_, keys_, row_count_;
+  Expr row_extent_ = nullptr;
+  bool half_ = false;
+  int depth_ = 0, columns_ = 0, tile_keys_ = 0, halves_ = 2;
+};
+
+}  // namespace redfuser

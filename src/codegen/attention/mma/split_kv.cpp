@@ -1,0 +1,272 @@
+// Attention of few rows: a block has a segment of the keys, its warps take turns at tiles of it,
+// each through a ring of its own. The states of warps are merged in shared memory, those of
+// segments by the last block of a row tile.
+#include <algorithm>
+
+#include "base/error.h"
+#include "codegen/attention/mma/split_kv.h"
+#include "codegen/attention/mma/split_kv_merge.h"
+#include "codegen/attention/visible_keys.h"
+
+namespace redfuser {
+namespace {
+
+class SplitText {
+ public:
+  SplitText(StepBuilder& builder, const AttentionForm& form, const SplitConfig& config,
+            const std::optional<BoxedTiles>& boxes, const Segments& segments)
+      : pool_(builder.pool()),
+        form_(form),
+        config_(config),
+        layout_(split_layout(form, config)),
+        boxes_(boxes),
+        segments_(segments),
+        lines_(split_rows(form)),
+        visible_(pool_, form),
+        tile_(builder, form, config.keys, (lines_ + 7) / 8),
+        merge_(tile_, form, lines_, config.threads()),
+        kernel_(tile_.kernel()),
+        emitter_(tile_.emitter()) {}
+
+  KernelLaunch launch() {
+    place();
+    boxes_ ? start_boxes() : start_lines();
+    tile_.declare_state();
+    fold_tiles();
+    merge_states();
+    std::vector<std::string_view> headers = {"ptx",    "ptx_split", "math",     "types",
+                                             "reduce", "states",    "attention"};
+    if (boxes_) headers.insert(headers.end(), {"ptx_barrier", "ptx_hopper", "hopper", "split"});
+    KernelLaunch launch = kernel_.launch("attention_split", comment_of(form_.rows.comment), headers,
+                                         "", emitter_.close(), config_.threads(), config_.blocks);
+    launch.shared = split_shared_bytes(form_, config_);
+    launch.static_shared = SplitLayout::kStatic;
+    launch.grid[0] = pool_.mul(segments_.groups, segments_.count);
+    return launch;
+  }
+
+ private:
+  // Floats of a block of states.
+  int block() const { return state_block(form_, lines_); }
+
+  // Blocks and tiles are numbered in 32 bits. (The compiler knows that lanes of a warp agree on
+  // what lane 0 says.)
+  void place() {
+    emitter_.line(fmt::format(
+        "const unsigned segments = static_cast<unsigned>({}), row_tiles = "
+        "static_cast<unsigned>({});\n"
+        "const unsigned group = blockIdx.x / segments, segment = blockIdx.x - group * segments;\n"
+        "const long long other = group / row_tiles, first_row = (group % row_tiles) * {}ll;",
+        kernel_.size(segments_.count), kernel_.size(segments_.row_tiles), lines_));
+    emitter_.line(
+        "const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, "
+        "quad = lane >> 2, pair = (lane & 3) * 2;\nconst long long own_row = first_row + quad;");
+    bind_coordinates(emitter_, form_.others, "other");
+    visible_.declare(emitter_, "first_row", lines_, config_.keys);
+    emitter_.line(fmt::format(
+        "const unsigned tiles = static_cast<unsigned>((max_of(end - begin, 0ll) + {0}) / {1}), "
+        "own_tiles = (tiles + segments - 1) / segments;\n"
+        "const long long start = begin + segment * own_tiles * {1}ll, stop = min_of(end, start + "
+        "own_tiles * {1}ll), own_first = start + warp * {1};",
+        config_.keys - 1, config_.keys));
+  }
+
+  // Queries in shared memory, and load_keys(from, stage): the keys and values from `from` on, if
+  // the segment has any.
+  void start_lines() {
+    emitter_.line(fmt::format(
+        "extern __shared__ __align__(16) char memory[];\n"
+        "float* const block_states = reinterpret_cast<float*>(memory);\n"
+        "{0}* const q_tile = reinterpret_cast<{0}*>(memory);\n"
+        "{0}* const k_tiles = reinterpret_cast<{0}*>(memory + {1} + warp * {2});\n"
+        "{0}* const v_tiles = reinterpret_cast<{0}*>(memory + {1} + warp * {2} + {3});\n"
+        "{0}* const staged = reinterpret_cast<{0}*>(memory + {1} + warp * {2} + {4});",
+        tile_.type(), layout_.rings, ring(), config_.stages * layout_.key,
+        config_.stages * (layout_.key + layout_.value)));
+    tile_.declare_query();
+    emitter_.line(
+        fmt::format("load_tile<{}, {}, {}>(q_tile, q_data, q_at, {} - first_row, {}, q_vector, "
+                    "threadIdx.x);\nptx_copy_commit();",
+                    AttentionTile::kRows, tile_.depth(), config_.threads(), tile_.row_count(),
+                    form_.depth->extent()->integer));
+    tile_.declare_key_and_value();
+    std::string loads;
+    for (const auto& [name, columns, extent, bytes] :
+         {std::tuple("k", tile_.depth(), form_.depth->extent()->integer, layout_.key),
+          std::tuple("v", tile_.columns(), form_.column->extent()->integer, layout_.value)}) {
+      loads += fmt::format(
+          "load_tile<{0}, {1}, 32>({2}_tiles + stage * {3}, {2}_data, [&](long long line, long "
+          "long e) {{ return {2}_at(from + line, e); }}, stop - from, {4}, {2}_vector, lane);\n",
+          config_.keys, columns, name, bytes / tile_.element_bytes(), extent);
+    }
+    emitter_.line(fmt::format(
+        "const auto load_keys = [&](long long from, int stage) {{\nif (from < stop) {{\n{}}}\n"
+        "ptx_copy_commit();\n}};\n"
+        "#pragma unroll\nfor (int ahead = 0; ahead < {}; ++ahead) load_keys(own_first + ahead * "
+        "{}, ahead);",
+        loads, config_.stages - 1, config_.step()));
+  }
+
+  // The first copies before anything else; load_keys(from, stage) is one thread's. Queries come
+  // to registers meanwhile.
+  void start_boxes() {
+    emitter_.line(fmt::format(
+        "extern __shared__ __align__(16) char memory[];\n"
+        "const unsigned base = (ptx_shared_address(memory) + {0}) / {1} * {1};\n"
+        "float* const block_states = reinterpret_cast<float*>(memory + (base - "
+        "ptx_shared_address(memory)));\n"
+        "const unsigned k_tiles = base + warp * {2}, v_tiles = k_tiles + {3}, barriers = base + "
+        "{4} + warp * {5};",
+        SplitLayout::kAlignment - 1, SplitLayout::kAlignment, ring(), config_.stages * layout_.key,
+        layout_.barriers, config_.stages * 8));
+    std::string copies, prefetches;
+    for (const auto& [name, read, columns, bytes] :
+         {std::tuple("k", &boxes_->key, tile_.depth(), layout_.key),
+          std::tuple("v", &boxes_->value, tile_.columns(), layout_.value)}) {
+      TensorView view = read->view;
+      view.box = {SplitLayout::kSlabColumns, config_.keys};
+      view.box.resize(view.dims.size(), 1);
+      const std::string map = kernel_.view(std::move(view));
+      prefetches += fmt::format("ptx_prefetch_map({});\n", map);
+      std::vector<std::string> at;
+      for (Expr e : read->coordinates) {
+        at.push_back(emitter_.fresh("c"));
+        emitter_.line(
+            fmt::format("const int {} = static_cast<int>({});", at.back(), emitter_.emit(e)));
+      }
+      for (int c = 0; c < columns; c += SplitLayout::kSlabColumns) {
+        copies += fmt::format(
+            "ptx_copy_box({}_tiles + stage * {} + {}, {}, full, {}, static_cast<int>(from), {});\n",
+            name, bytes, c / SplitLayout::kSlabColumns * config_.keys * SplitLayout::kSlabRowBytes,
+            map, c, fmt::join(at, ", "));
+      }
+    }
+    emitter_.line(fmt::format(
+        "const auto load_keys = [&](long long from, int stage) {{\n"
+        "const unsigned full = barriers + stage * 8;\nptx_barrier_expect(full, {0});\n{1}}};\n"
+        "if (ptx_elect()) {{\n{2}"
+        "#pragma unroll\nfor (int i = 0; i < {3}; ++i) ptx_barrier_init(barriers + i * 8, 1);\n"
+        "ptx_barrier_init_fence();\n"
+        "#pragma unroll 1\nfor (int i = 0; i < {3}; ++i) {{\n"
+        "const long long from = own_first + i * {4};\nif (from < stop) load_keys(from, i);\n}}\n"
+        "}}\n__syncwarp();",
+        layout_.key + layout_.value, copies, prefetches, config_.stages, config_.step()));
+    tile_.declare_query(2);
+    emitter_.line(
+        fmt::format("unsigned q[{0}][4];\n"
+                    "load_query<{1}, {2}>(q, q_data, q_at, {3} - first_row, {4}, q_vector);",
+                    tile_.depth() / 16, tile_.depth(), (lines_ + 7) / 8, tile_.row_count(),
+                    form_.depth->extent()->integer));
+  }
+
+  // Bytes of a warp's tiles and weights.
+  int ring() const { return config_.stages * (layout_.key + layout_.value) + layout_.staged; }
+
+  void fold_tiles() {
+    emitter_.line("long long folded = 0;\nint stage = 0;");
+    emitter_.line(boxes_
+                      ? std::string("unsigned parity = 0;")
+                      : fmt::format("ptx_copy_wait<{}>();\n__syncthreads();", config_.stages - 1));
+    emitter_.open();
+    if (boxes_) {
+      emitter_.line("await_copies(barriers + stage * 8, parity);\n__syncwarp();");
+    } else {
+      emitter_.line(fmt::format(
+          "ptx_copy_wait<{}>();\n__syncwarp();\n"
+          "load_keys(first + {}, stage == 0 ? {} : stage - 1);",
+          config_.stages - 2, (config_.stages - 1) * config_.step(), config_.stages - 1));
+    }
+    emitter_.line(fmt::format("const int valid = static_cast<int>(min_of(stop - first, {}ll));",
+                              config_.keys));
+    fold();
+    if (boxes_) {
+      emitter_.line(
+          fmt::format("__syncwarp();\nconst long long next = first + {};\n"
+                      "if (next < stop && ptx_elect()) load_keys(next, stage);",
+                      config_.stages * config_.step()));
+    }
+    emitter_.line(fmt::format("if (++stage == {}) {{\nstage = 0;\n{}}}", config_.stages,
+                              boxes_ ? "parity ^= 1;\n" : ""));
+    const std::string text = emitter_.close();
+    emitter_.line(
+        fmt::format("for (long long first = own_first; first < stop; first += {}) {{\n{}}}",
+                    config_.step(), text));
+  }
+
+  void fold() {
+    const int keys = config_.keys;
+    if (boxes_) {
+      tile_.fold(fmt::format("score_product<{}, {}>(s, q, k_tiles + stage * {}, {}{{}});",
+                             tile_.depth(), keys, layout_.key, tile_.type()),
+                 fmt::format("value_product<{}, {}>(o, p, v_tiles + stage * {}, {}{{}});",
+                             tile_.columns(), keys, layout_.value, tile_.type()));
+      return;
+    }
+    tile_.fold(fmt::format("score_product<{}, {}>(s, q_tile, k_tiles + stage * {});", tile_.depth(),
+                           keys, layout_.key / tile_.element_bytes()),
+               fmt::format("value_product<{}, {}>(o, p, v_tiles + stage * {}, staged);",
+                           tile_.columns(), keys, layout_.value / tile_.element_bytes()));
+  }
+
+  void merge_states() {
+    emitter_.line(
+        fmt::format("{}__syncthreads();\nfloat* const own_states = block_states + warp * {};",
+                    boxes_ ? "" : "ptx_copy_wait<0>();\n", block()));
+    merge_.store_registers("own_states");
+    emitter_.line("__syncthreads();");
+    merge_.declare_state();
+    merge_.merge_shared("block_states", config_.warps);
+    emitter_.open();
+    // (Of 16 rows by 256 columns the loop leaves no register for the number of the segment.)
+    emitter_.line(fmt::format(
+        "float* const states = reinterpret_cast<float*>({0});\n"
+        "float* const group_states = states + static_cast<long long>(group) * segments * {1};",
+        kernel_.buffer(segments_.states, true), block()));
+    merge_.store(fmt::format("states + static_cast<long long>(blockIdx.x) * {}", block()));
+    emitter_.line(
+        fmt::format("__shared__ unsigned before;\n__syncthreads();\n"
+                    "if (threadIdx.x == 0) before = ptx_count({} + group, segments - 1);\n"
+                    "__syncthreads();\nif (before != segments - 1) return;",
+                    kernel_.counter()));
+    const std::optional<int> known = segments_.count->is_constant()
+                                         ? std::optional(static_cast<int>(segments_.count->integer))
+                                         : std::nullopt;
+    merge_.merge_global("group_states", "static_cast<int>(segments)", known);
+    const std::string text = emitter_.close();
+    emitter_.line(fmt::format("if (segments > 1) {{\n{}}}", text));
+    merge_.write_fours();
+  }
+
+  ExprPool& pool_;
+  const AttentionForm& form_;
+  const SplitConfig config_;
+  const SplitLayout layout_;
+  const std::optional<BoxedTiles>& boxes_;
+  const Segments segments_;
+  const int lines_;
+  const VisibleKeys visible_;
+  AttentionTile tile_;
+  AttentionMerge merge_;
+  KernelText& kernel_;
+  Emitter& emitter_;
+};
+
+}  // namespace
+
+std::optional<KernelLaunch> attention_split_kernel(StepBuilder& builder,
+                                                   const AttentionForm& form) {
+  const auto boxes = boxed_tiles(builder, form);
+  const auto config = split_config(builder.target, form, boxes.has_value());
+  if (!config) return std::nullopt;
+  return attention_split_kernel(builder, form, *config);
+}
+
+KernelLaunch attention_split_kernel(StepBuilder& builder, const AttentionForm& form,
+                                    const SplitConfig& config) {
+  const auto boxes = config.boxed ? boxed_tiles(builder, form) : std::nullopt;
+  RF_CHECK(!config.boxed || boxes, "keys that the copy engine cannot fetch");
+  const Segments segments = split_segments(builder, form, config);
+  return SplitText(builder, form, config, boxes, segments).launch();
+}
+
+}  // namespace redfuser

@@ -1,0 +1,62 @@
+// Attention of few rows: what a block computes, and with how much memory.
+#pragma once
+
+#include <optional>
+
+#include "codegen/attention/mma/mma_fold.h"
+#include "codegen/core/kernel_config.h"
+#include "codegen/core/tma_view.h"
+
+namespace redfuser {
+
+struct SplitConfig {
+  int warps = 4, keys = 32, stages = 3;  // keys of a warp's tile; tiles in flight
+  bool boxed = false;                    // tiles come by the copy engine of sm_90
+  int blocks = 1;                        // at once on a multiprocessor
+  int threads() const { return warps * 32; }
+  int step() const { return warps * keys; }  // keys of a block at a time
+};
+
+// Shared memory of a block: the rows, then each warp's ring of tiles, then barriers.
+struct SplitLayout {
+  static constexpr int kSlabColumns = 64, kSlabRowBytes = 128, kAlignment = 1024;
+  static constexpr int kStatic = 16;  // static shared memory besides
+  int query, key, value;              // bytes of a tile
+  int staged;                         // of a warp's weights
+  int rings, barriers;                // offsets
+  int bytes;
+};
+SplitLayout split_layout(const AttentionForm& form, const SplitConfig& config);
+// Dynamic shared memory of a block: the tiles, in whose place the warps' states are merged.
+int split_shared_bytes(const AttentionForm& form, const SplitConfig& config);
+
+// The most memory in flight that fits; nullopt if none does.
+std::optional<SplitConfig> split_config(const Target& target, const AttentionForm& form,
+                                        bool boxed);
+
+// Rows of a block: a power of two up to 16, of which a warp computes at least 8.
+int split_rows(const AttentionForm& form);
+
+// Every row tile's keys in so many segments, each of which leaves a block of states in scratch
+// memory if there are several.
+struct Segments {
+  static constexpr int kMost = 128;
+  Expr row_tiles, groups, count;
+  int64_t states;
+};
+Segments split_segments(StepBuilder& builder, const AttentionForm& form, const SplitConfig& config);
+
+// Keys and values as the copy engine fetches them; nullopt where it cannot.
+struct BoxedTiles {
+  BoxedRead key, value;
+};
+std::optional<BoxedTiles> boxed_tiles(StepBuilder& builder, const AttentionForm& form);
+
+KernelLaunch attention_split_kernel(StepBuilder& builder, const AttentionForm& form,
+                                    const SplitConfig& config);
+
+// Microseconds by estimate, of sizes that are known.
+double split_time(StepBuilder& builder, const AttentionForm& form, const SplitConfig& config,
+                  const KnownSizes& sizes);
+
+}  // namespace redfuser

@@ -1,0 +1,133 @@
+// How an attention of few rows is cut.
+#include <algorithm>
+#include <bit>
+
+#include "codegen/attention/mma/split_kv.h"
+#include "codegen/attention/mma/split_kv_merge.h"
+
+namespace redfuser {
+namespace {
+
+int padded(Expr extent) { return static_cast<int>((extent->integer + 15) / 16 * 16); }
+
+}  // namespace
+
+SplitLayout split_layout(const AttentionForm& form, const SplitConfig& config) {
+  const int element = static_cast<int>(size_of(form.query->dtype));
+  const int depth = padded(form.depth->extent()), columns = padded(form.column->extent());
+  auto lines = [&](int count, int width) { return count * (width * element + 16); };
+  auto slabs = [&](int width) {
+    return (width + SplitLayout::kSlabColumns - 1) / SplitLayout::kSlabColumns * config.keys *
+           SplitLayout::kSlabRowBytes;
+  };
+  SplitLayout layout{};
+  layout.query = config.boxed ? 0 : lines(AttentionTile::kRows, depth);
+  layout.key = config.boxed ? slabs(depth) : lines(config.keys, depth);
+  layout.value = config.boxed ? slabs(columns) : lines(config.keys, columns);
+  layout.staged = element == 4 ? lines(AttentionTile::kRows, config.keys) : 0;
+  const int unit = config.boxed ? SplitLayout::kAlignment : 16;
+  layout.rings = (layout.query + unit - 1) / unit * unit;
+  const int ring = config.stages * (layout.key + layout.value) + layout.staged;
+  layout.barriers = layout.rings + config.warps * ring;
+  layout.bytes = layout.barriers;
+  if (config.boxed) layout.bytes += config.warps * config.stages * 8 + SplitLayout::kAlignment;
+  return layout;
+}
+
+int split_shared_bytes(const AttentionForm& form, const SplitConfig& config) {
+  const int states = config.warps * state_block(form, split_rows(form)) * 4;
+  return std::max(split_layout(form, config).bytes, states + SplitLayout::kAlignment);
+}
+
+// Ever less memory in flight, until it fits. What the copy engine fetches comes at the full rate
+// with 128 KB of it, and more makes the ends of a block longer.
+std::optional<SplitConfig> split_config(const Target& target, const AttentionForm& form,
+                                        bool boxed) {
+  constexpr int kFewestStages = 2, kEnough = 136 * 1024;
+  for (const int warps : {4, 2, 1}) {
+    for (const int keys : {32, 16}) {
+      for (const int stages : {3, kFewestStages}) {
+        const SplitConfig config{warps, keys, stages, boxed, 1};
+        const int bytes = split_shared_bytes(form, config);
+        if (boxed && stages > kFewestStages && bytes > kEnough) continue;
+        if (bytes + SplitLayout::kStatic <= target.shared_bytes) return config;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+int split_rows(const AttentionForm& form) {
+  Expr rows = form.row ? form.row->extent() : nullptr;
+  if (!rows) return 1;
+  if (!rows->is_constant()) return AttentionTile::kRows;
+  const auto count =
+      static_cast<unsigned>(std::clamp<int64_t>(rows->integer, 1, AttentionTile::kRows));
+  return static_cast<int>(std::bit_ceil(count));
+}
+
+Segments split_segments(StepBuilder& builder, const AttentionForm& form,
+                        const SplitConfig& config) {
+  constexpr int kFewestSteps = 2;
+  ExprPool& pool = builder.pool();
+  Segments result;
+  result.row_tiles =
+      form.row ? ceil_div(pool, form.row->extent(), split_rows(form)) : pool.integer(1);
+  result.groups = pool.mul(result.row_tiles, product_of(pool, extents_of(pool, form.others)));
+  // At most so many as run at once, and never none, however few rows or keys there are.
+  Expr one = pool.integer(1);
+  Expr processors = pool.integer(int64_t{1} * config.blocks * builder.target.multiprocessors);
+  Expr many = pool.make(ExprOp::LessEqual, {processors, result.groups});
+  Expr by_groups = pool.select(
+      many, one,
+      pool.floordiv(processors, pool.select(pool.make(ExprOp::Less, {result.groups, one}), one,
+                                            result.groups)));
+  Expr by_keys =
+      pool.add(pool.floordiv(form.rows.length(), pool.integer(kFewestSteps * config.step())), one);
+  result.count = pool.make(
+      ExprOp::Min, {pool.make(ExprOp::Min, {by_groups, by_keys}), pool.integer(Segments::kMost)});
+  Expr floats = pool.mul(pool.mul(result.groups, result.count),
+                         pool.integer(state_block(form, split_rows(form))));
+  result.states = builder.add_scratch(DType::Float32, floats);
+  return result;
+}
+
+std::optional<BoxedTiles> boxed_tiles(StepBuilder& builder, const AttentionForm& form) {
+  constexpr int kArchitecture = 90;
+  const Target& target = builder.target;
+  if (target.architecture != kArchitecture || target.portable) return std::nullopt;
+  if (size_of(form.query->dtype) != 2) return std::nullopt;
+  auto key = boxed_read(builder, form.key, form.depth, form.rows.stream);
+  auto value = boxed_read(builder, form.value, form.column, form.rows.stream);
+  if (!key || !value) return std::nullopt;
+  return BoxedTiles{*key, *value};
+}
+
+// Every row tile reads its keys and values, from the L2 cache but for the first time; a block's
+// steps follow each other, and states are merged by the last block of a row tile.
+double split_time(StepBuilder& builder, const AttentionForm& form, const SplitConfig& config,
+                  const KnownSizes& sizes) {
+  constexpr double kMemoryRate = 3.0e6, kCacheRate = 5.0e6;  // bytes per microsecond
+  constexpr double kBlockRate = 60e3, kBlockTime = 5, kSegmentTime = 0.02;
+  ExprPool& pool = builder.pool();
+  const auto rows = form.row ? sizes.of(form.row->extent()) : 1;
+  const int64_t tiles = (rows + split_rows(form) - 1) / split_rows(form);
+  const int64_t others = sizes.of(product_of(pool, extents_of(pool, form.others)));
+  const int64_t groups = std::max<int64_t>(tiles * others, 1);
+  const int64_t keys = sizes.of(form.rows.length());
+  const int64_t slots = int64_t{1} * config.blocks * builder.target.multiprocessors;
+  const int64_t segments = std::clamp<int64_t>(
+      slots / groups, 1, std::min<int64_t>(keys / (2 * config.step()) + 1, Segments::kMost));
+  const auto key_bytes =
+      static_cast<double>(size_of(form.key->dtype)) *
+      static_cast<double>(form.depth->extent()->integer + form.column->extent()->integer);
+  const double bytes = key_bytes * static_cast<double>(keys);
+  const int64_t waves = (groups * segments + slots - 1) / slots;
+  const double block = bytes / static_cast<double>(segments) * config.blocks / kBlockRate;
+  const double memory = bytes * static_cast<double>(others) / kMemoryRate;
+  const double cache = bytes * static_cast<double>(groups) / kCacheRate;
+  return kBlockTime + std::max({memory, cache, block * static_cast<double>(waves)}) +
+         kSegmentTime * static_cast<double>(segments);
+}
+
+}  // namespace redfuser

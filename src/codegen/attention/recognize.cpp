@@ -1,0 +1,164 @@
+#include <algorithm>
+#include <set>
+
+#include "codegen/attention/attention.h"
+#include "ir/contraction.h"
+
+namespace redfuser {
+namespace {
+
+Expr without_casts(Expr e) {
+  while (e->op == ExprOp::Cast && is_float(e->dtype)) e = e->args[0];
+  return e;
+}
+
+// e = weight · read, where only the read depends on the column.
+bool split_value(ExprPool& pool, Expr e, Expr column, Expr& weight, Expr& read) {
+  e = without_casts(e);
+  if (e->op == ExprOp::Read) {
+    weight = nullptr;
+    read = e;
+    return true;
+  }
+  if (e->op == ExprOp::Mul && e->args.size() == 2) {
+    const bool left = e->args[0]->depends_on(column), right = e->args[1]->depends_on(column);
+    if (left == right) return false;
+    Expr rest = left ? e->args[1] : e->args[0];
+    if (!split_value(pool, left ? e->args[0] : e->args[1], column, weight, read)) return false;
+    weight = weight ? pool.mul(weight, pool.cast(weight->dtype, rest)) : rest;
+    return true;
+  }
+  if (e->op == ExprOp::Div && !e->args[1]->depends_on(column)) {
+    if (!split_value(pool, e->args[0], column, weight, read) || !weight) return false;
+    weight = pool.div(weight, pool.cast(weight->dtype, e->args[1]));
+    return true;
+  }
+  return false;
+}
+
+bool positive_constant(Expr extent) { return extent->is_constant() && extent->integer >= 1; }
+
+class Recogniser {
+ public:
+  Recogniser(StepBuilder& builder, const CascadeStep& step)
+      : pool_(builder.pool()), streaming_(step.streaming) {
+    form_.rows = row_form(builder, step);
+  }
+
+  std::optional<AttentionForm> run() {
+    if (!find_columns() || !find_contraction() || !find_types() || !find_independence()) {
+      return std::nullopt;
+    }
+    find_row();
+    return form_;
+  }
+
+ private:
+  bool find_columns() {
+    const auto& list = streaming_.accumulators;
+    int count = 0;
+    for (size_t k = 0; k < list.size(); ++k) {
+      if (is_ranked(list[k].reduction) || is_arg(list[k].reduction)) return false;
+      if (list[k].dtype == DType::Float64 || !is_float(list[k].dtype)) return false;
+      if (list[k].columns.empty()) continue;
+      ++count;
+      form_.value_accumulator = k;
+    }
+    if (count != 1) return false;
+    const Accumulator& a = list[form_.value_accumulator];
+    if (a.columns.size() != 1 || a.columns[0]->op != ExprOp::Axis) return false;
+    if (a.reduction != Reduction::Sum || !positive_constant(a.columns[0]->extent())) return false;
+    form_.column = a.columns[0];
+    std::erase(form_.rows.rows, form_.column);
+    Expr lift = form_.rows.accumulators[form_.value_accumulator].lift;
+    if (!split_value(pool_, lift, form_.column, form_.weight, form_.value)) return false;
+    if (!form_.weight || !form_.value->depends_on(streaming_.stream)) return false;
+    for (const auto& output : form_.rows.outputs) {
+      if (output.maps_back || !output.extra.empty()) return false;
+    }
+    return true;
+  }
+
+  bool find_contraction() {
+    std::set<Expr> found;
+    std::vector<Expr> roots = {form_.weight};
+    for (size_t k = 0; k < form_.rows.accumulators.size(); ++k) {
+      if (k != form_.value_accumulator) roots.push_back(form_.rows.accumulators[k].lift);
+    }
+    for (Expr root : roots) {
+      visit(root, [&](Expr e) {
+        if (e->op == ExprOp::Reduce && e->depends_on(streaming_.stream)) found.insert(e);
+      });
+    }
+    if (found.size() != 1) return false;
+    form_.contraction = *found.begin();
+    auto contraction = as_contraction(pool_, form_.contraction);
+    if (!contraction || !positive_constant(contraction->axis->extent())) return false;
+    form_.depth = contraction->axis;
+    form_.scale = contraction->scale;
+    form_.query = without_casts(contraction->a);
+    form_.key = without_casts(contraction->b);
+    if (form_.query->depends_on(streaming_.stream)) std::swap(form_.query, form_.key);
+    return form_.key->depends_on(streaming_.stream) &&
+           !form_.query->depends_on(streaming_.stream) && form_.query->op == ExprOp::Read &&
+           form_.key->op == ExprOp::Read;
+  }
+
+  bool find_types() const {
+    const DType dtype = form_.query->dtype;
+    if (form_.key->dtype != dtype || form_.value->dtype != dtype) return false;
+    if (dtype != DType::Float16 && dtype != DType::BFloat16 && dtype != DType::Float32)
+      return false;
+    // Weights of other forms may exceed the range of halves.
+    return dtype != DType::Float16 ||
+           streaming_.accumulators[form_.value_accumulator].form == Form::Rescaled;
+  }
+
+  // The column state appears in its own transport and in results alone.
+  bool find_independence() const {
+    for (size_t k = 0; k < form_.rows.accumulators.size(); ++k) {
+      if (k == form_.value_accumulator) continue;
+      if (uses_state(form_.rows.accumulators[k].transport, form_.value_accumulator)) return false;
+      if (form_.rows.accumulators[k].lift->depends_on(form_.column)) return false;
+    }
+    for (const Reference& reference : form_.rows.references) {
+      if (uses_state(reference.value, form_.value_accumulator)) return false;
+    }
+    return true;
+  }
+
+  // Of the axes that only the query has, the one of a size known at run time only, or the longest.
+  void find_row() {
+    auto longer = [](Expr a, Expr b) {
+      Expr x = a->extent(), y = b->extent();
+      if (!x->is_constant() || !y->is_constant()) return y->is_constant() && !x->is_constant();
+      return x->integer > y->integer;
+    };
+    for (Expr axis : form_.rows.rows) {
+      if (!form_.query->depends_on(axis) || form_.key->depends_on(axis) ||
+          form_.value->depends_on(axis)) {
+        continue;
+      }
+      if (!form_.row || longer(axis, form_.row)) form_.row = axis;
+    }
+    for (Expr axis : form_.rows.rows) {
+      if (axis != form_.row) form_.others.push_back(axis);
+    }
+  }
+
+  ExprPool& pool_;
+  const Streaming& streaming_;
+  AttentionForm form_{};
+};
+
+}  // namespace
+
+std::optional<AttentionForm> attention_form(StepBuilder& builder, const CascadeStep& step) {
+  const auto& list = step.streaming.accumulators;
+  const bool columns = std::any_of(list.begin(), list.end(),
+                                   [](const Accumulator& a) { return !a.columns.empty(); });
+  if (!columns) return std::nullopt;
+  return Recogniser(builder, step).run();
+}
+
+}  // namespace redfuser

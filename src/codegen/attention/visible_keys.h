@@ -1,0 +1,25 @@
+// The keys that a tile of rows visits: those outside leave every row's state as it is.
+#pragma once
+
+#include <string>
+
+#include "cascade/visibility/tile_ranges.h"
+#include "codegen/attention/mask_condition.h"
+
+namespace redfuser {
+
+class VisibleKeys {
+ public:
+  VisibleKeys(ExprPool& pool, const AttentionForm& form);
+
+  // Declares `begin`, a multiple of `unit`, and `end`: the keys visible to the `lines` rows from
+  // `first_row` on. The other rows' coordinates are bound.
+  void declare(Emitter& emitter, const std::string& first_row, int lines, int unit) const;
+
+ private:
+  const AttentionForm& form_;
+  const MaskCondition mask_;
+  const TileRanges ranges_;
+};
+
+}  // namespace redfuser

@@ -1,0 +1,271 @@
+#include "codegen/core/emitter.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <set>
+
+#include "base/error.h"
+#include "codegen/core/integer_text.h"
+
+namespace redfuser {
+
+namespace {
+
+constexpr int64_t kSumPart = 4096;
+
+// A sum of floats with more elements than a thread adds one by one: rounding errors then grow with
+// a part and the number of parts, not with their product.
+bool sums_in_parts(Expr reduce) {
+  const bool sum = reduce->reduction == Reduction::Sum && is_float(reduce->dtype);
+  return sum && !(reduce->extent()->is_constant() && reduce->extent()->integer <= kSumPart);
+}
+
+std::string constant_text(Expr expr) {
+  if (is_integer(expr->dtype)) return word_text(expr->dtype, expr->integer);
+  return literal(is_float(expr->dtype) ? expr->number : static_cast<double>(expr->integer),
+                 expr->dtype);
+}
+
+// The host takes a maximum of sizes for a broadcast, which is empty where either is; an index is
+// computed on the device.
+bool has_maximum(Expr expr) {
+  bool found = false;
+  visit(expr, [&](Expr e) { found |= e->op == ExprOp::Max; });
+  return found;
+}
+
+// Empty for what has no fast form.
+std::string fast_text(Expr expr, const std::vector<std::string>& args) {
+  switch (expr->op) {
+    case ExprOp::Exp:
+      return fmt::format("exp_fast({})", args[0]);
+    case ExprOp::Erf:
+      return fmt::format("erf_fast({})", args[0]);
+    case ExprOp::Tanh:
+      return fmt::format("tanh_fast({})", args[0]);
+    case ExprOp::Div:
+      return expr->args[0]->is_constant() ? fmt::format("{} * ptx_reciprocal({})", args[0], args[1])
+                                          : "";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+Emitter::Emitter(KernelText& kernel) : kernel_(kernel) { open(); }
+
+void Emitter::open() { scopes_.emplace_back(); }
+
+std::string Emitter::close() {
+  std::string text = std::move(scopes_.back().text);
+  scopes_.pop_back();
+  return text;
+}
+
+void Emitter::line(const std::string& text) { scopes_.back().text += text + "\n"; }
+
+void Emitter::bind(Expr expr, const std::string& name) { scopes_.back().names[expr] = name; }
+
+std::string Emitter::fresh(const std::string& hint) {
+  return fmt::format("{}{}", hint, counters_[hint]++);
+}
+
+std::string Emitter::emit(Expr expr) { return named(expr).text; }
+
+std::string Emitter::emit_as(Expr expr, DType dtype) {
+  const std::string text = emit(expr);
+  if (value_type(expr->dtype) == value_type(dtype)) return text;
+  return fmt::format("static_cast<{}>({})", value_type(dtype), text);
+}
+
+Emitter::Named Emitter::known(Expr expr) const {
+  for (size_t depth = scopes_.size(); depth-- > 0;) {
+    auto found = scopes_[depth].names.find(expr);
+    if (found != scopes_[depth].names.end()) return {found->second, depth};
+  }
+  return {"", 0};
+}
+
+Emitter::Named Emitter::named(Expr expr) {
+  if (Named found = known(expr); !found.text.empty()) return found;
+  if (expr->op == ExprOp::Constant) return {constant_text(expr), 0};
+  if (is_size(expr) && !has_maximum(expr)) return {kernel_.size(expr), 0};
+  switch (expr->op) {
+    case ExprOp::Read:
+      return read(expr);
+    case ExprOp::Reduce:
+      return is_ranked(expr->reduction) || is_arg(expr->reduction) ? ranked(expr) : reduce(expr);
+    case ExprOp::Axis:
+    case ExprOp::Leaf:
+    case ExprOp::Symbol:
+      internal_error("codegen: {} is not bound", to_string(pool(), expr));
+    default:
+      return operation(expr);
+  }
+}
+
+Emitter::Named Emitter::fast_quotient(Expr expr, const Named& dividend, const Named& divisor) {
+  auto& names = scopes_[divisor.depth].divisors;
+  auto found = names.find(expr->args[1]);
+  if (found == names.end()) {
+    found = names.emplace(expr->args[1], fresh("by")).first;
+    scopes_[divisor.depth].text +=
+        fmt::format("const Divisor {} = divisor_of({});\n", found->second, divisor.text);
+  }
+  const std::string name = fresh("t");
+  scopes_[dividend.depth].text +=
+      fmt::format("const float {} = divide({}, {});\n", name, dividend.text, found->second);
+  scopes_[dividend.depth].names[expr] = name;
+  return {name, dividend.depth};
+}
+
+Emitter::Named Emitter::operation(Expr expr) {
+  std::vector<std::string> args;
+  size_t depth = 0;
+  std::vector<Named> values;
+  for (Expr arg : expr->args) {
+    const Named value = named(arg);
+    values.push_back(value);
+    args.push_back(value.text);
+    depth = std::max(depth, value.depth);
+  }
+  const bool single = is_float(expr->dtype) && expr->dtype != DType::Float64;
+  if (fast_math_ && single && expr->op == ExprOp::Div && values[0].depth > values[1].depth) {
+    return fast_quotient(expr, values[0], values[1]);
+  }
+  if (expr->op == ExprOp::Cast) {
+    // Between types computed with alike, a cast is no statement of its own.
+    const std::string text = operation_text(expr, args, fast_exp_);
+    if (text == args[0]) return {text, depth};
+  }
+  const std::string name = fresh("t");
+  std::string text = fast_math_ && single ? fast_text(expr, args) : "";
+  if (text.empty()) text = operation_text(expr, args, fast_exp_);
+  scopes_[depth].text += fmt::format("const {} {} = {};\n", value_type(expr->dtype), name, text);
+  scopes_[depth].names[expr] = name;
+  return {name, depth};
+}
+
+Emitter::Named Emitter::read(Expr expr) {
+  RF_CHECK(expr->args.size() == 1, "codegen: a read is not flat");
+  const Named offset = named(expr->args[0]);
+  const std::string name = fresh("x");
+  const std::string text =
+      expr->integer < 0 ? ranked_reads_(expr, offset.text)
+                        : fmt::format("load({}, {})", kernel_.buffer(expr->integer), offset.text);
+  scopes_[offset.depth].text +=
+      fmt::format("const {} {} = {};\n", value_type(expr->dtype), name, text);
+  scopes_[offset.depth].names[expr] = name;
+  return {name, offset.depth};
+}
+
+// The innermost scope that binds something on which a reduction depends.
+size_t Emitter::depth_of_free(Expr expr) const {
+  size_t depth = 0;
+  std::set<Expr> seen;
+  std::vector<Expr> bound;
+  std::function<void(Expr)> go = [&](Expr e) {
+    if (!seen.insert(e).second) return;
+    if (e != expr) {
+      if (Named found = known(e); !found.text.empty()) {
+        depth = std::max(depth, found.depth);
+        return;
+      }
+    }
+    for (Expr arg : e->args) {
+      if (e->op == ExprOp::Reduce && arg == e->bound_axis()) {
+        go(arg->args[0]);
+      } else {
+        go(arg);
+      }
+    }
+  };
+  go(expr);
+  return depth;
+}
+
+Emitter::Named Emitter::reduce(Expr expr) {
+  const size_t depth = depth_of_free(expr);
+  const std::string extent = emit(expr->extent());
+  std::vector<Scope> inner(std::make_move_iterator(scopes_.begin() + static_cast<long>(depth) + 1),
+                           std::make_move_iterator(scopes_.end()));
+  scopes_.resize(depth + 1);
+  const bool warp = warp_reductions_ && reduce_depth_ == 0;
+  const std::string name = fresh("red"), index = fresh("i");
+  const std::string part = sums_in_parts(expr) ? fresh("part") : name;
+  open();
+  bind(expr->bound_axis(), index);
+  ++reduce_depth_;
+  const std::string value = emit_as(expr->body(), expr->dtype);
+  --reduce_depth_;
+  const std::string_view combiner = combiner_of(expr->reduction);
+  line(fmt::format("{0} = {1}::apply({0}, {2});", part, combiner, value));
+  const std::string body = close();
+  const auto declare = [&](const std::string& variable) {
+    return fmt::format("{} {} = {};\n", value_type(expr->dtype), variable,
+                       identity_of(expr->reduction, expr->dtype));
+  };
+  const auto loop = [&](const std::string& begin, const std::string& end) {
+    return fmt::format("for (long long {0} = {1}{2}; {0} < {3}; {0} += {4}) {{\n{5}}}\n", index,
+                       begin, warp ? " + (threadIdx.x & 31)" : "", end, warp ? 32 : 1, body);
+  };
+  std::string text = declare(name);
+  if (part == name) {
+    text += loop("0", extent);
+  } else {
+    const std::string first = fresh("first");
+    text += fmt::format(
+        "for (long long {0} = 0; {0} < {1}; {0} += {2}) {{\n{3}"
+        "{4}{5} = {6}::apply({5}, {7});\n}}\n",
+        first, extent, kSumPart, declare(part),
+        loop(first, fmt::format("min_of({} + {}, {})", first, kSumPart, extent)), name, combiner,
+        part);
+  }
+  scopes_.back().text += text;
+  if (warp) line(fmt::format("{0} = warp_reduce<{1}>({0});", name, combiner));
+  scopes_[depth].names[expr] = name;
+  for (Scope& scope : inner) scopes_.push_back(std::move(scope));
+  return {name, depth};
+}
+
+// The element of a rank: one pass for each rank, each finding the first behind the last one found.
+Emitter::Named Emitter::ranked(Expr expr) {
+  const size_t depth = depth_of_free(expr);
+  const std::string extent = emit(expr->extent());
+  const std::string rank = expr->args.size() > 2 ? emit(expr->args[2]) : "0ll";
+  std::vector<Scope> inner(std::make_move_iterator(scopes_.begin() + static_cast<long>(depth) + 1),
+                           std::make_move_iterator(scopes_.end()));
+  scopes_.resize(depth + 1);
+  const std::string index = fresh("i"), best = fresh("best"), last = fresh("last");
+  open();
+  bind(expr->bound_axis(), index);
+  ++reduce_depth_;
+  const std::string value = emit(expr->body());
+  --reduce_depth_;
+  const std::string_view type = value_type(expr->body()->dtype);
+  const bool large = wants_large(expr->reduction);
+  line(fmt::format("const Ranked<{}> here{{{}, {}}};", type, value, index));
+  line(
+      fmt::format("if ({0}.index < 0 || ranks_before<{2}>({0}, here)) {{ if (ranks_before<{2}>(here"
+                  ", {1})) {1} = here; }}",
+                  last, best, large));
+  const std::string body = close();
+  line(fmt::format("Ranked<{0}> {1}{{0, -1}}, {2}{{0, -1}};", type, best, last));
+  line(
+      fmt::format("for (long long round = 0; round <= {0} && round < {1}; ++round) {{\n{2} = {3};\n"
+                  "{3} = Ranked<{4}>{{0, -1}};\n"
+                  "for (long long {5} = 0; {5} < {1}; ++{5}) {{\n{6}}}\n}}",
+                  rank, extent, last, best, type, index, body));
+  const bool wants_index =
+      expr->dtype == DType::Int64 && (expr->integer || is_arg(expr->reduction));
+  const std::string name = fresh("red");
+  line(fmt::format("const {} {} = {}.index < 0 ? 0 : {}.{};", value_type(expr->dtype), name, best,
+                   best, wants_index ? "index" : "value"));
+  scopes_[depth].names[expr] = name;
+  for (Scope& scope : inner) scopes_.push_back(std::move(scope));
+  return {name, depth};
+}
+
+}  // namespace redfuser

@@ -1,0 +1,88 @@
+// Expressions as CUDA statements in single assignment, each as far out as its operands allow.
+//
+// Scopes are nested blocks of text: a kernel's body, a loop over elements, a reduction's loop. An
+// expression is computed once, in the outermost scope that binds everything it depends on, so what
+// a loop does not change is computed before it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/core/kernel_text.h"
+
+namespace redfuser {
+
+class Emitter {
+ public:
+  explicit Emitter(KernelText& kernel);
+
+  KernelText& kernel() const { return kernel_; }
+  ExprPool& pool() const { return kernel_.pool(); }
+
+  // Opens a scope inside the current one; close() returns its text, which the caller wraps and
+  // adds to the scope that is then current.
+  void open();
+  std::string close();
+  // Adds text to the current scope.
+  void line(const std::string& text);
+  // `name` stands for `expr` (an axis, a leaf, a read, any expression) in the current scope.
+  void bind(Expr expr, const std::string& name);
+  // The name or literal of the value of `expr`, of value_type(expr->dtype).
+  std::string emit(Expr expr);
+  // The same converted to value_type(dtype).
+  std::string emit_as(Expr expr, DType dtype);
+  std::string fresh(const std::string& hint);
+  // Reductions that are inside no other are spread over the lanes of a warp.
+  void set_warp_reductions(bool on) { warp_reductions_ = on; }
+  // Exponentials by the special-function unit (for values rounded to 16 bits afterwards).
+  void set_fast_exp(bool on) { fast_exp_ = on; }
+  // Exponentials as above, error functions and hyperbolic tangents without branches, and quotients
+  // by a reciprocal where the dividend is constant or a divisor lies further out than what it
+  // divides (for values rounded to 16 bits afterwards).
+  void set_fast_math(bool on) { fast_math_ = on; }
+  // The text of a ranked result (a Read of a negative value number) at a rank.
+  using RankedRead = std::function<std::string(Expr read, const std::string& rank)>;
+  void set_ranked_reads(RankedRead text) { ranked_reads_ = std::move(text); }
+
+ private:
+  struct Named {
+    std::string text;
+    size_t depth;
+  };
+  struct Scope {
+    std::string text;
+    std::map<Expr, std::string> names;
+    std::map<Expr, std::string> divisors;
+  };
+  Named named(Expr expr);
+  Named known(Expr expr) const;
+  Named operation(Expr expr);
+  Named fast_quotient(Expr expr, const Named& dividend, const Named& divisor);
+  Named read(Expr expr);
+  Named reduce(Expr expr);
+  Named ranked(Expr expr);
+  size_t depth_of_free(Expr expr) const;
+
+  KernelText& kernel_;
+  std::vector<Scope> scopes_;
+  std::map<std::string, int> counters_;
+  bool warp_reductions_ = false, fast_exp_ = false, fast_math_ = false;
+  int reduce_depth_ = 0;
+  RankedRead ranked_reads_;
+};
+
+// The text of an operation on operands that are already values.
+std::string operation_text(Expr expr, const std::vector<std::string>& args, bool fast_exp);
+// A literal of value_type(dtype).
+std::string literal(double number, DType dtype);
+// The exact identity of a reduction.
+std::string identity_of(Reduction reduction, DType dtype);
+// "SumOp", "MaxOp", "FirstLargeOp", ...
+std::string_view combiner_of(Reduction reduction);
+bool is_ranked(Reduction reduction);  // TopK, BottomK
+bool is_arg(Reduction reduction);     // ArgMax, ArgMin
+bool wants_large(Reduction reduction);
+
+}  // namespace redfuser

@@ -1,0 +1,99 @@
+// What a plan becomes for a GPU: launches of generated kernels and calls of a product library, over
+// values, scratch buffers and sizes. No CUDA call is made here.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "fuse/plan.h"
+
+namespace redfuser {
+
+// What text is specialised on.
+struct Target {
+  int architecture = 90;  // 80, 89, 90, 100: compute capability times ten
+  int multiprocessors = 132;
+  // Largest shared memory of a block, static and dynamic; a multiprocessor has kBlockReserved
+  // more, and as much besides is taken by each of its blocks.
+  int shared_bytes = 227 * 1024;
+  bool tf32 = false;         // fp32 products may round their operands to TF32
+  bool exact_masks = false;  // what attention masks hide is not taken to be finite
+  bool portable = false;     // only families that every GPU runs: a second opinion
+};
+
+inline constexpr int kBlockReserved = 1024;
+
+// A device buffer: a value of the graph, or a scratch buffer of the step.
+struct BufferRef {
+  ValueId value = -1;
+  int scratch = -1;
+  bool defined() const { return value >= 0 || scratch >= 0; }
+};
+
+struct Scratch {
+  Expr bytes;  // Int64 over symbols
+};
+
+// A view of a buffer for the bulk copy engine of sm_90: the driver's tiled tensor map of 16-bit
+// elements, with 128-byte swizzle and zeros outside of its dimensions. Dimensions are innermost
+// first, the first contiguous; strides and offset are multiples of 8 elements by construction, and
+// the buffer must be aligned to 16 bytes.
+struct TensorView {
+  BufferRef buffer;
+  DType dtype = DType::Float16;
+  Expr offset;                // elements from the buffer's start; Int64 over symbols, like the rest
+  std::vector<Expr> dims;     // 3 to 5
+  std::vector<Expr> strides;  // elements, of every dimension but the first
+  std::vector<int> box;       // elements of a copy, per dimension
+};
+
+inline constexpr int kLaunchCounters = 4096;
+
+// A kernel of one generated source. Arguments in order: one tensor map by value per view, one
+// pointer per buffer, one int64 per size expression, then, for one with counters, the address of
+// kLaunchCounters unsigned numbers that are 0 when it starts and that it leaves 0.
+struct KernelLaunch {
+  std::string name;    // extern "C" symbol; also the family's name in traces
+  std::string source;  // CUDA C++ text; equal sources are compiled once
+  std::vector<TensorView> views;
+  std::vector<BufferRef> buffers;
+  std::vector<Expr> sizes;
+  Expr grid[3];  // Int64 over symbols; a zero means nothing to launch
+  int block = 256;
+  int shared = 0;         // dynamic shared memory, bytes
+  int static_shared = 0;  // what the text declares, up to the alignment of the dynamic, bytes
+  int cluster = 1;        // blocks per cluster along x
+  bool counter = false;
+};
+
+// c[batch, m, n] = Σ_k a · b with element strides, batched; all Int64 expressions over symbols.
+// Either the row or the column stride of each matrix is 1.
+struct ProductCall {
+  BufferRef a, b, c;
+  DType dtype = DType::Float32;   // of a and b
+  DType result = DType::Float32;  // of c; accumulation is fp32
+  Expr m, n, k;
+  Expr a_row, a_column, b_row, b_column, c_row;  // c's column stride is 1
+  Expr a_offset, b_offset;
+  Expr batch, a_batch, b_batch, c_batch;
+  // Where there are such: n contiguous elements of the result's dtype, and a matrix laid out as c;
+  // c[batch, m, n] = Σ_k a · b + bias[n] + addend[batch, m, n], rounded once.
+  BufferRef bias, addend;
+  // 0: what the library proposes first; else, of the algorithms that it proposes, best first, the
+  // one of this number. Not all of these numbers have one.
+  int algorithm = 0;
+};
+inline constexpr int kProductAlgorithms = 5;
+
+using DeviceCall = std::variant<KernelLaunch, ProductCall>;
+
+struct DeviceStep {
+  std::vector<DeviceCall> calls;
+  std::vector<Scratch> scratch;
+};
+
+// The device form of a step. Throws UserError naming the user's node if there is none.
+DeviceStep generate(const Graph& graph, const Step& step, const Target& target);
+
+}  // namespace redfuser

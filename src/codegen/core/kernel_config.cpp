@@ -1,0 +1,39 @@
+#include "codegen/core/kernel_config.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace redfuser {
+
+int KernelChoice::at(std::string_view parameter) const {
+  const auto found = std::find_if(parameters.begin(), parameters.end(),
+                                  [&](const auto& entry) { return entry.first == parameter; });
+  RF_CHECK(found != parameters.end(), "{} has no parameter {}", to_string(*this), parameter);
+  return found->second;
+}
+
+std::string to_string(const KernelChoice& choice) {
+  std::string text = choice.family;
+  for (const auto& [name, value] : choice.parameters) text += fmt::format(" {}={}", name, value);
+  return text;
+}
+
+std::vector<KernelChoice> best_choices(KernelChoice chosen, std::vector<Candidate> candidates) {
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
+  std::vector<KernelChoice> best = {std::move(chosen)};
+  for (Candidate& candidate : candidates) {
+    if (best.size() == kMostChoices) break;
+    if (std::find(best.begin(), best.end(), candidate.choice) != best.end()) continue;
+    best.push_back(std::move(candidate.choice));
+  }
+  return best;
+}
+
+int64_t KnownSizes::of(Expr size) const {
+  if (size->is_constant()) return size->integer;
+  return symbols_.empty() ? -1 : evaluate_size(size, symbols_);
+}
+
+}  // namespace redfuser

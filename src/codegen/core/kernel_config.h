@@ -1,0 +1,64 @@
+// What the generators of a step's kernels are free to choose. A kernel's text depends on the step,
+// the target and this alone, so that a choice from outside gives the same kernel again.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "codegen/core/gpu_step.h"
+
+namespace redfuser {
+
+struct KernelChoice {
+  std::string family;  // the kernel's name
+  std::vector<std::pair<std::string, int>> parameters;
+
+  // InternalError if the family has no such parameter.
+  int at(std::string_view parameter) const;
+  bool operator==(const KernelChoice&) const = default;
+};
+
+// The family of a step that calls the product library.
+inline constexpr const char* kLibraryFamily = "library";
+
+// "attention_split warps=4 keys=32 stages=3"
+std::string to_string(const KernelChoice& choice);
+
+// A choice with the time that its kernel takes by estimate; only ratios count.
+struct Candidate {
+  KernelChoice choice;
+  double time = 0;
+};
+
+// At most so many choices are offered for a step.
+inline constexpr size_t kMostChoices = 8;
+
+// The best of `candidates` by time, each once, `chosen` before all others.
+std::vector<KernelChoice> best_choices(KernelChoice chosen, std::vector<Candidate> candidates);
+
+// Sizes as far as they are known: constants, and those of symbols where these are given.
+class KnownSizes {
+ public:
+  KnownSizes() = default;
+  // `symbols[i]` is the value of the symbol numbered i; they must outlive this.
+  explicit KnownSizes(std::span<const int64_t> symbols) : symbols_(symbols) {}
+  // -1: not known.
+  int64_t of(Expr size) const;
+
+ private:
+  std::span<const int64_t> symbols_;
+};
+
+// The choices for a step at these sizes, that of generate(graph, step, target) first, the others in
+// order of estimated time; empty where there is nothing to choose.
+std::vector<KernelChoice> kernel_choices(const Graph& graph, const Step& step, const Target& target,
+                                         std::span<const int64_t> symbols);
+
+// The device form by one of them, for these sizes or others.
+DeviceStep generate(const Graph& graph, const Step& step, const Target& target,
+                    const KernelChoice& choice);
+
+}  // namespace redfuser

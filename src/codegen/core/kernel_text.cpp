@@ -1,0 +1,202 @@
+#include "codegen/core/kernel_text.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "codegen/core/device_text.h"
+
+namespace redfuser {
+
+std::string_view storage_type(DType dtype) {
+  switch (dtype) {
+    case DType::Float32:
+      return "float";
+    case DType::Float64:
+      return "double";
+    case DType::Float16:
+      return "half_t";
+    case DType::BFloat16:
+      return "bfloat_t";
+    case DType::Bool:
+      return "bool";
+    case DType::Int8:
+      return "signed char";
+    case DType::UInt8:
+      return "unsigned char";
+    case DType::Int16:
+      return "short";
+    case DType::UInt16:
+      return "unsigned short";
+    case DType::Int32:
+      return "int";
+    case DType::UInt32:
+      return "unsigned";
+    case DType::Int64:
+      return "long long";
+    case DType::UInt64:
+      return "unsigned long long";
+    default:
+      user_error("tensors of type {} have no form on a GPU", name_of(dtype));
+  }
+}
+
+std::string_view value_type(DType dtype) {
+  if (is_low_bit_float(dtype) || bits_of(dtype) < 8) {
+    user_error("values of type {} have no form on a GPU", name_of(dtype));
+  }
+  if (dtype == DType::Float64) return "double";
+  if (is_float(dtype)) return "float";
+  if (dtype == DType::UInt64) return "unsigned long long";
+  return dtype == DType::Bool ? "bool" : "long long";
+}
+
+DType KernelText::dtype_of(int64_t value) const {
+  if (value >= kScratchValues)
+    return scratch_dtypes_.at(static_cast<size_t>(value - kScratchValues));
+  return graph_.values.at(static_cast<size_t>(value)).dtype;
+}
+
+std::string KernelText::buffer(int64_t value, bool written) {
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    if (buffers_[i].value != value) continue;
+    buffers_[i].written |= written;
+    return names_[i];
+  }
+  buffers_.push_back({value, written});
+  names_.push_back(fmt::format("p{}", names_.size()));
+  return names_.back();
+}
+
+std::string KernelText::view(TensorView view) {
+  views_.push_back(std::move(view));
+  return fmt::format("m{}", views_.size() - 1);
+}
+
+std::string KernelText::counter() {
+  counter_ = true;
+  return "counter";
+}
+
+std::string KernelText::size(Expr size) {
+  if (size->is_constant()) return fmt::format("{}ll", size->integer);
+  auto found = std::find(sizes_.begin(), sizes_.end(), size);
+  const auto number = static_cast<size_t>(found - sizes_.begin());
+  if (found == sizes_.end()) sizes_.push_back(size);
+  return fmt::format("n{}", number);
+}
+
+std::string KernelText::multiples(const std::vector<Expr>& sizes, int64_t unit) {
+  ExprPool& pool = this->pool();
+  std::vector<std::string> terms;
+  for (Expr size : sizes) {
+    if (!size) continue;
+    if (size->is_constant()) {
+      if (size->integer % unit != 0) return "false";
+      continue;
+    }
+    const auto polynomial = pool.floormod(size, pool.integer(unit));
+    if (polynomial->is_constant(0)) continue;
+    std::string term = fmt::format("({} & {}) == 0", this->size(size), unit - 1);
+    if (std::find(terms.begin(), terms.end(), term) == terms.end()) terms.push_back(term);
+  }
+  if (terms.empty()) return "true";
+  return fmt::format("{}", fmt::join(terms, " && "));
+}
+
+KernelLaunch KernelText::launch(const std::string& name, const std::string& comment,
+                                const std::vector<std::string_view>& headers,
+                                const std::string& before, const std::string& body, int block,
+                                int min_blocks) const {
+  KernelLaunch launch;
+  launch.name = name;
+  launch.block = block;
+  launch.views = views_;
+  std::vector<std::string> parameters;
+  for (size_t i = 0; i < views_.size(); ++i) {
+    parameters.push_back(fmt::format("const __grid_constant__ TensorMap m{}", i));
+  }
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    const int64_t value = buffers_[i].value;
+    const std::string_view type = storage_type(dtype_of(value));
+    parameters.push_back(
+        fmt::format("{}{}* __restrict__ {}", buffers_[i].written ? "" : "const ", type, names_[i]));
+    BufferRef ref;
+    (value >= kScratchValues ? ref.scratch : ref.value) =
+        static_cast<int>(value >= kScratchValues ? value - kScratchValues : value);
+    launch.buffers.push_back(ref);
+  }
+  for (size_t i = 0; i < sizes_.size(); ++i) parameters.push_back(fmt::format("long long n{}", i));
+  if (counter_) parameters.push_back("unsigned* counter");
+  launch.counter = counter_;
+  launch.sizes = sizes_;
+  launch.source = fmt::format(
+      "{}{}{}extern \"C\" __global__ void __launch_bounds__({}{}) {}({}) {{\n{}}}\n", comment,
+      device_prelude(headers), before, block, min_blocks > 0 ? fmt::format(", {}", min_blocks) : "",
+      name, fmt::join(parameters, ", "), body);
+  for (Expr& grid : launch.grid) grid = pool().integer(1);
+  return launch;
+}
+
+bool is_size(Expr expr) {
+  return expr->dtype == DType::Int64 && expr->free_axes.empty() && !expr->has_leaf &&
+         !expr->has_read && expr->op != ExprOp::Axis && expr->op != ExprOp::Reduce &&
+         expr->bound_level == 0;
+}
+
+std::string comment_of(const std::string& text) {
+  std::map<std::string, size_t> order;
+  std::string result = "// ";
+  for (size_t i = 0; i < text.size();) {
+    if (text[i] == '\n') {
+      if (i + 1 < text.size()) result += "\n// ";
+      ++i;
+    } else if (text[i] == '%' && i + 1 < text.size() && std::isdigit(text[i + 1]) != 0) {
+      size_t end = i + 1;
+      while (end < text.size() && std::isdigit(text[end]) != 0) ++end;
+      const std::string name = text.substr(i, end - i);
+      result += fmt::format("%{}", order.emplace(name, order.size()).first->second);
+      i = end;
+    } else {
+      // A backslash at the end of a line would continue the comment.
+      result += text[i] == '\\' ? '/' : text[i];
+      ++i;
+    }
+  }
+  return result + "\n";
+}
+
+Expr ceil_div(ExprPool& pool, Expr a, int64_t b) {
+  return pool.floordiv(pool.add(a, pool.integer(b - 1)), pool.integer(b));
+}
+
+Expr product_of(ExprPool& pool, const std::vector<Expr>& sizes) {
+  Expr result = pool.integer(1);
+  for (Expr size : sizes) result = pool.mul(result, size);
+  return result;
+}
+
+std::vector<Expr> extents_of(ExprPool& pool, const std::vector<Expr>& axes) {
+  std::vector<Expr> result;
+  for (Expr axis : axes) {
+    result.push_back(axis->op == ExprOp::Axis ? axis->extent() : pool.integer(1));
+  }
+  return result;
+}
+
+std::string device_prelude(std::span<const std::string_view> names) {
+  std::string result;
+  for (std::string_view name : names) {
+    const auto headers = device_headers();
+    auto found = std::find_if(headers.begin(), headers.end(),
+                              [&](const DeviceHeader& header) { return header.name == name; });
+    RF_CHECK(found != headers.end(), "no device header {}", name);
+    const std::string_view mark = "#pragma once\n";
+    const size_t at = found->text.find(mark);
+    RF_CHECK(at != std::string_view::npos, "device header {} has no pragma", name);
+    result += found->text.substr(at + mark.size());
+  }
+  return result;
+}
+
+}  // namespace redfuser

@@ -1,0 +1,74 @@
+// A kernel in the making: its parameters, and the text that they appear in.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/core/gpu_step.h"
+
+namespace redfuser {
+
+// Reads of scratch buffers are Reads of these value numbers.
+inline constexpr int64_t kScratchValues = int64_t{1} << 32;
+
+// "float", "half_t", "long long": what memory holds.
+std::string_view storage_type(DType dtype);
+// "float", "double", "long long", "unsigned long long" (uint64), "bool": what is computed with.
+std::string_view value_type(DType dtype);
+
+class KernelText {
+ public:
+  KernelText(const Graph& graph, std::vector<DType> scratch_dtypes)
+      : graph_(graph), scratch_dtypes_(std::move(scratch_dtypes)) {}
+
+  const Graph& graph() const { return graph_; }
+  ExprPool& pool() const { return *graph_.pool; }
+  DType dtype_of(int64_t value) const;
+  // The parameter through which a value (or scratch buffer, by its number) is read or written.
+  std::string buffer(int64_t value, bool written = false);
+  // The tensor map parameter of a view.
+  std::string view(TensorView view);
+  // The parameter of the launch's counter.
+  std::string counter();
+  // The parameter or literal of a size: an Int64 expression over symbols.
+  std::string size(Expr size);
+  // The text of a bool: sizes are multiples of `unit` (1 where the expression is not null).
+  std::string multiples(const std::vector<Expr>& sizes, int64_t unit);
+  const std::vector<std::string>& buffer_names() const { return names_; }
+
+  // The launch: `body` within the braces of the kernel, `comment` before it. `before` is text at
+  // namespace scope. Grid, block, shared and cluster are left to the caller.
+  KernelLaunch launch(const std::string& name, const std::string& comment,
+                      const std::vector<std::string_view>& headers, const std::string& before,
+                      const std::string& body, int block, int min_blocks = 0) const;
+
+ private:
+  struct Parameter {
+    int64_t value;
+    bool written;
+  };
+  const Graph& graph_;
+  std::vector<DType> scratch_dtypes_;
+  std::vector<TensorView> views_;
+  bool counter_ = false;
+  std::vector<Parameter> buffers_;
+  std::vector<std::string> names_;
+  std::vector<Expr> sizes_;
+};
+
+// True for Int64 expressions of symbols and constants alone.
+bool is_size(Expr expr);
+
+// `text` with every %N replaced by the order of its first appearance, so that equal kernels of
+// different layers have equal text; indented as a comment.
+std::string comment_of(const std::string& text);
+
+// ⌈a / b⌉ of sizes.
+Expr ceil_div(ExprPool& pool, Expr a, int64_t b);
+// A size product.
+Expr product_of(ExprPool& pool, const std::vector<Expr>& sizes);
+// The extents of axes; 1 for the integer 0 that stands for a dimension of one element.
+std::vector<Expr> extents_of(ExprPool& pool, const std::vector<Expr>& axes);
+
+}  // namespace redfuser

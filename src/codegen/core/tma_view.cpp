@@ -1,0 +1,94 @@
+#include "codegen/core/tma_view.h"
+
+#include <algorithm>
+#include <map>
+
+#include "ir/polynomial.h"
+
+namespace redfuser {
+namespace {
+
+constexpr int64_t kUnit = 8;  // elements of 16 bytes
+constexpr size_t kMostCoordinates = 3;
+
+bool aligned(ExprPool& pool, Expr size) {
+  return pool.floormod(size, pool.integer(kUnit))->is_constant(0);
+}
+
+// One more than the largest value of an index. Copies never leave it, so a bound does where the
+// extent is not known.
+Expr extent_of(ExprPool& pool, Expr index) {
+  constexpr int64_t kBound = 1 << 24;
+  if (index->op == ExprOp::Axis) return index->extent();
+  if (index->op == ExprOp::FloorMod && is_size(index->args[1])) return index->args[1];
+  if (index->op == ExprOp::FloorDiv && index->args[0]->op == ExprOp::Axis &&
+      index->args[1]->is_constant()) {
+    return ceil_div(pool, index->args[0]->extent(), index->args[1]->integer);
+  }
+  return pool.integer(kBound);
+}
+
+// The terms of an offset by the index expression that they multiply; null for sizes alone.
+std::optional<std::map<Expr, Polynomial, ById>> by_index(Expr offset, Polynomial& sizes) {
+  std::map<Expr, Polynomial, ById> strides;
+  for (const auto& [monomial, coefficient] : to_polynomial(offset)) {
+    Expr index = nullptr;
+    Monomial rest;
+    for (Expr atom : monomial) {
+      if (is_size(atom)) {
+        rest.push_back(atom);
+      } else if (index == nullptr) {
+        index = atom;
+      } else {
+        return std::nullopt;
+      }
+    }
+    if (coefficient < 0) return std::nullopt;
+    Polynomial& sum = index == nullptr ? sizes : strides[index];
+    sum = sum + Polynomial{{rest, coefficient}};
+  }
+  return strides;
+}
+
+}  // namespace
+
+std::optional<BoxedRead> boxed_read(StepBuilder& builder, Expr read, Expr inner, Expr line) {
+  ExprPool& pool = builder.pool();
+  auto columns = affine_in(pool, read->args[0], inner);
+  if (!columns || !columns->stride->is_constant(1) || columns->base->depends_on(inner)) {
+    return std::nullopt;
+  }
+  auto lines = affine_in(pool, columns->base, line);
+  if (!lines || !is_size(lines->stride) ||
+      !proved_less(pool, pool.integer(0), lines->stride, kWhereElementsExist) ||
+      lines->base->depends_on(line)) {
+    return std::nullopt;
+  }
+  Polynomial constant;
+  auto strides = by_index(lines->base, constant);
+  if (!strides || strides->size() > kMostCoordinates) return std::nullopt;
+  BoxedRead result;
+  result.view.buffer = builder.buffer(read->integer);
+  result.view.dtype = read->dtype;
+  result.view.offset = from_polynomial(pool, constant);
+  result.view.dims = {inner->extent(), line->extent()};
+  result.view.strides = {lines->stride};
+  for (const auto& [index, stride] : *strides) {
+    if (index->depends_on(inner) || index->depends_on(line)) return std::nullopt;
+    result.view.dims.push_back(extent_of(pool, index));
+    result.view.strides.push_back(from_polynomial(pool, stride));
+    result.coordinates.push_back(index);
+  }
+  if (result.coordinates.empty()) {
+    result.view.dims.push_back(pool.integer(1));
+    result.view.strides.push_back(pool.mul(lines->stride, pool.integer(kUnit)));
+    result.coordinates.push_back(pool.integer(0));
+  }
+  if (!aligned(pool, result.view.offset)) return std::nullopt;
+  for (Expr stride : result.view.strides) {
+    if (!aligned(pool, stride)) return std::nullopt;
+  }
+  return result;
+}
+
+}  // namespace redfuser

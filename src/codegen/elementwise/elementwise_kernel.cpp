@@ -1,0 +1,355 @@
+// Elementwise kernels: one thread for each group of consecutive elements, or one warp for each
+// element that holds a long reduction.
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "base/error.h"
+#include "codegen/core/step_builder.h"
+#include "ir/polynomial.h"
+
+namespace redfuser {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int64_t kMaxBlocks = int64_t{1} << 30;
+
+struct MapShape {
+  std::vector<Expr> axes;  // merged; innermost last
+  std::vector<Store> stores;
+};
+
+// One axis for two neighbours, where memory is addressed alike; false if it is not.
+bool merge_pair(ExprPool& pool, MapShape& shape, size_t outer) {
+  Expr a = shape.axes[outer], b = shape.axes[outer + 1];
+  Expr merged = pool.axis("e", pool.mul(a->extent(), b->extent()));
+  auto offset_of = [&](Expr offset) -> Expr {
+    auto parts = strided(pool, offset, {a, b});
+    if (!parts || parts->strides[0] != pool.mul(parts->strides[1], b->extent())) return nullptr;
+    return pool.add(parts->base, pool.mul(merged, parts->strides[1]));
+  };
+  std::vector<Store> stores = shape.stores;
+  for (Store& store : stores) {
+    store.offset = offset_of(store.offset);
+    if (!store.offset) return false;
+    store.body = pool.rewrite(store.body, [&](Expr e) -> Expr {
+      if (e->op != ExprOp::Read || !(e->depends_on(a) || e->depends_on(b))) return nullptr;
+      Expr offset = offset_of(e->args[0]);
+      return offset ? pool.read(e->integer, e->dtype, {offset}) : nullptr;
+    });
+    if (store.body->depends_on(a) || store.body->depends_on(b)) return false;
+  }
+  shape.stores = std::move(stores);
+  shape.axes[outer] = merged;
+  shape.axes.erase(shape.axes.begin() + static_cast<long>(outer) + 1);
+  return true;
+}
+
+void merge_axes(ExprPool& pool, MapShape& shape) {
+  std::erase_if(shape.axes, [](Expr axis) { return axis->op != ExprOp::Axis; });
+  for (size_t i = shape.axes.size(); i-- > 1;) merge_pair(pool, shape, i - 1);
+}
+
+// Where selections change sides along the innermost axis: c of `axis < c`, if it is the only one.
+int64_t boundary(const MapShape& shape) {
+  Expr axis = shape.axes.back();
+  std::set<int64_t> found;
+  for (const Store& store : shape.stores) {
+    visit(store.body, [&](Expr e) {
+      if (e->op == ExprOp::Less && e->args[0] == axis && e->args[1]->is_constant()) {
+        found.insert(e->args[1]->integer);
+      }
+    });
+  }
+  return found.size() == 1 ? *found.begin() : 0;
+}
+
+// f(i) for i < 2 c is f(r) and f(c + r) for r < c, where selections change sides at c: each then
+// addresses memory by the plain index r, and what both read is read once.
+void split_sides(ExprPool& pool, MapShape& shape) {
+  constexpr int64_t kUnit = 8;
+  if (shape.axes.empty() || !shape.axes.back()->extent()->is_constant()) return;
+  Expr axis = shape.axes.back();
+  const int64_t half = boundary(shape);
+  if (half <= 0 || half % kUnit != 0 || axis->extent()->integer != 2 * half) return;
+  Expr low = pool.axis("r", pool.integer(half)), high = pool.add(low, pool.integer(half));
+  std::vector<Store> stores;
+  for (const Store& store : shape.stores) {
+    for (Expr index : {low, high}) {
+      stores.push_back({store.value, pool.substitute(store.body, {{axis, index}}),
+                        pool.substitute(store.offset, {{axis, index}})});
+    }
+  }
+  shape.stores = std::move(stores);
+  shape.axes.back() = low;
+}
+
+bool has_reduce(const std::vector<Store>& stores) {
+  bool found = false;
+  for (const Store& store : stores) {
+    visit(store.body, [&](Expr e) { found |= e->op == ExprOp::Reduce; });
+  }
+  return found;
+}
+
+// A reduction worth a warp: outermost, long, and reading consecutive elements.
+bool wants_warp(ExprPool& pool, const std::vector<Store>& stores) {
+  bool found = false;
+  std::set<Expr> seen;
+  std::function<void(Expr)> go = [&](Expr e) {
+    if (!seen.insert(e).second) return;
+    if (e->op != ExprOp::Reduce) {
+      for (Expr arg : e->args) go(arg);
+      return;
+    }
+    if (is_ranked(e->reduction) || is_arg(e->reduction)) return;
+    if (e->extent()->is_constant() && e->extent()->integer < 64) return;
+    visit(e->body(), [&](Expr inner) {
+      if (inner->op != ExprOp::Read) return;
+      auto affine = affine_in(pool, inner->args[0], e->bound_axis());
+      found |= affine && affine->stride->is_constant(1);
+    });
+  };
+  for (const Store& store : stores) go(store.body);
+  return found;
+}
+
+int vector_width(const KernelText& kernel, const MapShape& shape) {
+  size_t smallest = 4;
+  auto note = [&](int64_t value) {
+    smallest = std::min(smallest, size_of(kernel.dtype_of(value)));
+  };
+  for (const Store& store : shape.stores) {
+    note(store.value);
+    visit(store.body, [&](Expr e) {
+      if (e->op == ExprOp::Read && is_float(e->dtype)) note(e->integer);
+    });
+  }
+  return smallest >= 4 ? 4 : 8;
+}
+
+class VectorMap {
+ public:
+  VectorMap(StepBuilder& builder, KernelText& kernel, const MapShape& shape)
+      : pool_(builder.pool()), kernel_(kernel), emitter_(kernel), shape_(shape) {
+    width_ = vector_width(kernel, shape);
+    inner_ = shape.axes.back();
+    const bool rounded = std::all_of(shape.stores.begin(), shape.stores.end(), [&](const Store& s) {
+      return is_float(kernel.dtype_of(s.value)) && size_of(kernel.dtype_of(s.value)) == 2;
+    });
+    emitter_.set_fast_math(rounded);
+  }
+
+  int width() const { return width_; }
+  Expr groups() const { return ceil_div(pool_, inner_->extent(), width_); }
+
+  std::string text() {
+    Expr lines = product_of(pool_, extents_of(pool_, outer_axes()));
+    emitter_.open();
+    emitter_.line(
+        fmt::format("const long long line = floor_div(group, {0}), first = (group - line "
+                    "* {0}) * {1}, valid = {2} - first;",
+                    kernel_.size(groups()), width_, kernel_.size(inner_->extent())));
+    bind_coordinates(emitter_, outer_axes(), "line");
+    body();
+    const std::string loop = emitter_.close();
+    const std::string count = kernel_.size(pool_.mul(lines, groups()));
+    emitter_.line(fmt::format("const bool vector = {};", condition()));
+    emitter_.line(fmt::format(
+        "for (long long group = blockIdx.x * {0}ll + threadIdx.x; group < {1}; group += "
+        "gridDim.x * {0}ll) {{\n{2}}}",
+        kThreads, count, loop));
+    return emitter_.close();
+  }
+
+ private:
+  std::vector<Expr> outer_axes() const { return {shape_.axes.begin(), shape_.axes.end() - 1}; }
+
+  // Offset of the group's first element, if elements of the innermost axis are consecutive.
+  Expr first_of(Expr offset) {
+    auto affine = affine_in(pool_, offset, inner_);
+    if (!affine || !affine->stride->is_constant(1)) return nullptr;
+    return affine->base;
+  }
+
+  void require(const std::string& buffer, Expr base) {
+    if (std::find(aligned_.begin(), aligned_.end(), buffer) == aligned_.end()) {
+      aligned_.push_back(buffer);
+    }
+    for (Expr unit : offset_units(pool_, base)) units_.push_back(unit);
+  }
+
+  void body() {
+    std::vector<std::pair<Expr, std::string>> loaded;
+    std::set<Expr> seen;
+    for (const Store& store : shape_.stores) {
+      visit(store.body, [&](Expr e) {
+        if (e->op != ExprOp::Read || e->integer < 0 || !seen.insert(e).second) return;
+        Expr base = first_of(e->args[0]);
+        if (!base || base->depends_on(inner_)) return;
+        const std::string buffer = kernel_.buffer(e->integer), name = emitter_.fresh("g");
+        require(buffer, base);
+        const std::string start = emitter_.emit(base);
+        emitter_.line(
+            fmt::format("{0} {1}[{2}];\nload_group<{2}>({1}, {3}, {4} + first, valid, "
+                        "vector);",
+                        value_type(e->dtype), name, width_, buffer, start));
+        loaded.emplace_back(e, name);
+      });
+    }
+    std::vector<std::string> results, buffers, starts;
+    for (const Store& store : shape_.stores) {
+      const DType dtype = kernel_.dtype_of(store.value);
+      buffers.push_back(kernel_.buffer(store.value, true));
+      Expr base = first_of(store.offset);
+      if (base) require(buffers.back(), base);
+      starts.push_back(base ? emitter_.emit(base) : "");
+      results.push_back(emitter_.fresh("y"));
+      emitter_.line(fmt::format("{} {}[{}];", value_type(dtype), results.back(), width_));
+    }
+    emitter_.open();
+    emitter_.line(fmt::format("const long long at = min_of(first + v, {} - 1);",
+                              kernel_.size(inner_->extent())));
+    emitter_.bind(inner_, "at");
+    for (auto& [read, name] : loaded) emitter_.bind(read, name + "[v]");
+    for (size_t i = 0; i < shape_.stores.size(); ++i) {
+      const Store& store = shape_.stores[i];
+      const std::string value = emitter_.emit_as(store.body, kernel_.dtype_of(store.value));
+      emitter_.line(fmt::format("{}[v] = {};", results[i], value));
+      if (starts[i].empty()) {
+        emitter_.line(fmt::format("if (v < valid) store({}, {}, {}[v]);", buffers[i],
+                                  emitter_.emit(store.offset), results[i]));
+      }
+    }
+    const std::string elements = emitter_.close();
+    emitter_.line(
+        fmt::format("#pragma unroll\nfor (int v = 0; v < {}; ++v) {{\n{}}}", width_, elements));
+    for (size_t i = 0; i < shape_.stores.size(); ++i) {
+      if (starts[i].empty()) continue;
+      emitter_.line(fmt::format("store_group<{}>({}, {} + first, {}, valid, vector);", width_,
+                                buffers[i], starts[i], results[i]));
+    }
+  }
+
+  std::string condition() {
+    units_.push_back(inner_->extent());
+    std::string text = kernel_.multiples(units_, width_);
+    for (const std::string& buffer : aligned_) text += fmt::format(" && aligned({})", buffer);
+    return text;
+  }
+
+  ExprPool& pool_;
+  KernelText& kernel_;
+  Emitter emitter_;
+  const MapShape& shape_;
+  int width_;
+  Expr inner_;
+  std::vector<std::string> aligned_;
+  std::vector<Expr> units_;
+};
+
+// One element per thread, or per warp.
+std::string element_text(KernelText& kernel, const MapShape& shape, bool warp) {
+  Emitter emitter(kernel);
+  emitter.set_warp_reductions(warp);
+  emitter.open();
+  bind_coordinates(emitter, shape.axes, "element");
+  for (const Store& store : shape.stores) {
+    const std::string value = emitter.emit_as(store.body, kernel.dtype_of(store.value));
+    emitter.line(fmt::format("{}store({}, {}, {});", warp ? "if ((threadIdx.x & 31) == 0) " : "",
+                             kernel.buffer(store.value, true), emitter.emit(store.offset), value));
+  }
+  const std::string loop = emitter.close();
+  Expr count = product_of(kernel.pool(), extents_of(kernel.pool(), shape.axes));
+  const int per_block = warp ? kThreads / 32 : kThreads;
+  emitter.line(fmt::format(
+      "for (long long element = blockIdx.x * {0}ll + {1}; element < {2}; element += gridDim.x * "
+      "{0}ll) {{\n{3}}}",
+      per_block, warp ? "(threadIdx.x >> 5)" : "threadIdx.x", kernel.size(count), loop));
+  return emitter.close();
+}
+
+}  // namespace
+
+std::vector<Expr> offset_units(ExprPool& pool, Expr offset) {
+  std::vector<Expr> units;
+  for (auto& [monomial, coefficient] : to_polynomial(offset)) {
+    Expr unit = pool.integer(coefficient);
+    for (Expr atom : monomial) {
+      if (is_size(atom)) unit = pool.mul(unit, atom);
+    }
+    if (std::find(units.begin(), units.end(), unit) == units.end()) units.push_back(unit);
+  }
+  return units;
+}
+
+void bind_coordinates(Emitter& emitter, const std::vector<Expr>& axes, const std::string& index) {
+  std::string rest = index;
+  for (size_t i = axes.size(); i-- > 0;) {
+    if (axes[i]->op != ExprOp::Axis) continue;
+    const bool last = std::all_of(axes.begin(), axes.begin() + static_cast<long>(i),
+                                  [](Expr axis) { return axis->op != ExprOp::Axis; });
+    if (last) {
+      emitter.bind(axes[i], rest);
+      return;
+    }
+    const std::string quotient = emitter.fresh("q"), name = emitter.fresh("c");
+    const std::string extent = emitter.kernel().size(axes[i]->extent());
+    emitter.line(fmt::format("const long long {0} = floor_div({1}, {2}), {3} = {1} - {0} * {2};",
+                             quotient, rest, extent, name));
+    emitter.bind(axes[i], name);
+    rest = quotient;
+  }
+}
+
+void add_map(StepBuilder& builder, const std::string& name, std::vector<Expr> axes,
+             std::vector<Store> stores, const std::string& comment) {
+  ExprPool& pool = builder.pool();
+  MapShape shape{std::move(axes), std::move(stores)};
+  merge_axes(pool, shape);
+  const bool reduces = has_reduce(shape.stores);
+  if (!reduces) split_sides(pool, shape);
+  KernelText kernel = builder.kernel();
+  std::string body;
+  Expr blocks;
+  if (!reduces && !shape.axes.empty()) {
+    VectorMap map(builder, kernel, shape);
+    body = map.text();
+    std::vector<Expr> outer = {shape.axes.begin(), shape.axes.end() - 1};
+    blocks =
+        ceil_div(pool, pool.mul(product_of(pool, extents_of(pool, outer)), map.groups()), kThreads);
+  } else {
+    const bool warp = reduces && wants_warp(pool, shape.stores);
+    body = element_text(kernel, shape, warp);
+    blocks = ceil_div(pool, product_of(pool, extents_of(pool, shape.axes)),
+                      warp ? kThreads / 32 : kThreads);
+  }
+  KernelLaunch launch = kernel.launch(name, comment_of(comment), {"ptx", "math", "types", "reduce"},
+                                      "", body, kThreads);
+  launch.grid[0] = pool.make(ExprOp::Min, {blocks, pool.integer(kMaxBlocks)});
+  builder.result.calls.push_back(std::move(launch));
+}
+
+void generate_map(StepBuilder& builder, const MapStep& step) {
+  ExprPool& pool = builder.pool();
+  std::vector<Store> stores;
+  std::string comment = "map\n";
+  for (const MapStep::Output& output : step.outputs) {
+    stores.push_back({output.value, builder.flat.flat(output.body),
+                      row_major(pool, step.axes, builder.shape(output.value))});
+    comment += fmt::format("%{} = {}\n", output.value, to_string(pool, output.body));
+  }
+  add_map(builder, "map", step.axes, std::move(stores), comment);
+}
+
+void generate_reduce(StepBuilder& builder, const ReduceStep& step) {
+  ExprPool& pool = builder.pool();
+  const std::string comment =
+      fmt::format("reduce\n%{} = {}\n", step.value, to_string(pool, step.body));
+  add_map(builder, "reduce", step.axes,
+          {{step.value, builder.flat.flat(step.body),
+            row_major(pool, step.axes, builder.shape(step.value))}},
+          comment);
+}
+
+}  // namespace redfuser

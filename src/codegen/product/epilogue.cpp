@@ -1,0 +1,198 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "codegen/product/product_text.h"
+#include "ir/polynomial.h"
+
+namespace redfuser {
+namespace {
+
+constexpr int kStagedWarpBytes = ProductText::kStagedBytes / 8;
+
+bool whole(Expr size, int tile) { return size->is_constant() && size->integer % tile == 0; }
+
+}  // namespace
+
+std::string_view ProductText::staged_type() const {
+  const DType dtype = epilogue_.products[0]->dtype;
+  return storage_type(size_of(dtype) == 2 ? dtype : DType::Float32);
+}
+
+void ProductText::finish() {
+  const DType out = builder_.dtype_of(epilogue_.value);
+  Expr base = first_of(epilogue_.offset);
+  // Neighbouring threads write neighbouring elements where rows start anywhere.
+  width_ = base && multiple(pool_, call_.n) ? kWidth / static_cast<int>(calls_.size()) : 1;
+  const std::string target = kernel_.buffer(epilogue_.value, true);
+  emitter_.set_fast_math(size_of(out) == 2);
+  const std::string columns = width_ > 1 ? read_columns() : "";
+  emitter_.open();
+  bind_coordinates(emitter_, step_.batch, "place.batch");
+  const auto write = [&] {
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      emitter_.line(fmt::format(
+          "float sums{0}[{1}];\nstaged_group(sums{0}, staged + line % kStagedLines<{2}> * "
+          "kStagedPitch<{2}> + {3} + part);",
+          i, width_, staged_type(), i * static_cast<size_t>(tile_columns())));
+    }
+    load_groups(true);
+    if (width_ == 1) load_groups(false);
+    write_elements(target, base, out);
+  };
+  if (width_ > 1) {
+    emitter_.line(fmt::format("const {};\n{}", part(), first_column("return")));
+    in_lines(2, write);
+  } else {
+    in_lines(1, [&] { in_parts(write); });
+  }
+  add_tiles(columns, emitter_.close());
+}
+
+void ProductText::in_lines(int unroll, const std::function<void()>& write) {
+  emitter_.open();
+  emitter_.line("const long long row = top + line;");
+  bind_coordinates(emitter_, rows_, "row");
+  write();
+  emitter_.line(fmt::format("#pragma unroll {}\nfor (int line = from; line < end; ++line) {{\n{}}}",
+                            unroll, emitter_.close()));
+}
+
+void ProductText::in_parts(const std::function<void()>& write) {
+  emitter_.open();
+  emitter_.line(first_column("continue"));
+  write();
+  emitter_.line(fmt::format("#pragma unroll\nfor ({}; part < {}; part += 32 * {}) {{\n{}}}", part(),
+                            tile_columns(), width_, emitter_.close()));
+}
+
+std::string ProductText::part() const {
+  return fmt::format("int part = (threadIdx.x & 31) * {}", width_);
+}
+
+std::string ProductText::first_column(std::string_view beyond) {
+  const bool whole_tiles = whole(call_.n, tile_columns());
+  return fmt::format("const long long first = place.column + part, valid = {};\n{}",
+                     whole_tiles ? std::to_string(width_) : kernel_.size(call_.n) + " - first",
+                     whole_tiles ? "" : fmt::format("if (valid <= 0) {};\n", beyond));
+}
+
+std::string ProductText::read_columns() {
+  std::string declared;
+  emitter_.open();
+  emitter_.line(fmt::format("const {};\nconst bool vector = all_aligned;\n{}", part(),
+                            first_column("return")));
+  bind_coordinates(emitter_, step_.batch, "place.batch");
+  load_groups(false, &declared);
+  return fmt::format("{}auto read_columns = [&](const TilePlace& place) {{\n{}}};\n", declared,
+                     emitter_.close());
+}
+
+void ProductText::write_elements(const std::string& target, Expr base, DType out) {
+  if (base) require(target, base);
+  const std::string start = base ? emitter_.emit(base) : "";
+  emitter_.line(fmt::format("{} y[{}];", value_type(out), width_));
+  emitter_.open();
+  emitter_.line(
+      fmt::format("const long long at = min_of(first + v, {} - 1);", kernel_.size(call_.n)));
+  bind_coordinates(emitter_, step_.n, "at");
+  for (size_t i = 0; i < epilogue_.products.size(); ++i) {
+    emitter_.bind(epilogue_.products[i], fmt::format("sums{}[v]", i));
+  }
+  for (const auto& [read, name] : loaded_) emitter_.bind(read, name + "[v]");
+  emitter_.line(fmt::format("y[v] = {};", emitter_.emit_as(epilogue_.body, out)));
+  if (!base) {
+    emitter_.line(fmt::format("if (v < valid) store({}, {}, y[v]);", target,
+                              emitter_.emit(epilogue_.offset)));
+  }
+  const std::string elements = emitter_.close();
+  emitter_.line(
+      fmt::format("#pragma unroll\nfor (int v = 0; v < {}; ++v) {{\n{}}}", width_, elements));
+  if (base) {
+    emitter_.line(
+        fmt::format("store_group<{}>({}, {} + first, y, valid, vector);", width_, target, start));
+  }
+}
+
+void ProductText::add_tiles(const std::string& columns, const std::string& body) {
+  units_.push_back(call_.n);
+  std::string vector = width_ > 1 ? kernel_.multiples(units_, width_) : "false";
+  for (const std::string& buffer : aligned_) vector += fmt::format(" && aligned({})", buffer);
+  // Aligned or not, the loops have no branches within.
+  auto lines_of = [&](bool aligned) {
+    return fmt::format("constexpr bool vector = {};\n{}", aligned, body);
+  };
+  const std::string lines = width_ == 1 ? lines_of(false)
+                                        : fmt::format("if (all_aligned) {{\n{}}} else {{\n{}}}\n",
+                                                      lines_of(true), lines_of(false));
+  const std::string_view staged = staged_type();
+  emitter_.line(fmt::format(
+      "const bool all_aligned = {0};\n{9}"
+      "{1}* staged = reinterpret_cast<{1}*>(memory + (ring_at - start) + kTileStages * "
+      "kTileBytes + warp * {2});\n"
+      "auto finish = [&](const TilePlace& place, int from, int to) {{\n"
+      "const int top = place.row + warp * kWarpLines, end = {3};\nif (from >= end) return;\n"
+      "{4}}};\nTilePlace last = {{}};\nbool waits = false;\nunsigned use = 0;\n{5}"
+      "float d[kTileColumns / 8][4];\n"
+      "use = multiply_tile<{6}, {7}>(d, ring_at, ring, use, steps, warp / 4, [&](int step) {{\n"
+      "if (waits) finish(last, finish_from(step, steps), finish_from(step + 1, steps));\n}});\n"
+      "{8}}}\nif (waits) finish(last, 0, kWarpLines);",
+      vector, staged, kStagedWarpBytes,
+      whole(call_.m, kTileRows)
+          ? "to"
+          : fmt::format("min(to, static_cast<int>({}) - top)", kernel_.size(call_.m)),
+      lines, each_tile(), storage_type(call_.dtype), by_rows_, stage(), columns));
+}
+
+// Sums of 16 bits wait for the next tile; there is no room for all in fp32.
+std::string ProductText::stage() const {
+  const std::string columns = width_ > 1 ? "read_columns(place);\n" : "";
+  const std::string_view later =
+      "__syncwarp();\nstage_lines(d, staged, 0);\nstage_lines(d, staged, 1);\n__syncwarp();\n"
+      "last = place;\nwaits = true;\n";
+  const std::string_view now =
+      "#pragma unroll\nfor (int r = 0; r < 2; ++r) {\n__syncwarp();\n"
+      "stage_lines(d, staged, r);\n__syncwarp();\n"
+      "finish(place, r * kStagedLines<float>, (r + 1) * kStagedLines<float>);\n}\n";
+  return columns + std::string(staged_type() == "float" ? now : later);
+}
+
+void ProductText::load_groups(bool with_row, std::string* declared) {
+  std::set<Expr> seen;
+  visit(epilogue_.body, [&](Expr e) {
+    if (e->op != ExprOp::Read || e->integer < 0 || !seen.insert(e).second) return;
+    if (depends_on_row(e) != with_row) return;
+    Expr base = first_of(e->args[0]);
+    if (!base) return;
+    const std::string buffer = kernel_.buffer(e->integer), name = emitter_.fresh("g");
+    require(buffer, base);
+    const std::string start = emitter_.emit(base);
+    const std::string variable = fmt::format("{} {}[{}];\n", value_type(e->dtype), name, width_);
+    emitter_.line(fmt::format("{}load_group<{}>({}, {}, {} + first, valid, vector);",
+                              declared ? "" : variable, width_, name, buffer, start));
+    if (declared) *declared += variable;
+    loaded_.emplace_back(e, name);
+  });
+}
+
+bool ProductText::depends_on_row(Expr e) const {
+  return std::any_of(rows_.begin(), rows_.end(), [&](Expr axis) { return e->depends_on(axis); });
+}
+
+Expr ProductText::first_of(Expr offset) {
+  if (step_.n.size() != 1 || step_.n[0]->op != ExprOp::Axis) return nullptr;
+  auto affine = affine_in(pool_, offset, step_.n[0]);
+  const bool consecutive =
+      affine && affine->stride->is_constant(1) && !affine->base->depends_on(step_.n[0]);
+  return consecutive ? affine->base : nullptr;
+}
+
+void ProductText::require(const std::string& buffer, Expr base) {
+  if (std::find(aligned_.begin(), aligned_.end(), buffer) == aligned_.end()) {
+    aligned_.push_back(buffer);
+  }
+  for (Expr unit : offset_units(pool_, base)) units_.push_back(unit);
+}
+
+}  // namespace redfuser

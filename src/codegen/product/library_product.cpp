@@ -1,0 +1,361 @@
+// Matrix products for the product library: strides from affine analysis, copies where there are
+// none, and the epilogue as an elementwise kernel.
+#include <algorithm>
+
+#include "base/error.h"
+#include "codegen/core/step_builder.h"
+#include "codegen/product/matrix_layout.h"
+#include "codegen/product/product_batch.h"
+#include "codegen/product/product_kernel.h"
+#include "ir/contraction.h"
+#include "ir/polynomial.h"
+
+namespace redfuser {
+namespace {
+
+Expr read_of(Expr operand) {
+  while (operand->op == ExprOp::Cast) operand = operand->args[0];
+  return operand;
+}
+
+class ProductBuilder {
+ public:
+  ProductBuilder(StepBuilder& builder, const ProductStep& step, int64_t value, Expr offset,
+                 const std::string& comment)
+      : builder_(builder),
+        pool_(builder.pool()),
+        step_(step),
+        value_(value),
+        offset_(offset),
+        comment_(comment) {}
+
+  void build() {
+    Expr a = flat_read(step_.a), b = flat_read(step_.b[0]);
+    ProductCall call;
+    call.batch = product_of(pool_, extents_of(pool_, step_.batch));
+    call.m = product_of(pool_, extents_of(pool_, step_.m));
+    call.n = product_of(pool_, extents_of(pool_, step_.n));
+    call.k = step_.k->extent();
+    call.dtype = a->dtype == b->dtype && a->dtype != DType::Float64 ? a->dtype : DType::Float32;
+    const auto [a_layout, a_value] = operand(a, step_.m, {step_.k}, call.m, call.k, call.dtype);
+    call.a = builder_.buffer(a_value);
+    call.a_offset = a_layout.offset;
+    call.a_batch = a_layout.batch;
+    call.a_row = a_layout.row;
+    call.a_column = a_layout.column;
+    std::vector<ProductCall> calls;
+    for (Expr operand : step_.b) {
+      calls.push_back(call);
+      set_b(calls.back(), flat_read(operand));
+    }
+    finish(std::move(calls));
+  }
+
+ private:
+  Expr flat_read(Expr operand) {
+    Expr read = builder_.flat.flat(read_of(operand));
+    RF_CHECK(read->op == ExprOp::Read, "a product's operand is no read");
+    return read;
+  }
+
+  void set_b(ProductCall& call, Expr b) {
+    const auto [layout, value] = operand(b, {step_.k}, step_.n, call.k, call.n, call.dtype);
+    call.b = builder_.buffer(value);
+    call.b_offset = layout.offset;
+    call.b_batch = layout.batch;
+    call.b_row = layout.row;
+    call.b_column = layout.column;
+  }
+
+  // Where an operand lies, after a copy of it if need be.
+  std::pair<MatrixLayout, int64_t> operand(Expr read, const std::vector<Expr>& rows,
+                                           const std::vector<Expr>& columns, Expr row_count,
+                                           Expr column_count, DType dtype) {
+    if (read->dtype == dtype) {
+      auto layout = matrix_layout(pool_, read->args[0], step_.batch, rows, columns);
+      if (layout && library_takes(pool_, *layout, row_count, column_count))
+        return {*layout, read->integer};
+    }
+    std::vector<Expr> batch;
+    for (Expr axis : step_.batch) {
+      if (read->depends_on(axis)) batch.push_back(axis);
+    }
+    const bool shared = batch.empty();
+    if (!shared) batch = step_.batch;
+    std::vector<Expr> axes = batch;
+    axes.insert(axes.end(), rows.begin(), rows.end());
+    axes.insert(axes.end(), columns.begin(), columns.end());
+    const std::vector<Expr> extents = extents_of(pool_, axes);
+    const int64_t copy = builder_.add_scratch(dtype, product_of(pool_, extents));
+    add_map(builder_, "copy_operand", axes, {{copy, read, row_major(pool_, axes, extents)}},
+            "copy of a product's operand\n" + comment_);
+    MatrixLayout layout{pool_.integer(0),
+                        shared ? pool_.integer(0) : pool_.mul(row_count, column_count),
+                        column_count, pool_.integer(1)};
+    return {layout, copy};
+  }
+
+  // The product into the value itself where its layout and type allow, the epilogue then in place;
+  // else into scratch memory of the product's own type.
+  void finish(std::vector<ProductCall> calls) {
+    const DType out = builder_.dtype_of(value_);
+    Expr epilogue = builder_.flat.flat(step_.epilogue);
+    std::vector<Expr> products(calls.size());
+    visit(epilogue, [&](Expr e) {
+      if (e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::Product) {
+        products.at(static_cast<size_t>(e->integer)) = e;
+      }
+    });
+    for (Expr product : products) RF_CHECK(product, "an epilogue without its product");
+    ProductCall& call = calls[0];
+    Expr product = products[0];
+    const bool identity = read_of(epilogue) == product;
+    auto layout = matrix_layout(pool_, offset_, step_.batch, step_.m, step_.n);
+    if (layout && call.n->is_constant(1)) layout->column = pool_.integer(1);
+    if (layout && call.m->is_constant(1)) layout->row = call.n;
+    bool direct = calls.size() == 1 && layout && layout->column->is_constant(1) &&
+                  is_library_type(out, call.dtype) &&
+                  proved_less_equal(pool_, call.n, layout->row, kWhereElementsExist);
+    const Expr pitch = row_pitch(call, out);
+    direct &= pitch == call.n || !layout || layout->row != call.n;
+    const bool in_library =
+        direct && !identity && take_affine(call, epilogue, product, offset_, out);
+    direct &= identity || in_library || out == product->dtype;
+    visit(epilogue, [&](Expr e) { direct &= !(e->op == ExprOp::Read && e->integer == value_); });
+    const Expr ours = kernel_computes(call, calls.size(), direct && (identity || in_library));
+    Expr when = nullptr;
+    if (!ours->is_constant(0)) {
+      auto kernel =
+          product_kernel(builder_, step_, calls, {epilogue, products, value_, offset_}, comment_);
+      if (kernel) {
+        kernel->grid[0] = pool_.select(ours, kernel->grid[0], pool_.integer(0));
+        builder_.result.calls.push_back(std::move(*kernel));
+        when = ours;
+      }
+    }
+    if (when && when->is_constant(1)) return;
+    const size_t kernels = builder_.result.calls.size(), buffers = builder_.result.scratch.size();
+    if (direct) {
+      call.c = builder_.buffer(value_);
+      call.result = out;
+      call.c_row = layout->row;
+      call.c_batch = layout->batch;
+      builder_.result.calls.push_back(call);
+      if (!identity && !in_library) add_epilogue(epilogue, {{product, {value_, offset_}}});
+    } else {
+      add_apart(std::move(calls), epilogue, products);
+    }
+    if (when) leave_to_kernel(when, kernels, buffers);
+  }
+
+  // A bool over sizes: what the library does not compute by itself, by estimate.
+  Expr kernel_computes(const ProductCall& call, size_t products, bool library_alone) {
+    switch (builder_.product_family) {
+      case ProductFamily::Kernel:
+        return pool_.boolean(true);
+      case ProductFamily::Library:
+        return pool_.boolean(false);
+      case ProductFamily::ByEstimate:
+        break;
+    }
+    if (library_alone) return pool_.boolean(false);
+    return product_kernel_pays(pool_, call, products, builder_.target);
+  }
+
+  // What follows the kernel does nothing where that computes the step.
+  void leave_to_kernel(Expr ours, size_t first_call, size_t first_buffer) {
+    auto otherwise = [&](Expr size) { return pool_.select(ours, pool_.integer(0), size); };
+    DeviceStep& result = builder_.result;
+    for (size_t i = first_call; i < result.calls.size(); ++i) {
+      if (auto* launch = std::get_if<KernelLaunch>(&result.calls[i])) {
+        launch->grid[0] = otherwise(launch->grid[0]);
+      } else {
+        auto& product = std::get<ProductCall>(result.calls[i]);
+        product.m = otherwise(product.m);
+      }
+    }
+    for (size_t i = first_buffer; i < result.scratch.size(); ++i) {
+      result.scratch[i].bytes = otherwise(result.scratch[i].bytes);
+    }
+  }
+
+  // An element of memory.
+  struct Place {
+    int64_t value;
+    Expr offset;
+  };
+
+  // The products into scratch memory, side by side where their operands lie so: the library then
+  // computes them as one.
+  void add_apart(std::vector<ProductCall> calls, Expr epilogue, const std::vector<Expr>& products) {
+    const Expr columns = calls[0].n;
+    const size_t together = side_by_side(calls) ? calls.size() : 1;
+    if (together > 1) {
+      calls[0].n = pool_.mul(columns, pool_.integer(static_cast<int64_t>(together)));
+      calls.resize(1);
+    }
+    auto position = [&](const std::vector<Expr>& axes) {
+      return row_major(pool_, axes, extents_of(pool_, axes));
+    };
+    std::vector<Expr> rows = step_.batch;
+    rows.insert(rows.end(), step_.m.begin(), step_.m.end());
+    std::vector<std::pair<Expr, Place>> places;
+    for (ProductCall& call : calls) {
+      const DType dtype = products[places.size()]->dtype;
+      call.result = is_library_type(dtype, call.dtype) ? dtype : DType::Float32;
+      call.c_row = row_pitch(call, builder_.dtype_of(value_));
+      call.c_batch = pool_.mul(call.m, call.c_row);
+      const int64_t scratch =
+          builder_.add_scratch(call.result, pool_.mul(call.batch, call.c_batch));
+      call.c = builder_.buffer(scratch);
+      builder_.result.calls.push_back(call);
+      Expr offset = pool_.add(pool_.mul(position(rows), call.c_row), position(step_.n));
+      for (size_t i = 0; i < together; ++i) {
+        places.emplace_back(products[places.size()], Place{scratch, offset});
+        offset = pool_.add(offset, columns);
+      }
+    }
+    add_epilogue(epilogue, places);
+  }
+
+  // The operands b are one matrix: each has the columns that follow those of the one before.
+  bool side_by_side(const std::vector<ProductCall>& calls) {
+    Expr offset = calls[0].b_offset, step = pool_.mul(calls[0].n, calls[0].b_column);
+    return std::all_of(calls.begin(), calls.end(), [&](const ProductCall& call) {
+      const bool next = call.b.value == calls[0].b.value && call.b.scratch == calls[0].b.scratch &&
+                        call.b_offset == offset && call.b_batch == calls[0].b_batch &&
+                        call.b_row == calls[0].b_row && call.b_column == calls[0].b_column;
+      offset = pool_.add(offset, step);
+      return next;
+    });
+  }
+
+  // The distance of the result's rows. Rows of 16-bit elements that start anywhere cost the library
+  // several times the product's time; rows apart by a multiple of 16 bytes and a copy cost less.
+  Expr row_pitch(const ProductCall& call, DType out) {
+    constexpr int64_t kUnit = 8, kWorthwhile = 128;
+    const bool ragged = size_of(out) == 2 && call.n->is_constant() && call.n->integer > kUnit &&
+                        call.n->integer % kUnit != 0 && call.k->is_constant() &&
+                        call.k->integer >= kWorthwhile && !call.m->is_constant(1);
+    return ragged ? pool_.integer((call.n->integer + kUnit - 1) / kUnit * kUnit) : call.n;
+  }
+
+  // The library adds a vector along n and a matrix that lies as the result does, before it rounds.
+  bool take_affine(ProductCall& call, Expr epilogue, Expr product, Expr offset, DType out) {
+    // An empty sum is no call of the library.
+    if (!proved_less_equal(pool_, pool_.integer(1), call.k, kWhereElementsExist)) return false;
+    std::vector<Expr> terms;
+    add_terms(epilogue, terms);
+    Expr bias = nullptr, addend = nullptr;
+    int products = 0;
+    for (Expr term : terms) {
+      const bool known = term == product || (term->op == ExprOp::Read && term->dtype == out);
+      if (!known) return false;
+      if (term == product) {
+        ++products;
+      } else if (!bias && is_bias(term->args[0])) {
+        bias = term;
+      } else if (!addend && term->args[0] == offset) {
+        addend = term;
+      } else {
+        return false;
+      }
+    }
+    if (products != 1) return false;
+    if (bias) call.bias = builder_.buffer(bias->integer);
+    if (addend) call.addend = builder_.buffer(addend->integer);
+    return true;
+  }
+
+  static void add_terms(Expr e, std::vector<Expr>& terms) {
+    e = without_float_casts(e);
+    if (e->op != ExprOp::Add) return terms.push_back(e);
+    for (Expr arg : e->args) add_terms(arg, terms);
+  }
+
+  // From the first element on, consecutive elements along n alone.
+  bool is_bias(Expr offset) {
+    for (const auto& axes : {step_.batch, step_.m}) {
+      for (Expr axis : axes) {
+        if (offset->depends_on(axis)) return false;
+      }
+    }
+    const auto layout = matrix_layout(pool_, offset, {}, {}, step_.n);
+    return layout && layout->column->is_constant(1) && layout->offset->is_constant(0);
+  }
+
+  static bool is_library_type(DType result, DType operands) {
+    return result == DType::Float32 || (result == operands && size_of(result) == 2);
+  }
+
+  void add_epilogue(Expr epilogue, const std::vector<std::pair<Expr, Place>>& products) {
+    std::vector<std::pair<Expr, Expr>> reads;
+    for (const auto& [product, place] : products) {
+      Expr read = pool_.read(place.value, builder_.dtype_of(place.value), {place.offset});
+      reads.emplace_back(product, pool_.cast(product->dtype, read));
+    }
+    Expr body = pool_.substitute(epilogue, reads);
+    add_map(builder_, "epilogue", step_.axes, {{value_, body, offset_}}, comment_);
+  }
+
+  StepBuilder& builder_;
+  ExprPool& pool_;
+  const ProductStep& step_;
+  int64_t value_;
+  Expr offset_;
+  const std::string& comment_;
+};
+
+}  // namespace
+
+void add_product(StepBuilder& builder, const ProductStep& product, int64_t value,
+                 const std::string& comment) {
+  Expr offset = row_major(builder.pool(), product.axes, builder.shape(value));
+  const ProductStep fitting = with_fitting_batch(builder, product, offset);
+  ProductBuilder(builder, fitting, value, offset, comment).build();
+}
+
+void add_product_at(StepBuilder& builder, const ProductStep& product, int64_t value, Expr offset,
+                    const std::string& comment) {
+  std::vector<Expr> roots = product.b;
+  roots.insert(roots.end(), {product.a, product.epilogue});
+  for (Expr root : roots) {
+    visit(root, [&](Expr e) {
+      if (e->op == ExprOp::Read) builder.flat.keep(e);
+    });
+  }
+  ProductBuilder(builder, product, value, offset, comment).build();
+}
+
+void generate_product(StepBuilder& builder, const ProductStep& step) {
+  ExprPool& pool = builder.pool();
+  std::string comment =
+      fmt::format("product\n%{} = {}", step.value, to_string(pool, step.epilogue));
+  auto in_library = [](Expr operand) {
+    const DType dtype = read_of(operand)->dtype;
+    return is_float(dtype) && dtype != DType::Float64;
+  };
+  bool library = in_library(step.a);
+  for (size_t i = 0; i < step.b.size(); ++i) {
+    comment += fmt::format("\nproduct{} = sum_{} {} * {}", i, to_string(pool, step.k),
+                           to_string(pool, step.a), to_string(pool, step.b[i]));
+    library &= in_library(step.b[i]);
+  }
+  comment += "\n";
+  if (library) {
+    add_product(builder, step, step.value, comment);
+    return;
+  }
+  // Integers and doubles: the plain sums.
+  Expr body = pool.rewrite(step.epilogue, [&](Expr e) -> Expr {
+    if (e->op != ExprOp::Leaf || e->leaf_kind != LeafKind::Product) return nullptr;
+    Expr term = pool.mul(step.a, step.b.at(static_cast<size_t>(e->integer)));
+    return pool.cast(e->dtype, pool.reduce(Reduction::Sum, step.k, term));
+  });
+  add_map(builder, "plain_product", step.axes,
+          {{step.value, builder.flat.flat(body),
+            row_major(pool, step.axes, builder.shape(step.value))}},
+          comment);
+}
+
+}  // namespace redfuser

@@ -1,0 +1,66 @@
+// The choices for a matrix product: what the library proposes, or the kernel of ours.
+#include <algorithm>
+
+#include "base/error.h"
+#include "codegen/core/step_builder.h"
+
+namespace redfuser {
+namespace {
+
+constexpr const char* kKernel = "product_tile";
+
+KernelChoice library_choice(int algorithm) { return {kLibraryFamily, {{"algorithm", algorithm}}}; }
+
+// At these sizes.
+bool has_kernel(const DeviceStep& step, const KnownSizes& sizes) {
+  return std::any_of(step.calls.begin(), step.calls.end(), [&](const DeviceCall& call) {
+    const auto* launch = std::get_if<KernelLaunch>(&call);
+    return launch != nullptr && launch->name == kKernel && sizes.of(launch->grid[0]) > 0;
+  });
+}
+
+const ProductCall* library_call(const DeviceStep& step) {
+  for (const DeviceCall& call : step.calls) {
+    if (const auto* product = std::get_if<ProductCall>(&call)) return product;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<KernelChoice> product_choices(const Graph& graph, const Step& step,
+                                          const Target& target, const KnownSizes& sizes) {
+  const DeviceStep chosen = generate(graph, step, target);
+  StepBuilder library(graph, step, target), kernel(graph, step, target);
+  library.product_family = ProductFamily::Library;
+  kernel.product_family = ProductFamily::Kernel;
+  for (StepBuilder* builder : {&library, &kernel}) {
+    generate_product(*builder, std::get<ProductStep>(step.kind));
+  }
+  const ProductCall* call = library_call(library.result);
+  if (call == nullptr) return {};
+  for (Expr size : {call->batch, call->m, call->n, call->k}) {
+    if (sizes.of(size) <= 0) return {};
+  }
+  // The library is first by its own estimate; ours is tried early.
+  std::vector<Candidate> candidates;
+  for (int i = 0; i <= kProductAlgorithms; ++i) {
+    candidates.push_back({library_choice(i), static_cast<double>(i)});
+  }
+  if (has_kernel(kernel.result, sizes)) candidates.push_back({{kKernel, {}}, 0.5});
+  return best_choices(has_kernel(chosen, sizes) ? KernelChoice{kKernel, {}} : library_choice(0),
+                      std::move(candidates));
+}
+
+void generate_product(StepBuilder& builder, const ProductStep& step, const KernelChoice& choice) {
+  const bool library = choice.family == kLibraryFamily;
+  RF_CHECK(library || choice.family == kKernel, "{} computes no product", to_string(choice));
+  builder.product_family = library ? ProductFamily::Library : ProductFamily::Kernel;
+  generate_product(builder, step);
+  for (DeviceCall& call : builder.result.calls) {
+    auto* product = std::get_if<ProductCall>(&call);
+    if (product != nullptr && library) product->algorithm = choice.at("algorithm");
+  }
+}
+
+}  // namespace redfuser

@@ -1,0 +1,197 @@
+#include "codegen/product/product_kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "codegen/product/product_text.h"
+#include "ir/polynomial.h"
+
+namespace redfuser {
+namespace {
+
+constexpr int kSlab = 64, kAlignment = 1024, kBarrierBytes = 64;
+constexpr int kTileRows = ProductText::kTileRows, kTileColumns = ProductText::kTileColumns;
+constexpr int kDepth = ProductText::kDepth, kStagedBytes = ProductText::kStagedBytes;
+constexpr int kRingBytes = ProductText::kStages * (kTileRows + kTileColumns) * kDepth * 2;
+// Two warpgroups multiply, the first warp of a third loads. Registers of their threads.
+constexpr int kThreads = 384, kMultiplyRegisters = 240, kLoadRegisters = 24;
+
+// [batch, line, inner] as the copy engine takes it; strides of a dimension of one element do not
+// matter, but have to be valid.
+std::optional<TensorView> view_of(ExprPool& pool, const BufferRef& buffer, DType dtype, Expr offset,
+                                  Expr inner, Expr lines, Expr line, Expr batches, Expr batch,
+                                  std::vector<int> box) {
+  const auto multiple = [&](Expr size) { return ProductText::multiple(pool, size); };
+  if (!multiple(offset) || !multiple(line) || !multiple(batch)) {
+    return std::nullopt;
+  }
+  if (!proved_less(pool, pool.integer(0), line, kWhereElementsExist)) return std::nullopt;
+  const bool shared = batch->is_constant(0) || batches->is_constant(1);
+  if (!shared && !proved_less(pool, pool.integer(0), batch, kWhereElementsExist))
+    return std::nullopt;
+  TensorView view;
+  view.buffer = buffer;
+  view.dtype = dtype;
+  view.offset = offset;
+  view.dims = {inner, lines, shared ? pool.integer(1) : batches};
+  view.strides = {line, shared ? line : batch};
+  view.box = std::move(box);
+  return view;
+}
+
+}  // namespace
+
+// Measured rates of an H100: of this kernel's tiles, of the library's products, of a map in place.
+Expr product_kernel_pays(ExprPool& pool, const ProductCall& call, size_t products,
+                         const Target& target) {
+  constexpr double kTileRate = 4.7, kLibraryRate = 600, kMapRate = 3;            // per picosecond
+  constexpr int64_t kLaunch = 2500000, kFill = 6000000, kLibraryFill = 2000000;  // picoseconds
+  const int each = ProductText::columns_of_each(products);
+  if (each == 0 || !call.n->is_constant() || !call.k->is_constant()) return pool.boolean(false);
+  const auto n = static_cast<double>(call.n->integer), k = static_cast<double>(call.k->integer);
+  const auto count = static_cast<double>(products);
+  auto picoseconds = [&](double x) { return pool.integer(std::llround(x)); };
+  Expr tiles = pool.mul(call.batch,
+                        pool.mul(ceil_div(pool, call.m, kTileRows), ceil_div(pool, call.n, each)));
+  Expr rounds = ceil_div(pool, tiles, target.multiprocessors);
+  Expr kernel =
+      pool.add(pool.integer(kFill),
+               pool.mul(rounds, picoseconds(2.0 * kTileRows * kTileColumns * k / kTileRate)));
+  Expr rows = pool.mul(call.batch, call.m);
+  // Rows that start anywhere take the library to its slowest kernels.
+  const int ragged = call.n->integer % ProductText::kWidth == 0 ? 1 : 4;
+  const double product = ragged * 2 * n * count * k / kLibraryRate;
+  const double map = (2 + 2 * count) * n / kMapRate;
+  Expr library = pool.add(pool.integer(ragged * kLibraryFill + kLaunch),
+                          pool.mul(rows, picoseconds(product + map)));
+  return pool.make(ExprOp::Less, {kernel, library});
+}
+
+bool ProductText::multiple(ExprPool& pool, Expr size) {
+  return pool.floormod(size, pool.integer(kWidth))->is_constant(0);
+}
+
+int ProductText::columns_of_each(size_t products) {
+  const int columns = kTileColumns / static_cast<int>(products);
+  return products * static_cast<size_t>(columns) == kTileColumns && columns % kSlab == 0 ? columns
+                                                                                         : 0;
+}
+
+std::optional<TensorView> ProductText::rows_view() {
+  if (!call_.a_column->is_constant(1)) return std::nullopt;
+  return view_of(pool_, call_.a, call_.dtype, call_.a_offset, call_.k, call_.m, call_.a_row,
+                 call_.batch, call_.a_batch, {kDepth, kTileRows, 1});
+}
+
+std::optional<TensorView> ProductText::columns_view(const ProductCall& call) {
+  if (by_rows_ ? !call.b_row->is_constant(1) : !call.b_column->is_constant(1)) return std::nullopt;
+  if (by_rows_) {
+    return view_of(pool_, call.b, call.dtype, call.b_offset, call.k, call.n, call.b_column,
+                   call.batch, call.b_batch, {kDepth, tile_columns(), 1});
+  }
+  return view_of(pool_, call.b, call.dtype, call.b_offset, call.n, call.k, call.b_row, call.batch,
+                 call.b_batch, {kSlab, kDepth, 1});
+}
+
+std::optional<KernelLaunch> ProductText::launch(const std::string& comment) {
+  merge_rows();
+  by_rows_ = !call_.b_column->is_constant(1);
+  const auto a = rows_view();
+  if (!a) return std::nullopt;
+  std::vector<TensorView> b;
+  for (const ProductCall& call : calls_) {
+    const auto view = columns_view(call);
+    if (!view || (!b.empty() && view->dims[2] != b[0].dims[2])) return std::nullopt;
+    b.push_back(*view);
+  }
+  load(*a, b);
+  finish();
+  KernelLaunch launch = kernel_.launch("product_tile", comment_of(comment),
+                                       {"ptx", "math", "types", "reduce", "ptx_barrier",
+                                        "ptx_hopper", "hopper", "ptx_product", "product"},
+                                       "", emitter_.close(), kThreads, 1);
+  launch.shared = kAlignment + kRingBytes + kStagedBytes + kBarrierBytes;
+  launch.grid[0] =
+      pool_.make(ExprOp::Min, {tile_count(), pool_.integer(builder_.target.multiprocessors)});
+  return launch;
+}
+
+void ProductText::merge_rows() {
+  rows_ = step_.m;
+  std::erase_if(rows_, [](Expr axis) { return axis->op != ExprOp::Axis; });
+  if (rows_.size() < 2) return;
+  Expr row = pool_.axis("row", call_.m);
+  auto by_row = [&](Expr offset) -> Expr {
+    auto parts = strided(pool_, offset, rows_);
+    if (!parts) return nullptr;
+    for (size_t i = 0; i + 1 < rows_.size(); ++i) {
+      Expr next = pool_.mul(parts->strides[i + 1], rows_[i + 1]->extent());
+      if (parts->strides[i] != next) return nullptr;
+    }
+    return pool_.add(parts->base, pool_.mul(row, parts->strides.back()));
+  };
+  Expr offset = by_row(epilogue_.offset);
+  Expr body = pool_.rewrite(epilogue_.body, [&](Expr e) -> Expr {
+    if (e->op != ExprOp::Read || !depends_on_row(e)) return nullptr;
+    Expr at = by_row(e->args[0]);
+    return at ? pool_.read(e->integer, e->dtype, {at}) : nullptr;
+  });
+  if (!offset || depends_on_row(body)) return;
+  epilogue_.offset = offset;
+  epilogue_.body = body;
+  rows_ = {row};
+}
+
+void ProductText::load(const TensorView& a, const std::vector<TensorView>& b) {
+  const std::string a_batch = a.dims[2]->is_constant(1) ? "0" : "place.batch";
+  const std::string b_batch = b[0].dims[2]->is_constant(1) ? "0" : "place.batch";
+  std::string views = kernel_.view(a);
+  for (const TensorView& view : b) views += ", " + kernel_.view(view);
+  emitter_.line(fmt::format(
+      "extern __shared__ char memory[];\n"
+      "const unsigned start = ptx_shared_address(memory), ring_at = (start + {0}) & ~{0}u;\n"
+      "const Ring<kTileStages> ring{{ring_at + kTileStages * kTileBytes + {1}}};\n"
+      "if (threadIdx.x == 0) {{\nring.init(8);\nptx_barrier_init_fence();\n}}\n"
+      "__syncthreads();\n"
+      "const unsigned rows = {2}, columns = {3}, tiles = {4};\n"
+      "const int steps = ({5} + kTileDepth - 1) / kTileDepth;\n"
+      "const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0);",
+      kAlignment - 1, kStagedBytes, kernel_.size(rows()), kernel_.size(columns()),
+      kernel_.size(tile_count()), kernel_.size(call_.k)));
+  emitter_.line(fmt::format(
+      "if (warp >= 8) {{\nptx_give_registers<{0}>();\nif (threadIdx.x > 8 * 32) return;\n"
+      "unsigned use = 0;\n{1}"
+      "use = load_tile<{2}>(ring_at, ring, use, steps, place, {3}, {4}, {5});\n}}\n"
+      "return;\n}}\nptx_take_registers<{6}>();",
+      kLoadRegisters, each_tile(), by_rows_, a_batch, b_batch, views, kMultiplyRegisters));
+}
+
+std::string ProductText::each_tile() const {
+  return fmt::format(
+      "for (unsigned tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n"
+      "const TilePlace place = place_tile<{}>(tile, rows, columns);\n",
+      tile_columns());
+}
+
+std::optional<KernelLaunch> product_kernel(StepBuilder& builder, const ProductStep& step,
+                                           const std::vector<ProductCall>& calls,
+                                           const ProductEpilogue& epilogue,
+                                           const std::string& comment) {
+  const Target& target = builder.target;
+  const ProductCall& call = calls[0];
+  const bool types = call.dtype == DType::Float16 || call.dtype == DType::BFloat16;
+  if (!types || target.architecture != 90 || target.portable) return std::nullopt;
+  if (ProductText::columns_of_each(calls.size()) == 0) return std::nullopt;
+  bool ready = true;  // nothing is read from where it is written
+  visit(epilogue.body, [&](Expr e) {
+    ready &= e->op != ExprOp::Reduce && !(e->op == ExprOp::Read && e->integer == epilogue.value);
+  });
+  for (Expr product : epilogue.products) ready &= product->dtype == epilogue.products[0]->dtype;
+  if (!ready) return std::nullopt;
+  return ProductText(builder, step, calls, epilogue).launch(comment);
+}
+
+}  // namespace redfuser

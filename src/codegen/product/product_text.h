@@ -1,0 +1,96 @@
+// The text of src/device/product.cuh's kernel: its loads (product_kernel.cpp) and the epilogue of
+// its tiles (product_finish.cpp).
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/core/emitter.h"
+#include "codegen/product/product_kernel.h"
+
+namespace redfuser {
+
+class ProductText {
+ public:
+  ProductText(StepBuilder& builder, const ProductStep& step, const std::vector<ProductCall>& calls,
+              const ProductEpilogue& epilogue)
+      : builder_(builder),
+        pool_(builder.pool()),
+        step_(step),
+        calls_(calls),
+        call_(calls[0]),
+        epilogue_(epilogue),
+        kernel_(builder.kernel()),
+        emitter_(kernel_) {}
+
+  // nullopt for operands that the copy engine cannot fetch.
+  std::optional<KernelLaunch> launch(const std::string& comment);
+
+  // As src/device/product.cuh has them.
+  static constexpr int kTileRows = 128, kTileColumns = 256, kDepth = 64, kStages = 3;
+  static constexpr int kStagedBytes = kTileRows * (kTileColumns + 8) * 2;
+  // Elements of 16 bits that are read and written together.
+  static constexpr int kWidth = 8;
+  // Whether groups of kWidth elements begin at every multiple of `size`.
+  static bool multiple(ExprPool& pool, Expr size);
+  // Columns of each of `products` in a tile; 0 if it cannot be shared out.
+  static int columns_of_each(size_t products);
+
+ private:
+  Expr rows() { return ceil_div(pool_, call_.m, kTileRows); }
+  int tile_columns() const { return columns_of_each(calls_.size()); }
+  Expr columns() { return ceil_div(pool_, call_.n, tile_columns()); }
+  Expr tile_count() { return pool_.mul(call_.batch, pool_.mul(rows(), columns())); }
+  // One axis for the rows where the epilogue addresses memory by their number.
+  void merge_rows();
+  // As the copy engine takes them.
+  std::optional<TensorView> rows_view();
+  std::optional<TensorView> columns_view(const ProductCall& call);
+  void load(const TensorView& a, const std::vector<TensorView>& b);
+
+  // The sums are rounded as the graph's product is.
+  std::string_view staged_type() const;
+  // Lines of the warp's, one after the other; a thread takes groups of consecutive columns, as an
+  // elementwise kernel has them.
+  void finish();
+  void in_lines(int unroll, const std::function<void()>& write);
+  void in_parts(const std::function<void()>& write);
+  // The thread's first column in a tile.
+  std::string part() const;
+  std::string first_column(std::string_view beyond);
+  // What only the columns of a tile determine is read once, as soon as its sums are staged.
+  std::string read_columns();
+  void write_elements(const std::string& target, Expr base, DType out);
+  // `body`: of lines `from` to `end` of a tile's.
+  void add_tiles(const std::string& columns, const std::string& body);
+  std::string stage() const;
+  // Of what changes from row to row, or of the rest. Variables are declared here, or in `declared`.
+  void load_groups(bool with_row, std::string* declared = nullptr);
+  bool depends_on_row(Expr e) const;
+  // The offset at column 0, if columns are consecutive elements.
+  Expr first_of(Expr offset);
+  void require(const std::string& buffer, Expr base);
+
+  // The tiles of the block, for each of its roles.
+  std::string each_tile() const;
+
+  StepBuilder& builder_;
+  ExprPool& pool_;
+  const ProductStep& step_;
+  const std::vector<ProductCall>& calls_;
+  const ProductCall& call_;  // the first
+  ProductEpilogue epilogue_;
+  std::vector<Expr> rows_;
+  KernelText kernel_;
+  Emitter emitter_;
+  bool by_rows_ = false;
+  int width_ = kWidth;
+  std::vector<std::pair<Expr, std::string>> loaded_;
+  std::vector<std::string> aligned_;
+  std::vector<Expr> units_;
+};
+
+}  // namespace redfuser

@@ -1,0 +1,282 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "codegen/rows/rows.h"
+#include "ir/polynomial.h"
+
+namespace redfuser {
+namespace {
+
+void append_axis(std::vector<Expr>& axes, Expr axis) {
+  if (axis->op != ExprOp::Axis) return;
+  if (std::find(axes.begin(), axes.end(), axis) == axes.end()) axes.push_back(axis);
+}
+
+bool uses_new(Expr expr, int64_t reference) {
+  bool found = false;
+  visit(expr, [&](Expr e) {
+    found |=
+        e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::NewResult && e->integer == reference;
+  });
+  return found;
+}
+
+}  // namespace
+
+RowForm row_form(StepBuilder& builder, const CascadeStep& step) {
+  const Streaming& s = step.streaming;
+  ExprPool& pool = builder.pool();
+  auto flat = [&](Expr e) { return e ? builder.flat.flat(e) : nullptr; };
+  RowForm form;
+  form.stream = s.stream;
+  form.comment = to_string(pool, s);
+  for (Expr row : s.rows) append_axis(form.rows, row);
+  for (const Accumulator& a : s.accumulators) {
+    for (Expr column : a.columns) append_axis(form.rows, column);
+  }
+  form.accumulators = s.accumulators;
+  for (Accumulator& a : form.accumulators) {
+    a.lift = flat(a.lift);
+    a.transport = flat(a.transport);
+  }
+  form.references = s.references;
+  for (Reference& reference : form.references) reference.value = flat(reference.value);
+  for (Expr e : s.finish) form.finish.push_back(flat(e));
+  form.stages = s.stages;
+  for (const CascadeOutput& output : s.outputs) {
+    RowForm::Output to{output.value,
+                       flat(output.body),
+                       row_major(pool, output.axes, builder.shape(output.value)),
+                       {},
+                       output.maps_back};
+    for (Expr axis : output.axes) {
+      if (axis != s.stream &&
+          std::find(form.rows.begin(), form.rows.end(), axis) == form.rows.end()) {
+        append_axis(to.extra, axis);
+      }
+    }
+    if (to.maps_back && !to.extra.empty()) {
+      builder.fail("an output with ranks and the reduced axis has no form on a GPU");
+    }
+    form.outputs.push_back(std::move(to));
+  }
+  return form;
+}
+
+std::vector<Expr> RowForm::streamed() const {
+  std::vector<Expr> result;
+  for (const Accumulator& a : accumulators) result.push_back(a.lift);
+  for (const Output& output : outputs) {
+    if (output.maps_back) result.push_back(output.body);
+  }
+  return result;
+}
+
+std::vector<Phase> phases_of(const RowForm& form) {
+  std::vector<Phase> phases;
+  size_t begin = 0;
+  for (size_t k = 0; k < form.accumulators.size(); ++k) {
+    for (size_t r = 0; r < form.references.size(); ++r) {
+      if (!uses_new(form.accumulators[k].lift, static_cast<int64_t>(r))) continue;
+      if (static_cast<size_t>(form.references[r].ready_after) > begin) {
+        phases.push_back({begin, k});
+        begin = k;
+      }
+    }
+  }
+  if (begin < form.accumulators.size()) phases.push_back({begin, form.accumulators.size()});
+  return phases;
+}
+
+std::vector<Expr> shared_values(const RowForm& form, const std::vector<Phase>& phases) {
+  std::vector<std::vector<Expr>> roots;
+  for (const Phase& phase : phases) {
+    roots.emplace_back();
+    for (size_t k = phase.begin; k < phase.end; ++k) {
+      roots.back().push_back(form.accumulators[k].lift);
+      // Every rank of a ranked reduction is a pass of its own.
+      if (is_ranked(form.accumulators[k].reduction)) roots.push_back(roots.back());
+    }
+  }
+  roots.emplace_back();
+  for (const RowForm::Output& output : form.outputs) {
+    if (output.maps_back) roots.back().push_back(output.body);
+  }
+  std::map<Expr, size_t> count;
+  for (const auto& list : roots) {
+    std::set<Expr> seen;
+    for (Expr root : list) {
+      visit(
+          root, [&](Expr e) { seen.insert(e); }, false);
+    }
+    for (Expr e : seen) ++count[e];
+  }
+  std::vector<Expr> shared;
+  std::set<Expr> visited;
+  auto keeps = [&](Expr e) {
+    return e->depends_on(form.stream) && e->has_read && !e->has_leaf && count[e] >= 2;
+  };
+  auto has_ranked_read = [](Expr e) {
+    bool found = false;
+    visit(e, [&](Expr x) { found |= x->op == ExprOp::Read && x->integer < 0; });
+    return found;
+  };
+  std::function<void(Expr)> go = [&](Expr e) {
+    // A cast between types computed with alike is no value of its own.
+    while (e->op == ExprOp::Cast && is_float(e->dtype) &&
+           value_type(e->dtype) == value_type(e->args[0]->dtype)) {
+      e = e->args[0];
+    }
+    if (!visited.insert(e).second) return;
+    if (keeps(e) && !has_ranked_read(e)) {
+      shared.push_back(e);
+      return;
+    }
+    if (e->op == ExprOp::Reduce || e->op == ExprOp::Read) return;
+    for (Expr arg : e->args) go(arg);
+  };
+  for (const auto& list : roots) {
+    visited.clear();
+    for (Expr root : list) go(root);
+  }
+  std::vector<Expr> unique;
+  for (Expr e : shared) {
+    if (std::find(unique.begin(), unique.end(), e) == unique.end()) unique.push_back(e);
+  }
+  return unique;
+}
+
+int row_width(const StepBuilder& builder, const RowForm& form) {
+  size_t smallest = 4;
+  auto note = [&](int64_t value) {
+    if (is_float(builder.dtype_of(value))) {
+      smallest = std::min(smallest, size_of(builder.dtype_of(value)));
+    }
+  };
+  for (Expr root : form.streamed()) {
+    visit(root, [&](Expr e) {
+      if (e->op != ExprOp::Read || e->integer < 0) return;
+      auto affine = affine_in(builder.pool(), e->args[0], form.stream);
+      if (affine && affine->stride->is_constant(1)) note(e->integer);
+    });
+  }
+  for (const auto& output : form.outputs) {
+    if (output.maps_back) note(output.value);
+  }
+  return smallest >= 4 ? 4 : 8;
+}
+
+bool folds(const RowForm& form) {
+  for (const Accumulator& a : form.accumulators) {
+    if (is_ranked(a.reduction)) return false;
+  }
+  bool producer = false;
+  for (Expr root : form.streamed()) {
+    visit(root, [&](Expr e) { producer |= e->op == ExprOp::Reduce; });
+  }
+  return !producer;
+}
+
+bool maps_back(const RowForm& form) {
+  return std::any_of(form.outputs.begin(), form.outputs.end(),
+                     [](const RowForm::Output& output) { return output.maps_back; });
+}
+
+bool counts(const RowForm& form) {
+  bool found = false;
+  auto look = [&](Expr root) {
+    if (!root) return;
+    visit(root, [&](Expr e) { found |= e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::Count; });
+  };
+  for (const Reference& reference : form.references) look(reference.value);
+  for (const Accumulator& a : form.accumulators) {
+    look(a.lift);
+    look(a.transport);
+  }
+  return found;
+}
+
+int64_t state_bytes(const RowForm& form) {
+  int64_t bytes = counts(form) ? 8 : 0;
+  for (const Accumulator& a : form.accumulators) bytes += is_arg(a.reduction) ? 16 : 8;
+  return bytes;
+}
+
+int folded_bytes(const StepBuilder& builder, const RowForm& form) {
+  std::set<Expr> seen;
+  size_t bytes = 0;
+  for (const Accumulator& a : form.accumulators) {
+    visit(a.lift, [&](Expr e) {
+      if (e->op != ExprOp::Read || e->integer < 0 || !e->depends_on(form.stream)) return;
+      if (seen.insert(e).second) bytes += size_of(builder.dtype_of(e->integer));
+    });
+  }
+  return static_cast<int>(bytes);
+}
+
+namespace {
+
+// Rounding, comparing and counting turn the last bit of their operand into more.
+bool is_smooth(Expr e) {
+  switch (e->op) {
+    case ExprOp::FloorDiv:
+    case ExprOp::FloorMod:
+    case ExprOp::TruncMod:
+    case ExprOp::Floor:
+    case ExprOp::Ceil:
+    case ExprOp::Round:
+    case ExprOp::Sign:
+    case ExprOp::Less:
+    case ExprOp::LessEqual:
+    case ExprOp::Equal:
+      return !is_float(e->args[0]->dtype);
+    case ExprOp::Cast:
+      return is_float(e->dtype) || !is_float(e->args[0]->dtype);
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+bool rounds_smoothly(const StepBuilder& builder, const RowForm& form) {
+  bool smooth = true;
+  for (const RowForm::Output& output : form.outputs) {
+    const DType dtype = builder.dtype_of(output.value);
+    smooth &= dtype == DType::Float16 || dtype == DType::BFloat16;
+    visit(output.body, [&](Expr e) { smooth &= is_smooth(e); });
+  }
+  for (const Accumulator& a : form.accumulators) {
+    smooth &= !is_arg(a.reduction) && !is_ranked(a.reduction);
+    visit(a.lift, [&](Expr e) { smooth &= is_smooth(e); });
+  }
+  return smooth;
+}
+
+bool uses_state(Expr e, size_t accumulator) {
+  bool found = false;
+  if (!e) return false;
+  visit(e, [&](Expr x) {
+    found |= x->op == ExprOp::Leaf && x->leaf_kind == LeafKind::State &&
+             x->integer == static_cast<int64_t>(accumulator);
+  });
+  return found;
+}
+
+void write_row_outputs(Emitter& emitter, KernelText& kernel, const RowForm& form, int lanes) {
+  ExprPool& pool = kernel.pool();
+  for (const auto& output : form.outputs) {
+    if (output.maps_back) continue;
+    emitter.open();
+    bind_coordinates(emitter, output.extra, "extra");
+    const std::string value = emitter.emit_as(output.body, kernel.dtype_of(output.value));
+    emitter.line(fmt::format("store({}, {}, {});", kernel.buffer(output.value, true),
+                             emitter.emit(output.offset), value));
+    const std::string text = emitter.close();
+    Expr count = product_of(pool, extents_of(pool, output.extra));
+    emitter.line(fmt::format("for (long long extra = lane; extra < {}; extra += {}) {{\n{}}}",
+                             kernel.size(count), lanes, text));
+  }
+}
+
+}  // namespace redfuser

@@ -1,0 +1,39 @@
+#include "codegen/rows/leaf_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace redfuser {
+
+void LeafTexts::add(Expr root) {
+  if (!root) return;
+  visit(root, [&](Expr e) {
+    if (e->op != ExprOp::Leaf) return;
+    if (std::find(leaves_.begin(), leaves_.end(), e) == leaves_.end()) leaves_.push_back(e);
+  });
+}
+
+void LeafTexts::add(const Accumulator& accumulator) {
+  add(accumulator.lift);
+  add(accumulator.transport);
+}
+
+void LeafTexts::add(const RowForm& form) {
+  for (const Accumulator& accumulator : form.accumulators) add(accumulator);
+  for (const Reference& reference : form.references) add(reference.value);
+  for (Expr finish : form.finish) add(finish);
+  for (const auto& output : form.outputs) add(output.body);
+}
+
+void LeafTexts::bind(LeafKind kind, int64_t number, const std::string& text, DType dtype) const {
+  for (Expr leaf : leaves_) {
+    if (leaf->leaf_kind != kind || (kind != LeafKind::Count && leaf->integer != number)) continue;
+    const std::string wanted(value_type(leaf->dtype));
+    emitter_.bind(leaf, wanted == value_type(dtype)
+                            ? text
+                            : fmt::format("static_cast<{}>({})", wanted, text));
+  }
+}
+
+}  // namespace redfuser

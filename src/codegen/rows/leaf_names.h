@@ -1,0 +1,30 @@
+// What the leaves of a form (states, references, results, the count) are called in the text of a
+// kernel.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/rows/rows.h"
+
+namespace redfuser {
+
+class LeafTexts {
+ public:
+  explicit LeafTexts(Emitter& emitter) : emitter_(emitter) {}
+
+  // Makes the leaves of these known; null is no expression.
+  void add(Expr root);
+  void add(const Accumulator& accumulator);
+  void add(const RowForm& form);
+
+  // Every leaf of that kind and number (Count has one number) is `text`, a value of `dtype`, in the
+  // emitter's scope.
+  void bind(LeafKind kind, int64_t number, const std::string& text, DType dtype) const;
+
+ private:
+  Emitter& emitter_;
+  std::vector<Expr> leaves_;
+};
+
+}  // namespace redfuser

@@ -1,0 +1,238 @@
+// The text of a kernel that folds rows into states and merges them.
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "codegen/rows/rows.h"
+#include "codegen/rows/single_pass_body.h"
+#include "codegen/rows/state_struct.h"
+#include "codegen/rows/vector_loads.h"
+
+namespace redfuser {
+namespace {
+
+using Part = FoldConfig::Part;
+
+// Registers that a thread of a row in shared memory makes do with, of those of a multiprocessor.
+constexpr int kRegisters = 40, kAllRegisters = 65536;
+constexpr int kWideBlock = 512;
+// Dynamic shared memory starts at a line of the banks.
+constexpr int kSharedAlignment = 128;
+
+class FoldText {
+ public:
+  FoldText(StepBuilder& builder, const RowForm& form, const FoldConfig& config, int64_t states)
+      : pool_(builder.pool()),
+        form_(form),
+        config_(config),
+        all_shared_(builder.target.shared_bytes + kBlockReserved),
+        states_(states),
+        kernel_(builder.kernel()),
+        emitter_(kernel_),
+        reads_(kernel_, form, config),
+        state_(emitter_, form, config_),
+        passes_(kernel_, emitter_, form, config_, reads_, state_) {
+    emitter_.set_fast_math(rounds_smoothly(builder, form));
+  }
+
+  KernelLaunch launch() {
+    length_ = kernel_.size(form_.length());
+    place();
+    reads_.declare(emitter_);
+    state_.define();
+    emitter_.line("State s = identity();");
+    if (config_.part == Part::Finish) {
+      state_.merge_segments(kernel_.buffer(states_));
+    } else {
+      passes_.fold();
+      state_.merge_block();
+    }
+    if (config_.part == Part::Partials) {
+      store_state();
+    } else {
+      if (config_.part == Part::Segment) merge_last();
+      finish();
+      write_row_outputs(emitter_, kernel_, form_, config_.lanes * config_.cluster);
+      passes_.write_outputs();
+    }
+    return launch_of(emitter_.close());
+  }
+
+ private:
+  void store_state() {
+    emitter_.line(
+        fmt::format("if (threadIdx.x == 0) reinterpret_cast<State*>({})[row * segments + part] = "
+                    "s;",
+                    kernel_.buffer(states_, true)));
+  }
+
+  // The block that counts last has what the others stored.
+  void merge_last() {
+    emitter_.open();
+    store_state();
+    emitter_.line(
+        fmt::format("__shared__ unsigned before;\n"
+                    "if (threadIdx.x == 0) before = ptx_count({} + row, segments - 1);\n"
+                    "__syncthreads();\nif (before != segments - 1) return;",
+                    kernel_.counter()));
+    state_.merge_segments(kernel_.buffer(states_));
+    const std::string text = emitter_.close();
+    emitter_.line(fmt::format("if (segments > 1) {{\n{}}}", text));
+  }
+
+  int warps() const { return config_.threads / 32; }
+  int static_bytes() const {
+    return fold_static_bytes(config_, state_bytes(form_), reads_.room_words());
+  }
+  bool by_block() const { return config_.lanes > 32; }
+
+  KernelLaunch launch_of(const std::string& body) {
+    const std::string vector = reads_.vector_condition();
+    std::string text = fmt::format("constexpr bool kVector = false;\n{}", body);
+    if (!vector.starts_with("false")) {
+      text = fmt::format("if ({}) {{\nconstexpr bool kVector = true;\n{}}} else {{\n{}}}\n", vector,
+                         body, text);
+    }
+    std::string before;
+    if (by_block()) before += fmt::format("__shared__ State slots[{}];\n", warps());
+    // A quarter of a warp fills a line of the banks.
+    if (config_.shared) {
+      before += fmt::format("extern __shared__ __align__({}) uint4 homes[];\n", kSharedAlignment);
+    }
+    before += reads_.rooms();
+    if (config_.cluster > 1) {
+      before +=
+          fmt::format("__shared__ Mailbox<State, {}> mailbox;\nmailbox.open();\n", config_.cluster);
+    }
+    std::vector<std::string_view> headers = {"ptx", "math", "types", "reduce", "rows"};
+    if (config_.part == Part::Segment) headers.insert(headers.begin() + 1, "ptx_split");
+    if (config_.cluster > 1) headers.insert(headers.end(), {"ptx_barrier", "mailbox"});
+    KernelLaunch launch =
+        kernel_.launch(name(), comment_of(form_.comment), headers, state_.declaration(),
+                       before + text, config_.threads, min_blocks());
+    launch.cluster = config_.cluster;
+    launch.shared = config_.shared ? reads_.shared_bytes() : 0;
+    launch.static_shared = static_bytes();
+    Expr rows = product_of(pool_, extents_of(pool_, form_.rows));
+    if (!by_block()) {
+      launch.grid[0] = ceil_div(pool_, rows, config_.threads / config_.lanes);
+    } else if (config_.part == Part::Row) {
+      launch.grid[0] = pool_.mul(rows, pool_.integer(config_.cluster));
+    } else {
+      launch.grid[0] = pool_.mul(rows, segments_of(pool_, form_, config_));
+    }
+    if (config_.part == Part::Segment) {
+      // More rows are cut only if they are so long that no memory holds them.
+      Expr counted = pool_.make(ExprOp::LessEqual, {rows, pool_.integer(kLaunchCounters)});
+      constexpr int64_t kNoGrid = std::numeric_limits<int64_t>::max();
+      launch.grid[0] = pool_.select(counted, launch.grid[0], pool_.integer(kNoGrid));
+    }
+    return launch;
+  }
+
+  // As many as shared memory allows. Wide blocks get 64 registers a thread: for a third of them the
+  // assembler would rather spill.
+  int min_blocks() const {
+    if (!by_block()) return 0;
+    if (!config_.shared) return config_.threads == kWideBlock && !config_.whole ? 2 : 0;
+    return std::min(all_shared_ / (reads_.shared_bytes() + static_bytes() + kBlockReserved),
+                    kAllRegisters / (kRegisters * config_.threads));
+  }
+
+  std::string name() const {
+    if (config_.part == Part::Segment) return "row_segments";
+    if (config_.part == Part::Partials) return "row_partials";
+    if (config_.part == Part::Finish) return "row_finish";
+    if (config_.cluster > 1) return "row_cluster";
+    return config_.whole ? "row_resident" : "row_streaming";
+  }
+
+  // Which row and segment, and which lane of it, this thread is.
+  void place() {
+    Expr rows = product_of(pool_, extents_of(pool_, form_.rows));
+    std::string begin = "0", extent = fmt::format("static_cast<int>({})", length_);
+    if (!by_block()) {
+      // Threads behind the last row compute it again: they take part in the warp's shuffles.
+      emitter_.line(
+          fmt::format("const long long row = min_of(blockIdx.x * {0}ll + threadIdx.x / "
+                      "{1}, {2} - 1);\nconst int lane = threadIdx.x % {1};",
+                      config_.threads / config_.lanes, config_.lanes, kernel_.size(rows)));
+    } else if (config_.cluster > 1) {
+      emitter_.line(
+          fmt::format("const long long row = blockIdx.x / {};\nconst int lane = "
+                      "ptx_cluster_rank() * {} + threadIdx.x;",
+                      config_.cluster, config_.threads));
+    } else if (config_.part == Part::Row) {
+      emitter_.line("const long long row = blockIdx.x;\nconst int lane = threadIdx.x;");
+    } else {
+      const std::string segment = kernel_.size(config_.segment);
+      emitter_.line(
+          fmt::format("const unsigned segments = ({0} + {1} - 1) / {1};", length_, segment));
+      emitter_.line(
+          "const unsigned row_number = blockIdx.x / segments, part = blockIdx.x - row_number * "
+          "segments;");
+      emitter_.line("const long long row = row_number;\nconst int lane = threadIdx.x;");
+      begin = fmt::format("part * {}", segment);
+      extent = fmt::format("static_cast<int>(min_of({} - begin, {}))", length_, segment);
+    }
+    emitter_.line(
+        fmt::format("const long long begin = {};\nconst int extent = {};", begin, extent));
+    bind_coordinates(emitter_, form_.rows, "row");
+  }
+
+  void finish() {
+    state_.bind_state("s");
+    state_.bind(LeafKind::Count, 0, length_, DType::Int64);
+    for (size_t i = 0; i < form_.finish.size(); ++i) {
+      const Stage& stage = form_.stages[i];
+      const auto number = static_cast<int64_t>(i);
+      const std::string value = emitter_.emit(form_.finish[i]);
+      const DType dtype = form_.finish[i]->dtype;
+      if (form_.length()->is_constant() || is_arg(stage.reduction)) {
+        state_.bind(LeafKind::Result, number, value, dtype);
+        continue;
+      }
+      emitter_.line(fmt::format("const {} d{} = {} == 0 ? {} : {};", value_type(dtype), i, length_,
+                                identity_of(stage.reduction, dtype), value));
+      state_.bind(LeafKind::Result, number, fmt::format("d{}", i), dtype);
+    }
+  }
+
+  ExprPool& pool_;
+  const RowForm& form_;
+  FoldConfig config_;
+  const int all_shared_;  // of a multiprocessor, bytes
+  int64_t states_;
+  KernelText kernel_;
+  Emitter emitter_;
+  FoldReads reads_;
+  FoldState state_;
+  FoldPasses passes_;
+  std::string length_;
+};
+
+}  // namespace
+
+Expr segments_of(ExprPool& pool, const RowForm& form, const FoldConfig& config) {
+  Expr last = pool.sub(config.segment, pool.integer(1));
+  return pool.floordiv(pool.add(form.length(), last), config.segment);
+}
+
+int fold_static_bytes(const FoldConfig& config, int64_t state_bytes, int room_words) {
+  constexpr int kCounted = 8, kBarrier = 8;  // counted in either variant of the body
+  const int warps = config.threads / 32;
+  int64_t bytes = int64_t{warps} * FoldReads::kRoomGroups * room_words * 16;
+  // What lies before them may be padded.
+  if (room_words > 0) bytes += kSharedAlignment;
+  if (config.lanes > 32) bytes += warps * state_bytes;
+  if (config.part == Part::Segment) bytes += kCounted;
+  if (config.cluster > 1) bytes += config.cluster * state_bytes + kBarrier;
+  return static_cast<int>((bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment);
+}
+
+KernelLaunch fold_kernel(StepBuilder& builder, const RowForm& form, const FoldConfig& config,
+                         int64_t states) {
+  return FoldText(builder, form, config, states).launch();
+}
+
+}  // namespace redfuser

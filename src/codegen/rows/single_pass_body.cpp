@@ -1,0 +1,186 @@
+#include "codegen/rows/single_pass_body.h"
+
+#include <fmt/format.h>
+
+#include "codegen/rows/single_pass_select.h"
+
+namespace redfuser {
+namespace {
+
+// Groups per iteration of a pass over shared memory.
+constexpr int kSharedUnroll = 2;
+
+}  // namespace
+
+FoldPasses::FoldPasses(KernelText& kernel, Emitter& emitter, const RowForm& form,
+                       const FoldConfig& config, FoldReads& reads, FoldState& state)
+    : kernel_(kernel),
+      emitter_(emitter),
+      form_(form),
+      config_(config),
+      reads_(reads),
+      state_(state),
+      phases_(phases_of(form)) {}
+
+// What a pass over a tile in shared memory unrolls, so that its loads overlap and its registers
+// are few.
+std::string FoldPasses::unrolled(bool output) const {
+  if (reads_.unrolls(output)) return "";
+  return fmt::format(" (kVector ? {} : 1)", kSharedUnroll);
+}
+
+// Every group of `width` elements in a tile. `body` fills the text of a group.
+template <typename Body>
+void FoldPasses::for_groups(const std::string& unroll, Body body) {
+  emitter_.open();
+  body();
+  const std::string text = emitter_.close();
+  const std::string inside = fills() ? "kVector || first < extent" : "first < extent";
+  const std::string guarded = config_.shared ? fmt::format("if (!({})) break;\n{}", inside, text)
+                                             : fmt::format("if ({}) {{\n{}}}\n", inside, text);
+  emitter_.line(
+      fmt::format("#pragma unroll{}\nfor (int c = 0; c < {}; ++c) {{\nconst int first = "
+                  "tile + c * {} + lane * {} - shift;\n{}}}",
+                  unroll, config_.chunks, config_.lanes * config_.width * config_.cluster,
+                  config_.width, guarded));
+}
+
+// Every tile is full, whatever the lane.
+bool FoldPasses::fills() const {
+  Expr length = form_.length();
+  return length->is_constant() && length->integer % tile_elements(config_) == 0;
+}
+
+// Every element of a group, with its reads bound.
+template <typename Body>
+void FoldPasses::for_elements(bool output, Body body) {
+  reads_.open_group(emitter_, output);
+  emitter_.open();
+  emitter_.line("const long long at = begin + first + v;");
+  emitter_.bind(form_.stream, "at");
+  reads_.bind_element(emitter_, output);
+  body();
+  const std::string text = emitter_.close();
+  emitter_.line(
+      fmt::format("#pragma unroll\nfor (int v = 0; v < {}; ++v) {{\nif (kVector || (first + v >= "
+                  "0 && first + v < extent)) {{\n{}}}\n}}",
+                  config_.width, text));
+}
+
+void FoldPasses::fold() {
+  if (!config_.whole) state_.declare_old_references();
+  emitter_.open();
+  reads_.declare_tile(emitter_);
+  const bool counted = counts(form_);
+  emitter_.line(counted ? "State t;\nint added = 0;" : "State t;");
+  for_groups("", [&] {
+    reads_.load_group(emitter_);
+    if (!counted) return;
+    emitter_.line(fmt::format("added += kVector ? {0} : min(extent - first, {0}) - max(-first, 0);",
+                              config_.width));
+  });
+  reads_.await(emitter_);
+  if (reads_.joins()) for_groups("", [&] { reads_.part_group(emitter_); });
+  if (counted) emitter_.line("t.count = s.count + added;");
+  state_.declare_new_references();
+  state_.update_references(0, "t");
+  for (const Phase& phase : phases_) fold_phase(phase);
+  emitter_.line("s = t;");
+  if (!config_.whole) state_.renew_references();
+  const std::string text = emitter_.close();
+  emit_tiles(text);
+}
+
+void FoldPasses::emit_tiles(const std::string& text) {
+  if (config_.whole) {
+    emitter_.line("constexpr int tile = 0;\n" + text);
+  } else {
+    emitter_.line(
+        fmt::format("#pragma unroll 1\nfor (int tile = 0; tile < extent + shift; tile += {}) "
+                    "{{\n{}}}",
+                    tile_elements(config_), text));
+  }
+}
+
+void FoldPasses::fold_phase(const Phase& phase) {
+  for (size_t k = phase.begin; k < phase.end; ++k) {
+    const Accumulator& a = form_.accumulators[k];
+    emitter_.line(
+        fmt::format("{} part{} = {};", state_.type_of(a), k, state_.identity_of_accumulator(a)));
+  }
+  for (size_t r = 0; r < form_.references.size(); ++r) {
+    if (static_cast<size_t>(form_.references[r].ready_after) > phase.begin) continue;
+    state_.bind(LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("new{}", r),
+                form_.references[r].value->dtype);
+  }
+  for_groups(unrolled(false), [&] {
+    for_elements(false, [&] {
+      for (size_t k = phase.begin; k < phase.end; ++k) fold_element(k);
+    });
+  });
+  for (size_t k = phase.begin; k < phase.end; ++k) {
+    const Accumulator& a = form_.accumulators[k];
+    std::string before = fmt::format("s.a{}", k);
+    if (a.transport && !config_.whole) {
+      before = fmt::format("moved{}", k);
+      emitter_.line(fmt::format("{} {};", state_.type_of(a), before));
+      state_.move(before, a, "s");
+    }
+    emitter_.line(config_.whole ? fmt::format("t.a{0} = part{0};", k)
+                                : fmt::format("t.a{0} = {1}::apply({2}, part{0});", k,
+                                              combiner_of(a.reduction), before));
+    state_.update_references(k + 1, "t");
+  }
+}
+
+void FoldPasses::fold_element(size_t k) {
+  const Accumulator& a = form_.accumulators[k];
+  const std::string value =
+      is_arg(a.reduction) ? fmt::format("{}{{{}, at}}", state_.type_of(a), emitter_.emit(a.lift))
+                          : emitter_.emit_as(a.lift, a.dtype);
+  emitter_.line(
+      fmt::format("part{0} = {1}::apply(part{0}, {2});", k, combiner_of(a.reduction), value));
+}
+
+void FoldPasses::write_outputs() {
+  if (!maps_back(form_)) return;
+  emitter_.open();
+  for_groups(unrolled(true), [&] { write_group(); });
+  const std::string text = emitter_.close();
+  config_.whole ? emitter_.line(text) : emit_tiles(text);
+}
+
+void FoldPasses::write_group() {
+  size_t number = 0;
+  for (const auto& output : form_.outputs) {
+    if (!output.maps_back) continue;
+    emitter_.line(fmt::format("{} y{}[{}];", value_type(kernel_.dtype_of(output.value)), number++,
+                              config_.width));
+  }
+  for_elements(true, [&] {
+    size_t i = 0;
+    for (const auto& output : form_.outputs) {
+      if (!output.maps_back) continue;
+      const std::string value = emitter_.emit_as(output.body, kernel_.dtype_of(output.value));
+      if (reads_.output_base(output)) {
+        emitter_.line(fmt::format("y{}[v] = {};", i, value));
+      } else {
+        emitter_.line(fmt::format("store({}, {}, {});", kernel_.buffer(output.value, true),
+                                  emitter_.emit(output.offset), value));
+      }
+      ++i;
+    }
+  });
+  size_t i = 0;
+  for (const auto& output : form_.outputs) {
+    if (!output.maps_back) continue;
+    if (Expr base = reads_.output_base(output)) {
+      emitter_.line(
+          fmt::format("send<{}, kVector>({} + {} + begin + first, y{}, -first, extent - first);",
+                      config_.width, kernel_.buffer(output.value, true), emitter_.emit(base), i));
+    }
+    ++i;
+  }
+}
+
+}  // namespace redfuser

@@ -1,0 +1,46 @@
+// The passes of a fold over its tiles: accumulators into the state, and outputs along the row.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/rows/rows.h"
+#include "codegen/rows/state_struct.h"
+#include "codegen/rows/vector_loads.h"
+
+namespace redfuser {
+
+// Emits text over `row`, `lane`, `begin` and `extent` of a segment and its state `s`. All that it
+// refers to outlives it.
+class FoldPasses {
+ public:
+  FoldPasses(KernelText& kernel, Emitter& emitter, const RowForm& form, const FoldConfig& config,
+             FoldReads& reads, FoldState& state);
+
+  // s = the elements of this thread, tile after tile.
+  void fold();
+  // The outputs of every element, with the final state bound.
+  void write_outputs();
+
+ private:
+  std::string unrolled(bool output) const;
+  bool fills() const;
+  template <typename Body>
+  void for_groups(const std::string& unroll, Body body);
+  template <typename Body>
+  void for_elements(bool output, Body body);
+  void emit_tiles(const std::string& text);
+  void fold_phase(const Phase& phase);
+  void fold_element(size_t k);
+  void write_group();
+
+  KernelText& kernel_;
+  Emitter& emitter_;
+  const RowForm& form_;
+  const FoldConfig& config_;
+  FoldReads& reads_;
+  FoldState& state_;
+  std::vector<Phase> phases_;
+};
+
+}  // namespace redfuser

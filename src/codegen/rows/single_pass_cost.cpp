@@ -1,0 +1,155 @@
+// Configurations of a fold and their times by estimate: what memory takes, and what rows take that
+// wait for their loads and for each other's threads.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "codegen/rows/single_pass_select.h"
+
+namespace redfuser {
+namespace {
+
+// Microseconds, and bytes per microsecond.
+constexpr double kMemoryRate = 3.0e6, kLoadTime = 1.0, kChunkTime = 0.06, kTileTime = 0.6;
+constexpr double kWarpTime = 0.1, kBlockTime = 0.3, kClusterTime = 1.2, kLaunchTime = 3;
+constexpr int kThreadsOfMultiprocessor = 2048, kRegisters = 65536, kOwnRegisters = 32;
+
+class Enumeration {
+ public:
+  Enumeration(const Target& target, const FoldFacts& facts, int64_t rows, int64_t length)
+      : target_(target), facts_(facts), rows_(rows), length_(length) {}
+
+  std::vector<Candidate> run() {
+    for (const int lanes : {4, 8, 16, 32}) add_whole(lanes, 128, false, 1);
+    for (const int threads : {64, 128, 256, 512}) add_whole(threads, threads, false, 1);
+    if (facts_.shareable) add_shared();
+    add_walks();
+    const bool counted = facts_.maps_back || rows_ <= kLaunchCounters;
+    if (counted && (!facts_.maps_back || length_ > kLongestShared)) add_segments();
+    return std::move(candidates_);
+  }
+
+ private:
+  // Rows that a cluster's shared memory holds are not cut.
+  static constexpr int64_t kLongestShared = int64_t{1} << 17;
+  static constexpr int kMostRegisterWords = 64;
+
+  FoldConfig config(int lanes, int threads, int chunks) const {
+    FoldConfig result;
+    result.lanes = lanes;
+    result.threads = threads;
+    result.width = facts_.width;
+    result.chunks = chunks;
+    return result;
+  }
+
+  int chunks_of(int lanes, int cluster) const {
+    const int64_t step = int64_t{1} * lanes * facts_.width * cluster;
+    return static_cast<int>(std::clamp<int64_t>((length_ + step - 1) / step, 1, 1 << 20));
+  }
+
+  void add_whole(int lanes, int threads, bool shared, int cluster) {
+    FoldConfig c = config(lanes, threads, chunks_of(lanes, cluster));
+    c.whole = true;
+    c.shared = shared;
+    c.cluster = cluster;
+    const int64_t words = int64_t{1} * facts_.words * c.chunks;
+    if (!shared && words > kMostRegisterWords) return;
+    if (shared && shared_bytes(c) > target_.shared_bytes) return;
+    push(c);
+  }
+
+  void add_shared() {
+    add_whole(32, 128, true, 1);
+    for (const int threads : {128, 256, 512}) {
+      for (const int cluster : {1, 2, 4, 8}) {
+        if (cluster == 1 || target_.architecture >= 90) add_whole(threads, threads, true, cluster);
+      }
+    }
+  }
+
+  // Tile after tile; where outputs need the row again, it is read twice.
+  void add_walks() {
+    for (const int chunks : {1, 2, 4}) {
+      if (facts_.words * chunks > kMostRegisterWords) continue;
+      if (!facts_.maps_back) push(config(32, 128, chunks));
+      for (const int threads : {128, 256, 512}) push(config(threads, threads, chunks));
+    }
+  }
+
+  void add_segments() {
+    constexpr int64_t kFewestTiles = 4;
+    for (const int threads : {256, 512, 128}) {
+      for (const int chunks : {4, 2, 1}) {
+        const int64_t tile = int64_t{1} * threads * facts_.width * chunks;
+        if (facts_.words * chunks > kMostRegisterWords || length_ < kFewestTiles * tile) continue;
+        int64_t last_tiles = 0;  // of a segment
+        for (const int most : {512, 256, 128}) {
+          const int64_t tiles = (length_ + tile * most - 1) / (tile * most);
+          if (std::exchange(last_tiles, tiles) == tiles) continue;
+          const int64_t segments = (length_ + tile * tiles - 1) / (tile * tiles);
+          const FoldConfig walk = config(threads, threads, chunks);
+          // Blocks that count who is last wait about as long as a second kernel takes to start.
+          const double merge = kBlockTime + 0.01 * static_cast<double>(segments);
+          candidates_.push_back({choice_of(SegmentConfig{threads, chunks, most}),
+                                 kLaunchTime + merge + time(walk, rows_ * segments, tile * tiles)});
+        }
+      }
+    }
+  }
+
+  // Dynamic and static.
+  int64_t shared_bytes(const FoldConfig& c) const {
+    return int64_t{4} * facts_.words * c.chunks * c.threads +
+           fold_static_bytes(c, facts_.state_bytes, c.lanes == 32 ? facts_.joint_words : 0);
+  }
+
+  void push(const FoldConfig& c) { candidates_.push_back({choice_of(c), time(c, rows_, length_)}); }
+
+  // Of `rows` rows of `length` elements.
+  double time(const FoldConfig& c, int64_t rows, int64_t length) const {
+    const int64_t tiles = c.whole ? 1 : (length + tile_elements(c) - 1) / tile_elements(c);
+    const bool twice = facts_.maps_back && !c.whole;
+    const double passes = 1 + (facts_.maps_back ? 1 : 0) + (twice ? 0.7 : 0);
+    const double bytes =
+        4.0 * facts_.words / facts_.width * static_cast<double>(rows) * static_cast<double>(length);
+    double row = kLoadTime + kChunkTime * c.chunks + kWarpTime +
+                 kTileTime * static_cast<double>((twice ? 2 : 1) * (tiles - 1));
+    if (c.lanes > 32) row += kBlockTime + 0.1 * std::log2(c.threads / 32);
+    if (c.cluster > 1) row += kClusterTime;
+    const double at_once =
+        std::max(1.0, target_.multiprocessors * static_cast<double>(resident_threads(c)) /
+                          (c.lanes * c.cluster));
+    const double waiting = row * std::ceil(static_cast<double>(rows) / at_once);
+    return std::hypot(passes * bytes / kMemoryRate, waiting);
+  }
+
+  int resident_threads(const FoldConfig& c) const {
+    const int registers = kOwnRegisters + (c.shared ? 8 : 2 * facts_.words * c.chunks);
+    int blocks = std::min(kThreadsOfMultiprocessor, kRegisters / registers) / c.threads;
+    if (c.shared) {
+      const int64_t all = target_.shared_bytes + kBlockReserved;
+      const int64_t own = shared_bytes(c) + kBlockReserved;
+      blocks = static_cast<int>(std::min<int64_t>(blocks, all / own));
+    }
+    return std::max(blocks, 1) * c.threads;
+  }
+
+  const Target& target_;
+  const FoldFacts& facts_;
+  const int64_t rows_, length_;
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace
+
+int64_t tile_elements(const FoldConfig& c) {
+  return int64_t{1} * c.lanes * c.width * c.chunks * c.cluster;
+}
+
+std::vector<Candidate> fold_candidates(const Target& target, const FoldFacts& facts, int64_t rows,
+                                       int64_t length) {
+  return Enumeration(target, facts, rows, length).run();
+}
+
+}  // namespace redfuser

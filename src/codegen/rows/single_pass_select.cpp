@@ -1,0 +1,353 @@
+// Which fold computes a cascade: by the number and length of its rows, which may be known at run
+// time only.
+//
+// Every strategy that fits moves each byte once, so what ranks them is how many bytes are in flight
+// and how often threads wait for each other: the fewest threads that hold a row win, and rows of
+// which there are too few for all multiprocessors are cut into segments.
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+#include "codegen/rows/single_pass_select.h"
+#include "codegen/rows/vector_loads.h"
+
+namespace redfuser {
+namespace {
+
+using Part = FoldConfig::Part;
+
+constexpr const char* kRow = "row";
+constexpr const char* kSegments = "row_segments";
+
+// Words that a thread keeps of its row in registers.
+constexpr int kRegisterWords = 32;
+constexpr int kMostChunks = 4;
+// So few of them stay in registers rather than in shared memory until they are mapped back.
+constexpr int kFewWords = 12;
+// Bytes of a row in the shared memory of a block: several blocks of a multiprocessor hide each
+// other's waits. Rows that need more in a full cluster may take more.
+constexpr int kSharedBytes = 32 * 1024, kMostSharedBytes = 96 * 1024;
+constexpr int kMostCluster = 8;
+// Fewer rows than this for each multiprocessor leave some of them without work for long.
+constexpr double kRowsPerMultiprocessor = 1.5;
+// Tiles that a block folds before cutting its row pays for states to merge.
+constexpr int kTilesPerBlock = 4;
+// As many states as a block merges at once, of short tiles: the last of them is waited for.
+constexpr int kMostSegments = 256, kSegmentChunks = 2;
+// Positions in a row are 32-bit numbers.
+constexpr int64_t kLongestRow = int64_t{1} << 28;
+
+struct Rung {
+  FoldConfig config;
+  int64_t capacity;  // elements; 0: no limit
+};
+
+class Choice {
+ public:
+  Choice(StepBuilder& builder, const RowForm& form)
+      : builder_(builder),
+        pool_(builder.pool()),
+        form_(form),
+        facts_(fold_facts(builder, form)),
+        rows_(product_of(pool_, extents_of(pool_, form.rows))) {}
+
+  void add() {
+    Expr length = form_.length();
+    Expr segmented = needs_segments();
+    int64_t below = -1;
+    for (const Rung& rung : ladder()) {
+      const int64_t lower = below;
+      below = rung.capacity;
+      if (length->is_constant()) {
+        if (length->integer <= lower) break;
+        if (rung.capacity > 0 && length->integer > rung.capacity) continue;
+      }
+      Expr fits = pool_.make(ExprOp::Less, {pool_.integer(lower), length});
+      if (rung.capacity > 0) {
+        Expr most = pool_.integer(rung.capacity);
+        fits = both(fits, pool_.make(ExprOp::LessEqual, {length, most}));
+      } else {
+        fits = both(fits, pool_.make(ExprOp::Not, {segmented}));
+      }
+      add_call(rung.config, fits, -1);
+    }
+    add_segments(segment_config(),
+                 below == 0 ? segmented : pool_.make(ExprOp::Less, {pool_.integer(below), length}));
+  }
+
+  void add(const KernelChoice& choice) {
+    Expr length = form_.length();
+    int64_t most = kLongestRow;
+    if (choice.family == kSegments) {
+      // Rows of one tile, or none, are not cut.
+      const SegmentConfig cut = segments_of_choice(choice);
+      const int64_t tile = tile_elements(segment_config(cut));
+      Expr served = pool_.make(ExprOp::Less, {pool_.integer(tile), length});
+      if (!facts_.maps_back) {
+        Expr most_rows = pool_.integer(kLaunchCounters);
+        served = both(served, pool_.make(ExprOp::LessEqual, {rows_, most_rows}));
+      }
+      add_segments(cut, served);
+      add_rest(served);
+      return;
+    }
+    RF_CHECK(choice.family == kRow, "{} folds no row", to_string(choice));
+    const FoldConfig config = config_of(choice);
+    if (config.whole) most = tile_elements(config);
+    Expr fits = pool_.make(ExprOp::LessEqual, {length, pool_.integer(most)});
+    add_call(config, fits, -1);
+    add_rest(fits);
+  }
+
+  // What add() runs for these sizes.
+  KernelChoice chosen(const KnownSizes& sizes) {
+    const int64_t length = sizes.of(form_.length());
+    for (const Rung& rung : ladder()) {
+      const bool fits =
+          rung.capacity > 0 ? length <= rung.capacity : sizes.of(needs_segments()) == 0;
+      if (fits) return choice_of(rung.config);
+    }
+    return choice_of(segment_config());
+  }
+
+  std::vector<KernelChoice> choices(const KnownSizes& sizes) {
+    const int64_t rows = sizes.of(rows_), length = sizes.of(form_.length());
+    if (rows <= 0 || length <= 0) return {};
+    return best_choices(chosen(sizes), fold_candidates(builder_.target, facts_, rows, length));
+  }
+
+ private:
+  FoldConfig config_of(const KernelChoice& choice) const {
+    FoldConfig config;
+    config.lanes = choice.at("lanes");
+    config.threads = choice.at("threads");
+    config.width = facts_.width;
+    config.chunks = choice.at("chunks");
+    config.cluster = choice.at("cluster");
+    config.shared = choice.at("shared") != 0;
+    config.whole = choice.at("whole") != 0;
+    return config;
+  }
+
+  static SegmentConfig segments_of_choice(const KernelChoice& choice) {
+    return {choice.at("threads"), choice.at("chunks"), choice.at("most")};
+  }
+
+  // The default, where a choice does not serve.
+  void add_rest(Expr served) {
+    if (served->is_constant(1)) return;
+    allowed_ = pool_.make(ExprOp::Not, {served});
+    add();
+  }
+
+  Expr both(Expr a, Expr b) {
+    if (a == nullptr) return b;
+    if (a->is_constant()) return a->is_constant(1) ? b : a;
+    if (b->is_constant()) return b->is_constant(1) ? a : b;
+    return pool_.make(ExprOp::And, {a, b});
+  }
+
+  // `condition` may be known now: then there is one kernel, or none.
+  void add_call(const FoldConfig& config, Expr condition, int64_t states) {
+    condition = both(allowed_, condition);
+    if (condition->is_constant(0)) return;
+    KernelLaunch launch = fold_kernel(builder_, form_, config, states);
+    if (!condition->is_constant()) {
+      launch.grid[0] = pool_.select(condition, launch.grid[0], pool_.integer(0));
+    }
+    builder_.result.calls.push_back(std::move(launch));
+  }
+
+  FoldConfig config(int lanes, int threads) const {
+    FoldConfig result;
+    result.lanes = lanes;
+    result.threads = threads;
+    result.width = facts_.width;
+    result.chunks = chunks();
+    return no_longer_than_needed(result);
+  }
+
+  int chunks() const { return std::clamp(kRegisterWords / facts_.words, 1, kMostChunks); }
+
+  // From short rows to long ones. Sizes known at run time only are served by fewer kernels.
+  std::vector<Rung> ladder() const {
+    std::vector<Rung> rungs;
+    auto push = [&](FoldConfig c) {
+      c.whole = true;
+      if (rungs.empty() || tile_elements(c) > rungs.back().capacity)
+        rungs.push_back({c, tile_elements(c)});
+    };
+    for (const int lanes : {4, 8, 16}) {
+      FoldConfig part = config(lanes, 128);
+      part.chunks = 1;
+      if (lanes != 8 || known()) push(part);
+    }
+    FoldConfig warp = config(32, 128);
+    const bool few = known() && warp.chunks * facts_.words <= kFewWords;
+    warp.shared = facts_.maps_back && facts_.shareable && !few;
+    if (warp.shared) warp = no_longer_than_needed(with_chunks(warp, 2 * chunks()));
+    push(warp);
+    if (facts_.maps_back && facts_.shareable) {
+      push_shared(push);
+      return rungs;
+    }
+    if (facts_.maps_back) {
+      push(config(256, 256));
+    } else {
+      FoldConfig walk = config(32, 128);
+      walk.chunks = chunks();
+      rungs.push_back({walk, kTilesPerBlock * tile_elements(walk)});
+      if (known()) push(config(256, 256));
+    }
+    // Where reads take few registers, rows of several tiles keep more threads busy.
+    const FoldConfig wide = config(512, 512);
+    const bool several = known() && form_.length()->integer >= 2 * tile_elements(wide);
+    rungs.push_back({several && chunks() == kMostChunks ? wide : config(256, 256), 0});
+    return rungs;
+  }
+
+  template <typename Push>
+  void push_shared(const Push& push) const {
+    const bool clusters = builder_.target.architecture >= 90;
+    // Where multiprocessors are free, more threads for each row.
+    Expr few = pool_.make(ExprOp::Less, {rows_, pool_.integer(builder_.target.multiprocessors)});
+    if (facts_.fetches) {
+      // What all rows read lies in the first-level cache, which shared memory leaves no room.
+      push(config(256, 256));
+    } else if (!few->is_constant(1)) {
+      push(shared(128, kSharedBytes / 2, 1));
+    }
+    if (known() && !few->is_constant(1)) push(shared(256, kSharedBytes, 1));
+    push(shared(512, 2 * kSharedBytes, 1));
+    if (clusters && known()) push(shared(256, kSharedBytes, kMostCluster / 2));
+    if (clusters) push(shared(256, kSharedBytes, kMostCluster));
+    push(shared(512, std::min(kMostSharedBytes, builder_.target.shared_bytes / 2),
+                clusters ? kMostCluster : 1));
+  }
+
+  bool known() const { return form_.length()->is_constant(); }
+
+  FoldConfig shared(int threads, int bytes, int cluster) const {
+    FoldConfig result = config(threads, threads);
+    result.shared = true;
+    result.cluster = cluster;
+    result.chunks = std::max(1, bytes / (threads * facts_.words * 4));
+    return no_longer_than_needed(result);
+  }
+
+  static FoldConfig with_chunks(FoldConfig c, int chunks) {
+    c.chunks = chunks;
+    return c;
+  }
+
+  FoldConfig no_longer_than_needed(FoldConfig c) const {
+    if (!known()) return c;
+    const int64_t step = int64_t{1} * c.lanes * c.width * c.cluster;
+    const int64_t needed = (form_.length()->integer + step - 1) / step;
+    c.chunks = static_cast<int>(std::clamp<int64_t>(needed, 1, c.chunks));
+    return c;
+  }
+
+  SegmentConfig segment_config() const {
+    const FoldConfig tile = config(256, 256);
+    return {tile.threads, std::min(tile.chunks, kSegmentChunks), kMostSegments};
+  }
+
+  // One tile, or more where a row would have too many segments to merge.
+  FoldConfig segment_config(const SegmentConfig& c) const {
+    FoldConfig result;
+    result.lanes = result.threads = c.threads;
+    result.width = facts_.width;
+    result.chunks = c.chunks;
+    result.part = Part::Segment;
+    const int64_t tile = tile_elements(result);
+    Expr tiles = ceil_div(pool_, form_.length(), tile * c.most);
+    result.segment = pool_.mul(pool_.integer(tile), tiles);
+    return result;
+  }
+
+  // Of a form without map-back: rows too few, or too long.
+  Expr needs_segments() {
+    Expr length = form_.length();
+    const auto enough =
+        static_cast<int64_t>(kRowsPerMultiprocessor * builder_.target.multiprocessors);
+    Expr few = pool_.make(ExprOp::Less, {rows_, pool_.integer(enough)});
+    Expr most = pool_.integer(kTilesPerBlock * tile_elements(config(256, 256)));
+    Expr divisible = pool_.make(ExprOp::Less, {most, length});
+    Expr endless = pool_.make(ExprOp::Less, {pool_.integer(kLongestRow), length});
+    Expr cut = both(few, divisible);
+    if (endless->is_constant(0) || cut->is_constant(1)) return cut;
+    if (cut->is_constant(0)) return endless;
+    return pool_.make(ExprOp::Or, {cut, endless});
+  }
+
+  void add_segments(const SegmentConfig& segments, Expr condition) {
+    condition = both(allowed_, condition);
+    if (condition->is_constant(0)) return;
+    FoldConfig segment = segment_config(segments);
+    Expr count = pool_.mul(rows_, segments_of(pool_, form_, segment));
+    Expr bytes = pool_.mul(count, pool_.integer(state_bytes(form_)));
+    if (!condition->is_constant()) {
+      bytes = pool_.select(condition, bytes, pool_.integer(0));
+    }
+    const int64_t states = builder_.add_scratch(DType::UInt8, bytes);
+    if (!facts_.maps_back) return add_call(segment, condition, states);
+    for (const Part part : {Part::Partials, Part::Finish}) {
+      segment.part = part;
+      add_call(segment, condition, states);
+    }
+  }
+
+  StepBuilder& builder_;
+  ExprPool& pool_;
+  const RowForm& form_;
+  const FoldFacts facts_;
+  const Expr rows_;
+  Expr allowed_ = nullptr;  // of sizes: nothing is added where it is false
+};
+
+}  // namespace
+
+FoldFacts fold_facts(StepBuilder& builder, const RowForm& form) {
+  FoldFacts facts;
+  facts.width = row_width(builder, form);
+  FoldConfig config;
+  config.width = facts.width;
+  KernelText kernel = builder.kernel();
+  const FoldReads reads(kernel, form, config);
+  facts.words = std::max(reads.group_words(), 1);
+  facts.state_bytes = state_bytes(form);
+  facts.joint_words = reads.joint_words();
+  facts.shareable = reads.shareable();
+  facts.fetches = reads.fetches();
+  facts.maps_back = maps_back(form);
+  return facts;
+}
+
+KernelChoice choice_of(const FoldConfig& config) {
+  return {kRow,
+          {{"lanes", config.lanes},
+           {"threads", config.threads},
+           {"chunks", config.chunks},
+           {"cluster", config.cluster},
+           {"shared", config.shared ? 1 : 0},
+           {"whole", config.whole ? 1 : 0}}};
+}
+
+KernelChoice choice_of(const SegmentConfig& config) {
+  return {kSegments,
+          {{"threads", config.threads}, {"chunks", config.chunks}, {"most", config.most}}};
+}
+
+std::vector<KernelChoice> fold_choices(StepBuilder& builder, const RowForm& form,
+                                       const KnownSizes& sizes) {
+  return Choice(builder, form).choices(sizes);
+}
+
+void add_fold(StepBuilder& builder, const RowForm& form, const KernelChoice& choice) {
+  Choice(builder, form).add(choice);
+}
+
+void add_folds(StepBuilder& builder, const RowForm& form) { Choice(builder, form).add(); }
+
+}  // namespace redfuser

@@ -1,0 +1,342 @@
+#include "codegen/rows/vector_loads.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace redfuser {
+namespace {
+
+constexpr int64_t kMostStride = 4;
+// Words per thread that may wait for outputs while a warp reduces its row; blocks hide each other's
+// loads.
+constexpr int kMostWaiting = 32;
+
+}  // namespace
+
+FoldReads::FoldReads(KernelText& kernel, const RowForm& form, const FoldConfig& config)
+    : pool_(kernel.pool()), kernel_(kernel), form_(form), config_(config) {
+  find_alignment();
+  if (config.part != FoldConfig::Part::Finish) {
+    for (const Accumulator& a : form.accumulators) collect(a.lift, false);
+  }
+  if (config.part != FoldConfig::Part::Partials) {
+    for (const RowForm::Output& output : form.outputs) {
+      if (output.maps_back) collect(output.body, true);
+    }
+  }
+  int waiting = 0;
+  for (const Item& item : items_) {
+    if (!config.shared || !item.folded) waiting += words(item) * config.chunks;
+  }
+  prefetch_ = config.whole && config.lanes <= 32 && waiting > 0 && waiting <= kMostWaiting;
+}
+
+// Whether the row's groups of elements can be aligned: known to be impossible for an odd row
+// length. What all rows share does not count.
+void FoldReads::find_alignment() {
+  auto note = [&](Expr offset) {
+    const auto affine = consecutive(offset);
+    const bool own = affine && std::any_of(form_.rows.begin(), form_.rows.end(),
+                                           [&](Expr row) { return affine->base->depends_on(row); });
+    any_aligned_ |= own && may_be_aligned(affine->base);
+  };
+  for (Expr root : form_.streamed()) {
+    visit(root, [&](Expr e) {
+      if (e->op == ExprOp::Read && e->integer >= 0) note(e->args[0]);
+    });
+  }
+}
+
+std::optional<Affine> FoldReads::consecutive(Expr offset) {
+  auto affine = affine_in(pool_, offset, form_.stream);
+  if (!affine || !affine->stride->is_constant() || affine->stride->integer < 1 ||
+      affine->stride->integer > kMostStride || !available(affine->base)) {
+    return std::nullopt;
+  }
+  return affine;
+}
+
+// Reads that are no index of another read.
+void FoldReads::collect(Expr root, bool output) {
+  std::set<Expr> seen;
+  std::function<void(Expr)> go = [&](Expr e) {
+    if (!seen.insert(e).second || !e->depends_on(form_.stream)) return;
+    if (e->op == ExprOp::Read) return add(e, output);
+    for (Expr arg : e->args) go(arg);
+  };
+  go(root);
+}
+
+void FoldReads::add(Expr read, bool output) {
+  Item item;
+  item.value = read->integer;
+  int place = 0;
+  if (const auto affine = consecutive(read->args[0])) {
+    item.stride = static_cast<int>(affine->stride->integer);
+    for (auto& [monomial, coefficient] : to_polynomial(affine->base)) {
+      if (monomial.empty()) place = static_cast<int>(coefficient % item.stride);
+    }
+    Expr base = place < 0 ? affine->base : pool_.sub(affine->base, pool_.integer(place));
+    place = std::max(place, 0);
+    if (!any_aligned_ || may_be_aligned(base)) item.base = base;
+  }
+  if (!item.base) {
+    item.stride = 1;
+    place = 0;
+  }
+  for (Item& other : items_) {
+    const bool same = item.base ? other.value == item.value && other.base == item.base &&
+                                      other.stride == item.stride
+                                : !other.base && other.members[0].first == read;
+    if (!same) continue;
+    (output ? other.written : other.folded) = true;
+    const std::pair<Expr, int> member{read, place};
+    if (std::find(other.members.begin(), other.members.end(), member) == other.members.end()) {
+      other.members.push_back(member);
+    }
+    return;
+  }
+  (output ? item.written : item.folded) = true;
+  item.members.emplace_back(read, place);
+  item.once = item.base && std::all_of(form_.rows.begin(), form_.rows.end(),
+                                       [&](Expr row) { return item.base->depends_on(row); });
+  items_.push_back(std::move(item));
+}
+
+// Free of axes other than the rows'.
+bool FoldReads::available(Expr base) const {
+  if (base->depends_on(form_.stream)) return false;
+  bool result = true;
+  visit(base, [&](Expr e) {
+    if (e->op != ExprOp::Axis) return;
+    result &= std::find(form_.rows.begin(), form_.rows.end(), e) != form_.rows.end();
+  });
+  return result;
+}
+
+bool FoldReads::may_be_aligned(Expr base) {
+  return kernel_.multiples(offset_units(pool_, base), config_.width) != "false";
+}
+
+void FoldReads::require(int64_t value, Expr base, bool written) {
+  const std::string buffer = kernel_.buffer(value, written);
+  if (std::find(aligned_.begin(), aligned_.end(), buffer) == aligned_.end()) {
+    aligned_.push_back(buffer);
+  }
+  for (Expr unit : offset_units(pool_, base)) units_.push_back(unit);
+}
+
+std::string_view FoldReads::storage(const Item& item) const {
+  return storage_type(kernel_.dtype_of(item.value));
+}
+
+int FoldReads::words(const Item& item) const {
+  const int bytes =
+      config_.width * item.stride * static_cast<int>(size_of(kernel_.dtype_of(item.value)));
+  return (bytes + 3) / 4;
+}
+
+int FoldReads::group_words() const {
+  int total = 0;
+  for (const Item& item : items_) total += item.folded ? words(item) : 0;
+  return total;
+}
+
+bool FoldReads::shareable() const {
+  return std::all_of(items_.begin(), items_.end(), [&](const Item& item) {
+    return !item.folded || (item.base && words(item) % 4 == 0);
+  });
+}
+
+bool FoldReads::fetches() const {
+  return !prefetch_ && std::any_of(items_.begin(), items_.end(),
+                                   [](const Item& item) { return item.written && !item.folded; });
+}
+
+int FoldReads::shared_bytes() const {
+  int total = 0;
+  for (const Item& item : items_) {
+    if (at_home(item)) total += words(item) * 4 * config_.chunks * config_.threads;
+  }
+  return total;
+}
+
+void FoldReads::declare(Emitter& emitter) {
+  int home = 0;
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const Item& item = items_[i];
+    if (item.base) {
+      require(item.value, item.base, false);
+      const std::string base = emitter.emit(item.base);
+      emitter.line(fmt::format("const {}* in{} = {} + ({} + begin * {});", storage(item), i,
+                               kernel_.buffer(item.value), base, item.stride));
+    }
+    if (at_home(item)) {
+      emitter.line(fmt::format("uint4* home{} = homes + {} + threadIdx.x;", i, home));
+      home += words(item) / 4 * config_.chunks * config_.threads;
+    }
+  }
+  const auto first = std::find_if(items_.begin(), items_.end(), [](const Item& item) {
+    return item.base && item.once && item.stride == 1;
+  });
+  if (first == items_.end()) {
+    emitter.line("constexpr int shift = 0;");
+    return;
+  }
+  const int capacity = config_.lanes * config_.cluster * config_.width * config_.chunks;
+  emitter.line(fmt::format(
+      "const int shift = kVector ? 0 : misalignment<{}>(in{}, {});", config_.width,
+      first - items_.begin(),
+      config_.whole ? fmt::format("{} - extent", capacity) : fmt::to_string(config_.width)));
+}
+
+// A warp's lanes have consecutive groups, whose pieces of 16 bytes each lane would load with gaps
+// between it and the next lane's.
+bool FoldReads::joinable(const Item& item) const {
+  return item.once && item.stride > 1 && words(item) % 4 == 0 && words(item) > 4;
+}
+
+bool FoldReads::joined(const Item& item) const {
+  return joinable(item) && config_.lanes >= 32 && kept(item) && !at_home(item);
+}
+
+int FoldReads::joint_words() const {
+  int most = 0;
+  for (const Item& item : items_) most = std::max(most, joinable(item) ? words(item) : 0);
+  return most;
+}
+
+bool FoldReads::joins() const {
+  return std::any_of(items_.begin(), items_.end(), [&](const Item& item) { return joined(item); });
+}
+
+int FoldReads::room_words() const {
+  int most = 0;
+  for (const Item& item : items_) most = std::max(most, joined(item) ? words(item) : 0);
+  return most;
+}
+
+std::string FoldReads::rooms() const {
+  const int most = room_words();
+  if (most == 0) return "";
+  return fmt::format("__shared__ __align__(128) uint4 rooms[{}][{}];\n", config_.threads / 32,
+                     kRoomGroups * most);
+}
+
+void FoldReads::part_group(Emitter& emitter) const {
+  for (size_t i = 0; i < items_.size(); ++i) {
+    if (!joined(items_[i])) continue;
+    emitter.line(fmt::format("if (together[c]) part_joined(k{}[c], rooms[threadIdx.x >> 5]);", i));
+  }
+}
+
+void FoldReads::declare_tile(Emitter& emitter) const {
+  if (joins()) emitter.line(fmt::format("bool together[{}];", config_.chunks));
+  for (size_t i = 0; i < items_.size(); ++i) {
+    if (!kept(items_[i]) || at_home(items_[i])) continue;
+    emitter.line(fmt::format("unsigned k{}[{}][{}];", i, config_.chunks, words(items_[i])));
+  }
+}
+
+void FoldReads::load(Emitter& emitter, const Item& item, size_t number, const std::string& target) {
+  if (item.base) {
+    emitter.line(fmt::format(
+        "fetch<{0}, {1}, kVector, {2}>({3}, in{4} + first * {5}, -first * {5}, (extent - first) * "
+        "{5});",
+        storage(item), config_.width * item.stride, item.once, target, number, item.stride));
+    return;
+  }
+  emitter.open();
+  emitter.line("const long long at = begin + first + v;");
+  emitter.bind(form_.stream, "at");
+  const std::string offset = emitter.emit(item.members[0].first->args[0]);
+  emitter.line(fmt::format("place({}, v, {}[{}]);", target, kernel_.buffer(item.value), offset));
+  const std::string text = emitter.close();
+  emitter.line(
+      fmt::format("#pragma unroll\nfor (int w = 0; w < {}; ++w) {}[w] = 0;\n#pragma unroll\nfor "
+                  "(int v = 0; v < {}; ++v) {{\nif (kVector || (first + v >= 0 && first + v < "
+                  "extent)) {{\n{}}}\n}}",
+                  words(item), target, config_.width, text));
+}
+
+void FoldReads::load_group(Emitter& emitter) {
+  if (joins()) {
+    emitter.line(
+        fmt::format("const int joined = first - static_cast<int>(threadIdx.x & 31) * {0};\n"
+                    "together[c] = kVector && joined + 32 * {0} <= extent;",
+                    config_.width));
+  }
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const Item& item = items_[i];
+    if (!kept(item)) continue;
+    if (joined(item)) {
+      emitter.line(
+          fmt::format("if (together[c]) {{\nfetch_joined(k{0}[c], in{0} + joined * {1});\n"
+                      "}} else {{",
+                      i, item.stride));
+    }
+    if (!at_home(item)) {
+      load(emitter, item, i, fmt::format("k{}[c]", i));
+      if (joined(item)) emitter.line("}");
+      continue;
+    }
+    RF_CHECK(item.base, "a row in shared memory has reads that are not consecutive");
+    emitter.line(fmt::format(
+        "fetch_shared<{0}, {1}, kVector, {7}, {2}>(home{3} + c * {4}, {5}, in{3} + "
+        "first * {6}, -first * {6}, (extent - first) * {6});",
+        storage(item), config_.width * item.stride, words(item), i,
+        words(item) / 4 * config_.threads, config_.threads, item.stride, item.once && fetches()));
+  }
+}
+
+void FoldReads::await(Emitter& emitter) const {
+  if (config_.shared) emitter.line("ptx_copy_commit();\nptx_copy_wait<0>();");
+}
+
+void FoldReads::open_group(Emitter& emitter, bool output) {
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const Item& item = items_[i];
+    if (!(output ? item.written : item.folded)) continue;
+    const bool here = kept(item) && (!output || config_.whole);
+    if (here && !at_home(item)) continue;
+    emitter.line(fmt::format("unsigned g{}[{}];", i, words(item)));
+    if (here) {
+      emitter.line(fmt::format("recall(g{0}, home{0} + c * {1}, {2});", i,
+                               words(item) / 4 * config_.threads, config_.threads));
+    } else {
+      load(emitter, item, i, fmt::format("g{}", i));
+    }
+  }
+}
+
+void FoldReads::bind_element(Emitter& emitter, bool output) const {
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const Item& item = items_[i];
+    if (!(output ? item.written : item.folded)) continue;
+    const bool registers = kept(item) && (!output || config_.whole) && !at_home(item);
+    const std::string words = registers ? fmt::format("k{}[c]", i) : fmt::format("g{}", i);
+    for (auto& [read, place] : item.members) {
+      const std::string index =
+          item.stride == 1 ? "v" : fmt::format("v * {} + {}", item.stride, place);
+      emitter.bind(read, fmt::format("pick<{}>({}, {})", storage(item), words, index));
+    }
+  }
+}
+
+Expr FoldReads::output_base(const RowForm::Output& output) {
+  const auto affine = consecutive(output.offset);
+  if (!affine || !affine->stride->is_constant(1)) return nullptr;
+  if (any_aligned_ && !may_be_aligned(affine->base)) return nullptr;
+  require(output.value, affine->base, true);
+  return affine->base;
+}
+
+std::string FoldReads::vector_condition() {
+  units_.push_back(form_.length());
+  std::string text = kernel_.multiples(units_, config_.width);
+  for (const std::string& buffer : aligned_) text += fmt::format(" && aligned({})", buffer);
+  return text;
+}
+
+}  // namespace redfuser

@@ -1,0 +1,93 @@
+// What a fold reads along its row: groups of consecutive elements as machine words.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/rows/rows.h"
+#include "ir/polynomial.h"
+
+namespace redfuser {
+
+class FoldReads {
+ public:
+  FoldReads(KernelText& kernel, const RowForm& form, const FoldConfig& config);
+
+  // Pointers to the row, in the scope where it is known, and `shift`: by how many elements groups
+  // start before the row so that they are aligned where its first element is not.
+  void declare(Emitter& emitter);
+  // Room for a tile's words.
+  void declare_tile(Emitter& emitter) const;
+  // Loads group `c` of a tile, which starts at `first`.
+  void load_group(Emitter& emitter);
+  // Until the tile has come.
+  void await(Emitter& emitter) const;
+  // Some of what lies strided is loaded by a warp together; then each lane takes its own group `c`
+  // of it.
+  bool joins() const;
+  void part_group(Emitter& emitter) const;
+  // Declares the shared memory through which it does: kRoomGroups pieces of 16 bytes for each of
+  // these words, of every warp.
+  static constexpr int kRoomGroups = 8;
+  std::string rooms() const;
+  int room_words() const;
+  // The words of group `c` for a pass: of the fold, or of the outputs.
+  void open_group(Emitter& emitter, bool output);
+  // Binds the reads of element `v`.
+  void bind_element(Emitter& emitter, bool output) const;
+
+  // Passes over a tile index registers: they must be unrolled.
+  bool unrolls(bool output) const { return !config_.shared || (output && prefetch_); }
+
+  // Outputs read what the fold does not.
+  bool fetches() const;
+
+  // The offset of the row's first element, where the output's are consecutive.
+  Expr output_base(const RowForm::Output& output);
+  // A bool: every group can be accessed as vectors. Complete once all text is made.
+  std::string vector_condition();
+  // The most room_words() of any configuration.
+  int joint_words() const;
+  // Words per thread of a tile's group.
+  int group_words() const;
+  // Everything that a tile keeps can lie in shared memory: pieces of 16 bytes.
+  bool shareable() const;
+  // Dynamic shared memory of a block.
+  int shared_bytes() const;
+
+ private:
+  struct Item {
+    int64_t value = 0;
+    Expr base = nullptr;  // null: every element has an offset of its own
+    int stride = 1;
+    bool once = false, folded = false, written = false;  // of which passes
+    std::vector<std::pair<Expr, int>> members;           // reads, and their place within a stride
+  };
+  void collect(Expr root, bool output);
+  void find_alignment();
+  std::optional<Affine> consecutive(Expr offset);
+  void add(Expr read, bool output);
+  bool kept(const Item& item) const { return item.folded || prefetch_; }
+  bool at_home(const Item& item) const { return config_.shared && item.folded; }
+  bool joinable(const Item& item) const;
+  bool joined(const Item& item) const;
+  int words(const Item& item) const;
+  std::string_view storage(const Item& item) const;
+  bool available(Expr base) const;
+  bool may_be_aligned(Expr base);
+  void require(int64_t value, Expr base, bool written);
+  void load(Emitter& emitter, const Item& item, size_t number, const std::string& target);
+
+  ExprPool& pool_;
+  KernelText& kernel_;
+  const RowForm& form_;
+  FoldConfig config_;
+  std::vector<Item> items_;
+  bool prefetch_ = false, any_aligned_ = false;
+  std::vector<std::string> aligned_;
+  std::vector<Expr> units_;
+};
+
+}  // namespace redfuser

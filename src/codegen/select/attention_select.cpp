@@ -1,0 +1,181 @@
+#include "codegen/select/attention_select.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "codegen/attention/hopper/config.h"
+#include "codegen/attention/mma/split_kv.h"
+
+namespace redfuser {
+namespace {
+
+constexpr const char* kHopper = "attention_hopper";
+constexpr const char* kSplit = "attention_split";
+constexpr const char* kPortable = "attention";
+
+KernelChoice choice_of(const HopperConfig& config) {
+  return {kHopper,
+          {{"groups", config.groups},
+           {"keys", config.keys},
+           {"stages", config.stages},
+           {"queries", config.queries},
+           {"strips", config.strips ? 1 : 0}}};
+}
+
+HopperConfig hopper_of(const KernelChoice& choice) {
+  return {choice.at("groups"), choice.at("keys"), choice.at("stages"), choice.at("queries"),
+          choice.at("strips") != 0};
+}
+
+KernelChoice choice_of(const SplitConfig& config) {
+  return {kSplit,
+          {{"warps", config.warps},
+           {"keys", config.keys},
+           {"stages", config.stages},
+           {"boxed", config.boxed ? 1 : 0},
+           {"blocks", config.blocks}}};
+}
+
+SplitConfig split_of(const KernelChoice& choice) {
+  return {choice.at("warps"), choice.at("keys"), choice.at("stages"), choice.at("boxed") != 0,
+          choice.at("blocks")};
+}
+
+class Choices {
+ public:
+  Choices(StepBuilder& builder, const AttentionForm& form, const KnownSizes& sizes)
+      : builder_(builder),
+        form_(form),
+        packed_(packed_rows(builder.pool(), form)),
+        sizes_(sizes),
+        operands_(hopper_operands(builder, form)) {
+    if (operands_) scores_ = hopper_scores(builder.pool(), form);
+  }
+
+  std::vector<KernelChoice> run() {
+    if (empty()) return {};
+    const int64_t size = std::max(form_.depth->extent()->integer, form_.column->extent()->integer);
+    const bool whole = operands_ || fits_attention_kernel(builder_, form_);
+    const bool split = size <= kLargestSplit && split_default();
+    Expr has_few = has_few_rows(builder_, form_);
+    if (!whole && (!split || !has_few->is_constant(1))) return {};
+    const bool few = split && sizes_.of(has_few) == 1;
+    if (split) add_split();
+    if (operands_) add_hopper();
+    if (whole && !operands_) candidates_.push_back({{kPortable, {}}, portable_time()});
+    const KernelChoice chosen = few         ? choice_of(*split_default())
+                                : operands_ ? choice_of(default_hopper())
+                                            : KernelChoice{kPortable, {}};
+    drop_hopeless(few         ? split_time(builder_, packed_, *split_default(), sizes_)
+                  : operands_ ? hopper_time(builder_, form_, *scores_, default_hopper(), sizes_)
+                              : portable_time());
+    return best_choices(chosen, std::move(candidates_));
+  }
+
+ private:
+  bool empty() {
+    std::vector<Expr> axes = form_.others;
+    axes.push_back(form_.rows.stream);
+    if (form_.row) axes.push_back(form_.row);
+    return std::any_of(axes.begin(), axes.end(), [&](Expr axis) {
+      return axis->op == ExprOp::Axis && sizes_.of(axis->extent()) <= 0;
+    });
+  }
+
+  std::optional<SplitConfig> split_default() {
+    return split_config(builder_.target, packed_, boxed_tiles(builder_, packed_).has_value());
+  }
+  HopperConfig default_hopper() const { return hopper_config(builder_, form_, *scores_); }
+
+  void add_split() {
+    struct Size {
+      int warps, keys, stages, blocks;
+    };
+    // Those that differ most come first: estimates are often equal.
+    constexpr Size kSizes[] = {{4, 32, 2, 2}, {8, 16, 3, 1}, {4, 16, 6, 1}, {2, 32, 3, 2},
+                               {4, 16, 3, 2}, {4, 32, 2, 1}, {2, 32, 4, 1}, {8, 32, 2, 1},
+                               {4, 16, 2, 2}, {4, 16, 4, 1}, {4, 32, 3, 1}};
+    const bool boxed = split_default()->boxed;
+    for (const Size& size : kSizes) {
+      const SplitConfig config{size.warps, size.keys, size.stages, boxed, size.blocks};
+      const int room =
+          (builder_.target.shared_bytes + kBlockReserved) / size.blocks - kBlockReserved;
+      if (split_shared_bytes(packed_, config) + SplitLayout::kStatic > room) continue;
+      candidates_.push_back({choice_of(config), split_time(builder_, packed_, config, sizes_)});
+    }
+  }
+
+  void add_hopper() {
+    constexpr size_t kMostOfGroups = 3;
+    for (int groups = 1; groups <= 3; ++groups) {
+      std::vector<Candidate> some;
+      for (int keys = 48; keys <= 192; keys += 16) {
+        for (const HopperConfig& config :
+             hopper_configs(builder_.target, form_, *scores_, groups, keys)) {
+          // Rows of one tile in flight wait for those of the next.
+          const double time = hopper_time(builder_, form_, *scores_, config, sizes_);
+          some.push_back({choice_of(config), config.queries > 1 ? time : 1.03 * time});
+        }
+      }
+      std::stable_sort(some.begin(), some.end(),
+                       [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
+      some.resize(std::min(some.size(), kMostOfGroups));
+      candidates_.insert(candidates_.end(), some.begin(), some.end());
+    }
+  }
+
+  // Tiles of 64 rows by 64 keys.
+  double portable_time() {
+    constexpr double kTileTime = 1.4, kHeadSizes = 256;
+    constexpr int64_t kTile = 64;
+    const auto tiles = [&](Expr size) { return (sizes_.of(size) + kTile - 1) / kTile; };
+    const int64_t others =
+        sizes_.of(product_of(builder_.pool(), extents_of(builder_.pool(), form_.others)));
+    const int64_t blocks = (form_.row ? tiles(form_.row->extent()) : 1) * others;
+    const int64_t waves =
+        (blocks + builder_.target.multiprocessors - 1) / builder_.target.multiprocessors;
+    const auto head_sizes =
+        static_cast<double>(form_.depth->extent()->integer + form_.column->extent()->integer);
+    return kTileTime * head_sizes / kHeadSizes * static_cast<double>(waves) *
+           static_cast<double>(tiles(form_.rows.length()));
+  }
+
+  // What is far slower by estimate is not worth its compilation.
+  void drop_hopeless(double chosen) {
+    constexpr double kMost = 2;
+    std::erase_if(candidates_, [&](const Candidate& c) { return c.time > kMost * chosen; });
+  }
+
+  StepBuilder& builder_;
+  const AttentionForm& form_;
+  const AttentionForm packed_;
+  const KnownSizes& sizes_;
+  const std::optional<HopperOperands> operands_;
+  std::optional<HopperScores> scores_;
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace
+
+std::vector<KernelChoice> attention_choices(StepBuilder& builder, const AttentionForm& form,
+                                            const KnownSizes& sizes) {
+  return Choices(builder, form, sizes).run();
+}
+
+void add_attention(StepBuilder& builder, const AttentionForm& form, const KernelChoice& choice) {
+  std::vector<DeviceCall>& calls = builder.result.calls;
+  if (choice.family == kPortable) {
+    calls.push_back(attention_kernel(builder, form));
+  } else if (choice.family == kSplit) {
+    const AttentionForm packed = packed_rows(builder.pool(), form);
+    calls.push_back(attention_split_kernel(builder, packed, split_of(choice)));
+  } else {
+    RF_CHECK(choice.family == kHopper, "{} computes no attention", to_string(choice));
+    const auto operands = hopper_operands(builder, form);
+    RF_CHECK(operands, "{} does not take the operands", to_string(choice));
+    const HopperScores scores = hopper_scores(builder.pool(), form);
+    calls.push_back(attention_hopper_kernel(builder, form, scores, *operands, hopper_of(choice)));
+  }
+}
+
+}  // namespace redfuser

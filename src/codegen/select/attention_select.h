@@ -1,0 +1,18 @@
+// The choices for an attention cascade: family, tiles of rows and keys, tiles in flight, segments.
+#pragma once
+
+#include <vector>
+
+#include "codegen/attention/attention.h"
+#include "codegen/core/kernel_config.h"
+
+namespace redfuser {
+
+// As kernel_choices; the first is that of the kernel which computes these sizes by default.
+std::vector<KernelChoice> attention_choices(StepBuilder& builder, const AttentionForm& form,
+                                            const KnownSizes& sizes);
+
+// The kernel of one of them.
+void add_attention(StepBuilder& builder, const AttentionForm& form, const KernelChoice& choice);
+
+}  // namespace redfuser

@@ -1,0 +1,176 @@
+// Which kernels compute a cascade: by the length of its rows, which may be known at run time only.
+#include <algorithm>
+
+#include "base/error.h"
+#include "codegen/attention/attention.h"
+#include "codegen/attention/hopper/config.h"
+#include "codegen/attention/mask_check.h"
+#include "codegen/rows/rows.h"
+#include "codegen/rows/single_pass_select.h"
+#include "codegen/select/attention_select.h"
+
+namespace redfuser {
+namespace {
+
+struct Rung {
+  RowConfig config;
+  int64_t capacity;  // 0: no limit
+};
+
+// From short rows to long ones. `kept` values per element stay in registers.
+std::vector<Rung> ladder(const Target& target, int width, int kept) {
+  struct Size {
+    int lanes, threads, elements, cluster;
+  };
+  std::vector<Size> sizes = {
+      {32, 256, 8, 1}, {32, 256, 32, 1}, {256, 256, 16, 1}, {256, 256, 32, 1}, {512, 512, 32, 1}};
+  if (target.architecture >= 90) {
+    sizes.insert(sizes.end(), {{512, 512, 32, 2}, {512, 512, 32, 4}, {512, 512, 32, 8}});
+  }
+  std::vector<Rung> rungs;
+  for (const Size& size : sizes) {
+    RowConfig config{size.lanes, size.threads, width, 0, size.cluster};
+    config.chunks = std::max(1, size.elements / std::max(kept, 1) / width);
+    const int64_t capacity = int64_t{1} * size.lanes * config.chunks * width * size.cluster;
+    if (!rungs.empty() && capacity <= rungs.back().capacity) continue;
+    rungs.push_back({config, capacity});
+  }
+  rungs.push_back({{512, 512, width, 0, 1}, 0});
+  return rungs;
+}
+
+bool has_producer(const RowForm& form) {
+  bool found = false;
+  for (Expr root : form.streamed()) {
+    visit(root, [&](Expr e) { found |= e->op == ExprOp::Reduce; });
+  }
+  return found;
+}
+
+void add_rows(StepBuilder& builder, const RowForm& form) {
+  ExprPool& pool = builder.pool();
+  const auto kept = static_cast<int>(shared_values(form, phases_of(form)).size());
+  const int width = has_producer(form) ? 1 : row_width(builder, form);
+  Expr length = form.length();
+  int64_t below = -1;
+  for (const Rung& rung : ladder(builder.target, width, kept)) {
+    const int64_t lower = below;
+    below = rung.capacity;
+    if (length->is_constant()) {
+      if (length->integer <= lower) break;
+      if (rung.capacity > 0 && length->integer > rung.capacity) continue;
+      builder.result.calls.push_back(row_kernel(builder, form, rung.config));
+      break;
+    }
+    KernelLaunch launch = row_kernel(builder, form, rung.config);
+    Expr fits = pool.make(ExprOp::Less, {pool.integer(lower), length});
+    if (rung.capacity > 0) {
+      fits = pool.make(ExprOp::And,
+                       {fits, pool.make(ExprOp::LessEqual, {length, pool.integer(rung.capacity)})});
+    }
+    launch.grid[0] = pool.select(fits, launch.grid[0], pool.integer(0));
+    builder.result.calls.push_back(std::move(launch));
+  }
+}
+
+// `launch` where the condition (constant or of sizes) holds.
+void add_where(StepBuilder& builder, Expr condition, KernelLaunch launch) {
+  ExprPool& pool = builder.pool();
+  if (condition->is_constant()) {
+    if (condition->integer == 0) return;
+  } else {
+    launch.grid[0] = pool.select(condition, launch.grid[0], pool.integer(0));
+  }
+  builder.result.calls.push_back(std::move(launch));
+}
+
+KernelLaunch whole_kernel(StepBuilder& builder, const AttentionForm& form,
+                          const std::optional<HopperOperands>& operands) {
+  if (!operands) return attention_kernel(builder, form);
+  const HopperScores scores = hopper_scores(builder.pool(), form);
+  return attention_hopper_kernel(builder, form, scores, *operands,
+                                 hopper_config(builder, form, scores));
+}
+
+// Few rows are split along the keys; of many, the Hopper family takes what it can. False if no
+// family takes the form.
+bool add_attention(StepBuilder& builder, const AttentionForm& form) {
+  ExprPool& pool = builder.pool();
+  const int64_t size = std::max(form.depth->extent()->integer, form.column->extent()->integer);
+  if (size > kLargestSplit) {
+    auto kernels = attention_wide_kernels(builder, form);
+    if (!kernels) return false;
+    for (KernelLaunch& kernel : *kernels) builder.result.calls.push_back(std::move(kernel));
+    return true;
+  }
+  const auto operands = hopper_operands(builder, form);
+  const bool whole = operands || fits_attention_kernel(builder, form);
+  Expr few = has_few_rows(builder, form);
+  std::optional<KernelLaunch> split;
+  if (size <= kLargestSplit && !few->is_constant(0)) {
+    split = attention_split_kernel(builder, packed_rows(pool, form));
+  }
+  if (!split) few = pool.boolean(false);
+  if (!whole && !few->is_constant(1)) return false;
+  if (split) add_where(builder, few, std::move(*split));
+  if (few->is_constant(1)) return true;
+  Expr many = few->is_constant() ? pool.boolean(true) : pool.make(ExprOp::Not, {few});
+  add_where(builder, many, whole_kernel(builder, form, operands));
+  return true;
+}
+
+}  // namespace
+
+Expr has_few_rows(StepBuilder& builder, const AttentionForm& form) {
+  constexpr int64_t kRows = 64, kShare = 8, kKeysOfRow = 16;
+  ExprPool& pool = builder.pool();
+  Expr rows = form.row ? form.row->extent() : pool.integer(1);
+  Expr blocks =
+      pool.mul(ceil_div(pool, rows, kRows), product_of(pool, extents_of(pool, form.others)));
+  Expr idle = pool.make(ExprOp::Less, {pool.mul(blocks, pool.integer(kShare)),
+                                       pool.integer(builder.target.multiprocessors)});
+  Expr wide =
+      pool.make(ExprOp::LessEqual, {pool.mul(rows, pool.integer(kKeysOfRow)), form.rows.length()});
+  return pool.make(ExprOp::Or, {pool.make(ExprOp::Less, {rows, pool.integer(kRows)}),
+                                pool.make(ExprOp::And, {idle, wide})});
+}
+
+void generate_cascade(StepBuilder& builder, const CascadeStep& step, const KernelChoice& choice) {
+  if (auto attention = attention_form(builder, step)) {
+    if (auto check = mask_check(builder, *attention)) {
+      builder.result.calls.push_back(std::move(*check));
+    }
+    add_attention(builder, *attention, choice);
+  } else {
+    add_fold(builder, row_form(builder, step), choice);
+  }
+}
+
+std::vector<KernelChoice> cascade_choices(StepBuilder& builder, const CascadeStep& step,
+                                          const KnownSizes& sizes) {
+  if (auto attention = attention_form(builder, step)) {
+    return attention_choices(builder, *attention, sizes);
+  }
+  const RowForm form = row_form(builder, step);
+  return folds(form) ? fold_choices(builder, form, sizes) : std::vector<KernelChoice>{};
+}
+
+void generate_cascade(StepBuilder& builder, const CascadeStep& step) {
+  if (auto attention = attention_form(builder, step)) {
+    auto check = mask_check(builder, *attention);
+    if (add_attention(builder, *attention)) {
+      std::vector<DeviceCall>& calls = builder.result.calls;
+      if (check) calls.insert(calls.begin(), std::move(*check));
+      return;
+    }
+    if (add_attention_products(builder, *attention)) return;
+  }
+  const RowForm form = row_form(builder, step);
+  if (folds(form)) {
+    add_folds(builder, form);
+  } else {
+    add_rows(builder, form);
+  }
+}
+
+}  // namespace redfuser

@@ -1,0 +1,178 @@
+#include "cpu/opaque/image/conv.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/dispatch.h"
+#include "base/error.h"
+#include "cpu/opaque/image/im2col.h"
+#include "cpu/opaque/opaque_gemm.h"
+#include "cpu/opaque/opaque_kernels.h"
+
+namespace redfuser {
+namespace {
+
+bool is_pointwise(const Window& w) {
+  return count_of(w.kernel) == 1 && count_of(w.stride) == 1 && w.output == w.input &&
+         w.pad_begin == Size3{0, 0, 0};
+}
+
+// Sizes of one image, which is one group of one batch entry, and its tensors.
+template <typename T>
+struct Convolution {
+  const Window& window;
+  ThreadPool& pool;
+  int64_t images, groups, channels, filters;
+  int64_t in, out, taps, depth;
+  const T *x, *weights, *bias;
+  T* y;
+
+  // Output pixels [begin, end) of filters [first, last) from columns[depth, pixel].
+  void multiply(int64_t image, int64_t first, int64_t last, int64_t begin, int64_t end,
+                const T* columns, int64_t ld) const {
+    T* result = y + (image * filters + first) * out + begin;
+    int64_t filter = image % groups * filters + first;
+    for (int64_t f = 0; f < last - first; ++f) {
+      std::fill_n(result + f * out, end - begin, bias == nullptr ? T(0) : bias[filter + f]);
+    }
+    gemm_accumulate(last - first, end - begin, depth, weights + filter * depth, depth, false,
+                    columns, ld, result, out);
+  }
+
+  const T* planes(int64_t image) const { return x + image * channels * in; }
+};
+
+// Tasks are blocks of output pixels; each gathers its own columns.
+template <typename T>
+void convolve_by_pixels(const Convolution<T>& c, int64_t wanted_tasks) {
+  constexpr int64_t kBufferBytes = 1 << 19;  // columns stay in the second-level cache
+  constexpr int64_t kPanel = 32;             // pixels that the matrix product takes at a time
+  int64_t column_bytes = std::max<int64_t>(c.depth * static_cast<int64_t>(sizeof(T)), 1);
+  int64_t block = std::clamp<int64_t>(kBufferBytes / column_bytes / kPanel * kPanel, 64, 4096);
+  int64_t per_image = (wanted_tasks + c.images - 1) / c.images;
+  int64_t fair = (c.out / per_image + kPanel - 1) / kPanel * kPanel;
+  block = std::min({block, std::max<int64_t>(fair, 64), c.out});
+  int64_t blocks = (c.out + block - 1) / block;
+  bool pointwise = is_pointwise(c.window);
+  std::vector<ScratchArray<T>> buffers(c.pool.size());
+  c.pool.parallel_for(c.images * blocks, [&](int64_t task, int worker) {
+    int64_t image = task / blocks, begin = task % blocks * block;
+    int64_t end = std::min(begin + block, c.out);
+    if (pointwise)
+      return c.multiply(image, 0, c.filters, begin, end, c.planes(image) + begin, c.in);
+    ScratchArray<T>& columns = buffers[worker];
+    if (!columns) columns = scratch<T>(c.depth * block);
+    for (int64_t channel = 0; channel < c.channels; ++channel) {
+      gather_columns(c.window, c.planes(image) + channel * c.in, begin, end,
+                     columns.get() + channel * c.taps * block, block);
+    }
+    c.multiply(image, 0, c.filters, begin, end, columns.get(), block);
+  });
+}
+
+// Few pixels: the columns of an image are gathered once, then tasks are blocks of filters.
+template <typename T>
+void convolve_by_filters(const Convolution<T>& c) {
+  constexpr int64_t kRows = 16;
+  int64_t blocks = std::clamp<int64_t>(c.filters / kRows, 1, 2 * c.pool.size());
+  bool pointwise = is_pointwise(c.window);
+  ScratchArray<T> columns;
+  if (!pointwise) columns = scratch<T>(element_count({c.depth, c.out}));
+  for (int64_t image = 0; image < c.images; ++image) {
+    const T* planes = c.planes(image);
+    if (!pointwise) {
+      parallel_ranges(c.pool, c.channels, 8, [&](int64_t begin, int64_t end) {
+        for (int64_t channel = begin; channel < end; ++channel) {
+          gather_columns(c.window, planes + channel * c.in, 0, c.out,
+                         columns.get() + channel * c.taps * c.out, c.out);
+        }
+      });
+    }
+    c.pool.parallel_for(blocks, [&](int64_t task, int) {
+      c.multiply(image, c.filters * task / blocks, c.filters * (task + 1) / blocks, 0, c.out,
+                 pointwise ? planes : columns.get(), c.out);
+    });
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void convolve(const ConvShape& s, const T* x, const T* weights, const T* bias, T* y,
+              ThreadPool& pool) {
+  const Window& w = s.window;
+  int64_t out = count_of(w.output);
+  if (s.batch == 0 || s.filters == 0 || out == 0) return;
+  if (s.groups == s.channels) return convolve_depthwise(s, x, weights, bias, y, pool);
+  int64_t channels = s.channels / s.groups, taps = count_of(w.kernel);
+  Convolution<T> c{w,
+                   pool,
+                   s.batch * s.groups,
+                   s.groups,
+                   channels,
+                   s.filters / s.groups,
+                   count_of(w.input),
+                   out,
+                   taps,
+                   channels * taps,
+                   x,
+                   weights,
+                   bias,
+                   y};
+  int64_t wanted = 2 * pool.size(), pixel_tasks = c.images * ((out + 63) / 64);
+  if (pixel_tasks < wanted && c.filters >= 32) {
+    convolve_by_filters(c);
+  } else {
+    convolve_by_pixels(c, wanted);
+  }
+}
+
+template void convolve<float>(const ConvShape&, const float*, const float*, const float*, float*,
+                              ThreadPool&);
+template void convolve<double>(const ConvShape&, const double*, const double*, const double*,
+                               double*, ThreadPool&);
+
+ConvShape make_conv_shape(const OpaqueCall& call, int x, int w) {
+  const Dims &input = call.dims(x), &kernel = call.dims(w);
+  if (input.size() != kernel.size() || input.size() < 3) {
+    call.fail(fmt::format("input {} and weights {} must have the same rank, at least 3",
+                          describe(call.tensor(x)), describe(call.tensor(w))));
+  }
+  ConvShape shape;
+  shape.batch = input[0];
+  shape.channels = input[1];
+  shape.filters = kernel[0];
+  shape.groups = call.integer("group", 1);
+  if (shape.groups <= 0 || shape.channels % shape.groups != 0 ||
+      shape.filters % shape.groups != 0 || kernel[1] != shape.channels / shape.groups) {
+    call.fail(fmt::format("group {} does not fit {} input channels and weights {}", shape.groups,
+                          shape.channels, describe(call.tensor(w))));
+  }
+  shape.window = make_window(call, std::span(input).subspan(2), std::span(kernel).subspan(2));
+  return shape;
+}
+
+void run_conv(OpaqueCall& call) {
+  ConvShape shape = make_conv_shape(call, 0, 1);
+  Tensor x = call.widened(0), w = call.widened(1);
+  Tensor bias = call.has_input(2) ? call.widened(2) : Tensor();
+  if (bias.defined() && bias.size() != shape.filters) {
+    call.fail(fmt::format("bias {} for {} filters", describe(bias), shape.filters));
+  }
+  Tensor y(x.dtype(), shape.window.dims(shape.batch, shape.filters, shape.window.output));
+  auto run = [&]<typename T>(TypeTag<T>) {
+    convolve<T>(shape, x.as<T>(), w.as<T>(), bias.as<T>(), y.as<T>(), call.threads());
+  };
+  if (x.dtype() == DType::Float32) {
+    run(TypeTag<float>{});
+  } else if (x.dtype() == DType::Float64) {
+    run(TypeTag<double>{});
+  } else {
+    call.fail("input " + describe(x) + " is not floating");
+  }
+  call.set(0, std::move(y));
+}
+
+}  // namespace redfuser

@@ -1,0 +1,29 @@
+// Convolution as matrix products over blocks of output pixels.
+#pragma once
+
+#include "base/thread_pool.h"
+#include "cpu/opaque/image/window.h"
+
+namespace redfuser {
+
+// Shapes of one convolution: x [batch, channels, window.input], w [filters, channels / groups,
+// window.kernel], y [batch, filters, window.output].
+struct ConvShape {
+  int64_t batch = 1, channels = 1, filters = 1, groups = 1;
+  Window window;
+};
+
+// y = x * w + bias; bias may be null. T is float or double.
+template <typename T>
+void convolve(const ConvShape& shape, const T* x, const T* w, const T* bias, T* y,
+              ThreadPool& pool);
+
+// The same where every group has one channel (groups == channels): no matrix product is left.
+template <typename T>
+void convolve_depthwise(const ConvShape& shape, const T* x, const T* w, const T* bias, T* y,
+                        ThreadPool& pool);
+
+// Checks ranks and channel counts of inputs `x` and `w` of a Conv-like node.
+ConvShape make_conv_shape(const OpaqueCall& call, int x, int w);
+
+}  // namespace redfuser

@@ -1,0 +1,358 @@
+// Regions of interest, unpooling, deformable convolution and images from columns.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "base/dispatch.h"
+#include "base/error.h"
+#include "base/integers.h"
+#include "cpu/opaque/opaque_kernels.h"
+
+namespace redfuser {
+namespace {
+
+void store(Tensor& tensor, const ChargedVector<double>& values) {
+  dispatch(tensor.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (size_t i = 0; i < values.size(); ++i) tensor.as<T>()[i] = saturated<T>(values[i]);
+  });
+}
+
+// The four elements around a point of a plane and their weights; none outside of it by more than
+// one element.
+struct Corner {
+  int64_t element = 0;
+  double weight = 0;
+};
+using Corners = std::array<Corner, 4>;
+
+// A point beyond the last element takes the last element's value.
+Corners clamped_corners(double y, double x, int64_t height, int64_t width) {
+  Corners corners;
+  if (y < -1 || y > static_cast<double>(height) || x < -1 || x > static_cast<double>(width)) {
+    return corners;
+  }
+  const auto split = [](double at, int64_t size, int64_t& low, int64_t& high) {
+    at = std::max(at, 0.0);
+    low = static_cast<int64_t>(at);
+    if (low >= size - 1) {
+      low = high = size - 1;
+      return 0.0;
+    }
+    high = low + 1;
+    return at - static_cast<double>(low);
+  };
+  int64_t top = 0, bottom = 0, left = 0, right = 0;
+  const double v = split(y, height, top, bottom), h = split(x, width, left, right);
+  corners[0] = {top * width + left, (1 - v) * (1 - h)};
+  corners[1] = {top * width + right, (1 - v) * h};
+  corners[2] = {bottom * width + left, v * (1 - h)};
+  corners[3] = {bottom * width + right, v * h};
+  return corners;
+}
+
+// The image is zero around.
+double bilinear_with_zeros(const double* plane, double y, double x, int64_t height, int64_t width) {
+  if (!(y > -1 && y < static_cast<double>(height) && x > -1 && x < static_cast<double>(width))) {
+    return 0;
+  }
+  const double top = std::floor(y), left = std::floor(x);
+  double sum = 0;
+  for (int dy = 0; dy < 2; ++dy) {
+    for (int dx = 0; dx < 2; ++dx) {
+      const auto r = static_cast<int64_t>(top) + dy, c = static_cast<int64_t>(left) + dx;
+      if (r < 0 || r >= height || c < 0 || c >= width) continue;
+      const double v = dy == 0 ? 1 - (y - top) : y - top, h = dx == 0 ? 1 - (x - left) : x - left;
+      sum += v * h * plane[r * width + c];
+    }
+  }
+  return sum;
+}
+
+// A window's geometry along every dimension, from attributes.
+struct Geometry {
+  std::vector<int64_t> strides, dilations, pads;
+  Geometry(const OpaqueCall& call, size_t rank)
+      : strides(call.small_integers("strides", std::vector<int64_t>(rank, 1))),
+        dilations(call.small_integers("dilations", std::vector<int64_t>(rank, 1))),
+        pads(call.small_integers("pads", std::vector<int64_t>(2 * rank, 0))) {
+    if (strides.size() != rank || dilations.size() != rank || pads.size() != 2 * rank) {
+      call.fail("strides, dilations or pads");
+    }
+    for (size_t i = 0; i < rank; ++i) {
+      if (strides[i] < 1 || dilations[i] < 1) call.fail("strides and dilations must be positive");
+    }
+  }
+};
+
+}  // namespace
+
+void run_roi_align(OpaqueCall& call) {
+  const Dims& in = call.dims(0);
+  const ChargedVector<double> x = call.reals_of(0), rois = call.reals_of(1);
+  const std::vector<int64_t> batch = call.integers_of(2);
+  const int64_t rows = call.dims(1)[0], height = in[2], width = in[3], channels = in[1];
+  const int64_t out_height = call.integer("output_height", 1),
+                out_width = call.integer("output_width", 1);
+  if (call.dims(1)[1] != 4 || static_cast<int64_t>(batch.size()) != rows || out_height < 1 ||
+      out_width < 1) {
+    call.fail("boxes, batch indices or output sizes");
+  }
+  if (height == 0 || width == 0) call.fail("the image has no elements to sample");
+  const double scale = call.real("spatial_scale", 1);
+  const int64_t ratio = call.integer("sampling_ratio", 0);
+  constexpr int64_t kMostRatio = 4096;
+  if (ratio > kMostRatio) call.fail(fmt::format("a sampling_ratio of {}", ratio));
+  const bool maximum = call.text("mode", "avg") == "max";
+  const std::string fallback = call.opset() < 16 ? "output_half_pixel" : "half_pixel";
+  const bool half = call.text("coordinate_transformation_mode", fallback) == "half_pixel";
+  const double offset = half ? 0.5 : 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t n = batch[static_cast<size_t>(r)];
+    if (n < 0 || n >= in[0]) call.fail(fmt::format("batch index {} of {}", n, in[0]));
+    const double* box = rois.data() + 4 * r;
+    if (!std::isfinite(scale * (box[0] + box[1] + box[2] + box[3]))) {
+      call.fail("a box is not finite");
+    }
+  }
+  Tensor& y = call.allocate(0, {rows, channels, out_height, out_width});
+  ChargedVector<double> out(static_cast<size_t>(y.size()));
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t n = batch[static_cast<size_t>(r)];
+    const double* box = rois.data() + 4 * r;
+    const double left = box[0] * scale - offset, top = box[1] * scale - offset;
+    double box_width = box[2] * scale - offset - left, box_height = box[3] * scale - offset - top;
+    if (!half) box_width = std::max(box_width, 1.0), box_height = std::max(box_height, 1.0);
+    const double bin_h = box_height / static_cast<double>(out_height);
+    const double bin_w = box_width / static_cast<double>(out_width);
+    constexpr double kMostSamples = 4096;
+    if (!(bin_h < kMostSamples && bin_w < kMostSamples)) call.fail("a box is too large");
+    const auto samples = [&](double bin) {
+      return ratio > 0 ? ratio : static_cast<int64_t>(std::ceil(std::max(bin, 0.0)));
+    };
+    const int64_t down = samples(bin_h), across = samples(bin_w);
+    for (int64_t at = 0; at < channels * out_height * out_width; ++at) {
+      const int64_t c = at / (out_height * out_width), i = at / out_width % out_height;
+      const int64_t j = at % out_width;
+      const double* plane = x.data() + (n * channels + c) * height * width;
+      double sum = 0, largest = 0;
+      bool first = true;
+      for (int64_t s = 0; s < down * across; ++s) {
+        const double v = top + (static_cast<double>(i) + (static_cast<double>(s / across) + 0.5) /
+                                                             static_cast<double>(down)) *
+                                   bin_h;
+        const double h = left + (static_cast<double>(j) + (static_cast<double>(s % across) + 0.5) /
+                                                              static_cast<double>(across)) *
+                                    bin_w;
+        for (const Corner& corner : clamped_corners(v, h, height, width)) {
+          const double part = corner.weight == 0 ? 0 : corner.weight * plane[corner.element];
+          sum += part;
+          largest = first ? part : std::max(largest, part);
+          first = false;
+        }
+      }
+      const auto count = static_cast<double>(std::max<int64_t>(down * across, 1));
+      out[static_cast<size_t>(r * channels * out_height * out_width + at)] =
+          maximum ? largest : sum / count;
+    }
+  }
+  store(y, out);
+}
+
+// Boxes [image, left, top, right, bottom] count whole elements, the last ones included. A part of a
+// box outside of the image is 0.
+void run_max_roi_pool(OpaqueCall& call) {
+  const Dims& in = call.dims(0);
+  const ChargedVector<double> x = call.reals_of(0), rois = call.reals_of(1);
+  const int64_t boxes = call.dims(1)[0], channels = in[1], height = in[2], width = in[3];
+  const auto pooled = call.integers("pooled_shape", {});
+  const double scale = call.real("spatial_scale", 1);
+  if (call.dims(1)[1] != 5) call.fail("the boxes must be [R,5]");
+  Tensor& y = call.allocate(0, {boxes, channels, pooled[0], pooled[1]});
+  ChargedVector<double> out(static_cast<size_t>(y.size()));
+  struct Span {
+    int64_t begin, end;
+  };
+  // Where part `i` of `parts` of the box from `first` to `last` lies.
+  const auto part = [&](double first, double last, int64_t i, int64_t parts, int64_t size) {
+    const double low = std::round(first * scale), high = std::round(last * scale);
+    const double step = std::max(high - low + 1, 1.0) / static_cast<double>(parts);
+    const auto at = [&](double position) {
+      return static_cast<int64_t>(std::clamp(position + low, 0.0, static_cast<double>(size)));
+    };
+    return Span{at(std::floor(static_cast<double>(i) * step)),
+                at(std::ceil(static_cast<double>(i + 1) * step))};
+  };
+  for (size_t o = 0; o < out.size(); ++o) {
+    const auto at = static_cast<int64_t>(o);
+    const int64_t j = at % pooled[1], i = at / pooled[1] % pooled[0];
+    const int64_t c = at / (pooled[0] * pooled[1]) % channels;
+    const double* box = rois.data() + at / (pooled[0] * pooled[1] * channels) * 5;
+    if (!(box[0] >= 0 && box[0] < static_cast<double>(in[0]))) {
+      call.fail(fmt::format("image {} of {}", box[0], in[0]));
+    }
+    if (!std::isfinite((box[1] + box[2] + box[3] + box[4]) * scale)) {
+      call.fail("a box is not finite");
+    }
+    const Span rows = part(box[2], box[4], i, pooled[0], height);
+    const Span columns = part(box[1], box[3], j, pooled[1], width);
+    const double* plane = x.data() + (static_cast<int64_t>(box[0]) * channels + c) * height * width;
+    if (rows.begin >= rows.end || columns.begin >= columns.end) continue;
+    out[o] = -INFINITY;
+    for (int64_t r = rows.begin; r < rows.end; ++r) {
+      for (int64_t k = columns.begin; k < columns.end; ++k) {
+        out[o] = std::max(out[o], plane[r * width + k]);
+      }
+    }
+  }
+  store(y, out);
+}
+
+// Indices count within the tensor that the pool was made of; a larger output keeps its coordinates.
+void run_max_unpool(OpaqueCall& call) {
+  const Tensor& x = call.tensor(0);
+  const ChargedVector<double> values = call.reals_of(0);
+  const std::vector<int64_t> indices = call.integers_of(1);
+  const auto kernel = call.small_integers("kernel_shape", {});
+  const size_t rank = kernel.size();
+  const Geometry geometry(call, rank);
+  if (call.dims(1) != x.dims()) call.fail("values and indices differ in shape");
+  Dims pooled{x.dims()[0], x.dims()[1]};
+  for (size_t i = 0; i < rank; ++i) {
+    pooled.push_back((x.dims()[i + 2] - 1) * geometry.strides[i] + kernel[i] - geometry.pads[i] -
+                     geometry.pads[rank + i]);
+    if (pooled.back() < 0) call.fail("kernel_shape, strides and pads do not fit the input");
+  }
+  const Dims dims = call.has_input(2) ? call.integers_of(2) : pooled;
+  if (dims.size() != pooled.size()) call.fail("output_shape has another rank");
+  Tensor& y = call.allocate(0, dims);
+  ChargedVector<double> out(static_cast<size_t>(y.size()), 0);
+  const std::vector<int64_t> from = strides_of(pooled), to = strides_of(dims);
+  const int64_t count = element_count(pooled);
+  for (size_t i = 0; i < values.size(); ++i) {
+    int64_t rest = indices[i], at = 0;
+    if (rest < 0 || rest >= count) call.fail(fmt::format("index {} of {}", rest, count));
+    for (size_t d = 0; d < dims.size(); ++d) {
+      const int64_t position = rest / from[d];
+      rest %= from[d];
+      if (position >= dims[d])
+        call.fail(fmt::format("index {} lies outside the output", indices[i]));
+      at += position * to[d];
+    }
+    out[static_cast<size_t>(at)] = values[i];
+  }
+  store(y, out);
+}
+
+void run_deform_conv(OpaqueCall& call) {
+  const Dims &in = call.dims(0), &w = call.dims(1), &off = call.dims(2);
+  const Geometry g(call, 2);
+  const int64_t group = call.integer("group", 1), offset_group = call.integer("offset_group", 1);
+  const int64_t batch = in[0], channels = in[1], height = in[2], width = in[3];
+  const int64_t outputs = w[0], kernel_h = w[2], kernel_w = w[3], taps = kernel_h * kernel_w;
+  const int64_t out_h = off[2], out_w = off[3];
+  const bool fits = group > 0 && group <= outputs && offset_group > 0 && offset_group <= channels &&
+                    channels == w[1] * group && outputs % group == 0 &&
+                    channels % offset_group == 0 && off[0] == batch &&
+                    off[1] == 2 * offset_group * taps;
+  if (!fits) call.fail("input, weights and offsets do not fit each other");
+  const auto positions = [&](int64_t size, int64_t kernel, size_t d) {
+    return (size + g.pads[d] + g.pads[2 + d] - (kernel - 1) * g.dilations[d] - 1) / g.strides[d] +
+           1;
+  };
+  if (out_h != positions(height, kernel_h, 0) || out_w != positions(width, kernel_w, 1)) {
+    call.fail("the offsets' sizes are not those of the output");
+  }
+  const bool masked = call.has_input(4);
+  if (masked && call.dims(4) != Dims{batch, offset_group * taps, out_h, out_w}) {
+    call.fail("the mask does not fit the offsets");
+  }
+  const ChargedVector<double> x = call.reals_of(0), weights = call.reals_of(1),
+                              offsets = call.reals_of(2);
+  const ChargedVector<double> bias = call.has_input(3) ? call.reals_of(3) : ChargedVector<double>();
+  const ChargedVector<double> mask = masked ? call.reals_of(4) : ChargedVector<double>();
+  if (!bias.empty() && static_cast<int64_t>(bias.size()) != outputs) call.fail("the bias");
+  Tensor& y = call.allocate(0, {batch, outputs, out_h, out_w});
+  ChargedVector<double> out(static_cast<size_t>(y.size()));
+  const int64_t per_group = channels / group, per_offset = channels / offset_group;
+  const int64_t area = out_h * out_w;
+  parallel_ranges(call.threads(), batch * area, 16, [&](int64_t begin, int64_t end) {
+    ChargedVector<double> column(static_cast<size_t>(channels * taps));
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t n = p / area, at = p % area, row = at / out_w, col = at % out_w;
+      for (int64_t c = 0; c < channels; ++c) {
+        const int64_t og = c / per_offset;
+        for (int64_t t = 0; t < taps; ++t) {
+          const int64_t first = (n * offset_group + og) * taps + t;
+          const double* delta = offsets.data() + 2 * first * area;
+          const double v =
+              static_cast<double>(row * g.strides[0] - g.pads[0] + t / kernel_w * g.dilations[0]) +
+              delta[at];
+          const double h =
+              static_cast<double>(col * g.strides[1] - g.pads[1] + t % kernel_w * g.dilations[1]) +
+              delta[area + at];
+          double value = bilinear_with_zeros(x.data() + (n * channels + c) * height * width, v, h,
+                                             height, width);
+          if (masked) value *= mask[static_cast<size_t>(first * area + at)];
+          column[static_cast<size_t>(c * taps + t)] = value;
+        }
+      }
+      for (int64_t o = 0; o < outputs; ++o) {
+        const int64_t channel = o / (outputs / group) * per_group;
+        double sum = bias.empty() ? 0 : bias[static_cast<size_t>(o)];
+        for (int64_t k = 0; k < per_group * taps; ++k) {
+          sum += weights[static_cast<size_t>(o * per_group * taps + k)] *
+                 column[static_cast<size_t>(channel * taps + k)];
+        }
+        out[static_cast<size_t>((n * outputs + o) * area + at)] = sum;
+      }
+    }
+  });
+  store(y, out);
+}
+
+// Every column adds its block to the image, where the convolution would have read it.
+void run_col2im(OpaqueCall& call) {
+  const Dims& in = call.dims(0);
+  const ChargedVector<double> x = call.reals_of(0);
+  const std::vector<int64_t> image = call.integers_of(1), block = call.integers_of(2);
+  const size_t rank = image.size();
+  const Geometry g(call, rank);
+  if (block.size() != rank || rank == 0) call.fail("image_shape and block_shape differ in rank");
+  Dims blocks;
+  for (size_t d = 0; d < rank; ++d) {
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    if (image[d] < 0 || image[d] > kMost || block[d] < 1 || block[d] > kMost) {
+      call.fail("image_shape or block_shape");
+    }
+    const int64_t span =
+        image[d] + g.pads[d] + g.pads[rank + d] - (block[d] - 1) * g.dilations[d] - 1;
+    blocks.push_back(span < 0 ? 0 : span / g.strides[d] + 1);
+  }
+  const int64_t taps = element_count(block), count = element_count(blocks);
+  if (taps == 0 || in[1] % taps != 0 || in[2] != count) call.fail("the columns do not fit");
+  const int64_t channels = in[1] / taps, plane = element_count(image);
+  Dims dims{in[0], channels};
+  dims.insert(dims.end(), image.begin(), image.end());
+  Tensor& y = call.allocate(0, dims);
+  ChargedVector<double> out(static_cast<size_t>(y.size()), 0);
+  for (int64_t at = 0; at < in[0] * in[1] * count; ++at) {
+    int64_t tap = at / count % taps, place = at % count, position = 0, stride = 1;
+    bool inside = true;
+    for (size_t d = rank; d-- > 0;) {
+      const int64_t i =
+          place % blocks[d] * g.strides[d] - g.pads[d] + tap % block[d] * g.dilations[d];
+      place /= blocks[d];
+      tap /= block[d];
+      inside = inside && i >= 0 && i < image[d];
+      position += i * stride;
+      stride *= image[d];
+    }
+    if (inside)
+      out[static_cast<size_t>(at / count / taps * plane + position)] += x[static_cast<size_t>(at)];
+  }
+  store(y, out);
+}
+
+}  // namespace redfuser

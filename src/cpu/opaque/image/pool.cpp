@@ -1,0 +1,233 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "base/dispatch.h"
+#include "base/error.h"
+#include "cpu/opaque/image/plane.h"
+#include "cpu/opaque/image/window.h"
+#include "cpu/opaque/opaque_kernels.h"
+
+namespace redfuser {
+namespace {
+
+struct Pool {
+  int64_t planes;  // batch times channels
+  Window window;
+  Dims output;
+};
+
+Pool make_pool(const OpaqueCall& call) {
+  const Dims& dims = call.dims(0);
+  if (dims.size() < 3) call.fail("input " + describe(call.tensor(0)) + " needs rank 3 or more");
+  std::vector<int64_t> kernel = call.integers("kernel_shape", {});
+  Pool pool{dims[0] * dims[1], make_window(call, std::span(dims).subspan(2), kernel), {}};
+  pool.output = pool.window.dims(dims[0], dims[1], pool.window.output);
+  return pool;
+}
+
+// The taps of one window along one dimension that fall inside the input: positions
+// first + t * dilation for t in [0, count). `padded` counts those inside input and padding.
+struct Span {
+  int64_t first, count, padded;
+};
+Span span_of(const Window& w, int i, int64_t output) {
+  int64_t start = output * w.stride[i] - w.pad_begin[i], step = w.dilation[i];
+  int64_t skipped = start < 0 ? (-start + step - 1) / step : 0;
+  auto until = [&](int64_t end) {  // taps before position `end`
+    return end <= start ? 0 : std::min(w.kernel[i], (end - start + step - 1) / step);
+  };
+  return {start + skipped * step, std::max<int64_t>(until(w.input[i]) - skipped, 0),
+          until(w.input[i] + w.pad_end[i])};
+}
+
+// Calls body(output index, position) for every tap of every window of one plane, and
+// finish(output index) after each window.
+template <typename Body, typename Finish>
+void for_each_window(const Window& w, const Body& body, const Finish& finish) {
+  int64_t index = 0;
+  for (int64_t od = 0; od < w.output[0]; ++od) {
+    Span d = span_of(w, 0, od);
+    for (int64_t oh = 0; oh < w.output[1]; ++oh) {
+      Span h = span_of(w, 1, oh);
+      for (int64_t oc = 0; oc < w.output[2]; ++oc, ++index) {
+        Span c = span_of(w, 2, oc);
+        for (int64_t i = 0; i < d.count; ++i) {
+          for (int64_t j = 0; j < h.count; ++j) {
+            int64_t line = (d.first + i * w.dilation[0]) * w.input[1] + h.first + j * w.dilation[1];
+            int64_t position = line * w.input[2] + c.first;
+            for (int64_t k = 0; k < c.count; ++k, position += w.dilation[2]) body(index, position);
+          }
+        }
+        finish(index);
+      }
+    }
+  }
+}
+
+// The index that MaxPool reports: flat over the whole tensor, row- or column-major within a plane.
+int64_t reported_index(const Window& w, int64_t plane, int64_t position, bool column_major) {
+  int64_t base = plane * count_of(w.input);
+  if (!column_major) return base + position;
+  int64_t c = position % w.input[2], h = position / w.input[2] % w.input[1];
+  int64_t d = position / (w.input[2] * w.input[1]);
+  return base + d + w.input[0] * (h + w.input[1] * c);
+}
+
+// What a window without any tap holds: the identity of max.
+template <typename T>
+T lowest() {
+  using Limits = std::numeric_limits<T>;
+  return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+}
+
+template <typename T>
+void max_pool(const Pool& pool, const T* x, T* y, int64_t* indices, bool column_major,
+              ThreadPool& threads) {
+  const Window& w = pool.window;
+  int64_t in = count_of(w.input), out = count_of(w.output);
+  threads.parallel_for(pool.planes, [&](int64_t plane, int) {
+    const T* source = x + plane * in;
+    int64_t best = -1;
+    auto take = [&](int64_t, int64_t position) {
+      // The first maximum wins; NaN wins over numbers.
+      bool is_nan = source[position] != source[position];
+      if (best < 0 || source[position] > source[best] || (is_nan && source[best] == source[best])) {
+        best = position;
+      }
+    };
+    for_each_window(w, take, [&](int64_t index) {
+      y[plane * out + index] = best < 0 ? lowest<T>() : source[best];
+      indices[plane * out + index] = best < 0 ? -1 : reported_index(w, plane, best, column_major);
+      best = -1;
+    });
+  });
+}
+
+// Folds every window line by line: y starts at `empty`, combine(y, x) takes each tap in, where taps
+// outside the input are `empty`; finish(plane's output line, d, h) ends a line. Large windows are
+// folded part by part, so that the rounding of sums grows with a part and the number of parts.
+template <typename T, typename Combine, typename Finish>
+void pool_lines(const Pool& pool, const T* x, T* y, T empty, const Combine& combine,
+                const Finish& finish, ThreadPool& threads) {
+  const Window& w = pool.window;
+  PaddedPlane padded(w);
+  int64_t in = count_of(w.input), out = count_of(w.output), cols = w.output[2];
+  constexpr size_t kPart = 256;  // taps
+  std::vector<ScratchArray<T>> buffers(threads.size());
+  threads.parallel_for(pool.planes, [&](int64_t plane, int worker) {
+    ScratchArray<T>& buffer = buffers[worker];
+    const ScratchArray<T> part = padded.offsets.size() > kPart ? scratch<T>(cols) : nullptr;
+    if (!buffer) {
+      buffer = scratch<T>(padded.size());
+      std::fill_n(buffer.get(), padded.size(), empty);
+    }
+    padded.fill(w, x + plane * in, buffer.get());
+    T* line = y + plane * out;
+    auto fold = [&](T* to, const T* from) {
+      for (int64_t c = 0; c < cols; ++c) to[c] = combine(to[c], from[c]);
+    };
+    for (int64_t d = 0; d < w.output[0]; ++d) {
+      for (int64_t h = 0; h < w.output[1]; ++h, line += cols) {
+        const T* source = buffer.get() + padded.base(w, d, h);
+        for (size_t first = 0; first < padded.offsets.size(); first += kPart) {
+          T* to = first == 0 ? line : part.get();
+          std::fill_n(to, cols, empty);
+          const size_t end = std::min(first + kPart, padded.offsets.size());
+          for (size_t i = first; i < end; ++i) fold(to, source + padded.offsets[i]);
+          if (first > 0) fold(line, to);
+        }
+        finish(line, d, h);
+      }
+    }
+  });
+}
+
+template <typename T>
+void average_pool(const Pool& pool, const T* x, T* y, bool include_pad, ThreadPool& threads) {
+  const Window& w = pool.window;
+  auto taps = [&](int i, int64_t output) {
+    Span span = span_of(w, i, output);
+    return include_pad ? span.padded : span.count;
+  };
+  std::vector<int64_t> columns(w.output[2]);
+  for (int64_t c = 0; c < w.output[2]; ++c) columns[c] = taps(2, c);
+  auto divide = [&](T* line, int64_t d, int64_t h) {
+    int64_t rows = taps(0, d) * taps(1, h);
+    for (int64_t c = 0; c < w.output[2]; ++c) {
+      line[c] /= static_cast<T>(std::max<int64_t>(rows * columns[c], 1));
+    }
+  };
+  pool_lines<T>(
+      pool, x, y, T(0), [](T sum, T value) { return sum + value; }, divide, threads);
+}
+
+// Runs kernel(T) for the float type of the call's first input, 16-bit ones through float32.
+template <typename Kernel>
+void pool_floating(OpaqueCall& call, const Kernel& kernel) {
+  Pool pool = make_pool(call);
+  Tensor x = call.widened(0);
+  Tensor y(x.dtype(), pool.output);
+  if (x.dtype() == DType::Float32) {
+    kernel(pool, x.as<float>(), y.as<float>());
+  } else if (x.dtype() == DType::Float64) {
+    kernel(pool, x.as<double>(), y.as<double>());
+  } else {
+    call.fail("input " + describe(x) + " is not floating");
+  }
+  call.set(0, std::move(y));
+}
+
+}  // namespace
+
+void run_max_pool(OpaqueCall& call) {
+  Pool pool = make_pool(call);
+  Tensor x = call.widened(0);
+  Tensor y(x.dtype(), pool.output);
+  Tensor indices = call.has_output(1) ? Tensor(DType::Int64, pool.output) : Tensor();
+  bool column_major = call.integer("storage_order", 0) != 0;
+  dispatch(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (!std::is_arithmetic_v<T>) {
+      call.fail("input " + describe(x) + " is not numeric");
+    } else if (indices.defined()) {
+      max_pool<T>(pool, x.as<T>(), y.as<T>(), indices.as<int64_t>(), column_major, call.threads());
+    } else {
+      // NaN wins over numbers.
+      auto larger = [](T a, T b) { return b > a || b != b ? b : a; };
+      auto nothing = [](T*, int64_t, int64_t) {};
+      pool_lines<T>(pool, x.as<T>(), y.as<T>(), lowest<T>(), larger, nothing, call.threads());
+    }
+  });
+  call.set(0, std::move(y));
+  if (call.has_output(1)) call.set(1, std::move(indices));
+}
+
+void run_average_pool(OpaqueCall& call) {
+  bool include_pad = call.integer("count_include_pad", 0) != 0;
+  pool_floating(call, [&]<typename T>(const Pool& pool, const T* x, T* y) {
+    average_pool(pool, x, y, include_pad, call.threads());
+  });
+}
+
+void run_lp_pool(OpaqueCall& call) {
+  int64_t p = call.integer("p", 2);
+  pool_floating(call, [&]<typename T>(const Pool& pool, const T* x, T* y) {
+    int64_t in = count_of(pool.window.input), out = count_of(pool.window.output);
+    call.threads().parallel_for(pool.planes, [&](int64_t plane, int) {
+      double sum = 0;
+      auto take = [&](int64_t, int64_t position) {
+        sum += std::pow(std::abs(x[plane * in + position]), static_cast<T>(p));
+      };
+      for_each_window(pool.window, take, [&](int64_t index) {
+        y[plane * out + index] = static_cast<T>(std::pow(sum, 1.0 / static_cast<double>(p)));
+        sum = 0;
+      });
+    });
+  });
+}
+
+}  // namespace redfuser

@@ -1,0 +1,111 @@
+// CPU kernels of operators that have no lowering. One function per operator, found by name in the
+// table of opaque_table.cpp. It reads its inputs and attributes from an OpaqueCall, computes the
+// output sizes from the tensors at hand, and sets the outputs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "base/memory_budget.h"
+#include "cpu/step.h"
+#include "ops/op_def.h"
+
+namespace redfuser {
+
+// What a kernel makes of its node alone, kept from the first run for all later ones.
+struct Prepared {
+  std::mutex mutex;
+  std::shared_ptr<const void> value;
+};
+
+// One run of one node. Attributes come through NodeView.
+class OpaqueCall : public NodeView {
+ public:
+  OpaqueCall(RunContext& context, const Node& node, Prepared& prepared)
+      : NodeView(context.graph, node), context_(context), prepared_(prepared) {}
+
+  // make() of the node's first run; it may use attributes, but no inputs. A kernel has one such
+  // value.
+  template <typename T, typename Make>
+  const T& prepared(const Make& make) const {
+    const std::lock_guard lock(prepared_.mutex);
+    if (prepared_.value == nullptr) prepared_.value = std::make_shared<const T>(make());
+    return *static_cast<const T*>(prepared_.value.get());
+  }
+
+  RunContext& context() const { return context_; }
+  ThreadPool& threads() const { return context_.pool; }
+  const Tensor& tensor(int input) const;  // InternalError unless present and computed
+  const Dims& dims(int input) const { return tensor(input).dims(); }
+  // Input `input` as float32 (Float16 and BFloat16 converted, others as they are).
+  Tensor widened(int input) const;
+  // The elements of a small input of any integer or floating dtype.
+  std::vector<int64_t> integers_of(int input) const;
+  ChargedVector<double> reals_of(int input) const;
+  // The same for an input of one element; UserError for any other number of them.
+  int64_t integer_of(int input) const;
+  double real_of(int input) const;
+
+  // Allocates output `output` with the graph's dtype and binds symbols of its shape. The output
+  // must be present (NodeView::has_output).
+  Tensor& allocate(int output, Dims dims) const;
+  // Defines output `output`, narrowing float32 to Float16 or BFloat16 where the graph says so.
+  void set(int output, Tensor tensor) const;
+
+ private:
+  void require_one(int input) const;
+
+  RunContext& context_;
+  Prepared& prepared_;
+};
+
+using OpaqueFunction = void (*)(OpaqueCall&);
+
+// The kernel of an operator, or null.
+OpaqueFunction find_opaque(std::string_view domain, std::string_view name);
+
+// UserError if the calling thread's memory limit leaves no room for `count` elements of `width`
+// bytes.
+void require_memory(int64_t count, size_t width);
+
+// Working memory of `count` elements, with no values. Where values are wanted, and for everything
+// else in the size of a tensor, there is ChargedVector.
+template <typename T>
+struct FreeScratch {
+  void operator()(T* memory) { allocator.deallocate(memory, count); }
+  ChargedAllocator<T> allocator;
+  size_t count = 0;
+};
+template <typename T>
+using ScratchArray = std::unique_ptr<T[], FreeScratch<T>>;
+template <typename T>
+ScratchArray<T> scratch(int64_t count) {
+  static_assert(std::is_trivially_default_constructible_v<T>);
+  FreeScratch<T> free;
+  free.count = static_cast<size_t>(count);
+  T* memory = free.allocator.allocate(free.count);
+  return ScratchArray<T>(memory, std::move(free));
+}
+
+// Element type conversion between floating dtypes, in parallel.
+Tensor convert_float(const Tensor& tensor, DType dtype, ThreadPool& pool);
+
+// Splits [0, count) into ranges of at least `grain` and runs body(begin, end) on each.
+void parallel_ranges(ThreadPool& pool, int64_t count, int64_t grain,
+                     const std::function<void(int64_t begin, int64_t end)>& body);
+
+// A row-major view of dims as outer × axis × inner around dimension `axis`.
+struct AxisView {
+  int64_t outer = 1, size = 1, inner = 1;
+};
+AxisView around_axis(const Dims& dims, int axis);
+
+// The row-major strides of `dims`, in elements.
+std::vector<int64_t> strides_of(const Dims& dims);
+
+}  // namespace redfuser

@@ -1,0 +1,104 @@
+// Every opaque kernel, by family. The table in opaque_table.cpp names the operators.
+#pragma once
+
+#include "cpu/opaque/opaque.h"
+
+namespace redfuser {
+
+// opaque_conv.cpp, opaque_conv_transpose.cpp
+void run_conv(OpaqueCall& call);
+void run_conv_transpose(OpaqueCall& call);
+
+// opaque_integer_products.cpp
+void run_conv_integer(OpaqueCall& call);
+void run_qlinear_conv(OpaqueCall& call);
+void run_qlinear_matmul(OpaqueCall& call);
+
+// opaque_pool.cpp
+void run_max_pool(OpaqueCall& call);
+void run_average_pool(OpaqueCall& call);
+void run_lp_pool(OpaqueCall& call);
+
+// opaque_scan.cpp
+void run_cumsum(OpaqueCall& call);
+
+// opaque_select.cpp, opaque_unique.cpp
+void run_nonzero(OpaqueCall& call);
+void run_compress(OpaqueCall& call);
+void run_unique(OpaqueCall& call);
+
+// opaque_nms.cpp
+void run_non_max_suppression(OpaqueCall& call);
+
+// opaque_scatter.cpp
+void run_scatter_nd(OpaqueCall& call);
+void run_scatter_elements(OpaqueCall& call);
+
+// opaque_recurrent.cpp
+void run_rnn(OpaqueCall& call);
+void run_gru(OpaqueCall& call);
+void run_lstm(OpaqueCall& call);
+
+// opaque_resize.cpp
+void run_resize(OpaqueCall& call);
+void run_upsample(OpaqueCall& call);
+
+// opaque_sequence.cpp
+void run_sequence_construct(OpaqueCall& call);
+void run_sequence_empty(OpaqueCall& call);
+void run_sequence_insert(OpaqueCall& call);
+void run_sequence_erase(OpaqueCall& call);
+void run_sequence_at(OpaqueCall& call);
+void run_sequence_length(OpaqueCall& call);
+void run_split_to_sequence(OpaqueCall& call);
+void run_concat_from_sequence(OpaqueCall& call);
+void run_optional(OpaqueCall& call);
+void run_optional_has_element(OpaqueCall& call);
+void run_optional_get_element(OpaqueCall& call);
+void run_identity(OpaqueCall& call);
+
+// opaque_string.cpp
+void run_string_concat(OpaqueCall& call);
+void run_string_split(OpaqueCall& call);
+void run_regex_full_match(OpaqueCall& call);
+void run_string_normalizer(OpaqueCall& call);
+void run_string_cast(OpaqueCall& call);
+
+// opaque_ngrams.cpp
+void run_tf_idf(OpaqueCall& call);
+
+// opaque_random.cpp
+void run_random_normal(OpaqueCall& call);
+void run_random_uniform(OpaqueCall& call);
+void run_multinomial(OpaqueCall& call);
+void run_dropout(OpaqueCall& call);
+
+// opaque_signal.cpp, opaque_matrix.cpp
+void run_dft(OpaqueCall& call);
+void run_stft(OpaqueCall& call);
+void run_mel_weight_matrix(OpaqueCall& call);
+void run_det(OpaqueCall& call);
+void run_cumprod(OpaqueCall& call);
+void run_bit_cast(OpaqueCall& call);
+void run_tensor_scatter(OpaqueCall& call);
+
+// opaque_grid_sample.cpp, opaque_image.cpp
+void run_grid_sample(OpaqueCall& call);
+void run_roi_align(OpaqueCall& call);
+void run_max_roi_pool(OpaqueCall& call);
+void run_max_unpool(OpaqueCall& call);
+void run_deform_conv(OpaqueCall& call);
+void run_col2im(OpaqueCall& call);
+
+// opaque_learning.cpp
+void run_label_encoder(OpaqueCall& call);
+void run_category_mapper(OpaqueCall& call);
+void run_one_hot_encoder(OpaqueCall& call);
+
+// opaque_trees.cpp, opaque_svm.cpp
+void run_tree_ensemble(OpaqueCall& call);
+void run_tree_ensemble_regressor(OpaqueCall& call);
+void run_tree_ensemble_classifier(OpaqueCall& call);
+void run_svm_classifier(OpaqueCall& call);
+
+}  // namespace redfuser

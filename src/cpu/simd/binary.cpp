@@ -1,0 +1,185 @@
+#include "cpu/simd/isa.h"
+#include "cpu/simd/vector_math.h"
+
+namespace redfuser::cpu::RF_ISA {
+namespace {
+
+template <class T, class Out, class Function, Mode mode>
+void binary_kernel(int64_t rows, int64_t cols, void* out, int64_t out_stride, Operand a,
+                   Operand b) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* x = row_of<T>(a, r);
+    const T* y = row_of<T>(b, r);
+    Out* z = static_cast<Out*>(out) + r * out_stride;
+    if constexpr (mode == Mode::VV) {
+      RF_INDEPENDENT
+      for (int64_t c = 0; c < cols; ++c) z[c] = Function::of(x[c], y[c]);
+    } else if constexpr (mode == Mode::VS) {
+      const T s = *y;
+      RF_INDEPENDENT
+      for (int64_t c = 0; c < cols; ++c) z[c] = Function::of(x[c], s);
+    } else {
+      const T s = *x;
+      RF_INDEPENDENT
+      for (int64_t c = 0; c < cols; ++c) z[c] = Function::of(s, y[c]);
+    }
+  }
+}
+
+template <class T, class Function, class Out = T>
+void add(KernelTable& table, Elem elem, BinaryOp op) {
+  BinaryFn* modes = table.binary[static_cast<int>(elem)][static_cast<int>(op)];
+  modes[0] = binary_kernel<T, Out, Function, Mode::VV>;
+  modes[1] = binary_kernel<T, Out, Function, Mode::VS>;
+  modes[2] = binary_kernel<T, Out, Function, Mode::SV>;
+}
+
+#define RF_BINARY(NAME, EXPRESSION)                             \
+  template <class T>                                            \
+  struct NAME {                                                 \
+    static RF_INLINE auto of(T x, T y) { return (EXPRESSION); } \
+  };
+// Overflow wraps: the work is done on unsigned integers.
+#define RF_WRAPPING(NAME, OPERATOR)                                                      \
+  template <class T>                                                                     \
+  struct NAME {                                                                          \
+    static RF_INLINE T of(T x, T y) {                                                    \
+      return static_cast<T>(static_cast<uint64_t>(x) OPERATOR static_cast<uint64_t>(y)); \
+    }                                                                                    \
+  };
+
+RF_BINARY(Add, x + y)
+RF_BINARY(Sub, x - y)
+RF_BINARY(Mul, x* y)
+RF_BINARY(Div, x / y)
+// NaN if either is NaN.
+RF_BINARY(Min, (x < y || x != x) ? x : y)
+RF_BINARY(Max, (x > y || x != x) ? x : y)
+RF_BINARY(Less, static_cast<uint8_t>(x < y))
+RF_BINARY(LessEqual, static_cast<uint8_t>(x <= y))
+RF_BINARY(Equal, static_cast<uint8_t>(x == y))
+RF_BINARY(ExpSub, exp_of(x - y))
+RF_BINARY(BitAnd, static_cast<T>(x& y))
+RF_BINARY(BitOr, static_cast<T>(x | y))
+RF_BINARY(BitXor, static_cast<T>(x ^ y))
+RF_WRAPPING(AddInteger, +)
+RF_WRAPPING(SubInteger, -)
+RF_WRAPPING(MulInteger, *)
+
+// Of two integers. Division by zero and the overflowing quotient do not trap: they give zero and
+// the wrapped value.
+template <class T>
+RF_INLINE bool is_minus_one(T y) {
+  return static_cast<T>(-1) < 0 && y == static_cast<T>(-1);
+}
+template <class T>
+struct DivInteger {
+  static RF_INLINE T of(T x, T y) {
+    return y == 0 ? 0 : (is_minus_one(y) ? SubInteger<T>::of(0, x) : x / y);
+  }
+};
+RF_BINARY(TruncModInteger, static_cast<T>((y == 0 || is_minus_one(y)) ? 0 : x % y))
+template <class T>
+struct FloorModInteger {
+  static RF_INLINE T of(T x, T y) {
+    const T r = TruncModInteger<T>::of(x, y);
+    return (r != 0 && ((r < 0) != (y < 0))) ? r + y : r;
+  }
+};
+template <class T>
+struct FloorDivInteger {
+  static RF_INLINE T of(T x, T y) {
+    const T q = DivInteger<T>::of(x, y);
+    const T r = TruncModInteger<T>::of(x, y);
+    return (r != 0 && ((r < 0) != (y < 0))) ? q - 1 : q;
+  }
+};
+RF_BINARY(ShiftLeft, y<0 || y> 63 ? T{0} : static_cast<T>(static_cast<uint64_t>(x) << y))
+RF_BINARY(ShiftRight, y<0 || y> 63 ? T{0} : static_cast<T>(static_cast<uint64_t>(x) >> y))
+template <class T>
+struct PowInteger {
+  static RF_INLINE T of(T x, T y) {
+    if (y < 0) return x == 1 ? 1 : (is_minus_one(x) ? static_cast<T>((y & 1) ? -1 : 1) : 0);
+    T result = 1;
+    for (; y; y >>= 1, x = MulInteger<T>::of(x, x))
+      if (y & 1) result = MulInteger<T>::of(result, x);
+    return result;
+  }
+};
+
+RF_INLINE float fmod_of(float x, float y) { return __builtin_fmodf(x, y); }
+RF_INLINE double fmod_of(double x, double y) { return __builtin_fmod(x, y); }
+RF_INLINE float floor_of(float x) { return __builtin_floorf(x); }
+RF_INLINE double floor_of(double x) { return __builtin_floor(x); }
+RF_INLINE float power_of(float x, float y) { return pow_of(x, y); }
+RF_INLINE double power_of(double x, double y) { return __builtin_pow(x, y); }
+RF_BINARY(TruncMod, fmod_of(x, y))
+RF_BINARY(FloorDiv, floor_of(x / y))
+RF_BINARY(Pow, power_of(x, y))
+template <class T>
+struct FloorMod {
+  static RF_INLINE T of(T x, T y) {
+    const T r = fmod_of(x, y);
+    return (r != 0 && ((r < 0) != (y < 0))) ? r + y : r;
+  }
+};
+
+template <class T>
+void add_ordered(KernelTable& table, Elem elem) {
+  add<T, Min<T>>(table, elem, BinaryOp::Min);
+  add<T, Max<T>>(table, elem, BinaryOp::Max);
+  add<T, Less<T>, uint8_t>(table, elem, BinaryOp::Less);
+  add<T, LessEqual<T>, uint8_t>(table, elem, BinaryOp::LessEqual);
+  add<T, Equal<T>, uint8_t>(table, elem, BinaryOp::Equal);
+}
+
+template <class T>
+void add_floating(KernelTable& table, Elem elem) {
+  add<T, Add<T>>(table, elem, BinaryOp::Add);
+  add<T, Sub<T>>(table, elem, BinaryOp::Sub);
+  add<T, Mul<T>>(table, elem, BinaryOp::Mul);
+  add<T, Div<T>>(table, elem, BinaryOp::Div);
+  add<T, FloorDiv<T>>(table, elem, BinaryOp::FloorDiv);
+  add<T, FloorMod<T>>(table, elem, BinaryOp::FloorMod);
+  add<T, TruncMod<T>>(table, elem, BinaryOp::TruncMod);
+  add<T, Pow<T>>(table, elem, BinaryOp::Pow);
+  add<T, ExpSub<T>>(table, elem, BinaryOp::ExpSub);
+}
+
+template <class T>
+void add_bitwise(KernelTable& table, Elem elem) {
+  add<T, BitAnd<T>>(table, elem, BinaryOp::BitAnd);
+  add<T, BitOr<T>>(table, elem, BinaryOp::BitOr);
+  add<T, BitXor<T>>(table, elem, BinaryOp::BitXor);
+}
+
+template <class T>
+void add_integer(KernelTable& table, Elem elem) {
+  add_ordered<T>(table, elem);
+  add_bitwise<T>(table, elem);
+  add<T, AddInteger<T>>(table, elem, BinaryOp::Add);
+  add<T, SubInteger<T>>(table, elem, BinaryOp::Sub);
+  add<T, MulInteger<T>>(table, elem, BinaryOp::Mul);
+  add<T, DivInteger<T>>(table, elem, BinaryOp::Div);
+  add<T, FloorDivInteger<T>>(table, elem, BinaryOp::FloorDiv);
+  add<T, FloorModInteger<T>>(table, elem, BinaryOp::FloorMod);
+  add<T, TruncModInteger<T>>(table, elem, BinaryOp::TruncMod);
+  add<T, PowInteger<T>>(table, elem, BinaryOp::Pow);
+  add<T, ShiftLeft<T>>(table, elem, BinaryOp::ShiftLeft);
+  add<T, ShiftRight<T>>(table, elem, BinaryOp::ShiftRight);
+}
+
+}  // namespace
+
+void add_binary(KernelTable& table) {
+  add_ordered<float>(table, Elem::F32);
+  add_ordered<double>(table, Elem::F64);
+  add_ordered<uint8_t>(table, Elem::Bool);
+  add_floating<float>(table, Elem::F32);
+  add_floating<double>(table, Elem::F64);
+  add_bitwise<uint8_t>(table, Elem::Bool);
+  add_integer<int64_t>(table, Elem::I64);
+  add_integer<uint64_t>(table, Elem::U64);
+}
+
+}  // namespace redfuser::cpu::RF_ISA

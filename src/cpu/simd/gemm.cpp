@@ -1,0 +1,322 @@
+#include "cpu/simd/gemm_kernel.h"
+#include "cpu/simd/gemm_pack.h"
+#include "cpu/simd/gemm_small.h"
+
+namespace redfuser::cpu::RF_ISA {
+namespace {
+
+constexpr uint8_t kFloat32 = 1, kFloat16 = 10, kFloat64 = 11, kBFloat16 = 16;
+// Depth and width of a packed block of B: it stays in the second-level cache, and one panel of it
+// in the first-level cache. Rows of A that are converted at a time.
+constexpr int64_t kDepth = 256, kWidth = 512, kRows = 96;
+
+template <class T>
+using BlockFn = void (*)(int64_t, const T*, int64_t, const T*, int64_t, T*, int64_t, bool);
+
+template <class T>
+struct Blocks {
+  static constexpr int W = VectorOf<T>::kWidth;
+  static constexpr int kPanel = kBlockVectors * W;
+
+  template <int NV>
+  static BlockFn<T> of_rows(int rows) {
+    switch (rows) {
+      case 1:
+        return gemm_block<T, 1, NV>;
+      case 2:
+        return gemm_block<T, 2, NV>;
+      case 3:
+        return gemm_block<T, 3, NV>;
+      case 4:
+        return gemm_block<T, 4, NV>;
+      case 5:
+        return gemm_block<T, 5, NV>;
+#if RF_VECTOR_BYTES == 64
+      case 6:
+        return gemm_block<T, 6, NV>;
+      case 7:
+        return gemm_block<T, 7, NV>;
+      case 8:
+        return gemm_block<T, 8, NV>;
+      case 9:
+        return gemm_block<T, 9, NV>;
+      case 10:
+        return gemm_block<T, 10, NV>;
+      case 11:
+        return gemm_block<T, 11, NV>;
+#endif
+      default:
+        return gemm_block<T, kBlockRows, NV>;
+    }
+  }
+
+  // One panel of packed B against all rows of A.
+  static void panel(int64_t m, int64_t columns, int64_t k, const T* a, int64_t a_stride, const T* b,
+                    T* c, int64_t c_stride, bool padded, bool accumulate) {
+    const int vectors = columns > W ? 2 : 1;
+    const bool whole = padded || columns == vectors * W;
+    for (int64_t i = 0; i < m; i += kBlockRows) {
+      const int rows = static_cast<int>(m - i < kBlockRows ? m - i : kBlockRows);
+      const BlockFn<T> block = vectors == 2 ? of_rows<2>(rows) : of_rows<1>(rows);
+      T* target = c + i * c_stride;
+      if (whole) {
+        block(k, a + i * a_stride, a_stride, b, vectors * W, target, c_stride, accumulate);
+        continue;
+      }
+      T edge[kBlockRows * kPanel];
+      block(k, a + i * a_stride, a_stride, b, vectors * W, edge, kPanel, false);
+      for (int r = 0; r < rows; ++r)
+        for (int64_t j = 0; j < columns; ++j)
+          target[r * c_stride + j] =
+              accumulate ? target[r * c_stride + j] + edge[r * kPanel + j] : edge[r * kPanel + j];
+    }
+  }
+};
+
+// Packs `columns` <= kBlockVectors vectors of B's columns: row p of the panel is contiguous, padded
+// with zeros to whole vectors.
+template <class T, class S>
+void pack_panel(const MatrixView& b, int64_t k0, int64_t depth, int64_t j0, int64_t columns,
+                T* to) {
+  constexpr int W = VectorOf<T>::kWidth;
+  const int64_t width = columns > W ? 2 * W : W;
+  const S* base = static_cast<const S*>(b.data);
+  if constexpr (sizeof(T) == sizeof(S)) {
+    const bool unit_rows = !b.row_offsets && b.row_stride == 1;
+    if (unit_rows) {
+      for (int64_t j = 0; j < width; j += W) {
+        int64_t p = 0;
+        for (; p + W <= depth; p += W) {
+          Vector<T> v[W];
+#pragma GCC unroll 16
+          for (int l = 0; l < W; ++l) {
+            const int64_t column = j + l < columns ? j + l : columns - 1;
+            v[l] = load_vector(reinterpret_cast<const T*>(base) + k0 + p +
+                               column_offset(b, j0 + column));
+          }
+          transpose_square<T>(v);
+#pragma GCC unroll 16
+          for (int l = 0; l < W; ++l) store_vector(to + (p + l) * width + j, v[l]);
+        }
+        for (; p < depth; ++p)
+          for (int l = 0; l < W; ++l)
+            to[p * width + j + l] =
+                j + l < columns ? Element<T, S>::of(base[k0 + p + column_offset(b, j0 + j + l)])
+                                : T{};
+      }
+      return;
+    }
+  }
+  for (int64_t p = 0; p < depth; ++p) {
+    const S* row = base + row_offset(b, k0 + p);
+    T* out = to + p * width;
+    for (int64_t j = 0; j < columns; ++j) out[j] = Element<T, S>::of(row[column_offset(b, j0 + j)]);
+    for (int64_t j = columns; j < width; ++j) out[j] = T{};
+  }
+}
+
+// A block whose rows lie side by side in memory is read row by row, each row into every panel, so
+// that memory is walked in order.
+template <class T, class S>
+void pack_by_rows(const MatrixView& b, int64_t k0, int64_t depth, int64_t j0, int64_t width,
+                  T* to) {
+  constexpr int W = VectorOf<T>::kWidth;
+  constexpr int64_t kAhead = 4;  // rows
+  const S* base = static_cast<const S*>(b.data) + j0;
+  for (int64_t p = 0; p < depth; ++p) {
+    const S* row = base + row_offset(b, k0 + p);
+    const S* next = base + row_offset(b, k0 + (p + kAhead < depth ? p + kAhead : depth - 1));
+    int64_t j = 0;
+    for (; j + 2 * W <= width; j += 2 * W) {
+      T* out = to + j * depth + p * 2 * W;
+      __builtin_prefetch(next + j);
+      __builtin_prefetch(next + j + 64 / sizeof(S));
+      for (int64_t l = 0; l < 2 * W; ++l) out[l] = Element<T, S>::of(row[j + l]);
+    }
+    if (j == width) continue;
+    const int64_t panel = width - j > W ? 2 * W : W;
+    T* out = to + j * depth + p * panel;
+    for (int64_t l = 0; l < panel; ++l)
+      out[l] = j + l < width ? Element<T, S>::of(row[j + l]) : T{};
+  }
+}
+
+// Packs a block of B as panels of kBlockVectors vectors.
+template <class T, class S>
+void pack_block(const MatrixView& b, int64_t k0, int64_t depth, int64_t j0, int64_t width, T* to) {
+  if (!b.column_offsets && b.column_stride == 1) {
+    return pack_by_rows<T, S>(b, k0, depth, j0, width, to);
+  }
+  constexpr int64_t kPanel = Blocks<T>::kPanel;
+  for (int64_t j = 0; j < width; j += kPanel) {
+    pack_panel<T, S>(b, k0, depth, j0 + j, width - j < kPanel ? width - j : kPanel, to + j * depth);
+  }
+}
+
+template <class T, class S>
+void pack_rows(const MatrixView& a, int64_t i0, int64_t rows, int64_t k0, int64_t depth, T* to,
+               int64_t stride) {
+  const S* base = static_cast<const S*>(a.data);
+  if (!a.row_offsets && a.row_stride == 1 && (a.column_offsets || a.column_stride != 1)) {
+    for (int64_t p = 0; p < depth; ++p) {
+      const S* column = base + column_offset(a, k0 + p) + i0;
+      for (int64_t i = 0; i < rows; ++i) to[i * stride + p] = Element<T, S>::of(column[i]);
+    }
+    return;
+  }
+  for (int64_t i = 0; i < rows; ++i) {
+    const S* row = base + row_offset(a, i0 + i);
+    T* out = to + i * stride;
+    if (!a.column_offsets && a.column_stride == 1) {
+      for (int64_t p = 0; p < depth; ++p) out[p] = Element<T, S>::of(row[k0 + p]);
+    } else {
+      for (int64_t p = 0; p < depth; ++p) out[p] = Element<T, S>::of(row[column_offset(a, k0 + p)]);
+    }
+  }
+}
+
+template <class T>
+using PackBlockFn = void (*)(const MatrixView&, int64_t, int64_t, int64_t, int64_t, T*);
+template <class T>
+using PackRowsFn = void (*)(const MatrixView&, int64_t, int64_t, int64_t, int64_t, T*, int64_t);
+
+template <class T>
+PackBlockFn<T> block_packer(uint8_t storage) {
+  switch (storage) {
+    case kFloat16:
+      return pack_block<T, HalfStorage>;
+    case kBFloat16:
+      return pack_block<T, BFloatStorage>;
+    case kFloat64:
+      return pack_block<T, double>;
+    default:
+      return pack_block<T, float>;
+  }
+}
+template <class T>
+PackRowsFn<T> row_packer(uint8_t storage) {
+  switch (storage) {
+    case kFloat16:
+      return pack_rows<T, HalfStorage>;
+    case kBFloat16:
+      return pack_rows<T, BFloatStorage>;
+    case kFloat64:
+      return pack_rows<T, double>;
+    default:
+      return pack_rows<T, float>;
+  }
+}
+
+template <class T>
+constexpr uint8_t storage_of() {
+  return sizeof(T) == 4 ? kFloat32 : kFloat64;
+}
+
+template <class T>
+struct Scratch {
+  T* b;  // kDepth x kWidth
+  T* a;  // kRows x kDepth
+};
+
+template <class T>
+using SmallFn = void (*)(int64_t, int64_t, const T*, int64_t, const T*, int64_t, T*, int64_t, bool);
+
+template <class T>
+SmallFn<T> small_multiply(int64_t rows, bool unit_columns) {
+  switch (rows) {
+    case 1:
+      return unit_columns ? multiply_columns<T, 1> : multiply_rows<T, 1>;
+    case 2:
+      return unit_columns ? multiply_columns<T, 2> : multiply_rows<T, 2>;
+    case 3:
+      return unit_columns ? multiply_columns<T, 3> : multiply_rows<T, 3>;
+    default:
+      return unit_columns ? multiply_columns<T, 4> : multiply_rows<T, 4>;
+  }
+}
+
+// Rows of A, converted or gathered into scratch unless they can be read in place.
+template <class T>
+struct RowsOfA {
+  const T* data;
+  int64_t stride;
+};
+template <class T>
+bool in_place(const MatrixView& a) {
+  return a.storage == storage_of<T>() && !a.row_offsets && !a.column_offsets &&
+         a.column_stride == 1;
+}
+template <class T>
+RowsOfA<T> rows_of(const GemmArgs& g, int64_t i, int64_t rows, int64_t k0, int64_t depth,
+                   T* scratch) {
+  if (in_place<T>(g.a)) {
+    return {static_cast<const T*>(g.a.data) + i * g.a.row_stride + k0, g.a.row_stride};
+  }
+  row_packer<T>(g.a.storage)(g.a, i, rows, k0, depth, scratch, kDepth + 16);
+  return {scratch, kDepth + 16};
+}
+
+template <class T>
+bool try_small(const GemmArgs& g, int64_t k0, int64_t depth, int64_t j0, int64_t width,
+               const Scratch<T>& scratch) {
+  const MatrixView& b = g.b;
+  if (g.m > kSmallRows || b.storage != storage_of<T>() || b.row_offsets || b.column_offsets) {
+    return false;
+  }
+  if (b.column_stride != 1 && b.row_stride != 1) return false;
+  const bool unit_columns = b.column_stride == 1;
+  const RowsOfA<T> a = rows_of<T>(g, 0, g.m, k0, depth, scratch.a);
+  const T* from = static_cast<const T*>(b.data) + k0 * b.row_stride + j0 * b.column_stride;
+  small_multiply<T>(g.m, unit_columns)(
+      width, depth, a.data, a.stride, from, unit_columns ? b.row_stride : b.column_stride,
+      static_cast<T*>(g.c) + j0, g.c_stride, g.accumulate || k0 > 0);
+  return true;
+}
+
+// A block of C: B's panel is used by every row before the next panel is touched.
+template <class T>
+void multiply_block(const GemmArgs& g, int64_t k0, int64_t depth, int64_t j0, int64_t width,
+                    const Scratch<T>& scratch) {
+  using B = Blocks<T>;
+  if (try_small<T>(g, k0, depth, j0, width, scratch)) return;
+  block_packer<T>(g.b.storage)(g.b, k0, depth, j0, width, scratch.b);
+  const int64_t step = in_place<T>(g.a) ? g.m : kRows;
+  for (int64_t i = 0; i < g.m; i += step) {
+    const int64_t rows = g.m - i < step ? g.m - i : step;
+    const RowsOfA<T> a = rows_of<T>(g, i, rows, k0, depth, scratch.a);
+    for (int64_t j = 0; j < width; j += B::kPanel) {
+      const int64_t columns = width - j < B::kPanel ? width - j : B::kPanel;
+      B::panel(rows, columns, depth, a.data, a.stride, scratch.b + j * depth,
+               static_cast<T*>(g.c) + i * g.c_stride + j0 + j, g.c_stride, g.c_padded,
+               g.accumulate || k0 > 0);
+    }
+  }
+}
+
+template <class T>
+void gemm(const GemmArgs& g) {
+  if (g.m <= 0 || g.n <= 0) return;
+  if (g.k <= 0) {
+    if (g.accumulate) return;
+    for (int64_t i = 0; i < g.m; ++i)
+      for (int64_t j = 0; j < g.n; ++j) static_cast<T*>(g.c)[i * g.c_stride + j] = T{};
+    return;
+  }
+  Scratch<T> scratch;
+  scratch.b = static_cast<T*>(g.scratch);
+  scratch.a = scratch.b + kDepth * kWidth;
+  static_assert((kDepth * kWidth + kRows * (kDepth + 16)) * sizeof(T) <= kGemmScratchBytes);
+  for (int64_t j = 0; j < g.n; j += kWidth)
+    for (int64_t p = 0; p < g.k; p += kDepth)
+      multiply_block<T>(g, p, g.k - p < kDepth ? g.k - p : kDepth, j,
+                        g.n - j < kWidth ? g.n - j : kWidth, scratch);
+}
+
+}  // namespace
+
+void add_gemm(KernelTable& table) {
+  table.gemm_f32 = gemm<float>;
+  table.gemm_f64 = gemm<double>;
+}
+
+}  // namespace redfuser::cpu::RF_ISA

@@ -1,0 +1,50 @@
+// Register-blocked products: C[MR, NV vectors] (+)= A[MR, k] · B[k, NV vectors].
+#pragma once
+
+#include "cpu/simd/isa.h"
+
+namespace redfuser::cpu::RF_ISA {
+
+// Rows of a register block. With two vectors per row the accumulators, two vectors of B and a
+// broadcast of A fill the register file: 32 registers for AVX-512, 16 otherwise.
+#if RF_VECTOR_BYTES == 64
+inline constexpr int kBlockRows = 12;
+#elif RF_VECTOR_BYTES == 32
+inline constexpr int kBlockRows = 6;
+#else
+inline constexpr int kBlockRows = 6;
+#endif
+inline constexpr int kBlockVectors = 2;
+
+// A is read in place, row i at a + i·a_stride with unit stride along k; row k of B is at b +
+// k·b_stride.
+template <class T, int MR, int NV>
+void gemm_block(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_stride, T* c,
+                int64_t c_stride, bool accumulate) {
+  constexpr int W = VectorOf<T>::kWidth;
+  // A sum of its own, added to C at the end: rounding errors grow with the block and the number of
+  // blocks, not with their product.
+  Vector<T> sum[MR][NV] = {};
+  for (int64_t p = 0; p < k; ++p) {
+    Vector<T> row[NV];
+#pragma GCC unroll 16
+    for (int j = 0; j < NV; ++j) row[j] = load_vector(b + j * W);
+#pragma GCC unroll 16
+    for (int i = 0; i < MR; ++i) {
+      const Vector<T> scale = a[i * a_stride] - Vector<T>{};
+#pragma GCC unroll 16
+      for (int j = 0; j < NV; ++j) sum[i][j] += scale * row[j];
+    }
+    a += 1;
+    b += b_stride;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < MR; ++i)
+#pragma GCC unroll 16
+    for (int j = 0; j < NV; ++j) {
+      T* to = c + i * c_stride + j * W;
+      store_vector(to, accumulate ? load_vector(to) + sum[i][j] : sum[i][j]);
+    }
+}
+
+}  // namespace redfuser::cpu::RF_ISA

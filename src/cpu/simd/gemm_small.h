@@ -1,0 +1,77 @@
+// Products with few rows, where packing B would cost more than it saves: B is read once, in place.
+#pragma once
+
+#include "cpu/simd/gemm_kernel.h"
+
+namespace redfuser::cpu::RF_ISA {
+
+inline constexpr int kSmallRows = 4;
+
+// B with unit stride along its columns.
+template <class T, int MR>
+void multiply_columns(int64_t n, int64_t k, const T* a, int64_t a_stride, const T* b,
+                      int64_t b_stride, T* c, int64_t c_stride, bool accumulate) {
+  constexpr int W = VectorOf<T>::kWidth;
+  int64_t j = 0;
+  for (; j + 4 * W <= n; j += 4 * W)
+    gemm_block<T, MR, 4>(k, a, a_stride, b + j, b_stride, c + j, c_stride, accumulate);
+  for (; j + W <= n; j += W)
+    gemm_block<T, MR, 1>(k, a, a_stride, b + j, b_stride, c + j, c_stride, accumulate);
+  for (; j < n; ++j) {
+    for (int i = 0; i < MR; ++i) {
+      T sum{};
+      for (int64_t p = 0; p < k; ++p) sum += a[i * a_stride + p] * b[p * b_stride + j];
+      c[i * c_stride + j] = accumulate ? c[i * c_stride + j] + sum : sum;
+    }
+  }
+}
+
+template <class T>
+RF_INLINE T sum_of_lanes(Vector<T> v) {
+  constexpr int W = VectorOf<T>::kWidth;
+  T lanes[W];
+  store_vector(lanes, v);
+  for (int width = W / 2; width > 0; width /= 2)
+    for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
+  return lanes[0];
+}
+
+// Dot products of MR rows of A with NC columns of B, both with unit stride along k.
+template <class T, int MR, int NC>
+void dot_block(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_stride, T* c,
+               int64_t c_stride, bool accumulate) {
+  constexpr int W = VectorOf<T>::kWidth;
+  Vector<T> sum[MR][NC] = {};
+  int64_t p = 0;
+  for (; p + W <= k; p += W) {
+    Vector<T> x[MR];
+#pragma GCC unroll 4
+    for (int i = 0; i < MR; ++i) x[i] = load_vector(a + i * a_stride + p);
+#pragma GCC unroll 4
+    for (int j = 0; j < NC; ++j) {
+      const Vector<T> y = load_vector(b + j * b_stride + p);
+#pragma GCC unroll 4
+      for (int i = 0; i < MR; ++i) sum[i][j] += x[i] * y;
+    }
+  }
+  for (int i = 0; i < MR; ++i) {
+    for (int j = 0; j < NC; ++j) {
+      T total = sum_of_lanes<T>(sum[i][j]);
+      for (int64_t q = p; q < k; ++q) total += a[i * a_stride + q] * b[j * b_stride + q];
+      T& to = c[i * c_stride + j];
+      to = accumulate ? to + total : total;
+    }
+  }
+}
+
+template <class T, int MR>
+void multiply_rows(int64_t n, int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_stride,
+                   T* c, int64_t c_stride, bool accumulate) {
+  int64_t j = 0;
+  for (; j + 4 <= n; j += 4)
+    dot_block<T, MR, 4>(k, a, a_stride, b + j * b_stride, b_stride, c + j, c_stride, accumulate);
+  for (; j < n; ++j)
+    dot_block<T, MR, 1>(k, a, a_stride, b + j * b_stride, b_stride, c + j, c_stride, accumulate);
+}
+
+}  // namespace redfuser::cpu::RF_ISA

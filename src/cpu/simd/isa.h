@@ -1,0 +1,69 @@
+// Included first by every kernel source. RF_ISA is the namespace of the instruction set that the
+// source is being compiled for. Nothing here may instantiate a template of the standard library:
+// the linker would be free to keep the copy that was compiled for the newest instruction set.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "cpu/simd/kernel_table.h"
+
+#ifndef RF_ISA
+#define RF_ISA baseline
+#define RF_ISA_NAME "baseline"
+#endif
+
+#if defined(__AVX512F__)
+#define RF_VECTOR_BYTES 64
+#elif defined(__AVX2__)
+#define RF_VECTOR_BYTES 32
+#else
+#define RF_VECTOR_BYTES 16
+#endif
+
+#define RF_INLINE inline __attribute__((always_inline))
+// The iterations of an elementwise loop are independent even where output and operand coincide.
+#if defined(__clang__)
+#define RF_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define RF_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+namespace redfuser::cpu::RF_ISA {
+
+template <class T>
+struct VectorOf {
+  typedef T Type __attribute__((vector_size(RF_VECTOR_BYTES)));
+  static constexpr int kWidth = RF_VECTOR_BYTES / sizeof(T);
+};
+template <class T>
+using Vector = typename VectorOf<T>::Type;
+
+template <class T>
+RF_INLINE Vector<T> load_vector(const T* from) {
+  Vector<T> v;
+  __builtin_memcpy(&v, from, sizeof(v));
+  return v;
+}
+template <class T>
+RF_INLINE void store_vector(T* to, Vector<T> v) {
+  __builtin_memcpy(to, &v, sizeof(v));
+}
+
+template <class T>
+RF_INLINE const T* row_of(const Operand& a, int64_t row) {
+  return static_cast<const T*>(a.data) + (a.offsets ? a.offsets[row] : row * a.stride);
+}
+
+// Each file of kernels fills its part of the table.
+void add_unary_float(KernelTable& table);
+void add_unary_double(KernelTable& table);
+void add_unary_integer(KernelTable& table);
+void add_binary(KernelTable& table);
+void add_select(KernelTable& table);
+void add_reduce(KernelTable& table);
+void add_convert(KernelTable& table);
+void add_gemm(KernelTable& table);
+void add_filter(KernelTable& table);
+
+}  // namespace redfuser::cpu::RF_ISA

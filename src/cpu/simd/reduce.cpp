@@ -1,0 +1,105 @@
+#include "cpu/simd/isa.h"
+
+namespace redfuser::cpu::RF_ISA {
+namespace {
+
+// Combining works on vectors and on scalars alike. Max and Min: a NaN, once in, stays.
+struct Sum {
+  template <class V>
+  static RF_INLINE V of(V a, V x) {
+    return a + x;
+  }
+};
+struct Prod {
+  template <class V>
+  static RF_INLINE V of(V a, V x) {
+    return a * x;
+  }
+};
+struct Max {
+  template <class V>
+  static RF_INLINE V of(V a, V x) {
+    return ((x > a) | (x != x)) ? x : a;
+  }
+};
+struct Min {
+  template <class V>
+  static RF_INLINE V of(V a, V x) {
+    return ((x < a) | (x != x)) ? x : a;
+  }
+};
+
+// Four vectors of partial results hide the latency and, for sums, divide the rounding error.
+template <class T, class Combine>
+T reduce_row(const T* x, int64_t cols) {
+  constexpr int W = VectorOf<T>::kWidth;
+  Vector<T> v0 = load_vector(x), v1 = load_vector(x + W), v2 = load_vector(x + 2 * W),
+            v3 = load_vector(x + 3 * W);
+  int64_t c = 4 * W;
+  for (; c + 4 * W <= cols; c += 4 * W) {
+    v0 = Combine::of(v0, load_vector(x + c));
+    v1 = Combine::of(v1, load_vector(x + c + W));
+    v2 = Combine::of(v2, load_vector(x + c + 2 * W));
+    v3 = Combine::of(v3, load_vector(x + c + 3 * W));
+  }
+  for (; c + W <= cols; c += W) v0 = Combine::of(v0, load_vector(x + c));
+  v0 = Combine::of(Combine::of(v0, v1), Combine::of(v2, v3));
+  T lanes[W];
+  store_vector(lanes, v0);
+  for (int width = W / 2; width > 0; width /= 2)
+    for (int i = 0; i < width; ++i) lanes[i] = Combine::of(lanes[i], lanes[i + width]);
+  T total = lanes[0];
+  for (; c < cols; ++c) total = Combine::of(total, x[c]);
+  return total;
+}
+
+template <class T, class Combine>
+void reduce_kernel(int64_t rows, int64_t cols, void* accumulator, Operand a) {
+  T* total = static_cast<T*>(accumulator);
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* x = row_of<T>(a, r);
+    if (cols >= 4 * VectorOf<T>::kWidth) {
+      total[r] = Combine::of(total[r], reduce_row<T, Combine>(x, cols));
+    } else {
+      for (int64_t c = 0; c < cols; ++c) total[r] = Combine::of(total[r], x[c]);
+    }
+  }
+}
+
+template <class T, class Combine>
+void reduce_plain(int64_t rows, int64_t cols, void* accumulator, Operand a) {
+  T* total = static_cast<T*>(accumulator);
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* x = row_of<T>(a, r);
+    for (int64_t c = 0; c < cols; ++c) total[r] = static_cast<T>(Combine::of(total[r], x[c]));
+  }
+}
+
+}  // namespace
+
+void add_reduce(KernelTable& table) {
+  ReduceFn* f32 = table.reduce[static_cast<int>(Elem::F32)];
+  f32[0] = reduce_kernel<float, Sum>;
+  f32[1] = reduce_kernel<float, Prod>;
+  f32[2] = reduce_kernel<float, Max>;
+  f32[3] = reduce_kernel<float, Min>;
+  ReduceFn* f64 = table.reduce[static_cast<int>(Elem::F64)];
+  f64[0] = reduce_kernel<double, Sum>;
+  f64[1] = reduce_kernel<double, Prod>;
+  f64[2] = reduce_kernel<double, Max>;
+  f64[3] = reduce_kernel<double, Min>;
+  // Integer sums and products wrap, so they run on unsigned elements.
+  ReduceFn* i64 = table.reduce[static_cast<int>(Elem::I64)];
+  ReduceFn* u64 = table.reduce[static_cast<int>(Elem::U64)];
+  i64[0] = u64[0] = reduce_plain<uint64_t, Sum>;
+  i64[1] = u64[1] = reduce_plain<uint64_t, Prod>;
+  i64[2] = reduce_plain<int64_t, Max>;
+  i64[3] = reduce_plain<int64_t, Min>;
+  u64[2] = reduce_plain<uint64_t, Max>;
+  u64[3] = reduce_plain<uint64_t, Min>;
+  ReduceFn* logic = table.reduce[static_cast<int>(Elem::Bool)];
+  logic[2] = reduce_plain<uint8_t, Max>;
+  logic[3] = reduce_plain<uint8_t, Min>;
+}
+
+}  // namespace redfuser::cpu::RF_ISA

@@ -1,0 +1,25 @@
+#include "cpu/simd/isa.h"
+
+namespace redfuser::cpu::RF_ISA {
+
+extern const KernelTable& table();
+
+const KernelTable& table() {
+  static const KernelTable* const built = [] {
+    static KernelTable t{};
+    t.name = RF_ISA_NAME;
+    add_unary_float(t);
+    add_unary_double(t);
+    add_unary_integer(t);
+    add_binary(t);
+    add_select(t);
+    add_reduce(t);
+    add_convert(t);
+    add_gemm(t);
+    add_filter(t);
+    return &t;
+  }();
+  return *built;
+}
+
+}  // namespace redfuser::cpu::RF_ISA

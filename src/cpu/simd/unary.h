@@ -1,0 +1,29 @@
+// The loop of elementwise kernels of one operand.
+#pragma once
+
+#include "cpu/simd/isa.h"
+
+namespace redfuser::cpu::RF_ISA {
+
+template <class T, class Out, class Function>
+void unary_kernel(int64_t rows, int64_t cols, void* out, int64_t out_stride, Operand a) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* x = row_of<T>(a, r);
+    Out* y = static_cast<Out*>(out) + r * out_stride;
+    RF_INDEPENDENT
+    for (int64_t c = 0; c < cols; ++c) y[c] = Function::of(x[c]);
+  }
+}
+
+template <class T, class Function, class Out = T>
+void add_unary(UnaryFn* row, UnaryOp op) {
+  row[static_cast<int>(op)] = unary_kernel<T, Out, Function>;
+}
+
+}  // namespace redfuser::cpu::RF_ISA
+
+// Names a function of one argument so that it can be a template parameter.
+#define RF_FUNCTION(NAME, RESULT, TYPE, EXPRESSION)           \
+  struct NAME {                                               \
+    static RF_INLINE RESULT of(TYPE x) { return EXPRESSION; } \
+  };

@@ -1,0 +1,70 @@
+#include "cpu/simd/unary.h"
+#include "cpu/simd/vector_math.h"
+
+namespace redfuser::cpu::RF_ISA {
+namespace {
+
+RF_FUNCTION(Neg, double, double, -x)
+RF_FUNCTION(Abs, double, double, __builtin_fabs(x))
+RF_FUNCTION(Sign, double, double, (x != x ? x : (x > 0.0 ? 1.0 : (x < 0.0 ? -1.0 : 0.0))))
+RF_FUNCTION(Exp, double, double, exp_of(x))
+RF_FUNCTION(Log, double, double, log_of(x))
+RF_FUNCTION(Sqrt, double, double, __builtin_sqrt(x))
+RF_FUNCTION(Reciprocal, double, double, 1.0 / x)
+RF_FUNCTION(Floor, double, double, __builtin_floor(x))
+RF_FUNCTION(Ceil, double, double, __builtin_ceil(x))
+RF_FUNCTION(Round, double, double, __builtin_rint(x))
+RF_FUNCTION(Sin, double, double, __builtin_sin(x))
+RF_FUNCTION(Cos, double, double, __builtin_cos(x))
+RF_FUNCTION(Tan, double, double, __builtin_tan(x))
+RF_FUNCTION(Asin, double, double, __builtin_asin(x))
+RF_FUNCTION(Acos, double, double, __builtin_acos(x))
+RF_FUNCTION(Atan, double, double, __builtin_atan(x))
+RF_FUNCTION(Sinh, double, double, __builtin_sinh(x))
+RF_FUNCTION(Cosh, double, double, __builtin_cosh(x))
+RF_FUNCTION(Tanh, double, double, __builtin_tanh(x))
+RF_FUNCTION(Asinh, double, double, __builtin_asinh(x))
+RF_FUNCTION(Acosh, double, double, __builtin_acosh(x))
+RF_FUNCTION(Atanh, double, double, __builtin_atanh(x))
+RF_FUNCTION(Erf, double, double, __builtin_erf(x))
+RF_FUNCTION(RoundHalf, double, double, half_to_float(float_to_half(static_cast<float>(x))))
+RF_FUNCTION(RoundBFloat, double, double, bfloat_to_float(float_to_bfloat(static_cast<float>(x))))
+RF_FUNCTION(IsNaN, uint8_t, double, x != x)
+RF_FUNCTION(IsPosInf, uint8_t, double, x == __builtin_inf())
+RF_FUNCTION(IsNegInf, uint8_t, double, x == -__builtin_inf())
+
+}  // namespace
+
+void add_unary_double(KernelTable& table) {
+  UnaryFn* row = table.unary[static_cast<int>(Elem::F64)];
+  add_unary<double, Neg>(row, UnaryOp::Neg);
+  add_unary<double, Abs>(row, UnaryOp::Abs);
+  add_unary<double, Sign>(row, UnaryOp::Sign);
+  add_unary<double, Exp>(row, UnaryOp::Exp);
+  add_unary<double, Log>(row, UnaryOp::Log);
+  add_unary<double, Sqrt>(row, UnaryOp::Sqrt);
+  add_unary<double, Reciprocal>(row, UnaryOp::Reciprocal);
+  add_unary<double, Floor>(row, UnaryOp::Floor);
+  add_unary<double, Ceil>(row, UnaryOp::Ceil);
+  add_unary<double, Round>(row, UnaryOp::Round);
+  add_unary<double, Sin>(row, UnaryOp::Sin);
+  add_unary<double, Cos>(row, UnaryOp::Cos);
+  add_unary<double, Tan>(row, UnaryOp::Tan);
+  add_unary<double, Asin>(row, UnaryOp::Asin);
+  add_unary<double, Acos>(row, UnaryOp::Acos);
+  add_unary<double, Atan>(row, UnaryOp::Atan);
+  add_unary<double, Sinh>(row, UnaryOp::Sinh);
+  add_unary<double, Cosh>(row, UnaryOp::Cosh);
+  add_unary<double, Tanh>(row, UnaryOp::Tanh);
+  add_unary<double, Asinh>(row, UnaryOp::Asinh);
+  add_unary<double, Acosh>(row, UnaryOp::Acosh);
+  add_unary<double, Atanh>(row, UnaryOp::Atanh);
+  add_unary<double, Erf>(row, UnaryOp::Erf);
+  add_unary<double, RoundHalf>(row, UnaryOp::RoundHalf);
+  add_unary<double, RoundBFloat>(row, UnaryOp::RoundBFloat);
+  add_unary<double, IsNaN, uint8_t>(row, UnaryOp::IsNaN);
+  add_unary<double, IsPosInf, uint8_t>(row, UnaryOp::IsPosInf);
+  add_unary<double, IsNegInf, uint8_t>(row, UnaryOp::IsNegInf);
+}
+
+}  // namespace redfuser::cpu::RF_ISA

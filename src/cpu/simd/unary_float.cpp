@@ -1,0 +1,86 @@
+#include "cpu/simd/unary.h"
+#include "cpu/simd/vector_math.h"
+
+namespace redfuser::cpu::RF_ISA {
+namespace {
+
+RF_FUNCTION(Neg, float, float, -x)
+RF_FUNCTION(Abs, float, float, __builtin_fabsf(x))
+RF_FUNCTION(Sign, float, float, (x != x ? x : (x > 0.0f ? 1.0f : (x < 0.0f ? -1.0f : 0.0f))))
+RF_FUNCTION(Exp, float, float, exp_of(x))
+RF_FUNCTION(Log, float, float, log_of(x))
+RF_FUNCTION(Sqrt, float, float, __builtin_sqrtf(x))
+RF_FUNCTION(Reciprocal, float, float, 1.0f / x)
+RF_FUNCTION(Floor, float, float, __builtin_floorf(x))
+RF_FUNCTION(Ceil, float, float, __builtin_ceilf(x))
+RF_FUNCTION(Round, float, float, __builtin_rintf(x))
+RF_FUNCTION(Tan, float, float, __builtin_tanf(x))
+RF_FUNCTION(Asin, float, float, __builtin_asinf(x))
+RF_FUNCTION(Acos, float, float, __builtin_acosf(x))
+RF_FUNCTION(Atan, float, float, __builtin_atanf(x))
+RF_FUNCTION(Sinh, float, float, __builtin_sinhf(x))
+RF_FUNCTION(Cosh, float, float, __builtin_coshf(x))
+RF_FUNCTION(Tanh, float, float, tanh_of(x))
+RF_FUNCTION(Asinh, float, float, __builtin_asinhf(x))
+RF_FUNCTION(Acosh, float, float, __builtin_acoshf(x))
+RF_FUNCTION(Atanh, float, float, __builtin_atanhf(x))
+RF_FUNCTION(Erf, float, float, erf_of(x))
+RF_FUNCTION(RoundHalf, float, float, half_to_float(float_to_half(x)))
+RF_FUNCTION(RoundBFloat, float, float, bfloat_to_float(float_to_bfloat(x)))
+RF_FUNCTION(IsNaN, uint8_t, float, x != x)
+RF_FUNCTION(IsPosInf, uint8_t, float, x == __builtin_inff())
+RF_FUNCTION(IsNegInf, uint8_t, float, x == -__builtin_inff())
+
+// Arguments beyond the range reduction's limit are rare: such a row is done by the C library.
+template <bool kCosine>
+void sine_kernel(int64_t rows, int64_t cols, void* out, int64_t out_stride, Operand a) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* x = row_of<float>(a, r);
+    float* y = static_cast<float*>(out) + r * out_stride;
+    int32_t large = 0;
+    for (int64_t c = 0; c < cols; ++c) large |= !(__builtin_fabsf(x[c]) <= kTrigonometricLimit);
+    if (large) {
+      for (int64_t c = 0; c < cols; ++c)
+        y[c] = kCosine ? __builtin_cosf(x[c]) : __builtin_sinf(x[c]);
+    } else {
+      RF_INDEPENDENT
+      for (int64_t c = 0; c < cols; ++c) y[c] = sine_of<kCosine>(x[c]);
+    }
+  }
+}
+
+}  // namespace
+
+void add_unary_float(KernelTable& table) {
+  UnaryFn* row = table.unary[static_cast<int>(Elem::F32)];
+  add_unary<float, Neg>(row, UnaryOp::Neg);
+  add_unary<float, Abs>(row, UnaryOp::Abs);
+  add_unary<float, Sign>(row, UnaryOp::Sign);
+  add_unary<float, Exp>(row, UnaryOp::Exp);
+  add_unary<float, Log>(row, UnaryOp::Log);
+  add_unary<float, Sqrt>(row, UnaryOp::Sqrt);
+  add_unary<float, Reciprocal>(row, UnaryOp::Reciprocal);
+  add_unary<float, Floor>(row, UnaryOp::Floor);
+  add_unary<float, Ceil>(row, UnaryOp::Ceil);
+  add_unary<float, Round>(row, UnaryOp::Round);
+  row[static_cast<int>(UnaryOp::Sin)] = sine_kernel<false>;
+  row[static_cast<int>(UnaryOp::Cos)] = sine_kernel<true>;
+  add_unary<float, Tan>(row, UnaryOp::Tan);
+  add_unary<float, Asin>(row, UnaryOp::Asin);
+  add_unary<float, Acos>(row, UnaryOp::Acos);
+  add_unary<float, Atan>(row, UnaryOp::Atan);
+  add_unary<float, Sinh>(row, UnaryOp::Sinh);
+  add_unary<float, Cosh>(row, UnaryOp::Cosh);
+  add_unary<float, Tanh>(row, UnaryOp::Tanh);
+  add_unary<float, Asinh>(row, UnaryOp::Asinh);
+  add_unary<float, Acosh>(row, UnaryOp::Acosh);
+  add_unary<float, Atanh>(row, UnaryOp::Atanh);
+  add_unary<float, Erf>(row, UnaryOp::Erf);
+  add_unary<float, RoundHalf>(row, UnaryOp::RoundHalf);
+  add_unary<float, RoundBFloat>(row, UnaryOp::RoundBFloat);
+  add_unary<float, IsNaN, uint8_t>(row, UnaryOp::IsNaN);
+  add_unary<float, IsPosInf, uint8_t>(row, UnaryOp::IsPosInf);
+  add_unary<float, IsNegInf, uint8_t>(row, UnaryOp::IsNegInf);
+}
+
+}  // namespace redfuser::cpu::RF_ISA

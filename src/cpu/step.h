@@ -1,0 +1,39 @@
+// CPU kernels: a step made ready once, run for any sizes.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "fuse/plan.h"
+
+namespace redfuser {
+
+struct RunContext {
+  const Graph& graph;
+  // By ValueId. A step finds its reads defined here (constants included) and defines its writes,
+  // which it allocates.
+  std::span<Tensor> values;
+  // By symbol number (ExprNode::integer of a Symbol); -1 is unbound. Steps whose output sizes are
+  // known at run time only bind them.
+  std::vector<int64_t>& symbols;
+  ThreadPool& pool;
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual void run(RunContext& context) const = 0;
+};
+
+std::unique_ptr<Kernel> make_kernel(const Graph& graph, const MapStep& step);
+std::unique_ptr<Kernel> make_kernel(const Graph& graph, const ReduceStep& step);
+std::unique_ptr<Kernel> make_kernel(const Graph& graph, const ProductStep& step);
+std::unique_ptr<Kernel> make_kernel(const Graph& graph, const CascadeStep& step);
+std::unique_ptr<Kernel> make_kernel(const Graph& graph, const OpaqueStep& step);
+
+// The sizes of a value under the symbols bound so far.
+Dims dims_of(const Graph& graph, ValueId value, std::span<const int64_t> symbols);
+
+}  // namespace redfuser

@@ -1,0 +1,482 @@
+#include "cpu/steps/cascade_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "base/error.h"
+#include "cpu/tile/specialize.h"
+
+namespace redfuser::cpu {
+namespace {
+
+// Rows up to these lengths stay in registers from the first reading to the last writing.
+constexpr int64_t kResidentPointwise = 16384, kResidentProduct = 1024;
+// Tiles of longer rows, and the elements of a tile register.
+constexpr int64_t kStreamedPointwise = 4096, kStreamedProduct = 512;
+constexpr int64_t kPointwiseElements = 8192, kProductElements = 65536;
+constexpr int64_t kMaxProductRows = 128;
+// Leaf numbers that stand for values before the tile at hand.
+constexpr int64_t kOldState = int64_t{1} << 32, kOldCount = 1;
+
+bool is_ranked(Reduction r) { return r == Reduction::TopK || r == Reduction::BottomK; }
+bool is_arg(Reduction r) { return r == Reduction::ArgMax || r == Reduction::ArgMin; }
+
+class CascadeBuilder {
+ public:
+  CascadeBuilder(const Graph& graph, std::span<const int64_t> symbols, CascadePlan& plan,
+                 SpecializedStreaming s)
+      : graph_(graph),
+        symbols_(symbols),
+        pool_(plan.pool),
+        program_(plan.program),
+        s_(std::move(s)),
+        builder_(pool_, program_, [this](int64_t value) {
+          return dims_of(graph_, static_cast<ValueId>(value), symbols_);
+        }) {}
+
+  void build() {
+    for (Expr axis : s_.outer) builder_.set_outer(axis);
+    builder_.set_rows(s_.rows);
+    resident_ = s_.length <= (s_.has_product ? kResidentProduct : kResidentPointwise);
+    mark_old_leaves();
+    for (Expr* e : s_.expressions()) {
+      visit(*e, [&](Expr node) {
+        if (node->op == ExprOp::Leaf) leaves_.insert(node);
+      });
+    }
+    scope_ = resident_ ? builder_.fixed_scope(s_.stream) : builder_.looped_scope(s_.stream);
+    if (!resident_) {
+      program_.scopes[static_cast<size_t>(scope_)].tile =
+          s_.has_product ? kStreamedProduct : kStreamedPointwise;
+    }
+    if (s_.length > 0) {
+      make_states();
+      if (resident_) {
+        fold_tile();
+      } else {
+        builder_.in_column_loop(
+            scope_, 0, [&] { fold_tile(); }, true);
+      }
+    }
+    finish();
+    write_outputs();
+  }
+
+  int scope() const { return scope_; }
+  bool resident() const { return resident_; }
+
+ private:
+  struct State {
+    RegisterId value = kNoRegister;    // where the fold accumulates
+    RegisterId current = kNoRegister;  // its name after the present tile
+    RegisterId old = kNoRegister;      // a copy from before the tile, where others need it
+    TileBuilder::Ranked list{kNoRegister, kNoRegister};
+    int columns = kNoScope;
+  };
+
+  bool ranked(size_t k) const {
+    return is_ranked(s_.folds[k].reduction) || is_arg(s_.folds[k].reduction);
+  }
+
+  // Transports speak of states and counts from before the tile: those leaves get numbers of their
+  // own, so that one expression never has two values.
+  void mark_old_leaves() {
+    for (auto& fold : s_.folds) {
+      if (!fold.transport) continue;
+      fold.transport = pool_.rewrite(fold.transport, [&](Expr e) -> Expr {
+        if (e->op != ExprOp::Leaf) return nullptr;
+        if (e->leaf_kind == LeafKind::State) {
+          return pool_.leaf(LeafKind::State, e->integer + kOldState, e->dtype);
+        }
+        if (e->leaf_kind == LeafKind::Count) {
+          return pool_.leaf(LeafKind::Count, kOldCount, e->dtype);
+        }
+        return nullptr;
+      });
+    }
+  }
+
+  bool uses(Expr expr, LeafKind kind, int64_t index) const {
+    bool found = false;
+    visit(expr, [&](Expr e) {
+      found |= e->op == ExprOp::Leaf && e->leaf_kind == kind && e->integer == index;
+    });
+    return found;
+  }
+
+  void bind(LeafKind kind, int64_t index, RegisterId r) {
+    for (Expr leaf : leaves_) {
+      if (leaf->leaf_kind != kind || leaf->integer != index) continue;
+      builder_.bind(leaf, builder_.converted(r, elem_of(leaf->dtype)));
+    }
+  }
+
+  void make_states() {
+    for (size_t k = 0; k < s_.folds.size(); ++k) {
+      const auto& fold = s_.folds[k];
+      State state;
+      if (ranked(k)) {
+        state.list = builder_.make_ranked(elem_of(fold.dtype), true, keep_of(k), 0);
+      } else if (fold.columns.empty()) {
+        state.value = builder_.identity(fold.reduction, fold.dtype, Shape::Rows, kNoScope, 0);
+      } else {
+        state.columns = builder_.fixed_scope(fold.columns);
+        state.value = builder_.identity(fold.reduction, fold.dtype, Shape::Tile, state.columns, 0);
+      }
+      bool needed_later = false;
+      for (size_t j = k + 1; j < s_.folds.size() && !resident_; ++j) {
+        needed_later |= s_.folds[j].transport && uses(s_.folds[j].transport, LeafKind::State,
+                                                      static_cast<int64_t>(k) + kOldState);
+      }
+      if (needed_later) {
+        const Register& r = builder_.info(state.value);
+        state.old = builder_.identity(fold.reduction, fold.dtype, r.shape, r.scope, 0);
+      }
+      states_.push_back(state);
+    }
+    old_references_.assign(s_.references.size(), kNoRegister);
+    for (size_t r = 0; r < s_.references.size() && !resident_; ++r) {
+      old_references_[r] = builder_.identity(Reduction::Sum, s_.references[r].value->dtype,
+                                             Shape::Rows, kNoScope, 0);
+    }
+  }
+
+  int64_t keep_of(size_t k) const { return is_arg(s_.folds[k].reduction) ? 1 : s_.folds[k].keep; }
+
+  // One tile: old values aside, then every fold in order, then the references of the next tile.
+  void fold_tile() {
+    if (!resident_) {
+      builder_.after_first(scope_, [&] {
+        for (State& state : states_) {
+          if (state.old != kNoRegister) builder_.copy(state.old, state.value, builder_.depth());
+        }
+      });
+    }
+    bind(LeafKind::Count, 0, count(true));
+    std::vector<RegisterId> references(s_.references.size(), kNoRegister);
+    for (size_t k = 0; k < s_.folds.size(); ++k) {
+      make_references(k, references);
+      transport(k);
+      lift(k);
+    }
+    for (size_t r = 0; r < references.size() && !resident_; ++r) {
+      if (references[r] != kNoRegister) {
+        builder_.copy(old_references_[r], references[r], builder_.depth());
+      }
+    }
+  }
+
+  RegisterId count(bool after) {
+    if (resident_) return builder_.constant(Elem::I64, 0, after ? s_.length : 0);
+    const RegisterId r = builder_.make(Elem::I64, Shape::Scalar, kNoScope, builder_.depth());
+    builder_.emit(std::make_unique<Count>(r, scope_, after), builder_.depth());
+    return r;
+  }
+
+  void make_references(size_t k, std::vector<RegisterId>& references) {
+    for (size_t r = 0; r < references.size(); ++r) {
+      const Reference& reference = s_.references[r];
+      if (references[r] != kNoRegister || static_cast<size_t>(reference.ready_after) > k) continue;
+      references[r] = builder_.spread(builder_.compile(reference.value), Shape::Rows, kNoScope);
+      bind(LeafKind::NewResult, static_cast<int64_t>(r), references[r]);
+    }
+  }
+
+  // The first tile has nothing to transport: an empty state stays the identity.
+  void transport(size_t k) {
+    Expr expr = s_.folds[k].transport;
+    if (!expr || resident_) return;
+    builder_.after_first(scope_, [&] {
+      const int depth = builder_.depth();
+      for (size_t j = 0; j < states_.size(); ++j) {
+        const State& state = states_[j];
+        if (state.value == kNoRegister) continue;
+        const RegisterId from = state.old != kNoRegister ? state.old : state.value;
+        bind(LeafKind::State, static_cast<int64_t>(j) + kOldState, builder_.renamed(from, depth));
+      }
+      for (size_t r = 0; r < old_references_.size(); ++r) {
+        bind(LeafKind::OldResult, static_cast<int64_t>(r),
+             builder_.renamed(old_references_[r], depth));
+      }
+      if (uses(expr, LeafKind::Count, kOldCount)) bind(LeafKind::Count, kOldCount, count(false));
+      replace(k, expr, depth);
+    });
+  }
+
+  // state = expr, in place where expr is state · factor.
+  void replace(size_t k, Expr expr, int depth) {
+    const RegisterId state = states_[k].value;
+    const bool scales =
+        expr->op == ExprOp::Mul && expr->args.size() == 2 && expr->args[0]->op == ExprOp::Leaf;
+    if (!scales) {
+      builder_.copy(state,
+                    builder_.spread(builder_.compile(expr), builder_.info(state).shape,
+                                    builder_.info(state).scope),
+                    depth);
+      return;
+    }
+    const Elem elem = builder_.info(state).elem;
+    const RegisterId a = builder_.converted(builder_.compile(expr->args[0]), elem);
+    const RegisterId b = builder_.converted(builder_.compile(expr->args[1]), elem);
+    auto scale = std::make_unique<Binary>(
+        kernels().binary[static_cast<int>(elem)][static_cast<int>(BinaryOp::Mul)], state, a, b);
+    scale->elementwise = false;
+    builder_.emit(std::move(scale), depth);
+  }
+
+  void lift(size_t k) {
+    const auto& fold = s_.folds[k];
+    State& state = states_[k];
+    if (ranked(k)) {
+      builder_.keep_best(fold.reduction, state.list, keep_of(k), builder_.compile(fold.lift),
+                         scope_);
+      return;
+    }
+    if (fold.columns.empty()) {
+      builder_.reduce_into(fold.reduction, state.value, builder_.compile(fold.lift), scope_);
+    } else {
+      builder_.gemm_into(state.value, fold.lift, scope_, state.columns);
+    }
+    state.current = builder_.renamed(state.value, builder_.depth());
+    bind(LeafKind::State, static_cast<int64_t>(k), state.current);
+  }
+
+  void finish() {
+    bind(LeafKind::Count, 0, builder_.constant(Elem::I64, 0, s_.length));
+    for (size_t k = 0; k < states_.size(); ++k) {
+      State& state = states_[k];
+      if (is_arg(s_.folds[k].reduction)) {
+        bind(LeafKind::State, static_cast<int64_t>(k), first_index(state.list));
+      } else if (state.value != kNoRegister && !resident_) {
+        bind(LeafKind::State, static_cast<int64_t>(k), builder_.renamed(state.value, 0));
+      }
+    }
+    for (size_t i = 0; i < s_.results.size(); ++i) {
+      const auto& result = s_.results[i];
+      const auto number = static_cast<int64_t>(i);
+      if (is_ranked(result.reduction)) {
+        RF_CHECK(result.finish->op == ExprOp::Leaf, "the finish of a ranked stage is no state");
+        bind_ranked(i);
+      } else if (s_.length == 0) {
+        bind(LeafKind::Result, number,
+             builder_.identity(result.reduction, result.dtype, Shape::Rows, kNoScope, 0));
+      } else {
+        bind(LeafKind::Result, number, builder_.compile(result.finish));
+      }
+    }
+  }
+
+  RegisterId first_index(const TileBuilder::Ranked& list) {
+    const RegisterId index = builder_.make(Elem::I64, Shape::Rows, kNoScope, 0);
+    builder_.emit(
+        std::make_unique<TakeColumn>(index, list.indices, builder_.constant(Elem::I64, 0, 0),
+                                     std::min<int64_t>(1, s_.length)),
+        0);
+    return index;
+  }
+
+  void bind_ranked(size_t i) {
+    const auto number = static_cast<int64_t>(i);
+    TileBuilder::Ranked list;
+    int64_t filled = 0;
+    if (s_.length == 0) {
+      list = builder_.make_ranked(elem_of(s_.results[i].dtype), true, 1, 0);
+    } else {
+      const auto k = static_cast<size_t>(s_.results[i].finish->integer);
+      list = states_[k].list;
+      filled = std::min(keep_of(k), s_.length);
+    }
+    builder_.bind_ranked(-(2 * number + 2), list.values, filled);
+    builder_.bind_ranked(-(2 * number + 3), list.indices, filled);
+  }
+
+  void write_outputs() {
+    bool maps_back = false;
+    for (size_t i = 0; i < s_.outputs.size(); ++i) {
+      if (s_.outputs[i].maps_back) {
+        maps_back = true;
+      } else {
+        write(i, columns_of(s_.outputs[i]));
+      }
+    }
+    if (!maps_back || s_.length == 0) return;
+    auto write_all = [&] {
+      for (size_t i = 0; i < s_.outputs.size(); ++i) {
+        if (s_.outputs[i].maps_back) write(i, scope_);
+      }
+    };
+    if (resident_) {
+      write_all();
+    } else {
+      builder_.in_column_loop(scope_, 0, write_all);
+    }
+  }
+
+  void write(size_t i, int scope) {
+    const auto& output = s_.outputs[i];
+    builder_.store(static_cast<int>(i), graph_.values[static_cast<size_t>(output.value)].dtype,
+                   dims_of(graph_, output.value, symbols_), output.axes,
+                   builder_.compile_to_store(output.body), scope);
+  }
+
+  // The columns of an output: those of the stage that it shows, or axes of its own (a rank).
+  int columns_of(const SpecializedStreaming::Output& output) {
+    std::vector<Expr> others;
+    for (Expr index : output.axes) {
+      visit(index, [&](Expr e) {
+        if (e->op != ExprOp::Axis) return;
+        auto in = [&](const std::vector<Expr>& list) {
+          return std::find(list.begin(), list.end(), e) != list.end();
+        };
+        if (!in(s_.outer) && !in(s_.rows) && !in(others)) others.push_back(e);
+      });
+    }
+    if (others.empty()) return kNoScope;
+    for (const auto& fold : s_.folds) {
+      const bool same = std::all_of(others.begin(), others.end(), [&](Expr axis) {
+        return std::find(fold.columns.begin(), fold.columns.end(), axis) != fold.columns.end();
+      });
+      if (same) return builder_.fixed_scope(fold.columns);
+    }
+    return builder_.fixed_scope(others);
+  }
+
+  const Graph& graph_;
+  std::span<const int64_t> symbols_;
+  ExprPool& pool_;
+  TileProgram& program_;
+  SpecializedStreaming s_;
+  TileBuilder builder_;
+  struct ById {
+    bool operator()(Expr a, Expr b) const { return a->id < b->id; }
+  };
+  std::set<Expr, ById> leaves_;
+  std::vector<State> states_;
+  std::vector<RegisterId> old_references_;
+  bool resident_ = false;
+  int scope_ = kNoScope;
+};
+
+}  // namespace
+
+namespace {
+
+// Columns that a resident tile shrinks by, and rows of memory that a check reads at a time.
+constexpr int64_t kTrimGranularity = 64, kCheckedElements = 1 << 16;
+
+CascadeTrim trim_of(ExprPool& pool, const SpecializedStreaming& s, bool resident) {
+  const bool maps_back = std::any_of(s.outputs.begin(), s.outputs.end(),
+                                     [](auto& output) { return output.maps_back; });
+  if (s.stream.empty() || (resident && maps_back)) return {};
+  std::vector<CascadeTrim::Fold> folds;
+  for (const auto& fold : s.folds) folds.push_back({fold.reduction, fold.lift});
+  return CascadeTrim(pool, s.stream[0], std::move(folds));
+}
+
+// NaN if an element is NaN.
+double largest_magnitude(const Tensor& tensor) {
+  const ConvertFn load = kernels().load[static_cast<int>(tensor.dtype())];
+  const Elem elem = elem_of(tensor.dtype());
+  const ReduceFn* reduce = kernels().reduce[static_cast<int>(elem)];
+  std::vector<double> buffer(kCheckedElements);
+  double bounds[2] = {0, 0};  // of either class
+  const auto bytes = static_cast<int64_t>(redfuser::size_of(tensor.dtype()));
+  for (int64_t i = 0; i < tensor.size(); i += kCheckedElements) {
+    const int64_t count = std::min(kCheckedElements, tensor.size() - i);
+    load(count, buffer.data(), static_cast<const char*>(tensor.data()) + i * bytes);
+    const Operand elements{buffer.data(), 0, nullptr};
+    reduce[static_cast<int>(ReduceOp::Min)](1, count, &bounds[0], elements);
+    reduce[static_cast<int>(ReduceOp::Max)](1, count, &bounds[1], elements);
+  }
+  const auto number = [&](const double& bound) -> double {
+    if (elem == Elem::F64) return bound;
+    float narrow;
+    std::memcpy(&narrow, &bound, sizeof narrow);
+    return narrow;
+  };
+  const double least = number(bounds[0]), most = number(bounds[1]);
+  return std::isnan(least) ? least : std::max(-least, most);
+}
+
+}  // namespace
+
+void CascadePlan::build(const Graph& graph, std::span<const int64_t> symbols,
+                        const Streaming& streaming, int threads) {
+  SpecializedStreaming s = specialize(pool, symbols, streaming);
+  outer_axes = s.outer;
+  row_axes = s.rows;
+  outer = extent_of(s.outer);
+  rows = extent_of(s.rows);
+  empty = outer == 0 || rows == 0;
+  if (empty) return;
+  const bool product = s.has_product;
+  CascadeBuilder builder(graph, symbols, *this, s);
+  builder.build();
+  scope = builder.scope();
+  resident = builder.resident();
+  trim = trim_of(pool, s, resident);
+  const int64_t columns = program.scopes[static_cast<size_t>(scope)].tile;
+  int64_t tile = (product ? kProductElements : kPointwiseElements) / std::max<int64_t>(columns, 1);
+  if (product) tile = std::min(tile, kMaxProductRows);
+  // Several tasks for every thread.
+  const int64_t shared = ceil_div(outer * rows, 4 * threads);
+  tile = std::clamp<int64_t>(std::min(tile, std::max<int64_t>(shared, product ? 12 : 1)), 1, rows);
+  // Equal blocks of rows.
+  program.row_tile = ceil_div(rows, ceil_div(rows, tile));
+  program.layout();
+}
+
+void CascadePlan::set_outer(Machine& machine, int64_t point) const {
+  for (size_t i = outer_axes.size(); i-- > 0;) {
+    machine.axes[i] = point % extent_of(outer_axes[i]);
+    point /= extent_of(outer_axes[i]);
+  }
+}
+
+void CascadePlan::set_part(Machine& machine, int64_t row, int64_t count) const {
+  const AxisRanges ranges = [&](Expr axis) {
+    for (size_t i = 0; i < outer_axes.size(); ++i) {
+      if (outer_axes[i] == axis) return Range{machine.axes[i], machine.axes[i]};
+    }
+    int64_t inner = 1;
+    for (size_t i = row_axes.size(); i-- > 0;) {
+      const int64_t extent = extent_of(row_axes[i]);
+      if (row_axes[i] == axis) {
+        const int64_t low = row / inner, high = (row + count - 1) / inner;
+        if (low / extent == high / extent) return Range{low % extent, high % extent};
+      }
+      inner *= extent;
+    }
+    return Range{0, extent_of(axis) - 1};
+  };
+  const auto index = static_cast<size_t>(scope);
+  const auto part = trim.part(ranges, kTrimGranularity);
+  machine.parts[index] = {part.begin, part.end - part.begin};
+  if (resident) machine.columns[index] = machine.parts[index];
+}
+
+void CascadePlan::run(RunContext& context, std::span<const ValueId> outputs) const {
+  for (ValueId value : outputs) allocate(context, value);
+  if (empty) return;
+  bool trims = trim.possible();
+  std::vector<double> largest;
+  for (size_t i = 0; trims && i < trim.finite_values().size(); ++i) {
+    largest.push_back(
+        largest_magnitude(context.values[static_cast<size_t>(trim.finite_values()[i])]));
+    trims = std::isfinite(largest.back());
+  }
+  trims = trims && trim.bounded(largest);
+  const int64_t blocks = ceil_div(rows, program.row_tile);
+  TileRunner runner(program, context, outputs);
+  runner.run(outer * blocks, [&](Machine& machine, int64_t task) {
+    set_outer(machine, task / blocks);
+    const int64_t row = task % blocks * program.row_tile;
+    const int64_t count = std::min(program.row_tile, rows - row);
+    if (trims) set_part(machine, row, count);
+    program.run(machine, row, count);
+  });
+}
+
+}  // namespace redfuser::cpu

@@ -1,0 +1,71 @@
+// A streaming form for fixed sizes, as one tile program: a task folds the streamed axis for a block
+// of rows, tile by tile, finishes and writes its outputs.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "cpu/steps/cascade_trim.h"
+#include "cpu/steps/step_kernel.h"
+#include "cpu/tile/tile_builder.h"
+
+namespace redfuser::cpu {
+
+struct CascadePlan {
+  ExprPool pool;
+  TileProgram program;
+  // Outer axes are fixed within a task; their points are numbered in row-major order.
+  std::vector<Expr> outer_axes, row_axes;
+  int64_t outer = 1, rows = 1;
+  bool empty = false;     // nothing to write
+  int scope = kNoScope;   // of the streamed axis
+  bool resident = false;  // the whole streamed axis is one tile
+  CascadeTrim trim;
+
+  void build(const Graph& graph, std::span<const int64_t> symbols, const Streaming& streaming,
+             int threads);
+  void run(RunContext& context, std::span<const ValueId> outputs) const;
+
+ private:
+  void set_outer(Machine& machine, int64_t point) const;
+  void set_part(Machine& machine, int64_t row, int64_t count) const;
+};
+
+// A streaming form copied into a pool for fixed sizes, with the roles of its axes chosen.
+struct SpecializedStreaming {
+  struct Fold {
+    Reduction reduction;
+    std::vector<Expr> columns;
+    int64_t keep;
+    DType dtype;
+    Expr lift, transport;
+  };
+  struct Result {
+    Reduction reduction;
+    std::vector<Expr> columns;
+    int64_t keep;
+    DType dtype;
+    Expr finish;
+  };
+  struct Output {
+    ValueId value;
+    Expr body;
+    std::vector<Expr> axes;  // one index per dimension
+    bool maps_back;
+  };
+  std::vector<Expr> outer, rows, stream;  // `stream` is empty or one axis
+  std::vector<Fold> folds;
+  std::vector<Reference> references;
+  std::vector<Result> results;
+  std::vector<Output> outputs;
+  bool has_product = false;  // some lift holds a matrix product
+  int64_t length = 1;        // of the streamed axis
+
+  // Every expression, for rewriting.
+  std::vector<Expr*> expressions();
+};
+
+SpecializedStreaming specialize(ExprPool& pool, std::span<const int64_t> symbols,
+                                const Streaming& streaming);
+
+}  // namespace redfuser::cpu

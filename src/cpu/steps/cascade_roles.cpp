@@ -1,0 +1,205 @@
+// The roles of a streaming form's axes: which rows make up tiles and which are fixed in a task, so
+// that contractions become matrix products.
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "cpu/steps/cascade_plan.h"
+#include "cpu/tile/factors.h"
+#include "cpu/tile/specialize.h"
+
+namespace redfuser::cpu {
+
+std::vector<Expr*> SpecializedStreaming::expressions() {
+  std::vector<Expr*> result;
+  for (Fold& fold : folds) {
+    result.push_back(&fold.lift);
+    if (fold.transport) result.push_back(&fold.transport);
+  }
+  for (Reference& reference : references) result.push_back(&reference.value);
+  for (Result& r : results) result.push_back(&r.finish);
+  for (Output& output : outputs) {
+    result.push_back(&output.body);
+    for (Expr& axis : output.axes) result.push_back(&axis);
+  }
+  return result;
+}
+
+namespace {
+
+// Replaces every column axis that occurs in ⌊x/d⌋ or x mod d by its parts.
+void split_columns(ExprPool& pool, SpecializedStreaming& s) {
+  std::vector<std::pair<Expr, std::vector<Expr>>> parts;
+  auto split = [&](std::vector<Expr>& columns) {
+    std::vector<Expr> result;
+    for (Expr axis : columns) {
+      auto found = std::find_if(parts.begin(), parts.end(),
+                                [&](auto& entry) { return entry.first == axis; });
+      if (found == parts.end()) {
+        std::vector<Expr> pieces{axis};
+        split_axes(pool, pieces, s.expressions());
+        parts.push_back({axis, pieces});
+        found = parts.end() - 1;
+      }
+      result.insert(result.end(), found->second.begin(), found->second.end());
+    }
+    columns = result;
+  };
+  for (auto& fold : s.folds) split(fold.columns);
+  for (auto& result : s.results) split(result.columns);
+}
+
+// A fold with columns is a matrix product if none of its factors depends on a column and on a tile
+// row at once. Rows that occur beside columns can still become outer axes, unless `tile_rows` says
+// that they were columns before.
+bool is_product(const SpecializedStreaming::Fold& fold, const std::vector<Expr>& stream,
+                const std::vector<Expr>& tile_rows) {
+  if (fold.reduction != Reduction::Sum || !is_float(fold.dtype)) return false;
+  std::vector<Expr> bound = fold.columns;
+  bound.insert(bound.end(), stream.begin(), stream.end());
+  bool any = false;
+  for (Expr factor : factors_of(fold.lift, bound).bound) {
+    const bool columns = depends_on_any(factor, fold.columns);
+    const bool leaf = factor->has_leaf;
+    if (columns && (leaf || depends_on_any(factor, tile_rows))) return false;
+    any |= columns;
+  }
+  return any;
+}
+
+bool all_products(const SpecializedStreaming& s, const std::vector<Expr>& tile_rows) {
+  for (const Reference& reference : s.references) {
+    bool over_columns = false;
+    visit(reference.value, [&](Expr e) {
+      if (e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::State) {
+        over_columns |= !s.folds[static_cast<size_t>(e->integer)].columns.empty();
+      }
+    });
+    if (over_columns) return false;
+  }
+  return std::all_of(s.folds.begin(), s.folds.end(), [&](auto& fold) {
+    return fold.columns.empty() || is_product(fold, s.stream, tile_rows);
+  });
+}
+
+void move_to_rows(SpecializedStreaming& s, Expr axis) {
+  s.rows.push_back(axis);
+  for (auto& fold : s.folds) std::erase(fold.columns, axis);
+  for (auto& result : s.results) std::erase(result.columns, axis);
+}
+
+// Columns that obstruct products become rows: one of them if that is enough (linear attention has
+// two, one on each side of the product), else all.
+std::vector<Expr> settle_columns(SpecializedStreaming& s) {
+  std::vector<Expr> columns;
+  for (auto& fold : s.folds) {
+    for (Expr axis : fold.columns) {
+      if (std::find(columns.begin(), columns.end(), axis) == columns.end()) columns.push_back(axis);
+    }
+  }
+  if (columns.empty() || all_products(s, {})) return {};
+  for (Expr axis : columns) {
+    SpecializedStreaming trial = s;
+    move_to_rows(trial, axis);
+    if (all_products(trial, {axis})) {
+      s = std::move(trial);
+      return {axis};
+    }
+  }
+  for (Expr axis : columns) move_to_rows(s, axis);
+  return columns;
+}
+
+// Row axes that the streamed side of a product depends on: a task keeps them fixed.
+class FixedRows {
+ public:
+  explicit FixedRows(SpecializedStreaming& s) : s_(s) {}
+
+  std::set<Expr> find() {
+    for (auto& fold : s_.folds) {
+      scan(fold.lift);
+      if (fold.columns.empty()) continue;
+      s_.has_product = true;
+      std::vector<Expr> bound = fold.columns;
+      bound.insert(bound.end(), s_.stream.begin(), s_.stream.end());
+      for (Expr factor : factors_of(fold.lift, bound).bound) {
+        if (depends_on_any(factor, fold.columns)) fix(factor);
+      }
+    }
+    for (auto& output : s_.outputs) {
+      if (output.maps_back) scan(output.body);
+    }
+    return fixed_;
+  }
+
+ private:
+  void scan(Expr root) {
+    visit(root, [&](Expr e) {
+      if (e->op != ExprOp::Reduce || e->reduction != Reduction::Sum || !is_float(e->dtype)) return;
+      if (!depends_on_any(e, s_.stream)) return;
+      std::vector<Expr> streamed;
+      bool other = false;
+      for (Expr factor : factors_of(e->body(), {e->bound_axis()}).bound) {
+        if (depends_on_any(factor, s_.stream)) {
+          streamed.push_back(factor);
+        } else {
+          other = true;
+        }
+      }
+      if (!other || streamed.empty()) return;
+      s_.has_product = true;
+      for (Expr factor : streamed) fix(factor);
+    });
+  }
+  void fix(Expr factor) {
+    for (Expr axis : s_.rows) {
+      if (factor->depends_on(axis)) fixed_.insert(axis);
+    }
+  }
+
+  SpecializedStreaming& s_;
+  std::set<Expr> fixed_;
+};
+
+}  // namespace
+
+SpecializedStreaming specialize(ExprPool& pool, std::span<const int64_t> symbols,
+                                const Streaming& streaming) {
+  Specializer specializer(pool, symbols);
+  SpecializedStreaming s;
+  s.rows = specializer.copy_axes(streaming.rows);
+  s.stream = specializer.copy_axes({&streaming.stream, 1});
+  s.length = extent_of(s.stream);
+  for (const Accumulator& a : streaming.accumulators) {
+    s.folds.push_back({a.reduction, specializer.copy_axes(a.columns), a.k, a.dtype,
+                       specializer.copy(a.lift),
+                       a.transport ? specializer.copy(a.transport) : nullptr});
+  }
+  for (const Reference& r : streaming.references) {
+    s.references.push_back({specializer.copy(r.value), r.ready_after});
+  }
+  for (size_t i = 0; i < streaming.stages.size(); ++i) {
+    const Stage& stage = streaming.stages[i];
+    s.results.push_back({stage.reduction, specializer.copy_axes(stage.columns), stage.k,
+                         stage.dtype, specializer.copy(streaming.finish[i])});
+  }
+  for (const CascadeOutput& output : streaming.outputs) {
+    std::vector<Expr> axes;
+    for (Expr axis : output.axes) axes.push_back(specializer.copy(axis));
+    s.outputs.push_back({output.value, specializer.copy(output.body), axes, output.maps_back});
+  }
+  split_axes(pool, s.rows, s.expressions());
+  split_columns(pool, s);
+  const std::vector<Expr> from_columns = settle_columns(s);
+  const std::set<Expr> fixed = FixedRows(s).find();
+  std::vector<Expr> rows;
+  for (Expr axis : s.rows) {
+    const bool moved =
+        std::find(from_columns.begin(), from_columns.end(), axis) != from_columns.end();
+    (fixed.count(axis) && !moved ? s.outer : rows).push_back(axis);
+  }
+  s.rows = rows;
+  return s;
+}
+
+}  // namespace redfuser::cpu

@@ -1,0 +1,182 @@
+#include "cpu/steps/cascade_trim.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace redfuser::cpu {
+
+std::optional<bool> uniform_truth(Expr e, const AxisRanges& ranges) {
+  auto truth = [&](size_t i) { return uniform_truth(e->args[i], ranges); };
+  switch (e->op) {
+    case ExprOp::Constant:
+      return e->integer != 0;
+    case ExprOp::Not: {
+      auto a = truth(0);
+      return a ? std::optional(!*a) : std::nullopt;
+    }
+    case ExprOp::And:
+    case ExprOp::Or: {
+      const bool decisive = e->op == ExprOp::Or;
+      auto a = truth(0), b = truth(1);
+      if ((a && *a == decisive) || (b && *b == decisive)) return decisive;
+      return a && b ? std::optional(!decisive) : std::nullopt;
+    }
+    case ExprOp::Less:
+    case ExprOp::LessEqual:
+    case ExprOp::Equal: {
+      if (!is_integer(e->args[0]->dtype) || e->has_read || e->has_leaf) return std::nullopt;
+      const Range a = range_of(e->args[0], ranges), b = range_of(e->args[1], ranges);
+      if (e->op == ExprOp::Equal) {
+        if (a.high < b.low || b.high < a.low) return false;
+        return a.low == a.high && b.low == b.high ? std::optional(true) : std::nullopt;
+      }
+      const bool strict = e->op == ExprOp::Less;
+      if (strict ? a.high < b.low : a.high <= b.low) return true;
+      if (strict ? a.low >= b.high : a.low > b.high) return false;
+      return std::nullopt;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+namespace {
+
+// The branch that a selection takes throughout the tile, or null.
+Expr taken(Expr select, const AxisRanges& ranges) {
+  auto truth = uniform_truth(select->args[0], ranges);
+  return truth ? select->args[*truth ? 1 : 2] : nullptr;
+}
+
+bool positive(Expr e) { return e->is_constant() && is_float(e->dtype) && e->number > 0; }
+
+// e = sign · infinity throughout the tile, or NaN.
+bool is_infinite(Expr e, double sign, const AxisRanges& ranges) {
+  auto arg = [&](size_t i, double s) { return is_infinite(e->args[i], s, ranges); };
+  switch (e->op) {
+    case ExprOp::Constant:
+      return is_float(e->dtype) && std::isinf(e->number) && e->number * sign > 0;
+    case ExprOp::Cast:
+      return is_float(e->dtype) && is_float(e->args[0]->dtype) && arg(0, sign);
+    case ExprOp::Neg:
+      return arg(0, -sign);
+    case ExprOp::Add:
+      return arg(0, sign) || arg(1, sign);
+    case ExprOp::Sub:
+      return arg(0, sign);
+    case ExprOp::Mul:
+      return (positive(e->args[1]) && arg(0, sign)) || (positive(e->args[0]) && arg(1, sign));
+    case ExprOp::Div:
+      return positive(e->args[1]) && arg(0, sign);
+    case ExprOp::Select: {
+      Expr branch = taken(e, ranges);
+      return branch ? is_infinite(branch, sign, ranges) : arg(1, sign) && arg(2, sign);
+    }
+    default:
+      return false;
+  }
+}
+
+bool is_zero(Expr e, const AxisRanges& ranges) {
+  auto arg = [&](size_t i) { return is_zero(e->args[i], ranges); };
+  switch (e->op) {
+    case ExprOp::Constant:
+      return e->is_constant(0);
+    case ExprOp::Cast:
+    case ExprOp::Neg:
+    case ExprOp::Div:
+      return arg(0);
+    case ExprOp::Exp:
+      return is_infinite(e->args[0], -1, ranges);
+    case ExprOp::Mul:
+      return arg(0) || arg(1);
+    case ExprOp::Select: {
+      Expr branch = taken(e, ranges);
+      return branch ? is_zero(branch, ranges) : arg(1) && arg(2);
+    }
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool is_identity(Reduction reduction, Expr lift, const AxisRanges& ranges) {
+  switch (reduction) {
+    case Reduction::Sum:
+      return is_zero(lift, ranges);
+    case Reduction::Max:
+      return is_infinite(lift, -1, ranges);
+    case Reduction::Min:
+      return is_infinite(lift, 1, ranges);
+    default:
+      return false;
+  }
+}
+
+CascadeTrim::CascadeTrim(ExprPool& pool, Expr stream, std::vector<Fold> folds)
+    : stream_(stream), folds_(std::move(folds)) {
+  if (!stream_ || folds_.empty()) return;
+  possible_ = true;
+  for (const Fold& fold : folds_) {
+    bool masked = false;
+    visit(
+        fold.lift,
+        [&](Expr e) { masked |= e->op == ExprOp::Select && e->args[0]->depends_on(stream_); },
+        false);
+    possible_ &= masked;
+    add_masked_operands(pool, fold.reduction, fold.lift, operands_);
+  }
+  possible_ &= operands_.decidable;
+}
+
+bool CascadeTrim::bounded(const std::vector<double>& largest) const {
+  const std::vector<int64_t>& values = operands_.values;
+  const auto of_leaf = [&](Expr leaf) {
+    const auto at = std::find(values.begin(), values.end(), leaf->integer);
+    return largest[static_cast<size_t>(at - values.begin())];
+  };
+  return std::all_of(operands_.bounds.begin(), operands_.bounds.end(), [&](const auto& bound) {
+    return evaluate(bound.magnitude, of_leaf) < bound.limit;
+  });
+}
+
+bool CascadeTrim::empty(const AxisRanges& ranges, int64_t begin, int64_t end) const {
+  const AxisRanges within = [&](Expr axis) {
+    return axis == stream_ ? Range{begin, end - 1} : ranges(axis);
+  };
+  return std::all_of(folds_.begin(), folds_.end(), [&](const Fold& fold) {
+    return is_identity(fold.reduction, fold.lift, within);
+  });
+}
+
+// Emptiness of a whole end of the axis is monotone in its length: both ends are bisected.
+CascadeTrim::Part CascadeTrim::part(const AxisRanges& ranges, int64_t granularity) const {
+  const int64_t extent = stream_ ? extent_of(stream_) : 1;
+  Part whole{0, extent};
+  if (!possible_ || extent == 0) return whole;
+  const int64_t blocks = (extent + granularity - 1) / granularity;
+  int64_t low = 0, high = blocks;  // the smallest h with [h, blocks) empty
+  while (low < high) {
+    const int64_t middle = (low + high) / 2;
+    if (empty(ranges, middle * granularity, extent)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  whole.end = std::min(high * granularity, extent);
+  int64_t first = 0, last = high;  // the largest b with [0, b) empty
+  while (first < last) {
+    const int64_t middle = (first + last + 1) / 2;
+    if (empty(ranges, 0, std::min(middle * granularity, extent))) {
+      first = middle;
+    } else {
+      last = middle - 1;
+    }
+  }
+  whole.begin = std::min(first * granularity, whole.end);
+  return whole;
+}
+
+}  // namespace redfuser::cpu

@@ -1,0 +1,87 @@
+#include "cpu/steps/column_choice.h"
+
+#include <algorithm>
+#include <functional>
+#include <unordered_set>
+
+#include "cpu/tile/specialize.h"
+
+namespace redfuser::cpu {
+namespace {
+
+constexpr int64_t kLongRow = 1024;  // columns beyond this gain nothing
+constexpr int64_t kShortRow = 8;    // columns below this are joined even where reads then gather
+
+}  // namespace
+
+ReadStrides strides_of(ExprPool& pool, Expr read, const std::vector<Expr>& axes,
+                       const TileBuilder::DimsOf& dims) {
+  const Dims sizes = dims(read->integer);
+  Expr offset = pool.integer(0);
+  int64_t stride = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    offset = pool.add(offset, pool.mul(read->args[i], pool.integer(stride)));
+    stride *= sizes[i];
+  }
+  ReadStrides result{std::vector<int64_t>(axes.size()), std::vector<bool>(axes.size(), true)};
+  for (auto& [monomial, coefficient] : to_polynomial(offset)) {
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if (monomial.size() == 1 && monomial[0] == axes[i]) {
+        result.strides[i] = coefficient;
+      } else if (std::any_of(monomial.begin(), monomial.end(),
+                             [&](Expr atom) { return atom->depends_on(axes[i]); })) {
+        result.known[i] = false;
+      }
+    }
+  }
+  return result;
+}
+
+AxisSplit choose_columns(ExprPool& pool, const std::vector<Expr>& axes,
+                         std::span<const Expr> bodies, const TileBuilder::DimsOf& dims) {
+  std::vector<ReadStrides> reads;
+  std::unordered_set<Expr> bare;  // axes whose value is used other than to find elements
+  std::unordered_set<Expr> seen;
+  std::function<void(Expr)> scan = [&](Expr expr) {
+    if (!seen.insert(expr).second) return;
+    if (expr->op == ExprOp::Axis) {
+      bare.insert(expr);
+    } else if (expr->op == ExprOp::Read && expr->integer >= 0) {
+      reads.push_back(strides_of(pool, expr, axes, dims));
+      // Reads within an index are reads of their own.
+      for (Expr index : expr->args) {
+        if (index->has_read) {
+          visit(index, [&](Expr inner) {
+            if (inner->op == ExprOp::Read) scan(inner);
+          });
+        }
+      }
+    } else {
+      for (Expr arg : expr->args) scan(arg);
+    }
+  };
+  for (Expr body : bodies) scan(body);
+  AxisSplit split;
+  if (axes.empty()) return split;
+  size_t first = axes.size() - 1;
+  int64_t extent = extent_of(axes[first]);
+  while (first > 0 && extent < kLongRow) {
+    const size_t next = first - 1;
+    bool joins = !bare.count(axes[next]) && !bare.count(axes[first]);
+    for (const ReadStrides& read : reads) {
+      joins &= read.known[next] && read.known.back() &&
+               read.strides[next] == read.strides.back() * extent;
+    }
+    if (!joins && extent >= kShortRow) break;
+    first = next;
+    extent *= extent_of(axes[next]);
+  }
+  split.rows.assign(axes.begin(), axes.begin() + static_cast<long>(first));
+  split.columns.assign(axes.begin() + static_cast<long>(first), axes.end());
+  for (const ReadStrides& read : reads) {
+    split.strided |= read.known.back() && read.strides.back() != 0 && read.strides.back() != 1;
+  }
+  return split;
+}
+
+}  // namespace redfuser::cpu

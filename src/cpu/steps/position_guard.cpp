@@ -1,0 +1,180 @@
+#include "cpu/steps/position_guard.h"
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <map>
+
+#include "base/error.h"
+#include "ir/polynomial.h"
+
+namespace redfuser {
+namespace {
+
+constexpr int64_t kChunk = 1 << 16;
+
+// The read of a whole value in its own order, or null.
+Expr whole_read(const Graph& graph, Expr position, const std::vector<Expr>& axes) {
+  if (position->op == ExprOp::Cast) position = position->args[0];
+  if (position->op != ExprOp::Read) return nullptr;
+  const auto& shape = graph.values[static_cast<size_t>(position->integer)].shape;
+  const bool stored = position->dtype == DType::Int32 || position->dtype == DType::Int64;
+  if (!stored || shape.size() != axes.size()) return nullptr;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const bool along = position->args[i] == axes[i] ||
+                       (shape[i]->is_constant(1) && position->args[i]->is_constant(0));
+    if (!along || axes[i]->extent() != shape[i]) return nullptr;
+  }
+  return position;
+}
+
+struct Bounds {
+  int64_t low, high;
+};
+
+// The first element outside the bounds, or -1.
+template <typename T>
+int64_t find_outside(const T* at, int64_t count, Bounds bounds, ThreadPool& pool) {
+  std::atomic<int64_t> found = count;
+  pool.parallel_for((count + kChunk - 1) / kChunk, [&](int64_t chunk, int) {
+    const int64_t first = chunk * kChunk, last = std::min(count, first + kChunk);
+    bool outside = false;
+    for (int64_t i = first; i < last; ++i) outside |= at[i] < bounds.low || at[i] > bounds.high;
+    if (!outside) return;
+    int64_t i = first;
+    while (at[i] >= bounds.low && at[i] <= bounds.high) ++i;
+    int64_t known = found;
+    while (i < known && !found.compare_exchange_weak(known, i)) {
+    }
+  });
+  return found == count ? -1 : found.load();
+}
+
+int64_t find_outside(const Tensor& positions, Bounds bounds, ThreadPool& pool) {
+  return positions.dtype() == DType::Int32
+             ? find_outside(positions.as<int32_t>(), positions.size(), bounds, pool)
+             : find_outside(positions.as<int64_t>(), positions.size(), bounds, pool);
+}
+
+int64_t element(const Tensor& positions, int64_t i) {
+  return positions.dtype() == DType::Int32 ? positions.as<int32_t>()[i]
+                                           : positions.as<int64_t>()[i];
+}
+
+Tensor scalar_of(int64_t number) {
+  Tensor tensor(DType::Int64, {});
+  tensor.as<int64_t>()[0] = number;
+  return tensor;
+}
+
+}  // namespace
+
+PositionGuard::PositionGuard(const Graph& graph, std::string where, Positions positions)
+    : where_(std::move(where)), spec_(std::move(positions)) {
+  if (const Expr read = whole_read(graph, spec_.position, spec_.axes)) {
+    reads_.push_back(static_cast<ValueId>(read->integer));
+  } else if (!spec_.position->is_constant()) {
+    make_kernel_of(graph);
+  }
+}
+
+std::vector<Expr> PositionGuard::sizes() const {
+  std::vector<Expr> sizes{spec_.low, spec_.high};
+  for (Expr axis : spec_.axes) sizes.push_back(axis->extent());
+  return sizes;
+}
+
+PositionGuard::~PositionGuard() = default;
+PositionGuard::PositionGuard(PositionGuard&&) noexcept = default;
+
+void PositionGuard::make_kernel_of(const Graph& graph) {
+  ExprPool& pool = *graph.pool;
+  own_ = std::make_unique<Graph>();
+  own_->pool = graph.pool;
+  std::map<int64_t, ValueId> numbers;
+  visit(spec_.position, [&](Expr node) {
+    if (node->op != ExprOp::Read || numbers.count(node->integer)) return;
+    const Value& value = graph.values[static_cast<size_t>(node->integer)];
+    numbers.emplace(node->integer, own_->add_value(value.name, value.dtype));
+    own_->values.back().shape = value.shape;
+    reads_.push_back(static_cast<ValueId>(node->integer));
+  });
+  const std::function<Expr(Expr)> renumbered = [&](Expr expr) {
+    return pool.rewrite(expr, [&](Expr node) -> Expr {
+      if (node->op != ExprOp::Read) return nullptr;
+      std::vector<Expr> index;
+      for (Expr at : node->args) index.push_back(renumbered(at));
+      return pool.read(numbers.at(node->integer), node->dtype, std::move(index));
+    });
+  };
+  const Expr body = renumbered(pool.cast(DType::Int64, spec_.position));
+  const ValueId result = own_->add_value("", DType::Int64);
+  for (Expr axis : spec_.axes) own_->values.back().shape.push_back(axis->extent());
+  if (body->bound_level > 0) {
+    kernel_ = make_kernel(*own_, ReduceStep{result, spec_.axes, body});
+  } else {
+    kernel_ = make_kernel(*own_, MapStep{spec_.axes, {{result, body}}});
+  }
+}
+
+Tensor PositionGuard::positions(RunContext& context) const {
+  std::vector<Tensor> values;
+  for (ValueId id : reads_) {
+    const Tensor& tensor = context.values[static_cast<size_t>(id)];
+    values.push_back(tensor.defined() ? tensor
+                                      : context.graph.values[static_cast<size_t>(id)].constant);
+    RF_CHECK(values.back().defined(), "positions are looked at before \"{}\" is computed",
+             context.graph.values[static_cast<size_t>(id)].name);
+  }
+  if (spec_.position->is_constant()) return scalar_of(spec_.position->integer);
+  if (!kernel_) return values[0];
+  values.emplace_back();
+  RunContext own{*own_, values, context.symbols, context.pool};
+  kernel_->run(own);
+  return values.back();
+}
+
+void PositionGuard::run(RunContext& context) const {
+  const Tensor found = positions(context);
+  const Bounds bounds{evaluate_size(spec_.low, context.symbols),
+                      evaluate_size(spec_.high, context.symbols)};
+  const int64_t at = find_outside(found, bounds, context.pool);
+  if (at < 0) return;
+  user_error("{}: {} {} is out of range for size {}", where_, spec_.what, element(found, at),
+             evaluate_size(spec_.size, context.symbols));
+}
+
+Lowering::Inline index_arithmetic(const Graph& graph) {
+  constexpr int kMostInlined = 64;
+  return [&graph, left = kMostInlined](ValueId id) mutable {
+    return is_integer(graph.values[static_cast<size_t>(id)].dtype) && left-- > 0;
+  };
+}
+
+std::vector<PositionGuard> position_guards(const Graph& graph, NodeId id,
+                                           const Lowering::Inline& inlined) {
+  const Node& node = graph.nodes[static_cast<size_t>(id)];
+  if (node.def == nullptr || node.def->positions == nullptr) return {};
+  auto positions_by = [&](const Lowering::Inline& inlines) {
+    Lowering lowering(graph, inlines);
+    const LowerContext::Reader reader = [&](ValueId input, std::vector<Expr> at) {
+      return lowering.element(input, std::move(at));
+    };
+    return node.def->positions(LowerContext(graph, node, 0, {}, reader));
+  };
+  ExprPool& pool = *graph.pool;
+  std::vector<Positions> read = positions_by(inlined);
+  const std::vector<Positions> meant = positions_by(index_arithmetic(graph));
+  std::vector<PositionGuard> guards;
+  for (size_t i = 0; i < read.size(); ++i) {
+    const Expr position = pool.cast(DType::Int64, meant[i].position);
+    const bool proved = proved_less_equal(pool, meant[i].low, position) &&
+                        proved_less_equal(pool, position, meant[i].high);
+    if (proved) continue;
+    guards.emplace_back(graph, fmt::format("[{}] node \"{}\"", node.op, node.name),
+                        std::move(read[i]));
+  }
+  return guards;
+}
+
+}  // namespace redfuser

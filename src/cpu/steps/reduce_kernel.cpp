@@ -1,0 +1,177 @@
+// Reductions that are no cascade: a tile program whose reductions are loops or row reductions.
+#include <algorithm>
+
+#include "base/error.h"
+#include "cpu/steps/column_choice.h"
+#include "cpu/steps/reduce_plan.h"
+#include "cpu/tile/specialize.h"
+
+namespace redfuser {
+namespace cpu {
+namespace {
+
+constexpr int64_t kTileElements = 8192;
+constexpr int64_t kMaxColumns = 1024;
+
+bool is_ranked(Expr e) {
+  return e->op == ExprOp::Reduce &&
+         (e->reduction == Reduction::TopK || e->reduction == Reduction::BottomK ||
+          e->reduction == Reduction::ArgMax || e->reduction == Reduction::ArgMin);
+}
+
+// Which output axes become columns; none where the reduced axis itself serves better as columns.
+class ColumnsOfReduction {
+ public:
+  ColumnsOfReduction(ExprPool& pool, const std::vector<Expr>& axes, Expr body,
+                     const TileBuilder::DimsOf& dims)
+      : pool_(pool), axes_(axes), dims_(dims) {
+    visit(body, [&](Expr e) {
+      if (e->op == ExprOp::Reduce) reductions_.push_back(e);
+    });
+  }
+
+  std::vector<Expr> choose() const {
+    if (axes_.empty()) return {};
+    bool ranked = false;
+    std::vector<Expr> ranks;
+    for (Expr reduce : reductions_) {
+      if (!is_ranked(reduce)) continue;
+      ranked = true;
+      for (Expr axis : axes_) {
+        const bool rank = reduce->args.size() > 2 && reduce->args[2]->depends_on(axis);
+        if (rank && !reduce->body()->depends_on(axis)) ranks.push_back(axis);
+      }
+    }
+    if (ranked) return ranks.empty() ? ranks : std::vector<Expr>{ranks[0]};
+    if (along_memory()) return {};
+    return {axes_.back()};
+  }
+
+ private:
+  // A reduced axis is innermost in what is read, and the reduction is no matrix product.
+  bool along_memory() const {
+    bool unit = true, left = false, right = false;
+    std::vector<Expr> bound;
+    for (Expr reduce : reductions_) bound.push_back(reduce->bound_axis());
+    for (Expr reduce : reductions_) {
+      visit(reduce->body(), [&](Expr e) {
+        if (e->op != ExprOp::Read || e->integer < 0 || !e->depends_on(reduce->bound_axis())) return;
+        const ReadStrides strides = strides_of(pool_, e, bound, dims_);
+        bool innermost = false;
+        for (size_t i = 0; i < bound.size(); ++i) {
+          innermost |= strides.known[i] && strides.strides[i] == 1;
+        }
+        unit &= innermost;
+        (e->depends_on(axes_.back()) ? right : left) = true;
+      });
+    }
+    return unit && !(left && right);
+  }
+
+  ExprPool& pool_;
+  const std::vector<Expr>& axes_;
+  const TileBuilder::DimsOf& dims_;
+  std::vector<Expr> reductions_;
+};
+
+void choose_tiles(ReducePlan& plan) {
+  plan.column_tile = std::min(plan.columns, kMaxColumns);
+  if (plan.scope != kNoScope) {
+    plan.program.scopes[static_cast<size_t>(plan.scope)].tile = plan.column_tile;
+  }
+  int64_t widest = plan.column_tile;
+  for (const Scope& scope : plan.program.scopes) widest = std::max(widest, scope.tile);
+  // Several tasks for every thread.
+  const int64_t shared = ceil_div(plan.rows * ceil_div(plan.columns, plan.column_tile), 16);
+  plan.row_tile = std::clamp<int64_t>(std::min(kTileElements / widest, shared), 1, plan.rows);
+  plan.program.row_tile = plan.row_tile;
+  plan.program.layout();
+}
+
+class ReduceKernel final : public Kernel {
+ public:
+  ReduceKernel(const Graph& graph, ReduceStep step)
+      : step_(std::move(step)), cache_(graph, symbols(graph, step_)) {}
+
+  void run(RunContext& context) const override {
+    auto plan = cache_.get(context, [&](std::span<const int64_t> symbols) {
+      auto made = std::make_shared<ReducePlan>();
+      Specializer specializer(made->pool, symbols);
+      std::vector<Expr> indices;
+      for (Expr axis : step_.axes) indices.push_back(specializer.copy(axis));
+      made->build(context.graph, symbols, step_.value, indices, specializer.copy(step_.body));
+      return made;
+    });
+    plan->run(context, step_.value);
+  }
+
+ private:
+  static std::vector<int64_t> symbols(const Graph& graph, const ReduceStep& step) {
+    std::vector<Expr> expressions = step.axes;
+    expressions.push_back(step.body);
+    return symbols_of(graph, expressions, {&step.value, 1});
+  }
+
+  ReduceStep step_;
+  PlanCache<ReducePlan> cache_;
+};
+
+}  // namespace
+
+void ReducePlan::build(const Graph& graph, std::span<const int64_t> symbols, ValueId value,
+                       std::vector<Expr> indices, Expr body) {
+  std::vector<Expr> axes;
+  for (Expr index : indices) {
+    if (index->op == ExprOp::Axis) axes.push_back(index);
+  }
+  rows = extent_of(axes);
+  if (rows == 0) return;
+  std::vector<Expr*> all{&body};
+  for (Expr& e : indices) all.push_back(&e);
+  split_axes(pool, axes, all);
+  const TileBuilder::DimsOf dims = [&](int64_t id) {
+    return dims_of(graph, static_cast<ValueId>(id), symbols);
+  };
+  const std::vector<Expr> column_axes = ColumnsOfReduction(pool, axes, body, dims).choose();
+  std::vector<Expr> row_axes;
+  for (Expr axis : axes) {
+    if (std::find(column_axes.begin(), column_axes.end(), axis) == column_axes.end()) {
+      row_axes.push_back(axis);
+    }
+  }
+  TileBuilder builder(pool, program, dims);
+  builder.set_rows(row_axes);
+  rows = extent_of(row_axes);
+  if (!column_axes.empty()) {
+    scope = builder.fixed_scope(column_axes);
+    columns = extent_of(column_axes);
+  }
+  builder.store(0, graph.values[static_cast<size_t>(value)].dtype, dims_of(graph, value, symbols),
+                indices, builder.compile_to_store(body), scope);
+  choose_tiles(*this);
+}
+
+void ReducePlan::run(RunContext& context, ValueId value) const {
+  allocate(context, value);
+  if (rows == 0 || columns == 0) return;
+  const int64_t across = ceil_div(columns, column_tile);
+  const int64_t tiles = ceil_div(rows, row_tile) * across;
+  TileRunner runner(program, context, {&value, 1});
+  runner.run(tiles, [&](Machine& machine, int64_t tile) {
+    const int64_t row = tile / across * row_tile;
+    const int64_t column = tile % across * column_tile;
+    if (scope != kNoScope) {
+      machine.columns[static_cast<size_t>(scope)] = {column,
+                                                     std::min(column_tile, columns - column)};
+    }
+    program.run(machine, row, std::min(row_tile, rows - row));
+  });
+}
+
+}  // namespace cpu
+
+std::unique_ptr<Kernel> make_kernel(const Graph& graph, const ReduceStep& step) {
+  return std::make_unique<cpu::ReduceKernel>(graph, step);
+}
+
+}  // namespace redfuser

@@ -1,0 +1,25 @@
+// A general reduction for fixed sizes: out[indices] = body, where body holds Reduce nodes.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "cpu/steps/step_kernel.h"
+#include "cpu/tile/tile_builder.h"
+
+namespace redfuser::cpu {
+
+struct ReducePlan {
+  ExprPool pool;
+  TileProgram program;
+  int64_t rows = 1, columns = 1, row_tile = 1, column_tile = 1;
+  int scope = kNoScope;
+
+  // `indices` (axes of `pool`, or the constant 0) and `body` are specialized for `symbols`.
+  void build(const Graph& graph, std::span<const int64_t> symbols, ValueId value,
+             std::vector<Expr> indices, Expr body);
+  // Allocates and computes the output.
+  void run(RunContext& context, ValueId value) const;
+};
+
+}  // namespace redfuser::cpu

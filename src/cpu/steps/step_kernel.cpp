@@ -1,0 +1,80 @@
+#include "cpu/steps/step_kernel.h"
+
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/memory_budget.h"
+#include "redfuser/memory_limit.h"
+
+namespace redfuser {
+
+Dims dims_of(const Graph& graph, ValueId value, std::span<const int64_t> symbols) {
+  Dims dims;
+  for (Expr size : graph.values[static_cast<size_t>(value)].shape) {
+    dims.push_back(evaluate_size(size, symbols));
+  }
+  return dims;
+}
+
+namespace cpu {
+
+char* thread_scratch(int64_t bytes) {
+  struct Free {
+    void operator()(char* p) const { std::free(p); }
+  };
+  thread_local std::unique_ptr<char, Free> memory;
+  thread_local int64_t held = 0;
+  if (bytes > held) {
+    // It stays for later runs, and so counts for none.
+    if (bytes > MemoryLimit::left()) {
+      throw MemoryLimitError(
+          fmt::format("{} bytes of working memory are needed, with {} left of the memory limit",
+                      bytes, MemoryLimit::left()));
+    }
+    memory.reset();
+    held = (bytes + 4095) / 4096 * 4096;
+    memory.reset(static_cast<char*>(std::aligned_alloc(64, static_cast<size_t>(held))));
+    if (!memory) {
+      held = 0;
+      throw std::bad_alloc();
+    }
+  }
+  return memory.get();
+}
+
+Tensor& allocate(RunContext& context, ValueId value) {
+  Tensor& tensor = context.values[static_cast<size_t>(value)];
+  tensor = Tensor(context.graph.values[static_cast<size_t>(value)].dtype,
+                  dims_of(context.graph, value, context.symbols));
+  return tensor;
+}
+
+TileRunner::TileRunner(const TileProgram& program, RunContext& context,
+                       std::span<const ValueId> outputs)
+    : program_(program), context_(context), machines_(static_cast<size_t>(context.pool.size())) {
+  for (int64_t value : program.tensors) {
+    const Tensor& tensor = context.values[static_cast<size_t>(value)];
+    RF_CHECK(tensor.defined(), "a step reads value %{} before it is computed", value);
+    tensors_.push_back(static_cast<const char*>(tensor.data()));
+  }
+  for (ValueId value : outputs) {
+    outputs_.push_back(
+        static_cast<char*>(context.values[static_cast<size_t>(value)].mutable_data()));
+  }
+}
+
+void TileRunner::run(int64_t tasks, const std::function<void(Machine&, int64_t)>& body,
+                     int64_t extra_scratch) {
+  const int64_t own = (program_.scratch_bytes() + 63) / 64 * 64;
+  context_.pool.parallel_for(tasks, [&](int64_t task, int worker) {
+    Machine& machine = machines_[static_cast<size_t>(worker)];
+    if (!machine.program) {
+      char* scratch = thread_scratch(own + kGemmScratchBytes + extra_scratch);
+      program_.prepare(machine, tensors_, outputs_, scratch, scratch + own);
+    }
+    body(machine, task);
+  });
+}
+
+}  // namespace cpu
+}  // namespace redfuser

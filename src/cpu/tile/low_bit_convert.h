@@ -1,0 +1,13 @@
+// Between the codes of low-bit floats (in I64 registers) and float.
+#pragma once
+
+#include "cpu/simd/kernel_table.h"
+#include "redfuser/tensor.h"
+
+namespace redfuser::cpu {
+
+// InternalError unless is_low_bit_float(dtype).
+ConvertFn decoder_of(DType dtype);  // I64 -> F32
+ConvertFn encoder_of(DType dtype);  // F32 -> I64
+
+}  // namespace redfuser::cpu

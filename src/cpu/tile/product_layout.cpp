@@ -1,0 +1,109 @@
+#include "cpu/tile/product_layout.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "cpu/tile/specialize.h"
+
+namespace redfuser::cpu {
+
+int64_t index_at(Expr expr, const std::vector<Expr>& axes, const std::vector<int64_t>& point) {
+  auto arg = [&](size_t i) { return index_at(expr->args[i], axes, point); };
+  switch (expr->op) {
+    case ExprOp::Constant:
+      return expr->integer;
+    case ExprOp::Axis: {
+      auto found = std::find(axes.begin(), axes.end(), expr);
+      RF_CHECK(found != axes.end(), "an index uses an axis that is not its own");
+      return point[static_cast<size_t>(found - axes.begin())];
+    }
+    case ExprOp::Add: {
+      int64_t total = 0;
+      for (size_t i = 0; i < expr->args.size(); ++i) total += arg(i);
+      return total;
+    }
+    case ExprOp::Mul: {
+      int64_t total = 1;
+      for (size_t i = 0; i < expr->args.size(); ++i) total *= arg(i);
+      return total;
+    }
+    default:
+      return static_cast<int64_t>(evaluate(
+          expr, [&](Expr leaf) { return static_cast<double>(index_at(leaf, axes, point)); }));
+  }
+}
+
+Expr flat_offset(ExprPool& pool, const std::vector<Expr>& indices, const Dims& dims) {
+  Expr offset = pool.integer(0);
+  int64_t stride = 1;
+  for (size_t i = dims.size(); i-- > 0;) {
+    offset = pool.add(offset, pool.mul(indices[i], pool.integer(stride)));
+    stride *= dims[i];
+  }
+  return offset;
+}
+
+namespace {
+
+OffsetPart part_of(ExprPool& pool, const Polynomial& polynomial, const std::vector<Expr>& axes) {
+  OffsetPart part;
+  if (polynomial.empty()) return part;
+  std::vector<int64_t> strides(axes.size());
+  bool affine = true;
+  for (auto& [monomial, coefficient] : polynomial) {
+    auto found = std::find(axes.begin(), axes.end(), monomial[0]);
+    affine &= monomial.size() == 1 && found != axes.end();
+    if (affine) strides[static_cast<size_t>(found - axes.begin())] = coefficient;
+  }
+  int64_t expected = strides.back();
+  for (size_t i = axes.size(); affine && i-- > 0;) {
+    affine = strides[i] == expected;
+    expected *= extent_of(axes[i]);
+  }
+  if (affine) {
+    part.stride = strides.back();
+    return part;
+  }
+  Expr expr = from_polynomial(pool, polynomial);
+  const int64_t count = extent_of(axes);
+  std::vector<int64_t> point(axes.size());
+  for (int64_t i = 0; i < count; ++i) {
+    part.table.push_back(index_at(expr, axes, point));
+    for (size_t d = axes.size(); d-- > 0;) {
+      if (++point[d] < extent_of(axes[d])) break;
+      point[d] = 0;
+    }
+  }
+  return part;
+}
+
+}  // namespace
+
+std::optional<SeparatedOffset> separate(ExprPool& pool, Expr offset,
+                                        const std::vector<std::vector<Expr>>& lists) {
+  SeparatedOffset result;
+  std::vector<Polynomial> parts(lists.size());
+  for (auto& term : to_polynomial(offset)) {
+    if (term.first.empty()) {
+      result.constant = term.second;
+      continue;
+    }
+    Expr monomial = from_polynomial(pool, {{term.first, 1}});
+    if (monomial->has_read || monomial->has_leaf) return std::nullopt;
+    int owner = -1;
+    for (size_t i = 0; i < lists.size(); ++i) {
+      const bool depends = std::any_of(lists[i].begin(), lists[i].end(),
+                                       [&](Expr axis) { return monomial->depends_on(axis); });
+      if (depends && owner >= 0) return std::nullopt;
+      if (depends) owner = static_cast<int>(i);
+    }
+    if (owner < 0) return std::nullopt;
+    parts[static_cast<size_t>(owner)].insert(term);
+  }
+  for (size_t i = 0; i < lists.size(); ++i) {
+    result.parts.push_back(part_of(pool, parts[i], lists[i]));
+  }
+  return result;
+}
+
+}  // namespace redfuser::cpu

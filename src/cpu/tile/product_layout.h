@@ -1,0 +1,37 @@
+// Where the elements of a matrix product's operands and result lie, for fixed sizes.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "cpu/simd/kernel_table.h"
+#include "cpu/tile/tile_builder.h"
+
+namespace redfuser::cpu {
+
+// The value of an integer expression at a point of its axes.
+int64_t index_at(Expr expr, const std::vector<Expr>& axes, const std::vector<int64_t>& point);
+
+// One part of an offset over a flattened list of axes: a stride, or a table of offsets.
+struct OffsetPart {
+  int64_t stride = 0;
+  std::vector<int64_t> table;  // empty: position * stride
+  int64_t at(int64_t position) const {
+    return table.empty() ? position * stride : table[static_cast<size_t>(position)];
+  }
+};
+
+// offset = constant + Σ parts, one for each list of axes.
+struct SeparatedOffset {
+  int64_t constant = 0;
+  std::vector<OffsetPart> parts;
+};
+
+// nullopt if a term of the offset depends on two of the lists, or on what is read.
+std::optional<SeparatedOffset> separate(ExprPool& pool, Expr offset,
+                                        const std::vector<std::vector<Expr>>& lists);
+
+// The row-major offset of indices into a tensor of size `dims`.
+Expr flat_offset(ExprPool& pool, const std::vector<Expr>& indices, const Dims& dims);
+
+}  // namespace redfuser::cpu

@@ -1,0 +1,278 @@
+#include "fuse/elementwise_groups.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "ir/depth.h"
+#include "ir/polynomial.h"
+#include "ops/op_def.h"
+
+namespace redfuser {
+
+std::set<ValueId> values_read(Expr body) {
+  std::set<ValueId> values;
+  visit(body, [&](Expr e) {
+    if (e->op == ExprOp::Read && e->integer >= 0) values.insert(static_cast<ValueId>(e->integer));
+  });
+  return values;
+}
+
+Demand::Demand(const GraphFacts& facts, const std::vector<Region>& regions)
+    : facts_(facts), regions_(regions) {
+  for (size_t r = 0; r < regions.size(); ++r) {
+    for (NodeId node : regions[r].owned) region_of_[node] = static_cast<int>(r);
+  }
+  for (ValueId output : facts.graph().outputs) {
+    outside_uses_.insert(output);
+    need(output);
+  }
+}
+
+int Demand::region_of(NodeId node) const {
+  auto found = region_of_.find(node);
+  return found == region_of_.end() ? -1 : found->second;
+}
+
+void Demand::need(ValueId first) {
+  std::vector<ValueId> stack{first};
+  while (!stack.empty()) {
+    const ValueId value = stack.back();
+    stack.pop_back();
+    if (!needed_.insert(value).second) continue;
+    const NodeId node = facts_.producer(value);
+    if (node < 0) continue;
+    const int region = region_of(node);
+    if (region < 0) {
+      for (ValueId read : facts_.reads(node)) {
+        users_[read].insert(node);
+        stack.push_back(read);
+      }
+      continue;
+    }
+    for (ValueId read : regions_[static_cast<size_t>(region)].reads()) {
+      outside_uses_.insert(read);
+      stack.push_back(read);
+    }
+  }
+}
+
+bool Demand::used_only_by(NodeId node, const std::set<NodeId>& members) const {
+  for (ValueId output : facts_.graph().nodes[static_cast<size_t>(node)].outputs) {
+    if (output == kAbsent || !needed(output)) continue;
+    if (outside_uses_.count(output)) return false;
+    auto users = users_.find(output);
+    if (users == users_.end()) continue;
+    for (NodeId user : users->second) {
+      if (!members.count(user)) return false;
+    }
+  }
+  return true;
+}
+
+namespace {
+
+// Nodes of one step at most: longer chains gain nothing from one more.
+constexpr size_t kMaxNodes = 64;
+// Values that a step may come to read by taking in nodes: each is a parameter of its kernel.
+constexpr size_t kMaxReads = 128;
+// Nodes of a body written out, as in ExprExtent: a map's is not derived from, and samplers alone
+// have more than kMaxFusedSize.
+constexpr double kMaxMapSize = 0x1p24;
+// Each element computes all of a body: a piece of a long Concat, the choice of every other piece.
+constexpr size_t kMaxOperations = 4096;
+
+class GroupBuilder {
+ public:
+  GroupBuilder(const GraphFacts& facts, const Demand& demand, ValueId value)
+      : facts_(facts), demand_(demand), graph_(facts.graph()), value_(value) {
+    const Value& v = graph_.values[static_cast<size_t>(value)];
+    for (size_t i = 0; i < v.shape.size(); ++i) {
+      axes_.push_back(v.shape[i]->is_constant(1)
+                          ? graph_.pool->integer(0)
+                          : graph_.pool->shared_axis(fmt::format("i{}", i), v.shape[i]));
+    }
+    owned_ = {v.producer};
+    body_ = lower();
+  }
+
+  // Takes in producers, last first: views wherever they are, other nodes that only we use. Every
+  // trial lowers the body anew, so that nodes without reductions are tried several at once, more
+  // after every success.
+  void grow() {
+    std::set<NodeId> rejected;
+    size_t count = 1;
+    while (owned_.size() + views_.size() < kMaxNodes) {
+      const Trial trial = next(has_reduction(body_) ? 1 : count, rejected);
+      if (trial.nodes.empty()) return;
+      if (absorb(trial)) {
+        count *= 2;
+      } else if (trial.nodes.size() == 1) {
+        rejected.insert(trial.nodes[0]);
+      } else {
+        count = 1;
+      }
+    }
+  }
+
+  Step finish() {
+    Step step;
+    step.kind = kind();
+    step.writes = {value_};
+    std::set<NodeId> nodes = owned_;
+    nodes.insert(views_.begin(), views_.end());
+    std::set<ValueId> reads = values_read(body_);
+    for (NodeId node : nodes) {
+      step.nodes.push_back(node);
+      if (!facts_.binds(node)) continue;
+      step.binds.push_back(node);
+      for (ValueId read : facts_.reads(node)) {
+        if (!nodes.count(facts_.producer(read))) reads.insert(read);
+      }
+    }
+    step.reads.assign(reads.begin(), reads.end());
+    return step;
+  }
+
+ private:
+  Expr lower() const {
+    Lowering lowering(graph_, [&](ValueId value) {
+      const NodeId node = facts_.producer(value);
+      return value == value_ || (owned_.count(node) > 0 && node != root()) ||
+             views_.count(node) > 0;
+    });
+    return lowering.element(value_, axes_);
+  }
+  NodeId root() const { return graph_.values[static_cast<size_t>(value_)].producer; }
+
+  static bool has_reduction(Expr body) {
+    bool found = false;
+    visit(body, [&](Expr e) { found |= e->op == ExprOp::Reduce; });
+    return found;
+  }
+
+  // Nodes to take in, with the members that the step then has.
+  struct Trial {
+    std::vector<NodeId> nodes;
+    std::set<NodeId> owned, views;
+  };
+
+  Trial next(size_t count, std::set<NodeId>& rejected) const {
+    Trial trial{{}, owned_, views_};
+    std::set<NodeId> members = owned_, candidates;
+    members.insert(views_.begin(), views_.end());
+    auto add_reads = [&](const std::set<ValueId>& reads) {
+      for (const ValueId read : reads) {
+        const NodeId node = facts_.producer(read);
+        if (node < 0 || !facts_.lowered(node) || demand_.region_of(node) >= 0) continue;
+        if (!members.count(node) && !rejected.count(node)) candidates.insert(node);
+      }
+    };
+    add_reads(values_read(body_));
+    while (!candidates.empty() && trial.nodes.size() < count && members.size() < kMaxNodes) {
+      const NodeId node = *candidates.rbegin();
+      candidates.erase(node);
+      const bool ours = demand_.used_only_by(node, members);
+      if (!may_absorb(node, ours)) {
+        rejected.insert(node);
+        continue;
+      }
+      if (facts_.reduces(node) && !trial.nodes.empty()) break;
+      trial.nodes.push_back(node);
+      members.insert(node);
+      (ours ? trial.owned : trial.views).insert(node);
+      if (facts_.reduces(node)) break;
+      add_reads(facts_.reads(node));
+    }
+    return trial;
+  }
+
+  bool may_absorb(NodeId node, bool ours) const {
+    // A node that fixes sizes at run time stays a step of its own.
+    if (facts_.binds(node)) return false;
+    if (!ours && !facts_.view(node)) return false;
+    return !facts_.reduces(node) || facts_.contracts(node);
+  }
+
+  bool absorb(const Trial& trial) {
+    const bool was_product = as_product(graph_, value_, body_, axes_).has_value();
+    const auto owned = std::exchange(owned_, trial.owned);
+    const auto views = std::exchange(views_, trial.views);
+    Expr body = body_;
+    const bool must_be_product = was_product || facts_.contracts(trial.nodes[0]);
+    if (relower() && (!must_be_product || as_product(graph_, value_, body_, axes_))) return true;
+    owned_ = owned;
+    views_ = views;
+    body_ = body;
+    return false;
+  }
+
+  // False if the body is too large for one step.
+  bool relower() {
+    const size_t reads = values_read(body_).size();
+    try {
+      body_ = lower();
+    } catch (const ExprTooDeep&) {
+      return false;
+    }
+    const ExprExtent extent = expr_extent(body_);
+    size_t operations = 0;
+    visit(body_, [&](Expr) { ++operations; });
+    return extent.depth <= kMaxFusedDepth && extent.size <= kMaxMapSize &&
+           operations <= kMaxOperations && values_read(body_).size() <= std::max(reads, kMaxReads);
+  }
+
+  // Same elements in the same order.
+  bool is_alias() const {
+    if (body_->op != ExprOp::Read) return false;
+    const auto source = static_cast<ValueId>(body_->integer);
+    if (graph_.values[static_cast<size_t>(source)].dtype !=
+        graph_.values[static_cast<size_t>(value_)].dtype) {
+      return false;
+    }
+    auto offset = [&](const std::vector<Expr>& index, const std::vector<Expr>& shape) {
+      Expr position = graph_.pool->integer(0);
+      for (size_t i = 0; i < index.size(); ++i) {
+        position = graph_.pool->add(graph_.pool->mul(position, shape[i]), index[i]);
+      }
+      return position;
+    };
+    auto count = [&](const std::vector<Expr>& shape) {
+      Expr size = graph_.pool->integer(1);
+      for (Expr dim : shape) size = graph_.pool->mul(size, dim);
+      return size;
+    };
+    const auto& from = graph_.values[static_cast<size_t>(source)].shape;
+    const auto& to = graph_.values[static_cast<size_t>(value_)].shape;
+    return count(from) == count(to) && offset(body_->args, from) == offset(axes_, to);
+  }
+
+  StepKind kind() const {
+    if (!has_reduction(body_)) {
+      if (is_alias()) return AliasStep{value_, static_cast<ValueId>(body_->integer)};
+      return MapStep{axes_, {{value_, body_}}};
+    }
+    if (auto product = as_product(graph_, value_, body_, axes_)) return *product;
+    return ReduceStep{value_, axes_, body_};
+  }
+
+  const GraphFacts& facts_;
+  const Demand& demand_;
+  const Graph& graph_;
+  ValueId value_;
+  std::vector<Expr> axes_;
+  std::set<NodeId> owned_, views_;
+  Expr body_ = nullptr;
+};
+
+}  // namespace
+
+Step make_group(const GraphFacts& facts, const Demand& demand, ValueId value, bool fuse) {
+  GroupBuilder builder(facts, demand, value);
+  if (fuse) builder.grow();
+  return builder.finish();
+}
+
+}  // namespace redfuser

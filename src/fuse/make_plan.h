@@ -1,0 +1,21 @@
+// From an optimised graph to a plan.
+#pragma once
+
+#include <memory>
+
+#include "fuse/plan.h"
+#include "fuse/regions.h"
+
+namespace redfuser {
+
+struct PlanOptions {
+  bool fuse = true;     // false: every operator is a step of its own, the reference
+  bool certify = true;  // run every fusion against its unfused body first
+};
+
+// Steps for every value that the graph's outputs need, in an order that respects them. The report
+// in the plan covers the fused regions; `regions`, if given, receives them for dumps.
+Plan make_plan(std::shared_ptr<const Graph> graph, const PlanOptions& options,
+               Regions* regions = nullptr);
+
+}  // namespace redfuser

@@ -1,0 +1,82 @@
+#include "fuse/product_addends.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/contraction.h"
+#include "ops/op_def.h"
+
+namespace redfuser {
+namespace {
+
+constexpr int kMostAdded = 2;  // a vector and a tensor
+
+// What is added to the product so far.
+struct Added {
+  int vectors = 0, tensors = 0;
+};
+
+bool multiplies_constant(const GraphFacts& facts, NodeId node) {
+  if (!facts.contracts(node)) return false;
+  return std::any_of(facts.reads(node).begin(), facts.reads(node).end(), [&](ValueId read) {
+    const Value& value = facts.graph().values[static_cast<size_t>(read)];
+    return value.is_constant() && value.shape.size() == 2;
+  });
+}
+
+// The node's meaning is a sum of two elements, one of them of the only use of a product at the same
+// index.
+bool adds_to_product(const GraphFacts& facts, NodeId id, Added& added, int most = kMostAdded) {
+  if (most == 0) return false;
+  const Graph& graph = facts.graph();
+  const Node& node = graph.nodes[static_cast<size_t>(id)];
+  if (!facts.lowered(id) || facts.reduces(id) || node.outputs.size() != 1) return false;
+  const ValueId output = node.outputs[0];
+  const Value& value = graph.values[static_cast<size_t>(output)];
+  std::vector<Expr> axes;
+  for (Expr size : value.shape) {
+    axes.push_back(size->is_constant(1)
+                       ? graph.pool->integer(0)
+                       : graph.pool->shared_axis(fmt::format("i{}", axes.size()), size));
+  }
+  Lowering lowering(graph, [output](ValueId v) { return v == output; });
+  Expr sum = without_float_casts(lowering.element(output, axes));
+  if (sum->op != ExprOp::Add || sum->args.size() != 2) return false;
+  Expr terms[2];
+  for (size_t i = 0; i < 2; ++i) {
+    terms[i] = without_float_casts(sum->args[i]);
+    if (terms[i]->op != ExprOp::Read) return false;
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    const auto product = static_cast<ValueId>(terms[i]->integer);
+    const NodeId producer = facts.producer(product);
+    if (producer < 0 || terms[i]->args != axes || facts.is_output(product)) continue;
+    if (facts.consumers(product).size() != 1) continue;
+    Added before = added;
+    if (!multiplies_constant(facts, producer) &&
+        !adds_to_product(facts, producer, before, most - 1)) {
+      continue;
+    }
+    const Value& other = graph.values[static_cast<size_t>(terms[1 - i]->integer)];
+    if (other.is_constant() && other.shape.size() == 1) {
+      ++before.vectors;
+    } else if (terms[1 - i]->args == axes && other.dtype == value.dtype) {
+      ++before.tensors;
+    } else {
+      continue;
+    }
+    added = before;
+    return added.vectors <= 1 && added.tensors <= 1;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool completes_product(const GraphFacts& facts, NodeId node) {
+  Added added;
+  return adds_to_product(facts, node, added);
+}
+
+}  // namespace redfuser

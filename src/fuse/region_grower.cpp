@@ -1,0 +1,229 @@
+#include "fuse/region_grower.h"
+
+#include <algorithm>
+
+namespace redfuser {
+namespace {
+
+// New accumulators for one stage cost less than a second pass over the row if they are no more
+// than this, or than what the pass would read of every element.
+constexpr size_t kMaxNewAccumulators = 2;
+// A chain of products pays when its intermediate dwarfs its inputs; products by weights expand four
+// times in the usual feed-forward layer and are faster as two.
+constexpr double kMinChainExpansion = 4;
+
+// Reads of every element of the streamed axis, by the last stage.
+size_t streamed_reads(const CascadeCandidate& shape) {
+  const Cascade& cascade = shape.extraction.cascade;
+  size_t count = 0;
+  visit(cascade.stages.back().body,
+        [&](Expr e) { count += e->op == ExprOp::Read && e->depends_on(cascade.stream); });
+  return count;
+}
+
+}  // namespace
+
+Growth RegionGrower::growth(const RegionDraft& draft, NodeId seed,
+                            const std::string& fingerprint) const {
+  Growth growth{seed, last_reduction, draft.owned, draft.shared, refused, consulted_, {}, {}};
+  growth.consulted.emplace(seed, true);
+  for (const auto& [node, free] : growth.consulted) {
+    for (const ValueId output : graph_.nodes[static_cast<size_t>(node)].outputs) {
+      if (taken_.pinned.count(output)) growth.pinned.insert(output);
+    }
+  }
+  growth.fingerprint = fingerprint;
+  return growth;
+}
+
+std::optional<RegionDraft> RegionGrower::repeat(const Growth& moved) {
+  RegionDraft draft;
+  draft.owned = moved.owned;
+  draft.shared = moved.shared;
+  if (!form(draft)) return std::nullopt;
+  const std::string here = fingerprint(*graph_.pool, draft.shape.extraction.cascade);
+  if (here != moved.fingerprint) return std::nullopt;
+  return draft;
+}
+
+std::optional<RegionDraft> RegionGrower::grow(NodeId seed) {
+  RegionDraft draft;
+  draft.owned = {seed};
+  auto shape = form_shape(facts_, draft.owned, draft.shared, taken_.pinned);
+  if (auto* failure = std::get_if<CandidateRefusal>(&shape)) {
+    refused.emplace_back(seed, failure->reason);
+    return std::nullopt;
+  }
+  draft.shape = std::get<CascadeCandidate>(std::move(shape));
+  last_reduction = seed;
+  forward(draft);
+  backward(draft);
+  release_casts(draft);
+  return draft;
+}
+
+std::optional<RegionDraft> RegionGrower::grow_back(NodeId seed) {
+  RegionDraft draft;
+  draft.owned = {seed};
+  if (!form(draft)) return std::nullopt;
+  backward(draft);
+  const bool expanding = std::any_of(draft.owned.begin(), draft.owned.end(), [&](NodeId node) {
+    return node != seed && facts_.contracts(node) && expansion(node) > kMinChainExpansion;
+  });
+  return expanding ? std::optional(std::move(draft)) : std::nullopt;
+}
+
+bool RegionGrower::is_free(NodeId node) const {
+  return node >= 0 && taken_.nodes.count(node) == 0 && banned_.count(node) == 0 &&
+         facts_.lowered(node);
+}
+
+bool RegionGrower::consult(NodeId node) const {
+  if (node < 0) return false;
+  const bool free = is_free(node);
+  consulted_.emplace(node, free);
+  return free;
+}
+
+void RegionGrower::forward(RegionDraft& draft) {
+  std::set<NodeId> frontier, passed;
+  std::map<NodeId, size_t> failed;  // with the number of nodes owned then
+  auto push = [&](NodeId node) {
+    for (NodeId consumer : facts_.consumers_of(node)) frontier.insert(consumer);
+  };
+  // A reduction that failed is tried again once the region has grown since.
+  auto refill = [&] {
+    for (const auto& [reduction, size] : failed) {
+      if (draft.owned.size() > size) frontier.insert(reduction);
+    }
+    std::erase_if(refused, [&](const auto& other) { return frontier.count(other.first) > 0; });
+  };
+  for (NodeId node : draft.owned) push(node);
+  size_t count = 1;
+  while (!frontier.empty()) {
+    if (count > 1 && passed.empty() && add_run(draft, frontier, count)) {
+      count *= 2;
+      if (frontier.empty()) refill();
+      continue;
+    }
+    const NodeId node = *frontier.begin();
+    frontier.erase(frontier.begin());
+    if (draft.owned.count(node) || !consult(node)) continue;
+    count = 1;
+    if (add(draft, node, passed)) {
+      count = 2;
+      push(node);
+    } else if (facts_.view(node) && passed.size() < kMaxRegionNodes) {
+      passed.insert(node);
+      push(node);
+    } else if (facts_.reduces(node)) {
+      failed[node] = draft.owned.size();
+    }
+    if (frontier.empty()) refill();
+  }
+}
+
+bool RegionGrower::add_run(RegionDraft& draft, std::set<NodeId>& frontier, size_t count) {
+  std::set<NodeId> ahead = frontier;
+  std::vector<NodeId> run, taken;
+  RegionDraft next = draft;
+  while (!ahead.empty() && run.size() < count) {
+    const NodeId node = *ahead.begin();
+    if (!is_free(node)) {
+      taken.push_back(node);
+    } else if (!next.owned.count(node)) {
+      if (facts_.reduces(node)) break;
+      run.push_back(node);
+      next.owned.insert(node);
+      for (const NodeId consumer : facts_.consumers_of(node)) ahead.insert(consumer);
+    }
+    ahead.erase(node);
+  }
+  if (run.size() < 2) return false;
+  if (!form(next)) return false;
+  if (!worth_one_pass(draft, next)) return false;
+  if (next.shape.extraction.has_columns && !worth_contracting(next)) return false;
+  for (const NodeId node : run) consulted_.emplace(node, true);
+  for (const NodeId node : taken) consulted_.emplace(node, false);
+  draft = std::move(next);
+  frontier = std::move(ahead);
+  return true;
+}
+
+void RegionGrower::own_with_passed(RegionDraft& draft, NodeId first,
+                                   const std::set<NodeId>& passed) const {
+  std::vector<NodeId> open{first};
+  while (!open.empty()) {
+    const NodeId node = open.back();
+    open.pop_back();
+    draft.owned.insert(node);
+    for (ValueId read : facts_.reads(node)) {
+      const NodeId producer = facts_.producer(read);
+      if (passed.count(producer) && !draft.owned.count(producer)) open.push_back(producer);
+    }
+  }
+}
+
+bool RegionGrower::add(RegionDraft& draft, NodeId node, const std::set<NodeId>& passed) {
+  RegionDraft next = draft;
+  own_with_passed(next, node, passed);
+  auto shape = form_shape(facts_, next.owned, next.shared, taken_.pinned);
+  if (auto* failure = std::get_if<CandidateRefusal>(&shape)) {
+    if (worth_reporting(draft, node)) refused.emplace_back(node, failure->reason);
+    return false;
+  }
+  next.shape = std::get<CascadeCandidate>(std::move(shape));
+  if (reenters(next)) return false;
+  if (!worth_one_pass(draft, next)) {
+    if (worth_reporting(draft, node)) {
+      refused.emplace_back(node, "one pass would need more accumulators than a second pass costs");
+    }
+    return false;
+  }
+  if (next.shape.extraction.has_columns && !worth_contracting(next)) return false;
+  if (facts_.reduces(node)) last_reduction = node;
+  draft = std::move(next);
+  return true;
+}
+
+bool RegionGrower::worth_one_pass(const RegionDraft& draft, const RegionDraft& next) {
+  auto few = [](const RegionDraft& a, const RegionDraft& b) {
+    return b.shape.derivation.streaming.accumulators.size() <=
+           a.shape.derivation.streaming.accumulators.size() +
+               std::max(kMaxNewAccumulators, streamed_reads(b.shape));
+  };
+  if (few(draft, next)) return true;
+  RegionDraft before = draft, after = next;
+  backward(before);
+  backward(after);
+  return few(before, after);
+}
+
+bool RegionGrower::worth_reporting(const RegionDraft& draft, NodeId node) const {
+  if (!facts_.reduces(node)) return false;
+  if (!facts_.contracts(node)) return true;
+  const auto& accumulators = draft.shape.derivation.streaming.accumulators;
+  return !draft.shape.extraction.has_columns &&
+         std::any_of(accumulators.begin(), accumulators.end(),
+                     [](const Accumulator& a) { return a.form == Form::Rescaled; });
+}
+
+bool RegionGrower::worth_contracting(const RegionDraft& draft) {
+  if (draft.shape.extraction.maps_back) return false;
+  for (const Accumulator& a : draft.shape.derivation.streaming.accumulators) {
+    if (a.form == Form::Rescaled) return true;
+  }
+  RegionDraft trial = draft;
+  backward(trial);
+  return std::any_of(trial.owned.begin(), trial.owned.end(), [&](NodeId node) {
+    return facts_.contracts(node) && !draft.owned.count(node) && expansion(node) > 1;
+  });
+}
+
+double RegionGrower::expansion(NodeId node) const {
+  double inputs = 0;
+  for (ValueId read : facts_.reads(node)) inputs += facts_.nominal_size(read);
+  return facts_.nominal_size(graph_.nodes[static_cast<size_t>(node)].outputs[0]) / inputs;
+}
+
+}  // namespace redfuser

@@ -1,0 +1,158 @@
+// How a region takes in what computes its inputs.
+#include <algorithm>
+
+#include "fuse/product_addends.h"
+#include "fuse/region_grower.h"
+#include "fuse/tile_reads.h"
+
+namespace redfuser {
+
+bool RegionGrower::form(RegionDraft& draft) const {
+  auto shape = form_shape(facts_, draft.owned, draft.shared, taken_.pinned);
+  if (!std::holds_alternative<CascadeCandidate>(shape)) return false;
+  draft.shape = std::get<CascadeCandidate>(std::move(shape));
+  return !reenters(draft);
+}
+
+bool RegionGrower::reenters(const RegionDraft& draft) const {
+  const NodeId first = *draft.owned.begin();
+  std::set<NodeId> seen;
+  std::vector<NodeId> stack;
+  auto push = [&](const std::set<ValueId>& values) {
+    for (ValueId value : values) {
+      const NodeId producer = facts_.producer(value);
+      if (producer >= first && seen.insert(producer).second) stack.push_back(producer);
+    }
+  };
+  auto push_sizes = [&](NodeId node, bool inside) {
+    for (NodeId source : facts_.size_sources(node)) {
+      if (source < first || (inside && draft.owned.count(source))) continue;
+      if (seen.insert(source).second) stack.push_back(source);
+    }
+  };
+  push(values_read(draft.shape.extraction.cascade));
+  for (NodeId node : draft.owned) push_sizes(node, true);
+  while (!stack.empty()) {
+    const NodeId node = stack.back();
+    stack.pop_back();
+    if (draft.owned.count(node)) return true;
+    push(facts_.reads(node));
+    push_sizes(node, false);
+  }
+  return false;
+}
+
+void RegionGrower::backward(RegionDraft& draft) {
+  std::set<NodeId> rejected;
+  size_t count = 1;
+  while (true) {
+    if (count > 1 && absorb_run(draft, rejected, count)) {
+      count *= 2;
+      continue;
+    }
+    NodeId best = -1;
+    for (ValueId value : values_read(draft.shape.extraction.cascade)) {
+      const NodeId producer = facts_.producer(value);
+      if (!consult(producer)) continue;
+      if (draft.owned.count(producer) || draft.shared.count(producer)) continue;
+      if (!rejected.count(producer)) best = std::max(best, producer);
+    }
+    if (best < 0) return;
+    count = absorb(draft, best) ? 2 : 1;
+    if (count == 1) rejected.insert(best);
+  }
+}
+
+bool RegionGrower::absorb_run(RegionDraft& draft, const std::set<NodeId>& rejected, size_t count) {
+  RegionDraft next = draft;
+  std::set<NodeId> candidates, run;
+  auto add_reads = [&](const std::set<ValueId>& reads) {
+    for (const ValueId read : reads) {
+      const NodeId producer = facts_.producer(read);
+      if (!is_free(producer) || next.owned.count(producer) || next.shared.count(producer)) {
+        continue;
+      }
+      if (!rejected.count(producer)) candidates.insert(producer);
+    }
+  };
+  add_reads(values_read(draft.shape.extraction.cascade));
+  while (!candidates.empty() && run.size() < count) {
+    const NodeId node = *candidates.rbegin();
+    candidates.erase(node);
+    const Absorption how = absorption(next, node);
+    if (how == Absorption::None || facts_.reduces(node)) break;
+    (how == Absorption::Owned ? next.owned : next.shared).insert(node);
+    run.insert(node);
+    add_reads(facts_.reads(node));
+  }
+  if (run.size() < 2) return false;
+  if (!form(next)) return false;
+  for (const NodeId node : run) consulted_.emplace(node, true);
+  draft = std::move(next);
+  return true;
+}
+
+void RegionGrower::release_casts(RegionDraft& draft) const {
+  const std::set<NodeId> owned = draft.owned;
+  for (const NodeId cast : owned) {
+    if (!facts_.narrows(cast)) continue;
+    const std::set<NodeId> released = leading_to(draft, cast);
+    if (released.empty()) continue;
+    RegionDraft next = draft;
+    for (const NodeId node : released) next.owned.erase(node);
+    if (form(next)) draft = std::move(next);
+  }
+}
+
+std::set<NodeId> RegionGrower::leading_to(const RegionDraft& draft, NodeId cast) const {
+  std::set<NodeId> nodes = {cast};
+  bool computed = false;
+  for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
+    for (const ValueId read : facts_.reads(*it)) {
+      const NodeId producer = facts_.producer(read);
+      if (producer < 0 || draft.shared.count(producer)) continue;
+      if (draft.owned.count(producer) == 0) {
+        computed = computed || consult(producer);
+        continue;
+      }
+      const auto consumers = facts_.consumers_of(producer);
+      const bool only_ours = std::all_of(consumers.begin(), consumers.end(), [&](NodeId consumer) {
+        return nodes.count(consumer) > 0;
+      });
+      if (!only_ours || facts_.reduces(producer) || facts_.view(producer)) return {};
+      nodes.insert(producer);
+    }
+  }
+  return computed ? nodes : std::set<NodeId>();
+}
+
+RegionGrower::Absorption RegionGrower::absorption(const RegionDraft& draft, NodeId node) const {
+  if (completes_product(facts_, node)) return Absorption::None;
+  const auto consumers = facts_.consumers_of(node);
+  const auto& outputs = graph_.nodes[static_cast<size_t>(node)].outputs;
+  const bool published = std::any_of(outputs.begin(), outputs.end(), [&](ValueId v) {
+    return v != kAbsent && (facts_.is_output(v) || taken_.pinned.count(v));
+  });
+  const bool ours =
+      !published && std::all_of(consumers.begin(), consumers.end(),
+                                [&](NodeId consumer) { return draft.owned.count(consumer) > 0; });
+  const bool again = facts_.view(node) || (!facts_.reduces(node) && facts_.recomputed(outputs[0]));
+  return ours ? Absorption::Owned : again ? Absorption::Shared : Absorption::None;
+}
+
+bool RegionGrower::absorb(RegionDraft& draft, NodeId node) {
+  const Absorption how = absorption(draft, node);
+  if (how == Absorption::None) return false;
+  if (facts_.contracts(node) &&
+      !reads_as_tile(*graph_.pool, draft.shape.extraction.cascade,
+                     graph_.nodes[static_cast<size_t>(node)].outputs[0])) {
+    return false;
+  }
+  RegionDraft next = draft;
+  (how == Absorption::Owned ? next.owned : next.shared).insert(node);
+  if (!form(next)) return false;
+  draft = std::move(next);
+  return true;
+}
+
+}  // namespace redfuser

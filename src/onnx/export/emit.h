@@ -1,0 +1,22 @@
+// The file's own nodes, with regions as calls of model-local functions.
+#pragma once
+
+#include <vector>
+
+#include "onnx/export/export.h"
+#include "onnx/export/output_model.h"
+#include "onnx/export/pruned_model.h"
+
+namespace redfuser {
+
+// The pruned file, and what became of the regions in `result`. Without regions, plain nodes.
+OutputModel emit_function(const LoadedModel& model, const PrunedModel& pruned,
+                          const std::vector<ExportRegion>& regions, ExportResult& result);
+
+// Replaces every call of a local function by the function's body.
+void inline_functions(OutputModel& model, const std::string& path);
+
+// The nodes of `graph`, whose inputs and outputs are those of `model`.
+OutputModel emit_standard(const LoadedModel& model, const Graph& graph);
+
+}  // namespace redfuser

@@ -1,0 +1,96 @@
+#include "onnx/export/export.h"
+
+#include <onnx/inliner/inliner.h>
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "onnx/export/emit.h"
+#include "onnx/export/pruned_model.h"
+#include "onnx/proto/tensor_proto.h"
+
+namespace redfuser {
+
+void inline_functions(OutputModel& model, const std::string& path) {
+  // The inliner sees that initializers' names are taken only where they are in the graph.
+  onnx::GraphProto& graph = *model.proto.mutable_graph();
+  for (const auto& [name, tensor] : model.initializers) graph.add_initializer()->set_name(name);
+  try {
+    onnx::inliner::InlineLocalFunctions(model.proto, true);
+  } catch (const std::exception& error) {
+    user_error("{}: cannot be written: its functions cannot be inlined: {}", path, error.what());
+  }
+  graph.clear_initializer();
+  if (model.proto.functions_size() != 0) {
+    user_error("{}: cannot be written: the function {} is for an opset that cannot be inlined",
+               path, model.proto.functions(0).name());
+  }
+}
+
+namespace {
+
+// A function's body cannot see what a subgraph takes from around it.
+bool has_subgraph(const onnx::NodeProto& node) {
+  return std::any_of(node.attribute().begin(), node.attribute().end(),
+                     [](const auto& a) { return a.has_g() || a.graphs_size() != 0; });
+}
+
+OutputModel emit(const LoadedModel& model, const Graph& graph,
+                 const std::vector<ExportRegion>& wanted, EmitMode mode, const std::string& path,
+                 ExportResult& result) {
+  std::vector<ExportRegion> regions = wanted;
+  for (ExportRegion& region : regions) {
+    std::erase_if(region.sources,
+                  [&](int source) { return has_subgraph(model.proto->graph().node(source)); });
+  }
+  std::erase_if(regions, [](const ExportRegion& region) { return region.sources.empty(); });
+  result.operators_before = model.operator_counts;
+  OutputModel output;
+  switch (mode) {
+    case EmitMode::Function:
+      output = emit_function(model, prune(model, graph), regions, result);
+      break;
+    case EmitMode::Inline:
+      output = emit_function(model, prune(model, graph), {}, result);
+      inline_functions(output, path);
+      break;
+    case EmitMode::Standard:
+      output = emit_standard(model, graph);
+      break;
+  }
+  result.operators_after = operator_counts(output.proto);
+  return output;
+}
+
+}  // namespace
+
+ExportResult save_model(const LoadedModel& model, const Graph& graph,
+                        const std::vector<ExportRegion>& regions, const ExportOptions& options,
+                        const std::string& path) {
+  ExportResult result;
+  OutputModel output = emit(model, graph, regions, options.emit, path, result);
+  write_model(std::move(output), options.external_threshold, path);
+  return result;
+}
+
+ExportResult serialise_model(const LoadedModel& model, const Graph& graph,
+                             const std::vector<ExportRegion>& regions, EmitMode mode,
+                             const std::string& name, std::string& bytes) {
+  ExportResult result;
+  bytes = model_bytes(emit(model, graph, regions, mode, name, result), name);
+  return result;
+}
+
+std::shared_ptr<const LoadedModel> with_graph(const LoadedModel& model, const Graph& graph) {
+  OutputModel output = emit_standard(model, graph);
+  output.proto.set_producer_name(model.proto->producer_name());
+  output.proto.set_producer_version(model.proto->producer_version());
+  auto proto = std::make_shared<onnx::ModelProto>(std::move(output.proto));
+  for (const auto& [name, tensor] : output.initializers) {
+    *proto->mutable_graph()->add_initializer() = to_proto(name, tensor);
+  }
+  return import_model(std::move(proto), model.path);
+}
+
+}  // namespace redfuser

@@ -1,0 +1,132 @@
+#include "onnx/import/import.h"
+
+#include <onnx/defs/parser.h>
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "onnx/functions/functions.h"
+#include "onnx/import/importer.h"
+#include "onnx/proto/model_file.h"
+#include "onnx/proto/value_types.h"
+
+namespace redfuser {
+namespace {
+
+void check_ir_version(const onnx::ModelProto& model, const std::string& path) {
+  const int64_t version = model.ir_version(), newest = onnx::Version::IR_VERSION;
+  if (version >= 1 && version <= newest) return;
+  user_error("{}: IR version {} is not supported; versions 1 to {} are", path, version, newest);
+}
+
+void check_opset(const onnx::ModelProto& model, const std::string& path) {
+  const Opsets opsets = opsets_of(model);
+  const auto main = opsets.find("");
+  if (main == opsets.end()) {
+    const auto& nodes = model.graph().node();
+    const bool none = std::none_of(nodes.begin(), nodes.end(), [](const auto& node) {
+      return normal_domain(node.domain()).empty();
+    });
+    if (none) return;
+    user_error("{}: does not say which opset of ai.onnx it is written for", path);
+  }
+  if (main->second < kOldestOpset || main->second > kNewestOpset) {
+    user_error("{}: opset {} of ai.onnx is not supported; opsets {} to {} are", path, main->second,
+               kOldestOpset, kNewestOpset);
+  }
+}
+
+// Names in a damaged file can hold anything; a message stays one printable line.
+std::string printable(const std::string& message, const std::string& path) {
+  constexpr size_t kLongest = 2000;
+  std::string line = message.starts_with(path) ? message : fmt::format("{}: {}", path, message);
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  if (line.size() > kLongest) line = line.substr(0, kLongest) + " ...";
+  return line;
+}
+
+template <typename Body>
+auto with_path(const LoadedModel& model, const Body& body) {
+  try {
+    return body();
+  } catch (const NeedsValues& error) {
+    throw NeedsValues(printable(error.what(), model.path));
+  } catch (const UserError& error) {
+    throw UserError(printable(error.what(), model.path));
+  }
+}
+
+void import_graph(LoadedModel& model) {
+  model.graph = with_path(model, [&] {
+    check_ir_version(*model.proto, model.path);
+    check_opset(*model.proto, model.path);
+    return Importer(model.proto, model.path).run();
+  });
+  for (const ValueId id : model.graph.inputs) {
+    model.inputs.push_back(value_info(model.graph, id));
+  }
+  for (const ValueId id : model.graph.outputs) {
+    model.outputs.push_back(value_info(model.graph, id));
+  }
+}
+
+// Inputs and outputs as the file declares them.
+void declare(LoadedModel& model) {
+  const onnx::GraphProto& main = model.proto->graph();
+  std::set<std::string> initializers;
+  for (const auto& tensor : main.initializer()) initializers.insert(tensor.name());
+  for (const auto& input : main.input()) {
+    if (!initializers.count(input.name())) model.inputs.push_back(declared_info(input));
+  }
+  for (const auto& output : main.output()) model.outputs.push_back(declared_info(output));
+  model.graph.pool = std::make_shared<ExprPool>();
+  model.graph.name = main.name();
+}
+
+}  // namespace
+
+std::map<std::string, int> operator_counts(const onnx::ModelProto& model) {
+  std::map<std::string, int> counts;
+  for (const auto& node : model.graph().node()) {
+    ++counts[qualified_name(node.domain(), node.op_type())];
+  }
+  return counts;
+}
+
+std::shared_ptr<const LoadedModel> import_model(std::shared_ptr<const onnx::ModelProto> proto,
+                                                const std::string& path) {
+  auto model = std::make_shared<LoadedModel>();
+  model->path = path;
+  model->proto = std::move(proto);
+  try {
+    import_graph(*model);
+  } catch (const NeedsValues& reason) {
+    model->needs_values = reason.what();
+    declare(*model);
+  }
+  model->operator_counts = operator_counts(*model->proto);
+  return model;
+}
+
+NamedTensors evaluate_model(const LoadedModel& model, const NamedTensors& inputs,
+                            const std::function<void(Graph&, NodeId)>& evaluate) {
+  return with_path(model,
+                   [&] { return Importer(model.proto, model.path).evaluate(inputs, evaluate); });
+}
+
+std::shared_ptr<const LoadedModel> load_model(const std::string& path) {
+  return import_model(read_model_proto(path), path);
+}
+
+std::shared_ptr<const LoadedModel> parse_model(const std::string& text) {
+  auto proto = std::make_shared<onnx::ModelProto>();
+  const auto status = onnx::OnnxParser::Parse(*proto, text.c_str());
+  if (!status.IsOK()) user_error("the text is no ONNX model: {}", status.ErrorMessage());
+  return import_model(std::move(proto), "text");
+}
+
+}  // namespace redfuser

@@ -1,0 +1,16 @@
+// The operators of a model that RedFuser cannot run, found before anything else happens.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "onnx/functions/functions.h"
+
+namespace redfuser {
+
+// Walks the nodes `order` of the main graph and every function body that they reach. Throws one
+// UserError that lists all unsupported operators with their number and the user's nodes.
+void check_supported(const onnx::ModelProto& model, const std::vector<int>& order,
+                     const FunctionLibrary& functions, const std::string& where);
+
+}  // namespace redfuser

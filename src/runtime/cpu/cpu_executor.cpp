@@ -1,0 +1,225 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+#include "base/memory_budget.h"
+#include "cpu/opaque/opaque_shapes.h"
+#include "redfuser/memory_limit.h"
+#include "runtime/cpu/memory_meter.h"
+#include "runtime/program/bind_inputs.h"
+#include "runtime/program/executor.h"
+#include "runtime/program/size_checks.h"
+
+namespace redfuser {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double microseconds(Clock::duration duration) {
+  return std::chrono::duration<double, std::micro>(duration).count();
+}
+
+Tensor copied(const Tensor& tensor) {
+  Tensor copy(tensor.dtype(), tensor.dims());
+  if (tensor.bytes() > 0) std::memcpy(copy.mutable_data(), tensor.data(), tensor.bytes());
+  return copy;
+}
+
+class CpuExecutor : public Executor {
+ public:
+  CpuExecutor(std::shared_ptr<const CompiledProgram> compiled, const SessionOptions& options)
+      : program(std::move(compiled)),
+        graph(program->graph()),
+        pool(options.threads),
+        memory_limit(cpu_memory_limit(options)),
+        values(graph.values.size()),
+        is_output(graph.values.size(), false) {
+    for (const ValueId id : graph.outputs) is_output[index(id)] = true;
+    clear();
+  }
+
+  static size_t index(ValueId id) { return static_cast<size_t>(id); }
+
+  // Forgets a run: only constants stay.
+  void clear() {
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (values[i].data() != graph.values[i].constant.data()) values[i] = graph.values[i].constant;
+    }
+  }
+
+  NamedTensors run(const NamedTensors& inputs) override;
+
+ private:
+  void run_step(size_t number, MemoryMeter& meter);
+  void run_kernel(size_t number, RunContext& context, const MemoryMeter& meter);
+  void check_memory(const Step& step, const MemoryMeter& meter) const;
+  void keep(const Step& step);
+  void show(const Step& step);
+  void alias(const AliasStep& step);
+  NamedTensors outputs() const;
+
+  std::shared_ptr<const CompiledProgram> program;
+  const Graph& graph;
+  ThreadPool pool;
+  int64_t memory_limit;
+  std::vector<Tensor> values;
+  std::vector<bool> is_output;
+  std::vector<int64_t> symbols;
+};
+
+void CpuExecutor::check_memory(const Step& step, const MemoryMeter& meter) const {
+  if (std::holds_alternative<AliasStep>(step.kind)) return;
+  int64_t needed = 0;
+  for (const ValueId id : step.writes) {
+    bool known = true;
+    for (const int64_t symbol : program->shape_symbols[index(id)]) {
+      known = known && symbols[static_cast<size_t>(symbol)] >= 0;
+    }
+    if (!known) continue;
+    const int64_t width = static_cast<int64_t>(size_of(graph.values[index(id)].dtype));
+    int64_t bytes = 0;
+    if (__builtin_mul_overflow(element_count(dims_of(graph, id, symbols)), width, &bytes) ||
+        __builtin_add_overflow(needed, bytes, &needed)) {
+      needed = INT64_MAX;
+      break;
+    }
+  }
+  if (needed > memory_limit - meter.live()) {
+    user_error("\"{}\" needs {} bytes for its outputs, with {} in use, above the limit of {}",
+               step.label, needed, meter.live(), memory_limit);
+  }
+  // The caller's own limit also counts the inputs and the model's weights.
+  if (needed > MemoryLimit::left()) {
+    user_error("\"{}\" needs {} bytes for its outputs, with {} left of the memory limit",
+               step.label, needed, MemoryLimit::left());
+  }
+}
+
+void CpuExecutor::alias(const AliasStep& step) {
+  values[index(step.value)] =
+      values[index(step.source)].reshaped(dims_of(graph, step.value, symbols));
+}
+
+void CpuExecutor::keep(const Step& step) {
+  for (const ValueId id : step.writes) {
+    const std::string& name = graph.values[index(id)].name;
+    if (keeps(name)) kept[name] = values[index(id)];
+  }
+}
+
+void CpuExecutor::show(const Step& step) {
+  for (const ValueId id : step.writes) {
+    Tensor other = on_value(graph.values[index(id)].name, values[index(id)]);
+    const bool alias = std::holds_alternative<AliasStep>(step.kind);
+    if (other.defined() && !alias) values[index(id)] = std::move(other);
+  }
+}
+
+// Kernels without an expression find out how large their outputs are, and need working memory: they
+// are held to the limit as they allocate.
+void CpuExecutor::run_kernel(size_t number, RunContext& context, const MemoryMeter& meter) {
+  const Step& step = program->plan.steps[number];
+  std::optional<MemoryLimit> limit;
+  if (std::holds_alternative<OpaqueStep>(step.kind)) {
+    limit.emplace(std::max<int64_t>(memory_limit - meter.live(), 1));
+  }
+  try {
+    program->kernels[number]->run(context);
+  } catch (const MemoryLimitError& error) {
+    user_error("\"{}\": {}", step.label, error.what());
+  }
+}
+
+void CpuExecutor::run_step(size_t number, MemoryMeter& meter) {
+  const Step& step = program->plan.steps[number];
+  RunContext context{graph, values, symbols, pool};
+  for (const NodeId node : step.binds) bind_runtime_shape(context, graph.nodes[index(node)]);
+  check_memory(step, meter);
+  const auto* same_bytes = std::get_if<AliasStep>(&step.kind);
+  if (same_bytes != nullptr) {
+    alias(*same_bytes);
+  } else {
+    for (const PositionGuard& guard : program->guards[number]) guard.run(context);
+    run_kernel(number, context, meter);
+  }
+  for (const ValueId id : step.writes) {
+    const Tensor& tensor = values[index(id)];
+    RF_CHECK(tensor.defined(), "step \"{}\" did not compute \"{}\"", step.label,
+             graph.values[index(id)].name);
+  }
+  if (on_value) show(step);
+  for (const ValueId id : step.writes) {
+    const Tensor& tensor = values[index(id)];
+    // Bytes shared with an input or a constant belong to the caller or the model.
+    if (same_bytes == nullptr || meter.has(tensor)) meter.add(tensor);
+  }
+  if (keeps_any()) keep(step);
+  for (const ValueId id : step.frees) {
+    if (is_output[index(id)] || graph.values[index(id)].is_constant()) continue;
+    meter.remove(values[index(id)]);
+    values[index(id)] = Tensor();
+  }
+}
+
+NamedTensors CpuExecutor::outputs() const {
+  std::set<const void*> inputs;
+  for (const ValueId id : graph.inputs) inputs.insert(values[index(id)].data());
+  NamedTensors result;
+  for (const ValueId id : graph.outputs) {
+    const Value& value = graph.values[index(id)];
+    const Tensor& tensor = values[index(id)];
+    RF_CHECK(tensor.defined(), "output \"{}\" was not computed", value.name);
+    // The caller may reuse an input's memory once run has returned.
+    result[value.name] = inputs.count(tensor.data()) > 0 ? copied(tensor) : tensor;
+  }
+  return result;
+}
+
+NamedTensors CpuExecutor::run(const NamedTensors& inputs) {
+  struct Clear {
+    CpuExecutor& executor;
+    ~Clear() { executor.clear(); }
+  } at_end{*this};
+  times.clear();
+  kept.clear();
+  bind_inputs(*program, inputs, values, symbols);
+  SizeChecks checks(graph);
+  checks.run(symbols);
+  MemoryMeter meter;
+  const size_t count = program->plan.steps.size();
+  const Clock::time_point start = Clock::now();
+  for (size_t i = 0; i < count; ++i) {
+    if (progress) progress(static_cast<int>(i), static_cast<int>(count));
+    const Clock::time_point before = Clock::now();
+    run_step(i, meter);
+    const Step& step = program->plan.steps[i];
+    if (!step.binds.empty() || std::holds_alternative<OpaqueStep>(step.kind)) checks.run(symbols);
+    if (profiling) {
+      const StepInfo& info = program->steps[i];
+      times.push_back({info.label, info.kind, microseconds(before - start),
+                       microseconds(Clock::now() - before)});
+    }
+  }
+  if (progress) progress(static_cast<int>(count), static_cast<int>(count));
+  peak = meter.peak();
+  return outputs();
+}
+
+}  // namespace
+
+int64_t cpu_memory_limit(const SessionOptions& options) {
+  if (options.memory_limit > 0) return options.memory_limit;
+  return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+std::unique_ptr<Executor> make_cpu_executor(std::shared_ptr<const CompiledProgram> program,
+                                            const SessionOptions& options) {
+  return std::make_unique<CpuExecutor>(std::move(program), options);
+}
+
+}  // namespace redfuser

@@ -1,0 +1,191 @@
+#include "runtime/gpu/bound_program.h"
+
+#include "base/error.h"
+
+namespace redfuser {
+
+CudaShape::CudaShape(const CudaProgram& program, LoadedSteps steps, CudaLayout layout,
+                     std::vector<int64_t> symbols, cuda::DevicePointer arena,
+                     cuda::DevicePointer counter, Addresses addresses)
+    : program_(program),
+      steps_(std::move(steps)),
+      layout_(std::move(layout)),
+      symbols_(std::move(symbols)),
+      arena_(arena),
+      counter_(counter),
+      addresses_(std::move(addresses)),
+      calls_(steps_.size()) {
+  for (size_t step = 0; step < calls_.size(); ++step) make_calls(step);
+}
+
+CudaShape::Calls CudaShape::make_calls(const LoadedStep& form, size_t step,
+                                       const Places& scratch) const {
+  Calls calls;
+  for (size_t i = 0; i < form.form.calls.size(); ++i) {
+    const DeviceCall& call = form.form.calls[i];
+    const auto* launch = std::get_if<KernelLaunch>(&call);
+    std::optional<Call> made = launch != nullptr ? make(*launch, form.functions[i], step, scratch)
+                                                 : make(std::get<ProductCall>(call), step, scratch);
+    if (made) calls.push_back(std::move(*made));
+  }
+  return calls;
+}
+
+void CudaShape::make_calls(size_t step) {
+  Places scratch;
+  for (size_t i = 0; i < steps_[step]->form.scratch.size(); ++i) {
+    const int64_t offset = layout_.scratch_offset(step, static_cast<int>(i));
+    scratch.push_back(arena_ + static_cast<uint64_t>(offset));
+  }
+  calls_[step] = make_calls(*steps_[step], step, scratch);
+}
+
+CudaShape::Calls CudaShape::calls_of(const LoadedStep& form, size_t step,
+                                     cuda::DevicePointer scratch) const {
+  Places places;
+  for (const Scratch& need : form.form.scratch) {
+    places.push_back(scratch);
+    scratch += static_cast<uint64_t>(aligned_bytes(size(need.bytes)));
+  }
+  return make_calls(form, step, places);
+}
+
+int64_t CudaShape::scratch_bytes(const DeviceStep& form) const {
+  int64_t bytes = 0;
+  for (const Scratch& need : form.scratch) bytes += aligned_bytes(size(need.bytes));
+  return bytes;
+}
+
+bool CudaShape::touches(size_t step, const std::set<ValueId>& moved) const {
+  bool found = false;
+  visit_buffers(steps_[step]->form, [&](const BufferRef& buffer) {
+    found = found || (buffer.value >= 0 && moved.count(layout_.root(buffer.value)) > 0);
+  });
+  return found;
+}
+
+void CudaShape::move(const Addresses& addresses) {
+  std::set<ValueId> moved;
+  for (const auto& [value, address] : addresses) {
+    if (addresses_.at(value) != address) moved.insert(value);
+  }
+  if (moved.empty()) return;
+  addresses_ = addresses;
+  runs = recordings = 0;
+  graph = cuda::Graph();
+  for (size_t step = 0; step < calls_.size(); ++step) {
+    if (touches(step, moved)) make_calls(step);
+  }
+}
+
+int CudaShape::launches() const {
+  size_t count = 0;
+  for (const Calls& calls : calls_) count += calls.size();
+  return static_cast<int>(count);
+}
+
+cuda::DevicePointer CudaShape::address(ValueId value) const {
+  const std::optional<int64_t> offset = layout_.offset(value);
+  if (offset) return arena_ + static_cast<uint64_t>(*offset);
+  const ValueId root = layout_.root(value);
+  const auto elsewhere = addresses_.find(root);
+  if (elsewhere != addresses_.end()) return elsewhere->second;
+  RF_CHECK(program_.has_constant(root), "\"{}\" is nowhere on the GPU",
+           program_.graph().values[static_cast<size_t>(value)].name);
+  return program_.constant(root);
+}
+
+cuda::DevicePointer CudaShape::resolve(const BufferRef& buffer, const Places& scratch) const {
+  if (buffer.value >= 0) return address(buffer.value);
+  return scratch.at(static_cast<size_t>(buffer.scratch));
+}
+
+cuda::TensorMap CudaShape::encode(const TensorView& view, const Places& scratch,
+                                  const std::string& name) const {
+  const uint64_t width = size_of(view.dtype);
+  cuda::TensorLayout layout;
+  layout.bfloat = view.dtype == DType::BFloat16;
+  for (const Expr dim : view.dims) layout.dims.push_back(static_cast<uint64_t>(size(dim)));
+  for (const Expr stride : view.strides) {
+    layout.strides.push_back(static_cast<uint64_t>(size(stride)) * width);
+  }
+  for (const int edge : view.box) layout.box.push_back(static_cast<unsigned>(edge));
+  const uint64_t offset = static_cast<uint64_t>(size(view.offset)) * width;
+  return cuda::encode_tensor_map(layout, resolve(view.buffer, scratch) + offset, name);
+}
+
+std::optional<CudaShape::Call> CudaShape::make(const KernelLaunch& launch,
+                                               cuda::FunctionHandle function, size_t step,
+                                               const Places& scratch) const {
+  constexpr int64_t kMostBlocks[] = {INT32_MAX, 65535, 65535};
+  Launch result;
+  for (int i = 0; i < 3; ++i) {
+    const int64_t blocks = size(launch.grid[i], 1);
+    if (blocks <= 0) return std::nullopt;
+    if (blocks > kMostBlocks[i]) {
+      user_error("\"{}\": {} blocks along dimension {} are more than a GPU takes ({})",
+                 program_.compiled().steps[step].label, blocks, i, kMostBlocks[i]);
+    }
+    result.shape.grid[i] = static_cast<uint32_t>(blocks);
+  }
+  result.function = function;
+  result.shape.block = static_cast<uint32_t>(launch.block);
+  result.shape.shared_bytes = static_cast<uint32_t>(launch.shared);
+  result.shape.cluster = static_cast<uint32_t>(launch.cluster);
+  for (const TensorView& view : launch.views) {
+    result.maps.push_back(encode(view, scratch, launch.name));
+  }
+  for (const BufferRef& buffer : launch.buffers) {
+    result.arguments.push_back(resolve(buffer, scratch));
+  }
+  for (const Expr expr : launch.sizes) {
+    result.arguments.push_back(static_cast<uint64_t>(size(expr)));
+  }
+  if (launch.counter) result.arguments.push_back(counter_);
+  result.name = launch.name;
+  return Call(std::move(result));
+}
+
+std::optional<CudaShape::Call> CudaShape::make(const ProductCall& call, size_t step,
+                                               const Places& scratch) const {
+  cuda::Product product;
+  product.dtype = call.dtype;
+  product.result = call.result;
+  product.batch = size(call.batch, 1);
+  product.m = size(call.m, 1);
+  product.n = size(call.n, 1);
+  product.k = size(call.k, 1);
+  if (product.batch == 0 || product.m == 0 || product.n == 0) return std::nullopt;
+  auto shifted = [&](const BufferRef& buffer, Expr offset) {
+    return resolve(buffer, scratch) + static_cast<uint64_t>(size(offset, 0)) * size_of(call.dtype);
+  };
+  product.a = {shifted(call.a, call.a_offset), size(call.a_row, 0), size(call.a_column, 1),
+               size(call.a_batch, 0)};
+  product.b = {shifted(call.b, call.b_offset), size(call.b_row, 0), size(call.b_column, 1),
+               size(call.b_batch, 0)};
+  product.c = {resolve(call.c, scratch), size(call.c_row, 0), 1, size(call.c_batch, 0)};
+  if (call.bias.defined()) product.bias = resolve(call.bias, scratch);
+  if (call.addend.defined()) product.addend = resolve(call.addend, scratch);
+  product.algorithm = call.algorithm;
+  product.tf32 = program_.tf32();
+  product.name = program_.compiled().steps[step].label;
+  return Call(program_.products().prepare(product));
+}
+
+void CudaShape::enqueue(const Calls& calls, const cuda::Stream& stream,
+                        cuda::DevicePointer workspace) {
+  for (const Call& call : calls) {
+    if (const auto* launch = std::get_if<Launch>(&call)) {
+      stream.launch(launch->function, launch->shape, launch->maps, launch->arguments, launch->name);
+    } else {
+      std::get<cuda::ProductLibrary::Prepared>(call).run(stream, workspace);
+    }
+  }
+}
+
+void CudaShape::enqueue(size_t step, const cuda::Stream& stream,
+                        cuda::DevicePointer workspace) const {
+  enqueue(calls_[step], stream, workspace);
+}
+
+}  // namespace redfuser

@@ -1,0 +1,173 @@
+// Runs of a CudaExecutor on the caller's memory and stream.
+#include <algorithm>
+
+#include "base/error.h"
+#include "runtime/gpu/executor.h"
+#include "runtime/program/in_place.h"
+
+namespace redfuser {
+namespace {
+
+// What vector loads and bulk copies of the kernels ask of a tensor's address.
+constexpr uint64_t kAlignment = 16;
+
+cuda::DevicePointer address_of(const DeviceTensor& tensor) {
+  return reinterpret_cast<cuda::DevicePointer>(tensor.data);
+}
+
+int64_t bytes_of(const DeviceTensor& tensor) {
+  return element_count(tensor.dims) * static_cast<int64_t>(size_of(tensor.dtype));
+}
+
+// Empty tensors need room around them, which the session has.
+bool usable(const DeviceTensor& tensor) {
+  return !tensor.on_host && bytes_of(tensor) > 0 && address_of(tensor) % kAlignment == 0;
+}
+
+bool overlap(const DeviceTensor& a, const DeviceTensor& b) {
+  if (a.on_host != b.on_host) return false;
+  return address_of(a) < address_of(b) + static_cast<uint64_t>(bytes_of(b)) &&
+         address_of(b) < address_of(a) + static_cast<uint64_t>(bytes_of(a));
+}
+
+const DeviceTensor* find(const NamedDeviceTensors& tensors, const std::string& name) {
+  const auto found = tensors.find(name);
+  return found == tensors.end() ? nullptr : &found->second;
+}
+
+void check_pointer(const std::string& name, const DeviceTensor& tensor) {
+  if (tensor.data == nullptr && bytes_of(tensor) > 0) user_error("\"{}\" has no memory", name);
+}
+
+}  // namespace
+
+void CudaExecutor::check_not_ours(const std::string& name, const DeviceTensor& tensor) const {
+  DeviceTensor arena;
+  arena.dtype = DType::Int8;
+  arena.dims = {arena_.bytes()};
+  arena.data = reinterpret_cast<void*>(arena_.address());
+  if (!overlap(arena, tensor)) return;
+  user_error("\"{}\" lies in the session's own memory, which this run overwrites; copy it first",
+             name);
+}
+
+void CudaExecutor::check_output(const std::string& name, const DeviceTensor& given) const {
+  const auto found = std::find_if(graph_.outputs.begin(), graph_.outputs.end(), [&](ValueId id) {
+    return graph_.values[static_cast<size_t>(id)].name == name;
+  });
+  if (found == graph_.outputs.end()) user_error("the model has no output \"{}\"", name);
+  const Tensor got = Tensor::wrap(given.dtype, given.dims, nullptr, nullptr);
+  const Tensor wanted = Tensor::wrap(graph_.values[static_cast<size_t>(*found)].dtype,
+                                     dims_of(graph_, *found, symbols_), nullptr, nullptr);
+  if (got.dtype() != wanted.dtype() || got.dims() != wanted.dims()) {
+    user_error("output \"{}\" is given memory for {}, but it is {}", name, describe(got),
+               describe(wanted));
+  }
+  check_pointer(name, given);
+}
+
+// Inputs and outputs that are used where they lie. An output that may not be written there yet is
+// copied at the end.
+Addresses CudaExecutor::addresses_of(const NamedDeviceTensors& inputs,
+                                     const NamedDeviceTensors& outputs) const {
+  Addresses addresses;
+  for (const ValueId id : graph_.inputs) {
+    const DeviceTensor& tensor = inputs.at(graph_.values[static_cast<size_t>(id)].name);
+    if (usable(tensor)) addresses[id] = address_of(tensor);
+  }
+  const std::vector<ValueId> produced = program_->produced_outputs();
+  std::vector<const DeviceTensor*> taken;
+  for (const ValueId id : graph_.outputs) {
+    const DeviceTensor* given = find(outputs, graph_.values[static_cast<size_t>(id)].name);
+    const ValueId root = program_->root(id);
+    const bool ours = std::find(produced.begin(), produced.end(), root) != produced.end();
+    if (given == nullptr || !usable(*given) || !ours || addresses.count(root)) continue;
+    bool free = std::none_of(taken.begin(), taken.end(),
+                             [&](const DeviceTensor* other) { return overlap(*given, *other); });
+    for (const ValueId input : graph_.inputs) {
+      const DeviceTensor& tensor = inputs.at(graph_.values[static_cast<size_t>(input)].name);
+      if (!overlap(*given, tensor)) continue;
+      free = free && tensor.data == given->data && may_write_in_place(*compiled_, id, input);
+    }
+    if (!free) continue;
+    addresses[root] = address_of(*given);
+    taken.push_back(given);
+  }
+  return addresses;
+}
+
+DeviceTensor CudaExecutor::deliver(const CudaShape& shape, ValueId id, const DeviceTensor* given,
+                                   const cuda::Stream& stream) const {
+  const Value& value = graph_.values[static_cast<size_t>(id)];
+  const bool known = value.is_constant() && !program_->has_constant(id);
+  if (given == nullptr) {
+    DeviceTensor result;
+    result.dtype = value.dtype;
+    result.dims = value.is_constant() ? value.constant.dims() : shape.layout().dims(id);
+    result.on_host = known;
+    result.data = known ? const_cast<void*>(value.constant.data())
+                        : reinterpret_cast<void*>(shape.address(id));
+    return result;
+  }
+  const int64_t bytes = bytes_of(*given);
+  if (known && given->on_host) {
+    std::copy_n(static_cast<const char*>(value.constant.data()), bytes,
+                static_cast<char*>(given->data));
+  } else if (known) {
+    stream.to_device(address_of(*given), value.constant.data(), bytes);
+  } else if (given->on_host) {
+    stream.to_host(given->data, shape.address(id), bytes);
+  } else {
+    stream.copy(address_of(*given), shape.address(id), bytes);
+  }
+  return *given;
+}
+
+NamedDeviceTensors CudaExecutor::enqueue(const NamedDeviceTensors& inputs,
+                                         const NamedDeviceTensors& outputs, void* handle) {
+  NamedTensors shapes;
+  for (const auto& [name, tensor] : inputs) {
+    check_pointer(name, tensor);
+    shapes[name] = Tensor::wrap(tensor.dtype, tensor.dims, tensor.data, nullptr);
+  }
+  bind_sizes(shapes);
+  check_positions(
+      [&](ValueId id) { return inputs.at(graph_.values[static_cast<size_t>(id)].name).on_host; });
+  for (const auto& [name, tensor] : outputs) check_output(name, tensor);
+  for (const NamedDeviceTensors* tensors : {&inputs, &outputs}) {
+    for (const auto& [name, tensor] : *tensors) check_not_ours(name, tensor);
+  }
+  const cuda::Stream stream(program_->device(), handle != nullptr ? handle : stream_.handle());
+  bool waits = false;
+  const InputCopy copy_inputs = [&](const CudaShape& to) {
+    for (const ValueId id : graph_.inputs) {
+      const DeviceTensor& tensor = inputs.at(graph_.values[static_cast<size_t>(id)].name);
+      waits = waits || tensor.on_host;
+      if (tensor.on_host) {
+        stream.to_device(to.address(id), tensor.data, bytes_of(tensor));
+      } else {
+        stream.copy(to.address(id), address_of(tensor), bytes_of(tensor));
+      }
+    }
+  };
+  CudaShape& shape = shape_for(addresses_of(inputs, outputs), [&](const CudaShape& to) {
+    copy_inputs(to);
+    stream.synchronize();  // candidates run on the session's stream
+  });
+  launches = shape.launches();
+  tunings = shape.tunings;
+  copy_inputs(shape);
+  launch(shape, stream);
+  NamedDeviceTensors result;
+  for (const ValueId id : graph_.outputs) {
+    const std::string& name = graph_.values[static_cast<size_t>(id)].name;
+    const DeviceTensor* given = find(outputs, name);
+    result[name] = deliver(shape, id, given, stream);
+    waits = waits || (given != nullptr && given->on_host);
+  }
+  if (waits) stream.synchronize();
+  for (const ValueId id : graph_.inputs) values_[static_cast<size_t>(id)] = Tensor();
+  return result;
+}
+
+}  // namespace redfuser

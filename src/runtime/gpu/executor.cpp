@@ -1,0 +1,329 @@
+#include "runtime/gpu/executor.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "cuda/nvrtc.h"
+#include "runtime/program/bind_inputs.h"
+#include "runtime/program/size_checks.h"
+
+namespace redfuser {
+namespace {
+
+constexpr int64_t kCounterBytes = kLaunchCounters * sizeof(unsigned);
+
+size_t index(ValueId id) { return static_cast<size_t>(id); }
+
+// Larger transfers go from and to the caller's memory itself.
+constexpr int64_t kMostStaged = int64_t{64} << 20;
+
+}  // namespace
+
+CudaExecutor::CudaExecutor(std::shared_ptr<const CompiledProgram> program,
+                           const SessionOptions& options)
+    : compiled_(std::move(program)),
+      program_(cuda_program(compiled_, options)),
+      graph_(compiled_->graph()),
+      memory_limit_(options.memory_limit),
+      kept_shapes_(static_cast<size_t>(std::max(options.kept_shapes, 1))),
+      stream_((program_->device()->make_current(), program_->device())),
+      counter_(program_->device(), kCounterBytes, "counters"),
+      values_(graph_.values.size()) {
+  stream_.fill(counter_.address(), 0, kCounterBytes);
+  stream_.synchronize();
+  device = program_->device()->info().name;
+  notes = program_->notes();
+  if (options.tune) tuner_ = std::make_unique<CudaTuner>(*program_, options);
+  const int driver = program_->device()->info().driver_version;
+  versions = {{"driver", fmt::format("{}.{}", driver / 1000, driver % 1000 / 10)},
+              {"nvrtc", cuda::nvrtc_version()}};
+  if (program_->has_products()) {
+    versions["cublaslt"] = cuda::ProductLibrary::version();
+    workspace_ = cuda::Buffer(program_->device(), cuda::ProductLibrary::kWorkspaceBytes,
+                              "the workspace of products");
+  }
+}
+
+CudaExecutor::~CudaExecutor() {
+  try {
+    program_->device()->make_current();
+    stream_.synchronize();
+  } catch (const std::exception&) {
+    // The failure was thrown by the run that met it.
+  }
+}
+
+void CudaExecutor::reserve(int64_t arena_bytes) {
+  const int64_t fixed = program_->constant_bytes() + workspace_.bytes();
+  if (memory_limit_ > 0 && arena_bytes > memory_limit_ - fixed) {
+    user_error(
+        "a run of these shapes needs {} bytes of GPU memory besides {} for weights and "
+        "workspace, above the limit of {}",
+        arena_bytes, fixed, memory_limit_);
+  }
+  if (arena_bytes > arena_.bytes()) {
+    shapes_.clear();  // their calls point into the old arena
+    arena_ = cuda::Buffer();
+    arena_ = cuda::Buffer(program_->device(), arena_bytes, "the arena of tensors");
+  }
+  peak = fixed + arena_.bytes();
+}
+
+CudaShape& CudaExecutor::shape_for(const Addresses& addresses, const InputCopy& copy_inputs) {
+  Key key{symbols_, keeps_any(), {}};
+  for (const auto& [value, address] : addresses) key.elsewhere.push_back(value);
+  const auto found = std::find_if(shapes_.begin(), shapes_.end(),
+                                  [&](const auto& entry) { return entry.first == key; });
+  if (found != shapes_.end()) {
+    shapes_.splice(shapes_.begin(), shapes_, found);
+    shapes_.front().second.move(addresses);
+    return shapes_.front().second;
+  }
+  TunedSteps forms = tuner_ ? tune(copy_inputs) : TunedSteps{program_->steps(), {}};
+  CudaLayout layout(*program_, forms.steps, symbols_, key.keep_all,
+                    {key.elsewhere.begin(), key.elsewhere.end()});
+  reserve(layout.bytes());
+  while (shapes_.size() >= kept_shapes_) shapes_.pop_back();
+  shapes_.emplace_front(std::move(key),
+                        CudaShape(*program_, std::move(forms.steps), std::move(layout), symbols_,
+                                  arena_.address(), counter_.address(), addresses));
+  shapes_.front().second.tunings = std::move(forms.tunings);
+  return shapes_.front().second;
+}
+
+// On the session's own memory and stream: a candidate may run many times, which an output on top of
+// an input would not bear.
+TunedSteps CudaExecutor::tune(const InputCopy& copy_inputs) {
+  const std::vector<TuningTask> tasks = tuning_tasks(*program_, symbols_);
+  if (!tuner_->knows(tasks)) {
+    CudaLayout layout(*program_, program_->steps(), symbols_, false);
+    reserve(layout.bytes());
+    const CudaShape shape(*program_, program_->steps(), std::move(layout), symbols_,
+                          arena_.address(), counter_.address());
+    copy_inputs(shape);
+    const int64_t room = memory_limit_ > 0 ? memory_limit_ - peak : INT64_MAX;
+    tuner_->measure(tasks, shape, stream_, workspace_.address(), room);
+  }
+  TunedSteps forms = tuner_->tuned(tasks);
+  for (std::string& note : tuner_->take_notes()) notes.push_back(std::move(note));
+  return forms;
+}
+
+void CudaExecutor::bind_sizes(const NamedTensors& inputs) {
+  program_->device()->make_current();
+  bind_inputs(*compiled_, inputs, values_, symbols_);
+  SizeChecks(graph_).run(symbols_);
+}
+
+void CudaExecutor::check_positions(const std::function<bool(ValueId)>& on_host) {
+  RunContext context{graph_, values_, symbols_, host_};
+  for (const PositionGuard& guard : compiled_->input_guards) {
+    const auto readable = [&](ValueId id) {
+      return graph_.values[index(id)].is_constant() || on_host(id);
+    };
+    if (std::all_of(guard.reads().begin(), guard.reads().end(), readable)) guard.run(context);
+  }
+}
+
+CudaShape& CudaExecutor::bind(const NamedTensors& inputs) {
+  bind_sizes(inputs);
+  check_positions([](ValueId) { return true; });
+  CudaShape& shape = shape_for({}, [this](const CudaShape& to) { upload(to); });
+  launches = shape.launches();
+  tunings = shape.tunings;
+  return shape;
+}
+
+char* CudaExecutor::staging(int64_t bytes) {
+  if (bytes > kMostStaged) return nullptr;
+  if (bytes > staging_.bytes()) {
+    staging_ = cuda::HostBuffer();
+    staging_ = cuda::HostBuffer(program_->device(), bytes);
+  }
+  return staging_.data();
+}
+
+void CudaExecutor::upload(const CudaShape& shape) {
+  int64_t total = 0;
+  for (const ValueId id : graph_.inputs) {
+    total += static_cast<int64_t>(values_[index(id)].bytes());
+  }
+  char* stage = staging(total);
+  for (const ValueId id : graph_.inputs) {
+    const Tensor& tensor = values_[index(id)];
+    const void* source = tensor.data();
+    if (stage != nullptr && tensor.bytes() > 0) {
+      source = std::memcpy(stage, tensor.data(), tensor.bytes());
+      stage += tensor.bytes();
+    }
+    stream_.to_device(shape.address(id), source, static_cast<int64_t>(tensor.bytes()));
+  }
+}
+
+void CudaExecutor::enqueue_all(const CudaShape& shape, const cuda::Stream& stream) {
+  for (size_t i = 0; i < shape.steps(); ++i) shape.enqueue(i, stream, workspace_.address());
+}
+
+void CudaExecutor::launch(CudaShape& shape, const cuda::Stream& stream) {
+  constexpr int kMostRecordings = 3;
+  if (shape.runs > 0 && !shape.graph && shape.recordings < kMostRecordings) record(shape);
+  if (shape.graph) {
+    stream.launch(shape.graph);
+  } else {
+    enqueue_all(shape, stream);
+  }
+  ++shape.runs;
+}
+
+// What other threads do on the GPU may end a capture: there is no graph then. What is wrong with
+// the work itself shows where it is enqueued.
+void CudaExecutor::record(CudaShape& shape) {
+  ++shape.recordings;
+  stream_.begin_capture();
+  try {
+    enqueue_all(shape, stream_);
+    shape.graph = stream_.end_capture();
+  } catch (const InternalError&) {
+    stream_.abandon_capture();
+  } catch (...) {
+    stream_.abandon_capture();
+    throw;
+  }
+}
+
+// Step by step, for what needs to see every step.
+void CudaExecutor::run_steps(const CudaShape& shape) {
+  const size_t count = shape.steps();
+  std::vector<cuda::Event> events;
+  for (size_t i = 0; profiling && i <= count; ++i) events.emplace_back(program_->device());
+  if (profiling) events[0].record(stream_);
+  for (size_t i = 0; i < count; ++i) {
+    shape.enqueue(i, stream_, workspace_.address());
+    if (profiling) events[i + 1].record(stream_);
+    if (on_value) show(shape, i);
+    if (!keeps_any()) continue;
+    for (const ValueId id : compiled_->plan.steps[i].writes) {
+      const std::string& name = graph_.values[index(id)].name;
+      if (keeps(name)) kept[name] = fetch(shape, id);
+    }
+  }
+  stream_.synchronize();
+  for (size_t i = 0; profiling && i < count; ++i) {
+    const StepInfo& info = compiled_->steps[i];
+    times.push_back({info.label, info.kind, events[i].microseconds_since(events[0]),
+                     events[i + 1].microseconds_since(events[i])});
+  }
+}
+
+void CudaExecutor::show(const CudaShape& shape, size_t number) {
+  const Step& step = compiled_->plan.steps[number];
+  for (const ValueId id : step.writes) {
+    const Tensor value = fetch(shape, id);
+    stream_.synchronize();
+    const Tensor other = on_value(graph_.values[index(id)].name, value);
+    if (!other.defined() || std::holds_alternative<AliasStep>(step.kind)) continue;
+    stream_.to_device(shape.address(id), other.data(), static_cast<int64_t>(other.bytes()));
+    stream_.synchronize();
+  }
+}
+
+Tensor CudaExecutor::fetch(const CudaShape& shape, ValueId value) {
+  Tensor tensor(graph_.values[index(value)].dtype, shape.layout().dims(value));
+  stream_.to_host(tensor.mutable_data(), shape.address(value),
+                  static_cast<int64_t>(tensor.bytes()));
+  return tensor;
+}
+
+NamedTensors CudaExecutor::outputs(const CudaShape& shape) {
+  NamedTensors result;
+  std::vector<std::pair<Tensor*, ValueId>> computed;
+  int64_t total = 0;
+  for (const ValueId id : graph_.outputs) {
+    const Value& value = graph_.values[index(id)];
+    Tensor& tensor = result[value.name];
+    tensor = value.is_constant() ? value.constant : Tensor(value.dtype, shape.layout().dims(id));
+    if (value.is_constant()) continue;
+    computed.emplace_back(&tensor, id);
+    total += static_cast<int64_t>(tensor.bytes());
+  }
+  // The inputs' copies have been made when the outputs' are.
+  char* const stage = staging(total);
+  char* target = stage;
+  for (const auto& [tensor, id] : computed) {
+    stream_.to_host(stage != nullptr ? target : tensor->mutable_data(), shape.address(id),
+                    static_cast<int64_t>(tensor->bytes()));
+    target += tensor->bytes();
+  }
+  stream_.synchronize();
+  target = stage;
+  for (const auto& [tensor, id] : computed) {
+    if (stage == nullptr || tensor->bytes() == 0) continue;
+    std::memcpy(tensor->mutable_data(), target, tensor->bytes());
+    target += tensor->bytes();
+  }
+  return result;
+}
+
+NamedTensors CudaExecutor::run(const NamedTensors& inputs) {
+  times.clear();
+  kept.clear();
+  CudaShape& shape = bind(inputs);
+  const int steps = static_cast<int>(shape.steps());
+  if (progress) progress(0, steps);
+  upload(shape);
+  if (profiling || keeps_any() || on_value) {
+    run_steps(shape);
+  } else {
+    launch(shape, stream_);
+  }
+  NamedTensors result = outputs(shape);
+  for (const ValueId id : graph_.inputs) values_[index(id)] = Tensor();
+  if (progress) progress(steps, steps);
+  return result;
+}
+
+DeviceTiming CudaExecutor::time_on_device(const NamedTensors& inputs, double budget_s) {
+  constexpr int64_t kFlushBytes = int64_t{256} << 20;
+  constexpr int kFewest = 10, kMost = 100;
+  CudaShape& shape = bind(inputs);
+  upload(shape);
+  for (int i = 0; i < 2; ++i) enqueue_all(shape, stream_);
+  stream_.synchronize();
+  constexpr int kMostRecordings = 10;
+  for (int i = 0; !shape.graph && i < kMostRecordings; ++i) record(shape);
+  RF_CHECK(shape.graph, "a CUDA graph of the run cannot be recorded");
+  const cuda::DevicePtr& gpu = program_->device();
+  const cuda::Buffer flush(gpu, kFlushBytes, "overwriting the cache");
+  const cuda::Event before(gpu), after(gpu);
+  auto replay = [&] {
+    stream_.fill(flush.address(), 0, kFlushBytes);
+    before.record(stream_);
+    stream_.launch(shape.graph);
+    after.record(stream_);
+    after.synchronize();
+    return after.microseconds_since(before);
+  };
+  replay();
+  const double once = std::max(replay(), 1.0) * 1e-6;
+  const int count = std::clamp(static_cast<int>(budget_s / once), kFewest, kMost);
+  std::vector<double> microseconds;
+  for (int i = 0; i < count; ++i) microseconds.push_back(replay());
+  std::sort(microseconds.begin(), microseconds.end());
+  return {microseconds[microseconds.size() / 2], microseconds.front(), count};
+}
+
+std::unique_ptr<Executor> make_cuda_executor(std::shared_ptr<const CompiledProgram> program,
+                                             const SessionOptions& options) {
+  return std::make_unique<CudaExecutor>(std::move(program), options);
+}
+
+bool has_gpu() {
+  try {
+    return cuda::Device::open() != nullptr;
+  } catch (const UserError&) {
+    return false;
+  }
+}
+
+}  // namespace redfuser

@@ -1,0 +1,80 @@
+// A session on a GPU: one stream, one arena, and what is known of the last few shapes.
+#pragma once
+
+#include <list>
+#include <vector>
+
+#include "runtime/gpu/bound_program.h"
+#include "runtime/gpu/tuner.h"
+#include "runtime/program/executor.h"
+
+namespace redfuser {
+
+// A shape's first run enqueues its calls; the second with the same addresses records them in a CUDA
+// graph, which later runs replay. At most SessionOptions::kept_shapes are remembered, the longest
+// unused being forgotten first. Nothing is allocated on the GPU after the first run of the largest
+// shape.
+class CudaExecutor : public Executor {
+ public:
+  CudaExecutor(std::shared_ptr<const CompiledProgram> program, const SessionOptions& options);
+  ~CudaExecutor() override;
+
+  NamedTensors run(const NamedTensors& inputs) override;
+  NamedDeviceTensors enqueue(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs,
+                             void* stream) override;
+  DeviceTiming time_on_device(const NamedTensors& inputs, double budget_s) override;
+
+ private:
+  struct Key {
+    std::vector<int64_t> symbols;
+    bool keep_all = false;
+    std::vector<ValueId> elsewhere;
+    bool operator==(const Key&) const = default;
+  };
+
+  // Checks inputs and sizes.
+  void bind_sizes(const NamedTensors& inputs);
+  // Checks the positions that inputs alone decide, where those lie on the host.
+  void check_positions(const std::function<bool(ValueId)>& on_host);
+  // Enqueues the copies of the run's inputs into a shape's memory.
+  using InputCopy = std::function<void(const CudaShape&)>;
+  CudaShape& shape_for(const Addresses& addresses, const InputCopy& copy_inputs);
+  // The forms of the steps for the present sizes, measured where they are not known.
+  TunedSteps tune(const InputCopy& copy_inputs);
+  void reserve(int64_t arena_bytes);
+  CudaShape& bind(const NamedTensors& inputs);
+  void upload(const CudaShape& shape);
+  void enqueue_all(const CudaShape& shape, const cuda::Stream& stream);
+  // The calls, or the graph of them.
+  void launch(CudaShape& shape, const cuda::Stream& stream);
+  void record(CudaShape& shape);
+  void run_steps(const CudaShape& shape);
+  // Gives what the step has computed to on_value.
+  void show(const CudaShape& shape, size_t number);
+  Tensor fetch(const CudaShape& shape, ValueId value);
+  NamedTensors outputs(const CudaShape& shape);
+  char* staging(int64_t bytes);
+  void check_not_ours(const std::string& name, const DeviceTensor& tensor) const;
+  void check_output(const std::string& name, const DeviceTensor& given) const;
+  Addresses addresses_of(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs) const;
+  DeviceTensor deliver(const CudaShape& shape, ValueId value, const DeviceTensor* given,
+                       const cuda::Stream& stream) const;
+
+  std::shared_ptr<const CompiledProgram> compiled_;
+  std::shared_ptr<const CudaProgram> program_;
+  const Graph& graph_;
+  int64_t memory_limit_;
+  size_t kept_shapes_;
+  cuda::Stream stream_;
+  cuda::Buffer workspace_, arena_;
+  cuda::Buffer counter_;  // 0 between launches
+  cuda::HostBuffer staging_;
+  std::unique_ptr<CudaTuner> tuner_;             // null: the default forms
+  std::list<std::pair<Key, CudaShape>> shapes_;  // the latest first
+  // Of the present run.
+  std::vector<Tensor> values_;  // by ValueId: inputs
+  std::vector<int64_t> symbols_;
+  ThreadPool host_{1};
+};
+
+}  // namespace redfuser

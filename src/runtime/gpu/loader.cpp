@@ -1,0 +1,83 @@
+#include "runtime/gpu/loader.h"
+
+#include "base/error.h"
+#include "cuda/nvrtc.h"
+
+namespace redfuser {
+
+cuda::CacheOptions cache_options(const SessionOptions& options) {
+  static constexpr cuda::CacheMode kModes[] = {cuda::CacheMode::On, cuda::CacheMode::Off,
+                                               cuda::CacheMode::ReadOnly};
+  return {kModes[static_cast<size_t>(options.kernel_cache)], options.kernel_cache_folder};
+}
+
+CudaLoader::CudaLoader(cuda::DevicePtr device, const SessionOptions& options)
+    : device_(std::move(device)), options_(options) {}
+
+std::vector<LoadedForm> CudaLoader::load(std::vector<DeviceStep> forms) {
+  compile(forms);
+  std::vector<LoadedForm> loaded;
+  for (DeviceStep& form : forms) {
+    LoadedForm& result = loaded.emplace_back();
+    try {
+      result.step = load_step(std::move(form));
+    } catch (...) {
+      result.error = std::current_exception();
+    }
+  }
+  return loaded;
+}
+
+void CudaLoader::compile(const std::vector<DeviceStep>& forms) {
+  std::vector<std::string> sources;
+  for (const DeviceStep& form : forms) {
+    for (const DeviceCall& call : form.calls) {
+      const auto* launch = std::get_if<KernelLaunch>(&call);
+      if (launch == nullptr || !kernels_.try_emplace(launch->source).second) continue;
+      sources.push_back(launch->source);
+    }
+  }
+  if (sources.empty()) return;
+  std::vector<std::string> identity = cuda::compile_options(device_->info().architecture);
+  const std::vector<std::string> compile_options = identity;
+  identity.push_back("nvrtc " + cuda::nvrtc_version());
+  cuda::KernelCache cache(cache_options(options_), identity);
+  std::vector<cuda::CompiledText> texts = cache.try_get(
+      sources,
+      [&](const std::string& source, const std::string& path) {
+        return cuda::compile(source, compile_options, path);
+      },
+      options_.threads);
+  for (size_t i = 0; i < sources.size(); ++i) kernels_[sources[i]].text = std::move(texts[i]);
+  notes_.push_back(fmt::format("kernels: {} compiled in {:.2f} s, {} from the cache",
+                               cache.compiled(), cache.seconds(), cache.cached()));
+  for (const std::string& warning : cache.warnings()) notes_.push_back("warning: " + warning);
+}
+
+void CudaLoader::release_unused() {
+  std::erase_if(kernels_, [](const auto& entry) { return entry.second.module.use_count() < 2; });
+}
+
+std::vector<std::string> CudaLoader::take_notes() { return std::exchange(notes_, {}); }
+
+std::shared_ptr<const LoadedStep> CudaLoader::load_step(DeviceStep form) {
+  auto step = std::make_shared<LoadedStep>();
+  for (const DeviceCall& call : form.calls) {
+    cuda::FunctionHandle function = nullptr;
+    if (const auto* launch = std::get_if<KernelLaunch>(&call)) {
+      Kernel& kernel = kernels_.at(launch->source);
+      if (kernel.text.error) std::rethrow_exception(kernel.text.error);
+      if (!kernel.module) {
+        kernel.module =
+            std::make_shared<const cuda::Module>(device_, kernel.text.cubin, launch->name);
+      }
+      function = kernel.module->function(launch->name, launch->shared, launch->cluster);
+      step->modules.push_back(kernel.module);
+    }
+    step->functions.push_back(function);
+  }
+  step->form = std::move(form);
+  return step;
+}
+
+}  // namespace redfuser

@@ -1,0 +1,50 @@
+// Brings device steps onto the GPU: compiles their kernels through the cache and loads them.
+#pragma once
+
+#include <exception>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cuda/kernel_cache.h"
+#include "runtime/gpu/program.h"
+
+namespace redfuser {
+
+cuda::CacheOptions cache_options(const SessionOptions& options);
+
+// A step, or why a kernel of it does not compile or load.
+struct LoadedForm {
+  std::shared_ptr<const LoadedStep> step;
+  std::exception_ptr error;
+};
+
+class CudaLoader {
+ public:
+  CudaLoader(cuda::DevicePtr device, const SessionOptions& options);
+
+  // In the order given. Kernels are compiled in parallel, equal ones once.
+  std::vector<LoadedForm> load(std::vector<DeviceStep> forms);
+
+  // Forgets kernels of which no step is left.
+  void release_unused();
+
+  // Since the last call: what was compiled and what the cache had, and the cache's warnings.
+  std::vector<std::string> take_notes();
+
+ private:
+  void compile(const std::vector<DeviceStep>& forms);
+  std::shared_ptr<const LoadedStep> load_step(DeviceStep form);
+
+  struct Kernel {
+    cuda::CompiledText text;
+    std::shared_ptr<const cuda::Module> module;
+  };
+  cuda::DevicePtr device_;
+  const SessionOptions options_;
+  std::map<std::string, Kernel> kernels_;  // by source
+  std::vector<std::string> notes_;
+};
+
+}  // namespace redfuser

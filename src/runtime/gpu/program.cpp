@@ -1,0 +1,234 @@
+#include "runtime/gpu/program.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <future>
+#include <mutex>
+#include <set>
+#include <string_view>
+#include <tuple>
+
+#include "base/error.h"
+#include "runtime/gpu/arena.h"
+#include "runtime/gpu/loader.h"
+#include "runtime/gpu/open_gpu.h"
+
+namespace redfuser {
+
+namespace {
+
+constexpr int kOldestArchitecture = 80;
+
+void check_sizes_known(const CompiledProgram& program) {
+  for (const Step& step : program.plan.steps) {
+    if (step.binds.empty()) continue;
+    const Node& node = program.graph().nodes[static_cast<size_t>(step.binds.front())];
+    user_error(
+        "[{}] node \"{}\": its output's size depends on data, which --device cuda does not "
+        "support; use --device cpu",
+        node.op, node.name);
+  }
+}
+
+bool multiplies(const CompiledProgram& program) {
+  const std::vector<Step>& steps = program.plan.steps;
+  return std::any_of(steps.begin(), steps.end(), [](const Step& step) {
+    return std::holds_alternative<ProductStep>(step.kind);
+  });
+}
+
+bool calls_products(const std::vector<DeviceStep>& steps) {
+  for (const DeviceStep& step : steps) {
+    for (const DeviceCall& call : step.calls) {
+      if (std::holds_alternative<ProductCall>(call)) return true;
+    }
+  }
+  return false;
+}
+
+// REDFUSER_KERNELS=portable.
+bool portable_kernels() {
+  const char* family = std::getenv("REDFUSER_KERNELS");
+  return family != nullptr && std::string_view(family) == "portable";
+}
+
+void check_weights(int64_t bytes, int64_t memory_limit) {
+  if (memory_limit > 0 && bytes > memory_limit) {
+    user_error("the model's weights take {} bytes of GPU memory, above the limit of {}", bytes,
+               memory_limit);
+  }
+}
+
+}  // namespace
+
+void visit_buffers(const DeviceStep& step, const std::function<void(const BufferRef&)>& visit) {
+  for (const DeviceCall& call : step.calls) {
+    if (const auto* launch = std::get_if<KernelLaunch>(&call)) {
+      for (const TensorView& view : launch->views) visit(view.buffer);
+      for (const BufferRef& buffer : launch->buffers) visit(buffer);
+    } else {
+      const auto& product = std::get<ProductCall>(call);
+      visit(product.a);
+      visit(product.b);
+      visit(product.c);
+      visit(product.bias);
+      visit(product.addend);
+    }
+  }
+}
+
+CudaProgram::CudaProgram(std::shared_ptr<const CompiledProgram> program,
+                         const SessionOptions& options)
+    : program_(std::move(program)), device_(open_gpu(multiplies(*program_))), tf32_(options.tf32) {
+  target_.exact_masks = options.exact_masks;
+  check_sizes_known(*program_);
+  const cuda::DeviceInfo& info = device_->info();
+  if (info.architecture < kOldestArchitecture) {
+    user_error("{} has compute capability {}.{}; --device cuda needs {}.{} or newer", info.name,
+               info.architecture / 10, info.architecture % 10, kOldestArchitecture / 10,
+               kOldestArchitecture % 10);
+  }
+  std::vector<DeviceStep> forms = generate_steps();
+  if (calls_products(forms)) products_ = std::make_unique<cuda::ProductLibrary>(device_);
+  const std::vector<Placed> constants = place_constants(forms, options.memory_limit);
+  // Copied while kernels are loaded.
+  std::future<void> uploaded = std::async(std::launch::async, [&] {
+    device_->make_current();
+    upload(device_, constant_memory_, constants, options.threads);
+  });
+  load_steps(std::move(forms), options);
+  uploaded.get();
+}
+
+std::vector<DeviceStep> CudaProgram::generate_steps() {
+  const cuda::DeviceInfo& info = device_->info();
+  target_.architecture = info.architecture;
+  target_.multiprocessors = info.multiprocessors;
+  target_.shared_bytes = info.shared_bytes;
+  target_.tf32 = tf32_;
+  target_.portable = portable_kernels();
+  std::vector<DeviceStep> forms;
+  const std::lock_guard lock(pool_mutex());
+  for (const Step& step : program_->plan.steps) {
+    const bool same_bytes = std::holds_alternative<AliasStep>(step.kind);
+    try {
+      forms.push_back(same_bytes ? DeviceStep{} : generate(graph(), step, target_));
+    } catch (const UserError& error) {
+      user_error("{}; use --device cpu", error.what());
+    }
+  }
+  return forms;
+}
+
+void CudaProgram::load_steps(std::vector<DeviceStep> forms, const SessionOptions& options) {
+  CudaLoader loader(device_, options);
+  for (LoadedForm& loaded : loader.load(std::move(forms))) {
+    if (loaded.error) std::rethrow_exception(loaded.error);
+    steps_.push_back(std::move(loaded.step));
+  }
+  notes_ = loader.take_notes();
+}
+
+std::vector<Placed> CudaProgram::place_constants(const std::vector<DeviceStep>& forms,
+                                                 int64_t memory_limit) {
+  std::map<const void*, int64_t> offsets;  // equal storage is uploaded once
+  std::vector<Placed> placed;
+  int64_t bytes = 0;
+  auto add = [&](const BufferRef& buffer) {
+    if (buffer.value < 0) return;
+    const Tensor& tensor = graph().values[static_cast<size_t>(buffer.value)].constant;
+    if (!tensor.defined()) return;
+    const void* storage = tensor.contents() ? tensor.contents().get() : tensor.data();
+    const auto [found, added] = offsets.try_emplace(storage, bytes);
+    constants_[buffer.value] = found->second;
+    if (!added) return;
+    placed.push_back({tensor, bytes});
+    const int64_t padded = static_cast<int64_t>(tensor.bytes()) + kArenaAlignment - 1;
+    bytes += padded / kArenaAlignment * kArenaAlignment;
+  };
+  for (const DeviceStep& form : forms) visit_buffers(form, add);
+  for (const Step& step : program_->plan.steps) {
+    if (const auto* alias = std::get_if<AliasStep>(&step.kind)) add({alias->source, -1});
+  }
+  check_weights(bytes, memory_limit);
+  constant_memory_ = cuda::Buffer(device_, bytes, "the model's weights");
+  return placed;
+}
+
+void CudaProgram::check_limit(int64_t memory_limit) const {
+  check_weights(constant_bytes(), memory_limit);
+}
+
+ValueId CudaProgram::root(ValueId value) const {
+  const std::vector<Step>& steps = program_->plan.steps;
+  for (size_t i = steps.size(); i-- > 0;) {
+    const auto* alias = std::get_if<AliasStep>(&steps[i].kind);
+    if (alias != nullptr && alias->value == value) value = alias->source;
+  }
+  return value;
+}
+
+std::vector<ValueId> CudaProgram::produced_outputs() const {
+  std::set<ValueId> written, result;
+  for (const Step& step : program_->plan.steps) {
+    if (std::holds_alternative<AliasStep>(step.kind)) continue;
+    written.insert(step.writes.begin(), step.writes.end());
+  }
+  for (const ValueId output : graph().outputs) {
+    if (written.count(root(output))) result.insert(root(output));
+  }
+  return {result.begin(), result.end()};
+}
+
+cuda::DevicePointer CudaProgram::constant(ValueId value) const {
+  return constant_memory_.address() + static_cast<uint64_t>(constants_.at(value));
+}
+
+namespace {
+
+// Everything that a loaded program and its kernels' places on disk depend on.
+using ProgramKey =
+    std::tuple<const CompiledProgram*, bool, bool, bool, cuda::CacheMode, std::string>;
+
+ProgramKey key_of(const CompiledProgram* program, const SessionOptions& options) {
+  const cuda::CacheOptions cache = cuda::resolved(cache_options(options));
+  return {program, options.tf32, options.exact_masks, portable_kernels(), cache.mode, cache.folder};
+}
+
+// Programs of different keys are made at the same time.
+struct ProgramSlot {
+  std::mutex mutex;
+  std::weak_ptr<const CudaProgram> program;
+};
+
+std::shared_ptr<ProgramSlot> slot_of(const ProgramKey& key) {
+  static std::mutex mutex;
+  static std::map<ProgramKey, std::shared_ptr<ProgramSlot>> slots;
+  const std::lock_guard lock(mutex);
+  // One that is made at present has a second owner.
+  std::erase_if(slots, [](const auto& entry) {
+    const std::unique_lock idle(entry.second->mutex, std::try_to_lock);
+    return idle && entry.second.use_count() == 1 && entry.second->program.expired();
+  });
+  auto& slot = slots[key];
+  if (slot == nullptr) slot = std::make_shared<ProgramSlot>();
+  return slot;
+}
+
+}  // namespace
+
+std::shared_ptr<const CudaProgram> cuda_program(std::shared_ptr<const CompiledProgram> program,
+                                                const SessionOptions& options) {
+  const std::shared_ptr<ProgramSlot> slot = slot_of(key_of(program.get(), options));
+  const std::lock_guard lock(slot->mutex);
+  std::shared_ptr<const CudaProgram> result = slot->program.lock();
+  if (result == nullptr) {
+    result = std::make_shared<const CudaProgram>(program, options);
+    slot->program = result;
+  } else {
+    result->check_limit(options.memory_limit);
+  }
+  return result;
+}
+
+}  // namespace redfuser

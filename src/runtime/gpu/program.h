@@ -1,0 +1,81 @@
+// A compiled program's GPU side: device steps, kernels and constants. Immutable; sessions share it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codegen/core/gpu_step.h"
+#include "cuda/cublaslt.h"
+#include "cuda/driver.h"
+#include "runtime/gpu/upload.h"
+#include "runtime/program/compiled_program.h"
+
+namespace redfuser {
+
+// A step's device form with its kernels on the GPU.
+struct LoadedStep {
+  DeviceStep form;
+  std::vector<cuda::FunctionHandle> functions;               // of every call; null for products
+  std::vector<std::shared_ptr<const cuda::Module>> modules;  // that have the functions
+};
+// One per step of the plan.
+using LoadedSteps = std::vector<std::shared_ptr<const LoadedStep>>;
+
+class CudaProgram {
+ public:
+  // Opens the GPU, generates and compiles every step and uploads the constants that steps read.
+  // Throws UserError that says what is missing, or which node has no GPU form.
+  CudaProgram(std::shared_ptr<const CompiledProgram> program, const SessionOptions& options);
+
+  const CompiledProgram& compiled() const { return *program_; }
+  const Graph& graph() const { return program_->graph(); }
+  const cuda::DevicePtr& device() const { return device_; }
+  // Only programs with products open their library.
+  bool has_products() const { return products_ != nullptr; }
+  const cuda::ProductLibrary& products() const { return *products_; }
+  bool tf32() const { return tf32_; }
+  // What texts are specialised on.
+  const Target& target() const { return target_; }
+  // Without calls for an AliasStep.
+  const LoadedSteps& steps() const { return steps_; }
+  // The value that owns the bytes of an alias; any other value itself.
+  ValueId root(ValueId value) const;
+  // Values that steps write and outputs of the model are, or are aliases of.
+  std::vector<ValueId> produced_outputs() const;
+  bool has_constant(ValueId value) const { return constants_.count(value) > 0; }
+  cuda::DevicePointer constant(ValueId value) const;
+  int64_t constant_bytes() const { return constant_memory_.bytes(); }
+  // UserError if the constants take more than `memory_limit` bytes; 0: no limit.
+  void check_limit(int64_t memory_limit) const;
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  std::vector<DeviceStep> generate_steps();
+  void load_steps(std::vector<DeviceStep> forms, const SessionOptions& options);
+  // Gives the constants that steps read their places, in order, and allocates the memory.
+  std::vector<Placed> place_constants(const std::vector<DeviceStep>& forms, int64_t memory_limit);
+
+  std::shared_ptr<const CompiledProgram> program_;
+  cuda::DevicePtr device_;
+  bool tf32_ = false;
+  Target target_;
+  std::unique_ptr<cuda::ProductLibrary> products_;
+  LoadedSteps steps_;
+  cuda::Buffer constant_memory_;
+  std::map<ValueId, int64_t> constants_;  // offset in constant_memory_
+  std::vector<std::string> notes_;
+};
+
+// Every buffer that the step's calls name, undefined ones too.
+void visit_buffers(const DeviceStep& step, const std::function<void(const BufferRef&)>& visit);
+
+// The program's GPU side: made at the first call, and shared while a session holds it by those
+// whose options ask for the same kernels from the same cache. `threads` says how it is made; the
+// memory limit holds for every session by itself.
+std::shared_ptr<const CudaProgram> cuda_program(std::shared_ptr<const CompiledProgram> program,
+                                                const SessionOptions& options);
+
+}  // namespace redfuser

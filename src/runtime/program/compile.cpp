@@ -1,0 +1,163 @@
+#include <algorithm>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "fuse/make_plan.h"
+#include "onnx/import/import.h"
+#include "passes/passes.h"
+#include "passes/pipeline.h"
+#include "runtime/program/compiled_program.h"
+
+namespace redfuser {
+namespace {
+
+class SymbolCollector {
+ public:
+  explicit SymbolCollector(CompiledProgram& program) : program_(program) {}
+
+  // The symbols of `expr`, whose names it records.
+  std::vector<int64_t> collect(std::span<const Expr> shape) {
+    found_.clear();
+    seen_.clear();
+    for (const Expr dim : shape) visit(dim);
+    std::sort(found_.begin(), found_.end());
+    return found_;
+  }
+
+ private:
+  void visit(Expr expr) {
+    if (expr->is_constant() || !seen_.insert(expr).second) return;
+    if (expr->op == ExprOp::Symbol) {
+      const size_t number = static_cast<size_t>(expr->integer);
+      if (number >= program_.symbol_names.size()) program_.symbol_names.resize(number + 1);
+      program_.symbol_names[number] = program_.graph().pool->symbol_name(expr);
+      found_.push_back(expr->integer);
+    }
+    for (const Expr arg : expr->args) visit(arg);
+  }
+
+  CompiledProgram& program_;
+  std::vector<int64_t> found_;
+  std::unordered_set<Expr> seen_;
+};
+
+void collect_symbols(CompiledProgram& program) {
+  SymbolCollector collector(program);
+  for (const Value& value : program.graph().values) {
+    program.shape_symbols.push_back(collector.collect(value.shape));
+    collector.collect(value.elements);
+  }
+}
+
+std::string kind_of(const Step& step, const Report& report) {
+  if (const auto* cascade = std::get_if<CascadeStep>(&step.kind)) {
+    const bool reported =
+        cascade->report >= 0 && static_cast<size_t>(cascade->report) < report.fused.size();
+    return reported ? report.fused[static_cast<size_t>(cascade->report)].region_class : "other";
+  }
+  static constexpr const char* kKinds[] = {"map", "reduce", "product", "", "opaque", "alias"};
+  static_assert(std::variant_size_v<StepKind> == std::size(kKinds));
+  return kKinds[step.kind.index()];
+}
+
+void make_steps(CompiledProgram& program) {
+  const Graph& graph = program.graph();
+  for (const Step& step : program.plan.steps) {
+    program.kernels.push_back(std::visit(
+        [&](const auto& kind) -> std::unique_ptr<Kernel> {
+          if constexpr (std::is_same_v<std::decay_t<decltype(kind)>, AliasStep>) {
+            return nullptr;
+          } else {
+            return make_kernel(graph, kind);
+          }
+        },
+        step.kind));
+    StepInfo info;
+    info.label = step.label;
+    info.kind = kind_of(step, program.plan.report);
+    info.fused = std::holds_alternative<CascadeStep>(step.kind);
+    for (const ValueId value : step.writes) {
+      info.values.push_back(graph.values[static_cast<size_t>(value)].name);
+    }
+    program.steps.push_back(std::move(info));
+  }
+}
+
+std::string cascades_text(const CompiledProgram& program, bool streaming) {
+  std::string text;
+  for (size_t i = 0; i < program.plan.steps.size(); ++i) {
+    const auto* step = std::get_if<CascadeStep>(&program.plan.steps[i].kind);
+    if (step == nullptr) continue;
+    const Streaming& form = step->streaming;
+    text += fmt::format("# step {}: {} ({})\n", i, program.steps[i].label, program.steps[i].kind);
+    text += streaming ? to_string(*program.graph().pool, form)
+                      : to_string(*program.graph().pool,
+                                  Cascade{form.rows, form.stream, form.stages, form.outputs});
+    if (!text.ends_with('\n')) text += '\n';
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace
+
+std::mutex& pool_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+Program compile(const Model& model, const CompileOptions& options) {
+  RF_CHECK(model.handle() != nullptr, "compile: the model is empty");
+  const std::lock_guard lock(pool_mutex());
+  auto compiled = std::make_shared<CompiledProgram>();
+  compiled->model = model.handle();
+  if (const std::string& reason = model.handle()->needs_values; !reason.empty()) {
+    compiled->plan.graph = std::make_shared<Graph>(model.handle()->graph);
+    Report& report = compiled->plan.report;
+    report.unfused.push_back({{}, reason, ""});
+    report.ops_before = report.ops_after = model.operator_counts();
+    Program program;
+    program.impl_ = std::move(compiled);
+    return program;
+  }
+  auto graph = std::make_shared<Graph>(model.handle()->graph);
+  optimize(*graph);
+  if (options.fuse) {
+    express_constants(*graph);
+    merge_products(*graph);
+    verify(*graph);
+  }
+  PlanOptions plan_options;
+  plan_options.fuse = options.fuse;
+  plan_options.certify = options.certify;
+  compiled->plan = make_plan(std::move(graph), plan_options);
+  Report& report = compiled->plan.report;
+  if (report.ops_before.empty()) report.ops_before = model.operator_counts();
+  collect_symbols(*compiled);
+  make_steps(*compiled);
+  make_guards(*compiled);
+  if (report.ops_after.empty()) {
+    for (const StepInfo& step : compiled->steps) ++report.ops_after[step.kind];
+  }
+  Program program;
+  program.impl_ = std::move(compiled);
+  return program;
+}
+
+const std::vector<StepInfo>& Program::steps() const { return impl_->steps; }
+
+std::string Program::explain() const { return report_to_json(impl_->plan.report); }
+
+std::string Program::text() const { return dump("program"); }
+
+std::string Program::dump(const std::string& stage) const {
+  const std::lock_guard lock(pool_mutex());
+  if (stage == "graph") return to_string(impl_->graph());
+  if (stage == "cascade") return cascades_text(*impl_, false);
+  if (stage == "streaming") return cascades_text(*impl_, true);
+  if (stage == "program") return to_string(impl_->plan);
+  user_error("no stage is called \"{}\"; the stages are graph, cascade, streaming and program",
+             stage);
+}
+
+}  // namespace redfuser

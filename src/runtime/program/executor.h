@@ -1,0 +1,68 @@
+// What runs a program: the CPU's or the GPU's side of a Session.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "redfuser/device.h"
+#include "runtime/program/compiled_program.h"
+
+namespace redfuser {
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  virtual NamedTensors run(const NamedTensors& inputs) = 0;
+  virtual DeviceTiming time_on_device(const NamedTensors& inputs, double budget_s);
+  virtual NamedDeviceTensors enqueue(const NamedDeviceTensors& inputs,
+                                     const NamedDeviceTensors& outputs, void* stream);
+
+  bool keeps(const std::string& name) const { return keep_all || keep_names.count(name) > 0; }
+  bool keeps_any() const { return keep_all || !keep_names.empty(); }
+
+  // Set by the session's owner, read by run().
+  bool profiling = false, keep_all = false;
+  std::set<std::string> keep_names;
+  std::function<void(int, int)> progress;
+  // Called with every value that a step has computed. A defined result, of the same type and sizes,
+  // takes the value's place in the steps that follow; not that of a value which is another under a
+  // new shape.
+  std::function<Tensor(const std::string& name, const Tensor& value)> on_value;
+  // Of the last run.
+  std::vector<StepTime> times;
+  std::vector<StepTuning> tunings;
+  NamedTensors kept;
+  int64_t peak = 0;
+  int launches = 0;
+  // Of the session's start.
+  std::string device = "cpu";
+  std::map<std::string, std::string> versions;
+  std::vector<std::string> notes;
+};
+
+// For the device of the options. Throws UserError where it has no GPU, or cannot run the program.
+std::unique_ptr<Executor> make_executor(std::shared_ptr<const CompiledProgram> program,
+                                        const SessionOptions& options);
+
+std::unique_ptr<Executor> make_cpu_executor(std::shared_ptr<const CompiledProgram> program,
+                                            const SessionOptions& options);
+
+// For programs without a plan (LoadedModel::needs_values), on the CPU.
+std::unique_ptr<Executor> make_evaluating_executor(std::shared_ptr<const CompiledProgram> program,
+                                                   const SessionOptions& options);
+
+// The bytes that a session on the CPU may use: those of the options, else the machine's memory.
+int64_t cpu_memory_limit(const SessionOptions& options);
+
+// Throws UserError that says what is missing, or which node has no GPU form.
+std::unique_ptr<Executor> make_cuda_executor(std::shared_ptr<const CompiledProgram> program,
+                                             const SessionOptions& options);
+
+// True if the CUDA driver shows a GPU.
+bool has_gpu();
+
+}  // namespace redfuser

@@ -1,0 +1,24 @@
+#include "onnx/import/import.h"
+#include "redfuser/redfuser.h"
+
+namespace redfuser {
+
+Model Model::load(const std::string& path) {
+  Model model;
+  model.impl_ = load_model(path);
+  return model;
+}
+
+Model Model::parse(const std::string& text) {
+  Model model;
+  model.impl_ = parse_model(text);
+  return model;
+}
+
+const std::vector<ValueInfo>& Model::inputs() const { return impl_->inputs; }
+
+const std::vector<ValueInfo>& Model::outputs() const { return impl_->outputs; }
+
+const std::map<std::string, int>& Model::operator_counts() const { return impl_->operator_counts; }
+
+}  // namespace redfuser

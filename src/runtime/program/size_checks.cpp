@@ -1,0 +1,40 @@
+#include "runtime/program/size_checks.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace redfuser {
+
+SizeChecks::SizeChecks(const Graph& graph) {
+  for (const SizeCheck& check : graph.size_checks) {
+    Pending pending{&check, {}};
+    for (Expr size : {check.a, check.b}) {
+      visit(size, [&](Expr e) {
+        if (e->op == ExprOp::Symbol) pending.symbols.push_back(e->integer);
+      });
+    }
+    pending_.push_back(std::move(pending));
+  }
+}
+
+void SizeChecks::run(std::span<const int64_t> symbols) {
+  auto bound = [&](int64_t symbol) {
+    return static_cast<size_t>(symbol) < symbols.size() &&
+           symbols[static_cast<size_t>(symbol)] >= 0;
+  };
+  std::erase_if(pending_, [&](const Pending& pending) {
+    if (!std::all_of(pending.symbols.begin(), pending.symbols.end(), bound)) return false;
+    const SizeCheck& check = *pending.check;
+    const int64_t a = evaluate_size(check.a, symbols), b = evaluate_size(check.b, symbols);
+    if (a != b && !(check.broadcast && a == 1)) {
+      const auto message = fmt::format("{}: sizes {} and {} do not agree", check.where, a, b);
+      // It broadcasts the other way, which the plan has no loop for.
+      if (check.broadcast && b == 1) throw NeedsValues(message);
+      throw UserError(message);
+    }
+    return true;
+  });
+}
+
+}  // namespace redfuser

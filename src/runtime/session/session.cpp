@@ -1,0 +1,123 @@
+#include "base/error.h"
+#include "cuda/driver.h"
+#include "onnx/import/import.h"
+#include "runtime/program/bind_inputs.h"
+#include "runtime/program/executor.h"
+
+namespace redfuser {
+
+std::unique_ptr<Executor> make_executor(std::shared_ptr<const CompiledProgram> program,
+                                        const SessionOptions& options) {
+  const std::string& unplanned = program->model->needs_values;
+  if (!unplanned.empty() && options.device == "cuda")
+    user_error("no plan for a GPU: {}", unplanned);
+  if (!unplanned.empty()) return make_evaluating_executor(std::move(program), options);
+  if (options.device == "cuda") return make_cuda_executor(std::move(program), options);
+  if (options.device == "cpu") return make_cpu_executor(std::move(program), options);
+  if (options.device != "auto") {
+    user_error("the device is cpu, cuda or auto, not \"{}\"", options.device);
+  }
+  std::string reason;
+  try {
+    return make_cuda_executor(program, options);
+  } catch (const UserError& error) {
+    reason = error.what();
+  }
+  auto executor = make_cpu_executor(std::move(program), options);
+  if (has_gpu()) executor->notes.push_back("running on the CPU, not the GPU: " + reason);
+  return executor;
+}
+
+DeviceTiming Executor::time_on_device(const NamedTensors&, double) {
+  user_error("time_on_device needs a session on cuda");
+}
+
+NamedDeviceTensors Executor::enqueue(const NamedDeviceTensors&, const NamedDeviceTensors&, void*) {
+  user_error("enqueue needs a session on cuda");
+}
+
+struct Session::Impl {
+  Impl(std::shared_ptr<const CompiledProgram> compiled, const SessionOptions& wanted)
+      : program(std::move(compiled)), options(wanted), executor(make_executor(program, options)) {
+    if (options.tune && executor->device == "cpu") {
+      executor->notes.push_back("nothing to tune: a run on the CPU has no kernels to choose from");
+    }
+  }
+  std::shared_ptr<const CompiledProgram> program;
+  SessionOptions options;
+  std::unique_ptr<Executor> executor;
+};
+
+Session::Session(const Program& program, const SessionOptions& options) {
+  RF_CHECK(program.handle() != nullptr, "Session: the program is empty");
+  impl_ = std::make_unique<Impl>(program.handle(), options);
+}
+
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+
+// What only values tell may also come up in a run (sizes that an operator reads from a tensor which
+// no step writes): such a run, and those after it, are evaluated.
+NamedTensors Session::run(const NamedTensors& inputs) {
+  try {
+    return impl_->executor->run(inputs);
+  } catch (const NeedsValues& reason) {
+    if (impl_->executor->device != "cpu") throw;
+    impl_->executor = make_evaluating_executor(impl_->program, impl_->options);
+    return impl_->executor->run(inputs);
+  }
+}
+
+NamedDeviceTensors Session::enqueue(const NamedDeviceTensors& inputs,
+                                    const NamedDeviceTensors& outputs, void* stream) {
+  return impl_->executor->enqueue(inputs, outputs, stream);
+}
+
+NamedDims Session::output_dims(const NamedDims& inputs) const {
+  if (const std::string& reason = impl_->program->model->needs_values; !reason.empty()) {
+    user_error("the sizes of the outputs follow from a run only: {}", reason);
+  }
+  return redfuser::output_dims(*impl_->program, inputs);
+}
+
+int64_t Session::allocations() const { return cuda::allocations(); }
+
+void Session::profile(bool on) { impl_->executor->profiling = on; }
+
+const std::vector<StepTime>& Session::step_times() const { return impl_->executor->times; }
+
+void Session::on_progress(std::function<void(int, int)> callback) {
+  impl_->executor->progress = std::move(callback);
+}
+
+int64_t Session::peak_bytes() const { return impl_->executor->peak; }
+
+const std::string& Session::device() const { return impl_->executor->device; }
+
+const std::map<std::string, std::string>& Session::versions() const {
+  return impl_->executor->versions;
+}
+
+const std::vector<StepTuning>& Session::tunings() const { return impl_->executor->tunings; }
+
+const std::vector<std::string>& Session::notes() const { return impl_->executor->notes; }
+
+int Session::launches() const { return impl_->executor->launches; }
+
+DeviceTiming Session::time_on_device(const NamedTensors& inputs, double budget_s) {
+  return impl_->executor->time_on_device(inputs, budget_s);
+}
+
+void Session::keep_values(bool on) {
+  impl_->executor->keep_all = on;
+  impl_->executor->keep_names.clear();
+}
+
+void Session::keep_values(const std::vector<std::string>& names) {
+  impl_->executor->keep_all = false;
+  impl_->executor->keep_names = {names.begin(), names.end()};
+}
+
+const NamedTensors& Session::kept_values() const { return impl_->executor->kept; }
+
+}  // namespace redfuser

@@ -1,0 +1,188 @@
+// Every kernel that the models of models/ and the workloads of redfuser-bench become compiles for
+// every architecture, and keeps its registers.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "base/error.h"
+#include "cuda/kernel_cache.h"
+#include "redfuser/convert.h"
+#include "support/codegen_harness.h"
+#include "support/test_paths.h"
+#ifdef REDFUSER_TESTS_WORKLOADS
+#include "bench_sweep.h"
+#endif
+
+namespace redfuser::codegen_tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Kernels that may spill, and why.
+struct Allowance {
+  const char* kernel;
+  const char* architecture;
+  int spilled;  // bytes
+  const char* reason;
+};
+const Allowance kAllowances[] = {
+    {"attention", "sm_80", 48, "128 registers a thread; a bias is found by logarithms in the loop"},
+    {"attention", "sm_90a", 16, "a mask is found beside a tile's scores and accumulators"},
+    {"attention", "sm_100", 8, "as for sm_90a"},
+    {"attention_hopper", "sm_90a", 12, "terms by key and by distance beside a tile's scores"},
+    {"row_streaming", "sm_100", 28, "a hyperbolic tangent beside 128 sums of a row"},
+};
+
+int allowed_spill(const std::string& kernel, const std::string& architecture) {
+  for (const Allowance& allowance : kAllowances) {
+    if (kernel == allowance.kernel && architecture == allowance.architecture) {
+      return allowance.spilled;
+    }
+  }
+  return 0;
+}
+
+// Arrays in local memory besides spilled registers: the reduction of huge angles has one.
+int allowed_arrays(const std::string& text) {
+  for (const char* function : {"sin", "cos", "tan"}) {
+    if (text.find(std::string(function) + "f(") != std::string::npos) return 40;
+  }
+  return 0;
+}
+
+struct Source {
+  std::string kernel, origin;
+  int static_shared;
+};
+using Sources = std::map<std::string, Source>;  // by text
+
+void add(Sources& sources, const std::string& origin, const Model& model, const Target& target) {
+  for (const KernelLaunch& kernel : generate_model(model, target).kernels) {
+    sources.try_emplace(kernel.source, Source{kernel.name, origin, kernel.static_shared});
+  }
+}
+
+void add_models(Sources& sources, const Target& target) {
+  std::vector<std::string> folders;
+  for (const auto& entry : fs::directory_iterator(test_paths::models())) {
+    if (fs::exists(entry.path() / "model.onnx")) folders.push_back(entry.path().string());
+  }
+  std::sort(folders.begin(), folders.end());
+  for (const std::string& folder : folders) {
+    const Model model = Model::load(folder + "/model.onnx");
+    const std::string name = fs::path(folder).filename().string();
+    add(sources, name, model, target);
+    if (target.architecture != 90) continue;
+    add(sources, name + " in fp16", convert(model, {DType::Float16}).model, target);
+  }
+}
+
+void add_workloads(Sources& sources, const Target& target) {
+#ifdef REDFUSER_TESTS_WORKLOADS
+  std::vector<std::vector<tools::WorkloadMaker>> suites = {tools::row_workloads(false),
+                                                           tools::attention_workloads(false),
+                                                           tools::decode_workloads(false)};
+  // The Hopper family's tiles depend on sizes.
+  if (target.architecture == 90) suites.push_back(tools::shape_workloads());
+  for (const auto& suite : suites) {
+    for (const tools::WorkloadMaker& maker : suite) {
+      add(sources, maker.name, Model::parse(maker.make().model), target);
+    }
+  }
+  if (target.architecture != 90) return;
+  Target exact = target;
+  exact.exact_masks = true;
+  for (size_t suite : {1, 2}) {
+    for (const tools::WorkloadMaker& maker : suites[suite]) {
+      add(sources, maker.name + " with exact masks", Model::parse(maker.make().model), exact);
+    }
+  }
+#else
+  (void)sources, (void)target;
+#endif
+}
+
+// The assembler's logs of all texts, in their order, which are kept as a cache keeps machine code.
+std::vector<Compiler::Result> logs_of(const Sources& sources, const std::string& architecture) {
+  Compiler* compiler = Compiler::find();
+  std::vector<std::string> texts;
+  for (const auto& [text, source] : sources) texts.push_back(text);
+  cuda::KernelCache cache({cuda::CacheMode::On, test_paths::cache()},
+                          {"logs", compiler->version(), architecture});
+  const std::vector<std::string> logs =
+      cache.get(texts, [&](const std::string& text, const std::string&) {
+        const Compiler::Result result = compiler->compile(text, architecture);
+        const Source& source = sources.at(text);
+        if (!result.compiled) {
+          user_error("{} of {}:\n{}{}", source.kernel, source.origin, result.log, text);
+        }
+        return result.log;
+      });
+  std::printf("%zu kernels, %d compiled in %.1f s\n", texts.size(), cache.compiled(),
+              cache.seconds());
+  std::vector<Compiler::Result> results;
+  for (const std::string& log : logs) {
+    results.emplace_back().log = log;
+    Compiler::read_log(results.back());
+  }
+  return results;
+}
+
+// The launch says how much the text declares: the driver is asked for the sum with the dynamic.
+void expect_static_shared(const Source& source, const Compiler::Result& result) {
+  constexpr int kPadding = 256;
+  EXPECT_LE(result.shared, source.static_shared) << source.kernel << " of " << source.origin;
+  EXPECT_GE(result.shared, source.static_shared - kPadding)
+      << source.kernel << " of " << source.origin;
+}
+
+class CodegenCompile : public ::testing::TestWithParam<Architecture> {};
+
+TEST_P(CodegenCompile, EveryKernelKeepsItsRegisters) {
+  if (!Compiler::find()) GTEST_SKIP() << "no libnvrtc: tools/setup.sh installs one";
+  const Architecture& architecture = GetParam();
+  Sources sources;
+  add_models(sources, architecture.target);
+  add_workloads(sources, architecture.target);
+  const std::vector<Compiler::Result> results = logs_of(sources, architecture.name);
+  size_t i = 0;
+  for (const auto& [text, source] : sources) {
+    const Compiler::Result& result = results[i++];
+    EXPECT_NE(result.log.find("bytes stack frame"), std::string::npos) << result.log;
+    EXPECT_EQ(result.log.find("instructions are serialized"), std::string::npos)
+        << source.kernel << " of " << source.origin << "\n"
+        << result.log;
+    EXPECT_LE(result.spilled, allowed_spill(source.kernel, architecture.name))
+        << source.kernel << " of " << source.origin << "\n"
+        << text.substr(0, 1000);
+    // Frames are whole multiples of 16 bytes.
+    EXPECT_LE(result.stack, (result.spilled + 15) / 16 * 16 + allowed_arrays(text))
+        << source.kernel << " of " << source.origin << "\n"
+        << text.substr(0, 1000);
+    expect_static_shared(source, result);
+  }
+}
+
+#ifdef REDFUSER_TESTS_WORKLOADS
+// A few of redfuser-bench --sweep, whose launches are tested on the fake driver.
+TEST_P(CodegenCompile, SweptKernelsHaveTheirStaticSharedMemory) {
+  if (!Compiler::find()) GTEST_SKIP() << "no libnvrtc: tools/setup.sh installs one";
+  const Architecture& architecture = GetParam();
+  Sources sources;
+  for (const auto& cases :
+       {sampled(tools::row_sweep(), 10, 1), sampled(tools::attention_sweep(), 5, 1)}) {
+    for (const tools::SweepCase& sweep_case : cases) {
+      add(sources, sweep_case.name, Model::parse(sweep_case.model()), architecture.target);
+    }
+  }
+  const std::vector<Compiler::Result> results = logs_of(sources, architecture.name);
+  size_t i = 0;
+  for (const auto& [text, source] : sources) expect_static_shared(source, results[i++]);
+}
+#endif
+
+INSTANTIATE_TEST_SUITE_P(Architectures, CodegenCompile, ::testing::ValuesIn(kArchitectures),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace redfuser::codegen_tests

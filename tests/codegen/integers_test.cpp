@@ -1,0 +1,197 @@
+// CUDA text of operations on integers: the functions of src/device/math.cuh, compiled for the host,
+// against the words of ir/integer_operations.h; which text an expression becomes; and that NVRTC
+// takes it for every type.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "codegen/core/emitter.h"
+#include "ir/integer_operations.h"
+#include "support/codegen_harness.h"
+#include "support/text_model.h"
+
+// What the device has besides C++.
+#define __device__
+#define __forceinline__ inline
+#define asm(...) static_cast<void>(a + b)
+namespace device {
+inline float ptx_exp2(float x) { return std::exp2(x); }
+inline float ptx_reciprocal(float x) { return 1 / x; }
+#include "device/math.cuh"
+}  // namespace device
+#undef asm
+#undef __device__
+#undef __forceinline__
+
+namespace redfuser::codegen_tests {
+namespace {
+
+std::vector<int64_t> words() {
+  std::set<int64_t> result;
+  for (const int64_t base : {int64_t{0}, INT64_MIN, INT64_MAX - 3, int64_t{1} << 31}) {
+    for (int64_t offset = 0; offset < 4; ++offset) result.insert(base + offset);
+  }
+  for (const int64_t small : {-1, -2, -7, 7, 62, 63, 64, 65, 100}) result.insert(small);
+  return {result.begin(), result.end()};
+}
+
+template <typename T>
+struct Function {
+  ExprOp op;
+  T (*call)(T, T);
+};
+
+template <typename T>
+void expect_words(DType dtype, const std::vector<Function<T>>& functions) {
+  for (const auto& [op, call] : functions) {
+    for (const int64_t a : words()) {
+      for (const int64_t b : words()) {
+        ASSERT_EQ(static_cast<int64_t>(call(static_cast<T>(a), static_cast<T>(b))),
+                  *word_operation(op, dtype, a, b))
+            << "operation " << static_cast<int>(op) << " of " << a << " and " << b;
+      }
+    }
+  }
+}
+
+template <typename T>
+std::vector<Function<T>> common_functions() {
+  return {{ExprOp::Div, device::trunc_div},
+          {ExprOp::FloorDiv, device::floor_div},
+          {ExprOp::TruncMod, device::trunc_mod},
+          {ExprOp::FloorMod, device::floor_mod},
+          {ExprOp::Min, device::min_of},
+          {ExprOp::Max, device::max_of},
+          {ExprOp::Pow, device::power},
+          {ExprOp::ShiftLeft, device::shift_left<T>},
+          {ExprOp::ShiftRight, device::shift_right<T>}};
+}
+
+TEST(DeviceIntegers, AreTheWordsOfEveryOperation) {
+  expect_words(DType::UInt64, common_functions<unsigned long long>());
+  auto functions = common_functions<long long>();
+  functions.push_back({ExprOp::Add, device::wrapping_add});
+  functions.push_back({ExprOp::Sub, device::wrapping_sub});
+  functions.push_back({ExprOp::Mul, device::wrapping_mul});
+  expect_words(DType::Int64, functions);
+  for (const int64_t word : words()) {
+    EXPECT_EQ(device::abs_of(word), *word_operation(ExprOp::Abs, DType::Int64, word));
+    const auto x = static_cast<unsigned long long>(word);
+    EXPECT_EQ(static_cast<int64_t>(device::sign_of(x)),
+              *word_operation(ExprOp::Sign, DType::UInt64, word));
+  }
+}
+
+TEST(DeviceIntegers, AreThoseOfNumbers) {
+  for (const double x :
+       {0.0, -0.9, 1.5, -1.5, 127.9, 3e9, -3e9, 2147483647.5, -2147483648.5, 9e18, 0x1p63, 0x1.8p63,
+        0x1p64, 1e30, -1e30, INFINITY * 1.0, -INFINITY * 1.0, NAN * 1.0}) {
+    EXPECT_EQ(device::to_int32(x), word_of_number(DType::Int32, x)) << x;
+    EXPECT_EQ(device::to_integer(x), word_of_number(DType::Int64, x)) << x;
+    EXPECT_EQ(static_cast<int64_t>(device::to_unsigned(x)), word_of_number(DType::UInt64, x)) << x;
+    const auto single = static_cast<float>(x);
+    EXPECT_EQ(device::to_int32(single), word_of_number(DType::Int32, single)) << x;
+    EXPECT_EQ(device::to_integer(single), word_of_number(DType::Int64, single)) << x;
+    EXPECT_EQ(static_cast<int64_t>(device::to_unsigned(single)),
+              word_of_number(DType::UInt64, single))
+        << x;
+  }
+}
+
+struct TextCase {
+  const char* name;
+  DType dtype;
+  Expr (*build)(ExprPool&, Expr a, Expr b);
+  const char* text;
+};
+
+template <ExprOp op>
+Expr of_both(ExprPool& pool, Expr a, Expr b) {
+  return pool.make(op, {a, b});
+}
+template <ExprOp op>
+Expr of_one(ExprPool& pool, Expr a, Expr) {
+  return pool.make(op, {a});
+}
+template <DType dtype>
+Expr cast(ExprPool& pool, Expr a, Expr) {
+  return pool.cast(dtype, a);
+}
+
+const TextCase kTexts[] = {
+    {"add8", DType::Int8, of_both<ExprOp::Add>,
+     "static_cast<long long>(static_cast<signed char>(wrapping_add(a, b)))"},
+    {"neg8", DType::Int8, of_one<ExprOp::Neg>,
+     "static_cast<long long>(static_cast<signed char>(wrapping_sub(0ll, a)))"},
+    {"abs32", DType::Int32, of_one<ExprOp::Abs>,
+     "static_cast<long long>(static_cast<int>(abs_of(a)))"},
+    {"not16", DType::UInt16, of_one<ExprOp::BitNot>,
+     "static_cast<long long>(static_cast<unsigned short>(~a))"},
+    {"mul32", DType::UInt32, of_both<ExprOp::Mul>,
+     "static_cast<long long>(static_cast<unsigned>(wrapping_mul(a, b)))"},
+    {"max8", DType::Int8, of_both<ExprOp::Max>, "max_of(a, b)"},
+    {"add64", DType::Int64, of_both<ExprOp::Add>, "wrapping_add(a, b)"},
+    {"less64", DType::UInt64, of_both<ExprOp::Less>, "a < b"},
+    {"addu64", DType::UInt64, of_both<ExprOp::Add>, "a + b"},
+    {"absu64", DType::UInt64, of_one<ExprOp::Abs>, "a"},
+    {"shift", DType::UInt64, of_both<ExprOp::ShiftRight>, "shift_right(a, b)"},
+    {"to_float", DType::UInt64, cast<DType::Float32>, "static_cast<float>(a)"},
+    {"to_int64", DType::UInt64, cast<DType::Int64>, "static_cast<long long>(a)"},
+    {"to_uint64", DType::Int8, cast<DType::UInt64>, "static_cast<unsigned long long>(a)"},
+    {"from_float", DType::Float32, cast<DType::UInt64>, "to_unsigned(a)"},
+    {"to_uint8", DType::Float32, cast<DType::UInt8>,
+     "static_cast<long long>(static_cast<unsigned char>(to_int32(a)))"},
+    {"to_uint32", DType::Float32, cast<DType::UInt32>,
+     "static_cast<long long>(static_cast<unsigned>(to_integer(a)))"},
+};
+
+TEST(IntegerText, FollowsTheType) {
+  for (const TextCase& c : kTexts) {
+    ExprPool pool;
+    Expr a = pool.read(0, c.dtype, {pool.integer(0)}), b = pool.read(1, c.dtype, {pool.integer(0)});
+    Expr built = c.build(pool, a, b);
+    std::vector<std::string> names{"a", "b"};
+    names.resize(built->args.size());
+    EXPECT_EQ(operation_text(built, names, false), c.text) << c.name;
+  }
+  EXPECT_EQ(identity_of(Reduction::Max, DType::UInt64), "0ull");
+  EXPECT_EQ(identity_of(Reduction::Min, DType::UInt64), "18446744073709551615ull");
+  EXPECT_EQ(identity_of(Reduction::Max, DType::Int8), "(-128ll)");
+  EXPECT_EQ(identity_of(Reduction::Min, DType::Int64), "9223372036854775807ll");
+}
+
+// Sizes and indices, which do not overflow, keep the operators that the compiler reorders.
+TEST(IntegerText, LeavesIndicesAsTheyAre) {
+  ExprPool pool;
+  Expr i = pool.axis("i", pool.integer(8)), j = pool.axis("j", pool.integer(8));
+  EXPECT_EQ(operation_text(pool.add(i, j), {"a", "b"}, false), "a + b");
+}
+
+TEST(IntegerText, CompilesForEveryType) {
+  Compiler* compiler = Compiler::find();
+  if (!compiler) GTEST_SKIP() << "no libnvrtc: tools/setup.sh installs one";
+  for (const char* type : {"int8", "uint8", "int32", "uint32", "int64", "uint64"}) {
+    const std::string of = std::string(type) + "[64, 96] ";
+    std::string nodes =
+        "axis = Constant<value = int64[1] {1}>() a = Add(x, y) b = Mul(a, x) c = Div(b, y) "
+        "d = Mod(c, y) e = Max(d, x) f = Min(e, a) g = Sub(f, x) s = Sign(g) h = Abs(s) l = "
+        "Less(h, "
+        "x) z = Where(l, h, f) u = Cast<to = 13>(z) v = Cast<to = 1>(u) w = Cast<to = 13>(v) r = "
+        "ReduceMax<keepdims = 0>(z, axis) t = ArgMax<axis = 1>(z)";
+    if (type[0] == 'u') nodes += " p = BitShift<direction = \"RIGHT\">(z, x)";
+    const std::string results =
+        ", uint64[64, 96] w, " + std::string(type) + "[64] r, int64[64, 1] t";
+    const std::string shifted = type[0] == 'u' ? ", " + of + "p" : "";
+    const std::string graph =
+        "g (" + of + "x, " + of + "y) => (" + of + "z" + results + shifted + ") {" + nodes + " }";
+    const TextModel model(graph);
+    for (const KernelLaunch& kernel : generate_model(model.path()).kernels) {
+      const auto result = compiler->compile(kernel.source, "sm_90a");
+      EXPECT_TRUE(result.compiled) << type << "\n" << result.log << kernel.source;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace redfuser::codegen_tests

@@ -1,0 +1,244 @@
+// Masks of attention, from ONNX text: what is hidden, and which tiles a kernel visits.
+#include "cascade/visibility/tile_ranges.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "codegen/attention/mask_condition.h"
+#include "support/codegen_harness.h"
+#include "support/text_model.h"
+
+namespace redfuser::codegen_tests {
+namespace {
+
+constexpr int64_t kQueries = 40, kKeys = 56, kLength = 23;
+
+struct Case {
+  const char* name;
+  std::string mask;  // from scores s to masked scores m
+  // What is visible; -1 in `begin` and `end` of a tile means that no range is expected.
+  std::function<bool(int64_t, int64_t)> visible;
+  bool exact = true;    // the range and the predicates are as tight as can be
+  bool settled = true;  // provable
+  bool masked = true;
+};
+
+std::string constant(const std::string& name, const std::string& value) {
+  return name + " = Constant<value = " + value + ">() ";
+}
+
+std::string positions() {
+  return constant("zero", "int64 {0}") + constant("step", "int64 {1}") +
+         constant("one", "int64[1] {1}") + constant("off", "int64 {16}") +
+         constant("w", "int64 {9}") + constant("blk", "int64 {8}") + constant("two", "int64 {2}") +
+         constant("three", "int64 {3}") + constant("none", "float {-inf}") +
+         constant("low", "float {-3.4028234663852886e38}") + constant("mild", "float {-30000}") +
+         constant("fz", "float {0}") + constant("lf", "float {-65504}") +
+         "zh = Cast<to = 10>(fz) lh = Cast<to = 10>(lf) mh = Cast<to = 10>(mild) "
+         "s2 = Shape<start = 2, end = 3>(q) nq = Squeeze(s2) t2 = Shape<start = 2, end = 3>(k) "
+         "nk = Squeeze(t2) qr = Range(zero, nq, step) i = Unsqueeze(qr, one) "
+         "j = Range(zero, nk, step) ";
+}
+
+std::string graph(const std::string& type, const std::string& mask) {
+  return "g (" + type + "[2,3,m,32] q, " + type + "[2,3,n,32] k, " + type +
+         "[2,3,n,32] v, int64[2] len, int64[2,1,m,1] qs, int64[2,1,1,n] ks, "
+         "bool[2,1,1,n] given) => (" +
+         type + "[2,3,m,32] y) {" + positions() +
+         "kt = Transpose<perm = [0,1,3,2]>(k) a = MatMul(q, kt) s = Cast<to = 1>(a) " + mask +
+         " p = Softmax<axis = -1>(m) ph = CastLike(p, v) y = MatMul(ph, v) }";
+}
+
+std::vector<Case> cases() {
+  const std::string where = "m = Where(c, s, none)";
+  return {
+      {"none", "m = Identity(s)", [](int64_t, int64_t) { return true; }, true, true, false},
+      {"causal", "c = GreaterOrEqual(i, j) " + where, [](int64_t i, int64_t j) { return j <= i; }},
+      {"causal_to_the_end", "o = Add(i, off) c = LessOrEqual(j, o) " + where,
+       [](int64_t i, int64_t j) { return j <= i + 16; }},
+      {"window",
+       "d = Sub(i, j) c0 = GreaterOrEqual(d, zero) c1 = Less(d, w) c = And(c0, c1) " + where,
+       [](int64_t i, int64_t j) { return j <= i && i - j < 9; }},
+      {"outside_a_window",
+       "d = Sub(i, j) c0 = GreaterOrEqual(d, zero) c1 = Less(d, w) n = And(c0, c1) c = Not(n) " +
+           where,
+       [](int64_t i, int64_t j) { return j > i || i - j >= 9; }, false},
+      {"nested",
+       "c = GreaterOrEqual(i, j) n = Where(c, s, none) d = Sub(i, j) e = Less(d, w) "
+       "m = Where(e, n, none)",
+       [](int64_t i, int64_t j) { return j <= i && i - j < 9; }},
+      {"strides", "a2 = Mul(i, two) a3 = Mul(j, three) c = LessOrEqual(a3, a2) " + where,
+       [](int64_t i, int64_t j) { return 3 * j <= 2 * i; }},
+      {"blocks", "bi = Div(i, blk) bj = Div(j, blk) c = Equal(bi, bj) " + where,
+       [](int64_t i, int64_t j) { return i / 8 == j / 8; }},
+      {"blocks_and_before", "bi = Div(i, blk) bj = Div(j, blk) c = LessOrEqual(bj, bi) " + where,
+       [](int64_t i, int64_t j) { return j / 8 <= i / 8; }},
+      {"length",
+       "s3 = Constant<value = int64[4] {2,1,1,1}>() l4 = Reshape(len, s3) c = Less(j, l4) " + where,
+       [](int64_t, int64_t j) { return j < kLength; }},
+      {"segments", "o = GreaterOrEqual(i, j) e = Equal(qs, ks) c = And(o, e) " + where,
+       [](int64_t i, int64_t j) { return j <= i && i / 16 == j / 16; }, false},
+      {"given", "c = Identity(given) " + where, [](int64_t, int64_t j) { return j % 5 != 1; },
+       false},
+      {"added_infinity", "c = GreaterOrEqual(i, j) b = Where(c, fz, none) m = Add(s, b)",
+       [](int64_t i, int64_t j) { return j <= i; }},
+      {"added_lowest", "c = GreaterOrEqual(i, j) b = Where(c, fz, low) m = Add(s, b)",
+       [](int64_t i, int64_t j) { return j <= i; }},
+      {"added_twice",
+       "c = GreaterOrEqual(i, j) b = Where(c, fz, low) t = Cast<to=9>(b) "
+       "m = Where(t, low, s)",
+       [](int64_t i, int64_t j) { return j <= i; }},
+      {"lowest_half", "c = GreaterOrEqual(i, j) m = Where(c, a, lh)",
+       [](int64_t i, int64_t j) { return j <= i; }},
+      {"added_lowest_half", "c = GreaterOrEqual(i, j) b = Where(c, zh, lh) m = Add(a, b)",
+       [](int64_t i, int64_t j) { return j <= i; }},
+      {"mild_half", "c = GreaterOrEqual(i, j) b = Where(c, zh, mh) m = Add(a, b)",
+       [](int64_t, int64_t) { return true; }, true, true, false},
+      {"mild_fill", "c = GreaterOrEqual(i, j) m = Where(c, s, mild)",
+       [](int64_t i, int64_t j) { return j <= i; }, true, false},
+      // A score of that size may outweigh the fill.
+      {"mild_addend", "c = GreaterOrEqual(i, j) b = Where(c, fz, mild) m = Add(s, b)",
+       [](int64_t, int64_t) { return true; }, true, true, false},
+      // The first rows see no key.
+      {"lowest_with_hidden_rows", "d = Sub(i, off) c = LessOrEqual(j, d) m = Where(c, s, low)",
+       [](int64_t i, int64_t j) { return j <= i - 16; }, true, false},
+      {"capped", "t = Tanh(s) u = Mul(t, fifty) c = GreaterOrEqual(i, j) m = Where(c, u, none)",
+       [](int64_t i, int64_t j) { return j <= i; }},
+  };
+}
+
+struct Analysed {
+  explicit Analysed(const std::string& text) : model(text) {
+    CompileOptions options;
+    options.certify = false;
+    program.emplace(compile(Model::load(model.path()), options));
+    const CompiledProgram& compiled = *program->handle();
+    for (const Step& step : compiled.plan.steps) {
+      const auto* cascade = std::get_if<CascadeStep>(&step.kind);
+      if (cascade == nullptr) continue;
+      builder.emplace(compiled.graph(), step, target);
+      form = attention_form(*builder, *cascade);
+    }
+  }
+  TextModel model;
+  Target target;
+  std::optional<Program> program;
+  std::optional<StepBuilder> builder;
+  std::optional<AttentionForm> form;
+};
+
+// Axes by number; reads give lengths, segments and a dense mask.
+class Point {
+ public:
+  explicit Point(const ExprPool& pool) : pool_(pool) {}
+  void set(Expr axis, int64_t value) { axes_[axis] = value; }
+  bool truth(Expr e) const { return value(e) != 0; }
+  int64_t value(Expr e) const {
+    return static_cast<int64_t>(evaluate(e, [&](Expr leaf) { return at(leaf); }));
+  }
+
+ private:
+  double at(Expr e) const {
+    if (e->op == ExprOp::Symbol) return pool_.symbol_name(e) == "m" ? kQueries : kKeys;
+    if (e->op == ExprOp::Axis) {
+      const auto found = axes_.find(e);
+      return found == axes_.end() ? 0 : static_cast<double>(found->second);
+    }
+    EXPECT_EQ(e->op, ExprOp::Read);
+    const int64_t offset = value(e->args[0]);
+    if (e->dtype == DType::Bool) return offset % kKeys % 5 != 1;
+    bool row = false, key = false;
+    for (auto& [axis, v] : axes_) {
+      const bool along_keys = pool_.symbol_name(axis->extent()) == "n";
+      (along_keys ? key : row) |= e->depends_on(axis);
+    }
+    if (row) return static_cast<double>(offset % kQueries / 16);
+    if (key) return static_cast<double>(offset % kKeys / 16);
+    return kLength;
+  }
+  const ExprPool& pool_;
+  std::map<Expr, int64_t> axes_;
+};
+
+class TileRangesTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(TileRangesTest, AgreesWithEveryElement) {
+  const Case& c = GetParam();
+  std::string mask = c.mask;
+  if (mask.find("fifty") != std::string::npos) mask = constant("fifty", "float {50}") + mask;
+  const Analysed analysed(graph("float16", mask));
+  ASSERT_TRUE(analysed.form);
+  const AttentionForm& form = *analysed.form;
+  ExprPool& pool = analysed.builder->pool();
+  const MaskCondition condition = mask_condition(pool, form);
+  EXPECT_EQ(condition.visible->is_constant(), !c.masked) << to_string(pool, condition.visible);
+  EXPECT_EQ(condition.settled->is_constant(), c.settled) << to_string(pool, condition.settled);
+  SCOPED_TRACE(to_string(pool, condition.visible));
+  const Expr key = form.rows.stream;
+  const TileRanges ranges = tile_ranges(pool, condition.visible, {form.row}, key);
+  for (const auto& [rows, keys] : {std::pair<int64_t, int64_t>{16, 8}, {7, 5}, {40, 56}, {1, 1}}) {
+    for (int64_t row = 0; row < kQueries; row += rows) {
+      const int64_t last_row = std::min(row + rows, kQueries) - 1;
+      Point point(pool);
+      point.set(ranges.rows[0].first, row);
+      point.set(ranges.rows[0].last, last_row);
+      auto sees = [&](int64_t i, int64_t j) {
+        Point element(pool);
+        element.set(form.row, i);
+        element.set(key, j);
+        EXPECT_EQ(element.truth(condition.visible), c.visible(i, j)) << i << " " << j;
+        return c.visible(i, j);
+      };
+      int64_t first = kKeys, end = 0;
+      for (int64_t from = 0; from < kKeys; from += keys) {
+        const int64_t last = std::min(from + keys, kKeys) - 1;
+        bool any = false, all = true;
+        for (int64_t i = row; i <= last_row; ++i) {
+          for (int64_t j = from; j <= last; ++j) {
+            const bool seen = sees(i, j);
+            any |= seen;
+            all &= seen;
+            if (seen) first = std::min(first, j), end = std::max(end, j + 1);
+          }
+        }
+        point.set(ranges.key.first, from);
+        point.set(ranges.key.last, last);
+        EXPECT_TRUE(!any || point.truth(ranges.may)) << row << " " << from;
+        EXPECT_TRUE(all || !point.truth(ranges.full)) << row << " " << from;
+        if (!c.exact) continue;
+        EXPECT_EQ(point.truth(ranges.may), any) << row << " " << from;
+        EXPECT_EQ(point.truth(ranges.full), all) << row << " " << from;
+      }
+      const int64_t begin_found = point.value(ranges.begin), end_found = point.value(ranges.end);
+      EXPECT_GE(begin_found, 0);
+      EXPECT_LE(end_found, kKeys);
+      if (first >= end) continue;
+      EXPECT_LE(begin_found, first);
+      EXPECT_GE(end_found, end);
+      if (!c.exact) continue;
+      EXPECT_EQ(begin_found, first) << row;
+      EXPECT_EQ(end_found, end) << row;
+    }
+  }
+}
+
+// Visible elements need none of the mask's code.
+TEST_P(TileRangesTest, LeavesNoMaskWhereVisible) {
+  const Case& c = GetParam();
+  if (!c.masked) GTEST_SKIP() << "nothing is masked";
+  std::string mask = c.mask;
+  if (mask.find("fifty") != std::string::npos) mask = constant("fifty", "float {50}") + mask;
+  const Analysed analysed(graph("float16", mask));
+  ASSERT_TRUE(analysed.form);
+  ExprPool& pool = analysed.builder->pool();
+  const MaskCondition condition = mask_condition(pool, *analysed.form);
+  Expr lift = where_visible(pool, condition.visible, analysed.form->rows.accumulators[0].lift);
+  visit(lift, [&](Expr e) { EXPECT_NE(e->op, ExprOp::Select) << to_string(pool, lift); });
+}
+
+INSTANTIATE_TEST_SUITE_P(Masks, TileRangesTest, ::testing::ValuesIn(cases()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace redfuser::codegen_tests

@@ -1,0 +1,302 @@
+// Convolutions and pools against loops that follow the definition.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "redfuser/error.h"
+#include "support/opaque_harness.h"
+
+namespace redfuser::testing {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+Tensor random_tensor(DType dtype, Dims dims, uint32_t seed, int levels = 17) {
+  std::mt19937 engine(seed);
+  std::vector<float> values(element_count(dims));
+  // Multiples of 1/8: sums are exact in every dtype, whatever their order.
+  for (float& value : values) {
+    value = (static_cast<int>(engine() % levels) - levels / 2) / 8.0f;
+  }
+  return make_tensor(dtype, std::move(dims), values);
+}
+
+// One window of a test, in as many spatial dimensions as `kernel` has.
+struct WindowCase {
+  Ints input, kernel, strides, dilations, pads;
+  int64_t group = 1, channels = 2, filters = 4;
+  DType dtype = DType::Float32;
+  std::string auto_pad;
+  bool ceil_mode = false;
+
+  size_t rank() const { return kernel.size(); }
+  int64_t stride(size_t i) const { return strides.empty() ? 1 : strides[i]; }
+  int64_t dilation(size_t i) const { return dilations.empty() ? 1 : dilations[i]; }
+  int64_t pad(size_t i) const { return pads.empty() ? 0 : pads[i]; }
+
+  Attributes attributes() const {
+    Attributes result{{"kernel_shape", kernel}};
+    if (!strides.empty()) result["strides"] = strides;
+    if (!dilations.empty()) result["dilations"] = dilations;
+    if (!pads.empty()) result["pads"] = pads;
+    if (!auto_pad.empty()) result["auto_pad"] = auto_pad;
+    if (ceil_mode) result["ceil_mode"] = int64_t{1};
+    return result;
+  }
+};
+
+// Steps `index` through `dims` in row-major order; false after the last.
+bool advance(Ints& index, const Ints& dims) {
+  for (size_t i = dims.size(); i-- > 0;) {
+    if (++index[i] < dims[i]) return true;
+    index[i] = 0;
+  }
+  return false;
+}
+
+int64_t flat(const Ints& index, const Ints& dims) {
+  int64_t at = 0;
+  for (size_t i = 0; i < dims.size(); ++i) at = at * dims[i] + index[i];
+  return at;
+}
+
+Ints spatial_of(const Tensor& tensor) { return {tensor.dims().begin() + 2, tensor.dims().end()}; }
+
+// Calls body(output pixel, tap, input pixel or -1, whether inside input or padding).
+template <typename Body>
+void for_each_tap(const WindowCase& test, const Ints& output, const Ints& begin, const Body& body) {
+  Ints o(test.rank(), 0);
+  do {
+    Ints k(test.rank(), 0);
+    do {
+      Ints at(test.rank());
+      bool inside = true, padded = true;
+      for (size_t i = 0; i < test.rank(); ++i) {
+        at[i] = o[i] * test.stride(i) + k[i] * test.dilation(i) - begin[i];
+        inside &= at[i] >= 0 && at[i] < test.input[i];
+        padded &= at[i] < test.input[i] + test.pad(test.rank() + i);
+      }
+      body(flat(o, output), flat(k, test.kernel), inside ? flat(at, test.input) : -1, padded);
+    } while (advance(k, test.kernel));
+  } while (advance(o, output));
+}
+
+Ints begin_of(const WindowCase& test, const Ints& output) {
+  Ints begin;
+  for (size_t i = 0; i < test.rank(); ++i) {
+    int64_t total = (output[i] - 1) * test.stride(i) + (test.kernel[i] - 1) * test.dilation(i) + 1 -
+                    test.input[i];
+    total = std::max<int64_t>(total, 0);
+    begin.push_back(test.auto_pad == "SAME_UPPER"   ? total / 2
+                    : test.auto_pad == "SAME_LOWER" ? total - total / 2
+                                                    : test.pad(i));
+  }
+  return begin;
+}
+
+Dims with_channels(int64_t batch, int64_t channels, const Ints& spatial) {
+  Dims dims{batch, channels};
+  dims.insert(dims.end(), spatial.begin(), spatial.end());
+  return dims;
+}
+
+class Conv : public ::testing::TestWithParam<WindowCase> {};
+
+TEST_P(Conv, MatchesTheDefinition) {
+  const WindowCase& test = GetParam();
+  constexpr int64_t kBatch = 2;
+  Tensor x = random_tensor(test.dtype, with_channels(kBatch, test.channels, test.input), 1);
+  Tensor w = random_tensor(test.dtype,
+                           with_channels(test.filters, test.channels / test.group, test.kernel), 2);
+  Tensor b = random_tensor(test.dtype, {test.filters}, 3);
+  Attributes attributes = test.attributes();
+  attributes["group"] = test.group;
+  Tensor y = run_node({"Conv", {x, w, b}, attributes})[0];
+
+  Ints output = spatial_of(y), begin = begin_of(test, output);
+  int64_t in = element_count(test.input), out = element_count(output);
+  int64_t taps = element_count(test.kernel), depth = test.channels / test.group;
+  auto xs = values_of(x), ws = values_of(w), bs = values_of(b), ys = values_of(y);
+  std::vector<double> expected(ys.size());
+  for (size_t i = 0; i < expected.size(); ++i) expected[i] = bs[i / out % test.filters];
+  for_each_tap(test, output, begin, [&](int64_t o, int64_t k, int64_t i, bool) {
+    if (i < 0) return;
+    for (int64_t n = 0; n < kBatch; ++n) {
+      for (int64_t f = 0; f < test.filters; ++f) {
+        int64_t first = f / (test.filters / test.group) * depth;
+        for (int64_t c = 0; c < depth; ++c) {
+          expected[(n * test.filters + f) * out + o] +=
+              xs[(n * test.channels + first + c) * in + i] * ws[(f * depth + c) * taps + k];
+        }
+      }
+    }
+  });
+  bool narrow = size_of(test.dtype) == 2;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_NEAR(ys[i], expected[i], narrow ? 0.02 * std::abs(expected[i]) : 0) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, Conv,
+    ::testing::Values(
+        WindowCase{{7}, {3}, {}, {}, {}}, WindowCase{{9}, {3}, {2}, {2}, {3, 1}},
+        WindowCase{{5, 6}, {1, 1}, {}, {}, {}, 1, 8, 6},
+        WindowCase{{5, 6}, {1, 1}, {2, 2}, {}, {}, 1, 3, 4},
+        WindowCase{{5, 6}, {1, 1}, {}, {}, {1, 1, 0, 0}, 1, 3, 4},
+        WindowCase{{1, 1}, {1, 1}, {3, 3}, {}, {1, 1, 1, 1}, 1, 3, 4},
+        WindowCase{{6, 7}, {3, 3}, {}, {}, {1, 1, 1, 1}, 1, 3, 5},
+        WindowCase{{6, 7}, {3, 2}, {2, 3}, {1, 2}, {1, 0, 2, 1}, 2, 4, 6},
+        WindowCase{{40, 40}, {3, 3}, {}, {}, {1, 1, 1, 1}, 1, 16, 70},
+        WindowCase{{8, 9}, {3, 3}, {}, {}, {1, 1, 1, 1}, 6, 6, 6},
+        WindowCase{{8, 9}, {3, 3}, {2, 2}, {}, {1, 1, 1, 1}, 6, 6, 6},
+        WindowCase{{8, 9}, {3, 3}, {}, {}, {}, 3, 3, 6},
+        WindowCase{{5, 6, 7}, {2, 3, 2}, {1, 2, 1}, {}, {1, 1, 0, 0, 1, 1}, 1, 2, 3},
+        WindowCase{{4, 5, 6}, {3, 3, 3}, {}, {}, {1, 1, 1, 1, 1, 1}, 2, 2, 2},
+        WindowCase{{7, 8}, {3, 4}, {2, 3}, {}, {}, 1, 2, 4, DType::Float32, "SAME_UPPER"},
+        WindowCase{{7, 8}, {3, 4}, {2, 3}, {}, {}, 1, 2, 4, DType::Float32, "SAME_LOWER"},
+        WindowCase{{7, 8}, {3, 4}, {2, 3}, {}, {}, 1, 2, 4, DType::Float32, "VALID"},
+        WindowCase{{6, 7}, {3, 3}, {}, {}, {1, 1, 1, 1}, 1, 3, 5, DType::Float64},
+        WindowCase{{6, 7}, {3, 3}, {}, {}, {1, 1, 1, 1}, 1, 3, 5, DType::Float16},
+        WindowCase{{6, 7}, {3, 3}, {}, {}, {1, 1, 1, 1}, 1, 3, 5, DType::BFloat16}));
+
+TEST(ConvErrors, NameTheNodeAndTheShapes) {
+  Tensor x = random_tensor(DType::Float32, {1, 4, 5}, 1);
+  Tensor w = random_tensor(DType::Float32, {2, 3, 3}, 1);
+  EXPECT_THROW(run_node({"Conv", {x, w}}), UserError);
+  Tensor wide = random_tensor(DType::Float32, {2, 4, 9}, 1);
+  EXPECT_THROW(run_node({"Conv", {x, wide}}), UserError);
+}
+
+// The transposed convolution is the gradient of the convolution: <conv(y), x> = <y, conv'(x)>.
+class ConvTranspose : public ::testing::TestWithParam<WindowCase> {};
+
+TEST_P(ConvTranspose, IsTheAdjointOfTheConvolution) {
+  WindowCase test = GetParam();  // `input` is that of the transposed convolution
+  Tensor x = random_tensor(test.dtype, with_channels(2, test.channels, test.input), 1);
+  Tensor w = random_tensor(test.dtype,
+                           with_channels(test.channels, test.filters / test.group, test.kernel), 2);
+  Attributes attributes = test.attributes();
+  attributes["group"] = test.group;
+  Tensor y = run_node({"ConvTranspose", {x, w}, attributes})[0];
+  Tensor probe = random_tensor(test.dtype, y.dims(), 4);
+  Tensor back = run_node({"Conv", {probe, w}, attributes})[0];
+  ASSERT_EQ(back.dims(), x.dims());
+  double left = 0, right = 0;
+  auto xs = values_of(x), ys = values_of(y), ps = values_of(probe), bs = values_of(back);
+  for (size_t i = 0; i < xs.size(); ++i) left += xs[i] * bs[i];
+  for (size_t i = 0; i < ys.size(); ++i) right += ys[i] * ps[i];
+  EXPECT_EQ(left, right);
+  EXPECT_NE(left, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, ConvTranspose,
+    ::testing::Values(WindowCase{{5}, {3}, {2}, {}, {1, 1}, 1, 2, 4},
+                      WindowCase{{4, 5}, {3, 3}, {2, 2}, {}, {}, 1, 3, 5},
+                      WindowCase{{4, 5}, {3, 2}, {2, 3}, {2, 1}, {1, 0, 2, 1}, 2, 4, 6},
+                      WindowCase{{3, 4, 2}, {2, 3, 2}, {2, 1, 2}, {}, {}, 1, 2, 3},
+                      WindowCase{{4, 5}, {2, 2}, {2, 2}, {}, {}, 1, 3, 5, DType::Float64}));
+
+TEST(ConvTransposeSizes, OutputPaddingAndShape) {
+  Tensor x = random_tensor(DType::Float32, {1, 1, 3, 3}, 1);
+  Tensor w = random_tensor(DType::Float32, {1, 2, 3, 3}, 1);
+  Attributes padded{{"strides", Ints{3, 2}}, {"output_padding", Ints{1, 1}}};
+  EXPECT_EQ(run_node({"ConvTranspose", {x, w}, padded})[0].dims(), (Dims{1, 2, 10, 8}));
+  Attributes shaped{{"strides", Ints{3, 2}}, {"output_shape", Ints{10, 8}}};
+  EXPECT_EQ(run_node({"ConvTranspose", {x, w}, shaped})[0].dims(), (Dims{1, 2, 10, 8}));
+  Attributes same{{"strides", Ints{2, 2}}, {"auto_pad", std::string("SAME_UPPER")}};
+  EXPECT_EQ(run_node({"ConvTranspose", {x, w}, same})[0].dims(), (Dims{1, 2, 6, 6}));
+}
+
+class Pool : public ::testing::TestWithParam<WindowCase> {};
+
+TEST_P(Pool, MatchesTheDefinition) {
+  const WindowCase& test = GetParam();
+  Tensor x = random_tensor(test.dtype, with_channels(2, test.channels, test.input), 5, 1001);
+  auto maximum = run_node({"MaxPool", {x}, test.attributes(), 2});
+  Tensor plain_maximum = run_node({"MaxPool", {x}, test.attributes()})[0];
+  Tensor mean = run_node({"AveragePool", {x}, test.attributes()})[0];
+  Attributes include = test.attributes();
+  include["count_include_pad"] = int64_t{1};
+  Tensor padded_mean = run_node({"AveragePool", {x}, include})[0];
+
+  Ints output = spatial_of(mean), begin = begin_of(test, output);
+  int64_t in = element_count(test.input), out = element_count(output);
+  auto xs = values_of(x);
+  for (int64_t plane = 0; plane < 2 * test.channels; ++plane) {
+    std::vector<double> best(out, -std::numeric_limits<double>::infinity()), sum(out), count(out),
+        padded_count(out);
+    std::vector<int64_t> where(out, -1);
+    for_each_tap(test, output, begin, [&](int64_t o, int64_t, int64_t i, bool padded) {
+      padded_count[o] += padded;
+      if (i < 0) return;
+      double value = xs[plane * in + i];
+      sum[o] += value;
+      ++count[o];
+      if (value > best[o]) where[o] = plane * in + i;
+      best[o] = std::max(best[o], value);
+    });
+    for (int64_t o = 0; o < out; ++o) {
+      int64_t at = plane * out + o;
+      ASSERT_EQ(values_of(maximum[0])[at], best[o]);
+      ASSERT_EQ(values_of(plain_maximum)[at], best[o]);
+      ASSERT_EQ(values_of(maximum[1])[at], static_cast<double>(where[o]));
+      double tolerance = size_of(test.dtype) == 2 ? 0.05 : 1e-5;
+      ASSERT_NEAR(values_of(mean)[at], sum[o] / count[o], tolerance);
+      if (test.auto_pad.empty()) {
+        ASSERT_NEAR(values_of(padded_mean)[at], sum[o] / padded_count[o], tolerance);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, Pool,
+    ::testing::Values(
+        WindowCase{{9}, {3}, {2}, {}, {1, 1}}, WindowCase{{6, 7}, {2, 3}, {2, 2}, {}, {}},
+        WindowCase{{6, 7}, {3, 3}, {2, 2}, {}, {1, 1, 1, 1}},
+        WindowCase{{7, 7}, {3, 3}, {1, 2}, {2, 1}, {1, 0, 1, 1}},
+        WindowCase{{5, 6, 4}, {2, 2, 2}, {2, 2, 2}, {}, {}},
+        WindowCase{{6, 7}, {3, 3}, {2, 2}, {}, {}, 1, 2, 4, DType::Float16},
+        WindowCase{{6, 7}, {3, 3}, {2, 3}, {}, {}, 1, 2, 4, DType::Float64, "SAME_UPPER"},
+        WindowCase{{6, 6}, {3, 3}, {2, 2}, {}, {}, 1, 2, 4, DType::Float32, "", true},
+        WindowCase{{6, 7}, {3, 3}, {3, 2}, {}, {1, 1, 1, 1}, 1, 2, 4, DType::Float32, "", true}));
+
+TEST(PoolDetails, ColumnMajorIndicesAndBytes) {
+  Tensor x = make_tensor<int>(DType::UInt8, {1, 1, 2, 3}, {1, 5, 2, 7, 3, 4});
+  Attributes attributes{{"kernel_shape", Ints{2, 2}}, {"storage_order", int64_t{1}}};
+  auto y = run_node({"MaxPool", {x}, attributes, 2});
+  expect_values(y[0], {1, 1, 1, 2}, {7, 5});
+  expect_values(y[1], {1, 1, 1, 2}, {1, 2});
+  Attributes l2{{"kernel_shape", Ints{2}}, {"p", int64_t{2}}};
+  expect_values(run_node({"LpPool", {floats({1, 1, 3}, {3, 4, 0})}, l2})[0], {1, 1, 2}, {5, 4},
+                1e-6);
+}
+
+TEST(IntegerProducts, ConvIntegerAndQLinear) {
+  Tensor x = make_tensor<int>(DType::UInt8, {1, 1, 3, 3}, {2, 3, 4, 5, 6, 7, 8, 9, 10});
+  Tensor w = make_tensor<int>(DType::UInt8, {1, 1, 2, 2}, {1, 1, 1, 1});
+  Tensor zero = make_tensor<int>(DType::UInt8, {}, {1});
+  expect_values(run_node({"ConvInteger", {x, w, zero}})[0], {1, 1, 2, 2}, {12, 16, 24, 28});
+  Attributes pads{{"pads", Ints{1, 1, 1, 1}}};
+  expect_values(run_node({"ConvInteger", {x, w, zero}, pads})[0], {1, 1, 4, 4},
+                {1, 3, 5, 3, 5, 12, 16, 9, 11, 24, 28, 15, 7, 15, 17, 9});
+  Tensor one = floats({}, {1}), two = floats({}, {2});
+  Tensor weight_zero = make_tensor<int>(DType::UInt8, {}, {0});
+  auto y = run_node({"QLinearConv", {x, one, zero, w, one, weight_zero, two, zero}})[0];
+  expect_values(y, {1, 1, 2, 2}, {7, 9, 13, 15});
+
+  Tensor a = make_tensor<int>(DType::UInt8, {2, 2}, {1, 2, 3, 4});
+  Tensor b = make_tensor<int>(DType::Int8, {2, 2}, {-1, 2, 3, -4});
+  Tensor b_zero = make_tensor<int>(DType::Int8, {}, {0});
+  auto product = run_node({"QLinearMatMul", {a, one, weight_zero, b, one, b_zero, two, zero}})[0];
+  // (a · b) / 2 + 1 = {{5, -6}, {9, -10}} / 2 + 1, ties to even, saturated at 0
+  expect_values(product, {2, 2}, {3, 0, 5, 0});
+}
+
+}  // namespace
+}  // namespace redfuser::testing

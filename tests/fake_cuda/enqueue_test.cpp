@@ -1,0 +1,232 @@
+// Runs on the caller's memory and stream: what is copied, allocated, launched and replayed.
+#include <thread>
+
+#include "fake_cuda/device_harness.h"
+#include "redfuser/error.h"
+
+namespace redfuser::device_tests {
+namespace {
+
+// Caller's memory; the fake GPU's is the host's.
+class Block {
+ public:
+  explicit Block(int64_t n, int64_t shift = 0)
+      : bytes_(static_cast<char*>(std::aligned_alloc(256, static_cast<size_t>(n * 4 + 512)))) {
+    tensor.dtype = DType::Float32;
+    tensor.dims = {n};
+    tensor.data = bytes_ + shift;
+  }
+  ~Block() { std::free(bytes_); }
+  Block(const Block&) = delete;
+  uint64_t address() const { return reinterpret_cast<uint64_t>(tensor.data); }
+
+  DeviceTensor tensor;
+
+ private:
+  char* bytes_;
+};
+
+class Enqueue : public FakeGpu {
+ protected:
+  Session session_for(const std::string& graph) { return Session(compile(model(graph)), options); }
+  // The two first arguments of the only launch since the last call, in either order.
+  void expect_launch(uint64_t a, uint64_t b) {
+    ASSERT_EQ(gpu->launches.size(), 1u);
+    const std::vector<uint64_t>& got = gpu->launches[0].arguments;
+    EXPECT_TRUE((got == std::vector{a, b}) || (got == std::vector{b, a}));
+    gpu->launches.clear();
+  }
+  int copies() const { return gpu->to_device + gpu->to_host + gpu->on_device; }
+};
+
+TEST_F(Enqueue, ReadsAndWritesInPlace) {
+  Session session = session_for(kExp);
+  const Block x(100), y(100);
+  const NamedDeviceTensors outputs = session.enqueue({{"x", x.tensor}}, {{"y", y.tensor}}, nullptr);
+  EXPECT_EQ(outputs.at("y").data, y.tensor.data);
+  expect_launch(x.address(), y.address());
+  EXPECT_EQ(copies(), 0);
+}
+
+TEST_F(Enqueue, OutputsThatAreNotGivenAreTheSessions) {
+  Session session = session_for(kExp);
+  const Block x(100);
+  const DeviceTensor y = session.enqueue({{"x", x.tensor}}, {}, nullptr).at("y");
+  EXPECT_EQ(y.dims, Dims{100});
+  EXPECT_FALSE(y.on_host);
+  expect_launch(x.address(), reinterpret_cast<uint64_t>(y.data));
+  expect_mentions(error_of([&] {
+                    session.enqueue({{"x", y}}, {}, nullptr);
+                  }),
+                  "lies in the session's own memory");
+}
+
+TEST_F(Enqueue, UsesTheCallersStream) {
+  Session session = session_for(kExp), other = session_for(kExp);
+  const Block x(100), y(100);
+  session.enqueue({{"x", x.tensor}}, {{"y", y.tensor}}, nullptr);
+  void* const stream = gpu->launches[0].stream;
+  gpu->launches.clear();
+  other.enqueue({{"x", x.tensor}}, {{"y", y.tensor}}, stream);
+  EXPECT_EQ(gpu->launches[0].stream, stream);
+}
+
+TEST_F(Enqueue, TheSameAddressesReplayAGraph) {
+  Session session = session_for(kExp);
+  const Block x(100), y(100), z(100);
+  for (int run = 0; run < 4; ++run) {
+    session.enqueue({{"x", x.tensor}}, {{"y", y.tensor}}, nullptr);
+  }
+  EXPECT_EQ(gpu->launches.size(), 1u);
+  EXPECT_EQ(gpu->recorded, 1);
+  EXPECT_EQ(gpu->replays, 3);
+  gpu->launches.clear();
+  session.enqueue({{"x", x.tensor}}, {{"y", z.tensor}}, nullptr);
+  expect_launch(x.address(), z.address());
+  EXPECT_EQ(gpu->live_graphs, 0);
+}
+
+TEST_F(Enqueue, ALostCaptureIsNoLostRun) {
+  gpu->lost_captures = 2;
+  Session session = session_for(kExp);
+  const Block x(100), y(100);
+  for (int run = 0; run < 5; ++run) {
+    session.enqueue({{"x", x.tensor}}, {{"y", y.tensor}}, nullptr);
+  }
+  EXPECT_EQ(gpu->launches.size(), 3u);
+  EXPECT_EQ(gpu->recorded, 1);
+  EXPECT_EQ(gpu->replays, 2);
+}
+
+TEST_F(Enqueue, AllocatesNothingAfterTheFirstRunOfAShape) {
+  Session session = session_for(kExp);
+  session.run({{"x", vector_of(1000)}});
+  const int64_t before = session.allocations();
+  const int device = gpu->allocations, pinned = gpu->pinned;
+  for (int run = 0; run < 5; ++run) {
+    session.run({{"x", vector_of(1000)}});
+    session.run({{"x", vector_of(run + 1)}});
+  }
+  EXPECT_EQ(session.allocations(), before);
+  EXPECT_EQ(gpu->allocations, device);
+  EXPECT_EQ(gpu->pinned, pinned);
+}
+
+TEST_F(Enqueue, KeepsSoManyGraphs) {
+  options.kept_shapes = 3;
+  Session session = session_for(kExp);
+  session.run({{"x", vector_of(100)}});
+  for (int n = 1; n <= 10; ++n) {
+    for (int run = 0; run < 3; ++run) session.run({{"x", vector_of(n)}});
+  }
+  EXPECT_EQ(gpu->graphs, 10);
+  EXPECT_EQ(gpu->live_graphs, 3);
+}
+
+TEST_F(Enqueue, MisalignedMemoryIsCopied) {
+  Session session = session_for(kExp);
+  const Block x(100, 4), y(100, 8);
+  session.enqueue({{"x", x.tensor}}, {{"y", y.tensor}}, nullptr);
+  EXPECT_EQ(gpu->on_device, 2);
+  EXPECT_EQ(gpu->launches.size(), 1u);
+}
+
+TEST_F(Enqueue, HostMemoryIsCopied) {
+  Session session = session_for(kExp);
+  Block x(100), y(100);
+  x.tensor.on_host = y.tensor.on_host = true;
+  session.enqueue({{"x", x.tensor}}, {{"y", y.tensor}}, nullptr);
+  EXPECT_EQ(gpu->to_device, 1);
+  EXPECT_EQ(gpu->to_host, 1);
+}
+
+TEST_F(Enqueue, AnElementwiseOutputMayLieOnItsInput) {
+  Session session = session_for(kExp);
+  const Block x(100);
+  session.enqueue({{"x", x.tensor}}, {{"y", x.tensor}}, nullptr);
+  expect_launch(x.address(), x.address());
+  EXPECT_EQ(copies(), 0);
+}
+
+TEST_F(Enqueue, AnOutputThatWouldSpoilItsInputIsCopiedAtTheEnd) {
+  const char* graphs[] = {
+      "g (float[n] x) => (float[n] y) { a = Constant<value = int64[1] {0}>() m = ReduceMax(x, a)"
+      "  e = Exp(x) b = Sub(e, m) z = ReduceSum(b, a) y = Add(e, z) }",
+      "g (float[n] x) => (float[n] y) { s = Constant<value = int64[1] {-1}>()"
+      "  e = Constant<value = int64[1] {-9223372036854775807}>() a = Constant<value = int64[1] "
+      "{0}>()"
+      "  r = Slice(x, s, e, a, s) y = Exp(r) }",
+  };
+  for (const char* graph : graphs) {
+    Session session = session_for(graph);
+    const Block x(100);
+    session.enqueue({{"x", x.tensor}}, {{"y", x.tensor}}, nullptr);
+    EXPECT_EQ(gpu->on_device, 1) << graph;
+    gpu->on_device = 0;
+  }
+}
+
+TEST_F(Enqueue, AnOverlapThatIsNotExactIsCopied) {
+  Session session = session_for(kExp);
+  Block x(100);
+  DeviceTensor shifted = x.tensor;
+  shifted.data = static_cast<char*>(shifted.data) + 16;
+  session.enqueue({{"x", x.tensor}}, {{"y", shifted}}, nullptr);
+  EXPECT_EQ(gpu->on_device, 1);
+}
+
+TEST_F(Enqueue, OutputsThatAreInputsAreCopied) {
+  Session session =
+      session_for("g (float[n] x) => (float[n] y, float[n] z) { y = Identity(x) z = Exp(x) }");
+  const Block x(100), y(100), z(100);
+  session.enqueue({{"x", x.tensor}}, {{"y", y.tensor}, {"z", z.tensor}}, nullptr);
+  EXPECT_EQ(gpu->on_device, 1);
+  expect_launch(x.address(), z.address());
+}
+
+TEST_F(Enqueue, ChecksWhatItIsGiven) {
+  Session session = session_for(kExp);
+  const Block x(100), y(99);
+  DeviceTensor none = x.tensor;
+  none.data = nullptr;
+  const NamedDeviceTensors good = {{"x", x.tensor}};
+  expect_mentions(error_of([&] {
+                    session.enqueue(good, {{"y", y.tensor}}, nullptr);
+                  }),
+                  "given memory for float32[99], but it is float32[100]");
+  expect_mentions(error_of([&] {
+                    session.enqueue(good, {{"q", y.tensor}}, nullptr);
+                  }),
+                  "no output \"q\"");
+  expect_mentions(error_of([&] { session.enqueue({{"x", none}}, {}, nullptr); }), "no memory");
+  expect_mentions(error_of([&] { session.enqueue({}, {}, nullptr); }), "\"x\" is missing");
+  EXPECT_TRUE(gpu->launches.empty());
+  SessionOptions cpu;
+  Session on_cpu(compile(model(kExp)), cpu);
+  expect_mentions(error_of([&] { on_cpu.enqueue(good, {}, nullptr); }), "needs a session on cuda");
+}
+
+TEST_F(Enqueue, TellsOutputSizes) {
+  const Session session =
+      session_for("g (float[n, 3] x) => (float[3, n] y) { y = Transpose<perm = [1, 0]>(x) }");
+  EXPECT_EQ(session.output_dims({{"x", {5, 3}}}), (NamedDims{{"y", {3, 5}}}));
+  EXPECT_THROW(session.output_dims({{"x", {5, 4}}}), UserError);
+}
+
+TEST_F(Enqueue, ManyThreadsShareAProgram) {
+  const Program program = compile(model(kExp));
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 8; ++thread) {
+    threads.emplace_back([&, thread] {
+      Session session(program, options);
+      for (int run = 0; run < 20; ++run) session.run({{"x", vector_of(100 + thread)}});
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(gpu->launches.size(), 8u);
+  EXPECT_EQ(gpu->replays, 8 * 19);
+  EXPECT_EQ(gpu->live_graphs, 0);
+}
+
+}  // namespace
+}  // namespace redfuser::device_tests

@@ -1,0 +1,244 @@
+// libcuda.so.1 of fake_cuda.h.
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+#include "cuda/driver_api.h"
+#include "fake_cuda/fake_cuda.h"
+#include "fake_cuda/launch_rules.h"
+
+using namespace redfuser::device_tests;
+using namespace redfuser::cuda;
+
+namespace {
+
+constexpr Result kInvalidValue = 1, kLaunchFailed = 719, kCaptureInvalidated = 901;
+
+FakeCuda fake;
+std::mutex mutex;
+
+struct Stream {
+  bool capturing = false, lost = false;
+};
+
+// Machine code is the text itself; a function is its module.
+struct Kernel {
+  std::string text;
+  FunctionState state;
+};
+
+Result refused(const std::string& problem) {
+  if (problem.empty()) return kSuccess;
+  fake.refusals.push_back(problem);
+  return kInvalidValue;
+}
+
+Result moved(void* to, const void* from, size_t bytes) {
+  if (fake.moves_bytes) std::memmove(to, from, bytes);
+  return kSuccess;
+}
+
+// Of __launch_bounds__ in the text.
+int most_threads(const std::string& text) {
+  constexpr char kBounds[] = "__launch_bounds__(";
+  const size_t at = text.find(kBounds);
+  return at == std::string::npos ? 1024 : std::stoi(text.substr(at + sizeof kBounds - 1));
+}
+
+}  // namespace
+
+extern "C" {
+
+FakeCuda* fake_cuda() { return &fake; }
+
+Result cuInit(unsigned) { return fake.init_result; }
+Result cuDriverGetVersion(int* version) { return *version = fake.driver_version, kSuccess; }
+Result cuGetErrorName(Result, const char** name) { return *name = "CUDA_ERROR_FAKE", kSuccess; }
+Result cuGetErrorString(Result, const char** text) { return *text = "a fake error", kSuccess; }
+Result cuDeviceGetCount(int* count) { return *count = fake.devices, kSuccess; }
+Result cuDeviceGet(int* device, int ordinal) { return *device = ordinal, kSuccess; }
+Result cuDeviceGetName(char* name, int size, int) {
+  std::strncpy(name, "Fake GPU", static_cast<size_t>(size));
+  return kSuccess;
+}
+Result cuDeviceGetAttribute(int* value, int which, int) {
+  switch (which) {
+    case kComputeCapabilityMajor:
+      *value = fake.architecture / 10;
+      break;
+    case kComputeCapabilityMinor:
+      *value = fake.architecture % 10;
+      break;
+    case kMaxSharedMemoryPerBlockOptin:
+      *value = most_shared(fake.architecture);
+      break;
+    default:
+      *value = 132;
+  }
+  return kSuccess;
+}
+Result cuDeviceTotalMem_v2(size_t* bytes, int) { return *bytes = fake.memory, kSuccess; }
+Result cuDevicePrimaryCtxRetain(ContextHandle* context, int) {
+  ++std::atomic_ref(fake.contexts);
+  return *context = &fake, kSuccess;
+}
+Result cuDevicePrimaryCtxRelease_v2(int) {
+  --std::atomic_ref(fake.contexts);
+  return kSuccess;
+}
+Result cuCtxSetCurrent(ContextHandle) { return kSuccess; }
+Result cuMemGetInfo_v2(size_t* free, size_t* total) {
+  *free = fake.memory - fake.used, *total = fake.memory;
+  return kSuccess;
+}
+
+Result cuMemAlloc_v2(DevicePointer* address, size_t bytes) {
+  const std::lock_guard lock(mutex);
+  if (fake.used + bytes > fake.memory) return kOutOfMemory;
+  void* block = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  *address = reinterpret_cast<DevicePointer>(block);
+  fake.blocks[*address] = bytes;
+  fake.used += bytes;
+  ++fake.allocations;
+  return kSuccess;
+}
+Result cuMemFree_v2(DevicePointer address) {
+  const std::lock_guard lock(mutex);
+  fake.used -= fake.blocks.at(address);
+  fake.blocks.erase(address);
+  std::free(reinterpret_cast<void*>(address));
+  return kSuccess;
+}
+Result cuMemHostAlloc(void** address, size_t bytes, unsigned) {
+  const std::lock_guard lock(mutex);
+  ++fake.pinned;
+  return *address = std::malloc(bytes), kSuccess;
+}
+Result cuMemFreeHost(void* address) { return std::free(address), kSuccess; }
+
+Result cuMemcpyHtoDAsync_v2(DevicePointer to, const void* from, size_t bytes, StreamHandle) {
+  const std::lock_guard lock(mutex);
+  ++fake.to_device;
+  return moved(reinterpret_cast<void*>(to), from, bytes);
+}
+Result cuMemcpyDtoHAsync_v2(void* to, DevicePointer from, size_t bytes, StreamHandle) {
+  const std::lock_guard lock(mutex);
+  ++fake.to_host;
+  return moved(to, reinterpret_cast<void*>(from), bytes);
+}
+Result cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes, StreamHandle) {
+  const std::lock_guard lock(mutex);
+  ++fake.on_device;
+  return moved(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
+}
+Result cuMemsetD8Async(DevicePointer to, unsigned char byte, size_t bytes, StreamHandle) {
+  return std::memset(reinterpret_cast<void*>(to), byte, bytes), kSuccess;
+}
+Result cuMemsetD2D8Async(DevicePointer, size_t, unsigned char, size_t, size_t, StreamHandle) {
+  return kSuccess;
+}
+
+Result cuStreamCreate(StreamHandle* stream, unsigned) { return *stream = new Stream, kSuccess; }
+Result cuStreamDestroy_v2(StreamHandle stream) {
+  return delete static_cast<Stream*>(stream), kSuccess;
+}
+Result cuStreamSynchronize(StreamHandle) { return kSuccess; }
+Result cuStreamBeginCapture_v2(StreamHandle stream, int) {
+  const std::lock_guard lock(mutex);
+  static_cast<Stream*>(stream)->lost = fake.lost_captures > 0 && fake.lost_captures--;
+  return static_cast<Stream*>(stream)->capturing = true, kSuccess;
+}
+Result cuStreamEndCapture(StreamHandle stream, GraphHandle* graph) {
+  static_cast<Stream*>(stream)->capturing = false;
+  return *graph = stream, kSuccess;
+}
+Result cuGraphInstantiateWithFlags(GraphExecHandle* exec, GraphHandle, unsigned long long) {
+  const std::lock_guard lock(mutex);
+  ++fake.live_graphs, ++fake.graphs;
+  return *exec = &fake, kSuccess;
+}
+Result cuGraphLaunch(GraphExecHandle, StreamHandle) {
+  const std::lock_guard lock(mutex);
+  return ++fake.replays, kSuccess;
+}
+Result cuGraphExecDestroy(GraphExecHandle) {
+  const std::lock_guard lock(mutex);
+  return --fake.live_graphs, kSuccess;
+}
+Result cuGraphDestroy(GraphHandle) { return kSuccess; }
+
+Result cuEventCreate(EventHandle* event, unsigned) { return *event = new double(0), kSuccess; }
+Result cuEventDestroy_v2(EventHandle event) { return delete static_cast<double*>(event), kSuccess; }
+Result cuEventRecord(EventHandle event, StreamHandle) {
+  const std::lock_guard lock(mutex);
+  return *static_cast<double*>(event) = fake.clock_ms, kSuccess;
+}
+Result cuEventSynchronize(EventHandle) { return kSuccess; }
+Result cuEventElapsedTime(float* milliseconds, EventHandle from, EventHandle to) {
+  const double span = *static_cast<double*>(to) - *static_cast<double*>(from);
+  return *milliseconds = fake.kernel_ms ? static_cast<float>(span) : 1, kSuccess;
+}
+
+Result cuModuleLoadData(ModuleHandle* module, const void* image) {
+  if (fake.module_result != kSuccess) return fake.module_result;
+  auto* kernel = new Kernel{static_cast<const char*>(image), {}};
+  kernel->state.most_threads = most_threads(kernel->text);
+  if (fake.static_shared) kernel->state.static_shared = fake.static_shared(kernel->text);
+  return *module = kernel, kSuccess;
+}
+Result cuModuleUnload(ModuleHandle module) { return delete static_cast<Kernel*>(module), kSuccess; }
+Result cuModuleGetFunction(FunctionHandle* function, ModuleHandle module, const char*) {
+  return *function = module, kSuccess;
+}
+Result cuFuncSetAttribute(FunctionHandle function, int which, int value) {
+  const std::lock_guard lock(mutex);
+  FunctionState& state = static_cast<Kernel*>(function)->state;
+  if (which == kNonPortableClusterSizeAllowed) state.large_clusters = value != 0;
+  if (which != kMaxDynamicSharedSizeBytes) return kSuccess;
+  const Result result = refused(shared_problem(value, state, fake.architecture));
+  if (result == kSuccess) state.most_dynamic = value;
+  return result;
+}
+Result cuFuncGetAttribute(int* value, int which, FunctionHandle function) {
+  const FunctionState& state = static_cast<Kernel*>(function)->state;
+  *value = which == kSharedSizeBytes ? state.static_shared : 0;
+  return kSuccess;
+}
+Result cuTensorMapEncodeTiled(TensorMap* map, int dtype, unsigned rank, void* address,
+                              const uint64_t* dims, const uint64_t* strides, const unsigned* box,
+                              const unsigned* steps, int interleave, int swizzle, int, int) {
+  const std::lock_guard lock(mutex);
+  return refused(
+      map_problem({map, dtype, rank, address, dims, strides, box, steps, interleave, swizzle}));
+}
+
+// Kernels here have two arguments at least: their pointers.
+Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, void** arguments,
+                        void**) {
+  const std::lock_guard lock(mutex);
+  const Stream& stream = *static_cast<Stream*>(config->stream);
+  const Kernel& kernel = *static_cast<Kernel*>(function);
+  const Result result = refused(launch_problem(*config, kernel.state, fake.architecture));
+  if (result != kSuccess) return result;
+  if (stream.capturing) return stream.lost ? kCaptureInvalidated : (++fake.recorded, kSuccess);
+  const double time = fake.kernel_ms ? fake.kernel_ms(kernel.text, config->block[0]) : 0;
+  if (time < 0) return kLaunchFailed;
+  fake.clock_ms += time;
+  FakeCuda::Launch launch{config->stream, {}, config->block[0]};
+  for (int i = 0; i < 2; ++i) launch.arguments.push_back(*static_cast<uint64_t*>(arguments[i]));
+  fake.launches.push_back(launch);
+  return kSuccess;
+}
+
+// A call of the product library.
+int fake_product(StreamHandle stream, int proposal) {
+  const std::lock_guard lock(mutex);
+  if (static_cast<Stream*>(stream)->capturing) return ++fake.recorded, kSuccess;
+  if (fake.product_ms) fake.clock_ms += fake.product_ms(proposal);
+  fake.launches.push_back({stream, {}, 0, proposal});
+  return kSuccess;
+}
+
+}  // extern "C"

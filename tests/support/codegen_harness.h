@@ -1,0 +1,156 @@
+// Generated kernels without a GPU: what a model's plan becomes, and what NVRTC says to it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/core/gpu_step.h"
+#include "cuda/nvrtc.h"
+#include "redfuser/redfuser.h"
+#include "runtime/program/compiled_program.h"
+#include "support/test_paths.h"
+
+namespace redfuser::codegen_tests {
+
+// Those that every kernel is compiled for, with one GPU of each.
+struct Architecture {
+  const char* name;
+  Target target;
+};
+inline const Architecture kArchitectures[] = {{"sm_80", {80, 108, 163 * 1024}},
+                                              {"sm_90a", {90, 132, 227 * 1024}},
+                                              {"sm_100", {100, 148, 227 * 1024}}};
+
+struct GeneratedModel {
+  int launches = 0, products = 0;  // with sizes of 128 for every symbol
+  std::vector<KernelLaunch> kernels;
+  std::vector<ProductCall> product_calls;
+};
+
+inline GeneratedModel generate_model(const Model& model, const Target& target = {}) {
+  CompileOptions options;
+  options.certify = false;
+  const Program program = compile(model, options);
+  const CompiledProgram& compiled = *program.handle();
+  const std::vector<int64_t> symbols(compiled.symbol_names.size() + 1024, 128);
+  GeneratedModel result;
+  for (const Step& step : compiled.plan.steps) {
+    for (const DeviceCall& call : generate(compiled.graph(), step, target).calls) {
+      if (const auto* launch = std::get_if<KernelLaunch>(&call)) {
+        result.launches += evaluate_size(launch->grid[0], symbols) > 0;
+        result.kernels.push_back(*launch);
+      } else {
+        ++result.products;
+        result.product_calls.push_back(std::get<ProductCall>(call));
+      }
+    }
+  }
+  return result;
+}
+
+inline GeneratedModel generate_model(const std::string& path, const Target& target = {}) {
+  return generate_model(Model::load(path), target);
+}
+
+// NVRTC with the assembler's report. Found where sessions find it, or among the packages of the
+// tests' Python.
+class Compiler {
+ public:
+  static Compiler* find() {
+    static Compiler compiler;
+    return compiler.destroy_ ? &compiler : nullptr;
+  }
+
+  struct Result {
+    bool compiled = false;
+    int spilled = 0, stack = 0;  // bytes; spilled registers are on the stack too
+    int shared = 0;              // static shared memory, bytes
+    std::string log;
+  };
+  std::string version() const {
+    int major = 0, minor = 0;
+    version_(&major, &minor);
+    return std::to_string(major) + "." + std::to_string(minor);
+  }
+  Result compile(const std::string& source, const std::string& architecture) {
+    void* program = nullptr;
+    Result result;
+    if (create_(&program, source.c_str(), "kernel.cu", 0, nullptr, nullptr) != 0) return result;
+    const std::string target = "--gpu-architecture=" + architecture;
+    const char* options[] = {target.c_str(), "--std=c++17", "--ptxas-options=-v"};
+    result.compiled = compile_(program, 3, options) == 0;
+    size_t size = 0;
+    log_size_(program, &size);
+    result.log.resize(size);
+    log_(program, result.log.data());
+    destroy_(&program);
+    read_log(result);
+    return result;
+  }
+
+  // Sums what the assembler says of every function in the log.
+  static void read_log(Result& result) {
+    static const std::regex frame("(\\d+) bytes stack frame, (\\d+) bytes spill stores");
+    for (std::sregex_iterator at(result.log.begin(), result.log.end(), frame), end; at != end;
+         ++at) {
+      result.stack += std::stoi((*at)[1]);
+      result.spilled += std::stoi((*at)[2]);
+    }
+    static const std::regex shared("(\\d+) bytes smem");
+    for (std::sregex_iterator at(result.log.begin(), result.log.end(), shared), end; at != end;
+         ++at) {
+      result.shared += std::stoi((*at)[1]);
+    }
+  }
+
+ private:
+  Compiler() {
+    if (!open()) {
+      setenv("REDFUSER_CUDA_LIBRARIES", test_paths::python(), 0);
+      open();
+    }
+  }
+  bool open() try {
+    const cuda::Library library(cuda::nvrtc_library());
+    library.bind(version_, "nvrtcVersion");
+    library.bind(create_, "nvrtcCreateProgram");
+    library.bind(compile_, "nvrtcCompileProgram");
+    library.bind(log_size_, "nvrtcGetProgramLogSize");
+    library.bind(log_, "nvrtcGetProgramLog");
+    library.bind(destroy_, "nvrtcDestroyProgram");
+    return true;
+  } catch (const UserError&) {
+    return false;
+  }
+
+  int (*version_)(int*, int*) = nullptr;
+  int (*create_)(void**, const char*, const char*, int, const char* const*,
+                 const char* const*) = nullptr;
+  int (*compile_)(void*, int, const char* const*) = nullptr;
+  int (*log_size_)(void*, size_t*) = nullptr;
+  int (*log_)(void*, char*) = nullptr;
+  int (*destroy_)(void**) = nullptr;
+};
+
+// Every distinct source compiles for the architecture and spills at most `spill` bytes.
+inline void expect_compiles(const std::vector<KernelLaunch>& kernels,
+                            const std::string& architecture, int spill = 0) {
+  Compiler* compiler = Compiler::find();
+  ASSERT_NE(compiler, nullptr);
+  std::set<std::string> seen;
+  for (const KernelLaunch& kernel : kernels) {
+    if (!seen.insert(kernel.source).second) continue;
+    const Compiler::Result result = compiler->compile(kernel.source, architecture);
+    EXPECT_TRUE(result.compiled) << architecture << " " << kernel.name << "\n"
+                                 << result.log << kernel.source;
+    EXPECT_LE(result.spilled, spill) << architecture << " " << kernel.name << "\n"
+                                     << kernel.source.substr(0, 2000);
+  }
+}
+
+}  // namespace redfuser::codegen_tests
