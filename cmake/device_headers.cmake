@@ -1,4 +1,4 @@
-# src/device/*.cuh, embedded in the library as text (codegen/device_text.h).
+# src/device/*.cuh, embedded in the library as text (codegen/core/device_text.h).
 file(GLOB device_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/device/*.cuh)
 set(device_source ${PROJECT_BINARY_DIR}/device_headers.cpp)
 string(REPLACE ";" "," device_list "${device_headers}")

@@ -22,8 +22,12 @@
 
 namespace redfuser {
 
-struct CompiledProgram;  // defined inside the library
-struct LoadedModel;
+namespace onnx {
+struct LoadedModel;  // defined inside the library
+}
+namespace runtime {
+struct CompiledProgram;
+}
 
 using NamedTensors = std::map<std::string, Tensor>;
 using NamedDims = std::map<std::string, Dims>;
@@ -46,7 +50,7 @@ struct ValueInfo {
 class Model {
  public:
   Model() = default;
-  explicit Model(std::shared_ptr<const LoadedModel> handle) : impl_(std::move(handle)) {}
+  explicit Model(std::shared_ptr<const onnx::LoadedModel> handle) : impl_(std::move(handle)) {}
   // Reads, checks and expands an ONNX file. External data is mapped, not copied.
   static Model load(const std::string& path);
   // The same for a model in ONNX's text syntax, such as
@@ -57,10 +61,10 @@ class Model {
   const std::vector<ValueInfo>& outputs() const;
   // Operator counts of the file as it was written ("MatMul" -> 16).
   const std::map<std::string, int>& operator_counts() const;
-  const std::shared_ptr<const LoadedModel>& handle() const { return impl_; }
+  const std::shared_ptr<const onnx::LoadedModel>& handle() const { return impl_; }
 
  private:
-  std::shared_ptr<const LoadedModel> impl_;
+  std::shared_ptr<const onnx::LoadedModel> impl_;
 };
 
 struct CompileOptions {
@@ -87,11 +91,11 @@ class Program {
   std::string text() const;
   // Any stage of the pipeline as text: "graph", "cascade", "streaming", "program".
   std::string dump(const std::string& stage) const;
-  const std::shared_ptr<const CompiledProgram>& handle() const { return impl_; }
+  const std::shared_ptr<const runtime::CompiledProgram>& handle() const { return impl_; }
 
  private:
   friend Program compile(const Model& model, const CompileOptions& options);
-  std::shared_ptr<const CompiledProgram> impl_;
+  std::shared_ptr<const runtime::CompiledProgram> impl_;
 };
 
 Program compile(const Model& model, const CompileOptions& options = {});

@@ -11,36 +11,36 @@
 #include "ir/expr.h"
 #include "ir/graph.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 
 struct Stage {
-  Reduction reduction = Reduction::Sum;
+  ir::Reduction reduction = ir::Reduction::Sum;
   // F over the streamed axis, the row axes, `columns`, reads and Result leaves of earlier stages.
   // Inner reductions that depend on the streamed axis are tile producers (contractions).
-  Expr body = nullptr;
-  std::vector<Expr> columns;  // further output axes of a contraction (a value row's features)
-  int64_t k = 1;              // TopK, BottomK: how many are kept
+  ir::Expr body = nullptr;
+  std::vector<ir::Expr> columns;  // further output axes of a contraction (a value row's features)
+  int64_t k = 1;                  // TopK, BottomK: how many are kept
   DType dtype = DType::Float32;
-  NodeId node = -1;  // the graph node that performs the reduction, for reports
+  ir::NodeId node = -1;  // the graph node that performs the reduction, for reports
 };
 
 struct CascadeOutput {
-  ValueId value = -1;
+  ir::ValueId value = -1;
   // One element of the value over row axes, Result leaves (a TopK result is read through its rank:
   // see result_of_rank) and either columns or the streamed axis.
-  Expr body = nullptr;
-  std::vector<Expr> axes;  // the value's axes, outermost first: rows, columns, streamed; constants
-                           // (integer 0) for dimensions of one element
-  bool maps_back = false;  // carries the streamed axis
+  ir::Expr body = nullptr;
+  std::vector<ir::Expr> axes;  // the value's axes, outermost first: rows, columns, streamed;
+                               // constants (integer 0) for dimensions of one element
+  bool maps_back = false;      // carries the streamed axis
 };
 
 struct Cascade {
-  std::vector<Expr> rows;  // parallel axes
-  Expr stream = nullptr;   // the streamed axis
+  std::vector<ir::Expr> rows;  // parallel axes
+  ir::Expr stream = nullptr;   // the streamed axis
   std::vector<Stage> stages;
   std::vector<CascadeOutput> outputs;
 };
 
-std::string to_string(const ExprPool& pool, const Cascade& cascade);
+std::string to_string(const ir::ExprPool& pool, const Cascade& cascade);
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

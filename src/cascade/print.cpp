@@ -2,21 +2,21 @@
 
 #include "cascade/streaming.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 namespace {
 
-std::string axis_list(const ExprPool& pool, const std::vector<Expr>& axes) {
+std::string axis_list(const ir::ExprPool& pool, const std::vector<ir::Expr>& axes) {
   std::string text;
-  for (Expr axis : axes) {
+  for (ir::Expr axis : axes) {
     if (!text.empty()) text += ", ";
-    text += axis->op == ExprOp::Axis
+    text += axis->op == ir::ExprOp::Axis
                 ? fmt::format("{}<{}", pool.axis_name(axis), to_string(pool, axis->extent()))
                 : to_string(pool, axis);
   }
   return text;
 }
 
-std::string output_lines(const ExprPool& pool, const std::vector<CascadeOutput>& outputs) {
+std::string output_lines(const ir::ExprPool& pool, const std::vector<CascadeOutput>& outputs) {
   std::string text;
   for (const CascadeOutput& output : outputs) {
     text += fmt::format("  %{}[{}] = {}\n", output.value, axis_list(pool, output.axes),
@@ -41,7 +41,7 @@ std::string_view name_of(Form form) {
   return "?";
 }
 
-std::string to_string(const ExprPool& pool, const Cascade& cascade) {
+std::string to_string(const ir::ExprPool& pool, const Cascade& cascade) {
   std::string text = fmt::format("cascade over {} for [{}]\n", axis_list(pool, {cascade.stream}),
                                  axis_list(pool, cascade.rows));
   for (size_t i = 0; i < cascade.stages.size(); ++i) {
@@ -54,7 +54,7 @@ std::string to_string(const ExprPool& pool, const Cascade& cascade) {
   return text + output_lines(pool, cascade.outputs);
 }
 
-std::string to_string(const ExprPool& pool, const Streaming& streaming) {
+std::string to_string(const ir::ExprPool& pool, const Streaming& streaming) {
   std::string text =
       fmt::format("streaming over {} for [{}]\n", axis_list(pool, {streaming.stream}),
                   axis_list(pool, streaming.rows));
@@ -77,4 +77,4 @@ std::string to_string(const ExprPool& pool, const Streaming& streaming) {
   return text + output_lines(pool, streaming.outputs);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace redfuser {
+namespace redfuser::cascade {
 
 struct StageReport {
   std::string reduce, form, F, G, H, rho;
@@ -34,4 +34,4 @@ struct Report {
   std::map<std::string, int> ops_before, ops_after;
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

@@ -14,7 +14,7 @@
 
 #include "cascade/cascade.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 
 // How an accumulator follows the results that it depends on.
 enum class Form {
@@ -26,32 +26,32 @@ enum class Form {
 std::string_view name_of(Form form);
 
 struct Accumulator {
-  Reduction reduction = Reduction::Sum;
+  ir::Reduction reduction = ir::Reduction::Sum;
   Form form = Form::Plain;
-  int stage = -1;             // the stage that it serves first
-  std::vector<Expr> columns;  // axes beside the rows
+  int stage = -1;                 // the stage that it serves first
+  std::vector<ir::Expr> columns;  // axes beside the rows
   int64_t k = 1;
   DType dtype = DType::Float32;
   // Over the streamed axis, rows, columns, reads and NewResult(r) leaves (r < references.size()).
-  Expr lift = nullptr;
+  ir::Expr lift = nullptr;
   // Over State(i) leaves (this and earlier accumulators, old values), OldResult(r) and
   // NewResult(r). Null is the identity: the accumulator needs no repair.
-  Expr transport = nullptr;
+  ir::Expr transport = nullptr;
 };
 
 // A quantity of the running state that lifts and transports refer to: a running maximum, a centre.
 struct Reference {
-  Expr value = nullptr;  // over State(i) leaves of accumulators before `ready_after` and Count
-  int ready_after = 0;   // computable once accumulators [0, ready_after) are updated
+  ir::Expr value = nullptr;  // over State(i) leaves of accumulators before `ready_after` and Count
+  int ready_after = 0;       // computable once accumulators [0, ready_after) are updated
 };
 
 struct Streaming {
-  std::vector<Expr> rows;
-  Expr stream = nullptr;
+  std::vector<ir::Expr> rows;
+  ir::Expr stream = nullptr;
   std::vector<Accumulator> accumulators;
   std::vector<Reference> references;
   // d_i over State, Result (earlier stages), rows, reads of rows, and the stage's columns.
-  std::vector<Expr> finish;
+  std::vector<ir::Expr> finish;
   std::vector<Stage> stages;           // as in the cascade; the unfused meaning
   std::vector<CascadeOutput> outputs;  // over Result leaves
   // False where a sum was split into parts: infinite inputs may then meet as inf - inf, and a
@@ -59,6 +59,6 @@ struct Streaming {
   bool exact_infinities = true;
 };
 
-std::string to_string(const ExprPool& pool, const Streaming& streaming);
+std::string to_string(const ir::ExprPool& pool, const Streaming& streaming);
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

@@ -8,10 +8,10 @@
 #include "base/thread_pool.h"
 #include "fuse/plan.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 
 struct RunContext {
-  const Graph& graph;
+  const ir::Graph& graph;
   // By ValueId. A step finds its reads defined here (constants included) and defines its writes,
   // which it allocates.
   std::span<Tensor> values;
@@ -27,13 +27,13 @@ class Kernel {
   virtual void run(RunContext& context) const = 0;
 };
 
-std::unique_ptr<Kernel> make_kernel(const Graph& graph, const MapStep& step);
-std::unique_ptr<Kernel> make_kernel(const Graph& graph, const ReduceStep& step);
-std::unique_ptr<Kernel> make_kernel(const Graph& graph, const ProductStep& step);
-std::unique_ptr<Kernel> make_kernel(const Graph& graph, const CascadeStep& step);
-std::unique_ptr<Kernel> make_kernel(const Graph& graph, const OpaqueStep& step);
+std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, const fuse::MapStep& step);
+std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, const fuse::ReduceStep& step);
+std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, const fuse::ProductStep& step);
+std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, const fuse::CascadeStep& step);
+std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, const fuse::OpaqueStep& step);
 
 // The sizes of a value under the symbols bound so far.
-Dims dims_of(const Graph& graph, ValueId value, std::span<const int64_t> symbols);
+Dims dims_of(const ir::Graph& graph, ir::ValueId value, std::span<const int64_t> symbols);
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

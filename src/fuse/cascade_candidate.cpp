@@ -9,18 +9,18 @@
 #include "ir/depth.h"
 #include "ops/op_def.h"
 
-namespace redfuser {
+namespace redfuser::fuse {
 namespace {
 
-bool used_outside(const GraphFacts& facts, const std::set<NodeId>& owned, ValueId value) {
+bool used_outside(const GraphFacts& facts, const std::set<ir::NodeId>& owned, ir::ValueId value) {
   if (facts.is_output(value)) return true;
   const auto& readers = facts.consumers(value);
   return std::any_of(readers.begin(), readers.end(),
-                     [&](NodeId reader) { return owned.count(reader) == 0; });
+                     [&](ir::NodeId reader) { return owned.count(reader) == 0; });
 }
 
-std::vector<Expr> axes_of(ExprPool& pool, const Value& value) {
-  std::vector<Expr> axes;
+std::vector<ir::Expr> axes_of(ir::ExprPool& pool, const ir::Value& value) {
+  std::vector<ir::Expr> axes;
   for (size_t i = 0; i < value.shape.size(); ++i) {
     axes.push_back(value.shape[i]->is_constant(1)
                        ? pool.integer(0)
@@ -33,43 +33,43 @@ std::vector<Expr> axes_of(ExprPool& pool, const Value& value) {
 constexpr int64_t kWrittenOut = 4;
 constexpr int64_t kMaxWritten = 256;  // elements of short axes inside each other
 
-bool is_short(Expr reduce) {
+bool is_short(ir::Expr reduce) {
   return reduce->extent()->is_constant() && reduce->extent()->integer <= kWrittenOut;
 }
 
-std::optional<ExprOp> written_out(Reduction reduction) {
+std::optional<ir::ExprOp> written_out(ir::Reduction reduction) {
   switch (reduction) {
-    case Reduction::Sum:
-      return ExprOp::Add;
-    case Reduction::Prod:
-      return ExprOp::Mul;
-    case Reduction::Max:
-      return ExprOp::Max;
-    case Reduction::Min:
-      return ExprOp::Min;
+    case ir::Reduction::Sum:
+      return ir::ExprOp::Add;
+    case ir::Reduction::Prod:
+      return ir::ExprOp::Mul;
+    case ir::Reduction::Max:
+      return ir::ExprOp::Max;
+    case ir::Reduction::Min:
+      return ir::ExprOp::Min;
     default:
       return std::nullopt;
   }
 }
 
-bool has_long_reduction(const std::vector<LoweredOutput>& outputs) {
+bool has_long_reduction(const std::vector<cascade::LoweredOutput>& outputs) {
   bool found = false;
-  for (const LoweredOutput& output : outputs) {
-    visit(output.body, [&](Expr e) { found |= e->op == ExprOp::Reduce && !is_short(e); });
+  for (const cascade::LoweredOutput& output : outputs) {
+    visit(output.body, [&](ir::Expr e) { found |= e->op == ir::ExprOp::Reduce && !is_short(e); });
   }
   return found;
 }
 
 // The elements that writing out the short reductions of an expression makes of one; saturates.
-int64_t elements_written(Expr body) {
-  std::unordered_map<Expr, int64_t> elements;
-  visit(body, [&](Expr e) {
+int64_t elements_written(ir::Expr body) {
+  std::unordered_map<ir::Expr, int64_t> elements;
+  visit(body, [&](ir::Expr e) {
     int64_t count = 1;
-    for (Expr arg : e->args) {
+    for (ir::Expr arg : e->args) {
       const auto below = elements.find(arg);
       if (below != elements.end()) count = std::max(count, below->second);
     }
-    if (e->op == ExprOp::Reduce && is_short(e)) {
+    if (e->op == ir::ExprOp::Reduce && is_short(e)) {
       count *= std::max<int64_t>(e->extent()->integer, 1);
     }
     elements[e] = std::min(count, kMaxWritten + 1);
@@ -79,14 +79,14 @@ int64_t elements_written(Expr body) {
 
 // Reductions over short axes beside long ones as expressions of their elements, so that the long
 // ones are the stages of a cascade. Contractions stay: they are producers of tiles.
-Expr write_out_short(ExprPool& pool, Expr body) {
-  return pool.rewrite(body, [&](Expr e) -> Expr {
-    if (e->op != ExprOp::Reduce || !is_short(e) || e->extent()->integer == 0) return nullptr;
+ir::Expr write_out_short(ir::ExprPool& pool, ir::Expr body) {
+  return pool.rewrite(body, [&](ir::Expr e) -> ir::Expr {
+    if (e->op != ir::ExprOp::Reduce || !is_short(e) || e->extent()->integer == 0) return nullptr;
     const auto op = written_out(e->reduction);
     if (!op || as_contraction(pool, e) || elements_written(e) > kMaxWritten) return nullptr;
-    Expr result = nullptr;
+    ir::Expr result = nullptr;
     for (int64_t i = 0; i < e->extent()->integer; ++i) {
-      Expr element =
+      ir::Expr element =
           pool.cast(e->dtype, pool.substitute(e->body(), {{e->bound_axis(), pool.integer(i)}}));
       element = write_out_short(pool, element);
       result = result ? pool.make(*op, {result, element}) : element;
@@ -96,52 +96,52 @@ Expr write_out_short(ExprPool& pool, Expr body) {
 }
 
 std::variant<CascadeCandidate, CandidateRefusal> formed(const GraphFacts& facts,
-                                                        const std::set<NodeId>& owned,
-                                                        const std::set<NodeId>& shared,
-                                                        const std::set<ValueId>& pinned) {
-  const Graph& graph = facts.graph();
-  ExprPool& pool = *graph.pool;
-  Lowering lowering(graph, [&](ValueId value) {
-    const NodeId producer = facts.producer(value);
+                                                        const std::set<ir::NodeId>& owned,
+                                                        const std::set<ir::NodeId>& shared,
+                                                        const std::set<ir::ValueId>& pinned) {
+  const ir::Graph& graph = facts.graph();
+  ir::ExprPool& pool = *graph.pool;
+  ops::Lowering lowering(graph, [&](ir::ValueId value) {
+    const ir::NodeId producer = facts.producer(value);
     return owned.count(producer) > 0 || shared.count(producer) > 0;
   });
-  std::vector<LoweredOutput> outputs;
-  for (NodeId node : owned) {
-    for (ValueId output : graph.nodes[static_cast<size_t>(node)].outputs) {
-      if (output == kAbsent) continue;
+  std::vector<cascade::LoweredOutput> outputs;
+  for (ir::NodeId node : owned) {
+    for (ir::ValueId output : graph.nodes[static_cast<size_t>(node)].outputs) {
+      if (output == ir::kAbsent) continue;
       if (!pinned.count(output) && !used_outside(facts, owned, output)) continue;
-      const std::vector<Expr> axes = axes_of(pool, graph.values[static_cast<size_t>(output)]);
-      Expr body = lowering.element(output, axes);
+      const std::vector<ir::Expr> axes = axes_of(pool, graph.values[static_cast<size_t>(output)]);
+      ir::Expr body = lowering.element(output, axes);
       if (!expr_extent(body).fits()) return CandidateRefusal{"its expression is too large", false};
       outputs.push_back({output, body, axes});
     }
   }
   if (has_long_reduction(outputs)) {
-    for (LoweredOutput& output : outputs) output.body = write_out_short(pool, output.body);
+    for (cascade::LoweredOutput& output : outputs) output.body = write_out_short(pool, output.body);
   }
   auto extracted = extract(pool, outputs);
   if (auto* reason = std::get_if<std::string>(&extracted)) return CandidateRefusal{*reason, false};
-  CascadeCandidate shape{std::get<Extraction>(std::move(extracted)), {}};
+  CascadeCandidate shape{std::get<cascade::Extraction>(std::move(extracted)), {}};
   auto derived = derive(pool, shape.extraction.cascade);
-  if (auto* refusal = std::get_if<StageRefusal>(&derived)) {
+  if (auto* refusal = std::get_if<cascade::StageRefusal>(&derived)) {
     return CandidateRefusal{refusal->refusal.reason, true};
   }
-  shape.derivation = std::get<Derivation>(std::move(derived));
+  shape.derivation = std::get<cascade::Derivation>(std::move(derived));
   return shape;
 }
 
 }  // namespace
 
 std::variant<CascadeCandidate, CandidateRefusal> form_shape(const GraphFacts& facts,
-                                                            const std::set<NodeId>& owned,
-                                                            const std::set<NodeId>& shared,
-                                                            const std::set<ValueId>& pinned) {
+                                                            const std::set<ir::NodeId>& owned,
+                                                            const std::set<ir::NodeId>& shared,
+                                                            const std::set<ir::ValueId>& pinned) {
   if (owned.size() + shared.size() > kMaxRegionNodes) {
     return CandidateRefusal{fmt::format("a region has at most {} nodes", kMaxRegionNodes), false};
   }
   try {
     return formed(facts, owned, shared, pinned);
-  } catch (const ExprTooDeep& deep) {
+  } catch (const ir::ExprTooDeep& deep) {
     return CandidateRefusal{deep.what(), false};
   }
 }
@@ -159,14 +159,15 @@ bool is_cascade(const CascadeCandidate& shape) {
          shape.extraction.has_producer;
 }
 
-std::set<ValueId> values_read(const Cascade& cascade) {
-  std::set<ValueId> values;
-  auto collect = [&](Expr e) {
-    if (e->op == ExprOp::Read && e->integer >= 0) values.insert(static_cast<ValueId>(e->integer));
+std::set<ir::ValueId> values_read(const cascade::Cascade& cascade) {
+  std::set<ir::ValueId> values;
+  auto collect = [&](ir::Expr e) {
+    if (e->op == ir::ExprOp::Read && e->integer >= 0)
+      values.insert(static_cast<ir::ValueId>(e->integer));
   };
-  for (const Stage& stage : cascade.stages) visit(stage.body, collect);
-  for (const CascadeOutput& output : cascade.outputs) visit(output.body, collect);
+  for (const cascade::Stage& stage : cascade.stages) visit(stage.body, collect);
+  for (const cascade::CascadeOutput& output : cascade.outputs) visit(output.body, collect);
   return values;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::fuse

@@ -8,11 +8,11 @@
 
 #include "fuse/regions.h"
 
-namespace redfuser {
+namespace redfuser::fuse {
 
 struct CascadeCandidate {
-  Extraction extraction;
-  Derivation derivation;
+  cascade::Extraction extraction;
+  cascade::Derivation derivation;
 };
 
 struct CandidateRefusal {
@@ -26,9 +26,9 @@ inline constexpr size_t kMaxRegionNodes = 512;
 // The cascade of the nodes `owned` and `shared`; outputs are what others use of `owned`, `pinned`
 // values (read by other regions) included.
 std::variant<CascadeCandidate, CandidateRefusal> form_shape(const GraphFacts& facts,
-                                                            const std::set<NodeId>& owned,
-                                                            const std::set<NodeId>& shared,
-                                                            const std::set<ValueId>& pinned);
+                                                            const std::set<ir::NodeId>& owned,
+                                                            const std::set<ir::NodeId>& shared,
+                                                            const std::set<ir::ValueId>& pinned);
 
 // What the report calls it: attention, chain, product, row, other.
 std::string class_of(const CascadeCandidate& shape);
@@ -36,6 +36,6 @@ std::string class_of(const CascadeCandidate& shape);
 bool is_cascade(const CascadeCandidate& shape);
 
 // Values that the cascade reads.
-std::set<ValueId> values_read(const Cascade& cascade);
+std::set<ir::ValueId> values_read(const cascade::Cascade& cascade);
 
-}  // namespace redfuser
+}  // namespace redfuser::fuse

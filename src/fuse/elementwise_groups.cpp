@@ -10,12 +10,13 @@
 #include "ir/polynomial.h"
 #include "ops/op_def.h"
 
-namespace redfuser {
+namespace redfuser::fuse {
 
-std::set<ValueId> values_read(Expr body) {
-  std::set<ValueId> values;
-  visit(body, [&](Expr e) {
-    if (e->op == ExprOp::Read && e->integer >= 0) values.insert(static_cast<ValueId>(e->integer));
+std::set<ir::ValueId> values_read(ir::Expr body) {
+  std::set<ir::ValueId> values;
+  visit(body, [&](ir::Expr e) {
+    if (e->op == ir::ExprOp::Read && e->integer >= 0)
+      values.insert(static_cast<ir::ValueId>(e->integer));
   });
   return values;
 }
@@ -23,49 +24,49 @@ std::set<ValueId> values_read(Expr body) {
 Demand::Demand(const GraphFacts& facts, const std::vector<Region>& regions)
     : facts_(facts), regions_(regions) {
   for (size_t r = 0; r < regions.size(); ++r) {
-    for (NodeId node : regions[r].owned) region_of_[node] = static_cast<int>(r);
+    for (ir::NodeId node : regions[r].owned) region_of_[node] = static_cast<int>(r);
   }
-  for (ValueId output : facts.graph().outputs) {
+  for (ir::ValueId output : facts.graph().outputs) {
     outside_uses_.insert(output);
     need(output);
   }
 }
 
-int Demand::region_of(NodeId node) const {
+int Demand::region_of(ir::NodeId node) const {
   auto found = region_of_.find(node);
   return found == region_of_.end() ? -1 : found->second;
 }
 
-void Demand::need(ValueId first) {
-  std::vector<ValueId> stack{first};
+void Demand::need(ir::ValueId first) {
+  std::vector<ir::ValueId> stack{first};
   while (!stack.empty()) {
-    const ValueId value = stack.back();
+    const ir::ValueId value = stack.back();
     stack.pop_back();
     if (!needed_.insert(value).second) continue;
-    const NodeId node = facts_.producer(value);
+    const ir::NodeId node = facts_.producer(value);
     if (node < 0) continue;
     const int region = region_of(node);
     if (region < 0) {
-      for (ValueId read : facts_.reads(node)) {
+      for (ir::ValueId read : facts_.reads(node)) {
         users_[read].insert(node);
         stack.push_back(read);
       }
       continue;
     }
-    for (ValueId read : regions_[static_cast<size_t>(region)].reads()) {
+    for (ir::ValueId read : regions_[static_cast<size_t>(region)].reads()) {
       outside_uses_.insert(read);
       stack.push_back(read);
     }
   }
 }
 
-bool Demand::used_only_by(NodeId node, const std::set<NodeId>& members) const {
-  for (ValueId output : facts_.graph().nodes[static_cast<size_t>(node)].outputs) {
-    if (output == kAbsent || !needed(output)) continue;
+bool Demand::used_only_by(ir::NodeId node, const std::set<ir::NodeId>& members) const {
+  for (ir::ValueId output : facts_.graph().nodes[static_cast<size_t>(node)].outputs) {
+    if (output == ir::kAbsent || !needed(output)) continue;
     if (outside_uses_.count(output)) return false;
     auto users = users_.find(output);
     if (users == users_.end()) continue;
-    for (NodeId user : users->second) {
+    for (ir::NodeId user : users->second) {
       if (!members.count(user)) return false;
     }
   }
@@ -86,9 +87,9 @@ constexpr size_t kMaxOperations = 4096;
 
 class GroupBuilder {
  public:
-  GroupBuilder(const GraphFacts& facts, const Demand& demand, ValueId value)
+  GroupBuilder(const GraphFacts& facts, const Demand& demand, ir::ValueId value)
       : facts_(facts), demand_(demand), graph_(facts.graph()), value_(value) {
-    const Value& v = graph_.values[static_cast<size_t>(value)];
+    const ir::Value& v = graph_.values[static_cast<size_t>(value)];
     for (size_t i = 0; i < v.shape.size(); ++i) {
       axes_.push_back(v.shape[i]->is_constant(1)
                           ? graph_.pool->integer(0)
@@ -102,7 +103,7 @@ class GroupBuilder {
   // trial lowers the body anew, so that nodes without reductions are tried several at once, more
   // after every success.
   void grow() {
-    std::set<NodeId> rejected;
+    std::set<ir::NodeId> rejected;
     size_t count = 1;
     while (owned_.size() + views_.size() < kMaxNodes) {
       const Trial trial = next(has_reduction(body_) ? 1 : count, rejected);
@@ -121,14 +122,14 @@ class GroupBuilder {
     Step step;
     step.kind = kind();
     step.writes = {value_};
-    std::set<NodeId> nodes = owned_;
+    std::set<ir::NodeId> nodes = owned_;
     nodes.insert(views_.begin(), views_.end());
-    std::set<ValueId> reads = values_read(body_);
-    for (NodeId node : nodes) {
+    std::set<ir::ValueId> reads = values_read(body_);
+    for (ir::NodeId node : nodes) {
       step.nodes.push_back(node);
       if (!facts_.binds(node)) continue;
       step.binds.push_back(node);
-      for (ValueId read : facts_.reads(node)) {
+      for (ir::ValueId read : facts_.reads(node)) {
         if (!nodes.count(facts_.producer(read))) reads.insert(read);
       }
     }
@@ -137,42 +138,42 @@ class GroupBuilder {
   }
 
  private:
-  Expr lower() const {
-    Lowering lowering(graph_, [&](ValueId value) {
-      const NodeId node = facts_.producer(value);
+  ir::Expr lower() const {
+    ops::Lowering lowering(graph_, [&](ir::ValueId value) {
+      const ir::NodeId node = facts_.producer(value);
       return value == value_ || (owned_.count(node) > 0 && node != root()) ||
              views_.count(node) > 0;
     });
     return lowering.element(value_, axes_);
   }
-  NodeId root() const { return graph_.values[static_cast<size_t>(value_)].producer; }
+  ir::NodeId root() const { return graph_.values[static_cast<size_t>(value_)].producer; }
 
-  static bool has_reduction(Expr body) {
+  static bool has_reduction(ir::Expr body) {
     bool found = false;
-    visit(body, [&](Expr e) { found |= e->op == ExprOp::Reduce; });
+    visit(body, [&](ir::Expr e) { found |= e->op == ir::ExprOp::Reduce; });
     return found;
   }
 
   // Nodes to take in, with the members that the step then has.
   struct Trial {
-    std::vector<NodeId> nodes;
-    std::set<NodeId> owned, views;
+    std::vector<ir::NodeId> nodes;
+    std::set<ir::NodeId> owned, views;
   };
 
-  Trial next(size_t count, std::set<NodeId>& rejected) const {
+  Trial next(size_t count, std::set<ir::NodeId>& rejected) const {
     Trial trial{{}, owned_, views_};
-    std::set<NodeId> members = owned_, candidates;
+    std::set<ir::NodeId> members = owned_, candidates;
     members.insert(views_.begin(), views_.end());
-    auto add_reads = [&](const std::set<ValueId>& reads) {
-      for (const ValueId read : reads) {
-        const NodeId node = facts_.producer(read);
+    auto add_reads = [&](const std::set<ir::ValueId>& reads) {
+      for (const ir::ValueId read : reads) {
+        const ir::NodeId node = facts_.producer(read);
         if (node < 0 || !facts_.lowered(node) || demand_.region_of(node) >= 0) continue;
         if (!members.count(node) && !rejected.count(node)) candidates.insert(node);
       }
     };
     add_reads(values_read(body_));
     while (!candidates.empty() && trial.nodes.size() < count && members.size() < kMaxNodes) {
-      const NodeId node = *candidates.rbegin();
+      const ir::NodeId node = *candidates.rbegin();
       candidates.erase(node);
       const bool ours = demand_.used_only_by(node, members);
       if (!may_absorb(node, ours)) {
@@ -189,7 +190,7 @@ class GroupBuilder {
     return trial;
   }
 
-  bool may_absorb(NodeId node, bool ours) const {
+  bool may_absorb(ir::NodeId node, bool ours) const {
     // A node that fixes sizes at run time stays a step of its own.
     if (facts_.binds(node)) return false;
     if (!ours && !facts_.view(node)) return false;
@@ -200,7 +201,7 @@ class GroupBuilder {
     const bool was_product = as_product(graph_, value_, body_, axes_).has_value();
     const auto owned = std::exchange(owned_, trial.owned);
     const auto views = std::exchange(views_, trial.views);
-    Expr body = body_;
+    ir::Expr body = body_;
     const bool must_be_product = was_product || facts_.contracts(trial.nodes[0]);
     if (relower() && (!must_be_product || as_product(graph_, value_, body_, axes_))) return true;
     owned_ = owned;
@@ -214,34 +215,34 @@ class GroupBuilder {
     const size_t reads = values_read(body_).size();
     try {
       body_ = lower();
-    } catch (const ExprTooDeep&) {
+    } catch (const ir::ExprTooDeep&) {
       return false;
     }
-    const ExprExtent extent = expr_extent(body_);
+    const ir::ExprExtent extent = expr_extent(body_);
     size_t operations = 0;
-    visit(body_, [&](Expr) { ++operations; });
-    return extent.depth <= kMaxFusedDepth && extent.size <= kMaxMapSize &&
+    visit(body_, [&](ir::Expr) { ++operations; });
+    return extent.depth <= ir::kMaxFusedDepth && extent.size <= kMaxMapSize &&
            operations <= kMaxOperations && values_read(body_).size() <= std::max(reads, kMaxReads);
   }
 
   // Same elements in the same order.
   bool is_alias() const {
-    if (body_->op != ExprOp::Read) return false;
-    const auto source = static_cast<ValueId>(body_->integer);
+    if (body_->op != ir::ExprOp::Read) return false;
+    const auto source = static_cast<ir::ValueId>(body_->integer);
     if (graph_.values[static_cast<size_t>(source)].dtype !=
         graph_.values[static_cast<size_t>(value_)].dtype) {
       return false;
     }
-    auto offset = [&](const std::vector<Expr>& index, const std::vector<Expr>& shape) {
-      Expr position = graph_.pool->integer(0);
+    auto offset = [&](const std::vector<ir::Expr>& index, const std::vector<ir::Expr>& shape) {
+      ir::Expr position = graph_.pool->integer(0);
       for (size_t i = 0; i < index.size(); ++i) {
         position = graph_.pool->add(graph_.pool->mul(position, shape[i]), index[i]);
       }
       return position;
     };
-    auto count = [&](const std::vector<Expr>& shape) {
-      Expr size = graph_.pool->integer(1);
-      for (Expr dim : shape) size = graph_.pool->mul(size, dim);
+    auto count = [&](const std::vector<ir::Expr>& shape) {
+      ir::Expr size = graph_.pool->integer(1);
+      for (ir::Expr dim : shape) size = graph_.pool->mul(size, dim);
       return size;
     };
     const auto& from = graph_.values[static_cast<size_t>(source)].shape;
@@ -251,7 +252,7 @@ class GroupBuilder {
 
   StepKind kind() const {
     if (!has_reduction(body_)) {
-      if (is_alias()) return AliasStep{value_, static_cast<ValueId>(body_->integer)};
+      if (is_alias()) return AliasStep{value_, static_cast<ir::ValueId>(body_->integer)};
       return MapStep{axes_, {{value_, body_}}};
     }
     if (auto product = as_product(graph_, value_, body_, axes_)) return *product;
@@ -260,19 +261,19 @@ class GroupBuilder {
 
   const GraphFacts& facts_;
   const Demand& demand_;
-  const Graph& graph_;
-  ValueId value_;
-  std::vector<Expr> axes_;
-  std::set<NodeId> owned_, views_;
-  Expr body_ = nullptr;
+  const ir::Graph& graph_;
+  ir::ValueId value_;
+  std::vector<ir::Expr> axes_;
+  std::set<ir::NodeId> owned_, views_;
+  ir::Expr body_ = nullptr;
 };
 
 }  // namespace
 
-Step make_group(const GraphFacts& facts, const Demand& demand, ValueId value, bool fuse) {
+Step make_group(const GraphFacts& facts, const Demand& demand, ir::ValueId value, bool fuse) {
   GroupBuilder builder(facts, demand, value);
   if (fuse) builder.grow();
   return builder.finish();
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::fuse

@@ -10,38 +10,38 @@
 #include "fuse/plan.h"
 #include "fuse/regions.h"
 
-namespace redfuser {
+namespace redfuser::fuse {
 
 // Who computes and who uses each value once the regions are fixed.
 class Demand {
  public:
   Demand(const GraphFacts& facts, const std::vector<Region>& regions);
 
-  bool needed(ValueId value) const { return needed_.count(value) > 0; }
-  int region_of(NodeId node) const;  // -1: none
+  bool needed(ir::ValueId value) const { return needed_.count(value) > 0; }
+  int region_of(ir::NodeId node) const;  // -1: none
   // True if every use of the node's outputs is by a node in `members`.
-  bool used_only_by(NodeId node, const std::set<NodeId>& members) const;
+  bool used_only_by(ir::NodeId node, const std::set<ir::NodeId>& members) const;
 
  private:
-  void need(ValueId value);
+  void need(ir::ValueId value);
 
   const GraphFacts& facts_;
   const std::vector<Region>& regions_;
-  std::map<NodeId, int> region_of_;
-  std::set<ValueId> needed_, outside_uses_;  // the latter: read by a region, or a graph output
-  std::map<ValueId, std::set<NodeId>> users_;
+  std::map<ir::NodeId, int> region_of_;
+  std::set<ir::ValueId> needed_, outside_uses_;  // the latter: read by a region, or a graph output
+  std::map<ir::ValueId, std::set<ir::NodeId>> users_;
 };
 
 // The step that computes `value` by nodes outside of regions; `fuse` lets it take in producers that
 // only it uses.
-Step make_group(const GraphFacts& facts, const Demand& demand, ValueId value, bool fuse);
+Step make_group(const GraphFacts& facts, const Demand& demand, ir::ValueId value, bool fuse);
 
 // Product form of an output body that holds one contraction: nullopt if its operands are not
 // affine in the output's axes or the output repeats it.
-std::optional<ProductStep> as_product(const Graph& graph, ValueId value, Expr body,
-                                      const std::vector<Expr>& axes);
+std::optional<ProductStep> as_product(const ir::Graph& graph, ir::ValueId value, ir::Expr body,
+                                      const std::vector<ir::Expr>& axes);
 
 // Values that an expression reads.
-std::set<ValueId> values_read(Expr body);
+std::set<ir::ValueId> values_read(ir::Expr body);
 
-}  // namespace redfuser
+}  // namespace redfuser::fuse

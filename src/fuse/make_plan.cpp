@@ -7,12 +7,12 @@
 #include "base/error.h"
 #include "fuse/elementwise_groups.h"
 
-namespace redfuser {
+namespace redfuser::fuse {
 namespace {
 
 class Planner {
  public:
-  Planner(const Graph& graph, const PlanOptions& options)
+  Planner(const ir::Graph& graph, const PlanOptions& options)
       : graph_(graph),
         options_(options),
         facts_(graph),
@@ -21,8 +21,9 @@ class Planner {
 
   Plan run() {
     // Roots last to first: whatever a group reads is then asked of the groups before it.
-    for (ValueId output : graph_.outputs) wanted_.insert(output);
-    for (auto node = static_cast<NodeId>(graph_.nodes.size()) - 1; node >= 0; --node) visit(node);
+    for (ir::ValueId output : graph_.outputs) wanted_.insert(output);
+    for (auto node = static_cast<ir::NodeId>(graph_.nodes.size()) - 1; node >= 0; --node)
+      visit(node);
     Plan plan;
     plan.steps = ordered();
     add_frees(plan.steps);
@@ -34,33 +35,33 @@ class Planner {
   Regions take_regions() { return std::move(regions_); }
 
  private:
-  void visit(NodeId node) {
+  void visit(ir::NodeId node) {
     const int region = demand_.region_of(node);
     if (region >= 0) return add_region(region);
     if (!facts_.lowered(node)) return add_opaque(node);
-    for (ValueId output : graph_.nodes[static_cast<size_t>(node)].outputs) {
-      if (output == kAbsent || !(wanted_.count(output) || sized_.count(node))) continue;
+    for (ir::ValueId output : graph_.nodes[static_cast<size_t>(node)].outputs) {
+      if (output == ir::kAbsent || !(wanted_.count(output) || sized_.count(node))) continue;
       if (graph_.values[static_cast<size_t>(output)].is_constant()) continue;
       add(make_group(facts_, demand_, output, options_.fuse));
     }
   }
 
   void add(Step step) {
-    for (ValueId read : step.reads) wanted_.insert(read);
-    const std::set<NodeId> sources = size_sources(step);
+    for (ir::ValueId read : step.reads) wanted_.insert(read);
+    const std::set<ir::NodeId> sources = size_sources(step);
     sized_.insert(sources.begin(), sources.end());
     step.label = label_of(step.nodes);
     steps_.push_back(std::move(step));
   }
 
   // Nodes of other steps whose run-time sizes the step uses.
-  std::set<NodeId> size_sources(const Step& step) const {
-    std::set<NodeId> sources;
-    for (NodeId node : step.nodes) {
+  std::set<ir::NodeId> size_sources(const Step& step) const {
+    std::set<ir::NodeId> sources;
+    for (ir::NodeId node : step.nodes) {
       const auto& own = facts_.size_sources(node);
       sources.insert(own.begin(), own.end());
     }
-    for (NodeId node : step.nodes) sources.erase(node);
+    for (ir::NodeId node : step.nodes) sources.erase(node);
     return sources;
   }
 
@@ -70,13 +71,13 @@ class Planner {
     const Region& region = regions_.fused[static_cast<size_t>(number)];
     Step step;
     CascadeStep cascade{region.derivation.streaming, number};
-    for (const CascadeOutput& output : cascade.streaming.outputs) {
+    for (const cascade::CascadeOutput& output : cascade.streaming.outputs) {
       step.writes.push_back(output.value);
     }
     step.kind = std::move(cascade);
-    std::set<ValueId> reads = region.reads();
+    std::set<ir::ValueId> reads = region.reads();
     for (const auto* nodes : {&region.owned, &region.shared}) {
-      for (NodeId node : *nodes) {
+      for (ir::NodeId node : *nodes) {
         step.nodes.push_back(node);
         if (!facts_.binds(node)) continue;
         step.binds.push_back(node);
@@ -88,13 +89,13 @@ class Planner {
     add(std::move(step));
   }
 
-  void add_opaque(NodeId node) {
+  void add_opaque(ir::NodeId node) {
     Step step;
     step.kind = OpaqueStep{node};
     step.nodes = {node};
     bool wanted = sized_.count(node) > 0;
-    for (ValueId output : graph_.nodes[static_cast<size_t>(node)].outputs) {
-      if (output == kAbsent) continue;
+    for (ir::ValueId output : graph_.nodes[static_cast<size_t>(node)].outputs) {
+      if (output == ir::kAbsent) continue;
       step.writes.push_back(output);
       wanted |= wanted_.count(output) > 0;
     }
@@ -104,9 +105,9 @@ class Planner {
     add(std::move(step));
   }
 
-  std::string label_of(const std::vector<NodeId>& nodes) const {
+  std::string label_of(const std::vector<ir::NodeId>& nodes) const {
     std::vector<std::string> names;
-    for (NodeId node : nodes) {
+    for (ir::NodeId node : nodes) {
       const std::string& name = graph_.nodes[static_cast<size_t>(node)].name;
       // A merged node's name is the names of those it stands for.
       const bool told = std::any_of(names.begin(), names.end(), [&](const std::string& other) {
@@ -121,24 +122,24 @@ class Planner {
 
   // Kahn's algorithm, the earliest node first.
   std::vector<Step> ordered() {
-    std::map<ValueId, size_t> writer;
-    std::map<NodeId, size_t> binder;
+    std::map<ir::ValueId, size_t> writer;
+    std::map<ir::NodeId, size_t> binder;
     for (size_t i = 0; i < steps_.size(); ++i) {
-      for (ValueId value : steps_[i].writes) writer[value] = i;
-      for (NodeId node : steps_[i].nodes) {
+      for (ir::ValueId value : steps_[i].writes) writer[value] = i;
+      for (ir::NodeId node : steps_[i].nodes) {
         if (facts_.binds(node)) binder.emplace(node, i);
       }
     }
     std::vector<std::vector<size_t>> followers(steps_.size());
     std::vector<int> missing(steps_.size());
     for (size_t i = 0; i < steps_.size(); ++i) {
-      for (ValueId read : steps_[i].reads) {
+      for (ir::ValueId read : steps_[i].reads) {
         auto found = writer.find(read);
         if (found == writer.end() || found->second == i) continue;
         followers[found->second].push_back(i);
         ++missing[i];
       }
-      for (NodeId node : size_sources(steps_[i])) {
+      for (ir::NodeId node : size_sources(steps_[i])) {
         const auto found = binder.find(node);
         RF_CHECK(found != binder.end(), "no step binds the sizes that another one uses");
         if (found->second == i) continue;
@@ -147,7 +148,7 @@ class Planner {
       }
     }
     auto key = [&](size_t i) { return std::make_pair(steps_[i].nodes.back(), i); };
-    std::set<std::pair<NodeId, size_t>> ready;
+    std::set<std::pair<ir::NodeId, size_t>> ready;
     for (size_t i = 0; i < steps_.size(); ++i) {
       if (missing[i] == 0) ready.insert(key(i));
     }
@@ -165,13 +166,13 @@ class Planner {
   }
 
   void add_frees(std::vector<Step>& steps) const {
-    std::map<ValueId, size_t> last;
+    std::map<ir::ValueId, size_t> last;
     for (size_t i = 0; i < steps.size(); ++i) {
-      for (ValueId value : steps[i].writes) last[value] = i;
-      for (ValueId value : steps[i].reads) last[value] = i;
+      for (ir::ValueId value : steps[i].writes) last[value] = i;
+      for (ir::ValueId value : steps[i].reads) last[value] = i;
     }
     for (auto& [value, step] : last) {
-      const Value& v = graph_.values[static_cast<size_t>(value)];
+      const ir::Value& v = graph_.values[static_cast<size_t>(value)];
       if (facts_.is_output(value) || v.is_constant() || v.producer < 0) continue;
       steps[step].frees.push_back(value);
     }
@@ -182,10 +183,10 @@ class Planner {
       auto* cascade = std::get_if<CascadeStep>(&step.kind);
       if (!cascade) continue;
       const Region& region = regions_.fused[static_cast<size_t>(cascade->report)];
-      FusedReport report;
+      cascade::FusedReport report;
       report.id = static_cast<int>(plan.report.fused.size());
       report.region_class = region.region_class;
-      for (NodeId node : step.nodes) {
+      for (ir::NodeId node : step.nodes) {
         const std::string& name = graph_.nodes[static_cast<size_t>(node)].name;
         if (std::find(report.nodes.begin(), report.nodes.end(), name) == report.nodes.end()) {
           report.nodes.push_back(name);
@@ -204,20 +205,21 @@ class Planner {
     }
   }
 
-  const Graph& graph_;
+  const ir::Graph& graph_;
   PlanOptions options_;
   GraphFacts facts_;
   Regions regions_;
   Demand demand_;
-  std::set<ValueId> wanted_;
-  std::set<NodeId> sized_;  // nodes whose run-time sizes later steps use
+  std::set<ir::ValueId> wanted_;
+  std::set<ir::NodeId> sized_;  // nodes whose run-time sizes later steps use
   std::set<int> emitted_;
   std::vector<Step> steps_;
 };
 
 }  // namespace
 
-Plan make_plan(std::shared_ptr<const Graph> graph, const PlanOptions& options, Regions* regions) {
+Plan make_plan(std::shared_ptr<const ir::Graph> graph, const PlanOptions& options,
+               Regions* regions) {
   Planner planner(*graph, options);
   Plan plan = planner.run();
   plan.graph = std::move(graph);
@@ -225,4 +227,4 @@ Plan make_plan(std::shared_ptr<const Graph> graph, const PlanOptions& options, R
   return plan;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::fuse

@@ -6,7 +6,7 @@
 #include "fuse/plan.h"
 #include "fuse/regions.h"
 
-namespace redfuser {
+namespace redfuser::fuse {
 
 struct PlanOptions {
   bool fuse = true;     // false: every operator is a step of its own, the reference
@@ -15,7 +15,7 @@ struct PlanOptions {
 
 // Steps for every value that the graph's outputs need, in an order that respects them. The report
 // in the plan covers the fused regions; `regions`, if given, receives them for dumps.
-Plan make_plan(std::shared_ptr<const Graph> graph, const PlanOptions& options,
+Plan make_plan(std::shared_ptr<const ir::Graph> graph, const PlanOptions& options,
                Regions* regions = nullptr);
 
-}  // namespace redfuser
+}  // namespace redfuser::fuse

@@ -8,7 +8,7 @@
 #include "ir/contraction.h"
 #include "ops/op_def.h"
 
-namespace redfuser {
+namespace redfuser::fuse {
 namespace {
 
 constexpr int64_t kNominalSize = 1024;
@@ -16,13 +16,13 @@ constexpr size_t kMaxRoots = 8;
 
 }  // namespace
 
-GraphFacts::GraphFacts(const Graph& graph)
+GraphFacts::GraphFacts(const ir::Graph& graph)
     : graph_(graph),
       consumers_(graph.values.size()),
       outputs_(graph.outputs.begin(), graph.outputs.end()),
       live_(graph.nodes.size()) {
   for (size_t node = 0; node < graph.nodes.size(); ++node) {
-    traits_.push_back(traits_of(static_cast<NodeId>(node)));
+    traits_.push_back(traits_of(static_cast<ir::NodeId>(node)));
   }
   find_binding_nodes();
   find_live_nodes();
@@ -30,86 +30,87 @@ GraphFacts::GraphFacts(const Graph& graph)
 
 // A symbol that no graph input binds is bound by the first node whose output has it.
 void GraphFacts::find_binding_nodes() {
-  std::map<Expr, NodeId> bound;
-  auto symbols_of = [](const Value& value, const std::function<void(Expr)>& each) {
-    for (Expr size : value.shape) {
-      visit(size, [&](Expr e) {
-        if (e->op == ExprOp::Symbol) each(e);
+  std::map<ir::Expr, ir::NodeId> bound;
+  auto symbols_of = [](const ir::Value& value, const std::function<void(ir::Expr)>& each) {
+    for (ir::Expr size : value.shape) {
+      visit(size, [&](ir::Expr e) {
+        if (e->op == ir::ExprOp::Symbol) each(e);
       });
     }
   };
-  for (ValueId input : graph_.inputs) {
-    symbols_of(graph_.values[static_cast<size_t>(input)], [&](Expr e) { bound.emplace(e, -1); });
+  for (ir::ValueId input : graph_.inputs) {
+    symbols_of(graph_.values[static_cast<size_t>(input)],
+               [&](ir::Expr e) { bound.emplace(e, -1); });
   }
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-    const Node& node = graph_.nodes[n];
-    const auto id = static_cast<NodeId>(n);
-    auto use = [&](Expr symbol) {
+    const ir::Node& node = graph_.nodes[n];
+    const auto id = static_cast<ir::NodeId>(n);
+    auto use = [&](ir::Expr symbol) {
       const auto found = bound.find(symbol);
       if (found == bound.end() || found->second < 0 || found->second == id) return;
       traits_[n].size_sources.insert(found->second);
     };
-    for (ValueId output : node.outputs) {
-      if (output == kAbsent) continue;
-      symbols_of(graph_.values[static_cast<size_t>(output)], [&](Expr e) {
+    for (ir::ValueId output : node.outputs) {
+      if (output == ir::kAbsent) continue;
+      symbols_of(graph_.values[static_cast<size_t>(output)], [&](ir::Expr e) {
         if (bound.emplace(e, id).second) traits_[n].binds = true;
         use(e);
       });
     }
-    for (Expr symbol : traits_[n].symbols) use(symbol);
+    for (ir::Expr symbol : traits_[n].symbols) use(symbol);
     if (!traits_[n].binds && traits_[n].lowered) continue;
-    for (ValueId input : node.inputs) {
-      if (input != kAbsent) traits_[n].reads.insert(input);
+    for (ir::ValueId input : node.inputs) {
+      if (input != ir::kAbsent) traits_[n].reads.insert(input);
     }
   }
 }
 
 void GraphFacts::find_live_nodes() {
-  std::vector<NodeId> stack;
-  auto need_node = [&](NodeId node) {
+  std::vector<ir::NodeId> stack;
+  auto need_node = [&](ir::NodeId node) {
     if (node < 0 || live_[static_cast<size_t>(node)]) return;
     live_[static_cast<size_t>(node)] = 1;
     stack.push_back(node);
   };
-  auto need = [&](ValueId value) { need_node(producer(value)); };
-  for (ValueId output : graph_.outputs) need(output);
+  auto need = [&](ir::ValueId value) { need_node(producer(value)); };
+  for (ir::ValueId output : graph_.outputs) need(output);
   while (!stack.empty()) {
-    const NodeId node = stack.back();
+    const ir::NodeId node = stack.back();
     stack.pop_back();
-    for (ValueId value : reads(node)) need(value);
-    for (NodeId source : size_sources(node)) need_node(source);
+    for (ir::ValueId value : reads(node)) need(value);
+    for (ir::NodeId source : size_sources(node)) need_node(source);
   }
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     if (!live_[n]) continue;
-    for (ValueId value : traits_[n].reads) {
-      consumers_[static_cast<size_t>(value)].push_back(static_cast<NodeId>(n));
+    for (ir::ValueId value : traits_[n].reads) {
+      consumers_[static_cast<size_t>(value)].push_back(static_cast<ir::NodeId>(n));
     }
   }
 }
 
-GraphFacts::Traits GraphFacts::traits_of(NodeId id) const {
-  const Node& node = graph_.nodes[static_cast<size_t>(id)];
+GraphFacts::Traits GraphFacts::traits_of(ir::NodeId id) const {
+  const ir::Node& node = graph_.nodes[static_cast<size_t>(id)];
   Traits traits;
   if (!node.def || !node.def->lower) return traits;
   traits.lowered = true;
-  for (ValueId output : node.outputs) {
-    if (output == kAbsent) continue;
-    const Value& value = graph_.values[static_cast<size_t>(output)];
+  for (ir::ValueId output : node.outputs) {
+    if (output == ir::kAbsent) continue;
+    const ir::Value& value = graph_.values[static_cast<size_t>(output)];
     // Constants are never computed; their meaning is their bytes.
     if (value.is_constant()) continue;
-    Lowering lowering(graph_, [&](ValueId v) { return v == output; });
-    std::vector<Expr> axes;
-    for (Expr size : value.shape) {
+    ops::Lowering lowering(graph_, [&](ir::ValueId v) { return v == output; });
+    std::vector<ir::Expr> axes;
+    for (ir::Expr size : value.shape) {
       axes.push_back(graph_.pool->shared_axis(fmt::format("i{}", axes.size()), size));
     }
-    Expr body = lowering.element(output, axes);
-    traits.view = body->op == ExprOp::Read && body->integer != output;
-    traits.narrows = body->op == ExprOp::Cast && body->args[0]->op == ExprOp::Read &&
+    ir::Expr body = lowering.element(output, axes);
+    traits.view = body->op == ir::ExprOp::Read && body->integer != output;
+    traits.narrows = body->op == ir::ExprOp::Cast && body->args[0]->op == ir::ExprOp::Read &&
                      size_of(body->dtype) < size_of(body->args[0]->dtype);
-    visit(body, [&](Expr e) {
-      if (e->op == ExprOp::Read) traits.reads.insert(static_cast<ValueId>(e->integer));
-      if (e->op == ExprOp::Symbol) traits.symbols.insert(e);
-      if (e->op != ExprOp::Reduce) return;
+    visit(body, [&](ir::Expr e) {
+      if (e->op == ir::ExprOp::Read) traits.reads.insert(static_cast<ir::ValueId>(e->integer));
+      if (e->op == ir::ExprOp::Symbol) traits.symbols.insert(e);
+      if (e->op != ir::ExprOp::Reduce) return;
       traits.reduces = true;
       auto contraction = as_contraction(*graph_.pool, e);
       traits.contracts |= contraction && contraction->a != contraction->b;
@@ -118,10 +119,10 @@ GraphFacts::Traits GraphFacts::traits_of(NodeId id) const {
   return traits;
 }
 
-std::vector<NodeId> GraphFacts::consumers_of(NodeId node) const {
-  std::vector<NodeId> all;
-  for (ValueId output : graph_.nodes[static_cast<size_t>(node)].outputs) {
-    if (output == kAbsent) continue;
+std::vector<ir::NodeId> GraphFacts::consumers_of(ir::NodeId node) const {
+  std::vector<ir::NodeId> all;
+  for (ir::ValueId output : graph_.nodes[static_cast<size_t>(node)].outputs) {
+    if (output == ir::kAbsent) continue;
     all.insert(all.end(), consumers(output).begin(), consumers(output).end());
   }
   std::sort(all.begin(), all.end());
@@ -129,36 +130,37 @@ std::vector<NodeId> GraphFacts::consumers_of(NodeId node) const {
   return all;
 }
 
-NodeId GraphFacts::producer(ValueId value) const {
-  const Value& v = graph_.values[static_cast<size_t>(value)];
+ir::NodeId GraphFacts::producer(ir::ValueId value) const {
+  const ir::Value& v = graph_.values[static_cast<size_t>(value)];
   return v.is_constant() ? -1 : v.producer;
 }
 
-double GraphFacts::nominal_size(ValueId value) const {
+double GraphFacts::nominal_size(ir::ValueId value) const {
   double size = 1;
-  for (Expr dim : graph_.values[static_cast<size_t>(value)].shape) {
-    size *= evaluate(dim, [](Expr) { return static_cast<double>(kNominalSize); });
+  for (ir::Expr dim : graph_.values[static_cast<size_t>(value)].shape) {
+    size *= evaluate(dim, [](ir::Expr) { return static_cast<double>(kNominalSize); });
   }
   return size;
 }
 
-const std::set<ValueId>& GraphFacts::roots(ValueId value) const {
-  std::vector<ValueId> open{value};
+const std::set<ir::ValueId>& GraphFacts::roots(ir::ValueId value) const {
+  std::vector<ir::ValueId> open{value};
   while (!open.empty()) {
-    const ValueId at = open.back();
-    const std::vector<ValueId> from = roots_.count(at) ? std::vector<ValueId>() : sources(at);
+    const ir::ValueId at = open.back();
+    const std::vector<ir::ValueId> from =
+        roots_.count(at) ? std::vector<ir::ValueId>() : sources(at);
     const size_t before = open.size();
-    for (ValueId source : from) {
+    for (ir::ValueId source : from) {
       if (!roots_.count(source)) open.push_back(source);
     }
     if (open.size() > before) continue;
     open.pop_back();
-    std::set<ValueId> result;
-    for (ValueId source : from) {
+    std::set<ir::ValueId> result;
+    for (ir::ValueId source : from) {
       const auto& below = roots_.at(source);
       result.insert(below.begin(), below.end());
     }
-    const NodeId node = producer(at);
+    const ir::NodeId node = producer(at);
     const bool stored = node < 0 || !lowered(node) || reduces(node);
     if (stored || result.size() > kMaxRoots) result = {at};
     roots_.try_emplace(at, std::move(result));
@@ -167,23 +169,23 @@ const std::set<ValueId>& GraphFacts::roots(ValueId value) const {
 }
 
 // What an elementwise node computes the value from; empty for a value of another kind.
-std::vector<ValueId> GraphFacts::sources(ValueId value) const {
-  const NodeId node = producer(value);
+std::vector<ir::ValueId> GraphFacts::sources(ir::ValueId value) const {
+  const ir::NodeId node = producer(value);
   if (node < 0 || !lowered(node) || reduces(node)) return {};
-  std::vector<ValueId> inputs;
-  for (ValueId input : graph_.nodes[static_cast<size_t>(node)].inputs) {
-    if (input == kAbsent || graph_.values[static_cast<size_t>(input)].has_elements) continue;
+  std::vector<ir::ValueId> inputs;
+  for (ir::ValueId input : graph_.nodes[static_cast<size_t>(node)].inputs) {
+    if (input == ir::kAbsent || graph_.values[static_cast<size_t>(input)].has_elements) continue;
     inputs.push_back(input);
   }
   return inputs;
 }
 
-bool GraphFacts::recomputed(ValueId value) const {
+bool GraphFacts::recomputed(ir::ValueId value) const {
   const auto& from = roots(value);
   if (from.count(value)) return false;
   double total = 0;
-  for (ValueId root : from) total += nominal_size(root);
+  for (ir::ValueId root : from) total += nominal_size(root);
   return nominal_size(value) >= 2 * total;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::fuse

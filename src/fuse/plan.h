@@ -10,52 +10,52 @@
 #include "cascade/streaming.h"
 #include "ir/graph.h"
 
-namespace redfuser {
+namespace redfuser::fuse {
 
 // Elementwise: every output element is an expression over reads. All outputs share `axes`.
 struct MapStep {
   struct Output {
-    ValueId value;
-    Expr body;
+    ir::ValueId value;
+    ir::Expr body;
   };
-  std::vector<Expr> axes;  // the outputs' dimensions, outermost first; extents may be 1
+  std::vector<ir::Expr> axes;  // the outputs' dimensions, outermost first; extents may be 1
   std::vector<Output> outputs;
 };
 
 // A reduction that is no cascade and no matrix product, one element per `axes` point:
 // out[axes] = body, where body holds Reduce nodes. Any rank, any nesting; the plain way.
 struct ReduceStep {
-  ValueId value;
-  std::vector<Expr> axes;
-  Expr body;
+  ir::ValueId value;
+  std::vector<ir::Expr> axes;
+  ir::Expr body;
 };
 
 // out[batch, m, n] = epilogue(p_0, p_1, ...) with p_i = Σ_k a[batch, m, k] · b_i[batch, k, n]: one
 // matrix times several; operands are Reads with indices affine in these axes. `axes` are the
 // output's dimensions, each one of batch, m, n (or integer 0 for a dimension of one element).
 struct ProductStep {
-  ValueId value;
-  std::vector<Expr> batch, m, n;
-  Expr k;
-  Expr a;
-  std::vector<Expr> b;
-  Expr epilogue;  // over Leaf Product i, reads and axes
-  std::vector<Expr> axes;
+  ir::ValueId value;
+  std::vector<ir::Expr> batch, m, n;
+  ir::Expr k;
+  ir::Expr a;
+  std::vector<ir::Expr> b;
+  ir::Expr epilogue;  // over Leaf Product i, reads and axes
+  std::vector<ir::Expr> axes;
 };
 
 struct CascadeStep {
-  Streaming streaming;
+  cascade::Streaming streaming;
   int report = -1;  // its entry in the report
 };
 
 // A node with no lowering, run by the CPU kernel of its name.
 struct OpaqueStep {
-  NodeId node;
+  ir::NodeId node;
 };
 
 // The same bytes under another shape.
 struct AliasStep {
-  ValueId value, source;
+  ir::ValueId value, source;
 };
 
 using StepKind = std::variant<MapStep, ReduceStep, ProductStep, CascadeStep, OpaqueStep, AliasStep>;
@@ -63,19 +63,19 @@ using StepKind = std::variant<MapStep, ReduceStep, ProductStep, CascadeStep, Opa
 struct Step {
   StepKind kind;
   std::string label;  // names of the user's nodes that it covers, for traces
-  std::vector<NodeId> nodes;
-  std::vector<NodeId> binds;   // nodes whose output sizes are bound from their inputs first
-  std::vector<ValueId> reads;  // values needed before
-  std::vector<ValueId> writes;
-  std::vector<ValueId> frees;  // values with no reader after this step
+  std::vector<ir::NodeId> nodes;
+  std::vector<ir::NodeId> binds;   // nodes whose output sizes are bound from their inputs first
+  std::vector<ir::ValueId> reads;  // values needed before
+  std::vector<ir::ValueId> writes;
+  std::vector<ir::ValueId> frees;  // values with no reader after this step
 };
 
 struct Plan {
-  std::shared_ptr<const Graph> graph;  // values, shapes, names; steps refer to it
+  std::shared_ptr<const ir::Graph> graph;  // values, shapes, names; steps refer to it
   std::vector<Step> steps;
-  Report report;
+  cascade::Report report;
 };
 
 std::string to_string(const Plan& plan);
 
-}  // namespace redfuser
+}  // namespace redfuser::fuse

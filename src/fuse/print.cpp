@@ -2,16 +2,16 @@
 
 #include "fuse/plan.h"
 
-namespace redfuser {
+namespace redfuser::fuse {
 namespace {
 
 struct StepPrinter {
-  const Graph& graph;
+  const ir::Graph& graph;
 
-  std::string text(Expr e) const { return to_string(*graph.pool, e); }
-  std::string element(ValueId value, const std::vector<Expr>& axes) const {
+  std::string text(ir::Expr e) const { return to_string(*graph.pool, e); }
+  std::string element(ir::ValueId value, const std::vector<ir::Expr>& axes) const {
     std::string indices;
-    for (Expr axis : axes) indices += (indices.empty() ? "" : ",") + text(axis);
+    for (ir::Expr axis : axes) indices += (indices.empty() ? "" : ",") + text(axis);
     return fmt::format("%{}[{}]", value, indices);
   }
 
@@ -39,10 +39,11 @@ struct StepPrinter {
     return fmt::format("cascade {}: {}", step.report, to_string(*graph.pool, step.streaming));
   }
   std::string operator()(const OpaqueStep& step) const {
-    const Node& node = graph.nodes[static_cast<size_t>(step.node)];
+    const ir::Node& node = graph.nodes[static_cast<size_t>(step.node)];
     std::string inputs;
-    for (ValueId input : node.inputs) {
-      inputs += (inputs.empty() ? "" : ", ") + (input == kAbsent ? "_" : fmt::format("%{}", input));
+    for (ir::ValueId input : node.inputs) {
+      inputs +=
+          (inputs.empty() ? "" : ", ") + (input == ir::kAbsent ? "_" : fmt::format("%{}", input));
     }
     return fmt::format("kernel {}({})", node.op, inputs);
   }
@@ -64,4 +65,4 @@ std::string to_string(const Plan& plan) {
   return text;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::fuse

@@ -4,30 +4,30 @@
 #include "ir/contraction.h"
 #include "ir/polynomial.h"
 
-namespace redfuser {
+namespace redfuser::fuse {
 namespace {
 
 constexpr size_t kMostProducts = 4;  // of one step
 
 // Distinct, in the order of their appearance.
-std::vector<Expr> reductions(Expr body) {
-  std::vector<Expr> found;
-  visit(body, [&](Expr e) {
-    if (e->op == ExprOp::Reduce) found.push_back(e);
+std::vector<ir::Expr> reductions(ir::Expr body) {
+  std::vector<ir::Expr> found;
+  visit(body, [&](ir::Expr e) {
+    if (e->op == ir::ExprOp::Reduce) found.push_back(e);
   });
   return found;
 }
 
 // The element's place in memory is affine in the axes; indices of the read may be parts of one.
-bool affine_read(const Graph& graph, Expr read, const std::vector<Expr>& axes) {
-  ExprPool& pool = *graph.pool;
-  const std::vector<Expr>& shape = graph.values[static_cast<size_t>(read->integer)].shape;
-  Expr offset = pool.integer(0);
+bool affine_read(const ir::Graph& graph, ir::Expr read, const std::vector<ir::Expr>& axes) {
+  ir::ExprPool& pool = *graph.pool;
+  const std::vector<ir::Expr>& shape = graph.values[static_cast<size_t>(read->integer)].shape;
+  ir::Expr offset = pool.integer(0);
   for (size_t i = 0; i < shape.size(); ++i) {
     if (read->args[i]->has_read) return false;
     offset = pool.add(pool.mul(offset, shape[i]), read->args[i]);
   }
-  return std::all_of(axes.begin(), axes.end(), [&](Expr axis) {
+  return std::all_of(axes.begin(), axes.end(), [&](ir::Expr axis) {
     const auto affine = affine_in(pool, offset, axis);
     return affine && affine->stride->free_axes.empty();
   });
@@ -36,20 +36,20 @@ bool affine_read(const Graph& graph, Expr read, const std::vector<Expr>& axes) {
 // Whether two operands have no element in common at any points of the axes: they are of different
 // values, or an index of one is an index of the other and a distance that exceeds the range of
 // both.
-bool apart(ExprPool& pool, Expr x, Expr y, const std::vector<Expr>& axes) {
+bool apart(ir::ExprPool& pool, ir::Expr x, ir::Expr y, const std::vector<ir::Expr>& axes) {
   if (x->integer != y->integer) return true;
   for (size_t i = 0; i < x->args.size(); ++i) {
-    Expr distance = pool.sub(x->args[i], y->args[i]);
+    ir::Expr distance = pool.sub(x->args[i], y->args[i]);
     if (!distance->is_constant() || distance->integer == 0) continue;
-    Expr span = pool.integer(1);
-    for (Expr axis : axes) {
+    ir::Expr span = pool.integer(1);
+    for (ir::Expr axis : axes) {
       const auto affine = affine_in(pool, x->args[i], axis);
       if (!affine || !affine->stride->is_constant()) return false;
       span = pool.add(span, pool.mul(pool.integer(std::abs(affine->stride->integer)),
                                      pool.sub(axis->extent(), pool.integer(1))));
     }
     if (proved_less_equal(pool, span, pool.integer(std::abs(distance->integer)),
-                          kWhereElementsExist))
+                          ir::kWhereElementsExist))
       return true;
   }
   return false;
@@ -57,13 +57,13 @@ bool apart(ExprPool& pool, Expr x, Expr y, const std::vector<Expr>& axes) {
 
 // p_i = Σ_k a · b_i · scale_i of the reductions, one `a` in all of them.
 struct Products {
-  Expr k = nullptr, a = nullptr;
-  std::vector<Expr> b, scales;
+  ir::Expr k = nullptr, a = nullptr;
+  std::vector<ir::Expr> b, scales;
 };
 
-std::optional<Products> products_of(ExprPool& pool, const std::vector<Expr>& reductions) {
+std::optional<Products> products_of(ir::ExprPool& pool, const std::vector<ir::Expr>& reductions) {
   Products products;
-  for (Expr reduce : reductions) {
+  for (ir::Expr reduce : reductions) {
     auto next = as_contraction(pool, reduce);
     if (!next) return std::nullopt;
     if (products.k == nullptr) {
@@ -71,8 +71,8 @@ std::optional<Products> products_of(ExprPool& pool, const std::vector<Expr>& red
       continue;
     }
     if (next->axis->extent() != products.k->extent()) return std::nullopt;
-    Expr a = pool.substitute(next->a, {{next->axis, products.k}});
-    Expr b = pool.substitute(next->b, {{next->axis, products.k}});
+    ir::Expr a = pool.substitute(next->a, {{next->axis, products.k}});
+    ir::Expr b = pool.substitute(next->b, {{next->axis, products.k}});
     // The first two tell which side is the common one.
     if (products.b.size() == 1 && a != products.a && b != products.a) {
       std::swap(products.a, products.b[0]);
@@ -94,10 +94,10 @@ bool swap_sides(ProductStep& step) {
 
 }  // namespace
 
-std::optional<ProductStep> as_product(const Graph& graph, ValueId value, Expr body,
-                                      const std::vector<Expr>& axes) {
-  ExprPool& pool = *graph.pool;
-  const std::vector<Expr> sums = reductions(body);
+std::optional<ProductStep> as_product(const ir::Graph& graph, ir::ValueId value, ir::Expr body,
+                                      const std::vector<ir::Expr>& axes) {
+  ir::ExprPool& pool = *graph.pool;
+  const std::vector<ir::Expr> sums = reductions(body);
   if (sums.empty() || sums.size() > kMostProducts) return std::nullopt;
   const auto products = products_of(pool, sums);
   if (!products) return std::nullopt;
@@ -107,9 +107,9 @@ std::optional<ProductStep> as_product(const Graph& graph, ValueId value, Expr bo
   step.k = products->k;
   step.a = products->a;
   step.b = products->b;
-  std::vector<Expr> loops = {step.k};
-  for (Expr axis : axes) {
-    if (axis->op != ExprOp::Axis) continue;
+  std::vector<ir::Expr> loops = {step.k};
+  for (ir::Expr axis : axes) {
+    if (axis->op != ir::ExprOp::Axis) continue;
     const bool a = step.a->depends_on(axis), b = step.b[0]->depends_on(axis);
     if (!a && !b) return std::nullopt;
     (a && b ? step.batch : a ? step.m : step.n).push_back(axis);
@@ -118,7 +118,7 @@ std::optional<ProductStep> as_product(const Graph& graph, ValueId value, Expr bo
   if (!affine_read(graph, step.a, loops)) return std::nullopt;
   for (size_t i = 0; i < step.b.size(); ++i) {
     if (!affine_read(graph, step.b[i], loops)) return std::nullopt;
-    for (Expr axis : axes) {
+    for (ir::Expr axis : axes) {
       if (step.b[i]->depends_on(axis) != step.b[0]->depends_on(axis)) return std::nullopt;
     }
     // No sum is computed twice.
@@ -128,16 +128,16 @@ std::optional<ProductStep> as_product(const Graph& graph, ValueId value, Expr bo
   }
   // Rows come first in memory: swap the sides if the output says so. Several products share rows.
   if (!step.m.empty() && !step.n.empty()) {
-    auto position = [&](Expr axis) { return std::find(axes.begin(), axes.end(), axis); };
+    auto position = [&](ir::Expr axis) { return std::find(axes.begin(), axes.end(), axis); };
     if (position(step.n.back()) < position(step.m.back()) && !swap_sides(step)) {
       return std::nullopt;
     }
   } else if (step.n.empty() && !swap_sides(step)) {
     return std::nullopt;
   }
-  std::vector<std::pair<Expr, Expr>> leaves;
+  std::vector<std::pair<ir::Expr, ir::Expr>> leaves;
   for (size_t i = 0; i < sums.size(); ++i) {
-    Expr product = pool.leaf(LeafKind::Product, static_cast<int>(i), sums[i]->dtype);
+    ir::Expr product = pool.leaf(ir::LeafKind::Product, static_cast<int>(i), sums[i]->dtype);
     if (products->scales[i]) product = pool.mul(product, products->scales[i]);
     leaves.emplace_back(sums[i], product);
   }
@@ -145,4 +145,4 @@ std::optional<ProductStep> as_product(const Graph& graph, ValueId value, Expr bo
   return step;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::fuse

@@ -7,7 +7,7 @@
 #include "ir/contraction.h"
 #include "ops/op_def.h"
 
-namespace redfuser {
+namespace redfuser::fuse {
 namespace {
 
 constexpr int kMostAdded = 2;  // a vector and a tensor
@@ -17,40 +17,40 @@ struct Added {
   int vectors = 0, tensors = 0;
 };
 
-bool multiplies_constant(const GraphFacts& facts, NodeId node) {
+bool multiplies_constant(const GraphFacts& facts, ir::NodeId node) {
   if (!facts.contracts(node)) return false;
-  return std::any_of(facts.reads(node).begin(), facts.reads(node).end(), [&](ValueId read) {
-    const Value& value = facts.graph().values[static_cast<size_t>(read)];
+  return std::any_of(facts.reads(node).begin(), facts.reads(node).end(), [&](ir::ValueId read) {
+    const ir::Value& value = facts.graph().values[static_cast<size_t>(read)];
     return value.is_constant() && value.shape.size() == 2;
   });
 }
 
 // The node's meaning is a sum of two elements, one of them of the only use of a product at the same
 // index.
-bool adds_to_product(const GraphFacts& facts, NodeId id, Added& added, int most = kMostAdded) {
+bool adds_to_product(const GraphFacts& facts, ir::NodeId id, Added& added, int most = kMostAdded) {
   if (most == 0) return false;
-  const Graph& graph = facts.graph();
-  const Node& node = graph.nodes[static_cast<size_t>(id)];
+  const ir::Graph& graph = facts.graph();
+  const ir::Node& node = graph.nodes[static_cast<size_t>(id)];
   if (!facts.lowered(id) || facts.reduces(id) || node.outputs.size() != 1) return false;
-  const ValueId output = node.outputs[0];
-  const Value& value = graph.values[static_cast<size_t>(output)];
-  std::vector<Expr> axes;
-  for (Expr size : value.shape) {
+  const ir::ValueId output = node.outputs[0];
+  const ir::Value& value = graph.values[static_cast<size_t>(output)];
+  std::vector<ir::Expr> axes;
+  for (ir::Expr size : value.shape) {
     axes.push_back(size->is_constant(1)
                        ? graph.pool->integer(0)
                        : graph.pool->shared_axis(fmt::format("i{}", axes.size()), size));
   }
-  Lowering lowering(graph, [output](ValueId v) { return v == output; });
-  Expr sum = without_float_casts(lowering.element(output, axes));
-  if (sum->op != ExprOp::Add || sum->args.size() != 2) return false;
-  Expr terms[2];
+  ops::Lowering lowering(graph, [output](ir::ValueId v) { return v == output; });
+  ir::Expr sum = without_float_casts(lowering.element(output, axes));
+  if (sum->op != ir::ExprOp::Add || sum->args.size() != 2) return false;
+  ir::Expr terms[2];
   for (size_t i = 0; i < 2; ++i) {
     terms[i] = without_float_casts(sum->args[i]);
-    if (terms[i]->op != ExprOp::Read) return false;
+    if (terms[i]->op != ir::ExprOp::Read) return false;
   }
   for (size_t i = 0; i < 2; ++i) {
-    const auto product = static_cast<ValueId>(terms[i]->integer);
-    const NodeId producer = facts.producer(product);
+    const auto product = static_cast<ir::ValueId>(terms[i]->integer);
+    const ir::NodeId producer = facts.producer(product);
     if (producer < 0 || terms[i]->args != axes || facts.is_output(product)) continue;
     if (facts.consumers(product).size() != 1) continue;
     Added before = added;
@@ -58,7 +58,7 @@ bool adds_to_product(const GraphFacts& facts, NodeId id, Added& added, int most 
         !adds_to_product(facts, producer, before, most - 1)) {
       continue;
     }
-    const Value& other = graph.values[static_cast<size_t>(terms[1 - i]->integer)];
+    const ir::Value& other = graph.values[static_cast<size_t>(terms[1 - i]->integer)];
     if (other.is_constant() && other.shape.size() == 1) {
       ++before.vectors;
     } else if (terms[1 - i]->args == axes && other.dtype == value.dtype) {
@@ -74,9 +74,9 @@ bool adds_to_product(const GraphFacts& facts, NodeId id, Added& added, int most 
 
 }  // namespace
 
-bool completes_product(const GraphFacts& facts, NodeId node) {
+bool completes_product(const GraphFacts& facts, ir::NodeId node) {
   Added added;
   return adds_to_product(facts, node, added);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::fuse

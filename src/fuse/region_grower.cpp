@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace redfuser {
+namespace redfuser::fuse {
 namespace {
 
 // New accumulators for one stage cost less than a second pass over the row if they are no more
@@ -14,21 +14,21 @@ constexpr double kMinChainExpansion = 4;
 
 // Reads of every element of the streamed axis, by the last stage.
 size_t streamed_reads(const CascadeCandidate& shape) {
-  const Cascade& cascade = shape.extraction.cascade;
+  const cascade::Cascade& cascade = shape.extraction.cascade;
   size_t count = 0;
   visit(cascade.stages.back().body,
-        [&](Expr e) { count += e->op == ExprOp::Read && e->depends_on(cascade.stream); });
+        [&](ir::Expr e) { count += e->op == ir::ExprOp::Read && e->depends_on(cascade.stream); });
   return count;
 }
 
 }  // namespace
 
-Growth RegionGrower::growth(const RegionDraft& draft, NodeId seed,
+Growth RegionGrower::growth(const RegionDraft& draft, ir::NodeId seed,
                             const std::string& fingerprint) const {
   Growth growth{seed, last_reduction, draft.owned, draft.shared, refused, consulted_, {}, {}};
   growth.consulted.emplace(seed, true);
   for (const auto& [node, free] : growth.consulted) {
-    for (const ValueId output : graph_.nodes[static_cast<size_t>(node)].outputs) {
+    for (const ir::ValueId output : graph_.nodes[static_cast<size_t>(node)].outputs) {
       if (taken_.pinned.count(output)) growth.pinned.insert(output);
     }
   }
@@ -46,7 +46,7 @@ std::optional<RegionDraft> RegionGrower::repeat(const Growth& moved) {
   return draft;
 }
 
-std::optional<RegionDraft> RegionGrower::grow(NodeId seed) {
+std::optional<RegionDraft> RegionGrower::grow(ir::NodeId seed) {
   RegionDraft draft;
   draft.owned = {seed};
   auto shape = form_shape(facts_, draft.owned, draft.shared, taken_.pinned);
@@ -62,23 +62,23 @@ std::optional<RegionDraft> RegionGrower::grow(NodeId seed) {
   return draft;
 }
 
-std::optional<RegionDraft> RegionGrower::grow_back(NodeId seed) {
+std::optional<RegionDraft> RegionGrower::grow_back(ir::NodeId seed) {
   RegionDraft draft;
   draft.owned = {seed};
   if (!form(draft)) return std::nullopt;
   backward(draft);
-  const bool expanding = std::any_of(draft.owned.begin(), draft.owned.end(), [&](NodeId node) {
+  const bool expanding = std::any_of(draft.owned.begin(), draft.owned.end(), [&](ir::NodeId node) {
     return node != seed && facts_.contracts(node) && expansion(node) > kMinChainExpansion;
   });
   return expanding ? std::optional(std::move(draft)) : std::nullopt;
 }
 
-bool RegionGrower::is_free(NodeId node) const {
+bool RegionGrower::is_free(ir::NodeId node) const {
   return node >= 0 && taken_.nodes.count(node) == 0 && banned_.count(node) == 0 &&
          facts_.lowered(node);
 }
 
-bool RegionGrower::consult(NodeId node) const {
+bool RegionGrower::consult(ir::NodeId node) const {
   if (node < 0) return false;
   const bool free = is_free(node);
   consulted_.emplace(node, free);
@@ -86,10 +86,10 @@ bool RegionGrower::consult(NodeId node) const {
 }
 
 void RegionGrower::forward(RegionDraft& draft) {
-  std::set<NodeId> frontier, passed;
-  std::map<NodeId, size_t> failed;  // with the number of nodes owned then
-  auto push = [&](NodeId node) {
-    for (NodeId consumer : facts_.consumers_of(node)) frontier.insert(consumer);
+  std::set<ir::NodeId> frontier, passed;
+  std::map<ir::NodeId, size_t> failed;  // with the number of nodes owned then
+  auto push = [&](ir::NodeId node) {
+    for (ir::NodeId consumer : facts_.consumers_of(node)) frontier.insert(consumer);
   };
   // A reduction that failed is tried again once the region has grown since.
   auto refill = [&] {
@@ -98,7 +98,7 @@ void RegionGrower::forward(RegionDraft& draft) {
     }
     std::erase_if(refused, [&](const auto& other) { return frontier.count(other.first) > 0; });
   };
-  for (NodeId node : draft.owned) push(node);
+  for (ir::NodeId node : draft.owned) push(node);
   size_t count = 1;
   while (!frontier.empty()) {
     if (count > 1 && passed.empty() && add_run(draft, frontier, count)) {
@@ -106,7 +106,7 @@ void RegionGrower::forward(RegionDraft& draft) {
       if (frontier.empty()) refill();
       continue;
     }
-    const NodeId node = *frontier.begin();
+    const ir::NodeId node = *frontier.begin();
     frontier.erase(frontier.begin());
     if (draft.owned.count(node) || !consult(node)) continue;
     count = 1;
@@ -123,19 +123,19 @@ void RegionGrower::forward(RegionDraft& draft) {
   }
 }
 
-bool RegionGrower::add_run(RegionDraft& draft, std::set<NodeId>& frontier, size_t count) {
-  std::set<NodeId> ahead = frontier;
-  std::vector<NodeId> run, taken;
+bool RegionGrower::add_run(RegionDraft& draft, std::set<ir::NodeId>& frontier, size_t count) {
+  std::set<ir::NodeId> ahead = frontier;
+  std::vector<ir::NodeId> run, taken;
   RegionDraft next = draft;
   while (!ahead.empty() && run.size() < count) {
-    const NodeId node = *ahead.begin();
+    const ir::NodeId node = *ahead.begin();
     if (!is_free(node)) {
       taken.push_back(node);
     } else if (!next.owned.count(node)) {
       if (facts_.reduces(node)) break;
       run.push_back(node);
       next.owned.insert(node);
-      for (const NodeId consumer : facts_.consumers_of(node)) ahead.insert(consumer);
+      for (const ir::NodeId consumer : facts_.consumers_of(node)) ahead.insert(consumer);
     }
     ahead.erase(node);
   }
@@ -143,28 +143,28 @@ bool RegionGrower::add_run(RegionDraft& draft, std::set<NodeId>& frontier, size_
   if (!form(next)) return false;
   if (!worth_one_pass(draft, next)) return false;
   if (next.shape.extraction.has_columns && !worth_contracting(next)) return false;
-  for (const NodeId node : run) consulted_.emplace(node, true);
-  for (const NodeId node : taken) consulted_.emplace(node, false);
+  for (const ir::NodeId node : run) consulted_.emplace(node, true);
+  for (const ir::NodeId node : taken) consulted_.emplace(node, false);
   draft = std::move(next);
   frontier = std::move(ahead);
   return true;
 }
 
-void RegionGrower::own_with_passed(RegionDraft& draft, NodeId first,
-                                   const std::set<NodeId>& passed) const {
-  std::vector<NodeId> open{first};
+void RegionGrower::own_with_passed(RegionDraft& draft, ir::NodeId first,
+                                   const std::set<ir::NodeId>& passed) const {
+  std::vector<ir::NodeId> open{first};
   while (!open.empty()) {
-    const NodeId node = open.back();
+    const ir::NodeId node = open.back();
     open.pop_back();
     draft.owned.insert(node);
-    for (ValueId read : facts_.reads(node)) {
-      const NodeId producer = facts_.producer(read);
+    for (ir::ValueId read : facts_.reads(node)) {
+      const ir::NodeId producer = facts_.producer(read);
       if (passed.count(producer) && !draft.owned.count(producer)) open.push_back(producer);
     }
   }
 }
 
-bool RegionGrower::add(RegionDraft& draft, NodeId node, const std::set<NodeId>& passed) {
+bool RegionGrower::add(RegionDraft& draft, ir::NodeId node, const std::set<ir::NodeId>& passed) {
   RegionDraft next = draft;
   own_with_passed(next, node, passed);
   auto shape = form_shape(facts_, next.owned, next.shared, taken_.pinned);
@@ -199,31 +199,32 @@ bool RegionGrower::worth_one_pass(const RegionDraft& draft, const RegionDraft& n
   return few(before, after);
 }
 
-bool RegionGrower::worth_reporting(const RegionDraft& draft, NodeId node) const {
+bool RegionGrower::worth_reporting(const RegionDraft& draft, ir::NodeId node) const {
   if (!facts_.reduces(node)) return false;
   if (!facts_.contracts(node)) return true;
   const auto& accumulators = draft.shape.derivation.streaming.accumulators;
   return !draft.shape.extraction.has_columns &&
-         std::any_of(accumulators.begin(), accumulators.end(),
-                     [](const Accumulator& a) { return a.form == Form::Rescaled; });
+         std::any_of(accumulators.begin(), accumulators.end(), [](const cascade::Accumulator& a) {
+           return a.form == cascade::Form::Rescaled;
+         });
 }
 
 bool RegionGrower::worth_contracting(const RegionDraft& draft) {
   if (draft.shape.extraction.maps_back) return false;
-  for (const Accumulator& a : draft.shape.derivation.streaming.accumulators) {
-    if (a.form == Form::Rescaled) return true;
+  for (const cascade::Accumulator& a : draft.shape.derivation.streaming.accumulators) {
+    if (a.form == cascade::Form::Rescaled) return true;
   }
   RegionDraft trial = draft;
   backward(trial);
-  return std::any_of(trial.owned.begin(), trial.owned.end(), [&](NodeId node) {
+  return std::any_of(trial.owned.begin(), trial.owned.end(), [&](ir::NodeId node) {
     return facts_.contracts(node) && !draft.owned.count(node) && expansion(node) > 1;
   });
 }
 
-double RegionGrower::expansion(NodeId node) const {
+double RegionGrower::expansion(ir::NodeId node) const {
   double inputs = 0;
-  for (ValueId read : facts_.reads(node)) inputs += facts_.nominal_size(read);
+  for (ir::ValueId read : facts_.reads(node)) inputs += facts_.nominal_size(read);
   return facts_.nominal_size(graph_.nodes[static_cast<size_t>(node)].outputs[0]) / inputs;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::fuse

@@ -5,7 +5,7 @@
 #include "fuse/region_grower.h"
 #include "fuse/tile_reads.h"
 
-namespace redfuser {
+namespace redfuser::fuse {
 
 bool RegionGrower::form(RegionDraft& draft) const {
   auto shape = form_shape(facts_, draft.owned, draft.shared, taken_.pinned);
@@ -15,25 +15,25 @@ bool RegionGrower::form(RegionDraft& draft) const {
 }
 
 bool RegionGrower::reenters(const RegionDraft& draft) const {
-  const NodeId first = *draft.owned.begin();
-  std::set<NodeId> seen;
-  std::vector<NodeId> stack;
-  auto push = [&](const std::set<ValueId>& values) {
-    for (ValueId value : values) {
-      const NodeId producer = facts_.producer(value);
+  const ir::NodeId first = *draft.owned.begin();
+  std::set<ir::NodeId> seen;
+  std::vector<ir::NodeId> stack;
+  auto push = [&](const std::set<ir::ValueId>& values) {
+    for (ir::ValueId value : values) {
+      const ir::NodeId producer = facts_.producer(value);
       if (producer >= first && seen.insert(producer).second) stack.push_back(producer);
     }
   };
-  auto push_sizes = [&](NodeId node, bool inside) {
-    for (NodeId source : facts_.size_sources(node)) {
+  auto push_sizes = [&](ir::NodeId node, bool inside) {
+    for (ir::NodeId source : facts_.size_sources(node)) {
       if (source < first || (inside && draft.owned.count(source))) continue;
       if (seen.insert(source).second) stack.push_back(source);
     }
   };
   push(values_read(draft.shape.extraction.cascade));
-  for (NodeId node : draft.owned) push_sizes(node, true);
+  for (ir::NodeId node : draft.owned) push_sizes(node, true);
   while (!stack.empty()) {
-    const NodeId node = stack.back();
+    const ir::NodeId node = stack.back();
     stack.pop_back();
     if (draft.owned.count(node)) return true;
     push(facts_.reads(node));
@@ -43,16 +43,16 @@ bool RegionGrower::reenters(const RegionDraft& draft) const {
 }
 
 void RegionGrower::backward(RegionDraft& draft) {
-  std::set<NodeId> rejected;
+  std::set<ir::NodeId> rejected;
   size_t count = 1;
   while (true) {
     if (count > 1 && absorb_run(draft, rejected, count)) {
       count *= 2;
       continue;
     }
-    NodeId best = -1;
-    for (ValueId value : values_read(draft.shape.extraction.cascade)) {
-      const NodeId producer = facts_.producer(value);
+    ir::NodeId best = -1;
+    for (ir::ValueId value : values_read(draft.shape.extraction.cascade)) {
+      const ir::NodeId producer = facts_.producer(value);
       if (!consult(producer)) continue;
       if (draft.owned.count(producer) || draft.shared.count(producer)) continue;
       if (!rejected.count(producer)) best = std::max(best, producer);
@@ -63,12 +63,13 @@ void RegionGrower::backward(RegionDraft& draft) {
   }
 }
 
-bool RegionGrower::absorb_run(RegionDraft& draft, const std::set<NodeId>& rejected, size_t count) {
+bool RegionGrower::absorb_run(RegionDraft& draft, const std::set<ir::NodeId>& rejected,
+                              size_t count) {
   RegionDraft next = draft;
-  std::set<NodeId> candidates, run;
-  auto add_reads = [&](const std::set<ValueId>& reads) {
-    for (const ValueId read : reads) {
-      const NodeId producer = facts_.producer(read);
+  std::set<ir::NodeId> candidates, run;
+  auto add_reads = [&](const std::set<ir::ValueId>& reads) {
+    for (const ir::ValueId read : reads) {
+      const ir::NodeId producer = facts_.producer(read);
       if (!is_free(producer) || next.owned.count(producer) || next.shared.count(producer)) {
         continue;
       }
@@ -77,7 +78,7 @@ bool RegionGrower::absorb_run(RegionDraft& draft, const std::set<NodeId>& reject
   };
   add_reads(values_read(draft.shape.extraction.cascade));
   while (!candidates.empty() && run.size() < count) {
-    const NodeId node = *candidates.rbegin();
+    const ir::NodeId node = *candidates.rbegin();
     candidates.erase(node);
     const Absorption how = absorption(next, node);
     if (how == Absorption::None || facts_.reduces(node)) break;
@@ -87,60 +88,61 @@ bool RegionGrower::absorb_run(RegionDraft& draft, const std::set<NodeId>& reject
   }
   if (run.size() < 2) return false;
   if (!form(next)) return false;
-  for (const NodeId node : run) consulted_.emplace(node, true);
+  for (const ir::NodeId node : run) consulted_.emplace(node, true);
   draft = std::move(next);
   return true;
 }
 
 void RegionGrower::release_casts(RegionDraft& draft) const {
-  const std::set<NodeId> owned = draft.owned;
-  for (const NodeId cast : owned) {
+  const std::set<ir::NodeId> owned = draft.owned;
+  for (const ir::NodeId cast : owned) {
     if (!facts_.narrows(cast)) continue;
-    const std::set<NodeId> released = leading_to(draft, cast);
+    const std::set<ir::NodeId> released = leading_to(draft, cast);
     if (released.empty()) continue;
     RegionDraft next = draft;
-    for (const NodeId node : released) next.owned.erase(node);
+    for (const ir::NodeId node : released) next.owned.erase(node);
     if (form(next)) draft = std::move(next);
   }
 }
 
-std::set<NodeId> RegionGrower::leading_to(const RegionDraft& draft, NodeId cast) const {
-  std::set<NodeId> nodes = {cast};
+std::set<ir::NodeId> RegionGrower::leading_to(const RegionDraft& draft, ir::NodeId cast) const {
+  std::set<ir::NodeId> nodes = {cast};
   bool computed = false;
   for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
-    for (const ValueId read : facts_.reads(*it)) {
-      const NodeId producer = facts_.producer(read);
+    for (const ir::ValueId read : facts_.reads(*it)) {
+      const ir::NodeId producer = facts_.producer(read);
       if (producer < 0 || draft.shared.count(producer)) continue;
       if (draft.owned.count(producer) == 0) {
         computed = computed || consult(producer);
         continue;
       }
       const auto consumers = facts_.consumers_of(producer);
-      const bool only_ours = std::all_of(consumers.begin(), consumers.end(), [&](NodeId consumer) {
-        return nodes.count(consumer) > 0;
-      });
+      const bool only_ours =
+          std::all_of(consumers.begin(), consumers.end(),
+                      [&](ir::NodeId consumer) { return nodes.count(consumer) > 0; });
       if (!only_ours || facts_.reduces(producer) || facts_.view(producer)) return {};
       nodes.insert(producer);
     }
   }
-  return computed ? nodes : std::set<NodeId>();
+  return computed ? nodes : std::set<ir::NodeId>();
 }
 
-RegionGrower::Absorption RegionGrower::absorption(const RegionDraft& draft, NodeId node) const {
+RegionGrower::Absorption RegionGrower::absorption(const RegionDraft& draft, ir::NodeId node) const {
   if (completes_product(facts_, node)) return Absorption::None;
   const auto consumers = facts_.consumers_of(node);
   const auto& outputs = graph_.nodes[static_cast<size_t>(node)].outputs;
-  const bool published = std::any_of(outputs.begin(), outputs.end(), [&](ValueId v) {
-    return v != kAbsent && (facts_.is_output(v) || taken_.pinned.count(v));
+  const bool published = std::any_of(outputs.begin(), outputs.end(), [&](ir::ValueId v) {
+    return v != ir::kAbsent && (facts_.is_output(v) || taken_.pinned.count(v));
   });
   const bool ours =
-      !published && std::all_of(consumers.begin(), consumers.end(),
-                                [&](NodeId consumer) { return draft.owned.count(consumer) > 0; });
+      !published && std::all_of(consumers.begin(), consumers.end(), [&](ir::NodeId consumer) {
+        return draft.owned.count(consumer) > 0;
+      });
   const bool again = facts_.view(node) || (!facts_.reduces(node) && facts_.recomputed(outputs[0]));
   return ours ? Absorption::Owned : again ? Absorption::Shared : Absorption::None;
 }
 
-bool RegionGrower::absorb(RegionDraft& draft, NodeId node) {
+bool RegionGrower::absorb(RegionDraft& draft, ir::NodeId node) {
   const Absorption how = absorption(draft, node);
   if (how == Absorption::None) return false;
   if (facts_.contracts(node) &&
@@ -155,4 +157,4 @@ bool RegionGrower::absorb(RegionDraft& draft, NodeId node) {
   return true;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::fuse

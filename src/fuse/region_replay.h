@@ -11,29 +11,29 @@
 
 #include "fuse/node_facts.h"
 
-namespace redfuser {
+namespace redfuser::fuse {
 
 // What accepted regions hold: nodes computed in one, and values that one reads, which must stay
 // available.
 struct Taken {
-  std::set<NodeId> nodes;
-  std::set<ValueId> pinned;
+  std::set<ir::NodeId> nodes;
+  std::set<ir::ValueId> pinned;
 };
 
 // A region, and what growing it looked at.
 struct Growth {
-  NodeId seed = -1, last_reduction = -1;
-  std::set<NodeId> owned, shared;
-  std::vector<std::pair<NodeId, std::string>> refused;
-  std::map<NodeId, bool> consulted;  // nodes, and whether they could be taken
-  std::set<ValueId> pinned;          // results of these that regions before it read
-  std::string fingerprint;           // of its cascade
+  ir::NodeId seed = -1, last_reduction = -1;
+  std::set<ir::NodeId> owned, shared;
+  std::vector<std::pair<ir::NodeId, std::string>> refused;
+  std::map<ir::NodeId, bool> consulted;  // nodes, and whether they could be taken
+  std::set<ir::ValueId> pinned;          // results of these that regions before it read
+  std::string fingerprint;               // of its cascade
 };
 
 // `growth` moved to where it would grow from `seed`, if the nodes that it looked at have images
 // there: the same operators on values of the same types, sizes and small contents, with the same
 // readers, as free to be taken, in the same order.
-std::optional<Growth> moved_to(NodeId seed, const Growth& growth, const GraphFacts& facts,
+std::optional<Growth> moved_to(ir::NodeId seed, const Growth& growth, const GraphFacts& facts,
                                const Taken& taken);
 
-}  // namespace redfuser
+}  // namespace redfuser::fuse

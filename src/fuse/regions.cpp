@@ -7,19 +7,19 @@
 #include "base/error.h"
 #include "fuse/region_grower.h"
 
-namespace redfuser {
+namespace redfuser::fuse {
 namespace {
 
 constexpr int kMaxAttempts = 4;
 constexpr size_t kMaxRepeated = 4;  // kinds of places where one layer uses an operator
 
-std::string user_name(const Graph& graph, NodeId node) {
+std::string user_name(const ir::Graph& graph, ir::NodeId node) {
   return graph.nodes[static_cast<size_t>(node)].name;
 }
 
-std::vector<std::string> user_names(const Graph& graph, const std::set<NodeId>& nodes) {
+std::vector<std::string> user_names(const ir::Graph& graph, const std::set<ir::NodeId>& nodes) {
   std::vector<std::string> names;
-  for (NodeId node : nodes) {
+  for (ir::NodeId node : nodes) {
     const std::string name = user_name(graph, node);
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
@@ -32,14 +32,14 @@ class Finder {
 
   Regions run() {
     for (size_t node = 0; node < facts_.graph().nodes.size(); ++node) {
-      const auto id = static_cast<NodeId>(node);
+      const auto id = static_cast<ir::NodeId>(node);
       if (facts_.live(id) && facts_.reduces(id) && !facts_.contracts(id) &&
           !taken_.nodes.count(id)) {
         start(id);
       }
     }
     for (size_t node = 0; node < facts_.graph().nodes.size(); ++node) {
-      const auto id = static_cast<NodeId>(node);
+      const auto id = static_cast<ir::NodeId>(node);
       if (facts_.live(id) && facts_.contracts(id) && !taken_.nodes.count(id)) start_chain(id);
     }
     return std::move(regions_);
@@ -48,26 +48,26 @@ class Finder {
  private:
   // Contraction, map, contraction with no reduction between, where the intermediate is larger than
   // what it comes from (attention by sigmoid or other elementwise weights).
-  void start_chain(NodeId seed) {
+  void start_chain(ir::NodeId seed) {
     RegionGrower grower(facts_, taken_, {});
     auto draft = grower.grow_back(seed);
     if (!draft || !draft->shape.extraction.has_columns) return;
-    const Certificate certificate = certified(draft->shape);
+    const cascade::Certificate certificate = certified(draft->shape);
     if (certificate.valid) accept(std::move(*draft), certificate);
   }
 
-  void start(NodeId seed) {
+  void start(ir::NodeId seed) {
     if (repeat(seed)) return;
-    std::set<NodeId> banned;
+    std::set<ir::NodeId> banned;
     for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
       RegionGrower grower(facts_, taken_, banned);
       auto draft = grower.grow(seed);
       for (auto& [node, reason] : grower.refused) report(seed, node, reason);
       if (!draft || !is_cascade(draft->shape)) return;
-      const Certificate certificate = certified(draft->shape);
+      const cascade::Certificate certificate = certified(draft->shape);
       if (certificate.valid) {
         if (attempt == 0) {
-          const Cascade& cascade = draft->shape.extraction.cascade;
+          const cascade::Cascade& cascade = draft->shape.extraction.cascade;
           remember(grower.growth(*draft, seed, fingerprint(*facts_.graph().pool, cascade)));
         }
         accept(std::move(*draft), certificate);
@@ -80,7 +80,7 @@ class Finder {
   }
 
   // The last growths that began with this operator, the latest last.
-  std::vector<Growth>& growths_like(NodeId seed) {
+  std::vector<Growth>& growths_like(ir::NodeId seed) {
     return growths_[facts_.graph().nodes[static_cast<size_t>(seed)].def];
   }
 
@@ -91,7 +91,7 @@ class Finder {
   }
 
   // Takes the region where an earlier growth would have found it from here.
-  bool repeat(NodeId seed) {
+  bool repeat(ir::NodeId seed) {
     std::vector<Growth>& growths = growths_like(seed);
     for (size_t i = growths.size(); i-- > 0;) {
       const auto moved = moved_to(seed, growths[i], facts_, taken_);
@@ -100,7 +100,7 @@ class Finder {
       auto draft = grower.repeat(*moved);
       if (!draft) continue;
       for (const auto& [node, reason] : moved->refused) report(seed, node, reason);
-      const Certificate certificate = certified(draft->shape);
+      const cascade::Certificate certificate = certified(draft->shape);
       accept(std::move(*draft), certificate);
       std::rotate(growths.begin() + static_cast<long>(i),
                   growths.begin() + static_cast<long>(i) + 1, growths.end());
@@ -109,18 +109,19 @@ class Finder {
     return false;
   }
 
-  Certificate certified(const CascadeCandidate& shape) {
+  cascade::Certificate certified(const CascadeCandidate& shape) {
     if (!certify_) return {true, 0, 0, ""};
-    ExprPool& pool = *facts_.graph().pool;
+    ir::ExprPool& pool = *facts_.graph().pool;
     const std::string key = fingerprint(pool, shape.extraction.cascade);
     auto [entry, inserted] = certificates_.try_emplace(key);
     if (inserted) {
-      entry->second = redfuser::certify(pool, shape.extraction.cascade, shape.derivation.streaming);
+      entry->second =
+          redfuser::cascade::certify(pool, shape.extraction.cascade, shape.derivation.streaming);
     }
     return entry->second;
   }
 
-  void accept(RegionDraft draft, const Certificate& certificate) {
+  void accept(RegionDraft draft, const cascade::Certificate& certificate) {
     taken_.nodes.insert(draft.owned.begin(), draft.owned.end());
     const auto reads = values_read(draft.shape.extraction.cascade);
     taken_.pinned.insert(reads.begin(), reads.end());
@@ -134,10 +135,10 @@ class Finder {
     regions_.fused.push_back(std::move(region));
   }
 
-  void report(NodeId seed, NodeId node, const std::string& reason) {
-    const Graph& graph = facts_.graph();
-    UnfusedReport unfused{user_names(graph, {seed, node}), reason, user_name(graph, node)};
-    for (const UnfusedReport& other : regions_.unfused) {
+  void report(ir::NodeId seed, ir::NodeId node, const std::string& reason) {
+    const ir::Graph& graph = facts_.graph();
+    cascade::UnfusedReport unfused{user_names(graph, {seed, node}), reason, user_name(graph, node)};
+    for (const cascade::UnfusedReport& other : regions_.unfused) {
       if (other.nodes == unfused.nodes && other.reason == unfused.reason) return;
     }
     regions_.unfused.push_back(std::move(unfused));
@@ -146,15 +147,15 @@ class Finder {
   const GraphFacts& facts_;
   bool certify_;
   Taken taken_;
-  std::map<std::string, Certificate> certificates_;
-  std::map<const OpDef*, std::vector<Growth>> growths_;
+  std::map<std::string, cascade::Certificate> certificates_;
+  std::map<const ops::OpDef*, std::vector<Growth>> growths_;
   Regions regions_;
 };
 
 }  // namespace
 
-std::set<ValueId> Region::reads() const { return values_read(extraction.cascade); }
+std::set<ir::ValueId> Region::reads() const { return values_read(extraction.cascade); }
 
 Regions find_regions(const GraphFacts& facts, bool certify) { return Finder(facts, certify).run(); }
 
-}  // namespace redfuser
+}  // namespace redfuser::fuse

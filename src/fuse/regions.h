@@ -9,23 +9,23 @@
 #include "cascade/extract/extract.h"
 #include "fuse/node_facts.h"
 
-namespace redfuser {
+namespace redfuser::fuse {
 
 struct Region {
-  std::set<NodeId> owned;   // computed here only
-  std::set<NodeId> shared;  // views and masks computed here and perhaps elsewhere too
-  Extraction extraction;
-  Derivation derivation;
-  Certificate certificate;
+  std::set<ir::NodeId> owned;   // computed here only
+  std::set<ir::NodeId> shared;  // views and masks computed here and perhaps elsewhere too
+  cascade::Extraction extraction;
+  cascade::Derivation derivation;
+  cascade::Certificate certificate;
   std::string region_class;  // attention, row, product, other
 
   // Values read from outside.
-  std::set<ValueId> reads() const;
+  std::set<ir::ValueId> reads() const;
 };
 
 struct Regions {
   std::vector<Region> fused;
-  std::vector<UnfusedReport> unfused;
+  std::vector<cascade::UnfusedReport> unfused;
 };
 
 // Every reduction that is no plain product starts a region; the region grows forward over values
@@ -33,4 +33,4 @@ struct Regions {
 // with an incremental form. Each form is certified.
 Regions find_regions(const GraphFacts& facts, bool certify);
 
-}  // namespace redfuser
+}  // namespace redfuser::fuse

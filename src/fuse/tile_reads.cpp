@@ -3,22 +3,22 @@
 #include <algorithm>
 #include <optional>
 
-namespace redfuser {
+namespace redfuser::fuse {
 namespace {
 
 // The part ⌊j/low⌋ mod (high/low) of the streamed axis; high is null where nothing is cut off
 // above.
 struct Digits {
-  Expr low = nullptr, high = nullptr;
+  ir::Expr low = nullptr, high = nullptr;
 };
 
 class TileRead {
  public:
-  TileRead(ExprPool& pool, Expr stream) : pool_(pool), stream_(stream) {}
+  TileRead(ir::ExprPool& pool, ir::Expr stream) : pool_(pool), stream_(stream) {}
 
-  bool once(Expr read) {
+  bool once(ir::Expr read) {
     std::vector<Digits> seen;
-    for (Expr index : read->args) {
+    for (ir::Expr index : read->args) {
       if (!index->depends_on(stream_)) continue;
       if (!collect(index, seen)) return false;
     }
@@ -27,27 +27,27 @@ class TileRead {
 
  private:
   // Adds what the index shows of the axis; false if it is no shifted or clamped digit of it alone.
-  bool collect(Expr e, std::vector<Digits>& seen) {
+  bool collect(ir::Expr e, std::vector<Digits>& seen) {
     if (!e->depends_on(stream_)) return !e->has_read;
     if (auto digits = digits_of(e)) {
       seen.push_back(*digits);
       return true;
     }
     switch (e->op) {
-      case ExprOp::Add:
+      case ir::ExprOp::Add:
         if (last_of_merged(e)) {
           seen.push_back({pool_.integer(1), nullptr});
           return true;
         }
         [[fallthrough]];
-      case ExprOp::Mul:
+      case ir::ExprOp::Mul:
         if (e->free_axes.size() != 1) return false;
         [[fallthrough]];
-      case ExprOp::Max:
-      case ExprOp::Min:
+      case ir::ExprOp::Max:
+      case ir::ExprOp::Min:
         return std::all_of(e->args.begin(), e->args.end(),
-                           [&](Expr arg) { return collect(arg, seen); });
-      case ExprOp::Select:
+                           [&](ir::Expr arg) { return collect(arg, seen); });
+      case ir::ExprOp::Select:
         return !e->args[0]->has_read && collect(e->args[1], seen) && collect(e->args[2], seen);
       default:
         return false;
@@ -55,23 +55,23 @@ class TileRead {
   }
 
   // rest * extent + j: the axis is the last of several that make one dimension.
-  bool last_of_merged(Expr e) {
-    Expr rest = pool_.sub(e, stream_);
+  bool last_of_merged(ir::Expr e) {
+    ir::Expr rest = pool_.sub(e, stream_);
     return !rest->depends_on(stream_) && !rest->has_read &&
            pool_.floormod(rest, stream_->extent())->is_constant(0);
   }
 
-  std::optional<Digits> digits_of(Expr e) {
+  std::optional<Digits> digits_of(ir::Expr e) {
     if (e == stream_) return Digits{pool_.integer(1), nullptr};
-    if (e->op != ExprOp::FloorDiv && e->op != ExprOp::FloorMod) return std::nullopt;
+    if (e->op != ir::ExprOp::FloorDiv && e->op != ir::ExprOp::FloorMod) return std::nullopt;
     const auto inner = digits_of(e->args[0]);
     if (!inner || e->args[1]->depends_on(stream_)) return std::nullopt;
-    Expr bound = pool_.mul(inner->low, e->args[1]);
-    return e->op == ExprOp::FloorDiv ? Digits{bound, inner->high} : Digits{inner->low, bound};
+    ir::Expr bound = pool_.mul(inner->low, e->args[1]);
+    return e->op == ir::ExprOp::FloorDiv ? Digits{bound, inner->high} : Digits{inner->low, bound};
   }
 
   bool cover(const std::vector<Digits>& seen) {
-    Expr reached = pool_.integer(1);
+    ir::Expr reached = pool_.integer(1);
     for (size_t step = 0; step <= seen.size(); ++step) {
       if (!reached || reached == stream_->extent()) return true;
       const auto next =
@@ -82,21 +82,21 @@ class TileRead {
     return false;
   }
 
-  ExprPool& pool_;
-  Expr stream_;
+  ir::ExprPool& pool_;
+  ir::Expr stream_;
 };
 
 }  // namespace
 
-bool reads_as_tile(ExprPool& pool, const Cascade& cascade, int64_t value) {
+bool reads_as_tile(ir::ExprPool& pool, const cascade::Cascade& cascade, int64_t value) {
   TileRead tile(pool, cascade.stream);
   bool once = true;
-  for (const Stage& stage : cascade.stages) {
-    visit(stage.body, [&](Expr e) {
-      if (e->op == ExprOp::Read && e->integer == value) once = once && tile.once(e);
+  for (const cascade::Stage& stage : cascade.stages) {
+    visit(stage.body, [&](ir::Expr e) {
+      if (e->op == ir::ExprOp::Read && e->integer == value) once = once && tile.once(e);
     });
   }
   return once;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::fuse

@@ -6,7 +6,7 @@
 
 #include "io/file.h"
 
-namespace redfuser {
+namespace redfuser::io {
 
 class ByteSource {
  public:
@@ -34,4 +34,4 @@ class FileSource : public ByteSource {
   uint64_t offset_, remaining_;
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::io

@@ -105,7 +105,7 @@ class Accumulator {
   }
 
   void finish(const Dims& dims) {
-    if (result_.elements > 0) result_.worst_index = unravel(worst_, dims);
+    if (result_.elements > 0) result_.worst_index = io::unravel(worst_, dims);
     const double norms = std::sqrt(got_square_) * std::sqrt(expected_square_);
     if (norms > 0) {
       result_.cosine = dot_ / norms;
@@ -133,7 +133,7 @@ Comparison compare_texts(Comparison result, const Tensor& got, const Tensor& exp
   for (int64_t i = 0; i < expected.size(); ++i) {
     if (got.text(i) == expected.text(i)) continue;
     if (result.mismatches++ == 0) {
-      result.worst_index = unravel(i, expected.dims());
+      result.worst_index = io::unravel(i, expected.dims());
       result.problem =
           fmt::format("at [{}]: got \"{}\", expected \"{}\"", fmt::join(result.worst_index, ","),
                       got.text(i), expected.text(i));

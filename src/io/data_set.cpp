@@ -26,6 +26,8 @@ int64_t index_of(const std::string& file, const std::string& prefix) {
 
 }  // namespace
 
+namespace io {
+
 NamedTensors load_data_set(const std::string& folder, std::span<const ValueInfo> values,
                            Role role) {
   const std::string prefix = prefix_of(role);
@@ -45,8 +47,8 @@ NamedTensors load_data_set(const std::string& folder, std::span<const ValueInfo>
                  role == Role::Inputs ? "inputs" : "outputs");
     }
     tensors[values[static_cast<size_t>(index)].name] =
-        read_tensor_file((fs::path(folder) / file).string(),
-                         values[static_cast<size_t>(index)].dtype)
+        onnx::read_tensor_file((fs::path(folder) / file).string(),
+                               values[static_cast<size_t>(index)].dtype)
             .tensor;
   }
   if (tensors.empty()) {
@@ -54,6 +56,8 @@ NamedTensors load_data_set(const std::string& folder, std::span<const ValueInfo>
   }
   return tensors;
 }
+
+}  // namespace io
 
 void save_data_set(const std::string& folder, const Model& model, Role role,
                    const NamedTensors& tensors) {
@@ -67,7 +71,7 @@ void save_data_set(const std::string& folder, const Model& model, Role role,
     const auto found = tensors.find(values[i].name);
     if (found == tensors.end()) continue;
     const fs::path path = fs::path(folder) / fmt::format("{}{}.pb", prefix_of(role), i);
-    files.push_back(prepare_tensor_file(path.string(), {values[i].name, found->second}));
+    files.push_back(onnx::prepare_tensor_file(path.string(), {values[i].name, found->second}));
     together.push_back(files.back().get());
   }
   commit_together(together);

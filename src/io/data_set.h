@@ -6,10 +6,10 @@
 
 #include "redfuser/io.h"
 
-namespace redfuser {
+namespace redfuser::io {
 
 // The K-th file belongs to values[K]. A value without a file is left out; a file without a value is
 // a UserError, as is a folder with no file of this role.
 NamedTensors load_data_set(const std::string& folder, std::span<const ValueInfo> values, Role role);
 
-}  // namespace redfuser
+}  // namespace redfuser::io

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace redfuser {
+namespace redfuser::io {
 namespace {
 
 constexpr size_t kLongestName = 256;
@@ -43,4 +43,4 @@ std::string did_you_mean(const std::string& name, const std::vector<std::string>
   return closest ? fmt::format("; did you mean \"{}\"?", *closest) : "";
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::io

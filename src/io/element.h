@@ -4,7 +4,7 @@
 #include "base/dispatch.h"
 #include "redfuser/tensor.h"
 
-namespace redfuser {
+namespace redfuser::io {
 
 // Element `index` (row-major); integers beyond 2^53 are rounded.
 inline double element_as_double(const Tensor& tensor, int64_t index) {
@@ -24,4 +24,4 @@ inline Dims unravel(int64_t position, const Dims& dims) {
   return index;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::io

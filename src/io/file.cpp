@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace redfuser {
+namespace redfuser::io {
 namespace {
 
 // Linux transfers at most about 2 GiB a call.
@@ -60,4 +60,4 @@ std::string read_text(const std::string& path, uint64_t limit) {
   return text;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::io

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace redfuser {
+namespace redfuser::io {
 
 // A file open for reading. Throws UserError, naming the path, when it cannot be read.
 class InputFile {
@@ -29,4 +29,4 @@ class InputFile {
 // The whole file as text; UserError above `limit` bytes.
 std::string read_text(const std::string& path, uint64_t limit = uint64_t{1} << 30);
 
-}  // namespace redfuser
+}  // namespace redfuser::io

@@ -18,37 +18,37 @@ namespace {
 namespace fs = std::filesystem;
 
 NamedTensors load_npz(const std::string& path) {
-  const InputFile file(path);
+  const io::InputFile file(path);
   NamedTensors tensors;
-  for (const ZipEntry& entry : read_zip_directory(file)) {
+  for (const io::ZipEntry& entry : read_zip_directory(file)) {
     std::string name = entry.name;
     if (name.ends_with(".npy")) name.resize(name.size() - 4);
     const std::string what = fmt::format("\"{}\" array \"{}\"", path, name);
-    const std::unique_ptr<ByteSource> source = open_zip_entry(file, entry);
+    const std::unique_ptr<io::ByteSource> source = open_zip_entry(file, entry);
     tensors[name] = read_npy(*source, what);
   }
   return tensors;
 }
 
 Tensor load_npy(const std::string& path) {
-  const InputFile file(path);
-  FileSource source(file, 0, file.size());
+  const io::InputFile file(path);
+  io::FileSource source(file, 0, file.size());
   return read_npy(source, fmt::format("\"{}\"", path));
 }
 
 void save_npz(const std::string& path, const NamedTensors& tensors) {
-  ZipWriter writer(path);
+  io::ZipWriter writer(path);
   for (const auto& [name, tensor] : tensors) {
-    const Tensor plain = for_numpy(tensor);
-    writer.add(name + ".npy", npy_header(plain), plain.data(), plain.bytes());
+    const Tensor plain = io::for_numpy(tensor);
+    writer.add(name + ".npy", io::npy_header(plain), plain.data(), plain.bytes());
   }
   writer.finish();
 }
 
 void save_npy(const std::string& path, const Tensor& tensor) {
-  const Tensor plain = for_numpy(tensor);
+  const Tensor plain = io::for_numpy(tensor);
   OutputFile file(path);
-  file.write(npy_header(plain));
+  file.write(io::npy_header(plain));
   file.write(plain.data(), plain.bytes());
   file.commit();
 }
@@ -77,9 +77,9 @@ NamedTensors load(const std::string& path, std::span<const ValueInfo> values) {
   if (suffix == ".npz") return load_npz(path);
   if (suffix == ".npy") return {{only_name, load_npy(path)}};
   if (suffix == ".json" || suffix == ".pb") require_room(path);
-  if (suffix == ".json") return tensors_from_json(read_text(path), path, values);
+  if (suffix == ".json") return io::tensors_from_json(io::read_text(path), path, values);
   if (suffix == ".pb") {
-    auto [name, tensor] = read_tensor_file(path);
+    auto [name, tensor] = onnx::read_tensor_file(path);
     if (values.size() == 1 || name.empty()) name = only_name;
     return {{name, tensor}};
   }
@@ -101,7 +101,7 @@ NamedTensors load_tensors(const std::string& path) { return load_within_limit(pa
 NamedTensors load_tensors(const std::string& path, const Model& model, Role role) {
   const std::vector<ValueInfo>& values = role == Role::Inputs ? model.inputs() : model.outputs();
   if (std::error_code ignored; fs::is_directory(path, ignored)) {
-    return load_data_set(path, values, role);
+    return io::load_data_set(path, values, role);
   }
   return load_within_limit(path, values);
 }
@@ -113,10 +113,10 @@ void save_tensors(const std::string& path, const NamedTensors& tensors) {
   } else if (suffix == ".npy") {
     save_npy(path, only_tensor(path, tensors).second);
   } else if (suffix == ".json") {
-    write_text(path, tensors_to_json(tensors));
+    write_text(path, io::tensors_to_json(tensors));
   } else if (suffix == ".pb") {
     const auto& [name, tensor] = only_tensor(path, tensors);
-    write_tensor_file(path, {name, tensor});
+    onnx::write_tensor_file(path, {name, tensor});
   } else {
     user_error("\"{}\": tensors are written to .npz, .npy, .pb and .json files", path);
   }

@@ -8,7 +8,7 @@
 #include "base/dispatch.h"
 #include "base/error.h"
 
-namespace redfuser {
+namespace redfuser::io {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -224,4 +224,4 @@ std::string tensors_to_json(const NamedTensors& tensors) {
   return root.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::io

@@ -11,7 +11,7 @@
 #include "base/memory_budget.h"
 #include "io/npy_header.h"
 
-namespace redfuser {
+namespace redfuser::io {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
@@ -180,4 +180,4 @@ Tensor for_numpy(const Tensor& tensor) {
   return wide;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::io

@@ -6,7 +6,7 @@
 #include "io/byte_source.h"
 #include "redfuser/tensor.h"
 
-namespace redfuser {
+namespace redfuser::io {
 
 // Reads one array, which must fill the source, into row-major order and native byte order. `what`
 // names it in errors.
@@ -19,4 +19,4 @@ std::string npy_header(const Tensor& tensor);
 // The tensor itself, or as float32 if it is bfloat16.
 Tensor for_numpy(const Tensor& tensor);
 
-}  // namespace redfuser
+}  // namespace redfuser::io

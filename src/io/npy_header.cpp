@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace redfuser {
+namespace redfuser::io {
 namespace {
 
 constexpr size_t kLargestRank = 64;
@@ -154,4 +154,4 @@ NpyHeader parse_npy_header(std::string_view text, const std::string& what) {
   return Parser(text, what).parse();
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::io

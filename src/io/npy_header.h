@@ -6,7 +6,7 @@
 
 #include "redfuser/tensor.h"
 
-namespace redfuser {
+namespace redfuser::io {
 
 struct NpyHeader {
   DType dtype = DType::Undefined;
@@ -19,4 +19,4 @@ struct NpyHeader {
 // for anything else and for dtypes that RedFuser does not have.
 NpyHeader parse_npy_header(std::string_view text, const std::string& what);
 
-}  // namespace redfuser
+}  // namespace redfuser::io

@@ -49,7 +49,7 @@ void check_inputs_exist(const Model& model, const Map& by_input, const char* wha
   for (const auto& [name, value] : by_input) {
     if (std::find(names.begin(), names.end(), name) == names.end()) {
       user_error("{} for \"{}\", which is no input of the model{}", what, name,
-                 did_you_mean(name, names));
+                 io::did_you_mean(name, names));
     }
   }
 }
@@ -66,7 +66,7 @@ void check_symbols_exist(const Model& model, const RandomOptions& options) {
       const std::string list =
           symbols.empty() ? "it has none" : fmt::format("it has {}", fmt::join(symbols, ", "));
       user_error("a size for \"{}\", which is no symbolic dimension of the model's inputs{} ({})",
-                 name, did_you_mean(name, symbols), list);
+                 name, io::did_you_mean(name, symbols), list);
     }
     if (size < 0) user_error("the size of \"{}\" is negative: {}", name, size);
   }

@@ -10,7 +10,7 @@
 #include "io/byte_source.h"
 #include "io/file.h"
 
-namespace redfuser {
+namespace redfuser::io {
 
 struct ZipEntry {
   std::string name;
@@ -41,4 +41,4 @@ class ZipWriter {
   std::vector<ZipEntry> entries_;
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::io

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "io/zip.h"
 
-namespace redfuser {
+namespace redfuser::io {
 namespace {
 
 constexpr uint32_t kLocalHeader = 0x04034b50, kDirectoryEntry = 0x02014b50;
@@ -236,4 +236,4 @@ std::unique_ptr<ByteSource> open_zip_entry(const InputFile& file, const ZipEntry
   return std::make_unique<EntrySource>(file, entry, offset);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::io

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "io/zip.h"
 
-namespace redfuser {
+namespace redfuser::io {
 namespace {
 
 constexpr uint16_t kVersionZip64 = 45;
@@ -116,4 +116,4 @@ void ZipWriter::finish() {
   file_.commit();
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::io

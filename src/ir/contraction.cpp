@@ -2,7 +2,7 @@
 
 #include <vector>
 
-namespace redfuser {
+namespace redfuser::ir {
 
 Expr without_float_casts(Expr e) {
   while (e->op == ExprOp::Cast && is_float(e->dtype) && is_float(e->args[0]->dtype)) e = e->args[0];
@@ -65,4 +65,4 @@ Expr rebuilt(ExprPool& pool, const Contraction& c, DType dtype) {
   return c.scale ? pool.mul(sum, c.scale) : sum;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::ir

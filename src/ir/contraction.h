@@ -5,7 +5,7 @@
 
 #include "ir/expr.h"
 
-namespace redfuser {
+namespace redfuser::ir {
 
 // Σ_e a·b, times factors that are free of e; a and b are Reads (casts between floats dropped).
 struct Contraction {
@@ -23,4 +23,4 @@ Expr rebuilt(ExprPool& pool, const Contraction& contraction, DType dtype);
 // `e` without casts between float types, which fusion may skip.
 Expr without_float_casts(Expr e);
 
-}  // namespace redfuser
+}  // namespace redfuser::ir

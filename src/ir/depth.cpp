@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-namespace redfuser {
+namespace redfuser::ir {
 
 ExprExtent expr_extent(Expr root) {
   std::unordered_map<Expr, ExprExtent> extents;
@@ -20,4 +20,4 @@ ExprExtent expr_extent(Expr root) {
   return extents[root];
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::ir

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "ir/expr.h"
 
-namespace redfuser {
+namespace redfuser::ir {
 
 // A pool makes no expression that nests deeper. A recursive walk over one fits a thread's stack.
 inline constexpr uint32_t kMaxExprDepth = 2000;
@@ -31,4 +31,4 @@ struct ExprExtent {
 };
 ExprExtent expr_extent(Expr root);
 
-}  // namespace redfuser
+}  // namespace redfuser::ir

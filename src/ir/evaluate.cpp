@@ -8,7 +8,7 @@
 #include "ir/expr.h"
 #include "ir/scalar_operations.h"
 
-namespace redfuser {
+namespace redfuser::ir {
 namespace {
 
 // Values of the nodes met so far: a list while they are few, as in the body of a cascade.
@@ -231,4 +231,4 @@ int64_t evaluate_size(Expr expr, std::span<const int64_t> symbols) {
   return SizeEvaluator(symbols).value(expr);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::ir

@@ -12,7 +12,7 @@
 #include "ir/integer_operations.h"
 #include "ir/polynomial.h"
 
-namespace redfuser {
+namespace redfuser::ir {
 namespace {
 
 struct NodeHash {
@@ -298,4 +298,4 @@ void visit(Expr root, const std::function<void(Expr)>& visit, bool into_reductio
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::ir

@@ -20,7 +20,7 @@
 
 #include "redfuser/tensor.h"
 
-namespace redfuser {
+namespace redfuser::ir {
 
 enum class ExprOp : uint8_t {
   // Leaves.
@@ -200,4 +200,4 @@ double evaluate(Expr expr, const Environment& environment);
 // whose number (`integer`) is i; -1 is unbound. Throws InternalError for an unbound symbol.
 int64_t evaluate_size(Expr expr, std::span<const int64_t> symbols);
 
-}  // namespace redfuser
+}  // namespace redfuser::ir

@@ -8,7 +8,7 @@
 #include "ir/integer_operations.h"
 #include "ir/polynomial.h"
 
-namespace redfuser {
+namespace redfuser::ir {
 namespace {
 
 bool is_comparison(ExprOp op) {
@@ -230,4 +230,4 @@ Expr fold_cast(ExprPool& pool, DType dtype, Expr value) {
   return nullptr;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::ir

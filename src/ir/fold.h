@@ -5,7 +5,7 @@
 
 #include "ir/expr.h"
 
-namespace redfuser {
+namespace redfuser::ir {
 
 // The dtype of `op` applied to `args`.
 DType result_dtype(ExprOp op, const std::vector<Expr>& args);
@@ -16,4 +16,4 @@ Expr fold_cast(ExprPool& pool, DType dtype, Expr value);
 // floor(a / b) and a - b * floor(a / b) in mixed radix, by exact division and proved ranges.
 Expr fold_floor(ExprPool& pool, bool modulo, Expr a, Expr b);
 
-}  // namespace redfuser
+}  // namespace redfuser::ir

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace redfuser {
+namespace redfuser::ir {
 
 ValueId Graph::add_value(std::string name, DType dtype) {
   Value value;
@@ -105,4 +105,4 @@ std::string to_string(const Graph& graph) {
   return text;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::ir

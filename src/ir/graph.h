@@ -11,7 +11,11 @@
 #include "ir/expr.h"
 #include "redfuser/tensor.h"
 
-namespace redfuser {
+namespace redfuser::ops {
+struct OpDef;
+}
+
+namespace redfuser::ir {
 
 using ValueId = int32_t;
 using NodeId = int32_t;
@@ -20,8 +24,6 @@ inline constexpr ValueId kAbsent = -1;  // an optional input or output that is n
 using Attribute = std::variant<int64_t, float, std::string, Tensor, std::vector<int64_t>,
                                std::vector<float>, std::vector<std::string>>;
 using Attributes = std::map<std::string, Attribute>;
-
-struct OpDef;
 
 struct Value {
   std::string name;  // as in the file; unique
@@ -43,7 +45,7 @@ inline constexpr int64_t kMaxElements = 64;
 
 struct Node {
   std::string op, domain;
-  const OpDef* def = nullptr;
+  const ops::OpDef* def = nullptr;
   int opset = 0;     // the version of its domain that the file asks for
   std::string name;  // the user's node, e.g. "/encoder/layer.0/Softmax"
   int source = -1;   // its index in the file's main graph; shared by the expansion
@@ -79,4 +81,4 @@ void verify(const Graph& graph);
 // One line per node: `%5 f32[batch,seq,64] = Add(%3, %4)  # "/layer/Add"`.
 std::string to_string(const Graph& graph);
 
-}  // namespace redfuser
+}  // namespace redfuser::ir

@@ -5,7 +5,7 @@
 
 #include "base/integers.h"
 
-namespace redfuser {
+namespace redfuser::ir {
 namespace {
 
 template <typename T>
@@ -219,4 +219,4 @@ std::optional<int64_t> word_operation(ExprOp op, DType dtype, int64_t a) {
   return wrapped_operation(op, dtype, a);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::ir

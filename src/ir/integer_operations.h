@@ -10,7 +10,7 @@
 
 #include "ir/expr.h"
 
-namespace redfuser {
+namespace redfuser::ir {
 
 // uint2 to uint64.
 bool is_unsigned(DType dtype);
@@ -40,4 +40,4 @@ bool is_modular(ExprOp op);
 std::optional<int64_t> word_operation(ExprOp op, DType dtype, int64_t a, int64_t b);
 std::optional<int64_t> word_operation(ExprOp op, DType dtype, int64_t a);
 
-}  // namespace redfuser
+}  // namespace redfuser::ir

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "ir/fold.h"
 
-namespace redfuser {
+namespace redfuser::ir {
 
 bool MonomialLess::operator()(const Monomial& a, const Monomial& b) const {
   if (a.size() != b.size()) return a.size() < b.size();
@@ -258,4 +258,4 @@ std::optional<Affine> affine_in(ExprPool& pool, Expr expr, Expr axis) {
   return Affine{from_polynomial(pool, base), from_polynomial(pool, stride)};
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::ir

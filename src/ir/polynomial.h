@@ -10,7 +10,7 @@
 #include "ir/expr.h"
 #include "redfuser/error.h"
 
-namespace redfuser {
+namespace redfuser::ir {
 
 struct ById {
   bool operator()(Expr a, Expr b) const { return a->id < b->id; }
@@ -70,4 +70,4 @@ struct Affine {
 };
 std::optional<Affine> affine_in(ExprPool& pool, Expr expr, Expr axis);
 
-}  // namespace redfuser
+}  // namespace redfuser::ir

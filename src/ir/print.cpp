@@ -4,7 +4,7 @@
 
 #include "ir/expr.h"
 
-namespace redfuser {
+namespace redfuser::ir {
 namespace {
 
 const char* infix(ExprOp op) {
@@ -234,4 +234,4 @@ std::string to_string(const ExprPool& pool, Expr expr) { return Printer(pool).te
 
 std::string_view name_of(Reduction reduction) { return reduction_name(reduction); }
 
-}  // namespace redfuser
+}  // namespace redfuser::ir

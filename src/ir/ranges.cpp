@@ -3,7 +3,7 @@
 
 #include "ir/polynomial.h"
 
-namespace redfuser {
+namespace redfuser::ir {
 namespace {
 
 constexpr int kMaxDepth = 6;
@@ -300,4 +300,4 @@ bool proved_less(ExprPool&, Expr a, Expr b, const Positive& positive) {
   return proved_apart(a, b, 1, positive);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::ir

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace redfuser {
+namespace redfuser::ir {
 
 bool same_tensor(const Tensor& a, const Tensor& b) {
   return a.dtype() == b.dtype() && a.dims() == b.dims() &&
@@ -32,4 +32,4 @@ bool same_attributes(const Attributes& a, const Attributes& b) {
   });
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::ir

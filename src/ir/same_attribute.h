@@ -3,7 +3,7 @@
 
 #include "ir/graph.h"
 
-namespace redfuser {
+namespace redfuser::ir {
 
 // All bytes are equal, and dtype and dims.
 bool same_tensor(const Tensor& a, const Tensor& b);
@@ -11,4 +11,4 @@ bool same_tensor(const Tensor& a, const Tensor& b);
 bool same_attribute(const Attribute& a, const Attribute& b);
 bool same_attributes(const Attributes& a, const Attributes& b);
 
-}  // namespace redfuser
+}  // namespace redfuser::ir

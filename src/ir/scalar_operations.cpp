@@ -8,7 +8,7 @@
 #include "base/low_bit.h"
 #include "ir/integer_operations.h"
 
-namespace redfuser {
+namespace redfuser::ir {
 
 double propagate_nan(double a, double b, bool max) {
   if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<double>::quiet_NaN();
@@ -170,4 +170,4 @@ double unary(ExprOp op, DType dtype, double x) {
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::ir

@@ -7,7 +7,7 @@
 
 #include "ir/expr.h"
 
-namespace redfuser {
+namespace redfuser::ir {
 
 // What no 64-bit integer holds becomes the smallest, as on x86.
 inline int64_t as_int(double value) {
@@ -23,4 +23,4 @@ double cast_between(DType to, DType from, double value);
 double binary(ExprOp op, DType dtype, double a, double b);
 double unary(ExprOp op, DType dtype, double x);
 
-}  // namespace redfuser
+}  // namespace redfuser::ir

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "ir/scalar_operations.h"
 
-namespace redfuser {
+namespace redfuser::ir {
 
 Tape::Tape(Expr root) {
   slot_of(root);
@@ -77,4 +77,4 @@ double Tape::result(const Operation& operation, const Environment& environment, 
   return value;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::ir

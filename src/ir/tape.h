@@ -6,7 +6,7 @@
 
 #include "ir/expr.h"
 
-namespace redfuser {
+namespace redfuser::ir {
 
 class Tape {
  public:
@@ -44,4 +44,4 @@ class Tape {
   std::unordered_map<Expr, uint32_t> slots_;
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::ir

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/type_codes.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 // Of a list of sizes, axes or parts; more are no model's.
@@ -13,7 +13,7 @@ constexpr int64_t kMaxList = 4096;
 
 // The elements of a vector or scalar input, each from `element`.
 template <typename Element>
-std::vector<Expr> list_of(const NodeView& view, int input, const Element& element) {
+std::vector<ir::Expr> list_of(const NodeView& view, int input, const Element& element) {
   const auto& shape = view.shape(input);
   const auto count = constant_count(shape);
   if (!count && shape.size() == 1) {
@@ -27,33 +27,33 @@ std::vector<Expr> list_of(const NodeView& view, int input, const Element& elemen
     view.fail(
         fmt::format("input {} lists {} sizes; at most {} are taken", input, *count, kMaxList));
   }
-  std::vector<Expr> result;
+  std::vector<ir::Expr> result;
   for (int64_t i = 0; i < *count; ++i) {
-    std::vector<Expr> index(shape.size(), view.pool().integer(i));
+    std::vector<ir::Expr> index(shape.size(), view.pool().integer(i));
     result.push_back(view.pool().cast(DType::Int64, element(std::move(index), i)));
   }
   return result;
 }
 
-Expr known_or_read(const NodeView& view, int input, std::vector<Expr> index, int64_t i) {
+ir::Expr known_or_read(const NodeView& view, int input, std::vector<ir::Expr> index, int64_t i) {
   if (const auto* elements = view.elements(input)) return (*elements)[i];
   return view.pool().read(view.node().inputs[input], view.dtype(input), std::move(index));
 }
 
-std::vector<Expr> integers_of(const NodeView& view, const std::string& attribute) {
-  std::vector<Expr> result;
+std::vector<ir::Expr> integers_of(const NodeView& view, const std::string& attribute) {
+  std::vector<ir::Expr> result;
   for (int64_t value : view.integers(attribute, {})) result.push_back(view.pool().integer(value));
   return result;
 }
 
-std::vector<Expr> origin(const NodeView& view, int input) {
+std::vector<ir::Expr> origin(const NodeView& view, int input) {
   const auto count = constant_count(view.shape(input));
   if (count != 1) {
     const auto message = fmt::format("input {} has shape {}; one element is needed", input,
                                      shape_text(view.pool(), view.shape(input)));
     count ? view.fail(message) : view.fail_unknown(message);
   }
-  return std::vector<Expr>(view.shape(input).size(), view.pool().integer(0));
+  return std::vector<ir::Expr>(view.shape(input).size(), view.pool().integer(0));
 }
 
 }  // namespace
@@ -82,29 +82,29 @@ std::optional<std::vector<int>> axes_argument(const NodeView& view, const std::s
   return axes;
 }
 
-std::optional<std::vector<Expr>> size_argument(const NodeView& view, const std::string& attribute,
-                                               int input) {
+std::optional<std::vector<ir::Expr>> size_argument(const NodeView& view,
+                                                   const std::string& attribute, int input) {
   if (view.has(attribute)) return integers_of(view, attribute);
   if (!view.has_input(input)) return std::nullopt;
-  return list_of(view, input, [&](std::vector<Expr> index, int64_t i) {
+  return list_of(view, input, [&](std::vector<ir::Expr> index, int64_t i) {
     return known_or_read(view, input, std::move(index), i);
   });
 }
 
-std::optional<std::vector<Expr>> size_argument(const LowerContext& context,
-                                               const std::string& attribute, int input) {
+std::optional<std::vector<ir::Expr>> size_argument(const LowerContext& context,
+                                                   const std::string& attribute, int input) {
   if (context.has(attribute)) return integers_of(context, attribute);
   if (!context.has_input(input)) return std::nullopt;
-  return list_of(context, input, [&](std::vector<Expr> index, int64_t) {
+  return list_of(context, input, [&](std::vector<ir::Expr> index, int64_t) {
     return context.read(input, std::move(index));
   });
 }
 
-void check_indices(const NodeView& view, int input, std::span<const Expr> sizes) {
+void check_indices(const NodeView& view, int input, std::span<const ir::Expr> sizes) {
   if (!is_integer(view.dtype(input))) view.fail("the indices must be integers");
-  auto constant = [](Expr size) { return size->is_constant(); };
+  auto constant = [](ir::Expr size) { return size->is_constant(); };
   if (!std::all_of(sizes.begin(), sizes.end(), constant)) return;
-  for (Expr size : sizes) {
+  for (ir::Expr size : sizes) {
     if (size->is_constant(0) && constant_count(view.shape(input)).value_or(0) > 0) {
       view.fail("an index is out of range for size 0");
     }
@@ -119,10 +119,10 @@ void check_indices(const NodeView& view, int input, std::span<const Expr> sizes)
   }
 }
 
-Positions index_positions(const LowerContext& context, int input, Expr size) {
-  ExprPool& pool = context.pool();
-  std::vector<Expr> axes = output_axes(context.graph(), context.node().inputs[input]);
-  Expr position = context.read(input, axes);
+Positions index_positions(const LowerContext& context, int input, ir::Expr size) {
+  ir::ExprPool& pool = context.pool();
+  std::vector<ir::Expr> axes = output_axes(context.graph(), context.node().inputs[input]);
+  ir::Expr position = context.read(input, axes);
   return {"index",
           std::move(axes),
           position,
@@ -132,11 +132,11 @@ Positions index_positions(const LowerContext& context, int input, Expr size) {
 }
 
 std::vector<Positions> tuple_positions(const LowerContext& context, int input,
-                                       std::span<const Expr> sizes) {
+                                       std::span<const ir::Expr> sizes) {
   std::vector<Positions> result;
   for (size_t i = 0; i < sizes.size(); ++i) {
     Positions positions = index_positions(context, input, sizes[i]);
-    std::vector<Expr> tuple = positions.axes;
+    std::vector<ir::Expr> tuple = positions.axes;
     tuple.back() = context.pool().integer(static_cast<int64_t>(i));
     positions.axes.pop_back();
     positions.position = context.read(input, std::move(tuple));
@@ -145,9 +145,9 @@ std::vector<Positions> tuple_positions(const LowerContext& context, int input,
   return result;
 }
 
-std::optional<Expr> scalar_argument(const LowerContext& context, const std::string& attribute,
-                                    int input, DType dtype) {
-  ExprPool& pool = context.pool();
+std::optional<ir::Expr> scalar_argument(const LowerContext& context, const std::string& attribute,
+                                        int input, DType dtype) {
+  ir::ExprPool& pool = context.pool();
   if (context.has(attribute)) return pool.number(context.real(attribute, 0), dtype);
   if (!context.has_input(input)) return std::nullopt;
   return pool.cast(dtype, only_element(context, input));
@@ -164,12 +164,12 @@ DType type_argument(const NodeView& view, const std::string& attribute, DType fa
   return dtype;
 }
 
-Expr only_element(const NodeView& view, int input) {
+ir::Expr only_element(const NodeView& view, int input) {
   return known_or_read(view, input, origin(view, input), 0);
 }
 
-Expr only_element(const LowerContext& context, int input) {
+ir::Expr only_element(const LowerContext& context, int input) {
   return context.read(input, origin(context, input));
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

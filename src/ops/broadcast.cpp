@@ -8,23 +8,24 @@
 #include "ops/op_def.h"
 #include "ops/sizes.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 // min(a, x) <= a: the maximum of a size and one limited by it is the size.
-bool limited_by(ExprPool& pool, Expr limited, Expr size) {
+bool limited_by(ir::ExprPool& pool, ir::Expr limited, ir::Expr size) {
   if (proved_less_equal(pool, limited, size)) return true;
-  return limited->op == ExprOp::Min &&
+  return limited->op == ir::ExprOp::Min &&
          std::find(limited->args.begin(), limited->args.end(), size) != limited->args.end();
 }
 
 // A size that is 1 wherever an element exists: a slice of one element.
-bool at_most_one(ExprPool& pool, Expr size) {
+bool at_most_one(ir::ExprPool& pool, ir::Expr size) {
   return proved_less_equal(pool, size, pool.integer(1));
 }
 
-Expr broadcast_size(const NodeView& view, const Shape& left, const Shape& right, Expr a, Expr b) {
-  ExprPool& pool = view.pool();
+ir::Expr broadcast_size(const NodeView& view, const Shape& left, const Shape& right, ir::Expr a,
+                        ir::Expr b) {
+  ir::ExprPool& pool = view.pool();
   if (a == b || b->is_constant(1)) return a;
   if (a->is_constant(1)) return b;
   if (a->is_constant() && b->is_constant()) {
@@ -39,15 +40,16 @@ Expr broadcast_size(const NodeView& view, const Shape& left, const Shape& right,
   if (limited_by(pool, a, b) || at_most_one(pool, a)) return b;
   if (limited_by(pool, b, a) || at_most_one(pool, b)) return a;
   if (b->id < a->id) std::swap(a, b);
-  return pool.make(ExprOp::Max, {a, b});
+  return pool.make(ir::ExprOp::Max, {a, b});
 }
 
 // True for sizes like min(max(64 - s, 0), 64) of the symbol s: computed from it, with choices.
-bool is_clamp_of(Expr size, Expr symbol) {
-  if (symbol->op != ExprOp::Symbol) return false;
+bool is_clamp_of(ir::Expr size, ir::Expr symbol) {
+  if (symbol->op != ir::ExprOp::Symbol) return false;
   bool chooses = false, refers = false;
-  visit(size, [&](Expr node) {
-    chooses |= node->op == ExprOp::Min || node->op == ExprOp::Max || node->op == ExprOp::Select;
+  visit(size, [&](ir::Expr node) {
+    chooses |= node->op == ir::ExprOp::Min || node->op == ir::ExprOp::Max ||
+               node->op == ir::ExprOp::Select;
     refers |= node == symbol;
   });
   return chooses && refers;
@@ -55,8 +57,8 @@ bool is_clamp_of(Expr size, Expr symbol) {
 
 }  // namespace
 
-std::vector<Expr> broadcast_shapes(const NodeView& view, const std::vector<Expr>& a,
-                                   const std::vector<Expr>& b) {
+std::vector<ir::Expr> broadcast_shapes(const NodeView& view, const std::vector<ir::Expr>& a,
+                                       const std::vector<ir::Expr>& b) {
   const size_t rank = std::max(a.size(), b.size());
   Shape result(rank);
   for (size_t i = 0; i < rank; ++i) {
@@ -72,13 +74,14 @@ std::vector<Expr> broadcast_shapes(const NodeView& view, const std::vector<Expr>
   return result;
 }
 
-std::vector<Expr> InferContext::broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  std::vector<Expr> result = broadcast_shapes(*this, a, b);
+std::vector<ir::Expr> InferContext::broadcast(const std::vector<ir::Expr>& a,
+                                              const std::vector<ir::Expr>& b) {
+  std::vector<ir::Expr> result = broadcast_shapes(*this, a, b);
   const std::string what = fmt::format("shapes {} and {} do not broadcast", shape_text(pool(), a),
                                        shape_text(pool(), b));
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    Expr& size = result[result.size() - 1 - i];
-    Expr left = a[a.size() - 1 - i], right = b[b.size() - 1 - i];
+    ir::Expr& size = result[result.size() - 1 - i];
+    ir::Expr left = a[a.size() - 1 - i], right = b[b.size() - 1 - i];
     if (size != left && size != right) {
       if (is_clamp_of(right, left)) size = left;
       if (is_clamp_of(left, right)) size = right;
@@ -89,25 +92,26 @@ std::vector<Expr> InferContext::broadcast(const std::vector<Expr>& a, const std:
   return result;
 }
 
-Expr LowerContext::read_broadcast(int input) const {
+ir::Expr LowerContext::read_broadcast(int input) const {
   return read(input, broadcast_index(pool(), shape(input), result().shape, index_));
 }
 
-std::vector<Expr> broadcast_index(ExprPool& pool, std::span<const Expr> operand,
-                                  std::span<const Expr> result, std::span<const Expr> index) {
-  std::vector<Expr> read(operand.size());
+std::vector<ir::Expr> broadcast_index(ir::ExprPool& pool, std::span<const ir::Expr> operand,
+                                      std::span<const ir::Expr> result,
+                                      std::span<const ir::Expr> index) {
+  std::vector<ir::Expr> read(operand.size());
   const size_t skipped = result.size() - operand.size();
   for (size_t i = 0; i < operand.size(); ++i) {
-    Expr size = operand[i], at = index[skipped + i];
+    ir::Expr size = operand[i], at = index[skipped + i];
     if (at_most_one(pool, size)) {
       read[i] = pool.integer(0);
     } else if (size == result[skipped + i]) {
       read[i] = at;
     } else {
-      read[i] = pool.make(ExprOp::Min, {at, pool.sub(size, pool.integer(1))});
+      read[i] = pool.make(ir::ExprOp::Min, {at, pool.sub(size, pool.integer(1))});
     }
   }
   return read;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

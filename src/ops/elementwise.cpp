@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "ir/integer_operations.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 bool is_kind(DType dtype, Operand kind) {
@@ -40,8 +40,8 @@ void check_input_count(const NodeView& view, int low, int high) {
   }
 }
 
-Expr element_operation(ExprPool& pool, ExprOp op, std::vector<Expr> args) {
-  const bool sizes = std::all_of(args.begin(), args.end(), [](Expr arg) {
+ir::Expr element_operation(ir::ExprPool& pool, ir::ExprOp op, std::vector<ir::Expr> args) {
+  const bool sizes = std::all_of(args.begin(), args.end(), [](ir::Expr arg) {
     return arg->is_constant() && arg->dtype == DType::Int64;
   });
   if (sizes && is_modular(op)) {
@@ -65,4 +65,4 @@ Shape broadcast_inputs(InferContext& context, int first, Operand kind) {
   return shape;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

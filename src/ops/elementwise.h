@@ -5,7 +5,7 @@
 #include "ops/op_def.h"
 #include "ops/sizes.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 
 enum class Operand { Any, Number, Float, Integer, Boolean };
 
@@ -32,14 +32,14 @@ void infer_predicate(InferContext& context) {
 
 // `op` on elements. They wrap around where sizes may not: sums, products and opposites of int64
 // numbers are folded here, modulo 2^64.
-Expr element_operation(ExprPool& pool, ExprOp op, std::vector<Expr> args);
+ir::Expr element_operation(ir::ExprPool& pool, ir::ExprOp op, std::vector<ir::Expr> args);
 
 // `op` of one operand, or folded from the left over all.
-template <ExprOp op>
-Expr lower_op(LowerContext& context) {
-  Expr result = context.read_broadcast(0);
-  if (context.input_count() == 1 && op != ExprOp::Add && op != ExprOp::Mul && op != ExprOp::Min &&
-      op != ExprOp::Max) {
+template <ir::ExprOp op>
+ir::Expr lower_op(LowerContext& context) {
+  ir::Expr result = context.read_broadcast(0);
+  if (context.input_count() == 1 && op != ir::ExprOp::Add && op != ir::ExprOp::Mul &&
+      op != ir::ExprOp::Min && op != ir::ExprOp::Max) {
     return element_operation(context.pool(), op, {result});
   }
   for (int i = 1; i < context.input_count(); ++i) {
@@ -50,11 +50,11 @@ Expr lower_op(LowerContext& context) {
 
 // f(pool, x) and f(pool, a, b).
 template <auto f>
-Expr lower_unary(LowerContext& context) {
+ir::Expr lower_unary(LowerContext& context) {
   return f(context.pool(), context.read_broadcast(0));
 }
 template <auto f>
-Expr lower_binary(LowerContext& context) {
+ir::Expr lower_binary(LowerContext& context) {
   return f(context.pool(), context.read_broadcast(0), context.read_broadcast(1));
 }
 
@@ -62,21 +62,23 @@ Expr lower_binary(LowerContext& context) {
 class ScalarBuilder {
  public:
   ScalarBuilder(const LowerContext& context, DType dtype) : context_(context), dtype_(dtype) {}
-  Expr number(double value) const { return context_.pool().number(value, dtype_); }
-  Expr attribute(const char* name, double fallback) const {
+  ir::Expr number(double value) const { return context_.pool().number(value, dtype_); }
+  ir::Expr attribute(const char* name, double fallback) const {
     return number(context_.real(name, fallback));
   }
-  Expr op(ExprOp op, Expr a) const { return context_.pool().make(op, {a}); }
-  Expr op(ExprOp op, Expr a, Expr b) const { return context_.pool().make(op, {a, b}); }
-  Expr add(Expr a, Expr b) const { return op(ExprOp::Add, a, b); }
-  Expr sub(Expr a, Expr b) const { return op(ExprOp::Sub, a, b); }
-  Expr mul(Expr a, Expr b) const { return op(ExprOp::Mul, a, b); }
-  Expr div(Expr a, Expr b) const { return op(ExprOp::Div, a, b); }
-  Expr max(Expr a, Expr b) const { return op(ExprOp::Max, a, b); }
-  Expr min(Expr a, Expr b) const { return op(ExprOp::Min, a, b); }
+  ir::Expr op(ir::ExprOp op, ir::Expr a) const { return context_.pool().make(op, {a}); }
+  ir::Expr op(ir::ExprOp op, ir::Expr a, ir::Expr b) const {
+    return context_.pool().make(op, {a, b});
+  }
+  ir::Expr add(ir::Expr a, ir::Expr b) const { return op(ir::ExprOp::Add, a, b); }
+  ir::Expr sub(ir::Expr a, ir::Expr b) const { return op(ir::ExprOp::Sub, a, b); }
+  ir::Expr mul(ir::Expr a, ir::Expr b) const { return op(ir::ExprOp::Mul, a, b); }
+  ir::Expr div(ir::Expr a, ir::Expr b) const { return op(ir::ExprOp::Div, a, b); }
+  ir::Expr max(ir::Expr a, ir::Expr b) const { return op(ir::ExprOp::Max, a, b); }
+  ir::Expr min(ir::Expr a, ir::Expr b) const { return op(ir::ExprOp::Min, a, b); }
   // a < b ? then : otherwise
-  Expr if_less(Expr a, Expr b, Expr then, Expr otherwise) const {
-    return context_.pool().select(op(ExprOp::Less, a, b), then, otherwise);
+  ir::Expr if_less(ir::Expr a, ir::Expr b, ir::Expr then, ir::Expr otherwise) const {
+    return context_.pool().select(op(ir::ExprOp::Less, a, b), then, otherwise);
   }
 
  private:
@@ -86,9 +88,9 @@ class ScalarBuilder {
 
 // f(scalar, x), with `scalar` for constants of x's dtype and attributes.
 template <auto f>
-Expr lower_scalar(LowerContext& context) {
-  Expr x = context.read_broadcast(0);
+ir::Expr lower_scalar(LowerContext& context) {
+  ir::Expr x = context.read_broadcast(0);
   return f(ScalarBuilder(context, x->dtype), x);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

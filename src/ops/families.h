@@ -5,7 +5,7 @@
 
 #include "ops/op_def.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 
 std::span<const OpDef> arithmetic_ops();
 std::span<const OpDef> logic_ops();
@@ -38,4 +38,4 @@ std::span<const OpDef> signal_ops();
 std::span<const OpDef> random_ops();
 std::span<const OpDef> legacy_ops();
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

@@ -4,11 +4,12 @@
 #include "ops/op_def.h"
 #include "ops/tensor_element.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 // The row-major position of a constant index under a static shape; nullopt if either is open.
-std::optional<int64_t> constant_position(const Value& value, const std::vector<Expr>& index) {
+std::optional<int64_t> constant_position(const ir::Value& value,
+                                         const std::vector<ir::Expr>& index) {
   int64_t position = 0;
   for (size_t i = 0; i < index.size(); ++i) {
     if (!index[i]->is_constant() || !value.shape[i]->is_constant()) return std::nullopt;
@@ -20,31 +21,32 @@ std::optional<int64_t> constant_position(const Value& value, const std::vector<E
 }
 
 // The known content of one element; null if it is in memory or yet to be computed.
-Expr known_element(ExprPool& pool, const Value& value, const std::vector<Expr>& index) {
+ir::Expr known_element(ir::ExprPool& pool, const ir::Value& value,
+                       const std::vector<ir::Expr>& index) {
   if (!value.has_elements && !value.is_constant()) return nullptr;
   const auto position = constant_position(value, index);
   if (!position) return nullptr;
   if (value.has_elements) return value.elements[static_cast<size_t>(*position)];
   const bool small = value.constant.size() == 1 ||
-                     (value.constant.size() <= kMaxElements && !is_float(value.dtype));
+                     (value.constant.size() <= ir::kMaxElements && !is_float(value.dtype));
   if (!small || value.dtype == DType::String) return nullptr;
   return tensor_element(pool, value.constant, *position);
 }
 
 }  // namespace
 
-Lowering::Lowering(const Graph& graph, Inline inlined)
+Lowering::Lowering(const ir::Graph& graph, Inline inlined)
     : graph_(graph), inlined_(std::move(inlined)) {}
 
-Expr Lowering::element(ValueId id, std::vector<Expr> index) {
-  ExprPool& pool = *graph_.pool;
-  const Value& value = graph_.values[id];
+ir::Expr Lowering::element(ir::ValueId id, std::vector<ir::Expr> index) {
+  ir::ExprPool& pool = *graph_.pool;
+  const ir::Value& value = graph_.values[id];
   RF_CHECK(index.size() == value.shape.size(), "value \"{}\" of rank {} is read at {} indices",
            value.name, value.shape.size(), index.size());
   for (size_t i = 0; i < index.size(); ++i) {
     if (value.shape[i]->is_constant(1)) index[i] = pool.integer(0);
   }
-  if (Expr known = known_element(pool, value, index)) return known;
+  if (ir::Expr known = known_element(pool, value, index)) return known;
   const bool computed = value.producer >= 0 && !value.is_constant();
   if (computed && graph_.nodes[value.producer].def->lower && (value.indexed || inlined_(id))) {
     return expand(id, index);
@@ -52,29 +54,29 @@ Expr Lowering::element(ValueId id, std::vector<Expr> index) {
   return pool.read(id, value.dtype, std::move(index));
 }
 
-Expr Lowering::expand(ValueId id, const std::vector<Expr>& index) {
+ir::Expr Lowering::expand(ir::ValueId id, const std::vector<ir::Expr>& index) {
   const auto key = std::make_pair(id, index);
   auto found = memo_.find(key);
   if (found != memo_.end()) return found->second;
-  const Value& value = graph_.values[id];
-  const Node& node = graph_.nodes[value.producer];
-  const LowerContext::Reader reader = [this](ValueId input, std::vector<Expr> at) {
+  const ir::Value& value = graph_.values[id];
+  const ir::Node& node = graph_.nodes[value.producer];
+  const LowerContext::Reader reader = [this](ir::ValueId input, std::vector<ir::Expr> at) {
     return element(input, std::move(at));
   };
   LowerContext context(graph_, node, value.output_index, index, reader);
-  Expr result = node.def->lower(context);
+  ir::Expr result = node.def->lower(context);
   RF_CHECK(result && result->dtype == value.dtype, "[{}] node \"{}\" lowers to {}, not {}", node.op,
            node.name, result ? name_of(result->dtype) : "nothing", name_of(value.dtype));
   memo_.emplace(key, result);
   return result;
 }
 
-std::vector<Expr> output_axes(const Graph& graph, ValueId value) {
-  std::vector<Expr> axes;
-  for (Expr size : graph.values[value].shape) {
+std::vector<ir::Expr> output_axes(const ir::Graph& graph, ir::ValueId value) {
+  std::vector<ir::Expr> axes;
+  for (ir::Expr size : graph.values[value].shape) {
     axes.push_back(graph.pool->axis(fmt::format("i{}", axes.size()), size));
   }
   return axes;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

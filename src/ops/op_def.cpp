@@ -6,19 +6,19 @@
 #include "ops/sizes.h"
 #include "ops/tensor_element.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 template <typename T>
 const T& as_kind(const NodeView& view, const std::string& attribute, const char* kind) {
-  const Attribute& stored = view.node().attributes.at(attribute);
+  const ir::Attribute& stored = view.node().attributes.at(attribute);
   const T* typed = std::get_if<T>(&stored);
   if (!typed) view.fail(fmt::format("attribute {} is not {}", attribute, kind));
   return *typed;
 }
 
-bool is_present(const std::vector<ValueId>& ids, int i) {
-  return i >= 0 && i < static_cast<int>(ids.size()) && ids[i] != kAbsent;
+bool is_present(const std::vector<ir::ValueId>& ids, int i) {
+  return i >= 0 && i < static_cast<int>(ids.size()) && ids[i] != ir::kAbsent;
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ bool is_present(const std::vector<ValueId>& ids, int i) {
 bool NodeView::has_input(int input) const { return is_present(node_.inputs, input); }
 bool NodeView::has_output(int output) const { return is_present(node_.outputs, output); }
 
-const Value& NodeView::input(int input) const {
+const ir::Value& NodeView::input(int input) const {
   if (!has_input(input)) fail(fmt::format("input {} is missing", input));
   return graph_.values[node_.inputs[input]];
 }
@@ -53,13 +53,13 @@ std::vector<int64_t> NodeView::integers(const std::string& attribute,
   return as_kind<std::vector<int64_t>>(*this, attribute, "a list of integers");
 }
 
-const std::vector<Expr>* NodeView::elements(int input) const {
-  const Value& value = this->input(input);
+const std::vector<ir::Expr>* NodeView::elements(int input) const {
+  const ir::Value& value = this->input(input);
   return value.has_elements ? &value.elements : nullptr;
 }
 
 std::optional<std::vector<int64_t>> NodeView::constant_integers(int input) const {
-  const Value& value = this->input(input);
+  const ir::Value& value = this->input(input);
   std::vector<int64_t> result;
   if (value.is_constant() && !value.has_elements) {
     if (!is_integer(value.dtype)) return std::nullopt;
@@ -69,7 +69,7 @@ std::optional<std::vector<int64_t>> NodeView::constant_integers(int input) const
     return result;
   }
   if (!value.has_elements) return std::nullopt;
-  for (Expr element : value.elements) {
+  for (ir::Expr element : value.elements) {
     if (!element->is_constant()) return std::nullopt;
     result.push_back(is_float(element->dtype) ? saturated<int64_t>(element->number)
                                               : element->integer);
@@ -101,7 +101,7 @@ void NodeView::fail_unknown(const std::string& message) const {
   needs_values("[{}] node \"{}\": {}", node_.op, node_.name, message);
 }
 
-void InferContext::set(int output, DType dtype, std::vector<Expr> shape) {
+void InferContext::set(int output, DType dtype, std::vector<ir::Expr> shape) {
   constexpr size_t kMaxRank = 64;  // as numpy has it
   if (!has_output(output)) return;
   if (shape.size() > kMaxRank) {
@@ -116,17 +116,17 @@ void InferContext::set(int output, DType dtype, std::vector<Expr> shape) {
       fail(fmt::format("output {} has a negative size {} in dimension {}", output, *size, i));
     }
   }
-  Value& value = mutable_.values[node().outputs[output]];
+  ir::Value& value = mutable_.values[node().outputs[output]];
   value.dtype = dtype;
   value.shape = std::move(shape);
 }
 
-Expr InferContext::fresh_size(const std::string& hint) {
+ir::Expr InferContext::fresh_size(const std::string& hint) {
   const std::string& name = node().name.empty() ? node().op : node().name;
   return pool().fresh_symbol(fmt::format("{}.{}", name, hint));
 }
 
-void InferContext::require_equal(Expr a, Expr b, const std::string& what) {
+void InferContext::require_equal(ir::Expr a, ir::Expr b, const std::string& what) {
   if (a == b) return;
   if (proved_less(pool(), a, b) || proved_less(pool(), b, a)) {
     fail(fmt::format("{}: {} and {} differ", what, to_string(pool(), a), to_string(pool(), b)));
@@ -134,7 +134,7 @@ void InferContext::require_equal(Expr a, Expr b, const std::string& what) {
   add_check(a, b, what, false);
 }
 
-void InferContext::require_broadcast(Expr a, Expr b, const std::string& what) {
+void InferContext::require_broadcast(ir::Expr a, ir::Expr b, const std::string& what) {
   if (a == b || a->is_constant(1)) return;
   if (a->is_constant() && b->is_constant()) {
     fail(fmt::format("{}: {} and {}", what, to_string(pool(), a), to_string(pool(), b)));
@@ -142,7 +142,7 @@ void InferContext::require_broadcast(Expr a, Expr b, const std::string& what) {
   add_check(a, b, what, true);
 }
 
-void InferContext::require_at_most(Expr a, Expr b, const std::string& what) {
+void InferContext::require_at_most(ir::Expr a, ir::Expr b, const std::string& what) {
   if (proved_less_equal(pool(), a, b)) return;
   if (proved_less(pool(), b, a)) {
     fail(fmt::format("{}: {} and {}", what, to_string(pool(), a), to_string(pool(), b)));
@@ -150,8 +150,8 @@ void InferContext::require_at_most(Expr a, Expr b, const std::string& what) {
   add_check(max_of(pool(), a, b), b, what, false);
 }
 
-void InferContext::add_check(Expr a, Expr b, const std::string& what, bool broadcast) {
-  for (const SizeCheck& known : mutable_.size_checks) {
+void InferContext::add_check(ir::Expr a, ir::Expr b, const std::string& what, bool broadcast) {
+  for (const ir::SizeCheck& known : mutable_.size_checks) {
     const bool same = known.a == a && known.b == b;
     const bool mirrored = known.a == b && known.b == a && !broadcast;
     if (known.broadcast == broadcast && (same || mirrored)) return;
@@ -161,7 +161,7 @@ void InferContext::add_check(Expr a, Expr b, const std::string& what, bool broad
 }
 
 void InferContext::choose_opaque() {
-  Node& node = mutable_.nodes[static_cast<size_t>(&this->node() - mutable_.nodes.data())];
+  ir::Node& node = mutable_.nodes[static_cast<size_t>(&this->node() - mutable_.nodes.data())];
   if (node.def->lower == nullptr) return;
   RF_CHECK(node.def->opaque != nullptr, "[{}] has no opaque form", node.op);
   node.def = node.def->opaque;
@@ -169,18 +169,18 @@ void InferContext::choose_opaque() {
 
 void InferContext::set_constant(int output, Tensor tensor) {
   if (has_output(output)) {
-    redfuser::set_constant(mutable_, node().outputs[output], std::move(tensor));
+    redfuser::ops::set_constant(mutable_, node().outputs[output], std::move(tensor));
   }
 }
 
-Expr LowerContext::read(int input, std::vector<Expr> index) const {
+ir::Expr LowerContext::read(int input, std::vector<ir::Expr> index) const {
   RF_CHECK(static_cast<int>(index.size()) == rank(input), "[{}] reads input {} of rank {} at {}",
            node().op, input, rank(input), index.size());
   return reader_(node().inputs[input], std::move(index));
 }
 
-Expr LowerContext::loop_axis(int which, Expr extent) const {
+ir::Expr LowerContext::loop_axis(int which, ir::Expr extent) const {
   return pool().shared_axis(fmt::format("l{}.{}", node().outputs[output_], which), extent);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

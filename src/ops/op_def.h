@@ -14,25 +14,25 @@
 
 #include "ir/graph.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 
 // What a rule may ask of the node at hand. Throws UserError, in the form
 // `[Op] node "name": ...`, for attributes or inputs that are missing or of the wrong kind.
 class NodeView {
  public:
-  NodeView(const Graph& graph, const Node& node) : graph_(graph), node_(node) {}
+  NodeView(const ir::Graph& graph, const ir::Node& node) : graph_(graph), node_(node) {}
 
-  ExprPool& pool() const { return *graph_.pool; }
-  const Node& node() const { return node_; }
-  const Graph& graph() const { return graph_; }
+  ir::ExprPool& pool() const { return *graph_.pool; }
+  const ir::Node& node() const { return node_; }
+  const ir::Graph& graph() const { return graph_; }
   int opset() const { return node_.opset; }
   int input_count() const { return static_cast<int>(node_.inputs.size()); }
   int output_count() const { return static_cast<int>(node_.outputs.size()); }
   bool has_input(int input) const;
   bool has_output(int output) const;
-  const Value& input(int input) const;  // UserError if absent
+  const ir::Value& input(int input) const;  // UserError if absent
   DType dtype(int input) const { return this->input(input).dtype; }
-  const std::vector<Expr>& shape(int input) const { return this->input(input).shape; }
+  const std::vector<ir::Expr>& shape(int input) const { return this->input(input).shape; }
   int rank(int input) const { return static_cast<int>(shape(input).size()); }
 
   bool has(const std::string& attribute) const;
@@ -46,7 +46,7 @@ class NodeView {
                                       std::vector<int64_t> fallback) const;
 
   // The symbolic contents of a small integer (or scalar) input; null if only known at run time.
-  const std::vector<Expr>* elements(int input) const;
+  const std::vector<ir::Expr>* elements(int input) const;
   // The same as plain integers; nullopt unless every element is a constant.
   std::optional<std::vector<int64_t>> constant_integers(int input) const;
   // An axis attribute or value in [-rank, rank) made non-negative; UserError otherwise.
@@ -57,68 +57,68 @@ class NodeView {
   [[noreturn]] void fail_unknown(const std::string& message) const;
 
  private:
-  const Graph& graph_;
-  const Node& node_;
+  const ir::Graph& graph_;
+  const ir::Node& node_;
 };
 
 // Shape rule: set dtype and shape of every present output. A dimension that holds a Read (a size
 // computed at run time) becomes a fresh symbol; the rule applied to the tensors at hand binds it.
 class InferContext : public NodeView {
  public:
-  InferContext(Graph& graph, const Node& node) : NodeView(graph, node), mutable_(graph) {}
-  void set(int output, DType dtype, std::vector<Expr> shape);
+  InferContext(ir::Graph& graph, const ir::Node& node) : NodeView(graph, node), mutable_(graph) {}
+  void set(int output, DType dtype, std::vector<ir::Expr> shape);
   // A size known at run time only, named after the node.
-  Expr fresh_size(const std::string& hint);
+  ir::Expr fresh_size(const std::string& hint);
   // Two sizes that must agree: UserError if they provably differ, a SizeCheck if that is open.
-  void require_equal(Expr a, Expr b, const std::string& what);
+  void require_equal(ir::Expr a, ir::Expr b, const std::string& what);
   // Like require_equal, but `a` may also be 1.
-  void require_broadcast(Expr a, Expr b, const std::string& what);
+  void require_broadcast(ir::Expr a, ir::Expr b, const std::string& what);
   // A size that may not exceed another: UserError or a SizeCheck, likewise.
-  void require_at_most(Expr a, Expr b, const std::string& what);
+  void require_at_most(ir::Expr a, ir::Expr b, const std::string& what);
   // broadcast_shapes, with a SizeCheck for every dimension that it leaves open. A size computed by
   // clamping another (a slice of a table down to a sequence) is taken to fit that one.
-  std::vector<Expr> broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b);
+  std::vector<ir::Expr> broadcast(const std::vector<ir::Expr>& a, const std::vector<ir::Expr>& b);
   // The node has no lowering for its types: its definition becomes `opaque`.
   void choose_opaque();
   // An output whose contents the rule knows (Constant).
   void set_constant(int output, Tensor tensor);
 
  private:
-  void add_check(Expr a, Expr b, const std::string& what, bool broadcast);
-  Graph& mutable_;
+  void add_check(ir::Expr a, ir::Expr b, const std::string& what, bool broadcast);
+  ir::Graph& mutable_;
 };
 
 // Lowering: the element of output `output()` at `index()`.
 class LowerContext : public NodeView {
  public:
-  using Reader = std::function<Expr(ValueId, std::vector<Expr>)>;
-  LowerContext(const Graph& graph, const Node& node, int output, std::span<const Expr> index,
-               const Reader& reader)
+  using Reader = std::function<ir::Expr(ir::ValueId, std::vector<ir::Expr>)>;
+  LowerContext(const ir::Graph& graph, const ir::Node& node, int output,
+               std::span<const ir::Expr> index, const Reader& reader)
       : NodeView(graph, node), output_(output), index_(index), reader_(reader) {}
 
   int output() const { return output_; }
-  std::span<const Expr> index() const { return index_; }
-  const Value& result() const { return graph().values[node().outputs[output_]]; }
+  std::span<const ir::Expr> index() const { return index_; }
+  const ir::Value& result() const { return graph().values[node().outputs[output_]]; }
   // The element of input `input` at `index` (rank(input) indices).
-  Expr read(int input, std::vector<Expr> index) const;
+  ir::Expr read(int input, std::vector<ir::Expr> index) const;
   // The element that numpy broadcasting pairs with index() (aligned at the right).
-  Expr read_broadcast(int input) const;
+  ir::Expr read_broadcast(int input) const;
   // A new loop axis for reductions of this node; the same at every call with the same `which`.
-  Expr loop_axis(int which, Expr extent) const;
+  ir::Expr loop_axis(int which, ir::Expr extent) const;
 
  private:
   int output_;
-  std::span<const Expr> index_;
+  std::span<const ir::Expr> index_;
   const Reader& reader_;
 };
 
 // Positions in a dimension that an operator takes from an input. A run refuses those that are
 // outside [low, high], where no proof shows that there are none.
 struct Positions {
-  std::string what;        // "index"
-  std::vector<Expr> axes;  // the input's dimensions that hold them
-  Expr position;           // an integer over `axes`
-  Expr size, low, high;    // sizes: the dimension's and the bounds
+  std::string what;            // "index"
+  std::vector<ir::Expr> axes;  // the input's dimensions that hold them
+  ir::Expr position;           // an integer over `axes`
+  ir::Expr size, low, high;    // sizes: the dimension's and the bounds
 };
 
 // How much precision an operator's floats need.
@@ -134,8 +134,8 @@ struct OpDef {
   std::string_view domain;  // "" is ai.onnx
   int since;                // first opset of this definition
   void (*infer)(InferContext&);
-  Expr (*lower)(LowerContext&);  // null: opaque
-  bool random = false;           // a new result at every run: never folded, never merged
+  ir::Expr (*lower)(LowerContext&);  // null: opaque
+  bool random = false;               // a new result at every run: never folded, never merged
   // The opaque form that `infer` may choose (InferContext::choose_opaque) where the operator's
   // meaning is no expression for the types at hand.
   const OpDef* opaque = nullptr;
@@ -158,38 +158,39 @@ const OpDef* find_op(std::string_view domain, std::string_view name, int version
 std::span<const OpDef> all_ops();
 
 // Infers dtype, shape, elements and the indexed flag of one node's outputs (src/ops/infer.cpp).
-void infer_node(Graph& graph, NodeId node);
+void infer_node(ir::Graph& graph, ir::NodeId node);
 // Its last part alone: the indexed flag.
-void infer_indexed(Graph& graph, NodeId node);
+void infer_indexed(ir::Graph& graph, ir::NodeId node);
 
 // Makes a value a constant: dtype, shape, and its elements if it is small.
-void set_constant(Graph& graph, ValueId value, Tensor tensor);
+void set_constant(ir::Graph& graph, ir::ValueId value, Tensor tensor);
 
 // Lowers output elements through the graph. `inlined(value)` says whether a produced value is
 // replaced by its own meaning; otherwise it stays a Read. Constants of one element, known elements
 // and indexed values are always replaced.
 class Lowering {
  public:
-  using Inline = std::function<bool(ValueId)>;
-  Lowering(const Graph& graph, Inline inlined);
-  Expr element(ValueId value, std::vector<Expr> index);
+  using Inline = std::function<bool(ir::ValueId)>;
+  Lowering(const ir::Graph& graph, Inline inlined);
+  ir::Expr element(ir::ValueId value, std::vector<ir::Expr> index);
 
  private:
-  Expr expand(ValueId value, const std::vector<Expr>& index);
-  const Graph& graph_;
+  ir::Expr expand(ir::ValueId value, const std::vector<ir::Expr>& index);
+  const ir::Graph& graph_;
   Inline inlined_;
-  std::map<std::pair<ValueId, std::vector<Expr>>, Expr> memo_;
+  std::map<std::pair<ir::ValueId, std::vector<ir::Expr>>, ir::Expr> memo_;
 };
 
 // Fresh axes, one per dimension of `value`.
-std::vector<Expr> output_axes(const Graph& graph, ValueId value);
+std::vector<ir::Expr> output_axes(const ir::Graph& graph, ir::ValueId value);
 
 // numpy broadcasting of two shapes; names the node in its error.
-std::vector<Expr> broadcast_shapes(const NodeView& view, const std::vector<Expr>& a,
-                                   const std::vector<Expr>& b);
+std::vector<ir::Expr> broadcast_shapes(const NodeView& view, const std::vector<ir::Expr>& a,
+                                       const std::vector<ir::Expr>& b);
 // Where an operand of shape `operand` is read for the element `index` of a result of shape
 // `result`.
-std::vector<Expr> broadcast_index(ExprPool& pool, std::span<const Expr> operand,
-                                  std::span<const Expr> result, std::span<const Expr> index);
+std::vector<ir::Expr> broadcast_index(ir::ExprPool& pool, std::span<const ir::Expr> operand,
+                                      std::span<const ir::Expr> result,
+                                      std::span<const ir::Expr> index);
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

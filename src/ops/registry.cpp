@@ -3,7 +3,7 @@
 
 #include "ops/families.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 auto key(const OpDef& op) { return std::tie(op.domain, op.name, op.since); }
@@ -46,4 +46,4 @@ const OpDef* find_op(std::string_view domain, std::string_view name, int version
   return found;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

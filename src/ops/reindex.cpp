@@ -2,16 +2,16 @@
 
 #include "base/error.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 // The dimensions other than one, which alone carry information.
 struct Dimensions {
   std::vector<size_t> place;  // in the full shape
-  std::vector<Expr> size;
+  std::vector<ir::Expr> size;
 };
 
-Dimensions without_ones(std::span<const Expr> shape) {
+Dimensions without_ones(std::span<const ir::Expr> shape) {
   Dimensions result;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i]->is_constant(1)) continue;
@@ -26,8 +26,9 @@ struct Group {
 };
 
 // Products of the first 0, 1, 2, ... sizes (of the last ones when `reversed`).
-std::vector<Expr> running_products(ExprPool& pool, std::span<const Expr> sizes, bool reversed) {
-  std::vector<Expr> products{pool.integer(1)};
+std::vector<ir::Expr> running_products(ir::ExprPool& pool, std::span<const ir::Expr> sizes,
+                                       bool reversed) {
+  std::vector<ir::Expr> products{pool.integer(1)};
   for (size_t i = 0; i < sizes.size(); ++i) {
     products.push_back(pool.mul(products.back(), sizes[reversed ? sizes.size() - 1 - i : i]));
   }
@@ -35,8 +36,8 @@ std::vector<Expr> running_products(ExprPool& pool, std::span<const Expr> sizes, 
 }
 
 // Pairs (i, j), increasing, with equal products of i and j sizes; from (0, 0) on.
-std::vector<std::pair<size_t, size_t>> meetings(const std::vector<Expr>& a,
-                                                const std::vector<Expr>& b) {
+std::vector<std::pair<size_t, size_t>> meetings(const std::vector<ir::Expr>& a,
+                                                const std::vector<ir::Expr>& b) {
   std::vector<std::pair<size_t, size_t>> pairs{{0, 0}};
   for (size_t i = 1; i < a.size(); ++i) {
     for (size_t j = pairs.back().second + 1; j < b.size(); ++j) {
@@ -48,7 +49,8 @@ std::vector<std::pair<size_t, size_t>> meetings(const std::vector<Expr>& a,
   return pairs;
 }
 
-std::vector<Group> match(ExprPool& pool, std::span<const Expr> from, std::span<const Expr> to) {
+std::vector<Group> match(ir::ExprPool& pool, std::span<const ir::Expr> from,
+                         std::span<const ir::Expr> to) {
   std::vector<Group> groups;
   auto leading = meetings(running_products(pool, from, false), running_products(pool, to, false));
   for (size_t i = 1; i < leading.size(); ++i) {
@@ -69,14 +71,14 @@ std::vector<Group> match(ExprPool& pool, std::span<const Expr> from, std::span<c
 
 }  // namespace
 
-std::vector<Expr> reshape_index(ExprPool& pool, std::span<const Expr> from,
-                                std::span<const Expr> to, std::span<const Expr> index) {
+std::vector<ir::Expr> reshape_index(ir::ExprPool& pool, std::span<const ir::Expr> from,
+                                    std::span<const ir::Expr> to, std::span<const ir::Expr> index) {
   RF_CHECK(index.size() == from.size(), "reshape_index: rank {} indexed by {}", from.size(),
            index.size());
   const Dimensions source = without_ones(from), target = without_ones(to);
-  std::vector<Expr> result(to.size(), pool.integer(0));
+  std::vector<ir::Expr> result(to.size(), pool.integer(0));
   for (const Group& group : match(pool, source.size, target.size)) {
-    Expr linear = pool.integer(0);
+    ir::Expr linear = pool.integer(0);
     for (size_t i = group.from_begin; i < group.from_end; ++i) {
       linear = pool.add(pool.mul(linear, source.size[i]), index[source.place[i]]);
     }
@@ -89,4 +91,4 @@ std::vector<Expr> reshape_index(ExprPool& pool, std::span<const Expr> from,
   return result;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

@@ -5,10 +5,10 @@
 #include "base/dispatch.h"
 #include "base/integers.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 
-Expr tensor_element(ExprPool& pool, const Tensor& tensor, int64_t index) {
-  return dispatch(tensor.dtype(), [&](auto tag) -> Expr {
+ir::Expr tensor_element(ir::ExprPool& pool, const Tensor& tensor, int64_t index) {
+  return dispatch(tensor.dtype(), [&](auto tag) -> ir::Expr {
     using T = typename decltype(tag)::type;
     const T element = tensor.as<T>()[index];
     if constexpr (std::is_integral_v<T>) {
@@ -19,14 +19,14 @@ Expr tensor_element(ExprPool& pool, const Tensor& tensor, int64_t index) {
   });
 }
 
-std::vector<Expr> tensor_elements(ExprPool& pool, const Tensor& tensor) {
-  std::vector<Expr> elements;
+std::vector<ir::Expr> tensor_elements(ir::ExprPool& pool, const Tensor& tensor) {
+  std::vector<ir::Expr> elements;
   elements.reserve(static_cast<size_t>(tensor.size()));
   for (int64_t i = 0; i < tensor.size(); ++i) elements.push_back(tensor_element(pool, tensor, i));
   return elements;
 }
 
-Tensor tensor_of(DType dtype, Dims dims, std::span<const Expr> elements) {
+Tensor tensor_of(DType dtype, Dims dims, std::span<const ir::Expr> elements) {
   Tensor tensor(dtype, std::move(dims));
   RF_CHECK(tensor.size() == static_cast<int64_t>(elements.size()), "{} from {} elements",
            describe(tensor), elements.size());
@@ -46,4 +46,4 @@ Tensor tensor_of(DType dtype, Dims dims, std::span<const Expr> elements) {
   return tensor;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

@@ -7,13 +7,13 @@
 
 #include "ir/expr.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 
 // Element `index` (row-major) as a Constant. Requires a numeric or Bool dtype and index in range.
-Expr tensor_element(ExprPool& pool, const Tensor& tensor, int64_t index);
+ir::Expr tensor_element(ir::ExprPool& pool, const Tensor& tensor, int64_t index);
 // All elements, in row-major order.
-std::vector<Expr> tensor_elements(ExprPool& pool, const Tensor& tensor);
+std::vector<ir::Expr> tensor_elements(ir::ExprPool& pool, const Tensor& tensor);
 // The tensor of Constant expressions, converted to `dtype`.
-Tensor tensor_of(DType dtype, Dims dims, std::span<const Expr> elements);
+Tensor tensor_of(DType dtype, Dims dims, std::span<const ir::Expr> elements);
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

@@ -6,7 +6,7 @@
 #include "base/deferred_contents.h"
 #include "base/error.h"
 
-namespace redfuser {
+namespace redfuser::passes {
 namespace {
 
 // to[r, c] = from[c, r] for elements of type T.
@@ -110,4 +110,4 @@ Tensor side_by_side(int64_t rows, std::vector<MatrixPart> parts) {
                           std::make_shared<SideBySide>(rows, std::move(parts)));
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::passes

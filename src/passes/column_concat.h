@@ -5,7 +5,7 @@
 
 #include "redfuser/tensor.h"
 
-namespace redfuser {
+namespace redfuser::passes {
 
 struct MatrixPart {
   Tensor matrix;
@@ -17,4 +17,4 @@ struct MatrixPart {
 // dtype. It holds on to the parts instead of copies of them.
 Tensor side_by_side(int64_t rows, std::vector<MatrixPart> parts);
 
-}  // namespace redfuser
+}  // namespace redfuser::passes

@@ -7,7 +7,7 @@
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
-namespace redfuser {
+namespace redfuser::passes {
 namespace {
 
 // Hashes the ends and a few places between: equal tensors hash alike, and a file of gigabytes of
@@ -25,9 +25,9 @@ uint64_t hash_tensor(const Tensor& tensor) {
   return hash;
 }
 
-uint64_t hash_node(const Node& node, const Rewrite& rewrite) {
+uint64_t hash_node(const ir::Node& node, const Rewrite& rewrite) {
   uint64_t hash = hash_text(node.op, hash_text(node.domain));
-  for (ValueId input : node.inputs) {
+  for (ir::ValueId input : node.inputs) {
     hash = hash_combine(hash, static_cast<uint64_t>(rewrite.resolve(input)));
   }
   for (const auto& [name, attribute] : node.attributes) hash = hash_text(name, hash);
@@ -35,7 +35,7 @@ uint64_t hash_node(const Node& node, const Rewrite& rewrite) {
 }
 
 // True if the outputs of `b` are those of `a`.
-bool same_node(const Node& a, const Node& b, const Rewrite& rewrite) {
+bool same_node(const ir::Node& a, const ir::Node& b, const Rewrite& rewrite) {
   if (a.def != b.def || a.op != b.op || a.domain != b.domain || a.opset != b.opset ||
       a.inputs.size() != b.inputs.size() || a.outputs.size() < b.outputs.size()) {
     return false;
@@ -44,60 +44,60 @@ bool same_node(const Node& a, const Node& b, const Rewrite& rewrite) {
     if (rewrite.resolve(a.inputs[i]) != rewrite.resolve(b.inputs[i])) return false;
   }
   for (size_t i = 0; i < b.outputs.size(); ++i) {
-    if (b.outputs[i] != kAbsent && a.outputs[i] == kAbsent) return false;
+    if (b.outputs[i] != ir::kAbsent && a.outputs[i] == ir::kAbsent) return false;
   }
-  return same_attributes(a.attributes, b.attributes);
+  return ir::same_attributes(a.attributes, b.attributes);
 }
 
-void merge_constants(Graph& graph, Rewrite& rewrite) {
-  std::unordered_map<uint64_t, std::vector<ValueId>> seen;
+void merge_constants(ir::Graph& graph, Rewrite& rewrite) {
+  std::unordered_map<uint64_t, std::vector<ir::ValueId>> seen;
   for (size_t i = 0; i < graph.values.size(); ++i) {
-    const Value& value = graph.values[i];
+    const ir::Value& value = graph.values[i];
     if (!value.is_constant() || value.producer >= 0 || value.dtype == DType::String) continue;
     auto& alike = seen[hash_tensor(value.constant)];
-    auto same = std::find_if(alike.begin(), alike.end(), [&](ValueId other) {
-      return same_tensor(graph.values[other].constant, value.constant);
+    auto same = std::find_if(alike.begin(), alike.end(), [&](ir::ValueId other) {
+      return ir::same_tensor(graph.values[other].constant, value.constant);
     });
     if (same == alike.end()) {
-      alike.push_back(static_cast<ValueId>(i));
+      alike.push_back(static_cast<ir::ValueId>(i));
     } else {
-      rewrite.replace(static_cast<ValueId>(i), *same);
+      rewrite.replace(static_cast<ir::ValueId>(i), *same);
     }
   }
 }
 
 // Replaces all outputs of `node` by those of `first`, or none.
-void replace_node(const Node& first, NodeId id, const Graph& graph, Rewrite& rewrite) {
-  const std::vector<ValueId>& outputs = graph.nodes[id].outputs;
+void replace_node(const ir::Node& first, ir::NodeId id, const ir::Graph& graph, Rewrite& rewrite) {
+  const std::vector<ir::ValueId>& outputs = graph.nodes[id].outputs;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i] != kAbsent && !rewrite.can_replace(outputs[i], first.outputs[i])) return;
+    if (outputs[i] != ir::kAbsent && !rewrite.can_replace(outputs[i], first.outputs[i])) return;
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i] != kAbsent) rewrite.replace(outputs[i], first.outputs[i]);
+    if (outputs[i] != ir::kAbsent) rewrite.replace(outputs[i], first.outputs[i]);
   }
   rewrite.remove(id);
 }
 
 }  // namespace
 
-bool eliminate_common(Graph& graph) {
+bool eliminate_common(ir::Graph& graph) {
   Rewrite rewrite(graph);
   merge_constants(graph, rewrite);
-  std::unordered_map<uint64_t, std::vector<NodeId>> seen;
+  std::unordered_map<uint64_t, std::vector<ir::NodeId>> seen;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    const Node& node = graph.nodes[n];
+    const ir::Node& node = graph.nodes[n];
     if (node.def != nullptr && node.def->random) continue;
     auto& alike = seen[hash_node(node, rewrite)];
-    auto same = std::find_if(alike.begin(), alike.end(), [&](NodeId other) {
+    auto same = std::find_if(alike.begin(), alike.end(), [&](ir::NodeId other) {
       return same_node(graph.nodes[other], node, rewrite);
     });
     if (same == alike.end()) {
-      alike.push_back(static_cast<NodeId>(n));
+      alike.push_back(static_cast<ir::NodeId>(n));
       continue;
     }
-    replace_node(graph.nodes[*same], static_cast<NodeId>(n), graph, rewrite);
+    replace_node(graph.nodes[*same], static_cast<ir::NodeId>(n), graph, rewrite);
   }
   return rewrite.apply();
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::passes

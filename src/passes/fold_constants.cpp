@@ -10,7 +10,7 @@
 #include "passes/rewrite.h"
 #include "redfuser/memory_limit.h"
 
-namespace redfuser {
+namespace redfuser::passes {
 namespace {
 
 constexpr int64_t kMaxResultBytes = 16 << 20;
@@ -19,24 +19,25 @@ constexpr double kMaxTerms = 0x1p31;  // of all reductions of a node
 
 class ConstantFolder {
  public:
-  explicit ConstantFolder(Graph& graph)
+  explicit ConstantFolder(ir::Graph& graph)
       : graph_(graph),
         rewrite_(graph),
         learned_(graph.values.size()),
         tensors_(graph.values.size()) {}
 
   bool run() {
-    for (size_t n = 0; n < graph_.nodes.size(); ++n) visit_node(static_cast<NodeId>(n));
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) visit_node(static_cast<ir::NodeId>(n));
     rewrite_.apply();
     return changed_;
   }
 
  private:
-  void visit_node(NodeId id) {
-    const Node& node = graph_.nodes[id];
+  void visit_node(ir::NodeId id) {
+    const ir::Node& node = graph_.nodes[id];
     if (node.def == nullptr || node.def->random) return;
-    bool stale = std::any_of(node.inputs.begin(), node.inputs.end(),
-                             [&](ValueId input) { return input != kAbsent && learned_[input]; });
+    bool stale = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ir::ValueId input) {
+      return input != ir::kAbsent && learned_[input];
+    });
     if (stale) infer_again(id);
     if (!all_outputs_constant(node) && is_foldable(node)) fold(node);
     if (all_outputs_constant(node)) {
@@ -45,110 +46,112 @@ class ConstantFolder {
     }
   }
 
-  bool all_outputs_constant(const Node& node) const {
-    return std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId output) {
-      return output == kAbsent || graph_.values[output].is_constant();
+  bool all_outputs_constant(const ir::Node& node) const {
+    return std::all_of(node.outputs.begin(), node.outputs.end(), [&](ir::ValueId output) {
+      return output == ir::kAbsent || graph_.values[output].is_constant();
     });
   }
 
-  bool is_foldable(const Node& node) const {
-    auto usable = [&](ValueId input) {
-      return input == kAbsent ||
+  bool is_foldable(const ir::Node& node) const {
+    auto usable = [&](ir::ValueId input) {
+      return input == ir::kAbsent ||
              (graph_.values[input].is_constant() && graph_.values[input].dtype != DType::String);
     };
     if (!std::all_of(node.inputs.begin(), node.inputs.end(), usable)) return false;
-    for (ValueId output : node.outputs) {
-      if (output == kAbsent) continue;
-      const Value& value = graph_.values[output];
+    for (ir::ValueId output : node.outputs) {
+      if (output == ir::kAbsent) continue;
+      const ir::Value& value = graph_.values[output];
       if (value.indexed || value.dtype == DType::String) return false;
     }
-    return node.def->lower != nullptr || find_opaque(node.domain, node.op) != nullptr;
+    return node.def->lower != nullptr || cpu::find_opaque(node.domain, node.op) != nullptr;
   }
 
-  int64_t input_bytes(const Node& node) const {
+  int64_t input_bytes(const ir::Node& node) const {
     int64_t bytes = 0;
-    for (ValueId input : node.inputs) {
-      if (input != kAbsent) bytes += static_cast<int64_t>(graph_.values[input].constant.bytes());
+    for (ir::ValueId input : node.inputs) {
+      if (input != ir::kAbsent)
+        bytes += static_cast<int64_t>(graph_.values[input].constant.bytes());
     }
     return bytes;
   }
 
   // The step that computes one output from its lowering.
-  StepKind make_step(ValueId output, Expr body, std::vector<Expr> axes) const {
-    if (body->bound_level > 0) return ReduceStep{output, std::move(axes), body};
-    return MapStep{std::move(axes), {{output, body}}};
+  fuse::StepKind make_step(ir::ValueId output, ir::Expr body, std::vector<ir::Expr> axes) const {
+    if (body->bound_level > 0) return fuse::ReduceStep{output, std::move(axes), body};
+    return fuse::MapStep{std::move(axes), {{output, body}}};
   }
 
   // True if the output is worth its memory and its time, and there is room for it.
-  bool is_worthwhile(const Node& node, ValueId output, Expr body, RunContext& context) const {
-    Dims dims = dims_of(graph_, output, context.symbols);
+  bool is_worthwhile(const ir::Node& node, ir::ValueId output, ir::Expr body,
+                     cpu::RunContext& context) const {
+    Dims dims = cpu::dims_of(graph_, output, context.symbols);
     int64_t count = element_count(dims);
     int64_t bytes = count * static_cast<int64_t>(size_of(graph_.values[output].dtype));
     if (bytes > kMaxResultBytes &&
-        (bytes > kMaxGrowth * input_bytes(node) || body->op == ExprOp::Read)) {
+        (bytes > kMaxGrowth * input_bytes(node) || body->op == ir::ExprOp::Read)) {
       return false;
     }
     if (bytes > MemoryLimit::left()) return false;
     double terms = 0;
-    visit(body, [&](Expr expr) {
-      if (expr->op != ExprOp::Reduce || !expr->extent()->free_axes.empty()) return;
+    visit(body, [&](ir::Expr expr) {
+      if (expr->op != ir::ExprOp::Reduce || !expr->extent()->free_axes.empty()) return;
       terms += static_cast<double>(evaluate_size(expr->extent(), context.symbols));
     });
     return terms * static_cast<double>(count) <= kMaxTerms;
   }
 
-  void fold_lowered(const Node& node, RunContext& context) {
+  void fold_lowered(const ir::Node& node, cpu::RunContext& context) {
     bind_runtime_shape(context, node);
-    for (ValueId output : node.outputs) {
-      if (output == kAbsent || graph_.values[output].is_constant()) continue;
-      std::vector<Expr> axes = output_axes(graph_, output);
-      Lowering lowering(graph_, [output](ValueId value) { return value == output; });
-      Expr body = lowering.element(output, axes);
+    for (ir::ValueId output : node.outputs) {
+      if (output == ir::kAbsent || graph_.values[output].is_constant()) continue;
+      std::vector<ir::Expr> axes = ops::output_axes(graph_, output);
+      ops::Lowering lowering(graph_, [output](ir::ValueId value) { return value == output; });
+      ir::Expr body = lowering.element(output, axes);
       if (!is_worthwhile(node, output, body, context)) continue;
-      StepKind step = make_step(output, body, std::move(axes));
-      if (const auto* map = std::get_if<MapStep>(&step)) {
-        make_kernel(graph_, *map)->run(context);
+      fuse::StepKind step = make_step(output, body, std::move(axes));
+      if (const auto* map = std::get_if<fuse::MapStep>(&step)) {
+        cpu::make_kernel(graph_, *map)->run(context);
       } else {
-        make_kernel(graph_, std::get<ReduceStep>(step))->run(context);
+        cpu::make_kernel(graph_, std::get<fuse::ReduceStep>(step))->run(context);
       }
     }
   }
 
-  void fold(const Node& node) {
+  void fold(const ir::Node& node) {
     if (!pool_) pool_ = std::make_unique<ThreadPool>(0);
-    RunContext context{graph_, tensors_, symbols_, *pool_};
-    for (ValueId input : node.inputs) {
-      if (input != kAbsent) tensors_[input] = graph_.values[input].constant;
+    cpu::RunContext context{graph_, tensors_, symbols_, *pool_};
+    for (ir::ValueId input : node.inputs) {
+      if (input != ir::kAbsent) tensors_[input] = graph_.values[input].constant;
     }
     try {
       if (node.def->lower != nullptr) {
         fold_lowered(node, context);
       } else {
-        OpaqueStep step{graph_.values[present_output(node)].producer};
-        make_kernel(graph_, step)->run(context);
+        fuse::OpaqueStep step{graph_.values[present_output(node)].producer};
+        cpu::make_kernel(graph_, step)->run(context);
       }
     } catch (const MemoryLimitError& error) {
       user_error("[{}] node \"{}\", evaluated ahead: {}", node.op, node.name, error.what());
     }
-    for (ValueId output : node.outputs) {
-      if (output != kAbsent && tensors_[output].defined()) adopt(output);
+    for (ir::ValueId output : node.outputs) {
+      if (output != ir::kAbsent && tensors_[output].defined()) adopt(output);
     }
-    for (ValueId id : node.inputs) {
-      if (id != kAbsent) tensors_[id] = Tensor();
+    for (ir::ValueId id : node.inputs) {
+      if (id != ir::kAbsent) tensors_[id] = Tensor();
     }
   }
 
-  static ValueId present_output(const Node& node) {
+  static ir::ValueId present_output(const ir::Node& node) {
     auto found = std::find_if(node.outputs.begin(), node.outputs.end(),
-                              [](ValueId output) { return output != kAbsent; });
+                              [](ir::ValueId output) { return output != ir::kAbsent; });
     RF_CHECK(found != node.outputs.end(), "node \"{}\" has no output", node.name);
     return *found;
   }
 
   // Makes a computed tensor the constant of its value.
-  void adopt(ValueId id) {
-    std::vector<Expr> before = graph_.values[id].shape;
-    set_constant(graph_, id, std::move(tensors_[id]));
+  void adopt(ir::ValueId id) {
+    std::vector<ir::Expr> before = graph_.values[id].shape;
+    ops::set_constant(graph_, id, std::move(tensors_[id]));
     tensors_[id] = Tensor();
     learn_shape(id, before);
     learned_[id] = 1;
@@ -157,8 +160,8 @@ class ConstantFolder {
 
   // Records what the new sizes of a value say about the symbols of the old ones; keeps an old size
   // from which no symbol follows.
-  void learn_shape(ValueId id, const std::vector<Expr>& before) {
-    std::vector<Expr>& shape = graph_.values[id].shape;
+  void learn_shape(ir::ValueId id, const std::vector<ir::Expr>& before) {
+    std::vector<ir::Expr>& shape = graph_.values[id].shape;
     for (size_t i = 0; i < before.size(); ++i) {
       if (shape[i] == before[i]) continue;
       if (!rewrite_.substitute(before[i], shape[i]) && !shape[i]->is_constant()) {
@@ -171,18 +174,18 @@ class ConstantFolder {
   }
 
   // Applies the shape rule again to a node whose inputs are better known than before.
-  void infer_again(NodeId node) {
+  void infer_again(ir::NodeId node) {
     int64_t watermark = graph_.pool->fresh_symbol("inferred")->integer;
-    std::vector<Value> before;
-    for (ValueId output : graph_.nodes[node].outputs) {
-      if (output != kAbsent) before.push_back(graph_.values[output]);
+    std::vector<ir::Value> before;
+    for (ir::ValueId output : graph_.nodes[node].outputs) {
+      if (output != ir::kAbsent) before.push_back(graph_.values[output]);
     }
-    infer_node(graph_, node);
+    ops::infer_node(graph_, node);
     size_t at = 0;
-    for (ValueId output : graph_.nodes[node].outputs) {
-      if (output == kAbsent) continue;
-      const Value& old = before[at++];
-      Value& now = graph_.values[output];
+    for (ir::ValueId output : graph_.nodes[node].outputs) {
+      if (output == ir::kAbsent) continue;
+      const ir::Value& old = before[at++];
+      ir::Value& now = graph_.values[output];
       // A size that is still unknown keeps its symbol.
       for (size_t i = 0; i < old.shape.size(); ++i) {
         if (mentions_newer(now.shape[i], watermark)) now.shape[i] = old.shape[i];
@@ -195,14 +198,15 @@ class ConstantFolder {
     }
   }
 
-  static bool mentions_newer(Expr size, int64_t watermark) {
+  static bool mentions_newer(ir::Expr size, int64_t watermark) {
     bool found = false;
-    visit(size,
-          [&](Expr node) { found |= node->op == ExprOp::Symbol && node->integer > watermark; });
+    visit(size, [&](ir::Expr node) {
+      found |= node->op == ir::ExprOp::Symbol && node->integer > watermark;
+    });
     return found;
   }
 
-  Graph& graph_;
+  ir::Graph& graph_;
   Rewrite rewrite_;
   std::vector<char> learned_;     // by value: contents or sizes became known in this run
   std::vector<Tensor> tensors_;   // by value: inputs and outputs of the node at hand
@@ -213,6 +217,6 @@ class ConstantFolder {
 
 }  // namespace
 
-bool fold_constants(Graph& graph) { return ConstantFolder(graph).run(); }
+bool fold_constants(ir::Graph& graph) { return ConstantFolder(graph).run(); }
 
-}  // namespace redfuser
+}  // namespace redfuser::passes

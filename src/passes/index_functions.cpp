@@ -8,7 +8,7 @@
 #include "base/dispatch.h"
 #include "ir/graph.h"
 
-namespace redfuser {
+namespace redfuser::passes {
 namespace {
 
 class Contents {
@@ -25,7 +25,7 @@ class Contents {
     if (result.outside < 0) return result;
     const std::vector<size_t> wide = varying();
     // Index vectors of few elements are constants themselves.
-    if (wide.size() != 2 || std::min(dims_[wide[0]], dims_[wide[1]]) <= kMaxElements) {
+    if (wide.size() != 2 || std::min(dims_[wide[0]], dims_[wide[1]]) <= ir::kMaxElements) {
       return std::nullopt;
     }
     result.row = wide[0];
@@ -161,4 +161,4 @@ std::optional<Progression> find_progression(const Tensor& tensor) {
   return found;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::passes

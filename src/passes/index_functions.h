@@ -6,7 +6,7 @@
 
 #include "redfuser/tensor.h"
 
-namespace redfuser {
+namespace redfuser::passes {
 
 // One element everywhere, or two elements by the distance of two indices: `inside` where lowest <=
 // column index - row index <= highest, as in a causal mask or a window. Elements are compared by
@@ -27,4 +27,4 @@ struct Progression {
 };
 std::optional<Progression> find_progression(const Tensor& tensor);
 
-}  // namespace redfuser
+}  // namespace redfuser::passes

@@ -13,34 +13,34 @@
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
-namespace redfuser {
+namespace redfuser::passes {
 namespace {
 
 constexpr int kSliceOpset = 13;
 
 // value[.., n] = Σ_k input[.., k] · weight + bias[n], with weight[k, n] or, by_rows, weight[n, k].
 struct Linear {
-  ValueId value = kAbsent, input = kAbsent, weight = kAbsent, bias = kAbsent;
+  ir::ValueId value = ir::kAbsent, input = ir::kAbsent, weight = ir::kAbsent, bias = ir::kAbsent;
   bool by_rows = false;
-  std::vector<NodeId> nodes;
+  std::vector<ir::NodeId> nodes;
 };
 
 class ProductMerger {
  public:
-  explicit ProductMerger(Graph& graph) : graph_(graph), pool_(*graph.pool) {
+  explicit ProductMerger(ir::Graph& graph) : graph_(graph), pool_(*graph.pool) {
     consumers_ = graph.consumers();
     is_output_.resize(graph.values.size());
-    for (ValueId output : graph.outputs) is_output_[static_cast<size_t>(output)] = 1;
+    for (ir::ValueId output : graph.outputs) is_output_[static_cast<size_t>(output)] = 1;
   }
 
   bool run() {
     // In order of their first products, so that the result is deterministic.
     std::vector<std::vector<Linear>> groups;
-    std::map<std::tuple<ValueId, DType, size_t>, size_t> group_of;
+    std::map<std::tuple<ir::ValueId, DType, size_t>, size_t> group_of;
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      std::optional<Linear> linear = linear_of(static_cast<NodeId>(n));
+      std::optional<Linear> linear = linear_of(static_cast<ir::NodeId>(n));
       if (!linear || !sliceable(linear->value)) continue;
-      const Value& value = value_of(linear->value);
+      const ir::Value& value = value_of(linear->value);
       const auto [found, added] = group_of.try_emplace(
           std::make_tuple(linear->input, value.dtype, value.shape.size()), groups.size());
       if (added) groups.emplace_back();
@@ -62,16 +62,16 @@ class ProductMerger {
 
  private:
   struct NewNode {
-    Node node;
-    NodeId before;  // the node of the old list that it precedes
+    ir::Node node;
+    ir::NodeId before;  // the node of the old list that it precedes
   };
 
-  Value& value_of(ValueId id) { return graph_.values[static_cast<size_t>(id)]; }
-  Node& node_of(NodeId id) { return graph_.nodes[static_cast<size_t>(id)]; }
+  ir::Value& value_of(ir::ValueId id) { return graph_.values[static_cast<size_t>(id)]; }
+  ir::Node& node_of(ir::NodeId id) { return graph_.nodes[static_cast<size_t>(id)]; }
 
-  std::vector<Expr> axes_of(ValueId id) {
-    std::vector<Expr> axes;
-    for (Expr size : value_of(id).shape) {
+  std::vector<ir::Expr> axes_of(ir::ValueId id) {
+    std::vector<ir::Expr> axes;
+    for (ir::Expr size : value_of(id).shape) {
       axes.push_back(size->is_constant(1)
                          ? pool_.integer(0)
                          : pool_.shared_axis(fmt::format("i{}", axes.size()), size));
@@ -79,42 +79,43 @@ class ProductMerger {
     return axes;
   }
 
-  std::optional<Expr> body_of(NodeId id) {
-    const Node& node = node_of(id);
+  std::optional<ir::Expr> body_of(ir::NodeId id) {
+    const ir::Node& node = node_of(id);
     if (!node.def || !node.def->lower || node.outputs.size() != 1) return std::nullopt;
-    const Value& value = value_of(node.outputs[0]);
+    const ir::Value& value = value_of(node.outputs[0]);
     if (value.is_constant() || value.shape.size() < 2 || !is_float(value.dtype)) {
       return std::nullopt;
     }
-    Lowering lowering(graph_, [&](ValueId v) { return v == node.outputs[0]; });
+    ops::Lowering lowering(graph_, [&](ir::ValueId v) { return v == node.outputs[0]; });
     return lowering.element(node.outputs[0], axes_of(node.outputs[0]));
   }
 
   // A constant vector along the last axis.
-  ValueId bias_read(Expr e, const std::vector<Expr>& axes) {
-    if (e->op != ExprOp::Read || e->args.empty() || e->args.back() != axes.back()) return kAbsent;
+  ir::ValueId bias_read(ir::Expr e, const std::vector<ir::Expr>& axes) {
+    if (e->op != ir::ExprOp::Read || e->args.empty() || e->args.back() != axes.back())
+      return ir::kAbsent;
     for (size_t i = 0; i + 1 < e->args.size(); ++i) {
-      if (!e->args[i]->is_constant(0)) return kAbsent;
+      if (!e->args[i]->is_constant(0)) return ir::kAbsent;
     }
-    const auto id = static_cast<ValueId>(e->integer);
-    const Value& value = value_of(id);
+    const auto id = static_cast<ir::ValueId>(e->integer);
+    const ir::Value& value = value_of(id);
     const bool whole = value.is_constant() && value.constant.size() == value.shape.back()->integer;
-    return whole && value.shape.back() == axes.back()->extent() ? id : kAbsent;
+    return whole && value.shape.back() == axes.back()->extent() ? id : ir::kAbsent;
   }
 
-  bool set_contraction(Linear& linear, Expr e, const std::vector<Expr>& axes) {
+  bool set_contraction(Linear& linear, ir::Expr e, const std::vector<ir::Expr>& axes) {
     const auto product = as_contraction(pool_, e);
     if (!product || product->scale) return false;
     for (const auto& [a, b] : {std::pair(product->a, product->b), {product->b, product->a}}) {
-      std::vector<Expr> index = axes;
+      std::vector<ir::Expr> index = axes;
       index.back() = product->axis;
-      const std::vector<Expr> by_columns = {product->axis, axes.back()};
-      const std::vector<Expr> by_rows = {axes.back(), product->axis};
-      linear.input = static_cast<ValueId>(a->integer);
-      linear.weight = static_cast<ValueId>(b->integer);
+      const std::vector<ir::Expr> by_columns = {product->axis, axes.back()};
+      const std::vector<ir::Expr> by_rows = {axes.back(), product->axis};
+      linear.input = static_cast<ir::ValueId>(a->integer);
+      linear.weight = static_cast<ir::ValueId>(b->integer);
       linear.by_rows = b->args == by_rows;
       if (a->args != index || (b->args != by_columns && !linear.by_rows)) continue;
-      const Value &input = value_of(linear.input), &weight = value_of(linear.weight);
+      const ir::Value &input = value_of(linear.input), &weight = value_of(linear.weight);
       const DType dtype = value_of(linear.value).dtype;
       return !input.is_constant() && weight.is_constant() && input.dtype == dtype &&
              weight.dtype == dtype && weight.shape.size() == 2;
@@ -122,84 +123,86 @@ class ProductMerger {
     return false;
   }
 
-  std::optional<Linear> linear_of(NodeId id) {
-    const std::optional<Expr> body = body_of(id);
+  std::optional<Linear> linear_of(ir::NodeId id) {
+    const std::optional<ir::Expr> body = body_of(id);
     if (!body || (*body)->bound_level == 0) return std::nullopt;
     Linear linear;
     linear.value = node_of(id).outputs[0];
     linear.nodes = {id};
-    const std::vector<Expr> axes = axes_of(linear.value);
-    if (axes.back()->op != ExprOp::Axis) return std::nullopt;
+    const std::vector<ir::Expr> axes = axes_of(linear.value);
+    if (axes.back()->op != ir::ExprOp::Axis) return std::nullopt;
     if (!value_of(linear.value).shape.back()->is_constant()) return std::nullopt;
-    if (!split_sum(linear, *body, axes, [&](Expr e) { return set_contraction(linear, e, axes); })) {
+    if (!split_sum(linear, *body, axes,
+                   [&](ir::Expr e) { return set_contraction(linear, e, axes); })) {
       return std::nullopt;
     }
-    if (linear.bias == kAbsent) take_bias(linear, axes);
+    if (linear.bias == ir::kAbsent) take_bias(linear, axes);
     return linear;
   }
 
   // body = main, or main + bias[n] in either order.
   template <typename IsMain>
-  bool split_sum(Linear& linear, Expr body, const std::vector<Expr>& axes, const IsMain& is_main) {
+  bool split_sum(Linear& linear, ir::Expr body, const std::vector<ir::Expr>& axes,
+                 const IsMain& is_main) {
     if (is_main(body)) return true;
-    if (body->op != ExprOp::Add) return false;
+    if (body->op != ir::ExprOp::Add) return false;
     for (int i = 0; i < 2; ++i) {
       linear.bias = bias_read(body->args[static_cast<size_t>(1 - i)], axes);
-      if (linear.bias != kAbsent && is_main(body->args[static_cast<size_t>(i)])) return true;
+      if (linear.bias != ir::kAbsent && is_main(body->args[static_cast<size_t>(i)])) return true;
     }
-    linear.bias = kAbsent;
+    linear.bias = ir::kAbsent;
     return false;
   }
 
   // The only reader of the product adds a constant vector: that sum is the linear form's value.
-  void take_bias(Linear& linear, const std::vector<Expr>& axes) {
+  void take_bias(Linear& linear, const std::vector<ir::Expr>& axes) {
     const auto& readers = consumers_[static_cast<size_t>(linear.value)];
     if (readers.size() != 1 || is_output_[static_cast<size_t>(linear.value)]) return;
-    const std::optional<Expr> body = body_of(readers[0]);
+    const std::optional<ir::Expr> body = body_of(readers[0]);
     if (!body || value_of(node_of(readers[0]).outputs[0]).shape != value_of(linear.value).shape) {
       return;
     }
-    Expr product = pool_.read(linear.value, value_of(linear.value).dtype, axes);
+    ir::Expr product = pool_.read(linear.value, value_of(linear.value).dtype, axes);
     if (*body == product) return;
-    if (split_sum(linear, *body, axes, [&](Expr e) { return e == product; })) {
+    if (split_sum(linear, *body, axes, [&](ir::Expr e) { return e == product; })) {
       linear.value = node_of(readers[0]).outputs[0];
       linear.nodes.push_back(readers[0]);
     }
   }
 
   // Every reader has a meaning that can read a slice in place.
-  bool sliceable(ValueId id) {
+  bool sliceable(ir::ValueId id) {
     if (is_output_[static_cast<size_t>(id)]) return false;
     const auto& readers = consumers_[static_cast<size_t>(id)];
-    return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
-      const Node& node = node_of(reader);
+    return std::all_of(readers.begin(), readers.end(), [&](ir::NodeId reader) {
+      const ir::Node& node = node_of(reader);
       return node.def != nullptr && node.def->lower != nullptr;
     });
   }
 
-  ValueId new_constant(const std::string& name, Tensor tensor) {
-    const ValueId id = graph_.add_value(unique(name), tensor.dtype());
-    set_constant(graph_, id, std::move(tensor));
+  ir::ValueId new_constant(const std::string& name, Tensor tensor) {
+    const ir::ValueId id = graph_.add_value(unique(name), tensor.dtype());
+    ops::set_constant(graph_, id, std::move(tensor));
     return id;
   }
 
-  ValueId new_node(const std::string& op, const Linear& from, const std::string& name,
-                   std::vector<ValueId> inputs, NodeId before) {
-    const Node& model = node_of(from.nodes[0]);
-    Node node;
+  ir::ValueId new_node(const std::string& op, const Linear& from, const std::string& name,
+                       std::vector<ir::ValueId> inputs, ir::NodeId before) {
+    const ir::Node& model = node_of(from.nodes[0]);
+    ir::Node node;
     node.op = op;
     node.opset = std::max(model.domain.empty() ? model.opset : 0, kSliceOpset);
-    node.def = find_op("", op, node.opset);
+    node.def = ops::find_op("", op, node.opset);
     node.name = name;
     node.source = model.source;
     node.inputs = std::move(inputs);
-    const ValueId output = graph_.add_value(unique(value_of(from.value).name));
+    const ir::ValueId output = graph_.add_value(unique(value_of(from.value).name));
     node.outputs = {output};
     // Its place in the list, while it is at the end, is where inference finds it.
     graph_.nodes.push_back(node);
-    const auto id = static_cast<NodeId>(graph_.nodes.size()) - 1;
+    const auto id = static_cast<ir::NodeId>(graph_.nodes.size()) - 1;
     value_of(output).producer = id;
-    infer_node(graph_, id);
+    ops::infer_node(graph_, id);
     graph_.nodes.pop_back();
     added_.push_back({std::move(node), before});
     return output;
@@ -231,7 +234,7 @@ class ProductMerger {
     char* to = static_cast<char*>(all.mutable_data());
     std::memset(to, 0, all.bytes());
     for (const Linear& linear : group) {
-      if (linear.bias != kAbsent) {
+      if (linear.bias != ir::kAbsent) {
         const Tensor& bias = value_of(linear.bias).constant;
         std::memcpy(to, bias.data(), bias.bytes());
       }
@@ -243,25 +246,25 @@ class ProductMerger {
   void build(const std::vector<Linear>& group) {
     int64_t columns = 0;
     std::string name;
-    NodeId before = group[0].nodes[0];
+    ir::NodeId before = group[0].nodes[0];
     bool biased = false;
     for (const Linear& linear : group) {
       columns += columns_of(linear);
-      biased |= linear.bias != kAbsent;
-      for (NodeId node : linear.nodes) name += (name.empty() ? "" : " ") + node_of(node).name;
+      biased |= linear.bias != ir::kAbsent;
+      for (ir::NodeId node : linear.nodes) name += (name.empty() ? "" : " ") + node_of(node).name;
     }
     const std::string& value_name = value_of(group[0].value).name;
-    const ValueId weight = new_constant(value_name + "/weight", weights(group));
-    ValueId all = new_node("MatMul", group[0], name, {group[0].input, weight}, before);
+    const ir::ValueId weight = new_constant(value_name + "/weight", weights(group));
+    ir::ValueId all = new_node("MatMul", group[0], name, {group[0].input, weight}, before);
     if (biased) {
-      const ValueId bias = new_constant(value_name + "/bias", biases(group, columns));
+      const ir::ValueId bias = new_constant(value_name + "/bias", biases(group, columns));
       all = new_node("Add", group[0], name, {all, bias}, before);
     }
     int64_t column = 0;
     const auto last = static_cast<int64_t>(value_of(all).shape.size()) - 1;
     for (const Linear& linear : group) {
       const int64_t end = column + columns_of(linear);
-      const ValueId slice =
+      const ir::ValueId slice =
           new_node("Slice", linear, node_of(linear.nodes.back()).name,
                    {all, new_constant("from", indices(column)), new_constant("to", indices(end)),
                     new_constant("axis", indices(last))},
@@ -273,34 +276,34 @@ class ProductMerger {
   }
 
   void insert_nodes() {
-    std::vector<Node> nodes;
+    std::vector<ir::Node> nodes;
     size_t next = 0;
     std::stable_sort(added_.begin(), added_.end(),
                      [](const NewNode& a, const NewNode& b) { return a.before < b.before; });
     for (size_t n = 0; n <= graph_.nodes.size(); ++n) {
-      while (next < added_.size() && added_[next].before == static_cast<NodeId>(n)) {
+      while (next < added_.size() && added_[next].before == static_cast<ir::NodeId>(n)) {
         nodes.push_back(std::move(added_[next++].node));
       }
       if (n < graph_.nodes.size()) nodes.push_back(std::move(graph_.nodes[n]));
     }
     graph_.nodes = std::move(nodes);
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      for (ValueId output : graph_.nodes[n].outputs) {
-        if (output != kAbsent) value_of(output).producer = static_cast<NodeId>(n);
+      for (ir::ValueId output : graph_.nodes[n].outputs) {
+        if (output != ir::kAbsent) value_of(output).producer = static_cast<ir::NodeId>(n);
       }
     }
   }
 
-  Graph& graph_;
-  ExprPool& pool_;
-  std::vector<std::vector<NodeId>> consumers_;
+  ir::Graph& graph_;
+  ir::ExprPool& pool_;
+  std::vector<std::vector<ir::NodeId>> consumers_;
   std::vector<char> is_output_;
   std::vector<NewNode> added_;
-  std::vector<std::pair<ValueId, ValueId>> replaced_;
+  std::vector<std::pair<ir::ValueId, ir::ValueId>> replaced_;
 };
 
 }  // namespace
 
-bool merge_products(Graph& graph) { return ProductMerger(graph).run(); }
+bool merge_products(ir::Graph& graph) { return ProductMerger(graph).run(); }
 
-}  // namespace redfuser
+}  // namespace redfuser::passes

@@ -7,7 +7,7 @@
 #include "base/thread_pool.h"
 #include "ir/graph.h"
 
-namespace redfuser {
+namespace redfuser::passes {
 
 class NodeEvaluator {
  public:
@@ -16,7 +16,7 @@ class NodeEvaluator {
 
   // Makes every output of the node a constant. Its inputs must be constants. Throws UserError for
   // what the operator cannot do.
-  void evaluate(Graph& graph, NodeId node);
+  void evaluate(ir::Graph& graph, ir::NodeId node);
 
   // Forgets the sizes that were bound on the way: before a graph with symbols of its own.
   void forget_sizes() { symbols_.clear(); }
@@ -27,4 +27,4 @@ class NodeEvaluator {
   std::vector<int64_t> symbols_;  // sizes bound on the way
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::passes

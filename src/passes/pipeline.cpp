@@ -2,12 +2,12 @@
 
 #include "passes/passes.h"
 
-namespace redfuser {
+namespace redfuser::passes {
 namespace {
 
 struct Pass {
   const char* name;
-  bool (*run)(Graph&);
+  bool (*run)(ir::Graph&);
 };
 
 constexpr Pass kPasses[] = {
@@ -19,7 +19,7 @@ constexpr int kMaxRounds = 8;
 
 }  // namespace
 
-void optimize(Graph& graph, std::vector<PassRecord>* log) {
+void optimize(ir::Graph& graph, std::vector<PassRecord>* log) {
   verify(graph);
   bool changed = true;
   for (int round = 0; changed && round < kMaxRounds; ++round) {
@@ -34,4 +34,4 @@ void optimize(Graph& graph, std::vector<PassRecord>* log) {
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::passes

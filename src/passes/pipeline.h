@@ -6,7 +6,7 @@
 
 #include "ir/graph.h"
 
-namespace redfuser {
+namespace redfuser::passes {
 
 // One line of the log: a pass that changed the graph.
 struct PassRecord {
@@ -16,6 +16,6 @@ struct PassRecord {
 
 // Runs the passes until none changes anything (at most eight rounds) and verifies the graph after
 // each. Node and value numbers change.
-void optimize(Graph& graph, std::vector<PassRecord>* log = nullptr);
+void optimize(ir::Graph& graph, std::vector<PassRecord>* log = nullptr);
 
-}  // namespace redfuser
+}  // namespace redfuser::passes

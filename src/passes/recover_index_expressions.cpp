@@ -9,7 +9,7 @@
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
-namespace redfuser {
+namespace redfuser::passes {
 namespace {
 
 constexpr int64_t kLarge = 4096;  // elements; smaller masks cost nothing to load
@@ -17,17 +17,17 @@ constexpr int kOpset = 18;
 
 class ConstantExpresser {
  public:
-  explicit ConstantExpresser(Graph& graph) : graph_(graph) {}
+  explicit ConstantExpresser(ir::Graph& graph) : graph_(graph) {}
 
   bool run() {
     const auto consumers = graph_.consumers();
     const size_t values = graph_.values.size();
     for (size_t v = 0; v < values; ++v) {
       const Tensor tensor = graph_.values[v].constant;
-      if (!tensor.defined() || tensor.size() <= kMaxElements || size_of(tensor.dtype()) == 0) {
+      if (!tensor.defined() || tensor.size() <= ir::kMaxElements || size_of(tensor.dtype()) == 0) {
         continue;
       }
-      const auto id = static_cast<ValueId>(v);
+      const auto id = static_cast<ir::ValueId>(v);
       const auto progression = find_progression(tensor);
       if (!progression && tensor.size() < kLarge) continue;
       const bool output = std::count(graph_.outputs.begin(), graph_.outputs.end(), id) > 0;
@@ -51,25 +51,25 @@ class ConstantExpresser {
 
  private:
   // Every reader is elementwise or a view: an expression can go into its meaning.
-  bool meant(const std::vector<NodeId>& readers) const {
-    return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
-      const Node& node = graph_.nodes[static_cast<size_t>(reader)];
+  bool meant(const std::vector<ir::NodeId>& readers) const {
+    return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](ir::NodeId reader) {
+      const ir::Node& node = graph_.nodes[static_cast<size_t>(reader)];
       if (node.def == nullptr || node.def->lower == nullptr) return false;
-      return std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId output) {
-        if (output == kAbsent) return true;
-        Lowering lowering(graph_, [output](ValueId v) { return v == output; });
-        return lowering.element(output, output_axes(graph_, output))->bound_level == 0;
+      return std::all_of(node.outputs.begin(), node.outputs.end(), [&](ir::ValueId output) {
+        if (output == ir::kAbsent) return true;
+        ops::Lowering lowering(graph_, [output](ir::ValueId v) { return v == output; });
+        return lowering.element(output, ops::output_axes(graph_, output))->bound_level == 0;
       });
     });
   }
 
-  ValueId constant(Tensor tensor) {
-    const ValueId id = graph_.add_value(unique(), tensor.dtype());
-    set_constant(graph_, id, std::move(tensor));
+  ir::ValueId constant(Tensor tensor) {
+    const ir::ValueId id = graph_.add_value(unique(), tensor.dtype());
+    ops::set_constant(graph_, id, std::move(tensor));
     return id;
   }
 
-  ValueId integers(const std::vector<int64_t>& list, Dims dims) {
+  ir::ValueId integers(const std::vector<int64_t>& list, Dims dims) {
     Tensor tensor(DType::Int64, std::move(dims));
     std::copy(list.begin(), list.end(), tensor.as<int64_t>());
     return constant(std::move(tensor));
@@ -86,74 +86,77 @@ class ConstantExpresser {
 
   std::string unique() { return fmt::format("{}/index_{}", name_, graph_.values.size()); }
 
-  ValueId node(const std::string& op, std::vector<ValueId> inputs, Attributes attributes = {}) {
-    Node node;
+  ir::ValueId node(const std::string& op, std::vector<ir::ValueId> inputs,
+                   ir::Attributes attributes = {}) {
+    ir::Node node;
     node.op = op;
     node.opset = kOpset;
-    node.def = find_op("", op, kOpset);
+    node.def = ops::find_op("", op, kOpset);
     node.name = name_;
     node.inputs = std::move(inputs);
     node.attributes = std::move(attributes);
-    const ValueId output = graph_.add_value(unique());
+    const ir::ValueId output = graph_.add_value(unique());
     node.outputs = {output};
     graph_.nodes.push_back(std::move(node));
-    const auto id = static_cast<NodeId>(graph_.nodes.size()) - 1;
+    const auto id = static_cast<ir::NodeId>(graph_.nodes.size()) - 1;
     graph_.values[static_cast<size_t>(output)].producer = id;
-    infer_node(graph_, id);
+    ops::infer_node(graph_, id);
     ++added_;
     return output;
   }
 
   // first, first + step, ... along one dimension of several.
-  ValueId indices(const Dims& dims, size_t dim, int64_t first = 0, int64_t step = 1) {
+  ir::ValueId indices(const Dims& dims, size_t dim, int64_t first = 0, int64_t step = 1) {
     std::vector<int64_t> shape(dims.size(), 1);
     shape[dim] = dims[dim];
     const int64_t end = first + step * dims[dim];
-    const ValueId range =
+    const ir::ValueId range =
         node("Range", {integers({first}, {}), integers({end}, {}), integers({step}, {})});
     return node("Reshape", {range, list(shape)});
   }
 
-  ValueId list(const std::vector<int64_t>& sizes) {
+  ir::ValueId list(const std::vector<int64_t>& sizes) {
     return integers(sizes, {static_cast<int64_t>(sizes.size())});
   }
 
-  ValueId expression(const Tensor& tensor, const Progression& progression) {
-    ValueId value = indices(tensor.dims(), progression.dim, progression.first, progression.step);
+  ir::ValueId expression(const Tensor& tensor, const Progression& progression) {
+    ir::ValueId value =
+        indices(tensor.dims(), progression.dim, progression.first, progression.step);
     if (tensor.dtype() != DType::Int64) {
       value = node("Cast", {value}, {{"to", static_cast<int64_t>(tensor.dtype())}});
     }
     return node("Expand", {value, list(tensor.dims())});
   }
 
-  ValueId expression(const Tensor& tensor, const Band& band) {
+  ir::ValueId expression(const Tensor& tensor, const Band& band) {
     const Dims& dims = tensor.dims();
-    const ValueId shape = list(dims);
+    const ir::ValueId shape = list(dims);
     if (band.outside < 0) {
       return node("ConstantOfShape", {shape}, {{"value", element(tensor, band.inside)}});
     }
-    const ValueId distance = node("Sub", {indices(dims, band.column), indices(dims, band.row)});
-    ValueId near = kAbsent;
+    const ir::ValueId distance = node("Sub", {indices(dims, band.column), indices(dims, band.row)});
+    ir::ValueId near = ir::kAbsent;
     if (band.lowest > 1 - dims[band.row]) {
       near = node("LessOrEqual", {integers({band.lowest}, {1}), distance});
     }
     if (band.highest < dims[band.column] - 1) {
-      const ValueId below = node("LessOrEqual", {distance, integers({band.highest}, {1})});
-      near = near == kAbsent ? below : node("And", {near, below});
+      const ir::ValueId below = node("LessOrEqual", {distance, integers({band.highest}, {1})});
+      near = near == ir::kAbsent ? below : node("And", {near, below});
     }
-    const ValueId chosen = node("Where", {near, constant(element(tensor, band.inside)),
-                                          constant(element(tensor, band.outside))});
+    const ir::ValueId chosen = node("Where", {near, constant(element(tensor, band.inside)),
+                                              constant(element(tensor, band.outside))});
     return node("Expand", {chosen, shape});
   }
 
   // What reads functions of indices alone is one as well.
   void infer_readers() {
     for (size_t n = static_cast<size_t>(added_); n < graph_.nodes.size(); ++n) {
-      const Node& node = graph_.nodes[n];
-      const bool reads = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
-        return input != kAbsent && graph_.values[static_cast<size_t>(input)].indexed;
-      });
-      if (reads && node.def != nullptr) infer_indexed(graph_, static_cast<NodeId>(n));
+      const ir::Node& node = graph_.nodes[n];
+      const bool reads =
+          std::any_of(node.inputs.begin(), node.inputs.end(), [&](ir::ValueId input) {
+            return input != ir::kAbsent && graph_.values[static_cast<size_t>(input)].indexed;
+          });
+      if (reads && node.def != nullptr) ops::infer_indexed(graph_, static_cast<ir::NodeId>(n));
     }
   }
 
@@ -161,22 +164,22 @@ class ConstantExpresser {
   void put_first() {
     std::rotate(graph_.nodes.begin(), graph_.nodes.end() - added_, graph_.nodes.end());
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      for (ValueId output : graph_.nodes[n].outputs) {
-        if (output != kAbsent) {
-          graph_.values[static_cast<size_t>(output)].producer = static_cast<NodeId>(n);
+      for (ir::ValueId output : graph_.nodes[n].outputs) {
+        if (output != ir::kAbsent) {
+          graph_.values[static_cast<size_t>(output)].producer = static_cast<ir::NodeId>(n);
         }
       }
     }
   }
 
-  Graph& graph_;
+  ir::Graph& graph_;
   std::string name_;  // of the constant at hand
-  std::vector<std::pair<ValueId, ValueId>> replaced_;
+  std::vector<std::pair<ir::ValueId, ir::ValueId>> replaced_;
   long added_ = 0;
 };
 
 }  // namespace
 
-bool express_constants(Graph& graph) { return ConstantExpresser(graph).run(); }
+bool express_constants(ir::Graph& graph) { return ConstantExpresser(graph).run(); }
 
-}  // namespace redfuser
+}  // namespace redfuser::passes

@@ -6,44 +6,44 @@
 
 #include "ir/graph.h"
 
-namespace redfuser {
+namespace redfuser::passes {
 
 class Rewrite {
  public:
-  explicit Rewrite(Graph& graph);
+  explicit Rewrite(ir::Graph& graph);
 
   // Lets every reader of `from` read `to` instead, which has the same dtype and, up to symbols that
   // only `from` binds, the same shape. A graph output keeps its name: `to` takes it over. Returns
   // false, and does nothing, unless can_replace.
-  bool replace(ValueId from, ValueId to);
+  bool replace(ir::ValueId from, ir::ValueId to);
   // False if `from` is a graph input; if the shapes differ; or if `from` is a graph output and `to`
   // is a graph input, a constant or an output of its own.
-  bool can_replace(ValueId from, ValueId to) const;
+  bool can_replace(ir::ValueId from, ir::ValueId to) const;
   // What readers of `value` read after the replacements so far.
-  ValueId resolve(ValueId value) const;
+  ir::ValueId resolve(ir::ValueId value) const;
   // Removes a node at apply(). Its outputs must be replaced, constant or unused.
-  void remove(NodeId node);
+  void remove(ir::NodeId node);
   // Writes `size` for the run-time size `symbol` in every shape. False if the symbol is the
   // caller's (it occurs in the shape of a graph input).
-  bool substitute(Expr symbol, Expr size);
+  bool substitute(ir::Expr symbol, ir::Expr size);
 
   bool empty() const { return replaced_ == 0 && removed_ == 0 && symbols_.empty(); }
   // Performs the edits; true if there were any.
   bool apply();
 
  private:
-  bool can_substitute(Expr symbol) const;
+  bool can_substitute(ir::Expr symbol) const;
   void resolve_symbols();
 
-  Graph& graph_;
-  std::vector<ValueId> forward_;
+  ir::Graph& graph_;
+  std::vector<ir::ValueId> forward_;
   std::vector<char> is_input_, is_output_, dead_node_;
-  std::vector<std::pair<Expr, Expr>> symbols_;
+  std::vector<std::pair<ir::Expr, ir::Expr>> symbols_;
   std::vector<char> input_symbols_;  // by symbol number
   int replaced_ = 0, removed_ = 0;
 };
 
 // Drops the nodes marked in `dead` and renumbers the producers of the values that remain.
-void erase_nodes(Graph& graph, const std::vector<char>& dead);
+void erase_nodes(ir::Graph& graph, const std::vector<char>& dead);
 
-}  // namespace redfuser
+}  // namespace redfuser::passes

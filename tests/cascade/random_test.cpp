@@ -23,16 +23,17 @@ const uint64_t kSeed = [] {
 }();
 constexpr int kCascades = 300;
 
-Cascade draw(ExprPool& pool, uint64_t seed) {
+cascade::Cascade draw(ir::ExprPool& pool, uint64_t seed) {
   return CascadeGenerator(pool, std::mt19937_64(seed)).cascade();
 }
 
 // F at streamed element a and draw b of the earlier results, everything between low and 3.
-double sampled(const StageScope& scope, Expr body, uint64_t a, uint64_t b, double low) {
-  return evaluate(body, [&](Expr e) -> double {
-    if (e->op == ExprOp::Symbol) return 5;
-    if (e->op == ExprOp::Axis) return e == scope.stream ? static_cast<double>(a) : 0;
-    const bool result = e->op == ExprOp::Leaf;
+double sampled(const cascade::StageScope& scope, ir::Expr body, uint64_t a, uint64_t b,
+               double low) {
+  return evaluate(body, [&](ir::Expr e) -> double {
+    if (e->op == ir::ExprOp::Symbol) return 5;
+    if (e->op == ir::ExprOp::Axis) return e == scope.stream ? static_cast<double>(a) : 0;
+    const bool result = e->op == ir::ExprOp::Leaf;
     const uint64_t at = result ? b : static_cast<uint64_t>(e->args.back()->integer);
     std::mt19937_64 random((static_cast<uint64_t>(e->integer) * 2 + result) * 7919 + at * 104729);
     random.discard(3);
@@ -45,7 +46,7 @@ constexpr int kGrowing = 6;  // a sampled rank above this is taken for an infini
 using Matrix = std::vector<std::vector<double>>;
 
 // F at as many finite points; empty if there are too few of them.
-Matrix sampled_matrix(const StageScope& scope, Expr body, double low) {
+Matrix sampled_matrix(const cascade::StageScope& scope, ir::Expr body, double low) {
   constexpr uint64_t kTries = 400;
   Matrix matrix;
   std::vector<uint64_t> columns;
@@ -105,18 +106,18 @@ TEST(RandomCascades, StreamLikeTheCascade) {
   std::printf("seed %llu\n", static_cast<unsigned long long>(kSeed));
   int accepted = 0, degenerate = 0;
   for (int number = 0; number < kCascades; ++number) {
-    ExprPool pool;
+    ir::ExprPool pool;
     const uint64_t seed = kSeed + static_cast<uint64_t>(number);
-    const Cascade cascade = draw(pool, seed);
+    const cascade::Cascade cascade = draw(pool, seed);
     auto derived = derive(pool, cascade);
-    if (!std::holds_alternative<Derivation>(derived)) continue;
+    if (!std::holds_alternative<cascade::Derivation>(derived)) continue;
     ++accepted;
-    const Streaming& streaming = std::get<Derivation>(derived).streaming;
+    const cascade::Streaming& streaming = std::get<cascade::Derivation>(derived).streaming;
     const auto found = mismatch(pool, cascade, streaming, seed);
     if (!found) continue;
     // A quotient or root of results that no element selects may be NaN, and 0·NaN is not 0; an
     // infinity may become a NaN. The certificate refuses these.
-    const Certificate certificate = certify(pool, cascade, streaming);
+    const cascade::Certificate certificate = certify(pool, cascade, streaming);
     EXPECT_FALSE(found->finite || certificate.valid)
         << "cascade " << number << ": " << found->text << "\n"
         << to_string(pool, cascade) << to_string(pool, streaming)
@@ -137,9 +138,9 @@ bool other_reason(const std::string& reason) {
   return false;
 }
 
-bool has_extremum(Expr body) {
+bool has_extremum(ir::Expr body) {
   bool found = false;
-  visit(body, [&](Expr e) { found |= e->op == ExprOp::Max || e->op == ExprOp::Min; });
+  visit(body, [&](ir::Expr e) { found |= e->op == ir::ExprOp::Max || e->op == ir::ExprOp::Min; });
   return found;
 }
 
@@ -147,25 +148,25 @@ bool has_extremum(Expr body) {
 TEST(RandomCascades, SumsAreAcceptedWhereTheyHaveFiniteRank) {
   int accepted = 0, refused = 0, missed = 0;
   for (int number = 0; number < kCascades; ++number) {
-    ExprPool pool;
-    const Cascade drawn = draw(pool, kSeed + static_cast<uint64_t>(number));
-    const Cascade cascade = centre_moments(pool, drawn);
+    ir::ExprPool pool;
+    const cascade::Cascade drawn = draw(pool, kSeed + static_cast<uint64_t>(number));
+    const cascade::Cascade cascade = centre_moments(pool, drawn);
     for (size_t i = 0; i < cascade.stages.size(); ++i) {
-      const Stage& stage = cascade.stages[i];
-      const StageScope scope{pool, cascade.stream, cascade.stages, {}};
-      if (stage.reduction != Reduction::Sum || !scope.mixed(stage.body)) continue;
+      const cascade::Stage& stage = cascade.stages[i];
+      const cascade::StageScope scope{pool, cascade.stream, cascade.stages, {}};
+      if (stage.reduction != ir::Reduction::Sum || !scope.mixed(stage.body)) continue;
       SCOPED_TRACE(fmt::format("cascade {}, stage {}: {}", number, i, to_string(pool, stage.body)));
       const auto decomposed = decompose(scope, stage.body);
       Matrix matrix = sampled_matrix(scope, stage.body, -3);
       if (matrix.empty()) matrix = sampled_matrix(scope, stage.body, 0.5);
       if (matrix.empty()) continue;
       const int rank = numeric_rank(std::move(matrix));
-      if (auto* terms = std::get_if<std::vector<Term>>(&decomposed)) {
+      if (auto* terms = std::get_if<std::vector<cascade::Term>>(&decomposed)) {
         ++accepted;
         EXPECT_LE(rank, static_cast<int>(terms->size()));
       } else {
         ++refused;
-        const std::string& reason = std::get<Refusal>(decomposed).reason;
+        const std::string& reason = std::get<cascade::Refusal>(decomposed).reason;
         if (rank > kGrowing || other_reason(reason)) continue;
         ++missed;
         EXPECT_TRUE(has_extremum(stage.body)) << "rank " << rank << ": " << reason;

@@ -17,9 +17,9 @@ namespace {
 // A step's default form and that of every choice, with the program that owns their expressions.
 struct Forms {
   Program program;
-  DeviceStep chosen;
-  std::vector<KernelChoice> choices;
-  std::vector<DeviceStep> forms;
+  codegen::DeviceStep chosen;
+  std::vector<codegen::KernelChoice> choices;
+  std::vector<codegen::DeviceStep> forms;
 };
 
 std::vector<int64_t> symbols_of(const Program& program, int64_t size) {
@@ -27,18 +27,18 @@ std::vector<int64_t> symbols_of(const Program& program, int64_t size) {
 }
 
 // Of every step with choices, for symbols of this size.
-std::vector<Forms> forms_of(const Model& model, const Target& target, int64_t size = 128) {
+std::vector<Forms> forms_of(const Model& model, const codegen::Target& target, int64_t size = 128) {
   CompileOptions options;
   options.certify = false;
   const Program program = compile(model, options);
-  const CompiledProgram& compiled = *program.handle();
+  const runtime::CompiledProgram& compiled = *program.handle();
   std::vector<Forms> result;
-  for (const Step& step : compiled.plan.steps) {
+  for (const fuse::Step& step : compiled.plan.steps) {
     Forms forms{program, {}, {}, {}};
     forms.choices = kernel_choices(compiled.graph(), step, target, symbols_of(program, size));
     if (forms.choices.empty()) continue;
     forms.chosen = generate(compiled.graph(), step, target);
-    for (const KernelChoice& choice : forms.choices) {
+    for (const codegen::KernelChoice& choice : forms.choices) {
       forms.forms.push_back(generate(compiled.graph(), step, target, choice));
     }
     result.push_back(std::move(forms));
@@ -47,27 +47,29 @@ std::vector<Forms> forms_of(const Model& model, const Target& target, int64_t si
 }
 
 // The calls as text: what tells one form from another.
-std::string text_of(const DeviceStep& step, const std::vector<int64_t>& symbols) {
+std::string text_of(const codegen::DeviceStep& step, const std::vector<int64_t>& symbols) {
   std::string text;
-  for (const DeviceCall& call : step.calls) {
-    if (const auto* product = std::get_if<ProductCall>(&call)) {
+  for (const codegen::DeviceCall& call : step.calls) {
+    if (const auto* product = std::get_if<codegen::ProductCall>(&call)) {
       text += fmt::format("algorithm {}\n", product->algorithm);
       continue;
     }
-    const auto& launch = std::get<KernelLaunch>(call);
+    const auto& launch = std::get<codegen::KernelLaunch>(call);
     const int64_t blocks = evaluate_size(launch.grid[0], symbols);
     if (blocks == 0) continue;
     text += fmt::format("{} {} {} {} {}\n", blocks, launch.block, launch.shared, launch.cluster,
                         launch.source);
-    for (const Expr size : launch.sizes) text += fmt::format("{} ", evaluate_size(size, symbols));
+    for (const ir::Expr size : launch.sizes)
+      text += fmt::format("{} ", evaluate_size(size, symbols));
   }
   return text;
 }
 
-void expect_sound(const std::string& name, const Forms& forms, const Target& target, int64_t size) {
+void expect_sound(const std::string& name, const Forms& forms, const codegen::Target& target,
+                  int64_t size) {
   const std::vector<int64_t> symbols = symbols_of(forms.program, size);
   EXPECT_GE(forms.choices.size(), 2u) << name;
-  EXPECT_LE(forms.choices.size(), kMostChoices) << name;
+  EXPECT_LE(forms.choices.size(), codegen::kMostChoices) << name;
   EXPECT_EQ(text_of(forms.forms[0], symbols), text_of(forms.chosen, symbols))
       << name << ": " << to_string(forms.choices[0]);
   std::set<std::string> texts, names;
@@ -75,8 +77,8 @@ void expect_sound(const std::string& name, const Forms& forms, const Target& tar
     const std::string choice = to_string(forms.choices[i]);
     EXPECT_TRUE(names.insert(choice).second) << name << ": " << choice;
     EXPECT_TRUE(texts.insert(text_of(forms.forms[i], symbols)).second) << name << ": " << choice;
-    for (const DeviceCall& call : forms.forms[i].calls) {
-      const auto* launch = std::get_if<KernelLaunch>(&call);
+    for (const codegen::DeviceCall& call : forms.forms[i].calls) {
+      const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
       if (launch == nullptr) continue;
       EXPECT_LE(launch->shared, target.shared_bytes) << name << ": " << choice;
     }
@@ -119,8 +121,8 @@ TEST_P(CodegenChoice, OthersKeepTheirRegisters) {
     const Model model = Model::parse(maker.make().model);
     for (const Forms& forms : forms_of(model, GetParam().target)) {
       for (size_t i = 1; i < std::min(kOthers + 1, forms.forms.size()); ++i) {
-        for (const DeviceCall& call : forms.forms[i].calls) {
-          origins.try_emplace(std::get<KernelLaunch>(call).source,
+        for (const codegen::DeviceCall& call : forms.forms[i].calls) {
+          origins.try_emplace(std::get<codegen::KernelLaunch>(call).source,
                               maker.name + " by " + to_string(forms.choices[i]));
         }
       }
@@ -169,10 +171,10 @@ TEST(CodegenChoice, SizesOfRunTime) {
     ASSERT_EQ(all.size(), 1u) << c.size;
     EXPECT_EQ(all[0].choices[0].family, c.family);
     expect_sound(c.family, all[0], {}, c.size);
-    for (const DeviceStep& form : all[0].forms) {
+    for (const codegen::DeviceStep& form : all[0].forms) {
       ASSERT_EQ(form.calls.size(), 1u);
       // The condition on sizes is the default's alone.
-      const Expr grid = std::get<KernelLaunch>(form.calls[0]).grid[0];
+      const ir::Expr grid = std::get<codegen::KernelLaunch>(form.calls[0]).grid[0];
       EXPECT_GT(evaluate_size(grid, symbols_of(all[0].program, 16)), 0);
       EXPECT_GT(evaluate_size(grid, symbols_of(all[0].program, 1024)), 0);
     }
@@ -196,17 +198,17 @@ TEST(CodegenChoice, LengthsOfRunTime) {
           std::vector<int64_t> symbols = symbols_of(all[0].program, length);
           int64_t launches = 0;
           bool covered = false;
-          for (const DeviceCall& call : all[0].forms[i].calls) {
-            const auto& launch = std::get<KernelLaunch>(call);
+          for (const codegen::DeviceCall& call : all[0].forms[i].calls) {
+            const auto& launch = std::get<codegen::KernelLaunch>(call);
             if (evaluate_size(launch.grid[0], symbols) == 0) continue;
             ++launches;
             covered |= launch.name != "row_partials";
           }
           // The chosen kernel comes first.
-          const KernelChoice& choice = all[0].choices[i];
+          const codegen::KernelChoice& choice = all[0].choices[i];
           if (choice.family == "row" && choice.at("whole") != 0) {
             constexpr int64_t kWidth = 8;
-            const auto& launch = std::get<KernelLaunch>(all[0].forms[i].calls[0]);
+            const auto& launch = std::get<codegen::KernelLaunch>(all[0].forms[i].calls[0]);
             EXPECT_EQ(
                 evaluate_size(launch.grid[0], symbols) > 0,
                 length <= kWidth * choice.at("lanes") * choice.at("chunks") * choice.at("cluster"))
@@ -232,8 +234,8 @@ TEST(CodegenChoice, EmptyRowsOfRunTime) {
   for (size_t i = 0; i < all[0].forms.size(); ++i) {
     segments |= all[0].choices[i].family == "row_segments";
     int64_t launches = 0;
-    for (const DeviceCall& call : all[0].forms[i].calls) {
-      const auto& launch = std::get<KernelLaunch>(call);
+    for (const codegen::DeviceCall& call : all[0].forms[i].calls) {
+      const auto& launch = std::get<codegen::KernelLaunch>(call);
       if (evaluate_size(launch.grid[0], symbols) == 0) continue;
       ++launches;
       EXPECT_NE(launch.name, "row_segments") << to_string(all[0].choices[i]);
@@ -249,16 +251,17 @@ TEST(CodegenChoice, SegmentsOfRowsWithoutCounters) {
       "<ir_version: 9, opset_import: [\"\" : 20]> g (float16[m, n] x) => (float16[m] y) {"
       " last = Constant<value = int64[1] {-1}>() y = ReduceLogSumExp<keepdims = 0>(x, last) }");
   const Program program = compile(model);
-  const CompiledProgram& compiled = *program.handle();
+  const runtime::CompiledProgram& compiled = *program.handle();
   auto blocks_of = [&](int64_t rows, int64_t length) {
     std::vector<int64_t> symbols = symbols_of(program, length);
     for (size_t i = 0; i < compiled.symbol_names.size(); ++i) {
       if (compiled.symbol_names[i] == "m") symbols[i] = rows;
     }
     int64_t blocks = 0;
-    for (const Step& step : compiled.plan.steps) {
-      for (const DeviceCall& call : generate(compiled.graph(), step, Target{}).calls) {
-        const auto& launch = std::get<KernelLaunch>(call);
+    for (const fuse::Step& step : compiled.plan.steps) {
+      for (const codegen::DeviceCall& call :
+           generate(compiled.graph(), step, codegen::Target{}).calls) {
+        const auto& launch = std::get<codegen::KernelLaunch>(call);
         if (launch.name == "row_segments") blocks += evaluate_size(launch.grid[0], symbols);
       }
     }
@@ -267,14 +270,14 @@ TEST(CodegenChoice, SegmentsOfRowsWithoutCounters) {
   constexpr int64_t kEndless = (int64_t{1} << 28) + 8;
   EXPECT_GT(blocks_of(64, 131072), 64);
   EXPECT_EQ(blocks_of(4096, 131072), 0);
-  EXPECT_GT(blocks_of(kLaunchCounters, kEndless), kLaunchCounters);
-  EXPECT_LT(blocks_of(kLaunchCounters, kEndless), INT32_MAX);
-  EXPECT_GT(blocks_of(kLaunchCounters + 1, kEndless), INT32_MAX);
-  FoldFacts sums;
-  auto is_segments = [](const Candidate& c) { return c.choice.family == "row_segments"; };
-  for (const int64_t rows : {kLaunchCounters, kLaunchCounters + 1}) {
-    const std::vector<Candidate> all = fold_candidates({}, sums, rows, 1 << 20);
-    EXPECT_EQ(std::any_of(all.begin(), all.end(), is_segments), rows == kLaunchCounters);
+  EXPECT_GT(blocks_of(codegen::kLaunchCounters, kEndless), codegen::kLaunchCounters);
+  EXPECT_LT(blocks_of(codegen::kLaunchCounters, kEndless), INT32_MAX);
+  EXPECT_GT(blocks_of(codegen::kLaunchCounters + 1, kEndless), INT32_MAX);
+  codegen::FoldFacts sums;
+  auto is_segments = [](const codegen::Candidate& c) { return c.choice.family == "row_segments"; };
+  for (const int64_t rows : {codegen::kLaunchCounters, codegen::kLaunchCounters + 1}) {
+    const std::vector<codegen::Candidate> all = fold_candidates({}, sums, rows, 1 << 20);
+    EXPECT_EQ(std::any_of(all.begin(), all.end(), is_segments), rows == codegen::kLaunchCounters);
   }
 }
 
@@ -299,16 +302,16 @@ TEST(CodegenChoice, Products) {
     ASSERT_EQ(all.size(), 1u) << c.body;
     expect_sound(c.body, all[0], {}, 128);
     EXPECT_EQ(to_string(all[0].choices[0]), c.chosen);
-    std::vector<KernelLaunch> ours;
+    std::vector<codegen::KernelLaunch> ours;
     size_t library = 0;
     for (size_t i = 0; i < all[0].forms.size(); ++i) {
-      library += all[0].choices[i].family == kLibraryFamily;
-      if (all[0].choices[i].family == kLibraryFamily) continue;
-      for (const DeviceCall& call : all[0].forms[i].calls) {
-        ours.push_back(std::get<KernelLaunch>(call));
+      library += all[0].choices[i].family == codegen::kLibraryFamily;
+      if (all[0].choices[i].family == codegen::kLibraryFamily) continue;
+      for (const codegen::DeviceCall& call : all[0].forms[i].calls) {
+        ours.push_back(std::get<codegen::KernelLaunch>(call));
       }
     }
-    EXPECT_EQ(library, size_t{kProductAlgorithms + 1});
+    EXPECT_EQ(library, size_t{codegen::kProductAlgorithms + 1});
     EXPECT_EQ(ours.size(), c.ours ? 1u : 0u) << c.body;
     if (Compiler::find()) expect_compiles(ours, "sm_90a");
   }
@@ -324,14 +327,14 @@ TEST(CodegenChoice, NothingToChooseForEmptySizes) {
 }
 
 TEST(CodegenChoice, BestChoicesAreEachOnceAndTheChosenFirst) {
-  const auto choice = [](int keys) { return KernelChoice{"f", {{"keys", keys}}}; };
-  std::vector<Candidate> candidates;
+  const auto choice = [](int keys) { return codegen::KernelChoice{"f", {{"keys", keys}}}; };
+  std::vector<codegen::Candidate> candidates;
   for (const int keys : {5, 3, 4, 3, 9, 1, 2, 6, 7, 8}) {
     candidates.push_back({choice(keys), static_cast<double>(keys)});
   }
-  const std::vector<KernelChoice> best = best_choices(choice(4), candidates);
+  const std::vector<codegen::KernelChoice> best = best_choices(choice(4), candidates);
   std::vector<int> keys;
-  for (const KernelChoice& c : best) keys.push_back(c.at("keys"));
+  for (const codegen::KernelChoice& c : best) keys.push_back(c.at("keys"));
   EXPECT_EQ(keys, (std::vector<int>{4, 1, 2, 3, 5, 6, 7, 8}));
   EXPECT_EQ(to_string(best[0]), "f keys=4");
   EXPECT_THROW(best[0].at("stages"), InternalError);

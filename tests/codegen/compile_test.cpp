@@ -56,13 +56,14 @@ struct Source {
 };
 using Sources = std::map<std::string, Source>;  // by text
 
-void add(Sources& sources, const std::string& origin, const Model& model, const Target& target) {
-  for (const KernelLaunch& kernel : generate_model(model, target).kernels) {
+void add(Sources& sources, const std::string& origin, const Model& model,
+         const codegen::Target& target) {
+  for (const codegen::KernelLaunch& kernel : generate_model(model, target).kernels) {
     sources.try_emplace(kernel.source, Source{kernel.name, origin, kernel.static_shared});
   }
 }
 
-void add_models(Sources& sources, const Target& target) {
+void add_models(Sources& sources, const codegen::Target& target) {
   std::vector<std::string> folders;
   for (const auto& entry : fs::directory_iterator(test_paths::models())) {
     if (fs::exists(entry.path() / "model.onnx")) folders.push_back(entry.path().string());
@@ -77,7 +78,7 @@ void add_models(Sources& sources, const Target& target) {
   }
 }
 
-void add_workloads(Sources& sources, const Target& target) {
+void add_workloads(Sources& sources, const codegen::Target& target) {
 #ifdef REDFUSER_TESTS_WORKLOADS
   std::vector<std::vector<tools::WorkloadMaker>> suites = {tools::row_workloads(false),
                                                            tools::attention_workloads(false),
@@ -90,7 +91,7 @@ void add_workloads(Sources& sources, const Target& target) {
     }
   }
   if (target.architecture != 90) return;
-  Target exact = target;
+  codegen::Target exact = target;
   exact.exact_masks = true;
   for (size_t suite : {1, 2}) {
     for (const tools::WorkloadMaker& maker : suites[suite]) {

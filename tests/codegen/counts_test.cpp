@@ -53,7 +53,7 @@ TEST_P(CodegenCounts, AreExact) {
   for (const Architecture& architecture : kArchitectures) {
     const GeneratedModel generated = generate_model(model.path(), architecture.target);
     bool counts = false;
-    for (const KernelLaunch& kernel : generated.kernels) {
+    for (const codegen::KernelLaunch& kernel : generated.kernels) {
       counts |= kernel.source.find(fmt::format("({:a}f)", 100000.0)) != std::string::npos;
       EXPECT_EQ(kernel.source.find("(INFINITY_F)"), std::string::npos) << kernel.source;
       EXPECT_EQ(kernel.source.find("/ INFINITY_F"), std::string::npos) << kernel.source;

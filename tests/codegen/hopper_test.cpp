@@ -25,19 +25,20 @@ const char* const kByToken =
 // Kernels with the program that owns their expressions.
 struct Generated {
   Program program;
-  std::vector<KernelLaunch> kernels;
+  std::vector<codegen::KernelLaunch> kernels;
 };
 
 Generated generated(const Model& model, bool portable = false) {
   CompileOptions options;
   options.certify = false;
-  Target target;
+  codegen::Target target;
   target.portable = portable;
   Generated result{compile(model, options), {}};
-  const CompiledProgram& compiled = *result.program.handle();
-  for (const Step& step : compiled.plan.steps) {
-    for (const DeviceCall& call : generate(compiled.graph(), step, target).calls) {
-      if (const auto* launch = std::get_if<KernelLaunch>(&call)) result.kernels.push_back(*launch);
+  const runtime::CompiledProgram& compiled = *result.program.handle();
+  for (const fuse::Step& step : compiled.plan.steps) {
+    for (const codegen::DeviceCall& call : generate(compiled.graph(), step, target).calls) {
+      if (const auto* launch = std::get_if<codegen::KernelLaunch>(&call))
+        result.kernels.push_back(*launch);
     }
   }
   return result;
@@ -46,10 +47,10 @@ Generated generated(const Operands& operands, bool portable = false) {
   return generated(attention_of(operands), portable);
 }
 
-std::vector<int64_t> values(const std::vector<Expr>& sizes) {
+std::vector<int64_t> values(const std::vector<ir::Expr>& sizes) {
   const std::vector<int64_t> symbols(1024, 128);
   std::vector<int64_t> result;
-  for (const Expr size : sizes) result.push_back(evaluate_size(size, symbols));
+  for (const ir::Expr size : sizes) result.push_back(evaluate_size(size, symbols));
   return result;
 }
 
@@ -93,7 +94,7 @@ TEST(CodegenHopper, ReadsLayoutsWhereTheyLie) {
   const auto [program, kernels] = generated(
       {"float16[3, 200, 4, 64]", "float16[3, 300, 4, 64]", "float16[3, 300, 4, 32]", kByToken});
   ASSERT_EQ(kernels.size(), 1u);
-  const std::vector<TensorView>& views = kernels[0].views;
+  const std::vector<codegen::TensorView>& views = kernels[0].views;
   ASSERT_EQ(views.size(), 3u);
   struct Case {
     int64_t tokens, size;
@@ -235,7 +236,7 @@ TEST(CodegenHopper, SegmentsOfWideValuesAreClusters) {
         "Slice(kv, from, to, axis) y = MatMul(p, v) }"));
     const std::string what = std::string(c.queries) + " by " + c.keys;
     ASSERT_EQ(kernels.size(), c.kernels) << what;
-    const KernelLaunch& kernel = kernels[0];
+    const codegen::KernelLaunch& kernel = kernels[0];
     EXPECT_EQ(kernel.cluster, c.cluster) << what;
     const bool batch = std::string(c.queries).find("batch") == 0;
     EXPECT_EQ(evaluate_size(kernel.grid[0], std::vector<int64_t>(1024, batch ? 2 : 4096)), c.blocks)
@@ -250,7 +251,7 @@ TEST(CodegenHopper, LengthsOfRunTimeHaveAPortableKernelForFewRows) {
   ASSERT_EQ(kernels.size(), 2u);
   for (const int64_t tokens : {1, 63, 64, 500}) {
     const std::vector<int64_t> symbols(1024, tokens);
-    for (const KernelLaunch& kernel : kernels) {
+    for (const codegen::KernelLaunch& kernel : kernels) {
       const bool hopper = kernel.name == "attention_hopper";
       EXPECT_EQ(evaluate_size(kernel.grid[0], symbols) > 0, hopper == (tokens >= 64))
           << kernel.name << " " << tokens;

@@ -38,7 +38,7 @@ std::vector<int64_t> words() {
 
 template <typename T>
 struct Function {
-  ExprOp op;
+  ir::ExprOp op;
   T (*call)(T, T);
 };
 
@@ -57,29 +57,29 @@ void expect_words(DType dtype, const std::vector<Function<T>>& functions) {
 
 template <typename T>
 std::vector<Function<T>> common_functions() {
-  return {{ExprOp::Div, device::trunc_div},
-          {ExprOp::FloorDiv, device::floor_div},
-          {ExprOp::TruncMod, device::trunc_mod},
-          {ExprOp::FloorMod, device::floor_mod},
-          {ExprOp::Min, device::min_of},
-          {ExprOp::Max, device::max_of},
-          {ExprOp::Pow, device::power},
-          {ExprOp::ShiftLeft, device::shift_left<T>},
-          {ExprOp::ShiftRight, device::shift_right<T>}};
+  return {{ir::ExprOp::Div, device::trunc_div},
+          {ir::ExprOp::FloorDiv, device::floor_div},
+          {ir::ExprOp::TruncMod, device::trunc_mod},
+          {ir::ExprOp::FloorMod, device::floor_mod},
+          {ir::ExprOp::Min, device::min_of},
+          {ir::ExprOp::Max, device::max_of},
+          {ir::ExprOp::Pow, device::power},
+          {ir::ExprOp::ShiftLeft, device::shift_left<T>},
+          {ir::ExprOp::ShiftRight, device::shift_right<T>}};
 }
 
 TEST(DeviceIntegers, AreTheWordsOfEveryOperation) {
   expect_words(DType::UInt64, common_functions<unsigned long long>());
   auto functions = common_functions<long long>();
-  functions.push_back({ExprOp::Add, device::wrapping_add});
-  functions.push_back({ExprOp::Sub, device::wrapping_sub});
-  functions.push_back({ExprOp::Mul, device::wrapping_mul});
+  functions.push_back({ir::ExprOp::Add, device::wrapping_add});
+  functions.push_back({ir::ExprOp::Sub, device::wrapping_sub});
+  functions.push_back({ir::ExprOp::Mul, device::wrapping_mul});
   expect_words(DType::Int64, functions);
   for (const int64_t word : words()) {
-    EXPECT_EQ(device::abs_of(word), *word_operation(ExprOp::Abs, DType::Int64, word));
+    EXPECT_EQ(device::abs_of(word), *word_operation(ir::ExprOp::Abs, DType::Int64, word));
     const auto x = static_cast<unsigned long long>(word);
     EXPECT_EQ(static_cast<int64_t>(device::sign_of(x)),
-              *word_operation(ExprOp::Sign, DType::UInt64, word));
+              *word_operation(ir::ExprOp::Sign, DType::UInt64, word));
   }
 }
 
@@ -87,14 +87,15 @@ TEST(DeviceIntegers, AreThoseOfNumbers) {
   for (const double x :
        {0.0, -0.9, 1.5, -1.5, 127.9, 3e9, -3e9, 2147483647.5, -2147483648.5, 9e18, 0x1p63, 0x1.8p63,
         0x1p64, 1e30, -1e30, INFINITY * 1.0, -INFINITY * 1.0, NAN * 1.0}) {
-    EXPECT_EQ(device::to_int32(x), word_of_number(DType::Int32, x)) << x;
-    EXPECT_EQ(device::to_integer(x), word_of_number(DType::Int64, x)) << x;
-    EXPECT_EQ(static_cast<int64_t>(device::to_unsigned(x)), word_of_number(DType::UInt64, x)) << x;
+    EXPECT_EQ(device::to_int32(x), ir::word_of_number(DType::Int32, x)) << x;
+    EXPECT_EQ(device::to_integer(x), ir::word_of_number(DType::Int64, x)) << x;
+    EXPECT_EQ(static_cast<int64_t>(device::to_unsigned(x)), ir::word_of_number(DType::UInt64, x))
+        << x;
     const auto single = static_cast<float>(x);
-    EXPECT_EQ(device::to_int32(single), word_of_number(DType::Int32, single)) << x;
-    EXPECT_EQ(device::to_integer(single), word_of_number(DType::Int64, single)) << x;
+    EXPECT_EQ(device::to_int32(single), ir::word_of_number(DType::Int32, single)) << x;
+    EXPECT_EQ(device::to_integer(single), ir::word_of_number(DType::Int64, single)) << x;
     EXPECT_EQ(static_cast<int64_t>(device::to_unsigned(single)),
-              word_of_number(DType::UInt64, single))
+              ir::word_of_number(DType::UInt64, single))
         << x;
   }
 }
@@ -102,40 +103,40 @@ TEST(DeviceIntegers, AreThoseOfNumbers) {
 struct TextCase {
   const char* name;
   DType dtype;
-  Expr (*build)(ExprPool&, Expr a, Expr b);
+  ir::Expr (*build)(ir::ExprPool&, ir::Expr a, ir::Expr b);
   const char* text;
 };
 
-template <ExprOp op>
-Expr of_both(ExprPool& pool, Expr a, Expr b) {
+template <ir::ExprOp op>
+ir::Expr of_both(ir::ExprPool& pool, ir::Expr a, ir::Expr b) {
   return pool.make(op, {a, b});
 }
-template <ExprOp op>
-Expr of_one(ExprPool& pool, Expr a, Expr) {
+template <ir::ExprOp op>
+ir::Expr of_one(ir::ExprPool& pool, ir::Expr a, ir::Expr) {
   return pool.make(op, {a});
 }
 template <DType dtype>
-Expr cast(ExprPool& pool, Expr a, Expr) {
+ir::Expr cast(ir::ExprPool& pool, ir::Expr a, ir::Expr) {
   return pool.cast(dtype, a);
 }
 
 const TextCase kTexts[] = {
-    {"add8", DType::Int8, of_both<ExprOp::Add>,
+    {"add8", DType::Int8, of_both<ir::ExprOp::Add>,
      "static_cast<long long>(static_cast<signed char>(wrapping_add(a, b)))"},
-    {"neg8", DType::Int8, of_one<ExprOp::Neg>,
+    {"neg8", DType::Int8, of_one<ir::ExprOp::Neg>,
      "static_cast<long long>(static_cast<signed char>(wrapping_sub(0ll, a)))"},
-    {"abs32", DType::Int32, of_one<ExprOp::Abs>,
+    {"abs32", DType::Int32, of_one<ir::ExprOp::Abs>,
      "static_cast<long long>(static_cast<int>(abs_of(a)))"},
-    {"not16", DType::UInt16, of_one<ExprOp::BitNot>,
+    {"not16", DType::UInt16, of_one<ir::ExprOp::BitNot>,
      "static_cast<long long>(static_cast<unsigned short>(~a))"},
-    {"mul32", DType::UInt32, of_both<ExprOp::Mul>,
+    {"mul32", DType::UInt32, of_both<ir::ExprOp::Mul>,
      "static_cast<long long>(static_cast<unsigned>(wrapping_mul(a, b)))"},
-    {"max8", DType::Int8, of_both<ExprOp::Max>, "max_of(a, b)"},
-    {"add64", DType::Int64, of_both<ExprOp::Add>, "wrapping_add(a, b)"},
-    {"less64", DType::UInt64, of_both<ExprOp::Less>, "a < b"},
-    {"addu64", DType::UInt64, of_both<ExprOp::Add>, "a + b"},
-    {"absu64", DType::UInt64, of_one<ExprOp::Abs>, "a"},
-    {"shift", DType::UInt64, of_both<ExprOp::ShiftRight>, "shift_right(a, b)"},
+    {"max8", DType::Int8, of_both<ir::ExprOp::Max>, "max_of(a, b)"},
+    {"add64", DType::Int64, of_both<ir::ExprOp::Add>, "wrapping_add(a, b)"},
+    {"less64", DType::UInt64, of_both<ir::ExprOp::Less>, "a < b"},
+    {"addu64", DType::UInt64, of_both<ir::ExprOp::Add>, "a + b"},
+    {"absu64", DType::UInt64, of_one<ir::ExprOp::Abs>, "a"},
+    {"shift", DType::UInt64, of_both<ir::ExprOp::ShiftRight>, "shift_right(a, b)"},
     {"to_float", DType::UInt64, cast<DType::Float32>, "static_cast<float>(a)"},
     {"to_int64", DType::UInt64, cast<DType::Int64>, "static_cast<long long>(a)"},
     {"to_uint64", DType::Int8, cast<DType::UInt64>, "static_cast<unsigned long long>(a)"},
@@ -148,24 +149,25 @@ const TextCase kTexts[] = {
 
 TEST(IntegerText, FollowsTheType) {
   for (const TextCase& c : kTexts) {
-    ExprPool pool;
-    Expr a = pool.read(0, c.dtype, {pool.integer(0)}), b = pool.read(1, c.dtype, {pool.integer(0)});
-    Expr built = c.build(pool, a, b);
+    ir::ExprPool pool;
+    ir::Expr a = pool.read(0, c.dtype, {pool.integer(0)}),
+             b = pool.read(1, c.dtype, {pool.integer(0)});
+    ir::Expr built = c.build(pool, a, b);
     std::vector<std::string> names{"a", "b"};
     names.resize(built->args.size());
-    EXPECT_EQ(operation_text(built, names, false), c.text) << c.name;
+    EXPECT_EQ(codegen::operation_text(built, names, false), c.text) << c.name;
   }
-  EXPECT_EQ(identity_of(Reduction::Max, DType::UInt64), "0ull");
-  EXPECT_EQ(identity_of(Reduction::Min, DType::UInt64), "18446744073709551615ull");
-  EXPECT_EQ(identity_of(Reduction::Max, DType::Int8), "(-128ll)");
-  EXPECT_EQ(identity_of(Reduction::Min, DType::Int64), "9223372036854775807ll");
+  EXPECT_EQ(codegen::identity_of(ir::Reduction::Max, DType::UInt64), "0ull");
+  EXPECT_EQ(codegen::identity_of(ir::Reduction::Min, DType::UInt64), "18446744073709551615ull");
+  EXPECT_EQ(codegen::identity_of(ir::Reduction::Max, DType::Int8), "(-128ll)");
+  EXPECT_EQ(codegen::identity_of(ir::Reduction::Min, DType::Int64), "9223372036854775807ll");
 }
 
 // Sizes and indices, which do not overflow, keep the operators that the compiler reorders.
 TEST(IntegerText, LeavesIndicesAsTheyAre) {
-  ExprPool pool;
-  Expr i = pool.axis("i", pool.integer(8)), j = pool.axis("j", pool.integer(8));
-  EXPECT_EQ(operation_text(pool.add(i, j), {"a", "b"}, false), "a + b");
+  ir::ExprPool pool;
+  ir::Expr i = pool.axis("i", pool.integer(8)), j = pool.axis("j", pool.integer(8));
+  EXPECT_EQ(codegen::operation_text(pool.add(i, j), {"a", "b"}, false), "a + b");
 }
 
 TEST(IntegerText, CompilesForEveryType) {
@@ -186,7 +188,7 @@ TEST(IntegerText, CompilesForEveryType) {
     const std::string graph =
         "g (" + of + "x, " + of + "y) => (" + of + "z" + results + shifted + ") {" + nodes + " }";
     const TextModel model(graph);
-    for (const KernelLaunch& kernel : generate_model(model.path()).kernels) {
+    for (const codegen::KernelLaunch& kernel : generate_model(model.path()).kernels) {
       const auto result = compiler->compile(kernel.source, "sm_90a");
       EXPECT_TRUE(result.compiled) << type << "\n" << result.log << kernel.source;
     }

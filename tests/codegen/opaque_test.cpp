@@ -33,7 +33,7 @@ TEST_P(CodegenOpaque, CompilesEverywhere) {
   const TextModel model(GetParam().graph, 19);
   if (!Compiler::find()) GTEST_SKIP() << "no libnvrtc";
   for (const int architecture : {80, 90, 100}) {
-    Target target;
+    codegen::Target target;
     target.architecture = architecture;
     const GeneratedModel generated = generate_model(model.path(), target);
     ASSERT_EQ(generated.kernels.size(), 1u);

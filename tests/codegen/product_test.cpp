@@ -144,8 +144,8 @@ TEST(CodegenProducts, EverySumIsComputedOnce) {
     options.certify = false;
     const Program program = compile(model, options);
     size_t products = 0;
-    for (const Step& step : program.handle()->plan.steps) {
-      const auto* product = std::get_if<ProductStep>(&step.kind);
+    for (const fuse::Step& step : program.handle()->plan.steps) {
+      const auto* product = std::get_if<fuse::ProductStep>(&step.kind);
       if (product && program.handle()->graph().values[product->value].name == "y") {
         products = product->b.size();
       }

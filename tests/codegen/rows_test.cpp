@@ -123,7 +123,7 @@ TEST_P(CodegenRows, CompilesEverywhere) {
   constexpr int kCall = 4;
   expect_compiles(generated.kernels, "sm_90a", 0);
   for (const int architecture : {80, 100}) {
-    Target target;
+    codegen::Target target;
     target.architecture = architecture;
     expect_compiles(generate_model(model.path(), target).kernels,
                     fmt::format("sm_{}", architecture), kCall);
@@ -143,7 +143,7 @@ TEST(CodegenRows, LargeHeadsGoThroughTheLibrary) {
     const GeneratedModel generated = generate_model(model.path());
     EXPECT_EQ(generated.products, 2) << type;
     bool weights = false;
-    for (const KernelLaunch& kernel : generated.kernels) {
+    for (const codegen::KernelLaunch& kernel : generated.kernels) {
       weights |= kernel.name.starts_with("row_");
       EXPECT_FALSE(kernel.name.starts_with("attention")) << kernel.name;
     }

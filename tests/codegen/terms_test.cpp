@@ -80,10 +80,10 @@ std::vector<Case> cases() {
 class TermsTest : public ::testing::TestWithParam<Case> {};
 
 // Reads are numbers of their value and offset.
-double at(Expr e, const std::map<Expr, int64_t>& axes) {
-  if (e->op == ExprOp::Axis) return static_cast<double>(axes.at(e));
-  EXPECT_EQ(e->op, ExprOp::Read);
-  const double offset = evaluate(e->args[0], [&](Expr leaf) { return at(leaf, axes); });
+double at(ir::Expr e, const std::map<ir::Expr, int64_t>& axes) {
+  if (e->op == ir::ExprOp::Axis) return static_cast<double>(axes.at(e));
+  EXPECT_EQ(e->op, ir::ExprOp::Read);
+  const double offset = evaluate(e->args[0], [&](ir::Expr leaf) { return at(leaf, axes); });
   return static_cast<double>((static_cast<int64_t>(offset) * 7 + e->integer) % 5);
 }
 
@@ -93,43 +93,43 @@ TEST_P(TermsTest, AreFoundByDependence) {
   CompileOptions options;
   options.certify = false;
   const Program program = compile(Model::load(model.path()), options);
-  const CompiledProgram& compiled = *program.handle();
-  Target target;
+  const runtime::CompiledProgram& compiled = *program.handle();
+  codegen::Target target;
   int seen = 0;
-  for (const Step& step : compiled.plan.steps) {
-    const auto* cascade = std::get_if<CascadeStep>(&step.kind);
+  for (const fuse::Step& step : compiled.plan.steps) {
+    const auto* cascade = std::get_if<fuse::CascadeStep>(&step.kind);
     if (cascade == nullptr) continue;
-    StepBuilder builder(compiled.graph(), step, target);
+    codegen::StepBuilder builder(compiled.graph(), step, target);
     const auto form = attention_form(builder, *cascade);
     if (!form) continue;
     ++seen;
-    const HopperScores scores = hopper_scores(builder.pool(), *form);
+    const codegen::HopperScores scores = hopper_scores(builder.pool(), *form);
     int keys = 0, diagonals = 0;
-    for (const ScoreTerm& term : scores.terms) {
+    for (const codegen::ScoreTerm& term : scores.terms) {
       (term.diagonal ? diagonals : keys)++;
-      std::map<Expr, int64_t> axes;
-      for (Expr other : form->others) axes[other] = 1;
+      std::map<ir::Expr, int64_t> axes;
+      for (ir::Expr other : form->others) axes[other] = 1;
       for (int64_t row = 0; row < kQueries; row += 7) {
         for (int64_t key = 0; key < kKeys; ++key) {
           axes[form->row] = row;
           axes[form->rows.stream] = key;
-          const double expected = evaluate(term.expr, [&](Expr e) { return at(e, axes); });
-          std::map<Expr, int64_t> places = axes;
+          const double expected = evaluate(term.expr, [&](ir::Expr e) { return at(e, axes); });
+          std::map<ir::Expr, int64_t> places = axes;
           places.erase(form->row);
           places.erase(form->rows.stream);
           places[term.place] = term.diagonal ? key - row + kQueries - 1 : key;
-          const double found = evaluate(term.value, [&](Expr e) { return at(e, places); });
+          const double found = evaluate(term.value, [&](ir::Expr e) { return at(e, places); });
           ASSERT_TRUE(found == expected || (std::isnan(found) && std::isnan(expected)))
               << row << " " << key << " " << to_string(builder.pool(), term.expr);
         }
       }
     }
-    for (const ScoreStrip& strip : scores.strips) {
-      std::map<Expr, int64_t> axes;
-      for (Expr other : form->others) axes[other] = 1;
+    for (const codegen::ScoreStrip& strip : scores.strips) {
+      std::map<ir::Expr, int64_t> axes;
+      for (ir::Expr other : form->others) axes[other] = 1;
       axes[form->row] = 11;
       axes[form->rows.stream] = 23;
-      const auto axis = [&](Expr e) { return at(e, axes); };
+      const auto axis = [&](ir::Expr e) { return at(e, axes); };
       EXPECT_EQ(evaluate(strip.read->args[0], axis), evaluate(strip.offset, axis) + 23);
     }
     EXPECT_EQ(static_cast<int>(scores.strips.size()), c.strips);

@@ -113,39 +113,39 @@ struct Analysed {
     CompileOptions options;
     options.certify = false;
     program.emplace(compile(Model::load(model.path()), options));
-    const CompiledProgram& compiled = *program->handle();
-    for (const Step& step : compiled.plan.steps) {
-      const auto* cascade = std::get_if<CascadeStep>(&step.kind);
+    const runtime::CompiledProgram& compiled = *program->handle();
+    for (const fuse::Step& step : compiled.plan.steps) {
+      const auto* cascade = std::get_if<fuse::CascadeStep>(&step.kind);
       if (cascade == nullptr) continue;
       builder.emplace(compiled.graph(), step, target);
       form = attention_form(*builder, *cascade);
     }
   }
   TextModel model;
-  Target target;
+  codegen::Target target;
   std::optional<Program> program;
-  std::optional<StepBuilder> builder;
-  std::optional<AttentionForm> form;
+  std::optional<codegen::StepBuilder> builder;
+  std::optional<codegen::AttentionForm> form;
 };
 
 // Axes by number; reads give lengths, segments and a dense mask.
 class Point {
  public:
-  explicit Point(const ExprPool& pool) : pool_(pool) {}
-  void set(Expr axis, int64_t value) { axes_[axis] = value; }
-  bool truth(Expr e) const { return value(e) != 0; }
-  int64_t value(Expr e) const {
-    return static_cast<int64_t>(evaluate(e, [&](Expr leaf) { return at(leaf); }));
+  explicit Point(const ir::ExprPool& pool) : pool_(pool) {}
+  void set(ir::Expr axis, int64_t value) { axes_[axis] = value; }
+  bool truth(ir::Expr e) const { return value(e) != 0; }
+  int64_t value(ir::Expr e) const {
+    return static_cast<int64_t>(evaluate(e, [&](ir::Expr leaf) { return at(leaf); }));
   }
 
  private:
-  double at(Expr e) const {
-    if (e->op == ExprOp::Symbol) return pool_.symbol_name(e) == "m" ? kQueries : kKeys;
-    if (e->op == ExprOp::Axis) {
+  double at(ir::Expr e) const {
+    if (e->op == ir::ExprOp::Symbol) return pool_.symbol_name(e) == "m" ? kQueries : kKeys;
+    if (e->op == ir::ExprOp::Axis) {
       const auto found = axes_.find(e);
       return found == axes_.end() ? 0 : static_cast<double>(found->second);
     }
-    EXPECT_EQ(e->op, ExprOp::Read);
+    EXPECT_EQ(e->op, ir::ExprOp::Read);
     const int64_t offset = value(e->args[0]);
     if (e->dtype == DType::Bool) return offset % kKeys % 5 != 1;
     bool row = false, key = false;
@@ -157,8 +157,8 @@ class Point {
     if (key) return static_cast<double>(offset % kKeys / 16);
     return kLength;
   }
-  const ExprPool& pool_;
-  std::map<Expr, int64_t> axes_;
+  const ir::ExprPool& pool_;
+  std::map<ir::Expr, int64_t> axes_;
 };
 
 class TileRangesTest : public ::testing::TestWithParam<Case> {};
@@ -169,14 +169,14 @@ TEST_P(TileRangesTest, AgreesWithEveryElement) {
   if (mask.find("fifty") != std::string::npos) mask = constant("fifty", "float {50}") + mask;
   const Analysed analysed(graph("float16", mask));
   ASSERT_TRUE(analysed.form);
-  const AttentionForm& form = *analysed.form;
-  ExprPool& pool = analysed.builder->pool();
-  const MaskCondition condition = mask_condition(pool, form);
+  const codegen::AttentionForm& form = *analysed.form;
+  ir::ExprPool& pool = analysed.builder->pool();
+  const codegen::MaskCondition condition = mask_condition(pool, form);
   EXPECT_EQ(condition.visible->is_constant(), !c.masked) << to_string(pool, condition.visible);
   EXPECT_EQ(condition.settled->is_constant(), c.settled) << to_string(pool, condition.settled);
   SCOPED_TRACE(to_string(pool, condition.visible));
-  const Expr key = form.rows.stream;
-  const TileRanges ranges = tile_ranges(pool, condition.visible, {form.row}, key);
+  const ir::Expr key = form.rows.stream;
+  const cascade::TileRanges ranges = cascade::tile_ranges(pool, condition.visible, {form.row}, key);
   for (const auto& [rows, keys] : {std::pair<int64_t, int64_t>{16, 8}, {7, 5}, {40, 56}, {1, 1}}) {
     for (int64_t row = 0; row < kQueries; row += rows) {
       const int64_t last_row = std::min(row + rows, kQueries) - 1;
@@ -231,10 +231,11 @@ TEST_P(TileRangesTest, LeavesNoMaskWhereVisible) {
   if (mask.find("fifty") != std::string::npos) mask = constant("fifty", "float {50}") + mask;
   const Analysed analysed(graph("float16", mask));
   ASSERT_TRUE(analysed.form);
-  ExprPool& pool = analysed.builder->pool();
-  const MaskCondition condition = mask_condition(pool, *analysed.form);
-  Expr lift = where_visible(pool, condition.visible, analysed.form->rows.accumulators[0].lift);
-  visit(lift, [&](Expr e) { EXPECT_NE(e->op, ExprOp::Select) << to_string(pool, lift); });
+  ir::ExprPool& pool = analysed.builder->pool();
+  const codegen::MaskCondition condition = mask_condition(pool, *analysed.form);
+  ir::Expr lift =
+      codegen::where_visible(pool, condition.visible, analysed.form->rows.accumulators[0].lift);
+  visit(lift, [&](ir::Expr e) { EXPECT_NE(e->op, ir::ExprOp::Select) << to_string(pool, lift); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Masks, TileRangesTest, ::testing::ValuesIn(cases()),

@@ -212,7 +212,7 @@ TEST_P(MaskedValues, CpuIsExact) {
 }
 
 TEST_P(MaskedValues, GpuIsExactWhereAsked) {
-  if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+  if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
   const Shape& shape = GetParam().shape;
   SessionOptions options;
   options.device = "cuda";
@@ -230,7 +230,7 @@ TEST_P(MaskedValues, GpuIsExactWhereAsked) {
 
 // Without, a row that a fault is hidden from may be what it is without the fault.
 TEST_P(MaskedValues, GpuIsExactWhereVisible) {
-  if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+  if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
   const auto& [mask, shape] = GetParam();
   SessionOptions options;
   options.device = "cuda";
@@ -275,16 +275,16 @@ TEST_P(MaskedValues, ExactKernelsCheckFirst) {
     const int flag = exact.kernels[0].buffers[0].scratch;
     ASSERT_GE(flag, 0);
     for (size_t i = 0; i < plain.kernels.size(); ++i) {
-      const KernelLaunch& kernel = exact.kernels[i + 1];
+      const codegen::KernelLaunch& kernel = exact.kernels[i + 1];
       EXPECT_EQ(kernel.name, plain.kernels[i].name);
       if (kernel.name.find("merge") != std::string::npos) continue;
       EXPECT_TRUE(std::any_of(kernel.buffers.begin(), kernel.buffers.end(),
-                              [&](const BufferRef& ref) { return ref.scratch == flag; }))
+                              [&](const codegen::BufferRef& ref) { return ref.scratch == flag; }))
           << kernel.name;
     }
     Compiler* compiler = Compiler::find();
     if (!compiler || GetParam().mask.name != std::string("causal_added")) continue;
-    for (const KernelLaunch& kernel : exact.kernels) {
+    for (const codegen::KernelLaunch& kernel : exact.kernels) {
       const Compiler::Result result = compiler->compile(kernel.source, architecture.name);
       EXPECT_TRUE(result.compiled) << result.log;
       EXPECT_LE(result.spilled, kSpill) << kernel.name << " on " << architecture.name;

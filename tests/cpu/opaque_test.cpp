@@ -21,7 +21,7 @@ TEST(Opaque, CumSum) {
                 {6, 5, 3, 15, 11, 6});
   expect_values(run_node({"CumSum", {x, integers({}, {-2})}})[0], {2, 3}, {1, 2, 3, 5, 7, 9});
   Tensor whole = make_tensor<int>(DType::Int32, {4}, {1, -2, 3, 4});
-  Attributes both{{"exclusive", int64_t{1}}, {"reverse", int64_t{1}}};
+  ir::Attributes both{{"exclusive", int64_t{1}}, {"reverse", int64_t{1}}};
   expect_values(run_node({"CumSum", {whole, integers({1}, {0})}, both})[0], {4}, {5, 7, 4, 0});
 }
 
@@ -29,9 +29,9 @@ TEST(Opaque, Recurrent) {
   // With unit weights and rectified sums, the states are running sums in both directions.
   Tensor x = floats({3, 2, 1}, {1, 10, 2, 20, 3, 30}), one = floats({2, 1, 1}, {1, 1});
   Tensor lengths = make_tensor<int>(DType::Int32, {2}, {3, 2});
-  const Attributes sums{{"direction", std::string("bidirectional")},
-                        {"hidden_size", int64_t{1}},
-                        {"activations", std::vector<std::string>{"Relu", "Relu"}}};
+  const ir::Attributes sums{{"direction", std::string("bidirectional")},
+                            {"hidden_size", int64_t{1}},
+                            {"activations", std::vector<std::string>{"Relu", "Relu"}}};
   auto y = run_node({"RNN", {x, one, one, Tensor(), lengths}, sums, 2});
   expect_values(y[0], {3, 2, 2, 1}, {1, 10, 6, 30, 3, 30, 5, 20, 6, 0, 3, 0});
   expect_values(y[1], {2, 2, 1}, {6, 30, 6, 30});
@@ -103,7 +103,7 @@ TEST(Opaque, ScatterND) {
 TEST(Opaque, ScatterElements) {
   Tensor x = floats({1, 5}, {1, 2, 3, 4, 5}), at = integers({1, 2}, {1, -2});
   Tensor updates = floats({1, 2}, {1.5, 2.5});
-  Attributes axis{{"axis", int64_t{1}}};
+  ir::Attributes axis{{"axis", int64_t{1}}};
   expect_values(run_node({"ScatterElements", {x, at, updates}, axis})[0], {1, 5},
                 {1, 1.5, 3, 2.5, 5});
   axis["reduction"] = std::string("add");
@@ -138,8 +138,8 @@ TEST(Opaque, ResizeNearest) {
                 {1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 3, 3, 3, 4, 4, 4});
   expect_values(run_node({"Upsample", {x, floats({4}, {1, 1, 1, 2})}, {}, 1, 9})[0], {1, 1, 2, 4},
                 {1, 1, 2, 2, 3, 3, 4, 4});
-  Attributes floor{{"nearest_mode", std::string("floor")},
-                   {"coordinate_transformation_mode", std::string("asymmetric")}};
+  ir::Attributes floor{{"nearest_mode", std::string("floor")},
+                       {"coordinate_transformation_mode", std::string("asymmetric")}};
   Tensor bytes = make_tensor<int>(DType::UInt8, {1, 4}, {1, 2, 3, 4});
   expect_values(run_node({"Resize", {bytes, Tensor(), floats({2}, {1, 0.5f})}, floor})[0], {1, 2},
                 {1, 3});
@@ -147,7 +147,7 @@ TEST(Opaque, ResizeNearest) {
 
 TEST(Opaque, ResizeLinearAndCubic) {
   Tensor x = floats({1, 1, 2, 2}, {1, 2, 3, 4}), scales = floats({4}, {1, 1, 2, 2});
-  Attributes linear{{"mode", std::string("linear")}};
+  ir::Attributes linear{{"mode", std::string("linear")}};
   expect_values(run_node({"Resize", {x, Tensor(), scales}, linear})[0], {1, 1, 4, 4},
                 {1, 1.25, 1.75, 2, 1.5, 1.75, 2.25, 2.5, 2.5, 2.75, 3.25, 3.5, 3, 3.25, 3.75, 4},
                 1e-6);
@@ -156,7 +156,7 @@ TEST(Opaque, ResizeLinearAndCubic) {
   expect_values(run_node({"Resize", {x, Tensor(), Tensor(), sizes}, linear})[0], {1, 1, 3, 2},
                 {1, 2, 2, 3, 3, 4}, 1e-6);
   Tensor row = floats({1, 4}, {1, 2, 3, 4});
-  Attributes cubic{{"mode", std::string("cubic")}};
+  ir::Attributes cubic{{"mode", std::string("cubic")}};
   expect_values(
       run_node({"Resize", {row, Tensor(), floats({2}, {1, 2})}, cubic})[0], {1, 8},
       {0.89453125, 1.19140625, 1.66796875, 2.296875, 2.703125, 3.33203125, 3.80859375, 4.10546875},
@@ -165,13 +165,14 @@ TEST(Opaque, ResizeLinearAndCubic) {
 
 TEST(Opaque, ResizeRegionAndAspectRatio) {
   Tensor x = floats({1, 4}, {1, 2, 3, 4});
-  Attributes crop{{"mode", std::string("linear")},
-                  {"coordinate_transformation_mode", std::string("tf_crop_and_resize")},
-                  {"extrapolation_value", 10.0f}};
+  ir::Attributes crop{{"mode", std::string("linear")},
+                      {"coordinate_transformation_mode", std::string("tf_crop_and_resize")},
+                      {"extrapolation_value", 10.0f}};
   Tensor region = floats({4}, {0, 0, 1, 2});
   expect_values(run_node({"Resize", {x, region, Tensor(), integers({2}, {1, 3})}, crop})[0], {1, 3},
                 {1, 4, 10}, 1e-6);
-  Attributes keep{{"keep_aspect_ratio_policy", std::string("not_larger")}, {"axes", Ints{1, 0}}};
+  ir::Attributes keep{{"keep_aspect_ratio_policy", std::string("not_larger")},
+                      {"axes", Ints{1, 0}}};
   Tensor square = floats({2, 2}, {1, 2, 3, 4});
   expect_values(run_node({"Resize", {square, Tensor(), Tensor(), integers({2}, {8, 4})}, keep})[0],
                 {4, 4}, {1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4});
@@ -179,10 +180,10 @@ TEST(Opaque, ResizeRegionAndAspectRatio) {
 
 TEST(Opaque, MissingKernelNamesTheNode) {
   GraphBuilder builder;
-  ValueId x = builder.input("x", DType::Float32, {4});
+  ir::ValueId x = builder.input("x", DType::Float32, {4});
   builder.node("Relu", {x});
   try {
-    make_kernel(builder.graph, OpaqueStep{0});
+    cpu::make_kernel(builder.graph, fuse::OpaqueStep{0});
     FAIL();
   } catch (const UserError& error) {
     EXPECT_NE(std::string(error.what()).find("Relu_0"), std::string::npos);
@@ -193,9 +194,9 @@ TEST(Opaque, MissingKernelNamesTheNode) {
 class RuntimeShape : public ::testing::Test {
  protected:
   Dims dims_after(const std::string& op, const std::vector<Tensor>& inputs,
-                  Attributes attributes = {}, int output = 0, int outputs = 1) {
+                  ir::Attributes attributes = {}, int output = 0, int outputs = 1) {
     GraphBuilder builder;
-    std::vector<ValueId> ids;
+    std::vector<ir::ValueId> ids;
     for (const Tensor& x : inputs) {
       ids.push_back(builder.input(fmt::format("x{}", ids.size()), x.dtype(), x.dims()));
     }
@@ -204,11 +205,11 @@ class RuntimeShape : public ::testing::Test {
     tensors.resize(builder.graph.values.size());
     std::vector<int64_t> symbols;
     ThreadPool pool(1);
-    RunContext context{builder.graph, tensors, symbols, pool};
+    cpu::RunContext context{builder.graph, tensors, symbols, pool};
     EXPECT_TRUE(has_unbound_shape(context, builder.graph.nodes[0]));
     bind_runtime_shape(context, builder.graph.nodes[0]);
     EXPECT_FALSE(has_unbound_shape(context, builder.graph.nodes[0]));
-    return dims_of(builder.graph, builder.graph.nodes[0].outputs[output], symbols);
+    return cpu::dims_of(builder.graph, builder.graph.nodes[0].outputs[output], symbols);
   }
   Tensor data(Dims dims) {
     Tensor tensor(DType::Float32, std::move(dims));

@@ -37,8 +37,8 @@ struct WindowCase {
   int64_t dilation(size_t i) const { return dilations.empty() ? 1 : dilations[i]; }
   int64_t pad(size_t i) const { return pads.empty() ? 0 : pads[i]; }
 
-  Attributes attributes() const {
-    Attributes result{{"kernel_shape", kernel}};
+  ir::Attributes attributes() const {
+    ir::Attributes result{{"kernel_shape", kernel}};
     if (!strides.empty()) result["strides"] = strides;
     if (!dilations.empty()) result["dilations"] = dilations;
     if (!pads.empty()) result["pads"] = pads;
@@ -112,7 +112,7 @@ TEST_P(Conv, MatchesTheDefinition) {
   Tensor w = random_tensor(test.dtype,
                            with_channels(test.filters, test.channels / test.group, test.kernel), 2);
   Tensor b = random_tensor(test.dtype, {test.filters}, 3);
-  Attributes attributes = test.attributes();
+  ir::Attributes attributes = test.attributes();
   attributes["group"] = test.group;
   Tensor y = run_node({"Conv", {x, w, b}, attributes})[0];
 
@@ -179,7 +179,7 @@ TEST_P(ConvTranspose, IsTheAdjointOfTheConvolution) {
   Tensor x = random_tensor(test.dtype, with_channels(2, test.channels, test.input), 1);
   Tensor w = random_tensor(test.dtype,
                            with_channels(test.channels, test.filters / test.group, test.kernel), 2);
-  Attributes attributes = test.attributes();
+  ir::Attributes attributes = test.attributes();
   attributes["group"] = test.group;
   Tensor y = run_node({"ConvTranspose", {x, w}, attributes})[0];
   Tensor probe = random_tensor(test.dtype, y.dims(), 4);
@@ -204,11 +204,11 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(ConvTransposeSizes, OutputPaddingAndShape) {
   Tensor x = random_tensor(DType::Float32, {1, 1, 3, 3}, 1);
   Tensor w = random_tensor(DType::Float32, {1, 2, 3, 3}, 1);
-  Attributes padded{{"strides", Ints{3, 2}}, {"output_padding", Ints{1, 1}}};
+  ir::Attributes padded{{"strides", Ints{3, 2}}, {"output_padding", Ints{1, 1}}};
   EXPECT_EQ(run_node({"ConvTranspose", {x, w}, padded})[0].dims(), (Dims{1, 2, 10, 8}));
-  Attributes shaped{{"strides", Ints{3, 2}}, {"output_shape", Ints{10, 8}}};
+  ir::Attributes shaped{{"strides", Ints{3, 2}}, {"output_shape", Ints{10, 8}}};
   EXPECT_EQ(run_node({"ConvTranspose", {x, w}, shaped})[0].dims(), (Dims{1, 2, 10, 8}));
-  Attributes same{{"strides", Ints{2, 2}}, {"auto_pad", std::string("SAME_UPPER")}};
+  ir::Attributes same{{"strides", Ints{2, 2}}, {"auto_pad", std::string("SAME_UPPER")}};
   EXPECT_EQ(run_node({"ConvTranspose", {x, w}, same})[0].dims(), (Dims{1, 2, 6, 6}));
 }
 
@@ -220,7 +220,7 @@ TEST_P(Pool, MatchesTheDefinition) {
   auto maximum = run_node({"MaxPool", {x}, test.attributes(), 2});
   Tensor plain_maximum = run_node({"MaxPool", {x}, test.attributes()})[0];
   Tensor mean = run_node({"AveragePool", {x}, test.attributes()})[0];
-  Attributes include = test.attributes();
+  ir::Attributes include = test.attributes();
   include["count_include_pad"] = int64_t{1};
   Tensor padded_mean = run_node({"AveragePool", {x}, include})[0];
 
@@ -268,11 +268,11 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(PoolDetails, ColumnMajorIndicesAndBytes) {
   Tensor x = make_tensor<int>(DType::UInt8, {1, 1, 2, 3}, {1, 5, 2, 7, 3, 4});
-  Attributes attributes{{"kernel_shape", Ints{2, 2}}, {"storage_order", int64_t{1}}};
+  ir::Attributes attributes{{"kernel_shape", Ints{2, 2}}, {"storage_order", int64_t{1}}};
   auto y = run_node({"MaxPool", {x}, attributes, 2});
   expect_values(y[0], {1, 1, 1, 2}, {7, 5});
   expect_values(y[1], {1, 1, 1, 2}, {1, 2});
-  Attributes l2{{"kernel_shape", Ints{2}}, {"p", int64_t{2}}};
+  ir::Attributes l2{{"kernel_shape", Ints{2}}, {"p", int64_t{2}}};
   expect_values(run_node({"LpPool", {floats({1, 1, 3}, {3, 4, 0})}, l2})[0], {1, 1, 2}, {5, 4},
                 1e-6);
 }
@@ -282,7 +282,7 @@ TEST(IntegerProducts, ConvIntegerAndQLinear) {
   Tensor w = make_tensor<int>(DType::UInt8, {1, 1, 2, 2}, {1, 1, 1, 1});
   Tensor zero = make_tensor<int>(DType::UInt8, {}, {1});
   expect_values(run_node({"ConvInteger", {x, w, zero}})[0], {1, 1, 2, 2}, {12, 16, 24, 28});
-  Attributes pads{{"pads", Ints{1, 1, 1, 1}}};
+  ir::Attributes pads{{"pads", Ints{1, 1, 1, 1}}};
   expect_values(run_node({"ConvInteger", {x, w, zero}, pads})[0], {1, 1, 4, 4},
                 {1, 3, 5, 3, 5, 12, 16, 9, 11, 24, 28, 15, 7, 15, 17, 9});
   Tensor one = floats({}, {1}), two = floats({}, {2});

@@ -26,8 +26,9 @@ class KernelCacheTest : public testing::Test {
   }
   ~KernelCacheTest() override { fs::remove_all(folder_); }
 
-  KernelCache cache(CacheMode mode = CacheMode::On, const std::string& identity = "sm_90a") const {
-    return KernelCache({mode, folder_}, {identity});
+  cuda::KernelCache cache(cuda::CacheMode mode = cuda::CacheMode::On,
+                          const std::string& identity = "sm_90a") const {
+    return cuda::KernelCache({mode, folder_}, {identity});
   }
   static std::string compile(const std::string& source, const std::string&) {
     return "cubin of " + source;
@@ -36,7 +37,7 @@ class KernelCacheTest : public testing::Test {
     std::ofstream(path, std::ios::binary) << text;
   }
   // Runs get() for "a" and "b" and expects so many of them to be compiled.
-  void expect(KernelCache cache, int compiled, size_t warnings = 0) {
+  void expect(cuda::KernelCache cache, int compiled, size_t warnings = 0) {
     EXPECT_EQ(cache.get({"a", "b"}, compile, 2),
               (std::vector<std::string>{"cubin of a", "cubin of b"}));
     EXPECT_EQ(cache.compiled(), compiled);
@@ -61,10 +62,10 @@ TEST_F(KernelCacheTest, CompilesOnce) {
 TEST_F(KernelCacheTest, KeyCoversTextAndIdentity) {
   EXPECT_EQ(cache().key("a"), cache().key("a"));
   EXPECT_NE(cache().key("a"), cache().key("b"));
-  EXPECT_NE(cache().key("a"), cache(CacheMode::On, "sm_80").key("a"));
-  EXPECT_NE(KernelCache({}, {"x", "y"}).key("a"), KernelCache({}, {"xy"}).key("a"));
+  EXPECT_NE(cache().key("a"), cache(cuda::CacheMode::On, "sm_80").key("a"));
+  EXPECT_NE(cuda::KernelCache({}, {"x", "y"}).key("a"), cuda::KernelCache({}, {"xy"}).key("a"));
   expect(cache(), 2);
-  expect(cache(CacheMode::On, "sm_80"), 2);
+  expect(cache(cuda::CacheMode::On, "sm_80"), 2);
 }
 
 TEST_F(KernelCacheTest, RebuildsADamagedEntry) {
@@ -80,12 +81,12 @@ TEST_F(KernelCacheTest, RebuildsADamagedEntry) {
 }
 
 TEST_F(KernelCacheTest, ReadOnlyAndOffWriteNothing) {
-  expect(cache(CacheMode::ReadOnly), 2);
-  expect(cache(CacheMode::Off), 2);
+  expect(cache(cuda::CacheMode::ReadOnly), 2);
+  expect(cache(cuda::CacheMode::Off), 2);
   EXPECT_FALSE(fs::exists(folder_));
   expect(cache(), 2);
-  expect(cache(CacheMode::ReadOnly), 0);
-  expect(cache(CacheMode::Off), 2);
+  expect(cache(cuda::CacheMode::ReadOnly), 0);
+  expect(cache(cuda::CacheMode::Off), 2);
 }
 
 TEST_F(KernelCacheTest, AFolderThatCannotBeWrittenIsAWarning) {
@@ -95,7 +96,7 @@ TEST_F(KernelCacheTest, AFolderThatCannotBeWrittenIsAWarning) {
 
 TEST_F(KernelCacheTest, KeepsASourceThatDoesNotCompile) {
   std::string kept;
-  KernelCache broken = cache();
+  cuda::KernelCache broken = cache();
   EXPECT_THROW(broken.get({"text"},
                           [&](const std::string&, const std::string& path) -> std::string {
                             kept = path;
@@ -145,7 +146,7 @@ bool overlap(int64_t a, int64_t a_bytes, int64_t b, int64_t b_bytes) {
 }
 
 TEST(Arena, BuffersThatLiveTogetherDoNotOverlap) {
-  std::vector<BufferLife> lives;
+  std::vector<runtime::BufferLife> lives;
   uint64_t state = 7;
   for (int i = 0; i < 200; ++i) {
     state = state * 6364136223846793005u + 1442695040888963407u;
@@ -153,9 +154,9 @@ TEST(Arena, BuffersThatLiveTogetherDoNotOverlap) {
     lives.push_back({static_cast<int64_t>(state >> 40) % 5000, first,
                      first + static_cast<int>(state >> 20) % 6});
   }
-  const Arena arena = plan_arena(lives);
+  const runtime::Arena arena = plan_arena(lives);
   for (size_t i = 0; i < lives.size(); ++i) {
-    EXPECT_EQ(arena.offsets[i] % kArenaAlignment, 0);
+    EXPECT_EQ(arena.offsets[i] % runtime::kArenaAlignment, 0);
     EXPECT_LE(arena.offsets[i] + lives[i].bytes, arena.bytes);
     for (size_t j = 0; j < i; ++j) {
       if (lives[i].first > lives[j].last || lives[j].first > lives[i].last) continue;
@@ -167,12 +168,12 @@ TEST(Arena, BuffersThatLiveTogetherDoNotOverlap) {
 
 TEST(Arena, ReusesWhatIsFree) {
   // A chain: two buffers live at a time.
-  std::vector<BufferLife> chain;
+  std::vector<runtime::BufferLife> chain;
   for (int i = 0; i < 10; ++i) chain.push_back({1024, i, i + 1});
   EXPECT_EQ(plan_arena(chain).bytes, 2048);
-  EXPECT_EQ(plan_arena({}).bytes, 0);
-  EXPECT_EQ(plan_arena({{0, 0, 5}, {1, 0, 5}}).bytes, kArenaAlignment);
-  EXPECT_THROW(plan_arena({{INT64_MAX, 0, 1}}), UserError);
+  EXPECT_EQ(runtime::plan_arena({}).bytes, 0);
+  EXPECT_EQ(runtime::plan_arena({{0, 0, 5}, {1, 0, 5}}).bytes, runtime::kArenaAlignment);
+  EXPECT_THROW(runtime::plan_arena({{INT64_MAX, 0, 1}}), UserError);
 }
 
 }  // namespace

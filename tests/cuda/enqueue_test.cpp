@@ -16,7 +16,7 @@ namespace {
 class CudaEnqueue : public testing::Test {
  protected:
   void SetUp() override {
-    if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+    if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
     device_ = cuda::Device::open();
     stream_ = std::make_unique<cuda::Stream>(device_);
     options_.device = "cuda";

@@ -32,7 +32,7 @@ std::vector<float> numbers(int64_t count, uint64_t seed) {
 class CudaProduct : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
-    if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+    if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
     device_ = cuda::Device::open();
     stream_ = std::make_unique<cuda::Stream>(device_);
   }

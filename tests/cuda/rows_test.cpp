@@ -110,7 +110,7 @@ void spoil(Tensor& x, int64_t width) {
 class CudaRows : public testing::TestWithParam<RowCase> {
  protected:
   void SetUp() override {
-    if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+    if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
   }
 };
 

@@ -34,7 +34,7 @@ SessionOptions on_gpu() {
 class CudaSession : public testing::Test {
  protected:
   void SetUp() override {
-    if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+    if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
   }
 };
 
@@ -53,7 +53,7 @@ void expect_equal(const NamedTensors& got, const NamedTensors& expected,
 }
 
 TEST(Session, CudaWithoutAGpuSaysWhatIsMissing) {
-  if (has_gpu()) GTEST_SKIP() << "there is a GPU";
+  if (runtime::has_gpu()) GTEST_SKIP() << "there is a GPU";
   const Program program = compile(Model::parse(kMixed));
   try {
     Session session(program, on_gpu());
@@ -131,7 +131,7 @@ TEST_F(CudaSession, TimesOnTheDevice) {
 class CudaModels : public testing::TestWithParam<std::string> {};
 
 TEST_P(CudaModels, MatchTheirOutputs) {
-  if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+  if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
   const fs::path folder = fs::path(test_paths::models()) / GetParam();
   const Model model = Model::load((folder / "model.onnx").string());
   Session session(compile(model), on_gpu());
@@ -151,7 +151,7 @@ double largest_magnitude(const NamedTensors& tensors) {
 }
 
 TEST_P(CudaModels, MatchTheirOutputsInFp16) {
-  if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+  if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
   const fs::path folder = fs::path(test_paths::models()) / GetParam();
   const Model model =
       convert(Model::load((folder / "model.onnx").string()), {DType::Float16, true}).model;

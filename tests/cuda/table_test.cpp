@@ -155,7 +155,7 @@ Tensor as_floats(const Tensor& tensor) {
 class CudaTable : public testing::TestWithParam<Case> {};
 
 TEST_P(CudaTable, AgreesWithTheCpu) {
-  if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+  if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
   const Model model =
       Model::parse(std::string("<ir_version: 9, opset_import: [\"\" : 20]> g (float[m, n] x) ") +
                    GetParam().graph);
@@ -189,7 +189,7 @@ TEST_P(CudaTable, AgreesWithTheCpu) {
 
 // Rows that a block's registers do not hold, in the strategies for long rows.
 TEST(CudaLongRows, AgreeWithTheCpu) {
-  if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+  if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
   for (const char* name : {"softmax", "log_softmax", "logsumexp", "variance", "normalised"}) {
     const auto found = std::find_if(std::begin(kCases), std::end(kCases),
                                     [&](const Case& c) { return std::string(c.name) == name; });
@@ -216,7 +216,7 @@ TEST(CudaLongRows, AgreeWithTheCpu) {
 
 // Sequences of odd lengths, causal and not, in fp16 with fp32 statistics.
 TEST(CudaAttention, AgreesWithTheCpu) {
-  if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+  if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
   for (const char* mask : {"m = Identity(f)",
                            "z = Constant<value = int64 {0}>() one = Constant<value = int64 {1}>()"
                            " sh = Shape<start = 2, end = 3>(q) e = Squeeze(sh) i = Range(z, e, one)"
@@ -301,7 +301,7 @@ void expect_near(const std::string& type, int size, int queries, const std::stri
 
 // Few queries, whose keys are split, and head sizes that no attention kernel takes.
 TEST(CudaAttention, FewRowsAgreeWithFloats) {
-  if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+  if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
   for (const char* type : {"float", "float16"}) {
     for (const int size : {24, 64, 160, 320}) {
       for (const int queries : {1, 3, 20}) {
@@ -313,7 +313,7 @@ TEST(CudaAttention, FewRowsAgreeWithFloats) {
 
 // A number of segments that is known: merged at once, or in several goes.
 TEST(CudaAttention, FewRowsOfKnownLengths) {
-  if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+  if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
   for (const char* type : {"float", "float16", "bfloat16"}) {
     for (const int64_t keys : {600, 2100, 9000}) {
       expect_near(type, 128, 2, std::to_string(keys), {keys});

@@ -54,11 +54,11 @@ const Case kCases[] = {
 
 // Whether the kernel computes the graph on an H100, whose sizes these are.
 bool has_tile(const Program& program, const std::vector<int64_t>& symbols) {
-  const CompiledProgram& compiled = *program.handle();
-  const Target target{90, 132, 227 * 1024};
-  const DeviceStep step = generate(compiled.graph(), compiled.plan.steps.at(0), target);
-  return std::any_of(step.calls.begin(), step.calls.end(), [&](const DeviceCall& call) {
-    const auto* launch = std::get_if<KernelLaunch>(&call);
+  const runtime::CompiledProgram& compiled = *program.handle();
+  const codegen::Target target{90, 132, 227 * 1024};
+  const codegen::DeviceStep step = generate(compiled.graph(), compiled.plan.steps.at(0), target);
+  return std::any_of(step.calls.begin(), step.calls.end(), [&](const codegen::DeviceCall& call) {
+    const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
     return launch && launch->name == "product_tile" && evaluate_size(launch->grid[0], symbols) > 0;
   });
 }
@@ -71,7 +71,7 @@ TEST_P(CudaTile, AgreesWithFloats) {
   const Program program = compile(model);
   ASSERT_EQ(program.steps().size(), 1u);
   EXPECT_TRUE(has_tile(program, {c.rows.empty() ? 0 : c.rows.back()}));
-  if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+  if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
   SessionOptions options;
   options.device = "cuda";
   Session gpu(program, options), exact(compile(model_of_type(c.graph, "float")));

@@ -90,7 +90,7 @@ std::vector<TuneCase> tune_cases() {
 class CudaTune : public testing::TestWithParam<TuneCase> {
  protected:
   void SetUp() override {
-    if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+    if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
     folder_ = fs::path(testing::TempDir()) / ("redfuser_tune_" + std::string(GetParam().name));
     fs::remove_all(folder_);
     options_.device = "cuda";

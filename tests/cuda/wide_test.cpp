@@ -89,7 +89,7 @@ std::string wrong_elements(const Tensor& a, const Tensor& b) {
 class CudaWide : public testing::TestWithParam<Case> {};
 
 TEST_P(CudaWide, AgreesWithFloats) {
-  if (!has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+  if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
   constexpr double kShare = 1.2, kFloatError = 1e-5;
   const Case& c = GetParam();
   const Model model = model_of(c, c.type);

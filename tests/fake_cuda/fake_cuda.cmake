@@ -6,7 +6,8 @@ foreach(library IN ITEMS driver:cuda:1 nvrtc:nvrtc:13 cublaslt:cublasLt:13)
   list(GET parts 1 name)
   list(GET parts 2 version)
   add_library(fake_${name} SHARED ${CMAKE_CURRENT_LIST_DIR}/fake_${source}.cpp)
-  target_include_directories(fake_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_include_directories(fake_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src
+                             ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(fake_${name} PRIVATE redfuser_flags)
   set_target_properties(fake_${name} PROPERTIES OUTPUT_NAME ${name} SOVERSION ${version}
                         LIBRARY_OUTPUT_DIRECTORY ${fake_cuda_folder})
@@ -23,7 +24,8 @@ add_executable(redfuser_device_tests ${device_test_sources} ${CMAKE_CURRENT_LIST
 target_link_libraries(fake_cublasLt PRIVATE fake_cuda)
 set_target_properties(fake_cublasLt PROPERTIES BUILD_RPATH "$ORIGIN")
 add_dependencies(redfuser_device_tests fake_cuda fake_nvrtc fake_cublasLt)
-target_include_directories(redfuser_device_tests PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_include_directories(redfuser_device_tests PRIVATE ${PROJECT_SOURCE_DIR}/src
+                           ${PROJECT_SOURCE_DIR}/tests)
 target_compile_definitions(redfuser_device_tests PRIVATE
                            REDFUSER_FAKE_CUDA="${fake_cuda_folder}")
 target_link_libraries(redfuser_device_tests PRIVATE redfuser redfuser_flags fmt::fmt-header-only

@@ -33,18 +33,18 @@ class Sweep : public FakeGpu {
     };
   }
 
-  Target target() const {
+  codegen::Target target() const {
     const cuda::DeviceInfo info = cuda::Device::open()->info();
-    Target result;
+    codegen::Target result;
     result.architecture = info.architecture;
     result.shared_bytes = info.shared_bytes;
     result.multiprocessors = info.multiprocessors;
     return result;
   }
 
-  void note(const DeviceStep& step) {
-    for (const DeviceCall& call : step.calls) {
-      const auto* launch = std::get_if<KernelLaunch>(&call);
+  void note(const codegen::DeviceStep& step) {
+    for (const codegen::DeviceCall& call : step.calls) {
+      const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
       if (launch == nullptr) continue;
       const std::lock_guard lock(mutex_);
       static_bytes_[std::hash<std::string>()(launch->source)] = launch->static_shared;
@@ -53,13 +53,14 @@ class Sweep : public FakeGpu {
 
   // What the texts of the default and of every choice say.
   void note(const Program& program, bool choices) {
-    const CompiledProgram& compiled = *program.handle();
-    const std::lock_guard lock(pool_mutex());
-    for (const Step& step : compiled.plan.steps) {
-      if (std::holds_alternative<AliasStep>(step.kind)) continue;
+    const runtime::CompiledProgram& compiled = *program.handle();
+    const std::lock_guard lock(runtime::pool_mutex());
+    for (const fuse::Step& step : compiled.plan.steps) {
+      if (std::holds_alternative<fuse::AliasStep>(step.kind)) continue;
       note(generate(compiled.graph(), step, target()));
       if (!choices) continue;
-      for (const KernelChoice& choice : kernel_choices(compiled.graph(), step, target(), {})) {
+      for (const codegen::KernelChoice& choice :
+           kernel_choices(compiled.graph(), step, target(), {})) {
         note(generate(compiled.graph(), step, target(), choice));
       }
     }

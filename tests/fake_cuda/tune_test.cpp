@@ -289,7 +289,7 @@ TEST_F(Tune, AllocatesNothingAfterTheFirstRunOfAShape) {
   for (int i = 0; i < 3; ++i) session.run(inputs(1024));
   EXPECT_EQ(gpu->allocations, device);
   EXPECT_EQ(gpu->used, used);
-  constexpr int64_t kCounters = kLaunchCounters * sizeof(unsigned);
+  constexpr int64_t kCounters = codegen::kLaunchCounters * sizeof(unsigned);
   EXPECT_EQ(session.peak_bytes(), static_cast<int64_t>(used) - kCounters);
 }
 

@@ -40,7 +40,7 @@ class Upload : public FakeGpu {
   // Sizes in elements; every second tensor is deferred.
   void expect_upload(const std::vector<int64_t>& sizes) {
     const cuda::DevicePtr device = cuda::Device::open();
-    std::vector<Placed> placed;
+    std::vector<runtime::Placed> placed;
     int64_t bytes = 0;
     for (size_t i = 0; i < sizes.size(); ++i) {
       placed.push_back({tensor_of(i, sizes[i], i % 2 == 1), bytes});

@@ -11,25 +11,25 @@ namespace {
 // is written by hand; the sum or the contraction first.
 std::vector<std::string> classes(bool sum_first) {
   GraphBuilder b;
-  ValueId q = b.input("q", DType::Float32, {-1, 64});
-  ValueId k = b.input("k", DType::Float32, {64, 40});
-  ValueId v = b.input("v", DType::Float32, {40, 64});
-  ValueId c = b.input("c", DType::Float32, {1, 1});
-  ValueId axes = b.constant(integers({1}, {-1}));
-  ValueId s = b.node("MatMul", {q, k});
-  ValueId m = b.node("Max", {b.node("ReduceMax", {s, axes}), c});
-  ValueId e = b.node("Exp", {b.node("Sub", {s, m})});
-  ValueId sum = -1, product = -1;
+  ir::ValueId q = b.input("q", DType::Float32, {-1, 64});
+  ir::ValueId k = b.input("k", DType::Float32, {64, 40});
+  ir::ValueId v = b.input("v", DType::Float32, {40, 64});
+  ir::ValueId c = b.input("c", DType::Float32, {1, 1});
+  ir::ValueId axes = b.constant(integers({1}, {-1}));
+  ir::ValueId s = b.node("MatMul", {q, k});
+  ir::ValueId m = b.node("Max", {b.node("ReduceMax", {s, axes}), c});
+  ir::ValueId e = b.node("Exp", {b.node("Sub", {s, m})});
+  ir::ValueId sum = -1, product = -1;
   if (sum_first) sum = b.node("ReduceSum", {e, axes});
   product = b.node("MatMul", {e, v});
   if (!sum_first) sum = b.node("ReduceSum", {e, axes});
-  ValueId sink = b.node("Exp", {b.node("Sub", {c, m})});
+  ir::ValueId sink = b.node("Exp", {b.node("Sub", {c, m})});
   b.output(b.node("Div", {product, b.node("Add", {sum, sink})}));
-  const GraphFacts facts(b.graph);
-  const Regions regions = find_regions(facts, true);
+  const fuse::GraphFacts facts(b.graph);
+  const fuse::Regions regions = find_regions(facts, true);
   EXPECT_TRUE(regions.unfused.empty());
   std::vector<std::string> found;
-  for (const Region& region : regions.fused) found.push_back(region.region_class);
+  for (const fuse::Region& region : regions.fused) found.push_back(region.region_class);
   return found;
 }
 

@@ -29,13 +29,14 @@ constexpr Variant kVariants[] = {
 };
 
 // tail(x / sqrt(mean(x²) + epsilon)).
-void add_block(GraphBuilder& b, const Variant& v, ValueId mask) {
-  ValueId x = b.input(fmt::format("x{}", b.graph.inputs.size()), DType::Float32, {-1, v.columns});
+void add_block(GraphBuilder& b, const Variant& v, ir::ValueId mask) {
+  ir::ValueId x =
+      b.input(fmt::format("x{}", b.graph.inputs.size()), DType::Float32, {-1, v.columns});
   if (v.mask) x = b.node("Mul", {x, mask});
-  ValueId square = b.node("Mul", {x, x});
-  ValueId mean = b.node("ReduceMean", {square, b.constant(integers({1}, {v.axis}))});
-  ValueId sum = b.node("Add", {mean, b.constant(floats({}, {v.epsilon}))});
-  ValueId scaled = b.node("Div", {x, b.node("Sqrt", {sum})});
+  ir::ValueId square = b.node("Mul", {x, x});
+  ir::ValueId mean = b.node("ReduceMean", {square, b.constant(integers({1}, {v.axis}))});
+  ir::ValueId sum = b.node("Add", {mean, b.constant(floats({}, {v.epsilon}))});
+  ir::ValueId scaled = b.node("Div", {x, b.node("Sqrt", {sum})});
   b.output(b.node(v.tail, {scaled}));
   if (v.publish_square) b.output(square);
   if (v.read_twice) b.output(b.node("Exp", {scaled}));
@@ -43,15 +44,15 @@ void add_block(GraphBuilder& b, const Variant& v, ValueId mask) {
 
 std::vector<std::string> regions_of(const std::vector<Variant>& blocks) {
   GraphBuilder b;
-  ValueId mask = b.input("mask", DType::Float32, {-1, 1});
+  ir::ValueId mask = b.input("mask", DType::Float32, {-1, 1});
   for (const Variant& block : blocks) add_block(b, block, mask);
-  const GraphFacts facts(b.graph);
-  const Regions regions = find_regions(facts, true);
+  const fuse::GraphFacts facts(b.graph);
+  const fuse::Regions regions = find_regions(facts, true);
   std::vector<std::string> texts;
-  for (const Region& region : regions.fused) {
+  for (const fuse::Region& region : regions.fused) {
     std::string text = region.region_class + ":";
-    for (const NodeId node : region.owned) text += " " + b.graph.nodes[node].op;
-    for (const NodeId node : region.shared) text += " shared " + b.graph.nodes[node].op;
+    for (const ir::NodeId node : region.owned) text += " " + b.graph.nodes[node].op;
+    for (const ir::NodeId node : region.shared) text += " shared " + b.graph.nodes[node].op;
     texts.push_back(text + "\n" + fingerprint(*b.graph.pool, region.extraction.cascade));
   }
   return texts;
@@ -73,25 +74,25 @@ TEST(RepeatedGrowth, FindsWhatGrowingAloneFinds) {
 TEST(RepeatedGrowth, MovesToEqualSurroundingsOnly) {
   for (const Variant& variant : kVariants) {
     GraphBuilder b;
-    ValueId mask = b.input("mask", DType::Float32, {-1, 1});
+    ir::ValueId mask = b.input("mask", DType::Float32, {-1, 1});
     add_block(b, kVariants[0], mask);
-    const auto count = static_cast<NodeId>(b.graph.nodes.size());
+    const auto count = static_cast<ir::NodeId>(b.graph.nodes.size());
     add_block(b, variant, mask);
-    const GraphFacts facts(b.graph);
-    Growth growth;
+    const fuse::GraphFacts facts(b.graph);
+    fuse::Growth growth;
     growth.seed = growth.last_reduction = 1;
-    for (NodeId node = 0; node < count; ++node) {
+    for (ir::NodeId node = 0; node < count; ++node) {
       growth.owned.insert(node);
       growth.consulted.emplace(node, true);
     }
-    const NodeId seed = count + (variant.mask ? 2 : 1);
+    const ir::NodeId seed = count + (variant.mask ? 2 : 1);
     const auto moved = moved_to(seed, growth, facts, {});
     EXPECT_EQ(moved.has_value(), &variant == &kVariants[0]) << variant.name;
     if (!moved) continue;
     EXPECT_EQ(*moved->owned.begin(), count);
     EXPECT_EQ(*moved->owned.rbegin(), 2 * count - 1);
     EXPECT_FALSE(moved_to(seed, growth, facts, {{count + 3}, {}})) << "a node is taken";
-    const ValueId square = b.graph.nodes[static_cast<size_t>(count)].outputs[0];
+    const ir::ValueId square = b.graph.nodes[static_cast<size_t>(count)].outputs[0];
     EXPECT_FALSE(moved_to(seed, growth, facts, {{}, {square}})) << "a value is pinned";
   }
 }

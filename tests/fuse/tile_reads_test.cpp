@@ -14,53 +14,53 @@ constexpr int64_t kKeys = 24, kHead = 64;
 
 // softmax(x·k + bias) · v with bias from p = x·r; the contractions inside the region.
 int64_t owned_contractions(int64_t positions,
-                           const std::function<ValueId(GraphBuilder&, ValueId p)>& bias) {
+                           const std::function<ir::ValueId(GraphBuilder&, ir::ValueId p)>& bias) {
   GraphBuilder b;
-  ValueId x = b.input("x", DType::Float32, {kKeys, kHead});
-  ValueId k = b.input("k", DType::Float32, {kHead, kKeys});
-  ValueId v = b.input("v", DType::Float32, {kKeys, kHead});
-  ValueId r = b.input("r", DType::Float32, {kHead, positions});
-  ValueId p = b.node("MatMul", {x, r});
-  ValueId scores = b.node("Add", {b.node("MatMul", {x, k}), bias(b, p)});
-  ValueId axes = b.constant(integers({1}, {-1}));
-  ValueId e = b.node("Exp", {b.node("Sub", {scores, b.node("ReduceMax", {scores, axes})})});
-  ValueId weights = b.node("Div", {e, b.node("ReduceSum", {e, axes})});
+  ir::ValueId x = b.input("x", DType::Float32, {kKeys, kHead});
+  ir::ValueId k = b.input("k", DType::Float32, {kHead, kKeys});
+  ir::ValueId v = b.input("v", DType::Float32, {kKeys, kHead});
+  ir::ValueId r = b.input("r", DType::Float32, {kHead, positions});
+  ir::ValueId p = b.node("MatMul", {x, r});
+  ir::ValueId scores = b.node("Add", {b.node("MatMul", {x, k}), bias(b, p)});
+  ir::ValueId axes = b.constant(integers({1}, {-1}));
+  ir::ValueId e = b.node("Exp", {b.node("Sub", {scores, b.node("ReduceMax", {scores, axes})})});
+  ir::ValueId weights = b.node("Div", {e, b.node("ReduceSum", {e, axes})});
   b.output(b.node("MatMul", {weights, v}));
-  const GraphFacts facts(b.graph);
-  const Regions regions = find_regions(facts, true);
+  const fuse::GraphFacts facts(b.graph);
+  const fuse::Regions regions = find_regions(facts, true);
   EXPECT_EQ(regions.fused.size(), 1u);
   if (regions.fused.size() != 1) return -1;
   EXPECT_EQ(regions.fused[0].region_class, "attention");
   const auto& owned = regions.fused[0].owned;
   return std::count_if(owned.begin(), owned.end(),
-                       [&](NodeId node) { return facts.contracts(node); });
+                       [&](ir::NodeId node) { return facts.contracts(node); });
 }
 
 // For the keys of a grid, a position per line: [keys, lines] at (i, j / 4).
-ValueId by_line(GraphBuilder& b, ValueId p) {
-  ValueId lines = b.node("Unsqueeze", {p, b.constant(integers({1}, {2}))});
-  ValueId wide = b.node("Expand", {lines, b.constant(integers({3}, {kKeys, kKeys / 4, 4}))});
+ir::ValueId by_line(GraphBuilder& b, ir::ValueId p) {
+  ir::ValueId lines = b.node("Unsqueeze", {p, b.constant(integers({1}, {2}))});
+  ir::ValueId wide = b.node("Expand", {lines, b.constant(integers({3}, {kKeys, kKeys / 4, 4}))});
   return b.node("Reshape", {wide, b.constant(integers({2}, {kKeys, kKeys}))});
 }
 
-ValueId by_data(GraphBuilder& b, ValueId p) {
-  ValueId at = b.input("at", DType::Int64, {kKeys, kKeys});
+ir::ValueId by_data(GraphBuilder& b, ir::ValueId p) {
+  ir::ValueId at = b.input("at", DType::Int64, {kKeys, kKeys});
   return b.node("GatherElements", {p, at}, {{"axis", int64_t{1}}});
 }
 
 // Positions are distances, limited to eight either way.
-ValueId by_distance(GraphBuilder& b, ValueId p) {
-  ValueId zero = b.constant(integers({}, {0})), one = b.constant(integers({}, {1}));
-  ValueId i = b.node("Range", {zero, b.constant(integers({}, {kKeys})), one});
-  ValueId row = b.node("Unsqueeze", {i, b.constant(integers({1}, {1}))});
-  ValueId distance = b.node("Sub", {i, row});
-  ValueId low = b.constant(integers({}, {-8})), high = b.constant(integers({}, {8}));
-  ValueId near = b.node("Add", {b.node("Clip", {distance, low, high}), high});
+ir::ValueId by_distance(GraphBuilder& b, ir::ValueId p) {
+  ir::ValueId zero = b.constant(integers({}, {0})), one = b.constant(integers({}, {1}));
+  ir::ValueId i = b.node("Range", {zero, b.constant(integers({}, {kKeys})), one});
+  ir::ValueId row = b.node("Unsqueeze", {i, b.constant(integers({1}, {1}))});
+  ir::ValueId distance = b.node("Sub", {i, row});
+  ir::ValueId low = b.constant(integers({}, {-8})), high = b.constant(integers({}, {8}));
+  ir::ValueId near = b.node("Add", {b.node("Clip", {distance, low, high}), high});
   return b.node("GatherElements", {p, near}, {{"axis", int64_t{1}}});
 }
 
 // Pairs of columns side by side, as gated products have them: at 2 j and at 2 j + 1.
-ValueId by_pairs(GraphBuilder& b, ValueId p) {
+ir::ValueId by_pairs(GraphBuilder& b, ir::ValueId p) {
   auto every_other = [&](int64_t start) {
     auto one = [&](int64_t value) { return b.constant(integers({1}, {value})); };
     return b.node("Slice", {p, one(start), one(2 * kKeys), one(1), one(2)});
@@ -70,7 +70,8 @@ ValueId by_pairs(GraphBuilder& b, ValueId p) {
 
 TEST(TileReads, AContractionOfTheTilesJoins) {
   EXPECT_EQ(
-      owned_contractions(kKeys, [](GraphBuilder& b, ValueId p) { return b.node("Tanh", {p}); }), 3);
+      owned_contractions(kKeys, [](GraphBuilder& b, ir::ValueId p) { return b.node("Tanh", {p}); }),
+      3);
 }
 
 TEST(TileReads, OneThatTilesShareStaysAProduct) {
@@ -81,15 +82,15 @@ TEST(TileReads, OneThatTilesShareStaysAProduct) {
 
 // Indices of one dimension that is read along an axis j of 12 elements, beside a row i.
 TEST(TileReads, IndicesThatTakeEachElementOnce) {
-  ExprPool pool;
-  Expr n = pool.symbol("n");
-  Expr j = pool.axis("j", pool.integer(12)), i = pool.axis("i", n);
+  ir::ExprPool pool;
+  ir::Expr n = pool.symbol("n");
+  ir::Expr j = pool.axis("j", pool.integer(12)), i = pool.axis("i", n);
   auto number = [&](int64_t value) { return pool.integer(value); };
-  auto times = [&](int64_t factor, Expr e) { return pool.mul(number(factor), e); };
-  auto low = [&](Expr e) { return pool.make(ExprOp::Max, {e, number(0)}); };
+  auto times = [&](int64_t factor, ir::Expr e) { return pool.mul(number(factor), e); };
+  auto low = [&](ir::Expr e) { return pool.make(ir::ExprOp::Max, {e, number(0)}); };
   struct Case {
     const char* name;
-    std::vector<Expr> indices;
+    std::vector<ir::Expr> indices;
     bool once;
   };
   const Case cases[] = {
@@ -107,14 +108,14 @@ TEST(TileReads, IndicesThatTakeEachElementOnce) {
       {"shifted by data", {pool.add(j, pool.read(1, DType::Int64, {number(0)}))}, false},
   };
   for (const Case& c : cases) {
-    Cascade cascade;
+    cascade::Cascade cascade;
     cascade.stream = j;
     cascade.rows = {i};
-    Stage stage;
+    cascade::Stage stage;
     stage.body = pool.read(7, DType::Float32, c.indices);
     cascade.stages.push_back(stage);
-    EXPECT_EQ(reads_as_tile(pool, cascade, 7), c.once) << c.name;
-    EXPECT_TRUE(reads_as_tile(pool, cascade, 8)) << c.name;
+    EXPECT_EQ(fuse::reads_as_tile(pool, cascade, 7), c.once) << c.name;
+    EXPECT_TRUE(fuse::reads_as_tile(pool, cascade, 8)) << c.name;
   }
 }
 

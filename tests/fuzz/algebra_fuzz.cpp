@@ -20,12 +20,12 @@ const std::vector<int64_t> kLengths = {1, 3};
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace redfuser;
   size_t at = 0;
-  ExprPool pool;
-  const Cascade cascade =
+  ir::ExprPool pool;
+  const cascade::Cascade cascade =
       CascadeGenerator(pool, [&]() -> uint64_t { return at < size ? data[at++] : 0; }).cascade();
   const auto derived = derive(pool, cascade);
-  if (!std::holds_alternative<Derivation>(derived)) return 0;
-  const Streaming& streaming = std::get<Derivation>(derived).streaming;
+  if (!std::holds_alternative<cascade::Derivation>(derived)) return 0;
+  const cascade::Streaming& streaming = std::get<cascade::Derivation>(derived).streaming;
   if (!certify(pool, cascade, streaming).valid) return 0;
   const auto found = mismatch(pool, cascade, streaming, 1, kTolerance, kLengths);
   if (!found || !found->finite) return 0;

@@ -5,7 +5,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const redfuser::MemoryFile file(data, size);
   try {
-    redfuser::load_model(file.path());
+    redfuser::onnx::load_model(file.path());
   } catch (const redfuser::UserError&) {
   }
   return 0;

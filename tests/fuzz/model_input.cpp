@@ -22,7 +22,7 @@ MemoryFile::~MemoryFile() { close(descriptor_); }
 
 std::string MemoryFile::path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
 
-static size_t write_model(const onnx::ModelProto& model, uint8_t* data, size_t max_size) {
+static size_t write_model(const ::onnx::ModelProto& model, uint8_t* data, size_t max_size) {
   const std::string bytes = model.SerializePartialAsString();
   if (bytes.size() > max_size) return 0;
   std::copy(bytes.begin(), bytes.end(), data);
@@ -35,7 +35,7 @@ static size_t write_model(const onnx::ModelProto& model, uint8_t* data, size_t m
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
                                           unsigned seed) {
   redfuser::Random random(seed + 1);
-  onnx::ModelProto model;
+  ::onnx::ModelProto model;
   if (random() % 8 == 0 || !model.ParsePartialFromArray(data, static_cast<int>(size))) {
     return LLVMFuzzerMutate(data, size, max_size);
   }
@@ -48,7 +48,7 @@ extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t* data, size_t size, co
                                             size_t other_size, uint8_t* out, size_t max_size,
                                             unsigned seed) {
   redfuser::Random random(seed + 1);
-  onnx::ModelProto to, from;
+  ::onnx::ModelProto to, from;
   if (!to.ParsePartialFromArray(data, static_cast<int>(size)) ||
       !from.ParsePartialFromArray(other, static_cast<int>(other_size))) {
     return 0;

@@ -27,7 +27,7 @@ const T& any_of(Random& random, const std::vector<T>& list) {
 const std::vector<std::string>& operator_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> list;
-    for (const auto& schema : onnx::OpSchemaRegistry::get_all_schemas()) {
+    for (const auto& schema : ::onnx::OpSchemaRegistry::get_all_schemas()) {
       list.push_back(schema.Name());
     }
     return list;
@@ -217,7 +217,7 @@ const FieldDescriptor* any_field(const Message& message, Random& random) {
   return count ? descriptor->field(static_cast<int>(below(random, count))) : nullptr;
 }
 
-void edit(onnx::ModelProto& model, Random& random) {
+void edit(::onnx::ModelProto& model, Random& random) {
   Contents contents;
   collect(&model, contents);
   Message* message = any_of(random, contents.messages);
@@ -239,7 +239,7 @@ void edit(onnx::ModelProto& model, Random& random) {
 }
 
 // Repeats an input of a node.
-void widen(onnx::NodeProto& node, Random& random) {
+void widen(::onnx::NodeProto& node, Random& random) {
   constexpr size_t kMost = 1500;
   if (node.input_size() == 0) return;
   const std::string input =
@@ -248,7 +248,7 @@ void widen(onnx::NodeProto& node, Random& random) {
 }
 
 // Puts a chain behind a node whose nodes each use their operand twice.
-void nest(onnx::GraphProto& graph, int at, Random& random) {
+void nest(::onnx::GraphProto& graph, int at, Random& random) {
   static const std::vector<std::string> kOps = {"Add", "Mul", "Sub", "Max", "Min", "And", "Sum"};
   constexpr size_t kMost = 80;
   if (graph.node(at).output_size() == 0) return;
@@ -257,7 +257,7 @@ void nest(onnx::GraphProto& graph, int at, Random& random) {
   std::string value = result + "~";
   graph.mutable_node(at)->set_output(0, value);
   for (size_t left = 1 + below(random, kMost); left > 0; --left) {
-    onnx::NodeProto& node = *graph.add_node();
+    ::onnx::NodeProto& node = *graph.add_node();
     node.set_op_type(op);
     node.add_input(value);
     node.add_input(value);
@@ -266,7 +266,7 @@ void nest(onnx::GraphProto& graph, int at, Random& random) {
   }
 }
 
-void grow(onnx::GraphProto& graph, Random& random) {
+void grow(::onnx::GraphProto& graph, Random& random) {
   if (graph.node_size() == 0) return;
   const int at = static_cast<int>(below(random, static_cast<size_t>(graph.node_size())));
   if (below(random, 2)) {
@@ -278,7 +278,7 @@ void grow(onnx::GraphProto& graph, Random& random) {
 
 }  // namespace
 
-void mutate(onnx::ModelProto& model, Random& random) {
+void mutate(::onnx::ModelProto& model, Random& random) {
   const size_t edits = 1 + below(random, 4);
   for (size_t i = 0; i < edits; ++i) {
     if (below(random, 16) == 0) {
@@ -289,9 +289,9 @@ void mutate(onnx::ModelProto& model, Random& random) {
   }
 }
 
-void cross_over(onnx::ModelProto& to, const onnx::ModelProto& from, Random& random) {
+void cross_over(::onnx::ModelProto& to, const ::onnx::ModelProto& from, Random& random) {
   Contents into, other;
-  onnx::ModelProto source = from;
+  ::onnx::ModelProto source = from;
   collect(&to, into);
   collect(&source, other);
   Message* place = any_of(random, into.messages);

@@ -10,9 +10,9 @@
 namespace redfuser {
 
 // Applies one to four edits to random messages inside the model.
-void mutate(onnx::ModelProto& model, Random& random);
+void mutate(::onnx::ModelProto& model, Random& random);
 
 // Puts a message of `from` in the place of one of the same type in `to`.
-void cross_over(onnx::ModelProto& to, const onnx::ModelProto& from, Random& random);
+void cross_over(::onnx::ModelProto& to, const ::onnx::ModelProto& from, Random& random);
 
 }  // namespace redfuser

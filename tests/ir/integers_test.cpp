@@ -25,13 +25,13 @@ Exact exact(DType dtype, int64_t word) {
 std::vector<int64_t> edges(DType dtype) {
   std::set<int64_t> words;
   for (const int64_t offset : {0, 1, 2, 7}) {
-    for (const int64_t base : {int64_t{0}, lowest_word(dtype), highest_word(dtype) / 2}) {
-      words.insert(wrapped_word(dtype, base + offset));
+    for (const int64_t base : {int64_t{0}, ir::lowest_word(dtype), ir::highest_word(dtype) / 2}) {
+      words.insert(ir::wrapped_word(dtype, base + offset));
     }
-    words.insert(
-        wrapped_word(dtype, static_cast<int64_t>(static_cast<uint64_t>(highest_word(dtype)) -
-                                                 static_cast<uint64_t>(offset))));
-    words.insert(wrapped_word(dtype, -offset));
+    words.insert(ir::wrapped_word(
+        dtype, static_cast<int64_t>(static_cast<uint64_t>(ir::highest_word(dtype)) -
+                                    static_cast<uint64_t>(offset))));
+    words.insert(ir::wrapped_word(dtype, -offset));
   }
   return {words.begin(), words.end()};
 }
@@ -39,41 +39,42 @@ std::vector<int64_t> edges(DType dtype) {
 Exact floor_quotient(Exact a, Exact b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
 // The exact result, which is taken modulo 2^bits; nullopt for what is not tested here.
-std::optional<Exact> result(ExprOp op, Exact a, Exact b) {
+std::optional<Exact> result(ir::ExprOp op, Exact a, Exact b) {
   switch (op) {
-    case ExprOp::Add:
+    case ir::ExprOp::Add:
       return a + b;
-    case ExprOp::Sub:
+    case ir::ExprOp::Sub:
       return a - b;
-    case ExprOp::Mul:
+    case ir::ExprOp::Mul:
       return static_cast<Exact>(static_cast<unsigned __int128>(a) *
                                 static_cast<unsigned __int128>(b));
-    case ExprOp::Div:
+    case ir::ExprOp::Div:
       return b == 0 ? 0 : a / b;
-    case ExprOp::FloorDiv:
+    case ir::ExprOp::FloorDiv:
       return b == 0 ? 0 : floor_quotient(a, b);
-    case ExprOp::FloorMod:
+    case ir::ExprOp::FloorMod:
       return b == 0 ? 0 : a - b * floor_quotient(a, b);
-    case ExprOp::TruncMod:
+    case ir::ExprOp::TruncMod:
       return b == 0 ? 0 : a % b;
-    case ExprOp::Min:
+    case ir::ExprOp::Min:
       return std::min(a, b);
-    case ExprOp::Max:
+    case ir::ExprOp::Max:
       return std::max(a, b);
-    case ExprOp::Less:
+    case ir::ExprOp::Less:
       return a < b;
-    case ExprOp::LessEqual:
+    case ir::ExprOp::LessEqual:
       return a <= b;
-    case ExprOp::Equal:
+    case ir::ExprOp::Equal:
       return a == b;
     default:
       return std::nullopt;
   }
 }
 
-const ExprOp kBinary[] = {ExprOp::Add,      ExprOp::Sub,      ExprOp::Mul,       ExprOp::Div,
-                          ExprOp::FloorDiv, ExprOp::FloorMod, ExprOp::TruncMod,  ExprOp::Min,
-                          ExprOp::Max,      ExprOp::Less,     ExprOp::LessEqual, ExprOp::Equal};
+const ir::ExprOp kBinary[] = {ir::ExprOp::Add,      ir::ExprOp::Sub,       ir::ExprOp::Mul,
+                              ir::ExprOp::Div,      ir::ExprOp::FloorDiv,  ir::ExprOp::FloorMod,
+                              ir::ExprOp::TruncMod, ir::ExprOp::Min,       ir::ExprOp::Max,
+                              ir::ExprOp::Less,     ir::ExprOp::LessEqual, ir::ExprOp::Equal};
 
 class Integers : public ::testing::TestWithParam<DType> {};
 
@@ -81,64 +82,66 @@ TEST_P(Integers, AreExactModuloTheirBits) {
   const DType dtype = GetParam();
   for (const int64_t a : edges(dtype)) {
     for (const int64_t b : edges(dtype)) {
-      for (const ExprOp op : kBinary) {
+      for (const ir::ExprOp op : kBinary) {
         const Exact expected = *result(op, exact(dtype, a), exact(dtype, b));
         ASSERT_EQ(*word_operation(op, dtype, a, b),
-                  wrapped_word(dtype, static_cast<int64_t>(expected)))
+                  ir::wrapped_word(dtype, static_cast<int64_t>(expected)))
             << "operation " << static_cast<int>(op) << " of " << a << " and " << b;
       }
     }
     const Exact x = exact(dtype, a), size = x < 0 ? -x : x;
-    ASSERT_EQ(*word_operation(ExprOp::Neg, dtype, a),
-              wrapped_word(dtype, static_cast<int64_t>(-x)));
-    ASSERT_EQ(*word_operation(ExprOp::Abs, dtype, a),
-              wrapped_word(dtype, static_cast<int64_t>(size)));
-    ASSERT_EQ(*word_operation(ExprOp::Sign, dtype, a), wrapped_word(dtype, x > 0   ? 1
-                                                                           : x < 0 ? -1
-                                                                                   : 0));
-    ASSERT_EQ(number_of_word(dtype, a), static_cast<double>(x));
+    ASSERT_EQ(*word_operation(ir::ExprOp::Neg, dtype, a),
+              ir::wrapped_word(dtype, static_cast<int64_t>(-x)));
+    ASSERT_EQ(*word_operation(ir::ExprOp::Abs, dtype, a),
+              ir::wrapped_word(dtype, static_cast<int64_t>(size)));
+    ASSERT_EQ(*word_operation(ir::ExprOp::Sign, dtype, a), ir::wrapped_word(dtype, x > 0   ? 1
+                                                                                   : x < 0 ? -1
+                                                                                           : 0));
+    ASSERT_EQ(ir::number_of_word(dtype, a), static_cast<double>(x));
   }
 }
 
 TEST_P(Integers, ShiftsAndPowersWrapAround) {
   const DType dtype = GetParam();
   for (const int64_t a : edges(dtype)) {
-    if (!is_unsigned(dtype)) continue;
+    if (!ir::is_unsigned(dtype)) continue;
     for (const int64_t by : {int64_t{0}, int64_t{1}, int64_t{bits_of(dtype) - 1}}) {
-      if (wrapped_word(dtype, by) != by) continue;
+      if (ir::wrapped_word(dtype, by) != by) continue;
       const auto x = static_cast<uint64_t>(a);
-      ASSERT_EQ(*word_operation(ExprOp::ShiftRight, dtype, a, by), static_cast<int64_t>(x >> by));
-      ASSERT_EQ(*word_operation(ExprOp::ShiftLeft, dtype, a, by),
-                wrapped_word(dtype, static_cast<int64_t>(x << by)));
+      ASSERT_EQ(*word_operation(ir::ExprOp::ShiftRight, dtype, a, by),
+                static_cast<int64_t>(x >> by));
+      ASSERT_EQ(*word_operation(ir::ExprOp::ShiftLeft, dtype, a, by),
+                ir::wrapped_word(dtype, static_cast<int64_t>(x << by)));
     }
-    ASSERT_EQ(*word_operation(ExprOp::ShiftRight, DType::UInt64, a, 64), 0);
-    ASSERT_EQ(*word_operation(ExprOp::ShiftLeft, DType::UInt64, a, -1), 0);
+    ASSERT_EQ(*word_operation(ir::ExprOp::ShiftRight, DType::UInt64, a, 64), 0);
+    ASSERT_EQ(*word_operation(ir::ExprOp::ShiftLeft, DType::UInt64, a, -1), 0);
   }
-  const int64_t three = wrapped_word(dtype, 3);
+  const int64_t three = ir::wrapped_word(dtype, 3);
   int64_t power = 1;
-  for (int64_t exponent = 0; wrapped_word(dtype, exponent) == exponent && exponent < 50;
+  for (int64_t exponent = 0; ir::wrapped_word(dtype, exponent) == exponent && exponent < 50;
        ++exponent) {
-    ASSERT_EQ(*word_operation(ExprOp::Pow, dtype, three, exponent), power);
-    power = *word_operation(ExprOp::Mul, dtype, power, three);
+    ASSERT_EQ(*word_operation(ir::ExprOp::Pow, dtype, three, exponent), power);
+    power = *word_operation(ir::ExprOp::Mul, dtype, power, three);
   }
 }
 
 // The reference in double precision and the folding of constants give the same numbers.
 TEST_P(Integers, FoldAsTheReferenceEvaluates) {
   const DType dtype = GetParam();
-  ExprPool pool;
+  ir::ExprPool pool;
   for (const int64_t a : edges(dtype)) {
     for (const int64_t b : edges(dtype)) {
-      for (const ExprOp op : kBinary) {
+      for (const ir::ExprOp op : kBinary) {
         const bool size = dtype == DType::Int64 && is_modular(op);
-        if (size || (b == 0 && op >= ExprOp::Div && op <= ExprOp::TruncMod)) continue;
-        Expr folded = pool.make(op, {pool.number_int(a, dtype), pool.number_int(b, dtype)});
+        if (size || (b == 0 && op >= ir::ExprOp::Div && op <= ir::ExprOp::TruncMod)) continue;
+        ir::Expr folded = pool.make(op, {pool.number_int(a, dtype), pool.number_int(b, dtype)});
         ASSERT_TRUE(folded->is_constant());
         ASSERT_EQ(folded->integer, *word_operation(op, dtype, a, b));
         if (bits_of(dtype) == 64) continue;
-        Expr x = pool.leaf(LeafKind::State, 0, dtype), y = pool.leaf(LeafKind::State, 1, dtype);
-        const double value = evaluate(pool.make(op, {x, y}), [&](Expr leaf) {
-          return number_of_word(dtype, leaf == x ? a : b);
+        ir::Expr x = pool.leaf(ir::LeafKind::State, 0, dtype),
+                 y = pool.leaf(ir::LeafKind::State, 1, dtype);
+        const double value = evaluate(pool.make(op, {x, y}), [&](ir::Expr leaf) {
+          return ir::number_of_word(dtype, leaf == x ? a : b);
         });
         ASSERT_EQ(value, static_cast<double>(folded->integer));
       }
@@ -171,10 +174,10 @@ TEST(IntegerCasts, AreThoseOfTheTypesAtHand) {
       {-1, DType::UInt64, -1},
   };
   for (const Case& c : cases) {
-    EXPECT_EQ(word_of_number(c.dtype, c.number), c.word) << c.number << " " << name_of(c.dtype);
+    EXPECT_EQ(ir::word_of_number(c.dtype, c.number), c.word) << c.number << " " << name_of(c.dtype);
   }
-  ExprPool pool;
-  Expr largest = pool.number_int(-1, DType::UInt64);
+  ir::ExprPool pool;
+  ir::Expr largest = pool.number_int(-1, DType::UInt64);
   EXPECT_EQ(pool.cast(DType::Float64, largest)->number, 0x1p64);
   EXPECT_EQ(pool.cast(DType::Int64, largest)->integer, -1);
   EXPECT_EQ(pool.cast(DType::UInt8, largest)->integer, 255);
@@ -185,21 +188,21 @@ TEST(IntegerCasts, AreThoseOfTheTypesAtHand) {
 
 // An order that holds for sizes does not hold for elements, whose sums wrap around.
 TEST(IntegerElements, HaveNoOrderBeyondTheirWords) {
-  ExprPool pool;
-  Expr axis = pool.axis("i", pool.integer(8)), one = pool.integer(1), three = pool.integer(3);
-  Expr x = pool.read(0, DType::Int64, {axis}), next = pool.add(x, one);
+  ir::ExprPool pool;
+  ir::Expr axis = pool.axis("i", pool.integer(8)), one = pool.integer(1), three = pool.integer(3);
+  ir::Expr x = pool.read(0, DType::Int64, {axis}), next = pool.add(x, one);
   EXPECT_FALSE(proved_less(pool, x, next));
   EXPECT_TRUE(proved_less(pool, axis, pool.add(axis, one)));
   EXPECT_TRUE(proved_less_equal(pool, x, x));
-  EXPECT_FALSE(proved_nonnegative(pool.make(ExprOp::Abs, {x})));
-  Expr bounded =
-      pool.make(ExprOp::Max, {pool.make(ExprOp::Min, {x, pool.integer(7)}), pool.integer(0)});
+  EXPECT_FALSE(proved_nonnegative(pool.make(ir::ExprOp::Abs, {x})));
+  ir::Expr bounded = pool.make(ir::ExprOp::Max,
+                               {pool.make(ir::ExprOp::Min, {x, pool.integer(7)}), pool.integer(0)});
   EXPECT_TRUE(proved_less(pool, pool.mul(bounded, three), pool.integer(22)));
   // Numbers that no coefficient holds.
-  Expr far = pool.integer(INT64_MAX);
+  ir::Expr far = pool.integer(INT64_MAX);
   EXPECT_NO_THROW(pool.add(pool.add(x, far), far));
   EXPECT_NO_THROW(pool.sub(x, pool.integer(INT64_MIN)));
-  EXPECT_NO_THROW(pool.make(ExprOp::LessEqual, {pool.integer(INT64_MIN), next}));
+  EXPECT_NO_THROW(pool.make(ir::ExprOp::LessEqual, {pool.integer(INT64_MIN), next}));
   EXPECT_THROW(pool.add(pool.add(axis, far), far), UserError);
 }
 

@@ -19,16 +19,16 @@ class Expressions {
     for (int i = 0; i < kSymbols; ++i) symbols_.push_back(pool.symbol("s" + std::to_string(i)));
     axes_.push_back(pool.axis("i", symbols_[0]));
     axes_.push_back(pool.axis("j", pool.mul(symbols_[0], symbols_[1])));
-    axes_.push_back(pool.axis("k", at_least_zero(pool, less_one(symbols_[1]))));
-    axes_.push_back(pool.axis("l", pool.make(ExprOp::Min, {symbols_[1], pool.integer(3)})));
+    axes_.push_back(pool.axis("k", ops::at_least_zero(pool, less_one(symbols_[1]))));
+    axes_.push_back(pool.axis("l", pool.make(ir::ExprOp::Min, {symbols_[1], pool.integer(3)})));
   }
 
-  Expr next(int depth) {
+  ir::Expr next(int depth) {
     const int kind = pick(depth > 0 ? 9 : 3);
     if (kind == 0) return pool.integer(pick(6) - 2);
     if (kind == 1) return symbols_[static_cast<size_t>(pick(kSymbols))];
     if (kind == 2) return axes_[static_cast<size_t>(pick(static_cast<int>(axes_.size())))];
-    Expr a = next(depth - 1), b = next(depth - 1);
+    ir::Expr a = next(depth - 1), b = next(depth - 1);
     switch (kind) {
       case 3:
         return pool.add(a, b);
@@ -37,22 +37,22 @@ class Expressions {
       case 5:
         return pool.mul(a, b);
       case 6:
-        return pool.make(ExprOp::Min, {a, b});
+        return pool.make(ir::ExprOp::Min, {a, b});
       case 7:
-        return at_least_zero(pool, a);
+        return ops::at_least_zero(pool, a);
       default:
         return pool.floordiv(a, pool.integer(1 + pick(4)));
     }
   }
 
   // The least value over all sizes up to 3 and all places of the axes; 0 where there is none.
-  int64_t least(Expr expr) {
+  int64_t least(ir::Expr expr) {
     int64_t least = 0;
     bool found = false;
     for (int64_t s = 0; s < 16; ++s) {
       const std::vector<int64_t> sizes{s % 4, s / 4};
       std::vector<int64_t> extents;
-      for (Expr axis : axes_) {
+      for (ir::Expr axis : axes_) {
         extents.push_back(expr->depends_on(axis) ? evaluate_size(axis->extent(), sizes) : 1);
       }
       for (int64_t i = 0; i < element_count(extents); ++i) {
@@ -64,21 +64,21 @@ class Expressions {
     return least;
   }
 
-  ExprPool pool;
+  ir::ExprPool pool;
 
  private:
   int pick(int count) { return std::uniform_int_distribution<int>(0, count - 1)(random_); }
-  Expr less_one(Expr x) { return pool.sub(x, pool.integer(1)); }
+  ir::Expr less_one(ir::Expr x) { return pool.sub(x, pool.integer(1)); }
 
-  int64_t value_at(Expr expr, const std::vector<int64_t>& sizes,
+  int64_t value_at(ir::Expr expr, const std::vector<int64_t>& sizes,
                    const std::vector<int64_t>& extents, int64_t place) const {
     std::vector<int64_t> at(axes_.size());
     for (size_t a = axes_.size(); a-- > 0;) {
       at[a] = place % extents[a];
       place /= extents[a];
     }
-    return static_cast<int64_t>(evaluate(expr, [&](Expr leaf) -> double {
-      if (leaf->op == ExprOp::Symbol) {
+    return static_cast<int64_t>(evaluate(expr, [&](ir::Expr leaf) -> double {
+      if (leaf->op == ir::ExprOp::Symbol) {
         return static_cast<double>(sizes[static_cast<size_t>(leaf->integer)]);
       }
       const auto found = std::find(axes_.begin(), axes_.end(), leaf);
@@ -87,14 +87,14 @@ class Expressions {
   }
 
   std::mt19937 random_;
-  std::vector<Expr> symbols_, axes_;
+  std::vector<ir::Expr> symbols_, axes_;
 };
 
 TEST(Ranges, WhatIsProvedHolds) {
   int proved = 0;
   for (unsigned seed = 0; seed < 3000; ++seed) {
     Expressions expressions(seed);
-    const Expr expr = expressions.next(3);
+    const ir::Expr expr = expressions.next(3);
     if (!proved_nonnegative(expr)) continue;
     ++proved;
     EXPECT_GE(expressions.least(expr), 0) << to_string(expressions.pool, expr) << ", seed " << seed;
@@ -104,13 +104,13 @@ TEST(Ranges, WhatIsProvedHolds) {
 
 // Folding while an expression is built is a proof as well.
 TEST(Ranges, FoldsKeepTheValue) {
-  ExprPool pool;
-  const Expr n = pool.symbol("n"), one = pool.integer(1);
-  const Expr sizes[] = {
-      pool.make(ExprOp::Min, {n, one}),
-      at_least_zero(pool, pool.sub(n, one)),
-      pool.select(less(pool, n, one), pool.integer(7), pool.integer(8)),
-      pool.select(equal(pool, n, pool.integer(0)), pool.integer(7), pool.integer(8)),
+  ir::ExprPool pool;
+  const ir::Expr n = pool.symbol("n"), one = pool.integer(1);
+  const ir::Expr sizes[] = {
+      pool.make(ir::ExprOp::Min, {n, one}),
+      ops::at_least_zero(pool, pool.sub(n, one)),
+      pool.select(ops::less(pool, n, one), pool.integer(7), pool.integer(8)),
+      pool.select(ops::equal(pool, n, pool.integer(0)), pool.integer(7), pool.integer(8)),
   };
   const int64_t at_zero[] = {0, 0, 7, 7}, at_two[] = {1, 1, 8, 8};
   for (size_t i = 0; i < std::size(sizes); ++i) {
@@ -120,10 +120,10 @@ TEST(Ranges, FoldsKeepTheValue) {
 }
 
 TEST(Ranges, WhereAnAxisHasAPlaceItsExtentIsNotEmpty) {
-  ExprPool pool;
-  const Expr n = pool.symbol("n"), m = pool.symbol("m"), one = pool.integer(1);
-  const Expr i = pool.axis("i", pool.mul(n, m));
-  const Expr shorter = at_least_zero(pool, pool.sub(n, one)), j = pool.axis("j", shorter);
+  ir::ExprPool pool;
+  const ir::Expr n = pool.symbol("n"), m = pool.symbol("m"), one = pool.integer(1);
+  const ir::Expr i = pool.axis("i", pool.mul(n, m));
+  const ir::Expr shorter = ops::at_least_zero(pool, pool.sub(n, one)), j = pool.axis("j", shorter);
   EXPECT_FALSE(proved_less(pool, pool.integer(0), n));
   EXPECT_TRUE(proved_less(pool, pool.integer(0), pool.add(n, i)));
   EXPECT_TRUE(proved_less(pool, pool.floordiv(i, m), n));

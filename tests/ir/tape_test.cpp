@@ -9,10 +9,10 @@ namespace redfuser {
 namespace {
 
 // Numbers by the leaf and its indices, with infinities and NaN among them.
-double number_of(Expr leaf, int seed) {
-  if (leaf->op == ExprOp::Axis || leaf->op == ExprOp::Symbol) return 3 + seed % 2;
+double number_of(ir::Expr leaf, int seed) {
+  if (leaf->op == ir::ExprOp::Axis || leaf->op == ir::ExprOp::Symbol) return 3 + seed % 2;
   int64_t mixed = leaf->integer * 31 + seed;
-  for (Expr index : leaf->args) mixed = mixed * 7 + index->integer;
+  for (ir::Expr index : leaf->args) mixed = mixed * 7 + index->integer;
   switch (mixed % 11) {
     case 7:
       return INFINITY;
@@ -24,31 +24,31 @@ double number_of(Expr leaf, int seed) {
 }
 
 TEST(Tape, GivesWhatEvaluationGives) {
-  ExprPool p;
-  Expr n = p.symbol("n"), i = p.axis("i", n), k = p.axis("k", p.integer(3));
-  auto read = [&](int64_t value, std::vector<Expr> index) {
+  ir::ExprPool p;
+  ir::Expr n = p.symbol("n"), i = p.axis("i", n), k = p.axis("k", p.integer(3));
+  auto read = [&](int64_t value, std::vector<ir::Expr> index) {
     return p.read(value, DType::Float32, std::move(index));
   };
-  Expr x = read(0, {i, p.floordiv(i, p.integer(2))}), y = read(1, {p.add(i, n)});
-  Expr gathered = read(2, {p.cast(DType::Int64, read(3, {i}))});
-  Expr leaf = p.leaf(LeafKind::Result, 5, DType::Float32);
-  Expr exp = p.make(ExprOp::Exp, {p.sub(x, leaf)});
-  const std::vector<Expr> table = {
+  ir::Expr x = read(0, {i, p.floordiv(i, p.integer(2))}), y = read(1, {p.add(i, n)});
+  ir::Expr gathered = read(2, {p.cast(DType::Int64, read(3, {i}))});
+  ir::Expr leaf = p.leaf(ir::LeafKind::Result, 5, DType::Float32);
+  ir::Expr exp = p.make(ir::ExprOp::Exp, {p.sub(x, leaf)});
+  const std::vector<ir::Expr> table = {
       p.number(2.5, DType::Float32),
       i,
       p.mul(exp, p.add(exp, y)),
-      p.make(ExprOp::Max, {x, y}),
-      p.make(ExprOp::Min, {x, gathered}),
-      p.select(p.make(ExprOp::Less, {x, y}), p.div(x, y), gathered),
+      p.make(ir::ExprOp::Max, {x, y}),
+      p.make(ir::ExprOp::Min, {x, gathered}),
+      p.select(p.make(ir::ExprOp::Less, {x, y}), p.div(x, y), gathered),
       p.cast(DType::Int32, y),
-      p.make(ExprOp::IsNaN, {p.make(ExprOp::Log, {x})}),
-      p.add(x, p.reduce(Reduction::Sum, k, p.mul(read(4, {i, k}), read(5, {k, i})))),
+      p.make(ir::ExprOp::IsNaN, {p.make(ir::ExprOp::Log, {x})}),
+      p.add(x, p.reduce(ir::Reduction::Sum, k, p.mul(read(4, {i, k}), read(5, {k, i})))),
   };
-  for (Expr expr : table) {
-    Tape tape(expr);
-    Tape moved(std::move(tape));
+  for (ir::Expr expr : table) {
+    ir::Tape tape(expr);
+    ir::Tape moved(std::move(tape));
     for (int seed = 0; seed < 40; ++seed) {
-      const auto environment = [&](Expr e) { return number_of(e, seed); };
+      const auto environment = [&](ir::Expr e) { return number_of(e, seed); };
       const double expected = evaluate(expr, environment), actual = moved.run(environment);
       EXPECT_TRUE(actual == expected || (std::isnan(actual) && std::isnan(expected)))
           << to_string(p, expr) << ", seed " << seed << ": " << actual << ", not " << expected;

@@ -28,8 +28,8 @@ std::string read(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-onnx::ModelProto parse(const std::string& path) {
-  onnx::ModelProto model;
+::onnx::ModelProto parse(const std::string& path) {
+  ::onnx::ModelProto model;
   EXPECT_TRUE(model.ParseFromString(read(path)));
   return model;
 }
@@ -45,28 +45,28 @@ constexpr const char* kChain = R"(g (float[n, 8] x) => (float[n, 8] y)
     [softmax] y = Softmax<axis = -1>(e)
   })";
 
-ExportResult save(const LoadedModel& model, const std::string& path,
-                  const std::vector<ExportRegion>& regions = {},
-                  EmitMode mode = EmitMode::Function) {
-  ExportOptions options;
+onnx::ExportResult save(const onnx::LoadedModel& model, const std::string& path,
+                        const std::vector<onnx::ExportRegion>& regions = {},
+                        onnx::EmitMode mode = onnx::EmitMode::Function) {
+  onnx::ExportOptions options;
   options.emit = mode;
   return save_model(model, model.graph, regions, options, path);
 }
 
 TEST(Export, ARegionBecomesAFunction) {
   const ProtoFile file(kChain);
-  const auto model = load_model(file.path());
+  const auto model = onnx::load_model(file.path());
   const std::string out = file.beside("out.onnx");
-  const ExportResult result = save(*model, out, {{"tail", "row", {1, 2, 3, 4, 5}}});
+  const onnx::ExportResult result = save(*model, out, {{"tail", "row", {1, 2, 3, 4, 5}}});
   ASSERT_EQ(result.regions.size(), 1u);
   EXPECT_EQ(result.regions[0].nodes,
             (std::vector<std::string>{"relu", "exp", "neg", "add", "softmax"}));
   EXPECT_TRUE(result.notes.empty());
   EXPECT_EQ(result.operators_after,
             (std::map<std::string, int>{{"Mul", 1}, {"ai.redfuser.tail", 1}}));
-  const onnx::ModelProto written = parse(out);
+  const ::onnx::ModelProto written = parse(out);
   ASSERT_EQ(written.functions_size(), 1);
-  const onnx::FunctionProto& function = written.functions(0);
+  const ::onnx::FunctionProto& function = written.functions(0);
   EXPECT_EQ(function.domain(), "ai.redfuser");
   ASSERT_EQ(function.input_size(), 1);
   EXPECT_EQ(function.input(0), "a");
@@ -74,7 +74,7 @@ TEST(Export, ARegionBecomesAFunction) {
   EXPECT_EQ(function.output(0), "y");
   EXPECT_EQ(function.node_size(), 5);
   // Read again, it is the same graph under the call's name.
-  const auto again = load_model(out);
+  const auto again = onnx::load_model(out);
   EXPECT_EQ(again->graph.nodes.size(), model->graph.nodes.size());
   EXPECT_EQ(again->graph.nodes.back().name, "tail");
 }
@@ -82,16 +82,17 @@ TEST(Export, ARegionBecomesAFunction) {
 TEST(Export, RegionsAreIdempotent) {
   const ProtoFile file(kChain);
   const std::string first = file.beside("first.onnx"), second = file.beside("second.onnx");
-  save(*load_model(file.path()), first, {{"tail", "row", {1, 2, 3, 4, 5}}});
-  save(*load_model(first), second, {{"tail", "row", {1}}});
+  save(*onnx::load_model(file.path()), first, {{"tail", "row", {1, 2, 3, 4, 5}}});
+  save(*onnx::load_model(first), second, {{"tail", "row", {1}}});
   EXPECT_EQ(read(first), read(second));
 }
 
 TEST(Export, ARegionWithADetourLosesNodes) {
   const ProtoFile file(kChain);
-  const auto model = load_model(file.path());
+  const auto model = onnx::load_model(file.path());
   // Neg stands between Exp and Add.
-  const ExportResult result = save(*model, file.beside("out.onnx"), {{"broken", "row", {2, 4, 5}}});
+  const onnx::ExportResult result =
+      save(*model, file.beside("out.onnx"), {{"broken", "row", {2, 4, 5}}});
   ASSERT_EQ(result.regions.size(), 1u);
   EXPECT_EQ(result.regions[0].nodes, (std::vector<std::string>{"add", "softmax"}));
   ASSERT_EQ(result.notes.size(), 1u);
@@ -100,8 +101,8 @@ TEST(Export, ARegionWithADetourLosesNodes) {
 
 TEST(Export, SharedNodesGoToTheFirstRegion) {
   const ProtoFile file(kChain);
-  const auto model = load_model(file.path());
-  const ExportResult result =
+  const auto model = onnx::load_model(file.path());
+  const onnx::ExportResult result =
       save(*model, file.beside("out.onnx"), {{"one", "row", {1, 2}}, {"one", "row", {2, 3, 4, 5}}});
   ASSERT_EQ(result.regions.size(), 2u);
   EXPECT_EQ(result.regions[1].name, "one_2");
@@ -117,10 +118,10 @@ TEST(Export, ConstantsOfOneRegionMoveIn) {
     a = Mul(x, c)
     y = Add(a, z)
   })");
-  const auto model = load_model(file.path());
+  const auto model = onnx::load_model(file.path());
   const std::string out = file.beside("out.onnx");
   save(*model, out, {{"r", "row", {3, 4}}});
-  const onnx::ModelProto written = parse(out);
+  const ::onnx::ModelProto written = parse(out);
   EXPECT_EQ(written.graph().node_size(), 1);
   EXPECT_EQ(written.graph().initializer_size(), 0);
   EXPECT_EQ(written.functions(0).input_size(), 1);
@@ -131,21 +132,21 @@ TEST(Export, InlineHasNoFunctions) {
   const ProtoFile file(
       "g (float[n] x) => (float[n] y) { a = f.twice(x) y = f.twice(a) }",
       "<domain: \"f\", opset_import: [\"\" : 20]> twice (p) => (r) { r = Add(p, p) }");
-  const auto model = load_model(file.path());
+  const auto model = onnx::load_model(file.path());
   const std::string out = file.beside("out.onnx");
-  save(*model, out, {}, EmitMode::Inline);
-  const onnx::ModelProto written = parse(out);
+  save(*model, out, {}, onnx::EmitMode::Inline);
+  const ::onnx::ModelProto written = parse(out);
   EXPECT_EQ(written.functions_size(), 0);
-  EXPECT_EQ(operator_counts(written), (std::map<std::string, int>{{"Add", 2}}));
+  EXPECT_EQ(onnx::operator_counts(written), (std::map<std::string, int>{{"Add", 2}}));
 }
 
 TEST(Export, StandardIsPrimitive) {
   const ProtoFile file(kChain);
-  const auto model = load_model(file.path());
+  const auto model = onnx::load_model(file.path());
   const std::string out = file.beside("out.onnx");
-  save(*model, out, {}, EmitMode::Standard);
-  const auto again = load_model(out);
-  EXPECT_EQ(operator_counts(*again->proto).count("Softmax"), 0u);
+  save(*model, out, {}, onnx::EmitMode::Standard);
+  const auto again = onnx::load_model(out);
+  EXPECT_EQ(onnx::operator_counts(*again->proto).count("Softmax"), 0u);
   EXPECT_EQ(again->graph.nodes.size(), model->graph.nodes.size());
 }
 
@@ -154,8 +155,8 @@ TEST(Export, StandardLiftsNodesToOneOpset) {
   const ProtoFile file(
       "g (float[n, 8] x) => (float[n, 1] y) { a = Elu(x) y = ReduceMax<axes = [1]>(a) }", "", 13);
   const std::string out = file.beside("out.onnx");
-  save(*load_model(file.path()), out, {}, EmitMode::Standard);
-  EXPECT_EQ(load_model(out)->outputs[0].dims[1].size, 1);
+  save(*onnx::load_model(file.path()), out, {}, onnx::EmitMode::Standard);
+  EXPECT_EQ(onnx::load_model(out)->outputs[0].dims[1].size, 1);
 }
 
 class RealExport : public testing::TestWithParam<const char*> {};
@@ -163,16 +164,17 @@ class RealExport : public testing::TestWithParam<const char*> {};
 TEST_P(RealExport, IsDeterministicAndLoads) {
   const ProtoFile folder(kChain);
   const auto model =
-      load_model(std::string(test_paths::models()) + "/" + GetParam() + "/model.onnx");
-  std::vector<ExportRegion> regions;
+      onnx::load_model(std::string(test_paths::models()) + "/" + GetParam() + "/model.onnx");
+  std::vector<onnx::ExportRegion> regions;
   for (int first = 0; first < 70; first += 13) {
     regions.push_back({"region", "row", {}});
     for (int n = first; n < first + 11; ++n) regions.back().sources.push_back(n);
   }
-  for (const EmitMode mode : {EmitMode::Function, EmitMode::Inline, EmitMode::Standard}) {
+  for (const onnx::EmitMode mode :
+       {onnx::EmitMode::Function, onnx::EmitMode::Inline, onnx::EmitMode::Standard}) {
     const std::string one = folder.beside("one.onnx"), two = folder.beside("two.onnx");
     save(*model, one, regions, mode);
-    save(*load_model(model->path), two, regions, mode);
+    save(*onnx::load_model(model->path), two, regions, mode);
     EXPECT_EQ(read(one), read(two));
     const auto again = load_model(one);
     ASSERT_EQ(again->outputs.size(), 1u);
@@ -188,29 +190,30 @@ INSTANTIATE_TEST_SUITE_P(Models, RealExport,
 TEST(Export, LargeTensorsGoToExternalData) {
   ProtoFile file("g (float[n] x) => (float[n] y) { a = Add(x, w) y = Add(a, v) }");
   for (const char* name : {"w", "v"}) {
-    onnx::TensorProto& tensor = *file.graph().add_initializer();
+    ::onnx::TensorProto& tensor = *file.graph().add_initializer();
     tensor.set_name(name);
-    tensor.set_data_type(onnx::TensorProto::FLOAT);
+    tensor.set_data_type(::onnx::TensorProto::FLOAT);
     tensor.add_dims(name[0] == 'w' ? 1000 : 1);
     tensor.set_raw_data(std::string(name[0] == 'w' ? 4000 : 4, name[0]));
   }
-  const auto model = load_model(file.path());
-  ExportOptions options;
+  const auto model = onnx::load_model(file.path());
+  onnx::ExportOptions options;
   options.external_threshold = 100;
   const std::string out = file.beside("out.onnx");
   save_model(*model, model->graph, {}, options, out);
   EXPECT_EQ(read(out + ".data"), std::string(4000, 'w'));
-  onnx::checker::check_model(out);
+  ::onnx::checker::check_model(out);
   // Onto itself: the data that is being replaced stays mapped until it is written.
-  const auto external = load_model(out);
+  const auto external = onnx::load_model(out);
   save_model(*external, external->graph, {}, options, out);
   EXPECT_EQ(read(out + ".data"), std::string(4000, 'w'));
-  save_model(*load_model(out), external->graph, {}, ExportOptions(), file.beside("whole.onnx"));
+  save_model(*load_model(out), external->graph, {}, onnx::ExportOptions(),
+             file.beside("whole.onnx"));
   EXPECT_EQ(parse(file.beside("whole.onnx")).graph().initializer(0).raw_data(),
             std::string(4000, 'w'));
 }
 
-std::string save_error(const LoadedModel& model, const std::string& path) {
+std::string save_error(const onnx::LoadedModel& model, const std::string& path) {
   try {
     save(model, path);
   } catch (const UserError& error) {
@@ -221,7 +224,7 @@ std::string save_error(const LoadedModel& model, const std::string& path) {
 
 TEST(Export, FailuresLeaveNothingBehind) {
   const ProtoFile file(kChain);
-  const auto model = load_model(file.path());
+  const auto model = onnx::load_model(file.path());
   const std::string folder = file.beside("folder");
   fs::create_directory(folder);
   EXPECT_NE(save_error(*model, folder).find("directory"), std::string::npos);
@@ -248,18 +251,18 @@ TEST(Export, TensorFiles) {
   const ProtoFile file(kChain);
   Tensor tensor(DType::Int16, {2, 3});
   for (int i = 0; i < 6; ++i) tensor.as<int16_t>()[i] = static_cast<int16_t>(i - 3);
-  write_tensor_file(file.beside("t.pb"), {"x", tensor});
-  const NamedTensor again = read_tensor_file(file.beside("t.pb"));
+  onnx::write_tensor_file(file.beside("t.pb"), {"x", tensor});
+  const onnx::NamedTensor again = onnx::read_tensor_file(file.beside("t.pb"));
   EXPECT_EQ(again.name, "x");
   EXPECT_EQ(describe(again.tensor), describe(tensor));
   EXPECT_EQ(again.tensor.as<int16_t>()[5], 2);
-  EXPECT_THROW(read_tensor_file(file.write("bad.pb", "no tensor")), UserError);
+  EXPECT_THROW(onnx::read_tensor_file(file.write("bad.pb", "no tensor")), UserError);
 }
 
 TEST(ConvexRegions, GroupsThatWouldDependOnEachOther) {
   // 0 -> 1, 2 -> 3: {0, 3} and {1, 2} are convex alone, but not together.
-  const NodeGraph graph{{{1}, {}, {3}, {}}, {}};
-  const Grouping grouping = group_regions(graph, {{0, 3}, {1, 2}});
+  const onnx::NodeGraph graph{{{1}, {}, {3}, {}}, {}};
+  const onnx::Grouping grouping = group_regions(graph, {{0, 3}, {1, 2}});
   EXPECT_EQ(grouping.group[0], 0);
   EXPECT_EQ(grouping.group[3], 0);
   EXPECT_EQ(std::count(grouping.group.begin(), grouping.group.end(), 1), 1);
@@ -273,7 +276,7 @@ TEST(ConvexRegions, GroupsOfRandomGraphsCanBeOrdered) {
   for (int trial = 0; trial < 3000; ++trial) {
     const int count = 2 + static_cast<int>(random() % 24),
               sparse = 2 + static_cast<int>(random() % 8);
-    NodeGraph graph;
+    onnx::NodeGraph graph;
     graph.readers.resize(static_cast<size_t>(count));
     for (int n = 0; n < count; ++n) {
       if (trial % 2 == 0) graph.cheap.push_back(random() % 3 == 0);
@@ -289,7 +292,7 @@ TEST(ConvexRegions, GroupsOfRandomGraphsCanBeOrdered) {
         if (random() % 5 == 0) region.push_back(n);
       }
     }
-    const Grouping grouping = group_regions(graph, regions);
+    const onnx::Grouping grouping = group_regions(graph, regions);
     const std::vector<int> order = grouped_order(graph, grouping.group);
     std::vector<int> place(order.size());
     for (size_t i = 0; i < order.size(); ++i)
@@ -311,8 +314,8 @@ TEST(ConvexRegions, GroupsOfRandomGraphsCanBeOrdered) {
 
 TEST(ConvexRegions, SizeArithmeticJoins) {
   // 0 -> 1 -> 2 and 0 -> 2, where 1 is cheap.
-  const NodeGraph graph{{{1, 2}, {2}, {}}, {false, true, false}};
-  const Grouping grouping = group_regions(graph, {{0, 2}});
+  const onnx::NodeGraph graph{{{1, 2}, {2}, {}}, {false, true, false}};
+  const onnx::Grouping grouping = group_regions(graph, {{0, 2}});
   EXPECT_EQ(grouping.group, (std::vector<int>{0, 0, 0}));
   EXPECT_TRUE(grouping.dropped.empty());
 }

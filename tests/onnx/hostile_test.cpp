@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 // The message of the UserError that loading gives; anything else fails the test.
 std::string error_of(const std::string& path) {
   try {
-    load_model(path);
+    onnx::load_model(path);
   } catch (const UserError& error) {
     const std::string message = error.what();
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
@@ -92,7 +92,7 @@ TEST(Hostile, EveryTruncation) {
   const std::string bytes = file.bytes();
   for (size_t size = 0; size < bytes.size(); ++size) {
     try {
-      load_model(file.write("cut.onnx", bytes.substr(0, size)));
+      onnx::load_model(file.write("cut.onnx", bytes.substr(0, size)));
     } catch (const UserError&) {
     }
   }
@@ -107,7 +107,7 @@ void flip_bytes(const std::string& bytes, const ProtoFile& folder, int count) {
       damaged[random() % damaged.size()] ^= static_cast<char>(1 << (random() % 8));
     }
     try {
-      load_model(folder.write("flipped.onnx", damaged));
+      onnx::load_model(folder.write("flipped.onnx", damaged));
     } catch (const UserError& error) {
       EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
     }
@@ -127,7 +127,7 @@ TEST(Hostile, ByteFlipsOfARealModel) {
   // Flips should hit structure, not weights.
   for (const auto& tensor : file.graph().initializer()) {
     if (tensor.raw_data().size() <= 64) continue;
-    onnx::ValueInfoProto& input = *file.graph().add_input();
+    ::onnx::ValueInfoProto& input = *file.graph().add_input();
     input.set_name(tensor.name());
     auto& type = *input.mutable_type()->mutable_tensor_type();
     type.set_elem_type(tensor.data_type());
@@ -207,7 +207,7 @@ TEST(Hostile, NodesInAnyOrderSeeWhatTheyCapture) {
       "g (float[n] x) => (float[n] y) { y = If(c) <then_branch = t () => (float[n] a) "
       "{ a = Neg(b) b = Add(z, x) }, else_branch = e () => (float[n] d) { d = Abs(x) }> "
       "z = Exp(x) c = Constant<value = bool {1}>() }");
-  const auto model = load_model(file.path());
+  const auto model = onnx::load_model(file.path());
   ASSERT_EQ(model->graph.nodes.size(), 3u);
   EXPECT_EQ(model->graph.nodes[0].op, "Exp");
   EXPECT_EQ(model->graph.nodes[1].op, "Add");
@@ -232,9 +232,9 @@ TEST(Hostile, LongNamesAreCutInMessages) {
 
 TEST(Hostile, MessagesNestedTooDeeply) {
   ProtoFile file("g (float[n] x) => (float[n] y) { y = Neg(x) }");
-  onnx::GraphProto* graph = &file.graph();
+  ::onnx::GraphProto* graph = &file.graph();
   for (int depth = 0; depth < 1000; ++depth) {
-    onnx::AttributeProto* branch = graph->mutable_node(0)->add_attribute();
+    ::onnx::AttributeProto* branch = graph->mutable_node(0)->add_attribute();
     branch->set_name("then_branch");
     graph = branch->mutable_g();
     graph->add_node();
@@ -327,10 +327,10 @@ TEST(Hostile, FunctionBombs) {
   expect_error(deep.path(), "more than 64 deep");
 }
 
-onnx::TensorProto& add_weight(ProtoFile& file, const std::vector<int64_t>& dims) {
-  onnx::TensorProto& tensor = *file.graph().add_initializer();
+::onnx::TensorProto& add_weight(ProtoFile& file, const std::vector<int64_t>& dims) {
+  ::onnx::TensorProto& tensor = *file.graph().add_initializer();
   tensor.set_name("w");
-  tensor.set_data_type(onnx::TensorProto::FLOAT);
+  tensor.set_data_type(::onnx::TensorProto::FLOAT);
   for (const int64_t dim : dims) tensor.add_dims(dim);
   return tensor;
 }
@@ -387,8 +387,8 @@ TEST(Hostile, ExternalDataStaysInTheModelsFolder) {
     fs::create_symlink(outside.beside("other.bin"), file.beside("link.bin"));
     fs::create_directory_symlink(fs::path(outside.beside("other.bin")).parent_path(),
                                  file.beside("linked"));
-    onnx::TensorProto& tensor = add_weight(file, {4});
-    tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+    ::onnx::TensorProto& tensor = add_weight(file, {4});
+    tensor.set_data_location(::onnx::TensorProto::EXTERNAL);
     const std::pair<const char*, const char*> fields[] = {
         {"location", entry.location}, {"offset", entry.offset}, {"length", entry.length}};
     for (const auto& [key, value] : fields) {

@@ -29,16 +29,16 @@ class RealModel : public testing::TestWithParam<std::string> {};
 
 TEST_P(RealModel, ImportsToPrimitives) {
   const auto model =
-      load_model(std::string(test_paths::models()) + "/" + GetParam() + "/model.onnx");
+      onnx::load_model(std::string(test_paths::models()) + "/" + GetParam() + "/model.onnx");
   ASSERT_FALSE(model->inputs.empty());
   ASSERT_EQ(model->outputs.size(), 1u);
   EXPECT_EQ(model->outputs[0].name, "out");
   EXPECT_EQ(model->outputs[0].dtype, DType::Float32);
   int written = 0;
   for (const auto& [op, count] : model->operator_counts) written += count;
-  for (const Node& node : model->graph.nodes) {
+  for (const ir::Node& node : model->graph.nodes) {
     ASSERT_NE(node.def, nullptr) << node.op;
-    EXPECT_EQ(find_op(node.domain, node.op, node.opset), node.def);
+    EXPECT_EQ(ops::find_op(node.domain, node.op, node.opset), node.def);
     EXPECT_GE(node.source, 0);
     EXPECT_LT(node.source, written);
     EXPECT_FALSE(node.name.empty());
@@ -52,13 +52,13 @@ INSTANTIATE_TEST_SUITE_P(Models, RealModel, testing::ValuesIn(model_names()), []
   return name;
 });
 
-std::multiset<std::string> ops_of(const Graph& graph) {
+std::multiset<std::string> ops_of(const ir::Graph& graph) {
   std::multiset<std::string> ops;
-  for (const Node& node : graph.nodes) ops.insert(node.op);
+  for (const ir::Node& node : graph.nodes) ops.insert(node.op);
   return ops;
 }
 
-const Value& output_of(const LoadedModel& model, int index = 0) {
+const ir::Value& output_of(const onnx::LoadedModel& model, int index = 0) {
   return model.graph.values[static_cast<size_t>(model.graph.outputs[static_cast<size_t>(index)])];
 }
 
@@ -67,7 +67,7 @@ TEST(Import, ExpansionKeepsTheUsersNodeAndNames) {
     a = Relu(x)
     y = Softmax<axis = -1>(a)
   })");
-  const auto model = load_model(file.path());
+  const auto model = onnx::load_model(file.path());
   ASSERT_GT(model->graph.nodes.size(), 3u);
   for (size_t i = 1; i < model->graph.nodes.size(); ++i) {
     EXPECT_EQ(model->graph.nodes[i].name, "Softmax_1");
@@ -85,9 +85,9 @@ TEST(Import, FunctionsBindAttributesAndOptionalInputs) {
     k = Cast<to = 1>(i)
     r = Mul(p, k)
   })");
-  const auto model = load_model(file.path());
+  const auto model = onnx::load_model(file.path());
   std::vector<int64_t> factors;
-  for (const Value& value : model->graph.values) {
+  for (const ir::Value& value : model->graph.values) {
     if (value.is_constant() && value.dtype == DType::Int64) {
       factors.push_back(*value.constant.as<int64_t>());
     }
@@ -100,14 +100,14 @@ TEST(Import, FunctionsBindAttributesAndOptionalInputs) {
 TEST(Import, FunctionThatPassesItsInputOnKeepsTheOutputsName) {
   const ProtoFile file("g (float[n] x) => (float[n] y) { y = f.same(x) }",
                        R"(<domain: "f", opset_import: ["" : 20]> same (p) => (p) {})");
-  const auto model = load_model(file.path());
+  const auto model = onnx::load_model(file.path());
   EXPECT_EQ(ops_of(model->graph), (std::multiset<std::string>{"Identity"}));
   EXPECT_EQ(output_of(*model).name, "y");
 }
 
 TEST(Import, SortsNodesAndDropsDeadOnes) {
   const ProtoFile file("g (float[n] x) => (float[n] y) { y = Neg(b) d = Exp(b) b = Abs(x) }");
-  const auto model = load_model(file.path());
+  const auto model = onnx::load_model(file.path());
   ASSERT_EQ(model->graph.nodes.size(), 2u);
   EXPECT_EQ(model->graph.nodes[0].name, "Abs_2");
   EXPECT_EQ(model->graph.nodes[1].name, "Neg_0");
@@ -115,7 +115,7 @@ TEST(Import, SortsNodesAndDropsDeadOnes) {
 
 TEST(Import, OpenDimensionsAreSymbols) {
   const ProtoFile file("g (float[batch, ?, 0] x) => (float[a, b, c] y) { y = Neg(x) }");
-  const auto model = load_model(file.path());
+  const auto model = onnx::load_model(file.path());
   ASSERT_EQ(model->outputs[0].dims.size(), 3u);
   EXPECT_EQ(model->outputs[0].dims[0].symbol, "batch");
   EXPECT_EQ(model->outputs[0].dims[1].symbol, "x.dim1");
@@ -124,13 +124,13 @@ TEST(Import, OpenDimensionsAreSymbols) {
 
 TEST(Import, AnInputWithAnInitializerIsAConstant) {
   ProtoFile file("g (float[2] x, float[2] w) => (float[2] y) { y = Mul(x, w) }");
-  onnx::TensorProto& tensor = *file.graph().add_initializer();
+  ::onnx::TensorProto& tensor = *file.graph().add_initializer();
   tensor.set_name("w");
-  tensor.set_data_type(onnx::TensorProto::FLOAT);
+  tensor.set_data_type(::onnx::TensorProto::FLOAT);
   tensor.add_dims(2);
   tensor.add_float_data(1);
   tensor.add_float_data(2);
-  const auto model = load_model(file.path());
+  const auto model = onnx::load_model(file.path());
   ASSERT_EQ(model->inputs.size(), 1u);
   EXPECT_EQ(model->inputs[0].name, "x");
 }
@@ -143,9 +143,9 @@ TEST(Import, ConstantsOfEveryForm) {
     d0 = Constant<value_ints = [1, 2, 3]>() d = Identity(d0)
     e0 = Constant<value = float16[2] {15360, 16384}>() e = Identity(e0)
   })");
-  const auto model = load_model(file.path());
-  std::map<std::string, const Value*> values;
-  for (const Value& value : model->graph.values) values[value.name] = &value;
+  const auto model = onnx::load_model(file.path());
+  std::map<std::string, const ir::Value*> values;
+  for (const ir::Value& value : model->graph.values) values[value.name] = &value;
   EXPECT_EQ(*values.at("a0")->constant.as<float>(), 1.5f);
   EXPECT_EQ(*values.at("b0")->constant.as<int64_t>(), 7);
   EXPECT_TRUE(values.at("a0")->has_elements);
@@ -156,7 +156,7 @@ TEST(Import, ConstantsOfEveryForm) {
 }
 
 TEST(Import, TypedFieldsOfEveryDType) {
-  using T = onnx::TensorProto;
+  using T = ::onnx::TensorProto;
   for (const auto dtype : {T::FLOAT, T::UINT8, T::INT8, T::UINT16, T::INT16, T::INT32, T::INT64,
                            T::BOOL, T::FLOAT16, T::DOUBLE, T::UINT32, T::UINT64, T::BFLOAT16}) {
     ProtoFile file("g () => (float[2] y) { y = Identity(w) }");
@@ -177,7 +177,7 @@ TEST(Import, TypedFieldsOfEveryDType) {
       tensor.add_int32_data(1);
       tensor.add_int32_data(1);
     }
-    const auto model = load_model(file.path());
+    const auto model = onnx::load_model(file.path());
     EXPECT_EQ(static_cast<int>(model->outputs[0].dtype), static_cast<int>(dtype));
     EXPECT_EQ(*static_cast<const uint8_t*>(model->graph.values[0].constant.data()) == 1,
               dtype != T::FLOAT && dtype != T::DOUBLE);

@@ -13,7 +13,7 @@ namespace {
 // The message of the UserError that loading gives; empty if the file is taken.
 std::string error_of(const std::string& path) {
   try {
-    load_model(path);
+    onnx::load_model(path);
   } catch (const UserError& error) {
     return error.what();
   }
@@ -157,25 +157,25 @@ struct Edit {
   const char* part;
 };
 
-onnx::TensorProto& add_weights(ProtoFile& file) {
-  onnx::TensorProto& tensor = *file.graph().add_initializer();
+::onnx::TensorProto& add_weights(ProtoFile& file) {
+  ::onnx::TensorProto& tensor = *file.graph().add_initializer();
   tensor.set_name("w");
-  tensor.set_data_type(onnx::TensorProto::FLOAT);
+  tensor.set_data_type(::onnx::TensorProto::FLOAT);
   tensor.add_dims(3);
   for (const float value : {1.0f, 2.0f, 3.0f}) tensor.add_float_data(value);
   return tensor;
 }
 
-onnx::ValueInfoProto float_vector(const char* name, int64_t size) {
-  onnx::ValueInfoProto info;
+::onnx::ValueInfoProto float_vector(const char* name, int64_t size) {
+  ::onnx::ValueInfoProto info;
   info.set_name(name);
   auto& type = *info.mutable_type()->mutable_tensor_type();
-  type.set_elem_type(onnx::TensorProto::FLOAT);
+  type.set_elem_type(::onnx::TensorProto::FLOAT);
   type.mutable_shape()->add_dim()->set_dim_value(size);
   return info;
 }
 
-onnx::AttributeProto& axis_of(ProtoFile& file) {
+::onnx::AttributeProto& axis_of(ProtoFile& file) {
   return *file.graph().mutable_node(0)->mutable_attribute(0);
 }
 
@@ -187,8 +187,8 @@ const Edit kEdits[] = {
      "tensor \"w\" has data in 2 places"},
     {"DataInsideAndOutside",
      [](ProtoFile& file) {
-       onnx::TensorProto& tensor = add_weights(file);
-       tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+       ::onnx::TensorProto& tensor = add_weights(file);
+       tensor.set_data_location(::onnx::TensorProto::EXTERNAL);
        auto* entry = tensor.add_external_data();
        entry->set_key("location");
        entry->set_value("w.bin");
@@ -199,7 +199,7 @@ const Edit kEdits[] = {
        add_weights(file);
        *file.graph().add_input() = float_vector("w", 3);
        file.graph().mutable_input(1)->mutable_type()->mutable_tensor_type()->set_elem_type(
-           onnx::TensorProto::INT64);
+           ::onnx::TensorProto::INT64);
      },
      "initializer \"w\""},
     {"DefaultOfAnotherShape",
@@ -239,7 +239,7 @@ const Edit kEdits[] = {
        add_weights(file);
        *file.graph().add_value_info() = float_vector("s", 3);
        file.graph().mutable_value_info(0)->mutable_type()->mutable_tensor_type()->set_elem_type(
-           onnx::TensorProto::INT64);
+           ::onnx::TensorProto::INT64);
      },
      "graph value \"s\" is declared int64 but its node computes float32"},
     {"NewerFormat",

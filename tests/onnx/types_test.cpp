@@ -32,7 +32,7 @@ void expect_parts(const std::string& message, const std::vector<std::string>& pa
 // Where a file names an element type, and what the message calls the place.
 struct TypePlace {
   const char *name, *graph;
-  void (*set)(onnx::GraphProto& graph, int code);
+  void (*set)(::onnx::GraphProto& graph, int code);
   const char* place;
 };
 
@@ -40,32 +40,33 @@ std::ostream& operator<<(std::ostream& out, const TypePlace& place) { return out
 
 constexpr const char* kNeg = "g (float[n] x) => (float[n] y) { y = Neg(x) }";
 
-void set_attribute(onnx::GraphProto& graph, int code) {
+void set_attribute(::onnx::GraphProto& graph, int code) {
   graph.mutable_node(0)->mutable_attribute(0)->set_i(code);
 }
 
 const TypePlace kPlaces[] = {
     {"Initializer", "g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Mul(x, w) }",
-     [](onnx::GraphProto& g, int code) { g.mutable_initializer(0)->set_data_type(code); }, "\"w\""},
+     [](::onnx::GraphProto& g, int code) { g.mutable_initializer(0)->set_data_type(code); },
+     "\"w\""},
     {"Input", kNeg,
-     [](onnx::GraphProto& g, int code) {
+     [](::onnx::GraphProto& g, int code) {
        g.mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(code);
      },
      "graph input \"x\""},
     {"Output", kNeg,
-     [](onnx::GraphProto& g, int code) {
+     [](::onnx::GraphProto& g, int code) {
        g.mutable_output(0)->mutable_type()->mutable_tensor_type()->set_elem_type(code);
      },
      "graph output \"y\""},
     {"SequenceInput", "g (seq(float[n]) x) => (int64 y) { y = SequenceLength(x) }",
-     [](onnx::GraphProto& g, int code) {
+     [](::onnx::GraphProto& g, int code) {
        auto* list = g.mutable_input(0)->mutable_type()->mutable_sequence_type();
        list->mutable_elem_type()->mutable_tensor_type()->set_elem_type(code);
      },
      "graph input \"x\""},
     {"OptionalSequenceInput",
      "g (optional(seq(float[n])) x) => (bool y) { y = OptionalHasElement(x) }",
-     [](onnx::GraphProto& g, int code) {
+     [](::onnx::GraphProto& g, int code) {
        auto* list = g.mutable_input(0)->mutable_type()->mutable_optional_type();
        auto* inner = list->mutable_elem_type()->mutable_sequence_type()->mutable_elem_type();
        inner->mutable_tensor_type()->set_elem_type(code);
@@ -74,7 +75,7 @@ const TypePlace kPlaces[] = {
     {"Constant",
      "g (float[2] x) => (float[2] y) { c = Constant<value = float[2] {1, 2}>() "
      "y = Mul(x, c) }",
-     [](onnx::GraphProto& g, int code) {
+     [](::onnx::GraphProto& g, int code) {
        g.mutable_node(0)->mutable_attribute(0)->mutable_t()->set_data_type(code);
      },
      "\"Constant_0\""},
@@ -113,9 +114,9 @@ INSTANTIATE_TEST_SUITE_P(All, UnsupportedType, testing::ValuesIn(kPlaces),
 
 TEST(UnsupportedTypes, InTensorFiles) {
   const ProtoFile folder(kNeg);
-  onnx::TensorProto tensor;
+  ::onnx::TensorProto tensor;
   tensor.set_name("x");
-  tensor.set_data_type(onnx::TensorProto::COMPLEX128);
+  tensor.set_data_type(::onnx::TensorProto::COMPLEX128);
   tensor.add_dims(1);
   tensor.set_raw_data(std::string(16, '\0'));
   const std::string path = folder.write("x.pb", tensor.SerializeAsString());

@@ -15,17 +15,17 @@ namespace {
 constexpr int kWide = 50'000, kLong = 20'000;
 
 // A model of the nodes that `build` adds, from x: float[`size`] to y: float[?].
-onnx::ModelProto model_of(int64_t size, const std::function<void(onnx::GraphProto&)>& build,
-                          int outputs = 1) {
-  onnx::ModelProto model;
+::onnx::ModelProto model_of(int64_t size, const std::function<void(::onnx::GraphProto&)>& build,
+                            int outputs = 1) {
+  ::onnx::ModelProto model;
   model.set_ir_version(9);
   model.add_opset_import()->set_version(17);
-  onnx::GraphProto& graph = *model.mutable_graph();
+  ::onnx::GraphProto& graph = *model.mutable_graph();
   graph.set_name("g");
-  auto declare = [&](onnx::ValueInfoProto & info, const std::string& name) -> auto& {
+  auto declare = [&](::onnx::ValueInfoProto & info, const std::string& name) -> auto& {
     info.set_name(name);
     auto& type = *info.mutable_type()->mutable_tensor_type();
-    type.set_elem_type(onnx::TensorProto::FLOAT);
+    type.set_elem_type(::onnx::TensorProto::FLOAT);
     return *type.mutable_shape()->add_dim();
   };
   declare(*graph.add_input(), "x").set_dim_value(size);
@@ -36,24 +36,24 @@ onnx::ModelProto model_of(int64_t size, const std::function<void(onnx::GraphProt
   return model;
 }
 
-onnx::NodeProto& add(onnx::GraphProto& graph, const std::string& op,
-                     const std::vector<std::string>& inputs, const std::string& output) {
-  onnx::NodeProto& node = *graph.add_node();
+::onnx::NodeProto& add(::onnx::GraphProto& graph, const std::string& op,
+                       const std::vector<std::string>& inputs, const std::string& output) {
+  ::onnx::NodeProto& node = *graph.add_node();
   node.set_op_type(op);
   for (const auto& input : inputs) node.add_input(input);
   if (!output.empty()) node.add_output(output);
   return node;
 }
 
-void set(onnx::NodeProto& node, const std::string& name, int64_t value) {
-  onnx::AttributeProto& attribute = *node.add_attribute();
+void set(::onnx::NodeProto& node, const std::string& name, int64_t value) {
+  ::onnx::AttributeProto& attribute = *node.add_attribute();
   attribute.set_name(name);
-  attribute.set_type(onnx::AttributeProto::INT);
+  attribute.set_type(::onnx::AttributeProto::INT);
   attribute.set_i(value);
 }
 
 // A chain of nodes over `ops` in turn, from `from` to `to`.
-void add_chain(onnx::GraphProto& graph, const std::vector<std::string>& ops, int count,
+void add_chain(::onnx::GraphProto& graph, const std::vector<std::string>& ops, int count,
                const std::string& from, const std::string& to, bool twice = false) {
   std::string value = from;
   for (int i = 0; i < count; ++i) {
@@ -64,7 +64,7 @@ void add_chain(onnx::GraphProto& graph, const std::vector<std::string>& ops, int
   }
 }
 
-NamedTensors outputs_of(const onnx::ModelProto& proto, std::vector<float> x, bool fuse = true) {
+NamedTensors outputs_of(const ::onnx::ModelProto& proto, std::vector<float> x, bool fuse = true) {
   ProtoFile file("g (float[1] x) => (float[1] y) { y = Neg(x) }");
   file.model() = proto;
   CompileOptions options;
@@ -75,7 +75,7 @@ NamedTensors outputs_of(const onnx::ModelProto& proto, std::vector<float> x, boo
   return session.run({{"x", input}});
 }
 
-std::vector<float> result_of(const onnx::ModelProto& proto, std::vector<float> x,
+std::vector<float> result_of(const ::onnx::ModelProto& proto, std::vector<float> x,
                              bool fuse = true) {
   const Tensor y = outputs_of(proto, std::move(x), fuse).at("y");
   return {y.as<float>(), y.as<float>() + y.size()};
@@ -85,7 +85,7 @@ TEST(Wide, NodesOfManyInputs) {
   const std::pair<const char*, std::vector<float>> cases[] = {
       {"Sum", {kWide, -2 * kWide}}, {"Mean", {1, -2}}, {"Max", {1, -2}}, {"Min", {1, -2}}};
   for (const auto& [op, expected] : cases) {
-    const auto model = model_of(2, [&, op = op](onnx::GraphProto& graph) {
+    const auto model = model_of(2, [&, op = op](::onnx::GraphProto& graph) {
       add(graph, op, std::vector<std::string>(kWide, "x"), "y");
     });
     EXPECT_EQ(result_of(model, {1, -2}), expected) << op;
@@ -93,7 +93,7 @@ TEST(Wide, NodesOfManyInputs) {
 }
 
 TEST(Wide, ConcatOfManyInputs) {
-  const auto model = model_of(2, [](onnx::GraphProto& graph) {
+  const auto model = model_of(2, [](::onnx::GraphProto& graph) {
     std::vector<std::string> inputs(kWide, "x");
     for (size_t i = 0; i < inputs.size(); i += 3) inputs[i] = "n";
     add(graph, "Neg", {"x"}, "n");
@@ -110,8 +110,8 @@ TEST(Wide, ConcatOfManyInputs) {
 TEST(Wide, SplitOfManyOutputs) {
   const auto model = model_of(
       kLong,
-      [](onnx::GraphProto& graph) {
-        onnx::NodeProto& node = add(graph, "Split", {"x"}, "");
+      [](::onnx::GraphProto& graph) {
+        ::onnx::NodeProto& node = add(graph, "Split", {"x"}, "");
         for (int i = 0; i < kLong; ++i) node.add_output("y" + std::to_string(i));
         set(node, "axis", 0);
       },
@@ -128,7 +128,7 @@ TEST(Wide, SplitOfManyOutputs) {
 TEST(Long, ChainsOfFunctions) {
   const std::vector<std::string> ops{"Sin", "Tanh", "Atan", "Cos", "Sigmoid", "Softsign"};
   for (const bool softmax : {false, true}) {
-    const auto model = model_of(4, [&](onnx::GraphProto& graph) {
+    const auto model = model_of(4, [&](::onnx::GraphProto& graph) {
       add_chain(graph, ops, kLong, "x", "a");
       if (softmax) set(add(graph, "Softmax", {"a"}, "b"), "axis", -1);
       add_chain(graph, ops, kLong, softmax ? "b" : "a", "y");
@@ -141,9 +141,9 @@ TEST(Long, ChainsOfFunctions) {
 
 // Shape arithmetic nests as deep as the graph is long.
 TEST(Long, ChainsOverSizes) {
-  const auto model = model_of(4, [](onnx::GraphProto& graph) {
+  const auto model = model_of(4, [](::onnx::GraphProto& graph) {
     add(graph, "Shape", {"x"}, "s");
-    set(add(graph, "Cast", {"s"}, "f"), "to", onnx::TensorProto::FLOAT);
+    set(add(graph, "Cast", {"s"}, "f"), "to", ::onnx::TensorProto::FLOAT);
     add_chain(graph, {"Sin", "Tanh"}, kLong, "f", "a");
     add(graph, "Mul", {"x", "a"}, "y");
   });
@@ -153,7 +153,7 @@ TEST(Long, ChainsOverSizes) {
 TEST(Shared, DoublingIntoReductions) {
   for (const std::string op : {"Add", "Mul", "Max"}) {
     for (const std::string reduction : {"ReduceSum", "ReduceMax", "Softmax", "LogSoftmax"}) {
-      const auto model = model_of(4, [&](onnx::GraphProto& graph) {
+      const auto model = model_of(4, [&](::onnx::GraphProto& graph) {
         add_chain(graph, {op}, 64, "x", "a", true);
         add(graph, reduction, {"a"}, "y");
       });
@@ -170,7 +170,7 @@ TEST(Shared, DoublingIntoReductions) {
 // The deviation from a maximum, doubled: x and the earlier result meet in every sum.
 TEST(Shared, DoublingWhatDependsOnAResult) {
   for (const std::string op : {"Add", "Mul"}) {
-    const auto model = model_of(4, [&](onnx::GraphProto& graph) {
+    const auto model = model_of(4, [&](::onnx::GraphProto& graph) {
       add(graph, "ReduceMax", {"x"}, "m");
       add(graph, "Sub", {"x", "m"}, "d");
       add_chain(graph, {op}, 20, "d", "a", true);
@@ -184,7 +184,7 @@ TEST(Shared, DoublingWhatDependsOnAResult) {
 
 // Each reduction uses the results of the two before it.
 TEST(Shared, ResultsOfResults) {
-  const auto model = model_of(4, [](onnx::GraphProto& graph) {
+  const auto model = model_of(4, [](::onnx::GraphProto& graph) {
     add(graph, "ReduceSum", {"x"}, "s0");
     add(graph, "ReduceMax", {"x"}, "s1");
     for (int i = 2; i < 60; ++i) {

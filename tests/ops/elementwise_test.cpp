@@ -207,9 +207,9 @@ INSTANTIATE_TEST_SUITE_P(All, OpsElementwise, ::testing::ValuesIn(cases()), case
 
 TEST(OpsElementwise, BroadcastsOpenSizes) {
   GraphBuilder b;
-  const ValueId x = b.input("x", DType::Float32, {-1, 4, -2});
-  const ValueId y = b.input("y", DType::Float32, {4, -3});
-  const ValueId sum = b.node("Add", {x, y});
+  const ir::ValueId x = b.input("x", DType::Float32, {-1, 4, -2});
+  const ir::ValueId y = b.input("y", DType::Float32, {4, -3});
+  const ir::ValueId sum = b.node("Add", {x, y});
   Reference same(b.graph), one(b.graph);
   same.feed(x, floats({1, 4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}));
   same.feed(y, floats({4, 2}, {10, 20, 30, 40, 50, 60, 70, 80}));
@@ -223,7 +223,7 @@ TEST(OpsElementwise, BroadcastsOpenSizes) {
 
 TEST(OpsElementwise, NamesTheNodeInErrors) {
   GraphBuilder b;
-  const ValueId x = b.input("x", DType::Float32, {2, 3}), y = b.input("y", DType::Float32, {4});
+  const ir::ValueId x = b.input("x", DType::Float32, {2, 3}), y = b.input("y", DType::Float32, {4});
   try {
     b.node("Add", {x, y});
     FAIL() << "no error";

@@ -41,7 +41,7 @@ OpCase sample(const Dims& dims, const Dims& grid, const std::string& mode,
 
 bool is_expression(const OpCase& c) {
   GraphBuilder builder;
-  std::vector<std::pair<ValueId, Tensor>> feeds;
+  std::vector<std::pair<ir::ValueId, Tensor>> feeds;
   build(builder, c, true, feeds);
   return builder.graph.nodes[0].def->lower != nullptr;
 }

@@ -297,20 +297,20 @@ std::ostream& operator<<(std::ostream& out, const ReshapeCase& c) { return out <
 class OpsReshape : public ::testing::TestWithParam<ReshapeCase> {};
 TEST_P(OpsReshape, IndexIsMixedRadix) {
   GraphBuilder b;
-  const ValueId x = b.input("x", DType::Float32, GetParam().from);
-  std::vector<ValueId> sizes;
+  const ir::ValueId x = b.input("x", DType::Float32, GetParam().from);
+  std::vector<ir::ValueId> sizes;
   for (int64_t size : GetParam().to) {
     if (size >= -1) {
       sizes.push_back(b.constant(integers({1}, {size})));
     } else {
-      const ValueId like = b.input("like" + std::to_string(size), DType::Float32, {size + 1});
+      const ir::ValueId like = b.input("like" + std::to_string(size), DType::Float32, {size + 1});
       sizes.push_back(b.node("Shape", {like}));
     }
   }
-  const ValueId target = b.node("Concat", sizes, {{"axis", int64_t{0}}});
-  const ValueId y = b.node("Reshape", {x, target});
-  Lowering lowering(b.graph, [&](ValueId id) { return id == y; });
-  EXPECT_EQ(to_string(*b.graph.pool, lowering.element(y, output_axes(b.graph, y))),
+  const ir::ValueId target = b.node("Concat", sizes, {{"axis", int64_t{0}}});
+  const ir::ValueId y = b.node("Reshape", {x, target});
+  ops::Lowering lowering(b.graph, [&](ir::ValueId id) { return id == y; });
+  EXPECT_EQ(to_string(*b.graph.pool, lowering.element(y, ops::output_axes(b.graph, y))),
             GetParam().element);
 }
 INSTANTIATE_TEST_SUITE_P(

@@ -261,40 +261,41 @@ TEST_P(OpsReduction, SymbolicShapes) { check(GetParam(), true); }
 INSTANTIATE_TEST_SUITE_P(All, OpsReduction, ::testing::ValuesIn(cases()), case_name);
 
 // The element of a node's first output, lowered by itself.
-std::string element_text(GraphBuilder& b, ValueId value) {
-  Lowering lowering(b.graph, [&](ValueId id) { return id == value; });
-  return to_string(*b.graph.pool, lowering.element(value, output_axes(b.graph, value)));
+std::string element_text(GraphBuilder& b, ir::ValueId value) {
+  ops::Lowering lowering(b.graph, [&](ir::ValueId id) { return id == value; });
+  return to_string(*b.graph.pool, lowering.element(value, ops::output_axes(b.graph, value)));
 }
 
 TEST(OpsReduction, AdjacentAxesAreOneLoop) {
   GraphBuilder b;
-  const ValueId x = b.input("x", DType::Float32, {-1, 4, 1, 5, -2});
-  const ValueId axes = b.constant(integers({2}, {1, 3}));
+  const ir::ValueId x = b.input("x", DType::Float32, {-1, 4, 1, 5, -2});
+  const ir::ValueId axes = b.constant(integers({2}, {1, 3}));
   EXPECT_EQ(element_text(b, b.node("ReduceSum", {x, axes})), "sum_r1<20(%0[i0,r1//5,0,r1%5,i4])");
 }
 
 TEST(OpsReduction, ProductsAreAffineInTheirLoop) {
   GraphBuilder b;
-  const ValueId q = b.input("q", DType::Float32, {-1, 4, -2, 16});
-  const ValueId k = b.input("k", DType::Float32, {-1, 4, 16, -2});
+  const ir::ValueId q = b.input("q", DType::Float32, {-1, 4, -2, 16});
+  const ir::ValueId k = b.input("k", DType::Float32, {-1, 4, 16, -2});
   EXPECT_EQ(element_text(b, b.node("MatMul", {q, k})),
             "sum_r1<16(%0[i0,i1,i2,r1]*%1[i0,i1,r1,i3])");
 }
 
 TEST(OpsReduction, RefusesInnerSizesThatDiffer) {
   GraphBuilder b;
-  const ValueId x = b.input("x", DType::Float32, {2, 3}), y = b.input("y", DType::Float32, {4, 2});
+  const ir::ValueId x = b.input("x", DType::Float32, {2, 3}),
+                    y = b.input("y", DType::Float32, {4, 2});
   EXPECT_THROW(b.node("MatMul", {x, y}), UserError);
-  const ValueId open = b.input("open", DType::Float32, {-1, 2});
+  const ir::ValueId open = b.input("open", DType::Float32, {-1, 2});
   b.node("MatMul", {x, open});
   ASSERT_EQ(b.graph.size_checks.size(), 1u);
 }
 
 TEST(OpsReduction, SoftmaxIsLeftToItsFunctionBody) {
-  EXPECT_NE(find_op("", "Softmax", 12), nullptr);
-  EXPECT_EQ(find_op("", "Softmax", 13), nullptr);
-  EXPECT_EQ(find_op("", "LayerNormalization", 17), nullptr);
-  EXPECT_EQ(find_op("com.microsoft", "Add", 7), nullptr);
+  EXPECT_NE(ops::find_op("", "Softmax", 12), nullptr);
+  EXPECT_EQ(ops::find_op("", "Softmax", 13), nullptr);
+  EXPECT_EQ(ops::find_op("", "LayerNormalization", 17), nullptr);
+  EXPECT_EQ(ops::find_op("com.microsoft", "Add", 7), nullptr);
 }
 
 }  // namespace

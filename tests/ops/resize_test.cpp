@@ -23,7 +23,7 @@ Tensor uneven(int64_t count) {
   return floats({1, count}, values);
 }
 
-OpCase resize_case(const Sizes& sizes, const ResampleOptions& options) {
+OpCase resize_case(const Sizes& sizes, const cpu::ResampleOptions& options) {
   OpCase c{.name = "resize", .op = "Resize", .inputs = {uneven(sizes.input), Tensor()}};
   if (sizes.scale > 0) {
     c.inputs.push_back(floats({2}, {1, sizes.scale}));
@@ -39,7 +39,7 @@ OpCase resize_case(const Sizes& sizes, const ResampleOptions& options) {
   const double scale = sizes.scale > 0
                            ? static_cast<double>(sizes.scale)
                            : static_cast<double>(sizes.output) / static_cast<double>(sizes.input);
-  const ResampleTable table = make_resample_table({sizes.input, sizes.output, scale}, options);
+  const cpu::ResampleTable table = make_resample_table({sizes.input, sizes.output, scale}, options);
   const std::vector<double> x = values_of(c.inputs[0]);
   for (size_t o = 0; o + 1 < table.start.size(); ++o) {
     double sum = 0;
@@ -53,7 +53,7 @@ OpCase resize_case(const Sizes& sizes, const ResampleOptions& options) {
 
 bool is_expression(const OpCase& c, bool symbolic) {
   GraphBuilder builder;
-  std::vector<std::pair<ValueId, Tensor>> feeds;
+  std::vector<std::pair<ir::ValueId, Tensor>> feeds;
   build(builder, c, symbolic, feeds);
   return builder.graph.nodes[0].def->lower != nullptr;
 }

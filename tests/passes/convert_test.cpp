@@ -25,7 +25,7 @@ ConvertedModel converted(const std::string& graph, ConvertOptions options = {}, 
 // The dtypes of named values.
 std::map<std::string, DType> types_of(const Model& model) {
   std::map<std::string, DType> types;
-  for (const Value& value : model.handle()->graph.values) types[value.name] = value.dtype;
+  for (const ir::Value& value : model.handle()->graph.values) types[value.name] = value.dtype;
   return types;
 }
 

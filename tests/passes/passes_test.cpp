@@ -15,7 +15,7 @@ namespace redfuser::testing {
 namespace {
 
 // Runs a pass, verifies, and checks that a second run changes nothing.
-bool run_pass(bool (*pass)(Graph&), Graph& graph) {
+bool run_pass(bool (*pass)(ir::Graph&), ir::Graph& graph) {
   verify(graph);
   bool changed = pass(graph);
   verify(graph);
@@ -24,23 +24,23 @@ bool run_pass(bool (*pass)(Graph&), Graph& graph) {
   return changed;
 }
 
-std::vector<std::string> operators(const Graph& graph) {
+std::vector<std::string> operators(const ir::Graph& graph) {
   std::vector<std::string> names;
-  for (const Node& node : graph.nodes) names.push_back(node.op);
+  for (const ir::Node& node : graph.nodes) names.push_back(node.op);
   return names;
 }
 using Ops = std::vector<std::string>;
 
-std::string output_name(const Graph& graph, int output = 0) {
+std::string output_name(const ir::Graph& graph, int output = 0) {
   return graph.values[graph.outputs[output]].name;
 }
 
 class Passes : public ::testing::Test {
  protected:
-  ValueId input(const Dims& dims = {-1, 4}) {
+  ir::ValueId input(const Dims& dims = {-1, 4}) {
     return b.input(fmt::format("x{}", b.graph.inputs.size()), DType::Float32, dims);
   }
-  ValueId named_output(ValueId id, const std::string& name) {
+  ir::ValueId named_output(ir::ValueId id, const std::string& name) {
     b.graph.values[id].name = name;
     b.output(id);
     return id;
@@ -51,45 +51,46 @@ class Passes : public ::testing::Test {
 // split_concatenation
 
 TEST_F(Passes, ConcatenationIsSplitWhereAPartLeavesIt) {
-  ValueId a = b.node("Exp", {input({3, 4})}), c = b.node("Exp", {input({3, 1})});
-  ValueId joined = b.node("Concat", {a, c}, {{"axis", int64_t{1}}});
-  ValueId total = b.node("ReduceSum", {joined, b.constant(integers({1}, {1}))});
-  ValueId ratio = b.node("Div", {joined, total});
+  ir::ValueId a = b.node("Exp", {input({3, 4})}), c = b.node("Exp", {input({3, 1})});
+  ir::ValueId joined = b.node("Concat", {a, c}, {{"axis", int64_t{1}}});
+  ir::ValueId total = b.node("ReduceSum", {joined, b.constant(integers({1}, {1}))});
+  ir::ValueId ratio = b.node("Div", {joined, total});
   named_output(b.node("Tanh", {b.node("Slice", {ratio, b.constant(integers({1}, {0})),
                                                 b.constant(integers({1}, {-1})),
                                                 b.constant(integers({1}, {1}))})}),
                "y");
-  EXPECT_TRUE(run_pass(split_concatenation, b.graph));
-  eliminate_dead(b.graph);
+  EXPECT_TRUE(run_pass(passes::split_concatenation, b.graph));
+  passes::eliminate_dead(b.graph);
   EXPECT_EQ(operators(b.graph),
             (Ops{"Exp", "Exp", "ReduceSum", "ReduceSum", "Add", "Div", "Tanh"}));
   EXPECT_EQ(output_name(b.graph), "y");
 }
 
 TEST_F(Passes, ConcatenationStaysWhereItIsUsedWhole) {
-  ValueId joined = b.node("Concat", {input({3, 4}), input({3, 1})}, {{"axis", int64_t{1}}});
-  ValueId part = b.node("Slice", {joined, b.constant(integers({1}, {0})),
-                                  b.constant(integers({1}, {4})), b.constant(integers({1}, {1}))});
+  ir::ValueId joined = b.node("Concat", {input({3, 4}), input({3, 1})}, {{"axis", int64_t{1}}});
+  ir::ValueId part =
+      b.node("Slice", {joined, b.constant(integers({1}, {0})), b.constant(integers({1}, {4})),
+                       b.constant(integers({1}, {1}))});
   named_output(b.node("Tanh", {part}), "y");
   named_output(b.node("Transpose", {joined}, {{"perm", std::vector<int64_t>{1, 0}}}), "z");
-  EXPECT_FALSE(run_pass(split_concatenation, b.graph));
+  EXPECT_FALSE(run_pass(passes::split_concatenation, b.graph));
 }
 
 // eliminate_identity
 
 TEST_F(Passes, IdentityIsRemovedAndTheOutputKeepsItsName) {
-  ValueId x = b.node("Relu", {input()});
-  ValueId y = b.node("Identity", {b.node("Identity", {x})});
+  ir::ValueId x = b.node("Relu", {input()});
+  ir::ValueId y = b.node("Identity", {b.node("Identity", {x})});
   named_output(y, "y");
-  EXPECT_TRUE(run_pass(eliminate_identity, b.graph));
+  EXPECT_TRUE(run_pass(passes::eliminate_identity, b.graph));
   EXPECT_EQ(operators(b.graph), Ops{"Relu"});
   EXPECT_EQ(output_name(b.graph), "y");
 }
 
 TEST_F(Passes, IdentityComesInManyForms) {
-  ValueId x = input({3, 4});
-  ValueId start = b.node("Exp", {x});
-  ValueId y = b.node("Cast", {start}, {{"to", int64_t{1}}});
+  ir::ValueId x = input({3, 4});
+  ir::ValueId start = b.node("Exp", {x});
+  ir::ValueId y = b.node("Cast", {start}, {{"to", int64_t{1}}});
   y = b.node("Reshape", {y, b.constant(integers({2}, {3, 4}))});
   y = b.node("Mul", {y, b.constant(floats({}, {1}))});
   y = b.node("Transpose", {y}, {{"perm", std::vector<int64_t>{0, 1}}});
@@ -97,120 +98,121 @@ TEST_F(Passes, IdentityComesInManyForms) {
   y = b.node("Slice", {y, b.constant(integers({1}, {0})), b.constant(integers({1}, {100}))});
   y = b.node("Concat", {y}, {{"axis", int64_t{0}}});
   named_output(b.node("Tanh", {y}), "y");
-  EXPECT_TRUE(run_pass(eliminate_identity, b.graph));
+  EXPECT_TRUE(run_pass(passes::eliminate_identity, b.graph));
   EXPECT_EQ(operators(b.graph), (Ops{"Exp", "Tanh"}));
   EXPECT_EQ(b.graph.nodes[1].inputs[0], start);
 }
 
 TEST_F(Passes, IdentityKeepsWhatChangesTypeShapeOrOrder) {
-  ValueId x = b.node("Exp", {input({4, 4})});
+  ir::ValueId x = b.node("Exp", {input({4, 4})});
   named_output(b.node("Transpose", {x}, {{"perm", std::vector<int64_t>{1, 0}}}), "a");
   named_output(b.node("Cast", {x}, {{"to", int64_t{10}}}), "b");
   named_output(b.node("Reshape", {x, b.constant(integers({1}, {16}))}), "c");
   named_output(b.node("Mul", {x, b.constant(floats({}, {2}))}), "d");
-  EXPECT_FALSE(run_pass(eliminate_identity, b.graph));
+  EXPECT_FALSE(run_pass(passes::eliminate_identity, b.graph));
 }
 
 TEST_F(Passes, IdentityBetweenInputAndOutputStays) {
   named_output(b.node("Identity", {input()}), "y");
-  EXPECT_FALSE(run_pass(eliminate_identity, b.graph));
+  EXPECT_FALSE(run_pass(passes::eliminate_identity, b.graph));
 }
 
 TEST_F(Passes, IdentityOfAnotherOutputStays) {
-  ValueId x = named_output(b.node("Relu", {input()}), "x");
+  ir::ValueId x = named_output(b.node("Relu", {input()}), "x");
   named_output(b.node("Identity", {x}), "y");
-  EXPECT_FALSE(run_pass(eliminate_identity, b.graph));
+  EXPECT_FALSE(run_pass(passes::eliminate_identity, b.graph));
   EXPECT_EQ(output_name(b.graph, 1), "y");
 }
 
 // eliminate_common
 
 TEST_F(Passes, CommonNodesAndConstantsMerge) {
-  ValueId x = input();
-  ValueId left = b.node("Add", {x, b.constant(floats({4}, {1, 2, 3, 4}))});
-  ValueId right = b.node("Add", {x, b.constant(floats({4}, {1, 2, 3, 4}))});
-  ValueId y = b.node("Mul", {b.node("Exp", {left}), b.node("Exp", {right})});
+  ir::ValueId x = input();
+  ir::ValueId left = b.node("Add", {x, b.constant(floats({4}, {1, 2, 3, 4}))});
+  ir::ValueId right = b.node("Add", {x, b.constant(floats({4}, {1, 2, 3, 4}))});
+  ir::ValueId y = b.node("Mul", {b.node("Exp", {left}), b.node("Exp", {right})});
   named_output(y, "y");
-  EXPECT_TRUE(run_pass(eliminate_common, b.graph));
+  EXPECT_TRUE(run_pass(passes::eliminate_common, b.graph));
   EXPECT_EQ(operators(b.graph), (Ops{"Add", "Exp", "Mul"}));
   EXPECT_EQ(b.graph.nodes[2].inputs[0], b.graph.nodes[2].inputs[1]);
 }
 
 TEST_F(Passes, CommonKeepsDifferences) {
-  ValueId x = input();
-  ValueId a = b.node("Concat", {x, x}, {{"axis", int64_t{0}}});
-  ValueId c = b.node("Concat", {x, x}, {{"axis", int64_t{1}}});
+  ir::ValueId x = input();
+  ir::ValueId a = b.node("Concat", {x, x}, {{"axis", int64_t{0}}});
+  ir::ValueId c = b.node("Concat", {x, x}, {{"axis", int64_t{1}}});
   named_output(a, "a");
   named_output(c, "c");
   named_output(b.node("Add", {x, b.constant(floats({4}, {1, 2, 3, 4}))}), "d");
   named_output(b.node("Add", {x, b.constant(floats({4}, {1, 2, 3, 5}))}), "e");
-  EXPECT_FALSE(run_pass(eliminate_common, b.graph));
+  EXPECT_FALSE(run_pass(passes::eliminate_common, b.graph));
 }
 
 TEST_F(Passes, CommonOutputsKeepTheirNames) {
-  ValueId x = input();
+  ir::ValueId x = input();
   named_output(b.node("Exp", {b.node("Neg", {x})}), "first");
   named_output(b.node("Exp", {b.node("Neg", {x})}), "second");
-  EXPECT_TRUE(run_pass(eliminate_common, b.graph));
+  EXPECT_TRUE(run_pass(passes::eliminate_common, b.graph));
   EXPECT_EQ(operators(b.graph), (Ops{"Neg", "Exp", "Exp"}));
   EXPECT_EQ(output_name(b.graph, 0), "first");
   EXPECT_EQ(output_name(b.graph, 1), "second");
 }
 
 TEST_F(Passes, CommonSizesKnownAtRunTimeBecomeOne) {
-  ValueId x = input();
-  ValueId left = b.node("NonZero", {x}), right = b.node("NonZero", {x});
+  ir::ValueId x = input();
+  ir::ValueId left = b.node("NonZero", {x}), right = b.node("NonZero", {x});
   EXPECT_NE(b.graph.values[left].shape, b.graph.values[right].shape);
-  ValueId y = b.node("Neg", {right});
+  ir::ValueId y = b.node("Neg", {right});
   named_output(left, "left");
   named_output(y, "y");
-  EXPECT_TRUE(run_pass(eliminate_common, b.graph));
+  EXPECT_TRUE(run_pass(passes::eliminate_common, b.graph));
   EXPECT_EQ(b.graph.values[y].shape, b.graph.values[left].shape);
 }
 
 // eliminate_dead
 
 TEST_F(Passes, DeadNodesAndValuesGo) {
-  ValueId x = input();
+  ir::ValueId x = input();
   b.node("Exp", {b.node("Add", {x, b.constant(floats({}, {3}))})});
   named_output(b.node("Neg", {x}), "y");
-  EXPECT_TRUE(run_pass(eliminate_dead, b.graph));
+  EXPECT_TRUE(run_pass(passes::eliminate_dead, b.graph));
   EXPECT_EQ(operators(b.graph), Ops{"Neg"});
   EXPECT_EQ(b.graph.values.size(), 2u);
   EXPECT_EQ(output_name(b.graph), "y");
 }
 
 TEST_F(Passes, DeadKeepsUnusedInputsAndSecondOutputs) {
-  ValueId x = input({3, 8});
+  ir::ValueId x = input({3, 8});
   input();
-  ValueId values = b.node("TopK", {x, b.constant(integers({1}, {2}))}, {}, 2);
+  ir::ValueId values = b.node("TopK", {x, b.constant(integers({1}, {2}))}, {}, 2);
   named_output(values + 1, "indices");
-  EXPECT_FALSE(run_pass(eliminate_dead, b.graph));
+  EXPECT_FALSE(run_pass(passes::eliminate_dead, b.graph));
   EXPECT_EQ(b.graph.inputs.size(), 2u);
 }
 
 // fold_constants
 
 TEST_F(Passes, ConstantsFoldThroughChains) {
-  ValueId a = b.constant(floats({2, 2}, {1, 2, 3, 4})),
-          one = b.constant(floats({2, 2}, {1, 1, 1, 1}));
-  ValueId sum = b.node("Add", {a, one});
-  ValueId total = b.node("ReduceSum", {b.node("Transpose", {sum}), b.constant(integers({1}, {1}))},
-                         {{"keepdims", int64_t{0}}});
+  ir::ValueId a = b.constant(floats({2, 2}, {1, 2, 3, 4})),
+              one = b.constant(floats({2, 2}, {1, 1, 1, 1}));
+  ir::ValueId sum = b.node("Add", {a, one});
+  ir::ValueId total =
+      b.node("ReduceSum", {b.node("Transpose", {sum}), b.constant(integers({1}, {1}))},
+             {{"keepdims", int64_t{0}}});
   named_output(b.node("Add", {input({2}), total}), "y");
-  EXPECT_TRUE(run_pass(fold_constants, b.graph));
+  EXPECT_TRUE(run_pass(passes::fold_constants, b.graph));
   EXPECT_EQ(operators(b.graph), Ops{"Add"});
-  const Value& folded = b.graph.values[b.graph.nodes[0].inputs[1]];
+  const ir::Value& folded = b.graph.values[b.graph.nodes[0].inputs[1]];
   ASSERT_TRUE(folded.is_constant());
   EXPECT_EQ(values_of(folded.constant), (std::vector<double>{6, 8}));
 }
 
 TEST_F(Passes, ConstantsFoldThroughOpaqueOperators) {
-  Attributes attributes{{"axis", int64_t{0}}};
-  ValueId x = b.constant(floats({4}, {4, 2, 4, 8}));
-  ValueId y = b.node("CumSum", {x, b.constant(integers({}, {0}))});
+  ir::Attributes attributes{{"axis", int64_t{0}}};
+  ir::ValueId x = b.constant(floats({4}, {4, 2, 4, 8}));
+  ir::ValueId y = b.node("CumSum", {x, b.constant(integers({}, {0}))});
   named_output(y, "y");
-  EXPECT_TRUE(run_pass(fold_constants, b.graph));
+  EXPECT_TRUE(run_pass(passes::fold_constants, b.graph));
   EXPECT_TRUE(b.graph.nodes.empty());
   EXPECT_EQ(output_name(b.graph), "y");
   EXPECT_EQ(values_of(b.graph.values[b.graph.outputs[0]].constant),
@@ -219,53 +221,54 @@ TEST_F(Passes, ConstantsFoldThroughOpaqueOperators) {
 
 // A shape that only a kernel can compute becomes known once it is folded.
 TEST_F(Passes, FoldedShapesAreInferredAgain) {
-  ValueId shape =
+  ir::ValueId shape =
       b.node("CumSum", {b.constant(integers({2}, {2, 4})), b.constant(integers({}, {0}))});
-  ValueId y = b.node("Reshape", {input({12}), shape});
-  ValueId z = b.node("Exp", {y});
+  ir::ValueId y = b.node("Reshape", {input({12}), shape});
+  ir::ValueId z = b.node("Exp", {y});
   named_output(z, "z");
   ASSERT_FALSE(b.graph.values[z].shape[0]->is_constant());
-  EXPECT_TRUE(run_pass(fold_constants, b.graph));
+  EXPECT_TRUE(run_pass(passes::fold_constants, b.graph));
   EXPECT_EQ(operators(b.graph), (Ops{"Reshape", "Exp"}));
   EXPECT_TRUE(b.graph.values[z].shape[0]->is_constant(2));
   EXPECT_TRUE(b.graph.values[z].shape[1]->is_constant(6));
 }
 
 TEST_F(Passes, CountsOfFoldedSelectionsAreKnown) {
-  ValueId found = b.node("NonZero", {b.constant(floats({4}, {0, 1, 0, 1}))});
-  ValueId rows = b.node("Gather", {input({4, 3}), found});
+  ir::ValueId found = b.node("NonZero", {b.constant(floats({4}, {0, 1, 0, 1}))});
+  ir::ValueId rows = b.node("Gather", {input({4, 3}), found});
   named_output(rows, "rows");
-  EXPECT_TRUE(run_pass(fold_constants, b.graph));
+  EXPECT_TRUE(run_pass(passes::fold_constants, b.graph));
   EXPECT_EQ(operators(b.graph), Ops{"Gather"});
   EXPECT_TRUE(b.graph.values[rows].shape[1]->is_constant(2));
 }
 
 TEST_F(Passes, IndexedAndHugeResultsAreNotFolded) {
-  ValueId mask = b.node("Range", {b.constant(integers({}, {0})), b.constant(integers({}, {4096})),
-                                  b.constant(integers({}, {1}))});
-  ValueId wide =
+  ir::ValueId mask =
+      b.node("Range", {b.constant(integers({}, {0})), b.constant(integers({}, {4096})),
+                       b.constant(integers({}, {1}))});
+  ir::ValueId wide =
       b.node("Expand", {b.node("Exp", {b.constant(floats({100, 1}, std::vector<float>(100, 1)))}),
                         b.constant(integers({2}, {100, 1000000}))});
   named_output(b.node("Cast", {mask}, {{"to", int64_t{1}}}), "mask");
   named_output(wide, "wide");
-  EXPECT_TRUE(run_pass(fold_constants, b.graph));
+  EXPECT_TRUE(run_pass(passes::fold_constants, b.graph));
   EXPECT_EQ(operators(b.graph), (Ops{"Range", "Expand", "Cast"}));
 }
 
 TEST_F(Passes, NodesWithRunTimeInputsAreNotFolded) {
   named_output(b.node("Add", {input(), b.constant(floats({4}, {1, 2, 3, 4}))}), "y");
-  EXPECT_FALSE(run_pass(fold_constants, b.graph));
+  EXPECT_FALSE(run_pass(passes::fold_constants, b.graph));
 }
 
 // The pipeline
 
 TEST_F(Passes, PipelineReachesAFixedPointAndLogs) {
-  ValueId x = input({2, 2});
-  ValueId one = b.node("Exp", {b.constant(floats({}, {0}))});
-  ValueId left = b.node("Relu", {b.node("Mul", {x, one})});
-  ValueId right = b.node("Relu", {b.node("Identity", {x})});
+  ir::ValueId x = input({2, 2});
+  ir::ValueId one = b.node("Exp", {b.constant(floats({}, {0}))});
+  ir::ValueId left = b.node("Relu", {b.node("Mul", {x, one})});
+  ir::ValueId right = b.node("Relu", {b.node("Identity", {x})});
   named_output(b.node("Add", {left, right}), "y");
-  std::vector<PassRecord> log;
+  std::vector<passes::PassRecord> log;
   optimize(b.graph, &log);
   EXPECT_EQ(operators(b.graph), (Ops{"Relu", "Add"}));
   ASSERT_FALSE(log.empty());
@@ -278,14 +281,14 @@ TEST_F(Passes, PipelineReachesAFixedPointAndLogs) {
 
 TEST_F(Passes, LargeGraphsTakeLinearTime) {
   constexpr int kNodes = 20000;
-  ValueId x = input(), y = x;
+  ir::ValueId x = input(), y = x;
   for (int i = 0; i < kNodes; ++i) {
     y = i % 4 == 0 ? b.node("Identity", {y})
                    : b.node("Add", {y, b.constant(floats({}, {1.0f * i}))});
   }
   named_output(y, "y");
   auto begin = std::chrono::steady_clock::now();
-  optimize(b.graph);
+  passes::optimize(b.graph);
   std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   EXPECT_EQ(b.graph.nodes.size(), kNodes * 3 / 4u);
   EXPECT_LT(seconds.count(), 20);
@@ -296,24 +299,24 @@ TEST_F(Passes, LargeGraphsTakeLinearTime) {
 class MergeProducts : public Passes {
  protected:
   // x · w + c, where `w` has three rows and `columns` columns of the same number.
-  ValueId linear(ValueId x, int64_t columns, float number, bool biased) {
+  ir::ValueId linear(ir::ValueId x, int64_t columns, float number, bool biased) {
     const auto count = static_cast<size_t>(3 * columns);
-    ValueId y =
+    ir::ValueId y =
         b.node("MatMul", {x, b.constant(floats({3, columns}, std::vector<float>(count, number)))});
     if (!biased) return y;
     const std::vector<float> bias(static_cast<size_t>(columns), -number);
     return b.node("Add", {y, b.constant(floats({columns}, bias))});
   }
   bool merge() {
-    for (ValueId id : made) b.output(b.node("Tanh", {id}));
+    for (ir::ValueId id : made) b.output(b.node("Tanh", {id}));
     verify(b.graph);
-    return run_pass(merge_products, b.graph);
+    return run_pass(passes::merge_products, b.graph);
   }
-  std::vector<ValueId> made;
+  std::vector<ir::ValueId> made;
 };
 
 TEST_F(MergeProducts, OneProductAndSlices) {
-  ValueId x = input({-1, 3});
+  ir::ValueId x = input({-1, 3});
   made = {linear(x, 2, 1, true), linear(x, 2, 2, false), linear(x, 3, 4, true)};
   EXPECT_TRUE(merge());
   EXPECT_EQ(operators(b.graph),
@@ -327,9 +330,9 @@ TEST_F(MergeProducts, OneProductAndSlices) {
 }
 
 TEST_F(MergeProducts, WeightsByRows) {
-  ValueId x = input({-1, 3});
+  ir::ValueId x = input({-1, 3});
   for (float number : {1.0f, 7.0f}) {
-    ValueId w = b.constant(floats({2, 3}, {number, number + 1, number + 2, 0, 1, 2}));
+    ir::ValueId w = b.constant(floats({2, 3}, {number, number + 1, number + 2, 0, 1, 2}));
     made.push_back(b.node("Gemm", {x, w}, {{"transB", int64_t{1}}}));
   }
   EXPECT_TRUE(merge());
@@ -339,10 +342,10 @@ TEST_F(MergeProducts, WeightsByRows) {
 
 // Rows of 2, 3 and 1 elements; every range of bytes is what the whole has there.
 TEST(SideBySide, WritesAnyPieceOfTheWhole) {
-  const Tensor whole =
-      side_by_side(4, {{floats({4, 2}, {0, 1, 10, 11, 20, 21, 30, 31}), false, 2},
-                       {floats({3, 4}, {2, 12, 22, 32, 3, 13, 23, 33, 4, 14, 24, 34}), true, 3},
-                       {floats({4, 1}, {5, 15, 25, 35}), false, 1}});
+  const Tensor whole = passes::side_by_side(
+      4, {{floats({4, 2}, {0, 1, 10, 11, 20, 21, 30, 31}), false, 2},
+          {floats({3, 4}, {2, 12, 22, 32, 3, 13, 23, 33, 4, 14, 24, 34}), true, 3},
+          {floats({4, 1}, {5, 15, 25, 35}), false, 1}});
   std::vector<float> expected;
   for (int row = 0; row < 4; ++row) {
     for (int column = 0; column < 6; ++column) {
@@ -364,14 +367,14 @@ TEST(SideBySide, WritesAnyPieceOfTheWhole) {
 }
 
 TEST_F(MergeProducts, WeightsArePutTogetherWhenTheyAreWanted) {
-  ValueId x = input({-1, 3});
+  ir::ValueId x = input({-1, 3});
   made = {linear(x, 2, 1, false), linear(x, 2, 2, false)};
   EXPECT_TRUE(merge());
   EXPECT_NE(b.graph.values[b.graph.nodes[0].inputs[1]].constant.contents(), nullptr);
 }
 
 TEST_F(MergeProducts, KeepsWhatIsApart) {
-  ValueId x = input({-1, 3}), z = input({-1, 3}), w = input({3, 2});
+  ir::ValueId x = input({-1, 3}), z = input({-1, 3}), w = input({3, 2});
   b.output(linear(x, 2, 1, true));    // the caller reads it whole
   made = {linear(x, 2, 2, false),     // alone
           linear(z, 2, 3, true),      // another matrix
@@ -392,13 +395,13 @@ class ExpressConstants : public Passes {
     for (int64_t i = 0; i < kRows; ++i) {
       for (int64_t j = 0; j < kColumns; ++j) numbers.push_back(f(i, j));
     }
-    ValueId x = b.input("x", DType::Float32, {2, kRows, kColumns});
+    ir::ValueId x = b.input("x", DType::Float32, {2, kRows, kColumns});
     b.output(b.node("Add", {x, b.constant(floats({1, kRows, kColumns}, numbers))}));
-    if (!run_pass(express_constants, b.graph)) return false;
-    const Node& add = b.graph.nodes.back();
-    const ValueId constant = add.inputs[1];
+    if (!run_pass(passes::express_constants, b.graph)) return false;
+    const ir::Node& add = b.graph.nodes.back();
+    const ir::ValueId constant = add.inputs[1];
     EXPECT_TRUE(b.graph.values[constant].indexed) << to_string(b.graph);
-    ExprPool& pool = *b.graph.pool;
+    ir::ExprPool& pool = *b.graph.pool;
     for (const auto& [i, j] : {std::pair<int64_t, int64_t>{0, 0},
                                {0, 1},
                                {1, 0},
@@ -407,9 +410,9 @@ class ExpressConstants : public Passes {
                                {63, 0},
                                {0, 79},
                                {63, 79}}) {
-      Lowering lowering(b.graph, [](ValueId) { return true; });
-      Expr e = lowering.element(constant, {pool.integer(0), pool.integer(i), pool.integer(j)});
-      EXPECT_EQ(evaluate(e, [](Expr) { return 0.0; }), f(i, j)) << i << " " << j;
+      ops::Lowering lowering(b.graph, [](ir::ValueId) { return true; });
+      ir::Expr e = lowering.element(constant, {pool.integer(0), pool.integer(i), pool.integer(j)});
+      EXPECT_EQ(evaluate(e, [](ir::Expr) { return 0.0; }), f(i, j)) << i << " " << j;
     }
     return true;
   }
@@ -444,18 +447,18 @@ class ExpressPositions : public Passes {
         static_cast<T*>(tensor.mutable_data())[i] = static_cast<T>(f(i / kColumns, i % kColumns));
       }
     });
-    ValueId x = b.input("x", dtype, {rows, 1, kColumns});
-    ValueId constant = b.constant(tensor);
+    ir::ValueId x = b.input("x", dtype, {rows, 1, kColumns});
+    ir::ValueId constant = b.constant(tensor);
     b.output(b.node("Add", {x, b.node("Neg", {constant})}));
-    if (!run_pass(express_constants, b.graph)) return false;
-    const ValueId negated = b.graph.nodes.back().inputs[1];
+    if (!run_pass(passes::express_constants, b.graph)) return false;
+    const ir::ValueId negated = b.graph.nodes.back().inputs[1];
     EXPECT_TRUE(b.graph.values[negated].indexed) << to_string(b.graph);
-    ExprPool& pool = *b.graph.pool;
+    ir::ExprPool& pool = *b.graph.pool;
     for (const int64_t j : {0, 1, 2, 41, 79}) {
-      Lowering lowering(b.graph, [](ValueId) { return true; });
-      Expr e =
+      ops::Lowering lowering(b.graph, [](ir::ValueId) { return true; });
+      ir::Expr e =
           lowering.element(negated, {pool.integer(rows - 1), pool.integer(0), pool.integer(j)});
-      EXPECT_EQ(evaluate(e, [](Expr) { return 0.0; }), -f(rows - 1, j)) << j;
+      EXPECT_EQ(evaluate(e, [](ir::Expr) { return 0.0; }), -f(rows - 1, j)) << j;
     }
     return true;
   }
@@ -481,10 +484,10 @@ TEST_F(ExpressPositions, OtherConstantsStay) {
 }
 
 TEST_F(ExpressConstants, WeightsStay) {
-  ValueId x = input({4, 64});
+  ir::ValueId x = input({4, 64});
   const std::vector<float> ones(64 * 64, 1);
   named_output(b.node("MatMul", {x, b.constant(floats({64, 64}, ones))}), "y");
-  EXPECT_FALSE(run_pass(express_constants, b.graph));
+  EXPECT_FALSE(run_pass(passes::express_constants, b.graph));
 }
 
 }  // namespace

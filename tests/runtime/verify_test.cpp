@@ -159,10 +159,10 @@ TEST(Verify, RandomOperatorsAreLeftOut) {
 TEST(Verify, SizesFollowFromTheValuesOfEachEvaluation) {
   const Program program = compile(Model::parse(
       std::string(kHead) + "(float[6] x) => (float[n] y, int64[n] i) { y, i = Unique(x) }"));
-  const Graph& graph = program.handle()->graph();
+  const ir::Graph& graph = program.handle()->graph();
   const Tensor x = floats({6}, {1, 1, 1, 1, 2, 2});
-  WideEvaluation wide(graph, 1);
-  const WideEvaluation::Given given = [&](ValueId id) {
+  passes::WideEvaluation wide(graph, 1);
+  const passes::WideEvaluation::Given given = [&](ir::ValueId id) {
     return id == graph.inputs[0] ? &x : nullptr;
   };
   EXPECT_EQ(wide.evaluate(graph.outputs[0], given, 0).dims(), Dims{2});
@@ -213,8 +213,8 @@ TEST(Verify, BoundsOfSingleValues) {
     const auto scalar = [](DType dtype, double value) {
       return make_tensor<double>(dtype, {1}, {value});
     };
-    const ReferenceValues expected{scalar(row.dtype, row.unfused), scalar(wide, row.wide),
-                                   scalar(wide, row.up), scalar(wide, row.down)};
+    const runtime::ReferenceValues expected{scalar(row.dtype, row.unfused), scalar(wide, row.wide),
+                                            scalar(wide, row.up), scalar(wide, row.down)};
     const Comparison result =
         compare_with(row.name, scalar(row.dtype, row.got), expected, Tolerance{0, 0});
     EXPECT_EQ(result.passed, row.passes) << describe(result);
@@ -233,7 +233,7 @@ TEST(Verify, BoundsOfOneElementAmongMany) {
     Tensor wide = make_tensor<double>(DType::Float64, {kSize}, exact);
     const Tensor rounded = make_tensor<double>(dtype, {kSize}, exact);
     if (!real) wide = rounded;
-    const ReferenceValues expected{rounded, wide, wide, wide};
+    const runtime::ReferenceValues expected{rounded, wide, wide, wide};
     EXPECT_TRUE(compare_with("right", rounded, expected, Tolerance{0, 0}).passed);
     exact[1000] += real ? 0.05 : 1;
     const Tensor wrong = make_tensor<double>(dtype, {kSize}, exact);

@@ -22,10 +22,10 @@ constexpr int64_t kRowValue = 9;  // the input that is read without the streamed
 class CascadeGenerator {
  public:
   // `draw` gives any number.
-  CascadeGenerator(ExprPool& pool, std::function<uint64_t()> draw)
+  CascadeGenerator(ir::ExprPool& pool, std::function<uint64_t()> draw)
       : pool_(pool), draw_(std::move(draw)) {}
 
-  Cascade cascade() {
+  cascade::Cascade cascade() {
     row_ = pool_.axis("i", pool_.symbol("rows"));
     stream_ = pool_.axis("j", pool_.symbol("n"));
     cascade_.rows = {row_};
@@ -33,37 +33,37 @@ class CascadeGenerator {
     const int stages = 2 + below(4);
     for (int i = 0; i < stages; ++i) add_stage();
     for (int i = 0; i < stages; ++i) {
-      cascade_.outputs.push_back({static_cast<ValueId>(i), leaf(i), {}, false});
+      cascade_.outputs.push_back({static_cast<ir::ValueId>(i), leaf(i), {}, false});
     }
-    cascade_.outputs.push_back({static_cast<ValueId>(stages), mixed(1), {}, true});
+    cascade_.outputs.push_back({static_cast<ir::ValueId>(stages), mixed(1), {}, true});
     return cascade_;
   }
 
  private:
   int below(int n) { return static_cast<int>(draw_() % static_cast<uint64_t>(n)); }
-  Expr make(ExprOp op, Expr a) { return pool_.make(op, {a}); }
-  Expr make(ExprOp op, Expr a, Expr b) { return pool_.make(op, {a, b}); }
-  Expr number(double value) { return pool_.number(value, DType::Float32); }
-  Expr constant() { return number((below(15) + 2) / 8.0 * (below(3) ? 1 : -1)); }
-  Expr leaf(int stage) { return pool_.leaf(LeafKind::Result, stage, DType::Float32); }
-  Expr input() { return pool_.read(below(2), DType::Float32, {row_, stream_}); }
+  ir::Expr make(ir::ExprOp op, ir::Expr a) { return pool_.make(op, {a}); }
+  ir::Expr make(ir::ExprOp op, ir::Expr a, ir::Expr b) { return pool_.make(op, {a, b}); }
+  ir::Expr number(double value) { return pool_.number(value, DType::Float32); }
+  ir::Expr constant() { return number((below(15) + 2) / 8.0 * (below(3) ? 1 : -1)); }
+  ir::Expr leaf(int stage) { return pool_.leaf(ir::LeafKind::Result, stage, DType::Float32); }
+  ir::Expr input() { return pool_.read(below(2), DType::Float32, {row_, stream_}); }
 
   void add_stage() {
-    Stage stage;
+    cascade::Stage stage;
     const int kind = below(10);
-    stage.reduction = kind < 6    ? Reduction::Sum
-                      : kind == 6 ? Reduction::Prod
-                      : kind == 7 ? Reduction::Min
-                                  : Reduction::Max;
+    stage.reduction = kind < 6    ? ir::Reduction::Sum
+                      : kind == 6 ? ir::Reduction::Prod
+                      : kind == 7 ? ir::Reduction::Min
+                                  : ir::Reduction::Max;
     const bool first = cascade_.stages.empty();
-    if (first && below(2)) stage.reduction = Reduction::Max;
+    if (first && below(2)) stage.reduction = ir::Reduction::Max;
     stage.body = first ? streamed(2) : mixed(2);
     stage.dtype = DType::Float32;
     cascade_.stages.push_back(stage);
   }
 
   // Of the streamed element alone.
-  Expr streamed(int depth) {
+  ir::Expr streamed(int depth) {
     if (depth == 0) return below(6) ? input() : constant();
     switch (below(10)) {
       case 0:
@@ -73,11 +73,11 @@ class CascadeGenerator {
       case 2:
         return pool_.mul(streamed(depth - 1), streamed(depth - 1));
       case 3:
-        return make(ExprOp::Exp, streamed(depth - 1));
+        return make(ir::ExprOp::Exp, streamed(depth - 1));
       case 4:
-        return make(ExprOp::Tanh, streamed(depth - 1));
+        return make(ir::ExprOp::Tanh, streamed(depth - 1));
       case 5:
-        return make(ExprOp::Abs, streamed(depth - 1));
+        return make(ir::ExprOp::Abs, streamed(depth - 1));
       case 6:
         return pool_.select(condition(), streamed(depth - 1), streamed(depth - 1));
       default:
@@ -85,15 +85,15 @@ class CascadeGenerator {
     }
   }
 
-  Expr condition() { return make(ExprOp::Less, input(), constant()); }
+  ir::Expr condition() { return make(ir::ExprOp::Less, input(), constant()); }
 
-  Expr any_result() { return leaf(below(static_cast<int>(cascade_.stages.size()))); }
+  ir::Expr any_result() { return leaf(below(static_cast<int>(cascade_.stages.size()))); }
 
   // Never e - e, which makes all that follows infinite or zero.
-  Expr difference(Expr a, Expr b) { return pool_.sub(a, a == b ? constant() : b); }
+  ir::Expr difference(ir::Expr a, ir::Expr b) { return pool_.sub(a, a == b ? constant() : b); }
 
   // Of earlier results (and of values of the row) alone.
-  Expr results(int depth) {
+  ir::Expr results(int depth) {
     if (depth == 0) {
       if (!below(8)) return pool_.read(kRowValue, DType::Float32, {row_});
       return any_result();
@@ -104,14 +104,16 @@ class CascadeGenerator {
       case 1:
         return pool_.mul(results(depth - 1), constant());
       case 2:
-        return make(ExprOp::Log, pool_.add(make(ExprOp::Abs, results(depth - 1)), number(1)));
+        return make(ir::ExprOp::Log,
+                    pool_.add(make(ir::ExprOp::Abs, results(depth - 1)), number(1)));
       case 3:
-        return make(ExprOp::Sqrt, pool_.add(make(ExprOp::Abs, results(depth - 1)), number(0.5)));
+        return make(ir::ExprOp::Sqrt,
+                    pool_.add(make(ir::ExprOp::Abs, results(depth - 1)), number(0.5)));
       case 4:
         return pool_.div(results(depth - 1), pool_.cast(DType::Float32, stream_->extent()));
       case 5:
-        return make(ExprOp::Reciprocal,
-                    pool_.add(make(ExprOp::Abs, results(depth - 1)), number(1)));
+        return make(ir::ExprOp::Reciprocal,
+                    pool_.add(make(ir::ExprOp::Abs, results(depth - 1)), number(1)));
       case 6:
         return difference(any_result(), any_result());
       default:
@@ -119,7 +121,7 @@ class CascadeGenerator {
     }
   }
 
-  Expr mixed(int depth) {
+  ir::Expr mixed(int depth) {
     switch (below(depth == 0 ? 6 : 14)) {
       case 0:
         return streamed(1);
@@ -130,9 +132,9 @@ class CascadeGenerator {
       case 3:
         return pool_.sub(streamed(1), results(1));
       case 4:
-        return make(ExprOp::Exp, pool_.sub(streamed(1), results(1)));
+        return make(ir::ExprOp::Exp, pool_.sub(streamed(1), results(1)));
       case 5:
-        return make(ExprOp::Pow, pool_.sub(streamed(0), results(0)), number(2 + below(2)));
+        return make(ir::ExprOp::Pow, pool_.sub(streamed(0), results(0)), number(2 + below(2)));
       case 6:
         return pool_.add(mixed(depth - 1), mixed(depth - 1));
       case 7:
@@ -140,13 +142,14 @@ class CascadeGenerator {
       case 8:
         return pool_.select(condition(), mixed(depth - 1), mixed(depth - 1));
       case 9:
-        return pool_.select(make(ExprOp::Less, any_result(), constant()), mixed(depth - 1),
+        return pool_.select(make(ir::ExprOp::Less, any_result(), constant()), mixed(depth - 1),
                             mixed(depth - 1));
       case 10:
-        return make(below(2) ? ExprOp::Max : ExprOp::Min, mixed(depth - 1), mixed(depth - 1));
+        return make(below(2) ? ir::ExprOp::Max : ir::ExprOp::Min, mixed(depth - 1),
+                    mixed(depth - 1));
       case 11: {
-        constexpr ExprOp kUnary[] = {ExprOp::Exp, ExprOp::Log,  ExprOp::Tanh,
-                                     ExprOp::Abs, ExprOp::Sqrt, ExprOp::Neg};
+        constexpr ir::ExprOp kUnary[] = {ir::ExprOp::Exp, ir::ExprOp::Log,  ir::ExprOp::Tanh,
+                                         ir::ExprOp::Abs, ir::ExprOp::Sqrt, ir::ExprOp::Neg};
         return make(kUnary[below(6)], mixed(depth - 1));
       }
       case 12:
@@ -156,10 +159,10 @@ class CascadeGenerator {
     }
   }
 
-  ExprPool& pool_;
+  ir::ExprPool& pool_;
   std::function<uint64_t()> draw_;
-  Cascade cascade_;
-  Expr row_ = nullptr, stream_ = nullptr;
+  cascade::Cascade cascade_;
+  ir::Expr row_ = nullptr, stream_ = nullptr;
 };
 
 // Moderate values of either sign, a quarter of them negative, so that logarithms are often defined.
@@ -170,13 +173,13 @@ inline double moderate(uint64_t a, uint64_t b) {
   return random() % 4 ? value : -value;
 }
 
-inline Row row_of(int64_t length, uint64_t seed) {
-  Row row;
+inline cascade::Row row_of(int64_t length, uint64_t seed) {
+  cascade::Row row;
   row.length = length;
   auto drawn = std::make_shared<std::map<std::pair<int64_t, int64_t>, double>>();
-  row.values = [=](Expr e) -> double {
-    if (e->op == ExprOp::Symbol) return static_cast<double>(length);
-    if (e->op == ExprOp::Axis) return 0;
+  row.values = [=](ir::Expr e) -> double {
+    if (e->op == ir::ExprOp::Symbol) return static_cast<double>(length);
+    if (e->op == ir::ExprOp::Axis) return 0;
     const int64_t index = e->args.back()->integer;
     const auto [value, first] = drawn->try_emplace({e->integer, index});
     if (first) {
@@ -209,8 +212,8 @@ struct Mismatch {
   double share = 0;     // of the larger value, or of 1
 };
 
-inline std::optional<Mismatch> mismatch(const RowResult& actual, const RowResult& expected,
-                                        double tolerance) {
+inline std::optional<Mismatch> mismatch(const cascade::RowResult& actual,
+                                        const cascade::RowResult& expected, double tolerance) {
   for (size_t o = 0; o < expected.outputs.size(); ++o) {
     for (size_t i = 0; i < expected.outputs[o].size(); ++i) {
       const double a = actual.outputs[o][i], e = expected.outputs[o][i];
@@ -226,13 +229,14 @@ inline std::optional<Mismatch> mismatch(const RowResult& actual, const RowResult
 
 // Whether values that differ in their last bits alone lead the cascade itself as far astray, by
 // `share`: no two ways to compute it agree there. The changes are at most 1e-11 of a value.
-inline bool ill_conditioned(ExprPool& pool, const Cascade& cascade, const Row& row,
-                            const RowResult& expected, double share) {
+inline bool ill_conditioned(ir::ExprPool& pool, const cascade::Cascade& cascade,
+                            const cascade::Row& row, const cascade::RowResult& expected,
+                            double share) {
   for (int change = 1; change <= 16; ++change) {
-    Row moved = row;
-    moved.values = [&, change](Expr e) -> double {
+    cascade::Row moved = row;
+    moved.values = [&, change](ir::Expr e) -> double {
       const double value = row.values(e);
-      if (e->op == ExprOp::Symbol || e->op == ExprOp::Axis) return value;
+      if (e->op == ir::ExprOp::Symbol || e->op == ir::ExprOp::Axis) return value;
       const int64_t sign = (e->integer * 31 + e->args.back()->integer * 7 + change) % 3 - 1;
       return value * (1 + static_cast<double>(sign * change) * 6e-13);
     };
@@ -243,13 +247,13 @@ inline bool ill_conditioned(ExprPool& pool, const Cascade& cascade, const Row& r
 
 // The first difference over all segmentations and tile sizes of rows of these lengths, where the
 // cascade is well conditioned.
-inline std::optional<Mismatch> mismatch(ExprPool& pool, const Cascade& cascade,
-                                        const Streaming& streaming, uint64_t seed,
+inline std::optional<Mismatch> mismatch(ir::ExprPool& pool, const cascade::Cascade& cascade,
+                                        const cascade::Streaming& streaming, uint64_t seed,
                                         double tolerance = 1e-8,
                                         const std::vector<int64_t>& lengths = {1, 2, 3, 4, 6}) {
   for (const int64_t length : lengths) {
-    const Row row = row_of(length, seed);
-    const RowResult expected = run_unfused(pool, cascade, row);
+    const cascade::Row row = row_of(length, seed);
+    const cascade::RowResult expected = run_unfused(pool, cascade, row);
     for (const auto& bounds : segmentations(length)) {
       for (int64_t tile = 1; tile <= 3; ++tile) {
         auto found =

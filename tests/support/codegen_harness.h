@@ -20,7 +20,7 @@ namespace redfuser::codegen_tests {
 // Those that every kernel is compiled for, with one GPU of each.
 struct Architecture {
   const char* name;
-  Target target;
+  codegen::Target target;
 };
 inline const Architecture kArchitectures[] = {{"sm_80", {80, 108, 163 * 1024}},
                                               {"sm_90a", {90, 132, 227 * 1024}},
@@ -28,32 +28,32 @@ inline const Architecture kArchitectures[] = {{"sm_80", {80, 108, 163 * 1024}},
 
 struct GeneratedModel {
   int launches = 0, products = 0;  // with sizes of 128 for every symbol
-  std::vector<KernelLaunch> kernels;
-  std::vector<ProductCall> product_calls;
+  std::vector<codegen::KernelLaunch> kernels;
+  std::vector<codegen::ProductCall> product_calls;
 };
 
-inline GeneratedModel generate_model(const Model& model, const Target& target = {}) {
+inline GeneratedModel generate_model(const Model& model, const codegen::Target& target = {}) {
   CompileOptions options;
   options.certify = false;
   const Program program = compile(model, options);
-  const CompiledProgram& compiled = *program.handle();
+  const runtime::CompiledProgram& compiled = *program.handle();
   const std::vector<int64_t> symbols(compiled.symbol_names.size() + 1024, 128);
   GeneratedModel result;
-  for (const Step& step : compiled.plan.steps) {
-    for (const DeviceCall& call : generate(compiled.graph(), step, target).calls) {
-      if (const auto* launch = std::get_if<KernelLaunch>(&call)) {
+  for (const fuse::Step& step : compiled.plan.steps) {
+    for (const codegen::DeviceCall& call : generate(compiled.graph(), step, target).calls) {
+      if (const auto* launch = std::get_if<codegen::KernelLaunch>(&call)) {
         result.launches += evaluate_size(launch->grid[0], symbols) > 0;
         result.kernels.push_back(*launch);
       } else {
         ++result.products;
-        result.product_calls.push_back(std::get<ProductCall>(call));
+        result.product_calls.push_back(std::get<codegen::ProductCall>(call));
       }
     }
   }
   return result;
 }
 
-inline GeneratedModel generate_model(const std::string& path, const Target& target = {}) {
+inline GeneratedModel generate_model(const std::string& path, const codegen::Target& target = {}) {
   return generate_model(Model::load(path), target);
 }
 
@@ -138,12 +138,12 @@ class Compiler {
 };
 
 // Every distinct source compiles for the architecture and spills at most `spill` bytes.
-inline void expect_compiles(const std::vector<KernelLaunch>& kernels,
+inline void expect_compiles(const std::vector<codegen::KernelLaunch>& kernels,
                             const std::string& architecture, int spill = 0) {
   Compiler* compiler = Compiler::find();
   ASSERT_NE(compiler, nullptr);
   std::set<std::string> seen;
-  for (const KernelLaunch& kernel : kernels) {
+  for (const codegen::KernelLaunch& kernel : kernels) {
     if (!seen.insert(kernel.source).second) continue;
     const Compiler::Result result = compiler->compile(kernel.source, architecture);
     EXPECT_TRUE(result.compiled) << architecture << " " << kernel.name << "\n"

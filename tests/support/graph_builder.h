@@ -48,11 +48,11 @@ inline std::vector<double> values_of(const Tensor& tensor) {
 
 class GraphBuilder {
  public:
-  GraphBuilder() { graph.pool = std::make_shared<ExprPool>(); }
+  GraphBuilder() { graph.pool = std::make_shared<ir::ExprPool>(); }
 
   // Dimensions are sizes; -1 - k is the symbol "sk".
-  ValueId input(const std::string& name, DType dtype, const Dims& dims) {
-    ValueId id = graph.add_value(name, dtype);
+  ir::ValueId input(const std::string& name, DType dtype, const Dims& dims) {
+    ir::ValueId id = graph.add_value(name, dtype);
     for (int64_t dim : dims) {
       graph.values[id].shape.push_back(dim >= 0 ? graph.pool->integer(dim)
                                                 : graph.pool->symbol(fmt::format("s{}", -1 - dim)));
@@ -61,37 +61,37 @@ class GraphBuilder {
     return id;
   }
 
-  ValueId constant(Tensor tensor) {
-    ValueId id = graph.add_value(fmt::format("constant{}", graph.values.size()));
-    set_constant(graph, id, std::move(tensor));
+  ir::ValueId constant(Tensor tensor) {
+    ir::ValueId id = graph.add_value(fmt::format("constant{}", graph.values.size()));
+    ops::set_constant(graph, id, std::move(tensor));
     return id;
   }
 
   // Adds a node with `outputs` outputs and infers it; returns its first output.
-  ValueId node(const std::string& op, std::vector<ValueId> inputs, Attributes attributes = {},
-               int outputs = 1, int opset = 21) {
-    Node node;
+  ir::ValueId node(const std::string& op, std::vector<ir::ValueId> inputs,
+                   ir::Attributes attributes = {}, int outputs = 1, int opset = 21) {
+    ir::Node node;
     node.op = op;
     node.name = fmt::format("{}_{}", op, graph.nodes.size());
     node.opset = opset;
-    node.def = find_op("", op, opset);
+    node.def = ops::find_op("", op, opset);
     if (node.def == nullptr) throw std::runtime_error("no operator " + op);
     node.inputs = std::move(inputs);
     node.attributes = std::move(attributes);
     for (int i = 0; i < outputs; ++i) {
-      ValueId id = graph.add_value(fmt::format("{}:{}", node.name, i));
-      graph.values[id].producer = static_cast<NodeId>(graph.nodes.size());
+      ir::ValueId id = graph.add_value(fmt::format("{}:{}", node.name, i));
+      graph.values[id].producer = static_cast<ir::NodeId>(graph.nodes.size());
       graph.values[id].output_index = i;
       node.outputs.push_back(id);
     }
     graph.nodes.push_back(std::move(node));
-    infer_node(graph, static_cast<NodeId>(graph.nodes.size()) - 1);
+    ops::infer_node(graph, static_cast<ir::NodeId>(graph.nodes.size()) - 1);
     return graph.nodes.back().outputs[0];
   }
 
-  void output(ValueId id) { graph.outputs.push_back(id); }
+  void output(ir::ValueId id) { graph.outputs.push_back(id); }
 
-  Graph graph;
+  ir::Graph graph;
 };
 
 }  // namespace redfuser::testing

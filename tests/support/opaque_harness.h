@@ -8,7 +8,7 @@ namespace redfuser::testing {
 struct NodeCase {
   std::string op;
   std::vector<Tensor> inputs;  // undefined: absent
-  Attributes attributes = {};
+  ir::Attributes attributes = {};
   int outputs = 1;
   int opset = 21;
 };
@@ -16,11 +16,11 @@ struct NodeCase {
 // The outputs. Inputs are graph inputs, so that nothing is known of their contents beforehand.
 inline std::vector<Tensor> run_node(const NodeCase& test) {
   GraphBuilder builder;
-  std::vector<ValueId> ids;
+  std::vector<ir::ValueId> ids;
   std::vector<Tensor> tensors;
   for (const Tensor& tensor : test.inputs) {
     if (!tensor.defined()) {
-      ids.push_back(kAbsent);
+      ids.push_back(ir::kAbsent);
       continue;
     }
     ids.push_back(builder.input(fmt::format("x{}", ids.size()), tensor.dtype(), tensor.dims()));
@@ -30,12 +30,12 @@ inline std::vector<Tensor> run_node(const NodeCase& test) {
   tensors.resize(builder.graph.values.size());
   std::vector<int64_t> symbols;
   ThreadPool pool(3);
-  RunContext context{builder.graph, tensors, symbols, pool};
-  make_kernel(builder.graph, OpaqueStep{0})->run(context);
+  cpu::RunContext context{builder.graph, tensors, symbols, pool};
+  cpu::make_kernel(builder.graph, fuse::OpaqueStep{0})->run(context);
   std::vector<Tensor> outputs;
-  for (ValueId id : builder.graph.nodes[0].outputs) {
+  for (ir::ValueId id : builder.graph.nodes[0].outputs) {
     // The sizes that the run found agree with the shape rule.
-    EXPECT_EQ(dims_of(builder.graph, id, symbols), tensors[id].dims());
+    EXPECT_EQ(cpu::dims_of(builder.graph, id, symbols), tensors[id].dims());
     outputs.push_back(tensors[id]);
   }
   return outputs;

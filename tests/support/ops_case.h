@@ -18,7 +18,7 @@ struct OpCase {
   int opset = 21;
   std::vector<Tensor> inputs;      // a Tensor() is an absent input
   std::vector<int> constant = {};  // which of the inputs are constants of the graph
-  Attributes attributes = {};
+  ir::Attributes attributes = {};
   Dims dims;
   std::vector<double> values;
   int output = 0, outputs = 1;
@@ -29,34 +29,35 @@ inline std::ostream& operator<<(std::ostream& out, const OpCase& c) { return out
 // Evaluates every element of `value` from the tensors of its graph's inputs, expanding all nodes.
 class Reference {
  public:
-  explicit Reference(const Graph& graph) : graph_(graph), tensors_(graph.values.size()) {
+  explicit Reference(const ir::Graph& graph) : graph_(graph), tensors_(graph.values.size()) {
     for (size_t i = 0; i < tensors_.size(); ++i) tensors_[i] = graph.values[i].constant;
   }
-  void feed(ValueId id, Tensor tensor) {
-    const Value& value = graph_.values[id];
+  void feed(ir::ValueId id, Tensor tensor) {
+    const ir::Value& value = graph_.values[id];
     for (size_t d = 0; d < value.shape.size(); ++d) {
-      if (value.shape[d]->op == ExprOp::Symbol) bind(value.shape[d], tensor.dims()[d]);
+      if (value.shape[d]->op == ir::ExprOp::Symbol) bind(value.shape[d], tensor.dims()[d]);
     }
     tensors_[id] = std::move(tensor);
   }
-  void bind(Expr symbol, int64_t size) {
+  void bind(ir::Expr symbol, int64_t size) {
     symbols_.resize(std::max<size_t>(symbols_.size(), symbol->integer + 1), -1);
     symbols_[symbol->integer] = size;
   }
-  Dims dims(ValueId id) const {
+  Dims dims(ir::ValueId id) const {
     Dims dims;
-    for (Expr size : graph_.values[id].shape) dims.push_back(evaluate_size(size, symbols_));
+    for (ir::Expr size : graph_.values[id].shape) dims.push_back(evaluate_size(size, symbols_));
     return dims;
   }
-  std::vector<double> elements(ValueId id) const {
-    Lowering lowering(graph_, [](ValueId) { return true; });
-    const auto axes = output_axes(graph_, id);
-    Expr element = lowering.element(id, axes);
+  std::vector<double> elements(ir::ValueId id) const {
+    ops::Lowering lowering(graph_, [](ir::ValueId) { return true; });
+    const auto axes = ops::output_axes(graph_, id);
+    ir::Expr element = lowering.element(id, axes);
     const Dims sizes = dims(id);
     std::vector<double> result;
     for (int64_t i = 0; i < element_count(sizes); ++i) {
       const auto index = index_of(i, sizes);
-      result.push_back(evaluate(element, [&](Expr leaf) { return leaf_value(leaf, axes, index); }));
+      result.push_back(
+          evaluate(element, [&](ir::Expr leaf) { return leaf_value(leaf, axes, index); }));
     }
     return result;
   }
@@ -70,16 +71,16 @@ class Reference {
     }
     return index;
   }
-  double leaf_value(Expr leaf, const std::vector<Expr>& axes, const Dims& index) const {
-    if (leaf->op == ExprOp::Symbol) return static_cast<double>(evaluate_size(leaf, symbols_));
-    if (leaf->op == ExprOp::Read) return read(leaf);
+  double leaf_value(ir::Expr leaf, const std::vector<ir::Expr>& axes, const Dims& index) const {
+    if (leaf->op == ir::ExprOp::Symbol) return static_cast<double>(evaluate_size(leaf, symbols_));
+    if (leaf->op == ir::ExprOp::Read) return read(leaf);
     for (size_t d = 0; d < axes.size(); ++d) {
       if (axes[d] == leaf) return static_cast<double>(index[d]);
     }
     ADD_FAILURE() << "a free axis " << to_string(*graph_.pool, leaf);
     return 0;
   }
-  double read(Expr leaf) const {
+  double read(ir::Expr leaf) const {
     const Tensor& tensor = tensors_[leaf->integer];
     int64_t position = 0;
     for (size_t d = 0; d < leaf->args.size(); ++d) {
@@ -91,21 +92,21 @@ class Reference {
     return values_of(tensor)[position];
   }
 
-  const Graph& graph_;
+  const ir::Graph& graph_;
   std::vector<Tensor> tensors_;
   std::vector<int64_t> symbols_;
 };
 
 // The case's graph; with `symbolic` every dimension of a non-constant input is a symbol.
-inline ValueId build(GraphBuilder& builder, const OpCase& c, bool symbolic,
-                     std::vector<std::pair<ValueId, Tensor>>& feeds) {
-  std::vector<ValueId> inputs;
+inline ir::ValueId build(GraphBuilder& builder, const OpCase& c, bool symbolic,
+                         std::vector<std::pair<ir::ValueId, Tensor>>& feeds) {
+  std::vector<ir::ValueId> inputs;
   int symbol = 0;
   for (size_t i = 0; i < c.inputs.size(); ++i) {
     const Tensor& tensor = c.inputs[i];
     const bool constant = std::count(c.constant.begin(), c.constant.end(), static_cast<int>(i));
     if (!tensor.defined()) {
-      inputs.push_back(kAbsent);
+      inputs.push_back(ir::kAbsent);
     } else if (constant) {
       inputs.push_back(builder.constant(tensor));
     } else {
@@ -115,14 +116,14 @@ inline ValueId build(GraphBuilder& builder, const OpCase& c, bool symbolic,
       feeds.push_back({inputs.back(), tensor});
     }
   }
-  const ValueId first = builder.node(c.op, inputs, c.attributes, c.outputs, c.opset);
+  const ir::ValueId first = builder.node(c.op, inputs, c.attributes, c.outputs, c.opset);
   return builder.graph.nodes[builder.graph.values[first].producer].outputs[c.output];
 }
 
 inline void check(const OpCase& c, bool symbolic) {
   GraphBuilder builder;
-  std::vector<std::pair<ValueId, Tensor>> feeds;
-  const ValueId result = build(builder, c, symbolic, feeds);
+  std::vector<std::pair<ir::ValueId, Tensor>> feeds;
+  const ir::ValueId result = build(builder, c, symbolic, feeds);
   Reference reference(builder.graph);
   for (auto& [id, tensor] : feeds) reference.feed(id, tensor);
   EXPECT_EQ(reference.dims(result), c.dims);

@@ -24,7 +24,7 @@ class ProtoFile {
     std::filesystem::create_directories(folder_);
     const std::string text = "<ir_version: 9, opset_import: [\"\" : " + std::to_string(opset) +
                              ", \"f\" : 1]> " + graph + functions;
-    onnx::OnnxParser parser(text.c_str());
+    ::onnx::OnnxParser parser(text.c_str());
     const auto status = parser.Parse(model_);
     if (!status.IsOK()) throw std::runtime_error(status.ErrorMessage());
   }
@@ -32,8 +32,8 @@ class ProtoFile {
   ProtoFile(const ProtoFile&) = delete;
   ProtoFile& operator=(const ProtoFile&) = delete;
 
-  onnx::ModelProto& model() { return model_; }
-  onnx::GraphProto& graph() { return *model_.mutable_graph(); }
+  ::onnx::ModelProto& model() { return model_; }
+  ::onnx::GraphProto& graph() { return *model_.mutable_graph(); }
   std::string bytes() const { return model_.SerializeAsString(); }
   std::string beside(const std::string& name) const { return (folder_ / name).string(); }
   // Writes the model as it is now.
@@ -45,7 +45,7 @@ class ProtoFile {
 
  private:
   std::filesystem::path folder_;
-  onnx::ModelProto model_;
+  ::onnx::ModelProto model_;
 };
 
 }  // namespace redfuser

@@ -25,8 +25,8 @@ class TextModel {
             .string();
     const std::string model_text =
         "<ir_version: 9, opset_import: [\"\" : " + std::to_string(opset) + "]> " + text;
-    onnx::ModelProto model;
-    const auto status = onnx::OnnxParser::Parse(model, model_text.c_str());
+    ::onnx::ModelProto model;
+    const auto status = ::onnx::OnnxParser::Parse(model, model_text.c_str());
     if (!status.IsOK()) throw std::runtime_error(status.ErrorMessage());
     std::ofstream file(path_, std::ios::binary);
     if (!model.SerializeToOstream(&file)) throw std::runtime_error("cannot write " + path_);

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 
 static constexpr size_t kMaxTerms = 32;
 // Expressions expanded for one body: each choice by a condition may double the parts that it holds.
@@ -12,7 +12,7 @@ static constexpr size_t kMaxExpanded = 4096;
 // Factors of one term: a product of products, each used twice, has exponentially many.
 static constexpr size_t kMaxFactors = 64;
 
-Decomposer::Terms Decomposer::terms(Expr e) {
+Decomposer::Terms Decomposer::terms(ir::Expr e) {
   const auto known = terms_.find(e);
   if (known != terms_.end()) return known->second;
   if (terms_.size() >= kMaxExpanded) return refuse(e, "the expansion has too many steps");
@@ -21,49 +21,49 @@ Decomposer::Terms Decomposer::terms(Expr e) {
   return result;
 }
 
-Decomposer::Terms Decomposer::expanded(Expr e) {
+Decomposer::Terms Decomposer::expanded(ir::Expr e) {
   if (!scope_.mixed(e)) return leaf(e);
-  if (Expr choice = inner_choice(e)) {
+  if (ir::Expr choice = inner_choice(e)) {
     return select(e, choice->args[0], pool_.substitute(e, {{choice, choice->args[1]}}),
                   pool_.substitute(e, {{choice, choice->args[2]}}));
   }
   switch (e->op) {
-    case ExprOp::Add:
-    case ExprOp::Sub:
+    case ir::ExprOp::Add:
+    case ir::ExprOp::Sub:
       return add(e);
-    case ExprOp::Mul: {
+    case ir::ExprOp::Mul: {
       Terms result = terms(e->args[0]);
       for (size_t i = 1; result && i < e->args.size(); ++i) {
         result = multiply(e, result, terms(e->args[i]));
       }
       return result;
     }
-    case ExprOp::Div:
+    case ir::ExprOp::Div:
       return multiply(e, terms(e->args[0]), inverse(e, e->args[1]));
-    case ExprOp::Reciprocal:
+    case ir::ExprOp::Reciprocal:
       return inverse(e, e->args[0]);
-    case ExprOp::Neg:
+    case ir::ExprOp::Neg:
       return scale(terms(e->args[0]), -1);
-    case ExprOp::Exp:
+    case ir::ExprOp::Exp:
       return exponential(e);
-    case ExprOp::Log:
+    case ir::ExprOp::Log:
       return logarithm(e);
-    case ExprOp::Sqrt:
+    case ir::ExprOp::Sqrt:
       return power(e, terms(e->args[0]), 0.5);
-    case ExprOp::Abs:
-      return factorwise(e, terms(e->args[0]), ExprOp::Abs);
-    case ExprOp::Pow:
+    case ir::ExprOp::Abs:
+      return factorwise(e, terms(e->args[0]), ir::ExprOp::Abs);
+    case ir::ExprOp::Pow:
       return pow(e);
-    case ExprOp::Select:
+    case ir::ExprOp::Select:
       return select(e, e->args[0], e->args[1], e->args[2]);
-    case ExprOp::Cast:
+    case ir::ExprOp::Cast:
       return cast(e);
     default:
       return refuse(e);
   }
 }
 
-Decomposer::Terms Decomposer::refuse(Expr e, const std::string& reason) {
+Decomposer::Terms Decomposer::refuse(ir::Expr e, const std::string& reason) {
   if (refusal.reason.empty()) {
     refusal.blame = e;
     refusal.reason = !reason.empty() ? reason
@@ -74,7 +74,7 @@ Decomposer::Terms Decomposer::refuse(Expr e, const std::string& reason) {
   return std::nullopt;
 }
 
-Decomposer::Terms Decomposer::leaf(Expr e) {
+Decomposer::Terms Decomposer::leaf(ir::Expr e) {
   Term term;
   if (e->is_constant() && is_float(e->dtype)) {
     term.coefficient = e->number;
@@ -88,11 +88,11 @@ Decomposer::Terms Decomposer::leaf(Expr e) {
 
 // Products are kept as separate factors, so that a contraction's operand stays recognisable and
 // equal factors of different terms meet.
-void Decomposer::append_streamed_factors(Expr e, Term& term) {
+void Decomposer::append_streamed_factors(ir::Expr e, Term& term) {
   if (term.x.size() + term.d.size() + term.exp_x.size() >= kMaxFactors) {
     term.x.push_back(e);
-  } else if (e->op == ExprOp::Mul && is_float(e->dtype)) {
-    for (Expr arg : e->args) {
+  } else if (e->op == ir::ExprOp::Mul && is_float(e->dtype)) {
+    for (ir::Expr arg : e->args) {
       if (scope_.streamed(arg)) {
         append_streamed_factors(arg, term);
       } else if (arg->is_constant()) {
@@ -103,7 +103,7 @@ void Decomposer::append_streamed_factors(Expr e, Term& term) {
     }
   } else if (transparent(e)) {
     append_streamed_factors(e->args[0], term);
-  } else if (e->op == ExprOp::Exp) {
+  } else if (e->op == ir::ExprOp::Exp) {
     term.exp_x.push_back(e->args[0]);
   } else if (const int power = small_power(e)) {
     for (int i = 0; i < power; ++i) append_streamed_factors(e->args[0], term);
@@ -113,19 +113,19 @@ void Decomposer::append_streamed_factors(Expr e, Term& term) {
 }
 
 // p of u^p with constant p in 2..4, else 0.
-int Decomposer::small_power(Expr e) {
-  if (e->op != ExprOp::Pow) return 0;
+int Decomposer::small_power(ir::Expr e) {
+  if (e->op != ir::ExprOp::Pow) return 0;
   for (int p = 2; p <= 4; ++p) {
     if (e->args[1]->is_constant(p)) return p;
   }
   return 0;
 }
 
-void Decomposer::append_row_factors(Expr e, Term& term) {
-  if (e->op == ExprOp::Div && is_float(e->dtype)) {
+void Decomposer::append_row_factors(ir::Expr e, Term& term) {
+  if (e->op == ir::ExprOp::Div && is_float(e->dtype)) {
     append_row_factors(e->args[0], term);
     term.d_inverse.push_back(e->args[1]);
-  } else if (e->op == ExprOp::Reciprocal) {
+  } else if (e->op == ir::ExprOp::Reciprocal) {
     term.d_inverse.push_back(e->args[0]);
   } else if (e->is_constant() && is_float(e->dtype)) {
     term.coefficient *= e->number;
@@ -134,12 +134,12 @@ void Decomposer::append_row_factors(Expr e, Term& term) {
   }
 }
 
-Decomposer::Terms Decomposer::add(Expr e) {
+Decomposer::Terms Decomposer::add(ir::Expr e) {
   Terms left = terms(e->args[0]);
   if (!left) return left;
   for (size_t i = 1; i < e->args.size(); ++i) {
     Terms right = terms(e->args[i]);
-    if (e->op == ExprOp::Sub) right = scale(right, -1);
+    if (e->op == ir::ExprOp::Sub) right = scale(right, -1);
     left = joined(e, std::move(left), std::move(right));
     if (!left) return left;
   }
@@ -148,7 +148,7 @@ Decomposer::Terms Decomposer::add(Expr e) {
 
 // a + a is 2·a: a sum of sums, each used twice, stays one term. Terms that would cancel stay apart,
 // as they do not where one is infinite.
-Decomposer::Terms Decomposer::joined(Expr e, Terms left, Terms right) {
+Decomposer::Terms Decomposer::joined(ir::Expr e, Terms left, Terms right) {
   if (!left || !right) return std::nullopt;
   for (Term& term : *right) {
     const auto same = std::find_if(left->begin(), left->end(), [&](const Term& other) {
@@ -178,14 +178,14 @@ Decomposer::Terms Decomposer::scale(Terms terms, double factor) {
   return terms;
 }
 
-Decomposer::Terms Decomposer::multiply(Expr e, Terms a, Terms b) {
+Decomposer::Terms Decomposer::multiply(ir::Expr e, Terms a, Terms b) {
   if (!a || !b) return std::nullopt;
   std::vector<Term> result;
   for (const Term& left : *a) {
     for (const Term& right : *b) {
       Term term = left;
       term.coefficient *= right.coefficient;
-      auto append = [](std::vector<Expr>& to, const std::vector<Expr>& from) {
+      auto append = [](std::vector<ir::Expr>& to, const std::vector<ir::Expr>& from) {
         to.insert(to.end(), from.begin(), from.end());
       };
       append(term.x, right.x);
@@ -202,17 +202,17 @@ Decomposer::Terms Decomposer::multiply(Expr e, Terms a, Terms b) {
 }
 
 // A cast between floats of 16 bits or more, whose relative rounding the algebra may skip.
-bool Decomposer::transparent(Expr e) {
-  return e->op == ExprOp::Cast && is_float(e->dtype) && is_float(e->args[0]->dtype) &&
+bool Decomposer::transparent(ir::Expr e) {
+  return e->op == ir::ExprOp::Cast && is_float(e->dtype) && is_float(e->args[0]->dtype) &&
          size_of(e->dtype) >= 2;
 }
 
-Decomposer::Terms Decomposer::cast(Expr e) {
-  Expr inner = e->args[0];
+Decomposer::Terms Decomposer::cast(ir::Expr e) {
+  ir::Expr inner = e->args[0];
   if (transparent(e)) return terms(inner);
-  if (is_float(e->dtype) && inner->op == ExprOp::Cast) return cast(inner);
+  if (is_float(e->dtype) && inner->op == ir::ExprOp::Cast) return cast(inner);
   return refuse(e, fmt::format("a value that depends on an earlier result is rounded to {}",
                                name_of(e->dtype)));
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

@@ -9,7 +9,7 @@
 
 #include "cascade/algebra/algebra.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 
 class Decomposer {
  public:
@@ -17,49 +17,49 @@ class Decomposer {
 
   // nullopt: no rule applies, and `refusal` says where.
   using Terms = std::optional<std::vector<Term>>;
-  Terms terms(Expr e);
+  Terms terms(ir::Expr e);
   Refusal refusal;
 
  private:
   // decomposer.cpp: leaves, sums, products, casts.
-  Terms expanded(Expr e);
-  Terms refuse(Expr e, const std::string& reason = "");
-  Terms leaf(Expr e);
-  void append_streamed_factors(Expr e, Term& term);
-  static int small_power(Expr e);
-  void append_row_factors(Expr e, Term& term);
-  Terms add(Expr e);
-  Terms joined(Expr e, Terms left, Terms right);
+  Terms expanded(ir::Expr e);
+  Terms refuse(ir::Expr e, const std::string& reason = "");
+  Terms leaf(ir::Expr e);
+  void append_streamed_factors(ir::Expr e, Term& term);
+  static int small_power(ir::Expr e);
+  void append_row_factors(ir::Expr e, Term& term);
+  Terms add(ir::Expr e);
+  Terms joined(ir::Expr e, Terms left, Terms right);
   static Terms scale(Terms terms, double factor);
-  Terms multiply(Expr e, Terms a, Terms b);
-  static bool transparent(Expr e);
-  Terms cast(Expr e);
+  Terms multiply(ir::Expr e, Terms a, Terms b);
+  static bool transparent(ir::Expr e);
+  Terms cast(ir::Expr e);
 
   // decomposer_functions.cpp: quotients, exponentials, logarithms, powers.
-  Terms inverse(Expr e, Expr divisor);
-  Terms inverse(Expr e, Terms terms);
-  Expr exponent_piece(const Term& term, DType dtype);
-  Terms exponential(Expr e);
-  Terms additive(Expr e);
-  Terms summands(Expr e);
-  Terms logarithm(Expr e);
-  Terms power(Expr e, Terms terms, double exponent);
-  Terms factorwise(Expr e, Terms terms, ExprOp op);
-  Terms pow(Expr e);
+  Terms inverse(ir::Expr e, ir::Expr divisor);
+  Terms inverse(ir::Expr e, Terms terms);
+  ir::Expr exponent_piece(const Term& term, DType dtype);
+  Terms exponential(ir::Expr e);
+  Terms additive(ir::Expr e);
+  Terms summands(ir::Expr e);
+  Terms logarithm(ir::Expr e);
+  Terms power(ir::Expr e, Terms terms, double exponent);
+  Terms factorwise(ir::Expr e, Terms terms, ir::ExprOp op);
+  Terms pow(ir::Expr e);
 
   // decomposer_select.cpp: choices by a condition.
-  Expr inner_choice(Expr e);
-  Expr choice(Expr e) const;
-  Expr summand_choice(Expr e);
-  Terms select(Expr e, Expr condition, Expr a, Expr b);
-  Term guarded(Term term, Expr condition, bool when);
-  Expr nan_guard(Expr e, bool zero_instead);
+  ir::Expr inner_choice(ir::Expr e);
+  ir::Expr choice(ir::Expr e) const;
+  ir::Expr summand_choice(ir::Expr e);
+  Terms select(ir::Expr e, ir::Expr condition, ir::Expr a, ir::Expr b);
+  Term guarded(Term term, ir::Expr condition, bool when);
+  ir::Expr nan_guard(ir::Expr e, bool zero_instead);
 
   const StageScope& scope_;
-  ExprPool& pool_;
+  ir::ExprPool& pool_;
   // Bodies share their parts: each is expanded once.
-  std::unordered_map<Expr, Terms> terms_, summands_;
-  std::unordered_map<Expr, Expr> summand_choices_;
+  std::unordered_map<ir::Expr, Terms> terms_, summands_;
+  std::unordered_map<ir::Expr, ir::Expr> summand_choices_;
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

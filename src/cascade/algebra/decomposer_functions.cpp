@@ -2,18 +2,18 @@
 
 #include <cmath>
 
-namespace redfuser {
+namespace redfuser::cascade {
 
 // 1/(a/b) = b/a
-Decomposer::Terms Decomposer::inverse(Expr e, Expr divisor) {
-  if (divisor->op == ExprOp::Div && scope_.mixed(divisor)) {
+Decomposer::Terms Decomposer::inverse(ir::Expr e, ir::Expr divisor) {
+  if (divisor->op == ir::ExprOp::Div && scope_.mixed(divisor)) {
     return multiply(e, terms(divisor->args[1]), inverse(e, divisor->args[0]));
   }
   return inverse(e, terms(divisor));
 }
 
 // 1/(xd·exp(a)) = x⁻¹·d⁻¹·exp(-a); a sum has no such form.
-Decomposer::Terms Decomposer::inverse(Expr e, Terms terms) {
+Decomposer::Terms Decomposer::inverse(ir::Expr e, Terms terms) {
   if (!terms) return terms;
   if (terms->size() != 1 || !terms->front().guards.empty()) {
     return refuse(e, "the divisor is a sum that mixes the streamed element with earlier results: " +
@@ -22,30 +22,31 @@ Decomposer::Terms Decomposer::inverse(Expr e, Terms terms) {
   Term term = terms->front();
   term.coefficient = 1 / term.coefficient;
   std::swap(term.d, term.d_inverse);
-  for (Expr& x : term.x) x = pool_.make(ExprOp::Reciprocal, {x});
-  for (Expr& x : term.exp_x) x = pool_.make(ExprOp::Neg, {x});
-  for (Expr& d : term.exp_d) d = pool_.make(ExprOp::Neg, {d});
+  for (ir::Expr& x : term.x) x = pool_.make(ir::ExprOp::Reciprocal, {x});
+  for (ir::Expr& x : term.exp_x) x = pool_.make(ir::ExprOp::Neg, {x});
+  for (ir::Expr& d : term.exp_d) d = pool_.make(ir::ExprOp::Neg, {d});
   return std::vector{term};
 }
 
-Expr Decomposer::exponent_piece(const Term& term, DType dtype) {
-  Expr piece = pool_.mul(product(pool_, term.x, dtype), product(pool_, term.d, dtype));
+ir::Expr Decomposer::exponent_piece(const Term& term, DType dtype) {
+  ir::Expr piece = pool_.mul(product(pool_, term.x, dtype), product(pool_, term.d, dtype));
   if (term.x.empty()) piece = product(pool_, term.d, dtype);
   if (term.d.empty()) piece = product(pool_, term.x, dtype);
   if (!term.exp_x.empty() || !term.exp_d.empty()) {
-    piece = pool_.mul(piece, pool_.make(ExprOp::Exp, {pool_.add(sum(pool_, term.exp_x, dtype),
+    piece =
+        pool_.mul(piece, pool_.make(ir::ExprOp::Exp, {pool_.add(sum(pool_, term.exp_x, dtype),
                                                                 sum(pool_, term.exp_d, dtype))}));
   }
   if (!term.d_inverse.empty()) {
     piece = pool_.div(piece, product(pool_, term.d_inverse, dtype));
   }
-  if (term.coefficient == -1) return pool_.make(ExprOp::Neg, {piece});
+  if (term.coefficient == -1) return pool_.make(ir::ExprOp::Neg, {piece});
   if (term.coefficient == 1) return piece;
   return pool_.mul(piece, pool_.number(term.coefficient, dtype));
 }
 
 // exp(Σ pieces) with every piece pure.
-Decomposer::Terms Decomposer::exponential(Expr e) {
+Decomposer::Terms Decomposer::exponential(ir::Expr e) {
   Terms pieces = additive(e->args[0]);
   if (!pieces) return pieces;
   const DType dtype = state_dtype(e->dtype);
@@ -62,7 +63,7 @@ Decomposer::Terms Decomposer::exponential(Expr e) {
 }
 
 // Splits sums of row values too, so that exp(s - (m + log l)) shows its maximum.
-Decomposer::Terms Decomposer::additive(Expr e) {
+Decomposer::Terms Decomposer::additive(ir::Expr e) {
   const auto known = summands_.find(e);
   if (known != summands_.end()) return known->second;
   Terms result = summands(e);
@@ -70,14 +71,14 @@ Decomposer::Terms Decomposer::additive(Expr e) {
   return result;
 }
 
-Decomposer::Terms Decomposer::summands(Expr e) {
+Decomposer::Terms Decomposer::summands(ir::Expr e) {
   if (transparent(e)) return additive(e->args[0]);
-  if (e->op == ExprOp::Neg) return scale(additive(e->args[0]), -1);
-  if (scope_.mixed(e) && e->op != ExprOp::Add && e->op != ExprOp::Sub) return terms(e);
-  if (e->has_leaf && (e->op == ExprOp::Add || e->op == ExprOp::Sub) && is_float(e->dtype)) {
+  if (e->op == ir::ExprOp::Neg) return scale(additive(e->args[0]), -1);
+  if (scope_.mixed(e) && e->op != ir::ExprOp::Add && e->op != ir::ExprOp::Sub) return terms(e);
+  if (e->has_leaf && (e->op == ir::ExprOp::Add || e->op == ir::ExprOp::Sub) && is_float(e->dtype)) {
     Terms left = additive(e->args[0]);
     Terms right = additive(e->args[1]);
-    if (e->op == ExprOp::Sub) right = scale(right, -1);
+    if (e->op == ir::ExprOp::Sub) right = scale(right, -1);
     return joined(e, std::move(left), std::move(right));
   }
   if (scope_.mixed(e)) return terms(e);
@@ -87,7 +88,7 @@ Decomposer::Terms Decomposer::summands(Expr e) {
 }
 
 // log(xd·exp(a + b)) = log x + log d + a + b
-Decomposer::Terms Decomposer::logarithm(Expr e) {
+Decomposer::Terms Decomposer::logarithm(ir::Expr e) {
   Terms inner = terms(e->args[0]);
   if (!inner) return inner;
   if (inner->size() != 1 || inner->front().coefficient <= 0 || !inner->front().guards.empty()) {
@@ -96,19 +97,19 @@ Decomposer::Terms Decomposer::logarithm(Expr e) {
   }
   const Term& term = inner->front();
   std::vector<Term> result;
-  auto push = [&](Expr x, Expr d, double coefficient) {
+  auto push = [&](ir::Expr x, ir::Expr d, double coefficient) {
     Term piece;
     piece.coefficient = coefficient;
     if (x) piece.x.push_back(x);
     if (d) piece.d.push_back(d);
     result.push_back(std::move(piece));
   };
-  auto log = [&](Expr value) { return pool_.make(ExprOp::Log, {value}); };
-  for (Expr x : term.x) push(log(x), nullptr, 1);
-  for (Expr d : term.d) push(nullptr, log(d), 1);
-  for (Expr d : term.d_inverse) push(nullptr, log(d), -1);
-  for (Expr x : term.exp_x) push(x, nullptr, 1);
-  for (Expr d : term.exp_d) push(nullptr, d, 1);
+  auto log = [&](ir::Expr value) { return pool_.make(ir::ExprOp::Log, {value}); };
+  for (ir::Expr x : term.x) push(log(x), nullptr, 1);
+  for (ir::Expr d : term.d) push(nullptr, log(d), 1);
+  for (ir::Expr d : term.d_inverse) push(nullptr, log(d), -1);
+  for (ir::Expr x : term.exp_x) push(x, nullptr, 1);
+  for (ir::Expr d : term.exp_d) push(nullptr, d, 1);
   if (term.coefficient != 1) {
     push(nullptr, pool_.number(std::log(term.coefficient), state_dtype(e->dtype)), 1);
   }
@@ -116,7 +117,7 @@ Decomposer::Terms Decomposer::logarithm(Expr e) {
 }
 
 // (c·xd·exp(a))^p = c^p·x^p·d^p·exp(p·a)
-Decomposer::Terms Decomposer::power(Expr e, Terms terms, double exponent) {
+Decomposer::Terms Decomposer::power(ir::Expr e, Terms terms, double exponent) {
   if (!terms) return terms;
   if (terms->size() != 1 || (!terms->front().guards.empty() && exponent <= 0)) {
     return refuse(e,
@@ -127,21 +128,24 @@ Decomposer::Terms Decomposer::power(Expr e, Terms terms, double exponent) {
   Term term = terms->front();
   if (term.coefficient < 0) return refuse(e, "a power of a value of unproved sign");
   term.coefficient = std::pow(term.coefficient, exponent);
-  auto raise = [&](Expr value) {
-    return exponent == 0.5 ? pool_.make(ExprOp::Sqrt, {value})
-                           : pool_.make(ExprOp::Pow, {value, pool_.number(exponent, value->dtype)});
+  auto raise = [&](ir::Expr value) {
+    return exponent == 0.5
+               ? pool_.make(ir::ExprOp::Sqrt, {value})
+               : pool_.make(ir::ExprOp::Pow, {value, pool_.number(exponent, value->dtype)});
   };
-  auto times = [&](Expr value) { return pool_.mul(value, pool_.number(exponent, value->dtype)); };
+  auto times = [&](ir::Expr value) {
+    return pool_.mul(value, pool_.number(exponent, value->dtype));
+  };
   for (auto* list : {&term.x, &term.d, &term.d_inverse}) {
-    for (Expr& value : *list) value = raise(value);
+    for (ir::Expr& value : *list) value = raise(value);
   }
   for (auto* list : {&term.exp_x, &term.exp_d}) {
-    for (Expr& value : *list) value = times(value);
+    for (ir::Expr& value : *list) value = times(value);
   }
   return std::vector{term};
 }
 
-Decomposer::Terms Decomposer::factorwise(Expr e, Terms terms, ExprOp op) {
+Decomposer::Terms Decomposer::factorwise(ir::Expr e, Terms terms, ir::ExprOp op) {
   if (!terms) return terms;
   if (terms->size() != 1) {
     return refuse(e,
@@ -152,14 +156,14 @@ Decomposer::Terms Decomposer::factorwise(Expr e, Terms terms, ExprOp op) {
   Term term = terms->front();
   term.coefficient = std::abs(term.coefficient);
   for (auto* list : {&term.x, &term.d, &term.d_inverse}) {
-    for (Expr& value : *list) value = pool_.make(op, {value});
+    for (ir::Expr& value : *list) value = pool_.make(op, {value});
   }
   return std::vector{term};
 }
 
-Decomposer::Terms Decomposer::pow(Expr e) {
-  Expr exponent = e->args[1];
-  while (exponent->op == ExprOp::Cast) exponent = exponent->args[0];
+Decomposer::Terms Decomposer::pow(ir::Expr e) {
+  ir::Expr exponent = e->args[1];
+  while (exponent->op == ir::ExprOp::Cast) exponent = exponent->args[0];
   if (!exponent->is_constant()) return refuse(e, "the exponent of a power is not a constant");
   const double p =
       is_float(exponent->dtype) ? exponent->number : static_cast<double>(exponent->integer);
@@ -173,4 +177,4 @@ Decomposer::Terms Decomposer::pow(Expr e) {
   return p < 0 ? inverse(e, result) : result;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

@@ -4,61 +4,62 @@
 
 #include "cascade/algebra/nan_condition.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 
-static DType state_of(Expr e) { return state_dtype(e->dtype); }
+static DType state_of(ir::Expr e) { return state_dtype(e->dtype); }
 
 // The select s of f(s), 1/s or exp(s + ..) that mixes: f(select(c, a, b)) = select(c, f(a),
 // f(b)). Linear operations expand their select by themselves.
-Expr Decomposer::inner_choice(Expr e) {
+ir::Expr Decomposer::inner_choice(ir::Expr e) {
   switch (e->op) {
-    case ExprOp::Exp:
+    case ir::ExprOp::Exp:
       return summand_choice(e->args[0]);
-    case ExprOp::Div:
+    case ir::ExprOp::Div:
       return choice(e->args[1]);
-    case ExprOp::Neg:
-    case ExprOp::Cast:
+    case ir::ExprOp::Neg:
+    case ir::ExprOp::Cast:
       return nullptr;
     default:
-      return e->op == ExprOp::Pow || (e->args.size() == 1 && is_float(e->dtype))
+      return e->op == ir::ExprOp::Pow || (e->args.size() == 1 && is_float(e->dtype))
                  ? choice(e->args[0])
                  : nullptr;
   }
 }
 
-Expr Decomposer::choice(Expr e) const {
+ir::Expr Decomposer::choice(ir::Expr e) const {
   while (transparent(e)) e = e->args[0];
-  return e->op == ExprOp::Select && scope_.mixed(e) ? e : nullptr;
+  return e->op == ir::ExprOp::Select && scope_.mixed(e) ? e : nullptr;
 }
 
-Expr Decomposer::summand_choice(Expr e) {
-  if (e->op != ExprOp::Add && e->op != ExprOp::Sub && e->op != ExprOp::Neg) return choice(e);
+ir::Expr Decomposer::summand_choice(ir::Expr e) {
+  if (e->op != ir::ExprOp::Add && e->op != ir::ExprOp::Sub && e->op != ir::ExprOp::Neg)
+    return choice(e);
   const auto known = summand_choices_.find(e);
   if (known != summand_choices_.end()) return known->second;
-  Expr found = nullptr;
+  ir::Expr found = nullptr;
   for (size_t i = 0; !found && i < e->args.size(); ++i) found = summand_choice(e->args[i]);
   summand_choices_.emplace(e, found);
   return found;
 }
 
 // select(c, a, b) = [c]·a + [¬c]·b, with [c] a factor of whichever side c depends on.
-Decomposer::Terms Decomposer::select(Expr e, Expr condition, Expr a, Expr b) {
+Decomposer::Terms Decomposer::select(ir::Expr e, ir::Expr condition, ir::Expr a, ir::Expr b) {
   switch (condition->op) {
-    case ExprOp::Not:
+    case ir::ExprOp::Not:
       return select(e, condition->args[0], b, a);
-    case ExprOp::And:
+    case ir::ExprOp::And:
       if (scope_.mixed(condition)) {
         return select(e, condition->args[0], pool_.select(condition->args[1], a, b), b);
       }
       break;
-    case ExprOp::Or:
+    case ir::ExprOp::Or:
       if (scope_.mixed(condition)) {
         return select(e, condition->args[0], a, pool_.select(condition->args[1], a, b));
       }
       break;
-    case ExprOp::IsNaN:
+    case ir::ExprOp::IsNaN:
       if (scope_.mixed(condition)) {
-        Expr guard = nan_guard(condition->args[0], a->is_constant(0));
+        ir::Expr guard = nan_guard(condition->args[0], a->is_constant(0));
         return guard ? select(e, guard, a, b) : std::nullopt;
       }
       break;
@@ -86,16 +87,17 @@ Decomposer::Terms Decomposer::select(Expr e, Expr condition, Expr a, Expr b) {
   return result;
 }
 
-Term Decomposer::guarded(Term term, Expr condition, bool when) {
-  auto keep = [&](Expr value, double otherwise) {
-    Expr other = pool_.number(otherwise, value->dtype);
+Term Decomposer::guarded(Term term, ir::Expr condition, bool when) {
+  auto keep = [&](ir::Expr value, double otherwise) {
+    ir::Expr other = pool_.number(otherwise, value->dtype);
     return when ? pool_.select(condition, value, other) : pool_.select(condition, other, value);
   };
   const DType dtype = DType::Float32;
   if (!scope_.streamed(condition)) {
-    term.guards.push_back(when ? condition : pool_.make(ExprOp::Not, {condition}));
+    term.guards.push_back(when ? condition : pool_.make(ir::ExprOp::Not, {condition}));
   } else if (term.exp_x.empty()) {
-    Expr x = term.x.empty() ? pool_.number(1, dtype) : product(pool_, term.x, state_of(term.x[0]));
+    ir::Expr x =
+        term.x.empty() ? pool_.number(1, dtype) : product(pool_, term.x, state_of(term.x[0]));
     term.x = {keep(x, 0)};
   } else {
     // A masked exponent must not overflow: exp(-inf) = 0.
@@ -106,17 +108,17 @@ Term Decomposer::guarded(Term term, Expr condition, bool when) {
   return term;
 }
 
-Expr Decomposer::nan_guard(Expr e, bool zero_instead) {
+ir::Expr Decomposer::nan_guard(ir::Expr e, bool zero_instead) {
   Terms inner = terms(e);
   if (!inner) return nullptr;
   if (inner->size() != 1 || !inner->front().guards.empty()) {
     refuse(e, "a NaN test of a sum of streamed and earlier values");
     return nullptr;
   }
-  Expr guard = nan_condition(scope_, inner->front(), zero_instead);
+  ir::Expr guard = nan_condition(scope_, inner->front(), zero_instead);
   if (!guard)
     refuse(e, "a NaN test of a value that no earlier sum contains: " + to_string(pool_, e));
   return guard;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

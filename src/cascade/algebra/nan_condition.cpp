@@ -4,48 +4,48 @@
 
 #include "cascade/algebra/sign.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 namespace {
 
 bool nonnegative(const StageScope& scope, const Term& term) {
-  return term.coefficient >= 0 && std::all_of(term.x.begin(), term.x.end(), [&](Expr x) {
+  return term.coefficient >= 0 && std::all_of(term.x.begin(), term.x.end(), [&](ir::Expr x) {
            const Sign sign = sign_of(scope, x);
            return sign == Sign::NonNegative || sign == Sign::Positive;
          });
 }
 
 struct Summed {
-  Expr total = nullptr;    // d_k
-  bool divides = false;    // d is 1/d_k
-  std::vector<Expr> rest;  // exponents of d beside it
+  ir::Expr total = nullptr;    // d_k
+  bool divides = false;        // d is 1/d_k
+  std::vector<ir::Expr> rest;  // exponents of d beside it
 };
 
 // A NaN test of earlier results makes a guard, and a guarded term is none of those below. Expanding
 // it would ask for the conditions of the stages before, each for those before it.
-bool is_guarded(const StageScope& scope, Expr body) {
+bool is_guarded(const StageScope& scope, ir::Expr body) {
   bool found = false;
-  visit(body, [&](Expr e) { found |= e->op == ExprOp::IsNaN && scope.mixed(e); });
+  visit(body, [&](ir::Expr e) { found |= e->op == ir::ExprOp::IsNaN && scope.mixed(e); });
   return found;
 }
 
 // If the term is E_l·d, `d` a factor (or exponent) that is NaN wherever a stage d_k = Σ E_l is.
-std::optional<Summed> summed_by(const StageScope& scope, Expr d, const Term& term, bool divisor,
+std::optional<Summed> summed_by(const StageScope& scope, ir::Expr d, const Term& term, bool divisor,
                                 bool exponent) {
   bool divides = divisor, negated = false, logarithm = false;
-  auto power = [&](Expr e) {
-    return !exponent && e->op == ExprOp::Pow && e->args[1]->is_constant() && e->args[1]->number;
+  auto power = [&](ir::Expr e) {
+    return !exponent && e->op == ir::ExprOp::Pow && e->args[1]->is_constant() && e->args[1]->number;
   };
-  auto sign_or_log = [&](Expr e) {
-    return exponent && (e->op == ExprOp::Neg || e->op == ExprOp::Log);
+  auto sign_or_log = [&](ir::Expr e) {
+    return exponent && (e->op == ir::ExprOp::Neg || e->op == ir::ExprOp::Log);
   };
-  for (; d->op == ExprOp::Cast || power(d) || sign_or_log(d); d = d->args[0]) {
-    negated ^= d->op == ExprOp::Neg;
-    logarithm |= d->op == ExprOp::Log;
+  for (; d->op == ir::ExprOp::Cast || power(d) || sign_or_log(d); d = d->args[0]) {
+    negated ^= d->op == ir::ExprOp::Neg;
+    logarithm |= d->op == ir::ExprOp::Log;
     divides ^= power(d) && d->args[1]->number < 0;
   }
-  if (d->op != ExprOp::Leaf || d->leaf_kind != LeafKind::Result) return std::nullopt;
+  if (d->op != ir::ExprOp::Leaf || d->leaf_kind != ir::LeafKind::Result) return std::nullopt;
   const Stage& stage = scope.stages[static_cast<size_t>(d->integer)];
-  if (stage.reduction != Reduction::Sum) return std::nullopt;
+  if (stage.reduction != ir::Reduction::Sum) return std::nullopt;
   if (is_guarded(scope, stage.body)) return std::nullopt;
   const auto expanded = expand(scope, stage.body);
   const auto* terms = std::get_if<std::vector<Term>>(&expanded);
@@ -54,7 +54,7 @@ std::optional<Summed> summed_by(const StageScope& scope, Expr d, const Term& ter
   const bool plain = t.d.empty() && t.d_inverse.empty() && t.guards.empty();
   if (!plain || t.x != term.x || t.exp_x != term.exp_x) return std::nullopt;
   Summed summed{d, exponent ? negated && logarithm : divides, term.exp_d};
-  for (Expr piece : t.exp_d) {
+  for (ir::Expr piece : t.exp_d) {
     auto found = std::find(summed.rest.begin(), summed.rest.end(), piece);
     if (found == summed.rest.end()) return std::nullopt;
     summed.rest.erase(found);
@@ -64,27 +64,28 @@ std::optional<Summed> summed_by(const StageScope& scope, Expr d, const Term& ter
 
 }  // namespace
 
-Expr nan_condition(const StageScope& scope, const Term& term, bool zero_instead) {
-  ExprPool& pool = scope.pool;
+ir::Expr nan_condition(const StageScope& scope, const Term& term, bool zero_instead) {
+  ir::ExprPool& pool = scope.pool;
   for (const auto* list : {&term.d, &term.d_inverse, &term.exp_d}) {
-    for (Expr d : *list) {
+    for (ir::Expr d : *list) {
       const auto summed = summed_by(scope, d, term, list == &term.d_inverse, list == &term.exp_d);
       if (!summed) continue;
-      std::vector<Expr> tests;
+      std::vector<ir::Expr> tests;
       for (const auto* factors : {&term.d, &term.d_inverse, &summed->rest}) {
-        for (Expr factor : *factors) tests.push_back(pool.make(ExprOp::IsNaN, {factor}));
+        for (ir::Expr factor : *factors) tests.push_back(pool.make(ir::ExprOp::IsNaN, {factor}));
       }
       if (summed->divides && nonnegative(scope, term)) {
-        Expr total = summed->total;
-        tests.push_back(pool.make(ExprOp::Equal, {total, pool.number(0, total->dtype)}));
-        if (zero_instead) tests.push_back(pool.make(ExprOp::IsPosInf, {total}));
+        ir::Expr total = summed->total;
+        tests.push_back(pool.make(ir::ExprOp::Equal, {total, pool.number(0, total->dtype)}));
+        if (zero_instead) tests.push_back(pool.make(ir::ExprOp::IsPosInf, {total}));
       }
-      Expr guard = tests[0];
-      for (size_t i = 1; i < tests.size(); ++i) guard = pool.make(ExprOp::Or, {guard, tests[i]});
+      ir::Expr guard = tests[0];
+      for (size_t i = 1; i < tests.size(); ++i)
+        guard = pool.make(ir::ExprOp::Or, {guard, tests[i]});
       return guard;
     }
   }
   return nullptr;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

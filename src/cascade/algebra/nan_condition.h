@@ -3,7 +3,7 @@
 
 #include "cascade/algebra/algebra.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 
 // A condition free of the streamed axis that holds where isnan(term) does, or null if no earlier
 // sum decides it. With `zero_instead`, NaN elements become 0, and the condition may hold too where
@@ -13,6 +13,6 @@ namespace redfuser {
 // 1/d_k, d = exp(-log d_k)) makes every element NaN; so isnan(E_l · d) = isnan(d). Where d = 1/d_k
 // and no E_l is negative, d_k = 0 makes every element 0·∞ too, and d_k = ∞ makes every element 0 or
 // NaN.
-Expr nan_condition(const StageScope& scope, const Term& term, bool zero_instead);
+ir::Expr nan_condition(const StageScope& scope, const Term& term, bool zero_instead);
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace redfuser {
+namespace redfuser::cascade {
 namespace {
 
 using Matrix = std::vector<std::vector<double>>;
@@ -45,24 +45,24 @@ int rank_of(Matrix m) {
 
 }  // namespace
 
-int sampled_rank(const StageScope& scope, Expr body, int points) {
+int sampled_rank(const StageScope& scope, ir::Expr body, int points) {
   Matrix matrix;
   for (int a = 0; a < points; ++a) {
     auto& row = matrix.emplace_back();
     for (int b = 0; b < points; ++b) {
-      row.push_back(evaluate(body, [&](Expr leaf) -> double {
+      row.push_back(evaluate(body, [&](ir::Expr leaf) -> double {
         const auto number = static_cast<uint64_t>(leaf->integer);
         switch (leaf->op) {
-          case ExprOp::Symbol:
+          case ir::ExprOp::Symbol:
             return 5;
-          case ExprOp::Axis:
+          case ir::ExprOp::Axis:
             return leaf == scope.stream ? a : 0;
-          case ExprOp::Leaf:
+          case ir::ExprOp::Leaf:
             return sample(number + 100000, static_cast<uint64_t>(b));
           default: {
             // Elements of one tensor at different places are independent.
             uint64_t place = 0;
-            for (Expr index : leaf->args)
+            for (ir::Expr index : leaf->args)
               place = place * 31 + static_cast<uint64_t>(index->integer);
             return sample(number, place);
           }
@@ -73,4 +73,4 @@ int sampled_rank(const StageScope& scope, Expr body, int points) {
   return rank_of(std::move(matrix));
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

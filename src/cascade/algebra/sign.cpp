@@ -5,7 +5,7 @@
 
 #include "ir/integer_operations.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 namespace {
 
 Sign negated(Sign sign) { return sign == Sign::Positive ? Sign::Negative : Sign::Unknown; }
@@ -25,15 +25,15 @@ Sign of_sum(Sign a, Sign b) {
   return nonnegative ? Sign::Positive : Sign::Unknown;
 }
 
-Sign of_constant(Expr e) {
-  const double value = is_float(e->dtype) ? e->number : number_of_word(e->dtype, e->integer);
+Sign of_constant(ir::Expr e) {
+  const double value = is_float(e->dtype) ? e->number : ir::number_of_word(e->dtype, e->integer);
   if (value > 0) return Sign::Positive;
   if (value < 0) return Sign::Negative;
   return value == 0 ? Sign::NonNegative : Sign::Unknown;
 }
 
-bool is_element(Expr e) {
-  const bool counts = e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::Count;
+bool is_element(ir::Expr e) {
+  const bool counts = e->op == ir::ExprOp::Leaf && e->leaf_kind == ir::LeafKind::Count;
   return is_integer(e->dtype) && (e->has_read || e->has_leaf) && !counts;
 }
 
@@ -42,7 +42,7 @@ class Signs {
  public:
   explicit Signs(const StageScope& scope) : scope_(scope) {}
 
-  Sign of(Expr e) {
+  Sign of(ir::Expr e) {
     const auto known = known_.find(e);
     if (known != known_.end()) return known->second;
     const Sign sign = derived(e);
@@ -51,34 +51,34 @@ class Signs {
   }
 
  private:
-  Sign derived(Expr e);
+  Sign derived(ir::Expr e);
 
   const StageScope& scope_;
-  std::unordered_map<Expr, Sign> known_;
+  std::unordered_map<ir::Expr, Sign> known_;
 };
 
-Sign Signs::derived(Expr e) {
+Sign Signs::derived(ir::Expr e) {
   // Integer elements wrap around: only their type bounds them.
-  if (is_element(e)) return is_unsigned(e->dtype) ? Sign::NonNegative : Sign::Unknown;
+  if (is_element(e)) return ir::is_unsigned(e->dtype) ? Sign::NonNegative : Sign::Unknown;
   auto of = [&](size_t i) { return this->of(e->args[i]); };
   switch (e->op) {
-    case ExprOp::Constant:
+    case ir::ExprOp::Constant:
       return of_constant(e);
-    case ExprOp::Symbol:
-    case ExprOp::Exp:
-    case ExprOp::Cosh:
+    case ir::ExprOp::Symbol:
+    case ir::ExprOp::Exp:
+    case ir::ExprOp::Cosh:
       return Sign::Positive;
-    case ExprOp::Axis:
-    case ExprOp::Abs:
+    case ir::ExprOp::Axis:
+    case ir::ExprOp::Abs:
       return Sign::NonNegative;
-    case ExprOp::Cast:
-    case ExprOp::Reciprocal:
+    case ir::ExprOp::Cast:
+    case ir::ExprOp::Reciprocal:
       return of(0);
-    case ExprOp::Sqrt:
+    case ir::ExprOp::Sqrt:
       return of(0) == Sign::Positive ? Sign::Positive : Sign::NonNegative;
-    case ExprOp::Neg:
+    case ir::ExprOp::Neg:
       return negated(of(0));
-    case ExprOp::Mul: {
+    case ir::ExprOp::Mul: {
       if (e->args.size() == 2 && e->args[0] == e->args[1]) {
         return of(0) == Sign::Positive ? Sign::Positive : Sign::NonNegative;
       }
@@ -86,29 +86,29 @@ Sign Signs::derived(Expr e) {
       for (size_t i = 1; i < e->args.size(); ++i) sign = of_product(sign, of(i));
       return sign;
     }
-    case ExprOp::Div:
+    case ir::ExprOp::Div:
       return of_product(of(0), of(1));
-    case ExprOp::Add: {
+    case ir::ExprOp::Add: {
       Sign sign = of(0);
       for (size_t i = 1; i < e->args.size(); ++i) sign = of_sum(sign, of(i));
       return sign;
     }
-    case ExprOp::Pow:
+    case ir::ExprOp::Pow:
       if (e->args[1]->is_constant(2)) return Sign::NonNegative;
       return of(0) == Sign::Positive ? Sign::Positive : Sign::Unknown;
-    case ExprOp::Max:
+    case ir::ExprOp::Max:
       if (of(0) == Sign::Positive || of(1) == Sign::Positive) return Sign::Positive;
       return of(0) == Sign::NonNegative || of(1) == Sign::NonNegative ? Sign::NonNegative
                                                                       : Sign::Unknown;
-    case ExprOp::Select:
+    case ir::ExprOp::Select:
       return of(1) == of(2) ? of(1) : Sign::Unknown;
-    case ExprOp::Leaf:
-      if (e->leaf_kind == LeafKind::Count) return Sign::Positive;
-      if (e->leaf_kind == LeafKind::Result) {
+    case ir::ExprOp::Leaf:
+      if (e->leaf_kind == ir::LeafKind::Count) return Sign::Positive;
+      if (e->leaf_kind == ir::LeafKind::Result) {
         return this->of(scope_.stages[static_cast<size_t>(e->integer)].body);
       }
       return Sign::Unknown;
-    case ExprOp::Reduce:
+    case ir::ExprOp::Reduce:
       return this->of(e->body());
     default:
       return Sign::Unknown;
@@ -117,7 +117,7 @@ Sign Signs::derived(Expr e) {
 
 }  // namespace
 
-Sign sign_of(const StageScope& scope, Expr e) { return Signs(scope).of(e); }
+Sign sign_of(const StageScope& scope, ir::Expr e) { return Signs(scope).of(e); }
 
 namespace {
 
@@ -127,46 +127,46 @@ std::optional<Monotone> flipped(std::optional<Monotone> monotone, bool flip) {
 }
 
 // One argument carries the streamed element, the other is free of it; `sign` is that of the other.
-std::optional<Monotone> of_factor(const StageScope& scope, Expr streamed, Sign sign) {
+std::optional<Monotone> of_factor(const StageScope& scope, ir::Expr streamed, Sign sign) {
   if (sign != Sign::Positive && sign != Sign::Negative) return std::nullopt;
   return flipped(monotone(scope, streamed), sign == Sign::Negative);
 }
 
 }  // namespace
 
-std::optional<Monotone> monotone(const StageScope& scope, Expr e) {
+std::optional<Monotone> monotone(const StageScope& scope, ir::Expr e) {
   if (!scope.results(e)) return Monotone{e, true};
   if (!scope.streamed(e)) return std::nullopt;
   auto streamed = [&](size_t i) { return scope.streamed(e->args[i]); };
   switch (e->op) {
-    case ExprOp::Exp:
-    case ExprOp::Log:
-    case ExprOp::Sqrt:
-    case ExprOp::Tanh:
-    case ExprOp::Erf:
-    case ExprOp::Atan:
-    case ExprOp::Sinh:
-    case ExprOp::Asinh:
+    case ir::ExprOp::Exp:
+    case ir::ExprOp::Log:
+    case ir::ExprOp::Sqrt:
+    case ir::ExprOp::Tanh:
+    case ir::ExprOp::Erf:
+    case ir::ExprOp::Atan:
+    case ir::ExprOp::Sinh:
+    case ir::ExprOp::Asinh:
       return monotone(scope, e->args[0]);
-    case ExprOp::Neg:
+    case ir::ExprOp::Neg:
       return flipped(monotone(scope, e->args[0]), true);
-    case ExprOp::Cast:
+    case ir::ExprOp::Cast:
       return is_float(e->dtype) && is_float(e->args[0]->dtype) ? monotone(scope, e->args[0])
                                                                : std::nullopt;
-    case ExprOp::Reciprocal:
+    case ir::ExprOp::Reciprocal:
       return sign_of(scope, e->args[0]) == Sign::Positive
                  ? flipped(monotone(scope, e->args[0]), true)
                  : std::nullopt;
-    case ExprOp::Add:
-    case ExprOp::Sub:
+    case ir::ExprOp::Add:
+    case ir::ExprOp::Sub:
       if (streamed(0) && streamed(1)) return std::nullopt;
       return streamed(0) ? monotone(scope, e->args[0])
-                         : flipped(monotone(scope, e->args[1]), e->op == ExprOp::Sub);
-    case ExprOp::Mul:
+                         : flipped(monotone(scope, e->args[1]), e->op == ir::ExprOp::Sub);
+    case ir::ExprOp::Mul:
       if (streamed(0) && streamed(1)) return std::nullopt;
       return of_factor(scope, e->args[streamed(0) ? 0 : 1],
                        sign_of(scope, e->args[streamed(0) ? 1 : 0]));
-    case ExprOp::Div:
+    case ir::ExprOp::Div:
       if (streamed(0) && streamed(1)) return std::nullopt;
       if (streamed(0)) return of_factor(scope, e->args[0], sign_of(scope, e->args[1]));
       if (sign_of(scope, e->args[1]) != Sign::Positive) return std::nullopt;
@@ -176,4 +176,4 @@ std::optional<Monotone> monotone(const StageScope& scope, Expr e) {
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

@@ -2,11 +2,11 @@
 
 #include "cascade/algebra/algebra.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 
 bool Term::uses_results() const {
-  auto any = [](const std::vector<Expr>& list) {
-    return std::any_of(list.begin(), list.end(), [](Expr e) { return e->has_leaf; });
+  auto any = [](const std::vector<ir::Expr>& list) {
+    return std::any_of(list.begin(), list.end(), [](ir::Expr e) { return e->has_leaf; });
   };
   return any(d) || any(d_inverse) || any(exp_d) || any(guards);
 }
@@ -17,20 +17,20 @@ DType state_dtype(DType dtype) {
   return dtype == DType::UInt64 ? DType::UInt64 : DType::Int64;
 }
 
-Expr product(ExprPool& pool, const std::vector<Expr>& factors, DType dtype) {
-  Expr result = nullptr;
-  for (Expr factor : factors) {
-    Expr next = pool.cast(dtype, factor);
+ir::Expr product(ir::ExprPool& pool, const std::vector<ir::Expr>& factors, DType dtype) {
+  ir::Expr result = nullptr;
+  for (ir::Expr factor : factors) {
+    ir::Expr next = pool.cast(dtype, factor);
     result = result ? pool.mul(result, next) : next;
   }
   return result ? result : pool.number(1, dtype);
 }
 
-Expr sum(ExprPool& pool, const std::vector<Expr>& terms, DType dtype) {
-  Expr result = nullptr;
-  for (Expr term : terms) {
-    Expr next = pool.cast(dtype, term);
-    if (result && next->op == ExprOp::Neg) {
+ir::Expr sum(ir::ExprPool& pool, const std::vector<ir::Expr>& terms, DType dtype) {
+  ir::Expr result = nullptr;
+  for (ir::Expr term : terms) {
+    ir::Expr next = pool.cast(dtype, term);
+    if (result && next->op == ir::ExprOp::Neg) {
       result = pool.sub(result, next->args[0]);
     } else {
       result = result ? pool.add(result, next) : next;
@@ -40,7 +40,7 @@ Expr sum(ExprPool& pool, const std::vector<Expr>& terms, DType dtype) {
 }
 
 std::vector<Term> collect(const StageScope& scope, std::vector<Term> terms) {
-  auto by_id = [](Expr a, Expr b) { return a->id < b->id; };
+  auto by_id = [](ir::Expr a, ir::Expr b) { return a->id < b->id; };
   std::vector<Term> result;
   for (Term& term : terms) {
     if (term.coefficient == 0) continue;
@@ -57,13 +57,13 @@ std::vector<Term> collect(const StageScope& scope, std::vector<Term> terms) {
       same->coefficient += term.coefficient;
       continue;
     }
-    ExprPool& pool = scope.pool;
+    ir::ExprPool& pool = scope.pool;
     auto part = [&](const Term& t) {
       DType dtype = DType::Float32;
       for (const auto* list : {&t.d, &t.d_inverse, &t.x}) {
-        for (Expr e : *list) dtype = state_dtype(e->dtype);
+        for (ir::Expr e : *list) dtype = state_dtype(e->dtype);
       }
-      Expr d = pool.mul(product(pool, t.d, dtype), pool.number(t.coefficient, dtype));
+      ir::Expr d = pool.mul(product(pool, t.d, dtype), pool.number(t.coefficient, dtype));
       return t.d_inverse.empty() ? d : pool.div(d, product(pool, t.d_inverse, dtype));
     };
     same->d = {pool.add(part(*same), part(term))};
@@ -74,4 +74,4 @@ std::vector<Term> collect(const StageScope& scope, std::vector<Term> terms) {
   return result;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

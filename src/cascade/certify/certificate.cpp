@@ -13,7 +13,7 @@
 #include "base/thread_pool.h"
 #include "cascade/certify/simulate.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 namespace {
 
 enum class Kind { Normal, Large, Tiny, Zeros, Ties, SomeMinusInf, AllMinusInf, PlusInf, NaN };
@@ -62,15 +62,15 @@ double float_value(Kind kind, uint64_t hash) {
 // Contractions inside bodies become inputs of their own: the algebra treats them as elements.
 class Opaquer {
  public:
-  explicit Opaquer(ExprPool& pool) : pool_(pool) {}
-  Expr operator()(Expr root) {
-    return pool_.rewrite(root, [&](Expr e) -> Expr {
-      if (e->op != ExprOp::Reduce) return nullptr;
+  explicit Opaquer(ir::ExprPool& pool) : pool_(pool) {}
+  ir::Expr operator()(ir::Expr root) {
+    return pool_.rewrite(root, [&](ir::Expr e) -> ir::Expr {
+      if (e->op != ir::ExprOp::Reduce) return nullptr;
       auto [entry, inserted] = names_.try_emplace(e, 0);
       if (inserted) entry->second = kFirst + static_cast<int64_t>(names_.size());
-      std::vector<Expr> indices;
-      visit(e, [&](Expr node) {
-        if (node->op == ExprOp::Axis && e->depends_on(node)) indices.push_back(node);
+      std::vector<ir::Expr> indices;
+      visit(e, [&](ir::Expr node) {
+        if (node->op == ir::ExprOp::Axis && e->depends_on(node)) indices.push_back(node);
       });
       return pool_.read(entry->second, e->dtype, indices);
     });
@@ -78,9 +78,9 @@ class Opaquer {
 
  private:
   static constexpr int64_t kFirst = int64_t{1} << 40;
-  ExprPool& pool_;
-  std::map<Expr, int64_t, bool (*)(Expr, Expr)> names_{
-      [](Expr a, Expr b) { return a->id < b->id; }};
+  ir::ExprPool& pool_;
+  std::map<ir::Expr, int64_t, bool (*)(ir::Expr, ir::Expr)> names_{
+      [](ir::Expr a, ir::Expr b) { return a->id < b->id; }};
 };
 
 // A guard that replaces a whole row by zeros leaves 0·v per element in the graph, which is NaN for
@@ -89,23 +89,25 @@ std::set<int64_t> values_behind_guards(const Cascade& cascade) {
   std::set<int64_t> values;
   for (const Stage& stage : cascade.stages) {
     bool guarded = false;
-    visit(stage.body, [&](Expr e) { guarded |= e->op == ExprOp::Select && e->args[0]->has_leaf; });
+    visit(stage.body,
+          [&](ir::Expr e) { guarded |= e->op == ir::ExprOp::Select && e->args[0]->has_leaf; });
     if (!guarded) continue;
-    visit(stage.body, [&](Expr e) {
-      for (Expr column : stage.columns) {
-        if (e->op == ExprOp::Read && e->depends_on(column)) values.insert(e->integer);
+    visit(stage.body, [&](ir::Expr e) {
+      for (ir::Expr column : stage.columns) {
+        if (e->op == ir::ExprOp::Read && e->depends_on(column)) values.insert(e->integer);
       }
     });
   }
   return values;
 }
 
-Environment environment(Kind kind, int64_t size, uint64_t seed, const std::set<int64_t>& finite) {
-  return [=, &finite](Expr leaf) -> double {
-    if (leaf->op == ExprOp::Symbol) return static_cast<double>(size);
-    if (leaf->op == ExprOp::Axis) return 0;
+ir::Environment environment(Kind kind, int64_t size, uint64_t seed,
+                            const std::set<int64_t>& finite) {
+  return [=, &finite](ir::Expr leaf) -> double {
+    if (leaf->op == ir::ExprOp::Symbol) return static_cast<double>(size);
+    if (leaf->op == ir::ExprOp::Axis) return 0;
     uint64_t hash = mixed(seed ^ static_cast<uint64_t>(leaf->integer));
-    for (Expr index : leaf->args) hash = mixed(hash ^ static_cast<uint64_t>(index->integer));
+    for (ir::Expr index : leaf->args) hash = mixed(hash ^ static_cast<uint64_t>(index->integer));
     if (leaf->dtype == DType::Bool) return static_cast<double>(hash % 4 != 0);
     if (is_integer(leaf->dtype)) return static_cast<double>(hash % 4);
     return float_value(finite.count(leaf->integer) ? Kind::Normal : kind, hash);
@@ -135,7 +137,7 @@ struct Case {
   uint64_t seed;
 };
 
-std::vector<Case> cases_for(Expr extent) {
+std::vector<Case> cases_for(ir::Expr extent) {
   std::vector<Case> cases;
   const bool fixed = extent->is_constant();
   const std::vector<int64_t> sizes =
@@ -214,14 +216,14 @@ class Trial {
 
 }  // namespace
 
-Certificate certify(ExprPool& pool, const Cascade& original, const Streaming& derived) {
+Certificate certify(ir::ExprPool& pool, const Cascade& original, const Streaming& derived) {
   Cascade cascade = original;
   Streaming streaming = derived;
   Opaquer opaque(pool);
   for (Stage& stage : cascade.stages) stage.body = opaque(stage.body);
   for (CascadeOutput& output : cascade.outputs) output.body = opaque(output.body);
   for (Accumulator& a : streaming.accumulators) a.lift = opaque(a.lift);
-  for (Expr& finish : streaming.finish) finish = opaque(finish);
+  for (ir::Expr& finish : streaming.finish) finish = opaque(finish);
   for (CascadeOutput& output : streaming.outputs) output.body = opaque(output.body);
 
   const std::vector<Case> cases = cases_for(cascade.stream->extent());
@@ -229,7 +231,7 @@ Certificate certify(ExprPool& pool, const Cascade& original, const Streaming& de
   // is the one of a single thread, which stops at the first failure.
   std::vector<Certificate> parts(cases.size());
   std::atomic<int64_t> first_failure = static_cast<int64_t>(cases.size());
-  Expr extent = cascade.stream->extent();
+  ir::Expr extent = cascade.stream->extent();
   ThreadPool threads(extent->is_constant() && extent->integer >= kWorthThreads ? 0 : 1);
   std::vector<std::unique_ptr<Trial>> trials(static_cast<size_t>(threads.size()));
   threads.parallel_for(static_cast<int64_t>(cases.size()), [&](int64_t number, int worker) {
@@ -254,7 +256,7 @@ Certificate certify(ExprPool& pool, const Cascade& original, const Streaming& de
   return certificate;
 }
 
-std::string fingerprint(const ExprPool& pool, const Cascade& cascade) {
+std::string fingerprint(const ir::ExprPool& pool, const Cascade& cascade) {
   const std::string text = to_string(pool, cascade);
   std::map<std::string, size_t> numbers;
   std::string result;
@@ -271,4 +273,4 @@ std::string fingerprint(const ExprPool& pool, const Cascade& cascade) {
   return result;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

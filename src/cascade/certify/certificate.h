@@ -5,7 +5,7 @@
 
 #include "cascade/streaming.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 
 struct Certificate {
   bool valid = false;
@@ -16,9 +16,9 @@ struct Certificate {
 
 // Runs both on adversarial rows (ties, zeros, infinities, NaN, huge, tiny, fully masked, one
 // element, odd lengths) under several segmentations of the streamed axis. Deterministic.
-Certificate certify(ExprPool& pool, const Cascade& cascade, const Streaming& streaming);
+Certificate certify(ir::ExprPool& pool, const Cascade& cascade, const Streaming& streaming);
 
 // Text that is equal for cascades equal up to the numbers of the values they read.
-std::string fingerprint(const ExprPool& pool, const Cascade& cascade);
+std::string fingerprint(const ir::ExprPool& pool, const Cascade& cascade);
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

@@ -10,15 +10,15 @@
 #include "base/error.h"
 #include "ir/tape.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-bool is_ranked(Reduction r) { return r == Reduction::TopK || r == Reduction::BottomK; }
-bool is_arg(Reduction r) { return r == Reduction::ArgMax || r == Reduction::ArgMin; }
-bool wants_large(Reduction r) {
-  return r == Reduction::Max || r == Reduction::ArgMax || r == Reduction::TopK;
+bool is_ranked(ir::Reduction r) { return r == ir::Reduction::TopK || r == ir::Reduction::BottomK; }
+bool is_arg(ir::Reduction r) { return r == ir::Reduction::ArgMax || r == ir::Reduction::ArgMin; }
+bool wants_large(ir::Reduction r) {
+  return r == ir::Reduction::Max || r == ir::Reduction::ArgMax || r == ir::Reduction::TopK;
 }
 
 // A reduction's partial value: one number, or the kept (value, index) pairs.
@@ -27,29 +27,29 @@ struct Partial {
   std::vector<std::pair<double, double>> kept;
 };
 
-Partial identity(Reduction reduction) {
+Partial identity(ir::Reduction reduction) {
   switch (reduction) {
-    case Reduction::Sum:
+    case ir::Reduction::Sum:
       return {0, {}};
-    case Reduction::Prod:
+    case ir::Reduction::Prod:
       return {1, {}};
-    case Reduction::Max:
+    case ir::Reduction::Max:
       return {-kInfinity, {}};
-    case Reduction::Min:
+    case ir::Reduction::Min:
       return {kInfinity, {}};
     default:
       return {};
   }
 }
 
-Partial combine(Reduction reduction, int64_t k, const Partial& a, const Partial& b) {
+Partial combine(ir::Reduction reduction, int64_t k, const Partial& a, const Partial& b) {
   switch (reduction) {
-    case Reduction::Sum:
+    case ir::Reduction::Sum:
       return {a.value + b.value, {}};
-    case Reduction::Prod:
+    case ir::Reduction::Prod:
       return {a.value * b.value, {}};
-    case Reduction::Max:
-    case Reduction::Min:
+    case ir::Reduction::Max:
+    case ir::Reduction::Min:
       if (std::isnan(a.value) || std::isnan(b.value)) return {std::nan(""), {}};
       return {wants_large(reduction) ? std::max(a.value, b.value) : std::min(a.value, b.value), {}};
     default:
@@ -67,18 +67,18 @@ Partial combine(Reduction reduction, int64_t k, const Partial& a, const Partial&
   return result;
 }
 
-Partial element(Reduction reduction, double value, int64_t index) {
+Partial element(ir::Reduction reduction, double value, int64_t index) {
   if (is_arg(reduction) || is_ranked(reduction)) return {0, {{value, static_cast<double>(index)}}};
   return {value, {}};
 }
 
 // The number that a State or Result leaf stands for.
-double scalar(Reduction reduction, const Partial& partial) {
+double scalar(ir::Reduction reduction, const Partial& partial) {
   if (is_arg(reduction)) return partial.kept.empty() ? 0 : partial.kept[0].second;
   return partial.value;
 }
 
-std::vector<double> flattened(Reduction reduction, const Partial& partial) {
+std::vector<double> flattened(ir::Reduction reduction, const Partial& partial) {
   if (!is_ranked(reduction)) return {scalar(reduction, partial)};
   std::vector<double> result;
   for (auto& [value, index] : partial.kept) result.push_back(value);
@@ -87,11 +87,11 @@ std::vector<double> flattened(Reduction reduction, const Partial& partial) {
 }
 
 // Evaluates with the streamed position, a column point and a supplier of leaves.
-double at(Tape& tape, const Row& row, Expr stream, int64_t position,
-          const std::vector<Expr>& columns, const std::vector<int64_t>& point,
-          const Environment& leaves) {
-  auto environment = [&](Expr leaf) -> double {
-    if (leaf->op == ExprOp::Leaf || (leaf->op == ExprOp::Read && leaf->integer < 0)) {
+double at(ir::Tape& tape, const Row& row, ir::Expr stream, int64_t position,
+          const std::vector<ir::Expr>& columns, const std::vector<int64_t>& point,
+          const ir::Environment& leaves) {
+  auto environment = [&](ir::Expr leaf) -> double {
+    if (leaf->op == ir::ExprOp::Leaf || (leaf->op == ir::ExprOp::Read && leaf->integer < 0)) {
       return leaves(leaf);
     }
     if (leaf == stream) return static_cast<double>(position);
@@ -106,7 +106,7 @@ double at(Tape& tape, const Row& row, Expr stream, int64_t position,
 using Points = std::vector<std::vector<int64_t>>;
 
 // The column points at which a stage is followed; one empty point without columns.
-Points points_of(const std::vector<Expr>& columns, const Row& row) {
+Points points_of(const std::vector<ir::Expr>& columns, const Row& row) {
   if (columns.empty()) return {{}};
   Points points;
   for (const auto& point : row.columns) {
@@ -117,7 +117,7 @@ Points points_of(const std::vector<Expr>& columns, const Row& row) {
 }
 
 // A ranked read: -(2·stage + 2) is a value, -(2·stage + 3) an index; its argument is the rank.
-double ranked_read(Expr read, const std::vector<Partial>& by_stage) {
+double ranked_read(ir::Expr read, const std::vector<Partial>& by_stage) {
   const int64_t code = -read->integer - 2;
   const auto rank = static_cast<size_t>(read->args[0]->integer);
   const auto& kept = by_stage[static_cast<size_t>(code / 2)].kept;
@@ -129,16 +129,16 @@ double ranked_read(Expr read, const std::vector<Partial>& by_stage) {
 using Results = std::function<double(size_t stage, size_t point)>;
 
 // One element of every output.
-std::vector<Tape> tapes_of(const std::vector<CascadeOutput>& outputs) {
-  std::vector<Tape> tapes;
+std::vector<ir::Tape> tapes_of(const std::vector<CascadeOutput>& outputs) {
+  std::vector<ir::Tape> tapes;
   for (const CascadeOutput& output : outputs) tapes.emplace_back(output.body);
   return tapes;
 }
 
-void write_outputs(const std::vector<CascadeOutput>& outputs, std::vector<Tape>& tapes, Expr stream,
-                   const std::vector<Stage>& stages, const Row& row, const Results& results,
-                   const std::vector<Partial>& ranked, RowResult& out) {
-  std::vector<Expr> columns;
+void write_outputs(const std::vector<CascadeOutput>& outputs, std::vector<ir::Tape>& tapes,
+                   ir::Expr stream, const std::vector<Stage>& stages, const Row& row,
+                   const Results& results, const std::vector<Partial>& ranked, RowResult& out) {
+  std::vector<ir::Expr> columns;
   for (const Stage& stage : stages) {
     if (!stage.columns.empty()) columns = stage.columns;
   }
@@ -149,8 +149,8 @@ void write_outputs(const std::vector<CascadeOutput>& outputs, std::vector<Tape>&
     const Points points = output.maps_back ? Points{{}} : points_of(columns, row);
     for (int64_t position = 0; position < positions; ++position) {
       for (size_t p = 0; p < points.size(); ++p) {
-        auto leaves = [&](Expr leaf) -> double {
-          if (leaf->op == ExprOp::Read) return ranked_read(leaf, ranked);
+        auto leaves = [&](ir::Expr leaf) -> double {
+          if (leaf->op == ir::ExprOp::Read) return ranked_read(leaf, ranked);
           return results(static_cast<size_t>(leaf->integer), p);
         };
         values.push_back(at(tapes[o], row, stream, position, columns, points[p], std::ref(leaves)));
@@ -166,7 +166,7 @@ struct UnfusedSimulator::Impl {
     for (const Stage& stage : cascade.stages) bodies.emplace_back(stage.body);
   }
   const Cascade cascade;
-  std::vector<Tape> bodies, outputs;
+  std::vector<ir::Tape> bodies, outputs;
 };
 
 UnfusedSimulator::UnfusedSimulator(const Cascade& cascade)
@@ -187,7 +187,7 @@ RowResult UnfusedSimulator::run(const Row& row) {
     const auto points = points_of(stage.columns, row);
     for (size_t p = 0; p < points.size(); ++p) {
       Partial total = identity(stage.reduction);
-      auto leaves = [&](Expr leaf) { return result_of(static_cast<size_t>(leaf->integer), p); };
+      auto leaves = [&](ir::Expr leaf) { return result_of(static_cast<size_t>(leaf->integer), p); };
       for (int64_t l = 0; l < row.length; ++l) {
         const double value = at(impl_->bodies[s], row, cascade.stream, l, stage.columns, points[p],
                                 std::ref(leaves));
@@ -225,10 +225,10 @@ struct StreamingTapes {
     }
     for (const Reference& reference : streaming.references)
       references.emplace_back(reference.value);
-    for (Expr finish : streaming.finish) finishes.emplace_back(finish);
+    for (ir::Expr finish : streaming.finish) finishes.emplace_back(finish);
   }
-  std::vector<Tape> lifts, references, finishes, outputs;
-  std::vector<std::optional<Tape>> transports;
+  std::vector<ir::Tape> lifts, references, finishes, outputs;
+  std::vector<std::optional<ir::Tape>> transports;
 };
 
 class Machine {
@@ -254,7 +254,7 @@ class Machine {
       const Points& points = accumulator_points_[k];
       for (size_t p = 0; p < points.size(); ++p) {
         Partial tile = identity(a.reduction);
-        auto leaves = [&](Expr leaf) { return reference(leaf, next, old, p); };
+        auto leaves = [&](ir::Expr leaf) { return reference(leaf, next, old, p); };
         for (int64_t l = begin; l < end; ++l) {
           const double value = at(tapes_.lifts[k], row_, streaming_.stream, l, a.columns, points[p],
                                   std::ref(leaves));
@@ -295,8 +295,8 @@ class Machine {
     if (row_.length == 0)
       return scalar(streaming_.stages[stage].reduction,
                     identity(streaming_.stages[stage].reduction));
-    auto leaves = [&](Expr leaf) -> double {
-      if (leaf->leaf_kind == LeafKind::Result) {
+    auto leaves = [&](ir::Expr leaf) -> double {
+      if (leaf->leaf_kind == ir::LeafKind::Result) {
         return result(state, static_cast<size_t>(leaf->integer), point, finished);
       }
       return state_leaf(leaf, state, point);
@@ -307,20 +307,20 @@ class Machine {
               points[std::min(point, points.size() - 1)], std::ref(leaves));
   }
 
-  double state_leaf(Expr leaf, const State& state, size_t point) const {
-    if (leaf->leaf_kind == LeafKind::Count) return static_cast<double>(state.count);
-    RF_CHECK(leaf->leaf_kind == LeafKind::State, "unexpected leaf in a streaming form");
+  double state_leaf(ir::Expr leaf, const State& state, size_t point) const {
+    if (leaf->leaf_kind == ir::LeafKind::Count) return static_cast<double>(state.count);
+    RF_CHECK(leaf->leaf_kind == ir::LeafKind::State, "unexpected leaf in a streaming form");
     const auto k = static_cast<size_t>(leaf->integer);
     const auto& list = state.partials[k];
     return scalar(streaming_.accumulators[k].reduction, list[std::min(point, list.size() - 1)]);
   }
 
-  double reference(Expr leaf, const State& next, const State& old, size_t point) const {
-    if (leaf->leaf_kind != LeafKind::NewResult && leaf->leaf_kind != LeafKind::OldResult) {
+  double reference(ir::Expr leaf, const State& next, const State& old, size_t point) const {
+    if (leaf->leaf_kind != ir::LeafKind::NewResult && leaf->leaf_kind != ir::LeafKind::OldResult) {
       return state_leaf(leaf, old, point);
     }
-    const State& state = leaf->leaf_kind == LeafKind::NewResult ? next : old;
-    auto leaves = [&](Expr inner) { return state_leaf(inner, state, point); };
+    const State& state = leaf->leaf_kind == ir::LeafKind::NewResult ? next : old;
+    auto leaves = [&](ir::Expr inner) { return state_leaf(inner, state, point); };
     return at(tapes_.references[static_cast<size_t>(leaf->integer)], row_, streaming_.stream, 0, {},
               {}, std::ref(leaves));
   }
@@ -328,9 +328,9 @@ class Machine {
   // State leaves of a transport are the old values, whatever has been updated since.
   Partial transported(size_t k, size_t point, const State& old, const State& next) const {
     const Partial& own = old.partials[k][point];
-    std::optional<Tape>& transport = tapes_.transports[k];
+    std::optional<ir::Tape>& transport = tapes_.transports[k];
     if (!transport) return own;
-    auto leaves = [&](Expr leaf) { return reference(leaf, next, old, point); };
+    auto leaves = [&](ir::Expr leaf) { return reference(leaf, next, old, point); };
     return {at(*transport, row_, streaming_.stream, 0, {}, {}, std::ref(leaves)), {}};
   }
 
@@ -389,13 +389,13 @@ RowResult StreamingSimulator::run(const Row& row, const std::vector<int64_t>& bo
   return out;
 }
 
-RowResult run_unfused(ExprPool&, const Cascade& cascade, const Row& row) {
+RowResult run_unfused(ir::ExprPool&, const Cascade& cascade, const Row& row) {
   return UnfusedSimulator(cascade).run(row);
 }
 
-RowResult run_streaming(ExprPool&, const Streaming& streaming, const Row& row,
+RowResult run_streaming(ir::ExprPool&, const Streaming& streaming, const Row& row,
                         const std::vector<int64_t>& bounds, int64_t tile) {
   return StreamingSimulator(streaming).run(row, bounds, tile);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

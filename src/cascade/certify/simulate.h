@@ -7,13 +7,13 @@
 
 #include "cascade/streaming.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 
 // One row of data: values of reads, symbols and row axes.
 struct Row {
   int64_t length = 0;                         // of the streamed axis
   std::vector<std::vector<int64_t>> columns;  // column points to evaluate, one list per stage
-  Environment values;                         // everything but leaves and the streamed axis
+  ir::Environment values;                     // everything but leaves and the streamed axis
 };
 
 // What a cascade yields for a row: results per stage and column point (TopK: its k values, then
@@ -49,8 +49,8 @@ class StreamingSimulator {
 };
 
 // For one row.
-RowResult run_unfused(ExprPool& pool, const Cascade& cascade, const Row& row);
-RowResult run_streaming(ExprPool& pool, const Streaming& streaming, const Row& row,
+RowResult run_unfused(ir::ExprPool& pool, const Cascade& cascade, const Row& row);
+RowResult run_streaming(ir::ExprPool& pool, const Streaming& streaming, const Row& row,
                         const std::vector<int64_t>& bounds, int64_t tile);
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

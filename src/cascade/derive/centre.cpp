@@ -7,7 +7,7 @@
 
 #include "cascade/derive/derive.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 namespace {
 
 // A sum of products of integer powers of atoms, with real coefficients.
@@ -19,7 +19,7 @@ class Normalizer {
  public:
   explicit Normalizer(std::map<int64_t, Rational> replaced) : replaced_(std::move(replaced)) {}
 
-  std::optional<Rational> normalize(Expr e) {
+  std::optional<Rational> normalize(ir::Expr e) {
     const auto known = known_.find(e);
     if (known != known_.end()) return known->second;
     auto result = normal_form(e);
@@ -27,7 +27,7 @@ class Normalizer {
     return result;
   }
 
-  Rational atom(Expr e) {
+  Rational atom(ir::Expr e) {
     atoms_[e->id] = e;
     return {{{{e->id, 1}}, 1}};
   }
@@ -50,18 +50,18 @@ class Normalizer {
     return result;
   }
 
-  Expr rebuild(ExprPool& pool, const Rational& rational, DType dtype) const {
-    Expr total = nullptr;
+  ir::Expr rebuild(ir::ExprPool& pool, const Rational& rational, DType dtype) const {
+    ir::Expr total = nullptr;
     for (auto& [exponents, coefficient] : rational) {
-      Expr term = nullptr, divisor = nullptr;
+      ir::Expr term = nullptr, divisor = nullptr;
       for (auto& [id, power] : exponents) {
         for (int i = 0; i < std::abs(power); ++i) {
-          Expr& side = power > 0 ? term : divisor;
-          Expr factor = pool.cast(dtype, atoms_.at(id));
+          ir::Expr& side = power > 0 ? term : divisor;
+          ir::Expr factor = pool.cast(dtype, atoms_.at(id));
           side = side ? pool.mul(side, factor) : factor;
         }
       }
-      Expr scale = pool.number(coefficient, dtype);
+      ir::Expr scale = pool.number(coefficient, dtype);
       term = !term ? scale : coefficient == 1 ? term : pool.mul(term, scale);
       if (divisor) term = pool.div(term, divisor);
       total = total ? pool.add(total, term) : term;
@@ -70,49 +70,49 @@ class Normalizer {
   }
 
  private:
-  std::optional<Rational> normal_form(Expr e) {
+  std::optional<Rational> normal_form(ir::Expr e) {
     if (e->is_constant() && is_float(e->dtype)) return Rational{{{}, e->number}};
     switch (e->op) {
-      case ExprOp::Cast:
+      case ir::ExprOp::Cast:
         if (is_float(e->dtype) && is_float(e->args[0]->dtype)) return normalize(e->args[0]);
         if (e->args[0]->is_constant()) {
           return Rational{{{}, static_cast<double>(e->args[0]->integer)}};
         }
         return atom(e);
-      case ExprOp::Add:
-      case ExprOp::Sub:
+      case ir::ExprOp::Add:
+      case ir::ExprOp::Sub:
         return combine(e);
-      case ExprOp::Mul:
+      case ir::ExprOp::Mul:
         return times(normalize(e->args[0]), normalize(e->args[1]));
-      case ExprOp::Neg:
+      case ir::ExprOp::Neg:
         return times(normalize(e->args[0]), Rational{{{}, -1}});
-      case ExprOp::Pow:
+      case ir::ExprOp::Pow:
         if (e->args[1]->is_constant(2)) {
           auto base = normalize(e->args[0]);
           return times(base, base);
         }
         return atom(e);
-      case ExprOp::Div:
+      case ir::ExprOp::Div:
         return times(normalize(e->args[0]), inverse(normalize(e->args[1])));
-      case ExprOp::Reciprocal:
+      case ir::ExprOp::Reciprocal:
         return inverse(normalize(e->args[0]));
-      case ExprOp::Leaf: {
+      case ir::ExprOp::Leaf: {
         auto found = replaced_.find(e->integer);
-        return e->leaf_kind == LeafKind::Result && found != replaced_.end() ? found->second
-                                                                            : atom(e);
+        return e->leaf_kind == ir::LeafKind::Result && found != replaced_.end() ? found->second
+                                                                                : atom(e);
       }
       default:
         return atom(e);
     }
   }
 
-  std::optional<Rational> combine(Expr e) {
+  std::optional<Rational> combine(ir::Expr e) {
     auto result = normalize(e->args[0]);
     for (size_t i = 1; i < e->args.size(); ++i) {
       auto next = normalize(e->args[i]);
       if (!result || !next) return std::nullopt;
       for (auto& [exponents, coefficient] : *next) {
-        const double term = e->op == ExprOp::Sub ? -coefficient : coefficient;
+        const double term = e->op == ir::ExprOp::Sub ? -coefficient : coefficient;
         const double before = (*result)[exponents];
         const double sum = before + term;
         // Coefficients such as 1/n come rounded to float32.
@@ -135,39 +135,40 @@ class Normalizer {
   }
 
   std::map<int64_t, Rational> replaced_;
-  std::map<uint32_t, Expr> atoms_;
-  std::unordered_map<Expr, std::optional<Rational>> known_;
+  std::map<uint32_t, ir::Expr> atoms_;
+  std::unordered_map<ir::Expr, std::optional<Rational>> known_;
 };
 
 struct SecondMoment {
   size_t stage, first, second;  // Σuv, Σu, Σv
-  Expr u, v;
+  ir::Expr u, v;
 };
 
-std::optional<SecondMoment> find_second_moment(ExprPool& pool, const Cascade& cascade, size_t i) {
+std::optional<SecondMoment> find_second_moment(ir::ExprPool& pool, const Cascade& cascade,
+                                               size_t i) {
   const Stage& stage = cascade.stages[i];
   const StageScope scope{pool, cascade.stream, cascade.stages, stage.columns};
-  if (stage.reduction != Reduction::Sum || scope.results(stage.body)) return std::nullopt;
-  Expr body = stage.body;
-  while (body->op == ExprOp::Cast) body = body->args[0];
-  Expr u = nullptr, v = nullptr;
-  if (body->op == ExprOp::Mul && is_float(body->dtype)) {
+  if (stage.reduction != ir::Reduction::Sum || scope.results(stage.body)) return std::nullopt;
+  ir::Expr body = stage.body;
+  while (body->op == ir::ExprOp::Cast) body = body->args[0];
+  ir::Expr u = nullptr, v = nullptr;
+  if (body->op == ir::ExprOp::Mul && is_float(body->dtype)) {
     u = body->args[0];
     v = body->args[1];
-  } else if (body->op == ExprOp::Pow && body->args[1]->is_constant(2)) {
+  } else if (body->op == ir::ExprOp::Pow && body->args[1]->is_constant(2)) {
     u = v = body->args[0];
   } else {
     return std::nullopt;
   }
-  auto strip = [](Expr e) {
-    while (e->op == ExprOp::Cast && is_float(e->dtype) && is_float(e->args[0]->dtype))
+  auto strip = [](ir::Expr e) {
+    while (e->op == ir::ExprOp::Cast && is_float(e->dtype) && is_float(e->args[0]->dtype))
       e = e->args[0];
     return e;
   };
-  auto plain_sum = [&](Expr of) -> std::optional<size_t> {
+  auto plain_sum = [&](ir::Expr of) -> std::optional<size_t> {
     for (size_t k = 0; k < cascade.stages.size(); ++k) {
       const Stage& other = cascade.stages[k];
-      if (other.reduction == Reduction::Sum && other.columns == stage.columns &&
+      if (other.reduction == ir::Reduction::Sum && other.columns == stage.columns &&
           strip(other.body) == strip(of)) {
         return k;
       }
@@ -182,17 +183,18 @@ std::optional<SecondMoment> find_second_moment(ExprPool& pool, const Cascade& ca
 // Rewrites the outermost polynomial expressions of results in which Σuv meets Σu·Σv/n and cancels.
 class CentringPass {
  public:
-  CentringPass(ExprPool& pool, const Cascade& cascade, const SecondMoment& moment)
+  CentringPass(ir::ExprPool& pool, const Cascade& cascade, const SecondMoment& moment)
       : pool_(pool), moment_(moment), stream_(cascade.stream) {
     const DType dtype = state_dtype(cascade.stages[moment.stage].body->dtype);
     auto leaf = [&](size_t k) {
-      return pool.leaf(LeafKind::Result, static_cast<int64_t>(k), cascade.stages[k].body->dtype);
+      return pool.leaf(ir::LeafKind::Result, static_cast<int64_t>(k),
+                       cascade.stages[k].body->dtype);
     };
     first_ = leaf(moment.first);
     second_ = leaf(moment.second);
     whole_ = leaf(moment.stage);
     // Stands for the centred moment until every use is rewritten; no cascade holds State leaves.
-    centred_ = pool.leaf(LeafKind::State, -2, whole_->dtype);
+    centred_ = pool.leaf(ir::LeafKind::State, -2, whole_->dtype);
     count_ = pool.cast(dtype, cascade.stream->extent());
     Normalizer plain({});
     auto products = Normalizer::times(plain.normalize(first_), plain.normalize(second_));
@@ -211,17 +213,17 @@ class CentringPass {
   bool cancelled = false;
 
   // Uses that do not cancel get Σuv = M + Σu·Σv/n; the centred moment takes the stage's number.
-  Expr settle(Expr root) {
-    Expr whole = pool_.add(whole_, pool_.div(pool_.mul(first_, second_), count_));
+  ir::Expr settle(ir::Expr root) {
+    ir::Expr whole = pool_.add(whole_, pool_.div(pool_.mul(first_, second_), count_));
     return pool_.substitute(root, {{whole_, whole}, {centred_, whole_}});
   }
 
-  Expr rewrite(Expr root) {
-    return pool_.rewrite(root, [&](Expr e) -> Expr {
+  ir::Expr rewrite(ir::Expr root) {
+    return pool_.rewrite(root, [&](ir::Expr e) -> ir::Expr {
       if (!polynomial_node(e) || e->depends_on(stream_) || !uses(e, whole_)) return nullptr;
       if (!uses(e, first_)) return nullptr;
       Normalizer normalizer(replaced_);
-      for (Expr leaf : {first_, second_, centred_, count_}) normalizer.atom(leaf);
+      for (ir::Expr leaf : {first_, second_, centred_, count_}) normalizer.atom(leaf);
       auto normal = normalizer.normalize(e);
       if (!normal) return nullptr;
       for (auto& [exponents, c] : *normal) {
@@ -233,23 +235,23 @@ class CentringPass {
   }
 
  private:
-  static bool polynomial_node(Expr e) {
-    return is_float(e->dtype) && (e->op == ExprOp::Add || e->op == ExprOp::Sub);
+  static bool polynomial_node(ir::Expr e) {
+    return is_float(e->dtype) && (e->op == ir::ExprOp::Add || e->op == ir::ExprOp::Sub);
   }
-  static bool uses(Expr e, Expr leaf) {
+  static bool uses(ir::Expr e, ir::Expr leaf) {
     bool found = false;
-    visit(e, [&](Expr node) { found |= node == leaf; });
+    visit(e, [&](ir::Expr node) { found |= node == leaf; });
     return found;
   }
 
-  ExprPool& pool_;
+  ir::ExprPool& pool_;
   const SecondMoment& moment_;
-  Expr stream_, first_, second_, whole_, centred_, count_;
+  ir::Expr stream_, first_, second_, whole_, centred_, count_;
   std::map<int64_t, Rational> replaced_;
 };
 
 // Moves stage `from` behind the stages it now uses and renumbers results everywhere.
-Cascade reordered(ExprPool& pool, Cascade cascade, size_t from, size_t to) {
+Cascade reordered(ir::ExprPool& pool, Cascade cascade, size_t from, size_t to) {
   if (from >= to) return cascade;
   std::vector<size_t> order;
   for (size_t i = 0; i < cascade.stages.size(); ++i) {
@@ -258,12 +260,12 @@ Cascade reordered(ExprPool& pool, Cascade cascade, size_t from, size_t to) {
   }
   std::vector<int64_t> number(order.size());
   for (size_t i = 0; i < order.size(); ++i) number[order[i]] = static_cast<int64_t>(i);
-  auto renumber = [&](Expr root) {
-    return pool.rewrite(root, [&](Expr e) -> Expr {
-      if (e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::Result) {
-        return pool.leaf(LeafKind::Result, number[static_cast<size_t>(e->integer)], e->dtype);
+  auto renumber = [&](ir::Expr root) {
+    return pool.rewrite(root, [&](ir::Expr e) -> ir::Expr {
+      if (e->op == ir::ExprOp::Leaf && e->leaf_kind == ir::LeafKind::Result) {
+        return pool.leaf(ir::LeafKind::Result, number[static_cast<size_t>(e->integer)], e->dtype);
       }
-      if (e->op == ExprOp::Read && e->integer < 0) {
+      if (e->op == ir::ExprOp::Read && e->integer < 0) {
         const int64_t code = -e->integer - 2;
         return pool.read(-(2 * number[static_cast<size_t>(code / 2)] + 2 + code % 2), e->dtype,
                          e->args);
@@ -282,7 +284,7 @@ Cascade reordered(ExprPool& pool, Cascade cascade, size_t from, size_t to) {
 
 }  // namespace
 
-Cascade centre_moments(ExprPool& pool, const Cascade& input) {
+Cascade centre_moments(ir::ExprPool& pool, const Cascade& input) {
   Cascade cascade = input;
   for (size_t i = 0; i < cascade.stages.size(); ++i) {
     auto moment = find_second_moment(pool, cascade, i);
@@ -295,18 +297,18 @@ Cascade centre_moments(ExprPool& pool, const Cascade& input) {
     for (Stage& stage : rewritten.stages) stage.body = pass.settle(stage.body);
     for (CascadeOutput& output : rewritten.outputs) output.body = pass.settle(output.body);
     const DType dtype = state_dtype(cascade.stages[i].body->dtype);
-    Expr count = pool.cast(dtype, cascade.stream->extent());
+    ir::Expr count = pool.cast(dtype, cascade.stream->extent());
     auto mean = [&](size_t stage) {
-      Expr total = pool.leaf(LeafKind::Result, static_cast<int64_t>(stage),
-                             cascade.stages[stage].body->dtype);
+      ir::Expr total = pool.leaf(ir::LeafKind::Result, static_cast<int64_t>(stage),
+                                 cascade.stages[stage].body->dtype);
       return pool.div(pool.cast(dtype, total), count);
     };
-    Expr left = pool.sub(pool.cast(dtype, moment->u), mean(moment->first));
-    Expr right = pool.sub(pool.cast(dtype, moment->v), mean(moment->second));
+    ir::Expr left = pool.sub(pool.cast(dtype, moment->u), mean(moment->first));
+    ir::Expr right = pool.sub(pool.cast(dtype, moment->v), mean(moment->second));
     rewritten.stages[i].body = pool.mul(left, right);
     cascade = reordered(pool, rewritten, i, std::max(moment->first, moment->second));
   }
   return cascade;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "cascade/derive/builder.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 
-StreamingBuilder::StreamingBuilder(ExprPool& pool, const Cascade& cascade)
+StreamingBuilder::StreamingBuilder(ir::ExprPool& pool, const Cascade& cascade)
     : pool_(pool), cascade_(cascade) {
   streaming.rows = cascade.rows;
   streaming.stream = cascade.stream;
@@ -32,27 +32,27 @@ int StreamingBuilder::accumulate(Accumulator accumulator) {
   return static_cast<int>(streaming.accumulators.size() - 1);
 }
 
-Expr StreamingBuilder::state(int accumulator) const {
+ir::Expr StreamingBuilder::state(int accumulator) const {
   const Accumulator& a = streaming.accumulators[static_cast<size_t>(accumulator)];
-  const bool index = a.reduction == Reduction::ArgMax || a.reduction == Reduction::ArgMin;
-  return pool_.leaf(LeafKind::State, accumulator, index ? DType::Int64 : a.dtype);
+  const bool index = a.reduction == ir::Reduction::ArgMax || a.reduction == ir::Reduction::ArgMin;
+  return pool_.leaf(ir::LeafKind::State, accumulator, index ? DType::Int64 : a.dtype);
 }
 
-Expr StreamingBuilder::running(Expr over_results) {
-  return pool_.rewrite(over_results, [&](Expr e) -> Expr {
-    if (e->op != ExprOp::Leaf || e->leaf_kind != LeafKind::Result) return nullptr;
+ir::Expr StreamingBuilder::running(ir::Expr over_results) {
+  return pool_.rewrite(over_results, [&](ir::Expr e) -> ir::Expr {
+    if (e->op != ir::ExprOp::Leaf || e->leaf_kind != ir::LeafKind::Result) return nullptr;
     return pool_.cast(e->dtype, running_finish_[static_cast<size_t>(e->integer)]);
   });
 }
 
-int StreamingBuilder::refer(Expr value) {
+int StreamingBuilder::refer(ir::Expr value) {
   value = running(value);
   for (size_t i = 0; i < streaming.references.size(); ++i) {
     if (streaming.references[i].value == value) return static_cast<int>(i);
   }
   Reference reference{value, 0};
-  visit(value, [&](Expr e) {
-    if (e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::State) {
+  visit(value, [&](ir::Expr e) {
+    if (e->op == ir::ExprOp::Leaf && e->leaf_kind == ir::LeafKind::State) {
       reference.ready_after = std::max(reference.ready_after, static_cast<int>(e->integer) + 1);
     }
   });
@@ -60,17 +60,17 @@ int StreamingBuilder::refer(Expr value) {
   return static_cast<int>(streaming.references.size() - 1);
 }
 
-Expr StreamingBuilder::old_reference(int reference, DType dtype) {
-  return pool_.leaf(LeafKind::OldResult, reference, dtype);
+ir::Expr StreamingBuilder::old_reference(int reference, DType dtype) {
+  return pool_.leaf(ir::LeafKind::OldResult, reference, dtype);
 }
-Expr StreamingBuilder::new_reference(int reference, DType dtype) {
-  return pool_.leaf(LeafKind::NewResult, reference, dtype);
+ir::Expr StreamingBuilder::new_reference(int reference, DType dtype) {
+  return pool_.leaf(ir::LeafKind::NewResult, reference, dtype);
 }
 
-void StreamingBuilder::finish(size_t stage, Expr value, Form form) {
+void StreamingBuilder::finish(size_t stage, ir::Expr value, Form form) {
   RF_CHECK(streaming.finish.size() == stage, "stages are derived in order");
   const Stage& s = cascade_.stages[stage];
-  const bool folds = s.reduction == Reduction::Sum || s.reduction == Reduction::Prod;
+  const bool folds = s.reduction == ir::Reduction::Sum || s.reduction == ir::Reduction::Prod;
   // A state of integers has 64 bits; the result wraps around within its own type.
   const bool wraps = folds && is_integer(s.body->dtype);
   streaming.finish.push_back(wraps ? pool_.cast(s.body->dtype, value) : value);
@@ -84,7 +84,7 @@ void StreamingBuilder::finish(size_t stage, Expr value, Form form) {
 namespace {
 
 // Integers wrap around and divide with remainders: identities of real numbers do not hold for them.
-std::optional<Refusal> refuse_integers(ExprPool& pool, const StageScope& scope, Expr body) {
+std::optional<Refusal> refuse_integers(ir::ExprPool& pool, const StageScope& scope, ir::Expr body) {
   if (!is_integer(body->dtype) || !scope.results(body)) return std::nullopt;
   return Refusal{"integers, which wrap around, of an earlier result: " + to_string(pool, body),
                  body};
@@ -94,9 +94,9 @@ std::optional<Refusal> derive_stage(StreamingBuilder& builder, size_t stage) {
   const Stage& s = builder.cascade().stages[stage];
   if (auto refusal = refuse_integers(builder.pool(), builder.scope(stage), s.body)) return refusal;
   switch (s.reduction) {
-    case Reduction::Sum:
+    case ir::Reduction::Sum:
       return derive_sum(builder, stage);
-    case Reduction::Prod:
+    case ir::Reduction::Prod:
       return derive_product(builder, stage);
     default:
       return derive_extremum(builder, stage);
@@ -105,7 +105,7 @@ std::optional<Refusal> derive_stage(StreamingBuilder& builder, size_t stage) {
 
 }  // namespace
 
-std::variant<Derivation, StageRefusal> derive(ExprPool& pool, const Cascade& input) {
+std::variant<Derivation, StageRefusal> derive(ir::ExprPool& pool, const Cascade& input) {
   const Cascade cascade = centre_moments(pool, input);
   StreamingBuilder builder(pool, cascade);
   for (size_t i = 0; i < cascade.stages.size(); ++i) {
@@ -115,4 +115,4 @@ std::variant<Derivation, StageRefusal> derive(ExprPool& pool, const Cascade& inp
   return Derivation{std::move(builder.streaming), std::move(builder.reports)};
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

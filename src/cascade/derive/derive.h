@@ -8,7 +8,7 @@
 #include "cascade/report.h"
 #include "cascade/streaming.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 
 struct StageRefusal {
   size_t stage = 0;  // the first stage that has no incremental form
@@ -22,10 +22,10 @@ struct Derivation {
 
 // Chooses a form for every stage (plain, deferred, rescaled, translated) and derives lift,
 // transport and finish; refuses at the first stage whose body cannot be separated.
-std::variant<Derivation, StageRefusal> derive(ExprPool& pool, const Cascade& cascade);
+std::variant<Derivation, StageRefusal> derive(ir::ExprPool& pool, const Cascade& cascade);
 
 // E[uv] - E[u]·E[v] = E[(u - E u)(v - E v)]: rewrites second moments whose uses cancel into centred
 // ones, which lose no digits. Other uses of Σuv get Σuv = M + Σu·Σv/n.
-Cascade centre_moments(ExprPool& pool, const Cascade& cascade);
+Cascade centre_moments(ir::ExprPool& pool, const Cascade& cascade);
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

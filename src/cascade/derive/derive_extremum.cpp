@@ -4,16 +4,16 @@
 #include "cascade/algebra/sign.h"
 #include "cascade/derive/builder.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 
 // Π x·d = (Πx)·dⁿ, and Π x^d = (Πx)^d.
 std::optional<Refusal> derive_product(StreamingBuilder& builder, size_t stage) {
-  ExprPool& pool = builder.pool();
+  ir::ExprPool& pool = builder.pool();
   const Stage& s = builder.cascade().stages[stage];
   const DType dtype = state_dtype(s.body->dtype);
   const StageScope scope = builder.scope(stage);
   Accumulator accumulator;
-  accumulator.reduction = Reduction::Prod;
+  accumulator.reduction = ir::Reduction::Prod;
   accumulator.stage = static_cast<int>(stage);
   accumulator.columns = s.columns;
   accumulator.dtype = dtype;
@@ -22,12 +22,12 @@ std::optional<Refusal> derive_product(StreamingBuilder& builder, size_t stage) {
     builder.finish(stage, builder.state(builder.accumulate(accumulator)), Form::Plain);
     return std::nullopt;
   }
-  Expr body = s.body;
-  if (body->op == ExprOp::Pow && scope.streamed(body->args[0]) && !scope.results(body->args[0]) &&
-      !scope.streamed(body->args[1])) {
+  ir::Expr body = s.body;
+  if (body->op == ir::ExprOp::Pow && scope.streamed(body->args[0]) &&
+      !scope.results(body->args[0]) && !scope.streamed(body->args[1])) {
     accumulator.lift = pool.cast(dtype, body->args[0]);
-    Expr base = builder.state(builder.accumulate(accumulator));
-    builder.finish(stage, pool.make(ExprOp::Pow, {base, pool.cast(dtype, body->args[1])}),
+    ir::Expr base = builder.state(builder.accumulate(accumulator));
+    builder.finish(stage, pool.make(ir::ExprOp::Pow, {base, pool.cast(dtype, body->args[1])}),
                    Form::Deferred);
     return std::nullopt;
   }
@@ -40,45 +40,47 @@ std::optional<Refusal> derive_product(StreamingBuilder& builder, size_t stage) {
                    body};
   }
   Term& term = terms[0];
-  Expr h = pool.mul(product(pool, term.d, dtype), pool.number(term.coefficient, dtype));
+  ir::Expr h = pool.mul(product(pool, term.d, dtype), pool.number(term.coefficient, dtype));
   if (!term.d_inverse.empty()) h = pool.div(h, product(pool, term.d_inverse, dtype));
-  if (!term.exp_d.empty()) h = pool.mul(h, pool.make(ExprOp::Exp, {sum(pool, term.exp_d, dtype)}));
+  if (!term.exp_d.empty())
+    h = pool.mul(h, pool.make(ir::ExprOp::Exp, {sum(pool, term.exp_d, dtype)}));
   accumulator.lift = lift_of(builder, stage, term, nullptr, dtype);
-  Expr count = pool.cast(dtype, pool.leaf(LeafKind::Count, 0, DType::Int64));
-  Expr value =
-      pool.mul(builder.state(builder.accumulate(accumulator)), pool.make(ExprOp::Pow, {h, count}));
+  ir::Expr count = pool.cast(dtype, pool.leaf(ir::LeafKind::Count, 0, DType::Int64));
+  ir::Expr value = pool.mul(builder.state(builder.accumulate(accumulator)),
+                            pool.make(ir::ExprOp::Pow, {h, count}));
   builder.finish(stage, value, Form::Deferred);
   return std::nullopt;
 }
 
 namespace {
 
-Reduction opposite(Reduction reduction) {
+ir::Reduction opposite(ir::Reduction reduction) {
   switch (reduction) {
-    case Reduction::Max:
-      return Reduction::Min;
-    case Reduction::Min:
-      return Reduction::Max;
-    case Reduction::ArgMax:
-      return Reduction::ArgMin;
-    case Reduction::ArgMin:
-      return Reduction::ArgMax;
-    case Reduction::TopK:
-      return Reduction::BottomK;
+    case ir::Reduction::Max:
+      return ir::Reduction::Min;
+    case ir::Reduction::Min:
+      return ir::Reduction::Max;
+    case ir::Reduction::ArgMax:
+      return ir::Reduction::ArgMin;
+    case ir::Reduction::ArgMin:
+      return ir::Reduction::ArgMax;
+    case ir::Reduction::TopK:
+      return ir::Reduction::BottomK;
     default:
-      return Reduction::TopK;
+      return ir::Reduction::TopK;
   }
 }
 
 struct Extremum {
-  Expr u = nullptr, phi = nullptr;  // phi over State leaf 0, replaced by the caller
+  ir::Expr u = nullptr, phi = nullptr;  // phi over State leaf 0, replaced by the caller
   bool increasing = true;
 };
 
 // x·d with the sign of d proved, or x + d, after expansion.
-std::variant<Extremum, Refusal> separate_extremum(const StageScope& scope, Expr body, DType dtype) {
-  ExprPool& pool = scope.pool;
-  Expr slot = pool.leaf(LeafKind::State, -1, dtype);
+std::variant<Extremum, Refusal> separate_extremum(const StageScope& scope, ir::Expr body,
+                                                  DType dtype) {
+  ir::ExprPool& pool = scope.pool;
+  ir::Expr slot = pool.leaf(ir::LeafKind::State, -1, dtype);
   if (auto direct = monotone(scope, body)) {
     return Extremum{direct->u,
                     pool.substitute(body, {{direct->u, pool.cast(direct->u->dtype, slot)}}),
@@ -88,22 +90,22 @@ std::variant<Extremum, Refusal> separate_extremum(const StageScope& scope, Expr 
   if (auto* refusal = std::get_if<Refusal>(&decomposed)) return *refusal;
   auto& terms = std::get<std::vector<Term>>(decomposed);
   auto factor = [&](const Term& term) {
-    Expr d = pool.mul(product(pool, term.d, dtype), pool.number(term.coefficient, dtype));
+    ir::Expr d = pool.mul(product(pool, term.d, dtype), pool.number(term.coefficient, dtype));
     if (!term.d_inverse.empty()) d = pool.div(d, product(pool, term.d_inverse, dtype));
     if (!term.exp_d.empty())
-      d = pool.mul(d, pool.make(ExprOp::Exp, {sum(pool, term.exp_d, dtype)}));
+      d = pool.mul(d, pool.make(ir::ExprOp::Exp, {sum(pool, term.exp_d, dtype)}));
     return d;
   };
   auto streamed = [&](const Term& term) {
-    Expr x = product(pool, term.x, dtype);
+    ir::Expr x = product(pool, term.x, dtype);
     if (term.exp_x.empty()) return x;
-    return pool.mul(x, pool.make(ExprOp::Exp, {sum(pool, term.exp_x, dtype)}));
+    return pool.mul(x, pool.make(ir::ExprOp::Exp, {sum(pool, term.exp_x, dtype)}));
   };
   for (const Term& term : terms) {
     if (!term.guards.empty()) return Refusal{"a maximum of a guarded value", body};
   }
   if (terms.size() == 1) {
-    Expr d = factor(terms[0]);
+    ir::Expr d = factor(terms[0]);
     const Sign sign = sign_of(scope, d);
     if (sign == Sign::Unknown) {
       return Refusal{"the sign of " + to_string(pool, d) +
@@ -112,7 +114,7 @@ std::variant<Extremum, Refusal> separate_extremum(const StageScope& scope, Expr 
     }
     return Extremum{streamed(terms[0]), pool.mul(slot, d), sign != Sign::Negative};
   }
-  std::vector<Expr> x, d;
+  std::vector<ir::Expr> x, d;
   for (const Term& term : terms) {
     const bool pure_x = !term.uses_results();
     const bool pure_d = term.x.empty() && term.exp_x.empty();
@@ -136,7 +138,7 @@ std::variant<Extremum, Refusal> separate_extremum(const StageScope& scope, Expr 
 
 // max_l φ_d(u_l) = φ_d(max_l u_l) for φ increasing, φ_d(min_l u_l) for φ decreasing.
 std::optional<Refusal> derive_extremum(StreamingBuilder& builder, size_t stage) {
-  ExprPool& pool = builder.pool();
+  ir::ExprPool& pool = builder.pool();
   const Stage& s = builder.cascade().stages[stage];
   // An extreme of no elements is the type's own.
   const DType dtype = is_integer(s.body->dtype) ? s.body->dtype : state_dtype(s.body->dtype);
@@ -159,10 +161,10 @@ std::optional<Refusal> derive_extremum(StreamingBuilder& builder, size_t stage) 
   accumulator.lift = pool.cast(dtype, extremum.u);
   if (!extremum.increasing) accumulator.reduction = opposite(s.reduction);
   const int number = builder.accumulate(accumulator);
-  Expr slot = pool.leaf(LeafKind::State, -1, dtype);
-  auto phi = [&](Expr value) { return pool.substitute(extremum.phi, {{slot, value}}); };
-  const bool ranked = s.reduction == Reduction::TopK || s.reduction == Reduction::BottomK;
-  const bool value = s.reduction == Reduction::Max || s.reduction == Reduction::Min;
+  ir::Expr slot = pool.leaf(ir::LeafKind::State, -1, dtype);
+  auto phi = [&](ir::Expr value) { return pool.substitute(extremum.phi, {{slot, value}}); };
+  const bool ranked = s.reduction == ir::Reduction::TopK || s.reduction == ir::Reduction::BottomK;
+  const bool value = s.reduction == ir::Reduction::Max || s.reduction == ir::Reduction::Min;
   builder.finish(stage, value ? phi(builder.state(number)) : builder.state(number), Form::Deferred);
   builder.reports.back().G = to_string(pool, extremum.u);
   builder.reports.back().H = to_string(pool, extremum.phi);
@@ -170,12 +172,12 @@ std::optional<Refusal> derive_extremum(StreamingBuilder& builder, size_t stage) 
     // Ranked values are read through their rank; φ is applied where they are read.
     const int64_t read = -(2 * static_cast<int64_t>(stage) + 2);
     for (CascadeOutput& output : builder.streaming.outputs) {
-      output.body = pool.rewrite(output.body, [&](Expr e) -> Expr {
-        return e->op == ExprOp::Read && e->integer == read ? phi(e) : nullptr;
+      output.body = pool.rewrite(output.body, [&](ir::Expr e) -> ir::Expr {
+        return e->op == ir::ExprOp::Read && e->integer == read ? phi(e) : nullptr;
       });
     }
   }
   return std::nullopt;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

@@ -6,38 +6,38 @@
 #include "cascade/algebra/refute.h"
 #include "cascade/derive/builder.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 namespace {
 
-bool is_extremum(Reduction reduction) {
-  return reduction == Reduction::Max || reduction == Reduction::Min;
+bool is_extremum(ir::Reduction reduction) {
+  return reduction == ir::Reduction::Max || reduction == ir::Reduction::Min;
 }
 
 // All results in `e` are running maxima or minima, which are safe to rescale by.
-bool only_extrema(const StreamingBuilder& builder, Expr e) {
+bool only_extrema(const StreamingBuilder& builder, ir::Expr e) {
   bool any = false, all = true;
-  visit(e, [&](Expr leaf) {
-    if (leaf->op != ExprOp::Leaf) return;
+  visit(e, [&](ir::Expr leaf) {
+    if (leaf->op != ir::ExprOp::Leaf) return;
     any = true;
-    all &= leaf->leaf_kind == LeafKind::Result &&
+    all &= leaf->leaf_kind == ir::LeafKind::Result &&
            is_extremum(builder.cascade().stages[static_cast<size_t>(leaf->integer)].reduction);
   });
   return any && all;
 }
 
-bool is_running_maximum(const StreamingBuilder& builder, Expr reference) {
-  return reference->op == ExprOp::Leaf && reference->leaf_kind == LeafKind::State &&
+bool is_running_maximum(const StreamingBuilder& builder, ir::Expr reference) {
+  return reference->op == ir::ExprOp::Leaf && reference->leaf_kind == ir::LeafKind::State &&
          builder.streaming.accumulators[static_cast<size_t>(reference->integer)].reduction ==
-             Reduction::Max;
+             ir::Reduction::Max;
 }
 
 // The running maximum of the exponent's streamed part, where an earlier stage keeps it; else null.
-Expr running_top(const StreamingBuilder& builder, const Term& term, DType dtype) {
+ir::Expr running_top(const StreamingBuilder& builder, const Term& term, DType dtype) {
   if (term.exp_x.empty()) return nullptr;
-  Expr exponent = sum(builder.pool(), term.exp_x, dtype);
+  ir::Expr exponent = sum(builder.pool(), term.exp_x, dtype);
   const auto& accumulators = builder.streaming.accumulators;
   for (size_t i = 0; i < accumulators.size(); ++i) {
-    if (accumulators[i].reduction == Reduction::Max && accumulators[i].lift == exponent) {
+    if (accumulators[i].reduction == ir::Reduction::Max && accumulators[i].lift == exponent) {
       return builder.state(static_cast<int>(i));
     }
   }
@@ -46,18 +46,18 @@ Expr running_top(const StreamingBuilder& builder, const Term& term, DType dtype)
 
 struct TermForm {
   Form form = Form::Plain;
-  Expr finish = nullptr;
+  ir::Expr finish = nullptr;
   std::string G, H, rho;
 };
 
 // A rescaled term's exponent reference c, with exp(b) = exp(-c).
-Expr rescaling_reference(StreamingBuilder& builder, const Term& term, std::vector<Expr>& deferred,
-                         DType dtype) {
-  ExprPool& pool = builder.pool();
-  std::vector<Expr> pieces;
-  for (Expr piece : term.exp_d) {
+ir::Expr rescaling_reference(StreamingBuilder& builder, const Term& term,
+                             std::vector<ir::Expr>& deferred, DType dtype) {
+  ir::ExprPool& pool = builder.pool();
+  std::vector<ir::Expr> pieces;
+  for (ir::Expr piece : term.exp_d) {
     if (only_extrema(builder, piece)) {
-      pieces.push_back(pool.make(ExprOp::Neg, {pool.cast(dtype, piece)}));
+      pieces.push_back(pool.make(ir::ExprOp::Neg, {pool.cast(dtype, piece)}));
     } else {
       deferred.push_back(piece);
     }
@@ -67,21 +67,22 @@ Expr rescaling_reference(StreamingBuilder& builder, const Term& term, std::vecto
 
 }  // namespace
 
-Expr lift_of(StreamingBuilder& builder, size_t stage, const Term& term, Expr safe, DType dtype) {
-  ExprPool& pool = builder.pool();
-  std::vector<Expr> tile, with_columns;
-  for (Expr x : term.x) {
+ir::Expr lift_of(StreamingBuilder& builder, size_t stage, const Term& term, ir::Expr safe,
+                 DType dtype) {
+  ir::ExprPool& pool = builder.pool();
+  std::vector<ir::Expr> tile, with_columns;
+  for (ir::Expr x : term.x) {
     const auto& columns = builder.cascade().stages[stage].columns;
     const bool in_columns =
-        std::any_of(columns.begin(), columns.end(), [&](Expr c) { return x->depends_on(c); });
+        std::any_of(columns.begin(), columns.end(), [&](ir::Expr c) { return x->depends_on(c); });
     (in_columns ? with_columns : tile).push_back(x);
   }
   if (!term.exp_x.empty()) {
-    Expr exponent = sum(pool, term.exp_x, dtype);
+    ir::Expr exponent = sum(pool, term.exp_x, dtype);
     if (safe) exponent = pool.sub(exponent, safe);
-    tile.push_back(pool.make(ExprOp::Exp, {exponent}));
+    tile.push_back(pool.make(ir::ExprOp::Exp, {exponent}));
   } else if (safe) {
-    tile.push_back(pool.make(ExprOp::Exp, {pool.make(ExprOp::Neg, {safe})}));
+    tile.push_back(pool.make(ir::ExprOp::Exp, {pool.make(ir::ExprOp::Neg, {safe})}));
   }
   if (with_columns.empty()) return product(pool, tile, dtype);
   if (tile.empty()) return product(pool, with_columns, dtype);
@@ -92,18 +93,18 @@ namespace {
 
 // One term of a sum: A ⊕= lift, repaired by ρ = exp(c_old - c_new) where it is rescaled.
 TermForm derive_term(StreamingBuilder& builder, size_t stage, const Term& term, DType dtype) {
-  ExprPool& pool = builder.pool();
+  ir::ExprPool& pool = builder.pool();
   const double infinity = std::numeric_limits<double>::infinity();
   TermForm result;
-  std::vector<Expr> deferred_exponents;
-  Expr c = rescaling_reference(builder, term, deferred_exponents, dtype);
+  std::vector<ir::Expr> deferred_exponents;
+  ir::Expr c = rescaling_reference(builder, term, deferred_exponents, dtype);
   Accumulator accumulator;
   accumulator.stage = static_cast<int>(stage);
   accumulator.columns = builder.cascade().stages[stage].columns;
   accumulator.dtype = dtype;
-  Expr value = nullptr;
+  ir::Expr value = nullptr;
   if (term.x.empty() && term.exp_x.empty()) {
-    value = pool.cast(dtype, pool.leaf(LeafKind::Count, 0, DType::Int64));
+    value = pool.cast(dtype, pool.leaf(ir::LeafKind::Count, 0, DType::Int64));
     deferred_exponents = term.exp_d;
     result.form = term.uses_results() ? Form::Deferred : Form::Plain;
     result.G = "1";
@@ -113,45 +114,47 @@ TermForm derive_term(StreamingBuilder& builder, size_t stage, const Term& term, 
     // identity of the maximum: nothing but exp(-inf) = 0 has been added, so any finite stand-in
     // serves, and where it is c the factor exp(+inf) is owed (0·inf = NaN, as in the graph).
     const bool maximum = is_running_maximum(builder, builder.running(c));
-    Expr top = maximum ? nullptr : running_top(builder, term, dtype);
+    ir::Expr top = maximum ? nullptr : running_top(builder, term, dtype);
     const int reference = builder.refer(top ? top : c);
-    Expr now = builder.new_reference(reference, dtype);
-    Expr before = builder.old_reference(reference, dtype);
-    auto empty = [&](Expr at) { return pool.make(ExprOp::IsNegInf, {at}); };
-    auto finite = [&](Expr at) {
-      Expr infinite =
-          top ? pool.make(ExprOp::Or, {empty(at), pool.make(ExprOp::IsPosInf, {at})}) : empty(at);
+    ir::Expr now = builder.new_reference(reference, dtype);
+    ir::Expr before = builder.old_reference(reference, dtype);
+    auto empty = [&](ir::Expr at) { return pool.make(ir::ExprOp::IsNegInf, {at}); };
+    auto finite = [&](ir::Expr at) {
+      ir::Expr infinite =
+          top ? pool.make(ir::ExprOp::Or, {empty(at), pool.make(ir::ExprOp::IsPosInf, {at})})
+              : empty(at);
       return pool.select(infinite, pool.number(0, dtype), at);
     };
-    Expr moved = top ? pool.sub(finite(before), finite(now)) : pool.sub(before, now);
-    Expr rho = pool.select(empty(before), pool.number(1, dtype), pool.make(ExprOp::Exp, {moved}));
+    ir::Expr moved = top ? pool.sub(finite(before), finite(now)) : pool.sub(before, now);
+    ir::Expr rho =
+        pool.select(empty(before), pool.number(1, dtype), pool.make(ir::ExprOp::Exp, {moved}));
     accumulator.form = result.form = Form::Rescaled;
     accumulator.lift = lift_of(builder, stage, term, finite(now), dtype);
     const auto own = static_cast<int64_t>(builder.streaming.accumulators.size());
-    Expr before_move = pool.leaf(LeafKind::State, own, dtype);
+    ir::Expr before_move = pool.leaf(ir::LeafKind::State, own, dtype);
     accumulator.transport = pool.mul(before_move, rho);
     if (!maximum && !top) {
       // A stand-in hides the identity (c = 0 for an empty row): what is exactly 0 stays 0.
       accumulator.transport =
-          pool.select(pool.make(ExprOp::Equal, {before_move, pool.number(0, dtype)}), before_move,
-                      accumulator.transport);
+          pool.select(pool.make(ir::ExprOp::Equal, {before_move, pool.number(0, dtype)}),
+                      before_move, accumulator.transport);
     }
     // Equal accumulators differ only in the number of their own State leaf.
     int number = -1;
     for (size_t i = 0; i < builder.streaming.accumulators.size(); ++i) {
       const Accumulator& other = builder.streaming.accumulators[i];
       if (other.lift == accumulator.lift && other.columns == accumulator.columns &&
-          other.reduction == Reduction::Sum && other.form == Form::Rescaled) {
+          other.reduction == ir::Reduction::Sum && other.form == Form::Rescaled) {
         number = static_cast<int>(i);
       }
     }
     if (number < 0) number = builder.accumulate(accumulator);
-    Expr owed = top ? pool.make(ExprOp::Exp, {pool.sub(finite(top), c)})
-                    : pool.select(empty(builder.running(c)), pool.number(infinity, dtype),
-                                  pool.number(1, dtype));
+    ir::Expr owed = top ? pool.make(ir::ExprOp::Exp, {pool.sub(finite(top), c)})
+                        : pool.select(empty(builder.running(c)), pool.number(infinity, dtype),
+                                      pool.number(1, dtype));
     value = pool.mul(builder.state(number), owed);
     result.G = to_string(pool, lift_of(builder, stage, term, nullptr, dtype));
-    result.rho = to_string(pool, pool.make(ExprOp::Exp, {pool.sub(before, now)}));
+    result.rho = to_string(pool, pool.make(ir::ExprOp::Exp, {pool.sub(before, now)}));
   } else {
     result.form = term.uses_results() ? Form::Deferred : Form::Plain;
     accumulator.form = Form::Plain;
@@ -163,19 +166,20 @@ TermForm derive_term(StreamingBuilder& builder, size_t stage, const Term& term, 
   if (!term.d.empty()) value = pool.mul(value, product(pool, term.d, dtype));
   if (!term.d_inverse.empty()) value = pool.div(value, product(pool, term.d_inverse, dtype));
   if (!deferred_exponents.empty()) {
-    value = pool.mul(value, pool.make(ExprOp::Exp, {sum(pool, deferred_exponents, dtype)}));
+    value = pool.mul(value, pool.make(ir::ExprOp::Exp, {sum(pool, deferred_exponents, dtype)}));
   }
-  for (Expr guard : term.guards) value = pool.select(guard, value, pool.number(0, dtype));
-  Expr H = product(pool, term.d, dtype);
+  for (ir::Expr guard : term.guards) value = pool.select(guard, value, pool.number(0, dtype));
+  ir::Expr H = product(pool, term.d, dtype);
   if (!term.d_inverse.empty()) H = pool.div(H, product(pool, term.d_inverse, dtype));
-  if (!term.exp_d.empty()) H = pool.mul(H, pool.make(ExprOp::Exp, {sum(pool, term.exp_d, dtype)}));
+  if (!term.exp_d.empty())
+    H = pool.mul(H, pool.make(ir::ExprOp::Exp, {sum(pool, term.exp_d, dtype)}));
   result.H = to_string(pool, H);
   result.finish = value;
   return result;
 }
 
 // Adds the evidence of numbers where they show that the body does not separate.
-Refusal confirmed(const StageScope& scope, Expr body, Refusal refusal) {
+Refusal confirmed(const StageScope& scope, ir::Expr body, Refusal refusal) {
   constexpr int kPoints = 8;
   if (sampled_rank(scope, body, kPoints) == kPoints) {
     refusal.reason += fmt::format(" (its rank is at least {} at random points)", kPoints);
@@ -186,7 +190,7 @@ Refusal confirmed(const StageScope& scope, Expr body, Refusal refusal) {
 }  // namespace
 
 std::optional<Refusal> derive_sum(StreamingBuilder& builder, size_t stage) {
-  ExprPool& pool = builder.pool();
+  ir::ExprPool& pool = builder.pool();
   const Stage& s = builder.cascade().stages[stage];
   const DType dtype = state_dtype(s.body->dtype);
   const StageScope scope = builder.scope(stage);
@@ -205,7 +209,7 @@ std::optional<Refusal> derive_sum(StreamingBuilder& builder, size_t stage) {
   const auto& terms = std::get<std::vector<Term>>(decomposed);
   if (derive_moments(builder, stage, terms)) return std::nullopt;
   builder.streaming.exact_infinities &= terms.size() <= 1;
-  Expr value = nullptr;
+  ir::Expr value = nullptr;
   Form form = Form::Plain;
   std::string G, H, rho;
   for (const Term& term : terms) {
@@ -223,4 +227,4 @@ std::optional<Refusal> derive_sum(StreamingBuilder& builder, size_t stage) {
   return std::nullopt;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

@@ -12,85 +12,86 @@
 
 #include "cascade/derive/builder.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 namespace {
 
 using Powers = std::vector<int>;  // one exponent per atom
 
 struct Moments {
-  std::vector<Expr> weights, atoms;
+  std::vector<ir::Expr> weights, atoms;
   std::vector<Powers> closure;  // of the terms' powers, downwards; by degree
   std::vector<Powers> needed;   // those of degree two and more
 };
 
 class Derivative {
  public:
-  Derivative(ExprPool& pool, Expr atom) : pool_(pool), atom_(atom) {}
+  Derivative(ir::ExprPool& pool, ir::Expr atom) : pool_(pool), atom_(atom) {}
 
   // ∂e/∂atom, or null if e is not polynomial in it.
-  Expr of(Expr e) {
+  ir::Expr of(ir::Expr e) {
     const auto known = known_.find(e);
     if (known != known_.end()) return known->second;
-    Expr result = derived(e);
+    ir::Expr result = derived(e);
     known_.emplace(e, result);
     return result;
   }
 
  private:
-  Expr derived(Expr e);
+  ir::Expr derived(ir::Expr e);
 
-  ExprPool& pool_;
-  Expr atom_;
-  std::unordered_map<Expr, Expr> known_;
+  ir::ExprPool& pool_;
+  ir::Expr atom_;
+  std::unordered_map<ir::Expr, ir::Expr> known_;
 };
 
-Expr Derivative::derived(Expr e) {
-  ExprPool& pool = pool_;
+ir::Expr Derivative::derived(ir::Expr e) {
+  ir::ExprPool& pool = pool_;
   if (e == atom_) return pool.number(1, e->dtype);
   bool contains = false;
-  visit(e, [&](Expr node) { contains |= node == atom_; });
+  visit(e, [&](ir::Expr node) { contains |= node == atom_; });
   if (!contains) return pool.number(0, e->dtype);
   auto part = [&](size_t i) { return of(e->args[i]); };
-  auto zero = [](Expr x) { return x->is_constant(0); };
-  auto times = [&](Expr a, Expr b) {
+  auto zero = [](ir::Expr x) { return x->is_constant(0); };
+  auto times = [&](ir::Expr a, ir::Expr b) {
     if (zero(a)) return a;
     return zero(b) ? b : pool.mul(a, b);
   };
   switch (e->op) {
-    case ExprOp::Add:
-    case ExprOp::Sub: {
-      Expr a = part(0), b = part(1);
+    case ir::ExprOp::Add:
+    case ir::ExprOp::Sub: {
+      ir::Expr a = part(0), b = part(1);
       if (!a || !b) return nullptr;
       if (zero(b)) return a;
-      if (zero(a)) return e->op == ExprOp::Add ? b : pool.make(ExprOp::Neg, {b});
+      if (zero(a)) return e->op == ir::ExprOp::Add ? b : pool.make(ir::ExprOp::Neg, {b});
       return pool.make(e->op, {a, b});
     }
-    case ExprOp::Neg: {
-      Expr a = part(0);
-      return a ? pool.make(ExprOp::Neg, {a}) : nullptr;
+    case ir::ExprOp::Neg: {
+      ir::Expr a = part(0);
+      return a ? pool.make(ir::ExprOp::Neg, {a}) : nullptr;
     }
-    case ExprOp::Mul: {
-      Expr a = part(0), b = part(1);
+    case ir::ExprOp::Mul: {
+      ir::Expr a = part(0), b = part(1);
       if (!a || !b) return nullptr;
-      Expr left = times(a, e->args[1]), right = times(e->args[0], b);
+      ir::Expr left = times(a, e->args[1]), right = times(e->args[0], b);
       if (zero(left)) return right;
       return zero(right) ? left : pool.add(left, right);
     }
-    case ExprOp::Div: {
-      Expr a = part(0), b = part(1);
+    case ir::ExprOp::Div: {
+      ir::Expr a = part(0), b = part(1);
       return a && b && zero(b) ? pool.div(a, e->args[1]) : nullptr;
     }
-    case ExprOp::Pow: {
-      Expr a = part(0);
+    case ir::ExprOp::Pow: {
+      ir::Expr a = part(0);
       if (!a || !e->args[1]->is_constant()) return nullptr;
       const double p = e->args[1]->number;
       if (p != static_cast<int>(p) || p < 1 || p > 4) return nullptr;
-      Expr lower =
-          p == 2 ? e->args[0] : pool.make(ExprOp::Pow, {e->args[0], pool.number(p - 1, e->dtype)});
+      ir::Expr lower = p == 2
+                           ? e->args[0]
+                           : pool.make(ir::ExprOp::Pow, {e->args[0], pool.number(p - 1, e->dtype)});
       return times(times(pool.number(p, e->dtype), lower), a);
     }
-    case ExprOp::Cast: {
-      Expr a = part(0);
+    case ir::ExprOp::Cast: {
+      ir::Expr a = part(0);
       return a && is_float(e->dtype) ? pool.cast(e->dtype, a) : nullptr;
     }
     default:
@@ -98,7 +99,9 @@ Expr Derivative::derived(Expr e) {
   }
 }
 
-Expr differentiate(ExprPool& pool, Expr e, Expr atom) { return Derivative(pool, atom).of(e); }
+ir::Expr differentiate(ir::ExprPool& pool, ir::Expr e, ir::Expr atom) {
+  return Derivative(pool, atom).of(e);
+}
 
 std::optional<Moments> find_moments(const std::vector<Term>& terms) {
   if (terms.size() < 2) return std::nullopt;
@@ -108,8 +111,8 @@ std::optional<Moments> find_moments(const std::vector<Term>& terms) {
   }
   moments.weights = terms[0].x;
   for (const Term& term : terms) {
-    std::vector<Expr> common, rest = term.x;
-    for (Expr w : moments.weights) {
+    std::vector<ir::Expr> common, rest = term.x;
+    for (ir::Expr w : moments.weights) {
       auto found = std::find(rest.begin(), rest.end(), w);
       if (found == rest.end()) continue;
       common.push_back(w);
@@ -118,19 +121,19 @@ std::optional<Moments> find_moments(const std::vector<Term>& terms) {
     moments.weights = common;
   }
   // A factor that some term has more often is a variable of the polynomial, not its weight.
-  const std::vector<Expr> weights = moments.weights;
-  std::erase_if(moments.weights, [&](Expr w) {
+  const std::vector<ir::Expr> weights = moments.weights;
+  std::erase_if(moments.weights, [&](ir::Expr w) {
     return std::any_of(terms.begin(), terms.end(), [&](const Term& term) {
       return std::count(term.x.begin(), term.x.end(), w) >
              std::count(weights.begin(), weights.end(), w);
     });
   });
   std::map<Powers, int> closure;
-  std::vector<std::vector<Expr>> factors;
+  std::vector<std::vector<ir::Expr>> factors;
   for (const Term& term : terms) {
-    std::vector<Expr> rest = term.x;
-    for (Expr w : moments.weights) rest.erase(std::find(rest.begin(), rest.end(), w));
-    for (Expr u : rest) {
+    std::vector<ir::Expr> rest = term.x;
+    for (ir::Expr w : moments.weights) rest.erase(std::find(rest.begin(), rest.end(), w));
+    for (ir::Expr u : rest) {
       if (std::find(moments.atoms.begin(), moments.atoms.end(), u) == moments.atoms.end()) {
         moments.atoms.push_back(u);
       }
@@ -141,7 +144,7 @@ std::optional<Moments> find_moments(const std::vector<Term>& terms) {
   int degree = 0;
   for (const auto& rest : factors) {
     Powers powers;
-    for (Expr u : moments.atoms) {
+    for (ir::Expr u : moments.atoms) {
       powers.push_back(static_cast<int>(std::count(rest.begin(), rest.end(), u)));
     }
     degree = std::max(degree, static_cast<int>(rest.size()));
@@ -175,8 +178,8 @@ int64_t binomial(int n, int k) {
   return result;
 }
 
-Expr power(ExprPool& pool, Expr base, int exponent, DType dtype) {
-  Expr result = nullptr;
+ir::Expr power(ir::ExprPool& pool, ir::Expr base, int exponent, DType dtype) {
+  ir::Expr result = nullptr;
   for (int i = 0; i < exponent; ++i) result = result ? pool.mul(result, base) : base;
   return result ? result : pool.number(1, dtype);
 }
@@ -191,9 +194,9 @@ class MomentBuilder {
         dtype_(state_dtype(builder.cascade().stages[stage].body->dtype)) {}
 
   bool build() {
-    Expr total = total_weight();
+    ir::Expr total = total_weight();
     std::vector<int> centres;
-    for (Expr u : moments_.atoms) centres.push_back(centre(u, total));
+    for (ir::Expr u : moments_.atoms) centres.push_back(centre(u, total));
     for (const Powers& powers : moments_.needed) add_moment(powers, centres, total);
     return finish(centres, total);
   }
@@ -207,15 +210,15 @@ class MomentBuilder {
     return accumulator;
   }
 
-  Expr weighted(Expr value) {
-    std::vector<Expr> factors = moments_.weights;
+  ir::Expr weighted(ir::Expr value) {
+    std::vector<ir::Expr> factors = moments_.weights;
     if (value) factors.push_back(value);
     return product(pool_, factors, dtype_);
   }
 
-  Expr total_weight() {
+  ir::Expr total_weight() {
     if (moments_.weights.empty()) {
-      return pool_.cast(dtype_, pool_.leaf(LeafKind::Count, 0, DType::Int64));
+      return pool_.cast(dtype_, pool_.leaf(ir::LeafKind::Count, 0, DType::Int64));
     }
     Accumulator accumulator = blank();
     accumulator.lift = weighted(nullptr);
@@ -223,53 +226,53 @@ class MomentBuilder {
   }
 
   // The running mean, 0 while nothing has weight.
-  int centre(Expr u, Expr total) {
+  int centre(ir::Expr u, ir::Expr total) {
     Accumulator accumulator = blank();
     accumulator.lift = weighted(u);
-    Expr first = builder_.state(builder_.accumulate(accumulator));
-    Expr zero = pool_.number(0, dtype_);
+    ir::Expr first = builder_.state(builder_.accumulate(accumulator));
+    ir::Expr zero = pool_.number(0, dtype_);
     return builder_.refer(
-        pool_.select(pool_.make(ExprOp::Equal, {total, zero}), zero, pool_.div(first, total)));
+        pool_.select(pool_.make(ir::ExprOp::Equal, {total, zero}), zero, pool_.div(first, total)));
   }
 
   // M_β as a value: Σw for β = 0, zero for degree one (the mean is the centre).
-  Expr moment(const Powers& powers, Expr total) {
+  ir::Expr moment(const Powers& powers, ir::Expr total) {
     const int degree = std::accumulate(powers.begin(), powers.end(), 0);
     if (degree == 0) return total;
     if (degree == 1) return nullptr;
     return builder_.state(numbers_.at(powers));
   }
 
-  void add_moment(const Powers& powers, const std::vector<int>& centres, Expr total) {
+  void add_moment(const Powers& powers, const std::vector<int>& centres, ir::Expr total) {
     Accumulator accumulator = blank();
     accumulator.form = Form::Translated;
-    Expr deviation = nullptr;
+    ir::Expr deviation = nullptr;
     for (size_t k = 0; k < powers.size(); ++k) {
-      Expr shifted = pool_.sub(pool_.cast(dtype_, moments_.atoms[k]),
-                               builder_.new_reference(centres[k], dtype_));
+      ir::Expr shifted = pool_.sub(pool_.cast(dtype_, moments_.atoms[k]),
+                                   builder_.new_reference(centres[k], dtype_));
       if (powers[k] == 0) continue;
-      Expr factor = power(pool_, shifted, powers[k], dtype_);
+      ir::Expr factor = power(pool_, shifted, powers[k], dtype_);
       deviation = deviation ? pool_.mul(deviation, factor) : factor;
     }
     accumulator.lift = weighted(deviation);
     const int own = static_cast<int>(builder_.streaming.accumulators.size());
     numbers_[powers] = own;
-    accumulator.transport = pool_.leaf(LeafKind::State, own, dtype_);
+    accumulator.transport = pool_.leaf(ir::LeafKind::State, own, dtype_);
     for (const Powers& lower : below(powers)) {
       if (lower == powers) continue;
-      Expr m = moment(lower, total);
+      ir::Expr m = moment(lower, total);
       if (!m) continue;
       int64_t coefficient = 1;
-      Expr shift = nullptr;
+      ir::Expr shift = nullptr;
       for (size_t k = 0; k < powers.size(); ++k) {
         coefficient *= binomial(powers[k], lower[k]);
         if (powers[k] == lower[k]) continue;
-        Expr delta = pool_.sub(builder_.old_reference(centres[k], dtype_),
-                               builder_.new_reference(centres[k], dtype_));
-        Expr factor = power(pool_, delta, powers[k] - lower[k], dtype_);
+        ir::Expr delta = pool_.sub(builder_.old_reference(centres[k], dtype_),
+                                   builder_.new_reference(centres[k], dtype_));
+        ir::Expr factor = power(pool_, delta, powers[k] - lower[k], dtype_);
         shift = shift ? pool_.mul(shift, factor) : factor;
       }
-      Expr moved = pool_.mul(m, shift);
+      ir::Expr moved = pool_.mul(m, shift);
       if (coefficient != 1) moved = pool_.mul(moved, pool_.number_int(coefficient, dtype_));
       accumulator.transport = pool_.add(accumulator.transport, moved);
     }
@@ -300,22 +303,23 @@ class MomentBuilder {
 
   // Stands for atom k, or weight k, in the polynomial: an atom may hold a weight, or a weight an
   // atom.
-  Expr variable(size_t k) {
-    return pool_.leaf(LeafKind::State, -2 - static_cast<int64_t>(k), dtype_);
+  ir::Expr variable(size_t k) {
+    return pool_.leaf(ir::LeafKind::State, -2 - static_cast<int64_t>(k), dtype_);
   }
-  Expr weight_variable(size_t k) {
-    return pool_.leaf(LeafKind::State, -100 - static_cast<int64_t>(k), moments_.weights[k]->dtype);
+  ir::Expr weight_variable(size_t k) {
+    return pool_.leaf(ir::LeafKind::State, -100 - static_cast<int64_t>(k),
+                      moments_.weights[k]->dtype);
   }
 
   // What stands for `e` in the polynomial; null if it is neither an atom nor a weight. A centre
   // does not have the atom's precision: where the body reads an atom in a wider type, the variable
   // is of that type.
-  Expr variable_for(Expr e) {
+  ir::Expr variable_for(ir::Expr e) {
     for (size_t k = 0; k < moments_.weights.size(); ++k) {
       if (e == moments_.weights[k]) return weight_variable(k);
     }
-    Expr plain = e;
-    while (plain->op == ExprOp::Cast && is_float(plain->dtype)) plain = plain->args[0];
+    ir::Expr plain = e;
+    while (plain->op == ir::ExprOp::Cast && is_float(plain->dtype)) plain = plain->args[0];
     for (size_t k = 0; k < moments_.atoms.size(); ++k) {
       if (plain == moments_.atoms[k]) return pool_.cast(e->dtype, variable(k));
     }
@@ -323,13 +327,13 @@ class MomentBuilder {
   }
 
   // The body over the variables, weights 1; null if it is no polynomial in one of them.
-  Expr polynomial() {
-    std::vector<std::pair<Expr, Expr>> ones;
+  ir::Expr polynomial() {
+    std::vector<std::pair<ir::Expr, ir::Expr>> ones;
     for (size_t k = 0; k < moments_.weights.size(); ++k) {
       ones.emplace_back(weight_variable(k), pool_.number(1, moments_.weights[k]->dtype));
     }
-    Expr body = pool_.rewrite(builder_.cascade().stages[stage_].body,
-                              [this](Expr e) { return variable_for(e); });
+    ir::Expr body = pool_.rewrite(builder_.cascade().stages[stage_].body,
+                                  [this](ir::Expr e) { return variable_for(e); });
     if (builder_.scope(stage_).streamed(body)) return nullptr;
     for (auto& [weight, one] : ones) {
       if (!differentiate(pool_, body, weight)) return nullptr;
@@ -338,15 +342,15 @@ class MomentBuilder {
   }
 
   // ∂^β of the body for every β of the closure, if all others are zero: Taylor's expansion ends.
-  std::optional<std::map<Powers, Expr>> derivatives() {
-    Expr body = polynomial();
+  std::optional<std::map<Powers, ir::Expr>> derivatives() {
+    ir::Expr body = polynomial();
     if (!body) return std::nullopt;
-    std::map<Powers, Expr> result{{Powers(moments_.atoms.size(), 0), body}};
+    std::map<Powers, ir::Expr> result{{Powers(moments_.atoms.size(), 0), body}};
     for (const Powers& powers : moments_.closure) {
       for (size_t k = 0; k < powers.size(); ++k) {
         Powers next = powers;
         ++next[k];
-        Expr derivative = differentiate(pool_, result.at(powers), variable(k));
+        ir::Expr derivative = differentiate(pool_, result.at(powers), variable(k));
         if (!derivative) return std::nullopt;
         const bool expected = std::find(moments_.closure.begin(), moments_.closure.end(), next) !=
                               moments_.closure.end();
@@ -357,10 +361,10 @@ class MomentBuilder {
     return result;
   }
 
-  bool finish(const std::vector<int>& centres, Expr total) {
+  bool finish(const std::vector<int>& centres, ir::Expr total) {
     const auto partial = derivatives();
     if (!partial) return false;
-    std::vector<std::pair<Expr, Expr>> at_centre;
+    std::vector<std::pair<ir::Expr, ir::Expr>> at_centre;
     for (size_t k = 0; k < centres.size(); ++k) {
       const Reference& centre = builder_.streaming.references[static_cast<size_t>(centres[k])];
       at_centre.emplace_back(variable(k), pool_.cast(dtype_, centre.value));
@@ -368,12 +372,12 @@ class MomentBuilder {
     auto centred = [&](const Powers& powers) {
       return pool_.cast(dtype_, pool_.substitute(partial->at(powers), at_centre));
     };
-    Expr value = pool_.mul(total, centred(Powers(centres.size(), 0)));
+    ir::Expr value = pool_.mul(total, centred(Powers(centres.size(), 0)));
     for (const Powers& powers : moments_.needed) {
       if (partial->at(powers)->is_constant(0)) continue;
       double factorial = 1;
       for (int power : powers) factorial *= std::tgamma(power + 1);
-      Expr weight = pool_.mul(centred(powers), pool_.number(1 / factorial, dtype_));
+      ir::Expr weight = pool_.mul(centred(powers), pool_.number(1 / factorial, dtype_));
       value = pool_.add(value, pool_.mul(builder_.state(numbers_.at(powers)), weight));
     }
     builder_.finish(stage_, value, Form::Translated);
@@ -385,7 +389,7 @@ class MomentBuilder {
   }
 
   StreamingBuilder& builder_;
-  ExprPool& pool_;
+  ir::ExprPool& pool_;
   size_t stage_;
   Moments moments_;
   DType dtype_;
@@ -405,4 +409,4 @@ bool derive_moments(StreamingBuilder& builder, size_t stage, const std::vector<T
   return false;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

@@ -8,18 +8,18 @@
 #include "base/error.h"
 #include "ir/contraction.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 namespace {
 
 struct NotACascade {
   std::string reason;
 };
 
-bool is_ranked(Expr reduce) {
-  return reduce->reduction == Reduction::TopK || reduce->reduction == Reduction::BottomK;
+bool is_ranked(ir::Expr reduce) {
+  return reduce->reduction == ir::Reduction::TopK || reduce->reduction == ir::Reduction::BottomK;
 }
 
-bool contains(const std::vector<Expr>& list, Expr e) {
+bool contains(const std::vector<ir::Expr>& list, ir::Expr e) {
   return std::find(list.begin(), list.end(), e) != list.end();
 }
 
@@ -27,12 +27,12 @@ bool contains(const std::vector<Expr>& list, Expr e) {
 // Reductions are equal up to free axes; bound axes are canonical already.
 class AxisMatch {
  public:
-  bool match(Expr a, Expr b) {
+  bool match(ir::Expr a, ir::Expr b) {
     if (a == b && a->free_axes.empty()) return true;
     const bool shares = a->args.size() > 1;
     if (shares && matched_.count({a, b})) return true;
     if (a->op != b->op || a->dtype != b->dtype || a->args.size() != b->args.size()) return false;
-    if (a->op == ExprOp::Axis) {
+    if (a->op == ir::ExprOp::Axis) {
       if (a == b) return true;
       auto known = map_.find(b);
       if (known != map_.end()) return known->second == a;
@@ -50,20 +50,22 @@ class AxisMatch {
     if (shares) matched_.emplace(a, b);
     return true;
   }
-  std::vector<std::pair<Expr, Expr>> substitution() const { return {map_.begin(), map_.end()}; }
+  std::vector<std::pair<ir::Expr, ir::Expr>> substitution() const {
+    return {map_.begin(), map_.end()};
+  }
 
  private:
   struct ById {
-    bool operator()(Expr a, Expr b) const { return a->id < b->id; }
+    bool operator()(ir::Expr a, ir::Expr b) const { return a->id < b->id; }
   };
-  std::map<Expr, Expr, ById> map_;
-  std::set<Expr> images_;
-  std::set<std::pair<Expr, Expr>> matched_;  // axes once mapped stay so
+  std::map<ir::Expr, ir::Expr, ById> map_;
+  std::set<ir::Expr> images_;
+  std::set<std::pair<ir::Expr, ir::Expr>> matched_;  // axes once mapped stay so
 };
 
 class Extractor {
  public:
-  Extractor(ExprPool& pool, std::vector<LoweredOutput> outputs)
+  Extractor(ir::ExprPool& pool, std::vector<LoweredOutput> outputs)
       : pool_(pool), outputs_(std::move(outputs)) {}
 
   Extraction run() {
@@ -72,7 +74,7 @@ class Extractor {
     if (stages_.empty()) throw NotACascade{"no reduction"};
     find_rows();
     result_.cascade.stream = pool_.axis("j", extent_);
-    for (Expr reduce : stages_) add_stage(reduce);
+    for (ir::Expr reduce : stages_) add_stage(reduce);
     for (const LoweredOutput& output : outputs_) add_output(output);
     if (result_.maps_back && result_.has_producer) {
       throw NotACascade{"an output along the streamed axis would compute its contraction twice"};
@@ -86,13 +88,13 @@ class Extractor {
 
  private:
   void unify_axes() {
-    std::vector<Expr> first = top_reductions(outputs_[0].body);
+    std::vector<ir::Expr> first = top_reductions(outputs_[0].body);
     for (size_t i = 1; i < outputs_.size(); ++i) {
       rename_axes(outputs_[i]);
       AxisMatch matched;
       bool any = false;
-      for (Expr other : top_reductions(outputs_[i].body)) {
-        for (Expr reduce : first) {
+      for (ir::Expr other : top_reductions(outputs_[i].body)) {
+        for (ir::Expr reduce : first) {
           AxisMatch match = matched;
           if (!match.match(reduce, other)) continue;
           matched = match;
@@ -107,41 +109,41 @@ class Extractor {
 
   // Outputs name their axes alike: a transposed one would confuse its rows with the first one's.
   void rename_axes(LoweredOutput& output) {
-    std::vector<std::pair<Expr, Expr>> map;
+    std::vector<std::pair<ir::Expr, ir::Expr>> map;
     for (size_t i = 0; i < output.axes.size(); ++i) {
-      Expr axis = output.axes[i];
-      if (axis->op != ExprOp::Axis) continue;
+      ir::Expr axis = output.axes[i];
+      if (axis->op != ir::ExprOp::Axis) continue;
       map.emplace_back(axis, pool_.shared_axis(fmt::format("o{}", i), axis->extent()));
     }
     replace_axes(output, map);
   }
 
-  void replace_axes(LoweredOutput& output, const std::vector<std::pair<Expr, Expr>>& map) {
+  void replace_axes(LoweredOutput& output, const std::vector<std::pair<ir::Expr, ir::Expr>>& map) {
     output.body = pool_.substitute(output.body, map);
-    for (Expr& axis : output.axes) axis = pool_.substitute(axis, map);
+    for (ir::Expr& axis : output.axes) axis = pool_.substitute(axis, map);
   }
 
-  static std::vector<Expr> top_reductions(Expr body) {
-    std::vector<Expr> found;
-    std::set<Expr> seen;
-    std::function<void(Expr, Expr)> go = [&](Expr e, Expr inside) {
-      if (!seen.insert(e).second || e->op == ExprOp::Axis) return;
-      if (e->op == ExprOp::Reduce && !(inside && e->depends_on(inside->bound_axis()))) {
+  static std::vector<ir::Expr> top_reductions(ir::Expr body) {
+    std::vector<ir::Expr> found;
+    std::set<ir::Expr> seen;
+    std::function<void(ir::Expr, ir::Expr)> go = [&](ir::Expr e, ir::Expr inside) {
+      if (!seen.insert(e).second || e->op == ir::ExprOp::Axis) return;
+      if (e->op == ir::ExprOp::Reduce && !(inside && e->depends_on(inside->bound_axis()))) {
         go(e->body(), e);
         found.push_back(e);
         return;
       }
-      for (Expr arg : e->args) go(arg, inside);
+      for (ir::Expr arg : e->args) go(arg, inside);
     };
     go(body, nullptr);
     return found;
   }
 
   // Stages in dependence order: whatever a body uses comes first.
-  void collect(Expr e) {
-    if (!seen_.insert(e).second || e->op == ExprOp::Axis) return;
-    if (e->op != ExprOp::Reduce) {
-      for (Expr arg : e->args) collect(arg);
+  void collect(ir::Expr e) {
+    if (!seen_.insert(e).second || e->op == ir::ExprOp::Axis) return;
+    if (e->op != ir::ExprOp::Reduce) {
+      for (ir::Expr arg : e->args) collect(arg);
       return;
     }
     if (extent_ && e->extent() != extent_) {
@@ -151,7 +153,7 @@ class Extractor {
     extent_ = e->extent();
     collect_inner(e->body(), e->bound_axis());
     if (is_ranked(e)) {
-      for (Expr other : stages_) {
+      for (ir::Expr other : stages_) {
         if (is_ranked(other) && other->body() == e->body() && other->reduction == e->reduction) {
           return;
         }
@@ -160,26 +162,26 @@ class Extractor {
     stages_.push_back(e);
   }
 
-  void collect_inner(Expr e, Expr stream) {
-    if (e->op == ExprOp::Axis) return;
-    if (e->op == ExprOp::Reduce) {
+  void collect_inner(ir::Expr e, ir::Expr stream) {
+    if (e->op == ir::ExprOp::Axis) return;
+    if (e->op == ir::ExprOp::Reduce) {
       if (!e->depends_on(stream)) return collect(e);
       check_producer(e, stream);
       return;
     }
-    for (Expr arg : e->args) {
-      if (arg->op != ExprOp::Axis && inner_seen_.insert({arg, stream}).second) {
+    for (ir::Expr arg : e->args) {
+      if (arg->op != ir::ExprOp::Axis && inner_seen_.insert({arg, stream}).second) {
         collect_inner(arg, stream);
       }
     }
   }
 
-  void check_producer(Expr e, Expr stream) {
+  void check_producer(ir::Expr e, ir::Expr stream) {
     auto contraction = as_contraction(pool_, e);
     if (!contraction) throw NotACascade{"an inner reduction is no contraction of two tensors"};
     const bool a = contraction->a->depends_on(stream), b = contraction->b->depends_on(stream);
-    Expr fixed = a ? contraction->b : contraction->a;
-    Expr moving = a ? contraction->a : contraction->b;
+    ir::Expr fixed = a ? contraction->b : contraction->a;
+    ir::Expr moving = a ? contraction->a : contraction->b;
     if (a == b) throw NotACascade{"both operands of an inner contraction move along the axis"};
     bool own_row = false;
     for (uint32_t axis : fixed->free_axes) {
@@ -190,10 +192,10 @@ class Extractor {
     result_.has_producer = true;
   }
 
-  std::vector<Expr> free_axes_of(Expr e) const {
-    std::vector<Expr> axes;
-    visit(e, [&](Expr node) {
-      if (node->op == ExprOp::Axis && e->depends_on(node) && !contains(axes, node)) {
+  std::vector<ir::Expr> free_axes_of(ir::Expr e) const {
+    std::vector<ir::Expr> axes;
+    visit(e, [&](ir::Expr node) {
+      if (node->op == ir::ExprOp::Axis && e->depends_on(node) && !contains(axes, node)) {
         axes.push_back(node);
       }
     });
@@ -202,15 +204,15 @@ class Extractor {
 
   // Axes of the reductions nested in a stage are rows; what the stage adds to them are columns.
   void find_rows() {
-    for (Expr reduce : stages_) {
-      std::vector<Expr> inner;
-      for (Expr other : stages_) {
+    for (ir::Expr reduce : stages_) {
+      std::vector<ir::Expr> inner;
+      for (ir::Expr other : stages_) {
         if (other != reduce && uses(reduce->body(), other)) {
-          for (Expr axis : free_axes_of(other)) inner.push_back(axis);
+          for (ir::Expr axis : free_axes_of(other)) inner.push_back(axis);
         }
       }
-      std::vector<Expr>& columns = columns_[reduce];
-      for (Expr axis : free_axes_of(reduce)) {
+      std::vector<ir::Expr>& columns = columns_[reduce];
+      for (ir::Expr axis : free_axes_of(reduce)) {
         const bool rank = is_ranked(reduce) && reduce->args[2]->depends_on(axis);
         if (rank) continue;
         const bool new_axis = inner.empty() ? holds_producer(reduce) : !contains(inner, axis);
@@ -221,22 +223,22 @@ class Extractor {
         }
       }
     }
-    for (Expr reduce : stages_) {
+    for (ir::Expr reduce : stages_) {
       check_no_repetition(reduce);
-      for (Expr row : rows_) {
+      for (ir::Expr row : rows_) {
         if (!reduce->depends_on(row)) throw NotACascade{"a stage is the same for several rows"};
       }
     }
     for (auto& [reduce, columns] : columns_) {
-      for (Expr column : columns) {
+      for (ir::Expr column : columns) {
         if (contains(rows_, column)) throw NotACascade{"an axis is a row and a column"};
       }
       result_.has_columns |= !columns.empty();
     }
     // Outermost first, in the order of the first output's dimensions.
-    std::vector<Expr> ordered;
+    std::vector<ir::Expr> ordered;
     for (const LoweredOutput& output : outputs_) {
-      for (Expr axis : output.axes) {
+      for (ir::Expr axis : output.axes) {
         if (contains(rows_, axis) && !contains(ordered, axis)) ordered.push_back(axis);
       }
     }
@@ -246,17 +248,17 @@ class Extractor {
 
   // An axis of which some digit (in mixed radix) is never seen, as in ⌊axis/k⌋ alone, would compute
   // the same row several times.
-  void check_no_repetition(Expr reduce) const {
-    for (Expr axis : free_axes_of(reduce)) {
+  void check_no_repetition(ir::Expr reduce) const {
+    for (ir::Expr axis : free_axes_of(reduce)) {
       std::vector<Digits> digits;
       bool fine = false;
-      std::set<Expr> seen;
-      std::function<void(Expr)> go = [&](Expr e) {
+      std::set<ir::Expr> seen;
+      std::function<void(ir::Expr)> go = [&](ir::Expr e) {
         if (!e->depends_on(axis) || !seen.insert(e).second) return;
         if (auto part = digits_of(e, axis)) return digits.push_back(*part);
-        fine |= e->op == ExprOp::FloorMod;
-        if (e->op == ExprOp::FloorDiv) return;
-        for (Expr arg : e->args) go(arg);
+        fine |= e->op == ir::ExprOp::FloorMod;
+        if (e->op == ir::ExprOp::FloorDiv) return;
+        for (ir::Expr arg : e->args) go(arg);
       };
       go(reduce);
       if (!fine && !covered(digits, axis)) {
@@ -267,20 +269,20 @@ class Extractor {
 
   // The part ⌊axis/low⌋ mod (high/low) of an axis; high is null where nothing is cut off above.
   struct Digits {
-    Expr low = nullptr, high = nullptr;
+    ir::Expr low = nullptr, high = nullptr;
   };
 
-  std::optional<Digits> digits_of(Expr e, Expr axis) const {
+  std::optional<Digits> digits_of(ir::Expr e, ir::Expr axis) const {
     if (e == axis) return Digits{pool_.integer(1), nullptr};
-    if (e->op != ExprOp::FloorDiv && e->op != ExprOp::FloorMod) return std::nullopt;
+    if (e->op != ir::ExprOp::FloorDiv && e->op != ir::ExprOp::FloorMod) return std::nullopt;
     auto inner = digits_of(e->args[0], axis);
     if (!inner || e->args[1]->depends_on(axis)) return std::nullopt;
-    Expr bound = pool_.mul(inner->low, e->args[1]);
-    return e->op == ExprOp::FloorDiv ? Digits{bound, inner->high} : Digits{inner->low, bound};
+    ir::Expr bound = pool_.mul(inner->low, e->args[1]);
+    return e->op == ir::ExprOp::FloorDiv ? Digits{bound, inner->high} : Digits{inner->low, bound};
   }
 
-  bool covered(const std::vector<Digits>& seen, Expr axis) const {
-    Expr reached = pool_.integer(1);
+  bool covered(const std::vector<Digits>& seen, ir::Expr axis) const {
+    ir::Expr reached = pool_.integer(1);
     for (size_t step = 0; step <= seen.size(); ++step) {
       if (!reached || reached == axis->extent()) return true;
       auto next = std::find_if(seen.begin(), seen.end(),
@@ -291,9 +293,9 @@ class Extractor {
     return false;
   }
 
-  static bool uses(Expr body, Expr part) {
+  static bool uses(ir::Expr body, ir::Expr part) {
     bool found = false;
-    visit(body, [&](Expr e) { found |= e == part; });
+    visit(body, [&](ir::Expr e) { found |= e == part; });
     return found;
   }
 
@@ -302,47 +304,47 @@ class Extractor {
   // What an axis that the nested stages do not have is to `reduce`: a column if only the value
   // operand of a product carries it, else a further row. A computed value operand would be computed
   // again for every row.
-  Role role_of(Expr reduce, Expr axis) const {
-    Expr body = without_float_casts(reduce->body());
-    if (body->op != ExprOp::Mul) return Role::Row;
+  Role role_of(ir::Expr reduce, ir::Expr axis) const {
+    ir::Expr body = without_float_casts(reduce->body());
+    if (body->op != ir::ExprOp::Mul) return Role::Row;
     const bool first = holds_stage(body->args[0]) || holds_reduction(body->args[0]);
     const int tile_side = first ? 0 : 1;
-    Expr tile = body->args[tile_side], value = without_float_casts(body->args[1 - tile_side]);
+    ir::Expr tile = body->args[tile_side], value = without_float_casts(body->args[1 - tile_side]);
     if (tile->depends_on(axis) || !value->depends_on(axis)) return Role::Row;
-    if (value->op != ExprOp::Read) {
+    if (value->op != ir::ExprOp::Read) {
       throw NotACascade{"the value operand of a contraction is computed"};
     }
     return Role::Column;
   }
 
-  static bool holds_reduction(Expr e) {
+  static bool holds_reduction(ir::Expr e) {
     bool found = false;
-    visit(e, [&](Expr node) { found |= node->op == ExprOp::Reduce; });
+    visit(e, [&](ir::Expr node) { found |= node->op == ir::ExprOp::Reduce; });
     return found;
   }
 
   // The body computes a contraction per streamed element.
-  static bool holds_producer(Expr reduce) { return holds_reduction(reduce->body()); }
+  static bool holds_producer(ir::Expr reduce) { return holds_reduction(reduce->body()); }
 
-  bool holds_stage(Expr e) const {
+  bool holds_stage(ir::Expr e) const {
     bool found = false;
-    visit(e, [&](Expr node) { found |= contains(stages_, node); });
+    visit(e, [&](ir::Expr node) { found |= contains(stages_, node); });
     return found;
   }
 
   // Stage reductions become Result leaves; contractions take their canonical form.
-  Expr over_results(Expr e) {
-    return pool_.rewrite(e, [&](Expr node) -> Expr {
-      if (node->op != ExprOp::Reduce) return nullptr;
+  ir::Expr over_results(ir::Expr e) {
+    return pool_.rewrite(e, [&](ir::Expr node) -> ir::Expr {
+      if (node->op != ir::ExprOp::Reduce) return nullptr;
       for (size_t i = 0; i < stages_.size(); ++i) {
-        Expr stage = stages_[i];
+        ir::Expr stage = stages_[i];
         if (is_ranked(stage) && is_ranked(node) && node->body() == stage->body() &&
             node->reduction == stage->reduction) {
           const auto number = 2 * static_cast<int64_t>(i) + 2 + node->integer;
           return pool_.read(-number, node->dtype, {node->args[2]});
         }
         if (node == stage) {
-          return pool_.leaf(LeafKind::Result, static_cast<int64_t>(i), node->dtype);
+          return pool_.leaf(ir::LeafKind::Result, static_cast<int64_t>(i), node->dtype);
         }
       }
       auto contraction = as_contraction(pool_, node);
@@ -351,14 +353,14 @@ class Extractor {
     });
   }
 
-  void add_stage(Expr reduce) {
+  void add_stage(ir::Expr reduce) {
     Stage stage;
     stage.reduction = reduce->reduction;
     stage.dtype = reduce->body()->dtype;
     stage.columns = columns_[reduce];
     if (is_ranked(reduce)) {
-      Expr rank = reduce->args[2];
-      Expr k = rank->op == ExprOp::Axis ? rank->extent() : nullptr;
+      ir::Expr rank = reduce->args[2];
+      ir::Expr k = rank->op == ir::ExprOp::Axis ? rank->extent() : nullptr;
       if (rank->is_constant()) k = pool_.integer(rank->integer + 1);
       if (!k || !k->is_constant()) throw NotACascade{"k is not a constant"};
       stage.k = k->integer;
@@ -372,11 +374,12 @@ class Extractor {
   }
 
   static bool value_is_read(const Stage& stage) {
-    Expr body = without_float_casts(stage.body);
-    if (body->op != ExprOp::Mul) return false;
-    for (Expr arg : body->args) {
-      for (Expr column : stage.columns) {
-        if (arg->depends_on(column) && without_float_casts(arg)->op != ExprOp::Read) return false;
+    ir::Expr body = without_float_casts(stage.body);
+    if (body->op != ir::ExprOp::Mul) return false;
+    for (ir::Expr arg : body->args) {
+      for (ir::Expr column : stage.columns) {
+        if (arg->depends_on(column) && without_float_casts(arg)->op != ir::ExprOp::Read)
+          return false;
       }
     }
     return true;
@@ -384,11 +387,12 @@ class Extractor {
 
   // Dimensions that together enumerate the streamed axis in row-major order, as functions of it;
   // empty if they do not.
-  std::vector<std::pair<Expr, Expr>> streamed_dimensions(const std::vector<Expr>& dims) {
-    Expr size = pool_.integer(1);
-    std::vector<std::pair<Expr, Expr>> map;
+  std::vector<std::pair<ir::Expr, ir::Expr>> streamed_dimensions(
+      const std::vector<ir::Expr>& dims) {
+    ir::Expr size = pool_.integer(1);
+    std::vector<std::pair<ir::Expr, ir::Expr>> map;
     for (auto dim = dims.rbegin(); dim != dims.rend(); ++dim) {
-      Expr position = pool_.floordiv(result_.cascade.stream, size);
+      ir::Expr position = pool_.floordiv(result_.cascade.stream, size);
       map.emplace_back(*dim, pool_.floormod(position, (*dim)->extent()));
       size = pool_.mul(size, (*dim)->extent());
     }
@@ -400,18 +404,18 @@ class Extractor {
     CascadeOutput output;
     output.value = lowered.value;
     output.axes = lowered.axes;
-    Expr body = over_results(lowered.body);
-    std::vector<Expr> columns, ranks, rest;
+    ir::Expr body = over_results(lowered.body);
+    std::vector<ir::Expr> columns, ranks, rest;
     for (auto& [reduce, list] : columns_) {
-      for (Expr column : list) columns.push_back(column);
+      for (ir::Expr column : list) columns.push_back(column);
     }
-    visit(body, [&](Expr e) {
-      if (e->op == ExprOp::Read && e->integer < 0 && e->args[0]->op == ExprOp::Axis) {
+    visit(body, [&](ir::Expr e) {
+      if (e->op == ir::ExprOp::Read && e->integer < 0 && e->args[0]->op == ir::ExprOp::Axis) {
         ranks.push_back(e->args[0]);
       }
     });
-    for (Expr axis : lowered.axes) {
-      if (axis->op != ExprOp::Axis || contains(rows_, axis) || contains(columns, axis) ||
+    for (ir::Expr axis : lowered.axes) {
+      if (axis->op != ir::ExprOp::Axis || contains(rows_, axis) || contains(columns, axis) ||
           contains(ranks, axis)) {
         continue;
       }
@@ -420,8 +424,8 @@ class Extractor {
     if (auto map = streamed_dimensions(rest); !map.empty()) {
       output.maps_back = true;
       body = pool_.substitute(body, map);
-      for (Expr& axis : output.axes) axis = pool_.substitute(axis, map);
-      for (Expr column : columns) {
+      for (ir::Expr& axis : output.axes) axis = pool_.substitute(axis, map);
+      for (ir::Expr column : columns) {
         if (body->depends_on(column)) throw NotACascade{"an output has columns and the axis"};
       }
       if (!ranks.empty()) throw NotACascade{"an output has ranks and the axis"};
@@ -434,24 +438,24 @@ class Extractor {
   }
 
   struct ById {
-    bool operator()(Expr a, Expr b) const { return a->id < b->id; }
+    bool operator()(ir::Expr a, ir::Expr b) const { return a->id < b->id; }
   };
 
-  ExprPool& pool_;
+  ir::ExprPool& pool_;
   std::vector<LoweredOutput> outputs_;
   Extraction result_;
-  std::set<Expr> seen_;
-  std::set<std::pair<Expr, Expr>> inner_seen_;
-  std::vector<Expr> stages_;
-  std::map<Expr, std::vector<Expr>, ById> columns_;
-  std::vector<Expr> rows_;
-  Expr extent_ = nullptr;
+  std::set<ir::Expr> seen_;
+  std::set<std::pair<ir::Expr, ir::Expr>> inner_seen_;
+  std::vector<ir::Expr> stages_;
+  std::map<ir::Expr, std::vector<ir::Expr>, ById> columns_;
+  std::vector<ir::Expr> rows_;
+  ir::Expr extent_ = nullptr;
   bool shares_rows_ = false;  // a contraction has no axis that the streamed operand lacks
 };
 
 }  // namespace
 
-std::variant<Extraction, std::string> extract(ExprPool& pool,
+std::variant<Extraction, std::string> extract(ir::ExprPool& pool,
                                               const std::vector<LoweredOutput>& outputs) {
   if (outputs.empty()) return std::string("no output");
   try {
@@ -461,4 +465,4 @@ std::variant<Extraction, std::string> extract(ExprPool& pool,
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

@@ -7,13 +7,13 @@
 
 #include "cascade/cascade.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 
 // One output element of the piece: `body` over `axes` (integer 0 for dimensions of one element).
 struct LoweredOutput {
-  ValueId value = -1;
-  Expr body = nullptr;
-  std::vector<Expr> axes;
+  ir::ValueId value = -1;
+  ir::Expr body = nullptr;
+  std::vector<ir::Expr> axes;
 };
 
 struct Extraction {
@@ -26,7 +26,7 @@ struct Extraction {
 // Finds the streamed axis, the stages in order, row axes and columns. All reductions outside of
 // tile producers must run over one axis; inner ones that depend on it must be contractions of two
 // reads. Returns the reason if the piece is no cascade.
-std::variant<Extraction, std::string> extract(ExprPool& pool,
+std::variant<Extraction, std::string> extract(ir::ExprPool& pool,
                                               const std::vector<LoweredOutput>& outputs);
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

@@ -3,107 +3,107 @@
 #include <algorithm>
 #include <cmath>
 
-namespace redfuser {
+namespace redfuser::cascade {
 namespace {
 
 constexpr double kLargestIndex = 0x1p40;
 
 class Bounds {
  public:
-  Bounds(ExprPool& pool, const KnownBound& known) : pool_(pool), known_(known) {}
+  Bounds(ir::ExprPool& pool, const KnownBound& known) : pool_(pool), known_(known) {}
 
-  Expr magnitude(Expr e) {
-    if (Expr bound = known_(e)) return bound;
+  ir::Expr magnitude(ir::Expr e) {
+    if (ir::Expr bound = known_(e)) return bound;
     if (e->dtype == DType::Bool) return number(1);
     switch (e->op) {
-      case ExprOp::Constant:
+      case ir::ExprOp::Constant:
         return number(std::abs(value_of(e)));
-      case ExprOp::Read:
+      case ir::ExprOp::Read:
         if (is_float(e->dtype)) return none();
         return number(std::ldexp(1, 8 * static_cast<int>(size_of(e->dtype))));
-      case ExprOp::Axis:
-      case ExprOp::Symbol:
+      case ir::ExprOp::Axis:
+      case ir::ExprOp::Symbol:
         return number(kLargestIndex);
-      case ExprOp::Cast:
-      case ExprOp::Neg:
-      case ExprOp::Abs:
+      case ir::ExprOp::Cast:
+      case ir::ExprOp::Neg:
+      case ir::ExprOp::Abs:
         return magnitude(e->args[0]);
-      case ExprOp::Add:
-      case ExprOp::Sub:
-        return of_all(ExprOp::Add, e, 0);
-      case ExprOp::Mul:
-        return of_all(ExprOp::Mul, e, 0);
-      case ExprOp::Div:
+      case ir::ExprOp::Add:
+      case ir::ExprOp::Sub:
+        return of_all(ir::ExprOp::Add, e, 0);
+      case ir::ExprOp::Mul:
+        return of_all(ir::ExprOp::Mul, e, 0);
+      case ir::ExprOp::Div:
         if (!e->args[1]->is_constant() || !is_float(e->dtype)) return none();
         return pool_.div(magnitude(e->args[0]), number(std::abs(value_of(e->args[1]))));
-      case ExprOp::Tanh:
-      case ExprOp::Erf:
-      case ExprOp::Sin:
-      case ExprOp::Cos:
+      case ir::ExprOp::Tanh:
+      case ir::ExprOp::Erf:
+      case ir::ExprOp::Sin:
+      case ir::ExprOp::Cos:
         return number(1);
-      case ExprOp::Select:
-        return of_all(ExprOp::Max, e, 1);
-      case ExprOp::Min:
-      case ExprOp::Max:
-        return of_all(ExprOp::Max, e, 0);
-      case ExprOp::Reduce:
+      case ir::ExprOp::Select:
+        return of_all(ir::ExprOp::Max, e, 1);
+      case ir::ExprOp::Min:
+      case ir::ExprOp::Max:
+        return of_all(ir::ExprOp::Max, e, 0);
+      case ir::ExprOp::Reduce:
         return of_reduction(e);
       default:
         return none();
     }
   }
 
-  Expr upper_bound(Expr e) {
+  ir::Expr upper_bound(ir::Expr e) {
     if (!is_float(e->dtype)) return magnitude(e);
     switch (e->op) {
-      case ExprOp::Constant:
+      case ir::ExprOp::Constant:
         return number(std::max(e->number, 0.0));
-      case ExprOp::Cast:
+      case ir::ExprOp::Cast:
         return upper_bound(e->args[0]);
-      case ExprOp::Add:
+      case ir::ExprOp::Add:
         return pool_.add(upper_bound(e->args[0]), upper_bound(e->args[1]));
-      case ExprOp::Select:
-        return pool_.make(ExprOp::Max, {upper_bound(e->args[1]), upper_bound(e->args[2])});
+      case ir::ExprOp::Select:
+        return pool_.make(ir::ExprOp::Max, {upper_bound(e->args[1]), upper_bound(e->args[2])});
       default:
         return magnitude(e);
     }
   }
 
  private:
-  static double value_of(Expr constant) {
+  static double value_of(ir::Expr constant) {
     return is_float(constant->dtype) ? constant->number : static_cast<double>(constant->integer);
   }
-  Expr number(double value) { return pool_.number(value, DType::Float64); }
-  Expr none() { return number(HUGE_VAL); }
+  ir::Expr number(double value) { return pool_.number(value, DType::Float64); }
+  ir::Expr none() { return number(HUGE_VAL); }
 
   // The operation on the magnitudes of the arguments from `first` on.
-  Expr of_all(ExprOp op, Expr e, size_t first) {
-    Expr result = magnitude(e->args[first]);
+  ir::Expr of_all(ir::ExprOp op, ir::Expr e, size_t first) {
+    ir::Expr result = magnitude(e->args[first]);
     for (size_t i = first + 1; i < e->args.size(); ++i) {
       result = pool_.make(op, {result, magnitude(e->args[i])});
     }
     return result;
   }
 
-  Expr of_reduction(Expr e) {
-    Expr each = magnitude(e->args[1]);
-    if (e->reduction == Reduction::Max || e->reduction == Reduction::Min) return each;
-    if (e->reduction != Reduction::Sum) return none();
+  ir::Expr of_reduction(ir::Expr e) {
+    ir::Expr each = magnitude(e->args[1]);
+    if (e->reduction == ir::Reduction::Max || e->reduction == ir::Reduction::Min) return each;
+    if (e->reduction != ir::Reduction::Sum) return none();
     return pool_.mul(pool_.cast(DType::Float64, e->args[0]->extent()), each);
   }
 
-  ExprPool& pool_;
+  ir::ExprPool& pool_;
   const KnownBound& known_;
 };
 
 }  // namespace
 
-Expr magnitude(ExprPool& pool, Expr e, const KnownBound& known) {
+ir::Expr magnitude(ir::ExprPool& pool, ir::Expr e, const KnownBound& known) {
   return Bounds(pool, known).magnitude(e);
 }
 
-Expr upper_bound(ExprPool& pool, Expr e, const KnownBound& known) {
+ir::Expr upper_bound(ir::ExprPool& pool, ir::Expr e, const KnownBound& known) {
   return Bounds(pool, known).upper_bound(e);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

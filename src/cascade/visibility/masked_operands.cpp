@@ -5,28 +5,29 @@
 
 #include "cascade/visibility/magnitude.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 namespace {
 
 // Holds a mask, so that it may be 0 or infinite where that hides elements.
-bool masked(Expr root) {
+bool masked(ir::Expr root) {
   bool found = false;
   visit(
       root,
-      [&](Expr e) {
-        const bool cast = e->op == ExprOp::Cast && e->args[0]->dtype == DType::Bool;
-        if (e->op != ExprOp::Select && !cast) return;
+      [&](ir::Expr e) {
+        const bool cast = e->op == ir::ExprOp::Cast && e->args[0]->dtype == DType::Bool;
+        if (e->op != ir::ExprOp::Select && !cast) return;
         found |= !e->args[0]->free_axes.empty() && !e->args[0]->has_leaf;
       },
       false);
   return found;
 }
 
-MaskedOperands::Bound bound_of(ExprPool& pool, Expr e, bool above_only) {
+MaskedOperands::Bound bound_of(ir::ExprPool& pool, ir::Expr e, bool above_only) {
   const auto number = [&](double value) { return pool.number(value, DType::Float64); };
-  const KnownBound known = [&](Expr part) -> Expr {
-    if (part->op == ExprOp::Leaf) return number(0);
-    if (part->op == ExprOp::Read && is_float(part->dtype)) return largest_of(pool, part->integer);
+  const KnownBound known = [&](ir::Expr part) -> ir::Expr {
+    if (part->op == ir::ExprOp::Leaf) return number(0);
+    if (part->op == ir::ExprOp::Read && is_float(part->dtype))
+      return largest_of(pool, part->integer);
     const bool infinite = part->is_constant() && is_float(part->dtype) && std::isinf(part->number);
     return infinite ? number(0) : nullptr;
   };
@@ -35,17 +36,18 @@ MaskedOperands::Bound bound_of(ExprPool& pool, Expr e, bool above_only) {
           e->dtype == DType::Float64 ? kLargeDouble : kLargeFloat};
 }
 
-void add_operation(ExprPool& pool, Reduction reduction, Expr e, MaskedOperands& operands) {
-  const bool sum = e->op == ExprOp::Add || e->op == ExprOp::Sub;
-  const bool quotient = e->op == ExprOp::Div;
-  if (!is_float(e->dtype) || !(sum || quotient || e->op == ExprOp::Mul)) return;
+void add_operation(ir::ExprPool& pool, ir::Reduction reduction, ir::Expr e,
+                   MaskedOperands& operands) {
+  const bool sum = e->op == ir::ExprOp::Add || e->op == ir::ExprOp::Sub;
+  const bool quotient = e->op == ir::ExprOp::Div;
+  if (!is_float(e->dtype) || !(sum || quotient || e->op == ir::ExprOp::Mul)) return;
   for (size_t i = 0; i < (quotient ? 1 : e->args.size()); ++i) {
     if (!masked(e->args[i])) continue;
     for (size_t other = 0; other < e->args.size(); ++other) {
-      Expr x = e->args[other];
+      ir::Expr x = e->args[other];
       if (other == i || !x->has_read) continue;
       add_reads(x, operands);
-      const bool above_only = e->op == ExprOp::Add && reduction != Reduction::Min;
+      const bool above_only = e->op == ir::ExprOp::Add && reduction != ir::Reduction::Min;
       if (sum) operands.bounds.push_back(bound_of(pool, x, above_only));
       operands.decidable &= !quotient;
     }
@@ -54,19 +56,20 @@ void add_operation(ExprPool& pool, Reduction reduction, Expr e, MaskedOperands& 
 
 }  // namespace
 
-Expr largest_of(ExprPool& pool, int64_t value) {
-  return pool.leaf(LeafKind::Result, value, DType::Float64);
+ir::Expr largest_of(ir::ExprPool& pool, int64_t value) {
+  return pool.leaf(ir::LeafKind::Result, value, DType::Float64);
 }
 
-void add_masked_operands(ExprPool& pool, Reduction reduction, Expr lift, MaskedOperands& operands) {
+void add_masked_operands(ir::ExprPool& pool, ir::Reduction reduction, ir::Expr lift,
+                         MaskedOperands& operands) {
   visit(
-      lift, [&](Expr e) { add_operation(pool, reduction, e, operands); }, false);
+      lift, [&](ir::Expr e) { add_operation(pool, reduction, e, operands); }, false);
 }
 
-void add_reads(Expr e, MaskedOperands& operands) {
+void add_reads(ir::Expr e, MaskedOperands& operands) {
   if (!is_float(e->dtype)) return;
-  if (e->op != ExprOp::Read) {
-    for (Expr arg : e->args) add_reads(arg, operands);
+  if (e->op != ir::ExprOp::Read) {
+    for (ir::Expr arg : e->args) add_reads(arg, operands);
     return;
   }
   std::vector<int64_t>& values = operands.values;
@@ -76,4 +79,4 @@ void add_reads(Expr e, MaskedOperands& operands) {
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

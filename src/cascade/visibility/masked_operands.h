@@ -9,25 +9,26 @@
 
 #include "ir/expr.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 
 struct MaskedOperands {
   std::vector<int64_t> values;  // every element of these is to be finite
   struct Bound {
-    Expr magnitude;  // Float64, over the leaves largest_of
-    double limit;    // to stay below
+    ir::Expr magnitude;  // Float64, over the leaves largest_of
+    double limit;        // to stay below
   };
   std::vector<Bound> bounds;
   bool decidable = true;  // false: whatever values and bounds are, elements may matter
 };
 
 // The largest magnitude among the elements of a value.
-Expr largest_of(ExprPool& pool, int64_t value);
+ir::Expr largest_of(ir::ExprPool& pool, int64_t value);
 
 // Adds what a lift of the reduction asks for.
-void add_masked_operands(ExprPool& pool, Reduction reduction, Expr lift, MaskedOperands& operands);
+void add_masked_operands(ir::ExprPool& pool, ir::Reduction reduction, ir::Expr lift,
+                         MaskedOperands& operands);
 
 // Adds the floats that e is computed from; not those that conditions compare.
-void add_reads(Expr e, MaskedOperands& operands);
+void add_reads(ir::Expr e, MaskedOperands& operands);
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

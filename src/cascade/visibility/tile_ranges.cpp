@@ -6,79 +6,85 @@
 #include "base/error.h"
 #include "ir/polynomial.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 namespace {
 
 struct Bounds {
-  Expr low, high;
+  ir::Expr low, high;
 };
 
 class TileAnalysis {
  public:
-  TileAnalysis(ExprPool& pool, const std::vector<Expr>& rows, Expr key) : pool_(pool), key_(key) {
-    for (Expr row : rows) ranges_.rows.push_back(corner(row));
+  TileAnalysis(ir::ExprPool& pool, const std::vector<ir::Expr>& rows, ir::Expr key)
+      : pool_(pool), key_(key) {
+    for (ir::Expr row : rows) ranges_.rows.push_back(corner(row));
     ranges_.key = corner(key);
     corners_ = ranges_.rows;
     corners_.push_back(ranges_.key);
   }
 
-  TileRanges run(Expr visible) {
+  TileRanges run(ir::Expr visible) {
     ranges_.may = possible(visible, true);
     ranges_.full = negation(possible(visible, false));
     const Range range = solve(visible, true);
-    Expr zero = pool_.integer(0);
-    ranges_.begin = range.begin ? pool_.make(ExprOp::Max, {range.begin, zero}) : zero;
-    ranges_.end = range.end ? pool_.make(ExprOp::Min, {range.end, key_->extent()}) : key_->extent();
+    ir::Expr zero = pool_.integer(0);
+    ranges_.begin = range.begin ? pool_.make(ir::ExprOp::Max, {range.begin, zero}) : zero;
+    ranges_.end =
+        range.end ? pool_.make(ir::ExprOp::Min, {range.end, key_->extent()}) : key_->extent();
     return std::move(ranges_);
   }
 
  private:
   // Null: no bound.
   struct Range {
-    Expr begin = nullptr, end = nullptr;
+    ir::Expr begin = nullptr, end = nullptr;
   };
 
-  TileCorner corner(Expr axis) {
+  TileCorner corner(ir::Expr axis) {
     return {axis, pool_.shared_axis(fmt::format("first of {}", axis->integer), axis->extent()),
             pool_.shared_axis(fmt::format("last of {}", axis->integer), axis->extent())};
   }
 
-  Expr negation(Expr e) {
-    return e->is_constant() ? pool_.boolean(e->integer == 0) : pool_.make(ExprOp::Not, {e});
+  ir::Expr negation(ir::Expr e) {
+    return e->is_constant() ? pool_.boolean(e->integer == 0) : pool_.make(ir::ExprOp::Not, {e});
   }
-  Expr both(Expr a, Expr b) { return pool_.make(ExprOp::And, {a, b}); }
-  Expr either(Expr a, Expr b) { return pool_.make(ExprOp::Or, {a, b}); }
-  Expr at_least_zero(Expr e) { return pool_.make(ExprOp::LessEqual, {pool_.integer(0), e}); }
+  ir::Expr both(ir::Expr a, ir::Expr b) { return pool_.make(ir::ExprOp::And, {a, b}); }
+  ir::Expr either(ir::Expr a, ir::Expr b) { return pool_.make(ir::ExprOp::Or, {a, b}); }
+  ir::Expr at_least_zero(ir::Expr e) {
+    return pool_.make(ir::ExprOp::LessEqual, {pool_.integer(0), e});
+  }
 
-  bool varies(Expr e) const {
+  bool varies(ir::Expr e) const {
     return std::any_of(corners_.begin(), corners_.end(),
                        [&](const TileCorner& c) { return e->depends_on(c.axis); });
   }
 
-  static bool compares_integers(Expr e) {
-    return (e->op == ExprOp::Less || e->op == ExprOp::LessEqual || e->op == ExprOp::Equal) &&
+  static bool compares_integers(ir::Expr e) {
+    return (e->op == ir::ExprOp::Less || e->op == ir::ExprOp::LessEqual ||
+            e->op == ir::ExprOp::Equal) &&
            e->args[0]->dtype != DType::Bool && !is_float(e->args[0]->dtype);
   }
 
   // An integer expression as one of Int64; casts of values that fit are no change. Null if the
   // arithmetic could wrap.
-  Expr wide(Expr e) {
+  ir::Expr wide(ir::Expr e) {
     if (e->dtype == DType::Int64) {
-      if (e->op != ExprOp::Cast || is_float(e->args[0]->dtype)) return e;
+      if (e->op != ir::ExprOp::Cast || is_float(e->args[0]->dtype)) return e;
       if (e->args[0]->dtype == DType::Bool) return e;
-      Expr inner = wide(e->args[0]);
+      ir::Expr inner = wide(e->args[0]);
       return inner ? inner : e;
     }
     if (e->is_constant()) return pool_.integer(e->integer);
     if (e->dtype != DType::Int32) return nullptr;
-    if (e->op == ExprOp::Cast && e->args[0]->dtype == DType::Int64 && !e->args[0]->has_read) {
+    if (e->op == ir::ExprOp::Cast && e->args[0]->dtype == DType::Int64 && !e->args[0]->has_read) {
       return e->args[0];
     }
-    if (e->has_read && e->op != ExprOp::Read) return nullptr;
-    if (e->op == ExprOp::Read) return pool_.cast(DType::Int64, e);
-    if (e->op != ExprOp::Add && e->op != ExprOp::Sub && e->op != ExprOp::Mul) return nullptr;
-    std::vector<Expr> args;
-    for (Expr arg : e->args) {
+    if (e->has_read && e->op != ir::ExprOp::Read) return nullptr;
+    if (e->op == ir::ExprOp::Read) return pool_.cast(DType::Int64, e);
+    if (e->op != ir::ExprOp::Add && e->op != ir::ExprOp::Sub && e->op != ir::ExprOp::Mul)
+      return nullptr;
+    std::vector<ir::Expr> args;
+    for (ir::Expr arg : e->args) {
       args.push_back(wide(arg));
       if (!args.back()) return nullptr;
     }
@@ -86,71 +92,72 @@ class TileAnalysis {
   }
 
   // b - a, or null.
-  Expr difference(Expr a, Expr b) {
-    Expr left = wide(a), right = wide(b);
+  ir::Expr difference(ir::Expr a, ir::Expr b) {
+    ir::Expr left = wide(a), right = wide(b);
     return left && right ? pool_.sub(right, left) : nullptr;
   }
 
   // f with `comparison` equal to `want` where f >= 0; not for Equal.
-  Expr as_nonnegative(Expr e, bool want) {
-    Expr f = difference(e->args[0], e->args[1]);
+  ir::Expr as_nonnegative(ir::Expr e, bool want) {
+    ir::Expr f = difference(e->args[0], e->args[1]);
     if (!f) return nullptr;
-    const bool strict = (e->op == ExprOp::Less) == want;
+    const bool strict = (e->op == ir::ExprOp::Less) == want;
     if (!want) f = pool_.sub(pool_.integer(0), f);
     return strict ? pool_.sub(f, pool_.integer(1)) : f;
   }
 
   // Whether some element of the tile may have e == want.
-  Expr possible(Expr e, bool want) {
+  ir::Expr possible(ir::Expr e, bool want) {
     if (!varies(e)) return want ? e : negation(e);
-    if (e->op == ExprOp::Not) return possible(e->args[0], !want);
-    if (e->op == ExprOp::And || e->op == ExprOp::Or) {
-      Expr a = possible(e->args[0], want), b = possible(e->args[1], want);
-      return (e->op == ExprOp::And) == want ? both(a, b) : either(a, b);
+    if (e->op == ir::ExprOp::Not) return possible(e->args[0], !want);
+    if (e->op == ir::ExprOp::And || e->op == ir::ExprOp::Or) {
+      ir::Expr a = possible(e->args[0], want), b = possible(e->args[1], want);
+      return (e->op == ir::ExprOp::And) == want ? both(a, b) : either(a, b);
     }
-    Expr unknown = pool_.boolean(true);
+    ir::Expr unknown = pool_.boolean(true);
     if (!compares_integers(e)) return unknown;
-    if (e->op != ExprOp::Equal) {
-      Expr f = as_nonnegative(e, want);
+    if (e->op != ir::ExprOp::Equal) {
+      ir::Expr f = as_nonnegative(e, want);
       auto bounds = f ? bounds_of(f) : std::nullopt;
       return bounds ? at_least_zero(bounds->high) : unknown;
     }
-    Expr f = difference(e->args[0], e->args[1]);
+    ir::Expr f = difference(e->args[0], e->args[1]);
     auto bounds = f ? bounds_of(f) : std::nullopt;
     if (!bounds) return unknown;
-    Expr zero = pool_.integer(0);
+    ir::Expr zero = pool_.integer(0);
     if (want) return both(at_least_zero(bounds->high), at_least_zero(pool_.sub(zero, bounds->low)));
-    return either(pool_.make(ExprOp::Less, {bounds->low, zero}),
-                  pool_.make(ExprOp::Less, {zero, bounds->high}));
+    return either(pool_.make(ir::ExprOp::Less, {bounds->low, zero}),
+                  pool_.make(ir::ExprOp::Less, {zero, bounds->high}));
   }
 
-  std::optional<Bounds> bounds_of(Expr e) {
+  std::optional<Bounds> bounds_of(ir::Expr e) {
     if (!varies(e)) return Bounds{e, e};
-    Expr low = pool_.integer(0), high = low;
+    ir::Expr low = pool_.integer(0), high = low;
     for (const auto& [monomial, coefficient] : to_polynomial(e)) {
       auto part = monomial_bounds(monomial);
       if (!part) return std::nullopt;
       if (coefficient < 0) std::swap(part->low, part->high);
-      Expr factor = pool_.integer(coefficient);
+      ir::Expr factor = pool_.integer(coefficient);
       low = pool_.add(low, pool_.mul(factor, part->low));
       high = pool_.add(high, pool_.mul(factor, part->high));
     }
     return Bounds{low, high};
   }
 
-  std::optional<Bounds> monomial_bounds(const Monomial& monomial) {
+  std::optional<Bounds> monomial_bounds(const ir::Monomial& monomial) {
     Bounds result{pool_.integer(1), pool_.integer(1)};
-    for (Expr atom : monomial) {
+    for (ir::Expr atom : monomial) {
       auto part = atom_bounds(atom);
       if (!part) return std::nullopt;
-      const bool signs = proved_nonnegative(result.low, kWhereElementsExist) &&
-                         proved_nonnegative(part->low, kWhereElementsExist);
+      const bool signs = proved_nonnegative(result.low, ir::kWhereElementsExist) &&
+                         proved_nonnegative(part->low, ir::kWhereElementsExist);
       if (signs) {
         result = {pool_.mul(result.low, part->low), pool_.mul(result.high, part->high)};
       } else if (part->low == part->high || result.low == result.high) {
-        Expr a = pool_.mul(result.low, part->low), b = pool_.mul(result.high, part->high);
+        ir::Expr a = pool_.mul(result.low, part->low), b = pool_.mul(result.high, part->high);
         result = a == b ? Bounds{a, a}
-                        : Bounds{pool_.make(ExprOp::Min, {a, b}), pool_.make(ExprOp::Max, {a, b})};
+                        : Bounds{pool_.make(ir::ExprOp::Min, {a, b}),
+                                 pool_.make(ir::ExprOp::Max, {a, b})};
       } else {
         return std::nullopt;
       }
@@ -158,36 +165,37 @@ class TileAnalysis {
     return result;
   }
 
-  std::optional<Bounds> atom_bounds(Expr atom) {
+  std::optional<Bounds> atom_bounds(ir::Expr atom) {
     if (!varies(atom)) return Bounds{atom, atom};
     for (const TileCorner& c : corners_) {
       if (atom == c.axis) return Bounds{c.first, c.last};
     }
     switch (atom->op) {
-      case ExprOp::FloorDiv:
-      case ExprOp::FloorMod: {
-        Expr divisor = atom->args[1];
-        if (varies(divisor) || !proved_less(pool_, pool_.integer(0), divisor, kWhereElementsExist))
+      case ir::ExprOp::FloorDiv:
+      case ir::ExprOp::FloorMod: {
+        ir::Expr divisor = atom->args[1];
+        if (varies(divisor) ||
+            !proved_less(pool_, pool_.integer(0), divisor, ir::kWhereElementsExist))
           return std::nullopt;
-        if (atom->op == ExprOp::FloorMod) {
+        if (atom->op == ir::ExprOp::FloorMod) {
           return Bounds{pool_.integer(0), pool_.sub(divisor, pool_.integer(1))};
         }
         auto inner = bounds_of(atom->args[0]);
         if (!inner) return std::nullopt;
         return Bounds{pool_.floordiv(inner->low, divisor), pool_.floordiv(inner->high, divisor)};
       }
-      case ExprOp::Min:
-      case ExprOp::Max: {
+      case ir::ExprOp::Min:
+      case ir::ExprOp::Max: {
         auto a = bounds_of(atom->args[0]), b = bounds_of(atom->args[1]);
         if (!a || !b) return std::nullopt;
         return Bounds{pool_.make(atom->op, {a->low, b->low}),
                       pool_.make(atom->op, {a->high, b->high})};
       }
-      case ExprOp::Select: {
+      case ir::ExprOp::Select: {
         auto a = bounds_of(atom->args[1]), b = bounds_of(atom->args[2]);
         if (!a || !b) return std::nullopt;
-        return Bounds{pool_.make(ExprOp::Min, {a->low, b->low}),
-                      pool_.make(ExprOp::Max, {a->high, b->high})};
+        return Bounds{pool_.make(ir::ExprOp::Min, {a->low, b->low}),
+                      pool_.make(ir::ExprOp::Max, {a->high, b->high})};
       }
       default:
         return std::nullopt;
@@ -195,42 +203,44 @@ class TileAnalysis {
   }
 
   // Keys for which some row of the tile may have e == want.
-  Range solve(Expr e, bool want) {
+  Range solve(ir::Expr e, bool want) {
     if (e->is_constant() && (e->integer != 0) != want) return {key_->extent(), pool_.integer(0)};
-    if (e->op == ExprOp::Not) return solve(e->args[0], !want);
-    if (e->op == ExprOp::And || e->op == ExprOp::Or) {
+    if (e->op == ir::ExprOp::Not) return solve(e->args[0], !want);
+    if (e->op == ir::ExprOp::And || e->op == ir::ExprOp::Or) {
       const Range a = solve(e->args[0], want), b = solve(e->args[1], want);
-      return (e->op == ExprOp::And) == want ? intersection(a, b) : hull(a, b);
+      return (e->op == ir::ExprOp::And) == want ? intersection(a, b) : hull(a, b);
     }
     if (!e->depends_on(key_) || !compares_integers(e)) return {};
-    if (e->op != ExprOp::Equal) {
-      Expr f = as_nonnegative(e, want);
+    if (e->op != ir::ExprOp::Equal) {
+      ir::Expr f = as_nonnegative(e, want);
       return f ? solve_nonnegative(f) : Range{};
     }
-    Expr f = want ? difference(e->args[0], e->args[1]) : nullptr;
+    ir::Expr f = want ? difference(e->args[0], e->args[1]) : nullptr;
     if (!f) return {};
     return intersection(solve_nonnegative(f), solve_nonnegative(pool_.sub(pool_.integer(0), f)));
   }
 
   Range intersection(const Range& a, const Range& b) {
-    return {merged(ExprOp::Max, a.begin, b.begin, true), merged(ExprOp::Min, a.end, b.end, true)};
+    return {merged(ir::ExprOp::Max, a.begin, b.begin, true),
+            merged(ir::ExprOp::Min, a.end, b.end, true)};
   }
   Range hull(const Range& a, const Range& b) {
-    return {merged(ExprOp::Min, a.begin, b.begin, false), merged(ExprOp::Max, a.end, b.end, false)};
+    return {merged(ir::ExprOp::Min, a.begin, b.begin, false),
+            merged(ir::ExprOp::Max, a.end, b.end, false)};
   }
-  Expr merged(ExprOp op, Expr a, Expr b, bool one_is_enough) {
+  ir::Expr merged(ir::ExprOp op, ir::Expr a, ir::Expr b, bool one_is_enough) {
     if (a && b) return pool_.make(op, {a, b});
     return one_is_enough ? (a ? a : b) : nullptr;
   }
 
   // f = coefficient · atom + rest >= 0, where only the atom holds the key.
-  Range solve_nonnegative(Expr f) {
-    Expr atom = nullptr;
+  Range solve_nonnegative(ir::Expr f) {
+    ir::Expr atom = nullptr;
     int64_t coefficient = 0;
-    Polynomial rest;
+    ir::Polynomial rest;
     for (const auto& [monomial, c] : to_polynomial(f)) {
       const bool holds = std::any_of(monomial.begin(), monomial.end(),
-                                     [&](Expr e) { return e->depends_on(key_); });
+                                     [&](ir::Expr e) { return e->depends_on(key_); });
       if (!holds) {
         rest[monomial] = c;
         continue;
@@ -241,35 +251,36 @@ class TileAnalysis {
     }
     auto bounds = bounds_of(from_polynomial(pool_, rest));
     if (!atom || !bounds) return {};
-    Expr quotient =
+    ir::Expr quotient =
         pool_.floordiv(bounds->high, pool_.integer(coefficient < 0 ? -coefficient : coefficient));
     if (coefficient < 0) return solve_atom(atom, quotient, true);
     return solve_atom(atom, pool_.sub(pool_.integer(0), quotient), false);
   }
 
   // atom <= limit if `below`, else atom >= limit.
-  Range solve_atom(Expr atom, Expr limit, bool below) {
-    Expr one = pool_.integer(1);
+  Range solve_atom(ir::Expr atom, ir::Expr limit, bool below) {
+    ir::Expr one = pool_.integer(1);
     if (atom == key_) return below ? Range{nullptr, pool_.add(limit, one)} : Range{limit, nullptr};
-    if (atom->op != ExprOp::FloorDiv) return {};
-    Expr divisor = atom->args[1];
-    if (varies(divisor) || !proved_less(pool_, pool_.integer(0), divisor, kWhereElementsExist))
+    if (atom->op != ir::ExprOp::FloorDiv) return {};
+    ir::Expr divisor = atom->args[1];
+    if (varies(divisor) || !proved_less(pool_, pool_.integer(0), divisor, ir::kWhereElementsExist))
       return {};
     if (!below) return solve_nonnegative(pool_.sub(atom->args[0], pool_.mul(limit, divisor)));
-    Expr last = pool_.sub(pool_.mul(pool_.add(limit, one), divisor), one);
+    ir::Expr last = pool_.sub(pool_.mul(pool_.add(limit, one), divisor), one);
     return solve_nonnegative(pool_.sub(last, atom->args[0]));
   }
 
-  ExprPool& pool_;
-  Expr key_;
+  ir::ExprPool& pool_;
+  ir::Expr key_;
   TileRanges ranges_{};
   std::vector<TileCorner> corners_;
 };
 
 }  // namespace
 
-TileRanges tile_ranges(ExprPool& pool, Expr visible, const std::vector<Expr>& rows, Expr key) {
+TileRanges tile_ranges(ir::ExprPool& pool, ir::Expr visible, const std::vector<ir::Expr>& rows,
+                       ir::Expr key) {
   return TileAnalysis(pool, rows, key).run(visible);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

@@ -11,11 +11,11 @@
 
 #include "ir/expr.h"
 
-namespace redfuser {
+namespace redfuser::cascade {
 
 // The first and the last index of an axis within a tile, both included, as axes of its extent.
 struct TileCorner {
-  Expr axis, first, last;
+  ir::Expr axis, first, last;
 };
 
 struct TileRanges {
@@ -23,12 +23,13 @@ struct TileRanges {
   TileCorner key;
   // Keys outside [begin, end) are hidden from every row of the tile. Over the rows' corners, within
   // [0, extent]; empty if begin >= end.
-  Expr begin, end;
+  ir::Expr begin, end;
   // Over all corners: some element of the tile may be visible; every one is.
-  Expr may, full;
+  ir::Expr may, full;
 };
 
 // Corners of `visible` (Bool) for tiles along `rows` and `key`; every other axis is one index.
-TileRanges tile_ranges(ExprPool& pool, Expr visible, const std::vector<Expr>& rows, Expr key);
+TileRanges tile_ranges(ir::ExprPool& pool, ir::Expr visible, const std::vector<ir::Expr>& rows,
+                       ir::Expr key);
 
-}  // namespace redfuser
+}  // namespace redfuser::cascade

@@ -7,43 +7,43 @@
 
 #include "codegen/rows/rows.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 struct AttentionForm {
-  RowForm rows;              // as a row kernel sees it, less the column axis
-  Expr contraction;          // the Reduce in the lifts
-  Expr scale;                // its factors that are free of the contracted axis, or null
-  Expr depth;                // the contracted axis
-  Expr query, key, value;    // flat Reads: [row.., depth], [stream.., depth], [stream.., column]
-  Expr column;               // the axis of the value columns
-  size_t value_accumulator;  // Σ weight · value
-  Expr weight;
-  Expr row;                  // the row axis that tiles run along; null: one row
-  std::vector<Expr> others;  // the other row axes
+  RowForm rows;                // as a row kernel sees it, less the column axis
+  ir::Expr contraction;        // the Reduce in the lifts
+  ir::Expr scale;              // its factors that are free of the contracted axis, or null
+  ir::Expr depth;              // the contracted axis
+  ir::Expr query, key, value;  // flat Reads: [row.., depth], [stream.., depth], [stream.., column]
+  ir::Expr column;             // the axis of the value columns
+  size_t value_accumulator;    // Σ weight · value
+  ir::Expr weight;
+  ir::Expr row;                  // the row axis that tiles run along; null: one row
+  std::vector<ir::Expr> others;  // the other row axes
   // A scratch buffer whose first element is 0 if hidden keys need a visit too; -1: they need none.
   int64_t mask_check = -1;
   bool visits_hidden = false;  // whatever the mask
 };
 
 // nullopt if the cascade is not of this class, or has a size or type that the kernel does not take.
-std::optional<AttentionForm> attention_form(StepBuilder& builder, const CascadeStep& step);
+std::optional<AttentionForm> attention_form(StepBuilder& builder, const fuse::CascadeStep& step);
 
 // The axes of rows that read the same keys and values, and the others. Digits ⌊axis/c⌋ and axis mod
 // c are axes of their own where keys and values have the first alone.
 struct SharedRows {
   AttentionForm form;
-  std::vector<Expr> shared, others;
+  std::vector<ir::Expr> shared, others;
 };
-SharedRows shared_rows(ExprPool& pool, const AttentionForm& form);
+SharedRows shared_rows(ir::ExprPool& pool, const AttentionForm& form);
 
 // The same cascade where such rows are one axis, `form.row`.
-AttentionForm packed_rows(ExprPool& pool, const AttentionForm& form);
+AttentionForm packed_rows(ir::ExprPool& pool, const AttentionForm& form);
 
 // The largest head sizes of the portable families.
 inline constexpr int64_t kLargestPortable = 128, kLargestSplit = 256;
 
 // True (of sizes) where blocks of 64 rows each would hold few rows, or be few with many keys each.
-Expr has_few_rows(StepBuilder& builder, const AttentionForm& form);
+ir::Expr has_few_rows(StepBuilder& builder, const AttentionForm& form);
 
 // False for head sizes of which the GPU's shared memory does not hold the tiles.
 bool fits_attention_kernel(StepBuilder& builder, const AttentionForm& form);
@@ -62,4 +62,4 @@ std::optional<std::vector<KernelLaunch>> attention_wide_kernels(StepBuilder& bui
 // compute.
 bool add_attention_products(StepBuilder& builder, const AttentionForm& form);
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -6,7 +6,7 @@
 
 #include "ir/polynomial.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 // Operations of an element that are worth a value in shared memory instead.
@@ -15,34 +15,34 @@ constexpr int kWidestStrip = 4;  // bytes of an element
 
 class Terms {
  public:
-  Terms(ExprPool& pool, const AttentionForm& form)
+  Terms(ir::ExprPool& pool, const AttentionForm& form)
       : pool_(pool), row_(form.row), key_(form.rows.stream) {
-    Expr last_row = pool.sub(row_->extent(), pool.integer(1));
+    ir::Expr last_row = pool.sub(row_->extent(), pool.integer(1));
     diagonal_ = pool.shared_axis("diagonal", pool.add(key_->extent(), last_row));
     key_there_ = pool.add(diagonal_, pool.sub(row_, last_row));
   }
 
-  void look(Expr e) {
+  void look(ir::Expr e) {
     if (!seen_.insert(e).second || !e->depends_on(key_)) return;
     if (storable(e) && costly(e)) {
       if (!e->depends_on(row_)) {
         found_.terms.push_back({e, key_, e, false});
         return;
       }
-      Expr value = pool_.substitute(e, {{key_, key_there_}});
+      ir::Expr value = pool_.substitute(e, {{key_, key_there_}});
       if (!value->depends_on(row_) && !value->depends_on(key_)) {
         found_.terms.push_back({e, diagonal_, value, true});
         return;
       }
-      if (e->op == ExprOp::Read && e->integer >= 0) return look_read(e);
+      if (e->op == ir::ExprOp::Read && e->integer >= 0) return look_read(e);
     }
-    for (Expr arg : e->args) look(arg);
+    for (ir::Expr arg : e->args) look(arg);
   }
 
   ScoreTerms found() { return std::move(found_); }
 
  private:
-  void look_read(Expr e) {
+  void look_read(ir::Expr e) {
     auto affine = affine_in(pool_, e->args[0], key_);
     const bool adjacent =
         affine && affine->stride->is_constant(1) && !affine->base->depends_on(key_);
@@ -53,29 +53,29 @@ class Terms {
     }
   }
 
-  static bool storable(Expr e) {
-    if (e->has_leaf || e->dtype == DType::Float64 || e->op == ExprOp::Axis) return false;
+  static bool storable(ir::Expr e) {
+    if (e->has_leaf || e->dtype == DType::Float64 || e->op == ir::ExprOp::Axis) return false;
     bool reduces = false;
-    visit(e, [&](Expr x) { reduces |= x->op == ExprOp::Reduce; });
+    visit(e, [&](ir::Expr x) { reduces |= x->op == ir::ExprOp::Reduce; });
     return !reduces;
   }
 
-  bool costly(Expr e) const {
+  bool costly(ir::Expr e) const {
     bool reads = false;
     int operations = 0;
-    visit(e, [&](Expr x) {
-      if (!x->depends_on(key_) || x->op == ExprOp::Axis) return;
-      reads |= x->op == ExprOp::Read;
-      const bool function = x->op >= ExprOp::Exp && x->op <= ExprOp::Erf;
-      const bool divides = x->op == ExprOp::FloorDiv || x->op == ExprOp::FloorMod;
+    visit(e, [&](ir::Expr x) {
+      if (!x->depends_on(key_) || x->op == ir::ExprOp::Axis) return;
+      reads |= x->op == ir::ExprOp::Read;
+      const bool function = x->op >= ir::ExprOp::Exp && x->op <= ir::ExprOp::Erf;
+      const bool divides = x->op == ir::ExprOp::FloorDiv || x->op == ir::ExprOp::FloorMod;
       operations += function || divides ? kFunctionOperations : 1;
     });
     return reads || operations >= kManyOperations;
   }
 
-  ExprPool& pool_;
-  Expr row_, key_, diagonal_ = nullptr, key_there_ = nullptr;
-  std::set<Expr> seen_;
+  ir::ExprPool& pool_;
+  ir::Expr row_, key_, diagonal_ = nullptr, key_there_ = nullptr;
+  std::set<ir::Expr> seen_;
   ScoreTerms found_;
 };
 
@@ -90,14 +90,15 @@ int ScoreTerm::bytes() const { return is_float(expr->dtype) || expr->dtype == DT
 // A warp reads 8 rows of 4 pairs at a time.
 int ScoreStrip::pitch(int keys) const { return keys * bytes() + std::max(16, 8 * bytes()); }
 
-ScoreTerms score_terms(ExprPool& pool, const AttentionForm& form,
+ScoreTerms score_terms(ir::ExprPool& pool, const AttentionForm& form,
                        const std::vector<const ScoreForm*>& scores) {
   Terms terms(pool, form);
   for (const ScoreForm* score : scores) {
     if (score->kept) terms.look(score->kept_factors.rest);
-    for (const Accumulator& accumulator : score->rows.accumulators) terms.look(accumulator.lift);
+    for (const cascade::Accumulator& accumulator : score->rows.accumulators)
+      terms.look(accumulator.lift);
   }
   return terms.found();
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -14,12 +14,12 @@
 
 #include "codegen/attention/score_form.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 struct ScoreTerm {
-  Expr expr;   // as it stands in the lifts
-  Expr place;  // an axis: the key, or key - row + rows - 1
-  Expr value;  // `expr` as a function of the place
+  ir::Expr expr;   // as it stands in the lifts
+  ir::Expr place;  // an axis: the key, or key - row + rows - 1
+  ir::Expr value;  // `expr` as a function of the place
   bool diagonal;
 
   int places(int rows, int keys) const;  // of a tile, a multiple of 4
@@ -27,8 +27,8 @@ struct ScoreTerm {
 };
 
 struct ScoreStrip {
-  Expr read;
-  Expr offset;  // of the element of key 0
+  ir::Expr read;
+  ir::Expr offset;  // of the element of key 0
 
   int bytes() const { return static_cast<int>(size_of(read->dtype)); }
   int pitch(int keys) const;  // bytes between rows in shared memory, without bank conflicts
@@ -39,7 +39,7 @@ struct ScoreTerms {
   std::vector<ScoreTerm> terms;
   std::vector<ScoreStrip> strips;
 };
-ScoreTerms score_terms(ExprPool& pool, const AttentionForm& form,
+ScoreTerms score_terms(ir::ExprPool& pool, const AttentionForm& form,
                        const std::vector<const ScoreForm*>& scores);
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -8,7 +8,7 @@
 #include "cascade/visibility/masked_operands.h"
 #include "codegen/attention/mask_condition.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 constexpr int kThreads = 512, kBlocksOfMultiprocessor = 2;
@@ -19,12 +19,12 @@ class Check {
       : builder_(builder), pool_(builder.pool()), form_(form) {
     add_reads(form.value, operands_);
     for (size_t k = 0; k < form.rows.accumulators.size(); ++k) {
-      const Accumulator& a = form.rows.accumulators[k];
-      Expr lift = k == form.value_accumulator ? form.weight : a.lift;
+      const cascade::Accumulator& a = form.rows.accumulators[k];
+      ir::Expr lift = k == form.value_accumulator ? form.weight : a.lift;
       add_masked_operands(pool_, a.reduction, lift, operands_);
       if (std::isinf(mask.largest_score)) continue;
       // A finite fill is outweighed by what is visible.
-      Expr seen = where_visible(pool_, mask.visible, lift);
+      ir::Expr seen = where_visible(pool_, mask.visible, lift);
       add_reads(seen, operands_);
       operands_.bounds.push_back({magnitude_of(seen), mask.largest_score});
     }
@@ -40,8 +40,8 @@ class Check {
       const DType dtype = builder_.dtype_of(value);
       result &= value < kScratchValues && dtype != DType::Float64 && size_of(dtype) >= 2;
     }
-    for (const MaskedOperands::Bound& bound : operands_.bounds) {
-      visit(bound.magnitude, [&](Expr e) {
+    for (const cascade::MaskedOperands::Bound& bound : operands_.bounds) {
+      visit(bound.magnitude, [&](ir::Expr e) {
         result &= !e->is_constant() || (is_float(e->dtype) && std::isfinite(e->number));
       });
     }
@@ -68,7 +68,7 @@ class Check {
           "m{0} = block_reduce<{4}, MaxOp>(m{0}, slots);\n__syncthreads();\n",
           i, kThreads, found, values(), kThreads / 32);
       holds += fmt::format("{}m{} < INFINITY_F", i > 0 ? " && " : "", i);
-      emitter.bind(largest_of(pool_, value), fmt::format("static_cast<double>(m{})", i));
+      emitter.bind(cascade::largest_of(pool_, value), fmt::format("static_cast<double>(m{})", i));
     }
     emitter.line(fmt::format(
         "__shared__ __align__(16) char slots[{0} * kSlotBytes];\n__shared__ unsigned before;\n"
@@ -76,7 +76,7 @@ class Check {
         "if (threadIdx.x == 0) before = ptx_count({3}, gridDim.x - 1);\n__syncthreads();\n"
         "if (before != gridDim.x - 1) return;\n{4}",
         kThreads / 32, kThreads, own, kernel.counter(), others));
-    for (const MaskedOperands::Bound& bound : operands_.bounds) {
+    for (const cascade::MaskedOperands::Bound& bound : operands_.bounds) {
       holds += fmt::format(" && {} < {}", emitter.emit(bound.magnitude),
                            literal(bound.limit, DType::Float64));
     }
@@ -93,23 +93,24 @@ class Check {
  private:
   // Exponentials of differences from a row's maximum are at most 1 where they are visible; what
   // rows divide by is no part of an element.
-  Expr magnitude_of(Expr lift) const {
-    const KnownBound known = [&](Expr e) -> Expr {
-      if (e->op == ExprOp::Read && is_float(e->dtype)) return largest_of(pool_, e->integer);
-      if (e->op == ExprOp::Leaf) return pool_.number(0, DType::Float64);
-      if (e->op == ExprOp::Exp && e->has_leaf) return pool_.number(1, DType::Float64);
-      if (e->op == ExprOp::Div && e->args[1]->has_leaf && !e->args[1]->has_read) {
-        return magnitude(pool_, e->args[0], known);
+  ir::Expr magnitude_of(ir::Expr lift) const {
+    const cascade::KnownBound known = [&](ir::Expr e) -> ir::Expr {
+      if (e->op == ir::ExprOp::Read && is_float(e->dtype))
+        return cascade::largest_of(pool_, e->integer);
+      if (e->op == ir::ExprOp::Leaf) return pool_.number(0, DType::Float64);
+      if (e->op == ir::ExprOp::Exp && e->has_leaf) return pool_.number(1, DType::Float64);
+      if (e->op == ir::ExprOp::Div && e->args[1]->has_leaf && !e->args[1]->has_read) {
+        return cascade::magnitude(pool_, e->args[0], known);
       }
       return nullptr;
     };
-    return magnitude(pool_, lift, known);
+    return cascade::magnitude(pool_, lift, known);
   }
 
   StepBuilder& builder_;
-  ExprPool& pool_;
+  ir::ExprPool& pool_;
   const AttentionForm& form_;
-  MaskedOperands operands_;
+  cascade::MaskedOperands operands_;
 };
 
 }  // namespace
@@ -127,4 +128,4 @@ std::optional<KernelLaunch> mask_check(StepBuilder& builder, AttentionForm& form
   return check.launch(form.mask_check, blocks);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -9,7 +9,7 @@
 #include "cascade/visibility/magnitude.h"
 #include "ir/polynomial.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 constexpr double kHighestFill = -1e4;     // constants up to it may be fills of a mask
@@ -18,27 +18,27 @@ constexpr double kLargestHalf = 65504;
 constexpr double kLargestHalfScore = 0x1p14;
 
 // The condition of an Expr of dtype Bool, in And, Or, Not and comparisons.
-Expr truth(ExprPool& pool, Expr e) {
-  auto both = [&](Expr a, Expr b) { return pool.make(ExprOp::And, {a, b}); };
-  auto negation = [&](Expr a) { return pool.make(ExprOp::Not, {a}); };
+ir::Expr truth(ir::ExprPool& pool, ir::Expr e) {
+  auto both = [&](ir::Expr a, ir::Expr b) { return pool.make(ir::ExprOp::And, {a, b}); };
+  auto negation = [&](ir::Expr a) { return pool.make(ir::ExprOp::Not, {a}); };
   switch (e->op) {
-    case ExprOp::Not:
+    case ir::ExprOp::Not:
       return negation(truth(pool, e->args[0]));
-    case ExprOp::And:
-    case ExprOp::Or:
+    case ir::ExprOp::And:
+    case ir::ExprOp::Or:
       return pool.make(e->op, {truth(pool, e->args[0]), truth(pool, e->args[1])});
-    case ExprOp::Select: {
-      Expr c = truth(pool, e->args[0]);
-      return pool.make(ExprOp::Or, {both(c, truth(pool, e->args[1])),
-                                    both(negation(c), truth(pool, e->args[2]))});
+    case ir::ExprOp::Select: {
+      ir::Expr c = truth(pool, e->args[0]);
+      return pool.make(ir::ExprOp::Or, {both(c, truth(pool, e->args[1])),
+                                        both(negation(c), truth(pool, e->args[2]))});
     }
-    case ExprOp::Cast: {
-      Expr x = e->args[0];
-      if (x->op == ExprOp::Select && x->args[1]->is_constant() && x->args[2]->is_constant()) {
+    case ir::ExprOp::Cast: {
+      ir::Expr x = e->args[0];
+      if (x->op == ir::ExprOp::Select && x->args[1]->is_constant() && x->args[2]->is_constant()) {
         return truth(pool, pool.select(x->args[0], pool.cast(DType::Bool, x->args[1]),
                                        pool.cast(DType::Bool, x->args[2])));
       }
-      if (x->op == ExprOp::Cast && x->args[0]->dtype == DType::Bool) {
+      if (x->op == ir::ExprOp::Cast && x->args[0]->dtype == DType::Bool) {
         return truth(pool, x->args[0]);
       }
       return x->dtype == DType::Bool ? truth(pool, x) : e;
@@ -50,16 +50,16 @@ Expr truth(ExprPool& pool, Expr e) {
 
 // Where `when` holds, a value is at most `value`, which is over leaves and constants.
 struct Low {
-  Expr when, value;
+  ir::Expr when, value;
 };
 // Where `when` and `settled` hold, a lift is the identity.
 struct Hidden {
-  Expr when, settled;
+  ir::Expr when, settled;
 };
 
 class Masks {
  public:
-  Masks(ExprPool& pool, const AttentionForm& form) : pool_(pool), form_(form) {}
+  Masks(ir::ExprPool& pool, const AttentionForm& form) : pool_(pool), form_(form) {}
 
   MaskCondition run() {
     MaskCondition none{pool_.boolean(true), pool_.boolean(true)};
@@ -82,76 +82,77 @@ class Masks {
   }
 
  private:
-  Expr both(Expr a, Expr b) { return pool_.make(ExprOp::And, {a, b}); }
-  Expr either(Expr a, Expr b) { return pool_.make(ExprOp::Or, {a, b}); }
-  Expr negation(Expr a) {
-    return a->is_constant() ? pool_.boolean(a->integer == 0) : pool_.make(ExprOp::Not, {a});
+  ir::Expr both(ir::Expr a, ir::Expr b) { return pool_.make(ir::ExprOp::And, {a, b}); }
+  ir::Expr either(ir::Expr a, ir::Expr b) { return pool_.make(ir::ExprOp::Or, {a, b}); }
+  ir::Expr negation(ir::Expr a) {
+    return a->is_constant() ? pool_.boolean(a->integer == 0) : pool_.make(ir::ExprOp::Not, {a});
   }
-  static bool minus_infinity(Expr e) { return e->is_constant() && e->number == -HUGE_VAL; }
+  static bool minus_infinity(ir::Expr e) { return e->is_constant() && e->number == -HUGE_VAL; }
 
   bool uses_count() const {
     bool found = false;
-    auto look = [&](Expr root) {
+    auto look = [&](ir::Expr root) {
       if (!root) return;
-      visit(root,
-            [&](Expr e) { found |= e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::Count; });
+      visit(root, [&](ir::Expr e) {
+        found |= e->op == ir::ExprOp::Leaf && e->leaf_kind == ir::LeafKind::Count;
+      });
     };
-    for (const Accumulator& a : form_.rows.accumulators) {
+    for (const cascade::Accumulator& a : form_.rows.accumulators) {
       look(a.lift);
       look(a.transport);
     }
-    for (const Reference& reference : form_.rows.references) look(reference.value);
-    for (Expr e : form_.rows.finish) look(e);
+    for (const cascade::Reference& reference : form_.rows.references) look(reference.value);
+    for (ir::Expr e : form_.rows.finish) look(e);
     return found;
   }
 
   std::optional<Hidden> of_accumulator(size_t k) {
-    const Accumulator& a = form_.rows.accumulators[k];
-    if (a.reduction == Reduction::Sum) {
+    const cascade::Accumulator& a = form_.rows.accumulators[k];
+    if (a.reduction == ir::Reduction::Sum) {
       return zero(k == form_.value_accumulator ? form_.weight : a.lift);
     }
-    if (a.reduction != Reduction::Max) return std::nullopt;
+    if (a.reduction != ir::Reduction::Max) return std::nullopt;
     auto found = low(a.lift);
     if (!found) return std::nullopt;
     if (minus_infinity(found->value)) return Hidden{found->when, pool_.boolean(true)};
-    Expr state = pool_.leaf(LeafKind::State, static_cast<int64_t>(k), a.dtype);
-    Expr value = pool_.cast(a.dtype, found->value);
-    return Hidden{found->when, pool_.make(ExprOp::LessEqual, {value, state})};
+    ir::Expr state = pool_.leaf(ir::LeafKind::State, static_cast<int64_t>(k), a.dtype);
+    ir::Expr value = pool_.cast(a.dtype, found->value);
+    return Hidden{found->when, pool_.make(ir::ExprOp::LessEqual, {value, state})};
   }
 
   // Known from indices and reads, before any score.
-  bool index_only(Expr e) const {
+  bool index_only(ir::Expr e) const {
     if (e->has_leaf) return false;
     bool scored = false;
-    visit(e, [&](Expr x) { scored |= x->op == ExprOp::Reduce; });
+    visit(e, [&](ir::Expr x) { scored |= x->op == ir::ExprOp::Reduce; });
     return !scored;
   }
 
   // A running maximum, or 0 for it while it is -inf.
-  static bool is_shift(Expr e) {
-    if (e->op == ExprOp::Leaf) return e->leaf_kind == LeafKind::NewResult;
+  static bool is_shift(ir::Expr e) {
+    if (e->op == ir::ExprOp::Leaf) return e->leaf_kind == ir::LeafKind::NewResult;
     return guarded(e);
   }
-  static bool guarded(Expr e) {
-    if (e->op != ExprOp::Select || !e->args[1]->is_constant(0)) return false;
-    Expr condition = e->args[0], shift = e->args[2];
-    if (shift->op != ExprOp::Leaf) return false;
-    const auto tests = [&](Expr test, ExprOp op) {
+  static bool guarded(ir::Expr e) {
+    if (e->op != ir::ExprOp::Select || !e->args[1]->is_constant(0)) return false;
+    ir::Expr condition = e->args[0], shift = e->args[2];
+    if (shift->op != ir::ExprOp::Leaf) return false;
+    const auto tests = [&](ir::Expr test, ir::ExprOp op) {
       return test->op == op && test->args[0] == shift;
     };
-    if (condition->op != ExprOp::Or) return tests(condition, ExprOp::IsNegInf);
-    Expr a = condition->args[0], b = condition->args[1];
-    if (a->op == ExprOp::IsPosInf) std::swap(a, b);
-    return tests(a, ExprOp::IsNegInf) && tests(b, ExprOp::IsPosInf);
+    if (condition->op != ir::ExprOp::Or) return tests(condition, ir::ExprOp::IsNegInf);
+    ir::Expr a = condition->args[0], b = condition->args[1];
+    if (a->op == ir::ExprOp::IsPosInf) std::swap(a, b);
+    return tests(a, ir::ExprOp::IsNegInf) && tests(b, ir::ExprOp::IsPosInf);
   }
   // Never -inf, so that -inf - e is -inf.
-  static bool above_minus_infinity(Expr e) {
+  static bool above_minus_infinity(ir::Expr e) {
     if (e->is_constant()) return std::isfinite(e->number);
-    return guarded(e) || (!e->has_leaf && is_float(e->dtype) && e->op != ExprOp::Select);
+    return guarded(e) || (!e->has_leaf && is_float(e->dtype) && e->op != ir::ExprOp::Select);
   }
 
   // Rounding is monotone, so that it keeps bounds.
-  Expr converted(DType dtype, Expr value) {
+  ir::Expr converted(DType dtype, ir::Expr value) {
     if (!value->is_constant() || dtype == DType::Float64) return pool_.cast(dtype, value);
     double number = value->number;
     if (dtype == DType::Float16) number = static_cast<float>(Half(number));
@@ -159,26 +160,26 @@ class Masks {
     return pool_.number(number, dtype);
   }
 
-  std::optional<Low> low(Expr e) {
+  std::optional<Low> low(ir::Expr e) {
     switch (e->op) {
-      case ExprOp::Constant:
+      case ir::ExprOp::Constant:
         if (!is_float(e->dtype) || !(e->number <= kHighestFill)) return std::nullopt;
         mildest_ = std::max(mildest_, e->number);
         return Low{pool_.boolean(true), e};
-      case ExprOp::Cast: {
+      case ir::ExprOp::Cast: {
         auto inner = is_float(e->args[0]->dtype) ? low(e->args[0]) : std::nullopt;
         if (inner) inner->value = converted(e->dtype, inner->value);
         return inner;
       }
-      case ExprOp::Select:
+      case ir::ExprOp::Select:
         return low_select(e);
-      case ExprOp::Add:
+      case ir::ExprOp::Add:
         return low_sum(e->args[0], e->args[1]);
-      case ExprOp::Sub:
+      case ir::ExprOp::Sub:
         return low_difference(e);
-      case ExprOp::Mul:
-      case ExprOp::Div: {
-        Expr factor = e->args[1];
+      case ir::ExprOp::Mul:
+      case ir::ExprOp::Div: {
+        ir::Expr factor = e->args[1];
         if (!factor->is_constant() || !(factor->number > 0)) return std::nullopt;
         auto inner = low(e->args[0]);
         if (inner) inner->value = pool_.make(e->op, {inner->value, factor});
@@ -190,19 +191,20 @@ class Masks {
   }
 
   // What implies `a` where the condition holds and `b` elsewhere.
-  Expr chosen(Expr condition, Expr a, Expr b) {
+  ir::Expr chosen(ir::Expr condition, ir::Expr a, ir::Expr b) {
     if (a == b || !index_only(condition)) return both(a, b);
     if (b->is_constant(1)) return either(a, negation(condition));
     if (a->is_constant(1)) return either(condition, b);
     return either(both(condition, a), both(negation(condition), b));
   }
 
-  std::optional<Low> low_select(Expr e) {
+  std::optional<Low> low_select(ir::Expr e) {
     auto a = low(e->args[1]), b = low(e->args[2]);
     if (!a && !b) return std::nullopt;
-    Expr condition = truth(pool_, e->args[0]);
+    ir::Expr condition = truth(pool_, e->args[0]);
     if (a && b) {
-      Expr value = a->value == b->value ? a->value : pool_.make(ExprOp::Max, {a->value, b->value});
+      ir::Expr value =
+          a->value == b->value ? a->value : pool_.make(ir::ExprOp::Max, {a->value, b->value});
       return Low{chosen(condition, a->when, b->when), value};
     }
     if (!index_only(condition)) return std::nullopt;
@@ -210,7 +212,7 @@ class Masks {
     return Low{both(negation(condition), b->when), b->value};
   }
 
-  std::optional<Low> low_sum(Expr x, Expr y) {
+  std::optional<Low> low_sum(ir::Expr x, ir::Expr y) {
     auto a = low(x), b = low(y);
     if (a && b && minus_infinity(a->value) && minus_infinity(b->value)) {
       return Low{either(a->when, b->when), a->value};
@@ -226,10 +228,10 @@ class Masks {
     return Low{a->when, pool_.number(bound, x->dtype)};
   }
 
-  std::optional<Low> low_difference(Expr e) {
+  std::optional<Low> low_difference(ir::Expr e) {
     auto a = low(e->args[0]);
     if (!a) return std::nullopt;
-    Expr b = e->args[1];
+    ir::Expr b = e->args[1];
     if (minus_infinity(a->value)) {
       return above_minus_infinity(b) ? a : std::nullopt;
     }
@@ -237,60 +239,61 @@ class Masks {
     return Low{a->when, pool_.sub(a->value, b)};
   }
 
-  std::optional<Hidden> zero(Expr e) {
-    Expr yes = pool_.boolean(true);
+  std::optional<Hidden> zero(ir::Expr e) {
+    ir::Expr yes = pool_.boolean(true);
     switch (e->op) {
-      case ExprOp::Constant:
+      case ir::ExprOp::Constant:
         if (!e->is_constant(0)) return std::nullopt;
         return Hidden{yes, yes};
-      case ExprOp::Exp: {
+      case ir::ExprOp::Exp: {
         auto x = low(e->args[0]);
         if (!x) return std::nullopt;
         if (minus_infinity(x->value)) return Hidden{x->when, yes};
-        Expr value = pool_.make(ExprOp::Exp, {x->value});
-        return Hidden{x->when, pool_.make(ExprOp::Equal, {value, pool_.number(0, value->dtype)})};
+        ir::Expr value = pool_.make(ir::ExprOp::Exp, {x->value});
+        return Hidden{x->when,
+                      pool_.make(ir::ExprOp::Equal, {value, pool_.number(0, value->dtype)})};
       }
-      case ExprOp::Cast: {
-        Expr x = e->args[0];
+      case ir::ExprOp::Cast: {
+        ir::Expr x = e->args[0];
         if (x->dtype != DType::Bool) return is_float(x->dtype) ? zero(x) : std::nullopt;
-        Expr condition = truth(pool_, x);
+        ir::Expr condition = truth(pool_, x);
         if (!index_only(condition)) return std::nullopt;
         return Hidden{negation(condition), yes};
       }
-      case ExprOp::Neg:
-      case ExprOp::Abs:
-      case ExprOp::Sqrt:
+      case ir::ExprOp::Neg:
+      case ir::ExprOp::Abs:
+      case ir::ExprOp::Sqrt:
         return zero(e->args[0]);
-      case ExprOp::Mul: {
+      case ir::ExprOp::Mul: {
         auto a = zero(e->args[0]), b = zero(e->args[1]);
         if (a && b && a->settled == yes && b->settled == yes) {
           return Hidden{either(a->when, b->when), yes};
         }
         return a ? a : b;
       }
-      case ExprOp::Div: {
+      case ir::ExprOp::Div: {
         auto found = zero(e->args[0]);
         return found ? found : zero_by_divisor(e->args[1]);
       }
-      case ExprOp::Reciprocal:
+      case ir::ExprOp::Reciprocal:
         return zero_by_divisor(e->args[0]);
-      case ExprOp::Select:
+      case ir::ExprOp::Select:
         return zero_select(e);
       default:
         return std::nullopt;
     }
   }
 
-  std::optional<Hidden> zero_by_divisor(Expr e) {
-    Expr when = infinite(e);
+  std::optional<Hidden> zero_by_divisor(ir::Expr e) {
+    ir::Expr when = infinite(e);
     if (!when) return std::nullopt;
     return Hidden{when, pool_.boolean(true)};
   }
 
-  std::optional<Hidden> zero_select(Expr e) {
+  std::optional<Hidden> zero_select(ir::Expr e) {
     auto a = zero(e->args[1]), b = zero(e->args[2]);
     if (!a && !b) return std::nullopt;
-    Expr condition = truth(pool_, e->args[0]);
+    ir::Expr condition = truth(pool_, e->args[0]);
     if (a && b) {
       return Hidden{chosen(condition, a->when, b->when), both(a->settled, b->settled)};
     }
@@ -300,33 +303,33 @@ class Masks {
   }
 
   // Where e is +inf; null if nowhere known.
-  Expr infinite(Expr e) {
-    if (e->op == ExprOp::Exp || (e->op == ExprOp::Cast && is_float(e->args[0]->dtype))) {
+  ir::Expr infinite(ir::Expr e) {
+    if (e->op == ir::ExprOp::Exp || (e->op == ir::ExprOp::Cast && is_float(e->args[0]->dtype))) {
       return infinite(e->args[0]);
     }
-    if (e->op == ExprOp::Add) {
-      Expr a = infinite(e->args[0]), b = infinite(e->args[1]);
+    if (e->op == ir::ExprOp::Add) {
+      ir::Expr a = infinite(e->args[0]), b = infinite(e->args[1]);
       return a && b ? either(a, b) : a ? a : b;
     }
-    if (e->op != ExprOp::Neg) return nullptr;
+    if (e->op != ir::ExprOp::Neg) return nullptr;
     auto x = low(e->args[0]);
     return x && minus_infinity(x->value) ? x->when : nullptr;
   }
 
   // A bound of |e| where its parts are finite; +inf if there is none.
-  double magnitude(Expr e) {
-    const auto known = [&](Expr part) -> Expr {
+  double magnitude(ir::Expr e) {
+    const auto known = [&](ir::Expr part) -> ir::Expr {
       if (part == form_.contraction) return bound(contraction_magnitude());
-      if (part->op != ExprOp::Read || !is_float(part->dtype)) return nullptr;
+      if (part->op != ir::ExprOp::Read || !is_float(part->dtype)) return nullptr;
       return bound(part->dtype == DType::Float16 ? kLargestHalf : kLargestWide);
     };
-    Expr result = redfuser::magnitude(pool_, e, known);
+    ir::Expr result = redfuser::cascade::magnitude(pool_, e, known);
     return result->is_constant() ? result->number : HUGE_VAL;
   }
-  Expr bound(double value) { return pool_.number(value, DType::Float64); }
+  ir::Expr bound(double value) { return pool_.number(value, DType::Float64); }
 
   // The same for what a fill takes part with.
-  double score_magnitude(Expr e, double fill) {
+  double score_magnitude(ir::Expr e, double fill) {
     const double bound = magnitude(e);
     const bool half = form_.contraction->dtype == DType::Float16 && fill <= -kLargestHalf;
     takes_half_scores_ |= half;
@@ -345,48 +348,48 @@ class Masks {
     if (mask.settled->is_constant()) return mask.settled->integer != 0;
     if (!every_row_sees(mask.visible)) return false;
     // The least that a maximum can be once a visible key has been folded.
-    std::vector<std::pair<Expr, Expr>> least;
+    std::vector<std::pair<ir::Expr, ir::Expr>> least;
     const auto& list = form_.rows.accumulators;
     for (size_t k = 0; k < list.size(); ++k) {
-      if (list[k].reduction != Reduction::Max) continue;
-      Expr lift = where_visible(pool_, mask.visible, list[k].lift);
-      Expr bound = pool_.number(-score_magnitude(lift, mildest_), list[k].dtype);
-      Expr state = pool_.leaf(LeafKind::State, static_cast<int64_t>(k), list[k].dtype);
+      if (list[k].reduction != ir::Reduction::Max) continue;
+      ir::Expr lift = where_visible(pool_, mask.visible, list[k].lift);
+      ir::Expr bound = pool_.number(-score_magnitude(lift, mildest_), list[k].dtype);
+      ir::Expr state = pool_.leaf(ir::LeafKind::State, static_cast<int64_t>(k), list[k].dtype);
       least.emplace_back(state, bound);
       for (size_t r = 0; r < form_.rows.references.size(); ++r) {
         if (form_.rows.references[r].value != state) continue;
-        least.emplace_back(pool_.leaf(LeafKind::NewResult, static_cast<int64_t>(r), state->dtype),
-                           bound);
+        least.emplace_back(
+            pool_.leaf(ir::LeafKind::NewResult, static_cast<int64_t>(r), state->dtype), bound);
       }
     }
-    Expr settled = pool_.substitute(mask.settled, least);
+    ir::Expr settled = pool_.substitute(mask.settled, least);
     return settled->is_constant() && settled->integer != 0;
   }
 
-  bool every_row_sees(Expr visible) {
-    Expr key = form_.rows.stream;
-    std::vector<Expr> keys = {pool_.integer(0)};
-    visit(visible, [&](Expr e) {
-      const bool compares = e->op == ExprOp::Less || e->op == ExprOp::LessEqual;
+  bool every_row_sees(ir::Expr visible) {
+    ir::Expr key = form_.rows.stream;
+    std::vector<ir::Expr> keys = {pool_.integer(0)};
+    visit(visible, [&](ir::Expr e) {
+      const bool compares = e->op == ir::ExprOp::Less || e->op == ir::ExprOp::LessEqual;
       if (!compares || e->args[0]->dtype != DType::Int64) return;
       auto affine = affine_in(pool_, pool_.sub(e->args[1], e->args[0]), key);
       if (!affine || !affine->stride->is_constant()) return;
       const int64_t stride = affine->stride->integer;
       if (stride != 1 && stride != -1) return;
-      Expr at = pool_.mul(affine->base, pool_.integer(-stride));
+      ir::Expr at = pool_.mul(affine->base, pool_.integer(-stride));
       keys.push_back(at);
-      if (e->op == ExprOp::Less) keys.push_back(pool_.add(at, pool_.integer(stride)));
+      if (e->op == ir::ExprOp::Less) keys.push_back(pool_.add(at, pool_.integer(stride)));
     });
-    return std::any_of(keys.begin(), keys.end(), [&](Expr at) {
-      if (!proved_nonnegative(at, kWhereElementsExist) ||
-          !proved_less(pool_, at, key->extent(), kWhereElementsExist))
+    return std::any_of(keys.begin(), keys.end(), [&](ir::Expr at) {
+      if (!proved_nonnegative(at, ir::kWhereElementsExist) ||
+          !proved_less(pool_, at, key->extent(), ir::kWhereElementsExist))
         return false;
-      Expr there = pool_.substitute(visible, {{key, at}});
+      ir::Expr there = pool_.substitute(visible, {{key, at}});
       return there->is_constant() && there->integer != 0;
     });
   }
 
-  ExprPool& pool_;
+  ir::ExprPool& pool_;
   const AttentionForm& form_;
   double mildest_ = -HUGE_VAL;  // of the finite fills
   bool takes_half_scores_ = false;
@@ -398,21 +401,21 @@ bool MaskCondition::skips() const {
   return !visible->is_constant() && settled->is_constant() && settled->integer != 0;
 }
 
-MaskCondition mask_condition(ExprPool& pool, const AttentionForm& form) {
+MaskCondition mask_condition(ir::ExprPool& pool, const AttentionForm& form) {
   return Masks(pool, form).run();
 }
 
-Expr where_visible(ExprPool& pool, Expr visible, Expr e) {
+ir::Expr where_visible(ir::ExprPool& pool, ir::Expr visible, ir::Expr e) {
   if (visible->is_constant()) return e;
-  std::vector<std::pair<Expr, Expr>> known;
-  std::function<void(Expr, bool)> conjuncts = [&](Expr c, bool value) {
+  std::vector<std::pair<ir::Expr, ir::Expr>> known;
+  std::function<void(ir::Expr, bool)> conjuncts = [&](ir::Expr c, bool value) {
     known.emplace_back(c, pool.boolean(value));
-    if (c->op == ExprOp::Not) return conjuncts(c->args[0], !value);
-    if (c->op != (value ? ExprOp::And : ExprOp::Or)) return;
-    for (Expr arg : c->args) conjuncts(arg, value);
+    if (c->op == ir::ExprOp::Not) return conjuncts(c->args[0], !value);
+    if (c->op != (value ? ir::ExprOp::And : ir::ExprOp::Or)) return;
+    for (ir::Expr arg : c->args) conjuncts(arg, value);
   };
   conjuncts(visible, true);
   return pool.substitute(e, known);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -25,12 +25,12 @@
 
 #include "codegen/attention/attention.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 struct MaskCondition {
-  Expr visible;  // Bool over axes, sizes and reads: elements where it is false are hidden
+  ir::Expr visible;  // Bool over axes, sizes and reads: elements where it is false are hidden
   // Bool over State and NewResult leaves of a row: true if hidden elements leave it as it is.
-  Expr settled;
+  ir::Expr settled;
   double largest_score = HUGE_VAL;  // what magnitudes of scores are taken to be at most
 
   // Keys that the mask hides from all of a tile's rows need no visit: there are such, and it is
@@ -38,9 +38,9 @@ struct MaskCondition {
   bool skips() const;
 };
 
-MaskCondition mask_condition(ExprPool& pool, const AttentionForm& form);
+MaskCondition mask_condition(ir::ExprPool& pool, const AttentionForm& form);
 
 // `e` for elements that are visible: the conditions of which `visible` is made are true.
-Expr where_visible(ExprPool& pool, Expr visible, Expr e);
+ir::Expr where_visible(ir::ExprPool& pool, ir::Expr visible, ir::Expr e);
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

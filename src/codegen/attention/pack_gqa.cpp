@@ -8,37 +8,37 @@
 
 #include <fmt/format.h>
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
-using Map = std::vector<std::pair<Expr, Expr>>;
+using Map = std::vector<std::pair<ir::Expr, ir::Expr>>;
 
-void substitute(ExprPool& pool, AttentionForm& form, const Map& map) {
-  auto apply = [&](Expr& e) {
+void substitute(ir::ExprPool& pool, AttentionForm& form, const Map& map) {
+  auto apply = [&](ir::Expr& e) {
     if (e) e = pool.substitute(e, map);
   };
-  for (Accumulator& a : form.rows.accumulators) {
+  for (cascade::Accumulator& a : form.rows.accumulators) {
     apply(a.lift);
     apply(a.transport);
   }
-  for (Reference& reference : form.rows.references) apply(reference.value);
-  for (Expr& e : form.rows.finish) apply(e);
+  for (cascade::Reference& reference : form.rows.references) apply(reference.value);
+  for (ir::Expr& e : form.rows.finish) apply(e);
   for (RowForm::Output& output : form.rows.outputs) {
     apply(output.body);
     apply(output.offset);
   }
-  for (Expr* e :
+  for (ir::Expr* e :
        {&form.contraction, &form.scale, &form.query, &form.key, &form.value, &form.weight})
     apply(*e);
 }
 
 // The c of the only way ⌊axis/c⌋ in which keys and values have the axis; null if there is another.
-Expr shared_divisor(ExprPool& pool, const AttentionForm& form, Expr axis) {
-  Expr divisor = nullptr;
+ir::Expr shared_divisor(ir::ExprPool& pool, const AttentionForm& form, ir::Expr axis) {
+  ir::Expr divisor = nullptr;
   bool same = true;
-  for (Expr root : {form.key, form.value}) {
-    visit(root, [&](Expr e) {
-      if (e->op != ExprOp::FloorDiv || e->args[0] != axis) return;
+  for (ir::Expr root : {form.key, form.value}) {
+    visit(root, [&](ir::Expr e) {
+      if (e->op != ir::ExprOp::FloorDiv || e->args[0] != axis) return;
       same &= !divisor || divisor == e->args[1];
       divisor = e->args[1];
     });
@@ -47,20 +47,20 @@ Expr shared_divisor(ExprPool& pool, const AttentionForm& form, Expr axis) {
     return nullptr;
   if (divisor->integer < 2 || axis->extent()->integer % divisor->integer != 0) return nullptr;
   const Map outer = {{pool.floordiv(axis, divisor), pool.integer(0)}};
-  for (Expr root : {form.key, form.value}) {
+  for (ir::Expr root : {form.key, form.value}) {
     if (pool.substitute(root, outer)->depends_on(axis)) return nullptr;
   }
   return divisor;
 }
 
-void split_digits(ExprPool& pool, AttentionForm& form) {
-  const std::vector<Expr> axes = form.rows.rows;
-  for (Expr axis : axes) {
-    Expr divisor = shared_divisor(pool, form, axis);
+void split_digits(ir::ExprPool& pool, AttentionForm& form) {
+  const std::vector<ir::Expr> axes = form.rows.rows;
+  for (ir::Expr axis : axes) {
+    ir::Expr divisor = shared_divisor(pool, form, axis);
     if (!divisor) continue;
-    Expr outer = pool.shared_axis(fmt::format("outer of {}", axis->integer),
-                                  pool.floordiv(axis->extent(), divisor));
-    Expr inner = pool.shared_axis(fmt::format("inner of {}", axis->integer), divisor);
+    ir::Expr outer = pool.shared_axis(fmt::format("outer of {}", axis->integer),
+                                      pool.floordiv(axis->extent(), divisor));
+    ir::Expr inner = pool.shared_axis(fmt::format("inner of {}", axis->integer), divisor);
     substitute(pool, form, {{pool.floordiv(axis, divisor), outer}});
     substitute(pool, form, {{axis, pool.add(pool.mul(outer, divisor), inner)}});
     auto at = std::find(form.rows.rows.begin(), form.rows.rows.end(), axis);
@@ -71,17 +71,17 @@ void split_digits(ExprPool& pool, AttentionForm& form) {
 
 }  // namespace
 
-SharedRows shared_rows(ExprPool& pool, const AttentionForm& form) {
+SharedRows shared_rows(ir::ExprPool& pool, const AttentionForm& form) {
   SharedRows result{form, {}, {}};
   split_digits(pool, result.form);
-  for (Expr axis : result.form.rows.rows) {
+  for (ir::Expr axis : result.form.rows.rows) {
     const bool shared = !result.form.key->depends_on(axis) && !result.form.value->depends_on(axis);
     (shared ? result.shared : result.others).push_back(axis);
   }
   return result;
 }
 
-AttentionForm packed_rows(ExprPool& pool, const AttentionForm& original) {
+AttentionForm packed_rows(ir::ExprPool& pool, const AttentionForm& original) {
   SharedRows rows = shared_rows(pool, original);
   AttentionForm& form = rows.form;
   form.others = rows.others;
@@ -89,7 +89,7 @@ AttentionForm packed_rows(ExprPool& pool, const AttentionForm& original) {
   if (rows.shared.size() < 2) return form;
   form.row = pool.shared_axis("packed rows", product_of(pool, extents_of(pool, rows.shared)));
   Map map;
-  Expr stride = pool.integer(1);
+  ir::Expr stride = pool.integer(1);
   for (auto axis = rows.shared.rbegin(); axis != rows.shared.rend(); ++axis) {
     map.emplace_back(*axis, pool.floormod(pool.floordiv(form.row, stride), (*axis)->extent()));
     stride = pool.mul(stride, (*axis)->extent());
@@ -100,4 +100,4 @@ AttentionForm packed_rows(ExprPool& pool, const AttentionForm& original) {
   return form;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

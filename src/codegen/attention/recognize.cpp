@@ -4,31 +4,32 @@
 #include "codegen/attention/attention.h"
 #include "ir/contraction.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
-Expr without_casts(Expr e) {
-  while (e->op == ExprOp::Cast && is_float(e->dtype)) e = e->args[0];
+ir::Expr without_casts(ir::Expr e) {
+  while (e->op == ir::ExprOp::Cast && is_float(e->dtype)) e = e->args[0];
   return e;
 }
 
 // e = weight · read, where only the read depends on the column.
-bool split_value(ExprPool& pool, Expr e, Expr column, Expr& weight, Expr& read) {
+bool split_value(ir::ExprPool& pool, ir::Expr e, ir::Expr column, ir::Expr& weight,
+                 ir::Expr& read) {
   e = without_casts(e);
-  if (e->op == ExprOp::Read) {
+  if (e->op == ir::ExprOp::Read) {
     weight = nullptr;
     read = e;
     return true;
   }
-  if (e->op == ExprOp::Mul && e->args.size() == 2) {
+  if (e->op == ir::ExprOp::Mul && e->args.size() == 2) {
     const bool left = e->args[0]->depends_on(column), right = e->args[1]->depends_on(column);
     if (left == right) return false;
-    Expr rest = left ? e->args[1] : e->args[0];
+    ir::Expr rest = left ? e->args[1] : e->args[0];
     if (!split_value(pool, left ? e->args[0] : e->args[1], column, weight, read)) return false;
     weight = weight ? pool.mul(weight, pool.cast(weight->dtype, rest)) : rest;
     return true;
   }
-  if (e->op == ExprOp::Div && !e->args[1]->depends_on(column)) {
+  if (e->op == ir::ExprOp::Div && !e->args[1]->depends_on(column)) {
     if (!split_value(pool, e->args[0], column, weight, read) || !weight) return false;
     weight = pool.div(weight, pool.cast(weight->dtype, e->args[1]));
     return true;
@@ -36,11 +37,11 @@ bool split_value(ExprPool& pool, Expr e, Expr column, Expr& weight, Expr& read) 
   return false;
 }
 
-bool positive_constant(Expr extent) { return extent->is_constant() && extent->integer >= 1; }
+bool positive_constant(ir::Expr extent) { return extent->is_constant() && extent->integer >= 1; }
 
 class Recogniser {
  public:
-  Recogniser(StepBuilder& builder, const CascadeStep& step)
+  Recogniser(StepBuilder& builder, const fuse::CascadeStep& step)
       : pool_(builder.pool()), streaming_(step.streaming) {
     form_.rows = row_form(builder, step);
   }
@@ -65,12 +66,13 @@ class Recogniser {
       form_.value_accumulator = k;
     }
     if (count != 1) return false;
-    const Accumulator& a = list[form_.value_accumulator];
-    if (a.columns.size() != 1 || a.columns[0]->op != ExprOp::Axis) return false;
-    if (a.reduction != Reduction::Sum || !positive_constant(a.columns[0]->extent())) return false;
+    const cascade::Accumulator& a = list[form_.value_accumulator];
+    if (a.columns.size() != 1 || a.columns[0]->op != ir::ExprOp::Axis) return false;
+    if (a.reduction != ir::Reduction::Sum || !positive_constant(a.columns[0]->extent()))
+      return false;
     form_.column = a.columns[0];
     std::erase(form_.rows.rows, form_.column);
-    Expr lift = form_.rows.accumulators[form_.value_accumulator].lift;
+    ir::Expr lift = form_.rows.accumulators[form_.value_accumulator].lift;
     if (!split_value(pool_, lift, form_.column, form_.weight, form_.value)) return false;
     if (!form_.weight || !form_.value->depends_on(streaming_.stream)) return false;
     for (const auto& output : form_.rows.outputs) {
@@ -80,14 +82,14 @@ class Recogniser {
   }
 
   bool find_contraction() {
-    std::set<Expr> found;
-    std::vector<Expr> roots = {form_.weight};
+    std::set<ir::Expr> found;
+    std::vector<ir::Expr> roots = {form_.weight};
     for (size_t k = 0; k < form_.rows.accumulators.size(); ++k) {
       if (k != form_.value_accumulator) roots.push_back(form_.rows.accumulators[k].lift);
     }
-    for (Expr root : roots) {
-      visit(root, [&](Expr e) {
-        if (e->op == ExprOp::Reduce && e->depends_on(streaming_.stream)) found.insert(e);
+    for (ir::Expr root : roots) {
+      visit(root, [&](ir::Expr e) {
+        if (e->op == ir::ExprOp::Reduce && e->depends_on(streaming_.stream)) found.insert(e);
       });
     }
     if (found.size() != 1) return false;
@@ -100,8 +102,8 @@ class Recogniser {
     form_.key = without_casts(contraction->b);
     if (form_.query->depends_on(streaming_.stream)) std::swap(form_.query, form_.key);
     return form_.key->depends_on(streaming_.stream) &&
-           !form_.query->depends_on(streaming_.stream) && form_.query->op == ExprOp::Read &&
-           form_.key->op == ExprOp::Read;
+           !form_.query->depends_on(streaming_.stream) && form_.query->op == ir::ExprOp::Read &&
+           form_.key->op == ir::ExprOp::Read;
   }
 
   bool find_types() const {
@@ -111,7 +113,7 @@ class Recogniser {
       return false;
     // Weights of other forms may exceed the range of halves.
     return dtype != DType::Float16 ||
-           streaming_.accumulators[form_.value_accumulator].form == Form::Rescaled;
+           streaming_.accumulators[form_.value_accumulator].form == cascade::Form::Rescaled;
   }
 
   // The column state appears in its own transport and in results alone.
@@ -121,7 +123,7 @@ class Recogniser {
       if (uses_state(form_.rows.accumulators[k].transport, form_.value_accumulator)) return false;
       if (form_.rows.accumulators[k].lift->depends_on(form_.column)) return false;
     }
-    for (const Reference& reference : form_.rows.references) {
+    for (const cascade::Reference& reference : form_.rows.references) {
       if (uses_state(reference.value, form_.value_accumulator)) return false;
     }
     return true;
@@ -129,36 +131,36 @@ class Recogniser {
 
   // Of the axes that only the query has, the one of a size known at run time only, or the longest.
   void find_row() {
-    auto longer = [](Expr a, Expr b) {
-      Expr x = a->extent(), y = b->extent();
+    auto longer = [](ir::Expr a, ir::Expr b) {
+      ir::Expr x = a->extent(), y = b->extent();
       if (!x->is_constant() || !y->is_constant()) return y->is_constant() && !x->is_constant();
       return x->integer > y->integer;
     };
-    for (Expr axis : form_.rows.rows) {
+    for (ir::Expr axis : form_.rows.rows) {
       if (!form_.query->depends_on(axis) || form_.key->depends_on(axis) ||
           form_.value->depends_on(axis)) {
         continue;
       }
       if (!form_.row || longer(axis, form_.row)) form_.row = axis;
     }
-    for (Expr axis : form_.rows.rows) {
+    for (ir::Expr axis : form_.rows.rows) {
       if (axis != form_.row) form_.others.push_back(axis);
     }
   }
 
-  ExprPool& pool_;
-  const Streaming& streaming_;
+  ir::ExprPool& pool_;
+  const cascade::Streaming& streaming_;
   AttentionForm form_{};
 };
 
 }  // namespace
 
-std::optional<AttentionForm> attention_form(StepBuilder& builder, const CascadeStep& step) {
+std::optional<AttentionForm> attention_form(StepBuilder& builder, const fuse::CascadeStep& step) {
   const auto& list = step.streaming.accumulators;
-  const bool columns = std::any_of(list.begin(), list.end(),
-                                   [](const Accumulator& a) { return !a.columns.empty(); });
+  const bool columns = std::any_of(
+      list.begin(), list.end(), [](const cascade::Accumulator& a) { return !a.columns.empty(); });
   if (!columns) return std::nullopt;
   return Recogniser(builder, step).run();
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -6,34 +6,35 @@
 
 #include "codegen/attention/attention.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 // constant · rest; constant > 0.
 struct Factored {
   double constant = 1;
-  Expr rest;
+  ir::Expr rest;
 };
 
 struct ScoreForm {
-  RowForm rows;           // lifts over `raw`; the value accumulator's is its weight
-  size_t value = 0;       // the value accumulator
-  Expr raw = nullptr;     // the contraction, a leaf
-  double tanh_scale = 0;  // if not 0, `raw` is tanh(contraction · tanh_scale) instead
-  Expr kept = nullptr;    // what passes after the first need of an element, or null
-  Factored kept_factors;  // of kept
+  RowForm rows;             // lifts over `raw`; the value accumulator's is its weight
+  size_t value = 0;         // the value accumulator
+  ir::Expr raw = nullptr;   // the contraction, a leaf
+  double tanh_scale = 0;    // if not 0, `raw` is tanh(contraction · tanh_scale) instead
+  ir::Expr kept = nullptr;  // what passes after the first need of an element, or null
+  Factored kept_factors;    // of kept
   std::vector<Phase> phases;
   // Accumulators whose lanes keep states of their own until the end.
   std::vector<bool> per_lane;
 
-  bool element_level(Expr e) const;   // depends on the streamed element
-  bool reduces_kept(size_t k) const;  // a maximum or minimum of what is kept
-  std::vector<Expr> lifts_of(size_t phase) const;
+  bool element_level(ir::Expr e) const;  // depends on the streamed element
+  bool reduces_kept(size_t k) const;     // a maximum or minimum of what is kept
+  std::vector<ir::Expr> lifts_of(size_t phase) const;
 };
 
 // `lifts`: one per accumulator, the weight for the value accumulator's.
-ScoreForm score_form(ExprPool& pool, const AttentionForm& form, const std::vector<Expr>& lifts);
+ScoreForm score_form(ir::ExprPool& pool, const AttentionForm& form,
+                     const std::vector<ir::Expr>& lifts);
 
 // The largest positive constant factor: of products, of selections between it and 0 or ±inf.
-Factored factored(ExprPool& pool, Expr e);
+Factored factored(ir::ExprPool& pool, ir::Expr e);
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

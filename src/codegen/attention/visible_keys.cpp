@@ -2,20 +2,20 @@
 
 #include <fmt/format.h>
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
-std::vector<Expr> row_axes(const AttentionForm& form) {
+std::vector<ir::Expr> row_axes(const AttentionForm& form) {
   if (!form.row) return {};
   return {form.row};
 }
 
 }  // namespace
 
-VisibleKeys::VisibleKeys(ExprPool& pool, const AttentionForm& form)
+VisibleKeys::VisibleKeys(ir::ExprPool& pool, const AttentionForm& form)
     : form_(form),
       mask_(mask_condition(pool, form)),
-      ranges_(tile_ranges(pool, mask_.visible, row_axes(form), form.rows.stream)) {}
+      ranges_(cascade::tile_ranges(pool, mask_.visible, row_axes(form), form.rows.stream)) {}
 
 void VisibleKeys::declare(Emitter& emitter, const std::string& first_row, int lines,
                           int unit) const {
@@ -42,4 +42,4 @@ void VisibleKeys::declare(Emitter& emitter, const std::string& first_row, int li
   emitter.line(fmt::format("{{\n{}}}", text));
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

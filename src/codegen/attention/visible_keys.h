@@ -6,11 +6,11 @@
 #include "cascade/visibility/tile_ranges.h"
 #include "codegen/attention/mask_condition.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 class VisibleKeys {
  public:
-  VisibleKeys(ExprPool& pool, const AttentionForm& form);
+  VisibleKeys(ir::ExprPool& pool, const AttentionForm& form);
 
   // Declares `begin`, a multiple of `unit`, and `end`: the keys visible to the `lines` rows from
   // `first_row` on. The other rows' coordinates are bound.
@@ -19,7 +19,7 @@ class VisibleKeys {
  private:
   const AttentionForm& form_;
   const MaskCondition mask_;
-  const TileRanges ranges_;
+  const cascade::TileRanges ranges_;
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 struct DeviceHeader {
   std::string_view name;  // "reduce" for src/device/reduce.cuh
@@ -17,4 +17,4 @@ std::span<const DeviceHeader> device_headers();
 // The named headers, one after the other, without their `#pragma once` and first comments.
 std::string device_prelude(std::span<const std::string_view> names);
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

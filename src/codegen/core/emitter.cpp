@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "codegen/core/integer_text.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 namespace {
 
@@ -16,12 +16,12 @@ constexpr int64_t kSumPart = 4096;
 
 // A sum of floats with more elements than a thread adds one by one: rounding errors then grow with
 // a part and the number of parts, not with their product.
-bool sums_in_parts(Expr reduce) {
-  const bool sum = reduce->reduction == Reduction::Sum && is_float(reduce->dtype);
+bool sums_in_parts(ir::Expr reduce) {
+  const bool sum = reduce->reduction == ir::Reduction::Sum && is_float(reduce->dtype);
   return sum && !(reduce->extent()->is_constant() && reduce->extent()->integer <= kSumPart);
 }
 
-std::string constant_text(Expr expr) {
+std::string constant_text(ir::Expr expr) {
   if (is_integer(expr->dtype)) return word_text(expr->dtype, expr->integer);
   return literal(is_float(expr->dtype) ? expr->number : static_cast<double>(expr->integer),
                  expr->dtype);
@@ -29,22 +29,22 @@ std::string constant_text(Expr expr) {
 
 // The host takes a maximum of sizes for a broadcast, which is empty where either is; an index is
 // computed on the device.
-bool has_maximum(Expr expr) {
+bool has_maximum(ir::Expr expr) {
   bool found = false;
-  visit(expr, [&](Expr e) { found |= e->op == ExprOp::Max; });
+  visit(expr, [&](ir::Expr e) { found |= e->op == ir::ExprOp::Max; });
   return found;
 }
 
 // Empty for what has no fast form.
-std::string fast_text(Expr expr, const std::vector<std::string>& args) {
+std::string fast_text(ir::Expr expr, const std::vector<std::string>& args) {
   switch (expr->op) {
-    case ExprOp::Exp:
+    case ir::ExprOp::Exp:
       return fmt::format("exp_fast({})", args[0]);
-    case ExprOp::Erf:
+    case ir::ExprOp::Erf:
       return fmt::format("erf_fast({})", args[0]);
-    case ExprOp::Tanh:
+    case ir::ExprOp::Tanh:
       return fmt::format("tanh_fast({})", args[0]);
-    case ExprOp::Div:
+    case ir::ExprOp::Div:
       return expr->args[0]->is_constant() ? fmt::format("{} * ptx_reciprocal({})", args[0], args[1])
                                           : "";
     default:
@@ -66,21 +66,21 @@ std::string Emitter::close() {
 
 void Emitter::line(const std::string& text) { scopes_.back().text += text + "\n"; }
 
-void Emitter::bind(Expr expr, const std::string& name) { scopes_.back().names[expr] = name; }
+void Emitter::bind(ir::Expr expr, const std::string& name) { scopes_.back().names[expr] = name; }
 
 std::string Emitter::fresh(const std::string& hint) {
   return fmt::format("{}{}", hint, counters_[hint]++);
 }
 
-std::string Emitter::emit(Expr expr) { return named(expr).text; }
+std::string Emitter::emit(ir::Expr expr) { return named(expr).text; }
 
-std::string Emitter::emit_as(Expr expr, DType dtype) {
+std::string Emitter::emit_as(ir::Expr expr, DType dtype) {
   const std::string text = emit(expr);
   if (value_type(expr->dtype) == value_type(dtype)) return text;
   return fmt::format("static_cast<{}>({})", value_type(dtype), text);
 }
 
-Emitter::Named Emitter::known(Expr expr) const {
+Emitter::Named Emitter::known(ir::Expr expr) const {
   for (size_t depth = scopes_.size(); depth-- > 0;) {
     auto found = scopes_[depth].names.find(expr);
     if (found != scopes_[depth].names.end()) return {found->second, depth};
@@ -88,25 +88,25 @@ Emitter::Named Emitter::known(Expr expr) const {
   return {"", 0};
 }
 
-Emitter::Named Emitter::named(Expr expr) {
+Emitter::Named Emitter::named(ir::Expr expr) {
   if (Named found = known(expr); !found.text.empty()) return found;
-  if (expr->op == ExprOp::Constant) return {constant_text(expr), 0};
+  if (expr->op == ir::ExprOp::Constant) return {constant_text(expr), 0};
   if (is_size(expr) && !has_maximum(expr)) return {kernel_.size(expr), 0};
   switch (expr->op) {
-    case ExprOp::Read:
+    case ir::ExprOp::Read:
       return read(expr);
-    case ExprOp::Reduce:
+    case ir::ExprOp::Reduce:
       return is_ranked(expr->reduction) || is_arg(expr->reduction) ? ranked(expr) : reduce(expr);
-    case ExprOp::Axis:
-    case ExprOp::Leaf:
-    case ExprOp::Symbol:
+    case ir::ExprOp::Axis:
+    case ir::ExprOp::Leaf:
+    case ir::ExprOp::Symbol:
       internal_error("codegen: {} is not bound", to_string(pool(), expr));
     default:
       return operation(expr);
   }
 }
 
-Emitter::Named Emitter::fast_quotient(Expr expr, const Named& dividend, const Named& divisor) {
+Emitter::Named Emitter::fast_quotient(ir::Expr expr, const Named& dividend, const Named& divisor) {
   auto& names = scopes_[divisor.depth].divisors;
   auto found = names.find(expr->args[1]);
   if (found == names.end()) {
@@ -121,21 +121,21 @@ Emitter::Named Emitter::fast_quotient(Expr expr, const Named& dividend, const Na
   return {name, dividend.depth};
 }
 
-Emitter::Named Emitter::operation(Expr expr) {
+Emitter::Named Emitter::operation(ir::Expr expr) {
   std::vector<std::string> args;
   size_t depth = 0;
   std::vector<Named> values;
-  for (Expr arg : expr->args) {
+  for (ir::Expr arg : expr->args) {
     const Named value = named(arg);
     values.push_back(value);
     args.push_back(value.text);
     depth = std::max(depth, value.depth);
   }
   const bool single = is_float(expr->dtype) && expr->dtype != DType::Float64;
-  if (fast_math_ && single && expr->op == ExprOp::Div && values[0].depth > values[1].depth) {
+  if (fast_math_ && single && expr->op == ir::ExprOp::Div && values[0].depth > values[1].depth) {
     return fast_quotient(expr, values[0], values[1]);
   }
-  if (expr->op == ExprOp::Cast) {
+  if (expr->op == ir::ExprOp::Cast) {
     // Between types computed with alike, a cast is no statement of its own.
     const std::string text = operation_text(expr, args, fast_exp_);
     if (text == args[0]) return {text, depth};
@@ -148,7 +148,7 @@ Emitter::Named Emitter::operation(Expr expr) {
   return {name, depth};
 }
 
-Emitter::Named Emitter::read(Expr expr) {
+Emitter::Named Emitter::read(ir::Expr expr) {
   RF_CHECK(expr->args.size() == 1, "codegen: a read is not flat");
   const Named offset = named(expr->args[0]);
   const std::string name = fresh("x");
@@ -162,11 +162,11 @@ Emitter::Named Emitter::read(Expr expr) {
 }
 
 // The innermost scope that binds something on which a reduction depends.
-size_t Emitter::depth_of_free(Expr expr) const {
+size_t Emitter::depth_of_free(ir::Expr expr) const {
   size_t depth = 0;
-  std::set<Expr> seen;
-  std::vector<Expr> bound;
-  std::function<void(Expr)> go = [&](Expr e) {
+  std::set<ir::Expr> seen;
+  std::vector<ir::Expr> bound;
+  std::function<void(ir::Expr)> go = [&](ir::Expr e) {
     if (!seen.insert(e).second) return;
     if (e != expr) {
       if (Named found = known(e); !found.text.empty()) {
@@ -174,8 +174,8 @@ size_t Emitter::depth_of_free(Expr expr) const {
         return;
       }
     }
-    for (Expr arg : e->args) {
-      if (e->op == ExprOp::Reduce && arg == e->bound_axis()) {
+    for (ir::Expr arg : e->args) {
+      if (e->op == ir::ExprOp::Reduce && arg == e->bound_axis()) {
         go(arg->args[0]);
       } else {
         go(arg);
@@ -186,7 +186,7 @@ size_t Emitter::depth_of_free(Expr expr) const {
   return depth;
 }
 
-Emitter::Named Emitter::reduce(Expr expr) {
+Emitter::Named Emitter::reduce(ir::Expr expr) {
   const size_t depth = depth_of_free(expr);
   const std::string extent = emit(expr->extent());
   std::vector<Scope> inner(std::make_move_iterator(scopes_.begin() + static_cast<long>(depth) + 1),
@@ -231,7 +231,7 @@ Emitter::Named Emitter::reduce(Expr expr) {
 }
 
 // The element of a rank: one pass for each rank, each finding the first behind the last one found.
-Emitter::Named Emitter::ranked(Expr expr) {
+Emitter::Named Emitter::ranked(ir::Expr expr) {
   const size_t depth = depth_of_free(expr);
   const std::string extent = emit(expr->extent());
   const std::string rank = expr->args.size() > 2 ? emit(expr->args[2]) : "0ll";
@@ -268,4 +268,4 @@ Emitter::Named Emitter::ranked(Expr expr) {
   return {name, depth};
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

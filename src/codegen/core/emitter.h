@@ -12,14 +12,14 @@
 
 #include "codegen/core/kernel_text.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 class Emitter {
  public:
   explicit Emitter(KernelText& kernel);
 
   KernelText& kernel() const { return kernel_; }
-  ExprPool& pool() const { return kernel_.pool(); }
+  ir::ExprPool& pool() const { return kernel_.pool(); }
 
   // Opens a scope inside the current one; close() returns its text, which the caller wraps and
   // adds to the scope that is then current.
@@ -28,11 +28,11 @@ class Emitter {
   // Adds text to the current scope.
   void line(const std::string& text);
   // `name` stands for `expr` (an axis, a leaf, a read, any expression) in the current scope.
-  void bind(Expr expr, const std::string& name);
+  void bind(ir::Expr expr, const std::string& name);
   // The name or literal of the value of `expr`, of value_type(expr->dtype).
-  std::string emit(Expr expr);
+  std::string emit(ir::Expr expr);
   // The same converted to value_type(dtype).
-  std::string emit_as(Expr expr, DType dtype);
+  std::string emit_as(ir::Expr expr, DType dtype);
   std::string fresh(const std::string& hint);
   // Reductions that are inside no other are spread over the lanes of a warp.
   void set_warp_reductions(bool on) { warp_reductions_ = on; }
@@ -43,7 +43,7 @@ class Emitter {
   // divides (for values rounded to 16 bits afterwards).
   void set_fast_math(bool on) { fast_math_ = on; }
   // The text of a ranked result (a Read of a negative value number) at a rank.
-  using RankedRead = std::function<std::string(Expr read, const std::string& rank)>;
+  using RankedRead = std::function<std::string(ir::Expr read, const std::string& rank)>;
   void set_ranked_reads(RankedRead text) { ranked_reads_ = std::move(text); }
 
  private:
@@ -53,17 +53,17 @@ class Emitter {
   };
   struct Scope {
     std::string text;
-    std::map<Expr, std::string> names;
-    std::map<Expr, std::string> divisors;
+    std::map<ir::Expr, std::string> names;
+    std::map<ir::Expr, std::string> divisors;
   };
-  Named named(Expr expr);
-  Named known(Expr expr) const;
-  Named operation(Expr expr);
-  Named fast_quotient(Expr expr, const Named& dividend, const Named& divisor);
-  Named read(Expr expr);
-  Named reduce(Expr expr);
-  Named ranked(Expr expr);
-  size_t depth_of_free(Expr expr) const;
+  Named named(ir::Expr expr);
+  Named known(ir::Expr expr) const;
+  Named operation(ir::Expr expr);
+  Named fast_quotient(ir::Expr expr, const Named& dividend, const Named& divisor);
+  Named read(ir::Expr expr);
+  Named reduce(ir::Expr expr);
+  Named ranked(ir::Expr expr);
+  size_t depth_of_free(ir::Expr expr) const;
 
   KernelText& kernel_;
   std::vector<Scope> scopes_;
@@ -74,15 +74,15 @@ class Emitter {
 };
 
 // The text of an operation on operands that are already values.
-std::string operation_text(Expr expr, const std::vector<std::string>& args, bool fast_exp);
+std::string operation_text(ir::Expr expr, const std::vector<std::string>& args, bool fast_exp);
 // A literal of value_type(dtype).
 std::string literal(double number, DType dtype);
 // The exact identity of a reduction.
-std::string identity_of(Reduction reduction, DType dtype);
+std::string identity_of(ir::Reduction reduction, DType dtype);
 // "SumOp", "MaxOp", "FirstLargeOp", ...
-std::string_view combiner_of(Reduction reduction);
-bool is_ranked(Reduction reduction);  // TopK, BottomK
-bool is_arg(Reduction reduction);     // ArgMax, ArgMin
-bool wants_large(Reduction reduction);
+std::string_view combiner_of(ir::Reduction reduction);
+bool is_ranked(ir::Reduction reduction);  // TopK, BottomK
+bool is_arg(ir::Reduction reduction);     // ArgMax, ArgMin
+bool wants_large(ir::Reduction reduction);
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

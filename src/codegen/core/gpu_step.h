@@ -8,7 +8,7 @@
 
 #include "fuse/plan.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 // What text is specialised on.
 struct Target {
@@ -26,13 +26,13 @@ inline constexpr int kBlockReserved = 1024;
 
 // A device buffer: a value of the graph, or a scratch buffer of the step.
 struct BufferRef {
-  ValueId value = -1;
+  ir::ValueId value = -1;
   int scratch = -1;
   bool defined() const { return value >= 0 || scratch >= 0; }
 };
 
 struct Scratch {
-  Expr bytes;  // Int64 over symbols
+  ir::Expr bytes;  // Int64 over symbols
 };
 
 // A view of a buffer for the bulk copy engine of sm_90: the driver's tiled tensor map of 16-bit
@@ -42,10 +42,10 @@ struct Scratch {
 struct TensorView {
   BufferRef buffer;
   DType dtype = DType::Float16;
-  Expr offset;                // elements from the buffer's start; Int64 over symbols, like the rest
-  std::vector<Expr> dims;     // 3 to 5
-  std::vector<Expr> strides;  // elements, of every dimension but the first
-  std::vector<int> box;       // elements of a copy, per dimension
+  ir::Expr offset;  // elements from the buffer's start; Int64 over symbols, like the rest
+  std::vector<ir::Expr> dims;     // 3 to 5
+  std::vector<ir::Expr> strides;  // elements, of every dimension but the first
+  std::vector<int> box;           // elements of a copy, per dimension
 };
 
 inline constexpr int kLaunchCounters = 4096;
@@ -58,8 +58,8 @@ struct KernelLaunch {
   std::string source;  // CUDA C++ text; equal sources are compiled once
   std::vector<TensorView> views;
   std::vector<BufferRef> buffers;
-  std::vector<Expr> sizes;
-  Expr grid[3];  // Int64 over symbols; a zero means nothing to launch
+  std::vector<ir::Expr> sizes;
+  ir::Expr grid[3];  // Int64 over symbols; a zero means nothing to launch
   int block = 256;
   int shared = 0;         // dynamic shared memory, bytes
   int static_shared = 0;  // what the text declares, up to the alignment of the dynamic, bytes
@@ -73,10 +73,10 @@ struct ProductCall {
   BufferRef a, b, c;
   DType dtype = DType::Float32;   // of a and b
   DType result = DType::Float32;  // of c; accumulation is fp32
-  Expr m, n, k;
-  Expr a_row, a_column, b_row, b_column, c_row;  // c's column stride is 1
-  Expr a_offset, b_offset;
-  Expr batch, a_batch, b_batch, c_batch;
+  ir::Expr m, n, k;
+  ir::Expr a_row, a_column, b_row, b_column, c_row;  // c's column stride is 1
+  ir::Expr a_offset, b_offset;
+  ir::Expr batch, a_batch, b_batch, c_batch;
   // Where there are such: n contiguous elements of the result's dtype, and a matrix laid out as c;
   // c[batch, m, n] = Σ_k a · b + bias[n] + addend[batch, m, n], rounded once.
   BufferRef bias, addend;
@@ -94,6 +94,6 @@ struct DeviceStep {
 };
 
 // The device form of a step. Throws UserError naming the user's node if there is none.
-DeviceStep generate(const Graph& graph, const Step& step, const Target& target);
+DeviceStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target);
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

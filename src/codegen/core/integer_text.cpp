@@ -7,40 +7,40 @@
 #include "codegen/core/kernel_text.h"
 #include "ir/integer_operations.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 // Empty for what C++ has an operator for.
-std::string_view function_of(ExprOp op) {
+std::string_view function_of(ir::ExprOp op) {
   switch (op) {
-    case ExprOp::Div:
+    case ir::ExprOp::Div:
       return "trunc_div";
-    case ExprOp::FloorDiv:
+    case ir::ExprOp::FloorDiv:
       return "floor_div";
-    case ExprOp::FloorMod:
+    case ir::ExprOp::FloorMod:
       return "floor_mod";
-    case ExprOp::TruncMod:
+    case ir::ExprOp::TruncMod:
       return "trunc_mod";
-    case ExprOp::Min:
+    case ir::ExprOp::Min:
       return "min_of";
-    case ExprOp::Max:
+    case ir::ExprOp::Max:
       return "max_of";
-    case ExprOp::ShiftLeft:
+    case ir::ExprOp::ShiftLeft:
       return "shift_left";
-    case ExprOp::ShiftRight:
+    case ir::ExprOp::ShiftRight:
       return "shift_right";
     default:
       return "";
   }
 }
 
-std::string_view wrapping_function(ExprOp op) {
+std::string_view wrapping_function(ir::ExprOp op) {
   switch (op) {
-    case ExprOp::Add:
+    case ir::ExprOp::Add:
       return "wrapping_add";
-    case ExprOp::Sub:
+    case ir::ExprOp::Sub:
       return "wrapping_sub";
-    case ExprOp::Mul:
+    case ir::ExprOp::Mul:
       return "wrapping_mul";
     default:
       return "";
@@ -56,7 +56,7 @@ std::string nested_call(std::string_view function, const std::vector<std::string
 }
 
 // Elements of tensors wrap around; the compiler may take sizes and indices not to overflow.
-bool is_element(Expr expr) {
+bool is_element(ir::Expr expr) {
   return expr->dtype != DType::Int64 || expr->has_read || expr->has_leaf;
 }
 
@@ -76,12 +76,12 @@ std::string integer_cast_text(DType dtype, DType from, const std::string& x) {
 
 std::string to_integer_text(DType dtype, const std::string& x) {
   if (dtype == DType::UInt64) return fmt::format("to_unsigned({})", x);
-  const bool narrow = converts_by_int32(dtype);
+  const bool narrow = ir::converts_by_int32(dtype);
   return integer_cast_text(dtype, narrow ? DType::Int32 : DType::Int64,
                            fmt::format("{}({})", narrow ? "to_int32" : "to_integer", x));
 }
 
-std::string integer_operation_text(Expr expr, const std::vector<std::string>& args) {
+std::string integer_operation_text(ir::Expr expr, const std::vector<std::string>& args) {
   const DType dtype = expr->dtype;
   if (const auto function = function_of(expr->op); !function.empty()) {
     return nested_call(function, args);
@@ -90,22 +90,22 @@ std::string integer_operation_text(Expr expr, const std::vector<std::string>& ar
     if (const auto function = wrapping_function(expr->op); !function.empty()) {
       return nested_call(function, args);
     }
-    if (expr->op == ExprOp::Neg) return fmt::format("wrapping_sub(0ll, {})", args[0]);
+    if (expr->op == ir::ExprOp::Neg) return fmt::format("wrapping_sub(0ll, {})", args[0]);
   }
   switch (expr->op) {
-    case ExprOp::Pow:
+    case ir::ExprOp::Pow:
       return fmt::format("power({}, static_cast<{}>({}))", args[0], value_type(dtype), args[1]);
-    case ExprOp::Abs:
-      return is_unsigned(dtype) ? args[0] : fmt::format("abs_of({})", args[0]);
-    case ExprOp::Reciprocal:
+    case ir::ExprOp::Abs:
+      return ir::is_unsigned(dtype) ? args[0] : fmt::format("abs_of({})", args[0]);
+    case ir::ExprOp::Reciprocal:
       return fmt::format("trunc_div({}, {})", word_text(dtype, 1), args[0]);
-    case ExprOp::Floor:
-    case ExprOp::Ceil:
-    case ExprOp::Round:
+    case ir::ExprOp::Floor:
+    case ir::ExprOp::Ceil:
+    case ir::ExprOp::Round:
       return args[0];
     default:
       return "";
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

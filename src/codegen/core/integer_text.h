@@ -8,7 +8,7 @@
 
 #include "ir/expr.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 // A literal of value_type(dtype).
 std::string word_text(DType dtype, int64_t word);
@@ -18,6 +18,6 @@ std::string integer_cast_text(DType dtype, DType from, const std::string& x);
 std::string to_integer_text(DType dtype, const std::string& x);
 // The text of `expr`, an operation that gives integers, on operands that are values; before it is
 // wrapped around. Empty for operations that read as they do for other types.
-std::string integer_operation_text(Expr expr, const std::vector<std::string>& args);
+std::string integer_operation_text(ir::Expr expr, const std::vector<std::string>& args);
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 int KernelChoice::at(std::string_view parameter) const {
   const auto found = std::find_if(parameters.begin(), parameters.end(),
@@ -31,9 +31,9 @@ std::vector<KernelChoice> best_choices(KernelChoice chosen, std::vector<Candidat
   return best;
 }
 
-int64_t KnownSizes::of(Expr size) const {
+int64_t KnownSizes::of(ir::Expr size) const {
   if (size->is_constant()) return size->integer;
   return symbols_.empty() ? -1 : evaluate_size(size, symbols_);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -10,7 +10,7 @@
 
 #include "codegen/core/gpu_step.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 struct KernelChoice {
   std::string family;  // the kernel's name
@@ -46,7 +46,7 @@ class KnownSizes {
   // `symbols[i]` is the value of the symbol numbered i; they must outlive this.
   explicit KnownSizes(std::span<const int64_t> symbols) : symbols_(symbols) {}
   // -1: not known.
-  int64_t of(Expr size) const;
+  int64_t of(ir::Expr size) const;
 
  private:
   std::span<const int64_t> symbols_;
@@ -54,11 +54,11 @@ class KnownSizes {
 
 // The choices for a step at these sizes, that of generate(graph, step, target) first, the others in
 // order of estimated time; empty where there is nothing to choose.
-std::vector<KernelChoice> kernel_choices(const Graph& graph, const Step& step, const Target& target,
-                                         std::span<const int64_t> symbols);
+std::vector<KernelChoice> kernel_choices(const ir::Graph& graph, const fuse::Step& step,
+                                         const Target& target, std::span<const int64_t> symbols);
 
 // The device form by one of them, for these sizes or others.
-DeviceStep generate(const Graph& graph, const Step& step, const Target& target,
+DeviceStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target,
                     const KernelChoice& choice);
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "codegen/core/device_text.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 std::string_view storage_type(DType dtype) {
   switch (dtype) {
@@ -78,7 +78,7 @@ std::string KernelText::counter() {
   return "counter";
 }
 
-std::string KernelText::size(Expr size) {
+std::string KernelText::size(ir::Expr size) {
   if (size->is_constant()) return fmt::format("{}ll", size->integer);
   auto found = std::find(sizes_.begin(), sizes_.end(), size);
   const auto number = static_cast<size_t>(found - sizes_.begin());
@@ -86,10 +86,10 @@ std::string KernelText::size(Expr size) {
   return fmt::format("n{}", number);
 }
 
-std::string KernelText::multiples(const std::vector<Expr>& sizes, int64_t unit) {
-  ExprPool& pool = this->pool();
+std::string KernelText::multiples(const std::vector<ir::Expr>& sizes, int64_t unit) {
+  ir::ExprPool& pool = this->pool();
   std::vector<std::string> terms;
-  for (Expr size : sizes) {
+  for (ir::Expr size : sizes) {
     if (!size) continue;
     if (size->is_constant()) {
       if (size->integer % unit != 0) return "false";
@@ -134,13 +134,13 @@ KernelLaunch KernelText::launch(const std::string& name, const std::string& comm
       "{}{}{}extern \"C\" __global__ void __launch_bounds__({}{}) {}({}) {{\n{}}}\n", comment,
       device_prelude(headers), before, block, min_blocks > 0 ? fmt::format(", {}", min_blocks) : "",
       name, fmt::join(parameters, ", "), body);
-  for (Expr& grid : launch.grid) grid = pool().integer(1);
+  for (ir::Expr& grid : launch.grid) grid = pool().integer(1);
   return launch;
 }
 
-bool is_size(Expr expr) {
+bool is_size(ir::Expr expr) {
   return expr->dtype == DType::Int64 && expr->free_axes.empty() && !expr->has_leaf &&
-         !expr->has_read && expr->op != ExprOp::Axis && expr->op != ExprOp::Reduce &&
+         !expr->has_read && expr->op != ir::ExprOp::Axis && expr->op != ir::ExprOp::Reduce &&
          expr->bound_level == 0;
 }
 
@@ -166,20 +166,20 @@ std::string comment_of(const std::string& text) {
   return result + "\n";
 }
 
-Expr ceil_div(ExprPool& pool, Expr a, int64_t b) {
+ir::Expr ceil_div(ir::ExprPool& pool, ir::Expr a, int64_t b) {
   return pool.floordiv(pool.add(a, pool.integer(b - 1)), pool.integer(b));
 }
 
-Expr product_of(ExprPool& pool, const std::vector<Expr>& sizes) {
-  Expr result = pool.integer(1);
-  for (Expr size : sizes) result = pool.mul(result, size);
+ir::Expr product_of(ir::ExprPool& pool, const std::vector<ir::Expr>& sizes) {
+  ir::Expr result = pool.integer(1);
+  for (ir::Expr size : sizes) result = pool.mul(result, size);
   return result;
 }
 
-std::vector<Expr> extents_of(ExprPool& pool, const std::vector<Expr>& axes) {
-  std::vector<Expr> result;
-  for (Expr axis : axes) {
-    result.push_back(axis->op == ExprOp::Axis ? axis->extent() : pool.integer(1));
+std::vector<ir::Expr> extents_of(ir::ExprPool& pool, const std::vector<ir::Expr>& axes) {
+  std::vector<ir::Expr> result;
+  for (ir::Expr axis : axes) {
+    result.push_back(axis->op == ir::ExprOp::Axis ? axis->extent() : pool.integer(1));
   }
   return result;
 }
@@ -199,4 +199,4 @@ std::string device_prelude(std::span<const std::string_view> names) {
   return result;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

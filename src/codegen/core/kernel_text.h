@@ -7,7 +7,7 @@
 
 #include "codegen/core/gpu_step.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 // Reads of scratch buffers are Reads of these value numbers.
 inline constexpr int64_t kScratchValues = int64_t{1} << 32;
@@ -19,11 +19,11 @@ std::string_view value_type(DType dtype);
 
 class KernelText {
  public:
-  KernelText(const Graph& graph, std::vector<DType> scratch_dtypes)
+  KernelText(const ir::Graph& graph, std::vector<DType> scratch_dtypes)
       : graph_(graph), scratch_dtypes_(std::move(scratch_dtypes)) {}
 
-  const Graph& graph() const { return graph_; }
-  ExprPool& pool() const { return *graph_.pool; }
+  const ir::Graph& graph() const { return graph_; }
+  ir::ExprPool& pool() const { return *graph_.pool; }
   DType dtype_of(int64_t value) const;
   // The parameter through which a value (or scratch buffer, by its number) is read or written.
   std::string buffer(int64_t value, bool written = false);
@@ -32,9 +32,9 @@ class KernelText {
   // The parameter of the launch's counter.
   std::string counter();
   // The parameter or literal of a size: an Int64 expression over symbols.
-  std::string size(Expr size);
+  std::string size(ir::Expr size);
   // The text of a bool: sizes are multiples of `unit` (1 where the expression is not null).
-  std::string multiples(const std::vector<Expr>& sizes, int64_t unit);
+  std::string multiples(const std::vector<ir::Expr>& sizes, int64_t unit);
   const std::vector<std::string>& buffer_names() const { return names_; }
 
   // The launch: `body` within the braces of the kernel, `comment` before it. `before` is text at
@@ -48,27 +48,27 @@ class KernelText {
     int64_t value;
     bool written;
   };
-  const Graph& graph_;
+  const ir::Graph& graph_;
   std::vector<DType> scratch_dtypes_;
   std::vector<TensorView> views_;
   bool counter_ = false;
   std::vector<Parameter> buffers_;
   std::vector<std::string> names_;
-  std::vector<Expr> sizes_;
+  std::vector<ir::Expr> sizes_;
 };
 
 // True for Int64 expressions of symbols and constants alone.
-bool is_size(Expr expr);
+bool is_size(ir::Expr expr);
 
 // `text` with every %N replaced by the order of its first appearance, so that equal kernels of
 // different layers have equal text; indented as a comment.
 std::string comment_of(const std::string& text);
 
 // ⌈a / b⌉ of sizes.
-Expr ceil_div(ExprPool& pool, Expr a, int64_t b);
+ir::Expr ceil_div(ir::ExprPool& pool, ir::Expr a, int64_t b);
 // A size product.
-Expr product_of(ExprPool& pool, const std::vector<Expr>& sizes);
+ir::Expr product_of(ir::ExprPool& pool, const std::vector<ir::Expr>& sizes);
 // The extents of axes; 1 for the integer 0 that stands for a dimension of one element.
-std::vector<Expr> extents_of(ExprPool& pool, const std::vector<Expr>& axes);
+std::vector<ir::Expr> extents_of(ir::ExprPool& pool, const std::vector<ir::Expr>& axes);
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

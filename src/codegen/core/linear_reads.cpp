@@ -4,40 +4,40 @@
 
 #include "ir/polynomial.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 // Sums, products, quotients and remainders of axes and sizes: lowerings keep such an index within
 // its dimension.
-bool plain_index(Expr index) {
-  if (index->op == ExprOp::Axis || index->is_constant() || is_size(index)) return true;
-  const bool plain = index->op == ExprOp::Add || index->op == ExprOp::Mul ||
-                     index->op == ExprOp::Sub || index->op == ExprOp::FloorDiv ||
-                     index->op == ExprOp::FloorMod;
+bool plain_index(ir::Expr index) {
+  if (index->op == ir::ExprOp::Axis || index->is_constant() || is_size(index)) return true;
+  const bool plain = index->op == ir::ExprOp::Add || index->op == ir::ExprOp::Mul ||
+                     index->op == ir::ExprOp::Sub || index->op == ir::ExprOp::FloorDiv ||
+                     index->op == ir::ExprOp::FloorMod;
   return plain && std::all_of(index->args.begin(), index->args.end(), plain_index);
 }
 
 }  // namespace
 
-Expr FlatReads::in_range(Expr index, Expr dimension) {
-  ExprPool& pool = *graph_.pool;
+ir::Expr FlatReads::in_range(ir::Expr index, ir::Expr dimension) {
+  ir::ExprPool& pool = *graph_.pool;
   if (plain_index(index)) return index;
-  if (!proved_nonnegative(index, kWhereElementsExist))
-    index = pool.make(ExprOp::Max, {index, pool.integer(0)});
-  if (!proved_less(pool, index, dimension, kWhereElementsExist)) {
-    index = pool.make(ExprOp::Min, {index, pool.sub(dimension, pool.integer(1))});
+  if (!proved_nonnegative(index, ir::kWhereElementsExist))
+    index = pool.make(ir::ExprOp::Max, {index, pool.integer(0)});
+  if (!proved_less(pool, index, dimension, ir::kWhereElementsExist)) {
+    index = pool.make(ir::ExprOp::Min, {index, pool.sub(dimension, pool.integer(1))});
   }
   return index;
 }
 
-Expr FlatReads::flat(Expr expr) {
+ir::Expr FlatReads::flat(ir::Expr expr) {
   auto found = memo_.find(expr);
   if (found != memo_.end()) return found->second;
-  ExprPool& pool = *graph_.pool;
-  Expr result = pool.rewrite(expr, [&](Expr e) -> Expr {
-    if (e->op != ExprOp::Read || e->integer < 0 || e->integer >= kScratchValues) return nullptr;
+  ir::ExprPool& pool = *graph_.pool;
+  ir::Expr result = pool.rewrite(expr, [&](ir::Expr e) -> ir::Expr {
+    if (e->op != ir::ExprOp::Read || e->integer < 0 || e->integer >= kScratchValues) return nullptr;
     const auto& shape = graph_.values[static_cast<size_t>(e->integer)].shape;
-    std::vector<Expr> point;
+    std::vector<ir::Expr> point;
     for (size_t i = 0; i < e->args.size(); ++i) {
       point.push_back(in_range(flat(e->args[i]), shape[i]));
     }
@@ -47,16 +47,18 @@ Expr FlatReads::flat(Expr expr) {
   return result;
 }
 
-Expr row_major(ExprPool& pool, const std::vector<Expr>& point, const std::vector<Expr>& dims) {
-  Expr offset = pool.integer(0);
+ir::Expr row_major(ir::ExprPool& pool, const std::vector<ir::Expr>& point,
+                   const std::vector<ir::Expr>& dims) {
+  ir::Expr offset = pool.integer(0);
   for (size_t i = 0; i < dims.size(); ++i) offset = pool.add(pool.mul(offset, dims[i]), point[i]);
   return offset;
 }
 
-std::optional<Strided> strided(ExprPool& pool, Expr offset, const std::vector<Expr>& axes) {
+std::optional<Strided> strided(ir::ExprPool& pool, ir::Expr offset,
+                               const std::vector<ir::Expr>& axes) {
   Strided result{offset, {}};
-  for (Expr axis : axes) {
-    if (axis->op != ExprOp::Axis) {
+  for (ir::Expr axis : axes) {
+    if (axis->op != ir::ExprOp::Axis) {
       result.strides.push_back(pool.integer(0));
       continue;
     }
@@ -65,13 +67,13 @@ std::optional<Strided> strided(ExprPool& pool, Expr offset, const std::vector<Ex
     result.strides.push_back(affine->stride);
     result.base = affine->base;
   }
-  for (Expr axis : axes) {
-    if (axis->op != ExprOp::Axis) continue;
-    for (Expr stride : result.strides) {
+  for (ir::Expr axis : axes) {
+    if (axis->op != ir::ExprOp::Axis) continue;
+    for (ir::Expr stride : result.strides) {
       if (stride->depends_on(axis)) return std::nullopt;
     }
   }
   return result;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

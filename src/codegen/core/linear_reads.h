@@ -5,31 +5,33 @@
 
 #include "codegen/core/kernel_text.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 // Rewrites every Read of `graph` to one index, the offset; indices that are not in range by
 // construction are clamped. Ranked reads (negative value numbers) and scratch reads stay.
 class FlatReads {
  public:
-  explicit FlatReads(const Graph& graph) : graph_(graph) {}
-  Expr flat(Expr expr);
+  explicit FlatReads(const ir::Graph& graph) : graph_(graph) {}
+  ir::Expr flat(ir::Expr expr);
   // `read` is flat already: flat(read) is itself.
-  void keep(Expr read) { memo_[read] = read; }
+  void keep(ir::Expr read) { memo_[read] = read; }
 
  private:
-  Expr in_range(Expr index, Expr dimension);
-  const Graph& graph_;
-  std::map<Expr, Expr> memo_;
+  ir::Expr in_range(ir::Expr index, ir::Expr dimension);
+  const ir::Graph& graph_;
+  std::map<ir::Expr, ir::Expr> memo_;
 };
 
 // The row-major offset of a point among dimensions.
-Expr row_major(ExprPool& pool, const std::vector<Expr>& point, const std::vector<Expr>& dims);
+ir::Expr row_major(ir::ExprPool& pool, const std::vector<ir::Expr>& point,
+                   const std::vector<ir::Expr>& dims);
 
 // offset = base + Σ axis_i · stride_i with strides and base free of all axes; nullopt otherwise.
 struct Strided {
-  Expr base;
-  std::vector<Expr> strides;
+  ir::Expr base;
+  std::vector<ir::Expr> strides;
 };
-std::optional<Strided> strided(ExprPool& pool, Expr offset, const std::vector<Expr>& axes);
+std::optional<Strided> strided(ir::ExprPool& pool, ir::Expr offset,
+                               const std::vector<ir::Expr>& axes);
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -7,16 +7,16 @@
 #include "codegen/core/integer_text.h"
 #include "ir/integer_operations.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 // The name of a math function for float or double.
-std::string function(std::string_view name, Expr expr, const std::string& x) {
+std::string function(std::string_view name, ir::Expr expr, const std::string& x) {
   const bool wide = expr->dtype == DType::Float64;
   return fmt::format("{}{}({})", name, wide ? "" : "f", x);
 }
 
-std::string cast_text(Expr expr, const std::string& x) {
+std::string cast_text(ir::Expr expr, const std::string& x) {
   const DType from = expr->args[0]->dtype, to = expr->dtype;
   if (value_type(from) == value_type(to) && (is_float(to) || from == to)) return x;
   if (to == DType::Bool) return fmt::format("({} != 0)", x);
@@ -26,8 +26,8 @@ std::string cast_text(Expr expr, const std::string& x) {
   return is_float(from) ? to_integer_text(to, x) : integer_cast_text(to, from, x);
 }
 
-std::string power_text(Expr expr, const std::string& a, const std::string& b) {
-  Expr exponent = expr->args[1];
+std::string power_text(ir::Expr expr, const std::string& a, const std::string& b) {
+  ir::Expr exponent = expr->args[1];
   if (exponent->is_constant(2)) return fmt::format("{0} * {0}", a);
   if (exponent->is_constant(3)) return fmt::format("{0} * {0} * {0}", a);
   return expr->dtype == DType::Float64 ? fmt::format("pow({}, static_cast<double>({}))", a, b)
@@ -40,114 +40,114 @@ std::string n_ary(const std::vector<std::string>& args, std::string_view op) {
   return result;
 }
 
-std::string binary_text(Expr expr, const std::string& a, const std::string& b) {
+std::string binary_text(ir::Expr expr, const std::string& a, const std::string& b) {
   switch (expr->op) {
-    case ExprOp::Sub:
+    case ir::ExprOp::Sub:
       return fmt::format("{} - {}", a, b);
-    case ExprOp::Div:
+    case ir::ExprOp::Div:
       return fmt::format("{} / {}", a, b);
-    case ExprOp::FloorDiv:
+    case ir::ExprOp::FloorDiv:
       return function("floor", expr, fmt::format("{} / {}", a, b));
-    case ExprOp::FloorMod:
+    case ir::ExprOp::FloorMod:
       return fmt::format("floor_mod({}, {})", a, b);
-    case ExprOp::TruncMod:
+    case ir::ExprOp::TruncMod:
       return function("fmod", expr, a + ", " + b);
-    case ExprOp::Pow:
+    case ir::ExprOp::Pow:
       return power_text(expr, a, b);
-    case ExprOp::Min:
+    case ir::ExprOp::Min:
       return fmt::format("min_of({}, {})", a, b);
-    case ExprOp::Max:
+    case ir::ExprOp::Max:
       return fmt::format("max_of({}, {})", a, b);
-    case ExprOp::Less:
+    case ir::ExprOp::Less:
       return fmt::format("{} < {}", a, b);
-    case ExprOp::LessEqual:
+    case ir::ExprOp::LessEqual:
       return fmt::format("{} <= {}", a, b);
-    case ExprOp::Equal:
+    case ir::ExprOp::Equal:
       return fmt::format("{} == {}", a, b);
-    case ExprOp::And:
+    case ir::ExprOp::And:
       return fmt::format("{} && {}", a, b);
-    case ExprOp::Or:
+    case ir::ExprOp::Or:
       return fmt::format("{} || {}", a, b);
-    case ExprOp::Xor:
+    case ir::ExprOp::Xor:
       return fmt::format("{} != {}", a, b);
-    case ExprOp::BitAnd:
+    case ir::ExprOp::BitAnd:
       return fmt::format("{} & {}", a, b);
-    case ExprOp::BitOr:
+    case ir::ExprOp::BitOr:
       return fmt::format("{} | {}", a, b);
-    case ExprOp::BitXor:
+    case ir::ExprOp::BitXor:
       return fmt::format("{} ^ {}", a, b);
     default:
       internal_error("codegen: no binary operation {}", static_cast<int>(expr->op));
   }
 }
 
-std::string_view function_name(ExprOp op) {
+std::string_view function_name(ir::ExprOp op) {
   switch (op) {
-    case ExprOp::Exp:
+    case ir::ExprOp::Exp:
       return "exp";
-    case ExprOp::Log:
+    case ir::ExprOp::Log:
       return "log";
-    case ExprOp::Sqrt:
+    case ir::ExprOp::Sqrt:
       return "sqrt";
-    case ExprOp::Floor:
+    case ir::ExprOp::Floor:
       return "floor";
-    case ExprOp::Ceil:
+    case ir::ExprOp::Ceil:
       return "ceil";
-    case ExprOp::Round:
+    case ir::ExprOp::Round:
       return "rint";
-    case ExprOp::Sin:
+    case ir::ExprOp::Sin:
       return "sin";
-    case ExprOp::Cos:
+    case ir::ExprOp::Cos:
       return "cos";
-    case ExprOp::Tan:
+    case ir::ExprOp::Tan:
       return "tan";
-    case ExprOp::Asin:
+    case ir::ExprOp::Asin:
       return "asin";
-    case ExprOp::Acos:
+    case ir::ExprOp::Acos:
       return "acos";
-    case ExprOp::Atan:
+    case ir::ExprOp::Atan:
       return "atan";
-    case ExprOp::Sinh:
+    case ir::ExprOp::Sinh:
       return "sinh";
-    case ExprOp::Cosh:
+    case ir::ExprOp::Cosh:
       return "cosh";
-    case ExprOp::Tanh:
+    case ir::ExprOp::Tanh:
       return "tanh";
-    case ExprOp::Asinh:
+    case ir::ExprOp::Asinh:
       return "asinh";
-    case ExprOp::Acosh:
+    case ir::ExprOp::Acosh:
       return "acosh";
-    case ExprOp::Atanh:
+    case ir::ExprOp::Atanh:
       return "atanh";
-    case ExprOp::Erf:
+    case ir::ExprOp::Erf:
       return "erf";
     default:
       return "";
   }
 }
 
-std::string unary_text(Expr expr, const std::string& x, bool fast_exp) {
+std::string unary_text(ir::Expr expr, const std::string& x, bool fast_exp) {
   const bool real = is_float(expr->args[0]->dtype);
   switch (expr->op) {
-    case ExprOp::Not:
+    case ir::ExprOp::Not:
       return fmt::format("!{}", x);
-    case ExprOp::BitNot:
+    case ir::ExprOp::BitNot:
       return fmt::format("~{}", x);
-    case ExprOp::Neg:
+    case ir::ExprOp::Neg:
       return fmt::format("-({})", x);
-    case ExprOp::Abs:
+    case ir::ExprOp::Abs:
       return function("fabs", expr, x);
-    case ExprOp::Sign:
+    case ir::ExprOp::Sign:
       return fmt::format("sign_of({})", x);
-    case ExprOp::Reciprocal:
+    case ir::ExprOp::Reciprocal:
       return fmt::format("1 / {}", x);
-    case ExprOp::IsNaN:
+    case ir::ExprOp::IsNaN:
       return real ? fmt::format("is_nan({})", x) : "false";
-    case ExprOp::IsPosInf:
+    case ir::ExprOp::IsPosInf:
       return real ? fmt::format("({} == INFINITY_F)", x) : "false";
-    case ExprOp::IsNegInf:
+    case ir::ExprOp::IsNegInf:
       return real ? fmt::format("({} == -INFINITY_F)", x) : "false";
-    case ExprOp::Exp:
+    case ir::ExprOp::Exp:
       if (fast_exp && expr->dtype != DType::Float64) return fmt::format("__expf({})", x);
       break;
     default:
@@ -158,15 +158,15 @@ std::string unary_text(Expr expr, const std::string& x, bool fast_exp) {
   return function(name, expr, x);
 }
 
-std::string plain_text(Expr expr, const std::vector<std::string>& args, bool fast_exp) {
+std::string plain_text(ir::Expr expr, const std::vector<std::string>& args, bool fast_exp) {
   switch (expr->op) {
-    case ExprOp::Cast:
+    case ir::ExprOp::Cast:
       return cast_text(expr, args[0]);
-    case ExprOp::Select:
+    case ir::ExprOp::Select:
       return fmt::format("{} ? {} : {}", args[0], args[1], args[2]);
-    case ExprOp::Add:
+    case ir::ExprOp::Add:
       return n_ary(args, "+");
-    case ExprOp::Mul:
+    case ir::ExprOp::Mul:
       return n_ary(args, "*");
     default:
       return args.size() == 2 ? binary_text(expr, args[0], args[1])
@@ -176,7 +176,7 @@ std::string plain_text(Expr expr, const std::vector<std::string>& args, bool fas
 
 }  // namespace
 
-std::string operation_text(Expr expr, const std::vector<std::string>& args, bool fast_exp) {
+std::string operation_text(ir::Expr expr, const std::vector<std::string>& args, bool fast_exp) {
   std::string text = is_integer(expr->dtype) ? integer_operation_text(expr, args) : "";
   if (text.empty()) text = plain_text(expr, args, fast_exp);
   if (!leaves_type(expr->op, expr->dtype)) return text;
@@ -185,7 +185,7 @@ std::string operation_text(Expr expr, const std::vector<std::string>& args, bool
 
 std::string literal(double number, DType dtype) {
   if (dtype == DType::Bool) return number != 0 ? "true" : "false";
-  if (!is_float(dtype)) return word_text(dtype, word_of_number(dtype, number));
+  if (!is_float(dtype)) return word_text(dtype, ir::word_of_number(dtype, number));
   if (std::isnan(number)) return "NAN_F";
   if (std::isinf(number)) return number > 0 ? "INFINITY_F" : "(-INFINITY_F)";
   if (dtype == DType::Float64) return fmt::format("({:.17g} + 0.0)", number);
@@ -193,44 +193,44 @@ std::string literal(double number, DType dtype) {
   return fmt::format("({:a}f)", static_cast<double>(static_cast<float>(number)));
 }
 
-bool is_ranked(Reduction r) { return r == Reduction::TopK || r == Reduction::BottomK; }
-bool is_arg(Reduction r) { return r == Reduction::ArgMax || r == Reduction::ArgMin; }
-bool wants_large(Reduction r) {
-  return r == Reduction::Max || r == Reduction::ArgMax || r == Reduction::TopK;
+bool is_ranked(ir::Reduction r) { return r == ir::Reduction::TopK || r == ir::Reduction::BottomK; }
+bool is_arg(ir::Reduction r) { return r == ir::Reduction::ArgMax || r == ir::Reduction::ArgMin; }
+bool wants_large(ir::Reduction r) {
+  return r == ir::Reduction::Max || r == ir::Reduction::ArgMax || r == ir::Reduction::TopK;
 }
 
-std::string identity_of(Reduction reduction, DType dtype) {
+std::string identity_of(ir::Reduction reduction, DType dtype) {
   const double infinity = std::numeric_limits<double>::infinity();
   const bool words = is_integer(dtype);
   switch (reduction) {
-    case Reduction::Sum:
+    case ir::Reduction::Sum:
       return is_float(dtype) ? fmt::format("{}(0)", value_type(dtype)) : literal(0, dtype);
-    case Reduction::Prod:
+    case ir::Reduction::Prod:
       return is_float(dtype) ? fmt::format("{}(1)", value_type(dtype)) : literal(1, dtype);
-    case Reduction::Max:
-      if (words) return word_text(dtype, lowest_word(dtype));
+    case ir::Reduction::Max:
+      if (words) return word_text(dtype, ir::lowest_word(dtype));
       return literal(is_float(dtype) ? -infinity : 0, dtype);
-    case Reduction::Min:
-      if (words) return word_text(dtype, highest_word(dtype));
+    case ir::Reduction::Min:
+      if (words) return word_text(dtype, ir::highest_word(dtype));
       return literal(is_float(dtype) ? infinity : 1, dtype);
     default:
       internal_error("codegen: {} has no identity", name_of(reduction));
   }
 }
 
-std::string_view combiner_of(Reduction reduction) {
+std::string_view combiner_of(ir::Reduction reduction) {
   switch (reduction) {
-    case Reduction::Sum:
+    case ir::Reduction::Sum:
       return "SumOp";
-    case Reduction::Prod:
+    case ir::Reduction::Prod:
       return "ProdOp";
-    case Reduction::Max:
+    case ir::Reduction::Max:
       return "MaxOp";
-    case Reduction::Min:
+    case ir::Reduction::Min:
       return "MinOp";
     default:
       return wants_large(reduction) ? "FirstLargeOp" : "FirstSmallOp";
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -5,23 +5,23 @@
 
 #include "ir/polynomial.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 constexpr int64_t kUnit = 8;  // elements of 16 bytes
 constexpr size_t kMostCoordinates = 3;
 
-bool aligned(ExprPool& pool, Expr size) {
+bool aligned(ir::ExprPool& pool, ir::Expr size) {
   return pool.floormod(size, pool.integer(kUnit))->is_constant(0);
 }
 
 // One more than the largest value of an index. Copies never leave it, so a bound does where the
 // extent is not known.
-Expr extent_of(ExprPool& pool, Expr index) {
+ir::Expr extent_of(ir::ExprPool& pool, ir::Expr index) {
   constexpr int64_t kBound = 1 << 24;
-  if (index->op == ExprOp::Axis) return index->extent();
-  if (index->op == ExprOp::FloorMod && is_size(index->args[1])) return index->args[1];
-  if (index->op == ExprOp::FloorDiv && index->args[0]->op == ExprOp::Axis &&
+  if (index->op == ir::ExprOp::Axis) return index->extent();
+  if (index->op == ir::ExprOp::FloorMod && is_size(index->args[1])) return index->args[1];
+  if (index->op == ir::ExprOp::FloorDiv && index->args[0]->op == ir::ExprOp::Axis &&
       index->args[1]->is_constant()) {
     return ceil_div(pool, index->args[0]->extent(), index->args[1]->integer);
   }
@@ -29,12 +29,13 @@ Expr extent_of(ExprPool& pool, Expr index) {
 }
 
 // The terms of an offset by the index expression that they multiply; null for sizes alone.
-std::optional<std::map<Expr, Polynomial, ById>> by_index(Expr offset, Polynomial& sizes) {
-  std::map<Expr, Polynomial, ById> strides;
+std::optional<std::map<ir::Expr, ir::Polynomial, ir::ById>> by_index(ir::Expr offset,
+                                                                     ir::Polynomial& sizes) {
+  std::map<ir::Expr, ir::Polynomial, ir::ById> strides;
   for (const auto& [monomial, coefficient] : to_polynomial(offset)) {
-    Expr index = nullptr;
-    Monomial rest;
-    for (Expr atom : monomial) {
+    ir::Expr index = nullptr;
+    ir::Monomial rest;
+    for (ir::Expr atom : monomial) {
       if (is_size(atom)) {
         rest.push_back(atom);
       } else if (index == nullptr) {
@@ -44,27 +45,28 @@ std::optional<std::map<Expr, Polynomial, ById>> by_index(Expr offset, Polynomial
       }
     }
     if (coefficient < 0) return std::nullopt;
-    Polynomial& sum = index == nullptr ? sizes : strides[index];
-    sum = sum + Polynomial{{rest, coefficient}};
+    ir::Polynomial& sum = index == nullptr ? sizes : strides[index];
+    sum = sum + ir::Polynomial{{rest, coefficient}};
   }
   return strides;
 }
 
 }  // namespace
 
-std::optional<BoxedRead> boxed_read(StepBuilder& builder, Expr read, Expr inner, Expr line) {
-  ExprPool& pool = builder.pool();
+std::optional<BoxedRead> boxed_read(StepBuilder& builder, ir::Expr read, ir::Expr inner,
+                                    ir::Expr line) {
+  ir::ExprPool& pool = builder.pool();
   auto columns = affine_in(pool, read->args[0], inner);
   if (!columns || !columns->stride->is_constant(1) || columns->base->depends_on(inner)) {
     return std::nullopt;
   }
   auto lines = affine_in(pool, columns->base, line);
   if (!lines || !is_size(lines->stride) ||
-      !proved_less(pool, pool.integer(0), lines->stride, kWhereElementsExist) ||
+      !proved_less(pool, pool.integer(0), lines->stride, ir::kWhereElementsExist) ||
       lines->base->depends_on(line)) {
     return std::nullopt;
   }
-  Polynomial constant;
+  ir::Polynomial constant;
   auto strides = by_index(lines->base, constant);
   if (!strides || strides->size() > kMostCoordinates) return std::nullopt;
   BoxedRead result;
@@ -85,10 +87,10 @@ std::optional<BoxedRead> boxed_read(StepBuilder& builder, Expr read, Expr inner,
     result.coordinates.push_back(pool.integer(0));
   }
   if (!aligned(pool, result.view.offset)) return std::nullopt;
-  for (Expr stride : result.view.strides) {
+  for (ir::Expr stride : result.view.strides) {
     if (!aligned(pool, stride)) return std::nullopt;
   }
   return result;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

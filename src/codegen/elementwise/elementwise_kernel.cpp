@@ -8,22 +8,22 @@
 #include "codegen/core/step_builder.h"
 #include "ir/polynomial.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 constexpr int kThreads = 256;
 constexpr int64_t kMaxBlocks = int64_t{1} << 30;
 
 struct MapShape {
-  std::vector<Expr> axes;  // merged; innermost last
+  std::vector<ir::Expr> axes;  // merged; innermost last
   std::vector<Store> stores;
 };
 
 // One axis for two neighbours, where memory is addressed alike; false if it is not.
-bool merge_pair(ExprPool& pool, MapShape& shape, size_t outer) {
-  Expr a = shape.axes[outer], b = shape.axes[outer + 1];
-  Expr merged = pool.axis("e", pool.mul(a->extent(), b->extent()));
-  auto offset_of = [&](Expr offset) -> Expr {
+bool merge_pair(ir::ExprPool& pool, MapShape& shape, size_t outer) {
+  ir::Expr a = shape.axes[outer], b = shape.axes[outer + 1];
+  ir::Expr merged = pool.axis("e", pool.mul(a->extent(), b->extent()));
+  auto offset_of = [&](ir::Expr offset) -> ir::Expr {
     auto parts = strided(pool, offset, {a, b});
     if (!parts || parts->strides[0] != pool.mul(parts->strides[1], b->extent())) return nullptr;
     return pool.add(parts->base, pool.mul(merged, parts->strides[1]));
@@ -32,9 +32,9 @@ bool merge_pair(ExprPool& pool, MapShape& shape, size_t outer) {
   for (Store& store : stores) {
     store.offset = offset_of(store.offset);
     if (!store.offset) return false;
-    store.body = pool.rewrite(store.body, [&](Expr e) -> Expr {
-      if (e->op != ExprOp::Read || !(e->depends_on(a) || e->depends_on(b))) return nullptr;
-      Expr offset = offset_of(e->args[0]);
+    store.body = pool.rewrite(store.body, [&](ir::Expr e) -> ir::Expr {
+      if (e->op != ir::ExprOp::Read || !(e->depends_on(a) || e->depends_on(b))) return nullptr;
+      ir::Expr offset = offset_of(e->args[0]);
       return offset ? pool.read(e->integer, e->dtype, {offset}) : nullptr;
     });
     if (store.body->depends_on(a) || store.body->depends_on(b)) return false;
@@ -45,18 +45,18 @@ bool merge_pair(ExprPool& pool, MapShape& shape, size_t outer) {
   return true;
 }
 
-void merge_axes(ExprPool& pool, MapShape& shape) {
-  std::erase_if(shape.axes, [](Expr axis) { return axis->op != ExprOp::Axis; });
+void merge_axes(ir::ExprPool& pool, MapShape& shape) {
+  std::erase_if(shape.axes, [](ir::Expr axis) { return axis->op != ir::ExprOp::Axis; });
   for (size_t i = shape.axes.size(); i-- > 1;) merge_pair(pool, shape, i - 1);
 }
 
 // Where selections change sides along the innermost axis: c of `axis < c`, if it is the only one.
 int64_t boundary(const MapShape& shape) {
-  Expr axis = shape.axes.back();
+  ir::Expr axis = shape.axes.back();
   std::set<int64_t> found;
   for (const Store& store : shape.stores) {
-    visit(store.body, [&](Expr e) {
-      if (e->op == ExprOp::Less && e->args[0] == axis && e->args[1]->is_constant()) {
+    visit(store.body, [&](ir::Expr e) {
+      if (e->op == ir::ExprOp::Less && e->args[0] == axis && e->args[1]->is_constant()) {
         found.insert(e->args[1]->integer);
       }
     });
@@ -66,16 +66,16 @@ int64_t boundary(const MapShape& shape) {
 
 // f(i) for i < 2 c is f(r) and f(c + r) for r < c, where selections change sides at c: each then
 // addresses memory by the plain index r, and what both read is read once.
-void split_sides(ExprPool& pool, MapShape& shape) {
+void split_sides(ir::ExprPool& pool, MapShape& shape) {
   constexpr int64_t kUnit = 8;
   if (shape.axes.empty() || !shape.axes.back()->extent()->is_constant()) return;
-  Expr axis = shape.axes.back();
+  ir::Expr axis = shape.axes.back();
   const int64_t half = boundary(shape);
   if (half <= 0 || half % kUnit != 0 || axis->extent()->integer != 2 * half) return;
-  Expr low = pool.axis("r", pool.integer(half)), high = pool.add(low, pool.integer(half));
+  ir::Expr low = pool.axis("r", pool.integer(half)), high = pool.add(low, pool.integer(half));
   std::vector<Store> stores;
   for (const Store& store : shape.stores) {
-    for (Expr index : {low, high}) {
+    for (ir::Expr index : {low, high}) {
       stores.push_back({store.value, pool.substitute(store.body, {{axis, index}}),
                         pool.substitute(store.offset, {{axis, index}})});
     }
@@ -87,25 +87,25 @@ void split_sides(ExprPool& pool, MapShape& shape) {
 bool has_reduce(const std::vector<Store>& stores) {
   bool found = false;
   for (const Store& store : stores) {
-    visit(store.body, [&](Expr e) { found |= e->op == ExprOp::Reduce; });
+    visit(store.body, [&](ir::Expr e) { found |= e->op == ir::ExprOp::Reduce; });
   }
   return found;
 }
 
 // A reduction worth a warp: outermost, long, and reading consecutive elements.
-bool wants_warp(ExprPool& pool, const std::vector<Store>& stores) {
+bool wants_warp(ir::ExprPool& pool, const std::vector<Store>& stores) {
   bool found = false;
-  std::set<Expr> seen;
-  std::function<void(Expr)> go = [&](Expr e) {
+  std::set<ir::Expr> seen;
+  std::function<void(ir::Expr)> go = [&](ir::Expr e) {
     if (!seen.insert(e).second) return;
-    if (e->op != ExprOp::Reduce) {
-      for (Expr arg : e->args) go(arg);
+    if (e->op != ir::ExprOp::Reduce) {
+      for (ir::Expr arg : e->args) go(arg);
       return;
     }
     if (is_ranked(e->reduction) || is_arg(e->reduction)) return;
     if (e->extent()->is_constant() && e->extent()->integer < 64) return;
-    visit(e->body(), [&](Expr inner) {
-      if (inner->op != ExprOp::Read) return;
+    visit(e->body(), [&](ir::Expr inner) {
+      if (inner->op != ir::ExprOp::Read) return;
       auto affine = affine_in(pool, inner->args[0], e->bound_axis());
       found |= affine && affine->stride->is_constant(1);
     });
@@ -121,8 +121,8 @@ int vector_width(const KernelText& kernel, const MapShape& shape) {
   };
   for (const Store& store : shape.stores) {
     note(store.value);
-    visit(store.body, [&](Expr e) {
-      if (e->op == ExprOp::Read && is_float(e->dtype)) note(e->integer);
+    visit(store.body, [&](ir::Expr e) {
+      if (e->op == ir::ExprOp::Read && is_float(e->dtype)) note(e->integer);
     });
   }
   return smallest >= 4 ? 4 : 8;
@@ -141,10 +141,10 @@ class VectorMap {
   }
 
   int width() const { return width_; }
-  Expr groups() const { return ceil_div(pool_, inner_->extent(), width_); }
+  ir::Expr groups() const { return ceil_div(pool_, inner_->extent(), width_); }
 
   std::string text() {
-    Expr lines = product_of(pool_, extents_of(pool_, outer_axes()));
+    ir::Expr lines = product_of(pool_, extents_of(pool_, outer_axes()));
     emitter_.open();
     emitter_.line(
         fmt::format("const long long line = floor_div(group, {0}), first = (group - line "
@@ -163,29 +163,29 @@ class VectorMap {
   }
 
  private:
-  std::vector<Expr> outer_axes() const { return {shape_.axes.begin(), shape_.axes.end() - 1}; }
+  std::vector<ir::Expr> outer_axes() const { return {shape_.axes.begin(), shape_.axes.end() - 1}; }
 
   // Offset of the group's first element, if elements of the innermost axis are consecutive.
-  Expr first_of(Expr offset) {
+  ir::Expr first_of(ir::Expr offset) {
     auto affine = affine_in(pool_, offset, inner_);
     if (!affine || !affine->stride->is_constant(1)) return nullptr;
     return affine->base;
   }
 
-  void require(const std::string& buffer, Expr base) {
+  void require(const std::string& buffer, ir::Expr base) {
     if (std::find(aligned_.begin(), aligned_.end(), buffer) == aligned_.end()) {
       aligned_.push_back(buffer);
     }
-    for (Expr unit : offset_units(pool_, base)) units_.push_back(unit);
+    for (ir::Expr unit : offset_units(pool_, base)) units_.push_back(unit);
   }
 
   void body() {
-    std::vector<std::pair<Expr, std::string>> loaded;
-    std::set<Expr> seen;
+    std::vector<std::pair<ir::Expr, std::string>> loaded;
+    std::set<ir::Expr> seen;
     for (const Store& store : shape_.stores) {
-      visit(store.body, [&](Expr e) {
-        if (e->op != ExprOp::Read || e->integer < 0 || !seen.insert(e).second) return;
-        Expr base = first_of(e->args[0]);
+      visit(store.body, [&](ir::Expr e) {
+        if (e->op != ir::ExprOp::Read || e->integer < 0 || !seen.insert(e).second) return;
+        ir::Expr base = first_of(e->args[0]);
         if (!base || base->depends_on(inner_)) return;
         const std::string buffer = kernel_.buffer(e->integer), name = emitter_.fresh("g");
         require(buffer, base);
@@ -201,7 +201,7 @@ class VectorMap {
     for (const Store& store : shape_.stores) {
       const DType dtype = kernel_.dtype_of(store.value);
       buffers.push_back(kernel_.buffer(store.value, true));
-      Expr base = first_of(store.offset);
+      ir::Expr base = first_of(store.offset);
       if (base) require(buffers.back(), base);
       starts.push_back(base ? emitter_.emit(base) : "");
       results.push_back(emitter_.fresh("y"));
@@ -238,14 +238,14 @@ class VectorMap {
     return text;
   }
 
-  ExprPool& pool_;
+  ir::ExprPool& pool_;
   KernelText& kernel_;
   Emitter emitter_;
   const MapShape& shape_;
   int width_;
-  Expr inner_;
+  ir::Expr inner_;
   std::vector<std::string> aligned_;
-  std::vector<Expr> units_;
+  std::vector<ir::Expr> units_;
 };
 
 // One element per thread, or per warp.
@@ -260,7 +260,7 @@ std::string element_text(KernelText& kernel, const MapShape& shape, bool warp) {
                              kernel.buffer(store.value, true), emitter.emit(store.offset), value));
   }
   const std::string loop = emitter.close();
-  Expr count = product_of(kernel.pool(), extents_of(kernel.pool(), shape.axes));
+  ir::Expr count = product_of(kernel.pool(), extents_of(kernel.pool(), shape.axes));
   const int per_block = warp ? kThreads / 32 : kThreads;
   emitter.line(fmt::format(
       "for (long long element = blockIdx.x * {0}ll + {1}; element < {2}; element += gridDim.x * "
@@ -271,11 +271,11 @@ std::string element_text(KernelText& kernel, const MapShape& shape, bool warp) {
 
 }  // namespace
 
-std::vector<Expr> offset_units(ExprPool& pool, Expr offset) {
-  std::vector<Expr> units;
+std::vector<ir::Expr> offset_units(ir::ExprPool& pool, ir::Expr offset) {
+  std::vector<ir::Expr> units;
   for (auto& [monomial, coefficient] : to_polynomial(offset)) {
-    Expr unit = pool.integer(coefficient);
-    for (Expr atom : monomial) {
+    ir::Expr unit = pool.integer(coefficient);
+    for (ir::Expr atom : monomial) {
       if (is_size(atom)) unit = pool.mul(unit, atom);
     }
     if (std::find(units.begin(), units.end(), unit) == units.end()) units.push_back(unit);
@@ -283,12 +283,13 @@ std::vector<Expr> offset_units(ExprPool& pool, Expr offset) {
   return units;
 }
 
-void bind_coordinates(Emitter& emitter, const std::vector<Expr>& axes, const std::string& index) {
+void bind_coordinates(Emitter& emitter, const std::vector<ir::Expr>& axes,
+                      const std::string& index) {
   std::string rest = index;
   for (size_t i = axes.size(); i-- > 0;) {
-    if (axes[i]->op != ExprOp::Axis) continue;
+    if (axes[i]->op != ir::ExprOp::Axis) continue;
     const bool last = std::all_of(axes.begin(), axes.begin() + static_cast<long>(i),
-                                  [](Expr axis) { return axis->op != ExprOp::Axis; });
+                                  [](ir::Expr axis) { return axis->op != ir::ExprOp::Axis; });
     if (last) {
       emitter.bind(axes[i], rest);
       return;
@@ -302,20 +303,20 @@ void bind_coordinates(Emitter& emitter, const std::vector<Expr>& axes, const std
   }
 }
 
-void add_map(StepBuilder& builder, const std::string& name, std::vector<Expr> axes,
+void add_map(StepBuilder& builder, const std::string& name, std::vector<ir::Expr> axes,
              std::vector<Store> stores, const std::string& comment) {
-  ExprPool& pool = builder.pool();
+  ir::ExprPool& pool = builder.pool();
   MapShape shape{std::move(axes), std::move(stores)};
   merge_axes(pool, shape);
   const bool reduces = has_reduce(shape.stores);
   if (!reduces) split_sides(pool, shape);
   KernelText kernel = builder.kernel();
   std::string body;
-  Expr blocks;
+  ir::Expr blocks;
   if (!reduces && !shape.axes.empty()) {
     VectorMap map(builder, kernel, shape);
     body = map.text();
-    std::vector<Expr> outer = {shape.axes.begin(), shape.axes.end() - 1};
+    std::vector<ir::Expr> outer = {shape.axes.begin(), shape.axes.end() - 1};
     blocks =
         ceil_div(pool, pool.mul(product_of(pool, extents_of(pool, outer)), map.groups()), kThreads);
   } else {
@@ -326,15 +327,15 @@ void add_map(StepBuilder& builder, const std::string& name, std::vector<Expr> ax
   }
   KernelLaunch launch = kernel.launch(name, comment_of(comment), {"ptx", "math", "types", "reduce"},
                                       "", body, kThreads);
-  launch.grid[0] = pool.make(ExprOp::Min, {blocks, pool.integer(kMaxBlocks)});
+  launch.grid[0] = pool.make(ir::ExprOp::Min, {blocks, pool.integer(kMaxBlocks)});
   builder.result.calls.push_back(std::move(launch));
 }
 
-void generate_map(StepBuilder& builder, const MapStep& step) {
-  ExprPool& pool = builder.pool();
+void generate_map(StepBuilder& builder, const fuse::MapStep& step) {
+  ir::ExprPool& pool = builder.pool();
   std::vector<Store> stores;
   std::string comment = "map\n";
-  for (const MapStep::Output& output : step.outputs) {
+  for (const fuse::MapStep::Output& output : step.outputs) {
     stores.push_back({output.value, builder.flat.flat(output.body),
                       row_major(pool, step.axes, builder.shape(output.value))});
     comment += fmt::format("%{} = {}\n", output.value, to_string(pool, output.body));
@@ -342,8 +343,8 @@ void generate_map(StepBuilder& builder, const MapStep& step) {
   add_map(builder, "map", step.axes, std::move(stores), comment);
 }
 
-void generate_reduce(StepBuilder& builder, const ReduceStep& step) {
-  ExprPool& pool = builder.pool();
+void generate_reduce(StepBuilder& builder, const fuse::ReduceStep& step) {
+  ir::ExprPool& pool = builder.pool();
   const std::string comment =
       fmt::format("reduce\n%{} = {}\n", step.value, to_string(pool, step.body));
   add_map(builder, "reduce", step.axes,
@@ -352,4 +353,4 @@ void generate_reduce(StepBuilder& builder, const ReduceStep& step) {
           comment);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -1,20 +1,20 @@
 #include "base/error.h"
 #include "codegen/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
-void generate_cumsum(StepBuilder& builder, const NodeView& view) {
-  ExprPool& pool = builder.pool();
+void generate_cumsum(StepBuilder& builder, const ops::NodeView& view) {
+  ir::ExprPool& pool = builder.pool();
   const auto axis_input = view.constant_integers(1);
   if (!axis_input || axis_input->size() != 1) {
     view.fail("the axis is known at run time only, which has no kernel on a GPU");
   }
-  const std::vector<Expr>& shape = view.shape(0);
+  const std::vector<ir::Expr>& shape = view.shape(0);
   const auto axis = static_cast<size_t>(view.axis((*axis_input)[0], view.rank(0)));
-  Expr outer = product_of(pool, {shape.begin(), shape.begin() + static_cast<long>(axis)});
-  Expr inner = product_of(pool, {shape.begin() + static_cast<long>(axis) + 1, shape.end()});
+  ir::Expr outer = product_of(pool, {shape.begin(), shape.begin() + static_cast<long>(axis)});
+  ir::Expr inner = product_of(pool, {shape.begin() + static_cast<long>(axis) + 1, shape.end()});
   KernelText kernel = builder.kernel();
-  const ValueId input = view.node().inputs[0], output = view.node().outputs[0];
+  const ir::ValueId input = view.node().inputs[0], output = view.node().outputs[0];
   if (value_type(kernel.dtype_of(input)) == "bool") view.fail("a bool tensor is not numeric");
   const std::string x = kernel.buffer(input), y = kernel.buffer(output, true);
   constexpr int kWarps = 8;
@@ -31,4 +31,4 @@ void generate_cumsum(StepBuilder& builder, const NodeView& view) {
   builder.result.calls.push_back(std::move(launch));
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

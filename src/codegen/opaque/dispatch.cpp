@@ -4,12 +4,12 @@
 #include "base/error.h"
 #include "codegen/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 struct Entry {
   std::string_view name;
-  void (*generate)(StepBuilder&, const NodeView&);
+  void (*generate)(StepBuilder&, const ops::NodeView&);
 };
 
 constexpr Entry kEntries[] = {
@@ -25,14 +25,14 @@ constexpr Entry kEntries[] = {
 
 }  // namespace
 
-void generate_opaque(StepBuilder& builder, const OpaqueStep& step) {
-  const Node& node = builder.graph.nodes[static_cast<size_t>(step.node)];
+void generate_opaque(StepBuilder& builder, const fuse::OpaqueStep& step) {
+  const ir::Node& node = builder.graph.nodes[static_cast<size_t>(step.node)];
   const auto found =
       std::find_if(std::begin(kEntries), std::end(kEntries), [&](const Entry& entry) {
         return entry.name == node.op && (node.domain.empty() || node.domain == "ai.onnx");
       });
   if (found == std::end(kEntries)) builder.fail("this operator has no kernel on a GPU");
-  found->generate(builder, NodeView(builder.graph, node));
+  found->generate(builder, ops::NodeView(builder.graph, node));
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -5,14 +5,14 @@
 #include "codegen/core/step_builder.h"
 #include "ops/op_def.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
-void generate_conv(StepBuilder& builder, const NodeView& view);
-void generate_conv_transpose(StepBuilder& builder, const NodeView& view);
-void generate_max_pool(StepBuilder& builder, const NodeView& view);
-void generate_average_pool(StepBuilder& builder, const NodeView& view);
-void generate_cumsum(StepBuilder& builder, const NodeView& view);
-void generate_scatter_elements(StepBuilder& builder, const NodeView& view);
-void generate_scatter_nd(StepBuilder& builder, const NodeView& view);
+void generate_conv(StepBuilder& builder, const ops::NodeView& view);
+void generate_conv_transpose(StepBuilder& builder, const ops::NodeView& view);
+void generate_max_pool(StepBuilder& builder, const ops::NodeView& view);
+void generate_average_pool(StepBuilder& builder, const ops::NodeView& view);
+void generate_cumsum(StepBuilder& builder, const ops::NodeView& view);
+void generate_scatter_elements(StepBuilder& builder, const ops::NodeView& view);
+void generate_scatter_nd(StepBuilder& builder, const ops::NodeView& view);
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -9,165 +9,166 @@
 #include "codegen/opaque/opaque_kernels.h"
 #include "ir/integer_operations.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
-Expr wrapped(ExprPool& pool, Expr index, Expr size) {
-  Expr negative = pool.make(ExprOp::Less, {index, pool.integer(0)});
+ir::Expr wrapped(ir::ExprPool& pool, ir::Expr index, ir::Expr size) {
+  ir::Expr negative = pool.make(ir::ExprOp::Less, {index, pool.integer(0)});
   index = pool.select(negative, pool.add(index, size), index);
-  return pool.make(ExprOp::Min, {pool.make(ExprOp::Max, {index, pool.integer(0)}),
-                                 pool.sub(size, pool.integer(1))});
+  return pool.make(ir::ExprOp::Min, {pool.make(ir::ExprOp::Max, {index, pool.integer(0)}),
+                                     pool.sub(size, pool.integer(1))});
 }
 
-void copy_data(StepBuilder& builder, const NodeView& view) {
-  ExprPool& pool = builder.pool();
-  const ValueId value = view.node().outputs[0];
-  const std::vector<Expr> axes = output_axes(builder.graph, value);
-  Expr read = pool.read(view.node().inputs[0], view.dtype(0), axes);
+void copy_data(StepBuilder& builder, const ops::NodeView& view) {
+  ir::ExprPool& pool = builder.pool();
+  const ir::ValueId value = view.node().outputs[0];
+  const std::vector<ir::Expr> axes = ops::output_axes(builder.graph, value);
+  ir::Expr read = pool.read(view.node().inputs[0], view.dtype(0), axes);
   add_map(builder, "copy", axes,
           {{value, builder.flat.flat(read), row_major(pool, axes, builder.shape(value))}},
           "copy\n");
 }
 
 struct Combination {
-  Reduction reduction;
-  ExprOp operation;
+  ir::Reduction reduction;
+  ir::ExprOp operation;
 };
 // Null: updates replace what is there.
-std::optional<Combination> combination(const NodeView& view) {
+std::optional<Combination> combination(const ops::NodeView& view) {
   const std::string name = view.text("reduction", "none");
   if (name == "none") return std::nullopt;
-  if (name == "add") return Combination{Reduction::Sum, ExprOp::Add};
-  if (name == "mul") return Combination{Reduction::Prod, ExprOp::Mul};
-  if (name == "max") return Combination{Reduction::Max, ExprOp::Max};
-  if (name == "min") return Combination{Reduction::Min, ExprOp::Min};
+  if (name == "add") return Combination{ir::Reduction::Sum, ir::ExprOp::Add};
+  if (name == "mul") return Combination{ir::Reduction::Prod, ir::ExprOp::Mul};
+  if (name == "max") return Combination{ir::Reduction::Max, ir::ExprOp::Max};
+  if (name == "min") return Combination{ir::Reduction::Min, ir::ExprOp::Min};
   view.fail("unknown reduction \"" + name + "\"");
 }
 
-Expr identity(ExprPool& pool, Reduction reduction, DType dtype) {
+ir::Expr identity(ir::ExprPool& pool, ir::Reduction reduction, DType dtype) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const bool largest = reduction == Reduction::Min;
-  if (reduction == Reduction::Sum) return pool.number(0, dtype);
-  if (reduction == Reduction::Prod) return pool.number(1, dtype);
+  const bool largest = reduction == ir::Reduction::Min;
+  if (reduction == ir::Reduction::Sum) return pool.number(0, dtype);
+  if (reduction == ir::Reduction::Prod) return pool.number(1, dtype);
   if (is_float(dtype)) return pool.number(largest ? kInfinity : -kInfinity, dtype);
-  return pool.number_int(largest ? highest_word(dtype) : lowest_word(dtype), dtype);
+  return pool.number_int(largest ? ir::highest_word(dtype) : ir::lowest_word(dtype), dtype);
 }
 
-Expr every(ExprPool& pool, const std::vector<Expr>& conditions) {
-  Expr all = pool.boolean(true);
-  for (const Expr condition : conditions) all = pool.make(ExprOp::And, {all, condition});
+ir::Expr every(ir::ExprPool& pool, const std::vector<ir::Expr>& conditions) {
+  ir::Expr all = pool.boolean(true);
+  for (const ir::Expr condition : conditions) all = pool.make(ir::ExprOp::And, {all, condition});
   return all;
 }
 
 // The output over its axes, from the updates over `walked` besides, where `meant` for the element.
-void add_combined(StepBuilder& builder, const NodeView& view, const Combination& how,
-                  const std::vector<Expr>& axes, const std::vector<Expr>& walked,
-                  const std::vector<Expr>& update, Expr meant) {
-  ExprPool& pool = builder.pool();
+void add_combined(StepBuilder& builder, const ops::NodeView& view, const Combination& how,
+                  const std::vector<ir::Expr>& axes, const std::vector<ir::Expr>& walked,
+                  const std::vector<ir::Expr>& update, ir::Expr meant) {
+  ir::ExprPool& pool = builder.pool();
   const DType dtype = view.dtype(0);
   if (dtype == DType::Bool) view.fail("combined bools have no kernel on a GPU");
   // Sums of halves are kept in fp32.
   const DType wide = is_float(dtype) && size_of(dtype) == 2 ? DType::Float32 : dtype;
-  Expr folded =
+  ir::Expr folded =
       pool.select(meant, pool.cast(wide, pool.read(view.node().inputs[2], view.dtype(2), update)),
                   identity(pool, how.reduction, wide));
   for (size_t i = walked.size(); i-- > 0;) {
     folded = pool.reduce(how.reduction, walked[i], folded);
   }
-  Expr data = pool.cast(wide, pool.read(view.node().inputs[0], dtype, axes));
-  Expr body = pool.cast(dtype, pool.make(how.operation, {data, folded}));
-  const ValueId value = view.node().outputs[0];
+  ir::Expr data = pool.cast(wide, pool.read(view.node().inputs[0], dtype, axes));
+  ir::Expr body = pool.cast(dtype, pool.make(how.operation, {data, folded}));
+  const ir::ValueId value = view.node().outputs[0];
   add_map(builder, "scatter_combined", axes,
           {{value, builder.flat.flat(body), row_major(pool, axes, builder.shape(value))}},
           "scatter\n");
 }
 
-void add_scatter(StepBuilder& builder, const NodeView& view, const std::vector<Expr>& axes,
-                 const std::vector<Expr>& target) {
-  ExprPool& pool = builder.pool();
-  const ValueId value = view.node().outputs[0];
-  Expr update = pool.read(view.node().inputs[2], view.dtype(2), axes);
-  Expr offset = row_major(pool, target, builder.shape(value));
+void add_scatter(StepBuilder& builder, const ops::NodeView& view, const std::vector<ir::Expr>& axes,
+                 const std::vector<ir::Expr>& target) {
+  ir::ExprPool& pool = builder.pool();
+  const ir::ValueId value = view.node().outputs[0];
+  ir::Expr update = pool.read(view.node().inputs[2], view.dtype(2), axes);
+  ir::Expr offset = row_major(pool, target, builder.shape(value));
   add_map(builder, "scatter", axes, {{value, builder.flat.flat(update), builder.flat.flat(offset)}},
           "scatter\n");
 }
 
 // Updates along the axis, at the element's other indices.
-void combine_elements(StepBuilder& builder, const NodeView& view, const Combination& how,
+void combine_elements(StepBuilder& builder, const ops::NodeView& view, const Combination& how,
                       size_t axis) {
-  ExprPool& pool = builder.pool();
-  const std::vector<Expr> axes = output_axes(builder.graph, view.node().outputs[0]);
-  const Expr along = pool.axis("j", view.shape(1)[axis]);
-  std::vector<Expr> at = axes, conditions;
+  ir::ExprPool& pool = builder.pool();
+  const std::vector<ir::Expr> axes = ops::output_axes(builder.graph, view.node().outputs[0]);
+  const ir::Expr along = pool.axis("j", view.shape(1)[axis]);
+  std::vector<ir::Expr> at = axes, conditions;
   for (size_t d = 0; d < axes.size(); ++d) {
-    const Expr size = view.shape(1)[d];
+    const ir::Expr size = view.shape(1)[d];
     if (d == axis || size == view.shape(0)[d]) continue;
-    conditions.push_back(pool.make(ExprOp::Less, {axes[d], size}));
-    at[d] = pool.make(ExprOp::Min, {axes[d], pool.sub(size, pool.integer(1))});
+    conditions.push_back(pool.make(ir::ExprOp::Less, {axes[d], size}));
+    at[d] = pool.make(ir::ExprOp::Min, {axes[d], pool.sub(size, pool.integer(1))});
   }
   at[axis] = along;
-  Expr index = pool.cast(DType::Int64, pool.read(view.node().inputs[1], view.dtype(1), at));
+  ir::Expr index = pool.cast(DType::Int64, pool.read(view.node().inputs[1], view.dtype(1), at));
   conditions.push_back(
-      pool.make(ExprOp::Equal, {wrapped(pool, index, view.shape(0)[axis]), axes[axis]}));
+      pool.make(ir::ExprOp::Equal, {wrapped(pool, index, view.shape(0)[axis]), axes[axis]}));
   add_combined(builder, view, how, axes, {along}, at, every(pool, conditions));
 }
 
 // The element that the index tuple at `at` means, in the dimensions that it indexes.
-std::vector<Expr> tuple_at(StepBuilder& builder, const NodeView& view, std::vector<Expr> at) {
-  ExprPool& pool = builder.pool();
-  std::vector<Expr> target;
+std::vector<ir::Expr> tuple_at(StepBuilder& builder, const ops::NodeView& view,
+                               std::vector<ir::Expr> at) {
+  ir::ExprPool& pool = builder.pool();
+  std::vector<ir::Expr> target;
   at.push_back(nullptr);
   for (int64_t i = 0; i < view.shape(1).back()->integer; ++i) {
     at.back() = pool.integer(i);
-    Expr index = pool.cast(DType::Int64, pool.read(view.node().inputs[1], view.dtype(1), at));
+    ir::Expr index = pool.cast(DType::Int64, pool.read(view.node().inputs[1], view.dtype(1), at));
     target.push_back(wrapped(pool, index, view.shape(0)[static_cast<size_t>(i)]));
   }
   return target;
 }
 
 // Every tuple of indices.
-void combine_tuples(StepBuilder& builder, const NodeView& view, const Combination& how) {
-  ExprPool& pool = builder.pool();
-  const std::vector<Expr> axes = output_axes(builder.graph, view.node().outputs[0]);
-  std::vector<Expr> walked;
+void combine_tuples(StepBuilder& builder, const ops::NodeView& view, const Combination& how) {
+  ir::ExprPool& pool = builder.pool();
+  const std::vector<ir::Expr> axes = ops::output_axes(builder.graph, view.node().outputs[0]);
+  std::vector<ir::Expr> walked;
   for (size_t d = 0; d + 1 < view.shape(1).size(); ++d) {
     walked.push_back(pool.axis("j", view.shape(1)[d]));
   }
-  const std::vector<Expr> target = tuple_at(builder, view, walked);
-  std::vector<Expr> conditions;
+  const std::vector<ir::Expr> target = tuple_at(builder, view, walked);
+  std::vector<ir::Expr> conditions;
   for (size_t i = 0; i < target.size(); ++i) {
-    conditions.push_back(pool.make(ExprOp::Equal, {target[i], axes[i]}));
+    conditions.push_back(pool.make(ir::ExprOp::Equal, {target[i], axes[i]}));
   }
-  std::vector<Expr> update = walked;
+  std::vector<ir::Expr> update = walked;
   update.insert(update.end(), axes.begin() + static_cast<long>(target.size()), axes.end());
   add_combined(builder, view, how, axes, walked, update, every(pool, conditions));
 }
 
 }  // namespace
 
-void generate_scatter_elements(StepBuilder& builder, const NodeView& view) {
-  ExprPool& pool = builder.pool();
+void generate_scatter_elements(StepBuilder& builder, const ops::NodeView& view) {
+  ir::ExprPool& pool = builder.pool();
   const auto axis = static_cast<size_t>(view.axis(view.integer("axis", 0), view.rank(0)));
   if (const auto how = combination(view)) return combine_elements(builder, view, *how, axis);
   copy_data(builder, view);
-  const std::vector<Expr> axes = output_axes(builder.graph, view.node().inputs[2]);
-  std::vector<Expr> target = axes;
-  Expr index = pool.cast(DType::Int64, pool.read(view.node().inputs[1], view.dtype(1), axes));
+  const std::vector<ir::Expr> axes = ops::output_axes(builder.graph, view.node().inputs[2]);
+  std::vector<ir::Expr> target = axes;
+  ir::Expr index = pool.cast(DType::Int64, pool.read(view.node().inputs[1], view.dtype(1), axes));
   target[axis] = wrapped(pool, index, view.shape(0)[axis]);
   add_scatter(builder, view, axes, target);
 }
 
-void generate_scatter_nd(StepBuilder& builder, const NodeView& view) {
-  Expr last = view.shape(1).back();
+void generate_scatter_nd(StepBuilder& builder, const ops::NodeView& view) {
+  ir::Expr last = view.shape(1).back();
   if (!last->is_constant()) view.fail("the length of an index tuple must be static");
   if (const auto how = combination(view)) return combine_tuples(builder, view, *how);
   copy_data(builder, view);
-  const std::vector<Expr> axes = output_axes(builder.graph, view.node().inputs[2]);
+  const std::vector<ir::Expr> axes = ops::output_axes(builder.graph, view.node().inputs[2]);
   const size_t prefix = view.shape(1).size() - 1;
-  std::vector<Expr> target =
+  std::vector<ir::Expr> target =
       tuple_at(builder, view, {axes.begin(), axes.begin() + static_cast<long>(prefix)});
   target.insert(target.end(), axes.begin() + static_cast<long>(prefix), axes.end());
   add_scatter(builder, view, axes, target);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -3,12 +3,12 @@
 #include "base/error.h"
 #include "codegen/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 class TransposedConvolution {
  public:
-  TransposedConvolution(StepBuilder& builder, const NodeView& view)
+  TransposedConvolution(StepBuilder& builder, const ops::NodeView& view)
       : builder_(builder), view_(view), pool_(builder.pool()), value_(view.node().outputs[0]) {
     for (size_t i = 2; i < view.shape(1).size(); ++i) {
       if (!view.shape(1)[i]->is_constant()) view.fail("the kernel's spatial sizes must be static");
@@ -16,20 +16,20 @@ class TransposedConvolution {
     }
     stride_ = view.integers("strides", std::vector<int64_t>(kernel_.size(), 1));
     dilation_ = view.integers("dilations", std::vector<int64_t>(kernel_.size(), 1));
-    for (Expr size : builder.shape(value_)) output_.push_back(pool_.axis("o", size));
+    for (ir::Expr size : builder.shape(value_)) output_.push_back(pool_.axis("o", size));
     filters_ = view.shape(1)[1];
     taps_ = product_of(pool_, tail(view.shape(1)));
   }
 
   void build() {
-    std::vector<Expr> taps, pixels, loops;
-    Expr valid = nullptr;
+    std::vector<ir::Expr> taps, pixels, loops;
+    ir::Expr valid = nullptr;
     for (size_t i = 0; i < kernel_.size(); ++i) place(i, taps, pixels, loops, valid);
-    Expr element = view_.integer("group", 1) == 1 ? from_columns(taps, pixels)
-                                                  : from_channels(taps, pixels, loops);
-    Expr sum = element;
+    ir::Expr element = view_.integer("group", 1) == 1 ? from_columns(taps, pixels)
+                                                      : from_channels(taps, pixels, loops);
+    ir::Expr sum = element;
     if (valid) sum = pool_.select(valid, sum, pool_.number(0, sum->dtype));
-    for (size_t i = loops.size(); i-- > 0;) sum = pool_.reduce(Reduction::Sum, loops[i], sum);
+    for (size_t i = loops.size(); i-- > 0;) sum = pool_.reduce(ir::Reduction::Sum, loops[i], sum);
     if (view_.has_input(2)) sum = pool_.add(sum, pool_.cast(sum->dtype, read(2, {output_[1]})));
     sum = pool_.cast(view_.dtype(0), sum);
     add_map(builder_, "transposed_convolution", output_,
@@ -38,16 +38,16 @@ class TransposedConvolution {
   }
 
  private:
-  static std::vector<Expr> tail(const std::vector<Expr>& list) {
+  static std::vector<ir::Expr> tail(const std::vector<ir::Expr>& list) {
     return {list.begin() + 2, list.end()};
   }
-  Expr read(int input, std::vector<Expr> index) {
+  ir::Expr read(int input, std::vector<ir::Expr> index) {
     return pool_.read(view_.node().inputs[static_cast<size_t>(input)], view_.dtype(input),
                       std::move(index));
   }
 
   // What is cut off before the first output element.
-  Expr pad_begin(size_t i) const {
+  ir::Expr pad_begin(size_t i) const {
     const std::string mode = view_.text("auto_pad", "NOTSET");
     const size_t rank = kernel_.size();
     const bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
@@ -56,85 +56,89 @@ class TransposedConvolution {
       return pool_.integer(mode == "VALID" ? 0 : pads[i]);
     }
     const auto extra = view_.integers("output_padding", std::vector<int64_t>(rank, 0));
-    Expr before =
+    ir::Expr before =
         pool_.mul(pool_.sub(view_.shape(0)[i + 2], pool_.integer(1)), pool_.integer(stride_[i]));
-    Expr full = pool_.add(before, pool_.integer(extra[i] + (kernel_[i] - 1) * dilation_[i] + 1));
-    Expr total = pool_.sub(full, output_[i + 2]->extent());
-    total = pool_.make(ExprOp::Max, {total, pool_.integer(0)});
-    Expr small = pool_.floordiv(total, pool_.integer(2));
+    ir::Expr full =
+        pool_.add(before, pool_.integer(extra[i] + (kernel_[i] - 1) * dilation_[i] + 1));
+    ir::Expr total = pool_.sub(full, output_[i + 2]->extent());
+    total = pool_.make(ir::ExprOp::Max, {total, pool_.integer(0)});
+    ir::Expr small = pool_.floordiv(total, pool_.integer(2));
     return mode == "SAME_UPPER" ? small : pool_.sub(total, small);
   }
 
   // The taps of an axis that reach the output element, and the input elements under them: output
   // o + pad = stride * pixel + dilation * tap.
-  void place(size_t i, std::vector<Expr>& taps, std::vector<Expr>& pixels, std::vector<Expr>& loops,
-             Expr& valid) {
-    Expr at = pool_.add(output_[i + 2], pad_begin(i)), stride = pool_.integer(stride_[i]);
-    Expr size = view_.shape(0)[i + 2], kernel = pool_.integer(kernel_[i]), zero = pool_.integer(0);
-    auto require = [&](Expr condition) {
-      valid = valid ? pool_.make(ExprOp::And, {valid, condition}) : condition;
+  void place(size_t i, std::vector<ir::Expr>& taps, std::vector<ir::Expr>& pixels,
+             std::vector<ir::Expr>& loops, ir::Expr& valid) {
+    ir::Expr at = pool_.add(output_[i + 2], pad_begin(i)), stride = pool_.integer(stride_[i]);
+    ir::Expr size = view_.shape(0)[i + 2], kernel = pool_.integer(kernel_[i]),
+             zero = pool_.integer(0);
+    auto require = [&](ir::Expr condition) {
+      valid = valid ? pool_.make(ir::ExprOp::And, {valid, condition}) : condition;
     };
-    Expr tap = nullptr, pixel = nullptr;
+    ir::Expr tap = nullptr, pixel = nullptr;
     if (dilation_[i] == 1) {
       const int64_t steps = (kernel_[i] + stride_[i] - 1) / stride_[i];
-      Expr step = zero;
+      ir::Expr step = zero;
       if (steps > 1) loops.push_back(step = pool_.axis("k", pool_.integer(steps)));
       tap = pool_.add(pool_.floormod(at, stride), pool_.mul(step, stride));
       pixel = pool_.sub(pool_.floordiv(at, stride), step);
-      if (kernel_[i] % stride_[i] != 0) require(pool_.make(ExprOp::Less, {tap, kernel}));
+      if (kernel_[i] % stride_[i] != 0) require(pool_.make(ir::ExprOp::Less, {tap, kernel}));
     } else {
       loops.push_back(tap = pool_.axis("k", kernel));
-      Expr distance = pool_.sub(at, pool_.mul(tap, pool_.integer(dilation_[i])));
+      ir::Expr distance = pool_.sub(at, pool_.mul(tap, pool_.integer(dilation_[i])));
       pixel = pool_.floordiv(distance, stride);
-      require(pool_.make(ExprOp::Equal, {pool_.floormod(distance, stride), zero}));
+      require(pool_.make(ir::ExprOp::Equal, {pool_.floormod(distance, stride), zero}));
     }
-    require(pool_.make(ExprOp::LessEqual, {zero, pixel}));
-    require(pool_.make(ExprOp::Less, {pixel, size}));
-    Expr last = pool_.sub(size, pool_.integer(1));
-    pixels.push_back(pool_.make(ExprOp::Min, {pool_.make(ExprOp::Max, {pixel, zero}), last}));
-    taps.push_back(pool_.make(ExprOp::Min, {tap, pool_.sub(kernel, pool_.integer(1))}));
+    require(pool_.make(ir::ExprOp::LessEqual, {zero, pixel}));
+    require(pool_.make(ir::ExprOp::Less, {pixel, size}));
+    ir::Expr last = pool_.sub(size, pool_.integer(1));
+    pixels.push_back(
+        pool_.make(ir::ExprOp::Min, {pool_.make(ir::ExprOp::Max, {pixel, zero}), last}));
+    taps.push_back(pool_.make(ir::ExprOp::Min, {tap, pool_.sub(kernel, pool_.integer(1))}));
   }
 
   // columns[n, (filter, tap), pixel] = Σ_c weights[c, (filter, tap)] · x[n, c, pixel] in scratch
   // memory, read at the taps and pixels.
-  Expr from_columns(const std::vector<Expr>& taps, const std::vector<Expr>& pixels) {
-    Expr depth = pool_.mul(filters_, taps_);
-    ProductStep product;
+  ir::Expr from_columns(const std::vector<ir::Expr>& taps, const std::vector<ir::Expr>& pixels) {
+    ir::Expr depth = pool_.mul(filters_, taps_);
+    fuse::ProductStep product;
     product.value = value_;
     product.batch = {pool_.axis("n", view_.shape(0)[0])};
     product.m = {pool_.axis("f", depth)};
-    for (Expr size : tail(view_.shape(0))) product.n.push_back(pool_.axis("p", size));
+    for (ir::Expr size : tail(view_.shape(0))) product.n.push_back(pool_.axis("p", size));
     product.k = pool_.axis("c", view_.shape(0)[1]);
     product.axes = {product.batch[0], product.m[0]};
     product.axes.insert(product.axes.end(), product.n.begin(), product.n.end());
     product.a = read(1, {pool_.add(pool_.mul(product.k, depth), product.m[0])});
     builder_.flat.keep(product.a);
-    std::vector<Expr> index = {product.batch[0], product.k};
+    std::vector<ir::Expr> index = {product.batch[0], product.k};
     index.insert(index.end(), product.n.begin(), product.n.end());
     product.b = {builder_.flat.flat(read(0, index))};
-    product.epilogue = pool_.leaf(LeafKind::Product, 0, DType::Float32);
-    std::vector<Expr> sizes = {view_.shape(0)[0], depth};
-    for (Expr size : tail(view_.shape(0))) sizes.push_back(size);
+    product.epilogue = pool_.leaf(ir::LeafKind::Product, 0, DType::Float32);
+    std::vector<ir::Expr> sizes = {view_.shape(0)[0], depth};
+    for (ir::Expr size : tail(view_.shape(0))) sizes.push_back(size);
     const int64_t scratch = builder_.add_scratch(DType::Float32, product_of(pool_, sizes));
     add_product_at(builder_, product, scratch, row_major(pool_, product.axes, sizes),
                    "inputs of a transposed convolution under its taps\n");
-    Expr tap = row_major(pool_, taps, tail(view_.shape(1)));
-    std::vector<Expr> place = {output_[0], pool_.add(pool_.mul(output_[1], taps_), tap)};
+    ir::Expr tap = row_major(pool_, taps, tail(view_.shape(1)));
+    std::vector<ir::Expr> place = {output_[0], pool_.add(pool_.mul(output_[1], taps_), tap)};
     place.insert(place.end(), pixels.begin(), pixels.end());
-    Expr element = pool_.read(scratch, DType::Float32, {row_major(pool_, place, sizes)});
+    ir::Expr element = pool_.read(scratch, DType::Float32, {row_major(pool_, place, sizes)});
     builder_.flat.keep(element);
     return element;
   }
 
   // Groups have few channels each: the plain sums.
-  Expr from_channels(const std::vector<Expr>& taps, const std::vector<Expr>& pixels,
-                     std::vector<Expr>& loops) {
+  ir::Expr from_channels(const std::vector<ir::Expr>& taps, const std::vector<ir::Expr>& pixels,
+                         std::vector<ir::Expr>& loops) {
     if (!view_.shape(1)[0]->is_constant()) view_.fail("the number of channels must be static");
-    Expr channels = pool_.integer(view_.shape(1)[0]->integer / view_.integer("group", 1));
-    Expr channel = pool_.axis("c", channels);
-    Expr group = pool_.floordiv(output_[1], filters_);
-    Expr from = pool_.add(pool_.mul(group, channels), channel);
-    std::vector<Expr> weight = {from, pool_.floormod(output_[1], filters_)}, x = {output_[0], from};
+    ir::Expr channels = pool_.integer(view_.shape(1)[0]->integer / view_.integer("group", 1));
+    ir::Expr channel = pool_.axis("c", channels);
+    ir::Expr group = pool_.floordiv(output_[1], filters_);
+    ir::Expr from = pool_.add(pool_.mul(group, channels), channel);
+    std::vector<ir::Expr> weight = {from, pool_.floormod(output_[1], filters_)},
+                          x = {output_[0], from};
     weight.insert(weight.end(), taps.begin(), taps.end());
     x.insert(x.end(), pixels.begin(), pixels.end());
     loops.push_back(channel);
@@ -142,18 +146,18 @@ class TransposedConvolution {
   }
 
   StepBuilder& builder_;
-  const NodeView& view_;
-  ExprPool& pool_;
-  ValueId value_;
+  const ops::NodeView& view_;
+  ir::ExprPool& pool_;
+  ir::ValueId value_;
   std::vector<int64_t> kernel_, stride_, dilation_;
-  std::vector<Expr> output_;
-  Expr filters_ = nullptr, taps_ = nullptr;  // of a group; of a filter
+  std::vector<ir::Expr> output_;
+  ir::Expr filters_ = nullptr, taps_ = nullptr;  // of a group; of a filter
 };
 
 }  // namespace
 
-void generate_conv_transpose(StepBuilder& builder, const NodeView& view) {
+void generate_conv_transpose(StepBuilder& builder, const ops::NodeView& view) {
   TransposedConvolution(builder, view).build();
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -6,12 +6,12 @@
 #include "codegen/product/product_text.h"
 #include "ir/polynomial.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 constexpr int kStagedWarpBytes = ProductText::kStagedBytes / 8;
 
-bool whole(Expr size, int tile) { return size->is_constant() && size->integer % tile == 0; }
+bool whole(ir::Expr size, int tile) { return size->is_constant() && size->integer % tile == 0; }
 
 }  // namespace
 
@@ -22,7 +22,7 @@ std::string_view ProductText::staged_type() const {
 
 void ProductText::finish() {
   const DType out = builder_.dtype_of(epilogue_.value);
-  Expr base = first_of(epilogue_.offset);
+  ir::Expr base = first_of(epilogue_.offset);
   // Neighbouring threads write neighbouring elements where rows start anywhere.
   width_ = base && multiple(pool_, call_.n) ? kWidth / static_cast<int>(calls_.size()) : 1;
   const std::string target = kernel_.buffer(epilogue_.value, true);
@@ -89,7 +89,7 @@ std::string ProductText::read_columns() {
                      emitter_.close());
 }
 
-void ProductText::write_elements(const std::string& target, Expr base, DType out) {
+void ProductText::write_elements(const std::string& target, ir::Expr base, DType out) {
   if (base) require(target, base);
   const std::string start = base ? emitter_.emit(base) : "";
   emitter_.line(fmt::format("{} y[{}];", value_type(out), width_));
@@ -159,11 +159,11 @@ std::string ProductText::stage() const {
 }
 
 void ProductText::load_groups(bool with_row, std::string* declared) {
-  std::set<Expr> seen;
-  visit(epilogue_.body, [&](Expr e) {
-    if (e->op != ExprOp::Read || e->integer < 0 || !seen.insert(e).second) return;
+  std::set<ir::Expr> seen;
+  visit(epilogue_.body, [&](ir::Expr e) {
+    if (e->op != ir::ExprOp::Read || e->integer < 0 || !seen.insert(e).second) return;
     if (depends_on_row(e) != with_row) return;
-    Expr base = first_of(e->args[0]);
+    ir::Expr base = first_of(e->args[0]);
     if (!base) return;
     const std::string buffer = kernel_.buffer(e->integer), name = emitter_.fresh("g");
     require(buffer, base);
@@ -176,23 +176,24 @@ void ProductText::load_groups(bool with_row, std::string* declared) {
   });
 }
 
-bool ProductText::depends_on_row(Expr e) const {
-  return std::any_of(rows_.begin(), rows_.end(), [&](Expr axis) { return e->depends_on(axis); });
+bool ProductText::depends_on_row(ir::Expr e) const {
+  return std::any_of(rows_.begin(), rows_.end(),
+                     [&](ir::Expr axis) { return e->depends_on(axis); });
 }
 
-Expr ProductText::first_of(Expr offset) {
-  if (step_.n.size() != 1 || step_.n[0]->op != ExprOp::Axis) return nullptr;
+ir::Expr ProductText::first_of(ir::Expr offset) {
+  if (step_.n.size() != 1 || step_.n[0]->op != ir::ExprOp::Axis) return nullptr;
   auto affine = affine_in(pool_, offset, step_.n[0]);
   const bool consecutive =
       affine && affine->stride->is_constant(1) && !affine->base->depends_on(step_.n[0]);
   return consecutive ? affine->base : nullptr;
 }
 
-void ProductText::require(const std::string& buffer, Expr base) {
+void ProductText::require(const std::string& buffer, ir::Expr base) {
   if (std::find(aligned_.begin(), aligned_.end(), buffer) == aligned_.end()) {
     aligned_.push_back(buffer);
   }
-  for (Expr unit : offset_units(pool_, base)) units_.push_back(unit);
+  for (ir::Expr unit : offset_units(pool_, base)) units_.push_back(unit);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

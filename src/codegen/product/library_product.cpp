@@ -10,18 +10,18 @@
 #include "ir/contraction.h"
 #include "ir/polynomial.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
-Expr read_of(Expr operand) {
-  while (operand->op == ExprOp::Cast) operand = operand->args[0];
+ir::Expr read_of(ir::Expr operand) {
+  while (operand->op == ir::ExprOp::Cast) operand = operand->args[0];
   return operand;
 }
 
 class ProductBuilder {
  public:
-  ProductBuilder(StepBuilder& builder, const ProductStep& step, int64_t value, Expr offset,
-                 const std::string& comment)
+  ProductBuilder(StepBuilder& builder, const fuse::ProductStep& step, int64_t value,
+                 ir::Expr offset, const std::string& comment)
       : builder_(builder),
         pool_(builder.pool()),
         step_(step),
@@ -30,7 +30,7 @@ class ProductBuilder {
         comment_(comment) {}
 
   void build() {
-    Expr a = flat_read(step_.a), b = flat_read(step_.b[0]);
+    ir::Expr a = flat_read(step_.a), b = flat_read(step_.b[0]);
     ProductCall call;
     call.batch = product_of(pool_, extents_of(pool_, step_.batch));
     call.m = product_of(pool_, extents_of(pool_, step_.m));
@@ -44,7 +44,7 @@ class ProductBuilder {
     call.a_row = a_layout.row;
     call.a_column = a_layout.column;
     std::vector<ProductCall> calls;
-    for (Expr operand : step_.b) {
+    for (ir::Expr operand : step_.b) {
       calls.push_back(call);
       set_b(calls.back(), flat_read(operand));
     }
@@ -52,13 +52,13 @@ class ProductBuilder {
   }
 
  private:
-  Expr flat_read(Expr operand) {
-    Expr read = builder_.flat.flat(read_of(operand));
-    RF_CHECK(read->op == ExprOp::Read, "a product's operand is no read");
+  ir::Expr flat_read(ir::Expr operand) {
+    ir::Expr read = builder_.flat.flat(read_of(operand));
+    RF_CHECK(read->op == ir::ExprOp::Read, "a product's operand is no read");
     return read;
   }
 
-  void set_b(ProductCall& call, Expr b) {
+  void set_b(ProductCall& call, ir::Expr b) {
     const auto [layout, value] = operand(b, {step_.k}, step_.n, call.k, call.n, call.dtype);
     call.b = builder_.buffer(value);
     call.b_offset = layout.offset;
@@ -68,24 +68,24 @@ class ProductBuilder {
   }
 
   // Where an operand lies, after a copy of it if need be.
-  std::pair<MatrixLayout, int64_t> operand(Expr read, const std::vector<Expr>& rows,
-                                           const std::vector<Expr>& columns, Expr row_count,
-                                           Expr column_count, DType dtype) {
+  std::pair<MatrixLayout, int64_t> operand(ir::Expr read, const std::vector<ir::Expr>& rows,
+                                           const std::vector<ir::Expr>& columns, ir::Expr row_count,
+                                           ir::Expr column_count, DType dtype) {
     if (read->dtype == dtype) {
       auto layout = matrix_layout(pool_, read->args[0], step_.batch, rows, columns);
       if (layout && library_takes(pool_, *layout, row_count, column_count))
         return {*layout, read->integer};
     }
-    std::vector<Expr> batch;
-    for (Expr axis : step_.batch) {
+    std::vector<ir::Expr> batch;
+    for (ir::Expr axis : step_.batch) {
       if (read->depends_on(axis)) batch.push_back(axis);
     }
     const bool shared = batch.empty();
     if (!shared) batch = step_.batch;
-    std::vector<Expr> axes = batch;
+    std::vector<ir::Expr> axes = batch;
     axes.insert(axes.end(), rows.begin(), rows.end());
     axes.insert(axes.end(), columns.begin(), columns.end());
-    const std::vector<Expr> extents = extents_of(pool_, axes);
+    const std::vector<ir::Expr> extents = extents_of(pool_, axes);
     const int64_t copy = builder_.add_scratch(dtype, product_of(pool_, extents));
     add_map(builder_, "copy_operand", axes, {{copy, read, row_major(pool_, axes, extents)}},
             "copy of a product's operand\n" + comment_);
@@ -99,31 +99,32 @@ class ProductBuilder {
   // else into scratch memory of the product's own type.
   void finish(std::vector<ProductCall> calls) {
     const DType out = builder_.dtype_of(value_);
-    Expr epilogue = builder_.flat.flat(step_.epilogue);
-    std::vector<Expr> products(calls.size());
-    visit(epilogue, [&](Expr e) {
-      if (e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::Product) {
+    ir::Expr epilogue = builder_.flat.flat(step_.epilogue);
+    std::vector<ir::Expr> products(calls.size());
+    visit(epilogue, [&](ir::Expr e) {
+      if (e->op == ir::ExprOp::Leaf && e->leaf_kind == ir::LeafKind::Product) {
         products.at(static_cast<size_t>(e->integer)) = e;
       }
     });
-    for (Expr product : products) RF_CHECK(product, "an epilogue without its product");
+    for (ir::Expr product : products) RF_CHECK(product, "an epilogue without its product");
     ProductCall& call = calls[0];
-    Expr product = products[0];
+    ir::Expr product = products[0];
     const bool identity = read_of(epilogue) == product;
     auto layout = matrix_layout(pool_, offset_, step_.batch, step_.m, step_.n);
     if (layout && call.n->is_constant(1)) layout->column = pool_.integer(1);
     if (layout && call.m->is_constant(1)) layout->row = call.n;
     bool direct = calls.size() == 1 && layout && layout->column->is_constant(1) &&
                   is_library_type(out, call.dtype) &&
-                  proved_less_equal(pool_, call.n, layout->row, kWhereElementsExist);
-    const Expr pitch = row_pitch(call, out);
+                  proved_less_equal(pool_, call.n, layout->row, ir::kWhereElementsExist);
+    const ir::Expr pitch = row_pitch(call, out);
     direct &= pitch == call.n || !layout || layout->row != call.n;
     const bool in_library =
         direct && !identity && take_affine(call, epilogue, product, offset_, out);
     direct &= identity || in_library || out == product->dtype;
-    visit(epilogue, [&](Expr e) { direct &= !(e->op == ExprOp::Read && e->integer == value_); });
-    const Expr ours = kernel_computes(call, calls.size(), direct && (identity || in_library));
-    Expr when = nullptr;
+    visit(epilogue,
+          [&](ir::Expr e) { direct &= !(e->op == ir::ExprOp::Read && e->integer == value_); });
+    const ir::Expr ours = kernel_computes(call, calls.size(), direct && (identity || in_library));
+    ir::Expr when = nullptr;
     if (!ours->is_constant(0)) {
       auto kernel =
           product_kernel(builder_, step_, calls, {epilogue, products, value_, offset_}, comment_);
@@ -149,7 +150,7 @@ class ProductBuilder {
   }
 
   // A bool over sizes: what the library does not compute by itself, by estimate.
-  Expr kernel_computes(const ProductCall& call, size_t products, bool library_alone) {
+  ir::Expr kernel_computes(const ProductCall& call, size_t products, bool library_alone) {
     switch (builder_.product_family) {
       case ProductFamily::Kernel:
         return pool_.boolean(true);
@@ -163,8 +164,8 @@ class ProductBuilder {
   }
 
   // What follows the kernel does nothing where that computes the step.
-  void leave_to_kernel(Expr ours, size_t first_call, size_t first_buffer) {
-    auto otherwise = [&](Expr size) { return pool_.select(ours, pool_.integer(0), size); };
+  void leave_to_kernel(ir::Expr ours, size_t first_call, size_t first_buffer) {
+    auto otherwise = [&](ir::Expr size) { return pool_.select(ours, pool_.integer(0), size); };
     DeviceStep& result = builder_.result;
     for (size_t i = first_call; i < result.calls.size(); ++i) {
       if (auto* launch = std::get_if<KernelLaunch>(&result.calls[i])) {
@@ -182,24 +183,25 @@ class ProductBuilder {
   // An element of memory.
   struct Place {
     int64_t value;
-    Expr offset;
+    ir::Expr offset;
   };
 
   // The products into scratch memory, side by side where their operands lie so: the library then
   // computes them as one.
-  void add_apart(std::vector<ProductCall> calls, Expr epilogue, const std::vector<Expr>& products) {
-    const Expr columns = calls[0].n;
+  void add_apart(std::vector<ProductCall> calls, ir::Expr epilogue,
+                 const std::vector<ir::Expr>& products) {
+    const ir::Expr columns = calls[0].n;
     const size_t together = side_by_side(calls) ? calls.size() : 1;
     if (together > 1) {
       calls[0].n = pool_.mul(columns, pool_.integer(static_cast<int64_t>(together)));
       calls.resize(1);
     }
-    auto position = [&](const std::vector<Expr>& axes) {
+    auto position = [&](const std::vector<ir::Expr>& axes) {
       return row_major(pool_, axes, extents_of(pool_, axes));
     };
-    std::vector<Expr> rows = step_.batch;
+    std::vector<ir::Expr> rows = step_.batch;
     rows.insert(rows.end(), step_.m.begin(), step_.m.end());
-    std::vector<std::pair<Expr, Place>> places;
+    std::vector<std::pair<ir::Expr, Place>> places;
     for (ProductCall& call : calls) {
       const DType dtype = products[places.size()]->dtype;
       call.result = is_library_type(dtype, call.dtype) ? dtype : DType::Float32;
@@ -209,7 +211,7 @@ class ProductBuilder {
           builder_.add_scratch(call.result, pool_.mul(call.batch, call.c_batch));
       call.c = builder_.buffer(scratch);
       builder_.result.calls.push_back(call);
-      Expr offset = pool_.add(pool_.mul(position(rows), call.c_row), position(step_.n));
+      ir::Expr offset = pool_.add(pool_.mul(position(rows), call.c_row), position(step_.n));
       for (size_t i = 0; i < together; ++i) {
         places.emplace_back(products[places.size()], Place{scratch, offset});
         offset = pool_.add(offset, columns);
@@ -220,7 +222,7 @@ class ProductBuilder {
 
   // The operands b are one matrix: each has the columns that follow those of the one before.
   bool side_by_side(const std::vector<ProductCall>& calls) {
-    Expr offset = calls[0].b_offset, step = pool_.mul(calls[0].n, calls[0].b_column);
+    ir::Expr offset = calls[0].b_offset, step = pool_.mul(calls[0].n, calls[0].b_column);
     return std::all_of(calls.begin(), calls.end(), [&](const ProductCall& call) {
       const bool next = call.b.value == calls[0].b.value && call.b.scratch == calls[0].b.scratch &&
                         call.b_offset == offset && call.b_batch == calls[0].b_batch &&
@@ -232,7 +234,7 @@ class ProductBuilder {
 
   // The distance of the result's rows. Rows of 16-bit elements that start anywhere cost the library
   // several times the product's time; rows apart by a multiple of 16 bytes and a copy cost less.
-  Expr row_pitch(const ProductCall& call, DType out) {
+  ir::Expr row_pitch(const ProductCall& call, DType out) {
     constexpr int64_t kUnit = 8, kWorthwhile = 128;
     const bool ragged = size_of(out) == 2 && call.n->is_constant() && call.n->integer > kUnit &&
                         call.n->integer % kUnit != 0 && call.k->is_constant() &&
@@ -241,15 +243,16 @@ class ProductBuilder {
   }
 
   // The library adds a vector along n and a matrix that lies as the result does, before it rounds.
-  bool take_affine(ProductCall& call, Expr epilogue, Expr product, Expr offset, DType out) {
+  bool take_affine(ProductCall& call, ir::Expr epilogue, ir::Expr product, ir::Expr offset,
+                   DType out) {
     // An empty sum is no call of the library.
-    if (!proved_less_equal(pool_, pool_.integer(1), call.k, kWhereElementsExist)) return false;
-    std::vector<Expr> terms;
+    if (!proved_less_equal(pool_, pool_.integer(1), call.k, ir::kWhereElementsExist)) return false;
+    std::vector<ir::Expr> terms;
     add_terms(epilogue, terms);
-    Expr bias = nullptr, addend = nullptr;
+    ir::Expr bias = nullptr, addend = nullptr;
     int products = 0;
-    for (Expr term : terms) {
-      const bool known = term == product || (term->op == ExprOp::Read && term->dtype == out);
+    for (ir::Expr term : terms) {
+      const bool known = term == product || (term->op == ir::ExprOp::Read && term->dtype == out);
       if (!known) return false;
       if (term == product) {
         ++products;
@@ -267,16 +270,16 @@ class ProductBuilder {
     return true;
   }
 
-  static void add_terms(Expr e, std::vector<Expr>& terms) {
+  static void add_terms(ir::Expr e, std::vector<ir::Expr>& terms) {
     e = without_float_casts(e);
-    if (e->op != ExprOp::Add) return terms.push_back(e);
-    for (Expr arg : e->args) add_terms(arg, terms);
+    if (e->op != ir::ExprOp::Add) return terms.push_back(e);
+    for (ir::Expr arg : e->args) add_terms(arg, terms);
   }
 
   // From the first element on, consecutive elements along n alone.
-  bool is_bias(Expr offset) {
+  bool is_bias(ir::Expr offset) {
     for (const auto& axes : {step_.batch, step_.m}) {
-      for (Expr axis : axes) {
+      for (ir::Expr axis : axes) {
         if (offset->depends_on(axis)) return false;
       }
     }
@@ -288,50 +291,50 @@ class ProductBuilder {
     return result == DType::Float32 || (result == operands && size_of(result) == 2);
   }
 
-  void add_epilogue(Expr epilogue, const std::vector<std::pair<Expr, Place>>& products) {
-    std::vector<std::pair<Expr, Expr>> reads;
+  void add_epilogue(ir::Expr epilogue, const std::vector<std::pair<ir::Expr, Place>>& products) {
+    std::vector<std::pair<ir::Expr, ir::Expr>> reads;
     for (const auto& [product, place] : products) {
-      Expr read = pool_.read(place.value, builder_.dtype_of(place.value), {place.offset});
+      ir::Expr read = pool_.read(place.value, builder_.dtype_of(place.value), {place.offset});
       reads.emplace_back(product, pool_.cast(product->dtype, read));
     }
-    Expr body = pool_.substitute(epilogue, reads);
+    ir::Expr body = pool_.substitute(epilogue, reads);
     add_map(builder_, "epilogue", step_.axes, {{value_, body, offset_}}, comment_);
   }
 
   StepBuilder& builder_;
-  ExprPool& pool_;
-  const ProductStep& step_;
+  ir::ExprPool& pool_;
+  const fuse::ProductStep& step_;
   int64_t value_;
-  Expr offset_;
+  ir::Expr offset_;
   const std::string& comment_;
 };
 
 }  // namespace
 
-void add_product(StepBuilder& builder, const ProductStep& product, int64_t value,
+void add_product(StepBuilder& builder, const fuse::ProductStep& product, int64_t value,
                  const std::string& comment) {
-  Expr offset = row_major(builder.pool(), product.axes, builder.shape(value));
-  const ProductStep fitting = with_fitting_batch(builder, product, offset);
+  ir::Expr offset = row_major(builder.pool(), product.axes, builder.shape(value));
+  const fuse::ProductStep fitting = with_fitting_batch(builder, product, offset);
   ProductBuilder(builder, fitting, value, offset, comment).build();
 }
 
-void add_product_at(StepBuilder& builder, const ProductStep& product, int64_t value, Expr offset,
-                    const std::string& comment) {
-  std::vector<Expr> roots = product.b;
+void add_product_at(StepBuilder& builder, const fuse::ProductStep& product, int64_t value,
+                    ir::Expr offset, const std::string& comment) {
+  std::vector<ir::Expr> roots = product.b;
   roots.insert(roots.end(), {product.a, product.epilogue});
-  for (Expr root : roots) {
-    visit(root, [&](Expr e) {
-      if (e->op == ExprOp::Read) builder.flat.keep(e);
+  for (ir::Expr root : roots) {
+    visit(root, [&](ir::Expr e) {
+      if (e->op == ir::ExprOp::Read) builder.flat.keep(e);
     });
   }
   ProductBuilder(builder, product, value, offset, comment).build();
 }
 
-void generate_product(StepBuilder& builder, const ProductStep& step) {
-  ExprPool& pool = builder.pool();
+void generate_product(StepBuilder& builder, const fuse::ProductStep& step) {
+  ir::ExprPool& pool = builder.pool();
   std::string comment =
       fmt::format("product\n%{} = {}", step.value, to_string(pool, step.epilogue));
-  auto in_library = [](Expr operand) {
+  auto in_library = [](ir::Expr operand) {
     const DType dtype = read_of(operand)->dtype;
     return is_float(dtype) && dtype != DType::Float64;
   };
@@ -347,10 +350,10 @@ void generate_product(StepBuilder& builder, const ProductStep& step) {
     return;
   }
   // Integers and doubles: the plain sums.
-  Expr body = pool.rewrite(step.epilogue, [&](Expr e) -> Expr {
-    if (e->op != ExprOp::Leaf || e->leaf_kind != LeafKind::Product) return nullptr;
-    Expr term = pool.mul(step.a, step.b.at(static_cast<size_t>(e->integer)));
-    return pool.cast(e->dtype, pool.reduce(Reduction::Sum, step.k, term));
+  ir::Expr body = pool.rewrite(step.epilogue, [&](ir::Expr e) -> ir::Expr {
+    if (e->op != ir::ExprOp::Leaf || e->leaf_kind != ir::LeafKind::Product) return nullptr;
+    ir::Expr term = pool.mul(step.a, step.b.at(static_cast<size_t>(e->integer)));
+    return pool.cast(e->dtype, pool.reduce(ir::Reduction::Sum, step.k, term));
   });
   add_map(builder, "plain_product", step.axes,
           {{step.value, builder.flat.flat(body),
@@ -358,4 +361,4 @@ void generate_product(StepBuilder& builder, const ProductStep& step) {
           comment);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -4,14 +4,15 @@
 
 #include "ir/polynomial.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 // The stride that walks a list of axes as one; nullptr if they do not collapse.
-Expr collapsed(ExprPool& pool, const std::vector<Expr>& axes, const std::vector<Expr>& strides) {
+ir::Expr collapsed(ir::ExprPool& pool, const std::vector<ir::Expr>& axes,
+                   const std::vector<ir::Expr>& strides) {
   if (axes.empty()) return pool.integer(0);
   const bool broadcast = std::all_of(strides.begin(), strides.end(),
-                                     [](Expr stride) { return stride->is_constant(0); });
+                                     [](ir::Expr stride) { return stride->is_constant(0); });
   if (broadcast) return pool.integer(0);
   for (size_t i = axes.size() - 1; i-- > 0;) {
     if (strides[i] != pool.mul(strides[i + 1], axes[i + 1]->extent())) return nullptr;
@@ -20,35 +21,36 @@ Expr collapsed(ExprPool& pool, const std::vector<Expr>& axes, const std::vector<
 }
 
 // Proved by itself, or a multiple of the axes' extents, none of which is negative.
-bool forward_stride(ExprPool& pool, Expr stride, const std::vector<Expr>& axes, size_t first = 0) {
-  if (proved_nonnegative(stride, kWhereElementsExist)) return true;
+bool forward_stride(ir::ExprPool& pool, ir::Expr stride, const std::vector<ir::Expr>& axes,
+                    size_t first = 0) {
+  if (proved_nonnegative(stride, ir::kWhereElementsExist)) return true;
   for (size_t i = first; i < axes.size(); ++i) {
-    const Division rest = divide(to_polynomial(stride), to_polynomial(axes[i]->extent()));
+    const ir::Division rest = divide(to_polynomial(stride), to_polynomial(axes[i]->extent()));
     if (!rest.remainder.empty()) continue;
     if (forward_stride(pool, from_polynomial(pool, rest.quotient), axes, i + 1)) return true;
   }
   return false;
 }
 
-bool unit(Expr stride) { return stride->is_constant(1); }
+bool unit(ir::Expr stride) { return stride->is_constant(1); }
 
 }  // namespace
 
-std::optional<MatrixLayout> matrix_layout(ExprPool& pool, Expr offset,
-                                          const std::vector<Expr>& batch,
-                                          const std::vector<Expr>& rows,
-                                          const std::vector<Expr>& columns) {
-  std::vector<Expr> axes = batch;
+std::optional<MatrixLayout> matrix_layout(ir::ExprPool& pool, ir::Expr offset,
+                                          const std::vector<ir::Expr>& batch,
+                                          const std::vector<ir::Expr>& rows,
+                                          const std::vector<ir::Expr>& columns) {
+  std::vector<ir::Expr> axes = batch;
   axes.insert(axes.end(), rows.begin(), rows.end());
   axes.insert(axes.end(), columns.begin(), columns.end());
   auto parts = strided(pool, offset, axes);
   if (!parts || !is_size(parts->base)) return std::nullopt;
-  for (Expr stride : parts->strides) {
+  for (ir::Expr stride : parts->strides) {
     if (!is_size(stride) || !forward_stride(pool, stride, axes)) return std::nullopt;
   }
   auto slice = [&](size_t begin, size_t count) {
-    return std::vector<Expr>(parts->strides.begin() + static_cast<long>(begin),
-                             parts->strides.begin() + static_cast<long>(begin + count));
+    return std::vector<ir::Expr>(parts->strides.begin() + static_cast<long>(begin),
+                                 parts->strides.begin() + static_cast<long>(begin + count));
   };
   MatrixLayout layout{parts->base, collapsed(pool, batch, slice(0, batch.size())),
                       collapsed(pool, rows, slice(batch.size(), rows.size())),
@@ -57,17 +59,18 @@ std::optional<MatrixLayout> matrix_layout(ExprPool& pool, Expr offset,
   return layout;
 }
 
-bool library_takes(ExprPool& pool, MatrixLayout& layout, Expr rows, Expr columns) {
+bool library_takes(ir::ExprPool& pool, MatrixLayout& layout, ir::Expr rows, ir::Expr columns) {
   if (rows->is_constant(1) && !unit(layout.column)) {
     layout.row = pool.integer(1);
-    return proved_nonnegative(pool.sub(layout.column, pool.integer(1)), kWhereElementsExist);
+    return proved_nonnegative(pool.sub(layout.column, pool.integer(1)), ir::kWhereElementsExist);
   }
   if (rows->is_constant(1)) layout.row = columns;
   if (columns->is_constant(1) && !unit(layout.column)) {
     layout.column = unit(layout.row) ? rows : pool.integer(1);
   }
-  if (unit(layout.column)) return proved_less_equal(pool, columns, layout.row, kWhereElementsExist);
-  return unit(layout.row) && proved_less_equal(pool, rows, layout.column, kWhereElementsExist);
+  if (unit(layout.column))
+    return proved_less_equal(pool, columns, layout.row, ir::kWhereElementsExist);
+  return unit(layout.row) && proved_less_equal(pool, rows, layout.column, ir::kWhereElementsExist);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -2,55 +2,56 @@
 
 #include "codegen/product/matrix_layout.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 constexpr int64_t kFewest = 64;  // rows or columns left to each product of a batch
 
 class Fit {
  public:
-  Fit(StepBuilder& builder, Expr offset)
+  Fit(StepBuilder& builder, ir::Expr offset)
       : builder_(builder), pool_(builder.pool()), offset_(offset) {}
 
-  bool operator()(const ProductStep& step) {
+  bool operator()(const fuse::ProductStep& step) {
     if (!fits(step, flat(step.a), step.m, {step.k})) return false;
-    for (Expr b : step.b) {
+    for (ir::Expr b : step.b) {
       if (!fits(step, flat(b), {step.k}, step.n)) return false;
     }
     return fits(step, offset_, step.m, step.n);
   }
 
  private:
-  Expr flat(Expr operand) {
-    while (operand->op == ExprOp::Cast) operand = operand->args[0];
+  ir::Expr flat(ir::Expr operand) {
+    while (operand->op == ir::ExprOp::Cast) operand = operand->args[0];
     return builder_.flat.flat(operand)->args[0];
   }
 
-  bool fits(const ProductStep& step, Expr offset, const std::vector<Expr>& rows,
-            const std::vector<Expr>& columns) {
+  bool fits(const fuse::ProductStep& step, ir::Expr offset, const std::vector<ir::Expr>& rows,
+            const std::vector<ir::Expr>& columns) {
     auto layout = matrix_layout(pool_, offset, step.batch, rows, columns);
     return layout && library_takes(pool_, *layout, product_of(pool_, extents_of(pool_, rows)),
                                    product_of(pool_, extents_of(pool_, columns)));
   }
 
   StepBuilder& builder_;
-  ExprPool& pool_;
-  Expr offset_;
+  ir::ExprPool& pool_;
+  ir::Expr offset_;
 };
 
-bool is_small(ExprPool& pool, const std::vector<Expr>& axes) {
-  Expr count = product_of(pool, extents_of(pool, axes));
+bool is_small(ir::ExprPool& pool, const std::vector<ir::Expr>& axes) {
+  ir::Expr count = product_of(pool, extents_of(pool, axes));
   return count->is_constant() && count->integer < kFewest;
 }
 
 }  // namespace
 
-ProductStep with_fitting_batch(StepBuilder& builder, const ProductStep& step, Expr offset) {
+fuse::ProductStep with_fitting_batch(StepBuilder& builder, const fuse::ProductStep& step,
+                                     ir::Expr offset) {
   Fit fits(builder, offset);
   if ((step.m.size() < 2 && step.n.size() < 2) || fits(step)) return step;
-  for (auto side : {&ProductStep::m, &ProductStep::n}) {
+  for (auto side : {&fuse::ProductStep::m, &fuse::ProductStep::n}) {
     if ((step.*side).size() < 2) continue;
-    ProductStep moved = step;
+    fuse::ProductStep moved = step;
     moved.batch.push_back((moved.*side).front());
     (moved.*side).erase((moved.*side).begin());
     if (!is_small(builder.pool(), moved.*side) && fits(moved)) return moved;
@@ -58,4 +59,4 @@ ProductStep with_fitting_batch(StepBuilder& builder, const ProductStep& step, Ex
   return step;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

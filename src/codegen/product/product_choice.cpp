@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "codegen/core/step_builder.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 constexpr const char* kKernel = "product_tile";
@@ -28,18 +28,18 @@ const ProductCall* library_call(const DeviceStep& step) {
 
 }  // namespace
 
-std::vector<KernelChoice> product_choices(const Graph& graph, const Step& step,
+std::vector<KernelChoice> product_choices(const ir::Graph& graph, const fuse::Step& step,
                                           const Target& target, const KnownSizes& sizes) {
   const DeviceStep chosen = generate(graph, step, target);
   StepBuilder library(graph, step, target), kernel(graph, step, target);
   library.product_family = ProductFamily::Library;
   kernel.product_family = ProductFamily::Kernel;
   for (StepBuilder* builder : {&library, &kernel}) {
-    generate_product(*builder, std::get<ProductStep>(step.kind));
+    generate_product(*builder, std::get<fuse::ProductStep>(step.kind));
   }
   const ProductCall* call = library_call(library.result);
   if (call == nullptr) return {};
-  for (Expr size : {call->batch, call->m, call->n, call->k}) {
+  for (ir::Expr size : {call->batch, call->m, call->n, call->k}) {
     if (sizes.of(size) <= 0) return {};
   }
   // The library is first by its own estimate; ours is tried early.
@@ -52,7 +52,8 @@ std::vector<KernelChoice> product_choices(const Graph& graph, const Step& step,
                       std::move(candidates));
 }
 
-void generate_product(StepBuilder& builder, const ProductStep& step, const KernelChoice& choice) {
+void generate_product(StepBuilder& builder, const fuse::ProductStep& step,
+                      const KernelChoice& choice) {
   const bool library = choice.family == kLibraryFamily;
   RF_CHECK(library || choice.family == kKernel, "{} computes no product", to_string(choice));
   builder.product_family = library ? ProductFamily::Library : ProductFamily::Kernel;
@@ -63,4 +64,4 @@ void generate_product(StepBuilder& builder, const ProductStep& step, const Kerne
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

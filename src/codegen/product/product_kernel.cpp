@@ -9,7 +9,7 @@
 #include "codegen/product/product_text.h"
 #include "ir/polynomial.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 constexpr int kSlab = 64, kAlignment = 1024, kBarrierBytes = 64;
@@ -21,16 +21,16 @@ constexpr int kThreads = 384, kMultiplyRegisters = 240, kLoadRegisters = 24;
 
 // [batch, line, inner] as the copy engine takes it; strides of a dimension of one element do not
 // matter, but have to be valid.
-std::optional<TensorView> view_of(ExprPool& pool, const BufferRef& buffer, DType dtype, Expr offset,
-                                  Expr inner, Expr lines, Expr line, Expr batches, Expr batch,
-                                  std::vector<int> box) {
-  const auto multiple = [&](Expr size) { return ProductText::multiple(pool, size); };
+std::optional<TensorView> view_of(ir::ExprPool& pool, const BufferRef& buffer, DType dtype,
+                                  ir::Expr offset, ir::Expr inner, ir::Expr lines, ir::Expr line,
+                                  ir::Expr batches, ir::Expr batch, std::vector<int> box) {
+  const auto multiple = [&](ir::Expr size) { return ProductText::multiple(pool, size); };
   if (!multiple(offset) || !multiple(line) || !multiple(batch)) {
     return std::nullopt;
   }
-  if (!proved_less(pool, pool.integer(0), line, kWhereElementsExist)) return std::nullopt;
+  if (!proved_less(pool, pool.integer(0), line, ir::kWhereElementsExist)) return std::nullopt;
   const bool shared = batch->is_constant(0) || batches->is_constant(1);
-  if (!shared && !proved_less(pool, pool.integer(0), batch, kWhereElementsExist))
+  if (!shared && !proved_less(pool, pool.integer(0), batch, ir::kWhereElementsExist))
     return std::nullopt;
   TensorView view;
   view.buffer = buffer;
@@ -45,8 +45,8 @@ std::optional<TensorView> view_of(ExprPool& pool, const BufferRef& buffer, DType
 }  // namespace
 
 // Measured rates of an H100: of this kernel's tiles, of the library's products, of a map in place.
-Expr product_kernel_pays(ExprPool& pool, const ProductCall& call, size_t products,
-                         const Target& target) {
+ir::Expr product_kernel_pays(ir::ExprPool& pool, const ProductCall& call, size_t products,
+                             const Target& target) {
   constexpr double kTileRate = 4.7, kLibraryRate = 600, kMapRate = 3;            // per picosecond
   constexpr int64_t kLaunch = 2500000, kFill = 6000000, kLibraryFill = 2000000;  // picoseconds
   const int each = ProductText::columns_of_each(products);
@@ -54,23 +54,23 @@ Expr product_kernel_pays(ExprPool& pool, const ProductCall& call, size_t product
   const auto n = static_cast<double>(call.n->integer), k = static_cast<double>(call.k->integer);
   const auto count = static_cast<double>(products);
   auto picoseconds = [&](double x) { return pool.integer(std::llround(x)); };
-  Expr tiles = pool.mul(call.batch,
-                        pool.mul(ceil_div(pool, call.m, kTileRows), ceil_div(pool, call.n, each)));
-  Expr rounds = ceil_div(pool, tiles, target.multiprocessors);
-  Expr kernel =
+  ir::Expr tiles = pool.mul(
+      call.batch, pool.mul(ceil_div(pool, call.m, kTileRows), ceil_div(pool, call.n, each)));
+  ir::Expr rounds = ceil_div(pool, tiles, target.multiprocessors);
+  ir::Expr kernel =
       pool.add(pool.integer(kFill),
                pool.mul(rounds, picoseconds(2.0 * kTileRows * kTileColumns * k / kTileRate)));
-  Expr rows = pool.mul(call.batch, call.m);
+  ir::Expr rows = pool.mul(call.batch, call.m);
   // Rows that start anywhere take the library to its slowest kernels.
   const int ragged = call.n->integer % ProductText::kWidth == 0 ? 1 : 4;
   const double product = ragged * 2 * n * count * k / kLibraryRate;
   const double map = (2 + 2 * count) * n / kMapRate;
-  Expr library = pool.add(pool.integer(ragged * kLibraryFill + kLaunch),
-                          pool.mul(rows, picoseconds(product + map)));
-  return pool.make(ExprOp::Less, {kernel, library});
+  ir::Expr library = pool.add(pool.integer(ragged * kLibraryFill + kLaunch),
+                              pool.mul(rows, picoseconds(product + map)));
+  return pool.make(ir::ExprOp::Less, {kernel, library});
 }
 
-bool ProductText::multiple(ExprPool& pool, Expr size) {
+bool ProductText::multiple(ir::ExprPool& pool, ir::Expr size) {
   return pool.floormod(size, pool.integer(kWidth))->is_constant(0);
 }
 
@@ -115,28 +115,28 @@ std::optional<KernelLaunch> ProductText::launch(const std::string& comment) {
                                        "", emitter_.close(), kThreads, 1);
   launch.shared = kAlignment + kRingBytes + kStagedBytes + kBarrierBytes;
   launch.grid[0] =
-      pool_.make(ExprOp::Min, {tile_count(), pool_.integer(builder_.target.multiprocessors)});
+      pool_.make(ir::ExprOp::Min, {tile_count(), pool_.integer(builder_.target.multiprocessors)});
   return launch;
 }
 
 void ProductText::merge_rows() {
   rows_ = step_.m;
-  std::erase_if(rows_, [](Expr axis) { return axis->op != ExprOp::Axis; });
+  std::erase_if(rows_, [](ir::Expr axis) { return axis->op != ir::ExprOp::Axis; });
   if (rows_.size() < 2) return;
-  Expr row = pool_.axis("row", call_.m);
-  auto by_row = [&](Expr offset) -> Expr {
+  ir::Expr row = pool_.axis("row", call_.m);
+  auto by_row = [&](ir::Expr offset) -> ir::Expr {
     auto parts = strided(pool_, offset, rows_);
     if (!parts) return nullptr;
     for (size_t i = 0; i + 1 < rows_.size(); ++i) {
-      Expr next = pool_.mul(parts->strides[i + 1], rows_[i + 1]->extent());
+      ir::Expr next = pool_.mul(parts->strides[i + 1], rows_[i + 1]->extent());
       if (parts->strides[i] != next) return nullptr;
     }
     return pool_.add(parts->base, pool_.mul(row, parts->strides.back()));
   };
-  Expr offset = by_row(epilogue_.offset);
-  Expr body = pool_.rewrite(epilogue_.body, [&](Expr e) -> Expr {
-    if (e->op != ExprOp::Read || !depends_on_row(e)) return nullptr;
-    Expr at = by_row(e->args[0]);
+  ir::Expr offset = by_row(epilogue_.offset);
+  ir::Expr body = pool_.rewrite(epilogue_.body, [&](ir::Expr e) -> ir::Expr {
+    if (e->op != ir::ExprOp::Read || !depends_on_row(e)) return nullptr;
+    ir::Expr at = by_row(e->args[0]);
     return at ? pool_.read(e->integer, e->dtype, {at}) : nullptr;
   });
   if (!offset || depends_on_row(body)) return;
@@ -176,7 +176,7 @@ std::string ProductText::each_tile() const {
       tile_columns());
 }
 
-std::optional<KernelLaunch> product_kernel(StepBuilder& builder, const ProductStep& step,
+std::optional<KernelLaunch> product_kernel(StepBuilder& builder, const fuse::ProductStep& step,
                                            const std::vector<ProductCall>& calls,
                                            const ProductEpilogue& epilogue,
                                            const std::string& comment) {
@@ -186,12 +186,13 @@ std::optional<KernelLaunch> product_kernel(StepBuilder& builder, const ProductSt
   if (!types || target.architecture != 90 || target.portable) return std::nullopt;
   if (ProductText::columns_of_each(calls.size()) == 0) return std::nullopt;
   bool ready = true;  // nothing is read from where it is written
-  visit(epilogue.body, [&](Expr e) {
-    ready &= e->op != ExprOp::Reduce && !(e->op == ExprOp::Read && e->integer == epilogue.value);
+  visit(epilogue.body, [&](ir::Expr e) {
+    ready &=
+        e->op != ir::ExprOp::Reduce && !(e->op == ir::ExprOp::Read && e->integer == epilogue.value);
   });
-  for (Expr product : epilogue.products) ready &= product->dtype == epilogue.products[0]->dtype;
+  for (ir::Expr product : epilogue.products) ready &= product->dtype == epilogue.products[0]->dtype;
   if (!ready) return std::nullopt;
   return ProductText(builder, step, calls, epilogue).launch(comment);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -11,12 +11,12 @@
 #include "codegen/core/emitter.h"
 #include "codegen/product/product_kernel.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 class ProductText {
  public:
-  ProductText(StepBuilder& builder, const ProductStep& step, const std::vector<ProductCall>& calls,
-              const ProductEpilogue& epilogue)
+  ProductText(StepBuilder& builder, const fuse::ProductStep& step,
+              const std::vector<ProductCall>& calls, const ProductEpilogue& epilogue)
       : builder_(builder),
         pool_(builder.pool()),
         step_(step),
@@ -35,15 +35,15 @@ class ProductText {
   // Elements of 16 bits that are read and written together.
   static constexpr int kWidth = 8;
   // Whether groups of kWidth elements begin at every multiple of `size`.
-  static bool multiple(ExprPool& pool, Expr size);
+  static bool multiple(ir::ExprPool& pool, ir::Expr size);
   // Columns of each of `products` in a tile; 0 if it cannot be shared out.
   static int columns_of_each(size_t products);
 
  private:
-  Expr rows() { return ceil_div(pool_, call_.m, kTileRows); }
+  ir::Expr rows() { return ceil_div(pool_, call_.m, kTileRows); }
   int tile_columns() const { return columns_of_each(calls_.size()); }
-  Expr columns() { return ceil_div(pool_, call_.n, tile_columns()); }
-  Expr tile_count() { return pool_.mul(call_.batch, pool_.mul(rows(), columns())); }
+  ir::Expr columns() { return ceil_div(pool_, call_.n, tile_columns()); }
+  ir::Expr tile_count() { return pool_.mul(call_.batch, pool_.mul(rows(), columns())); }
   // One axis for the rows where the epilogue addresses memory by their number.
   void merge_rows();
   // As the copy engine takes them.
@@ -63,34 +63,34 @@ class ProductText {
   std::string first_column(std::string_view beyond);
   // What only the columns of a tile determine is read once, as soon as its sums are staged.
   std::string read_columns();
-  void write_elements(const std::string& target, Expr base, DType out);
+  void write_elements(const std::string& target, ir::Expr base, DType out);
   // `body`: of lines `from` to `end` of a tile's.
   void add_tiles(const std::string& columns, const std::string& body);
   std::string stage() const;
   // Of what changes from row to row, or of the rest. Variables are declared here, or in `declared`.
   void load_groups(bool with_row, std::string* declared = nullptr);
-  bool depends_on_row(Expr e) const;
+  bool depends_on_row(ir::Expr e) const;
   // The offset at column 0, if columns are consecutive elements.
-  Expr first_of(Expr offset);
-  void require(const std::string& buffer, Expr base);
+  ir::Expr first_of(ir::Expr offset);
+  void require(const std::string& buffer, ir::Expr base);
 
   // The tiles of the block, for each of its roles.
   std::string each_tile() const;
 
   StepBuilder& builder_;
-  ExprPool& pool_;
-  const ProductStep& step_;
+  ir::ExprPool& pool_;
+  const fuse::ProductStep& step_;
   const std::vector<ProductCall>& calls_;
   const ProductCall& call_;  // the first
   ProductEpilogue epilogue_;
-  std::vector<Expr> rows_;
+  std::vector<ir::Expr> rows_;
   KernelText kernel_;
   Emitter emitter_;
   bool by_rows_ = false;
   int width_ = kWidth;
-  std::vector<std::pair<Expr, std::string>> loaded_;
+  std::vector<std::pair<ir::Expr, std::string>> loaded_;
   std::vector<std::string> aligned_;
-  std::vector<Expr> units_;
+  std::vector<ir::Expr> units_;
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -4,52 +4,52 @@
 #include "codegen/rows/rows.h"
 #include "ir/polynomial.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
-void append_axis(std::vector<Expr>& axes, Expr axis) {
-  if (axis->op != ExprOp::Axis) return;
+void append_axis(std::vector<ir::Expr>& axes, ir::Expr axis) {
+  if (axis->op != ir::ExprOp::Axis) return;
   if (std::find(axes.begin(), axes.end(), axis) == axes.end()) axes.push_back(axis);
 }
 
-bool uses_new(Expr expr, int64_t reference) {
+bool uses_new(ir::Expr expr, int64_t reference) {
   bool found = false;
-  visit(expr, [&](Expr e) {
-    found |=
-        e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::NewResult && e->integer == reference;
+  visit(expr, [&](ir::Expr e) {
+    found |= e->op == ir::ExprOp::Leaf && e->leaf_kind == ir::LeafKind::NewResult &&
+             e->integer == reference;
   });
   return found;
 }
 
 }  // namespace
 
-RowForm row_form(StepBuilder& builder, const CascadeStep& step) {
-  const Streaming& s = step.streaming;
-  ExprPool& pool = builder.pool();
-  auto flat = [&](Expr e) { return e ? builder.flat.flat(e) : nullptr; };
+RowForm row_form(StepBuilder& builder, const fuse::CascadeStep& step) {
+  const cascade::Streaming& s = step.streaming;
+  ir::ExprPool& pool = builder.pool();
+  auto flat = [&](ir::Expr e) { return e ? builder.flat.flat(e) : nullptr; };
   RowForm form;
   form.stream = s.stream;
   form.comment = to_string(pool, s);
-  for (Expr row : s.rows) append_axis(form.rows, row);
-  for (const Accumulator& a : s.accumulators) {
-    for (Expr column : a.columns) append_axis(form.rows, column);
+  for (ir::Expr row : s.rows) append_axis(form.rows, row);
+  for (const cascade::Accumulator& a : s.accumulators) {
+    for (ir::Expr column : a.columns) append_axis(form.rows, column);
   }
   form.accumulators = s.accumulators;
-  for (Accumulator& a : form.accumulators) {
+  for (cascade::Accumulator& a : form.accumulators) {
     a.lift = flat(a.lift);
     a.transport = flat(a.transport);
   }
   form.references = s.references;
-  for (Reference& reference : form.references) reference.value = flat(reference.value);
-  for (Expr e : s.finish) form.finish.push_back(flat(e));
+  for (cascade::Reference& reference : form.references) reference.value = flat(reference.value);
+  for (ir::Expr e : s.finish) form.finish.push_back(flat(e));
   form.stages = s.stages;
-  for (const CascadeOutput& output : s.outputs) {
+  for (const cascade::CascadeOutput& output : s.outputs) {
     RowForm::Output to{output.value,
                        flat(output.body),
                        row_major(pool, output.axes, builder.shape(output.value)),
                        {},
                        output.maps_back};
-    for (Expr axis : output.axes) {
+    for (ir::Expr axis : output.axes) {
       if (axis != s.stream &&
           std::find(form.rows.begin(), form.rows.end(), axis) == form.rows.end()) {
         append_axis(to.extra, axis);
@@ -63,9 +63,9 @@ RowForm row_form(StepBuilder& builder, const CascadeStep& step) {
   return form;
 }
 
-std::vector<Expr> RowForm::streamed() const {
-  std::vector<Expr> result;
-  for (const Accumulator& a : accumulators) result.push_back(a.lift);
+std::vector<ir::Expr> RowForm::streamed() const {
+  std::vector<ir::Expr> result;
+  for (const cascade::Accumulator& a : accumulators) result.push_back(a.lift);
   for (const Output& output : outputs) {
     if (output.maps_back) result.push_back(output.body);
   }
@@ -88,8 +88,8 @@ std::vector<Phase> phases_of(const RowForm& form) {
   return phases;
 }
 
-std::vector<Expr> shared_values(const RowForm& form, const std::vector<Phase>& phases) {
-  std::vector<std::vector<Expr>> roots;
+std::vector<ir::Expr> shared_values(const RowForm& form, const std::vector<Phase>& phases) {
+  std::vector<std::vector<ir::Expr>> roots;
   for (const Phase& phase : phases) {
     roots.emplace_back();
     for (size_t k = phase.begin; k < phase.end; ++k) {
@@ -102,28 +102,28 @@ std::vector<Expr> shared_values(const RowForm& form, const std::vector<Phase>& p
   for (const RowForm::Output& output : form.outputs) {
     if (output.maps_back) roots.back().push_back(output.body);
   }
-  std::map<Expr, size_t> count;
+  std::map<ir::Expr, size_t> count;
   for (const auto& list : roots) {
-    std::set<Expr> seen;
-    for (Expr root : list) {
+    std::set<ir::Expr> seen;
+    for (ir::Expr root : list) {
       visit(
-          root, [&](Expr e) { seen.insert(e); }, false);
+          root, [&](ir::Expr e) { seen.insert(e); }, false);
     }
-    for (Expr e : seen) ++count[e];
+    for (ir::Expr e : seen) ++count[e];
   }
-  std::vector<Expr> shared;
-  std::set<Expr> visited;
-  auto keeps = [&](Expr e) {
+  std::vector<ir::Expr> shared;
+  std::set<ir::Expr> visited;
+  auto keeps = [&](ir::Expr e) {
     return e->depends_on(form.stream) && e->has_read && !e->has_leaf && count[e] >= 2;
   };
-  auto has_ranked_read = [](Expr e) {
+  auto has_ranked_read = [](ir::Expr e) {
     bool found = false;
-    visit(e, [&](Expr x) { found |= x->op == ExprOp::Read && x->integer < 0; });
+    visit(e, [&](ir::Expr x) { found |= x->op == ir::ExprOp::Read && x->integer < 0; });
     return found;
   };
-  std::function<void(Expr)> go = [&](Expr e) {
+  std::function<void(ir::Expr)> go = [&](ir::Expr e) {
     // A cast between types computed with alike is no value of its own.
-    while (e->op == ExprOp::Cast && is_float(e->dtype) &&
+    while (e->op == ir::ExprOp::Cast && is_float(e->dtype) &&
            value_type(e->dtype) == value_type(e->args[0]->dtype)) {
       e = e->args[0];
     }
@@ -132,15 +132,15 @@ std::vector<Expr> shared_values(const RowForm& form, const std::vector<Phase>& p
       shared.push_back(e);
       return;
     }
-    if (e->op == ExprOp::Reduce || e->op == ExprOp::Read) return;
-    for (Expr arg : e->args) go(arg);
+    if (e->op == ir::ExprOp::Reduce || e->op == ir::ExprOp::Read) return;
+    for (ir::Expr arg : e->args) go(arg);
   };
   for (const auto& list : roots) {
     visited.clear();
-    for (Expr root : list) go(root);
+    for (ir::Expr root : list) go(root);
   }
-  std::vector<Expr> unique;
-  for (Expr e : shared) {
+  std::vector<ir::Expr> unique;
+  for (ir::Expr e : shared) {
     if (std::find(unique.begin(), unique.end(), e) == unique.end()) unique.push_back(e);
   }
   return unique;
@@ -153,9 +153,9 @@ int row_width(const StepBuilder& builder, const RowForm& form) {
       smallest = std::min(smallest, size_of(builder.dtype_of(value)));
     }
   };
-  for (Expr root : form.streamed()) {
-    visit(root, [&](Expr e) {
-      if (e->op != ExprOp::Read || e->integer < 0) return;
+  for (ir::Expr root : form.streamed()) {
+    visit(root, [&](ir::Expr e) {
+      if (e->op != ir::ExprOp::Read || e->integer < 0) return;
       auto affine = affine_in(builder.pool(), e->args[0], form.stream);
       if (affine && affine->stride->is_constant(1)) note(e->integer);
     });
@@ -167,12 +167,12 @@ int row_width(const StepBuilder& builder, const RowForm& form) {
 }
 
 bool folds(const RowForm& form) {
-  for (const Accumulator& a : form.accumulators) {
+  for (const cascade::Accumulator& a : form.accumulators) {
     if (is_ranked(a.reduction)) return false;
   }
   bool producer = false;
-  for (Expr root : form.streamed()) {
-    visit(root, [&](Expr e) { producer |= e->op == ExprOp::Reduce; });
+  for (ir::Expr root : form.streamed()) {
+    visit(root, [&](ir::Expr e) { producer |= e->op == ir::ExprOp::Reduce; });
   }
   return !producer;
 }
@@ -184,12 +184,14 @@ bool maps_back(const RowForm& form) {
 
 bool counts(const RowForm& form) {
   bool found = false;
-  auto look = [&](Expr root) {
+  auto look = [&](ir::Expr root) {
     if (!root) return;
-    visit(root, [&](Expr e) { found |= e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::Count; });
+    visit(root, [&](ir::Expr e) {
+      found |= e->op == ir::ExprOp::Leaf && e->leaf_kind == ir::LeafKind::Count;
+    });
   };
-  for (const Reference& reference : form.references) look(reference.value);
-  for (const Accumulator& a : form.accumulators) {
+  for (const cascade::Reference& reference : form.references) look(reference.value);
+  for (const cascade::Accumulator& a : form.accumulators) {
     look(a.lift);
     look(a.transport);
   }
@@ -198,16 +200,16 @@ bool counts(const RowForm& form) {
 
 int64_t state_bytes(const RowForm& form) {
   int64_t bytes = counts(form) ? 8 : 0;
-  for (const Accumulator& a : form.accumulators) bytes += is_arg(a.reduction) ? 16 : 8;
+  for (const cascade::Accumulator& a : form.accumulators) bytes += is_arg(a.reduction) ? 16 : 8;
   return bytes;
 }
 
 int folded_bytes(const StepBuilder& builder, const RowForm& form) {
-  std::set<Expr> seen;
+  std::set<ir::Expr> seen;
   size_t bytes = 0;
-  for (const Accumulator& a : form.accumulators) {
-    visit(a.lift, [&](Expr e) {
-      if (e->op != ExprOp::Read || e->integer < 0 || !e->depends_on(form.stream)) return;
+  for (const cascade::Accumulator& a : form.accumulators) {
+    visit(a.lift, [&](ir::Expr e) {
+      if (e->op != ir::ExprOp::Read || e->integer < 0 || !e->depends_on(form.stream)) return;
       if (seen.insert(e).second) bytes += size_of(builder.dtype_of(e->integer));
     });
   }
@@ -217,20 +219,20 @@ int folded_bytes(const StepBuilder& builder, const RowForm& form) {
 namespace {
 
 // Rounding, comparing and counting turn the last bit of their operand into more.
-bool is_smooth(Expr e) {
+bool is_smooth(ir::Expr e) {
   switch (e->op) {
-    case ExprOp::FloorDiv:
-    case ExprOp::FloorMod:
-    case ExprOp::TruncMod:
-    case ExprOp::Floor:
-    case ExprOp::Ceil:
-    case ExprOp::Round:
-    case ExprOp::Sign:
-    case ExprOp::Less:
-    case ExprOp::LessEqual:
-    case ExprOp::Equal:
+    case ir::ExprOp::FloorDiv:
+    case ir::ExprOp::FloorMod:
+    case ir::ExprOp::TruncMod:
+    case ir::ExprOp::Floor:
+    case ir::ExprOp::Ceil:
+    case ir::ExprOp::Round:
+    case ir::ExprOp::Sign:
+    case ir::ExprOp::Less:
+    case ir::ExprOp::LessEqual:
+    case ir::ExprOp::Equal:
       return !is_float(e->args[0]->dtype);
-    case ExprOp::Cast:
+    case ir::ExprOp::Cast:
       return is_float(e->dtype) || !is_float(e->args[0]->dtype);
     default:
       return true;
@@ -244,27 +246,27 @@ bool rounds_smoothly(const StepBuilder& builder, const RowForm& form) {
   for (const RowForm::Output& output : form.outputs) {
     const DType dtype = builder.dtype_of(output.value);
     smooth &= dtype == DType::Float16 || dtype == DType::BFloat16;
-    visit(output.body, [&](Expr e) { smooth &= is_smooth(e); });
+    visit(output.body, [&](ir::Expr e) { smooth &= is_smooth(e); });
   }
-  for (const Accumulator& a : form.accumulators) {
+  for (const cascade::Accumulator& a : form.accumulators) {
     smooth &= !is_arg(a.reduction) && !is_ranked(a.reduction);
-    visit(a.lift, [&](Expr e) { smooth &= is_smooth(e); });
+    visit(a.lift, [&](ir::Expr e) { smooth &= is_smooth(e); });
   }
   return smooth;
 }
 
-bool uses_state(Expr e, size_t accumulator) {
+bool uses_state(ir::Expr e, size_t accumulator) {
   bool found = false;
   if (!e) return false;
-  visit(e, [&](Expr x) {
-    found |= x->op == ExprOp::Leaf && x->leaf_kind == LeafKind::State &&
+  visit(e, [&](ir::Expr x) {
+    found |= x->op == ir::ExprOp::Leaf && x->leaf_kind == ir::LeafKind::State &&
              x->integer == static_cast<int64_t>(accumulator);
   });
   return found;
 }
 
 void write_row_outputs(Emitter& emitter, KernelText& kernel, const RowForm& form, int lanes) {
-  ExprPool& pool = kernel.pool();
+  ir::ExprPool& pool = kernel.pool();
   for (const auto& output : form.outputs) {
     if (output.maps_back) continue;
     emitter.open();
@@ -273,10 +275,10 @@ void write_row_outputs(Emitter& emitter, KernelText& kernel, const RowForm& form
     emitter.line(fmt::format("store({}, {}, {});", kernel.buffer(output.value, true),
                              emitter.emit(output.offset), value));
     const std::string text = emitter.close();
-    Expr count = product_of(pool, extents_of(pool, output.extra));
+    ir::Expr count = product_of(pool, extents_of(pool, output.extra));
     emitter.line(fmt::format("for (long long extra = lane; extra < {}; extra += {}) {{\n{}}}",
                              kernel.size(count), lanes, text));
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

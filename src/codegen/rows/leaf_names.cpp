@@ -4,31 +4,33 @@
 
 #include <algorithm>
 
-namespace redfuser {
+namespace redfuser::codegen {
 
-void LeafTexts::add(Expr root) {
+void LeafTexts::add(ir::Expr root) {
   if (!root) return;
-  visit(root, [&](Expr e) {
-    if (e->op != ExprOp::Leaf) return;
+  visit(root, [&](ir::Expr e) {
+    if (e->op != ir::ExprOp::Leaf) return;
     if (std::find(leaves_.begin(), leaves_.end(), e) == leaves_.end()) leaves_.push_back(e);
   });
 }
 
-void LeafTexts::add(const Accumulator& accumulator) {
+void LeafTexts::add(const cascade::Accumulator& accumulator) {
   add(accumulator.lift);
   add(accumulator.transport);
 }
 
 void LeafTexts::add(const RowForm& form) {
-  for (const Accumulator& accumulator : form.accumulators) add(accumulator);
-  for (const Reference& reference : form.references) add(reference.value);
-  for (Expr finish : form.finish) add(finish);
+  for (const cascade::Accumulator& accumulator : form.accumulators) add(accumulator);
+  for (const cascade::Reference& reference : form.references) add(reference.value);
+  for (ir::Expr finish : form.finish) add(finish);
   for (const auto& output : form.outputs) add(output.body);
 }
 
-void LeafTexts::bind(LeafKind kind, int64_t number, const std::string& text, DType dtype) const {
-  for (Expr leaf : leaves_) {
-    if (leaf->leaf_kind != kind || (kind != LeafKind::Count && leaf->integer != number)) continue;
+void LeafTexts::bind(ir::LeafKind kind, int64_t number, const std::string& text,
+                     DType dtype) const {
+  for (ir::Expr leaf : leaves_) {
+    if (leaf->leaf_kind != kind || (kind != ir::LeafKind::Count && leaf->integer != number))
+      continue;
     const std::string wanted(value_type(leaf->dtype));
     emitter_.bind(leaf, wanted == value_type(dtype)
                             ? text
@@ -36,4 +38,4 @@ void LeafTexts::bind(LeafKind kind, int64_t number, const std::string& text, DTy
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

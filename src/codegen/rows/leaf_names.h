@@ -7,24 +7,24 @@
 
 #include "codegen/rows/rows.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 class LeafTexts {
  public:
   explicit LeafTexts(Emitter& emitter) : emitter_(emitter) {}
 
   // Makes the leaves of these known; null is no expression.
-  void add(Expr root);
-  void add(const Accumulator& accumulator);
+  void add(ir::Expr root);
+  void add(const cascade::Accumulator& accumulator);
   void add(const RowForm& form);
 
   // Every leaf of that kind and number (Count has one number) is `text`, a value of `dtype`, in the
   // emitter's scope.
-  void bind(LeafKind kind, int64_t number, const std::string& text, DType dtype) const;
+  void bind(ir::LeafKind kind, int64_t number, const std::string& text, DType dtype) const;
 
  private:
   Emitter& emitter_;
-  std::vector<Expr> leaves_;
+  std::vector<ir::Expr> leaves_;
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -6,7 +6,7 @@
 #include "codegen/rows/rows.h"
 #include "ir/polynomial.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 class RowText {
@@ -23,13 +23,13 @@ class RowText {
     if (config.chunks > 0) shared_ = shared_values(form, phases_);
     leaves_.add(form);
     emitter_.set_ranked_reads(
-        [this](Expr read, const std::string& rank) { return ranked_result(read, rank); });
+        [this](ir::Expr read, const std::string& rank) { return ranked_result(read, rank); });
   }
 
   KernelLaunch launch() {
     length_ = kernel_.size(form_.length());
     place();
-    leaves_.bind(LeafKind::Count, 0, length_, DType::Int64);
+    leaves_.bind(ir::LeafKind::Count, 0, length_, DType::Int64);
     if (!shared_.empty()) load_shared();
     for (const Phase& phase : phases_) run_phase(phase);
     finish();
@@ -49,7 +49,7 @@ class RowText {
                        before + text, config_.threads);
     launch.cluster = config_.cluster;
     launch.static_shared = config_.lanes > 32 ? all_slot_bytes() : 0;
-    Expr rows = product_of(pool_, extents_of(pool_, form_.rows));
+    ir::Expr rows = product_of(pool_, extents_of(pool_, form_.rows));
     launch.grid[0] = config_.lanes == 32 ? ceil_div(pool_, rows, config_.threads / 32)
                                          : pool_.mul(rows, pool_.integer(config_.cluster));
     return launch;
@@ -59,12 +59,12 @@ class RowText {
   int warps() const { return config_.lanes / 32; }
   int slot_bytes() const { return 16 * (warps() + 1); }
   int all_slot_bytes() const { return std::max(slots_, 1) * slot_bytes(); }
-  bool ranked(const Accumulator& a) const { return is_ranked(a.reduction); }
+  bool ranked(const cascade::Accumulator& a) const { return is_ranked(a.reduction); }
 
   // Which row, and which lane of it, this thread is.
   void place() {
     if (config_.lanes == 32) {
-      Expr rows = product_of(pool_, extents_of(pool_, form_.rows));
+      ir::Expr rows = product_of(pool_, extents_of(pool_, form_.rows));
       emitter_.line(fmt::format("const long long row = blockIdx.x * {}ll + (threadIdx.x >> 5);",
                                 config_.threads / 32));
       emitter_.line(fmt::format("if (row >= {}) return;", kernel_.size(rows)));
@@ -82,7 +82,7 @@ class RowText {
   // `body` at every element of this thread; with `load`, the streamed reads of `roots` come as
   // vectors. `around` adds text before and after the elements of a group.
   template <typename Body, typename After>
-  void for_elements(const std::vector<Expr>& roots, Body body, After after) {
+  void for_elements(const std::vector<ir::Expr>& roots, Body body, After after) {
     emitter_.open();
     emitter_.line(fmt::format("const long long valid = {} - first;", length_));
     const auto loaded = load_vectors(roots);
@@ -114,11 +114,11 @@ class RowText {
     }
   }
   template <typename Body>
-  void for_elements(const std::vector<Expr>& roots, Body body) {
+  void for_elements(const std::vector<ir::Expr>& roots, Body body) {
     for_elements(roots, body, [] {});
   }
 
-  Expr consecutive(Expr offset) {
+  ir::Expr consecutive(ir::Expr offset) {
     auto affine = affine_in(pool_, offset, form_.stream);
     if (!affine || !affine->stride->is_constant(1) || affine->base->depends_on(form_.stream)) {
       return nullptr;
@@ -126,22 +126,22 @@ class RowText {
     return affine->base;
   }
 
-  void require(const std::string& buffer, Expr base) {
+  void require(const std::string& buffer, ir::Expr base) {
     if (std::find(aligned_.begin(), aligned_.end(), buffer) == aligned_.end()) {
       aligned_.push_back(buffer);
     }
-    for (Expr unit : offset_units(pool_, base)) units_.push_back(unit);
+    for (ir::Expr unit : offset_units(pool_, base)) units_.push_back(unit);
   }
 
-  std::vector<std::pair<Expr, std::string>> load_vectors(const std::vector<Expr>& roots) {
-    std::vector<std::pair<Expr, std::string>> loaded;
-    std::set<Expr> seen;
-    std::function<void(Expr)> go = [&](Expr e) {
+  std::vector<std::pair<ir::Expr, std::string>> load_vectors(const std::vector<ir::Expr>& roots) {
+    std::vector<std::pair<ir::Expr, std::string>> loaded;
+    std::set<ir::Expr> seen;
+    std::function<void(ir::Expr)> go = [&](ir::Expr e) {
       if (!seen.insert(e).second) return;
       if (bind_shared_ && std::find(shared_.begin(), shared_.end(), e) != shared_.end()) return;
-      for (Expr arg : e->args) go(arg);
-      if (e->op != ExprOp::Read || e->integer < 0) return;
-      Expr base = consecutive(e->args[0]);
+      for (ir::Expr arg : e->args) go(arg);
+      if (e->op != ir::ExprOp::Read || e->integer < 0) return;
+      ir::Expr base = consecutive(e->args[0]);
       if (!base || !base_available(base)) return;
       const std::string buffer = kernel_.buffer(e->integer), name = emitter_.fresh("g");
       require(buffer, base);
@@ -151,15 +151,15 @@ class RowText {
                       value_type(e->dtype), name, config_.width, buffer, start));
       loaded.emplace_back(e, name);
     };
-    for (Expr root : roots) go(root);
+    for (ir::Expr root : roots) go(root);
     return loaded;
   }
 
   // Free of the axes of inner reductions.
-  bool base_available(Expr base) const {
+  bool base_available(ir::Expr base) const {
     bool available = true;
-    visit(base, [&](Expr e) {
-      if (e->op != ExprOp::Axis) return;
+    visit(base, [&](ir::Expr e) {
+      if (e->op != ir::ExprOp::Axis) return;
       available &= std::find(form_.rows.begin(), form_.rows.end(), e) != form_.rows.end();
     });
     return available;
@@ -187,12 +187,12 @@ class RowText {
   }
 
   std::string guard() const {
-    Expr length = form_.length();
+    ir::Expr length = form_.length();
     if (length->is_constant() && length->integer % config_.width == 0) return "";
     return "if (v < valid) ";
   }
 
-  std::string reduced(const std::string& value, Reduction reduction, const std::string& slots) {
+  std::string reduced(const std::string& value, ir::Reduction reduction, const std::string& slots) {
     const std::string_view op = combiner_of(reduction);
     if (config_.lanes == 32) return fmt::format("warp_reduce<{}>({})", op, value);
     if (config_.cluster > 1) {
@@ -205,10 +205,10 @@ class RowText {
   std::string new_slots() { return fmt::format("slots + {}", slots_++ * slot_bytes()); }
 
   void run_phase(const Phase& phase) {
-    std::vector<Expr> roots;
+    std::vector<ir::Expr> roots;
     std::vector<size_t> plain;
     for (size_t k = phase.begin; k < phase.end; ++k) {
-      const Accumulator& a = form_.accumulators[k];
+      const cascade::Accumulator& a = form_.accumulators[k];
       if (ranked(a)) continue;
       plain.push_back(k);
       roots.push_back(a.lift);
@@ -226,15 +226,15 @@ class RowText {
       });
     }
     for (size_t k : plain) {
-      const Accumulator& a = form_.accumulators[k];
+      const cascade::Accumulator& a = form_.accumulators[k];
       const std::string name = fmt::format("a{}", k);
       const std::string slots = config_.lanes == 32 ? "" : new_slots();
       emitter_.line(fmt::format("{} = {};", name, reduced(name, a.reduction, slots)));
       if (is_arg(a.reduction)) {
-        leaves_.bind(LeafKind::State, static_cast<int64_t>(k),
+        leaves_.bind(ir::LeafKind::State, static_cast<int64_t>(k),
                      fmt::format("max_of(a{}.index, 0ll)", k), DType::Int64);
       } else {
-        leaves_.bind(LeafKind::State, static_cast<int64_t>(k), name, a.dtype);
+        leaves_.bind(ir::LeafKind::State, static_cast<int64_t>(k), name, a.dtype);
       }
     }
     for (size_t k = phase.begin; k < phase.end; ++k) {
@@ -244,7 +244,7 @@ class RowText {
   }
 
   void fold(size_t k) {
-    const Accumulator& a = form_.accumulators[k];
+    const cascade::Accumulator& a = form_.accumulators[k];
     const std::string_view op = combiner_of(a.reduction);
     if (is_arg(a.reduction)) {
       emitter_.line(fmt::format("{3}a{0} = {1}::apply(a{0}, Ranked<{4}>{{{2}, at}});", k, op,
@@ -257,7 +257,7 @@ class RowText {
 
   // The first k elements in order of rank, one reduction for each.
   void select_ranks(size_t k) {
-    const Accumulator& a = form_.accumulators[k];
+    const cascade::Accumulator& a = form_.accumulators[k];
     const auto type = value_type(a.lift->dtype);
     const bool large = wants_large(a.reduction);
     emitter_.line(fmt::format("Ranked<{}> top{}[{}];", type, k, std::max<int64_t>(a.k, 1)));
@@ -284,44 +284,44 @@ class RowText {
                     type, a.k, text));
   }
 
-  std::string ranked_result(Expr read, const std::string& rank) {
+  std::string ranked_result(ir::Expr read, const std::string& rank) {
     const int64_t code = -read->integer - 2;
-    Expr finish = form_.finish[static_cast<size_t>(code / 2)];
-    RF_CHECK(finish->op == ExprOp::Leaf, "the finish of a ranked stage is no state");
+    ir::Expr finish = form_.finish[static_cast<size_t>(code / 2)];
+    RF_CHECK(finish->op == ir::ExprOp::Leaf, "the finish of a ranked stage is no state");
     const std::string entry = fmt::format("top{}[{}]", finish->integer, rank);
     return fmt::format("{0}.index < 0 ? 0 : {0}.{1}", entry, code % 2 ? "index" : "value");
   }
 
   void make_references(size_t done) {
     for (size_t r = 0; r < form_.references.size(); ++r) {
-      const Reference& reference = form_.references[r];
+      const cascade::Reference& reference = form_.references[r];
       if (static_cast<size_t>(reference.ready_after) > done || bound_references_.count(r)) continue;
       bound_references_.insert(r);
-      leaves_.bind(LeafKind::NewResult, static_cast<int64_t>(r), emitter_.emit(reference.value),
+      leaves_.bind(ir::LeafKind::NewResult, static_cast<int64_t>(r), emitter_.emit(reference.value),
                    reference.value->dtype);
     }
   }
 
   void finish() {
     for (size_t i = 0; i < form_.finish.size(); ++i) {
-      const Stage& stage = form_.stages[i];
+      const cascade::Stage& stage = form_.stages[i];
       if (is_ranked(stage.reduction)) continue;
       const auto number = static_cast<int64_t>(i);
       const std::string value = emitter_.emit(form_.finish[i]);
       const DType dtype = form_.finish[i]->dtype;
       if (form_.length()->is_constant() || is_arg(stage.reduction)) {
-        leaves_.bind(LeafKind::Result, number, value, dtype);
+        leaves_.bind(ir::LeafKind::Result, number, value, dtype);
         continue;
       }
       emitter_.line(fmt::format("const {} d{} = {} == 0 ? {} : {};", value_type(dtype), i, length_,
                                 identity_of(stage.reduction, dtype), value));
-      leaves_.bind(LeafKind::Result, number, fmt::format("d{}", i), dtype);
+      leaves_.bind(ir::LeafKind::Result, number, fmt::format("d{}", i), dtype);
     }
   }
 
   void write_streamed_outputs() {
     std::vector<const RowForm::Output*> outputs;
-    std::vector<Expr> roots;
+    std::vector<ir::Expr> roots;
     for (const auto& output : form_.outputs) {
       if (!output.maps_back) continue;
       outputs.push_back(&output);
@@ -345,7 +345,7 @@ class RowText {
         },
         [&] {
           for (size_t i = 0; i < outputs.size(); ++i) {
-            Expr base = consecutive(outputs[i]->offset);
+            ir::Expr base = consecutive(outputs[i]->offset);
             if (!base) continue;
             const std::string buffer = kernel_.buffer(outputs[i]->value, true);
             require(buffer, base);
@@ -358,7 +358,7 @@ class RowText {
 
   // As above, with the arrays that gather a group's results.
   template <typename Body, typename After>
-  void for_elements(const std::vector<Expr>& roots, Body body, After after,
+  void for_elements(const std::vector<ir::Expr>& roots, Body body, After after,
                     const std::vector<const RowForm::Output*>& outputs) {
     std::string arrays;
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -370,17 +370,17 @@ class RowText {
   }
 
   StepBuilder& builder_;
-  ExprPool& pool_;
+  ir::ExprPool& pool_;
   const RowForm& form_;
   RowConfig config_;
   KernelText kernel_;
   Emitter emitter_;
   LeafTexts leaves_;
   std::vector<Phase> phases_;
-  std::vector<Expr> shared_;
+  std::vector<ir::Expr> shared_;
   std::string length_;
   std::vector<std::string> aligned_;
-  std::vector<Expr> units_;
+  std::vector<ir::Expr> units_;
   std::set<size_t> bound_references_;
   int slots_ = 0;
   bool bind_shared_ = false;
@@ -392,4 +392,4 @@ KernelLaunch row_kernel(StepBuilder& builder, const RowForm& form, const RowConf
   return RowText(builder, form, config).launch();
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

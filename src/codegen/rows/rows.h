@@ -6,32 +6,32 @@
 
 #include "codegen/core/step_builder.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 // A streaming form ready for a row kernel: flat reads; columns have become row axes, so that a row
 // has scalar state only.
 struct RowForm {
-  std::vector<Expr> rows;
-  Expr stream = nullptr;
-  std::vector<Accumulator> accumulators;
-  std::vector<Reference> references;
-  std::vector<Expr> finish;
-  std::vector<Stage> stages;
+  std::vector<ir::Expr> rows;
+  ir::Expr stream = nullptr;
+  std::vector<cascade::Accumulator> accumulators;
+  std::vector<cascade::Reference> references;
+  std::vector<ir::Expr> finish;
+  std::vector<cascade::Stage> stages;
   struct Output {
     int64_t value;
-    Expr body, offset;
-    std::vector<Expr> extra;  // axes beside rows and stream: ranks
+    ir::Expr body, offset;
+    std::vector<ir::Expr> extra;  // axes beside rows and stream: ranks
     bool maps_back;
   };
   std::vector<Output> outputs;
   std::string comment;
 
-  Expr length() const { return stream->extent(); }
+  ir::Expr length() const { return stream->extent(); }
   // Every expression evaluated at a streamed element, by phase: those of accumulators, then
   // outputs.
-  std::vector<Expr> streamed() const;
+  std::vector<ir::Expr> streamed() const;
 };
-RowForm row_form(StepBuilder& builder, const CascadeStep& step);
+RowForm row_form(StepBuilder& builder, const fuse::CascadeStep& step);
 
 // Some output has an element for every one of the row.
 bool maps_back(const RowForm& form);
@@ -43,10 +43,10 @@ struct Phase {
 std::vector<Phase> phases_of(const RowForm& form);
 
 // What is kept of each element between passes: expressions of reads that two passes need.
-std::vector<Expr> shared_values(const RowForm& form, const std::vector<Phase>& phases);
+std::vector<ir::Expr> shared_values(const RowForm& form, const std::vector<Phase>& phases);
 
 // The state of an accumulator stands in an expression (null: it does not).
-bool uses_state(Expr e, size_t accumulator);
+bool uses_state(ir::Expr e, size_t accumulator);
 
 // Outputs that are one per row, written by `lanes` threads of which this one is `lane`.
 void write_row_outputs(Emitter& emitter, KernelText& kernel, const RowForm& form, int lanes);
@@ -61,17 +61,17 @@ struct FoldConfig {
     Finish,    // the segments' states are merged and a segment of the outputs written
   };
   Part part = Part::Row;
-  int lanes = 32;          // threads of a block that share a row: a power of two up to 32, or all
-  int threads = 128;       // of a block
-  int width = 4;           // consecutive elements of a thread
-  int chunks = 1;          // groups of `width` per thread in a tile
-  bool whole = false;      // one tile has the row: what passes share is loaded once
-  bool shared = false;     // a tile stays in shared memory, else in registers
-  int cluster = 1;         // blocks that share a row
-  Expr segment = nullptr;  // elements of a segment: a multiple of a tile
+  int lanes = 32;       // threads of a block that share a row: a power of two up to 32, or all
+  int threads = 128;    // of a block
+  int width = 4;        // consecutive elements of a thread
+  int chunks = 1;       // groups of `width` per thread in a tile
+  bool whole = false;   // one tile has the row: what passes share is loaded once
+  bool shared = false;  // a tile stays in shared memory, else in registers
+  int cluster = 1;      // blocks that share a row
+  ir::Expr segment = nullptr;  // elements of a segment: a multiple of a tile
 };
 // How many segments a row has.
-Expr segments_of(ExprPool& pool, const RowForm& form, const FoldConfig& config);
+ir::Expr segments_of(ir::ExprPool& pool, const RowForm& form, const FoldConfig& config);
 
 // A kernel of lanes · chunks · width · cluster elements at most if `whole`, of any length if not.
 // `states` is the scratch buffer of the segments' states.
@@ -110,4 +110,4 @@ int row_width(const StepBuilder& builder, const RowForm& form);
 // Adds the kernels of a form that folds(): one or two run for any sizes.
 void add_folds(StepBuilder& builder, const RowForm& form);
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

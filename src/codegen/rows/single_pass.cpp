@@ -8,7 +8,7 @@
 #include "codegen/rows/state_struct.h"
 #include "codegen/rows/vector_loads.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 using Part = FoldConfig::Part;
@@ -113,7 +113,7 @@ class FoldText {
     launch.cluster = config_.cluster;
     launch.shared = config_.shared ? reads_.shared_bytes() : 0;
     launch.static_shared = static_bytes();
-    Expr rows = product_of(pool_, extents_of(pool_, form_.rows));
+    ir::Expr rows = product_of(pool_, extents_of(pool_, form_.rows));
     if (!by_block()) {
       launch.grid[0] = ceil_div(pool_, rows, config_.threads / config_.lanes);
     } else if (config_.part == Part::Row) {
@@ -123,7 +123,7 @@ class FoldText {
     }
     if (config_.part == Part::Segment) {
       // More rows are cut only if they are so long that no memory holds them.
-      Expr counted = pool_.make(ExprOp::LessEqual, {rows, pool_.integer(kLaunchCounters)});
+      ir::Expr counted = pool_.make(ir::ExprOp::LessEqual, {rows, pool_.integer(kLaunchCounters)});
       constexpr int64_t kNoGrid = std::numeric_limits<int64_t>::max();
       launch.grid[0] = pool_.select(counted, launch.grid[0], pool_.integer(kNoGrid));
     }
@@ -149,7 +149,7 @@ class FoldText {
 
   // Which row and segment, and which lane of it, this thread is.
   void place() {
-    Expr rows = product_of(pool_, extents_of(pool_, form_.rows));
+    ir::Expr rows = product_of(pool_, extents_of(pool_, form_.rows));
     std::string begin = "0", extent = fmt::format("static_cast<int>({})", length_);
     if (!by_block()) {
       // Threads behind the last row compute it again: they take part in the warp's shuffles.
@@ -182,23 +182,23 @@ class FoldText {
 
   void finish() {
     state_.bind_state("s");
-    state_.bind(LeafKind::Count, 0, length_, DType::Int64);
+    state_.bind(ir::LeafKind::Count, 0, length_, DType::Int64);
     for (size_t i = 0; i < form_.finish.size(); ++i) {
-      const Stage& stage = form_.stages[i];
+      const cascade::Stage& stage = form_.stages[i];
       const auto number = static_cast<int64_t>(i);
       const std::string value = emitter_.emit(form_.finish[i]);
       const DType dtype = form_.finish[i]->dtype;
       if (form_.length()->is_constant() || is_arg(stage.reduction)) {
-        state_.bind(LeafKind::Result, number, value, dtype);
+        state_.bind(ir::LeafKind::Result, number, value, dtype);
         continue;
       }
       emitter_.line(fmt::format("const {} d{} = {} == 0 ? {} : {};", value_type(dtype), i, length_,
                                 identity_of(stage.reduction, dtype), value));
-      state_.bind(LeafKind::Result, number, fmt::format("d{}", i), dtype);
+      state_.bind(ir::LeafKind::Result, number, fmt::format("d{}", i), dtype);
     }
   }
 
-  ExprPool& pool_;
+  ir::ExprPool& pool_;
   const RowForm& form_;
   FoldConfig config_;
   const int all_shared_;  // of a multiprocessor, bytes
@@ -213,8 +213,8 @@ class FoldText {
 
 }  // namespace
 
-Expr segments_of(ExprPool& pool, const RowForm& form, const FoldConfig& config) {
-  Expr last = pool.sub(config.segment, pool.integer(1));
+ir::Expr segments_of(ir::ExprPool& pool, const RowForm& form, const FoldConfig& config) {
+  ir::Expr last = pool.sub(config.segment, pool.integer(1));
   return pool.floordiv(pool.add(form.length(), last), config.segment);
 }
 
@@ -235,4 +235,4 @@ KernelLaunch fold_kernel(StepBuilder& builder, const RowForm& form, const FoldCo
   return FoldText(builder, form, config, states).launch();
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -4,7 +4,7 @@
 
 #include "codegen/rows/single_pass_select.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 // Groups per iteration of a pass over shared memory.
@@ -47,7 +47,7 @@ void FoldPasses::for_groups(const std::string& unroll, Body body) {
 
 // Every tile is full, whatever the lane.
 bool FoldPasses::fills() const {
-  Expr length = form_.length();
+  ir::Expr length = form_.length();
   return length->is_constant() && length->integer % tile_elements(config_) == 0;
 }
 
@@ -104,13 +104,13 @@ void FoldPasses::emit_tiles(const std::string& text) {
 
 void FoldPasses::fold_phase(const Phase& phase) {
   for (size_t k = phase.begin; k < phase.end; ++k) {
-    const Accumulator& a = form_.accumulators[k];
+    const cascade::Accumulator& a = form_.accumulators[k];
     emitter_.line(
         fmt::format("{} part{} = {};", state_.type_of(a), k, state_.identity_of_accumulator(a)));
   }
   for (size_t r = 0; r < form_.references.size(); ++r) {
     if (static_cast<size_t>(form_.references[r].ready_after) > phase.begin) continue;
-    state_.bind(LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("new{}", r),
+    state_.bind(ir::LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("new{}", r),
                 form_.references[r].value->dtype);
   }
   for_groups(unrolled(false), [&] {
@@ -119,7 +119,7 @@ void FoldPasses::fold_phase(const Phase& phase) {
     });
   });
   for (size_t k = phase.begin; k < phase.end; ++k) {
-    const Accumulator& a = form_.accumulators[k];
+    const cascade::Accumulator& a = form_.accumulators[k];
     std::string before = fmt::format("s.a{}", k);
     if (a.transport && !config_.whole) {
       before = fmt::format("moved{}", k);
@@ -134,7 +134,7 @@ void FoldPasses::fold_phase(const Phase& phase) {
 }
 
 void FoldPasses::fold_element(size_t k) {
-  const Accumulator& a = form_.accumulators[k];
+  const cascade::Accumulator& a = form_.accumulators[k];
   const std::string value =
       is_arg(a.reduction) ? fmt::format("{}{{{}, at}}", state_.type_of(a), emitter_.emit(a.lift))
                           : emitter_.emit_as(a.lift, a.dtype);
@@ -174,7 +174,7 @@ void FoldPasses::write_group() {
   size_t i = 0;
   for (const auto& output : form_.outputs) {
     if (!output.maps_back) continue;
-    if (Expr base = reads_.output_base(output)) {
+    if (ir::Expr base = reads_.output_base(output)) {
       emitter_.line(
           fmt::format("send<{}, kVector>({} + {} + begin + first, y{}, -first, extent - first);",
                       config_.width, kernel_.buffer(output.value, true), emitter_.emit(base), i));
@@ -183,4 +183,4 @@ void FoldPasses::write_group() {
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

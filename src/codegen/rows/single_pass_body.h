@@ -8,7 +8,7 @@
 #include "codegen/rows/state_struct.h"
 #include "codegen/rows/vector_loads.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 // Emits text over `row`, `lane`, `begin` and `extent` of a segment and its state `s`. All that it
 // refers to outlives it.
@@ -43,4 +43,4 @@ class FoldPasses {
   std::vector<Phase> phases_;
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

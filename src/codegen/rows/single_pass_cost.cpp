@@ -6,7 +6,7 @@
 
 #include "codegen/rows/single_pass_select.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 // Microseconds, and bytes per microsecond.
@@ -152,4 +152,4 @@ std::vector<Candidate> fold_candidates(const Target& target, const FoldFacts& fa
   return Enumeration(target, facts, rows, length).run();
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

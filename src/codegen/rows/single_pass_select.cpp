@@ -11,7 +11,7 @@
 #include "codegen/rows/single_pass_select.h"
 #include "codegen/rows/vector_loads.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 using Part = FoldConfig::Part;
@@ -52,8 +52,8 @@ class Choice {
         rows_(product_of(pool_, extents_of(pool_, form.rows))) {}
 
   void add() {
-    Expr length = form_.length();
-    Expr segmented = needs_segments();
+    ir::Expr length = form_.length();
+    ir::Expr segmented = needs_segments();
     int64_t below = -1;
     for (const Rung& rung : ladder()) {
       const int64_t lower = below;
@@ -62,30 +62,31 @@ class Choice {
         if (length->integer <= lower) break;
         if (rung.capacity > 0 && length->integer > rung.capacity) continue;
       }
-      Expr fits = pool_.make(ExprOp::Less, {pool_.integer(lower), length});
+      ir::Expr fits = pool_.make(ir::ExprOp::Less, {pool_.integer(lower), length});
       if (rung.capacity > 0) {
-        Expr most = pool_.integer(rung.capacity);
-        fits = both(fits, pool_.make(ExprOp::LessEqual, {length, most}));
+        ir::Expr most = pool_.integer(rung.capacity);
+        fits = both(fits, pool_.make(ir::ExprOp::LessEqual, {length, most}));
       } else {
-        fits = both(fits, pool_.make(ExprOp::Not, {segmented}));
+        fits = both(fits, pool_.make(ir::ExprOp::Not, {segmented}));
       }
       add_call(rung.config, fits, -1);
     }
-    add_segments(segment_config(),
-                 below == 0 ? segmented : pool_.make(ExprOp::Less, {pool_.integer(below), length}));
+    add_segments(
+        segment_config(),
+        below == 0 ? segmented : pool_.make(ir::ExprOp::Less, {pool_.integer(below), length}));
   }
 
   void add(const KernelChoice& choice) {
-    Expr length = form_.length();
+    ir::Expr length = form_.length();
     int64_t most = kLongestRow;
     if (choice.family == kSegments) {
       // Rows of one tile, or none, are not cut.
       const SegmentConfig cut = segments_of_choice(choice);
       const int64_t tile = tile_elements(segment_config(cut));
-      Expr served = pool_.make(ExprOp::Less, {pool_.integer(tile), length});
+      ir::Expr served = pool_.make(ir::ExprOp::Less, {pool_.integer(tile), length});
       if (!facts_.maps_back) {
-        Expr most_rows = pool_.integer(kLaunchCounters);
-        served = both(served, pool_.make(ExprOp::LessEqual, {rows_, most_rows}));
+        ir::Expr most_rows = pool_.integer(kLaunchCounters);
+        served = both(served, pool_.make(ir::ExprOp::LessEqual, {rows_, most_rows}));
       }
       add_segments(cut, served);
       add_rest(served);
@@ -94,7 +95,7 @@ class Choice {
     RF_CHECK(choice.family == kRow, "{} folds no row", to_string(choice));
     const FoldConfig config = config_of(choice);
     if (config.whole) most = tile_elements(config);
-    Expr fits = pool_.make(ExprOp::LessEqual, {length, pool_.integer(most)});
+    ir::Expr fits = pool_.make(ir::ExprOp::LessEqual, {length, pool_.integer(most)});
     add_call(config, fits, -1);
     add_rest(fits);
   }
@@ -134,21 +135,21 @@ class Choice {
   }
 
   // The default, where a choice does not serve.
-  void add_rest(Expr served) {
+  void add_rest(ir::Expr served) {
     if (served->is_constant(1)) return;
-    allowed_ = pool_.make(ExprOp::Not, {served});
+    allowed_ = pool_.make(ir::ExprOp::Not, {served});
     add();
   }
 
-  Expr both(Expr a, Expr b) {
+  ir::Expr both(ir::Expr a, ir::Expr b) {
     if (a == nullptr) return b;
     if (a->is_constant()) return a->is_constant(1) ? b : a;
     if (b->is_constant()) return b->is_constant(1) ? a : b;
-    return pool_.make(ExprOp::And, {a, b});
+    return pool_.make(ir::ExprOp::And, {a, b});
   }
 
   // `condition` may be known now: then there is one kernel, or none.
-  void add_call(const FoldConfig& config, Expr condition, int64_t states) {
+  void add_call(const FoldConfig& config, ir::Expr condition, int64_t states) {
     condition = both(allowed_, condition);
     if (condition->is_constant(0)) return;
     KernelLaunch launch = fold_kernel(builder_, form_, config, states);
@@ -210,7 +211,8 @@ class Choice {
   void push_shared(const Push& push) const {
     const bool clusters = builder_.target.architecture >= 90;
     // Where multiprocessors are free, more threads for each row.
-    Expr few = pool_.make(ExprOp::Less, {rows_, pool_.integer(builder_.target.multiprocessors)});
+    ir::Expr few =
+        pool_.make(ir::ExprOp::Less, {rows_, pool_.integer(builder_.target.multiprocessors)});
     if (facts_.fetches) {
       // What all rows read lies in the first-level cache, which shared memory leaves no room.
       push(config(256, 256));
@@ -261,32 +263,32 @@ class Choice {
     result.chunks = c.chunks;
     result.part = Part::Segment;
     const int64_t tile = tile_elements(result);
-    Expr tiles = ceil_div(pool_, form_.length(), tile * c.most);
+    ir::Expr tiles = ceil_div(pool_, form_.length(), tile * c.most);
     result.segment = pool_.mul(pool_.integer(tile), tiles);
     return result;
   }
 
   // Of a form without map-back: rows too few, or too long.
-  Expr needs_segments() {
-    Expr length = form_.length();
+  ir::Expr needs_segments() {
+    ir::Expr length = form_.length();
     const auto enough =
         static_cast<int64_t>(kRowsPerMultiprocessor * builder_.target.multiprocessors);
-    Expr few = pool_.make(ExprOp::Less, {rows_, pool_.integer(enough)});
-    Expr most = pool_.integer(kTilesPerBlock * tile_elements(config(256, 256)));
-    Expr divisible = pool_.make(ExprOp::Less, {most, length});
-    Expr endless = pool_.make(ExprOp::Less, {pool_.integer(kLongestRow), length});
-    Expr cut = both(few, divisible);
+    ir::Expr few = pool_.make(ir::ExprOp::Less, {rows_, pool_.integer(enough)});
+    ir::Expr most = pool_.integer(kTilesPerBlock * tile_elements(config(256, 256)));
+    ir::Expr divisible = pool_.make(ir::ExprOp::Less, {most, length});
+    ir::Expr endless = pool_.make(ir::ExprOp::Less, {pool_.integer(kLongestRow), length});
+    ir::Expr cut = both(few, divisible);
     if (endless->is_constant(0) || cut->is_constant(1)) return cut;
     if (cut->is_constant(0)) return endless;
-    return pool_.make(ExprOp::Or, {cut, endless});
+    return pool_.make(ir::ExprOp::Or, {cut, endless});
   }
 
-  void add_segments(const SegmentConfig& segments, Expr condition) {
+  void add_segments(const SegmentConfig& segments, ir::Expr condition) {
     condition = both(allowed_, condition);
     if (condition->is_constant(0)) return;
     FoldConfig segment = segment_config(segments);
-    Expr count = pool_.mul(rows_, segments_of(pool_, form_, segment));
-    Expr bytes = pool_.mul(count, pool_.integer(state_bytes(form_)));
+    ir::Expr count = pool_.mul(rows_, segments_of(pool_, form_, segment));
+    ir::Expr bytes = pool_.mul(count, pool_.integer(state_bytes(form_)));
     if (!condition->is_constant()) {
       bytes = pool_.select(condition, bytes, pool_.integer(0));
     }
@@ -299,11 +301,11 @@ class Choice {
   }
 
   StepBuilder& builder_;
-  ExprPool& pool_;
+  ir::ExprPool& pool_;
   const RowForm& form_;
   const FoldFacts facts_;
-  const Expr rows_;
-  Expr allowed_ = nullptr;  // of sizes: nothing is added where it is false
+  const ir::Expr rows_;
+  ir::Expr allowed_ = nullptr;  // of sizes: nothing is added where it is false
 };
 
 }  // namespace
@@ -350,4 +352,4 @@ void add_fold(StepBuilder& builder, const RowForm& form, const KernelChoice& cho
 
 void add_folds(StepBuilder& builder, const RowForm& form) { Choice(builder, form).add(); }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -6,7 +6,7 @@
 #include "codegen/core/kernel_config.h"
 #include "codegen/rows/rows.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 // What of a form decides how fast a configuration is.
 struct FoldFacts {
@@ -43,4 +43,4 @@ std::vector<KernelChoice> fold_choices(StepBuilder& builder, const RowForm& form
 // The kernels of one of them. Lengths that it has no room for are left to the default.
 void add_fold(StepBuilder& builder, const RowForm& form, const KernelChoice& choice);
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

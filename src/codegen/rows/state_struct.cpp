@@ -4,18 +4,18 @@
 
 #include "base/error.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 FoldState::FoldState(Emitter& emitter, const RowForm& form, const FoldConfig& config)
     : emitter_(emitter), form_(form), config_(config), counts_(counts(form)), leaves_(emitter) {
   leaves_.add(form);
 }
 
-std::string FoldState::type_of(const Accumulator& a) const {
+std::string FoldState::type_of(const cascade::Accumulator& a) const {
   if (is_arg(a.reduction)) return fmt::format("Ranked<{}>", value_type(a.lift->dtype));
   return std::string(value_type(a.dtype));
 }
-std::string FoldState::identity_of_accumulator(const Accumulator& a) const {
+std::string FoldState::identity_of_accumulator(const cascade::Accumulator& a) const {
   if (is_arg(a.reduction)) return fmt::format("{}{{0, -1}}", type_of(a));
   return identity_of(a.reduction, a.dtype);
 }
@@ -36,13 +36,13 @@ void FoldState::define() {
   define_merge();
 }
 
-bool FoldState::uses(LeafKind kind, size_t reference) const {
-  for (const Accumulator& a : form_.accumulators) {
-    for (Expr root : {a.lift, a.transport}) {
+bool FoldState::uses(ir::LeafKind kind, size_t reference) const {
+  for (const cascade::Accumulator& a : form_.accumulators) {
+    for (ir::Expr root : {a.lift, a.transport}) {
       if (!root) continue;
       bool found = false;
-      visit(root, [&](Expr e) {
-        found |= e->op == ExprOp::Leaf && e->leaf_kind == kind &&
+      visit(root, [&](ir::Expr e) {
+        found |= e->op == ir::ExprOp::Leaf && e->leaf_kind == kind &&
                  e->integer == static_cast<int64_t>(reference);
       });
       if (found) return true;
@@ -53,30 +53,31 @@ bool FoldState::uses(LeafKind kind, size_t reference) const {
 
 void FoldState::bind_state(const std::string& state) {
   for (size_t k = 0; k < form_.accumulators.size(); ++k) {
-    const Accumulator& a = form_.accumulators[k];
+    const cascade::Accumulator& a = form_.accumulators[k];
     const auto number = static_cast<int64_t>(k);
     if (is_arg(a.reduction)) {
-      bind(LeafKind::State, number, fmt::format("max_of({}.a{}.index, 0ll)", state, k),
+      bind(ir::LeafKind::State, number, fmt::format("max_of({}.a{}.index, 0ll)", state, k),
            DType::Int64);
     } else {
-      bind(LeafKind::State, number, fmt::format("{}.a{}", state, k), a.dtype);
+      bind(ir::LeafKind::State, number, fmt::format("{}.a{}", state, k), a.dtype);
     }
   }
   if (!counts_) return;
-  bind(LeafKind::Count, 0, fmt::format("static_cast<long long>({}.count)", state), DType::Int64);
+  bind(ir::LeafKind::Count, 0, fmt::format("static_cast<long long>({}.count)", state),
+       DType::Int64);
 }
 
 // target = expr over a state, in a block of its own: the same expression over another state must
 // not be taken for it.
-void FoldState::assign(const std::string& target, Expr expr, DType dtype, const std::string& state,
-                       bool with_references) {
+void FoldState::assign(const std::string& target, ir::Expr expr, DType dtype,
+                       const std::string& state, bool with_references) {
   emitter_.open();
   bind_state(state);
   if (with_references) {
     for (size_t r = 0; r < form_.references.size(); ++r) {
       const DType type = form_.references[r].value->dtype;
-      bind(LeafKind::OldResult, static_cast<int64_t>(r), fmt::format("old{}", r), type);
-      bind(LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("new{}", r), type);
+      bind(ir::LeafKind::OldResult, static_cast<int64_t>(r), fmt::format("old{}", r), type);
+      bind(ir::LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("new{}", r), type);
     }
   }
   emitter_.line(fmt::format("{} = {};", target, emitter_.emit_as(expr, dtype)));
@@ -87,7 +88,7 @@ void FoldState::assign(const std::string& target, Expr expr, DType dtype, const 
 void FoldState::declare_old_references() {
   for (size_t r = 0; r < form_.references.size(); ++r) {
     if (!moves(r)) continue;
-    const Expr value = form_.references[r].value;
+    const ir::Expr value = form_.references[r].value;
     emitter_.line(fmt::format("{} old{};", value_type(value->dtype), r));
     assign(fmt::format("old{}", r), value, value->dtype, "s", false);
   }
@@ -99,9 +100,9 @@ void FoldState::declare_new_references() {
 }
 void FoldState::update_references(size_t done, const std::string& state) {
   for (size_t r = 0; r < form_.references.size(); ++r) {
-    const Reference& reference = form_.references[r];
+    const cascade::Reference& reference = form_.references[r];
     if (static_cast<size_t>(reference.ready_after) != done) continue;
-    if (!moves(r) && !uses(LeafKind::NewResult, r)) continue;
+    if (!moves(r) && !uses(ir::LeafKind::NewResult, r)) continue;
     assign(fmt::format("new{}", r), reference.value, reference.value->dtype, state, false);
   }
 }
@@ -114,7 +115,7 @@ void FoldState::define_merge() {
   declare_new_references();
   update_references(0, "t");
   for (size_t k = 0; k < form_.accumulators.size(); ++k) {
-    const Accumulator& a = form_.accumulators[k];
+    const cascade::Accumulator& a = form_.accumulators[k];
     if (a.transport) move(fmt::format("s.a{}", k), a, "u");
     emitter_.line(
         fmt::format("t.a{0} = lanes_reduce<{1}, kLanes>(s.a{0});", k, combiner_of(a.reduction)));
@@ -175,8 +176,9 @@ void FoldState::renew_references() {
   }
 }
 
-void FoldState::move(const std::string& target, const Accumulator& a, const std::string& state) {
+void FoldState::move(const std::string& target, const cascade::Accumulator& a,
+                     const std::string& state) {
   assign(target, a.transport, a.dtype, state, true);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -7,7 +7,7 @@
 
 #include "codegen/rows/leaf_names.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 class FoldState {
  public:
@@ -23,10 +23,10 @@ class FoldState {
   // The same from the stored states of the row's segments.
   void merge_segments(const std::string& stored);
 
-  std::string type_of(const Accumulator& a) const;
-  std::string identity_of_accumulator(const Accumulator& a) const;
+  std::string type_of(const cascade::Accumulator& a) const;
+  std::string identity_of_accumulator(const cascade::Accumulator& a) const;
   // Binds the leaves of a kind, and those that the state of that name holds, in this scope.
-  void bind(LeafKind kind, int64_t index, const std::string& text, DType dtype) {
+  void bind(ir::LeafKind kind, int64_t index, const std::string& text, DType dtype) {
     leaves_.bind(kind, index, text, dtype);
   }
   void bind_state(const std::string& state);
@@ -38,12 +38,12 @@ class FoldState {
   void update_references(size_t done, const std::string& state);
   void renew_references();
   // target = the transport of an accumulator of `state`, from old to new references.
-  void move(const std::string& target, const Accumulator& a, const std::string& state);
+  void move(const std::string& target, const cascade::Accumulator& a, const std::string& state);
 
  private:
-  bool uses(LeafKind kind, size_t reference) const;
-  bool moves(size_t reference) const { return uses(LeafKind::OldResult, reference); }
-  void assign(const std::string& target, Expr expr, DType dtype, const std::string& state,
+  bool uses(ir::LeafKind kind, size_t reference) const;
+  bool moves(size_t reference) const { return uses(ir::LeafKind::OldResult, reference); }
+  void assign(const std::string& target, ir::Expr expr, DType dtype, const std::string& state,
               bool with_references);
   void define_merge();
   void merge_warps();
@@ -56,4 +56,4 @@ class FoldState {
   LeafTexts leaves_;
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 constexpr int64_t kMostStride = 4;
@@ -18,7 +18,7 @@ FoldReads::FoldReads(KernelText& kernel, const RowForm& form, const FoldConfig& 
     : pool_(kernel.pool()), kernel_(kernel), form_(form), config_(config) {
   find_alignment();
   if (config.part != FoldConfig::Part::Finish) {
-    for (const Accumulator& a : form.accumulators) collect(a.lift, false);
+    for (const cascade::Accumulator& a : form.accumulators) collect(a.lift, false);
   }
   if (config.part != FoldConfig::Part::Partials) {
     for (const RowForm::Output& output : form.outputs) {
@@ -35,20 +35,21 @@ FoldReads::FoldReads(KernelText& kernel, const RowForm& form, const FoldConfig& 
 // Whether the row's groups of elements can be aligned: known to be impossible for an odd row
 // length. What all rows share does not count.
 void FoldReads::find_alignment() {
-  auto note = [&](Expr offset) {
+  auto note = [&](ir::Expr offset) {
     const auto affine = consecutive(offset);
-    const bool own = affine && std::any_of(form_.rows.begin(), form_.rows.end(),
-                                           [&](Expr row) { return affine->base->depends_on(row); });
+    const bool own = affine && std::any_of(form_.rows.begin(), form_.rows.end(), [&](ir::Expr row) {
+                       return affine->base->depends_on(row);
+                     });
     any_aligned_ |= own && may_be_aligned(affine->base);
   };
-  for (Expr root : form_.streamed()) {
-    visit(root, [&](Expr e) {
-      if (e->op == ExprOp::Read && e->integer >= 0) note(e->args[0]);
+  for (ir::Expr root : form_.streamed()) {
+    visit(root, [&](ir::Expr e) {
+      if (e->op == ir::ExprOp::Read && e->integer >= 0) note(e->args[0]);
     });
   }
 }
 
-std::optional<Affine> FoldReads::consecutive(Expr offset) {
+std::optional<ir::Affine> FoldReads::consecutive(ir::Expr offset) {
   auto affine = affine_in(pool_, offset, form_.stream);
   if (!affine || !affine->stride->is_constant() || affine->stride->integer < 1 ||
       affine->stride->integer > kMostStride || !available(affine->base)) {
@@ -58,17 +59,17 @@ std::optional<Affine> FoldReads::consecutive(Expr offset) {
 }
 
 // Reads that are no index of another read.
-void FoldReads::collect(Expr root, bool output) {
-  std::set<Expr> seen;
-  std::function<void(Expr)> go = [&](Expr e) {
+void FoldReads::collect(ir::Expr root, bool output) {
+  std::set<ir::Expr> seen;
+  std::function<void(ir::Expr)> go = [&](ir::Expr e) {
     if (!seen.insert(e).second || !e->depends_on(form_.stream)) return;
-    if (e->op == ExprOp::Read) return add(e, output);
-    for (Expr arg : e->args) go(arg);
+    if (e->op == ir::ExprOp::Read) return add(e, output);
+    for (ir::Expr arg : e->args) go(arg);
   };
   go(root);
 }
 
-void FoldReads::add(Expr read, bool output) {
+void FoldReads::add(ir::Expr read, bool output) {
   Item item;
   item.value = read->integer;
   int place = 0;
@@ -77,7 +78,7 @@ void FoldReads::add(Expr read, bool output) {
     for (auto& [monomial, coefficient] : to_polynomial(affine->base)) {
       if (monomial.empty()) place = static_cast<int>(coefficient % item.stride);
     }
-    Expr base = place < 0 ? affine->base : pool_.sub(affine->base, pool_.integer(place));
+    ir::Expr base = place < 0 ? affine->base : pool_.sub(affine->base, pool_.integer(place));
     place = std::max(place, 0);
     if (!any_aligned_ || may_be_aligned(base)) item.base = base;
   }
@@ -91,7 +92,7 @@ void FoldReads::add(Expr read, bool output) {
                                 : !other.base && other.members[0].first == read;
     if (!same) continue;
     (output ? other.written : other.folded) = true;
-    const std::pair<Expr, int> member{read, place};
+    const std::pair<ir::Expr, int> member{read, place};
     if (std::find(other.members.begin(), other.members.end(), member) == other.members.end()) {
       other.members.push_back(member);
     }
@@ -100,31 +101,31 @@ void FoldReads::add(Expr read, bool output) {
   (output ? item.written : item.folded) = true;
   item.members.emplace_back(read, place);
   item.once = item.base && std::all_of(form_.rows.begin(), form_.rows.end(),
-                                       [&](Expr row) { return item.base->depends_on(row); });
+                                       [&](ir::Expr row) { return item.base->depends_on(row); });
   items_.push_back(std::move(item));
 }
 
 // Free of axes other than the rows'.
-bool FoldReads::available(Expr base) const {
+bool FoldReads::available(ir::Expr base) const {
   if (base->depends_on(form_.stream)) return false;
   bool result = true;
-  visit(base, [&](Expr e) {
-    if (e->op != ExprOp::Axis) return;
+  visit(base, [&](ir::Expr e) {
+    if (e->op != ir::ExprOp::Axis) return;
     result &= std::find(form_.rows.begin(), form_.rows.end(), e) != form_.rows.end();
   });
   return result;
 }
 
-bool FoldReads::may_be_aligned(Expr base) {
+bool FoldReads::may_be_aligned(ir::Expr base) {
   return kernel_.multiples(offset_units(pool_, base), config_.width) != "false";
 }
 
-void FoldReads::require(int64_t value, Expr base, bool written) {
+void FoldReads::require(int64_t value, ir::Expr base, bool written) {
   const std::string buffer = kernel_.buffer(value, written);
   if (std::find(aligned_.begin(), aligned_.end(), buffer) == aligned_.end()) {
     aligned_.push_back(buffer);
   }
-  for (Expr unit : offset_units(pool_, base)) units_.push_back(unit);
+  for (ir::Expr unit : offset_units(pool_, base)) units_.push_back(unit);
 }
 
 std::string_view FoldReads::storage(const Item& item) const {
@@ -324,7 +325,7 @@ void FoldReads::bind_element(Emitter& emitter, bool output) const {
   }
 }
 
-Expr FoldReads::output_base(const RowForm::Output& output) {
+ir::Expr FoldReads::output_base(const RowForm::Output& output) {
   const auto affine = consecutive(output.offset);
   if (!affine || !affine->stride->is_constant(1)) return nullptr;
   if (any_aligned_ && !may_be_aligned(affine->base)) return nullptr;
@@ -339,4 +340,4 @@ std::string FoldReads::vector_condition() {
   return text;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

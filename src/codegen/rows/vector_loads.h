@@ -9,7 +9,7 @@
 #include "codegen/rows/rows.h"
 #include "ir/polynomial.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 class FoldReads {
  public:
@@ -45,7 +45,7 @@ class FoldReads {
   bool fetches() const;
 
   // The offset of the row's first element, where the output's are consecutive.
-  Expr output_base(const RowForm::Output& output);
+  ir::Expr output_base(const RowForm::Output& output);
   // A bool: every group can be accessed as vectors. Complete once all text is made.
   std::string vector_condition();
   // The most room_words() of any configuration.
@@ -60,34 +60,34 @@ class FoldReads {
  private:
   struct Item {
     int64_t value = 0;
-    Expr base = nullptr;  // null: every element has an offset of its own
+    ir::Expr base = nullptr;  // null: every element has an offset of its own
     int stride = 1;
     bool once = false, folded = false, written = false;  // of which passes
-    std::vector<std::pair<Expr, int>> members;           // reads, and their place within a stride
+    std::vector<std::pair<ir::Expr, int>> members;       // reads, and their place within a stride
   };
-  void collect(Expr root, bool output);
+  void collect(ir::Expr root, bool output);
   void find_alignment();
-  std::optional<Affine> consecutive(Expr offset);
-  void add(Expr read, bool output);
+  std::optional<ir::Affine> consecutive(ir::Expr offset);
+  void add(ir::Expr read, bool output);
   bool kept(const Item& item) const { return item.folded || prefetch_; }
   bool at_home(const Item& item) const { return config_.shared && item.folded; }
   bool joinable(const Item& item) const;
   bool joined(const Item& item) const;
   int words(const Item& item) const;
   std::string_view storage(const Item& item) const;
-  bool available(Expr base) const;
-  bool may_be_aligned(Expr base);
-  void require(int64_t value, Expr base, bool written);
+  bool available(ir::Expr base) const;
+  bool may_be_aligned(ir::Expr base);
+  void require(int64_t value, ir::Expr base, bool written);
   void load(Emitter& emitter, const Item& item, size_t number, const std::string& target);
 
-  ExprPool& pool_;
+  ir::ExprPool& pool_;
   KernelText& kernel_;
   const RowForm& form_;
   FoldConfig config_;
   std::vector<Item> items_;
   bool prefetch_ = false, any_aligned_ = false;
   std::vector<std::string> aligned_;
-  std::vector<Expr> units_;
+  std::vector<ir::Expr> units_;
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -6,7 +6,7 @@
 #include "codegen/attention/hopper/config.h"
 #include "codegen/attention/mma/split_kv.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 constexpr const char* kHopper = "attention_hopper";
@@ -57,7 +57,7 @@ class Choices {
     const int64_t size = std::max(form_.depth->extent()->integer, form_.column->extent()->integer);
     const bool whole = operands_ || fits_attention_kernel(builder_, form_);
     const bool split = size <= kLargestSplit && split_default();
-    Expr has_few = has_few_rows(builder_, form_);
+    ir::Expr has_few = has_few_rows(builder_, form_);
     if (!whole && (!split || !has_few->is_constant(1))) return {};
     const bool few = split && sizes_.of(has_few) == 1;
     if (split) add_split();
@@ -74,11 +74,11 @@ class Choices {
 
  private:
   bool empty() {
-    std::vector<Expr> axes = form_.others;
+    std::vector<ir::Expr> axes = form_.others;
     axes.push_back(form_.rows.stream);
     if (form_.row) axes.push_back(form_.row);
-    return std::any_of(axes.begin(), axes.end(), [&](Expr axis) {
-      return axis->op == ExprOp::Axis && sizes_.of(axis->extent()) <= 0;
+    return std::any_of(axes.begin(), axes.end(), [&](ir::Expr axis) {
+      return axis->op == ir::ExprOp::Axis && sizes_.of(axis->extent()) <= 0;
     });
   }
 
@@ -128,7 +128,7 @@ class Choices {
   double portable_time() {
     constexpr double kTileTime = 1.4, kHeadSizes = 256;
     constexpr int64_t kTile = 64;
-    const auto tiles = [&](Expr size) { return (sizes_.of(size) + kTile - 1) / kTile; };
+    const auto tiles = [&](ir::Expr size) { return (sizes_.of(size) + kTile - 1) / kTile; };
     const int64_t others =
         sizes_.of(product_of(builder_.pool(), extents_of(builder_.pool(), form_.others)));
     const int64_t blocks = (form_.row ? tiles(form_.row->extent()) : 1) * others;
@@ -178,4 +178,4 @@ void add_attention(StepBuilder& builder, const AttentionForm& form, const Kernel
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

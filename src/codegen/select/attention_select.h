@@ -6,7 +6,7 @@
 #include "codegen/attention/attention.h"
 #include "codegen/core/kernel_config.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 // As kernel_choices; the first is that of the kernel which computes these sizes by default.
 std::vector<KernelChoice> attention_choices(StepBuilder& builder, const AttentionForm& form,
@@ -15,4 +15,4 @@ std::vector<KernelChoice> attention_choices(StepBuilder& builder, const Attentio
 // The kernel of one of them.
 void add_attention(StepBuilder& builder, const AttentionForm& form, const KernelChoice& choice);
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

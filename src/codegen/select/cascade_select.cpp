@@ -9,7 +9,7 @@
 #include "codegen/rows/single_pass_select.h"
 #include "codegen/select/attention_select.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 struct Rung {
@@ -41,17 +41,17 @@ std::vector<Rung> ladder(const Target& target, int width, int kept) {
 
 bool has_producer(const RowForm& form) {
   bool found = false;
-  for (Expr root : form.streamed()) {
-    visit(root, [&](Expr e) { found |= e->op == ExprOp::Reduce; });
+  for (ir::Expr root : form.streamed()) {
+    visit(root, [&](ir::Expr e) { found |= e->op == ir::ExprOp::Reduce; });
   }
   return found;
 }
 
 void add_rows(StepBuilder& builder, const RowForm& form) {
-  ExprPool& pool = builder.pool();
+  ir::ExprPool& pool = builder.pool();
   const auto kept = static_cast<int>(shared_values(form, phases_of(form)).size());
   const int width = has_producer(form) ? 1 : row_width(builder, form);
-  Expr length = form.length();
+  ir::Expr length = form.length();
   int64_t below = -1;
   for (const Rung& rung : ladder(builder.target, width, kept)) {
     const int64_t lower = below;
@@ -63,10 +63,10 @@ void add_rows(StepBuilder& builder, const RowForm& form) {
       break;
     }
     KernelLaunch launch = row_kernel(builder, form, rung.config);
-    Expr fits = pool.make(ExprOp::Less, {pool.integer(lower), length});
+    ir::Expr fits = pool.make(ir::ExprOp::Less, {pool.integer(lower), length});
     if (rung.capacity > 0) {
-      fits = pool.make(ExprOp::And,
-                       {fits, pool.make(ExprOp::LessEqual, {length, pool.integer(rung.capacity)})});
+      fits = pool.make(ir::ExprOp::And, {fits, pool.make(ir::ExprOp::LessEqual,
+                                                         {length, pool.integer(rung.capacity)})});
     }
     launch.grid[0] = pool.select(fits, launch.grid[0], pool.integer(0));
     builder.result.calls.push_back(std::move(launch));
@@ -74,8 +74,8 @@ void add_rows(StepBuilder& builder, const RowForm& form) {
 }
 
 // `launch` where the condition (constant or of sizes) holds.
-void add_where(StepBuilder& builder, Expr condition, KernelLaunch launch) {
-  ExprPool& pool = builder.pool();
+void add_where(StepBuilder& builder, ir::Expr condition, KernelLaunch launch) {
+  ir::ExprPool& pool = builder.pool();
   if (condition->is_constant()) {
     if (condition->integer == 0) return;
   } else {
@@ -95,7 +95,7 @@ KernelLaunch whole_kernel(StepBuilder& builder, const AttentionForm& form,
 // Few rows are split along the keys; of many, the Hopper family takes what it can. False if no
 // family takes the form.
 bool add_attention(StepBuilder& builder, const AttentionForm& form) {
-  ExprPool& pool = builder.pool();
+  ir::ExprPool& pool = builder.pool();
   const int64_t size = std::max(form.depth->extent()->integer, form.column->extent()->integer);
   if (size > kLargestSplit) {
     auto kernels = attention_wide_kernels(builder, form);
@@ -105,7 +105,7 @@ bool add_attention(StepBuilder& builder, const AttentionForm& form) {
   }
   const auto operands = hopper_operands(builder, form);
   const bool whole = operands || fits_attention_kernel(builder, form);
-  Expr few = has_few_rows(builder, form);
+  ir::Expr few = has_few_rows(builder, form);
   std::optional<KernelLaunch> split;
   if (size <= kLargestSplit && !few->is_constant(0)) {
     split = attention_split_kernel(builder, packed_rows(pool, form));
@@ -114,28 +114,29 @@ bool add_attention(StepBuilder& builder, const AttentionForm& form) {
   if (!whole && !few->is_constant(1)) return false;
   if (split) add_where(builder, few, std::move(*split));
   if (few->is_constant(1)) return true;
-  Expr many = few->is_constant() ? pool.boolean(true) : pool.make(ExprOp::Not, {few});
+  ir::Expr many = few->is_constant() ? pool.boolean(true) : pool.make(ir::ExprOp::Not, {few});
   add_where(builder, many, whole_kernel(builder, form, operands));
   return true;
 }
 
 }  // namespace
 
-Expr has_few_rows(StepBuilder& builder, const AttentionForm& form) {
+ir::Expr has_few_rows(StepBuilder& builder, const AttentionForm& form) {
   constexpr int64_t kRows = 64, kShare = 8, kKeysOfRow = 16;
-  ExprPool& pool = builder.pool();
-  Expr rows = form.row ? form.row->extent() : pool.integer(1);
-  Expr blocks =
+  ir::ExprPool& pool = builder.pool();
+  ir::Expr rows = form.row ? form.row->extent() : pool.integer(1);
+  ir::Expr blocks =
       pool.mul(ceil_div(pool, rows, kRows), product_of(pool, extents_of(pool, form.others)));
-  Expr idle = pool.make(ExprOp::Less, {pool.mul(blocks, pool.integer(kShare)),
-                                       pool.integer(builder.target.multiprocessors)});
-  Expr wide =
-      pool.make(ExprOp::LessEqual, {pool.mul(rows, pool.integer(kKeysOfRow)), form.rows.length()});
-  return pool.make(ExprOp::Or, {pool.make(ExprOp::Less, {rows, pool.integer(kRows)}),
-                                pool.make(ExprOp::And, {idle, wide})});
+  ir::Expr idle = pool.make(ir::ExprOp::Less, {pool.mul(blocks, pool.integer(kShare)),
+                                               pool.integer(builder.target.multiprocessors)});
+  ir::Expr wide = pool.make(ir::ExprOp::LessEqual,
+                            {pool.mul(rows, pool.integer(kKeysOfRow)), form.rows.length()});
+  return pool.make(ir::ExprOp::Or, {pool.make(ir::ExprOp::Less, {rows, pool.integer(kRows)}),
+                                    pool.make(ir::ExprOp::And, {idle, wide})});
 }
 
-void generate_cascade(StepBuilder& builder, const CascadeStep& step, const KernelChoice& choice) {
+void generate_cascade(StepBuilder& builder, const fuse::CascadeStep& step,
+                      const KernelChoice& choice) {
   if (auto attention = attention_form(builder, step)) {
     if (auto check = mask_check(builder, *attention)) {
       builder.result.calls.push_back(std::move(*check));
@@ -146,7 +147,7 @@ void generate_cascade(StepBuilder& builder, const CascadeStep& step, const Kerne
   }
 }
 
-std::vector<KernelChoice> cascade_choices(StepBuilder& builder, const CascadeStep& step,
+std::vector<KernelChoice> cascade_choices(StepBuilder& builder, const fuse::CascadeStep& step,
                                           const KnownSizes& sizes) {
   if (auto attention = attention_form(builder, step)) {
     return attention_choices(builder, *attention, sizes);
@@ -155,7 +156,7 @@ std::vector<KernelChoice> cascade_choices(StepBuilder& builder, const CascadeSte
   return folds(form) ? fold_choices(builder, form, sizes) : std::vector<KernelChoice>{};
 }
 
-void generate_cascade(StepBuilder& builder, const CascadeStep& step) {
+void generate_cascade(StepBuilder& builder, const fuse::CascadeStep& step) {
   if (auto attention = attention_form(builder, step)) {
     auto check = mask_check(builder, *attention);
     if (add_attention(builder, *attention)) {
@@ -173,4 +174,4 @@ void generate_cascade(StepBuilder& builder, const CascadeStep& step) {
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

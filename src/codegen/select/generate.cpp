@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "codegen/core/step_builder.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 DType StepBuilder::dtype_of(int64_t value) const {
   if (value >= kScratchValues)
@@ -9,9 +9,9 @@ DType StepBuilder::dtype_of(int64_t value) const {
   return graph.values.at(static_cast<size_t>(value)).dtype;
 }
 
-int64_t StepBuilder::add_scratch(DType dtype, Expr elements) {
+int64_t StepBuilder::add_scratch(DType dtype, ir::Expr elements) {
   scratch_dtypes.push_back(dtype);
-  Expr bytes = pool().mul(elements, pool().integer(static_cast<int64_t>(size_of(dtype))));
+  ir::Expr bytes = pool().mul(elements, pool().integer(static_cast<int64_t>(size_of(dtype))));
   result.scratch.push_back({bytes});
   return kScratchValues + static_cast<int64_t>(scratch_dtypes.size()) - 1;
 }
@@ -21,13 +21,13 @@ BufferRef StepBuilder::buffer(int64_t value) const {
   if (value >= kScratchValues) {
     ref.scratch = static_cast<int>(value - kScratchValues);
   } else {
-    ref.value = static_cast<ValueId>(value);
+    ref.value = static_cast<ir::ValueId>(value);
   }
   return ref;
 }
 
 void StepBuilder::fail(const std::string& message) const {
-  const Node& node = graph.nodes.at(static_cast<size_t>(step.nodes.back()));
+  const ir::Node& node = graph.nodes.at(static_cast<size_t>(step.nodes.back()));
   user_error("[{}] node \"{}\": {}", node.op, node.name, message);
 }
 
@@ -35,47 +35,47 @@ namespace {
 
 struct Generator {
   StepBuilder& builder;
-  void operator()(const MapStep& step) const { generate_map(builder, step); }
-  void operator()(const ReduceStep& step) const { generate_reduce(builder, step); }
-  void operator()(const ProductStep& step) const { generate_product(builder, step); }
-  void operator()(const CascadeStep& step) const { generate_cascade(builder, step); }
-  void operator()(const OpaqueStep& step) const { generate_opaque(builder, step); }
-  void operator()(const AliasStep&) const {}
+  void operator()(const fuse::MapStep& step) const { generate_map(builder, step); }
+  void operator()(const fuse::ReduceStep& step) const { generate_reduce(builder, step); }
+  void operator()(const fuse::ProductStep& step) const { generate_product(builder, step); }
+  void operator()(const fuse::CascadeStep& step) const { generate_cascade(builder, step); }
+  void operator()(const fuse::OpaqueStep& step) const { generate_opaque(builder, step); }
+  void operator()(const fuse::AliasStep&) const {}
 };
 
 }  // namespace
 
-DeviceStep generate(const Graph& graph, const Step& step, const Target& target) {
+DeviceStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target) {
   StepBuilder builder(graph, step, target);
   std::visit(Generator{builder}, step.kind);
   return std::move(builder.result);
 }
 
-DeviceStep generate(const Graph& graph, const Step& step, const Target& target,
+DeviceStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target,
                     const KernelChoice& choice) {
   StepBuilder builder(graph, step, target);
-  if (const auto* cascade = std::get_if<CascadeStep>(&step.kind)) {
+  if (const auto* cascade = std::get_if<fuse::CascadeStep>(&step.kind)) {
     generate_cascade(builder, *cascade, choice);
   } else {
-    const auto* product = std::get_if<ProductStep>(&step.kind);
+    const auto* product = std::get_if<fuse::ProductStep>(&step.kind);
     RF_CHECK(product != nullptr, "{} computes no such step", to_string(choice));
     generate_product(builder, *product, choice);
   }
   return std::move(builder.result);
 }
 
-std::vector<KernelChoice> kernel_choices(const Graph& graph, const Step& step, const Target& target,
-                                         std::span<const int64_t> symbols) {
+std::vector<KernelChoice> kernel_choices(const ir::Graph& graph, const fuse::Step& step,
+                                         const Target& target, std::span<const int64_t> symbols) {
   const KnownSizes sizes(symbols);
   std::vector<KernelChoice> choices;
-  if (const auto* cascade = std::get_if<CascadeStep>(&step.kind)) {
+  if (const auto* cascade = std::get_if<fuse::CascadeStep>(&step.kind)) {
     StepBuilder builder(graph, step, target);
     choices = cascade_choices(builder, *cascade, sizes);
-  } else if (std::holds_alternative<ProductStep>(step.kind)) {
+  } else if (std::holds_alternative<fuse::ProductStep>(step.kind)) {
     choices = product_choices(graph, step, target, sizes);
   }
   if (choices.size() < 2) choices.clear();
   return choices;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -10,12 +10,12 @@
 #include "cpu/opaque/opaque_shapes.h"
 #include "redfuser/memory_limit.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 class OpaqueKernel : public Kernel {
  public:
-  OpaqueKernel(NodeId node, OpaqueFunction function) : node_(node), function_(function) {}
+  OpaqueKernel(ir::NodeId node, OpaqueFunction function) : node_(node), function_(function) {}
 
   void run(RunContext& context) const override {
     OpaqueCall call(context, context.graph.nodes[node_], prepared_);
@@ -29,7 +29,7 @@ class OpaqueKernel : public Kernel {
   }
 
  private:
-  NodeId node_;
+  ir::NodeId node_;
   OpaqueFunction function_;
   mutable Prepared prepared_;
 };
@@ -38,8 +38,8 @@ bool is_half(DType dtype) { return dtype == DType::Float16 || dtype == DType::BF
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_kernel(const Graph& graph, const OpaqueStep& step) {
-  const Node& node = graph.nodes[step.node];
+std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, const fuse::OpaqueStep& step) {
+  const ir::Node& node = graph.nodes[step.node];
   OpaqueFunction function = find_opaque(node.domain, node.op);
   if (function == nullptr) {
     user_error("[{}] node \"{}\": no CPU kernel for operator {}{}{}", node.op, node.name,
@@ -108,14 +108,14 @@ void OpaqueCall::require_one(int input) const {
 }
 
 Tensor& OpaqueCall::allocate(int output, Dims dims) const {
-  ValueId id = node().outputs[output];
+  ir::ValueId id = node().outputs[output];
   bind_shape(context_, id, dims);
   context_.values[id] = Tensor(graph().values[id].dtype, std::move(dims));
   return context_.values[id];
 }
 
 void OpaqueCall::set(int output, Tensor tensor) const {
-  ValueId id = node().outputs[output];
+  ir::ValueId id = node().outputs[output];
   DType dtype = graph().values[id].dtype;
   if (tensor.dtype() != dtype && is_half(dtype)) tensor = convert_float(tensor, dtype, threads());
   RF_CHECK(tensor.dtype() == dtype, "[{}] node \"{}\": output {} is {}, not {}", node().op,
@@ -176,4 +176,4 @@ std::vector<int64_t> strides_of(const Dims& dims) {
   return strides;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -15,7 +15,7 @@
 #include "cpu/step.h"
 #include "ops/op_def.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 
 // What a kernel makes of its node alone, kept from the first run for all later ones.
 struct Prepared {
@@ -24,10 +24,10 @@ struct Prepared {
 };
 
 // One run of one node. Attributes come through NodeView.
-class OpaqueCall : public NodeView {
+class OpaqueCall : public ops::NodeView {
  public:
-  OpaqueCall(RunContext& context, const Node& node, Prepared& prepared)
-      : NodeView(context.graph, node), context_(context), prepared_(prepared) {}
+  OpaqueCall(RunContext& context, const ir::Node& node, Prepared& prepared)
+      : ops::NodeView(context.graph, node), context_(context), prepared_(prepared) {}
 
   // make() of the node's first run; it may use attributes, but no inputs. A kernel has one such
   // value.
@@ -108,4 +108,4 @@ AxisView around_axis(const Dims& dims, int axis);
 // The row-major strides of `dims`, in elements.
 std::vector<int64_t> strides_of(const Dims& dims);
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

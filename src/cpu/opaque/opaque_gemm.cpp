@@ -6,7 +6,7 @@
 #include "redfuser/memory_limit.h"
 #include "redfuser/tensor.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 // Packing space of the calling thread, kept for its lifetime.
@@ -45,4 +45,4 @@ template void gemm_accumulate<float>(int64_t, int64_t, int64_t, const float*, in
 template void gemm_accumulate<double>(int64_t, int64_t, int64_t, const double*, int64_t, bool,
                                       const double*, int64_t, double*, int64_t);
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace redfuser {
+namespace redfuser::cpu {
 
 // c[m,n] += a[m,k] · b[k,n]; leading dimensions in elements. With `a_transposed`, a is stored as
 // [k,m]. T is float or double.
@@ -11,4 +11,4 @@ template <typename T>
 void gemm_accumulate(int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, bool a_transposed,
                      const T* b, int64_t ldb, T* c, int64_t ldc);
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -3,7 +3,7 @@
 
 #include "cpu/opaque/opaque.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 
 // opaque_conv.cpp, opaque_conv_transpose.cpp
 void run_conv(OpaqueCall& call);
@@ -101,4 +101,4 @@ void run_tree_ensemble_regressor(OpaqueCall& call);
 void run_tree_ensemble_classifier(OpaqueCall& call);
 void run_svm_classifier(OpaqueCall& call);
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -8,24 +8,24 @@
 #include "base/error.h"
 #include "ops/op_def.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
-bool is_bound(std::span<const int64_t> symbols, Expr symbol) {
+bool is_bound(std::span<const int64_t> symbols, ir::Expr symbol) {
   return symbol->integer < static_cast<int64_t>(symbols.size()) && symbols[symbol->integer] >= 0;
 }
 
-std::vector<Expr> unbound_symbols(std::span<const int64_t> symbols, Expr size) {
-  std::vector<Expr> unbound;
-  if (size->op == ExprOp::Constant) return unbound;
-  if (size->op == ExprOp::Symbol && is_bound(symbols, size)) return unbound;
-  visit(size, [&](Expr node) {
-    if (node->op == ExprOp::Symbol && !is_bound(symbols, node)) unbound.push_back(node);
+std::vector<ir::Expr> unbound_symbols(std::span<const int64_t> symbols, ir::Expr size) {
+  std::vector<ir::Expr> unbound;
+  if (size->op == ir::ExprOp::Constant) return unbound;
+  if (size->op == ir::ExprOp::Symbol && is_bound(symbols, size)) return unbound;
+  visit(size, [&](ir::Expr node) {
+    if (node->op == ir::ExprOp::Symbol && !is_bound(symbols, node)) unbound.push_back(node);
   });
   return unbound;
 }
 
-void bind(std::vector<int64_t>& symbols, Expr symbol, int64_t size) {
+void bind(std::vector<int64_t>& symbols, ir::Expr symbol, int64_t size) {
   if (static_cast<int64_t>(symbols.size()) <= symbol->integer) {
     symbols.resize(symbol->integer + 1, -1);
   }
@@ -33,7 +33,7 @@ void bind(std::vector<int64_t>& symbols, Expr symbol, int64_t size) {
 }
 
 // Solves size(symbol) == actual for a size that is linear in its one unbound symbol.
-bool solve(std::vector<int64_t>& symbols, Expr size, Expr symbol, int64_t actual) {
+bool solve(std::vector<int64_t>& symbols, ir::Expr size, ir::Expr symbol, int64_t actual) {
   auto at = [&](int64_t value) {
     bind(symbols, symbol, value);
     return evaluate_size(size, symbols);
@@ -48,8 +48,8 @@ bool solve(std::vector<int64_t>& symbols, Expr size, Expr symbol, int64_t actual
 }
 
 // The contents of a small tensor as constant expressions.
-std::vector<Expr> constant_elements(ExprPool& pool, const Tensor& tensor) {
-  std::vector<Expr> elements;
+std::vector<ir::Expr> constant_elements(ir::ExprPool& pool, const Tensor& tensor) {
+  std::vector<ir::Expr> elements;
   dispatch(tensor.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     for (const T* at = tensor.as<T>(); at != tensor.as<T>() + tensor.size(); ++at) {
@@ -65,20 +65,21 @@ std::vector<Expr> constant_elements(ExprPool& pool, const Tensor& tensor) {
 
 // What is known of an input of a node at run time: of a tensor its sizes and, if it is small, its
 // contents; of a value that is not in memory (a step computes it in passing) what the graph says.
-void describe_input(const RunContext& context, ValueId input, ExprPool& pool, Value& value) {
+void describe_input(const RunContext& context, ir::ValueId input, ir::ExprPool& pool,
+                    ir::Value& value) {
   const Tensor& tensor = context.values[input];
   Dims dims = tensor.defined() ? tensor.dims() : dims_of(context.graph, input, context.symbols);
   for (int64_t dim : dims) value.shape.push_back(pool.integer(dim));
   if (tensor.defined()) {
-    if (tensor.size() > kMaxElements || tensor.dtype() == DType::String) return;
+    if (tensor.size() > ir::kMaxElements || tensor.dtype() == DType::String) return;
     value.elements = constant_elements(pool, tensor);
     value.constant = tensor;
     value.has_elements = true;
     return;
   }
-  const Value& original = context.graph.values[input];
+  const ir::Value& original = context.graph.values[input];
   if (!original.has_elements || is_float(original.dtype)) return;
-  for (Expr element : original.elements) {
+  for (ir::Expr element : original.elements) {
     if (!unbound_symbols(context.symbols, element).empty()) return value.elements.clear();
     int64_t number = evaluate_size(element, context.symbols);
     value.elements.push_back(pool.number_int(number, original.dtype));
@@ -87,20 +88,20 @@ void describe_input(const RunContext& context, ValueId input, ExprPool& pool, Va
 }
 
 // A graph of this one node whose inputs are the tensors at hand.
-Graph concrete_graph(const RunContext& context, const Node& node) {
-  Graph graph;
-  graph.pool = std::make_shared<ExprPool>();
-  Node copy = node;
-  for (ValueId& input : copy.inputs) {
-    if (input == kAbsent) continue;
-    ValueId id =
+ir::Graph concrete_graph(const RunContext& context, const ir::Node& node) {
+  ir::Graph graph;
+  graph.pool = std::make_shared<ir::ExprPool>();
+  ir::Node copy = node;
+  for (ir::ValueId& input : copy.inputs) {
+    if (input == ir::kAbsent) continue;
+    ir::ValueId id =
         graph.add_value(std::to_string(graph.values.size()), context.graph.values[input].dtype);
     describe_input(context, input, *graph.pool, graph.values[id]);
     graph.inputs.push_back(id);
     input = id;
   }
   for (size_t i = 0; i < copy.outputs.size(); ++i) {
-    if (copy.outputs[i] == kAbsent) continue;
+    if (copy.outputs[i] == ir::kAbsent) continue;
     copy.outputs[i] = graph.add_value(std::to_string(graph.values.size()));
     graph.values[copy.outputs[i]].producer = 0;
     graph.values[copy.outputs[i]].output_index = static_cast<int>(i);
@@ -111,13 +112,13 @@ Graph concrete_graph(const RunContext& context, const Node& node) {
 
 }  // namespace
 
-void bind_shape(RunContext& context, ValueId value, const Dims& dims) {
-  const Value& target = context.graph.values[value];
+void bind_shape(RunContext& context, ir::ValueId value, const Dims& dims) {
+  const ir::Value& target = context.graph.values[value];
   RF_CHECK(target.shape.size() == dims.size(), "value \"{}\" has rank {}, not [{}]", target.name,
            target.shape.size(), fmt::join(dims, ","));
   for (size_t i = 0; i < dims.size(); ++i) {
-    Expr size = target.shape[i];
-    std::vector<Expr> unbound = unbound_symbols(context.symbols, size);
+    ir::Expr size = target.shape[i];
+    std::vector<ir::Expr> unbound = unbound_symbols(context.symbols, size);
     if (unbound.empty()) {
       int64_t known = evaluate_size(size, context.symbols);
       if (known != dims[i]) {
@@ -125,7 +126,7 @@ void bind_shape(RunContext& context, ValueId value, const Dims& dims) {
                    target.name, i, to_string(*context.graph.pool, size), known,
                    fmt::join(dims, ","));
       }
-    } else if (size->op == ExprOp::Symbol) {
+    } else if (size->op == ir::ExprOp::Symbol) {
       bind(context.symbols, size, dims[i]);
     } else {
       bool solved = unbound.size() == 1 && solve(context.symbols, size, unbound[0], dims[i]);
@@ -135,25 +136,25 @@ void bind_shape(RunContext& context, ValueId value, const Dims& dims) {
   }
 }
 
-bool has_unbound_shape(const RunContext& context, const Node& node) {
-  for (ValueId output : node.outputs) {
-    if (output == kAbsent) continue;
-    for (Expr size : context.graph.values[output].shape) {
+bool has_unbound_shape(const RunContext& context, const ir::Node& node) {
+  for (ir::ValueId output : node.outputs) {
+    if (output == ir::kAbsent) continue;
+    for (ir::Expr size : context.graph.values[output].shape) {
       if (!unbound_symbols(context.symbols, size).empty()) return true;
     }
   }
   return false;
 }
 
-void bind_runtime_shape(RunContext& context, const Node& node) {
+void bind_runtime_shape(RunContext& context, const ir::Node& node) {
   if (!has_unbound_shape(context, node)) return;
-  Graph concrete = concrete_graph(context, node);
-  infer_node(concrete, 0);
+  ir::Graph concrete = concrete_graph(context, node);
+  ops::infer_node(concrete, 0);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
-    if (node.outputs[i] == kAbsent) continue;
+    if (node.outputs[i] == ir::kAbsent) continue;
     Dims dims;
-    for (Expr size : concrete.values[concrete.nodes[0].outputs[i]].shape) {
-      if (size->op != ExprOp::Constant) {
+    for (ir::Expr size : concrete.values[concrete.nodes[0].outputs[i]].shape) {
+      if (size->op != ir::ExprOp::Constant) {
         needs_values("[{}] node \"{}\": the shape of output \"{}\" does not follow from its inputs",
                      node.op, node.name, context.graph.values[node.outputs[i]].name);
       }
@@ -163,4 +164,4 @@ void bind_runtime_shape(RunContext& context, const Node& node) {
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

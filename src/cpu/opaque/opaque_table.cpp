@@ -4,7 +4,7 @@
 
 #include "cpu/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 struct Entry {
@@ -95,4 +95,4 @@ OpaqueFunction find_opaque(std::string_view domain, std::string_view name) {
   return found != std::end(kKernels) && found->name == qualified ? found->function : nullptr;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

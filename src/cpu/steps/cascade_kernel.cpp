@@ -2,15 +2,15 @@
 #include "cpu/steps/cascade_plan.h"
 #include "cpu/tile/specialize.h"
 
-namespace redfuser {
-namespace cpu {
+namespace redfuser::cpu {
 namespace {
 
 class CascadeKernel final : public Kernel {
  public:
-  CascadeKernel(const Graph& graph, const CascadeStep& step)
+  CascadeKernel(const ir::Graph& graph, const fuse::CascadeStep& step)
       : streaming_(step.streaming), cache_(graph, symbols(graph, streaming_)) {
-    for (const CascadeOutput& output : streaming_.outputs) outputs_.push_back(output.value);
+    for (const cascade::CascadeOutput& output : streaming_.outputs)
+      outputs_.push_back(output.value);
   }
 
   void run(RunContext& context) const override {
@@ -23,17 +23,17 @@ class CascadeKernel final : public Kernel {
   }
 
  private:
-  static std::vector<int64_t> symbols(const Graph& graph, const Streaming& s) {
-    std::vector<Expr> all = s.rows;
-    std::vector<ValueId> values;
+  static std::vector<int64_t> symbols(const ir::Graph& graph, const cascade::Streaming& s) {
+    std::vector<ir::Expr> all = s.rows;
+    std::vector<ir::ValueId> values;
     all.push_back(s.stream);
-    for (const Accumulator& a : s.accumulators) {
+    for (const cascade::Accumulator& a : s.accumulators) {
       all.insert(all.end(), {a.lift, a.transport});
       all.insert(all.end(), a.columns.begin(), a.columns.end());
     }
-    for (const Reference& r : s.references) all.push_back(r.value);
+    for (const cascade::Reference& r : s.references) all.push_back(r.value);
     all.insert(all.end(), s.finish.begin(), s.finish.end());
-    for (const CascadeOutput& output : s.outputs) {
+    for (const cascade::CascadeOutput& output : s.outputs) {
       values.push_back(output.value);
       all.push_back(output.body);
       all.insert(all.end(), output.axes.begin(), output.axes.end());
@@ -41,16 +41,15 @@ class CascadeKernel final : public Kernel {
     return symbols_of(graph, all, values);
   }
 
-  Streaming streaming_;
+  cascade::Streaming streaming_;
   PlanCache<CascadePlan> cache_;
-  std::vector<ValueId> outputs_;
+  std::vector<ir::ValueId> outputs_;
 };
 
 }  // namespace
-}  // namespace cpu
 
-std::unique_ptr<Kernel> make_kernel(const Graph& graph, const CascadeStep& step) {
+std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, const fuse::CascadeStep& step) {
   return std::make_unique<cpu::CascadeKernel>(graph, step);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -20,12 +20,12 @@ constexpr int64_t kMaxProductRows = 128;
 // Leaf numbers that stand for values before the tile at hand.
 constexpr int64_t kOldState = int64_t{1} << 32, kOldCount = 1;
 
-bool is_ranked(Reduction r) { return r == Reduction::TopK || r == Reduction::BottomK; }
-bool is_arg(Reduction r) { return r == Reduction::ArgMax || r == Reduction::ArgMin; }
+bool is_ranked(ir::Reduction r) { return r == ir::Reduction::TopK || r == ir::Reduction::BottomK; }
+bool is_arg(ir::Reduction r) { return r == ir::Reduction::ArgMax || r == ir::Reduction::ArgMin; }
 
 class CascadeBuilder {
  public:
-  CascadeBuilder(const Graph& graph, std::span<const int64_t> symbols, CascadePlan& plan,
+  CascadeBuilder(const ir::Graph& graph, std::span<const int64_t> symbols, CascadePlan& plan,
                  SpecializedStreaming s)
       : graph_(graph),
         symbols_(symbols),
@@ -33,17 +33,17 @@ class CascadeBuilder {
         program_(plan.program),
         s_(std::move(s)),
         builder_(pool_, program_, [this](int64_t value) {
-          return dims_of(graph_, static_cast<ValueId>(value), symbols_);
+          return dims_of(graph_, static_cast<ir::ValueId>(value), symbols_);
         }) {}
 
   void build() {
-    for (Expr axis : s_.outer) builder_.set_outer(axis);
+    for (ir::Expr axis : s_.outer) builder_.set_outer(axis);
     builder_.set_rows(s_.rows);
     resident_ = s_.length <= (s_.has_product ? kResidentProduct : kResidentPointwise);
     mark_old_leaves();
-    for (Expr* e : s_.expressions()) {
-      visit(*e, [&](Expr node) {
-        if (node->op == ExprOp::Leaf) leaves_.insert(node);
+    for (ir::Expr* e : s_.expressions()) {
+      visit(*e, [&](ir::Expr node) {
+        if (node->op == ir::ExprOp::Leaf) leaves_.insert(node);
       });
     }
     scope_ = resident_ ? builder_.fixed_scope(s_.stream) : builder_.looped_scope(s_.stream);
@@ -85,29 +85,29 @@ class CascadeBuilder {
   void mark_old_leaves() {
     for (auto& fold : s_.folds) {
       if (!fold.transport) continue;
-      fold.transport = pool_.rewrite(fold.transport, [&](Expr e) -> Expr {
-        if (e->op != ExprOp::Leaf) return nullptr;
-        if (e->leaf_kind == LeafKind::State) {
-          return pool_.leaf(LeafKind::State, e->integer + kOldState, e->dtype);
+      fold.transport = pool_.rewrite(fold.transport, [&](ir::Expr e) -> ir::Expr {
+        if (e->op != ir::ExprOp::Leaf) return nullptr;
+        if (e->leaf_kind == ir::LeafKind::State) {
+          return pool_.leaf(ir::LeafKind::State, e->integer + kOldState, e->dtype);
         }
-        if (e->leaf_kind == LeafKind::Count) {
-          return pool_.leaf(LeafKind::Count, kOldCount, e->dtype);
+        if (e->leaf_kind == ir::LeafKind::Count) {
+          return pool_.leaf(ir::LeafKind::Count, kOldCount, e->dtype);
         }
         return nullptr;
       });
     }
   }
 
-  bool uses(Expr expr, LeafKind kind, int64_t index) const {
+  bool uses(ir::Expr expr, ir::LeafKind kind, int64_t index) const {
     bool found = false;
-    visit(expr, [&](Expr e) {
-      found |= e->op == ExprOp::Leaf && e->leaf_kind == kind && e->integer == index;
+    visit(expr, [&](ir::Expr e) {
+      found |= e->op == ir::ExprOp::Leaf && e->leaf_kind == kind && e->integer == index;
     });
     return found;
   }
 
-  void bind(LeafKind kind, int64_t index, RegisterId r) {
-    for (Expr leaf : leaves_) {
+  void bind(ir::LeafKind kind, int64_t index, RegisterId r) {
+    for (ir::Expr leaf : leaves_) {
       if (leaf->leaf_kind != kind || leaf->integer != index) continue;
       builder_.bind(leaf, builder_.converted(r, elem_of(leaf->dtype)));
     }
@@ -127,7 +127,7 @@ class CascadeBuilder {
       }
       bool needed_later = false;
       for (size_t j = k + 1; j < s_.folds.size() && !resident_; ++j) {
-        needed_later |= s_.folds[j].transport && uses(s_.folds[j].transport, LeafKind::State,
+        needed_later |= s_.folds[j].transport && uses(s_.folds[j].transport, ir::LeafKind::State,
                                                       static_cast<int64_t>(k) + kOldState);
       }
       if (needed_later) {
@@ -138,7 +138,7 @@ class CascadeBuilder {
     }
     old_references_.assign(s_.references.size(), kNoRegister);
     for (size_t r = 0; r < s_.references.size() && !resident_; ++r) {
-      old_references_[r] = builder_.identity(Reduction::Sum, s_.references[r].value->dtype,
+      old_references_[r] = builder_.identity(ir::Reduction::Sum, s_.references[r].value->dtype,
                                              Shape::Rows, kNoScope, 0);
     }
   }
@@ -154,7 +154,7 @@ class CascadeBuilder {
         }
       });
     }
-    bind(LeafKind::Count, 0, count(true));
+    bind(ir::LeafKind::Count, 0, count(true));
     std::vector<RegisterId> references(s_.references.size(), kNoRegister);
     for (size_t k = 0; k < s_.folds.size(); ++k) {
       make_references(k, references);
@@ -177,16 +177,16 @@ class CascadeBuilder {
 
   void make_references(size_t k, std::vector<RegisterId>& references) {
     for (size_t r = 0; r < references.size(); ++r) {
-      const Reference& reference = s_.references[r];
+      const cascade::Reference& reference = s_.references[r];
       if (references[r] != kNoRegister || static_cast<size_t>(reference.ready_after) > k) continue;
       references[r] = builder_.spread(builder_.compile(reference.value), Shape::Rows, kNoScope);
-      bind(LeafKind::NewResult, static_cast<int64_t>(r), references[r]);
+      bind(ir::LeafKind::NewResult, static_cast<int64_t>(r), references[r]);
     }
   }
 
   // The first tile has nothing to transport: an empty state stays the identity.
   void transport(size_t k) {
-    Expr expr = s_.folds[k].transport;
+    ir::Expr expr = s_.folds[k].transport;
     if (!expr || resident_) return;
     builder_.after_first(scope_, [&] {
       const int depth = builder_.depth();
@@ -194,22 +194,24 @@ class CascadeBuilder {
         const State& state = states_[j];
         if (state.value == kNoRegister) continue;
         const RegisterId from = state.old != kNoRegister ? state.old : state.value;
-        bind(LeafKind::State, static_cast<int64_t>(j) + kOldState, builder_.renamed(from, depth));
+        bind(ir::LeafKind::State, static_cast<int64_t>(j) + kOldState,
+             builder_.renamed(from, depth));
       }
       for (size_t r = 0; r < old_references_.size(); ++r) {
-        bind(LeafKind::OldResult, static_cast<int64_t>(r),
+        bind(ir::LeafKind::OldResult, static_cast<int64_t>(r),
              builder_.renamed(old_references_[r], depth));
       }
-      if (uses(expr, LeafKind::Count, kOldCount)) bind(LeafKind::Count, kOldCount, count(false));
+      if (uses(expr, ir::LeafKind::Count, kOldCount))
+        bind(ir::LeafKind::Count, kOldCount, count(false));
       replace(k, expr, depth);
     });
   }
 
   // state = expr, in place where expr is state · factor.
-  void replace(size_t k, Expr expr, int depth) {
+  void replace(size_t k, ir::Expr expr, int depth) {
     const RegisterId state = states_[k].value;
-    const bool scales =
-        expr->op == ExprOp::Mul && expr->args.size() == 2 && expr->args[0]->op == ExprOp::Leaf;
+    const bool scales = expr->op == ir::ExprOp::Mul && expr->args.size() == 2 &&
+                        expr->args[0]->op == ir::ExprOp::Leaf;
     if (!scales) {
       builder_.copy(state,
                     builder_.spread(builder_.compile(expr), builder_.info(state).shape,
@@ -240,30 +242,30 @@ class CascadeBuilder {
       builder_.gemm_into(state.value, fold.lift, scope_, state.columns);
     }
     state.current = builder_.renamed(state.value, builder_.depth());
-    bind(LeafKind::State, static_cast<int64_t>(k), state.current);
+    bind(ir::LeafKind::State, static_cast<int64_t>(k), state.current);
   }
 
   void finish() {
-    bind(LeafKind::Count, 0, builder_.constant(Elem::I64, 0, s_.length));
+    bind(ir::LeafKind::Count, 0, builder_.constant(Elem::I64, 0, s_.length));
     for (size_t k = 0; k < states_.size(); ++k) {
       State& state = states_[k];
       if (is_arg(s_.folds[k].reduction)) {
-        bind(LeafKind::State, static_cast<int64_t>(k), first_index(state.list));
+        bind(ir::LeafKind::State, static_cast<int64_t>(k), first_index(state.list));
       } else if (state.value != kNoRegister && !resident_) {
-        bind(LeafKind::State, static_cast<int64_t>(k), builder_.renamed(state.value, 0));
+        bind(ir::LeafKind::State, static_cast<int64_t>(k), builder_.renamed(state.value, 0));
       }
     }
     for (size_t i = 0; i < s_.results.size(); ++i) {
       const auto& result = s_.results[i];
       const auto number = static_cast<int64_t>(i);
       if (is_ranked(result.reduction)) {
-        RF_CHECK(result.finish->op == ExprOp::Leaf, "the finish of a ranked stage is no state");
+        RF_CHECK(result.finish->op == ir::ExprOp::Leaf, "the finish of a ranked stage is no state");
         bind_ranked(i);
       } else if (s_.length == 0) {
-        bind(LeafKind::Result, number,
+        bind(ir::LeafKind::Result, number,
              builder_.identity(result.reduction, result.dtype, Shape::Rows, kNoScope, 0));
       } else {
-        bind(LeafKind::Result, number, builder_.compile(result.finish));
+        bind(ir::LeafKind::Result, number, builder_.compile(result.finish));
       }
     }
   }
@@ -323,11 +325,11 @@ class CascadeBuilder {
 
   // The columns of an output: those of the stage that it shows, or axes of its own (a rank).
   int columns_of(const SpecializedStreaming::Output& output) {
-    std::vector<Expr> others;
-    for (Expr index : output.axes) {
-      visit(index, [&](Expr e) {
-        if (e->op != ExprOp::Axis) return;
-        auto in = [&](const std::vector<Expr>& list) {
+    std::vector<ir::Expr> others;
+    for (ir::Expr index : output.axes) {
+      visit(index, [&](ir::Expr e) {
+        if (e->op != ir::ExprOp::Axis) return;
+        auto in = [&](const std::vector<ir::Expr>& list) {
           return std::find(list.begin(), list.end(), e) != list.end();
         };
         if (!in(s_.outer) && !in(s_.rows) && !in(others)) others.push_back(e);
@@ -335,7 +337,7 @@ class CascadeBuilder {
     }
     if (others.empty()) return kNoScope;
     for (const auto& fold : s_.folds) {
-      const bool same = std::all_of(others.begin(), others.end(), [&](Expr axis) {
+      const bool same = std::all_of(others.begin(), others.end(), [&](ir::Expr axis) {
         return std::find(fold.columns.begin(), fold.columns.end(), axis) != fold.columns.end();
       });
       if (same) return builder_.fixed_scope(fold.columns);
@@ -343,16 +345,16 @@ class CascadeBuilder {
     return builder_.fixed_scope(others);
   }
 
-  const Graph& graph_;
+  const ir::Graph& graph_;
   std::span<const int64_t> symbols_;
-  ExprPool& pool_;
+  ir::ExprPool& pool_;
   TileProgram& program_;
   SpecializedStreaming s_;
   TileBuilder builder_;
   struct ById {
-    bool operator()(Expr a, Expr b) const { return a->id < b->id; }
+    bool operator()(ir::Expr a, ir::Expr b) const { return a->id < b->id; }
   };
-  std::set<Expr, ById> leaves_;
+  std::set<ir::Expr, ById> leaves_;
   std::vector<State> states_;
   std::vector<RegisterId> old_references_;
   bool resident_ = false;
@@ -366,7 +368,7 @@ namespace {
 // Columns that a resident tile shrinks by, and rows of memory that a check reads at a time.
 constexpr int64_t kTrimGranularity = 64, kCheckedElements = 1 << 16;
 
-CascadeTrim trim_of(ExprPool& pool, const SpecializedStreaming& s, bool resident) {
+CascadeTrim trim_of(ir::ExprPool& pool, const SpecializedStreaming& s, bool resident) {
   const bool maps_back = std::any_of(s.outputs.begin(), s.outputs.end(),
                                      [](auto& output) { return output.maps_back; });
   if (s.stream.empty() || (resident && maps_back)) return {};
@@ -402,8 +404,8 @@ double largest_magnitude(const Tensor& tensor) {
 
 }  // namespace
 
-void CascadePlan::build(const Graph& graph, std::span<const int64_t> symbols,
-                        const Streaming& streaming, int threads) {
+void CascadePlan::build(const ir::Graph& graph, std::span<const int64_t> symbols,
+                        const cascade::Streaming& streaming, int threads) {
   SpecializedStreaming s = specialize(pool, symbols, streaming);
   outer_axes = s.outer;
   row_axes = s.rows;
@@ -436,7 +438,7 @@ void CascadePlan::set_outer(Machine& machine, int64_t point) const {
 }
 
 void CascadePlan::set_part(Machine& machine, int64_t row, int64_t count) const {
-  const AxisRanges ranges = [&](Expr axis) {
+  const AxisRanges ranges = [&](ir::Expr axis) {
     for (size_t i = 0; i < outer_axes.size(); ++i) {
       if (outer_axes[i] == axis) return Range{machine.axes[i], machine.axes[i]};
     }
@@ -457,8 +459,8 @@ void CascadePlan::set_part(Machine& machine, int64_t row, int64_t count) const {
   if (resident) machine.columns[index] = machine.parts[index];
 }
 
-void CascadePlan::run(RunContext& context, std::span<const ValueId> outputs) const {
-  for (ValueId value : outputs) allocate(context, value);
+void CascadePlan::run(RunContext& context, std::span<const ir::ValueId> outputs) const {
+  for (ir::ValueId value : outputs) allocate(context, value);
   if (empty) return;
   bool trims = trim.possible();
   std::vector<double> largest;

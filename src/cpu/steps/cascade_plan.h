@@ -12,19 +12,19 @@
 namespace redfuser::cpu {
 
 struct CascadePlan {
-  ExprPool pool;
+  ir::ExprPool pool;
   TileProgram program;
   // Outer axes are fixed within a task; their points are numbered in row-major order.
-  std::vector<Expr> outer_axes, row_axes;
+  std::vector<ir::Expr> outer_axes, row_axes;
   int64_t outer = 1, rows = 1;
   bool empty = false;     // nothing to write
   int scope = kNoScope;   // of the streamed axis
   bool resident = false;  // the whole streamed axis is one tile
   CascadeTrim trim;
 
-  void build(const Graph& graph, std::span<const int64_t> symbols, const Streaming& streaming,
-             int threads);
-  void run(RunContext& context, std::span<const ValueId> outputs) const;
+  void build(const ir::Graph& graph, std::span<const int64_t> symbols,
+             const cascade::Streaming& streaming, int threads);
+  void run(RunContext& context, std::span<const ir::ValueId> outputs) const;
 
  private:
   void set_outer(Machine& machine, int64_t point) const;
@@ -34,38 +34,38 @@ struct CascadePlan {
 // A streaming form copied into a pool for fixed sizes, with the roles of its axes chosen.
 struct SpecializedStreaming {
   struct Fold {
-    Reduction reduction;
-    std::vector<Expr> columns;
+    ir::Reduction reduction;
+    std::vector<ir::Expr> columns;
     int64_t keep;
     DType dtype;
-    Expr lift, transport;
+    ir::Expr lift, transport;
   };
   struct Result {
-    Reduction reduction;
-    std::vector<Expr> columns;
+    ir::Reduction reduction;
+    std::vector<ir::Expr> columns;
     int64_t keep;
     DType dtype;
-    Expr finish;
+    ir::Expr finish;
   };
   struct Output {
-    ValueId value;
-    Expr body;
-    std::vector<Expr> axes;  // one index per dimension
+    ir::ValueId value;
+    ir::Expr body;
+    std::vector<ir::Expr> axes;  // one index per dimension
     bool maps_back;
   };
-  std::vector<Expr> outer, rows, stream;  // `stream` is empty or one axis
+  std::vector<ir::Expr> outer, rows, stream;  // `stream` is empty or one axis
   std::vector<Fold> folds;
-  std::vector<Reference> references;
+  std::vector<cascade::Reference> references;
   std::vector<Result> results;
   std::vector<Output> outputs;
   bool has_product = false;  // some lift holds a matrix product
   int64_t length = 1;        // of the streamed axis
 
   // Every expression, for rewriting.
-  std::vector<Expr*> expressions();
+  std::vector<ir::Expr*> expressions();
 };
 
-SpecializedStreaming specialize(ExprPool& pool, std::span<const int64_t> symbols,
-                                const Streaming& streaming);
+SpecializedStreaming specialize(ir::ExprPool& pool, std::span<const int64_t> symbols,
+                                const cascade::Streaming& streaming);
 
 }  // namespace redfuser::cpu

@@ -10,17 +10,17 @@
 
 namespace redfuser::cpu {
 
-std::vector<Expr*> SpecializedStreaming::expressions() {
-  std::vector<Expr*> result;
+std::vector<ir::Expr*> SpecializedStreaming::expressions() {
+  std::vector<ir::Expr*> result;
   for (Fold& fold : folds) {
     result.push_back(&fold.lift);
     if (fold.transport) result.push_back(&fold.transport);
   }
-  for (Reference& reference : references) result.push_back(&reference.value);
+  for (cascade::Reference& reference : references) result.push_back(&reference.value);
   for (Result& r : results) result.push_back(&r.finish);
   for (Output& output : outputs) {
     result.push_back(&output.body);
-    for (Expr& axis : output.axes) result.push_back(&axis);
+    for (ir::Expr& axis : output.axes) result.push_back(&axis);
   }
   return result;
 }
@@ -28,15 +28,15 @@ std::vector<Expr*> SpecializedStreaming::expressions() {
 namespace {
 
 // Replaces every column axis that occurs in ⌊x/d⌋ or x mod d by its parts.
-void split_columns(ExprPool& pool, SpecializedStreaming& s) {
-  std::vector<std::pair<Expr, std::vector<Expr>>> parts;
-  auto split = [&](std::vector<Expr>& columns) {
-    std::vector<Expr> result;
-    for (Expr axis : columns) {
+void split_columns(ir::ExprPool& pool, SpecializedStreaming& s) {
+  std::vector<std::pair<ir::Expr, std::vector<ir::Expr>>> parts;
+  auto split = [&](std::vector<ir::Expr>& columns) {
+    std::vector<ir::Expr> result;
+    for (ir::Expr axis : columns) {
       auto found = std::find_if(parts.begin(), parts.end(),
                                 [&](auto& entry) { return entry.first == axis; });
       if (found == parts.end()) {
-        std::vector<Expr> pieces{axis};
+        std::vector<ir::Expr> pieces{axis};
         split_axes(pool, pieces, s.expressions());
         parts.push_back({axis, pieces});
         found = parts.end() - 1;
@@ -52,13 +52,13 @@ void split_columns(ExprPool& pool, SpecializedStreaming& s) {
 // A fold with columns is a matrix product if none of its factors depends on a column and on a tile
 // row at once. Rows that occur beside columns can still become outer axes, unless `tile_rows` says
 // that they were columns before.
-bool is_product(const SpecializedStreaming::Fold& fold, const std::vector<Expr>& stream,
-                const std::vector<Expr>& tile_rows) {
-  if (fold.reduction != Reduction::Sum || !is_float(fold.dtype)) return false;
-  std::vector<Expr> bound = fold.columns;
+bool is_product(const SpecializedStreaming::Fold& fold, const std::vector<ir::Expr>& stream,
+                const std::vector<ir::Expr>& tile_rows) {
+  if (fold.reduction != ir::Reduction::Sum || !is_float(fold.dtype)) return false;
+  std::vector<ir::Expr> bound = fold.columns;
   bound.insert(bound.end(), stream.begin(), stream.end());
   bool any = false;
-  for (Expr factor : factors_of(fold.lift, bound).bound) {
+  for (ir::Expr factor : factors_of(fold.lift, bound).bound) {
     const bool columns = depends_on_any(factor, fold.columns);
     const bool leaf = factor->has_leaf;
     if (columns && (leaf || depends_on_any(factor, tile_rows))) return false;
@@ -67,11 +67,11 @@ bool is_product(const SpecializedStreaming::Fold& fold, const std::vector<Expr>&
   return any;
 }
 
-bool all_products(const SpecializedStreaming& s, const std::vector<Expr>& tile_rows) {
-  for (const Reference& reference : s.references) {
+bool all_products(const SpecializedStreaming& s, const std::vector<ir::Expr>& tile_rows) {
+  for (const cascade::Reference& reference : s.references) {
     bool over_columns = false;
-    visit(reference.value, [&](Expr e) {
-      if (e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::State) {
+    visit(reference.value, [&](ir::Expr e) {
+      if (e->op == ir::ExprOp::Leaf && e->leaf_kind == ir::LeafKind::State) {
         over_columns |= !s.folds[static_cast<size_t>(e->integer)].columns.empty();
       }
     });
@@ -82,7 +82,7 @@ bool all_products(const SpecializedStreaming& s, const std::vector<Expr>& tile_r
   });
 }
 
-void move_to_rows(SpecializedStreaming& s, Expr axis) {
+void move_to_rows(SpecializedStreaming& s, ir::Expr axis) {
   s.rows.push_back(axis);
   for (auto& fold : s.folds) std::erase(fold.columns, axis);
   for (auto& result : s.results) std::erase(result.columns, axis);
@@ -90,15 +90,15 @@ void move_to_rows(SpecializedStreaming& s, Expr axis) {
 
 // Columns that obstruct products become rows: one of them if that is enough (linear attention has
 // two, one on each side of the product), else all.
-std::vector<Expr> settle_columns(SpecializedStreaming& s) {
-  std::vector<Expr> columns;
+std::vector<ir::Expr> settle_columns(SpecializedStreaming& s) {
+  std::vector<ir::Expr> columns;
   for (auto& fold : s.folds) {
-    for (Expr axis : fold.columns) {
+    for (ir::Expr axis : fold.columns) {
       if (std::find(columns.begin(), columns.end(), axis) == columns.end()) columns.push_back(axis);
     }
   }
   if (columns.empty() || all_products(s, {})) return {};
-  for (Expr axis : columns) {
+  for (ir::Expr axis : columns) {
     SpecializedStreaming trial = s;
     move_to_rows(trial, axis);
     if (all_products(trial, {axis})) {
@@ -106,7 +106,7 @@ std::vector<Expr> settle_columns(SpecializedStreaming& s) {
       return {axis};
     }
   }
-  for (Expr axis : columns) move_to_rows(s, axis);
+  for (ir::Expr axis : columns) move_to_rows(s, axis);
   return columns;
 }
 
@@ -115,14 +115,14 @@ class FixedRows {
  public:
   explicit FixedRows(SpecializedStreaming& s) : s_(s) {}
 
-  std::set<Expr> find() {
+  std::set<ir::Expr> find() {
     for (auto& fold : s_.folds) {
       scan(fold.lift);
       if (fold.columns.empty()) continue;
       s_.has_product = true;
-      std::vector<Expr> bound = fold.columns;
+      std::vector<ir::Expr> bound = fold.columns;
       bound.insert(bound.end(), s_.stream.begin(), s_.stream.end());
-      for (Expr factor : factors_of(fold.lift, bound).bound) {
+      for (ir::Expr factor : factors_of(fold.lift, bound).bound) {
         if (depends_on_any(factor, fold.columns)) fix(factor);
       }
     }
@@ -133,13 +133,14 @@ class FixedRows {
   }
 
  private:
-  void scan(Expr root) {
-    visit(root, [&](Expr e) {
-      if (e->op != ExprOp::Reduce || e->reduction != Reduction::Sum || !is_float(e->dtype)) return;
+  void scan(ir::Expr root) {
+    visit(root, [&](ir::Expr e) {
+      if (e->op != ir::ExprOp::Reduce || e->reduction != ir::Reduction::Sum || !is_float(e->dtype))
+        return;
       if (!depends_on_any(e, s_.stream)) return;
-      std::vector<Expr> streamed;
+      std::vector<ir::Expr> streamed;
       bool other = false;
-      for (Expr factor : factors_of(e->body(), {e->bound_axis()}).bound) {
+      for (ir::Expr factor : factors_of(e->body(), {e->bound_axis()}).bound) {
         if (depends_on_any(factor, s_.stream)) {
           streamed.push_back(factor);
         } else {
@@ -148,52 +149,52 @@ class FixedRows {
       }
       if (!other || streamed.empty()) return;
       s_.has_product = true;
-      for (Expr factor : streamed) fix(factor);
+      for (ir::Expr factor : streamed) fix(factor);
     });
   }
-  void fix(Expr factor) {
-    for (Expr axis : s_.rows) {
+  void fix(ir::Expr factor) {
+    for (ir::Expr axis : s_.rows) {
       if (factor->depends_on(axis)) fixed_.insert(axis);
     }
   }
 
   SpecializedStreaming& s_;
-  std::set<Expr> fixed_;
+  std::set<ir::Expr> fixed_;
 };
 
 }  // namespace
 
-SpecializedStreaming specialize(ExprPool& pool, std::span<const int64_t> symbols,
-                                const Streaming& streaming) {
+SpecializedStreaming specialize(ir::ExprPool& pool, std::span<const int64_t> symbols,
+                                const cascade::Streaming& streaming) {
   Specializer specializer(pool, symbols);
   SpecializedStreaming s;
   s.rows = specializer.copy_axes(streaming.rows);
   s.stream = specializer.copy_axes({&streaming.stream, 1});
   s.length = extent_of(s.stream);
-  for (const Accumulator& a : streaming.accumulators) {
+  for (const cascade::Accumulator& a : streaming.accumulators) {
     s.folds.push_back({a.reduction, specializer.copy_axes(a.columns), a.k, a.dtype,
                        specializer.copy(a.lift),
                        a.transport ? specializer.copy(a.transport) : nullptr});
   }
-  for (const Reference& r : streaming.references) {
+  for (const cascade::Reference& r : streaming.references) {
     s.references.push_back({specializer.copy(r.value), r.ready_after});
   }
   for (size_t i = 0; i < streaming.stages.size(); ++i) {
-    const Stage& stage = streaming.stages[i];
+    const cascade::Stage& stage = streaming.stages[i];
     s.results.push_back({stage.reduction, specializer.copy_axes(stage.columns), stage.k,
                          stage.dtype, specializer.copy(streaming.finish[i])});
   }
-  for (const CascadeOutput& output : streaming.outputs) {
-    std::vector<Expr> axes;
-    for (Expr axis : output.axes) axes.push_back(specializer.copy(axis));
+  for (const cascade::CascadeOutput& output : streaming.outputs) {
+    std::vector<ir::Expr> axes;
+    for (ir::Expr axis : output.axes) axes.push_back(specializer.copy(axis));
     s.outputs.push_back({output.value, specializer.copy(output.body), axes, output.maps_back});
   }
   split_axes(pool, s.rows, s.expressions());
   split_columns(pool, s);
-  const std::vector<Expr> from_columns = settle_columns(s);
-  const std::set<Expr> fixed = FixedRows(s).find();
-  std::vector<Expr> rows;
-  for (Expr axis : s.rows) {
+  const std::vector<ir::Expr> from_columns = settle_columns(s);
+  const std::set<ir::Expr> fixed = FixedRows(s).find();
+  std::vector<ir::Expr> rows;
+  for (ir::Expr axis : s.rows) {
     const bool moved =
         std::find(from_columns.begin(), from_columns.end(), axis) != from_columns.end();
     (fixed.count(axis) && !moved ? s.outer : rows).push_back(axis);

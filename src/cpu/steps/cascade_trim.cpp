@@ -5,32 +5,32 @@
 
 namespace redfuser::cpu {
 
-std::optional<bool> uniform_truth(Expr e, const AxisRanges& ranges) {
+std::optional<bool> uniform_truth(ir::Expr e, const AxisRanges& ranges) {
   auto truth = [&](size_t i) { return uniform_truth(e->args[i], ranges); };
   switch (e->op) {
-    case ExprOp::Constant:
+    case ir::ExprOp::Constant:
       return e->integer != 0;
-    case ExprOp::Not: {
+    case ir::ExprOp::Not: {
       auto a = truth(0);
       return a ? std::optional(!*a) : std::nullopt;
     }
-    case ExprOp::And:
-    case ExprOp::Or: {
-      const bool decisive = e->op == ExprOp::Or;
+    case ir::ExprOp::And:
+    case ir::ExprOp::Or: {
+      const bool decisive = e->op == ir::ExprOp::Or;
       auto a = truth(0), b = truth(1);
       if ((a && *a == decisive) || (b && *b == decisive)) return decisive;
       return a && b ? std::optional(!decisive) : std::nullopt;
     }
-    case ExprOp::Less:
-    case ExprOp::LessEqual:
-    case ExprOp::Equal: {
+    case ir::ExprOp::Less:
+    case ir::ExprOp::LessEqual:
+    case ir::ExprOp::Equal: {
       if (!is_integer(e->args[0]->dtype) || e->has_read || e->has_leaf) return std::nullopt;
       const Range a = range_of(e->args[0], ranges), b = range_of(e->args[1], ranges);
-      if (e->op == ExprOp::Equal) {
+      if (e->op == ir::ExprOp::Equal) {
         if (a.high < b.low || b.high < a.low) return false;
         return a.low == a.high && b.low == b.high ? std::optional(true) : std::nullopt;
       }
-      const bool strict = e->op == ExprOp::Less;
+      const bool strict = e->op == ir::ExprOp::Less;
       if (strict ? a.high < b.low : a.high <= b.low) return true;
       if (strict ? a.low >= b.high : a.low > b.high) return false;
       return std::nullopt;
@@ -43,33 +43,33 @@ std::optional<bool> uniform_truth(Expr e, const AxisRanges& ranges) {
 namespace {
 
 // The branch that a selection takes throughout the tile, or null.
-Expr taken(Expr select, const AxisRanges& ranges) {
+ir::Expr taken(ir::Expr select, const AxisRanges& ranges) {
   auto truth = uniform_truth(select->args[0], ranges);
   return truth ? select->args[*truth ? 1 : 2] : nullptr;
 }
 
-bool positive(Expr e) { return e->is_constant() && is_float(e->dtype) && e->number > 0; }
+bool positive(ir::Expr e) { return e->is_constant() && is_float(e->dtype) && e->number > 0; }
 
 // e = sign · infinity throughout the tile, or NaN.
-bool is_infinite(Expr e, double sign, const AxisRanges& ranges) {
+bool is_infinite(ir::Expr e, double sign, const AxisRanges& ranges) {
   auto arg = [&](size_t i, double s) { return is_infinite(e->args[i], s, ranges); };
   switch (e->op) {
-    case ExprOp::Constant:
+    case ir::ExprOp::Constant:
       return is_float(e->dtype) && std::isinf(e->number) && e->number * sign > 0;
-    case ExprOp::Cast:
+    case ir::ExprOp::Cast:
       return is_float(e->dtype) && is_float(e->args[0]->dtype) && arg(0, sign);
-    case ExprOp::Neg:
+    case ir::ExprOp::Neg:
       return arg(0, -sign);
-    case ExprOp::Add:
+    case ir::ExprOp::Add:
       return arg(0, sign) || arg(1, sign);
-    case ExprOp::Sub:
+    case ir::ExprOp::Sub:
       return arg(0, sign);
-    case ExprOp::Mul:
+    case ir::ExprOp::Mul:
       return (positive(e->args[1]) && arg(0, sign)) || (positive(e->args[0]) && arg(1, sign));
-    case ExprOp::Div:
+    case ir::ExprOp::Div:
       return positive(e->args[1]) && arg(0, sign);
-    case ExprOp::Select: {
-      Expr branch = taken(e, ranges);
+    case ir::ExprOp::Select: {
+      ir::Expr branch = taken(e, ranges);
       return branch ? is_infinite(branch, sign, ranges) : arg(1, sign) && arg(2, sign);
     }
     default:
@@ -77,21 +77,21 @@ bool is_infinite(Expr e, double sign, const AxisRanges& ranges) {
   }
 }
 
-bool is_zero(Expr e, const AxisRanges& ranges) {
+bool is_zero(ir::Expr e, const AxisRanges& ranges) {
   auto arg = [&](size_t i) { return is_zero(e->args[i], ranges); };
   switch (e->op) {
-    case ExprOp::Constant:
+    case ir::ExprOp::Constant:
       return e->is_constant(0);
-    case ExprOp::Cast:
-    case ExprOp::Neg:
-    case ExprOp::Div:
+    case ir::ExprOp::Cast:
+    case ir::ExprOp::Neg:
+    case ir::ExprOp::Div:
       return arg(0);
-    case ExprOp::Exp:
+    case ir::ExprOp::Exp:
       return is_infinite(e->args[0], -1, ranges);
-    case ExprOp::Mul:
+    case ir::ExprOp::Mul:
       return arg(0) || arg(1);
-    case ExprOp::Select: {
-      Expr branch = taken(e, ranges);
+    case ir::ExprOp::Select: {
+      ir::Expr branch = taken(e, ranges);
       return branch ? is_zero(branch, ranges) : arg(1) && arg(2);
     }
     default:
@@ -101,20 +101,20 @@ bool is_zero(Expr e, const AxisRanges& ranges) {
 
 }  // namespace
 
-bool is_identity(Reduction reduction, Expr lift, const AxisRanges& ranges) {
+bool is_identity(ir::Reduction reduction, ir::Expr lift, const AxisRanges& ranges) {
   switch (reduction) {
-    case Reduction::Sum:
+    case ir::Reduction::Sum:
       return is_zero(lift, ranges);
-    case Reduction::Max:
+    case ir::Reduction::Max:
       return is_infinite(lift, -1, ranges);
-    case Reduction::Min:
+    case ir::Reduction::Min:
       return is_infinite(lift, 1, ranges);
     default:
       return false;
   }
 }
 
-CascadeTrim::CascadeTrim(ExprPool& pool, Expr stream, std::vector<Fold> folds)
+CascadeTrim::CascadeTrim(ir::ExprPool& pool, ir::Expr stream, std::vector<Fold> folds)
     : stream_(stream), folds_(std::move(folds)) {
   if (!stream_ || folds_.empty()) return;
   possible_ = true;
@@ -122,7 +122,9 @@ CascadeTrim::CascadeTrim(ExprPool& pool, Expr stream, std::vector<Fold> folds)
     bool masked = false;
     visit(
         fold.lift,
-        [&](Expr e) { masked |= e->op == ExprOp::Select && e->args[0]->depends_on(stream_); },
+        [&](ir::Expr e) {
+          masked |= e->op == ir::ExprOp::Select && e->args[0]->depends_on(stream_);
+        },
         false);
     possible_ &= masked;
     add_masked_operands(pool, fold.reduction, fold.lift, operands_);
@@ -132,7 +134,7 @@ CascadeTrim::CascadeTrim(ExprPool& pool, Expr stream, std::vector<Fold> folds)
 
 bool CascadeTrim::bounded(const std::vector<double>& largest) const {
   const std::vector<int64_t>& values = operands_.values;
-  const auto of_leaf = [&](Expr leaf) {
+  const auto of_leaf = [&](ir::Expr leaf) {
     const auto at = std::find(values.begin(), values.end(), leaf->integer);
     return largest[static_cast<size_t>(at - values.begin())];
   };
@@ -142,7 +144,7 @@ bool CascadeTrim::bounded(const std::vector<double>& largest) const {
 }
 
 bool CascadeTrim::empty(const AxisRanges& ranges, int64_t begin, int64_t end) const {
-  const AxisRanges within = [&](Expr axis) {
+  const AxisRanges within = [&](ir::Expr axis) {
     return axis == stream_ ? Range{begin, end - 1} : ranges(axis);
   };
   return std::all_of(folds_.begin(), folds_.end(), [&](const Fold& fold) {

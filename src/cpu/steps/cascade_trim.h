@@ -15,21 +15,21 @@
 namespace redfuser::cpu {
 
 // The value of a Bool expression where it is the same throughout the tile and follows from indices.
-std::optional<bool> uniform_truth(Expr condition, const AxisRanges& ranges);
+std::optional<bool> uniform_truth(ir::Expr condition, const AxisRanges& ranges);
 
 // True if the lift is the identity of its reduction (Sum, Max or Min) throughout the tile, provided
 // that everything which multiplies a zero or is added to an infinity is finite.
-bool is_identity(Reduction reduction, Expr lift, const AxisRanges& ranges);
+bool is_identity(ir::Reduction reduction, ir::Expr lift, const AxisRanges& ranges);
 
 class CascadeTrim {
  public:
   struct Fold {
-    Reduction reduction;
-    Expr lift;
+    ir::Reduction reduction;
+    ir::Expr lift;
   };
   // `stream` is the streamed axis, null if it has one element.
   CascadeTrim() = default;
-  CascadeTrim(ExprPool& pool, Expr stream, std::vector<Fold> folds);
+  CascadeTrim(ir::ExprPool& pool, ir::Expr stream, std::vector<Fold> folds);
 
   // The part [begin, end) of the streamed axis outside which every lift is an identity for the
   // given ranges of the other axes; at most `granularity` - 1 elements too long at each end.
@@ -46,9 +46,9 @@ class CascadeTrim {
 
  private:
   bool empty(const AxisRanges& ranges, int64_t begin, int64_t end) const;
-  Expr stream_ = nullptr;
+  ir::Expr stream_ = nullptr;
   std::vector<Fold> folds_;
-  MaskedOperands operands_;
+  cascade::MaskedOperands operands_;
   bool possible_ = false;
 };
 

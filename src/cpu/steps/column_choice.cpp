@@ -14,10 +14,10 @@ constexpr int64_t kShortRow = 8;    // columns below this are joined even where 
 
 }  // namespace
 
-ReadStrides strides_of(ExprPool& pool, Expr read, const std::vector<Expr>& axes,
+ReadStrides strides_of(ir::ExprPool& pool, ir::Expr read, const std::vector<ir::Expr>& axes,
                        const TileBuilder::DimsOf& dims) {
   const Dims sizes = dims(read->integer);
-  Expr offset = pool.integer(0);
+  ir::Expr offset = pool.integer(0);
   int64_t stride = 1;
   for (size_t i = sizes.size(); i-- > 0;) {
     offset = pool.add(offset, pool.mul(read->args[i], pool.integer(stride)));
@@ -29,7 +29,7 @@ ReadStrides strides_of(ExprPool& pool, Expr read, const std::vector<Expr>& axes,
       if (monomial.size() == 1 && monomial[0] == axes[i]) {
         result.strides[i] = coefficient;
       } else if (std::any_of(monomial.begin(), monomial.end(),
-                             [&](Expr atom) { return atom->depends_on(axes[i]); })) {
+                             [&](ir::Expr atom) { return atom->depends_on(axes[i]); })) {
         result.known[i] = false;
       }
     }
@@ -37,30 +37,30 @@ ReadStrides strides_of(ExprPool& pool, Expr read, const std::vector<Expr>& axes,
   return result;
 }
 
-AxisSplit choose_columns(ExprPool& pool, const std::vector<Expr>& axes,
-                         std::span<const Expr> bodies, const TileBuilder::DimsOf& dims) {
+AxisSplit choose_columns(ir::ExprPool& pool, const std::vector<ir::Expr>& axes,
+                         std::span<const ir::Expr> bodies, const TileBuilder::DimsOf& dims) {
   std::vector<ReadStrides> reads;
-  std::unordered_set<Expr> bare;  // axes whose value is used other than to find elements
-  std::unordered_set<Expr> seen;
-  std::function<void(Expr)> scan = [&](Expr expr) {
+  std::unordered_set<ir::Expr> bare;  // axes whose value is used other than to find elements
+  std::unordered_set<ir::Expr> seen;
+  std::function<void(ir::Expr)> scan = [&](ir::Expr expr) {
     if (!seen.insert(expr).second) return;
-    if (expr->op == ExprOp::Axis) {
+    if (expr->op == ir::ExprOp::Axis) {
       bare.insert(expr);
-    } else if (expr->op == ExprOp::Read && expr->integer >= 0) {
+    } else if (expr->op == ir::ExprOp::Read && expr->integer >= 0) {
       reads.push_back(strides_of(pool, expr, axes, dims));
       // Reads within an index are reads of their own.
-      for (Expr index : expr->args) {
+      for (ir::Expr index : expr->args) {
         if (index->has_read) {
-          visit(index, [&](Expr inner) {
-            if (inner->op == ExprOp::Read) scan(inner);
+          visit(index, [&](ir::Expr inner) {
+            if (inner->op == ir::ExprOp::Read) scan(inner);
           });
         }
       }
     } else {
-      for (Expr arg : expr->args) scan(arg);
+      for (ir::Expr arg : expr->args) scan(arg);
     }
   };
-  for (Expr body : bodies) scan(body);
+  for (ir::Expr body : bodies) scan(body);
   AxisSplit split;
   if (axes.empty()) return split;
   size_t first = axes.size() - 1;

@@ -7,8 +7,7 @@
 #include "cpu/tile/specialize.h"
 #include "cpu/tile/tile_builder.h"
 
-namespace redfuser {
-namespace cpu {
+namespace redfuser::cpu {
 namespace {
 
 constexpr int64_t kTileElements = 4096;   // a few registers of this size fit the first-level cache
@@ -16,7 +15,7 @@ constexpr int64_t kSquare = 64;           // of a tile that is read across its r
 constexpr int64_t kTaskElements = 32768;  // below this a task is not worth handing out
 
 struct MapPlan {
-  ExprPool pool;
+  ir::ExprPool pool;
   TileProgram program;
   int64_t rows = 1, columns = 1, row_tile = 1, column_tile = 1;
   int scope = kNoScope;
@@ -24,13 +23,13 @@ struct MapPlan {
 
 class MapKernel final : public Kernel {
  public:
-  MapKernel(const Graph& graph, MapStep step)
+  MapKernel(const ir::Graph& graph, fuse::MapStep step)
       : step_(std::move(step)), cache_(graph, symbols(graph, step_)) {
     for (const auto& output : step_.outputs) outputs_.push_back(output.value);
   }
 
   void run(RunContext& context) const override {
-    for (ValueId value : outputs_) allocate(context, value);
+    for (ir::ValueId value : outputs_) allocate(context, value);
     auto plan = cache_.get(context, [&](auto symbols) { return make(context.graph, symbols); });
     if (plan->rows == 0 || plan->columns == 0) return;
     const int64_t across = ceil_div(plan->columns, plan->column_tile);
@@ -53,9 +52,9 @@ class MapKernel final : public Kernel {
   }
 
  private:
-  static std::vector<int64_t> symbols(const Graph& graph, const MapStep& step) {
-    std::vector<Expr> expressions = step.axes;
-    std::vector<ValueId> values;
+  static std::vector<int64_t> symbols(const ir::Graph& graph, const fuse::MapStep& step) {
+    std::vector<ir::Expr> expressions = step.axes;
+    std::vector<ir::ValueId> values;
     for (const auto& output : step.outputs) {
       expressions.push_back(output.body);
       values.push_back(output.value);
@@ -63,23 +62,26 @@ class MapKernel final : public Kernel {
     return symbols_of(graph, expressions, values);
   }
 
-  std::shared_ptr<const MapPlan> make(const Graph& graph, std::span<const int64_t> symbols) const {
+  std::shared_ptr<const MapPlan> make(const ir::Graph& graph,
+                                      std::span<const int64_t> symbols) const {
     auto plan = std::make_shared<MapPlan>();
-    ExprPool& pool = plan->pool;
+    ir::ExprPool& pool = plan->pool;
     Specializer specializer(pool, symbols);
-    std::vector<Expr> axes = specializer.copy_axes(step_.axes);
-    std::vector<Expr> indices, bodies;
-    for (Expr axis : step_.axes) indices.push_back(specializer.copy(axis));
+    std::vector<ir::Expr> axes = specializer.copy_axes(step_.axes);
+    std::vector<ir::Expr> indices, bodies;
+    for (ir::Expr axis : step_.axes) indices.push_back(specializer.copy(axis));
     for (const auto& output : step_.outputs) bodies.push_back(specializer.copy(output.body));
-    std::vector<Expr*> all;
-    for (Expr& e : indices) all.push_back(&e);
-    for (Expr& e : bodies) all.push_back(&e);
+    std::vector<ir::Expr*> all;
+    for (ir::Expr& e : indices) all.push_back(&e);
+    for (ir::Expr& e : bodies) all.push_back(&e);
     if (extent_of(axes) == 0) {
       plan->rows = 0;
       return plan;
     }
     split_axes(pool, axes, all);
-    auto dims = [&](int64_t value) { return dims_of(graph, static_cast<ValueId>(value), symbols); };
+    auto dims = [&](int64_t value) {
+      return dims_of(graph, static_cast<ir::ValueId>(value), symbols);
+    };
     const AxisSplit split = choose_columns(pool, axes, bodies, dims);
     TileBuilder builder(pool, plan->program, dims);
     builder.set_rows(split.rows);
@@ -89,7 +91,7 @@ class MapKernel final : public Kernel {
       plan->columns = extent_of(split.columns);
     }
     for (size_t i = 0; i < bodies.size(); ++i) {
-      const ValueId value = outputs_[i];
+      const ir::ValueId value = outputs_[i];
       builder.store(static_cast<int>(i), graph.values[static_cast<size_t>(value)].dtype,
                     dims_of(graph, value, symbols), indices, builder.compile_to_store(bodies[i]),
                     plan->scope);
@@ -113,16 +115,15 @@ class MapKernel final : public Kernel {
     plan.program.layout();
   }
 
-  MapStep step_;
+  fuse::MapStep step_;
   PlanCache<MapPlan> cache_;
-  std::vector<ValueId> outputs_;
+  std::vector<ir::ValueId> outputs_;
 };
 
 }  // namespace
-}  // namespace cpu
 
-std::unique_ptr<Kernel> make_kernel(const Graph& graph, const MapStep& step) {
+std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, const fuse::MapStep& step) {
   return std::make_unique<cpu::MapKernel>(graph, step);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

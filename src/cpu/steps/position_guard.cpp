@@ -8,15 +8,15 @@
 #include "base/error.h"
 #include "ir/polynomial.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 constexpr int64_t kChunk = 1 << 16;
 
 // The read of a whole value in its own order, or null.
-Expr whole_read(const Graph& graph, Expr position, const std::vector<Expr>& axes) {
-  if (position->op == ExprOp::Cast) position = position->args[0];
-  if (position->op != ExprOp::Read) return nullptr;
+ir::Expr whole_read(const ir::Graph& graph, ir::Expr position, const std::vector<ir::Expr>& axes) {
+  if (position->op == ir::ExprOp::Cast) position = position->args[0];
+  if (position->op != ir::ExprOp::Read) return nullptr;
   const auto& shape = graph.values[static_cast<size_t>(position->integer)].shape;
   const bool stored = position->dtype == DType::Int32 || position->dtype == DType::Int64;
   if (!stored || shape.size() != axes.size()) return nullptr;
@@ -69,57 +69,57 @@ Tensor scalar_of(int64_t number) {
 
 }  // namespace
 
-PositionGuard::PositionGuard(const Graph& graph, std::string where, Positions positions)
+PositionGuard::PositionGuard(const ir::Graph& graph, std::string where, ops::Positions positions)
     : where_(std::move(where)), spec_(std::move(positions)) {
-  if (const Expr read = whole_read(graph, spec_.position, spec_.axes)) {
-    reads_.push_back(static_cast<ValueId>(read->integer));
+  if (const ir::Expr read = whole_read(graph, spec_.position, spec_.axes)) {
+    reads_.push_back(static_cast<ir::ValueId>(read->integer));
   } else if (!spec_.position->is_constant()) {
     make_kernel_of(graph);
   }
 }
 
-std::vector<Expr> PositionGuard::sizes() const {
-  std::vector<Expr> sizes{spec_.low, spec_.high};
-  for (Expr axis : spec_.axes) sizes.push_back(axis->extent());
+std::vector<ir::Expr> PositionGuard::sizes() const {
+  std::vector<ir::Expr> sizes{spec_.low, spec_.high};
+  for (ir::Expr axis : spec_.axes) sizes.push_back(axis->extent());
   return sizes;
 }
 
 PositionGuard::~PositionGuard() = default;
 PositionGuard::PositionGuard(PositionGuard&&) noexcept = default;
 
-void PositionGuard::make_kernel_of(const Graph& graph) {
-  ExprPool& pool = *graph.pool;
-  own_ = std::make_unique<Graph>();
+void PositionGuard::make_kernel_of(const ir::Graph& graph) {
+  ir::ExprPool& pool = *graph.pool;
+  own_ = std::make_unique<ir::Graph>();
   own_->pool = graph.pool;
-  std::map<int64_t, ValueId> numbers;
-  visit(spec_.position, [&](Expr node) {
-    if (node->op != ExprOp::Read || numbers.count(node->integer)) return;
-    const Value& value = graph.values[static_cast<size_t>(node->integer)];
+  std::map<int64_t, ir::ValueId> numbers;
+  visit(spec_.position, [&](ir::Expr node) {
+    if (node->op != ir::ExprOp::Read || numbers.count(node->integer)) return;
+    const ir::Value& value = graph.values[static_cast<size_t>(node->integer)];
     numbers.emplace(node->integer, own_->add_value(value.name, value.dtype));
     own_->values.back().shape = value.shape;
-    reads_.push_back(static_cast<ValueId>(node->integer));
+    reads_.push_back(static_cast<ir::ValueId>(node->integer));
   });
-  const std::function<Expr(Expr)> renumbered = [&](Expr expr) {
-    return pool.rewrite(expr, [&](Expr node) -> Expr {
-      if (node->op != ExprOp::Read) return nullptr;
-      std::vector<Expr> index;
-      for (Expr at : node->args) index.push_back(renumbered(at));
+  const std::function<ir::Expr(ir::Expr)> renumbered = [&](ir::Expr expr) {
+    return pool.rewrite(expr, [&](ir::Expr node) -> ir::Expr {
+      if (node->op != ir::ExprOp::Read) return nullptr;
+      std::vector<ir::Expr> index;
+      for (ir::Expr at : node->args) index.push_back(renumbered(at));
       return pool.read(numbers.at(node->integer), node->dtype, std::move(index));
     });
   };
-  const Expr body = renumbered(pool.cast(DType::Int64, spec_.position));
-  const ValueId result = own_->add_value("", DType::Int64);
-  for (Expr axis : spec_.axes) own_->values.back().shape.push_back(axis->extent());
+  const ir::Expr body = renumbered(pool.cast(DType::Int64, spec_.position));
+  const ir::ValueId result = own_->add_value("", DType::Int64);
+  for (ir::Expr axis : spec_.axes) own_->values.back().shape.push_back(axis->extent());
   if (body->bound_level > 0) {
-    kernel_ = make_kernel(*own_, ReduceStep{result, spec_.axes, body});
+    kernel_ = make_kernel(*own_, fuse::ReduceStep{result, spec_.axes, body});
   } else {
-    kernel_ = make_kernel(*own_, MapStep{spec_.axes, {{result, body}}});
+    kernel_ = make_kernel(*own_, fuse::MapStep{spec_.axes, {{result, body}}});
   }
 }
 
 Tensor PositionGuard::positions(RunContext& context) const {
   std::vector<Tensor> values;
-  for (ValueId id : reads_) {
+  for (ir::ValueId id : reads_) {
     const Tensor& tensor = context.values[static_cast<size_t>(id)];
     values.push_back(tensor.defined() ? tensor
                                       : context.graph.values[static_cast<size_t>(id)].constant);
@@ -144,30 +144,30 @@ void PositionGuard::run(RunContext& context) const {
              evaluate_size(spec_.size, context.symbols));
 }
 
-Lowering::Inline index_arithmetic(const Graph& graph) {
+ops::Lowering::Inline index_arithmetic(const ir::Graph& graph) {
   constexpr int kMostInlined = 64;
-  return [&graph, left = kMostInlined](ValueId id) mutable {
+  return [&graph, left = kMostInlined](ir::ValueId id) mutable {
     return is_integer(graph.values[static_cast<size_t>(id)].dtype) && left-- > 0;
   };
 }
 
-std::vector<PositionGuard> position_guards(const Graph& graph, NodeId id,
-                                           const Lowering::Inline& inlined) {
-  const Node& node = graph.nodes[static_cast<size_t>(id)];
+std::vector<PositionGuard> position_guards(const ir::Graph& graph, ir::NodeId id,
+                                           const ops::Lowering::Inline& inlined) {
+  const ir::Node& node = graph.nodes[static_cast<size_t>(id)];
   if (node.def == nullptr || node.def->positions == nullptr) return {};
-  auto positions_by = [&](const Lowering::Inline& inlines) {
-    Lowering lowering(graph, inlines);
-    const LowerContext::Reader reader = [&](ValueId input, std::vector<Expr> at) {
+  auto positions_by = [&](const ops::Lowering::Inline& inlines) {
+    ops::Lowering lowering(graph, inlines);
+    const ops::LowerContext::Reader reader = [&](ir::ValueId input, std::vector<ir::Expr> at) {
       return lowering.element(input, std::move(at));
     };
-    return node.def->positions(LowerContext(graph, node, 0, {}, reader));
+    return node.def->positions(ops::LowerContext(graph, node, 0, {}, reader));
   };
-  ExprPool& pool = *graph.pool;
-  std::vector<Positions> read = positions_by(inlined);
-  const std::vector<Positions> meant = positions_by(index_arithmetic(graph));
+  ir::ExprPool& pool = *graph.pool;
+  std::vector<ops::Positions> read = positions_by(inlined);
+  const std::vector<ops::Positions> meant = positions_by(index_arithmetic(graph));
   std::vector<PositionGuard> guards;
   for (size_t i = 0; i < read.size(); ++i) {
-    const Expr position = pool.cast(DType::Int64, meant[i].position);
+    const ir::Expr position = pool.cast(DType::Int64, meant[i].position);
     const bool proved = proved_less_equal(pool, meant[i].low, position) &&
                         proved_less_equal(pool, position, meant[i].high);
     if (proved) continue;
@@ -177,4 +177,4 @@ std::vector<PositionGuard> position_guards(const Graph& graph, NodeId id,
   return guards;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -7,46 +7,46 @@
 #include "cpu/step.h"
 #include "ops/op_def.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 
 // One input's positions. Immutable; threads may share it.
 class PositionGuard {
  public:
   // Messages begin with `where`.
-  PositionGuard(const Graph& graph, std::string where, Positions positions);
+  PositionGuard(const ir::Graph& graph, std::string where, ops::Positions positions);
   ~PositionGuard();
   PositionGuard(PositionGuard&&) noexcept;
 
   // Values of the graph that run() finds in the context's.
-  const std::vector<ValueId>& reads() const { return reads_; }
+  const std::vector<ir::ValueId>& reads() const { return reads_; }
   // The positions are computed by a reduction.
   bool reduces() const { return spec_.position->bound_level > 0; }
   // Sizes whose symbols run() finds bound.
-  std::vector<Expr> sizes() const;
+  std::vector<ir::Expr> sizes() const;
   // Throws UserError that names the node, the position and the size, for the first kind of position
   // that is out of range.
   void run(RunContext& context) const;
 
  private:
-  void make_kernel_of(const Graph& graph);
+  void make_kernel_of(const ir::Graph& graph);
   // The positions in memory, as Int32 or Int64.
   Tensor positions(RunContext& context) const;
 
   std::string where_;
-  Positions spec_;
-  std::vector<ValueId> reads_;
+  ops::Positions spec_;
+  std::vector<ir::ValueId> reads_;
   // Computes the positions in a graph of its own, of the values read and the result; null where
   // they are the one value read.
-  std::unique_ptr<Graph> own_;
+  std::unique_ptr<ir::Graph> own_;
   std::unique_ptr<Kernel> kernel_;
 };
 
 // Inlines integers, no more of them than any arithmetic on indices takes; for one Lowering.
-Lowering::Inline index_arithmetic(const Graph& graph);
+ops::Lowering::Inline index_arithmetic(const ir::Graph& graph);
 
 // The guards of a node, but for positions that are proved to be in range. `inlined` as in Lowering:
 // the guards read the values that it leaves.
-std::vector<PositionGuard> position_guards(const Graph& graph, NodeId node,
-                                           const Lowering::Inline& inlined);
+std::vector<PositionGuard> position_guards(const ir::Graph& graph, ir::NodeId node,
+                                           const ops::Lowering::Inline& inlined);
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

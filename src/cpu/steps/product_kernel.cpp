@@ -7,8 +7,7 @@
 #include "cpu/tile/product_layout.h"
 #include "cpu/tile/specialize.h"
 
-namespace redfuser {
-namespace cpu {
+namespace redfuser::cpu {
 namespace {
 
 // Columns are cut finer than rows: every block of rows packs B again, but reads A in place.
@@ -17,7 +16,7 @@ constexpr int64_t kEpilogueElements = 4096;
 constexpr int64_t kSmallTask = 1 << 20;  // multiplications below which splitting does not pay
 
 struct ProductPlan {
-  ExprPool pool;
+  ir::ExprPool pool;
   // Set where no product kernel applies (integers, operands that are no matrices).
   std::shared_ptr<ReducePlan> general;
   DType dtype = DType::Float32;
@@ -60,7 +59,7 @@ MatrixView view(const SeparatedOffset& s, const char* data, DType dtype, int64_t
 
 class ProductKernel final : public Kernel {
  public:
-  ProductKernel(const Graph& graph, ProductStep step)
+  ProductKernel(const ir::Graph& graph, fuse::ProductStep step)
       : step_(std::move(step)), cache_(graph, symbols(graph, step_)) {}
 
   void run(RunContext& context) const override {
@@ -176,52 +175,53 @@ class ProductKernel final : public Kernel {
     }
   }
 
-  static std::vector<Expr> expressions(const ProductStep& step) {
-    std::vector<Expr> result = step.axes;
+  static std::vector<ir::Expr> expressions(const fuse::ProductStep& step) {
+    std::vector<ir::Expr> result = step.axes;
     for (const auto* list : {&step.batch, &step.m, &step.n}) {
       result.insert(result.end(), list->begin(), list->end());
     }
-    for (Expr e : {step.k, step.a, step.epilogue}) result.push_back(e);
+    for (ir::Expr e : {step.k, step.a, step.epilogue}) result.push_back(e);
     result.insert(result.end(), step.b.begin(), step.b.end());
     return result;
   }
 
-  static std::vector<int64_t> symbols(const Graph& graph, const ProductStep& step) {
+  static std::vector<int64_t> symbols(const ir::Graph& graph, const fuse::ProductStep& step) {
     return symbols_of(graph, expressions(step), {&step.value, 1});
   }
 
   // The same meaning as a reduction.
-  std::shared_ptr<ReducePlan> make_general(const Graph& graph,
+  std::shared_ptr<ReducePlan> make_general(const ir::Graph& graph,
                                            std::span<const int64_t> symbols) const {
     auto plan = std::make_shared<ReducePlan>();
-    ExprPool& pool = plan->pool;
+    ir::ExprPool& pool = plan->pool;
     Specializer specializer(pool, symbols);
-    Expr a = specializer.copy(step_.a), k = specializer.copy(step_.k);
-    const auto product = [&](Expr b) {
-      Expr term = pool.mul(a, pool.cast(a->dtype, specializer.copy(b)));
-      return k->op == ExprOp::Axis ? pool.reduce(Reduction::Sum, k, term) : term;
+    ir::Expr a = specializer.copy(step_.a), k = specializer.copy(step_.k);
+    const auto product = [&](ir::Expr b) {
+      ir::Expr term = pool.mul(a, pool.cast(a->dtype, specializer.copy(b)));
+      return k->op == ir::ExprOp::Axis ? pool.reduce(ir::Reduction::Sum, k, term) : term;
     };
-    Expr epilogue = pool.rewrite(specializer.copy(step_.epilogue), [&](Expr e) -> Expr {
-      if (e->op != ExprOp::Leaf || e->leaf_kind != LeafKind::Product) return nullptr;
+    ir::Expr epilogue = pool.rewrite(specializer.copy(step_.epilogue), [&](ir::Expr e) -> ir::Expr {
+      if (e->op != ir::ExprOp::Leaf || e->leaf_kind != ir::LeafKind::Product) return nullptr;
       return pool.cast(e->dtype, product(step_.b.at(static_cast<size_t>(e->integer))));
     });
-    std::vector<Expr> indices;
-    for (Expr axis : step_.axes) indices.push_back(specializer.copy(axis));
+    std::vector<ir::Expr> indices;
+    for (ir::Expr axis : step_.axes) indices.push_back(specializer.copy(axis));
     plan->build(graph, symbols, step_.value, indices, epilogue);
     return plan;
   }
 
-  std::shared_ptr<const ProductPlan> make(const Graph& graph,
+  std::shared_ptr<const ProductPlan> make(const ir::Graph& graph,
                                           std::span<const int64_t> symbols) const {
     auto plan = std::make_shared<ProductPlan>();
-    ExprPool& pool = plan->pool;
+    ir::ExprPool& pool = plan->pool;
     Specializer specializer(pool, symbols);
-    const std::vector<Expr> batch = specializer.copy_axes(step_.batch),
-                            m = specializer.copy_axes(step_.m), n = specializer.copy_axes(step_.n),
-                            k = specializer.copy_axes({&step_.k, 1});
-    Expr a = specializer.copy(step_.a);
+    const std::vector<ir::Expr> batch = specializer.copy_axes(step_.batch),
+                                m = specializer.copy_axes(step_.m),
+                                n = specializer.copy_axes(step_.n),
+                                k = specializer.copy_axes({&step_.k, 1});
+    ir::Expr a = specializer.copy(step_.a);
     const TileBuilder::DimsOf dims = [&](int64_t value) {
-      return dims_of(graph, static_cast<ValueId>(value), symbols);
+      return dims_of(graph, static_cast<ir::ValueId>(value), symbols);
     };
     plan->batches = extent_of(batch);
     plan->m = extent_of(m);
@@ -230,8 +230,8 @@ class ProductKernel final : public Kernel {
     bool separated = separate_operand(pool, a, dims, {batch, m, k}, plan->a);
     bool f64 = a->dtype == DType::Float64;
     plan->a_dtype = a->dtype;
-    for (Expr operand : step_.b) {
-      Expr b = specializer.copy(operand);
+    for (ir::Expr operand : step_.b) {
+      ir::Expr b = specializer.copy(operand);
       separated =
           separated && separate_operand(pool, b, dims, {batch, n, k}, plan->b.emplace_back());
       f64 |= b->dtype == DType::Float64;
@@ -246,9 +246,10 @@ class ProductKernel final : public Kernel {
     return plan;
   }
 
-  static bool separate_operand(ExprPool& pool, Expr read, const TileBuilder::DimsOf& dims,
-                               const std::vector<std::vector<Expr>>& lists, SeparatedOffset& to) {
-    if (read->op != ExprOp::Read || !is_float(read->dtype)) return false;
+  static bool separate_operand(ir::ExprPool& pool, ir::Expr read, const TileBuilder::DimsOf& dims,
+                               const std::vector<std::vector<ir::Expr>>& lists,
+                               SeparatedOffset& to) {
+    if (read->op != ir::ExprOp::Read || !is_float(read->dtype)) return false;
     const Dims sizes = dims(read->integer);
     for (size_t i = 0; i < sizes.size(); ++i) {
       const Range range = range_of(read->args[i]);
@@ -259,16 +260,17 @@ class ProductKernel final : public Kernel {
     return separated.has_value();
   }
 
-  void plan_result(const Graph& graph, std::span<const int64_t> symbols, Specializer& specializer,
-                   ProductPlan& plan, const std::vector<Expr>& batch, const std::vector<Expr>& m,
-                   const std::vector<Expr>& n, const TileBuilder::DimsOf& dims) const {
-    ExprPool& pool = plan.pool;
+  void plan_result(const ir::Graph& graph, std::span<const int64_t> symbols,
+                   Specializer& specializer, ProductPlan& plan, const std::vector<ir::Expr>& batch,
+                   const std::vector<ir::Expr>& m, const std::vector<ir::Expr>& n,
+                   const TileBuilder::DimsOf& dims) const {
+    ir::ExprPool& pool = plan.pool;
     const DType out = graph.values[static_cast<size_t>(step_.value)].dtype;
     const Dims out_dims = dims_of(graph, step_.value, symbols);
-    std::vector<Expr> indices;
-    for (Expr axis : step_.axes) indices.push_back(specializer.copy(axis));
-    Expr epilogue = specializer.copy(step_.epilogue);
-    if (epilogue->op == ExprOp::Leaf && out == plan.dtype) {
+    std::vector<ir::Expr> indices;
+    for (ir::Expr axis : step_.axes) indices.push_back(specializer.copy(axis));
+    ir::Expr epilogue = specializer.copy(step_.epilogue);
+    if (epilogue->op == ir::ExprOp::Leaf && out == plan.dtype) {
       auto place = separate(pool, flat_offset(pool, indices, out_dims), {batch, m, n});
       if (place && place->parts[1].table.empty() && place->parts[2].table.empty() &&
           (place->parts[2].stride == 1 || plan.n == 1)) {
@@ -278,7 +280,7 @@ class ProductKernel final : public Kernel {
       }
     }
     TileBuilder builder(pool, plan.epilogue, dims);
-    for (Expr axis : batch) builder.set_outer(axis);
+    for (ir::Expr axis : batch) builder.set_outer(axis);
     plan.batch_points.assign(static_cast<size_t>(plan.batches), {});
     std::vector<int64_t> point(batch.size());
     for (auto& target : plan.batch_points) {
@@ -302,7 +304,8 @@ class ProductKernel final : public Kernel {
 
   // Without columns the product is a column of the block: its rows lie `stride` apart, so such a
   // product is spread over one column.
-  static void bind_product(TileBuilder& builder, ProductPlan& plan, Expr epilogue, Shape shape) {
+  static void bind_product(TileBuilder& builder, ProductPlan& plan, ir::Expr epilogue,
+                           Shape shape) {
     if (plan.scope == kNoScope) {
       plan.scope = builder.fixed_scope({plan.pool.axis("n", plan.pool.integer(1))});
       shape = Shape::Tile;
@@ -310,22 +313,21 @@ class ProductKernel final : public Kernel {
     for (size_t i = 0; i < plan.b.size(); ++i) {
       plan.products.push_back(builder.make_view(elem_of(plan.dtype), shape, plan.scope));
     }
-    visit(epilogue, [&](Expr e) {
-      if (e->op != ExprOp::Leaf || e->leaf_kind != LeafKind::Product) return;
+    visit(epilogue, [&](ir::Expr e) {
+      if (e->op != ir::ExprOp::Leaf || e->leaf_kind != ir::LeafKind::Product) return;
       const RegisterId product = plan.products.at(static_cast<size_t>(e->integer));
       builder.bind(e, builder.converted(product, elem_of(e->dtype)));
     });
   }
 
-  ProductStep step_;
+  fuse::ProductStep step_;
   PlanCache<ProductPlan> cache_;
 };
 
 }  // namespace
-}  // namespace cpu
 
-std::unique_ptr<Kernel> make_kernel(const Graph& graph, const ProductStep& step) {
+std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, const fuse::ProductStep& step) {
   return std::make_unique<cpu::ProductKernel>(graph, step);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -6,43 +6,42 @@
 #include "cpu/steps/reduce_plan.h"
 #include "cpu/tile/specialize.h"
 
-namespace redfuser {
-namespace cpu {
+namespace redfuser::cpu {
 namespace {
 
 constexpr int64_t kTileElements = 8192;
 constexpr int64_t kMaxColumns = 1024;
 
-bool is_ranked(Expr e) {
-  return e->op == ExprOp::Reduce &&
-         (e->reduction == Reduction::TopK || e->reduction == Reduction::BottomK ||
-          e->reduction == Reduction::ArgMax || e->reduction == Reduction::ArgMin);
+bool is_ranked(ir::Expr e) {
+  return e->op == ir::ExprOp::Reduce &&
+         (e->reduction == ir::Reduction::TopK || e->reduction == ir::Reduction::BottomK ||
+          e->reduction == ir::Reduction::ArgMax || e->reduction == ir::Reduction::ArgMin);
 }
 
 // Which output axes become columns; none where the reduced axis itself serves better as columns.
 class ColumnsOfReduction {
  public:
-  ColumnsOfReduction(ExprPool& pool, const std::vector<Expr>& axes, Expr body,
+  ColumnsOfReduction(ir::ExprPool& pool, const std::vector<ir::Expr>& axes, ir::Expr body,
                      const TileBuilder::DimsOf& dims)
       : pool_(pool), axes_(axes), dims_(dims) {
-    visit(body, [&](Expr e) {
-      if (e->op == ExprOp::Reduce) reductions_.push_back(e);
+    visit(body, [&](ir::Expr e) {
+      if (e->op == ir::ExprOp::Reduce) reductions_.push_back(e);
     });
   }
 
-  std::vector<Expr> choose() const {
+  std::vector<ir::Expr> choose() const {
     if (axes_.empty()) return {};
     bool ranked = false;
-    std::vector<Expr> ranks;
-    for (Expr reduce : reductions_) {
+    std::vector<ir::Expr> ranks;
+    for (ir::Expr reduce : reductions_) {
       if (!is_ranked(reduce)) continue;
       ranked = true;
-      for (Expr axis : axes_) {
+      for (ir::Expr axis : axes_) {
         const bool rank = reduce->args.size() > 2 && reduce->args[2]->depends_on(axis);
         if (rank && !reduce->body()->depends_on(axis)) ranks.push_back(axis);
       }
     }
-    if (ranked) return ranks.empty() ? ranks : std::vector<Expr>{ranks[0]};
+    if (ranked) return ranks.empty() ? ranks : std::vector<ir::Expr>{ranks[0]};
     if (along_memory()) return {};
     return {axes_.back()};
   }
@@ -51,11 +50,12 @@ class ColumnsOfReduction {
   // A reduced axis is innermost in what is read, and the reduction is no matrix product.
   bool along_memory() const {
     bool unit = true, left = false, right = false;
-    std::vector<Expr> bound;
-    for (Expr reduce : reductions_) bound.push_back(reduce->bound_axis());
-    for (Expr reduce : reductions_) {
-      visit(reduce->body(), [&](Expr e) {
-        if (e->op != ExprOp::Read || e->integer < 0 || !e->depends_on(reduce->bound_axis())) return;
+    std::vector<ir::Expr> bound;
+    for (ir::Expr reduce : reductions_) bound.push_back(reduce->bound_axis());
+    for (ir::Expr reduce : reductions_) {
+      visit(reduce->body(), [&](ir::Expr e) {
+        if (e->op != ir::ExprOp::Read || e->integer < 0 || !e->depends_on(reduce->bound_axis()))
+          return;
         const ReadStrides strides = strides_of(pool_, e, bound, dims_);
         bool innermost = false;
         for (size_t i = 0; i < bound.size(); ++i) {
@@ -68,10 +68,10 @@ class ColumnsOfReduction {
     return unit && !(left && right);
   }
 
-  ExprPool& pool_;
-  const std::vector<Expr>& axes_;
+  ir::ExprPool& pool_;
+  const std::vector<ir::Expr>& axes_;
   const TileBuilder::DimsOf& dims_;
-  std::vector<Expr> reductions_;
+  std::vector<ir::Expr> reductions_;
 };
 
 void choose_tiles(ReducePlan& plan) {
@@ -90,15 +90,15 @@ void choose_tiles(ReducePlan& plan) {
 
 class ReduceKernel final : public Kernel {
  public:
-  ReduceKernel(const Graph& graph, ReduceStep step)
+  ReduceKernel(const ir::Graph& graph, fuse::ReduceStep step)
       : step_(std::move(step)), cache_(graph, symbols(graph, step_)) {}
 
   void run(RunContext& context) const override {
     auto plan = cache_.get(context, [&](std::span<const int64_t> symbols) {
       auto made = std::make_shared<ReducePlan>();
       Specializer specializer(made->pool, symbols);
-      std::vector<Expr> indices;
-      for (Expr axis : step_.axes) indices.push_back(specializer.copy(axis));
+      std::vector<ir::Expr> indices;
+      for (ir::Expr axis : step_.axes) indices.push_back(specializer.copy(axis));
       made->build(context.graph, symbols, step_.value, indices, specializer.copy(step_.body));
       return made;
     });
@@ -106,35 +106,35 @@ class ReduceKernel final : public Kernel {
   }
 
  private:
-  static std::vector<int64_t> symbols(const Graph& graph, const ReduceStep& step) {
-    std::vector<Expr> expressions = step.axes;
+  static std::vector<int64_t> symbols(const ir::Graph& graph, const fuse::ReduceStep& step) {
+    std::vector<ir::Expr> expressions = step.axes;
     expressions.push_back(step.body);
     return symbols_of(graph, expressions, {&step.value, 1});
   }
 
-  ReduceStep step_;
+  fuse::ReduceStep step_;
   PlanCache<ReducePlan> cache_;
 };
 
 }  // namespace
 
-void ReducePlan::build(const Graph& graph, std::span<const int64_t> symbols, ValueId value,
-                       std::vector<Expr> indices, Expr body) {
-  std::vector<Expr> axes;
-  for (Expr index : indices) {
-    if (index->op == ExprOp::Axis) axes.push_back(index);
+void ReducePlan::build(const ir::Graph& graph, std::span<const int64_t> symbols, ir::ValueId value,
+                       std::vector<ir::Expr> indices, ir::Expr body) {
+  std::vector<ir::Expr> axes;
+  for (ir::Expr index : indices) {
+    if (index->op == ir::ExprOp::Axis) axes.push_back(index);
   }
   rows = extent_of(axes);
   if (rows == 0) return;
-  std::vector<Expr*> all{&body};
-  for (Expr& e : indices) all.push_back(&e);
+  std::vector<ir::Expr*> all{&body};
+  for (ir::Expr& e : indices) all.push_back(&e);
   split_axes(pool, axes, all);
   const TileBuilder::DimsOf dims = [&](int64_t id) {
-    return dims_of(graph, static_cast<ValueId>(id), symbols);
+    return dims_of(graph, static_cast<ir::ValueId>(id), symbols);
   };
-  const std::vector<Expr> column_axes = ColumnsOfReduction(pool, axes, body, dims).choose();
-  std::vector<Expr> row_axes;
-  for (Expr axis : axes) {
+  const std::vector<ir::Expr> column_axes = ColumnsOfReduction(pool, axes, body, dims).choose();
+  std::vector<ir::Expr> row_axes;
+  for (ir::Expr axis : axes) {
     if (std::find(column_axes.begin(), column_axes.end(), axis) == column_axes.end()) {
       row_axes.push_back(axis);
     }
@@ -151,7 +151,7 @@ void ReducePlan::build(const Graph& graph, std::span<const int64_t> symbols, Val
   choose_tiles(*this);
 }
 
-void ReducePlan::run(RunContext& context, ValueId value) const {
+void ReducePlan::run(RunContext& context, ir::ValueId value) const {
   allocate(context, value);
   if (rows == 0 || columns == 0) return;
   const int64_t across = ceil_div(columns, column_tile);
@@ -168,10 +168,8 @@ void ReducePlan::run(RunContext& context, ValueId value) const {
   });
 }
 
-}  // namespace cpu
-
-std::unique_ptr<Kernel> make_kernel(const Graph& graph, const ReduceStep& step) {
+std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, const fuse::ReduceStep& step) {
   return std::make_unique<cpu::ReduceKernel>(graph, step);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -10,16 +10,16 @@
 namespace redfuser::cpu {
 
 struct ReducePlan {
-  ExprPool pool;
+  ir::ExprPool pool;
   TileProgram program;
   int64_t rows = 1, columns = 1, row_tile = 1, column_tile = 1;
   int scope = kNoScope;
 
   // `indices` (axes of `pool`, or the constant 0) and `body` are specialized for `symbols`.
-  void build(const Graph& graph, std::span<const int64_t> symbols, ValueId value,
-             std::vector<Expr> indices, Expr body);
+  void build(const ir::Graph& graph, std::span<const int64_t> symbols, ir::ValueId value,
+             std::vector<ir::Expr> indices, ir::Expr body);
   // Allocates and computes the output.
-  void run(RunContext& context, ValueId value) const;
+  void run(RunContext& context, ir::ValueId value) const;
 };
 
 }  // namespace redfuser::cpu

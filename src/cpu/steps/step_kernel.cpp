@@ -6,17 +6,15 @@
 #include "base/memory_budget.h"
 #include "redfuser/memory_limit.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 
-Dims dims_of(const Graph& graph, ValueId value, std::span<const int64_t> symbols) {
+Dims dims_of(const ir::Graph& graph, ir::ValueId value, std::span<const int64_t> symbols) {
   Dims dims;
-  for (Expr size : graph.values[static_cast<size_t>(value)].shape) {
+  for (ir::Expr size : graph.values[static_cast<size_t>(value)].shape) {
     dims.push_back(evaluate_size(size, symbols));
   }
   return dims;
 }
-
-namespace cpu {
 
 char* thread_scratch(int64_t bytes) {
   struct Free {
@@ -42,7 +40,7 @@ char* thread_scratch(int64_t bytes) {
   return memory.get();
 }
 
-Tensor& allocate(RunContext& context, ValueId value) {
+Tensor& allocate(RunContext& context, ir::ValueId value) {
   Tensor& tensor = context.values[static_cast<size_t>(value)];
   tensor = Tensor(context.graph.values[static_cast<size_t>(value)].dtype,
                   dims_of(context.graph, value, context.symbols));
@@ -50,14 +48,14 @@ Tensor& allocate(RunContext& context, ValueId value) {
 }
 
 TileRunner::TileRunner(const TileProgram& program, RunContext& context,
-                       std::span<const ValueId> outputs)
+                       std::span<const ir::ValueId> outputs)
     : program_(program), context_(context), machines_(static_cast<size_t>(context.pool.size())) {
   for (int64_t value : program.tensors) {
     const Tensor& tensor = context.values[static_cast<size_t>(value)];
     RF_CHECK(tensor.defined(), "a step reads value %{} before it is computed", value);
     tensors_.push_back(static_cast<const char*>(tensor.data()));
   }
-  for (ValueId value : outputs) {
+  for (ir::ValueId value : outputs) {
     outputs_.push_back(
         static_cast<char*>(context.values[static_cast<size_t>(value)].mutable_data()));
   }
@@ -76,5 +74,4 @@ void TileRunner::run(int64_t tasks, const std::function<void(Machine&, int64_t)>
   });
 }
 
-}  // namespace cpu
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -20,7 +20,7 @@ char* thread_scratch(int64_t bytes);
 template <typename Plan>
 class PlanCache {
  public:
-  PlanCache(const Graph& graph, std::vector<int64_t> symbols)
+  PlanCache(const ir::Graph& graph, std::vector<int64_t> symbols)
       : graph_(graph), symbols_(std::move(symbols)) {}
 
   std::shared_ptr<const Plan> get(
@@ -40,24 +40,24 @@ class PlanCache {
     if (plans_.size() > kKept) plans_.pop_back();
     return plan;
   }
-  const Graph& graph() const { return graph_; }
+  const ir::Graph& graph() const { return graph_; }
 
  private:
   static constexpr size_t kKept = 8;
-  const Graph& graph_;
+  const ir::Graph& graph_;
   std::vector<int64_t> symbols_;
   mutable std::mutex mutex_;
   mutable std::deque<std::pair<std::vector<int64_t>, std::shared_ptr<const Plan>>> plans_;
 };
 
 // Allocates a step's output.
-Tensor& allocate(RunContext& context, ValueId value);
+Tensor& allocate(RunContext& context, ir::ValueId value);
 
 // Runs tasks of a tile program, each on a worker's own machine.
 class TileRunner {
  public:
   // `outputs` are the tensors of the program's outputs, already allocated.
-  TileRunner(const TileProgram& program, RunContext& context, std::span<const ValueId> outputs);
+  TileRunner(const TileProgram& program, RunContext& context, std::span<const ir::ValueId> outputs);
   // body(machine, task); more scratch is at machine.gemm_scratch + kGemmScratchBytes.
   void run(int64_t tasks, const std::function<void(Machine&, int64_t)>& body,
            int64_t extra_scratch = 0);

@@ -5,8 +5,8 @@
 namespace redfuser::cpu {
 namespace {
 
-Expr strip_float_casts(Expr expr) {
-  while (expr->op == ExprOp::Cast && is_float(expr->dtype) && is_float(expr->args[0]->dtype)) {
+ir::Expr strip_float_casts(ir::Expr expr) {
+  while (expr->op == ir::ExprOp::Cast && is_float(expr->dtype) && is_float(expr->args[0]->dtype)) {
     expr = expr->args[0];
   }
   return expr;
@@ -14,24 +14,25 @@ Expr strip_float_casts(Expr expr) {
 
 }  // namespace
 
-bool depends_on_any(Expr expr, const std::vector<Expr>& axes) {
-  return std::any_of(axes.begin(), axes.end(), [&](Expr axis) { return expr->depends_on(axis); });
+bool depends_on_any(ir::Expr expr, const std::vector<ir::Expr>& axes) {
+  return std::any_of(axes.begin(), axes.end(),
+                     [&](ir::Expr axis) { return expr->depends_on(axis); });
 }
 
-Factors factors_of(Expr expr, const std::vector<Expr>& axes) {
+Factors factors_of(ir::Expr expr, const std::vector<ir::Expr>& axes) {
   Factors result;
-  std::vector<Expr> pending{expr};
+  std::vector<ir::Expr> pending{expr};
   while (!pending.empty()) {
-    Expr factor = pending.back();
+    ir::Expr factor = pending.back();
     pending.pop_back();
     if (!depends_on_any(factor, axes)) {
       result.free.push_back(factor);
       continue;
     }
-    Expr inner = strip_float_casts(factor);
-    if (inner->op == ExprOp::Mul && is_float(inner->dtype)) {
+    ir::Expr inner = strip_float_casts(factor);
+    if (inner->op == ir::ExprOp::Mul && is_float(inner->dtype)) {
       for (size_t i = inner->args.size(); i-- > 0;) pending.push_back(inner->args[i]);
-    } else if (inner->op == ExprOp::Div && is_float(inner->dtype) &&
+    } else if (inner->op == ir::ExprOp::Div && is_float(inner->dtype) &&
                !depends_on_any(inner->args[1], axes)) {
       result.divisors.push_back(inner->args[1]);
       pending.push_back(inner->args[0]);

@@ -7,34 +7,35 @@
 
 namespace redfuser::cpu {
 
-int64_t index_at(Expr expr, const std::vector<Expr>& axes, const std::vector<int64_t>& point) {
+int64_t index_at(ir::Expr expr, const std::vector<ir::Expr>& axes,
+                 const std::vector<int64_t>& point) {
   auto arg = [&](size_t i) { return index_at(expr->args[i], axes, point); };
   switch (expr->op) {
-    case ExprOp::Constant:
+    case ir::ExprOp::Constant:
       return expr->integer;
-    case ExprOp::Axis: {
+    case ir::ExprOp::Axis: {
       auto found = std::find(axes.begin(), axes.end(), expr);
       RF_CHECK(found != axes.end(), "an index uses an axis that is not its own");
       return point[static_cast<size_t>(found - axes.begin())];
     }
-    case ExprOp::Add: {
+    case ir::ExprOp::Add: {
       int64_t total = 0;
       for (size_t i = 0; i < expr->args.size(); ++i) total += arg(i);
       return total;
     }
-    case ExprOp::Mul: {
+    case ir::ExprOp::Mul: {
       int64_t total = 1;
       for (size_t i = 0; i < expr->args.size(); ++i) total *= arg(i);
       return total;
     }
     default:
       return static_cast<int64_t>(evaluate(
-          expr, [&](Expr leaf) { return static_cast<double>(index_at(leaf, axes, point)); }));
+          expr, [&](ir::Expr leaf) { return static_cast<double>(index_at(leaf, axes, point)); }));
   }
 }
 
-Expr flat_offset(ExprPool& pool, const std::vector<Expr>& indices, const Dims& dims) {
-  Expr offset = pool.integer(0);
+ir::Expr flat_offset(ir::ExprPool& pool, const std::vector<ir::Expr>& indices, const Dims& dims) {
+  ir::Expr offset = pool.integer(0);
   int64_t stride = 1;
   for (size_t i = dims.size(); i-- > 0;) {
     offset = pool.add(offset, pool.mul(indices[i], pool.integer(stride)));
@@ -45,7 +46,8 @@ Expr flat_offset(ExprPool& pool, const std::vector<Expr>& indices, const Dims& d
 
 namespace {
 
-OffsetPart part_of(ExprPool& pool, const Polynomial& polynomial, const std::vector<Expr>& axes) {
+OffsetPart part_of(ir::ExprPool& pool, const ir::Polynomial& polynomial,
+                   const std::vector<ir::Expr>& axes) {
   OffsetPart part;
   if (polynomial.empty()) return part;
   std::vector<int64_t> strides(axes.size());
@@ -64,7 +66,7 @@ OffsetPart part_of(ExprPool& pool, const Polynomial& polynomial, const std::vect
     part.stride = strides.back();
     return part;
   }
-  Expr expr = from_polynomial(pool, polynomial);
+  ir::Expr expr = from_polynomial(pool, polynomial);
   const int64_t count = extent_of(axes);
   std::vector<int64_t> point(axes.size());
   for (int64_t i = 0; i < count; ++i) {
@@ -79,21 +81,21 @@ OffsetPart part_of(ExprPool& pool, const Polynomial& polynomial, const std::vect
 
 }  // namespace
 
-std::optional<SeparatedOffset> separate(ExprPool& pool, Expr offset,
-                                        const std::vector<std::vector<Expr>>& lists) {
+std::optional<SeparatedOffset> separate(ir::ExprPool& pool, ir::Expr offset,
+                                        const std::vector<std::vector<ir::Expr>>& lists) {
   SeparatedOffset result;
-  std::vector<Polynomial> parts(lists.size());
+  std::vector<ir::Polynomial> parts(lists.size());
   for (auto& term : to_polynomial(offset)) {
     if (term.first.empty()) {
       result.constant = term.second;
       continue;
     }
-    Expr monomial = from_polynomial(pool, {{term.first, 1}});
+    ir::Expr monomial = from_polynomial(pool, {{term.first, 1}});
     if (monomial->has_read || monomial->has_leaf) return std::nullopt;
     int owner = -1;
     for (size_t i = 0; i < lists.size(); ++i) {
       const bool depends = std::any_of(lists[i].begin(), lists[i].end(),
-                                       [&](Expr axis) { return monomial->depends_on(axis); });
+                                       [&](ir::Expr axis) { return monomial->depends_on(axis); });
       if (depends && owner >= 0) return std::nullopt;
       if (depends) owner = static_cast<int>(i);
     }

@@ -10,7 +10,8 @@
 namespace redfuser::cpu {
 
 // The value of an integer expression at a point of its axes.
-int64_t index_at(Expr expr, const std::vector<Expr>& axes, const std::vector<int64_t>& point);
+int64_t index_at(ir::Expr expr, const std::vector<ir::Expr>& axes,
+                 const std::vector<int64_t>& point);
 
 // One part of an offset over a flattened list of axes: a stride, or a table of offsets.
 struct OffsetPart {
@@ -28,10 +29,10 @@ struct SeparatedOffset {
 };
 
 // nullopt if a term of the offset depends on two of the lists, or on what is read.
-std::optional<SeparatedOffset> separate(ExprPool& pool, Expr offset,
-                                        const std::vector<std::vector<Expr>>& lists);
+std::optional<SeparatedOffset> separate(ir::ExprPool& pool, ir::Expr offset,
+                                        const std::vector<std::vector<ir::Expr>>& lists);
 
 // The row-major offset of indices into a tensor of size `dims`.
-Expr flat_offset(ExprPool& pool, const std::vector<Expr>& indices, const Dims& dims);
+ir::Expr flat_offset(ir::ExprPool& pool, const std::vector<ir::Expr>& indices, const Dims& dims);
 
 }  // namespace redfuser::cpu

@@ -14,47 +14,48 @@ namespace redfuser::cpu {
 // Copies expressions between pools. Axes of extent 1 become the integer 0.
 class Specializer {
  public:
-  Specializer(ExprPool& to, std::span<const int64_t> symbols) : to_(to), symbols_(symbols) {}
+  Specializer(ir::ExprPool& to, std::span<const int64_t> symbols) : to_(to), symbols_(symbols) {}
 
-  Expr copy(Expr expr);
+  ir::Expr copy(ir::Expr expr);
   // The copies of axes; axes of one element are left out.
-  std::vector<Expr> copy_axes(std::span<const Expr> axes);
+  std::vector<ir::Expr> copy_axes(std::span<const ir::Expr> axes);
 
  private:
-  Expr build(Expr expr);
-  Expr build_axis(Expr axis);
+  ir::Expr build(ir::Expr expr);
+  ir::Expr build_axis(ir::Expr axis);
 
-  ExprPool& to_;
+  ir::ExprPool& to_;
   std::span<const int64_t> symbols_;
-  std::unordered_map<Expr, Expr> memo_;
+  std::unordered_map<ir::Expr, ir::Expr> memo_;
 };
 
 // The numbers of the symbols that sizes of these expressions and values depend on, sorted.
-std::vector<int64_t> symbols_of(const Graph& graph, std::span<const Expr> expressions,
-                                std::span<const ValueId> values);
+std::vector<int64_t> symbols_of(const ir::Graph& graph, std::span<const ir::Expr> expressions,
+                                std::span<const ir::ValueId> values);
 
 // The constant value of an Int64 expression; InternalError if it is none.
-int64_t constant_of(Expr expr);
+int64_t constant_of(ir::Expr expr);
 // The number of elements of a specialized axis.
-int64_t extent_of(Expr axis);
+int64_t extent_of(ir::Expr axis);
 // The product of the extents.
-int64_t extent_of(std::span<const Expr> axes);
+int64_t extent_of(std::span<const ir::Expr> axes);
 
 // Splits axes that occur as ⌊x/d⌋ or x mod d, with d dividing the extent, into x = d·high + low, so
 // that indices become affine. Rewrites `expressions` and replaces each split axis in `axes` by its
 // parts, outermost first.
-void split_axes(ExprPool& pool, std::vector<Expr>& axes, const std::vector<Expr*>& expressions);
+void split_axes(ir::ExprPool& pool, std::vector<ir::Expr>& axes,
+                const std::vector<ir::Expr*>& expressions);
 
 // Bounds of an integer expression over all its axes; saturated at ±2^62 where unknown.
 struct Range {
   int64_t low, high;
 };
-Range range_of(Expr expr);
+Range range_of(ir::Expr expr);
 // The same where the axes have ranges of their own.
-using AxisRanges = std::function<Range(Expr axis)>;
-Range range_of(Expr expr, const AxisRanges& axes);
+using AxisRanges = std::function<Range(ir::Expr axis)>;
+Range range_of(ir::Expr expr, const AxisRanges& axes);
 // Whether the exact result of an integer operation or cast may lie outside its type, so that it is
 // to be wrapped around.
-bool may_overflow(Expr expr);
+bool may_overflow(ir::Expr expr);
 
 }  // namespace redfuser::cpu

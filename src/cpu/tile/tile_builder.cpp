@@ -10,19 +10,19 @@
 
 namespace redfuser::cpu {
 
-TileBuilder::TileBuilder(ExprPool& pool, TileProgram& program, DimsOf dims)
+TileBuilder::TileBuilder(ir::ExprPool& pool, TileProgram& program, DimsOf dims)
     : pool_(pool), program_(program), dims_(std::move(dims)) {
   stack_.push_back({&program.block, {}, {}, {}});
 }
 
-int TileBuilder::set_outer(Expr axis) {
+int TileBuilder::set_outer(ir::Expr axis) {
   Role role;
   role.slot = program_.axis_slots++;
   roles_[axis->integer] = role;
   return role.slot;
 }
 
-void TileBuilder::set_rows(std::vector<Expr> axes) {
+void TileBuilder::set_rows(std::vector<ir::Expr> axes) {
   rows_ = std::move(axes);
   int64_t inner = 1;
   for (size_t i = rows_.size(); i-- > 0;) {
@@ -35,7 +35,7 @@ void TileBuilder::set_rows(std::vector<Expr> axes) {
   }
 }
 
-int TileBuilder::looped_scope(const std::vector<Expr>& axes) {
+int TileBuilder::looped_scope(const std::vector<ir::Expr>& axes) {
   const int scope = static_cast<int>(program_.scopes.size());
   Scope& s = program_.scopes.emplace_back();
   s.axes = axes;
@@ -53,9 +53,9 @@ int TileBuilder::looped_scope(const std::vector<Expr>& axes) {
   return scope;
 }
 
-int TileBuilder::fixed_scope(const std::vector<Expr>& axes) {
+int TileBuilder::fixed_scope(const std::vector<ir::Expr>& axes) {
   std::vector<int64_t> key;
-  for (Expr axis : axes) key.push_back(axis->integer);
+  for (ir::Expr axis : axes) key.push_back(axis->integer);
   auto found = fixed_scopes_.find(key);
   if (found != fixed_scopes_.end()) return found->second;
   return fixed_scopes_[key] = looped_scope(axes);
@@ -71,7 +71,7 @@ void TileBuilder::at_depth(int depth, const std::function<void()>& body) {
 
 void TileBuilder::in_column_loop(int scope, int depth, const std::function<void()>& body,
                                  bool partial) {
-  for (Expr axis : program_.scopes[static_cast<size_t>(scope)].axes) {
+  for (ir::Expr axis : program_.scopes[static_cast<size_t>(scope)].axes) {
     roles_[axis->integer].depth = depth + 1;
   }
   at_depth(depth, [&] {
@@ -83,7 +83,7 @@ void TileBuilder::in_column_loop(int scope, int depth, const std::function<void(
   });
 }
 
-void TileBuilder::in_axis_loop(Expr axis, int depth, const std::function<void()>& body) {
+void TileBuilder::in_axis_loop(ir::Expr axis, int depth, const std::function<void()>& body) {
   Role role;
   role.slot = program_.axis_slots++;
   role.depth = depth + 1;
@@ -97,7 +97,7 @@ void TileBuilder::in_axis_loop(Expr axis, int depth, const std::function<void()>
   });
 }
 
-void TileBuilder::at_part_end(Expr axis, int64_t period, const std::function<void()>& body) {
+void TileBuilder::at_part_end(ir::Expr axis, int64_t period, const std::function<void()>& body) {
   auto guard = std::make_unique<AtPartEnd>(roles_.at(axis->integer).slot, period);
   stack_.push_back({&guard->block, {}, {}});
   body();
@@ -113,7 +113,7 @@ void TileBuilder::after_first(int scope, const std::function<void()>& body) {
   if (!guard->block.empty()) stack_.back().block->push_back(std::move(guard));
 }
 
-void TileBuilder::bind(Expr leaf, RegisterId r) { leaves_[leaf] = r; }
+void TileBuilder::bind(ir::Expr leaf, RegisterId r) { leaves_[leaf] = r; }
 
 void TileBuilder::bind_ranked(int64_t value, RegisterId matrix, int64_t filled) {
   ranked_[value] = {matrix, filled};
@@ -187,23 +187,23 @@ RegisterId TileBuilder::constant(Elem elem, double number, int64_t integer) {
   });
 }
 
-RegisterId TileBuilder::identity(Reduction reduction, DType dtype, Shape shape, int scope,
+RegisterId TileBuilder::identity(ir::Reduction reduction, DType dtype, Shape shape, int scope,
                                  int depth) {
   const double infinity = std::numeric_limits<double>::infinity();
   double number = 0;
   int64_t integer = 0;
   switch (reduction) {
-    case Reduction::Prod:
+    case ir::Reduction::Prod:
       number = 1;
       integer = 1;
       break;
-    case Reduction::Max:
+    case ir::Reduction::Max:
       number = -infinity;
-      integer = is_integer(dtype) ? lowest_word(dtype) : 0;
+      integer = is_integer(dtype) ? ir::lowest_word(dtype) : 0;
       break;
-    case Reduction::Min:
+    case ir::Reduction::Min:
       number = infinity;
-      integer = is_integer(dtype) ? highest_word(dtype) : 1;
+      integer = is_integer(dtype) ? ir::highest_word(dtype) : 1;
       break;
     default:
       break;
@@ -224,7 +224,7 @@ RegisterId TileBuilder::spread(RegisterId r, Shape shape, int scope) {
   const int columns = has_columns(from.shape) ? from.scope : scope;
   int depth = from.depth;
   if (has_columns(whole)) {
-    for (Expr axis : program_.scopes[static_cast<size_t>(columns)].axes) {
+    for (ir::Expr axis : program_.scopes[static_cast<size_t>(columns)].axes) {
       depth = std::max(depth, roles_.at(axis->integer).depth);
     }
   }
@@ -277,7 +277,7 @@ RegisterId TileBuilder::binary(BinaryOp op, RegisterId a, RegisterId b) {
   });
 }
 
-RegisterId TileBuilder::build_select(Expr expr) {
+RegisterId TileBuilder::build_select(ir::Expr expr) {
   const Elem elem = elem_of(expr->dtype);
   RegisterId condition = converted(compile(expr->args[0]), Elem::Bool);
   const RegisterId a = converted(compile(expr->args[1]), elem);
@@ -298,7 +298,7 @@ RegisterId TileBuilder::build_select(Expr expr) {
   });
 }
 
-RegisterId TileBuilder::build_axis(Expr axis) {
+RegisterId TileBuilder::build_axis(ir::Expr axis) {
   auto found = roles_.find(axis->integer);
   RF_CHECK(found != roles_.end(), "an axis has no role in a tile program");
   const Role role = found->second;
@@ -324,7 +324,7 @@ RegisterId TileBuilder::build_axis(Expr axis) {
   }
 }
 
-TileBuilder::Variation TileBuilder::variation(Expr expr) const {
+TileBuilder::Variation TileBuilder::variation(ir::Expr expr) const {
   Variation result;
   auto add = [&](Shape shape, int scope, int depth) {
     result.shape = result.shape | shape;
@@ -346,11 +346,11 @@ TileBuilder::Variation TileBuilder::variation(Expr expr) const {
   }
   auto add_register = [&](RegisterId id) { add(info(id).shape, info(id).scope, info(id).depth); };
   if (expr->has_leaf || expr->has_read) {
-    visit(expr, [&](Expr node) {
-      if (node->op == ExprOp::Leaf) {
+    visit(expr, [&](ir::Expr node) {
+      if (node->op == ir::ExprOp::Leaf) {
         auto found = leaves_.find(node);
         if (found != leaves_.end()) add_register(found->second);
-      } else if (node->op == ExprOp::Read && node->integer < 0) {
+      } else if (node->op == ir::ExprOp::Read && node->integer < 0) {
         auto found = ranked_.find(node->integer);
         if (found == ranked_.end()) return;
         const Register& matrix = info(found->second.first);

@@ -22,34 +22,34 @@ class TileBuilder {
  public:
   // `dims(value)` are the sizes of a value that expressions read.
   using DimsOf = std::function<Dims(int64_t value)>;
-  TileBuilder(ExprPool& pool, TileProgram& program, DimsOf dims);
+  TileBuilder(ir::ExprPool& pool, TileProgram& program, DimsOf dims);
 
   // Roles of axes. The slot of an outer axis is its number in Machine::axes.
-  int set_outer(Expr axis);
-  void set_rows(std::vector<Expr> axes);
-  const std::vector<Expr>& rows() const { return rows_; }
+  int set_outer(ir::Expr axis);
+  void set_rows(std::vector<ir::Expr> axes);
+  const std::vector<ir::Expr>& rows() const { return rows_; }
   // A scope whose columns are all there at once (a row of it fits a register).
-  int fixed_scope(const std::vector<Expr>& axes);
+  int fixed_scope(const std::vector<ir::Expr>& axes);
   // A scope whose columns come in tiles, valid inside `in_loop`.
-  int looped_scope(const std::vector<Expr>& axes);
+  int looped_scope(const std::vector<ir::Expr>& axes);
 
   // Runs `body` with a loop open under the block of depth `depth`; appends the loop.
   // A partial loop visits Machine::parts only.
   void in_column_loop(int scope, int depth, const std::function<void()>& body,
                       bool partial = false);
-  void in_axis_loop(Expr axis, int depth, const std::function<void()>& body);
+  void in_axis_loop(ir::Expr axis, int depth, const std::function<void()>& body);
   // Within the loop of an axis: runs `body` with the instructions after every `period`th step.
-  void at_part_end(Expr axis, int64_t period, const std::function<void()>& body);
+  void at_part_end(ir::Expr axis, int64_t period, const std::function<void()>& body);
   // Runs `body` with the instructions that a scope's first tile skips.
   void after_first(int scope, const std::function<void()>& body);
   int depth() const { return static_cast<int>(stack_.size()) - 1; }
 
   // The value of an expression.
-  RegisterId compile(Expr expr);
+  RegisterId compile(ir::Expr expr);
   // The same for a store, which wraps integers around.
-  RegisterId compile_to_store(Expr expr);
+  RegisterId compile_to_store(ir::Expr expr);
   // Gives a leaf (or, by value number, a ranked result) its register.
-  void bind(Expr leaf, RegisterId r);
+  void bind(ir::Expr leaf, RegisterId r);
   void bind_ranked(int64_t value, RegisterId matrix, int64_t filled);
 
   // Registers and instructions for drivers that build loops of their own.
@@ -61,7 +61,7 @@ class TileBuilder {
   // from it is not mistaken for what was computed from an earlier content.
   RegisterId renamed(RegisterId r, int depth);
   RegisterId constant(Elem elem, double number, int64_t integer);
-  RegisterId identity(Reduction reduction, DType dtype, Shape shape, int scope, int depth);
+  RegisterId identity(ir::Reduction reduction, DType dtype, Shape shape, int scope, int depth);
   void emit(std::unique_ptr<Instruction> instruction, int depth);
   void copy(RegisterId to, RegisterId from, int depth);
   RegisterId spread(RegisterId r, Shape shape, int scope);
@@ -70,19 +70,20 @@ class TileBuilder {
   const Register& info(RegisterId r) const { return program_.registers[static_cast<size_t>(r)]; }
 
   // accumulator ⊕= ⊕ over the columns of `scope` of `lift` (Sum, Prod, Max, Min).
-  void reduce_into(Reduction reduction, RegisterId accumulator, RegisterId lift, int scope);
+  void reduce_into(ir::Reduction reduction, RegisterId accumulator, RegisterId lift, int scope);
   // The list of the `keep` best elements of a row.
   struct Ranked {
     RegisterId values, indices;
   };
   Ranked make_ranked(Elem elem, bool rows, int64_t keep, int depth);
-  void keep_best(Reduction reduction, const Ranked& list, int64_t keep, RegisterId lift, int scope);
+  void keep_best(ir::Reduction reduction, const Ranked& list, int64_t keep, RegisterId lift,
+                 int scope);
   // state += Σ over `scope` of lift, where state varies over rows and `columns`. The lift is
   // a product of factors of which none depends on both.
-  void gemm_into(RegisterId state, Expr lift, int scope, int columns);
+  void gemm_into(RegisterId state, ir::Expr lift, int scope, int columns);
 
   // Writes an expression to output number `output`, whose dimension i is indexed by axes[i].
-  void store(int output, DType dtype, const Dims& dims, const std::vector<Expr>& axes,
+  void store(int output, DType dtype, const Dims& dims, const std::vector<ir::Expr>& axes,
              RegisterId value, int scope);
 
   // What an expression varies over, and the depth of the block that has all of it.
@@ -91,7 +92,7 @@ class TileBuilder {
     int scope = kNoScope;
     int depth = 0;
   };
-  Variation variation(Expr expr) const;
+  Variation variation(ir::Expr expr) const;
 
  private:
   struct Role {
@@ -103,60 +104,61 @@ class TileBuilder {
   using Key = std::vector<int64_t>;
   struct OpenBlock {
     Block* block;
-    std::unordered_map<Expr, RegisterId> memo, modular;
+    std::unordered_map<ir::Expr, RegisterId> memo, modular;
     std::map<Key, RegisterId> numbers;
   };
 
-  RegisterId build(Expr expr);
+  RegisterId build(ir::Expr expr);
   // The value, but of integers the words modulo 2^bits: they may lie outside the type.
-  RegisterId compile_modular(Expr expr);
-  RegisterId build_axis(Expr axis);
-  RegisterId build_read(Expr read);
-  RegisterId build_cast(Expr cast);
-  RegisterId build_low_bit_cast(Expr cast);
-  RegisterId build_cast_by_int32(Expr cast);
-  RegisterId build_select(Expr select);
-  RegisterId build_operation(Expr expr);
-  RegisterId build_arithmetic(Expr expr);
-  RegisterId build_power(Expr expr);
-  RegisterId build_reduce(Expr reduce);
-  RegisterId compile_term(Expr reduce, Expr body);
-  RegisterId build_row_reduce(Expr reduce, const Variation& v);
-  RegisterId build_loop_reduce(Expr reduce, const Variation& v);
+  RegisterId compile_modular(ir::Expr expr);
+  RegisterId build_axis(ir::Expr axis);
+  RegisterId build_read(ir::Expr read);
+  RegisterId build_cast(ir::Expr cast);
+  RegisterId build_low_bit_cast(ir::Expr cast);
+  RegisterId build_cast_by_int32(ir::Expr cast);
+  RegisterId build_select(ir::Expr select);
+  RegisterId build_operation(ir::Expr expr);
+  RegisterId build_arithmetic(ir::Expr expr);
+  RegisterId build_power(ir::Expr expr);
+  RegisterId build_reduce(ir::Expr reduce);
+  RegisterId compile_term(ir::Expr reduce, ir::Expr body);
+  RegisterId build_row_reduce(ir::Expr reduce, const Variation& v);
+  RegisterId build_loop_reduce(ir::Expr reduce, const Variation& v);
   // total = total ⊕ x
-  void combine_into(Reduction reduction, RegisterId total, RegisterId x);
-  RegisterId build_product(Expr reduce, const Variation& v);
-  RegisterId build_ranked(Expr reduce, const Variation& v);
-  const std::vector<Expr>& fixed_axes(const std::vector<Expr>& bound);
+  void combine_into(ir::Reduction reduction, RegisterId total, RegisterId x);
+  RegisterId build_product(ir::Expr reduce, const Variation& v);
+  RegisterId build_ranked(ir::Expr reduce, const Variation& v);
+  const std::vector<ir::Expr>& fixed_axes(const std::vector<ir::Expr>& bound);
   // Runs `body` as if the blocks below `depth` were not open.
   void at_depth(int depth, const std::function<void()>& body);
   RegisterId unary(UnaryOp op, RegisterId a, Elem result);
   RegisterId wrapped(RegisterId r, DType dtype);
 
   // The offset of an element in parts; see Access.
-  Access analyze(Expr offset, const std::vector<Expr>& row_axes,
-                 const std::vector<Expr>& column_axes, int column_scope, int row_scope);
-  std::optional<int64_t> flat_stride(const Polynomial& part, const std::vector<Expr>& axes) const;
-  Access access_of(Expr read, const std::vector<Expr>& row_axes,
-                   const std::vector<Expr>& column_axes, int column_scope, int row_scope);
-  Expr offset_of(Expr read);  // row-major
+  Access analyze(ir::Expr offset, const std::vector<ir::Expr>& row_axes,
+                 const std::vector<ir::Expr>& column_axes, int column_scope, int row_scope);
+  std::optional<int64_t> flat_stride(const ir::Polynomial& part,
+                                     const std::vector<ir::Expr>& axes) const;
+  Access access_of(ir::Expr read, const std::vector<ir::Expr>& row_axes,
+                   const std::vector<ir::Expr>& column_axes, int column_scope, int row_scope);
+  ir::Expr offset_of(ir::Expr read);  // row-major
   int depth_of(const Access& access) const;
   // B of a product: rows over `contraction`, columns over `columns`; nullopt unless a plain tensor.
-  std::optional<Access> tensor_operand(Expr b, Elem elem, int contraction, int columns);
-  RegisterId matrix_operand(Expr b, Elem elem, Expr row_axis, int columns);
+  std::optional<Access> tensor_operand(ir::Expr b, Elem elem, int contraction, int columns);
+  RegisterId matrix_operand(ir::Expr b, Elem elem, ir::Expr row_axis, int columns);
 
   RegisterId numbered(const Key& key, int depth, const std::function<RegisterId()>& emit);
   int tensor_number(int64_t value);
 
-  ExprPool& pool_;
+  ir::ExprPool& pool_;
   TileProgram& program_;
   DimsOf dims_;
-  std::vector<Expr> rows_;
+  std::vector<ir::Expr> rows_;
   std::unordered_map<int64_t, Role> roles_;  // by axis number
   std::map<std::vector<int64_t>, int> fixed_scopes_;
-  std::map<std::vector<int64_t>, std::vector<Expr>> fixed_axes_;  // of bound axes
+  std::map<std::vector<int64_t>, std::vector<ir::Expr>> fixed_axes_;  // of bound axes
   std::vector<OpenBlock> stack_;
-  std::unordered_map<Expr, RegisterId> leaves_;
+  std::unordered_map<ir::Expr, RegisterId> leaves_;
   std::map<int64_t, std::pair<RegisterId, int64_t>> ranked_;
   std::unordered_map<RegisterId, Instruction*> elementwise_;  // producers of dense registers
 };

@@ -15,8 +15,8 @@ int TileBuilder::tensor_number(int64_t value) {
   return static_cast<int>(program_.tensors.size() - 1);
 }
 
-std::optional<int64_t> TileBuilder::flat_stride(const Polynomial& part,
-                                                const std::vector<Expr>& axes) const {
+std::optional<int64_t> TileBuilder::flat_stride(const ir::Polynomial& part,
+                                                const std::vector<ir::Expr>& axes) const {
   if (part.empty()) return 0;
   std::vector<int64_t> coefficients(axes.size());
   for (auto& [monomial, coefficient] : part) {
@@ -36,12 +36,13 @@ std::optional<int64_t> TileBuilder::flat_stride(const Polynomial& part,
 
 // Monomials are dealt out by what they vary over. `row_scope` is kNoScope where rows are the
 // program's rows, else the scope whose columns are the rows of a product's operand.
-Access TileBuilder::analyze(Expr offset, const std::vector<Expr>& row_axes,
-                            const std::vector<Expr>& column_axes, int column_scope, int row_scope) {
+Access TileBuilder::analyze(ir::Expr offset, const std::vector<ir::Expr>& row_axes,
+                            const std::vector<ir::Expr>& column_axes, int column_scope,
+                            int row_scope) {
   Access access;
-  Polynomial rows, columns, scalars, mixed;
+  ir::Polynomial rows, columns, scalars, mixed;
   for (auto& term : to_polynomial(offset)) {
-    Expr monomial = from_polynomial(pool_, {term});
+    ir::Expr monomial = from_polynomial(pool_, {term});
     bool row = depends_on_any(monomial, row_axes), column = depends_on_any(monomial, column_axes);
     if (monomial->has_leaf || monomial->has_read) {
       const Variation v = variation(monomial);
@@ -49,7 +50,7 @@ Access TileBuilder::analyze(Expr offset, const std::vector<Expr>& row_axes,
       row |= row_scope != kNoScope && v.scope == row_scope;
       column |= has_columns(v.shape) && v.scope == column_scope;
     }
-    Polynomial& part = row && column ? mixed : row ? rows : column ? columns : scalars;
+    ir::Polynomial& part = row && column ? mixed : row ? rows : column ? columns : scalars;
     part.insert(term);
   }
   if (!mixed.empty()) {
@@ -66,11 +67,11 @@ Access TileBuilder::analyze(Expr offset, const std::vector<Expr>& row_axes,
       access.column_offsets = converted(compile(from_polynomial(pool_, columns)), Elem::I64);
     }
   }
-  Polynomial computed;
+  ir::Polynomial computed;
   for (auto& [monomial, coefficient] : scalars) {
     if (monomial.empty()) {
       access.base.constant = coefficient;
-    } else if (monomial.size() == 1 && monomial[0]->op == ExprOp::Axis) {
+    } else if (monomial.size() == 1 && monomial[0]->op == ir::ExprOp::Axis) {
       access.base.terms.push_back({roles_.at(monomial[0]->integer).slot, coefficient});
     } else {
       computed[monomial] = coefficient;
@@ -82,15 +83,15 @@ Access TileBuilder::analyze(Expr offset, const std::vector<Expr>& row_axes,
   return access;
 }
 
-Expr TileBuilder::offset_of(Expr read) {
+ir::Expr TileBuilder::offset_of(ir::Expr read) {
   const Dims dims = dims_(read->integer);
   RF_CHECK(dims.size() == read->args.size(), "a read of value %{} has {} indices for rank {}",
            read->integer, read->args.size(), dims.size());
   return flat_offset(pool_, read->args, dims);
 }
 
-Access TileBuilder::access_of(Expr read, const std::vector<Expr>& row_axes,
-                              const std::vector<Expr>& column_axes, int column_scope,
+Access TileBuilder::access_of(ir::Expr read, const std::vector<ir::Expr>& row_axes,
+                              const std::vector<ir::Expr>& column_axes, int column_scope,
                               int row_scope) {
   const Dims dims = dims_(read->integer);
   Access access = analyze(offset_of(read), row_axes, column_axes, column_scope, row_scope);
@@ -116,7 +117,7 @@ int TileBuilder::depth_of(const Access& access) const {
   return depth;
 }
 
-RegisterId TileBuilder::build_read(Expr read) {
+RegisterId TileBuilder::build_read(ir::Expr read) {
   if (read->integer < 0) {
     auto found = ranked_.find(read->integer);
     RF_CHECK(found != ranked_.end(), "a ranked result {} is not computed", read->integer);
@@ -130,10 +131,10 @@ RegisterId TileBuilder::build_read(Expr read) {
     return out;
   }
   const Variation v = variation(read);
-  const std::vector<Expr> no_axes;
+  const std::vector<ir::Expr> no_axes;
   const auto& column_axes =
       has_columns(v.shape) ? program_.scopes[static_cast<size_t>(v.scope)].axes : no_axes;
-  const std::vector<Expr> axes = column_axes;  // the scopes may grow while indices are compiled
+  const std::vector<ir::Expr> axes = column_axes;  // the scopes may grow while indices are compiled
   Access access = access_of(read, rows_, axes, v.scope, kNoScope);
   const int depth = std::max(depth_of(access), v.depth);
   bool unit = false;
@@ -154,10 +155,10 @@ RegisterId TileBuilder::build_read(Expr read) {
   return out;
 }
 
-void TileBuilder::store(int output, DType dtype, const Dims& dims, const std::vector<Expr>& axes,
-                        RegisterId value, int scope) {
-  const std::vector<Expr> no_axes;
-  const std::vector<Expr> columns =
+void TileBuilder::store(int output, DType dtype, const Dims& dims,
+                        const std::vector<ir::Expr>& axes, RegisterId value, int scope) {
+  const std::vector<ir::Expr> no_axes;
+  const std::vector<ir::Expr> columns =
       scope == kNoScope ? no_axes : program_.scopes[static_cast<size_t>(scope)].axes;
   Access access = analyze(flat_offset(pool_, axes, dims), rows_, columns, scope, kNoScope);
   RF_CHECK(access.whole == kNoRegister && access.base.scalar == kNoRegister,

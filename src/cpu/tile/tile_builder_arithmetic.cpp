@@ -9,12 +9,12 @@
 
 namespace redfuser::cpu {
 
-RegisterId TileBuilder::compile(Expr expr) {
+RegisterId TileBuilder::compile(ir::Expr expr) {
   for (size_t d = stack_.size(); d-- > 0;) {
     auto found = stack_[d].memo.find(expr);
     if (found != stack_[d].memo.end()) return found->second;
   }
-  if (expr->op == ExprOp::Leaf) {
+  if (expr->op == ir::ExprOp::Leaf) {
     auto found = leaves_.find(expr);
     RF_CHECK(found != leaves_.end(), "a leaf (kind {}, number {}) has no value in a tile program",
              static_cast<int>(expr->leaf_kind), expr->integer);
@@ -25,19 +25,19 @@ RegisterId TileBuilder::compile(Expr expr) {
   return r;
 }
 
-RegisterId TileBuilder::build(Expr expr) {
+RegisterId TileBuilder::build(ir::Expr expr) {
   switch (expr->op) {
-    case ExprOp::Constant:
+    case ir::ExprOp::Constant:
       return constant(elem_of(expr->dtype), expr->number, expr->integer);
-    case ExprOp::Axis:
+    case ir::ExprOp::Axis:
       return build_axis(expr);
-    case ExprOp::Read:
+    case ir::ExprOp::Read:
       return build_read(expr);
-    case ExprOp::Cast:
+    case ir::ExprOp::Cast:
       return build_cast(expr);
-    case ExprOp::Select:
+    case ir::ExprOp::Select:
       return build_select(expr);
-    case ExprOp::Reduce:
+    case ir::ExprOp::Reduce:
       return build_reduce(expr);
     default:
       break;
@@ -47,16 +47,16 @@ RegisterId TileBuilder::build(Expr expr) {
   return may_overflow(expr) ? wrapped(words, expr->dtype) : words;
 }
 
-RegisterId TileBuilder::build_operation(Expr expr) {
-  return expr->op == ExprOp::Pow ? build_power(expr) : build_arithmetic(expr);
+RegisterId TileBuilder::build_operation(ir::Expr expr) {
+  return expr->op == ir::ExprOp::Pow ? build_power(expr) : build_arithmetic(expr);
 }
 
 // Elements of fewer bits than a byte are stored as they are.
-RegisterId TileBuilder::compile_to_store(Expr expr) {
+RegisterId TileBuilder::compile_to_store(ir::Expr expr) {
   return bits_of(expr->dtype) < 8 ? compile(expr) : compile_modular(expr);
 }
 
-RegisterId TileBuilder::compile_modular(Expr expr) {
+RegisterId TileBuilder::compile_modular(ir::Expr expr) {
   if (!leaves_type(expr->op, expr->dtype)) return compile(expr);
   for (size_t d = stack_.size(); d-- > 0;) {
     auto found = stack_[d].modular.find(expr);
@@ -69,107 +69,107 @@ RegisterId TileBuilder::compile_modular(Expr expr) {
 
 namespace {
 
-std::optional<UnaryOp> unary_of(ExprOp op) {
+std::optional<UnaryOp> unary_of(ir::ExprOp op) {
   switch (op) {
-    case ExprOp::Not:
+    case ir::ExprOp::Not:
       return UnaryOp::Not;
-    case ExprOp::BitNot:
+    case ir::ExprOp::BitNot:
       return UnaryOp::BitNot;
-    case ExprOp::Neg:
+    case ir::ExprOp::Neg:
       return UnaryOp::Neg;
-    case ExprOp::Abs:
+    case ir::ExprOp::Abs:
       return UnaryOp::Abs;
-    case ExprOp::Sign:
+    case ir::ExprOp::Sign:
       return UnaryOp::Sign;
-    case ExprOp::Exp:
+    case ir::ExprOp::Exp:
       return UnaryOp::Exp;
-    case ExprOp::Log:
+    case ir::ExprOp::Log:
       return UnaryOp::Log;
-    case ExprOp::Sqrt:
+    case ir::ExprOp::Sqrt:
       return UnaryOp::Sqrt;
-    case ExprOp::Reciprocal:
+    case ir::ExprOp::Reciprocal:
       return UnaryOp::Reciprocal;
-    case ExprOp::Floor:
+    case ir::ExprOp::Floor:
       return UnaryOp::Floor;
-    case ExprOp::Ceil:
+    case ir::ExprOp::Ceil:
       return UnaryOp::Ceil;
-    case ExprOp::Round:
+    case ir::ExprOp::Round:
       return UnaryOp::Round;
-    case ExprOp::Sin:
+    case ir::ExprOp::Sin:
       return UnaryOp::Sin;
-    case ExprOp::Cos:
+    case ir::ExprOp::Cos:
       return UnaryOp::Cos;
-    case ExprOp::Tan:
+    case ir::ExprOp::Tan:
       return UnaryOp::Tan;
-    case ExprOp::Asin:
+    case ir::ExprOp::Asin:
       return UnaryOp::Asin;
-    case ExprOp::Acos:
+    case ir::ExprOp::Acos:
       return UnaryOp::Acos;
-    case ExprOp::Atan:
+    case ir::ExprOp::Atan:
       return UnaryOp::Atan;
-    case ExprOp::Sinh:
+    case ir::ExprOp::Sinh:
       return UnaryOp::Sinh;
-    case ExprOp::Cosh:
+    case ir::ExprOp::Cosh:
       return UnaryOp::Cosh;
-    case ExprOp::Tanh:
+    case ir::ExprOp::Tanh:
       return UnaryOp::Tanh;
-    case ExprOp::Asinh:
+    case ir::ExprOp::Asinh:
       return UnaryOp::Asinh;
-    case ExprOp::Acosh:
+    case ir::ExprOp::Acosh:
       return UnaryOp::Acosh;
-    case ExprOp::Atanh:
+    case ir::ExprOp::Atanh:
       return UnaryOp::Atanh;
-    case ExprOp::Erf:
+    case ir::ExprOp::Erf:
       return UnaryOp::Erf;
-    case ExprOp::IsNaN:
+    case ir::ExprOp::IsNaN:
       return UnaryOp::IsNaN;
-    case ExprOp::IsPosInf:
+    case ir::ExprOp::IsPosInf:
       return UnaryOp::IsPosInf;
-    case ExprOp::IsNegInf:
+    case ir::ExprOp::IsNegInf:
       return UnaryOp::IsNegInf;
     default:
       return std::nullopt;
   }
 }
 
-std::optional<BinaryOp> binary_of(ExprOp op) {
+std::optional<BinaryOp> binary_of(ir::ExprOp op) {
   switch (op) {
-    case ExprOp::Add:
+    case ir::ExprOp::Add:
       return BinaryOp::Add;
-    case ExprOp::Sub:
+    case ir::ExprOp::Sub:
       return BinaryOp::Sub;
-    case ExprOp::Mul:
+    case ir::ExprOp::Mul:
       return BinaryOp::Mul;
-    case ExprOp::Div:
+    case ir::ExprOp::Div:
       return BinaryOp::Div;
-    case ExprOp::FloorDiv:
+    case ir::ExprOp::FloorDiv:
       return BinaryOp::FloorDiv;
-    case ExprOp::FloorMod:
+    case ir::ExprOp::FloorMod:
       return BinaryOp::FloorMod;
-    case ExprOp::TruncMod:
+    case ir::ExprOp::TruncMod:
       return BinaryOp::TruncMod;
-    case ExprOp::Min:
+    case ir::ExprOp::Min:
       return BinaryOp::Min;
-    case ExprOp::Max:
+    case ir::ExprOp::Max:
       return BinaryOp::Max;
-    case ExprOp::Less:
+    case ir::ExprOp::Less:
       return BinaryOp::Less;
-    case ExprOp::LessEqual:
+    case ir::ExprOp::LessEqual:
       return BinaryOp::LessEqual;
-    case ExprOp::Equal:
+    case ir::ExprOp::Equal:
       return BinaryOp::Equal;
-    case ExprOp::And:
-    case ExprOp::BitAnd:
+    case ir::ExprOp::And:
+    case ir::ExprOp::BitAnd:
       return BinaryOp::BitAnd;
-    case ExprOp::Or:
-    case ExprOp::BitOr:
+    case ir::ExprOp::Or:
+    case ir::ExprOp::BitOr:
       return BinaryOp::BitOr;
-    case ExprOp::Xor:
-    case ExprOp::BitXor:
+    case ir::ExprOp::Xor:
+    case ir::ExprOp::BitXor:
       return BinaryOp::BitXor;
-    case ExprOp::ShiftLeft:
+    case ir::ExprOp::ShiftLeft:
       return BinaryOp::ShiftLeft;
-    case ExprOp::ShiftRight:
+    case ir::ExprOp::ShiftRight:
       return BinaryOp::ShiftRight;
     default:
       return std::nullopt;
@@ -178,26 +178,27 @@ std::optional<BinaryOp> binary_of(ExprOp op) {
 
 }  // namespace
 
-RegisterId TileBuilder::build_arithmetic(Expr expr) {
-  Expr first = expr->args[0];
-  if (expr->op == ExprOp::Exp && first->op == ExprOp::Sub) {
+RegisterId TileBuilder::build_arithmetic(ir::Expr expr) {
+  ir::Expr first = expr->args[0];
+  if (expr->op == ir::ExprOp::Exp && first->op == ir::ExprOp::Sub) {
     const Elem elem = elem_of(first->dtype);
     return binary(BinaryOp::ExpSub, converted(compile(first->args[0]), elem),
                   converted(compile(first->args[1]), elem));
   }
   const bool modular = is_modular(expr->op) && leaves_type(expr->op, expr->dtype);
-  auto operand = [&](Expr arg) { return modular ? compile_modular(arg) : compile(arg); };
+  auto operand = [&](ir::Expr arg) { return modular ? compile_modular(arg) : compile(arg); };
   if (auto op = unary_of(expr->op)) {
     return unary(*op, operand(first), elem_of(expr->dtype));
   }
   auto op = binary_of(expr->op);
   RF_CHECK(op, "no CPU kernel for expression operation {}", static_cast<int>(expr->op));
-  const bool logical = expr->op == ExprOp::And || expr->op == ExprOp::Or || expr->op == ExprOp::Xor;
+  const bool logical =
+      expr->op == ir::ExprOp::And || expr->op == ir::ExprOp::Or || expr->op == ir::ExprOp::Xor;
   const Elem elem = logical ? Elem::Bool : elem_of(first->dtype);
   // What varies least is combined first.
-  std::vector<Expr> args = expr->args;
+  std::vector<ir::Expr> args = expr->args;
   if (expr->dtype == DType::Int64 && args.size() > 2) {
-    std::stable_sort(args.begin(), args.end(), [&](Expr a, Expr b) {
+    std::stable_sort(args.begin(), args.end(), [&](ir::Expr a, ir::Expr b) {
       return static_cast<int>(variation(a).shape) < static_cast<int>(variation(b).shape);
     });
   }
@@ -208,8 +209,8 @@ RegisterId TileBuilder::build_arithmetic(Expr expr) {
   return result;
 }
 
-RegisterId TileBuilder::build_power(Expr expr) {
-  Expr base = expr->args[0], exponent = expr->args[1];
+RegisterId TileBuilder::build_power(ir::Expr expr) {
+  ir::Expr base = expr->args[0], exponent = expr->args[1];
   const Elem elem = elem_of(base->dtype);
   if (exponent->is_constant() && is_float(base->dtype)) {
     const double power =

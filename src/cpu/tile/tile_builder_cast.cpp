@@ -33,12 +33,12 @@ RegisterId TileBuilder::wrapped(RegisterId r, DType dtype) {
   }
 }
 
-RegisterId TileBuilder::build_cast(Expr cast) {
-  Expr from = cast->args[0];
+RegisterId TileBuilder::build_cast(ir::Expr cast) {
+  ir::Expr from = cast->args[0];
   if (is_low_bit_float(cast->dtype) || is_low_bit_float(from->dtype)) {
     return build_low_bit_cast(cast);
   }
-  if (is_float(from->dtype) && is_integer(cast->dtype) && converts_by_int32(cast->dtype)) {
+  if (is_float(from->dtype) && is_integer(cast->dtype) && ir::converts_by_int32(cast->dtype)) {
     return build_cast_by_int32(cast);
   }
   const bool wraps = is_integer(from->dtype) && is_integer(cast->dtype) &&
@@ -51,7 +51,7 @@ RegisterId TileBuilder::build_cast(Expr cast) {
   return is_float(from->dtype) || may_overflow(cast) ? wrapped(r, cast->dtype) : r;
 }
 
-RegisterId TileBuilder::build_cast_by_int32(Expr cast) {
+RegisterId TileBuilder::build_cast_by_int32(ir::Expr cast) {
   const RegisterId a = compile(cast->args[0]);
   const Register from = info(a);
   const RegisterId r = make(Elem::I64, from.shape, from.scope, from.depth);
@@ -61,7 +61,7 @@ RegisterId TileBuilder::build_cast_by_int32(Expr cast) {
 }
 
 // Values of low-bit floats are their codes; between two of them the value goes through float.
-RegisterId TileBuilder::build_low_bit_cast(Expr cast) {
+RegisterId TileBuilder::build_low_bit_cast(ir::Expr cast) {
   const DType to = cast->dtype, from = cast->args[0]->dtype;
   RegisterId r = compile(cast->args[0]);
   if (to == from) return r;

@@ -17,18 +17,18 @@ constexpr int64_t kSumPart = 512;
 // Columns of a tile of a longer reduction.
 constexpr int64_t kReduceTile = 512;
 
-bool is_ranked(Reduction reduction) {
-  return reduction != Reduction::Sum && reduction != Reduction::Prod &&
-         reduction != Reduction::Max && reduction != Reduction::Min;
+bool is_ranked(ir::Reduction reduction) {
+  return reduction != ir::Reduction::Sum && reduction != ir::Reduction::Prod &&
+         reduction != ir::Reduction::Max && reduction != ir::Reduction::Min;
 }
 
-BinaryOp combination(Reduction reduction) {
+BinaryOp combination(ir::Reduction reduction) {
   switch (reduction) {
-    case Reduction::Sum:
+    case ir::Reduction::Sum:
       return BinaryOp::Add;
-    case Reduction::Prod:
+    case ir::Reduction::Prod:
       return BinaryOp::Mul;
-    case Reduction::Max:
+    case ir::Reduction::Max:
       return BinaryOp::Max;
     default:
       return BinaryOp::Min;
@@ -37,14 +37,14 @@ BinaryOp combination(Reduction reduction) {
 
 }  // namespace
 
-void TileBuilder::reduce_into(Reduction reduction, RegisterId accumulator, RegisterId lift,
+void TileBuilder::reduce_into(ir::Reduction reduction, RegisterId accumulator, RegisterId lift,
                               int scope) {
   RegisterId x = converted(lift, info(accumulator).elem);
   x = spread(x, Shape::Columns, scope);
-  const auto op = static_cast<int>(reduction == Reduction::Sum    ? ReduceOp::Sum
-                                   : reduction == Reduction::Prod ? ReduceOp::Prod
-                                   : reduction == Reduction::Max  ? ReduceOp::Max
-                                                                  : ReduceOp::Min);
+  const auto op = static_cast<int>(reduction == ir::Reduction::Sum    ? ReduceOp::Sum
+                                   : reduction == ir::Reduction::Prod ? ReduceOp::Prod
+                                   : reduction == ir::Reduction::Max  ? ReduceOp::Max
+                                                                      : ReduceOp::Min);
   const ReduceFn function = kernels().reduce[static_cast<int>(info(x).elem)][op];
   RF_CHECK(function, "no CPU kernel for a reduction of this element class");
   emit(std::make_unique<ReduceColumns>(function, accumulator, x), depth());
@@ -61,25 +61,25 @@ TileBuilder::Ranked TileBuilder::make_ranked(Elem elem, bool rows, int64_t keep,
   return list;
 }
 
-void TileBuilder::keep_best(Reduction reduction, const Ranked& list, int64_t keep, RegisterId lift,
-                            int scope) {
+void TileBuilder::keep_best(ir::Reduction reduction, const Ranked& list, int64_t keep,
+                            RegisterId lift, int scope) {
   const RegisterId x = spread(converted(lift, info(list.values).elem), Shape::Columns, scope);
-  const bool largest = reduction == Reduction::ArgMax || reduction == Reduction::TopK;
+  const bool largest = reduction == ir::Reduction::ArgMax || reduction == ir::Reduction::TopK;
   emit(std::make_unique<KeepBest>(largest, keep, list.values, list.indices, x), depth());
 }
 
 // Reductions over the same bound axes share their columns, and so what they compute from them.
-const std::vector<Expr>& TileBuilder::fixed_axes(const std::vector<Expr>& bound) {
+const std::vector<ir::Expr>& TileBuilder::fixed_axes(const std::vector<ir::Expr>& bound) {
   std::vector<int64_t> key;
-  for (Expr axis : bound) key.push_back(axis->integer);
-  std::vector<Expr>& axes = fixed_axes_[key];
+  for (ir::Expr axis : bound) key.push_back(axis->integer);
+  std::vector<ir::Expr>& axes = fixed_axes_[key];
   if (axes.empty()) {
-    for (Expr axis : bound) axes.push_back(pool_.axis("k", axis->args[0]));
+    for (ir::Expr axis : bound) axes.push_back(pool_.axis("k", axis->args[0]));
   }
   return axes;
 }
 
-RegisterId TileBuilder::build_reduce(Expr reduce) {
+RegisterId TileBuilder::build_reduce(ir::Expr reduce) {
   const Variation v = variation(reduce);
   if (is_ranked(reduce->reduction)) return build_ranked(reduce, v);
   if (!has_columns(v.shape)) return build_row_reduce(reduce, v);
@@ -88,17 +88,18 @@ RegisterId TileBuilder::build_reduce(Expr reduce) {
 }
 
 // Sums and products wrap around at their end.
-RegisterId TileBuilder::compile_term(Expr reduce, Expr body) {
-  const bool modular = reduce->reduction == Reduction::Sum || reduce->reduction == Reduction::Prod;
+RegisterId TileBuilder::compile_term(ir::Expr reduce, ir::Expr body) {
+  const bool modular =
+      reduce->reduction == ir::Reduction::Sum || reduce->reduction == ir::Reduction::Prod;
   return modular ? compile_modular(body) : compile(body);
 }
 
 // The result is free of the current columns: the reduced axes take their place. Directly nested
 // reductions of one kind are one reduction over several axes.
-RegisterId TileBuilder::build_row_reduce(Expr reduce, const Variation& v) {
-  std::vector<Expr> bound{reduce->bound_axis()};
-  Expr body = reduce->body();
-  while (body->op == ExprOp::Reduce && body->reduction == reduce->reduction &&
+RegisterId TileBuilder::build_row_reduce(ir::Expr reduce, const Variation& v) {
+  std::vector<ir::Expr> bound{reduce->bound_axis()};
+  ir::Expr body = reduce->body();
+  while (body->op == ir::ExprOp::Reduce && body->reduction == reduce->reduction &&
          body->dtype == reduce->dtype) {
     bound.push_back(body->bound_axis());
     body = body->body();
@@ -108,8 +109,8 @@ RegisterId TileBuilder::build_row_reduce(Expr reduce, const Variation& v) {
   const RegisterId total = identity(reduce->reduction, body->dtype, shape, kNoScope, v.depth);
   if (extent > 0) {
     const bool fixed = extent <= kFixedExtent;
-    std::vector<Expr> axes;
-    std::vector<std::pair<Expr, Expr>> map;
+    std::vector<ir::Expr> axes;
+    std::vector<std::pair<ir::Expr, ir::Expr>> map;
     if (fixed) axes = fixed_axes(bound);
     for (size_t i = 0; i < bound.size(); ++i) {
       if (!fixed) axes.push_back(pool_.axis("k", bound[i]->args[0]));
@@ -128,7 +129,7 @@ RegisterId TileBuilder::build_row_reduce(Expr reduce, const Variation& v) {
   return wrapped(total, reduce->dtype);
 }
 
-void TileBuilder::combine_into(Reduction reduction, RegisterId total, RegisterId x) {
+void TileBuilder::combine_into(ir::Reduction reduction, RegisterId total, RegisterId x) {
   const Elem elem = info(total).elem;
   const BinaryFn* functions =
       kernels().binary[static_cast<int>(elem)][static_cast<int>(combination(reduction))];
@@ -138,12 +139,12 @@ void TileBuilder::combine_into(Reduction reduction, RegisterId total, RegisterId
   emit(std::move(step), depth());
 }
 
-RegisterId TileBuilder::build_loop_reduce(Expr reduce, const Variation& v) {
-  Expr axis = pool_.axis("k", reduce->bound_axis()->args[0]);
-  Expr body = pool_.substitute(reduce->body(), {{reduce->bound_axis(), axis}});
-  const Reduction reduction = reduce->reduction;
+RegisterId TileBuilder::build_loop_reduce(ir::Expr reduce, const Variation& v) {
+  ir::Expr axis = pool_.axis("k", reduce->bound_axis()->args[0]);
+  ir::Expr body = pool_.substitute(reduce->body(), {{reduce->bound_axis(), axis}});
+  const ir::Reduction reduction = reduce->reduction;
   const RegisterId total = identity(reduction, body->dtype, v.shape, v.scope, v.depth);
-  const bool rounds = reduction == Reduction::Sum && is_float(body->dtype);
+  const bool rounds = reduction == ir::Reduction::Sum && is_float(body->dtype);
   const bool in_parts = rounds && extent_of(axis) > kSumPart;
   const RegisterId part =
       in_parts ? identity(reduction, body->dtype, v.shape, v.scope, v.depth) : total;
@@ -159,11 +160,11 @@ RegisterId TileBuilder::build_loop_reduce(Expr reduce, const Variation& v) {
   return wrapped(total, reduce->dtype);
 }
 
-RegisterId TileBuilder::build_ranked(Expr reduce, const Variation& v) {
+RegisterId TileBuilder::build_ranked(ir::Expr reduce, const Variation& v) {
   RF_CHECK(!has_columns(v.shape) || reduce->args.size() > 2,
            "a ranked reduction over the columns of a tile is not supported");
-  Expr rank = reduce->args.size() > 2 ? reduce->args[2] : pool_.integer(0);
-  Expr list_value =
+  ir::Expr rank = reduce->args.size() > 2 ? reduce->args[2] : pool_.integer(0);
+  ir::Expr list_value =
       pool_.reduce(reduce->reduction, reduce->bound_axis(), reduce->body(), pool_.integer(0));
   const int64_t extent = extent_of(reduce->bound_axis());
   const int64_t keep = std::min(range_of(rank).high + 1, std::max<int64_t>(extent, 1));
@@ -174,8 +175,8 @@ RegisterId TileBuilder::build_ranked(Expr reduce, const Variation& v) {
   const int64_t name =
       -(int64_t{1} << 40) - 2 * (static_cast<int64_t>(list_value->id) * 4096 + keep);
   if (!ranked_.count(name)) {
-    Expr axis = pool_.axis("k", reduce->bound_axis()->args[0]);
-    Expr body = pool_.substitute(reduce->body(), {{reduce->bound_axis(), axis}});
+    ir::Expr axis = pool_.axis("k", reduce->bound_axis()->args[0]);
+    ir::Expr body = pool_.substitute(reduce->body(), {{reduce->bound_axis(), axis}});
     const Ranked list = make_ranked(elem_of(body->dtype), has_rows(inner.shape), keep, inner.depth);
     const int scope = looped_scope({axis});
     program_.scopes[static_cast<size_t>(scope)].tile =
@@ -185,17 +186,18 @@ RegisterId TileBuilder::build_ranked(Expr reduce, const Variation& v) {
     bind_ranked(name, list.values, std::min(keep, extent));
     bind_ranked(name - 1, list.indices, std::min(keep, extent));
   }
-  const bool index = reduce->integer != 0 || reduce->reduction == Reduction::ArgMax ||
-                     reduce->reduction == Reduction::ArgMin;
+  const bool index = reduce->integer != 0 || reduce->reduction == ir::Reduction::ArgMax ||
+                     reduce->reduction == ir::Reduction::ArgMin;
   return compile(pool_.read(index ? name - 1 : name, reduce->dtype, {rank}));
 }
 
 namespace {
 
-Expr multiplied(ExprPool& pool, const std::vector<Expr>& factors, DType dtype) {
-  Expr result = nullptr;
-  for (Expr factor : factors) {
-    Expr x = factor->dtype == dtype || is_float(factor->dtype) ? factor : pool.cast(dtype, factor);
+ir::Expr multiplied(ir::ExprPool& pool, const std::vector<ir::Expr>& factors, DType dtype) {
+  ir::Expr result = nullptr;
+  for (ir::Expr factor : factors) {
+    ir::Expr x =
+        factor->dtype == dtype || is_float(factor->dtype) ? factor : pool.cast(dtype, factor);
     result = result ? pool.mul(result, x) : x;
   }
   return result ? result : pool.number(1, dtype);
@@ -203,21 +205,22 @@ Expr multiplied(ExprPool& pool, const std::vector<Expr>& factors, DType dtype) {
 
 }  // namespace
 
-std::optional<Access> TileBuilder::tensor_operand(Expr b, Elem elem, int contraction, int columns) {
-  if (b->op != ExprOp::Read || b->integer < 0 || !is_float(b->dtype)) return std::nullopt;
+std::optional<Access> TileBuilder::tensor_operand(ir::Expr b, Elem elem, int contraction,
+                                                  int columns) {
+  if (b->op != ir::ExprOp::Read || b->integer < 0 || !is_float(b->dtype)) return std::nullopt;
   if (elem == Elem::F32 && b->dtype == DType::Float64) return std::nullopt;
-  const std::vector<Expr> row_axes = program_.scopes[static_cast<size_t>(contraction)].axes;
-  const std::vector<Expr> column_axes = program_.scopes[static_cast<size_t>(columns)].axes;
+  const std::vector<ir::Expr> row_axes = program_.scopes[static_cast<size_t>(contraction)].axes;
+  const std::vector<ir::Expr> column_axes = program_.scopes[static_cast<size_t>(columns)].axes;
   // Indices that read or refer to results are materialized instead.
-  for (Expr index : b->args) {
+  for (ir::Expr index : b->args) {
     if (index->has_read || index->has_leaf) return std::nullopt;
   }
   for (auto& [monomial, coefficient] : to_polynomial(offset_of(b))) {
-    Expr term = from_polynomial(pool_, {{monomial, 1}});
+    ir::Expr term = from_polynomial(pool_, {{monomial, 1}});
     const bool row = std::any_of(row_axes.begin(), row_axes.end(),
-                                 [&](Expr axis) { return term->depends_on(axis); });
+                                 [&](ir::Expr axis) { return term->depends_on(axis); });
     const bool column = std::any_of(column_axes.begin(), column_axes.end(),
-                                    [&](Expr axis) { return term->depends_on(axis); });
+                                    [&](ir::Expr axis) { return term->depends_on(axis); });
     if (row && column) return std::nullopt;
   }
   Access access = access_of(b, row_axes, column_axes, columns, contraction);
@@ -225,16 +228,16 @@ std::optional<Access> TileBuilder::tensor_operand(Expr b, Elem elem, int contrac
   return access;
 }
 
-RegisterId TileBuilder::matrix_operand(Expr b, Elem elem, Expr row_axis, int columns) {
+RegisterId TileBuilder::matrix_operand(ir::Expr b, Elem elem, ir::Expr row_axis, int columns) {
   const Variation v = variation(pool_.substitute(b, {{row_axis, pool_.integer(0)}}));
   int depth = v.depth;
-  for (Expr axis : program_.scopes[static_cast<size_t>(columns)].axes) {
+  for (ir::Expr axis : program_.scopes[static_cast<size_t>(columns)].axes) {
     depth = std::max(depth, roles_.at(axis->integer).depth);
   }
-  Expr axis = pool_.axis("k", row_axis->args[0]);
+  ir::Expr axis = pool_.axis("k", row_axis->args[0]);
   const RegisterId matrix = make_matrix(elem, Shape::Tile, columns, depth, extent_of(row_axis));
   emit(std::make_unique<Fill>(matrix, 0, 0), depth);
-  Expr body = pool_.substitute(b, {{row_axis, axis}});
+  ir::Expr body = pool_.substitute(b, {{row_axis, axis}});
   in_axis_loop(axis, depth, [&] {
     const RegisterId row = spread(converted(compile(body), elem), Shape::Columns, columns);
     emit(std::make_unique<StoreMatrixRow>(matrix, row, roles_.at(axis->integer).slot),
@@ -244,17 +247,17 @@ RegisterId TileBuilder::matrix_operand(Expr b, Elem elem, Expr row_axis, int col
 }
 
 // Σ_k a(row, k) · b(k, column) as a matrix product.
-RegisterId TileBuilder::build_product(Expr reduce, const Variation& v) {
-  if (reduce->reduction != Reduction::Sum || !is_float(reduce->dtype)) return kNoRegister;
+RegisterId TileBuilder::build_product(ir::Expr reduce, const Variation& v) {
+  if (reduce->reduction != ir::Reduction::Sum || !is_float(reduce->dtype)) return kNoRegister;
   if (extent_of(reduce->bound_axis()) == 0) return kNoRegister;
   const Elem elem = elem_of(reduce->dtype);
-  Expr axis = fixed_axes({reduce->bound_axis()})[0];
+  ir::Expr axis = fixed_axes({reduce->bound_axis()})[0];
   const int contraction = fixed_scope({axis});
-  Expr body = pool_.substitute(reduce->body(), {{reduce->bound_axis(), axis}});
+  ir::Expr body = pool_.substitute(reduce->body(), {{reduce->bound_axis(), axis}});
   const Factors factors = factors_of(body, {axis});
   // A probe of what each factor varies over besides the contraction.
-  std::vector<Expr> a, b;
-  for (Expr factor : factors.bound) {
+  std::vector<ir::Expr> a, b;
+  for (ir::Expr factor : factors.bound) {
     const Variation f = variation(pool_.substitute(factor, {{axis, pool_.integer(0)}}));
     if (has_rows(f.shape) && has_columns(f.shape)) return kNoRegister;
     (has_columns(f.shape) ? b : a).push_back(factor);
@@ -262,7 +265,7 @@ RegisterId TileBuilder::build_product(Expr reduce, const Variation& v) {
   if (a.empty() || b.empty()) return kNoRegister;
   RegisterId left = converted(compile(multiplied(pool_, a, reduce->dtype)), elem);
   left = spread(left, v.shape, contraction);
-  Expr right = multiplied(pool_, b, reduce->dtype);
+  ir::Expr right = multiplied(pool_, b, reduce->dtype);
   auto access = tensor_operand(right, elem, contraction, v.scope);
   const RegisterId matrix = access ? kNoRegister : matrix_operand(right, elem, axis, v.scope);
   int depth = v.depth;
@@ -276,44 +279,44 @@ RegisterId TileBuilder::build_product(Expr reduce, const Variation& v) {
     gemm->set_b(matrix, false);
   }
   emit(std::move(gemm), depth);
-  for (Expr factor : factors.free) {
+  for (ir::Expr factor : factors.free) {
     result = binary(BinaryOp::Mul, result, converted(compile(factor), elem));
   }
-  for (Expr divisor : factors.divisors) {
+  for (ir::Expr divisor : factors.divisors) {
     result = binary(BinaryOp::Div, result, converted(compile(divisor), elem));
   }
   return result;
 }
 
-void TileBuilder::gemm_into(RegisterId state, Expr lift, int scope, int columns) {
+void TileBuilder::gemm_into(RegisterId state, ir::Expr lift, int scope, int columns) {
   const Elem elem = info(state).elem;
-  const std::vector<Expr> column_axes = program_.scopes[static_cast<size_t>(columns)].axes;
-  const std::vector<Expr> stream_axes = program_.scopes[static_cast<size_t>(scope)].axes;
-  std::vector<Expr> all = column_axes;
+  const std::vector<ir::Expr> column_axes = program_.scopes[static_cast<size_t>(columns)].axes;
+  const std::vector<ir::Expr> stream_axes = program_.scopes[static_cast<size_t>(scope)].axes;
+  std::vector<ir::Expr> all = column_axes;
   all.insert(all.end(), stream_axes.begin(), stream_axes.end());
   const Factors factors = factors_of(lift, all);
-  std::vector<Expr> a, b;
-  for (Expr factor : factors.bound) {
+  std::vector<ir::Expr> a, b;
+  for (ir::Expr factor : factors.bound) {
     const bool with_columns = std::any_of(column_axes.begin(), column_axes.end(),
-                                          [&](Expr axis) { return factor->depends_on(axis); });
+                                          [&](ir::Expr axis) { return factor->depends_on(axis); });
     (with_columns ? b : a).push_back(factor);
   }
   a.insert(a.end(), factors.free.begin(), factors.free.end());
-  Expr left_value = multiplied(pool_, a, lift->dtype);
-  for (Expr divisor : factors.divisors) left_value = pool_.div(left_value, divisor);
+  ir::Expr left_value = multiplied(pool_, a, lift->dtype);
+  for (ir::Expr divisor : factors.divisors) left_value = pool_.div(left_value, divisor);
   const RegisterId left = spread(converted(compile(left_value), elem), Shape::Tile, scope);
-  Expr right = multiplied(pool_, b, lift->dtype);
+  ir::Expr right = multiplied(pool_, b, lift->dtype);
   auto gemm = std::make_unique<Gemm>(state, left, scope, true);
   if (auto access = tensor_operand(right, elem, scope, columns)) {
     gemm->set_b(*access);
   } else {
     // One row per column of the state: the flattened columns as an axis of their own.
-    Expr flat = pool_.axis("d", pool_.integer(extent_of(column_axes)));
-    std::vector<std::pair<Expr, Expr>> parts;
+    ir::Expr flat = pool_.axis("d", pool_.integer(extent_of(column_axes)));
+    std::vector<std::pair<ir::Expr, ir::Expr>> parts;
     int64_t inner = 1;
     for (size_t i = column_axes.size(); i-- > 0;) {
       const int64_t extent = extent_of(column_axes[i]);
-      Expr part = pool_.floordiv(flat, pool_.integer(inner));
+      ir::Expr part = pool_.floordiv(flat, pool_.integer(inner));
       parts.push_back({column_axes[i], pool_.floormod(part, pool_.integer(extent))});
       inner *= extent;
     }

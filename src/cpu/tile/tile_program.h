@@ -52,7 +52,7 @@ struct Register {
 
 // The columns of a loop, of a reduction or of the whole program.
 struct Scope {
-  std::vector<Expr> axes;  // flattened, outermost first
+  std::vector<ir::Expr> axes;  // flattened, outermost first
   int64_t extent = 1;
   int64_t tile = 1;  // the most columns of a register; the extent itself unless a loop runs
 };

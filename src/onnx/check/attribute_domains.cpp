@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "onnx/proto/attributes.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 // Of ai.onnx. Where an operator's own rule refuses other values, it needs no entry.
@@ -44,14 +44,14 @@ const std::vector<AttributeDomain>& domains() {
 
 }  // namespace
 
-void check_attribute_domains(const onnx::NodeProto& node, const std::string& domain,
+void check_attribute_domains(const ::onnx::NodeProto& node, const std::string& domain,
                              const std::string& where) {
   if (!domain.empty()) return;
   for (const AttributeDomain& entry : domains()) {
     if (entry.op != node.op_type()) continue;
-    const onnx::AttributeProto* attribute = find_attribute(node, entry.attribute);
+    const ::onnx::AttributeProto* attribute = find_attribute(node, entry.attribute);
     if (attribute == nullptr) continue;
-    const std::string value = attribute->type() == onnx::AttributeProto::STRING
+    const std::string value = attribute->type() == ::onnx::AttributeProto::STRING
                                   ? attribute->s()
                                   : std::to_string(attribute->i());
     if (std::find(entry.values.begin(), entry.values.end(), value) != entry.values.end()) continue;
@@ -60,4 +60,4 @@ void check_attribute_domains(const onnx::NodeProto& node, const std::string& dom
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

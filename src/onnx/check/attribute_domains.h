@@ -7,11 +7,11 @@ namespace onnx {
 class NodeProto;
 }
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 // Checks the values of attributes that ONNX gives a list of values to. A value outside of it would
 // be taken for the default. Throws UserError that starts with `where`.
-void check_attribute_domains(const onnx::NodeProto& node, const std::string& domain,
+void check_attribute_domains(const ::onnx::NodeProto& node, const std::string& domain,
                              const std::string& where);
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -7,10 +7,10 @@
 #include "onnx/proto/attributes.h"
 #include "onnx/proto/tensor_proto.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
-std::string type_text(const onnx::TypeProto& type) {
+std::string type_text(const ::onnx::TypeProto& type) {
   if (type.has_tensor_type()) return type_name(type.tensor_type().elem_type());
   if (type.has_sequence_type()) return "a sequence";
   return type.has_optional_type() ? "an optional" : "neither tensor nor sequence";
@@ -18,9 +18,9 @@ std::string type_text(const onnx::TypeProto& type) {
 
 }  // namespace
 
-void check_branches(const onnx::GraphProto& then_branch, const onnx::GraphProto& else_branch,
-                    const onnx::NodeProto& node, const std::string& where) {
-  for (const onnx::GraphProto* branch : {&then_branch, &else_branch}) {
+void check_branches(const ::onnx::GraphProto& then_branch, const ::onnx::GraphProto& else_branch,
+                    const ::onnx::NodeProto& node, const std::string& where) {
+  for (const ::onnx::GraphProto* branch : {&then_branch, &else_branch}) {
     if (branch->input_size() != 0) {
       user_error("{}: its branch \"{}\" has {} inputs; a branch has none", where, branch->name(),
                  branch->input_size());
@@ -31,10 +31,10 @@ void check_branches(const onnx::GraphProto& then_branch, const onnx::GraphProto&
     }
   }
   for (int i = 0; i < node.output_size(); ++i) {
-    const onnx::TypeProto& a = then_branch.output(i).type();
-    const onnx::TypeProto& b = else_branch.output(i).type();
-    const bool open = a.value_case() == onnx::TypeProto::VALUE_NOT_SET ||
-                      b.value_case() == onnx::TypeProto::VALUE_NOT_SET;
+    const ::onnx::TypeProto& a = then_branch.output(i).type();
+    const ::onnx::TypeProto& b = else_branch.output(i).type();
+    const bool open = a.value_case() == ::onnx::TypeProto::VALUE_NOT_SET ||
+                      b.value_case() == ::onnx::TypeProto::VALUE_NOT_SET;
     const int left = a.tensor_type().elem_type(), right = b.tensor_type().elem_type();
     const bool same = a.value_case() == b.value_case() && (left == right || !left || !right);
     if (open || same) continue;
@@ -43,10 +43,10 @@ void check_branches(const onnx::GraphProto& then_branch, const onnx::GraphProto&
   }
 }
 
-std::vector<int64_t> integers_for_each(const onnx::NodeProto& node, const std::string& name,
+std::vector<int64_t> integers_for_each(const ::onnx::NodeProto& node, const std::string& name,
                                        size_t count, const std::string& where) {
   std::vector<int64_t> list;
-  if (const onnx::AttributeProto* attribute = find_attribute(node, name)) {
+  if (const ::onnx::AttributeProto* attribute = find_attribute(node, name)) {
     list.assign(attribute->ints().begin(), attribute->ints().end());
   }
   if (!list.empty() && list.size() != count) {
@@ -56,7 +56,7 @@ std::vector<int64_t> integers_for_each(const onnx::NodeProto& node, const std::s
   return list;
 }
 
-std::vector<int64_t> directions_for_each(const onnx::NodeProto& node, const std::string& name,
+std::vector<int64_t> directions_for_each(const ::onnx::NodeProto& node, const std::string& name,
                                          size_t count, const std::string& where) {
   const std::vector<int64_t> list = integers_for_each(node, name, count, where);
   for (const int64_t direction : list) {
@@ -67,4 +67,4 @@ std::vector<int64_t> directions_for_each(const onnx::NodeProto& node, const std:
   return list;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

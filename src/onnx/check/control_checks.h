@@ -10,20 +10,20 @@ class GraphProto;
 class NodeProto;
 }  // namespace onnx
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 // Checks that the branches of an If have the node's number of outputs and the same kinds and
 // element types, whichever runs; shapes may differ. Throws UserError that starts with `where`.
-void check_branches(const onnx::GraphProto& then_branch, const onnx::GraphProto& else_branch,
-                    const onnx::NodeProto& node, const std::string& where);
+void check_branches(const ::onnx::GraphProto& then_branch, const ::onnx::GraphProto& else_branch,
+                    const ::onnx::NodeProto& node, const std::string& where);
 
 // A list attribute with an entry for each of `count` inputs or outputs, zeros if it is left out.
 // UserError for another number of entries.
-std::vector<int64_t> integers_for_each(const onnx::NodeProto& node, const std::string& name,
+std::vector<int64_t> integers_for_each(const ::onnx::NodeProto& node, const std::string& name,
                                        size_t count, const std::string& where);
 
 // The same for directions: 0 is forward, 1 reverse; UserError for other numbers.
-std::vector<int64_t> directions_for_each(const onnx::NodeProto& node, const std::string& name,
+std::vector<int64_t> directions_for_each(const ::onnx::NodeProto& node, const std::string& name,
                                          size_t count, const std::string& where);
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -9,14 +9,14 @@
 #include "onnx/check/attribute_domains.h"
 #include "onnx/proto/attributes.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 // From opset 18 on, a Split says in exactly one way what its parts are.
-void check_split(const onnx::NodeProto& node, int version, const std::string& where) {
+void check_split(const ::onnx::NodeProto& node, int version, const std::string& where) {
   if (version < 18) return;
   const bool sizes = node.input_size() > 1 && !node.input(1).empty();
-  const onnx::AttributeProto* count = find_attribute(node, "num_outputs");
+  const ::onnx::AttributeProto* count = find_attribute(node, "num_outputs");
   if (sizes == (count != nullptr)) {
     user_error("{}: it has {} the input split {} num_outputs; it needs one of the two", where,
                sizes ? "both" : "neither", sizes ? "and" : "nor");
@@ -29,10 +29,10 @@ void check_split(const onnx::NodeProto& node, int version, const std::string& wh
 
 }  // namespace
 
-void check_node(const onnx::NodeProto& node, const std::string& domain, int version,
+void check_node(const ::onnx::NodeProto& node, const std::string& domain, int version,
                 const std::string& where) {
-  const auto* registry = onnx::OpSchemaRegistry::Instance();
-  const onnx::OpSchema* schema = registry->GetSchema(node.op_type(), version, domain);
+  const auto* registry = ::onnx::OpSchemaRegistry::Instance();
+  const ::onnx::OpSchema* schema = registry->GetSchema(node.op_type(), version, domain);
   // A deprecated operator keeps the form that it had.
   while (schema != nullptr && schema->Deprecated()) {
     schema = registry->GetSchema(node.op_type(), schema->SinceVersion() - 1, domain);
@@ -49,4 +49,4 @@ void check_node(const onnx::NodeProto& node, const std::string& domain, int vers
   if (domain.empty() && node.op_type() == "Split") check_split(node, version, where);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

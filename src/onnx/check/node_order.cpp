@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 constexpr int kEntry = -1;  // produced outside the body
@@ -147,12 +147,12 @@ class Orderer {
 
 }  // namespace
 
-void for_each_input(const onnx::NodeProto& node,
+void for_each_input(const ::onnx::NodeProto& node,
                     const std::function<void(const std::string&, bool captured)>& visit) {
   for (const auto& input : node.input()) {
     if (!input.empty()) visit(input, false);
   }
-  const auto capture = [&](const onnx::GraphProto& graph) {
+  const auto capture = [&](const ::onnx::GraphProto& graph) {
     for (const auto& name : captured_names(graph)) visit(name, true);
   };
   for (const auto& attribute : node.attribute()) {
@@ -161,7 +161,7 @@ void for_each_input(const onnx::NodeProto& node,
   }
 }
 
-std::vector<std::string> captured_names(const onnx::GraphProto& graph) {
+std::vector<std::string> captured_names(const ::onnx::GraphProto& graph) {
   std::unordered_set<std::string> own;
   for (const auto& input : graph.input()) own.insert(input.name());
   for (const auto& tensor : graph.initializer()) own.insert(tensor.name());
@@ -177,14 +177,14 @@ std::vector<std::string> captured_names(const onnx::GraphProto& graph) {
   return captured;
 }
 
-std::string node_name(const onnx::NodeProto& node, int index) {
+std::string node_name(const ::onnx::NodeProto& node, int index) {
   return node.name().empty() ? fmt::format("{}_{}", node.op_type(), index) : node.name();
 }
 
-std::string node_text(const onnx::NodeProto& node, int index) {
+std::string node_text(const ::onnx::NodeProto& node, int index) {
   return fmt::format("[{}] node \"{}\"", node.op_type(), node_name(node, index));
 }
 
 std::vector<int> live_order(const Body& body) { return Orderer(body).run(); }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 struct Interval {
@@ -222,4 +222,4 @@ std::vector<int> grouped_order(const NodeGraph& graph, const std::vector<int>& g
   return order;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 // A graph of nodes 0..n-1 in topological order.
 struct NodeGraph {
@@ -32,4 +32,4 @@ Grouping group_regions(const NodeGraph& graph, const std::vector<std::vector<int
 // node first where there is a choice.
 std::vector<int> grouped_order(const NodeGraph& graph, const std::vector<int>& group);
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

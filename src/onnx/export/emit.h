@@ -7,7 +7,7 @@
 #include "onnx/export/output_model.h"
 #include "onnx/export/pruned_model.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 // The pruned file, and what became of the regions in `result`. Without regions, plain nodes.
 OutputModel emit_function(const LoadedModel& model, const PrunedModel& pruned,
@@ -17,6 +17,6 @@ OutputModel emit_function(const LoadedModel& model, const PrunedModel& pruned,
 void inline_functions(OutputModel& model, const std::string& path);
 
 // The nodes of `graph`, whose inputs and outputs are those of `model`.
-OutputModel emit_standard(const LoadedModel& model, const Graph& graph);
+OutputModel emit_standard(const LoadedModel& model, const ir::Graph& graph);
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -16,7 +16,7 @@
 #include "onnx/proto/tensor_proto.h"
 #include "onnx/proto/value_types.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 constexpr int kFunctionIrVersion = 8;  // the first with model-local functions
@@ -24,7 +24,7 @@ constexpr int kFunctionIrVersion = 8;  // the first with model-local functions
 // Nodes whose results are known as expressions over sizes.
 std::vector<bool> size_arithmetic(const LoadedModel& model, const std::vector<int>& nodes) {
   std::unordered_set<std::string> known;
-  for (const Value& value : model.graph.values) {
+  for (const ir::Value& value : model.graph.values) {
     if (value.has_elements) known.insert(value.name);
   }
   std::vector<bool> result;
@@ -38,7 +38,7 @@ std::vector<bool> size_arithmetic(const LoadedModel& model, const std::vector<in
 }
 
 NodeGraph reader_graph(const LoadedModel& model, const std::vector<int>& nodes) {
-  const onnx::GraphProto& main = model.proto->graph();
+  const ::onnx::GraphProto& main = model.proto->graph();
   std::unordered_map<std::string, int> producers;
   for (size_t n = 0; n < nodes.size(); ++n) {
     for (const auto& name : main.node(nodes[n]).output()) {
@@ -62,7 +62,7 @@ NodeGraph reader_graph(const LoadedModel& model, const std::vector<int>& nodes) 
 
 // Positions within `nodes` of each region's nodes. Constants follow their readers later, and a call
 // that already stands for a fused region stays as it is.
-std::vector<std::vector<int>> region_positions(const onnx::GraphProto& main,
+std::vector<std::vector<int>> region_positions(const ::onnx::GraphProto& main,
                                                const std::vector<int>& nodes,
                                                const std::vector<ExportRegion>& regions) {
   std::unordered_map<int, int> positions;
@@ -86,12 +86,12 @@ std::vector<std::vector<int>> region_positions(const onnx::GraphProto& main,
 }
 
 // A Constant that only one region reads moves into it.
-void adopt_constants(const onnx::GraphProto& main, const std::vector<int>& nodes,
+void adopt_constants(const ::onnx::GraphProto& main, const std::vector<int>& nodes,
                      const NodeGraph& graph, std::vector<int>& group) {
   std::unordered_set<std::string> outputs;
   for (const auto& output : main.output()) outputs.insert(output.name());
   for (size_t n = 0; n < nodes.size(); ++n) {
-    const onnx::NodeProto& node = main.node(nodes[n]);
+    const ::onnx::NodeProto& node = main.node(nodes[n]);
     if (node.op_type() != "Constant" || graph.readers[n].empty()) continue;
     const int first = group[static_cast<size_t>(graph.readers[n].front())];
     const bool same = std::all_of(graph.readers[n].begin(), graph.readers[n].end(),
@@ -101,7 +101,7 @@ void adopt_constants(const onnx::GraphProto& main, const std::vector<int>& nodes
 }
 
 // One note for each region and reason.
-void note_dropped(const onnx::GraphProto& main, const std::vector<int>& nodes,
+void note_dropped(const ::onnx::GraphProto& main, const std::vector<int>& nodes,
                   const std::vector<ExportRegion>& regions, const Grouping& grouping,
                   ExportResult& result) {
   std::map<std::pair<int, bool>, std::vector<std::string>> names;
@@ -124,9 +124,9 @@ void note_dropped(const onnx::GraphProto& main, const std::vector<int>& nodes,
 }
 
 // Tensors in attributes are few and small; those kept beside the original file come along.
-void embed_external(onnx::NodeProto& node, ExternalData& external, const std::string& where) {
+void embed_external(::onnx::NodeProto& node, ExternalData& external, const std::string& where) {
   for (auto& attribute : *node.mutable_attribute()) {
-    if (!attribute.has_t() || attribute.t().data_location() != onnx::TensorProto::EXTERNAL)
+    if (!attribute.has_t() || attribute.t().data_location() != ::onnx::TensorProto::EXTERNAL)
       continue;
     const Tensor tensor = to_tensor(attribute.t(), nullptr, &external, where);
     *attribute.mutable_t() = to_proto(attribute.t().name(), tensor);
@@ -134,7 +134,7 @@ void embed_external(onnx::NodeProto& node, ExternalData& external, const std::st
 }
 
 // One spelling of domains, and no tensor of an attribute outside the file.
-void normalise_nodes(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
+void normalise_nodes(google::protobuf::RepeatedPtrField<::onnx::NodeProto>& nodes,
                      ExternalData& external, const std::string& where) {
   for (auto& node : nodes) {
     node.set_domain(normal_domain(node.domain()));
@@ -142,7 +142,7 @@ void normalise_nodes(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
   }
 }
 
-void normalise(onnx::ModelProto& proto, const LoadedModel& model) {
+void normalise(::onnx::ModelProto& proto, const LoadedModel& model) {
   ExternalData external(model.path);
   normalise_nodes(*proto.mutable_graph()->mutable_node(), external, model.path);
   for (auto& import : *proto.mutable_opset_import()) {
@@ -157,9 +157,9 @@ void normalise(onnx::ModelProto& proto, const LoadedModel& model) {
 }
 
 // The file without nodes and initializers.
-onnx::ModelProto shell_of(const LoadedModel& model) {
-  const onnx::ModelProto& file = *model.proto;
-  onnx::ModelProto shell;
+::onnx::ModelProto shell_of(const LoadedModel& model) {
+  const ::onnx::ModelProto& file = *model.proto;
+  ::onnx::ModelProto shell;
   shell.set_ir_version(std::max<int64_t>(file.ir_version(), kFunctionIrVersion));
   *shell.mutable_opset_import() = file.opset_import();
   shell.set_producer_name(file.producer_name());
@@ -169,7 +169,7 @@ onnx::ModelProto shell_of(const LoadedModel& model) {
   shell.set_doc_string(file.doc_string());
   *shell.mutable_metadata_props() = file.metadata_props();
   *shell.mutable_functions() = file.functions();
-  onnx::GraphProto& graph = *shell.mutable_graph();
+  ::onnx::GraphProto& graph = *shell.mutable_graph();
   graph.set_name(file.graph().name().empty() ? "graph" : file.graph().name());
   graph.set_doc_string(file.graph().doc_string());
   *graph.mutable_input() = file.graph().input();
@@ -187,7 +187,7 @@ onnx::ModelProto shell_of(const LoadedModel& model) {
 
 OutputModel emit_function(const LoadedModel& model, const PrunedModel& pruned,
                           const std::vector<ExportRegion>& regions, ExportResult& result) {
-  const onnx::GraphProto& main = model.proto->graph();
+  const ::onnx::GraphProto& main = model.proto->graph();
   const NodeGraph graph = reader_graph(model, pruned.nodes);
   Grouping grouping = group_regions(graph, region_positions(main, pruned.nodes, regions));
   note_dropped(main, pruned.nodes, regions, grouping, result);
@@ -213,4 +213,4 @@ OutputModel emit_function(const LoadedModel& model, const PrunedModel& pruned,
   return output;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

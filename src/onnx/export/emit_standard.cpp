@@ -12,56 +12,56 @@
 #include "onnx/proto/tensor_proto.h"
 #include "onnx/proto/value_types.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 constexpr int kIrVersion = 8;
 
 struct AttributeWriter {
-  onnx::AttributeProto& out;
+  ::onnx::AttributeProto& out;
 
   void operator()(int64_t value) const {
-    out.set_type(onnx::AttributeProto::INT);
+    out.set_type(::onnx::AttributeProto::INT);
     out.set_i(value);
   }
   void operator()(float value) const {
-    out.set_type(onnx::AttributeProto::FLOAT);
+    out.set_type(::onnx::AttributeProto::FLOAT);
     out.set_f(value);
   }
   void operator()(const std::string& value) const {
-    out.set_type(onnx::AttributeProto::STRING);
+    out.set_type(::onnx::AttributeProto::STRING);
     out.set_s(value);
   }
   void operator()(const Tensor& value) const {
-    out.set_type(onnx::AttributeProto::TENSOR);
+    out.set_type(::onnx::AttributeProto::TENSOR);
     *out.mutable_t() = to_proto("", value);
   }
   void operator()(const std::vector<int64_t>& values) const {
-    out.set_type(onnx::AttributeProto::INTS);
+    out.set_type(::onnx::AttributeProto::INTS);
     out.mutable_ints()->Add(values.begin(), values.end());
   }
   void operator()(const std::vector<float>& values) const {
-    out.set_type(onnx::AttributeProto::FLOATS);
+    out.set_type(::onnx::AttributeProto::FLOATS);
     out.mutable_floats()->Add(values.begin(), values.end());
   }
   void operator()(const std::vector<std::string>& values) const {
-    out.set_type(onnx::AttributeProto::STRINGS);
+    out.set_type(::onnx::AttributeProto::STRINGS);
     for (const auto& value : values) out.add_strings(value);
   }
 };
 
 class StandardWriter {
  public:
-  StandardWriter(const LoadedModel& model, const Graph& graph) : model_(model), graph_(graph) {}
+  StandardWriter(const LoadedModel& model, const ir::Graph& graph) : model_(model), graph_(graph) {}
 
   OutputModel run() {
     choose_opsets();
-    onnx::GraphProto& out = *output_.proto.mutable_graph();
+    ::onnx::GraphProto& out = *output_.proto.mutable_graph();
     out.set_name(graph_.name.empty() ? "graph" : graph_.name);
     output_.proto.set_ir_version(std::max<int64_t>(model_.proto->ir_version(), kIrVersion));
-    for (const Value& value : graph_.values) names_.insert(value.name);
-    for (const ValueId id : graph_.inputs) describe(*out.add_input(), id, name_of(id));
-    for (const Node& node : graph_.nodes) {
+    for (const ir::Value& value : graph_.values) names_.insert(value.name);
+    for (const ir::ValueId id : graph_.inputs) describe(*out.add_input(), id, name_of(id));
+    for (const ir::Node& node : graph_.nodes) {
       if (!is_folded(node)) write(node);
     }
     for (size_t i = 0; i < graph_.outputs.size(); ++i) write_output(i);
@@ -69,11 +69,11 @@ class StandardWriter {
   }
 
  private:
-  const std::string& name_of(ValueId id) const {
+  const std::string& name_of(ir::ValueId id) const {
     return graph_.values[static_cast<size_t>(id)].name;
   }
 
-  void describe(onnx::ValueInfoProto& info, ValueId id, const std::string& name) const {
+  void describe(::onnx::ValueInfoProto& info, ir::ValueId id, const std::string& name) const {
     info.set_name(name);
     *info.mutable_type() = type_of(graph_, id);
   }
@@ -81,7 +81,7 @@ class StandardWriter {
   // One version serves all nodes of a domain: the newest that one of them is written for.
   void choose_opsets() {
     opsets_[""] = opsets_of(*model_.proto).at("");
-    for (const Node& node : graph_.nodes) {
+    for (const ir::Node& node : graph_.nodes) {
       int& version = opsets_[node.domain];
       version = std::max(version, node.opset);
     }
@@ -100,14 +100,14 @@ class StandardWriter {
   }
 
   // Inference may know a result; its node is then not needed.
-  bool is_folded(const Node& node) const {
-    return std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
-      return id == kAbsent || graph_.values[static_cast<size_t>(id)].is_constant();
+  bool is_folded(const ir::Node& node) const {
+    return std::all_of(node.outputs.begin(), node.outputs.end(), [&](ir::ValueId id) {
+      return id == ir::kAbsent || graph_.values[static_cast<size_t>(id)].is_constant();
     });
   }
 
-  void use(ValueId id) {
-    const Value& value = graph_.values[static_cast<size_t>(id)];
+  void use(ir::ValueId id) {
+    const ir::Value& value = graph_.values[static_cast<size_t>(id)];
     if (!value.is_constant()) return;
     if (value.producer >= 0 && !is_folded(graph_.nodes[static_cast<size_t>(value.producer)]))
       return;
@@ -115,18 +115,18 @@ class StandardWriter {
     output_.initializers.emplace_back(value.name, value.constant);
   }
 
-  void write(const Node& node) {
-    onnx::NodeProto out;
+  void write(const ir::Node& node) {
+    ::onnx::NodeProto out;
     out.set_op_type(node.op);
     out.set_domain(node.domain);
     out.set_name(unique(node.name, node_names_));
-    for (const ValueId id : node.inputs) {
-      out.add_input(id == kAbsent ? "" : name_of(id));
-      if (id != kAbsent) use(id);
+    for (const ir::ValueId id : node.inputs) {
+      out.add_input(id == ir::kAbsent ? "" : name_of(id));
+      if (id != ir::kAbsent) use(id);
     }
-    for (const ValueId id : node.outputs) out.add_output(id == kAbsent ? "" : name_of(id));
+    for (const ir::ValueId id : node.outputs) out.add_output(id == ir::kAbsent ? "" : name_of(id));
     for (const auto& [name, attribute] : node.attributes) {
-      onnx::AttributeProto& written = *out.add_attribute();
+      ::onnx::AttributeProto& written = *out.add_attribute();
       written.set_name(name);
       std::visit(AttributeWriter{written}, attribute);
     }
@@ -136,9 +136,9 @@ class StandardWriter {
   }
 
   // Since opset 13 (18 for most reductions) `axes` is an input instead of an attribute.
-  void upgrade(onnx::NodeProto& out, const Node& node, int version) {
-    const auto* registry = onnx::OpSchemaRegistry::Instance();
-    const onnx::OpSchema* schema = registry->GetSchema(node.op, version, node.domain);
+  void upgrade(::onnx::NodeProto& out, const ir::Node& node, int version) {
+    const auto* registry = ::onnx::OpSchemaRegistry::Instance();
+    const ::onnx::OpSchema* schema = registry->GetSchema(node.op, version, node.domain);
     if (schema == registry->GetSchema(node.op, node.opset, node.domain)) return;
     const auto axes = node.attributes.find("axes");
     if (schema && axes != node.attributes.end() && !schema->attributes().count("axes")) {
@@ -160,12 +160,12 @@ class StandardWriter {
 
   // Passes may have put another value in an output's place; the output keeps its name.
   void write_output(size_t index) {
-    const ValueId id = graph_.outputs[index];
+    const ir::ValueId id = graph_.outputs[index];
     const std::string& name = model_.outputs[index].name;
-    onnx::GraphProto& out = *output_.proto.mutable_graph();
+    ::onnx::GraphProto& out = *output_.proto.mutable_graph();
     use(id);
     if (name_of(id) != name) {
-      onnx::NodeProto& node = *out.add_node();
+      ::onnx::NodeProto& node = *out.add_node();
       node.set_op_type("Identity");
       node.set_name(unique(name, node_names_));
       node.add_input(name_of(id));
@@ -175,7 +175,7 @@ class StandardWriter {
   }
 
   const LoadedModel& model_;
-  const Graph& graph_;
+  const ir::Graph& graph_;
   OutputModel output_;
   std::map<std::string, int> opsets_;
   std::unordered_set<std::string> names_, node_names_, written_;
@@ -183,8 +183,8 @@ class StandardWriter {
 
 }  // namespace
 
-OutputModel emit_standard(const LoadedModel& model, const Graph& graph) {
+OutputModel emit_standard(const LoadedModel& model, const ir::Graph& graph) {
   return StandardWriter(model, graph).run();
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

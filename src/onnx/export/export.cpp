@@ -10,14 +10,14 @@
 #include "onnx/export/pruned_model.h"
 #include "onnx/proto/tensor_proto.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 void inline_functions(OutputModel& model, const std::string& path) {
   // The inliner sees that initializers' names are taken only where they are in the graph.
-  onnx::GraphProto& graph = *model.proto.mutable_graph();
+  ::onnx::GraphProto& graph = *model.proto.mutable_graph();
   for (const auto& [name, tensor] : model.initializers) graph.add_initializer()->set_name(name);
   try {
-    onnx::inliner::InlineLocalFunctions(model.proto, true);
+    ::onnx::inliner::InlineLocalFunctions(model.proto, true);
   } catch (const std::exception& error) {
     user_error("{}: cannot be written: its functions cannot be inlined: {}", path, error.what());
   }
@@ -31,12 +31,12 @@ void inline_functions(OutputModel& model, const std::string& path) {
 namespace {
 
 // A function's body cannot see what a subgraph takes from around it.
-bool has_subgraph(const onnx::NodeProto& node) {
+bool has_subgraph(const ::onnx::NodeProto& node) {
   return std::any_of(node.attribute().begin(), node.attribute().end(),
                      [](const auto& a) { return a.has_g() || a.graphs_size() != 0; });
 }
 
-OutputModel emit(const LoadedModel& model, const Graph& graph,
+OutputModel emit(const LoadedModel& model, const ir::Graph& graph,
                  const std::vector<ExportRegion>& wanted, EmitMode mode, const std::string& path,
                  ExportResult& result) {
   std::vector<ExportRegion> regions = wanted;
@@ -65,7 +65,7 @@ OutputModel emit(const LoadedModel& model, const Graph& graph,
 
 }  // namespace
 
-ExportResult save_model(const LoadedModel& model, const Graph& graph,
+ExportResult save_model(const LoadedModel& model, const ir::Graph& graph,
                         const std::vector<ExportRegion>& regions, const ExportOptions& options,
                         const std::string& path) {
   ExportResult result;
@@ -74,7 +74,7 @@ ExportResult save_model(const LoadedModel& model, const Graph& graph,
   return result;
 }
 
-ExportResult serialise_model(const LoadedModel& model, const Graph& graph,
+ExportResult serialise_model(const LoadedModel& model, const ir::Graph& graph,
                              const std::vector<ExportRegion>& regions, EmitMode mode,
                              const std::string& name, std::string& bytes) {
   ExportResult result;
@@ -82,15 +82,15 @@ ExportResult serialise_model(const LoadedModel& model, const Graph& graph,
   return result;
 }
 
-std::shared_ptr<const LoadedModel> with_graph(const LoadedModel& model, const Graph& graph) {
+std::shared_ptr<const LoadedModel> with_graph(const LoadedModel& model, const ir::Graph& graph) {
   OutputModel output = emit_standard(model, graph);
   output.proto.set_producer_name(model.proto->producer_name());
   output.proto.set_producer_version(model.proto->producer_version());
-  auto proto = std::make_shared<onnx::ModelProto>(std::move(output.proto));
+  auto proto = std::make_shared<::onnx::ModelProto>(std::move(output.proto));
   for (const auto& [name, tensor] : output.initializers) {
     *proto->mutable_graph()->add_initializer() = to_proto(name, tensor);
   }
   return import_model(std::move(proto), model.path);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

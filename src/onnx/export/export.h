@@ -8,7 +8,7 @@
 
 #include "onnx/import/import.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 enum class EmitMode {
   Function,  // the file's own nodes, every region as a call of a model-local function
@@ -53,20 +53,20 @@ struct ExportResult {
 // The result passes ONNX's checker. The same arguments give the same bytes. Throws UserError that
 // names the path when it cannot be written; nothing is then left behind, and a file of that name
 // stays as it was.
-ExportResult save_model(const LoadedModel& model, const Graph& graph,
+ExportResult save_model(const LoadedModel& model, const ir::Graph& graph,
                         const std::vector<ExportRegion>& regions, const ExportOptions& options,
                         const std::string& path);
 
 // The bytes of such a file, all weights inside. Errors call it `name`.
-ExportResult serialise_model(const LoadedModel& model, const Graph& graph,
+ExportResult serialise_model(const LoadedModel& model, const ir::Graph& graph,
                              const std::vector<ExportRegion>& regions, EmitMode mode,
                              const std::string& name, std::string& bytes);
 
 // The model whose file would have the nodes of `graph`, an edited copy of model.graph with its
 // inputs and outputs, whose dtypes may be others.
-std::shared_ptr<const LoadedModel> with_graph(const LoadedModel& model, const Graph& graph);
+std::shared_ptr<const LoadedModel> with_graph(const LoadedModel& model, const ir::Graph& graph);
 
 // The domain of the functions that regions become.
 inline constexpr const char* kRegionDomain = "ai.redfuser";
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -11,19 +11,19 @@
 #include "onnx/proto/external_data.h"
 #include "onnx/proto/tensor_proto.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 constexpr int kOutside = -1;
 constexpr int kRegionOpset = 1;
 
-bool has_import(const onnx::ModelProto& proto, const std::string& domain) {
+bool has_import(const ::onnx::ModelProto& proto, const std::string& domain) {
   return std::any_of(proto.opset_import().begin(), proto.opset_import().end(),
                      [&](const auto& import) { return import.domain() == domain; });
 }
 
 // Operators of the body need their domains' versions in the function as well.
-void import_opsets(onnx::FunctionProto& function, const Opsets& opsets) {
+void import_opsets(::onnx::FunctionProto& function, const Opsets& opsets) {
   std::set<std::string> domains;
   for (const auto& node : function.node()) domains.insert(normal_domain(node.domain()));
   for (const auto& domain : domains) {
@@ -33,16 +33,16 @@ void import_opsets(onnx::FunctionProto& function, const Opsets& opsets) {
   }
 }
 
-void drop_uncalled_functions(onnx::ModelProto& proto, const std::string& where) {
+void drop_uncalled_functions(::onnx::ModelProto& proto, const std::string& where) {
   const FunctionLibrary library(proto, where);
-  std::unordered_set<const onnx::FunctionProto*> called;
-  const std::function<void(const onnx::NodeProto&)> call = [&](const onnx::NodeProto& node) {
-    const onnx::FunctionProto* function = library.find(node);
+  std::unordered_set<const ::onnx::FunctionProto*> called;
+  const std::function<void(const ::onnx::NodeProto&)> call = [&](const ::onnx::NodeProto& node) {
+    const ::onnx::FunctionProto* function = library.find(node);
     if (function == nullptr || !called.insert(function).second) return;
     for (const auto& inner : function->node()) call(inner);
   };
   for (const auto& node : proto.graph().node()) call(node);
-  google::protobuf::RepeatedPtrField<onnx::FunctionProto> kept;
+  google::protobuf::RepeatedPtrField<::onnx::FunctionProto> kept;
   for (const auto& function : proto.functions()) {
     if (called.count(&function)) *kept.Add() = function;
   }
@@ -55,7 +55,7 @@ FunctionBuilder::FunctionBuilder(const LoadedModel& model, const PrunedModel& pr
                                  const std::vector<ExportRegion>& regions,
                                  const std::vector<int>& group)
     : model_(model), pruned_(pruned), regions_(regions) {
-  const onnx::GraphProto& main = model.proto->graph();
+  const ::onnx::GraphProto& main = model.proto->graph();
   for (size_t n = 0; n < pruned.nodes.size(); ++n) {
     for_each_input(main.node(pruned.nodes[n]),
                    [&](const std::string& name, bool) { readers_[name].insert(group[n]); });
@@ -82,27 +82,27 @@ bool FunctionBuilder::is_adopted(const std::string& name, int region) const {
   return region != kOutside && readers.size() == 1 && *readers.begin() == region;
 }
 
-void FunctionBuilder::add_constants(onnx::FunctionProto& function, int region,
+void FunctionBuilder::add_constants(::onnx::FunctionProto& function, int region,
                                     const std::vector<std::string>& inputs) {
   for (const auto& name : inputs) {
     if (!is_adopted(name, region)) continue;
-    onnx::NodeProto& node = *function.add_node();
+    ::onnx::NodeProto& node = *function.add_node();
     node.set_op_type("Constant");
     node.set_name(name);
     node.add_output(name);
-    onnx::AttributeProto& value = *node.add_attribute();
+    ::onnx::AttributeProto& value = *node.add_attribute();
     value.set_name("value");
-    value.set_type(onnx::AttributeProto::TENSOR);
+    value.set_type(::onnx::AttributeProto::TENSOR);
     *value.mutable_t() = to_proto(name, pruned_.folded.at(name));
   }
 }
 
-ExportedRegion FunctionBuilder::add(onnx::ModelProto& proto, int region,
+ExportedRegion FunctionBuilder::add(::onnx::ModelProto& proto, int region,
                                     const std::vector<int>& members) {
-  const onnx::GraphProto& main = model_.proto->graph();
+  const ::onnx::GraphProto& main = model_.proto->graph();
   const ExportRegion& wanted = regions_[static_cast<size_t>(region)];
   ExportedRegion result{unique_name(wanted.name), wanted.region_class, {}};
-  onnx::FunctionProto& function = *proto.add_functions();
+  ::onnx::FunctionProto& function = *proto.add_functions();
   function.set_domain(kRegionDomain);
   function.set_name(result.name);
   function.set_doc_string(fmt::format("A fused region of class {}.", wanted.region_class));
@@ -115,7 +115,7 @@ ExportedRegion FunctionBuilder::add(onnx::ModelProto& proto, int region,
     for (const auto& name : main.node(index).output()) seen.insert(name);
   }
   add_constants(function, region, inputs);
-  onnx::NodeProto& call = *proto.mutable_graph()->add_node();
+  ::onnx::NodeProto& call = *proto.mutable_graph()->add_node();
   call.set_domain(kRegionDomain);
   call.set_op_type(result.name);
   call.set_name(result.name);
@@ -125,7 +125,7 @@ ExportedRegion FunctionBuilder::add(onnx::ModelProto& proto, int region,
     call.add_input(name);
   }
   for (const int index : members) {
-    const onnx::NodeProto& node = main.node(index);
+    const ::onnx::NodeProto& node = main.node(index);
     *function.add_node() = node;
     if (node.op_type() != "Constant") result.nodes.push_back(node_name(node, index));
     for (const auto& name : node.output()) {
@@ -141,8 +141,8 @@ ExportedRegion FunctionBuilder::add(onnx::ModelProto& proto, int region,
 }
 
 void FunctionBuilder::finish(OutputModel& output) const {
-  const onnx::GraphProto& main = model_.proto->graph();
-  onnx::GraphProto& graph = *output.proto.mutable_graph();
+  const ::onnx::GraphProto& main = model_.proto->graph();
+  ::onnx::GraphProto& graph = *output.proto.mutable_graph();
   std::unordered_set<std::string> used, produced;
   for (const auto& node : graph.node()) {
     for_each_input(node, [&](const std::string& name, bool) { used.insert(name); });
@@ -171,4 +171,4 @@ void FunctionBuilder::finish(OutputModel& output) const {
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -11,7 +11,7 @@
 #include "onnx/export/output_model.h"
 #include "onnx/export/pruned_model.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 class FunctionBuilder {
  public:
@@ -22,14 +22,14 @@ class FunctionBuilder {
 
   // Adds the function of region `region`, whose nodes are `members` (indices in the file, in
   // order), and the node that calls it.
-  ExportedRegion add(onnx::ModelProto& proto, int region, const std::vector<int>& members);
+  ExportedRegion add(::onnx::ModelProto& proto, int region, const std::vector<int>& members);
   // Adds what the nodes then need: initializers, value types, operator sets; drops local functions
   // that nothing calls.
   void finish(OutputModel& output) const;
 
  private:
   std::string unique_name(const std::string& wanted);
-  void add_constants(onnx::FunctionProto& function, int region,
+  void add_constants(::onnx::FunctionProto& function, int region,
                      const std::vector<std::string>& inputs);
   bool is_adopted(const std::string& name, int region) const;
 
@@ -40,4 +40,4 @@ class FunctionBuilder {
   std::set<std::string> names_;                             // of functions in our domain
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -14,7 +14,7 @@
 #include "base/output_file.h"
 #include "onnx/proto/tensor_proto.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 constexpr size_t kSmallestExternal = 1024;
@@ -22,13 +22,13 @@ constexpr size_t kExternalAlignment = 4096;  // lets readers map a tensor by pag
 
 // The checker only needs to know that the initializers' names exist; as inputs they are cheap.
 void check(OutputModel& model, const std::string& path) {
-  onnx::GraphProto& graph = *model.proto.mutable_graph();
+  ::onnx::GraphProto& graph = *model.proto.mutable_graph();
   const int inputs = graph.input_size();
   std::unordered_set<std::string> names;
   for (const auto& input : graph.input()) names.insert(input.name());
   for (const auto& [name, tensor] : model.initializers) {
     if (names.count(name)) continue;
-    onnx::ValueInfoProto& input = *graph.add_input();
+    ::onnx::ValueInfoProto& input = *graph.add_input();
     input.set_name(name);
     auto* type = input.mutable_type()->mutable_tensor_type();
     type->set_elem_type(static_cast<int>(tensor.dtype()));
@@ -36,7 +36,7 @@ void check(OutputModel& model, const std::string& path) {
     for (const int64_t dim : tensor.dims()) shape->add_dim()->set_dim_value(dim);
   }
   try {
-    onnx::checker::check_model(model.proto);
+    ::onnx::checker::check_model(model.proto);
   } catch (const std::exception& error) {
     std::string message = error.what();
     std::replace(message.begin(), message.end(), '\n', ' ');
@@ -45,7 +45,7 @@ void check(OutputModel& model, const std::string& path) {
   while (graph.input_size() > inputs) graph.mutable_input()->RemoveLast();
 }
 
-void set_external(onnx::TensorProto& proto, const std::string& key, const std::string& value) {
+void set_external(::onnx::TensorProto& proto, const std::string& key, const std::string& value) {
   auto* entry = proto.add_external_data();
   entry->set_key(key);
   entry->set_value(value);
@@ -64,9 +64,9 @@ std::unique_ptr<OutputFile> write_external(OutputModel& model, const std::string
       continue;
     }
     file->align(kExternalAlignment);
-    onnx::TensorProto& proto = *model.proto.mutable_graph()->add_initializer();
+    ::onnx::TensorProto& proto = *model.proto.mutable_graph()->add_initializer();
     proto = tensor_header(name, tensor);
-    proto.set_data_location(onnx::TensorProto::EXTERNAL);
+    proto.set_data_location(::onnx::TensorProto::EXTERNAL);
     set_external(proto, "location", location);
     set_external(proto, "offset", std::to_string(file->position()));
     set_external(proto, "length", std::to_string(tensor.bytes()));
@@ -76,7 +76,7 @@ std::unique_ptr<OutputFile> write_external(OutputModel& model, const std::string
   return file;
 }
 
-std::string serialise(const onnx::ModelProto& proto, const std::string& path) {
+std::string serialise(const ::onnx::ModelProto& proto, const std::string& path) {
   if (proto.ByteSizeLong() > INT_MAX) {
     user_error("{}: cannot be written: {} bytes are more than protobuf's 2 GiB", path,
                proto.ByteSizeLong());
@@ -124,4 +124,4 @@ void write_model(OutputModel model, int64_t external_threshold, const std::strin
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

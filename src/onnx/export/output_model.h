@@ -9,12 +9,12 @@
 
 #include "redfuser/tensor.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 // The initializers stay apart from the proto until it is written, so that large ones are copied
 // once at most.
 struct OutputModel {
-  onnx::ModelProto proto;
+  ::onnx::ModelProto proto;
   std::vector<std::pair<std::string, Tensor>> initializers;
 };
 
@@ -27,4 +27,4 @@ void write_model(OutputModel model, int64_t external_threshold, const std::strin
 // protobuf's 2 GiB.
 std::string model_bytes(OutputModel model, const std::string& name);
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -9,14 +9,14 @@
 
 #include "onnx/check/node_order.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 using Constants = std::unordered_map<std::string, const Tensor*>;
 
-Constants small_constants(const Graph& graph) {
+Constants small_constants(const ir::Graph& graph) {
   Constants constants;
-  for (const Value& value : graph.values) {
+  for (const ir::Value& value : graph.values) {
     if (value.is_constant() && value.constant.size() <= kMaxFolded) {
       constants.emplace(value.name, &value.constant);
     }
@@ -24,7 +24,7 @@ Constants small_constants(const Graph& graph) {
   return constants;
 }
 
-bool is_folded(const onnx::NodeProto& node, const Constants& constants,
+bool is_folded(const ::onnx::NodeProto& node, const Constants& constants,
                const std::unordered_set<std::string>& outputs) {
   if (node.op_type() == "Constant") return false;
   return std::all_of(node.output().begin(), node.output().end(), [&](const std::string& name) {
@@ -34,8 +34,8 @@ bool is_folded(const onnx::NodeProto& node, const Constants& constants,
 
 }  // namespace
 
-PrunedModel prune(const LoadedModel& model, const Graph& graph) {
-  const onnx::GraphProto& main = model.proto->graph();
+PrunedModel prune(const LoadedModel& model, const ir::Graph& graph) {
+  const ::onnx::GraphProto& main = model.proto->graph();
   const Constants constants = small_constants(graph);
   std::unordered_set<std::string> outputs;
   Body body{{}, {}, {}, model.path};
@@ -51,7 +51,7 @@ PrunedModel prune(const LoadedModel& model, const Graph& graph) {
   std::vector<int> kept;
   std::unordered_map<std::string, const Tensor*> folded;
   for (int n = 0; n < main.node_size(); ++n) {
-    const onnx::NodeProto& node = main.node(n);
+    const ::onnx::NodeProto& node = main.node(n);
     if (!is_folded(node, constants, outputs)) {
       kept.push_back(n);
       body.nodes.push_back(&node);
@@ -74,4 +74,4 @@ PrunedModel prune(const LoadedModel& model, const Graph& graph) {
   return pruned;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -7,7 +7,7 @@
 
 #include "onnx/import/import.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 struct PrunedModel {
   std::vector<int> nodes;  // indices in the file, topological order; folded nodes are left out
@@ -16,7 +16,7 @@ struct PrunedModel {
 
 // Folds the nodes whose outputs are all constants in `graph` with at most kMaxFolded elements.
 // Outputs of the graph stay with their nodes.
-PrunedModel prune(const LoadedModel& model, const Graph& graph);
+PrunedModel prune(const LoadedModel& model, const ir::Graph& graph);
 inline constexpr int64_t kMaxFolded = 1024;
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -1,6 +1,6 @@
 #include "onnx/functions/attention_body.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 // Keep [batch or 1, 1, length or 1, keys]: true where a key counts.
@@ -125,4 +125,4 @@ std::string masked_attention_text(const ExpansionCall& call, const AttentionScor
          joined_heads_text();
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

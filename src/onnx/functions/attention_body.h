@@ -7,7 +7,7 @@
 
 #include "onnx/functions/expansion_call.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 inline constexpr int64_t kMostHeads = 1 << 20;
 
@@ -28,4 +28,4 @@ struct AttentionScoreInputs {
 // named PaddingMask, ScoreBias and PastKey; ScoreMatrix is what the softmax is taken of.
 std::string masked_attention_text(const ExpansionCall& call, const AttentionScoreInputs& terms);
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

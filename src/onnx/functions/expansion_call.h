@@ -8,12 +8,12 @@
 
 #include "base/error.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 class ExpansionCall {
  public:
   // `where` names the node in errors.
-  ExpansionCall(const onnx::NodeProto& node, const std::vector<onnx::TypeProto>& types,
+  ExpansionCall(const ::onnx::NodeProto& node, const std::vector<::onnx::TypeProto>& types,
                 std::string where)
       : node_(node), types_(types), where_(std::move(where)) {}
 
@@ -98,7 +98,7 @@ class ExpansionCall {
   }
 
  private:
-  const onnx::TypeProto::Tensor& tensor(int input) const {
+  const ::onnx::TypeProto::Tensor& tensor(int input) const {
     refuse_if(!has(input), fmt::format("a node without its input {}", input));
     return types_.at(static_cast<size_t>(input)).tensor_type();
   }
@@ -108,8 +108,8 @@ class ExpansionCall {
     return text;
   }
 
-  const onnx::NodeProto& node_;
-  const std::vector<onnx::TypeProto>& types_;
+  const ::onnx::NodeProto& node_;
+  const std::vector<::onnx::TypeProto>& types_;
   std::string where_;
 };
 
@@ -196,4 +196,4 @@ std::string activation_text(const ExpansionCall& call, const std::string& name,
 // first in the low bits.
 std::string unpacked_text(const std::string& result, const std::string& x, int64_t bits);
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -10,7 +10,7 @@
 #include "onnx/functions/expansion_call.h"
 #include "onnx/functions/functions.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 const std::map<std::string, ExpansionText>& texts() {
@@ -93,22 +93,22 @@ std::vector<std::string> own_expansion_names() {
   return names;
 }
 
-bool has_own_expansion(const onnx::NodeProto& node) {
+bool has_own_expansion(const ::onnx::NodeProto& node) {
   return texts().count(qualified_name(node.domain(), node.op_type())) != 0;
 }
 
-std::shared_ptr<const onnx::FunctionProto> own_expansion(
-    const onnx::NodeProto& node, const std::vector<onnx::TypeProto>& input_types,
+std::shared_ptr<const ::onnx::FunctionProto> own_expansion(
+    const ::onnx::NodeProto& node, const std::vector<::onnx::TypeProto>& input_types,
     const std::string& where) {
   const ExpansionText write = texts().at(qualified_name(node.domain(), node.op_type()));
   const std::string body = write(ExpansionCall(node, input_types, where));
   if (body.empty()) return nullptr;
   const std::string text = "<domain: \"own\", opset_import: [\"\" : 23]> Body " + body;
-  auto function = std::make_shared<onnx::FunctionProto>();
-  const auto status = onnx::OnnxParser::Parse(*function, text.c_str());
+  auto function = std::make_shared<::onnx::FunctionProto>();
+  const auto status = ::onnx::OnnxParser::Parse(*function, text.c_str());
   RF_CHECK(status.IsOK(), "{}: {}", node.op_type(), status.ErrorMessage());
   function->set_name(node.op_type());
   return function;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 template <typename Proto>
@@ -35,10 +35,10 @@ std::string qualified_name(const std::string& domain, const std::string& op) {
   return normal_domain(domain).empty() ? op : domain + "." + op;
 }
 
-Opsets opsets_of(const onnx::ModelProto& model) { return read_opsets(model); }
-Opsets opsets_of(const onnx::FunctionProto& function) { return read_opsets(function); }
+Opsets opsets_of(const ::onnx::ModelProto& model) { return read_opsets(model); }
+Opsets opsets_of(const ::onnx::FunctionProto& function) { return read_opsets(function); }
 
-FunctionLibrary::FunctionLibrary(const onnx::ModelProto& model, const std::string& where) {
+FunctionLibrary::FunctionLibrary(const ::onnx::ModelProto& model, const std::string& where) {
   for (const auto& function : model.functions()) {
     const Key key{normal_domain(function.domain()), function.name(), function.overload()};
     if (!functions_.emplace(key, &function).second) {
@@ -49,7 +49,7 @@ FunctionLibrary::FunctionLibrary(const onnx::ModelProto& model, const std::strin
   for (const auto& function : model.functions()) measure(function, 1, where);
   int64_t total = 0;
   for (const auto& node : model.graph().node()) {
-    const onnx::FunctionProto* callee = find(node);
+    const ::onnx::FunctionProto* callee = find(node);
     total += callee ? costs_.at(callee).nodes : 1;
     if (total > kMaxNodes) {
       user_error("{}: its functions expand to more than {} nodes", where, kMaxNodes);
@@ -57,17 +57,17 @@ FunctionLibrary::FunctionLibrary(const onnx::ModelProto& model, const std::strin
   }
 }
 
-FunctionLibrary::Key FunctionLibrary::key_of(const onnx::NodeProto& node) {
+FunctionLibrary::Key FunctionLibrary::key_of(const ::onnx::NodeProto& node) {
   return {normal_domain(node.domain()), node.op_type(), node.overload()};
 }
 
-const onnx::FunctionProto* FunctionLibrary::find(const onnx::NodeProto& node) const {
+const ::onnx::FunctionProto* FunctionLibrary::find(const ::onnx::NodeProto& node) const {
   if (functions_.empty()) return nullptr;
   const auto found = functions_.find(key_of(node));
   return found == functions_.end() ? nullptr : found->second;
 }
 
-FunctionLibrary::Cost FunctionLibrary::measure(const onnx::FunctionProto& function, int depth,
+FunctionLibrary::Cost FunctionLibrary::measure(const ::onnx::FunctionProto& function, int depth,
                                                const std::string& where) {
   const std::string name = qualified_name(function.domain(), function.name());
   const auto known = costs_.find(&function);
@@ -82,7 +82,7 @@ FunctionLibrary::Cost FunctionLibrary::measure(const onnx::FunctionProto& functi
   costs_[&function] = Cost{};
   Cost cost;
   for (const auto& node : function.node()) {
-    const onnx::FunctionProto* callee = find(node);
+    const ::onnx::FunctionProto* callee = find(node);
     const Cost inner = callee ? measure(*callee, depth + 1, where) : Cost{1, 0, false};
     // Saturates just above the bound.
     cost.nodes = std::min(cost.nodes + inner.nodes, kMaxNodes + 1);
@@ -96,4 +96,4 @@ FunctionLibrary::Cost FunctionLibrary::measure(const onnx::FunctionProto& functi
   return costs_[&function] = cost;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

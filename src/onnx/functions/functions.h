@@ -18,7 +18,7 @@ class OpSchema;
 class TypeProto;
 }  // namespace onnx
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 // Versions of the operator sets in force, by domain ("" is ai.onnx).
 using Opsets = std::map<std::string, int>;
@@ -27,8 +27,8 @@ using Opsets = std::map<std::string, int>;
 std::string normal_domain(const std::string& domain);
 // The operator as users write it: "Gelu", "com.microsoft.FusedMatMul".
 std::string qualified_name(const std::string& domain, const std::string& op);
-Opsets opsets_of(const onnx::ModelProto& model);
-Opsets opsets_of(const onnx::FunctionProto& function);
+Opsets opsets_of(const ::onnx::ModelProto& model);
+Opsets opsets_of(const ::onnx::FunctionProto& function);
 
 // The opsets of ai.onnx that are imported.
 inline constexpr int kOldestOpset = 1, kNewestOpset = 27;
@@ -45,9 +45,9 @@ class FunctionLibrary {
  public:
   // Throws UserError, starting with `where`, for functions defined twice, recursion, calls nested
   // deeper than kMaxCallDepth and expansions of more than kMaxNodes nodes.
-  FunctionLibrary(const onnx::ModelProto& model, const std::string& where);
+  FunctionLibrary(const ::onnx::ModelProto& model, const std::string& where);
   // The function that `node` calls; null where it calls none.
-  const onnx::FunctionProto* find(const onnx::NodeProto& node) const;
+  const ::onnx::FunctionProto* find(const ::onnx::NodeProto& node) const;
 
  private:
   using Key = std::tuple<std::string, std::string, std::string>;  // domain, name, overload
@@ -56,11 +56,11 @@ class FunctionLibrary {
     int depth = 0;
     bool open = true;  // on the path being walked
   };
-  static Key key_of(const onnx::NodeProto& node);
-  Cost measure(const onnx::FunctionProto& function, int depth, const std::string& where);
+  static Key key_of(const ::onnx::NodeProto& node);
+  Cost measure(const ::onnx::FunctionProto& function, int depth, const std::string& where);
 
-  std::map<Key, const onnx::FunctionProto*> functions_;
-  std::map<const onnx::FunctionProto*, Cost> costs_;
+  std::map<Key, const ::onnx::FunctionProto*> functions_;
+  std::map<const ::onnx::FunctionProto*, Cost> costs_;
 };
 
 // The float types of a body, where its literals and sums need others than its inputs have.
@@ -72,20 +72,20 @@ struct BodyTypes {
 
 // A body and the operator sets that its nodes are written for.
 struct FunctionBody {
-  std::shared_ptr<const onnx::FunctionProto> function;
+  std::shared_ptr<const ::onnx::FunctionProto> function;
   Opsets opsets;
   BodyTypes types = {};
 };
 
 // True if ONNX gives the operator a function body, or we do.
-bool has_body(const onnx::NodeProto& node, const Opsets& opsets);
+bool has_body(const ::onnx::NodeProto& node, const Opsets& opsets);
 // True if the body is the same for every input type, so that it can be known without them.
-bool has_fixed_body(const onnx::NodeProto& node, const Opsets& opsets);
+bool has_fixed_body(const ::onnx::NodeProto& node, const Opsets& opsets);
 // The body for this node, whose attributes are bound. `input_types` may be empty for a fixed body;
 // unset types stand for absent inputs. Throws UserError, starting with `where`, when none fits; the
 // function is null instead if the body is `optional`.
-FunctionBody body_of(const onnx::NodeProto& node, const Opsets& opsets,
-                     const std::vector<onnx::TypeProto>& input_types, const std::string& where,
+FunctionBody body_of(const ::onnx::NodeProto& node, const Opsets& opsets,
+                     const std::vector<::onnx::TypeProto>& input_types, const std::string& where,
                      bool optional = false);
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

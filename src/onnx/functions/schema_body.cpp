@@ -10,11 +10,11 @@
 #include "onnx/functions/functions.h"
 #include "onnx/functions/scalar_constants.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
-const onnx::OpSchema* schema_of(const std::string& domain, const std::string& op, int version) {
-  return onnx::OpSchemaRegistry::Instance()->GetSchema(op, version, domain);
+const ::onnx::OpSchema* schema_of(const std::string& domain, const std::string& op, int version) {
+  return ::onnx::OpSchemaRegistry::Instance()->GetSchema(op, version, domain);
 }
 
 int version_in(const Opsets& opsets, const std::string& domain) {
@@ -33,7 +33,7 @@ int best_version(std::vector<int> versions, int wanted) {
 
 // The file's opset where it means the same for every operator of the body; then an expanded graph
 // has one opset.
-int common_version(const onnx::FunctionProto& body, int written_for, int wanted) {
+int common_version(const ::onnx::FunctionProto& body, int written_for, int wanted) {
   for (const auto& node : body.node()) {
     const std::string domain = normal_domain(node.domain());
     if (!domain.empty()) continue;
@@ -45,32 +45,32 @@ int common_version(const onnx::FunctionProto& body, int written_for, int wanted)
   return wanted;
 }
 
-bool has_open_size(const onnx::TypeProto& type) {
+bool has_open_size(const ::onnx::TypeProto& type) {
   const auto& dims = type.tensor_type().shape().dim();
   return std::any_of(dims.begin(), dims.end(),
                      [](const auto& dim) { return !dim.has_dim_value(); });
 }
 
 // Whether a node of the body sums or counts: 16 bits hold neither sums nor counts of many elements.
-bool sums_or_counts(const onnx::FunctionProto& body) {
+bool sums_or_counts(const ::onnx::FunctionProto& body) {
   return std::any_of(body.node().begin(), body.node().end(), [](const auto& node) {
     return node.op_type().starts_with("Reduce") || node.op_type() == "Range";
   });
 }
 
 // Whether a node chooses the type that the operator computes in.
-bool chooses_type(const onnx::OpSchema& schema) {
+bool chooses_type(const ::onnx::OpSchema& schema) {
   return schema.attributes().count("stash_type") + schema.attributes().count("softmax_precision");
 }
 
-DType float_type(const onnx::TypeProto& type) {
+DType float_type(const ::onnx::TypeProto& type) {
   const auto dtype = static_cast<DType>(type.tensor_type().elem_type());
   return is_float(dtype) ? dtype : DType::Undefined;
 }
 
 // Every output has the type of the inputs that share its type parameter; floats of 16 bits enter a
 // `widened` body as fp32.
-BodyTypes body_types(const onnx::OpSchema& schema, const std::vector<onnx::TypeProto>& types,
+BodyTypes body_types(const ::onnx::OpSchema& schema, const std::vector<::onnx::TypeProto>& types,
                      bool widened) {
   BodyTypes result;
   result.promotes = true;
@@ -90,7 +90,7 @@ BodyTypes body_types(const onnx::OpSchema& schema, const std::vector<onnx::TypeP
 }
 
 // Attributes that a node leaves out have the schema's defaults inside the body too.
-void add_defaults(onnx::FunctionProto& function, const onnx::OpSchema& schema) {
+void add_defaults(::onnx::FunctionProto& function, const ::onnx::OpSchema& schema) {
   for (const auto& [name, attribute] : schema.attributes()) {
     if (attribute.default_value.has_name())
       *function.add_attribute_proto() = attribute.default_value;
@@ -98,17 +98,17 @@ void add_defaults(onnx::FunctionProto& function, const onnx::OpSchema& schema) {
 }
 
 // The body as ONNX writes it for inputs of these types, and the version that it is written for.
-std::pair<onnx::FunctionProto, int> written_body(const onnx::OpSchema& schema,
-                                                 const onnx::NodeProto& node, int wanted,
-                                                 const std::vector<onnx::TypeProto>& types,
-                                                 const std::string& where) {
+std::pair<::onnx::FunctionProto, int> written_body(const ::onnx::OpSchema& schema,
+                                                   const ::onnx::NodeProto& node, int wanted,
+                                                   const std::vector<::onnx::TypeProto>& types,
+                                                   const std::string& where) {
   if (schema.HasFunction()) {
     const int version = best_version(schema.function_opset_versions(), wanted);
     return {*schema.GetFunction(version, false), version};
   }
   const int version = best_version(schema.context_dependent_function_opset_versions(), wanted);
-  const onnx::FunctionBodyBuildContextImpl context(node, types);
-  onnx::FunctionProto function;
+  const ::onnx::FunctionBodyBuildContextImpl context(node, types);
+  ::onnx::FunctionProto function;
   if (!schema.BuildContextDependentFunction(context, function, version)) {
     if (std::any_of(types.begin(), types.end(), has_open_size)) {
       needs_values("{}: its function body depends on sizes that only a run knows", where);
@@ -118,8 +118,8 @@ std::pair<onnx::FunctionProto, int> written_body(const onnx::OpSchema& schema,
   return {std::move(function), version};
 }
 
-FunctionBody schema_body(const onnx::OpSchema& schema, const onnx::NodeProto& node,
-                         const Opsets& file_opsets, std::vector<onnx::TypeProto> types,
+FunctionBody schema_body(const ::onnx::OpSchema& schema, const ::onnx::NodeProto& node,
+                         const Opsets& file_opsets, std::vector<::onnx::TypeProto> types,
                          const std::string& where) {
   const int wanted = version_in(file_opsets, schema.domain());
   auto [body, version] = written_body(schema, node, wanted, types, where);
@@ -131,7 +131,7 @@ FunctionBody schema_body(const onnx::OpSchema& schema, const onnx::NodeProto& no
     widened = true;
   }
   if (widened) body = written_body(schema, node, wanted, types, where).first;
-  auto function = std::make_shared<onnx::FunctionProto>(std::move(body));
+  auto function = std::make_shared<::onnx::FunctionProto>(std::move(body));
   add_defaults(*function, schema);
   make_scalars(*function);
   Opsets opsets = opsets_of(*function);
@@ -145,26 +145,26 @@ FunctionBody schema_body(const onnx::OpSchema& schema, const onnx::NodeProto& no
 
 }  // namespace
 
-bool has_body(const onnx::NodeProto& node, const Opsets& opsets) {
+bool has_body(const ::onnx::NodeProto& node, const Opsets& opsets) {
   const std::string domain = normal_domain(node.domain());
   const int version = version_in(opsets, domain);
-  const onnx::OpSchema* schema = schema_of(domain, node.op_type(), version);
+  const ::onnx::OpSchema* schema = schema_of(domain, node.op_type(), version);
   return (schema && (schema->HasFunction() || schema->HasContextDependentFunction())) ||
          has_own_expansion(node);
 }
 
-bool has_fixed_body(const onnx::NodeProto& node, const Opsets& opsets) {
+bool has_fixed_body(const ::onnx::NodeProto& node, const Opsets& opsets) {
   const std::string domain = normal_domain(node.domain());
-  const onnx::OpSchema* schema = schema_of(domain, node.op_type(), version_in(opsets, domain));
+  const ::onnx::OpSchema* schema = schema_of(domain, node.op_type(), version_in(opsets, domain));
   return schema && schema->HasFunction();
 }
 
-FunctionBody body_of(const onnx::NodeProto& node, const Opsets& opsets,
-                     const std::vector<onnx::TypeProto>& input_types, const std::string& where,
+FunctionBody body_of(const ::onnx::NodeProto& node, const Opsets& opsets,
+                     const std::vector<::onnx::TypeProto>& input_types, const std::string& where,
                      bool optional) {
   const std::string domain = normal_domain(node.domain());
   const int version = version_in(opsets, domain);
-  const onnx::OpSchema* schema = schema_of(domain, node.op_type(), version);
+  const ::onnx::OpSchema* schema = schema_of(domain, node.op_type(), version);
   if (schema && (schema->HasFunction() || schema->HasContextDependentFunction())) {
     try {
       return schema_body(*schema, node, opsets, input_types, where);
@@ -181,4 +181,4 @@ FunctionBody body_of(const onnx::NodeProto& node, const Opsets& opsets,
   return {std::move(function), std::move(own)};
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

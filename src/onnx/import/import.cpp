@@ -12,16 +12,16 @@
 #include "onnx/proto/model_file.h"
 #include "onnx/proto/value_types.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
-void check_ir_version(const onnx::ModelProto& model, const std::string& path) {
-  const int64_t version = model.ir_version(), newest = onnx::Version::IR_VERSION;
+void check_ir_version(const ::onnx::ModelProto& model, const std::string& path) {
+  const int64_t version = model.ir_version(), newest = ::onnx::Version::IR_VERSION;
   if (version >= 1 && version <= newest) return;
   user_error("{}: IR version {} is not supported; versions 1 to {} are", path, version, newest);
 }
 
-void check_opset(const onnx::ModelProto& model, const std::string& path) {
+void check_opset(const ::onnx::ModelProto& model, const std::string& path) {
   const Opsets opsets = opsets_of(model);
   const auto main = opsets.find("");
   if (main == opsets.end()) {
@@ -66,30 +66,30 @@ void import_graph(LoadedModel& model) {
     check_opset(*model.proto, model.path);
     return Importer(model.proto, model.path).run();
   });
-  for (const ValueId id : model.graph.inputs) {
+  for (const ir::ValueId id : model.graph.inputs) {
     model.inputs.push_back(value_info(model.graph, id));
   }
-  for (const ValueId id : model.graph.outputs) {
+  for (const ir::ValueId id : model.graph.outputs) {
     model.outputs.push_back(value_info(model.graph, id));
   }
 }
 
 // Inputs and outputs as the file declares them.
 void declare(LoadedModel& model) {
-  const onnx::GraphProto& main = model.proto->graph();
+  const ::onnx::GraphProto& main = model.proto->graph();
   std::set<std::string> initializers;
   for (const auto& tensor : main.initializer()) initializers.insert(tensor.name());
   for (const auto& input : main.input()) {
     if (!initializers.count(input.name())) model.inputs.push_back(declared_info(input));
   }
   for (const auto& output : main.output()) model.outputs.push_back(declared_info(output));
-  model.graph.pool = std::make_shared<ExprPool>();
+  model.graph.pool = std::make_shared<ir::ExprPool>();
   model.graph.name = main.name();
 }
 
 }  // namespace
 
-std::map<std::string, int> operator_counts(const onnx::ModelProto& model) {
+std::map<std::string, int> operator_counts(const ::onnx::ModelProto& model) {
   std::map<std::string, int> counts;
   for (const auto& node : model.graph().node()) {
     ++counts[qualified_name(node.domain(), node.op_type())];
@@ -97,7 +97,7 @@ std::map<std::string, int> operator_counts(const onnx::ModelProto& model) {
   return counts;
 }
 
-std::shared_ptr<const LoadedModel> import_model(std::shared_ptr<const onnx::ModelProto> proto,
+std::shared_ptr<const LoadedModel> import_model(std::shared_ptr<const ::onnx::ModelProto> proto,
                                                 const std::string& path) {
   auto model = std::make_shared<LoadedModel>();
   model->path = path;
@@ -113,7 +113,7 @@ std::shared_ptr<const LoadedModel> import_model(std::shared_ptr<const onnx::Mode
 }
 
 NamedTensors evaluate_model(const LoadedModel& model, const NamedTensors& inputs,
-                            const std::function<void(Graph&, NodeId)>& evaluate) {
+                            const std::function<void(ir::Graph&, ir::NodeId)>& evaluate) {
   return with_path(model,
                    [&] { return Importer(model.proto, model.path).evaluate(inputs, evaluate); });
 }
@@ -123,10 +123,10 @@ std::shared_ptr<const LoadedModel> load_model(const std::string& path) {
 }
 
 std::shared_ptr<const LoadedModel> parse_model(const std::string& text) {
-  auto proto = std::make_shared<onnx::ModelProto>();
-  const auto status = onnx::OnnxParser::Parse(*proto, text.c_str());
+  auto proto = std::make_shared<::onnx::ModelProto>();
+  const auto status = ::onnx::OnnxParser::Parse(*proto, text.c_str());
   if (!status.IsOK()) user_error("the text is no ONNX model: {}", status.ErrorMessage());
   return import_model(std::move(proto), "text");
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -9,16 +9,16 @@
 #include "onnx/proto/tensor_proto.h"
 #include "onnx/proto/value_types.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
-std::unordered_set<std::string> initializer_names(const onnx::GraphProto& graph) {
+std::unordered_set<std::string> initializer_names(const ::onnx::GraphProto& graph) {
   std::unordered_set<std::string> names;
   for (const auto& tensor : graph.initializer()) names.insert(tensor.name());
   return names;
 }
 
-Body main_body(const onnx::GraphProto& graph, const std::string& where) {
+Body main_body(const ::onnx::GraphProto& graph, const std::string& where) {
   Body body{{}, {}, {}, where};
   for (const auto& node : graph.node()) body.nodes.push_back(&node);
   for (const auto& tensor : graph.initializer()) body.entries.push_back(tensor.name());
@@ -35,13 +35,13 @@ Body main_body(const onnx::GraphProto& graph, const std::string& where) {
 
 }  // namespace
 
-Importer::Importer(std::shared_ptr<const onnx::ModelProto> model, const std::string& path)
+Importer::Importer(std::shared_ptr<const ::onnx::ModelProto> model, const std::string& path)
     : model_(std::move(model)), path_(path), external_(path), functions_(*model_, path) {
-  graph_.pool = std::make_shared<ExprPool>();
+  graph_.pool = std::make_shared<ir::ExprPool>();
   graph_.name = model_->graph().name();
 }
 
-Graph Importer::run() {
+ir::Graph Importer::run() {
   Scope scope;
   const std::vector<int> order = begin(scope);
   add_inputs(scope);
@@ -58,8 +58,8 @@ NamedTensors Importer::evaluate(const NamedTensors& inputs, const Evaluate& eval
   give_inputs(scope, inputs);
   add_main(scope, order);
   NamedTensors outputs;
-  for (const ValueId id : graph_.outputs) {
-    const Value& value = graph_.values[static_cast<size_t>(id)];
+  for (const ir::ValueId id : graph_.outputs) {
+    const ir::Value& value = graph_.values[static_cast<size_t>(id)];
     RF_CHECK(value.is_constant(), "output \"{}\" was not computed", value.name);
     outputs[value.name] = value.constant;
   }
@@ -68,7 +68,7 @@ NamedTensors Importer::evaluate(const NamedTensors& inputs, const Evaluate& eval
 
 // Checks what needs no walk, and enters what is there before the nodes.
 std::vector<int> Importer::begin(Scope& scope) {
-  const onnx::GraphProto& main = model_->graph();
+  const ::onnx::GraphProto& main = model_->graph();
   if (main.sparse_initializer_size() != 0) {
     user_error("{}: sparse initializers are not supported (\"{}\")", path_,
                main.sparse_initializer(0).values().name());
@@ -83,7 +83,7 @@ std::vector<int> Importer::begin(Scope& scope) {
   return order;
 }
 
-void Importer::check_types(const onnx::GraphProto& main) const {
+void Importer::check_types(const ::onnx::GraphProto& main) const {
   const auto initializers = initializer_names(main);
   for (const auto& input : main.input()) {
     if (initializers.count(input.name())) continue;
@@ -97,7 +97,7 @@ void Importer::check_types(const onnx::GraphProto& main) const {
 
 void Importer::add_main(Scope& scope, const std::vector<int>& order) {
   for (const int index : order) {
-    const onnx::NodeProto& node = model_->graph().node(index);
+    const ::onnx::NodeProto& node = model_->graph().node(index);
     add_node(node, scope, {node_name(node, index), index});
   }
   set_outputs(scope);
@@ -105,14 +105,14 @@ void Importer::add_main(Scope& scope, const std::vector<int>& order) {
 
 // The main graph's names stay as they are; an expansion's names give way to them.
 void Importer::reserve_names() {
-  const onnx::GraphProto& main = model_->graph();
+  const ::onnx::GraphProto& main = model_->graph();
   for (const auto& input : main.input()) names_.insert(input.name());
   for (const auto& tensor : main.initializer()) names_.insert(tensor.name());
   for (const auto& node : main.node()) names_.insert(node.output().begin(), node.output().end());
 }
 
 void Importer::add_initializers(Scope& scope, const std::vector<int>& order) {
-  const onnx::GraphProto& main = model_->graph();
+  const ::onnx::GraphProto& main = model_->graph();
   std::unordered_set<std::string> used;
   for (const int index : order) {
     for_each_input(main.node(index), [&](const std::string& name, bool) { used.insert(name); });
@@ -134,7 +134,7 @@ void Importer::add_inputs(Scope& scope) {
   const auto initializers = initializer_names(model_->graph());
   for (const auto& input : model_->graph().input()) {
     if (initializers.count(input.name())) continue;
-    const ValueId id = graph_.add_value(input.name());
+    const ir::ValueId id = graph_.add_value(input.name());
     set_input_type(graph_, id, input, path_);
     scope.values[input.name()] = id;
     graph_.inputs.push_back(id);
@@ -169,10 +169,10 @@ void Importer::set_outputs(const Scope& scope) {
     if (!seen.insert(output.name()).second) {
       user_error("{}: two graph outputs are named \"{}\"", path_, output.name());
     }
-    const ValueId id = scope.values.at(output.name());
+    const ir::ValueId id = scope.values.at(output.name());
     check_declared_type(graph_.values[static_cast<size_t>(id)], output, "output", path_);
     graph_.outputs.push_back(id);
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

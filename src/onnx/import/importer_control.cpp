@@ -15,7 +15,7 @@
 #include "ops/op_def.h"
 #include "ops/sizes.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 // Iterations that a plan may repeat; beyond, the model is evaluated.
@@ -34,7 +34,7 @@ Tensor scalar_of_bool(bool value) {
 }
 
 // The one element of a boolean or integer value; nullopt where only a run knows it.
-std::optional<int64_t> known_scalar(const Value& value) {
+std::optional<int64_t> known_scalar(const ir::Value& value) {
   if (value.has_elements && value.elements.size() == 1 && value.elements[0]->is_constant()) {
     return value.elements[0]->integer;
   }
@@ -46,10 +46,10 @@ std::optional<int64_t> known_scalar(const Value& value) {
 
 }  // namespace
 
-bool Importer::add_control(const onnx::NodeProto& node, int opset, Scope& scope,
+bool Importer::add_control(const ::onnx::NodeProto& node, int opset, Scope& scope,
                            const Origin& origin) {
   if (!is_control_flow(node.op_type())) return false;
-  Node inputs;
+  ir::Node inputs;
   inputs.op = node.op_type();
   inputs.opset = opset;
   inputs.name = origin.name;
@@ -65,10 +65,10 @@ bool Importer::add_control(const onnx::NodeProto& node, int opset, Scope& scope,
   return true;
 }
 
-std::vector<ValueId> Importer::run_subgraph(const onnx::GraphProto& graph,
-                                            const std::vector<ValueId>& inputs,
-                                            const std::vector<std::string>& names,
-                                            const Scope& scope, const Origin& origin) {
+std::vector<ir::ValueId> Importer::run_subgraph(const ::onnx::GraphProto& graph,
+                                                const std::vector<ir::ValueId>& inputs,
+                                                const std::vector<std::string>& names,
+                                                const Scope& scope, const Origin& origin) {
   const std::string here =
       fmt::format("{}: node \"{}\": subgraph \"{}\"", path_, origin.name, graph.name());
   if (scope.depth >= kMaxCallDepth) {
@@ -112,22 +112,22 @@ std::vector<ValueId> Importer::run_subgraph(const onnx::GraphProto& graph,
   }
   for (const auto& node : graph.node()) body.nodes.push_back(&node);
   for (const int index : live_order(body)) add_node(graph.node(index), inner, origin);
-  std::vector<ValueId> results;
+  std::vector<ir::ValueId> results;
   for (const auto& output : graph.output()) {
     results.push_back(*find_value(output.name(), inner));
-    const bool absent = results.back() == kAbsent || !output.type().has_tensor_type();
+    const bool absent = results.back() == ir::kAbsent || !output.type().has_tensor_type();
     if (absent) continue;
     check_declared_type(graph_.values[static_cast<size_t>(results.back())], output, "output", here);
   }
   return results;
 }
 
-ValueId Importer::emit(const std::string& op, std::vector<ValueId> inputs, Attributes attributes,
-                       const Scope& scope, const Origin& origin) {
-  Node node;
+ir::ValueId Importer::emit(const std::string& op, std::vector<ir::ValueId> inputs,
+                           ir::Attributes attributes, const Scope& scope, const Origin& origin) {
+  ir::Node node;
   node.op = op;
   node.opset = 13;
-  node.def = find_op("", op, node.opset);
+  node.def = ops::find_op("", op, node.opset);
   RF_CHECK(node.def != nullptr, "{} has no definition", op);
   node.name = origin.name;
   node.source = origin.source;
@@ -140,7 +140,7 @@ ValueId Importer::emit(const std::string& op, std::vector<ValueId> inputs, Attri
   return graph_.nodes.back().outputs[0];
 }
 
-void Importer::bind_outputs(const onnx::NodeProto& node, const std::vector<ValueId>& results,
+void Importer::bind_outputs(const ::onnx::NodeProto& node, const std::vector<ir::ValueId>& results,
                             Scope& scope, const Origin& origin) {
   for (int i = 0; i < node.output_size(); ++i) {
     if (node.output(i).empty()) continue;
@@ -148,8 +148,8 @@ void Importer::bind_outputs(const onnx::NodeProto& node, const std::vector<Value
       user_error("{}: its body has {} outputs, not {}", where(node, origin), results.size(),
                  node.output_size());
     }
-    const ValueId result = results[static_cast<size_t>(i)];
-    if (result == kAbsent) {
+    const ir::ValueId result = results[static_cast<size_t>(i)];
+    if (result == ir::kAbsent) {
       user_error("{}: output \"{}\" is absent", where(node, origin), node.output(i));
     }
     const std::string& name = graph_.values[static_cast<size_t>(result)].name;
@@ -160,9 +160,9 @@ void Importer::bind_outputs(const onnx::NodeProto& node, const std::vector<Value
   }
 }
 
-int64_t Importer::decided(ValueId id, const char* what, const std::string& here) const {
-  const Value& value = graph_.values[static_cast<size_t>(id)];
-  const auto count = constant_count(value.shape);
+int64_t Importer::decided(ir::ValueId id, const char* what, const std::string& here) const {
+  const ir::Value& value = graph_.values[static_cast<size_t>(id)];
+  const auto count = ops::constant_count(value.shape);
   if (count && *count != 1) {
     user_error("{}: {} must have one element; \"{}\" has {}", here, what, value.name, *count);
   }
@@ -175,17 +175,17 @@ int64_t Importer::decided(ValueId id, const char* what, const std::string& here)
   return *known;
 }
 
-void Importer::add_if(const onnx::NodeProto& node, Scope& scope, const Origin& origin) {
-  const onnx::AttributeProto* branches[] = {find_attribute(node, "else_branch"),
-                                            find_attribute(node, "then_branch")};
+void Importer::add_if(const ::onnx::NodeProto& node, Scope& scope, const Origin& origin) {
+  const ::onnx::AttributeProto* branches[] = {find_attribute(node, "else_branch"),
+                                              find_attribute(node, "then_branch")};
   if (node.input_size() != 1 || branches[0] == nullptr || branches[1] == nullptr) {
     user_error("{}: it needs a condition and two branches", where(node, origin));
   }
   check_branches(branches[1]->g(), branches[0]->g(), node, where(node, origin));
-  const ValueId condition = input_ids(node, scope, origin)[0];
-  if (condition == kAbsent) user_error("{}: it has no condition", where(node, origin));
+  const ir::ValueId condition = input_ids(node, scope, origin)[0];
+  if (condition == ir::kAbsent) user_error("{}: it has no condition", where(node, origin));
   const bool taken = decided(condition, "the condition", where(node, origin)) != 0;
-  const onnx::GraphProto& branch = branches[taken]->g();
+  const ::onnx::GraphProto& branch = branches[taken]->g();
   std::vector<std::string> names;
   for (int i = 0; i < branch.output_size(); ++i) {
     const bool asked = i < node.output_size() && !node.output(i).empty();
@@ -194,24 +194,25 @@ void Importer::add_if(const onnx::NodeProto& node, Scope& scope, const Origin& o
   bind_outputs(node, run_subgraph(branch, {}, names, scope, origin), scope, origin);
 }
 
-void Importer::release(Mark& mark, std::vector<ValueId>& parts, std::vector<ValueId>& states) {
+void Importer::release(Mark& mark, std::vector<ir::ValueId>& parts,
+                       std::vector<ir::ValueId>& states) {
   if (!evaluate_) return;
-  std::vector<Value> moved;
+  std::vector<ir::Value> moved;
   size_t lasting = 0;
-  for (std::vector<ValueId>* ids : {&parts, &states}) {
-    for (ValueId& id : *ids) {
-      if (id == kAbsent || static_cast<size_t>(id) < mark.values) continue;
-      const Value& value = graph_.values[static_cast<size_t>(id)];
+  for (std::vector<ir::ValueId>* ids : {&parts, &states}) {
+    for (ir::ValueId& id : *ids) {
+      if (id == ir::kAbsent || static_cast<size_t>(id) < mark.values) continue;
+      const ir::Value& value = graph_.values[static_cast<size_t>(id)];
       RF_CHECK(value.is_constant(), "\"{}\" was not computed", value.name);
       moved.push_back(value);
       moved.back().producer = -1;
-      id = static_cast<ValueId>(mark.values + moved.size() - 1);
+      id = static_cast<ir::ValueId>(mark.values + moved.size() - 1);
     }
     if (ids == &parts) lasting = moved.size();
   }
   graph_.nodes.resize(mark.nodes);
   graph_.values.resize(mark.values);
-  for (Value& value : moved) graph_.values.push_back(std::move(value));
+  for (ir::Value& value : moved) graph_.values.push_back(std::move(value));
   mark.values += lasting;
   renew_pool();
 }
@@ -221,22 +222,22 @@ void Importer::release(Mark& mark, std::vector<ValueId>& parts, std::vector<Valu
 void Importer::renew_pool() {
   constexpr size_t kMany = 1 << 17;
   if (graph_.pool->size() < kMany || !graph_.size_checks.empty()) return;
-  graph_.pool = std::make_shared<ExprPool>();
+  graph_.pool = std::make_shared<ir::ExprPool>();
   for (size_t id = 0; id < graph_.values.size(); ++id) {
     const Tensor constant = graph_.values[id].constant;
     graph_.values[id].elements.clear();
     graph_.values[id].has_elements = false;
-    set_constant(graph_, static_cast<ValueId>(id), constant);
+    ops::set_constant(graph_, static_cast<ir::ValueId>(id), constant);
   }
 }
 
-void Importer::add_loop(const onnx::NodeProto& node, Scope& scope, const Origin& origin) {
-  const onnx::AttributeProto* attribute = find_attribute(node, "body");
+void Importer::add_loop(const ::onnx::NodeProto& node, Scope& scope, const Origin& origin) {
+  const ::onnx::AttributeProto* attribute = find_attribute(node, "body");
   if (attribute == nullptr) user_error("{}: it has no body", where(node, origin));
-  const onnx::GraphProto& body = attribute->g();
-  std::vector<ValueId> inputs = input_ids(node, scope, origin);
-  inputs.resize(std::max<size_t>(inputs.size(), 2), kAbsent);
-  std::vector<ValueId> states(inputs.begin() + 2, inputs.end());
+  const ::onnx::GraphProto& body = attribute->g();
+  std::vector<ir::ValueId> inputs = input_ids(node, scope, origin);
+  inputs.resize(std::max<size_t>(inputs.size(), 2), ir::kAbsent);
+  std::vector<ir::ValueId> states(inputs.begin() + 2, inputs.end());
   const auto carried = static_cast<int>(states.size());
   const int scans = body.output_size() - 1 - carried;
   if (scans < 0 || body.input_size() != carried + 2) {
@@ -245,33 +246,33 @@ void Importer::add_loop(const onnx::NodeProto& node, Scope& scope, const Origin&
   }
   const std::string here = where(node, origin);
   const int64_t trips =
-      inputs[0] == kAbsent ? INT64_MAX : decided(inputs[0], "the trip count", here);
-  bool going = inputs[1] == kAbsent || decided(inputs[1], "the condition", here) != 0;
+      inputs[0] == ir::kAbsent ? INT64_MAX : decided(inputs[0], "the trip count", here);
+  bool going = inputs[1] == ir::kAbsent || decided(inputs[1], "the condition", here) != 0;
   if (!evaluate_ && going && trips > kMaxUnrolled && trips != INT64_MAX) {
     needs_values("{}: {} iterations are more than a plan repeats", where(node, origin), trips);
   }
   const std::string prefix = (scope.prefix.empty() ? origin.name : scope.prefix) + "/";
   Scope fresh;
   fresh.prefix = prefix;
-  std::vector<std::vector<ValueId>> stacks(static_cast<size_t>(scans));
+  std::vector<std::vector<ir::ValueId>> stacks(static_cast<size_t>(scans));
   Mark start = mark();
   for (int64_t trip = 0; trip < trips && going; ++trip) {
     count_step();
     if (!evaluate_ && trip == kMaxUnrolled) {
       needs_values("{}: more iterations than a plan repeats", where(node, origin));
     }
-    std::vector<ValueId> arguments{
+    std::vector<ir::ValueId> arguments{
         add_constant(graph_, value_name("iteration", fresh), scalar_of(trip)),
         add_constant(graph_, value_name("condition", fresh), scalar_of_bool(true))};
     arguments.insert(arguments.end(), states.begin(), states.end());
-    const std::vector<ValueId> results = run_subgraph(body, arguments, {}, scope, origin);
+    const std::vector<ir::ValueId> results = run_subgraph(body, arguments, {}, scope, origin);
     going = decided(results[0], "the condition after an iteration", here) != 0;
     std::copy_n(results.begin() + 1, carried, states.begin());
-    std::vector<ValueId> parts(results.begin() + 1 + carried, results.end());
+    std::vector<ir::ValueId> parts(results.begin() + 1 + carried, results.end());
     release(start, parts, states);
     for (size_t s = 0; s < stacks.size(); ++s) stacks[s].push_back(parts[s]);
   }
-  std::vector<ValueId> results = states;
+  std::vector<ir::ValueId> results = states;
   for (int s = 0; s < scans; ++s) {
     results.push_back(
         stacked(stacks[static_cast<size_t>(s)], 0, body.output(1 + carried + s), scope, origin));
@@ -279,9 +280,9 @@ void Importer::add_loop(const onnx::NodeProto& node, Scope& scope, const Origin&
   bind_outputs(node, results, scope, origin);
 }
 
-ValueId Importer::stacked(const std::vector<ValueId>& parts, int axis,
-                          const onnx::ValueInfoProto& declared, const Scope& scope,
-                          const Origin& origin) {
+ir::ValueId Importer::stacked(const std::vector<ir::ValueId>& parts, int axis,
+                              const ::onnx::ValueInfoProto& declared, const Scope& scope,
+                              const Origin& origin) {
   Scope fresh;
   fresh.prefix = (scope.prefix.empty() ? origin.name : scope.prefix) + "/";
   if (parts.empty()) {
@@ -298,18 +299,18 @@ ValueId Importer::stacked(const std::vector<ValueId>& parts, int axis,
   }
   Tensor axes(DType::Int64, {1});
   *axes.as<int64_t>() = axis;
-  const ValueId axes_id = add_constant(graph_, value_name("axes", fresh), axes);
-  std::vector<ValueId> rows;
-  for (const ValueId part : parts)
+  const ir::ValueId axes_id = add_constant(graph_, value_name("axes", fresh), axes);
+  std::vector<ir::ValueId> rows;
+  for (const ir::ValueId part : parts)
     rows.push_back(emit("Unsqueeze", {part, axes_id}, {}, scope, origin));
   // An element of a Concat is a choice as deep as there are parts: many are joined in rounds.
-  const Attributes along{{"axis", static_cast<int64_t>(axis)}};
+  const ir::Attributes along{{"axis", static_cast<int64_t>(axis)}};
   while (rows.size() > 1) {
-    std::vector<ValueId> joined;
+    std::vector<ir::ValueId> joined;
     for (size_t first = 0; first < rows.size(); first += kMaxUnrolled) {
       const size_t count = std::min<size_t>(kMaxUnrolled, rows.size() - first);
       const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(first);
-      const std::vector<ValueId> group(begin, begin + static_cast<std::ptrdiff_t>(count));
+      const std::vector<ir::ValueId> group(begin, begin + static_cast<std::ptrdiff_t>(count));
       joined.push_back(count == 1 ? group[0] : emit("Concat", group, along, scope, origin));
     }
     rows = std::move(joined);
@@ -317,10 +318,11 @@ ValueId Importer::stacked(const std::vector<ValueId>& parts, int axis,
   return rows[0];
 }
 
-std::vector<ValueId> Importer::scanned(const onnx::NodeProto& node, std::vector<ValueId> states,
-                                       const std::vector<ValueId>& inputs, int axis_shift,
-                                       Scope& scope, const Origin& origin) {
-  const onnx::GraphProto& body = find_attribute(node, "body")->g();
+std::vector<ir::ValueId> Importer::scanned(const ::onnx::NodeProto& node,
+                                           std::vector<ir::ValueId> states,
+                                           const std::vector<ir::ValueId>& inputs, int axis_shift,
+                                           Scope& scope, const Origin& origin) {
+  const ::onnx::GraphProto& body = find_attribute(node, "body")->g();
   const std::string here = where(node, origin);
   const size_t carried = states.size();
   if (static_cast<size_t>(body.output_size()) < carried) {
@@ -335,13 +337,13 @@ std::vector<ValueId> Importer::scanned(const onnx::NodeProto& node, std::vector<
   int64_t length = -1;
   std::vector<int64_t> axes;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const Value& value = graph_.values[static_cast<size_t>(inputs[i])];
+    const ir::Value& value = graph_.values[static_cast<size_t>(inputs[i])];
     const auto rank = static_cast<int64_t>(value.shape.size());
     int64_t axis = input_axes[i];
     if (axis < 0) axis += rank;
     if (axis < 0 || axis >= rank) user_error("{}: scan axis of input {} is out of range", here, i);
     axes.push_back(axis);
-    const Expr size = value.shape[static_cast<size_t>(axis)];
+    const ir::Expr size = value.shape[static_cast<size_t>(axis)];
     if (!size->is_constant()) needs_values("{}: its length is known only at run time", here);
     if (length >= 0 && size->integer != length) {
       user_error("{}: its inputs are of lengths {} and {}", here, length, size->integer);
@@ -353,20 +355,20 @@ std::vector<ValueId> Importer::scanned(const onnx::NodeProto& node, std::vector<
   }
   Scope fresh;
   fresh.prefix = (scope.prefix.empty() ? origin.name : scope.prefix) + "/";
-  std::vector<std::vector<ValueId>> stacks(outputs);
+  std::vector<std::vector<ir::ValueId>> stacks(outputs);
   Mark start = mark();
   for (int64_t step = 0; step < length; ++step) {
     count_step();
-    std::vector<ValueId> arguments = states;
+    std::vector<ir::ValueId> arguments = states;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const int64_t at = backwards[i] != 0 ? length - 1 - step : step;
-      const ValueId index = add_constant(graph_, value_name("index", fresh), scalar_of(at));
+      const ir::ValueId index = add_constant(graph_, value_name("index", fresh), scalar_of(at));
       arguments.push_back(emit("Gather", {inputs[i], index}, {{"axis", axes[i]}}, scope, origin));
     }
-    const std::vector<ValueId> results = run_subgraph(body, arguments, {}, scope, origin);
+    const std::vector<ir::ValueId> results = run_subgraph(body, arguments, {}, scope, origin);
     std::copy_n(results.begin(), carried, states.begin());
-    std::vector<ValueId> parts(results.begin() + static_cast<std::ptrdiff_t>(carried),
-                               results.end());
+    std::vector<ir::ValueId> parts(results.begin() + static_cast<std::ptrdiff_t>(carried),
+                                   results.end());
     release(start, parts, states);
     for (size_t o = 0; o < outputs; ++o) stacks[o].push_back(parts[o]);
   }
@@ -385,26 +387,26 @@ std::vector<ValueId> Importer::scanned(const onnx::NodeProto& node, std::vector<
 }
 
 // Scan of opset 8 takes a batch: every element of it is a scan of its own.
-void Importer::add_scan(const onnx::NodeProto& node, int opset, Scope& scope,
+void Importer::add_scan(const ::onnx::NodeProto& node, int opset, Scope& scope,
                         const Origin& origin) {
-  const onnx::AttributeProto* body = find_attribute(node, "body");
-  const onnx::AttributeProto* count = find_attribute(node, "num_scan_inputs");
-  std::vector<ValueId> inputs = input_ids(node, scope, origin);
+  const ::onnx::AttributeProto* body = find_attribute(node, "body");
+  const ::onnx::AttributeProto* count = find_attribute(node, "num_scan_inputs");
+  std::vector<ir::ValueId> inputs = input_ids(node, scope, origin);
   const std::string here = where(node, origin);
   if (body == nullptr || count == nullptr || count->i() < 1) {
     user_error("{}: it needs a body and num_scan_inputs", here);
   }
   const bool batched = opset < 9;
   if (batched && !inputs.empty()) {
-    if (inputs[0] != kAbsent) user_error("{}: sequence_lens is not supported", here);
+    if (inputs[0] != ir::kAbsent) user_error("{}: sequence_lens is not supported", here);
     inputs.erase(inputs.begin());
   }
   if (count->i() > static_cast<int64_t>(inputs.size()) ||
-      std::count(inputs.begin(), inputs.end(), kAbsent) != 0) {
+      std::count(inputs.begin(), inputs.end(), ir::kAbsent) != 0) {
     user_error("{}: {} inputs for {} scan inputs", here, inputs.size(), count->i());
   }
-  const std::vector<ValueId> states(inputs.begin(), inputs.end() - count->i());
-  const std::vector<ValueId> scans(inputs.end() - count->i(), inputs.end());
+  const std::vector<ir::ValueId> states(inputs.begin(), inputs.end() - count->i());
+  const std::vector<ir::ValueId> scans(inputs.end() - count->i(), inputs.end());
   if (!batched) {
     return bind_outputs(node, scanned(node, states, scans, 0, scope, origin), scope, origin);
   }
@@ -418,12 +420,12 @@ void Importer::add_scan(const onnx::NodeProto& node, int opset, Scope& scope,
   }
   Scope fresh;
   fresh.prefix = (scope.prefix.empty() ? origin.name : scope.prefix) + "/";
-  std::vector<std::vector<ValueId>> rows;
+  std::vector<std::vector<ir::ValueId>> rows;
   for (int64_t b = 0; b < batch; ++b) {
     count_step();
-    const ValueId index = add_constant(graph_, value_name("batch", fresh), scalar_of(b));
-    const auto element = [&](std::vector<ValueId> values) {
-      for (ValueId& id : values) {
+    const ir::ValueId index = add_constant(graph_, value_name("batch", fresh), scalar_of(b));
+    const auto element = [&](std::vector<ir::ValueId> values) {
+      for (ir::ValueId& id : values) {
         id = emit("Gather", {id, index}, {{"axis", int64_t{0}}}, scope, origin);
       }
       return values;
@@ -432,11 +434,11 @@ void Importer::add_scan(const onnx::NodeProto& node, int opset, Scope& scope,
     rows.resize(results.size());
     for (size_t r = 0; r < results.size(); ++r) rows[r].push_back(results[r]);
   }
-  std::vector<ValueId> results;
+  std::vector<ir::ValueId> results;
   for (size_t r = 0; r < rows.size(); ++r) {
     results.push_back(stacked(rows[r], 0, body->g().output(static_cast<int>(r)), scope, origin));
   }
   bind_outputs(node, results, scope, origin);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -11,10 +11,10 @@
 #include "onnx/proto/value_types.h"
 #include "ops/op_def.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
-Body function_body(const onnx::FunctionProto& function, const std::string& where) {
+Body function_body(const ::onnx::FunctionProto& function, const std::string& where) {
   Body body{{}, {}, {}, where};
   for (const auto& node : function.node()) body.nodes.push_back(&node);
   body.entries.assign(function.input().begin(), function.input().end());
@@ -23,11 +23,11 @@ Body function_body(const onnx::FunctionProto& function, const std::string& where
 }
 
 // Trailing absent inputs and outputs are the same as none.
-void trim(std::vector<ValueId>& ids) {
-  while (!ids.empty() && ids.back() == kAbsent) ids.pop_back();
+void trim(std::vector<ir::ValueId>& ids) {
+  while (!ids.empty() && ids.back() == ir::kAbsent) ids.pop_back();
 }
 
-BoundAttributes bound_by(const onnx::NodeProto& call, const onnx::FunctionProto& function) {
+BoundAttributes bound_by(const ::onnx::NodeProto& call, const ::onnx::FunctionProto& function) {
   BoundAttributes bound;
   for (const auto& preset : function.attribute_proto()) bound[preset.name()] = &preset;
   for (const auto& given : call.attribute()) bound[given.name()] = &given;
@@ -36,7 +36,7 @@ BoundAttributes bound_by(const onnx::NodeProto& call, const onnx::FunctionProto&
 
 }  // namespace
 
-std::string Importer::where(const onnx::NodeProto& node, const Origin& origin) const {
+std::string Importer::where(const ::onnx::NodeProto& node, const Origin& origin) const {
   return fmt::format("{}: [{}] node \"{}\"", path_, node.op_type(), origin.name);
 }
 
@@ -51,12 +51,12 @@ void Importer::count_step() {
   }
 }
 
-void Importer::add_node(const onnx::NodeProto& written, Scope& scope, const Origin& origin) {
+void Importer::add_node(const ::onnx::NodeProto& written, Scope& scope, const Origin& origin) {
   count_step();
   check_attributes(written, scope.in_function, where(written, origin));
-  onnx::NodeProto storage;
-  const onnx::NodeProto& node = bind_attributes(written, scope.attributes, storage);
-  if (const onnx::FunctionProto* function = functions_.find(node)) {
+  ::onnx::NodeProto storage;
+  const ::onnx::NodeProto& node = bind_attributes(written, scope.attributes, storage);
+  if (const ::onnx::FunctionProto* function = functions_.find(node)) {
     return add_call(node, *function, opsets_of(*function), {}, model_, scope, origin);
   }
   const std::string domain = normal_domain(node.domain());
@@ -75,7 +75,7 @@ void Importer::add_node(const onnx::NodeProto& written, Scope& scope, const Orig
   if (const auto body = wide_body(node)) {
     return add_call(node, *body, opsets_of(*body), {}, nullptr, scope, origin);
   }
-  const OpDef* def = find_op(domain, node.op_type(), version->second);
+  const ops::OpDef* def = ops::find_op(domain, node.op_type(), version->second);
   // A kernel serves the forms that have no body.
   if (def != nullptr && (def->lower != nullptr || !has_own_expansion(node))) {
     return add_primitive(node, *def, version->second, source, scope, origin);
@@ -84,8 +84,8 @@ void Importer::add_node(const onnx::NodeProto& written, Scope& scope, const Orig
     user_error("{}: {} of opset {} is not supported", source.where,
                qualified_name(domain, node.op_type()), version->second);
   }
-  std::vector<onnx::TypeProto> types;
-  for (const ValueId id : input_ids(node, scope, origin)) types.push_back(type_of(graph_, id));
+  std::vector<::onnx::TypeProto> types;
+  for (const ir::ValueId id : input_ids(node, scope, origin)) types.push_back(type_of(graph_, id));
   const FunctionBody body = body_of(node, scope.opsets, types, source.where, def != nullptr);
   if (body.function == nullptr) {
     return add_primitive(node, *def, version->second, source, scope, origin);
@@ -93,7 +93,7 @@ void Importer::add_node(const onnx::NodeProto& written, Scope& scope, const Orig
   add_call(node, *body.function, body.opsets, body.types, nullptr, scope, origin);
 }
 
-void Importer::add_constant_node(const onnx::NodeProto& node, const AttributeSource& source,
+void Importer::add_constant_node(const ::onnx::NodeProto& node, const AttributeSource& source,
                                  Scope& scope) {
   if (node.output_size() != 1 || node.output(0).empty()) {
     user_error("{}: a Constant has one output", source.where);
@@ -103,9 +103,9 @@ void Importer::add_constant_node(const onnx::NodeProto& node, const AttributeSou
   scope.values[node.output(0)] = add_constant(graph_, name, std::move(tensor));
 }
 
-void Importer::add_primitive(const onnx::NodeProto& proto, const OpDef& def, int opset,
+void Importer::add_primitive(const ::onnx::NodeProto& proto, const ops::OpDef& def, int opset,
                              const AttributeSource& source, Scope& scope, const Origin& origin) {
-  Node node;
+  ir::Node node;
   node.op = proto.op_type();
   node.domain = normal_domain(proto.domain());
   node.def = &def;
@@ -121,7 +121,7 @@ void Importer::add_primitive(const onnx::NodeProto& proto, const OpDef& def, int
   }
   node.attributes = read_attributes(proto, source);
   for (const auto& output : proto.output()) {
-    node.outputs.push_back(kAbsent);
+    node.outputs.push_back(ir::kAbsent);
     if (output.empty()) continue;
     node.outputs.back() = graph_.add_value(value_name(output, scope));
     scope.values[output] = node.outputs.back();
@@ -132,27 +132,27 @@ void Importer::add_primitive(const onnx::NodeProto& proto, const OpDef& def, int
   append(std::move(node));
 }
 
-void Importer::append(Node node) {
-  const auto id = static_cast<NodeId>(graph_.nodes.size());
+void Importer::append(ir::Node node) {
+  const auto id = static_cast<ir::NodeId>(graph_.nodes.size());
   for (size_t i = 0; i < node.outputs.size(); ++i) {
-    if (node.outputs[i] == kAbsent) continue;
-    Value& value = graph_.values[static_cast<size_t>(node.outputs[i])];
+    if (node.outputs[i] == ir::kAbsent) continue;
+    ir::Value& value = graph_.values[static_cast<size_t>(node.outputs[i])];
     value.producer = id;
     value.output_index = static_cast<int>(i);
   }
   graph_.nodes.push_back(std::move(node));
   check_kinds_of_inputs(graph_, graph_.nodes.back());
-  infer_node(graph_, id);
+  ops::infer_node(graph_, id);
   if (evaluate_) {
     evaluate_(graph_, id);
     steps_ = 0;
   }
-  for (const ValueId output : graph_.nodes.back().outputs) {
-    if (output != kAbsent) check_size(graph_, output);
+  for (const ir::ValueId output : graph_.nodes.back().outputs) {
+    if (output != ir::kAbsent) check_size(graph_, output);
   }
 }
 
-void Importer::add_call(const onnx::NodeProto& node, const onnx::FunctionProto& function,
+void Importer::add_call(const ::onnx::NodeProto& node, const ::onnx::FunctionProto& function,
                         const Opsets& opsets, const BodyTypes& types,
                         const std::shared_ptr<const void>& owner, Scope& scope,
                         const Origin& origin) {
@@ -173,8 +173,8 @@ void Importer::add_call(const onnx::NodeProto& node, const onnx::FunctionProto& 
   inner.in_function = true;
   inner.promotes = types.promotes;
   inner.prefix = (scope.prefix.empty() ? origin.name : scope.prefix) + "/";
-  std::vector<ValueId> inputs = input_ids(node, scope, origin);
-  inputs.resize(static_cast<size_t>(function.input_size()), kAbsent);
+  std::vector<ir::ValueId> inputs = input_ids(node, scope, origin);
+  inputs.resize(static_cast<size_t>(function.input_size()), ir::kAbsent);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (i < types.inputs.size()) inputs[i] = as_type(inputs[i], types.inputs[i], inner, origin);
     inner.values[function.input(static_cast<int>(i))] = inputs[i];
@@ -187,10 +187,10 @@ void Importer::add_call(const onnx::NodeProto& node, const onnx::FunctionProto& 
   for (int i = 0; i < node.output_size(); ++i) {
     if (node.output(i).empty()) continue;
     const auto result = inner.values.find(function.output(i));
-    if (result == inner.values.end() || result->second == kAbsent) {
+    if (result == inner.values.end() || result->second == ir::kAbsent) {
       user_error("{}: the function's output \"{}\" is absent", here, function.output(i));
     }
-    ValueId value = named(result->second, inner.results.at(function.output(i)), origin);
+    ir::ValueId value = named(result->second, inner.results.at(function.output(i)), origin);
     if (i < static_cast<int>(types.results.size())) {
       value = result_as_type(value, types.results[static_cast<size_t>(i)], inner, origin);
     }
@@ -198,7 +198,7 @@ void Importer::add_call(const onnx::NodeProto& node, const onnx::FunctionProto& 
   }
 }
 
-void Importer::run_body(const onnx::FunctionProto& function, Scope& scope, const Origin& origin) {
+void Importer::run_body(const ::onnx::FunctionProto& function, Scope& scope, const Origin& origin) {
   const std::string here = fmt::format("{}: node \"{}\": function {}", path_, origin.name,
                                        qualified_name(function.domain(), function.name()));
   Body body = function_body(function, here);
@@ -209,15 +209,15 @@ void Importer::run_body(const onnx::FunctionProto& function, Scope& scope, const
 
 // The caller's name for a function's result: the producer has it already unless the result is one
 // of the function's inputs.
-ValueId Importer::named(ValueId value, const std::string& name, const Origin& origin) {
+ir::ValueId Importer::named(ir::ValueId value, const std::string& name, const Origin& origin) {
   if (graph_.values[static_cast<size_t>(value)].name == name) return value;
   if (evaluate_) {
     return add_constant(graph_, name, graph_.values[static_cast<size_t>(value)].constant);
   }
-  Node node;
+  ir::Node node;
   node.op = "Identity";
   node.opset = 14;
-  node.def = find_op("", node.op, node.opset);
+  node.def = ops::find_op("", node.op, node.opset);
   RF_CHECK(node.def != nullptr, "Identity has no definition");
   node.name = origin.name;
   node.source = origin.source;
@@ -227,15 +227,16 @@ ValueId Importer::named(ValueId value, const std::string& name, const Origin& or
   return graph_.nodes.back().outputs[0];
 }
 
-ValueId Importer::as_type(ValueId value, DType dtype, const Scope& scope, const Origin& origin) {
-  if (value == kAbsent || dtype == DType::Undefined) return value;
+ir::ValueId Importer::as_type(ir::ValueId value, DType dtype, const Scope& scope,
+                              const Origin& origin) {
+  if (value == ir::kAbsent || dtype == DType::Undefined) return value;
   if (graph_.values[static_cast<size_t>(value)].dtype == dtype) return value;
   return emit("Cast", {value}, {{"to", static_cast<int64_t>(dtype)}}, scope, origin);
 }
 
-ValueId Importer::result_as_type(ValueId value, DType dtype, const Scope& scope,
-                                 const Origin& origin) {
-  const ValueId result = as_type(value, dtype, scope, origin);
+ir::ValueId Importer::result_as_type(ir::ValueId value, DType dtype, const Scope& scope,
+                                     const Origin& origin) {
+  const ir::ValueId result = as_type(value, dtype, scope, origin);
   if (result != value) {
     std::swap(graph_.values[static_cast<size_t>(result)].name,
               graph_.values[static_cast<size_t>(value)].name);
@@ -257,7 +258,7 @@ std::string Importer::value_name(const std::string& name, const Scope& scope) {
   return unique;
 }
 
-const ValueId* Importer::find_value(const std::string& name, const Scope& scope) {
+const ir::ValueId* Importer::find_value(const std::string& name, const Scope& scope) {
   for (const Scope* at = &scope; at != nullptr; at = at->parent) {
     const auto found = at->values.find(name);
     if (found != at->values.end()) return &found->second;
@@ -265,15 +266,15 @@ const ValueId* Importer::find_value(const std::string& name, const Scope& scope)
   return nullptr;
 }
 
-std::vector<ValueId> Importer::input_ids(const onnx::NodeProto& node, const Scope& scope,
-                                         const Origin& origin) const {
-  std::vector<ValueId> ids;
+std::vector<ir::ValueId> Importer::input_ids(const ::onnx::NodeProto& node, const Scope& scope,
+                                             const Origin& origin) const {
+  std::vector<ir::ValueId> ids;
   for (const auto& input : node.input()) {
     if (input.empty()) {
-      ids.push_back(kAbsent);
+      ids.push_back(ir::kAbsent);
       continue;
     }
-    const ValueId* found = find_value(input, scope);
+    const ir::ValueId* found = find_value(input, scope);
     if (found == nullptr) {
       user_error("{}: input \"{}\" is produced by no node", where(node, origin), input);
     }
@@ -282,4 +283,4 @@ std::vector<ValueId> Importer::input_ids(const onnx::NodeProto& node, const Scop
   return ids;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

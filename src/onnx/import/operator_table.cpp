@@ -35,11 +35,11 @@ const char* text_of(Definition definition) {
 using Table = std::map<std::pair<std::string, Definition>, std::set<std::string>>;
 
 void add_schema_bodies(Table& table, const std::set<std::string>& known) {
-  for (const onnx::OpSchema& schema : onnx::OpSchemaRegistry::get_all_schemas()) {
+  for (const ::onnx::OpSchema& schema : ::onnx::OpSchemaRegistry::get_all_schemas()) {
     if (!schema.HasFunction() && !schema.HasContextDependentFunction()) continue;
-    const std::string name = qualified_name(schema.domain(), schema.Name());
+    const std::string name = onnx::qualified_name(schema.domain(), schema.Name());
     if (known.count(name)) continue;
-    table[{normal_domain(schema.domain()), Definition::SchemaBody}].insert(schema.Name());
+    table[{onnx::normal_domain(schema.domain()), Definition::SchemaBody}].insert(schema.Name());
   }
 }
 
@@ -49,18 +49,19 @@ std::string operator_table() {
   Table table;
   std::set<std::string> known;
   const auto add = [&](const std::string& domain, const std::string& name, Definition definition) {
-    if (known.insert(qualified_name(domain, name)).second) table[{domain, definition}].insert(name);
+    if (known.insert(onnx::qualified_name(domain, name)).second)
+      table[{domain, definition}].insert(name);
   };
-  const std::vector<std::string> expansions = own_expansion_names();
+  const std::vector<std::string> expansions = onnx::own_expansion_names();
   const std::set<std::string> own(expansions.begin(), expansions.end());
-  for (const char* name : kControlFlow) add("", name, Definition::Importer);
+  for (const char* name : onnx::kControlFlow) add("", name, Definition::Importer);
   add("", "Constant", Definition::Importer);
-  for (const OpDef& op : all_ops()) {
+  for (const ops::OpDef& op : ops::all_ops()) {
     // Softmax and its like are expressions in the first opsets only.
-    if (find_op(op.domain, op.name, kNewestOpset) == nullptr) continue;
+    if (ops::find_op(op.domain, op.name, onnx::kNewestOpset) == nullptr) continue;
     // A kernel beside a body serves the forms that have none.
     if (op.lower == nullptr &&
-        own.count(qualified_name(std::string(op.domain), std::string(op.name)))) {
+        own.count(onnx::qualified_name(std::string(op.domain), std::string(op.name)))) {
       continue;
     }
     add(std::string(op.domain), std::string(op.name),

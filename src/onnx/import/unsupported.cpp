@@ -10,7 +10,7 @@
 #include "onnx/proto/attributes.h"
 #include "ops/op_def.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 constexpr size_t kShownNodes = 5;
@@ -20,7 +20,7 @@ class Survey {
   Survey(const FunctionLibrary& functions, const std::string& where)
       : functions_(functions), where_(where) {}
 
-  void add(const onnx::NodeProto& node, int index, const Opsets& opsets) {
+  void add(const ::onnx::NodeProto& node, int index, const Opsets& opsets) {
     for (const std::string& missing : missing_in(node, opsets)) {
       found_[missing].push_back(node_name(node, index));
     }
@@ -43,7 +43,7 @@ class Survey {
  private:
   using Missing = std::set<std::string>;
 
-  static std::string describe(const onnx::NodeProto& node, const Opsets& opsets) {
+  static std::string describe(const ::onnx::NodeProto& node, const Opsets& opsets) {
     const auto version = opsets.find(normal_domain(node.domain()));
     const std::string name = qualified_name(node.domain(), node.op_type());
     if (version == opsets.end()) return name + " of an operator set that is not imported";
@@ -59,7 +59,7 @@ class Survey {
   }
 
   // The names of what keeps this node from running.
-  Missing missing_in(const onnx::NodeProto& node, const Opsets& opsets) {
+  Missing missing_in(const ::onnx::NodeProto& node, const Opsets& opsets) {
     if (const Missing missing = missing_in_subgraphs(node, opsets); !missing.empty()) {
       return missing;
     }
@@ -68,19 +68,19 @@ class Survey {
         return {fmt::format("{} with the attribute {}", describe(node, opsets), attribute.name())};
       }
     }
-    if (const onnx::FunctionProto* callee = functions_.find(node)) return missing_in(*callee);
+    if (const ::onnx::FunctionProto* callee = functions_.find(node)) return missing_in(*callee);
     const std::string domain = normal_domain(node.domain());
     const auto version = opsets.find(domain);
     if (version == opsets.end()) return {describe(node, opsets)};
     if (domain.empty() && node.op_type() == "Constant") return {};
     if (domain.empty() && is_control_flow(node.op_type())) return {};
-    if (find_op(domain, node.op_type(), version->second)) return {};
+    if (ops::find_op(domain, node.op_type(), version->second)) return {};
     if (!has_body(node, opsets)) return {describe(node, opsets)};
     if (!has_fixed_body(node, opsets)) return {};
     return missing_in_body(node, opsets, version->second);
   }
 
-  Missing missing_in_subgraphs(const onnx::NodeProto& node, const Opsets& opsets) {
+  Missing missing_in_subgraphs(const ::onnx::NodeProto& node, const Opsets& opsets) {
     Missing missing;
     for (const auto& attribute : node.attribute()) {
       if (!attribute.has_g()) continue;
@@ -89,7 +89,7 @@ class Survey {
     return missing;
   }
 
-  Missing missing_in(const onnx::FunctionProto& function) {
+  Missing missing_in(const ::onnx::FunctionProto& function) {
     const auto known = local_.find(&function);
     if (known != local_.end()) return known->second;
     // A function that calls itself, which importing refuses, adds nothing.
@@ -98,7 +98,7 @@ class Survey {
     return local_[&function] = std::move(missing);
   }
 
-  Missing missing_in_body(const onnx::NodeProto& node, const Opsets& opsets, int version) {
+  Missing missing_in_body(const ::onnx::NodeProto& node, const Opsets& opsets, int version) {
     const auto key = std::make_pair(qualified_name(node.domain(), node.op_type()), version);
     const auto known = bodies_.find(key);
     if (known != bodies_.end()) return known->second;
@@ -111,7 +111,7 @@ class Survey {
     return bodies_[key] = std::move(missing);
   }
 
-  Missing missing_in_nodes(const onnx::FunctionProto& function, const Opsets& opsets) {
+  Missing missing_in_nodes(const ::onnx::FunctionProto& function, const Opsets& opsets) {
     Missing missing;
     for (const auto& node : function.node()) missing.merge(missing_in(node, opsets));
     return missing;
@@ -119,14 +119,14 @@ class Survey {
 
   const FunctionLibrary& functions_;
   const std::string& where_;
-  std::map<const onnx::FunctionProto*, Missing> local_;
+  std::map<const ::onnx::FunctionProto*, Missing> local_;
   std::map<std::pair<std::string, int>, Missing> bodies_;
   std::map<std::string, std::vector<std::string>> found_;
 };
 
 }  // namespace
 
-void check_supported(const onnx::ModelProto& model, const std::vector<int>& order,
+void check_supported(const ::onnx::ModelProto& model, const std::vector<int>& order,
                      const FunctionLibrary& functions, const std::string& where) {
   const Opsets opsets = opsets_of(model);
   Survey survey(functions, where);
@@ -136,4 +136,4 @@ void check_supported(const onnx::ModelProto& model, const std::vector<int>& orde
   survey.report();
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -6,11 +6,11 @@
 
 #include "onnx/functions/functions.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 // Walks the nodes `order` of the main graph and every function body that they reach. Throws one
 // UserError that lists all unsupported operators with their number and the user's nodes.
-void check_supported(const onnx::ModelProto& model, const std::vector<int>& order,
+void check_supported(const ::onnx::ModelProto& model, const std::vector<int>& order,
                      const FunctionLibrary& functions, const std::string& where);
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -9,7 +9,7 @@
 
 #include "onnx/functions/functions.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 constexpr int kMaxInputs = 64;
@@ -19,22 +19,22 @@ bool is_associative(const std::string& op) {
   return op == "Sum" || op == "Mean" || op == "Max" || op == "Min" || op == "Concat";
 }
 
-onnx::NodeProto& add_node(onnx::FunctionProto& body, const std::string& op,
-                          const std::string& output) {
-  onnx::NodeProto& node = *body.add_node();
+::onnx::NodeProto& add_node(::onnx::FunctionProto& body, const std::string& op,
+                            const std::string& output) {
+  ::onnx::NodeProto& node = *body.add_node();
   node.set_op_type(op);
   node.add_output(output);
   return node;
 }
 
 // One level of the tree: the names of its results.
-std::vector<std::string> combined(onnx::FunctionProto& body, const onnx::NodeProto& node,
+std::vector<std::string> combined(::onnx::FunctionProto& body, const ::onnx::NodeProto& node,
                                   const std::string& op, const std::vector<std::string>& inputs,
                                   int level) {
   std::vector<std::string> results;
   for (size_t first = 0; first < inputs.size(); first += kMaxInputs) {
     results.push_back(fmt::format("{}_{}", level, results.size()));
-    onnx::NodeProto& part = add_node(body, op, results.back());
+    ::onnx::NodeProto& part = add_node(body, op, results.back());
     if (op == "Concat") *part.mutable_attribute() = node.attribute();
     const size_t end = std::min(first + kMaxInputs, inputs.size());
     for (size_t i = first; i < end; ++i) part.add_input(inputs[i]);
@@ -43,15 +43,15 @@ std::vector<std::string> combined(onnx::FunctionProto& body, const onnx::NodePro
 }
 
 // total / count, in the type of the total.
-std::string divided(onnx::FunctionProto& body, const std::string& total, int count) {
-  onnx::AttributeProto& value = *add_node(body, "Constant", "count").add_attribute();
+std::string divided(::onnx::FunctionProto& body, const std::string& total, int count) {
+  ::onnx::AttributeProto& value = *add_node(body, "Constant", "count").add_attribute();
   value.set_name("value_float");
-  value.set_type(onnx::AttributeProto::FLOAT);
+  value.set_type(::onnx::AttributeProto::FLOAT);
   value.set_f(static_cast<float>(count));
-  onnx::NodeProto& typed = add_node(body, "CastLike", "divisor");
+  ::onnx::NodeProto& typed = add_node(body, "CastLike", "divisor");
   typed.add_input("count");
   typed.add_input(total);
-  onnx::NodeProto& quotient = add_node(body, "Div", "mean");
+  ::onnx::NodeProto& quotient = add_node(body, "Div", "mean");
   quotient.add_input(total);
   quotient.add_input("divisor");
   return "mean";
@@ -59,12 +59,12 @@ std::string divided(onnx::FunctionProto& body, const std::string& total, int cou
 
 }  // namespace
 
-std::shared_ptr<const onnx::FunctionProto> wide_body(const onnx::NodeProto& node) {
+std::shared_ptr<const ::onnx::FunctionProto> wide_body(const ::onnx::NodeProto& node) {
   if (node.input_size() <= kMaxInputs || !normal_domain(node.domain()).empty()) return nullptr;
   if (!is_associative(node.op_type()) || node.output_size() != 1) return nullptr;
   const auto absent = [](const std::string& input) { return input.empty(); };
   if (std::any_of(node.input().begin(), node.input().end(), absent)) return nullptr;
-  auto body = std::make_shared<onnx::FunctionProto>();
+  auto body = std::make_shared<::onnx::FunctionProto>();
   body->set_name(node.op_type());
   body->add_opset_import()->set_version(kOpset);
   std::vector<std::string> values;
@@ -81,4 +81,4 @@ std::shared_ptr<const onnx::FunctionProto> wide_body(const onnx::NodeProto& node
   return body;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -8,10 +8,10 @@
 #include "base/error.h"
 #include "onnx/proto/tensor_proto.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
-using onnx::AttributeProto;
+using ::onnx::AttributeProto;
 
 // The types of the values that are there: one in a valid file, none for an empty list or a zero
 // that the writer left out.
@@ -45,7 +45,7 @@ AttributeProto::AttributeType type_of(const AttributeProto& attribute) {
 }
 
 const std::string& type_name(AttributeProto::AttributeType type) {
-  return onnx::AttributeProto_AttributeType_Name(type);
+  return ::onnx::AttributeProto_AttributeType_Name(type);
 }
 
 template <typename T, typename Field>
@@ -55,7 +55,7 @@ Tensor tensor_of(DType dtype, const Field& field) {
   return tensor;
 }
 
-Attribute read_attribute(const AttributeProto& attribute, const AttributeSource& source) {
+ir::Attribute read_attribute(const AttributeProto& attribute, const AttributeSource& source) {
   switch (type_of(attribute)) {
     case AttributeProto::INT:
       return static_cast<int64_t>(attribute.i());
@@ -79,15 +79,15 @@ Attribute read_attribute(const AttributeProto& attribute, const AttributeSource&
 
 }  // namespace
 
-const AttributeProto* find_attribute(const onnx::NodeProto& node, const std::string& name) {
+const AttributeProto* find_attribute(const ::onnx::NodeProto& node, const std::string& name) {
   for (const auto& attribute : node.attribute()) {
     if (attribute.name() == name) return &attribute;
   }
   return nullptr;
 }
 
-const onnx::NodeProto& bind_attributes(const onnx::NodeProto& node, const BoundAttributes& bound,
-                                       onnx::NodeProto& storage) {
+const ::onnx::NodeProto& bind_attributes(const ::onnx::NodeProto& node,
+                                         const BoundAttributes& bound, ::onnx::NodeProto& storage) {
   const auto is_reference = [](const AttributeProto& a) { return !a.ref_attr_name().empty(); };
   if (std::none_of(node.attribute().begin(), node.attribute().end(), is_reference)) return node;
   storage = node;
@@ -106,7 +106,7 @@ const onnx::NodeProto& bind_attributes(const onnx::NodeProto& node, const BoundA
   return storage;
 }
 
-void check_attributes(const onnx::NodeProto& node, bool in_function, const std::string& where) {
+void check_attributes(const ::onnx::NodeProto& node, bool in_function, const std::string& where) {
   std::set<std::string> names;
   for (const AttributeProto& attribute : node.attribute()) {
     const std::string& name = attribute.name();
@@ -153,8 +153,8 @@ bool is_unsupported(const AttributeProto& attribute) {
   }
 }
 
-Attributes read_attributes(const onnx::NodeProto& node, const AttributeSource& source) {
-  Attributes attributes;
+ir::Attributes read_attributes(const ::onnx::NodeProto& node, const AttributeSource& source) {
+  ir::Attributes attributes;
   for (const auto& attribute : node.attribute()) {
     // An untyped attribute without a value is an empty list, which every operator takes as absent.
     // Types that an attribute names follow from the values.
@@ -167,7 +167,7 @@ Attributes read_attributes(const onnx::NodeProto& node, const AttributeSource& s
   return attributes;
 }
 
-Tensor constant_tensor(const onnx::NodeProto& node, const AttributeSource& source) {
+Tensor constant_tensor(const ::onnx::NodeProto& node, const AttributeSource& source) {
   if (node.attribute_size() != 1) {
     user_error("{}: a Constant has one attribute, this one has {}", source.where,
                node.attribute_size());
@@ -192,4 +192,4 @@ Tensor constant_tensor(const onnx::NodeProto& node, const AttributeSource& sourc
   user_error("{}: a Constant by attribute \"{}\" is not supported", source.where, value.name());
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

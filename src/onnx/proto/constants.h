@@ -5,10 +5,10 @@
 
 #include "ir/graph.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 // Adds a value that holds `tensor`, with its dtype and shape. Integers and booleans of at most
 // kMaxElements elements, and numbers of one element, also get their symbolic elements.
-ValueId add_constant(Graph& graph, const std::string& name, Tensor tensor);
+ir::ValueId add_constant(ir::Graph& graph, const std::string& name, Tensor tensor);
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "onnx/proto/packing.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 namespace fs = std::filesystem;
@@ -64,7 +64,7 @@ const MappedFile& ExternalData::file(const std::string& tensor, const std::strin
   return *mapped;
 }
 
-Tensor ExternalData::read(const onnx::TensorProto& proto, DType dtype, const Dims& dims) {
+Tensor ExternalData::read(const ::onnx::TensorProto& proto, DType dtype, const Dims& dims) {
   std::string location;
   uint64_t offset = 0, length = 0;
   bool has_length = false;
@@ -102,4 +102,4 @@ Tensor ExternalData::read(const onnx::TensorProto& proto, DType dtype, const Dim
   return Tensor::wrap(dtype, dims, data, files_.at(location));
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -12,7 +12,7 @@ namespace onnx {
 class TensorProto;
 }
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 // The external data files of one model, each mapped once.
 class ExternalData {
@@ -22,7 +22,7 @@ class ExternalData {
   // The tensor's bytes in the mapped file; the tensor keeps the mapping alive. Throws UserError
   // when the location is absolute, leaves the model's folder ("..", symbolic links included), is
   // not there, or does not hold exactly the bytes that dtype and dims ask for.
-  Tensor read(const onnx::TensorProto& proto, DType dtype, const Dims& dims);
+  Tensor read(const ::onnx::TensorProto& proto, DType dtype, const Dims& dims);
 
  private:
   const MappedFile& file(const std::string& tensor, const std::string& location);
@@ -31,4 +31,4 @@ class ExternalData {
   std::map<std::string, std::shared_ptr<const MappedFile>> files_;
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

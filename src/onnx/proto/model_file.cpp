@@ -11,7 +11,7 @@
 #include "base/mapped_file.h"
 #include "onnx/functions/functions.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 // Messages nest at most this deep. A subgraph nests three (a graph, its node, the attribute), and
@@ -45,8 +45,8 @@ void parse(const std::string& path, google::protobuf::Message& message, const ch
 
 }  // namespace
 
-std::shared_ptr<onnx::ModelProto> read_model_proto(const std::string& path) {
-  auto model = std::make_shared<onnx::ModelProto>();
+std::shared_ptr<::onnx::ModelProto> read_model_proto(const std::string& path) {
+  auto model = std::make_shared<::onnx::ModelProto>();
   parse(path, *model, "an ONNX model");
   if (!model->has_ir_version() || !model->has_graph()) {
     user_error("{}: is not an ONNX model: it has no {}", path,
@@ -55,22 +55,22 @@ std::shared_ptr<onnx::ModelProto> read_model_proto(const std::string& path) {
   return model;
 }
 
-onnx::TensorProto read_tensor_proto(const std::string& path) {
-  onnx::TensorProto tensor;
+::onnx::TensorProto read_tensor_proto(const std::string& path) {
+  ::onnx::TensorProto tensor;
   parse(path, tensor, "an ONNX tensor");
   return tensor;
 }
 
-onnx::SequenceProto read_sequence_proto(const std::string& path) {
-  onnx::SequenceProto sequence;
+::onnx::SequenceProto read_sequence_proto(const std::string& path) {
+  ::onnx::SequenceProto sequence;
   parse(path, sequence, "an ONNX sequence");
   return sequence;
 }
 
-onnx::OptionalProto read_optional_proto(const std::string& path) {
-  onnx::OptionalProto optional;
+::onnx::OptionalProto read_optional_proto(const std::string& path) {
+  ::onnx::OptionalProto optional;
   parse(path, optional, "an ONNX optional");
   return optional;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

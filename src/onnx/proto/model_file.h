@@ -11,13 +11,13 @@ class SequenceProto;
 class TensorProto;
 }  // namespace onnx
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 // Parses the file. Throws UserError, one line that names the file, when it is missing, a directory,
 // empty, truncated, longer than protobuf's 2 GiB, or no ONNX model.
-std::shared_ptr<onnx::ModelProto> read_model_proto(const std::string& path);
-onnx::TensorProto read_tensor_proto(const std::string& path);
-onnx::SequenceProto read_sequence_proto(const std::string& path);
-onnx::OptionalProto read_optional_proto(const std::string& path);
+std::shared_ptr<::onnx::ModelProto> read_model_proto(const std::string& path);
+::onnx::TensorProto read_tensor_proto(const std::string& path);
+::onnx::SequenceProto read_sequence_proto(const std::string& path);
+::onnx::OptionalProto read_optional_proto(const std::string& path);
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -1,6 +1,6 @@
 #include "onnx/proto/packing.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 bool is_packed(DType dtype) { return bits_of(dtype) > 0 && bits_of(dtype) < 8; }
 
@@ -35,4 +35,4 @@ std::string packed(const Tensor& tensor) {
   return bytes;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -7,7 +7,7 @@
 
 #include "redfuser/tensor.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 bool is_packed(DType dtype);
 // Bytes of `count` elements in a file.
@@ -16,4 +16,4 @@ uint64_t stored_bytes(DType dtype, int64_t count);
 Tensor unpacked(DType dtype, const Dims& dims, const uint8_t* bytes);
 std::string packed(const Tensor& tensor);
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -12,18 +12,18 @@
 #include "onnx/proto/tensor_proto.h"
 #include "onnx/proto/value_proto.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 NamedTensor read_tensor_file(const std::string& path, DType kind) {
   if (kind == DType::Sequence) {
-    const onnx::SequenceProto proto = read_sequence_proto(path);
+    const ::onnx::SequenceProto proto = read_sequence_proto(path);
     return {proto.name(), to_sequence(proto, path)};
   }
   if (kind == DType::Optional) {
-    const onnx::OptionalProto proto = read_optional_proto(path);
+    const ::onnx::OptionalProto proto = read_optional_proto(path);
     return {proto.name(), to_optional(proto, path)};
   }
-  const auto proto = std::make_shared<onnx::TensorProto>(read_tensor_proto(path));
+  const auto proto = std::make_shared<::onnx::TensorProto>(read_tensor_proto(path));
   return {proto->name(), to_tensor(*proto, proto, nullptr, path)};
 }
 
@@ -50,4 +50,4 @@ void write_tensor_file(const std::string& path, const NamedTensor& tensor) {
   prepare_tensor_file(path, tensor)->commit();
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -7,7 +7,7 @@
 #include "base/output_file.h"
 #include "redfuser/tensor.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 struct NamedTensor {
   std::string name;
@@ -22,4 +22,4 @@ std::unique_ptr<OutputFile> prepare_tensor_file(const std::string& path, const N
 // Replaces the file only when the new one is whole; throws UserError that names it otherwise.
 void write_tensor_file(const std::string& path, const NamedTensor& tensor);
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

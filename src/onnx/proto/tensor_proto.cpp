@@ -11,7 +11,7 @@
 #include "onnx/proto/external_data.h"
 #include "onnx/proto/packing.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 // Typed fields hold one entry per element; narrow integers, bool, fp16 and bf16 bits share
@@ -22,7 +22,7 @@ void copy_field(const Field& field, Tensor& tensor) {
   for (int i = 0; i < field.size(); ++i) out[i] = static_cast<To>(field[i]);
 }
 
-int typed_count(const onnx::TensorProto& proto, DType dtype) {
+int typed_count(const ::onnx::TensorProto& proto, DType dtype) {
   switch (dtype) {
     case DType::Float32:
       return proto.float_data_size();
@@ -41,13 +41,13 @@ int typed_count(const onnx::TensorProto& proto, DType dtype) {
 }
 
 // Fields hold the bytes that raw data would, one to an entry.
-Tensor from_packed_field(const onnx::TensorProto& proto, DType dtype, const Dims& dims) {
+Tensor from_packed_field(const ::onnx::TensorProto& proto, DType dtype, const Dims& dims) {
   std::string bytes;
   for (const int32_t entry : proto.int32_data()) bytes += static_cast<char>(entry);
   return unpacked(dtype, dims, reinterpret_cast<const uint8_t*>(bytes.data()));
 }
 
-void copy_typed(const onnx::TensorProto& proto, Tensor& tensor) {
+void copy_typed(const ::onnx::TensorProto& proto, Tensor& tensor) {
   switch (tensor.dtype()) {
     case DType::Float32:
       return copy_field<float>(proto.float_data(), tensor);
@@ -88,7 +88,7 @@ Tensor normalised(Tensor tensor) {
   return copy;
 }
 
-Tensor from_raw(const onnx::TensorProto& proto, DType dtype, const Dims& dims,
+Tensor from_raw(const ::onnx::TensorProto& proto, DType dtype, const Dims& dims,
                 const std::shared_ptr<const void>& owner) {
   const char* data = proto.raw_data().data();
   if (is_packed(dtype)) return unpacked(dtype, dims, reinterpret_cast<const uint8_t*>(data));
@@ -100,7 +100,7 @@ Tensor from_raw(const onnx::TensorProto& proto, DType dtype, const Dims& dims,
   return tensor;
 }
 
-Dims checked_dims(const onnx::TensorProto& proto, DType dtype, const std::string& where) {
+Dims checked_dims(const ::onnx::TensorProto& proto, DType dtype, const std::string& where) {
   Dims dims(proto.dims().begin(), proto.dims().end());
   uint64_t bytes = size_of(dtype);
   bool overflow = false;
@@ -116,13 +116,13 @@ Dims checked_dims(const onnx::TensorProto& proto, DType dtype, const std::string
 }
 
 // Readers that prefer different fields would see different tensors.
-void check_fields(const onnx::TensorProto& proto, const std::string& where) {
+void check_fields(const ::onnx::TensorProto& proto, const std::string& where) {
   const bool fields[] = {!proto.raw_data().empty(),     proto.float_data_size() != 0,
                          proto.int32_data_size() != 0,  proto.int64_data_size() != 0,
                          proto.double_data_size() != 0, proto.uint64_data_size() != 0,
                          proto.string_data_size() != 0};
   const auto used = std::count(std::begin(fields), std::end(fields), true);
-  const bool external = proto.data_location() == onnx::TensorProto::EXTERNAL;
+  const bool external = proto.data_location() == ::onnx::TensorProto::EXTERNAL;
   if (used + external > 1) {
     user_error("{}: tensor \"{}\" has data in {} places; only one is allowed", where, proto.name(),
                used + external);
@@ -131,7 +131,7 @@ void check_fields(const onnx::TensorProto& proto, const std::string& where) {
 
 }  // namespace
 
-Tensor to_tensor(const onnx::TensorProto& proto, const std::shared_ptr<const void>& owner,
+Tensor to_tensor(const ::onnx::TensorProto& proto, const std::shared_ptr<const void>& owner,
                  ExternalData* external, const std::string& where) {
   const DType dtype = dtype_of(proto.data_type());
   if (size_of(dtype) == 0) {
@@ -145,7 +145,7 @@ Tensor to_tensor(const onnx::TensorProto& proto, const std::shared_ptr<const voi
   check_fields(proto, where);
   const Dims dims = checked_dims(proto, dtype, where);
   const int64_t count = element_count(dims);
-  if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
+  if (proto.data_location() == ::onnx::TensorProto::EXTERNAL) {
     if (external == nullptr) {
       user_error("{}: tensor \"{}\" may not have external data here", where, proto.name());
     }
@@ -177,16 +177,16 @@ Tensor to_tensor(const onnx::TensorProto& proto, const std::shared_ptr<const voi
   return tensor;
 }
 
-onnx::TensorProto tensor_header(const std::string& name, const Tensor& tensor) {
-  onnx::TensorProto proto;
+::onnx::TensorProto tensor_header(const std::string& name, const Tensor& tensor) {
+  ::onnx::TensorProto proto;
   proto.set_name(name);
   proto.set_data_type(static_cast<int>(tensor.dtype()));
   for (const int64_t dim : tensor.dims()) proto.add_dims(dim);
   return proto;
 }
 
-onnx::TensorProto to_proto(const std::string& name, const Tensor& tensor) {
-  onnx::TensorProto proto = tensor_header(name, tensor);
+::onnx::TensorProto to_proto(const std::string& name, const Tensor& tensor) {
+  ::onnx::TensorProto proto = tensor_header(name, tensor);
   if (tensor.dtype() == DType::String) {
     for (int64_t i = 0; i < tensor.size(); ++i) proto.add_string_data(tensor.text(i));
   } else if (is_packed(tensor.dtype())) {
@@ -197,4 +197,4 @@ onnx::TensorProto to_proto(const std::string& name, const Tensor& tensor) {
   return proto;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

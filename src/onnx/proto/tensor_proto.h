@@ -10,7 +10,7 @@ namespace onnx {
 class TensorProto;
 }
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 class ExternalData;
 
@@ -18,12 +18,12 @@ class ExternalData;
 // alignment allows; `owner` then keeps `proto` alive (null: always copied). `external` may be null
 // where external data is not allowed. Throws UserError, starting with `where` and naming the
 // tensor, for unsupported types, dims that are negative or overflow, and data of the wrong size.
-Tensor to_tensor(const onnx::TensorProto& proto, const std::shared_ptr<const void>& owner,
+Tensor to_tensor(const ::onnx::TensorProto& proto, const std::shared_ptr<const void>& owner,
                  ExternalData* external, const std::string& where);
 
 // Type, dims and name, without data.
-onnx::TensorProto tensor_header(const std::string& name, const Tensor& tensor);
+::onnx::TensorProto tensor_header(const std::string& name, const Tensor& tensor);
 // With the data as raw_data, or as string_data.
-onnx::TensorProto to_proto(const std::string& name, const Tensor& tensor);
+::onnx::TensorProto to_proto(const std::string& name, const Tensor& tensor);
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

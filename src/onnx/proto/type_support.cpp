@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 const char* type_text(DType dtype) {
@@ -35,7 +35,7 @@ std::vector<std::string> kind_of(DType dtype) {
 }
 
 // True if one of ONNX's types is of the same kind.
-bool takes_kind(const onnx::DataTypeSet& types, DType dtype) {
+bool takes_kind(const ::onnx::DataTypeSet& types, DType dtype) {
   auto kind = kind_of(dtype);
   // What an optional holds stands for it.
   kind.push_back("optional(");
@@ -45,13 +45,13 @@ bool takes_kind(const onnx::DataTypeSet& types, DType dtype) {
   });
 }
 
-DType dtype_of(const Graph& graph, const Node& node, size_t input) {
+DType dtype_of(const ir::Graph& graph, const ir::Node& node, size_t input) {
   return graph.values[static_cast<size_t>(node.inputs[input])].dtype;
 }
 
 // The type parameter of an input, in which all inputs of that parameter agree; empty where the
 // schema names a type or none has to agree.
-std::string shared_parameter(const onnx::OpSchema& schema, size_t input) {
+std::string shared_parameter(const ::onnx::OpSchema& schema, size_t input) {
   const auto& formal = schema.inputs()[std::min(input, schema.inputs().size() - 1)];
   const std::string& type = formal.GetTypeStr();
   const bool is_parameter = type.find('(') == std::string::npos;
@@ -67,13 +67,13 @@ bool is_list(DType dtype) { return dtype == DType::Sequence || dtype == DType::O
 
 }  // namespace
 
-void check_kinds_of_inputs(const Graph& graph, const Node& node) {
-  const onnx::OpSchema* schema =
-      onnx::OpSchemaRegistry::Instance()->GetSchema(node.op, node.opset, node.domain);
+void check_kinds_of_inputs(const ir::Graph& graph, const ir::Node& node) {
+  const ::onnx::OpSchema* schema =
+      ::onnx::OpSchemaRegistry::Instance()->GetSchema(node.op, node.opset, node.domain);
   if (schema == nullptr || schema->inputs().empty()) return;
   std::map<std::string, size_t> first;  // the input that decides what a type parameter is
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    if (node.inputs[i] == kAbsent) continue;
+    if (node.inputs[i] == ir::kAbsent) continue;
     const auto& parameter = schema->inputs()[std::min(i, schema->inputs().size() - 1)];
     const DType dtype = dtype_of(graph, node, i);
     if (!takes_kind(parameter.GetTypes(), dtype)) {
@@ -91,13 +91,13 @@ void check_kinds_of_inputs(const Graph& graph, const Node& node) {
   }
 }
 
-std::vector<DType> common_float_types(const Graph& graph, const Node& node) {
-  const onnx::OpSchema* schema =
-      onnx::OpSchemaRegistry::Instance()->GetSchema(node.op, node.opset, node.domain);
+std::vector<DType> common_float_types(const ir::Graph& graph, const ir::Node& node) {
+  const ::onnx::OpSchema* schema =
+      ::onnx::OpSchemaRegistry::Instance()->GetSchema(node.op, node.opset, node.domain);
   std::vector<DType> types(node.inputs.size(), DType::Undefined);
   std::map<std::string, DType> widest;  // by type parameter
   for (size_t i = 0; i < types.size(); ++i) {
-    if (node.inputs[i] != kAbsent) types[i] = dtype_of(graph, node, i);
+    if (node.inputs[i] != ir::kAbsent) types[i] = dtype_of(graph, node, i);
     if (schema == nullptr || schema->inputs().empty() || !is_float(types[i])) continue;
     const auto [known, added] = widest.emplace(shared_parameter(*schema, i), types[i]);
     if (!added) known->second = wider(known->second, types[i]);
@@ -110,9 +110,9 @@ std::vector<DType> common_float_types(const Graph& graph, const Node& node) {
   return types;
 }
 
-bool takes_type(const Node& node, DType dtype) {
-  const onnx::OpSchema* schema =
-      onnx::OpSchemaRegistry::Instance()->GetSchema(node.op, node.opset, node.domain);
+bool takes_type(const ir::Node& node, DType dtype) {
+  const ::onnx::OpSchema* schema =
+      ::onnx::OpSchemaRegistry::Instance()->GetSchema(node.op, node.opset, node.domain);
   if (schema == nullptr) return false;
   const std::string type = type_text(dtype);
   const auto& parameters = schema->typeConstraintParams();
@@ -122,4 +122,4 @@ bool takes_type(const Node& node, DType dtype) {
   });
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

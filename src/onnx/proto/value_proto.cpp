@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "onnx/proto/tensor_proto.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 constexpr int kMaxDepth = 8;
@@ -17,7 +17,7 @@ void check_depth(int depth, const std::string& where) {
 
 }  // namespace
 
-Tensor to_sequence(const onnx::SequenceProto& proto, const std::string& where, int depth) {
+Tensor to_sequence(const ::onnx::SequenceProto& proto, const std::string& where, int depth) {
   check_depth(depth, where);
   std::vector<Tensor> elements;
   for (const auto& tensor : proto.tensor_values()) {
@@ -35,35 +35,35 @@ Tensor to_sequence(const onnx::SequenceProto& proto, const std::string& where, i
   return Tensor::sequence(std::move(elements));
 }
 
-Tensor to_optional(const onnx::OptionalProto& proto, const std::string& where, int depth) {
+Tensor to_optional(const ::onnx::OptionalProto& proto, const std::string& where, int depth) {
   check_depth(depth, where);
   switch (proto.elem_type()) {
-    case onnx::OptionalProto::TENSOR:
+    case ::onnx::OptionalProto::TENSOR:
       if (!proto.has_tensor_value()) return Tensor::optional({});
       return Tensor::optional(to_tensor(proto.tensor_value(), nullptr, nullptr, where));
-    case onnx::OptionalProto::SEQUENCE:
+    case ::onnx::OptionalProto::SEQUENCE:
       if (!proto.has_sequence_value()) return Tensor::optional({});
       return Tensor::optional(to_sequence(proto.sequence_value(), where, depth + 1));
-    case onnx::OptionalProto::OPTIONAL:
+    case ::onnx::OptionalProto::OPTIONAL:
       if (!proto.has_optional_value()) return Tensor::optional({});
       return Tensor::optional(to_optional(proto.optional_value(), where, depth + 1));
-    case onnx::OptionalProto::UNDEFINED:
+    case ::onnx::OptionalProto::UNDEFINED:
       return Tensor::optional({});
     default:
       user_error("{}: optional maps and sparse tensors are not supported", where);
   }
 }
 
-onnx::SequenceProto sequence_proto(const std::string& name, const Tensor& sequence) {
-  onnx::SequenceProto proto;
+::onnx::SequenceProto sequence_proto(const std::string& name, const Tensor& sequence) {
+  ::onnx::SequenceProto proto;
   proto.set_name(name);
-  proto.set_elem_type(onnx::SequenceProto::TENSOR);
+  proto.set_elem_type(::onnx::SequenceProto::TENSOR);
   for (const Tensor& element : sequence.elements()) {
     if (element.dtype() == DType::Sequence) {
-      proto.set_elem_type(onnx::SequenceProto::SEQUENCE);
+      proto.set_elem_type(::onnx::SequenceProto::SEQUENCE);
       *proto.add_sequence_values() = sequence_proto("", element);
     } else if (element.dtype() == DType::Optional) {
-      proto.set_elem_type(onnx::SequenceProto::OPTIONAL);
+      proto.set_elem_type(::onnx::SequenceProto::OPTIONAL);
       *proto.add_optional_values() = optional_proto("", element);
     } else {
       *proto.add_tensor_values() = to_proto("", element);
@@ -72,23 +72,23 @@ onnx::SequenceProto sequence_proto(const std::string& name, const Tensor& sequen
   return proto;
 }
 
-onnx::OptionalProto optional_proto(const std::string& name, const Tensor& optional) {
-  onnx::OptionalProto proto;
+::onnx::OptionalProto optional_proto(const std::string& name, const Tensor& optional) {
+  ::onnx::OptionalProto proto;
   proto.set_name(name);
   const std::vector<Tensor> elements = optional.elements();
   if (elements.empty()) {
-    proto.set_elem_type(onnx::OptionalProto::UNDEFINED);
+    proto.set_elem_type(::onnx::OptionalProto::UNDEFINED);
   } else if (elements[0].dtype() == DType::Sequence) {
-    proto.set_elem_type(onnx::OptionalProto::SEQUENCE);
+    proto.set_elem_type(::onnx::OptionalProto::SEQUENCE);
     *proto.mutable_sequence_value() = sequence_proto("", elements[0]);
   } else if (elements[0].dtype() == DType::Optional) {
-    proto.set_elem_type(onnx::OptionalProto::OPTIONAL);
+    proto.set_elem_type(::onnx::OptionalProto::OPTIONAL);
     *proto.mutable_optional_value() = optional_proto("", elements[0]);
   } else {
-    proto.set_elem_type(onnx::OptionalProto::TENSOR);
+    proto.set_elem_type(::onnx::OptionalProto::TENSOR);
     *proto.mutable_tensor_value() = to_proto("", elements[0]);
   }
   return proto;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

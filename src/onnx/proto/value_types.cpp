@@ -9,10 +9,10 @@
 #include "base/type_codes.h"
 #include "onnx/proto/tensor_proto.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
-const char* kind_of(const onnx::TypeProto& type) {
+const char* kind_of(const ::onnx::TypeProto& type) {
   if (type.has_sequence_type()) return "a sequence";
   if (type.has_map_type()) return "a map";
   if (type.has_optional_type()) return "an optional";
@@ -20,8 +20,8 @@ const char* kind_of(const onnx::TypeProto& type) {
   return "of no type";
 }
 
-const onnx::TypeProto_Tensor& tensor_type(const onnx::ValueInfoProto& info, const char* role,
-                                          const std::string& where) {
+const ::onnx::TypeProto_Tensor& tensor_type(const ::onnx::ValueInfoProto& info, const char* role,
+                                            const std::string& where) {
   if (info.type().has_sequence_type() || info.type().has_optional_type()) {
     needs_values("{}: graph {} \"{}\" is {}", where, role, info.name(), kind_of(info.type()));
   }
@@ -37,7 +37,7 @@ const onnx::TypeProto_Tensor& tensor_type(const onnx::ValueInfoProto& info, cons
 constexpr std::string_view kNoNames[] = {"", "?", "-1", "None"};
 
 // The name of a dimension without a size: its own, or one made of the value's name.
-std::string dimension_name(const onnx::ValueInfoProto& info, int k) {
+std::string dimension_name(const ::onnx::ValueInfoProto& info, int k) {
   const std::string& name = info.type().tensor_type().shape().dim(k).dim_param();
   const bool named =
       std::find(std::begin(kNoNames), std::end(kNoNames), name) == std::end(kNoNames);
@@ -46,7 +46,7 @@ std::string dimension_name(const onnx::ValueInfoProto& info, int k) {
 
 }  // namespace
 
-void check_element_types(const onnx::TypeProto& type, const std::string& where) {
+void check_element_types(const ::onnx::TypeProto& type, const std::string& where) {
   if (type.has_sequence_type()) check_element_types(type.sequence_type().elem_type(), where);
   if (type.has_optional_type()) check_element_types(type.optional_type().elem_type(), where);
   const int code = type.tensor_type().elem_type();
@@ -55,10 +55,10 @@ void check_element_types(const onnx::TypeProto& type, const std::string& where) 
   }
 }
 
-void set_input_type(Graph& graph, ValueId id, const onnx::ValueInfoProto& info,
+void set_input_type(ir::Graph& graph, ir::ValueId id, const ::onnx::ValueInfoProto& info,
                     const std::string& where) {
-  const onnx::TypeProto_Tensor& type = tensor_type(info, "input", where);
-  Value& value = graph.values[static_cast<size_t>(id)];
+  const ::onnx::TypeProto_Tensor& type = tensor_type(info, "input", where);
+  ir::Value& value = graph.values[static_cast<size_t>(id)];
   value.dtype = dtype_of(type.elem_type());
   if (size_of(value.dtype) == 0) {
     user_error("{}: graph input \"{}\": element type {} is not supported", where, info.name(),
@@ -78,10 +78,10 @@ void set_input_type(Graph& graph, ValueId id, const onnx::ValueInfoProto& info,
   check_size(graph, id);
 }
 
-void check_declared_type(const Value& value, const onnx::ValueInfoProto& info, const char* role,
-                         const std::string& where) {
+void check_declared_type(const ir::Value& value, const ::onnx::ValueInfoProto& info,
+                         const char* role, const std::string& where) {
   // A graph may leave the types of its values open.
-  if (!info.has_type() || info.type().value_case() == onnx::TypeProto::VALUE_NOT_SET) return;
+  if (!info.has_type() || info.type().value_case() == ::onnx::TypeProto::VALUE_NOT_SET) return;
   if (value.dtype == DType::Sequence || value.dtype == DType::Optional) return;
   const int declared = tensor_type(info, role, where).elem_type();
   if (declared == 0 || dtype_of(declared) == value.dtype) return;
@@ -89,14 +89,14 @@ void check_declared_type(const Value& value, const onnx::ValueInfoProto& info, c
              info.name(), type_name(declared), type_name(static_cast<int>(value.dtype)));
 }
 
-void check_size(const Graph& graph, ValueId id) {
-  const Value& value = graph.values[static_cast<size_t>(id)];
+void check_size(const ir::Graph& graph, ir::ValueId id) {
+  const ir::Value& value = graph.values[static_cast<size_t>(id)];
   int64_t bytes = static_cast<int64_t>(size_of(value.dtype));
-  for (const Expr size : value.shape) {
+  for (const ir::Expr size : value.shape) {
     if (!size->is_constant() || size->integer == 0) continue;
     if (!__builtin_mul_overflow(bytes, size->integer, &bytes)) continue;
     if (value.producer < 0) user_error("the size of \"{}\" overflows", value.name);
-    const Node& node = graph.nodes[static_cast<size_t>(value.producer)];
+    const ir::Node& node = graph.nodes[static_cast<size_t>(value.producer)];
     user_error("[{}] node \"{}\": the size of its output \"{}\" overflows", node.op, node.name,
                value.name);
   }
@@ -115,7 +115,7 @@ bool fits_shape(const Tensor& tensor, const ValueInfo& declared) {
 
 }  // namespace
 
-void check_given(const Tensor& given, const onnx::ValueInfoProto& info) {
+void check_given(const Tensor& given, const ::onnx::ValueInfoProto& info) {
   const ValueInfo declared = declared_info(info);
   if (declared.dtype != DType::Undefined && given.dtype() != declared.dtype) {
     user_error("input \"{}\" is {}, but the model takes {}", info.name(), describe(given),
@@ -127,7 +127,7 @@ void check_given(const Tensor& given, const onnx::ValueInfoProto& info) {
   }
 }
 
-void check_default(const Tensor& initializer, const onnx::ValueInfoProto& info,
+void check_default(const Tensor& initializer, const ::onnx::ValueInfoProto& info,
                    const std::string& where) {
   const ValueInfo declared = declared_info(info);
   const bool same = declared.dtype == DType::Undefined || declared.dtype == initializer.dtype();
@@ -136,7 +136,7 @@ void check_default(const Tensor& initializer, const onnx::ValueInfoProto& info,
              where, info.name(), describe(initializer));
 }
 
-ValueInfo declared_info(const onnx::ValueInfoProto& info) {
+ValueInfo declared_info(const ::onnx::ValueInfoProto& info) {
   ValueInfo result{info.name(), DType::Undefined, {}, true};
   if (info.type().has_sequence_type()) result.dtype = DType::Sequence;
   if (info.type().has_optional_type()) result.dtype = DType::Optional;
@@ -157,15 +157,15 @@ ValueInfo declared_info(const onnx::ValueInfoProto& info) {
 
 namespace {
 
-onnx::TypeProto type_of_tensor(const Tensor& tensor) {
-  onnx::TypeProto type;
+::onnx::TypeProto type_of_tensor(const Tensor& tensor) {
+  ::onnx::TypeProto type;
   if (tensor.dtype() == DType::Sequence || tensor.dtype() == DType::Optional) {
     const std::vector<Tensor> elements = tensor.elements();
     auto* inner = tensor.dtype() == DType::Sequence
                       ? type.mutable_sequence_type()->mutable_elem_type()
                       : type.mutable_optional_type()->mutable_elem_type();
     // The type of an empty list is open; float tensors stand for it.
-    inner->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
+    inner->mutable_tensor_type()->set_elem_type(::onnx::TensorProto::FLOAT);
     if (!elements.empty()) *inner = type_of_tensor(elements[0]);
     return type;
   }
@@ -173,7 +173,7 @@ onnx::TypeProto type_of_tensor(const Tensor& tensor) {
   return type;
 }
 
-onnx::TypeProto type_of_elements(const Value& value) {
+::onnx::TypeProto type_of_elements(const ir::Value& value) {
   RF_CHECK(value.is_constant(), "\"{}\" is {} of unknown contents", value.name,
            name_of(value.dtype));
   return type_of_tensor(value.constant);
@@ -181,27 +181,27 @@ onnx::TypeProto type_of_elements(const Value& value) {
 
 }  // namespace
 
-onnx::TypeProto type_of(const Graph& graph, ValueId id) {
-  onnx::TypeProto type;
-  if (id == kAbsent) return type;
-  const Value& value = graph.values[static_cast<size_t>(id)];
+::onnx::TypeProto type_of(const ir::Graph& graph, ir::ValueId id) {
+  ::onnx::TypeProto type;
+  if (id == ir::kAbsent) return type;
+  const ir::Value& value = graph.values[static_cast<size_t>(id)];
   if (value.dtype == DType::Sequence || value.dtype == DType::Optional) {
     return type_of_elements(value);
   }
   type.mutable_tensor_type()->set_elem_type(static_cast<int>(value.dtype));
   auto* shape = type.mutable_tensor_type()->mutable_shape();
-  for (const Expr size : value.shape) {
+  for (const ir::Expr size : value.shape) {
     auto* dim = shape->add_dim();
     if (size->is_constant()) dim->set_dim_value(size->integer);
-    if (size->op == ExprOp::Symbol) dim->set_dim_param(graph.pool->symbol_name(size));
+    if (size->op == ir::ExprOp::Symbol) dim->set_dim_param(graph.pool->symbol_name(size));
   }
   return type;
 }
 
-ValueInfo value_info(const Graph& graph, ValueId id) {
-  const Value& value = graph.values[static_cast<size_t>(id)];
+ValueInfo value_info(const ir::Graph& graph, ir::ValueId id) {
+  const ir::Value& value = graph.values[static_cast<size_t>(id)];
   ValueInfo info{value.name, value.dtype, {}};
-  for (const Expr size : value.shape) {
+  for (const ir::Expr size : value.shape) {
     if (size->is_constant()) {
       info.dims.push_back({size->integer, ""});
     } else {
@@ -211,4 +211,4 @@ ValueInfo value_info(const Graph& graph, ValueId id) {
   return info;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

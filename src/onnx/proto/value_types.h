@@ -11,34 +11,34 @@ class TypeProto;
 class ValueInfoProto;
 }  // namespace onnx
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 // Sets dtype and shape of a graph input. A dimension without a size becomes a symbol: its own name,
 // or `input.dimK` where that is empty, "?", "-1" or "None", which say of no two dimensions that
 // they are equal. Throws UserError, starting with `where`, for inputs that are no tensors, whose
 // rank is open, or whose element type is not supported.
-void set_input_type(Graph& graph, ValueId id, const onnx::ValueInfoProto& info,
+void set_input_type(ir::Graph& graph, ir::ValueId id, const ::onnx::ValueInfoProto& info,
                     const std::string& where);
 // Throws UserError where the type of an input or output ("graph input \"x\"") names an element
 // type that RedFuser does not have, in lists as well.
-void check_element_types(const onnx::TypeProto& type, const std::string& where);
+void check_element_types(const ::onnx::TypeProto& type, const std::string& where);
 // Throws UserError unless a run's input is of the declared type.
-void check_given(const Tensor& given, const onnx::ValueInfoProto& info);
+void check_given(const Tensor& given, const ::onnx::ValueInfoProto& info);
 // What the file says of a graph input or output; open dimensions as set_input_type names them.
-ValueInfo declared_info(const onnx::ValueInfoProto& info);
+ValueInfo declared_info(const ::onnx::ValueInfoProto& info);
 // Throws UserError unless an initializer is of the type that the graph input of its name declares.
-void check_default(const Tensor& initializer, const onnx::ValueInfoProto& info,
+void check_default(const Tensor& initializer, const ::onnx::ValueInfoProto& info,
                    const std::string& where);
 // Throws UserError when the graph computes another element type than the value is declared with.
 // `role` is "output" or "value".
-void check_declared_type(const Value& value, const onnx::ValueInfoProto& info, const char* role,
-                         const std::string& where);
+void check_declared_type(const ir::Value& value, const ::onnx::ValueInfoProto& info,
+                         const char* role, const std::string& where);
 // Throws UserError, naming the node, when a value's fixed dimensions multiply beyond int64.
-void check_size(const Graph& graph, ValueId id);
+void check_size(const ir::Graph& graph, ir::ValueId id);
 
 // The ONNX type of a value, without dimensions that are more than a number or a symbol; not set
 // for kAbsent.
-onnx::TypeProto type_of(const Graph& graph, ValueId id);
-ValueInfo value_info(const Graph& graph, ValueId id);
+::onnx::TypeProto type_of(const ir::Graph& graph, ir::ValueId id);
+ValueInfo value_info(const ir::Graph& graph, ir::ValueId id);
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -3,45 +3,46 @@
 #include "ops/elementwise.h"
 #include "ops/families.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 constexpr Operand Number = Operand::Number;
 
-Expr lower_max(LowerContext& context) {
-  Expr result = context.read_broadcast(0);
+ir::Expr lower_max(LowerContext& context) {
+  ir::Expr result = context.read_broadcast(0);
   for (int i = 1; i < context.input_count(); ++i) {
     result = max_of(context.pool(), result, context.read_broadcast(i));
   }
   return result;
 }
 
-Expr lower_mean(LowerContext& context) {
-  Expr sum = lower_op<ExprOp::Add>(context);
+ir::Expr lower_mean(LowerContext& context) {
+  ir::Expr sum = lower_op<ir::ExprOp::Add>(context);
   return context.pool().div(sum, context.pool().number(context.input_count(), sum->dtype));
 }
 
 // A sum or product of int64 elements, which wraps around. Quotients by its factors would hold for a
 // size, which does not.
-bool wraps_as_element(Expr x) {
-  return x->dtype == DType::Int64 && x->has_read && (x->op == ExprOp::Add || x->op == ExprOp::Mul);
+bool wraps_as_element(ir::Expr x) {
+  return x->dtype == DType::Int64 && x->has_read &&
+         (x->op == ir::ExprOp::Add || x->op == ir::ExprOp::Mul);
 }
 
 // The remainder with the divisor's sign, from the one with the dividend's.
-Expr floor_mod(ExprPool& pool, Expr a, Expr b) {
-  if (!wraps_as_element(a)) return pool.make(ExprOp::FloorMod, {a, b});
-  Expr zero = pool.integer(0), rest = pool.make(ExprOp::TruncMod, {a, b});
-  auto negative = [&](Expr x) { return pool.make(ExprOp::Less, {x, zero}); };
-  Expr exact = pool.make(ExprOp::Equal, {rest, zero});
-  Expr differ = pool.make(ExprOp::Xor, {negative(rest), negative(b)});
-  return pool.select(pool.make(ExprOp::Or, {exact, pool.make(ExprOp::Not, {differ})}), rest,
+ir::Expr floor_mod(ir::ExprPool& pool, ir::Expr a, ir::Expr b) {
+  if (!wraps_as_element(a)) return pool.make(ir::ExprOp::FloorMod, {a, b});
+  ir::Expr zero = pool.integer(0), rest = pool.make(ir::ExprOp::TruncMod, {a, b});
+  auto negative = [&](ir::Expr x) { return pool.make(ir::ExprOp::Less, {x, zero}); };
+  ir::Expr exact = pool.make(ir::ExprOp::Equal, {rest, zero});
+  ir::Expr differ = pool.make(ir::ExprOp::Xor, {negative(rest), negative(b)});
+  return pool.select(pool.make(ir::ExprOp::Or, {exact, pool.make(ir::ExprOp::Not, {differ})}), rest,
                      pool.add(rest, b));
 }
 
-Expr lower_mod(LowerContext& context) {
-  Expr a = context.read_broadcast(0), b = context.read_broadcast(1);
+ir::Expr lower_mod(LowerContext& context) {
+  ir::Expr a = context.read_broadcast(0), b = context.read_broadcast(1);
   if (context.integer("fmod", 0) == 0) return floor_mod(context.pool(), a, b);
-  return context.pool().make(ExprOp::TruncMod, {a, b});
+  return context.pool().make(ir::ExprOp::TruncMod, {a, b});
 }
 
 void infer_mod(InferContext& context) {
@@ -59,18 +60,21 @@ void infer_pow(InferContext& context) {
 }
 
 // x² and x³ as products: exact for the algebra and cheaper than a power.
-Expr lower_pow(LowerContext& context) {
-  ExprPool& pool = context.pool();
-  Expr base = context.read_broadcast(0), exponent = context.read_broadcast(1);
+ir::Expr lower_pow(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
+  ir::Expr base = context.read_broadcast(0), exponent = context.read_broadcast(1);
   const DType dtype = base->dtype;
-  const auto times = [&](Expr a, Expr b) { return element_operation(pool, ExprOp::Mul, {a, b}); };
+  const auto times = [&](ir::Expr a, ir::Expr b) {
+    return element_operation(pool, ir::ExprOp::Mul, {a, b});
+  };
   if (exponent->is_constant(2)) return times(base, base);
   if (exponent->is_constant(3)) return times(times(base, base), base);
   if (!is_float(dtype) && is_float(exponent->dtype)) {
-    return pool.cast(dtype, pool.make(ExprOp::Pow, {pool.cast(exponent->dtype, base), exponent}));
+    return pool.cast(dtype,
+                     pool.make(ir::ExprOp::Pow, {pool.cast(exponent->dtype, base), exponent}));
   }
   // An exponent keeps its bits: only the power wraps around.
-  return pool.make(ExprOp::Pow,
+  return pool.make(ir::ExprOp::Pow,
                    {base, pool.cast(is_float(dtype) ? dtype : DType::Int64, exponent)});
 }
 
@@ -79,21 +83,21 @@ void infer_clip(InferContext& context) {
   context.set(0, context.dtype(0), context.shape(0));
 }
 
-Expr lower_clip(LowerContext& context) {
-  ExprPool& pool = context.pool();
-  Expr x = context.read_broadcast(0);
+ir::Expr lower_clip(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
+  ir::Expr x = context.read_broadcast(0);
   if (auto low = scalar_argument(context, "min", 1, x->dtype)) {
     x = max_of(pool, x, *low);
   }
   if (auto high = scalar_argument(context, "max", 2, x->dtype)) {
-    x = pool.make(ExprOp::Min, {x, *high});
+    x = pool.make(ir::ExprOp::Min, {x, *high});
   }
   return x;
 }
 
-Expr lower_shift(LowerContext& context) {
+ir::Expr lower_shift(LowerContext& context) {
   const std::string direction = context.text("direction", "");
-  return context.pool().make(direction == "LEFT" ? ExprOp::ShiftLeft : ExprOp::ShiftRight,
+  return context.pool().make(direction == "LEFT" ? ir::ExprOp::ShiftLeft : ir::ExprOp::ShiftRight,
                              {context.read_broadcast(0), context.read_broadcast(1)});
 }
 
@@ -106,26 +110,26 @@ void infer_shift(InferContext& context) {
 }
 
 constexpr OpDef kOps[] = {
-    {"Add", "", 7, infer_elementwise<Number, 2>, lower_op<ExprOp::Add>},
-    {"Sub", "", 7, infer_elementwise<Number, 2>, lower_op<ExprOp::Sub>},
-    {"Mul", "", 7, infer_elementwise<Number, 2>, lower_op<ExprOp::Mul>},
-    {"Div", "", 7, infer_elementwise<Number, 2>, lower_op<ExprOp::Div>},
+    {"Add", "", 7, infer_elementwise<Number, 2>, lower_op<ir::ExprOp::Add>},
+    {"Sub", "", 7, infer_elementwise<Number, 2>, lower_op<ir::ExprOp::Sub>},
+    {"Mul", "", 7, infer_elementwise<Number, 2>, lower_op<ir::ExprOp::Mul>},
+    {"Div", "", 7, infer_elementwise<Number, 2>, lower_op<ir::ExprOp::Div>},
     {"Mod", "", 10, infer_mod, lower_mod},
     {"Pow", "", 7, infer_pow, lower_pow},
-    {"Min", "", 1, infer_elementwise<Number, 1, kVariadic>, lower_op<ExprOp::Min>},
+    {"Min", "", 1, infer_elementwise<Number, 1, kVariadic>, lower_op<ir::ExprOp::Min>},
     {"Max", "", 1, infer_elementwise<Number, 1, kVariadic>, lower_max},
-    {"Sum", "", 1, infer_elementwise<Number, 1, kVariadic>, lower_op<ExprOp::Add>},
+    {"Sum", "", 1, infer_elementwise<Number, 1, kVariadic>, lower_op<ir::ExprOp::Add>},
     {"Mean", "", 1, infer_elementwise<Operand::Float, 1, kVariadic>, lower_mean},
     {"Clip", "", 1, infer_clip, lower_clip},
     {"BitShift", "", 11, infer_shift, lower_shift},
-    {"BitwiseAnd", "", 18, infer_elementwise<Operand::Integer, 2>, lower_op<ExprOp::BitAnd>},
-    {"BitwiseOr", "", 18, infer_elementwise<Operand::Integer, 2>, lower_op<ExprOp::BitOr>},
-    {"BitwiseXor", "", 18, infer_elementwise<Operand::Integer, 2>, lower_op<ExprOp::BitXor>},
-    {"BitwiseNot", "", 18, infer_elementwise<Operand::Integer, 1>, lower_op<ExprOp::BitNot>},
+    {"BitwiseAnd", "", 18, infer_elementwise<Operand::Integer, 2>, lower_op<ir::ExprOp::BitAnd>},
+    {"BitwiseOr", "", 18, infer_elementwise<Operand::Integer, 2>, lower_op<ir::ExprOp::BitOr>},
+    {"BitwiseXor", "", 18, infer_elementwise<Operand::Integer, 2>, lower_op<ir::ExprOp::BitXor>},
+    {"BitwiseNot", "", 18, infer_elementwise<Operand::Integer, 1>, lower_op<ir::ExprOp::BitNot>},
 };
 
 }  // namespace
 
 std::span<const OpDef> arithmetic_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

@@ -4,7 +4,7 @@
 #include "ops/elementwise.h"
 #include "ops/families.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 void check_castable(const NodeView& view, DType from, DType to) {
@@ -31,16 +31,16 @@ void infer_cast_like(InferContext& context) { set_cast(context, context.dtype(1)
 
 // Powers of two round up; the others follow from that: down halves what is not exact, nearest takes
 // the upper one from the middle on.
-Expr rounded_power(LowerContext& context, Expr x) {
-  ExprPool& pool = context.pool();
+ir::Expr rounded_power(LowerContext& context, ir::Expr x) {
+  ir::ExprPool& pool = context.pool();
   const std::string mode = context.text("round_mode", "up");
   if (mode == "up") return x;
-  Expr up = pool.cast(DType::Float32, pool.cast(DType::Float8E8M0, x));
-  Expr down = pool.mul(up, pool.number(0.5, DType::Float32));
-  Expr exact = pool.make(ExprOp::Equal, {up, x});
+  ir::Expr up = pool.cast(DType::Float32, pool.cast(DType::Float8E8M0, x));
+  ir::Expr down = pool.mul(up, pool.number(0.5, DType::Float32));
+  ir::Expr exact = pool.make(ir::ExprOp::Equal, {up, x});
   if (mode == "nearest") {
-    Expr middle = pool.mul(up, pool.number(0.75, DType::Float32));
-    exact = pool.make(ExprOp::Or, {exact, pool.make(ExprOp::LessEqual, {middle, x})});
+    ir::Expr middle = pool.mul(up, pool.number(0.75, DType::Float32));
+    exact = pool.make(ir::ExprOp::Or, {exact, pool.make(ir::ExprOp::LessEqual, {middle, x})});
   } else if (mode != "down") {
     context.fail(fmt::format("round_mode \"{}\"", mode));
   }
@@ -48,25 +48,25 @@ Expr rounded_power(LowerContext& context, Expr x) {
 }
 
 // A saturating cast takes what is beyond the largest value, infinities included, to that value.
-Expr lower_cast(LowerContext& context) {
-  ExprPool& pool = context.pool();
+ir::Expr lower_cast(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
   const DType to = context.result().dtype;
-  Expr x = context.read_broadcast(0);
+  ir::Expr x = context.read_broadcast(0);
   if (!is_low_bit_float(to) || x->dtype == to) return pool.cast(to, x);
   x = pool.cast(DType::Float32, x);
   if (to == DType::Float8E8M0) x = rounded_power(context, x);
   if (context.integer("saturate", 1) != 0) {
     const double largest = low_bit_maximum(to);
-    x = pool.make(ExprOp::Min, {x, pool.number(largest, DType::Float32)});
+    x = pool.make(ir::ExprOp::Min, {x, pool.number(largest, DType::Float32)});
     if (to != DType::Float8E8M0) {
-      x = pool.make(ExprOp::Max, {x, pool.number(-largest, DType::Float32)});
+      x = pool.make(ir::ExprOp::Max, {x, pool.number(-largest, DType::Float32)});
     }
   }
   return pool.cast(to, x);
 }
 
 void infer_identity(InferContext& context) {
-  const Value& value = context.input(0);
+  const ir::Value& value = context.input(0);
   if (value.dtype == DType::Sequence || value.dtype == DType::Optional) {
     if (!value.is_constant()) context.fail_unknown("a list is known only at run time");
     context.choose_opaque();
@@ -74,7 +74,7 @@ void infer_identity(InferContext& context) {
   context.set(0, value.dtype, value.shape);
 }
 
-Expr lower_identity(LowerContext& context) { return context.read_broadcast(0); }
+ir::Expr lower_identity(LowerContext& context) { return context.read_broadcast(0); }
 
 // Inference: the data passes, the mask keeps everything. Training draws.
 void infer_dropout(InferContext& context) {
@@ -89,7 +89,7 @@ void infer_dropout(InferContext& context) {
   context.set(1, context.opset() < 10 ? context.dtype(0) : DType::Bool, context.shape(0));
 }
 
-Expr lower_dropout(LowerContext& context) {
+ir::Expr lower_dropout(LowerContext& context) {
   if (context.output() == 0) return context.read_broadcast(0);
   return context.pool().number(1, context.result().dtype);
 }
@@ -110,4 +110,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> conversion_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

@@ -5,7 +5,7 @@
 #include "ops/families.h"
 #include "ops/sizes.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 // The dimension of the first operand that the second's first one is paired with.
@@ -28,16 +28,16 @@ void infer_paired(InferContext& context) {
   const int first = first_dimension(context);
   const bool broadcast = context.integer("broadcast", 0) != 0;
   for (int d = 0; d < context.rank(1); ++d) {
-    const Expr size = context.shape(1)[d];
+    const ir::Expr size = context.shape(1)[d];
     if (broadcast && size->is_constant(1)) continue;
     context.require_equal(size, context.shape(0)[first + d], fmt::format("dimension {}", d));
   }
   context.set(0, predicate ? DType::Bool : context.dtype(0), context.shape(0));
 }
 
-Expr second(LowerContext& context) {
+ir::Expr second(LowerContext& context) {
   const int first = first_dimension(context);
-  std::vector<Expr> index;
+  std::vector<ir::Expr> index;
   for (int d = 0; d < context.rank(1); ++d) {
     const bool one = context.shape(1)[d]->is_constant(1);
     index.push_back(one ? context.pool().integer(0) : context.index()[first + d]);
@@ -45,9 +45,9 @@ Expr second(LowerContext& context) {
   return context.read(1, std::move(index));
 }
 
-template <ExprOp op, bool exchanged = false>
-Expr lower_paired(LowerContext& context) {
-  Expr a = context.read_broadcast(0), b = second(context);
+template <ir::ExprOp op, bool exchanged = false>
+ir::Expr lower_paired(LowerContext& context) {
+  ir::Expr a = context.read_broadcast(0), b = second(context);
   if (exchanged) std::swap(a, b);
   return context.pool().make(op, {a, b});
 }
@@ -65,32 +65,32 @@ void infer_prelu(InferContext& context) {
   context.set(0, context.dtype(0), context.shape(0));
 }
 
-Expr lower_prelu(LowerContext& context) {
-  ExprPool& pool = context.pool();
-  Expr x = context.read_broadcast(0);
-  std::vector<Expr> index;
+ir::Expr lower_prelu(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
+  ir::Expr x = context.read_broadcast(0);
+  std::vector<ir::Expr> index;
   if (context.rank(1) == 1) {
     const bool shared = context.shape(1)[0]->is_constant(1);
     index.push_back(shared ? pool.integer(0) : context.index()[1]);
   }
-  Expr negative = pool.make(ExprOp::Less, {x, pool.number(0, x->dtype)});
+  ir::Expr negative = pool.make(ir::ExprOp::Less, {x, pool.number(0, x->dtype)});
   return pool.select(negative, pool.mul(x, context.read(1, std::move(index))), x);
 }
 
 constexpr Operand Number = Operand::Number, Boolean = Operand::Boolean;
 
 constexpr OpDef kOps[] = {
-    {"Add", "", 1, infer_paired<Number, false>, lower_paired<ExprOp::Add>},
-    {"Sub", "", 1, infer_paired<Number, false>, lower_paired<ExprOp::Sub>},
-    {"Mul", "", 1, infer_paired<Number, false>, lower_paired<ExprOp::Mul>},
-    {"Div", "", 1, infer_paired<Number, false>, lower_paired<ExprOp::Div>},
-    {"Pow", "", 1, infer_paired<Number, false>, lower_paired<ExprOp::Pow>},
-    {"And", "", 1, infer_paired<Boolean, false>, lower_paired<ExprOp::And>},
-    {"Or", "", 1, infer_paired<Boolean, false>, lower_paired<ExprOp::Or>},
-    {"Xor", "", 1, infer_paired<Boolean, false>, lower_paired<ExprOp::Xor>},
-    {"Equal", "", 1, infer_paired<Operand::Any, true>, lower_paired<ExprOp::Equal>},
-    {"Less", "", 1, infer_paired<Number, true>, lower_paired<ExprOp::Less>},
-    {"Greater", "", 1, infer_paired<Number, true>, lower_paired<ExprOp::Less, true>},
+    {"Add", "", 1, infer_paired<Number, false>, lower_paired<ir::ExprOp::Add>},
+    {"Sub", "", 1, infer_paired<Number, false>, lower_paired<ir::ExprOp::Sub>},
+    {"Mul", "", 1, infer_paired<Number, false>, lower_paired<ir::ExprOp::Mul>},
+    {"Div", "", 1, infer_paired<Number, false>, lower_paired<ir::ExprOp::Div>},
+    {"Pow", "", 1, infer_paired<Number, false>, lower_paired<ir::ExprOp::Pow>},
+    {"And", "", 1, infer_paired<Boolean, false>, lower_paired<ir::ExprOp::And>},
+    {"Or", "", 1, infer_paired<Boolean, false>, lower_paired<ir::ExprOp::Or>},
+    {"Xor", "", 1, infer_paired<Boolean, false>, lower_paired<ir::ExprOp::Xor>},
+    {"Equal", "", 1, infer_paired<Operand::Any, true>, lower_paired<ir::ExprOp::Equal>},
+    {"Less", "", 1, infer_paired<Number, true>, lower_paired<ir::ExprOp::Less>},
+    {"Greater", "", 1, infer_paired<Number, true>, lower_paired<ir::ExprOp::Less, true>},
     {"PRelu", "", 1, infer_prelu, lower_prelu},
 };
 
@@ -98,4 +98,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> legacy_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

@@ -2,13 +2,17 @@
 #include "ops/elementwise.h"
 #include "ops/families.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 constexpr Operand Any = Operand::Any, Boolean = Operand::Boolean;
 
-Expr greater(ExprPool& pool, Expr a, Expr b) { return pool.make(ExprOp::Less, {b, a}); }
-Expr greater_equal(ExprPool& pool, Expr a, Expr b) { return pool.make(ExprOp::LessEqual, {b, a}); }
+ir::Expr greater(ir::ExprPool& pool, ir::Expr a, ir::Expr b) {
+  return pool.make(ir::ExprOp::Less, {b, a});
+}
+ir::Expr greater_equal(ir::ExprPool& pool, ir::Expr a, ir::Expr b) {
+  return pool.make(ir::ExprOp::LessEqual, {b, a});
+}
 
 void infer_where(InferContext& context) {
   check_input_count(context, 3, 3);
@@ -17,31 +21,31 @@ void infer_where(InferContext& context) {
   context.set(0, context.dtype(1), context.broadcast(context.shape(0), values));
 }
 
-Expr lower_where(LowerContext& context) {
+ir::Expr lower_where(LowerContext& context) {
   return context.pool().select(context.read_broadcast(0), context.read_broadcast(1),
                                context.read_broadcast(2));
 }
 
-Expr lower_is_inf(LowerContext& context) {
-  ExprPool& pool = context.pool();
-  Expr x = context.read_broadcast(0), result = pool.boolean(false);
-  if (context.integer("detect_positive", 1)) result = pool.make(ExprOp::IsPosInf, {x});
+ir::Expr lower_is_inf(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
+  ir::Expr x = context.read_broadcast(0), result = pool.boolean(false);
+  if (context.integer("detect_positive", 1)) result = pool.make(ir::ExprOp::IsPosInf, {x});
   if (!context.integer("detect_negative", 1)) return result;
-  return pool.make(ExprOp::Or, {result, pool.make(ExprOp::IsNegInf, {x})});
+  return pool.make(ir::ExprOp::Or, {result, pool.make(ir::ExprOp::IsNegInf, {x})});
 }
 
 constexpr OpDef kOps[] = {
-    {"And", "", 7, infer_predicate<Boolean, 2>, lower_op<ExprOp::And>},
-    {"Or", "", 7, infer_predicate<Boolean, 2>, lower_op<ExprOp::Or>},
-    {"Xor", "", 7, infer_predicate<Boolean, 2>, lower_op<ExprOp::Xor>},
-    {"Not", "", 1, infer_predicate<Boolean, 1>, lower_op<ExprOp::Not>},
-    {"Equal", "", 7, infer_predicate<Any, 2>, lower_op<ExprOp::Equal>},
-    {"Less", "", 7, infer_predicate<Any, 2>, lower_op<ExprOp::Less>},
+    {"And", "", 7, infer_predicate<Boolean, 2>, lower_op<ir::ExprOp::And>},
+    {"Or", "", 7, infer_predicate<Boolean, 2>, lower_op<ir::ExprOp::Or>},
+    {"Xor", "", 7, infer_predicate<Boolean, 2>, lower_op<ir::ExprOp::Xor>},
+    {"Not", "", 1, infer_predicate<Boolean, 1>, lower_op<ir::ExprOp::Not>},
+    {"Equal", "", 7, infer_predicate<Any, 2>, lower_op<ir::ExprOp::Equal>},
+    {"Less", "", 7, infer_predicate<Any, 2>, lower_op<ir::ExprOp::Less>},
     {"Greater", "", 7, infer_predicate<Any, 2>, lower_binary<greater>},
-    {"LessOrEqual", "", 12, infer_predicate<Any, 2>, lower_op<ExprOp::LessEqual>},
+    {"LessOrEqual", "", 12, infer_predicate<Any, 2>, lower_op<ir::ExprOp::LessEqual>},
     {"GreaterOrEqual", "", 12, infer_predicate<Any, 2>, lower_binary<greater_equal>},
     {"Where", "", 9, infer_where, lower_where},
-    {"IsNaN", "", 9, infer_predicate<Operand::Float, 1>, lower_op<ExprOp::IsNaN>},
+    {"IsNaN", "", 9, infer_predicate<Operand::Float, 1>, lower_op<ir::ExprOp::IsNaN>},
     {"IsInf", "", 10, infer_predicate<Operand::Float, 1>, lower_is_inf},
 };
 
@@ -49,4 +53,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> logic_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

@@ -6,7 +6,7 @@
 #include "ops/families.h"
 #include "ops/sizes.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 struct Bounds {
@@ -71,7 +71,7 @@ void check_parameters(InferContext& context) {
   }
   if (context.rank(1) != context.rank(0)) context.fail("blocked scales have the input's rank");
   for (int d = 0; d < context.rank(0); ++d) {
-    Expr size = context.shape(0)[d];
+    ir::Expr size = context.shape(0)[d];
     if (d == axis) {
       size = ceil_div(context.pool(), size, context.pool().integer(block_of(context)));
     }
@@ -80,15 +80,15 @@ void check_parameters(InferContext& context) {
 }
 
 // The scale or zero point of the element: one for all, per position of the axis, or per block.
-Expr parameter(LowerContext& context, int input) {
-  ExprPool& pool = context.pool();
+ir::Expr parameter(LowerContext& context, int input) {
+  ir::ExprPool& pool = context.pool();
   if (is_shared(context, input)) {
-    return context.read(input, std::vector<Expr>(context.shape(input).size(), pool.integer(0)));
+    return context.read(input, std::vector<ir::Expr>(context.shape(input).size(), pool.integer(0)));
   }
   const int axis = quantised_axis(context);
   const int64_t block = block_of(context);
   if (block == 0) return context.read(input, {context.index()[axis]});
-  std::vector<Expr> index(context.index().begin(), context.index().end());
+  std::vector<ir::Expr> index(context.index().begin(), context.index().end());
   index[axis] = pool.floordiv(index[axis], pool.integer(block));
   return context.read(input, std::move(index));
 }
@@ -116,20 +116,20 @@ void infer_quantize(InferContext& context) {
 
 // saturate(round(x / scale) + zero_point); low-bit floats round in their own cast and have no zero
 // point but zero.
-Expr lower_quantize(LowerContext& context) {
-  ExprPool& pool = context.pool();
+ir::Expr lower_quantize(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
   const DType dtype = context.result().dtype;
   const Bounds bounds = bounds_of(context, dtype);
-  Expr x = context.read_broadcast(0), scale = parameter(context, 1);
+  ir::Expr x = context.read_broadcast(0), scale = parameter(context, 1);
   const DType type = dividing_type(context, x->dtype, scale->dtype);
-  Expr value = pool.div(pool.cast(type, x), pool.cast(type, scale));
-  if (!is_low_bit_float(dtype)) value = pool.make(ExprOp::Round, {value});
+  ir::Expr value = pool.div(pool.cast(type, x), pool.cast(type, scale));
+  if (!is_low_bit_float(dtype)) value = pool.make(ir::ExprOp::Round, {value});
   value = pool.cast(DType::Float32, value);
   if (context.has_input(2) && !is_low_bit_float(dtype)) {
     value = pool.add(value, pool.cast(DType::Float32, parameter(context, 2)));
   }
-  value = pool.make(ExprOp::Max, {value, pool.number(bounds.low, DType::Float32)});
-  value = pool.make(ExprOp::Min, {value, pool.number(bounds.high, DType::Float32)});
+  value = pool.make(ir::ExprOp::Max, {value, pool.number(bounds.low, DType::Float32)});
+  value = pool.make(ir::ExprOp::Min, {value, pool.number(bounds.high, DType::Float32)});
   return pool.cast(dtype, value);
 }
 
@@ -147,11 +147,11 @@ void infer_dequantize(InferContext& context) {
 }
 
 // (x - zero_point) · scale, rounded once: 16 bits do not hold every difference.
-Expr lower_dequantize(LowerContext& context) {
-  ExprPool& pool = context.pool();
+ir::Expr lower_dequantize(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
   const DType dtype = context.result().dtype;
   const DType type = is_low_bit_float(context.dtype(0)) ? DType::Float32 : DType::Int32;
-  Expr x = pool.cast(type, context.read_broadcast(0));
+  ir::Expr x = pool.cast(type, context.read_broadcast(0));
   if (context.has_input(2)) x = pool.sub(x, pool.cast(type, parameter(context, 2)));
   const DType wide = computing_type(dtype);
   return pool.cast(dtype, pool.mul(pool.cast(wide, x), pool.cast(wide, parameter(context, 1))));
@@ -166,4 +166,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> quantization_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

@@ -7,7 +7,7 @@
 #include "ops/families.h"
 #include "ops/sizes.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 enum class Padding { Zeros, Border, Reflection };
@@ -51,7 +51,7 @@ void infer_grid_sample(InferContext& context) {
 // One dimension: from a coordinate in [-1, 1] to elements and weights.
 class Line {
  public:
-  Line(const NodeView& view, Expr size, DType wide)
+  Line(const NodeView& view, ir::Expr size, DType wide)
       : pool_(view.pool()),
         wide_(wide),
         padding_(padding_of(view)),
@@ -65,18 +65,18 @@ class Line {
   }
 
   struct Tap {
-    Expr element, inside, weight;  // inside is null where every position has an element
+    ir::Expr element, inside, weight;  // inside is null where every position has an element
   };
 
-  std::vector<Tap> taps(Expr coordinate) {
-    Expr x = position(coordinate);
+  std::vector<Tap> taps(ir::Expr coordinate) {
+    ir::Expr x = position(coordinate);
     if (taps_ == 1) {
-      Tap tap = element(padded(pool_.make(ExprOp::Round, {x})));
+      Tap tap = element(padded(pool_.make(ir::ExprOp::Round, {x})));
       tap.weight = number(1);
       return {tap};
     }
     x = padded(x);
-    Expr base = pool_.make(ExprOp::Floor, {x}), part = pool_.sub(x, base);
+    ir::Expr base = pool_.make(ir::ExprOp::Floor, {x}), part = pool_.sub(x, base);
     std::vector<Tap> result;
     for (int i = 0; i < taps_; ++i) {
       const int offset = i + 1 - taps_ / 2;
@@ -87,88 +87,89 @@ class Line {
   }
 
  private:
-  Expr number(double value) const { return pool_.number(value, wide_); }
-  Expr within(Expr x, Expr low, Expr high) const {
-    return pool_.make(ExprOp::Min, {pool_.make(ExprOp::Max, {x, low}), high});
+  ir::Expr number(double value) const { return pool_.number(value, wide_); }
+  ir::Expr within(ir::Expr x, ir::Expr low, ir::Expr high) const {
+    return pool_.make(ir::ExprOp::Min, {pool_.make(ir::ExprOp::Max, {x, low}), high});
   }
-  Expr last() const { return pool_.sub(count_, number(1)); }
+  ir::Expr last() const { return pool_.sub(count_, number(1)); }
 
   // Coordinates that are no numbers, or too large for any, stand for a point outside.
-  Expr position(Expr coordinate) const {
-    Expr x = pool_.add(coordinate, number(1));
+  ir::Expr position(ir::Expr coordinate) const {
+    ir::Expr x = pool_.add(coordinate, number(1));
     x = align_ ? pool_.mul(pool_.div(x, number(2)), last())
                : pool_.div(pool_.sub(pool_.mul(x, count_), number(1)), number(2));
-    Expr finite =
-        less(pool_, pool_.make(ExprOp::Abs, {x}), number(std::numeric_limits<float>::max()));
+    ir::Expr finite =
+        less(pool_, pool_.make(ir::ExprOp::Abs, {x}), number(std::numeric_limits<float>::max()));
     return pool_.select(finite, x, number(padding_ == Padding::Zeros ? -2 : 0));
   }
 
   // Folded at the borders as often as it takes.
-  Expr reflected(Expr x) const {
-    Expr span = pool_.sub(high_, low_), zero = number(0);
-    Expr below = less(pool_, x, low_), above = less(pool_, high_, x);
-    Expr distance = pool_.select(below, pool_.sub(low_, x), pool_.sub(x, high_));
-    Expr folds = pool_.make(ExprOp::Floor, {pool_.div(distance, span)});
-    Expr rest = pool_.sub(distance, pool_.mul(folds, span));
-    Expr half = pool_.mul(folds, number(0.5));
-    Expr even = equal(pool_, pool_.make(ExprOp::Floor, {half}), half);
-    Expr from_low = pool_.add(low_, rest), from_high = pool_.sub(high_, rest);
-    Expr folded = pool_.select(pool_.make(ExprOp::Equal, {even, below}), from_low, from_high);
-    Expr outside = pool_.make(ExprOp::Or, {below, above});
+  ir::Expr reflected(ir::Expr x) const {
+    ir::Expr span = pool_.sub(high_, low_), zero = number(0);
+    ir::Expr below = less(pool_, x, low_), above = less(pool_, high_, x);
+    ir::Expr distance = pool_.select(below, pool_.sub(low_, x), pool_.sub(x, high_));
+    ir::Expr folds = pool_.make(ir::ExprOp::Floor, {pool_.div(distance, span)});
+    ir::Expr rest = pool_.sub(distance, pool_.mul(folds, span));
+    ir::Expr half = pool_.mul(folds, number(0.5));
+    ir::Expr even = equal(pool_, pool_.make(ir::ExprOp::Floor, {half}), half);
+    ir::Expr from_low = pool_.add(low_, rest), from_high = pool_.sub(high_, rest);
+    ir::Expr folded =
+        pool_.select(pool_.make(ir::ExprOp::Equal, {even, below}), from_low, from_high);
+    ir::Expr outside = pool_.make(ir::ExprOp::Or, {below, above});
     return pool_.select(less(pool_, zero, span), pool_.select(outside, folded, x), low_);
   }
 
-  Expr padded(Expr x) const {
+  ir::Expr padded(ir::Expr x) const {
     if (padding_ == Padding::Zeros) return x;
     if (padding_ == Padding::Reflection) return reflected(x);
-    Expr inside = pool_.make(ExprOp::And, {pool_.make(ExprOp::LessEqual, {low_, x}),
-                                           pool_.make(ExprOp::LessEqual, {x, high_})});
+    ir::Expr inside = pool_.make(ir::ExprOp::And, {pool_.make(ir::ExprOp::LessEqual, {low_, x}),
+                                                   pool_.make(ir::ExprOp::LessEqual, {x, high_})});
     return pool_.select(inside, x, within(x, number(0), last()));
   }
 
   // The element that stands at a whole position.
-  Tap element(Expr at) const {
+  Tap element(ir::Expr at) const {
     Tap tap{nullptr, nullptr, nullptr};
     if (padding_ == Padding::Reflection) at = toward_zero(reflected(at));
     if (padding_ != Padding::Border) {
-      tap.inside = pool_.make(ExprOp::And, {pool_.make(ExprOp::LessEqual, {number(0), at}),
-                                            pool_.make(ExprOp::LessEqual, {at, last()})});
+      tap.inside = pool_.make(ir::ExprOp::And, {pool_.make(ir::ExprOp::LessEqual, {number(0), at}),
+                                                pool_.make(ir::ExprOp::LessEqual, {at, last()})});
     }
     at = pool_.cast(DType::Int64, within(at, number(0), last()));
     tap.element = clamp_index(pool_, at, size_);
     return tap;
   }
 
-  Expr toward_zero(Expr x) const {
-    return pool_.select(less(pool_, x, number(0)), pool_.make(ExprOp::Ceil, {x}),
-                        pool_.make(ExprOp::Floor, {x}));
+  ir::Expr toward_zero(ir::Expr x) const {
+    return pool_.select(less(pool_, x, number(0)), pool_.make(ir::ExprOp::Ceil, {x}),
+                        pool_.make(ir::ExprOp::Floor, {x}));
   }
 
   // Of the neighbour at `offset` from the floor: a tent, or Keys' cubic convolution.
-  Expr weight(Expr part, int offset) const {
+  ir::Expr weight(ir::Expr part, int offset) const {
     if (taps_ == 2) return offset == 0 ? pool_.sub(number(1), part) : part;
     constexpr double a = -0.75;
-    Expr d = offset <= 0 ? pool_.add(part, number(-offset)) : pool_.sub(number(offset), part);
+    ir::Expr d = offset <= 0 ? pool_.add(part, number(-offset)) : pool_.sub(number(offset), part);
     if (offset == 0 || offset == 1) {
-      Expr sum = pool_.sub(pool_.mul(number(a + 2), d), number(a + 3));
+      ir::Expr sum = pool_.sub(pool_.mul(number(a + 2), d), number(a + 3));
       return pool_.add(pool_.mul(pool_.mul(sum, d), d), number(1));
     }
-    Expr sum =
+    ir::Expr sum =
         pool_.add(pool_.mul(pool_.sub(pool_.mul(number(a), d), number(5 * a)), d), number(8 * a));
     return pool_.sub(pool_.mul(sum, d), number(4 * a));
   }
 
-  ExprPool& pool_;
+  ir::ExprPool& pool_;
   DType wide_;
   Padding padding_;
   int taps_;
   bool align_ = false;
-  Expr size_, count_;
-  Expr low_ = nullptr, high_ = nullptr;
+  ir::Expr size_, count_;
+  ir::Expr low_ = nullptr, high_ = nullptr;
 };
 
-Expr lower_grid_sample(LowerContext& context) {
-  ExprPool& pool = context.pool();
+ir::Expr lower_grid_sample(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
   const int rank = context.rank(0), dimensions = rank - 2;
   const auto out = context.index();
   const bool wide = context.dtype(0) == DType::Float64 || context.dtype(1) == DType::Float64;
@@ -176,20 +177,21 @@ Expr lower_grid_sample(LowerContext& context) {
   std::vector<std::vector<Line::Tap>> taps;
   for (int d = 0; d < dimensions; ++d) {
     // Coordinates are in the order x, y, z: the last dimension first.
-    std::vector<Expr> at = {out[0]};
+    std::vector<ir::Expr> at = {out[0]};
     at.insert(at.end(), out.begin() + 2, out.end());
     at.push_back(pool.integer(dimensions - 1 - d));
-    Expr coordinate = pool.cast(dtype, context.read(1, std::move(at)));
+    ir::Expr coordinate = pool.cast(dtype, context.read(1, std::move(at)));
     taps.push_back(
         Line(context, context.shape(0)[static_cast<size_t>(d) + 2], dtype).taps(coordinate));
   }
-  std::function<Expr(size_t, std::vector<Expr>)> sum = [&](size_t d, std::vector<Expr> index) {
+  std::function<ir::Expr(size_t, std::vector<ir::Expr>)> sum = [&](size_t d,
+                                                                   std::vector<ir::Expr> index) {
     if (d == taps.size()) return pool.cast(dtype, context.read(0, std::move(index)));
-    Expr total = nullptr;
+    ir::Expr total = nullptr;
     for (const Line::Tap& tap : taps[d]) {
-      std::vector<Expr> next = index;
+      std::vector<ir::Expr> next = index;
       next.push_back(tap.element);
-      Expr term = sum(d + 1, std::move(next));
+      ir::Expr term = sum(d + 1, std::move(next));
       if (taps[d].size() > 1) term = pool.mul(tap.weight, term);
       if (tap.inside) term = pool.select(tap.inside, term, pool.number(0, dtype));
       total = total ? pool.add(total, term) : term;
@@ -208,4 +210,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> grid_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

@@ -5,11 +5,11 @@
 #include "ops/families.h"
 #include "ops/sizes.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 void infer_roi_align(InferContext& context) {
-  ExprPool& pool = context.pool();
+  ir::ExprPool& pool = context.pool();
   if (context.rank(0) != 4 || context.rank(1) != 2 || context.rank(2) != 1) {
     context.fail("it takes an image [N,C,H,W], boxes [R,4] and batch indices [R]");
   }
@@ -20,7 +20,7 @@ void infer_roi_align(InferContext& context) {
 }
 
 void infer_max_roi_pool(InferContext& context) {
-  ExprPool& pool = context.pool();
+  ir::ExprPool& pool = context.pool();
   check_operand(context, 0, Operand::Float);
   const auto pooled = context.integers("pooled_shape", {});
   if (context.rank(0) != 4 || context.rank(1) != 2) {
@@ -34,7 +34,7 @@ void infer_max_roi_pool(InferContext& context) {
 
 // The inverse of a pool without its overlaps.
 void infer_max_unpool(InferContext& context) {
-  ExprPool& pool = context.pool();
+  ir::ExprPool& pool = context.pool();
   const auto kernel = context.small_integers("kernel_shape", {});
   const size_t rank = kernel.size();
   if (rank == 0 || context.rank(0) != static_cast<int>(rank) + 2) context.fail("kernel_shape");
@@ -47,7 +47,7 @@ void infer_max_unpool(InferContext& context) {
   }
   Shape shape{context.shape(0)[0], context.shape(0)[1]};
   for (size_t i = 0; i < rank; ++i) {
-    Expr before = pool.sub(context.shape(0)[i + 2], pool.integer(1));
+    ir::Expr before = pool.sub(context.shape(0)[i + 2], pool.integer(1));
     shape.push_back(pool.add(pool.mul(before, pool.integer(strides[i])),
                              pool.integer(kernel[i] - pads[i] - pads[rank + i])));
   }
@@ -65,12 +65,12 @@ void infer_deform_conv(InferContext& context) {
 }
 
 void infer_col2im(InferContext& context) {
-  ExprPool& pool = context.pool();
+  ir::ExprPool& pool = context.pool();
   if (context.rank(0) != 3) context.fail("the input must be [N,C*block,blocks]");
   const auto image = size_argument(context, "", 1), block = size_argument(context, "", 2);
   if (!image || !block) context.fail("it needs image_shape and block_shape");
-  Expr block_size = pool.integer(1);
-  for (Expr size : *block) block_size = pool.mul(block_size, size);
+  ir::Expr block_size = pool.integer(1);
+  for (ir::Expr size : *block) block_size = pool.mul(block_size, size);
   Shape shape{context.shape(0)[0], pool.floordiv(context.shape(0)[1], block_size)};
   shape.insert(shape.end(), image->begin(), image->end());
   context.set(0, context.dtype(0), std::move(shape));
@@ -88,4 +88,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> image_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

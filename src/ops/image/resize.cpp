@@ -7,7 +7,7 @@
 #include "ops/families.h"
 #include "ops/image/resize.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 
 std::vector<int> resized_axes(const NodeView& view) {
   std::vector<int> axes;
@@ -25,12 +25,12 @@ bool resized_by_sizes(const NodeView& view) {
   return true;
 }
 
-std::optional<std::vector<Expr>> resize_scales(const NodeView& view) {
+std::optional<std::vector<ir::Expr>> resize_scales(const NodeView& view) {
   const int input = view.node().op == "Upsample" || view.opset() < 11 ? 1 : 2;
   if (view.has("scales")) {
     const auto* values = std::get_if<std::vector<float>>(&view.node().attributes.at("scales"));
     if (!values) view.fail("attribute scales is no list of floats");
-    std::vector<Expr> scales;
+    std::vector<ir::Expr> scales;
     for (float value : *values) scales.push_back(view.pool().number(value, DType::Float32));
     return scales;
   }
@@ -42,12 +42,12 @@ std::optional<std::vector<Expr>> resize_scales(const NodeView& view) {
 namespace {
 
 // floor(size * scale) in float32, the type of the scales.
-Expr scaled_size(ExprPool& pool, Expr size, Expr scale) {
+ir::Expr scaled_size(ir::ExprPool& pool, ir::Expr size, ir::Expr scale) {
   if (scale->is_constant() && scale->number == std::floor(scale->number)) {
     return pool.mul(size, pool.integer(saturated<int64_t>(scale->number)));
   }
-  Expr exact = pool.mul(pool.cast(DType::Float32, size), pool.cast(DType::Float32, scale));
-  return pool.cast(DType::Int64, pool.make(ExprOp::Floor, {exact}));
+  ir::Expr exact = pool.mul(pool.cast(DType::Float32, size), pool.cast(DType::Float32, scale));
+  return pool.cast(DType::Int64, pool.make(ir::ExprOp::Floor, {exact}));
 }
 
 void apply_scales(InferContext& context, const std::vector<int>& axes, Shape& shape) {
@@ -56,7 +56,7 @@ void apply_scales(InferContext& context, const std::vector<int>& axes, Shape& sh
     context.fail(fmt::format("{} scales for {} axes", scales->size(), axes.size()));
   }
   for (size_t i = 0; i < axes.size(); ++i) {
-    Expr& size = shape[axes[i]];
+    ir::Expr& size = shape[axes[i]];
     size = scales ? scaled_size(context.pool(), size, (*scales)[i])
                   : context.fresh_size(fmt::format("0.{}", axes[i]));
   }
@@ -93,4 +93,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> resize_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

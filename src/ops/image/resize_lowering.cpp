@@ -4,7 +4,7 @@
 
 #include "ops/image/resize.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 constexpr int kMostTaps = 16;             // reads of an output element
@@ -35,16 +35,16 @@ std::string rounding_of(const NodeView& view) {
 
 // The output's size over the input's, before rounding to a whole size: a quotient of integers.
 struct Scale {
-  Expr above, below;
+  ir::Expr above, below;
 };
 
-Scale reduced(ExprPool& pool, int64_t above, int64_t below) {
+Scale reduced(ir::ExprPool& pool, int64_t above, int64_t below) {
   const int64_t common = std::gcd(above, below);
   return {pool.integer(above / common), pool.integer(below / common)};
 }
 
 // A float is a whole number over a power of two.
-std::optional<Scale> quotient(ExprPool& pool, Expr scale) {
+std::optional<Scale> quotient(ir::ExprPool& pool, ir::Expr scale) {
   if (!scale->is_constant()) return std::nullopt;
   double above = scale->number, below = 1;
   if (!(above > 0)) return std::nullopt;
@@ -53,11 +53,11 @@ std::optional<Scale> quotient(ExprPool& pool, Expr scale) {
   return reduced(pool, static_cast<int64_t>(above), static_cast<int64_t>(below));
 }
 
-std::optional<Scale> quotient(ExprPool& pool, Expr output, Expr input) {
+std::optional<Scale> quotient(ir::ExprPool& pool, ir::Expr output, ir::Expr input) {
   const auto to = constant_of(output), from = constant_of(input);
   if (from == 0 || to.value_or(1) <= 0) return std::nullopt;
   if (to && from) return reduced(pool, *to, *from);
-  Expr whole = pool.floordiv(output, input);
+  ir::Expr whole = pool.floordiv(output, input);
   if (whole->is_constant() && pool.mul(whole, input) == output)
     return Scale{whole, pool.integer(1)};
   return Scale{output, input};
@@ -72,7 +72,7 @@ struct ResizedAxis {
 std::optional<std::vector<ResizedAxis>> scales_of(const NodeView& view, const Shape& shape) {
   const std::vector<int> axes = resized_axes(view);
   const bool by_sizes = resized_by_sizes(view);
-  const auto factors = by_sizes ? std::vector<Expr>(axes.size()) : resize_scales(view);
+  const auto factors = by_sizes ? std::vector<ir::Expr>(axes.size()) : resize_scales(view);
   if (!factors) return std::nullopt;
   std::vector<ResizedAxis> result;
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -89,28 +89,28 @@ std::optional<std::vector<ResizedAxis>> scales_of(const NodeView& view, const Sh
 
 // x = numerator / denominator, the latter positive.
 struct Position {
-  Expr numerator, denominator;
+  ir::Expr numerator, denominator;
 };
 
 // `output` is the size that was asked for, null where a scale was: then the output's width is
 // scale * input, no whole number for some. Widths are multiples of 1 / unit.
-Position position_of(ExprPool& pool, Coordinates coordinates, const Scale& scale, Expr input,
-                     Expr output, Expr o) {
+Position position_of(ir::ExprPool& pool, Coordinates coordinates, const Scale& scale,
+                     ir::Expr input, ir::Expr output, ir::Expr o) {
   const auto [above, below] = scale;
-  Expr one = pool.integer(1), two = pool.integer(2), odd = pool.add(pool.mul(two, o), one);
-  Expr width = output ? output : pool.mul(above, input), unit = output ? one : below;
+  ir::Expr one = pool.integer(1), two = pool.integer(2), odd = pool.add(pool.mul(two, o), one);
+  ir::Expr width = output ? output : pool.mul(above, input), unit = output ? one : below;
   switch (coordinates) {
     case Coordinates::Asymmetric:
       return {pool.mul(o, below), above};
     case Coordinates::ForNearest:
       return {pool.mul(odd, below), pool.mul(two, above)};
     case Coordinates::AlignCorners: {
-      Expr last = pool.sub(width, unit);
+      ir::Expr last = pool.sub(width, unit);
       return {pool.mul(pool.mul(o, pool.sub(input, one)), unit),
               pool.select(less(pool, pool.integer(0), last), last, one)};
     }
     default: {
-      Expr x = pool.sub(pool.mul(odd, below), above);
+      ir::Expr x = pool.sub(pool.mul(odd, below), above);
       if (coordinates == Coordinates::PytorchHalfPixel) {
         x = pool.select(equal(pool, width, unit), pool.mul(pool.integer(-1), above), x);
       }
@@ -120,33 +120,33 @@ Position position_of(ExprPool& pool, Coordinates coordinates, const Scale& scale
 }
 
 // floor((n + shift) / d) for the rounding of n / d.
-Expr nearest(ExprPool& pool, Position x, const std::string& rounding) {
+ir::Expr nearest(ir::ExprPool& pool, Position x, const std::string& rounding) {
   auto [n, d] = x;
-  Expr two = pool.integer(2), one = pool.integer(1);
+  ir::Expr two = pool.integer(2), one = pool.integer(1);
   if (rounding == "floor") return pool.floordiv(n, d);
   if (rounding == "ceil") return pool.floordiv(pool.sub(pool.add(n, d), one), d);
-  Expr twice = pool.add(pool.mul(two, n), d);
+  ir::Expr twice = pool.add(pool.mul(two, n), d);
   if (rounding == "round_prefer_floor") twice = pool.sub(twice, one);
   return pool.floordiv(twice, pool.mul(two, d));
 }
 
 // Keys' cubic convolution at distance t of the inner and the outer neighbours.
-Expr inner_weight(ExprPool& pool, Expr t, double a) {
+ir::Expr inner_weight(ir::ExprPool& pool, ir::Expr t, double a) {
   auto number = [&](double value) { return pool.number(value, t->dtype); };
-  Expr sum = pool.sub(pool.mul(number(a + 2), t), number(a + 3));
+  ir::Expr sum = pool.sub(pool.mul(number(a + 2), t), number(a + 3));
   return pool.add(pool.mul(pool.mul(sum, t), t), number(1));
 }
-Expr outer_weight(ExprPool& pool, Expr t, double a) {
+ir::Expr outer_weight(ir::ExprPool& pool, ir::Expr t, double a) {
   auto number = [&](double value) { return pool.number(value, t->dtype); };
-  Expr sum = pool.sub(pool.mul(number(a), t), number(5 * a));
+  ir::Expr sum = pool.sub(pool.mul(number(a), t), number(5 * a));
   sum = pool.add(pool.mul(sum, t), number(8 * a));
   return pool.sub(pool.mul(sum, t), number(4 * a));
 }
 
 // Weights of the taps from `first` on, for the part `t` of the position beyond its floor.
-std::vector<Expr> weights_of(const NodeView& view, Expr t) {
-  ExprPool& pool = view.pool();
-  Expr one = pool.number(1, t->dtype), rest = pool.sub(one, t);
+std::vector<ir::Expr> weights_of(const NodeView& view, ir::Expr t) {
+  ir::ExprPool& pool = view.pool();
+  ir::Expr one = pool.number(1, t->dtype), rest = pool.sub(one, t);
   if (mode_of(view) == "linear") return {rest, t};
   const double a = view.real("cubic_coeff_a", -0.75);
   return {outer_weight(pool, pool.add(t, one), a), inner_weight(pool, t, a),
@@ -162,45 +162,45 @@ class Interpolation {
         wide_(context.dtype(0) == DType::Float64 ? DType::Float64 : DType::Float32) {}
 
   // The element at `index` of the input resized along the first `count` axes.
-  Expr value(size_t count, std::vector<Expr> index) {
+  ir::Expr value(size_t count, std::vector<ir::Expr> index) {
     if (count == 0) return pool_.cast(wide_, context_.read(0, std::move(index)));
     const int d = axes_[count - 1].axis;
     const Position x = position(axes_[count - 1], index[d]);
-    Expr base = pool_.floordiv(x.numerator, x.denominator);
-    Expr part = pool_.div(pool_.cast(wide_, pool_.floormod(x.numerator, x.denominator)),
-                          pool_.cast(wide_, x.denominator));
-    const std::vector<Expr> weights = weights_of(context_, part);
+    ir::Expr base = pool_.floordiv(x.numerator, x.denominator);
+    ir::Expr part = pool_.div(pool_.cast(wide_, pool_.floormod(x.numerator, x.denominator)),
+                              pool_.cast(wide_, x.denominator));
+    const std::vector<ir::Expr> weights = weights_of(context_, part);
     const auto before = static_cast<int64_t>(weights.size()) / 2 - 1;
-    Expr sum = nullptr, exact = nullptr;
+    ir::Expr sum = nullptr, exact = nullptr;
     for (size_t t = 0; t < weights.size(); ++t) {
       const int64_t offset = static_cast<int64_t>(t) - before;
       index[d] = clamp_index(pool_, pool_.add(base, pool_.integer(offset)), context_.shape(0)[d]);
-      Expr tap = value(count - 1, index);
+      ir::Expr tap = value(count - 1, index);
       if (offset == 0) exact = tap;
-      Expr term = pool_.mul(weights[t], tap);
+      ir::Expr term = pool_.mul(weights[t], tap);
       sum = sum ? pool_.add(sum, term) : term;
     }
     // A neighbour without weight has no say, infinite or not.
     return pool_.select(equal(pool_, part, pool_.number(0, wide_)), exact, sum);
   }
 
-  Expr nearest_value(std::vector<Expr> index) {
+  ir::Expr nearest_value(std::vector<ir::Expr> index) {
     for (const ResizedAxis& axis : axes_) {
-      Expr at = nearest(pool_, position(axis, index[axis.axis]), rounding_of(context_));
+      ir::Expr at = nearest(pool_, position(axis, index[axis.axis]), rounding_of(context_));
       index[axis.axis] = clamp_index(pool_, at, context_.shape(0)[axis.axis]);
     }
     return context_.read(0, std::move(index));
   }
 
  private:
-  Position position(const ResizedAxis& axis, Expr o) const {
-    Expr output = resized_by_sizes(context_) ? context_.result().shape[axis.axis] : nullptr;
+  Position position(const ResizedAxis& axis, ir::Expr o) const {
+    ir::Expr output = resized_by_sizes(context_) ? context_.result().shape[axis.axis] : nullptr;
     return position_of(pool_, *coordinates_of(context_), axis.scale, context_.shape(0)[axis.axis],
                        output, o);
   }
 
   LowerContext& context_;
-  ExprPool& pool_;
+  ir::ExprPool& pool_;
   std::vector<ResizedAxis> axes_;
   DType wide_;
 };
@@ -225,13 +225,13 @@ bool resize_is_expression(const NodeView& view, const Shape& shape) {
   return std::pow(each, axes->size()) <= kMostTaps;
 }
 
-Expr lower_resize(LowerContext& context) {
-  std::vector<Expr> index(context.index().begin(), context.index().end());
+ir::Expr lower_resize(LowerContext& context) {
+  std::vector<ir::Expr> index(context.index().begin(), context.index().end());
   Interpolation interpolation(context, *scales_of(context, context.result().shape));
   if (mode_of(context) == "nearest") return interpolation.nearest_value(std::move(index));
   const size_t count = scales_of(context, context.result().shape)->size();
-  Expr value = interpolation.value(count, std::move(index));
+  ir::Expr value = interpolation.value(count, std::move(index));
   return context.pool().cast(context.dtype(0), value);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

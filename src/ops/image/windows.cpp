@@ -6,7 +6,7 @@
 #include "ops/elementwise.h"
 #include "ops/families.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 // The window along one spatial dimension.
@@ -72,22 +72,22 @@ void check_spatial(const NodeView& view, const std::vector<int64_t>& kernel) {
 }
 
 // The positions of a window along a dimension of `size` elements.
-Expr positions(const NodeView& view, Expr size, const Window& window) {
-  ExprPool& pool = view.pool();
-  Expr stride = pool.integer(window.stride), one = pool.integer(1);
+ir::Expr positions(const NodeView& view, ir::Expr size, const Window& window) {
+  ir::ExprPool& pool = view.pool();
+  ir::Expr stride = pool.integer(window.stride), one = pool.integer(1);
   if (auto_pad(view) == AutoPad::Same) return ceil_div(pool, size, stride);
-  Expr padded = pool.add(size, pool.integer(window.pad_begin + window.pad_end));
-  Expr span = pool.sub(padded, pool.integer(window.extent()));
+  ir::Expr padded = pool.add(size, pool.integer(window.pad_begin + window.pad_end));
+  ir::Expr span = pool.sub(padded, pool.integer(window.extent()));
   if (view.integer("ceil_mode", 0) == 0) {
     return pool.add(pool.floordiv(span, stride), one);
   }
   // A further window counts only if it starts within the input or the padding before it.
-  Expr last = ceil_div(pool, span, stride);
-  Expr limit = pool.add(size, pool.integer(window.pad_begin));
+  ir::Expr last = ceil_div(pool, span, stride);
+  ir::Expr limit = pool.add(size, pool.integer(window.pad_begin));
   return pool.select(less(pool, pool.mul(last, stride), limit), pool.add(last, one), last);
 }
 
-Shape pooled(InferContext& context, const std::vector<int64_t>& kernel, Expr channels) {
+Shape pooled(InferContext& context, const std::vector<int64_t>& kernel, ir::Expr channels) {
   check_spatial(context, kernel);
   Shape shape{context.shape(0)[0], channels};
   const auto all = windows(context, kernel);
@@ -117,7 +117,7 @@ void infer_lp_pool(InferContext& context) {
 }
 
 // One bias for every output channel.
-void check_bias(InferContext& context, int bias, Expr channels) {
+void check_bias(InferContext& context, int bias, ir::Expr channels) {
   if (!context.has_input(bias)) return;
   if (context.rank(bias) != 1) {
     context.fail(fmt::format("the bias must be a vector, not of shape {}",
@@ -127,15 +127,15 @@ void check_bias(InferContext& context, int bias, Expr channels) {
 }
 
 void check_groups(InferContext& context, int weights, int weight_channels) {
-  ExprPool& pool = context.pool();
+  ir::ExprPool& pool = context.pool();
   const int64_t group = context.integer("group", 1);
-  Expr channels = context.shape(0)[1];
+  ir::Expr channels = context.shape(0)[1];
   if (group < 1) context.fail(fmt::format("group {}", group));
   if (channels->is_constant() && channels->integer % group != 0) {
     context.fail(
         fmt::format("group {} does not divide {} input channels", group, channels->integer));
   }
-  Expr expected = context.shape(weights)[weight_channels];
+  ir::Expr expected = context.shape(weights)[weight_channels];
   if (weight_channels == 1) expected = pool.mul(expected, pool.integer(group));
   context.require_equal(
       channels, expected,
@@ -176,12 +176,12 @@ std::vector<int64_t> output_paddings(const NodeView& view, const std::vector<Win
 }
 
 void infer_conv_transpose(InferContext& context) {
-  ExprPool& pool = context.pool();
+  ir::ExprPool& pool = context.pool();
   check_operand(context, 0, Operand::Float);
   const auto kernel = kernel_of(context, 1);
   check_spatial(context, kernel);
   check_groups(context, 1, 0);
-  Expr group = pool.integer(context.integer("group", 1));
+  ir::Expr group = pool.integer(context.integer("group", 1));
   Shape shape{context.shape(0)[0], pool.mul(context.shape(1)[1], group)};
   check_bias(context, 2, shape[1]);
   const auto all = windows(context, kernel);
@@ -193,14 +193,14 @@ void infer_conv_transpose(InferContext& context) {
   }
   if (wanted.size() > kernel.size()) wanted.erase(wanted.begin(), wanted.end() - kernel.size());
   for (size_t i = 0; i < all.size(); ++i) {
-    Expr size = context.shape(0)[i + 2], stride = pool.integer(all[i].stride);
+    ir::Expr size = context.shape(0)[i + 2], stride = pool.integer(all[i].stride);
     if (!wanted.empty()) {
       shape.push_back(pool.integer(wanted[i]));
     } else if (auto_pad(context) == AutoPad::Same) {
       shape.push_back(pool.mul(size, stride));
     } else {
       const int64_t rest = extra[i] + all[i].extent() - all[i].pad_begin - all[i].pad_end;
-      Expr before = pool.mul(pool.sub(size, pool.integer(1)), stride);
+      ir::Expr before = pool.mul(pool.sub(size, pool.integer(1)), stride);
       shape.push_back(pool.add(before, pool.integer(rest)));
     }
   }
@@ -224,4 +224,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> window_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

@@ -2,13 +2,13 @@
 #include "ops/arguments.h"
 #include "ops/families.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 int concat_axis(const NodeView& view) { return view.axis(view.integer("axis", 1), view.rank(0)); }
 
 void infer_concat(InferContext& context) {
-  ExprPool& pool = context.pool();
+  ir::ExprPool& pool = context.pool();
   const int axis = concat_axis(context);
   Shape shape = context.shape(0);
   for (int i = 1; i < context.input_count(); ++i) {
@@ -31,21 +31,21 @@ void infer_concat(InferContext& context) {
 }
 
 // i < n0 ? a[i] : i - n0 < n1 ? b[i - n0] : ..., each operand read within its own range.
-Expr lower_concat(LowerContext& context) {
-  ExprPool& pool = context.pool();
+ir::Expr lower_concat(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
   const int axis = concat_axis(context), count = context.input_count();
-  const std::vector<Expr> index(context.index().begin(), context.index().end());
-  std::vector<Expr> starts{pool.integer(0)};
+  const std::vector<ir::Expr> index(context.index().begin(), context.index().end());
+  std::vector<ir::Expr> starts{pool.integer(0)};
   for (int i = 0; i < count; ++i) {
     starts.push_back(pool.add(starts.back(), context.shape(i)[axis]));
   }
-  Expr result = nullptr;
+  ir::Expr result = nullptr;
   for (int i = count; i-- > 0;) {
-    Expr size = context.shape(i)[axis];
+    ir::Expr size = context.shape(i)[axis];
     if (size->is_constant(0)) continue;
-    std::vector<Expr> at = index;
+    std::vector<ir::Expr> at = index;
     at[axis] = clamp_index(pool, pool.sub(index[axis], starts[i]), size);
-    Expr element = context.read(i, std::move(at));
+    ir::Expr element = context.read(i, std::move(at));
     result =
         result ? pool.select(less(pool, index[axis], starts[i + 1]), element, result) : element;
   }
@@ -53,8 +53,8 @@ Expr lower_concat(LowerContext& context) {
 }
 
 // Sizes of the parts: given, or equal with a smaller last one.
-std::vector<Expr> split_sizes(const NodeView& view, int axis) {
-  ExprPool& pool = view.pool();
+std::vector<ir::Expr> split_sizes(const NodeView& view, int axis) {
+  ir::ExprPool& pool = view.pool();
   if (auto sizes = size_argument(view, "split", 1)) {
     if (static_cast<int>(sizes->size()) != view.output_count()) {
       view.fail(fmt::format("{} sizes for {} outputs", sizes->size(), view.output_count()));
@@ -65,17 +65,17 @@ std::vector<Expr> split_sizes(const NodeView& view, int axis) {
   if (parts < 1 || view.output_count() > parts) {
     view.fail(fmt::format("{} outputs of {} parts", view.output_count(), parts));
   }
-  Expr total = view.shape(0)[axis];
+  ir::Expr total = view.shape(0)[axis];
   if (!view.has("num_outputs")) {
-    Expr part = pool.floordiv(total, pool.integer(parts));
-    return std::vector<Expr>(static_cast<size_t>(parts), part);
+    ir::Expr part = pool.floordiv(total, pool.integer(parts));
+    return std::vector<ir::Expr>(static_cast<size_t>(parts), part);
   }
-  Expr chunk = ceil_div(pool, total, pool.integer(parts));
-  std::vector<Expr> sizes(static_cast<size_t>(view.output_count()), chunk);
+  ir::Expr chunk = ceil_div(pool, total, pool.integer(parts));
+  std::vector<ir::Expr> sizes(static_cast<size_t>(view.output_count()), chunk);
   // The last parts are smaller, or empty; the second of two is never less than empty.
   for (size_t i = 1; i < sizes.size(); ++i) {
-    Expr rest = pool.sub(total, pool.mul(chunk, pool.integer(static_cast<int64_t>(i))));
-    sizes[i] = parts == 2 ? rest : at_least_zero(pool, pool.make(ExprOp::Min, {chunk, rest}));
+    ir::Expr rest = pool.sub(total, pool.mul(chunk, pool.integer(static_cast<int64_t>(i))));
+    sizes[i] = parts == 2 ? rest : at_least_zero(pool, pool.make(ir::ExprOp::Min, {chunk, rest}));
   }
   return sizes;
 }
@@ -83,7 +83,7 @@ std::vector<Expr> split_sizes(const NodeView& view, int axis) {
 void infer_split(InferContext& context) {
   const int axis = context.axis(context.integer("axis", 0), context.rank(0));
   const auto sizes = split_sizes(context, axis);
-  Expr total = context.pool().integer(0);
+  ir::Expr total = context.pool().integer(0);
   for (int i = 0; i < context.output_count(); ++i) {
     Shape shape = context.shape(0);
     shape[axis] = sizes[i];
@@ -97,22 +97,22 @@ void infer_split(InferContext& context) {
 
 // Where part `output` starts. Parts of one size, which any number of outputs may have, are not
 // added up one by one.
-Expr split_start(const LowerContext& context, int axis) {
-  ExprPool& pool = context.pool();
-  const Expr whole = context.shape(0)[axis];
+ir::Expr split_start(const LowerContext& context, int axis) {
+  ir::ExprPool& pool = context.pool();
+  const ir::Expr whole = context.shape(0)[axis];
   const bool given = context.has("split") || context.has_input(1);
   if (!given) {
     const int64_t parts = context.integer("num_outputs", context.output_count());
-    Expr part = context.has("num_outputs") ? ceil_div(pool, whole, pool.integer(parts))
-                                           : pool.floordiv(whole, pool.integer(parts));
+    ir::Expr part = context.has("num_outputs") ? ceil_div(pool, whole, pool.integer(parts))
+                                               : pool.floordiv(whole, pool.integer(parts));
     return pool.mul(part, pool.integer(context.output()));
   }
   int64_t known = 0;
-  Expr start = pool.integer(0);
+  ir::Expr start = pool.integer(0);
   for (int i = 0; i < context.output(); ++i) {
-    const ValueId part = context.node().outputs[i];
-    const Expr size =
-        part == kAbsent ? split_sizes(context, axis)[i] : context.graph().values[part].shape[axis];
+    const ir::ValueId part = context.node().outputs[i];
+    const ir::Expr size = part == ir::kAbsent ? split_sizes(context, axis)[i]
+                                              : context.graph().values[part].shape[axis];
     if (size->is_constant()) {
       known += size->integer;
     } else {
@@ -122,9 +122,9 @@ Expr split_start(const LowerContext& context, int axis) {
   return pool.add(start, pool.integer(known));
 }
 
-Expr lower_split(LowerContext& context) {
+ir::Expr lower_split(LowerContext& context) {
   const int axis = context.axis(context.integer("axis", 0), context.rank(0));
-  std::vector<Expr> index(context.index().begin(), context.index().end());
+  std::vector<ir::Expr> index(context.index().begin(), context.index().end());
   index[axis] = context.pool().add(index[axis], split_start(context, axis));
   return context.read(0, std::move(index));
 }
@@ -138,4 +138,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> concat_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

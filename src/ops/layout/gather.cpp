@@ -5,13 +5,13 @@
 #include "ops/arguments.h"
 #include "ops/families.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 int gather_axis(const NodeView& view) { return view.axis(view.integer("axis", 0), view.rank(0)); }
 
 std::vector<Positions> gather_positions(const LowerContext& context) {
-  Expr size = context.shape(0)[gather_axis(context)];
+  ir::Expr size = context.shape(0)[gather_axis(context)];
   // Inference looks at what is constant.
   if (context.input(1).is_constant() && size->is_constant()) return {};
   return {index_positions(context, 1, size)};
@@ -27,11 +27,11 @@ void infer_gather(InferContext& context) {
   context.set(0, context.dtype(0), std::move(shape));
 }
 
-Expr lower_gather(LowerContext& context) {
+ir::Expr lower_gather(LowerContext& context) {
   const int axis = gather_axis(context), count = context.rank(1);
   const auto index = context.index();
-  std::vector<Expr> at(index.begin(), index.begin() + axis);
-  Expr position = context.read(1, {index.begin() + axis, index.begin() + axis + count});
+  std::vector<ir::Expr> at(index.begin(), index.begin() + axis);
+  ir::Expr position = context.read(1, {index.begin() + axis, index.begin() + axis + count});
   at.push_back(data_index(context.pool(), position, context.shape(0)[axis]));
   at.insert(at.end(), index.begin() + axis + count, index.end());
   return context.read(0, std::move(at));
@@ -49,12 +49,12 @@ void infer_gather_elements(InferContext& context) {
   context.set(0, context.dtype(0), context.shape(1));
 }
 
-Expr lower_gather_elements(LowerContext& context) {
+ir::Expr lower_gather_elements(LowerContext& context) {
   const int axis = gather_axis(context);
-  std::vector<Expr> index(context.index().begin(), context.index().end());
-  Expr position = context.read(1, index);
+  std::vector<ir::Expr> index(context.index().begin(), context.index().end());
+  ir::Expr position = context.read(1, index);
   for (int d = 0; d < context.rank(0); ++d) {
-    Expr size = context.shape(0)[d];
+    ir::Expr size = context.shape(0)[d];
     if (d == axis) {
       index[d] = data_index(context.pool(), position, size);
     } else if (size != context.shape(1)[d]) {
@@ -92,14 +92,14 @@ void infer_gather_nd(InferContext& context) {
   context.set(0, context.dtype(0), std::move(shape));
 }
 
-Expr lower_gather_nd(LowerContext& context) {
-  ExprPool& pool = context.pool();
+ir::Expr lower_gather_nd(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
   const int length = tuple_length(context), outer = context.rank(1) - 1;
   const auto batch = static_cast<int>(context.integer("batch_dims", 0));
   const auto index = context.index();
-  std::vector<Expr> at(index.begin(), index.begin() + batch);
+  std::vector<ir::Expr> at(index.begin(), index.begin() + batch);
   for (int i = 0; i < length; ++i) {
-    std::vector<Expr> tuple(index.begin(), index.begin() + outer);
+    std::vector<ir::Expr> tuple(index.begin(), index.begin() + outer);
     tuple.push_back(pool.integer(i));
     at.push_back(data_index(pool, context.read(1, std::move(tuple)), context.shape(0)[batch + i]));
   }
@@ -134,19 +134,19 @@ void infer_reverse_sequence(InferContext& context) {
 }
 
 // The first `length` elements of a sequence in reverse; the rest stay.
-Expr lower_reverse_sequence(LowerContext& context) {
-  ExprPool& pool = context.pool();
+ir::Expr lower_reverse_sequence(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
   const SequenceAxes axes = sequence_axes(context);
-  std::vector<Expr> index(context.index().begin(), context.index().end());
-  Expr length = context.read(1, {index[axes.batch]}), time = index[axes.time];
-  Expr mirrored = pool.sub(pool.sub(length, pool.integer(1)), time);
-  Expr from = pool.select(less(pool, time, length), mirrored, time);
+  std::vector<ir::Expr> index(context.index().begin(), context.index().end());
+  ir::Expr length = context.read(1, {index[axes.batch]}), time = index[axes.time];
+  ir::Expr mirrored = pool.sub(pool.sub(length, pool.integer(1)), time);
+  ir::Expr from = pool.select(less(pool, time, length), mirrored, time);
   index[axes.time] = clamp_index(pool, from, context.shape(0)[axes.time]);
   return context.read(0, std::move(index));
 }
 
 std::vector<Positions> sequence_lengths(const LowerContext& context) {
-  Expr size = context.shape(0)[sequence_axes(context).time];
+  ir::Expr size = context.shape(0)[sequence_axes(context).time];
   Positions lengths = index_positions(context, 1, size);
   lengths.what = "length";
   lengths.low = context.pool().integer(0);
@@ -159,7 +159,7 @@ int one_hot_axis(const NodeView& view) {
 }
 
 void infer_one_hot(InferContext& context) {
-  ExprPool& pool = context.pool();
+  ir::ExprPool& pool = context.pool();
   const auto count = constant_count(context.shape(2));
   if (!count) context.fail_unknown("the number of values is known only at run time");
   if (count != 2 || context.rank(2) != 1) context.fail("values must hold two elements");
@@ -169,13 +169,13 @@ void infer_one_hot(InferContext& context) {
   context.set(0, context.dtype(2), std::move(shape));
 }
 
-Expr lower_one_hot(LowerContext& context) {
-  ExprPool& pool = context.pool();
+ir::Expr lower_one_hot(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
   const int axis = one_hot_axis(context);
-  Expr depth = context.result().shape[axis];
-  std::vector<Expr> index(context.index().begin(), context.index().end());
+  ir::Expr depth = context.result().shape[axis];
+  std::vector<ir::Expr> index(context.index().begin(), context.index().end());
   index.erase(index.begin() + axis);
-  Expr hot = pool.cast(DType::Int64, context.read(0, std::move(index)));
+  ir::Expr hot = pool.cast(DType::Int64, context.read(0, std::move(index)));
   hot = from_end(pool, hot, depth);
   return pool.select(equal(pool, hot, context.index()[axis]), context.read(2, {pool.integer(1)}),
                      context.read(2, {pool.integer(0)}));
@@ -195,4 +195,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> gather_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

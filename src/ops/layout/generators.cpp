@@ -7,7 +7,7 @@
 #include "ops/families.h"
 #include "ops/tensor_element.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 // The dimensions that Shape returns, from `start` to `end`.
@@ -28,12 +28,12 @@ void infer_shape(InferContext& context) {
   context.set(0, DType::Int64, {context.pool().integer(count)});
 }
 
-Expr lower_shape(LowerContext& context) {
-  ExprPool& pool = context.pool();
+ir::Expr lower_shape(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
   const Shape sizes = selected_sizes(context);
-  Expr result = sizes.empty() ? pool.integer(0) : sizes.back();
+  ir::Expr result = sizes.empty() ? pool.integer(0) : sizes.back();
   for (size_t i = sizes.size(); i-- > 1;) {
-    Expr here = equal(pool, context.index()[0], pool.integer(static_cast<int64_t>(i) - 1));
+    ir::Expr here = equal(pool, context.index()[0], pool.integer(static_cast<int64_t>(i) - 1));
     result = pool.select(here, sizes[i - 1], result);
   }
   return result;
@@ -41,18 +41,18 @@ Expr lower_shape(LowerContext& context) {
 
 void infer_size(InferContext& context) { context.set(0, DType::Int64, {}); }
 
-Expr lower_size(LowerContext& context) { return product_of(context.pool(), context.shape(0)); }
+ir::Expr lower_size(LowerContext& context) { return product_of(context.pool(), context.shape(0)); }
 
 // max(ceil((limit - start) / delta), 0)
-Expr range_count(ExprPool& pool, Expr start, Expr limit, Expr delta) {
+ir::Expr range_count(ir::ExprPool& pool, ir::Expr start, ir::Expr limit, ir::Expr delta) {
   if (is_float(start->dtype)) {
-    Expr span = pool.div(pool.sub(limit, start), delta);
-    return at_least_zero(pool, pool.cast(DType::Int64, pool.make(ExprOp::Ceil, {span})));
+    ir::Expr span = pool.div(pool.sub(limit, start), delta);
+    return at_least_zero(pool, pool.cast(DType::Int64, pool.make(ir::ExprOp::Ceil, {span})));
   }
   start = pool.cast(DType::Int64, start);
   limit = pool.cast(DType::Int64, limit);
   delta = pool.cast(DType::Int64, delta);
-  Expr span = pool.sub(limit, start), zero = pool.integer(0);
+  ir::Expr span = pool.sub(limit, start), zero = pool.integer(0);
   if (proved_less(pool, zero, delta)) return at_least_zero(pool, ceil_div(pool, span, delta));
   // ceil(a / b) = -floor(-a / b), for either sign of b.
   return at_least_zero(pool, pool.sub(zero, pool.floordiv(pool.sub(zero, span), delta)));
@@ -63,18 +63,18 @@ void infer_range(InferContext& context) {
   if (context.dtype(1) != dtype || context.dtype(2) != dtype) {
     context.fail("start, limit and delta differ in dtype");
   }
-  Expr delta = only_element(context, 2);
+  ir::Expr delta = only_element(context, 2);
   if (delta->is_constant(0)) context.fail("delta is 0");
   context.set(
       0, dtype,
       {range_count(context.pool(), only_element(context, 0), only_element(context, 1), delta)});
 }
 
-Expr lower_range(LowerContext& context) {
-  ExprPool& pool = context.pool();
+ir::Expr lower_range(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
   const DType dtype = context.result().dtype, wide = computing_type(dtype);
   auto element = [&](int input) { return pool.cast(wide, only_element(context, input)); };
-  Expr position = pool.cast(wide, context.index()[0]);
+  ir::Expr position = pool.cast(wide, context.index()[0]);
   return pool.cast(dtype, pool.add(element(0), pool.mul(position, element(2))));
 }
 
@@ -93,7 +93,7 @@ void infer_constant_of_shape(InferContext& context) {
   context.set(0, value ? value->dtype() : DType::Float32, *shape);
 }
 
-Expr lower_constant_of_shape(LowerContext& context) {
+ir::Expr lower_constant_of_shape(LowerContext& context) {
   const Tensor* value = tensor_attribute(context, "value");
   return value ? tensor_element(context.pool(), *value, 0)
                : context.pool().number(0, DType::Float32);
@@ -136,15 +136,15 @@ void infer_trilu(InferContext& context) {
 }
 
 // Upper keeps j - i >= k, lower keeps j - i <= k.
-Expr lower_trilu(LowerContext& context) {
-  ExprPool& pool = context.pool();
+ir::Expr lower_trilu(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
   const size_t rank = context.index().size();
-  Expr k =
+  ir::Expr k =
       context.has_input(1) ? pool.cast(DType::Int64, only_element(context, 1)) : pool.integer(0);
-  Expr i = context.index()[rank - 2], j = context.index()[rank - 1], diagonal = pool.add(i, k);
+  ir::Expr i = context.index()[rank - 2], j = context.index()[rank - 1], diagonal = pool.add(i, k);
   const bool upper = context.integer("upper", 1) != 0;
-  Expr kept = upper ? pool.make(ExprOp::LessEqual, {diagonal, j})
-                    : pool.make(ExprOp::LessEqual, {j, diagonal});
+  ir::Expr kept = upper ? pool.make(ir::ExprOp::LessEqual, {diagonal, j})
+                        : pool.make(ir::ExprOp::LessEqual, {j, diagonal});
   return pool.select(kept, context.read_broadcast(0), pool.number(0, context.result().dtype));
 }
 
@@ -153,10 +153,10 @@ void infer_eye_like(InferContext& context) {
   context.set(0, type_argument(context, "dtype", context.dtype(0)), context.shape(0));
 }
 
-Expr lower_eye_like(LowerContext& context) {
-  ExprPool& pool = context.pool();
+ir::Expr lower_eye_like(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
   const DType dtype = context.result().dtype;
-  Expr diagonal = pool.add(context.index()[0], pool.integer(context.integer("k", 0)));
+  ir::Expr diagonal = pool.add(context.index()[0], pool.integer(context.integer("k", 0)));
   return pool.select(equal(pool, context.index()[1], diagonal), pool.number(1, dtype),
                      pool.number(0, dtype));
 }
@@ -175,4 +175,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> generator_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

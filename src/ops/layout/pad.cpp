@@ -3,12 +3,12 @@
 #include "ops/arguments.h"
 #include "ops/families.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 struct Padding {
   int axis;
-  Expr before, after;
+  ir::Expr before, after;
 };
 
 template <typename Context>
@@ -40,12 +40,12 @@ Mode pad_mode(const NodeView& view) {
 }
 
 void infer_pad(InferContext& context) {
-  ExprPool& pool = context.pool();
+  ir::ExprPool& pool = context.pool();
   const Mode mode = pad_mode(context);
   Shape shape = context.shape(0);
   for (const Padding& padding : paddings(context)) {
-    Expr& size = shape[padding.axis];
-    const Expr sum = pool.add(size, pool.add(padding.before, padding.after));
+    ir::Expr& size = shape[padding.axis];
+    const ir::Expr sum = pool.add(size, pool.add(padding.before, padding.after));
     if (sum->is_constant() && sum->integer < 0) {
       context.fail(fmt::format("pads {} and {} remove more than the {} elements of dimension {}",
                                to_string(pool, padding.before), to_string(pool, padding.after),
@@ -55,10 +55,10 @@ void infer_pad(InferContext& context) {
       context.require_at_most(pool.integer(0), sum,
                               fmt::format("what pads leave of dimension {}", padding.axis));
     }
-    const Expr padded = at_least_zero(pool, sum);
+    const ir::Expr padded = at_least_zero(pool, sum);
     // The other modes take what they pad with from the dimension.
     if (mode != Mode::Constant && !padded->has_read) {
-      context.require_at_most(pool.make(ExprOp::Min, {padded, pool.integer(1)}), size,
+      context.require_at_most(pool.make(ir::ExprOp::Min, {padded, pool.integer(1)}), size,
                               fmt::format("dimension {} is empty", padding.axis));
     }
     size = padded;
@@ -67,40 +67,40 @@ void infer_pad(InferContext& context) {
 }
 
 // (n - 1) - |(n - 1) - (|p| mod 2(n - 1))|: a position mirrored at both ends, any number of times.
-Expr reflected(ExprPool& pool, Expr position, Expr size) {
-  Expr last = pool.sub(size, pool.integer(1));
-  Expr period = pool.make(ExprOp::Max, {pool.integer(1), pool.mul(pool.integer(2), last)});
-  Expr folded = pool.floormod(position, period);
-  return pool.sub(last, pool.make(ExprOp::Abs, {pool.sub(last, folded)}));
+ir::Expr reflected(ir::ExprPool& pool, ir::Expr position, ir::Expr size) {
+  ir::Expr last = pool.sub(size, pool.integer(1));
+  ir::Expr period = pool.make(ir::ExprOp::Max, {pool.integer(1), pool.mul(pool.integer(2), last)});
+  ir::Expr folded = pool.floormod(position, period);
+  return pool.sub(last, pool.make(ir::ExprOp::Abs, {pool.sub(last, folded)}));
 }
 
-Expr source_position(ExprPool& pool, Mode mode, Expr position, Expr size) {
+ir::Expr source_position(ir::ExprPool& pool, Mode mode, ir::Expr position, ir::Expr size) {
   if (mode == Mode::Wrap) return pool.floormod(position, size);
   if (mode == Mode::Reflect) position = reflected(pool, position, size);
   return clamp_index(pool, position, size);
 }
 
-Expr pad_value(LowerContext& context) {
+ir::Expr pad_value(LowerContext& context) {
   const DType dtype = context.result().dtype;
   if (auto value = scalar_argument(context, "value", 2, dtype)) return *value;
   return context.pool().number(0, dtype);
 }
 
-Expr lower_pad(LowerContext& context) {
-  ExprPool& pool = context.pool();
+ir::Expr lower_pad(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
   const Mode mode = pad_mode(context);
-  std::vector<Expr> index(context.index().begin(), context.index().end());
-  Expr inside = pool.boolean(true);
+  std::vector<ir::Expr> index(context.index().begin(), context.index().end());
+  ir::Expr inside = pool.boolean(true);
   for (const Padding& padding : paddings(context)) {
-    Expr size = context.shape(0)[padding.axis];
-    Expr position = pool.sub(index[padding.axis], padding.before);
+    ir::Expr size = context.shape(0)[padding.axis];
+    ir::Expr position = pool.sub(index[padding.axis], padding.before);
     if (padding.before->is_constant(0) && padding.after->is_constant(0)) continue;
-    Expr low = pool.make(ExprOp::LessEqual, {pool.integer(0), position});
-    Expr within = pool.make(ExprOp::And, {low, less(pool, position, size)});
-    inside = pool.make(ExprOp::And, {inside, within});
+    ir::Expr low = pool.make(ir::ExprOp::LessEqual, {pool.integer(0), position});
+    ir::Expr within = pool.make(ir::ExprOp::And, {low, less(pool, position, size)});
+    inside = pool.make(ir::ExprOp::And, {inside, within});
     index[padding.axis] = source_position(pool, mode, position, size);
   }
-  Expr element = context.read(0, std::move(index));
+  ir::Expr element = context.read(0, std::move(index));
   return mode == Mode::Constant ? pool.select(inside, element, pad_value(context)) : element;
 }
 
@@ -112,4 +112,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> pad_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

@@ -2,7 +2,7 @@
 #include "ops/arguments.h"
 #include "ops/families.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 void infer_expand(InferContext& context) {
@@ -10,13 +10,13 @@ void infer_expand(InferContext& context) {
   if (!target) context.fail("no target shape");
   // An unknown target size is a size of its own; broadcasting then decides.
   for (size_t i = 0; i < target->size(); ++i) {
-    Expr& size = (*target)[i];
+    ir::Expr& size = (*target)[i];
     if (size->has_read) size = context.fresh_size(fmt::format("target.{}", i));
   }
   context.set(0, context.dtype(0), context.broadcast(context.shape(0), *target));
 }
 
-Expr lower_expand(LowerContext& context) { return context.read_broadcast(0); }
+ir::Expr lower_expand(LowerContext& context) { return context.read_broadcast(0); }
 
 void infer_tile(InferContext& context) {
   const auto repeats = size_argument(context, "repeats", 1);
@@ -30,10 +30,10 @@ void infer_tile(InferContext& context) {
   context.set(0, context.dtype(0), std::move(shape));
 }
 
-Expr lower_tile(LowerContext& context) {
-  std::vector<Expr> index(context.index().begin(), context.index().end());
+ir::Expr lower_tile(LowerContext& context) {
+  std::vector<ir::Expr> index(context.index().begin(), context.index().end());
   for (size_t i = 0; i < index.size(); ++i) {
-    Expr size = context.shape(0)[i];
+    ir::Expr size = context.shape(0)[i];
     if (size != context.result().shape[i]) index[i] = context.pool().floormod(index[i], size);
   }
   return context.read(0, std::move(index));
@@ -48,4 +48,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> repeat_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

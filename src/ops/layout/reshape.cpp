@@ -7,24 +7,24 @@
 #include "ops/families.h"
 #include "ops/reindex.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
-Expr lower_same_order(LowerContext& context) {
+ir::Expr lower_same_order(LowerContext& context) {
   return context.read(
       0, reshape_index(context.pool(), context.result().shape, context.shape(0), context.index()));
 }
 
 // total / known, exactly where polynomial division finds it.
-Expr quotient(ExprPool& pool, Expr total, Expr known) {
-  Division division = divide(to_polynomial(total), to_polynomial(known));
+ir::Expr quotient(ir::ExprPool& pool, ir::Expr total, ir::Expr known) {
+  ir::Division division = divide(to_polynomial(total), to_polynomial(known));
   if (division.remainder.empty()) return from_polynomial(pool, division.quotient);
   return pool.floordiv(total, known);
 }
 
 // Target sizes with 0 (copy) resolved; -1 and unknown sizes as they are.
 Shape copied_sizes(const NodeView& view, Shape target, bool allow_zero) {
-  ExprPool& pool = view.pool();
+  ir::ExprPool& pool = view.pool();
   const Shape& source = view.shape(0);
   for (size_t i = 0; i < target.size() && !allow_zero; ++i) {
     const bool open = target[i]->has_read;
@@ -41,17 +41,17 @@ Shape copied_sizes(const NodeView& view, Shape target, bool allow_zero) {
 
 // Solves a size of -1 from the others.
 Shape solved_sizes(const NodeView& view, Shape target) {
-  ExprPool& pool = view.pool();
-  Expr minus_one = pool.integer(-1), one = pool.integer(1), known = one;
-  Expr total = product_of(pool, view.shape(0));
+  ir::ExprPool& pool = view.pool();
+  ir::Expr minus_one = pool.integer(-1), one = pool.integer(1), known = one;
+  ir::Expr total = product_of(pool, view.shape(0));
   const Shape& source = view.shape(0);
-  for (Expr size : target) {
+  for (ir::Expr size : target) {
     // No dimension is negative, proved or not.
     const bool copied = std::count(source.begin(), source.end(), size) > 0;
     known = pool.mul(known, copied ? size : pool.select(equal(pool, size, minus_one), one, size));
   }
   int solved = 0;
-  for (Expr& size : target) {
+  for (ir::Expr& size : target) {
     if (size == minus_one) {
       if (++solved > 1) view.fail("more than one dimension is -1");
       if (known->is_constant(0)) view.fail("-1 beside a dimension of 0");
@@ -67,7 +67,7 @@ Shape solved_sizes(const NodeView& view, Shape target) {
 constexpr size_t kLongestTarget = 64;
 
 void infer_reshape(InferContext& context) {
-  ExprPool& pool = context.pool();
+  ir::ExprPool& pool = context.pool();
   auto target = size_argument(context, "shape", 1);
   if (!target) context.fail("no target shape");
   if (target->size() > kLongestTarget) {
@@ -76,7 +76,7 @@ void infer_reshape(InferContext& context) {
   Shape shape = copied_sizes(context, *target, context.integer("allowzero", 0) != 0);
   shape = solved_sizes(context, std::move(shape));
   const bool known =
-      std::none_of(shape.begin(), shape.end(), [](Expr size) { return size->has_read; });
+      std::none_of(shape.begin(), shape.end(), [](ir::Expr size) { return size->has_read; });
   if (known) {
     context.require_equal(product_of(pool, context.shape(0)), product_of(pool, shape),
                           fmt::format("{} cannot be reshaped to {}",
@@ -90,7 +90,7 @@ void infer_flatten(InferContext& context) {
   const int64_t rank = context.rank(0), given = context.integer("axis", 1);
   const int64_t axis = given < 0 ? given + rank : given;
   if (axis < 0 || axis > rank) context.fail(fmt::format("axis {} for rank {}", given, rank));
-  const std::span<const Expr> sizes(shape);
+  const std::span<const ir::Expr> sizes(shape);
   context.set(0, context.dtype(0),
               {product_of(context.pool(), sizes.first(axis)),
                product_of(context.pool(), sizes.subspan(axis))});
@@ -140,9 +140,9 @@ void infer_transpose(InferContext& context) {
   context.set(0, context.dtype(0), std::move(result));
 }
 
-Expr lower_transpose(LowerContext& context) {
+ir::Expr lower_transpose(LowerContext& context) {
   const auto perm = permutation(context);
-  std::vector<Expr> index(perm.size());
+  std::vector<ir::Expr> index(perm.size());
   for (size_t i = 0; i < perm.size(); ++i) index[perm[i]] = context.index()[i];
   return context.read(0, std::move(index));
 }
@@ -155,12 +155,12 @@ struct BlockView {
 };
 
 BlockView depth_to_space_view(const NodeView& view) {
-  ExprPool& pool = view.pool();
+  ir::ExprPool& pool = view.pool();
   if (view.rank(0) != 4) view.fail("the input must be of rank 4");
   const Shape& in = view.shape(0);
-  Expr block = pool.integer(view.integer("blocksize", 0));
+  ir::Expr block = pool.integer(view.integer("blocksize", 0));
   if (block->integer < 1) view.fail("blocksize must be positive");
-  Expr depth = quotient(pool, in[1], pool.mul(block, block));
+  ir::Expr depth = quotient(pool, in[1], pool.mul(block, block));
   const bool column_row_depth = view.text("mode", "DCR") == "CRD";
   BlockView blocks;
   blocks.result = {in[0], depth, pool.mul(in[2], block), pool.mul(in[3], block)};
@@ -175,12 +175,12 @@ BlockView depth_to_space_view(const NodeView& view) {
 }
 
 BlockView space_to_depth_view(const NodeView& view) {
-  ExprPool& pool = view.pool();
+  ir::ExprPool& pool = view.pool();
   if (view.rank(0) != 4) view.fail("the input must be of rank 4");
   const Shape& in = view.shape(0);
-  Expr block = pool.integer(view.integer("blocksize", 0));
+  ir::Expr block = pool.integer(view.integer("blocksize", 0));
   if (block->integer < 1) view.fail("blocksize must be positive");
-  Expr height = quotient(pool, in[2], block), width = quotient(pool, in[3], block);
+  ir::Expr height = quotient(pool, in[2], block), width = quotient(pool, in[3], block);
   BlockView blocks;
   blocks.split = {in[0], in[1], height, block, width, block};
   blocks.perm = {0, 3, 5, 1, 2, 4};
@@ -191,19 +191,19 @@ BlockView space_to_depth_view(const NodeView& view) {
 template <BlockView (*view)(const NodeView&)>
 void infer_blocks(InferContext& context) {
   const BlockView blocks = view(context);
-  ExprPool& pool = context.pool();
+  ir::ExprPool& pool = context.pool();
   context.require_equal(product_of(pool, context.shape(0)), product_of(pool, blocks.split),
                         "blocksize does not divide the input");
   context.set(0, context.dtype(0), blocks.result);
 }
 
 template <BlockView (*view)(const NodeView&)>
-Expr lower_blocks(LowerContext& context) {
+ir::Expr lower_blocks(LowerContext& context) {
   const BlockView blocks = view(context);
   Shape permuted;
   for (int axis : blocks.perm) permuted.push_back(blocks.split[axis]);
   const auto at = reshape_index(context.pool(), blocks.result, permuted, context.index());
-  std::vector<Expr> split(at.size());
+  std::vector<ir::Expr> split(at.size());
   for (size_t i = 0; i < at.size(); ++i) split[blocks.perm[i]] = at[i];
   return context.read(0, reshape_index(context.pool(), blocks.split, context.shape(0), split));
 }
@@ -222,4 +222,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> reshape_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

@@ -6,60 +6,62 @@
 #include "ops/arguments.h"
 #include "ops/families.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 // One sliced dimension: elements start, start + step, ... ; `size` of them.
 struct Range {
   int axis;
   int64_t step;
-  Expr start, size;
+  ir::Expr start, size;
 };
 
 // Exporters write "to the end" as the largest integer of the time.
 constexpr int64_t kEnd = (int64_t{1} << 31) - 1;
 
-bool is_far(Expr position, bool positive) {
+bool is_far(ir::Expr position, bool positive) {
   const auto at = constant_of(position);
   return at && (positive ? *at >= kEnd : *at <= -kEnd);
 }
 
 // A position of a dimension of `size` elements, limited to [0, size].
-Expr limited(ExprPool& pool, Expr x, Expr size) {
+ir::Expr limited(ir::ExprPool& pool, ir::Expr x, ir::Expr size) {
   if (is_far(x, true)) return size;
   if (is_far(x, false)) return pool.integer(0);
   return min_of(pool, at_least_zero(pool, from_end(pool, x, size)), size);
 }
 
 // The two count from the same end, `a` being no later than `b`.
-bool in_order(Expr a, Expr b) {
+bool in_order(ir::Expr a, ir::Expr b) {
   const auto x = constant_of(a), y = constant_of(b);
   return x && y && *x <= *y && (*x < 0) == (*y < 0);
 }
 
-Range forward(ExprPool& pool, int axis, int64_t step, Expr start, Expr end, Expr size) {
-  Expr first = limited(pool, start, size);
-  Expr span = pool.sub(limited(pool, end, size), first);
+Range forward(ir::ExprPool& pool, int axis, int64_t step, ir::Expr start, ir::Expr end,
+              ir::Expr size) {
+  ir::Expr first = limited(pool, start, size);
+  ir::Expr span = pool.sub(limited(pool, end, size), first);
   if (!in_order(start, end)) span = at_least_zero(pool, span);
   // Where there is an element, it is not behind the last.
   if (start->is_constant() && !is_far(start, false)) {
-    Expr exact = from_end(pool, start, size);
+    ir::Expr exact = from_end(pool, start, size);
     if (proved_nonnegative(exact, {false, {size}})) first = exact;
   }
   return {axis, step, first, ceil_div(pool, span, pool.integer(step))};
 }
 
 // From a start limited to [0, size - 1] to an end limited to [-1, size - 1], which is left out.
-Range backward(ExprPool& pool, int axis, int64_t step, Expr start, Expr end, Expr size) {
-  Expr final = pool.sub(size, pool.integer(1));
-  auto limited = [&](Expr x, int64_t low) {
+Range backward(ir::ExprPool& pool, int axis, int64_t step, ir::Expr start, ir::Expr end,
+               ir::Expr size) {
+  ir::Expr final = pool.sub(size, pool.integer(1));
+  auto limited = [&](ir::Expr x, int64_t low) {
     if (is_far(x, true)) return final;
     if (is_far(x, false)) return min_of(pool, pool.integer(low), final);
     x = from_end(pool, x, size);
     if (proved_less_equal(pool, final, x)) return final;
     return min_of(pool, max_of(pool, x, pool.integer(low)), final);
   };
-  Expr first = limited(start, 0), span = at_least_zero(pool, pool.sub(first, limited(end, -1)));
+  ir::Expr first = limited(start, 0), span = at_least_zero(pool, pool.sub(first, limited(end, -1)));
   const int64_t stride = -std::max(step, -std::numeric_limits<int64_t>::max());
   return {axis, step, first, ceil_div(pool, span, pool.integer(stride))};
 }
@@ -96,9 +98,9 @@ void infer_slice(InferContext& context) {
   context.set(0, context.dtype(0), std::move(shape));
 }
 
-Expr lower_slice(LowerContext& context) {
-  ExprPool& pool = context.pool();
-  std::vector<Expr> index(context.index().begin(), context.index().end());
+ir::Expr lower_slice(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
+  std::vector<ir::Expr> index(context.index().begin(), context.index().end());
   for (const Range& range : ranges(context)) {
     index[range.axis] =
         pool.add(range.start, pool.mul(pool.integer(range.step), index[range.axis]));
@@ -114,4 +116,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> slice_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

@@ -8,7 +8,7 @@
 #include "ops/reindex.h"
 #include "ops/sizes.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 constexpr std::string_view kDomain = "ai.onnx.ml";
@@ -18,10 +18,11 @@ void infer_binarizer(InferContext& context) {
   context.set(0, context.dtype(0), context.shape(0));
 }
 
-Expr lower_binarizer(LowerContext& context) {
-  ExprPool& pool = context.pool();
-  Expr x = context.read_broadcast(0);
-  Expr above = pool.make(ExprOp::Less, {pool.number(context.real("threshold", 0), x->dtype), x});
+ir::Expr lower_binarizer(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
+  ir::Expr x = context.read_broadcast(0);
+  ir::Expr above =
+      pool.make(ir::ExprOp::Less, {pool.number(context.real("threshold", 0), x->dtype), x});
   return pool.select(above, pool.number(1, x->dtype), pool.number(0, x->dtype));
 }
 
@@ -35,13 +36,13 @@ void infer_array_feature_extractor(InferContext& context) {
   context.set(0, context.dtype(0), std::move(shape));
 }
 
-Expr lower_array_feature_extractor(LowerContext& context) {
-  ExprPool& pool = context.pool();
+ir::Expr lower_array_feature_extractor(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
   const Shape listed{product_of(pool, context.shape(1))};
-  std::vector<Expr> position =
+  std::vector<ir::Expr> position =
       reshape_index(pool, listed, context.shape(1), context.index().last(1));
-  Expr at = pool.cast(DType::Int64, context.read(1, std::move(position)));
-  std::vector<Expr> index(context.index().begin(), context.index().end());
+  ir::Expr at = pool.cast(DType::Int64, context.read(1, std::move(position)));
+  std::vector<ir::Expr> index(context.index().begin(), context.index().end());
   if (context.rank(0) == 1) index.erase(index.begin());
   index.back() = data_index(pool, at, context.shape(0).back());
   return context.read(0, std::move(index));
@@ -78,7 +79,7 @@ void infer_category_mapper(InferContext& context) {
 
 int64_t length_of(const NodeView& view, const std::string& list) {
   if (!view.has(list)) return 0;
-  const Attribute& attribute = view.node().attributes.at(list);
+  const ir::Attribute& attribute = view.node().attributes.at(list);
   if (const auto* texts = std::get_if<std::vector<std::string>>(&attribute)) {
     return static_cast<int64_t>(texts->size());
   }
@@ -93,7 +94,7 @@ void infer_one_hot_encoder(InferContext& context) {
 }
 
 // The number of rows of a table; a single row has one dimension.
-Expr rows_of(const InferContext& context) {
+ir::Expr rows_of(const InferContext& context) {
   check_operand(context, 0, Operand::Number);
   const Shape& shape = context.shape(0);
   if (shape.empty() || shape.size() > 2) context.fail("the input must be [N,features]");
@@ -170,4 +171,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> learning_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

@@ -4,7 +4,7 @@
 #include "ops/families.h"
 #include "ops/sizes.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 DType drawn_type(const NodeView& view, DType fallback) {
@@ -51,4 +51,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> random_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

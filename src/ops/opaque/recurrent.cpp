@@ -3,13 +3,13 @@
 #include "ops/families.h"
 #include "ops/sizes.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 // Weights have `gates` rows per hidden unit; the states are h and, if `states` is 2, the cell.
 template <int gates, int states>
 void infer_recurrent(InferContext& context) {
-  ExprPool& pool = context.pool();
+  ir::ExprPool& pool = context.pool();
   for (int i = 0; i < 3; ++i) {
     if (context.rank(i) != 3) context.fail(fmt::format("input {} must have rank 3", i));
     if (!is_float(context.dtype(i))) {
@@ -22,9 +22,9 @@ void infer_recurrent(InferContext& context) {
   }
   const bool batch_first = context.integer("layout", 0) != 0;
   const auto& x = context.shape(0);
-  Expr steps = x[batch_first ? 1 : 0], batch = x[batch_first ? 0 : 1];
-  Expr directions = pool.integer(direction == "bidirectional" ? 2 : 1);
-  Expr hidden = context.shape(2)[2], rows = pool.mul(pool.integer(gates), hidden);
+  ir::Expr steps = x[batch_first ? 1 : 0], batch = x[batch_first ? 0 : 1];
+  ir::Expr directions = pool.integer(direction == "bidirectional" ? 2 : 1);
+  ir::Expr hidden = context.shape(2)[2], rows = pool.mul(pool.integer(gates), hidden);
   if (context.has("hidden_size")) {
     context.require_equal(hidden, pool.integer(context.integer("hidden_size", 0)),
                           "the columns of input 2 and hidden_size");
@@ -59,4 +59,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> recurrent_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

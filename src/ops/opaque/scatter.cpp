@@ -5,7 +5,7 @@
 #include "ops/families.h"
 #include "ops/sizes.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 void infer_scatter(InferContext& context) {
@@ -56,7 +56,7 @@ void infer_nonzero(InferContext& context) {
 }
 
 // The input with dimension `axis` replaced, or a vector where no axis is given.
-Shape selected(const InferContext& context, Expr count) {
+Shape selected(const InferContext& context, ir::Expr count) {
   if (!context.has("axis")) return {count};
   Shape shape = context.shape(0);
   shape[context.axis(context.integer("axis", 0), context.rank(0))] = count;
@@ -69,10 +69,10 @@ void infer_compress(InferContext& context) {
 }
 
 void infer_unique(InferContext& context) {
-  ExprPool& pool = context.pool();
+  ir::ExprPool& pool = context.pool();
   if (context.dtype(0) == DType::String) context.fail("strings are not supported");
-  Expr count = context.fresh_size("count");
-  Expr length = product_of(pool, context.shape(0));
+  ir::Expr count = context.fresh_size("count");
+  ir::Expr length = product_of(pool, context.shape(0));
   if (context.has("axis")) {
     length = context.shape(0)[context.axis(context.integer("axis", 0), context.rank(0))];
   }
@@ -116,4 +116,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> scatter_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

@@ -5,14 +5,14 @@
 #include "ops/families.h"
 #include "ops/sizes.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 bool is_list(DType dtype) { return dtype == DType::Sequence || dtype == DType::Optional; }
 
 // The values of a list input.
 std::vector<Tensor> elements_of(const NodeView& view, int input) {
-  const Value& value = view.input(input);
+  const ir::Value& value = view.input(input);
   if (!is_list(value.dtype)) {
     view.fail(fmt::format("input {} is {}, not a list", input, name_of(value.dtype)));
   }
@@ -93,7 +93,7 @@ void infer_optional(InferContext& context) { set_list(context, DType::Optional);
 void infer_optional_has_element(InferContext& context) { context.set(0, DType::Bool, {}); }
 
 void infer_optional_get_element(InferContext& context) {
-  const Value& value = context.input(0);
+  const ir::Value& value = context.input(0);
   if (value.dtype != DType::Optional) {
     if (!value.is_constant()) context.fail_unknown("the input is known only at run time");
     return set_like(context, value.constant);
@@ -121,4 +121,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> sequence_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

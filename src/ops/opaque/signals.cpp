@@ -4,17 +4,17 @@
 #include "ops/families.h"
 #include "ops/sizes.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
-Expr one_integer(InferContext& context, int input) {
+ir::Expr one_integer(InferContext& context, int input) {
   const auto value = context.constant_integers(input);
   if (value && value->size() == 1) return context.pool().integer(value->front());
   return nullptr;
 }
 
 // Bins of a spectrum of `length` points: all, or those that a real signal's others follow from.
-Expr bins_of(ExprPool& pool, Expr length, bool onesided) {
+ir::Expr bins_of(ir::ExprPool& pool, ir::Expr length, bool onesided) {
   if (!onesided) return length;
   return pool.add(pool.floordiv(length, pool.integer(2)), pool.integer(1));
 }
@@ -34,14 +34,14 @@ int dft_axis(InferContext& context) {
 
 // [..., n, ..., 1 or 2] -> [..., bins, ..., 2]; a one-sided inverse gives a real signal.
 void infer_dft(InferContext& context) {
-  ExprPool& pool = context.pool();
+  ir::ExprPool& pool = context.pool();
   const int rank = context.rank(0);
   if (rank < 2) context.fail("the input has no axis beside that of real and imaginary parts");
   const int axis = dft_axis(context);
   const bool onesided = context.integer("onesided", 0) != 0;
   const bool real_result = onesided && context.integer("inverse", 0) != 0;
   Shape shape = context.shape(0);
-  Expr length = shape[static_cast<size_t>(axis)];
+  ir::Expr length = shape[static_cast<size_t>(axis)];
   if (real_result) length = pool.mul(pool.sub(length, pool.integer(1)), pool.integer(2));
   if (context.has_input(1)) length = one_integer(context, 1);
   shape[static_cast<size_t>(axis)] = length == nullptr ? context.fresh_size("bins")
@@ -52,9 +52,9 @@ void infer_dft(InferContext& context) {
 }
 
 void infer_stft(InferContext& context) {
-  ExprPool& pool = context.pool();
+  ir::ExprPool& pool = context.pool();
   if (context.rank(0) < 2) context.fail("the signal must be [batch,length,1 or 2]");
-  Expr step = one_integer(context, 1), length = nullptr;
+  ir::Expr step = one_integer(context, 1), length = nullptr;
   if (context.has_input(3)) {
     length = one_integer(context, 3);
   } else if (context.has_input(2)) {
@@ -63,22 +63,22 @@ void infer_stft(InferContext& context) {
   } else {
     context.fail("it needs a window or a frame length");
   }
-  Expr frames = context.fresh_size("frames");
+  ir::Expr frames = context.fresh_size("frames");
   if (step && length) {
     if (step->is_constant() && step->integer < 1) context.fail("the frame step must be positive");
-    Expr rest = pool.sub(context.shape(0)[1], length);
+    ir::Expr rest = pool.sub(context.shape(0)[1], length);
     frames = pool.add(pool.floordiv(rest, step), pool.integer(1));
   }
   const bool onesided = context.integer("onesided", 1) != 0;
-  Expr bins = length ? bins_of(pool, length, onesided) : context.fresh_size("bins");
+  ir::Expr bins = length ? bins_of(pool, length, onesided) : context.fresh_size("bins");
   context.set(0, context.dtype(0), {context.shape(0)[0], frames, bins, pool.integer(2)});
 }
 
 void infer_mel_weight_matrix(InferContext& context) {
-  ExprPool& pool = context.pool();
-  Expr mels = one_integer(context, 0), length = one_integer(context, 1);
+  ir::ExprPool& pool = context.pool();
+  ir::Expr mels = one_integer(context, 0), length = one_integer(context, 1);
   if (!mels) mels = context.fresh_size("mels");
-  Expr bins = length ? bins_of(pool, length, true) : context.fresh_size("bins");
+  ir::Expr bins = length ? bins_of(pool, length, true) : context.fresh_size("bins");
   const DType dtype = type_argument(context, "output_datatype", DType::Float32);
   if (!is_float(dtype)) {
     context.fail(fmt::format("output_datatype {} is not supported", name_of(dtype)));
@@ -131,4 +131,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> signal_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

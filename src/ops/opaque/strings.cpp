@@ -6,7 +6,7 @@
 #include "ops/families.h"
 #include "ops/sizes.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 void require_strings(const NodeView& view, int input) {
@@ -80,4 +80,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> string_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

@@ -5,7 +5,7 @@
 #include "ops/elementwise.h"
 #include "ops/families.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 // A parsed equation. Labels are letters; the dimensions that an ellipsis stands for are the labels
@@ -13,8 +13,8 @@ namespace {
 struct Equation {
   std::vector<std::vector<int>> terms;
   std::vector<int> output;
-  std::vector<int> summed;   // in order of appearance
-  std::map<int, Expr> size;  // of every label
+  std::vector<int> summed;       // in order of appearance
+  std::map<int, ir::Expr> size;  // of every label
 };
 
 std::vector<int> labels_of(const NodeView& view, const std::string& term, int ellipsis) {
@@ -70,8 +70,8 @@ std::vector<int> implicit_output(const Equation& equation, int ellipsis) {
   return output;
 }
 
-void note_size(const NodeView& view, Equation& equation, int label, Expr size) {
-  Expr& known = equation.size[label];
+void note_size(const NodeView& view, Equation& equation, int label, ir::Expr size) {
+  ir::Expr& known = equation.size[label];
   known = known ? broadcast_shapes(view, {known}, {size})[0] : size;
 }
 
@@ -145,21 +145,21 @@ bool is_one_axis(const LowerContext& context, const Equation& equation, int labe
 }
 
 // The axes of the sums, outermost first, and where they put the labels.
-std::vector<Expr> summed_axes(LowerContext& context, const Equation& equation,
-                              std::map<int, Expr>& at) {
-  ExprPool& pool = context.pool();
+std::vector<ir::Expr> summed_axes(LowerContext& context, const Equation& equation,
+                                  std::map<int, ir::Expr>& at) {
+  ir::ExprPool& pool = context.pool();
   const std::vector<int>& summed = equation.summed;
-  std::vector<Expr> loops;
+  std::vector<ir::Expr> loops;
   for (size_t begin = 0, end = 0; begin < summed.size(); begin = end) {
-    Expr extent = equation.size.at(summed[begin]);
+    ir::Expr extent = equation.size.at(summed[begin]);
     for (end = begin + 1; end < summed.size(); ++end) {
       if (!is_one_axis(context, equation, summed[end - 1], summed[end])) break;
       extent = pool.mul(extent, equation.size.at(summed[end]));
     }
     loops.push_back(context.loop_axis(static_cast<int>(loops.size()), extent));
-    Expr rest = loops.back();
+    ir::Expr rest = loops.back();
     for (size_t i = end; i-- > begin;) {
-      Expr size = equation.size.at(summed[i]);
+      ir::Expr size = equation.size.at(summed[i]);
       at[summed[i]] = i == begin ? rest : pool.floormod(rest, size);
       rest = pool.floordiv(rest, size);
     }
@@ -167,28 +167,30 @@ std::vector<Expr> summed_axes(LowerContext& context, const Equation& equation,
   return loops;
 }
 
-Expr lower_einsum(LowerContext& context) {
-  ExprPool& pool = context.pool();
+ir::Expr lower_einsum(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
   const Equation equation = parse(context);
-  std::map<int, Expr> at;
+  std::map<int, ir::Expr> at;
   for (size_t i = 0; i < equation.output.size(); ++i) {
     at[equation.output[i]] = context.index()[i];
   }
-  const std::vector<Expr> loops = summed_axes(context, equation, at);
-  Expr product = nullptr;
+  const std::vector<ir::Expr> loops = summed_axes(context, equation, at);
+  ir::Expr product = nullptr;
   for (size_t i = 0; i < equation.terms.size(); ++i) {
     const auto& term = equation.terms[i];
     Shape sizes;
-    std::vector<Expr> index;
+    std::vector<ir::Expr> index;
     for (int label : term) {
       sizes.push_back(equation.size.at(label));
       index.push_back(at.at(label));
     }
     const int input = static_cast<int>(i);
-    Expr factor = context.read(input, broadcast_index(pool, context.shape(input), sizes, index));
+    ir::Expr factor =
+        context.read(input, broadcast_index(pool, context.shape(input), sizes, index));
     product = product ? pool.mul(product, factor) : factor;
   }
-  for (size_t i = loops.size(); i-- > 0;) product = pool.reduce(Reduction::Sum, loops[i], product);
+  for (size_t i = loops.size(); i-- > 0;)
+    product = pool.reduce(ir::Reduction::Sum, loops[i], product);
   return product;
 }
 
@@ -200,4 +202,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> einsum_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

@@ -3,7 +3,7 @@
 #include "ops/elementwise.h"
 #include "ops/families.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 void check_factors(const NodeView& view) {
@@ -21,7 +21,7 @@ std::string factors_text(const NodeView& view, int right) {
 }
 
 // A constant size says more than a symbol.
-Expr inner_size(Expr a, Expr b) { return b->is_constant() ? b : a; }
+ir::Expr inner_size(ir::Expr a, ir::Expr b) { return b->is_constant() ? b : a; }
 
 // The batch dimensions of an operand: none for a vector.
 Shape batch_of(const Shape& shape) {
@@ -59,7 +59,7 @@ void check_zero_point(InferContext& context, int factor) {
     }
     return;
   }
-  Expr size = factor == 1 || shape.size() < 2 ? shape.back() : shape[shape.size() - 2];
+  ir::Expr size = factor == 1 || shape.size() < 2 ? shape.back() : shape[shape.size() - 2];
   if (zero[0] != size && !zero[0]->is_constant()) {
     context.fail_unknown("whether a zero point is one for all is known only at run time");
   }
@@ -79,17 +79,17 @@ void infer_qlinear_matmul(InferContext& context) {
   context.set(0, context.dtype(7), product_shape(context, 3));
 }
 
-Expr factor(LowerContext& context, int input, std::vector<Expr> index) {
+ir::Expr factor(LowerContext& context, int input, std::vector<ir::Expr> index) {
   return context.read(input, std::move(index));
 }
 
 // An integer factor less its zero point, which is input 2 of the left and 3 of the right factor.
-Expr integer_factor(LowerContext& context, int input, std::vector<Expr> index) {
-  ExprPool& pool = context.pool();
-  Expr x = pool.cast(DType::Int32, context.read(input, index));
+ir::Expr integer_factor(LowerContext& context, int input, std::vector<ir::Expr> index) {
+  ir::ExprPool& pool = context.pool();
+  ir::Expr x = pool.cast(DType::Int32, context.read(input, index));
   if (!context.has_input(2 + input)) return x;
   Shape shape = context.shape(2 + input);
-  Expr zero;
+  ir::Expr zero;
   if (constant_count(shape) == 1) {
     zero = only_element(context, 2 + input);
   } else if (shape.size() == 1) {
@@ -102,16 +102,16 @@ Expr integer_factor(LowerContext& context, int input, std::vector<Expr> index) {
 }
 
 // Σ_k a[batch, m, k] · b[batch, k, n]; a vector has no m (or n).
-template <Expr (*factor_at)(LowerContext&, int, std::vector<Expr>)>
-Expr lower_matmul(LowerContext& context) {
-  ExprPool& pool = context.pool();
+template <ir::Expr (*factor_at)(LowerContext&, int, std::vector<ir::Expr>)>
+ir::Expr lower_matmul(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
   const Shape &a = context.shape(0), &b = context.shape(1);
   const size_t rows = a.size() > 1, columns = b.size() > 1;
   const size_t batch = context.index().size() - rows - columns;
   const auto index = context.index();
   const auto at_batch = index.first(batch);
-  const std::span<const Expr> batch_shape(context.result().shape.data(), batch);
-  Expr k = context.loop_axis(0, inner_size(a.back(), columns ? b[b.size() - 2] : b[0]));
+  const std::span<const ir::Expr> batch_shape(context.result().shape.data(), batch);
+  ir::Expr k = context.loop_axis(0, inner_size(a.back(), columns ? b[b.size() - 2] : b[0]));
   auto at_a = broadcast_index(pool, batch_of(a), batch_shape, at_batch);
   if (rows) at_a.push_back(index[batch]);
   at_a.push_back(k);
@@ -119,13 +119,13 @@ Expr lower_matmul(LowerContext& context) {
   at_b.push_back(k);
   if (columns) at_b.push_back(index.back());
   return pool.reduce(
-      Reduction::Sum, k,
+      ir::Reduction::Sum, k,
       pool.mul(factor_at(context, 0, std::move(at_a)), factor_at(context, 1, std::move(at_b))));
 }
 
 struct GemmSizes {
   bool trans_a, trans_b;
-  Expr m, n, k_a, k_b;
+  ir::Expr m, n, k_a, k_b;
 };
 
 GemmSizes gemm_sizes(const NodeView& view) {
@@ -157,19 +157,19 @@ void infer_gemm(InferContext& context) {
   context.set(0, context.dtype(0), shape);
 }
 
-Expr lower_gemm(LowerContext& context) {
-  ExprPool& pool = context.pool();
+ir::Expr lower_gemm(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
   const GemmSizes sizes = gemm_sizes(context);
   const DType dtype = context.result().dtype;
-  Expr m = context.index()[0], n = context.index()[1];
-  Expr k = context.loop_axis(0, inner_size(sizes.k_a, sizes.k_b));
-  Expr a = sizes.trans_a ? context.read(0, {k, m}) : context.read(0, {m, k});
-  Expr b = sizes.trans_b ? context.read(1, {n, k}) : context.read(1, {k, n});
-  Expr result = pool.reduce(Reduction::Sum, k, pool.mul(a, b));
+  ir::Expr m = context.index()[0], n = context.index()[1];
+  ir::Expr k = context.loop_axis(0, inner_size(sizes.k_a, sizes.k_b));
+  ir::Expr a = sizes.trans_a ? context.read(0, {k, m}) : context.read(0, {m, k});
+  ir::Expr b = sizes.trans_b ? context.read(1, {n, k}) : context.read(1, {k, n});
+  ir::Expr result = pool.reduce(ir::Reduction::Sum, k, pool.mul(a, b));
   const double alpha = context.real("alpha", 1), beta = context.real("beta", 1);
   if (alpha != 1) result = pool.mul(pool.number(alpha, dtype), result);
   if (!context.has_input(2) || beta == 0) return result;
-  Expr c = context.read_broadcast(2);
+  ir::Expr c = context.read_broadcast(2);
   if (beta != 1) c = pool.mul(pool.number(beta, dtype), c);
   return pool.add(result, c);
 }
@@ -185,4 +185,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> matmul_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

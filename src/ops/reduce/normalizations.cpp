@@ -3,7 +3,7 @@
 #include "ops/families.h"
 #include "ops/loops.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 void infer_float_same(InferContext& context) {
@@ -30,43 +30,45 @@ Loops softmax_loops(LowerContext& context) {
 }
 
 struct Softmax {
-  Expr shifted;  // x - max x
-  Expr sum;      // Σ exp(x - max x)
+  ir::Expr shifted;  // x - max x
+  ir::Expr sum;      // Σ exp(x - max x)
 };
 
 Softmax softmax_parts(LowerContext& context) {
-  ExprPool& pool = context.pool();
+  ir::ExprPool& pool = context.pool();
   const Loops loops = softmax_loops(context);
-  Expr row = context.read(0, loops.index);
-  Expr max = reduce_over(pool, Reduction::Max, loops, row);
-  Expr exp = pool.make(ExprOp::Exp, {pool.sub(row, max)});
-  return {pool.sub(context.read_broadcast(0), max), reduce_over(pool, Reduction::Sum, loops, exp)};
+  ir::Expr row = context.read(0, loops.index);
+  ir::Expr max = reduce_over(pool, ir::Reduction::Max, loops, row);
+  ir::Expr exp = pool.make(ir::ExprOp::Exp, {pool.sub(row, max)});
+  return {pool.sub(context.read_broadcast(0), max),
+          reduce_over(pool, ir::Reduction::Sum, loops, exp)};
 }
 
-Expr lower_softmax(LowerContext& context) {
+ir::Expr lower_softmax(LowerContext& context) {
   const Softmax parts = softmax_parts(context);
-  return context.pool().div(context.pool().make(ExprOp::Exp, {parts.shifted}), parts.sum);
+  return context.pool().div(context.pool().make(ir::ExprOp::Exp, {parts.shifted}), parts.sum);
 }
 
-Expr lower_log_softmax(LowerContext& context) {
+ir::Expr lower_log_softmax(LowerContext& context) {
   const Softmax parts = softmax_parts(context);
-  return context.pool().sub(parts.shifted, context.pool().make(ExprOp::Log, {parts.sum}));
+  return context.pool().sub(parts.shifted, context.pool().make(ir::ExprOp::Log, {parts.sum}));
 }
 
 // One at the first maximum of the row, zero elsewhere. Equal up to the position in the row, which
 // is compared dimension by dimension.
-Expr lower_hardmax(LowerContext& context) {
-  ExprPool& pool = context.pool();
+ir::Expr lower_hardmax(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
   const DType dtype = context.result().dtype;
   const Loops loops = softmax_loops(context);
   if (loops.axes.empty()) return pool.number(1, dtype);
-  Expr loop = loops.axes[0];
-  Expr first = pool.reduce(Reduction::ArgMax, loop, context.read(0, loops.index), nullptr, true);
-  Expr here = pool.boolean(true);
+  ir::Expr loop = loops.axes[0];
+  ir::Expr first =
+      pool.reduce(ir::Reduction::ArgMax, loop, context.read(0, loops.index), nullptr, true);
+  ir::Expr here = pool.boolean(true);
   for (size_t d = 0; d < loops.index.size(); ++d) {
     if (!loops.index[d]->depends_on(loop)) continue;
-    Expr at = pool.substitute(loops.index[d], {{loop, first}});
-    here = pool.make(ExprOp::And, {here, equal(pool, at, context.index()[d])});
+    ir::Expr at = pool.substitute(loops.index[d], {{loop, first}});
+    here = pool.make(ir::ExprOp::And, {here, equal(pool, at, context.index()[d])});
   }
   return pool.select(here, pool.number(1, dtype), pool.number(0, dtype));
 }
@@ -93,52 +95,52 @@ void infer_batch_normalization(InferContext& context) {
 
 // The mean of a channel and that of the squared distance to it.
 struct ChannelMoments {
-  Expr mean, variance;
+  ir::Expr mean, variance;
 };
 
-ChannelMoments channel_moments(LowerContext& context, Expr channel) {
-  ExprPool& pool = context.pool();
+ChannelMoments channel_moments(LowerContext& context, ir::Expr channel) {
+  ir::ExprPool& pool = context.pool();
   std::vector<bool> reduced(context.shape(0).size(), true);
   reduced[1] = false;
-  std::vector<Expr> index(reduced.size());
+  std::vector<ir::Expr> index(reduced.size());
   index[1] = channel;
   const Loops loops = make_loops(context, context.shape(0), reduced, std::move(index));
-  Expr x = context.read(0, loops.index), mean = mean_over(pool, loops, x);
-  Expr centred = pool.sub(x, mean);
+  ir::Expr x = context.read(0, loops.index), mean = mean_over(pool, loops, x);
+  ir::Expr centred = pool.sub(x, mean);
   return {mean, mean_over(pool, loops, pool.mul(centred, centred))};
 }
 
 // running = running · momentum + batch · (1 - momentum)
-Expr lower_running_moment(LowerContext& context) {
-  ExprPool& pool = context.pool();
+ir::Expr lower_running_moment(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
   const DType dtype = context.result().dtype;
   const ChannelMoments moments = channel_moments(context, context.index()[0]);
   const double momentum = context.real("momentum", 0.9f);
-  Expr batch = pool.cast(dtype, context.output() == 1 ? moments.mean : moments.variance);
-  Expr running = context.read(context.output() + 2, {context.index()[0]});
+  ir::Expr batch = pool.cast(dtype, context.output() == 1 ? moments.mean : moments.variance);
+  ir::Expr running = context.read(context.output() + 2, {context.index()[0]});
   return pool.add(pool.mul(running, pool.number(momentum, dtype)),
                   pool.mul(batch, pool.number(1 - momentum, dtype)));
 }
 
 // (x - mean) / sqrt(var + epsilon) · scale + bias, per channel; in training the moments are the
 // batch's own.
-Expr lower_batch_normalization(LowerContext& context) {
-  ExprPool& pool = context.pool();
+ir::Expr lower_batch_normalization(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
   const bool training = context.integer("training_mode", 0) != 0;
   if (context.output() != 0) return lower_running_moment(context);
   const DType dtype = context.result().dtype;
   auto channel = [&](int input) {
     return pool.cast(dtype, context.read(input, {context.index()[1]}));
   };
-  Expr epsilon = pool.number(context.real("epsilon", 1e-5f), dtype);
+  ir::Expr epsilon = pool.number(context.real("epsilon", 1e-5f), dtype);
   ChannelMoments moments;
   if (training) {
     moments = channel_moments(context, context.index()[1]);
   } else {
     moments = {channel(3), channel(4)};
   }
-  Expr deviation = pool.make(ExprOp::Sqrt, {pool.add(moments.variance, epsilon)});
-  Expr centred = pool.sub(context.read_broadcast(0), moments.mean);
+  ir::Expr deviation = pool.make(ir::ExprOp::Sqrt, {pool.add(moments.variance, epsilon)});
+  ir::Expr centred = pool.sub(context.read_broadcast(0), moments.mean);
   return pool.add(pool.mul(pool.div(centred, deviation), channel(1)), channel(2));
 }
 
@@ -152,16 +154,17 @@ void infer_instance_normalization(InferContext& context) {
   infer_float_same(context);
 }
 
-Expr lower_instance_normalization(LowerContext& context) {
-  ExprPool& pool = context.pool();
+ir::Expr lower_instance_normalization(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
   const Loops loops = loops_over(context, 2, context.rank(0));
-  Expr x = context.read(0, loops.index), mean = mean_over(pool, loops, x);
-  Expr centred = pool.sub(x, mean);
-  Expr variance = mean_over(pool, loops, pool.mul(centred, centred));
-  Expr epsilon = pool.number(context.real("epsilon", 1e-5f), x->dtype);
-  Expr normalised = pool.div(pool.sub(context.read_broadcast(0), mean),
-                             pool.make(ExprOp::Sqrt, {pool.add(variance, epsilon)}));
-  Expr scale = context.read(1, {context.index()[1]}), bias = context.read(2, {context.index()[1]});
+  ir::Expr x = context.read(0, loops.index), mean = mean_over(pool, loops, x);
+  ir::Expr centred = pool.sub(x, mean);
+  ir::Expr variance = mean_over(pool, loops, pool.mul(centred, centred));
+  ir::Expr epsilon = pool.number(context.real("epsilon", 1e-5f), x->dtype);
+  ir::Expr normalised = pool.div(pool.sub(context.read_broadcast(0), mean),
+                                 pool.make(ir::ExprOp::Sqrt, {pool.add(variance, epsilon)}));
+  ir::Expr scale = context.read(1, {context.index()[1]}),
+           bias = context.read(2, {context.index()[1]});
   return pool.add(pool.mul(normalised, scale), bias);
 }
 
@@ -173,18 +176,19 @@ void infer_lp_normalization(InferContext& context) {
 }
 
 // x / |x|, and 0 where the norm is 0
-Expr lower_lp_normalization(LowerContext& context) {
-  ExprPool& pool = context.pool();
+ir::Expr lower_lp_normalization(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
   const int axis = context.axis(context.integer("axis", -1), context.rank(0));
   const Loops loops = loops_over(context, axis, axis + 1);
-  Expr x = context.read(0, loops.index), norm;
+  ir::Expr x = context.read(0, loops.index), norm;
   if (context.integer("p", 2) == 1) {
-    norm = reduce_over(pool, Reduction::Sum, loops, pool.make(ExprOp::Abs, {x}));
+    norm = reduce_over(pool, ir::Reduction::Sum, loops, pool.make(ir::ExprOp::Abs, {x}));
   } else {
-    norm = pool.make(ExprOp::Sqrt, {reduce_over(pool, Reduction::Sum, loops, pool.mul(x, x))});
+    norm =
+        pool.make(ir::ExprOp::Sqrt, {reduce_over(pool, ir::Reduction::Sum, loops, pool.mul(x, x))});
   }
-  Expr zero = pool.number(0, x->dtype);
-  return pool.select(pool.make(ExprOp::Equal, {norm, zero}), zero,
+  ir::Expr zero = pool.number(0, x->dtype);
+  return pool.select(pool.make(ir::ExprOp::Equal, {norm, zero}), zero,
                      pool.div(context.read_broadcast(0), norm));
 }
 
@@ -202,30 +206,31 @@ void infer_lrn(InferContext& context) {
 }
 
 // x / (bias + alpha/size · Σ x²)^beta, the sum over `size` channels around the element's own
-Expr lower_lrn(LowerContext& context) {
-  ExprPool& pool = context.pool();
+ir::Expr lower_lrn(LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
   const DType dtype = context.result().dtype;
   const int64_t size = context.integer("size", 1);
-  Expr channels = context.shape(0)[1];
+  ir::Expr channels = context.shape(0)[1];
   // Neighbours that no element has are left out: the size may be anything.
   constexpr int64_t kMostChannels = int64_t{1} << 40;  // more fit no memory
   const int64_t most =
       channels->is_constant() ? std::min(channels->integer, kMostChannels) : kMaxNeighbours;
   const int64_t before = std::min((size - 1) / 2, most), after = std::min(size / 2, most);
-  Expr loop = context.loop_axis(0, pool.integer(before + after + 1));
-  std::vector<Expr> index(context.index().begin(), context.index().end());
-  Expr x = context.read(0, index);
-  Expr channel = pool.add(pool.sub(index[1], pool.integer(before)), loop);
-  Expr inside = pool.make(ExprOp::And,
-                          {less(pool, pool.integer(-1), channel), less(pool, channel, channels)});
+  ir::Expr loop = context.loop_axis(0, pool.integer(before + after + 1));
+  std::vector<ir::Expr> index(context.index().begin(), context.index().end());
+  ir::Expr x = context.read(0, index);
+  ir::Expr channel = pool.add(pool.sub(index[1], pool.integer(before)), loop);
+  ir::Expr inside = pool.make(
+      ir::ExprOp::And, {less(pool, pool.integer(-1), channel), less(pool, channel, channels)});
   index[1] = clamp_index(pool, channel, channels);
-  Expr neighbour = context.read(0, index);
-  Expr square = pool.select(inside, pool.mul(neighbour, neighbour), pool.number(0, dtype));
-  Expr sum = pool.reduce(Reduction::Sum, loop, square);
+  ir::Expr neighbour = context.read(0, index);
+  ir::Expr square = pool.select(inside, pool.mul(neighbour, neighbour), pool.number(0, dtype));
+  ir::Expr sum = pool.reduce(ir::Reduction::Sum, loop, square);
   const double scale = context.real("alpha", 1e-4f) / static_cast<double>(size);
-  Expr base = pool.add(pool.number(context.real("bias", 1), dtype),
-                       pool.mul(sum, pool.number(scale, dtype)));
-  Expr power = pool.make(ExprOp::Pow, {base, pool.number(context.real("beta", 0.75), dtype)});
+  ir::Expr base = pool.add(pool.number(context.real("bias", 1), dtype),
+                           pool.mul(sum, pool.number(scale, dtype)));
+  ir::Expr power =
+      pool.make(ir::ExprOp::Pow, {base, pool.number(context.real("beta", 0.75), dtype)});
   return pool.div(x, power);
 }
 
@@ -243,4 +248,4 @@ constexpr OpDef kOps[] = {
 
 std::span<const OpDef> normalization_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

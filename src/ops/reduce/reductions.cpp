@@ -5,7 +5,7 @@
 #include "ops/families.h"
 #include "ops/loops.h"
 
-namespace redfuser {
+namespace redfuser::ops {
 namespace {
 
 struct ReducedAxes {
@@ -47,7 +47,7 @@ void infer_reduction(InferContext& context) {
 // The loops of the node, with the result's index put where dimensions are kept.
 Loops loops_of(LowerContext& context) {
   const ReducedAxes axes = reduced_axes(context);
-  std::vector<Expr> index(axes.reduced.size(), context.pool().integer(0));
+  std::vector<ir::Expr> index(axes.reduced.size(), context.pool().integer(0));
   size_t next = 0;
   for (size_t d = 0; d < index.size(); ++d) {
     if (!axes.reduced[d]) index[d] = context.index()[next];
@@ -57,51 +57,53 @@ Loops loops_of(LowerContext& context) {
 }
 
 struct Reducing {
-  ExprPool& pool;
+  ir::ExprPool& pool;
   const Loops& loops;
-  Expr x;
-  Expr op(ExprOp op, Expr a) const { return pool.make(op, {a}); }
-  Expr over(Reduction reduction, Expr body) const {
+  ir::Expr x;
+  ir::Expr op(ir::ExprOp op, ir::Expr a) const { return pool.make(op, {a}); }
+  ir::Expr over(ir::Reduction reduction, ir::Expr body) const {
     return reduce_over(pool, reduction, loops, body);
   }
-  Expr sum(Expr body) const { return over(Reduction::Sum, body); }
+  ir::Expr sum(ir::Expr body) const { return over(ir::Reduction::Sum, body); }
 };
 
-Expr sum(const Reducing& r) { return r.sum(r.x); }
-Expr product(const Reducing& r) { return r.over(Reduction::Prod, r.x); }
-Expr mean(const Reducing& r) { return mean_over(r.pool, r.loops, r.x); }
-Expr l1(const Reducing& r) { return r.sum(r.op(ExprOp::Abs, r.x)); }
-Expr sum_square(const Reducing& r) { return r.sum(r.pool.mul(r.x, r.x)); }
-Expr l2(const Reducing& r) { return r.op(ExprOp::Sqrt, sum_square(r)); }
-Expr log_sum(const Reducing& r) { return r.op(ExprOp::Log, sum(r)); }
+ir::Expr sum(const Reducing& r) { return r.sum(r.x); }
+ir::Expr product(const Reducing& r) { return r.over(ir::Reduction::Prod, r.x); }
+ir::Expr mean(const Reducing& r) { return mean_over(r.pool, r.loops, r.x); }
+ir::Expr l1(const Reducing& r) { return r.sum(r.op(ir::ExprOp::Abs, r.x)); }
+ir::Expr sum_square(const Reducing& r) { return r.sum(r.pool.mul(r.x, r.x)); }
+ir::Expr l2(const Reducing& r) { return r.op(ir::ExprOp::Sqrt, sum_square(r)); }
+ir::Expr log_sum(const Reducing& r) { return r.op(ir::ExprOp::Log, sum(r)); }
 
 // The maximum or minimum of booleans is their disjunction or conjunction.
-template <Reduction reduction>
-Expr extreme(const Reducing& r) {
+template <ir::Reduction reduction>
+ir::Expr extreme(const Reducing& r) {
   if (r.x->dtype != DType::Bool) return r.over(reduction, r.x);
   return r.pool.cast(DType::Bool, r.over(reduction, r.pool.cast(DType::Int32, r.x)));
 }
 
 // m + log Σ exp(x - m) with m = max x where that is finite: exp neither overflows nor is NaN.
-Expr log_sum_exp(const Reducing& r) {
-  Expr m = r.over(Reduction::Max, r.x), zero = r.pool.number(0, r.x->dtype);
-  Expr infinite = r.pool.make(ExprOp::Or, {r.op(ExprOp::IsPosInf, m), r.op(ExprOp::IsNegInf, m)});
-  Expr shift = r.pool.select(infinite, zero, m);
-  return r.pool.add(shift, r.op(ExprOp::Log, r.sum(r.op(ExprOp::Exp, r.pool.sub(r.x, shift)))));
+ir::Expr log_sum_exp(const Reducing& r) {
+  ir::Expr m = r.over(ir::Reduction::Max, r.x), zero = r.pool.number(0, r.x->dtype);
+  ir::Expr infinite =
+      r.pool.make(ir::ExprOp::Or, {r.op(ir::ExprOp::IsPosInf, m), r.op(ir::ExprOp::IsNegInf, m)});
+  ir::Expr shift = r.pool.select(infinite, zero, m);
+  return r.pool.add(shift,
+                    r.op(ir::ExprOp::Log, r.sum(r.op(ir::ExprOp::Exp, r.pool.sub(r.x, shift)))));
 }
 
 // Of integers as of real numbers, rounded towards zero.
 template <auto f>
-Expr in_reals(const Reducing& r) {
+ir::Expr in_reals(const Reducing& r) {
   if (is_float(r.x->dtype)) return f(r);
-  const Expr result = f(Reducing{r.pool, r.loops, r.pool.cast(DType::Float64, r.x)});
+  const ir::Expr result = f(Reducing{r.pool, r.loops, r.pool.cast(DType::Float64, r.x)});
   return r.pool.cast(r.x->dtype, result);
 }
 
 // Over no axes the sum or extremum is the element itself; what an operator applies before and
 // after it remains: ReduceSumSquare is the square, ReduceLogSum the logarithm.
 template <auto f>
-Expr lower_reduction(LowerContext& context) {
+ir::Expr lower_reduction(LowerContext& context) {
   const Loops loops = loops_of(context);
   return f(Reducing{context.pool(), loops, context.read(0, loops.index)});
 }
@@ -120,7 +122,7 @@ void infer_global(InferContext& context) {
 }
 
 template <auto f>
-Expr lower_global(LowerContext& context) {
+ir::Expr lower_global(LowerContext& context) {
   std::vector<bool> reduced(context.shape(0).size(), true);
   reduced[0] = reduced[1] = false;
   const Loops loops = make_loops(context, context.shape(0), reduced,
@@ -131,8 +133,8 @@ Expr lower_global(LowerContext& context) {
 constexpr OpDef kOps[] = {
     reduction<sum>("ReduceSum"),
     reduction<mean>("ReduceMean"),
-    reduction<extreme<Reduction::Max>>("ReduceMax"),
-    reduction<extreme<Reduction::Min>>("ReduceMin"),
+    reduction<extreme<ir::Reduction::Max>>("ReduceMax"),
+    reduction<extreme<ir::Reduction::Min>>("ReduceMin"),
     reduction<product>("ReduceProd"),
     reduction<l1>("ReduceL1"),
     reduction<in_reals<l2>>("ReduceL2"),
@@ -140,11 +142,11 @@ constexpr OpDef kOps[] = {
     reduction<in_reals<log_sum_exp>>("ReduceLogSumExp"),
     reduction<sum_square>("ReduceSumSquare"),
     {"GlobalAveragePool", "", 1, infer_global, lower_global<mean>},
-    {"GlobalMaxPool", "", 1, infer_global, lower_global<extreme<Reduction::Max>>},
+    {"GlobalMaxPool", "", 1, infer_global, lower_global<extreme<ir::Reduction::Max>>},
 };
 
 }  // namespace
 
 std::span<const OpDef> reduction_ops() { return kOps; }
 
-}  // namespace redfuser
+}  // namespace redfuser::ops

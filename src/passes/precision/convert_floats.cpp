@@ -10,7 +10,7 @@
 #include "passes/precision/narrow_constant.h"
 #include "passes/precision/narrow_floats.h"
 
-namespace redfuser {
+namespace redfuser::passes {
 namespace {
 
 constexpr int kBFloat16Opset = 13;
@@ -18,10 +18,10 @@ constexpr int kBFloat16Opset = 13;
 // Rewrites the graph as NarrowFloats has decided.
 class Converter {
  public:
-  Converter(Graph& graph, const FloatConversion& conversion)
+  Converter(ir::Graph& graph, const FloatConversion& conversion)
       : graph_(graph), conversion_(conversion), decided_(graph, conversion) {
-    for (const Value& value : graph.values) names_.insert(value.name);
-    for (const Node& node : graph.nodes) {
+    for (const ir::Value& value : graph.values) names_.insert(value.name);
+    for (const ir::Node& node : graph.nodes) {
       if (node.domain.empty()) opset_ = std::max(opset_, node.opset);
     }
   }
@@ -29,23 +29,23 @@ class Converter {
   void run() {
     was_float_.resize(graph_.values.size());
     for (size_t i = 0; i < was_float_.size(); ++i) {
-      const auto id = static_cast<ValueId>(i);
+      const auto id = static_cast<ir::ValueId>(i);
       was_float_[i] = graph_.values[i].dtype == DType::Float32;
       if (decided_.narrow(id)) graph_.values[i].dtype = conversion_.to;
     }
-    std::vector<Node> nodes = std::move(graph_.nodes);
+    std::vector<ir::Node> nodes = std::move(graph_.nodes);
     graph_.nodes.clear();
     for (size_t n = 0; n < nodes.size(); ++n) {
-      convert_inputs(nodes[n], decided_.narrow_node(static_cast<NodeId>(n)));
+      convert_inputs(nodes[n], decided_.narrow_node(static_cast<ir::NodeId>(n)));
       append(std::move(nodes[n]));
     }
-    for (ValueId& output : graph_.outputs) output = converted_output(output);
+    for (ir::ValueId& output : graph_.outputs) output = converted_output(output);
     eliminate_dead(graph_);
     restore_names();
   }
 
  private:
-  Value& value(ValueId id) { return graph_.values[static_cast<size_t>(id)]; }
+  ir::Value& value(ir::ValueId id) { return graph_.values[static_cast<size_t>(id)]; }
 
   std::string unique(const std::string& wanted) {
     std::string name = wanted;
@@ -55,54 +55,54 @@ class Converter {
     return name;
   }
 
-  void append(Node node) {
-    const auto id = static_cast<NodeId>(graph_.nodes.size());
-    for (const ValueId output : node.outputs) {
-      if (output != kAbsent) value(output).producer = id;
+  void append(ir::Node node) {
+    const auto id = static_cast<ir::NodeId>(graph_.nodes.size());
+    for (const ir::ValueId output : node.outputs) {
+      if (output != ir::kAbsent) value(output).producer = id;
     }
     graph_.nodes.push_back(std::move(node));
   }
 
-  void convert_inputs(Node& node, bool narrow) {
-    for (ValueId& input : node.inputs) {
-      if (input == kAbsent || !was_float_[static_cast<size_t>(input)]) continue;
+  void convert_inputs(ir::Node& node, bool narrow) {
+    for (ir::ValueId& input : node.inputs) {
+      if (input == ir::kAbsent || !was_float_[static_cast<size_t>(input)]) continue;
       input = as(input, narrow ? conversion_.to : DType::Float32);
     }
   }
 
   // The value in the given type.
-  ValueId as(ValueId id, DType dtype) {
+  ir::ValueId as(ir::ValueId id, DType dtype) {
     if (value(id).dtype == dtype) return id;
-    const auto [found, added] = made_.try_emplace({id, dtype}, kAbsent);
+    const auto [found, added] = made_.try_emplace({id, dtype}, ir::kAbsent);
     if (added) found->second = value(id).is_constant() ? add_constant(id) : add_cast(id, dtype);
     return found->second;
   }
 
-  ValueId add_constant(ValueId id) {
+  ir::ValueId add_constant(ir::ValueId id) {
     const std::string name = value(id).name;
     const std::string mine = unique(fmt::format("{}/{}", name, name_of(conversion_.to)));
-    const ValueId result = graph_.add_value(mine, conversion_.to);
-    set_constant(graph_, result, narrowed(value(id).constant, conversion_.to));
+    const ir::ValueId result = graph_.add_value(mine, conversion_.to);
+    ops::set_constant(graph_, result, narrowed(value(id).constant, conversion_.to));
     original_names_[mine] = name;
     return result;
   }
 
-  ValueId add_cast(ValueId id, DType dtype) {
+  ir::ValueId add_cast(ir::ValueId id, DType dtype) {
     if (conversion_.to == DType::BFloat16 && opset_ < kBFloat16Opset) {
       user_error("bfloat16 needs opset {} or newer; the model has opset {}", kBFloat16Opset,
                  opset_);
     }
-    Node node;
+    ir::Node node;
     node.op = "Cast";
     node.opset = opset_;
-    node.def = find_op("", node.op, opset_);
+    node.def = ops::find_op("", node.op, opset_);
     RF_CHECK(node.def != nullptr, "Cast has no definition");
     node.name = unique(fmt::format("{}/{}", value(id).name, name_of(dtype)));
-    const NodeId producer = value(id).producer;
+    const ir::NodeId producer = value(id).producer;
     if (producer >= 0) node.source = graph_.nodes[static_cast<size_t>(producer)].source;
     node.inputs = {id};
     node.attributes["to"] = static_cast<int64_t>(dtype);
-    const ValueId result = graph_.add_value(node.name, dtype);
+    const ir::ValueId result = graph_.add_value(node.name, dtype);
     value(result).shape = value(id).shape;
     node.outputs = {result};
     append(std::move(node));
@@ -110,10 +110,11 @@ class Converter {
   }
 
   // An output keeps its name.
-  ValueId converted_output(ValueId id) {
+  ir::ValueId converted_output(ir::ValueId id) {
     if (!was_float_[static_cast<size_t>(id)]) return id;
     const bool unfit = value(id).is_constant() && !decided_.available(id);
-    const ValueId result = as(id, conversion_.keep_io || unfit ? DType::Float32 : conversion_.to);
+    const ir::ValueId result =
+        as(id, conversion_.keep_io || unfit ? DType::Float32 : conversion_.to);
     if (result != id) std::swap(value(result).name, value(id).name);
     return result;
   }
@@ -121,8 +122,8 @@ class Converter {
   // A constant that is read in one type only keeps its name.
   void restore_names() {
     std::set<std::string> present;
-    for (const Value& each : graph_.values) present.insert(each.name);
-    for (Value& each : graph_.values) {
+    for (const ir::Value& each : graph_.values) present.insert(each.name);
+    for (ir::Value& each : graph_.values) {
       const auto original = original_names_.find(each.name);
       if (original != original_names_.end() && !present.count(original->second)) {
         each.name = original->second;
@@ -130,19 +131,19 @@ class Converter {
     }
   }
 
-  Graph& graph_;
+  ir::Graph& graph_;
   const FloatConversion& conversion_;
   const NarrowFloats decided_;
   std::vector<char> was_float_;  // by value, before the conversion
   std::set<std::string> names_;
-  std::map<std::pair<ValueId, DType>, ValueId> made_;
+  std::map<std::pair<ir::ValueId, DType>, ir::ValueId> made_;
   std::map<std::string, std::string> original_names_;  // of narrowed constants
   int opset_ = 0;
 };
 
-std::vector<OverflowingConstant> overflowing(const Graph& graph, DType to) {
+std::vector<OverflowingConstant> overflowing(const ir::Graph& graph, DType to) {
   std::vector<OverflowingConstant> result;
-  for (const Value& value : graph.values) {
+  for (const ir::Value& value : graph.values) {
     if (!value.is_constant() || value.dtype != DType::Float32 || value.producer >= 0) continue;
     if (narrow_fit(value.constant, to) != NarrowFit::Overflows) continue;
     result.push_back({value.name, largest_finite(value.constant), value.constant.size()});
@@ -154,7 +155,8 @@ std::vector<OverflowingConstant> overflowing(const Graph& graph, DType to) {
 
 }  // namespace
 
-std::vector<OverflowingConstant> convert_floats(Graph& graph, const FloatConversion& conversion) {
+std::vector<OverflowingConstant> convert_floats(ir::Graph& graph,
+                                                const FloatConversion& conversion) {
   RF_CHECK(conversion.to == DType::Float16 || conversion.to == DType::BFloat16,
            "no conversion to {}", name_of(conversion.to));
   std::vector<OverflowingConstant> result = overflowing(graph, conversion.to);
@@ -162,4 +164,4 @@ std::vector<OverflowingConstant> convert_floats(Graph& graph, const FloatConvers
   return result;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::passes

@@ -7,13 +7,13 @@
 
 #include "ir/graph.h"
 
-namespace redfuser {
+namespace redfuser::passes {
 
 struct FloatConversion {
   DType to = DType::Float16;  // or BFloat16
   bool keep_io = false;       // inputs and outputs stay fp32
   // Whether ONNX lets a node have floats of type `to`; null: always.
-  std::function<bool(const Node&)> allowed = nullptr;
+  std::function<bool(const ir::Node&)> allowed = nullptr;
 };
 
 // A constant that stays fp32 because it has finite elements beyond the narrow type's range.
@@ -37,6 +37,7 @@ struct OverflowingConstant {
 // A node that may not have 16-bit floats computes in fp32. Float64 and 16-bit values stay as they
 // are; so a second run changes nothing. Throws UserError where casts to bfloat16 need a newer opset
 // than the model has.
-std::vector<OverflowingConstant> convert_floats(Graph& graph, const FloatConversion& conversion);
+std::vector<OverflowingConstant> convert_floats(ir::Graph& graph,
+                                                const FloatConversion& conversion);
 
-}  // namespace redfuser
+}  // namespace redfuser::passes

@@ -5,7 +5,7 @@
 
 #include "base/half.h"
 
-namespace redfuser {
+namespace redfuser::passes {
 namespace {
 
 uint16_t rounded(float value, DType to) {
@@ -56,4 +56,4 @@ double largest_finite(const Tensor& tensor) {
   return largest;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::passes

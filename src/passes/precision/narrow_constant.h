@@ -3,7 +3,7 @@
 
 #include "redfuser/tensor.h"
 
-namespace redfuser {
+namespace redfuser::passes {
 
 enum class NarrowFit {
   Fits,
@@ -20,4 +20,4 @@ Tensor narrowed(const Tensor& tensor, DType to);
 // The largest magnitude of the finite elements.
 double largest_finite(const Tensor& tensor);
 
-}  // namespace redfuser
+}  // namespace redfuser::passes

@@ -4,18 +4,18 @@
 
 #include "passes/precision/narrow_constant.h"
 
-namespace redfuser {
+namespace redfuser::passes {
 namespace {
 
-size_t index(ValueId id) { return static_cast<size_t>(id); }
+size_t index(ir::ValueId id) { return static_cast<size_t>(id); }
 
-bool moves_or_follows(Sensitivity kind) {
-  return kind == Sensitivity::Moves || kind == Sensitivity::Follows;
+bool moves_or_follows(ops::Sensitivity kind) {
+  return kind == ops::Sensitivity::Moves || kind == ops::Sensitivity::Follows;
 }
 
 }  // namespace
 
-NarrowFloats::NarrowFloats(const Graph& graph, const FloatConversion& conversion)
+NarrowFloats::NarrowFloats(const ir::Graph& graph, const FloatConversion& conversion)
     : graph_(graph), conversion_(conversion) {
   const size_t values = graph.values.size();
   for (auto* flags : {&narrow_, &available_, &fits_, &whole_, &wanted_, &summed_}) {
@@ -29,19 +29,19 @@ NarrowFloats::NarrowFloats(const Graph& graph, const FloatConversion& conversion
   decide();
 }
 
-bool NarrowFloats::is_float(ValueId id) const {
-  return id != kAbsent && graph_.values[index(id)].dtype == DType::Float32;
+bool NarrowFloats::is_float(ir::ValueId id) const {
+  return id != ir::kAbsent && graph_.values[index(id)].dtype == DType::Float32;
 }
 
 void NarrowFloats::classify() {
-  for (const Node& node : graph_.nodes) {
+  for (const ir::Node& node : graph_.nodes) {
     sensitivities_.push_back(sensitivity_of(graph_, node));
     if (conversion_.allowed && !conversion_.allowed(node)) {
-      sensitivities_.back().kind = Sensitivity::Single;
+      sensitivities_.back().kind = ops::Sensitivity::Single;
     }
   }
   for (size_t i = 0; i < fits_.size(); ++i) {
-    const Value& value = graph_.values[i];
+    const ir::Value& value = graph_.values[i];
     fits_[i] = value.is_constant() && value.dtype == DType::Float32 &&
                narrow_fit(value.constant, conversion_.to) == NarrowFit::Fits;
   }
@@ -51,18 +51,18 @@ void NarrowFloats::classify() {
 // from these and constants alone.
 void NarrowFloats::find_whole_numbers() {
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-    const Node& node = graph_.nodes[n];
+    const ir::Node& node = graph_.nodes[n];
     bool floats = false, all = true;
-    for (const ValueId input : node.inputs) {
+    for (const ir::ValueId input : node.inputs) {
       if (!is_float(input)) continue;
       floats = floats || !graph_.values[index(input)].is_constant();
       all = all && (whole_[index(input)] || graph_.values[index(input)].is_constant());
     }
     const bool generated = !floats && node.attributes.count("to") > 0 && !node.inputs.empty() &&
                            !redfuser::is_float(graph_.values[index(node.inputs[0])].dtype);
-    for (const ValueId output : node.outputs) {
+    for (const ir::ValueId output : node.outputs) {
       if (!is_float(output)) continue;
-      const Value& value = graph_.values[index(output)];
+      const ir::Value& value = graph_.values[index(output)];
       whole_[index(output)] = value.indexed || value.has_elements || generated ||
                               (floats && all && moves_or_follows(sensitivities_[n].kind));
     }
@@ -70,9 +70,9 @@ void NarrowFloats::find_whole_numbers() {
 }
 
 bool NarrowFloats::is_narrow_product(size_t n) const {
-  if (sensitivities_[n].kind != Sensitivity::Product) return false;
-  const std::vector<ValueId>& inputs = graph_.nodes[n].inputs;
-  return std::all_of(inputs.begin(), inputs.end(), [&](ValueId input) {
+  if (sensitivities_[n].kind != ops::Sensitivity::Product) return false;
+  const std::vector<ir::ValueId>& inputs = graph_.nodes[n].inputs;
+  return std::all_of(inputs.begin(), inputs.end(), [&](ir::ValueId input) {
     if (!is_float(input)) return true;
     return graph_.values[index(input)].is_constant() ? fits_[index(input)] != 0
                                                      : whole_[index(input)] == 0;
@@ -81,11 +81,11 @@ bool NarrowFloats::is_narrow_product(size_t n) const {
 
 // One computed operand, and constants of one element.
 bool NarrowFloats::scales(size_t n) const {
-  if (sensitivities_[n].kind != Sensitivity::Follows) return false;
+  if (sensitivities_[n].kind != ops::Sensitivity::Follows) return false;
   int computed = 0;
-  for (const ValueId input : graph_.nodes[n].inputs) {
+  for (const ir::ValueId input : graph_.nodes[n].inputs) {
     if (!is_float(input)) continue;
-    const Value& value = graph_.values[index(input)];
+    const ir::Value& value = graph_.values[index(input)];
     if (!value.is_constant()) ++computed;
     if (value.is_constant() && (value.constant.size() != 1 || !fits_[index(input)])) return false;
   }
@@ -94,14 +94,14 @@ bool NarrowFloats::scales(size_t n) const {
 
 void NarrowFloats::find_wanted() {
   for (size_t n = graph_.nodes.size(); n-- > 0;) {
-    const Node& node = graph_.nodes[n];
+    const ir::Node& node = graph_.nodes[n];
     bool wanted = is_narrow_product(n);
-    if (sensitivities_[n].kind == Sensitivity::Moves || scales(n)) {
-      for (const ValueId output : node.outputs)
+    if (sensitivities_[n].kind == ops::Sensitivity::Moves || scales(n)) {
+      for (const ir::ValueId output : node.outputs)
         wanted |= is_float(output) && wanted_[index(output)];
     }
     if (!wanted) continue;
-    for (const ValueId input : node.inputs) {
+    for (const ir::ValueId input : node.inputs) {
       if (is_float(input) && !whole_[index(input)]) wanted_[index(input)] = 1;
     }
   }
@@ -109,56 +109,56 @@ void NarrowFloats::find_wanted() {
 
 void NarrowFloats::find_summed() {
   std::vector<int> readers(graph_.values.size());
-  for (const Node& node : graph_.nodes) {
-    for (const ValueId input : node.inputs) {
-      if (input != kAbsent) ++readers[index(input)];
+  for (const ir::Node& node : graph_.nodes) {
+    for (const ir::ValueId input : node.inputs) {
+      if (input != ir::kAbsent) ++readers[index(input)];
     }
   }
-  for (const ValueId output : graph_.outputs) ++readers[index(output)];
+  for (const ir::ValueId output : graph_.outputs) ++readers[index(output)];
   for (size_t n = graph_.nodes.size(); n-- > 0;) {
-    const Node& node = graph_.nodes[n];
+    const ir::Node& node = graph_.nodes[n];
     bool summed = sensitivities_[n].sums;
     if (moves_or_follows(sensitivities_[n].kind)) {
-      for (const ValueId output : node.outputs) {
+      for (const ir::ValueId output : node.outputs) {
         summed |= is_float(output) && summed_[index(output)] && readers[index(output)] == 1;
       }
     }
     if (!summed) continue;
-    for (const ValueId input : node.inputs) {
+    for (const ir::ValueId input : node.inputs) {
       if (is_float(input)) summed_[index(input)] = 1;
     }
   }
 }
 
-bool NarrowFloats::decide_node(const Node& node, const NodeSensitivity& sensitivity) const {
+bool NarrowFloats::decide_node(const ir::Node& node, const NodeSensitivity& sensitivity) const {
   if (!moves_or_follows(sensitivity.kind)) return false;
   bool computed = false;
-  for (const ValueId input : node.inputs) {
+  for (const ir::ValueId input : node.inputs) {
     if (!is_float(input)) continue;
     if (!available_[index(input)]) return false;
     computed = computed || !graph_.values[index(input)].is_constant();
   }
-  for (const ValueId output : node.outputs) {
+  for (const ir::ValueId output : node.outputs) {
     if (is_float(output) && sensitivity.multiplies && summed_[index(output)]) return false;
   }
-  return computed || sensitivity.kind == Sensitivity::Moves;
+  return computed || sensitivity.kind == ops::Sensitivity::Moves;
 }
 
 void NarrowFloats::decide() {
   for (size_t i = 0; i < available_.size(); ++i) available_[i] = fits_[i];
-  for (const ValueId input : graph_.inputs) {
+  for (const ir::ValueId input : graph_.inputs) {
     if (!is_float(input)) continue;
     narrow_[index(input)] = !conversion_.keep_io;
     available_[index(input)] = 1;
   }
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-    const Node& node = graph_.nodes[n];
+    const ir::Node& node = graph_.nodes[n];
     const bool reads_floats = std::any_of(node.inputs.begin(), node.inputs.end(),
-                                          [&](ValueId input) { return is_float(input); });
+                                          [&](ir::ValueId input) { return is_float(input); });
     const bool narrow =
         reads_floats && (is_narrow_product(n) || decide_node(node, sensitivities_[n]));
     narrow_node_[n] = narrow;
-    for (const ValueId output : node.outputs) {
+    for (const ir::ValueId output : node.outputs) {
       if (!is_float(output) || graph_.values[index(output)].is_constant()) continue;
       narrow_[index(output)] = narrow;
       available_[index(output)] = narrow || wanted_[index(output)];
@@ -166,4 +166,4 @@ void NarrowFloats::decide() {
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::passes

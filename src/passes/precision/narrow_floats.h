@@ -7,20 +7,20 @@
 #include "passes/precision/convert_floats.h"
 #include "passes/precision/precision_class.h"
 
-namespace redfuser {
+namespace redfuser::passes {
 
 // The decisions of convert_floats (its header has the rules). Reads the graph in its constructor
 // only.
 class NarrowFloats {
  public:
-  NarrowFloats(const Graph& graph, const FloatConversion& conversion);
+  NarrowFloats(const ir::Graph& graph, const FloatConversion& conversion);
 
   // The value is produced in 16 bits. Never a constant.
-  bool narrow(ValueId value) const { return narrow_[static_cast<size_t>(value)] != 0; }
+  bool narrow(ir::ValueId value) const { return narrow_[static_cast<size_t>(value)] != 0; }
   // The value may be read in 16 bits: it is narrow, rounded for a product, or a constant that fits.
-  bool available(ValueId value) const { return available_[static_cast<size_t>(value)] != 0; }
+  bool available(ir::ValueId value) const { return available_[static_cast<size_t>(value)] != 0; }
   // The node reads its fp32 inputs in 16 bits.
-  bool narrow_node(NodeId node) const { return narrow_node_[static_cast<size_t>(node)] != 0; }
+  bool narrow_node(ir::NodeId node) const { return narrow_node_[static_cast<size_t>(node)] != 0; }
 
  private:
   void classify();
@@ -28,12 +28,12 @@ class NarrowFloats {
   void find_wanted();
   void find_summed();
   void decide();
-  bool decide_node(const Node& node, const NodeSensitivity& sensitivity) const;
-  bool is_float(ValueId value) const;
+  bool decide_node(const ir::Node& node, const NodeSensitivity& sensitivity) const;
+  bool is_float(ir::ValueId value) const;
   bool is_narrow_product(size_t node) const;
   bool scales(size_t node) const;
 
-  const Graph& graph_;
+  const ir::Graph& graph_;
   const FloatConversion& conversion_;
   std::vector<NodeSensitivity> sensitivities_;  // by node
   std::vector<char> narrow_node_;
@@ -44,4 +44,4 @@ class NarrowFloats {
   std::vector<char> summed_;  // a sum reads it, if need be through nodes that nobody else reads
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::passes

@@ -1,125 +1,125 @@
 #include "passes/precision/precision_class.h"
 
-namespace redfuser {
+namespace redfuser::passes {
 namespace {
 
 class Classifier {
  public:
-  explicit Classifier(const Graph& graph) : graph_(graph) {}
+  explicit Classifier(const ir::Graph& graph) : graph_(graph) {}
 
-  void add(Expr body) {
-    visit(body, [&](Expr expr) { add_operation(expr); });
+  void add(ir::Expr body) {
+    visit(body, [&](ir::Expr expr) { add_operation(expr); });
   }
 
   NodeSensitivity result() const {
     NodeSensitivity sensitivity;
     sensitivity.multiplies = multiplies_;
     sensitivity.sums = sums_;
-    sensitivity.kind = single_     ? Sensitivity::Single
-                       : products_ ? Sensitivity::Product
-                       : computes_ ? Sensitivity::Follows
-                                   : Sensitivity::Moves;
+    sensitivity.kind = single_     ? ops::Sensitivity::Single
+                       : products_ ? ops::Sensitivity::Product
+                       : computes_ ? ops::Sensitivity::Follows
+                                   : ops::Sensitivity::Moves;
     return sensitivity;
   }
 
  private:
-  bool reads_data(Expr expr) const {
+  bool reads_data(ir::Expr expr) const {
     bool found = false;
-    visit(expr, [&](Expr part) {
-      found |= part->op == ExprOp::Read && is_float(part->dtype) &&
+    visit(expr, [&](ir::Expr part) {
+      found |= part->op == ir::ExprOp::Read && is_float(part->dtype) &&
                !graph_.values[static_cast<size_t>(part->integer)].is_constant();
     });
     return found;
   }
 
   // Σ a·b over two different operands.
-  bool is_contraction(Expr reduce) const {
-    if (reduce->reduction != Reduction::Sum) return false;
-    Expr body = reduce->body();
-    while (body->op == ExprOp::Cast || body->op == ExprOp::Reduce) {
-      body = body->op == ExprOp::Cast ? body->args[0] : body->body();
+  bool is_contraction(ir::Expr reduce) const {
+    if (reduce->reduction != ir::Reduction::Sum) return false;
+    ir::Expr body = reduce->body();
+    while (body->op == ir::ExprOp::Cast || body->op == ir::ExprOp::Reduce) {
+      body = body->op == ir::ExprOp::Cast ? body->args[0] : body->body();
     }
-    return body->op == ExprOp::Mul && body->args[0] != body->args[1] && body->args[0]->has_read &&
-           body->args[1]->has_read;
+    return body->op == ir::ExprOp::Mul && body->args[0] != body->args[1] &&
+           body->args[0]->has_read && body->args[1]->has_read;
   }
 
-  void add_reduction(Expr reduce) {
+  void add_reduction(ir::Expr reduce) {
     if (is_contraction(reduce)) {
       products_ = true;
       return;
     }
     single_ = true;
-    sums_ |= reduce->reduction == Reduction::Sum || reduce->reduction == Reduction::Prod;
+    sums_ |= reduce->reduction == ir::Reduction::Sum || reduce->reduction == ir::Reduction::Prod;
   }
 
-  void add_operation(Expr expr) {
+  void add_operation(ir::Expr expr) {
     const bool real = is_float(expr->dtype);
     switch (expr->op) {
-      case ExprOp::Reduce:
+      case ir::ExprOp::Reduce:
         if (real) add_reduction(expr);
         return;
-      case ExprOp::Mul:
+      case ir::ExprOp::Mul:
         if (real) multiplies_ |= reads_data(expr->args[0]) && reads_data(expr->args[1]);
         computes_ |= real;
         return;
-      case ExprOp::Div:
+      case ir::ExprOp::Div:
         single_ |= real && reads_data(expr->args[1]);
         computes_ |= real;
         return;
-      case ExprOp::Cast:
+      case ir::ExprOp::Cast:
         single_ |= real != is_float(expr->args[0]->dtype) && expr->args[0]->has_read;
         return;
-      case ExprOp::Add:
-      case ExprOp::Sub:
-      case ExprOp::Neg:
-      case ExprOp::Abs:
-      case ExprOp::Sign:
-      case ExprOp::Tanh:
-      case ExprOp::Erf:
-      case ExprOp::Min:
-      case ExprOp::Max:
+      case ir::ExprOp::Add:
+      case ir::ExprOp::Sub:
+      case ir::ExprOp::Neg:
+      case ir::ExprOp::Abs:
+      case ir::ExprOp::Sign:
+      case ir::ExprOp::Tanh:
+      case ir::ExprOp::Erf:
+      case ir::ExprOp::Min:
+      case ir::ExprOp::Max:
         computes_ |= real;
         return;
-      case ExprOp::Constant:
-      case ExprOp::Symbol:
-      case ExprOp::Axis:
-      case ExprOp::Leaf:
-      case ExprOp::Read:
-      case ExprOp::Select:
-      case ExprOp::Less:
-      case ExprOp::LessEqual:
-      case ExprOp::Equal:
-      case ExprOp::IsNaN:
-      case ExprOp::IsPosInf:
-      case ExprOp::IsNegInf:
+      case ir::ExprOp::Constant:
+      case ir::ExprOp::Symbol:
+      case ir::ExprOp::Axis:
+      case ir::ExprOp::Leaf:
+      case ir::ExprOp::Read:
+      case ir::ExprOp::Select:
+      case ir::ExprOp::Less:
+      case ir::ExprOp::LessEqual:
+      case ir::ExprOp::Equal:
+      case ir::ExprOp::IsNaN:
+      case ir::ExprOp::IsPosInf:
+      case ir::ExprOp::IsNegInf:
         return;
       default:
         single_ |= real;
     }
   }
 
-  const Graph& graph_;
+  const ir::Graph& graph_;
   bool single_ = false, products_ = false, computes_ = false;
   bool multiplies_ = false, sums_ = false;
 };
 
 }  // namespace
 
-NodeSensitivity sensitivity_of(const Graph& graph, const Node& node) {
+NodeSensitivity sensitivity_of(const ir::Graph& graph, const ir::Node& node) {
   if (node.attributes.count("to") || node.attributes.count("dtype")) return {};
   if (node.def == nullptr || node.def->random) return {};
   if (node.def->lower == nullptr) {
-    return {node.def->sensitivity(NodeView(graph, node)), false, false};
+    return {node.def->sensitivity(ops::NodeView(graph, node)), false, false};
   }
   Classifier classifier(graph);
-  for (const ValueId output : node.outputs) {
-    if (output == kAbsent) continue;
-    const Value& value = graph.values[static_cast<size_t>(output)];
+  for (const ir::ValueId output : node.outputs) {
+    if (output == ir::kAbsent) continue;
+    const ir::Value& value = graph.values[static_cast<size_t>(output)];
     if (value.indexed || value.has_elements) return {};
-    Lowering lowering(graph, [output](ValueId id) { return id == output; });
-    classifier.add(lowering.element(output, output_axes(graph, output)));
+    ops::Lowering lowering(graph, [output](ir::ValueId id) { return id == output; });
+    classifier.add(lowering.element(output, ops::output_axes(graph, output)));
   }
   return classifier.result();
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::passes

@@ -4,16 +4,16 @@
 
 #include "ops/op_def.h"
 
-namespace redfuser {
+namespace redfuser::passes {
 
 struct NodeSensitivity {
-  Sensitivity kind = Sensitivity::Single;
+  ops::Sensitivity kind = ops::Sensitivity::Single;
   bool multiplies = false;  // the product of two computed values: its range is the square of theirs
   bool sums = false;        // reduces by a sum or a product
 };
 
 // An operator without a lowering needs what its definition says. One whose output's type is an
 // attribute, or a function of indices, is Single.
-NodeSensitivity sensitivity_of(const Graph& graph, const Node& node);
+NodeSensitivity sensitivity_of(const ir::Graph& graph, const ir::Node& node);
 
-}  // namespace redfuser
+}  // namespace redfuser::passes

@@ -15,7 +15,7 @@
 #include "runtime/program/executor.h"
 #include "runtime/program/size_checks.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -39,11 +39,11 @@ class CpuExecutor : public Executor {
         memory_limit(cpu_memory_limit(options)),
         values(graph.values.size()),
         is_output(graph.values.size(), false) {
-    for (const ValueId id : graph.outputs) is_output[index(id)] = true;
+    for (const ir::ValueId id : graph.outputs) is_output[index(id)] = true;
     clear();
   }
 
-  static size_t index(ValueId id) { return static_cast<size_t>(id); }
+  static size_t index(ir::ValueId id) { return static_cast<size_t>(id); }
 
   // Forgets a run: only constants stay.
   void clear() {
@@ -56,15 +56,15 @@ class CpuExecutor : public Executor {
 
  private:
   void run_step(size_t number, MemoryMeter& meter);
-  void run_kernel(size_t number, RunContext& context, const MemoryMeter& meter);
-  void check_memory(const Step& step, const MemoryMeter& meter) const;
-  void keep(const Step& step);
-  void show(const Step& step);
-  void alias(const AliasStep& step);
+  void run_kernel(size_t number, cpu::RunContext& context, const MemoryMeter& meter);
+  void check_memory(const fuse::Step& step, const MemoryMeter& meter) const;
+  void keep(const fuse::Step& step);
+  void show(const fuse::Step& step);
+  void alias(const fuse::AliasStep& step);
   NamedTensors outputs() const;
 
   std::shared_ptr<const CompiledProgram> program;
-  const Graph& graph;
+  const ir::Graph& graph;
   ThreadPool pool;
   int64_t memory_limit;
   std::vector<Tensor> values;
@@ -72,10 +72,10 @@ class CpuExecutor : public Executor {
   std::vector<int64_t> symbols;
 };
 
-void CpuExecutor::check_memory(const Step& step, const MemoryMeter& meter) const {
-  if (std::holds_alternative<AliasStep>(step.kind)) return;
+void CpuExecutor::check_memory(const fuse::Step& step, const MemoryMeter& meter) const {
+  if (std::holds_alternative<fuse::AliasStep>(step.kind)) return;
   int64_t needed = 0;
-  for (const ValueId id : step.writes) {
+  for (const ir::ValueId id : step.writes) {
     bool known = true;
     for (const int64_t symbol : program->shape_symbols[index(id)]) {
       known = known && symbols[static_cast<size_t>(symbol)] >= 0;
@@ -83,7 +83,7 @@ void CpuExecutor::check_memory(const Step& step, const MemoryMeter& meter) const
     if (!known) continue;
     const int64_t width = static_cast<int64_t>(size_of(graph.values[index(id)].dtype));
     int64_t bytes = 0;
-    if (__builtin_mul_overflow(element_count(dims_of(graph, id, symbols)), width, &bytes) ||
+    if (__builtin_mul_overflow(element_count(cpu::dims_of(graph, id, symbols)), width, &bytes) ||
         __builtin_add_overflow(needed, bytes, &needed)) {
       needed = INT64_MAX;
       break;
@@ -100,32 +100,32 @@ void CpuExecutor::check_memory(const Step& step, const MemoryMeter& meter) const
   }
 }
 
-void CpuExecutor::alias(const AliasStep& step) {
+void CpuExecutor::alias(const fuse::AliasStep& step) {
   values[index(step.value)] =
-      values[index(step.source)].reshaped(dims_of(graph, step.value, symbols));
+      values[index(step.source)].reshaped(cpu::dims_of(graph, step.value, symbols));
 }
 
-void CpuExecutor::keep(const Step& step) {
-  for (const ValueId id : step.writes) {
+void CpuExecutor::keep(const fuse::Step& step) {
+  for (const ir::ValueId id : step.writes) {
     const std::string& name = graph.values[index(id)].name;
     if (keeps(name)) kept[name] = values[index(id)];
   }
 }
 
-void CpuExecutor::show(const Step& step) {
-  for (const ValueId id : step.writes) {
+void CpuExecutor::show(const fuse::Step& step) {
+  for (const ir::ValueId id : step.writes) {
     Tensor other = on_value(graph.values[index(id)].name, values[index(id)]);
-    const bool alias = std::holds_alternative<AliasStep>(step.kind);
+    const bool alias = std::holds_alternative<fuse::AliasStep>(step.kind);
     if (other.defined() && !alias) values[index(id)] = std::move(other);
   }
 }
 
 // Kernels without an expression find out how large their outputs are, and need working memory: they
 // are held to the limit as they allocate.
-void CpuExecutor::run_kernel(size_t number, RunContext& context, const MemoryMeter& meter) {
-  const Step& step = program->plan.steps[number];
+void CpuExecutor::run_kernel(size_t number, cpu::RunContext& context, const MemoryMeter& meter) {
+  const fuse::Step& step = program->plan.steps[number];
   std::optional<MemoryLimit> limit;
-  if (std::holds_alternative<OpaqueStep>(step.kind)) {
+  if (std::holds_alternative<fuse::OpaqueStep>(step.kind)) {
     limit.emplace(std::max<int64_t>(memory_limit - meter.live(), 1));
   }
   try {
@@ -136,30 +136,30 @@ void CpuExecutor::run_kernel(size_t number, RunContext& context, const MemoryMet
 }
 
 void CpuExecutor::run_step(size_t number, MemoryMeter& meter) {
-  const Step& step = program->plan.steps[number];
-  RunContext context{graph, values, symbols, pool};
-  for (const NodeId node : step.binds) bind_runtime_shape(context, graph.nodes[index(node)]);
+  const fuse::Step& step = program->plan.steps[number];
+  cpu::RunContext context{graph, values, symbols, pool};
+  for (const ir::NodeId node : step.binds) bind_runtime_shape(context, graph.nodes[index(node)]);
   check_memory(step, meter);
-  const auto* same_bytes = std::get_if<AliasStep>(&step.kind);
+  const auto* same_bytes = std::get_if<fuse::AliasStep>(&step.kind);
   if (same_bytes != nullptr) {
     alias(*same_bytes);
   } else {
-    for (const PositionGuard& guard : program->guards[number]) guard.run(context);
+    for (const cpu::PositionGuard& guard : program->guards[number]) guard.run(context);
     run_kernel(number, context, meter);
   }
-  for (const ValueId id : step.writes) {
+  for (const ir::ValueId id : step.writes) {
     const Tensor& tensor = values[index(id)];
     RF_CHECK(tensor.defined(), "step \"{}\" did not compute \"{}\"", step.label,
              graph.values[index(id)].name);
   }
   if (on_value) show(step);
-  for (const ValueId id : step.writes) {
+  for (const ir::ValueId id : step.writes) {
     const Tensor& tensor = values[index(id)];
     // Bytes shared with an input or a constant belong to the caller or the model.
     if (same_bytes == nullptr || meter.has(tensor)) meter.add(tensor);
   }
   if (keeps_any()) keep(step);
-  for (const ValueId id : step.frees) {
+  for (const ir::ValueId id : step.frees) {
     if (is_output[index(id)] || graph.values[index(id)].is_constant()) continue;
     meter.remove(values[index(id)]);
     values[index(id)] = Tensor();
@@ -168,10 +168,10 @@ void CpuExecutor::run_step(size_t number, MemoryMeter& meter) {
 
 NamedTensors CpuExecutor::outputs() const {
   std::set<const void*> inputs;
-  for (const ValueId id : graph.inputs) inputs.insert(values[index(id)].data());
+  for (const ir::ValueId id : graph.inputs) inputs.insert(values[index(id)].data());
   NamedTensors result;
-  for (const ValueId id : graph.outputs) {
-    const Value& value = graph.values[index(id)];
+  for (const ir::ValueId id : graph.outputs) {
+    const ir::Value& value = graph.values[index(id)];
     const Tensor& tensor = values[index(id)];
     RF_CHECK(tensor.defined(), "output \"{}\" was not computed", value.name);
     // The caller may reuse an input's memory once run has returned.
@@ -197,8 +197,9 @@ NamedTensors CpuExecutor::run(const NamedTensors& inputs) {
     if (progress) progress(static_cast<int>(i), static_cast<int>(count));
     const Clock::time_point before = Clock::now();
     run_step(i, meter);
-    const Step& step = program->plan.steps[i];
-    if (!step.binds.empty() || std::holds_alternative<OpaqueStep>(step.kind)) checks.run(symbols);
+    const fuse::Step& step = program->plan.steps[i];
+    if (!step.binds.empty() || std::holds_alternative<fuse::OpaqueStep>(step.kind))
+      checks.run(symbols);
     if (profiling) {
       const StepInfo& info = program->steps[i];
       times.push_back({info.label, info.kind, microseconds(before - start),
@@ -222,4 +223,4 @@ std::unique_ptr<Executor> make_cpu_executor(std::shared_ptr<const CompiledProgra
   return std::make_unique<CpuExecutor>(std::move(program), options);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

@@ -8,7 +8,7 @@
 #include "redfuser/memory_limit.h"
 #include "runtime/program/executor.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 namespace {
 
 class EvaluatingExecutor : public Executor {
@@ -24,12 +24,13 @@ class EvaluatingExecutor : public Executor {
     for (const auto& [name, tensor] : inputs) check_name(name);
     const MemoryLimit limit(memory_limit_);
     int done = 0;
-    NamedTensors outputs = evaluate_model(*program_->model, inputs, [&](Graph& graph, NodeId node) {
-      // How many nodes follow is not known before they run.
-      if (progress) progress(done, done + 1);
-      ++done;
-      evaluator_.evaluate(graph, node);
-    });
+    NamedTensors outputs =
+        evaluate_model(*program_->model, inputs, [&](ir::Graph& graph, ir::NodeId node) {
+          // How many nodes follow is not known before they run.
+          if (progress) progress(done, done + 1);
+          ++done;
+          evaluator_.evaluate(graph, node);
+        });
     std::set<const void*> given;
     for (const auto& [name, tensor] : inputs) note(tensor, given);
     for (auto& [name, tensor] : outputs) tensor = detached(tensor, given);
@@ -72,7 +73,7 @@ class EvaluatingExecutor : public Executor {
   }
 
   std::shared_ptr<const CompiledProgram> program_;
-  NodeEvaluator evaluator_;
+  passes::NodeEvaluator evaluator_;
   int64_t memory_limit_;
 };
 
@@ -83,4 +84,4 @@ std::unique_ptr<Executor> make_evaluating_executor(std::shared_ptr<const Compile
   return std::make_unique<EvaluatingExecutor>(std::move(program), options);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

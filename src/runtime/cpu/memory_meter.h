@@ -7,7 +7,7 @@
 
 #include "redfuser/tensor.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 
 class MemoryMeter {
  public:
@@ -40,4 +40,4 @@ class MemoryMeter {
   int64_t live_ = 0, peak_ = 0;
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 
 int64_t aligned_bytes(int64_t bytes) {
   int64_t padded = 0;
@@ -52,4 +52,4 @@ Arena plan_arena(const std::vector<BufferLife>& buffers) {
   return arena;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

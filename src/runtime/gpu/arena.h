@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace redfuser {
+namespace redfuser::runtime {
 
 // A buffer that is in use at the steps [first, last].
 struct BufferLife {
@@ -26,4 +26,4 @@ int64_t aligned_bytes(int64_t bytes);
 // free for its whole life. Deterministic. Throws UserError when the sizes overflow int64.
 Arena plan_arena(const std::vector<BufferLife>& buffers);
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

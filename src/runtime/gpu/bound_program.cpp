@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 
 CudaShape::CudaShape(const CudaProgram& program, LoadedSteps steps, CudaLayout layout,
                      std::vector<int64_t> symbols, cuda::DevicePointer arena,
@@ -22,10 +22,11 @@ CudaShape::Calls CudaShape::make_calls(const LoadedStep& form, size_t step,
                                        const Places& scratch) const {
   Calls calls;
   for (size_t i = 0; i < form.form.calls.size(); ++i) {
-    const DeviceCall& call = form.form.calls[i];
-    const auto* launch = std::get_if<KernelLaunch>(&call);
-    std::optional<Call> made = launch != nullptr ? make(*launch, form.functions[i], step, scratch)
-                                                 : make(std::get<ProductCall>(call), step, scratch);
+    const codegen::DeviceCall& call = form.form.calls[i];
+    const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
+    std::optional<Call> made = launch != nullptr
+                                   ? make(*launch, form.functions[i], step, scratch)
+                                   : make(std::get<codegen::ProductCall>(call), step, scratch);
     if (made) calls.push_back(std::move(*made));
   }
   return calls;
@@ -43,29 +44,29 @@ void CudaShape::make_calls(size_t step) {
 CudaShape::Calls CudaShape::calls_of(const LoadedStep& form, size_t step,
                                      cuda::DevicePointer scratch) const {
   Places places;
-  for (const Scratch& need : form.form.scratch) {
+  for (const codegen::Scratch& need : form.form.scratch) {
     places.push_back(scratch);
     scratch += static_cast<uint64_t>(aligned_bytes(size(need.bytes)));
   }
   return make_calls(form, step, places);
 }
 
-int64_t CudaShape::scratch_bytes(const DeviceStep& form) const {
+int64_t CudaShape::scratch_bytes(const codegen::DeviceStep& form) const {
   int64_t bytes = 0;
-  for (const Scratch& need : form.scratch) bytes += aligned_bytes(size(need.bytes));
+  for (const codegen::Scratch& need : form.scratch) bytes += aligned_bytes(size(need.bytes));
   return bytes;
 }
 
-bool CudaShape::touches(size_t step, const std::set<ValueId>& moved) const {
+bool CudaShape::touches(size_t step, const std::set<ir::ValueId>& moved) const {
   bool found = false;
-  visit_buffers(steps_[step]->form, [&](const BufferRef& buffer) {
+  visit_buffers(steps_[step]->form, [&](const codegen::BufferRef& buffer) {
     found = found || (buffer.value >= 0 && moved.count(layout_.root(buffer.value)) > 0);
   });
   return found;
 }
 
 void CudaShape::move(const Addresses& addresses) {
-  std::set<ValueId> moved;
+  std::set<ir::ValueId> moved;
   for (const auto& [value, address] : addresses) {
     if (addresses_.at(value) != address) moved.insert(value);
   }
@@ -84,10 +85,10 @@ int CudaShape::launches() const {
   return static_cast<int>(count);
 }
 
-cuda::DevicePointer CudaShape::address(ValueId value) const {
+cuda::DevicePointer CudaShape::address(ir::ValueId value) const {
   const std::optional<int64_t> offset = layout_.offset(value);
   if (offset) return arena_ + static_cast<uint64_t>(*offset);
-  const ValueId root = layout_.root(value);
+  const ir::ValueId root = layout_.root(value);
   const auto elsewhere = addresses_.find(root);
   if (elsewhere != addresses_.end()) return elsewhere->second;
   RF_CHECK(program_.has_constant(root), "\"{}\" is nowhere on the GPU",
@@ -95,18 +96,19 @@ cuda::DevicePointer CudaShape::address(ValueId value) const {
   return program_.constant(root);
 }
 
-cuda::DevicePointer CudaShape::resolve(const BufferRef& buffer, const Places& scratch) const {
+cuda::DevicePointer CudaShape::resolve(const codegen::BufferRef& buffer,
+                                       const Places& scratch) const {
   if (buffer.value >= 0) return address(buffer.value);
   return scratch.at(static_cast<size_t>(buffer.scratch));
 }
 
-cuda::TensorMap CudaShape::encode(const TensorView& view, const Places& scratch,
+cuda::TensorMap CudaShape::encode(const codegen::TensorView& view, const Places& scratch,
                                   const std::string& name) const {
   const uint64_t width = size_of(view.dtype);
   cuda::TensorLayout layout;
   layout.bfloat = view.dtype == DType::BFloat16;
-  for (const Expr dim : view.dims) layout.dims.push_back(static_cast<uint64_t>(size(dim)));
-  for (const Expr stride : view.strides) {
+  for (const ir::Expr dim : view.dims) layout.dims.push_back(static_cast<uint64_t>(size(dim)));
+  for (const ir::Expr stride : view.strides) {
     layout.strides.push_back(static_cast<uint64_t>(size(stride)) * width);
   }
   for (const int edge : view.box) layout.box.push_back(static_cast<unsigned>(edge));
@@ -114,7 +116,7 @@ cuda::TensorMap CudaShape::encode(const TensorView& view, const Places& scratch,
   return cuda::encode_tensor_map(layout, resolve(view.buffer, scratch) + offset, name);
 }
 
-std::optional<CudaShape::Call> CudaShape::make(const KernelLaunch& launch,
+std::optional<CudaShape::Call> CudaShape::make(const codegen::KernelLaunch& launch,
                                                cuda::FunctionHandle function, size_t step,
                                                const Places& scratch) const {
   constexpr int64_t kMostBlocks[] = {INT32_MAX, 65535, 65535};
@@ -132,13 +134,13 @@ std::optional<CudaShape::Call> CudaShape::make(const KernelLaunch& launch,
   result.shape.block = static_cast<uint32_t>(launch.block);
   result.shape.shared_bytes = static_cast<uint32_t>(launch.shared);
   result.shape.cluster = static_cast<uint32_t>(launch.cluster);
-  for (const TensorView& view : launch.views) {
+  for (const codegen::TensorView& view : launch.views) {
     result.maps.push_back(encode(view, scratch, launch.name));
   }
-  for (const BufferRef& buffer : launch.buffers) {
+  for (const codegen::BufferRef& buffer : launch.buffers) {
     result.arguments.push_back(resolve(buffer, scratch));
   }
-  for (const Expr expr : launch.sizes) {
+  for (const ir::Expr expr : launch.sizes) {
     result.arguments.push_back(static_cast<uint64_t>(size(expr)));
   }
   if (launch.counter) result.arguments.push_back(counter_);
@@ -146,7 +148,7 @@ std::optional<CudaShape::Call> CudaShape::make(const KernelLaunch& launch,
   return Call(std::move(result));
 }
 
-std::optional<CudaShape::Call> CudaShape::make(const ProductCall& call, size_t step,
+std::optional<CudaShape::Call> CudaShape::make(const codegen::ProductCall& call, size_t step,
                                                const Places& scratch) const {
   cuda::Product product;
   product.dtype = call.dtype;
@@ -156,7 +158,7 @@ std::optional<CudaShape::Call> CudaShape::make(const ProductCall& call, size_t s
   product.n = size(call.n, 1);
   product.k = size(call.k, 1);
   if (product.batch == 0 || product.m == 0 || product.n == 0) return std::nullopt;
-  auto shifted = [&](const BufferRef& buffer, Expr offset) {
+  auto shifted = [&](const codegen::BufferRef& buffer, ir::Expr offset) {
     return resolve(buffer, scratch) + static_cast<uint64_t>(size(offset, 0)) * size_of(call.dtype);
   };
   product.a = {shifted(call.a, call.a_offset), size(call.a_row, 0), size(call.a_column, 1),
@@ -188,4 +190,4 @@ void CudaShape::enqueue(size_t step, const cuda::Stream& stream,
   enqueue(calls_[step], stream, workspace);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

@@ -11,10 +11,10 @@
 #include "runtime/gpu/arena.h"
 #include "runtime/gpu/program.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 
 // Where values lie that are not the session's own: by the value that owns the bytes.
-using Addresses = std::map<ValueId, cuda::DevicePointer>;
+using Addresses = std::map<ir::ValueId, cuda::DevicePointer>;
 
 // Sizes evaluated, memory planned, nothing allocated.
 class CudaLayout {
@@ -23,26 +23,26 @@ class CudaLayout {
   // Throws UserError for a size that no input binds.
   CudaLayout(const CudaProgram& program, const LoadedSteps& steps,
              const std::vector<int64_t>& symbols, bool keep_all,
-             const std::set<ValueId>& elsewhere = {});
+             const std::set<ir::ValueId>& elsewhere = {});
 
   int64_t bytes() const { return arena_.bytes; }
-  const Dims& dims(ValueId value) const { return dims_.at(value); }
+  const Dims& dims(ir::ValueId value) const { return dims_.at(value); }
   // The value that owns the bytes of `value`: itself, unless it is an alias.
-  ValueId root(ValueId value) const;
+  ir::ValueId root(ir::ValueId value) const;
   // The value's place in the arena; nothing for one that is a constant.
-  std::optional<int64_t> offset(ValueId value) const;
+  std::optional<int64_t> offset(ir::ValueId value) const;
   int64_t scratch_offset(size_t step, int scratch) const;
 
  private:
-  void define(ValueId value, const std::vector<int64_t>& symbols);
-  void add_storage(ValueId value, int step);
-  void make_room(ValueId value, ValueId owner);
+  void define(ir::ValueId value, const std::vector<int64_t>& symbols);
+  void add_storage(ir::ValueId value, int step);
+  void make_room(ir::ValueId value, ir::ValueId owner);
 
   const CudaProgram& program_;
-  const std::set<ValueId> elsewhere_;
-  std::map<ValueId, Dims> dims_;
-  std::map<ValueId, ValueId> roots_;  // of aliases: the value that owns the bytes
-  std::map<ValueId, size_t> storages_;
+  const std::set<ir::ValueId> elsewhere_;
+  std::map<ir::ValueId, Dims> dims_;
+  std::map<ir::ValueId, ir::ValueId> roots_;  // of aliases: the value that owns the bytes
+  std::map<ir::ValueId, size_t> storages_;
   std::vector<BufferLife> lives_;
   std::vector<int64_t> starts_;               // within the buffers
   std::vector<std::vector<size_t>> scratch_;  // by step
@@ -73,7 +73,7 @@ class CudaShape {
   // Those of a step in another form, on this shape's values, with scratch buffers of its own from
   // `scratch` on.
   Calls calls_of(const LoadedStep& form, size_t step, cuda::DevicePointer scratch) const;
-  int64_t scratch_bytes(const DeviceStep& form) const;
+  int64_t scratch_bytes(const codegen::DeviceStep& form) const;
 
   // Moves what lies elsewhere; forgets the graph if an address changes.
   void move(const Addresses& addresses);
@@ -84,7 +84,7 @@ class CudaShape {
   int launches() const;
   const CudaLayout& layout() const { return layout_; }
   // Where a value lies.
-  cuda::DevicePointer address(ValueId value) const;
+  cuda::DevicePointer address(ir::ValueId value) const;
 
   // Kept by the session with the shape: runs with these addresses, attempts to record them, and
   // what tuning found.
@@ -95,17 +95,18 @@ class CudaShape {
  private:
   // Where a step's scratch buffers lie.
   using Places = std::vector<cuda::DevicePointer>;
-  cuda::DevicePointer resolve(const BufferRef& buffer, const Places& scratch) const;
-  cuda::TensorMap encode(const TensorView& view, const Places& scratch,
+  cuda::DevicePointer resolve(const codegen::BufferRef& buffer, const Places& scratch) const;
+  cuda::TensorMap encode(const codegen::TensorView& view, const Places& scratch,
                          const std::string& name) const;
-  std::optional<Call> make(const KernelLaunch& launch, cuda::FunctionHandle function, size_t step,
+  std::optional<Call> make(const codegen::KernelLaunch& launch, cuda::FunctionHandle function,
+                           size_t step, const Places& scratch) const;
+  std::optional<Call> make(const codegen::ProductCall& call, size_t step,
                            const Places& scratch) const;
-  std::optional<Call> make(const ProductCall& call, size_t step, const Places& scratch) const;
   Calls make_calls(const LoadedStep& form, size_t step, const Places& scratch) const;
   void make_calls(size_t step);
-  bool touches(size_t step, const std::set<ValueId>& moved) const;
-  int64_t size(Expr expr) const { return evaluate_size(expr, symbols_); }
-  int64_t size(Expr expr, int64_t otherwise) const {
+  bool touches(size_t step, const std::set<ir::ValueId>& moved) const;
+  int64_t size(ir::Expr expr) const { return evaluate_size(expr, symbols_); }
+  int64_t size(ir::Expr expr, int64_t otherwise) const {
     return expr == nullptr ? otherwise : size(expr);
   }
 
@@ -118,4 +119,4 @@ class CudaShape {
   std::vector<Calls> calls_;
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

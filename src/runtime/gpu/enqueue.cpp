@@ -5,7 +5,7 @@
 #include "runtime/gpu/executor.h"
 #include "runtime/program/in_place.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 namespace {
 
 // What vector loads and bulk copies of the kernels ask of a tensor's address.
@@ -52,13 +52,13 @@ void CudaExecutor::check_not_ours(const std::string& name, const DeviceTensor& t
 }
 
 void CudaExecutor::check_output(const std::string& name, const DeviceTensor& given) const {
-  const auto found = std::find_if(graph_.outputs.begin(), graph_.outputs.end(), [&](ValueId id) {
-    return graph_.values[static_cast<size_t>(id)].name == name;
-  });
+  const auto found = std::find_if(
+      graph_.outputs.begin(), graph_.outputs.end(),
+      [&](ir::ValueId id) { return graph_.values[static_cast<size_t>(id)].name == name; });
   if (found == graph_.outputs.end()) user_error("the model has no output \"{}\"", name);
   const Tensor got = Tensor::wrap(given.dtype, given.dims, nullptr, nullptr);
   const Tensor wanted = Tensor::wrap(graph_.values[static_cast<size_t>(*found)].dtype,
-                                     dims_of(graph_, *found, symbols_), nullptr, nullptr);
+                                     cpu::dims_of(graph_, *found, symbols_), nullptr, nullptr);
   if (got.dtype() != wanted.dtype() || got.dims() != wanted.dims()) {
     user_error("output \"{}\" is given memory for {}, but it is {}", name, describe(got),
                describe(wanted));
@@ -71,20 +71,20 @@ void CudaExecutor::check_output(const std::string& name, const DeviceTensor& giv
 Addresses CudaExecutor::addresses_of(const NamedDeviceTensors& inputs,
                                      const NamedDeviceTensors& outputs) const {
   Addresses addresses;
-  for (const ValueId id : graph_.inputs) {
+  for (const ir::ValueId id : graph_.inputs) {
     const DeviceTensor& tensor = inputs.at(graph_.values[static_cast<size_t>(id)].name);
     if (usable(tensor)) addresses[id] = address_of(tensor);
   }
-  const std::vector<ValueId> produced = program_->produced_outputs();
+  const std::vector<ir::ValueId> produced = program_->produced_outputs();
   std::vector<const DeviceTensor*> taken;
-  for (const ValueId id : graph_.outputs) {
+  for (const ir::ValueId id : graph_.outputs) {
     const DeviceTensor* given = find(outputs, graph_.values[static_cast<size_t>(id)].name);
-    const ValueId root = program_->root(id);
+    const ir::ValueId root = program_->root(id);
     const bool ours = std::find(produced.begin(), produced.end(), root) != produced.end();
     if (given == nullptr || !usable(*given) || !ours || addresses.count(root)) continue;
     bool free = std::none_of(taken.begin(), taken.end(),
                              [&](const DeviceTensor* other) { return overlap(*given, *other); });
-    for (const ValueId input : graph_.inputs) {
+    for (const ir::ValueId input : graph_.inputs) {
       const DeviceTensor& tensor = inputs.at(graph_.values[static_cast<size_t>(input)].name);
       if (!overlap(*given, tensor)) continue;
       free = free && tensor.data == given->data && may_write_in_place(*compiled_, id, input);
@@ -96,9 +96,9 @@ Addresses CudaExecutor::addresses_of(const NamedDeviceTensors& inputs,
   return addresses;
 }
 
-DeviceTensor CudaExecutor::deliver(const CudaShape& shape, ValueId id, const DeviceTensor* given,
-                                   const cuda::Stream& stream) const {
-  const Value& value = graph_.values[static_cast<size_t>(id)];
+DeviceTensor CudaExecutor::deliver(const CudaShape& shape, ir::ValueId id,
+                                   const DeviceTensor* given, const cuda::Stream& stream) const {
+  const ir::Value& value = graph_.values[static_cast<size_t>(id)];
   const bool known = value.is_constant() && !program_->has_constant(id);
   if (given == nullptr) {
     DeviceTensor result;
@@ -131,8 +131,9 @@ NamedDeviceTensors CudaExecutor::enqueue(const NamedDeviceTensors& inputs,
     shapes[name] = Tensor::wrap(tensor.dtype, tensor.dims, tensor.data, nullptr);
   }
   bind_sizes(shapes);
-  check_positions(
-      [&](ValueId id) { return inputs.at(graph_.values[static_cast<size_t>(id)].name).on_host; });
+  check_positions([&](ir::ValueId id) {
+    return inputs.at(graph_.values[static_cast<size_t>(id)].name).on_host;
+  });
   for (const auto& [name, tensor] : outputs) check_output(name, tensor);
   for (const NamedDeviceTensors* tensors : {&inputs, &outputs}) {
     for (const auto& [name, tensor] : *tensors) check_not_ours(name, tensor);
@@ -140,7 +141,7 @@ NamedDeviceTensors CudaExecutor::enqueue(const NamedDeviceTensors& inputs,
   const cuda::Stream stream(program_->device(), handle != nullptr ? handle : stream_.handle());
   bool waits = false;
   const InputCopy copy_inputs = [&](const CudaShape& to) {
-    for (const ValueId id : graph_.inputs) {
+    for (const ir::ValueId id : graph_.inputs) {
       const DeviceTensor& tensor = inputs.at(graph_.values[static_cast<size_t>(id)].name);
       waits = waits || tensor.on_host;
       if (tensor.on_host) {
@@ -159,15 +160,15 @@ NamedDeviceTensors CudaExecutor::enqueue(const NamedDeviceTensors& inputs,
   copy_inputs(shape);
   launch(shape, stream);
   NamedDeviceTensors result;
-  for (const ValueId id : graph_.outputs) {
+  for (const ir::ValueId id : graph_.outputs) {
     const std::string& name = graph_.values[static_cast<size_t>(id)].name;
     const DeviceTensor* given = find(outputs, name);
     result[name] = deliver(shape, id, given, stream);
     waits = waits || (given != nullptr && given->on_host);
   }
   if (waits) stream.synchronize();
-  for (const ValueId id : graph_.inputs) values_[static_cast<size_t>(id)] = Tensor();
+  for (const ir::ValueId id : graph_.inputs) values_[static_cast<size_t>(id)] = Tensor();
   return result;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

@@ -8,12 +8,12 @@
 #include "runtime/program/bind_inputs.h"
 #include "runtime/program/size_checks.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 namespace {
 
-constexpr int64_t kCounterBytes = kLaunchCounters * sizeof(unsigned);
+constexpr int64_t kCounterBytes = codegen::kLaunchCounters * sizeof(unsigned);
 
-size_t index(ValueId id) { return static_cast<size_t>(id); }
+size_t index(ir::ValueId id) { return static_cast<size_t>(id); }
 
 // Larger transfers go from and to the caller's memory itself.
 constexpr int64_t kMostStaged = int64_t{64} << 20;
@@ -116,10 +116,10 @@ void CudaExecutor::bind_sizes(const NamedTensors& inputs) {
   SizeChecks(graph_).run(symbols_);
 }
 
-void CudaExecutor::check_positions(const std::function<bool(ValueId)>& on_host) {
-  RunContext context{graph_, values_, symbols_, host_};
-  for (const PositionGuard& guard : compiled_->input_guards) {
-    const auto readable = [&](ValueId id) {
+void CudaExecutor::check_positions(const std::function<bool(ir::ValueId)>& on_host) {
+  cpu::RunContext context{graph_, values_, symbols_, host_};
+  for (const cpu::PositionGuard& guard : compiled_->input_guards) {
+    const auto readable = [&](ir::ValueId id) {
       return graph_.values[index(id)].is_constant() || on_host(id);
     };
     if (std::all_of(guard.reads().begin(), guard.reads().end(), readable)) guard.run(context);
@@ -128,7 +128,7 @@ void CudaExecutor::check_positions(const std::function<bool(ValueId)>& on_host) 
 
 CudaShape& CudaExecutor::bind(const NamedTensors& inputs) {
   bind_sizes(inputs);
-  check_positions([](ValueId) { return true; });
+  check_positions([](ir::ValueId) { return true; });
   CudaShape& shape = shape_for({}, [this](const CudaShape& to) { upload(to); });
   launches = shape.launches();
   tunings = shape.tunings;
@@ -146,11 +146,11 @@ char* CudaExecutor::staging(int64_t bytes) {
 
 void CudaExecutor::upload(const CudaShape& shape) {
   int64_t total = 0;
-  for (const ValueId id : graph_.inputs) {
+  for (const ir::ValueId id : graph_.inputs) {
     total += static_cast<int64_t>(values_[index(id)].bytes());
   }
   char* stage = staging(total);
-  for (const ValueId id : graph_.inputs) {
+  for (const ir::ValueId id : graph_.inputs) {
     const Tensor& tensor = values_[index(id)];
     const void* source = tensor.data();
     if (stage != nullptr && tensor.bytes() > 0) {
@@ -203,7 +203,7 @@ void CudaExecutor::run_steps(const CudaShape& shape) {
     if (profiling) events[i + 1].record(stream_);
     if (on_value) show(shape, i);
     if (!keeps_any()) continue;
-    for (const ValueId id : compiled_->plan.steps[i].writes) {
+    for (const ir::ValueId id : compiled_->plan.steps[i].writes) {
       const std::string& name = graph_.values[index(id)].name;
       if (keeps(name)) kept[name] = fetch(shape, id);
     }
@@ -217,18 +217,18 @@ void CudaExecutor::run_steps(const CudaShape& shape) {
 }
 
 void CudaExecutor::show(const CudaShape& shape, size_t number) {
-  const Step& step = compiled_->plan.steps[number];
-  for (const ValueId id : step.writes) {
+  const fuse::Step& step = compiled_->plan.steps[number];
+  for (const ir::ValueId id : step.writes) {
     const Tensor value = fetch(shape, id);
     stream_.synchronize();
     const Tensor other = on_value(graph_.values[index(id)].name, value);
-    if (!other.defined() || std::holds_alternative<AliasStep>(step.kind)) continue;
+    if (!other.defined() || std::holds_alternative<fuse::AliasStep>(step.kind)) continue;
     stream_.to_device(shape.address(id), other.data(), static_cast<int64_t>(other.bytes()));
     stream_.synchronize();
   }
 }
 
-Tensor CudaExecutor::fetch(const CudaShape& shape, ValueId value) {
+Tensor CudaExecutor::fetch(const CudaShape& shape, ir::ValueId value) {
   Tensor tensor(graph_.values[index(value)].dtype, shape.layout().dims(value));
   stream_.to_host(tensor.mutable_data(), shape.address(value),
                   static_cast<int64_t>(tensor.bytes()));
@@ -237,10 +237,10 @@ Tensor CudaExecutor::fetch(const CudaShape& shape, ValueId value) {
 
 NamedTensors CudaExecutor::outputs(const CudaShape& shape) {
   NamedTensors result;
-  std::vector<std::pair<Tensor*, ValueId>> computed;
+  std::vector<std::pair<Tensor*, ir::ValueId>> computed;
   int64_t total = 0;
-  for (const ValueId id : graph_.outputs) {
-    const Value& value = graph_.values[index(id)];
+  for (const ir::ValueId id : graph_.outputs) {
+    const ir::Value& value = graph_.values[index(id)];
     Tensor& tensor = result[value.name];
     tensor = value.is_constant() ? value.constant : Tensor(value.dtype, shape.layout().dims(id));
     if (value.is_constant()) continue;
@@ -278,7 +278,7 @@ NamedTensors CudaExecutor::run(const NamedTensors& inputs) {
     launch(shape, stream_);
   }
   NamedTensors result = outputs(shape);
-  for (const ValueId id : graph_.inputs) values_[index(id)] = Tensor();
+  for (const ir::ValueId id : graph_.inputs) values_[index(id)] = Tensor();
   if (progress) progress(steps, steps);
   return result;
 }
@@ -326,4 +326,4 @@ bool has_gpu() {
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

@@ -8,7 +8,7 @@
 #include "runtime/gpu/tuner.h"
 #include "runtime/program/executor.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 
 // A shape's first run enqueues its calls; the second with the same addresses records them in a CUDA
 // graph, which later runs replay. At most SessionOptions::kept_shapes are remembered, the longest
@@ -28,14 +28,14 @@ class CudaExecutor : public Executor {
   struct Key {
     std::vector<int64_t> symbols;
     bool keep_all = false;
-    std::vector<ValueId> elsewhere;
+    std::vector<ir::ValueId> elsewhere;
     bool operator==(const Key&) const = default;
   };
 
   // Checks inputs and sizes.
   void bind_sizes(const NamedTensors& inputs);
   // Checks the positions that inputs alone decide, where those lie on the host.
-  void check_positions(const std::function<bool(ValueId)>& on_host);
+  void check_positions(const std::function<bool(ir::ValueId)>& on_host);
   // Enqueues the copies of the run's inputs into a shape's memory.
   using InputCopy = std::function<void(const CudaShape&)>;
   CudaShape& shape_for(const Addresses& addresses, const InputCopy& copy_inputs);
@@ -51,18 +51,18 @@ class CudaExecutor : public Executor {
   void run_steps(const CudaShape& shape);
   // Gives what the step has computed to on_value.
   void show(const CudaShape& shape, size_t number);
-  Tensor fetch(const CudaShape& shape, ValueId value);
+  Tensor fetch(const CudaShape& shape, ir::ValueId value);
   NamedTensors outputs(const CudaShape& shape);
   char* staging(int64_t bytes);
   void check_not_ours(const std::string& name, const DeviceTensor& tensor) const;
   void check_output(const std::string& name, const DeviceTensor& given) const;
   Addresses addresses_of(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs) const;
-  DeviceTensor deliver(const CudaShape& shape, ValueId value, const DeviceTensor* given,
+  DeviceTensor deliver(const CudaShape& shape, ir::ValueId value, const DeviceTensor* given,
                        const cuda::Stream& stream) const;
 
   std::shared_ptr<const CompiledProgram> compiled_;
   std::shared_ptr<const CudaProgram> program_;
-  const Graph& graph_;
+  const ir::Graph& graph_;
   int64_t memory_limit_;
   size_t kept_shapes_;
   cuda::Stream stream_;
@@ -77,4 +77,4 @@ class CudaExecutor : public Executor {
   ThreadPool host_{1};
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

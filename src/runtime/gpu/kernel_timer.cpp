@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 namespace {
 
 double median(std::vector<double> values) {
@@ -69,4 +69,4 @@ std::vector<KernelTimer::Time> KernelTimer::time(const std::vector<CudaShape::Ca
   return times;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

@@ -6,7 +6,7 @@
 
 #include "runtime/gpu/bound_program.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 
 class KernelTimer {
  public:
@@ -30,4 +30,4 @@ class KernelTimer {
   cuda::Event before_, after_;
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

@@ -3,10 +3,10 @@
 #include "base/error.h"
 #include "runtime/gpu/bound_program.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 namespace {
 
-bool holds(const std::vector<ValueId>& values, ValueId value) {
+bool holds(const std::vector<ir::ValueId>& values, ir::ValueId value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
@@ -14,20 +14,20 @@ bool holds(const std::vector<ValueId>& values, ValueId value) {
 
 CudaLayout::CudaLayout(const CudaProgram& program, const LoadedSteps& loaded,
                        const std::vector<int64_t>& symbols, bool keep_all,
-                       const std::set<ValueId>& elsewhere)
+                       const std::set<ir::ValueId>& elsewhere)
     : program_(program), elsewhere_(elsewhere) {
-  const Graph& graph = program.graph();
-  const std::vector<Step>& steps = program.compiled().plan.steps;
+  const ir::Graph& graph = program.graph();
+  const std::vector<fuse::Step>& steps = program.compiled().plan.steps;
   const int end = static_cast<int>(steps.size());
-  for (const ValueId id : graph.inputs) {
+  for (const ir::ValueId id : graph.inputs) {
     define(id, symbols);
     add_storage(id, -1);
   }
-  std::map<ValueId, int> freed;
+  std::map<ir::ValueId, int> freed;
   for (int i = 0; i < end; ++i) {
-    const Step& step = steps[static_cast<size_t>(i)];
-    const auto* alias = std::get_if<AliasStep>(&step.kind);
-    for (const ValueId id : step.writes) {
+    const fuse::Step& step = steps[static_cast<size_t>(i)];
+    const auto* alias = std::get_if<fuse::AliasStep>(&step.kind);
+    for (const ir::ValueId id : step.writes) {
       define(id, symbols);
       if (alias == nullptr) add_storage(id, i);
     }
@@ -35,9 +35,9 @@ CudaLayout::CudaLayout(const CudaProgram& program, const LoadedSteps& loaded,
       roots_[alias->value] = root(alias->source);
       make_room(alias->value, root(alias->source));
     }
-    for (const ValueId id : step.frees) freed.emplace(id, i);
+    for (const ir::ValueId id : step.frees) freed.emplace(id, i);
     std::vector<size_t>& scratch = scratch_.emplace_back();
-    for (const Scratch& need : loaded[static_cast<size_t>(i)]->form.scratch) {
+    for (const codegen::Scratch& need : loaded[static_cast<size_t>(i)]->form.scratch) {
       scratch.push_back(lives_.size());
       lives_.push_back({evaluate_size(need.bytes, symbols), i, i});
       starts_.push_back(0);
@@ -57,7 +57,7 @@ CudaLayout::CudaLayout(const CudaProgram& program, const LoadedSteps& loaded,
   arena_ = plan_arena(lives_);
 }
 
-void CudaLayout::define(ValueId value, const std::vector<int64_t>& symbols) {
+void CudaLayout::define(ir::ValueId value, const std::vector<int64_t>& symbols) {
   const auto index = static_cast<size_t>(value);
   for (const int64_t symbol : program_.compiled().shape_symbols[index]) {
     if (symbols[static_cast<size_t>(symbol)] >= 0) continue;
@@ -66,7 +66,7 @@ void CudaLayout::define(ValueId value, const std::vector<int64_t>& symbols) {
         "--device cpu",
         program_.graph().values[index].name);
   }
-  dims_[value] = dims_of(program_.graph(), value, symbols);
+  dims_[value] = cpu::dims_of(program_.graph(), value, symbols);
 }
 
 namespace {
@@ -83,7 +83,7 @@ int64_t reach_of(const Dims& dims) {
 
 }  // namespace
 
-void CudaLayout::add_storage(ValueId value, int step) {
+void CudaLayout::add_storage(ir::ValueId value, int step) {
   if (elsewhere_.count(value)) return;
   storages_[value] = lives_.size();
   lives_.push_back({0, step, step});
@@ -92,10 +92,10 @@ void CudaLayout::add_storage(ValueId value, int step) {
 }
 
 // For the value, whose bytes are those of `owner`.
-void CudaLayout::make_room(ValueId value, ValueId owner) {
+void CudaLayout::make_room(ir::ValueId value, ir::ValueId owner) {
   const auto storage = storages_.find(owner);
   if (storage == storages_.end()) return;
-  const Value& info = program_.graph().values[static_cast<size_t>(value)];
+  const ir::Value& info = program_.graph().values[static_cast<size_t>(value)];
   const auto width = static_cast<int64_t>(size_of(info.dtype));
   const int64_t elements = element_count(dims_[value]);
   const int64_t wanted = elements > 0 ? elements : reach_of(dims_[value]);
@@ -114,12 +114,12 @@ void CudaLayout::make_room(ValueId value, ValueId owner) {
   if (__builtin_mul_overflow(start, 2, &life.bytes)) user_error("\"{}\" is too large", info.name);
 }
 
-ValueId CudaLayout::root(ValueId value) const {
+ir::ValueId CudaLayout::root(ir::ValueId value) const {
   const auto found = roots_.find(value);
   return found == roots_.end() ? value : found->second;
 }
 
-std::optional<int64_t> CudaLayout::offset(ValueId value) const {
+std::optional<int64_t> CudaLayout::offset(ir::ValueId value) const {
   const auto storage = storages_.find(root(value));
   if (storage == storages_.end()) return std::nullopt;
   return arena_.offsets[storage->second] + starts_[storage->second];
@@ -129,4 +129,4 @@ int64_t CudaLayout::scratch_offset(size_t step, int scratch) const {
   return arena_.offsets[scratch_[step].at(static_cast<size_t>(scratch))];
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "cuda/nvrtc.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 
 cuda::CacheOptions cache_options(const SessionOptions& options) {
   static constexpr cuda::CacheMode kModes[] = {cuda::CacheMode::On, cuda::CacheMode::Off,
@@ -14,10 +14,10 @@ cuda::CacheOptions cache_options(const SessionOptions& options) {
 CudaLoader::CudaLoader(cuda::DevicePtr device, const SessionOptions& options)
     : device_(std::move(device)), options_(options) {}
 
-std::vector<LoadedForm> CudaLoader::load(std::vector<DeviceStep> forms) {
+std::vector<LoadedForm> CudaLoader::load(std::vector<codegen::DeviceStep> forms) {
   compile(forms);
   std::vector<LoadedForm> loaded;
-  for (DeviceStep& form : forms) {
+  for (codegen::DeviceStep& form : forms) {
     LoadedForm& result = loaded.emplace_back();
     try {
       result.step = load_step(std::move(form));
@@ -28,11 +28,11 @@ std::vector<LoadedForm> CudaLoader::load(std::vector<DeviceStep> forms) {
   return loaded;
 }
 
-void CudaLoader::compile(const std::vector<DeviceStep>& forms) {
+void CudaLoader::compile(const std::vector<codegen::DeviceStep>& forms) {
   std::vector<std::string> sources;
-  for (const DeviceStep& form : forms) {
-    for (const DeviceCall& call : form.calls) {
-      const auto* launch = std::get_if<KernelLaunch>(&call);
+  for (const codegen::DeviceStep& form : forms) {
+    for (const codegen::DeviceCall& call : form.calls) {
+      const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
       if (launch == nullptr || !kernels_.try_emplace(launch->source).second) continue;
       sources.push_back(launch->source);
     }
@@ -60,11 +60,11 @@ void CudaLoader::release_unused() {
 
 std::vector<std::string> CudaLoader::take_notes() { return std::exchange(notes_, {}); }
 
-std::shared_ptr<const LoadedStep> CudaLoader::load_step(DeviceStep form) {
+std::shared_ptr<const LoadedStep> CudaLoader::load_step(codegen::DeviceStep form) {
   auto step = std::make_shared<LoadedStep>();
-  for (const DeviceCall& call : form.calls) {
+  for (const codegen::DeviceCall& call : form.calls) {
     cuda::FunctionHandle function = nullptr;
-    if (const auto* launch = std::get_if<KernelLaunch>(&call)) {
+    if (const auto* launch = std::get_if<codegen::KernelLaunch>(&call)) {
       Kernel& kernel = kernels_.at(launch->source);
       if (kernel.text.error) std::rethrow_exception(kernel.text.error);
       if (!kernel.module) {
@@ -80,4 +80,4 @@ std::shared_ptr<const LoadedStep> CudaLoader::load_step(DeviceStep form) {
   return step;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

@@ -10,7 +10,7 @@
 #include "cuda/kernel_cache.h"
 #include "runtime/gpu/program.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 
 cuda::CacheOptions cache_options(const SessionOptions& options);
 
@@ -25,7 +25,7 @@ class CudaLoader {
   CudaLoader(cuda::DevicePtr device, const SessionOptions& options);
 
   // In the order given. Kernels are compiled in parallel, equal ones once.
-  std::vector<LoadedForm> load(std::vector<DeviceStep> forms);
+  std::vector<LoadedForm> load(std::vector<codegen::DeviceStep> forms);
 
   // Forgets kernels of which no step is left.
   void release_unused();
@@ -34,8 +34,8 @@ class CudaLoader {
   std::vector<std::string> take_notes();
 
  private:
-  void compile(const std::vector<DeviceStep>& forms);
-  std::shared_ptr<const LoadedStep> load_step(DeviceStep form);
+  void compile(const std::vector<codegen::DeviceStep>& forms);
+  std::shared_ptr<const LoadedStep> load_step(codegen::DeviceStep form);
 
   struct Kernel {
     cuda::CompiledText text;
@@ -47,4 +47,4 @@ class CudaLoader {
   std::vector<std::string> notes_;
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

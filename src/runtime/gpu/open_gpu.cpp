@@ -73,6 +73,8 @@ EarlyGpu::~EarlyGpu() {
   early().device = {};
 }
 
+namespace runtime {
+
 cuda::DevicePtr open_gpu(bool has_products) {
   const std::lock_guard lock(early().mutex);
   early().tell(has_products);
@@ -81,5 +83,7 @@ cuda::DevicePtr open_gpu(bool has_products) {
   early().device = {};
   return cuda::Device::open();
 }
+
+}  // namespace runtime
 
 }  // namespace redfuser

@@ -3,10 +3,10 @@
 
 #include "cuda/driver.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 
 // The first GPU, for a program with products or without; that EarlyGpu has opened it is awaited
 // first. UserError if there is none.
 cuda::DevicePtr open_gpu(bool has_products);
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

@@ -13,16 +13,16 @@
 #include "runtime/gpu/loader.h"
 #include "runtime/gpu/open_gpu.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 
 namespace {
 
 constexpr int kOldestArchitecture = 80;
 
 void check_sizes_known(const CompiledProgram& program) {
-  for (const Step& step : program.plan.steps) {
+  for (const fuse::Step& step : program.plan.steps) {
     if (step.binds.empty()) continue;
-    const Node& node = program.graph().nodes[static_cast<size_t>(step.binds.front())];
+    const ir::Node& node = program.graph().nodes[static_cast<size_t>(step.binds.front())];
     user_error(
         "[{}] node \"{}\": its output's size depends on data, which --device cuda does not "
         "support; use --device cpu",
@@ -31,16 +31,16 @@ void check_sizes_known(const CompiledProgram& program) {
 }
 
 bool multiplies(const CompiledProgram& program) {
-  const std::vector<Step>& steps = program.plan.steps;
-  return std::any_of(steps.begin(), steps.end(), [](const Step& step) {
-    return std::holds_alternative<ProductStep>(step.kind);
+  const std::vector<fuse::Step>& steps = program.plan.steps;
+  return std::any_of(steps.begin(), steps.end(), [](const fuse::Step& step) {
+    return std::holds_alternative<fuse::ProductStep>(step.kind);
   });
 }
 
-bool calls_products(const std::vector<DeviceStep>& steps) {
-  for (const DeviceStep& step : steps) {
-    for (const DeviceCall& call : step.calls) {
-      if (std::holds_alternative<ProductCall>(call)) return true;
+bool calls_products(const std::vector<codegen::DeviceStep>& steps) {
+  for (const codegen::DeviceStep& step : steps) {
+    for (const codegen::DeviceCall& call : step.calls) {
+      if (std::holds_alternative<codegen::ProductCall>(call)) return true;
     }
   }
   return false;
@@ -61,13 +61,14 @@ void check_weights(int64_t bytes, int64_t memory_limit) {
 
 }  // namespace
 
-void visit_buffers(const DeviceStep& step, const std::function<void(const BufferRef&)>& visit) {
-  for (const DeviceCall& call : step.calls) {
-    if (const auto* launch = std::get_if<KernelLaunch>(&call)) {
-      for (const TensorView& view : launch->views) visit(view.buffer);
-      for (const BufferRef& buffer : launch->buffers) visit(buffer);
+void visit_buffers(const codegen::DeviceStep& step,
+                   const std::function<void(const codegen::BufferRef&)>& visit) {
+  for (const codegen::DeviceCall& call : step.calls) {
+    if (const auto* launch = std::get_if<codegen::KernelLaunch>(&call)) {
+      for (const codegen::TensorView& view : launch->views) visit(view.buffer);
+      for (const codegen::BufferRef& buffer : launch->buffers) visit(buffer);
     } else {
-      const auto& product = std::get<ProductCall>(call);
+      const auto& product = std::get<codegen::ProductCall>(call);
       visit(product.a);
       visit(product.b);
       visit(product.c);
@@ -88,7 +89,7 @@ CudaProgram::CudaProgram(std::shared_ptr<const CompiledProgram> program,
                info.architecture / 10, info.architecture % 10, kOldestArchitecture / 10,
                kOldestArchitecture % 10);
   }
-  std::vector<DeviceStep> forms = generate_steps();
+  std::vector<codegen::DeviceStep> forms = generate_steps();
   if (calls_products(forms)) products_ = std::make_unique<cuda::ProductLibrary>(device_);
   const std::vector<Placed> constants = place_constants(forms, options.memory_limit);
   // Copied while kernels are loaded.
@@ -100,19 +101,19 @@ CudaProgram::CudaProgram(std::shared_ptr<const CompiledProgram> program,
   uploaded.get();
 }
 
-std::vector<DeviceStep> CudaProgram::generate_steps() {
+std::vector<codegen::DeviceStep> CudaProgram::generate_steps() {
   const cuda::DeviceInfo& info = device_->info();
   target_.architecture = info.architecture;
   target_.multiprocessors = info.multiprocessors;
   target_.shared_bytes = info.shared_bytes;
   target_.tf32 = tf32_;
   target_.portable = portable_kernels();
-  std::vector<DeviceStep> forms;
+  std::vector<codegen::DeviceStep> forms;
   const std::lock_guard lock(pool_mutex());
-  for (const Step& step : program_->plan.steps) {
-    const bool same_bytes = std::holds_alternative<AliasStep>(step.kind);
+  for (const fuse::Step& step : program_->plan.steps) {
+    const bool same_bytes = std::holds_alternative<fuse::AliasStep>(step.kind);
     try {
-      forms.push_back(same_bytes ? DeviceStep{} : generate(graph(), step, target_));
+      forms.push_back(same_bytes ? codegen::DeviceStep{} : generate(graph(), step, target_));
     } catch (const UserError& error) {
       user_error("{}; use --device cpu", error.what());
     }
@@ -120,7 +121,8 @@ std::vector<DeviceStep> CudaProgram::generate_steps() {
   return forms;
 }
 
-void CudaProgram::load_steps(std::vector<DeviceStep> forms, const SessionOptions& options) {
+void CudaProgram::load_steps(std::vector<codegen::DeviceStep> forms,
+                             const SessionOptions& options) {
   CudaLoader loader(device_, options);
   for (LoadedForm& loaded : loader.load(std::move(forms))) {
     if (loaded.error) std::rethrow_exception(loaded.error);
@@ -129,12 +131,12 @@ void CudaProgram::load_steps(std::vector<DeviceStep> forms, const SessionOptions
   notes_ = loader.take_notes();
 }
 
-std::vector<Placed> CudaProgram::place_constants(const std::vector<DeviceStep>& forms,
+std::vector<Placed> CudaProgram::place_constants(const std::vector<codegen::DeviceStep>& forms,
                                                  int64_t memory_limit) {
   std::map<const void*, int64_t> offsets;  // equal storage is uploaded once
   std::vector<Placed> placed;
   int64_t bytes = 0;
-  auto add = [&](const BufferRef& buffer) {
+  auto add = [&](const codegen::BufferRef& buffer) {
     if (buffer.value < 0) return;
     const Tensor& tensor = graph().values[static_cast<size_t>(buffer.value)].constant;
     if (!tensor.defined()) return;
@@ -146,9 +148,9 @@ std::vector<Placed> CudaProgram::place_constants(const std::vector<DeviceStep>& 
     const int64_t padded = static_cast<int64_t>(tensor.bytes()) + kArenaAlignment - 1;
     bytes += padded / kArenaAlignment * kArenaAlignment;
   };
-  for (const DeviceStep& form : forms) visit_buffers(form, add);
-  for (const Step& step : program_->plan.steps) {
-    if (const auto* alias = std::get_if<AliasStep>(&step.kind)) add({alias->source, -1});
+  for (const codegen::DeviceStep& form : forms) visit_buffers(form, add);
+  for (const fuse::Step& step : program_->plan.steps) {
+    if (const auto* alias = std::get_if<fuse::AliasStep>(&step.kind)) add({alias->source, -1});
   }
   check_weights(bytes, memory_limit);
   constant_memory_ = cuda::Buffer(device_, bytes, "the model's weights");
@@ -159,28 +161,28 @@ void CudaProgram::check_limit(int64_t memory_limit) const {
   check_weights(constant_bytes(), memory_limit);
 }
 
-ValueId CudaProgram::root(ValueId value) const {
-  const std::vector<Step>& steps = program_->plan.steps;
+ir::ValueId CudaProgram::root(ir::ValueId value) const {
+  const std::vector<fuse::Step>& steps = program_->plan.steps;
   for (size_t i = steps.size(); i-- > 0;) {
-    const auto* alias = std::get_if<AliasStep>(&steps[i].kind);
+    const auto* alias = std::get_if<fuse::AliasStep>(&steps[i].kind);
     if (alias != nullptr && alias->value == value) value = alias->source;
   }
   return value;
 }
 
-std::vector<ValueId> CudaProgram::produced_outputs() const {
-  std::set<ValueId> written, result;
-  for (const Step& step : program_->plan.steps) {
-    if (std::holds_alternative<AliasStep>(step.kind)) continue;
+std::vector<ir::ValueId> CudaProgram::produced_outputs() const {
+  std::set<ir::ValueId> written, result;
+  for (const fuse::Step& step : program_->plan.steps) {
+    if (std::holds_alternative<fuse::AliasStep>(step.kind)) continue;
     written.insert(step.writes.begin(), step.writes.end());
   }
-  for (const ValueId output : graph().outputs) {
+  for (const ir::ValueId output : graph().outputs) {
     if (written.count(root(output))) result.insert(root(output));
   }
   return {result.begin(), result.end()};
 }
 
-cuda::DevicePointer CudaProgram::constant(ValueId value) const {
+cuda::DevicePointer CudaProgram::constant(ir::ValueId value) const {
   return constant_memory_.address() + static_cast<uint64_t>(constants_.at(value));
 }
 
@@ -231,4 +233,4 @@ std::shared_ptr<const CudaProgram> cuda_program(std::shared_ptr<const CompiledPr
   return result;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

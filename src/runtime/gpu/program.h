@@ -13,11 +13,11 @@
 #include "runtime/gpu/upload.h"
 #include "runtime/program/compiled_program.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 
 // A step's device form with its kernels on the GPU.
 struct LoadedStep {
-  DeviceStep form;
+  codegen::DeviceStep form;
   std::vector<cuda::FunctionHandle> functions;               // of every call; null for products
   std::vector<std::shared_ptr<const cuda::Module>> modules;  // that have the functions
 };
@@ -31,46 +31,48 @@ class CudaProgram {
   CudaProgram(std::shared_ptr<const CompiledProgram> program, const SessionOptions& options);
 
   const CompiledProgram& compiled() const { return *program_; }
-  const Graph& graph() const { return program_->graph(); }
+  const ir::Graph& graph() const { return program_->graph(); }
   const cuda::DevicePtr& device() const { return device_; }
   // Only programs with products open their library.
   bool has_products() const { return products_ != nullptr; }
   const cuda::ProductLibrary& products() const { return *products_; }
   bool tf32() const { return tf32_; }
   // What texts are specialised on.
-  const Target& target() const { return target_; }
+  const codegen::Target& target() const { return target_; }
   // Without calls for an AliasStep.
   const LoadedSteps& steps() const { return steps_; }
   // The value that owns the bytes of an alias; any other value itself.
-  ValueId root(ValueId value) const;
+  ir::ValueId root(ir::ValueId value) const;
   // Values that steps write and outputs of the model are, or are aliases of.
-  std::vector<ValueId> produced_outputs() const;
-  bool has_constant(ValueId value) const { return constants_.count(value) > 0; }
-  cuda::DevicePointer constant(ValueId value) const;
+  std::vector<ir::ValueId> produced_outputs() const;
+  bool has_constant(ir::ValueId value) const { return constants_.count(value) > 0; }
+  cuda::DevicePointer constant(ir::ValueId value) const;
   int64_t constant_bytes() const { return constant_memory_.bytes(); }
   // UserError if the constants take more than `memory_limit` bytes; 0: no limit.
   void check_limit(int64_t memory_limit) const;
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  std::vector<DeviceStep> generate_steps();
-  void load_steps(std::vector<DeviceStep> forms, const SessionOptions& options);
+  std::vector<codegen::DeviceStep> generate_steps();
+  void load_steps(std::vector<codegen::DeviceStep> forms, const SessionOptions& options);
   // Gives the constants that steps read their places, in order, and allocates the memory.
-  std::vector<Placed> place_constants(const std::vector<DeviceStep>& forms, int64_t memory_limit);
+  std::vector<Placed> place_constants(const std::vector<codegen::DeviceStep>& forms,
+                                      int64_t memory_limit);
 
   std::shared_ptr<const CompiledProgram> program_;
   cuda::DevicePtr device_;
   bool tf32_ = false;
-  Target target_;
+  codegen::Target target_;
   std::unique_ptr<cuda::ProductLibrary> products_;
   LoadedSteps steps_;
   cuda::Buffer constant_memory_;
-  std::map<ValueId, int64_t> constants_;  // offset in constant_memory_
+  std::map<ir::ValueId, int64_t> constants_;  // offset in constant_memory_
   std::vector<std::string> notes_;
 };
 
 // Every buffer that the step's calls name, undefined ones too.
-void visit_buffers(const DeviceStep& step, const std::function<void(const BufferRef&)>& visit);
+void visit_buffers(const codegen::DeviceStep& step,
+                   const std::function<void(const codegen::BufferRef&)>& visit);
 
 // The program's GPU side: made at the first call, and shared while a session holds it by those
 // whose options ask for the same kernels from the same cache. `threads` says how it is made; the
@@ -78,4 +80,4 @@ void visit_buffers(const DeviceStep& step, const std::function<void(const Buffer
 std::shared_ptr<const CudaProgram> cuda_program(std::shared_ptr<const CompiledProgram> program,
                                                 const SessionOptions& options);
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

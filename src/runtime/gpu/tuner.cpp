@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "cuda/nvrtc.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 namespace {
 
 constexpr size_t kEarlierSession = static_cast<size_t>(-1);
@@ -48,7 +48,7 @@ bool CudaTuner::knows(const std::vector<TuningTask>& tasks) {
     if (findings_.count(task.text)) continue;
     const std::optional<cuda::MeasuredChoice> kept = cache_.load(task.text);
     const bool offered = kept && std::any_of(task.choices.begin(), task.choices.end(),
-                                             [&](const KernelChoice& choice) {
+                                             [&](const codegen::KernelChoice& choice) {
                                                return to_string(choice) == kept->choice;
                                              });
     if (offered) {
@@ -67,10 +67,10 @@ bool CudaTuner::knows(const std::vector<TuningTask>& tasks) {
 }
 
 std::vector<LoadedForm> CudaTuner::load(const Wanted& wanted) {
-  std::vector<DeviceStep> forms;
+  std::vector<codegen::DeviceStep> forms;
   {
     const std::lock_guard lock(pool_mutex());
-    const std::vector<Step>& steps = program_.compiled().plan.steps;
+    const std::vector<fuse::Step>& steps = program_.compiled().plan.steps;
     for (const auto& [step, choice] : wanted) {
       forms.push_back(generate(program_.graph(), steps[step], program_.target(), *choice));
     }
@@ -78,7 +78,7 @@ std::vector<LoadedForm> CudaTuner::load(const Wanted& wanted) {
   return loader_.load(std::move(forms));
 }
 
-void CudaTuner::note_failure(size_t step, const KernelChoice& choice,
+void CudaTuner::note_failure(size_t step, const codegen::KernelChoice& choice,
                              const std::exception_ptr& error) {
   notes_.push_back(fmt::format("warning: \"{}\" is not computed by {}: {}", label(step),
                                to_string(choice), first_line(error)));
@@ -190,4 +190,4 @@ std::vector<std::string> CudaTuner::take_notes() {
   return std::exchange(notes_, {});
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

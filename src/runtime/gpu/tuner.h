@@ -11,7 +11,7 @@
 #include "runtime/gpu/loader.h"
 #include "runtime/gpu/tuning_task.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 
 // The forms of all steps for some sizes, and what was found for those with something to choose.
 struct TunedSteps {
@@ -45,16 +45,17 @@ class CudaTuner {
     size_t step = 0;  // that it was measured for; none of the program's if an earlier session did
   };
   struct Form {
-    const KernelChoice* choice;
+    const codegen::KernelChoice* choice;
     std::shared_ptr<const LoadedStep> step;
   };
-  using Wanted = std::vector<std::pair<size_t, const KernelChoice*>>;  // by step
+  using Wanted = std::vector<std::pair<size_t, const codegen::KernelChoice*>>;  // by step
 
   std::vector<LoadedForm> load(const Wanted& wanted);
   void measure(const TuningTask& task, std::vector<Form> forms, const CudaShape& shape,
                const KernelTimer& timer, const cuda::Stream& stream, cuda::DevicePointer workspace,
                int64_t room);
-  void note_failure(size_t step, const KernelChoice& choice, const std::exception_ptr& error);
+  void note_failure(size_t step, const codegen::KernelChoice& choice,
+                    const std::exception_ptr& error);
   const std::string& label(size_t step) const { return program_.compiled().steps[step].label; }
 
   const CudaProgram& program_;
@@ -67,4 +68,4 @@ class CudaTuner {
   size_t cache_warnings_ = 0;  // that are among the notes
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 namespace {
 
 int64_t size_class(int64_t size) {
@@ -21,40 +21,41 @@ class Description {
  public:
   explicit Description(const std::vector<int64_t>& symbols) : symbols_(symbols) {}
 
-  std::string of(const DeviceStep& step, const std::vector<KernelChoice>& choices) const {
+  std::string of(const codegen::DeviceStep& step,
+                 const std::vector<codegen::KernelChoice>& choices) const {
     std::string text;
-    for (const DeviceCall& call : step.calls) {
+    for (const codegen::DeviceCall& call : step.calls) {
       text += std::visit([&](const auto& c) { return of(c); }, call) + "\n";
     }
-    for (const KernelChoice& choice : choices) text += to_string(choice) + "\n";
+    for (const codegen::KernelChoice& choice : choices) text += to_string(choice) + "\n";
     return text;
   }
 
  private:
-  std::string of(Expr size) const {
+  std::string of(ir::Expr size) const {
     if (size == nullptr) return "-";
     if (size->is_constant()) return fmt::to_string(size->integer);
     return fmt::format("~{}", evaluate_size(size, symbols_));
   }
 
-  std::string of(const std::vector<Expr>& sizes) const {
+  std::string of(const std::vector<ir::Expr>& sizes) const {
     std::vector<std::string> texts;
-    for (const Expr size : sizes) texts.push_back(of(size));
+    for (const ir::Expr size : sizes) texts.push_back(of(size));
     return fmt::format("({})", fmt::join(texts, " "));
   }
 
-  std::string of(const KernelLaunch& launch) const {
+  std::string of(const codegen::KernelLaunch& launch) const {
     std::string text =
         fmt::format("{} {:016x}{:016x} sizes {} grid {}", launch.name, hash_text(launch.source, 1),
                     hash_text(launch.source, 2), of(launch.sizes),
                     of({launch.grid[0], launch.grid[1], launch.grid[2]}));
-    for (const TensorView& view : launch.views) {
+    for (const codegen::TensorView& view : launch.views) {
       text += fmt::format(" view {} {} {}", of(view.offset), of(view.dims), of(view.strides));
     }
     return text;
   }
 
-  std::string of(const ProductCall& call) const {
+  std::string of(const codegen::ProductCall& call) const {
     return fmt::format("product {} {} {} {} {} {}", name_of(call.dtype), name_of(call.result),
                        of({call.batch, call.m, call.n, call.k}),
                        of({call.a_offset, call.a_batch, call.a_row, call.a_column, call.b_offset,
@@ -72,7 +73,7 @@ std::vector<TuningTask> tuning_tasks(const CudaProgram& program,
   std::vector<int64_t> symbols;
   for (const int64_t size : sizes) symbols.push_back(size_class(size));
   const std::lock_guard lock(pool_mutex());
-  const std::vector<Step>& steps = program.compiled().plan.steps;
+  const std::vector<fuse::Step>& steps = program.compiled().plan.steps;
   std::vector<TuningTask> tasks;
   for (size_t i = 0; i < steps.size(); ++i) {
     TuningTask task;
@@ -80,8 +81,9 @@ std::vector<TuningTask> tuning_tasks(const CudaProgram& program,
     task.choices = kernel_choices(program.graph(), steps[i], program.target(), symbols);
     // A program that needs no library has none open.
     if (!program.has_products()) {
-      std::erase_if(task.choices,
-                    [](const KernelChoice& choice) { return choice.family == kLibraryFamily; });
+      std::erase_if(task.choices, [](const codegen::KernelChoice& choice) {
+        return choice.family == codegen::kLibraryFamily;
+      });
     }
     if (task.choices.size() < 2) continue;
     task.text = Description(symbols).of(program.steps()[i]->form, task.choices);
@@ -90,4 +92,4 @@ std::vector<TuningTask> tuning_tasks(const CudaProgram& program,
   return tasks;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

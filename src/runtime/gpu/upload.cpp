@@ -7,7 +7,7 @@
 #include "base/deferred_contents.h"
 #include "base/thread_pool.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 namespace {
 
 constexpr int64_t kChunk = int64_t{4} << 20;    // bytes of a page-locked buffer
@@ -90,4 +90,4 @@ void upload(const cuda::DevicePtr& device, const cuda::Buffer& memory,
   stream.synchronize();
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

@@ -6,7 +6,7 @@
 #include "cuda/driver.h"
 #include "redfuser/tensor.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 
 struct Placed {
   Tensor tensor;
@@ -20,4 +20,4 @@ struct Placed {
 void upload(const cuda::DevicePtr& device, const cuda::Buffer& memory,
             const std::vector<Placed>& tensors, int threads);
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

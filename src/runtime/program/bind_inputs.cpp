@@ -8,18 +8,18 @@
 #include "io/did_you_mean.h"
 #include "runtime/program/size_checks.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 namespace {
 
 // Printing reads the pool, which another thread may be compiling with.
-std::string printed(const Graph& graph, Expr expr) {
+std::string printed(const ir::Graph& graph, ir::Expr expr) {
   const std::lock_guard lock(pool_mutex());
   return to_string(*graph.pool, expr);
 }
 
-std::string declared_type(const Graph& graph, const Value& value) {
+std::string declared_type(const ir::Graph& graph, const ir::Value& value) {
   std::vector<std::string> dims;
-  for (const Expr dim : value.shape) dims.push_back(printed(graph, dim));
+  for (const ir::Expr dim : value.shape) dims.push_back(printed(graph, dim));
   return fmt::format("{}[{}]", name_of(value.dtype), fmt::join(dims, ","));
 }
 
@@ -29,7 +29,7 @@ class Binder {
       : graph_(program.graph()), symbols_(symbols), bound_by_(symbols.size(), nullptr) {}
 
   // Checks dtype and rank, and binds the dimensions that are symbols of their own.
-  void bind(const Value& value, const Tensor& tensor) {
+  void bind(const ir::Value& value, const Tensor& tensor) {
     if (tensor.dtype() != value.dtype) {
       user_error("input \"{}\" is {}, but the model takes {}", value.name, describe(tensor),
                  declared_type(graph_, value));
@@ -39,16 +39,16 @@ class Binder {
                  describe(tensor), tensor.dims().size(), declared_type(graph_, value));
     }
     for (size_t i = 0; i < value.shape.size(); ++i) {
-      const Expr dim = value.shape[i];
-      if (dim->op == ExprOp::Symbol) bind_symbol(value, i, dim, tensor.dims()[i]);
+      const ir::Expr dim = value.shape[i];
+      if (dim->op == ir::ExprOp::Symbol) bind_symbol(value, i, dim, tensor.dims()[i]);
     }
   }
 
   // Checks the sizes that are numbers or follow from symbols.
-  void check(const Value& value, const Tensor& tensor) const {
+  void check(const ir::Value& value, const Tensor& tensor) const {
     for (size_t i = 0; i < value.shape.size(); ++i) {
-      const Expr dim = value.shape[i];
-      if (dim->op == ExprOp::Symbol) continue;
+      const ir::Expr dim = value.shape[i];
+      if (dim->op == ir::ExprOp::Symbol) continue;
       const int64_t wanted = evaluate_size(dim, symbols_);
       if (wanted == tensor.dims()[i]) continue;
       const std::string formula =
@@ -60,7 +60,7 @@ class Binder {
   }
 
  private:
-  void bind_symbol(const Value& value, size_t dimension, Expr symbol, int64_t size) {
+  void bind_symbol(const ir::Value& value, size_t dimension, ir::Expr symbol, int64_t size) {
     const size_t number = static_cast<size_t>(symbol->integer);
     if (symbols_[number] < 0) {
       symbols_[number] = size;
@@ -72,19 +72,19 @@ class Binder {
     }
   }
 
-  const Graph& graph_;
+  const ir::Graph& graph_;
   std::vector<int64_t>& symbols_;
-  std::vector<const Value*> bound_by_;
+  std::vector<const ir::Value*> bound_by_;
 };
 
-void check_names(const Graph& graph, const NamedTensors& inputs) {
+void check_names(const ir::Graph& graph, const NamedTensors& inputs) {
   std::vector<std::string> names;
-  for (const ValueId id : graph.inputs) {
+  for (const ir::ValueId id : graph.inputs) {
     names.push_back(graph.values[static_cast<size_t>(id)].name);
   }
   for (const auto& [name, tensor] : inputs) {
     if (std::find(names.begin(), names.end(), name) == names.end()) {
-      user_error("the model has no input \"{}\"{}{}", name, did_you_mean(name, names),
+      user_error("the model has no input \"{}\"{}{}", name, io::did_you_mean(name, names),
                  fmt::format(" (its inputs are {})", fmt::join(names, ", ")));
     }
   }
@@ -94,12 +94,12 @@ void check_names(const Graph& graph, const NamedTensors& inputs) {
 
 void bind_inputs(const CompiledProgram& program, const NamedTensors& inputs,
                  std::span<Tensor> values, std::vector<int64_t>& symbols) {
-  const Graph& graph = program.graph();
+  const ir::Graph& graph = program.graph();
   check_names(graph, inputs);
   symbols.assign(program.symbol_names.size(), -1);
   Binder binder(program, symbols);
-  for (const ValueId id : graph.inputs) {
-    const Value& value = graph.values[static_cast<size_t>(id)];
+  for (const ir::ValueId id : graph.inputs) {
+    const ir::Value& value = graph.values[static_cast<size_t>(id)];
     const auto found = inputs.find(value.name);
     if (found == inputs.end() || !found->second.defined()) {
       user_error("input \"{}\" is missing: the model takes {}", value.name,
@@ -108,18 +108,18 @@ void bind_inputs(const CompiledProgram& program, const NamedTensors& inputs,
     binder.bind(value, found->second);
     values[static_cast<size_t>(id)] = found->second;
   }
-  for (const ValueId id : graph.inputs) {
+  for (const ir::ValueId id : graph.inputs) {
     binder.check(graph.values[static_cast<size_t>(id)], values[static_cast<size_t>(id)]);
   }
 }
 
 NamedDims output_dims(const CompiledProgram& program, const NamedDims& inputs) {
-  const Graph& graph = program.graph();
+  const ir::Graph& graph = program.graph();
   NamedTensors shapes;
   for (const auto& [name, dims] : inputs) {
     DType dtype = DType::Float32;
-    for (const ValueId id : graph.inputs) {
-      const Value& value = graph.values[static_cast<size_t>(id)];
+    for (const ir::ValueId id : graph.inputs) {
+      const ir::Value& value = graph.values[static_cast<size_t>(id)];
       if (value.name == name) dtype = value.dtype;
     }
     shapes[name] = Tensor::wrap(dtype, dims, nullptr, nullptr);
@@ -129,15 +129,15 @@ NamedDims output_dims(const CompiledProgram& program, const NamedDims& inputs) {
   bind_inputs(program, shapes, values, symbols);
   SizeChecks(graph).run(symbols);
   NamedDims result;
-  for (const ValueId id : graph.outputs) {
-    const Value& value = graph.values[static_cast<size_t>(id)];
+  for (const ir::ValueId id : graph.outputs) {
+    const ir::Value& value = graph.values[static_cast<size_t>(id)];
     for (const int64_t symbol : program.shape_symbols[static_cast<size_t>(id)]) {
       if (symbols[static_cast<size_t>(symbol)] >= 0) continue;
       user_error("the size of output \"{}\" depends on data", value.name);
     }
-    result[value.name] = dims_of(graph, id, symbols);
+    result[value.name] = cpu::dims_of(graph, id, symbols);
   }
   return result;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

@@ -8,7 +8,7 @@
 #include "redfuser/redfuser.h"
 #include "runtime/program/compiled_program.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 
 // Puts every graph input into values[] (by ValueId) and every symbol of an input's shape into
 // symbols[] (by number, -1 where unbound). UserError, naming the input, for one that is missing or
@@ -20,4 +20,4 @@ void bind_inputs(const CompiledProgram& program, const NamedTensors& inputs,
 // and for a size that depends on data.
 NamedDims output_dims(const CompiledProgram& program, const NamedDims& inputs);
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

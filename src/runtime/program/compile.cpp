@@ -13,86 +13,87 @@ namespace {
 
 class SymbolCollector {
  public:
-  explicit SymbolCollector(CompiledProgram& program) : program_(program) {}
+  explicit SymbolCollector(runtime::CompiledProgram& program) : program_(program) {}
 
   // The symbols of `expr`, whose names it records.
-  std::vector<int64_t> collect(std::span<const Expr> shape) {
+  std::vector<int64_t> collect(std::span<const ir::Expr> shape) {
     found_.clear();
     seen_.clear();
-    for (const Expr dim : shape) visit(dim);
+    for (const ir::Expr dim : shape) visit(dim);
     std::sort(found_.begin(), found_.end());
     return found_;
   }
 
  private:
-  void visit(Expr expr) {
+  void visit(ir::Expr expr) {
     if (expr->is_constant() || !seen_.insert(expr).second) return;
-    if (expr->op == ExprOp::Symbol) {
+    if (expr->op == ir::ExprOp::Symbol) {
       const size_t number = static_cast<size_t>(expr->integer);
       if (number >= program_.symbol_names.size()) program_.symbol_names.resize(number + 1);
       program_.symbol_names[number] = program_.graph().pool->symbol_name(expr);
       found_.push_back(expr->integer);
     }
-    for (const Expr arg : expr->args) visit(arg);
+    for (const ir::Expr arg : expr->args) visit(arg);
   }
 
-  CompiledProgram& program_;
+  runtime::CompiledProgram& program_;
   std::vector<int64_t> found_;
-  std::unordered_set<Expr> seen_;
+  std::unordered_set<ir::Expr> seen_;
 };
 
-void collect_symbols(CompiledProgram& program) {
+void collect_symbols(runtime::CompiledProgram& program) {
   SymbolCollector collector(program);
-  for (const Value& value : program.graph().values) {
+  for (const ir::Value& value : program.graph().values) {
     program.shape_symbols.push_back(collector.collect(value.shape));
     collector.collect(value.elements);
   }
 }
 
-std::string kind_of(const Step& step, const Report& report) {
-  if (const auto* cascade = std::get_if<CascadeStep>(&step.kind)) {
+std::string kind_of(const fuse::Step& step, const cascade::Report& report) {
+  if (const auto* cascade = std::get_if<fuse::CascadeStep>(&step.kind)) {
     const bool reported =
         cascade->report >= 0 && static_cast<size_t>(cascade->report) < report.fused.size();
     return reported ? report.fused[static_cast<size_t>(cascade->report)].region_class : "other";
   }
   static constexpr const char* kKinds[] = {"map", "reduce", "product", "", "opaque", "alias"};
-  static_assert(std::variant_size_v<StepKind> == std::size(kKinds));
+  static_assert(std::variant_size_v<fuse::StepKind> == std::size(kKinds));
   return kKinds[step.kind.index()];
 }
 
-void make_steps(CompiledProgram& program) {
-  const Graph& graph = program.graph();
-  for (const Step& step : program.plan.steps) {
+void make_steps(runtime::CompiledProgram& program) {
+  const ir::Graph& graph = program.graph();
+  for (const fuse::Step& step : program.plan.steps) {
     program.kernels.push_back(std::visit(
-        [&](const auto& kind) -> std::unique_ptr<Kernel> {
-          if constexpr (std::is_same_v<std::decay_t<decltype(kind)>, AliasStep>) {
+        [&](const auto& kind) -> std::unique_ptr<cpu::Kernel> {
+          if constexpr (std::is_same_v<std::decay_t<decltype(kind)>, fuse::AliasStep>) {
             return nullptr;
           } else {
-            return make_kernel(graph, kind);
+            return cpu::make_kernel(graph, kind);
           }
         },
         step.kind));
     StepInfo info;
     info.label = step.label;
     info.kind = kind_of(step, program.plan.report);
-    info.fused = std::holds_alternative<CascadeStep>(step.kind);
-    for (const ValueId value : step.writes) {
+    info.fused = std::holds_alternative<fuse::CascadeStep>(step.kind);
+    for (const ir::ValueId value : step.writes) {
       info.values.push_back(graph.values[static_cast<size_t>(value)].name);
     }
     program.steps.push_back(std::move(info));
   }
 }
 
-std::string cascades_text(const CompiledProgram& program, bool streaming) {
+std::string cascades_text(const runtime::CompiledProgram& program, bool streaming) {
   std::string text;
   for (size_t i = 0; i < program.plan.steps.size(); ++i) {
-    const auto* step = std::get_if<CascadeStep>(&program.plan.steps[i].kind);
+    const auto* step = std::get_if<fuse::CascadeStep>(&program.plan.steps[i].kind);
     if (step == nullptr) continue;
-    const Streaming& form = step->streaming;
+    const cascade::Streaming& form = step->streaming;
     text += fmt::format("# step {}: {} ({})\n", i, program.steps[i].label, program.steps[i].kind);
-    text += streaming ? to_string(*program.graph().pool, form)
-                      : to_string(*program.graph().pool,
-                                  Cascade{form.rows, form.stream, form.stages, form.outputs});
+    text += streaming
+                ? to_string(*program.graph().pool, form)
+                : to_string(*program.graph().pool,
+                            cascade::Cascade{form.rows, form.stream, form.stages, form.outputs});
     if (!text.ends_with('\n')) text += '\n';
     text += '\n';
   }
@@ -101,37 +102,41 @@ std::string cascades_text(const CompiledProgram& program, bool streaming) {
 
 }  // namespace
 
+namespace runtime {
+
 std::mutex& pool_mutex() {
   static std::mutex mutex;
   return mutex;
 }
 
+}  // namespace runtime
+
 Program compile(const Model& model, const CompileOptions& options) {
   RF_CHECK(model.handle() != nullptr, "compile: the model is empty");
-  const std::lock_guard lock(pool_mutex());
-  auto compiled = std::make_shared<CompiledProgram>();
+  const std::lock_guard lock(runtime::pool_mutex());
+  auto compiled = std::make_shared<runtime::CompiledProgram>();
   compiled->model = model.handle();
   if (const std::string& reason = model.handle()->needs_values; !reason.empty()) {
-    compiled->plan.graph = std::make_shared<Graph>(model.handle()->graph);
-    Report& report = compiled->plan.report;
+    compiled->plan.graph = std::make_shared<ir::Graph>(model.handle()->graph);
+    cascade::Report& report = compiled->plan.report;
     report.unfused.push_back({{}, reason, ""});
     report.ops_before = report.ops_after = model.operator_counts();
     Program program;
     program.impl_ = std::move(compiled);
     return program;
   }
-  auto graph = std::make_shared<Graph>(model.handle()->graph);
-  optimize(*graph);
+  auto graph = std::make_shared<ir::Graph>(model.handle()->graph);
+  passes::optimize(*graph);
   if (options.fuse) {
-    express_constants(*graph);
-    merge_products(*graph);
+    passes::express_constants(*graph);
+    passes::merge_products(*graph);
     verify(*graph);
   }
-  PlanOptions plan_options;
+  fuse::PlanOptions plan_options;
   plan_options.fuse = options.fuse;
   plan_options.certify = options.certify;
   compiled->plan = make_plan(std::move(graph), plan_options);
-  Report& report = compiled->plan.report;
+  cascade::Report& report = compiled->plan.report;
   if (report.ops_before.empty()) report.ops_before = model.operator_counts();
   collect_symbols(*compiled);
   make_steps(*compiled);
@@ -146,12 +151,12 @@ Program compile(const Model& model, const CompileOptions& options) {
 
 const std::vector<StepInfo>& Program::steps() const { return impl_->steps; }
 
-std::string Program::explain() const { return report_to_json(impl_->plan.report); }
+std::string Program::explain() const { return runtime::report_to_json(impl_->plan.report); }
 
 std::string Program::text() const { return dump("program"); }
 
 std::string Program::dump(const std::string& stage) const {
-  const std::lock_guard lock(pool_mutex());
+  const std::lock_guard lock(runtime::pool_mutex());
   if (stage == "graph") return to_string(impl_->graph());
   if (stage == "cascade") return cascades_text(*impl_, false);
   if (stage == "streaming") return cascades_text(*impl_, true);

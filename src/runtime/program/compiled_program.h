@@ -11,24 +11,24 @@
 #include "fuse/plan.h"
 #include "redfuser/redfuser.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 
 // Immutable once compiled. Sessions read it from several threads.
 struct CompiledProgram {
-  std::shared_ptr<const LoadedModel> model;  // keeps mapped weights alive
-  Plan plan;
-  std::vector<std::unique_ptr<Kernel>> kernels;  // one per step; null for an AliasStep
+  std::shared_ptr<const onnx::LoadedModel> model;  // keeps mapped weights alive
+  fuse::Plan plan;
+  std::vector<std::unique_ptr<cpu::Kernel>> kernels;  // one per step; null for an AliasStep
   std::vector<StepInfo> steps;
   // By step: what it reads at, looked at before it runs on the CPU.
-  std::vector<std::vector<PositionGuard>> guards;
+  std::vector<std::vector<cpu::PositionGuard>> guards;
   // Those that the inputs alone decide, wherever it runs.
-  std::vector<PositionGuard> input_guards;
+  std::vector<cpu::PositionGuard> input_guards;
   // By symbol number; empty where no value's shape has the symbol.
   std::vector<std::string> symbol_names;
   // By ValueId: the symbols in the value's shape.
   std::vector<std::vector<int64_t>> shape_symbols;
 
-  const Graph& graph() const { return *plan.graph; }
+  const ir::Graph& graph() const { return *plan.graph; }
 };
 
 // Fills in the guards of a program that has its plan.
@@ -39,6 +39,6 @@ void make_guards(CompiledProgram& program);
 std::mutex& pool_mutex();
 
 // The report as JSON text, indented.
-std::string report_to_json(const Report& report);
+std::string report_to_json(const cascade::Report& report);
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

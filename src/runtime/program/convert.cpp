@@ -20,16 +20,16 @@ ConvertedModel convert(const Model& model, const ConvertOptions& options) {
   if (const std::string& reason = model.handle()->needs_values; !reason.empty()) {
     user_error("cannot be converted before its values are known: {}", reason);
   }
-  const std::lock_guard lock(pool_mutex());
-  Graph graph = model.handle()->graph;
-  optimize(graph);
+  const std::lock_guard lock(runtime::pool_mutex());
+  ir::Graph graph = model.handle()->graph;
+  passes::optimize(graph);
   ConvertedModel result;
-  FloatConversion conversion{options.to, options.keep_io};
-  conversion.allowed = [&](const Node& node) { return takes_type(node, options.to); };
-  for (const OverflowingConstant& constant : convert_floats(graph, conversion)) {
+  passes::FloatConversion conversion{options.to, options.keep_io};
+  conversion.allowed = [&](const ir::Node& node) { return onnx::takes_type(node, options.to); };
+  for (const passes::OverflowingConstant& constant : convert_floats(graph, conversion)) {
     result.overflowing.push_back({constant.name, constant.largest, constant.elements});
   }
-  optimize(graph);
+  passes::optimize(graph);
   result.model = Model(with_graph(*model.handle(), graph));
   return result;
 }

@@ -18,15 +18,16 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-std::string shape_of(const Graph& graph, const Value& value) {
+std::string shape_of(const ir::Graph& graph, const ir::Value& value) {
   std::vector<std::string> dims;
-  for (const Expr dim : value.shape) dims.push_back(to_string(*graph.pool, dim));
+  for (const ir::Expr dim : value.shape) dims.push_back(to_string(*graph.pool, dim));
   return fmt::format("{}[{}]", name_of(value.dtype), fmt::join(dims, ","));
 }
 
 class DotWriter {
  public:
-  explicit DotWriter(const CompiledProgram& program) : program_(program), graph_(program.graph()) {}
+  explicit DotWriter(const runtime::CompiledProgram& program)
+      : program_(program), graph_(program.graph()) {}
 
   std::string write() {
     text_ =
@@ -37,17 +38,18 @@ class DotWriter {
     write_inputs();
     write_regions();
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (region_of_.count(static_cast<NodeId>(i)) == 0) write_node(static_cast<NodeId>(i), "  ");
+      if (region_of_.count(static_cast<ir::NodeId>(i)) == 0)
+        write_node(static_cast<ir::NodeId>(i), "  ");
     }
     write_edges();
     return text_ + "}\n";
   }
 
  private:
-  const Value& value(ValueId id) const { return graph_.values[static_cast<size_t>(id)]; }
+  const ir::Value& value(ir::ValueId id) const { return graph_.values[static_cast<size_t>(id)]; }
 
   void write_inputs() {
-    for (const ValueId id : graph_.inputs) {
+    for (const ir::ValueId id : graph_.inputs) {
       text_ += fmt::format("  v{} [shape=ellipse, fillcolor=\"#e8e8e8\", label=\"{}\\n{}\"];\n", id,
                            escaped(value(id).name), escaped(shape_of(graph_, value(id))));
     }
@@ -61,24 +63,24 @@ class DotWriter {
           "  subgraph cluster_{} {{\n    label=\"{}\"; style=\"rounded,filled\"; "
           "color=\"#b02020\"; fillcolor=\"#fdeeee\"; fontname=Helvetica; fontsize=11;\n",
           i, escaped(program_.steps[i].kind));
-      for (const NodeId node : program_.plan.steps[i].nodes) {
+      for (const ir::NodeId node : program_.plan.steps[i].nodes) {
         if (region_of_.emplace(node, i).second) write_node(node, "    ");
       }
       text_ += "  }\n";
     }
   }
 
-  void write_node(NodeId id, const char* indent) {
-    const Node& node = graph_.nodes[static_cast<size_t>(id)];
+  void write_node(ir::NodeId id, const char* indent) {
+    const ir::Node& node = graph_.nodes[static_cast<size_t>(id)];
     text_ += fmt::format("{}n{} [label=\"{}\", tooltip=\"{}\"];\n", indent, id, escaped(node.op),
                          escaped(node.name));
   }
 
   void write_edges() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      for (const ValueId id : graph_.nodes[i].inputs) {
-        if (id == kAbsent || value(id).is_constant()) continue;
-        const NodeId producer = value(id).producer;
+      for (const ir::ValueId id : graph_.nodes[i].inputs) {
+        if (id == ir::kAbsent || value(id).is_constant()) continue;
+        const ir::NodeId producer = value(id).producer;
         const std::string from =
             producer >= 0 ? fmt::format("n{}", producer) : fmt::format("v{}", id);
         text_ += fmt::format("  {} -> n{} [label=\"{}\"];\n", from, i,
@@ -86,23 +88,23 @@ class DotWriter {
       }
     }
     for (size_t i = 0; i < graph_.outputs.size(); ++i) {
-      const ValueId id = graph_.outputs[i];
+      const ir::ValueId id = graph_.outputs[i];
       text_ += fmt::format("  o{} [shape=ellipse, fillcolor=\"#e8e8e8\", label=\"{}\\n{}\"];\n", i,
                            escaped(value(id).name), escaped(shape_of(graph_, value(id))));
       if (value(id).producer >= 0) text_ += fmt::format("  n{} -> o{};\n", value(id).producer, i);
     }
   }
 
-  const CompiledProgram& program_;
-  const Graph& graph_;
-  std::map<NodeId, size_t> region_of_;
+  const runtime::CompiledProgram& program_;
+  const ir::Graph& graph_;
+  std::map<ir::NodeId, size_t> region_of_;
   std::string text_;
 };
 
 }  // namespace
 
 std::string to_dot(const Program& program) {
-  const std::lock_guard lock(pool_mutex());
+  const std::lock_guard lock(runtime::pool_mutex());
   return DotWriter(*program.handle()).write();
 }
 

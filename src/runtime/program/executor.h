@@ -11,7 +11,7 @@
 #include "redfuser/device.h"
 #include "runtime/program/compiled_program.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 
 class Executor {
  public:
@@ -65,4 +65,4 @@ std::unique_ptr<Executor> make_cuda_executor(std::shared_ptr<const CompiledProgr
 // True if the CUDA driver shows a GPU.
 bool has_gpu();
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <map>
 
-namespace redfuser {
+namespace redfuser::runtime {
 namespace {
 
-size_t index(ValueId id) { return static_cast<size_t>(id); }
+size_t index(ir::ValueId id) { return static_cast<size_t>(id); }
 
 // The value that owns the bytes of each alias.
-std::map<ValueId, ValueId> alias_roots(const Plan& plan) {
-  std::map<ValueId, ValueId> roots;
-  for (const Step& step : plan.steps) {
-    const auto* alias = std::get_if<AliasStep>(&step.kind);
+std::map<ir::ValueId, ir::ValueId> alias_roots(const fuse::Plan& plan) {
+  std::map<ir::ValueId, ir::ValueId> roots;
+  for (const fuse::Step& step : plan.steps) {
+    const auto* alias = std::get_if<fuse::AliasStep>(&step.kind);
     if (alias == nullptr) continue;
     const auto below = roots.find(alias->source);
     roots[alias->value] = below == roots.end() ? alias->source : below->second;
@@ -22,54 +22,56 @@ std::map<ValueId, ValueId> alias_roots(const Plan& plan) {
 
 class InPlace {
  public:
-  InPlace(const CompiledProgram& program, ValueId input)
+  InPlace(const CompiledProgram& program, ir::ValueId input)
       : program_(program), roots_(alias_roots(program.plan)), input_(input) {}
 
-  bool allows(ValueId output) const {
-    const ValueId target = root(output);
-    const std::vector<Step>& steps = program_.plan.steps;
-    const auto writer = std::find_if(steps.begin(), steps.end(), [&](const Step& step) {
+  bool allows(ir::ValueId output) const {
+    const ir::ValueId target = root(output);
+    const std::vector<fuse::Step>& steps = program_.plan.steps;
+    const auto writer = std::find_if(steps.begin(), steps.end(), [&](const fuse::Step& step) {
       return std::find(step.writes.begin(), step.writes.end(), target) != step.writes.end() &&
-             !std::holds_alternative<AliasStep>(step.kind);
+             !std::holds_alternative<fuse::AliasStep>(step.kind);
     });
     if (writer == steps.end() || !reads_its_place(*writer, target)) return false;
-    const bool read_later = std::any_of(writer + 1, steps.end(), [&](const Step& step) {
-      return !std::holds_alternative<AliasStep>(step.kind) && reads(step);
+    const bool read_later = std::any_of(writer + 1, steps.end(), [&](const fuse::Step& step) {
+      return !std::holds_alternative<fuse::AliasStep>(step.kind) && reads(step);
     });
-    const std::vector<ValueId>& outputs = program_.graph().outputs;
+    const std::vector<ir::ValueId>& outputs = program_.graph().outputs;
     return !read_later && std::none_of(outputs.begin(), outputs.end(),
-                                       [&](ValueId id) { return root(id) == input_; });
+                                       [&](ir::ValueId id) { return root(id) == input_; });
   }
 
  private:
-  ValueId root(ValueId id) const {
+  ir::ValueId root(ir::ValueId id) const {
     const auto found = roots_.find(id);
     return found == roots_.end() ? id : found->second;
   }
 
-  bool reads(const Step& step) const {
+  bool reads(const fuse::Step& step) const {
     return std::any_of(step.reads.begin(), step.reads.end(),
-                       [&](ValueId id) { return root(id) == input_; });
+                       [&](ir::ValueId id) { return root(id) == input_; });
   }
 
-  bool reads_its_place(const Step& step, ValueId target) const {
+  bool reads_its_place(const fuse::Step& step, ir::ValueId target) const {
     if (!reads(step)) return true;
-    if (const auto* map = std::get_if<MapStep>(&step.kind)) return reads_its_place(*map, target);
-    const auto* opaque = std::get_if<OpaqueStep>(&step.kind);
+    if (const auto* map = std::get_if<fuse::MapStep>(&step.kind))
+      return reads_its_place(*map, target);
+    const auto* opaque = std::get_if<fuse::OpaqueStep>(&step.kind);
     if (opaque == nullptr) return false;
-    const Node& node = program_.graph().nodes[static_cast<size_t>(opaque->node)];
+    const ir::Node& node = program_.graph().nodes[static_cast<size_t>(opaque->node)];
     if (!node.op.starts_with("Scatter") || root(node.inputs[0]) != input_) return false;
     return std::none_of(node.inputs.begin() + 1, node.inputs.end(),
-                        [&](ValueId id) { return root(id) == input_; });
+                        [&](ir::ValueId id) { return root(id) == input_; });
   }
 
-  bool reads_its_place(const MapStep& map, ValueId target) const {
+  bool reads_its_place(const fuse::MapStep& map, ir::ValueId target) const {
     const auto& shape = program_.graph().values[index(target)].shape;
     if (program_.graph().values[index(input_)].shape != shape) return false;
     bool same = true;
-    for (const MapStep::Output& output : map.outputs) {
-      visit(output.body, [&](Expr read) {
-        if (read->op != ExprOp::Read || root(static_cast<ValueId>(read->integer)) != input_) return;
+    for (const fuse::MapStep::Output& output : map.outputs) {
+      visit(output.body, [&](ir::Expr read) {
+        if (read->op != ir::ExprOp::Read || root(static_cast<ir::ValueId>(read->integer)) != input_)
+          return;
         same = same && read->integer == input_ && same_place(read->args, map.axes);
       });
     }
@@ -77,7 +79,7 @@ class InPlace {
   }
 
   // A dimension of one element is read at 0.
-  static bool same_place(const std::vector<Expr>& at, const std::vector<Expr>& axes) {
+  static bool same_place(const std::vector<ir::Expr>& at, const std::vector<ir::Expr>& axes) {
     if (at.size() != axes.size()) return false;
     for (size_t i = 0; i < at.size(); ++i) {
       if (at[i] == axes[i]) continue;
@@ -87,14 +89,14 @@ class InPlace {
   }
 
   const CompiledProgram& program_;
-  const std::map<ValueId, ValueId> roots_;
-  const ValueId input_;
+  const std::map<ir::ValueId, ir::ValueId> roots_;
+  const ir::ValueId input_;
 };
 
 }  // namespace
 
-bool may_write_in_place(const CompiledProgram& program, ValueId output, ValueId input) {
+bool may_write_in_place(const CompiledProgram& program, ir::ValueId output, ir::ValueId input) {
   return InPlace(program, input).allows(output);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

@@ -5,13 +5,13 @@ namespace redfuser {
 
 Model Model::load(const std::string& path) {
   Model model;
-  model.impl_ = load_model(path);
+  model.impl_ = onnx::load_model(path);
   return model;
 }
 
 Model Model::parse(const std::string& text) {
   Model model;
-  model.impl_ = parse_model(text);
+  model.impl_ = onnx::parse_model(text);
   return model;
 }
 

@@ -3,7 +3,7 @@
 
 #include "runtime/program/compiled_program.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -13,14 +13,14 @@ Json number(double value) {
   return std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
 }
 
-Json to_json(const StageReport& stage) {
+Json to_json(const cascade::StageReport& stage) {
   return {{"reduce", stage.reduce}, {"form", stage.form}, {"F", stage.F},
           {"G", stage.G},           {"H", stage.H},       {"rho", stage.rho}};
 }
 
-Json to_json(const FusedReport& region) {
+Json to_json(const cascade::FusedReport& region) {
   Json stages = Json::array();
-  for (const StageReport& stage : region.stages) stages.push_back(to_json(stage));
+  for (const cascade::StageReport& stage : region.stages) stages.push_back(to_json(stage));
   return {{"id", region.id},
           {"class", region.region_class},
           {"nodes", region.nodes},
@@ -31,10 +31,10 @@ Json to_json(const FusedReport& region) {
 
 }  // namespace
 
-std::string report_to_json(const Report& report) {
+std::string report_to_json(const cascade::Report& report) {
   Json fused = Json::array(), unfused = Json::array();
-  for (const FusedReport& region : report.fused) fused.push_back(to_json(region));
-  for (const UnfusedReport& region : report.unfused) {
+  for (const cascade::FusedReport& region : report.fused) fused.push_back(to_json(region));
+  for (const cascade::UnfusedReport& region : report.unfused) {
     unfused.push_back(
         {{"nodes", region.nodes}, {"reason", region.reason}, {"blame", region.blame}});
   }
@@ -45,4 +45,4 @@ std::string report_to_json(const Report& report) {
   return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

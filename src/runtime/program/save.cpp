@@ -10,22 +10,22 @@
 namespace redfuser {
 namespace {
 
-EmitMode mode_of(Emit emit) {
+onnx::EmitMode mode_of(Emit emit) {
   switch (emit) {
     case Emit::Function:
-      return EmitMode::Function;
+      return onnx::EmitMode::Function;
     case Emit::Inline:
-      return EmitMode::Inline;
+      return onnx::EmitMode::Inline;
     case Emit::Standard:
-      return EmitMode::Standard;
+      return onnx::EmitMode::Standard;
   }
   internal_error("no such form of output: {}", static_cast<int>(emit));
 }
 
-std::vector<ExportRegion> regions_of(const Report& report) {
-  std::vector<ExportRegion> regions;
-  for (const FusedReport& fused : report.fused) {
-    ExportRegion region;
+std::vector<onnx::ExportRegion> regions_of(const cascade::Report& report) {
+  std::vector<onnx::ExportRegion> regions;
+  for (const cascade::FusedReport& fused : report.fused) {
+    onnx::ExportRegion region;
     region.region_class = fused.region_class;
     region.name = fmt::format("{}_{}", fused.region_class, fused.id);
     std::copy_if(fused.sources.begin(), fused.sources.end(), std::back_inserter(region.sources),
@@ -42,16 +42,16 @@ SaveResult with_regions(const Model& model, const Program* program, const Write&
   if (const std::string& reason = model.handle()->needs_values; !reason.empty()) {
     user_error("cannot be optimised before its values are known: {}", reason);
   }
-  const std::lock_guard lock(pool_mutex());
-  ExportResult written;
+  const std::lock_guard lock(runtime::pool_mutex());
+  onnx::ExportResult written;
   if (program != nullptr) {
-    const CompiledProgram& compiled = *program->handle();
+    const runtime::CompiledProgram& compiled = *program->handle();
     RF_CHECK(compiled.model == model.handle(), "save: the program is of another model");
     written = write(compiled.graph(), regions_of(compiled.plan.report));
   } else {
-    Graph graph = model.handle()->graph;
-    optimize(graph);
-    written = write(graph, std::vector<ExportRegion>());
+    ir::Graph graph = model.handle()->graph;
+    passes::optimize(graph);
+    written = write(graph, std::vector<onnx::ExportRegion>());
   }
   return {written.operators_before, written.operators_after, written.notes};
 }
@@ -60,17 +60,17 @@ SaveResult with_regions(const Model& model, const Program* program, const Write&
 
 SaveResult save(const Model& model, const Program* program, const SaveOptions& options,
                 const std::string& path) {
-  ExportOptions export_options;
+  onnx::ExportOptions export_options;
   export_options.emit = mode_of(options.emit);
   export_options.external_threshold = options.external_data_threshold;
-  return with_regions(model, program, [&](const Graph& graph, const auto& regions) {
+  return with_regions(model, program, [&](const ir::Graph& graph, const auto& regions) {
     return save_model(*model.handle(), graph, regions, export_options, path);
   });
 }
 
 SaveResult save_to_bytes(const Model& model, const Program* program, Emit emit,
                          std::string& bytes) {
-  return with_regions(model, program, [&](const Graph& graph, const auto& regions) {
+  return with_regions(model, program, [&](const ir::Graph& graph, const auto& regions) {
     return serialise_model(*model.handle(), graph, regions, mode_of(emit), "the optimised model",
                            bytes);
   });

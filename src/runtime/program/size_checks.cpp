@@ -4,14 +4,14 @@
 
 #include "base/error.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 
-SizeChecks::SizeChecks(const Graph& graph) {
-  for (const SizeCheck& check : graph.size_checks) {
+SizeChecks::SizeChecks(const ir::Graph& graph) {
+  for (const ir::SizeCheck& check : graph.size_checks) {
     Pending pending{&check, {}};
-    for (Expr size : {check.a, check.b}) {
-      visit(size, [&](Expr e) {
-        if (e->op == ExprOp::Symbol) pending.symbols.push_back(e->integer);
+    for (ir::Expr size : {check.a, check.b}) {
+      visit(size, [&](ir::Expr e) {
+        if (e->op == ir::ExprOp::Symbol) pending.symbols.push_back(e->integer);
       });
     }
     pending_.push_back(std::move(pending));
@@ -25,7 +25,7 @@ void SizeChecks::run(std::span<const int64_t> symbols) {
   };
   std::erase_if(pending_, [&](const Pending& pending) {
     if (!std::all_of(pending.symbols.begin(), pending.symbols.end(), bound)) return false;
-    const SizeCheck& check = *pending.check;
+    const ir::SizeCheck& check = *pending.check;
     const int64_t a = evaluate_size(check.a, symbols), b = evaluate_size(check.b, symbols);
     if (a != b && !(check.broadcast && a == 1)) {
       const auto message = fmt::format("{}: sizes {} and {} do not agree", check.where, a, b);
@@ -37,4 +37,4 @@ void SizeChecks::run(std::span<const int64_t> symbols) {
   });
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

@@ -6,22 +6,22 @@
 
 #include "ir/graph.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 
 // The checks of one run: each is made once, as soon as its sizes are bound.
 class SizeChecks {
  public:
-  explicit SizeChecks(const Graph& graph);
+  explicit SizeChecks(const ir::Graph& graph);
 
   // Makes the checks whose symbols are all bound. Throws UserError naming the node and both sizes.
   void run(std::span<const int64_t> symbols);
 
  private:
   struct Pending {
-    const SizeCheck* check;
+    const ir::SizeCheck* check;
     std::vector<int64_t> symbols;  // that its two sizes use
   };
   std::vector<Pending> pending_;
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

@@ -7,7 +7,7 @@
 #include "base/low_bit.h"
 #include "io/element.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 namespace {
 
 // Of an error against fp64, in the unfused operators' own.
@@ -19,7 +19,7 @@ Tensor as_doubles(const Tensor& tensor) {
   for (int64_t i = 0; i < tensor.size(); ++i) {
     result.as<double>()[i] = is_low_bit_float(tensor.dtype())
                                  ? low_bit_value(tensor.dtype(), tensor.as<uint8_t>()[i])
-                                 : element_as_double(tensor, i);
+                                 : io::element_as_double(tensor, i);
   }
   return result;
 }
@@ -83,4 +83,4 @@ Comparison compare_with(const std::string& name, const Tensor& got, const Refere
   return compare(name, floats ? got : numbers, nearest, applied);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

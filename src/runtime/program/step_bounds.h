@@ -5,7 +5,7 @@
 
 #include "redfuser/compare.h"
 
-namespace redfuser {
+namespace redfuser::runtime {
 
 // One value, computed from the same inputs by the unfused operators in their own types, and in
 // wider floats with the arguments of jumps as they are and moved to either side.
@@ -17,4 +17,4 @@ struct ReferenceValues {
 Comparison compare_with(const std::string& name, const Tensor& got, const ReferenceValues& expected,
                         const Tolerance& tolerance);
 
-}  // namespace redfuser
+}  // namespace redfuser::runtime

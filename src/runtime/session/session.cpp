@@ -6,6 +6,8 @@
 
 namespace redfuser {
 
+namespace runtime {
+
 std::unique_ptr<Executor> make_executor(std::shared_ptr<const CompiledProgram> program,
                                         const SessionOptions& options) {
   const std::string& unplanned = program->model->needs_values;
@@ -28,24 +30,27 @@ std::unique_ptr<Executor> make_executor(std::shared_ptr<const CompiledProgram> p
   return executor;
 }
 
-DeviceTiming Executor::time_on_device(const NamedTensors&, double) {
+}  // namespace runtime
+
+DeviceTiming runtime::Executor::time_on_device(const NamedTensors&, double) {
   user_error("time_on_device needs a session on cuda");
 }
 
-NamedDeviceTensors Executor::enqueue(const NamedDeviceTensors&, const NamedDeviceTensors&, void*) {
+NamedDeviceTensors runtime::Executor::enqueue(const NamedDeviceTensors&, const NamedDeviceTensors&,
+                                              void*) {
   user_error("enqueue needs a session on cuda");
 }
 
 struct Session::Impl {
-  Impl(std::shared_ptr<const CompiledProgram> compiled, const SessionOptions& wanted)
+  Impl(std::shared_ptr<const runtime::CompiledProgram> compiled, const SessionOptions& wanted)
       : program(std::move(compiled)), options(wanted), executor(make_executor(program, options)) {
     if (options.tune && executor->device == "cpu") {
       executor->notes.push_back("nothing to tune: a run on the CPU has no kernels to choose from");
     }
   }
-  std::shared_ptr<const CompiledProgram> program;
+  std::shared_ptr<const runtime::CompiledProgram> program;
   SessionOptions options;
-  std::unique_ptr<Executor> executor;
+  std::unique_ptr<runtime::Executor> executor;
 };
 
 Session::Session(const Program& program, const SessionOptions& options) {
@@ -77,7 +82,7 @@ NamedDims Session::output_dims(const NamedDims& inputs) const {
   if (const std::string& reason = impl_->program->model->needs_values; !reason.empty()) {
     user_error("the sizes of the outputs follow from a run only: {}", reason);
   }
-  return redfuser::output_dims(*impl_->program, inputs);
+  return runtime::output_dims(*impl_->program, inputs);
 }
 
 int64_t Session::allocations() const { return cuda::allocations(); }

@@ -49,7 +49,7 @@ class Verifier {
     }
     expected_ = values_of(unfused_, names, inputs, options);
     for (size_t i = 0; i < graph_.values.size(); ++i) {
-      ids_[graph_.values[i].name] = static_cast<ValueId>(i);
+      ids_[graph_.values[i].name] = static_cast<ir::ValueId>(i);
     }
   }
 
@@ -69,8 +69,8 @@ class Verifier {
 
  private:
   bool is_random(ptrdiff_t step) const {
-    const std::vector<NodeId>& nodes = program_->plan.steps[static_cast<size_t>(step)].nodes;
-    return std::any_of(nodes.begin(), nodes.end(), [this](NodeId node) {
+    const std::vector<ir::NodeId>& nodes = program_->plan.steps[static_cast<size_t>(step)].nodes;
+    return std::any_of(nodes.begin(), nodes.end(), [this](ir::NodeId node) {
       return program_->graph().nodes[static_cast<size_t>(node)].def->random;
     });
   }
@@ -92,8 +92,10 @@ class Verifier {
   // Where an operator has no form in wider floats, or sizes follow from values that differ, the
   // comparison stays.
   void decide_wide(const std::string& name, const Tensor& got, Comparison& comparison) {
-    const ValueId id = ids_.at(name);
-    const WideEvaluation::Given given = [this](ValueId value) { return this->given(value); };
+    const ir::ValueId id = ids_.at(name);
+    const passes::WideEvaluation::Given given = [this](ir::ValueId value) {
+      return this->given(value);
+    };
     try {
       const Tensor wide = wide_.evaluate(id, given, 0);
       if (wide.dims() != got.dims()) return;
@@ -101,8 +103,8 @@ class Verifier {
         const Tensor other = wide_.evaluate(id, given, side);
         return other.dims() == wide.dims() ? other : wide;
       };
-      comparison =
-          compare_with(name, got, {expected_.at(name), wide, moved(1), moved(-1)}, tolerance_);
+      comparison = runtime::compare_with(name, got, {expected_.at(name), wide, moved(1), moved(-1)},
+                                         tolerance_);
       ++result_.decided_wide;
     } catch (const UserError& reason) {
       comparison.note = fmt::format("no evaluation in wider floats: {}", reason.what());
@@ -110,7 +112,7 @@ class Verifier {
   }
 
   // What steps of the program are given.
-  const Tensor* given(ValueId id) const {
+  const Tensor* given(ir::ValueId id) const {
     const std::string& name = graph_.values[static_cast<size_t>(id)].name;
     const auto expected = expected_.find(name);
     if (expected != expected_.end()) return &expected->second;
@@ -118,15 +120,15 @@ class Verifier {
     return input != inputs_.end() ? &input->second : nullptr;
   }
 
-  std::shared_ptr<const CompiledProgram> program_;
+  std::shared_ptr<const runtime::CompiledProgram> program_;
   Program unfused_;
-  const Graph& graph_;  // the unfused one
+  const ir::Graph& graph_;  // the unfused one
   const NamedTensors& inputs_;
   SessionOptions options_;
   Tolerance tolerance_;
-  WideEvaluation wide_;
+  passes::WideEvaluation wide_;
   std::map<std::string, ptrdiff_t> step_of_;  // by the values that the program computes
-  std::map<std::string, ValueId> ids_;
+  std::map<std::string, ir::ValueId> ids_;
   NamedTensors expected_;
   std::set<ptrdiff_t> compared_steps_;
   Verification result_;

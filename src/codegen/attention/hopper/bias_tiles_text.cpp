@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "codegen/attention/hopper/text.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 constexpr int kGroupThreads = 128, kGroupRows = 64, kBarrierBytes = 1024;
@@ -21,7 +21,7 @@ std::string_view stored_type(const ScoreTerm& term) {
 
 }  // namespace
 
-bool HopperText::is_term(Expr e) const {
+bool HopperText::is_term(ir::Expr e) const {
   return std::any_of(scores_.terms.begin(), scores_.terms.end(),
                      [&](const ScoreTerm& term) { return term.expr == e; });
 }
@@ -44,13 +44,14 @@ void HopperText::declare_terms() {
   }
 }
 
-HopperText::LoadedTerm HopperText::load_reads(Expr value, Expr place, const std::string& index) {
+HopperText::LoadedTerm HopperText::load_reads(ir::Expr value, ir::Expr place,
+                                              const std::string& index) {
   LoadedTerm loaded{emitter_.fresh("place"), {}};
   emitter_.line(fmt::format("const int {} = static_cast<int>({});", loaded.place, index));
   emitter_.open();
   emitter_.bind(place, loaded.place);
-  visit(value, [&](Expr e) {
-    if (e->op != ExprOp::Read || !e->depends_on(place)) return;
+  visit(value, [&](ir::Expr e) {
+    if (e->op != ir::ExprOp::Read || !e->depends_on(place)) return;
     loaded.reads.emplace_back(e, emitter_.emit(e));
   });
   const std::string text = emitter_.close();
@@ -79,7 +80,7 @@ void HopperText::load_terms() {
   if (scores_.by_key) loaded_visible_ = load_reads(scores_.by_key, rows_.stream, key(0));
 }
 
-std::string HopperText::term_value(Expr value, Expr place, const LoadedTerm& loaded) {
+std::string HopperText::term_value(ir::Expr value, ir::Expr place, const LoadedTerm& loaded) {
   emitter_.bind(place, loaded.place);
   for (const auto& [read, name] : loaded.reads) emitter_.bind(read, name);
   return emitter_.emit(value);
@@ -126,10 +127,10 @@ void HopperText::store_terms(const std::string& use) {
 // Those of eight keys, of which a thread has a pair.
 void HopperText::open_terms(const ScoreForm& score, size_t phase) {
   term_texts_.clear();
-  std::vector<Expr> roots = score.lifts_of(phase);
+  std::vector<ir::Expr> roots = score.lifts_of(phase);
   if (phase == 0 && score.kept) roots.push_back(score.kept_factors.rest);
-  std::set<Expr> seen;
-  std::function<void(Expr)> go = [&](Expr e) {
+  std::set<ir::Expr> seen;
+  std::function<void(ir::Expr)> go = [&](ir::Expr e) {
     if (!seen.insert(e).second || (phase > 0 && e == score.kept)) return;
     for (size_t t = 0; t < scores_.terms.size(); ++t) {
       if (scores_.terms[t].expr == e) return open_term(t);
@@ -137,9 +138,9 @@ void HopperText::open_terms(const ScoreForm& score, size_t phase) {
     for (size_t i = 0; config_.strips && i < scores_.strips.size(); ++i) {
       if (scores_.strips[i].read == e) return open_strip(i);
     }
-    for (Expr arg : e->args) go(arg);
+    for (ir::Expr arg : e->args) go(arg);
   };
-  for (Expr root : roots) go(root);
+  for (ir::Expr root : roots) go(root);
 }
 
 void HopperText::open_term(size_t t) {
@@ -207,4 +208,4 @@ void HopperText::bind_terms() {
   for (const auto& [e, text] : term_texts_) emitter_.bind(e, text);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -11,7 +11,7 @@
 #include "codegen/core/kernel_config.h"
 #include "codegen/core/tma_view.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 struct HopperConfig {
   int groups = 2;       // warpgroups of 64 rows each: 1 to 3
@@ -26,7 +26,7 @@ struct HopperScores {
   MaskCondition mask;
   // mask.visible is by_tile and by_key: what indices tell of a tile, and what is read for every key
   // (null: nothing is).
-  Expr by_tile, by_key;
+  ir::Expr by_tile, by_key;
   ScoreForm masked, whole;  // whole: of tiles that the mask leaves as they are
   std::vector<ScoreTerm> terms;
   std::vector<ScoreStrip> strips;
@@ -45,7 +45,7 @@ std::optional<HopperOperands> hopper_operands(StepBuilder& builder, const Attent
 // The same of any sizes.
 std::optional<HopperOperands> boxed_operands(StepBuilder& builder, const AttentionForm& form);
 
-HopperScores hopper_scores(ExprPool& pool, const AttentionForm& form);
+HopperScores hopper_scores(ir::ExprPool& pool, const AttentionForm& form);
 
 // The default for a form's sizes. Head sizes are at most 256.
 HopperConfig hopper_config(const StepBuilder& builder, const AttentionForm& form,
@@ -83,4 +83,4 @@ KernelLaunch attention_hopper_kernel(StepBuilder& builder, const AttentionForm& 
                                      const HopperScores& scores, const HopperOperands& operands,
                                      const HopperConfig& config);
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

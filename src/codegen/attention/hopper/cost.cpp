@@ -8,7 +8,7 @@
 #include "cascade/visibility/tile_ranges.h"
 #include "codegen/attention/hopper/config.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 constexpr int kGroupRows = 64;
@@ -23,17 +23,17 @@ constexpr double kTileMicroseconds = 1.1, kTileOverhead = 32;
 // Tiles of keys that every row tile visits, as HopperText::place_work has them.
 class Visits {
  public:
-  Visits(ExprPool& pool, const AttentionForm& form, const HopperScores& scores, int keys,
+  Visits(ir::ExprPool& pool, const AttentionForm& form, const HopperScores& scores, int keys,
          const KnownSizes& sizes)
       : sizes_(sizes),
         length_(sizes.of(form.rows.length())),
-        ranges_(tile_ranges(pool, scores.mask.visible, {form.row}, form.rows.stream)),
+        ranges_(cascade::tile_ranges(pool, scores.mask.visible, {form.row}, form.rows.stream)),
         keys_(keys),
         skips_(scores.mask.skips()) {
-    for (Expr e : {ranges_.begin, ranges_.end}) {
-      visit(e, [&](Expr x) {
-        skips_ &= x->op != ExprOp::Read && x->op != ExprOp::Leaf;
-        if (x->op == ExprOp::Symbol) skips_ &= sizes.of(x) >= 0;
+    for (ir::Expr e : {ranges_.begin, ranges_.end}) {
+      visit(e, [&](ir::Expr x) {
+        skips_ &= x->op != ir::ExprOp::Read && x->op != ir::ExprOp::Leaf;
+        if (x->op == ir::ExprOp::Symbol) skips_ &= sizes.of(x) >= 0;
       });
     }
   }
@@ -41,8 +41,8 @@ class Visits {
   int64_t of(int64_t first_row, int64_t last_row) const {
     if (!skips_) return (length_ + keys_ - 1) / keys_;
     // Other rows are taken to be alike.
-    const auto at = [&](Expr axis) -> double {
-      if (axis->op == ExprOp::Symbol) return static_cast<double>(sizes_.of(axis));
+    const auto at = [&](ir::Expr axis) -> double {
+      if (axis->op == ir::ExprOp::Symbol) return static_cast<double>(sizes_.of(axis));
       if (axis == ranges_.rows[0].first) return static_cast<double>(first_row);
       return axis == ranges_.rows[0].last ? static_cast<double>(last_row) : 0;
     };
@@ -54,7 +54,7 @@ class Visits {
  private:
   const KnownSizes& sizes_;
   const int64_t length_;
-  const TileRanges ranges_;
+  const cascade::TileRanges ranges_;
   const int keys_;
   bool skips_;
 };
@@ -141,4 +141,4 @@ double hopper_time(const StepBuilder& builder, const AttentionForm& form,
                  builder.target.multiprocessors);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -3,7 +3,7 @@
 #include "codegen/attention/hopper/text.h"
 #include "ir/polynomial.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 std::string HopperText::outputs() {
   emitter_.open();
@@ -27,29 +27,29 @@ void HopperText::write_rows() {
   emitter_.line(fmt::format("const bool exists = own_row + h * 8 < {};", row_count_));
   for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
     if (is_value(k)) continue;
-    leaves_.bind(LeafKind::State, static_cast<int64_t>(k), fmt::format("a{}[h]", k),
+    leaves_.bind(ir::LeafKind::State, static_cast<int64_t>(k), fmt::format("a{}[h]", k),
                  DType::Float32);
   }
-  leaves_.bind(LeafKind::Count, 0, keys_, DType::Int64);
+  leaves_.bind(ir::LeafKind::Count, 0, keys_, DType::Int64);
   for (const auto& output : rows_.outputs) write(output);
   emitter_.line(close_row());
 }
 
 // Quotients by what a row shares become products; for results that are rounded to 16 bits.
-Expr HopperText::by_reciprocals(Expr e) const {
-  const auto row_level = [&](Expr x) {
+ir::Expr HopperText::by_reciprocals(ir::Expr e) const {
+  const auto row_level = [&](ir::Expr x) {
     if (x->depends_on(form_.column)) return false;
     bool found = false;
-    visit(x, [&](Expr y) {
-      found |= y->op == ExprOp::Leaf && y->leaf_kind == LeafKind::State &&
+    visit(x, [&](ir::Expr y) {
+      found |= y->op == ir::ExprOp::Leaf && y->leaf_kind == ir::LeafKind::State &&
                y->integer == static_cast<int64_t>(form_.value_accumulator);
     });
     return !found;
   };
-  return pool_.rewrite(e, [&](Expr x) -> Expr {
-    if (x->op != ExprOp::Div || !is_float(x->dtype) || !row_level(x->args[1])) return nullptr;
+  return pool_.rewrite(e, [&](ir::Expr x) -> ir::Expr {
+    if (x->op != ir::ExprOp::Div || !is_float(x->dtype) || !row_level(x->args[1])) return nullptr;
     if (row_level(x->args[0])) return nullptr;
-    return pool_.mul(by_reciprocals(x->args[0]), pool_.make(ExprOp::Reciprocal, {x->args[1]}));
+    return pool_.mul(by_reciprocals(x->args[0]), pool_.make(ir::ExprOp::Reciprocal, {x->args[1]}));
   });
 }
 
@@ -61,7 +61,7 @@ void HopperText::write(const RowForm::Output& output) {
   auto affine = affine_in(pool_, output.offset, form_.column);
   std::string pairs = "false";
   if (columns && size_of(dtype) == 2 && affine && affine->stride->is_constant(1)) {
-    std::vector<Expr> units = offset_units(pool_, affine->base);
+    std::vector<ir::Expr> units = offset_units(pool_, affine->base);
     units.push_back(form_.column->extent());
     pairs = kernel_.multiples(units, 2);
   }
@@ -71,7 +71,7 @@ void HopperText::write(const RowForm::Output& output) {
   emitter_.open();
   emitter_.line(
       fmt::format("const int x = h * 2 + e, column = {}n * 8 + pair + e;", first_column_));
-  leaves_.bind(LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "o[n][x]",
+  leaves_.bind(ir::LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "o[n][x]",
                DType::Float32);
   emitter_.bind(form_.column, "column");
   finish(size_of(dtype) == 2);
@@ -99,8 +99,8 @@ void HopperText::finish(bool rounded) {
       value = fmt::format("({} == 0 ? {} : {})", keys_,
                           identity_of(rows_.stages[i].reduction, dtype), value);
     }
-    leaves_.bind(LeafKind::Result, static_cast<int64_t>(i), value, dtype);
+    leaves_.bind(ir::LeafKind::Result, static_cast<int64_t>(i), value, dtype);
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "codegen/attention/hopper/text.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 constexpr int kGroupThreads = 128, kGroupRows = 64, kSlabColumns = 64, kSlabRowBytes = 128;
@@ -21,8 +21,8 @@ HopperText::HopperText(StepBuilder& builder, const AttentionForm& form, const Ho
       config_(config),
       scores_(scores),
       mask_(scores.mask),
-      ranges_(tile_ranges(pool_, mask_.visible, {form.row}, form.rows.stream)),
-      by_tile_(tile_ranges(pool_, scores.by_tile, {form.row}, form.rows.stream)),
+      ranges_(cascade::tile_ranges(pool_, mask_.visible, {form.row}, form.rows.stream)),
+      by_tile_(cascade::tile_ranges(pool_, scores.by_tile, {form.row}, form.rows.stream)),
       masked_(scores.masked),
       whole_(scores.whole),
       rows_(form.rows),
@@ -34,13 +34,16 @@ HopperText::HopperText(StepBuilder& builder, const AttentionForm& form, const Ho
       columns_(padded(form.column->extent()->integer)) {
   emitter_.set_fast_exp(true);
   for (const ScoreForm* score : {&masked_, &whole_}) {
-    for (const Accumulator& accumulator : score->rows.accumulators) leaves_.add(accumulator);
+    for (const cascade::Accumulator& accumulator : score->rows.accumulators)
+      leaves_.add(accumulator);
   }
   leaves_.add(rows_);
 }
 
-Expr HopperText::row_tiles() const { return ceil_div(pool_, form_.row->extent(), rows()); }
-Expr HopperText::other_rows() const { return product_of(pool_, extents_of(pool_, form_.others)); }
+ir::Expr HopperText::row_tiles() const { return ceil_div(pool_, form_.row->extent(), rows()); }
+ir::Expr HopperText::other_rows() const {
+  return product_of(pool_, extents_of(pool_, form_.others));
+}
 
 // One block per multiprocessor takes row tile after row tile, and begins one while it ends another.
 KernelLaunch HopperText::launch() {
@@ -59,8 +62,8 @@ KernelLaunch HopperText::launch() {
       {"ptx", "math", "types", "reduce", "attention", "ptx_barrier", "ptx_hopper", "hopper"}, "",
       emitter_.close(), (config_.groups + 1) * kGroupThreads, 1);
   launch.shared = hopper_shared_bytes(form_, scores_, config_);
-  launch.grid[0] = pool_.make(ExprOp::Min, {pool_.mul(row_tiles(), other_rows()),
-                                            pool_.integer(builder_.target.multiprocessors)});
+  launch.grid[0] = pool_.make(ir::ExprOp::Min, {pool_.mul(row_tiles(), other_rows()),
+                                                pool_.integer(builder_.target.multiprocessors)});
   return launch;
 }
 
@@ -94,9 +97,10 @@ void HopperText::declare_memory() {
 // together, in these from the last rows to the first, which see the fewest keys of a causal mask.
 void HopperText::declare_schedule() {
   const int64_t section_bytes = int64_t{mask_.skips() ? 16 : 2} << 20;
-  Expr bytes = pool_.mul(rows_.length(), pool_.integer(2 * (depth_ + columns_)));
-  Expr section = pool_.add(pool_.integer(1), pool_.floordiv(pool_.integer(section_bytes),
-                                                            pool_.add(bytes, pool_.integer(1))));
+  ir::Expr bytes = pool_.mul(rows_.length(), pool_.integer(2 * (depth_ + columns_)));
+  ir::Expr section =
+      pool_.add(pool_.integer(1),
+                pool_.floordiv(pool_.integer(section_bytes), pool_.add(bytes, pool_.integer(1))));
   emitter_.line(
       fmt::format("const int row_tiles = static_cast<int>({}), other_rows = static_cast<int>({}), "
                   "section_rows = static_cast<int>({}), all_work = row_tiles * other_rows;",
@@ -138,7 +142,7 @@ void HopperText::place_work() {
 
 std::vector<std::string> HopperText::coordinates(const BoxedRead& read) {
   std::vector<std::string> names;
-  for (Expr e : read.coordinates) {
+  for (ir::Expr e : read.coordinates) {
     names.push_back(emitter_.fresh("c"));
     emitter_.line(
         fmt::format("const int {} = static_cast<int>({});", names.back(), emitter_.emit(e)));
@@ -311,4 +315,4 @@ KernelLaunch attention_hopper_kernel(StepBuilder& builder, const AttentionForm& 
   return HopperText(builder, form, scores, operands, config).launch();
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

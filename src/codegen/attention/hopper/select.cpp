@@ -4,7 +4,7 @@
 
 #include "codegen/attention/hopper/config.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 constexpr int kSlabColumns = 64, kSlabRowBytes = 128, kGroupRows = 64;
@@ -15,43 +15,43 @@ int tile_bytes(int lines, int64_t columns) {
 }
 
 // Keys that tiles of `keys` cover beyond `length`, as a share.
-double waste(Expr length, int64_t keys) {
+double waste(ir::Expr length, int64_t keys) {
   if (!length->is_constant() || length->integer <= 0) return 0;
   const int64_t covered = (length->integer + keys - 1) / keys * keys;
   return static_cast<double>(covered) / static_cast<double>(length->integer);
 }
 
 // Lifts of elements that the mask leaves; of all without `visible`.
-std::vector<Expr> lifts_of(ExprPool& pool, const AttentionForm& form, Expr visible) {
-  std::vector<Expr> result;
+std::vector<ir::Expr> lifts_of(ir::ExprPool& pool, const AttentionForm& form, ir::Expr visible) {
+  std::vector<ir::Expr> result;
   for (size_t k = 0; k < form.rows.accumulators.size(); ++k) {
-    Expr lift = k == form.value_accumulator ? form.weight : form.rows.accumulators[k].lift;
+    ir::Expr lift = k == form.value_accumulator ? form.weight : form.rows.accumulators[k].lift;
     result.push_back(visible ? where_visible(pool, visible, lift) : lift);
   }
   return result;
 }
 
 // Takes the conjuncts that are read for every key from the others.
-void split_visible(ExprPool& pool, const AttentionForm& form, HopperScores& scores) {
+void split_visible(ir::ExprPool& pool, const AttentionForm& form, HopperScores& scores) {
   scores.by_tile = pool.boolean(true);
   scores.by_key = nullptr;
-  auto both = [&](Expr a, Expr b) { return a ? pool.make(ExprOp::And, {a, b}) : b; };
-  std::function<void(Expr, bool)> split = [&](Expr e, bool wanted) {
-    if (e->op == ExprOp::Not) return split(e->args[0], !wanted);
-    if (e->op == (wanted ? ExprOp::And : ExprOp::Or)) {
-      for (Expr arg : e->args) split(arg, wanted);
+  auto both = [&](ir::Expr a, ir::Expr b) { return a ? pool.make(ir::ExprOp::And, {a, b}) : b; };
+  std::function<void(ir::Expr, bool)> split = [&](ir::Expr e, bool wanted) {
+    if (e->op == ir::ExprOp::Not) return split(e->args[0], !wanted);
+    if (e->op == (wanted ? ir::ExprOp::And : ir::ExprOp::Or)) {
+      for (ir::Expr arg : e->args) split(arg, wanted);
       return;
     }
     const bool read = e->has_read && e->depends_on(form.rows.stream) && !e->depends_on(form.row);
-    Expr& part = read ? scores.by_key : scores.by_tile;
-    part = both(part, wanted ? e : pool.make(ExprOp::Not, {e}));
+    ir::Expr& part = read ? scores.by_key : scores.by_tile;
+    part = both(part, wanted ? e : pool.make(ir::ExprOp::Not, {e}));
   };
   split(scores.mask.visible, true);
 }
 
 }  // namespace
 
-HopperScores hopper_scores(ExprPool& pool, const AttentionForm& form) {
+HopperScores hopper_scores(ir::ExprPool& pool, const AttentionForm& form) {
   HopperScores scores{mask_condition(pool, form)};
   split_visible(pool, form, scores);
   scores.masked = score_form(pool, form, lifts_of(pool, form, nullptr));
@@ -114,7 +114,7 @@ HopperConfig hopper_config(const StepBuilder& builder, const AttentionForm& form
   const int64_t size = std::max(form.depth->extent()->integer, form.column->extent()->integer);
   const bool masked = !scores.mask.visible->is_constant();
   HopperConfig config;
-  Expr length = form.rows.length();
+  ir::Expr length = form.rows.length();
   const bool even = length->is_constant() && length->integer % config.keys == 0;
   if (size <= 64) {
     // Mask code besides does not fit into the registers of three groups, nor do strips.
@@ -189,4 +189,4 @@ std::vector<HopperConfig> hopper_configs(const Target& target, const AttentionFo
   return configs;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -8,7 +8,7 @@
 #include "ir/contraction.h"
 #include "ir/polynomial.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 constexpr double kLog2E = 1.4426950408889634;
@@ -16,12 +16,12 @@ constexpr double kLog2E = 1.4426950408889634;
 std::string float_text(double value) { return literal(value, DType::Float32); }
 
 // Index differences and the like, for which 32 bits and floats of their integers are exact.
-bool small_integer(Expr e) {
+bool small_integer(ir::Expr e) {
   int64_t weight = 0;
   for (const auto& [monomial, coefficient] : to_polynomial(e)) {
     if (monomial.size() > 1) return false;
     const bool constant = monomial.empty();
-    if (!constant && monomial[0]->op != ExprOp::Axis && monomial[0]->op != ExprOp::Symbol) {
+    if (!constant && monomial[0]->op != ir::ExprOp::Axis && monomial[0]->op != ir::ExprOp::Symbol) {
       return false;
     }
     constexpr int64_t kConstant = int64_t{1} << 24, kCoefficient = 8;
@@ -51,7 +51,7 @@ std::string HopperText::close_row() { return unrolled("h", 2, emitter_.close());
 
 void HopperText::bind_references() {
   for (size_t r = 0; r < rows_.references.size(); ++r) {
-    leaves_.bind(LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("w{}[h]", r),
+    leaves_.bind(ir::LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("w{}[h]", r),
                  DType::Float32);
   }
 }
@@ -59,32 +59,32 @@ void HopperText::bind_references() {
 void HopperText::bind_old_state() {
   for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
     if (is_value(k)) continue;
-    leaves_.bind(LeafKind::State, static_cast<int64_t>(k), fmt::format("a{}[h]", k),
+    leaves_.bind(ir::LeafKind::State, static_cast<int64_t>(k), fmt::format("a{}[h]", k),
                  DType::Float32);
   }
   for (size_t r = 0; r < rows_.references.size(); ++r) {
-    leaves_.bind(LeafKind::OldResult, static_cast<int64_t>(r), fmt::format("r{}[h]", r),
+    leaves_.bind(ir::LeafKind::OldResult, static_cast<int64_t>(r), fmt::format("r{}[h]", r),
                  DType::Float32);
   }
   bind_references();
-  leaves_.bind(LeafKind::Count, 0, old_count_, DType::Int64);
+  leaves_.bind(ir::LeafKind::Count, 0, old_count_, DType::Int64);
 }
 
 void HopperText::declare_state() {
   for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
-    const Accumulator& a = rows_.accumulators[k];
+    const cascade::Accumulator& a = rows_.accumulators[k];
     if (is_value(k)) continue;
     const std::string identity = identity_of(a.reduction, a.dtype);
     emitter_.line(fmt::format("float a{0}[2] = {{{1}, {1}}}, b{0}[2];", k, identity));
   }
   emitter_.open();
   for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
-    const Accumulator& a = rows_.accumulators[k];
+    const cascade::Accumulator& a = rows_.accumulators[k];
     if (is_value(k)) continue;
-    leaves_.bind(LeafKind::State, static_cast<int64_t>(k), identity_of(a.reduction, a.dtype),
+    leaves_.bind(ir::LeafKind::State, static_cast<int64_t>(k), identity_of(a.reduction, a.dtype),
                  a.dtype);
   }
-  leaves_.bind(LeafKind::Count, 0, "0ll", DType::Int64);
+  leaves_.bind(ir::LeafKind::Count, 0, "0ll", DType::Int64);
   std::string declarations, values;
   for (size_t r = 0; r < rows_.references.size(); ++r) {
     declarations += fmt::format("float r{0}[2], w{0}[2];\n", r);
@@ -135,7 +135,7 @@ void HopperText::fold_phase(const ScoreForm& score, size_t phase, bool tail) {
   open_row();
   bind_references();
   for (size_t k = range.begin; k < range.end; ++k) {
-    const Accumulator& a = rows_.accumulators[k];
+    const cascade::Accumulator& a = rows_.accumulators[k];
     const std::string identity = identity_of(a.reduction, a.dtype);
     if (!is_value(k)) emitter_.line(fmt::format("float tile{0}[2] = {{{1}, {1}}};", k, identity));
   }
@@ -149,9 +149,9 @@ void HopperText::fold_phase(const ScoreForm& score, size_t phase, bool tail) {
 
 // Integers affine in the position within the tile: one base per row, 32 bits.
 HopperText::Bindings HopperText::positions(const ScoreForm& score, size_t phase) {
-  std::set<Expr> seen, done;
+  std::set<ir::Expr> seen, done;
   Bindings found;
-  auto take = [&](Expr e, Expr cast) {
+  auto take = [&](ir::Expr e, ir::Expr cast) {
     auto affine = affine_in(pool_, e, rows_.stream);
     if (!affine || !affine->stride->is_constant() || !small_integer(e)) return;
     if (!done.insert(cast ? cast : e).second) return;
@@ -169,23 +169,23 @@ HopperText::Bindings HopperText::positions(const ScoreForm& score, size_t phase)
       found.emplace_back(e, fmt::format("({} + {} * (n * 8 + e))", name, stride));
     }
   };
-  std::function<void(Expr)> go = [&](Expr e) {
-    if (!seen.insert(e).second || e->op == ExprOp::Read || !e->depends_on(rows_.stream)) return;
+  std::function<void(ir::Expr)> go = [&](ir::Expr e) {
+    if (!seen.insert(e).second || e->op == ir::ExprOp::Read || !e->depends_on(rows_.stream)) return;
     if (is_term(e)) return;
     if (phase > 0 && e == score.kept) return;
     const bool compares =
-        e->op == ExprOp::Less || e->op == ExprOp::LessEqual || e->op == ExprOp::Equal;
-    for (Expr arg : e->args) {
+        e->op == ir::ExprOp::Less || e->op == ir::ExprOp::LessEqual || e->op == ir::ExprOp::Equal;
+    for (ir::Expr arg : e->args) {
       if (arg->dtype == DType::Int64 && arg->depends_on(rows_.stream)) {
         if (compares) take(arg, nullptr);
-        if (e->op == ExprOp::Cast && value_type(e->dtype) == value_type(DType::Float32)) {
+        if (e->op == ir::ExprOp::Cast && value_type(e->dtype) == value_type(DType::Float32)) {
           take(arg, e);
         }
       }
       go(arg);
     }
   };
-  for (Expr lift : score.lifts_of(phase)) go(lift);
+  for (ir::Expr lift : score.lifts_of(phase)) go(lift);
   if (phase == 0 && score.kept) go(score.kept_factors.rest);
   return found;
 }
@@ -194,18 +194,18 @@ HopperText::Bindings HopperText::positions(const ScoreForm& score, size_t phase)
 // row.
 std::vector<HopperText::Special> HopperText::specials(const ScoreForm& score, size_t phase) {
   std::vector<Special> found;
-  std::set<Expr> seen;
-  auto take = [&](Expr e) {
-    if (e->op != ExprOp::Exp && e->op != ExprOp::Tanh) return;
+  std::set<ir::Expr> seen;
+  auto take = [&](ir::Expr e) {
+    if (e->op != ir::ExprOp::Exp && e->op != ir::ExprOp::Tanh) return;
     if (value_type(e->dtype) != value_type(DType::Float32)) return;
     if (!score.element_level(e) || !seen.insert(e).second) return;
-    Expr x = without_float_casts(e->args[0]), shift = nullptr;
-    if (e->op == ExprOp::Exp && x->op == ExprOp::Sub && !score.element_level(x->args[1])) {
+    ir::Expr x = without_float_casts(e->args[0]), shift = nullptr;
+    if (e->op == ir::ExprOp::Exp && x->op == ir::ExprOp::Sub && !score.element_level(x->args[1])) {
       shift = x->args[1];
       x = without_float_casts(x->args[0]);
     }
     const Factored parts = x == score.kept ? score.kept_factors : factored(pool_, x);
-    const double base = e->op == ExprOp::Exp ? kLog2E : 2 * kLog2E;
+    const double base = e->op == ir::ExprOp::Exp ? kLog2E : 2 * kLog2E;
     Special entry{e, parts.rest, float_text(parts.constant * base), ""};
     if (shift) {
       entry.shift = emitter_.fresh("shift");
@@ -214,13 +214,13 @@ std::vector<HopperText::Special> HopperText::specials(const ScoreForm& score, si
     }
     found.push_back(entry);
   };
-  std::set<Expr> passed;
-  std::function<void(Expr)> go = [&](Expr e) {
+  std::set<ir::Expr> passed;
+  std::function<void(ir::Expr)> go = [&](ir::Expr e) {
     if (!passed.insert(e).second || is_term(e) || (phase > 0 && e == score.kept)) return;
-    for (Expr arg : e->args) go(arg);
+    for (ir::Expr arg : e->args) go(arg);
     take(e);
   };
-  for (Expr lift : score.lifts_of(phase)) go(lift);
+  for (ir::Expr lift : score.lifts_of(phase)) go(lift);
   return found;
 }
 
@@ -228,7 +228,7 @@ void HopperText::bind_special(const Special& special) {
   const std::string name = emitter_.fresh("power");
   const std::string rest = emitter_.emit_as(special.rest, DType::Float32);
   const std::string text =
-      special.expr->op == ExprOp::Tanh ? fmt::format("tanh_scaled({}, {})", rest, special.scale)
+      special.expr->op == ir::ExprOp::Tanh ? fmt::format("tanh_scaled({}, {})", rest, special.scale)
       : special.shift.empty()
           ? fmt::format("ptx_exp2({} * {})", rest, special.scale)
           : fmt::format("ptx_exp2(fmaf({}, {}, {}))", rest, special.scale, special.shift);
@@ -287,8 +287,8 @@ void HopperText::fold_element(const ScoreForm& score, size_t phase, bool tail) {
   if (!scored) bind_score(score, phase);
   std::string weight;
   for (size_t k = range.begin; k < range.end; ++k) {
-    const Accumulator& a = rows_.accumulators[k];
-    Expr lift = score.rows.accumulators[k].lift;
+    const cascade::Accumulator& a = rows_.accumulators[k];
+    ir::Expr lift = score.rows.accumulators[k].lift;
     if (is_value(k)) {
       weight = emitter_.emit_as(lift, DType::Float32);
       continue;
@@ -317,7 +317,7 @@ std::string HopperText::tile_reduction(const ScoreForm& score, size_t k) const {
 }
 
 void HopperText::update_state(const ScoreForm& score, size_t k, const std::string& reduction) {
-  const Accumulator& a = rows_.accumulators[k];
+  const cascade::Accumulator& a = rows_.accumulators[k];
   const std::string_view op = combiner_of(a.reduction);
   emitter_.open();
   bind_old_state();
@@ -334,15 +334,15 @@ void HopperText::update_state(const ScoreForm& score, size_t k, const std::strin
 
 void HopperText::make_references(size_t done) {
   for (size_t r = 0; r < rows_.references.size(); ++r) {
-    const Reference& reference = rows_.references[r];
+    const cascade::Reference& reference = rows_.references[r];
     if (static_cast<size_t>(reference.ready_after) > done || !ready_.insert(r).second) continue;
     emitter_.open();
     for (size_t k = 0; k < done; ++k) {
       if (is_value(k)) continue;
-      leaves_.bind(LeafKind::State, static_cast<int64_t>(k), fmt::format("b{}[h]", k),
+      leaves_.bind(ir::LeafKind::State, static_cast<int64_t>(k), fmt::format("b{}[h]", k),
                    DType::Float32);
     }
-    leaves_.bind(LeafKind::Count, 0, new_count_, DType::Int64);
+    leaves_.bind(ir::LeafKind::Count, 0, new_count_, DType::Int64);
     emitter_.line(
         fmt::format("w{}[h] = {};", r, emitter_.emit_as(reference.value, DType::Float32)));
     const std::string text = emitter_.close();
@@ -351,14 +351,14 @@ void HopperText::make_references(size_t done) {
 }
 
 std::string HopperText::move_values() {
-  const Accumulator& a = rows_.accumulators[form_.value_accumulator];
+  const cascade::Accumulator& a = rows_.accumulators[form_.value_accumulator];
   if (!a.transport) return "";
   emitter_.open();
   open_row();
   bind_old_state();
   emitter_.open();
   emitter_.line("const int x = h * 2 + e;");
-  leaves_.bind(LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "o[n][x]",
+  leaves_.bind(ir::LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "o[n][x]",
                DType::Float32);
   emitter_.line(fmt::format("o[n][x] = {};", emitter_.emit_as(a.transport, DType::Float32)));
   const std::string element = emitter_.close();
@@ -384,4 +384,4 @@ std::string HopperText::adopt_state() {
   return unrolled("h", 2, moves);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -12,7 +12,7 @@
 #include "codegen/attention/score_form.h"
 #include "codegen/rows/leaf_names.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 class HopperText {
  public:
@@ -38,24 +38,24 @@ class HopperText {
   std::string next_tiles();
   int rows() const { return config_.groups * 64; }
   int tile_bytes(int lines, int columns) const;
-  Expr row_tiles() const;
-  Expr other_rows() const;
+  ir::Expr row_tiles() const;
+  ir::Expr other_rows() const;
 
   // attention_hopper_terms.cpp: terms of the scores, evaluated once for a tile.
   void declare_terms();
   struct LoadedTerm {
     std::string place;
-    std::vector<std::pair<Expr, std::string>> reads;
+    std::vector<std::pair<ir::Expr, std::string>> reads;
   };
   // What a tile's terms read, ahead of the products; their values, while these are under way. `use`
   // numbers the tiles of the kernel.
   void load_terms();
-  LoadedTerm load_reads(Expr value, Expr place, const std::string& index);
+  LoadedTerm load_reads(ir::Expr value, ir::Expr place, const std::string& index);
   void store_terms(const std::string& use);
   // Of row tiles without rows of the group, whose tiles are not stored: the next one's buffer may
   // be the last one's.
   std::string skip_terms() const;
-  std::string term_value(Expr value, Expr place, const LoadedTerm& loaded);
+  std::string term_value(ir::Expr value, ir::Expr place, const LoadedTerm& loaded);
   // Starts the copies of the strips' parts for the tile of keys from `first`.
   std::string copy_strips(const std::string& first);
   void copy_strip(size_t i);
@@ -65,7 +65,7 @@ class HopperText {
   void open_term(size_t t);
   void open_strip(size_t i);
   void bind_terms();
-  bool is_term(Expr e) const;
+  bool is_term(ir::Expr e) const;
 
   // attention_hopper_state.cpp: a tile of scores folded into the state.
   void declare_state();
@@ -74,10 +74,10 @@ class HopperText {
   std::string fold_scores(const ScoreForm& score, bool tail);
   virtual void fold_phase(const ScoreForm& score, size_t phase, bool tail);
   void fold_element(const ScoreForm& score, size_t phase, bool tail);
-  using Bindings = std::vector<std::pair<Expr, std::string>>;
+  using Bindings = std::vector<std::pair<ir::Expr, std::string>>;
   Bindings positions(const ScoreForm& score, size_t phase);
   struct Special {  // exp(rest · scale / log2 e - a reference), the latter as `shift`; or a tanh
-    Expr expr, rest;
+    ir::Expr expr, rest;
     std::string scale, shift;
   };
   std::vector<Special> specials(const ScoreForm& score, size_t phase);
@@ -96,7 +96,7 @@ class HopperText {
   void join_lanes();
   void write_rows();
   void write(const RowForm::Output& output);
-  Expr by_reciprocals(Expr e) const;
+  ir::Expr by_reciprocals(ir::Expr e) const;
   void finish(bool rounded);
 
   void open_row();
@@ -107,14 +107,14 @@ class HopperText {
   static std::string unrolled(const std::string& variable, int count, const std::string& body);
 
   StepBuilder& builder_;
-  ExprPool& pool_;
+  ir::ExprPool& pool_;
   const AttentionForm& form_;
   const HopperOperands& operands_;
   const HopperConfig config_;
   const HopperScores& scores_;
   const MaskCondition& mask_;
-  const TileRanges ranges_;
-  const TileRanges by_tile_;
+  const cascade::TileRanges ranges_;
+  const cascade::TileRanges by_tile_;
   const ScoreForm &masked_, &whole_;
   const RowForm& rows_;
   KernelText kernel_;
@@ -123,7 +123,7 @@ class HopperText {
   std::set<size_t> ready_;
   std::vector<std::vector<LoadedTerm>> loaded_;  // of every term, of every 128 places
   LoadedTerm loaded_visible_;
-  std::vector<std::pair<Expr, std::string>> term_texts_;
+  std::vector<std::pair<ir::Expr, std::string>> term_texts_;
   std::string type_, keys_, row_count_;
   int depth_ = 0, columns_ = 0;  // columns_: of the values that a group has
   // Keys in the state before the tile, and with it.
@@ -132,4 +132,4 @@ class HopperText {
   std::string first_column_;  // "name + ", of the group's columns
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -5,7 +5,7 @@
 #include "codegen/attention/large_head/text.h"
 #include "codegen/attention/mma/split_kv_merge.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 void WideText::finish_cluster() {
   emitter_.line(merge_cluster());
@@ -50,15 +50,15 @@ void WideText::bind_states(const States& states) {
   const size_t accumulators = rows_.accumulators.size(), references = rows_.references.size();
   for (size_t k = 0; k < accumulators; ++k) {
     if (is_value(k)) continue;
-    leaves_.bind(LeafKind::State, static_cast<int64_t>(k), head(k), DType::Float32);
+    leaves_.bind(ir::LeafKind::State, static_cast<int64_t>(k), head(k), DType::Float32);
   }
   for (size_t r = 0; r < references; ++r) {
     const auto number = static_cast<int64_t>(r);
-    leaves_.bind(LeafKind::OldResult, number, head(accumulators + r), DType::Float32);
-    leaves_.bind(LeafKind::NewResult, number, fmt::format("r{}[h]", r), DType::Float32);
+    leaves_.bind(ir::LeafKind::OldResult, number, head(accumulators + r), DType::Float32);
+    leaves_.bind(ir::LeafKind::NewResult, number, fmt::format("r{}[h]", r), DType::Float32);
   }
   leaves_.bind(
-      LeafKind::Count, 0,
+      ir::LeafKind::Count, 0,
       fmt::format("static_cast<long long>(__float_as_int({}))", head(accumulators + references)),
       DType::Int64);
 }
@@ -69,10 +69,10 @@ void WideText::merge_references(size_t done) {
     emitter_.open();
     for (size_t k = 0; k < done; ++k) {
       if (is_value(k)) continue;
-      leaves_.bind(LeafKind::State, static_cast<int64_t>(k), fmt::format("a{}[h]", k),
+      leaves_.bind(ir::LeafKind::State, static_cast<int64_t>(k), fmt::format("a{}[h]", k),
                    DType::Float32);
     }
-    leaves_.bind(LeafKind::Count, 0, "folded", DType::Int64);
+    leaves_.bind(ir::LeafKind::Count, 0, "folded", DType::Int64);
     emitter_.line(fmt::format("r{}[h] = {};", r,
                               emitter_.emit_as(rows_.references[r].value, DType::Float32)));
     const std::string text = emitter_.close();
@@ -88,7 +88,7 @@ void WideText::merge_heads(const States& states) {
   merge_references(0);
   for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
     if (!is_value(k)) {
-      const Accumulator& a = rows_.accumulators[k];
+      const cascade::Accumulator& a = rows_.accumulators[k];
       emitter_.open();
       bind_states(states);
       const std::string moved = a.transport ? emitter_.emit_as(a.transport, a.dtype)
@@ -105,14 +105,14 @@ void WideText::merge_heads(const States& states) {
 }
 
 void WideText::merge_values(const States& states) {
-  const Accumulator& a = rows_.accumulators[form_.value_accumulator];
+  const cascade::Accumulator& a = rows_.accumulators[form_.value_accumulator];
   const int part = columns_ / 8;
   emitter_.line(unrolled("n", part, "o[n][0] = o[n][1] = o[n][2] = o[n][3] = 0;\n"));
   emitter_.open();
   bind_states(states);
   emitter_.open();
   emitter_.line("const int x = h * 2 + e;");
-  leaves_.bind(LeafKind::State, static_cast<int64_t>(form_.value_accumulator), states.value,
+  leaves_.bind(ir::LeafKind::State, static_cast<int64_t>(form_.value_accumulator), states.value,
                DType::Float32);
   const std::string moved =
       a.transport ? emitter_.emit_as(a.transport, DType::Float32) : states.value;
@@ -123,4 +123,4 @@ void WideText::merge_values(const States& states) {
   emitter_.line(fmt::format("{} {{\n{}}}", states.loop, unrolled("h", 2, text) + "\n"));
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

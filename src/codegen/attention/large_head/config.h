@@ -12,7 +12,7 @@
 #include "codegen/attention/hopper/config.h"
 #include "codegen/attention/mma/split_kv.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 struct WideConfig {
   int keys = 64;         // of a tile; 64 or 32
@@ -48,7 +48,7 @@ std::optional<WideConfig> wide_config(StepBuilder& builder, const AttentionForm&
 
 // 1 where values are columns of the keys and moved by references alone, and no reads besides those
 // of the operands take the registers that the scores of a whole tile need; 2 otherwise.
-int wide_scorers(ExprPool& pool, const AttentionForm& form, const WideConfig& config);
+int wide_scorers(ir::ExprPool& pool, const AttentionForm& form, const WideConfig& config);
 
 // Blocks of a cluster: 2 where so many share a row tile's keys, of sizes that are known. (Clusters
 // of 8 take longer over distributed shared memory than a second kernel does over the states of
@@ -60,10 +60,10 @@ int wide_cluster(StepBuilder& builder, const AttentionForm& form, const WideConf
 Segments wide_segments(StepBuilder& builder, const AttentionForm& form, const WideConfig& config);
 
 // Masks and terms are evaluated element by element.
-HopperScores wide_scores(ExprPool& pool, const AttentionForm& form);
+HopperScores wide_scores(ir::ExprPool& pool, const AttentionForm& form);
 
 // Merges the states of segments where there are several.
 KernelLaunch attention_wide_merge_kernel(StepBuilder& builder, const AttentionForm& form,
                                          const Segments& segments);
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -4,7 +4,7 @@
 #include "codegen/attention/large_head/text.h"
 #include "codegen/attention/mma/split_kv_merge.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 void WideText::finish_rows() {
   join_lanes();
@@ -61,4 +61,4 @@ void WideText::store_states() {
       head, columns_ / 8, last));
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

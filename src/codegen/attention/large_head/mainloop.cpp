@@ -5,7 +5,7 @@
 
 #include "codegen/attention/large_head/text.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 constexpr int kGroups = 2, kGroupThreads = 128;
@@ -195,4 +195,4 @@ std::optional<std::vector<KernelLaunch>> attention_wide_kernels(StepBuilder& bui
   return result;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

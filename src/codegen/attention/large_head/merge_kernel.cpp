@@ -4,12 +4,12 @@
 #include "codegen/attention/large_head/config.h"
 #include "codegen/attention/mma/split_kv_merge.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 KernelLaunch attention_wide_merge_kernel(StepBuilder& builder, const AttentionForm& form,
                                          const Segments& segments) {
   constexpr int kThreads = 128, kKeys = 16;
-  ExprPool& pool = builder.pool();
+  ir::ExprPool& pool = builder.pool();
   AttentionTile tile(builder, form, kKeys, 1);
   AttentionMerge merge(tile, form, 1, kThreads);
   KernelText& kernel = tile.kernel();
@@ -39,9 +39,9 @@ KernelLaunch attention_wide_merge_kernel(StepBuilder& builder, const AttentionFo
                     {"ptx", "math", "types", "reduce", "attention"}, "", emitter.close(), kThreads);
   launch.static_shared = Segments::kMost * head * 4;
   launch.grid[0] =
-      pool.select(pool.make(ExprOp::Equal, {segments.count, pool.integer(1)}), pool.integer(0),
+      pool.select(pool.make(ir::ExprOp::Equal, {segments.count, pool.integer(1)}), pool.integer(0),
                   pool.mul(form.row->extent(), product_of(pool, extents_of(pool, form.others))));
   return launch;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

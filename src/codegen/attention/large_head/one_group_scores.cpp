@@ -6,7 +6,7 @@
 
 #include "codegen/attention/large_head/text.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 std::string WideText::scorer() {
   emitter_.open();
@@ -97,4 +97,4 @@ void WideText::share_accumulators() {
       unrolled("h", 2, store), unrolled("h", 2, load)));
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -4,10 +4,10 @@
 #include "codegen/attention/large_head/config.h"
 #include "codegen/attention/mma/split_kv_merge.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
-int slabs_of(Expr extent) {
+int slabs_of(ir::Expr extent) {
   return static_cast<int>((extent->integer + WideLayout::kSlabColumns - 1) /
                           WideLayout::kSlabColumns);
 }
@@ -17,14 +17,14 @@ bool same(const BufferRef& a, const BufferRef& b) {
 }
 
 // The slab of the keys where the values begin, if they are some of the keys' columns.
-std::optional<int> shared_slab(ExprPool& pool, const AttentionForm& form,
+std::optional<int> shared_slab(ir::ExprPool& pool, const AttentionForm& form,
                                const HopperOperands& operands) {
   const TensorView &key = operands.key.view, &value = operands.value.view;
   if (!same(key.buffer, value.buffer) || key.strides != value.strides ||
       operands.key.coordinates != operands.value.coordinates) {
     return std::nullopt;
   }
-  Expr distance = pool.sub(value.offset, key.offset);
+  ir::Expr distance = pool.sub(value.offset, key.offset);
   if (!distance->is_constant() || distance->integer < 0 ||
       distance->integer % WideLayout::kSlabColumns != 0 ||
       distance->integer + form.column->extent()->integer > form.depth->extent()->integer) {
@@ -87,7 +87,7 @@ std::optional<WideConfig> wide_config(StepBuilder& builder, const AttentionForm&
   return std::nullopt;
 }
 
-HopperScores wide_scores(ExprPool& pool, const AttentionForm& form) {
+HopperScores wide_scores(ir::ExprPool& pool, const AttentionForm& form) {
   HopperScores scores = hopper_scores(pool, form);
   scores.terms.clear();
   scores.strips.clear();
@@ -96,7 +96,7 @@ HopperScores wide_scores(ExprPool& pool, const AttentionForm& form) {
   return scores;
 }
 
-int wide_scorers(ExprPool& pool, const AttentionForm& form, const WideConfig& config) {
+int wide_scorers(ir::ExprPool& pool, const AttentionForm& form, const WideConfig& config) {
   if (config.value_stages > 0) return 2;
   const RowForm& rows = form.rows;
   const HopperScores scores = hopper_scores(pool, form);
@@ -104,9 +104,9 @@ int wide_scorers(ExprPool& pool, const AttentionForm& form, const WideConfig& co
   if (scores.mask.visible && !scores.mask.visible->is_constant()) return 2;
   if (rows.references.size() > rows.accumulators.size()) return 2;
   int scorers = 1;
-  if (Expr transport = rows.accumulators[form.value_accumulator].transport) {
-    visit(transport, [&](Expr e) {
-      const bool state = e->op == ExprOp::Leaf && e->leaf_kind == LeafKind::State;
+  if (ir::Expr transport = rows.accumulators[form.value_accumulator].transport) {
+    visit(transport, [&](ir::Expr e) {
+      const bool state = e->op == ir::ExprOp::Leaf && e->leaf_kind == ir::LeafKind::State;
       if (state && e->integer != static_cast<int64_t>(form.value_accumulator)) scorers = 2;
     });
   }
@@ -114,38 +114,38 @@ int wide_scorers(ExprPool& pool, const AttentionForm& form, const WideConfig& co
 }
 
 int wide_cluster(StepBuilder& builder, const AttentionForm& form, const WideConfig& config) {
-  ExprPool& pool = builder.pool();
-  Expr groups = pool.mul(ceil_div(pool, form.row->extent(), WideLayout::kRows),
-                         product_of(pool, extents_of(pool, form.others)));
+  ir::ExprPool& pool = builder.pool();
+  ir::Expr groups = pool.mul(ceil_div(pool, form.row->extent(), WideLayout::kRows),
+                             product_of(pool, extents_of(pool, form.others)));
   const WideLayout layout = wide_layout(form, config);
   const int head_bytes = WideLayout::kRows * state_head(form) * 4;
   if (!groups->is_constant() || layout.heads + head_bytes > layout.weights) return 1;
   const int64_t blocks = builder.target.multiprocessors / std::max<int64_t>(groups->integer, 1);
-  Expr length = form.rows.length();
+  ir::Expr length = form.rows.length();
   return blocks == 2 && (!length->is_constant() || length->integer > config.keys) ? 2 : 1;
 }
 
 Segments wide_segments(StepBuilder& builder, const AttentionForm& form, const WideConfig& config) {
   // A segment's state is as many bytes as some tiles of keys.
   constexpr int64_t kFewestTiles = 2;
-  ExprPool& pool = builder.pool();
-  Expr one = pool.integer(1), processors = pool.integer(builder.target.multiprocessors);
-  auto at_least_one = [&](Expr e) { return pool.make(ExprOp::Max, {e, one}); };
+  ir::ExprPool& pool = builder.pool();
+  ir::Expr one = pool.integer(1), processors = pool.integer(builder.target.multiprocessors);
+  auto at_least_one = [&](ir::Expr e) { return pool.make(ir::ExprOp::Max, {e, one}); };
   Segments result;
   result.row_tiles = ceil_div(pool, form.row->extent(), WideLayout::kRows);
   result.groups = pool.mul(result.row_tiles, product_of(pool, extents_of(pool, form.others)));
   result.count = one;
   if (config.cluster == 1) {
-    Expr by_groups = at_least_one(pool.floordiv(processors, at_least_one(result.groups)));
-    Expr by_keys = at_least_one(ceil_div(pool, form.rows.length(), kFewestTiles * config.keys));
-    result.count = pool.make(
-        ExprOp::Min, {pool.make(ExprOp::Min, {by_groups, by_keys}), pool.integer(Segments::kMost)});
+    ir::Expr by_groups = at_least_one(pool.floordiv(processors, at_least_one(result.groups)));
+    ir::Expr by_keys = at_least_one(ceil_div(pool, form.rows.length(), kFewestTiles * config.keys));
+    result.count = pool.make(ir::ExprOp::Min, {pool.make(ir::ExprOp::Min, {by_groups, by_keys}),
+                                               pool.integer(Segments::kMost)});
   }
-  Expr states = pool.select(pool.make(ExprOp::Equal, {result.count, one}), pool.integer(0),
-                            pool.mul(result.groups, result.count));
+  ir::Expr states = pool.select(pool.make(ir::ExprOp::Equal, {result.count, one}), pool.integer(0),
+                                pool.mul(result.groups, result.count));
   const int64_t state = int64_t{WideLayout::kRows} * state_block(form, 1);
   result.states = builder.add_scratch(DType::Float32, pool.mul(states, pool.integer(state)));
   return result;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

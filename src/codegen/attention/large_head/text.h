@@ -8,7 +8,7 @@
 #include "codegen/attention/large_head/config.h"
 #include "codegen/attention/visible_keys.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 class WideText : public HopperText {
  public:
@@ -78,4 +78,4 @@ class WideText : public HopperText {
   const VisibleKeys visible_;
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -5,7 +5,7 @@
 
 #include "codegen/attention/large_head/text.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 std::string WideText::first_tile() {
   emitter_.open();
@@ -112,4 +112,4 @@ std::string WideText::place_values(const std::string& use) const {
                      tile, WideLayout::kSlabColumns, slab);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

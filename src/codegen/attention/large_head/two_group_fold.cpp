@@ -4,7 +4,7 @@
 
 #include "codegen/attention/large_head/text.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 std::string WideText::fold_wide_tile() {
   const bool even = rows_.length()->is_constant() && rows_.length()->integer % wide_.keys == 0;
@@ -42,7 +42,7 @@ void WideText::fold_phase(const ScoreForm& score, size_t phase, bool tail) {
   open_row();
   bind_references();
   for (const size_t k : reduced) {
-    const Accumulator& a = rows_.accumulators[k];
+    const cascade::Accumulator& a = rows_.accumulators[k];
     const std::string identity = identity_of(a.reduction, a.dtype);
     emitter_.line(fmt::format("float tile{0}[2] = {{{1}, {1}}};", k, identity));
   }
@@ -82,4 +82,4 @@ void WideText::exchange(const std::vector<size_t>& accumulators, const std::stri
                   unrolled("h", 2, store), join));
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

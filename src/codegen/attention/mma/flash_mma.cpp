@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 constexpr int kRows = 64, kKeys = 64, kThreads = 128;
@@ -132,7 +132,7 @@ class AttentionText {
     tile_.close_row();
   }
 
-  ExprPool& pool_;
+  ir::ExprPool& pool_;
   const AttentionForm& form_;
   const VisibleKeys visible_;
   AttentionTile tile_;
@@ -153,4 +153,4 @@ KernelLaunch attention_kernel(StepBuilder& builder, const AttentionForm& form) {
   return AttentionText(builder, form).launch();
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

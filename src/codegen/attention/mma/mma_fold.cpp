@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 int padded(int64_t n) { return static_cast<int>((n + 15) / 16 * 16); }
@@ -47,9 +47,9 @@ std::string AttentionTile::for_halves(const std::string& body) const {
 void AttentionTile::find_shared() {
   RowForm scalar = rows_;
   scalar.accumulators[form_.value_accumulator].lift = form_.weight;
-  for (Expr e : shared_values(scalar, phases_)) {
+  for (ir::Expr e : shared_values(scalar, phases_)) {
     bool scored = false;
-    visit(e, [&](Expr x) { scored |= x == form_.contraction; });
+    visit(e, [&](ir::Expr x) { scored |= x == form_.contraction; });
     if (scored) shared_.push_back(e);
   }
 }
@@ -64,8 +64,8 @@ void AttentionTile::declare_key_and_value() {
 }
 
 // A lambda from (line, element) to an operand's offset, and whether it may be copied whole.
-void AttentionTile::declare_operand(const std::string& name, Expr read, Expr line,
-                                    const std::string& line_name, Expr element, int whole) {
+void AttentionTile::declare_operand(const std::string& name, ir::Expr read, ir::Expr line,
+                                    const std::string& line_name, ir::Expr element, int whole) {
   emitter_.open();
   if (line) emitter_.bind(line, line_name);
   emitter_.bind(element, "e");
@@ -80,7 +80,7 @@ void AttentionTile::declare_operand(const std::string& name, Expr read, Expr lin
   auto affine = affine_in(pool_, read->args[0], element);
   std::string vector = "false";
   if (affine && affine->stride->is_constant(1) && !affine->base->depends_on(element)) {
-    std::vector<Expr> units = offset_units(pool_, affine->base);
+    std::vector<ir::Expr> units = offset_units(pool_, affine->base);
     units.push_back(element->extent());
     vector = fmt::format("{} && aligned({})", kernel_.multiples(units, whole),
                          kernel_.buffer(read->integer));
@@ -90,7 +90,7 @@ void AttentionTile::declare_operand(const std::string& name, Expr read, Expr lin
 
 void AttentionTile::declare_state() {
   for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
-    const Accumulator& a = rows_.accumulators[k];
+    const cascade::Accumulator& a = rows_.accumulators[k];
     if (is_value(k)) continue;
     const std::string identity = identity_of(a.reduction, a.dtype);
     emitter_.line(fmt::format("float a{0}[2] = {{{1}, {1}}};", k, identity));
@@ -100,11 +100,11 @@ void AttentionTile::declare_state() {
   emitter_.open();
   for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
     if (is_value(k)) continue;
-    const Accumulator& a = rows_.accumulators[k];
-    leaves_.bind(LeafKind::State, static_cast<int64_t>(k), identity_of(a.reduction, a.dtype),
+    const cascade::Accumulator& a = rows_.accumulators[k];
+    leaves_.bind(ir::LeafKind::State, static_cast<int64_t>(k), identity_of(a.reduction, a.dtype),
                  a.dtype);
   }
-  leaves_.bind(LeafKind::Count, 0, "0ll", DType::Int64);
+  leaves_.bind(ir::LeafKind::Count, 0, "0ll", DType::Int64);
   std::string declarations;
   for (size_t r = 0; r < rows_.references.size(); ++r) {
     const std::string value = emitter_.emit_as(rows_.references[r].value, DType::Float32);
@@ -156,23 +156,23 @@ void AttentionTile::close_row() {
 void AttentionTile::bind_state(const std::string& prefix, const std::string& suffix, size_t count) {
   for (size_t k = 0; k < count; ++k) {
     if (is_value(k)) continue;
-    leaves_.bind(LeafKind::State, static_cast<int64_t>(k), fmt::format("{}{}{}", prefix, k, suffix),
-                 DType::Float32);
+    leaves_.bind(ir::LeafKind::State, static_cast<int64_t>(k),
+                 fmt::format("{}{}{}", prefix, k, suffix), DType::Float32);
   }
 }
 
 void AttentionTile::bind_old_state() {
   bind_state("a", "[h]", rows_.accumulators.size());
   for (size_t r = 0; r < rows_.references.size(); ++r) {
-    leaves_.bind(LeafKind::OldResult, static_cast<int64_t>(r), fmt::format("r{}[h]", r),
+    leaves_.bind(ir::LeafKind::OldResult, static_cast<int64_t>(r), fmt::format("r{}[h]", r),
                  DType::Float32);
   }
   bind_new_references();
-  leaves_.bind(LeafKind::Count, 0, "folded", DType::Int64);
+  leaves_.bind(ir::LeafKind::Count, 0, "folded", DType::Int64);
 }
 void AttentionTile::bind_new_references() {
   for (size_t r = 0; r < rows_.references.size(); ++r) {
-    leaves_.bind(LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("w{}[h]", r),
+    leaves_.bind(ir::LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("w{}[h]", r),
                  DType::Float32);
   }
 }
@@ -181,7 +181,7 @@ void AttentionTile::run_phase(const Phase& phase, bool first) {
   open_row();
   bind_new_references();
   for (size_t k = phase.begin; k < phase.end; ++k) {
-    const Accumulator& a = rows_.accumulators[k];
+    const cascade::Accumulator& a = rows_.accumulators[k];
     if (is_value(k)) continue;
     emitter_.line(fmt::format("float t{}_tile = {};", k, identity_of(a.reduction, a.dtype)));
   }
@@ -199,7 +199,7 @@ void AttentionTile::run_phase(const Phase& phase, bool first) {
     }
   }
   for (size_t k = phase.begin; k < phase.end; ++k) {
-    const Accumulator& a = rows_.accumulators[k];
+    const cascade::Accumulator& a = rows_.accumulators[k];
     if (is_value(k)) {
       const std::string weight = emitter_.emit_as(form_.weight, DType::Float32);
       emitter_.line(fmt::format("p[n][x] = offset < valid ? {} : 0.0f;", weight));
@@ -228,7 +228,7 @@ void AttentionTile::bind_score(const std::string& score) {
 
 // New states from old ones and the tile's reductions.
 void AttentionTile::update(size_t k) {
-  const Accumulator& a = rows_.accumulators[k];
+  const cascade::Accumulator& a = rows_.accumulators[k];
   if (is_value(k)) return update_values(a);
   emitter_.open();
   bind_old_state();
@@ -240,13 +240,13 @@ void AttentionTile::update(size_t k) {
   emitter_.line(fmt::format("{{\n{}}}", text));
 }
 
-void AttentionTile::update_values(const Accumulator& a) {
+void AttentionTile::update_values(const cascade::Accumulator& a) {
   if (!a.transport) return;
   emitter_.open();
   bind_old_state();
   emitter_.open();
   emitter_.line("const int x = h * 2 + e;");
-  leaves_.bind(LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "o[n][x]",
+  leaves_.bind(ir::LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "o[n][x]",
                DType::Float32);
   emitter_.line(fmt::format("o[n][x] = {};", emitter_.emit_as(a.transport, DType::Float32)));
   const std::string element = emitter_.close();
@@ -265,11 +265,11 @@ void AttentionTile::update_values(const Accumulator& a) {
 
 void AttentionTile::make_references(size_t done) {
   for (size_t r = 0; r < rows_.references.size(); ++r) {
-    const Reference& reference = rows_.references[r];
+    const cascade::Reference& reference = rows_.references[r];
     if (static_cast<size_t>(reference.ready_after) > done || !ready_.insert(r).second) continue;
     emitter_.open();
     bind_state("b", "[h]", done);
-    leaves_.bind(LeafKind::Count, 0, "(folded + valid)", DType::Int64);
+    leaves_.bind(ir::LeafKind::Count, 0, "(folded + valid)", DType::Int64);
     emitter_.line(
         fmt::format("w{}[h] = {};", r, emitter_.emit_as(reference.value, DType::Float32)));
     const std::string text = emitter_.close();
@@ -278,8 +278,8 @@ void AttentionTile::make_references(size_t done) {
 }
 
 void AttentionTile::bind_results() {
-  leaves_.bind(LeafKind::Count, 0, keys_, DType::Int64);
-  leaves_.bind(LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "value",
+  leaves_.bind(ir::LeafKind::Count, 0, keys_, DType::Int64);
+  leaves_.bind(ir::LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "value",
                DType::Float32);
   emitter_.bind(form_.column, "column");
   for (size_t i = 0; i < rows_.finish.size(); ++i) {
@@ -288,7 +288,7 @@ void AttentionTile::bind_results() {
 }
 
 void AttentionTile::bind_row_results() {
-  leaves_.bind(LeafKind::Count, 0, keys_, DType::Int64);
+  leaves_.bind(ir::LeafKind::Count, 0, keys_, DType::Int64);
   for (size_t i = 0; i < rows_.finish.size(); ++i) {
     if (of_row(rows_.finish[i])) {
       bind_result(i);
@@ -298,12 +298,12 @@ void AttentionTile::bind_row_results() {
 }
 
 // Earlier results are known by then.
-bool AttentionTile::of_row(Expr result) const {
+bool AttentionTile::of_row(ir::Expr result) const {
   bool found = !result->depends_on(form_.column);
-  visit(result, [&](Expr e) {
-    if (e->op != ExprOp::Leaf) return;
-    if (e->leaf_kind == LeafKind::State) found &= !is_value(static_cast<size_t>(e->integer));
-    if (e->leaf_kind == LeafKind::Result) {
+  visit(result, [&](ir::Expr e) {
+    if (e->op != ir::ExprOp::Leaf) return;
+    if (e->leaf_kind == ir::LeafKind::State) found &= !is_value(static_cast<size_t>(e->integer));
+    if (e->leaf_kind == ir::LeafKind::Result) {
       found &= row_results_.contains(static_cast<size_t>(e->integer));
     }
   });
@@ -317,7 +317,7 @@ void AttentionTile::bind_result(size_t i) {
     value = fmt::format("({} == 0 ? {} : {})", keys_, identity_of(rows_.stages[i].reduction, dtype),
                         value);
   }
-  leaves_.bind(LeafKind::Result, static_cast<int64_t>(i), value, dtype);
+  leaves_.bind(ir::LeafKind::Result, static_cast<int64_t>(i), value, dtype);
 }
 
 void AttentionTile::write_outputs(const std::string& exists) {
@@ -332,4 +332,4 @@ void AttentionTile::write_outputs(const std::string& exists) {
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -9,7 +9,7 @@
 #include "codegen/attention/attention.h"
 #include "codegen/rows/leaf_names.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 // The texts take from the kernel around them: `own_row` (of the thread's first row), `pair`,
 // `first` (the tile's first key), `valid` (its keys), `folded` (keys in the state before).
@@ -29,7 +29,7 @@ class AttentionTile {
   int columns() const { return columns_; }
   bool is_value(size_t k) const { return k == form_.value_accumulator; }
   const std::string& row_count() const { return row_count_; }
-  Expr rows() const { return row_extent_; }
+  ir::Expr rows() const { return row_extent_; }
 
   int element_bytes() const { return half_ ? 2 : 4; }
   // Of a tile in shared memory, with the padding of its lines.
@@ -59,32 +59,32 @@ class AttentionTile {
 
  private:
   void find_shared();
-  void declare_operand(const std::string& name, Expr read, Expr line, const std::string& line_name,
-                       Expr element, int whole);
+  void declare_operand(const std::string& name, ir::Expr read, ir::Expr line,
+                       const std::string& line_name, ir::Expr element, int whole);
   void bind_old_state();
   void bind_new_references();
   void run_phase(const Phase& phase, bool first);
   void bind_score(const std::string& score);
   void update(size_t k);
-  void update_values(const Accumulator& a);
+  void update_values(const cascade::Accumulator& a);
   void make_references(size_t done);
-  bool of_row(Expr result) const;
+  bool of_row(ir::Expr result) const;
   void bind_result(size_t i);
   std::string for_halves(const std::string& body) const;
 
-  ExprPool& pool_;
+  ir::ExprPool& pool_;
   const AttentionForm& form_;
   const RowForm& rows_;
   KernelText kernel_;
   Emitter emitter_;
   LeafTexts leaves_;
   std::vector<Phase> phases_;
-  std::vector<Expr> shared_;  // scores that several phases need are computed once
+  std::vector<ir::Expr> shared_;  // scores that several phases need are computed once
   std::set<size_t> ready_, row_results_;
   std::string type_, keys_, row_count_;
-  Expr row_extent_ = nullptr;
+  ir::Expr row_extent_ = nullptr;
   bool half_ = false;
   int depth_ = 0, columns_ = 0, tile_keys_ = 0, halves_ = 2;
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -8,7 +8,7 @@
 #include "codegen/attention/mma/split_kv_merge.h"
 #include "codegen/attention/visible_keys.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 class SplitText {
@@ -129,7 +129,7 @@ class SplitText {
       const std::string map = kernel_.view(std::move(view));
       prefetches += fmt::format("ptx_prefetch_map({});\n", map);
       std::vector<std::string> at;
-      for (Expr e : read->coordinates) {
+      for (ir::Expr e : read->coordinates) {
         at.push_back(emitter_.fresh("c"));
         emitter_.line(
             fmt::format("const int {} = static_cast<int>({});", at.back(), emitter_.emit(e)));
@@ -237,7 +237,7 @@ class SplitText {
     merge_.write_fours();
   }
 
-  ExprPool& pool_;
+  ir::ExprPool& pool_;
   const AttentionForm& form_;
   const SplitConfig config_;
   const SplitLayout layout_;
@@ -269,4 +269,4 @@ KernelLaunch attention_split_kernel(StepBuilder& builder, const AttentionForm& f
   return SplitText(builder, form, config, boxes, segments).launch();
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

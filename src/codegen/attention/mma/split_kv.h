@@ -7,7 +7,7 @@
 #include "codegen/core/kernel_config.h"
 #include "codegen/core/tma_view.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 struct SplitConfig {
   int warps = 4, keys = 32, stages = 3;  // keys of a warp's tile; tiles in flight
@@ -41,7 +41,7 @@ int split_rows(const AttentionForm& form);
 // memory if there are several.
 struct Segments {
   static constexpr int kMost = 128;
-  Expr row_tiles, groups, count;
+  ir::Expr row_tiles, groups, count;
   int64_t states;
 };
 Segments split_segments(StepBuilder& builder, const AttentionForm& form, const SplitConfig& config);
@@ -59,4 +59,4 @@ KernelLaunch attention_split_kernel(StepBuilder& builder, const AttentionForm& f
 double split_time(StepBuilder& builder, const AttentionForm& form, const SplitConfig& config,
                   const KnownSizes& sizes);
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

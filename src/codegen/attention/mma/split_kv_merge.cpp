@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 int state_head(const AttentionForm& form) {
   const size_t scalars = form.rows.accumulators.size() + form.rows.references.size() + 1;
@@ -54,12 +54,13 @@ void AttentionMerge::bind_part() {
   tile_.bind_state("part[", "]", accumulators());
   for (size_t r = 0; r < references(); ++r) {
     const auto number = static_cast<int64_t>(r);
-    tile_.leaves().bind(LeafKind::OldResult, number, fmt::format("part[{}]", accumulators() + r),
+    tile_.leaves().bind(ir::LeafKind::OldResult, number,
+                        fmt::format("part[{}]", accumulators() + r), DType::Float32);
+    tile_.leaves().bind(ir::LeafKind::NewResult, number, fmt::format("merged_r{}", r),
                         DType::Float32);
-    tile_.leaves().bind(LeafKind::NewResult, number, fmt::format("merged_r{}", r), DType::Float32);
   }
   tile_.leaves().bind(
-      LeafKind::Count, 0,
+      ir::LeafKind::Count, 0,
       fmt::format("static_cast<long long>(__float_as_int(part[{}]))", count_place()), DType::Int64);
 }
 
@@ -101,7 +102,7 @@ void AttentionMerge::merge_heads() {
 }
 
 void AttentionMerge::merge_accumulator(size_t k) {
-  const Accumulator& a = form_.rows.accumulators[k];
+  const cascade::Accumulator& a = form_.rows.accumulators[k];
   emitter_.line(fmt::format("merged_a{} = {};", k, identity_of(a.reduction, a.dtype)));
   emitter_.open();
   bind_part();
@@ -114,7 +115,7 @@ void AttentionMerge::merge_accumulator(size_t k) {
 }
 
 void AttentionMerge::merge_values() {
-  const Accumulator& a = form_.rows.accumulators[form_.value_accumulator];
+  const cascade::Accumulator& a = form_.rows.accumulators[form_.value_accumulator];
   emitter_.line(
       for_groups("merged_o[g][0] = merged_o[g][1] = merged_o[g][2] = merged_o[g][3] = "
                  "0;\n"));
@@ -125,8 +126,8 @@ void AttentionMerge::merge_values() {
       fmt::format("const float4 four = *reinterpret_cast<const float4*>(columns + from);\n"
                   "const float values[4] = {{four.x, four.y, four.z, four.w}};"));
   emitter_.open();
-  tile_.leaves().bind(LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "values[e]",
-                      DType::Float32);
+  tile_.leaves().bind(ir::LeafKind::State, static_cast<int64_t>(form_.value_accumulator),
+                      "values[e]", DType::Float32);
   const std::string moved =
       a.transport ? emitter_.emit_as(a.transport, DType::Float32) : std::string("values[e]");
   emitter_.line(fmt::format("merged_o[g][e] += {};", moved));
@@ -144,11 +145,12 @@ void AttentionMerge::merge_values() {
 
 void AttentionMerge::make_references(size_t done) {
   for (size_t r = 0; r < references(); ++r) {
-    const Reference& reference = form_.rows.references[r];
+    const cascade::Reference& reference = form_.rows.references[r];
     if (static_cast<size_t>(reference.ready_after) != done) continue;
     emitter_.open();
     tile_.bind_state("merged_a", "", done);
-    tile_.leaves().bind(LeafKind::Count, 0, "static_cast<long long>(merged_count)", DType::Int64);
+    tile_.leaves().bind(ir::LeafKind::Count, 0, "static_cast<long long>(merged_count)",
+                        DType::Int64);
     emitter_.line(
         fmt::format("merged_r{} = {};", r, emitter_.emit_as(reference.value, DType::Float32)));
     const std::string text = emitter_.close();
@@ -194,4 +196,4 @@ void AttentionMerge::write_outputs() {
   emitter_.line(fmt::format("{{\n{}}}", text));
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

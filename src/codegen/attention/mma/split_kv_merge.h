@@ -8,7 +8,7 @@
 
 #include "codegen/attention/mma/mma_fold.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 
 // Floats of a row's scalars, references and count.
 int state_head(const AttentionForm& form);
@@ -73,4 +73,4 @@ class AttentionMerge {
   std::string loop_;  // over the heads that are merged, `part` each
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

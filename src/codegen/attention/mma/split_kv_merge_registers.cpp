@@ -7,7 +7,7 @@
 #include "codegen/attention/mma/split_kv_merge.h"
 #include "ir/polynomial.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
 std::string unrolled(const std::string& variable, int count, const std::string& body) {
@@ -22,14 +22,14 @@ std::string AttentionMerge::empty_head(const std::function<std::string(size_t)>&
   emitter_.open();
   for (size_t k = 0; k < accumulators(); ++k) {
     if (tile_.is_value(k)) continue;
-    const Accumulator& a = form_.rows.accumulators[k];
+    const cascade::Accumulator& a = form_.rows.accumulators[k];
     const std::string identity = identity_of(a.reduction, a.dtype);
     emitter_.line(fmt::format("{} = {};", name(k), identity));
-    tile_.leaves().bind(LeafKind::State, static_cast<int64_t>(k), identity, a.dtype);
+    tile_.leaves().bind(ir::LeafKind::State, static_cast<int64_t>(k), identity, a.dtype);
   }
-  tile_.leaves().bind(LeafKind::Count, 0, "0ll", DType::Int64);
+  tile_.leaves().bind(ir::LeafKind::Count, 0, "0ll", DType::Int64);
   for (size_t r = 0; r < references(); ++r) {
-    const Expr value = form_.rows.references[r].value;
+    const ir::Expr value = form_.rows.references[r].value;
     emitter_.line(
         fmt::format("{} = {};", name(accumulators() + r), emitter_.emit_as(value, DType::Float32)));
   }
@@ -129,13 +129,13 @@ void AttentionMerge::merge_parts(int parts, bool goes_on, const std::string& col
 // Elements of a part's value state, moved to the merged references.
 std::string AttentionMerge::moved_values(const std::string& element, const std::string& into,
                                          const std::string& before) {
-  const Accumulator& a = form_.rows.accumulators[form_.value_accumulator];
+  const cascade::Accumulator& a = form_.rows.accumulators[form_.value_accumulator];
   emitter_.open();
   bind_part();
   emitter_.open();
   emitter_.line(before);
   emitter_.open();
-  tile_.leaves().bind(LeafKind::State, static_cast<int64_t>(form_.value_accumulator), element,
+  tile_.leaves().bind(ir::LeafKind::State, static_cast<int64_t>(form_.value_accumulator), element,
                       DType::Float32);
   const std::string moved = a.transport ? emitter_.emit_as(a.transport, DType::Float32) : element;
   emitter_.line(fmt::format("merged_o[g][e] {} {};", into, moved));
@@ -175,7 +175,7 @@ void AttentionMerge::write_four(const RowForm::Output& output) {
   const std::string element = emitter_.close();
   emitter_.line(unrolled("e", 4, element));
   if (adjacent) {
-    std::vector<Expr> units = offset_units(emitter_.pool(), affine->base);
+    std::vector<ir::Expr> units = offset_units(emitter_.pool(), affine->base);
     units.push_back(form_.column->extent());
     emitter_.bind(form_.column, "from");
     emitter_.line(
@@ -187,4 +187,4 @@ void AttentionMerge::write_four(const RowForm::Output& output) {
   emitter_.line(for_groups(group));
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

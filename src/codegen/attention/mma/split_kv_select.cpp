@@ -5,10 +5,10 @@
 #include "codegen/attention/mma/split_kv.h"
 #include "codegen/attention/mma/split_kv_merge.h"
 
-namespace redfuser {
+namespace redfuser::codegen {
 namespace {
 
-int padded(Expr extent) { return static_cast<int>((extent->integer + 15) / 16 * 16); }
+int padded(ir::Expr extent) { return static_cast<int>((extent->integer + 15) / 16 * 16); }
 
 }  // namespace
 
@@ -58,7 +58,7 @@ std::optional<SplitConfig> split_config(const Target& target, const AttentionFor
 }
 
 int split_rows(const AttentionForm& form) {
-  Expr rows = form.row ? form.row->extent() : nullptr;
+  ir::Expr rows = form.row ? form.row->extent() : nullptr;
   if (!rows) return 1;
   if (!rows->is_constant()) return AttentionTile::kRows;
   const auto count =
@@ -69,25 +69,25 @@ int split_rows(const AttentionForm& form) {
 Segments split_segments(StepBuilder& builder, const AttentionForm& form,
                         const SplitConfig& config) {
   constexpr int kFewestSteps = 2;
-  ExprPool& pool = builder.pool();
+  ir::ExprPool& pool = builder.pool();
   Segments result;
   result.row_tiles =
       form.row ? ceil_div(pool, form.row->extent(), split_rows(form)) : pool.integer(1);
   result.groups = pool.mul(result.row_tiles, product_of(pool, extents_of(pool, form.others)));
   // At most so many as run at once, and never none, however few rows or keys there are.
-  Expr one = pool.integer(1);
-  Expr processors = pool.integer(int64_t{1} * config.blocks * builder.target.multiprocessors);
-  Expr many = pool.make(ExprOp::LessEqual, {processors, result.groups});
-  Expr by_groups = pool.select(
+  ir::Expr one = pool.integer(1);
+  ir::Expr processors = pool.integer(int64_t{1} * config.blocks * builder.target.multiprocessors);
+  ir::Expr many = pool.make(ir::ExprOp::LessEqual, {processors, result.groups});
+  ir::Expr by_groups = pool.select(
       many, one,
-      pool.floordiv(processors, pool.select(pool.make(ExprOp::Less, {result.groups, one}), one,
+      pool.floordiv(processors, pool.select(pool.make(ir::ExprOp::Less, {result.groups, one}), one,
                                             result.groups)));
-  Expr by_keys =
+  ir::Expr by_keys =
       pool.add(pool.floordiv(form.rows.length(), pool.integer(kFewestSteps * config.step())), one);
-  result.count = pool.make(
-      ExprOp::Min, {pool.make(ExprOp::Min, {by_groups, by_keys}), pool.integer(Segments::kMost)});
-  Expr floats = pool.mul(pool.mul(result.groups, result.count),
-                         pool.integer(state_block(form, split_rows(form))));
+  result.count = pool.make(ir::ExprOp::Min, {pool.make(ir::ExprOp::Min, {by_groups, by_keys}),
+                                             pool.integer(Segments::kMost)});
+  ir::Expr floats = pool.mul(pool.mul(result.groups, result.count),
+                             pool.integer(state_block(form, split_rows(form))));
   result.states = builder.add_scratch(DType::Float32, floats);
   return result;
 }
@@ -109,7 +109,7 @@ double split_time(StepBuilder& builder, const AttentionForm& form, const SplitCo
                   const KnownSizes& sizes) {
   constexpr double kMemoryRate = 3.0e6, kCacheRate = 5.0e6;  // bytes per microsecond
   constexpr double kBlockRate = 60e3, kBlockTime = 5, kSegmentTime = 0.02;
-  ExprPool& pool = builder.pool();
+  ir::ExprPool& pool = builder.pool();
   const auto rows = form.row ? sizes.of(form.row->extent()) : 1;
   const int64_t tiles = (rows + split_rows(form) - 1) / split_rows(form);
   const int64_t others = sizes.of(product_of(pool, extents_of(pool, form.others)));
@@ -130,4 +130,4 @@ double split_time(StepBuilder& builder, const AttentionForm& form, const SplitCo
          kSegmentTime * static_cast<double>(segments);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::codegen

@@ -11,7 +11,7 @@
 #include "cpu/opaque/opaque_gemm.h"
 #include "cpu/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 bool is_pointwise(const Window& w) {
@@ -175,4 +175,4 @@ void run_conv(OpaqueCall& call) {
   call.set(0, std::move(y));
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

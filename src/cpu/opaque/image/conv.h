@@ -4,7 +4,7 @@
 #include "base/thread_pool.h"
 #include "cpu/opaque/image/window.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 
 // Shapes of one convolution: x [batch, channels, window.input], w [filters, channels / groups,
 // window.kernel], y [batch, filters, window.output].
@@ -26,4 +26,4 @@ void convolve_depthwise(const ConvShape& shape, const T* x, const T* w, const T*
 // Checks ranks and channel counts of inputs `x` and `w` of a Conv-like node.
 ConvShape make_conv_shape(const OpaqueCall& call, int x, int w);
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -9,7 +9,7 @@
 #include "cpu/opaque/opaque_gemm.h"
 #include "cpu/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 struct TransposedShape {
@@ -109,4 +109,4 @@ void run_conv_transpose(OpaqueCall& call) {
   call.set(0, std::move(y));
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

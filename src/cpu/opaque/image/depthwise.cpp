@@ -4,7 +4,7 @@
 #include "cpu/opaque/image/plane.h"
 #include "cpu/simd/kernel_table.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 
 template <typename T>
 void convolve_depthwise(const ConvShape& s, const T* x, const T* weights, const T* bias, T* y,
@@ -46,4 +46,4 @@ template void convolve_depthwise<float>(const ConvShape&, const float*, const fl
 template void convolve_depthwise<double>(const ConvShape&, const double*, const double*,
                                          const double*, double*, ThreadPool&);
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

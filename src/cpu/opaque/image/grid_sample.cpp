@@ -7,7 +7,7 @@
 #include "base/integers.h"
 #include "cpu/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 enum class Padding { Zeros, Border, Reflection };
@@ -168,4 +168,4 @@ void run_grid_sample(OpaqueCall& call) {
   });
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 struct Range {
@@ -62,4 +62,4 @@ template void gather_columns<float>(const Window&, const float*, int64_t, int64_
 template void gather_columns<double>(const Window&, const double*, int64_t, int64_t, double*,
                                      int64_t);
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

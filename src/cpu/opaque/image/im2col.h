@@ -3,7 +3,7 @@
 
 #include "cpu/opaque/image/window.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 
 // Calls body(index, offset) for every kernel tap in row-major order, with the position in the
 // input that it reads for output position 0.
@@ -26,4 +26,4 @@ template <typename T>
 void gather_columns(const Window& w, const T* plane, int64_t begin, int64_t end, T* columns,
                     int64_t ld);
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -9,7 +9,7 @@
 #include "base/integers.h"
 #include "cpu/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 void store(Tensor& tensor, const ChargedVector<double>& values) {
@@ -355,4 +355,4 @@ void run_col2im(OpaqueCall& call) {
   store(y, out);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

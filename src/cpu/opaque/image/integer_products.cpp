@@ -12,7 +12,7 @@
 #include "cpu/opaque/opaque_kernels.h"
 
 // Integer products run in float64, which holds sums of 8-bit products exactly.
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 // Input `input`, which is per tensor or has `count` elements.
@@ -161,4 +161,4 @@ void run_qlinear_matmul(OpaqueCall& call) {
   });
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

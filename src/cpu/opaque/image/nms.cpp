@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "cpu/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 struct Box {
@@ -88,4 +88,4 @@ void run_non_max_suppression(OpaqueCall& call) {
   for (const auto& row : selected) out = std::copy(row.begin(), row.end(), out);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

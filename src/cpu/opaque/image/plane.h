@@ -8,7 +8,7 @@
 #include "cpu/opaque/image/im2col.h"
 #include "cpu/simd/kernel_table.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 
 // A channel with its padding, every line split by column modulo the stride, so that each tap reads
 // consecutive elements: [depth][height][phase][columns]. Lines may be read kFilterSlack elements
@@ -67,4 +67,4 @@ struct PaddedPlane {
   }
 };
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

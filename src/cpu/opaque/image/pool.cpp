@@ -11,7 +11,7 @@
 #include "cpu/opaque/image/window.h"
 #include "cpu/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 struct Pool {
@@ -230,4 +230,4 @@ void run_lp_pool(OpaqueCall& call) {
   });
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 // The position in the input that output position `o` stands for.
@@ -97,4 +97,4 @@ ResampleTable make_resample_table(const ResampleAxis& axis, const ResampleOption
   return table;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

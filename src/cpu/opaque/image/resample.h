@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace redfuser {
+namespace redfuser::cpu {
 
 // Where output positions of an axis lie in the input, and how neighbours are weighed: the
 // attributes of ONNX Resize.
@@ -34,4 +34,4 @@ struct ResampleTable {
 // Throws UserError for an unknown mode name.
 ResampleTable make_resample_table(const ResampleAxis& axis, const ResampleOptions& options);
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -12,7 +12,7 @@
 #include "cpu/opaque/image/resample.h"
 #include "cpu/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 // Applies a table along one axis. `copy`: every tap has weight one (nearest).
@@ -216,4 +216,4 @@ void run_upsample(OpaqueCall& call) {
   run_with(call, axes);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

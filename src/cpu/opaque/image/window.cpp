@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 // An attribute with one entry per spatial dimension, aligned to the last dimensions of a Size3.
@@ -142,4 +142,4 @@ Window make_transposed_window(const OpaqueCall& call, std::span<const int64_t> i
   return window;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

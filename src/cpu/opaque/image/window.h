@@ -7,7 +7,7 @@
 
 #include "cpu/opaque/opaque.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 
 using Size3 = std::array<int64_t, 3>;
 inline int64_t count_of(const Size3& size) { return size[0] * size[1] * size[2]; }
@@ -31,4 +31,4 @@ Window make_window(const OpaqueCall& call, std::span<const int64_t> input,
 Window make_transposed_window(const OpaqueCall& call, std::span<const int64_t> input,
                               std::span<const int64_t> kernel);
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

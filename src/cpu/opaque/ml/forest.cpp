@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "cpu/opaque/ml/scores.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 constexpr size_t kMostNodes = std::numeric_limits<int32_t>::max() / 2;
@@ -268,4 +268,4 @@ Forest forest_of_nodes(const OpaqueCall& call, const std::string& prefix, int64_
   return forest;
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -7,7 +7,7 @@
 
 #include "cpu/opaque/opaque.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 
 struct Forest {
   // In the numbering of TreeEnsemble.
@@ -50,4 +50,4 @@ Forest forest_of_ensemble(const OpaqueCall& call, int64_t targets);
 // (target, class) + `_ids` and so on.
 Forest forest_of_nodes(const OpaqueCall& call, const std::string& prefix, int64_t targets);
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

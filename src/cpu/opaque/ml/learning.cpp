@@ -9,7 +9,7 @@
 #include "cpu/opaque/ml/scores.h"
 #include "cpu/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 // The list of keys, values or defaults named `prefix` + type, as a tensor; undefined without one.
@@ -135,4 +135,4 @@ void run_one_hot_encoder(OpaqueCall& call) {
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -8,7 +8,7 @@
 #include "cpu/opaque/ml/scores.h"
 #include "cpu/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 using Gram = std::vector<std::string>;
@@ -117,4 +117,4 @@ void run_tf_idf(OpaqueCall& call) {
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -7,7 +7,7 @@
 #include "base/dispatch.h"
 #include "base/error.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
@@ -119,4 +119,4 @@ void transform_pair(ScoreTransform transform, bool share, double score, double* 
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -6,7 +6,7 @@
 
 #include "cpu/opaque/opaque.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 
 // A list of floats, or a tensor of any type, as doubles; empty without it.
 std::vector<double> reals_attribute(const OpaqueCall& call, const std::string& name);
@@ -33,4 +33,4 @@ void transform_scores(ScoreTransform transform, double* row, int64_t count);
 // except for Probit, of which it leaves the second score open.
 void transform_pair(ScoreTransform transform, bool share, double score, double* row);
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -15,7 +15,7 @@
 #include "cpu/opaque/ml/scores.h"
 #include "cpu/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 Dims broadcast_dims(const OpaqueCall& call, const Dims& a, const Dims& b) {
@@ -219,4 +219,4 @@ void run_string_cast(OpaqueCall& call) {
   });
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -9,7 +9,7 @@
 #include "cpu/opaque/ml/scores.h"
 #include "cpu/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 enum class KernelKind { Linear, Poly, Rbf, Sigmoid };
@@ -255,4 +255,4 @@ void run_svm_classifier(OpaqueCall& call) {
   });
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -10,7 +10,7 @@
 #include "cpu/opaque/ml/scores.h"
 #include "cpu/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 enum class Aggregate { Average, Sum, Min, Max };  // in TreeEnsemble's numbering
@@ -218,4 +218,4 @@ void run_tree_ensemble_classifier(OpaqueCall& call) {
   });
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -7,7 +7,7 @@
 #include "base/integers.h"
 #include "cpu/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 // Elimination with partial pivoting, in place.
@@ -128,4 +128,4 @@ void run_tensor_scatter(OpaqueCall& call) {
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

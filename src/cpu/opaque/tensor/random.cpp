@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "cpu/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 std::mt19937_64 generator_of(const OpaqueCall& call) {
@@ -106,4 +106,4 @@ void run_dropout(OpaqueCall& call) {
   if (call.has_output(1)) call.set(1, mask);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -7,7 +7,7 @@
 #include "cpu/opaque/opaque_gemm.h"
 #include "cpu/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 // y = φ(x) of one gate, with the parameters that φ has.
@@ -313,4 +313,4 @@ void run_rnn(OpaqueCall& call) { run_recurrent(call, 1, {"Tanh"}); }
 void run_gru(OpaqueCall& call) { run_recurrent(call, 3, {"Sigmoid", "Tanh"}); }
 void run_lstm(OpaqueCall& call) { run_recurrent(call, 4, {"Sigmoid", "Tanh", "Tanh"}); }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

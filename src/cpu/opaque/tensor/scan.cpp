@@ -3,7 +3,7 @@
 #include "base/integers.h"
 #include "cpu/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 // y[i] = x[0] + ... + x[i] along an axis; exclusive leaves x[i] out, reverse starts at the end.
@@ -46,4 +46,4 @@ void run_cumsum(OpaqueCall& call) {
   });
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -9,7 +9,7 @@
 #include "base/integers.h"
 #include "cpu/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 enum class Combine { Replace, Add, Mul, Min, Max };
@@ -122,4 +122,4 @@ void run_scatter_elements(OpaqueCall& call) {
   });
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "cpu/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 
 void run_nonzero(OpaqueCall& call) {
   const Tensor& x = call.tensor(0);
@@ -54,4 +54,4 @@ void run_compress(OpaqueCall& call) {
   }
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "cpu/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 int64_t position_of(const OpaqueCall& call, int input, int64_t count) {
@@ -153,4 +153,4 @@ void run_optional_get_element(OpaqueCall& call) {
 
 void run_identity(OpaqueCall& call) { call.set(0, call.tensor(0)); }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "cpu/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 using Complex = std::complex<double>;
@@ -204,4 +204,4 @@ void run_mel_weight_matrix(OpaqueCall& call) {
   store(y, weights);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "cpu/opaque/opaque_kernels.h"
 
-namespace redfuser {
+namespace redfuser::cpu {
 namespace {
 
 // Orders the slices of x along an axis lexicographically; NaN sorts last and equals NaN.
@@ -103,4 +103,4 @@ void run_unique(OpaqueCall& call) {
   });
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::cpu

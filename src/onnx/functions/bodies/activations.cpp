@@ -1,7 +1,7 @@
 // com.microsoft activations, alone or after a sum.
 #include "onnx/functions/expansion_call.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 std::string microsoft_gelu(const ExpansionCall&) { return "(X) => (Y) { Y = Gelu(X) }"; }
 
@@ -70,4 +70,4 @@ std::string activation_text(const ExpansionCall& call, const std::string& name,
       result, x, parameters[0], parameters[1]);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -1,7 +1,7 @@
 // com.microsoft.Attention, QAttention and MultiHeadAttention.
 #include "onnx/functions/attention_body.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 // Element `index` of `axis` as `result`.
@@ -135,4 +135,4 @@ std::string microsoft_quantized_attention(const ExpansionCall& call) {
       projected_text(call, {5, -1, call.has(8)}));
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

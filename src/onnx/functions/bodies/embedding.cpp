@@ -1,7 +1,7 @@
 // com.microsoft.EmbedLayerNormalization and its quantised form.
 #include "onnx/functions/expansion_call.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 // Y, MaskIndex and Sum of the tables, which are Words, Places, SegmentTable, Gamma and Beta.
@@ -50,4 +50,4 @@ std::string microsoft_quantized_embed_layer_norm(const ExpansionCall& call) {
       text, embedding_text(call, false));
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -5,11 +5,11 @@
 #include "base/error.h"
 #include "onnx/functions/expansion_call.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 constexpr int64_t kWidest = std::numeric_limits<int32_t>::max();
-constexpr int kFloat = onnx::TensorProto::FLOAT, kDouble = onnx::TensorProto::DOUBLE;
+constexpr int kFloat = ::onnx::TensorProto::FLOAT, kDouble = ::onnx::TensorProto::DOUBLE;
 
 // The size of the last dimension; -1 where it is open.
 int64_t features_of(const ExpansionCall& call) {
@@ -125,7 +125,7 @@ std::string learning_feature_vectorizer(const ExpansionCall& call) {
 
 // Unknown categories give zeros; where they are an error, the kernel serves.
 std::string learning_one_hot_encoder(const ExpansionCall& call) {
-  const bool words = call.type(0) == onnx::TensorProto::STRING;
+  const bool words = call.type(0) == ::onnx::TensorProto::STRING;
   const char* list = words ? "cats_strings" : "cats_int64s";
   if (call.length(list) == 0) call.fail(fmt::format("it has no {}", list));
   if (call.integer("zeros", 1) == 0) return "";
@@ -142,4 +142,4 @@ std::string learning_one_hot_encoder(const ExpansionCall& call) {
       words ? "value_strings: strings = @cats_strings" : "value_ints: ints = @cats_int64s");
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -1,7 +1,7 @@
 // com.microsoft.GroupQueryAttention: heads that share keys and values, over a cache.
 #include "onnx/functions/attention_body.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 // Rotary tables may cover a part of the head only; their width says how much.
@@ -228,4 +228,4 @@ std::string microsoft_grouped_attention(const ExpansionCall& call) {
          joined_heads_text() + "}";
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

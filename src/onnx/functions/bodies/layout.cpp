@@ -2,7 +2,7 @@
 // ai.onnx that are others in a few words.
 #include "onnx/functions/expansion_call.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 
 std::string microsoft_gather_nd(const ExpansionCall&) {
   return "(X, Indices) => (Y) { I = Cast<to = 7>(Indices) Y = GatherND(X, I) }";
@@ -64,9 +64,9 @@ std::string global_lp_pool(const ExpansionCall& call) {
     Y = CastLike(YF, X)
   }})",
                      head, start,
-                     call.type(0) == onnx::TensorProto::DOUBLE ? onnx::TensorProto::DOUBLE
-                                                               : onnx::TensorProto::FLOAT,
+                     call.type(0) == ::onnx::TensorProto::DOUBLE ? ::onnx::TensorProto::DOUBLE
+                                                                 : ::onnx::TensorProto::FLOAT,
                      p, 1 / p);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "onnx/functions/expansion_call.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 // `XM`, the input as a float matrix [rows, features].
@@ -225,4 +225,4 @@ std::string learning_svm_regressor(const ExpansionCall& call) {
       body);
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

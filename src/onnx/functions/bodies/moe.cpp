@@ -1,7 +1,7 @@
 // com.microsoft.MoE and QMoE.
 #include "onnx/functions/expansion_call.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 // Numbers of the node's inputs; -1: it has no such input. They are named as here, in capitals.
@@ -123,7 +123,7 @@ std::string mixture_text(const ExpansionCall& call, const MixtureInputs& inputs)
 std::string dequantized_text(const ExpansionCall& call, const std::string& name, int weight,
                              int scale, int zero, int64_t bits) {
   call.refuse_if(!call.has(scale), "weights without scales");
-  call.refuse_if(call.type(weight) != onnx::TensorProto::UINT8, "weights that are no bytes");
+  call.refuse_if(call.type(weight) != ::onnx::TensorProto::UINT8, "weights that are no bytes");
   const int64_t block = call.integer("block_size", 0);
   call.refuse_if((block > 0) != (call.rank(scale) == 3), "scales of this rank");
   std::string text =
@@ -186,4 +186,4 @@ std::string microsoft_quantized_moe(const ExpansionCall& call) {
       kMixtureAttributes, text, mixture_text(call, {4, 7, 8, 10, 14}));
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

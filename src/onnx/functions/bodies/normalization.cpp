@@ -3,7 +3,7 @@
 
 #include "onnx/functions/expansion_call.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 // Root mean square over `axes`, in fp32; also gives InvStdDev.
@@ -111,4 +111,4 @@ std::string microsoft_group_norm(const ExpansionCall& call) {
   return text + "Y = CastLike(YF, X) }";
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -1,7 +1,7 @@
 // com.microsoft products with transpositions, factors and activations.
 #include "onnx/functions/expansion_call.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 // `name` + "T" = the operand with its first dimension moved behind the batch's, then its last two
@@ -89,4 +89,4 @@ std::string microsoft_distances(const ExpansionCall& call) {
                      metric == "euclidean" ? "Sqrt" : "Identity");
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -1,7 +1,7 @@
 // com.microsoft operators on quantised tensors: they dequantise, compute and quantise.
 #include "onnx/functions/expansion_call.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 // `result` = x as floats; its scale and zero point are the inputs named x + "Scale", x + "Zero".
@@ -176,4 +176,4 @@ std::string microsoft_quantized_conv(const ExpansionCall& call) {
       call.has(8) ? ", B" : "", last ? "Y = Transpose<perm = [0, 2, 3, 1]>(T)" : "Y = Identity(T)");
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

@@ -1,7 +1,7 @@
 // com.microsoft.RotaryEmbedding and MRotaryEmbedding.
 #include "onnx/functions/expansion_call.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 // Y = X rotated by the tables; `tables` are the operator's inputs after X.
@@ -101,4 +101,4 @@ std::string microsoft_multimodal_rotary(const ExpansionCall& call) {
   return fmt::format("{} {{ {} {} }}", kHead, text, rotation_text(call, "Cos3, Sin3"));
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

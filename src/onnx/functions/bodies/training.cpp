@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "onnx/functions/expansion_call.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 // The body's head: `lists` name the input lists, `results` the output lists.
@@ -162,4 +162,4 @@ std::string training_adam(const ExpansionCall& call) {
   return body + "}";
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx

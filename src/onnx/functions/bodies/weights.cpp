@@ -3,7 +3,7 @@
 
 #include "onnx/functions/expansion_call.h"
 
-namespace redfuser {
+namespace redfuser::onnx {
 namespace {
 
 // Products of two such sizes do not overflow.
@@ -67,7 +67,7 @@ std::string microsoft_matmul_nbits(const ExpansionCall& call) {
   call.refuse_if(!is_size(block) || !is_size(rows) || !is_size(depth), "weights of this size");
   call.refuse_if(call.integer("weight_prepacked", 0) != 0, "weight_prepacked");
   const int64_t blocks = (depth + block - 1) / block, per_byte = 8 / bits;
-  const bool packed_zeros = call.has(3) && call.type(3) == onnx::TensorProto::UINT8;
+  const bool packed_zeros = call.has(3) && call.type(3) == ::onnx::TensorProto::UINT8;
   std::string body =
       "<K, N, bits, block_size, accuracy_level, weight_prepacked> "
       "(A, B, Scales, ZeroPoints, Groups, Bias) => (Y) { ";
@@ -110,7 +110,7 @@ std::string microsoft_matmul_nbits(const ExpansionCall& call) {
 
 // Rows are gathered before they are dequantised, so that a table stays as small as it is stored.
 std::string microsoft_gather_block_quantized(const ExpansionCall& call) {
-  const bool bytes = call.type(0) == onnx::TensorProto::UINT8;
+  const bool bytes = call.type(0) == ::onnx::TensorProto::UINT8;
   const int64_t rank = call.rank(0), block = call.integer("block_size", 128);
   const int64_t bits = bytes ? call.integer("bits", 4) : 8;
   const auto axis = [&](const char* name, int64_t fallback) {
@@ -196,4 +196,4 @@ std::string microsoft_matmul_bnb4(const ExpansionCall& call) {
                      call.integer("transB", 1) != 0 ? "Transpose<perm = [1, 0]>" : "Identity");
 }
 
-}  // namespace redfuser
+}  // namespace redfuser::onnx
