@@ -21,3 +21,8 @@ add_library(RE2::RE2 STATIC IMPORTED)
 set_target_properties(RE2::RE2 PROPERTIES IMPORTED_LOCATION ${RE2_LIBRARY}
                       INTERFACE_INCLUDE_DIRECTORIES ${RE2_INCLUDE_DIR}
                       INTERFACE_LINK_LIBRARIES Threads::Threads)
+
+# fmt's headers; src/base/format.cpp compiles what they declare.
+add_library(redfuser_fmt INTERFACE)
+target_include_directories(redfuser_fmt SYSTEM INTERFACE
+                           $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)

@@ -28,7 +28,7 @@ target_include_directories(redfuser_device_tests PRIVATE ${PROJECT_SOURCE_DIR}/s
                            ${PROJECT_SOURCE_DIR}/tests)
 target_compile_definitions(redfuser_device_tests PRIVATE
                            REDFUSER_FAKE_CUDA="${fake_cuda_folder}")
-target_link_libraries(redfuser_device_tests PRIVATE redfuser redfuser_flags fmt::fmt-header-only
+target_link_libraries(redfuser_device_tests PRIVATE redfuser redfuser_flags redfuser_fmt
                       GTest::gtest)
 if(TARGET redfuser_workloads)
   target_link_libraries(redfuser_device_tests PRIVATE redfuser_workloads)

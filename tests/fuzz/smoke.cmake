@@ -18,7 +18,7 @@ foreach(target import execute algebra)
   add_executable(${target}_smoke ${sources})
   target_include_directories(${target}_smoke PRIVATE ${PROJECT_SOURCE_DIR}/src
                              ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${target}_smoke PRIVATE redfuser redfuser_flags fmt::fmt-header-only
+  target_link_libraries(${target}_smoke PRIVATE redfuser redfuser_flags redfuser_fmt
                         ONNX::onnx)
   add_test(NAME fuzz.${target} COMMAND ${target}_smoke ${smoke_${target}_count} ${seeds})
   set_tests_properties(fuzz.${target} PROPERTIES TIMEOUT 600)
