@@ -5,7 +5,7 @@ set -euo pipefail
 . "$(dirname "$0")/env.sh"
 
 "$root/tools/setup.sh"
-"$root/tools/build.sh"
+"$root/tools/build.sh" --target redfuser-run --target redfuser-opt
 model=$root/models/${1:-llama.dynamo.sdpa}
 [ -f "$model/model.onnx" ] || { echo "no model in $model" >&2; exit 1; }
 "$build/redfuser-run" "$model/model.onnx" --inputs "$model/inputs.npz" \

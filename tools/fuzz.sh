@@ -21,7 +21,7 @@ command -v clang++ >/dev/null || { echo "fuzzing needs clang and libclang-rt-dev
 cmake -S "$root" -B "$fuzz" -G Ninja -DCMAKE_PREFIX_PATH="$onnx_prefix" \
   -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=None \
   -DCMAKE_CXX_FLAGS="-O2 -g1" -DREDFUSER_FUZZ=ON -DREDFUSER_SANITIZE=ON -DREDFUSER_TESTS=OFF \
-  -DREDFUSER_TOOLS=OFF \
+  -DREDFUSER_TOOLS=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
   $(command -v ccache >/dev/null && echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 cmake --build "$fuzz" --target import_fuzz execute_fuzz algebra_fuzz
 

@@ -22,6 +22,7 @@ if [ "${1:-}" = odr ]; then
   # Declarations are compared whatever the optimisation; none is the cheapest.
   cmake -S "$root" -B "$sanitized" -G Ninja -DCMAKE_PREFIX_PATH="$onnx_prefix" \
     -DCMAKE_BUILD_TYPE=None -DREDFUSER_TESTS=OFF -DCMAKE_AR="$(command -v gcc-ar)" \
+    -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
     -DCMAKE_CXX_FLAGS="-O0 -flto=auto -Werror=odr -Werror=lto-type-mismatch" \
     $(command -v ccache >/dev/null && echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   cmake --build "$sanitized" --target redfuser-run
@@ -30,7 +31,7 @@ if [ "${1:-}" = odr ]; then
 fi
 cmake -S "$root" -B "$sanitized" -G Ninja -DCMAKE_PREFIX_PATH="$onnx_prefix" \
   -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g1" -DREDFUSER_SANITIZE=$kind \
-  -DREDFUSER_TOOLS=OFF \
+  -DREDFUSER_TOOLS=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
   $(command -v ccache >/dev/null && echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 cmake --build "$sanitized" --target $target
 # ONNX and Protocol Buffers are not instrumented: containers that cross over look overrun.
