@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench_sweep.h"
+#include "command_line.h"
 #include "tool.h"
 #include "tuning_view.h"
 

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "assertion.h"
+#include "command_line.h"
 #include "redfuser/convert.h"
 #include "redfuser/export.h"
 #include "redfuser/memory_limit.h"

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "assertion.h"
+#include "command_line.h"
 #include "tool.h"
 
 namespace redfuser::tools {

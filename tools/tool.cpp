@@ -47,21 +47,6 @@ int guarded(const std::function<int()>& body) {
   return std::max(code, kCallersError);
 }
 
-bool parse_command_line(CLI::App& app, int argc, char** argv) {
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForVersion& version) {
-    write_output("-", std::string(version.what()) + "\n");
-    return true;
-  } catch (const CLI::CallForHelp&) {
-    write_output("-", app.help());
-    return true;
-  } catch (const CLI::ParseError& error) {
-    fail("{} (--help lists the options)", error.what());
-  }
-  return false;
-}
-
 std::pair<std::string, std::string> split_assignment(const std::string& text, char separator,
                                                      const std::string& option) {
   const size_t at = text.rfind(separator);

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -24,10 +23,6 @@ inline constexpr int kOurError = 3;
 // not take, becomes one line `error: ...` on stderr and the exit code of its kind. A signal that
 // ends the process leaves no unfinished file.
 int guarded(const std::function<int()>& body);
-
-// Parses the command line; UserError for a wrong one. Returns true if the tool has nothing more to
-// do, because help or the version was printed.
-bool parse_command_line(CLI::App& app, int argc, char** argv);
 
 template <typename... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
