@@ -60,8 +60,8 @@ class ChargedAllocator {
     throw std::bad_alloc();
   }
   void deallocate(T* memory, size_t count) {
-    ::operator delete(memory);
     if (budget_) give_back(*budget_, count * sizeof(T));
+    ::operator delete(memory);
   }
 
   const std::shared_ptr<MemoryBudget>& budget() const { return budget_; }
