@@ -15,13 +15,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kMostElements = int64_t{1} << 26, kSampledRows = 16;
-constexpr double kMostWork = 0x1p32;
+constexpr int64_t kMaxElements = int64_t{1} << 26, kSampledRows = 16;
+constexpr double kMaxWork = 0x1p32;
 
 void append(std::vector<SweepCase>& cases, std::vector<SweepCase> all, size_t count,
             const SweepOptions& options) {
   std::erase_if(all, [&](const SweepCase& c) {
-    return c.elements > kMostElements || c.work > kMostWork ||
+    return c.elements > kMaxElements || c.work > kMaxWork ||
            c.name.find(options.only) == std::string::npos;
   });
   for (SweepCase& c : sampled(std::move(all), count, options.seed)) cases.push_back(std::move(c));

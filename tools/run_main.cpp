@@ -75,7 +75,7 @@ int run(int argc, char** argv) {
   const TimeLimit time_limit(options.time_limit);
   // Of the model, its inputs and its results together.
   const MemoryLimit memory_limit(tensor_limit(options.session.memory_limit));
-  std::optional<EarlyGpu> gpu;
+  std::optional<GpuWarmup> gpu;
   std::error_code absent;
   const bool runs = options.dump.empty() && std::filesystem::exists(options.model, absent);
   if (options.session.device != "cpu" && runs) gpu.emplace();

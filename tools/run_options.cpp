@@ -10,14 +10,14 @@ namespace redfuser::tools {
 namespace {
 
 // Option values as the command line has them.
-struct Texts {
+struct StringPool {
   std::vector<std::string> shapes, dims, ranges;
   std::string memory_limit, kernel_cache = "on";
   std::vector<std::string> explain;
   bool no_fuse = false, no_certify = false;
 };
 
-void add_input_options(CLI::App& app, RunOptions& options, Texts& texts) {
+void add_input_options(CLI::App& app, RunOptions& options, StringPool& texts) {
   const char* group = "Inputs (random where none are given)";
   app.add_option("-i,--inputs", options.inputs,
                  ".npz, .npy, .pb or .json file, test_data_set folder, or NAME=FILE; repeatable")
@@ -71,7 +71,7 @@ void add_check_options(CLI::App& app, RunOptions& options) {
       ->group(group);
 }
 
-void add_run_options(CLI::App& app, RunOptions& options, Texts& texts) {
+void add_run_options(CLI::App& app, RunOptions& options, StringPool& texts) {
   const char* group = "Running";
   app.add_option("--device", options.session.device, "cpu, cuda or auto")
       ->type_name("NAME")
@@ -120,7 +120,7 @@ void add_run_options(CLI::App& app, RunOptions& options, Texts& texts) {
       ->group(group);
 }
 
-void add_report_options(CLI::App& app, RunOptions& options, Texts& texts) {
+void add_report_options(CLI::App& app, RunOptions& options, StringPool& texts) {
   const char* group = "Reports";
   app.add_option("--explain", texts.explain,
                  "What was fused, what not and why: as text, or as JSON to a file (- for stdout)")
@@ -140,7 +140,7 @@ void add_report_options(CLI::App& app, RunOptions& options, Texts& texts) {
       ->group(group);
 }
 
-void parse_random_options(const Texts& texts, RandomOptions& random) {
+void parse_random_options(const StringPool& texts, RandomOptions& random) {
   for (const std::string& text : texts.shapes) {
     const auto [name, sizes] = split_assignment(text, ':', "--shape");
     random.shapes[name] = parse_integers(sizes, "--shape");
@@ -187,7 +187,7 @@ std::optional<RunOptions> parse_run_options(int argc, char** argv) {
   CLI::App app("Runs an ONNX model.", "redfuser-run");
   RunOptions options;
   options.session.device = "auto";
-  Texts texts;
+  StringPool texts;
   app.add_option("model", options.model, "The ONNX file")->type_name("MODEL");
   app.set_version_flag("--version", "redfuser-run 0.1.0");
   add_input_options(app, options, texts);

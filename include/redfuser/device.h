@@ -37,12 +37,12 @@ struct DeviceTensor {
 // Opens the GPU, its compiler and its product library on threads of its own, which takes some
 // tenths of a second: worth having before a model is loaded. The next session on a GPU waits for it
 // and reports what fails. The end waits as well: a process must not end within those libraries.
-class EarlyGpu {
+class GpuWarmup {
  public:
-  EarlyGpu();
-  ~EarlyGpu();
-  EarlyGpu(const EarlyGpu&) = delete;
-  EarlyGpu& operator=(const EarlyGpu&) = delete;
+  GpuWarmup();
+  ~GpuWarmup();
+  GpuWarmup(const GpuWarmup&) = delete;
+  GpuWarmup& operator=(const GpuWarmup&) = delete;
 };
 
 }  // namespace redfuser

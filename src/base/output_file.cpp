@@ -19,11 +19,11 @@ namespace fs = std::filesystem;
 
 // Linux writes at most about 2 GiB at once.
 constexpr size_t kLargestWrite = size_t{1} << 30;
-constexpr int kMostLinks = 40;  // Linux's own bound
+constexpr int kMaxLinks = 40;  // Linux's own bound
 
 // The file behind a path's symbolic links, which need not exist.
 fs::path behind_links(fs::path path) {
-  for (int i = 0; i < kMostLinks; ++i) {
+  for (int i = 0; i < kMaxLinks; ++i) {
     std::error_code error;
     const fs::path link = fs::read_symlink(path, error);
     if (error) break;

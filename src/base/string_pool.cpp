@@ -14,22 +14,22 @@ namespace {
 constexpr size_t kMaxBytes = size_t{1} << 30;
 constexpr size_t kOverhead = 96;  // what the containers hold for a text
 
-struct Texts {
+struct StringPool {
   std::mutex mutex;
   std::deque<std::string> all{std::string()};  // a deque: the texts never move
   std::unordered_map<std::string_view, uint64_t> numbers{{std::string_view(), 0}};
   size_t bytes = 0;
 };
 
-Texts& texts() {
-  static Texts* const all = new Texts;  // outlives every static tensor
+StringPool& texts() {
+  static StringPool* const all = new StringPool;  // outlives every static tensor
   return *all;
 }
 
 }  // namespace
 
 uint64_t number_of_text(const std::string& text) {
-  Texts& known = texts();
+  StringPool& known = texts();
   const std::lock_guard lock(known.mutex);
   const auto found = known.numbers.find(text);
   if (found != known.numbers.end()) return found->second;
@@ -45,7 +45,7 @@ uint64_t number_of_text(const std::string& text) {
 }
 
 const std::string& text_of_number(uint64_t number) {
-  Texts& known = texts();
+  StringPool& known = texts();
   const std::lock_guard lock(known.mutex);
   RF_CHECK(number < known.all.size(), "no text has number {}", number);
   return known.all[number];

@@ -101,8 +101,8 @@ Operand operand(int64_t outer, int64_t inner, int64_t outer_stride, int64_t inne
 }
 
 uint32_t alignment(DevicePointer address) {
-  constexpr int kMost = 256;
-  return address == 0 ? kMost : 1u << std::min(std::countr_zero(address), 8);
+  constexpr int kMax = 256;
+  return address == 0 ? kMax : 1u << std::min(std::countr_zero(address), 8);
 }
 
 }  // namespace

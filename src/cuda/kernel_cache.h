@@ -1,4 +1,4 @@
-// Machine code of generated kernels, kept in a folder between runs.
+// TileContext code of generated kernels, kept in a folder between runs.
 //
 // An entry is a folder named by its key that holds source.cu, kernel.cubin and meta.json. It is
 // written aside and renamed, so it appears whole or not at all, and processes may share a cache. An
@@ -27,7 +27,7 @@ CacheOptions resolved(CacheOptions options);
 // Compiles text; `path` is where the text is kept if it does not compile.
 using Compiler = std::function<std::string(const std::string& source, const std::string& path)>;
 
-// Machine code of a text, or why there is none.
+// TileContext code of a text, or why there is none.
 struct CompiledText {
   std::string cubin;
   std::exception_ptr error;
@@ -39,7 +39,7 @@ class KernelCache {
   // options with the architecture.
   KernelCache(CacheOptions options, std::vector<std::string> identity);
 
-  // Machine code of every source, in order; what is not in the cache is compiled, on `threads`
+  // TileContext code of every source, in order; what is not in the cache is compiled, on `threads`
   // threads (0: one per core).
   std::vector<std::string> get(const std::vector<std::string>& sources, const Compiler& compiler,
                                int threads = 0);

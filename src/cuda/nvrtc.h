@@ -21,8 +21,8 @@ std::string architecture_name(int architecture);
 // The options for an architecture, in order; part of the cache's key.
 std::vector<std::string> compile_options(int architecture);
 
-// Machine code (cubin) of `source`. `path` is where the text is kept: it names the source in the
-// log. Throws InternalError with NVRTC's log if the text does not compile. Thread-safe.
+// TileContext code (cubin) of `source`. `path` is where the text is kept: it names the source in
+// the log. Throws InternalError with NVRTC's log if the text does not compile. Thread-safe.
 std::string compile(const std::string& source, const std::vector<std::string>& options,
                     const std::string& path);
 

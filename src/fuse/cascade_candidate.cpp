@@ -12,7 +12,7 @@
 namespace redfuser::fuse {
 namespace {
 
-bool used_outside(const GraphFacts& facts, const std::set<ir::NodeId>& owned, ir::ValueId value) {
+bool used_outside(const NodeFacts& facts, const std::set<ir::NodeId>& owned, ir::ValueId value) {
   if (facts.is_output(value)) return true;
   const auto& readers = facts.consumers(value);
   return std::any_of(readers.begin(), readers.end(),
@@ -95,7 +95,7 @@ ir::Expr write_out_short(ir::ExprPool& pool, ir::Expr body) {
   });
 }
 
-std::variant<CascadeCandidate, CandidateRefusal> formed(const GraphFacts& facts,
+std::variant<CascadeCandidate, CandidateRefusal> formed(const NodeFacts& facts,
                                                         const std::set<ir::NodeId>& owned,
                                                         const std::set<ir::NodeId>& shared,
                                                         const std::set<ir::ValueId>& pinned) {
@@ -132,10 +132,10 @@ std::variant<CascadeCandidate, CandidateRefusal> formed(const GraphFacts& facts,
 
 }  // namespace
 
-std::variant<CascadeCandidate, CandidateRefusal> form_shape(const GraphFacts& facts,
-                                                            const std::set<ir::NodeId>& owned,
-                                                            const std::set<ir::NodeId>& shared,
-                                                            const std::set<ir::ValueId>& pinned) {
+std::variant<CascadeCandidate, CandidateRefusal> try_cascade(const NodeFacts& facts,
+                                                             const std::set<ir::NodeId>& owned,
+                                                             const std::set<ir::NodeId>& shared,
+                                                             const std::set<ir::ValueId>& pinned) {
   if (owned.size() + shared.size() > kMaxRegionNodes) {
     return CandidateRefusal{fmt::format("a region has at most {} nodes", kMaxRegionNodes), false};
   }

@@ -25,10 +25,10 @@ inline constexpr size_t kMaxRegionNodes = 512;
 
 // The cascade of the nodes `owned` and `shared`; outputs are what others use of `owned`, `pinned`
 // values (read by other regions) included.
-std::variant<CascadeCandidate, CandidateRefusal> form_shape(const GraphFacts& facts,
-                                                            const std::set<ir::NodeId>& owned,
-                                                            const std::set<ir::NodeId>& shared,
-                                                            const std::set<ir::ValueId>& pinned);
+std::variant<CascadeCandidate, CandidateRefusal> try_cascade(const NodeFacts& facts,
+                                                             const std::set<ir::NodeId>& owned,
+                                                             const std::set<ir::NodeId>& shared,
+                                                             const std::set<ir::ValueId>& pinned);
 
 // What the report calls it: attention, chain, product, row, other.
 std::string class_of(const CascadeCandidate& shape);

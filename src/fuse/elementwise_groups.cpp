@@ -21,7 +21,7 @@ std::set<ir::ValueId> values_read(ir::Expr body) {
   return values;
 }
 
-Demand::Demand(const GraphFacts& facts, const std::vector<Region>& regions)
+Demand::Demand(const NodeFacts& facts, const std::vector<Region>& regions)
     : facts_(facts), regions_(regions) {
   for (size_t r = 0; r < regions.size(); ++r) {
     for (ir::NodeId node : regions[r].owned) region_of_[node] = static_cast<int>(r);
@@ -87,7 +87,7 @@ constexpr size_t kMaxOperations = 4096;
 
 class GroupBuilder {
  public:
-  GroupBuilder(const GraphFacts& facts, const Demand& demand, ir::ValueId value)
+  GroupBuilder(const NodeFacts& facts, const Demand& demand, ir::ValueId value)
       : facts_(facts), demand_(demand), graph_(facts.graph()), value_(value) {
     const ir::Value& v = graph_.values[static_cast<size_t>(value)];
     for (size_t i = 0; i < v.shape.size(); ++i) {
@@ -259,7 +259,7 @@ class GroupBuilder {
     return ReduceStep{value_, axes_, body_};
   }
 
-  const GraphFacts& facts_;
+  const NodeFacts& facts_;
   const Demand& demand_;
   const ir::Graph& graph_;
   ir::ValueId value_;
@@ -270,7 +270,7 @@ class GroupBuilder {
 
 }  // namespace
 
-Step make_group(const GraphFacts& facts, const Demand& demand, ir::ValueId value, bool fuse) {
+Step make_group(const NodeFacts& facts, const Demand& demand, ir::ValueId value, bool fuse) {
   GroupBuilder builder(facts, demand, value);
   if (fuse) builder.grow();
   return builder.finish();

@@ -15,7 +15,7 @@ namespace redfuser::fuse {
 // Who computes and who uses each value once the regions are fixed.
 class Demand {
  public:
-  Demand(const GraphFacts& facts, const std::vector<Region>& regions);
+  Demand(const NodeFacts& facts, const std::vector<Region>& regions);
 
   bool needed(ir::ValueId value) const { return needed_.count(value) > 0; }
   int region_of(ir::NodeId node) const;  // -1: none
@@ -25,7 +25,7 @@ class Demand {
  private:
   void need(ir::ValueId value);
 
-  const GraphFacts& facts_;
+  const NodeFacts& facts_;
   const std::vector<Region>& regions_;
   std::map<ir::NodeId, int> region_of_;
   std::set<ir::ValueId> needed_, outside_uses_;  // the latter: read by a region, or a graph output
@@ -34,7 +34,7 @@ class Demand {
 
 // The step that computes `value` by nodes outside of regions; `fuse` lets it take in producers that
 // only it uses.
-Step make_group(const GraphFacts& facts, const Demand& demand, ir::ValueId value, bool fuse);
+Step make_group(const NodeFacts& facts, const Demand& demand, ir::ValueId value, bool fuse);
 
 // Product form of an output body that holds one contraction: nullopt if its operands are not
 // affine in the output's axes or the output repeats it.

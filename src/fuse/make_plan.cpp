@@ -207,7 +207,7 @@ class Planner {
 
   const ir::Graph& graph_;
   PlanOptions options_;
-  GraphFacts facts_;
+  NodeFacts facts_;
   Regions regions_;
   Demand demand_;
   std::set<ir::ValueId> wanted_;

@@ -16,7 +16,7 @@ constexpr size_t kMaxRoots = 8;
 
 }  // namespace
 
-GraphFacts::GraphFacts(const ir::Graph& graph)
+NodeFacts::NodeFacts(const ir::Graph& graph)
     : graph_(graph),
       consumers_(graph.values.size()),
       outputs_(graph.outputs.begin(), graph.outputs.end()),
@@ -29,7 +29,7 @@ GraphFacts::GraphFacts(const ir::Graph& graph)
 }
 
 // A symbol that no graph input binds is bound by the first node whose output has it.
-void GraphFacts::find_binding_nodes() {
+void NodeFacts::find_binding_nodes() {
   std::map<ir::Expr, ir::NodeId> bound;
   auto symbols_of = [](const ir::Value& value, const std::function<void(ir::Expr)>& each) {
     for (ir::Expr size : value.shape) {
@@ -65,7 +65,7 @@ void GraphFacts::find_binding_nodes() {
   }
 }
 
-void GraphFacts::find_live_nodes() {
+void NodeFacts::find_live_nodes() {
   std::vector<ir::NodeId> stack;
   auto need_node = [&](ir::NodeId node) {
     if (node < 0 || live_[static_cast<size_t>(node)]) return;
@@ -88,7 +88,7 @@ void GraphFacts::find_live_nodes() {
   }
 }
 
-GraphFacts::Traits GraphFacts::traits_of(ir::NodeId id) const {
+NodeFacts::Traits NodeFacts::traits_of(ir::NodeId id) const {
   const ir::Node& node = graph_.nodes[static_cast<size_t>(id)];
   Traits traits;
   if (!node.def || !node.def->lower) return traits;
@@ -119,7 +119,7 @@ GraphFacts::Traits GraphFacts::traits_of(ir::NodeId id) const {
   return traits;
 }
 
-std::vector<ir::NodeId> GraphFacts::consumers_of(ir::NodeId node) const {
+std::vector<ir::NodeId> NodeFacts::consumers_of(ir::NodeId node) const {
   std::vector<ir::NodeId> all;
   for (ir::ValueId output : graph_.nodes[static_cast<size_t>(node)].outputs) {
     if (output == ir::kAbsent) continue;
@@ -130,12 +130,12 @@ std::vector<ir::NodeId> GraphFacts::consumers_of(ir::NodeId node) const {
   return all;
 }
 
-ir::NodeId GraphFacts::producer(ir::ValueId value) const {
+ir::NodeId NodeFacts::producer(ir::ValueId value) const {
   const ir::Value& v = graph_.values[static_cast<size_t>(value)];
   return v.is_constant() ? -1 : v.producer;
 }
 
-double GraphFacts::nominal_size(ir::ValueId value) const {
+double NodeFacts::nominal_size(ir::ValueId value) const {
   double size = 1;
   for (ir::Expr dim : graph_.values[static_cast<size_t>(value)].shape) {
     size *= evaluate(dim, [](ir::Expr) { return static_cast<double>(kNominalSize); });
@@ -143,7 +143,7 @@ double GraphFacts::nominal_size(ir::ValueId value) const {
   return size;
 }
 
-const std::set<ir::ValueId>& GraphFacts::roots(ir::ValueId value) const {
+const std::set<ir::ValueId>& NodeFacts::roots(ir::ValueId value) const {
   std::vector<ir::ValueId> open{value};
   while (!open.empty()) {
     const ir::ValueId at = open.back();
@@ -169,7 +169,7 @@ const std::set<ir::ValueId>& GraphFacts::roots(ir::ValueId value) const {
 }
 
 // What an elementwise node computes the value from; empty for a value of another kind.
-std::vector<ir::ValueId> GraphFacts::sources(ir::ValueId value) const {
+std::vector<ir::ValueId> NodeFacts::sources(ir::ValueId value) const {
   const ir::NodeId node = producer(value);
   if (node < 0 || !lowered(node) || reduces(node)) return {};
   std::vector<ir::ValueId> inputs;
@@ -180,7 +180,7 @@ std::vector<ir::ValueId> GraphFacts::sources(ir::ValueId value) const {
   return inputs;
 }
 
-bool GraphFacts::recomputed(ir::ValueId value) const {
+bool NodeFacts::recomputed(ir::ValueId value) const {
   const auto& from = roots(value);
   if (from.count(value)) return false;
   double total = 0;

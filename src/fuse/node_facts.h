@@ -9,9 +9,9 @@
 
 namespace redfuser::fuse {
 
-class GraphFacts {
+class NodeFacts {
  public:
-  explicit GraphFacts(const ir::Graph& graph);
+  explicit NodeFacts(const ir::Graph& graph);
 
   const ir::Graph& graph() const { return graph_; }
   // The node has a meaning as an expression.

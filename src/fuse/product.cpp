@@ -7,7 +7,7 @@
 namespace redfuser::fuse {
 namespace {
 
-constexpr size_t kMostProducts = 4;  // of one step
+constexpr size_t kMaxProducts = 4;  // of one step
 
 // Distinct, in the order of their appearance.
 std::vector<ir::Expr> reductions(ir::Expr body) {
@@ -85,7 +85,7 @@ std::optional<Products> products_of(ir::ExprPool& pool, const std::vector<ir::Ex
   return products;
 }
 
-bool swap_sides(ProductStep& step) {
+bool swap_operands(ProductStep& step) {
   if (step.b.size() > 1) return false;
   std::swap(step.m, step.n);
   std::swap(step.a, step.b[0]);
@@ -98,7 +98,7 @@ std::optional<ProductStep> as_product(const ir::Graph& graph, ir::ValueId value,
                                       const std::vector<ir::Expr>& axes) {
   ir::ExprPool& pool = *graph.pool;
   const std::vector<ir::Expr> sums = reductions(body);
-  if (sums.empty() || sums.size() > kMostProducts) return std::nullopt;
+  if (sums.empty() || sums.size() > kMaxProducts) return std::nullopt;
   const auto products = products_of(pool, sums);
   if (!products) return std::nullopt;
   ProductStep step;
@@ -129,10 +129,10 @@ std::optional<ProductStep> as_product(const ir::Graph& graph, ir::ValueId value,
   // Rows come first in memory: swap the sides if the output says so. Several products share rows.
   if (!step.m.empty() && !step.n.empty()) {
     auto position = [&](ir::Expr axis) { return std::find(axes.begin(), axes.end(), axis); };
-    if (position(step.n.back()) < position(step.m.back()) && !swap_sides(step)) {
+    if (position(step.n.back()) < position(step.m.back()) && !swap_operands(step)) {
       return std::nullopt;
     }
-  } else if (step.n.empty() && !swap_sides(step)) {
+  } else if (step.n.empty() && !swap_operands(step)) {
     return std::nullopt;
   }
   std::vector<std::pair<ir::Expr, ir::Expr>> leaves;

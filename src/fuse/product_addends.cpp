@@ -10,14 +10,14 @@
 namespace redfuser::fuse {
 namespace {
 
-constexpr int kMostAdded = 2;  // a vector and a tensor
+constexpr int kMaxAdded = 2;  // a vector and a tensor
 
 // What is added to the product so far.
 struct Added {
   int vectors = 0, tensors = 0;
 };
 
-bool multiplies_constant(const GraphFacts& facts, ir::NodeId node) {
+bool multiplies_constant(const NodeFacts& facts, ir::NodeId node) {
   if (!facts.contracts(node)) return false;
   return std::any_of(facts.reads(node).begin(), facts.reads(node).end(), [&](ir::ValueId read) {
     const ir::Value& value = facts.graph().values[static_cast<size_t>(read)];
@@ -27,7 +27,7 @@ bool multiplies_constant(const GraphFacts& facts, ir::NodeId node) {
 
 // The node's meaning is a sum of two elements, one of them of the only use of a product at the same
 // index.
-bool adds_to_product(const GraphFacts& facts, ir::NodeId id, Added& added, int most = kMostAdded) {
+bool adds_to_product(const NodeFacts& facts, ir::NodeId id, Added& added, int most = kMaxAdded) {
   if (most == 0) return false;
   const ir::Graph& graph = facts.graph();
   const ir::Node& node = graph.nodes[static_cast<size_t>(id)];
@@ -74,7 +74,7 @@ bool adds_to_product(const GraphFacts& facts, ir::NodeId id, Added& added, int m
 
 }  // namespace
 
-bool completes_product(const GraphFacts& facts, ir::NodeId node) {
+bool completes_product(const NodeFacts& facts, ir::NodeId node) {
   Added added;
   return adds_to_product(facts, node, added);
 }

@@ -23,9 +23,9 @@ size_t streamed_reads(const CascadeCandidate& shape) {
 
 }  // namespace
 
-Growth RegionGrower::growth(const RegionDraft& draft, ir::NodeId seed,
-                            const std::string& fingerprint) const {
-  Growth growth{seed, last_reduction, draft.owned, draft.shared, refused, consulted_, {}, {}};
+RegionTrace RegionGrower::growth(const RegionDraft& draft, ir::NodeId seed,
+                                 const std::string& fingerprint) const {
+  RegionTrace growth{seed, last_reduction, draft.owned, draft.shared, refused, consulted_, {}, {}};
   growth.consulted.emplace(seed, true);
   for (const auto& [node, free] : growth.consulted) {
     for (const ir::ValueId output : graph_.nodes[static_cast<size_t>(node)].outputs) {
@@ -36,7 +36,7 @@ Growth RegionGrower::growth(const RegionDraft& draft, ir::NodeId seed,
   return growth;
 }
 
-std::optional<RegionDraft> RegionGrower::repeat(const Growth& moved) {
+std::optional<RegionDraft> RegionGrower::repeat(const RegionTrace& moved) {
   RegionDraft draft;
   draft.owned = moved.owned;
   draft.shared = moved.shared;
@@ -49,7 +49,7 @@ std::optional<RegionDraft> RegionGrower::repeat(const Growth& moved) {
 std::optional<RegionDraft> RegionGrower::grow(ir::NodeId seed) {
   RegionDraft draft;
   draft.owned = {seed};
-  auto shape = form_shape(facts_, draft.owned, draft.shared, taken_.pinned);
+  auto shape = try_cascade(facts_, draft.owned, draft.shared, taken_.pinned);
   if (auto* failure = std::get_if<CandidateRefusal>(&shape)) {
     refused.emplace_back(seed, failure->reason);
     return std::nullopt;
@@ -167,7 +167,7 @@ void RegionGrower::own_with_passed(RegionDraft& draft, ir::NodeId first,
 bool RegionGrower::add(RegionDraft& draft, ir::NodeId node, const std::set<ir::NodeId>& passed) {
   RegionDraft next = draft;
   own_with_passed(next, node, passed);
-  auto shape = form_shape(facts_, next.owned, next.shared, taken_.pinned);
+  auto shape = try_cascade(facts_, next.owned, next.shared, taken_.pinned);
   if (auto* failure = std::get_if<CandidateRefusal>(&shape)) {
     if (worth_reporting(draft, node)) refused.emplace_back(node, failure->reason);
     return false;

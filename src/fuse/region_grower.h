@@ -24,7 +24,7 @@ struct RegionDraft {
 class RegionGrower {
  public:
   // Leaves out what other regions took, and the nodes in `banned`. `facts` and `taken` outlive it.
-  RegionGrower(const GraphFacts& facts, const Taken& taken, std::set<ir::NodeId> banned)
+  RegionGrower(const NodeFacts& facts, const Claimed& taken, std::set<ir::NodeId> banned)
       : facts_(facts), graph_(facts.graph()), taken_(taken), banned_(std::move(banned)) {}
 
   std::vector<std::pair<ir::NodeId, std::string>> refused;  // reductions that the algebra refused
@@ -35,9 +35,10 @@ class RegionGrower {
   // From a contraction over producers only; nullopt unless an expanding contraction is among them.
   std::optional<RegionDraft> grow_back(ir::NodeId seed);
   // What `grow` has looked at so far.
-  Growth growth(const RegionDraft& draft, ir::NodeId seed, const std::string& fingerprint) const;
+  RegionTrace growth(const RegionDraft& draft, ir::NodeId seed,
+                     const std::string& fingerprint) const;
   // The region of a growth that was moved here; nullopt if it would be another one.
-  std::optional<RegionDraft> repeat(const Growth& moved);
+  std::optional<RegionDraft> repeat(const RegionTrace& moved);
 
  private:
   enum class Absorption { None, Owned, Shared };
@@ -94,9 +95,9 @@ class RegionGrower {
   Absorption absorption(const RegionDraft& draft, ir::NodeId node) const;
   bool absorb(RegionDraft& draft, ir::NodeId node);
 
-  const GraphFacts& facts_;
+  const NodeFacts& facts_;
   const ir::Graph& graph_;
-  const Taken& taken_;
+  const Claimed& taken_;
   std::set<ir::NodeId> banned_;
   mutable std::map<ir::NodeId, bool> consulted_;
 };

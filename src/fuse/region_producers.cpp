@@ -8,7 +8,7 @@
 namespace redfuser::fuse {
 
 bool RegionGrower::form(RegionDraft& draft) const {
-  auto shape = form_shape(facts_, draft.owned, draft.shared, taken_.pinned);
+  auto shape = try_cascade(facts_, draft.owned, draft.shared, taken_.pinned);
   if (!std::holds_alternative<CascadeCandidate>(shape)) return false;
   draft.shape = std::get<CascadeCandidate>(std::move(shape));
   return !reenters(draft);

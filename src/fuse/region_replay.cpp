@@ -8,7 +8,7 @@ namespace {
 // Maps nodes and values of one place to those of another, from the seeds along inputs and readers.
 class Matcher {
  public:
-  Matcher(const GraphFacts& facts, const Growth& growth, const Taken& taken)
+  Matcher(const NodeFacts& facts, const RegionTrace& growth, const Claimed& taken)
       : facts_(facts), graph_(facts.graph()), growth_(growth), taken_(taken) {}
 
   bool run(ir::NodeId seed) {
@@ -114,10 +114,10 @@ class Matcher {
     return true;
   }
 
-  const GraphFacts& facts_;
+  const NodeFacts& facts_;
   const ir::Graph& graph_;
-  const Growth& growth_;
-  const Taken& taken_;
+  const RegionTrace& growth_;
+  const Claimed& taken_;
   std::map<ir::NodeId, ir::NodeId> nodes_;
   std::map<ir::ValueId, ir::ValueId> values_;
   std::set<ir::NodeId> images_;
@@ -127,11 +127,11 @@ class Matcher {
 
 }  // namespace
 
-std::optional<Growth> moved_to(ir::NodeId seed, const Growth& growth, const GraphFacts& facts,
-                               const Taken& taken) {
+std::optional<RegionTrace> replay_at(ir::NodeId seed, const RegionTrace& growth,
+                                     const NodeFacts& facts, const Claimed& taken) {
   Matcher matcher(facts, growth, taken);
   if (!matcher.run(seed)) return std::nullopt;
-  Growth moved;
+  RegionTrace moved;
   moved.seed = seed;
   moved.last_reduction = matcher.image(growth.last_reduction);
   moved.owned = matcher.images(growth.owned);

@@ -15,13 +15,13 @@ namespace redfuser::fuse {
 
 // What accepted regions hold: nodes computed in one, and values that one reads, which must stay
 // available.
-struct Taken {
+struct Claimed {
   std::set<ir::NodeId> nodes;
   std::set<ir::ValueId> pinned;
 };
 
 // A region, and what growing it looked at.
-struct Growth {
+struct RegionTrace {
   ir::NodeId seed = -1, last_reduction = -1;
   std::set<ir::NodeId> owned, shared;
   std::vector<std::pair<ir::NodeId, std::string>> refused;
@@ -33,7 +33,7 @@ struct Growth {
 // `growth` moved to where it would grow from `seed`, if the nodes that it looked at have images
 // there: the same operators on values of the same types, sizes and small contents, with the same
 // readers, as free to be taken, in the same order.
-std::optional<Growth> moved_to(ir::NodeId seed, const Growth& growth, const GraphFacts& facts,
-                               const Taken& taken);
+std::optional<RegionTrace> replay_at(ir::NodeId seed, const RegionTrace& growth,
+                                     const NodeFacts& facts, const Claimed& taken);
 
 }  // namespace redfuser::fuse

@@ -28,7 +28,7 @@ std::vector<std::string> user_names(const ir::Graph& graph, const std::set<ir::N
 
 class Finder {
  public:
-  Finder(const GraphFacts& facts, bool certify) : facts_(facts), certify_(certify) {}
+  Finder(const NodeFacts& facts, bool certify) : facts_(facts), certify_(certify) {}
 
   Regions run() {
     for (size_t node = 0; node < facts_.graph().nodes.size(); ++node) {
@@ -80,21 +80,21 @@ class Finder {
   }
 
   // The last growths that began with this operator, the latest last.
-  std::vector<Growth>& growths_like(ir::NodeId seed) {
+  std::vector<RegionTrace>& growths_like(ir::NodeId seed) {
     return growths_[facts_.graph().nodes[static_cast<size_t>(seed)].def];
   }
 
-  void remember(Growth growth) {
-    std::vector<Growth>& growths = growths_like(growth.seed);
+  void remember(RegionTrace growth) {
+    std::vector<RegionTrace>& growths = growths_like(growth.seed);
     if (growths.size() == kMaxRepeated) growths.erase(growths.begin());
     growths.push_back(std::move(growth));
   }
 
   // Takes the region where an earlier growth would have found it from here.
   bool repeat(ir::NodeId seed) {
-    std::vector<Growth>& growths = growths_like(seed);
+    std::vector<RegionTrace>& growths = growths_like(seed);
     for (size_t i = growths.size(); i-- > 0;) {
-      const auto moved = moved_to(seed, growths[i], facts_, taken_);
+      const auto moved = replay_at(seed, growths[i], facts_, taken_);
       if (!moved) continue;
       RegionGrower grower(facts_, taken_, {});
       auto draft = grower.repeat(*moved);
@@ -144,11 +144,11 @@ class Finder {
     regions_.unfused.push_back(std::move(unfused));
   }
 
-  const GraphFacts& facts_;
+  const NodeFacts& facts_;
   bool certify_;
-  Taken taken_;
+  Claimed taken_;
   std::map<std::string, cascade::Certificate> certificates_;
-  std::map<const ops::OpDef*, std::vector<Growth>> growths_;
+  std::map<const ops::OpDef*, std::vector<RegionTrace>> growths_;
   Regions regions_;
 };
 
@@ -156,6 +156,6 @@ class Finder {
 
 std::set<ir::ValueId> Region::reads() const { return values_read(extraction.cascade); }
 
-Regions find_regions(const GraphFacts& facts, bool certify) { return Finder(facts, certify).run(); }
+Regions find_regions(const NodeFacts& facts, bool certify) { return Finder(facts, certify).run(); }
 
 }  // namespace redfuser::fuse

@@ -31,6 +31,6 @@ struct Regions {
 // Every reduction that is no plain product starts a region; the region grows forward over values
 // that depend on its results and backward over producers, as long as the piece stays a cascade
 // with an incremental form. Each form is certified.
-Regions find_regions(const GraphFacts& facts, bool certify);
+Regions find_regions(const NodeFacts& facts, bool certify);
 
 }  // namespace redfuser::fuse

@@ -122,7 +122,7 @@ struct Positions {
 };
 
 // How much precision an operator's floats need.
-enum class Sensitivity {
+enum class PrecisionClass {
   Product,  // a contraction: operands and result may be narrow, its sums are fp32 wherever it runs
   Moves,    // re-indexes and selects
   Follows,  // no worse than its operands: sums, products, bounded functions
@@ -140,7 +140,9 @@ struct OpDef {
   // meaning is no expression for the types at hand.
   const OpDef* opaque = nullptr;
   // Of an operator without a lowering (that of a lowering follows from its expression).
-  Sensitivity (*sensitivity)(const NodeView&) = [](const NodeView&) { return Sensitivity::Single; };
+  PrecisionClass (*sensitivity)(const NodeView&) = [](const NodeView&) {
+    return PrecisionClass::Single;
+  };
   // Of an operator that reads or writes at positions which are data. Kernels of opaque operators
   // look at theirs themselves on the CPU.
   std::vector<Positions> (*positions)(const LowerContext&) = nullptr;

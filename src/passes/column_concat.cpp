@@ -22,9 +22,9 @@ void transpose(const T* from, size_t from_pitch, T* to, size_t to_pitch, size_t 
   }
 }
 
-class SideBySide : public DeferredContents {
+class ColumnConcat : public DeferredContents {
  public:
-  SideBySide(int64_t rows, std::vector<MatrixPart> parts)
+  ColumnConcat(int64_t rows, std::vector<MatrixPart> parts)
       : rows_(static_cast<size_t>(rows)),
         width_(size_of(parts[0].matrix.dtype())),
         parts_(std::move(parts)) {
@@ -97,7 +97,7 @@ class SideBySide : public DeferredContents {
 
 }  // namespace
 
-Tensor side_by_side(int64_t rows, std::vector<MatrixPart> parts) {
+Tensor column_concat(int64_t rows, std::vector<MatrixPart> parts) {
   int64_t columns = 0;
   for (const MatrixPart& part : parts) {
     RF_CHECK(part.matrix.size() == rows * part.columns &&
@@ -107,7 +107,7 @@ Tensor side_by_side(int64_t rows, std::vector<MatrixPart> parts) {
   }
   const DType dtype = parts[0].matrix.dtype();
   return Tensor::deferred(dtype, {rows, columns},
-                          std::make_shared<SideBySide>(rows, std::move(parts)));
+                          std::make_shared<ColumnConcat>(rows, std::move(parts)));
 }
 
 }  // namespace redfuser::passes

@@ -15,6 +15,6 @@ struct MatrixPart {
 
 // The matrix of `rows` rows whose columns are those of all parts, which have as many rows and one
 // dtype. It holds on to the parts instead of copies of them.
-Tensor side_by_side(int64_t rows, std::vector<MatrixPart> parts);
+Tensor column_concat(int64_t rows, std::vector<MatrixPart> parts);
 
 }  // namespace redfuser::passes

@@ -226,7 +226,7 @@ class ProductMerger {
       parts.push_back({value_of(linear.weight).constant, linear.by_rows, columns_of(linear)});
     }
     const int64_t rows = parts[0].matrix.dims()[group[0].by_rows ? 1 : 0];
-    return side_by_side(rows, std::move(parts));
+    return column_concat(rows, std::move(parts));
   }
 
   Tensor biases(const std::vector<Linear>& group, int64_t columns) {

@@ -31,7 +31,7 @@ bool eliminate_dead(ir::Graph& graph);
 // additive causal mask, a window), or integers at even steps (positions), by nodes that say so:
 // they are then computed where they are needed, and whole tiles of masks are known. For execution
 // too.
-bool express_constants(ir::Graph& graph);
+bool recover_index_expressions(ir::Graph& graph);
 
 // Makes one product of several that multiply one value by constant matrices, each perhaps with a
 // constant vector added: A·B1 + c1, A·B2 + c2 are slices of A·[B1, B2] + [c1, c2]. Not one of

@@ -15,9 +15,9 @@ namespace {
 constexpr int64_t kLarge = 4096;  // elements; smaller masks cost nothing to load
 constexpr int kOpset = 18;
 
-class ConstantExpresser {
+class IndexExpressionFinder {
  public:
-  explicit ConstantExpresser(ir::Graph& graph) : graph_(graph) {}
+  explicit IndexExpressionFinder(ir::Graph& graph) : graph_(graph) {}
 
   bool run() {
     const auto consumers = graph_.consumers();
@@ -180,6 +180,6 @@ class ConstantExpresser {
 
 }  // namespace
 
-bool express_constants(ir::Graph& graph) { return ConstantExpresser(graph).run(); }
+bool recover_index_expressions(ir::Graph& graph) { return IndexExpressionFinder(graph).run(); }
 
 }  // namespace redfuser::passes

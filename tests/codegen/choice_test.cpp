@@ -17,9 +17,9 @@ namespace {
 // A step's default form and that of every choice, with the program that owns their expressions.
 struct Forms {
   Program program;
-  codegen::DeviceStep chosen;
-  std::vector<codegen::KernelChoice> choices;
-  std::vector<codegen::DeviceStep> forms;
+  codegen::GpuStep chosen;
+  std::vector<codegen::KernelConfig> choices;
+  std::vector<codegen::GpuStep> forms;
 };
 
 std::vector<int64_t> symbols_of(const Program& program, int64_t size) {
@@ -35,10 +35,10 @@ std::vector<Forms> forms_of(const Model& model, const codegen::Target& target, i
   std::vector<Forms> result;
   for (const fuse::Step& step : compiled.plan.steps) {
     Forms forms{program, {}, {}, {}};
-    forms.choices = kernel_choices(compiled.graph(), step, target, symbols_of(program, size));
+    forms.choices = kernel_configs(compiled.graph(), step, target, symbols_of(program, size));
     if (forms.choices.empty()) continue;
     forms.chosen = generate(compiled.graph(), step, target);
-    for (const codegen::KernelChoice& choice : forms.choices) {
+    for (const codegen::KernelConfig& choice : forms.choices) {
       forms.forms.push_back(generate(compiled.graph(), step, target, choice));
     }
     result.push_back(std::move(forms));
@@ -47,9 +47,9 @@ std::vector<Forms> forms_of(const Model& model, const codegen::Target& target, i
 }
 
 // The calls as text: what tells one form from another.
-std::string text_of(const codegen::DeviceStep& step, const std::vector<int64_t>& symbols) {
+std::string text_of(const codegen::GpuStep& step, const std::vector<int64_t>& symbols) {
   std::string text;
-  for (const codegen::DeviceCall& call : step.calls) {
+  for (const codegen::GpuCall& call : step.calls) {
     if (const auto* product = std::get_if<codegen::ProductCall>(&call)) {
       text += fmt::format("algorithm {}\n", product->algorithm);
       continue;
@@ -69,7 +69,7 @@ void expect_sound(const std::string& name, const Forms& forms, const codegen::Ta
                   int64_t size) {
   const std::vector<int64_t> symbols = symbols_of(forms.program, size);
   EXPECT_GE(forms.choices.size(), 2u) << name;
-  EXPECT_LE(forms.choices.size(), codegen::kMostChoices) << name;
+  EXPECT_LE(forms.choices.size(), codegen::kMaxChoices) << name;
   EXPECT_EQ(text_of(forms.forms[0], symbols), text_of(forms.chosen, symbols))
       << name << ": " << to_string(forms.choices[0]);
   std::set<std::string> texts, names;
@@ -77,7 +77,7 @@ void expect_sound(const std::string& name, const Forms& forms, const codegen::Ta
     const std::string choice = to_string(forms.choices[i]);
     EXPECT_TRUE(names.insert(choice).second) << name << ": " << choice;
     EXPECT_TRUE(texts.insert(text_of(forms.forms[i], symbols)).second) << name << ": " << choice;
-    for (const codegen::DeviceCall& call : forms.forms[i].calls) {
+    for (const codegen::GpuCall& call : forms.forms[i].calls) {
       const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
       if (launch == nullptr) continue;
       EXPECT_LE(launch->shared, target.shared_bytes) << name << ": " << choice;
@@ -121,7 +121,7 @@ TEST_P(CodegenChoice, OthersKeepTheirRegisters) {
     const Model model = Model::parse(maker.make().model);
     for (const Forms& forms : forms_of(model, GetParam().target)) {
       for (size_t i = 1; i < std::min(kOthers + 1, forms.forms.size()); ++i) {
-        for (const codegen::DeviceCall& call : forms.forms[i].calls) {
+        for (const codegen::GpuCall& call : forms.forms[i].calls) {
           origins.try_emplace(std::get<codegen::KernelLaunch>(call).source,
                               maker.name + " by " + to_string(forms.choices[i]));
         }
@@ -171,7 +171,7 @@ TEST(CodegenChoice, SizesOfRunTime) {
     ASSERT_EQ(all.size(), 1u) << c.size;
     EXPECT_EQ(all[0].choices[0].family, c.family);
     expect_sound(c.family, all[0], {}, c.size);
-    for (const codegen::DeviceStep& form : all[0].forms) {
+    for (const codegen::GpuStep& form : all[0].forms) {
       ASSERT_EQ(form.calls.size(), 1u);
       // The condition on sizes is the default's alone.
       const ir::Expr grid = std::get<codegen::KernelLaunch>(form.calls[0]).grid[0];
@@ -198,14 +198,14 @@ TEST(CodegenChoice, LengthsOfRunTime) {
           std::vector<int64_t> symbols = symbols_of(all[0].program, length);
           int64_t launches = 0;
           bool covered = false;
-          for (const codegen::DeviceCall& call : all[0].forms[i].calls) {
+          for (const codegen::GpuCall& call : all[0].forms[i].calls) {
             const auto& launch = std::get<codegen::KernelLaunch>(call);
             if (evaluate_size(launch.grid[0], symbols) == 0) continue;
             ++launches;
             covered |= launch.name != "row_partials";
           }
           // The chosen kernel comes first.
-          const codegen::KernelChoice& choice = all[0].choices[i];
+          const codegen::KernelConfig& choice = all[0].choices[i];
           if (choice.family == "row" && choice.at("whole") != 0) {
             constexpr int64_t kWidth = 8;
             const auto& launch = std::get<codegen::KernelLaunch>(all[0].forms[i].calls[0]);
@@ -234,7 +234,7 @@ TEST(CodegenChoice, EmptyRowsOfRunTime) {
   for (size_t i = 0; i < all[0].forms.size(); ++i) {
     segments |= all[0].choices[i].family == "row_segments";
     int64_t launches = 0;
-    for (const codegen::DeviceCall& call : all[0].forms[i].calls) {
+    for (const codegen::GpuCall& call : all[0].forms[i].calls) {
       const auto& launch = std::get<codegen::KernelLaunch>(call);
       if (evaluate_size(launch.grid[0], symbols) == 0) continue;
       ++launches;
@@ -259,7 +259,7 @@ TEST(CodegenChoice, SegmentsOfRowsWithoutCounters) {
     }
     int64_t blocks = 0;
     for (const fuse::Step& step : compiled.plan.steps) {
-      for (const codegen::DeviceCall& call :
+      for (const codegen::GpuCall& call :
            generate(compiled.graph(), step, codegen::Target{}).calls) {
         const auto& launch = std::get<codegen::KernelLaunch>(call);
         if (launch.name == "row_segments") blocks += evaluate_size(launch.grid[0], symbols);
@@ -273,10 +273,10 @@ TEST(CodegenChoice, SegmentsOfRowsWithoutCounters) {
   EXPECT_GT(blocks_of(codegen::kLaunchCounters, kEndless), codegen::kLaunchCounters);
   EXPECT_LT(blocks_of(codegen::kLaunchCounters, kEndless), INT32_MAX);
   EXPECT_GT(blocks_of(codegen::kLaunchCounters + 1, kEndless), INT32_MAX);
-  codegen::FoldFacts sums;
+  codegen::SinglePassFacts sums;
   auto is_segments = [](const codegen::Candidate& c) { return c.choice.family == "row_segments"; };
   for (const int64_t rows : {codegen::kLaunchCounters, codegen::kLaunchCounters + 1}) {
-    const std::vector<codegen::Candidate> all = fold_candidates({}, sums, rows, 1 << 20);
+    const std::vector<codegen::Candidate> all = single_pass_candidates({}, sums, rows, 1 << 20);
     EXPECT_EQ(std::any_of(all.begin(), all.end(), is_segments), rows == codegen::kLaunchCounters);
   }
 }
@@ -307,7 +307,7 @@ TEST(CodegenChoice, Products) {
     for (size_t i = 0; i < all[0].forms.size(); ++i) {
       library += all[0].choices[i].family == codegen::kLibraryFamily;
       if (all[0].choices[i].family == codegen::kLibraryFamily) continue;
-      for (const codegen::DeviceCall& call : all[0].forms[i].calls) {
+      for (const codegen::GpuCall& call : all[0].forms[i].calls) {
         ours.push_back(std::get<codegen::KernelLaunch>(call));
       }
     }
@@ -327,14 +327,14 @@ TEST(CodegenChoice, NothingToChooseForEmptySizes) {
 }
 
 TEST(CodegenChoice, BestChoicesAreEachOnceAndTheChosenFirst) {
-  const auto choice = [](int keys) { return codegen::KernelChoice{"f", {{"keys", keys}}}; };
+  const auto choice = [](int keys) { return codegen::KernelConfig{"f", {{"keys", keys}}}; };
   std::vector<codegen::Candidate> candidates;
   for (const int keys : {5, 3, 4, 3, 9, 1, 2, 6, 7, 8}) {
     candidates.push_back({choice(keys), static_cast<double>(keys)});
   }
-  const std::vector<codegen::KernelChoice> best = best_choices(choice(4), candidates);
+  const std::vector<codegen::KernelConfig> best = best_choices(choice(4), candidates);
   std::vector<int> keys;
-  for (const codegen::KernelChoice& c : best) keys.push_back(c.at("keys"));
+  for (const codegen::KernelConfig& c : best) keys.push_back(c.at("keys"));
   EXPECT_EQ(keys, (std::vector<int>{4, 1, 2, 3, 5, 6, 7, 8}));
   EXPECT_EQ(to_string(best[0]), "f keys=4");
   EXPECT_THROW(best[0].at("stages"), InternalError);

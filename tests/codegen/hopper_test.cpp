@@ -36,7 +36,7 @@ Generated generated(const Model& model, bool portable = false) {
   Generated result{compile(model, options), {}};
   const runtime::CompiledProgram& compiled = *result.program.handle();
   for (const fuse::Step& step : compiled.plan.steps) {
-    for (const codegen::DeviceCall& call : generate(compiled.graph(), step, target).calls) {
+    for (const codegen::GpuCall& call : generate(compiled.graph(), step, target).calls) {
       if (const auto* launch = std::get_if<codegen::KernelLaunch>(&call))
         result.kernels.push_back(*launch);
     }
@@ -94,7 +94,7 @@ TEST(CodegenHopper, ReadsLayoutsWhereTheyLie) {
   const auto [program, kernels] = generated(
       {"float16[3, 200, 4, 64]", "float16[3, 300, 4, 64]", "float16[3, 300, 4, 32]", kByToken});
   ASSERT_EQ(kernels.size(), 1u);
-  const std::vector<codegen::TensorView>& views = kernels[0].views;
+  const std::vector<codegen::TmaView>& views = kernels[0].views;
   ASSERT_EQ(views.size(), 3u);
   struct Case {
     int64_t tokens, size;

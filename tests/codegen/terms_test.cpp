@@ -100,12 +100,12 @@ TEST_P(TermsTest, AreFoundByDependence) {
     const auto* cascade = std::get_if<fuse::CascadeStep>(&step.kind);
     if (cascade == nullptr) continue;
     codegen::StepBuilder builder(compiled.graph(), step, target);
-    const auto form = attention_form(builder, *cascade);
+    const auto form = recognize_attention(builder, *cascade);
     if (!form) continue;
     ++seen;
     const codegen::HopperScores scores = hopper_scores(builder.pool(), *form);
     int keys = 0, diagonals = 0;
-    for (const codegen::ScoreTerm& term : scores.terms) {
+    for (const codegen::BiasTile& term : scores.terms) {
       (term.diagonal ? diagonals : keys)++;
       std::map<ir::Expr, int64_t> axes;
       for (ir::Expr other : form->others) axes[other] = 1;

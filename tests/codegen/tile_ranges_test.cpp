@@ -118,14 +118,14 @@ struct Analysed {
       const auto* cascade = std::get_if<fuse::CascadeStep>(&step.kind);
       if (cascade == nullptr) continue;
       builder.emplace(compiled.graph(), step, target);
-      form = attention_form(*builder, *cascade);
+      form = recognize_attention(*builder, *cascade);
     }
   }
   TextModel model;
   codegen::Target target;
   std::optional<Program> program;
   std::optional<codegen::StepBuilder> builder;
-  std::optional<codegen::AttentionForm> form;
+  std::optional<codegen::AttentionSpec> form;
 };
 
 // Axes by number; reads give lengths, segments and a dense mask.
@@ -169,7 +169,7 @@ TEST_P(TileRangesTest, AgreesWithEveryElement) {
   if (mask.find("fifty") != std::string::npos) mask = constant("fifty", "float {50}") + mask;
   const Analysed analysed(graph("float16", mask));
   ASSERT_TRUE(analysed.form);
-  const codegen::AttentionForm& form = *analysed.form;
+  const codegen::AttentionSpec& form = *analysed.form;
   ir::ExprPool& pool = analysed.builder->pool();
   const codegen::MaskCondition condition = mask_condition(pool, form);
   EXPECT_EQ(condition.visible->is_constant(), !c.masked) << to_string(pool, condition.visible);

@@ -16,7 +16,7 @@ class Early : public FakeGpu {
 
 TEST_F(Early, ASessionRunsAndTheContextIsGivenBack) {
   {
-    EarlyGpu early;
+    GpuWarmup early;
     run(kExp);
     run(kExp);
   }
@@ -24,7 +24,7 @@ TEST_F(Early, ASessionRunsAndTheContextIsGivenBack) {
 }
 
 TEST_F(Early, EndsWithoutASession) {
-  { EarlyGpu early; }
+  { GpuWarmup early; }
   EXPECT_EQ(gpu->contexts, 0);
   EXPECT_EQ(gpu->proposals_asked, 0);
   run(kExp);
@@ -33,8 +33,8 @@ TEST_F(Early, EndsWithoutASession) {
 
 TEST_F(Early, ServesOneAfterTheOtherAndOneWithinTheOther) {
   for (int i = 0; i < 3; ++i) {
-    EarlyGpu early;
-    EarlyGpu within;
+    GpuWarmup early;
+    GpuWarmup within;
     run(kExp);
   }
   EXPECT_EQ(gpu->contexts, 0);
@@ -42,7 +42,7 @@ TEST_F(Early, ServesOneAfterTheOtherAndOneWithinTheOther) {
 
 TEST_F(Early, WhatFailsComesFromTheSession) {
   gpu->devices = 0;
-  EarlyGpu early;
+  GpuWarmup early;
   expect_mentions(error_of([&] { Session(compile(model(kExp)), options); }), "shows no GPU");
   options.device = "auto";
   EXPECT_EQ(Session(compile(model(kExp)), options).device(), "cpu");
@@ -50,12 +50,12 @@ TEST_F(Early, WhatFailsComesFromTheSession) {
 
 TEST_F(Early, ProposalsAreLoadedForProductsAlone) {
   {
-    EarlyGpu early;
+    GpuWarmup early;
     Session(compile(model(kExp)), options);
   }
   EXPECT_EQ(gpu->proposals_asked, 0);
   {
-    EarlyGpu early;
+    GpuWarmup early;
     Session(compile(model("g (float[n, 64] x, float[64, 8] w) => (float[n, 8] y) "
                           "{ y = MatMul(x, w) }")),
             options);

@@ -23,7 +23,7 @@ struct Stream {
   bool capturing = false, lost = false;
 };
 
-// Machine code is the text itself; a function is its module.
+// TileContext code is the text itself; a function is its module.
 struct Kernel {
   std::string text;
   FunctionState state;

@@ -42,8 +42,8 @@ class Sweep : public FakeGpu {
     return result;
   }
 
-  void note(const codegen::DeviceStep& step) {
-    for (const codegen::DeviceCall& call : step.calls) {
+  void note(const codegen::GpuStep& step) {
+    for (const codegen::GpuCall& call : step.calls) {
       const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
       if (launch == nullptr) continue;
       const std::lock_guard lock(mutex_);
@@ -59,8 +59,8 @@ class Sweep : public FakeGpu {
       if (std::holds_alternative<fuse::AliasStep>(step.kind)) continue;
       note(generate(compiled.graph(), step, target()));
       if (!choices) continue;
-      for (const codegen::KernelChoice& choice :
-           kernel_choices(compiled.graph(), step, target(), {})) {
+      for (const codegen::KernelConfig& choice :
+           kernel_configs(compiled.graph(), step, target(), {})) {
         note(generate(compiled.graph(), step, target(), choice));
       }
     }

@@ -25,7 +25,7 @@ std::vector<std::string> classes(bool sum_first) {
   if (!sum_first) sum = b.node("ReduceSum", {e, axes});
   ir::ValueId sink = b.node("Exp", {b.node("Sub", {c, m})});
   b.output(b.node("Div", {product, b.node("Add", {sum, sink})}));
-  const fuse::GraphFacts facts(b.graph);
+  const fuse::NodeFacts facts(b.graph);
   const fuse::Regions regions = find_regions(facts, true);
   EXPECT_TRUE(regions.unfused.empty());
   std::vector<std::string> found;
@@ -33,7 +33,7 @@ std::vector<std::string> classes(bool sum_first) {
   return found;
 }
 
-TEST(Growth, OrderOfNodesDoesNotMatter) {
+TEST(RegionTrace, OrderOfNodesDoesNotMatter) {
   EXPECT_EQ(classes(true), std::vector<std::string>{"attention"});
   EXPECT_EQ(classes(false), std::vector<std::string>{"attention"});
 }

@@ -46,7 +46,7 @@ std::vector<std::string> regions_of(const std::vector<Variant>& blocks) {
   GraphBuilder b;
   ir::ValueId mask = b.input("mask", DType::Float32, {-1, 1});
   for (const Variant& block : blocks) add_block(b, block, mask);
-  const fuse::GraphFacts facts(b.graph);
+  const fuse::NodeFacts facts(b.graph);
   const fuse::Regions regions = find_regions(facts, true);
   std::vector<std::string> texts;
   for (const fuse::Region& region : regions.fused) {
@@ -78,22 +78,22 @@ TEST(RepeatedGrowth, MovesToEqualSurroundingsOnly) {
     add_block(b, kVariants[0], mask);
     const auto count = static_cast<ir::NodeId>(b.graph.nodes.size());
     add_block(b, variant, mask);
-    const fuse::GraphFacts facts(b.graph);
-    fuse::Growth growth;
+    const fuse::NodeFacts facts(b.graph);
+    fuse::RegionTrace growth;
     growth.seed = growth.last_reduction = 1;
     for (ir::NodeId node = 0; node < count; ++node) {
       growth.owned.insert(node);
       growth.consulted.emplace(node, true);
     }
     const ir::NodeId seed = count + (variant.mask ? 2 : 1);
-    const auto moved = moved_to(seed, growth, facts, {});
+    const auto moved = replay_at(seed, growth, facts, {});
     EXPECT_EQ(moved.has_value(), &variant == &kVariants[0]) << variant.name;
     if (!moved) continue;
     EXPECT_EQ(*moved->owned.begin(), count);
     EXPECT_EQ(*moved->owned.rbegin(), 2 * count - 1);
-    EXPECT_FALSE(moved_to(seed, growth, facts, {{count + 3}, {}})) << "a node is taken";
+    EXPECT_FALSE(replay_at(seed, growth, facts, {{count + 3}, {}})) << "a node is taken";
     const ir::ValueId square = b.graph.nodes[static_cast<size_t>(count)].outputs[0];
-    EXPECT_FALSE(moved_to(seed, growth, facts, {{}, {square}})) << "a value is pinned";
+    EXPECT_FALSE(replay_at(seed, growth, facts, {{}, {square}})) << "a value is pinned";
   }
 }
 

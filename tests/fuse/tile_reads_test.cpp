@@ -26,7 +26,7 @@ int64_t owned_contractions(int64_t positions,
   ir::ValueId e = b.node("Exp", {b.node("Sub", {scores, b.node("ReduceMax", {scores, axes})})});
   ir::ValueId weights = b.node("Div", {e, b.node("ReduceSum", {e, axes})});
   b.output(b.node("MatMul", {weights, v}));
-  const fuse::GraphFacts facts(b.graph);
+  const fuse::NodeFacts facts(b.graph);
   const fuse::Regions regions = find_regions(facts, true);
   EXPECT_EQ(regions.fused.size(), 1u);
   if (regions.fused.size() != 1) return -1;

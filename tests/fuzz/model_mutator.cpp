@@ -240,23 +240,23 @@ void edit(::onnx::ModelProto& model, Random& random) {
 
 // Repeats an input of a node.
 void widen(::onnx::NodeProto& node, Random& random) {
-  constexpr size_t kMost = 1500;
+  constexpr size_t kMax = 1500;
   if (node.input_size() == 0) return;
   const std::string input =
       node.input(static_cast<int>(below(random, static_cast<size_t>(node.input_size()))));
-  for (size_t count = below(random, kMost); count > 0; --count) node.add_input(input);
+  for (size_t count = below(random, kMax); count > 0; --count) node.add_input(input);
 }
 
 // Puts a chain behind a node whose nodes each use their operand twice.
 void nest(::onnx::GraphProto& graph, int at, Random& random) {
   static const std::vector<std::string> kOps = {"Add", "Mul", "Sub", "Max", "Min", "And", "Sum"};
-  constexpr size_t kMost = 80;
+  constexpr size_t kMax = 80;
   if (graph.node(at).output_size() == 0) return;
   const std::string result = graph.node(at).output(0);
   const std::string op = any_of(random, kOps);
   std::string value = result + "~";
   graph.mutable_node(at)->set_output(0, value);
-  for (size_t left = 1 + below(random, kMost); left > 0; --left) {
+  for (size_t left = 1 + below(random, kMax); left > 0; --left) {
     ::onnx::NodeProto& node = *graph.add_node();
     node.set_op_type(op);
     node.add_input(value);

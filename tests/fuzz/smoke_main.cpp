@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 using Bytes = std::vector<uint8_t>;
 
 constexpr unsigned kSecondsPerInput = 20;
-constexpr size_t kMostMutations = 4;
+constexpr size_t kMaxMutations = 4;
 
 std::vector<Bytes> read_seeds(char** begin, char** end) {
   std::vector<fs::path> paths;
@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
   redfuser::Random random(1);
   for (size_t i = 0; i < count; ++i) {
     Bytes input = seeds[random() % seeds.size()];
-    for (size_t edits = 1 + random() % kMostMutations; edits > 0; --edits) {
+    for (size_t edits = 1 + random() % kMaxMutations; edits > 0; --edits) {
       redfuser::mutate_input(input, seeds[random() % seeds.size()], random);
     }
     try_input(input);

@@ -341,8 +341,8 @@ TEST_F(MergeProducts, WeightsByRows) {
 }
 
 // Rows of 2, 3 and 1 elements; every range of bytes is what the whole has there.
-TEST(SideBySide, WritesAnyPieceOfTheWhole) {
-  const Tensor whole = passes::side_by_side(
+TEST(ColumnConcat, WritesAnyPieceOfTheWhole) {
+  const Tensor whole = passes::column_concat(
       4, {{floats({4, 2}, {0, 1, 10, 11, 20, 21, 30, 31}), false, 2},
           {floats({3, 4}, {2, 12, 22, 32, 3, 13, 23, 33, 4, 14, 24, 34}), true, 3},
           {floats({4, 1}, {5, 15, 25, 35}), false, 1}});
@@ -382,7 +382,7 @@ TEST_F(MergeProducts, KeepsWhatIsApart) {
   EXPECT_FALSE(merge());
 }
 
-// express_constants
+// recover_index_expressions
 
 class ExpressConstants : public Passes {
  protected:
@@ -397,7 +397,7 @@ class ExpressConstants : public Passes {
     }
     ir::ValueId x = b.input("x", DType::Float32, {2, kRows, kColumns});
     b.output(b.node("Add", {x, b.constant(floats({1, kRows, kColumns}, numbers))}));
-    if (!run_pass(passes::express_constants, b.graph)) return false;
+    if (!run_pass(passes::recover_index_expressions, b.graph)) return false;
     const ir::Node& add = b.graph.nodes.back();
     const ir::ValueId constant = add.inputs[1];
     EXPECT_TRUE(b.graph.values[constant].indexed) << to_string(b.graph);
@@ -450,7 +450,7 @@ class ExpressPositions : public Passes {
     ir::ValueId x = b.input("x", dtype, {rows, 1, kColumns});
     ir::ValueId constant = b.constant(tensor);
     b.output(b.node("Add", {x, b.node("Neg", {constant})}));
-    if (!run_pass(passes::express_constants, b.graph)) return false;
+    if (!run_pass(passes::recover_index_expressions, b.graph)) return false;
     const ir::ValueId negated = b.graph.nodes.back().inputs[1];
     EXPECT_TRUE(b.graph.values[negated].indexed) << to_string(b.graph);
     ir::ExprPool& pool = *b.graph.pool;
@@ -487,7 +487,7 @@ TEST_F(ExpressConstants, WeightsStay) {
   ir::ValueId x = input({4, 64});
   const std::vector<float> ones(64 * 64, 1);
   named_output(b.node("MatMul", {x, b.constant(floats({64, 64}, ones))}), "y");
-  EXPECT_FALSE(run_pass(passes::express_constants, b.graph));
+  EXPECT_FALSE(run_pass(passes::recover_index_expressions, b.graph));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ inline GeneratedModel generate_model(const Model& model, const codegen::Target& 
   const std::vector<int64_t> symbols(compiled.symbol_names.size() + 1024, 128);
   GeneratedModel result;
   for (const fuse::Step& step : compiled.plan.steps) {
-    for (const codegen::DeviceCall& call : generate(compiled.graph(), step, target).calls) {
+    for (const codegen::GpuCall& call : generate(compiled.graph(), step, target).calls) {
       if (const auto* launch = std::get_if<codegen::KernelLaunch>(&call)) {
         result.launches += evaluate_size(launch->grid[0], symbols) > 0;
         result.kernels.push_back(*launch);

@@ -231,9 +231,9 @@ struct StreamingTapes {
   std::vector<std::optional<ir::Tape>> transports;
 };
 
-class Machine {
+class TileContext {
  public:
-  Machine(const Streaming& streaming, StreamingTapes& tapes, const Row& row)
+  TileContext(const Streaming& streaming, StreamingTapes& tapes, const Row& row)
       : streaming_(streaming), tapes_(tapes), row_(row) {
     for (const Accumulator& a : streaming.accumulators) {
       accumulator_points_.push_back(points_of(a.columns, row));
@@ -356,7 +356,7 @@ StreamingSimulator::~StreamingSimulator() = default;
 RowResult StreamingSimulator::run(const Row& row, const std::vector<int64_t>& bounds,
                                   int64_t tile) {
   const Streaming& streaming = impl_->streaming;
-  Machine machine(streaming, impl_->tapes, row);
+  TileContext machine(streaming, impl_->tapes, row);
   State total = machine.empty();
   for (size_t i = 0; i + 1 < bounds.size(); ++i) {
     State segment = machine.empty();
@@ -367,7 +367,7 @@ RowResult StreamingSimulator::run(const Row& row, const std::vector<int64_t>& bo
   }
   RowResult out;
   std::vector<Partial> ranked;
-  Machine::Finished finished;
+  TileContext::Finished finished;
   for (size_t i = 0; i < streaming.stages.size(); ++i) {
     const Stage& stage = streaming.stages[i];
     std::vector<double>& flat = out.results.emplace_back();

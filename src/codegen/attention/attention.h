@@ -9,8 +9,8 @@
 
 namespace redfuser::codegen {
 
-struct AttentionForm {
-  RowForm rows;                // as a row kernel sees it, less the column axis
+struct AttentionSpec {
+  FlatStreaming rows;          // as a row kernel sees it, less the column axis
   ir::Expr contraction;        // the Reduce in the lifts
   ir::Expr scale;              // its factors that are free of the contracted axis, or null
   ir::Expr depth;              // the contracted axis
@@ -26,40 +26,41 @@ struct AttentionForm {
 };
 
 // nullopt if the cascade is not of this class, or has a size or type that the kernel does not take.
-std::optional<AttentionForm> attention_form(StepBuilder& builder, const fuse::CascadeStep& step);
+std::optional<AttentionSpec> recognize_attention(StepBuilder& builder,
+                                                 const fuse::CascadeStep& step);
 
 // The axes of rows that read the same keys and values, and the others. Digits ⌊axis/c⌋ and axis mod
 // c are axes of their own where keys and values have the first alone.
 struct SharedRows {
-  AttentionForm form;
+  AttentionSpec form;
   std::vector<ir::Expr> shared, others;
 };
-SharedRows shared_rows(ir::ExprPool& pool, const AttentionForm& form);
+SharedRows shared_rows(ir::ExprPool& pool, const AttentionSpec& form);
 
 // The same cascade where such rows are one axis, `form.row`.
-AttentionForm packed_rows(ir::ExprPool& pool, const AttentionForm& form);
+AttentionSpec packed_gqa_rows(ir::ExprPool& pool, const AttentionSpec& form);
 
 // The largest head sizes of the portable families.
 inline constexpr int64_t kLargestPortable = 128, kLargestSplit = 256;
 
 // True (of sizes) where blocks of 64 rows each would hold few rows, or be few with many keys each.
-ir::Expr has_few_rows(StepBuilder& builder, const AttentionForm& form);
+ir::Expr has_few_rows(StepBuilder& builder, const AttentionSpec& form);
 
 // False for head sizes of which the GPU's shared memory does not hold the tiles.
-bool fits_attention_kernel(StepBuilder& builder, const AttentionForm& form);
-KernelLaunch attention_kernel(StepBuilder& builder, const AttentionForm& form);
+bool fits_attention_kernel(StepBuilder& builder, const AttentionSpec& form);
+KernelLaunch attention_kernel(StepBuilder& builder, const AttentionSpec& form);
 
 // For few rows: segments of the keys by blocks of their own. nullopt if the sizes do not fit.
-std::optional<KernelLaunch> attention_split_kernel(StepBuilder& builder, const AttentionForm& form);
+std::optional<KernelLaunch> split_kv_kernel(StepBuilder& builder, const AttentionSpec& form);
 
 // For head sizes beyond 256 on sm_90a: the kernel, and that which merges segments of keys. nullopt
 // if the sizes or operands do not fit.
-std::optional<std::vector<KernelLaunch>> attention_wide_kernels(StepBuilder& builder,
-                                                                const AttentionForm& form);
+std::optional<std::vector<KernelLaunch>> large_head_kernels(StepBuilder& builder,
+                                                            const AttentionSpec& form);
 
 // Sizes that no kernel takes: the scores in memory, by the product library, their weights by a row
 // kernel, and the weighted sums by the library again. False for cascades that this does not
 // compute.
-bool add_attention_products(StepBuilder& builder, const AttentionForm& form);
+bool add_materialized_attention(StepBuilder& builder, const AttentionSpec& form);
 
 }  // namespace redfuser::codegen

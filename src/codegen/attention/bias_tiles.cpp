@@ -15,7 +15,7 @@ constexpr int kWidestStrip = 4;  // bytes of an element
 
 class Terms {
  public:
-  Terms(ir::ExprPool& pool, const AttentionForm& form)
+  Terms(ir::ExprPool& pool, const AttentionSpec& form)
       : pool_(pool), row_(form.row), key_(form.rows.stream) {
     ir::Expr last_row = pool.sub(row_->extent(), pool.integer(1));
     diagonal_ = pool.shared_axis("diagonal", pool.add(key_->extent(), last_row));
@@ -39,7 +39,7 @@ class Terms {
     for (ir::Expr arg : e->args) look(arg);
   }
 
-  ScoreTerms found() { return std::move(found_); }
+  BiasTiles found() { return std::move(found_); }
 
  private:
   void look_read(ir::Expr e) {
@@ -76,24 +76,24 @@ class Terms {
   ir::ExprPool& pool_;
   ir::Expr row_, key_, diagonal_ = nullptr, key_there_ = nullptr;
   std::set<ir::Expr> seen_;
-  ScoreTerms found_;
+  BiasTiles found_;
 };
 
 }  // namespace
 
-int ScoreTerm::places(int rows, int keys) const {
+int BiasTile::places(int rows, int keys) const {
   return diagonal ? (rows + keys + 2) / 4 * 4 : (keys + 3) / 4 * 4;
 }
 
-int ScoreTerm::bytes() const { return is_float(expr->dtype) || expr->dtype == DType::Bool ? 4 : 8; }
+int BiasTile::bytes() const { return is_float(expr->dtype) || expr->dtype == DType::Bool ? 4 : 8; }
 
 // A warp reads 8 rows of 4 pairs at a time.
 int ScoreStrip::pitch(int keys) const { return keys * bytes() + std::max(16, 8 * bytes()); }
 
-ScoreTerms score_terms(ir::ExprPool& pool, const AttentionForm& form,
-                       const std::vector<const ScoreForm*>& scores) {
+BiasTiles bias_tiles(ir::ExprPool& pool, const AttentionSpec& form,
+                     const std::vector<const ScoreSpec*>& scores) {
   Terms terms(pool, form);
-  for (const ScoreForm* score : scores) {
+  for (const ScoreSpec* score : scores) {
     if (score->kept) terms.look(score->kept_factors.rest);
     for (const cascade::Accumulator& accumulator : score->rows.accumulators)
       terms.look(accumulator.lift);

@@ -16,7 +16,7 @@
 
 namespace redfuser::codegen {
 
-struct ScoreTerm {
+struct BiasTile {
   ir::Expr expr;   // as it stands in the lifts
   ir::Expr place;  // an axis: the key, or key - row + rows - 1
   ir::Expr value;  // `expr` as a function of the place
@@ -35,11 +35,11 @@ struct ScoreStrip {
 };
 
 // What the lifts of either form read, or compute by many operations, at every element.
-struct ScoreTerms {
-  std::vector<ScoreTerm> terms;
+struct BiasTiles {
+  std::vector<BiasTile> terms;
   std::vector<ScoreStrip> strips;
 };
-ScoreTerms score_terms(ir::ExprPool& pool, const AttentionForm& form,
-                       const std::vector<const ScoreForm*>& scores);
+BiasTiles bias_tiles(ir::ExprPool& pool, const AttentionSpec& form,
+                     const std::vector<const ScoreSpec*>& scores);
 
 }  // namespace redfuser::codegen

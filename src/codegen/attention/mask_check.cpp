@@ -15,7 +15,7 @@ constexpr int kThreads = 512, kBlocksOfMultiprocessor = 2;
 
 class Check {
  public:
-  Check(StepBuilder& builder, const AttentionForm& form, const MaskCondition& mask)
+  Check(StepBuilder& builder, const AttentionSpec& form, const MaskCondition& mask)
       : builder_(builder), pool_(builder.pool()), form_(form) {
     add_reads(form.value, operands_);
     for (size_t k = 0; k < form.rows.accumulators.size(); ++k) {
@@ -109,13 +109,13 @@ class Check {
 
   StepBuilder& builder_;
   ir::ExprPool& pool_;
-  const AttentionForm& form_;
+  const AttentionSpec& form_;
   cascade::MaskedOperands operands_;
 };
 
 }  // namespace
 
-std::optional<KernelLaunch> mask_check(StepBuilder& builder, AttentionForm& form) {
+std::optional<KernelLaunch> mask_check(StepBuilder& builder, AttentionSpec& form) {
   if (!builder.target.exact_masks) return std::nullopt;
   const MaskCondition mask = mask_condition(builder.pool(), form);
   if (!mask.skips()) return std::nullopt;

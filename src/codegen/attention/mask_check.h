@@ -16,6 +16,6 @@ namespace redfuser::codegen {
 
 // The kernel, to run before those of the form, and `form.mask_check`; or `form.visits_hidden` where
 // no such bound can be had. nullopt where the target asks for no exact masks or nothing is skipped.
-std::optional<KernelLaunch> mask_check(StepBuilder& builder, AttentionForm& form);
+std::optional<KernelLaunch> mask_check(StepBuilder& builder, AttentionSpec& form);
 
 }  // namespace redfuser::codegen

@@ -59,7 +59,7 @@ struct Hidden {
 
 class Masks {
  public:
-  Masks(ir::ExprPool& pool, const AttentionForm& form) : pool_(pool), form_(form) {}
+  Masks(ir::ExprPool& pool, const AttentionSpec& form) : pool_(pool), form_(form) {}
 
   MaskCondition run() {
     MaskCondition none{pool_.boolean(true), pool_.boolean(true)};
@@ -390,7 +390,7 @@ class Masks {
   }
 
   ir::ExprPool& pool_;
-  const AttentionForm& form_;
+  const AttentionSpec& form_;
   double mildest_ = -HUGE_VAL;  // of the finite fills
   bool takes_half_scores_ = false;
 };
@@ -401,7 +401,7 @@ bool MaskCondition::skips() const {
   return !visible->is_constant() && settled->is_constant() && settled->integer != 0;
 }
 
-MaskCondition mask_condition(ir::ExprPool& pool, const AttentionForm& form) {
+MaskCondition mask_condition(ir::ExprPool& pool, const AttentionSpec& form) {
   return Masks(pool, form).run();
 }
 

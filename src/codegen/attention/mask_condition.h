@@ -38,7 +38,7 @@ struct MaskCondition {
   bool skips() const;
 };
 
-MaskCondition mask_condition(ir::ExprPool& pool, const AttentionForm& form);
+MaskCondition mask_condition(ir::ExprPool& pool, const AttentionSpec& form);
 
 // `e` for elements that are visible: the conditions of which `visible` is made are true.
 ir::Expr where_visible(ir::ExprPool& pool, ir::Expr visible, ir::Expr e);

@@ -36,9 +36,9 @@ std::optional<double> identity(ir::Reduction reduction) {
   }
 }
 
-class AttentionProducts {
+class MaterializedAttention {
  public:
-  AttentionProducts(StepBuilder& builder, const AttentionForm& form)
+  MaterializedAttention(StepBuilder& builder, const AttentionSpec& form)
       : builder_(builder),
         pool_(builder.pool()),
         shared_(shared_rows(builder.pool(), form)),
@@ -57,7 +57,7 @@ class AttentionProducts {
 
  private:
   bool computable() {
-    const RowForm& form = form_.rows;
+    const FlatStreaming& form = form_.rows;
     if (form_.value_accumulator + 1 != form.accumulators.size()) return false;
     if (form.outputs.size() != 1 || !form.outputs[0].offset->depends_on(form_.column)) return false;
     for (const cascade::Accumulator& a : form.accumulators) {
@@ -108,7 +108,7 @@ class AttentionProducts {
   }
 
   void add_weights() {
-    RowForm rows = form_.rows;
+    FlatStreaming rows = form_.rows;
     rows.rows = rows_;
     rows.accumulators.pop_back();
     for (cascade::Accumulator& a : rows.accumulators) a.lift = scored(a.lift);
@@ -159,7 +159,7 @@ class AttentionProducts {
   }
 
   void add_values() {
-    const RowForm::Output& output = form_.rows.outputs[0];
+    const FlatStreaming::Output& output = form_.rows.outputs[0];
     fuse::ProductStep step;
     step.value = -1;
     step.batch = shared_.others;
@@ -183,7 +183,7 @@ class AttentionProducts {
   StepBuilder& builder_;
   ir::ExprPool& pool_;
   const SharedRows shared_;
-  const AttentionForm& form_;
+  const AttentionSpec& form_;
   std::vector<ir::Expr> rows_;
   ir::Expr result_ = nullptr;
   int64_t scores_ = -1, weights_ = -1;
@@ -192,8 +192,8 @@ class AttentionProducts {
 
 }  // namespace
 
-bool add_attention_products(StepBuilder& builder, const AttentionForm& form) {
-  return AttentionProducts(builder, form).run();
+bool add_materialized_attention(StepBuilder& builder, const AttentionSpec& form) {
+  return MaterializedAttention(builder, form).run();
 }
 
 }  // namespace redfuser::codegen

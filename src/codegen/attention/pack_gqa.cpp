@@ -13,7 +13,7 @@ namespace {
 
 using Map = std::vector<std::pair<ir::Expr, ir::Expr>>;
 
-void substitute(ir::ExprPool& pool, AttentionForm& form, const Map& map) {
+void substitute(ir::ExprPool& pool, AttentionSpec& form, const Map& map) {
   auto apply = [&](ir::Expr& e) {
     if (e) e = pool.substitute(e, map);
   };
@@ -23,7 +23,7 @@ void substitute(ir::ExprPool& pool, AttentionForm& form, const Map& map) {
   }
   for (cascade::Reference& reference : form.rows.references) apply(reference.value);
   for (ir::Expr& e : form.rows.finish) apply(e);
-  for (RowForm::Output& output : form.rows.outputs) {
+  for (FlatStreaming::Output& output : form.rows.outputs) {
     apply(output.body);
     apply(output.offset);
   }
@@ -33,7 +33,7 @@ void substitute(ir::ExprPool& pool, AttentionForm& form, const Map& map) {
 }
 
 // The c of the only way ⌊axis/c⌋ in which keys and values have the axis; null if there is another.
-ir::Expr shared_divisor(ir::ExprPool& pool, const AttentionForm& form, ir::Expr axis) {
+ir::Expr shared_divisor(ir::ExprPool& pool, const AttentionSpec& form, ir::Expr axis) {
   ir::Expr divisor = nullptr;
   bool same = true;
   for (ir::Expr root : {form.key, form.value}) {
@@ -53,7 +53,7 @@ ir::Expr shared_divisor(ir::ExprPool& pool, const AttentionForm& form, ir::Expr 
   return divisor;
 }
 
-void split_digits(ir::ExprPool& pool, AttentionForm& form) {
+void split_digits(ir::ExprPool& pool, AttentionSpec& form) {
   const std::vector<ir::Expr> axes = form.rows.rows;
   for (ir::Expr axis : axes) {
     ir::Expr divisor = shared_divisor(pool, form, axis);
@@ -71,7 +71,7 @@ void split_digits(ir::ExprPool& pool, AttentionForm& form) {
 
 }  // namespace
 
-SharedRows shared_rows(ir::ExprPool& pool, const AttentionForm& form) {
+SharedRows shared_rows(ir::ExprPool& pool, const AttentionSpec& form) {
   SharedRows result{form, {}, {}};
   split_digits(pool, result.form);
   for (ir::Expr axis : result.form.rows.rows) {
@@ -81,9 +81,9 @@ SharedRows shared_rows(ir::ExprPool& pool, const AttentionForm& form) {
   return result;
 }
 
-AttentionForm packed_rows(ir::ExprPool& pool, const AttentionForm& original) {
+AttentionSpec packed_gqa_rows(ir::ExprPool& pool, const AttentionSpec& original) {
   SharedRows rows = shared_rows(pool, original);
-  AttentionForm& form = rows.form;
+  AttentionSpec& form = rows.form;
   form.others = rows.others;
   form.row = rows.shared.empty() ? nullptr : rows.shared[0];
   if (rows.shared.size() < 2) return form;

@@ -43,10 +43,10 @@ class Recogniser {
  public:
   Recogniser(StepBuilder& builder, const fuse::CascadeStep& step)
       : pool_(builder.pool()), streaming_(step.streaming) {
-    form_.rows = row_form(builder, step);
+    form_.rows = flat_streaming(builder, step);
   }
 
-  std::optional<AttentionForm> run() {
+  std::optional<AttentionSpec> run() {
     if (!find_columns() || !find_contraction() || !find_types() || !find_independence()) {
       return std::nullopt;
     }
@@ -150,12 +150,13 @@ class Recogniser {
 
   ir::ExprPool& pool_;
   const cascade::Streaming& streaming_;
-  AttentionForm form_{};
+  AttentionSpec form_{};
 };
 
 }  // namespace
 
-std::optional<AttentionForm> attention_form(StepBuilder& builder, const fuse::CascadeStep& step) {
+std::optional<AttentionSpec> recognize_attention(StepBuilder& builder,
+                                                 const fuse::CascadeStep& step) {
   const auto& list = step.streaming.accumulators;
   const bool columns = std::any_of(
       list.begin(), list.end(), [](const cascade::Accumulator& a) { return !a.columns.empty(); });

@@ -74,7 +74,7 @@ class FoldedFactors {
 };
 
 // Where scores are used as tanh(raw · c) alone, that is computed for a tile at a time.
-void map_tanh(ir::ExprPool& pool, ScoreForm& form) {
+void map_tanh(ir::ExprPool& pool, ScoreSpec& form) {
   std::vector<ir::Expr> found;
   for (const cascade::Accumulator& a : form.rows.accumulators) {
     visit(a.lift, [&](ir::Expr e) {
@@ -98,17 +98,17 @@ void map_tanh(ir::ExprPool& pool, ScoreForm& form) {
 
 }  // namespace
 
-bool ScoreForm::element_level(ir::Expr e) const {
+bool ScoreSpec::element_level(ir::Expr e) const {
   return e->depends_on(rows.stream) || contains(e, raw);
 }
 
-bool ScoreForm::reduces_kept(size_t k) const {
+bool ScoreSpec::reduces_kept(size_t k) const {
   const cascade::Accumulator& a = rows.accumulators[k];
   return kept && without_float_casts(a.lift) == without_float_casts(kept) && k < phases[0].end &&
          (a.reduction == ir::Reduction::Max || a.reduction == ir::Reduction::Min);
 }
 
-std::vector<ir::Expr> ScoreForm::lifts_of(size_t phase) const {
+std::vector<ir::Expr> ScoreSpec::lifts_of(size_t phase) const {
   std::vector<ir::Expr> result;
   for (size_t k = phases[phase].begin; k < phases[phase].end; ++k) {
     result.push_back(rows.accumulators[k].lift);
@@ -135,9 +135,9 @@ Factored factored(ir::ExprPool& pool, ir::Expr e) {
           swapped ? pool.select(x->args[0], other, part) : pool.select(x->args[0], part, other)};
 }
 
-ScoreForm score_form(ir::ExprPool& pool, const AttentionForm& form,
+ScoreSpec score_spec(ir::ExprPool& pool, const AttentionSpec& form,
                      const std::vector<ir::Expr>& lifts) {
-  ScoreForm result;
+  ScoreSpec result;
   result.rows = form.rows;
   result.value = form.value_accumulator;
   for (size_t k = 0; k < lifts.size(); ++k) result.rows.accumulators[k].lift = lifts[k];

@@ -14,8 +14,8 @@ struct Factored {
   ir::Expr rest;
 };
 
-struct ScoreForm {
-  RowForm rows;             // lifts over `raw`; the value accumulator's is its weight
+struct ScoreSpec {
+  FlatStreaming rows;       // lifts over `raw`; the value accumulator's is its weight
   size_t value = 0;         // the value accumulator
   ir::Expr raw = nullptr;   // the contraction, a leaf
   double tanh_scale = 0;    // if not 0, `raw` is tanh(contraction · tanh_scale) instead
@@ -31,7 +31,7 @@ struct ScoreForm {
 };
 
 // `lifts`: one per accumulator, the weight for the value accumulator's.
-ScoreForm score_form(ir::ExprPool& pool, const AttentionForm& form,
+ScoreSpec score_spec(ir::ExprPool& pool, const AttentionSpec& form,
                      const std::vector<ir::Expr>& lifts);
 
 // The largest positive constant factor: of products, of selections between it and 0 or ±inf.

@@ -5,14 +5,14 @@
 namespace redfuser::codegen {
 namespace {
 
-std::vector<ir::Expr> row_axes(const AttentionForm& form) {
+std::vector<ir::Expr> row_axes(const AttentionSpec& form) {
   if (!form.row) return {};
   return {form.row};
 }
 
 }  // namespace
 
-VisibleKeys::VisibleKeys(ir::ExprPool& pool, const AttentionForm& form)
+VisibleKeys::VisibleKeys(ir::ExprPool& pool, const AttentionSpec& form)
     : form_(form),
       mask_(mask_condition(pool, form)),
       ranges_(cascade::tile_ranges(pool, mask_.visible, row_axes(form), form.rows.stream)) {}

@@ -10,14 +10,14 @@ namespace redfuser::codegen {
 
 class VisibleKeys {
  public:
-  VisibleKeys(ir::ExprPool& pool, const AttentionForm& form);
+  VisibleKeys(ir::ExprPool& pool, const AttentionSpec& form);
 
   // Declares `begin`, a multiple of `unit`, and `end`: the keys visible to the `lines` rows from
   // `first_row` on. The other rows' coordinates are bound.
   void declare(Emitter& emitter, const std::string& first_row, int lines, int unit) const;
 
  private:
-  const AttentionForm& form_;
+  const AttentionSpec& form_;
   const MaskCondition mask_;
   const cascade::TileRanges ranges_;
 };

@@ -39,7 +39,7 @@ struct Scratch {
 // elements, with 128-byte swizzle and zeros outside of its dimensions. Dimensions are innermost
 // first, the first contiguous; strides and offset are multiples of 8 elements by construction, and
 // the buffer must be aligned to 16 bytes.
-struct TensorView {
+struct TmaView {
   BufferRef buffer;
   DType dtype = DType::Float16;
   ir::Expr offset;  // elements from the buffer's start; Int64 over symbols, like the rest
@@ -56,7 +56,7 @@ inline constexpr int kLaunchCounters = 4096;
 struct KernelLaunch {
   std::string name;    // extern "C" symbol; also the family's name in traces
   std::string source;  // CUDA C++ text; equal sources are compiled once
-  std::vector<TensorView> views;
+  std::vector<TmaView> views;
   std::vector<BufferRef> buffers;
   std::vector<ir::Expr> sizes;
   ir::Expr grid[3];  // Int64 over symbols; a zero means nothing to launch
@@ -86,14 +86,14 @@ struct ProductCall {
 };
 inline constexpr int kProductAlgorithms = 5;
 
-using DeviceCall = std::variant<KernelLaunch, ProductCall>;
+using GpuCall = std::variant<KernelLaunch, ProductCall>;
 
-struct DeviceStep {
-  std::vector<DeviceCall> calls;
+struct GpuStep {
+  std::vector<GpuCall> calls;
   std::vector<Scratch> scratch;
 };
 
 // The device form of a step. Throws UserError naming the user's node if there is none.
-DeviceStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target);
+GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target);
 
 }  // namespace redfuser::codegen

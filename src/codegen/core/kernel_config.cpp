@@ -6,25 +6,25 @@
 
 namespace redfuser::codegen {
 
-int KernelChoice::at(std::string_view parameter) const {
+int KernelConfig::at(std::string_view parameter) const {
   const auto found = std::find_if(parameters.begin(), parameters.end(),
                                   [&](const auto& entry) { return entry.first == parameter; });
   RF_CHECK(found != parameters.end(), "{} has no parameter {}", to_string(*this), parameter);
   return found->second;
 }
 
-std::string to_string(const KernelChoice& choice) {
+std::string to_string(const KernelConfig& choice) {
   std::string text = choice.family;
   for (const auto& [name, value] : choice.parameters) text += fmt::format(" {}={}", name, value);
   return text;
 }
 
-std::vector<KernelChoice> best_choices(KernelChoice chosen, std::vector<Candidate> candidates) {
+std::vector<KernelConfig> best_choices(KernelConfig chosen, std::vector<Candidate> candidates) {
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
-  std::vector<KernelChoice> best = {std::move(chosen)};
+  std::vector<KernelConfig> best = {std::move(chosen)};
   for (Candidate& candidate : candidates) {
-    if (best.size() == kMostChoices) break;
+    if (best.size() == kMaxChoices) break;
     if (std::find(best.begin(), best.end(), candidate.choice) != best.end()) continue;
     best.push_back(std::move(candidate.choice));
   }

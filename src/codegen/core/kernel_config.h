@@ -12,32 +12,32 @@
 
 namespace redfuser::codegen {
 
-struct KernelChoice {
+struct KernelConfig {
   std::string family;  // the kernel's name
   std::vector<std::pair<std::string, int>> parameters;
 
   // InternalError if the family has no such parameter.
   int at(std::string_view parameter) const;
-  bool operator==(const KernelChoice&) const = default;
+  bool operator==(const KernelConfig&) const = default;
 };
 
 // The family of a step that calls the product library.
 inline constexpr const char* kLibraryFamily = "library";
 
 // "attention_split warps=4 keys=32 stages=3"
-std::string to_string(const KernelChoice& choice);
+std::string to_string(const KernelConfig& choice);
 
 // A choice with the time that its kernel takes by estimate; only ratios count.
 struct Candidate {
-  KernelChoice choice;
+  KernelConfig choice;
   double time = 0;
 };
 
 // At most so many choices are offered for a step.
-inline constexpr size_t kMostChoices = 8;
+inline constexpr size_t kMaxChoices = 8;
 
 // The best of `candidates` by time, each once, `chosen` before all others.
-std::vector<KernelChoice> best_choices(KernelChoice chosen, std::vector<Candidate> candidates);
+std::vector<KernelConfig> best_choices(KernelConfig chosen, std::vector<Candidate> candidates);
 
 // Sizes as far as they are known: constants, and those of symbols where these are given.
 class KnownSizes {
@@ -54,11 +54,11 @@ class KnownSizes {
 
 // The choices for a step at these sizes, that of generate(graph, step, target) first, the others in
 // order of estimated time; empty where there is nothing to choose.
-std::vector<KernelChoice> kernel_choices(const ir::Graph& graph, const fuse::Step& step,
+std::vector<KernelConfig> kernel_configs(const ir::Graph& graph, const fuse::Step& step,
                                          const Target& target, std::span<const int64_t> symbols);
 
 // The device form by one of them, for these sizes or others.
-DeviceStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target,
-                    const KernelChoice& choice);
+GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target,
+                 const KernelConfig& choice);
 
 }  // namespace redfuser::codegen

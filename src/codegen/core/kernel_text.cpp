@@ -68,7 +68,7 @@ std::string KernelText::buffer(int64_t value, bool written) {
   return names_.back();
 }
 
-std::string KernelText::view(TensorView view) {
+std::string KernelText::view(TmaView view) {
   views_.push_back(std::move(view));
   return fmt::format("m{}", views_.size() - 1);
 }

@@ -28,7 +28,7 @@ class KernelText {
   // The parameter through which a value (or scratch buffer, by its number) is read or written.
   std::string buffer(int64_t value, bool written = false);
   // The tensor map parameter of a view.
-  std::string view(TensorView view);
+  std::string view(TmaView view);
   // The parameter of the launch's counter.
   std::string counter();
   // The parameter or literal of a size: an Int64 expression over symbols.
@@ -50,7 +50,7 @@ class KernelText {
   };
   const ir::Graph& graph_;
   std::vector<DType> scratch_dtypes_;
-  std::vector<TensorView> views_;
+  std::vector<TmaView> views_;
   bool counter_ = false;
   std::vector<Parameter> buffers_;
   std::vector<std::string> names_;

@@ -19,7 +19,7 @@ bool plain_index(ir::Expr index) {
 
 }  // namespace
 
-ir::Expr FlatReads::in_range(ir::Expr index, ir::Expr dimension) {
+ir::Expr LinearReads::in_range(ir::Expr index, ir::Expr dimension) {
   ir::ExprPool& pool = *graph_.pool;
   if (plain_index(index)) return index;
   if (!proved_nonnegative(index, ir::kWhereElementsExist))
@@ -30,7 +30,7 @@ ir::Expr FlatReads::in_range(ir::Expr index, ir::Expr dimension) {
   return index;
 }
 
-ir::Expr FlatReads::flat(ir::Expr expr) {
+ir::Expr LinearReads::flat(ir::Expr expr) {
   auto found = memo_.find(expr);
   if (found != memo_.end()) return found->second;
   ir::ExprPool& pool = *graph_.pool;

@@ -9,9 +9,9 @@ namespace redfuser::codegen {
 
 // Rewrites every Read of `graph` to one index, the offset; indices that are not in range by
 // construction are clamped. Ranked reads (negative value numbers) and scratch reads stay.
-class FlatReads {
+class LinearReads {
  public:
-  explicit FlatReads(const ir::Graph& graph) : graph_(graph) {}
+  explicit LinearReads(const ir::Graph& graph) : graph_(graph) {}
   ir::Expr flat(ir::Expr expr);
   // `read` is flat already: flat(read) is itself.
   void keep(ir::Expr read) { memo_[read] = read; }

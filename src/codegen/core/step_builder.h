@@ -33,10 +33,10 @@ class StepBuilder {
   const ir::Graph& graph;
   const fuse::Step& step;
   const Target& target;
-  FlatReads flat;
+  LinearReads flat;
   std::vector<DType> scratch_dtypes;
   ProductFamily product_family = ProductFamily::ByEstimate;
-  DeviceStep result;
+  GpuStep result;
 };
 
 // One output of an elementwise kernel: value[offset] = body, both over the kernel's axes.
@@ -62,14 +62,14 @@ void generate_reduce(StepBuilder& builder, const fuse::ReduceStep& step);
 void generate_product(StepBuilder& builder, const fuse::ProductStep& step);
 // By one of its choices.
 void generate_product(StepBuilder& builder, const fuse::ProductStep& step,
-                      const KernelChoice& choice);
-std::vector<KernelChoice> product_choices(const ir::Graph& graph, const fuse::Step& step,
+                      const KernelConfig& choice);
+std::vector<KernelConfig> product_configs(const ir::Graph& graph, const fuse::Step& step,
                                           const Target& target, const KnownSizes& sizes);
 void generate_cascade(StepBuilder& builder, const fuse::CascadeStep& step);
 // By one of its choices.
 void generate_cascade(StepBuilder& builder, const fuse::CascadeStep& step,
-                      const KernelChoice& choice);
-std::vector<KernelChoice> cascade_choices(StepBuilder& builder, const fuse::CascadeStep& step,
+                      const KernelConfig& choice);
+std::vector<KernelConfig> cascade_configs(StepBuilder& builder, const fuse::CascadeStep& step,
                                           const KnownSizes& sizes);
 void generate_opaque(StepBuilder& builder, const fuse::OpaqueStep& step);
 

@@ -9,7 +9,7 @@ namespace redfuser::codegen {
 namespace {
 
 constexpr int64_t kUnit = 8;  // elements of 16 bytes
-constexpr size_t kMostCoordinates = 3;
+constexpr size_t kMaxCoordinates = 3;
 
 bool aligned(ir::ExprPool& pool, ir::Expr size) {
   return pool.floormod(size, pool.integer(kUnit))->is_constant(0);
@@ -53,8 +53,8 @@ std::optional<std::map<ir::Expr, ir::Polynomial, ir::ById>> by_index(ir::Expr of
 
 }  // namespace
 
-std::optional<BoxedRead> boxed_read(StepBuilder& builder, ir::Expr read, ir::Expr inner,
-                                    ir::Expr line) {
+std::optional<TmaOperand> tma_operand(StepBuilder& builder, ir::Expr read, ir::Expr inner,
+                                      ir::Expr line) {
   ir::ExprPool& pool = builder.pool();
   auto columns = affine_in(pool, read->args[0], inner);
   if (!columns || !columns->stride->is_constant(1) || columns->base->depends_on(inner)) {
@@ -68,8 +68,8 @@ std::optional<BoxedRead> boxed_read(StepBuilder& builder, ir::Expr read, ir::Exp
   }
   ir::Polynomial constant;
   auto strides = by_index(lines->base, constant);
-  if (!strides || strides->size() > kMostCoordinates) return std::nullopt;
-  BoxedRead result;
+  if (!strides || strides->size() > kMaxCoordinates) return std::nullopt;
+  TmaOperand result;
   result.view.buffer = builder.buffer(read->integer);
   result.view.dtype = read->dtype;
   result.view.offset = from_polynomial(pool, constant);

@@ -9,14 +9,14 @@ namespace redfuser::codegen {
 
 // A flat read as a tensor of dimensions (inner, line, coordinates..). Axes that the read does not
 // depend on have no dimension, so a broadcast operand is read where it lies.
-struct BoxedRead {
-  TensorView view;                    // without its box
+struct TmaOperand {
+  TmaView view;                       // without its box
   std::vector<ir::Expr> coordinates;  // of the dimensions behind the line, over other axes; 1 to 3
 };
 
 // nullopt unless the read is contiguous along `inner`, affine in `line`, strided in at most three
 // other index expressions, and proved aligned to 16 bytes.
-std::optional<BoxedRead> boxed_read(StepBuilder& builder, ir::Expr read, ir::Expr inner,
-                                    ir::Expr line);
+std::optional<TmaOperand> tma_operand(StepBuilder& builder, ir::Expr read, ir::Expr inner,
+                                      ir::Expr line);
 
 }  // namespace redfuser::codegen

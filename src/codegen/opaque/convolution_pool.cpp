@@ -211,7 +211,7 @@ class Convolution {
     return read;
   }
 
-  // Groups have few channels each: the plain sums.
+  // ElementwiseGroups have few channels each: the plain sums.
   void direct() {
     const int64_t groups = view_.integer("group", 1);
     if (!view_.shape(1)[0]->is_constant()) view_.fail("the number of filters must be static");

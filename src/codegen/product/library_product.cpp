@@ -160,13 +160,13 @@ class ProductBuilder {
         break;
     }
     if (library_alone) return pool_.boolean(false);
-    return product_kernel_pays(pool_, call, products, builder_.target);
+    return is_product_kernel_profitable(pool_, call, products, builder_.target);
   }
 
   // What follows the kernel does nothing where that computes the step.
   void leave_to_kernel(ir::Expr ours, size_t first_call, size_t first_buffer) {
     auto otherwise = [&](ir::Expr size) { return pool_.select(ours, pool_.integer(0), size); };
-    DeviceStep& result = builder_.result;
+    GpuStep& result = builder_.result;
     for (size_t i = first_call; i < result.calls.size(); ++i) {
       if (auto* launch = std::get_if<KernelLaunch>(&result.calls[i])) {
         launch->grid[0] = otherwise(launch->grid[0]);
@@ -191,7 +191,7 @@ class ProductBuilder {
   void add_apart(std::vector<ProductCall> calls, ir::Expr epilogue,
                  const std::vector<ir::Expr>& products) {
     const ir::Expr columns = calls[0].n;
-    const size_t together = side_by_side(calls) ? calls.size() : 1;
+    const size_t together = column_concat(calls) ? calls.size() : 1;
     if (together > 1) {
       calls[0].n = pool_.mul(columns, pool_.integer(static_cast<int64_t>(together)));
       calls.resize(1);
@@ -221,7 +221,7 @@ class ProductBuilder {
   }
 
   // The operands b are one matrix: each has the columns that follow those of the one before.
-  bool side_by_side(const std::vector<ProductCall>& calls) {
+  bool column_concat(const std::vector<ProductCall>& calls) {
     ir::Expr offset = calls[0].b_offset, step = pool_.mul(calls[0].n, calls[0].b_column);
     return std::all_of(calls.begin(), calls.end(), [&](const ProductCall& call) {
       const bool next = call.b.value == calls[0].b.value && call.b.scratch == calls[0].b.scratch &&

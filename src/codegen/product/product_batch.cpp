@@ -5,7 +5,7 @@
 namespace redfuser::codegen {
 namespace {
 
-constexpr int64_t kFewest = 64;  // rows or columns left to each product of a batch
+constexpr int64_t kMin = 64;  // rows or columns left to each product of a batch
 
 class Fit {
  public:
@@ -40,7 +40,7 @@ class Fit {
 
 bool is_small(ir::ExprPool& pool, const std::vector<ir::Expr>& axes) {
   ir::Expr count = product_of(pool, extents_of(pool, axes));
-  return count->is_constant() && count->integer < kFewest;
+  return count->is_constant() && count->integer < kMin;
 }
 
 }  // namespace

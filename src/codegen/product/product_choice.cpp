@@ -9,18 +9,18 @@ namespace {
 
 constexpr const char* kKernel = "product_tile";
 
-KernelChoice library_choice(int algorithm) { return {kLibraryFamily, {{"algorithm", algorithm}}}; }
+KernelConfig library_choice(int algorithm) { return {kLibraryFamily, {{"algorithm", algorithm}}}; }
 
 // At these sizes.
-bool has_kernel(const DeviceStep& step, const KnownSizes& sizes) {
-  return std::any_of(step.calls.begin(), step.calls.end(), [&](const DeviceCall& call) {
+bool has_kernel(const GpuStep& step, const KnownSizes& sizes) {
+  return std::any_of(step.calls.begin(), step.calls.end(), [&](const GpuCall& call) {
     const auto* launch = std::get_if<KernelLaunch>(&call);
     return launch != nullptr && launch->name == kKernel && sizes.of(launch->grid[0]) > 0;
   });
 }
 
-const ProductCall* library_call(const DeviceStep& step) {
-  for (const DeviceCall& call : step.calls) {
+const ProductCall* library_call(const GpuStep& step) {
+  for (const GpuCall& call : step.calls) {
     if (const auto* product = std::get_if<ProductCall>(&call)) return product;
   }
   return nullptr;
@@ -28,9 +28,9 @@ const ProductCall* library_call(const DeviceStep& step) {
 
 }  // namespace
 
-std::vector<KernelChoice> product_choices(const ir::Graph& graph, const fuse::Step& step,
+std::vector<KernelConfig> product_configs(const ir::Graph& graph, const fuse::Step& step,
                                           const Target& target, const KnownSizes& sizes) {
-  const DeviceStep chosen = generate(graph, step, target);
+  const GpuStep chosen = generate(graph, step, target);
   StepBuilder library(graph, step, target), kernel(graph, step, target);
   library.product_family = ProductFamily::Library;
   kernel.product_family = ProductFamily::Kernel;
@@ -48,17 +48,17 @@ std::vector<KernelChoice> product_choices(const ir::Graph& graph, const fuse::St
     candidates.push_back({library_choice(i), static_cast<double>(i)});
   }
   if (has_kernel(kernel.result, sizes)) candidates.push_back({{kKernel, {}}, 0.5});
-  return best_choices(has_kernel(chosen, sizes) ? KernelChoice{kKernel, {}} : library_choice(0),
+  return best_choices(has_kernel(chosen, sizes) ? KernelConfig{kKernel, {}} : library_choice(0),
                       std::move(candidates));
 }
 
 void generate_product(StepBuilder& builder, const fuse::ProductStep& step,
-                      const KernelChoice& choice) {
+                      const KernelConfig& choice) {
   const bool library = choice.family == kLibraryFamily;
   RF_CHECK(library || choice.family == kKernel, "{} computes no product", to_string(choice));
   builder.product_family = library ? ProductFamily::Library : ProductFamily::Kernel;
   generate_product(builder, step);
-  for (DeviceCall& call : builder.result.calls) {
+  for (GpuCall& call : builder.result.calls) {
     auto* product = std::get_if<ProductCall>(&call);
     if (product != nullptr && library) product->algorithm = choice.at("algorithm");
   }

@@ -21,9 +21,9 @@ constexpr int kThreads = 384, kMultiplyRegisters = 240, kLoadRegisters = 24;
 
 // [batch, line, inner] as the copy engine takes it; strides of a dimension of one element do not
 // matter, but have to be valid.
-std::optional<TensorView> view_of(ir::ExprPool& pool, const BufferRef& buffer, DType dtype,
-                                  ir::Expr offset, ir::Expr inner, ir::Expr lines, ir::Expr line,
-                                  ir::Expr batches, ir::Expr batch, std::vector<int> box) {
+std::optional<TmaView> view_of(ir::ExprPool& pool, const BufferRef& buffer, DType dtype,
+                               ir::Expr offset, ir::Expr inner, ir::Expr lines, ir::Expr line,
+                               ir::Expr batches, ir::Expr batch, std::vector<int> box) {
   const auto multiple = [&](ir::Expr size) { return ProductText::multiple(pool, size); };
   if (!multiple(offset) || !multiple(line) || !multiple(batch)) {
     return std::nullopt;
@@ -32,7 +32,7 @@ std::optional<TensorView> view_of(ir::ExprPool& pool, const BufferRef& buffer, D
   const bool shared = batch->is_constant(0) || batches->is_constant(1);
   if (!shared && !proved_less(pool, pool.integer(0), batch, ir::kWhereElementsExist))
     return std::nullopt;
-  TensorView view;
+  TmaView view;
   view.buffer = buffer;
   view.dtype = dtype;
   view.offset = offset;
@@ -45,8 +45,8 @@ std::optional<TensorView> view_of(ir::ExprPool& pool, const BufferRef& buffer, D
 }  // namespace
 
 // Measured rates of an H100: of this kernel's tiles, of the library's products, of a map in place.
-ir::Expr product_kernel_pays(ir::ExprPool& pool, const ProductCall& call, size_t products,
-                             const Target& target) {
+ir::Expr is_product_kernel_profitable(ir::ExprPool& pool, const ProductCall& call, size_t products,
+                                      const Target& target) {
   constexpr double kTileRate = 4.7, kLibraryRate = 600, kMapRate = 3;            // per picosecond
   constexpr int64_t kLaunch = 2500000, kFill = 6000000, kLibraryFill = 2000000;  // picoseconds
   const int each = ProductText::columns_of_each(products);
@@ -80,13 +80,13 @@ int ProductText::columns_of_each(size_t products) {
                                                                                          : 0;
 }
 
-std::optional<TensorView> ProductText::rows_view() {
+std::optional<TmaView> ProductText::rows_view() {
   if (!call_.a_column->is_constant(1)) return std::nullopt;
   return view_of(pool_, call_.a, call_.dtype, call_.a_offset, call_.k, call_.m, call_.a_row,
                  call_.batch, call_.a_batch, {kDepth, kTileRows, 1});
 }
 
-std::optional<TensorView> ProductText::columns_view(const ProductCall& call) {
+std::optional<TmaView> ProductText::columns_view(const ProductCall& call) {
   if (by_rows_ ? !call.b_row->is_constant(1) : !call.b_column->is_constant(1)) return std::nullopt;
   if (by_rows_) {
     return view_of(pool_, call.b, call.dtype, call.b_offset, call.k, call.n, call.b_column,
@@ -101,7 +101,7 @@ std::optional<KernelLaunch> ProductText::launch(const std::string& comment) {
   by_rows_ = !call_.b_column->is_constant(1);
   const auto a = rows_view();
   if (!a) return std::nullopt;
-  std::vector<TensorView> b;
+  std::vector<TmaView> b;
   for (const ProductCall& call : calls_) {
     const auto view = columns_view(call);
     if (!view || (!b.empty() && view->dims[2] != b[0].dims[2])) return std::nullopt;
@@ -145,11 +145,11 @@ void ProductText::merge_rows() {
   rows_ = {row};
 }
 
-void ProductText::load(const TensorView& a, const std::vector<TensorView>& b) {
+void ProductText::load(const TmaView& a, const std::vector<TmaView>& b) {
   const std::string a_batch = a.dims[2]->is_constant(1) ? "0" : "place.batch";
   const std::string b_batch = b[0].dims[2]->is_constant(1) ? "0" : "place.batch";
   std::string views = kernel_.view(a);
-  for (const TensorView& view : b) views += ", " + kernel_.view(view);
+  for (const TmaView& view : b) views += ", " + kernel_.view(view);
   emitter_.line(fmt::format(
       "extern __shared__ char memory[];\n"
       "const unsigned start = ptx_shared_address(memory), ring_at = (start + {0}) & ~{0}u;\n"

@@ -25,7 +25,7 @@ std::optional<KernelLaunch> product_kernel(StepBuilder& builder, const fuse::Pro
 
 // A bool over sizes: by estimate, the kernel takes less time than the library's products, so many
 // like `call`, and a map after them. False where columns or depth are not known.
-ir::Expr product_kernel_pays(ir::ExprPool& pool, const ProductCall& call, size_t products,
-                             const Target& target);
+ir::Expr is_product_kernel_profitable(ir::ExprPool& pool, const ProductCall& call, size_t products,
+                                      const Target& target);
 
 }  // namespace redfuser::codegen

@@ -47,9 +47,9 @@ class ProductText {
   // One axis for the rows where the epilogue addresses memory by their number.
   void merge_rows();
   // As the copy engine takes them.
-  std::optional<TensorView> rows_view();
-  std::optional<TensorView> columns_view(const ProductCall& call);
-  void load(const TensorView& a, const std::vector<TensorView>& b);
+  std::optional<TmaView> rows_view();
+  std::optional<TmaView> columns_view(const ProductCall& call);
+  void load(const TmaView& a, const std::vector<TmaView>& b);
 
   // The sums are rounded as the graph's product is.
   std::string_view staged_type() const;

@@ -23,11 +23,11 @@ bool uses_new(ir::Expr expr, int64_t reference) {
 
 }  // namespace
 
-RowForm row_form(StepBuilder& builder, const fuse::CascadeStep& step) {
+FlatStreaming flat_streaming(StepBuilder& builder, const fuse::CascadeStep& step) {
   const cascade::Streaming& s = step.streaming;
   ir::ExprPool& pool = builder.pool();
   auto flat = [&](ir::Expr e) { return e ? builder.flat.flat(e) : nullptr; };
-  RowForm form;
+  FlatStreaming form;
   form.stream = s.stream;
   form.comment = to_string(pool, s);
   for (ir::Expr row : s.rows) append_axis(form.rows, row);
@@ -44,11 +44,11 @@ RowForm row_form(StepBuilder& builder, const fuse::CascadeStep& step) {
   for (ir::Expr e : s.finish) form.finish.push_back(flat(e));
   form.stages = s.stages;
   for (const cascade::CascadeOutput& output : s.outputs) {
-    RowForm::Output to{output.value,
-                       flat(output.body),
-                       row_major(pool, output.axes, builder.shape(output.value)),
-                       {},
-                       output.maps_back};
+    FlatStreaming::Output to{output.value,
+                             flat(output.body),
+                             row_major(pool, output.axes, builder.shape(output.value)),
+                             {},
+                             output.maps_back};
     for (ir::Expr axis : output.axes) {
       if (axis != s.stream &&
           std::find(form.rows.begin(), form.rows.end(), axis) == form.rows.end()) {
@@ -63,7 +63,7 @@ RowForm row_form(StepBuilder& builder, const fuse::CascadeStep& step) {
   return form;
 }
 
-std::vector<ir::Expr> RowForm::streamed() const {
+std::vector<ir::Expr> FlatStreaming::streamed() const {
   std::vector<ir::Expr> result;
   for (const cascade::Accumulator& a : accumulators) result.push_back(a.lift);
   for (const Output& output : outputs) {
@@ -72,7 +72,7 @@ std::vector<ir::Expr> RowForm::streamed() const {
   return result;
 }
 
-std::vector<Phase> phases_of(const RowForm& form) {
+std::vector<Phase> phases_of(const FlatStreaming& form) {
   std::vector<Phase> phases;
   size_t begin = 0;
   for (size_t k = 0; k < form.accumulators.size(); ++k) {
@@ -88,7 +88,7 @@ std::vector<Phase> phases_of(const RowForm& form) {
   return phases;
 }
 
-std::vector<ir::Expr> shared_values(const RowForm& form, const std::vector<Phase>& phases) {
+std::vector<ir::Expr> shared_values(const FlatStreaming& form, const std::vector<Phase>& phases) {
   std::vector<std::vector<ir::Expr>> roots;
   for (const Phase& phase : phases) {
     roots.emplace_back();
@@ -99,7 +99,7 @@ std::vector<ir::Expr> shared_values(const RowForm& form, const std::vector<Phase
     }
   }
   roots.emplace_back();
-  for (const RowForm::Output& output : form.outputs) {
+  for (const FlatStreaming::Output& output : form.outputs) {
     if (output.maps_back) roots.back().push_back(output.body);
   }
   std::map<ir::Expr, size_t> count;
@@ -146,7 +146,7 @@ std::vector<ir::Expr> shared_values(const RowForm& form, const std::vector<Phase
   return unique;
 }
 
-int row_width(const StepBuilder& builder, const RowForm& form) {
+int row_width(const StepBuilder& builder, const FlatStreaming& form) {
   size_t smallest = 4;
   auto note = [&](int64_t value) {
     if (is_float(builder.dtype_of(value))) {
@@ -166,7 +166,7 @@ int row_width(const StepBuilder& builder, const RowForm& form) {
   return smallest >= 4 ? 4 : 8;
 }
 
-bool folds(const RowForm& form) {
+bool folds(const FlatStreaming& form) {
   for (const cascade::Accumulator& a : form.accumulators) {
     if (is_ranked(a.reduction)) return false;
   }
@@ -177,12 +177,12 @@ bool folds(const RowForm& form) {
   return !producer;
 }
 
-bool maps_back(const RowForm& form) {
+bool maps_back(const FlatStreaming& form) {
   return std::any_of(form.outputs.begin(), form.outputs.end(),
-                     [](const RowForm::Output& output) { return output.maps_back; });
+                     [](const FlatStreaming::Output& output) { return output.maps_back; });
 }
 
-bool counts(const RowForm& form) {
+bool counts(const FlatStreaming& form) {
   bool found = false;
   auto look = [&](ir::Expr root) {
     if (!root) return;
@@ -198,13 +198,13 @@ bool counts(const RowForm& form) {
   return found;
 }
 
-int64_t state_bytes(const RowForm& form) {
+int64_t state_bytes(const FlatStreaming& form) {
   int64_t bytes = counts(form) ? 8 : 0;
   for (const cascade::Accumulator& a : form.accumulators) bytes += is_arg(a.reduction) ? 16 : 8;
   return bytes;
 }
 
-int folded_bytes(const StepBuilder& builder, const RowForm& form) {
+int folded_bytes(const StepBuilder& builder, const FlatStreaming& form) {
   std::set<ir::Expr> seen;
   size_t bytes = 0;
   for (const cascade::Accumulator& a : form.accumulators) {
@@ -241,9 +241,9 @@ bool is_smooth(ir::Expr e) {
 
 }  // namespace
 
-bool rounds_smoothly(const StepBuilder& builder, const RowForm& form) {
+bool rounds_smoothly(const StepBuilder& builder, const FlatStreaming& form) {
   bool smooth = true;
-  for (const RowForm::Output& output : form.outputs) {
+  for (const FlatStreaming::Output& output : form.outputs) {
     const DType dtype = builder.dtype_of(output.value);
     smooth &= dtype == DType::Float16 || dtype == DType::BFloat16;
     visit(output.body, [&](ir::Expr e) { smooth &= is_smooth(e); });
@@ -265,7 +265,7 @@ bool uses_state(ir::Expr e, size_t accumulator) {
   return found;
 }
 
-void write_row_outputs(Emitter& emitter, KernelText& kernel, const RowForm& form, int lanes) {
+void write_row_outputs(Emitter& emitter, KernelText& kernel, const FlatStreaming& form, int lanes) {
   ir::ExprPool& pool = kernel.pool();
   for (const auto& output : form.outputs) {
     if (output.maps_back) continue;

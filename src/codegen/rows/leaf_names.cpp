@@ -6,7 +6,7 @@
 
 namespace redfuser::codegen {
 
-void LeafTexts::add(ir::Expr root) {
+void LeafNames::add(ir::Expr root) {
   if (!root) return;
   visit(root, [&](ir::Expr e) {
     if (e->op != ir::ExprOp::Leaf) return;
@@ -14,19 +14,19 @@ void LeafTexts::add(ir::Expr root) {
   });
 }
 
-void LeafTexts::add(const cascade::Accumulator& accumulator) {
+void LeafNames::add(const cascade::Accumulator& accumulator) {
   add(accumulator.lift);
   add(accumulator.transport);
 }
 
-void LeafTexts::add(const RowForm& form) {
+void LeafNames::add(const FlatStreaming& form) {
   for (const cascade::Accumulator& accumulator : form.accumulators) add(accumulator);
   for (const cascade::Reference& reference : form.references) add(reference.value);
   for (ir::Expr finish : form.finish) add(finish);
   for (const auto& output : form.outputs) add(output.body);
 }
 
-void LeafTexts::bind(ir::LeafKind kind, int64_t number, const std::string& text,
+void LeafNames::bind(ir::LeafKind kind, int64_t number, const std::string& text,
                      DType dtype) const {
   for (ir::Expr leaf : leaves_) {
     if (leaf->leaf_kind != kind || (kind != ir::LeafKind::Count && leaf->integer != number))

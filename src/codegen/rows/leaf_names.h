@@ -9,14 +9,14 @@
 
 namespace redfuser::codegen {
 
-class LeafTexts {
+class LeafNames {
  public:
-  explicit LeafTexts(Emitter& emitter) : emitter_(emitter) {}
+  explicit LeafNames(Emitter& emitter) : emitter_(emitter) {}
 
   // Makes the leaves of these known; null is no expression.
   void add(ir::Expr root);
   void add(const cascade::Accumulator& accumulator);
-  void add(const RowForm& form);
+  void add(const FlatStreaming& form);
 
   // Every leaf of that kind and number (Count has one number) is `text`, a value of `dtype`, in the
   // emitter's scope.

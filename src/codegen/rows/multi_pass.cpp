@@ -9,9 +9,9 @@
 namespace redfuser::codegen {
 namespace {
 
-class RowText {
+class MultiPassText {
  public:
-  RowText(StepBuilder& builder, const RowForm& form, const RowConfig& config)
+  MultiPassText(StepBuilder& builder, const FlatStreaming& form, const MultiPassConfig& config)
       : builder_(builder),
         pool_(builder.pool()),
         form_(form),
@@ -320,7 +320,7 @@ class RowText {
   }
 
   void write_streamed_outputs() {
-    std::vector<const RowForm::Output*> outputs;
+    std::vector<const FlatStreaming::Output*> outputs;
     std::vector<ir::Expr> roots;
     for (const auto& output : form_.outputs) {
       if (!output.maps_back) continue;
@@ -359,7 +359,7 @@ class RowText {
   // As above, with the arrays that gather a group's results.
   template <typename Body, typename After>
   void for_elements(const std::vector<ir::Expr>& roots, Body body, After after,
-                    const std::vector<const RowForm::Output*>& outputs) {
+                    const std::vector<const FlatStreaming::Output*>& outputs) {
     std::string arrays;
     for (size_t i = 0; i < outputs.size(); ++i) {
       arrays += fmt::format("{} y{}[{}];\n", value_type(kernel_.dtype_of(outputs[i]->value)), i,
@@ -371,11 +371,11 @@ class RowText {
 
   StepBuilder& builder_;
   ir::ExprPool& pool_;
-  const RowForm& form_;
-  RowConfig config_;
+  const FlatStreaming& form_;
+  MultiPassConfig config_;
   KernelText kernel_;
   Emitter emitter_;
-  LeafTexts leaves_;
+  LeafNames leaves_;
   std::vector<Phase> phases_;
   std::vector<ir::Expr> shared_;
   std::string length_;
@@ -388,8 +388,9 @@ class RowText {
 
 }  // namespace
 
-KernelLaunch row_kernel(StepBuilder& builder, const RowForm& form, const RowConfig& config) {
-  return RowText(builder, form, config).launch();
+KernelLaunch multi_pass_kernel(StepBuilder& builder, const FlatStreaming& form,
+                               const MultiPassConfig& config) {
+  return MultiPassText(builder, form, config).launch();
 }
 
 }  // namespace redfuser::codegen

@@ -10,7 +10,7 @@ namespace redfuser::codegen {
 
 // A streaming form ready for a row kernel: flat reads; columns have become row axes, so that a row
 // has scalar state only.
-struct RowForm {
+struct FlatStreaming {
   std::vector<ir::Expr> rows;
   ir::Expr stream = nullptr;
   std::vector<cascade::Accumulator> accumulators;
@@ -31,29 +31,29 @@ struct RowForm {
   // outputs.
   std::vector<ir::Expr> streamed() const;
 };
-RowForm row_form(StepBuilder& builder, const fuse::CascadeStep& step);
+FlatStreaming flat_streaming(StepBuilder& builder, const fuse::CascadeStep& step);
 
 // Some output has an element for every one of the row.
-bool maps_back(const RowForm& form);
+bool maps_back(const FlatStreaming& form);
 
 // The accumulators [begin, end) that one pass over the row reduces.
 struct Phase {
   size_t begin, end;
 };
-std::vector<Phase> phases_of(const RowForm& form);
+std::vector<Phase> phases_of(const FlatStreaming& form);
 
 // What is kept of each element between passes: expressions of reads that two passes need.
-std::vector<ir::Expr> shared_values(const RowForm& form, const std::vector<Phase>& phases);
+std::vector<ir::Expr> shared_values(const FlatStreaming& form, const std::vector<Phase>& phases);
 
 // The state of an accumulator stands in an expression (null: it does not).
 bool uses_state(ir::Expr e, size_t accumulator);
 
 // Outputs that are one per row, written by `lanes` threads of which this one is `lane`.
-void write_row_outputs(Emitter& emitter, KernelText& kernel, const RowForm& form, int lanes);
+void write_row_outputs(Emitter& emitter, KernelText& kernel, const FlatStreaming& form, int lanes);
 
 // How a form of scalar states is computed: each thread folds its elements into a state of its own,
 // and the form's transports merge the states of lanes, warps, blocks and segments.
-struct FoldConfig {
+struct SinglePassConfig {
   enum class Part {
     Row,       // a block or a part of it, or a cluster, has the whole row
     Segment,   // a block folds a segment of it; the row's last merges the states and writes
@@ -71,29 +71,29 @@ struct FoldConfig {
   ir::Expr segment = nullptr;  // elements of a segment: a multiple of a tile
 };
 // How many segments a row has.
-ir::Expr segments_of(ir::ExprPool& pool, const RowForm& form, const FoldConfig& config);
+ir::Expr segments_of(ir::ExprPool& pool, const FlatStreaming& form, const SinglePassConfig& config);
 
 // A kernel of lanes · chunks · width · cluster elements at most if `whole`, of any length if not.
 // `states` is the scratch buffer of the segments' states.
-KernelLaunch fold_kernel(StepBuilder& builder, const RowForm& form, const FoldConfig& config,
-                         int64_t states = -1);
+KernelLaunch single_pass_kernel(StepBuilder& builder, const FlatStreaming& form,
+                                const SinglePassConfig& config, int64_t states = -1);
 // Static shared memory of its blocks, of states of that many bytes; `room_words`:
-// FoldReads::room_words().
-int fold_static_bytes(const FoldConfig& config, int64_t state_bytes, int room_words);
+// VectorLoads::room_words().
+int single_pass_static_bytes(const SinglePassConfig& config, int64_t state_bytes, int room_words);
 
 // Every reduction keeps one number (or its place) per row, and no element needs a contraction.
-bool folds(const RowForm& form);
+bool folds(const FlatStreaming& form);
 // Every result is rounded to 16 bits, and no step before amplifies a last bit: approximations that
 // are right to 22 bits do.
-bool rounds_smoothly(const StepBuilder& builder, const RowForm& form);
+bool rounds_smoothly(const StepBuilder& builder, const FlatStreaming& form);
 // A state needs the number of elements folded into it.
-bool counts(const RowForm& form);
+bool counts(const FlatStreaming& form);
 // Bytes of a state in memory.
-int64_t state_bytes(const RowForm& form);
+int64_t state_bytes(const FlatStreaming& form);
 // Bytes of an element of the row that a fold reads.
-int folded_bytes(const StepBuilder& builder, const RowForm& form);
+int folded_bytes(const StepBuilder& builder, const FlatStreaming& form);
 
-struct RowConfig {
+struct MultiPassConfig {
   int lanes = 256;    // threads that share a row in a block: 32, or the whole block
   int threads = 256;  // of a block
   int width = 4;      // consecutive elements of a thread
@@ -102,12 +102,13 @@ struct RowConfig {
 };
 
 // The kernel for rows up to lanes · chunks · width · cluster elements (any length if chunks is 0).
-KernelLaunch row_kernel(StepBuilder& builder, const RowForm& form, const RowConfig& config);
+KernelLaunch multi_pass_kernel(StepBuilder& builder, const FlatStreaming& form,
+                               const MultiPassConfig& config);
 
 // Elements of a 16-byte access for the streamed reads and outputs of the form.
-int row_width(const StepBuilder& builder, const RowForm& form);
+int row_width(const StepBuilder& builder, const FlatStreaming& form);
 
 // Adds the kernels of a form that folds(): one or two run for any sizes.
-void add_folds(StepBuilder& builder, const RowForm& form);
+void add_folds(StepBuilder& builder, const FlatStreaming& form);
 
 }  // namespace redfuser::codegen

@@ -11,7 +11,7 @@
 namespace redfuser::codegen {
 namespace {
 
-using Part = FoldConfig::Part;
+using Part = SinglePassConfig::Part;
 
 // Registers that a thread of a row in shared memory makes do with, of those of a multiprocessor.
 constexpr int kRegisters = 40, kAllRegisters = 65536;
@@ -19,9 +19,10 @@ constexpr int kWideBlock = 512;
 // Dynamic shared memory starts at a line of the banks.
 constexpr int kSharedAlignment = 128;
 
-class FoldText {
+class SinglePassText {
  public:
-  FoldText(StepBuilder& builder, const RowForm& form, const FoldConfig& config, int64_t states)
+  SinglePassText(StepBuilder& builder, const FlatStreaming& form, const SinglePassConfig& config,
+                 int64_t states)
       : pool_(builder.pool()),
         form_(form),
         config_(config),
@@ -82,7 +83,7 @@ class FoldText {
 
   int warps() const { return config_.threads / 32; }
   int static_bytes() const {
-    return fold_static_bytes(config_, state_bytes(form_), reads_.room_words());
+    return single_pass_static_bytes(config_, state_bytes(form_), reads_.room_words());
   }
   bool by_block() const { return config_.lanes > 32; }
 
@@ -199,29 +200,30 @@ class FoldText {
   }
 
   ir::ExprPool& pool_;
-  const RowForm& form_;
-  FoldConfig config_;
+  const FlatStreaming& form_;
+  SinglePassConfig config_;
   const int all_shared_;  // of a multiprocessor, bytes
   int64_t states_;
   KernelText kernel_;
   Emitter emitter_;
-  FoldReads reads_;
-  FoldState state_;
-  FoldPasses passes_;
+  VectorLoads reads_;
+  StateStruct state_;
+  SinglePassBody passes_;
   std::string length_;
 };
 
 }  // namespace
 
-ir::Expr segments_of(ir::ExprPool& pool, const RowForm& form, const FoldConfig& config) {
+ir::Expr segments_of(ir::ExprPool& pool, const FlatStreaming& form,
+                     const SinglePassConfig& config) {
   ir::Expr last = pool.sub(config.segment, pool.integer(1));
   return pool.floordiv(pool.add(form.length(), last), config.segment);
 }
 
-int fold_static_bytes(const FoldConfig& config, int64_t state_bytes, int room_words) {
+int single_pass_static_bytes(const SinglePassConfig& config, int64_t state_bytes, int room_words) {
   constexpr int kCounted = 8, kBarrier = 8;  // counted in either variant of the body
   const int warps = config.threads / 32;
-  int64_t bytes = int64_t{warps} * FoldReads::kRoomGroups * room_words * 16;
+  int64_t bytes = int64_t{warps} * VectorLoads::kRoomGroups * room_words * 16;
   // What lies before them may be padded.
   if (room_words > 0) bytes += kSharedAlignment;
   if (config.lanes > 32) bytes += warps * state_bytes;
@@ -230,9 +232,9 @@ int fold_static_bytes(const FoldConfig& config, int64_t state_bytes, int room_wo
   return static_cast<int>((bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment);
 }
 
-KernelLaunch fold_kernel(StepBuilder& builder, const RowForm& form, const FoldConfig& config,
-                         int64_t states) {
-  return FoldText(builder, form, config, states).launch();
+KernelLaunch single_pass_kernel(StepBuilder& builder, const FlatStreaming& form,
+                                const SinglePassConfig& config, int64_t states) {
+  return SinglePassText(builder, form, config, states).launch();
 }
 
 }  // namespace redfuser::codegen

@@ -7,13 +7,14 @@
 namespace redfuser::codegen {
 namespace {
 
-// Groups per iteration of a pass over shared memory.
+// ElementwiseGroups per iteration of a pass over shared memory.
 constexpr int kSharedUnroll = 2;
 
 }  // namespace
 
-FoldPasses::FoldPasses(KernelText& kernel, Emitter& emitter, const RowForm& form,
-                       const FoldConfig& config, FoldReads& reads, FoldState& state)
+SinglePassBody::SinglePassBody(KernelText& kernel, Emitter& emitter, const FlatStreaming& form,
+                               const SinglePassConfig& config, VectorLoads& reads,
+                               StateStruct& state)
     : kernel_(kernel),
       emitter_(emitter),
       form_(form),
@@ -24,14 +25,14 @@ FoldPasses::FoldPasses(KernelText& kernel, Emitter& emitter, const RowForm& form
 
 // What a pass over a tile in shared memory unrolls, so that its loads overlap and its registers
 // are few.
-std::string FoldPasses::unrolled(bool output) const {
+std::string SinglePassBody::unrolled(bool output) const {
   if (reads_.unrolls(output)) return "";
   return fmt::format(" (kVector ? {} : 1)", kSharedUnroll);
 }
 
 // Every group of `width` elements in a tile. `body` fills the text of a group.
 template <typename Body>
-void FoldPasses::for_groups(const std::string& unroll, Body body) {
+void SinglePassBody::for_groups(const std::string& unroll, Body body) {
   emitter_.open();
   body();
   const std::string text = emitter_.close();
@@ -46,14 +47,14 @@ void FoldPasses::for_groups(const std::string& unroll, Body body) {
 }
 
 // Every tile is full, whatever the lane.
-bool FoldPasses::fills() const {
+bool SinglePassBody::fills() const {
   ir::Expr length = form_.length();
   return length->is_constant() && length->integer % tile_elements(config_) == 0;
 }
 
 // Every element of a group, with its reads bound.
 template <typename Body>
-void FoldPasses::for_elements(bool output, Body body) {
+void SinglePassBody::for_elements(bool output, Body body) {
   reads_.open_group(emitter_, output);
   emitter_.open();
   emitter_.line("const long long at = begin + first + v;");
@@ -67,7 +68,7 @@ void FoldPasses::for_elements(bool output, Body body) {
                   config_.width, text));
 }
 
-void FoldPasses::fold() {
+void SinglePassBody::fold() {
   if (!config_.whole) state_.declare_old_references();
   emitter_.open();
   reads_.declare_tile(emitter_);
@@ -91,7 +92,7 @@ void FoldPasses::fold() {
   emit_tiles(text);
 }
 
-void FoldPasses::emit_tiles(const std::string& text) {
+void SinglePassBody::emit_tiles(const std::string& text) {
   if (config_.whole) {
     emitter_.line("constexpr int tile = 0;\n" + text);
   } else {
@@ -102,7 +103,7 @@ void FoldPasses::emit_tiles(const std::string& text) {
   }
 }
 
-void FoldPasses::fold_phase(const Phase& phase) {
+void SinglePassBody::fold_phase(const Phase& phase) {
   for (size_t k = phase.begin; k < phase.end; ++k) {
     const cascade::Accumulator& a = form_.accumulators[k];
     emitter_.line(
@@ -133,7 +134,7 @@ void FoldPasses::fold_phase(const Phase& phase) {
   }
 }
 
-void FoldPasses::fold_element(size_t k) {
+void SinglePassBody::fold_element(size_t k) {
   const cascade::Accumulator& a = form_.accumulators[k];
   const std::string value =
       is_arg(a.reduction) ? fmt::format("{}{{{}, at}}", state_.type_of(a), emitter_.emit(a.lift))
@@ -142,7 +143,7 @@ void FoldPasses::fold_element(size_t k) {
       fmt::format("part{0} = {1}::apply(part{0}, {2});", k, combiner_of(a.reduction), value));
 }
 
-void FoldPasses::write_outputs() {
+void SinglePassBody::write_outputs() {
   if (!maps_back(form_)) return;
   emitter_.open();
   for_groups(unrolled(true), [&] { write_group(); });
@@ -150,7 +151,7 @@ void FoldPasses::write_outputs() {
   config_.whole ? emitter_.line(text) : emit_tiles(text);
 }
 
-void FoldPasses::write_group() {
+void SinglePassBody::write_group() {
   size_t number = 0;
   for (const auto& output : form_.outputs) {
     if (!output.maps_back) continue;

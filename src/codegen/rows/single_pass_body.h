@@ -12,10 +12,10 @@ namespace redfuser::codegen {
 
 // Emits text over `row`, `lane`, `begin` and `extent` of a segment and its state `s`. All that it
 // refers to outlives it.
-class FoldPasses {
+class SinglePassBody {
  public:
-  FoldPasses(KernelText& kernel, Emitter& emitter, const RowForm& form, const FoldConfig& config,
-             FoldReads& reads, FoldState& state);
+  SinglePassBody(KernelText& kernel, Emitter& emitter, const FlatStreaming& form,
+                 const SinglePassConfig& config, VectorLoads& reads, StateStruct& state);
 
   // s = the elements of this thread, tile after tile.
   void fold();
@@ -36,10 +36,10 @@ class FoldPasses {
 
   KernelText& kernel_;
   Emitter& emitter_;
-  const RowForm& form_;
-  const FoldConfig& config_;
-  FoldReads& reads_;
-  FoldState& state_;
+  const FlatStreaming& form_;
+  const SinglePassConfig& config_;
+  VectorLoads& reads_;
+  StateStruct& state_;
   std::vector<Phase> phases_;
 };
 

@@ -16,7 +16,7 @@ constexpr int kThreadsOfMultiprocessor = 2048, kRegisters = 65536, kOwnRegisters
 
 class Enumeration {
  public:
-  Enumeration(const Target& target, const FoldFacts& facts, int64_t rows, int64_t length)
+  Enumeration(const Target& target, const SinglePassFacts& facts, int64_t rows, int64_t length)
       : target_(target), facts_(facts), rows_(rows), length_(length) {}
 
   std::vector<Candidate> run() {
@@ -32,10 +32,10 @@ class Enumeration {
  private:
   // Rows that a cluster's shared memory holds are not cut.
   static constexpr int64_t kLongestShared = int64_t{1} << 17;
-  static constexpr int kMostRegisterWords = 64;
+  static constexpr int kMaxRegisterWords = 64;
 
-  FoldConfig config(int lanes, int threads, int chunks) const {
-    FoldConfig result;
+  SinglePassConfig config(int lanes, int threads, int chunks) const {
+    SinglePassConfig result;
     result.lanes = lanes;
     result.threads = threads;
     result.width = facts_.width;
@@ -49,12 +49,12 @@ class Enumeration {
   }
 
   void add_whole(int lanes, int threads, bool shared, int cluster) {
-    FoldConfig c = config(lanes, threads, chunks_of(lanes, cluster));
+    SinglePassConfig c = config(lanes, threads, chunks_of(lanes, cluster));
     c.whole = true;
     c.shared = shared;
     c.cluster = cluster;
     const int64_t words = int64_t{1} * facts_.words * c.chunks;
-    if (!shared && words > kMostRegisterWords) return;
+    if (!shared && words > kMaxRegisterWords) return;
     if (shared && shared_bytes(c) > target_.shared_bytes) return;
     push(c);
   }
@@ -71,24 +71,24 @@ class Enumeration {
   // Tile after tile; where outputs need the row again, it is read twice.
   void add_walks() {
     for (const int chunks : {1, 2, 4}) {
-      if (facts_.words * chunks > kMostRegisterWords) continue;
+      if (facts_.words * chunks > kMaxRegisterWords) continue;
       if (!facts_.maps_back) push(config(32, 128, chunks));
       for (const int threads : {128, 256, 512}) push(config(threads, threads, chunks));
     }
   }
 
   void add_segments() {
-    constexpr int64_t kFewestTiles = 4;
+    constexpr int64_t kMinTiles = 4;
     for (const int threads : {256, 512, 128}) {
       for (const int chunks : {4, 2, 1}) {
         const int64_t tile = int64_t{1} * threads * facts_.width * chunks;
-        if (facts_.words * chunks > kMostRegisterWords || length_ < kFewestTiles * tile) continue;
+        if (facts_.words * chunks > kMaxRegisterWords || length_ < kMinTiles * tile) continue;
         int64_t last_tiles = 0;  // of a segment
         for (const int most : {512, 256, 128}) {
           const int64_t tiles = (length_ + tile * most - 1) / (tile * most);
           if (std::exchange(last_tiles, tiles) == tiles) continue;
           const int64_t segments = (length_ + tile * tiles - 1) / (tile * tiles);
-          const FoldConfig walk = config(threads, threads, chunks);
+          const SinglePassConfig walk = config(threads, threads, chunks);
           // Blocks that count who is last wait about as long as a second kernel takes to start.
           const double merge = kBlockTime + 0.01 * static_cast<double>(segments);
           candidates_.push_back({choice_of(SegmentConfig{threads, chunks, most}),
@@ -99,15 +99,17 @@ class Enumeration {
   }
 
   // Dynamic and static.
-  int64_t shared_bytes(const FoldConfig& c) const {
+  int64_t shared_bytes(const SinglePassConfig& c) const {
     return int64_t{4} * facts_.words * c.chunks * c.threads +
-           fold_static_bytes(c, facts_.state_bytes, c.lanes == 32 ? facts_.joint_words : 0);
+           single_pass_static_bytes(c, facts_.state_bytes, c.lanes == 32 ? facts_.joint_words : 0);
   }
 
-  void push(const FoldConfig& c) { candidates_.push_back({choice_of(c), time(c, rows_, length_)}); }
+  void push(const SinglePassConfig& c) {
+    candidates_.push_back({choice_of(c), time(c, rows_, length_)});
+  }
 
   // Of `rows` rows of `length` elements.
-  double time(const FoldConfig& c, int64_t rows, int64_t length) const {
+  double time(const SinglePassConfig& c, int64_t rows, int64_t length) const {
     const int64_t tiles = c.whole ? 1 : (length + tile_elements(c) - 1) / tile_elements(c);
     const bool twice = facts_.maps_back && !c.whole;
     const double passes = 1 + (facts_.maps_back ? 1 : 0) + (twice ? 0.7 : 0);
@@ -124,7 +126,7 @@ class Enumeration {
     return std::hypot(passes * bytes / kMemoryRate, waiting);
   }
 
-  int resident_threads(const FoldConfig& c) const {
+  int resident_threads(const SinglePassConfig& c) const {
     const int registers = kOwnRegisters + (c.shared ? 8 : 2 * facts_.words * c.chunks);
     int blocks = std::min(kThreadsOfMultiprocessor, kRegisters / registers) / c.threads;
     if (c.shared) {
@@ -136,19 +138,19 @@ class Enumeration {
   }
 
   const Target& target_;
-  const FoldFacts& facts_;
+  const SinglePassFacts& facts_;
   const int64_t rows_, length_;
   std::vector<Candidate> candidates_;
 };
 
 }  // namespace
 
-int64_t tile_elements(const FoldConfig& c) {
+int64_t tile_elements(const SinglePassConfig& c) {
   return int64_t{1} * c.lanes * c.width * c.chunks * c.cluster;
 }
 
-std::vector<Candidate> fold_candidates(const Target& target, const FoldFacts& facts, int64_t rows,
-                                       int64_t length) {
+std::vector<Candidate> single_pass_candidates(const Target& target, const SinglePassFacts& facts,
+                                              int64_t rows, int64_t length) {
   return Enumeration(target, facts, rows, length).run();
 }
 

@@ -14,48 +14,48 @@
 namespace redfuser::codegen {
 namespace {
 
-using Part = FoldConfig::Part;
+using Part = SinglePassConfig::Part;
 
 constexpr const char* kRow = "row";
 constexpr const char* kSegments = "row_segments";
 
 // Words that a thread keeps of its row in registers.
 constexpr int kRegisterWords = 32;
-constexpr int kMostChunks = 4;
+constexpr int kMaxChunks = 4;
 // So few of them stay in registers rather than in shared memory until they are mapped back.
 constexpr int kFewWords = 12;
 // Bytes of a row in the shared memory of a block: several blocks of a multiprocessor hide each
 // other's waits. Rows that need more in a full cluster may take more.
-constexpr int kSharedBytes = 32 * 1024, kMostSharedBytes = 96 * 1024;
-constexpr int kMostCluster = 8;
+constexpr int kSharedBytes = 32 * 1024, kMaxSharedBytes = 96 * 1024;
+constexpr int kMaxCluster = 8;
 // Fewer rows than this for each multiprocessor leave some of them without work for long.
 constexpr double kRowsPerMultiprocessor = 1.5;
 // Tiles that a block folds before cutting its row pays for states to merge.
 constexpr int kTilesPerBlock = 4;
 // As many states as a block merges at once, of short tiles: the last of them is waited for.
-constexpr int kMostSegments = 256, kSegmentChunks = 2;
+constexpr int kMaxSegments = 256, kSegmentChunks = 2;
 // Positions in a row are 32-bit numbers.
 constexpr int64_t kLongestRow = int64_t{1} << 28;
 
-struct Rung {
-  FoldConfig config;
+struct SizeClass {
+  SinglePassConfig config;
   int64_t capacity;  // elements; 0: no limit
 };
 
 class Choice {
  public:
-  Choice(StepBuilder& builder, const RowForm& form)
+  Choice(StepBuilder& builder, const FlatStreaming& form)
       : builder_(builder),
         pool_(builder.pool()),
         form_(form),
-        facts_(fold_facts(builder, form)),
+        facts_(single_pass_facts(builder, form)),
         rows_(product_of(pool_, extents_of(pool_, form.rows))) {}
 
   void add() {
     ir::Expr length = form_.length();
     ir::Expr segmented = needs_segments();
     int64_t below = -1;
-    for (const Rung& rung : ladder()) {
+    for (const SizeClass& rung : size_classes()) {
       const int64_t lower = below;
       below = rung.capacity;
       if (length->is_constant()) {
@@ -76,7 +76,7 @@ class Choice {
         below == 0 ? segmented : pool_.make(ir::ExprOp::Less, {pool_.integer(below), length}));
   }
 
-  void add(const KernelChoice& choice) {
+  void add(const KernelConfig& choice) {
     ir::Expr length = form_.length();
     int64_t most = kLongestRow;
     if (choice.family == kSegments) {
@@ -93,7 +93,7 @@ class Choice {
       return;
     }
     RF_CHECK(choice.family == kRow, "{} folds no row", to_string(choice));
-    const FoldConfig config = config_of(choice);
+    const SinglePassConfig config = config_of(choice);
     if (config.whole) most = tile_elements(config);
     ir::Expr fits = pool_.make(ir::ExprOp::LessEqual, {length, pool_.integer(most)});
     add_call(config, fits, -1);
@@ -101,9 +101,9 @@ class Choice {
   }
 
   // What add() runs for these sizes.
-  KernelChoice chosen(const KnownSizes& sizes) {
+  KernelConfig chosen(const KnownSizes& sizes) {
     const int64_t length = sizes.of(form_.length());
-    for (const Rung& rung : ladder()) {
+    for (const SizeClass& rung : size_classes()) {
       const bool fits =
           rung.capacity > 0 ? length <= rung.capacity : sizes.of(needs_segments()) == 0;
       if (fits) return choice_of(rung.config);
@@ -111,15 +111,16 @@ class Choice {
     return choice_of(segment_config());
   }
 
-  std::vector<KernelChoice> choices(const KnownSizes& sizes) {
+  std::vector<KernelConfig> choices(const KnownSizes& sizes) {
     const int64_t rows = sizes.of(rows_), length = sizes.of(form_.length());
     if (rows <= 0 || length <= 0) return {};
-    return best_choices(chosen(sizes), fold_candidates(builder_.target, facts_, rows, length));
+    return best_choices(chosen(sizes),
+                        single_pass_candidates(builder_.target, facts_, rows, length));
   }
 
  private:
-  FoldConfig config_of(const KernelChoice& choice) const {
-    FoldConfig config;
+  SinglePassConfig config_of(const KernelConfig& choice) const {
+    SinglePassConfig config;
     config.lanes = choice.at("lanes");
     config.threads = choice.at("threads");
     config.width = facts_.width;
@@ -130,7 +131,7 @@ class Choice {
     return config;
   }
 
-  static SegmentConfig segments_of_choice(const KernelChoice& choice) {
+  static SegmentConfig segments_of_choice(const KernelConfig& choice) {
     return {choice.at("threads"), choice.at("chunks"), choice.at("most")};
   }
 
@@ -149,18 +150,18 @@ class Choice {
   }
 
   // `condition` may be known now: then there is one kernel, or none.
-  void add_call(const FoldConfig& config, ir::Expr condition, int64_t states) {
+  void add_call(const SinglePassConfig& config, ir::Expr condition, int64_t states) {
     condition = both(allowed_, condition);
     if (condition->is_constant(0)) return;
-    KernelLaunch launch = fold_kernel(builder_, form_, config, states);
+    KernelLaunch launch = single_pass_kernel(builder_, form_, config, states);
     if (!condition->is_constant()) {
       launch.grid[0] = pool_.select(condition, launch.grid[0], pool_.integer(0));
     }
     builder_.result.calls.push_back(std::move(launch));
   }
 
-  FoldConfig config(int lanes, int threads) const {
-    FoldConfig result;
+  SinglePassConfig config(int lanes, int threads) const {
+    SinglePassConfig result;
     result.lanes = lanes;
     result.threads = threads;
     result.width = facts_.width;
@@ -168,22 +169,22 @@ class Choice {
     return no_longer_than_needed(result);
   }
 
-  int chunks() const { return std::clamp(kRegisterWords / facts_.words, 1, kMostChunks); }
+  int chunks() const { return std::clamp(kRegisterWords / facts_.words, 1, kMaxChunks); }
 
   // From short rows to long ones. Sizes known at run time only are served by fewer kernels.
-  std::vector<Rung> ladder() const {
-    std::vector<Rung> rungs;
-    auto push = [&](FoldConfig c) {
+  std::vector<SizeClass> size_classes() const {
+    std::vector<SizeClass> rungs;
+    auto push = [&](SinglePassConfig c) {
       c.whole = true;
       if (rungs.empty() || tile_elements(c) > rungs.back().capacity)
         rungs.push_back({c, tile_elements(c)});
     };
     for (const int lanes : {4, 8, 16}) {
-      FoldConfig part = config(lanes, 128);
+      SinglePassConfig part = config(lanes, 128);
       part.chunks = 1;
       if (lanes != 8 || known()) push(part);
     }
-    FoldConfig warp = config(32, 128);
+    SinglePassConfig warp = config(32, 128);
     const bool few = known() && warp.chunks * facts_.words <= kFewWords;
     warp.shared = facts_.maps_back && facts_.shareable && !few;
     if (warp.shared) warp = no_longer_than_needed(with_chunks(warp, 2 * chunks()));
@@ -195,15 +196,15 @@ class Choice {
     if (facts_.maps_back) {
       push(config(256, 256));
     } else {
-      FoldConfig walk = config(32, 128);
+      SinglePassConfig walk = config(32, 128);
       walk.chunks = chunks();
       rungs.push_back({walk, kTilesPerBlock * tile_elements(walk)});
       if (known()) push(config(256, 256));
     }
     // Where reads take few registers, rows of several tiles keep more threads busy.
-    const FoldConfig wide = config(512, 512);
+    const SinglePassConfig wide = config(512, 512);
     const bool several = known() && form_.length()->integer >= 2 * tile_elements(wide);
-    rungs.push_back({several && chunks() == kMostChunks ? wide : config(256, 256), 0});
+    rungs.push_back({several && chunks() == kMaxChunks ? wide : config(256, 256), 0});
     return rungs;
   }
 
@@ -221,28 +222,28 @@ class Choice {
     }
     if (known() && !few->is_constant(1)) push(shared(256, kSharedBytes, 1));
     push(shared(512, 2 * kSharedBytes, 1));
-    if (clusters && known()) push(shared(256, kSharedBytes, kMostCluster / 2));
-    if (clusters) push(shared(256, kSharedBytes, kMostCluster));
-    push(shared(512, std::min(kMostSharedBytes, builder_.target.shared_bytes / 2),
-                clusters ? kMostCluster : 1));
+    if (clusters && known()) push(shared(256, kSharedBytes, kMaxCluster / 2));
+    if (clusters) push(shared(256, kSharedBytes, kMaxCluster));
+    push(shared(512, std::min(kMaxSharedBytes, builder_.target.shared_bytes / 2),
+                clusters ? kMaxCluster : 1));
   }
 
   bool known() const { return form_.length()->is_constant(); }
 
-  FoldConfig shared(int threads, int bytes, int cluster) const {
-    FoldConfig result = config(threads, threads);
+  SinglePassConfig shared(int threads, int bytes, int cluster) const {
+    SinglePassConfig result = config(threads, threads);
     result.shared = true;
     result.cluster = cluster;
     result.chunks = std::max(1, bytes / (threads * facts_.words * 4));
     return no_longer_than_needed(result);
   }
 
-  static FoldConfig with_chunks(FoldConfig c, int chunks) {
+  static SinglePassConfig with_chunks(SinglePassConfig c, int chunks) {
     c.chunks = chunks;
     return c;
   }
 
-  FoldConfig no_longer_than_needed(FoldConfig c) const {
+  SinglePassConfig no_longer_than_needed(SinglePassConfig c) const {
     if (!known()) return c;
     const int64_t step = int64_t{1} * c.lanes * c.width * c.cluster;
     const int64_t needed = (form_.length()->integer + step - 1) / step;
@@ -251,13 +252,13 @@ class Choice {
   }
 
   SegmentConfig segment_config() const {
-    const FoldConfig tile = config(256, 256);
-    return {tile.threads, std::min(tile.chunks, kSegmentChunks), kMostSegments};
+    const SinglePassConfig tile = config(256, 256);
+    return {tile.threads, std::min(tile.chunks, kSegmentChunks), kMaxSegments};
   }
 
   // One tile, or more where a row would have too many segments to merge.
-  FoldConfig segment_config(const SegmentConfig& c) const {
-    FoldConfig result;
+  SinglePassConfig segment_config(const SegmentConfig& c) const {
+    SinglePassConfig result;
     result.lanes = result.threads = c.threads;
     result.width = facts_.width;
     result.chunks = c.chunks;
@@ -286,7 +287,7 @@ class Choice {
   void add_segments(const SegmentConfig& segments, ir::Expr condition) {
     condition = both(allowed_, condition);
     if (condition->is_constant(0)) return;
-    FoldConfig segment = segment_config(segments);
+    SinglePassConfig segment = segment_config(segments);
     ir::Expr count = pool_.mul(rows_, segments_of(pool_, form_, segment));
     ir::Expr bytes = pool_.mul(count, pool_.integer(state_bytes(form_)));
     if (!condition->is_constant()) {
@@ -302,21 +303,21 @@ class Choice {
 
   StepBuilder& builder_;
   ir::ExprPool& pool_;
-  const RowForm& form_;
-  const FoldFacts facts_;
+  const FlatStreaming& form_;
+  const SinglePassFacts facts_;
   const ir::Expr rows_;
   ir::Expr allowed_ = nullptr;  // of sizes: nothing is added where it is false
 };
 
 }  // namespace
 
-FoldFacts fold_facts(StepBuilder& builder, const RowForm& form) {
-  FoldFacts facts;
+SinglePassFacts single_pass_facts(StepBuilder& builder, const FlatStreaming& form) {
+  SinglePassFacts facts;
   facts.width = row_width(builder, form);
-  FoldConfig config;
+  SinglePassConfig config;
   config.width = facts.width;
   KernelText kernel = builder.kernel();
-  const FoldReads reads(kernel, form, config);
+  const VectorLoads reads(kernel, form, config);
   facts.words = std::max(reads.group_words(), 1);
   facts.state_bytes = state_bytes(form);
   facts.joint_words = reads.joint_words();
@@ -326,7 +327,7 @@ FoldFacts fold_facts(StepBuilder& builder, const RowForm& form) {
   return facts;
 }
 
-KernelChoice choice_of(const FoldConfig& config) {
+KernelConfig choice_of(const SinglePassConfig& config) {
   return {kRow,
           {{"lanes", config.lanes},
            {"threads", config.threads},
@@ -336,20 +337,20 @@ KernelChoice choice_of(const FoldConfig& config) {
            {"whole", config.whole ? 1 : 0}}};
 }
 
-KernelChoice choice_of(const SegmentConfig& config) {
+KernelConfig choice_of(const SegmentConfig& config) {
   return {kSegments,
           {{"threads", config.threads}, {"chunks", config.chunks}, {"most", config.most}}};
 }
 
-std::vector<KernelChoice> fold_choices(StepBuilder& builder, const RowForm& form,
-                                       const KnownSizes& sizes) {
+std::vector<KernelConfig> single_pass_configs(StepBuilder& builder, const FlatStreaming& form,
+                                              const KnownSizes& sizes) {
   return Choice(builder, form).choices(sizes);
 }
 
-void add_fold(StepBuilder& builder, const RowForm& form, const KernelChoice& choice) {
+void add_fold(StepBuilder& builder, const FlatStreaming& form, const KernelConfig& choice) {
   Choice(builder, form).add(choice);
 }
 
-void add_folds(StepBuilder& builder, const RowForm& form) { Choice(builder, form).add(); }
+void add_folds(StepBuilder& builder, const FlatStreaming& form) { Choice(builder, form).add(); }
 
 }  // namespace redfuser::codegen

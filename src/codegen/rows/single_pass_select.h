@@ -9,7 +9,7 @@
 namespace redfuser::codegen {
 
 // What of a form decides how fast a configuration is.
-struct FoldFacts {
+struct SinglePassFacts {
   int width = 4;  // consecutive elements of a thread
   int words = 1;  // that the fold reads of them
   int64_t state_bytes = 0;
@@ -18,10 +18,10 @@ struct FoldFacts {
   bool fetches = false;    // outputs read what the fold does not
   bool maps_back = false;  // an output for every element
 };
-FoldFacts fold_facts(StepBuilder& builder, const RowForm& form);
+SinglePassFacts single_pass_facts(StepBuilder& builder, const FlatStreaming& form);
 
 // How many elements of a row a configuration has in one tile.
-int64_t tile_elements(const FoldConfig& config);
+int64_t tile_elements(const SinglePassConfig& config);
 
 // A row in segments: a kernel for their states, and one that merges them.
 struct SegmentConfig {
@@ -29,18 +29,18 @@ struct SegmentConfig {
   int most = 256;  // segments of a row
 };
 
-KernelChoice choice_of(const FoldConfig& config);
-KernelChoice choice_of(const SegmentConfig& config);
+KernelConfig choice_of(const SinglePassConfig& config);
+KernelConfig choice_of(const SegmentConfig& config);
 
 // For `rows` rows of `length` elements.
-std::vector<Candidate> fold_candidates(const Target& target, const FoldFacts& facts, int64_t rows,
-                                       int64_t length);
+std::vector<Candidate> single_pass_candidates(const Target& target, const SinglePassFacts& facts,
+                                              int64_t rows, int64_t length);
 
-// As kernel_choices; of a form that folds().
-std::vector<KernelChoice> fold_choices(StepBuilder& builder, const RowForm& form,
-                                       const KnownSizes& sizes);
+// As kernel_configs; of a form that folds().
+std::vector<KernelConfig> single_pass_configs(StepBuilder& builder, const FlatStreaming& form,
+                                              const KnownSizes& sizes);
 
 // The kernels of one of them. Lengths that it has no room for are left to the default.
-void add_fold(StepBuilder& builder, const RowForm& form, const KernelChoice& choice);
+void add_fold(StepBuilder& builder, const FlatStreaming& form, const KernelConfig& choice);
 
 }  // namespace redfuser::codegen

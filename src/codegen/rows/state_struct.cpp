@@ -6,28 +6,29 @@
 
 namespace redfuser::codegen {
 
-FoldState::FoldState(Emitter& emitter, const RowForm& form, const FoldConfig& config)
+StateStruct::StateStruct(Emitter& emitter, const FlatStreaming& form,
+                         const SinglePassConfig& config)
     : emitter_(emitter), form_(form), config_(config), counts_(counts(form)), leaves_(emitter) {
   leaves_.add(form);
 }
 
-std::string FoldState::type_of(const cascade::Accumulator& a) const {
+std::string StateStruct::type_of(const cascade::Accumulator& a) const {
   if (is_arg(a.reduction)) return fmt::format("Ranked<{}>", value_type(a.lift->dtype));
   return std::string(value_type(a.dtype));
 }
-std::string FoldState::identity_of_accumulator(const cascade::Accumulator& a) const {
+std::string StateStruct::identity_of_accumulator(const cascade::Accumulator& a) const {
   if (is_arg(a.reduction)) return fmt::format("{}{{0, -1}}", type_of(a));
   return identity_of(a.reduction, a.dtype);
 }
 
-std::string FoldState::declaration() const {
+std::string StateStruct::declaration() const {
   std::string text = "struct State {\n";
   for (size_t k = 0; k < form_.accumulators.size(); ++k) {
     text += fmt::format("  alignas(8) {} a{};\n", type_of(form_.accumulators[k]), k);
   }
   return text + (counts_ ? "  alignas(8) int count;\n};\n" : "};\n");
 }
-void FoldState::define() {
+void StateStruct::define() {
   std::string text = "auto identity = [] {\nState s;\n";
   for (size_t k = 0; k < form_.accumulators.size(); ++k) {
     text += fmt::format("s.a{} = {};\n", k, identity_of_accumulator(form_.accumulators[k]));
@@ -36,7 +37,7 @@ void FoldState::define() {
   define_merge();
 }
 
-bool FoldState::uses(ir::LeafKind kind, size_t reference) const {
+bool StateStruct::uses(ir::LeafKind kind, size_t reference) const {
   for (const cascade::Accumulator& a : form_.accumulators) {
     for (ir::Expr root : {a.lift, a.transport}) {
       if (!root) continue;
@@ -51,7 +52,7 @@ bool FoldState::uses(ir::LeafKind kind, size_t reference) const {
   return false;
 }
 
-void FoldState::bind_state(const std::string& state) {
+void StateStruct::bind_state(const std::string& state) {
   for (size_t k = 0; k < form_.accumulators.size(); ++k) {
     const cascade::Accumulator& a = form_.accumulators[k];
     const auto number = static_cast<int64_t>(k);
@@ -69,8 +70,8 @@ void FoldState::bind_state(const std::string& state) {
 
 // target = expr over a state, in a block of its own: the same expression over another state must
 // not be taken for it.
-void FoldState::assign(const std::string& target, ir::Expr expr, DType dtype,
-                       const std::string& state, bool with_references) {
+void StateStruct::assign(const std::string& target, ir::Expr expr, DType dtype,
+                         const std::string& state, bool with_references) {
   emitter_.open();
   bind_state(state);
   if (with_references) {
@@ -85,7 +86,7 @@ void FoldState::assign(const std::string& target, ir::Expr expr, DType dtype,
   emitter_.line(fmt::format("{{\n{}}}", text));
 }
 
-void FoldState::declare_old_references() {
+void StateStruct::declare_old_references() {
   for (size_t r = 0; r < form_.references.size(); ++r) {
     if (!moves(r)) continue;
     const ir::Expr value = form_.references[r].value;
@@ -93,12 +94,12 @@ void FoldState::declare_old_references() {
     assign(fmt::format("old{}", r), value, value->dtype, "s", false);
   }
 }
-void FoldState::declare_new_references() {
+void StateStruct::declare_new_references() {
   for (size_t r = 0; r < form_.references.size(); ++r) {
     emitter_.line(fmt::format("{} new{};", value_type(form_.references[r].value->dtype), r));
   }
 }
-void FoldState::update_references(size_t done, const std::string& state) {
+void StateStruct::update_references(size_t done, const std::string& state) {
   for (size_t r = 0; r < form_.references.size(); ++r) {
     const cascade::Reference& reference = form_.references[r];
     if (static_cast<size_t>(reference.ready_after) != done) continue;
@@ -107,7 +108,7 @@ void FoldState::update_references(size_t done, const std::string& state) {
   }
 }
 
-void FoldState::define_merge() {
+void StateStruct::define_merge() {
   emitter_.open();
   emitter_.line("State t;");
   if (counts_) emitter_.line("t.count = lanes_reduce<SumOp, kLanes>(s.count);");
@@ -132,19 +133,19 @@ void FoldState::define_merge() {
 }
 
 // Of how many lanes the states are merged: of a row in a warp, of warps, blocks and segments.
-std::set<int> FoldState::merged_lanes() const {
+std::set<int> StateStruct::merged_lanes() const {
   std::set<int> result{std::min(config_.lanes, 32)};
   if (config_.lanes > 32) result.insert(config_.threads / 32);
   if (config_.cluster > 1) result.insert(config_.cluster);
   return result;
 }
 
-void FoldState::merge_block() {
+void StateStruct::merge_block() {
   emitter_.line(fmt::format("s = merged{}(s);", std::min(config_.lanes, 32)));
   if (config_.lanes > 32) merge_warps();
 }
 
-void FoldState::merge_warps() {
+void StateStruct::merge_warps() {
   const int warps = config_.threads / 32;
   emitter_.line(
       fmt::format("if ((threadIdx.x & 31) == 0) slots[threadIdx.x >> 5] = s;\n__syncthreads();\n"
@@ -158,7 +159,7 @@ void FoldState::merge_warps() {
   }
 }
 
-void FoldState::merge_segments(const std::string& stored) {
+void StateStruct::merge_segments(const std::string& stored) {
   emitter_.line(fmt::format(
       "const State* states = reinterpret_cast<const State*>({0}) + row * segments;\n"
       "s = threadIdx.x < segments ? states[threadIdx.x] : identity();\ns = merged32(s);\n"
@@ -170,14 +171,14 @@ void FoldState::merge_segments(const std::string& stored) {
   merge_warps();
 }
 
-void FoldState::renew_references() {
+void StateStruct::renew_references() {
   for (size_t r = 0; r < form_.references.size(); ++r) {
     if (moves(r)) emitter_.line(fmt::format("old{0} = new{0};", r));
   }
 }
 
-void FoldState::move(const std::string& target, const cascade::Accumulator& a,
-                     const std::string& state) {
+void StateStruct::move(const std::string& target, const cascade::Accumulator& a,
+                       const std::string& state) {
   assign(target, a.transport, a.dtype, state, true);
 }
 

@@ -9,9 +9,9 @@
 
 namespace redfuser::codegen {
 
-class FoldState {
+class StateStruct {
  public:
-  FoldState(Emitter& emitter, const RowForm& form, const FoldConfig& config);
+  StateStruct(Emitter& emitter, const FlatStreaming& form, const SinglePassConfig& config);
 
   // struct State, at namespace scope.
   std::string declaration() const;
@@ -50,10 +50,10 @@ class FoldState {
   std::set<int> merged_lanes() const;
 
   Emitter& emitter_;
-  const RowForm& form_;
-  const FoldConfig& config_;
+  const FlatStreaming& form_;
+  const SinglePassConfig& config_;
   const bool counts_;
-  LeafTexts leaves_;
+  LeafNames leaves_;
 };
 
 }  // namespace redfuser::codegen

@@ -7,21 +7,22 @@
 namespace redfuser::codegen {
 namespace {
 
-constexpr int64_t kMostStride = 4;
+constexpr int64_t kMaxStride = 4;
 // Words per thread that may wait for outputs while a warp reduces its row; blocks hide each other's
 // loads.
-constexpr int kMostWaiting = 32;
+constexpr int kMaxWaiting = 32;
 
 }  // namespace
 
-FoldReads::FoldReads(KernelText& kernel, const RowForm& form, const FoldConfig& config)
+VectorLoads::VectorLoads(KernelText& kernel, const FlatStreaming& form,
+                         const SinglePassConfig& config)
     : pool_(kernel.pool()), kernel_(kernel), form_(form), config_(config) {
   find_alignment();
-  if (config.part != FoldConfig::Part::Finish) {
+  if (config.part != SinglePassConfig::Part::Finish) {
     for (const cascade::Accumulator& a : form.accumulators) collect(a.lift, false);
   }
-  if (config.part != FoldConfig::Part::Partials) {
-    for (const RowForm::Output& output : form.outputs) {
+  if (config.part != SinglePassConfig::Part::Partials) {
+    for (const FlatStreaming::Output& output : form.outputs) {
       if (output.maps_back) collect(output.body, true);
     }
   }
@@ -29,12 +30,12 @@ FoldReads::FoldReads(KernelText& kernel, const RowForm& form, const FoldConfig& 
   for (const Item& item : items_) {
     if (!config.shared || !item.folded) waiting += words(item) * config.chunks;
   }
-  prefetch_ = config.whole && config.lanes <= 32 && waiting > 0 && waiting <= kMostWaiting;
+  prefetch_ = config.whole && config.lanes <= 32 && waiting > 0 && waiting <= kMaxWaiting;
 }
 
 // Whether the row's groups of elements can be aligned: known to be impossible for an odd row
 // length. What all rows share does not count.
-void FoldReads::find_alignment() {
+void VectorLoads::find_alignment() {
   auto note = [&](ir::Expr offset) {
     const auto affine = consecutive(offset);
     const bool own = affine && std::any_of(form_.rows.begin(), form_.rows.end(), [&](ir::Expr row) {
@@ -49,17 +50,17 @@ void FoldReads::find_alignment() {
   }
 }
 
-std::optional<ir::Affine> FoldReads::consecutive(ir::Expr offset) {
+std::optional<ir::Affine> VectorLoads::consecutive(ir::Expr offset) {
   auto affine = affine_in(pool_, offset, form_.stream);
   if (!affine || !affine->stride->is_constant() || affine->stride->integer < 1 ||
-      affine->stride->integer > kMostStride || !available(affine->base)) {
+      affine->stride->integer > kMaxStride || !available(affine->base)) {
     return std::nullopt;
   }
   return affine;
 }
 
 // Reads that are no index of another read.
-void FoldReads::collect(ir::Expr root, bool output) {
+void VectorLoads::collect(ir::Expr root, bool output) {
   std::set<ir::Expr> seen;
   std::function<void(ir::Expr)> go = [&](ir::Expr e) {
     if (!seen.insert(e).second || !e->depends_on(form_.stream)) return;
@@ -69,7 +70,7 @@ void FoldReads::collect(ir::Expr root, bool output) {
   go(root);
 }
 
-void FoldReads::add(ir::Expr read, bool output) {
+void VectorLoads::add(ir::Expr read, bool output) {
   Item item;
   item.value = read->integer;
   int place = 0;
@@ -106,7 +107,7 @@ void FoldReads::add(ir::Expr read, bool output) {
 }
 
 // Free of axes other than the rows'.
-bool FoldReads::available(ir::Expr base) const {
+bool VectorLoads::available(ir::Expr base) const {
   if (base->depends_on(form_.stream)) return false;
   bool result = true;
   visit(base, [&](ir::Expr e) {
@@ -116,11 +117,11 @@ bool FoldReads::available(ir::Expr base) const {
   return result;
 }
 
-bool FoldReads::may_be_aligned(ir::Expr base) {
+bool VectorLoads::may_be_aligned(ir::Expr base) {
   return kernel_.multiples(offset_units(pool_, base), config_.width) != "false";
 }
 
-void FoldReads::require(int64_t value, ir::Expr base, bool written) {
+void VectorLoads::require(int64_t value, ir::Expr base, bool written) {
   const std::string buffer = kernel_.buffer(value, written);
   if (std::find(aligned_.begin(), aligned_.end(), buffer) == aligned_.end()) {
     aligned_.push_back(buffer);
@@ -128,34 +129,34 @@ void FoldReads::require(int64_t value, ir::Expr base, bool written) {
   for (ir::Expr unit : offset_units(pool_, base)) units_.push_back(unit);
 }
 
-std::string_view FoldReads::storage(const Item& item) const {
+std::string_view VectorLoads::storage(const Item& item) const {
   return storage_type(kernel_.dtype_of(item.value));
 }
 
-int FoldReads::words(const Item& item) const {
+int VectorLoads::words(const Item& item) const {
   const int bytes =
       config_.width * item.stride * static_cast<int>(size_of(kernel_.dtype_of(item.value)));
   return (bytes + 3) / 4;
 }
 
-int FoldReads::group_words() const {
+int VectorLoads::group_words() const {
   int total = 0;
   for (const Item& item : items_) total += item.folded ? words(item) : 0;
   return total;
 }
 
-bool FoldReads::shareable() const {
+bool VectorLoads::shareable() const {
   return std::all_of(items_.begin(), items_.end(), [&](const Item& item) {
     return !item.folded || (item.base && words(item) % 4 == 0);
   });
 }
 
-bool FoldReads::fetches() const {
+bool VectorLoads::fetches() const {
   return !prefetch_ && std::any_of(items_.begin(), items_.end(),
                                    [](const Item& item) { return item.written && !item.folded; });
 }
 
-int FoldReads::shared_bytes() const {
+int VectorLoads::shared_bytes() const {
   int total = 0;
   for (const Item& item : items_) {
     if (at_home(item)) total += words(item) * 4 * config_.chunks * config_.threads;
@@ -163,7 +164,7 @@ int FoldReads::shared_bytes() const {
   return total;
 }
 
-void FoldReads::declare(Emitter& emitter) {
+void VectorLoads::declare(Emitter& emitter) {
   int home = 0;
   for (size_t i = 0; i < items_.size(); ++i) {
     const Item& item = items_[i];
@@ -194,45 +195,45 @@ void FoldReads::declare(Emitter& emitter) {
 
 // A warp's lanes have consecutive groups, whose pieces of 16 bytes each lane would load with gaps
 // between it and the next lane's.
-bool FoldReads::joinable(const Item& item) const {
+bool VectorLoads::joinable(const Item& item) const {
   return item.once && item.stride > 1 && words(item) % 4 == 0 && words(item) > 4;
 }
 
-bool FoldReads::joined(const Item& item) const {
+bool VectorLoads::joined(const Item& item) const {
   return joinable(item) && config_.lanes >= 32 && kept(item) && !at_home(item);
 }
 
-int FoldReads::joint_words() const {
+int VectorLoads::joint_words() const {
   int most = 0;
   for (const Item& item : items_) most = std::max(most, joinable(item) ? words(item) : 0);
   return most;
 }
 
-bool FoldReads::joins() const {
+bool VectorLoads::joins() const {
   return std::any_of(items_.begin(), items_.end(), [&](const Item& item) { return joined(item); });
 }
 
-int FoldReads::room_words() const {
+int VectorLoads::room_words() const {
   int most = 0;
   for (const Item& item : items_) most = std::max(most, joined(item) ? words(item) : 0);
   return most;
 }
 
-std::string FoldReads::rooms() const {
+std::string VectorLoads::rooms() const {
   const int most = room_words();
   if (most == 0) return "";
   return fmt::format("__shared__ __align__(128) uint4 rooms[{}][{}];\n", config_.threads / 32,
                      kRoomGroups * most);
 }
 
-void FoldReads::part_group(Emitter& emitter) const {
+void VectorLoads::part_group(Emitter& emitter) const {
   for (size_t i = 0; i < items_.size(); ++i) {
     if (!joined(items_[i])) continue;
     emitter.line(fmt::format("if (together[c]) part_joined(k{}[c], rooms[threadIdx.x >> 5]);", i));
   }
 }
 
-void FoldReads::declare_tile(Emitter& emitter) const {
+void VectorLoads::declare_tile(Emitter& emitter) const {
   if (joins()) emitter.line(fmt::format("bool together[{}];", config_.chunks));
   for (size_t i = 0; i < items_.size(); ++i) {
     if (!kept(items_[i]) || at_home(items_[i])) continue;
@@ -240,7 +241,8 @@ void FoldReads::declare_tile(Emitter& emitter) const {
   }
 }
 
-void FoldReads::load(Emitter& emitter, const Item& item, size_t number, const std::string& target) {
+void VectorLoads::load(Emitter& emitter, const Item& item, size_t number,
+                       const std::string& target) {
   if (item.base) {
     emitter.line(fmt::format(
         "fetch<{0}, {1}, kVector, {2}>({3}, in{4} + first * {5}, -first * {5}, (extent - first) * "
@@ -261,7 +263,7 @@ void FoldReads::load(Emitter& emitter, const Item& item, size_t number, const st
                   words(item), target, config_.width, text));
 }
 
-void FoldReads::load_group(Emitter& emitter) {
+void VectorLoads::load_group(Emitter& emitter) {
   if (joins()) {
     emitter.line(
         fmt::format("const int joined = first - static_cast<int>(threadIdx.x & 31) * {0};\n"
@@ -291,11 +293,11 @@ void FoldReads::load_group(Emitter& emitter) {
   }
 }
 
-void FoldReads::await(Emitter& emitter) const {
+void VectorLoads::await(Emitter& emitter) const {
   if (config_.shared) emitter.line("ptx_copy_commit();\nptx_copy_wait<0>();");
 }
 
-void FoldReads::open_group(Emitter& emitter, bool output) {
+void VectorLoads::open_group(Emitter& emitter, bool output) {
   for (size_t i = 0; i < items_.size(); ++i) {
     const Item& item = items_[i];
     if (!(output ? item.written : item.folded)) continue;
@@ -311,7 +313,7 @@ void FoldReads::open_group(Emitter& emitter, bool output) {
   }
 }
 
-void FoldReads::bind_element(Emitter& emitter, bool output) const {
+void VectorLoads::bind_element(Emitter& emitter, bool output) const {
   for (size_t i = 0; i < items_.size(); ++i) {
     const Item& item = items_[i];
     if (!(output ? item.written : item.folded)) continue;
@@ -325,7 +327,7 @@ void FoldReads::bind_element(Emitter& emitter, bool output) const {
   }
 }
 
-ir::Expr FoldReads::output_base(const RowForm::Output& output) {
+ir::Expr VectorLoads::output_base(const FlatStreaming::Output& output) {
   const auto affine = consecutive(output.offset);
   if (!affine || !affine->stride->is_constant(1)) return nullptr;
   if (any_aligned_ && !may_be_aligned(affine->base)) return nullptr;
@@ -333,7 +335,7 @@ ir::Expr FoldReads::output_base(const RowForm::Output& output) {
   return affine->base;
 }
 
-std::string FoldReads::vector_condition() {
+std::string VectorLoads::vector_condition() {
   units_.push_back(form_.length());
   std::string text = kernel_.multiples(units_, config_.width);
   for (const std::string& buffer : aligned_) text += fmt::format(" && aligned({})", buffer);

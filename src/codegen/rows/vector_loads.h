@@ -11,9 +11,9 @@
 
 namespace redfuser::codegen {
 
-class FoldReads {
+class VectorLoads {
  public:
-  FoldReads(KernelText& kernel, const RowForm& form, const FoldConfig& config);
+  VectorLoads(KernelText& kernel, const FlatStreaming& form, const SinglePassConfig& config);
 
   // Pointers to the row, in the scope where it is known, and `shift`: by how many elements groups
   // start before the row so that they are aligned where its first element is not.
@@ -45,7 +45,7 @@ class FoldReads {
   bool fetches() const;
 
   // The offset of the row's first element, where the output's are consecutive.
-  ir::Expr output_base(const RowForm::Output& output);
+  ir::Expr output_base(const FlatStreaming::Output& output);
   // A bool: every group can be accessed as vectors. Complete once all text is made.
   std::string vector_condition();
   // The most room_words() of any configuration.
@@ -82,8 +82,8 @@ class FoldReads {
 
   ir::ExprPool& pool_;
   KernelText& kernel_;
-  const RowForm& form_;
-  FoldConfig config_;
+  const FlatStreaming& form_;
+  SinglePassConfig config_;
   std::vector<Item> items_;
   bool prefetch_ = false, any_aligned_ = false;
   std::vector<std::string> aligned_;

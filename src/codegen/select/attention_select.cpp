@@ -13,7 +13,7 @@ constexpr const char* kHopper = "attention_hopper";
 constexpr const char* kSplit = "attention_split";
 constexpr const char* kPortable = "attention";
 
-KernelChoice choice_of(const HopperConfig& config) {
+KernelConfig choice_of(const HopperConfig& config) {
   return {kHopper,
           {{"groups", config.groups},
            {"keys", config.keys},
@@ -22,12 +22,12 @@ KernelChoice choice_of(const HopperConfig& config) {
            {"strips", config.strips ? 1 : 0}}};
 }
 
-HopperConfig hopper_of(const KernelChoice& choice) {
+HopperConfig hopper_of(const KernelConfig& choice) {
   return {choice.at("groups"), choice.at("keys"), choice.at("stages"), choice.at("queries"),
           choice.at("strips") != 0};
 }
 
-KernelChoice choice_of(const SplitConfig& config) {
+KernelConfig choice_of(const SplitKvConfig& config) {
   return {kSplit,
           {{"warps", config.warps},
            {"keys", config.keys},
@@ -36,23 +36,23 @@ KernelChoice choice_of(const SplitConfig& config) {
            {"blocks", config.blocks}}};
 }
 
-SplitConfig split_of(const KernelChoice& choice) {
+SplitKvConfig split_of(const KernelConfig& choice) {
   return {choice.at("warps"), choice.at("keys"), choice.at("stages"), choice.at("boxed") != 0,
           choice.at("blocks")};
 }
 
 class Choices {
  public:
-  Choices(StepBuilder& builder, const AttentionForm& form, const KnownSizes& sizes)
+  Choices(StepBuilder& builder, const AttentionSpec& form, const KnownSizes& sizes)
       : builder_(builder),
         form_(form),
-        packed_(packed_rows(builder.pool(), form)),
+        packed_(packed_gqa_rows(builder.pool(), form)),
         sizes_(sizes),
         operands_(hopper_operands(builder, form)) {
     if (operands_) scores_ = hopper_scores(builder.pool(), form);
   }
 
-  std::vector<KernelChoice> run() {
+  std::vector<KernelConfig> run() {
     if (empty()) return {};
     const int64_t size = std::max(form_.depth->extent()->integer, form_.column->extent()->integer);
     const bool whole = operands_ || fits_attention_kernel(builder_, form_);
@@ -63,10 +63,10 @@ class Choices {
     if (split) add_split();
     if (operands_) add_hopper();
     if (whole && !operands_) candidates_.push_back({{kPortable, {}}, portable_time()});
-    const KernelChoice chosen = few         ? choice_of(*split_default())
+    const KernelConfig chosen = few         ? choice_of(*split_default())
                                 : operands_ ? choice_of(default_hopper())
-                                            : KernelChoice{kPortable, {}};
-    drop_hopeless(few         ? split_time(builder_, packed_, *split_default(), sizes_)
+                                            : KernelConfig{kPortable, {}};
+    drop_hopeless(few         ? split_kv_time(builder_, packed_, *split_default(), sizes_)
                   : operands_ ? hopper_time(builder_, form_, *scores_, default_hopper(), sizes_)
                               : portable_time());
     return best_choices(chosen, std::move(candidates_));
@@ -82,8 +82,8 @@ class Choices {
     });
   }
 
-  std::optional<SplitConfig> split_default() {
-    return split_config(builder_.target, packed_, boxed_tiles(builder_, packed_).has_value());
+  std::optional<SplitKvConfig> split_default() {
+    return split_kv_config(builder_.target, packed_, tma_tiles(builder_, packed_).has_value());
   }
   HopperConfig default_hopper() const { return hopper_config(builder_, form_, *scores_); }
 
@@ -97,16 +97,16 @@ class Choices {
                                {4, 16, 2, 2}, {4, 16, 4, 1}, {4, 32, 3, 1}};
     const bool boxed = split_default()->boxed;
     for (const Size& size : kSizes) {
-      const SplitConfig config{size.warps, size.keys, size.stages, boxed, size.blocks};
+      const SplitKvConfig config{size.warps, size.keys, size.stages, boxed, size.blocks};
       const int room =
           (builder_.target.shared_bytes + kBlockReserved) / size.blocks - kBlockReserved;
-      if (split_shared_bytes(packed_, config) + SplitLayout::kStatic > room) continue;
-      candidates_.push_back({choice_of(config), split_time(builder_, packed_, config, sizes_)});
+      if (split_shared_bytes(packed_, config) + SplitKvLayout::kStatic > room) continue;
+      candidates_.push_back({choice_of(config), split_kv_time(builder_, packed_, config, sizes_)});
     }
   }
 
   void add_hopper() {
-    constexpr size_t kMostOfGroups = 3;
+    constexpr size_t kMaxOfGroups = 3;
     for (int groups = 1; groups <= 3; ++groups) {
       std::vector<Candidate> some;
       for (int keys = 48; keys <= 192; keys += 16) {
@@ -119,7 +119,7 @@ class Choices {
       }
       std::stable_sort(some.begin(), some.end(),
                        [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
-      some.resize(std::min(some.size(), kMostOfGroups));
+      some.resize(std::min(some.size(), kMaxOfGroups));
       candidates_.insert(candidates_.end(), some.begin(), some.end());
     }
   }
@@ -142,13 +142,13 @@ class Choices {
 
   // What is far slower by estimate is not worth its compilation.
   void drop_hopeless(double chosen) {
-    constexpr double kMost = 2;
-    std::erase_if(candidates_, [&](const Candidate& c) { return c.time > kMost * chosen; });
+    constexpr double kMax = 2;
+    std::erase_if(candidates_, [&](const Candidate& c) { return c.time > kMax * chosen; });
   }
 
   StepBuilder& builder_;
-  const AttentionForm& form_;
-  const AttentionForm packed_;
+  const AttentionSpec& form_;
+  const AttentionSpec packed_;
   const KnownSizes& sizes_;
   const std::optional<HopperOperands> operands_;
   std::optional<HopperScores> scores_;
@@ -157,24 +157,24 @@ class Choices {
 
 }  // namespace
 
-std::vector<KernelChoice> attention_choices(StepBuilder& builder, const AttentionForm& form,
+std::vector<KernelConfig> attention_configs(StepBuilder& builder, const AttentionSpec& form,
                                             const KnownSizes& sizes) {
   return Choices(builder, form, sizes).run();
 }
 
-void add_attention(StepBuilder& builder, const AttentionForm& form, const KernelChoice& choice) {
-  std::vector<DeviceCall>& calls = builder.result.calls;
+void add_attention(StepBuilder& builder, const AttentionSpec& form, const KernelConfig& choice) {
+  std::vector<GpuCall>& calls = builder.result.calls;
   if (choice.family == kPortable) {
     calls.push_back(attention_kernel(builder, form));
   } else if (choice.family == kSplit) {
-    const AttentionForm packed = packed_rows(builder.pool(), form);
-    calls.push_back(attention_split_kernel(builder, packed, split_of(choice)));
+    const AttentionSpec packed = packed_gqa_rows(builder.pool(), form);
+    calls.push_back(split_kv_kernel(builder, packed, split_of(choice)));
   } else {
     RF_CHECK(choice.family == kHopper, "{} computes no attention", to_string(choice));
     const auto operands = hopper_operands(builder, form);
     RF_CHECK(operands, "{} does not take the operands", to_string(choice));
     const HopperScores scores = hopper_scores(builder.pool(), form);
-    calls.push_back(attention_hopper_kernel(builder, form, scores, *operands, hopper_of(choice)));
+    calls.push_back(hopper_attention_kernel(builder, form, scores, *operands, hopper_of(choice)));
   }
 }
 

@@ -8,11 +8,11 @@
 
 namespace redfuser::codegen {
 
-// As kernel_choices; the first is that of the kernel which computes these sizes by default.
-std::vector<KernelChoice> attention_choices(StepBuilder& builder, const AttentionForm& form,
+// As kernel_configs; the first is that of the kernel which computes these sizes by default.
+std::vector<KernelConfig> attention_configs(StepBuilder& builder, const AttentionSpec& form,
                                             const KnownSizes& sizes);
 
 // The kernel of one of them.
-void add_attention(StepBuilder& builder, const AttentionForm& form, const KernelChoice& choice);
+void add_attention(StepBuilder& builder, const AttentionSpec& form, const KernelConfig& choice);
 
 }  // namespace redfuser::codegen

@@ -12,13 +12,13 @@
 namespace redfuser::codegen {
 namespace {
 
-struct Rung {
-  RowConfig config;
+struct SizeClass {
+  MultiPassConfig config;
   int64_t capacity;  // 0: no limit
 };
 
 // From short rows to long ones. `kept` values per element stay in registers.
-std::vector<Rung> ladder(const Target& target, int width, int kept) {
+std::vector<SizeClass> size_classes(const Target& target, int width, int kept) {
   struct Size {
     int lanes, threads, elements, cluster;
   };
@@ -27,9 +27,9 @@ std::vector<Rung> ladder(const Target& target, int width, int kept) {
   if (target.architecture >= 90) {
     sizes.insert(sizes.end(), {{512, 512, 32, 2}, {512, 512, 32, 4}, {512, 512, 32, 8}});
   }
-  std::vector<Rung> rungs;
+  std::vector<SizeClass> rungs;
   for (const Size& size : sizes) {
-    RowConfig config{size.lanes, size.threads, width, 0, size.cluster};
+    MultiPassConfig config{size.lanes, size.threads, width, 0, size.cluster};
     config.chunks = std::max(1, size.elements / std::max(kept, 1) / width);
     const int64_t capacity = int64_t{1} * size.lanes * config.chunks * width * size.cluster;
     if (!rungs.empty() && capacity <= rungs.back().capacity) continue;
@@ -39,7 +39,7 @@ std::vector<Rung> ladder(const Target& target, int width, int kept) {
   return rungs;
 }
 
-bool has_producer(const RowForm& form) {
+bool has_producer(const FlatStreaming& form) {
   bool found = false;
   for (ir::Expr root : form.streamed()) {
     visit(root, [&](ir::Expr e) { found |= e->op == ir::ExprOp::Reduce; });
@@ -47,22 +47,22 @@ bool has_producer(const RowForm& form) {
   return found;
 }
 
-void add_rows(StepBuilder& builder, const RowForm& form) {
+void add_rows(StepBuilder& builder, const FlatStreaming& form) {
   ir::ExprPool& pool = builder.pool();
   const auto kept = static_cast<int>(shared_values(form, phases_of(form)).size());
   const int width = has_producer(form) ? 1 : row_width(builder, form);
   ir::Expr length = form.length();
   int64_t below = -1;
-  for (const Rung& rung : ladder(builder.target, width, kept)) {
+  for (const SizeClass& rung : size_classes(builder.target, width, kept)) {
     const int64_t lower = below;
     below = rung.capacity;
     if (length->is_constant()) {
       if (length->integer <= lower) break;
       if (rung.capacity > 0 && length->integer > rung.capacity) continue;
-      builder.result.calls.push_back(row_kernel(builder, form, rung.config));
+      builder.result.calls.push_back(multi_pass_kernel(builder, form, rung.config));
       break;
     }
-    KernelLaunch launch = row_kernel(builder, form, rung.config);
+    KernelLaunch launch = multi_pass_kernel(builder, form, rung.config);
     ir::Expr fits = pool.make(ir::ExprOp::Less, {pool.integer(lower), length});
     if (rung.capacity > 0) {
       fits = pool.make(ir::ExprOp::And, {fits, pool.make(ir::ExprOp::LessEqual,
@@ -84,21 +84,21 @@ void add_where(StepBuilder& builder, ir::Expr condition, KernelLaunch launch) {
   builder.result.calls.push_back(std::move(launch));
 }
 
-KernelLaunch whole_kernel(StepBuilder& builder, const AttentionForm& form,
+KernelLaunch whole_kernel(StepBuilder& builder, const AttentionSpec& form,
                           const std::optional<HopperOperands>& operands) {
   if (!operands) return attention_kernel(builder, form);
   const HopperScores scores = hopper_scores(builder.pool(), form);
-  return attention_hopper_kernel(builder, form, scores, *operands,
+  return hopper_attention_kernel(builder, form, scores, *operands,
                                  hopper_config(builder, form, scores));
 }
 
 // Few rows are split along the keys; of many, the Hopper family takes what it can. False if no
 // family takes the form.
-bool add_attention(StepBuilder& builder, const AttentionForm& form) {
+bool add_attention(StepBuilder& builder, const AttentionSpec& form) {
   ir::ExprPool& pool = builder.pool();
   const int64_t size = std::max(form.depth->extent()->integer, form.column->extent()->integer);
   if (size > kLargestSplit) {
-    auto kernels = attention_wide_kernels(builder, form);
+    auto kernels = large_head_kernels(builder, form);
     if (!kernels) return false;
     for (KernelLaunch& kernel : *kernels) builder.result.calls.push_back(std::move(kernel));
     return true;
@@ -108,7 +108,7 @@ bool add_attention(StepBuilder& builder, const AttentionForm& form) {
   ir::Expr few = has_few_rows(builder, form);
   std::optional<KernelLaunch> split;
   if (size <= kLargestSplit && !few->is_constant(0)) {
-    split = attention_split_kernel(builder, packed_rows(pool, form));
+    split = split_kv_kernel(builder, packed_gqa_rows(pool, form));
   }
   if (!split) few = pool.boolean(false);
   if (!whole && !few->is_constant(1)) return false;
@@ -121,7 +121,7 @@ bool add_attention(StepBuilder& builder, const AttentionForm& form) {
 
 }  // namespace
 
-ir::Expr has_few_rows(StepBuilder& builder, const AttentionForm& form) {
+ir::Expr has_few_rows(StepBuilder& builder, const AttentionSpec& form) {
   constexpr int64_t kRows = 64, kShare = 8, kKeysOfRow = 16;
   ir::ExprPool& pool = builder.pool();
   ir::Expr rows = form.row ? form.row->extent() : pool.integer(1);
@@ -136,37 +136,37 @@ ir::Expr has_few_rows(StepBuilder& builder, const AttentionForm& form) {
 }
 
 void generate_cascade(StepBuilder& builder, const fuse::CascadeStep& step,
-                      const KernelChoice& choice) {
-  if (auto attention = attention_form(builder, step)) {
+                      const KernelConfig& choice) {
+  if (auto attention = recognize_attention(builder, step)) {
     if (auto check = mask_check(builder, *attention)) {
       builder.result.calls.push_back(std::move(*check));
     }
     add_attention(builder, *attention, choice);
   } else {
-    add_fold(builder, row_form(builder, step), choice);
+    add_fold(builder, flat_streaming(builder, step), choice);
   }
 }
 
-std::vector<KernelChoice> cascade_choices(StepBuilder& builder, const fuse::CascadeStep& step,
+std::vector<KernelConfig> cascade_configs(StepBuilder& builder, const fuse::CascadeStep& step,
                                           const KnownSizes& sizes) {
-  if (auto attention = attention_form(builder, step)) {
-    return attention_choices(builder, *attention, sizes);
+  if (auto attention = recognize_attention(builder, step)) {
+    return attention_configs(builder, *attention, sizes);
   }
-  const RowForm form = row_form(builder, step);
-  return folds(form) ? fold_choices(builder, form, sizes) : std::vector<KernelChoice>{};
+  const FlatStreaming form = flat_streaming(builder, step);
+  return folds(form) ? single_pass_configs(builder, form, sizes) : std::vector<KernelConfig>{};
 }
 
 void generate_cascade(StepBuilder& builder, const fuse::CascadeStep& step) {
-  if (auto attention = attention_form(builder, step)) {
+  if (auto attention = recognize_attention(builder, step)) {
     auto check = mask_check(builder, *attention);
     if (add_attention(builder, *attention)) {
-      std::vector<DeviceCall>& calls = builder.result.calls;
+      std::vector<GpuCall>& calls = builder.result.calls;
       if (check) calls.insert(calls.begin(), std::move(*check));
       return;
     }
-    if (add_attention_products(builder, *attention)) return;
+    if (add_materialized_attention(builder, *attention)) return;
   }
-  const RowForm form = row_form(builder, step);
+  const FlatStreaming form = flat_streaming(builder, step);
   if (folds(form)) {
     add_folds(builder, form);
   } else {

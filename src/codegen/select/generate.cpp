@@ -45,14 +45,14 @@ struct Generator {
 
 }  // namespace
 
-DeviceStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target) {
+GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target) {
   StepBuilder builder(graph, step, target);
   std::visit(Generator{builder}, step.kind);
   return std::move(builder.result);
 }
 
-DeviceStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target,
-                    const KernelChoice& choice) {
+GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target,
+                 const KernelConfig& choice) {
   StepBuilder builder(graph, step, target);
   if (const auto* cascade = std::get_if<fuse::CascadeStep>(&step.kind)) {
     generate_cascade(builder, *cascade, choice);
@@ -64,15 +64,15 @@ DeviceStep generate(const ir::Graph& graph, const fuse::Step& step, const Target
   return std::move(builder.result);
 }
 
-std::vector<KernelChoice> kernel_choices(const ir::Graph& graph, const fuse::Step& step,
+std::vector<KernelConfig> kernel_configs(const ir::Graph& graph, const fuse::Step& step,
                                          const Target& target, std::span<const int64_t> symbols) {
   const KnownSizes sizes(symbols);
-  std::vector<KernelChoice> choices;
+  std::vector<KernelConfig> choices;
   if (const auto* cascade = std::get_if<fuse::CascadeStep>(&step.kind)) {
     StepBuilder builder(graph, step, target);
-    choices = cascade_choices(builder, *cascade, sizes);
+    choices = cascade_configs(builder, *cascade, sizes);
   } else if (std::holds_alternative<fuse::ProductStep>(step.kind)) {
-    choices = product_choices(graph, step, target, sizes);
+    choices = product_configs(graph, step, target, sizes);
   }
   if (choices.size() < 2) choices.clear();
   return choices;

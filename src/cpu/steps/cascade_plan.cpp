@@ -430,14 +430,14 @@ void CascadePlan::build(const ir::Graph& graph, std::span<const int64_t> symbols
   program.layout();
 }
 
-void CascadePlan::set_outer(Machine& machine, int64_t point) const {
+void CascadePlan::set_outer(TileContext& machine, int64_t point) const {
   for (size_t i = outer_axes.size(); i-- > 0;) {
     machine.axes[i] = point % extent_of(outer_axes[i]);
     point /= extent_of(outer_axes[i]);
   }
 }
 
-void CascadePlan::set_part(Machine& machine, int64_t row, int64_t count) const {
+void CascadePlan::set_part(TileContext& machine, int64_t row, int64_t count) const {
   const AxisRanges ranges = [&](ir::Expr axis) {
     for (size_t i = 0; i < outer_axes.size(); ++i) {
       if (outer_axes[i] == axis) return Range{machine.axes[i], machine.axes[i]};
@@ -472,7 +472,7 @@ void CascadePlan::run(RunContext& context, std::span<const ir::ValueId> outputs)
   trims = trims && trim.bounded(largest);
   const int64_t blocks = ceil_div(rows, program.row_tile);
   TileRunner runner(program, context, outputs);
-  runner.run(outer * blocks, [&](Machine& machine, int64_t task) {
+  runner.run(outer * blocks, [&](TileContext& machine, int64_t task) {
     set_outer(machine, task / blocks);
     const int64_t row = task % blocks * program.row_tile;
     const int64_t count = std::min(program.row_tile, rows - row);

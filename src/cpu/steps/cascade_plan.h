@@ -27,8 +27,8 @@ struct CascadePlan {
   void run(RunContext& context, std::span<const ir::ValueId> outputs) const;
 
  private:
-  void set_outer(Machine& machine, int64_t point) const;
-  void set_part(Machine& machine, int64_t row, int64_t count) const;
+  void set_outer(TileContext& machine, int64_t point) const;
+  void set_part(TileContext& machine, int64_t row, int64_t count) const;
 };
 
 // A streaming form copied into a pool for fixed sizes, with the roles of its axes chosen.

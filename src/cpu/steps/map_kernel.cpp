@@ -38,7 +38,7 @@ class MapKernel final : public Kernel {
         std::min(plan->rows, plan->row_tile) * std::min(plan->columns, plan->column_tile);
     const int64_t per_task = std::max<int64_t>(1, kTaskElements / tile_elements);
     TileRunner runner(plan->program, context, outputs_);
-    runner.run(ceil_div(tiles, per_task), [&](Machine& machine, int64_t task) {
+    runner.run(ceil_div(tiles, per_task), [&](TileContext& machine, int64_t task) {
       for (int64_t tile = task * per_task; tile < std::min(tiles, (task + 1) * per_task); ++tile) {
         const int64_t row = tile / across * plan->row_tile;
         const int64_t column = tile % across * plan->column_tile;

@@ -145,8 +145,8 @@ void PositionGuard::run(RunContext& context) const {
 }
 
 ops::Lowering::Inline index_arithmetic(const ir::Graph& graph) {
-  constexpr int kMostInlined = 64;
-  return [&graph, left = kMostInlined](ir::ValueId id) mutable {
+  constexpr int kMaxInlined = 64;
+  return [&graph, left = kMaxInlined](ir::ValueId id) mutable {
     return is_integer(graph.values[static_cast<size_t>(id)].dtype) && left-- > 0;
   };
 }

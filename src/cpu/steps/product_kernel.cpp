@@ -75,7 +75,7 @@ class ProductKernel final : public Kernel {
     const int64_t extra = plan->in_place ? 0 : count * blocks.rows * stride * bytes;
     runner.run(
         plan->batches * blocks.down * blocks.across,
-        [&](Machine& machine, int64_t task) {
+        [&](TileContext& machine, int64_t task) {
           const int64_t block = task % (blocks.down * blocks.across);
           Region region;
           region.batch = task / (blocks.down * blocks.across);
@@ -121,7 +121,7 @@ class ProductKernel final : public Kernel {
     return b;
   }
 
-  void multiply(const RunContext& context, const ProductPlan& plan, Machine& machine,
+  void multiply(const RunContext& context, const ProductPlan& plan, TileContext& machine,
                 const Region& region, int64_t stride) const {
     const auto& values = context.values;
     GemmArgs g;

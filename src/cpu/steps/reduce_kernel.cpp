@@ -157,7 +157,7 @@ void ReducePlan::run(RunContext& context, ir::ValueId value) const {
   const int64_t across = ceil_div(columns, column_tile);
   const int64_t tiles = ceil_div(rows, row_tile) * across;
   TileRunner runner(program, context, {&value, 1});
-  runner.run(tiles, [&](Machine& machine, int64_t tile) {
+  runner.run(tiles, [&](TileContext& machine, int64_t tile) {
     const int64_t row = tile / across * row_tile;
     const int64_t column = tile % across * column_tile;
     if (scope != kNoScope) {

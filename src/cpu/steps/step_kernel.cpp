@@ -61,11 +61,11 @@ TileRunner::TileRunner(const TileProgram& program, RunContext& context,
   }
 }
 
-void TileRunner::run(int64_t tasks, const std::function<void(Machine&, int64_t)>& body,
+void TileRunner::run(int64_t tasks, const std::function<void(TileContext&, int64_t)>& body,
                      int64_t extra_scratch) {
   const int64_t own = (program_.scratch_bytes() + 63) / 64 * 64;
   context_.pool.parallel_for(tasks, [&](int64_t task, int worker) {
-    Machine& machine = machines_[static_cast<size_t>(worker)];
+    TileContext& machine = machines_[static_cast<size_t>(worker)];
     if (!machine.program) {
       char* scratch = thread_scratch(own + kGemmScratchBytes + extra_scratch);
       program_.prepare(machine, tensors_, outputs_, scratch, scratch + own);

@@ -59,7 +59,7 @@ class TileRunner {
   // `outputs` are the tensors of the program's outputs, already allocated.
   TileRunner(const TileProgram& program, RunContext& context, std::span<const ir::ValueId> outputs);
   // body(machine, task); more scratch is at machine.gemm_scratch + kGemmScratchBytes.
-  void run(int64_t tasks, const std::function<void(Machine&, int64_t)>& body,
+  void run(int64_t tasks, const std::function<void(TileContext&, int64_t)>& body,
            int64_t extra_scratch = 0);
 
  private:
@@ -67,7 +67,7 @@ class TileRunner {
   RunContext& context_;
   std::vector<const char*> tensors_;
   std::vector<char*> outputs_;
-  std::vector<Machine> machines_;
+  std::vector<TileContext> machines_;
 };
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }

@@ -24,7 +24,7 @@ class TileBuilder {
   using DimsOf = std::function<Dims(int64_t value)>;
   TileBuilder(ir::ExprPool& pool, TileProgram& program, DimsOf dims);
 
-  // Roles of axes. The slot of an outer axis is its number in Machine::axes.
+  // Roles of axes. The slot of an outer axis is its number in TileContext::axes.
   int set_outer(ir::Expr axis);
   void set_rows(std::vector<ir::Expr> axes);
   const std::vector<ir::Expr>& rows() const { return rows_; }
@@ -34,7 +34,7 @@ class TileBuilder {
   int looped_scope(const std::vector<ir::Expr>& axes);
 
   // Runs `body` with a loop open under the block of depth `depth`; appends the loop.
-  // A partial loop visits Machine::parts only.
+  // A partial loop visits TileContext::parts only.
   void in_column_loop(int scope, int depth, const std::function<void()>& body,
                       bool partial = false);
   void in_axis_loop(ir::Expr axis, int depth, const std::function<void()>& body);

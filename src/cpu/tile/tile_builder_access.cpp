@@ -177,10 +177,10 @@ void TileBuilder::store(int output, DType dtype, const Dims& dims,
   if (!is_vector(info(value).shape, region)) value = spread(value, region, scope);
   const Register v = info(value);
   auto producer = elementwise_.find(value);
-  const bool side_by_side =
+  const bool column_concat =
       access.column_offsets == kNoRegister && access.row_offsets == kNoRegister &&
       (has_columns(region) ? access.column_stride == 1 : access.row_stride == 1);
-  if (producer != elementwise_.end() && side_by_side && v.shape == region && v.elem == elem &&
+  if (producer != elementwise_.end() && column_concat && v.shape == region && v.elem == elem &&
       same_storage(dtype) && v.depth == depth()) {
     program_.registers[static_cast<size_t>(value)].dense = false;
     auto& block = *stack_.back().block;

@@ -8,7 +8,7 @@
 
 namespace redfuser::cpu {
 
-Extents extents_of(const Machine& machine, const Register& r) {
+Extents extents_of(const TileContext& machine, const Register& r) {
   const int64_t rows = has_rows(r.shape) ? machine.rows.count : 1;
   if (!has_columns(r.shape)) return {1, rows};
   return {rows, machine.columns[static_cast<size_t>(r.scope)].count};
@@ -18,7 +18,7 @@ bool is_vector(Shape operand, Shape result) {
   return operand == result || (has_columns(operand) && has_columns(result));
 }
 
-Operand operand(const Machine& machine, RegisterId r, Shape result) {
+Operand operand(const TileContext& machine, RegisterId r, Shape result) {
   const Slot& s = machine.slots[static_cast<size_t>(r)];
   const Shape shape = info(machine, r).shape;
   if (shape == Shape::Tile) return {s.data, s.stride, s.offsets};
@@ -27,7 +27,7 @@ Operand operand(const Machine& machine, RegisterId r, Shape result) {
   return {s.data, per_row ? 1 : 0, nullptr};
 }
 
-char* row_address(const Machine& machine, RegisterId r, int64_t row) {
+char* row_address(const TileContext& machine, RegisterId r, int64_t row) {
   const Slot& s = machine.slots[static_cast<size_t>(r)];
   const Register& i = info(machine, r);
   if (i.shape != Shape::Tile) return s.data;
@@ -38,7 +38,7 @@ char* row_address(const Machine& machine, RegisterId r, int64_t row) {
 namespace {
 
 // Kernels may run on into the padding of dense registers, which saves the tail of every row.
-int64_t padded_columns(const Machine& machine, RegisterId out, int64_t columns,
+int64_t padded_columns(const TileContext& machine, RegisterId out, int64_t columns,
                        std::initializer_list<RegisterId> operands) {
   const Register& result = info(machine, out);
   if (!result.dense) return columns;
@@ -55,7 +55,7 @@ Fill::Fill(RegisterId out, double number, int64_t integer) : number(number), int
   writes = {out};
 }
 
-void Fill::run(Machine& machine) const {
+void Fill::run(TileContext& machine) const {
   const Register& r = info(machine, writes[0]);
   Extents e = extents_of(machine, r);
   if (r.matrix_rows > 0) e = {r.matrix_rows, has_columns(r.shape) ? e.columns : machine.rows.count};
@@ -100,7 +100,7 @@ void fill_index(int64_t* out, int64_t begin, int64_t count, int64_t inner, int64
 
 }  // namespace
 
-void RowIndex::run(Machine& machine) const {
+void RowIndex::run(TileContext& machine) const {
   fill_index(reinterpret_cast<int64_t*>(slot(machine, writes[0]).data), machine.rows.begin,
              machine.rows.count, inner, extent);
 }
@@ -110,7 +110,7 @@ ColumnIndex::ColumnIndex(RegisterId out, int64_t inner, int64_t extent)
   writes = {out};
 }
 
-void ColumnIndex::run(Machine& machine) const {
+void ColumnIndex::run(TileContext& machine) const {
   const auto& columns = machine.columns[static_cast<size_t>(info(machine, writes[0]).scope)];
   fill_index(reinterpret_cast<int64_t*>(slot(machine, writes[0]).data), columns.begin,
              columns.count, inner, extent);
@@ -118,14 +118,14 @@ void ColumnIndex::run(Machine& machine) const {
 
 AxisValue::AxisValue(RegisterId out, int slot_number) : slot_number(slot_number) { writes = {out}; }
 
-void AxisValue::run(Machine& machine) const {
+void AxisValue::run(TileContext& machine) const {
   *reinterpret_cast<int64_t*>(slot(machine, writes[0]).data) =
       machine.axes[static_cast<size_t>(slot_number)];
 }
 
 Count::Count(RegisterId out, int scope, bool after) : scope(scope), after(after) { writes = {out}; }
 
-void Count::run(Machine& machine) const {
+void Count::run(TileContext& machine) const {
   const auto& columns = machine.columns[static_cast<size_t>(scope)];
   *reinterpret_cast<int64_t*>(slot(machine, writes[0]).data) =
       columns.begin + (after ? columns.count : 0);
@@ -137,7 +137,7 @@ Unary::Unary(UnaryFn function, RegisterId out, RegisterId a) : function(function
   elementwise = true;
 }
 
-void Unary::run(Machine& machine) const {
+void Unary::run(TileContext& machine) const {
   const RegisterId out = writes[0];
   const Register& r = info(machine, out);
   const Extents e = extents_of(machine, r);
@@ -152,7 +152,7 @@ Binary::Binary(const BinaryFn* functions, RegisterId out, RegisterId a, Register
   elementwise = true;
 }
 
-void Binary::run(Machine& machine) const {
+void Binary::run(TileContext& machine) const {
   const RegisterId out = writes[0], a = reads[0], b = reads[1];
   const Register& r = info(machine, out);
   const Extents e = extents_of(machine, r);
@@ -171,7 +171,7 @@ Select::Select(Elem elem, RegisterId out, RegisterId condition, RegisterId a, Re
   elementwise = true;
 }
 
-void Select::run(Machine& machine) const {
+void Select::run(TileContext& machine) const {
   const RegisterId out = writes[0];
   const Register& r = info(machine, out);
   const Extents e = extents_of(machine, r);
@@ -188,7 +188,7 @@ Convert::Convert(ConvertFn function, RegisterId out, RegisterId a) : function(fu
   writes = {out};
 }
 
-void Convert::run(Machine& machine) const {
+void Convert::run(TileContext& machine) const {
   const Extents e = extents_of(machine, info(machine, writes[0]));
   for (int64_t row = 0; row < e.rows; ++row) {
     function(e.columns, row_address(machine, writes[0], row), row_address(machine, reads[0], row));
@@ -209,7 +209,7 @@ void spread_scalar(char* to, const char* from, int64_t count) {
 
 }  // namespace
 
-void Spread::run(Machine& machine) const {
+void Spread::run(TileContext& machine) const {
   const Register& to = info(machine, writes[0]);
   const Register& from = info(machine, reads[0]);
   const Extents e = extents_of(machine, to);
@@ -237,7 +237,7 @@ ReduceColumns::ReduceColumns(ReduceFn function, RegisterId accumulator, Register
   writes = {accumulator};
 }
 
-void ReduceColumns::run(Machine& machine) const {
+void ReduceColumns::run(TileContext& machine) const {
   const Register& accumulator = info(machine, writes[0]);
   const Register& a = info(machine, reads[0]);
   const int64_t rows = has_rows(accumulator.shape) ? machine.rows.count : 1;
@@ -251,7 +251,7 @@ StoreMatrixRow::StoreMatrixRow(RegisterId matrix, RegisterId a, int slot_number)
   writes = {matrix};
 }
 
-void StoreMatrixRow::run(Machine& machine) const {
+void StoreMatrixRow::run(TileContext& machine) const {
   const Register& r = info(machine, writes[0]);
   const Extents e = extents_of(machine, info(machine, reads[0]));
   const auto bytes = static_cast<int64_t>(size_of(r.elem));
@@ -260,7 +260,7 @@ void StoreMatrixRow::run(Machine& machine) const {
               slot(machine, reads[0]).data, static_cast<size_t>(e.columns * bytes));
 }
 
-void ColumnLoop::run(Machine& machine) const {
+void ColumnLoop::run(TileContext& machine) const {
   const Scope& s = machine.program->scopes[static_cast<size_t>(scope)];
   auto& range = machine.columns[static_cast<size_t>(scope)];
   const auto& part = machine.parts[static_cast<size_t>(scope)];
@@ -273,19 +273,19 @@ void ColumnLoop::run(Machine& machine) const {
   range = {0, s.extent};
 }
 
-void AxisLoop::run(Machine& machine) const {
+void AxisLoop::run(TileContext& machine) const {
   int64_t& value = machine.axes[static_cast<size_t>(slot_number)];
   for (value = 0; value < extent; ++value) {
     for (const auto& instruction : block) instruction->run(machine);
   }
 }
 
-void AtPartEnd::run(Machine& machine) const {
+void AtPartEnd::run(TileContext& machine) const {
   if ((machine.axes[static_cast<size_t>(slot_number)] + 1) % period != 0) return;
   for (const auto& instruction : block) instruction->run(machine);
 }
 
-void AfterFirst::run(Machine& machine) const {
+void AfterFirst::run(TileContext& machine) const {
   const auto index = static_cast<size_t>(scope);
   if (machine.columns[index].begin == machine.parts[index].begin) return;
   for (const auto& instruction : block) instruction->run(machine);

@@ -11,21 +11,23 @@ namespace redfuser::cpu {
 struct Extents {
   int64_t rows, columns;
 };
-Extents extents_of(const Machine& machine, const Register& r);
-inline const Register& info(const Machine& machine, RegisterId r) {
+Extents extents_of(const TileContext& machine, const Register& r);
+inline const Register& info(const TileContext& machine, RegisterId r) {
   return machine.program->registers[static_cast<size_t>(r)];
 }
-inline Slot& slot(Machine& machine, RegisterId r) { return machine.slots[static_cast<size_t>(r)]; }
+inline Slot& slot(TileContext& machine, RegisterId r) {
+  return machine.slots[static_cast<size_t>(r)];
+}
 // A register as an operand of a result of shape `result`.
 bool is_vector(Shape operand, Shape result);
-Operand operand(const Machine& machine, RegisterId r, Shape result);
+Operand operand(const TileContext& machine, RegisterId r, Shape result);
 // The address of a row of a register, for code that is no kernel.
-char* row_address(const Machine& machine, RegisterId r, int64_t row);
+char* row_address(const TileContext& machine, RegisterId r, int64_t row);
 
 // Sets a register's elements (a dense accumulator before its loop) or a scalar constant.
 struct Fill final : Instruction {
   Fill(RegisterId out, double number, int64_t integer);
-  void run(Machine& machine) const override;
+  void run(TileContext& machine) const override;
   double number;
   int64_t integer;
 };
@@ -33,69 +35,69 @@ struct Fill final : Instruction {
 // The index of a row axis: ((row / inner) mod extent), by row.
 struct RowIndex final : Instruction {
   RowIndex(RegisterId out, int64_t inner, int64_t extent);
-  void run(Machine& machine) const override;
+  void run(TileContext& machine) const override;
   int64_t inner, extent;
 };
 
 // The index of a column axis of the result's scope, by column.
 struct ColumnIndex final : Instruction {
   ColumnIndex(RegisterId out, int64_t inner, int64_t extent);
-  void run(Machine& machine) const override;
+  void run(TileContext& machine) const override;
   int64_t inner, extent;
 };
 
 // The value of an outer or loop axis.
 struct AxisValue final : Instruction {
   AxisValue(RegisterId out, int slot_number);
-  void run(Machine& machine) const override;
+  void run(TileContext& machine) const override;
   int slot_number;
 };
 
 // How many columns of a scope's loop have been done before this tile (or after it).
 struct Count final : Instruction {
   Count(RegisterId out, int scope, bool after);
-  void run(Machine& machine) const override;
+  void run(TileContext& machine) const override;
   int scope;
   bool after;
 };
 
 struct Unary final : Instruction {
   Unary(UnaryFn function, RegisterId out, RegisterId a);
-  void run(Machine& machine) const override;
+  void run(TileContext& machine) const override;
   UnaryFn function;
 };
 
 struct Binary final : Instruction {
   // `functions` by mode.
   Binary(const BinaryFn* functions, RegisterId out, RegisterId a, RegisterId b);
-  void run(Machine& machine) const override;
+  void run(TileContext& machine) const override;
   const BinaryFn* functions;
 };
 
 // The condition must be a vector with respect to the result.
 struct Select final : Instruction {
   Select(Elem elem, RegisterId out, RegisterId condition, RegisterId a, RegisterId b);
-  void run(Machine& machine) const override;
+  void run(TileContext& machine) const override;
   Elem elem;
 };
 
 // Element by element from one class to another, or a plain copy.
 struct Convert final : Instruction {
   Convert(ConvertFn function, RegisterId out, RegisterId a);
-  void run(Machine& machine) const override;
+  void run(TileContext& machine) const override;
   ConvertFn function;
 };
 
 // Repeats the operand over the columns (and rows) that the result has and it has not.
 struct Spread final : Instruction {
   Spread(RegisterId out, RegisterId a);
-  void run(Machine& machine) const override;
+  void run(TileContext& machine) const override;
 };
 
 // accumulator[r] ⊕= ⊕ over the columns of a. The accumulator has shape Rows or Scalar.
 struct ReduceColumns final : Instruction {
   ReduceColumns(ReduceFn function, RegisterId accumulator, RegisterId a);
-  void run(Machine& machine) const override;
+  void run(TileContext& machine) const override;
   ReduceFn function;
 };
 
@@ -103,7 +105,7 @@ struct ReduceColumns final : Instruction {
 // to the lowest index. `values` and `indices` are matrices with `keep` columns.
 struct KeepBest final : Instruction {
   KeepBest(bool largest, int64_t keep, RegisterId values, RegisterId indices, RegisterId a);
-  void run(Machine& machine) const override;
+  void run(TileContext& machine) const override;
   bool largest;
   int64_t keep;
 };
@@ -111,14 +113,14 @@ struct KeepBest final : Instruction {
 // out = source[row, index]; zero where the index is not below `filled` (a scalar count).
 struct TakeColumn final : Instruction {
   TakeColumn(RegisterId out, RegisterId source, RegisterId index, int64_t filled);
-  void run(Machine& machine) const override;
+  void run(TileContext& machine) const override;
   int64_t filled;
 };
 
 // matrix[axis value, :] = a, for building a product's operand in a loop.
 struct StoreMatrixRow final : Instruction {
   StoreMatrixRow(RegisterId matrix, RegisterId a, int slot_number);
-  void run(Machine& machine) const override;
+  void run(TileContext& machine) const override;
   int slot_number;
 };
 
@@ -126,7 +128,7 @@ struct StoreMatrixRow final : Instruction {
 // chose.
 struct ColumnLoop final : Instruction {
   ColumnLoop(int scope, bool partial) : scope(scope), partial(partial) {}
-  void run(Machine& machine) const override;
+  void run(TileContext& machine) const override;
   const Block* body() const override { return &block; }
   int scope;
   bool partial;
@@ -136,7 +138,7 @@ struct ColumnLoop final : Instruction {
 // Runs the body for every value of an axis.
 struct AxisLoop final : Instruction {
   AxisLoop(int slot_number, int64_t extent) : slot_number(slot_number), extent(extent) {}
-  void run(Machine& machine) const override;
+  void run(TileContext& machine) const override;
   const Block* body() const override { return &block; }
   int slot_number;
   int64_t extent;
@@ -146,7 +148,7 @@ struct AxisLoop final : Instruction {
 // Runs the body after every `period`th step of an axis loop.
 struct AtPartEnd final : Instruction {
   AtPartEnd(int slot_number, int64_t period) : slot_number(slot_number), period(period) {}
-  void run(Machine& machine) const override;
+  void run(TileContext& machine) const override;
   const Block* body() const override { return &block; }
   int slot_number;
   int64_t period;
@@ -156,7 +158,7 @@ struct AtPartEnd final : Instruction {
 // Runs the body except in the first tile of a scope's part.
 struct AfterFirst final : Instruction {
   explicit AfterFirst(int scope) : scope(scope) {}
-  void run(Machine& machine) const override;
+  void run(TileContext& machine) const override;
   const Block* body() const override { return &block; }
   int scope;
   Block block;

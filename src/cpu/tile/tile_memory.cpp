@@ -7,7 +7,7 @@
 
 namespace redfuser::cpu {
 
-int64_t Linear::evaluate(const Machine& machine) const {
+int64_t Linear::evaluate(const TileContext& machine) const {
   int64_t value = constant;
   for (auto& [slot, coefficient] : terms) {
     value += coefficient * machine.axes[static_cast<size_t>(slot)];
@@ -28,14 +28,14 @@ std::vector<RegisterId> Access::registers() const {
 
 namespace {
 
-const int64_t* table(const Machine& machine, RegisterId r) {
+const int64_t* table(const TileContext& machine, RegisterId r) {
   return r == kNoRegister
              ? nullptr
              : reinterpret_cast<const int64_t*>(machine.slots[static_cast<size_t>(r)].data);
 }
 
 // The offset of the tile's first element, with the beginnings of its rows and columns.
-int64_t origin(const Machine& machine, const Access& access, Shape shape, int scope) {
+int64_t origin(const TileContext& machine, const Access& access, Shape shape, int scope) {
   int64_t offset = access.base.evaluate(machine);
   if (has_rows(shape)) offset += machine.rows.begin * access.row_stride;
   if (has_columns(shape)) {
@@ -54,7 +54,7 @@ struct Walk {
   int64_t column(int64_t c) const { return column_offsets ? column_offsets[c] : c * column_stride; }
 };
 
-Walk walk_of(const Machine& machine, const Access& access, Shape shape, int scope) {
+Walk walk_of(const TileContext& machine, const Access& access, Shape shape, int scope) {
   Walk w;
   w.origin = origin(machine, access, shape, scope);
   if (has_columns(shape)) {
@@ -79,7 +79,7 @@ LoadView::LoadView(RegisterId view, Access a) : access(std::move(a)) {
   writes = {view};
 }
 
-void LoadView::run(Machine& machine) const {
+void LoadView::run(TileContext& machine) const {
   const Register& r = info(machine, writes[0]);
   const char* base = machine.tensors[static_cast<size_t>(access.tensor)];
   slot(machine, writes[0]) = {const_cast<char*>(base) + origin(machine, access, r.shape, r.scope) *
@@ -184,7 +184,7 @@ void load_clamped(ConvertFn load, size_t from_bytes, size_t to_bytes, const char
 
 }  // namespace
 
-void LoadCopy::run(Machine& machine) const {
+void LoadCopy::run(TileContext& machine) const {
   const Register& r = info(machine, writes[0]);
   const size_t from_bytes = size_of(access.dtype), to_bytes = size_of(r.elem);
   const char* from = machine.tensors[static_cast<size_t>(access.tensor)];
@@ -260,7 +260,7 @@ void scatter(T* to, const Walk& w, const T* from, int64_t stride, int64_t first_
 
 }  // namespace
 
-void Store::run(Machine& machine) const {
+void Store::run(TileContext& machine) const {
   const RegisterId value = reads.back();
   const Register& r = info(machine, value);
   const auto from_bytes = static_cast<int64_t>(size_of(r.elem));
@@ -312,7 +312,7 @@ void Store::run(Machine& machine) const {
 
 BindOutput::BindOutput(RegisterId view, Access a) : access(std::move(a)) { writes = {view}; }
 
-void BindOutput::run(Machine& machine) const {
+void BindOutput::run(TileContext& machine) const {
   const Register& r = info(machine, writes[0]);
   slot(machine, writes[0]) = {
       machine.outputs[static_cast<size_t>(access.tensor)] +
@@ -338,7 +338,7 @@ void Gemm::set_b(RegisterId matrix, bool transposed) {
   reads.push_back(matrix);
 }
 
-void Gemm::run(Machine& machine) const {
+void Gemm::run(TileContext& machine) const {
   const Register& out = info(machine, writes[0]);
   const Extents e = extents_of(machine, out);
   const auto& contraction = machine.columns[static_cast<size_t>(contraction_scope)];

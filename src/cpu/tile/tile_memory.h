@@ -12,7 +12,7 @@ struct Linear {
   int64_t constant = 0;
   std::vector<std::pair<int, int64_t>> terms;  // axis slot, coefficient
   RegisterId scalar = kNoRegister;
-  int64_t evaluate(const Machine& machine) const;
+  int64_t evaluate(const TileContext& machine) const;
 };
 
 // Where the elements of a tensor that a tile touches are: base + row part + column part, each part
@@ -35,21 +35,21 @@ struct Access {
 // stride along the register's innermost direction and storage of the register's own class.
 struct LoadView final : Instruction {
   LoadView(RegisterId view, Access access);
-  void run(Machine& machine) const override;
+  void run(TileContext& machine) const override;
   Access access;
 };
 
 // Copies elements into a dense register, converting and clamping.
 struct LoadCopy final : Instruction {
   LoadCopy(RegisterId out, Access access);
-  void run(Machine& machine) const override;
+  void run(TileContext& machine) const override;
   Access access;
 };
 
 // Writes a register to an output. The register has all the columns (and rows) of the access.
 struct Store final : Instruction {
   Store(Access access, RegisterId a, Shape shape, int scope);
-  void run(Machine& machine) const override;
+  void run(TileContext& machine) const override;
   Access access;
   Shape shape;  // of the region written
   int scope;
@@ -59,7 +59,7 @@ struct Store final : Instruction {
 // output has unit column stride and storage of the register's class.
 struct BindOutput final : Instruction {
   BindOutput(RegisterId view, Access access);
-  void run(Machine& machine) const override;
+  void run(TileContext& machine) const override;
   Access access;
 };
 
@@ -68,7 +68,7 @@ struct Gemm final : Instruction {
   Gemm(RegisterId out, RegisterId a, int contraction_scope, bool accumulate);
   void set_b(Access access);                       // rows: contraction; columns: the result's
   void set_b(RegisterId matrix, bool transposed);  // transposed: one row per result column
-  void run(Machine& machine) const override;
+  void run(TileContext& machine) const override;
   int contraction_scope;
   bool accumulate;
   bool b_is_register = false, b_transposed = false;

@@ -216,7 +216,7 @@ void TileProgram::layout() {
   scratch_bytes_ = std::max<int64_t>(arena.size(), 64);
 }
 
-void TileProgram::prepare(Machine& machine, std::span<const char* const> tensor_data,
+void TileProgram::prepare(TileContext& machine, std::span<const char* const> tensor_data,
                           std::span<char* const> output_data, char* scratch,
                           void* gemm_scratch) const {
   machine.program = this;
@@ -235,7 +235,7 @@ void TileProgram::prepare(Machine& machine, std::span<const char* const> tensor_
   machine.gemm_scratch = gemm_scratch;
 }
 
-void TileProgram::run(Machine& machine, int64_t row_begin, int64_t row_count) const {
+void TileProgram::run(TileContext& machine, int64_t row_begin, int64_t row_count) const {
   machine.rows = {row_begin, row_count};
   for (const auto& instruction : block) instruction->run(machine);
 }

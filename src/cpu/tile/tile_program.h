@@ -66,7 +66,7 @@ struct Slot {
 class TileProgram;
 
 // The state of one worker running one program.
-struct Machine {
+struct TileContext {
   const TileProgram* program = nullptr;
   std::vector<Slot> slots;    // by register
   std::vector<int64_t> axes;  // values of outer and loop axes
@@ -85,7 +85,7 @@ struct Machine {
 // One step of a program. Registers are listed for the layout: reads before writes.
 struct Instruction {
   virtual ~Instruction() = default;
-  virtual void run(Machine& machine) const = 0;
+  virtual void run(TileContext& machine) const = 0;
   virtual const std::vector<std::unique_ptr<Instruction>>* body() const { return nullptr; }
   std::vector<RegisterId> reads, writes;
   bool elementwise = false;  // may write over an operand of the same shape
@@ -110,10 +110,10 @@ class TileProgram {
   int tile_registers(int scope) const;
 
   // Readies a machine. `scratch` has scratch_bytes() bytes, aligned to 64.
-  void prepare(Machine& machine, std::span<const char* const> tensor_data,
+  void prepare(TileContext& machine, std::span<const char* const> tensor_data,
                std::span<char* const> output_data, char* scratch, void* gemm_scratch) const;
   // Runs one task; the caller has set the outer axes and, for an outermost scope, its columns.
-  void run(Machine& machine, int64_t row_begin, int64_t row_count) const;
+  void run(TileContext& machine, int64_t row_begin, int64_t row_count) const;
 
  private:
   int64_t bytes_of(const Register& r) const;

@@ -40,7 +40,7 @@ void keep_row(const T* x, int64_t columns, int64_t first, int64_t keep, bool lar
 }
 
 template <typename T>
-void keep_rows(Machine& machine, const KeepBest& op) {
+void keep_rows(TileContext& machine, const KeepBest& op) {
   const auto& columns = machine.columns[static_cast<size_t>(info(machine, op.reads[0]).scope)];
   const int64_t rows = has_rows(info(machine, op.writes[0]).shape) ? machine.rows.count : 1;
   for (int64_t r = 0; r < rows; ++r) {
@@ -53,7 +53,7 @@ void keep_rows(Machine& machine, const KeepBest& op) {
 
 }  // namespace
 
-void KeepBest::run(Machine& machine) const {
+void KeepBest::run(TileContext& machine) const {
   if (keep <= 0) return;
   switch (info(machine, reads[0]).elem) {
     case Elem::F32:
@@ -78,7 +78,7 @@ TakeColumn::TakeColumn(RegisterId out, RegisterId source, RegisterId index, int6
 namespace {
 
 template <typename T>
-void take(Machine& machine, const TakeColumn& op) {
+void take(TileContext& machine, const TakeColumn& op) {
   const Register& to = info(machine, op.writes[0]);
   const Extents e = extents_of(machine, to);
   const Shape index_shape = info(machine, op.reads[1]).shape;
@@ -100,7 +100,7 @@ void take(Machine& machine, const TakeColumn& op) {
 
 }  // namespace
 
-void TakeColumn::run(Machine& machine) const {
+void TakeColumn::run(TileContext& machine) const {
   switch (size_of(info(machine, writes[0]).elem)) {
     case 1:
       return take<uint8_t>(machine, *this);

@@ -28,7 +28,7 @@ class Contraction {
     }
   }
 
-  // Groups are numbered in order, from 0.
+  // ElementwiseGroups are numbered in order, from 0.
   void add(std::vector<int> members) {
     std::sort(members.begin(), members.end());
     for (const int node : members)

@@ -9,7 +9,7 @@
 
 namespace redfuser::onnx {
 
-inline constexpr int64_t kMostHeads = 1 << 20;
+inline constexpr int64_t kMaxHeads = 1 << 20;
 
 // `result` = x of [batch, length, heads * size] by heads.
 std::string heads_text(const std::string& result, const std::string& x, int64_t heads);

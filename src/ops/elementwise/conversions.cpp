@@ -15,7 +15,7 @@ void check_castable(const NodeView& view, DType from, DType to) {
 
 bool is_text(DType dtype) { return dtype == DType::String; }
 
-// Texts become numbers by no expression.
+// StringPool become numbers by no expression.
 void set_cast(InferContext& context, DType to) {
   const DType from = context.dtype(0);
   check_castable(context, from, to);

@@ -29,7 +29,7 @@ int taps_of(const NodeView& view) {
   return 4;
 }
 
-constexpr int kMostTaps = 16;  // reads of an output element
+constexpr int kMaxTaps = 16;  // reads of an output element
 
 // x [N,C,sizes], grid [N,out sizes,dimensions] -> [N,C,out sizes]
 void infer_grid_sample(InferContext& context) {
@@ -40,9 +40,9 @@ void infer_grid_sample(InferContext& context) {
   context.require_equal(context.shape(0)[0], context.shape(1)[0], "the batches");
   padding_of(context);
   int taps = 1;
-  for (int d = 2; d < rank; ++d) taps = std::min(taps * taps_of(context), kMostTaps + 1);
+  for (int d = 2; d < rank; ++d) taps = std::min(taps * taps_of(context), kMaxTaps + 1);
   const DType dtype = context.dtype(0), grid = context.dtype(1);
-  if (taps > kMostTaps || !is_float(dtype) || !is_float(grid)) context.choose_opaque();
+  if (taps > kMaxTaps || !is_float(dtype) || !is_float(grid)) context.choose_opaque();
   Shape shape{context.shape(0)[0], context.shape(0)[1]};
   shape.insert(shape.end(), context.shape(1).begin() + 1, context.shape(1).end() - 1);
   context.set(0, dtype, std::move(shape));

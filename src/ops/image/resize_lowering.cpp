@@ -7,7 +7,7 @@
 namespace redfuser::ops {
 namespace {
 
-constexpr int kMostTaps = 16;             // reads of an output element
+constexpr int kMaxTaps = 16;              // reads of an output element
 constexpr double kLargestTerm = 1 << 24;  // of a scale as a quotient of integers
 enum class Coordinates { HalfPixel, Asymmetric, AlignCorners, PytorchHalfPixel, ForNearest };
 
@@ -222,7 +222,7 @@ bool resize_is_expression(const NodeView& view, const Shape& shape) {
   const auto axes = scales_of(view, shape);
   if (!axes) return false;
   const int each = mode == "nearest" ? 1 : mode == "linear" ? 2 : 4;
-  return std::pow(each, axes->size()) <= kMostTaps;
+  return std::pow(each, axes->size()) <= kMaxTaps;
 }
 
 ir::Expr lower_resize(LowerContext& context) {

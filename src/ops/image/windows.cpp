@@ -207,8 +207,8 @@ void infer_conv_transpose(InferContext& context) {
   context.set(0, context.dtype(0), std::move(shape));
 }
 
-Sensitivity product(const NodeView&) { return Sensitivity::Product; }
-Sensitivity moves(const NodeView&) { return Sensitivity::Moves; }
+PrecisionClass product(const NodeView&) { return PrecisionClass::Product; }
+PrecisionClass moves(const NodeView&) { return PrecisionClass::Moves; }
 
 constexpr OpDef kOps[] = {
     {"Conv", "", 1, infer_conv, nullptr, false, nullptr, product},

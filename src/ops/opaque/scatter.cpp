@@ -89,12 +89,12 @@ void infer_non_max_suppression(InferContext& context) {
   context.set(0, DType::Int64, {context.fresh_size("count"), context.pool().integer(3)});
 }
 
-Sensitivity moves(const NodeView&) { return Sensitivity::Moves; }
+PrecisionClass moves(const NodeView&) { return PrecisionClass::Moves; }
 
 // Sums and products round in the type of the data, once for every update.
-Sensitivity scatters(const NodeView& view) {
+PrecisionClass scatters(const NodeView& view) {
   const std::string reduction = view.text("reduction", "none");
-  return reduction == "add" || reduction == "mul" ? Sensitivity::Single : Sensitivity::Moves;
+  return reduction == "add" || reduction == "mul" ? PrecisionClass::Single : PrecisionClass::Moves;
 }
 
 constexpr OpDef kOps[] = {

@@ -47,11 +47,11 @@ void infer_string_normalizer(InferContext& context) {
 }
 
 void infer_tf_idf(InferContext& context) {
-  constexpr int64_t kMostColumns = std::numeric_limits<int32_t>::max();
+  constexpr int64_t kMaxColumns = std::numeric_limits<int32_t>::max();
   const auto indexes = context.integers("ngram_indexes", {});
   int64_t width = 0;
   for (const int64_t index : indexes) {
-    if (index < 0 || index > kMostColumns) context.fail(fmt::format("ngram_indexes has {}", index));
+    if (index < 0 || index > kMaxColumns) context.fail(fmt::format("ngram_indexes has {}", index));
     width = std::max(width, index + 1);
   }
   const int64_t shortest = context.integer("min_gram_length", 1);

@@ -212,9 +212,9 @@ ir::Expr lower_lrn(LowerContext& context) {
   const int64_t size = context.integer("size", 1);
   ir::Expr channels = context.shape(0)[1];
   // Neighbours that no element has are left out: the size may be anything.
-  constexpr int64_t kMostChannels = int64_t{1} << 40;  // more fit no memory
+  constexpr int64_t kMaxChannels = int64_t{1} << 40;  // more fit no memory
   const int64_t most =
-      channels->is_constant() ? std::min(channels->integer, kMostChannels) : kMaxNeighbours;
+      channels->is_constant() ? std::min(channels->integer, kMaxChannels) : kMaxNeighbours;
   const int64_t before = std::min((size - 1) / 2, most), after = std::min(size / 2, most);
   ir::Expr loop = context.loop_axis(0, pool.integer(before + after + 1));
   std::vector<ir::Expr> index(context.index().begin(), context.index().end());

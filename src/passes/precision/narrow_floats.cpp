@@ -9,8 +9,8 @@ namespace {
 
 size_t index(ir::ValueId id) { return static_cast<size_t>(id); }
 
-bool moves_or_follows(ops::Sensitivity kind) {
-  return kind == ops::Sensitivity::Moves || kind == ops::Sensitivity::Follows;
+bool moves_or_follows(ops::PrecisionClass kind) {
+  return kind == ops::PrecisionClass::Moves || kind == ops::PrecisionClass::Follows;
 }
 
 }  // namespace
@@ -35,9 +35,9 @@ bool NarrowFloats::is_float(ir::ValueId id) const {
 
 void NarrowFloats::classify() {
   for (const ir::Node& node : graph_.nodes) {
-    sensitivities_.push_back(sensitivity_of(graph_, node));
+    sensitivities_.push_back(precision_class_of(graph_, node));
     if (conversion_.allowed && !conversion_.allowed(node)) {
-      sensitivities_.back().kind = ops::Sensitivity::Single;
+      sensitivities_.back().kind = ops::PrecisionClass::Single;
     }
   }
   for (size_t i = 0; i < fits_.size(); ++i) {
@@ -70,7 +70,7 @@ void NarrowFloats::find_whole_numbers() {
 }
 
 bool NarrowFloats::is_narrow_product(size_t n) const {
-  if (sensitivities_[n].kind != ops::Sensitivity::Product) return false;
+  if (sensitivities_[n].kind != ops::PrecisionClass::Product) return false;
   const std::vector<ir::ValueId>& inputs = graph_.nodes[n].inputs;
   return std::all_of(inputs.begin(), inputs.end(), [&](ir::ValueId input) {
     if (!is_float(input)) return true;
@@ -81,7 +81,7 @@ bool NarrowFloats::is_narrow_product(size_t n) const {
 
 // One computed operand, and constants of one element.
 bool NarrowFloats::scales(size_t n) const {
-  if (sensitivities_[n].kind != ops::Sensitivity::Follows) return false;
+  if (sensitivities_[n].kind != ops::PrecisionClass::Follows) return false;
   int computed = 0;
   for (const ir::ValueId input : graph_.nodes[n].inputs) {
     if (!is_float(input)) continue;
@@ -96,7 +96,7 @@ void NarrowFloats::find_wanted() {
   for (size_t n = graph_.nodes.size(); n-- > 0;) {
     const ir::Node& node = graph_.nodes[n];
     bool wanted = is_narrow_product(n);
-    if (sensitivities_[n].kind == ops::Sensitivity::Moves || scales(n)) {
+    if (sensitivities_[n].kind == ops::PrecisionClass::Moves || scales(n)) {
       for (const ir::ValueId output : node.outputs)
         wanted |= is_float(output) && wanted_[index(output)];
     }
@@ -130,7 +130,7 @@ void NarrowFloats::find_summed() {
   }
 }
 
-bool NarrowFloats::decide_node(const ir::Node& node, const NodeSensitivity& sensitivity) const {
+bool NarrowFloats::decide_node(const ir::Node& node, const NodePrecision& sensitivity) const {
   if (!moves_or_follows(sensitivity.kind)) return false;
   bool computed = false;
   for (const ir::ValueId input : node.inputs) {
@@ -141,7 +141,7 @@ bool NarrowFloats::decide_node(const ir::Node& node, const NodeSensitivity& sens
   for (const ir::ValueId output : node.outputs) {
     if (is_float(output) && sensitivity.multiplies && summed_[index(output)]) return false;
   }
-  return computed || sensitivity.kind == ops::Sensitivity::Moves;
+  return computed || sensitivity.kind == ops::PrecisionClass::Moves;
 }
 
 void NarrowFloats::decide() {

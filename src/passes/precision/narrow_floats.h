@@ -28,14 +28,14 @@ class NarrowFloats {
   void find_wanted();
   void find_summed();
   void decide();
-  bool decide_node(const ir::Node& node, const NodeSensitivity& sensitivity) const;
+  bool decide_node(const ir::Node& node, const NodePrecision& sensitivity) const;
   bool is_float(ir::ValueId value) const;
   bool is_narrow_product(size_t node) const;
   bool scales(size_t node) const;
 
   const ir::Graph& graph_;
   const FloatConversion& conversion_;
-  std::vector<NodeSensitivity> sensitivities_;  // by node
+  std::vector<NodePrecision> sensitivities_;  // by node
   std::vector<char> narrow_node_;
   // By value.
   std::vector<char> narrow_, available_, fits_;

@@ -11,14 +11,14 @@ class Classifier {
     visit(body, [&](ir::Expr expr) { add_operation(expr); });
   }
 
-  NodeSensitivity result() const {
-    NodeSensitivity sensitivity;
+  NodePrecision result() const {
+    NodePrecision sensitivity;
     sensitivity.multiplies = multiplies_;
     sensitivity.sums = sums_;
-    sensitivity.kind = single_     ? ops::Sensitivity::Single
-                       : products_ ? ops::Sensitivity::Product
-                       : computes_ ? ops::Sensitivity::Follows
-                                   : ops::Sensitivity::Moves;
+    sensitivity.kind = single_     ? ops::PrecisionClass::Single
+                       : products_ ? ops::PrecisionClass::Product
+                       : computes_ ? ops::PrecisionClass::Follows
+                                   : ops::PrecisionClass::Moves;
     return sensitivity;
   }
 
@@ -105,7 +105,7 @@ class Classifier {
 
 }  // namespace
 
-NodeSensitivity sensitivity_of(const ir::Graph& graph, const ir::Node& node) {
+NodePrecision precision_class_of(const ir::Graph& graph, const ir::Node& node) {
   if (node.attributes.count("to") || node.attributes.count("dtype")) return {};
   if (node.def == nullptr || node.def->random) return {};
   if (node.def->lower == nullptr) {

@@ -6,14 +6,14 @@
 
 namespace redfuser::passes {
 
-struct NodeSensitivity {
-  ops::Sensitivity kind = ops::Sensitivity::Single;
+struct NodePrecision {
+  ops::PrecisionClass kind = ops::PrecisionClass::Single;
   bool multiplies = false;  // the product of two computed values: its range is the square of theirs
   bool sums = false;        // reduces by a sum or a product
 };
 
 // An operator without a lowering needs what its definition says. One whose output's type is an
 // attribute, or a function of indices, is Single.
-NodeSensitivity sensitivity_of(const ir::Graph& graph, const ir::Node& node);
+NodePrecision precision_class_of(const ir::Graph& graph, const ir::Node& node);
 
 }  // namespace redfuser::passes

@@ -4,9 +4,9 @@
 
 namespace redfuser::runtime {
 
-CudaShape::CudaShape(const CudaProgram& program, LoadedSteps steps, CudaLayout layout,
-                     std::vector<int64_t> symbols, cuda::DevicePointer arena,
-                     cuda::DevicePointer counter, Addresses addresses)
+BoundProgram::BoundProgram(const GpuProgram& program, LoadedSteps steps, MemoryPlan layout,
+                           std::vector<int64_t> symbols, cuda::DevicePointer arena,
+                           cuda::DevicePointer counter, Addresses addresses)
     : program_(program),
       steps_(std::move(steps)),
       layout_(std::move(layout)),
@@ -18,11 +18,11 @@ CudaShape::CudaShape(const CudaProgram& program, LoadedSteps steps, CudaLayout l
   for (size_t step = 0; step < calls_.size(); ++step) make_calls(step);
 }
 
-CudaShape::Calls CudaShape::make_calls(const LoadedStep& form, size_t step,
-                                       const Places& scratch) const {
+BoundProgram::Calls BoundProgram::make_calls(const LoadedStep& form, size_t step,
+                                             const Places& scratch) const {
   Calls calls;
   for (size_t i = 0; i < form.form.calls.size(); ++i) {
-    const codegen::DeviceCall& call = form.form.calls[i];
+    const codegen::GpuCall& call = form.form.calls[i];
     const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
     std::optional<Call> made = launch != nullptr
                                    ? make(*launch, form.functions[i], step, scratch)
@@ -32,7 +32,7 @@ CudaShape::Calls CudaShape::make_calls(const LoadedStep& form, size_t step,
   return calls;
 }
 
-void CudaShape::make_calls(size_t step) {
+void BoundProgram::make_calls(size_t step) {
   Places scratch;
   for (size_t i = 0; i < steps_[step]->form.scratch.size(); ++i) {
     const int64_t offset = layout_.scratch_offset(step, static_cast<int>(i));
@@ -41,8 +41,8 @@ void CudaShape::make_calls(size_t step) {
   calls_[step] = make_calls(*steps_[step], step, scratch);
 }
 
-CudaShape::Calls CudaShape::calls_of(const LoadedStep& form, size_t step,
-                                     cuda::DevicePointer scratch) const {
+BoundProgram::Calls BoundProgram::calls_of(const LoadedStep& form, size_t step,
+                                           cuda::DevicePointer scratch) const {
   Places places;
   for (const codegen::Scratch& need : form.form.scratch) {
     places.push_back(scratch);
@@ -51,13 +51,13 @@ CudaShape::Calls CudaShape::calls_of(const LoadedStep& form, size_t step,
   return make_calls(form, step, places);
 }
 
-int64_t CudaShape::scratch_bytes(const codegen::DeviceStep& form) const {
+int64_t BoundProgram::scratch_bytes(const codegen::GpuStep& form) const {
   int64_t bytes = 0;
   for (const codegen::Scratch& need : form.scratch) bytes += aligned_bytes(size(need.bytes));
   return bytes;
 }
 
-bool CudaShape::touches(size_t step, const std::set<ir::ValueId>& moved) const {
+bool BoundProgram::touches(size_t step, const std::set<ir::ValueId>& moved) const {
   bool found = false;
   visit_buffers(steps_[step]->form, [&](const codegen::BufferRef& buffer) {
     found = found || (buffer.value >= 0 && moved.count(layout_.root(buffer.value)) > 0);
@@ -65,7 +65,7 @@ bool CudaShape::touches(size_t step, const std::set<ir::ValueId>& moved) const {
   return found;
 }
 
-void CudaShape::move(const Addresses& addresses) {
+void BoundProgram::move(const Addresses& addresses) {
   std::set<ir::ValueId> moved;
   for (const auto& [value, address] : addresses) {
     if (addresses_.at(value) != address) moved.insert(value);
@@ -79,13 +79,13 @@ void CudaShape::move(const Addresses& addresses) {
   }
 }
 
-int CudaShape::launches() const {
+int BoundProgram::launches() const {
   size_t count = 0;
   for (const Calls& calls : calls_) count += calls.size();
   return static_cast<int>(count);
 }
 
-cuda::DevicePointer CudaShape::address(ir::ValueId value) const {
+cuda::DevicePointer BoundProgram::address(ir::ValueId value) const {
   const std::optional<int64_t> offset = layout_.offset(value);
   if (offset) return arena_ + static_cast<uint64_t>(*offset);
   const ir::ValueId root = layout_.root(value);
@@ -96,14 +96,14 @@ cuda::DevicePointer CudaShape::address(ir::ValueId value) const {
   return program_.constant(root);
 }
 
-cuda::DevicePointer CudaShape::resolve(const codegen::BufferRef& buffer,
-                                       const Places& scratch) const {
+cuda::DevicePointer BoundProgram::resolve(const codegen::BufferRef& buffer,
+                                          const Places& scratch) const {
   if (buffer.value >= 0) return address(buffer.value);
   return scratch.at(static_cast<size_t>(buffer.scratch));
 }
 
-cuda::TensorMap CudaShape::encode(const codegen::TensorView& view, const Places& scratch,
-                                  const std::string& name) const {
+cuda::TensorMap BoundProgram::encode(const codegen::TmaView& view, const Places& scratch,
+                                     const std::string& name) const {
   const uint64_t width = size_of(view.dtype);
   cuda::TensorLayout layout;
   layout.bfloat = view.dtype == DType::BFloat16;
@@ -116,17 +116,17 @@ cuda::TensorMap CudaShape::encode(const codegen::TensorView& view, const Places&
   return cuda::encode_tensor_map(layout, resolve(view.buffer, scratch) + offset, name);
 }
 
-std::optional<CudaShape::Call> CudaShape::make(const codegen::KernelLaunch& launch,
-                                               cuda::FunctionHandle function, size_t step,
-                                               const Places& scratch) const {
-  constexpr int64_t kMostBlocks[] = {INT32_MAX, 65535, 65535};
+std::optional<BoundProgram::Call> BoundProgram::make(const codegen::KernelLaunch& launch,
+                                                     cuda::FunctionHandle function, size_t step,
+                                                     const Places& scratch) const {
+  constexpr int64_t kMaxBlocks[] = {INT32_MAX, 65535, 65535};
   Launch result;
   for (int i = 0; i < 3; ++i) {
     const int64_t blocks = size(launch.grid[i], 1);
     if (blocks <= 0) return std::nullopt;
-    if (blocks > kMostBlocks[i]) {
+    if (blocks > kMaxBlocks[i]) {
       user_error("\"{}\": {} blocks along dimension {} are more than a GPU takes ({})",
-                 program_.compiled().steps[step].label, blocks, i, kMostBlocks[i]);
+                 program_.compiled().steps[step].label, blocks, i, kMaxBlocks[i]);
     }
     result.shape.grid[i] = static_cast<uint32_t>(blocks);
   }
@@ -134,7 +134,7 @@ std::optional<CudaShape::Call> CudaShape::make(const codegen::KernelLaunch& laun
   result.shape.block = static_cast<uint32_t>(launch.block);
   result.shape.shared_bytes = static_cast<uint32_t>(launch.shared);
   result.shape.cluster = static_cast<uint32_t>(launch.cluster);
-  for (const codegen::TensorView& view : launch.views) {
+  for (const codegen::TmaView& view : launch.views) {
     result.maps.push_back(encode(view, scratch, launch.name));
   }
   for (const codegen::BufferRef& buffer : launch.buffers) {
@@ -148,8 +148,8 @@ std::optional<CudaShape::Call> CudaShape::make(const codegen::KernelLaunch& laun
   return Call(std::move(result));
 }
 
-std::optional<CudaShape::Call> CudaShape::make(const codegen::ProductCall& call, size_t step,
-                                               const Places& scratch) const {
+std::optional<BoundProgram::Call> BoundProgram::make(const codegen::ProductCall& call, size_t step,
+                                                     const Places& scratch) const {
   cuda::Product product;
   product.dtype = call.dtype;
   product.result = call.result;
@@ -174,8 +174,8 @@ std::optional<CudaShape::Call> CudaShape::make(const codegen::ProductCall& call,
   return Call(program_.products().prepare(product));
 }
 
-void CudaShape::enqueue(const Calls& calls, const cuda::Stream& stream,
-                        cuda::DevicePointer workspace) {
+void BoundProgram::enqueue(const Calls& calls, const cuda::Stream& stream,
+                           cuda::DevicePointer workspace) {
   for (const Call& call : calls) {
     if (const auto* launch = std::get_if<Launch>(&call)) {
       stream.launch(launch->function, launch->shape, launch->maps, launch->arguments, launch->name);
@@ -185,8 +185,8 @@ void CudaShape::enqueue(const Calls& calls, const cuda::Stream& stream,
   }
 }
 
-void CudaShape::enqueue(size_t step, const cuda::Stream& stream,
-                        cuda::DevicePointer workspace) const {
+void BoundProgram::enqueue(size_t step, const cuda::Stream& stream,
+                           cuda::DevicePointer workspace) const {
   enqueue(calls_[step], stream, workspace);
 }
 

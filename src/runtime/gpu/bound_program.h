@@ -1,4 +1,4 @@
-// A GPU program for one set of sizes: where every value lies, and every call with its arguments.
+// A GPU program for one set of sizes: every call with its arguments.
 #pragma once
 
 #include <map>
@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/gpu/arena.h"
+#include "runtime/gpu/memory_plan.h"
 #include "runtime/gpu/program.h"
 
 namespace redfuser::runtime {
@@ -16,47 +16,14 @@ namespace redfuser::runtime {
 // Where values lie that are not the session's own: by the value that owns the bytes.
 using Addresses = std::map<ir::ValueId, cuda::DevicePointer>;
 
-// Sizes evaluated, memory planned, nothing allocated.
-class CudaLayout {
- public:
-  // Inputs and outputs stay to the end, and every value if `keep_all`; `elsewhere` takes no room.
-  // Throws UserError for a size that no input binds.
-  CudaLayout(const CudaProgram& program, const LoadedSteps& steps,
-             const std::vector<int64_t>& symbols, bool keep_all,
-             const std::set<ir::ValueId>& elsewhere = {});
-
-  int64_t bytes() const { return arena_.bytes; }
-  const Dims& dims(ir::ValueId value) const { return dims_.at(value); }
-  // The value that owns the bytes of `value`: itself, unless it is an alias.
-  ir::ValueId root(ir::ValueId value) const;
-  // The value's place in the arena; nothing for one that is a constant.
-  std::optional<int64_t> offset(ir::ValueId value) const;
-  int64_t scratch_offset(size_t step, int scratch) const;
-
- private:
-  void define(ir::ValueId value, const std::vector<int64_t>& symbols);
-  void add_storage(ir::ValueId value, int step);
-  void make_room(ir::ValueId value, ir::ValueId owner);
-
-  const CudaProgram& program_;
-  const std::set<ir::ValueId> elsewhere_;
-  std::map<ir::ValueId, Dims> dims_;
-  std::map<ir::ValueId, ir::ValueId> roots_;  // of aliases: the value that owns the bytes
-  std::map<ir::ValueId, size_t> storages_;
-  std::vector<BufferLife> lives_;
-  std::vector<int64_t> starts_;               // within the buffers
-  std::vector<std::vector<size_t>> scratch_;  // by step
-  Arena arena_;
-};
-
 // The calls of one shape, ready to be enqueued.
-class CudaShape {
+class BoundProgram {
  public:
   // `addresses` has what the layout, which is of the same steps, leaves to lie elsewhere; `counter`
   // is for launches with one.
-  CudaShape(const CudaProgram& program, LoadedSteps steps, CudaLayout layout,
-            std::vector<int64_t> symbols, cuda::DevicePointer arena, cuda::DevicePointer counter,
-            Addresses addresses = {});
+  BoundProgram(const GpuProgram& program, LoadedSteps steps, MemoryPlan layout,
+               std::vector<int64_t> symbols, cuda::DevicePointer arena, cuda::DevicePointer counter,
+               Addresses addresses = {});
 
   // Calls with all their arguments.
   struct Launch {
@@ -73,7 +40,7 @@ class CudaShape {
   // Those of a step in another form, on this shape's values, with scratch buffers of its own from
   // `scratch` on.
   Calls calls_of(const LoadedStep& form, size_t step, cuda::DevicePointer scratch) const;
-  int64_t scratch_bytes(const codegen::DeviceStep& form) const;
+  int64_t scratch_bytes(const codegen::GpuStep& form) const;
 
   // Moves what lies elsewhere; forgets the graph if an address changes.
   void move(const Addresses& addresses);
@@ -82,7 +49,7 @@ class CudaShape {
   void enqueue(size_t step, const cuda::Stream& stream, cuda::DevicePointer workspace) const;
   size_t steps() const { return calls_.size(); }
   int launches() const;
-  const CudaLayout& layout() const { return layout_; }
+  const MemoryPlan& layout() const { return layout_; }
   // Where a value lies.
   cuda::DevicePointer address(ir::ValueId value) const;
 
@@ -96,7 +63,7 @@ class CudaShape {
   // Where a step's scratch buffers lie.
   using Places = std::vector<cuda::DevicePointer>;
   cuda::DevicePointer resolve(const codegen::BufferRef& buffer, const Places& scratch) const;
-  cuda::TensorMap encode(const codegen::TensorView& view, const Places& scratch,
+  cuda::TensorMap encode(const codegen::TmaView& view, const Places& scratch,
                          const std::string& name) const;
   std::optional<Call> make(const codegen::KernelLaunch& launch, cuda::FunctionHandle function,
                            size_t step, const Places& scratch) const;
@@ -110,9 +77,9 @@ class CudaShape {
     return expr == nullptr ? otherwise : size(expr);
   }
 
-  const CudaProgram& program_;
+  const GpuProgram& program_;
   LoadedSteps steps_;
-  CudaLayout layout_;
+  MemoryPlan layout_;
   std::vector<int64_t> symbols_;
   cuda::DevicePointer arena_, counter_;
   Addresses addresses_;

@@ -1,4 +1,4 @@
-// Runs of a CudaExecutor on the caller's memory and stream.
+// Runs of a GpuExecutor on the caller's memory and stream.
 #include <algorithm>
 
 #include "base/error.h"
@@ -41,7 +41,7 @@ void check_pointer(const std::string& name, const DeviceTensor& tensor) {
 
 }  // namespace
 
-void CudaExecutor::check_not_ours(const std::string& name, const DeviceTensor& tensor) const {
+void GpuExecutor::check_not_ours(const std::string& name, const DeviceTensor& tensor) const {
   DeviceTensor arena;
   arena.dtype = DType::Int8;
   arena.dims = {arena_.bytes()};
@@ -51,7 +51,7 @@ void CudaExecutor::check_not_ours(const std::string& name, const DeviceTensor& t
              name);
 }
 
-void CudaExecutor::check_output(const std::string& name, const DeviceTensor& given) const {
+void GpuExecutor::check_output(const std::string& name, const DeviceTensor& given) const {
   const auto found = std::find_if(
       graph_.outputs.begin(), graph_.outputs.end(),
       [&](ir::ValueId id) { return graph_.values[static_cast<size_t>(id)].name == name; });
@@ -68,8 +68,8 @@ void CudaExecutor::check_output(const std::string& name, const DeviceTensor& giv
 
 // Inputs and outputs that are used where they lie. An output that may not be written there yet is
 // copied at the end.
-Addresses CudaExecutor::addresses_of(const NamedDeviceTensors& inputs,
-                                     const NamedDeviceTensors& outputs) const {
+Addresses GpuExecutor::addresses_of(const NamedDeviceTensors& inputs,
+                                    const NamedDeviceTensors& outputs) const {
   Addresses addresses;
   for (const ir::ValueId id : graph_.inputs) {
     const DeviceTensor& tensor = inputs.at(graph_.values[static_cast<size_t>(id)].name);
@@ -96,8 +96,8 @@ Addresses CudaExecutor::addresses_of(const NamedDeviceTensors& inputs,
   return addresses;
 }
 
-DeviceTensor CudaExecutor::deliver(const CudaShape& shape, ir::ValueId id,
-                                   const DeviceTensor* given, const cuda::Stream& stream) const {
+DeviceTensor GpuExecutor::deliver(const BoundProgram& shape, ir::ValueId id,
+                                  const DeviceTensor* given, const cuda::Stream& stream) const {
   const ir::Value& value = graph_.values[static_cast<size_t>(id)];
   const bool known = value.is_constant() && !program_->has_constant(id);
   if (given == nullptr) {
@@ -123,8 +123,8 @@ DeviceTensor CudaExecutor::deliver(const CudaShape& shape, ir::ValueId id,
   return *given;
 }
 
-NamedDeviceTensors CudaExecutor::enqueue(const NamedDeviceTensors& inputs,
-                                         const NamedDeviceTensors& outputs, void* handle) {
+NamedDeviceTensors GpuExecutor::enqueue(const NamedDeviceTensors& inputs,
+                                        const NamedDeviceTensors& outputs, void* handle) {
   NamedTensors shapes;
   for (const auto& [name, tensor] : inputs) {
     check_pointer(name, tensor);
@@ -140,7 +140,7 @@ NamedDeviceTensors CudaExecutor::enqueue(const NamedDeviceTensors& inputs,
   }
   const cuda::Stream stream(program_->device(), handle != nullptr ? handle : stream_.handle());
   bool waits = false;
-  const InputCopy copy_inputs = [&](const CudaShape& to) {
+  const InputCopy copy_inputs = [&](const BoundProgram& to) {
     for (const ir::ValueId id : graph_.inputs) {
       const DeviceTensor& tensor = inputs.at(graph_.values[static_cast<size_t>(id)].name);
       waits = waits || tensor.on_host;
@@ -151,7 +151,7 @@ NamedDeviceTensors CudaExecutor::enqueue(const NamedDeviceTensors& inputs,
       }
     }
   };
-  CudaShape& shape = shape_for(addresses_of(inputs, outputs), [&](const CudaShape& to) {
+  BoundProgram& shape = shape_for(addresses_of(inputs, outputs), [&](const BoundProgram& to) {
     copy_inputs(to);
     stream.synchronize();  // candidates run on the session's stream
   });

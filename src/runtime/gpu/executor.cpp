@@ -16,12 +16,12 @@ constexpr int64_t kCounterBytes = codegen::kLaunchCounters * sizeof(unsigned);
 size_t index(ir::ValueId id) { return static_cast<size_t>(id); }
 
 // Larger transfers go from and to the caller's memory itself.
-constexpr int64_t kMostStaged = int64_t{64} << 20;
+constexpr int64_t kMaxStaged = int64_t{64} << 20;
 
 }  // namespace
 
-CudaExecutor::CudaExecutor(std::shared_ptr<const CompiledProgram> program,
-                           const SessionOptions& options)
+GpuExecutor::GpuExecutor(std::shared_ptr<const CompiledProgram> program,
+                         const SessionOptions& options)
     : compiled_(std::move(program)),
       program_(cuda_program(compiled_, options)),
       graph_(compiled_->graph()),
@@ -34,7 +34,7 @@ CudaExecutor::CudaExecutor(std::shared_ptr<const CompiledProgram> program,
   stream_.synchronize();
   device = program_->device()->info().name;
   notes = program_->notes();
-  if (options.tune) tuner_ = std::make_unique<CudaTuner>(*program_, options);
+  if (options.tune) tuner_ = std::make_unique<KernelTuner>(*program_, options);
   const int driver = program_->device()->info().driver_version;
   versions = {{"driver", fmt::format("{}.{}", driver / 1000, driver % 1000 / 10)},
               {"nvrtc", cuda::nvrtc_version()}};
@@ -45,7 +45,7 @@ CudaExecutor::CudaExecutor(std::shared_ptr<const CompiledProgram> program,
   }
 }
 
-CudaExecutor::~CudaExecutor() {
+GpuExecutor::~GpuExecutor() {
   try {
     program_->device()->make_current();
     stream_.synchronize();
@@ -54,7 +54,7 @@ CudaExecutor::~CudaExecutor() {
   }
 }
 
-void CudaExecutor::reserve(int64_t arena_bytes) {
+void GpuExecutor::reserve(int64_t arena_bytes) {
   const int64_t fixed = program_->constant_bytes() + workspace_.bytes();
   if (memory_limit_ > 0 && arena_bytes > memory_limit_ - fixed) {
     user_error(
@@ -70,7 +70,7 @@ void CudaExecutor::reserve(int64_t arena_bytes) {
   peak = fixed + arena_.bytes();
 }
 
-CudaShape& CudaExecutor::shape_for(const Addresses& addresses, const InputCopy& copy_inputs) {
+BoundProgram& GpuExecutor::shape_for(const Addresses& addresses, const InputCopy& copy_inputs) {
   Key key{symbols_, keeps_any(), {}};
   for (const auto& [value, address] : addresses) key.elsewhere.push_back(value);
   const auto found = std::find_if(shapes_.begin(), shapes_.end(),
@@ -81,26 +81,26 @@ CudaShape& CudaExecutor::shape_for(const Addresses& addresses, const InputCopy& 
     return shapes_.front().second;
   }
   TunedSteps forms = tuner_ ? tune(copy_inputs) : TunedSteps{program_->steps(), {}};
-  CudaLayout layout(*program_, forms.steps, symbols_, key.keep_all,
+  MemoryPlan layout(*program_, forms.steps, symbols_, key.keep_all,
                     {key.elsewhere.begin(), key.elsewhere.end()});
   reserve(layout.bytes());
   while (shapes_.size() >= kept_shapes_) shapes_.pop_back();
   shapes_.emplace_front(std::move(key),
-                        CudaShape(*program_, std::move(forms.steps), std::move(layout), symbols_,
-                                  arena_.address(), counter_.address(), addresses));
+                        BoundProgram(*program_, std::move(forms.steps), std::move(layout), symbols_,
+                                     arena_.address(), counter_.address(), addresses));
   shapes_.front().second.tunings = std::move(forms.tunings);
   return shapes_.front().second;
 }
 
 // On the session's own memory and stream: a candidate may run many times, which an output on top of
 // an input would not bear.
-TunedSteps CudaExecutor::tune(const InputCopy& copy_inputs) {
+TunedSteps GpuExecutor::tune(const InputCopy& copy_inputs) {
   const std::vector<TuningTask> tasks = tuning_tasks(*program_, symbols_);
   if (!tuner_->knows(tasks)) {
-    CudaLayout layout(*program_, program_->steps(), symbols_, false);
+    MemoryPlan layout(*program_, program_->steps(), symbols_, false);
     reserve(layout.bytes());
-    const CudaShape shape(*program_, program_->steps(), std::move(layout), symbols_,
-                          arena_.address(), counter_.address());
+    const BoundProgram shape(*program_, program_->steps(), std::move(layout), symbols_,
+                             arena_.address(), counter_.address());
     copy_inputs(shape);
     const int64_t room = memory_limit_ > 0 ? memory_limit_ - peak : INT64_MAX;
     tuner_->measure(tasks, shape, stream_, workspace_.address(), room);
@@ -110,13 +110,13 @@ TunedSteps CudaExecutor::tune(const InputCopy& copy_inputs) {
   return forms;
 }
 
-void CudaExecutor::bind_sizes(const NamedTensors& inputs) {
+void GpuExecutor::bind_sizes(const NamedTensors& inputs) {
   program_->device()->make_current();
   bind_inputs(*compiled_, inputs, values_, symbols_);
   SizeChecks(graph_).run(symbols_);
 }
 
-void CudaExecutor::check_positions(const std::function<bool(ir::ValueId)>& on_host) {
+void GpuExecutor::check_positions(const std::function<bool(ir::ValueId)>& on_host) {
   cpu::RunContext context{graph_, values_, symbols_, host_};
   for (const cpu::PositionGuard& guard : compiled_->input_guards) {
     const auto readable = [&](ir::ValueId id) {
@@ -126,17 +126,17 @@ void CudaExecutor::check_positions(const std::function<bool(ir::ValueId)>& on_ho
   }
 }
 
-CudaShape& CudaExecutor::bind(const NamedTensors& inputs) {
+BoundProgram& GpuExecutor::bind(const NamedTensors& inputs) {
   bind_sizes(inputs);
   check_positions([](ir::ValueId) { return true; });
-  CudaShape& shape = shape_for({}, [this](const CudaShape& to) { upload(to); });
+  BoundProgram& shape = shape_for({}, [this](const BoundProgram& to) { upload(to); });
   launches = shape.launches();
   tunings = shape.tunings;
   return shape;
 }
 
-char* CudaExecutor::staging(int64_t bytes) {
-  if (bytes > kMostStaged) return nullptr;
+char* GpuExecutor::staging(int64_t bytes) {
+  if (bytes > kMaxStaged) return nullptr;
   if (bytes > staging_.bytes()) {
     staging_ = cuda::HostBuffer();
     staging_ = cuda::HostBuffer(program_->device(), bytes);
@@ -144,7 +144,7 @@ char* CudaExecutor::staging(int64_t bytes) {
   return staging_.data();
 }
 
-void CudaExecutor::upload(const CudaShape& shape) {
+void GpuExecutor::upload(const BoundProgram& shape) {
   int64_t total = 0;
   for (const ir::ValueId id : graph_.inputs) {
     total += static_cast<int64_t>(values_[index(id)].bytes());
@@ -161,13 +161,13 @@ void CudaExecutor::upload(const CudaShape& shape) {
   }
 }
 
-void CudaExecutor::enqueue_all(const CudaShape& shape, const cuda::Stream& stream) {
+void GpuExecutor::enqueue_all(const BoundProgram& shape, const cuda::Stream& stream) {
   for (size_t i = 0; i < shape.steps(); ++i) shape.enqueue(i, stream, workspace_.address());
 }
 
-void CudaExecutor::launch(CudaShape& shape, const cuda::Stream& stream) {
-  constexpr int kMostRecordings = 3;
-  if (shape.runs > 0 && !shape.graph && shape.recordings < kMostRecordings) record(shape);
+void GpuExecutor::launch(BoundProgram& shape, const cuda::Stream& stream) {
+  constexpr int kMaxRecordings = 3;
+  if (shape.runs > 0 && !shape.graph && shape.recordings < kMaxRecordings) record(shape);
   if (shape.graph) {
     stream.launch(shape.graph);
   } else {
@@ -178,7 +178,7 @@ void CudaExecutor::launch(CudaShape& shape, const cuda::Stream& stream) {
 
 // What other threads do on the GPU may end a capture: there is no graph then. What is wrong with
 // the work itself shows where it is enqueued.
-void CudaExecutor::record(CudaShape& shape) {
+void GpuExecutor::record(BoundProgram& shape) {
   ++shape.recordings;
   stream_.begin_capture();
   try {
@@ -193,7 +193,7 @@ void CudaExecutor::record(CudaShape& shape) {
 }
 
 // Step by step, for what needs to see every step.
-void CudaExecutor::run_steps(const CudaShape& shape) {
+void GpuExecutor::run_steps(const BoundProgram& shape) {
   const size_t count = shape.steps();
   std::vector<cuda::Event> events;
   for (size_t i = 0; profiling && i <= count; ++i) events.emplace_back(program_->device());
@@ -216,7 +216,7 @@ void CudaExecutor::run_steps(const CudaShape& shape) {
   }
 }
 
-void CudaExecutor::show(const CudaShape& shape, size_t number) {
+void GpuExecutor::show(const BoundProgram& shape, size_t number) {
   const fuse::Step& step = compiled_->plan.steps[number];
   for (const ir::ValueId id : step.writes) {
     const Tensor value = fetch(shape, id);
@@ -228,14 +228,14 @@ void CudaExecutor::show(const CudaShape& shape, size_t number) {
   }
 }
 
-Tensor CudaExecutor::fetch(const CudaShape& shape, ir::ValueId value) {
+Tensor GpuExecutor::fetch(const BoundProgram& shape, ir::ValueId value) {
   Tensor tensor(graph_.values[index(value)].dtype, shape.layout().dims(value));
   stream_.to_host(tensor.mutable_data(), shape.address(value),
                   static_cast<int64_t>(tensor.bytes()));
   return tensor;
 }
 
-NamedTensors CudaExecutor::outputs(const CudaShape& shape) {
+NamedTensors GpuExecutor::outputs(const BoundProgram& shape) {
   NamedTensors result;
   std::vector<std::pair<Tensor*, ir::ValueId>> computed;
   int64_t total = 0;
@@ -265,10 +265,10 @@ NamedTensors CudaExecutor::outputs(const CudaShape& shape) {
   return result;
 }
 
-NamedTensors CudaExecutor::run(const NamedTensors& inputs) {
+NamedTensors GpuExecutor::run(const NamedTensors& inputs) {
   times.clear();
   kept.clear();
-  CudaShape& shape = bind(inputs);
+  BoundProgram& shape = bind(inputs);
   const int steps = static_cast<int>(shape.steps());
   if (progress) progress(0, steps);
   upload(shape);
@@ -283,15 +283,15 @@ NamedTensors CudaExecutor::run(const NamedTensors& inputs) {
   return result;
 }
 
-DeviceTiming CudaExecutor::time_on_device(const NamedTensors& inputs, double budget_s) {
+DeviceTiming GpuExecutor::time_on_device(const NamedTensors& inputs, double budget_s) {
   constexpr int64_t kFlushBytes = int64_t{256} << 20;
-  constexpr int kFewest = 10, kMost = 100;
-  CudaShape& shape = bind(inputs);
+  constexpr int kMin = 10, kMax = 100;
+  BoundProgram& shape = bind(inputs);
   upload(shape);
   for (int i = 0; i < 2; ++i) enqueue_all(shape, stream_);
   stream_.synchronize();
-  constexpr int kMostRecordings = 10;
-  for (int i = 0; !shape.graph && i < kMostRecordings; ++i) record(shape);
+  constexpr int kMaxRecordings = 10;
+  for (int i = 0; !shape.graph && i < kMaxRecordings; ++i) record(shape);
   RF_CHECK(shape.graph, "a CUDA graph of the run cannot be recorded");
   const cuda::DevicePtr& gpu = program_->device();
   const cuda::Buffer flush(gpu, kFlushBytes, "overwriting the cache");
@@ -306,7 +306,7 @@ DeviceTiming CudaExecutor::time_on_device(const NamedTensors& inputs, double bud
   };
   replay();
   const double once = std::max(replay(), 1.0) * 1e-6;
-  const int count = std::clamp(static_cast<int>(budget_s / once), kFewest, kMost);
+  const int count = std::clamp(static_cast<int>(budget_s / once), kMin, kMax);
   std::vector<double> microseconds;
   for (int i = 0; i < count; ++i) microseconds.push_back(replay());
   std::sort(microseconds.begin(), microseconds.end());
@@ -315,7 +315,7 @@ DeviceTiming CudaExecutor::time_on_device(const NamedTensors& inputs, double bud
 
 std::unique_ptr<Executor> make_cuda_executor(std::shared_ptr<const CompiledProgram> program,
                                              const SessionOptions& options) {
-  return std::make_unique<CudaExecutor>(std::move(program), options);
+  return std::make_unique<GpuExecutor>(std::move(program), options);
 }
 
 bool has_gpu() {

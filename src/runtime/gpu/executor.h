@@ -14,10 +14,10 @@ namespace redfuser::runtime {
 // graph, which later runs replay. At most SessionOptions::kept_shapes are remembered, the longest
 // unused being forgotten first. Nothing is allocated on the GPU after the first run of the largest
 // shape.
-class CudaExecutor : public Executor {
+class GpuExecutor : public Executor {
  public:
-  CudaExecutor(std::shared_ptr<const CompiledProgram> program, const SessionOptions& options);
-  ~CudaExecutor() override;
+  GpuExecutor(std::shared_ptr<const CompiledProgram> program, const SessionOptions& options);
+  ~GpuExecutor() override;
 
   NamedTensors run(const NamedTensors& inputs) override;
   NamedDeviceTensors enqueue(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs,
@@ -37,31 +37,31 @@ class CudaExecutor : public Executor {
   // Checks the positions that inputs alone decide, where those lie on the host.
   void check_positions(const std::function<bool(ir::ValueId)>& on_host);
   // Enqueues the copies of the run's inputs into a shape's memory.
-  using InputCopy = std::function<void(const CudaShape&)>;
-  CudaShape& shape_for(const Addresses& addresses, const InputCopy& copy_inputs);
+  using InputCopy = std::function<void(const BoundProgram&)>;
+  BoundProgram& shape_for(const Addresses& addresses, const InputCopy& copy_inputs);
   // The forms of the steps for the present sizes, measured where they are not known.
   TunedSteps tune(const InputCopy& copy_inputs);
   void reserve(int64_t arena_bytes);
-  CudaShape& bind(const NamedTensors& inputs);
-  void upload(const CudaShape& shape);
-  void enqueue_all(const CudaShape& shape, const cuda::Stream& stream);
+  BoundProgram& bind(const NamedTensors& inputs);
+  void upload(const BoundProgram& shape);
+  void enqueue_all(const BoundProgram& shape, const cuda::Stream& stream);
   // The calls, or the graph of them.
-  void launch(CudaShape& shape, const cuda::Stream& stream);
-  void record(CudaShape& shape);
-  void run_steps(const CudaShape& shape);
+  void launch(BoundProgram& shape, const cuda::Stream& stream);
+  void record(BoundProgram& shape);
+  void run_steps(const BoundProgram& shape);
   // Gives what the step has computed to on_value.
-  void show(const CudaShape& shape, size_t number);
-  Tensor fetch(const CudaShape& shape, ir::ValueId value);
-  NamedTensors outputs(const CudaShape& shape);
+  void show(const BoundProgram& shape, size_t number);
+  Tensor fetch(const BoundProgram& shape, ir::ValueId value);
+  NamedTensors outputs(const BoundProgram& shape);
   char* staging(int64_t bytes);
   void check_not_ours(const std::string& name, const DeviceTensor& tensor) const;
   void check_output(const std::string& name, const DeviceTensor& given) const;
   Addresses addresses_of(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs) const;
-  DeviceTensor deliver(const CudaShape& shape, ir::ValueId value, const DeviceTensor* given,
+  DeviceTensor deliver(const BoundProgram& shape, ir::ValueId value, const DeviceTensor* given,
                        const cuda::Stream& stream) const;
 
   std::shared_ptr<const CompiledProgram> compiled_;
-  std::shared_ptr<const CudaProgram> program_;
+  std::shared_ptr<const GpuProgram> program_;
   const ir::Graph& graph_;
   int64_t memory_limit_;
   size_t kept_shapes_;
@@ -69,8 +69,8 @@ class CudaExecutor : public Executor {
   cuda::Buffer workspace_, arena_;
   cuda::Buffer counter_;  // 0 between launches
   cuda::HostBuffer staging_;
-  std::unique_ptr<CudaTuner> tuner_;             // null: the default forms
-  std::list<std::pair<Key, CudaShape>> shapes_;  // the latest first
+  std::unique_ptr<KernelTuner> tuner_;              // null: the default forms
+  std::list<std::pair<Key, BoundProgram>> shapes_;  // the latest first
   // Of the present run.
   std::vector<Tensor> values_;  // by ValueId: inputs
   std::vector<int64_t> symbols_;

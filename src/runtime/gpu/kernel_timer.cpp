@@ -26,21 +26,21 @@ KernelTimer::KernelTimer(cuda::DevicePtr device, int64_t room)
   }
 }
 
-double KernelTimer::once(const CudaShape::Calls& calls, const cuda::Stream& stream,
+double KernelTimer::once(const BoundProgram::Calls& calls, const cuda::Stream& stream,
                          cuda::DevicePointer workspace) const {
   stream.fill(flush_.address(), 0, flush_.bytes());
   before_.record(stream);
-  CudaShape::enqueue(calls, stream, workspace);
+  BoundProgram::enqueue(calls, stream, workspace);
   after_.record(stream);
   after_.synchronize();
   return after_.microseconds_since(before_);
 }
 
-std::vector<KernelTimer::Time> KernelTimer::time(const std::vector<CudaShape::Calls>& alternatives,
-                                                 const cuda::Stream& stream,
-                                                 cuda::DevicePointer workspace) const {
+std::vector<KernelTimer::Time> KernelTimer::time(
+    const std::vector<BoundProgram::Calls>& alternatives, const cuda::Stream& stream,
+    cuda::DevicePointer workspace) const {
   constexpr double kBudget = 1e5, kRunOverhead = 60;  // microseconds
-  constexpr int kFewest = 5, kMost = 25, kTrial = 3;
+  constexpr int kMin = 5, kMax = 25, kTrial = 3;
   constexpr double kFarSlower = 1.25;
   std::vector<Time> times(alternatives.size());
   std::vector<std::vector<double>> samples(alternatives.size());
@@ -55,7 +55,7 @@ std::vector<KernelTimer::Time> KernelTimer::time(const std::vector<CudaShape::Ca
       times[i].error = std::current_exception();
     }
   }
-  const int rounds = std::clamp(static_cast<int>(kBudget / std::max(all, 1.0)), kFewest, kMost);
+  const int rounds = std::clamp(static_cast<int>(kBudget / std::max(all, 1.0)), kMin, kMax);
   for (int round = 0; round < rounds; ++round) {
     for (const size_t i : alive) samples[i].push_back(once(alternatives[i], stream, workspace));
     if (round + 1 != kTrial) continue;

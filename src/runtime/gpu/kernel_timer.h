@@ -18,11 +18,11 @@ class KernelTimer {
     std::exception_ptr error;  // why it does not launch
   };
   // One per alternative. Those that turn out to be far slower than another are run fewer times.
-  std::vector<Time> time(const std::vector<CudaShape::Calls>& alternatives,
+  std::vector<Time> time(const std::vector<BoundProgram::Calls>& alternatives,
                          const cuda::Stream& stream, cuda::DevicePointer workspace) const;
 
  private:
-  double once(const CudaShape::Calls& calls, const cuda::Stream& stream,
+  double once(const BoundProgram::Calls& calls, const cuda::Stream& stream,
               cuda::DevicePointer workspace) const;
 
   cuda::DevicePtr device_;

@@ -11,14 +11,14 @@ cuda::CacheOptions cache_options(const SessionOptions& options) {
   return {kModes[static_cast<size_t>(options.kernel_cache)], options.kernel_cache_folder};
 }
 
-CudaLoader::CudaLoader(cuda::DevicePtr device, const SessionOptions& options)
+KernelLoader::KernelLoader(cuda::DevicePtr device, const SessionOptions& options)
     : device_(std::move(device)), options_(options) {}
 
-std::vector<LoadedForm> CudaLoader::load(std::vector<codegen::DeviceStep> forms) {
+std::vector<LoadedGpuStep> KernelLoader::load(std::vector<codegen::GpuStep> forms) {
   compile(forms);
-  std::vector<LoadedForm> loaded;
-  for (codegen::DeviceStep& form : forms) {
-    LoadedForm& result = loaded.emplace_back();
+  std::vector<LoadedGpuStep> loaded;
+  for (codegen::GpuStep& form : forms) {
+    LoadedGpuStep& result = loaded.emplace_back();
     try {
       result.step = load_step(std::move(form));
     } catch (...) {
@@ -28,10 +28,10 @@ std::vector<LoadedForm> CudaLoader::load(std::vector<codegen::DeviceStep> forms)
   return loaded;
 }
 
-void CudaLoader::compile(const std::vector<codegen::DeviceStep>& forms) {
+void KernelLoader::compile(const std::vector<codegen::GpuStep>& forms) {
   std::vector<std::string> sources;
-  for (const codegen::DeviceStep& form : forms) {
-    for (const codegen::DeviceCall& call : form.calls) {
+  for (const codegen::GpuStep& form : forms) {
+    for (const codegen::GpuCall& call : form.calls) {
       const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
       if (launch == nullptr || !kernels_.try_emplace(launch->source).second) continue;
       sources.push_back(launch->source);
@@ -54,15 +54,15 @@ void CudaLoader::compile(const std::vector<codegen::DeviceStep>& forms) {
   for (const std::string& warning : cache.warnings()) notes_.push_back("warning: " + warning);
 }
 
-void CudaLoader::release_unused() {
+void KernelLoader::release_unused() {
   std::erase_if(kernels_, [](const auto& entry) { return entry.second.module.use_count() < 2; });
 }
 
-std::vector<std::string> CudaLoader::take_notes() { return std::exchange(notes_, {}); }
+std::vector<std::string> KernelLoader::take_notes() { return std::exchange(notes_, {}); }
 
-std::shared_ptr<const LoadedStep> CudaLoader::load_step(codegen::DeviceStep form) {
+std::shared_ptr<const LoadedStep> KernelLoader::load_step(codegen::GpuStep form) {
   auto step = std::make_shared<LoadedStep>();
-  for (const codegen::DeviceCall& call : form.calls) {
+  for (const codegen::GpuCall& call : form.calls) {
     cuda::FunctionHandle function = nullptr;
     if (const auto* launch = std::get_if<codegen::KernelLaunch>(&call)) {
       Kernel& kernel = kernels_.at(launch->source);

@@ -15,17 +15,17 @@ namespace redfuser::runtime {
 cuda::CacheOptions cache_options(const SessionOptions& options);
 
 // A step, or why a kernel of it does not compile or load.
-struct LoadedForm {
+struct LoadedGpuStep {
   std::shared_ptr<const LoadedStep> step;
   std::exception_ptr error;
 };
 
-class CudaLoader {
+class KernelLoader {
  public:
-  CudaLoader(cuda::DevicePtr device, const SessionOptions& options);
+  KernelLoader(cuda::DevicePtr device, const SessionOptions& options);
 
   // In the order given. Kernels are compiled in parallel, equal ones once.
-  std::vector<LoadedForm> load(std::vector<codegen::DeviceStep> forms);
+  std::vector<LoadedGpuStep> load(std::vector<codegen::GpuStep> forms);
 
   // Forgets kernels of which no step is left.
   void release_unused();
@@ -34,8 +34,8 @@ class CudaLoader {
   std::vector<std::string> take_notes();
 
  private:
-  void compile(const std::vector<codegen::DeviceStep>& forms);
-  std::shared_ptr<const LoadedStep> load_step(codegen::DeviceStep form);
+  void compile(const std::vector<codegen::GpuStep>& forms);
+  std::shared_ptr<const LoadedStep> load_step(codegen::GpuStep form);
 
   struct Kernel {
     cuda::CompiledText text;

@@ -55,7 +55,7 @@ void open_libraries(const std::shared_future<cuda::DevicePtr>& opened,
 
 }  // namespace
 
-EarlyGpu::EarlyGpu() {
+GpuWarmup::GpuWarmup() {
   const std::lock_guard lock(early().mutex);
   if (early().libraries.valid()) return;
   early().products = {};
@@ -65,7 +65,7 @@ EarlyGpu::EarlyGpu() {
       std::async(std::launch::async, open_libraries, early().device, early().products.get_future());
 }
 
-EarlyGpu::~EarlyGpu() {
+GpuWarmup::~GpuWarmup() {
   const std::lock_guard lock(early().mutex);
   early().tell(false);
   if (early().libraries.valid()) early().libraries.wait();

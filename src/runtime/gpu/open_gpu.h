@@ -5,7 +5,7 @@
 
 namespace redfuser::runtime {
 
-// The first GPU, for a program with products or without; that EarlyGpu has opened it is awaited
+// The first GPU, for a program with products or without; that GpuWarmup has opened it is awaited
 // first. UserError if there is none.
 cuda::DevicePtr open_gpu(bool has_products);
 

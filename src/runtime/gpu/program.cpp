@@ -37,9 +37,9 @@ bool multiplies(const CompiledProgram& program) {
   });
 }
 
-bool calls_products(const std::vector<codegen::DeviceStep>& steps) {
-  for (const codegen::DeviceStep& step : steps) {
-    for (const codegen::DeviceCall& call : step.calls) {
+bool calls_products(const std::vector<codegen::GpuStep>& steps) {
+  for (const codegen::GpuStep& step : steps) {
+    for (const codegen::GpuCall& call : step.calls) {
       if (std::holds_alternative<codegen::ProductCall>(call)) return true;
     }
   }
@@ -61,11 +61,11 @@ void check_weights(int64_t bytes, int64_t memory_limit) {
 
 }  // namespace
 
-void visit_buffers(const codegen::DeviceStep& step,
+void visit_buffers(const codegen::GpuStep& step,
                    const std::function<void(const codegen::BufferRef&)>& visit) {
-  for (const codegen::DeviceCall& call : step.calls) {
+  for (const codegen::GpuCall& call : step.calls) {
     if (const auto* launch = std::get_if<codegen::KernelLaunch>(&call)) {
-      for (const codegen::TensorView& view : launch->views) visit(view.buffer);
+      for (const codegen::TmaView& view : launch->views) visit(view.buffer);
       for (const codegen::BufferRef& buffer : launch->buffers) visit(buffer);
     } else {
       const auto& product = std::get<codegen::ProductCall>(call);
@@ -78,8 +78,8 @@ void visit_buffers(const codegen::DeviceStep& step,
   }
 }
 
-CudaProgram::CudaProgram(std::shared_ptr<const CompiledProgram> program,
-                         const SessionOptions& options)
+GpuProgram::GpuProgram(std::shared_ptr<const CompiledProgram> program,
+                       const SessionOptions& options)
     : program_(std::move(program)), device_(open_gpu(multiplies(*program_))), tf32_(options.tf32) {
   target_.exact_masks = options.exact_masks;
   check_sizes_known(*program_);
@@ -89,7 +89,7 @@ CudaProgram::CudaProgram(std::shared_ptr<const CompiledProgram> program,
                info.architecture / 10, info.architecture % 10, kOldestArchitecture / 10,
                kOldestArchitecture % 10);
   }
-  std::vector<codegen::DeviceStep> forms = generate_steps();
+  std::vector<codegen::GpuStep> forms = generate_steps();
   if (calls_products(forms)) products_ = std::make_unique<cuda::ProductLibrary>(device_);
   const std::vector<Placed> constants = place_constants(forms, options.memory_limit);
   // Copied while kernels are loaded.
@@ -101,19 +101,19 @@ CudaProgram::CudaProgram(std::shared_ptr<const CompiledProgram> program,
   uploaded.get();
 }
 
-std::vector<codegen::DeviceStep> CudaProgram::generate_steps() {
+std::vector<codegen::GpuStep> GpuProgram::generate_steps() {
   const cuda::DeviceInfo& info = device_->info();
   target_.architecture = info.architecture;
   target_.multiprocessors = info.multiprocessors;
   target_.shared_bytes = info.shared_bytes;
   target_.tf32 = tf32_;
   target_.portable = portable_kernels();
-  std::vector<codegen::DeviceStep> forms;
+  std::vector<codegen::GpuStep> forms;
   const std::lock_guard lock(pool_mutex());
   for (const fuse::Step& step : program_->plan.steps) {
     const bool same_bytes = std::holds_alternative<fuse::AliasStep>(step.kind);
     try {
-      forms.push_back(same_bytes ? codegen::DeviceStep{} : generate(graph(), step, target_));
+      forms.push_back(same_bytes ? codegen::GpuStep{} : generate(graph(), step, target_));
     } catch (const UserError& error) {
       user_error("{}; use --device cpu", error.what());
     }
@@ -121,18 +121,17 @@ std::vector<codegen::DeviceStep> CudaProgram::generate_steps() {
   return forms;
 }
 
-void CudaProgram::load_steps(std::vector<codegen::DeviceStep> forms,
-                             const SessionOptions& options) {
-  CudaLoader loader(device_, options);
-  for (LoadedForm& loaded : loader.load(std::move(forms))) {
+void GpuProgram::load_steps(std::vector<codegen::GpuStep> forms, const SessionOptions& options) {
+  KernelLoader loader(device_, options);
+  for (LoadedGpuStep& loaded : loader.load(std::move(forms))) {
     if (loaded.error) std::rethrow_exception(loaded.error);
     steps_.push_back(std::move(loaded.step));
   }
   notes_ = loader.take_notes();
 }
 
-std::vector<Placed> CudaProgram::place_constants(const std::vector<codegen::DeviceStep>& forms,
-                                                 int64_t memory_limit) {
+std::vector<Placed> GpuProgram::place_constants(const std::vector<codegen::GpuStep>& forms,
+                                                int64_t memory_limit) {
   std::map<const void*, int64_t> offsets;  // equal storage is uploaded once
   std::vector<Placed> placed;
   int64_t bytes = 0;
@@ -148,7 +147,7 @@ std::vector<Placed> CudaProgram::place_constants(const std::vector<codegen::Devi
     const int64_t padded = static_cast<int64_t>(tensor.bytes()) + kArenaAlignment - 1;
     bytes += padded / kArenaAlignment * kArenaAlignment;
   };
-  for (const codegen::DeviceStep& form : forms) visit_buffers(form, add);
+  for (const codegen::GpuStep& form : forms) visit_buffers(form, add);
   for (const fuse::Step& step : program_->plan.steps) {
     if (const auto* alias = std::get_if<fuse::AliasStep>(&step.kind)) add({alias->source, -1});
   }
@@ -157,11 +156,11 @@ std::vector<Placed> CudaProgram::place_constants(const std::vector<codegen::Devi
   return placed;
 }
 
-void CudaProgram::check_limit(int64_t memory_limit) const {
+void GpuProgram::check_limit(int64_t memory_limit) const {
   check_weights(constant_bytes(), memory_limit);
 }
 
-ir::ValueId CudaProgram::root(ir::ValueId value) const {
+ir::ValueId GpuProgram::root(ir::ValueId value) const {
   const std::vector<fuse::Step>& steps = program_->plan.steps;
   for (size_t i = steps.size(); i-- > 0;) {
     const auto* alias = std::get_if<fuse::AliasStep>(&steps[i].kind);
@@ -170,7 +169,7 @@ ir::ValueId CudaProgram::root(ir::ValueId value) const {
   return value;
 }
 
-std::vector<ir::ValueId> CudaProgram::produced_outputs() const {
+std::vector<ir::ValueId> GpuProgram::produced_outputs() const {
   std::set<ir::ValueId> written, result;
   for (const fuse::Step& step : program_->plan.steps) {
     if (std::holds_alternative<fuse::AliasStep>(step.kind)) continue;
@@ -182,7 +181,7 @@ std::vector<ir::ValueId> CudaProgram::produced_outputs() const {
   return {result.begin(), result.end()};
 }
 
-cuda::DevicePointer CudaProgram::constant(ir::ValueId value) const {
+cuda::DevicePointer GpuProgram::constant(ir::ValueId value) const {
   return constant_memory_.address() + static_cast<uint64_t>(constants_.at(value));
 }
 
@@ -200,7 +199,7 @@ ProgramKey key_of(const CompiledProgram* program, const SessionOptions& options)
 // Programs of different keys are made at the same time.
 struct ProgramSlot {
   std::mutex mutex;
-  std::weak_ptr<const CudaProgram> program;
+  std::weak_ptr<const GpuProgram> program;
 };
 
 std::shared_ptr<ProgramSlot> slot_of(const ProgramKey& key) {
@@ -219,13 +218,13 @@ std::shared_ptr<ProgramSlot> slot_of(const ProgramKey& key) {
 
 }  // namespace
 
-std::shared_ptr<const CudaProgram> cuda_program(std::shared_ptr<const CompiledProgram> program,
-                                                const SessionOptions& options) {
+std::shared_ptr<const GpuProgram> cuda_program(std::shared_ptr<const CompiledProgram> program,
+                                               const SessionOptions& options) {
   const std::shared_ptr<ProgramSlot> slot = slot_of(key_of(program.get(), options));
   const std::lock_guard lock(slot->mutex);
-  std::shared_ptr<const CudaProgram> result = slot->program.lock();
+  std::shared_ptr<const GpuProgram> result = slot->program.lock();
   if (result == nullptr) {
-    result = std::make_shared<const CudaProgram>(program, options);
+    result = std::make_shared<const GpuProgram>(program, options);
     slot->program = result;
   } else {
     result->check_limit(options.memory_limit);

@@ -17,18 +17,18 @@ namespace redfuser::runtime {
 
 // A step's device form with its kernels on the GPU.
 struct LoadedStep {
-  codegen::DeviceStep form;
+  codegen::GpuStep form;
   std::vector<cuda::FunctionHandle> functions;               // of every call; null for products
   std::vector<std::shared_ptr<const cuda::Module>> modules;  // that have the functions
 };
 // One per step of the plan.
 using LoadedSteps = std::vector<std::shared_ptr<const LoadedStep>>;
 
-class CudaProgram {
+class GpuProgram {
  public:
   // Opens the GPU, generates and compiles every step and uploads the constants that steps read.
   // Throws UserError that says what is missing, or which node has no GPU form.
-  CudaProgram(std::shared_ptr<const CompiledProgram> program, const SessionOptions& options);
+  GpuProgram(std::shared_ptr<const CompiledProgram> program, const SessionOptions& options);
 
   const CompiledProgram& compiled() const { return *program_; }
   const ir::Graph& graph() const { return program_->graph(); }
@@ -53,10 +53,10 @@ class CudaProgram {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  std::vector<codegen::DeviceStep> generate_steps();
-  void load_steps(std::vector<codegen::DeviceStep> forms, const SessionOptions& options);
+  std::vector<codegen::GpuStep> generate_steps();
+  void load_steps(std::vector<codegen::GpuStep> forms, const SessionOptions& options);
   // Gives the constants that steps read their places, in order, and allocates the memory.
-  std::vector<Placed> place_constants(const std::vector<codegen::DeviceStep>& forms,
+  std::vector<Placed> place_constants(const std::vector<codegen::GpuStep>& forms,
                                       int64_t memory_limit);
 
   std::shared_ptr<const CompiledProgram> program_;
@@ -71,13 +71,13 @@ class CudaProgram {
 };
 
 // Every buffer that the step's calls name, undefined ones too.
-void visit_buffers(const codegen::DeviceStep& step,
+void visit_buffers(const codegen::GpuStep& step,
                    const std::function<void(const codegen::BufferRef&)>& visit);
 
 // The program's GPU side: made at the first call, and shared while a session holds it by those
 // whose options ask for the same kernels from the same cache. `threads` says how it is made; the
 // memory limit holds for every session by itself.
-std::shared_ptr<const CudaProgram> cuda_program(std::shared_ptr<const CompiledProgram> program,
-                                                const SessionOptions& options);
+std::shared_ptr<const GpuProgram> cuda_program(std::shared_ptr<const CompiledProgram> program,
+                                               const SessionOptions& options);
 
 }  // namespace redfuser::runtime

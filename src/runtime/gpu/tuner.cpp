@@ -14,7 +14,7 @@ constexpr size_t kEarlierSession = static_cast<size_t>(-1);
 constexpr double kGain = 1.02;
 
 // What times depend on besides a task.
-std::vector<std::string> machine_of(const CudaProgram& program) {
+std::vector<std::string> machine_of(const GpuProgram& program) {
   const cuda::DeviceInfo& info = program.device()->info();
   std::vector<std::string> machine = {
       info.name, fmt::format("{} multiprocessors", info.multiprocessors),
@@ -37,18 +37,18 @@ std::string first_line(const std::exception_ptr& error) {
 
 }  // namespace
 
-CudaTuner::CudaTuner(const CudaProgram& program, const SessionOptions& options)
+KernelTuner::KernelTuner(const GpuProgram& program, const SessionOptions& options)
     : program_(program),
       loader_(program.device(), options),
       cache_(cache_options(options), machine_of(program)) {}
 
-bool CudaTuner::knows(const std::vector<TuningTask>& tasks) {
+bool KernelTuner::knows(const std::vector<TuningTask>& tasks) {
   bool all = true;
   for (const TuningTask& task : tasks) {
     if (findings_.count(task.text)) continue;
     const std::optional<cuda::MeasuredChoice> kept = cache_.load(task.text);
     const bool offered = kept && std::any_of(task.choices.begin(), task.choices.end(),
-                                             [&](const codegen::KernelChoice& choice) {
+                                             [&](const codegen::KernelConfig& choice) {
                                                return to_string(choice) == kept->choice;
                                              });
     if (offered) {
@@ -66,8 +66,8 @@ bool CudaTuner::knows(const std::vector<TuningTask>& tasks) {
   return all;
 }
 
-std::vector<LoadedForm> CudaTuner::load(const Wanted& wanted) {
-  std::vector<codegen::DeviceStep> forms;
+std::vector<LoadedGpuStep> KernelTuner::load(const Wanted& wanted) {
+  std::vector<codegen::GpuStep> forms;
   {
     const std::lock_guard lock(pool_mutex());
     const std::vector<fuse::Step>& steps = program_.compiled().plan.steps;
@@ -78,14 +78,14 @@ std::vector<LoadedForm> CudaTuner::load(const Wanted& wanted) {
   return loader_.load(std::move(forms));
 }
 
-void CudaTuner::note_failure(size_t step, const codegen::KernelChoice& choice,
-                             const std::exception_ptr& error) {
+void KernelTuner::note_failure(size_t step, const codegen::KernelConfig& choice,
+                               const std::exception_ptr& error) {
   notes_.push_back(fmt::format("warning: \"{}\" is not computed by {}: {}", label(step),
                                to_string(choice), first_line(error)));
 }
 
-void CudaTuner::measure(const std::vector<TuningTask>& tasks, const CudaShape& shape,
-                        const cuda::Stream& stream, cuda::DevicePointer workspace, int64_t room) {
+void KernelTuner::measure(const std::vector<TuningTask>& tasks, const BoundProgram& shape,
+                          const cuda::Stream& stream, cuda::DevicePointer workspace, int64_t room) {
   std::map<size_t, const TuningTask*> measured;  // by step
   std::set<std::string> seen;
   Wanted wanted;
@@ -96,7 +96,7 @@ void CudaTuner::measure(const std::vector<TuningTask>& tasks, const CudaShape& s
       wanted.emplace_back(task.step, &task.choices[i]);
     }
   }
-  const std::vector<LoadedForm> loaded = load(wanted);
+  const std::vector<LoadedGpuStep> loaded = load(wanted);
   const KernelTimer timer(program_.device(), room / 2);
   for (size_t step = 0, next = 0; step < shape.steps(); ++step) {
     shape.enqueue(step, stream, workspace);
@@ -112,9 +112,9 @@ void CudaTuner::measure(const std::vector<TuningTask>& tasks, const CudaShape& s
   stream.synchronize();
 }
 
-void CudaTuner::measure(const TuningTask& task, std::vector<Form> forms, const CudaShape& shape,
-                        const KernelTimer& timer, const cuda::Stream& stream,
-                        cuda::DevicePointer workspace, int64_t room) {
+void KernelTuner::measure(const TuningTask& task, std::vector<Form> forms,
+                          const BoundProgram& shape, const KernelTimer& timer,
+                          const cuda::Stream& stream, cuda::DevicePointer workspace, int64_t room) {
   int64_t bytes = 0;
   std::erase_if(forms, [&](const Form& form) {
     return form.choice != &task.choices[0] && shape.scratch_bytes(form.step->form) > room;
@@ -123,7 +123,7 @@ void CudaTuner::measure(const TuningTask& task, std::vector<Form> forms, const C
     bytes = std::max(bytes, shape.scratch_bytes(form.step->form));
   }
   const cuda::Buffer scratch(program_.device(), bytes, "the scratch memory of candidates");
-  std::vector<CudaShape::Calls> calls;
+  std::vector<BoundProgram::Calls> calls;
   std::erase_if(forms, [&](const Form& form) {
     try {
       calls.push_back(shape.calls_of(*form.step, task.step, scratch.address()));
@@ -151,7 +151,7 @@ void CudaTuner::measure(const TuningTask& task, std::vector<Form> forms, const C
   cache_.store(task.text, result);
 }
 
-TunedSteps CudaTuner::tuned(const std::vector<TuningTask>& tasks) {
+TunedSteps KernelTuner::tuned(const std::vector<TuningTask>& tasks) {
   TunedSteps result{program_.steps(), {}};
   Wanted wanted;
   std::vector<std::string> chosen;
@@ -168,7 +168,7 @@ TunedSteps CudaTuner::tuned(const std::vector<TuningTask>& tasks) {
     if (choice == task.choices.begin() || forms_.count({task.step, measured.choice})) continue;
     wanted.emplace_back(task.step, &*choice);
   }
-  const std::vector<LoadedForm> loaded = load(wanted);
+  const std::vector<LoadedGpuStep> loaded = load(wanted);
   for (size_t i = 0; i < wanted.size(); ++i) {
     const auto& [step, choice] = wanted[i];
     if (loaded[i].error) note_failure(step, *choice, loaded[i].error);
@@ -182,7 +182,7 @@ TunedSteps CudaTuner::tuned(const std::vector<TuningTask>& tasks) {
   return result;
 }
 
-std::vector<std::string> CudaTuner::take_notes() {
+std::vector<std::string> KernelTuner::take_notes() {
   for (; cache_warnings_ < cache_.warnings().size(); ++cache_warnings_) {
     notes_.push_back("warning: " + cache_.warnings()[cache_warnings_]);
   }

@@ -20,9 +20,9 @@ struct TunedSteps {
 };
 
 // Of one session. What it has found serves every step and every shape with an equal task.
-class CudaTuner {
+class KernelTuner {
  public:
-  CudaTuner(const CudaProgram& program, const SessionOptions& options);
+  KernelTuner(const GpuProgram& program, const SessionOptions& options);
 
   // True if none of the tasks has to be measured; looks them up in the cache.
   bool knows(const std::vector<TuningTask>& tasks);
@@ -30,7 +30,7 @@ class CudaTuner {
   // Runs all steps of `shape`, whose inputs are in place and whose forms are the default's, and
   // measures the tasks that are not known. A candidate that does not compile, load or launch is
   // left out, with a note. At most `room` bytes of GPU memory are taken, until it returns.
-  void measure(const std::vector<TuningTask>& tasks, const CudaShape& shape,
+  void measure(const std::vector<TuningTask>& tasks, const BoundProgram& shape,
                const cuda::Stream& stream, cuda::DevicePointer workspace, int64_t room);
 
   // The forms that were found. Requires that the tasks are known.
@@ -45,21 +45,21 @@ class CudaTuner {
     size_t step = 0;  // that it was measured for; none of the program's if an earlier session did
   };
   struct Form {
-    const codegen::KernelChoice* choice;
+    const codegen::KernelConfig* choice;
     std::shared_ptr<const LoadedStep> step;
   };
-  using Wanted = std::vector<std::pair<size_t, const codegen::KernelChoice*>>;  // by step
+  using Wanted = std::vector<std::pair<size_t, const codegen::KernelConfig*>>;  // by step
 
-  std::vector<LoadedForm> load(const Wanted& wanted);
-  void measure(const TuningTask& task, std::vector<Form> forms, const CudaShape& shape,
+  std::vector<LoadedGpuStep> load(const Wanted& wanted);
+  void measure(const TuningTask& task, std::vector<Form> forms, const BoundProgram& shape,
                const KernelTimer& timer, const cuda::Stream& stream, cuda::DevicePointer workspace,
                int64_t room);
-  void note_failure(size_t step, const codegen::KernelChoice& choice,
+  void note_failure(size_t step, const codegen::KernelConfig& choice,
                     const std::exception_ptr& error);
   const std::string& label(size_t step) const { return program_.compiled().steps[step].label; }
 
-  const CudaProgram& program_;
-  CudaLoader loader_;
+  const GpuProgram& program_;
+  KernelLoader loader_;
   cuda::ChoiceCache cache_;
   std::map<std::string, Finding> findings_;  // by task
   // Other forms than the default's, by step and choice.

@@ -21,13 +21,13 @@ class Description {
  public:
   explicit Description(const std::vector<int64_t>& symbols) : symbols_(symbols) {}
 
-  std::string of(const codegen::DeviceStep& step,
-                 const std::vector<codegen::KernelChoice>& choices) const {
+  std::string of(const codegen::GpuStep& step,
+                 const std::vector<codegen::KernelConfig>& choices) const {
     std::string text;
-    for (const codegen::DeviceCall& call : step.calls) {
+    for (const codegen::GpuCall& call : step.calls) {
       text += std::visit([&](const auto& c) { return of(c); }, call) + "\n";
     }
-    for (const codegen::KernelChoice& choice : choices) text += to_string(choice) + "\n";
+    for (const codegen::KernelConfig& choice : choices) text += to_string(choice) + "\n";
     return text;
   }
 
@@ -49,7 +49,7 @@ class Description {
         fmt::format("{} {:016x}{:016x} sizes {} grid {}", launch.name, hash_text(launch.source, 1),
                     hash_text(launch.source, 2), of(launch.sizes),
                     of({launch.grid[0], launch.grid[1], launch.grid[2]}));
-    for (const codegen::TensorView& view : launch.views) {
+    for (const codegen::TmaView& view : launch.views) {
       text += fmt::format(" view {} {} {}", of(view.offset), of(view.dims), of(view.strides));
     }
     return text;
@@ -68,8 +68,7 @@ class Description {
 
 }  // namespace
 
-std::vector<TuningTask> tuning_tasks(const CudaProgram& program,
-                                     const std::vector<int64_t>& sizes) {
+std::vector<TuningTask> tuning_tasks(const GpuProgram& program, const std::vector<int64_t>& sizes) {
   std::vector<int64_t> symbols;
   for (const int64_t size : sizes) symbols.push_back(size_class(size));
   const std::lock_guard lock(pool_mutex());
@@ -78,10 +77,10 @@ std::vector<TuningTask> tuning_tasks(const CudaProgram& program,
   for (size_t i = 0; i < steps.size(); ++i) {
     TuningTask task;
     task.step = i;
-    task.choices = kernel_choices(program.graph(), steps[i], program.target(), symbols);
+    task.choices = kernel_configs(program.graph(), steps[i], program.target(), symbols);
     // A program that needs no library has none open.
     if (!program.has_products()) {
-      std::erase_if(task.choices, [](const codegen::KernelChoice& choice) {
+      std::erase_if(task.choices, [](const codegen::KernelConfig& choice) {
         return choice.family == codegen::kLibraryFamily;
       });
     }

@@ -11,7 +11,7 @@ namespace redfuser::runtime {
 
 struct TuningTask {
   size_t step = 0;
-  std::vector<codegen::KernelChoice> choices;  // the default first
+  std::vector<codegen::KernelConfig> choices;  // the default first
   // The step without a choice, as text: equal tasks are measured once. Sizes of run time are
   // rounded up to a quarter of a power of two, so that a length that grows is not measured at every
   // step.
@@ -19,6 +19,6 @@ struct TuningTask {
 };
 
 // Of every step with something to choose; `sizes` are those of symbols. Takes the lock of the pool.
-std::vector<TuningTask> tuning_tasks(const CudaProgram& program, const std::vector<int64_t>& sizes);
+std::vector<TuningTask> tuning_tasks(const GpuProgram& program, const std::vector<int64_t>& sizes);
 
 }  // namespace redfuser::runtime

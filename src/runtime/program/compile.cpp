@@ -128,7 +128,7 @@ Program compile(const Model& model, const CompileOptions& options) {
   auto graph = std::make_shared<ir::Graph>(model.handle()->graph);
   passes::optimize(*graph);
   if (options.fuse) {
-    passes::express_constants(*graph);
+    passes::recover_index_expressions(*graph);
     passes::merge_products(*graph);
     verify(*graph);
   }

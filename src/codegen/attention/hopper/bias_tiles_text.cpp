@@ -15,7 +15,7 @@ namespace {
 constexpr int kGroupThreads = 128, kGroupRows = 64, kBarrierBytes = 1024;
 constexpr int kFirstBarrier = 3;  // behind the turns'
 
-std::string_view stored_type(const ScoreTerm& term) {
+std::string_view stored_type(const BiasTile& term) {
   return term.expr->dtype == DType::Bool ? "float" : value_type(term.expr->dtype);
 }
 
@@ -23,7 +23,7 @@ std::string_view stored_type(const ScoreTerm& term) {
 
 bool HopperText::is_term(ir::Expr e) const {
   return std::any_of(scores_.terms.begin(), scores_.terms.end(),
-                     [&](const ScoreTerm& term) { return term.expr == e; });
+                     [&](const BiasTile& term) { return term.expr == e; });
 }
 
 void HopperText::declare_terms() {
@@ -68,7 +68,7 @@ void HopperText::load_terms() {
                : fmt::format("min_of(first + thread + {}ll, {} - 1)", from, keys_);
   };
   loaded_.clear();
-  for (const ScoreTerm& term : scores_.terms) {
+  for (const BiasTile& term : scores_.terms) {
     loaded_.emplace_back();
     for (int from = 0; from < term.places(kGroupRows, config_.keys); from += kGroupThreads) {
       const std::string gap =
@@ -95,7 +95,7 @@ void HopperText::store_terms(const std::string& use) {
   if (!scores_.has_terms()) return;
   int offset = 0;
   for (size_t t = 0; t < scores_.terms.size(); ++t) {
-    const ScoreTerm& term = scores_.terms[t];
+    const BiasTile& term = scores_.terms[t];
     const int places = term.places(kGroupRows, config_.keys);
     emitter_.line(
         fmt::format("{0}* const term{1} = reinterpret_cast<{0}*>(terms + {2}) + (({3}) & 1) * {4};",
@@ -125,7 +125,7 @@ void HopperText::store_terms(const std::string& use) {
 }
 
 // Those of eight keys, of which a thread has a pair.
-void HopperText::open_terms(const ScoreForm& score, size_t phase) {
+void HopperText::open_terms(const ScoreSpec& score, size_t phase) {
   term_texts_.clear();
   std::vector<ir::Expr> roots = score.lifts_of(phase);
   if (phase == 0 && score.kept) roots.push_back(score.kept_factors.rest);
@@ -144,7 +144,7 @@ void HopperText::open_terms(const ScoreForm& score, size_t phase) {
 }
 
 void HopperText::open_term(size_t t) {
-  const ScoreTerm& term = scores_.terms[t];
+  const BiasTile& term = scores_.terms[t];
   const std::string name = fmt::format("here{}", t);
   emitter_.line(fmt::format("{} {}[2];", stored_type(term), name));
   if (term.diagonal) {

@@ -23,7 +23,7 @@ constexpr double kTileMicroseconds = 1.1, kTileOverhead = 32;
 // Tiles of keys that every row tile visits, as HopperText::place_work has them.
 class Visits {
  public:
-  Visits(ir::ExprPool& pool, const AttentionForm& form, const HopperScores& scores, int keys,
+  Visits(ir::ExprPool& pool, const AttentionSpec& form, const HopperScores& scores, int keys,
          const KnownSizes& sizes)
       : sizes_(sizes),
         length_(sizes.of(form.rows.length())),
@@ -61,10 +61,10 @@ class Visits {
 
 // Until the last multiprocessor is done, when each takes the next row tile as it becomes free.
 double time_of(const std::vector<double>& tiles, int64_t others, int multiprocessors) {
-  constexpr int64_t kMostSimulated = 1 << 14;
+  constexpr int64_t kMaxSimulated = 1 << 14;
   double all = 0;
   for (const double tile : tiles) all += tile * static_cast<double>(others);
-  if (static_cast<int64_t>(tiles.size()) * others > kMostSimulated) return all / multiprocessors;
+  if (static_cast<int64_t>(tiles.size()) * others > kMaxSimulated) return all / multiprocessors;
   std::priority_queue<double, std::vector<double>, std::greater<>> free;
   for (int i = 0; i < multiprocessors; ++i) free.push(0);
   double last = 0;
@@ -94,7 +94,7 @@ double time_of(const Visits& visits, int groups, double key_tile, int64_t rows, 
 
 }  // namespace
 
-int hopper_queries(const StepBuilder& builder, const AttentionForm& form,
+int hopper_queries(const StepBuilder& builder, const AttentionSpec& form,
                    const HopperScores& scores, int groups) {
   constexpr int64_t kManyTiles = 4;  // of a multiprocessor
   const KnownSizes sizes;
@@ -106,8 +106,8 @@ int hopper_queries(const StepBuilder& builder, const AttentionForm& form,
   return tiles < kManyTiles * builder.target.multiprocessors ? 1 : 2;
 }
 
-int hopper_groups(const StepBuilder& builder, const AttentionForm& form, const HopperScores& scores,
-                  int keys, int most) {
+int choose_warpgroups(const StepBuilder& builder, const AttentionSpec& form,
+                      const HopperScores& scores, int keys, int most) {
   const KnownSizes sizes;
   const int64_t others =
       sizes.of(product_of(builder.pool(), extents_of(builder.pool(), form.others)));
@@ -126,7 +126,7 @@ int hopper_groups(const StepBuilder& builder, const AttentionForm& form, const H
   return best;
 }
 
-double hopper_time(const StepBuilder& builder, const AttentionForm& form,
+double hopper_time(const StepBuilder& builder, const AttentionSpec& form,
                    const HopperScores& scores, const HopperConfig& config,
                    const KnownSizes& sizes) {
   constexpr double kKeys = 128, kSizes = 256;

@@ -53,7 +53,7 @@ ir::Expr HopperText::by_reciprocals(ir::Expr e) const {
   });
 }
 
-void HopperText::write(const RowForm::Output& output) {
+void HopperText::write(const FlatStreaming::Output& output) {
   const DType dtype = kernel_.dtype_of(output.value);
   const bool columns = output.offset->depends_on(form_.column);
   const int64_t extent = columns ? form_.column->extent()->integer : 1;

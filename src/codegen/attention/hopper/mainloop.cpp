@@ -12,7 +12,7 @@ int padded(int64_t n) { return static_cast<int>((n + 15) / 16 * 16); }
 
 }  // namespace
 
-HopperText::HopperText(StepBuilder& builder, const AttentionForm& form, const HopperScores& scores,
+HopperText::HopperText(StepBuilder& builder, const AttentionSpec& form, const HopperScores& scores,
                        const HopperOperands& operands, const HopperConfig& config)
     : builder_(builder),
       pool_(builder.pool()),
@@ -33,7 +33,7 @@ HopperText::HopperText(StepBuilder& builder, const AttentionForm& form, const Ho
       depth_(padded(form.depth->extent()->integer)),
       columns_(padded(form.column->extent()->integer)) {
   emitter_.set_fast_exp(true);
-  for (const ScoreForm* score : {&masked_, &whole_}) {
+  for (const ScoreSpec* score : {&masked_, &whole_}) {
     for (const cascade::Accumulator& accumulator : score->rows.accumulators)
       leaves_.add(accumulator);
   }
@@ -140,7 +140,7 @@ void HopperText::place_work() {
   emitter_.line(fmt::format("{{\n{}}}", text));
 }
 
-std::vector<std::string> HopperText::coordinates(const BoxedRead& read) {
+std::vector<std::string> HopperText::coordinates(const TmaOperand& read) {
   std::vector<std::string> names;
   for (ir::Expr e : read.coordinates) {
     names.push_back(emitter_.fresh("c"));
@@ -150,8 +150,8 @@ std::vector<std::string> HopperText::coordinates(const BoxedRead& read) {
   return names;
 }
 
-std::string HopperText::declare_view(const BoxedRead& read, int lines) {
-  TensorView view = read.view;
+std::string HopperText::declare_view(const TmaOperand& read, int lines) {
+  TmaView view = read.view;
   view.box = {kSlabColumns, lines};
   view.box.resize(view.dims.size(), 1);
   return kernel_.view(std::move(view));
@@ -309,7 +309,7 @@ std::string HopperText::next_tiles() {
                     values);
 }
 
-KernelLaunch attention_hopper_kernel(StepBuilder& builder, const AttentionForm& form,
+KernelLaunch hopper_attention_kernel(StepBuilder& builder, const AttentionSpec& form,
                                      const HopperScores& scores, const HopperOperands& operands,
                                      const HopperConfig& config) {
   return HopperText(builder, form, scores, operands, config).launch();

@@ -22,7 +22,7 @@ double waste(ir::Expr length, int64_t keys) {
 }
 
 // Lifts of elements that the mask leaves; of all without `visible`.
-std::vector<ir::Expr> lifts_of(ir::ExprPool& pool, const AttentionForm& form, ir::Expr visible) {
+std::vector<ir::Expr> lifts_of(ir::ExprPool& pool, const AttentionSpec& form, ir::Expr visible) {
   std::vector<ir::Expr> result;
   for (size_t k = 0; k < form.rows.accumulators.size(); ++k) {
     ir::Expr lift = k == form.value_accumulator ? form.weight : form.rows.accumulators[k].lift;
@@ -32,7 +32,7 @@ std::vector<ir::Expr> lifts_of(ir::ExprPool& pool, const AttentionForm& form, ir
 }
 
 // Takes the conjuncts that are read for every key from the others.
-void split_visible(ir::ExprPool& pool, const AttentionForm& form, HopperScores& scores) {
+void split_visible(ir::ExprPool& pool, const AttentionSpec& form, HopperScores& scores) {
   scores.by_tile = pool.boolean(true);
   scores.by_key = nullptr;
   auto both = [&](ir::Expr a, ir::Expr b) { return a ? pool.make(ir::ExprOp::And, {a, b}) : b; };
@@ -51,24 +51,24 @@ void split_visible(ir::ExprPool& pool, const AttentionForm& form, HopperScores& 
 
 }  // namespace
 
-HopperScores hopper_scores(ir::ExprPool& pool, const AttentionForm& form) {
+HopperScores hopper_scores(ir::ExprPool& pool, const AttentionSpec& form) {
   HopperScores scores{mask_condition(pool, form)};
   split_visible(pool, form, scores);
-  scores.masked = score_form(pool, form, lifts_of(pool, form, nullptr));
-  scores.whole = score_form(pool, form, lifts_of(pool, form, scores.mask.visible));
-  ScoreTerms found = score_terms(pool, form, {&scores.masked, &scores.whole});
+  scores.masked = score_spec(pool, form, lifts_of(pool, form, nullptr));
+  scores.whole = score_spec(pool, form, lifts_of(pool, form, scores.mask.visible));
+  BiasTiles found = bias_tiles(pool, form, {&scores.masked, &scores.whole});
   scores.terms = std::move(found.terms);
   scores.strips = std::move(found.strips);
   return scores;
 }
 
-std::optional<HopperOperands> hopper_operands(StepBuilder& builder, const AttentionForm& form) {
+std::optional<HopperOperands> hopper_operands(StepBuilder& builder, const AttentionSpec& form) {
   if (form.depth->extent()->integer > kLargestSize || form.column->extent()->integer > kLargestSize)
     return std::nullopt;
-  return boxed_operands(builder, form);
+  return tma_operands(builder, form);
 }
 
-std::optional<HopperOperands> boxed_operands(StepBuilder& builder, const AttentionForm& form) {
+std::optional<HopperOperands> tma_operands(StepBuilder& builder, const AttentionSpec& form) {
   constexpr int kArchitecture = 90;
   const Target& target = builder.target;
   if (target.architecture != kArchitecture || target.portable || !form.row) return std::nullopt;
@@ -77,16 +77,16 @@ std::optional<HopperOperands> boxed_operands(StepBuilder& builder, const Attenti
   }
   const std::vector<Phase> phases = phases_of(form.rows);
   if (form.value_accumulator < phases.back().begin) return std::nullopt;
-  auto query = boxed_read(builder, form.query, form.depth, form.row);
-  auto key = boxed_read(builder, form.key, form.depth, form.rows.stream);
-  auto value = boxed_read(builder, form.value, form.column, form.rows.stream);
+  auto query = tma_operand(builder, form.query, form.depth, form.row);
+  auto key = tma_operand(builder, form.key, form.depth, form.rows.stream);
+  auto value = tma_operand(builder, form.value, form.column, form.rows.stream);
   if (!query || !key || !value) return std::nullopt;
   return HopperOperands{*query, *key, *value};
 }
 
 int hopper_term_bytes(const HopperScores& scores, const HopperConfig& config) {
   int bytes = 0;
-  for (const ScoreTerm& term : scores.terms) {
+  for (const BiasTile& term : scores.terms) {
     bytes += 2 * term.places(kGroupRows, config.keys) * term.bytes();
   }
   return bytes;
@@ -98,7 +98,7 @@ int hopper_strip_bytes(const HopperScores& scores, const HopperConfig& config) {
   return config.strips ? bytes : 0;
 }
 
-int hopper_shared_bytes(const AttentionForm& form, const HopperScores& scores,
+int hopper_shared_bytes(const AttentionSpec& form, const HopperScores& scores,
                         const HopperConfig& config) {
   constexpr int kAlignment = 1024, kBarrierBytes = 1024;
   const int64_t depth = form.depth->extent()->integer, columns = form.column->extent()->integer;
@@ -108,9 +108,9 @@ int hopper_shared_bytes(const AttentionForm& form, const HopperScores& scores,
          config.stages * (tile_bytes(config.keys, depth) + tile_bytes(config.keys, columns));
 }
 
-HopperConfig hopper_config(const StepBuilder& builder, const AttentionForm& form,
+HopperConfig hopper_config(const StepBuilder& builder, const AttentionSpec& form,
                            const HopperScores& scores) {
-  constexpr int kMostStages = 4, kFewestKeys = 64, kLargestWithStrips = 128;
+  constexpr int kMaxStages = 4, kMinKeys = 64, kLargestWithStrips = 128;
   const int64_t size = std::max(form.depth->extent()->integer, form.column->extent()->integer);
   const bool masked = !scores.mask.visible->is_constant();
   HopperConfig config;
@@ -130,7 +130,7 @@ HopperConfig hopper_config(const StepBuilder& builder, const AttentionForm& form
   } else {
     config.keys = size <= 192 ? 112 : 64;
   }
-  config.groups = hopper_groups(builder, form, scores, config.keys, config.groups);
+  config.groups = choose_warpgroups(builder, form, scores, config.keys, config.groups);
   auto fits = [&](HopperConfig larger) {
     if (hopper_shared_bytes(form, scores, larger) > builder.target.shared_bytes) return false;
     config = larger;
@@ -138,12 +138,12 @@ HopperConfig hopper_config(const StepBuilder& builder, const AttentionForm& form
   };
   HopperConfig larger = config;
   larger.strips = size <= kLargestWithStrips && !scores.strips.empty();
-  while (larger.strips && !fits(larger) && larger.keys > kFewestKeys) larger.keys -= 16;
+  while (larger.strips && !fits(larger) && larger.keys > kMinKeys) larger.keys -= 16;
   larger = config;
   larger.queries = hopper_queries(builder, form, scores, config.groups);
   fits(larger);
   larger = config;
-  while (++larger.stages <= kMostStages && fits(larger)) {
+  while (++larger.stages <= kMaxStages && fits(larger)) {
   }
   return config;
 }
@@ -152,7 +152,7 @@ namespace {
 
 // Scores, packed weights and sums of a thread; the rest of its registers is for addresses, states
 // and the code of masks.
-bool fits_registers(const AttentionForm& form, const HopperScores& scores, int groups, int keys) {
+bool fits_registers(const AttentionSpec& form, const HopperScores& scores, int groups, int keys) {
   const int64_t columns = (form.column->extent()->integer + 15) / 16 * 16;
   const bool plain = scores.mask.visible->is_constant() && !scores.has_terms();
   const int room = groups > 2 ? (plain ? 128 : 104) : (plain ? 184 : 168);
@@ -161,9 +161,9 @@ bool fits_registers(const AttentionForm& form, const HopperScores& scores, int g
 
 }  // namespace
 
-std::vector<HopperConfig> hopper_configs(const Target& target, const AttentionForm& form,
+std::vector<HopperConfig> hopper_configs(const Target& target, const AttentionSpec& form,
                                          const HopperScores& scores, int groups, int keys) {
-  constexpr int kMostStages = 4;
+  constexpr int kMaxStages = 4;
   const auto fits = [&](const HopperConfig& config) {
     return hopper_shared_bytes(form, scores, config) <= target.shared_bytes;
   };
@@ -177,7 +177,7 @@ std::vector<HopperConfig> hopper_configs(const Target& target, const AttentionFo
     config.strips = !scores.strips.empty();
     if (config.strips && !fits(config)) config.strips = false;
     if (!fits(config)) continue;
-    while (config.stages < kMostStages) {
+    while (config.stages < kMaxStages) {
       HopperConfig deeper = config;
       ++deeper.stages;
       if (!fits(deeper)) break;

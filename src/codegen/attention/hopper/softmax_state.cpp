@@ -116,7 +116,7 @@ std::string HopperText::fold_tile() {
                      whole, masked);
 }
 
-std::string HopperText::fold_scores(const ScoreForm& score, bool tail) {
+std::string HopperText::fold_scores(const ScoreSpec& score, bool tail) {
   emitter_.open();
   emitter_.line(tail ? fmt::format("const int valid = static_cast<int>(min_of({} - first, {}ll));",
                                    keys_, config_.keys)
@@ -130,7 +130,7 @@ std::string HopperText::fold_scores(const ScoreForm& score, bool tail) {
   return emitter_.close();
 }
 
-void HopperText::fold_phase(const ScoreForm& score, size_t phase, bool tail) {
+void HopperText::fold_phase(const ScoreSpec& score, size_t phase, bool tail) {
   const Phase& range = score.phases[phase];
   open_row();
   bind_references();
@@ -148,7 +148,7 @@ void HopperText::fold_phase(const ScoreForm& score, size_t phase, bool tail) {
 }
 
 // Integers affine in the position within the tile: one base per row, 32 bits.
-HopperText::Bindings HopperText::positions(const ScoreForm& score, size_t phase) {
+HopperText::Bindings HopperText::positions(const ScoreSpec& score, size_t phase) {
   std::set<ir::Expr> seen, done;
   Bindings found;
   auto take = [&](ir::Expr e, ir::Expr cast) {
@@ -192,7 +192,7 @@ HopperText::Bindings HopperText::positions(const ScoreForm& score, size_t phase)
 
 // Exponentials and hyperbolic tangents of the elements; references in exponents are scaled once per
 // row.
-std::vector<HopperText::Special> HopperText::specials(const ScoreForm& score, size_t phase) {
+std::vector<HopperText::Special> HopperText::specials(const ScoreSpec& score, size_t phase) {
   std::vector<Special> found;
   std::set<ir::Expr> seen;
   auto take = [&](ir::Expr e) {
@@ -250,7 +250,7 @@ void HopperText::place_element(bool tail) {
 }
 
 // What s holds: the raw score, and from the first phase on what is kept of it.
-void HopperText::bind_score(const ScoreForm& score, size_t phase) {
+void HopperText::bind_score(const ScoreSpec& score, size_t phase) {
   if (!score.kept) return;
   const Factored& kept = score.kept_factors;
   std::string text = "raw";
@@ -264,7 +264,7 @@ void HopperText::bind_score(const ScoreForm& score, size_t phase) {
   }
 }
 
-void HopperText::fold_element(const ScoreForm& score, size_t phase, bool tail) {
+void HopperText::fold_element(const ScoreSpec& score, size_t phase, bool tail) {
   const Phase& range = score.phases[phase];
   const Bindings places = positions(score, phase);
   const std::vector<Special> found = specials(score, phase);
@@ -309,14 +309,14 @@ void HopperText::fold_element(const ScoreForm& score, size_t phase, bool tail) {
   emitter_.line(unrolled("n", config_.keys / 8, keys));
 }
 
-std::string HopperText::tile_reduction(const ScoreForm& score, size_t k) const {
+std::string HopperText::tile_reduction(const ScoreSpec& score, size_t k) const {
   const std::string_view op = combiner_of(rows_.accumulators[k].reduction);
   std::string tile = fmt::format("{0}::apply(tile{1}[0], tile{1}[1])", op, k);
   if (!score.per_lane[k]) tile = fmt::format("quad_reduce<{}>({})", op, tile);
   return tile;
 }
 
-void HopperText::update_state(const ScoreForm& score, size_t k, const std::string& reduction) {
+void HopperText::update_state(const ScoreSpec& score, size_t k, const std::string& reduction) {
   const cascade::Accumulator& a = rows_.accumulators[k];
   const std::string_view op = combiner_of(a.reduction);
   emitter_.open();

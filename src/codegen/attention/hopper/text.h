@@ -16,18 +16,18 @@ namespace redfuser::codegen {
 
 class HopperText {
  public:
-  HopperText(StepBuilder& builder, const AttentionForm& form, const HopperScores& scores,
+  HopperText(StepBuilder& builder, const AttentionSpec& form, const HopperScores& scores,
              const HopperOperands& operands, const HopperConfig& config);
   virtual ~HopperText() = default;
   KernelLaunch launch();
 
  protected:
-  // attention_hopper_kernel.cpp: a block's work, its barriers, the producer, the consumers' loop.
+  // hopper_attention_kernel.cpp: a block's work, its barriers, the producer, the consumers' loop.
   void declare_memory();
   void declare_schedule();
   void place_work();
-  std::vector<std::string> coordinates(const BoxedRead& read);
-  std::string declare_view(const BoxedRead& read, int lines);
+  std::vector<std::string> coordinates(const TmaOperand& read);
+  std::string declare_view(const TmaOperand& read, int lines);
   std::string copies(const std::string& view, const std::string& tile, int lines, int columns,
                      const std::string& barrier, const std::string& line,
                      const std::vector<std::string>& coordinates, int from = 0) const;
@@ -61,7 +61,7 @@ class HopperText {
   void copy_strip(size_t i);
   void wait_strips();
   // What the phase takes of terms and strips: texts of eight keys, and names of the elements'.
-  void open_terms(const ScoreForm& score, size_t phase);
+  void open_terms(const ScoreSpec& score, size_t phase);
   void open_term(size_t t);
   void open_strip(size_t i);
   void bind_terms();
@@ -71,22 +71,22 @@ class HopperText {
   void declare_state();
   std::string fold_tile();  // leaves weights in s and new states in b
   // `tail`: of tiles that may reach beyond the last key.
-  std::string fold_scores(const ScoreForm& score, bool tail);
-  virtual void fold_phase(const ScoreForm& score, size_t phase, bool tail);
-  void fold_element(const ScoreForm& score, size_t phase, bool tail);
+  std::string fold_scores(const ScoreSpec& score, bool tail);
+  virtual void fold_phase(const ScoreSpec& score, size_t phase, bool tail);
+  void fold_element(const ScoreSpec& score, size_t phase, bool tail);
   using Bindings = std::vector<std::pair<ir::Expr, std::string>>;
-  Bindings positions(const ScoreForm& score, size_t phase);
+  Bindings positions(const ScoreSpec& score, size_t phase);
   struct Special {  // exp(rest · scale / log2 e - a reference), the latter as `shift`; or a tanh
     ir::Expr expr, rest;
     std::string scale, shift;
   };
-  std::vector<Special> specials(const ScoreForm& score, size_t phase);
+  std::vector<Special> specials(const ScoreSpec& score, size_t phase);
   void bind_special(const Special& special);
   void place_element(bool tail);
-  void bind_score(const ScoreForm& score, size_t phase);
+  void bind_score(const ScoreSpec& score, size_t phase);
   // The tile's reduction of accumulator k for row h, over the lanes that share the row or per lane.
-  std::string tile_reduction(const ScoreForm& score, size_t k) const;
-  void update_state(const ScoreForm& score, size_t k, const std::string& reduction);
+  std::string tile_reduction(const ScoreSpec& score, size_t k) const;
+  void update_state(const ScoreSpec& score, size_t k, const std::string& reduction);
   void make_references(size_t done);
   std::string move_values();  // transports o
   std::string adopt_state();
@@ -95,7 +95,7 @@ class HopperText {
   std::string outputs();
   void join_lanes();
   void write_rows();
-  void write(const RowForm::Output& output);
+  void write(const FlatStreaming::Output& output);
   ir::Expr by_reciprocals(ir::Expr e) const;
   void finish(bool rounded);
 
@@ -108,18 +108,18 @@ class HopperText {
 
   StepBuilder& builder_;
   ir::ExprPool& pool_;
-  const AttentionForm& form_;
+  const AttentionSpec& form_;
   const HopperOperands& operands_;
   const HopperConfig config_;
   const HopperScores& scores_;
   const MaskCondition& mask_;
   const cascade::TileRanges ranges_;
   const cascade::TileRanges by_tile_;
-  const ScoreForm &masked_, &whole_;
-  const RowForm& rows_;
+  const ScoreSpec &masked_, &whole_;
+  const FlatStreaming& rows_;
   KernelText kernel_;
   Emitter emitter_;
-  LeafTexts leaves_;
+  LeafNames leaves_;
   std::set<size_t> ready_;
   std::vector<std::vector<LoadedTerm>> loaded_;  // of every term, of every 128 places
   LoadedTerm loaded_visible_;

@@ -7,7 +7,7 @@
 
 namespace redfuser::codegen {
 
-void WideText::finish_cluster() {
+void LargeHeadText::finish_cluster() {
   emitter_.line(merge_cluster());
   columns_ /= wide_.cluster;
   first_column_ = "part_column + ";
@@ -18,7 +18,7 @@ void WideText::finish_cluster() {
 
 // Leaves o, the scalars and references as the merged state's, o being the block's part of the
 // columns. From the arrival on the block's memory is only others' to read.
-std::string WideText::merge_cluster() {
+std::string LargeHeadText::merge_cluster() {
   const int head = state_head(form_), own = columns_ / 8, part = own / wide_.cluster;
   emitter_.open();
   emitter_.line(fmt::format(
@@ -45,7 +45,7 @@ std::string WideText::merge_cluster() {
   return emitter_.close();
 }
 
-void WideText::bind_states(const States& states) {
+void LargeHeadText::bind_states(const States& states) {
   auto head = [&](size_t place) { return fmt::format(fmt::runtime(states.head), place); };
   const size_t accumulators = rows_.accumulators.size(), references = rows_.references.size();
   for (size_t k = 0; k < accumulators; ++k) {
@@ -63,7 +63,7 @@ void WideText::bind_states(const States& states) {
       DType::Int64);
 }
 
-void WideText::merge_references(size_t done) {
+void LargeHeadText::merge_references(size_t done) {
   for (size_t r = 0; r < rows_.references.size(); ++r) {
     if (static_cast<size_t>(rows_.references[r].ready_after) != done) continue;
     emitter_.open();
@@ -80,7 +80,7 @@ void WideText::merge_references(size_t done) {
   }
 }
 
-void WideText::merge_heads(const States& states) {
+void LargeHeadText::merge_heads(const States& states) {
   const size_t count = rows_.accumulators.size() + rows_.references.size();
   emitter_.line(
       fmt::format("folded = 0;\n{} {{\nconstexpr int h = 0;\nfolded += __float_as_int({});\n}}",
@@ -104,7 +104,7 @@ void WideText::merge_heads(const States& states) {
   }
 }
 
-void WideText::merge_values(const States& states) {
+void LargeHeadText::merge_values(const States& states) {
   const cascade::Accumulator& a = rows_.accumulators[form_.value_accumulator];
   const int part = columns_ / 8;
   emitter_.line(unrolled("n", part, "o[n][0] = o[n][1] = o[n][2] = o[n][3] = 0;\n"));

@@ -6,7 +6,7 @@
 
 namespace redfuser::codegen {
 
-void WideText::finish_rows() {
+void LargeHeadText::finish_rows() {
   join_lanes();
   std::vector<size_t> own;
   for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
@@ -29,7 +29,7 @@ void WideText::finish_rows() {
   emitter_.line(fmt::format("if (segments > 1) {{\n{}}} else {{\n{}}}", states, outputs));
 }
 
-std::string WideText::head_stores() const {
+std::string LargeHeadText::head_stores() const {
   std::string scalars;
   size_t place = 0;
   for (size_t k = 0; k < rows_.accumulators.size(); ++k, ++place) {
@@ -41,7 +41,7 @@ std::string WideText::head_stores() const {
   return scalars + fmt::format("state[{}] = __int_as_float(static_cast<int>(folded));\n", place);
 }
 
-void WideText::store_states() {
+void LargeHeadText::store_states() {
   const int head = state_head(form_), block = state_block(form_, 1), columns = block - head;
   const bool whole = columns % (2 * columns_ * wide_.cluster) == 0;
   const std::string last =
@@ -57,8 +57,8 @@ void WideText::store_states() {
       "float* const values = state + {5} + group_column + pair;\n"
       "#pragma unroll\nfor (int n = 0; n < {6}; ++n) {{\n{7}float2 both;\nboth.x = o[n][h * 2];\n"
       "both.y = o[n][h * 2 + 1];\n*reinterpret_cast<float2*>(values + n * 8) = both;\n}}\n}}",
-      kernel_.buffer(segments_.states, true), WideLayout::kRows, block, row_count_, head_stores(),
-      head, columns_ / 8, last));
+      kernel_.buffer(segments_.states, true), LargeHeadLayout::kRows, block, row_count_,
+      head_stores(), head, columns_ / 8, last));
 }
 
 }  // namespace redfuser::codegen

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kGroups = 2, kGroupThreads = 128;
 
-HopperConfig group_config(const WideConfig& config) {
+HopperConfig group_config(const LargeHeadConfig& config) {
   HopperConfig result;
   result.groups = 1;
   result.keys = config.group_keys();
@@ -19,12 +19,12 @@ HopperConfig group_config(const WideConfig& config) {
 
 }  // namespace
 
-WideText::WideText(StepBuilder& builder, const AttentionForm& form, const HopperScores& scores,
-                   const HopperOperands& operands, const WideConfig& config,
-                   const Segments& segments)
+LargeHeadText::LargeHeadText(StepBuilder& builder, const AttentionSpec& form,
+                             const HopperScores& scores, const HopperOperands& operands,
+                             const LargeHeadConfig& config, const Segments& segments)
     : HopperText(builder, form, scores, operands, group_config(config)),
       wide_(config),
-      layout_(wide_layout(form, config)),
+      layout_(large_head_layout(form, config)),
       parts_(wide_parts(form, config)),
       segments_(segments),
       visible_(pool_, form) {
@@ -34,7 +34,7 @@ WideText::WideText(StepBuilder& builder, const AttentionForm& form, const Hopper
   first_column_ = "group_column + ";
 }
 
-KernelLaunch WideText::launch() {
+KernelLaunch LargeHeadText::launch() {
   keys_ = kernel_.size(rows_.length());
   row_count_ = kernel_.size(form_.row->extent());
   declare_memory();
@@ -55,7 +55,7 @@ KernelLaunch WideText::launch() {
   return launch;
 }
 
-void WideText::declare_memory() {
+void LargeHeadText::declare_memory() {
   emitter_.line(fmt::format(
       "extern __shared__ char memory[];\n"
       "char* const tiles_at = memory + (-ptx_shared_address(memory) & {});\n"
@@ -64,8 +64,9 @@ void WideText::declare_memory() {
       "char* const weights_tile = tiles_at + {};\n"
       "float* const reduced = reinterpret_cast<float*>(tiles_at + {});\n"
       "const Ring<{}> q_ring{{barriers}};\nconst Ring<{}> k_ring{{barriers + {}}};",
-      WideLayout::kAlignment - 1, layout_.keys, layout_.values, layout_.weights, layout_.barriers,
-      layout_.weights, layout_.reduced, parts_, parts_ * wide_.key_stages, 16 * parts_));
+      LargeHeadLayout::kAlignment - 1, layout_.keys, layout_.values, layout_.weights,
+      layout_.barriers, layout_.weights, layout_.reduced, parts_, parts_ * wide_.key_stages,
+      16 * parts_));
   std::string rings = fmt::format("k_ring.init({});\n", 4 * kGroups);
   if (values_apart()) {
     emitter_.line(fmt::format("const Ring<{}> v_ring{{barriers + {}}};", wide_.value_stages,
@@ -81,7 +82,7 @@ void WideText::declare_memory() {
 
 // Clusters of the same keys are neighbours; the last rows, which see the most keys of a causal
 // mask, come first.
-void WideText::place_work() {
+void LargeHeadText::place_work() {
   emitter_.line(fmt::format(
       "const int segments = static_cast<int>({}), row_tiles = static_cast<int>({});\n"
       "const int work = blockIdx.x / {}, rank = {};\n"
@@ -91,9 +92,9 @@ void WideText::place_work() {
       "const int segment = keyed - static_cast<int>(other) * segments;\n"
       "const int first_row = row_tile * {};",
       kernel_.size(segments_.count), kernel_.size(segments_.row_tiles), wide_.cluster,
-      wide_.cluster > 1 ? "static_cast<int>(ptx_cluster_rank())" : "0", WideLayout::kRows));
+      wide_.cluster > 1 ? "static_cast<int>(ptx_cluster_rank())" : "0", LargeHeadLayout::kRows));
   bind_coordinates(emitter_, form_.others, "other");
-  visible_.declare(emitter_, "first_row", WideLayout::kRows, wide_.keys);
+  visible_.declare(emitter_, "first_row", LargeHeadLayout::kRows, wide_.keys);
   emitter_.line(fmt::format(
       "const int all_tiles = static_cast<int>((max_of(end - begin, 0ll) + {0}) / {1});\n"
       "const int blocks = segments * {2}, own_tiles = (all_tiles + blocks - 1) / blocks;\n"
@@ -104,8 +105,8 @@ void WideText::place_work() {
 }
 
 // A part of the rows before that of the first keys.
-std::string WideText::producer() {
-  const int part_columns = wide_.part_slabs * WideLayout::kSlabColumns;
+std::string LargeHeadText::producer() {
+  const int part_columns = wide_.part_slabs * LargeHeadLayout::kSlabColumns;
   auto part = [&](const std::string& ring, const std::string& use, const std::string& view,
                   const std::string& tile, int lines, int from, int columns,
                   const std::string& line, const std::vector<std::string>& at) {
@@ -114,19 +115,20 @@ std::string WideText::producer() {
                        tile_bytes(lines, end - from),
                        copies(view, tile, lines, end, "full", line, at, from));
   };
-  const std::string query_view = declare_view(operands_.query, WideLayout::kRows);
+  const std::string query_view = declare_view(operands_.query, LargeHeadLayout::kRows);
   const std::string key_view = declare_view(operands_.key, wide_.keys);
   emitter_.open();
   emitter_.line(fmt::format("ptx_prefetch_map({});\nptx_prefetch_map({});", query_view, key_view));
   const auto query_at = coordinates(operands_.query), key_at = coordinates(operands_.key);
   std::string text;
   for (int p = 0; p < parts_; ++p) {
-    text += fmt::format("if (use == 0) {{\n{}}}\n{{\n{}}}\n",
-                        part("q_ring", std::to_string(p), query_view, "q_tile", WideLayout::kRows,
-                             p * part_columns, depth_, "first_row", query_at),
-                        part("k_ring", fmt::format("use * {} + {}", parts_, p), key_view,
-                             fmt::format("k_tiles + use % {} * {}", wide_.key_stages, layout_.key),
-                             wide_.keys, p * part_columns, depth_, "line", key_at));
+    text +=
+        fmt::format("if (use == 0) {{\n{}}}\n{{\n{}}}\n",
+                    part("q_ring", std::to_string(p), query_view, "q_tile", LargeHeadLayout::kRows,
+                         p * part_columns, depth_, "first_row", query_at),
+                    part("k_ring", fmt::format("use * {} + {}", parts_, p), key_view,
+                         fmt::format("k_tiles + use % {} * {}", wide_.key_stages, layout_.key),
+                         wide_.keys, p * part_columns, depth_, "line", key_at));
   }
   if (values_apart()) {
     const auto columns = static_cast<int>(form_.column->extent()->integer);
@@ -145,7 +147,7 @@ std::string WideText::producer() {
   return emitter_.close();
 }
 
-std::string WideText::consumer() {
+std::string LargeHeadText::consumer() {
   emitter_.open();
   emitter_.line(fmt::format(
       "const int warp = threadIdx.x >> 5 & 3, quad = (threadIdx.x & 31) >> 2, pair = "
@@ -153,7 +155,7 @@ std::string WideText::consumer() {
       "const int group_row = first_row, last_group_row = static_cast<int>(min_of(first_row + "
       "{}ll, {} - 1)), own_row = first_row + tile_row;\n"
       "const int group_key = {}, other_key = {} - group_key, group_column = (group - 1) * {};",
-      WideLayout::kRows - 1, row_count_,
+      LargeHeadLayout::kRows - 1, row_count_,
       wide_.scorers == kGroups ? fmt::format("(group - 1) * {}", wide_.group_keys()) : "0",
       wide_.keys - wide_.group_keys(), columns_));
   declare_state();
@@ -172,25 +174,25 @@ std::string WideText::consumer() {
   return emitter_.close();
 }
 
-std::optional<std::vector<KernelLaunch>> attention_wide_kernels(StepBuilder& builder,
-                                                                const AttentionForm& original) {
-  AttentionForm form = packed_rows(builder.pool(), original);
-  auto operands = boxed_operands(builder, form);
+std::optional<std::vector<KernelLaunch>> large_head_kernels(StepBuilder& builder,
+                                                            const AttentionSpec& original) {
+  AttentionSpec form = packed_gqa_rows(builder.pool(), original);
+  auto operands = tma_operands(builder, form);
   if (!operands) {
     form = original;
-    operands = boxed_operands(builder, form);
+    operands = tma_operands(builder, form);
   }
   if (!operands) return std::nullopt;
-  auto config = wide_config(builder, form, *operands);
+  auto config = large_head_config(builder, form, *operands);
   if (!config) return std::nullopt;
   config->cluster = wide_cluster(builder, form, *config);
   config->scorers = wide_scorers(builder.pool(), form, *config);
   const Segments segments = wide_segments(builder, form, *config);
   const HopperScores scores = wide_scores(builder.pool(), form);
   std::vector<KernelLaunch> result = {
-      WideText(builder, form, scores, *operands, *config, segments).launch()};
+      LargeHeadText(builder, form, scores, *operands, *config, segments).launch()};
   if (!segments.count->is_constant(1)) {
-    result.push_back(attention_wide_merge_kernel(builder, form, segments));
+    result.push_back(large_head_merge_kernel(builder, form, segments));
   }
   return result;
 }

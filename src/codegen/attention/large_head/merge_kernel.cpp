@@ -6,12 +6,12 @@
 
 namespace redfuser::codegen {
 
-KernelLaunch attention_wide_merge_kernel(StepBuilder& builder, const AttentionForm& form,
-                                         const Segments& segments) {
+KernelLaunch large_head_merge_kernel(StepBuilder& builder, const AttentionSpec& form,
+                                     const Segments& segments) {
   constexpr int kThreads = 128, kKeys = 16;
   ir::ExprPool& pool = builder.pool();
-  AttentionTile tile(builder, form, kKeys, 1);
-  AttentionMerge merge(tile, form, 1, kThreads);
+  MmaFold tile(builder, form, kKeys, 1);
+  SplitKvMerge merge(tile, form, 1, kThreads);
   KernelText& kernel = tile.kernel();
   Emitter& emitter = tile.emitter();
   const int head = state_head(form), block = state_block(form, 1);
@@ -20,7 +20,7 @@ KernelLaunch attention_wide_merge_kernel(StepBuilder& builder, const AttentionFo
       "const long long other = floor_div(blockIdx.x, {}), first_row = blockIdx.x - other * {};\n"
       "const long long tile = first_row / {};",
       kernel.size(segments.count), kernel.size(segments.row_tiles), tile.row_count(),
-      tile.row_count(), WideLayout::kRows));
+      tile.row_count(), LargeHeadLayout::kRows));
   bind_coordinates(emitter, form.others, "other");
   emitter.line(fmt::format(
       "const float* const states = reinterpret_cast<const float*>({0}) + ((other * row_tiles + "
@@ -29,7 +29,7 @@ KernelLaunch attention_wide_merge_kernel(StepBuilder& builder, const AttentionFo
       "for (int i = threadIdx.x; i < segments * {4}; i += {5}) {{\n"
       "const int part = i / {4}, place = i - part * {4};\nheads[i] = states[part * {2} + place];\n"
       "}}\n__syncthreads();",
-      kernel.buffer(segments.states), WideLayout::kRows, block, Segments::kMost * head, head,
+      kernel.buffer(segments.states), LargeHeadLayout::kRows, block, Segments::kMax * head, head,
       kThreads));
   merge.declare();
   emitter.line(fmt::format("merge(heads, {}, states, segments);", head));
@@ -37,7 +37,7 @@ KernelLaunch attention_wide_merge_kernel(StepBuilder& builder, const AttentionFo
   KernelLaunch launch =
       kernel.launch("attention_wide_merge", comment_of(form.rows.comment),
                     {"ptx", "math", "types", "reduce", "attention"}, "", emitter.close(), kThreads);
-  launch.static_shared = Segments::kMost * head * 4;
+  launch.static_shared = Segments::kMax * head * 4;
   launch.grid[0] =
       pool.select(pool.make(ir::ExprOp::Equal, {segments.count, pool.integer(1)}), pool.integer(0),
                   pool.mul(form.row->extent(), product_of(pool, extents_of(pool, form.others))));

@@ -8,7 +8,7 @@
 
 namespace redfuser::codegen {
 
-std::string WideText::scorer() {
+std::string LargeHeadText::scorer() {
   emitter_.open();
   emitter_.line("constexpr int use = 0;");
   place_tile();
@@ -34,7 +34,7 @@ std::string WideText::scorer() {
 }
 
 // The values are moved while the other group begins with its own.
-void WideText::leave_weights(bool first) {
+void LargeHeadText::leave_weights(bool first) {
   std::string references;
   for (size_t r = 0; r < rows_.references.size(); ++r) {
     references += fmt::format("{}[tile_row + h * 8] = w{}[h];\n", reference_place(r), r);
@@ -51,7 +51,7 @@ void WideText::leave_weights(bool first) {
 }
 
 // Its states are those of the references alone.
-std::string WideText::follower() {
+std::string LargeHeadText::follower() {
   emitter_.open();
   place_tile();
   std::string references, adopted;
@@ -71,24 +71,25 @@ std::string WideText::follower() {
   return fmt::format("for (int use = 0; use < tiles; ++use) {{\n{}}}\n", emitter_.close());
 }
 
-std::string WideText::reference_place(size_t r) const {
-  return fmt::format("(reduced + {})", (2 * r + 1) * WideLayout::kRows);
+std::string LargeHeadText::reference_place(size_t r) const {
+  return fmt::format("(reduced + {})", (2 * r + 1) * LargeHeadLayout::kRows);
 }
 
-std::string WideText::start_all_values(const std::string& use, const std::string& weights) const {
+std::string LargeHeadText::start_all_values(const std::string& use,
+                                            const std::string& weights) const {
   return fmt::format(
       "{{\n{}ptx_product_fence();\nadd_values<{}, {}, {}>(o, {}, values, {});\n"
       "ptx_product_commit();\n}}\n",
       place_values(use), type_, columns_, wide_.keys, weights,
-      wide_.keys * WideLayout::kSlabRowBytes);
+      wide_.keys * LargeHeadLayout::kSlabRowBytes);
 }
 
 // What the scorer has reduced, for both groups.
-void WideText::share_accumulators() {
+void LargeHeadText::share_accumulators() {
   std::string store, load;
   for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
     if (is_value(k)) continue;
-    const size_t place = 2 * k * WideLayout::kRows;
+    const size_t place = 2 * k * LargeHeadLayout::kRows;
     store += fmt::format("reduced[{} + tile_row + h * 8] = a{}[h];\n", place, k);
     load += fmt::format("a{}[h] = reduced[{} + tile_row + h * 8];\n", k, place);
   }

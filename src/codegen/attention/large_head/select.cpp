@@ -8,8 +8,8 @@ namespace redfuser::codegen {
 namespace {
 
 int slabs_of(ir::Expr extent) {
-  return static_cast<int>((extent->integer + WideLayout::kSlabColumns - 1) /
-                          WideLayout::kSlabColumns);
+  return static_cast<int>((extent->integer + LargeHeadLayout::kSlabColumns - 1) /
+                          LargeHeadLayout::kSlabColumns);
 }
 
 bool same(const BufferRef& a, const BufferRef& b) {
@@ -17,66 +17,67 @@ bool same(const BufferRef& a, const BufferRef& b) {
 }
 
 // The slab of the keys where the values begin, if they are some of the keys' columns.
-std::optional<int> shared_slab(ir::ExprPool& pool, const AttentionForm& form,
+std::optional<int> shared_slab(ir::ExprPool& pool, const AttentionSpec& form,
                                const HopperOperands& operands) {
-  const TensorView &key = operands.key.view, &value = operands.value.view;
+  const TmaView &key = operands.key.view, &value = operands.value.view;
   if (!same(key.buffer, value.buffer) || key.strides != value.strides ||
       operands.key.coordinates != operands.value.coordinates) {
     return std::nullopt;
   }
   ir::Expr distance = pool.sub(value.offset, key.offset);
   if (!distance->is_constant() || distance->integer < 0 ||
-      distance->integer % WideLayout::kSlabColumns != 0 ||
+      distance->integer % LargeHeadLayout::kSlabColumns != 0 ||
       distance->integer + form.column->extent()->integer > form.depth->extent()->integer) {
     return std::nullopt;
   }
-  return static_cast<int>(distance->integer / WideLayout::kSlabColumns);
+  return static_cast<int>(distance->integer / LargeHeadLayout::kSlabColumns);
 }
 
 }  // namespace
 
-int wide_columns(const AttentionForm& form) {
-  return (slabs_of(form.column->extent()) + 1) / 2 * WideLayout::kSlabColumns;
+int wide_columns(const AttentionSpec& form) {
+  return (slabs_of(form.column->extent()) + 1) / 2 * LargeHeadLayout::kSlabColumns;
 }
 
-int wide_parts(const AttentionForm& form, const WideConfig& config) {
+int wide_parts(const AttentionSpec& form, const LargeHeadConfig& config) {
   return (slabs_of(form.depth->extent()) + config.part_slabs - 1) / config.part_slabs;
 }
 
-WideLayout wide_layout(const AttentionForm& form, const WideConfig& config) {
-  constexpr int kRingBytes = 16;                    // a buffer's barriers
-  constexpr int kPart = 2 * WideLayout::kRows * 4;  // of what groups exchange: floats of the rows
-  auto tile = [](int lines, int slabs) { return slabs * lines * WideLayout::kSlabRowBytes; };
-  WideLayout layout{};
-  layout.query = tile(WideLayout::kRows, slabs_of(form.depth->extent()));
+LargeHeadLayout large_head_layout(const AttentionSpec& form, const LargeHeadConfig& config) {
+  constexpr int kRingBytes = 16;  // a buffer's barriers
+  constexpr int kPart =
+      2 * LargeHeadLayout::kRows * 4;  // of what groups exchange: floats of the rows
+  auto tile = [](int lines, int slabs) { return slabs * lines * LargeHeadLayout::kSlabRowBytes; };
+  LargeHeadLayout layout{};
+  layout.query = tile(LargeHeadLayout::kRows, slabs_of(form.depth->extent()));
   layout.key = tile(config.keys, slabs_of(form.depth->extent()));
   layout.value = config.value_stages > 0 ? tile(config.keys, slabs_of(form.column->extent())) : 0;
   layout.keys = layout.query;
   layout.values = layout.keys + config.key_stages * layout.key;
   layout.weights = layout.values + config.value_stages * layout.value;
-  layout.reduced = layout.weights + tile(WideLayout::kRows, 1);
+  layout.reduced = layout.weights + tile(LargeHeadLayout::kRows, 1);
   layout.barriers = layout.reduced + static_cast<int>(form.rows.accumulators.size()) * kPart;
-  layout.heads = 2 * wide_columns(form) * WideLayout::kRows * 4;
+  layout.heads = 2 * wide_columns(form) * LargeHeadLayout::kRows * 4;
   const int rings = wide_parts(form, config) * (1 + config.key_stages) + config.value_stages;
-  layout.bytes = layout.barriers + rings * kRingBytes + WideLayout::kAlignment;
+  layout.bytes = layout.barriers + rings * kRingBytes + LargeHeadLayout::kAlignment;
   return layout;
 }
 
-std::optional<WideConfig> wide_config(StepBuilder& builder, const AttentionForm& form,
-                                      const HopperOperands& operands) {
-  constexpr int kMostStages = 4, kMostGroupColumns = 256;
-  if (wide_columns(form) > kMostGroupColumns || slabs_of(form.column->extent()) < 2) {
+std::optional<LargeHeadConfig> large_head_config(StepBuilder& builder, const AttentionSpec& form,
+                                                 const HopperOperands& operands) {
+  constexpr int kMaxStages = 4, kMaxGroupColumns = 256;
+  if (wide_columns(form) > kMaxGroupColumns || slabs_of(form.column->extent()) < 2) {
     return std::nullopt;
   }
   const auto slab = shared_slab(builder.pool(), form, operands);
-  auto fits = [&](const WideConfig& config) {
-    return wide_layout(form, config).bytes <= builder.target.shared_bytes;
+  auto fits = [&](const LargeHeadConfig& config) {
+    return large_head_layout(form, config).bytes <= builder.target.shared_bytes;
   };
   for (const int keys : {64, 32}) {
     // One tile of keys is copied while the one before is multiplied by values, and conversely.
-    WideConfig config{keys, slab ? 2 : 1, slab ? 0 : 1, slab.value_or(0)};
+    LargeHeadConfig config{keys, slab ? 2 : 1, slab ? 0 : 1, slab.value_or(0)};
     if (!fits(config)) continue;
-    for (WideConfig larger = config; larger.key_stages < kMostStages;) {
+    for (LargeHeadConfig larger = config; larger.key_stages < kMaxStages;) {
       ++larger.key_stages;
       if (!slab) ++larger.value_stages;
       if (!fits(larger)) break;
@@ -87,7 +88,7 @@ std::optional<WideConfig> wide_config(StepBuilder& builder, const AttentionForm&
   return std::nullopt;
 }
 
-HopperScores wide_scores(ir::ExprPool& pool, const AttentionForm& form) {
+HopperScores wide_scores(ir::ExprPool& pool, const AttentionSpec& form) {
   HopperScores scores = hopper_scores(pool, form);
   scores.terms.clear();
   scores.strips.clear();
@@ -96,9 +97,9 @@ HopperScores wide_scores(ir::ExprPool& pool, const AttentionForm& form) {
   return scores;
 }
 
-int wide_scorers(ir::ExprPool& pool, const AttentionForm& form, const WideConfig& config) {
+int wide_scorers(ir::ExprPool& pool, const AttentionSpec& form, const LargeHeadConfig& config) {
   if (config.value_stages > 0) return 2;
-  const RowForm& rows = form.rows;
+  const FlatStreaming& rows = form.rows;
   const HopperScores scores = hopper_scores(pool, form);
   if (scores.has_terms() || !scores.strips.empty() || scores.masked.tanh_scale != 0) return 2;
   if (scores.mask.visible && !scores.mask.visible->is_constant()) return 2;
@@ -113,37 +114,38 @@ int wide_scorers(ir::ExprPool& pool, const AttentionForm& form, const WideConfig
   return scorers;
 }
 
-int wide_cluster(StepBuilder& builder, const AttentionForm& form, const WideConfig& config) {
+int wide_cluster(StepBuilder& builder, const AttentionSpec& form, const LargeHeadConfig& config) {
   ir::ExprPool& pool = builder.pool();
-  ir::Expr groups = pool.mul(ceil_div(pool, form.row->extent(), WideLayout::kRows),
+  ir::Expr groups = pool.mul(ceil_div(pool, form.row->extent(), LargeHeadLayout::kRows),
                              product_of(pool, extents_of(pool, form.others)));
-  const WideLayout layout = wide_layout(form, config);
-  const int head_bytes = WideLayout::kRows * state_head(form) * 4;
+  const LargeHeadLayout layout = large_head_layout(form, config);
+  const int head_bytes = LargeHeadLayout::kRows * state_head(form) * 4;
   if (!groups->is_constant() || layout.heads + head_bytes > layout.weights) return 1;
   const int64_t blocks = builder.target.multiprocessors / std::max<int64_t>(groups->integer, 1);
   ir::Expr length = form.rows.length();
   return blocks == 2 && (!length->is_constant() || length->integer > config.keys) ? 2 : 1;
 }
 
-Segments wide_segments(StepBuilder& builder, const AttentionForm& form, const WideConfig& config) {
+Segments wide_segments(StepBuilder& builder, const AttentionSpec& form,
+                       const LargeHeadConfig& config) {
   // A segment's state is as many bytes as some tiles of keys.
-  constexpr int64_t kFewestTiles = 2;
+  constexpr int64_t kMinTiles = 2;
   ir::ExprPool& pool = builder.pool();
   ir::Expr one = pool.integer(1), processors = pool.integer(builder.target.multiprocessors);
   auto at_least_one = [&](ir::Expr e) { return pool.make(ir::ExprOp::Max, {e, one}); };
   Segments result;
-  result.row_tiles = ceil_div(pool, form.row->extent(), WideLayout::kRows);
+  result.row_tiles = ceil_div(pool, form.row->extent(), LargeHeadLayout::kRows);
   result.groups = pool.mul(result.row_tiles, product_of(pool, extents_of(pool, form.others)));
   result.count = one;
   if (config.cluster == 1) {
     ir::Expr by_groups = at_least_one(pool.floordiv(processors, at_least_one(result.groups)));
-    ir::Expr by_keys = at_least_one(ceil_div(pool, form.rows.length(), kFewestTiles * config.keys));
+    ir::Expr by_keys = at_least_one(ceil_div(pool, form.rows.length(), kMinTiles * config.keys));
     result.count = pool.make(ir::ExprOp::Min, {pool.make(ir::ExprOp::Min, {by_groups, by_keys}),
-                                               pool.integer(Segments::kMost)});
+                                               pool.integer(Segments::kMax)});
   }
   ir::Expr states = pool.select(pool.make(ir::ExprOp::Equal, {result.count, one}), pool.integer(0),
                                 pool.mul(result.groups, result.count));
-  const int64_t state = int64_t{WideLayout::kRows} * state_block(form, 1);
+  const int64_t state = int64_t{LargeHeadLayout::kRows} * state_block(form, 1);
   result.states = builder.add_scratch(DType::Float32, pool.mul(states, pool.integer(state)));
   return result;
 }

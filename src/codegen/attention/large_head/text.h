@@ -10,10 +10,11 @@
 
 namespace redfuser::codegen {
 
-class WideText : public HopperText {
+class LargeHeadText : public HopperText {
  public:
-  WideText(StepBuilder& builder, const AttentionForm& form, const HopperScores& scores,
-           const HopperOperands& operands, const WideConfig& config, const Segments& segments);
+  LargeHeadText(StepBuilder& builder, const AttentionSpec& form, const HopperScores& scores,
+                const HopperOperands& operands, const LargeHeadConfig& config,
+                const Segments& segments);
   KernelLaunch launch();
 
  private:
@@ -45,7 +46,7 @@ class WideText : public HopperText {
 
   // attention_wide_fold.cpp: a tile of scores folded by both groups.
   std::string fold_wide_tile();
-  void fold_phase(const ScoreForm& score, size_t phase, bool tail) override;
+  void fold_phase(const ScoreSpec& score, size_t phase, bool tail) override;
   bool exchanges() const;
   // Of both groups' <name><k>[2] for the rows, of these accumulators, the reduction.
   void exchange(const std::vector<size_t>& accumulators, const std::string& name);
@@ -71,8 +72,8 @@ class WideText : public HopperText {
   void merge_references(size_t done);
   void merge_values(const States& states);
 
-  const WideConfig wide_;
-  const WideLayout layout_;
+  const LargeHeadConfig wide_;
+  const LargeHeadLayout layout_;
   const int parts_;  // of a tile's keys
   const Segments segments_;
   const VisibleKeys visible_;

@@ -7,7 +7,7 @@
 
 namespace redfuser::codegen {
 
-std::string WideText::first_tile() {
+std::string LargeHeadText::first_tile() {
   emitter_.open();
   emitter_.line("constexpr int use = 0;");
   place_tile();
@@ -20,7 +20,7 @@ std::string WideText::first_tile() {
 }
 
 // The tensor cores go from the values of one tile to the scores of the next.
-std::string WideText::next_tiles() {
+std::string LargeHeadText::next_tiles() {
   emitter_.open();
   place_tile();
   emitter_.line(start_values("use - 1"));
@@ -38,7 +38,7 @@ std::string WideText::next_tiles() {
   return loop + start_values("tiles - 1") + "wait_products<0>(o);\n";
 }
 
-void WideText::place_tile() {
+void LargeHeadText::place_tile() {
   emitter_.line(fmt::format(
       "const int tile_first = (first_tile + use) * {}, first = tile_first + group_key;\n"
       "const int tile_valid = static_cast<int>(min_of({} - tile_first, {}ll));",
@@ -46,10 +46,10 @@ void WideText::place_tile() {
 }
 
 // Part by part, as the keys (and the first time the rows) arrive.
-std::string WideText::start_scores(int begin, int end, bool first) const {
-  const int slab = wide_.keys * WideLayout::kSlabRowBytes;
-  const int query_slab = WideLayout::kRows * WideLayout::kSlabRowBytes;
-  const int columns = wide_.part_slabs * WideLayout::kSlabColumns;
+std::string LargeHeadText::start_scores(int begin, int end, bool first) const {
+  const int slab = wide_.keys * LargeHeadLayout::kSlabRowBytes;
+  const int query_slab = LargeHeadLayout::kRows * LargeHeadLayout::kSlabRowBytes;
+  const int columns = wide_.part_slabs * LargeHeadLayout::kSlabColumns;
   std::string text;
   for (int p = begin; p < end; ++p) {
     if (first) text += fmt::format("q_ring.wait_full({});\n", p);
@@ -64,10 +64,10 @@ std::string WideText::start_scores(int begin, int end, bool first) const {
       "{{\nconst unsigned keys = here(k_tiles + use % {} * {} + group_key * {}), rows = "
       "here(q_tile);\n"
       "{}ptx_product_commit();\n}}\n",
-      wide_.key_stages, layout_.key, WideLayout::kSlabRowBytes, text);
+      wide_.key_stages, layout_.key, LargeHeadLayout::kSlabRowBytes, text);
 }
 
-std::string WideText::release_keys(const std::string& use) const {
+std::string LargeHeadText::release_keys(const std::string& use) const {
   std::string text;
   for (int p = 0; p < parts_; ++p) {
     text += fmt::format("k_ring.release({} * {} + {});\n", use, parts_, p);
@@ -76,7 +76,7 @@ std::string WideText::release_keys(const std::string& use) const {
 }
 
 // The new state, and the weights for both groups.
-void WideText::publish_weights() {
+void LargeHeadText::publish_weights() {
   emitter_.line(adopt_state());
   emitter_.line(
       fmt::format("folded += tile_valid;\npack_weights<{0}, {1}>(p, s);", type_, config_.keys));
@@ -88,8 +88,8 @@ void WideText::publish_weights() {
 }
 
 // By the group's own weights first, while the other's arrive.
-std::string WideText::start_values(const std::string& use) const {
-  constexpr int kRow = WideLayout::kSlabRowBytes;
+std::string LargeHeadText::start_values(const std::string& use) const {
+  constexpr int kRow = LargeHeadLayout::kSlabRowBytes;
   return fmt::format(
       "{{\n{0}ptx_product_fence();\n"
       "add_values<{1}, {2}, {3}>(o, p, values + group_key * {4}, {5});\n"
@@ -100,8 +100,8 @@ std::string WideText::start_values(const std::string& use) const {
 }
 
 // `values`, the address of the group's columns of them.
-std::string WideText::place_values(const std::string& use) const {
-  const int slab = wide_.keys * WideLayout::kSlabRowBytes;
+std::string LargeHeadText::place_values(const std::string& use) const {
+  const int slab = wide_.keys * LargeHeadLayout::kSlabRowBytes;
   const std::string tile =
       values_apart()
           ? fmt::format("v_tiles + ({}) % {} * {}", use, wide_.value_stages, layout_.value)
@@ -109,7 +109,7 @@ std::string WideText::place_values(const std::string& use) const {
                         wide_.value_slab * slab);
   return fmt::format("{}const unsigned values = here({} + group_column / {} * {});\n",
                      values_apart() ? fmt::format("v_ring.wait_full({});\n", use) : std::string(),
-                     tile, WideLayout::kSlabColumns, slab);
+                     tile, LargeHeadLayout::kSlabColumns, slab);
 }
 
 }  // namespace redfuser::codegen

@@ -6,7 +6,7 @@
 
 namespace redfuser::codegen {
 
-std::string WideText::fold_wide_tile() {
+std::string LargeHeadText::fold_wide_tile() {
   const bool even = rows_.length()->is_constant() && rows_.length()->integer % wide_.keys == 0;
   const std::string masked = fold_scores(masked_, !even);
   emitter_.open();
@@ -27,7 +27,7 @@ std::string WideText::fold_wide_tile() {
                      whole, masked);
 }
 
-void WideText::fold_phase(const ScoreForm& score, size_t phase, bool tail) {
+void LargeHeadText::fold_phase(const ScoreSpec& score, size_t phase, bool tail) {
   if (wide_.scorers == 1) return HopperText::fold_phase(score, phase, tail);
   const Phase& range = score.phases[phase];
   std::vector<size_t> reduced, shared;
@@ -59,20 +59,20 @@ void WideText::fold_phase(const ScoreForm& score, size_t phase, bool tail) {
   make_references(range.end);
 }
 
-bool WideText::exchanges() const {
+bool LargeHeadText::exchanges() const {
   for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
     if (!is_value(k) && !masked_.per_lane[k]) return true;
   }
   return false;
 }
 
-void WideText::exchange(const std::vector<size_t>& accumulators, const std::string& name) {
+void LargeHeadText::exchange(const std::vector<size_t>& accumulators, const std::string& name) {
   if (accumulators.empty()) return;
   std::string store, join;
   for (const size_t k : accumulators) {
-    const size_t part = k * 2 * WideLayout::kRows;
+    const size_t part = k * 2 * LargeHeadLayout::kRows;
     store += fmt::format("reduced[{} + (group - 1) * {} + tile_row + h * 8] = {}{}[h];\n", part,
-                         WideLayout::kRows, name, k);
+                         LargeHeadLayout::kRows, name, k);
     join += fmt::format("join_groups<{}>({}{}, reduced + {}, tile_row);\n",
                         combiner_of(rows_.accumulators[k].reduction), name, k, part);
   }

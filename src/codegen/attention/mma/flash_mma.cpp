@@ -12,9 +12,9 @@ namespace {
 
 constexpr int kRows = 64, kKeys = 64, kThreads = 128;
 
-int stages_of(const AttentionTile& tile) { return tile.narrow() ? 2 : 1; }
+int stages_of(const MmaFold& tile) { return tile.narrow() ? 2 : 1; }
 
-int shared_bytes(const AttentionTile& tile) {
+int shared_bytes(const MmaFold& tile) {
   int elements =
       tile.elements(kRows, tile.depth()) +
       stages_of(tile) * (tile.elements(kKeys, tile.depth()) + tile.elements(kKeys, tile.columns()));
@@ -24,7 +24,7 @@ int shared_bytes(const AttentionTile& tile) {
 
 class AttentionText {
  public:
-  AttentionText(StepBuilder& builder, const AttentionForm& form)
+  AttentionText(StepBuilder& builder, const AttentionSpec& form)
       : pool_(builder.pool()),
         form_(form),
         visible_(pool_, form),
@@ -133,9 +133,9 @@ class AttentionText {
   }
 
   ir::ExprPool& pool_;
-  const AttentionForm& form_;
+  const AttentionSpec& form_;
   const VisibleKeys visible_;
-  AttentionTile tile_;
+  MmaFold tile_;
   KernelText& kernel_;
   Emitter& emitter_;
   int stages_ = 1;
@@ -143,13 +143,13 @@ class AttentionText {
 
 }  // namespace
 
-bool fits_attention_kernel(StepBuilder& builder, const AttentionForm& form) {
+bool fits_attention_kernel(StepBuilder& builder, const AttentionSpec& form) {
   const int64_t size = std::max(form.depth->extent()->integer, form.column->extent()->integer);
   if (size > kLargestPortable) return false;
-  return shared_bytes(AttentionTile(builder, form, kKeys, 2)) <= builder.target.shared_bytes;
+  return shared_bytes(MmaFold(builder, form, kKeys, 2)) <= builder.target.shared_bytes;
 }
 
-KernelLaunch attention_kernel(StepBuilder& builder, const AttentionForm& form) {
+KernelLaunch attention_kernel(StepBuilder& builder, const AttentionSpec& form) {
   return AttentionText(builder, form).launch();
 }
 

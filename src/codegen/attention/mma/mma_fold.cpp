@@ -17,7 +17,7 @@ std::string unrolled(const std::string& variable, int count, const std::string& 
 
 }  // namespace
 
-AttentionTile::AttentionTile(StepBuilder& builder, const AttentionForm& form, int keys, int halves)
+MmaFold::MmaFold(StepBuilder& builder, const AttentionSpec& form, int keys, int halves)
     : pool_(builder.pool()),
       form_(form),
       rows_(form.rows),
@@ -40,12 +40,12 @@ AttentionTile::AttentionTile(StepBuilder& builder, const AttentionForm& form, in
   find_shared();
 }
 
-std::string AttentionTile::for_halves(const std::string& body) const {
+std::string MmaFold::for_halves(const std::string& body) const {
   return unrolled("h", halves_, body);
 }
 
-void AttentionTile::find_shared() {
-  RowForm scalar = rows_;
+void MmaFold::find_shared() {
+  FlatStreaming scalar = rows_;
   scalar.accumulators[form_.value_accumulator].lift = form_.weight;
   for (ir::Expr e : shared_values(scalar, phases_)) {
     bool scored = false;
@@ -54,18 +54,18 @@ void AttentionTile::find_shared() {
   }
 }
 
-void AttentionTile::declare_query(int whole) {
+void MmaFold::declare_query(int whole) {
   declare_operand("q", form_.query, form_.row, "(first_row + line)", form_.depth, whole);
 }
-void AttentionTile::declare_key_and_value() {
+void MmaFold::declare_key_and_value() {
   const int whole = 16 / element_bytes();
   declare_operand("k", form_.key, rows_.stream, "line", form_.depth, whole);
   declare_operand("v", form_.value, rows_.stream, "line", form_.column, whole);
 }
 
 // A lambda from (line, element) to an operand's offset, and whether it may be copied whole.
-void AttentionTile::declare_operand(const std::string& name, ir::Expr read, ir::Expr line,
-                                    const std::string& line_name, ir::Expr element, int whole) {
+void MmaFold::declare_operand(const std::string& name, ir::Expr read, ir::Expr line,
+                              const std::string& line_name, ir::Expr element, int whole) {
   emitter_.open();
   if (line) emitter_.bind(line, line_name);
   emitter_.bind(element, "e");
@@ -88,7 +88,7 @@ void AttentionTile::declare_operand(const std::string& name, ir::Expr read, ir::
   emitter_.line(fmt::format("const bool {}_vector = {};", name, vector));
 }
 
-void AttentionTile::declare_state() {
+void MmaFold::declare_state() {
   for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
     const cascade::Accumulator& a = rows_.accumulators[k];
     if (is_value(k)) continue;
@@ -117,7 +117,7 @@ void AttentionTile::declare_state() {
   emitter_.line(fmt::format("{{\n{}}}", text));
 }
 
-void AttentionTile::fold(const std::string& score_product, const std::string& value_product) {
+void MmaFold::fold(const std::string& score_product, const std::string& value_product) {
   emitter_.line(
       fmt::format("float s[{0}][4], p[{0}][4]{1};", tile_keys_ / 8, halves_ < 2 ? " = {}" : ""));
   for (size_t i = 0; i < shared_.size(); ++i) {
@@ -142,18 +142,18 @@ void AttentionTile::fold(const std::string& score_product, const std::string& va
   emitter_.line("folded += valid;");
 }
 
-void AttentionTile::open_row() {
+void MmaFold::open_row() {
   emitter_.open();
   if (!form_.row) return;
   emitter_.line(fmt::format("const long long row = min_of(own_row + h * 8, {} - 1);", row_count_));
   emitter_.bind(form_.row, "row");
 }
-void AttentionTile::close_row() {
+void MmaFold::close_row() {
   const std::string text = emitter_.close();
   emitter_.line(for_halves(text));
 }
 
-void AttentionTile::bind_state(const std::string& prefix, const std::string& suffix, size_t count) {
+void MmaFold::bind_state(const std::string& prefix, const std::string& suffix, size_t count) {
   for (size_t k = 0; k < count; ++k) {
     if (is_value(k)) continue;
     leaves_.bind(ir::LeafKind::State, static_cast<int64_t>(k),
@@ -161,7 +161,7 @@ void AttentionTile::bind_state(const std::string& prefix, const std::string& suf
   }
 }
 
-void AttentionTile::bind_old_state() {
+void MmaFold::bind_old_state() {
   bind_state("a", "[h]", rows_.accumulators.size());
   for (size_t r = 0; r < rows_.references.size(); ++r) {
     leaves_.bind(ir::LeafKind::OldResult, static_cast<int64_t>(r), fmt::format("r{}[h]", r),
@@ -170,14 +170,14 @@ void AttentionTile::bind_old_state() {
   bind_new_references();
   leaves_.bind(ir::LeafKind::Count, 0, "folded", DType::Int64);
 }
-void AttentionTile::bind_new_references() {
+void MmaFold::bind_new_references() {
   for (size_t r = 0; r < rows_.references.size(); ++r) {
     leaves_.bind(ir::LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("w{}[h]", r),
                  DType::Float32);
   }
 }
 
-void AttentionTile::run_phase(const Phase& phase, bool first) {
+void MmaFold::run_phase(const Phase& phase, bool first) {
   open_row();
   bind_new_references();
   for (size_t k = phase.begin; k < phase.end; ++k) {
@@ -215,7 +215,7 @@ void AttentionTile::run_phase(const Phase& phase, bool first) {
   make_references(phase.end);
 }
 
-void AttentionTile::bind_score(const std::string& score) {
+void MmaFold::bind_score(const std::string& score) {
   if (!form_.scale) {
     emitter_.bind(form_.contraction, score);
     return;
@@ -227,7 +227,7 @@ void AttentionTile::bind_score(const std::string& score) {
 }
 
 // New states from old ones and the tile's reductions.
-void AttentionTile::update(size_t k) {
+void MmaFold::update(size_t k) {
   const cascade::Accumulator& a = rows_.accumulators[k];
   if (is_value(k)) return update_values(a);
   emitter_.open();
@@ -240,7 +240,7 @@ void AttentionTile::update(size_t k) {
   emitter_.line(fmt::format("{{\n{}}}", text));
 }
 
-void AttentionTile::update_values(const cascade::Accumulator& a) {
+void MmaFold::update_values(const cascade::Accumulator& a) {
   if (!a.transport) return;
   emitter_.open();
   bind_old_state();
@@ -263,7 +263,7 @@ void AttentionTile::update_values(const cascade::Accumulator& a) {
                     : fmt::format("if (!__all_sync(0xffffffffu, {})) {{\n{}}}", same, text));
 }
 
-void AttentionTile::make_references(size_t done) {
+void MmaFold::make_references(size_t done) {
   for (size_t r = 0; r < rows_.references.size(); ++r) {
     const cascade::Reference& reference = rows_.references[r];
     if (static_cast<size_t>(reference.ready_after) > done || !ready_.insert(r).second) continue;
@@ -277,7 +277,7 @@ void AttentionTile::make_references(size_t done) {
   }
 }
 
-void AttentionTile::bind_results() {
+void MmaFold::bind_results() {
   leaves_.bind(ir::LeafKind::Count, 0, keys_, DType::Int64);
   leaves_.bind(ir::LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "value",
                DType::Float32);
@@ -287,7 +287,7 @@ void AttentionTile::bind_results() {
   }
 }
 
-void AttentionTile::bind_row_results() {
+void MmaFold::bind_row_results() {
   leaves_.bind(ir::LeafKind::Count, 0, keys_, DType::Int64);
   for (size_t i = 0; i < rows_.finish.size(); ++i) {
     if (of_row(rows_.finish[i])) {
@@ -298,7 +298,7 @@ void AttentionTile::bind_row_results() {
 }
 
 // Earlier results are known by then.
-bool AttentionTile::of_row(ir::Expr result) const {
+bool MmaFold::of_row(ir::Expr result) const {
   bool found = !result->depends_on(form_.column);
   visit(result, [&](ir::Expr e) {
     if (e->op != ir::ExprOp::Leaf) return;
@@ -310,7 +310,7 @@ bool AttentionTile::of_row(ir::Expr result) const {
   return found;
 }
 
-void AttentionTile::bind_result(size_t i) {
+void MmaFold::bind_result(size_t i) {
   const DType dtype = rows_.finish[i]->dtype;
   std::string value = emitter_.emit(rows_.finish[i]);
   if (!rows_.length()->is_constant()) {
@@ -320,7 +320,7 @@ void AttentionTile::bind_result(size_t i) {
   leaves_.bind(ir::LeafKind::Result, static_cast<int64_t>(i), value, dtype);
 }
 
-void AttentionTile::write_outputs(const std::string& exists) {
+void MmaFold::write_outputs(const std::string& exists) {
   bind_results();
   for (const auto& output : rows_.outputs) {
     const bool columns = output.offset->depends_on(form_.column);

@@ -13,16 +13,16 @@ namespace redfuser::codegen {
 
 // The texts take from the kernel around them: `own_row` (of the thread's first row), `pair`,
 // `first` (the tile's first key), `valid` (its keys), `folded` (keys in the state before).
-class AttentionTile {
+class MmaFold {
  public:
   static constexpr int kRows = 16;
 
   // `keys` of a tile: a multiple of 16. Of the thread's two rows, the first `halves` exist.
-  AttentionTile(StepBuilder& builder, const AttentionForm& form, int keys, int halves);
+  MmaFold(StepBuilder& builder, const AttentionSpec& form, int keys, int halves);
 
   KernelText& kernel() { return kernel_; }
   Emitter& emitter() { return emitter_; }
-  const LeafTexts& leaves() const { return leaves_; }
+  const LeafNames& leaves() const { return leaves_; }
   bool narrow() const { return half_; }  // operands of 16 bits
   const std::string& type() const { return type_; }
   int depth() const { return depth_; }
@@ -73,11 +73,11 @@ class AttentionTile {
   std::string for_halves(const std::string& body) const;
 
   ir::ExprPool& pool_;
-  const AttentionForm& form_;
-  const RowForm& rows_;
+  const AttentionSpec& form_;
+  const FlatStreaming& rows_;
   KernelText kernel_;
   Emitter emitter_;
-  LeafTexts leaves_;
+  LeafNames leaves_;
   std::vector<Phase> phases_;
   std::vector<ir::Expr> shared_;  // scores that several phases need are computed once
   std::set<size_t> ready_, row_results_;

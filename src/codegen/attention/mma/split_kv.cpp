@@ -11,14 +11,14 @@
 namespace redfuser::codegen {
 namespace {
 
-class SplitText {
+class SplitKvText {
  public:
-  SplitText(StepBuilder& builder, const AttentionForm& form, const SplitConfig& config,
-            const std::optional<BoxedTiles>& boxes, const Segments& segments)
+  SplitKvText(StepBuilder& builder, const AttentionSpec& form, const SplitKvConfig& config,
+              const std::optional<TmaTiles>& boxes, const Segments& segments)
       : pool_(builder.pool()),
         form_(form),
         config_(config),
-        layout_(split_layout(form, config)),
+        layout_(split_kv_layout(form, config)),
         boxes_(boxes),
         segments_(segments),
         lines_(split_rows(form)),
@@ -40,7 +40,7 @@ class SplitText {
     KernelLaunch launch = kernel_.launch("attention_split", comment_of(form_.rows.comment), headers,
                                          "", emitter_.close(), config_.threads(), config_.blocks);
     launch.shared = split_shared_bytes(form_, config_);
-    launch.static_shared = SplitLayout::kStatic;
+    launch.static_shared = SplitKvLayout::kStatic;
     launch.grid[0] = pool_.mul(segments_.groups, segments_.count);
     return launch;
   }
@@ -87,7 +87,7 @@ class SplitText {
     emitter_.line(
         fmt::format("load_tile<{}, {}, {}>(q_tile, q_data, q_at, {} - first_row, {}, q_vector, "
                     "threadIdx.x);\nptx_copy_commit();",
-                    AttentionTile::kRows, tile_.depth(), config_.threads(), tile_.row_count(),
+                    MmaFold::kRows, tile_.depth(), config_.threads(), tile_.row_count(),
                     form_.depth->extent()->integer));
     tile_.declare_key_and_value();
     std::string loads;
@@ -117,14 +117,14 @@ class SplitText {
         "ptx_shared_address(memory)));\n"
         "const unsigned k_tiles = base + warp * {2}, v_tiles = k_tiles + {3}, barriers = base + "
         "{4} + warp * {5};",
-        SplitLayout::kAlignment - 1, SplitLayout::kAlignment, ring(), config_.stages * layout_.key,
-        layout_.barriers, config_.stages * 8));
+        SplitKvLayout::kAlignment - 1, SplitKvLayout::kAlignment, ring(),
+        config_.stages * layout_.key, layout_.barriers, config_.stages * 8));
     std::string copies, prefetches;
     for (const auto& [name, read, columns, bytes] :
          {std::tuple("k", &boxes_->key, tile_.depth(), layout_.key),
           std::tuple("v", &boxes_->value, tile_.columns(), layout_.value)}) {
-      TensorView view = read->view;
-      view.box = {SplitLayout::kSlabColumns, config_.keys};
+      TmaView view = read->view;
+      view.box = {SplitKvLayout::kSlabColumns, config_.keys};
       view.box.resize(view.dims.size(), 1);
       const std::string map = kernel_.view(std::move(view));
       prefetches += fmt::format("ptx_prefetch_map({});\n", map);
@@ -134,11 +134,12 @@ class SplitText {
         emitter_.line(
             fmt::format("const int {} = static_cast<int>({});", at.back(), emitter_.emit(e)));
       }
-      for (int c = 0; c < columns; c += SplitLayout::kSlabColumns) {
+      for (int c = 0; c < columns; c += SplitKvLayout::kSlabColumns) {
         copies += fmt::format(
             "ptx_copy_box({}_tiles + stage * {} + {}, {}, full, {}, static_cast<int>(from), {});\n",
-            name, bytes, c / SplitLayout::kSlabColumns * config_.keys * SplitLayout::kSlabRowBytes,
-            map, c, fmt::join(at, ", "));
+            name, bytes,
+            c / SplitKvLayout::kSlabColumns * config_.keys * SplitKvLayout::kSlabRowBytes, map, c,
+            fmt::join(at, ", "));
       }
     }
     emitter_.line(fmt::format(
@@ -238,35 +239,34 @@ class SplitText {
   }
 
   ir::ExprPool& pool_;
-  const AttentionForm& form_;
-  const SplitConfig config_;
-  const SplitLayout layout_;
-  const std::optional<BoxedTiles>& boxes_;
+  const AttentionSpec& form_;
+  const SplitKvConfig config_;
+  const SplitKvLayout layout_;
+  const std::optional<TmaTiles>& boxes_;
   const Segments segments_;
   const int lines_;
   const VisibleKeys visible_;
-  AttentionTile tile_;
-  AttentionMerge merge_;
+  MmaFold tile_;
+  SplitKvMerge merge_;
   KernelText& kernel_;
   Emitter& emitter_;
 };
 
 }  // namespace
 
-std::optional<KernelLaunch> attention_split_kernel(StepBuilder& builder,
-                                                   const AttentionForm& form) {
-  const auto boxes = boxed_tiles(builder, form);
-  const auto config = split_config(builder.target, form, boxes.has_value());
+std::optional<KernelLaunch> split_kv_kernel(StepBuilder& builder, const AttentionSpec& form) {
+  const auto boxes = tma_tiles(builder, form);
+  const auto config = split_kv_config(builder.target, form, boxes.has_value());
   if (!config) return std::nullopt;
-  return attention_split_kernel(builder, form, *config);
+  return split_kv_kernel(builder, form, *config);
 }
 
-KernelLaunch attention_split_kernel(StepBuilder& builder, const AttentionForm& form,
-                                    const SplitConfig& config) {
-  const auto boxes = config.boxed ? boxed_tiles(builder, form) : std::nullopt;
+KernelLaunch split_kv_kernel(StepBuilder& builder, const AttentionSpec& form,
+                             const SplitKvConfig& config) {
+  const auto boxes = config.boxed ? tma_tiles(builder, form) : std::nullopt;
   RF_CHECK(!config.boxed || boxes, "keys that the copy engine cannot fetch");
   const Segments segments = split_segments(builder, form, config);
-  return SplitText(builder, form, config, boxes, segments).launch();
+  return SplitKvText(builder, form, config, boxes, segments).launch();
 }
 
 }  // namespace redfuser::codegen

@@ -9,7 +9,7 @@
 
 namespace redfuser::codegen {
 
-struct SplitConfig {
+struct SplitKvConfig {
   int warps = 4, keys = 32, stages = 3;  // keys of a warp's tile; tiles in flight
   bool boxed = false;                    // tiles come by the copy engine of sm_90
   int blocks = 1;                        // at once on a multiprocessor
@@ -18,7 +18,7 @@ struct SplitConfig {
 };
 
 // Shared memory of a block: the rows, then each warp's ring of tiles, then barriers.
-struct SplitLayout {
+struct SplitKvLayout {
   static constexpr int kSlabColumns = 64, kSlabRowBytes = 128, kAlignment = 1024;
   static constexpr int kStatic = 16;  // static shared memory besides
   int query, key, value;              // bytes of a tile
@@ -26,37 +26,38 @@ struct SplitLayout {
   int rings, barriers;                // offsets
   int bytes;
 };
-SplitLayout split_layout(const AttentionForm& form, const SplitConfig& config);
+SplitKvLayout split_kv_layout(const AttentionSpec& form, const SplitKvConfig& config);
 // Dynamic shared memory of a block: the tiles, in whose place the warps' states are merged.
-int split_shared_bytes(const AttentionForm& form, const SplitConfig& config);
+int split_shared_bytes(const AttentionSpec& form, const SplitKvConfig& config);
 
 // The most memory in flight that fits; nullopt if none does.
-std::optional<SplitConfig> split_config(const Target& target, const AttentionForm& form,
-                                        bool boxed);
+std::optional<SplitKvConfig> split_kv_config(const Target& target, const AttentionSpec& form,
+                                             bool boxed);
 
 // Rows of a block: a power of two up to 16, of which a warp computes at least 8.
-int split_rows(const AttentionForm& form);
+int split_rows(const AttentionSpec& form);
 
 // Every row tile's keys in so many segments, each of which leaves a block of states in scratch
 // memory if there are several.
 struct Segments {
-  static constexpr int kMost = 128;
+  static constexpr int kMax = 128;
   ir::Expr row_tiles, groups, count;
   int64_t states;
 };
-Segments split_segments(StepBuilder& builder, const AttentionForm& form, const SplitConfig& config);
+Segments split_segments(StepBuilder& builder, const AttentionSpec& form,
+                        const SplitKvConfig& config);
 
 // Keys and values as the copy engine fetches them; nullopt where it cannot.
-struct BoxedTiles {
-  BoxedRead key, value;
+struct TmaTiles {
+  TmaOperand key, value;
 };
-std::optional<BoxedTiles> boxed_tiles(StepBuilder& builder, const AttentionForm& form);
+std::optional<TmaTiles> tma_tiles(StepBuilder& builder, const AttentionSpec& form);
 
-KernelLaunch attention_split_kernel(StepBuilder& builder, const AttentionForm& form,
-                                    const SplitConfig& config);
+KernelLaunch split_kv_kernel(StepBuilder& builder, const AttentionSpec& form,
+                             const SplitKvConfig& config);
 
 // Microseconds by estimate, of sizes that are known.
-double split_time(StepBuilder& builder, const AttentionForm& form, const SplitConfig& config,
-                  const KnownSizes& sizes);
+double split_kv_time(StepBuilder& builder, const AttentionSpec& form, const SplitKvConfig& config,
+                     const KnownSizes& sizes);
 
 }  // namespace redfuser::codegen

@@ -6,20 +6,19 @@
 
 namespace redfuser::codegen {
 
-int state_head(const AttentionForm& form) {
+int state_head(const AttentionSpec& form) {
   const size_t scalars = form.rows.accumulators.size() + form.rows.references.size() + 1;
   return static_cast<int>((scalars + 3) / 4 * 4);
 }
-int state_block(const AttentionForm& form, int rows) {
+int state_block(const AttentionSpec& form, int rows) {
   const int64_t columns = (form.column->extent()->integer + 15) / 16 * 16;
   return rows * (state_head(form) + static_cast<int>(columns));
 }
 
-AttentionMerge::AttentionMerge(AttentionTile& tile, const AttentionForm& form, int rows,
-                               int threads)
+SplitKvMerge::SplitKvMerge(MmaFold& tile, const AttentionSpec& form, int rows, int threads)
     : tile_(tile), form_(form), emitter_(tile.emitter()), rows_(rows), threads_(threads) {}
 
-void AttentionMerge::store_registers(const std::string& states) {
+void SplitKvMerge::store_registers(const std::string& states) {
   std::string head;
   for (size_t k = 0; k < accumulators(); ++k) {
     if (!tile_.is_value(k)) head += fmt::format("state[{0}] = a{0}[h];\n", k);
@@ -40,9 +39,9 @@ void AttentionMerge::store_registers(const std::string& states) {
       tile_.columns(), tile_.columns() / 8, std::min(rows_, 8)));
 }
 
-std::string AttentionMerge::for_heads(const std::string& body) const { return loop_ + body + "}"; }
+std::string SplitKvMerge::for_heads(const std::string& body) const { return loop_ + body + "}"; }
 
-std::string AttentionMerge::for_groups(const std::string& body) const {
+std::string SplitKvMerge::for_groups(const std::string& body) const {
   return fmt::format(
       "#pragma unroll\nfor (int g = 0; g < {}; ++g) {{\nconst int from = (g * {} + slot) * 4;\nif "
       "(from >= {}) break;\n{}}}",
@@ -50,7 +49,7 @@ std::string AttentionMerge::for_groups(const std::string& body) const {
 }
 
 // The leaves of a state that is moved to the merged references.
-void AttentionMerge::bind_part() {
+void SplitKvMerge::bind_part() {
   tile_.bind_state("part[", "]", accumulators());
   for (size_t r = 0; r < references(); ++r) {
     const auto number = static_cast<int64_t>(r);
@@ -64,7 +63,7 @@ void AttentionMerge::bind_part() {
       fmt::format("static_cast<long long>(__float_as_int(part[{}]))", count_place()), DType::Int64);
 }
 
-void AttentionMerge::declare_state() {
+void SplitKvMerge::declare_state() {
   emitter_.line(fmt::format("const int line = threadIdx.x / {0}, slot = threadIdx.x % {0};",
                             threads_of_row()));
   emitter_.line(fmt::format("float merged_o[{}][4];\nint merged_count;", groups()));
@@ -74,7 +73,7 @@ void AttentionMerge::declare_state() {
   for (size_t r = 0; r < references(); ++r) emitter_.line(fmt::format("float merged_r{};", r));
 }
 
-void AttentionMerge::declare() {
+void SplitKvMerge::declare() {
   declare_state();
   loop_ = fmt::format(
       "#pragma unroll 4\nfor (int i = 0; i < count; ++i) {{\nconst float* const part = heads + i * "
@@ -90,7 +89,7 @@ void AttentionMerge::declare() {
       text));
 }
 
-void AttentionMerge::merge_heads() {
+void SplitKvMerge::merge_heads() {
   emitter_.line("merged_count = 0;");
   emitter_.line(
       for_heads(fmt::format("merged_count += __float_as_int(part[{}]);\n", count_place())));
@@ -101,7 +100,7 @@ void AttentionMerge::merge_heads() {
   }
 }
 
-void AttentionMerge::merge_accumulator(size_t k) {
+void SplitKvMerge::merge_accumulator(size_t k) {
   const cascade::Accumulator& a = form_.rows.accumulators[k];
   emitter_.line(fmt::format("merged_a{} = {};", k, identity_of(a.reduction, a.dtype)));
   emitter_.open();
@@ -114,7 +113,7 @@ void AttentionMerge::merge_accumulator(size_t k) {
   emitter_.line(for_heads(text));
 }
 
-void AttentionMerge::merge_values() {
+void SplitKvMerge::merge_values() {
   const cascade::Accumulator& a = form_.rows.accumulators[form_.value_accumulator];
   emitter_.line(
       for_groups("merged_o[g][0] = merged_o[g][1] = merged_o[g][2] = merged_o[g][3] = "
@@ -143,7 +142,7 @@ void AttentionMerge::merge_values() {
       head(), state_block(form_, rows_), rows_ * head(), tile_.columns(), text));
 }
 
-void AttentionMerge::make_references(size_t done) {
+void SplitKvMerge::make_references(size_t done) {
   for (size_t r = 0; r < references(); ++r) {
     const cascade::Reference& reference = form_.rows.references[r];
     if (static_cast<size_t>(reference.ready_after) != done) continue;
@@ -158,7 +157,7 @@ void AttentionMerge::make_references(size_t done) {
   }
 }
 
-void AttentionMerge::store(const std::string& states) {
+void SplitKvMerge::store(const std::string& states) {
   std::string head;
   for (size_t k = 0; k < accumulators(); ++k) {
     if (!tile_.is_value(k)) head += fmt::format("state[{0}] = merged_a{0};\n", k);
@@ -173,7 +172,7 @@ void AttentionMerge::store(const std::string& states) {
   emitter_.line(for_groups(fmt::format("store_floats({}, merged_o[g]);\n", columns_of(states))));
 }
 
-void AttentionMerge::open_outputs() {
+void SplitKvMerge::open_outputs() {
   emitter_.open();
   if (form_.row) {
     emitter_.line(
@@ -184,7 +183,7 @@ void AttentionMerge::open_outputs() {
   tile_.bind_state("merged_a", "", accumulators());
 }
 
-void AttentionMerge::write_outputs() {
+void SplitKvMerge::write_outputs() {
   open_outputs();
   emitter_.open();
   emitter_.line("const long long column = from + e;\nconst float value = merged_o[g][e];");

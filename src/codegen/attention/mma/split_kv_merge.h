@@ -11,14 +11,14 @@
 namespace redfuser::codegen {
 
 // Floats of a row's scalars, references and count.
-int state_head(const AttentionForm& form);
+int state_head(const AttentionSpec& form);
 // Floats of a block of states: the heads of its rows, then their columns.
-int state_block(const AttentionForm& form, int rows);
+int state_block(const AttentionSpec& form, int rows);
 
-class AttentionMerge {
+class SplitKvMerge {
  public:
   // A block of states has `rows`, a power of two up to 16, and is merged by `threads`.
-  AttentionMerge(AttentionTile& tile, const AttentionForm& form, int rows, int threads);
+  SplitKvMerge(MmaFold& tile, const AttentionSpec& form, int rows, int threads);
 
   // Stores the registers of the warp's tile into `states`, its block of states.
   void store_registers(const std::string& states);
@@ -61,13 +61,13 @@ class AttentionMerge {
   std::string columns_of(const std::string& states) const;
   // The block that writes: its row, whether that exists, and its state.
   void open_outputs();
-  void write_four(const RowForm::Output& output);
+  void write_four(const FlatStreaming::Output& output);
   void merge_accumulator(size_t k);
   void merge_values();
   void make_references(size_t done);
 
-  AttentionTile& tile_;
-  const AttentionForm& form_;
+  MmaFold& tile_;
+  const AttentionSpec& form_;
   Emitter& emitter_;
   const int rows_, threads_;
   std::string loop_;  // over the heads that are merged, `part` each

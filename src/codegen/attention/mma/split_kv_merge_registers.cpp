@@ -18,7 +18,7 @@ std::string unrolled(const std::string& variable, int count, const std::string& 
 }  // namespace
 
 // A state of no keys; `name` is that of a place of its head.
-std::string AttentionMerge::empty_head(const std::function<std::string(size_t)>& name) {
+std::string SplitKvMerge::empty_head(const std::function<std::string(size_t)>& name) {
   emitter_.open();
   for (size_t k = 0; k < accumulators(); ++k) {
     if (tile_.is_value(k)) continue;
@@ -37,12 +37,12 @@ std::string AttentionMerge::empty_head(const std::function<std::string(size_t)>&
 }
 
 // What is merged has the names of a head's places.
-std::string AttentionMerge::merged_name(size_t place) const {
+std::string SplitKvMerge::merged_name(size_t place) const {
   return place < accumulators() ? fmt::format("merged_a{}", place)
                                 : fmt::format("merged_r{}", place - accumulators());
 }
 
-void AttentionMerge::merge_shared(const std::string& states, int count) {
+void SplitKvMerge::merge_shared(const std::string& states, int count) {
   const int block = state_block(form_, rows_);
   emitter_.open();
   emitter_.line(fmt::format("float parts[{}][{}];", count, head()));
@@ -55,16 +55,16 @@ void AttentionMerge::merge_shared(const std::string& states, int count) {
 }
 
 // Columns of the thread in the first of the blocks at `states`.
-std::string AttentionMerge::columns_of(const std::string& states) const {
+std::string SplitKvMerge::columns_of(const std::string& states) const {
   return fmt::format("{} + {} + line * {} + from", states, rows_ * head(), tile_.columns());
 }
 
-void AttentionMerge::merge_global(const std::string& states, const std::string& count,
-                                  std::optional<int> known) {
-  constexpr int kRegisters = 208, kMostParts = 16;  // of the 255 that a thread has
+void SplitKvMerge::merge_global(const std::string& states, const std::string& count,
+                                std::optional<int> known) {
+  constexpr int kRegisters = 208, kMaxParts = 16;  // of the 255 that a thread has
   const int block = state_block(form_, rows_), columns = groups() * 4;
   const int own = static_cast<int>(accumulators() + references());
-  int parts = std::clamp((kRegisters - columns) / (own + columns), 1, kMostParts);
+  int parts = std::clamp((kRegisters - columns) / (own + columns), 1, kMaxParts);
   const bool ahead = parts * (own + columns) + columns <= kRegisters;
   if (known) parts = std::min(parts, *known);
   const bool goes_on = !known || *known > parts;
@@ -100,7 +100,7 @@ void AttentionMerge::merge_global(const std::string& states, const std::string& 
 
 // The merged state from `parts` others, and from itself if it `goes_on`. `columns`: the text that
 // sets `values` to columns of part i.
-void AttentionMerge::merge_parts(int parts, bool goes_on, const std::string& columns) {
+void SplitKvMerge::merge_parts(int parts, bool goes_on, const std::string& columns) {
   const int all = parts + (goes_on ? 1 : 0);
   loop_ = fmt::format(
       "#pragma unroll\nfor (int i = 0; i < {}; ++i) {{\nconst float (&part)[{}] = parts[i];\n", all,
@@ -127,8 +127,8 @@ void AttentionMerge::merge_parts(int parts, bool goes_on, const std::string& col
 }
 
 // Elements of a part's value state, moved to the merged references.
-std::string AttentionMerge::moved_values(const std::string& element, const std::string& into,
-                                         const std::string& before) {
+std::string SplitKvMerge::moved_values(const std::string& element, const std::string& into,
+                                       const std::string& before) {
   const cascade::Accumulator& a = form_.rows.accumulators[form_.value_accumulator];
   emitter_.open();
   bind_part();
@@ -146,15 +146,15 @@ std::string AttentionMerge::moved_values(const std::string& element, const std::
   return emitter_.close();
 }
 
-void AttentionMerge::write_fours() {
+void SplitKvMerge::write_fours() {
   open_outputs();
   tile_.bind_row_results();
-  for (const RowForm::Output& output : form_.rows.outputs) write_four(output);
+  for (const FlatStreaming::Output& output : form_.rows.outputs) write_four(output);
   const std::string text = emitter_.close();
   emitter_.line(fmt::format("{{\n{}}}", text));
 }
 
-void AttentionMerge::write_four(const RowForm::Output& output) {
+void SplitKvMerge::write_four(const FlatStreaming::Output& output) {
   KernelText& kernel = tile_.kernel();
   const DType dtype = kernel.dtype_of(output.value);
   const bool columns = output.offset->depends_on(form_.column);

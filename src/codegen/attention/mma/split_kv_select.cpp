@@ -12,63 +12,62 @@ int padded(ir::Expr extent) { return static_cast<int>((extent->integer + 15) / 1
 
 }  // namespace
 
-SplitLayout split_layout(const AttentionForm& form, const SplitConfig& config) {
+SplitKvLayout split_kv_layout(const AttentionSpec& form, const SplitKvConfig& config) {
   const int element = static_cast<int>(size_of(form.query->dtype));
   const int depth = padded(form.depth->extent()), columns = padded(form.column->extent());
   auto lines = [&](int count, int width) { return count * (width * element + 16); };
   auto slabs = [&](int width) {
-    return (width + SplitLayout::kSlabColumns - 1) / SplitLayout::kSlabColumns * config.keys *
-           SplitLayout::kSlabRowBytes;
+    return (width + SplitKvLayout::kSlabColumns - 1) / SplitKvLayout::kSlabColumns * config.keys *
+           SplitKvLayout::kSlabRowBytes;
   };
-  SplitLayout layout{};
-  layout.query = config.boxed ? 0 : lines(AttentionTile::kRows, depth);
+  SplitKvLayout layout{};
+  layout.query = config.boxed ? 0 : lines(MmaFold::kRows, depth);
   layout.key = config.boxed ? slabs(depth) : lines(config.keys, depth);
   layout.value = config.boxed ? slabs(columns) : lines(config.keys, columns);
-  layout.staged = element == 4 ? lines(AttentionTile::kRows, config.keys) : 0;
-  const int unit = config.boxed ? SplitLayout::kAlignment : 16;
+  layout.staged = element == 4 ? lines(MmaFold::kRows, config.keys) : 0;
+  const int unit = config.boxed ? SplitKvLayout::kAlignment : 16;
   layout.rings = (layout.query + unit - 1) / unit * unit;
   const int ring = config.stages * (layout.key + layout.value) + layout.staged;
   layout.barriers = layout.rings + config.warps * ring;
   layout.bytes = layout.barriers;
-  if (config.boxed) layout.bytes += config.warps * config.stages * 8 + SplitLayout::kAlignment;
+  if (config.boxed) layout.bytes += config.warps * config.stages * 8 + SplitKvLayout::kAlignment;
   return layout;
 }
 
-int split_shared_bytes(const AttentionForm& form, const SplitConfig& config) {
+int split_shared_bytes(const AttentionSpec& form, const SplitKvConfig& config) {
   const int states = config.warps * state_block(form, split_rows(form)) * 4;
-  return std::max(split_layout(form, config).bytes, states + SplitLayout::kAlignment);
+  return std::max(split_kv_layout(form, config).bytes, states + SplitKvLayout::kAlignment);
 }
 
 // Ever less memory in flight, until it fits. What the copy engine fetches comes at the full rate
 // with 128 KB of it, and more makes the ends of a block longer.
-std::optional<SplitConfig> split_config(const Target& target, const AttentionForm& form,
-                                        bool boxed) {
-  constexpr int kFewestStages = 2, kEnough = 136 * 1024;
+std::optional<SplitKvConfig> split_kv_config(const Target& target, const AttentionSpec& form,
+                                             bool boxed) {
+  constexpr int kMinStages = 2, kEnough = 136 * 1024;
   for (const int warps : {4, 2, 1}) {
     for (const int keys : {32, 16}) {
-      for (const int stages : {3, kFewestStages}) {
-        const SplitConfig config{warps, keys, stages, boxed, 1};
+      for (const int stages : {3, kMinStages}) {
+        const SplitKvConfig config{warps, keys, stages, boxed, 1};
         const int bytes = split_shared_bytes(form, config);
-        if (boxed && stages > kFewestStages && bytes > kEnough) continue;
-        if (bytes + SplitLayout::kStatic <= target.shared_bytes) return config;
+        if (boxed && stages > kMinStages && bytes > kEnough) continue;
+        if (bytes + SplitKvLayout::kStatic <= target.shared_bytes) return config;
       }
     }
   }
   return std::nullopt;
 }
 
-int split_rows(const AttentionForm& form) {
+int split_rows(const AttentionSpec& form) {
   ir::Expr rows = form.row ? form.row->extent() : nullptr;
   if (!rows) return 1;
-  if (!rows->is_constant()) return AttentionTile::kRows;
-  const auto count =
-      static_cast<unsigned>(std::clamp<int64_t>(rows->integer, 1, AttentionTile::kRows));
+  if (!rows->is_constant()) return MmaFold::kRows;
+  const auto count = static_cast<unsigned>(std::clamp<int64_t>(rows->integer, 1, MmaFold::kRows));
   return static_cast<int>(std::bit_ceil(count));
 }
 
-Segments split_segments(StepBuilder& builder, const AttentionForm& form,
-                        const SplitConfig& config) {
-  constexpr int kFewestSteps = 2;
+Segments split_segments(StepBuilder& builder, const AttentionSpec& form,
+                        const SplitKvConfig& config) {
+  constexpr int kMinSteps = 2;
   ir::ExprPool& pool = builder.pool();
   Segments result;
   result.row_tiles =
@@ -83,30 +82,30 @@ Segments split_segments(StepBuilder& builder, const AttentionForm& form,
       pool.floordiv(processors, pool.select(pool.make(ir::ExprOp::Less, {result.groups, one}), one,
                                             result.groups)));
   ir::Expr by_keys =
-      pool.add(pool.floordiv(form.rows.length(), pool.integer(kFewestSteps * config.step())), one);
+      pool.add(pool.floordiv(form.rows.length(), pool.integer(kMinSteps * config.step())), one);
   result.count = pool.make(ir::ExprOp::Min, {pool.make(ir::ExprOp::Min, {by_groups, by_keys}),
-                                             pool.integer(Segments::kMost)});
+                                             pool.integer(Segments::kMax)});
   ir::Expr floats = pool.mul(pool.mul(result.groups, result.count),
                              pool.integer(state_block(form, split_rows(form))));
   result.states = builder.add_scratch(DType::Float32, floats);
   return result;
 }
 
-std::optional<BoxedTiles> boxed_tiles(StepBuilder& builder, const AttentionForm& form) {
+std::optional<TmaTiles> tma_tiles(StepBuilder& builder, const AttentionSpec& form) {
   constexpr int kArchitecture = 90;
   const Target& target = builder.target;
   if (target.architecture != kArchitecture || target.portable) return std::nullopt;
   if (size_of(form.query->dtype) != 2) return std::nullopt;
-  auto key = boxed_read(builder, form.key, form.depth, form.rows.stream);
-  auto value = boxed_read(builder, form.value, form.column, form.rows.stream);
+  auto key = tma_operand(builder, form.key, form.depth, form.rows.stream);
+  auto value = tma_operand(builder, form.value, form.column, form.rows.stream);
   if (!key || !value) return std::nullopt;
-  return BoxedTiles{*key, *value};
+  return TmaTiles{*key, *value};
 }
 
 // Every row tile reads its keys and values, from the L2 cache but for the first time; a block's
 // steps follow each other, and states are merged by the last block of a row tile.
-double split_time(StepBuilder& builder, const AttentionForm& form, const SplitConfig& config,
-                  const KnownSizes& sizes) {
+double split_kv_time(StepBuilder& builder, const AttentionSpec& form, const SplitKvConfig& config,
+                     const KnownSizes& sizes) {
   constexpr double kMemoryRate = 3.0e6, kCacheRate = 5.0e6;  // bytes per microsecond
   constexpr double kBlockRate = 60e3, kBlockTime = 5, kSegmentTime = 0.02;
   ir::ExprPool& pool = builder.pool();
@@ -117,7 +116,7 @@ double split_time(StepBuilder& builder, const AttentionForm& form, const SplitCo
   const int64_t keys = sizes.of(form.rows.length());
   const int64_t slots = int64_t{1} * config.blocks * builder.target.multiprocessors;
   const int64_t segments = std::clamp<int64_t>(
-      slots / groups, 1, std::min<int64_t>(keys / (2 * config.step()) + 1, Segments::kMost));
+      slots / groups, 1, std::min<int64_t>(keys / (2 * config.step()) + 1, Segments::kMax));
   const auto key_bytes =
       static_cast<double>(size_of(form.key->dtype)) *
       static_cast<double>(form.depth->extent()->integer + form.column->extent()->integer);

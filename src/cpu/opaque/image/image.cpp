@@ -102,8 +102,8 @@ void run_roi_align(OpaqueCall& call) {
   if (height == 0 || width == 0) call.fail("the image has no elements to sample");
   const double scale = call.real("spatial_scale", 1);
   const int64_t ratio = call.integer("sampling_ratio", 0);
-  constexpr int64_t kMostRatio = 4096;
-  if (ratio > kMostRatio) call.fail(fmt::format("a sampling_ratio of {}", ratio));
+  constexpr int64_t kMaxRatio = 4096;
+  if (ratio > kMaxRatio) call.fail(fmt::format("a sampling_ratio of {}", ratio));
   const bool maximum = call.text("mode", "avg") == "max";
   const std::string fallback = call.opset() < 16 ? "output_half_pixel" : "half_pixel";
   const bool half = call.text("coordinate_transformation_mode", fallback) == "half_pixel";
@@ -126,8 +126,8 @@ void run_roi_align(OpaqueCall& call) {
     if (!half) box_width = std::max(box_width, 1.0), box_height = std::max(box_height, 1.0);
     const double bin_h = box_height / static_cast<double>(out_height);
     const double bin_w = box_width / static_cast<double>(out_width);
-    constexpr double kMostSamples = 4096;
-    if (!(bin_h < kMostSamples && bin_w < kMostSamples)) call.fail("a box is too large");
+    constexpr double kMaxSamples = 4096;
+    if (!(bin_h < kMaxSamples && bin_w < kMaxSamples)) call.fail("a box is too large");
     const auto samples = [&](double bin) {
       return ratio > 0 ? ratio : static_cast<int64_t>(std::ceil(std::max(bin, 0.0)));
     };
@@ -322,8 +322,8 @@ void run_col2im(OpaqueCall& call) {
   if (block.size() != rank || rank == 0) call.fail("image_shape and block_shape differ in rank");
   Dims blocks;
   for (size_t d = 0; d < rank; ++d) {
-    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-    if (image[d] < 0 || image[d] > kMost || block[d] < 1 || block[d] > kMost) {
+    constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
+    if (image[d] < 0 || image[d] > kMax || block[d] < 1 || block[d] > kMax) {
       call.fail("image_shape or block_shape");
     }
     const int64_t span =

@@ -13,7 +13,7 @@
 namespace redfuser::cpu {
 namespace {
 
-constexpr size_t kMostNodes = std::numeric_limits<int32_t>::max() / 2;
+constexpr size_t kMaxNodes = std::numeric_limits<int32_t>::max() / 2;
 
 int32_t checked(const OpaqueCall& call, int64_t i, size_t size, const char* what) {
   if (i < 0 || i >= static_cast<int64_t>(size)) {
@@ -107,7 +107,7 @@ void read_weights(const OpaqueCall& call, Forest& forest, const NodeIndex& index
   const auto nodes = integers(call, prefix + "_nodeids", ids.size());
   const std::vector<double> values = reals(call, prefix + "_weights");
   require_length(call, prefix + "_weights", values.size(), ids.size());
-  if (ids.size() > kMostNodes) call.fail("it has too many weights");
+  if (ids.size() > kMaxNodes) call.fail("it has too many weights");
   std::vector<int32_t> leaves;
   for (size_t i = 0; i < ids.size(); ++i) {
     const auto found = index.find({trees[i], nodes[i]});
@@ -186,7 +186,7 @@ Forest forest_of_ensemble(const OpaqueCall& call, int64_t targets) {
   if (!missing.empty())
     require_length(call, "nodes_missing_value_tracks_true", missing.size(), count);
   const size_t leaves = leaf_targets.size();
-  if (count > kMostNodes || leaves > kMostNodes) call.fail("it has too many nodes");
+  if (count > kMaxNodes || leaves > kMaxNodes) call.fail("it has too many nodes");
   Forest forest;
   const auto next = [&](int64_t id, int64_t is_leaf) {
     return is_leaf != 0 ? checked(call, id, leaves, "leaf") + static_cast<int32_t>(count)
@@ -231,7 +231,7 @@ Forest forest_of_nodes(const OpaqueCall& call, const std::string& prefix, int64_
   require_length(call, "nodes_values", splits.size(), count);
   if (!missing.empty())
     require_length(call, "nodes_missing_value_tracks_true", missing.size(), count);
-  if (count > kMostNodes) call.fail("it has too many nodes");
+  if (count > kMaxNodes) call.fail("it has too many nodes");
   Forest forest;
   NodeIndex index(count);
   std::unordered_set<int64_t> seen;

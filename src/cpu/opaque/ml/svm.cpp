@@ -14,7 +14,7 @@ namespace {
 
 enum class KernelKind { Linear, Poly, Rbf, Sigmoid };
 
-struct Machine {
+struct TileContext {
   Tensor labels;
   KernelKind kind = KernelKind::Linear;
   double gamma = 0, coef = 0, degree = 0;
@@ -38,7 +38,7 @@ void require(const OpaqueCall& call, const char* name, size_t length, int64_t wa
   }
 }
 
-void read_kernel(const OpaqueCall& call, Machine& machine) {
+void read_kernel(const OpaqueCall& call, TileContext& machine) {
   static constexpr const char* kNames[] = {"LINEAR", "POLY", "RBF", "SIGMOID"};
   const std::string name = call.text("kernel_type", "LINEAR");
   const auto found = std::find(std::begin(kNames), std::end(kNames), name);
@@ -52,7 +52,7 @@ void read_kernel(const OpaqueCall& call, Machine& machine) {
   machine.degree = parameters[2];
 }
 
-void read_vectors(const OpaqueCall& call, Machine& machine) {
+void read_vectors(const OpaqueCall& call, TileContext& machine) {
   const int64_t classes = machine.classes();
   if (classes < 2) call.fail("support vectors need two classes");
   require(call, "vectors_per_class", machine.per_class.size(), classes);
@@ -74,8 +74,8 @@ void read_vectors(const OpaqueCall& call, Machine& machine) {
   require(call, "prob_b", machine.prob_b.size(), machine.pairs());
 }
 
-Machine machine_of(const OpaqueCall& call) {
-  Machine machine;
+TileContext machine_of(const OpaqueCall& call) {
+  TileContext machine;
   machine.labels = class_labels(call, "classlabels_ints", "classlabels_strings");
   machine.per_class = call.integers("vectors_per_class", {});
   machine.support = reals_attribute(call, "support_vectors");
@@ -102,7 +102,7 @@ Machine machine_of(const OpaqueCall& call) {
   return machine;
 }
 
-double kernel(const Machine& machine, const double* a, const double* b) {
+double kernel(const TileContext& machine, const double* a, const double* b) {
   double sum = 0;
   for (int64_t i = 0; i < machine.features; ++i) {
     sum += machine.kind == KernelKind::Rbf ? (a[i] - b[i]) * (a[i] - b[i]) : a[i] * b[i];
@@ -120,7 +120,7 @@ double kernel(const Machine& machine, const double* a, const double* b) {
 }
 
 // What the machine of each pair of classes says, and which class has the most votes.
-int64_t decide_pairs(const Machine& machine, const double* x, std::vector<double>& decisions) {
+int64_t decide_pairs(const TileContext& machine, const double* x, std::vector<double>& decisions) {
   const auto classes = static_cast<size_t>(machine.classes());
   const auto vectors = static_cast<size_t>(machine.vectors);
   std::vector<double> products(vectors);
@@ -186,15 +186,16 @@ std::vector<double> couple(const std::vector<double>& r, size_t classes) {
   return p;
 }
 
-std::vector<double> probabilities(const Machine& machine, const std::vector<double>& decisions) {
-  constexpr double kLeast = 1e-7;
+std::vector<double> probabilities(const TileContext& machine,
+                                  const std::vector<double>& decisions) {
+  constexpr double kMin = 1e-7;
   const auto classes = static_cast<size_t>(machine.classes());
   std::vector<double> r(classes * classes, 0);
   size_t pair = 0;
   for (size_t i = 0; i < classes; ++i) {
     for (size_t j = i + 1; j < classes; ++j, ++pair) {
       const double slope = decisions[pair] * machine.prob_a[pair] + machine.prob_b[pair];
-      const double first = std::clamp(1 / (1 + std::exp(slope)), kLeast, 1 - kLeast);
+      const double first = std::clamp(1 / (1 + std::exp(slope)), kMin, 1 - kMin);
       r[i * classes + j] = first;
       r[j * classes + i] = 1 - first;
     }
@@ -203,7 +204,7 @@ std::vector<double> probabilities(const Machine& machine, const std::vector<doub
 }
 
 // The scores of a row, transformed; returns the label's position.
-int64_t decide(const Machine& machine, const double* x, std::vector<double>& scores) {
+int64_t decide(const TileContext& machine, const double* x, std::vector<double>& scores) {
   const auto count = static_cast<size_t>(machine.classes());
   if (!machine.per_class.empty()) {
     const int64_t label = decide_pairs(machine, x, scores);
@@ -235,7 +236,7 @@ int64_t decide(const Machine& machine, const double* x, std::vector<double>& sco
 }  // namespace
 
 void run_svm_classifier(OpaqueCall& call) {
-  const auto& machine = call.prepared<Machine>([&] { return machine_of(call); });
+  const auto& machine = call.prepared<TileContext>([&] { return machine_of(call); });
   const Dims& dims = call.dims(0);
   const int64_t rows = dims.size() == 1 ? 1 : dims[0], width = dims.back();
   if (width != machine.features) {

@@ -28,7 +28,7 @@ std::string stacked_cache_text(bool past) {
 // Attention of QKV, the projection of all three ([batch, length, sizes]).
 std::string projected_text(const ExpansionCall& call, const AttentionScoreInputs& terms) {
   const int64_t heads = call.integer("num_heads", 0);
-  call.refuse_if(heads <= 0 || heads > kMostHeads, "this number of heads");
+  call.refuse_if(heads <= 0 || heads > kMaxHeads, "this number of heads");
   call.refuse_if(call.integer("do_rotary", 0) != 0, "do_rotary");
   call.refuse_if(call.integer("past_present_share_buffer", 0) != 0, "past_present_share_buffer");
   const std::vector<int64_t> sizes = call.integers("qkv_hidden_sizes");
@@ -99,7 +99,7 @@ std::string multi_head_projections(const ExpansionCall& call, int64_t heads) {
 
 std::string microsoft_multi_head_attention(const ExpansionCall& call) {
   const int64_t heads = call.integer("num_heads", 0);
-  call.refuse_if(heads <= 0 || heads > kMostHeads, "this number of heads");
+  call.refuse_if(heads <= 0 || heads > kMaxHeads, "this number of heads");
   call.refuse_if(call.has(6) != call.has(7), "a past key without a past value");
   call.refuse_inputs(8, "a shared buffer (past_sequence_length, cache_indirection)");
   const AttentionScoreInputs terms{4, 5, call.has(6)};

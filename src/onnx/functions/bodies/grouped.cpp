@@ -190,7 +190,7 @@ std::string head_norms_text(const ExpansionCall& call) {
 std::string microsoft_grouped_attention(const ExpansionCall& call) {
   const int64_t heads = call.integer("num_heads", 0), groups = call.integer("kv_num_heads", 0);
   const bool rotary = call.integer("do_rotary", 0) != 0;
-  call.refuse_if(heads <= 0 || groups <= 0 || heads > kMostHeads || heads % groups != 0,
+  call.refuse_if(heads <= 0 || groups <= 0 || heads > kMaxHeads || heads % groups != 0,
                  "this number of heads");
   call.refuse_if(call.rank(0) != 3, "a query of this rank");
   call.refuse_if(call.has(1) != call.has(2), "a key without a value");

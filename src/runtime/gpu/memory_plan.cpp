@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "runtime/gpu/bound_program.h"
+#include "runtime/gpu/memory_plan.h"
 
 namespace redfuser::runtime {
 namespace {
@@ -12,7 +12,7 @@ bool holds(const std::vector<ir::ValueId>& values, ir::ValueId value) {
 
 }  // namespace
 
-CudaLayout::CudaLayout(const CudaProgram& program, const LoadedSteps& loaded,
+MemoryPlan::MemoryPlan(const GpuProgram& program, const LoadedSteps& loaded,
                        const std::vector<int64_t>& symbols, bool keep_all,
                        const std::set<ir::ValueId>& elsewhere)
     : program_(program), elsewhere_(elsewhere) {
@@ -57,7 +57,7 @@ CudaLayout::CudaLayout(const CudaProgram& program, const LoadedSteps& loaded,
   arena_ = plan_arena(lives_);
 }
 
-void CudaLayout::define(ir::ValueId value, const std::vector<int64_t>& symbols) {
+void MemoryPlan::define(ir::ValueId value, const std::vector<int64_t>& symbols) {
   const auto index = static_cast<size_t>(value);
   for (const int64_t symbol : program_.compiled().shape_symbols[index]) {
     if (symbols[static_cast<size_t>(symbol)] >= 0) continue;
@@ -83,7 +83,7 @@ int64_t reach_of(const Dims& dims) {
 
 }  // namespace
 
-void CudaLayout::add_storage(ir::ValueId value, int step) {
+void MemoryPlan::add_storage(ir::ValueId value, int step) {
   if (elsewhere_.count(value)) return;
   storages_[value] = lives_.size();
   lives_.push_back({0, step, step});
@@ -92,7 +92,7 @@ void CudaLayout::add_storage(ir::ValueId value, int step) {
 }
 
 // For the value, whose bytes are those of `owner`.
-void CudaLayout::make_room(ir::ValueId value, ir::ValueId owner) {
+void MemoryPlan::make_room(ir::ValueId value, ir::ValueId owner) {
   const auto storage = storages_.find(owner);
   if (storage == storages_.end()) return;
   const ir::Value& info = program_.graph().values[static_cast<size_t>(value)];
@@ -114,18 +114,18 @@ void CudaLayout::make_room(ir::ValueId value, ir::ValueId owner) {
   if (__builtin_mul_overflow(start, 2, &life.bytes)) user_error("\"{}\" is too large", info.name);
 }
 
-ir::ValueId CudaLayout::root(ir::ValueId value) const {
+ir::ValueId MemoryPlan::root(ir::ValueId value) const {
   const auto found = roots_.find(value);
   return found == roots_.end() ? value : found->second;
 }
 
-std::optional<int64_t> CudaLayout::offset(ir::ValueId value) const {
+std::optional<int64_t> MemoryPlan::offset(ir::ValueId value) const {
   const auto storage = storages_.find(root(value));
   if (storage == storages_.end()) return std::nullopt;
   return arena_.offsets[storage->second] + starts_[storage->second];
 }
 
-int64_t CudaLayout::scratch_offset(size_t step, int scratch) const {
+int64_t MemoryPlan::scratch_offset(size_t step, int scratch) const {
   return arena_.offsets[scratch_[step].at(static_cast<size_t>(scratch))];
 }
 

@@ -1,0 +1,47 @@
+// Where every value of a GPU program lies for one set of sizes.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "runtime/gpu/arena.h"
+#include "runtime/gpu/program.h"
+
+namespace redfuser::runtime {
+
+// Sizes evaluated, memory planned, nothing allocated.
+class MemoryPlan {
+ public:
+  // Inputs and outputs stay to the end, and every value if `keep_all`; `elsewhere` takes no room.
+  // Throws UserError for a size that no input binds.
+  MemoryPlan(const GpuProgram& program, const LoadedSteps& steps,
+             const std::vector<int64_t>& symbols, bool keep_all,
+             const std::set<ir::ValueId>& elsewhere = {});
+
+  int64_t bytes() const { return arena_.bytes; }
+  const Dims& dims(ir::ValueId value) const { return dims_.at(value); }
+  // The value that owns the bytes of `value`: itself, unless it is an alias.
+  ir::ValueId root(ir::ValueId value) const;
+  // The value's place in the arena; nothing for one that is a constant.
+  std::optional<int64_t> offset(ir::ValueId value) const;
+  int64_t scratch_offset(size_t step, int scratch) const;
+
+ private:
+  void define(ir::ValueId value, const std::vector<int64_t>& symbols);
+  void add_storage(ir::ValueId value, int step);
+  void make_room(ir::ValueId value, ir::ValueId owner);
+
+  const GpuProgram& program_;
+  const std::set<ir::ValueId> elsewhere_;
+  std::map<ir::ValueId, Dims> dims_;
+  std::map<ir::ValueId, ir::ValueId> roots_;  // of aliases: the value that owns the bytes
+  std::map<ir::ValueId, size_t> storages_;
+  std::vector<BufferLife> lives_;
+  std::vector<int64_t> starts_;               // within the buffers
+  std::vector<std::vector<size_t>> scratch_;  // by step
+  Arena arena_;
+};
+
+}  // namespace redfuser::runtime
