@@ -54,7 +54,11 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
                    $<TARGET_FILE:redfuser-run> ${PROJECT_SOURCE_DIR}/models)
   add_test(NAME python.operator_table
            COMMAND ${REDFUSER_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/python/operator_table_test.py
-                   $<TARGET_FILE:redfuser-opt> ${PROJECT_SOURCE_DIR}/README.md)
+                   $<TARGET_FILE:redfuser-opt> ${PROJECT_SOURCE_DIR}/docs/operators.md)
+  add_test(NAME python.docs
+           COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/docs_test.py
+                   $<TARGET_FILE:redfuser-run> $<TARGET_FILE:redfuser-opt>
+                   $<TARGET_FILE:redfuser-bench>)
   add_test(NAME python.models
            COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/models_test.py
                    $<TARGET_FILE:redfuser-run> ${PROJECT_SOURCE_DIR}/models)

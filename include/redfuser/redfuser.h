@@ -85,7 +85,7 @@ class Program {
  public:
   // The steps in the order in which they run.
   const std::vector<StepInfo>& steps() const;
-  // The report of what was fused and what was not, as JSON text (the README gives the schema).
+  // The report of what was fused and what was not, as JSON text (docs/cli.md gives the schema).
   std::string explain() const;
   // The program as text, one step per line.
   std::string text() const;
