@@ -29,6 +29,9 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
   add_test(NAME python.onnx_conformance
            COMMAND ${REDFUSER_PYTHON} -W ignore ${CMAKE_CURRENT_LIST_DIR}/python/conformance_test.py
                    $<TARGET_FILE:redfuser-run>)
+  add_test(NAME python.onnx_conformance_reference
+           COMMAND ${REDFUSER_PYTHON} -W ignore ${CMAKE_CURRENT_LIST_DIR}/python/conformance_test.py
+                   $<TARGET_FILE:redfuser-run> --device reference)
   add_test(NAME python.symbolic_sizes
            COMMAND ${REDFUSER_PYTHON} -W ignore -B ${CMAKE_CURRENT_LIST_DIR}/python/symbolic_test.py
                    $<TARGET_FILE:redfuser-run>)
@@ -79,7 +82,7 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
                    $<TARGET_FILE:redfuser-run> $<TARGET_FILE:redfuser-opt>)
   set_tests_properties(python.rewrites PROPERTIES PROCESSORS 2)
   set_tests_properties(python.export python.contrib_operators python.ml_operators python.models
-                       python.onnx_conformance python.convert python.rewrites python.opsets
+                       python.onnx_conformance python.onnx_conformance_reference python.convert python.rewrites python.opsets
                        python.optimized_models python.verify python.writing
                        python.counts python.body_types
                        PROPERTIES TIMEOUT 900)

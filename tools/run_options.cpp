@@ -73,7 +73,8 @@ void add_check_options(CLI::App& app, RunOptions& options) {
 
 void add_run_options(CLI::App& app, RunOptions& options, StringPool& texts) {
   const char* group = "Running";
-  app.add_option("--device", options.session.device, "cpu, cuda or auto")
+  app.add_option("--device", options.session.device,
+                 "cpu, cuda, auto, or reference (node by node in fp64)")
       ->type_name("NAME")
       ->capture_default_str()
       ->group(group);
@@ -162,9 +163,10 @@ void check_tolerance(double value, const char* option) {
 }
 
 void check_device(const std::string& device) {
-  if (device != "cpu" && device != "cuda" && device != "auto") {
-    fail("--device is cpu, cuda or auto, not \"{}\"", device);
+  for (const char* known : {"cpu", "cuda", "auto", "reference"}) {
+    if (device == known) return;
   }
+  fail("--device is cpu, cuda, auto or reference, not \"{}\"", device);
 }
 
 KernelCacheMode parse_cache_mode(const std::string& mode) {

@@ -85,17 +85,21 @@ std::string verification_text(const Verification& verification) {
   }
   const std::string counts =
       fmt::format("{} of {} steps, {} values", v.compared_steps, v.steps, v.values);
+  std::string note;
+  if (!v.against_cpu.empty()) {
+    note = fmt::format("{}{} values are compared with the CPU's alone; {}\n", heading(""),
+                       v.against_cpu.size(), v.against_cpu.front());
+  }
   if (v.failed.empty()) {
     return fmt::format(
-        "{}ok   {} agree with the unfused graph ({} by its evaluation in wider "
-        "floats)\n",
-        heading("verify"), counts, v.decided_wide);
+        "{}ok   {} agree with the unfused graph in fp64 ({} by the rounding of its types)\n{}",
+        heading("verify"), counts, v.decided_wide, note);
   }
   return fmt::format(
-      "{}FAIL {} values differ from the unfused graph (of {}); the first is "
-      "computed by \"{}\" ({})\n{}{}\n",
+      "{}FAIL {} values differ from the unfused graph in fp64 (of {}); the first is "
+      "computed by \"{}\" ({})\n{}{}\n{}",
       heading("verify"), v.failed.size(), counts, v.first_label, v.first_kind, heading(""),
-      describe(v.failed.front()));
+      describe(v.failed.front()), note);
 }
 
 std::string tuning_text(const std::vector<StepTuning>& tunings) {
@@ -146,9 +150,13 @@ Json time_json(const Measurement& m) {
 Json verification_json(const Verification& verification) {
   Json failed = Json::array();
   for (const Comparison& comparison : verification.failed) failed.push_back(to_json(comparison));
-  return {{"steps", verification.steps},     {"compared_steps", verification.compared_steps},
-          {"compared", verification.values}, {"decided_wide", verification.decided_wide},
-          {"failed", std::move(failed)},     {"first_node", verification.first_label},
+  return {{"steps", verification.steps},
+          {"compared_steps", verification.compared_steps},
+          {"compared", verification.values},
+          {"decided_wide", verification.decided_wide},
+          {"against_cpu", Json(verification.against_cpu)},
+          {"failed", std::move(failed)},
+          {"first_node", verification.first_label},
           {"reason", verification.reason}};
 }
 

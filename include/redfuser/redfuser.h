@@ -104,8 +104,8 @@ Program compile(const Model& model, const CompileOptions& options = {});
 enum class KernelCacheMode { On, Off, ReadOnly };
 
 struct SessionOptions {
-  // "cpu", "cuda" (UserError without a GPU), or "auto": cuda where there is one that can run the
-  // program.
+  // "cpu", "cuda" (UserError without a GPU), "auto" (cuda where there is one that can run the
+  // program), or "reference": as read, node by node in fp64; UserError for operators not covered.
   std::string device = "cpu";
   int threads = 0;  // 0: one per core
   // Bytes; 0: the machine's memory. On the CPU of intermediate and output tensors, on a GPU of

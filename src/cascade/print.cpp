@@ -56,8 +56,8 @@ std::string to_string(const ir::ExprPool& pool, const Cascade& cascade) {
 
 std::string to_string(const ir::ExprPool& pool, const Streaming& streaming) {
   std::string text =
-      fmt::format("streaming over {} for [{}]\n", axis_list(pool, {streaming.stream}),
-                  axis_list(pool, streaming.rows));
+      fmt::format("streaming over {} for [{}]\n", axis_list(pool, {streaming.cascade.stream}),
+                  axis_list(pool, streaming.cascade.rows));
   for (size_t i = 0; i < streaming.references.size(); ++i) {
     const Reference& reference = streaming.references[i];
     text += fmt::format("  reference {} = {}  (after {})\n", i, to_string(pool, reference.value),
@@ -74,7 +74,7 @@ std::string to_string(const ir::ExprPool& pool, const Streaming& streaming) {
   for (size_t i = 0; i < streaming.finish.size(); ++i) {
     text += fmt::format("  d{} = {}\n", i, to_string(pool, streaming.finish[i]));
   }
-  return text + output_lines(pool, streaming.outputs);
+  return text + output_lines(pool, streaming.cascade.outputs);
 }
 
 }  // namespace redfuser::cascade

@@ -46,14 +46,11 @@ struct Reference {
 };
 
 struct Streaming {
-  std::vector<ir::Expr> rows;
-  ir::Expr stream = nullptr;
+  Cascade cascade;  // what is computed; its outputs are over Result leaves
   std::vector<Accumulator> accumulators;
   std::vector<Reference> references;
   // d_i over State, Result (earlier stages), rows, reads of rows, and the stage's columns.
   std::vector<ir::Expr> finish;
-  std::vector<Stage> stages;           // as in the cascade; the unfused meaning
-  std::vector<CascadeOutput> outputs;  // over Result leaves
   // False where a sum was split into parts: infinite inputs may then meet as inf - inf, and a
   // result that the graph makes infinite may be NaN. Finite results are never affected.
   bool exact_infinities = true;

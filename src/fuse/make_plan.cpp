@@ -71,7 +71,7 @@ class Planner {
     const Region& region = regions_.fused[static_cast<size_t>(number)];
     Step step;
     CascadeStep cascade{region.derivation.streaming, number};
-    for (const cascade::CascadeOutput& output : cascade.streaming.outputs) {
+    for (const cascade::CascadeOutput& output : cascade.streaming.cascade.outputs) {
       step.writes.push_back(output.value);
     }
     step.kind = std::move(cascade);

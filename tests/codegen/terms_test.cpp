@@ -112,11 +112,11 @@ TEST_P(TermsTest, AreFoundByDependence) {
       for (int64_t row = 0; row < kQueries; row += 7) {
         for (int64_t key = 0; key < kKeys; ++key) {
           axes[form->row] = row;
-          axes[form->rows.stream] = key;
+          axes[form->rows.cascade.stream] = key;
           const double expected = evaluate(term.expr, [&](ir::Expr e) { return at(e, axes); });
           std::map<ir::Expr, int64_t> places = axes;
           places.erase(form->row);
-          places.erase(form->rows.stream);
+          places.erase(form->rows.cascade.stream);
           places[term.place] = term.diagonal ? key - row + kQueries - 1 : key;
           const double found = evaluate(term.value, [&](ir::Expr e) { return at(e, places); });
           ASSERT_TRUE(found == expected || (std::isnan(found) && std::isnan(expected)))
@@ -128,7 +128,7 @@ TEST_P(TermsTest, AreFoundByDependence) {
       std::map<ir::Expr, int64_t> axes;
       for (ir::Expr other : form->others) axes[other] = 1;
       axes[form->row] = 11;
-      axes[form->rows.stream] = 23;
+      axes[form->rows.cascade.stream] = 23;
       const auto axis = [&](ir::Expr e) { return at(e, axes); };
       EXPECT_EQ(evaluate(strip.read->args[0], axis), evaluate(strip.offset, axis) + 23);
     }

@@ -175,7 +175,7 @@ TEST_P(TileRangesTest, AgreesWithEveryElement) {
   EXPECT_EQ(condition.visible->is_constant(), !c.masked) << to_string(pool, condition.visible);
   EXPECT_EQ(condition.settled->is_constant(), c.settled) << to_string(pool, condition.settled);
   SCOPED_TRACE(to_string(pool, condition.visible));
-  const ir::Expr key = form.rows.stream;
+  const ir::Expr key = form.rows.cascade.stream;
   const cascade::TileRanges ranges = cascade::tile_ranges(pool, condition.visible, {form.row}, key);
   for (const auto& [rows, keys] : {std::pair<int64_t, int64_t>{16, 8}, {7, 5}, {40, 56}, {1, 1}}) {
     for (int64_t row = 0; row < kQueries; row += rows) {

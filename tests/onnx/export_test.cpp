@@ -176,7 +176,7 @@ TEST_P(RealExport, IsDeterministicAndLoads) {
     save(*model, one, regions, mode);
     save(*onnx::load_model(model->path), two, regions, mode);
     EXPECT_EQ(read(one), read(two));
-    const auto again = load_model(one);
+    const auto again = onnx::load_model(one);
     ASSERT_EQ(again->outputs.size(), 1u);
     EXPECT_EQ(again->outputs[0].name, "out");
     EXPECT_EQ(again->outputs[0].dims.size(), model->outputs[0].dims.size());
@@ -207,7 +207,7 @@ TEST(Export, LargeTensorsGoToExternalData) {
   const auto external = onnx::load_model(out);
   save_model(*external, external->graph, {}, options, out);
   EXPECT_EQ(read(out + ".data"), std::string(4000, 'w'));
-  save_model(*load_model(out), external->graph, {}, onnx::ExportOptions(),
+  save_model(*onnx::load_model(out), external->graph, {}, onnx::ExportOptions(),
              file.beside("whole.onnx"));
   EXPECT_EQ(parse(file.beside("whole.onnx")).graph().initializer(0).raw_data(),
             std::string(4000, 'w'));

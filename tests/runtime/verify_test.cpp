@@ -7,9 +7,9 @@
 #include <limits>
 #include <ostream>
 
-#include "passes/precision/wide_evaluation.h"
 #include "redfuser/convert.h"
 #include "redfuser/inputs.h"
+#include "reference/execute/evaluation.h"
 #include "runtime/program/compiled_program.h"
 #include "runtime/program/step_bounds.h"
 #include "support/graph_builder.h"
@@ -155,19 +155,33 @@ TEST(Verify, RandomOperatorsAreLeftOut) {
   EXPECT_LT(result.compared_steps, result.steps);
 }
 
-// Moved to either side, equal numbers differ.
+// Moved to either side, numbers at an edge pass it or do not.
 TEST(Verify, SizesFollowFromTheValuesOfEachEvaluation) {
-  const Program program = compile(Model::parse(
-      std::string(kHead) + "(float[6] x) => (float[n] y, int64[n] i) { y, i = Unique(x) }"));
+  const Program program =
+      compile(Model::parse(std::string(kHead) + "(float[6] x, float[1] t) => (int64[1,n] y) { "
+                                                "c = Less(t, x) y = NonZero(c) }"));
   const ir::Graph& graph = program.handle()->graph();
-  const Tensor x = floats({6}, {1, 1, 1, 1, 2, 2});
-  passes::WideEvaluation wide(graph, 1);
-  const passes::WideEvaluation::Given given = [&](ir::ValueId id) {
-    return id == graph.inputs[0] ? &x : nullptr;
+  const Tensor x = floats({6}, {1, 1, 1, 1, 2, 2}), edge = floats({1}, {1});
+  const reference::Evaluation evaluation(graph);
+  const reference::Evaluation::Given given = [&](ir::ValueId id) {
+    return id == graph.inputs[0] ? &x : id == graph.inputs[1] ? &edge : nullptr;
   };
-  EXPECT_EQ(wide.evaluate(graph.outputs[0], given, 0).dims(), Dims{2});
-  EXPECT_GT(wide.evaluate(graph.outputs[0], given, 1).size(), 2);
-  EXPECT_EQ(wide.evaluate(graph.outputs[0], given, 0).dims(), Dims{2});
+  EXPECT_EQ(evaluation.evaluate(graph.outputs[0], given, 0).dims(), (Dims{1, 2}));
+  EXPECT_GT(evaluation.evaluate(graph.outputs[0], given, 1).size() +
+                evaluation.evaluate(graph.outputs[0], given, -1).size(),
+            4);
+  EXPECT_EQ(evaluation.evaluate(graph.outputs[0], given, 0).dims(), (Dims{1, 2}));
+}
+
+// Unique has no evaluation in fp64: the CPU's unfused run stands for it.
+TEST(Verify, OperatorsThatAreNotCoveredAreComparedWithTheCpu) {
+  const Model model = Model::parse(
+      std::string(kHead) + "(float[6] x) => (float[n] z) { r = Relu(x) y = Unique(r) z = Exp(y) }");
+  const Verification result = verify_steps(model, compile(model), random_inputs(model));
+  EXPECT_TRUE(result.failed.empty());
+  ASSERT_EQ(result.against_cpu.size(), 1u);
+  EXPECT_NE(result.against_cpu[0].find("[Unique] node"), std::string::npos);
+  EXPECT_GT(result.values, 1);
 }
 
 struct BoundCase {
@@ -216,7 +230,7 @@ TEST(Verify, BoundsOfSingleValues) {
     const runtime::ReferenceValues expected{scalar(row.dtype, row.unfused), scalar(wide, row.wide),
                                             scalar(wide, row.up), scalar(wide, row.down)};
     const Comparison result =
-        compare_with(row.name, scalar(row.dtype, row.got), expected, Tolerance{0, 0});
+        runtime::compare_with(row.name, scalar(row.dtype, row.got), expected, Tolerance{0, 0});
     EXPECT_EQ(result.passed, row.passes) << describe(result);
   }
 }
@@ -237,9 +251,30 @@ TEST(Verify, BoundsOfOneElementAmongMany) {
     EXPECT_TRUE(compare_with("right", rounded, expected, Tolerance{0, 0}).passed);
     exact[1000] += real ? 0.05 : 1;
     const Tensor wrong = make_tensor<double>(dtype, {kSize}, exact);
-    const Comparison result = compare_with("wrong", wrong, expected, Tolerance{0, 0});
+    const Comparison result = runtime::compare_with("wrong", wrong, expected, Tolerance{0, 0});
     EXPECT_EQ(result.mismatches, 1) << describe(result);
     EXPECT_EQ(result.worst_index, Dims{1000});
+  }
+}
+
+// Kernels that share an error do not excuse each other; a few elements at an edge do.
+TEST(Verify, WitnessesErrInFewElements) {
+  constexpr int64_t kSize = 1000;
+  for (const DType dtype : {DType::Float32, DType::Int8}) {
+    for (const int64_t wrong : {1, 10, 11, 1000}) {
+      std::vector<double> exact(kSize), erring;
+      for (int64_t i = 0; i < kSize; ++i)
+        exact[static_cast<size_t>(i)] = static_cast<double>(i % 50);
+      erring = exact;
+      for (int64_t i = 0; i < wrong; ++i) erring[static_cast<size_t>(i)] += 1;
+      const Tensor right = make_tensor<double>(dtype, {kSize}, exact);
+      const Tensor wide =
+          dtype == DType::Int8 ? right : make_tensor<double>(DType::Float64, {kSize}, exact);
+      const Tensor got = make_tensor<double>(dtype, {kSize}, erring);
+      const Comparison result =
+          runtime::compare_with("value", got, {right, wide, wide, wide}, got, Tolerance{0, 0});
+      EXPECT_EQ(result.passed, wrong <= 10) << describe(result);
+    }
   }
 }
 

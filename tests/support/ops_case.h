@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "ops/sizes.h"
+#include "reference/execute/evaluation.h"
+#include "reference/expressions/lanes.h"
 #include "support/graph_builder.h"
 
 namespace redfuser::testing {
@@ -120,14 +122,8 @@ inline ir::ValueId build(GraphBuilder& builder, const OpCase& c, bool symbolic,
   return builder.graph.nodes[builder.graph.values[first].producer].outputs[c.output];
 }
 
-inline void check(const OpCase& c, bool symbolic) {
-  GraphBuilder builder;
-  std::vector<std::pair<ir::ValueId, Tensor>> feeds;
-  const ir::ValueId result = build(builder, c, symbolic, feeds);
-  Reference reference(builder.graph);
-  for (auto& [id, tensor] : feeds) reference.feed(id, tensor);
-  EXPECT_EQ(reference.dims(result), c.dims);
-  const auto values = reference.elements(result);
+inline void expect_values(const OpCase& c, const Dims& dims, const std::vector<double>& values) {
+  EXPECT_EQ(dims, c.dims);
   ASSERT_EQ(values.size(), c.values.size());
   for (size_t i = 0; i < values.size(); ++i) {
     if (std::isnan(c.values[i])) {
@@ -138,6 +134,23 @@ inline void check(const OpCase& c, bool symbolic) {
       EXPECT_NEAR(values[i], c.values[i], 1e-6 * (1 + std::abs(c.values[i]))) << "element " << i;
     }
   }
+}
+
+// The elements one by one, and all of them by src/reference.
+inline void check(const OpCase& c, bool symbolic) {
+  GraphBuilder builder;
+  std::vector<std::pair<ir::ValueId, Tensor>> feeds;
+  const ir::ValueId result = build(builder, c, symbolic, feeds);
+  Reference elements(builder.graph);
+  for (auto& [id, tensor] : feeds) elements.feed(id, tensor);
+  expect_values(c, elements.dims(result), elements.elements(result));
+  SCOPED_TRACE("by src/reference");
+  const Tensor exact = reference::Evaluation(builder.graph).evaluate(result, [&](ir::ValueId id) {
+    const auto feed = std::find_if(feeds.begin(), feeds.end(),
+                                   [id](const auto& entry) { return entry.first == id; });
+    return feed == feeds.end() ? nullptr : &feed->second;
+  });
+  expect_values(c, exact.dims(), values_of(exact));
 }
 
 inline std::string case_name(const ::testing::TestParamInfo<OpCase>& info) {

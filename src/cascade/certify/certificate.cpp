@@ -224,7 +224,7 @@ Certificate certify(ir::ExprPool& pool, const Cascade& original, const Streaming
   for (CascadeOutput& output : cascade.outputs) output.body = opaque(output.body);
   for (Accumulator& a : streaming.accumulators) a.lift = opaque(a.lift);
   for (ir::Expr& finish : streaming.finish) finish = opaque(finish);
-  for (CascadeOutput& output : streaming.outputs) output.body = opaque(output.body);
+  for (CascadeOutput& output : streaming.cascade.outputs) output.body = opaque(output.body);
 
   const std::vector<Case> cases = cases_for(cascade.stream->extent());
   // Each thread has its own simulators, and the cases' results are joined in order: the certificate

@@ -217,7 +217,7 @@ struct State {
 };
 
 struct StreamingTapes {
-  explicit StreamingTapes(const Streaming& streaming) : outputs(tapes_of(streaming.outputs)) {
+  explicit StreamingTapes(const Streaming& streaming) : outputs(tapes_of(streaming.cascade.outputs)) {
     for (const Accumulator& a : streaming.accumulators) {
       lifts.emplace_back(a.lift);
       transports.emplace_back();
@@ -239,7 +239,7 @@ class TileContext {
       accumulator_points_.push_back(points_of(a.columns, row));
       empty_.partials.emplace_back(accumulator_points_.back().size(), identity(a.reduction));
     }
-    for (const Stage& stage : streaming.stages) {
+    for (const Stage& stage : streaming.cascade.stages) {
       stage_points_.push_back(points_of(stage.columns, row));
     }
   }
@@ -256,7 +256,7 @@ class TileContext {
         Partial tile = identity(a.reduction);
         auto leaves = [&](ir::Expr leaf) { return reference(leaf, next, old, p); };
         for (int64_t l = begin; l < end; ++l) {
-          const double value = at(tapes_.lifts[k], row_, streaming_.stream, l, a.columns, points[p],
+          const double value = at(tapes_.lifts[k], row_, streaming_.cascade.stream, l, a.columns, points[p],
                                   std::ref(leaves));
           tile = combine(a.reduction, a.k, tile, element(a.reduction, value, l));
         }
@@ -293,17 +293,17 @@ class TileContext {
  private:
   double computed(const State& state, size_t stage, size_t point, Finished& finished) const {
     if (row_.length == 0)
-      return scalar(streaming_.stages[stage].reduction,
-                    identity(streaming_.stages[stage].reduction));
+      return scalar(streaming_.cascade.stages[stage].reduction,
+                    identity(streaming_.cascade.stages[stage].reduction));
     auto leaves = [&](ir::Expr leaf) -> double {
       if (leaf->leaf_kind == ir::LeafKind::Result) {
         return result(state, static_cast<size_t>(leaf->integer), point, finished);
       }
       return state_leaf(leaf, state, point);
     };
-    const auto& columns = streaming_.stages[stage].columns;
+    const auto& columns = streaming_.cascade.stages[stage].columns;
     const Points& points = stage_points_[stage];
-    return at(tapes_.finishes[stage], row_, streaming_.stream, 0, columns,
+    return at(tapes_.finishes[stage], row_, streaming_.cascade.stream, 0, columns,
               points[std::min(point, points.size() - 1)], std::ref(leaves));
   }
 
@@ -321,7 +321,7 @@ class TileContext {
     }
     const State& state = leaf->leaf_kind == ir::LeafKind::NewResult ? next : old;
     auto leaves = [&](ir::Expr inner) { return state_leaf(inner, state, point); };
-    return at(tapes_.references[static_cast<size_t>(leaf->integer)], row_, streaming_.stream, 0, {},
+    return at(tapes_.references[static_cast<size_t>(leaf->integer)], row_, streaming_.cascade.stream, 0, {},
               {}, std::ref(leaves));
   }
 
@@ -331,7 +331,7 @@ class TileContext {
     std::optional<ir::Tape>& transport = tapes_.transports[k];
     if (!transport) return own;
     auto leaves = [&](ir::Expr leaf) { return reference(leaf, next, old, point); };
-    return {at(*transport, row_, streaming_.stream, 0, {}, {}, std::ref(leaves)), {}};
+    return {at(*transport, row_, streaming_.cascade.stream, 0, {}, {}, std::ref(leaves)), {}};
   }
 
   const Streaming& streaming_;
@@ -368,8 +368,8 @@ RowResult StreamingSimulator::run(const Row& row, const std::vector<int64_t>& bo
   RowResult out;
   std::vector<Partial> ranked;
   TileContext::Finished finished;
-  for (size_t i = 0; i < streaming.stages.size(); ++i) {
-    const Stage& stage = streaming.stages[i];
+  for (size_t i = 0; i < streaming.cascade.stages.size(); ++i) {
+    const Stage& stage = streaming.cascade.stages[i];
     std::vector<double>& flat = out.results.emplace_back();
     ranked.emplace_back();
     if (is_ranked(stage.reduction)) {
@@ -384,7 +384,7 @@ RowResult StreamingSimulator::run(const Row& row, const std::vector<int64_t>& bo
   const auto result_of = [&](size_t stage, size_t point) {
     return machine.result(total, stage, point, finished);
   };
-  write_outputs(streaming.outputs, impl_->tapes.outputs, streaming.stream, streaming.stages, row,
+  write_outputs(streaming.cascade.outputs, impl_->tapes.outputs, streaming.cascade.stream, streaming.cascade.stages, row,
                 result_of, ranked, out);
   return out;
 }

@@ -9,10 +9,7 @@ namespace redfuser::cascade {
 
 StreamingBuilder::StreamingBuilder(ir::ExprPool& pool, const Cascade& cascade)
     : pool_(pool), cascade_(cascade) {
-  streaming.rows = cascade.rows;
-  streaming.stream = cascade.stream;
-  streaming.stages = cascade.stages;
-  streaming.outputs = cascade.outputs;
+  streaming.cascade = cascade;
 }
 
 StageScope StreamingBuilder::scope(size_t stage) const {

@@ -171,7 +171,7 @@ std::optional<Refusal> derive_extremum(StreamingBuilder& builder, size_t stage) 
   if (ranked) {
     // Ranked values are read through their rank; φ is applied where they are read.
     const int64_t read = -(2 * static_cast<int64_t>(stage) + 2);
-    for (CascadeOutput& output : builder.streaming.outputs) {
+    for (CascadeOutput& output : builder.streaming.cascade.outputs) {
       output.body = pool.rewrite(output.body, [&](ir::Expr e) -> ir::Expr {
         return e->op == ir::ExprOp::Read && e->integer == read ? phi(e) : nullptr;
       });

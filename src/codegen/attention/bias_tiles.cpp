@@ -16,7 +16,7 @@ constexpr int kWidestStrip = 4;  // bytes of an element
 class Terms {
  public:
   Terms(ir::ExprPool& pool, const AttentionSpec& form)
-      : pool_(pool), row_(form.row), key_(form.rows.stream) {
+      : pool_(pool), row_(form.row), key_(form.rows.cascade.stream) {
     ir::Expr last_row = pool.sub(row_->extent(), pool.integer(1));
     diagonal_ = pool.shared_axis("diagonal", pool.add(key_->extent(), last_row));
     key_there_ = pool.add(diagonal_, pool.sub(row_, last_row));

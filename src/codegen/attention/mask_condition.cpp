@@ -367,7 +367,7 @@ class Masks {
   }
 
   bool every_row_sees(ir::Expr visible) {
-    ir::Expr key = form_.rows.stream;
+    ir::Expr key = form_.rows.cascade.stream;
     std::vector<ir::Expr> keys = {pool_.integer(0)};
     visit(visible, [&](ir::Expr e) {
       const bool compares = e->op == ir::ExprOp::Less || e->op == ir::ExprOp::LessEqual;

@@ -63,7 +63,7 @@ class MaterializedAttention {
     for (const cascade::Accumulator& a : form.accumulators) {
       if (!identity(a.reduction)) return false;
     }
-    for (const cascade::Stage& stage : form.stages) {
+    for (const cascade::Stage& stage : form.cascade.stages) {
       if (!identity(stage.reduction)) return false;
     }
     result_ = result();
@@ -77,7 +77,7 @@ class MaterializedAttention {
     axes.push_back(last);
     return axes;
   }
-  ir::Expr stream() const { return form_.rows.stream; }
+  ir::Expr stream() const { return form_.rows.cascade.stream; }
 
   void add_scores() {
     const std::vector<ir::Expr> axes = with(rows_, stream());
@@ -109,11 +109,11 @@ class MaterializedAttention {
 
   void add_weights() {
     FlatStreaming rows = form_.rows;
-    rows.rows = rows_;
+    rows.cascade.rows = rows_;
     rows.accumulators.pop_back();
     for (cascade::Accumulator& a : rows.accumulators) a.lift = scored(a.lift);
     rows.finish.clear();
-    rows.stages.clear();
+    rows.cascade.stages.clear();
     rows.outputs.clear();
     const std::vector<ir::Expr> axes = with(rows_, stream());
     weights_ = builder_.add_scratch(form_.value->dtype, product_of(pool_, extents_of(pool_, axes)));
@@ -142,7 +142,7 @@ class MaterializedAttention {
     for (size_t i = form_.rows.finish.size(); i-- > 0;) {
       ir::Expr value = form_.rows.finish[i];
       if (!length->is_constant()) {
-        ir::Expr none = pool_.number(*identity(form_.rows.stages[i].reduction), value->dtype);
+        ir::Expr none = pool_.number(*identity(form_.rows.cascade.stages[i].reduction), value->dtype);
         value =
             pool_.select(pool_.make(ir::ExprOp::Equal, {length, pool_.integer(0)}), none, value);
       }

@@ -54,7 +54,7 @@ ir::Expr shared_divisor(ir::ExprPool& pool, const AttentionSpec& form, ir::Expr 
 }
 
 void split_digits(ir::ExprPool& pool, AttentionSpec& form) {
-  const std::vector<ir::Expr> axes = form.rows.rows;
+  const std::vector<ir::Expr> axes = form.rows.cascade.rows;
   for (ir::Expr axis : axes) {
     ir::Expr divisor = shared_divisor(pool, form, axis);
     if (!divisor) continue;
@@ -63,9 +63,9 @@ void split_digits(ir::ExprPool& pool, AttentionSpec& form) {
     ir::Expr inner = pool.shared_axis(fmt::format("inner of {}", axis->integer), divisor);
     substitute(pool, form, {{pool.floordiv(axis, divisor), outer}});
     substitute(pool, form, {{axis, pool.add(pool.mul(outer, divisor), inner)}});
-    auto at = std::find(form.rows.rows.begin(), form.rows.rows.end(), axis);
+    auto at = std::find(form.rows.cascade.rows.begin(), form.rows.cascade.rows.end(), axis);
     *at = outer;
-    form.rows.rows.insert(at + 1, inner);
+    form.rows.cascade.rows.insert(at + 1, inner);
   }
 }
 
@@ -74,7 +74,7 @@ void split_digits(ir::ExprPool& pool, AttentionSpec& form) {
 SharedRows shared_rows(ir::ExprPool& pool, const AttentionSpec& form) {
   SharedRows result{form, {}, {}};
   split_digits(pool, result.form);
-  for (ir::Expr axis : result.form.rows.rows) {
+  for (ir::Expr axis : result.form.rows.cascade.rows) {
     const bool shared = !result.form.key->depends_on(axis) && !result.form.value->depends_on(axis);
     (shared ? result.shared : result.others).push_back(axis);
   }
@@ -95,8 +95,8 @@ AttentionSpec packed_gqa_rows(ir::ExprPool& pool, const AttentionSpec& original)
     stride = pool.mul(stride, (*axis)->extent());
   }
   substitute(pool, form, map);
-  form.rows.rows = rows.others;
-  form.rows.rows.push_back(form.row);
+  form.rows.cascade.rows = rows.others;
+  form.rows.cascade.rows.push_back(form.row);
   return form;
 }
 

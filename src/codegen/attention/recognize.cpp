@@ -71,10 +71,10 @@ class Recogniser {
     if (a.reduction != ir::Reduction::Sum || !positive_constant(a.columns[0]->extent()))
       return false;
     form_.column = a.columns[0];
-    std::erase(form_.rows.rows, form_.column);
+    std::erase(form_.rows.cascade.rows, form_.column);
     ir::Expr lift = form_.rows.accumulators[form_.value_accumulator].lift;
     if (!split_value(pool_, lift, form_.column, form_.weight, form_.value)) return false;
-    if (!form_.weight || !form_.value->depends_on(streaming_.stream)) return false;
+    if (!form_.weight || !form_.value->depends_on(streaming_.cascade.stream)) return false;
     for (const auto& output : form_.rows.outputs) {
       if (output.maps_back || !output.extra.empty()) return false;
     }
@@ -89,7 +89,7 @@ class Recogniser {
     }
     for (ir::Expr root : roots) {
       visit(root, [&](ir::Expr e) {
-        if (e->op == ir::ExprOp::Reduce && e->depends_on(streaming_.stream)) found.insert(e);
+        if (e->op == ir::ExprOp::Reduce && e->depends_on(streaming_.cascade.stream)) found.insert(e);
       });
     }
     if (found.size() != 1) return false;
@@ -100,9 +100,9 @@ class Recogniser {
     form_.scale = contraction->scale;
     form_.query = without_casts(contraction->a);
     form_.key = without_casts(contraction->b);
-    if (form_.query->depends_on(streaming_.stream)) std::swap(form_.query, form_.key);
-    return form_.key->depends_on(streaming_.stream) &&
-           !form_.query->depends_on(streaming_.stream) && form_.query->op == ir::ExprOp::Read &&
+    if (form_.query->depends_on(streaming_.cascade.stream)) std::swap(form_.query, form_.key);
+    return form_.key->depends_on(streaming_.cascade.stream) &&
+           !form_.query->depends_on(streaming_.cascade.stream) && form_.query->op == ir::ExprOp::Read &&
            form_.key->op == ir::ExprOp::Read;
   }
 
@@ -136,14 +136,14 @@ class Recogniser {
       if (!x->is_constant() || !y->is_constant()) return y->is_constant() && !x->is_constant();
       return x->integer > y->integer;
     };
-    for (ir::Expr axis : form_.rows.rows) {
+    for (ir::Expr axis : form_.rows.cascade.rows) {
       if (!form_.query->depends_on(axis) || form_.key->depends_on(axis) ||
           form_.value->depends_on(axis)) {
         continue;
       }
       if (!form_.row || longer(axis, form_.row)) form_.row = axis;
     }
-    for (ir::Expr axis : form_.rows.rows) {
+    for (ir::Expr axis : form_.rows.cascade.rows) {
       if (axis != form_.row) form_.others.push_back(axis);
     }
   }

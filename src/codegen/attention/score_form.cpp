@@ -99,7 +99,7 @@ void map_tanh(ir::ExprPool& pool, ScoreSpec& form) {
 }  // namespace
 
 bool ScoreSpec::element_level(ir::Expr e) const {
-  return e->depends_on(rows.stream) || contains(e, raw);
+  return e->depends_on(rows.cascade.stream) || contains(e, raw);
 }
 
 bool ScoreSpec::reduces_kept(size_t k) const {

@@ -27,31 +27,29 @@ FlatStreaming flat_streaming(StepBuilder& builder, const fuse::CascadeStep& step
   const cascade::Streaming& s = step.streaming;
   ir::ExprPool& pool = builder.pool();
   auto flat = [&](ir::Expr e) { return e ? builder.flat.flat(e) : nullptr; };
-  FlatStreaming form;
-  form.stream = s.stream;
+  FlatStreaming form{s};
   form.comment = to_string(pool, s);
-  for (ir::Expr row : s.rows) append_axis(form.rows, row);
+  std::vector<ir::Expr>& rows = form.cascade.rows;
+  rows.clear();
+  for (ir::Expr row : s.cascade.rows) append_axis(rows, row);
   for (const cascade::Accumulator& a : s.accumulators) {
-    for (ir::Expr column : a.columns) append_axis(form.rows, column);
+    for (ir::Expr column : a.columns) append_axis(rows, column);
   }
-  form.accumulators = s.accumulators;
   for (cascade::Accumulator& a : form.accumulators) {
     a.lift = flat(a.lift);
     a.transport = flat(a.transport);
   }
-  form.references = s.references;
   for (cascade::Reference& reference : form.references) reference.value = flat(reference.value);
-  for (ir::Expr e : s.finish) form.finish.push_back(flat(e));
-  form.stages = s.stages;
-  for (const cascade::CascadeOutput& output : s.outputs) {
+  for (ir::Expr& e : form.finish) e = flat(e);
+  form.cascade.outputs.clear();
+  for (const cascade::CascadeOutput& output : s.cascade.outputs) {
     FlatStreaming::Output to{output.value,
                              flat(output.body),
                              row_major(pool, output.axes, builder.shape(output.value)),
                              {},
                              output.maps_back};
     for (ir::Expr axis : output.axes) {
-      if (axis != s.stream &&
-          std::find(form.rows.begin(), form.rows.end(), axis) == form.rows.end()) {
+      if (axis != s.cascade.stream && std::find(rows.begin(), rows.end(), axis) == rows.end()) {
         append_axis(to.extra, axis);
       }
     }
@@ -114,7 +112,7 @@ std::vector<ir::Expr> shared_values(const FlatStreaming& form, const std::vector
   std::vector<ir::Expr> shared;
   std::set<ir::Expr> visited;
   auto keeps = [&](ir::Expr e) {
-    return e->depends_on(form.stream) && e->has_read && !e->has_leaf && count[e] >= 2;
+    return e->depends_on(form.cascade.stream) && e->has_read && !e->has_leaf && count[e] >= 2;
   };
   auto has_ranked_read = [](ir::Expr e) {
     bool found = false;
@@ -156,7 +154,7 @@ int row_width(const StepBuilder& builder, const FlatStreaming& form) {
   for (ir::Expr root : form.streamed()) {
     visit(root, [&](ir::Expr e) {
       if (e->op != ir::ExprOp::Read || e->integer < 0) return;
-      auto affine = affine_in(builder.pool(), e->args[0], form.stream);
+      auto affine = affine_in(builder.pool(), e->args[0], form.cascade.stream);
       if (affine && affine->stride->is_constant(1)) note(e->integer);
     });
   }
@@ -209,7 +207,7 @@ int folded_bytes(const StepBuilder& builder, const FlatStreaming& form) {
   size_t bytes = 0;
   for (const cascade::Accumulator& a : form.accumulators) {
     visit(a.lift, [&](ir::Expr e) {
-      if (e->op != ir::ExprOp::Read || e->integer < 0 || !e->depends_on(form.stream)) return;
+      if (e->op != ir::ExprOp::Read || e->integer < 0 || !e->depends_on(form.cascade.stream)) return;
       if (seen.insert(e).second) bytes += size_of(builder.dtype_of(e->integer));
     });
   }

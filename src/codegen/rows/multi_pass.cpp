@@ -49,7 +49,7 @@ class MultiPassText {
                        before + text, config_.threads);
     launch.cluster = config_.cluster;
     launch.static_shared = config_.lanes > 32 ? all_slot_bytes() : 0;
-    ir::Expr rows = product_of(pool_, extents_of(pool_, form_.rows));
+    ir::Expr rows = product_of(pool_, extents_of(pool_, form_.cascade.rows));
     launch.grid[0] = config_.lanes == 32 ? ceil_div(pool_, rows, config_.threads / 32)
                                          : pool_.mul(rows, pool_.integer(config_.cluster));
     return launch;
@@ -64,7 +64,7 @@ class MultiPassText {
   // Which row, and which lane of it, this thread is.
   void place() {
     if (config_.lanes == 32) {
-      ir::Expr rows = product_of(pool_, extents_of(pool_, form_.rows));
+      ir::Expr rows = product_of(pool_, extents_of(pool_, form_.cascade.rows));
       emitter_.line(fmt::format("const long long row = blockIdx.x * {}ll + (threadIdx.x >> 5);",
                                 config_.threads / 32));
       emitter_.line(fmt::format("if (row >= {}) return;", kernel_.size(rows)));
@@ -76,7 +76,7 @@ class MultiPassText {
     } else {
       emitter_.line("const long long row = blockIdx.x;\nconst int lane = threadIdx.x;");
     }
-    bind_coordinates(emitter_, form_.rows, "row");
+    bind_coordinates(emitter_, form_.cascade.rows, "row");
   }
 
   // `body` at every element of this thread; with `load`, the streamed reads of `roots` come as
@@ -88,7 +88,7 @@ class MultiPassText {
     const auto loaded = load_vectors(roots);
     emitter_.open();
     emitter_.line(fmt::format("const long long at = min_of(first + v, {} - 1);", length_));
-    emitter_.bind(form_.stream, "at");
+    emitter_.bind(form_.cascade.stream, "at");
     for (auto& [read, name] : loaded) emitter_.bind(read, name + "[v]");
     if (bind_shared_) {
       for (size_t i = 0; i < shared_.size(); ++i) {
@@ -119,8 +119,8 @@ class MultiPassText {
   }
 
   ir::Expr consecutive(ir::Expr offset) {
-    auto affine = affine_in(pool_, offset, form_.stream);
-    if (!affine || !affine->stride->is_constant(1) || affine->base->depends_on(form_.stream)) {
+    auto affine = affine_in(pool_, offset, form_.cascade.stream);
+    if (!affine || !affine->stride->is_constant(1) || affine->base->depends_on(form_.cascade.stream)) {
       return nullptr;
     }
     return affine->base;
@@ -160,7 +160,7 @@ class MultiPassText {
     bool available = true;
     visit(base, [&](ir::Expr e) {
       if (e->op != ir::ExprOp::Axis) return;
-      available &= std::find(form_.rows.begin(), form_.rows.end(), e) != form_.rows.end();
+      available &= std::find(form_.cascade.rows.begin(), form_.cascade.rows.end(), e) != form_.cascade.rows.end();
     });
     return available;
   }
@@ -304,7 +304,7 @@ class MultiPassText {
 
   void finish() {
     for (size_t i = 0; i < form_.finish.size(); ++i) {
-      const cascade::Stage& stage = form_.stages[i];
+      const cascade::Stage& stage = form_.cascade.stages[i];
       if (is_ranked(stage.reduction)) continue;
       const auto number = static_cast<int64_t>(i);
       const std::string value = emitter_.emit(form_.finish[i]);

@@ -10,23 +10,17 @@ namespace redfuser::codegen {
 
 // A streaming form ready for a row kernel: flat reads; columns have become row axes, so that a row
 // has scalar state only.
-struct FlatStreaming {
-  std::vector<ir::Expr> rows;
-  ir::Expr stream = nullptr;
-  std::vector<cascade::Accumulator> accumulators;
-  std::vector<cascade::Reference> references;
-  std::vector<ir::Expr> finish;
-  std::vector<cascade::Stage> stages;
+struct FlatStreaming : cascade::Streaming {
   struct Output {
     int64_t value;
     ir::Expr body, offset;
     std::vector<ir::Expr> extra;  // axes beside rows and stream: ranks
     bool maps_back;
   };
-  std::vector<Output> outputs;
+  std::vector<Output> outputs;  // in place of the cascade's
   std::string comment;
 
-  ir::Expr length() const { return stream->extent(); }
+  ir::Expr length() const { return cascade.stream->extent(); }
   // Every expression evaluated at a streamed element, by phase: those of accumulators, then
   // outputs.
   std::vector<ir::Expr> streamed() const;

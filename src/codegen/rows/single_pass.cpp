@@ -114,7 +114,7 @@ class SinglePassText {
     launch.cluster = config_.cluster;
     launch.shared = config_.shared ? reads_.shared_bytes() : 0;
     launch.static_shared = static_bytes();
-    ir::Expr rows = product_of(pool_, extents_of(pool_, form_.rows));
+    ir::Expr rows = product_of(pool_, extents_of(pool_, form_.cascade.rows));
     if (!by_block()) {
       launch.grid[0] = ceil_div(pool_, rows, config_.threads / config_.lanes);
     } else if (config_.part == Part::Row) {
@@ -150,7 +150,7 @@ class SinglePassText {
 
   // Which row and segment, and which lane of it, this thread is.
   void place() {
-    ir::Expr rows = product_of(pool_, extents_of(pool_, form_.rows));
+    ir::Expr rows = product_of(pool_, extents_of(pool_, form_.cascade.rows));
     std::string begin = "0", extent = fmt::format("static_cast<int>({})", length_);
     if (!by_block()) {
       // Threads behind the last row compute it again: they take part in the warp's shuffles.
@@ -178,14 +178,14 @@ class SinglePassText {
     }
     emitter_.line(
         fmt::format("const long long begin = {};\nconst int extent = {};", begin, extent));
-    bind_coordinates(emitter_, form_.rows, "row");
+    bind_coordinates(emitter_, form_.cascade.rows, "row");
   }
 
   void finish() {
     state_.bind_state("s");
     state_.bind(ir::LeafKind::Count, 0, length_, DType::Int64);
     for (size_t i = 0; i < form_.finish.size(); ++i) {
-      const cascade::Stage& stage = form_.stages[i];
+      const cascade::Stage& stage = form_.cascade.stages[i];
       const auto number = static_cast<int64_t>(i);
       const std::string value = emitter_.emit(form_.finish[i]);
       const DType dtype = form_.finish[i]->dtype;

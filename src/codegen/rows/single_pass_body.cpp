@@ -58,7 +58,7 @@ void SinglePassBody::for_elements(bool output, Body body) {
   reads_.open_group(emitter_, output);
   emitter_.open();
   emitter_.line("const long long at = begin + first + v;");
-  emitter_.bind(form_.stream, "at");
+  emitter_.bind(form_.cascade.stream, "at");
   reads_.bind_element(emitter_, output);
   body();
   const std::string text = emitter_.close();

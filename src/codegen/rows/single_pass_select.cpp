@@ -49,7 +49,7 @@ class Choice {
         pool_(builder.pool()),
         form_(form),
         facts_(single_pass_facts(builder, form)),
-        rows_(product_of(pool_, extents_of(pool_, form.rows))) {}
+        rows_(product_of(pool_, extents_of(pool_, form.cascade.rows))) {}
 
   void add() {
     ir::Expr length = form_.length();

@@ -38,7 +38,7 @@ VectorLoads::VectorLoads(KernelText& kernel, const FlatStreaming& form,
 void VectorLoads::find_alignment() {
   auto note = [&](ir::Expr offset) {
     const auto affine = consecutive(offset);
-    const bool own = affine && std::any_of(form_.rows.begin(), form_.rows.end(), [&](ir::Expr row) {
+    const bool own = affine && std::any_of(form_.cascade.rows.begin(), form_.cascade.rows.end(), [&](ir::Expr row) {
                        return affine->base->depends_on(row);
                      });
     any_aligned_ |= own && may_be_aligned(affine->base);
@@ -51,7 +51,7 @@ void VectorLoads::find_alignment() {
 }
 
 std::optional<ir::Affine> VectorLoads::consecutive(ir::Expr offset) {
-  auto affine = affine_in(pool_, offset, form_.stream);
+  auto affine = affine_in(pool_, offset, form_.cascade.stream);
   if (!affine || !affine->stride->is_constant() || affine->stride->integer < 1 ||
       affine->stride->integer > kMaxStride || !available(affine->base)) {
     return std::nullopt;
@@ -63,7 +63,7 @@ std::optional<ir::Affine> VectorLoads::consecutive(ir::Expr offset) {
 void VectorLoads::collect(ir::Expr root, bool output) {
   std::set<ir::Expr> seen;
   std::function<void(ir::Expr)> go = [&](ir::Expr e) {
-    if (!seen.insert(e).second || !e->depends_on(form_.stream)) return;
+    if (!seen.insert(e).second || !e->depends_on(form_.cascade.stream)) return;
     if (e->op == ir::ExprOp::Read) return add(e, output);
     for (ir::Expr arg : e->args) go(arg);
   };
@@ -101,18 +101,18 @@ void VectorLoads::add(ir::Expr read, bool output) {
   }
   (output ? item.written : item.folded) = true;
   item.members.emplace_back(read, place);
-  item.once = item.base && std::all_of(form_.rows.begin(), form_.rows.end(),
+  item.once = item.base && std::all_of(form_.cascade.rows.begin(), form_.cascade.rows.end(),
                                        [&](ir::Expr row) { return item.base->depends_on(row); });
   items_.push_back(std::move(item));
 }
 
 // Free of axes other than the rows'.
 bool VectorLoads::available(ir::Expr base) const {
-  if (base->depends_on(form_.stream)) return false;
+  if (base->depends_on(form_.cascade.stream)) return false;
   bool result = true;
   visit(base, [&](ir::Expr e) {
     if (e->op != ir::ExprOp::Axis) return;
-    result &= std::find(form_.rows.begin(), form_.rows.end(), e) != form_.rows.end();
+    result &= std::find(form_.cascade.rows.begin(), form_.cascade.rows.end(), e) != form_.cascade.rows.end();
   });
   return result;
 }
@@ -252,7 +252,7 @@ void VectorLoads::load(Emitter& emitter, const Item& item, size_t number,
   }
   emitter.open();
   emitter.line("const long long at = begin + first + v;");
-  emitter.bind(form_.stream, "at");
+  emitter.bind(form_.cascade.stream, "at");
   const std::string offset = emitter.emit(item.members[0].first->args[0]);
   emitter.line(fmt::format("place({}, v, {}[{}]);", target, kernel_.buffer(item.value), offset));
   const std::string text = emitter.close();

@@ -75,7 +75,7 @@ class Choices {
  private:
   bool empty() {
     std::vector<ir::Expr> axes = form_.others;
-    axes.push_back(form_.rows.stream);
+    axes.push_back(form_.rows.cascade.stream);
     if (form_.row) axes.push_back(form_.row);
     return std::any_of(axes.begin(), axes.end(), [&](ir::Expr axis) {
       return axis->op == ir::ExprOp::Axis && sizes_.of(axis->extent()) <= 0;

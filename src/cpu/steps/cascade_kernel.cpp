@@ -9,7 +9,7 @@ class CascadeKernel final : public Kernel {
  public:
   CascadeKernel(const ir::Graph& graph, const fuse::CascadeStep& step)
       : streaming_(step.streaming), cache_(graph, symbols(graph, streaming_)) {
-    for (const cascade::CascadeOutput& output : streaming_.outputs)
+    for (const cascade::CascadeOutput& output : streaming_.cascade.outputs)
       outputs_.push_back(output.value);
   }
 
@@ -24,16 +24,16 @@ class CascadeKernel final : public Kernel {
 
  private:
   static std::vector<int64_t> symbols(const ir::Graph& graph, const cascade::Streaming& s) {
-    std::vector<ir::Expr> all = s.rows;
+    std::vector<ir::Expr> all = s.cascade.rows;
     std::vector<ir::ValueId> values;
-    all.push_back(s.stream);
+    all.push_back(s.cascade.stream);
     for (const cascade::Accumulator& a : s.accumulators) {
       all.insert(all.end(), {a.lift, a.transport});
       all.insert(all.end(), a.columns.begin(), a.columns.end());
     }
     for (const cascade::Reference& r : s.references) all.push_back(r.value);
     all.insert(all.end(), s.finish.begin(), s.finish.end());
-    for (const cascade::CascadeOutput& output : s.outputs) {
+    for (const cascade::CascadeOutput& output : s.cascade.outputs) {
       values.push_back(output.value);
       all.push_back(output.body);
       all.insert(all.end(), output.axes.begin(), output.axes.end());

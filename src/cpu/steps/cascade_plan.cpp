@@ -38,7 +38,7 @@ class CascadeBuilder {
 
   void build() {
     for (ir::Expr axis : s_.outer) builder_.set_outer(axis);
-    builder_.set_rows(s_.rows);
+    builder_.set_rows(s_.form.cascade.rows);
     resident_ = s_.length <= (s_.has_product ? kResidentProduct : kResidentPointwise);
     mark_old_leaves();
     for (ir::Expr* e : s_.expressions()) {
@@ -77,13 +77,14 @@ class CascadeBuilder {
   };
 
   bool ranked(size_t k) const {
-    return is_ranked(s_.folds[k].reduction) || is_arg(s_.folds[k].reduction);
+    return is_ranked(s_.form.accumulators[k].reduction) ||
+           is_arg(s_.form.accumulators[k].reduction);
   }
 
   // Transports speak of states and counts from before the tile: those leaves get numbers of their
   // own, so that one expression never has two values.
   void mark_old_leaves() {
-    for (auto& fold : s_.folds) {
+    for (auto& fold : s_.form.accumulators) {
       if (!fold.transport) continue;
       fold.transport = pool_.rewrite(fold.transport, [&](ir::Expr e) -> ir::Expr {
         if (e->op != ir::ExprOp::Leaf) return nullptr;
@@ -114,8 +115,8 @@ class CascadeBuilder {
   }
 
   void make_states() {
-    for (size_t k = 0; k < s_.folds.size(); ++k) {
-      const auto& fold = s_.folds[k];
+    for (size_t k = 0; k < s_.form.accumulators.size(); ++k) {
+      const auto& fold = s_.form.accumulators[k];
       State state;
       if (ranked(k)) {
         state.list = builder_.make_ranked(elem_of(fold.dtype), true, keep_of(k), 0);
@@ -126,9 +127,10 @@ class CascadeBuilder {
         state.value = builder_.identity(fold.reduction, fold.dtype, Shape::Tile, state.columns, 0);
       }
       bool needed_later = false;
-      for (size_t j = k + 1; j < s_.folds.size() && !resident_; ++j) {
-        needed_later |= s_.folds[j].transport && uses(s_.folds[j].transport, ir::LeafKind::State,
-                                                      static_cast<int64_t>(k) + kOldState);
+      for (size_t j = k + 1; j < s_.form.accumulators.size() && !resident_; ++j) {
+        needed_later |= s_.form.accumulators[j].transport &&
+                        uses(s_.form.accumulators[j].transport, ir::LeafKind::State,
+                             static_cast<int64_t>(k) + kOldState);
       }
       if (needed_later) {
         const Register& r = builder_.info(state.value);
@@ -136,14 +138,16 @@ class CascadeBuilder {
       }
       states_.push_back(state);
     }
-    old_references_.assign(s_.references.size(), kNoRegister);
-    for (size_t r = 0; r < s_.references.size() && !resident_; ++r) {
-      old_references_[r] = builder_.identity(ir::Reduction::Sum, s_.references[r].value->dtype,
+    old_references_.assign(s_.form.references.size(), kNoRegister);
+    for (size_t r = 0; r < s_.form.references.size() && !resident_; ++r) {
+      old_references_[r] = builder_.identity(ir::Reduction::Sum, s_.form.references[r].value->dtype,
                                              Shape::Rows, kNoScope, 0);
     }
   }
 
-  int64_t keep_of(size_t k) const { return is_arg(s_.folds[k].reduction) ? 1 : s_.folds[k].keep; }
+  int64_t keep_of(size_t k) const {
+    return is_arg(s_.form.accumulators[k].reduction) ? 1 : s_.form.accumulators[k].k;
+  }
 
   // One tile: old values aside, then every fold in order, then the references of the next tile.
   void fold_tile() {
@@ -155,8 +159,8 @@ class CascadeBuilder {
       });
     }
     bind(ir::LeafKind::Count, 0, count(true));
-    std::vector<RegisterId> references(s_.references.size(), kNoRegister);
-    for (size_t k = 0; k < s_.folds.size(); ++k) {
+    std::vector<RegisterId> references(s_.form.references.size(), kNoRegister);
+    for (size_t k = 0; k < s_.form.accumulators.size(); ++k) {
       make_references(k, references);
       transport(k);
       lift(k);
@@ -177,7 +181,7 @@ class CascadeBuilder {
 
   void make_references(size_t k, std::vector<RegisterId>& references) {
     for (size_t r = 0; r < references.size(); ++r) {
-      const cascade::Reference& reference = s_.references[r];
+      const cascade::Reference& reference = s_.form.references[r];
       if (references[r] != kNoRegister || static_cast<size_t>(reference.ready_after) > k) continue;
       references[r] = builder_.spread(builder_.compile(reference.value), Shape::Rows, kNoScope);
       bind(ir::LeafKind::NewResult, static_cast<int64_t>(r), references[r]);
@@ -186,7 +190,7 @@ class CascadeBuilder {
 
   // The first tile has nothing to transport: an empty state stays the identity.
   void transport(size_t k) {
-    ir::Expr expr = s_.folds[k].transport;
+    ir::Expr expr = s_.form.accumulators[k].transport;
     if (!expr || resident_) return;
     builder_.after_first(scope_, [&] {
       const int depth = builder_.depth();
@@ -229,7 +233,7 @@ class CascadeBuilder {
   }
 
   void lift(size_t k) {
-    const auto& fold = s_.folds[k];
+    const auto& fold = s_.form.accumulators[k];
     State& state = states_[k];
     if (ranked(k)) {
       builder_.keep_best(fold.reduction, state.list, keep_of(k), builder_.compile(fold.lift),
@@ -249,23 +253,24 @@ class CascadeBuilder {
     bind(ir::LeafKind::Count, 0, builder_.constant(Elem::I64, 0, s_.length));
     for (size_t k = 0; k < states_.size(); ++k) {
       State& state = states_[k];
-      if (is_arg(s_.folds[k].reduction)) {
+      if (is_arg(s_.form.accumulators[k].reduction)) {
         bind(ir::LeafKind::State, static_cast<int64_t>(k), first_index(state.list));
       } else if (state.value != kNoRegister && !resident_) {
         bind(ir::LeafKind::State, static_cast<int64_t>(k), builder_.renamed(state.value, 0));
       }
     }
-    for (size_t i = 0; i < s_.results.size(); ++i) {
-      const auto& result = s_.results[i];
+    for (size_t i = 0; i < s_.form.cascade.stages.size(); ++i) {
+      const cascade::Stage& stage = s_.form.cascade.stages[i];
+      ir::Expr result = s_.form.finish[i];
       const auto number = static_cast<int64_t>(i);
-      if (is_ranked(result.reduction)) {
-        RF_CHECK(result.finish->op == ir::ExprOp::Leaf, "the finish of a ranked stage is no state");
+      if (is_ranked(stage.reduction)) {
+        RF_CHECK(result->op == ir::ExprOp::Leaf, "the finish of a ranked stage is no state");
         bind_ranked(i);
       } else if (s_.length == 0) {
         bind(ir::LeafKind::Result, number,
-             builder_.identity(result.reduction, result.dtype, Shape::Rows, kNoScope, 0));
+             builder_.identity(stage.reduction, stage.dtype, Shape::Rows, kNoScope, 0));
       } else {
-        bind(ir::LeafKind::Result, number, builder_.compile(result.finish));
+        bind(ir::LeafKind::Result, number, builder_.compile(result));
       }
     }
   }
@@ -284,9 +289,9 @@ class CascadeBuilder {
     TileBuilder::Ranked list;
     int64_t filled = 0;
     if (s_.length == 0) {
-      list = builder_.make_ranked(elem_of(s_.results[i].dtype), true, 1, 0);
+      list = builder_.make_ranked(elem_of(s_.form.cascade.stages[i].dtype), true, 1, 0);
     } else {
-      const auto k = static_cast<size_t>(s_.results[i].finish->integer);
+      const auto k = static_cast<size_t>(s_.form.finish[i]->integer);
       list = states_[k].list;
       filled = std::min(keep_of(k), s_.length);
     }
@@ -296,17 +301,17 @@ class CascadeBuilder {
 
   void write_outputs() {
     bool maps_back = false;
-    for (size_t i = 0; i < s_.outputs.size(); ++i) {
-      if (s_.outputs[i].maps_back) {
+    for (size_t i = 0; i < s_.form.cascade.outputs.size(); ++i) {
+      if (s_.form.cascade.outputs[i].maps_back) {
         maps_back = true;
       } else {
-        write(i, columns_of(s_.outputs[i]));
+        write(i, columns_of(s_.form.cascade.outputs[i]));
       }
     }
     if (!maps_back || s_.length == 0) return;
     auto write_all = [&] {
-      for (size_t i = 0; i < s_.outputs.size(); ++i) {
-        if (s_.outputs[i].maps_back) write(i, scope_);
+      for (size_t i = 0; i < s_.form.cascade.outputs.size(); ++i) {
+        if (s_.form.cascade.outputs[i].maps_back) write(i, scope_);
       }
     };
     if (resident_) {
@@ -317,14 +322,14 @@ class CascadeBuilder {
   }
 
   void write(size_t i, int scope) {
-    const auto& output = s_.outputs[i];
+    const auto& output = s_.form.cascade.outputs[i];
     builder_.store(static_cast<int>(i), graph_.values[static_cast<size_t>(output.value)].dtype,
                    dims_of(graph_, output.value, symbols_), output.axes,
                    builder_.compile_to_store(output.body), scope);
   }
 
   // The columns of an output: those of the stage that it shows, or axes of its own (a rank).
-  int columns_of(const SpecializedStreaming::Output& output) {
+  int columns_of(const cascade::CascadeOutput& output) {
     std::vector<ir::Expr> others;
     for (ir::Expr index : output.axes) {
       visit(index, [&](ir::Expr e) {
@@ -332,11 +337,11 @@ class CascadeBuilder {
         auto in = [&](const std::vector<ir::Expr>& list) {
           return std::find(list.begin(), list.end(), e) != list.end();
         };
-        if (!in(s_.outer) && !in(s_.rows) && !in(others)) others.push_back(e);
+        if (!in(s_.outer) && !in(s_.form.cascade.rows) && !in(others)) others.push_back(e);
       });
     }
     if (others.empty()) return kNoScope;
-    for (const auto& fold : s_.folds) {
+    for (const auto& fold : s_.form.accumulators) {
       const bool same = std::all_of(others.begin(), others.end(), [&](ir::Expr axis) {
         return std::find(fold.columns.begin(), fold.columns.end(), axis) != fold.columns.end();
       });
@@ -369,11 +374,11 @@ namespace {
 constexpr int64_t kTrimGranularity = 64, kCheckedElements = 1 << 16;
 
 CascadeTrim trim_of(ir::ExprPool& pool, const SpecializedStreaming& s, bool resident) {
-  const bool maps_back = std::any_of(s.outputs.begin(), s.outputs.end(),
+  const bool maps_back = std::any_of(s.form.cascade.outputs.begin(), s.form.cascade.outputs.end(),
                                      [](auto& output) { return output.maps_back; });
   if (s.stream.empty() || (resident && maps_back)) return {};
   std::vector<CascadeTrim::Fold> folds;
-  for (const auto& fold : s.folds) folds.push_back({fold.reduction, fold.lift});
+  for (const auto& fold : s.form.accumulators) folds.push_back({fold.reduction, fold.lift});
   return CascadeTrim(pool, s.stream[0], std::move(folds));
 }
 
@@ -408,9 +413,9 @@ void CascadePlan::build(const ir::Graph& graph, std::span<const int64_t> symbols
                         const cascade::Streaming& streaming, int threads) {
   SpecializedStreaming s = specialize(pool, symbols, streaming);
   outer_axes = s.outer;
-  row_axes = s.rows;
+  row_axes = s.form.cascade.rows;
   outer = extent_of(s.outer);
-  rows = extent_of(s.rows);
+  rows = extent_of(s.form.cascade.rows);
   empty = outer == 0 || rows == 0;
   if (empty) return;
   const bool product = s.has_product;

@@ -33,33 +33,10 @@ struct CascadePlan {
 
 // A streaming form copied into a pool for fixed sizes, with the roles of its axes chosen.
 struct SpecializedStreaming {
-  struct Fold {
-    ir::Reduction reduction;
-    std::vector<ir::Expr> columns;
-    int64_t keep;
-    DType dtype;
-    ir::Expr lift, transport;
-  };
-  struct Result {
-    ir::Reduction reduction;
-    std::vector<ir::Expr> columns;
-    int64_t keep;
-    DType dtype;
-    ir::Expr finish;
-  };
-  struct Output {
-    ir::ValueId value;
-    ir::Expr body;
-    std::vector<ir::Expr> axes;  // one index per dimension
-    bool maps_back;
-  };
-  std::vector<ir::Expr> outer, rows, stream;  // `stream` is empty or one axis
-  std::vector<Fold> folds;
-  std::vector<cascade::Reference> references;
-  std::vector<Result> results;
-  std::vector<Output> outputs;
-  bool has_product = false;  // some lift holds a matrix product
-  int64_t length = 1;        // of the streamed axis
+  cascade::Streaming form;              // of its axes, the streamed one is in `stream`
+  std::vector<ir::Expr> outer, stream;  // `stream` is empty or one axis
+  bool has_product = false;             // some lift holds a matrix product
+  int64_t length = 1;                   // of the streamed axis
 
   // Every expression, for rewriting.
   std::vector<ir::Expr*> expressions();

@@ -12,13 +12,13 @@ namespace redfuser::cpu {
 
 std::vector<ir::Expr*> SpecializedStreaming::expressions() {
   std::vector<ir::Expr*> result;
-  for (Fold& fold : folds) {
-    result.push_back(&fold.lift);
-    if (fold.transport) result.push_back(&fold.transport);
+  for (cascade::Accumulator& a : form.accumulators) {
+    result.push_back(&a.lift);
+    if (a.transport) result.push_back(&a.transport);
   }
-  for (cascade::Reference& reference : references) result.push_back(&reference.value);
-  for (Result& r : results) result.push_back(&r.finish);
-  for (Output& output : outputs) {
+  for (cascade::Reference& reference : form.references) result.push_back(&reference.value);
+  for (ir::Expr& finish : form.finish) result.push_back(&finish);
+  for (cascade::CascadeOutput& output : form.cascade.outputs) {
     result.push_back(&output.body);
     for (ir::Expr& axis : output.axes) result.push_back(&axis);
   }
@@ -45,14 +45,14 @@ void split_columns(ir::ExprPool& pool, SpecializedStreaming& s) {
     }
     columns = result;
   };
-  for (auto& fold : s.folds) split(fold.columns);
-  for (auto& result : s.results) split(result.columns);
+  for (auto& fold : s.form.accumulators) split(fold.columns);
+  for (auto& result : s.form.cascade.stages) split(result.columns);
 }
 
 // A fold with columns is a matrix product if none of its factors depends on a column and on a tile
 // row at once. Rows that occur beside columns can still become outer axes, unless `tile_rows` says
 // that they were columns before.
-bool is_product(const SpecializedStreaming::Fold& fold, const std::vector<ir::Expr>& stream,
+bool is_product(const cascade::Accumulator& fold, const std::vector<ir::Expr>& stream,
                 const std::vector<ir::Expr>& tile_rows) {
   if (fold.reduction != ir::Reduction::Sum || !is_float(fold.dtype)) return false;
   std::vector<ir::Expr> bound = fold.columns;
@@ -68,31 +68,31 @@ bool is_product(const SpecializedStreaming::Fold& fold, const std::vector<ir::Ex
 }
 
 bool all_products(const SpecializedStreaming& s, const std::vector<ir::Expr>& tile_rows) {
-  for (const cascade::Reference& reference : s.references) {
+  for (const cascade::Reference& reference : s.form.references) {
     bool over_columns = false;
     visit(reference.value, [&](ir::Expr e) {
       if (e->op == ir::ExprOp::Leaf && e->leaf_kind == ir::LeafKind::State) {
-        over_columns |= !s.folds[static_cast<size_t>(e->integer)].columns.empty();
+        over_columns |= !s.form.accumulators[static_cast<size_t>(e->integer)].columns.empty();
       }
     });
     if (over_columns) return false;
   }
-  return std::all_of(s.folds.begin(), s.folds.end(), [&](auto& fold) {
+  return std::all_of(s.form.accumulators.begin(), s.form.accumulators.end(), [&](auto& fold) {
     return fold.columns.empty() || is_product(fold, s.stream, tile_rows);
   });
 }
 
 void move_to_rows(SpecializedStreaming& s, ir::Expr axis) {
-  s.rows.push_back(axis);
-  for (auto& fold : s.folds) std::erase(fold.columns, axis);
-  for (auto& result : s.results) std::erase(result.columns, axis);
+  s.form.cascade.rows.push_back(axis);
+  for (auto& fold : s.form.accumulators) std::erase(fold.columns, axis);
+  for (auto& result : s.form.cascade.stages) std::erase(result.columns, axis);
 }
 
 // Columns that obstruct products become rows: one of them if that is enough (linear attention has
 // two, one on each side of the product), else all.
 std::vector<ir::Expr> settle_columns(SpecializedStreaming& s) {
   std::vector<ir::Expr> columns;
-  for (auto& fold : s.folds) {
+  for (auto& fold : s.form.accumulators) {
     for (ir::Expr axis : fold.columns) {
       if (std::find(columns.begin(), columns.end(), axis) == columns.end()) columns.push_back(axis);
     }
@@ -116,7 +116,7 @@ class FixedRows {
   explicit FixedRows(SpecializedStreaming& s) : s_(s) {}
 
   std::set<ir::Expr> find() {
-    for (auto& fold : s_.folds) {
+    for (auto& fold : s_.form.accumulators) {
       scan(fold.lift);
       if (fold.columns.empty()) continue;
       s_.has_product = true;
@@ -126,7 +126,7 @@ class FixedRows {
         if (depends_on_any(factor, fold.columns)) fix(factor);
       }
     }
-    for (auto& output : s_.outputs) {
+    for (auto& output : s_.form.cascade.outputs) {
       if (output.maps_back) scan(output.body);
     }
     return fixed_;
@@ -153,7 +153,7 @@ class FixedRows {
     });
   }
   void fix(ir::Expr factor) {
-    for (ir::Expr axis : s_.rows) {
+    for (ir::Expr axis : s_.form.cascade.rows) {
       if (factor->depends_on(axis)) fixed_.insert(axis);
     }
   }
@@ -168,38 +168,41 @@ SpecializedStreaming specialize(ir::ExprPool& pool, std::span<const int64_t> sym
                                 const cascade::Streaming& streaming) {
   Specializer specializer(pool, symbols);
   SpecializedStreaming s;
-  s.rows = specializer.copy_axes(streaming.rows);
-  s.stream = specializer.copy_axes({&streaming.stream, 1});
+  cascade::Cascade& cascade = s.form.cascade;
+  cascade.rows = specializer.copy_axes(streaming.cascade.rows);
+  s.stream = specializer.copy_axes({&streaming.cascade.stream, 1});
   s.length = extent_of(s.stream);
-  for (const cascade::Accumulator& a : streaming.accumulators) {
-    s.folds.push_back({a.reduction, specializer.copy_axes(a.columns), a.k, a.dtype,
-                       specializer.copy(a.lift),
-                       a.transport ? specializer.copy(a.transport) : nullptr});
+  s.form.accumulators = streaming.accumulators;
+  for (cascade::Accumulator& a : s.form.accumulators) {
+    a.columns = specializer.copy_axes(a.columns);
+    a.lift = specializer.copy(a.lift);
+    if (a.transport) a.transport = specializer.copy(a.transport);
   }
-  for (const cascade::Reference& r : streaming.references) {
-    s.references.push_back({specializer.copy(r.value), r.ready_after});
+  s.form.references = streaming.references;
+  for (cascade::Reference& r : s.form.references) r.value = specializer.copy(r.value);
+  // The bodies of stages are the unfused meaning: only `finish` is computed.
+  cascade.stages = streaming.cascade.stages;
+  for (size_t i = 0; i < cascade.stages.size(); ++i) {
+    cascade.stages[i].columns = specializer.copy_axes(cascade.stages[i].columns);
+    cascade.stages[i].body = nullptr;
+    s.form.finish.push_back(specializer.copy(streaming.finish[i]));
   }
-  for (size_t i = 0; i < streaming.stages.size(); ++i) {
-    const cascade::Stage& stage = streaming.stages[i];
-    s.results.push_back({stage.reduction, specializer.copy_axes(stage.columns), stage.k,
-                         stage.dtype, specializer.copy(streaming.finish[i])});
+  cascade.outputs = streaming.cascade.outputs;
+  for (cascade::CascadeOutput& output : cascade.outputs) {
+    for (ir::Expr& axis : output.axes) axis = specializer.copy(axis);
+    output.body = specializer.copy(output.body);
   }
-  for (const cascade::CascadeOutput& output : streaming.outputs) {
-    std::vector<ir::Expr> axes;
-    for (ir::Expr axis : output.axes) axes.push_back(specializer.copy(axis));
-    s.outputs.push_back({output.value, specializer.copy(output.body), axes, output.maps_back});
-  }
-  split_axes(pool, s.rows, s.expressions());
+  split_axes(pool, cascade.rows, s.expressions());
   split_columns(pool, s);
   const std::vector<ir::Expr> from_columns = settle_columns(s);
   const std::set<ir::Expr> fixed = FixedRows(s).find();
   std::vector<ir::Expr> rows;
-  for (ir::Expr axis : s.rows) {
+  for (ir::Expr axis : cascade.rows) {
     const bool moved =
         std::find(from_columns.begin(), from_columns.end(), axis) != from_columns.end();
     (fixed.count(axis) && !moved ? s.outer : rows).push_back(axis);
   }
-  s.rows = rows;
+  cascade.rows = rows;
   return s;
 }
 

@@ -115,8 +115,7 @@ void CpuExecutor::keep(const fuse::Step& step) {
 void CpuExecutor::show(const fuse::Step& step) {
   for (const ir::ValueId id : step.writes) {
     Tensor other = on_value(graph.values[index(id)].name, values[index(id)]);
-    const bool alias = std::holds_alternative<fuse::AliasStep>(step.kind);
-    if (other.defined() && !alias) values[index(id)] = std::move(other);
+    if (other.defined()) values[index(id)] = std::move(other);
   }
 }
 

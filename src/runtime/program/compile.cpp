@@ -90,10 +90,8 @@ std::string cascades_text(const runtime::CompiledProgram& program, bool streamin
     if (step == nullptr) continue;
     const cascade::Streaming& form = step->streaming;
     text += fmt::format("# step {}: {} ({})\n", i, program.steps[i].label, program.steps[i].kind);
-    text += streaming
-                ? to_string(*program.graph().pool, form)
-                : to_string(*program.graph().pool,
-                            cascade::Cascade{form.rows, form.stream, form.stages, form.outputs});
+    const ir::ExprPool& pool = *program.graph().pool;
+    text += streaming ? to_string(pool, form) : to_string(pool, form.cascade);
     if (!text.ends_with('\n')) text += '\n';
     text += '\n';
   }

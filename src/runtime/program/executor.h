@@ -29,8 +29,8 @@ class Executor {
   std::set<std::string> keep_names;
   std::function<void(int, int)> progress;
   // Called with every value that a step has computed. A defined result, of the same type and sizes,
-  // takes the value's place in the steps that follow; not that of a value which is another under a
-  // new shape.
+  // takes the value's place in the steps that follow; on a GPU not that of a value which is another
+  // under a new shape.
   std::function<Tensor(const std::string& name, const Tensor& value)> on_value;
   // Of the last run.
   std::vector<StepTime> times;
@@ -50,6 +50,11 @@ std::unique_ptr<Executor> make_executor(std::shared_ptr<const CompiledProgram> p
 
 std::unique_ptr<Executor> make_cpu_executor(std::shared_ptr<const CompiledProgram> program,
                                             const SessionOptions& options);
+
+// On src/reference, for any program: the imported graph node by node, each computed in double
+// precision and rounded to its type. It runs no steps: `on_value` is not called.
+std::unique_ptr<Executor> make_reference_executor(std::shared_ptr<const CompiledProgram> program,
+                                                  const SessionOptions& options);
 
 // For programs without a plan (LoadedModel::needs_values), on the CPU.
 std::unique_ptr<Executor> make_evaluating_executor(std::shared_ptr<const CompiledProgram> program,

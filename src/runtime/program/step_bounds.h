@@ -17,4 +17,11 @@ struct ReferenceValues {
 Comparison compare_with(const std::string& name, const Tensor& got, const ReferenceValues& expected,
                         const Tolerance& tolerance);
 
+// The same, with `witness` in the place of expected.unfused for what fails otherwise: the
+// operators' values by kernels that sum in the type's own precision. Such sums may err by more than
+// the rounding of every result and pass an edge, in one of 100 elements (or in one); a witness that
+// fails in more counts for nothing.
+Comparison compare_with(const std::string& name, const Tensor& got, const ReferenceValues& expected,
+                        const Tensor& witness, const Tolerance& tolerance);
+
 }  // namespace redfuser::runtime

@@ -10,6 +10,7 @@ namespace runtime {
 
 std::unique_ptr<Executor> make_executor(std::shared_ptr<const CompiledProgram> program,
                                         const SessionOptions& options) {
+  if (options.device == "reference") return make_reference_executor(std::move(program), options);
   const std::string& unplanned = program->model->needs_values;
   if (!unplanned.empty() && options.device == "cuda")
     user_error("no plan for a GPU: {}", unplanned);
@@ -17,7 +18,7 @@ std::unique_ptr<Executor> make_executor(std::shared_ptr<const CompiledProgram> p
   if (options.device == "cuda") return make_cuda_executor(std::move(program), options);
   if (options.device == "cpu") return make_cpu_executor(std::move(program), options);
   if (options.device != "auto") {
-    user_error("the device is cpu, cuda or auto, not \"{}\"", options.device);
+    user_error("the device is cpu, cuda, reference or auto, not \"{}\"", options.device);
   }
   std::string reason;
   try {

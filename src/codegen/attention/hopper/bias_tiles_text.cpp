@@ -77,7 +77,7 @@ void HopperText::load_terms() {
       loaded_.back().push_back(load_reads(term.value, term.place, term.diagonal ? gap : key(from)));
     }
   }
-  if (scores_.by_key) loaded_visible_ = load_reads(scores_.by_key, rows_.stream, key(0));
+  if (scores_.by_key) loaded_visible_ = load_reads(scores_.by_key, rows_.cascade.stream, key(0));
 }
 
 std::string HopperText::term_value(ir::Expr value, ir::Expr place, const LoadedTerm& loaded) {
@@ -118,7 +118,7 @@ void HopperText::store_terms(const std::string& use) {
     return;
   }
   emitter_.open();
-  const std::string visible = term_value(scores_.by_key, rows_.stream, loaded_visible_);
+  const std::string visible = term_value(scores_.by_key, rows_.cascade.stream, loaded_visible_);
   emitter_.line(fmt::format("clear = ptx_named_all{}, {});", barrier, visible));
   const std::string text = emitter_.close();
   emitter_.line(fmt::format("bool clear;\n{{\n{}}}", text));

@@ -97,7 +97,7 @@ void HopperText::finish(bool rounded) {
     std::string value = emitter_.emit(rounded ? by_reciprocals(rows_.finish[i]) : rows_.finish[i]);
     if (!rows_.length()->is_constant()) {
       value = fmt::format("({} == 0 ? {} : {})", keys_,
-                          identity_of(rows_.stages[i].reduction, dtype), value);
+                          identity_of(rows_.cascade.stages[i].reduction, dtype), value);
     }
     leaves_.bind(ir::LeafKind::Result, static_cast<int64_t>(i), value, dtype);
   }

@@ -42,7 +42,7 @@ void split_visible(ir::ExprPool& pool, const AttentionSpec& form, HopperScores& 
       for (ir::Expr arg : e->args) split(arg, wanted);
       return;
     }
-    const bool read = e->has_read && e->depends_on(form.rows.stream) && !e->depends_on(form.row);
+    const bool read = e->has_read && e->depends_on(form.rows.cascade.stream) && !e->depends_on(form.row);
     ir::Expr& part = read ? scores.by_key : scores.by_tile;
     part = both(part, wanted ? e : pool.make(ir::ExprOp::Not, {e}));
   };
@@ -78,8 +78,8 @@ std::optional<HopperOperands> tma_operands(StepBuilder& builder, const Attention
   const std::vector<Phase> phases = phases_of(form.rows);
   if (form.value_accumulator < phases.back().begin) return std::nullopt;
   auto query = tma_operand(builder, form.query, form.depth, form.row);
-  auto key = tma_operand(builder, form.key, form.depth, form.rows.stream);
-  auto value = tma_operand(builder, form.value, form.column, form.rows.stream);
+  auto key = tma_operand(builder, form.key, form.depth, form.rows.cascade.stream);
+  auto value = tma_operand(builder, form.value, form.column, form.rows.cascade.stream);
   if (!query || !key || !value) return std::nullopt;
   return HopperOperands{*query, *key, *value};
 }

@@ -152,7 +152,7 @@ HopperText::Bindings HopperText::positions(const ScoreSpec& score, size_t phase)
   std::set<ir::Expr> seen, done;
   Bindings found;
   auto take = [&](ir::Expr e, ir::Expr cast) {
-    auto affine = affine_in(pool_, e, rows_.stream);
+    auto affine = affine_in(pool_, e, rows_.cascade.stream);
     if (!affine || !affine->stride->is_constant() || !small_integer(e)) return;
     if (!done.insert(cast ? cast : e).second) return;
     const std::string base = emitter_.emit(affine->base);
@@ -170,13 +170,13 @@ HopperText::Bindings HopperText::positions(const ScoreSpec& score, size_t phase)
     }
   };
   std::function<void(ir::Expr)> go = [&](ir::Expr e) {
-    if (!seen.insert(e).second || e->op == ir::ExprOp::Read || !e->depends_on(rows_.stream)) return;
+    if (!seen.insert(e).second || e->op == ir::ExprOp::Read || !e->depends_on(rows_.cascade.stream)) return;
     if (is_term(e)) return;
     if (phase > 0 && e == score.kept) return;
     const bool compares =
         e->op == ir::ExprOp::Less || e->op == ir::ExprOp::LessEqual || e->op == ir::ExprOp::Equal;
     for (ir::Expr arg : e->args) {
-      if (arg->dtype == DType::Int64 && arg->depends_on(rows_.stream)) {
+      if (arg->dtype == DType::Int64 && arg->depends_on(rows_.cascade.stream)) {
         if (compares) take(arg, nullptr);
         if (e->op == ir::ExprOp::Cast && value_type(e->dtype) == value_type(DType::Float32)) {
           take(arg, e);
@@ -246,7 +246,7 @@ void HopperText::place_element(bool tail) {
   } else {
     emitter_.line("const int at = first + n * 8 + pair + e;");
   }
-  emitter_.bind(rows_.stream, "at");
+  emitter_.bind(rows_.cascade.stream, "at");
 }
 
 // What s holds: the raw score, and from the first phase on what is kept of it.

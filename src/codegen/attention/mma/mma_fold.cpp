@@ -59,8 +59,8 @@ void MmaFold::declare_query(int whole) {
 }
 void MmaFold::declare_key_and_value() {
   const int whole = 16 / element_bytes();
-  declare_operand("k", form_.key, rows_.stream, "line", form_.depth, whole);
-  declare_operand("v", form_.value, rows_.stream, "line", form_.column, whole);
+  declare_operand("k", form_.key, rows_.cascade.stream, "line", form_.depth, whole);
+  declare_operand("v", form_.value, rows_.cascade.stream, "line", form_.column, whole);
 }
 
 // A lambda from (line, element) to an operand's offset, and whether it may be copied whole.
@@ -188,7 +188,7 @@ void MmaFold::run_phase(const Phase& phase, bool first) {
   emitter_.open();
   emitter_.line("const int x = h * 2 + e, offset = n * 8 + pair + e;");
   emitter_.line(fmt::format("const long long at = min_of(first + offset, {} - 1);", keys_));
-  emitter_.bind(rows_.stream, "at");
+  emitter_.bind(rows_.cascade.stream, "at");
   bind_score("s[n][x]");
   for (size_t i = 0; i < shared_.size(); ++i) {
     const std::string kept = fmt::format("kept{}[n][x]", i);
@@ -314,7 +314,7 @@ void MmaFold::bind_result(size_t i) {
   const DType dtype = rows_.finish[i]->dtype;
   std::string value = emitter_.emit(rows_.finish[i]);
   if (!rows_.length()->is_constant()) {
-    value = fmt::format("({} == 0 ? {} : {})", keys_, identity_of(rows_.stages[i].reduction, dtype),
+    value = fmt::format("({} == 0 ? {} : {})", keys_, identity_of(rows_.cascade.stages[i].reduction, dtype),
                         value);
   }
   leaves_.bind(ir::LeafKind::Result, static_cast<int64_t>(i), value, dtype);

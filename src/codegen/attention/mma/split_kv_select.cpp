@@ -96,8 +96,8 @@ std::optional<TmaTiles> tma_tiles(StepBuilder& builder, const AttentionSpec& for
   const Target& target = builder.target;
   if (target.architecture != kArchitecture || target.portable) return std::nullopt;
   if (size_of(form.query->dtype) != 2) return std::nullopt;
-  auto key = tma_operand(builder, form.key, form.depth, form.rows.stream);
-  auto value = tma_operand(builder, form.value, form.column, form.rows.stream);
+  auto key = tma_operand(builder, form.key, form.depth, form.rows.cascade.stream);
+  auto value = tma_operand(builder, form.value, form.column, form.rows.cascade.stream);
   if (!key || !value) return std::nullopt;
   return TmaTiles{*key, *value};
 }

@@ -1,0 +1,81 @@
+// Products of quantized numbers: the integer product, scaled, rounded and saturated.
+#include "base/error.h"
+#include "ir/integer_operations.h"
+#include "ops/sizes.h"
+#include "reference/operators/opaque.h"
+
+namespace redfuser::reference {
+namespace {
+
+// An element of a parameter that is one for all, or has one for every `position` of an axis.
+ir::Expr parameter(const ops::LowerContext& context, int input, ir::Expr position) {
+  const auto& shape = context.shape(input);
+  ir::ExprPool& pool = context.pool();
+  if (ops::constant_count(shape) == 1) {
+    return context.read(input, std::vector<ir::Expr>(shape.size(), pool.integer(0)));
+  }
+  if (shape.size() != 1) context.fail("parameters of several dimensions are not covered");
+  return context.read(input, {position});
+}
+
+// Half to even; beyond the type the nearest that it has.
+ir::Expr quantized(const ops::LowerContext& context, ir::Expr real, int zero_input) {
+  ir::ExprPool& pool = context.pool();
+  const DType dtype = context.result().dtype;
+  if (!is_integer(dtype)) context.fail("the reference executor does not cover the result's type");
+  ir::Expr zero = pool.integer(0);
+  if (context.has_input(zero_input)) zero = parameter(context, zero_input, pool.integer(0));
+  ir::Expr whole = pool.add(pool.make(ir::ExprOp::Round, {real}), pool.cast(DType::Float64, zero));
+  const auto bound = [&](int64_t word) {
+    return pool.number(ir::number_of_word(dtype, word), DType::Float64);
+  };
+  whole = pool.make(ir::ExprOp::Max, {whole, bound(ir::lowest_word(dtype))});
+  whole = pool.make(ir::ExprOp::Min, {whole, bound(ir::highest_word(dtype))});
+  return pool.cast(dtype, whole);
+}
+
+ir::Expr centred(const ops::LowerContext& context, int input, std::vector<ir::Expr> index,
+                 ir::Expr position) {
+  ir::ExprPool& pool = context.pool();
+  ir::Expr zero = pool.cast(DType::Int32, parameter(context, input + 2, position));
+  return pool.sub(pool.cast(DType::Int32, context.read(input, std::move(index))), zero);
+}
+
+// Inputs: a, its scale and zero point; b, its scale and zero point; the result's.
+ir::Expr qlinear_matmul(ops::LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
+  const auto &a = context.shape(0), &b = context.shape(3);
+  if (a.size() < 2 || b.size() < 2) context.fail("the reference executor does not cover vectors");
+  const auto out = context.index(), batch = out.first(out.size() - 2);
+  const std::span<const ir::Expr> sizes(context.result().shape.data(), batch.size());
+  ir::Expr m = out[out.size() - 2], n = out.back();
+  ir::Expr k = context.loop_axis(0, a.back());
+  auto at_a = ops::broadcast_index(pool, std::span(a).first(a.size() - 2), sizes, batch);
+  at_a.insert(at_a.end(), {m, k});
+  auto at_b = ops::broadcast_index(pool, std::span(b).first(b.size() - 2), sizes, batch);
+  at_b.insert(at_b.end(), {k, n});
+  ir::Expr sum = pool.reduce(ir::Reduction::Sum, k,
+                             pool.mul(centred(context, 0, at_a, m), centred(context, 3, at_b, n)));
+  ir::Expr scale = pool.mul(parameter(context, 1, m), parameter(context, 4, n));
+  ir::Expr real = pool.mul(pool.cast(DType::Float64, sum), scale);
+  return quantized(context, pool.div(real, parameter(context, 6, pool.integer(0))), 7);
+}
+
+ir::Expr qlinear_conv(ops::LowerContext& context) {
+  ir::ExprPool& pool = context.pool();
+  ir::Expr sum = quantized_convolution(context);
+  ir::Expr zero = pool.integer(0);
+  ir::Expr scale = pool.mul(parameter(context, 1, zero), parameter(context, 4, context.index()[1]));
+  ir::Expr real = pool.mul(pool.cast(DType::Float64, sum), scale);
+  return quantized(context, pool.div(real, parameter(context, 6, zero)), 7);
+}
+
+}  // namespace
+
+Lower quantized_expression(std::string_view op) {
+  if (op == "QLinearMatMul") return qlinear_matmul;
+  if (op == "QLinearConv") return qlinear_conv;
+  return nullptr;
+}
+
+}  // namespace redfuser::reference
