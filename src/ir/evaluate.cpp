@@ -139,8 +139,7 @@ class Evaluator {
         return result;
       }
       default: {
-        const bool largest =
-            expr->reduction == Reduction::ArgMax || expr->reduction == Reduction::TopK;
+        const bool largest = wants_large(expr->reduction);
         std::vector<size_t> order(elements.size());
         for (size_t i = 0; i < order.size(); ++i) order[i] = i;
         std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -149,8 +148,7 @@ class Evaluator {
         if (rank >= static_cast<int64_t>(order.size())) return 0;
         const size_t chosen = order[static_cast<size_t>(rank)];
         const bool index =
-            expr->dtype == DType::Int64 && (expr->integer || expr->reduction == Reduction::ArgMax ||
-                                            expr->reduction == Reduction::ArgMin);
+            expr->dtype == DType::Int64 && (expr->integer || is_arg(expr->reduction));
         return index ? static_cast<double>(chosen) : elements[chosen];
       }
     }

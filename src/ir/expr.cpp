@@ -190,16 +190,11 @@ Expr ExprPool::select(Expr condition, Expr then, Expr otherwise) {
 }
 
 Expr ExprPool::reduce(Reduction reduction, Expr axis, Expr body, Expr rank, bool index) {
-  const bool positional = reduction == Reduction::ArgMax || reduction == Reduction::ArgMin ||
-                          reduction == Reduction::TopK || reduction == Reduction::BottomK;
-  if (!positional && axis->extent()->is_constant(1)) {
+  if (!picks_element(reduction) && axis->extent()->is_constant(1)) {
     return substitute(body, {{axis, integer(0)}});
   }
   Expr bound = shared_axis(fmt::format("r{}", body->bound_level + 1), axis->extent());
-  ExprNode node{ExprOp::Reduce,
-                index || reduction == Reduction::ArgMax || reduction == Reduction::ArgMin
-                    ? DType::Int64
-                    : body->dtype};
+  ExprNode node{ExprOp::Reduce, index || is_arg(reduction) ? DType::Int64 : body->dtype};
   node.reduction = reduction;
   node.integer = index;
   node.args = {bound, bound == axis ? body : substitute(body, {{axis, bound}})};

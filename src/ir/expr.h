@@ -29,59 +29,11 @@ enum class ExprOp : uint8_t {
   Axis,      // a loop index in [0, extent); args = {extent}
   Leaf,      // a value supplied by the context: leaf_kind and index
   Read,      // element args[0..rank) of the tensor value `index`
-  // Arithmetic. Add and Mul are n-ary for Int64, binary otherwise. Div truncates on integers.
-  Add,
-  Sub,
-  Mul,
-  Div,
-  FloorDiv,
-  FloorMod,
-  TruncMod,
-  Pow,
-  Min,  // NaN if either is NaN
-  Max,
-  // Comparisons (Bool) and logic.
-  Less,
-  LessEqual,
-  Equal,
-  And,
-  Or,
-  Xor,
-  Not,
-  BitAnd,
-  BitOr,
-  BitXor,
-  BitNot,
-  ShiftLeft,
-  ShiftRight,
+// The operations of scalar_ops.def. Add and Mul are n-ary for Int64, binary otherwise; Div
+// truncates on integers; Min and Max are NaN if either operand is.
+#define RF_SCALAR_OP(NAME, REFERENCE, ...) NAME,
+#include "ir/scalar_ops.def"
   Select,  // args = {condition, then, else}
-  // Unary functions.
-  Neg,
-  Abs,
-  Sign,
-  Exp,
-  Log,
-  Sqrt,
-  Reciprocal,
-  Floor,
-  Ceil,
-  Round,  // half to even
-  Sin,
-  Cos,
-  Tan,
-  Asin,
-  Acos,
-  Atan,
-  Sinh,
-  Cosh,
-  Tanh,
-  Asinh,
-  Acosh,
-  Atanh,
-  Erf,
-  IsNaN,
-  IsPosInf,
-  IsNegInf,
   Cast,    // to the node's dtype
   Reduce,  // reduction over `bound axis` args[0] of args[1]; extra arguments in args[2..]
 };
@@ -91,10 +43,21 @@ enum class ExprOp : uint8_t {
 // Ties go to the lowest index for the First variants.
 enum class Reduction : uint8_t { Sum, Prod, Max, Min, ArgMax, ArgMin, TopK, BottomK };
 
-// Leaves of cascades and streaming forms (src/cascade).
 // "sum", "max", ...
 std::string_view name_of(Reduction reduction);
 
+// The element of a rank, or its index.
+constexpr bool is_ranked(Reduction r) { return r == Reduction::TopK || r == Reduction::BottomK; }
+// The index of an extreme.
+constexpr bool is_arg(Reduction r) { return r == Reduction::ArgMax || r == Reduction::ArgMin; }
+// Either: an element or its index, not a combination of all elements.
+constexpr bool picks_element(Reduction r) { return is_ranked(r) || is_arg(r); }
+// Whether larger elements come first.
+constexpr bool wants_large(Reduction r) {
+  return r == Reduction::Max || r == Reduction::ArgMax || r == Reduction::TopK;
+}
+
+// Leaves of cascades and streaming forms (src/cascade).
 enum class LeafKind : uint8_t {
   Result,     // final (or, while streaming, running) result of stage `index`
   State,      // accumulator `index`

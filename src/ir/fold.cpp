@@ -7,23 +7,10 @@
 #include "base/low_bit.h"
 #include "ir/integer_operations.h"
 #include "ir/polynomial.h"
+#include "ir/scalar_ops.h"
 
 namespace redfuser::ir {
 namespace {
-
-bool is_comparison(ExprOp op) {
-  switch (op) {
-    case ExprOp::Less:
-    case ExprOp::LessEqual:
-    case ExprOp::Equal:
-    case ExprOp::IsNaN:
-    case ExprOp::IsPosInf:
-    case ExprOp::IsNegInf:
-      return true;
-    default:
-      return false;
-  }
-}
 
 // Exactly, in words. What int64 does not hold is left: a size may not wrap around.
 Expr fold_words(ExprPool& pool, ExprOp op, const std::vector<Expr>& args) {
@@ -169,7 +156,7 @@ Expr fold_float(ExprOp op, const std::vector<Expr>& args) {
 }  // namespace
 
 DType result_dtype(ExprOp op, const std::vector<Expr>& args) {
-  if (is_comparison(op)) return DType::Bool;
+  if (scalar_op(op).boolean) return DType::Bool;
   if (op == ExprOp::Select) return args[1]->dtype;
   return args[0]->dtype;
 }

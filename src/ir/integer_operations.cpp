@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/integers.h"
+#include "ir/scalar_ops.h"
 
 namespace redfuser::ir {
 namespace {
@@ -186,30 +187,20 @@ int64_t word_of_number(DType dtype, double value) {
 
 bool leaves_type(ExprOp op, DType dtype) {
   if (!is_integer(dtype) || bits_of(dtype) == 64) return false;
-  switch (op) {
-    case ExprOp::Add:
-    case ExprOp::Sub:
-    case ExprOp::Mul:
-    case ExprOp::Pow:
-    case ExprOp::Neg:
-    case ExprOp::ShiftLeft:
+  switch (scalar_op(op).overflow) {
+    case Overflow::Any:
       return true;
-    case ExprOp::Abs:
-    case ExprOp::Div:
-    case ExprOp::FloorDiv:
-    case ExprOp::ShiftRight:
+    case Overflow::Signed:
       return !is_unsigned(dtype);
-    case ExprOp::BitNot:
+    case Overflow::Unsigned:
       return is_unsigned(dtype);
-    default:
-      return false;
+    case Overflow::Never:
+      break;
   }
+  return false;
 }
 
-bool is_modular(ExprOp op) {
-  return op == ExprOp::Add || op == ExprOp::Sub || op == ExprOp::Mul || op == ExprOp::Neg ||
-         op == ExprOp::BitNot;
-}
+bool is_modular(ExprOp op) { return scalar_op(op).modular; }
 
 std::optional<int64_t> word_operation(ExprOp op, DType dtype, int64_t a, int64_t b) {
   return wrapped_operation(op, dtype, a, b);

@@ -2,124 +2,10 @@
 
 #include <cmath>
 
-#include "ir/expr.h"
+#include "ir/scalar_ops.h"
 
 namespace redfuser::ir {
 namespace {
-
-const char* infix(ExprOp op) {
-  switch (op) {
-    case ExprOp::Add:
-      return " + ";
-    case ExprOp::Sub:
-      return " - ";
-    case ExprOp::Mul:
-      return "*";
-    case ExprOp::Div:
-      return "/";
-    case ExprOp::FloorDiv:
-      return "//";
-    case ExprOp::FloorMod:
-      return "%";
-    case ExprOp::Less:
-      return " < ";
-    case ExprOp::LessEqual:
-      return " <= ";
-    case ExprOp::Equal:
-      return " == ";
-    case ExprOp::And:
-      return " & ";
-    case ExprOp::Or:
-      return " | ";
-    case ExprOp::Xor:
-      return " ^ ";
-    default:
-      return nullptr;
-  }
-}
-
-const char* function(ExprOp op) {
-  switch (op) {
-    case ExprOp::TruncMod:
-      return "fmod";
-    case ExprOp::Pow:
-      return "pow";
-    case ExprOp::Min:
-      return "min";
-    case ExprOp::Max:
-      return "max";
-    case ExprOp::Not:
-      return "not";
-    case ExprOp::BitAnd:
-      return "bitand";
-    case ExprOp::BitOr:
-      return "bitor";
-    case ExprOp::BitXor:
-      return "bitxor";
-    case ExprOp::BitNot:
-      return "bitnot";
-    case ExprOp::ShiftLeft:
-      return "shl";
-    case ExprOp::ShiftRight:
-      return "shr";
-    case ExprOp::Select:
-      return "select";
-    case ExprOp::Neg:
-      return "-";
-    case ExprOp::Abs:
-      return "abs";
-    case ExprOp::Sign:
-      return "sign";
-    case ExprOp::Exp:
-      return "exp";
-    case ExprOp::Log:
-      return "log";
-    case ExprOp::Sqrt:
-      return "sqrt";
-    case ExprOp::Reciprocal:
-      return "1/";
-    case ExprOp::Floor:
-      return "floor";
-    case ExprOp::Ceil:
-      return "ceil";
-    case ExprOp::Round:
-      return "round";
-    case ExprOp::Sin:
-      return "sin";
-    case ExprOp::Cos:
-      return "cos";
-    case ExprOp::Tan:
-      return "tan";
-    case ExprOp::Asin:
-      return "asin";
-    case ExprOp::Acos:
-      return "acos";
-    case ExprOp::Atan:
-      return "atan";
-    case ExprOp::Sinh:
-      return "sinh";
-    case ExprOp::Cosh:
-      return "cosh";
-    case ExprOp::Tanh:
-      return "tanh";
-    case ExprOp::Asinh:
-      return "asinh";
-    case ExprOp::Acosh:
-      return "acosh";
-    case ExprOp::Atanh:
-      return "atanh";
-    case ExprOp::Erf:
-      return "erf";
-    case ExprOp::IsNaN:
-      return "isnan";
-    case ExprOp::IsPosInf:
-      return "isposinf";
-    case ExprOp::IsNegInf:
-      return "isneginf";
-    default:
-      return "?";
-  }
-}
 
 const char* reduction_name(Reduction reduction) {
   switch (reduction) {
@@ -201,18 +87,21 @@ class Printer {
                            expr->args.size() > 2 ? "; " + text(expr->args[2]) : "");
       case ExprOp::Cast:
         return fmt::format("{}({})", name_of(expr->dtype), text(expr->args[0]));
+      case ExprOp::Select:
+        return fmt::format("select({})", list(expr, 0));
       default:
         break;
     }
-    if (const char* symbol = infix(expr->op)) {
+    const ScalarOp& op = scalar_op(expr->op);
+    if (!op.infix.empty()) {
       std::string result;
       for (size_t i = 0; i < expr->args.size(); ++i) {
-        if (i) result += symbol;
+        if (i) result += op.infix;
         result += text(expr->args[i], expr->op != ExprOp::Add || i > 0);
       }
       return tight ? "(" + result + ")" : result;
     }
-    return fmt::format("{}({})", function(expr->op), list(expr, 0));
+    return fmt::format("{}({})", op.name, list(expr, 0));
   }
 
  private:

@@ -127,9 +127,7 @@ class Prover {
   // The place of an extreme.
   static bool is_position(Expr atom) {
     if (atom->op != ExprOp::Reduce || atom->dtype != DType::Int64) return false;
-    const bool ranks = atom->reduction == Reduction::TopK || atom->reduction == Reduction::BottomK;
-    return atom->reduction == Reduction::ArgMax || atom->reduction == Reduction::ArgMin ||
-           (ranks && atom->integer == 1);
+    return is_arg(atom->reduction) || (is_ranked(atom->reduction) && atom->integer == 1);
   }
 
   // A polynomial that the atom never exceeds, in terms of sizes; nullopt if none is known.

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/low_bit.h"
 #include "ir/integer_operations.h"
+#include "ir/scalar_ops.h"
 
 namespace redfuser::ir {
 
@@ -46,57 +47,22 @@ double cast_between(DType to, DType from, double value) {
 // The integers that are computed with as elements are, in words.
 static bool has_words(DType dtype) { return dtype != DType::Int64 && is_integer(dtype); }
 
-static bool is_comparison(ExprOp op) {
-  return op == ExprOp::Less || op == ExprOp::LessEqual || op == ExprOp::Equal;
+// An operation on int64 that is of bits, not of numbers.
+static double of_words(ExprOp op, double a, double b) {
+  return static_cast<double>(*word_operation(op, DType::Int64, as_int(a), as_int(b)));
 }
 
 double binary(ExprOp op, DType dtype, double a, double b) {
   const bool real = is_float(dtype);
   if (!real && has_words(dtype)) {
     const auto word = word_operation(op, dtype, word_of_number(dtype, a), word_of_number(dtype, b));
-    if (word) return number_of_word(is_comparison(op) ? DType::Bool : dtype, *word);
+    if (word) return number_of_word(scalar_op(op).boolean ? DType::Bool : dtype, *word);
   }
   switch (op) {
-    case ExprOp::Add:
-      return a + b;
-    case ExprOp::Mul:
-      return a * b;
-    case ExprOp::Min:
-    case ExprOp::Max:
-      return propagate_nan(a, b, op == ExprOp::Max);
-    case ExprOp::Sub:
-      return a - b;
-    case ExprOp::Div:
-      return real ? a / b : b == 0 ? 0 : std::trunc(a / b);
-    case ExprOp::FloorDiv:
-      return b == 0 ? 0 : std::floor(a / b);
-    case ExprOp::FloorMod:
-      return b == 0 ? 0 : a - b * std::floor(a / b);
-    case ExprOp::TruncMod:
-      return real ? std::fmod(a, b) : b == 0 ? 0 : a - b * std::trunc(a / b);
-    case ExprOp::Pow:
-      return real ? std::pow(a, b) : std::trunc(std::pow(a, b));
-    case ExprOp::Less:
-      return a < b;
-    case ExprOp::LessEqual:
-      return a <= b;
-    case ExprOp::Equal:
-      return a == b;
-    case ExprOp::And:
-      return a != 0 && b != 0;
-    case ExprOp::Or:
-      return a != 0 || b != 0;
-    case ExprOp::Xor:
-      return (a != 0) != (b != 0);
-    case ExprOp::BitAnd:
-      return static_cast<double>(as_int(a) & as_int(b));
-    case ExprOp::BitOr:
-      return static_cast<double>(as_int(a) | as_int(b));
-    case ExprOp::BitXor:
-      return static_cast<double>(as_int(a) ^ as_int(b));
-    case ExprOp::ShiftLeft:
-    case ExprOp::ShiftRight:
-      return static_cast<double>(*word_operation(op, DType::Int64, as_int(a), as_int(b)));
+#define RF_BINARY(NAME, REFERENCE, ...) \
+  case ExprOp::NAME:                    \
+    return REFERENCE;
+#include "ir/scalar_ops.def"
     default:
       internal_error("evaluate: no binary operation {}", static_cast<int>(op));
   }
@@ -109,62 +75,11 @@ double unary(ExprOp op, DType dtype, double x) {
     }
   }
   switch (op) {
-    case ExprOp::Not:
-      return x == 0;
-    case ExprOp::BitNot:
-      return static_cast<double>(~as_int(x));
-    case ExprOp::Neg:
-      return -x;
-    case ExprOp::Abs:
-      return std::abs(x);
-    case ExprOp::Sign:
-      return std::isnan(x) ? x : (x > 0) - (x < 0);
-    case ExprOp::Exp:
-      return std::exp(x);
-    case ExprOp::Log:
-      return std::log(x);
-    case ExprOp::Sqrt:
-      return std::sqrt(x);
-    case ExprOp::Reciprocal:
-      return 1 / x;
-    case ExprOp::Floor:
-      return std::floor(x);
-    case ExprOp::Ceil:
-      return std::ceil(x);
-    case ExprOp::Round:
-      return std::nearbyint(x);
-    case ExprOp::Sin:
-      return std::sin(x);
-    case ExprOp::Cos:
-      return std::cos(x);
-    case ExprOp::Tan:
-      return std::tan(x);
-    case ExprOp::Asin:
-      return std::asin(x);
-    case ExprOp::Acos:
-      return std::acos(x);
-    case ExprOp::Atan:
-      return std::atan(x);
-    case ExprOp::Sinh:
-      return std::sinh(x);
-    case ExprOp::Cosh:
-      return std::cosh(x);
-    case ExprOp::Tanh:
-      return std::tanh(x);
-    case ExprOp::Asinh:
-      return std::asinh(x);
-    case ExprOp::Acosh:
-      return std::acosh(x);
-    case ExprOp::Atanh:
-      return std::atanh(x);
-    case ExprOp::Erf:
-      return std::erf(x);
-    case ExprOp::IsNaN:
-      return std::isnan(x);
-    case ExprOp::IsPosInf:
-      return std::isinf(x) && x > 0;
-    case ExprOp::IsNegInf:
-      return std::isinf(x) && x < 0;
+#define RF_UNARY(NAME, REFERENCE, ...) \
+  case ExprOp::NAME:                   \
+    return REFERENCE;
+#define RF_UNARY_BITS RF_UNARY
+#include "ir/scalar_ops.def"
     default:
       internal_error("evaluate: no unary operation {}", static_cast<int>(op));
   }

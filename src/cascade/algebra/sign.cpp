@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "ir/integer_operations.h"
+#include "ir/scalar_ops.h"
 
 namespace redfuser::cascade {
 namespace {
@@ -30,6 +31,18 @@ Sign of_constant(ir::Expr e) {
   if (value > 0) return Sign::Positive;
   if (value < 0) return Sign::Negative;
   return value == 0 ? Sign::NonNegative : Sign::Unknown;
+}
+
+Sign of_results(ir::ExprOp op) {
+  switch (ir::scalar_op(op).sign) {
+    case ir::ResultSign::Positive:
+      return Sign::Positive;
+    case ir::ResultSign::NonNegative:
+      return Sign::NonNegative;
+    case ir::ResultSign::Unknown:
+      break;
+  }
+  return Sign::Unknown;
 }
 
 bool is_element(ir::Expr e) {
@@ -65,11 +78,8 @@ Sign Signs::derived(ir::Expr e) {
     case ir::ExprOp::Constant:
       return of_constant(e);
     case ir::ExprOp::Symbol:
-    case ir::ExprOp::Exp:
-    case ir::ExprOp::Cosh:
       return Sign::Positive;
     case ir::ExprOp::Axis:
-    case ir::ExprOp::Abs:
       return Sign::NonNegative;
     case ir::ExprOp::Cast:
     case ir::ExprOp::Reciprocal:
@@ -111,7 +121,7 @@ Sign Signs::derived(ir::Expr e) {
     case ir::ExprOp::Reduce:
       return this->of(e->body());
     default:
-      return Sign::Unknown;
+      return of_results(e->op);
   }
 }
 
@@ -139,15 +149,6 @@ std::optional<Monotone> monotone(const StageScope& scope, ir::Expr e) {
   if (!scope.streamed(e)) return std::nullopt;
   auto streamed = [&](size_t i) { return scope.streamed(e->args[i]); };
   switch (e->op) {
-    case ir::ExprOp::Exp:
-    case ir::ExprOp::Log:
-    case ir::ExprOp::Sqrt:
-    case ir::ExprOp::Tanh:
-    case ir::ExprOp::Erf:
-    case ir::ExprOp::Atan:
-    case ir::ExprOp::Sinh:
-    case ir::ExprOp::Asinh:
-      return monotone(scope, e->args[0]);
     case ir::ExprOp::Neg:
       return flipped(monotone(scope, e->args[0]), true);
     case ir::ExprOp::Cast:
@@ -172,7 +173,7 @@ std::optional<Monotone> monotone(const StageScope& scope, ir::Expr e) {
       if (sign_of(scope, e->args[1]) != Sign::Positive) return std::nullopt;
       return flipped(of_factor(scope, e->args[1], sign_of(scope, e->args[0])), true);
     default:
-      return std::nullopt;
+      return ir::scalar_op(e->op).increasing ? monotone(scope, e->args[0]) : std::nullopt;
   }
 }
 

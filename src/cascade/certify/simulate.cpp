@@ -15,12 +15,6 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-bool is_ranked(ir::Reduction r) { return r == ir::Reduction::TopK || r == ir::Reduction::BottomK; }
-bool is_arg(ir::Reduction r) { return r == ir::Reduction::ArgMax || r == ir::Reduction::ArgMin; }
-bool wants_large(ir::Reduction r) {
-  return r == ir::Reduction::Max || r == ir::Reduction::ArgMax || r == ir::Reduction::TopK;
-}
-
 // A reduction's partial value: one number, or the kept (value, index) pairs.
 struct Partial {
   double value = 0;
@@ -68,7 +62,7 @@ Partial combine(ir::Reduction reduction, int64_t k, const Partial& a, const Part
 }
 
 Partial element(ir::Reduction reduction, double value, int64_t index) {
-  if (is_arg(reduction) || is_ranked(reduction)) return {0, {{value, static_cast<double>(index)}}};
+  if (picks_element(reduction)) return {0, {{value, static_cast<double>(index)}}};
   return {value, {}};
 }
 

@@ -31,8 +31,7 @@ int StreamingBuilder::accumulate(Accumulator accumulator) {
 
 ir::Expr StreamingBuilder::state(int accumulator) const {
   const Accumulator& a = streaming.accumulators[static_cast<size_t>(accumulator)];
-  const bool index = a.reduction == ir::Reduction::ArgMax || a.reduction == ir::Reduction::ArgMin;
-  return pool_.leaf(ir::LeafKind::State, accumulator, index ? DType::Int64 : a.dtype);
+  return pool_.leaf(ir::LeafKind::State, accumulator, is_arg(a.reduction) ? DType::Int64 : a.dtype);
 }
 
 ir::Expr StreamingBuilder::running(ir::Expr over_results) {

@@ -163,7 +163,7 @@ std::optional<Refusal> derive_extremum(StreamingBuilder& builder, size_t stage) 
   const int number = builder.accumulate(accumulator);
   ir::Expr slot = pool.leaf(ir::LeafKind::State, -1, dtype);
   auto phi = [&](ir::Expr value) { return pool.substitute(extremum.phi, {{slot, value}}); };
-  const bool ranked = s.reduction == ir::Reduction::TopK || s.reduction == ir::Reduction::BottomK;
+  const bool ranked = is_ranked(s.reduction);
   const bool value = s.reduction == ir::Reduction::Max || s.reduction == ir::Reduction::Min;
   builder.finish(stage, value ? phi(builder.state(number)) : builder.state(number), Form::Deferred);
   builder.reports.back().G = to_string(pool, extremum.u);

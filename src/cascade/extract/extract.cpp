@@ -15,10 +15,6 @@ struct NotACascade {
   std::string reason;
 };
 
-bool is_ranked(ir::Expr reduce) {
-  return reduce->reduction == ir::Reduction::TopK || reduce->reduction == ir::Reduction::BottomK;
-}
-
 bool contains(const std::vector<ir::Expr>& list, ir::Expr e) {
   return std::find(list.begin(), list.end(), e) != list.end();
 }
@@ -152,9 +148,10 @@ class Extractor {
     }
     extent_ = e->extent();
     collect_inner(e->body(), e->bound_axis());
-    if (is_ranked(e)) {
+    if (is_ranked(e->reduction)) {
       for (ir::Expr other : stages_) {
-        if (is_ranked(other) && other->body() == e->body() && other->reduction == e->reduction) {
+        if (is_ranked(other->reduction) && other->body() == e->body() &&
+            other->reduction == e->reduction) {
           return;
         }
       }
@@ -213,7 +210,7 @@ class Extractor {
       }
       std::vector<ir::Expr>& columns = columns_[reduce];
       for (ir::Expr axis : free_axes_of(reduce)) {
-        const bool rank = is_ranked(reduce) && reduce->args[2]->depends_on(axis);
+        const bool rank = is_ranked(reduce->reduction) && reduce->args[2]->depends_on(axis);
         if (rank) continue;
         const bool new_axis = inner.empty() ? holds_producer(reduce) : !contains(inner, axis);
         if (new_axis && role_of(reduce, axis) == Role::Column) {
@@ -338,8 +335,8 @@ class Extractor {
       if (node->op != ir::ExprOp::Reduce) return nullptr;
       for (size_t i = 0; i < stages_.size(); ++i) {
         ir::Expr stage = stages_[i];
-        if (is_ranked(stage) && is_ranked(node) && node->body() == stage->body() &&
-            node->reduction == stage->reduction) {
+        if (is_ranked(stage->reduction) && is_ranked(node->reduction) &&
+            node->body() == stage->body() && node->reduction == stage->reduction) {
           const auto number = 2 * static_cast<int64_t>(i) + 2 + node->integer;
           return pool_.read(-number, node->dtype, {node->args[2]});
         }
@@ -358,7 +355,7 @@ class Extractor {
     stage.reduction = reduce->reduction;
     stage.dtype = reduce->body()->dtype;
     stage.columns = columns_[reduce];
-    if (is_ranked(reduce)) {
+    if (is_ranked(reduce->reduction)) {
       ir::Expr rank = reduce->args[2];
       ir::Expr k = rank->op == ir::ExprOp::Axis ? rank->extent() : nullptr;
       if (rank->is_constant()) k = pool_.integer(rank->integer + 1);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/scalar_ops.h"
+
 namespace redfuser::cascade {
 namespace {
 
@@ -36,11 +38,6 @@ class Bounds {
       case ir::ExprOp::Div:
         if (!e->args[1]->is_constant() || !is_float(e->dtype)) return none();
         return pool_.div(magnitude(e->args[0]), number(std::abs(value_of(e->args[1]))));
-      case ir::ExprOp::Tanh:
-      case ir::ExprOp::Erf:
-      case ir::ExprOp::Sin:
-      case ir::ExprOp::Cos:
-        return number(1);
       case ir::ExprOp::Select:
         return of_all(ir::ExprOp::Max, e, 1);
       case ir::ExprOp::Min:
@@ -49,7 +46,7 @@ class Bounds {
       case ir::ExprOp::Reduce:
         return of_reduction(e);
       default:
-        return none();
+        return number(ir::scalar_op(e->op).bound);
     }
   }
 

@@ -5,12 +5,13 @@
 #include <set>
 
 #include "ir/polynomial.h"
+#include "ir/scalar_ops.h"
 
 namespace redfuser::codegen {
 namespace {
 
 // Operations of an element that are worth a value in shared memory instead.
-constexpr int kManyOperations = 16, kFunctionOperations = 8;
+constexpr int kManyOperations = 16, kCostlyOperations = 8;
 constexpr int kWidestStrip = 4;  // bytes of an element
 
 class Terms {
@@ -66,9 +67,7 @@ class Terms {
     visit(e, [&](ir::Expr x) {
       if (!x->depends_on(key_) || x->op == ir::ExprOp::Axis) return;
       reads |= x->op == ir::ExprOp::Read;
-      const bool function = x->op >= ir::ExprOp::Exp && x->op <= ir::ExprOp::Erf;
-      const bool divides = x->op == ir::ExprOp::FloorDiv || x->op == ir::ExprOp::FloorMod;
-      operations += function || divides ? kFunctionOperations : 1;
+      operations += ir::scalar_op(x->op).costly ? kCostlyOperations : 1;
     });
     return reads || operations >= kManyOperations;
   }

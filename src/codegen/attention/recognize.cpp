@@ -59,7 +59,7 @@ class Recogniser {
     const auto& list = streaming_.accumulators;
     int count = 0;
     for (size_t k = 0; k < list.size(); ++k) {
-      if (is_ranked(list[k].reduction) || is_arg(list[k].reduction)) return false;
+      if (picks_element(list[k].reduction)) return false;
       if (list[k].dtype == DType::Float64 || !is_float(list[k].dtype)) return false;
       if (list[k].columns.empty()) continue;
       ++count;

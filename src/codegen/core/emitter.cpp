@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "codegen/core/integer_text.h"
+#include "codegen/core/scalar_text.h"
+#include "ir/scalar_ops.h"
 
 namespace redfuser::codegen {
 
@@ -37,19 +39,11 @@ bool has_maximum(ir::Expr expr) {
 
 // Empty for what has no fast form.
 std::string fast_text(ir::Expr expr, const std::vector<std::string>& args) {
-  switch (expr->op) {
-    case ir::ExprOp::Exp:
-      return fmt::format("exp_fast({})", args[0]);
-    case ir::ExprOp::Erf:
-      return fmt::format("erf_fast({})", args[0]);
-    case ir::ExprOp::Tanh:
-      return fmt::format("tanh_fast({})", args[0]);
-    case ir::ExprOp::Div:
-      return expr->args[0]->is_constant() ? fmt::format("{} * ptx_reciprocal({})", args[0], args[1])
-                                          : "";
-    default:
-      return "";
+  if (expr->op == ir::ExprOp::Div && expr->args[0]->is_constant()) {
+    return fmt::format("{} * ptx_reciprocal({})", args[0], args[1]);
   }
+  const std::string_view pattern = ir::scalar_op(expr->op).cuda_fast;
+  return pattern.empty() ? "" : scalar_text(pattern, expr->dtype, args);
 }
 
 }  // namespace
@@ -96,7 +90,7 @@ Emitter::Named Emitter::named(ir::Expr expr) {
     case ir::ExprOp::Read:
       return read(expr);
     case ir::ExprOp::Reduce:
-      return is_ranked(expr->reduction) || is_arg(expr->reduction) ? ranked(expr) : reduce(expr);
+      return picks_element(expr->reduction) ? ranked(expr) : reduce(expr);
     case ir::ExprOp::Axis:
     case ir::ExprOp::Leaf:
     case ir::ExprOp::Symbol:

@@ -81,8 +81,5 @@ std::string literal(double number, DType dtype);
 std::string identity_of(ir::Reduction reduction, DType dtype);
 // "SumOp", "MaxOp", "FirstLargeOp", ...
 std::string_view combiner_of(ir::Reduction reduction);
-bool is_ranked(ir::Reduction reduction);  // TopK, BottomK
-bool is_arg(ir::Reduction reduction);     // ArgMax, ArgMin
-bool wants_large(ir::Reduction reduction);
 
 }  // namespace redfuser::codegen

@@ -5,55 +5,12 @@
 #include <limits>
 
 #include "codegen/core/kernel_text.h"
+#include "codegen/core/scalar_text.h"
 #include "ir/integer_operations.h"
+#include "ir/scalar_ops.h"
 
 namespace redfuser::codegen {
 namespace {
-
-// Empty for what C++ has an operator for.
-std::string_view function_of(ir::ExprOp op) {
-  switch (op) {
-    case ir::ExprOp::Div:
-      return "trunc_div";
-    case ir::ExprOp::FloorDiv:
-      return "floor_div";
-    case ir::ExprOp::FloorMod:
-      return "floor_mod";
-    case ir::ExprOp::TruncMod:
-      return "trunc_mod";
-    case ir::ExprOp::Min:
-      return "min_of";
-    case ir::ExprOp::Max:
-      return "max_of";
-    case ir::ExprOp::ShiftLeft:
-      return "shift_left";
-    case ir::ExprOp::ShiftRight:
-      return "shift_right";
-    default:
-      return "";
-  }
-}
-
-std::string_view wrapping_function(ir::ExprOp op) {
-  switch (op) {
-    case ir::ExprOp::Add:
-      return "wrapping_add";
-    case ir::ExprOp::Sub:
-      return "wrapping_sub";
-    case ir::ExprOp::Mul:
-      return "wrapping_mul";
-    default:
-      return "";
-  }
-}
-
-std::string nested_call(std::string_view function, const std::vector<std::string>& args) {
-  std::string result = args[0];
-  for (size_t i = 1; i < args.size(); ++i) {
-    result = fmt::format("{}({}, {})", function, result, args[i]);
-  }
-  return result;
-}
 
 // Elements of tensors wrap around; the compiler may take sizes and indices not to overflow.
 bool is_element(ir::Expr expr) {
@@ -83,15 +40,12 @@ std::string to_integer_text(DType dtype, const std::string& x) {
 
 std::string integer_operation_text(ir::Expr expr, const std::vector<std::string>& args) {
   const DType dtype = expr->dtype;
-  if (const auto function = function_of(expr->op); !function.empty()) {
-    return nested_call(function, args);
+  const ir::ScalarOp& op = ir::scalar_op(expr->op);
+  if (!op.cuda_integer.empty()) return scalar_text(op.cuda_integer, dtype, args);
+  if (is_element(expr) && dtype != DType::UInt64 && !op.cuda_wrapping.empty()) {
+    return scalar_text(op.cuda_wrapping, dtype, args);
   }
-  if (is_element(expr) && dtype != DType::UInt64) {
-    if (const auto function = wrapping_function(expr->op); !function.empty()) {
-      return nested_call(function, args);
-    }
-    if (expr->op == ir::ExprOp::Neg) return fmt::format("wrapping_sub(0ll, {})", args[0]);
-  }
+  // Texts that name the type.
   switch (expr->op) {
     case ir::ExprOp::Pow:
       return fmt::format("power({}, static_cast<{}>({}))", args[0], value_type(dtype), args[1]);
@@ -99,10 +53,6 @@ std::string integer_operation_text(ir::Expr expr, const std::vector<std::string>
       return ir::is_unsigned(dtype) ? args[0] : fmt::format("abs_of({})", args[0]);
     case ir::ExprOp::Reciprocal:
       return fmt::format("trunc_div({}, {})", word_text(dtype, 1), args[0]);
-    case ir::ExprOp::Floor:
-    case ir::ExprOp::Ceil:
-    case ir::ExprOp::Round:
-      return args[0];
     default:
       return "";
   }

@@ -1,20 +1,16 @@
-// The CUDA text of every operation, with the meaning that src/ir/evaluate.cpp gives it.
+// The CUDA text of every operation, with the meaning that src/ir/scalar_ops.def gives it.
 #include <cmath>
 #include <limits>
 
 #include "base/error.h"
 #include "codegen/core/emitter.h"
 #include "codegen/core/integer_text.h"
+#include "codegen/core/scalar_text.h"
 #include "ir/integer_operations.h"
+#include "ir/scalar_ops.h"
 
 namespace redfuser::codegen {
 namespace {
-
-// The name of a math function for float or double.
-std::string function(std::string_view name, ir::Expr expr, const std::string& x) {
-  const bool wide = expr->dtype == DType::Float64;
-  return fmt::format("{}{}({})", name, wide ? "" : "f", x);
-}
 
 std::string cast_text(ir::Expr expr, const std::string& x) {
   const DType from = expr->args[0]->dtype, to = expr->dtype;
@@ -34,144 +30,25 @@ std::string power_text(ir::Expr expr, const std::string& a, const std::string& b
                                        : fmt::format("powf({}, static_cast<float>({}))", a, b);
 }
 
-std::string n_ary(const std::vector<std::string>& args, std::string_view op) {
-  std::string result = args[0];
-  for (size_t i = 1; i < args.size(); ++i) result += fmt::format(" {} {}", op, args[i]);
-  return result;
-}
-
-std::string binary_text(ir::Expr expr, const std::string& a, const std::string& b) {
-  switch (expr->op) {
-    case ir::ExprOp::Sub:
-      return fmt::format("{} - {}", a, b);
-    case ir::ExprOp::Div:
-      return fmt::format("{} / {}", a, b);
-    case ir::ExprOp::FloorDiv:
-      return function("floor", expr, fmt::format("{} / {}", a, b));
-    case ir::ExprOp::FloorMod:
-      return fmt::format("floor_mod({}, {})", a, b);
-    case ir::ExprOp::TruncMod:
-      return function("fmod", expr, a + ", " + b);
-    case ir::ExprOp::Pow:
-      return power_text(expr, a, b);
-    case ir::ExprOp::Min:
-      return fmt::format("min_of({}, {})", a, b);
-    case ir::ExprOp::Max:
-      return fmt::format("max_of({}, {})", a, b);
-    case ir::ExprOp::Less:
-      return fmt::format("{} < {}", a, b);
-    case ir::ExprOp::LessEqual:
-      return fmt::format("{} <= {}", a, b);
-    case ir::ExprOp::Equal:
-      return fmt::format("{} == {}", a, b);
-    case ir::ExprOp::And:
-      return fmt::format("{} && {}", a, b);
-    case ir::ExprOp::Or:
-      return fmt::format("{} || {}", a, b);
-    case ir::ExprOp::Xor:
-      return fmt::format("{} != {}", a, b);
-    case ir::ExprOp::BitAnd:
-      return fmt::format("{} & {}", a, b);
-    case ir::ExprOp::BitOr:
-      return fmt::format("{} | {}", a, b);
-    case ir::ExprOp::BitXor:
-      return fmt::format("{} ^ {}", a, b);
-    default:
-      internal_error("codegen: no binary operation {}", static_cast<int>(expr->op));
-  }
-}
-
-std::string_view function_name(ir::ExprOp op) {
-  switch (op) {
-    case ir::ExprOp::Exp:
-      return "exp";
-    case ir::ExprOp::Log:
-      return "log";
-    case ir::ExprOp::Sqrt:
-      return "sqrt";
-    case ir::ExprOp::Floor:
-      return "floor";
-    case ir::ExprOp::Ceil:
-      return "ceil";
-    case ir::ExprOp::Round:
-      return "rint";
-    case ir::ExprOp::Sin:
-      return "sin";
-    case ir::ExprOp::Cos:
-      return "cos";
-    case ir::ExprOp::Tan:
-      return "tan";
-    case ir::ExprOp::Asin:
-      return "asin";
-    case ir::ExprOp::Acos:
-      return "acos";
-    case ir::ExprOp::Atan:
-      return "atan";
-    case ir::ExprOp::Sinh:
-      return "sinh";
-    case ir::ExprOp::Cosh:
-      return "cosh";
-    case ir::ExprOp::Tanh:
-      return "tanh";
-    case ir::ExprOp::Asinh:
-      return "asinh";
-    case ir::ExprOp::Acosh:
-      return "acosh";
-    case ir::ExprOp::Atanh:
-      return "atanh";
-    case ir::ExprOp::Erf:
-      return "erf";
-    default:
-      return "";
-  }
-}
-
-std::string unary_text(ir::Expr expr, const std::string& x, bool fast_exp) {
-  const bool real = is_float(expr->args[0]->dtype);
-  switch (expr->op) {
-    case ir::ExprOp::Not:
-      return fmt::format("!{}", x);
-    case ir::ExprOp::BitNot:
-      return fmt::format("~{}", x);
-    case ir::ExprOp::Neg:
-      return fmt::format("-({})", x);
-    case ir::ExprOp::Abs:
-      return function("fabs", expr, x);
-    case ir::ExprOp::Sign:
-      return fmt::format("sign_of({})", x);
-    case ir::ExprOp::Reciprocal:
-      return fmt::format("1 / {}", x);
-    case ir::ExprOp::IsNaN:
-      return real ? fmt::format("is_nan({})", x) : "false";
-    case ir::ExprOp::IsPosInf:
-      return real ? fmt::format("({} == INFINITY_F)", x) : "false";
-    case ir::ExprOp::IsNegInf:
-      return real ? fmt::format("({} == -INFINITY_F)", x) : "false";
-    case ir::ExprOp::Exp:
-      if (fast_exp && expr->dtype != DType::Float64) return fmt::format("__expf({})", x);
-      break;
-    default:
-      break;
-  }
-  const std::string_view name = function_name(expr->op);
-  RF_CHECK(!name.empty(), "codegen: no unary operation {}", static_cast<int>(expr->op));
-  return function(name, expr, x);
-}
-
 std::string plain_text(ir::Expr expr, const std::vector<std::string>& args, bool fast_exp) {
   switch (expr->op) {
     case ir::ExprOp::Cast:
       return cast_text(expr, args[0]);
     case ir::ExprOp::Select:
       return fmt::format("{} ? {} : {}", args[0], args[1], args[2]);
-    case ir::ExprOp::Add:
-      return n_ary(args, "+");
-    case ir::ExprOp::Mul:
-      return n_ary(args, "*");
+    case ir::ExprOp::Pow:  // constant exponents are products
+      return power_text(expr, args[0], args[1]);
+    case ir::ExprOp::Exp:  // the one function that fast_exp is about
+      if (fast_exp && expr->dtype != DType::Float64) return fmt::format("__expf({})", args[0]);
+      break;
     default:
-      return args.size() == 2 ? binary_text(expr, args[0], args[1])
-                              : unary_text(expr, args[0], fast_exp);
+      break;
   }
+  const ir::ScalarOp& op = ir::scalar_op(expr->op);
+  RF_CHECK(!op.cuda.empty(), "codegen: no operation {} of {}", op.name, name_of(expr->dtype));
+  // Integers are neither NaN nor infinite.
+  if (op.boolean && args.size() == 1 && !is_float(expr->args[0]->dtype)) return "false";
+  return scalar_text(op.cuda, expr->dtype, args);
 }
 
 }  // namespace
@@ -191,12 +68,6 @@ std::string literal(double number, DType dtype) {
   if (dtype == DType::Float64) return fmt::format("({:.17g} + 0.0)", number);
   // Hexadecimal floats are exact, and say that they are floats.
   return fmt::format("({:a}f)", static_cast<double>(static_cast<float>(number)));
-}
-
-bool is_ranked(ir::Reduction r) { return r == ir::Reduction::TopK || r == ir::Reduction::BottomK; }
-bool is_arg(ir::Reduction r) { return r == ir::Reduction::ArgMax || r == ir::Reduction::ArgMin; }
-bool wants_large(ir::Reduction r) {
-  return r == ir::Reduction::Max || r == ir::Reduction::ArgMax || r == ir::Reduction::TopK;
 }
 
 std::string identity_of(ir::Reduction reduction, DType dtype) {

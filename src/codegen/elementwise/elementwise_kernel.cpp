@@ -102,7 +102,7 @@ bool wants_warp(ir::ExprPool& pool, const std::vector<Store>& stores) {
       for (ir::Expr arg : e->args) go(arg);
       return;
     }
-    if (is_ranked(e->reduction) || is_arg(e->reduction)) return;
+    if (picks_element(e->reduction)) return;
     if (e->extent()->is_constant() && e->extent()->integer < 64) return;
     visit(e->body(), [&](ir::Expr inner) {
       if (inner->op != ir::ExprOp::Read) return;

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "codegen/rows/rows.h"
 #include "ir/polynomial.h"
+#include "ir/scalar_ops.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -214,41 +215,16 @@ int folded_bytes(const StepBuilder& builder, const FlatStreaming& form) {
   return static_cast<int>(bytes);
 }
 
-namespace {
-
-// Rounding, comparing and counting turn the last bit of their operand into more.
-bool is_smooth(ir::Expr e) {
-  switch (e->op) {
-    case ir::ExprOp::FloorDiv:
-    case ir::ExprOp::FloorMod:
-    case ir::ExprOp::TruncMod:
-    case ir::ExprOp::Floor:
-    case ir::ExprOp::Ceil:
-    case ir::ExprOp::Round:
-    case ir::ExprOp::Sign:
-    case ir::ExprOp::Less:
-    case ir::ExprOp::LessEqual:
-    case ir::ExprOp::Equal:
-      return !is_float(e->args[0]->dtype);
-    case ir::ExprOp::Cast:
-      return is_float(e->dtype) || !is_float(e->args[0]->dtype);
-    default:
-      return true;
-  }
-}
-
-}  // namespace
-
 bool rounds_smoothly(const StepBuilder& builder, const FlatStreaming& form) {
   bool smooth = true;
   for (const FlatStreaming::Output& output : form.outputs) {
     const DType dtype = builder.dtype_of(output.value);
     smooth &= dtype == DType::Float16 || dtype == DType::BFloat16;
-    visit(output.body, [&](ir::Expr e) { smooth &= is_smooth(e); });
+    visit(output.body, [&](ir::Expr e) { smooth &= !ir::jumps(e); });
   }
   for (const cascade::Accumulator& a : form.accumulators) {
-    smooth &= !is_arg(a.reduction) && !is_ranked(a.reduction);
-    visit(a.lift, [&](ir::Expr e) { smooth &= is_smooth(e); });
+    smooth &= !picks_element(a.reduction);
+    visit(a.lift, [&](ir::Expr e) { smooth &= !ir::jumps(e); });
   }
   return smooth;
 }

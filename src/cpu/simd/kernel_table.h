@@ -24,32 +24,11 @@ struct Operand {
   const int64_t* offsets = nullptr;
 };
 
+// The scalar operations of ir/scalar_ops.def, and those that only the CPU has.
 enum class UnaryOp : uint8_t {
-  Neg,
-  Abs,
-  Sign,
-  Exp,
-  Log,
-  Sqrt,
-  Reciprocal,
-  Floor,
-  Ceil,
-  Round,
-  Sin,
-  Cos,
-  Tan,
-  Asin,
-  Acos,
-  Atan,
-  Sinh,
-  Cosh,
-  Tanh,
-  Asinh,
-  Acosh,
-  Atanh,
-  Erf,
-  BitNot,
-  Not,
+#define RF_UNARY(NAME, REFERENCE, ...) NAME,
+#define RF_UNARY_BITS RF_UNARY
+#include "ir/scalar_ops.def"
   RoundHalf,
   RoundBFloat,  // to the nearest float16 or bfloat16 and back
   WrapI8,
@@ -62,34 +41,17 @@ enum class UnaryOp : uint8_t {
   WrapU4,
   WrapI2,
   WrapU2,
-  IsNaN,
-  IsPosInf,
-  IsNegInf,  // results are Bool
+  Count
 };
-inline constexpr int kUnaryOps = 40;
+inline constexpr int kUnaryOps = static_cast<int>(UnaryOp::Count);
 
 enum class BinaryOp : uint8_t {
-  Add,
-  Sub,
-  Mul,
-  Div,
-  FloorDiv,
-  FloorMod,
-  TruncMod,
-  Pow,
-  Min,
-  Max,
-  BitAnd,
-  BitOr,
-  BitXor,
-  ShiftLeft,
-  ShiftRight,
+#define RF_BINARY(NAME, REFERENCE, ...) NAME,
+#include "ir/scalar_ops.def"
   ExpSub,  // exp(a - b)
-  Less,
-  LessEqual,
-  Equal,  // results are Bool
+  Count
 };
-inline constexpr int kBinaryOps = 19;
+inline constexpr int kBinaryOps = static_cast<int>(BinaryOp::Count);
 
 // Which operands of a binary kernel are vectors (V) and which scalars (S).
 enum class Mode : uint8_t { VV, VS, SV };

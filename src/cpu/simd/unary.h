@@ -15,9 +15,13 @@ void unary_kernel(int64_t rows, int64_t cols, void* out, int64_t out_stride, Ope
   }
 }
 
-template <class T, class Function, class Out = T>
+template <class T, class Function>
 void add_unary(UnaryFn* row, UnaryOp op) {
-  row[static_cast<int>(op)] = unary_kernel<T, Out, Function>;
+  if constexpr (requires { Function::kernel; }) {
+    row[static_cast<int>(op)] = Function::kernel;
+  } else {
+    row[static_cast<int>(op)] = unary_kernel<T, decltype(Function::of(T{})), Function>;
+  }
 }
 
 }  // namespace redfuser::cpu::RF_ISA

@@ -37,34 +37,10 @@ RF_FUNCTION(IsNegInf, uint8_t, double, x == -__builtin_inf())
 
 void add_unary_double(KernelTable& table) {
   UnaryFn* row = table.unary[static_cast<int>(Elem::F64)];
-  add_unary<double, Neg>(row, UnaryOp::Neg);
-  add_unary<double, Abs>(row, UnaryOp::Abs);
-  add_unary<double, Sign>(row, UnaryOp::Sign);
-  add_unary<double, Exp>(row, UnaryOp::Exp);
-  add_unary<double, Log>(row, UnaryOp::Log);
-  add_unary<double, Sqrt>(row, UnaryOp::Sqrt);
-  add_unary<double, Reciprocal>(row, UnaryOp::Reciprocal);
-  add_unary<double, Floor>(row, UnaryOp::Floor);
-  add_unary<double, Ceil>(row, UnaryOp::Ceil);
-  add_unary<double, Round>(row, UnaryOp::Round);
-  add_unary<double, Sin>(row, UnaryOp::Sin);
-  add_unary<double, Cos>(row, UnaryOp::Cos);
-  add_unary<double, Tan>(row, UnaryOp::Tan);
-  add_unary<double, Asin>(row, UnaryOp::Asin);
-  add_unary<double, Acos>(row, UnaryOp::Acos);
-  add_unary<double, Atan>(row, UnaryOp::Atan);
-  add_unary<double, Sinh>(row, UnaryOp::Sinh);
-  add_unary<double, Cosh>(row, UnaryOp::Cosh);
-  add_unary<double, Tanh>(row, UnaryOp::Tanh);
-  add_unary<double, Asinh>(row, UnaryOp::Asinh);
-  add_unary<double, Acosh>(row, UnaryOp::Acosh);
-  add_unary<double, Atanh>(row, UnaryOp::Atanh);
-  add_unary<double, Erf>(row, UnaryOp::Erf);
+#define RF_UNARY(NAME, REFERENCE, ...) add_unary<double, NAME>(row, UnaryOp::NAME);
+#include "ir/scalar_ops.def"
   add_unary<double, RoundHalf>(row, UnaryOp::RoundHalf);
   add_unary<double, RoundBFloat>(row, UnaryOp::RoundBFloat);
-  add_unary<double, IsNaN, uint8_t>(row, UnaryOp::IsNaN);
-  add_unary<double, IsPosInf, uint8_t>(row, UnaryOp::IsPosInf);
-  add_unary<double, IsNegInf, uint8_t>(row, UnaryOp::IsNegInf);
 }
 
 }  // namespace redfuser::cpu::RF_ISA

@@ -49,38 +49,21 @@ void sine_kernel(int64_t rows, int64_t cols, void* out, int64_t out_stride, Oper
   }
 }
 
+struct Sin {
+  static constexpr UnaryFn kernel = sine_kernel<false>;
+};
+struct Cos {
+  static constexpr UnaryFn kernel = sine_kernel<true>;
+};
+
 }  // namespace
 
 void add_unary_float(KernelTable& table) {
   UnaryFn* row = table.unary[static_cast<int>(Elem::F32)];
-  add_unary<float, Neg>(row, UnaryOp::Neg);
-  add_unary<float, Abs>(row, UnaryOp::Abs);
-  add_unary<float, Sign>(row, UnaryOp::Sign);
-  add_unary<float, Exp>(row, UnaryOp::Exp);
-  add_unary<float, Log>(row, UnaryOp::Log);
-  add_unary<float, Sqrt>(row, UnaryOp::Sqrt);
-  add_unary<float, Reciprocal>(row, UnaryOp::Reciprocal);
-  add_unary<float, Floor>(row, UnaryOp::Floor);
-  add_unary<float, Ceil>(row, UnaryOp::Ceil);
-  add_unary<float, Round>(row, UnaryOp::Round);
-  row[static_cast<int>(UnaryOp::Sin)] = sine_kernel<false>;
-  row[static_cast<int>(UnaryOp::Cos)] = sine_kernel<true>;
-  add_unary<float, Tan>(row, UnaryOp::Tan);
-  add_unary<float, Asin>(row, UnaryOp::Asin);
-  add_unary<float, Acos>(row, UnaryOp::Acos);
-  add_unary<float, Atan>(row, UnaryOp::Atan);
-  add_unary<float, Sinh>(row, UnaryOp::Sinh);
-  add_unary<float, Cosh>(row, UnaryOp::Cosh);
-  add_unary<float, Tanh>(row, UnaryOp::Tanh);
-  add_unary<float, Asinh>(row, UnaryOp::Asinh);
-  add_unary<float, Acosh>(row, UnaryOp::Acosh);
-  add_unary<float, Atanh>(row, UnaryOp::Atanh);
-  add_unary<float, Erf>(row, UnaryOp::Erf);
+#define RF_UNARY(NAME, REFERENCE, ...) add_unary<float, NAME>(row, UnaryOp::NAME);
+#include "ir/scalar_ops.def"
   add_unary<float, RoundHalf>(row, UnaryOp::RoundHalf);
   add_unary<float, RoundBFloat>(row, UnaryOp::RoundBFloat);
-  add_unary<float, IsNaN, uint8_t>(row, UnaryOp::IsNaN);
-  add_unary<float, IsPosInf, uint8_t>(row, UnaryOp::IsPosInf);
-  add_unary<float, IsNegInf, uint8_t>(row, UnaryOp::IsNegInf);
 }
 
 }  // namespace redfuser::cpu::RF_ISA

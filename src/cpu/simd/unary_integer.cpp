@@ -33,9 +33,9 @@ static void add_words(UnaryFn* row) {
   add_unary<int64_t, Same>(row, UnaryOp::Ceil);
   add_unary<int64_t, Same>(row, UnaryOp::Round);
   add_unary<int64_t, BitNot>(row, UnaryOp::BitNot);
-  add_unary<int64_t, Never, uint8_t>(row, UnaryOp::IsNaN);
-  add_unary<int64_t, Never, uint8_t>(row, UnaryOp::IsPosInf);
-  add_unary<int64_t, Never, uint8_t>(row, UnaryOp::IsNegInf);
+  add_unary<int64_t, Never>(row, UnaryOp::IsNaN);
+  add_unary<int64_t, Never>(row, UnaryOp::IsPosInf);
+  add_unary<int64_t, Never>(row, UnaryOp::IsNegInf);
 }
 
 void add_unary_integer(KernelTable& table) {

@@ -20,9 +20,6 @@ constexpr int64_t kMaxProductRows = 128;
 // Leaf numbers that stand for values before the tile at hand.
 constexpr int64_t kOldState = int64_t{1} << 32, kOldCount = 1;
 
-bool is_ranked(ir::Reduction r) { return r == ir::Reduction::TopK || r == ir::Reduction::BottomK; }
-bool is_arg(ir::Reduction r) { return r == ir::Reduction::ArgMax || r == ir::Reduction::ArgMin; }
-
 class CascadeBuilder {
  public:
   CascadeBuilder(const ir::Graph& graph, std::span<const int64_t> symbols, CascadePlan& plan,
@@ -76,10 +73,7 @@ class CascadeBuilder {
     int columns = kNoScope;
   };
 
-  bool ranked(size_t k) const {
-    return is_ranked(s_.form.accumulators[k].reduction) ||
-           is_arg(s_.form.accumulators[k].reduction);
-  }
+  bool ranked(size_t k) const { return picks_element(s_.form.accumulators[k].reduction); }
 
   // Transports speak of states and counts from before the tile: those leaves get numbers of their
   // own, so that one expression never has two values.

@@ -12,12 +12,6 @@ namespace {
 constexpr int64_t kTileElements = 8192;
 constexpr int64_t kMaxColumns = 1024;
 
-bool is_ranked(ir::Expr e) {
-  return e->op == ir::ExprOp::Reduce &&
-         (e->reduction == ir::Reduction::TopK || e->reduction == ir::Reduction::BottomK ||
-          e->reduction == ir::Reduction::ArgMax || e->reduction == ir::Reduction::ArgMin);
-}
-
 // Which output axes become columns; none where the reduced axis itself serves better as columns.
 class ColumnsOfReduction {
  public:
@@ -34,7 +28,7 @@ class ColumnsOfReduction {
     bool ranked = false;
     std::vector<ir::Expr> ranks;
     for (ir::Expr reduce : reductions_) {
-      if (!is_ranked(reduce)) continue;
+      if (!picks_element(reduce->reduction)) continue;
       ranked = true;
       for (ir::Expr axis : axes_) {
         const bool rank = reduce->args.size() > 2 && reduce->args[2]->depends_on(axis);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "cpu/tile/specialize.h"
 #include "ir/integer_operations.h"
+#include "ir/scalar_ops.h"
 
 namespace redfuser::cpu {
 
@@ -259,6 +260,17 @@ RegisterId TileBuilder::unary(UnaryOp op, RegisterId a, Elem result) {
   });
 }
 
+static bool gives_boolean(BinaryOp op) {
+  switch (op) {
+#define RF_BINARY(NAME, REFERENCE, ...) \
+  case BinaryOp::NAME:                  \
+    return ir::scalar_op(ir::ExprOp::NAME).boolean;
+#include "ir/scalar_ops.def"
+    default:
+      return false;
+  }
+}
+
 RegisterId TileBuilder::binary(BinaryOp op, RegisterId a, RegisterId b) {
   const Register x = info(a), y = info(b);
   RF_CHECK(x.elem == y.elem, "operands of different element classes");
@@ -269,8 +281,7 @@ RegisterId TileBuilder::binary(BinaryOp op, RegisterId a, RegisterId b) {
            static_cast<int>(op), static_cast<int>(x.elem));
   const int depth = std::max(x.depth, y.depth);
   return numbered({kBinary, static_cast<int>(op), a, b}, depth, [&] {
-    const bool logical = op >= BinaryOp::Less;
-    const RegisterId out = make(logical ? Elem::Bool : x.elem, x.shape | y.shape,
+    const RegisterId out = make(gives_boolean(op) ? Elem::Bool : x.elem, x.shape | y.shape,
                                 has_columns(x.shape) ? x.scope : y.scope, depth);
     emit(std::make_unique<Binary>(functions, out, a, b), depth);
     return out;

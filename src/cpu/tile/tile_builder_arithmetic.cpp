@@ -71,62 +71,11 @@ namespace {
 
 std::optional<UnaryOp> unary_of(ir::ExprOp op) {
   switch (op) {
-    case ir::ExprOp::Not:
-      return UnaryOp::Not;
-    case ir::ExprOp::BitNot:
-      return UnaryOp::BitNot;
-    case ir::ExprOp::Neg:
-      return UnaryOp::Neg;
-    case ir::ExprOp::Abs:
-      return UnaryOp::Abs;
-    case ir::ExprOp::Sign:
-      return UnaryOp::Sign;
-    case ir::ExprOp::Exp:
-      return UnaryOp::Exp;
-    case ir::ExprOp::Log:
-      return UnaryOp::Log;
-    case ir::ExprOp::Sqrt:
-      return UnaryOp::Sqrt;
-    case ir::ExprOp::Reciprocal:
-      return UnaryOp::Reciprocal;
-    case ir::ExprOp::Floor:
-      return UnaryOp::Floor;
-    case ir::ExprOp::Ceil:
-      return UnaryOp::Ceil;
-    case ir::ExprOp::Round:
-      return UnaryOp::Round;
-    case ir::ExprOp::Sin:
-      return UnaryOp::Sin;
-    case ir::ExprOp::Cos:
-      return UnaryOp::Cos;
-    case ir::ExprOp::Tan:
-      return UnaryOp::Tan;
-    case ir::ExprOp::Asin:
-      return UnaryOp::Asin;
-    case ir::ExprOp::Acos:
-      return UnaryOp::Acos;
-    case ir::ExprOp::Atan:
-      return UnaryOp::Atan;
-    case ir::ExprOp::Sinh:
-      return UnaryOp::Sinh;
-    case ir::ExprOp::Cosh:
-      return UnaryOp::Cosh;
-    case ir::ExprOp::Tanh:
-      return UnaryOp::Tanh;
-    case ir::ExprOp::Asinh:
-      return UnaryOp::Asinh;
-    case ir::ExprOp::Acosh:
-      return UnaryOp::Acosh;
-    case ir::ExprOp::Atanh:
-      return UnaryOp::Atanh;
-    case ir::ExprOp::Erf:
-      return UnaryOp::Erf;
-    case ir::ExprOp::IsNaN:
-      return UnaryOp::IsNaN;
-    case ir::ExprOp::IsPosInf:
-      return UnaryOp::IsPosInf;
-    case ir::ExprOp::IsNegInf:
-      return UnaryOp::IsNegInf;
+#define RF_UNARY(NAME, REFERENCE, ...) \
+  case ir::ExprOp::NAME:               \
+    return UnaryOp::NAME;
+#define RF_UNARY_BITS RF_UNARY
+#include "ir/scalar_ops.def"
     default:
       return std::nullopt;
   }
@@ -134,43 +83,10 @@ std::optional<UnaryOp> unary_of(ir::ExprOp op) {
 
 std::optional<BinaryOp> binary_of(ir::ExprOp op) {
   switch (op) {
-    case ir::ExprOp::Add:
-      return BinaryOp::Add;
-    case ir::ExprOp::Sub:
-      return BinaryOp::Sub;
-    case ir::ExprOp::Mul:
-      return BinaryOp::Mul;
-    case ir::ExprOp::Div:
-      return BinaryOp::Div;
-    case ir::ExprOp::FloorDiv:
-      return BinaryOp::FloorDiv;
-    case ir::ExprOp::FloorMod:
-      return BinaryOp::FloorMod;
-    case ir::ExprOp::TruncMod:
-      return BinaryOp::TruncMod;
-    case ir::ExprOp::Min:
-      return BinaryOp::Min;
-    case ir::ExprOp::Max:
-      return BinaryOp::Max;
-    case ir::ExprOp::Less:
-      return BinaryOp::Less;
-    case ir::ExprOp::LessEqual:
-      return BinaryOp::LessEqual;
-    case ir::ExprOp::Equal:
-      return BinaryOp::Equal;
-    case ir::ExprOp::And:
-    case ir::ExprOp::BitAnd:
-      return BinaryOp::BitAnd;
-    case ir::ExprOp::Or:
-    case ir::ExprOp::BitOr:
-      return BinaryOp::BitOr;
-    case ir::ExprOp::Xor:
-    case ir::ExprOp::BitXor:
-      return BinaryOp::BitXor;
-    case ir::ExprOp::ShiftLeft:
-      return BinaryOp::ShiftLeft;
-    case ir::ExprOp::ShiftRight:
-      return BinaryOp::ShiftRight;
+#define RF_BINARY(NAME, REFERENCE, ...) \
+  case ir::ExprOp::NAME:                \
+    return BinaryOp::NAME;
+#include "ir/scalar_ops.def"
     default:
       return std::nullopt;
   }

@@ -17,11 +17,6 @@ constexpr int64_t kSumPart = 512;
 // Columns of a tile of a longer reduction.
 constexpr int64_t kReduceTile = 512;
 
-bool is_ranked(ir::Reduction reduction) {
-  return reduction != ir::Reduction::Sum && reduction != ir::Reduction::Prod &&
-         reduction != ir::Reduction::Max && reduction != ir::Reduction::Min;
-}
-
 BinaryOp combination(ir::Reduction reduction) {
   switch (reduction) {
     case ir::Reduction::Sum:
@@ -64,8 +59,8 @@ TileBuilder::Ranked TileBuilder::make_ranked(Elem elem, bool rows, int64_t keep,
 void TileBuilder::keep_best(ir::Reduction reduction, const Ranked& list, int64_t keep,
                             RegisterId lift, int scope) {
   const RegisterId x = spread(converted(lift, info(list.values).elem), Shape::Columns, scope);
-  const bool largest = reduction == ir::Reduction::ArgMax || reduction == ir::Reduction::TopK;
-  emit(std::make_unique<KeepBest>(largest, keep, list.values, list.indices, x), depth());
+  emit(std::make_unique<KeepBest>(wants_large(reduction), keep, list.values, list.indices, x),
+       depth());
 }
 
 // Reductions over the same bound axes share their columns, and so what they compute from them.
@@ -81,7 +76,7 @@ const std::vector<ir::Expr>& TileBuilder::fixed_axes(const std::vector<ir::Expr>
 
 RegisterId TileBuilder::build_reduce(ir::Expr reduce) {
   const Variation v = variation(reduce);
-  if (is_ranked(reduce->reduction)) return build_ranked(reduce, v);
+  if (picks_element(reduce->reduction)) return build_ranked(reduce, v);
   if (!has_columns(v.shape)) return build_row_reduce(reduce, v);
   const RegisterId product = build_product(reduce, v);
   return product != kNoRegister ? product : build_loop_reduce(reduce, v);
@@ -186,8 +181,7 @@ RegisterId TileBuilder::build_ranked(ir::Expr reduce, const Variation& v) {
     bind_ranked(name, list.values, std::min(keep, extent));
     bind_ranked(name - 1, list.indices, std::min(keep, extent));
   }
-  const bool index = reduce->integer != 0 || reduce->reduction == ir::Reduction::ArgMax ||
-                     reduce->reduction == ir::Reduction::ArgMin;
+  const bool index = reduce->integer != 0 || is_arg(reduce->reduction);
   return compile(pool_.read(index ? name - 1 : name, reduce->dtype, {rank}));
 }
 

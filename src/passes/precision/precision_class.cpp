@@ -1,5 +1,7 @@
 #include "passes/precision/precision_class.h"
 
+#include "ir/scalar_ops.h"
+
 namespace redfuser::passes {
 namespace {
 
@@ -69,33 +71,19 @@ class Classifier {
       case ir::ExprOp::Cast:
         single_ |= real != is_float(expr->args[0]->dtype) && expr->args[0]->has_read;
         return;
-      case ir::ExprOp::Add:
-      case ir::ExprOp::Sub:
-      case ir::ExprOp::Neg:
-      case ir::ExprOp::Abs:
-      case ir::ExprOp::Sign:
-      case ir::ExprOp::Tanh:
-      case ir::ExprOp::Erf:
-      case ir::ExprOp::Min:
-      case ir::ExprOp::Max:
-        computes_ |= real;
-        return;
       case ir::ExprOp::Constant:
       case ir::ExprOp::Symbol:
       case ir::ExprOp::Axis:
       case ir::ExprOp::Leaf:
       case ir::ExprOp::Read:
       case ir::ExprOp::Select:
-      case ir::ExprOp::Less:
-      case ir::ExprOp::LessEqual:
-      case ir::ExprOp::Equal:
-      case ir::ExprOp::IsNaN:
-      case ir::ExprOp::IsPosInf:
-      case ir::ExprOp::IsNegInf:
         return;
       default:
-        single_ |= real;
+        break;
     }
+    const ir::ErrorGrowth error = ir::scalar_op(expr->op).error;
+    single_ |= real && error == ir::ErrorGrowth::Unbounded;
+    computes_ |= real && error == ir::ErrorGrowth::Bounded;
   }
 
   const ir::Graph& graph_;

@@ -1,6 +1,7 @@
 #include "reference/execute/node.h"
 
 #include "base/error.h"
+#include "ir/scalar_ops.h"
 #include "ops/sizes.h"
 #include "reference/expressions/elements.h"
 #include "reference/operators/opaque.h"
@@ -26,27 +27,6 @@ void widen_attributes(ir::Node& node) {
     if (names_type && type != nullptr && is_narrow(*type)) {
       *type = static_cast<int64_t>(DType::Float64);
     }
-  }
-}
-
-bool jumps(ir::Expr expr) {
-  const bool takes_floats = !expr->args.empty() && is_float(expr->args[0]->dtype);
-  switch (expr->op) {
-    case ir::ExprOp::Floor:
-    case ir::ExprOp::Ceil:
-    case ir::ExprOp::Round:
-    case ir::ExprOp::Sign:
-    case ir::ExprOp::FloorDiv:
-    case ir::ExprOp::FloorMod:
-    case ir::ExprOp::TruncMod:
-    case ir::ExprOp::Less:
-    case ir::ExprOp::LessEqual:
-    case ir::ExprOp::Equal:
-      return takes_floats;
-    case ir::ExprOp::Cast:
-      return takes_floats && !is_float(expr->dtype);
-    default:
-      return false;
   }
 }
 
@@ -112,7 +92,7 @@ bool NodeOnTensors::has_jumps() {
     if (!is_float(graph_.values[static_cast<size_t>(output)].dtype)) return true;
     ir::Expr element = meaning(static_cast<int>(k)).element;
     bool found = false;
-    if (element != nullptr) visit(element, [&](ir::Expr expr) { found |= jumps(expr); });
+    if (element != nullptr) visit(element, [&](ir::Expr expr) { found |= ir::jumps(expr); });
     if (found) return true;
   }
   return false;

@@ -1,0 +1,70 @@
+// Facts of the scalar operations: the columns of scalar_ops.def.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <string_view>
+
+#include "ir/expr.h"
+
+namespace redfuser::ir {
+
+// The sign of every result that is not NaN.
+enum class ResultSign : uint8_t { Unknown, NonNegative, Positive };
+
+// The rounding error of a result for operands with rounding errors: None for truth values; Bounded
+// where it is not much larger, relative to the largest value, than the operands'.
+enum class ErrorGrowth : uint8_t { Unbounded, Bounded, None };
+
+// The integer types of fewer than 64 bits whose operands may give a word that is not of the type.
+enum class Overflow : uint8_t { Never, Signed, Unsigned, Any };
+
+struct ScalarOp {
+  // Printed expressions: the text between the operands, or else a function's name.
+  std::string_view name = {}, infix = {};
+
+  // CUDA expressions. {x} is the operand of one, {a} and {b} are those of two; {f} is "f" in single
+  // precision, and empty in double precision. Functions are the CUDA library's or of src/device.
+  std::string_view cuda = {};           // any type, unless the next columns say otherwise
+  std::string_view cuda_fast = {};      // single precision, for results rounded to 16 bits
+  std::string_view cuda_integer = {};   // integers
+  std::string_view cuda_wrapping = {};  // elements of all integer types but uint64
+
+  bool boolean = false;  // the result is a Bool, of operands of any type
+
+  // Of floats. An analysis relies on what is claimed here.
+  ResultSign sign = ResultSign::Unknown;
+  double bound = std::numeric_limits<double>::infinity();  // of the result's magnitude
+  bool increasing = false;                                 // strictly, wherever it is not NaN
+  bool jumps = false;  // the last bit of an operand may change the result by more than that
+  ErrorGrowth error = ErrorGrowth::Unbounded;
+
+  // Of integers.
+  bool modular = false;  // right modulo 2^bits where its operands are
+  Overflow overflow = Overflow::Never;
+
+  bool costly = false;  // several instructions on a GPU
+};
+
+inline constexpr ScalarOp kScalarOps[] = {
+#define RF_SCALAR_OP(NAME, REFERENCE, ...) {__VA_ARGS__},
+#include "ir/scalar_ops.def"
+};
+
+inline constexpr ScalarOp kNoFacts = {};
+
+// The facts of an operation; nothing is claimed for those that are not in the table.
+constexpr const ScalarOp& scalar_op(ExprOp op) {
+  const auto row = static_cast<size_t>(op) - static_cast<size_t>(ExprOp::Add);
+  return row < std::size(kScalarOps) ? kScalarOps[row] : kNoFacts;
+}
+
+// Whether the last bit of a float operand of `expr` may change its value by more than that.
+inline bool jumps(Expr expr) {
+  if (expr->args.empty() || !is_float(expr->args[0]->dtype)) return false;
+  return expr->op == ExprOp::Cast ? !is_float(expr->dtype) : scalar_op(expr->op).jumps;
+}
+
+}  // namespace redfuser::ir
