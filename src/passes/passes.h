@@ -29,13 +29,12 @@ bool eliminate_dead(ir::Graph& graph);
 
 // Replaces large constants that hold one number, one of two by the distance of two indices (an
 // additive causal mask, a window), or integers at even steps (positions), by nodes that say so:
-// they are then computed where they are needed, and whole tiles of masks are known. For execution
-// too.
+// they are then computed where they are needed, and whole tiles of masks are known. For execution.
 bool recover_index_expressions(ir::Graph& graph);
 
 // Makes one product of several that multiply one value by constant matrices, each perhaps with a
-// constant vector added: A·B1 + c1, A·B2 + c2 are slices of A·[B1, B2] + [c1, c2]. Not one of
-// optimize()'s passes: it suits execution, not files, in which the weights keep their names.
+// constant vector added: A·B1 + c1, A·B2 + c2 are slices of A·[B1, B2] + [c1, c2]. For
+// execution: in files, the weights keep their names.
 bool merge_products(ir::Graph& graph);
 
 }  // namespace redfuser::passes

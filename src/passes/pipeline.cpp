@@ -1,5 +1,7 @@
 #include "passes/pipeline.h"
 
+#include <span>
+
 #include "passes/passes.h"
 
 namespace redfuser::passes {
@@ -10,28 +12,42 @@ struct Pass {
   bool (*run)(ir::Graph&);
 };
 
-constexpr Pass kPasses[] = {
+struct Pipeline {
+  std::span<const Pass> passes;
+  int max_rounds;
+};
+
+constexpr Pass kOptimize[] = {
     {"eliminate_identity", eliminate_identity},   {"fold_constants", fold_constants},
     {"split_concatenation", split_concatenation}, {"eliminate_common", eliminate_common},
     {"eliminate_dead", eliminate_dead},
 };
-constexpr int kMaxRounds = 8;
+constexpr Pass kExecution[] = {
+    {"recover_index_expressions", recover_index_expressions},
+    {"merge_products", merge_products},
+};
 
-}  // namespace
-
-void optimize(ir::Graph& graph, std::vector<PassRecord>* log) {
+void run(const Pipeline& pipeline, ir::Graph& graph, std::vector<PassRecord>* log) {
   verify(graph);
   bool changed = true;
-  for (int round = 0; changed && round < kMaxRounds; ++round) {
+  for (int round = 0; changed && round < pipeline.max_rounds; ++round) {
     changed = false;
-    for (const Pass& pass : kPasses) {
-      auto before = static_cast<int>(graph.nodes.size());
+    for (const Pass& pass : pipeline.passes) {
+      const auto before = static_cast<int>(graph.nodes.size());
       if (!pass.run(graph)) continue;
       verify(graph);
       changed = true;
       if (log != nullptr) log->push_back({pass.name, before, static_cast<int>(graph.nodes.size())});
     }
   }
+}
+
+}  // namespace
+
+void optimize(ir::Graph& graph, std::vector<PassRecord>* log) { run({kOptimize, 8}, graph, log); }
+
+void optimize_for_execution(ir::Graph& graph, std::vector<PassRecord>* log) {
+  run({kExecution, 1}, graph, log);
 }
 
 }  // namespace redfuser::passes

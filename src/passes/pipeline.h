@@ -1,4 +1,4 @@
-// The list of passes, in order.
+// The pipelines: which passes run, in which order.
 #pragma once
 
 #include <string>
@@ -14,8 +14,12 @@ struct PassRecord {
   int nodes_before = 0, nodes_after = 0;
 };
 
-// Runs the passes until none changes anything (at most eight rounds) and verifies the graph after
-// each. Node and value numbers change.
+// Both verify the graph after every pass that changed it, and add a line for it to the log. Node
+// and value numbers change.
+
+// For files and for execution: passes run until none changes anything (at most eight rounds).
 void optimize(ir::Graph& graph, std::vector<PassRecord>* log = nullptr);
+// For execution alone, of an optimised graph, whose constants it replaces: each pass runs once.
+void optimize_for_execution(ir::Graph& graph, std::vector<PassRecord>* log = nullptr);
 
 }  // namespace redfuser::passes

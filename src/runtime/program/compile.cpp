@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "fuse/make_plan.h"
 #include "onnx/import/import.h"
-#include "passes/passes.h"
 #include "passes/pipeline.h"
 #include "runtime/program/compiled_program.h"
 
@@ -125,11 +124,7 @@ Program compile(const Model& model, const CompileOptions& options) {
   }
   auto graph = std::make_shared<ir::Graph>(model.handle()->graph);
   passes::optimize(*graph);
-  if (options.fuse) {
-    passes::recover_index_expressions(*graph);
-    passes::merge_products(*graph);
-    verify(*graph);
-  }
+  if (options.fuse) passes::optimize_for_execution(*graph);
   fuse::PlanOptions plan_options;
   plan_options.fuse = options.fuse;
   plan_options.certify = options.certify;
