@@ -15,27 +15,40 @@
 namespace redfuser::ir {
 namespace {
 
+size_t hash_of(const ExprNode& node) {
+  size_t hash = static_cast<size_t>(node.op) * 1000003u + static_cast<size_t>(node.dtype);
+  auto mix = [&](uint64_t value) {
+    hash ^= value + 0x9e3779b97f4a7c15ull + (hash << 6) + (hash >> 2);
+  };
+  mix(static_cast<uint64_t>(node.reduction) * 16 + static_cast<uint64_t>(node.leaf_kind));
+  mix(static_cast<uint64_t>(node.integer));
+  mix(std::bit_cast<uint64_t>(node.number));
+  for (Expr arg : node.args) mix(arg->id);
+  return hash;
+}
+
+// A node to be looked for in several tables.
+struct Sought {
+  const ExprNode& node;
+  size_t hash;
+};
+
 struct NodeHash {
-  size_t operator()(const ExprNode* node) const {
-    size_t hash = static_cast<size_t>(node->op) * 1000003u + static_cast<size_t>(node->dtype);
-    auto mix = [&](uint64_t value) {
-      hash ^= value + 0x9e3779b97f4a7c15ull + (hash << 6) + (hash >> 2);
-    };
-    mix(static_cast<uint64_t>(node->reduction) * 16 + static_cast<uint64_t>(node->leaf_kind));
-    mix(static_cast<uint64_t>(node->integer));
-    mix(std::bit_cast<uint64_t>(node->number));
-    for (Expr arg : node->args) mix(arg->id);
-    return hash;
-  }
+  using is_transparent = void;
+  size_t operator()(const ExprNode* node) const { return hash_of(*node); }
+  size_t operator()(const Sought& sought) const { return sought.hash; }
 };
 
 struct NodeEqual {
+  using is_transparent = void;
   bool operator()(const ExprNode* a, const ExprNode* b) const {
     return a->op == b->op && a->dtype == b->dtype && a->reduction == b->reduction &&
            a->leaf_kind == b->leaf_kind && a->integer == b->integer &&
            std::bit_cast<uint64_t>(a->number) == std::bit_cast<uint64_t>(b->number) &&
            a->args == b->args;
   }
+  bool operator()(const Sought& a, const ExprNode* b) const { return (*this)(&a.node, b); }
+  bool operator()(const ExprNode* a, const Sought& b) const { return (*this)(a, &b.node); }
 };
 
 std::vector<uint32_t> united(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
@@ -47,15 +60,31 @@ std::vector<uint32_t> united(const std::vector<uint32_t>& a, const std::vector<u
 }  // namespace
 
 struct ExprPool::Impl {
+  std::shared_ptr<const ExprPool> base;                    // may be null
+  size_t base_nodes = 0, base_symbols = 0, base_axes = 0;  // how many it has
   std::deque<ExprNode> nodes;
-  std::vector<uint32_t> depths;  // by id
   std::unordered_set<const ExprNode*, NodeHash, NodeEqual> interned;
   std::vector<std::string> symbols, axes;
   std::map<std::string, Expr> symbol_by_name;
   std::map<std::pair<std::string, Expr>, Expr> shared_axes;
+
+  Expr find(const Sought& sought) const {
+    for (const Impl* at = this; at != nullptr; at = at->base ? at->base->impl_.get() : nullptr) {
+      const auto found = at->interned.find(sought);
+      if (found != at->interned.end()) return *found;
+    }
+    return nullptr;
+  }
 };
 
 ExprPool::ExprPool() : impl_(std::make_unique<Impl>()) {}
+ExprPool::ExprPool(std::shared_ptr<const ExprPool> base) : ExprPool() {
+  base->extended_ = true;
+  impl_->base_nodes = base->size();
+  impl_->base_symbols = base->symbol_count();
+  impl_->base_axes = base->axis_count();
+  impl_->base = std::move(base);
+}
 ExprPool::~ExprPool() = default;
 
 bool ExprNode::is_constant(double value) const {
@@ -71,12 +100,11 @@ bool ExprNode::depends_on(Expr axis) const {
 Expr ExprNode::extent() const { return op == ExprOp::Axis ? args[0] : args[0]->args[0]; }
 
 Expr ExprPool::intern(ExprNode node) {
-  auto found = impl_->interned.find(&node);
-  if (found != impl_->interned.end()) return *found;
-  node.id = static_cast<uint32_t>(impl_->nodes.size());
-  uint32_t depth = 1;
-  for (Expr arg : node.args) depth = std::max(depth, impl_->depths[arg->id] + 1);
-  if (depth > kMaxExprDepth) {
+  if (Expr found = impl_->find({node, hash_of(node)})) return found;
+  RF_CHECK(!extended_, "a pool that others extend takes no new expressions");
+  node.id = static_cast<uint32_t>(size());
+  for (Expr arg : node.args) node.depth = std::max(node.depth, arg->depth + 1);
+  if (node.depth > kMaxExprDepth) {
     throw ExprTooDeep(fmt::format("an expression nests more than {} deep", kMaxExprDepth));
   }
   node.has_leaf = node.op == ExprOp::Leaf;
@@ -95,7 +123,6 @@ Expr ExprPool::intern(ExprNode node) {
     std::erase(node.free_axes, static_cast<uint32_t>(node.args[0]->integer));
     node.bound_level += 1;
   }
-  impl_->depths.push_back(depth);
   impl_->nodes.push_back(std::move(node));
   Expr result = &impl_->nodes.back();
   impl_->interned.insert(result);
@@ -123,20 +150,31 @@ Expr ExprPool::number_int(int64_t value, DType dtype) {
   return intern(std::move(node));
 }
 
+Expr ExprPool::find_symbol(const std::string& name) const {
+  const auto found = impl_->symbol_by_name.find(name);
+  if (found != impl_->symbol_by_name.end()) return found->second;
+  return impl_->base ? impl_->base->find_symbol(name) : nullptr;
+}
+
+Expr ExprPool::find_shared_axis(const std::pair<std::string, Expr>& key) const {
+  const auto found = impl_->shared_axes.find(key);
+  if (found != impl_->shared_axes.end()) return found->second;
+  return impl_->base ? impl_->base->find_shared_axis(key) : nullptr;
+}
+
 Expr ExprPool::symbol(const std::string& name) {
-  auto [entry, inserted] = impl_->symbol_by_name.try_emplace(name, nullptr);
-  if (inserted) {
-    ExprNode node{ExprOp::Symbol, DType::Int64};
-    node.integer = static_cast<int64_t>(impl_->symbols.size());
-    impl_->symbols.push_back(name);
-    entry->second = intern(std::move(node));
-  }
-  return entry->second;
+  if (Expr known = find_symbol(name)) return known;
+  ExprNode node{ExprOp::Symbol, DType::Int64};
+  node.integer = static_cast<int64_t>(symbol_count());
+  Expr symbol = intern(std::move(node));
+  impl_->symbols.push_back(name);
+  impl_->symbol_by_name.emplace(name, symbol);
+  return symbol;
 }
 
 Expr ExprPool::fresh_symbol(const std::string& hint) {
   std::string name = hint;
-  for (int suffix = 1; impl_->symbol_by_name.count(name); ++suffix) {
+  for (int suffix = 1; find_symbol(name) != nullptr; ++suffix) {
     name = fmt::format("{}_{}", hint, suffix);
   }
   return symbol(name);
@@ -144,17 +182,17 @@ Expr ExprPool::fresh_symbol(const std::string& hint) {
 
 Expr ExprPool::axis(const std::string& name, Expr extent) {
   ExprNode node{ExprOp::Axis, DType::Int64};
-  node.integer = static_cast<int64_t>(impl_->axes.size());
+  node.integer = static_cast<int64_t>(axis_count());
   node.args = {extent};
+  Expr axis = intern(std::move(node));
   impl_->axes.push_back(name);
-  return intern(std::move(node));
+  return axis;
 }
 
 Expr ExprPool::shared_axis(const std::string& key, Expr extent) {
-  const auto entry = impl_->shared_axes.try_emplace({key, extent}, nullptr).first;
-  // An axis that could not be made left none.
-  if (entry->second == nullptr) entry->second = axis(key, extent);
-  return entry->second;
+  std::pair<std::string, Expr> wanted{key, extent};
+  if (Expr known = find_shared_axis(wanted)) return known;
+  return impl_->shared_axes.emplace(std::move(wanted), axis(key, extent)).first->second;
 }
 
 Expr ExprPool::leaf(LeafKind kind, int64_t index, DType dtype) {
@@ -203,12 +241,18 @@ Expr ExprPool::reduce(Reduction reduction, Expr axis, Expr body, Expr rank, bool
 }
 
 const std::string& ExprPool::symbol_name(Expr symbol) const {
-  return impl_->symbols[static_cast<size_t>(symbol->integer)];
+  const auto number = static_cast<size_t>(symbol->integer);
+  if (number < impl_->base_symbols) return impl_->base->symbol_name(symbol);
+  return impl_->symbols[number - impl_->base_symbols];
 }
 const std::string& ExprPool::axis_name(Expr axis) const {
-  return impl_->axes[static_cast<size_t>(axis->integer)];
+  const auto number = static_cast<size_t>(axis->integer);
+  if (number < impl_->base_axes) return impl_->base->axis_name(axis);
+  return impl_->axes[number - impl_->base_axes];
 }
-size_t ExprPool::size() const { return impl_->nodes.size(); }
+size_t ExprPool::size() const { return impl_->base_nodes + impl_->nodes.size(); }
+size_t ExprPool::symbol_count() const { return impl_->base_symbols + impl_->symbols.size(); }
+size_t ExprPool::axis_count() const { return impl_->base_axes + impl_->axes.size(); }
 
 Expr ExprPool::rebuild(Expr node, std::vector<Expr> args) {
   switch (node->op) {

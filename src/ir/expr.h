@@ -6,6 +6,7 @@
 // polynomials, which makes sizes and indices comparable; float arithmetic is never reordered.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -79,6 +80,7 @@ struct ExprNode {
   double number = 0;         // Constant of float dtype
   uint32_t id = 0;           // creation order within the pool: a deterministic sort key
   uint32_t bound_level = 0;  // nesting depth of Reduce below this node
+  uint32_t depth = 1;        // of the tree below, itself included
   std::vector<Expr> args = {};
   std::vector<uint32_t> free_axes = {};  // sorted axis numbers that occur free
   bool has_leaf = false;                 // some Leaf below
@@ -96,6 +98,9 @@ struct ExprNode {
 class ExprPool {
  public:
   ExprPool();
+  // A pool that has all of `base`, under the same numbers, and keeps new expressions to itself.
+  // `base` takes no new ones from then on (InternalError), so several threads may extend one pool.
+  explicit ExprPool(std::shared_ptr<const ExprPool> base);
   ~ExprPool();
   ExprPool(const ExprPool&) = delete;
   ExprPool& operator=(const ExprPool&) = delete;
@@ -139,7 +144,12 @@ class ExprPool {
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
+  mutable std::atomic<bool> extended_ = false;  // another pool has this one as its base
   Expr intern(ExprNode node);
+  Expr find_symbol(const std::string& name) const;
+  Expr find_shared_axis(const std::pair<std::string, Expr>& key) const;
+  size_t symbol_count() const;
+  size_t axis_count() const;
   Expr rebuild(Expr node, std::vector<Expr> args);
   friend class PolynomialBuilder;
 };

@@ -30,6 +30,12 @@ std::vector<std::vector<NodeId>> Graph::consumers() const {
   return result;
 }
 
+Graph clone(const Graph& graph) {
+  Graph copy = graph;
+  copy.pool = std::make_shared<ExprPool>(graph.pool);
+  return copy;
+}
+
 void verify(const Graph& graph) {
   std::unordered_set<std::string> names;
   const auto count = static_cast<ValueId>(graph.values.size());

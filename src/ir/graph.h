@@ -74,6 +74,11 @@ struct Graph {
   std::vector<std::vector<NodeId>> consumers() const;
 };
 
+// A copy with a pool of its own, which extends the graph's (ExprPool): expressions of the graph
+// hold in both, and what is done to the copy leaves the graph as it is. Several threads may copy
+// one graph at the same time.
+Graph clone(const Graph& graph);
+
 // Throws InternalError unless ids are in range, order is topological, names are unique, every value
 // has one producer and every dtype and shape is set.
 void verify(const Graph& graph);

@@ -56,7 +56,8 @@ const Case kCases[] = {
 bool has_tile(const Program& program, const std::vector<int64_t>& symbols) {
   const runtime::CompiledProgram& compiled = *program.handle();
   const codegen::Target target{90, 132, 227 * 1024};
-  const codegen::GpuStep step = generate(compiled.graph(), compiled.plan.steps.at(0), target);
+  const codegen::GpuStep step =
+      generate(clone(compiled.graph()), compiled.plan.steps.at(0), target);
   return std::any_of(step.calls.begin(), step.calls.end(), [&](const codegen::GpuCall& call) {
     const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
     return launch && launch->name == "product_tile" && evaluate_size(launch->grid[0], symbols) > 0;

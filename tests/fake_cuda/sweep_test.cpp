@@ -54,14 +54,13 @@ class Sweep : public FakeGpu {
   // What the texts of the default and of every choice say.
   void note(const Program& program, bool choices) {
     const runtime::CompiledProgram& compiled = *program.handle();
-    const std::lock_guard lock(runtime::pool_mutex());
+    const ir::Graph graph = clone(compiled.graph());
     for (const fuse::Step& step : compiled.plan.steps) {
       if (std::holds_alternative<fuse::AliasStep>(step.kind)) continue;
-      note(generate(compiled.graph(), step, target()));
+      note(generate(graph, step, target()));
       if (!choices) continue;
-      for (const codegen::KernelConfig& choice :
-           kernel_configs(compiled.graph(), step, target(), {})) {
-        note(generate(compiled.graph(), step, target(), choice));
+      for (const codegen::KernelConfig& choice : kernel_configs(graph, step, target(), {})) {
+        note(generate(graph, step, target(), choice));
       }
     }
   }

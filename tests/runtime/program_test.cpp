@@ -6,10 +6,13 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "onnx/import/import.h"
 #include "redfuser/compare.h"
 #include "redfuser/export.h"
 #include "redfuser/inputs.h"
 #include "redfuser/io.h"
+#include "redfuser/verify.h"
+#include "runtime/program/compiled_program.h"
 #include "support/text_model.h"
 
 namespace redfuser {
@@ -40,6 +43,29 @@ TEST(Model, DescribesItsFile) {
   EXPECT_EQ(model.operator_counts(),
             (std::map<std::string, int>{{"Cast", 1}, {"Mul", 1}, {"Softmax", 1}}));
   EXPECT_THROW(Model::load("/no/such/file.onnx"), UserError);
+}
+
+// What several threads may read at once takes no new expressions.
+TEST(Program, LeavesItsModelAsItIs) {
+  const TextModel file(kText);
+  const Model model = Model::load(file.path());
+  const size_t model_size = model.handle()->graph.pool->size();
+  const Program program = compile(model), again = compile(model);
+  EXPECT_EQ(program.text(), again.text());
+  const size_t program_size = program.handle()->graph().pool->size();
+  EXPECT_GT(program_size, model_size);
+  Tensor x(DType::Float32, {3, 5}), k(DType::Int64, {1});
+  for (int64_t i = 0; i < x.size(); ++i) x.as<float>()[i] = static_cast<float>(i);
+  *k.as<int64_t>() = 2;
+  const NamedTensors inputs = {{"x", x}, {"k", k}};
+  Session(program).run(inputs);
+  verify_steps(model, program, inputs);
+  program.explain();
+  to_dot(program);
+  std::string bytes;
+  save_to_bytes(model, &program, Emit::Standard, bytes);
+  EXPECT_EQ(model.handle()->graph.pool->size(), model_size);
+  EXPECT_EQ(program.handle()->graph().pool->size(), program_size);
 }
 
 // A step that grew with the chain would make planning quadratic.

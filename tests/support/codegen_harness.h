@@ -30,6 +30,7 @@ struct GeneratedModel {
   int launches = 0, products = 0;  // with sizes of 128 for every symbol
   std::vector<codegen::KernelLaunch> kernels;
   std::vector<codegen::ProductCall> product_calls;
+  std::shared_ptr<const ir::ExprPool> pool;  // of their sizes
 };
 
 inline GeneratedModel generate_model(const Model& model, const codegen::Target& target = {}) {
@@ -38,9 +39,11 @@ inline GeneratedModel generate_model(const Model& model, const codegen::Target& 
   const Program program = compile(model, options);
   const runtime::CompiledProgram& compiled = *program.handle();
   const std::vector<int64_t> symbols(compiled.symbol_names.size() + 1024, 128);
+  const ir::Graph graph = clone(compiled.graph());
   GeneratedModel result;
+  result.pool = graph.pool;
   for (const fuse::Step& step : compiled.plan.steps) {
-    for (const codegen::GpuCall& call : generate(compiled.graph(), step, target).calls) {
+    for (const codegen::GpuCall& call : generate(graph, step, target).calls) {
       if (const auto* launch = std::get_if<codegen::KernelLaunch>(&call)) {
         result.launches += evaluate_size(launch->grid[0], symbols) > 0;
         result.kernels.push_back(*launch);

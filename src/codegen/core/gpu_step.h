@@ -2,6 +2,7 @@
 // values, scratch buffers and sizes. No CUDA call is made here.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -91,6 +92,7 @@ using GpuCall = std::variant<KernelLaunch, ProductCall>;
 struct GpuStep {
   std::vector<GpuCall> calls;
   std::vector<Scratch> scratch;
+  std::shared_ptr<const ir::ExprPool> pool = nullptr;  // of the sizes, which it keeps alive
 };
 
 // The device form of a step. Throws UserError naming the user's node if there is none.

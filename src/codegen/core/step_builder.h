@@ -16,7 +16,9 @@ enum class ProductFamily { ByEstimate, Library, Kernel };
 class StepBuilder {
  public:
   StepBuilder(const ir::Graph& graph, const fuse::Step& step, const Target& target)
-      : graph(graph), step(step), target(target), flat(graph) {}
+      : graph(graph), step(step), target(target), flat(graph) {
+    result.pool = graph.pool;
+  }
 
   ir::ExprPool& pool() const { return *graph.pool; }
   const std::vector<ir::Expr>& shape(int64_t value) const {

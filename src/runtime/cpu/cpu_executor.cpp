@@ -35,6 +35,7 @@ class CpuExecutor : public Executor {
   CpuExecutor(std::shared_ptr<const CompiledProgram> compiled, const SessionOptions& options)
       : program(std::move(compiled)),
         graph(program->graph()),
+        kernels(program->cpu_kernels.of(program->plan)),
         pool(options.threads),
         memory_limit(cpu_memory_limit(options)),
         values(graph.values.size()),
@@ -65,6 +66,7 @@ class CpuExecutor : public Executor {
 
   std::shared_ptr<const CompiledProgram> program;
   const ir::Graph& graph;
+  const std::vector<std::unique_ptr<cpu::Kernel>>& kernels;  // by step
   ThreadPool pool;
   int64_t memory_limit;
   std::vector<Tensor> values;
@@ -128,7 +130,7 @@ void CpuExecutor::run_kernel(size_t number, cpu::RunContext& context, const Memo
     limit.emplace(std::max<int64_t>(memory_limit - meter.live(), 1));
   }
   try {
-    program->kernels[number]->run(context);
+    kernels[number]->run(context);
   } catch (const MemoryLimitError& error) {
     user_error("\"{}\": {}", step.label, error.what());
   }

@@ -109,11 +109,11 @@ std::vector<codegen::GpuStep> GpuProgram::generate_steps() {
   target_.tf32 = tf32_;
   target_.portable = portable_kernels();
   std::vector<codegen::GpuStep> forms;
-  const std::lock_guard lock(pool_mutex());
+  const ir::Graph own = clone(graph());  // the program's takes no new expressions
   for (const fuse::Step& step : program_->plan.steps) {
     const bool same_bytes = std::holds_alternative<fuse::AliasStep>(step.kind);
     try {
-      forms.push_back(same_bytes ? codegen::GpuStep{} : generate(graph(), step, target_));
+      forms.push_back(same_bytes ? codegen::GpuStep{} : generate(own, step, target_));
     } catch (const UserError& error) {
       user_error("{}; use --device cpu", error.what());
     }

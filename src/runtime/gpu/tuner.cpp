@@ -68,12 +68,11 @@ bool KernelTuner::knows(const std::vector<TuningTask>& tasks) {
 
 std::vector<LoadedGpuStep> KernelTuner::load(const Wanted& wanted) {
   std::vector<codegen::GpuStep> forms;
-  {
-    const std::lock_guard lock(pool_mutex());
-    const std::vector<fuse::Step>& steps = program_.compiled().plan.steps;
-    for (const auto& [step, choice] : wanted) {
-      forms.push_back(generate(program_.graph(), steps[step], program_.target(), *choice));
-    }
+  // The program's graph takes no new expressions.
+  const ir::Graph own = clone(program_.graph());
+  const std::vector<fuse::Step>& steps = program_.compiled().plan.steps;
+  for (const auto& [step, choice] : wanted) {
+    forms.push_back(generate(own, steps[step], program_.target(), *choice));
   }
   return loader_.load(std::move(forms));
 }

@@ -71,13 +71,13 @@ class Description {
 std::vector<TuningTask> tuning_tasks(const GpuProgram& program, const std::vector<int64_t>& sizes) {
   std::vector<int64_t> symbols;
   for (const int64_t size : sizes) symbols.push_back(size_class(size));
-  const std::lock_guard lock(pool_mutex());
+  const ir::Graph own = clone(program.graph());  // the program's takes no new expressions
   const std::vector<fuse::Step>& steps = program.compiled().plan.steps;
   std::vector<TuningTask> tasks;
   for (size_t i = 0; i < steps.size(); ++i) {
     TuningTask task;
     task.step = i;
-    task.choices = kernel_configs(program.graph(), steps[i], program.target(), symbols);
+    task.choices = kernel_configs(own, steps[i], program.target(), symbols);
     // A program that needs no library has none open.
     if (!program.has_products()) {
       std::erase_if(task.choices, [](const codegen::KernelConfig& choice) {

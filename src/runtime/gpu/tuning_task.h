@@ -18,7 +18,7 @@ struct TuningTask {
   std::string text;
 };
 
-// Of every step with something to choose; `sizes` are those of symbols. Takes the lock of the pool.
+// Of every step with something to choose; `sizes` are those of symbols.
 std::vector<TuningTask> tuning_tasks(const GpuProgram& program, const std::vector<int64_t>& sizes);
 
 }  // namespace redfuser::runtime

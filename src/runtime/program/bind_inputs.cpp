@@ -11,15 +11,9 @@
 namespace redfuser::runtime {
 namespace {
 
-// Printing reads the pool, which another thread may be compiling with.
-std::string printed(const ir::Graph& graph, ir::Expr expr) {
-  const std::lock_guard lock(pool_mutex());
-  return to_string(*graph.pool, expr);
-}
-
 std::string declared_type(const ir::Graph& graph, const ir::Value& value) {
   std::vector<std::string> dims;
-  for (const ir::Expr dim : value.shape) dims.push_back(printed(graph, dim));
+  for (const ir::Expr dim : value.shape) dims.push_back(to_string(*graph.pool, dim));
   return fmt::format("{}[{}]", name_of(value.dtype), fmt::join(dims, ","));
 }
 
@@ -52,7 +46,7 @@ class Binder {
       const int64_t wanted = evaluate_size(dim, symbols_);
       if (wanted == tensor.dims()[i]) continue;
       const std::string formula =
-          dim->is_constant() ? "" : fmt::format(" ({})", printed(graph_, dim));
+          dim->is_constant() ? "" : fmt::format(" ({})", to_string(*graph_.pool, dim));
       user_error("input \"{}\" dimension {} is {}, but the model takes {}{}: it is {}, not {}",
                  value.name, i, tensor.dims()[i], wanted, formula, describe(tensor),
                  declared_type(graph_, value));
@@ -67,7 +61,7 @@ class Binder {
       bound_by_[number] = &value;
     } else if (symbols_[number] != size) {
       user_error("input \"{}\" dimension {} is {}, but \"{}\" is {}, bound by input \"{}\"",
-                 value.name, dimension, size, printed(graph_, symbol), symbols_[number],
+                 value.name, dimension, size, to_string(*graph_.pool, symbol), symbols_[number],
                  bound_by_[number]->name);
     }
   }

@@ -62,15 +62,6 @@ std::string kind_of(const fuse::Step& step, const cascade::Report& report) {
 void make_steps(runtime::CompiledProgram& program) {
   const ir::Graph& graph = program.graph();
   for (const fuse::Step& step : program.plan.steps) {
-    program.kernels.push_back(std::visit(
-        [&](const auto& kind) -> std::unique_ptr<cpu::Kernel> {
-          if constexpr (std::is_same_v<std::decay_t<decltype(kind)>, fuse::AliasStep>) {
-            return nullptr;
-          } else {
-            return cpu::make_kernel(graph, kind);
-          }
-        },
-        step.kind));
     StepInfo info;
     info.label = step.label;
     info.kind = kind_of(step, program.plan.report);
@@ -99,22 +90,12 @@ std::string cascades_text(const runtime::CompiledProgram& program, bool streamin
 
 }  // namespace
 
-namespace runtime {
-
-std::mutex& pool_mutex() {
-  static std::mutex mutex;
-  return mutex;
-}
-
-}  // namespace runtime
-
 Program compile(const Model& model, const CompileOptions& options) {
   RF_CHECK(model.handle() != nullptr, "compile: the model is empty");
-  const std::lock_guard lock(runtime::pool_mutex());
   auto compiled = std::make_shared<runtime::CompiledProgram>();
   compiled->model = model.handle();
   if (const std::string& reason = model.handle()->needs_values; !reason.empty()) {
-    compiled->plan.graph = std::make_shared<ir::Graph>(model.handle()->graph);
+    compiled->plan.graph = std::make_shared<ir::Graph>(clone(model.handle()->graph));
     cascade::Report& report = compiled->plan.report;
     report.unfused.push_back({{}, reason, ""});
     report.ops_before = report.ops_after = model.operator_counts();
@@ -122,7 +103,7 @@ Program compile(const Model& model, const CompileOptions& options) {
     program.impl_ = std::move(compiled);
     return program;
   }
-  auto graph = std::make_shared<ir::Graph>(model.handle()->graph);
+  auto graph = std::make_shared<ir::Graph>(clone(model.handle()->graph));
   passes::optimize(*graph);
   if (options.fuse) passes::optimize_for_execution(*graph);
   fuse::PlanOptions plan_options;
@@ -149,7 +130,6 @@ std::string Program::explain() const { return runtime::report_to_json(impl_->pla
 std::string Program::text() const { return dump("program"); }
 
 std::string Program::dump(const std::string& stage) const {
-  const std::lock_guard lock(runtime::pool_mutex());
   if (stage == "graph") return to_string(impl_->graph());
   if (stage == "cascade") return cascades_text(*impl_, false);
   if (stage == "streaming") return cascades_text(*impl_, true);

@@ -2,22 +2,22 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
-#include "cpu/step.h"
 #include "cpu/steps/position_guard.h"
 #include "fuse/plan.h"
 #include "redfuser/redfuser.h"
+#include "runtime/program/cpu_kernels.h"
 
 namespace redfuser::runtime {
 
-// Immutable once compiled. Sessions read it from several threads.
+// Immutable once compiled: sessions read it from several threads. What makes expressions of the
+// graph's afterwards does so with a clone of the graph.
 struct CompiledProgram {
   std::shared_ptr<const onnx::LoadedModel> model;  // keeps mapped weights alive
   fuse::Plan plan;
-  std::vector<std::unique_ptr<cpu::Kernel>> kernels;  // one per step; null for an AliasStep
+  CpuKernels cpu_kernels;
   std::vector<StepInfo> steps;
   // By step: what it reads at, looked at before it runs on the CPU.
   std::vector<std::vector<cpu::PositionGuard>> guards;
@@ -33,10 +33,6 @@ struct CompiledProgram {
 
 // Fills in the guards of a program that has its plan.
 void make_guards(CompiledProgram& program);
-
-// Programs of one model share its pool of expressions, which compiling and printing extend; held
-// while they do.
-std::mutex& pool_mutex();
 
 // The report as JSON text, indented.
 std::string report_to_json(const cascade::Report& report);

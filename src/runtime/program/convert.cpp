@@ -1,7 +1,5 @@
 #include "redfuser/convert.h"
 
-#include <mutex>
-
 #include "base/dispatch.h"
 #include "base/error.h"
 #include "onnx/export/export.h"
@@ -20,8 +18,7 @@ ConvertedModel convert(const Model& model, const ConvertOptions& options) {
   if (const std::string& reason = model.handle()->needs_values; !reason.empty()) {
     user_error("cannot be converted before its values are known: {}", reason);
   }
-  const std::lock_guard lock(runtime::pool_mutex());
-  ir::Graph graph = model.handle()->graph;
+  ir::Graph graph = clone(model.handle()->graph);
   passes::optimize(graph);
   ConvertedModel result;
   passes::FloatConversion conversion{options.to, options.keep_io};

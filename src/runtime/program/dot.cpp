@@ -103,9 +103,6 @@ class DotWriter {
 
 }  // namespace
 
-std::string to_dot(const Program& program) {
-  const std::lock_guard lock(runtime::pool_mutex());
-  return DotWriter(*program.handle()).write();
-}
+std::string to_dot(const Program& program) { return DotWriter(*program.handle()).write(); }
 
 }  // namespace redfuser

@@ -42,14 +42,13 @@ SaveResult with_regions(const Model& model, const Program* program, const Write&
   if (const std::string& reason = model.handle()->needs_values; !reason.empty()) {
     user_error("cannot be optimised before its values are known: {}", reason);
   }
-  const std::lock_guard lock(runtime::pool_mutex());
   onnx::ExportResult written;
   if (program != nullptr) {
     const runtime::CompiledProgram& compiled = *program->handle();
     RF_CHECK(compiled.model == model.handle(), "save: the program is of another model");
     written = write(compiled.graph(), regions_of(compiled.plan.report));
   } else {
-    ir::Graph graph = model.handle()->graph;
+    ir::Graph graph = clone(model.handle()->graph);
     passes::optimize(graph);
     written = write(graph, std::vector<onnx::ExportRegion>());
   }

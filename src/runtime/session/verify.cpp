@@ -31,7 +31,7 @@ class Verifier {
            const Tolerance& tolerance, const SessionOptions& options)
       : program_(program.handle()),
         unfused_(unfused_program(model)),
-        graph_(unfused_.handle()->graph()),
+        graph_(clone(unfused_.handle()->graph())),
         inputs_(inputs),
         options_(options),
         tolerance_(tolerance) {
@@ -144,7 +144,7 @@ class Verifier {
 
   std::shared_ptr<const runtime::CompiledProgram> program_;
   Program unfused_;
-  const ir::Graph& graph_;  // the unfused one
+  const ir::Graph graph_;  // the unfused one
   const NamedTensors& inputs_;
   SessionOptions options_;
   Tolerance tolerance_;
