@@ -26,6 +26,10 @@ class Planner {
       visit(node);
     Plan plan;
     plan.steps = ordered();
+    for (const Step& step : plan.steps) {
+      const auto* alias = std::get_if<AliasStep>(&step.kind);
+      if (alias != nullptr) plan.alias_roots[alias->value] = plan.root(alias->source);
+    }
     add_frees(plan.steps);
     plan.report.unfused = regions_.unfused;
     add_reports(plan);

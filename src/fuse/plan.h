@@ -2,6 +2,7 @@
 // sizes are symbols, so one plan serves every shape.
 #pragma once
 
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
@@ -73,7 +74,14 @@ struct Step {
 struct Plan {
   std::shared_ptr<const ir::Graph> graph;  // values, shapes, names; steps refer to it
   std::vector<Step> steps;
+  std::map<ir::ValueId, ir::ValueId> alias_roots;  // what `root` says of every alias
   cascade::Report report;
+
+  // The value that owns the bytes of `value`: itself, unless an AliasStep makes it.
+  ir::ValueId root(ir::ValueId value) const {
+    const auto alias = alias_roots.find(value);
+    return alias == alias_roots.end() ? value : alias->second;
+  }
 };
 
 std::string to_string(const Plan& plan);

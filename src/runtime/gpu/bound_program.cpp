@@ -60,7 +60,8 @@ int64_t BoundProgram::scratch_bytes(const codegen::GpuStep& form) const {
 bool BoundProgram::touches(size_t step, const std::set<ir::ValueId>& moved) const {
   bool found = false;
   visit_buffers(steps_[step]->form, [&](const codegen::BufferRef& buffer) {
-    found = found || (buffer.value >= 0 && moved.count(layout_.root(buffer.value)) > 0);
+    found = found ||
+            (buffer.value >= 0 && moved.count(program_.compiled().plan.root(buffer.value)) > 0);
   });
   return found;
 }
@@ -88,7 +89,7 @@ int BoundProgram::launches() const {
 cuda::DevicePointer BoundProgram::address(ir::ValueId value) const {
   const std::optional<int64_t> offset = layout_.offset(value);
   if (offset) return arena_ + static_cast<uint64_t>(*offset);
-  const ir::ValueId root = layout_.root(value);
+  const ir::ValueId root = program_.compiled().plan.root(value);
   const auto elsewhere = addresses_.find(root);
   if (elsewhere != addresses_.end()) return elsewhere->second;
   RF_CHECK(program_.has_constant(root), "\"{}\" is nowhere on the GPU",

@@ -79,7 +79,7 @@ Addresses GpuExecutor::addresses_of(const NamedDeviceTensors& inputs,
   std::vector<const DeviceTensor*> taken;
   for (const ir::ValueId id : graph_.outputs) {
     const DeviceTensor* given = find(outputs, graph_.values[static_cast<size_t>(id)].name);
-    const ir::ValueId root = program_->root(id);
+    const ir::ValueId root = program_->compiled().plan.root(id);
     const bool ours = std::find(produced.begin(), produced.end(), root) != produced.end();
     if (given == nullptr || !usable(*given) || !ours || addresses.count(root)) continue;
     bool free = std::none_of(taken.begin(), taken.end(),

@@ -31,10 +31,7 @@ MemoryPlan::MemoryPlan(const GpuProgram& program, const LoadedSteps& loaded,
       define(id, symbols);
       if (alias == nullptr) add_storage(id, i);
     }
-    if (alias != nullptr) {
-      roots_[alias->value] = root(alias->source);
-      make_room(alias->value, root(alias->source));
-    }
+    if (alias != nullptr) make_room(alias->value, root(alias->value));
     for (const ir::ValueId id : step.frees) freed.emplace(id, i);
     std::vector<size_t>& scratch = scratch_.emplace_back();
     for (const codegen::Scratch& need : loaded[static_cast<size_t>(i)]->form.scratch) {
@@ -115,8 +112,7 @@ void MemoryPlan::make_room(ir::ValueId value, ir::ValueId owner) {
 }
 
 ir::ValueId MemoryPlan::root(ir::ValueId value) const {
-  const auto found = roots_.find(value);
-  return found == roots_.end() ? value : found->second;
+  return program_.compiled().plan.root(value);
 }
 
 std::optional<int64_t> MemoryPlan::offset(ir::ValueId value) const {

@@ -22,13 +22,12 @@ class MemoryPlan {
 
   int64_t bytes() const { return arena_.bytes; }
   const Dims& dims(ir::ValueId value) const { return dims_.at(value); }
-  // The value that owns the bytes of `value`: itself, unless it is an alias.
-  ir::ValueId root(ir::ValueId value) const;
   // The value's place in the arena; nothing for one that is a constant.
   std::optional<int64_t> offset(ir::ValueId value) const;
   int64_t scratch_offset(size_t step, int scratch) const;
 
  private:
+  ir::ValueId root(ir::ValueId value) const;
   void define(ir::ValueId value, const std::vector<int64_t>& symbols);
   void add_storage(ir::ValueId value, int step);
   void make_room(ir::ValueId value, ir::ValueId owner);
@@ -36,7 +35,6 @@ class MemoryPlan {
   const GpuProgram& program_;
   const std::set<ir::ValueId> elsewhere_;
   std::map<ir::ValueId, Dims> dims_;
-  std::map<ir::ValueId, ir::ValueId> roots_;  // of aliases: the value that owns the bytes
   std::map<ir::ValueId, size_t> storages_;
   std::vector<BufferLife> lives_;
   std::vector<int64_t> starts_;               // within the buffers

@@ -160,15 +160,6 @@ void GpuProgram::check_limit(int64_t memory_limit) const {
   check_weights(constant_bytes(), memory_limit);
 }
 
-ir::ValueId GpuProgram::root(ir::ValueId value) const {
-  const std::vector<fuse::Step>& steps = program_->plan.steps;
-  for (size_t i = steps.size(); i-- > 0;) {
-    const auto* alias = std::get_if<fuse::AliasStep>(&steps[i].kind);
-    if (alias != nullptr && alias->value == value) value = alias->source;
-  }
-  return value;
-}
-
 std::vector<ir::ValueId> GpuProgram::produced_outputs() const {
   std::set<ir::ValueId> written, result;
   for (const fuse::Step& step : program_->plan.steps) {
@@ -176,7 +167,8 @@ std::vector<ir::ValueId> GpuProgram::produced_outputs() const {
     written.insert(step.writes.begin(), step.writes.end());
   }
   for (const ir::ValueId output : graph().outputs) {
-    if (written.count(root(output))) result.insert(root(output));
+    const ir::ValueId root = program_->plan.root(output);
+    if (written.count(root)) result.insert(root);
   }
   return {result.begin(), result.end()};
 }

@@ -41,8 +41,6 @@ class GpuProgram {
   const codegen::Target& target() const { return target_; }
   // Without calls for an AliasStep.
   const LoadedSteps& steps() const { return steps_; }
-  // The value that owns the bytes of an alias; any other value itself.
-  ir::ValueId root(ir::ValueId value) const;
   // Values that steps write and outputs of the model are, or are aliases of.
   std::vector<ir::ValueId> produced_outputs() const;
   bool has_constant(ir::ValueId value) const { return constants_.count(value) > 0; }

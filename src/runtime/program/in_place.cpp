@@ -1,29 +1,15 @@
 #include "runtime/program/in_place.h"
 
 #include <algorithm>
-#include <map>
 
 namespace redfuser::runtime {
 namespace {
 
 size_t index(ir::ValueId id) { return static_cast<size_t>(id); }
 
-// The value that owns the bytes of each alias.
-std::map<ir::ValueId, ir::ValueId> alias_roots(const fuse::Plan& plan) {
-  std::map<ir::ValueId, ir::ValueId> roots;
-  for (const fuse::Step& step : plan.steps) {
-    const auto* alias = std::get_if<fuse::AliasStep>(&step.kind);
-    if (alias == nullptr) continue;
-    const auto below = roots.find(alias->source);
-    roots[alias->value] = below == roots.end() ? alias->source : below->second;
-  }
-  return roots;
-}
-
 class InPlace {
  public:
-  InPlace(const CompiledProgram& program, ir::ValueId input)
-      : program_(program), roots_(alias_roots(program.plan)), input_(input) {}
+  InPlace(const CompiledProgram& program, ir::ValueId input) : program_(program), input_(input) {}
 
   bool allows(ir::ValueId output) const {
     const ir::ValueId target = root(output);
@@ -42,10 +28,7 @@ class InPlace {
   }
 
  private:
-  ir::ValueId root(ir::ValueId id) const {
-    const auto found = roots_.find(id);
-    return found == roots_.end() ? id : found->second;
-  }
+  ir::ValueId root(ir::ValueId id) const { return program_.plan.root(id); }
 
   bool reads(const fuse::Step& step) const {
     return std::any_of(step.reads.begin(), step.reads.end(),
@@ -89,7 +72,6 @@ class InPlace {
   }
 
   const CompiledProgram& program_;
-  const std::map<ir::ValueId, ir::ValueId> roots_;
   const ir::ValueId input_;
 };
 
