@@ -19,16 +19,6 @@ bool used_outside(const NodeFacts& facts, const std::set<ir::NodeId>& owned, ir:
                      [&](ir::NodeId reader) { return owned.count(reader) == 0; });
 }
 
-std::vector<ir::Expr> axes_of(ir::ExprPool& pool, const ir::Value& value) {
-  std::vector<ir::Expr> axes;
-  for (size_t i = 0; i < value.shape.size(); ++i) {
-    axes.push_back(value.shape[i]->is_constant(1)
-                       ? pool.integer(0)
-                       : pool.shared_axis(fmt::format("i{}", i), value.shape[i]));
-  }
-  return axes;
-}
-
 // Axes this short are written out: the coordinates of a point, the channels of a pixel.
 constexpr int64_t kWrittenOut = 4;
 constexpr int64_t kMaxWritten = 256;  // elements of short axes inside each other
@@ -110,7 +100,7 @@ std::variant<CascadeCandidate, CandidateRefusal> formed(const NodeFacts& facts,
     for (ir::ValueId output : graph.nodes[static_cast<size_t>(node)].outputs) {
       if (output == ir::kAbsent) continue;
       if (!pinned.count(output) && !used_outside(facts, owned, output)) continue;
-      const std::vector<ir::Expr> axes = axes_of(pool, graph.values[static_cast<size_t>(output)]);
+      const std::vector<ir::Expr> axes = ops::shared_index(graph, output);
       ir::Expr body = lowering.element(output, axes);
       if (!expr_extent(body).fits()) return CandidateRefusal{"its expression is too large", false};
       outputs.push_back({output, body, axes});

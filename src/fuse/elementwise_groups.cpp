@@ -89,13 +89,8 @@ class GroupBuilder {
  public:
   GroupBuilder(const NodeFacts& facts, const Demand& demand, ir::ValueId value)
       : facts_(facts), demand_(demand), graph_(facts.graph()), value_(value) {
-    const ir::Value& v = graph_.values[static_cast<size_t>(value)];
-    for (size_t i = 0; i < v.shape.size(); ++i) {
-      axes_.push_back(v.shape[i]->is_constant(1)
-                          ? graph_.pool->integer(0)
-                          : graph_.pool->shared_axis(fmt::format("i{}", i), v.shape[i]));
-    }
-    owned_ = {v.producer};
+    axes_ = ops::shared_index(graph_, value);
+    owned_ = {graph_.values[static_cast<size_t>(value)].producer};
     body_ = lower();
   }
 

@@ -99,11 +99,7 @@ NodeFacts::Traits NodeFacts::traits_of(ir::NodeId id) const {
     // Constants are never computed; their meaning is their bytes.
     if (value.is_constant()) continue;
     ops::Lowering lowering(graph_, [&](ir::ValueId v) { return v == output; });
-    std::vector<ir::Expr> axes;
-    for (ir::Expr size : value.shape) {
-      axes.push_back(graph_.pool->shared_axis(fmt::format("i{}", axes.size()), size));
-    }
-    ir::Expr body = lowering.element(output, axes);
+    ir::Expr body = lowering.element(output, ops::shared_index(graph_, output));
     traits.view = body->op == ir::ExprOp::Read && body->integer != output;
     traits.narrows = body->op == ir::ExprOp::Cast && body->args[0]->op == ir::ExprOp::Read &&
                      size_of(body->dtype) < size_of(body->args[0]->dtype);

@@ -34,12 +34,7 @@ bool adds_to_product(const NodeFacts& facts, ir::NodeId id, Added& added, int mo
   if (!facts.lowered(id) || facts.reduces(id) || node.outputs.size() != 1) return false;
   const ir::ValueId output = node.outputs[0];
   const ir::Value& value = graph.values[static_cast<size_t>(output)];
-  std::vector<ir::Expr> axes;
-  for (ir::Expr size : value.shape) {
-    axes.push_back(size->is_constant(1)
-                       ? graph.pool->integer(0)
-                       : graph.pool->shared_axis(fmt::format("i{}", axes.size()), size));
-  }
+  const std::vector<ir::Expr> axes = ops::shared_index(graph, output);
   ops::Lowering lowering(graph, [output](ir::ValueId v) { return v == output; });
   ir::Expr sum = without_float_casts(lowering.element(output, axes));
   if (sum->op != ir::ExprOp::Add || sum->args.size() != 2) return false;

@@ -175,11 +175,7 @@ void propagate_elements(ir::Graph& graph, Lowering& lowering, ir::ValueId id) {
 }
 
 bool is_function_of_index(ir::Graph& graph, Lowering& lowering, ir::ValueId id) {
-  std::vector<ir::Expr> index;
-  for (ir::Expr size : graph.values[id].shape) {
-    index.push_back(graph.pool->shared_axis(fmt::format("index{}", index.size()), size));
-  }
-  ir::Expr element = lowering.element(id, std::move(index));
+  ir::Expr element = lowering.element(id, shared_axes(graph, id));
   if (element->has_read || element->bound_level != 0) return false;
   int nodes = 0;
   visit(element, [&](ir::Expr) { ++nodes; });

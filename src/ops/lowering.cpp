@@ -79,4 +79,22 @@ std::vector<ir::Expr> output_axes(const ir::Graph& graph, ir::ValueId value) {
   return axes;
 }
 
+std::vector<ir::Expr> shared_axes(const ir::Graph& graph, ir::ValueId value) {
+  std::vector<ir::Expr> axes;
+  for (ir::Expr size : graph.values[value].shape) {
+    axes.push_back(graph.pool->shared_axis(fmt::format("index{}", axes.size()), size));
+  }
+  return axes;
+}
+
+std::vector<ir::Expr> shared_index(const ir::Graph& graph, ir::ValueId value) {
+  std::vector<ir::Expr> index;
+  for (ir::Expr size : graph.values[value].shape) {
+    index.push_back(size->is_constant(1)
+                        ? graph.pool->integer(0)
+                        : graph.pool->shared_axis(fmt::format("i{}", index.size()), size));
+  }
+  return index;
+}
+
 }  // namespace redfuser::ops

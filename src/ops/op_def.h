@@ -185,6 +185,10 @@ class Lowering {
 
 // Fresh axes, one per dimension of `value`.
 std::vector<ir::Expr> output_axes(const ir::Graph& graph, ir::ValueId value);
+// The same axes at every call, for values of the same sizes too; made at the first.
+std::vector<ir::Expr> shared_axes(const ir::Graph& graph, ir::ValueId value);
+// The same for fusion, with axes of its own, and the integer 0 for every dimension of one element.
+std::vector<ir::Expr> shared_index(const ir::Graph& graph, ir::ValueId value);
 
 // numpy broadcasting of two shapes; names the node in its error.
 std::vector<ir::Expr> broadcast_shapes(const NodeView& view, const std::vector<ir::Expr>& a,

@@ -1,6 +1,7 @@
 #include "ops/reindex.h"
 
 #include "base/error.h"
+#include "ops/sizes.h"
 
 namespace redfuser::ops {
 namespace {
@@ -87,6 +88,23 @@ std::vector<ir::Expr> reshape_index(ir::ExprPool& pool, std::span<const ir::Expr
       result[target.place[i - 1]] = first ? linear : pool.floormod(linear, target.size[i - 1]);
       if (!first) linear = pool.floordiv(linear, target.size[i - 1]);
     }
+  }
+  return result;
+}
+
+ir::Expr joined_element(
+    ir::ExprPool& pool, std::span<const ir::Expr> sizes, size_t axis,
+    std::span<const ir::Expr> index,
+    const std::function<ir::Expr(size_t part, std::vector<ir::Expr> at)>& element) {
+  std::vector<ir::Expr> starts{pool.integer(0)};
+  for (ir::Expr size : sizes) starts.push_back(pool.add(starts.back(), size));
+  ir::Expr result = nullptr;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    if (sizes[i]->is_constant(0)) continue;
+    std::vector<ir::Expr> at(index.begin(), index.end());
+    at[axis] = clamp_index(pool, pool.sub(index[axis], starts[i]), sizes[i]);
+    ir::Expr part = element(i, std::move(at));
+    result = result ? pool.select(less(pool, index[axis], starts[i + 1]), part, result) : part;
   }
   return result;
 }

@@ -1,6 +1,7 @@
-// Indices of one element order under two shapes: the meaning of Reshape and its kin.
+// Where elements lie after a change of shape: the meaning of Reshape, Concat and their kin.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -16,5 +17,13 @@ namespace redfuser::ops {
 // divided only inside a group. Equal dimensions map one to one.
 std::vector<ir::Expr> reshape_index(ir::ExprPool& pool, std::span<const ir::Expr> from,
                                     std::span<const ir::Expr> to, std::span<const ir::Expr> index);
+
+// Element `index` of parts joined along dimension `axis`, in which they have `sizes` (n0, n1, ...):
+// i < n0 ? part 0 at i : i < n0 + n1 ? part 1 at i - n0 : ..., each part read within its own range.
+// Null if all are empty.
+ir::Expr joined_element(
+    ir::ExprPool& pool, std::span<const ir::Expr> sizes, size_t axis,
+    std::span<const ir::Expr> index,
+    const std::function<ir::Expr(size_t part, std::vector<ir::Expr> at)>& element);
 
 }  // namespace redfuser::ops

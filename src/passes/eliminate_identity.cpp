@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "ops/op_def.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
@@ -11,10 +9,7 @@ namespace {
 ir::ValueId copied_value(const ir::Graph& graph, ir::ValueId id) {
   const ir::Value& value = graph.values[id];
   if (value.is_constant() || value.has_elements || value.indexed) return ir::kAbsent;
-  std::vector<ir::Expr> axes;
-  for (ir::Expr size : value.shape) {
-    axes.push_back(graph.pool->shared_axis(fmt::format("index{}", axes.size()), size));
-  }
+  const std::vector<ir::Expr> axes = ops::shared_axes(graph, id);
   ops::Lowering lowering(graph, [id](ir::ValueId inlined) { return inlined == id; });
   ir::Expr element = lowering.element(id, axes);
   if (element->op != ir::ExprOp::Read) return ir::kAbsent;

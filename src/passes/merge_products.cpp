@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "ir/contraction.h"
+#include "ops/graph_editor.h"
 #include "ops/op_def.h"
 #include "passes/column_concat.h"
 #include "passes/passes.h"
@@ -15,8 +16,6 @@
 
 namespace redfuser::passes {
 namespace {
-
-constexpr int kSliceOpset = 13;
 
 // value[.., n] = Σ_k input[.., k] · weight + bias[n], with weight[k, n] or, by_rows, weight[n, k].
 struct Linear {
@@ -27,7 +26,7 @@ struct Linear {
 
 class ProductMerger {
  public:
-  explicit ProductMerger(ir::Graph& graph) : graph_(graph), pool_(*graph.pool) {
+  explicit ProductMerger(ir::Graph& graph) : graph_(graph), pool_(*graph.pool), editor_(graph) {
     consumers_ = graph.consumers();
     is_output_.resize(graph.values.size());
     for (ir::ValueId output : graph.outputs) is_output_[static_cast<size_t>(output)] = 1;
@@ -49,7 +48,7 @@ class ProductMerger {
     std::erase_if(groups, [](const auto& group) { return group.size() < 2; });
     if (groups.empty()) return false;
     for (const auto& group : groups) build(group);
-    insert_nodes();
+    editor_.place();
     Rewrite rewrite(graph_);
     for (const auto& [from, to] : replaced_) {
       rewrite.replace(from, to);
@@ -61,23 +60,8 @@ class ProductMerger {
   }
 
  private:
-  struct NewNode {
-    ir::Node node;
-    ir::NodeId before;  // the node of the old list that it precedes
-  };
-
   ir::Value& value_of(ir::ValueId id) { return graph_.values[static_cast<size_t>(id)]; }
   ir::Node& node_of(ir::NodeId id) { return graph_.nodes[static_cast<size_t>(id)]; }
-
-  std::vector<ir::Expr> axes_of(ir::ValueId id) {
-    std::vector<ir::Expr> axes;
-    for (ir::Expr size : value_of(id).shape) {
-      axes.push_back(size->is_constant(1)
-                         ? pool_.integer(0)
-                         : pool_.shared_axis(fmt::format("i{}", axes.size()), size));
-    }
-    return axes;
-  }
 
   std::optional<ir::Expr> body_of(ir::NodeId id) {
     const ir::Node& node = node_of(id);
@@ -87,7 +71,7 @@ class ProductMerger {
       return std::nullopt;
     }
     ops::Lowering lowering(graph_, [&](ir::ValueId v) { return v == node.outputs[0]; });
-    return lowering.element(node.outputs[0], axes_of(node.outputs[0]));
+    return lowering.element(node.outputs[0], ops::shared_index(graph_, node.outputs[0]));
   }
 
   // A constant vector along the last axis.
@@ -129,7 +113,7 @@ class ProductMerger {
     Linear linear;
     linear.value = node_of(id).outputs[0];
     linear.nodes = {id};
-    const std::vector<ir::Expr> axes = axes_of(linear.value);
+    const std::vector<ir::Expr> axes = ops::shared_index(graph_, linear.value);
     if (axes.back()->op != ir::ExprOp::Axis) return std::nullopt;
     if (!value_of(linear.value).shape.back()->is_constant()) return std::nullopt;
     if (!split_sum(linear, *body, axes,
@@ -181,31 +165,14 @@ class ProductMerger {
   }
 
   ir::ValueId new_constant(const std::string& name, Tensor tensor) {
-    const ir::ValueId id = graph_.add_value(unique(name), tensor.dtype());
-    ops::set_constant(graph_, id, std::move(tensor));
-    return id;
+    return ops::add_constant(graph_, unique(name), std::move(tensor));
   }
 
   ir::ValueId new_node(const std::string& op, const Linear& from, const std::string& name,
                        std::vector<ir::ValueId> inputs, ir::NodeId before) {
-    const ir::Node& model = node_of(from.nodes[0]);
-    ir::Node node;
-    node.op = op;
-    node.opset = std::max(model.domain.empty() ? model.opset : 0, kSliceOpset);
-    node.def = ops::find_op("", op, node.opset);
+    ir::Node node = ops::new_node_for(node_of(from.nodes[0]), op, std::move(inputs));
     node.name = name;
-    node.source = model.source;
-    node.inputs = std::move(inputs);
-    const ir::ValueId output = graph_.add_value(unique(value_of(from.value).name));
-    node.outputs = {output};
-    // Its place in the list, while it is at the end, is where inference finds it.
-    graph_.nodes.push_back(node);
-    const auto id = static_cast<ir::NodeId>(graph_.nodes.size()) - 1;
-    value_of(output).producer = id;
-    ops::infer_node(graph_, id);
-    graph_.nodes.pop_back();
-    added_.push_back({std::move(node), before});
-    return output;
+    return editor_.add(before, std::move(node), unique(value_of(from.value).name));
   }
 
   std::string unique(const std::string& name) {
@@ -275,30 +242,11 @@ class ProductMerger {
     }
   }
 
-  void insert_nodes() {
-    std::vector<ir::Node> nodes;
-    size_t next = 0;
-    std::stable_sort(added_.begin(), added_.end(),
-                     [](const NewNode& a, const NewNode& b) { return a.before < b.before; });
-    for (size_t n = 0; n <= graph_.nodes.size(); ++n) {
-      while (next < added_.size() && added_[next].before == static_cast<ir::NodeId>(n)) {
-        nodes.push_back(std::move(added_[next++].node));
-      }
-      if (n < graph_.nodes.size()) nodes.push_back(std::move(graph_.nodes[n]));
-    }
-    graph_.nodes = std::move(nodes);
-    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      for (ir::ValueId output : graph_.nodes[n].outputs) {
-        if (output != ir::kAbsent) value_of(output).producer = static_cast<ir::NodeId>(n);
-      }
-    }
-  }
-
   ir::Graph& graph_;
   ir::ExprPool& pool_;
+  ops::GraphEditor editor_;
   std::vector<std::vector<ir::NodeId>> consumers_;
   std::vector<char> is_output_;
-  std::vector<NewNode> added_;
   std::vector<std::pair<ir::ValueId, ir::ValueId>> replaced_;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/graph_editor.h"
 #include "ops/op_def.h"
 #include "passes/index_functions.h"
 #include "passes/passes.h"
@@ -13,11 +14,10 @@ namespace redfuser::passes {
 namespace {
 
 constexpr int64_t kLarge = 4096;  // elements; smaller masks cost nothing to load
-constexpr int kOpset = 18;
 
 class IndexExpressionFinder {
  public:
-  explicit IndexExpressionFinder(ir::Graph& graph) : graph_(graph) {}
+  explicit IndexExpressionFinder(ir::Graph& graph) : graph_(graph), editor_(graph) {}
 
   bool run() {
     const auto consumers = graph_.consumers();
@@ -40,7 +40,7 @@ class IndexExpressionFinder {
       }
     }
     if (replaced_.empty()) return false;
-    put_first();
+    editor_.place();
     Rewrite rewrite(graph_);
     for (const auto& [from, to] : replaced_) rewrite.replace(from, to);
     rewrite.apply();
@@ -64,9 +64,7 @@ class IndexExpressionFinder {
   }
 
   ir::ValueId constant(Tensor tensor) {
-    const ir::ValueId id = graph_.add_value(unique(), tensor.dtype());
-    ops::set_constant(graph_, id, std::move(tensor));
-    return id;
+    return ops::add_constant(graph_, unique(), std::move(tensor));
   }
 
   ir::ValueId integers(const std::vector<int64_t>& list, Dims dims) {
@@ -86,23 +84,13 @@ class IndexExpressionFinder {
 
   std::string unique() { return fmt::format("{}/index_{}", name_, graph_.values.size()); }
 
+  // The new nodes read constants alone: they go first.
   ir::ValueId node(const std::string& op, std::vector<ir::ValueId> inputs,
                    ir::Attributes attributes = {}) {
-    ir::Node node;
-    node.op = op;
-    node.opset = kOpset;
-    node.def = ops::find_op("", op, kOpset);
+    ir::Node node = ops::new_node(op, std::move(inputs), std::move(attributes));
     node.name = name_;
-    node.inputs = std::move(inputs);
-    node.attributes = std::move(attributes);
-    const ir::ValueId output = graph_.add_value(unique());
-    node.outputs = {output};
-    graph_.nodes.push_back(std::move(node));
-    const auto id = static_cast<ir::NodeId>(graph_.nodes.size()) - 1;
-    graph_.values[static_cast<size_t>(output)].producer = id;
-    ops::infer_node(graph_, id);
     ++added_;
-    return output;
+    return editor_.add(0, std::move(node), unique());
   }
 
   // first, first + step, ... along one dimension of several.
@@ -150,7 +138,7 @@ class IndexExpressionFinder {
 
   // What reads functions of indices alone is one as well.
   void infer_readers() {
-    for (size_t n = static_cast<size_t>(added_); n < graph_.nodes.size(); ++n) {
+    for (size_t n = added_; n < graph_.nodes.size(); ++n) {
       const ir::Node& node = graph_.nodes[n];
       const bool reads =
           std::any_of(node.inputs.begin(), node.inputs.end(), [&](ir::ValueId input) {
@@ -160,22 +148,11 @@ class IndexExpressionFinder {
     }
   }
 
-  // The new nodes read constants alone.
-  void put_first() {
-    std::rotate(graph_.nodes.begin(), graph_.nodes.end() - added_, graph_.nodes.end());
-    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      for (ir::ValueId output : graph_.nodes[n].outputs) {
-        if (output != ir::kAbsent) {
-          graph_.values[static_cast<size_t>(output)].producer = static_cast<ir::NodeId>(n);
-        }
-      }
-    }
-  }
-
   ir::Graph& graph_;
+  ops::GraphEditor editor_;
   std::string name_;  // of the constant at hand
   std::vector<std::pair<ir::ValueId, ir::ValueId>> replaced_;
-  long added_ = 0;
+  size_t added_ = 0;
 };
 
 }  // namespace

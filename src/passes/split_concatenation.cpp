@@ -10,7 +10,9 @@
 #include <map>
 
 #include "base/error.h"
+#include "ops/graph_editor.h"
 #include "ops/op_def.h"
+#include "ops/reindex.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -28,7 +30,7 @@ struct Carried {
 
 class Splitter {
  public:
-  explicit Splitter(ir::Graph& graph) : graph_(graph), pool_(*graph.pool) {}
+  explicit Splitter(ir::Graph& graph) : graph_(graph), pool_(*graph.pool), editor_(graph) {}
 
   bool run() {
     const auto consumers = graph_.consumers();
@@ -39,19 +41,21 @@ class Splitter {
       dead[n] = 1;
       rewrite(static_cast<ir::NodeId>(n));
     }
-    if (insertions_.empty()) return false;
-    rebuild(dead);
+    if (editor_.empty()) return false;
+    for (size_t n = 0; n < dead.size(); ++n) {
+      if (dead[n]) dead_.push_back(graph_.nodes[n].outputs[0]);
+    }
+    rebuild();
     return true;
   }
 
  private:
-  // Follows the concatenation of node `start`; true if every use has a form here and one takes a
+  // Follows the concatenation that node `start`; true if every use has a form here and one takes a
   // part.
   bool find(ir::NodeId start, const std::vector<std::vector<ir::NodeId>>& consumers) {
-    const ir::Node& node = graph_.nodes[static_cast<size_t>(start)];
     if (!find_parts(start)) return false;
     nodes_.clear();
-    values_ = {node.outputs[0]};
+    values_ = {graph_.nodes[static_cast<size_t>(start)].outputs[0]};
     bool parted = false;
     for (size_t i = 0; i < values_.size(); ++i) {
       const ir::ValueId value = values_[i];
@@ -76,21 +80,52 @@ class Splitter {
     return std::find(values_.begin(), values_.end(), value) != values_.end();
   }
 
+  // Whether the node's meaning is that of its inputs, joined along an axis.
   bool find_parts(ir::NodeId start) {
     const ir::Node& node = graph_.nodes[static_cast<size_t>(start)];
-    if (node.op != "Concat" || !node.domain.empty() || node.inputs.size() < 2) return false;
-    const ops::NodeView view(graph_, node);
-    axis_ = static_cast<size_t>(view.axis(view.integer("axis", 0), view.rank(0)));
+    if (node.inputs.size() < 2 || node.outputs.size() != 1) return false;
+    if (!node.def || !node.def->lower || node.def->random) return false;
+    const std::vector<ir::Expr>& whole = shape_of(node.outputs[0]);
+    for (ir::ValueId input : node.inputs) {
+      if (input == ir::kAbsent || shape_of(input).size() != whole.size()) return false;
+    }
     parts_ = node.inputs;
+    for (axis_ = 0; axis_ < whole.size(); ++axis_) {
+      if (has_parts_along_axis(whole[axis_]) && is_join(node.outputs[0])) return true;
+    }
+    return false;
+  }
+
+  // Whether the parts, each smaller than the whole, add up along the axis; sets their starts.
+  bool has_parts_along_axis(ir::Expr whole) {
     starts_ = {pool_.integer(0)};
-    for (ir::ValueId part : parts_)
+    for (ir::ValueId part : parts_) {
+      if (size_of_part(part) == whole) return false;
       starts_.push_back(pool_.add(starts_.back(), size_of_part(part)));
+    }
     total_ = starts_.back();
-    return true;
+    return total_ == whole;
   }
-  ir::Expr size_of_part(ir::ValueId part) const {
-    return graph_.values[static_cast<size_t>(part)].shape[axis_];
+
+  bool is_join(ir::ValueId result) {
+    std::vector<ir::Expr> sizes;
+    for (ir::ValueId part : parts_) sizes.push_back(size_of_part(part));
+    std::vector<ir::Expr> index = ops::shared_axes(graph_, result);
+    for (size_t d = 0; d < index.size(); ++d) {
+      if (shape_of(result)[d]->is_constant(1)) index[d] = pool_.integer(0);
+    }
+    ops::Lowering lowering(graph_, [&](ir::ValueId inlined) { return inlined == result; });
+    return lowering.element(result, index) ==
+           ops::joined_element(pool_, sizes, axis_, index,
+                               [&](size_t part, std::vector<ir::Expr> at) {
+                                 return lowering.element(parts_[part], std::move(at));
+                               });
   }
+
+  const std::vector<ir::Expr>& shape_of(ir::ValueId value) const {
+    return graph_.values[static_cast<size_t>(value)].shape;
+  }
+  ir::Expr size_of_part(ir::ValueId part) const { return shape_of(part)[axis_]; }
 
   Carried use_of(ir::NodeId user) {
     const ir::Node& node = graph_.nodes[static_cast<size_t>(user)];
@@ -98,10 +133,7 @@ class Splitter {
     const ir::ValueId result = node.outputs[0];
     const ir::Value& value = graph_.values[static_cast<size_t>(result)];
     if (value.is_constant() || value.has_elements || value.indexed) return {};
-    std::vector<ir::Expr> axes;
-    for (ir::Expr size : value.shape) {
-      axes.push_back(pool_.shared_axis(fmt::format("index{}", axes.size()), size));
-    }
+    const std::vector<ir::Expr> axes = ops::shared_axes(graph_, result);
     ops::Lowering lowering(graph_, [&](ir::ValueId inlined) { return inlined == result; });
     ir::Expr body = lowering.element(result, axes);
     if (body->op == ir::ExprOp::Reduce) return reduction_of(body);
@@ -207,14 +239,7 @@ class Splitter {
                                                          : "Mul";
     ir::ValueId total = results[0];
     for (size_t p = 1; p < results.size(); ++p) {
-      ir::Node node;
-      node.op = name;
-      node.opset = std::max(from.opset, 13);
-      node.def = ops::find_op("", name, node.opset);
-      RF_CHECK(node.def, "no operator {}", name);
-      node.name = from.name;
-      node.source = from.source;
-      node.inputs = {total, results[p]};
+      ir::Node node = ops::new_node_for(from, name, {total, results[p]});
       total = add(at, std::move(node), from.outputs[0], fmt::format("until{}", p));
     }
     replaced_[from.outputs[0]] = total;
@@ -222,54 +247,34 @@ class Splitter {
 
   // A node to be put where node `at` is; its output is named after `like`.
   ir::ValueId add(ir::NodeId at, ir::Node node, ir::ValueId like, const std::string& suffix) {
-    const std::string name = graph_.values[static_cast<size_t>(like)].name;
-    const ir::ValueId output =
-        graph_.add_value(fmt::format("{}.{}#{}", name, suffix, graph_.values.size()));
-    node.outputs = {output};
-    const auto id = static_cast<ir::NodeId>(graph_.nodes.size());
-    graph_.values[static_cast<size_t>(output)].producer = id;
-    graph_.nodes.push_back(std::move(node));
-    ops::infer_node(graph_, id);
-    insertions_[at].push_back(id);
-    return output;
+    const std::string& name = graph_.values[static_cast<size_t>(like)].name;
+    return editor_.add(at, std::move(node),
+                       fmt::format("{}.{}#{}", name, suffix, graph_.values.size()));
   }
 
   // Puts the new nodes in their places, and lets readers read what replaces the old values.
-  void rebuild(std::vector<char> dead) {
-    std::vector<ir::Node> nodes;
-    for (size_t n = 0; n < dead.size(); ++n) {
-      if (auto found = insertions_.find(static_cast<ir::NodeId>(n)); found != insertions_.end()) {
-        for (ir::NodeId id : found->second) {
-          nodes.push_back(std::move(graph_.nodes[static_cast<size_t>(id)]));
-        }
-      }
-      if (!dead[n]) nodes.push_back(std::move(graph_.nodes[n]));
-    }
-    graph_.nodes = std::move(nodes);
-    for (ir::Value& value : graph_.values) value.producer = -1;
-    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      for (ir::ValueId output : graph_.nodes[n].outputs) {
-        if (output != ir::kAbsent) {
-          graph_.values[static_cast<size_t>(output)].producer = static_cast<ir::NodeId>(n);
-        }
-      }
-    }
+  void rebuild() {
+    editor_.place();
     Rewrite rewrite(graph_);
     for (auto [from, to] : replaced_) {
       const bool done = rewrite.replace(from, to);
       RF_CHECK(done, "value {} cannot be replaced", from);
+    }
+    for (ir::ValueId result : dead_) {
+      rewrite.remove(graph_.values[static_cast<size_t>(result)].producer);
     }
     rewrite.apply();
   }
 
   ir::Graph& graph_;
   ir::ExprPool& pool_;
+  ops::GraphEditor editor_;
   size_t axis_ = 0;
   std::vector<ir::ValueId> parts_, values_;
   std::vector<ir::Expr> starts_;
   ir::Expr total_ = nullptr;
   std::map<ir::NodeId, Carried> nodes_;
-  std::map<ir::NodeId, std::vector<ir::NodeId>> insertions_;
+  std::vector<ir::ValueId> dead_;  // results of the nodes that go
   std::map<ir::ValueId, ir::ValueId> replaced_;
 };
 

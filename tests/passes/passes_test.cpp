@@ -66,6 +66,19 @@ TEST_F(Passes, ConcatenationIsSplitWhereAPartLeavesIt) {
   EXPECT_EQ(output_name(b.graph), "y");
 }
 
+// Its meaning decides, whatever it is called.
+TEST_F(Passes, ConcatenationOfAnotherNameIsSplit) {
+  ir::ValueId joined = b.node("Concat", {input({3, 4}), input({3, 1})}, {{"axis", int64_t{-1}}});
+  b.graph.nodes.back().op = "Beside";
+  ir::ValueId part =
+      b.node("Slice", {b.node("Exp", {joined}), b.constant(integers({1}, {0})),
+                       b.constant(integers({1}, {4})), b.constant(integers({1}, {1}))});
+  named_output(b.node("Tanh", {part}), "y");
+  EXPECT_TRUE(run_pass(passes::split_concatenation, b.graph));
+  passes::eliminate_dead(b.graph);
+  EXPECT_EQ(operators(b.graph), (Ops{"Exp", "Tanh"}));
+}
+
 TEST_F(Passes, ConcatenationStaysWhereItIsUsedWhole) {
   ir::ValueId joined = b.node("Concat", {input({3, 4}), input({3, 1})}, {{"axis", int64_t{1}}});
   ir::ValueId part =
@@ -292,6 +305,22 @@ TEST_F(Passes, LargeGraphsTakeLinearTime) {
   std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   EXPECT_EQ(b.graph.nodes.size(), kNodes * 3 / 4u);
   EXPECT_LT(seconds.count(), 20);
+}
+
+TEST_F(Passes, PipelineForExecutionLogsItsPasses) {
+  ir::ValueId x = input({2, 3});
+  std::vector<int64_t> counted(100);
+  for (size_t i = 0; i < counted.size(); ++i) counted[i] = static_cast<int64_t>(i);
+  named_output(b.node("Cast", {b.constant(integers({100}, counted))}, {{"to", int64_t{1}}}), "at");
+  for (const char* name : {"p", "q"}) {
+    const ir::ValueId weight = b.constant(floats({3, 2}, {1, 2, 3, 4, 5, 6}));
+    named_output(b.node("Relu", {b.node("MatMul", {x, weight})}), name);
+  }
+  std::vector<passes::PassRecord> log;
+  optimize_for_execution(b.graph, &log);
+  std::vector<std::string> names;
+  for (const passes::PassRecord& record : log) names.push_back(record.name);
+  EXPECT_EQ(names, (Ops{"recover_index_expressions", "merge_products"}));
 }
 
 // merge_products

@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "ops/arguments.h"
 #include "ops/families.h"
+#include "ops/reindex.h"
 
 namespace redfuser::ops {
 namespace {
@@ -30,26 +31,15 @@ void infer_concat(InferContext& context) {
   context.set(0, context.dtype(0), std::move(shape));
 }
 
-// i < n0 ? a[i] : i - n0 < n1 ? b[i - n0] : ..., each operand read within its own range.
 ir::Expr lower_concat(LowerContext& context) {
-  ir::ExprPool& pool = context.pool();
-  const int axis = concat_axis(context), count = context.input_count();
-  const std::vector<ir::Expr> index(context.index().begin(), context.index().end());
-  std::vector<ir::Expr> starts{pool.integer(0)};
-  for (int i = 0; i < count; ++i) {
-    starts.push_back(pool.add(starts.back(), context.shape(i)[axis]));
-  }
-  ir::Expr result = nullptr;
-  for (int i = count; i-- > 0;) {
-    ir::Expr size = context.shape(i)[axis];
-    if (size->is_constant(0)) continue;
-    std::vector<ir::Expr> at = index;
-    at[axis] = clamp_index(pool, pool.sub(index[axis], starts[i]), size);
-    ir::Expr element = context.read(i, std::move(at));
-    result =
-        result ? pool.select(less(pool, index[axis], starts[i + 1]), element, result) : element;
-  }
-  return result ? result : pool.number(0, context.result().dtype);
+  const auto axis = static_cast<size_t>(concat_axis(context));
+  std::vector<ir::Expr> sizes;
+  for (int i = 0; i < context.input_count(); ++i) sizes.push_back(context.shape(i)[axis]);
+  ir::Expr result = joined_element(context.pool(), sizes, axis, context.index(),
+                                   [&](size_t part, std::vector<ir::Expr> at) {
+                                     return context.read(static_cast<int>(part), std::move(at));
+                                   });
+  return result ? result : context.pool().number(0, context.result().dtype);
 }
 
 // Sizes of the parts: given, or equal with a smaller last one.

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "ops/op_def.h"
+#include "ops/graph_editor.h"
 #include "passes/passes.h"
 #include "passes/precision/narrow_constant.h"
 #include "passes/precision/narrow_floats.h"
@@ -37,7 +37,7 @@ class Converter {
     graph_.nodes.clear();
     for (size_t n = 0; n < nodes.size(); ++n) {
       convert_inputs(nodes[n], decided_.narrow_node(static_cast<ir::NodeId>(n)));
-      append(std::move(nodes[n]));
+      ops::append_node(graph_, std::move(nodes[n]));
     }
     for (ir::ValueId& output : graph_.outputs) output = converted_output(output);
     eliminate_dead(graph_);
@@ -53,14 +53,6 @@ class Converter {
       name = fmt::format("{}_{}", wanted, copy);
     }
     return name;
-  }
-
-  void append(ir::Node node) {
-    const auto id = static_cast<ir::NodeId>(graph_.nodes.size());
-    for (const ir::ValueId output : node.outputs) {
-      if (output != ir::kAbsent) value(output).producer = id;
-    }
-    graph_.nodes.push_back(std::move(node));
   }
 
   void convert_inputs(ir::Node& node, bool narrow) {
@@ -81,10 +73,8 @@ class Converter {
   ir::ValueId add_constant(ir::ValueId id) {
     const std::string name = value(id).name;
     const std::string mine = unique(fmt::format("{}/{}", name, name_of(conversion_.to)));
-    const ir::ValueId result = graph_.add_value(mine, conversion_.to);
-    ops::set_constant(graph_, result, narrowed(value(id).constant, conversion_.to));
     original_names_[mine] = name;
-    return result;
+    return ops::add_constant(graph_, mine, narrowed(value(id).constant, conversion_.to));
   }
 
   ir::ValueId add_cast(ir::ValueId id, DType dtype) {
@@ -92,20 +82,14 @@ class Converter {
       user_error("bfloat16 needs opset {} or newer; the model has opset {}", kBFloat16Opset,
                  opset_);
     }
-    ir::Node node;
-    node.op = "Cast";
-    node.opset = opset_;
-    node.def = ops::find_op("", node.op, opset_);
-    RF_CHECK(node.def != nullptr, "Cast has no definition");
+    ir::Node node = ops::new_node("Cast", {id}, {{"to", static_cast<int64_t>(dtype)}}, opset_);
     node.name = unique(fmt::format("{}/{}", value(id).name, name_of(dtype)));
     const ir::NodeId producer = value(id).producer;
     if (producer >= 0) node.source = graph_.nodes[static_cast<size_t>(producer)].source;
-    node.inputs = {id};
-    node.attributes["to"] = static_cast<int64_t>(dtype);
     const ir::ValueId result = graph_.add_value(node.name, dtype);
     value(result).shape = value(id).shape;
     node.outputs = {result};
-    append(std::move(node));
+    ops::append_node(graph_, std::move(node));
     return result;
   }
 
