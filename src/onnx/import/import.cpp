@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "onnx/functions/functions.h"
 #include "onnx/import/importer.h"
+#include "onnx/import/interpreter.h"
 #include "onnx/proto/model_file.h"
 #include "onnx/proto/value_types.h"
 
@@ -115,7 +116,7 @@ std::shared_ptr<const LoadedModel> import_model(std::shared_ptr<const ::onnx::Mo
 NamedTensors evaluate_model(const LoadedModel& model, const NamedTensors& inputs,
                             const std::function<void(ir::Graph&, ir::NodeId)>& evaluate) {
   return with_path(model,
-                   [&] { return Importer(model.proto, model.path).evaluate(inputs, evaluate); });
+                   [&] { return Interpreter(model.proto, model.path, evaluate).run(inputs); });
 }
 
 std::shared_ptr<const LoadedModel> load_model(const std::string& path) {

@@ -1,148 +1,40 @@
-// The walk that turns a model's nodes into primitive nodes of a Graph.
+// A model as a graph.
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
-#include "ir/graph.h"
-#include "onnx/functions/functions.h"
-#include "onnx/proto/attributes.h"
-#include "onnx/proto/external_data.h"
-#include "redfuser/redfuser.h"
-
-namespace onnx {
-class GraphProto;
-class ValueInfoProto;
-}  // namespace onnx
+#include "onnx/import/model_walk.h"
 
 namespace redfuser::onnx {
 
-// Expands as it goes: a context-dependent body needs the types of its inputs, so every primitive
-// node is inferred when it is added. Calls of local functions and composite operators are replaced
-// by their bodies; every node of an expansion keeps the name and index of the user's node.
-//
-// Control flow is resolved here: If takes its branch, Loop and Scan repeat their body. What decides
-// it must be known: from the graph, or because the import evaluates (below).
-class Importer {
+class Importer final : public ModelWalk {
  public:
-  // `where` starts error messages: the path of the model.
-  Importer(std::shared_ptr<const ::onnx::ModelProto> model, const std::string& path);
+  Importer(std::shared_ptr<const ::onnx::ModelProto> model, const std::string& path)
+      : ModelWalk(std::move(model), path) {}
 
-  // Throws UserError for everything that is wrong with the model; NeedsValues where it is sound but
-  // has to be evaluated.
+  // Inputs' open dimensions are symbols. Throws UserError for everything that is wrong with the
+  // model; NeedsValues where it is sound but only an Interpreter can follow it.
   ir::Graph run();
 
-  // Makes every output of the newest node of a graph, whose inputs are constants, a constant.
-  using Evaluate = std::function<void(ir::Graph&, ir::NodeId)>;
-  // Evaluation: inputs are constants, and every node is computed when it is added, so that all
-  // values are known to what follows. Returns the outputs by name.
-  NamedTensors evaluate(const NamedTensors& inputs, const Evaluate& evaluate);
-
  private:
-  // Names in force in one body: the main graph's, a function's or a subgraph's.
-  struct Scope {
-    std::unordered_map<std::string, ir::ValueId> values;
-    const Scope* parent = nullptr;  // whose names a subgraph sees
-    Opsets opsets;
-    std::unordered_map<std::string, std::string> results;  // formal output -> the caller's name
-    BoundAttributes attributes;
-    std::shared_ptr<const void> owner;  // keeps the nodes' tensors alive; null: they are copied
-    std::string prefix;                 // of new names; empty in the main graph
-    int depth = 0;
-    bool in_function = false;  // its nodes may refer to `attributes`
-    bool promotes = false;     // BodyTypes::promotes
-  };
-  // The user's node that is being expanded.
-  struct Origin {
-    std::string name;
-    int source = -1;
-  };
-
-  std::string where(const ::onnx::NodeProto& node, const Origin& origin) const;
-  void check_types(const ::onnx::GraphProto& main) const;
   void reserve_names();
-  std::vector<int> begin(Scope& scope);
   void add_inputs(Scope& scope);
-  void give_inputs(Scope& scope, const NamedTensors& inputs);
-  void add_main(Scope& scope, const std::vector<int>& order);
   // What the file says of values between the nodes.
   void check_values(const Scope& scope) const;
-  void add_initializers(Scope& scope, const std::vector<int>& order);
-  void set_outputs(const Scope& scope);
 
-  void count_step();
-  void add_node(const ::onnx::NodeProto& node, Scope& scope, const Origin& origin);
-  void add_constant_node(const ::onnx::NodeProto& node, const AttributeSource& source,
-                         Scope& scope);
-  void add_primitive(const ::onnx::NodeProto& node, const ops::OpDef& def, int opset,
-                     const AttributeSource& source, Scope& scope, const Origin& origin);
-  void add_call(const ::onnx::NodeProto& node, const ::onnx::FunctionProto& function,
-                const Opsets& opsets, const BodyTypes& types,
-                const std::shared_ptr<const void>& owner, Scope& scope, const Origin& origin);
-  void run_body(const ::onnx::FunctionProto& function, Scope& scope, const Origin& origin);
-  ir::ValueId named(ir::ValueId value, const std::string& name, const Origin& origin);
-  // The value in this type; Undefined: as it is.
-  ir::ValueId as_type(ir::ValueId value, DType dtype, const Scope& scope, const Origin& origin);
-  // The same of a result, which keeps its name.
-  ir::ValueId result_as_type(ir::ValueId value, DType dtype, const Scope& scope,
-                             const Origin& origin);
+  void count_step() override;
+  void node_added(ir::NodeId) override {}
+  int64_t max_iterations() const override { return kMaxUnrolled; }
+  ir::ValueId renamed(ir::ValueId value, const std::string& name, const Origin& origin) override;
+  std::string name_for(const std::string& wanted) override;
+  void iteration_done(Mark&, std::vector<ir::ValueId>&, std::vector<ir::ValueId>&) override {}
 
-  // Control flow (importer_control.cpp). True if the node is one of its operators.
-  // The only element of a condition or a count. Throws NeedsValues where only a run knows it, and
-  // UserError, starting with `here`, for a value that is none.
-  int64_t decided(ir::ValueId id, const char* what, const std::string& here) const;
-  bool add_control(const ::onnx::NodeProto& node, int opset, Scope& scope, const Origin& origin);
-  void add_if(const ::onnx::NodeProto& node, Scope& scope, const Origin& origin);
-  void add_loop(const ::onnx::NodeProto& node, Scope& scope, const Origin& origin);
-  void add_scan(const ::onnx::NodeProto& node, int opset, Scope& scope, const Origin& origin);
-  // One pass of a scan over inputs without batch: final states, then stacked outputs.
-  std::vector<ir::ValueId> scanned(const ::onnx::NodeProto& node, std::vector<ir::ValueId> states,
-                                   const std::vector<ir::ValueId>& inputs, int axis_shift,
-                                   Scope& scope, const Origin& origin);
-  // Runs a subgraph on `inputs` and returns its outputs. `names` (empty, or one per output) are the
-  // names that results get where the body computes them.
-  std::vector<ir::ValueId> run_subgraph(const ::onnx::GraphProto& graph,
-                                        const std::vector<ir::ValueId>& inputs,
-                                        const std::vector<std::string>& names, const Scope& scope,
-                                        const Origin& origin);
-  // Values stacked along a new axis; `declared` gives the type where there are none.
-  ir::ValueId stacked(const std::vector<ir::ValueId>& parts, int axis,
-                      const ::onnx::ValueInfoProto& declared, const Scope& scope,
-                      const Origin& origin);
-  // A node of our own, with one output.
-  ir::ValueId emit(const std::string& op, std::vector<ir::ValueId> inputs,
-                   ir::Attributes attributes, const Scope& scope, const Origin& origin);
-  void bind_outputs(const ::onnx::NodeProto& node, const std::vector<ir::ValueId>& results,
-                    Scope& scope, const Origin& origin);
-  // When evaluating: drops everything after the mark but `parts` and `states`, which are
-  // renumbered; the parts stay when the mark is used again.
-  struct Mark {
-    size_t values, nodes;
-  };
-  Mark mark() const { return {graph_.values.size(), graph_.nodes.size()}; }
-  void release(Mark& mark, std::vector<ir::ValueId>& parts, std::vector<ir::ValueId>& states);
-  void renew_pool();
-
-  // The value name for `name` of a body: the caller's where it is one of the body's results.
-  std::string value_name(const std::string& name, const Scope& scope);
-  static const ir::ValueId* find_value(const std::string& name, const Scope& scope);
-  std::vector<ir::ValueId> input_ids(const ::onnx::NodeProto& node, const Scope& scope,
-                                     const Origin& origin) const;
-  void append(ir::Node node);
-
-  std::shared_ptr<const ::onnx::ModelProto> model_;
-  std::string path_;
-  ExternalData external_;
-  FunctionLibrary functions_;
-  ir::Graph graph_;
   std::unordered_set<std::string> names_;
   std::unordered_map<std::string, int> copies_;  // of a name, made so far
   int64_t steps_ = 0;                            // nodes visited, expansions included
-  Evaluate evaluate_;                            // null: values are not computed
 };
 
 }  // namespace redfuser::onnx

@@ -7,19 +7,16 @@
 #include "base/type_codes.h"
 #include "onnx/check/control_checks.h"
 #include "onnx/check/node_order.h"
-#include "onnx/import/importer.h"
-#include "onnx/proto/constants.h"
+#include "onnx/import/model_walk.h"
 #include "onnx/proto/tensor_proto.h"
 #include "onnx/proto/type_support.h"
 #include "onnx/proto/value_types.h"
+#include "ops/graph_editor.h"
 #include "ops/op_def.h"
 #include "ops/sizes.h"
 
 namespace redfuser::onnx {
 namespace {
-
-// Iterations that a plan may repeat; beyond, the model is evaluated.
-constexpr int64_t kMaxUnrolled = 64;
 
 Tensor scalar_of(int64_t value) {
   Tensor tensor(DType::Int64, {});
@@ -46,8 +43,8 @@ std::optional<int64_t> known_scalar(const ir::Value& value) {
 
 }  // namespace
 
-bool Importer::add_control(const ::onnx::NodeProto& node, int opset, Scope& scope,
-                           const Origin& origin) {
+bool ModelWalk::add_control(const ::onnx::NodeProto& node, int opset, Scope& scope,
+                            const Origin& origin) {
   if (!is_control_flow(node.op_type())) return false;
   ir::Node inputs;
   inputs.op = node.op_type();
@@ -65,10 +62,10 @@ bool Importer::add_control(const ::onnx::NodeProto& node, int opset, Scope& scop
   return true;
 }
 
-std::vector<ir::ValueId> Importer::run_subgraph(const ::onnx::GraphProto& graph,
-                                                const std::vector<ir::ValueId>& inputs,
-                                                const std::vector<std::string>& names,
-                                                const Scope& scope, const Origin& origin) {
+std::vector<ir::ValueId> ModelWalk::run_subgraph(const ::onnx::GraphProto& graph,
+                                                 const std::vector<ir::ValueId>& inputs,
+                                                 const std::vector<std::string>& names,
+                                                 const Scope& scope, const Origin& origin) {
   const std::string here =
       fmt::format("{}: node \"{}\": subgraph \"{}\"", path_, origin.name, graph.name());
   if (scope.depth >= kMaxCallDepth) {
@@ -97,8 +94,8 @@ std::vector<ir::ValueId> Importer::run_subgraph(const ::onnx::GraphProto& graph,
   }
   for (const auto& tensor : graph.initializer()) {
     // Bodies run several times and hold few tensors: these are copied.
-    inner.values[tensor.name()] = add_constant(graph_, value_name(tensor.name(), inner),
-                                               to_tensor(tensor, nullptr, &external_, here));
+    inner.values[tensor.name()] = ops::add_constant(graph_, value_name(tensor.name(), inner),
+                                                    to_tensor(tensor, nullptr, &external_, here));
     body.entries.push_back(tensor.name());
   }
   for (const auto& name : captured_names(graph)) {
@@ -122,17 +119,11 @@ std::vector<ir::ValueId> Importer::run_subgraph(const ::onnx::GraphProto& graph,
   return results;
 }
 
-ir::ValueId Importer::emit(const std::string& op, std::vector<ir::ValueId> inputs,
-                           ir::Attributes attributes, const Scope& scope, const Origin& origin) {
-  ir::Node node;
-  node.op = op;
-  node.opset = 13;
-  node.def = ops::find_op("", op, node.opset);
-  RF_CHECK(node.def != nullptr, "{} has no definition", op);
+ir::ValueId ModelWalk::emit(const std::string& op, std::vector<ir::ValueId> inputs,
+                            ir::Attributes attributes, const Scope& scope, const Origin& origin) {
+  ir::Node node = ops::new_node(op, std::move(inputs), std::move(attributes));
   node.name = origin.name;
   node.source = origin.source;
-  node.inputs = std::move(inputs);
-  node.attributes = std::move(attributes);
   Scope fresh;
   fresh.prefix = (scope.prefix.empty() ? origin.name : scope.prefix) + "/";
   node.outputs = {graph_.add_value(value_name(op, fresh))};
@@ -140,8 +131,8 @@ ir::ValueId Importer::emit(const std::string& op, std::vector<ir::ValueId> input
   return graph_.nodes.back().outputs[0];
 }
 
-void Importer::bind_outputs(const ::onnx::NodeProto& node, const std::vector<ir::ValueId>& results,
-                            Scope& scope, const Origin& origin) {
+void ModelWalk::bind_outputs(const ::onnx::NodeProto& node, const std::vector<ir::ValueId>& results,
+                             Scope& scope, const Origin& origin) {
   for (int i = 0; i < node.output_size(); ++i) {
     if (node.output(i).empty()) continue;
     if (static_cast<size_t>(i) >= results.size()) {
@@ -160,7 +151,7 @@ void Importer::bind_outputs(const ::onnx::NodeProto& node, const std::vector<ir:
   }
 }
 
-int64_t Importer::decided(ir::ValueId id, const char* what, const std::string& here) const {
+int64_t ModelWalk::decided(ir::ValueId id, const char* what, const std::string& here) const {
   const ir::Value& value = graph_.values[static_cast<size_t>(id)];
   const auto count = ops::constant_count(value.shape);
   if (count && *count != 1) {
@@ -175,7 +166,7 @@ int64_t Importer::decided(ir::ValueId id, const char* what, const std::string& h
   return *known;
 }
 
-void Importer::add_if(const ::onnx::NodeProto& node, Scope& scope, const Origin& origin) {
+void ModelWalk::add_if(const ::onnx::NodeProto& node, Scope& scope, const Origin& origin) {
   const ::onnx::AttributeProto* branches[] = {find_attribute(node, "else_branch"),
                                               find_attribute(node, "then_branch")};
   if (node.input_size() != 1 || branches[0] == nullptr || branches[1] == nullptr) {
@@ -194,44 +185,7 @@ void Importer::add_if(const ::onnx::NodeProto& node, Scope& scope, const Origin&
   bind_outputs(node, run_subgraph(branch, {}, names, scope, origin), scope, origin);
 }
 
-void Importer::release(Mark& mark, std::vector<ir::ValueId>& parts,
-                       std::vector<ir::ValueId>& states) {
-  if (!evaluate_) return;
-  std::vector<ir::Value> moved;
-  size_t lasting = 0;
-  for (std::vector<ir::ValueId>* ids : {&parts, &states}) {
-    for (ir::ValueId& id : *ids) {
-      if (id == ir::kAbsent || static_cast<size_t>(id) < mark.values) continue;
-      const ir::Value& value = graph_.values[static_cast<size_t>(id)];
-      RF_CHECK(value.is_constant(), "\"{}\" was not computed", value.name);
-      moved.push_back(value);
-      moved.back().producer = -1;
-      id = static_cast<ir::ValueId>(mark.values + moved.size() - 1);
-    }
-    if (ids == &parts) lasting = moved.size();
-  }
-  graph_.nodes.resize(mark.nodes);
-  graph_.values.resize(mark.values);
-  for (ir::Value& value : moved) graph_.values.push_back(std::move(value));
-  mark.values += lasting;
-  renew_pool();
-}
-
-// Pools only grow, and an evaluation may go on for long. What is computed needs no other
-// expressions than its sizes and elements.
-void Importer::renew_pool() {
-  constexpr size_t kMany = 1 << 17;
-  if (graph_.pool->size() < kMany || !graph_.size_checks.empty()) return;
-  graph_.pool = std::make_shared<ir::ExprPool>();
-  for (size_t id = 0; id < graph_.values.size(); ++id) {
-    const Tensor constant = graph_.values[id].constant;
-    graph_.values[id].elements.clear();
-    graph_.values[id].has_elements = false;
-    ops::set_constant(graph_, static_cast<ir::ValueId>(id), constant);
-  }
-}
-
-void Importer::add_loop(const ::onnx::NodeProto& node, Scope& scope, const Origin& origin) {
+void ModelWalk::add_loop(const ::onnx::NodeProto& node, Scope& scope, const Origin& origin) {
   const ::onnx::AttributeProto* attribute = find_attribute(node, "body");
   if (attribute == nullptr) user_error("{}: it has no body", where(node, origin));
   const ::onnx::GraphProto& body = attribute->g();
@@ -248,7 +202,7 @@ void Importer::add_loop(const ::onnx::NodeProto& node, Scope& scope, const Origi
   const int64_t trips =
       inputs[0] == ir::kAbsent ? INT64_MAX : decided(inputs[0], "the trip count", here);
   bool going = inputs[1] == ir::kAbsent || decided(inputs[1], "the condition", here) != 0;
-  if (!evaluate_ && going && trips > kMaxUnrolled && trips != INT64_MAX) {
+  if (going && trips > max_iterations() && trips != INT64_MAX) {
     needs_values("{}: {} iterations are more than a plan repeats", where(node, origin), trips);
   }
   const std::string prefix = (scope.prefix.empty() ? origin.name : scope.prefix) + "/";
@@ -258,18 +212,18 @@ void Importer::add_loop(const ::onnx::NodeProto& node, Scope& scope, const Origi
   Mark start = mark();
   for (int64_t trip = 0; trip < trips && going; ++trip) {
     count_step();
-    if (!evaluate_ && trip == kMaxUnrolled) {
+    if (trip == max_iterations()) {
       needs_values("{}: more iterations than a plan repeats", where(node, origin));
     }
     std::vector<ir::ValueId> arguments{
-        add_constant(graph_, value_name("iteration", fresh), scalar_of(trip)),
-        add_constant(graph_, value_name("condition", fresh), scalar_of_bool(true))};
+        ops::add_constant(graph_, value_name("iteration", fresh), scalar_of(trip)),
+        ops::add_constant(graph_, value_name("condition", fresh), scalar_of_bool(true))};
     arguments.insert(arguments.end(), states.begin(), states.end());
     const std::vector<ir::ValueId> results = run_subgraph(body, arguments, {}, scope, origin);
     going = decided(results[0], "the condition after an iteration", here) != 0;
     std::copy_n(results.begin() + 1, carried, states.begin());
     std::vector<ir::ValueId> parts(results.begin() + 1 + carried, results.end());
-    release(start, parts, states);
+    iteration_done(start, parts, states);
     for (size_t s = 0; s < stacks.size(); ++s) stacks[s].push_back(parts[s]);
   }
   std::vector<ir::ValueId> results = states;
@@ -280,9 +234,9 @@ void Importer::add_loop(const ::onnx::NodeProto& node, Scope& scope, const Origi
   bind_outputs(node, results, scope, origin);
 }
 
-ir::ValueId Importer::stacked(const std::vector<ir::ValueId>& parts, int axis,
-                              const ::onnx::ValueInfoProto& declared, const Scope& scope,
-                              const Origin& origin) {
+ir::ValueId ModelWalk::stacked(const std::vector<ir::ValueId>& parts, int axis,
+                               const ::onnx::ValueInfoProto& declared, const Scope& scope,
+                               const Origin& origin) {
   Scope fresh;
   fresh.prefix = (scope.prefix.empty() ? origin.name : scope.prefix) + "/";
   if (parts.empty()) {
@@ -295,11 +249,11 @@ ir::ValueId Importer::stacked(const std::vector<ir::ValueId>& parts, int axis,
       user_error("{}: node \"{}\": the type of its output without iterations is {}", path_,
                  origin.name, type.elem_type() == 0 ? "open" : type_name(type.elem_type()));
     }
-    return add_constant(graph_, value_name("stack", fresh), Tensor(dtype, dims));
+    return ops::add_constant(graph_, value_name("stack", fresh), Tensor(dtype, dims));
   }
   Tensor axes(DType::Int64, {1});
   *axes.as<int64_t>() = axis;
-  const ir::ValueId axes_id = add_constant(graph_, value_name("axes", fresh), axes);
+  const ir::ValueId axes_id = ops::add_constant(graph_, value_name("axes", fresh), axes);
   std::vector<ir::ValueId> rows;
   for (const ir::ValueId part : parts)
     rows.push_back(emit("Unsqueeze", {part, axes_id}, {}, scope, origin));
@@ -318,10 +272,10 @@ ir::ValueId Importer::stacked(const std::vector<ir::ValueId>& parts, int axis,
   return rows[0];
 }
 
-std::vector<ir::ValueId> Importer::scanned(const ::onnx::NodeProto& node,
-                                           std::vector<ir::ValueId> states,
-                                           const std::vector<ir::ValueId>& inputs, int axis_shift,
-                                           Scope& scope, const Origin& origin) {
+std::vector<ir::ValueId> ModelWalk::scanned(const ::onnx::NodeProto& node,
+                                            std::vector<ir::ValueId> states,
+                                            const std::vector<ir::ValueId>& inputs, int axis_shift,
+                                            Scope& scope, const Origin& origin) {
   const ::onnx::GraphProto& body = find_attribute(node, "body")->g();
   const std::string here = where(node, origin);
   const size_t carried = states.size();
@@ -350,7 +304,7 @@ std::vector<ir::ValueId> Importer::scanned(const ::onnx::NodeProto& node,
     }
     length = size->integer;
   }
-  if (!evaluate_ && length > kMaxUnrolled) {
+  if (length > max_iterations()) {
     needs_values("{}: {} iterations are more than a plan repeats", here, length);
   }
   Scope fresh;
@@ -362,14 +316,15 @@ std::vector<ir::ValueId> Importer::scanned(const ::onnx::NodeProto& node,
     std::vector<ir::ValueId> arguments = states;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const int64_t at = backwards[i] != 0 ? length - 1 - step : step;
-      const ir::ValueId index = add_constant(graph_, value_name("index", fresh), scalar_of(at));
+      const ir::ValueId index =
+          ops::add_constant(graph_, value_name("index", fresh), scalar_of(at));
       arguments.push_back(emit("Gather", {inputs[i], index}, {{"axis", axes[i]}}, scope, origin));
     }
     const std::vector<ir::ValueId> results = run_subgraph(body, arguments, {}, scope, origin);
     std::copy_n(results.begin(), carried, states.begin());
     std::vector<ir::ValueId> parts(results.begin() + static_cast<std::ptrdiff_t>(carried),
                                    results.end());
-    release(start, parts, states);
+    iteration_done(start, parts, states);
     for (size_t o = 0; o < outputs; ++o) stacks[o].push_back(parts[o]);
   }
   for (size_t o = 0; o < outputs; ++o) {
@@ -387,8 +342,8 @@ std::vector<ir::ValueId> Importer::scanned(const ::onnx::NodeProto& node,
 }
 
 // Scan of opset 8 takes a batch: every element of it is a scan of its own.
-void Importer::add_scan(const ::onnx::NodeProto& node, int opset, Scope& scope,
-                        const Origin& origin) {
+void ModelWalk::add_scan(const ::onnx::NodeProto& node, int opset, Scope& scope,
+                         const Origin& origin) {
   const ::onnx::AttributeProto* body = find_attribute(node, "body");
   const ::onnx::AttributeProto* count = find_attribute(node, "num_scan_inputs");
   std::vector<ir::ValueId> inputs = input_ids(node, scope, origin);
@@ -415,7 +370,7 @@ void Importer::add_scan(const ::onnx::NodeProto& node, int opset, Scope& scope,
     needs_values("{}: its batch is known only at run time", here);
   }
   const int64_t batch = shape[0]->integer;
-  if (!evaluate_ && batch > kMaxUnrolled) {
+  if (batch > max_iterations()) {
     needs_values("{}: a batch of {} is more than a plan repeats", here, batch);
   }
   Scope fresh;
@@ -423,7 +378,7 @@ void Importer::add_scan(const ::onnx::NodeProto& node, int opset, Scope& scope,
   std::vector<std::vector<ir::ValueId>> rows;
   for (int64_t b = 0; b < batch; ++b) {
     count_step();
-    const ir::ValueId index = add_constant(graph_, value_name("batch", fresh), scalar_of(b));
+    const ir::ValueId index = ops::add_constant(graph_, value_name("batch", fresh), scalar_of(b));
     const auto element = [&](std::vector<ir::ValueId> values) {
       for (ir::ValueId& id : values) {
         id = emit("Gather", {id, index}, {{"axis", int64_t{0}}}, scope, origin);

@@ -4,11 +4,11 @@
 #include "onnx/check/node_check.h"
 #include "onnx/check/node_order.h"
 #include "onnx/functions/expansions.h"
-#include "onnx/import/importer.h"
+#include "onnx/import/model_walk.h"
 #include "onnx/import/wide_nodes.h"
-#include "onnx/proto/constants.h"
 #include "onnx/proto/type_support.h"
 #include "onnx/proto/value_types.h"
+#include "ops/graph_editor.h"
 #include "ops/op_def.h"
 
 namespace redfuser::onnx {
@@ -36,22 +36,11 @@ BoundAttributes bound_by(const ::onnx::NodeProto& call, const ::onnx::FunctionPr
 
 }  // namespace
 
-std::string Importer::where(const ::onnx::NodeProto& node, const Origin& origin) const {
+std::string ModelWalk::where(const ::onnx::NodeProto& node, const Origin& origin) const {
   return fmt::format("{}: [{}] node \"{}\"", path_, node.op_type(), origin.name);
 }
 
-// A plan has a node for each step. An evaluation may take any number, but not hold them all, nor
-// repeat iterations that compute nothing.
-void Importer::count_step() {
-  if (++steps_ > kMaxNodes && evaluate_) {
-    user_error("{}: {} iterations compute nothing", path_, kMaxNodes);
-  }
-  if (steps_ > kMaxNodes || graph_.nodes.size() > static_cast<size_t>(kMaxNodes)) {
-    user_error("{}: it expands to more than {} nodes", path_, kMaxNodes);
-  }
-}
-
-void Importer::add_node(const ::onnx::NodeProto& written, Scope& scope, const Origin& origin) {
+void ModelWalk::add_node(const ::onnx::NodeProto& written, Scope& scope, const Origin& origin) {
   count_step();
   check_attributes(written, scope.in_function, where(written, origin));
   ::onnx::NodeProto storage;
@@ -93,18 +82,18 @@ void Importer::add_node(const ::onnx::NodeProto& written, Scope& scope, const Or
   add_call(node, *body.function, body.opsets, body.types, nullptr, scope, origin);
 }
 
-void Importer::add_constant_node(const ::onnx::NodeProto& node, const AttributeSource& source,
-                                 Scope& scope) {
+void ModelWalk::add_constant_node(const ::onnx::NodeProto& node, const AttributeSource& source,
+                                  Scope& scope) {
   if (node.output_size() != 1 || node.output(0).empty()) {
     user_error("{}: a Constant has one output", source.where);
   }
   Tensor tensor = constant_tensor(node, source);
   const std::string name = value_name(node.output(0), scope);
-  scope.values[node.output(0)] = add_constant(graph_, name, std::move(tensor));
+  scope.values[node.output(0)] = ops::add_constant(graph_, name, std::move(tensor));
 }
 
-void Importer::add_primitive(const ::onnx::NodeProto& proto, const ops::OpDef& def, int opset,
-                             const AttributeSource& source, Scope& scope, const Origin& origin) {
+void ModelWalk::add_primitive(const ::onnx::NodeProto& proto, const ops::OpDef& def, int opset,
+                              const AttributeSource& source, Scope& scope, const Origin& origin) {
   ir::Node node;
   node.op = proto.op_type();
   node.domain = normal_domain(proto.domain());
@@ -132,30 +121,20 @@ void Importer::add_primitive(const ::onnx::NodeProto& proto, const ops::OpDef& d
   append(std::move(node));
 }
 
-void Importer::append(ir::Node node) {
-  const auto id = static_cast<ir::NodeId>(graph_.nodes.size());
-  for (size_t i = 0; i < node.outputs.size(); ++i) {
-    if (node.outputs[i] == ir::kAbsent) continue;
-    ir::Value& value = graph_.values[static_cast<size_t>(node.outputs[i])];
-    value.producer = id;
-    value.output_index = static_cast<int>(i);
-  }
-  graph_.nodes.push_back(std::move(node));
+void ModelWalk::append(ir::Node node) {
+  const ir::NodeId id = ops::append_node(graph_, std::move(node));
   check_kinds_of_inputs(graph_, graph_.nodes.back());
   ops::infer_node(graph_, id);
-  if (evaluate_) {
-    evaluate_(graph_, id);
-    steps_ = 0;
-  }
+  node_added(id);
   for (const ir::ValueId output : graph_.nodes.back().outputs) {
     if (output != ir::kAbsent) check_size(graph_, output);
   }
 }
 
-void Importer::add_call(const ::onnx::NodeProto& node, const ::onnx::FunctionProto& function,
-                        const Opsets& opsets, const BodyTypes& types,
-                        const std::shared_ptr<const void>& owner, Scope& scope,
-                        const Origin& origin) {
+void ModelWalk::add_call(const ::onnx::NodeProto& node, const ::onnx::FunctionProto& function,
+                         const Opsets& opsets, const BodyTypes& types,
+                         const std::shared_ptr<const void>& owner, Scope& scope,
+                         const Origin& origin) {
   const std::string here = where(node, origin);
   if (scope.depth >= kMaxCallDepth) {
     user_error("{}: functions nest more than {} deep", here, kMaxCallDepth);
@@ -198,7 +177,8 @@ void Importer::add_call(const ::onnx::NodeProto& node, const ::onnx::FunctionPro
   }
 }
 
-void Importer::run_body(const ::onnx::FunctionProto& function, Scope& scope, const Origin& origin) {
+void ModelWalk::run_body(const ::onnx::FunctionProto& function, Scope& scope,
+                         const Origin& origin) {
   const std::string here = fmt::format("{}: node \"{}\": function {}", path_, origin.name,
                                        qualified_name(function.domain(), function.name()));
   Body body = function_body(function, here);
@@ -209,33 +189,20 @@ void Importer::run_body(const ::onnx::FunctionProto& function, Scope& scope, con
 
 // The caller's name for a function's result: the producer has it already unless the result is one
 // of the function's inputs.
-ir::ValueId Importer::named(ir::ValueId value, const std::string& name, const Origin& origin) {
+ir::ValueId ModelWalk::named(ir::ValueId value, const std::string& name, const Origin& origin) {
   if (graph_.values[static_cast<size_t>(value)].name == name) return value;
-  if (evaluate_) {
-    return add_constant(graph_, name, graph_.values[static_cast<size_t>(value)].constant);
-  }
-  ir::Node node;
-  node.op = "Identity";
-  node.opset = 14;
-  node.def = ops::find_op("", node.op, node.opset);
-  RF_CHECK(node.def != nullptr, "Identity has no definition");
-  node.name = origin.name;
-  node.source = origin.source;
-  node.inputs = {value};
-  node.outputs = {graph_.add_value(name)};
-  append(std::move(node));
-  return graph_.nodes.back().outputs[0];
+  return renamed(value, name, origin);
 }
 
-ir::ValueId Importer::as_type(ir::ValueId value, DType dtype, const Scope& scope,
-                              const Origin& origin) {
+ir::ValueId ModelWalk::as_type(ir::ValueId value, DType dtype, const Scope& scope,
+                               const Origin& origin) {
   if (value == ir::kAbsent || dtype == DType::Undefined) return value;
   if (graph_.values[static_cast<size_t>(value)].dtype == dtype) return value;
   return emit("Cast", {value}, {{"to", static_cast<int64_t>(dtype)}}, scope, origin);
 }
 
-ir::ValueId Importer::result_as_type(ir::ValueId value, DType dtype, const Scope& scope,
-                                     const Origin& origin) {
+ir::ValueId ModelWalk::result_as_type(ir::ValueId value, DType dtype, const Scope& scope,
+                                      const Origin& origin) {
   const ir::ValueId result = as_type(value, dtype, scope, origin);
   if (result != value) {
     std::swap(graph_.values[static_cast<size_t>(result)].name,
@@ -244,21 +211,14 @@ ir::ValueId Importer::result_as_type(ir::ValueId value, DType dtype, const Scope
   return result;
 }
 
-std::string Importer::value_name(const std::string& name, const Scope& scope) {
+std::string ModelWalk::value_name(const std::string& name, const Scope& scope) {
   const auto result = scope.results.find(name);
   if (result != scope.results.end()) return result->second;
   if (scope.prefix.empty()) return name;
-  std::string unique = scope.prefix + name;
-  if (evaluate_) return unique;
-  const std::string base = unique;
-  while (!names_.insert(unique).second) {
-    int& copies = copies_.try_emplace(base, 1).first->second;
-    unique = fmt::format("{}_{}", base, ++copies);
-  }
-  return unique;
+  return name_for(scope.prefix + name);
 }
 
-const ir::ValueId* Importer::find_value(const std::string& name, const Scope& scope) {
+const ir::ValueId* ModelWalk::find_value(const std::string& name, const Scope& scope) {
   for (const Scope* at = &scope; at != nullptr; at = at->parent) {
     const auto found = at->values.find(name);
     if (found != at->values.end()) return &found->second;
@@ -266,8 +226,8 @@ const ir::ValueId* Importer::find_value(const std::string& name, const Scope& sc
   return nullptr;
 }
 
-std::vector<ir::ValueId> Importer::input_ids(const ::onnx::NodeProto& node, const Scope& scope,
-                                             const Origin& origin) const {
+std::vector<ir::ValueId> ModelWalk::input_ids(const ::onnx::NodeProto& node, const Scope& scope,
+                                              const Origin& origin) const {
   std::vector<ir::ValueId> ids;
   for (const auto& input : node.input()) {
     if (input.empty()) {

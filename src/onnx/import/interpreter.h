@@ -1,0 +1,43 @@
+// A model that is run node by node, for structures that only a run knows.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "onnx/import/model_walk.h"
+
+namespace redfuser::onnx {
+
+// Inputs are constants, and every node is computed when it is added, so that all values are known
+// to what follows. Values of an iteration are dropped after it, so that a run takes no more memory
+// than what it still needs.
+class Interpreter final : public ModelWalk {
+ public:
+  // Makes every output of the newest node of a graph, whose inputs are constants, a constant.
+  using Evaluate = std::function<void(ir::Graph&, ir::NodeId)>;
+  Interpreter(std::shared_ptr<const ::onnx::ModelProto> model, const std::string& path,
+              Evaluate evaluate)
+      : ModelWalk(std::move(model), path), evaluate_(std::move(evaluate)) {}
+
+  // Returns the outputs by name. Throws UserError for everything that is wrong with the model or
+  // the inputs.
+  NamedTensors run(const NamedTensors& inputs);
+
+ private:
+  void give_inputs(Scope& scope, const NamedTensors& inputs);
+  void renew_pool();
+
+  void count_step() override;
+  void node_added(ir::NodeId node) override;
+  int64_t max_iterations() const override { return INT64_MAX; }
+  ir::ValueId renamed(ir::ValueId value, const std::string& name, const Origin& origin) override;
+  std::string name_for(const std::string& wanted) override { return wanted; }
+  void iteration_done(Mark& mark, std::vector<ir::ValueId>& parts,
+                      std::vector<ir::ValueId>& states) override;
+
+  const Evaluate evaluate_;
+  int64_t steps_ = 0;  // since the last node
+};
+
+}  // namespace redfuser::onnx

@@ -1,0 +1,111 @@
+#include "onnx/import/model_walk.h"
+
+#include <onnx/onnx_pb.h>
+
+#include "base/error.h"
+#include "onnx/check/node_order.h"
+#include "onnx/import/unsupported.h"
+#include "onnx/proto/tensor_proto.h"
+#include "onnx/proto/value_types.h"
+#include "ops/graph_editor.h"
+
+namespace redfuser::onnx {
+namespace {
+
+Body main_body(const ::onnx::GraphProto& graph, const std::string& where) {
+  Body body{{}, {}, {}, where};
+  for (const auto& node : graph.node()) body.nodes.push_back(&node);
+  for (const auto& tensor : graph.initializer()) body.entries.push_back(tensor.name());
+  const auto initializers = initializer_names(graph);
+  for (const auto& input : graph.input()) {
+    if (input.name().empty()) user_error("{}: a graph input has no name", where);
+    // An input with an initializer is one name: the initializer is its default, and RedFuser takes
+    // it as a constant.
+    if (!initializers.count(input.name())) body.entries.push_back(input.name());
+  }
+  for (const auto& output : graph.output()) body.results.push_back(output.name());
+  return body;
+}
+
+}  // namespace
+
+std::unordered_set<std::string> initializer_names(const ::onnx::GraphProto& graph) {
+  std::unordered_set<std::string> names;
+  for (const auto& tensor : graph.initializer()) names.insert(tensor.name());
+  return names;
+}
+
+ModelWalk::ModelWalk(std::shared_ptr<const ::onnx::ModelProto> model, const std::string& path)
+    : model_(std::move(model)), path_(path), external_(path), functions_(*model_, path) {
+  graph_.pool = std::make_shared<ir::ExprPool>();
+  graph_.name = model_->graph().name();
+}
+
+// Checks what needs no walk, and enters what is there before the nodes.
+std::vector<int> ModelWalk::begin(Scope& scope) {
+  const ::onnx::GraphProto& main = model_->graph();
+  if (main.sparse_initializer_size() != 0) {
+    user_error("{}: sparse initializers are not supported (\"{}\")", path_,
+               main.sparse_initializer(0).values().name());
+  }
+  check_types(main);
+  const std::vector<int> order = live_order(main_body(main, path_));
+  check_supported(*model_, order, functions_, path_);
+  scope.opsets = opsets_of(*model_);
+  scope.owner = model_;
+  add_initializers(scope, order);
+  return order;
+}
+
+void ModelWalk::check_types(const ::onnx::GraphProto& main) const {
+  const auto initializers = initializer_names(main);
+  for (const auto& input : main.input()) {
+    if (initializers.count(input.name())) continue;
+    check_element_types(input.type(), fmt::format("{}: graph input \"{}\"", path_, input.name()));
+  }
+  for (const auto& output : main.output()) {
+    check_element_types(output.type(),
+                        fmt::format("{}: graph output \"{}\"", path_, output.name()));
+  }
+}
+
+void ModelWalk::add_main(Scope& scope, const std::vector<int>& order) {
+  for (const int index : order) {
+    const ::onnx::NodeProto& node = model_->graph().node(index);
+    add_node(node, scope, {node_name(node, index), index});
+  }
+  set_outputs(scope);
+}
+
+void ModelWalk::add_initializers(Scope& scope, const std::vector<int>& order) {
+  const ::onnx::GraphProto& main = model_->graph();
+  std::unordered_set<std::string> used;
+  for (const int index : order) {
+    for_each_input(main.node(index), [&](const std::string& name, bool) { used.insert(name); });
+  }
+  for (const auto& output : main.output()) used.insert(output.name());
+  for (const auto& tensor : main.initializer()) {
+    if (!used.count(tensor.name())) continue;
+    scope.values[tensor.name()] =
+        ops::add_constant(graph_, tensor.name(), to_tensor(tensor, model_, &external_, path_));
+  }
+  for (const auto& input : main.input()) {
+    const auto found = scope.values.find(input.name());
+    if (found == scope.values.end()) continue;
+    check_default(graph_.values[static_cast<size_t>(found->second)].constant, input, path_);
+  }
+}
+
+void ModelWalk::set_outputs(const Scope& scope) {
+  std::unordered_set<std::string> seen;
+  for (const auto& output : model_->graph().output()) {
+    if (!seen.insert(output.name()).second) {
+      user_error("{}: two graph outputs are named \"{}\"", path_, output.name());
+    }
+    const ir::ValueId id = scope.values.at(output.name());
+    check_declared_type(graph_.values[static_cast<size_t>(id)], output, "output", path_);
+    graph_.outputs.push_back(id);
+  }
+}
+
+}  // namespace redfuser::onnx

@@ -1,0 +1,157 @@
+// The walk through a model that turns its nodes into primitive nodes of a Graph.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "ir/graph.h"
+#include "onnx/functions/functions.h"
+#include "onnx/proto/attributes.h"
+#include "onnx/proto/external_data.h"
+#include "redfuser/redfuser.h"
+
+namespace onnx {
+class GraphProto;
+class ValueInfoProto;
+}  // namespace onnx
+
+namespace redfuser::onnx {
+
+std::unordered_set<std::string> initializer_names(const ::onnx::GraphProto& graph);
+
+// Expands as it goes: a context-dependent body needs the types of its inputs, so every primitive
+// node is inferred when it is added. Calls of local functions and composite operators are replaced
+// by their bodies; every node of an expansion keeps the name and index of the user's node.
+//
+// Control flow is resolved here: If takes its branch, Loop and Scan repeat their body. What decides
+// it must be known: from the graph (Importer), or because nodes are computed as they are added
+// (Interpreter).
+class ModelWalk {
+ public:
+  virtual ~ModelWalk() = default;
+  ModelWalk(const ModelWalk&) = delete;
+  ModelWalk& operator=(const ModelWalk&) = delete;
+
+ protected:
+  // `path` is the model's, and starts error messages.
+  ModelWalk(std::shared_ptr<const ::onnx::ModelProto> model, const std::string& path);
+
+  // Names in force in one body: the main graph's, a function's or a subgraph's.
+  struct Scope {
+    std::unordered_map<std::string, ir::ValueId> values;
+    const Scope* parent = nullptr;  // whose names a subgraph sees
+    Opsets opsets;
+    std::unordered_map<std::string, std::string> results;  // formal output -> the caller's name
+    BoundAttributes attributes;
+    std::shared_ptr<const void> owner;  // keeps the nodes' tensors alive; null: they are copied
+    std::string prefix;                 // of new names; empty in the main graph
+    int depth = 0;
+    bool in_function = false;  // its nodes may refer to `attributes`
+    bool promotes = false;     // BodyTypes::promotes
+  };
+  // The user's node that is being expanded.
+  struct Origin {
+    std::string name;
+    int source = -1;
+  };
+
+  // Iterations of control flow that the walk repeats at most.
+  static constexpr int64_t kMaxUnrolled = 64;
+
+  // What an import and a run do differently.
+  //
+  // Before every node and every iteration: UserError where there are too many.
+  virtual void count_step() = 0;
+  // After a node is added and inferred.
+  virtual void node_added(ir::NodeId node) = 0;
+  // NeedsValues beyond so many iterations of one control flow node.
+  virtual int64_t max_iterations() const = 0;
+  // The value under the name that a caller has for it.
+  virtual ir::ValueId renamed(ir::ValueId value, const std::string& name, const Origin& origin) = 0;
+  // The name of a value of a body: `wanted`, or one made of it.
+  virtual std::string name_for(const std::string& wanted) = 0;
+  // What there was before the iterations of a control flow node.
+  struct Mark {
+    size_t values, nodes;
+  };
+  // After an iteration: its values but for `parts` and `states`, whose numbers may change, are not
+  // asked for again. The parts are part of the mark from then on.
+  virtual void iteration_done(Mark& mark, std::vector<ir::ValueId>& parts,
+                              std::vector<ir::ValueId>& states) = 0;
+
+  // Checks what needs no walk, and enters the initializers. Returns the nodes to visit, in order.
+  std::vector<int> begin(Scope& scope);
+  // Visits the main graph's nodes, and sets the outputs.
+  void add_main(Scope& scope, const std::vector<int>& order);
+  // Adds a node whose outputs are there, and infers it.
+  void append(ir::Node node);
+
+  const std::shared_ptr<const ::onnx::ModelProto> model_;
+  const std::string path_;
+  ir::Graph graph_;
+
+ private:
+  std::string where(const ::onnx::NodeProto& node, const Origin& origin) const;
+  void check_types(const ::onnx::GraphProto& main) const;
+  void add_initializers(Scope& scope, const std::vector<int>& order);
+  void set_outputs(const Scope& scope);
+
+  void add_node(const ::onnx::NodeProto& node, Scope& scope, const Origin& origin);
+  void add_constant_node(const ::onnx::NodeProto& node, const AttributeSource& source,
+                         Scope& scope);
+  void add_primitive(const ::onnx::NodeProto& node, const ops::OpDef& def, int opset,
+                     const AttributeSource& source, Scope& scope, const Origin& origin);
+  void add_call(const ::onnx::NodeProto& node, const ::onnx::FunctionProto& function,
+                const Opsets& opsets, const BodyTypes& types,
+                const std::shared_ptr<const void>& owner, Scope& scope, const Origin& origin);
+  void run_body(const ::onnx::FunctionProto& function, Scope& scope, const Origin& origin);
+  ir::ValueId named(ir::ValueId value, const std::string& name, const Origin& origin);
+  // The value in this type; Undefined: as it is.
+  ir::ValueId as_type(ir::ValueId value, DType dtype, const Scope& scope, const Origin& origin);
+  // The same of a result, which keeps its name.
+  ir::ValueId result_as_type(ir::ValueId value, DType dtype, const Scope& scope,
+                             const Origin& origin);
+
+  // Control flow (model_walk_control.cpp). True if the node is one of its operators.
+  // The only element of a condition or a count. Throws NeedsValues where only a run knows it, and
+  // UserError, starting with `here`, for a value that is none.
+  int64_t decided(ir::ValueId id, const char* what, const std::string& here) const;
+  bool add_control(const ::onnx::NodeProto& node, int opset, Scope& scope, const Origin& origin);
+  void add_if(const ::onnx::NodeProto& node, Scope& scope, const Origin& origin);
+  void add_loop(const ::onnx::NodeProto& node, Scope& scope, const Origin& origin);
+  void add_scan(const ::onnx::NodeProto& node, int opset, Scope& scope, const Origin& origin);
+  // One pass of a scan over inputs without batch: final states, then stacked outputs.
+  std::vector<ir::ValueId> scanned(const ::onnx::NodeProto& node, std::vector<ir::ValueId> states,
+                                   const std::vector<ir::ValueId>& inputs, int axis_shift,
+                                   Scope& scope, const Origin& origin);
+  // Runs a subgraph on `inputs` and returns its outputs. `names` (empty, or one per output) are the
+  // names that results get where the body computes them.
+  std::vector<ir::ValueId> run_subgraph(const ::onnx::GraphProto& graph,
+                                        const std::vector<ir::ValueId>& inputs,
+                                        const std::vector<std::string>& names, const Scope& scope,
+                                        const Origin& origin);
+  // Values stacked along a new axis; `declared` gives the type where there are none.
+  ir::ValueId stacked(const std::vector<ir::ValueId>& parts, int axis,
+                      const ::onnx::ValueInfoProto& declared, const Scope& scope,
+                      const Origin& origin);
+  // A node of our own, with one output.
+  ir::ValueId emit(const std::string& op, std::vector<ir::ValueId> inputs,
+                   ir::Attributes attributes, const Scope& scope, const Origin& origin);
+  void bind_outputs(const ::onnx::NodeProto& node, const std::vector<ir::ValueId>& results,
+                    Scope& scope, const Origin& origin);
+  Mark mark() const { return {graph_.values.size(), graph_.nodes.size()}; }
+
+  // The value name for `name` of a body: the caller's where it is one of the body's results.
+  std::string value_name(const std::string& name, const Scope& scope);
+  static const ir::ValueId* find_value(const std::string& name, const Scope& scope);
+  std::vector<ir::ValueId> input_ids(const ::onnx::NodeProto& node, const Scope& scope,
+                                     const Origin& origin) const;
+
+  ExternalData external_;
+  FunctionLibrary functions_;
+};
+
+}  // namespace redfuser::onnx
