@@ -19,7 +19,7 @@ struct OptOptions {
   bool fuse = true, certify = true, verbose = false, list_operators = false;
   std::optional<ConvertOptions> convert;
   std::optional<std::string> explain;  // empty: as text on stdout
-  std::string dump, svg;
+  std::string dump, target = "sm_90a", svg;
   std::vector<std::string> assert_fused;
   int64_t memory_limit = 0;  // 0: none
   double time_limit = 0;
@@ -47,8 +47,15 @@ void add_options(CLI::App& app, OptOptions& options) {
          "--svg", options.svg,
          "Draw the graph with its fused regions outlined (.dot: as Graphviz text; - for stdout)")
       ->type_name("FILE");
-  app.add_option("--dump", options.dump, "Print a stage: graph, cascade, streaming or program")
-      ->type_name("STAGE");
+  CLI::Option* dump = app.add_option("--dump", options.dump,
+                                     "Print a stage: import, passes, graph, cascade, streaming, "
+                                     "plan, kernels or cuda")
+                          ->type_name("STAGE");
+  app.add_option("--target", options.target,
+                 "With --dump: the GPU that kernels are for, such as sm_80")
+      ->type_name("SM")
+      ->capture_default_str()
+      ->needs(dump);
   app.add_option("--assert-fused", options.assert_fused,
                  "Number of fused regions, such as attention>=12; exit 1 if it does not hold")
       ->type_name("CLASS>=COUNT");
@@ -130,7 +137,7 @@ void describe(const SaveResult& result, const ReportView& report, const OptOptio
 
 void write_reports(const Program& program, const ReportView& report, const OptOptions& options,
                    const Words& words) {
-  if (!options.dump.empty()) write_output("-", program.dump(options.dump));
+  if (!options.dump.empty()) write_output("-", program.dump(options.dump, options.target));
   if (options.explain && options.explain->empty()) words.say(explanation(report));
   if (options.explain && !options.explain->empty()) {
     write_output(*options.explain, program.explain());

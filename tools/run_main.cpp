@@ -82,7 +82,7 @@ int run(int argc, char** argv) {
   const Model model = Model::load(options.model);
   const Program program = compile_for(model, options);
   if (!options.dump.empty()) {
-    write_output("-", program.dump(options.dump));
+    write_output("-", program.dump(options.dump, options.target));
     return kSuccess;
   }
   const ReportView report(program.explain());

@@ -135,9 +135,16 @@ void add_report_options(CLI::App& app, RunOptions& options, StringPool& texts) {
   app.add_option("--json", options.json, "Write the whole result as JSON (- for stdout)")
       ->type_name("FILE|-")
       ->group(group);
-  app.add_option("--dump", options.dump,
-                 "Print a stage and stop: graph, cascade, streaming or program")
-      ->type_name("STAGE")
+  CLI::Option* dump = app.add_option("--dump", options.dump,
+                                     "Print a stage and stop: import, passes, graph, cascade, "
+                                     "streaming, plan, kernels or cuda")
+                          ->type_name("STAGE")
+                          ->group(group);
+  app.add_option("--target", options.target,
+                 "With --dump: the GPU that kernels are for, such as sm_80")
+      ->type_name("SM")
+      ->capture_default_str()
+      ->needs(dump)
       ->group(group);
 }
 

@@ -27,7 +27,7 @@ struct RunOptions {
   std::string json;
   SessionOptions session;
   std::vector<std::string> assert_fused;
-  std::string dump;
+  std::string dump, target = "sm_90a";
   double time_limit = 0;  // seconds; 0: none
 };
 

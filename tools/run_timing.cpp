@@ -104,6 +104,8 @@ std::string chrome_trace(const std::vector<StepTime>& trace) {
                     {"tid", 1},
                     {"args", {{"name", "redfuser-run"}}}});
   for (const StepTime& step : trace) {
+    Json args = {{"kind", step.kind}};
+    if (!step.kernels.empty()) args["kernels"] = step.kernels;
     events.push_back({{"name", step.label},
                       {"cat", step.kind},
                       {"ph", "X"},
@@ -111,7 +113,7 @@ std::string chrome_trace(const std::vector<StepTime>& trace) {
                       {"dur", step.duration_us},
                       {"pid", 1},
                       {"tid", 1},
-                      {"args", {{"kind", step.kind}}}});
+                      {"args", std::move(args)}});
   }
   const Json root = {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}};
   return root.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -87,10 +87,12 @@ class Program {
   const std::vector<StepInfo>& steps() const;
   // The report of what was fused and what was not, as JSON text (docs/cli.md gives the schema).
   std::string explain() const;
-  // The program as text, one step per line.
+  // The plan as text, one step per line.
   std::string text() const;
-  // Any stage of the pipeline as text: "graph", "cascade", "streaming", "program".
-  std::string dump(const std::string& stage) const;
+  // A stage of the pipeline as text: "import", "passes", "graph", "cascade", "streaming", "plan",
+  // "kernels" or "cuda"; the last two for a GPU of the target, such as "sm_80". No GPU is needed.
+  // UserError if there is no such stage or target.
+  std::string dump(const std::string& stage, const std::string& target = "sm_90a") const;
   const std::shared_ptr<const runtime::CompiledProgram>& handle() const { return impl_; }
 
  private:
@@ -149,6 +151,7 @@ struct StepTime {
   std::string label;  // the user's nodes
   std::string kind;   // as in StepInfo
   double start_us = 0, duration_us = 0;
+  std::vector<std::string> kernels;  // GPU only: what it launched, by the names in machine code
 };
 
 class Session {

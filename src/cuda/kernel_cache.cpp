@@ -34,6 +34,14 @@ std::string problem_of(const fs::path& entry, const std::string& source, std::st
   return "";
 }
 
+Json uses_of(const KernelSource& source) {
+  Json uses = Json::array();
+  for (const KernelUse& use : source.uses) {
+    uses.push_back({{"nodes", use.nodes}, {"choice", use.choice}, {"parameters", use.parameters}});
+  }
+  return uses;
+}
+
 }  // namespace
 
 std::string default_cache_folder() {
@@ -56,35 +64,41 @@ CacheOptions resolved(CacheOptions options) {
 KernelCache::KernelCache(CacheOptions options, std::vector<std::string> identity)
     : options_(resolved(std::move(options))), identity_(std::move(identity)) {}
 
-std::string KernelCache::key(const std::string& source) const {
-  return cache_key(identity_, source);
+std::string KernelCache::key(const std::string& text) const { return cache_key(identity_, text); }
+
+std::string KernelCache::entry(const KernelSource& source) const {
+  return source.name + "." + key(source.text);
 }
 
-bool KernelCache::load(const std::string& source, std::string& cubin) {
+bool KernelCache::load(const KernelSource& source, std::string& cubin) {
   if (options_.mode == CacheMode::Off) return false;
-  const fs::path entry = fs::path(options_.folder) / key(source);
+  const fs::path entry = fs::path(options_.folder) / this->entry(source);
   std::error_code error;
   if (!fs::exists(entry, error)) return false;
-  const std::string problem = problem_of(entry, source, cubin);
+  const std::string problem = problem_of(entry, source.text, cubin);
   if (problem.empty()) return true;
   warnings_.push_back(
       fmt::format("the kernel cache's entry {} is compiled again: {}", entry.string(), problem));
   return false;
 }
 
-void KernelCache::store(const std::string& source, const std::string& cubin) {
-  const fs::path entry = fs::path(options_.folder) / key(source);
+void KernelCache::store(const KernelSource& source, const std::string& cubin) {
+  const fs::path entry = fs::path(options_.folder) / this->entry(source);
   static std::atomic<int> number = 0;
   const std::string own = fmt::format("{}.{}.{}", entry.string(), ::getpid(), number++);
   const fs::path aside = own + ".tmp", damaged = own + ".old";
   const HeldSignals held;  // the three files of an entry belong together
   std::error_code error;
   fs::create_directories(aside, error);
-  const Json meta = {
-      {"redfuser", library_version()}, {"compiler", identity_}, {"cubin", digest(cubin)}};
-  const bool written = !error && write_file(aside / "source.cu", source) &&
+  const Json meta = {{"redfuser", library_version()},
+                     {"compiler", identity_},
+                     {"cubin", digest(cubin)},
+                     {"kernel", source.name},
+                     {"uses", uses_of(source)}};
+  const bool written = !error && write_file(aside / "source.cu", source.text) &&
                        write_file(aside / "kernel.cubin", cubin) &&
-                       write_file(aside / "meta.json", meta.dump(1) + "\n");
+                       write_file(aside / "meta.json",
+                                  meta.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
   if (written) {
     fs::rename(entry, damaged, error);
     fs::rename(aside, entry, error);
@@ -100,22 +114,22 @@ void KernelCache::store(const std::string& source, const std::string& cubin) {
   }
 }
 
-std::string KernelCache::build(const std::string& source, const Compiler& compiler) const {
+std::string KernelCache::build(const KernelSource& source, const Compiler& compiler) const {
   std::error_code error;
   const bool writable = options_.mode == CacheMode::On;
   const fs::path folder =
       writable ? fs::path(options_.folder) : fs::temp_directory_path(error) / "redfuser";
-  const fs::path path = folder / "failed" / (key(source) + ".cu");
+  const fs::path path = folder / "failed" / (entry(source) + ".cu");
   try {
-    return compiler(source, path.string());
+    return compiler(source.text, path.string());
   } catch (const InternalError&) {
     fs::create_directories(path.parent_path(), error);
-    write_file(path, source);
+    write_file(path, source.text);
     throw;
   }
 }
 
-std::vector<std::string> KernelCache::get(const std::vector<std::string>& sources,
+std::vector<std::string> KernelCache::get(const std::vector<KernelSource>& sources,
                                           const Compiler& compiler, int threads) {
   std::vector<std::string> cubins;
   for (CompiledText& text : try_get(sources, compiler, threads)) {
@@ -125,7 +139,7 @@ std::vector<std::string> KernelCache::get(const std::vector<std::string>& source
   return cubins;
 }
 
-std::vector<CompiledText> KernelCache::try_get(const std::vector<std::string>& sources,
+std::vector<CompiledText> KernelCache::try_get(const std::vector<KernelSource>& sources,
                                                const Compiler& compiler, int threads) {
   const auto start = std::chrono::steady_clock::now();
   warnings_.clear();

@@ -1,8 +1,9 @@
-// TileContext code of generated kernels, kept in a folder between runs.
+// Machine code of generated kernels, kept in a folder between runs.
 //
-// An entry is a folder named by its key that holds source.cu, kernel.cubin and meta.json. It is
-// written aside and renamed, so it appears whole or not at all, and processes may share a cache. An
-// entry that is not whole or not ours is rebuilt, with a warning.
+// An entry is a folder, <kernel>.<key>, that holds source.cu, kernel.cubin and meta.json; the last
+// says what the kernel was compiled for. It is written aside and renamed, so it appears whole or
+// not at all, and processes may share a cache. An entry that is not whole or not ours is rebuilt,
+// with a warning.
 #pragma once
 
 #include <exception>
@@ -24,10 +25,24 @@ std::string default_cache_folder();
 // With the folder that is used: none, and no cache, where there is none; none if the mode is off.
 CacheOptions resolved(CacheOptions options);
 
+// What a launch makes of a kernel's text: the user's nodes, the family's configuration, and a line
+// per argument.
+struct KernelUse {
+  std::string nodes, choice;
+  std::vector<std::string> parameters;
+};
+
+// Only `text` decides what is compiled; the rest is for the reader of the cache.
+struct KernelSource {
+  std::string text;
+  std::string name = "kernel";
+  std::vector<KernelUse> uses = {};
+};
+
 // Compiles text; `path` is where the text is kept if it does not compile.
 using Compiler = std::function<std::string(const std::string& source, const std::string& path)>;
 
-// TileContext code of a text, or why there is none.
+// Machine code of a text, or why there is none.
 struct CompiledText {
   std::string cubin;
   std::exception_ptr error;
@@ -39,16 +54,18 @@ class KernelCache {
   // options with the architecture.
   KernelCache(CacheOptions options, std::vector<std::string> identity);
 
-  // TileContext code of every source, in order; what is not in the cache is compiled, on `threads`
+  // Machine code of every source, in order; what is not in the cache is compiled, on `threads`
   // threads (0: one per core).
-  std::vector<std::string> get(const std::vector<std::string>& sources, const Compiler& compiler,
+  std::vector<std::string> get(const std::vector<KernelSource>& sources, const Compiler& compiler,
                                int threads = 0);
   // The same, where a text that does not compile leaves the others as they are.
-  std::vector<CompiledText> try_get(const std::vector<std::string>& sources,
+  std::vector<CompiledText> try_get(const std::vector<KernelSource>& sources,
                                     const Compiler& compiler, int threads = 0);
 
-  // The entry's name: 32 hexadecimal digits of text, identity and RedFuser's version.
-  std::string key(const std::string& source) const;
+  // 32 hexadecimal digits of text, identity and RedFuser's version.
+  std::string key(const std::string& text) const;
+  // The name of the entry's folder.
+  std::string entry(const KernelSource& source) const;
 
   // Of the last get().
   int compiled() const { return compiled_; }
@@ -57,9 +74,9 @@ class KernelCache {
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
-  bool load(const std::string& source, std::string& cubin);
-  void store(const std::string& source, const std::string& cubin);
-  std::string build(const std::string& source, const Compiler& compiler) const;
+  bool load(const KernelSource& source, std::string& cubin);
+  void store(const KernelSource& source, const std::string& cubin);
+  std::string build(const KernelSource& source, const Compiler& compiler) const;
 
   CacheOptions options_;
   std::vector<std::string> identity_;

@@ -33,11 +33,11 @@ void run(const Pipeline& pipeline, ir::Graph& graph, std::vector<PassRecord>* lo
   for (int round = 0; changed && round < pipeline.max_rounds; ++round) {
     changed = false;
     for (const Pass& pass : pipeline.passes) {
-      const auto before = static_cast<int>(graph.nodes.size());
+      const NodeList before = log != nullptr ? nodes_of(graph) : NodeList();
       if (!pass.run(graph)) continue;
       verify(graph);
       changed = true;
-      if (log != nullptr) log->push_back({pass.name, before, static_cast<int>(graph.nodes.size())});
+      if (log != nullptr) log->push_back(record_of(pass.name, before, nodes_of(graph)));
     }
   }
 }

@@ -1,20 +1,13 @@
 // The pipelines: which passes run, in which order.
 #pragma once
 
-#include <string>
 #include <vector>
 
-#include "ir/graph.h"
+#include "passes/pass_log.h"
 
 namespace redfuser::passes {
 
-// One line of the log: a pass that changed the graph.
-struct PassRecord {
-  std::string name;
-  int nodes_before = 0, nodes_after = 0;
-};
-
-// Both verify the graph after every pass that changed it, and add a line for it to the log. Node
+// Both verify the graph after every pass that changed it, and add a record of it to the log. Node
 // and value numbers change.
 
 // For files and for execution: passes run until none changes anything (at most eight rounds).

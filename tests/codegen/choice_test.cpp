@@ -128,8 +128,8 @@ TEST_P(CodegenChoice, OthersKeepTheirRegisters) {
       }
     }
   }
-  std::vector<std::string> texts;
-  for (const auto& [text, origin] : origins) texts.push_back(text);
+  std::vector<cuda::KernelSource> texts;
+  for (const auto& [text, origin] : origins) texts.push_back({text});
   // The assembler's logs are kept as a cache keeps machine code.
   cuda::KernelCache cache({cuda::CacheMode::On, test_paths::cache()},
                           {"logs", compiler->version(), GetParam().name});
@@ -145,7 +145,7 @@ TEST_P(CodegenChoice, OthersKeepTheirRegisters) {
     Compiler::read_log(result);
     EXPECT_NE(result.log.find("bytes stack frame"), std::string::npos) << result.log;
     EXPECT_EQ(result.log.find("instructions are serialized"), std::string::npos) << result.log;
-    EXPECT_LE(result.spilled, kCall) << origins.at(texts[i]);
+    EXPECT_LE(result.spilled, kCall) << origins.at(texts[i].text);
   }
   std::printf("%zu kernels, %d compiled in %.1f s\n", texts.size(), cache.compiled(),
               cache.seconds());
@@ -202,7 +202,7 @@ TEST(CodegenChoice, LengthsOfRunTime) {
             const auto& launch = std::get<codegen::KernelLaunch>(call);
             if (evaluate_size(launch.grid[0], symbols) == 0) continue;
             ++launches;
-            covered |= launch.name != "row_partials";
+            covered |= launch.family != "row_partials";
           }
           // The chosen kernel comes first.
           const codegen::KernelConfig& choice = all[0].choices[i];
@@ -238,7 +238,7 @@ TEST(CodegenChoice, EmptyRowsOfRunTime) {
       const auto& launch = std::get<codegen::KernelLaunch>(call);
       if (evaluate_size(launch.grid[0], symbols) == 0) continue;
       ++launches;
-      EXPECT_NE(launch.name, "row_segments") << to_string(all[0].choices[i]);
+      EXPECT_NE(launch.family, "row_segments") << to_string(all[0].choices[i]);
     }
     EXPECT_EQ(launches, 1) << to_string(all[0].choices[i]);
   }
@@ -262,7 +262,7 @@ TEST(CodegenChoice, SegmentsOfRowsWithoutCounters) {
       for (const codegen::GpuCall& call :
            generate(compiled.graph(), step, codegen::Target{}).calls) {
         const auto& launch = std::get<codegen::KernelLaunch>(call);
-        if (launch.name == "row_segments") blocks += evaluate_size(launch.grid[0], symbols);
+        if (launch.family == "row_segments") blocks += evaluate_size(launch.grid[0], symbols);
       }
     }
     return blocks;

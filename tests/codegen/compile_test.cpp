@@ -59,7 +59,7 @@ using Sources = std::map<std::string, Source>;  // by text
 void add(Sources& sources, const std::string& origin, const Model& model,
          const codegen::Target& target) {
   for (const codegen::KernelLaunch& kernel : generate_model(model, target).kernels) {
-    sources.try_emplace(kernel.source, Source{kernel.name, origin, kernel.static_shared});
+    sources.try_emplace(kernel.source, Source{kernel.family, origin, kernel.static_shared});
   }
 }
 
@@ -106,8 +106,8 @@ void add_workloads(Sources& sources, const codegen::Target& target) {
 // The assembler's logs of all texts, in their order, which are kept as a cache keeps machine code.
 std::vector<Compiler::Result> logs_of(const Sources& sources, const std::string& architecture) {
   Compiler* compiler = Compiler::find();
-  std::vector<std::string> texts;
-  for (const auto& [text, source] : sources) texts.push_back(text);
+  std::vector<cuda::KernelSource> texts;
+  for (const auto& [text, source] : sources) texts.push_back({text});
   cuda::KernelCache cache({cuda::CacheMode::On, test_paths::cache()},
                           {"logs", compiler->version(), architecture});
   const std::vector<std::string> logs =

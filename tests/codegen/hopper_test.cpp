@@ -86,7 +86,7 @@ TEST(CodegenHopper, TakesWhatTheCopyEngineReads) {
   for (const Case& c : cases) {
     const auto [program, kernels] = generated(c.operands, c.portable);
     ASSERT_EQ(kernels.size(), 1u) << c.what;
-    EXPECT_EQ(kernels[0].name, c.kernel) << c.what;
+    EXPECT_EQ(kernels[0].family, c.kernel) << c.what;
   }
 }
 
@@ -165,7 +165,7 @@ TEST(CodegenHopper, SharedHeadsHaveNoDimension) {
   const auto [program, kernels] = generated(
       {"float16[1, 8, 200, 64]", "float16[1, 1, 300, 64]", "float16[1, 1, 300, 64]", kSame});
   ASSERT_EQ(kernels.size(), 1u);
-  ASSERT_EQ(kernels[0].name, "attention_hopper");
+  ASSERT_EQ(kernels[0].family, "attention_hopper");
   EXPECT_EQ(values(kernels[0].views[0].dims), (std::vector<int64_t>{64, 200, 8}));
   EXPECT_EQ(values(kernels[0].views[1].dims), (std::vector<int64_t>{64, 300, 1}));
 }
@@ -201,7 +201,7 @@ TEST(CodegenHopper, LatentValuesAreNotCopiedTwice) {
         "t = Transpose<perm = [0, 2, 1]>(kv) s = MatMul(q, t) p = Softmax<axis = -1>(s) " +
         std::string(c.values) + " y = MatMul(p, v) }"));
     ASSERT_EQ(generated.kernels.size(), 2u) << c.what;  // the second merges segments
-    EXPECT_EQ(generated.kernels[0].name, "attention_wide") << c.what;
+    EXPECT_EQ(generated.kernels[0].family, "attention_wide") << c.what;
     EXPECT_EQ(generated.kernels[0].views.size(), c.views) << c.what;
     if (Compiler::find()) expect_compiles(generated.kernels, "sm_90a");
   }
@@ -252,9 +252,9 @@ TEST(CodegenHopper, LengthsOfRunTimeHaveAPortableKernelForFewRows) {
   for (const int64_t tokens : {1, 63, 64, 500}) {
     const std::vector<int64_t> symbols(1024, tokens);
     for (const codegen::KernelLaunch& kernel : kernels) {
-      const bool hopper = kernel.name == "attention_hopper";
+      const bool hopper = kernel.family == "attention_hopper";
       EXPECT_EQ(evaluate_size(kernel.grid[0], symbols) > 0, hopper == (tokens >= 64))
-          << kernel.name << " " << tokens;
+          << kernel.family << " " << tokens;
     }
   }
 }

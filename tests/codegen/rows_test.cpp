@@ -116,7 +116,7 @@ TEST_P(CodegenRows, CompilesEverywhere) {
   EXPECT_EQ(generated.products, 0);
   ASSERT_FALSE(generated.kernels.empty());
   if (!GetParam().kernel.empty()) {
-    EXPECT_EQ(generated.kernels[0].name, GetParam().kernel);
+    EXPECT_EQ(generated.kernels[0].family, GetParam().kernel);
   }
   if (!Compiler::find()) GTEST_SKIP() << "no libnvrtc";
   // The slow path of a division is a call, around which some assemblers save a register.
@@ -144,8 +144,8 @@ TEST(CodegenRows, LargeHeadsGoThroughTheLibrary) {
     EXPECT_EQ(generated.products, 2) << type;
     bool weights = false;
     for (const codegen::KernelLaunch& kernel : generated.kernels) {
-      weights |= kernel.name.starts_with("row_");
-      EXPECT_FALSE(kernel.name.starts_with("attention")) << kernel.name;
+      weights |= kernel.family.starts_with("row_");
+      EXPECT_FALSE(kernel.family.starts_with("attention")) << kernel.family;
     }
     EXPECT_TRUE(weights) << type;
     if (Compiler::find()) expect_compiles(generated.kernels, "sm_90a", 0);

@@ -261,14 +261,14 @@ TEST_P(MaskedValues, ExactKernelsCheckFirst) {
     const GeneratedModel exact = generate_model(model_, architecture.target);
     if (exact.kernels.size() == plain.kernels.size()) {
       // Every score is computed anyway: in memory, or because a finite fill may be outweighed.
-      EXPECT_TRUE(!plain.kernels[0].name.starts_with("attention") || GetParam().mask.floats_only);
+      EXPECT_TRUE(!plain.kernels[0].family.starts_with("attention") || GetParam().mask.floats_only);
       for (size_t i = 0; i < plain.kernels.size(); ++i) {
         EXPECT_EQ(exact.kernels[i].source, plain.kernels[i].source);
       }
       continue;
     }
     ASSERT_EQ(exact.kernels.size(), plain.kernels.size() + 1);
-    EXPECT_EQ(exact.kernels[0].name, "mask_check");
+    EXPECT_EQ(exact.kernels[0].family, "mask_check");
     // What a Where hides may be anything; values are multiplied, and rows and keys added to a mask.
     const bool replaced = std::string(GetParam().mask.name).ends_with("where");
     EXPECT_EQ(exact.kernels[0].buffers.size(), replaced ? 2u : 4u);

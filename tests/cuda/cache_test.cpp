@@ -38,7 +38,7 @@ class KernelCacheTest : public testing::Test {
   }
   // Runs get() for "a" and "b" and expects so many of them to be compiled.
   void expect(cuda::KernelCache cache, int compiled, size_t warnings = 0) {
-    EXPECT_EQ(cache.get({"a", "b"}, compile, 2),
+    EXPECT_EQ(cache.get({{"a"}, {"b"}}, compile, 2),
               (std::vector<std::string>{"cubin of a", "cubin of b"}));
     EXPECT_EQ(cache.compiled(), compiled);
     EXPECT_EQ(cache.cached(), 2 - compiled);
@@ -51,7 +51,7 @@ class KernelCacheTest : public testing::Test {
 TEST_F(KernelCacheTest, CompilesOnce) {
   expect(cache(), 2);
   expect(cache(), 0);
-  const fs::path entry = fs::path(folder_) / cache().key("a");
+  const fs::path entry = fs::path(folder_) / cache().entry({"a"});
   for (const char* file : {"source.cu", "kernel.cubin", "meta.json"}) {
     EXPECT_TRUE(fs::exists(entry / file)) << file;
   }
@@ -71,10 +71,10 @@ TEST_F(KernelCacheTest, KeyCoversTextAndIdentity) {
 TEST_F(KernelCacheTest, RebuildsADamagedEntry) {
   for (const char* file : {"kernel.cubin", "meta.json", "source.cu"}) {
     expect(cache(), fs::exists(folder_) ? 0 : 2);
-    write(fs::path(folder_) / cache().key("a") / file, "damaged");
+    write(fs::path(folder_) / cache().entry({"a"}) / file, "damaged");
     expect(cache(), 1, 1);
     expect(cache(), 0);
-    fs::remove(fs::path(folder_) / cache().key("b") / file);
+    fs::remove(fs::path(folder_) / cache().entry({"b"}) / file);
     expect(cache(), 1, 1);
     expect(cache(), 0);
   }
@@ -97,7 +97,7 @@ TEST_F(KernelCacheTest, AFolderThatCannotBeWrittenIsAWarning) {
 TEST_F(KernelCacheTest, KeepsASourceThatDoesNotCompile) {
   std::string kept;
   cuda::KernelCache broken = cache();
-  EXPECT_THROW(broken.get({"text"},
+  EXPECT_THROW(broken.get({{"text"}},
                           [&](const std::string&, const std::string& path) -> std::string {
                             kept = path;
                             internal_error("no");

@@ -60,7 +60,8 @@ bool has_tile(const Program& program, const std::vector<int64_t>& symbols) {
       generate(clone(compiled.graph()), compiled.plan.steps.at(0), target);
   return std::any_of(step.calls.begin(), step.calls.end(), [&](const codegen::GpuCall& call) {
     const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
-    return launch && launch->name == "product_tile" && evaluate_size(launch->grid[0], symbols) > 0;
+    return launch && launch->family == "product_tile" &&
+           evaluate_size(launch->grid[0], symbols) > 0;
   });
 }
 

@@ -97,15 +97,6 @@ TEST(Program, ExplainsItselfAsJson) {
   EXPECT_FALSE(report["ops_after"].empty());
 }
 
-TEST(Program, DumpsEveryStage) {
-  const TextModel file(kText);
-  const Program program = compile(Model::load(file.path()));
-  for (const char* stage : {"graph", "cascade", "streaming", "program"}) {
-    EXPECT_FALSE(program.dump(stage).empty()) << stage;
-  }
-  EXPECT_THROW(program.dump("kernels"), UserError);
-}
-
 TEST(RandomInputs, FollowOptions) {
   const TextModel file(kText);
   const Model model = Model::load(file.path());

@@ -37,7 +37,7 @@ void run_in_threads(const Model& model, const NamedTensors& inputs) {
         if (same) ++equal;
       }
       program.explain();
-      program.dump("program");
+      program.dump("plan");
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -36,7 +36,7 @@ TEST_F(ToolsTest, CallersErrorsAreOneLine) {
       model.path() + " --memory-limit 1 --dim n=100",
       model.path() + " --assert-fused 'everything>=1'",
       model.path() + " --assert-fused attention",
-      model.path() + " --dump kernels",
+      model.path() + " --dump program",
       model.path() + " --iterations 0",
       model.path() + " --rtol inf",
       model.path() + " --rtol nan",
@@ -149,7 +149,7 @@ TEST_F(ToolsTest, AnyMemoryLimitEndsWell) {
       "  z = Loop <body = b (int64 i, bool go, float[p] a) => (bool on, float[q] d) "
       "{ on = Identity(go) d = Concat<axis = 0>(a, a) }> (k, \"\", x) }");
   for (const std::string tool : {"redfuser-run", "redfuser-opt"}) {
-    const std::string what = tool == "redfuser-run" ? " --dim n=4" : " --dump program";
+    const std::string what = tool == "redfuser-run" ? " --dim n=4" : " --dump plan";
     int refused = 0;
     for (const std::string limit : {"1", "1K", "100K", "1M", "4M", "16M", "512M"}) {
       const Finished finished = run(tool, model.path() + what + " --memory-limit " + limit);

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/core/gpu_step.h"
+#include "codegen/core/target_table.h"
 #include "cuda/nvrtc.h"
 #include "redfuser/redfuser.h"
 #include "runtime/program/compiled_program.h"
@@ -22,9 +22,9 @@ struct Architecture {
   const char* name;
   codegen::Target target;
 };
-inline const Architecture kArchitectures[] = {{"sm_80", {80, 108, 163 * 1024}},
-                                              {"sm_90a", {90, 132, 227 * 1024}},
-                                              {"sm_100", {100, 148, 227 * 1024}}};
+inline const Architecture kArchitectures[] = {{"sm_80", codegen::target_named("sm_80")},
+                                              {"sm_90a", codegen::target_named("sm_90a")},
+                                              {"sm_100", codegen::target_named("sm_100a")}};
 
 struct GeneratedModel {
   int launches = 0, products = 0;  // with sizes of 128 for every symbol

@@ -82,7 +82,7 @@ class Check {
     }
     emitter.line(fmt::format("if (threadIdx.x == 0) {}[0] = {} ? 1.0f : 0.0f;", found, holds));
     KernelLaunch launch =
-        kernel.launch("mask_check", comment_of(form_.rows.comment),
+        kernel.launch("mask_check", form_.rows.comment,
                       {"ptx", "ptx_split", "math", "types", "reduce", "magnitude"}, "",
                       emitter.close(), kThreads);
     launch.grid[0] = pool_.integer(blocks);

@@ -4,6 +4,8 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -13,7 +15,7 @@ namespace redfuser::codegen {
 
 // What text is specialised on.
 struct Target {
-  int architecture = 90;  // 80, 89, 90, 100: compute capability times ten
+  int architecture = 90;  // compute capability times ten
   int multiprocessors = 132;
   // Largest shared memory of a block, static and dynamic; a multiprocessor has kBlockReserved
   // more, and as much besides is taken by each of its blocks.
@@ -51,12 +53,22 @@ struct TmaView {
 
 inline constexpr int kLaunchCounters = 4096;
 
+// A configuration's parameters by name, such as {"keys", 128}.
+using Parameters = std::vector<std::pair<std::string, int>>;
+
 // A kernel of one generated source. Arguments in order: one tensor map by value per view, one
 // pointer per buffer, one int64 per size expression, then, for one with counters, the address of
 // kLaunchCounters unsigned numbers that are 0 when it starts and that it leaves 0.
 struct KernelLaunch {
-  std::string name;    // extern "C" symbol; also the family's name in traces
-  std::string source;  // CUDA C++ text; equal sources are compiled once
+  std::string family;  // "attention_hopper"
+  std::string name;    // extern "C" symbol, by kernel_name
+  std::string source;  // CUDA C++ text; equal sources are compiled once, whatever step they are of
+  Parameters config;   // of the family
+  std::vector<std::string_view> headers;  // of src/device, whose text is part of the source
+  // What this launch makes of the text: the user's nodes, and a line per argument such as
+  // "p0 = scores f16[8,12,512,64]".
+  std::string nodes;
+  std::vector<std::string> parameters;
   std::vector<TmaView> views;
   std::vector<BufferRef> buffers;
   std::vector<ir::Expr> sizes;

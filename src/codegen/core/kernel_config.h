@@ -5,7 +5,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "codegen/core/gpu_step.h"
@@ -14,7 +13,7 @@ namespace redfuser::codegen {
 
 struct KernelConfig {
   std::string family;  // the kernel's name
-  std::vector<std::pair<std::string, int>> parameters;
+  Parameters parameters;
 
   // InternalError if the family has no such parameter.
   int at(std::string_view parameter) const;

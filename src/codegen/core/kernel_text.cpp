@@ -1,10 +1,12 @@
 #include "codegen/core/kernel_text.h"
 
 #include <algorithm>
-#include <map>
+#include <charconv>
 
 #include "base/error.h"
 #include "codegen/core/device_text.h"
+#include "codegen/core/indent.h"
+#include "codegen/core/kernel_name.h"
 
 namespace redfuser::codegen {
 
@@ -100,16 +102,17 @@ std::string KernelText::multiples(const std::vector<ir::Expr>& sizes, int64_t un
     std::string term = fmt::format("({} & {}) == 0", this->size(size), unit - 1);
     if (std::find(terms.begin(), terms.end(), term) == terms.end()) terms.push_back(term);
   }
-  if (terms.empty()) return "true";
-  return fmt::format("{}", fmt::join(terms, " && "));
+  return all_of(terms);
 }
 
-KernelLaunch KernelText::launch(const std::string& name, const std::string& comment,
+KernelLaunch KernelText::launch(const std::string& family, const std::string& equations,
                                 const std::vector<std::string_view>& headers,
                                 const std::string& before, const std::string& body, int block,
                                 int min_blocks) const {
   KernelLaunch launch;
-  launch.name = name;
+  launch.family = family;
+  launch.headers = headers;
+  launch.nodes = step_.label;
   launch.block = block;
   launch.views = views_;
   std::vector<std::string> parameters;
@@ -130,12 +133,46 @@ KernelLaunch KernelText::launch(const std::string& name, const std::string& comm
   if (counter_) parameters.push_back("unsigned* counter");
   launch.counter = counter_;
   launch.sizes = sizes_;
-  launch.source = fmt::format(
-      "{}{}{}extern \"C\" __global__ void __launch_bounds__({}{}) {}({}) {{\n{}}}\n", comment,
-      device_prelude(headers), before, block, min_blocks > 0 ? fmt::format(", {}", min_blocks) : "",
-      name, fmt::join(parameters, ", "), body);
+  ValueOrder order;
+  const std::string comment = comment_of(equations, order);
+  launch.parameters = describe_parameters(order);
+  const std::string bounds =
+      fmt::format("{}{}", block, min_blocks > 0 ? fmt::format(", {}", min_blocks) : "");
+  const std::string rest = fmt::format("({}) {{\n{}}}\n", fmt::join(parameters, ", "), body);
+  launch.name = kernel_name(
+      family, graph_, step_,
+      fmt::format("{}{}{}{}{}", comment, fmt::join(headers, " "), before, bounds, rest));
+  launch.source =
+      fmt::format("{}{}{}", comment, device_prelude(headers),
+                  indented(fmt::format("{}extern \"C\" __global__ void __launch_bounds__({}) {}{}",
+                                       before, bounds, launch.name, rest)));
   for (ir::Expr& grid : launch.grid) grid = pool().integer(1);
   return launch;
+}
+
+std::string all_of(const std::vector<std::string>& conditions) {
+  std::vector<std::string> left;
+  for (const std::string& condition : conditions) {
+    if (condition == "false") return condition;
+    if (condition != "true") left.push_back(condition);
+  }
+  return left.empty() ? "true" : fmt::format("{}", fmt::join(left, " && "));
+}
+
+std::string all_aligned(const std::string& condition, const std::vector<std::string>& buffers) {
+  std::vector<std::string> conditions = {condition};
+  for (const std::string& buffer : buffers) {
+    conditions.push_back(fmt::format("aligned({})", buffer));
+  }
+  return all_of(conditions);
+}
+
+std::string as_int(const std::string& value) {
+  int number = 0;
+  const char* end = value.data() + value.size();
+  const auto [rest, error] = std::from_chars(value.data(), end, number);
+  if (error == std::errc() && std::string_view(rest, end) == "ll") return std::to_string(number);
+  return fmt::format("static_cast<int>({})", value);
 }
 
 bool is_size(ir::Expr expr) {
@@ -144,26 +181,62 @@ bool is_size(ir::Expr expr) {
          expr->bound_level == 0;
 }
 
-std::string comment_of(const std::string& text) {
-  std::map<std::string, size_t> order;
+// Every %N is replaced by the order of its first appearance, so that equal kernels of different
+// layers have equal text.
+std::string KernelText::comment_of(const std::string& equations, ValueOrder& order) {
   std::string result = "// ";
-  for (size_t i = 0; i < text.size();) {
-    if (text[i] == '\n') {
-      if (i + 1 < text.size()) result += "\n// ";
+  for (size_t i = 0; i < equations.size();) {
+    if (equations[i] == '\n') {
+      if (i + 1 < equations.size()) result += "\n// ";
       ++i;
-    } else if (text[i] == '%' && i + 1 < text.size() && std::isdigit(text[i + 1]) != 0) {
+    } else if (equations[i] == '%' && i + 1 < equations.size() &&
+               std::isdigit(equations[i + 1]) != 0) {
       size_t end = i + 1;
-      while (end < text.size() && std::isdigit(text[end]) != 0) ++end;
-      const std::string name = text.substr(i, end - i);
+      while (end < equations.size() && std::isdigit(equations[end]) != 0) ++end;
+      const std::string name = equations.substr(i, end - i);
       result += fmt::format("%{}", order.emplace(name, order.size()).first->second);
       i = end;
     } else {
       // A backslash at the end of a line would continue the comment.
-      result += text[i] == '\\' ? '/' : text[i];
+      result += equations[i] == '\\' ? '/' : equations[i];
       ++i;
     }
   }
   return result + "\n";
+}
+
+std::string KernelText::describe(const BufferRef& buffer, const ValueOrder& order) const {
+  if (buffer.value < 0) {
+    return fmt::format("scratch {} {}", buffer.scratch,
+                       short_name(scratch_dtypes_.at(static_cast<size_t>(buffer.scratch))));
+  }
+  const ir::Value& value = graph_.values.at(static_cast<size_t>(buffer.value));
+  const std::string number = fmt::format("%{}", buffer.value);
+  std::vector<std::string> sizes;
+  for (ir::Expr size : value.shape) sizes.push_back(to_string(pool(), size));
+  const auto found = order.find(number);
+  return fmt::format("{} {}[{}]{}", value.name.empty() ? number : value.name,
+                     short_name(value.dtype), fmt::join(sizes, ","),
+                     found == order.end() ? "" : fmt::format(" (%{})", found->second));
+}
+
+std::vector<std::string> KernelText::describe_parameters(const ValueOrder& order) const {
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < views_.size(); ++i) {
+    lines.push_back(fmt::format("m{} = {}, by boxes of {}", i, describe(views_[i].buffer, order),
+                                fmt::join(views_[i].box, "x")));
+  }
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    const int64_t value = buffers_[i].value;
+    BufferRef ref;
+    (value >= kScratchValues ? ref.scratch : ref.value) =
+        static_cast<int>(value >= kScratchValues ? value - kScratchValues : value);
+    lines.push_back(fmt::format("{} = {}", names_[i], describe(ref, order)));
+  }
+  for (size_t i = 0; i < sizes_.size(); ++i) {
+    lines.push_back(fmt::format("n{} = {}", i, to_string(pool(), sizes_[i])));
+  }
+  return lines;
 }
 
 ir::Expr ceil_div(ir::ExprPool& pool, ir::Expr a, int64_t b) {

@@ -1,6 +1,7 @@
 // A kernel in the making: its parameters, and the text that they appear in.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,8 +20,9 @@ std::string_view value_type(DType dtype);
 
 class KernelText {
  public:
-  KernelText(const ir::Graph& graph, std::vector<DType> scratch_dtypes)
-      : graph_(graph), scratch_dtypes_(std::move(scratch_dtypes)) {}
+  // Of a kernel of `step`; both must outlive this.
+  KernelText(const ir::Graph& graph, const fuse::Step& step, std::vector<DType> scratch_dtypes)
+      : graph_(graph), step_(step), scratch_dtypes_(std::move(scratch_dtypes)) {}
 
   const ir::Graph& graph() const { return graph_; }
   ir::ExprPool& pool() const { return *graph_.pool; }
@@ -37,9 +39,10 @@ class KernelText {
   std::string multiples(const std::vector<ir::Expr>& sizes, int64_t unit);
   const std::vector<std::string>& buffer_names() const { return names_; }
 
-  // The launch: `body` within the braces of the kernel, `comment` before it. `before` is text at
-  // namespace scope. Grid, block, shared and cluster are left to the caller.
-  KernelLaunch launch(const std::string& name, const std::string& comment,
+  // The launch: `body` within the braces of the kernel, the step's equations as a comment before
+  // it. `before` is text at namespace scope. Grid, shared, cluster and config are left to the
+  // caller.
+  KernelLaunch launch(const std::string& family, const std::string& equations,
                       const std::vector<std::string_view>& headers, const std::string& before,
                       const std::string& body, int block, int min_blocks = 0) const;
 
@@ -48,7 +51,13 @@ class KernelText {
     int64_t value;
     bool written;
   };
+  using ValueOrder = std::map<std::string, size_t>;  // "%107" -> 0
+  static std::string comment_of(const std::string& equations, ValueOrder& order);
+  std::vector<std::string> describe_parameters(const ValueOrder& order) const;
+  std::string describe(const BufferRef& buffer, const ValueOrder& order) const;
+
   const ir::Graph& graph_;
+  const fuse::Step& step_;
   std::vector<DType> scratch_dtypes_;
   std::vector<TmaView> views_;
   bool counter_ = false;
@@ -57,12 +66,15 @@ class KernelText {
   std::vector<ir::Expr> sizes_;
 };
 
+// The text of a bool: all `conditions` hold. Without those that are "true"; "false" if one is.
+std::string all_of(const std::vector<std::string>& conditions);
+// The same of `condition` and of aligned(buffer) for all buffers.
+std::string all_aligned(const std::string& condition, const std::vector<std::string>& buffers);
+// The text of an int of the same value; a literal that fits needs no conversion.
+std::string as_int(const std::string& value);
+
 // True for Int64 expressions of symbols and constants alone.
 bool is_size(ir::Expr expr);
-
-// `text` with every %N replaced by the order of its first appearance, so that equal kernels of
-// different layers have equal text; indented as a comment.
-std::string comment_of(const std::string& text);
 
 // ⌈a / b⌉ of sizes.
 ir::Expr ceil_div(ir::ExprPool& pool, ir::Expr a, int64_t b);

@@ -27,7 +27,7 @@ class StepBuilder {
   DType dtype_of(int64_t value) const;
   // A scratch buffer; its number as a value of Reads.
   int64_t add_scratch(DType dtype, ir::Expr elements);
-  KernelText kernel() const { return KernelText(graph, scratch_dtypes); }
+  KernelText kernel() const { return KernelText(graph, step, scratch_dtypes); }
   BufferRef buffer(int64_t value) const;
   // Throws UserError about this step.
   [[noreturn]] void fail(const std::string& message) const;

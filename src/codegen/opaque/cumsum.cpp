@@ -24,7 +24,7 @@ void generate_cumsum(StepBuilder& builder, const ops::NodeView& view) {
       "scan_line<{6}>({2}, {3}, base, {1}, {0}, {4}, {5});\n",
       kernel.size(inner), kernel.size(shape[axis]), x, y, view.integer("exclusive", 0) != 0,
       view.integer("reverse", 0) != 0, kWarps);
-  KernelLaunch launch = kernel.launch("cumsum", "// y[i] = x[0] + ... + x[i]\n",
+  KernelLaunch launch = kernel.launch("cumsum", "y[i] = x[0] + ... + x[i]\n",
                                       {"ptx", "math", "types", "scan"}, "", body, 32 * kWarps);
   launch.static_shared = 2 * kWarps * 8;  // two slots for each warp, of 8 bytes at most
   launch.grid[0] = pool.mul(outer, inner);

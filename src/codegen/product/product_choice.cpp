@@ -15,7 +15,7 @@ KernelConfig library_choice(int algorithm) { return {kLibraryFamily, {{"algorith
 bool has_kernel(const GpuStep& step, const KnownSizes& sizes) {
   return std::any_of(step.calls.begin(), step.calls.end(), [&](const GpuCall& call) {
     const auto* launch = std::get_if<KernelLaunch>(&call);
-    return launch != nullptr && launch->name == kKernel && sizes.of(launch->grid[0]) > 0;
+    return launch != nullptr && launch->family == kKernel && sizes.of(launch->grid[0]) > 0;
   });
 }
 

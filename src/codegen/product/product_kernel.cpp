@@ -109,7 +109,7 @@ std::optional<KernelLaunch> ProductText::launch(const std::string& comment) {
   }
   load(*a, b);
   finish();
-  KernelLaunch launch = kernel_.launch("product_tile", comment_of(comment),
+  KernelLaunch launch = kernel_.launch("product_tile", comment,
                                        {"ptx", "math", "types", "reduce", "ptx_barrier",
                                         "ptx_hopper", "hopper", "ptx_product", "product"},
                                        "", emitter_.close(), kThreads, 1);

@@ -41,12 +41,12 @@ class MultiPassText {
     if (config_.lanes > 32) {
       before += fmt::format("__shared__ __align__(16) char slots[{}];\n", all_slot_bytes());
     }
-    KernelLaunch launch =
-        kernel_.launch(config_.chunks == 0   ? "row_passes"
-                       : config_.cluster > 1 ? "row_cluster"
-                                             : "row_resident",
-                       comment_of(form_.comment), {"ptx", "math", "types", "reduce"}, "",
-                       before + text, config_.threads);
+    KernelLaunch launch = kernel_.launch(config_.chunks == 0   ? "row_passes"
+                                         : config_.cluster > 1 ? "row_cluster"
+                                                               : "row_resident",
+                                         form_.comment, {"ptx", "math", "types", "reduce"}, "",
+                                         before + text, config_.threads);
+    launch.config = config_.parameters();
     launch.cluster = config_.cluster;
     launch.static_shared = config_.lanes > 32 ? all_slot_bytes() : 0;
     ir::Expr rows = product_of(pool_, extents_of(pool_, form_.cascade.rows));

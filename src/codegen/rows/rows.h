@@ -63,6 +63,11 @@ struct SinglePassConfig {
   bool shared = false;  // a tile stays in shared memory, else in registers
   int cluster = 1;      // blocks that share a row
   ir::Expr segment = nullptr;  // elements of a segment: a multiple of a tile
+
+  Parameters parameters() const {
+    return {{"lanes", lanes},     {"threads", threads},       {"chunks", chunks},
+            {"cluster", cluster}, {"shared", shared ? 1 : 0}, {"whole", whole ? 1 : 0}};
+  }
 };
 // How many segments a row has.
 ir::Expr segments_of(ir::ExprPool& pool, const FlatStreaming& form, const SinglePassConfig& config);
@@ -93,6 +98,14 @@ struct MultiPassConfig {
   int width = 4;      // consecutive elements of a thread
   int chunks = 1;     // groups of `width` per thread that are kept; 0: passes read the row again
   int cluster = 1;    // blocks that share a row
+
+  Parameters parameters() const {
+    return {{"lanes", lanes},
+            {"threads", threads},
+            {"width", width},
+            {"chunks", chunks},
+            {"cluster", cluster}};
+  }
 };
 
 // The kernel for rows up to lanes · chunks · width · cluster elements (any length if chunks is 0).

@@ -108,9 +108,9 @@ class SinglePassText {
     std::vector<std::string_view> headers = {"ptx", "math", "types", "reduce", "rows"};
     if (config_.part == Part::Segment) headers.insert(headers.begin() + 1, "ptx_split");
     if (config_.cluster > 1) headers.insert(headers.end(), {"ptx_barrier", "mailbox"});
-    KernelLaunch launch =
-        kernel_.launch(name(), comment_of(form_.comment), headers, state_.declaration(),
-                       before + text, config_.threads, min_blocks());
+    KernelLaunch launch = kernel_.launch(name(), form_.comment, headers, state_.declaration(),
+                                         before + text, config_.threads, min_blocks());
+    launch.config = config_.parameters();
     launch.cluster = config_.cluster;
     launch.shared = config_.shared ? reads_.shared_bytes() : 0;
     launch.static_shared = static_bytes();

@@ -327,15 +327,7 @@ SinglePassFacts single_pass_facts(StepBuilder& builder, const FlatStreaming& for
   return facts;
 }
 
-KernelConfig choice_of(const SinglePassConfig& config) {
-  return {kRow,
-          {{"lanes", config.lanes},
-           {"threads", config.threads},
-           {"chunks", config.chunks},
-           {"cluster", config.cluster},
-           {"shared", config.shared ? 1 : 0},
-           {"whole", config.whole ? 1 : 0}}};
-}
+KernelConfig choice_of(const SinglePassConfig& config) { return {kRow, config.parameters()}; }
 
 KernelConfig choice_of(const SegmentConfig& config) {
   return {kSegments,

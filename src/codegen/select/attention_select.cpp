@@ -13,28 +13,14 @@ constexpr const char* kHopper = "attention_hopper";
 constexpr const char* kSplit = "attention_split";
 constexpr const char* kPortable = "attention";
 
-KernelConfig choice_of(const HopperConfig& config) {
-  return {kHopper,
-          {{"groups", config.groups},
-           {"keys", config.keys},
-           {"stages", config.stages},
-           {"queries", config.queries},
-           {"strips", config.strips ? 1 : 0}}};
-}
+KernelConfig choice_of(const HopperConfig& config) { return {kHopper, config.parameters()}; }
 
 HopperConfig hopper_of(const KernelConfig& choice) {
   return {choice.at("groups"), choice.at("keys"), choice.at("stages"), choice.at("queries"),
           choice.at("strips") != 0};
 }
 
-KernelConfig choice_of(const SplitKvConfig& config) {
-  return {kSplit,
-          {{"warps", config.warps},
-           {"keys", config.keys},
-           {"stages", config.stages},
-           {"boxed", config.boxed ? 1 : 0},
-           {"blocks", config.blocks}}};
-}
+KernelConfig choice_of(const SplitKvConfig& config) { return {kSplit, config.parameters()}; }
 
 SplitKvConfig split_of(const KernelConfig& choice) {
   return {choice.at("warps"), choice.at("keys"), choice.at("stages"), choice.at("boxed") != 0,

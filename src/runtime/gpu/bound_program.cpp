@@ -186,6 +186,14 @@ void BoundProgram::enqueue(const Calls& calls, const cuda::Stream& stream,
   }
 }
 
+std::vector<std::string> BoundProgram::kernels(size_t step) const {
+  std::vector<std::string> names;
+  for (const Call& call : calls_[step]) {
+    if (const auto* launch = std::get_if<Launch>(&call)) names.push_back(launch->name);
+  }
+  return names;
+}
+
 void BoundProgram::enqueue(size_t step, const cuda::Stream& stream,
                            cuda::DevicePointer workspace) const {
   enqueue(calls_[step], stream, workspace);

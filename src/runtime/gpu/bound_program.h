@@ -48,6 +48,8 @@ class BoundProgram {
   // Enqueues the calls of a step.
   void enqueue(size_t step, const cuda::Stream& stream, cuda::DevicePointer workspace) const;
   size_t steps() const { return calls_.size(); }
+  // The names of the kernels that a step launches.
+  std::vector<std::string> kernels(size_t step) const;
   int launches() const;
   const MemoryPlan& layout() const { return layout_; }
   // Where a value lies.

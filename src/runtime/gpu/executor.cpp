@@ -212,7 +212,7 @@ void GpuExecutor::run_steps(const BoundProgram& shape) {
   for (size_t i = 0; profiling && i < count; ++i) {
     const StepInfo& info = compiled_->steps[i];
     times.push_back({info.label, info.kind, events[i].microseconds_since(events[0]),
-                     events[i + 1].microseconds_since(events[i])});
+                     events[i + 1].microseconds_since(events[i]), shape.kernels(i)});
   }
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/gpu/loader.h"
 
 #include "base/error.h"
+#include "codegen/core/kernel_config.h"
 #include "cuda/nvrtc.h"
 
 namespace redfuser::runtime {
@@ -10,6 +11,15 @@ cuda::CacheOptions cache_options(const SessionOptions& options) {
                                                cuda::CacheMode::ReadOnly};
   return {kModes[static_cast<size_t>(options.kernel_cache)], options.kernel_cache_folder};
 }
+
+namespace {
+
+cuda::KernelUse use_of(const codegen::KernelLaunch& launch) {
+  return {launch.nodes, to_string(codegen::KernelConfig{launch.family, launch.config}),
+          launch.parameters};
+}
+
+}  // namespace
 
 KernelLoader::KernelLoader(cuda::DevicePtr device, const SessionOptions& options)
     : device_(std::move(device)), options_(options) {}
@@ -29,12 +39,18 @@ std::vector<LoadedGpuStep> KernelLoader::load(std::vector<codegen::GpuStep> form
 }
 
 void KernelLoader::compile(const std::vector<codegen::GpuStep>& forms) {
-  std::vector<std::string> sources;
+  std::vector<cuda::KernelSource> sources;
+  std::map<std::string_view, size_t> numbers;  // of new texts
   for (const codegen::GpuStep& form : forms) {
     for (const codegen::GpuCall& call : form.calls) {
       const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
-      if (launch == nullptr || !kernels_.try_emplace(launch->source).second) continue;
-      sources.push_back(launch->source);
+      if (launch == nullptr) continue;
+      if (kernels_.try_emplace(launch->source).second) {
+        numbers[launch->source] = sources.size();
+        sources.push_back({launch->source, launch->name, {}});
+      }
+      const auto number = numbers.find(launch->source);
+      if (number != numbers.end()) sources[number->second].uses.push_back(use_of(*launch));
     }
   }
   if (sources.empty()) return;
@@ -48,7 +64,7 @@ void KernelLoader::compile(const std::vector<codegen::GpuStep>& forms) {
         return cuda::compile(source, compile_options, path);
       },
       options_.threads);
-  for (size_t i = 0; i < sources.size(); ++i) kernels_[sources[i]].text = std::move(texts[i]);
+  for (size_t i = 0; i < sources.size(); ++i) kernels_[sources[i].text].text = std::move(texts[i]);
   notes_.push_back(fmt::format("kernels: {} compiled in {:.2f} s, {} from the cache",
                                cache.compiled(), cache.seconds(), cache.cached()));
   for (const std::string& warning : cache.warnings()) notes_.push_back("warning: " + warning);

@@ -73,27 +73,13 @@ void make_steps(runtime::CompiledProgram& program) {
   }
 }
 
-std::string cascades_text(const runtime::CompiledProgram& program, bool streaming) {
-  std::string text;
-  for (size_t i = 0; i < program.plan.steps.size(); ++i) {
-    const auto* step = std::get_if<fuse::CascadeStep>(&program.plan.steps[i].kind);
-    if (step == nullptr) continue;
-    const cascade::Streaming& form = step->streaming;
-    text += fmt::format("# step {}: {} ({})\n", i, program.steps[i].label, program.steps[i].kind);
-    const ir::ExprPool& pool = *program.graph().pool;
-    text += streaming ? to_string(pool, form) : to_string(pool, form.cascade);
-    if (!text.ends_with('\n')) text += '\n';
-    text += '\n';
-  }
-  return text;
-}
-
 }  // namespace
 
 Program compile(const Model& model, const CompileOptions& options) {
   RF_CHECK(model.handle() != nullptr, "compile: the model is empty");
   auto compiled = std::make_shared<runtime::CompiledProgram>();
   compiled->model = model.handle();
+  compiled->fused = options.fuse;
   if (const std::string& reason = model.handle()->needs_values; !reason.empty()) {
     compiled->plan.graph = std::make_shared<ir::Graph>(clone(model.handle()->graph));
     cascade::Report& report = compiled->plan.report;
@@ -126,16 +112,5 @@ Program compile(const Model& model, const CompileOptions& options) {
 const std::vector<StepInfo>& Program::steps() const { return impl_->steps; }
 
 std::string Program::explain() const { return runtime::report_to_json(impl_->plan.report); }
-
-std::string Program::text() const { return dump("program"); }
-
-std::string Program::dump(const std::string& stage) const {
-  if (stage == "graph") return to_string(impl_->graph());
-  if (stage == "cascade") return cascades_text(*impl_, false);
-  if (stage == "streaming") return cascades_text(*impl_, true);
-  if (stage == "program") return to_string(impl_->plan);
-  user_error("no stage is called \"{}\"; the stages are graph, cascade, streaming and program",
-             stage);
-}
 
 }  // namespace redfuser

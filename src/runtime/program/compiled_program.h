@@ -16,6 +16,7 @@ namespace redfuser::runtime {
 // graph's afterwards does so with a clone of the graph.
 struct CompiledProgram {
   std::shared_ptr<const onnx::LoadedModel> model;  // keeps mapped weights alive
+  bool fused = true;                               // CompileOptions::fuse
   fuse::Plan plan;
   CpuKernels cpu_kernels;
   std::vector<StepInfo> steps;

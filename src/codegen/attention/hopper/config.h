@@ -19,6 +19,14 @@ struct HopperConfig {
   int stages = 2;       // tiles of keys, and of values, in flight
   int queries = 1;      // tiles of rows in flight
   bool strips = false;  // the scores' strips are copied to shared memory
+
+  Parameters parameters() const {
+    return {{"groups", groups},
+            {"keys", keys},
+            {"stages", stages},
+            {"queries", queries},
+            {"strips", strips ? 1 : 0}};
+  }
 };
 
 // The scores as the family computes them.

@@ -58,9 +58,10 @@ KernelLaunch HopperText::launch() {
       "{{\nptx_take_registers<{}>();\n{}}}",
       narrow ? 32 : 40, produce, narrow ? 160 : 232, consume));
   KernelLaunch launch = kernel_.launch(
-      "attention_hopper", comment_of(rows_.comment),
+      "attention_hopper", rows_.comment,
       {"ptx", "math", "types", "reduce", "attention", "ptx_barrier", "ptx_hopper", "hopper"}, "",
       emitter_.close(), (config_.groups + 1) * kGroupThreads, 1);
+  launch.config = config_.parameters();
   launch.shared = hopper_shared_bytes(form_, scores_, config_);
   launch.grid[0] = pool_.make(ir::ExprOp::Min, {pool_.mul(row_tiles(), other_rows()),
                                                 pool_.integer(builder_.target.multiprocessors)});

@@ -24,6 +24,14 @@ struct LargeHeadConfig {
   int cluster = 1;       // blocks of a cluster: 1 or 2
 
   int group_keys() const { return keys / scorers; }
+
+  Parameters parameters() const {
+    return {{"keys", keys},
+            {"key_stages", key_stages},
+            {"value_stages", value_stages},
+            {"scorers", scorers},
+            {"cluster", cluster}};
+  }
 };
 
 // Shared memory of a block: bytes of a tile, offsets, and all.

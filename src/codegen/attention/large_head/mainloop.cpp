@@ -44,10 +44,11 @@ KernelLaunch LargeHeadText::launch() {
       fmt::format("if (group == 0) {{\nptx_give_registers<24>();\nif (threadIdx.x == 0) {{\n{}}}\n"
                   "}} else {{\nptx_take_registers<240>();\n{}}}",
                   produce, consume));
-  KernelLaunch launch = kernel_.launch("attention_wide", comment_of(rows_.comment),
+  KernelLaunch launch = kernel_.launch("attention_wide", rows_.comment,
                                        {"ptx", "math", "types", "reduce", "attention",
                                         "ptx_barrier", "ptx_hopper", "hopper", "wide"},
                                        "", emitter_.close(), (kGroups + 1) * kGroupThreads, 1);
+  launch.config = wide_.parameters();
   launch.shared = layout_.bytes;
   launch.cluster = wide_.cluster;
   launch.grid[0] =

@@ -35,7 +35,7 @@ KernelLaunch large_head_merge_kernel(StepBuilder& builder, const AttentionSpec& 
   emitter.line(fmt::format("merge(heads, {}, states, segments);", head));
   merge.write_outputs();
   KernelLaunch launch =
-      kernel.launch("attention_wide_merge", comment_of(form.rows.comment),
+      kernel.launch("attention_wide_merge", form.rows.comment,
                     {"ptx", "math", "types", "reduce", "attention"}, "", emitter.close(), kThreads);
   launch.static_shared = Segments::kMax * head * 4;
   launch.grid[0] =

@@ -39,7 +39,7 @@ class AttentionText {
     tile_.declare_state();
     tile_loop();
     write_outputs();
-    KernelLaunch launch = kernel_.launch("attention", comment_of(form_.rows.comment),
+    KernelLaunch launch = kernel_.launch("attention", form_.rows.comment,
                                          {"ptx", "math", "types", "reduce", "attention"}, "",
                                          emitter_.close(), kThreads);
     launch.shared = shared_bytes(tile_);

@@ -37,8 +37,9 @@ class SplitKvText {
     std::vector<std::string_view> headers = {"ptx",    "ptx_split", "math",     "types",
                                              "reduce", "states",    "attention"};
     if (boxes_) headers.insert(headers.end(), {"ptx_barrier", "ptx_hopper", "hopper", "split"});
-    KernelLaunch launch = kernel_.launch("attention_split", comment_of(form_.rows.comment), headers,
-                                         "", emitter_.close(), config_.threads(), config_.blocks);
+    KernelLaunch launch = kernel_.launch("attention_split", form_.rows.comment, headers, "",
+                                         emitter_.close(), config_.threads(), config_.blocks);
+    launch.config = config_.parameters();
     launch.shared = split_shared_bytes(form_, config_);
     launch.static_shared = SplitKvLayout::kStatic;
     launch.grid[0] = pool_.mul(segments_.groups, segments_.count);

@@ -15,6 +15,14 @@ struct SplitKvConfig {
   int blocks = 1;                        // at once on a multiprocessor
   int threads() const { return warps * 32; }
   int step() const { return warps * keys; }  // keys of a block at a time
+
+  Parameters parameters() const {
+    return {{"warps", warps},
+            {"keys", keys},
+            {"stages", stages},
+            {"boxed", boxed ? 1 : 0},
+            {"blocks", blocks}};
+  }
 };
 
 // Shared memory of a block: the rows, then each warp's ring of tiles, then barriers.

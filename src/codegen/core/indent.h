@@ -1,0 +1,14 @@
+// Layout of generated text.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace redfuser::codegen {
+
+// `text`, C++ with balanced brackets, with each line indented: two spaces for every open brace,
+// four more within open parentheses. Brackets in comments and literals do not count; preprocessor
+// lines begin at column 0; what lies within a block comment or raw literal stays as it is.
+std::string indented(std::string_view text);
+
+}  // namespace redfuser::codegen

@@ -1,0 +1,137 @@
+// The stages of the pipeline as text.
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "codegen/core/print_step.h"
+#include "codegen/core/target_table.h"
+#include "onnx/import/import.h"
+#include "passes/pipeline.h"
+#include "runtime/program/compiled_program.h"
+
+namespace redfuser {
+namespace {
+
+using runtime::CompiledProgram;
+
+std::string heading(const CompiledProgram& program, size_t step) {
+  const StepInfo& info = program.steps[step];
+  return fmt::format("# step {}: {} ({})\n", step, info.label, info.kind);
+}
+
+std::string cascades_text(const CompiledProgram& program, bool streaming) {
+  std::string text;
+  for (size_t i = 0; i < program.plan.steps.size(); ++i) {
+    const auto* step = std::get_if<fuse::CascadeStep>(&program.plan.steps[i].kind);
+    if (step == nullptr) continue;
+    const cascade::Streaming& form = step->streaming;
+    text += heading(program, i);
+    const ir::ExprPool& pool = *program.graph().pool;
+    text += streaming ? to_string(pool, form) : to_string(pool, form.cascade);
+    if (!text.ends_with('\n')) text += '\n';
+    text += '\n';
+  }
+  return text;
+}
+
+std::string import_text(const CompiledProgram& program, const codegen::Target&) {
+  return to_string(program.model->graph);
+}
+
+std::string passes_text(const CompiledProgram& program, const codegen::Target&) {
+  ir::Graph graph = clone(program.model->graph);
+  std::vector<passes::PassRecord> log;
+  passes::optimize(graph, &log);
+  if (program.fused) passes::optimize_for_execution(graph, &log);
+  return fmt::format("import: {} nodes\n", program.model->graph.nodes.size()) + to_string(log);
+}
+
+std::string graph_text(const CompiledProgram& program, const codegen::Target&) {
+  return to_string(program.graph());
+}
+
+std::string cascade_text(const CompiledProgram& program, const codegen::Target&) {
+  return cascades_text(program, false);
+}
+
+std::string streaming_text(const CompiledProgram& program, const codegen::Target&) {
+  return cascades_text(program, true);
+}
+
+std::string plan_text(const CompiledProgram& program, const codegen::Target&) {
+  return to_string(program.plan);
+}
+
+// Of every step its heading and `print`ed device form, or why it has none.
+template <class Print>
+std::string gpu_text(const CompiledProgram& program, const codegen::Target& target,
+                     const Print& print) {
+  const ir::Graph own = clone(program.graph());  // the program's takes no new expressions
+  std::string text;
+  for (size_t i = 0; i < program.plan.steps.size(); ++i) {
+    text += heading(program, i);
+    try {
+      text += print(i, generate(own, program.plan.steps[i], target));
+    } catch (const UserError& error) {
+      text += fmt::format("  none on a GPU: {}\n", error.what());
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+std::string kernels_text(const CompiledProgram& program, const codegen::Target& target) {
+  return gpu_text(program, target, [&](size_t, const codegen::GpuStep& step) {
+    return step.calls.empty() ? "  no calls\n" : to_string(*program.graph().pool, step);
+  });
+}
+
+std::string cuda_text(const CompiledProgram& program, const codegen::Target& target) {
+  std::map<std::string, size_t> printed;  // text -> step
+  return gpu_text(program, target, [&](size_t number, const codegen::GpuStep& step) {
+    std::string text;
+    for (const codegen::GpuCall& call : step.calls) {
+      const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
+      if (launch == nullptr) {
+        text += "// a call of the product library\n";
+        continue;
+      }
+      const auto [found, added] = printed.emplace(launch->source, number);
+      text += heading_of(*launch);
+      text += added ? cuda_text(*launch)
+                    : fmt::format("// {}: the text of step {}\n", launch->name, found->second);
+    }
+    return text;
+  });
+}
+
+struct Stage {
+  const char* name;
+  std::string (*print)(const CompiledProgram& program, const codegen::Target& target);
+  bool planned;  // of the plan
+};
+constexpr Stage kStages[] = {
+    {"import", import_text, false},      {"passes", passes_text, true},
+    {"graph", graph_text, false},        {"cascade", cascade_text, true},
+    {"streaming", streaming_text, true}, {"plan", plan_text, true},
+    {"kernels", kernels_text, true},     {"cuda", cuda_text, true},
+};
+
+}  // namespace
+
+std::string Program::text() const { return dump("plan"); }
+
+std::string Program::dump(const std::string& stage, const std::string& target) const {
+  const codegen::Target& machine = codegen::target_named(target);
+  std::vector<std::string_view> names;
+  for (const Stage& known : kStages) {
+    names.emplace_back(known.name);
+    if (stage != known.name) continue;
+    if (const std::string& reason = impl_->model->needs_values; known.planned && !reason.empty()) {
+      return fmt::format("# no plan: {}\n", reason);
+    }
+    return known.print(*impl_, machine);
+  }
+  user_error("no stage is called \"{}\"; the stages are {}", stage, fmt::join(names, ", "));
+}
+
+}  // namespace redfuser
