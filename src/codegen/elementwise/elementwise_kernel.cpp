@@ -233,9 +233,7 @@ class VectorMap {
 
   std::string condition() {
     units_.push_back(inner_->extent());
-    std::string text = kernel_.multiples(units_, width_);
-    for (const std::string& buffer : aligned_) text += fmt::format(" && aligned({})", buffer);
-    return text;
+    return all_aligned(kernel_.multiples(units_, width_), aligned_);
   }
 
   ir::ExprPool& pool_;

@@ -117,15 +117,16 @@ void ProductText::write_elements(const std::string& target, ir::Expr base, DType
 
 void ProductText::add_tiles(const std::string& columns, const std::string& body) {
   units_.push_back(call_.n);
-  std::string vector = width_ > 1 ? kernel_.multiples(units_, width_) : "false";
-  for (const std::string& buffer : aligned_) vector += fmt::format(" && aligned({})", buffer);
+  const std::string vector =
+      width_ > 1 ? all_aligned(kernel_.multiples(units_, width_), aligned_) : "false";
   // Aligned or not, the loops have no branches within.
   auto lines_of = [&](bool aligned) {
     return fmt::format("constexpr bool vector = {};\n{}", aligned, body);
   };
-  const std::string lines = width_ == 1 ? lines_of(false)
-                                        : fmt::format("if (all_aligned) {{\n{}}} else {{\n{}}}\n",
-                                                      lines_of(true), lines_of(false));
+  const bool decided = vector == "true" || vector == "false";
+  const std::string lines = decided ? lines_of(vector == "true")
+                                    : fmt::format("if (all_aligned) {{\n{}}} else {{\n{}}}\n",
+                                                  lines_of(true), lines_of(false));
   const std::string_view staged = staged_type();
   emitter_.line(fmt::format(
       "const bool all_aligned = {0};\n{9}"
@@ -139,9 +140,8 @@ void ProductText::add_tiles(const std::string& columns, const std::string& body)
       "if (waits) finish(last, finish_from(step, steps), finish_from(step + 1, steps));\n}});\n"
       "{8}}}\nif (waits) finish(last, 0, kWarpLines);",
       vector, staged, kStagedWarpBytes,
-      whole(call_.m, kTileRows)
-          ? "to"
-          : fmt::format("min(to, static_cast<int>({}) - top)", kernel_.size(call_.m)),
+      whole(call_.m, kTileRows) ? "to"
+                                : fmt::format("min(to, {} - top)", as_int(kernel_.size(call_.m))),
       lines, each_tile(), storage_type(call_.dtype), by_rows_, stage(), columns));
 }
 

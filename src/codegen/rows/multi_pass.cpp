@@ -168,9 +168,7 @@ class MultiPassText {
   std::string vector_condition() {
     if (aligned_.empty() || config_.width == 1) return "false";
     units_.push_back(form_.length());
-    std::string text = kernel_.multiples(units_, config_.width);
-    for (const std::string& buffer : aligned_) text += fmt::format(" && aligned({})", buffer);
-    return text;
+    return all_aligned(kernel_.multiples(units_, config_.width), aligned_);
   }
 
   void load_shared() {

@@ -337,9 +337,7 @@ ir::Expr VectorLoads::output_base(const FlatStreaming::Output& output) {
 
 std::string VectorLoads::vector_condition() {
   units_.push_back(form_.length());
-  std::string text = kernel_.multiples(units_, config_.width);
-  for (const std::string& buffer : aligned_) text += fmt::format(" && aligned({})", buffer);
-  return text;
+  return all_aligned(kernel_.multiples(units_, config_.width), aligned_);
 }
 
 }  // namespace redfuser::codegen

@@ -47,7 +47,7 @@ void HopperText::declare_terms() {
 HopperText::LoadedTerm HopperText::load_reads(ir::Expr value, ir::Expr place,
                                               const std::string& index) {
   LoadedTerm loaded{emitter_.fresh("place"), {}};
-  emitter_.line(fmt::format("const int {} = static_cast<int>({});", loaded.place, index));
+  emitter_.line(fmt::format("const int {} = {};", loaded.place, as_int(index)));
   emitter_.open();
   emitter_.bind(place, loaded.place);
   visit(value, [&](ir::Expr e) {

@@ -102,10 +102,11 @@ void HopperText::declare_schedule() {
   ir::Expr section =
       pool_.add(pool_.integer(1),
                 pool_.floordiv(pool_.integer(section_bytes), pool_.add(bytes, pool_.integer(1))));
-  emitter_.line(
-      fmt::format("const int row_tiles = static_cast<int>({}), other_rows = static_cast<int>({}), "
-                  "section_rows = static_cast<int>({}), all_work = row_tiles * other_rows;",
-                  kernel_.size(row_tiles()), kernel_.size(other_rows()), kernel_.size(section)));
+  emitter_.line(fmt::format(
+      "const int row_tiles = {}, other_rows = {}, section_rows = {}, all_work = row_tiles * "
+      "other_rows;",
+      as_int(kernel_.size(row_tiles())), as_int(kernel_.size(other_rows())),
+      as_int(kernel_.size(section))));
 }
 
 void HopperText::place_work() {
@@ -133,10 +134,10 @@ void HopperText::place_work() {
       end = fmt::format("({} ? {} : {})", skips, end, keys_);
     }
   }
-  emitter_.line(
-      fmt::format("begin = static_cast<int>({0}) / {2};\n"
-                  "tiles = max((static_cast<int>({1}) + {3}) / {2} - begin, 0);",
-                  begin, end, config_.keys, config_.keys - 1));
+  const std::string first = as_int(begin);
+  emitter_.line(fmt::format("begin = {0};\ntiles = max(({1} + {3}) / {2} - begin, 0);",
+                            first == "0" ? first : fmt::format("{} / {}", first, config_.keys),
+                            as_int(end), config_.keys, config_.keys - 1));
   const std::string text = emitter_.close();
   emitter_.line(fmt::format("{{\n{}}}", text));
 }
@@ -145,8 +146,7 @@ std::vector<std::string> HopperText::coordinates(const TmaOperand& read) {
   std::vector<std::string> names;
   for (ir::Expr e : read.coordinates) {
     names.push_back(emitter_.fresh("c"));
-    emitter_.line(
-        fmt::format("const int {} = static_cast<int>({});", names.back(), emitter_.emit(e)));
+    emitter_.line(fmt::format("const int {} = {};", names.back(), as_int(emitter_.emit(e))));
   }
   return names;
 }

@@ -98,6 +98,9 @@ void HopperText::declare_state() {
 
 std::string HopperText::fold_tile() {
   const bool even = rows_.length()->is_constant() && rows_.length()->integer % config_.keys == 0;
+  if (even && !scores_.by_key && by_tile_.full->is_constant(1)) {
+    return fmt::format("{{\n{}}}", fold_scores(whole_, false));
+  }
   const std::string masked = fold_scores(masked_, !even);
   emitter_.open();
   emitter_.bind(ranges_.key.first, "first");
@@ -107,13 +110,12 @@ std::string HopperText::fold_tile() {
     emitter_.bind(ranges_.rows[0].last, "last_group_row");
   }
   const std::string full = emitter_.emit(by_tile_.full);
-  emitter_.line(fmt::format("whole = whole && {}{};", full, scores_.by_key ? " && clear" : ""));
-  const std::string test = emitter_.close();
-  const std::string whole = fold_scores(whole_, false);
   const std::string inside =
       even ? std::string("true") : fmt::format("first + {} <= {}", config_.keys, keys_);
-  return fmt::format("bool whole = {};\n{{\n{}}}\nif (whole) {{\n{}}} else {{\n{}}}", inside, test,
-                     whole, masked);
+  const std::string test =
+      emitter_.close() + "whole = " + all_of({inside, full, scores_.by_key ? "clear" : "true"});
+  return fmt::format("bool whole;\n{{\n{};\n}}\nif (whole) {{\n{}}} else {{\n{}}}", test,
+                     fold_scores(whole_, false), masked);
 }
 
 std::string HopperText::fold_scores(const ScoreSpec& score, bool tail) {
@@ -158,8 +160,7 @@ HopperText::Bindings HopperText::positions(const ScoreSpec& score, size_t phase)
     const std::string base = emitter_.emit(affine->base);
     const std::string name = emitter_.fresh("g");
     const int64_t stride = affine->stride->integer;
-    const std::string start =
-        fmt::format("static_cast<int>({}) + {} * (first + pair)", base, stride);
+    const std::string start = fmt::format("{} + {} * (first + pair)", as_int(base), stride);
     if (cast) {
       emitter_.line(fmt::format("const float {} = static_cast<float>({});", name, start));
       found.emplace_back(cast,

@@ -84,16 +84,17 @@ void LargeHeadText::declare_memory() {
 // Clusters of the same keys are neighbours; the last rows, which see the most keys of a causal
 // mask, come first.
 void LargeHeadText::place_work() {
-  emitter_.line(fmt::format(
-      "const int segments = static_cast<int>({}), row_tiles = static_cast<int>({});\n"
-      "const int work = blockIdx.x / {}, rank = {};\n"
-      "const int keyed = work / row_tiles, row_tile = row_tiles - 1 - (work - keyed * "
-      "row_tiles);\n"
-      "const long long other = keyed / segments;\n"
-      "const int segment = keyed - static_cast<int>(other) * segments;\n"
-      "const int first_row = row_tile * {};",
-      kernel_.size(segments_.count), kernel_.size(segments_.row_tiles), wide_.cluster,
-      wide_.cluster > 1 ? "static_cast<int>(ptx_cluster_rank())" : "0", LargeHeadLayout::kRows));
+  emitter_.line(
+      fmt::format("const int segments = {}, row_tiles = {};\n"
+                  "const int work = blockIdx.x / {}, rank = {};\n"
+                  "const int keyed = work / row_tiles, row_tile = row_tiles - 1 - (work - keyed * "
+                  "row_tiles);\n"
+                  "const long long other = keyed / segments;\n"
+                  "const int segment = keyed - static_cast<int>(other) * segments;\n"
+                  "const int first_row = row_tile * {};",
+                  as_int(kernel_.size(segments_.count)), as_int(kernel_.size(segments_.row_tiles)),
+                  wide_.cluster, wide_.cluster > 1 ? "static_cast<int>(ptx_cluster_rank())" : "0",
+                  LargeHeadLayout::kRows));
   bind_coordinates(emitter_, form_.others, "other");
   visible_.declare(emitter_, "first_row", LargeHeadLayout::kRows, wide_.keys);
   emitter_.line(fmt::format(

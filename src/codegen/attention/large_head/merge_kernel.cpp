@@ -16,11 +16,11 @@ KernelLaunch large_head_merge_kernel(StepBuilder& builder, const AttentionSpec& 
   Emitter& emitter = tile.emitter();
   const int head = state_head(form), block = state_block(form, 1);
   emitter.line(fmt::format(
-      "const int segments = static_cast<int>({}), row_tiles = static_cast<int>({});\n"
+      "const int segments = {}, row_tiles = {};\n"
       "const long long other = floor_div(blockIdx.x, {}), first_row = blockIdx.x - other * {};\n"
       "const long long tile = first_row / {};",
-      kernel.size(segments.count), kernel.size(segments.row_tiles), tile.row_count(),
-      tile.row_count(), LargeHeadLayout::kRows));
+      as_int(kernel.size(segments.count)), as_int(kernel.size(segments.row_tiles)),
+      tile.row_count(), tile.row_count(), LargeHeadLayout::kRows));
   bind_coordinates(emitter, form.others, "other");
   emitter.line(fmt::format(
       "const float* const states = reinterpret_cast<const float*>({0}) + ((other * row_tiles + "

@@ -8,6 +8,9 @@ namespace redfuser::codegen {
 
 std::string LargeHeadText::fold_wide_tile() {
   const bool even = rows_.length()->is_constant() && rows_.length()->integer % wide_.keys == 0;
+  if (even && by_tile_.full->is_constant(1)) {
+    return fmt::format("{{\n{}}}", fold_scores(whole_, false));
+  }
   const std::string masked = fold_scores(masked_, !even);
   emitter_.open();
   emitter_.bind(ranges_.key.first, "tile_first");
@@ -18,13 +21,11 @@ std::string LargeHeadText::fold_wide_tile() {
   }
   const std::string full = emitter_.emit(by_tile_.full);
   // Of the whole tile, so that both groups meet at the same barriers.
-  emitter_.line(fmt::format("whole = whole && {};", full));
-  const std::string test = emitter_.close();
-  const std::string whole = fold_scores(whole_, false);
   const std::string inside =
       even ? std::string("true") : fmt::format("tile_valid == {}", wide_.keys);
-  return fmt::format("bool whole = {};\n{{\n{}}}\nif (whole) {{\n{}}} else {{\n{}}}", inside, test,
-                     whole, masked);
+  const std::string test = emitter_.close() + "whole = " + all_of({inside, full});
+  return fmt::format("bool whole;\n{{\n{};\n}}\nif (whole) {{\n{}}} else {{\n{}}}", test,
+                     fold_scores(whole_, false), masked);
 }
 
 void LargeHeadText::fold_phase(const ScoreSpec& score, size_t phase, bool tail) {

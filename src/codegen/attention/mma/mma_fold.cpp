@@ -82,8 +82,7 @@ void MmaFold::declare_operand(const std::string& name, ir::Expr read, ir::Expr l
   if (affine && affine->stride->is_constant(1) && !affine->base->depends_on(element)) {
     std::vector<ir::Expr> units = offset_units(pool_, affine->base);
     units.push_back(element->extent());
-    vector = fmt::format("{} && aligned({})", kernel_.multiples(units, whole),
-                         kernel_.buffer(read->integer));
+    vector = all_aligned(kernel_.multiples(units, whole), {kernel_.buffer(read->integer)});
   }
   emitter_.line(fmt::format("const bool {}_vector = {};", name, vector));
 }

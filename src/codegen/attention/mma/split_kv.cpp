@@ -132,8 +132,7 @@ class SplitKvText {
       std::vector<std::string> at;
       for (ir::Expr e : read->coordinates) {
         at.push_back(emitter_.fresh("c"));
-        emitter_.line(
-            fmt::format("const int {} = static_cast<int>({});", at.back(), emitter_.emit(e)));
+        emitter_.line(fmt::format("const int {} = {};", at.back(), as_int(emitter_.emit(e))));
       }
       for (int c = 0; c < columns; c += SplitKvLayout::kSlabColumns) {
         copies += fmt::format(

@@ -178,10 +178,9 @@ void SplitKvMerge::write_four(const FlatStreaming::Output& output) {
     std::vector<ir::Expr> units = offset_units(emitter_.pool(), affine->base);
     units.push_back(form_.column->extent());
     emitter_.bind(form_.column, "from");
-    emitter_.line(
-        fmt::format("store_group<4>({0}, {1}, four, exists ? {2} - from : 0, {3} && "
-                    "aligned({0}));",
-                    buffer, emitter_.emit(output.offset), extent, kernel.multiples(units, 4)));
+    emitter_.line(fmt::format("store_group<4>({0}, {1}, four, exists ? {2} - from : 0, {3});",
+                              buffer, emitter_.emit(output.offset), extent,
+                              all_aligned(kernel.multiples(units, 4), {buffer})));
   }
   const std::string group = emitter_.close();
   emitter_.line(for_groups(group));
