@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "cuda/driver.h"
+#include "cuda/nvtx.h"
 
 namespace redfuser::cuda {
 
@@ -81,6 +82,7 @@ void Stream::launch(FunctionHandle function, const LaunchShape& shape,
   const std::string what = fmt::format(
       "launching \"{}\" (grid {}x{}x{}, block {}, shared {} bytes, cluster {})", name,
       shape.grid[0], shape.grid[1], shape.grid[2], shape.block, shape.shared_bytes, shape.cluster);
+  const TimelineRange range(name);
   check(driver().cuLaunchKernelEx(&config, function, pointers.data(), nullptr), what.c_str());
 }
 

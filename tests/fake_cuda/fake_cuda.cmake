@@ -13,6 +13,10 @@ foreach(library IN ITEMS driver:cuda:1 nvrtc:nvrtc:13 cublaslt:cublasLt:13)
                         LIBRARY_OUTPUT_DIRECTORY ${fake_cuda_folder})
 endforeach()
 
+add_library(fake_nvtx SHARED ${CMAKE_CURRENT_LIST_DIR}/fake_nvtx.cpp)
+target_link_libraries(fake_nvtx PRIVATE redfuser_flags)
+set_target_properties(fake_nvtx PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${fake_cuda_folder})
+
 target_sources(fake_cuda PRIVATE ${CMAKE_CURRENT_LIST_DIR}/launch_rules.cpp)
 
 file(GLOB device_test_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*_test.cpp)
@@ -23,7 +27,7 @@ add_executable(redfuser_device_tests ${device_test_sources} ${CMAKE_CURRENT_LIST
                ${CMAKE_CURRENT_LIST_DIR}/launch_rules.cpp)
 target_link_libraries(fake_cublasLt PRIVATE fake_cuda)
 set_target_properties(fake_cublasLt PROPERTIES BUILD_RPATH "$ORIGIN")
-add_dependencies(redfuser_device_tests fake_cuda fake_nvrtc fake_cublasLt)
+add_dependencies(redfuser_device_tests fake_cuda fake_nvrtc fake_cublasLt fake_nvtx)
 target_include_directories(redfuser_device_tests PRIVATE ${PROJECT_SOURCE_DIR}/src
                            ${PROJECT_SOURCE_DIR}/tests)
 target_compile_definitions(redfuser_device_tests PRIVATE
