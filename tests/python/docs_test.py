@@ -109,7 +109,7 @@ def check_environment():
         if "getenv" not in text:
             continue
         room = "/".join(source.relative_to(ROOT).parts[:2])
-        for name in re.findall(r'"([A-Z][A-Z_]+)"', text):
+        for name in re.findall(r'"([A-Z][A-Z0-9_]+)"', text):
             read[name] = room
     for name in sorted(set(read) | {name for name, _ in rows}):
         written = [room for row, room in rows if row == name]
