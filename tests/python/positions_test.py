@@ -5,12 +5,7 @@ from one in passing, computed by a kernel of its own, or known only to a model t
     python positions_test.py REDFUSER_RUN [OPERATOR]
 """
 
-import concurrent.futures
-import os
-import pathlib
-import subprocess
 import sys
-import tempfile
 
 import numpy as np
 import onnx
@@ -18,6 +13,7 @@ import onnxruntime
 from onnx import helper, numpy_helper
 
 import position_cases
+from case_runner import run_cases, run_model
 
 WAYS = ("given", "in passing", "by a kernel", "node by node")
 
@@ -60,23 +56,14 @@ def build(case, way, positions, fixed=False):
     return helper.make_model(graph, opset_imports=imports, ir_version=9), feed
 
 
-def run(program, model, feed, folder, *extra):
-    (folder / "model.onnx").write_bytes(model.SerializeToString())
-    np.savez(folder / "inputs.npz", **feed)
-    command = [program, folder / "model.onnx", "--inputs", folder / "inputs.npz", "--threads", "1",
-               *extra]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    return done.returncode, (done.stdout + done.stderr)[-400:]
-
-
 def check_legal(program, case, way, folder):
     peer, feed = build(case, "given", case.inputs[case.at], fixed=True)
     session = onnxruntime.InferenceSession(peer.SerializeToString(),
                                            providers=["CPUExecutionProvider"])
     np.savez(folder / "outputs.npz", y0=session.run(["y0"], feed)[0])
     model, feed = build(case, way, case.inputs[case.at])
-    code, said = run(program, model, feed, folder, "--compare", folder / "outputs.npz", "--rtol",
-                     "1e-4", "--atol", "1e-5")
+    code, said = run_model(program, model, feed, folder, "--compare", folder / "outputs.npz",
+                           "--rtol", "1e-4", "--atol", "1e-5")
     return None if code == 0 else f"exit {code}: {said}"
 
 
@@ -85,7 +72,7 @@ def check_refused(program, case, way, bad, folder):
     if not np.iinfo(positions.dtype).min <= bad <= np.iinfo(positions.dtype).max:
         return None
     positions.flat[0] = bad
-    code, said = run(program, *build(case, way, positions), folder)
+    code, said = run_model(program, *build(case, way, positions), folder)
     good = code == 2 and all(part in said for part in ('"the node"', f" {bad} ", str(case.size)))
     return None if good else f"{bad}: exit {code}: {said}"
 
@@ -93,28 +80,14 @@ def check_refused(program, case, way, bad, folder):
 def main():
     onnxruntime.set_default_logger_severity(4)
     program, wanted = sys.argv[1], sys.argv[2:]
-    with tempfile.TemporaryDirectory() as root:
-        work = []
-        for case in position_cases.CASES:
-            if wanted and case.op not in wanted:
-                continue
-            for way in WAYS:
-                work.append((case, way, None))
-                work += [(case, way, bad) for bad in case.bad]
 
-        def one(numbered):
-            k, (case, way, bad) = numbered
-            folder = pathlib.Path(root) / str(k)
-            folder.mkdir()
-            problem = (check_legal(program, case, way, folder) if bad is None
-                       else check_refused(program, case, way, bad, folder))
-            return problem and f"{case.op} {case.attributes}, positions {way}: {problem}"
+    def check(case, way, bad, folder):
+        problem = (check_legal(program, case, way, folder) if bad is None
+                   else check_refused(program, case, way, bad, folder))
+        return problem and f"{case.op} {case.attributes}, positions {way}: {problem}"
 
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            problems = [problem for problem in pool.map(one, enumerate(work)) if problem]
-    print("\n".join(problems))
-    print(f"{len(work) - len(problems)} passed, {len(problems)} failed")
-    return 1 if problems or not work else 0
+    return run_cases([(case, way, bad) for case in position_cases.CASES for way in WAYS
+                      for bad in (None, *case.bad) if not wanted or case.op in wanted], check)
 
 
 if __name__ == "__main__":

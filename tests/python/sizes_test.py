@@ -5,12 +5,7 @@ What both peers refuse, both models must refuse or answer alike.
     python sizes_test.py REDFUSER_RUN [NAME]
 """
 
-import concurrent.futures
-import os
-import pathlib
-import subprocess
 import sys
-import tempfile
 
 import numpy as np
 import onnx
@@ -19,6 +14,7 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import size_cases
+from case_runner import run_cases, run_model
 
 SIZES = (0, 1, 2, 5)
 
@@ -60,18 +56,14 @@ def answers(model, feed):
 
 
 def run(program, model, feed, folder):
-    """The exit code, what was printed, and the outputs in order."""
+    """The exit code, the end of what was printed, and the outputs in order."""
     folder.mkdir()
-    (folder / "model.onnx").write_bytes(model.SerializeToString())
-    np.savez(folder / "inputs.npz", **feed)
-    command = [program, folder / "model.onnx", "--inputs", folder / "inputs.npz", "--threads", "1",
-               "--outputs", folder / "outputs.npz"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    code, said = run_model(program, model, feed, folder, "--outputs", folder / "outputs.npz")
     results = []
-    if done.returncode == 0:
+    if code == 0:
         with np.load(folder / "outputs.npz") as outputs:
             results = [outputs[output.name] for output in model.graph.output]
-    return done.returncode, (done.stdout + done.stderr)[-300:], results
+    return code, said, results
 
 
 def agree(got, wanted):
@@ -114,21 +106,8 @@ def check(program, name, graph, n, folder):
 def main():
     onnxruntime.set_default_logger_severity(4)
     program, wanted = sys.argv[1], sys.argv[2:]
-    with tempfile.TemporaryDirectory() as folder:
-        work = [(name, graph, n) for name, graph in size_cases.CASES for n in SIZES
-                if not wanted or name in wanted]
-
-        def one(numbered):
-            k, (name, graph, n) = numbered
-            place = pathlib.Path(folder) / str(k)
-            place.mkdir()
-            return check(program, name, graph, n, place)
-
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            problems = [problem for problem in pool.map(one, enumerate(work)) if problem]
-    print("\n".join(problems))
-    print(f"{len(work) - len(problems)} passed, {len(problems)} failed")
-    return 1 if problems or not work else 0
+    return run_cases([(program, name, graph, n) for name, graph in size_cases.CASES for n in SIZES
+                      if not wanted or name in wanted], check)
 
 
 if __name__ == "__main__":
