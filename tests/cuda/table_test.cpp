@@ -6,12 +6,12 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/half.h"
 #include "redfuser/compare.h"
 #include "redfuser/convert.h"
 #include "redfuser/inputs.h"
 #include "redfuser/redfuser.h"
 #include "runtime/program/executor.h"
+#include "support/float_comparison.h"
 
 namespace redfuser {
 namespace {
@@ -144,14 +144,6 @@ bool same_bits(const NamedTensors& a, const NamedTensors& b) {
   return true;
 }
 
-Tensor as_floats(const Tensor& tensor) {
-  if (tensor.dtype() == DType::Float32) return tensor;
-  Tensor floats(DType::Float32, tensor.dims());
-  const auto* halves = static_cast<const uint16_t*>(tensor.data());
-  for (int64_t i = 0; i < tensor.size(); ++i) floats.as<float>()[i] = half_to_float(halves[i]);
-  return floats;
-}
-
 class CudaTable : public testing::TestWithParam<Case> {};
 
 TEST_P(CudaTable, AgreesWithTheCpu) {
@@ -244,18 +236,6 @@ TEST(CudaAttention, AgreesWithTheCpu) {
   }
 }
 
-// ‖a - b‖ / ‖b‖ of tensors of any floats.
-double distance(const Tensor& a, const Tensor& b) {
-  const Tensor x = as_floats(a), y = as_floats(b);
-  double difference = 0, size = 0;
-  for (int64_t i = 0; i < x.size(); ++i) {
-    const double u = x.as<float>()[i], v = y.as<float>()[i];
-    difference += (u - v) * (u - v);
-    size += v * v;
-  }
-  return std::sqrt(difference / size);
-}
-
 // Attention of `queries` of 8 heads that share 2 heads of `keys` keys and values.
 std::string few_rows(const std::string& type, int size, int queries,
                      const std::string& keys = "n") {
@@ -278,24 +258,11 @@ std::string few_rows(const std::string& type, int size, int queries,
 // its inputs.
 void expect_near(const std::string& type, int size, int queries, const std::string& keys,
                  const std::vector<int64_t>& lengths) {
-  constexpr double kShare = 1.2, kFloatError = 1e-5;
   const Model model = Model::parse(few_rows(type, size, queries, keys));
-  CompileOptions unfused;
-  unfused.fuse = false;
-  SessionOptions options;
-  options.device = "cuda";
-  Session gpu(compile(model), options), cpu(compile(model, unfused));
-  Session exact(compile(Model::parse(few_rows("float", size, queries, keys)), unfused));
+  FloatComparison comparison(model, Model::parse(few_rows("float", size, queries, keys)));
   for (const int64_t n : lengths) {
-    const NamedTensors inputs = inputs_for(model, n, n, false);
-    NamedTensors floats;
-    for (const auto& [name, tensor] : inputs) floats[name] = as_floats(tensor);
-    const Tensor expected = exact.run(floats).at("y");
-    const NamedTensors got = gpu.run(inputs);
-    EXPECT_LE(distance(got.at("y"), expected),
-              kShare * distance(cpu.run(inputs).at("y"), expected) + kFloatError)
-        << type << " " << size << " " << queries << " " << n;
-    EXPECT_TRUE(same_bits(got, gpu.run(inputs))) << type << " " << size << " " << n;
+    comparison.expect_near(inputs_for(model, n, n, false),
+                           fmt::format("{} {} {} {}", type, size, queries, n));
   }
 }
 

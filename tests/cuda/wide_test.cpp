@@ -2,16 +2,9 @@
 // Skipped where there is no GPU.
 #include <gtest/gtest.h>
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-
 #include "redfuser/inputs.h"
 #include "runtime/program/executor.h"
-#include "support/float_reference.h"
+#include "support/float_comparison.h"
 
 namespace redfuser {
 namespace {
@@ -66,54 +59,19 @@ Model model_of(const Case& c, const std::string& type) {
   return model_of_type(replaced(c.graph, "SOFTMAX", kSoftmax) + kWeights, type);
 }
 
-// Which rows and columns of the last dimension are far off.
-std::string wrong_elements(const Tensor& a, const Tensor& b) {
-  const Tensor x = as_floats(a), y = as_floats(b);
-  const int64_t width = x.dims().back();
-  int64_t count = 0, rows[2] = {INT64_MAX, -1}, columns[2] = {INT64_MAX, -1};
-  std::string first;
-  for (int64_t i = 0; i < x.size(); ++i) {
-    const double u = x.as<float>()[i], v = y.as<float>()[i];
-    if (std::abs(u - v) <= 0.02 + 0.02 * std::abs(v)) continue;
-    if (count++ < 4) {
-      first += fmt::format(" [{}, {}] is {} for {};", i / width, i % width, u, v);
-    }
-    rows[0] = std::min(rows[0], i / width), rows[1] = std::max(rows[1], i / width);
-    columns[0] = std::min(columns[0], i % width), columns[1] = std::max(columns[1], i % width);
-  }
-  if (count == 0) return "none far off";
-  return fmt::format("{} of {} far off, rows {} to {}, columns {} to {}:{}", count, x.size(),
-                     rows[0], rows[1], columns[0], columns[1], first);
-}
-
 class CudaWide : public testing::TestWithParam<Case> {};
 
 TEST_P(CudaWide, AgreesWithFloats) {
   if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
-  constexpr double kShare = 1.2, kFloatError = 1e-5;
   const Case& c = GetParam();
   const Model model = model_of(c, c.type);
-  CompileOptions unfused;
-  unfused.fuse = false;
-  SessionOptions options;
-  options.device = "cuda";
-  Session gpu(compile(model), options), cpu(compile(model, unfused));
-  Session exact(compile(model_of(c, "float"), unfused));
+  FloatComparison comparison(model, model_of(c, "float"));
   const bool square = std::string(c.what) == "causal";
   for (const int64_t n : {1, 7, 64, 127, 129, square ? 333 : 4097}) {
     RandomOptions random;
     random.seed = static_cast<uint64_t>(n);
     random.symbols["n"] = n;
-    const NamedTensors inputs = random_inputs(model, random);
-    NamedTensors floats;
-    for (const auto& [name, tensor] : inputs) floats[name] = as_floats(tensor);
-    const Tensor expected = exact.run(floats).at("y");
-    const NamedTensors got = gpu.run(inputs);
-    EXPECT_LE(distance(got.at("y"), expected),
-              kShare * distance(cpu.run(inputs).at("y"), expected) + kFloatError)
-        << n << ": " << wrong_elements(got.at("y"), expected);
-    const NamedTensors again = gpu.run(inputs);
-    EXPECT_EQ(std::memcmp(got.at("y").data(), again.at("y").data(), got.at("y").bytes()), 0) << n;
+    comparison.expect_near(random_inputs(model, random), std::to_string(n));
   }
 }
 

@@ -308,16 +308,10 @@ TEST(Hostile, OpsetsOutsideTheWindow) {
 }
 
 TEST(Hostile, FunctionBombs) {
-  std::string functions;
-  for (int level = 1; level <= 40; ++level) {
-    const std::string callee = level == 40 ? "Neg" : "f.b" + std::to_string(level + 1);
-    functions += "<domain: \"f\", opset_import: [\"\" : 20, \"f\" : 1]> b" + std::to_string(level) +
-                 " (p) => (r) { q = " + callee + "(p) r = " + callee + "(q) }\n";
-  }
-  const ProtoFile wide("g (float[n] x) => (float[n] y) { y = f.b1(x) }", functions);
+  const ProtoFile wide("g (float[n] x) => (float[n] y) { y = f.b1(x) }", doubling_functions(40));
   expect_error(wide.path(), "more than 1000000 nodes");
 
-  functions.clear();
+  std::string functions;
   for (int level = 1; level <= 3000; ++level) {
     const std::string callee = level == 3000 ? "Neg" : "f.d" + std::to_string(level + 1);
     functions += "<domain: \"f\", opset_import: [\"\" : 20, \"f\" : 1]> d" + std::to_string(level) +

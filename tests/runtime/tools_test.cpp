@@ -180,14 +180,9 @@ TEST_F(ToolsTest, MemoryLimitHoldsWhileEvaluating) {
 }
 
 TEST_F(ToolsTest, TimeLimitEndsBothTools) {
-  // Functions that call each other twice, 19 deep: half a million nodes to import.
-  std::string functions;
-  for (int level = 1; level <= 19; ++level) {
-    const std::string callee = level == 19 ? "Neg" : "f.b" + std::to_string(level + 1);
-    functions += "<domain: \"f\", opset_import: [\"\" : 20, \"f\" : 1]> b" + std::to_string(level) +
-                 " (p) => (r) { q = " + callee + "(p) r = " + callee + "(q) }\n";
-  }
-  const ProtoFile slow_to_load("g (float[n] x) => (float[n] y) { y = f.b1(x) }", functions);
+  // Half a million nodes to import.
+  const ProtoFile slow_to_load("g (float[n] x) => (float[n] y) { y = f.b1(x) }",
+                               doubling_functions(19));
   const TextModel slow_to_run(
       "g (float[n, n] x) => (float[n, n] y) { a = MatMul(x, x) b = MatMul(a, x) c = MatMul(b, x) "
       "d = MatMul(c, x) y = MatMul(d, x) }");

@@ -48,4 +48,15 @@ class ProtoFile {
   ::onnx::ModelProto model_;
 };
 
+// Functions f.b1, f.b2, ... for ProtoFile, of which each calls the next twice: 2^levels nodes.
+inline std::string doubling_functions(int levels) {
+  std::string functions;
+  for (int level = 1; level <= levels; ++level) {
+    const std::string callee = level == levels ? "Neg" : "f.b" + std::to_string(level + 1);
+    functions += "<domain: \"f\", opset_import: [\"\" : 20, \"f\" : 1]> b" + std::to_string(level) +
+                 " (p) => (r) { q = " + callee + "(p) r = " + callee + "(q) }\n";
+  }
+  return functions;
+}
+
 }  // namespace redfuser
