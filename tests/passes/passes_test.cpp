@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
 #include <functional>
 
@@ -9,16 +8,27 @@
 #include "passes/column_concat.h"
 #include "passes/passes.h"
 #include "passes/pipeline.h"
-#include "support/graph_builder.h"
+#include "support/graph_values.h"
 
 namespace redfuser::testing {
 namespace {
 
-// Runs a pass, verifies, and checks that a second run changes nothing.
+std::vector<std::string> output_names(const ir::Graph& graph) {
+  std::vector<std::string> names;
+  for (const ir::ValueId id : graph.outputs) names.push_back(graph.values[id].name);
+  return names;
+}
+
+// Runs a pass, verifies, and checks that the outputs keep their names and values, and that a second
+// run changes nothing.
 bool run_pass(bool (*pass)(ir::Graph&), ir::Graph& graph) {
   verify(graph);
+  const std::vector<Tensor> inputs = seeded_inputs(graph), before = outputs_of(graph, inputs);
+  const std::vector<std::string> names = output_names(graph);
   bool changed = pass(graph);
   verify(graph);
+  EXPECT_EQ(output_names(graph), names);
+  expect_same_values(outputs_of(graph, inputs), before, graph);
   EXPECT_FALSE(pass(graph)) << to_string(graph);
   verify(graph);
   return changed;
@@ -30,10 +40,6 @@ std::vector<std::string> operators(const ir::Graph& graph) {
   return names;
 }
 using Ops = std::vector<std::string>;
-
-std::string output_name(const ir::Graph& graph, int output = 0) {
-  return graph.values[graph.outputs[output]].name;
-}
 
 class Passes : public ::testing::Test {
  protected:
@@ -63,7 +69,6 @@ TEST_F(Passes, ConcatenationIsSplitWhereAPartLeavesIt) {
   passes::eliminate_dead(b.graph);
   EXPECT_EQ(operators(b.graph),
             (Ops{"Exp", "Exp", "ReduceSum", "ReduceSum", "Add", "Div", "Tanh"}));
-  EXPECT_EQ(output_name(b.graph), "y");
 }
 
 // Its meaning decides, whatever it is called.
@@ -97,7 +102,6 @@ TEST_F(Passes, IdentityIsRemovedAndTheOutputKeepsItsName) {
   named_output(y, "y");
   EXPECT_TRUE(run_pass(passes::eliminate_identity, b.graph));
   EXPECT_EQ(operators(b.graph), Ops{"Relu"});
-  EXPECT_EQ(output_name(b.graph), "y");
 }
 
 TEST_F(Passes, IdentityComesInManyForms) {
@@ -134,7 +138,6 @@ TEST_F(Passes, IdentityOfAnotherOutputStays) {
   ir::ValueId x = named_output(b.node("Relu", {input()}), "x");
   named_output(b.node("Identity", {x}), "y");
   EXPECT_FALSE(run_pass(passes::eliminate_identity, b.graph));
-  EXPECT_EQ(output_name(b.graph, 1), "y");
 }
 
 // eliminate_common
@@ -167,8 +170,6 @@ TEST_F(Passes, CommonOutputsKeepTheirNames) {
   named_output(b.node("Exp", {b.node("Neg", {x})}), "second");
   EXPECT_TRUE(run_pass(passes::eliminate_common, b.graph));
   EXPECT_EQ(operators(b.graph), (Ops{"Neg", "Exp", "Exp"}));
-  EXPECT_EQ(output_name(b.graph, 0), "first");
-  EXPECT_EQ(output_name(b.graph, 1), "second");
 }
 
 TEST_F(Passes, CommonSizesKnownAtRunTimeBecomeOne) {
@@ -191,7 +192,6 @@ TEST_F(Passes, DeadNodesAndValuesGo) {
   EXPECT_TRUE(run_pass(passes::eliminate_dead, b.graph));
   EXPECT_EQ(operators(b.graph), Ops{"Neg"});
   EXPECT_EQ(b.graph.values.size(), 2u);
-  EXPECT_EQ(output_name(b.graph), "y");
 }
 
 TEST_F(Passes, DeadKeepsUnusedInputsAndSecondOutputs) {
@@ -227,7 +227,6 @@ TEST_F(Passes, ConstantsFoldThroughOpaqueOperators) {
   named_output(y, "y");
   EXPECT_TRUE(run_pass(passes::fold_constants, b.graph));
   EXPECT_TRUE(b.graph.nodes.empty());
-  EXPECT_EQ(output_name(b.graph), "y");
   EXPECT_EQ(values_of(b.graph.values[b.graph.outputs[0]].constant),
             (std::vector<double>{4, 6, 10, 18}));
 }
@@ -261,7 +260,7 @@ TEST_F(Passes, IndexedAndHugeResultsAreNotFolded) {
                        b.constant(integers({}, {1}))});
   ir::ValueId wide =
       b.node("Expand", {b.node("Exp", {b.constant(floats({100, 1}, std::vector<float>(100, 1)))}),
-                        b.constant(integers({2}, {100, 1000000}))});
+                        b.constant(integers({2}, {100, 50000}))});
   named_output(b.node("Cast", {mask}, {{"to", int64_t{1}}}), "mask");
   named_output(wide, "wide");
   EXPECT_TRUE(run_pass(passes::fold_constants, b.graph));
@@ -281,8 +280,10 @@ TEST_F(Passes, PipelineReachesAFixedPointAndLogs) {
   ir::ValueId left = b.node("Relu", {b.node("Mul", {x, one})});
   ir::ValueId right = b.node("Relu", {b.node("Identity", {x})});
   named_output(b.node("Add", {left, right}), "y");
+  const std::vector<Tensor> inputs = seeded_inputs(b.graph), before = outputs_of(b.graph, inputs);
   std::vector<passes::PassRecord> log;
   optimize(b.graph, &log);
+  expect_same_values(outputs_of(b.graph, inputs), before, b.graph);
   EXPECT_EQ(operators(b.graph), (Ops{"Relu", "Add"}));
   ASSERT_FALSE(log.empty());
   EXPECT_EQ(log.front().nodes_before, 6);
@@ -292,19 +293,28 @@ TEST_F(Passes, PipelineReachesAFixedPointAndLogs) {
   EXPECT_TRUE(log.empty());
 }
 
-TEST_F(Passes, LargeGraphsTakeLinearTime) {
-  constexpr int kNodes = 20000;
-  ir::ValueId x = input(), y = x;
-  for (int i = 0; i < kNodes; ++i) {
+// Expressions that optimize() makes for a chain of so many nodes, and the passes that changed it.
+std::pair<double, size_t> work_on_chain(int count) {
+  GraphBuilder b;
+  ir::ValueId y = b.input("x", DType::Float32, {-1, 4});
+  for (int i = 0; i < count; ++i) {
     y = i % 4 == 0 ? b.node("Identity", {y})
-                   : b.node("Add", {y, b.constant(floats({}, {1.0f * i}))});
+                   : b.node("Add", {y, b.constant(floats({}, {1.0f * static_cast<float>(i)}))});
   }
-  named_output(y, "y");
-  auto begin = std::chrono::steady_clock::now();
-  passes::optimize(b.graph);
-  std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  EXPECT_EQ(b.graph.nodes.size(), kNodes * 3 / 4u);
-  EXPECT_LT(seconds.count(), 20);
+  b.output(y);
+  const size_t before = b.graph.pool->size();
+  std::vector<passes::PassRecord> log;
+  optimize(b.graph, &log);
+  EXPECT_EQ(b.graph.nodes.size(), static_cast<size_t>(count) * 3 / 4);
+  return {static_cast<double>(b.graph.pool->size() - before), log.size()};
+}
+
+TEST_F(Passes, WorkIsLinearInTheNodes) {
+  const auto [small, small_passes] = work_on_chain(500);
+  const auto [large, large_passes] = work_on_chain(4000);
+  EXPECT_GT(small, 0);
+  EXPECT_LE(large, 8.4 * small);
+  EXPECT_EQ(large_passes, small_passes);
 }
 
 TEST_F(Passes, PipelineForExecutionLogsItsPasses) {
