@@ -37,5 +37,4 @@ target_link_libraries(redfuser_device_tests PRIVATE redfuser redfuser_flags redf
 if(TARGET redfuser_workloads)
   target_link_libraries(redfuser_device_tests PRIVATE redfuser_workloads)
 endif()
-gtest_discover_tests(redfuser_device_tests TEST_PREFIX device. NO_PRETTY_VALUES
-                     PROPERTIES TIMEOUT 120)
+redfuser_discover_tests(redfuser_device_tests device. 120)
