@@ -1,10 +1,8 @@
 // What tuning may choose from: the same kernel again from its choice, others that fit and compile.
 #include <algorithm>
 
-#include "base/error.h"
 #include "codegen/core/kernel_config.h"
 #include "codegen/rows/single_pass_select.h"
-#include "cuda/kernel_cache.h"
 #include "support/codegen_harness.h"
 #include "support/test_paths.h"
 #ifdef REDFUSER_TESTS_WORKLOADS
@@ -95,14 +93,14 @@ std::vector<tools::WorkloadMaker> workloads() {
   return all;
 }
 
-class CodegenChoice : public ::testing::TestWithParam<Architecture> {};
+class CodegenChoice : public ::testing::TestWithParam<codegen::Target> {};
 
 TEST_P(CodegenChoice, TheFirstIsTheDefaultAndTheOthersDiffer) {
   size_t found = 0;
   for (const tools::WorkloadMaker& maker : workloads()) {
     const Model model = Model::parse(maker.make().model);
-    for (const Forms& forms : forms_of(model, GetParam().target)) {
-      expect_sound(maker.name, forms, GetParam().target, 128);
+    for (const Forms& forms : forms_of(model, GetParam())) {
+      expect_sound(maker.name, forms, GetParam(), 128);
       ++found;
     }
   }
@@ -111,15 +109,14 @@ TEST_P(CodegenChoice, TheFirstIsTheDefaultAndTheOthersDiffer) {
 
 // Two others of every workload.
 TEST_P(CodegenChoice, OthersKeepTheirRegisters) {
-  Compiler* compiler = Compiler::find();
-  if (!compiler) GTEST_SKIP() << "no libnvrtc: tools/setup.sh installs one";
+  if (!Compiler::find()) GTEST_SKIP() << "no libnvrtc: tools/setup.sh installs one";
   constexpr size_t kOthers = 2;
   // The slow path of a division is a call, around which some assemblers save registers.
   constexpr int kCall = 12;
   std::map<std::string, std::string> origins;  // by text
   for (const tools::WorkloadMaker& maker : workloads()) {
     const Model model = Model::parse(maker.make().model);
-    for (const Forms& forms : forms_of(model, GetParam().target)) {
+    for (const Forms& forms : forms_of(model, GetParam())) {
       for (size_t i = 1; i < std::min(kOthers + 1, forms.forms.size()); ++i) {
         for (const codegen::GpuCall& call : forms.forms[i].calls) {
           origins.try_emplace(std::get<codegen::KernelLaunch>(call).source,
@@ -128,31 +125,17 @@ TEST_P(CodegenChoice, OthersKeepTheirRegisters) {
       }
     }
   }
-  std::vector<cuda::KernelSource> texts;
-  for (const auto& [text, origin] : origins) texts.push_back({text});
-  // The assembler's logs are kept as a cache keeps machine code.
-  cuda::KernelCache cache({cuda::CacheMode::On, test_paths::cache()},
-                          {"logs", compiler->version(), GetParam().name});
-  const std::vector<std::string> logs =
-      cache.get(texts, [&](const std::string& text, const std::string&) {
-        const Compiler::Result result = compiler->compile(text, GetParam().name);
-        if (!result.compiled) user_error("{}:\n{}{}", origins.at(text), result.log, text);
-        return result.log;
-      });
-  for (size_t i = 0; i < texts.size(); ++i) {
-    Compiler::Result result;
-    result.log = logs[i];
-    Compiler::read_log(result);
-    EXPECT_NE(result.log.find("bytes stack frame"), std::string::npos) << result.log;
-    EXPECT_EQ(result.log.find("instructions are serialized"), std::string::npos) << result.log;
-    EXPECT_LE(result.spilled, kCall) << origins.at(texts[i].text);
+  const auto results = compile_all(origins, GetParam().architecture);
+  size_t i = 0;
+  for (const auto& [text, origin] : origins) {
+    const std::string& log = results[i].log;
+    EXPECT_NE(log.find("bytes stack frame"), std::string::npos) << log;
+    EXPECT_EQ(log.find("instructions are serialized"), std::string::npos) << log;
+    EXPECT_LE(results[i++].spilled, kCall) << origin;
   }
-  std::printf("%zu kernels, %d compiled in %.1f s\n", texts.size(), cache.compiled(),
-              cache.seconds());
 }
 
-INSTANTIATE_TEST_SUITE_P(Architectures, CodegenChoice, ::testing::ValuesIn(kArchitectures),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Architectures, CodegenChoice, ::testing::ValuesIn(kTargets), target_name);
 
 #endif
 
@@ -313,7 +296,7 @@ TEST(CodegenChoice, Products) {
     }
     EXPECT_EQ(library, size_t{codegen::kProductAlgorithms + 1});
     EXPECT_EQ(ours.size(), c.ours ? 1u : 0u) << c.body;
-    if (Compiler::find()) expect_compiles(ours, "sm_90a");
+    if (Compiler::find()) expect_compiles(ours, 90);
   }
 }
 

@@ -4,11 +4,8 @@
 #include <filesystem>
 #include <map>
 
-#include "base/error.h"
-#include "cuda/kernel_cache.h"
 #include "redfuser/convert.h"
 #include "support/codegen_harness.h"
-#include "support/test_paths.h"
 #ifdef REDFUSER_TESTS_WORKLOADS
 #include "bench_sweep.h"
 #endif
@@ -21,19 +18,19 @@ namespace fs = std::filesystem;
 // Kernels that may spill, and why.
 struct Allowance {
   const char* kernel;
-  const char* architecture;
+  int architecture;
   int spilled;  // bytes
   const char* reason;
 };
 const Allowance kAllowances[] = {
-    {"attention", "sm_80", 48, "128 registers a thread; a bias is found by logarithms in the loop"},
-    {"attention", "sm_90a", 16, "a mask is found beside a tile's scores and accumulators"},
-    {"attention", "sm_100", 8, "as for sm_90a"},
-    {"attention_hopper", "sm_90a", 12, "terms by key and by distance beside a tile's scores"},
-    {"row_streaming", "sm_100", 28, "a hyperbolic tangent beside 128 sums of a row"},
+    {"attention", 80, 48, "128 registers a thread; a bias is found by logarithms in the loop"},
+    {"attention", 90, 16, "a mask is found beside a tile's scores and accumulators"},
+    {"attention", 100, 8, "as for sm_90a"},
+    {"attention_hopper", 90, 12, "terms by key and by distance beside a tile's scores"},
+    {"row_streaming", 100, 28, "a hyperbolic tangent beside 128 sums of a row"},
 };
 
-int allowed_spill(const std::string& kernel, const std::string& architecture) {
+int allowed_spill(const std::string& kernel, int architecture) {
   for (const Allowance& allowance : kAllowances) {
     if (kernel == allowance.kernel && architecture == allowance.architecture) {
       return allowance.spilled;
@@ -103,30 +100,10 @@ void add_workloads(Sources& sources, const codegen::Target& target) {
 #endif
 }
 
-// The assembler's logs of all texts, in their order, which are kept as a cache keeps machine code.
-std::vector<Compiler::Result> logs_of(const Sources& sources, const std::string& architecture) {
-  Compiler* compiler = Compiler::find();
-  std::vector<cuda::KernelSource> texts;
-  for (const auto& [text, source] : sources) texts.push_back({text});
-  cuda::KernelCache cache({cuda::CacheMode::On, test_paths::cache()},
-                          {"logs", compiler->version(), architecture});
-  const std::vector<std::string> logs =
-      cache.get(texts, [&](const std::string& text, const std::string&) {
-        const Compiler::Result result = compiler->compile(text, architecture);
-        const Source& source = sources.at(text);
-        if (!result.compiled) {
-          user_error("{} of {}:\n{}{}", source.kernel, source.origin, result.log, text);
-        }
-        return result.log;
-      });
-  std::printf("%zu kernels, %d compiled in %.1f s\n", texts.size(), cache.compiled(),
-              cache.seconds());
-  std::vector<Compiler::Result> results;
-  for (const std::string& log : logs) {
-    results.emplace_back().log = log;
-    Compiler::read_log(results.back());
-  }
-  return results;
+std::vector<Compiler::Result> compiled(const Sources& sources, int architecture) {
+  std::map<std::string, std::string> origins;
+  for (const auto& [text, source] : sources) origins[text] = source.kernel + " of " + source.origin;
+  return compile_all(origins, architecture);
 }
 
 // The launch says how much the text declares: the driver is asked for the sum with the dynamic.
@@ -137,15 +114,15 @@ void expect_static_shared(const Source& source, const Compiler::Result& result) 
       << source.kernel << " of " << source.origin;
 }
 
-class CodegenCompile : public ::testing::TestWithParam<Architecture> {};
+class CodegenCompile : public ::testing::TestWithParam<codegen::Target> {};
 
 TEST_P(CodegenCompile, EveryKernelKeepsItsRegisters) {
   if (!Compiler::find()) GTEST_SKIP() << "no libnvrtc: tools/setup.sh installs one";
-  const Architecture& architecture = GetParam();
+  const codegen::Target& target = GetParam();
   Sources sources;
-  add_models(sources, architecture.target);
-  add_workloads(sources, architecture.target);
-  const std::vector<Compiler::Result> results = logs_of(sources, architecture.name);
+  add_models(sources, target);
+  add_workloads(sources, target);
+  const std::vector<Compiler::Result> results = compiled(sources, target.architecture);
   size_t i = 0;
   for (const auto& [text, source] : sources) {
     const Compiler::Result& result = results[i++];
@@ -153,7 +130,7 @@ TEST_P(CodegenCompile, EveryKernelKeepsItsRegisters) {
     EXPECT_EQ(result.log.find("instructions are serialized"), std::string::npos)
         << source.kernel << " of " << source.origin << "\n"
         << result.log;
-    EXPECT_LE(result.spilled, allowed_spill(source.kernel, architecture.name))
+    EXPECT_LE(result.spilled, allowed_spill(source.kernel, target.architecture))
         << source.kernel << " of " << source.origin << "\n"
         << text.substr(0, 1000);
     // Frames are whole multiples of 16 bytes.
@@ -168,22 +145,21 @@ TEST_P(CodegenCompile, EveryKernelKeepsItsRegisters) {
 // A few of redfuser-bench --sweep, whose launches are tested on the fake driver.
 TEST_P(CodegenCompile, SweptKernelsHaveTheirStaticSharedMemory) {
   if (!Compiler::find()) GTEST_SKIP() << "no libnvrtc: tools/setup.sh installs one";
-  const Architecture& architecture = GetParam();
+  const codegen::Target& target = GetParam();
   Sources sources;
   for (const auto& cases :
        {sampled(tools::row_sweep(), 10, 1), sampled(tools::attention_sweep(), 5, 1)}) {
     for (const tools::SweepCase& sweep_case : cases) {
-      add(sources, sweep_case.name, Model::parse(sweep_case.model()), architecture.target);
+      add(sources, sweep_case.name, Model::parse(sweep_case.model()), target);
     }
   }
-  const std::vector<Compiler::Result> results = logs_of(sources, architecture.name);
+  const std::vector<Compiler::Result> results = compiled(sources, target.architecture);
   size_t i = 0;
   for (const auto& [text, source] : sources) expect_static_shared(source, results[i++]);
 }
 #endif
 
-INSTANTIATE_TEST_SUITE_P(Architectures, CodegenCompile, ::testing::ValuesIn(kArchitectures),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Architectures, CodegenCompile, ::testing::ValuesIn(kTargets), target_name);
 
 }  // namespace
 }  // namespace redfuser::codegen_tests

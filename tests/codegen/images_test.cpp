@@ -9,11 +9,11 @@ constexpr int kDivisionSpill = 64;  // bytes: 64-bit divisions by sizes are call
 
 void expect_launches(const std::string& graph, int launches, int products) {
   const TextModel model(graph);
-  for (const Architecture& architecture : kArchitectures) {
-    const GeneratedModel generated = generate_model(model.path(), architecture.target);
+  for (const codegen::Target& target : kTargets) {
+    const GeneratedModel generated = generate_model(model.path(), target);
     EXPECT_EQ(generated.launches, launches) << graph;
     EXPECT_EQ(generated.products, products) << graph;
-    if (Compiler::find()) expect_compiles(generated.kernels, architecture.name, kDivisionSpill);
+    if (Compiler::find()) expect_compiles(generated.kernels, target.architecture, kDivisionSpill);
   }
 }
 

@@ -189,7 +189,7 @@ TEST(IntegerText, CompilesForEveryType) {
         "g (" + of + "x, " + of + "y) => (" + of + "z" + results + shifted + ") {" + nodes + " }";
     const TextModel model(graph);
     for (const codegen::KernelLaunch& kernel : generate_model(model.path()).kernels) {
-      const auto result = compiler->compile(kernel.source, "sm_90a");
+      const auto result = compiler->compile(kernel.source, 90);
       EXPECT_TRUE(result.compiled) << type << "\n" << result.log << kernel.source;
     }
   }

@@ -99,7 +99,7 @@ TEST_P(CodegenProducts, LibraryTakesWhatItCan) {
   const GeneratedModel model = generate_model(file.path());
   EXPECT_EQ(model.launches, c.launches);
   ASSERT_EQ(model.products, c.products);
-  if (Compiler::find()) expect_compiles(model.kernels, "sm_90a");
+  if (Compiler::find()) expect_compiles(model.kernels, 90);
   if (c.products == 0) return;
   EXPECT_EQ(model.product_calls[0].bias.defined(), c.bias);
   EXPECT_EQ(model.product_calls[0].addend.defined(), c.addend);

@@ -121,12 +121,11 @@ TEST_P(CodegenRows, CompilesEverywhere) {
   if (!Compiler::find()) GTEST_SKIP() << "no libnvrtc";
   // The slow path of a division is a call, around which some assemblers save a register.
   constexpr int kCall = 4;
-  expect_compiles(generated.kernels, "sm_90a", 0);
+  expect_compiles(generated.kernels, 90, 0);
   for (const int architecture : {80, 100}) {
     codegen::Target target;
     target.architecture = architecture;
-    expect_compiles(generate_model(model.path(), target).kernels,
-                    fmt::format("sm_{}", architecture), kCall);
+    expect_compiles(generate_model(model.path(), target).kernels, architecture, kCall);
   }
 }
 
@@ -148,7 +147,7 @@ TEST(CodegenRows, LargeHeadsGoThroughTheLibrary) {
       EXPECT_FALSE(kernel.family.starts_with("attention")) << kernel.family;
     }
     EXPECT_TRUE(weights) << type;
-    if (Compiler::find()) expect_compiles(generated.kernels, "sm_90a", 0);
+    if (Compiler::find()) expect_compiles(generated.kernels, 90, 0);
   }
 }
 

@@ -255,10 +255,10 @@ TEST_P(MaskedValues, GpuIsExactWhereVisible) {
 TEST_P(MaskedValues, ExactKernelsCheckFirst) {
   using namespace codegen_tests;
   constexpr int kSpill = 16;  // bytes, of fp32 on sm_80
-  for (Architecture architecture : kArchitectures) {
-    const GeneratedModel plain = generate_model(model_, architecture.target);
-    architecture.target.exact_masks = true;
-    const GeneratedModel exact = generate_model(model_, architecture.target);
+  for (codegen::Target target : kTargets) {
+    const GeneratedModel plain = generate_model(model_, target);
+    target.exact_masks = true;
+    const GeneratedModel exact = generate_model(model_, target);
     if (exact.kernels.size() == plain.kernels.size()) {
       // Every score is computed anyway: in memory, or because a finite fill may be outweighed.
       EXPECT_TRUE(!plain.kernels[0].family.starts_with("attention") || GetParam().mask.floats_only);
@@ -285,9 +285,9 @@ TEST_P(MaskedValues, ExactKernelsCheckFirst) {
     Compiler* compiler = Compiler::find();
     if (!compiler || GetParam().mask.name != std::string("causal_added")) continue;
     for (const codegen::KernelLaunch& kernel : exact.kernels) {
-      const Compiler::Result result = compiler->compile(kernel.source, architecture.name);
+      const Compiler::Result result = compiler->compile(kernel.source, target.architecture);
       EXPECT_TRUE(result.compiled) << result.log;
-      EXPECT_LE(result.spilled, kSpill) << kernel.name << " on " << architecture.name;
+      EXPECT_LE(result.spilled, kSpill) << kernel.name << " on " << target.architecture;
     }
   }
 }

@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "codegen/core/target_table.h"
+#include "cuda/kernel_cache.h"
 #include "cuda/nvrtc.h"
 #include "redfuser/redfuser.h"
 #include "runtime/program/compiled_program.h"
@@ -17,14 +19,14 @@
 
 namespace redfuser::codegen_tests {
 
-// Those that every kernel is compiled for, with one GPU of each.
-struct Architecture {
-  const char* name;
-  codegen::Target target;
-};
-inline const Architecture kArchitectures[] = {{"sm_80", codegen::target_named("sm_80")},
-                                              {"sm_90a", codegen::target_named("sm_90a")},
-                                              {"sm_100", codegen::target_named("sm_100a")}};
+// One GPU of each compute capability that every kernel is compiled for.
+inline const codegen::Target kTargets[] = {codegen::target_named("sm_80"),
+                                           codegen::target_named("sm_90a"),
+                                           codegen::target_named("sm_100a")};
+
+inline std::string target_name(const ::testing::TestParamInfo<codegen::Target>& info) {
+  return cuda::architecture_name(info.param.architecture);
+}
 
 struct GeneratedModel {
   int launches = 0, products = 0;  // with sizes of 128 for every symbol
@@ -80,13 +82,16 @@ class Compiler {
     version_(&major, &minor);
     return std::to_string(major) + "." + std::to_string(minor);
   }
-  Result compile(const std::string& source, const std::string& architecture) {
+  // `architecture` is a compute capability times ten; the options are those of sessions.
+  Result compile(const std::string& source, int architecture) {
     void* program = nullptr;
     Result result;
     if (create_(&program, source.c_str(), "kernel.cu", 0, nullptr, nullptr) != 0) return result;
-    const std::string target = "--gpu-architecture=" + architecture;
-    const char* options[] = {target.c_str(), "--std=c++17", "--ptxas-options=-v"};
-    result.compiled = compile_(program, 3, options) == 0;
+    std::vector<std::string> options = cuda::compile_options(architecture);
+    options.emplace_back("--ptxas-options=-v");
+    std::vector<const char*> texts;
+    for (const std::string& option : options) texts.push_back(option.c_str());
+    result.compiled = compile_(program, static_cast<int>(texts.size()), texts.data()) == 0;
     size_t size = 0;
     log_size_(program, &size);
     result.log.resize(size);
@@ -140,9 +145,34 @@ class Compiler {
   int (*destroy_)(void**) = nullptr;
 };
 
+// What the assembler says of every text, in their order. `origins` by text is for errors. Logs are
+// kept as a cache keeps machine code.
+inline std::vector<Compiler::Result> compile_all(const std::map<std::string, std::string>& origins,
+                                                 int architecture) {
+  Compiler* compiler = Compiler::find();
+  std::vector<std::string> texts;
+  for (const auto& [text, origin] : origins) texts.push_back(text);
+  cuda::KernelCache cache({cuda::CacheMode::On, test_paths::cache()},
+                          {"logs", compiler->version(), cuda::architecture_name(architecture)});
+  const std::vector<std::string> logs =
+      cache.get(texts, [&](const std::string& text, const std::string&) {
+        const Compiler::Result result = compiler->compile(text, architecture);
+        if (!result.compiled) user_error("{}:\n{}{}", origins.at(text), result.log, text);
+        return result.log;
+      });
+  std::printf("%zu kernels, %d compiled in %.1f s\n", texts.size(), cache.compiled(),
+              cache.seconds());
+  std::vector<Compiler::Result> results;
+  for (const std::string& log : logs) {
+    results.emplace_back().log = log;
+    Compiler::read_log(results.back());
+  }
+  return results;
+}
+
 // Every distinct source compiles for the architecture and spills at most `spill` bytes.
-inline void expect_compiles(const std::vector<codegen::KernelLaunch>& kernels,
-                            const std::string& architecture, int spill = 0) {
+inline void expect_compiles(const std::vector<codegen::KernelLaunch>& kernels, int architecture,
+                            int spill = 0) {
   Compiler* compiler = Compiler::find();
   ASSERT_NE(compiler, nullptr);
   std::set<std::string> seen;
