@@ -9,6 +9,8 @@ namespace redfuser::test_paths {
 const char* models();
 /// Damaged models that the fuzz targets found.
 const char* found();
+/// Generated kernels as they were reviewed, tests/codegen/golden of the source tree.
+const char* golden();
 /// Where tests keep compiled kernels.
 const char* cache();
 /// The Python whose packages bring NVRTC; empty without one.
