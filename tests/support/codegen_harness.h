@@ -150,8 +150,8 @@ class Compiler {
 inline std::vector<Compiler::Result> compile_all(const std::map<std::string, std::string>& origins,
                                                  int architecture) {
   Compiler* compiler = Compiler::find();
-  std::vector<std::string> texts;
-  for (const auto& [text, origin] : origins) texts.push_back(text);
+  std::vector<cuda::KernelSource> texts;
+  for (const auto& [text, origin] : origins) texts.push_back({text});
   cuda::KernelCache cache({cuda::CacheMode::On, test_paths::cache()},
                           {"logs", compiler->version(), cuda::architecture_name(architecture)});
   const std::vector<std::string> logs =

@@ -211,7 +211,8 @@ struct State {
 };
 
 struct StreamingTapes {
-  explicit StreamingTapes(const Streaming& streaming) : outputs(tapes_of(streaming.cascade.outputs)) {
+  explicit StreamingTapes(const Streaming& streaming)
+      : outputs(tapes_of(streaming.cascade.outputs)) {
     for (const Accumulator& a : streaming.accumulators) {
       lifts.emplace_back(a.lift);
       transports.emplace_back();
@@ -250,8 +251,8 @@ class TileContext {
         Partial tile = identity(a.reduction);
         auto leaves = [&](ir::Expr leaf) { return reference(leaf, next, old, p); };
         for (int64_t l = begin; l < end; ++l) {
-          const double value = at(tapes_.lifts[k], row_, streaming_.cascade.stream, l, a.columns, points[p],
-                                  std::ref(leaves));
+          const double value = at(tapes_.lifts[k], row_, streaming_.cascade.stream, l, a.columns,
+                                  points[p], std::ref(leaves));
           tile = combine(a.reduction, a.k, tile, element(a.reduction, value, l));
         }
         next.partials[k][p] = combine(a.reduction, a.k, transported(k, p, old, next), tile);
@@ -315,8 +316,8 @@ class TileContext {
     }
     const State& state = leaf->leaf_kind == ir::LeafKind::NewResult ? next : old;
     auto leaves = [&](ir::Expr inner) { return state_leaf(inner, state, point); };
-    return at(tapes_.references[static_cast<size_t>(leaf->integer)], row_, streaming_.cascade.stream, 0, {},
-              {}, std::ref(leaves));
+    return at(tapes_.references[static_cast<size_t>(leaf->integer)], row_,
+              streaming_.cascade.stream, 0, {}, {}, std::ref(leaves));
   }
 
   // State leaves of a transport are the old values, whatever has been updated since.
@@ -378,8 +379,8 @@ RowResult StreamingSimulator::run(const Row& row, const std::vector<int64_t>& bo
   const auto result_of = [&](size_t stage, size_t point) {
     return machine.result(total, stage, point, finished);
   };
-  write_outputs(streaming.cascade.outputs, impl_->tapes.outputs, streaming.cascade.stream, streaming.cascade.stages, row,
-                result_of, ranked, out);
+  write_outputs(streaming.cascade.outputs, impl_->tapes.outputs, streaming.cascade.stream,
+                streaming.cascade.stages, row, result_of, ranked, out);
   return out;
 }
 

@@ -142,7 +142,8 @@ class MaterializedAttention {
     for (size_t i = form_.rows.finish.size(); i-- > 0;) {
       ir::Expr value = form_.rows.finish[i];
       if (!length->is_constant()) {
-        ir::Expr none = pool_.number(*identity(form_.rows.cascade.stages[i].reduction), value->dtype);
+        ir::Expr none =
+            pool_.number(*identity(form_.rows.cascade.stages[i].reduction), value->dtype);
         value =
             pool_.select(pool_.make(ir::ExprOp::Equal, {length, pool_.integer(0)}), none, value);
       }

@@ -89,7 +89,8 @@ class Recogniser {
     }
     for (ir::Expr root : roots) {
       visit(root, [&](ir::Expr e) {
-        if (e->op == ir::ExprOp::Reduce && e->depends_on(streaming_.cascade.stream)) found.insert(e);
+        if (e->op == ir::ExprOp::Reduce && e->depends_on(streaming_.cascade.stream))
+          found.insert(e);
       });
     }
     if (found.size() != 1) return false;
@@ -102,8 +103,8 @@ class Recogniser {
     form_.key = without_casts(contraction->b);
     if (form_.query->depends_on(streaming_.cascade.stream)) std::swap(form_.query, form_.key);
     return form_.key->depends_on(streaming_.cascade.stream) &&
-           !form_.query->depends_on(streaming_.cascade.stream) && form_.query->op == ir::ExprOp::Read &&
-           form_.key->op == ir::ExprOp::Read;
+           !form_.query->depends_on(streaming_.cascade.stream) &&
+           form_.query->op == ir::ExprOp::Read && form_.key->op == ir::ExprOp::Read;
   }
 
   bool find_types() const {

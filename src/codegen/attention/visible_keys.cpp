@@ -15,7 +15,8 @@ std::vector<ir::Expr> row_axes(const AttentionSpec& form) {
 VisibleKeys::VisibleKeys(ir::ExprPool& pool, const AttentionSpec& form)
     : form_(form),
       mask_(mask_condition(pool, form)),
-      ranges_(cascade::tile_ranges(pool, mask_.visible, row_axes(form), form.rows.cascade.stream)) {}
+      ranges_(cascade::tile_ranges(pool, mask_.visible, row_axes(form), form.rows.cascade.stream)) {
+}
 
 void VisibleKeys::declare(Emitter& emitter, const std::string& first_row, int lines,
                           int unit) const {

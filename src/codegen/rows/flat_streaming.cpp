@@ -208,7 +208,8 @@ int folded_bytes(const StepBuilder& builder, const FlatStreaming& form) {
   size_t bytes = 0;
   for (const cascade::Accumulator& a : form.accumulators) {
     visit(a.lift, [&](ir::Expr e) {
-      if (e->op != ir::ExprOp::Read || e->integer < 0 || !e->depends_on(form.cascade.stream)) return;
+      if (e->op != ir::ExprOp::Read || e->integer < 0 || !e->depends_on(form.cascade.stream))
+        return;
       if (seen.insert(e).second) bytes += size_of(builder.dtype_of(e->integer));
     });
   }

@@ -120,7 +120,8 @@ class MultiPassText {
 
   ir::Expr consecutive(ir::Expr offset) {
     auto affine = affine_in(pool_, offset, form_.cascade.stream);
-    if (!affine || !affine->stride->is_constant(1) || affine->base->depends_on(form_.cascade.stream)) {
+    if (!affine || !affine->stride->is_constant(1) ||
+        affine->base->depends_on(form_.cascade.stream)) {
       return nullptr;
     }
     return affine->base;
@@ -160,7 +161,8 @@ class MultiPassText {
     bool available = true;
     visit(base, [&](ir::Expr e) {
       if (e->op != ir::ExprOp::Axis) return;
-      available &= std::find(form_.cascade.rows.begin(), form_.cascade.rows.end(), e) != form_.cascade.rows.end();
+      available &= std::find(form_.cascade.rows.begin(), form_.cascade.rows.end(), e) !=
+                   form_.cascade.rows.end();
     });
     return available;
   }

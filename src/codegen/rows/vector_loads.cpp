@@ -38,9 +38,9 @@ VectorLoads::VectorLoads(KernelText& kernel, const FlatStreaming& form,
 void VectorLoads::find_alignment() {
   auto note = [&](ir::Expr offset) {
     const auto affine = consecutive(offset);
-    const bool own = affine && std::any_of(form_.cascade.rows.begin(), form_.cascade.rows.end(), [&](ir::Expr row) {
-                       return affine->base->depends_on(row);
-                     });
+    const bool own =
+        affine && std::any_of(form_.cascade.rows.begin(), form_.cascade.rows.end(),
+                              [&](ir::Expr row) { return affine->base->depends_on(row); });
     any_aligned_ |= own && may_be_aligned(affine->base);
   };
   for (ir::Expr root : form_.streamed()) {
@@ -112,7 +112,8 @@ bool VectorLoads::available(ir::Expr base) const {
   bool result = true;
   visit(base, [&](ir::Expr e) {
     if (e->op != ir::ExprOp::Axis) return;
-    result &= std::find(form_.cascade.rows.begin(), form_.cascade.rows.end(), e) != form_.cascade.rows.end();
+    result &= std::find(form_.cascade.rows.begin(), form_.cascade.rows.end(), e) !=
+              form_.cascade.rows.end();
   });
   return result;
 }

@@ -27,7 +27,8 @@ class Visits {
          const KnownSizes& sizes)
       : sizes_(sizes),
         length_(sizes.of(form.rows.length())),
-        ranges_(cascade::tile_ranges(pool, scores.mask.visible, {form.row}, form.rows.cascade.stream)),
+        ranges_(
+            cascade::tile_ranges(pool, scores.mask.visible, {form.row}, form.rows.cascade.stream)),
         keys_(keys),
         skips_(scores.mask.skips()) {
     for (ir::Expr e : {ranges_.begin, ranges_.end}) {

@@ -42,7 +42,8 @@ void split_visible(ir::ExprPool& pool, const AttentionSpec& form, HopperScores& 
       for (ir::Expr arg : e->args) split(arg, wanted);
       return;
     }
-    const bool read = e->has_read && e->depends_on(form.rows.cascade.stream) && !e->depends_on(form.row);
+    const bool read =
+        e->has_read && e->depends_on(form.rows.cascade.stream) && !e->depends_on(form.row);
     ir::Expr& part = read ? scores.by_key : scores.by_tile;
     part = both(part, wanted ? e : pool.make(ir::ExprOp::Not, {e}));
   };

@@ -171,7 +171,8 @@ HopperText::Bindings HopperText::positions(const ScoreSpec& score, size_t phase)
     }
   };
   std::function<void(ir::Expr)> go = [&](ir::Expr e) {
-    if (!seen.insert(e).second || e->op == ir::ExprOp::Read || !e->depends_on(rows_.cascade.stream)) return;
+    if (!seen.insert(e).second || e->op == ir::ExprOp::Read || !e->depends_on(rows_.cascade.stream))
+      return;
     if (is_term(e)) return;
     if (phase > 0 && e == score.kept) return;
     const bool compares =

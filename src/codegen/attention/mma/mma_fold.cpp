@@ -313,8 +313,8 @@ void MmaFold::bind_result(size_t i) {
   const DType dtype = rows_.finish[i]->dtype;
   std::string value = emitter_.emit(rows_.finish[i]);
   if (!rows_.length()->is_constant()) {
-    value = fmt::format("({} == 0 ? {} : {})", keys_, identity_of(rows_.cascade.stages[i].reduction, dtype),
-                        value);
+    value = fmt::format("({} == 0 ? {} : {})", keys_,
+                        identity_of(rows_.cascade.stages[i].reduction, dtype), value);
   }
   leaves_.bind(ir::LeafKind::Result, static_cast<int64_t>(i), value, dtype);
 }
