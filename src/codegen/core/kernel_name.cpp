@@ -16,7 +16,7 @@ struct StageNames {
   std::vector<std::string> names;
 
   void operator()(const fuse::CascadeStep& step) {
-    for (const cascade::Stage& stage : step.streaming.stages) {
+    for (const cascade::Stage& stage : step.streaming.cascade.stages) {
       const bool dot = stage.reduction == ir::Reduction::Sum && !stage.columns.empty();
       names.emplace_back(dot ? "dot" : name_of(stage.reduction));
     }

@@ -20,10 +20,6 @@ std::vector<ir::Expr> free_axes(ir::Expr expr, const std::vector<ir::Expr>& but)
   return axes;
 }
 
-bool is_ranked(ir::Reduction reduction) {
-  return reduction == ir::Reduction::TopK || reduction == ir::Reduction::BottomK;
-}
-
 bool is_positional(ir::Expr reduce) {
   return reduce->reduction == ir::Reduction::ArgMax || reduce->reduction == ir::Reduction::ArgMin;
 }
