@@ -6,7 +6,9 @@ namespace redfuser::codegen {
 
 std::string scalar_text(std::string_view pattern, DType dtype,
                         const std::vector<std::string>& args) {
-  const auto suffix = fmt::arg("f", dtype == DType::Float64 ? "" : "f");
+  // An argument refers to its value.
+  const std::string_view single = dtype == DType::Float64 ? "" : "f";
+  const auto suffix = fmt::arg("f", single);
   const auto format = fmt::runtime(pattern);
   if (args.size() == 1) return fmt::format(format, fmt::arg("x", args[0]), suffix);
   std::string result = args[0];
