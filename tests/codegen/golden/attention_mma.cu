@@ -12,164 +12,164 @@
 #include "types.cuh"
 #include "reduce.cuh"
 #include "attention.cuh"
-extern "C" __global__ void __launch_bounds__(128) attention(const float* __restrict__ p0, const float* __restrict__ p1, const float* __restrict__ p2, float* __restrict__ p3) {
-const long long other = floor_div(blockIdx.x, 4ll), first_row = (blockIdx.x - other * 4ll) * 64;
-const int warp = threadIdx.x >> 5, quad = (threadIdx.x & 31) >> 2, pair = (threadIdx.x & 3) * 2;
-const long long own_row = first_row + warp * 16 + quad;
-const long long q0 = floor_div(other, 4ll), c0 = other - q0 * 4ll;
-const long long begin = 0, end = 256ll;
-extern __shared__ __align__(16) char memory[];
-float* const q_tile = reinterpret_cast<float*>(memory);
-float* const k_tiles = q_tile + 4352;
-float* const v_tiles = k_tiles + 4352;
-float* const staged = v_tiles + 4352 + warp * 1088;
-const long long t0 = 65536ll * q0;
-const long long t1 = 16384ll * c0;
-const float* const q_data = p0;
-const auto q_at = [&](long long line, long long e) {
-(void)line;
-const long long t2 = 64ll * (first_row + line);
-const long long t3 = e + t0 + t1 + t2;
-return t3;
-};
-const bool q_vector = true && aligned(p0);
-const float* const k_data = p1;
-const auto k_at = [&](long long line, long long e) {
-(void)line;
-const long long t4 = 64ll * line;
-const long long t5 = e + t0 + t1 + t4;
-return t5;
-};
-const bool k_vector = true && aligned(p1);
-const float* const v_data = p2;
-const auto v_at = [&](long long line, long long e) {
-(void)line;
-const long long t6 = 64ll * line;
-const long long t7 = t0 + t1 + e + t6;
-return t7;
-};
-const bool v_vector = true && aligned(p2);
-load_tile<64, 64, 128>(q_tile, q_data, q_at, 256ll - first_row, 64, q_vector, threadIdx.x);
-const auto load_keys = [&](long long from, int stage) {
-load_tile<64, 64, 128>(k_tiles + stage * 4352, k_data, [&](long long line, long long e) { return k_at(from + line, e); }, end - from, 64, k_vector, threadIdx.x);
-load_tile<64, 64, 128>(v_tiles + stage * 4352, v_data, [&](long long line, long long e) { return v_at(from + line, e); }, end - from, 64, v_vector, threadIdx.x);
-ptx_copy_commit();
-};
-float a0[2] = {(-INFINITY_F), (-INFINITY_F)};
-float a1[2] = {float(0), float(0)};
-float o[8][4] = {};
-float r0[2];
-{
-r0[0] = r0[1] = (-INFINITY_F);
+extern "C" __global__ void __launch_bounds__(128) attention_max_sum_dot_f32_ad145249(const float* __restrict__ p0, const float* __restrict__ p1, const float* __restrict__ p2, float* __restrict__ p3) {
+  const long long other = floor_div(blockIdx.x, 4ll), first_row = (blockIdx.x - other * 4ll) * 64;
+  const int warp = threadIdx.x >> 5, quad = (threadIdx.x & 31) >> 2, pair = (threadIdx.x & 3) * 2;
+  const long long own_row = first_row + warp * 16 + quad;
+  const long long q0 = floor_div(other, 4ll), c0 = other - q0 * 4ll;
+  const long long begin = 0, end = 256ll;
+  extern __shared__ __align__(16) char memory[];
+  float* const q_tile = reinterpret_cast<float*>(memory);
+  float* const k_tiles = q_tile + 4352;
+  float* const v_tiles = k_tiles + 4352;
+  float* const staged = v_tiles + 4352 + warp * 1088;
+  const long long t0 = 65536ll * q0;
+  const long long t1 = 16384ll * c0;
+  const float* const q_data = p0;
+  const auto q_at = [&](long long line, long long e) {
+    (void)line;
+    const long long t2 = 64ll * (first_row + line);
+    const long long t3 = e + t0 + t1 + t2;
+    return t3;
+  };
+  const bool q_vector = aligned(p0);
+  const float* const k_data = p1;
+  const auto k_at = [&](long long line, long long e) {
+    (void)line;
+    const long long t4 = 64ll * line;
+    const long long t5 = e + t0 + t1 + t4;
+    return t5;
+  };
+  const bool k_vector = aligned(p1);
+  const float* const v_data = p2;
+  const auto v_at = [&](long long line, long long e) {
+    (void)line;
+    const long long t6 = 64ll * line;
+    const long long t7 = t0 + t1 + e + t6;
+    return t7;
+  };
+  const bool v_vector = aligned(p2);
+  load_tile<64, 64, 128>(q_tile, q_data, q_at, 256ll - first_row, 64, q_vector, threadIdx.x);
+  const auto load_keys = [&](long long from, int stage) {
+    load_tile<64, 64, 128>(k_tiles + stage * 4352, k_data, [&](long long line, long long e) { return k_at(from + line, e); }, end - from, 64, k_vector, threadIdx.x);
+    load_tile<64, 64, 128>(v_tiles + stage * 4352, v_data, [&](long long line, long long e) { return v_at(from + line, e); }, end - from, 64, v_vector, threadIdx.x);
+    ptx_copy_commit();
+  };
+  float a0[2] = {(-INFINITY_F), (-INFINITY_F)};
+  float a1[2] = {float(0), float(0)};
+  float o[8][4] = {};
+  float r0[2];
+  {
+    r0[0] = r0[1] = (-INFINITY_F);
 
-}
-long long folded = 0;
-int stage = 0;
-for (long long first = begin; first < end; first += 64) {
-const long long next = first + 64;
-load_keys(first, 0);
-ptx_copy_wait<0>();
-__syncthreads();
-const int valid = static_cast<int>(min_of(end - first, 64ll));
-float s[8][4], p[8][4];
-float kept0[8][4];
-score_product<64, 64>(s, q_tile + warp * 1088, k_tiles + stage * 4352);
-float b0[2];
-float b1[2];
-float w0[2];
+  }
+  long long folded = 0;
+  int stage = 0;
+  for (long long first = begin; first < end; first += 64) {
+    const long long next = first + 64;
+    load_keys(first, 0);
+    ptx_copy_wait<0>();
+    __syncthreads();
+    const int valid = static_cast<int>(min_of(end - first, 64ll));
+    float s[8][4], p[8][4];
+    float kept0[8][4];
+    score_product<64, 64>(s, q_tile + warp * 1088, k_tiles + stage * 4352);
+    float b0[2];
+    float b1[2];
+    float w0[2];
 #pragma unroll
-for (int h = 0; h < 2; ++h) {
-const long long row = min_of(own_row + h * 8, 256ll - 1);
-float t0_tile = (-INFINITY_F);
+    for (int h = 0; h < 2; ++h) {
+      const long long row = min_of(own_row + h * 8, 256ll - 1);
+      float t0_tile = (-INFINITY_F);
 #pragma unroll
-for (int n = 0; n < 8; ++n) {
+      for (int n = 0; n < 8; ++n) {
 #pragma unroll
-for (int e = 0; e < 2; ++e) {
-const int x = h * 2 + e, offset = n * 8 + pair + e;
-const long long at = min_of(first + offset, 256ll - 1);
-kept0[n][x] = s[n][x];
-if (offset < valid) t0_tile = MaxOp::apply(t0_tile, s[n][x]);
-}
-}
-{
-b0[h] = MaxOp::apply(a0[h], quad_reduce<MaxOp>(t0_tile));
-}
-}
+        for (int e = 0; e < 2; ++e) {
+          const int x = h * 2 + e, offset = n * 8 + pair + e;
+          const long long at = min_of(first + offset, 256ll - 1);
+          kept0[n][x] = s[n][x];
+          if (offset < valid) t0_tile = MaxOp::apply(t0_tile, s[n][x]);
+        }
+      }
+      {
+        b0[h] = MaxOp::apply(a0[h], quad_reduce<MaxOp>(t0_tile));
+      }
+    }
 #pragma unroll
-for (int h = 0; h < 2; ++h) {
-w0[h] = b0[h];
-}
+    for (int h = 0; h < 2; ++h) {
+      w0[h] = b0[h];
+    }
 #pragma unroll
-for (int h = 0; h < 2; ++h) {
-const long long row = min_of(own_row + h * 8, 256ll - 1);
-float t1_tile = float(0);
-const bool t8 = (w0[h] == -INFINITY_F);
-const float t9 = t8 ? (0x0p+0f) : w0[h];
+    for (int h = 0; h < 2; ++h) {
+      const long long row = min_of(own_row + h * 8, 256ll - 1);
+      float t1_tile = float(0);
+      const bool t8 = (w0[h] == -INFINITY_F);
+      const float t9 = t8 ? (0x0p+0f) : w0[h];
 #pragma unroll
-for (int n = 0; n < 8; ++n) {
+      for (int n = 0; n < 8; ++n) {
 #pragma unroll
-for (int e = 0; e < 2; ++e) {
-const int x = h * 2 + e, offset = n * 8 + pair + e;
-const long long at = min_of(first + offset, 256ll - 1);
-const float t10 = kept0[n][x] - t9;
-const float t11 = expf(t10);
-if (offset < valid) t1_tile = SumOp::apply(t1_tile, t11);
-p[n][x] = offset < valid ? t11 : 0.0f;
-}
-}
-{
-const bool t12 = (r0[h] == -INFINITY_F);
-const float t13 = r0[h] - w0[h];
-const float t14 = expf(t13);
-const float t15 = t12 ? (0x1p+0f) : t14;
-const float t16 = a1[h] * t15;
-b1[h] = SumOp::apply(t16, quad_reduce<SumOp>(t1_tile));
-}
-{
-const bool t17 = (r0[h] == -INFINITY_F);
-const float t18 = r0[h] - w0[h];
-const float t19 = expf(t18);
-const float t20 = t17 ? (0x1p+0f) : t19;
+        for (int e = 0; e < 2; ++e) {
+          const int x = h * 2 + e, offset = n * 8 + pair + e;
+          const long long at = min_of(first + offset, 256ll - 1);
+          const float t10 = kept0[n][x] - t9;
+          const float t11 = expf(t10);
+          if (offset < valid) t1_tile = SumOp::apply(t1_tile, t11);
+          p[n][x] = offset < valid ? t11 : 0.0f;
+        }
+      }
+      {
+        const bool t12 = (r0[h] == -INFINITY_F);
+        const float t13 = r0[h] - w0[h];
+        const float t14 = expf(t13);
+        const float t15 = t12 ? (0x1p+0f) : t14;
+        const float t16 = a1[h] * t15;
+        b1[h] = SumOp::apply(t16, quad_reduce<SumOp>(t1_tile));
+      }
+      {
+        const bool t17 = (r0[h] == -INFINITY_F);
+        const float t18 = r0[h] - w0[h];
+        const float t19 = expf(t18);
+        const float t20 = t17 ? (0x1p+0f) : t19;
 #pragma unroll
-for (int n = 0; n < 8; ++n) {
+        for (int n = 0; n < 8; ++n) {
 #pragma unroll
-for (int e = 0; e < 2; ++e) {
-const int x = h * 2 + e;
-const float t21 = o[n][x] * t20;
-o[n][x] = t21;
-}
-}
-}
-}
-value_product<64, 64>(o, p, v_tiles + stage * 4352, staged);
+          for (int e = 0; e < 2; ++e) {
+            const int x = h * 2 + e;
+            const float t21 = o[n][x] * t20;
+            o[n][x] = t21;
+          }
+        }
+      }
+    }
+    value_product<64, 64>(o, p, v_tiles + stage * 4352, staged);
 #pragma unroll
-for (int h = 0; h < 2; ++h) {
-a0[h] = b0[h];
-a1[h] = b1[h];
-r0[h] = w0[h];
-}
-folded += valid;
-__syncthreads();
-}
+    for (int h = 0; h < 2; ++h) {
+      a0[h] = b0[h];
+      a1[h] = b1[h];
+      r0[h] = w0[h];
+    }
+    folded += valid;
+    __syncthreads();
+  }
 #pragma unroll
-for (int h = 0; h < 2; ++h) {
-const long long row = min_of(own_row + h * 8, 256ll - 1);
-const bool exists = own_row + h * 8 < 256ll;
-const bool t22 = (a0[h] == -INFINITY_F);
-const float t23 = t22 ? INFINITY_F : (0x1p+0f);
-const float t24 = a1[h] * t23;
-const long long t27 = 64ll * row;
+  for (int h = 0; h < 2; ++h) {
+    const long long row = min_of(own_row + h * 8, 256ll - 1);
+    const bool exists = own_row + h * 8 < 256ll;
+    const bool t22 = (a0[h] == -INFINITY_F);
+    const float t23 = t22 ? INFINITY_F : (0x1p+0f);
+    const float t24 = a1[h] * t23;
+    const long long t27 = 64ll * row;
 #pragma unroll
-for (int n = 0; n < 8; ++n) {
+    for (int n = 0; n < 8; ++n) {
 #pragma unroll
-for (int e = 0; e < 2; ++e) {
-const long long column = n * 8 + pair + e;
-const float value = o[n][h * 2 + e];
-const float t25 = value * t23;
-const float t26 = t25 / t24;
-const long long t28 = t0 + t1 + t27 + column;
-if (exists && column < 64) store(p3, t28, t26);
-}
-}
-}
+      for (int e = 0; e < 2; ++e) {
+        const long long column = n * 8 + pair + e;
+        const float value = o[n][h * 2 + e];
+        const float t25 = value * t23;
+        const float t26 = t25 / t24;
+        const long long t28 = t0 + t1 + t27 + column;
+        if (exists && column < 64) store(p3, t28, t26);
+      }
+    }
+  }
 }
