@@ -37,7 +37,7 @@ std::string family(const fuse::Plan& plan, const fuse::Step& step, const codegen
   for (const codegen::GpuCall& call : generate(*plan.graph, step, target).calls) {
     const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
     if (launch == nullptr) return "library";
-    if (first.empty() && evaluate_size(launch->grid[0], symbols) > 0) first = launch->name;
+    if (first.empty() && evaluate_size(launch->grid[0], symbols) > 0) first = launch->family;
   }
   const bool rows = first.starts_with("row_") && contracts(plan, step, *cascade, target);
   return rows ? kByElement : first;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,9 @@ namespace redfuser::runtime {
 
 // Immutable once compiled: sessions read it from several threads. What makes expressions of the
 // graph's afterwards does so with a clone of the graph.
+// Held while a program is compiled or its kernels are generated.
+std::mutex& compile_mutex();
+
 struct CompiledProgram {
   std::shared_ptr<const onnx::LoadedModel> model;  // keeps mapped weights alive
   bool fused = true;                               // CompileOptions::fuse
