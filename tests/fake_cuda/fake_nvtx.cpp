@@ -1,18 +1,22 @@
 // A tool that listens to NVTX ranges: a library as NVTX_INJECTION64_PATH names it.
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <vector>
 
 namespace {
 
+std::mutex mutex;                // ranges come from any thread
 std::vector<std::string> lines;  // "push NAME", "pop"
 
 int push(const char* name) {
+  const std::lock_guard lock(mutex);
   lines.push_back("push " + std::string(name));
   return 0;
 }
 
 int pop() {
+  const std::lock_guard lock(mutex);
   lines.emplace_back("pop");
   return 0;
 }

@@ -54,7 +54,6 @@ class Sweep : public FakeGpu {
   // What the texts of the default and of every choice say.
   void note(const Program& program, bool choices) {
     const runtime::CompiledProgram& compiled = *program.handle();
-    const std::lock_guard lock(runtime::compile_mutex());
     const ir::Graph graph = clone(compiled.graph());
     for (const fuse::Step& step : compiled.plan.steps) {
       if (std::holds_alternative<fuse::AliasStep>(step.kind)) continue;

@@ -109,7 +109,6 @@ std::vector<codegen::GpuStep> GpuProgram::generate_steps() {
   target_.tf32 = tf32_;
   target_.portable = portable_kernels();
   std::vector<codegen::GpuStep> forms;
-  const std::lock_guard lock(compile_mutex());
   const ir::Graph own = clone(graph());  // the program's takes no new expressions
   for (const fuse::Step& step : program_->plan.steps) {
     const bool same_bytes = std::holds_alternative<fuse::AliasStep>(step.kind);

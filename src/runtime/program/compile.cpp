@@ -75,18 +75,8 @@ void make_steps(runtime::CompiledProgram& program) {
 
 }  // namespace
 
-namespace runtime {
-
-std::mutex& compile_mutex() {
-  static std::mutex mutex;
-  return mutex;
-}
-
-}  // namespace runtime
-
 Program compile(const Model& model, const CompileOptions& options) {
   RF_CHECK(model.handle() != nullptr, "compile: the model is empty");
-  const std::lock_guard lock(runtime::compile_mutex());
   auto compiled = std::make_shared<runtime::CompiledProgram>();
   compiled->model = model.handle();
   compiled->fused = options.fuse;

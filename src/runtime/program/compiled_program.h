@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -15,9 +14,6 @@ namespace redfuser::runtime {
 
 // Immutable once compiled: sessions read it from several threads. What makes expressions of the
 // graph's afterwards does so with a clone of the graph.
-// Held while a program is compiled or its kernels are generated.
-std::mutex& compile_mutex();
-
 struct CompiledProgram {
   std::shared_ptr<const onnx::LoadedModel> model;  // keeps mapped weights alive
   bool fused = true;                               // CompileOptions::fuse
