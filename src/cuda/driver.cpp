@@ -83,6 +83,10 @@ DeviceInfo read_info(int device) {
   info.multiprocessors = attribute(device, kMultiprocessorCount);
   info.shared_bytes = attribute(device, kMaxSharedMemoryPerBlockOptin);
   info.l2_bytes = attribute(device, kL2CacheSize);
+  info.clock = attribute(device, kClockRate) / 1000;
+  // Two transfers a clock.
+  info.memory_rate =
+      2e-3 * attribute(device, kMemoryClockRate) / 8 * attribute(device, kMemoryBusWidth);
   size_t bytes = 0;
   check(driver().cuDeviceTotalMem_v2(&bytes, device), "reading the GPU's memory size");
   info.memory_bytes = static_cast<int64_t>(bytes);

@@ -29,6 +29,8 @@ struct DeviceInfo {
   int shared_bytes = 0;  // largest shared memory of a block, static and dynamic
   int64_t memory_bytes = 0;
   int64_t l2_bytes = 0;
+  int clock = 0;           // of multiprocessors, at most, MHz
+  double memory_rate = 0;  // bytes per microsecond, by the width and clock of the bus
   int driver_version = 0;  // 13000: it serves CUDA up to 13.0
 };
 

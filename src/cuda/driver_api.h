@@ -25,7 +25,10 @@ inline constexpr Result kInvalidImage = 200;
 inline constexpr Result kNoBinaryForGpu = 209;
 
 enum DeviceAttribute : int {
+  kClockRate = 13,  // kHz
   kMultiprocessorCount = 16,
+  kMemoryClockRate = 36,  // kHz
+  kMemoryBusWidth = 37,   // bits
   kL2CacheSize = 38,
   kComputeCapabilityMajor = 75,
   kComputeCapabilityMinor = 76,

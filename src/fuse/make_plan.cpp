@@ -16,7 +16,8 @@ class Planner {
       : graph_(graph),
         options_(options),
         facts_(graph),
-        regions_(options.fuse ? find_regions(facts_, options.certify) : Regions{}),
+        regions_(options.fuse ? find_regions(facts_, options.certify, options.separate)
+                              : Regions{}),
         demand_(facts_, regions_.fused) {}
 
   Plan run() {

@@ -9,8 +9,9 @@
 namespace redfuser::fuse {
 
 struct PlanOptions {
-  bool fuse = true;     // false: every operator is a step of its own, the reference
-  bool certify = true;  // run every fusion against its unfused body first
+  bool fuse = true;               // false: every operator is a step of its own, the reference
+  bool certify = true;            // run every fusion against its unfused body first
+  std::set<ir::NodeId> separate;  // nodes that no region takes in
 };
 
 // Steps for every value that the graph's outputs need, in an order that respects them. The report

@@ -28,7 +28,10 @@ std::vector<std::string> user_names(const ir::Graph& graph, const std::set<ir::N
 
 class Finder {
  public:
-  Finder(const NodeFacts& facts, bool certify) : facts_(facts), certify_(certify) {}
+  Finder(const NodeFacts& facts, bool certify, const std::set<ir::NodeId>& separate)
+      : facts_(facts), certify_(certify) {
+    taken_.nodes = separate;
+  }
 
   Regions run() {
     for (size_t node = 0; node < facts_.graph().nodes.size(); ++node) {
@@ -156,6 +159,8 @@ class Finder {
 
 std::set<ir::ValueId> Region::reads() const { return values_read(extraction.cascade); }
 
-Regions find_regions(const NodeFacts& facts, bool certify) { return Finder(facts, certify).run(); }
+Regions find_regions(const NodeFacts& facts, bool certify, const std::set<ir::NodeId>& separate) {
+  return Finder(facts, certify, separate).run();
+}
 
 }  // namespace redfuser::fuse

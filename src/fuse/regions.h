@@ -30,7 +30,8 @@ struct Regions {
 
 // Every reduction that is no plain product starts a region; the region grows forward over values
 // that depend on its results and backward over producers, as long as the piece stays a cascade
-// with an incremental form. Each form is certified.
-Regions find_regions(const NodeFacts& facts, bool certify);
+// with an incremental form. Each form is certified. No region takes in a node of `separate`.
+Regions find_regions(const NodeFacts& facts, bool certify,
+                     const std::set<ir::NodeId>& separate = {});
 
 }  // namespace redfuser::fuse

@@ -33,7 +33,10 @@ std::vector<Forms> forms_of(const Model& model, const codegen::Target& target, i
   std::vector<Forms> result;
   for (const fuse::Step& step : compiled.plan.steps) {
     Forms forms{program, {}, {}, {}};
-    forms.choices = kernel_configs(compiled.graph(), step, target, symbols_of(program, size));
+    for (const codegen::Candidate& candidate :
+         kernel_configs(compiled.graph(), step, target, symbols_of(program, size))) {
+      forms.choices.push_back(candidate.choice);
+    }
     if (forms.choices.empty()) continue;
     forms.chosen = generate(compiled.graph(), step, target);
     for (const codegen::KernelConfig& choice : forms.choices) {
@@ -119,8 +122,9 @@ TEST_P(CodegenChoice, OthersKeepTheirRegisters) {
     for (const Forms& forms : forms_of(model, GetParam())) {
       for (size_t i = 1; i < std::min(kOthers + 1, forms.forms.size()); ++i) {
         for (const codegen::GpuCall& call : forms.forms[i].calls) {
-          origins.try_emplace(std::get<codegen::KernelLaunch>(call).source,
-                              maker.name + " by " + to_string(forms.choices[i]));
+          const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
+          if (launch == nullptr) continue;
+          origins.try_emplace(launch->source, maker.name + " by " + to_string(forms.choices[i]));
         }
       }
     }
@@ -315,12 +319,12 @@ TEST(CodegenChoice, BestChoicesAreEachOnceAndTheChosenFirst) {
   for (const int keys : {5, 3, 4, 3, 9, 1, 2, 6, 7, 8}) {
     candidates.push_back({choice(keys), static_cast<double>(keys)});
   }
-  const std::vector<codegen::KernelConfig> best = best_choices(choice(4), candidates);
+  const std::vector<codegen::Candidate> best = best_choices({choice(4), 9}, candidates);
   std::vector<int> keys;
-  for (const codegen::KernelConfig& c : best) keys.push_back(c.at("keys"));
+  for (const codegen::Candidate& c : best) keys.push_back(c.choice.at("keys"));
   EXPECT_EQ(keys, (std::vector<int>{4, 1, 2, 3, 5, 6, 7, 8}));
-  EXPECT_EQ(to_string(best[0]), "f keys=4");
-  EXPECT_THROW(best[0].at("stages"), InternalError);
+  EXPECT_EQ(to_string(best[0].choice), "f keys=4");
+  EXPECT_THROW(best[0].choice.at("stages"), InternalError);
 }
 
 }  // namespace

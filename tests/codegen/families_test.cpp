@@ -17,30 +17,22 @@ namespace fs = std::filesystem;
 
 const char* const kByElement = "rows by element";
 
-// The row kernels take a cascade's columns as rows of their own, and compute a contraction of its
-// elements where they stand.
-bool contracts(const fuse::Plan& plan, const fuse::Step& step, const fuse::CascadeStep& cascade,
-               const codegen::Target& target) {
-  codegen::StepBuilder builder(*plan.graph, step, target);
-  const auto& accumulators = cascade.streaming.accumulators;
-  return !folds(flat_streaming(builder, cascade)) ||
-         std::any_of(accumulators.begin(), accumulators.end(),
-                     [](const cascade::Accumulator& a) { return !a.columns.empty(); });
-}
-
 // Of a cascade, with every symbol at 128: the name of its first kernel, "library" for a product.
 std::string family(const fuse::Plan& plan, const fuse::Step& step, const codegen::Target& target) {
   const auto* cascade = std::get_if<fuse::CascadeStep>(&step.kind);
   if (cascade == nullptr) return "";
   const std::vector<int64_t> symbols(4096, 128);
   std::string first;
-  for (const codegen::GpuCall& call : generate(*plan.graph, step, target).calls) {
+  const codegen::GpuStep form = generate(*plan.graph, step, target);
+  for (const codegen::GpuCall& call : form.calls) {
     const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
     if (launch == nullptr) return "library";
     if (first.empty() && evaluate_size(launch->grid[0], symbols) > 0) first = launch->family;
   }
-  const bool rows = first.starts_with("row_") && contracts(plan, step, *cascade, target);
-  return rows ? kByElement : first;
+  const bool columns =
+      std::any_of(cascade->streaming.accumulators.begin(), cascade->streaming.accumulators.end(),
+                  [](const cascade::Accumulator& a) { return !a.columns.empty(); });
+  return columns && form.offers.at(0).family == "row_passes" ? kByElement : first;
 }
 
 Program compiled(const Model& model) {
@@ -77,21 +69,20 @@ const Case kCases[] = {
      "g " SCORES("float", "float") "float[8,12,512,64] v) => (y) { s = MatMul(q, k) "
                                    "p = Softmax<axis = -1>(s) y = MatMul(p, v) }",
      "attention"},
-    // The row is read, and its elements exponentiated, once per column of the product.
     {"softmax_times_matrix",
      "g (float16[4096,1024] x, float16[1024,64] w) => (y) { p = Softmax<axis = -1>(x) "
      "y = MatMul(p, w) }",
-     kByElement},
+     "row_resident"},
     {"scores_and_values_of_two_types",
      "g " SCORES("float16",
                  "float16") "float[8,12,512,64] v) => (y) { h = MatMul(q, k) "
                             "s = Cast<to = 1>(h) p = Softmax<axis = -1>(s) y = MatMul(p, v) }",
-     kByElement},
+     "library"},
     {"scores_of_two_products",
      "g " SCORES("float16", "float16") "float16[8,12,64,512] r, float16[8,12,512,64] v) => (y) { "
                                        "a = MatMul(q, k) b = MatMul(q, r) s = Add(a, b) p = "
                                        "Softmax<axis = -1>(s) y = MatMul(p, v) }",
-     kByElement},
+     "library"},
 };
 #undef SCORES
 

@@ -59,7 +59,7 @@ class Sweep : public FakeGpu {
       if (std::holds_alternative<fuse::AliasStep>(step.kind)) continue;
       note(generate(graph, step, target()));
       if (!choices) continue;
-      for (const codegen::KernelConfig& choice : kernel_configs(graph, step, target(), {})) {
+      for (const auto& [choice, time] : kernel_configs(graph, step, target(), {})) {
         note(generate(graph, step, target(), choice));
       }
     }

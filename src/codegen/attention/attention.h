@@ -1,6 +1,6 @@
 // Cascades of the attention class: a contraction gives a score for every streamed element, and a
 // column accumulator sums weighted rows of a value matrix. One kernel and no score matrix in
-// memory, but for sizes that no kernel takes.
+// memory.
 #pragma once
 
 #include <optional>
@@ -57,10 +57,5 @@ std::optional<KernelLaunch> split_kv_kernel(StepBuilder& builder, const Attentio
 // if the sizes or operands do not fit.
 std::optional<std::vector<KernelLaunch>> large_head_kernels(StepBuilder& builder,
                                                             const AttentionSpec& form);
-
-// Sizes that no kernel takes: the scores in memory, by the product library, their weights by a row
-// kernel, and the weighted sums by the library again. False for cascades that this does not
-// compute.
-bool add_materialized_attention(StepBuilder& builder, const AttentionSpec& form);
 
 }  // namespace redfuser::codegen

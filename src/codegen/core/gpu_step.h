@@ -10,22 +10,18 @@
 #include <vector>
 
 #include "fuse/plan.h"
+#include "select/machine.h"
 
 namespace redfuser::codegen {
 
-// What text is specialised on.
-struct Target {
-  int architecture = 90;  // compute capability times ten
-  int multiprocessors = 132;
-  // Largest shared memory of a block, static and dynamic; a multiprocessor has kBlockReserved
-  // more, and as much besides is taken by each of its blocks.
-  int shared_bytes = 227 * 1024;
+// The machine that text is specialised on, and what its user allows.
+struct Target : select::Machine {
   bool tf32 = false;         // fp32 products may round their operands to TF32
   bool exact_masks = false;  // what attention masks hide is not taken to be finite
   bool portable = false;     // only families that every GPU runs: a second opinion
 };
 
-inline constexpr int kBlockReserved = 1024;
+using select::kBlockReserved;
 
 // A device buffer: a value of the graph, or a scratch buffer of the step.
 struct BufferRef {
@@ -78,6 +74,7 @@ struct KernelLaunch {
   int static_shared = 0;  // what the text declares, up to the alignment of the dynamic, bytes
   int cluster = 1;        // blocks per cluster along x
   bool counter = false;
+  double time = 0;  // microseconds by estimate, at the sizes that the builder knows; 0: unknown
 };
 
 // c[batch, m, n] = Σ_k a · b with element strides, batched; all Int64 expressions over symbols.
@@ -101,8 +98,18 @@ inline constexpr int kProductAlgorithms = 5;
 
 using GpuCall = std::variant<KernelLaunch, ProductCall>;
 
+// A way to compute a step that was compared with others.
+struct Offer {
+  std::string family;  // "attention_hopper", "row", ...; for a division of a region its name
+  std::string config;
+  double time = 0;      // microseconds by estimate
+  std::string refusal;  // why the family does not take the step; then there is no time
+};
+
 struct GpuStep {
   std::vector<GpuCall> calls;
+  double time = 0;            // microseconds by estimate at sizes that the builder knew; 0: unknown
+  std::vector<Offer> offers;  // of a cascade, the one that was taken first
   std::vector<Scratch> scratch;
   std::shared_ptr<const ir::ExprPool> pool = nullptr;  // of the sizes, which it keeps alive
 };

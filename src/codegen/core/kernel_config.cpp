@@ -19,21 +19,18 @@ std::string to_string(const KernelConfig& choice) {
   return text;
 }
 
-std::vector<KernelConfig> best_choices(KernelConfig chosen, std::vector<Candidate> candidates) {
+std::vector<Candidate> best_choices(Candidate chosen, std::vector<Candidate> candidates) {
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
-  std::vector<KernelConfig> best = {std::move(chosen)};
+  std::vector<Candidate> best = {std::move(chosen)};
   for (Candidate& candidate : candidates) {
     if (best.size() == kMaxChoices) break;
-    if (std::find(best.begin(), best.end(), candidate.choice) != best.end()) continue;
-    best.push_back(std::move(candidate.choice));
+    const bool known = std::any_of(best.begin(), best.end(), [&](const Candidate& other) {
+      return other.choice == candidate.choice;
+    });
+    if (!known) best.push_back(std::move(candidate));
   }
   return best;
-}
-
-int64_t KnownSizes::of(ir::Expr size) const {
-  if (size->is_constant()) return size->integer;
-  return symbols_.empty() ? -1 : evaluate_size(size, symbols_);
 }
 
 }  // namespace redfuser::codegen

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codegen/core/gpu_step.h"
+#include "select/work.h"
 
 namespace redfuser::codegen {
 
@@ -26,7 +27,7 @@ inline constexpr const char* kLibraryFamily = "library";
 // "attention_split warps=4 keys=32 stages=3"
 std::string to_string(const KernelConfig& choice);
 
-// A choice with the time that its kernel takes by estimate; only ratios count.
+// A choice with the time that its kernels take by estimate, in microseconds, launches included.
 struct Candidate {
   KernelConfig choice;
   double time = 0;
@@ -36,28 +37,21 @@ struct Candidate {
 inline constexpr size_t kMaxChoices = 8;
 
 // The best of `candidates` by time, each once, `chosen` before all others.
-std::vector<KernelConfig> best_choices(KernelConfig chosen, std::vector<Candidate> candidates);
+std::vector<Candidate> best_choices(Candidate chosen, std::vector<Candidate> candidates);
 
-// Sizes as far as they are known: constants, and those of symbols where these are given.
-class KnownSizes {
- public:
-  KnownSizes() = default;
-  // `symbols[i]` is the value of the symbol numbered i; they must outlive this.
-  explicit KnownSizes(std::span<const int64_t> symbols) : symbols_(symbols) {}
-  // -1: not known.
-  int64_t of(ir::Expr size) const;
-
- private:
-  std::span<const int64_t> symbols_;
-};
+using select::KnownSizes;
 
 // The choices for a step at these sizes, that of generate(graph, step, target) first, the others in
 // order of estimated time; empty where there is nothing to choose.
-std::vector<KernelConfig> kernel_configs(const ir::Graph& graph, const fuse::Step& step,
-                                         const Target& target, std::span<const int64_t> symbols);
+std::vector<Candidate> kernel_configs(const ir::Graph& graph, const fuse::Step& step,
+                                      const Target& target, std::span<const int64_t> symbols);
 
 // The device form by one of them, for these sizes or others.
 GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target,
                  const KernelConfig& choice);
+
+// The default form, with the time that it takes at these sizes by estimate.
+GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target,
+                 const KnownSizes& sizes);
 
 }  // namespace redfuser::codegen

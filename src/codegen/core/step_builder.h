@@ -38,6 +38,7 @@ class StepBuilder {
   LinearReads flat;
   std::vector<DType> scratch_dtypes;
   ProductFamily product_family = ProductFamily::ByEstimate;
+  KnownSizes sizes;  // that estimates are for
   GpuStep result;
 };
 
@@ -65,14 +66,13 @@ void generate_product(StepBuilder& builder, const fuse::ProductStep& step);
 // By one of its choices.
 void generate_product(StepBuilder& builder, const fuse::ProductStep& step,
                       const KernelConfig& choice);
-std::vector<KernelConfig> product_configs(const ir::Graph& graph, const fuse::Step& step,
-                                          const Target& target, const KnownSizes& sizes);
+std::vector<Candidate> product_configs(const ir::Graph& graph, const fuse::Step& step,
+                                       const Target& target, const KnownSizes& sizes);
 void generate_cascade(StepBuilder& builder, const fuse::CascadeStep& step);
 // By one of its choices.
 void generate_cascade(StepBuilder& builder, const fuse::CascadeStep& step,
                       const KernelConfig& choice);
-std::vector<KernelConfig> cascade_configs(StepBuilder& builder, const fuse::CascadeStep& step,
-                                          const KnownSizes& sizes);
+std::vector<Candidate> cascade_configs(StepBuilder& builder, const fuse::CascadeStep& step);
 void generate_opaque(StepBuilder& builder, const fuse::OpaqueStep& step);
 
 // c = Σ a·b by the product library. Operands that it cannot address are copied first; `result` is

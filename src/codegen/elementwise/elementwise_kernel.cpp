@@ -301,6 +301,19 @@ void bind_coordinates(Emitter& emitter, const std::vector<ir::Expr>& axes,
   }
 }
 
+// With `lanes` threads for each point.
+static double map_time(const StepBuilder& builder, const MapShape& shape, int lanes) {
+  std::vector<ir::Expr> roots;
+  for (const Store& store : shape.stores) roots.push_back(store.body);
+  select::Work work = select::work_of(roots, shape.axes, builder.sizes);
+  for (const Store& store : shape.stores) {
+    const double bytes = work.points * static_cast<double>(size_of(builder.dtype_of(store.value)));
+    work.bytes += bytes;
+    work.accesses += bytes;
+  }
+  return select::time_of(work, builder.target, lanes);
+}
+
 void add_map(StepBuilder& builder, const std::string& name, std::vector<ir::Expr> axes,
              std::vector<Store> stores, const std::string& comment) {
   ir::ExprPool& pool = builder.pool();
@@ -311,6 +324,7 @@ void add_map(StepBuilder& builder, const std::string& name, std::vector<ir::Expr
   KernelText kernel = builder.kernel();
   std::string body;
   ir::Expr blocks;
+  int lanes = 1;
   if (!reduces && !shape.axes.empty()) {
     VectorMap map(builder, kernel, shape);
     body = map.text();
@@ -319,6 +333,7 @@ void add_map(StepBuilder& builder, const std::string& name, std::vector<ir::Expr
         ceil_div(pool, pool.mul(product_of(pool, extents_of(pool, outer)), map.groups()), kThreads);
   } else {
     const bool warp = reduces && wants_warp(pool, shape.stores);
+    if (warp) lanes = 32;
     body = element_text(kernel, shape, warp);
     blocks = ceil_div(pool, product_of(pool, extents_of(pool, shape.axes)),
                       warp ? kThreads / 32 : kThreads);
@@ -326,6 +341,7 @@ void add_map(StepBuilder& builder, const std::string& name, std::vector<ir::Expr
   KernelLaunch launch =
       kernel.launch(name, comment, {"ptx", "math", "types", "reduce"}, "", body, kThreads);
   launch.grid[0] = pool.make(ir::ExprOp::Min, {blocks, pool.integer(kMaxBlocks)});
+  launch.time = map_time(builder, shape, lanes);
   builder.result.calls.push_back(std::move(launch));
 }
 

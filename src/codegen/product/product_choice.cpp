@@ -28,8 +28,8 @@ const ProductCall* library_call(const GpuStep& step) {
 
 }  // namespace
 
-std::vector<KernelConfig> product_configs(const ir::Graph& graph, const fuse::Step& step,
-                                          const Target& target, const KnownSizes& sizes) {
+std::vector<Candidate> product_configs(const ir::Graph& graph, const fuse::Step& step,
+                                       const Target& target, const KnownSizes& sizes) {
   const GpuStep chosen = generate(graph, step, target);
   StepBuilder library(graph, step, target), kernel(graph, step, target);
   library.product_family = ProductFamily::Library;
@@ -48,8 +48,8 @@ std::vector<KernelConfig> product_configs(const ir::Graph& graph, const fuse::St
     candidates.push_back({library_choice(i), static_cast<double>(i)});
   }
   if (has_kernel(kernel.result, sizes)) candidates.push_back({{kKernel, {}}, 0.5});
-  return best_choices(has_kernel(chosen, sizes) ? KernelConfig{kKernel, {}} : library_choice(0),
-                      std::move(candidates));
+  const KernelConfig first = has_kernel(chosen, sizes) ? KernelConfig{kKernel, {}} : library_choice(0);
+  return best_choices({first, 0}, std::move(candidates));
 }
 
 void generate_product(StepBuilder& builder, const fuse::ProductStep& step,

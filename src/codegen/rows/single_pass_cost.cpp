@@ -9,10 +9,10 @@
 namespace redfuser::codegen {
 namespace {
 
-// Microseconds, and bytes per microsecond.
-constexpr double kMemoryRate = 3.0e6, kLoadTime = 1.0, kChunkTime = 0.06, kTileTime = 0.6;
-constexpr double kWarpTime = 0.1, kBlockTime = 0.3, kClusterTime = 1.2, kLaunchTime = 3;
-constexpr int kThreadsOfMultiprocessor = 2048, kRegisters = 65536, kOwnRegisters = 32;
+// Microseconds.
+constexpr double kLoadTime = 1.0, kChunkTime = 0.06, kTileTime = 0.6;
+constexpr double kWarpTime = 0.1, kBlockTime = 0.3, kClusterTime = 1.2;
+constexpr int kOwnRegisters = 32;
 
 class Enumeration {
  public:
@@ -84,15 +84,16 @@ class Enumeration {
         const int64_t tile = int64_t{1} * threads * facts_.width * chunks;
         if (facts_.words * chunks > kMaxRegisterWords || length_ < kMinTiles * tile) continue;
         int64_t last_tiles = 0;  // of a segment
-        for (const int most : {512, 256, 128}) {
+        for (const int most : {128, 256, 512}) {
           const int64_t tiles = (length_ + tile * most - 1) / (tile * most);
           if (std::exchange(last_tiles, tiles) == tiles) continue;
           const int64_t segments = (length_ + tile * tiles - 1) / (tile * tiles);
           const SinglePassConfig walk = config(threads, threads, chunks);
           // Blocks that count who is last wait about as long as a second kernel takes to start.
           const double merge = kBlockTime + 0.01 * static_cast<double>(segments);
-          candidates_.push_back({choice_of(SegmentConfig{threads, chunks, most}),
-                                 kLaunchTime + merge + time(walk, rows_ * segments, tile * tiles)});
+          candidates_.push_back(
+              {choice_of(SegmentConfig{threads, chunks, most}),
+               select::kLaunchTime + merge + time(walk, rows_ * segments, tile * tiles)});
         }
       }
     }
@@ -123,12 +124,14 @@ class Enumeration {
         std::max(1.0, target_.multiprocessors * static_cast<double>(resident_threads(c)) /
                           (c.lanes * c.cluster));
     const double waiting = row * std::ceil(static_cast<double>(rows) / at_once);
-    return std::hypot(passes * bytes / kMemoryRate, waiting);
+    return select::kLaunchTime + std::hypot(passes * bytes / target_.dram_rate, waiting);
   }
 
   int resident_threads(const SinglePassConfig& c) const {
     const int registers = kOwnRegisters + (c.shared ? 8 : 2 * facts_.words * c.chunks);
-    int blocks = std::min(kThreadsOfMultiprocessor, kRegisters / registers) / c.threads;
+    int blocks =
+        std::min(select::kThreadsOfMultiprocessor, select::kRegistersOfMultiprocessor / registers) /
+        c.threads;
     if (c.shared) {
       const int64_t all = target_.shared_bytes + kBlockReserved;
       const int64_t own = shared_bytes(c) + kBlockReserved;

@@ -5,6 +5,7 @@
 // and how often threads wait for each other: the fewest threads that hold a row win, and rows of
 // which there are too few for all multiprocessors are cut into segments.
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "base/error.h"
@@ -111,11 +112,22 @@ class Choice {
     return choice_of(segment_config());
   }
 
-  std::vector<KernelConfig> choices(const KnownSizes& sizes) {
+  std::vector<Candidate> choices(const KnownSizes& sizes) {
     const int64_t rows = sizes.of(rows_), length = sizes.of(form_.length());
     if (rows <= 0 || length <= 0) return {};
-    return best_choices(chosen(sizes),
-                        single_pass_candidates(builder_.target, facts_, rows, length));
+    std::vector<Candidate> candidates =
+        single_pass_candidates(builder_.target, facts_, rows, length);
+    Candidate first{chosen(sizes), HUGE_VAL};
+    for (const Candidate& candidate : candidates) {
+      // A default that is not among them is taken to be the best.
+      if (candidate.choice == first.choice) first.time = candidate.time;
+    }
+    if (first.time == HUGE_VAL) {
+      for (const Candidate& candidate : candidates) {
+        first.time = std::min(first.time, candidate.time);
+      }
+    }
+    return best_choices(std::move(first), std::move(candidates));
   }
 
  private:
@@ -334,8 +346,8 @@ KernelConfig choice_of(const SegmentConfig& config) {
           {{"threads", config.threads}, {"chunks", config.chunks}, {"most", config.most}}};
 }
 
-std::vector<KernelConfig> single_pass_configs(StepBuilder& builder, const FlatStreaming& form,
-                                              const KnownSizes& sizes) {
+std::vector<Candidate> single_pass_configs(StepBuilder& builder, const FlatStreaming& form,
+                                           const KnownSizes& sizes) {
   return Choice(builder, form).choices(sizes);
 }
 

@@ -37,8 +37,8 @@ std::vector<Candidate> single_pass_candidates(const Target& target, const Single
                                               int64_t rows, int64_t length);
 
 // As kernel_configs; of a form that folds().
-std::vector<KernelConfig> single_pass_configs(StepBuilder& builder, const FlatStreaming& form,
-                                              const KnownSizes& sizes);
+std::vector<Candidate> single_pass_configs(StepBuilder& builder, const FlatStreaming& form,
+                                           const KnownSizes& sizes);
 
 // The kernels of one of them. Lengths that it has no room for are left to the default.
 void add_fold(StepBuilder& builder, const FlatStreaming& form, const KernelConfig& choice);

@@ -29,17 +29,17 @@ SplitKvConfig split_of(const KernelConfig& choice) {
 
 class Choices {
  public:
-  Choices(StepBuilder& builder, const AttentionSpec& form, const KnownSizes& sizes)
+  Choices(StepBuilder& builder, const AttentionSpec& form)
       : builder_(builder),
         form_(form),
         packed_(packed_gqa_rows(builder.pool(), form)),
-        sizes_(sizes),
+        sizes_(builder.sizes),
         operands_(hopper_operands(builder, form)) {
     if (operands_) scores_ = hopper_scores(builder.pool(), form);
   }
 
-  std::vector<KernelConfig> run() {
-    if (empty()) return {};
+  std::vector<Candidate> run() {
+    if (unknown_or_empty()) return {};
     const int64_t size = std::max(form_.depth->extent()->integer, form_.column->extent()->integer);
     const bool whole = operands_ || fits_attention_kernel(builder_, form_);
     const bool split = size <= kLargestSplit && split_default();
@@ -49,23 +49,30 @@ class Choices {
     if (split) add_split();
     if (operands_) add_hopper();
     if (whole && !operands_) candidates_.push_back({{kPortable, {}}, portable_time()});
-    const KernelConfig chosen = few         ? choice_of(*split_default())
-                                : operands_ ? choice_of(default_hopper())
-                                            : KernelConfig{kPortable, {}};
-    drop_hopeless(few         ? split_kv_time(builder_, packed_, *split_default(), sizes_)
-                  : operands_ ? hopper_time(builder_, form_, *scores_, default_hopper(), sizes_)
-                              : portable_time());
-    return best_choices(chosen, std::move(candidates_));
+    Candidate chosen = few         ? split_candidate(*split_default())
+                       : operands_ ? hopper_candidate(default_hopper())
+                                   : Candidate{{kPortable, {}}, portable_time()};
+    drop_hopeless(chosen.time);
+    return best_choices(std::move(chosen), std::move(candidates_));
   }
 
  private:
-  bool empty() {
+  bool unknown_or_empty() {
     std::vector<ir::Expr> axes = form_.others;
     axes.push_back(form_.rows.cascade.stream);
     if (form_.row) axes.push_back(form_.row);
     return std::any_of(axes.begin(), axes.end(), [&](ir::Expr axis) {
       return axis->op == ir::ExprOp::Axis && sizes_.of(axis->extent()) <= 0;
     });
+  }
+
+  Candidate split_candidate(const SplitKvConfig& config) {
+    return {choice_of(config),
+            select::kLaunchTime + split_kv_time(builder_, packed_, config, sizes_)};
+  }
+  Candidate hopper_candidate(const HopperConfig& config) {
+    return {choice_of(config),
+            select::kLaunchTime + hopper_time(builder_, form_, *scores_, config, sizes_)};
   }
 
   std::optional<SplitKvConfig> split_default() {
@@ -87,7 +94,7 @@ class Choices {
       const int room =
           (builder_.target.shared_bytes + kBlockReserved) / size.blocks - kBlockReserved;
       if (split_shared_bytes(packed_, config) + SplitKvLayout::kStatic > room) continue;
-      candidates_.push_back({choice_of(config), split_kv_time(builder_, packed_, config, sizes_)});
+      candidates_.push_back(split_candidate(config));
     }
   }
 
@@ -99,8 +106,8 @@ class Choices {
         for (const HopperConfig& config :
              hopper_configs(builder_.target, form_, *scores_, groups, keys)) {
           // Rows of one tile in flight wait for those of the next.
-          const double time = hopper_time(builder_, form_, *scores_, config, sizes_);
-          some.push_back({choice_of(config), config.queries > 1 ? time : 1.03 * time});
+          some.push_back(hopper_candidate(config));
+          if (config.queries == 1) some.back().time *= 1.03;
         }
       }
       std::stable_sort(some.begin(), some.end(),
@@ -122,8 +129,8 @@ class Choices {
         (blocks + builder_.target.multiprocessors - 1) / builder_.target.multiprocessors;
     const auto head_sizes =
         static_cast<double>(form_.depth->extent()->integer + form_.column->extent()->integer);
-    return kTileTime * head_sizes / kHeadSizes * static_cast<double>(waves) *
-           static_cast<double>(tiles(form_.rows.length()));
+    return select::kLaunchTime + kTileTime * head_sizes / kHeadSizes * static_cast<double>(waves) *
+                                     static_cast<double>(tiles(form_.rows.length()));
   }
 
   // What is far slower by estimate is not worth its compilation.
@@ -135,17 +142,74 @@ class Choices {
   StepBuilder& builder_;
   const AttentionSpec& form_;
   const AttentionSpec packed_;
-  const KnownSizes& sizes_;
+  const KnownSizes sizes_;
   const std::optional<HopperOperands> operands_;
   std::optional<HopperScores> scores_;
   std::vector<Candidate> candidates_;
 };
 
+// `launch` where the condition (constant or of sizes) holds.
+void add_where(StepBuilder& builder, ir::Expr condition, KernelLaunch launch) {
+  ir::ExprPool& pool = builder.pool();
+  if (condition->is_constant()) {
+    if (condition->integer == 0) return;
+  } else {
+    launch.grid[0] = pool.select(condition, launch.grid[0], pool.integer(0));
+  }
+  builder.result.calls.push_back(std::move(launch));
+}
+
+KernelLaunch whole_kernel(StepBuilder& builder, const AttentionSpec& form,
+                          const std::optional<HopperOperands>& operands) {
+  if (!operands) return attention_kernel(builder, form);
+  const HopperScores scores = hopper_scores(builder.pool(), form);
+  return hopper_attention_kernel(builder, form, scores, *operands,
+                                 hopper_config(builder, form, scores));
+}
+
 }  // namespace
 
-std::vector<KernelConfig> attention_configs(StepBuilder& builder, const AttentionSpec& form,
-                                            const KnownSizes& sizes) {
-  return Choices(builder, form, sizes).run();
+bool add_attention(StepBuilder& builder, const AttentionSpec& form) {
+  ir::ExprPool& pool = builder.pool();
+  const int64_t size = std::max(form.depth->extent()->integer, form.column->extent()->integer);
+  if (size > kLargestSplit) {
+    auto kernels = large_head_kernels(builder, form);
+    if (!kernels) return false;
+    for (KernelLaunch& kernel : *kernels) builder.result.calls.push_back(std::move(kernel));
+    return true;
+  }
+  const auto operands = hopper_operands(builder, form);
+  const bool whole = operands || fits_attention_kernel(builder, form);
+  ir::Expr few = has_few_rows(builder, form);
+  std::optional<KernelLaunch> split;
+  if (size <= kLargestSplit && !few->is_constant(0)) {
+    split = split_kv_kernel(builder, packed_gqa_rows(pool, form));
+  }
+  if (!split) few = pool.boolean(false);
+  if (!whole && !few->is_constant(1)) return false;
+  if (split) add_where(builder, few, std::move(*split));
+  if (few->is_constant(1)) return true;
+  ir::Expr many = few->is_constant() ? pool.boolean(true) : pool.make(ir::ExprOp::Not, {few});
+  add_where(builder, many, whole_kernel(builder, form, operands));
+  return true;
+}
+
+ir::Expr has_few_rows(StepBuilder& builder, const AttentionSpec& form) {
+  constexpr int64_t kRows = 64, kShare = 8, kKeysOfRow = 16;
+  ir::ExprPool& pool = builder.pool();
+  ir::Expr rows = form.row ? form.row->extent() : pool.integer(1);
+  ir::Expr blocks =
+      pool.mul(ceil_div(pool, rows, kRows), product_of(pool, extents_of(pool, form.others)));
+  ir::Expr idle = pool.make(ir::ExprOp::Less, {pool.mul(blocks, pool.integer(kShare)),
+                                               pool.integer(builder.target.multiprocessors)});
+  ir::Expr wide = pool.make(ir::ExprOp::LessEqual,
+                            {pool.mul(rows, pool.integer(kKeysOfRow)), form.rows.length()});
+  return pool.make(ir::ExprOp::Or, {pool.make(ir::ExprOp::Less, {rows, pool.integer(kRows)}),
+                                    pool.make(ir::ExprOp::And, {idle, wide})});
+}
+
+std::vector<Candidate> attention_configs(StepBuilder& builder, const AttentionSpec& form) {
+  return Choices(builder, form).run();
 }
 
 void add_attention(StepBuilder& builder, const AttentionSpec& form, const KernelConfig& choice) {

@@ -8,11 +8,15 @@
 
 namespace redfuser::codegen {
 
-// As kernel_configs; the first is that of the kernel which computes these sizes by default.
-std::vector<KernelConfig> attention_configs(StepBuilder& builder, const AttentionSpec& form,
-                                            const KnownSizes& sizes);
+// Configurations with their times; the first is that of the kernel which computes the builder's
+// sizes by default. None where sizes are not known.
+std::vector<Candidate> attention_configs(StepBuilder& builder, const AttentionSpec& form);
 
-// The kernel of one of them.
+// Adds the kernels of the default, for all sizes. Few rows are split along the keys; of many, the
+// Hopper family takes what it can. False if no kernel takes the form.
+bool add_attention(StepBuilder& builder, const AttentionSpec& form);
+
+// The kernel of one of the configurations.
 void add_attention(StepBuilder& builder, const AttentionSpec& form, const KernelConfig& choice);
 
 }  // namespace redfuser::codegen

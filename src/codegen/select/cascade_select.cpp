@@ -1,177 +1,249 @@
-// Which kernels compute a cascade: by the length of its rows, which may be known at run time only.
+// Which family computes a cascade: the least time by estimate, dividing the region among the ways.
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 #include "base/error.h"
-#include "codegen/attention/attention.h"
-#include "codegen/attention/hopper/config.h"
-#include "codegen/attention/mask_check.h"
-#include "codegen/rows/rows.h"
-#include "codegen/rows/single_pass_select.h"
-#include "codegen/select/attention_select.h"
+#include "codegen/select/cascade_families.h"
+#include "codegen/select/division.h"
 
 namespace redfuser::codegen {
 namespace {
 
-struct SizeClass {
-  MultiPassConfig config;
-  int64_t capacity;  // 0: no limit
+constexpr const char* kDivision = "unfused";
+
+// Sizes that stand for those known at run time only: a choice serves all of them.
+constexpr int64_t kNominalSizes[] = {16, 128, 1024, 4096};
+
+// A way to compute the cascade: a family, or a division of the region.
+struct Way {
+  const CascadeFamily* family = nullptr;
+  size_t division = 0;  // of no family
+  Offer offer;
+  KernelConfig choice;
 };
 
-// From short rows to long ones. `kept` values per element stay in registers.
-std::vector<SizeClass> size_classes(const Target& target, int width, int kept) {
-  struct Size {
-    int lanes, threads, elements, cluster;
-  };
-  std::vector<Size> sizes = {
-      {32, 256, 8, 1}, {32, 256, 32, 1}, {256, 256, 16, 1}, {256, 256, 32, 1}, {512, 512, 32, 1}};
-  if (target.architecture >= 90) {
-    sizes.insert(sizes.end(), {{512, 512, 32, 2}, {512, 512, 32, 4}, {512, 512, 32, 8}});
-  }
-  std::vector<SizeClass> rungs;
-  for (const Size& size : sizes) {
-    MultiPassConfig config{size.lanes, size.threads, width, 0, size.cluster};
-    config.chunks = std::max(1, size.elements / std::max(kept, 1) / width);
-    const int64_t capacity = int64_t{1} * size.lanes * config.chunks * width * size.cluster;
-    if (!rungs.empty() && capacity <= rungs.back().capacity) continue;
-    rungs.push_back({config, capacity});
-  }
-  rungs.push_back({{512, 512, width, 0, 1}, 0});
-  return rungs;
-}
+class Selector {
+ public:
+  Selector(StepBuilder& builder, const fuse::CascadeStep& step) : builder_(builder), step_(step) {}
 
-bool has_producer(const FlatStreaming& form) {
-  bool found = false;
-  for (ir::Expr root : form.streamed()) {
-    visit(root, [&](ir::Expr e) { found |= e->op == ir::ExprOp::Reduce; });
-  }
-  return found;
-}
-
-void add_rows(StepBuilder& builder, const FlatStreaming& form) {
-  ir::ExprPool& pool = builder.pool();
-  const auto kept = static_cast<int>(shared_values(form, phases_of(form)).size());
-  const int width = has_producer(form) ? 1 : row_width(builder, form);
-  ir::Expr length = form.length();
-  int64_t below = -1;
-  for (const SizeClass& rung : size_classes(builder.target, width, kept)) {
-    const int64_t lower = below;
-    below = rung.capacity;
-    if (length->is_constant()) {
-      if (length->integer <= lower) break;
-      if (rung.capacity > 0 && length->integer > rung.capacity) continue;
-      builder.result.calls.push_back(multi_pass_kernel(builder, form, rung.config));
-      break;
+  void generate() {
+    std::vector<Way> ways = ordered();
+    std::vector<Offer>& offers = builder_.result.offers;
+    bool done = false;
+    for (const Way& way : ways) {
+      offers.push_back(way.offer);
+      if (done || !way.offer.refusal.empty()) continue;
+      done = emit(way);
+      if (done) builder_.result.time = way.offer.time;
+      if (done) std::rotate(offers.begin(), offers.end() - 1, offers.end());
+      if (!done) offers.back().refusal = "it has no kernel for these operands";
     }
-    KernelLaunch launch = multi_pass_kernel(builder, form, rung.config);
-    ir::Expr fits = pool.make(ir::ExprOp::Less, {pool.integer(lower), length});
-    if (rung.capacity > 0) {
-      fits = pool.make(ir::ExprOp::And, {fits, pool.make(ir::ExprOp::LessEqual,
-                                                         {length, pool.integer(rung.capacity)})});
+    if (!done) builder_.fail("no kernel computes it");
+  }
+
+  // Configurations of all families and the divisions: that of `generate` first, then by time.
+  std::vector<Candidate> candidates() {
+    std::vector<Candidate> all;
+    for (const Way& way : ordered()) {
+      if (!way.offer.refusal.empty()) continue;
+      if (way.family == nullptr) {
+        all.push_back({way.choice, way.offer.time});
+        continue;
+      }
+      CascadeForms forms(builder_, step_);
+      for (Candidate& candidate : way.family->offer(forms).candidates) {
+        all.push_back(std::move(candidate));
+      }
     }
-    launch.grid[0] = pool.select(fits, launch.grid[0], pool.integer(0));
-    builder.result.calls.push_back(std::move(launch));
+    if (all.empty()) return all;
+    Candidate first = all.front();
+    drop_hopeless(all, first.time);
+    return best_choices(std::move(first), std::move(all));
   }
-}
 
-// `launch` where the condition (constant or of sizes) holds.
-void add_where(StepBuilder& builder, ir::Expr condition, KernelLaunch launch) {
-  ir::ExprPool& pool = builder.pool();
-  if (condition->is_constant()) {
-    if (condition->integer == 0) return;
-  } else {
-    launch.grid[0] = pool.select(condition, launch.grid[0], pool.integer(0));
+  void generate(const KernelConfig& choice) {
+    CascadeForms forms(builder_, step_);
+    if (choice.family == kDivision) {
+      return add_division(builder_,
+                          forms.divisions().at(static_cast<size_t>(choice.at("division"))));
+    }
+    for (const CascadeFamily& family : cascade_families()) {
+      if (family.has(choice)) return family.emit_choice(forms, choice);
+    }
+    RF_CHECK(false, "{} computes no cascade", to_string(choice));
   }
-  builder.result.calls.push_back(std::move(launch));
-}
 
-KernelLaunch whole_kernel(StepBuilder& builder, const AttentionSpec& form,
-                          const std::optional<HopperOperands>& operands) {
-  if (!operands) return attention_kernel(builder, form);
-  const HopperScores scores = hopper_scores(builder.pool(), form);
-  return hopper_attention_kernel(builder, form, scores, *operands,
-                                 hopper_config(builder, form, scores));
-}
+ private:
+  // What is far slower by estimate is not worth its compilation.
+  static void drop_hopeless(std::vector<Candidate>& candidates, double best) {
+    constexpr double kMax = 3;
+    std::erase_if(candidates, [&](const Candidate& c) { return c.time > kMax * best; });
+  }
 
-// Few rows are split along the keys; of many, the Hopper family takes what it can. False if no
-// family takes the form.
-bool add_attention(StepBuilder& builder, const AttentionSpec& form) {
-  ir::ExprPool& pool = builder.pool();
-  const int64_t size = std::max(form.depth->extent()->integer, form.column->extent()->integer);
-  if (size > kLargestSplit) {
-    auto kernels = large_head_kernels(builder, form);
-    if (!kernels) return false;
-    for (KernelLaunch& kernel : *kernels) builder.result.calls.push_back(std::move(kernel));
+  bool known() const {
+    return all_known(step_.streaming.cascade.rows) && builder_.sizes.of(length()) >= 0;
+  }
+  bool all_known(const std::vector<ir::Expr>& axes) const {
+    return std::all_of(axes.begin(), axes.end(), [&](ir::Expr axis) {
+      return axis->op != ir::ExprOp::Axis || builder_.sizes.of(axis->extent()) >= 0;
+    });
+  }
+  ir::Expr length() const { return step_.streaming.cascade.stream->extent(); }
+
+  // By time, refusals last. Of sizes known at run time only, by the sum over nominal sizes of the
+  // ratios to the best.
+  std::vector<Way> ordered() {
+    if (known()) return sorted(ways(false));
+    constexpr double kRefused = 1e9;
+    std::vector<StepBuilder> builders;
+    bool divide = false;
+    for (const int64_t size : kNominalSizes) {
+      builders.emplace_back(builder_.graph, builder_.step, builder_.target);
+      builders.back().sizes = KnownSizes::all(size);
+      divide = divide || Selector(builders.back(), step_).may_divide();
+    }
+    std::vector<Way> result;
+    std::vector<double> ratios;
+    for (StepBuilder& builder : builders) {
+      result = Selector(builder, step_).ways(divide);
+      ratios.resize(result.size());
+      const double best = least(result);
+      for (size_t i = 0; i < result.size(); ++i) {
+        ratios[i] += result[i].offer.refusal.empty() ? result[i].offer.time / best : kRefused;
+      }
+    }
+    for (size_t i = 0; i < result.size(); ++i) result[i].offer.time = ratios[i];
+    result = sorted(std::move(result));
+    for (Way& way : result) way.offer.time = 0;
+    return result;
+  }
+
+  static double least(const std::vector<Way>& ways) {
+    double best = HUGE_VAL;
+    for (const Way& way : ways) {
+      if (way.offer.refusal.empty()) best = std::min(best, way.offer.time);
+    }
+    return best;
+  }
+
+  static std::vector<Way> sorted(std::vector<Way> ways) {
+    std::stable_sort(ways.begin(), ways.end(), [](const Way& a, const Way& b) {
+      if (a.offer.refusal.empty() != b.offer.refusal.empty()) return a.offer.refusal.empty();
+      return a.offer.time < b.offer.time;
+    });
+    return ways;
+  }
+
+  // Of any division: kernels for the contractions and one for the rest, each byte once, and what a
+  // contraction computes for every element written and read.
+  double least_division_time() {
+    const cascade::Streaming& form = step_.streaming;
+    std::set<ir::Expr> streamed;
+    double contractions = 0;
+    for (const cascade::Accumulator& a : form.accumulators) {
+      contractions += a.columns.empty() ? 0 : 1;
+      visit(a.lift, [&](ir::Expr e) {
+        if (e->op == ir::ExprOp::Reduce && e->depends_on(form.cascade.stream)) streamed.insert(e);
+      });
+    }
+    contractions += static_cast<double>(streamed.size());
+    double bytes = 0;
+    for (const auto* values : {&builder_.step.reads, &builder_.step.writes}) {
+      for (const ir::ValueId value : *values) {
+        bytes += elements(builder_.shape(value)) *
+                 static_cast<double>(size_of(builder_.dtype_of(value)));
+      }
+    }
+    if (!streamed.empty()) {
+      constexpr double kBytes = 2 * 2;
+      std::vector<ir::Expr> axes = form.cascade.rows;
+      axes.push_back(form.cascade.stream);
+      bytes += kBytes * elements(extents_of(builder_.pool(), axes));
+    }
+    const double kernels = contractions > 0 ? 1 + contractions : 2;
+    return kernels * select::kLaunchTime + bytes / builder_.target.dram_rate;
+  }
+
+  double elements(const std::vector<ir::Expr>& dims) const {
+    double count = 1;
+    for (ir::Expr dim : dims) {
+      count *= static_cast<double>(std::max<int64_t>(builder_.sizes.of(dim), 1));
+    }
+    return count;
+  }
+
+  // No family is as fast as any division could be.
+  bool may_divide() { return least(of_families()) > least_division_time(); }
+
+  // Of families and, where they may be faster or if `divide`, of divisions.
+  std::vector<Way> ways(bool divide) {
+    std::vector<Way> result = of_families();
+    if (!divide && least(result) <= least_division_time()) return result;
+    CascadeForms forms(builder_, step_);
+    const auto& divisions = forms.divisions();
+    for (size_t i = 0; i < divisions.size(); ++i) {
+      StepBuilder trial(builder_.graph, builder_.step, builder_.target);
+      trial.sizes = builder_.sizes;
+      Way way{nullptr,
+              i,
+              {divisions[i].name, "", 0, ""},
+              {kDivision, {{"division", static_cast<int>(i)}}}};
+      try {
+        add_division(trial, divisions[i]);
+        way.offer.time = trial.result.time;
+        way.offer.config = fmt::format("{} calls", trial.result.calls.size());
+      } catch (const UserError& error) {
+        way.offer.refusal = error.what();
+      }
+      result.push_back(std::move(way));
+    }
+    return result;
+  }
+
+  std::vector<Way> of_families() {
+    std::vector<Way> result;
+    CascadeForms forms(builder_, step_);
+    for (const CascadeFamily& family : cascade_families()) {
+      FamilyAnswer answer = family.offer(forms);
+      Way way{&family, 0, {std::string(family.name), "", 0, std::move(answer.refusal)}, {}};
+      if (way.offer.refusal.empty() && answer.candidates.empty()) {
+        way.offer.refusal = "there are no such sizes";
+      }
+      if (way.offer.refusal.empty()) {
+        way.choice = answer.candidates.front().choice;
+        way.offer.config = to_string(way.choice);
+        way.offer.time = answer.candidates.front().time;
+      }
+      result.push_back(std::move(way));
+    }
+    return result;
+  }
+
+  bool emit(const Way& way) {
+    CascadeForms forms(builder_, step_);
+    if (way.family != nullptr) return way.family->emit(forms);
+    add_division(builder_, forms.divisions().at(way.division));
     return true;
   }
-  const auto operands = hopper_operands(builder, form);
-  const bool whole = operands || fits_attention_kernel(builder, form);
-  ir::Expr few = has_few_rows(builder, form);
-  std::optional<KernelLaunch> split;
-  if (size <= kLargestSplit && !few->is_constant(0)) {
-    split = split_kv_kernel(builder, packed_gqa_rows(pool, form));
-  }
-  if (!split) few = pool.boolean(false);
-  if (!whole && !few->is_constant(1)) return false;
-  if (split) add_where(builder, few, std::move(*split));
-  if (few->is_constant(1)) return true;
-  ir::Expr many = few->is_constant() ? pool.boolean(true) : pool.make(ir::ExprOp::Not, {few});
-  add_where(builder, many, whole_kernel(builder, form, operands));
-  return true;
-}
+
+  StepBuilder& builder_;
+  const fuse::CascadeStep& step_;
+};
 
 }  // namespace
 
-ir::Expr has_few_rows(StepBuilder& builder, const AttentionSpec& form) {
-  constexpr int64_t kRows = 64, kShare = 8, kKeysOfRow = 16;
-  ir::ExprPool& pool = builder.pool();
-  ir::Expr rows = form.row ? form.row->extent() : pool.integer(1);
-  ir::Expr blocks =
-      pool.mul(ceil_div(pool, rows, kRows), product_of(pool, extents_of(pool, form.others)));
-  ir::Expr idle = pool.make(ir::ExprOp::Less, {pool.mul(blocks, pool.integer(kShare)),
-                                               pool.integer(builder.target.multiprocessors)});
-  ir::Expr wide = pool.make(ir::ExprOp::LessEqual,
-                            {pool.mul(rows, pool.integer(kKeysOfRow)), form.rows.length()});
-  return pool.make(ir::ExprOp::Or, {pool.make(ir::ExprOp::Less, {rows, pool.integer(kRows)}),
-                                    pool.make(ir::ExprOp::And, {idle, wide})});
-}
-
 void generate_cascade(StepBuilder& builder, const fuse::CascadeStep& step,
                       const KernelConfig& choice) {
-  if (auto attention = recognize_attention(builder, step)) {
-    if (auto check = mask_check(builder, *attention)) {
-      builder.result.calls.push_back(std::move(*check));
-    }
-    add_attention(builder, *attention, choice);
-  } else {
-    add_fold(builder, flat_streaming(builder, step), choice);
-  }
+  Selector(builder, step).generate(choice);
 }
 
-std::vector<KernelConfig> cascade_configs(StepBuilder& builder, const fuse::CascadeStep& step,
-                                          const KnownSizes& sizes) {
-  if (auto attention = recognize_attention(builder, step)) {
-    return attention_configs(builder, *attention, sizes);
-  }
-  const FlatStreaming form = flat_streaming(builder, step);
-  return folds(form) ? single_pass_configs(builder, form, sizes) : std::vector<KernelConfig>{};
+std::vector<Candidate> cascade_configs(StepBuilder& builder, const fuse::CascadeStep& step) {
+  return Selector(builder, step).candidates();
 }
 
 void generate_cascade(StepBuilder& builder, const fuse::CascadeStep& step) {
-  if (auto attention = recognize_attention(builder, step)) {
-    auto check = mask_check(builder, *attention);
-    if (add_attention(builder, *attention)) {
-      std::vector<GpuCall>& calls = builder.result.calls;
-      if (check) calls.insert(calls.begin(), std::move(*check));
-      return;
-    }
-    if (add_materialized_attention(builder, *attention)) return;
-  }
-  const FlatStreaming form = flat_streaming(builder, step);
-  if (folds(form)) {
-    add_folds(builder, form);
-  } else {
-    add_rows(builder, form);
-  }
+  Selector(builder, step).generate();
 }
 
 }  // namespace redfuser::codegen

@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "codegen/core/step_builder.h"
+#include "codegen/product/library_time.h"
 
 namespace redfuser::codegen {
 
@@ -45,10 +46,20 @@ struct Generator {
 
 }  // namespace
 
-GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target) {
+GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target,
+                 const KnownSizes& sizes) {
   StepBuilder builder(graph, step, target);
+  builder.sizes = sizes;
   std::visit(Generator{builder}, step.kind);
-  return std::move(builder.result);
+  GpuStep& result = builder.result;
+  if (result.time == 0) {
+    for (const GpuCall& call : result.calls) result.time += time_of(call, sizes, target);
+  }
+  return std::move(result);
+}
+
+GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target) {
+  return generate(graph, step, target, KnownSizes());
 }
 
 GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target,
@@ -64,13 +75,14 @@ GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& t
   return std::move(builder.result);
 }
 
-std::vector<KernelConfig> kernel_configs(const ir::Graph& graph, const fuse::Step& step,
-                                         const Target& target, std::span<const int64_t> symbols) {
+std::vector<Candidate> kernel_configs(const ir::Graph& graph, const fuse::Step& step,
+                                      const Target& target, std::span<const int64_t> symbols) {
   const KnownSizes sizes(symbols);
-  std::vector<KernelConfig> choices;
+  std::vector<Candidate> choices;
   if (const auto* cascade = std::get_if<fuse::CascadeStep>(&step.kind)) {
     StepBuilder builder(graph, step, target);
-    choices = cascade_configs(builder, *cascade, sizes);
+    builder.sizes = sizes;
+    choices = cascade_configs(builder, *cascade);
   } else if (std::holds_alternative<fuse::ProductStep>(step.kind)) {
     choices = product_configs(graph, step, target, sizes);
   }

@@ -46,6 +46,18 @@ bool calls_products(const std::vector<codegen::GpuStep>& steps) {
   return false;
 }
 
+// What the driver does not say is taken from the table.
+select::Machine machine_of(const cuda::DeviceInfo& info) {
+  select::Machine machine = select::machine_like(info.architecture);
+  machine.architecture = info.architecture;
+  machine.multiprocessors = info.multiprocessors;
+  machine.shared_bytes = info.shared_bytes;
+  if (info.l2_bytes > 0) machine.l2_bytes = info.l2_bytes;
+  if (info.clock > 0) machine.clock = info.clock;
+  if (info.memory_rate > 0) machine.dram_rate = select::kMemoryEfficiency * info.memory_rate;
+  return machine;
+}
+
 // REDFUSER_KERNELS=portable.
 bool portable_kernels() {
   const char* family = std::getenv("REDFUSER_KERNELS");
@@ -102,10 +114,7 @@ GpuProgram::GpuProgram(std::shared_ptr<const CompiledProgram> program,
 }
 
 std::vector<codegen::GpuStep> GpuProgram::generate_steps() {
-  const cuda::DeviceInfo& info = device_->info();
-  target_.architecture = info.architecture;
-  target_.multiprocessors = info.multiprocessors;
-  target_.shared_bytes = info.shared_bytes;
+  static_cast<select::Machine&>(target_) = machine_of(device_->info());
   target_.tf32 = tf32_;
   target_.portable = portable_kernels();
   std::vector<codegen::GpuStep> forms;

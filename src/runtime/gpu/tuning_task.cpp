@@ -77,7 +77,10 @@ std::vector<TuningTask> tuning_tasks(const GpuProgram& program, const std::vecto
   for (size_t i = 0; i < steps.size(); ++i) {
     TuningTask task;
     task.step = i;
-    task.choices = kernel_configs(own, steps[i], program.target(), symbols);
+    for (const codegen::Candidate& candidate :
+         kernel_configs(own, steps[i], program.target(), symbols)) {
+      task.choices.push_back(candidate.choice);
+    }
     // A program that needs no library has none open.
     if (!program.has_products()) {
       std::erase_if(task.choices, [](const codegen::KernelConfig& choice) {

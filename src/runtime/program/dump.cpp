@@ -121,7 +121,7 @@ constexpr Stage kStages[] = {
 std::string Program::text() const { return dump("plan"); }
 
 std::string Program::dump(const std::string& stage, const std::string& target) const {
-  const codegen::Target& machine = codegen::target_named(target);
+  const codegen::Target machine = codegen::target_named(target);
   std::vector<std::string_view> names;
   for (const Stage& known : kStages) {
     names.emplace_back(known.name);

@@ -106,7 +106,6 @@ std::optional<TmaTiles> tma_tiles(StepBuilder& builder, const AttentionSpec& for
 // steps follow each other, and states are merged by the last block of a row tile.
 double split_kv_time(StepBuilder& builder, const AttentionSpec& form, const SplitKvConfig& config,
                      const KnownSizes& sizes) {
-  constexpr double kMemoryRate = 3.0e6, kCacheRate = 5.0e6;  // bytes per microsecond
   constexpr double kBlockRate = 60e3, kBlockTime = 5, kSegmentTime = 0.02;
   ir::ExprPool& pool = builder.pool();
   const auto rows = form.row ? sizes.of(form.row->extent()) : 1;
@@ -123,8 +122,8 @@ double split_kv_time(StepBuilder& builder, const AttentionSpec& form, const Spli
   const double bytes = key_bytes * static_cast<double>(keys);
   const int64_t waves = (groups * segments + slots - 1) / slots;
   const double block = bytes / static_cast<double>(segments) * config.blocks / kBlockRate;
-  const double memory = bytes * static_cast<double>(others) / kMemoryRate;
-  const double cache = bytes * static_cast<double>(groups) / kCacheRate;
+  const double memory = bytes * static_cast<double>(others) / builder.target.dram_rate;
+  const double cache = bytes * static_cast<double>(groups) / builder.target.l2_rate();
   return kBlockTime + std::max({memory, cache, block * static_cast<double>(waves)}) +
          kSegmentTime * static_cast<double>(segments);
 }

@@ -1,0 +1,80 @@
+#include "codegen/rows/multi_pass_select.h"
+
+#include <algorithm>
+
+#include "ir/expr.h"
+
+namespace redfuser::codegen {
+namespace {
+
+struct SizeClass {
+  MultiPassConfig config;
+  int64_t capacity;  // 0: no limit
+};
+
+// From short rows to long ones. `kept` values per element stay in registers.
+std::vector<SizeClass> size_classes(const Target& target, int width, int kept) {
+  struct Size {
+    int lanes, threads, elements, cluster;
+  };
+  std::vector<Size> sizes = {
+      {32, 256, 8, 1}, {32, 256, 32, 1}, {256, 256, 16, 1}, {256, 256, 32, 1}, {512, 512, 32, 1}};
+  if (target.architecture >= 90) {
+    sizes.insert(sizes.end(), {{512, 512, 32, 2}, {512, 512, 32, 4}, {512, 512, 32, 8}});
+  }
+  std::vector<SizeClass> rungs;
+  for (const Size& size : sizes) {
+    MultiPassConfig config{size.lanes, size.threads, width, 0, size.cluster};
+    config.chunks = std::max(1, size.elements / std::max(kept, 1) / width);
+    const int64_t capacity = int64_t{1} * size.lanes * config.chunks * width * size.cluster;
+    if (!rungs.empty() && capacity <= rungs.back().capacity) continue;
+    rungs.push_back({config, capacity});
+  }
+  rungs.push_back({{512, 512, width, 0, 1}, 0});
+  return rungs;
+}
+
+bool has_producer(const FlatStreaming& form) {
+  bool found = false;
+  for (ir::Expr root : form.streamed()) {
+    visit(root, [&](ir::Expr e) { found |= e->op == ir::ExprOp::Reduce; });
+  }
+  return found;
+}
+
+}  // namespace
+
+void add_multi_pass(StepBuilder& builder, const FlatStreaming& form) {
+  ir::ExprPool& pool = builder.pool();
+  const auto kept = static_cast<int>(shared_values(form, phases_of(form)).size());
+  const int width = has_producer(form) ? 1 : row_width(builder, form);
+  ir::Expr length = form.length();
+  int64_t below = -1;
+  for (const SizeClass& rung : size_classes(builder.target, width, kept)) {
+    const int64_t lower = below;
+    below = rung.capacity;
+    if (length->is_constant()) {
+      if (length->integer <= lower) break;
+      if (rung.capacity > 0 && length->integer > rung.capacity) continue;
+      builder.result.calls.push_back(multi_pass_kernel(builder, form, rung.config));
+      break;
+    }
+    KernelLaunch launch = multi_pass_kernel(builder, form, rung.config);
+    ir::Expr fits = pool.make(ir::ExprOp::Less, {pool.integer(lower), length});
+    if (rung.capacity > 0) {
+      fits = pool.make(ir::ExprOp::And, {fits, pool.make(ir::ExprOp::LessEqual,
+                                                         {length, pool.integer(rung.capacity)})});
+    }
+    launch.grid[0] = pool.select(fits, launch.grid[0], pool.integer(0));
+    builder.result.calls.push_back(std::move(launch));
+  }
+}
+
+double multi_pass_time(StepBuilder& builder, const FlatStreaming& form) {
+  std::vector<ir::Expr> axes = form.cascade.rows;
+  axes.push_back(form.cascade.stream);
+  const std::vector<ir::Expr> roots = form.streamed();
+  return select::time_of(select::work_of(roots, axes, builder.sizes), builder.target);
+}
+
+}  // namespace redfuser::codegen

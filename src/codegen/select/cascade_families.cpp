@@ -1,0 +1,147 @@
+#include "codegen/select/cascade_families.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "codegen/attention/mask_check.h"
+#include "codegen/rows/multi_pass_select.h"
+#include "codegen/rows/single_pass_select.h"
+#include "codegen/select/attention_select.h"
+#include "codegen/select/division.h"
+
+namespace redfuser::codegen {
+namespace {
+
+constexpr const char* kNoAttention = "the cascade is not a product, a map and a weighted sum";
+
+// Head sizes beyond those of the other kernels; compute-bound at half of the products' rate.
+double large_head_time(CascadeForms& forms) {
+  const AttentionSpec& form = *forms.attention();
+  const KnownSizes& sizes = forms.builder.sizes;
+  ir::ExprPool& pool = forms.builder.pool();
+  const double rows =
+      static_cast<double>(sizes.of(product_of(pool, extents_of(pool, form.rows.cascade.rows))));
+  const double each =
+      static_cast<double>(form.depth->extent()->integer + form.column->extent()->integer);
+  const select::Machine& machine = forms.builder.target;
+  return 2 * select::kLaunchTime + 2 * rows * static_cast<double>(sizes.of(form.rows.length())) *
+                                       each / (0.5 * machine.tensor_rate(form.query->dtype));
+}
+
+FamilyAnswer offer_attention(CascadeForms& forms) {
+  if (forms.attention() == nullptr) return {{}, kNoAttention};
+  const AttentionSpec& form = *forms.attention();
+  const int64_t size = std::max(form.depth->extent()->integer, form.column->extent()->integer);
+  if (size > kLargestSplit) return {{}, "the heads are larger than 256"};
+  std::vector<Candidate> candidates = attention_configs(forms.builder, form);
+  if (candidates.empty()) return {{}, "the tiles do not fit into shared memory"};
+  return {std::move(candidates), ""};
+}
+
+// The check of masks runs before the form's kernels.
+AttentionSpec with_mask_check(CascadeForms& forms) {
+  AttentionSpec form = *forms.attention();
+  if (auto check = mask_check(forms.builder, form)) {
+    forms.builder.result.calls.push_back(std::move(*check));
+  }
+  return form;
+}
+
+bool emit_attention(CascadeForms& forms) {
+  return add_attention(forms.builder, with_mask_check(forms));
+}
+
+bool is_attention(const KernelConfig& choice) { return choice.family.starts_with("attention"); }
+
+void emit_attention_choice(CascadeForms& forms, const KernelConfig& choice) {
+  add_attention(forms.builder, with_mask_check(forms), choice);
+}
+
+FamilyAnswer offer_large_heads(CascadeForms& forms) {
+  if (forms.attention() == nullptr) return {{}, kNoAttention};
+  const AttentionSpec& form = *forms.attention();
+  const int64_t size = std::max(form.depth->extent()->integer, form.column->extent()->integer);
+  if (size <= kLargestSplit) return {{}, "the heads are not larger than 256"};
+  StepBuilder trial = forms.builder;
+  if (!large_head_kernels(trial, form)) {
+    return {{}, "the operands are not 16-bit matrices that TMA reads, or their tiles do not fit"};
+  }
+  return {{{{"large_head", {}}, large_head_time(forms)}}, ""};
+}
+
+bool emit_large_heads(CascadeForms& forms) {
+  auto kernels = large_head_kernels(forms.builder, with_mask_check(forms));
+  if (!kernels) return false;
+  for (KernelLaunch& kernel : *kernels) forms.builder.result.calls.push_back(std::move(kernel));
+  return true;
+}
+
+FamilyAnswer offer_row(CascadeForms& forms) {
+  const FlatStreaming& form = forms.rows();
+  if (!folds(form)) {
+    return {{}, "a state is ranked or an element needs a product"};
+  }
+  return {single_pass_configs(forms.builder, form, forms.builder.sizes), ""};
+}
+
+bool emit_row(CascadeForms& forms) {
+  add_folds(forms.builder, forms.rows());
+  return true;
+}
+
+bool is_row(const KernelConfig& choice) {
+  return choice.family == "row" || choice.family == "row_segments";
+}
+
+void emit_row_choice(CascadeForms& forms, const KernelConfig& choice) {
+  add_fold(forms.builder, forms.rows(), choice);
+}
+
+FamilyAnswer offer_passes(CascadeForms& forms) {
+  const FlatStreaming& form = forms.rows();
+  if (folds(form)) return {{}, "one pass computes it"};
+  return {{{{"row_passes", {}}, multi_pass_time(forms.builder, form)}}, ""};
+}
+
+bool emit_passes(CascadeForms& forms) {
+  add_multi_pass(forms.builder, forms.rows());
+  return true;
+}
+
+// Families of one configuration.
+template <bool (*emit)(CascadeForms&)>
+void emit_only(CascadeForms& forms, const KernelConfig& choice) {
+  RF_CHECK(emit(forms), "{} does not take the cascade", to_string(choice));
+}
+
+bool is_large_head(const KernelConfig& choice) { return choice.family == "large_head"; }
+bool is_passes(const KernelConfig& choice) { return choice.family == "row_passes"; }
+
+constexpr CascadeFamily kFamilies[] = {
+    {"attention", offer_attention, emit_attention, is_attention, emit_attention_choice},
+    {"large_head", offer_large_heads, emit_large_heads, is_large_head, emit_only<emit_large_heads>},
+    {"row", offer_row, emit_row, is_row, emit_row_choice},
+    {"row_passes", offer_passes, emit_passes, is_passes, emit_only<emit_passes>},
+};
+
+}  // namespace
+
+const AttentionSpec* CascadeForms::attention() {
+  if (!attention_) attention_ = recognize_attention(builder, step);
+  return *attention_ ? &**attention_ : nullptr;
+}
+
+const FlatStreaming& CascadeForms::rows() {
+  if (!rows_) rows_ = flat_streaming(builder, step);
+  return *rows_;
+}
+
+const std::vector<fuse::Alternative>& CascadeForms::divisions() {
+  if (!divisions_) divisions_ = fuse::alternatives(builder.graph, builder.step);
+  return *divisions_;
+}
+
+std::span<const CascadeFamily> cascade_families() { return kFamilies; }
+
+}  // namespace redfuser::codegen

@@ -1,0 +1,24 @@
+// Other divisions of a region into steps: the same outputs from the same reads.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fuse/plan.h"
+
+namespace redfuser::fuse {
+
+struct Alternative {
+  std::string name;  // "unfused", or which products are steps of their own
+  // In order; they write values of the region beside its outputs. An output may be an alias of a
+  // value that one of them writes, and that no other output is.
+  std::vector<Step> steps;
+};
+
+// The divisions of the nodes of a CascadeStep, which is of a plan of `graph`: every operator a step
+// of its own, and regions without its contractions, or without all of them but two. Divisions that
+// come out alike are given once. Values have the numbers, nodes the ids of `graph`. The graph's
+// pool takes new expressions, so that one that is shared has to be cloned first.
+std::vector<Alternative> alternatives(const ir::Graph& graph, const Step& step);
+
+}  // namespace redfuser::fuse
