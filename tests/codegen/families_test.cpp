@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "codegen/rows/rows.h"
+#include "codegen/rows/flat_streaming.h"
+#include "codegen/select/generate.h"
 #include "support/codegen_harness.h"
 #ifdef REDFUSER_TESTS_WORKLOADS
 #include "bench_workload.h"

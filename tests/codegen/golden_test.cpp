@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "codegen/core/device_text.h"
+#include "codegen/core/kernel_text.h"
 #include "support/codegen_harness.h"
 
 namespace redfuser::codegen_tests {

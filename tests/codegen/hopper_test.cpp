@@ -1,5 +1,7 @@
 // Which attention cascades the Hopper family takes, and how it sees their operands.
-#include "codegen/attention/hopper/config.h"
+#include "codegen/attention/hopper/select.h"
+#include "codegen/attention/recognize.h"
+#include "codegen/select/generate.h"
 #include "support/codegen_harness.h"
 
 namespace redfuser::codegen_tests {

@@ -1,5 +1,5 @@
 // The layout of generated text.
-#include "codegen/core/indent.h"
+#include "codegen/text/indent.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "codegen/core/emitter.h"
+#include "codegen/text/operation_text.h"
 #include "ir/integer_operations.h"
 #include "support/codegen_harness.h"
 #include "support/text_model.h"

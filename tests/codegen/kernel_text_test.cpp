@@ -2,8 +2,8 @@
 #include <filesystem>
 #include <regex>
 
-#include "codegen/core/indent.h"
 #include "codegen/core/kernel_name.h"
+#include "codegen/text/indent.h"
 #include "support/codegen_harness.h"
 
 namespace redfuser::codegen_tests {

@@ -4,7 +4,8 @@
 
 #include <cmath>
 
-#include "codegen/attention/hopper/config.h"
+#include "codegen/attention/hopper/select.h"
+#include "codegen/attention/recognize.h"
 #include "support/codegen_harness.h"
 #include "support/text_model.h"
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "codegen/attention/mask_condition.h"
+#include "codegen/attention/recognize.h"
 #include "support/codegen_harness.h"
 #include "support/text_model.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "cuda/cublaslt.h"
-#include "runtime/program/executor.h"
+#include "runtime/gpu/executor.h"
 
 namespace redfuser {
 namespace {

@@ -10,7 +10,7 @@
 #include "redfuser/convert.h"
 #include "redfuser/inputs.h"
 #include "redfuser/redfuser.h"
-#include "runtime/program/executor.h"
+#include "runtime/gpu/executor.h"
 #include "support/float_comparison.h"
 
 namespace redfuser {

@@ -6,9 +6,10 @@
 #include <cstring>
 
 #include "codegen/core/gpu_step.h"
+#include "codegen/select/generate.h"
 #include "redfuser/inputs.h"
+#include "runtime/gpu/executor.h"
 #include "runtime/program/compiled_program.h"
-#include "runtime/program/executor.h"
 #include "support/float_reference.h"
 
 namespace redfuser {

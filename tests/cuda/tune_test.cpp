@@ -9,7 +9,7 @@
 #include "redfuser/compare.h"
 #include "redfuser/inputs.h"
 #include "redfuser/redfuser.h"
-#include "runtime/program/executor.h"
+#include "runtime/gpu/executor.h"
 
 namespace redfuser {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "redfuser/inputs.h"
-#include "runtime/program/executor.h"
+#include "runtime/gpu/executor.h"
 #include "support/float_comparison.h"
 
 namespace redfuser {

@@ -11,6 +11,7 @@
 
 #include "bench_sweep.h"
 #include "codegen/core/kernel_config.h"
+#include "codegen/select/generate.h"
 #include "cuda/driver.h"
 #include "fake_cuda/device_harness.h"
 #include "runtime/program/compiled_program.h"

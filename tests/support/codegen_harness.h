@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "codegen/core/target_table.h"
+#include "codegen/select/generate.h"
 #include "cuda/kernel_cache.h"
 #include "cuda/nvrtc.h"
 #include "redfuser/redfuser.h"

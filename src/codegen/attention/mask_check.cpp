@@ -7,6 +7,7 @@
 #include "cascade/visibility/magnitude.h"
 #include "cascade/visibility/masked_operands.h"
 #include "codegen/attention/mask_condition.h"
+#include "codegen/text/operation_text.h"
 
 namespace redfuser::codegen {
 namespace {

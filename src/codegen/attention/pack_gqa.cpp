@@ -2,9 +2,9 @@
 //
 //     axis = c · outer + inner        where keys and values have ⌊axis/c⌋ alone
 //     a, b  = ⌊p / |b|⌋, p mod |b|    for axes a and b that neither keys nor values have
-#include <algorithm>
+#include "codegen/attention/pack_gqa.h"
 
-#include "codegen/attention/attention.h"
+#include <algorithm>
 
 #include <fmt/format.h>
 

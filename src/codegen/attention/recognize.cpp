@@ -1,7 +1,8 @@
+#include "codegen/attention/recognize.h"
+
 #include <algorithm>
 #include <set>
 
-#include "codegen/attention/attention.h"
 #include "ir/contraction.h"
 
 namespace redfuser::codegen {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <string_view>
 
 namespace redfuser::codegen {
@@ -13,8 +12,5 @@ struct DeviceHeader {
 };
 
 std::span<const DeviceHeader> device_headers();
-
-// The named headers, one after the other, without their `#pragma once` and first comments.
-std::string device_prelude(std::span<const std::string_view> names);
 
 }  // namespace redfuser::codegen

@@ -6,8 +6,9 @@
 #include <set>
 
 #include "base/error.h"
-#include "codegen/core/integer_text.h"
-#include "codegen/core/scalar_text.h"
+#include "codegen/text/integer_text.h"
+#include "codegen/text/operation_text.h"
+#include "codegen/text/scalar_text.h"
 #include "ir/scalar_ops.h"
 
 namespace redfuser::codegen {

@@ -73,13 +73,4 @@ class Emitter {
   RankedRead ranked_reads_;
 };
 
-// The text of an operation on operands that are already values.
-std::string operation_text(ir::Expr expr, const std::vector<std::string>& args, bool fast_exp);
-// A literal of value_type(dtype).
-std::string literal(double number, DType dtype);
-// The exact identity of a reduction.
-std::string identity_of(ir::Reduction reduction, DType dtype);
-// "SumOp", "MaxOp", "FirstLargeOp", ...
-std::string_view combiner_of(ir::Reduction reduction);
-
 }  // namespace redfuser::codegen

@@ -114,7 +114,4 @@ struct GpuStep {
   std::shared_ptr<const ir::ExprPool> pool = nullptr;  // of the sizes, which it keeps alive
 };
 
-// The device form of a step. Throws UserError naming the user's node if there is none.
-GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target);
-
 }  // namespace redfuser::codegen

@@ -41,17 +41,4 @@ std::vector<Candidate> best_choices(Candidate chosen, std::vector<Candidate> can
 
 using select::KnownSizes;
 
-// The choices for a step at these sizes, that of generate(graph, step, target) first, the others in
-// order of estimated time; empty where there is nothing to choose.
-std::vector<Candidate> kernel_configs(const ir::Graph& graph, const fuse::Step& step,
-                                      const Target& target, std::span<const int64_t> symbols);
-
-// The device form by one of them, for these sizes or others.
-GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target,
-                 const KernelConfig& choice);
-
-// The default form, with the time that it takes at these sizes by estimate.
-GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target,
-                 const KnownSizes& sizes);
-
 }  // namespace redfuser::codegen

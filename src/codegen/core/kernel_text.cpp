@@ -5,53 +5,10 @@
 
 #include "base/error.h"
 #include "codegen/core/device_text.h"
-#include "codegen/core/indent.h"
 #include "codegen/core/kernel_name.h"
+#include "codegen/text/indent.h"
 
 namespace redfuser::codegen {
-
-std::string_view storage_type(DType dtype) {
-  switch (dtype) {
-    case DType::Float32:
-      return "float";
-    case DType::Float64:
-      return "double";
-    case DType::Float16:
-      return "half_t";
-    case DType::BFloat16:
-      return "bfloat_t";
-    case DType::Bool:
-      return "bool";
-    case DType::Int8:
-      return "signed char";
-    case DType::UInt8:
-      return "unsigned char";
-    case DType::Int16:
-      return "short";
-    case DType::UInt16:
-      return "unsigned short";
-    case DType::Int32:
-      return "int";
-    case DType::UInt32:
-      return "unsigned";
-    case DType::Int64:
-      return "long long";
-    case DType::UInt64:
-      return "unsigned long long";
-    default:
-      user_error("tensors of type {} have no form on a GPU", name_of(dtype));
-  }
-}
-
-std::string_view value_type(DType dtype) {
-  if (is_low_bit_float(dtype) || bits_of(dtype) < 8) {
-    user_error("values of type {} have no form on a GPU", name_of(dtype));
-  }
-  if (dtype == DType::Float64) return "double";
-  if (is_float(dtype)) return "float";
-  if (dtype == DType::UInt64) return "unsigned long long";
-  return dtype == DType::Bool ? "bool" : "long long";
-}
 
 DType KernelText::dtype_of(int64_t value) const {
   if (value >= kScratchValues)

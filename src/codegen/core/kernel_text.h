@@ -2,21 +2,18 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "codegen/core/gpu_step.h"
+#include "codegen/text/type_text.h"
 
 namespace redfuser::codegen {
 
 // Reads of scratch buffers are Reads of these value numbers.
 inline constexpr int64_t kScratchValues = int64_t{1} << 32;
-
-// "float", "half_t", "long long": what memory holds.
-std::string_view storage_type(DType dtype);
-// "float", "double", "long long", "unsigned long long" (uint64), "bool": what is computed with.
-std::string_view value_type(DType dtype);
 
 class KernelText {
  public:
@@ -65,6 +62,10 @@ class KernelText {
   std::vector<std::string> names_;
   std::vector<ir::Expr> sizes_;
 };
+
+// The headers of src/device so named, one after the other, without their `#pragma once` and first
+// comments.
+std::string device_prelude(std::span<const std::string_view> names);
 
 // The text of a bool: all `conditions` hold. Without those that are "true"; "false" if one is.
 std::string all_of(const std::vector<std::string>& conditions);

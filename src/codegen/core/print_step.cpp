@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "codegen/core/device_text.h"
 #include "codegen/core/kernel_config.h"
+#include "codegen/core/kernel_text.h"
 
 namespace redfuser::codegen {
 namespace {

@@ -1,11 +1,12 @@
 // Elementwise kernels: one thread for each group of consecutive elements, or one warp for each
 // element that holds a long reduction.
+#include "codegen/elementwise/elementwise_kernel.h"
+
 #include <algorithm>
 #include <functional>
 #include <set>
 
 #include "base/error.h"
-#include "codegen/core/step_builder.h"
 #include "ir/polynomial.h"
 
 namespace redfuser::codegen {

@@ -3,7 +3,9 @@
 #include <limits>
 
 #include "base/error.h"
+#include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/opaque/opaque_kernels.h"
+#include "codegen/product/library_product.h"
 #include "ir/integer_operations.h"
 #include "ops/sizes.h"
 
@@ -272,6 +274,22 @@ ir::Expr reduced(ir::ExprPool& pool, ir::Reduction reduction, const std::vector<
   return body;
 }
 
+// Taps of a window along one dimension that an average counts.
+ir::Expr counted_taps(const ops::NodeView& view, const PoolWindow& p, size_t i) {
+  ir::ExprPool& pool = view.pool();
+  if (!p.w.padded) return pool.integer(p.w.kernel[i]);
+  const bool include_pad = view.integer("count_include_pad", 0) != 0;
+  ir::Expr position = pool.sub(pool.add(pool.mul(p.output[i + 2], pool.integer(p.w.stride[i])),
+                                        pool.mul(p.taps[i], pool.integer(p.w.dilation[i]))),
+                               p.w.pad_begin[i]);
+  ir::Expr size = view.shape(0)[i + 2];
+  ir::Expr inside = ops::less(pool, position, include_pad ? pool.add(size, p.w.pad_end[i]) : size);
+  if (!include_pad)
+    inside = pool.make(ir::ExprOp::And, {ops::less(pool, pool.integer(-1), position), inside});
+  return pool.reduce(ir::Reduction::Sum, p.taps[i],
+                     pool.select(inside, pool.integer(1), pool.integer(0)));
+}
+
 }  // namespace
 
 void generate_conv(StepBuilder& builder, const ops::NodeView& view) {
@@ -287,22 +305,6 @@ void generate_max_pool(StepBuilder& builder, const ops::NodeView& view) {
                                      : pool.number_int(ir::lowest_word(dtype), dtype);
   ir::Expr x = tap(view, p.w, p.output[0], p.output[1], tail(p.output), p.taps, outside);
   add_pool(builder, view, p, "max_pool", reduced(pool, ir::Reduction::Max, p.taps, x));
-}
-
-// Taps of a window along one dimension that an average counts.
-ir::Expr counted_taps(const ops::NodeView& view, const PoolWindow& p, size_t i) {
-  ir::ExprPool& pool = view.pool();
-  if (!p.w.padded) return pool.integer(p.w.kernel[i]);
-  const bool include_pad = view.integer("count_include_pad", 0) != 0;
-  ir::Expr position = pool.sub(pool.add(pool.mul(p.output[i + 2], pool.integer(p.w.stride[i])),
-                                        pool.mul(p.taps[i], pool.integer(p.w.dilation[i]))),
-                               p.w.pad_begin[i]);
-  ir::Expr size = view.shape(0)[i + 2];
-  ir::Expr inside = ops::less(pool, position, include_pad ? pool.add(size, p.w.pad_end[i]) : size);
-  if (!include_pad)
-    inside = pool.make(ir::ExprOp::And, {ops::less(pool, pool.integer(-1), position), inside});
-  return pool.reduce(ir::Reduction::Sum, p.taps[i],
-                     pool.select(inside, pool.integer(1), pool.integer(0)));
 }
 
 void generate_average_pool(StepBuilder& builder, const ops::NodeView& view) {

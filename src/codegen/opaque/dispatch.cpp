@@ -1,3 +1,5 @@
+#include "codegen/opaque/dispatch.h"
+
 #include <algorithm>
 #include <iterator>
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/opaque/opaque_kernels.h"
 #include "ir/integer_operations.h"
 

@@ -1,7 +1,9 @@
 // Transposed convolutions: a matrix product gives every input element under every tap, and an
 // output element is the sum of those that fall on it.
 #include "base/error.h"
+#include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/opaque/opaque_kernels.h"
+#include "codegen/product/library_product.h"
 
 namespace redfuser::codegen {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/product/product_text.h"
 #include "ir/polynomial.h"
 

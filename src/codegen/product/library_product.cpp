@@ -1,9 +1,11 @@
 // Matrix products for the product library: strides from affine analysis, copies where there are
 // none, and the epilogue as an elementwise kernel.
+#include "codegen/product/library_product.h"
+
 #include <algorithm>
 
 #include "base/error.h"
-#include "codegen/core/step_builder.h"
+#include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/product/matrix_layout.h"
 #include "codegen/product/product_batch.h"
 #include "codegen/product/product_kernel.h"

@@ -1,8 +1,9 @@
-// The choices for a matrix product: what the library proposes, or the kernel of ours.
+#include "codegen/product/product_choice.h"
+
 #include <algorithm>
 
 #include "base/error.h"
-#include "codegen/core/step_builder.h"
+#include "codegen/product/library_product.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -30,11 +31,11 @@ const ProductCall* library_call(const GpuStep& step) {
 
 std::vector<Candidate> product_configs(const ir::Graph& graph, const fuse::Step& step,
                                        const Target& target, const KnownSizes& sizes) {
-  const GpuStep chosen = generate(graph, step, target);
-  StepBuilder library(graph, step, target), kernel(graph, step, target);
+  StepBuilder chosen(graph, step, target), library(graph, step, target);
+  StepBuilder kernel(graph, step, target);
   library.product_family = ProductFamily::Library;
   kernel.product_family = ProductFamily::Kernel;
-  for (StepBuilder* builder : {&library, &kernel}) {
+  for (StepBuilder* builder : {&chosen, &library, &kernel}) {
     generate_product(*builder, std::get<fuse::ProductStep>(step.kind));
   }
   const ProductCall* call = library_call(library.result);
@@ -48,7 +49,8 @@ std::vector<Candidate> product_configs(const ir::Graph& graph, const fuse::Step&
     candidates.push_back({library_choice(i), static_cast<double>(i)});
   }
   if (has_kernel(kernel.result, sizes)) candidates.push_back({{kKernel, {}}, 0.5});
-  const KernelConfig first = has_kernel(chosen, sizes) ? KernelConfig{kKernel, {}} : library_choice(0);
+  const KernelConfig first =
+      has_kernel(chosen.result, sizes) ? KernelConfig{kKernel, {}} : library_choice(0);
   return best_choices({first, 0}, std::move(candidates));
 }
 

@@ -1,7 +1,9 @@
+#include "codegen/rows/flat_streaming.h"
+
 #include <algorithm>
 
 #include "base/error.h"
-#include "codegen/rows/rows.h"
+#include "codegen/elementwise/elementwise_kernel.h"
 #include "ir/polynomial.h"
 #include "ir/scalar_ops.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/rows/rows.h"
+#include "codegen/rows/flat_streaming.h"
 
 namespace redfuser::codegen {
 

@@ -1,9 +1,12 @@
 // The text of a row kernel: load what passes share, reduce pass by pass, finish, map back.
+#include "codegen/rows/multi_pass.h"
+
 #include <algorithm>
 
 #include "base/error.h"
+#include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/rows/leaf_names.h"
-#include "codegen/rows/rows.h"
+#include "codegen/text/operation_text.h"
 #include "ir/polynomial.h"
 
 namespace redfuser::codegen {

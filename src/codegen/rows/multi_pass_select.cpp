@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "ir/expr.h"
+#include "codegen/rows/multi_pass.h"
+#include "codegen/rows/vector_loads.h"
 
 namespace redfuser::codegen {
 namespace {

@@ -1,7 +1,7 @@
 // Rows by several passes: any streaming form, one number or rank after the other.
 #pragma once
 
-#include "codegen/rows/rows.h"
+#include "codegen/rows/flat_streaming.h"
 
 namespace redfuser::codegen {
 

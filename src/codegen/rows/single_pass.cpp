@@ -1,12 +1,15 @@
 // The text of a kernel that folds rows into states and merges them.
+#include "codegen/rows/single_pass.h"
+
 #include <algorithm>
 #include <limits>
 
 #include "base/error.h"
-#include "codegen/rows/rows.h"
+#include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/rows/single_pass_body.h"
 #include "codegen/rows/state_struct.h"
 #include "codegen/rows/vector_loads.h"
+#include "codegen/text/operation_text.h"
 
 namespace redfuser::codegen {
 namespace {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "codegen/rows/single_pass_select.h"
+#include "codegen/text/operation_text.h"
 
 namespace redfuser::codegen {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/rows/rows.h"
+#include "codegen/rows/single_pass.h"
 #include "codegen/rows/state_struct.h"
 #include "codegen/rows/vector_loads.h"
 

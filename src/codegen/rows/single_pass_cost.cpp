@@ -1,5 +1,7 @@
 // Configurations of a fold and their times by estimate: what memory takes, and what rows take that
 // wait for their loads and for each other's threads.
+#include "codegen/rows/single_pass_cost.h"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>

@@ -4,12 +4,13 @@
 // Every strategy that fits moves each byte once, so what ranks them is how many bytes are in flight
 // and how often threads wait for each other: the fewest threads that hold a row win, and rows of
 // which there are too few for all multiprocessors are cut into segments.
+#include "codegen/rows/single_pass_select.h"
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "base/error.h"
-#include "codegen/rows/single_pass_select.h"
 #include "codegen/rows/vector_loads.h"
 
 namespace redfuser::codegen {

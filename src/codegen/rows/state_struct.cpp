@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "codegen/text/operation_text.h"
 
 namespace redfuser::codegen {
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/rows/leaf_names.h"
+#include "codegen/rows/single_pass.h"
 
 namespace redfuser::codegen {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "codegen/elementwise/elementwise_kernel.h"
 
 namespace redfuser::codegen {
 namespace {

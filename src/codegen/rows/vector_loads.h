@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/rows/rows.h"
+#include "codegen/rows/single_pass.h"
 #include "ir/polynomial.h"
 
 namespace redfuser::codegen {

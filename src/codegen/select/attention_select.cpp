@@ -3,8 +3,12 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "codegen/attention/hopper/config.h"
+#include "codegen/attention/hopper/cost.h"
+#include "codegen/attention/hopper/mainloop.h"
+#include "codegen/attention/hopper/select.h"
+#include "codegen/attention/mma/flash_mma.h"
 #include "codegen/attention/mma/split_kv.h"
+#include "codegen/attention/pack_gqa.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -171,18 +175,11 @@ KernelLaunch whole_kernel(StepBuilder& builder, const AttentionSpec& form,
 
 bool add_attention(StepBuilder& builder, const AttentionSpec& form) {
   ir::ExprPool& pool = builder.pool();
-  const int64_t size = std::max(form.depth->extent()->integer, form.column->extent()->integer);
-  if (size > kLargestSplit) {
-    auto kernels = large_head_kernels(builder, form);
-    if (!kernels) return false;
-    for (KernelLaunch& kernel : *kernels) builder.result.calls.push_back(std::move(kernel));
-    return true;
-  }
   const auto operands = hopper_operands(builder, form);
   const bool whole = operands || fits_attention_kernel(builder, form);
   ir::Expr few = has_few_rows(builder, form);
   std::optional<KernelLaunch> split;
-  if (size <= kLargestSplit && !few->is_constant(0)) {
+  if (!few->is_constant(0)) {
     split = split_kv_kernel(builder, packed_gqa_rows(pool, form));
   }
   if (!split) few = pool.boolean(false);

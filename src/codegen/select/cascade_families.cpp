@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "codegen/attention/large_head/mainloop.h"
 #include "codegen/attention/mask_check.h"
+#include "codegen/attention/recognize.h"
 #include "codegen/rows/multi_pass_select.h"
 #include "codegen/rows/single_pass_select.h"
 #include "codegen/select/attention_select.h"

@@ -1,4 +1,5 @@
-// Which family computes a cascade: the least time by estimate, dividing the region among the ways.
+#include "codegen/select/cascade_select.h"
+
 #include <algorithm>
 #include <cmath>
 #include <set>

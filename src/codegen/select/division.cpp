@@ -2,6 +2,8 @@
 
 #include <functional>
 
+#include "codegen/select/generate.h"
+
 namespace redfuser::codegen {
 namespace {
 

@@ -1,37 +1,14 @@
+#include "codegen/select/generate.h"
+
 #include "base/error.h"
-#include "codegen/core/step_builder.h"
+#include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/opaque/dispatch.h"
+#include "codegen/product/library_product.h"
 #include "codegen/product/library_time.h"
+#include "codegen/product/product_choice.h"
+#include "codegen/select/cascade_select.h"
 
 namespace redfuser::codegen {
-
-DType StepBuilder::dtype_of(int64_t value) const {
-  if (value >= kScratchValues)
-    return scratch_dtypes.at(static_cast<size_t>(value - kScratchValues));
-  return graph.values.at(static_cast<size_t>(value)).dtype;
-}
-
-int64_t StepBuilder::add_scratch(DType dtype, ir::Expr elements) {
-  scratch_dtypes.push_back(dtype);
-  ir::Expr bytes = pool().mul(elements, pool().integer(static_cast<int64_t>(size_of(dtype))));
-  result.scratch.push_back({bytes});
-  return kScratchValues + static_cast<int64_t>(scratch_dtypes.size()) - 1;
-}
-
-BufferRef StepBuilder::buffer(int64_t value) const {
-  BufferRef ref;
-  if (value >= kScratchValues) {
-    ref.scratch = static_cast<int>(value - kScratchValues);
-  } else {
-    ref.value = static_cast<ir::ValueId>(value);
-  }
-  return ref;
-}
-
-void StepBuilder::fail(const std::string& message) const {
-  const ir::Node& node = graph.nodes.at(static_cast<size_t>(step.nodes.back()));
-  user_error("[{}] node \"{}\": {}", node.op, node.name, message);
-}
-
 namespace {
 
 struct Generator {

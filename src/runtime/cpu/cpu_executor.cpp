@@ -1,3 +1,5 @@
+#include "runtime/cpu/cpu_executor.h"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +14,6 @@
 #include "redfuser/memory_limit.h"
 #include "runtime/cpu/memory_meter.h"
 #include "runtime/program/bind_inputs.h"
-#include "runtime/program/executor.h"
 #include "runtime/program/size_checks.h"
 
 namespace redfuser::runtime {

@@ -1,4 +1,6 @@
 // Runs a model that has no plan, node by node.
+#include "runtime/cpu/evaluating_executor.h"
+
 #include <cstring>
 #include <set>
 
@@ -6,7 +8,7 @@
 #include "onnx/import/import.h"
 #include "passes/node_evaluator.h"
 #include "redfuser/memory_limit.h"
-#include "runtime/program/executor.h"
+#include "runtime/cpu/cpu_executor.h"
 
 namespace redfuser::runtime {
 namespace {

@@ -1,5 +1,7 @@
 // Runs the imported graph by src/reference: no passes, no plan. Every node's floats are rounded to
 // their types, as a model that rounds to integers takes for granted.
+#include "runtime/cpu/reference_executor.h"
+
 #include <cstring>
 #include <map>
 
@@ -9,8 +11,8 @@
 #include "redfuser/memory_limit.h"
 #include "reference/execute/evaluation.h"
 #include "reference/expressions/lanes.h"
+#include "runtime/cpu/cpu_executor.h"
 #include "runtime/program/bind_inputs.h"
-#include "runtime/program/executor.h"
 #include "runtime/program/size_checks.h"
 
 namespace redfuser::runtime {

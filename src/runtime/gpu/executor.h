@@ -77,4 +77,11 @@ class GpuExecutor : public Executor {
   ThreadPool host_{1};
 };
 
+// Throws UserError that says what is missing, or which node has no GPU form.
+std::unique_ptr<Executor> make_cuda_executor(std::shared_ptr<const CompiledProgram> program,
+                                             const SessionOptions& options);
+
+// True if the CUDA driver shows a GPU.
+bool has_gpu();
+
 }  // namespace redfuser::runtime

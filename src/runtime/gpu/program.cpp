@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "codegen/select/generate.h"
 #include "runtime/gpu/arena.h"
 #include "runtime/gpu/loader.h"
 #include "runtime/gpu/open_gpu.h"

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "codegen/select/generate.h"
 #include "cuda/nvrtc.h"
 
 namespace redfuser::runtime {

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "base/hash.h"
+#include "codegen/select/generate.h"
 
 namespace redfuser::runtime {
 namespace {

@@ -6,6 +6,8 @@
 #include "onnx/import/import.h"
 #include "passes/pipeline.h"
 #include "runtime/program/compiled_program.h"
+#include "runtime/program/make_guards.h"
+#include "runtime/program/report.h"
 
 namespace redfuser {
 namespace {

@@ -32,10 +32,4 @@ struct CompiledProgram {
   const ir::Graph& graph() const { return *plan.graph; }
 };
 
-// Fills in the guards of a program that has its plan.
-void make_guards(CompiledProgram& program);
-
-// The report as JSON text, indented.
-std::string report_to_json(const cascade::Report& report);
-
 }  // namespace redfuser::runtime

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "codegen/core/print_step.h"
 #include "codegen/core/target_table.h"
+#include "codegen/select/generate.h"
 #include "onnx/import/import.h"
 #include "passes/pipeline.h"
 #include "runtime/program/compiled_program.h"

@@ -44,30 +44,4 @@ class Executor {
   std::vector<std::string> notes;
 };
 
-// For the device of the options. Throws UserError where it has no GPU, or cannot run the program.
-std::unique_ptr<Executor> make_executor(std::shared_ptr<const CompiledProgram> program,
-                                        const SessionOptions& options);
-
-std::unique_ptr<Executor> make_cpu_executor(std::shared_ptr<const CompiledProgram> program,
-                                            const SessionOptions& options);
-
-// On src/reference, for any program: the imported graph node by node, each computed in double
-// precision and rounded to its type. It runs no steps: `on_value` is not called.
-std::unique_ptr<Executor> make_reference_executor(std::shared_ptr<const CompiledProgram> program,
-                                                  const SessionOptions& options);
-
-// For programs without a plan (LoadedModel::needs_values), on the CPU.
-std::unique_ptr<Executor> make_evaluating_executor(std::shared_ptr<const CompiledProgram> program,
-                                                   const SessionOptions& options);
-
-// The bytes that a session on the CPU may use: those of the options, else the machine's memory.
-int64_t cpu_memory_limit(const SessionOptions& options);
-
-// Throws UserError that says what is missing, or which node has no GPU form.
-std::unique_ptr<Executor> make_cuda_executor(std::shared_ptr<const CompiledProgram> program,
-                                             const SessionOptions& options);
-
-// True if the CUDA driver shows a GPU.
-bool has_gpu();
-
 }  // namespace redfuser::runtime

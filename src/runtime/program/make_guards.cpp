@@ -1,8 +1,8 @@
 // Which positions a run looks at, and when.
+#include "runtime/program/make_guards.h"
+
 #include <algorithm>
 #include <unordered_set>
-
-#include "runtime/program/compiled_program.h"
 
 namespace redfuser::runtime {
 namespace {

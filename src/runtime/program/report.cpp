@@ -1,7 +1,7 @@
+#include "runtime/program/report.h"
+
 #include <cmath>
 #include <nlohmann/json.hpp>
-
-#include "runtime/program/compiled_program.h"
 
 namespace redfuser::runtime {
 namespace {

@@ -1,46 +1,11 @@
 #include "base/error.h"
 #include "cuda/driver.h"
 #include "onnx/import/import.h"
+#include "runtime/cpu/evaluating_executor.h"
 #include "runtime/program/bind_inputs.h"
-#include "runtime/program/executor.h"
+#include "runtime/session/make_executor.h"
 
 namespace redfuser {
-
-namespace runtime {
-
-std::unique_ptr<Executor> make_executor(std::shared_ptr<const CompiledProgram> program,
-                                        const SessionOptions& options) {
-  if (options.device == "reference") return make_reference_executor(std::move(program), options);
-  const std::string& unplanned = program->model->needs_values;
-  if (!unplanned.empty() && options.device == "cuda")
-    user_error("no plan for a GPU: {}", unplanned);
-  if (!unplanned.empty()) return make_evaluating_executor(std::move(program), options);
-  if (options.device == "cuda") return make_cuda_executor(std::move(program), options);
-  if (options.device == "cpu") return make_cpu_executor(std::move(program), options);
-  if (options.device != "auto") {
-    user_error("the device is cpu, cuda, reference or auto, not \"{}\"", options.device);
-  }
-  std::string reason;
-  try {
-    return make_cuda_executor(program, options);
-  } catch (const UserError& error) {
-    reason = error.what();
-  }
-  auto executor = make_cpu_executor(std::move(program), options);
-  if (has_gpu()) executor->notes.push_back("running on the CPU, not the GPU: " + reason);
-  return executor;
-}
-
-}  // namespace runtime
-
-DeviceTiming runtime::Executor::time_on_device(const NamedTensors&, double) {
-  user_error("time_on_device needs a session on cuda");
-}
-
-NamedDeviceTensors runtime::Executor::enqueue(const NamedDeviceTensors&, const NamedDeviceTensors&,
-                                              void*) {
-  user_error("enqueue needs a session on cuda");
-}
 
 struct Session::Impl {
   Impl(std::shared_ptr<const runtime::CompiledProgram> compiled, const SessionOptions& wanted)

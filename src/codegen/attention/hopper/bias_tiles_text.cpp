@@ -7,7 +7,9 @@
 #include <functional>
 
 #include "base/error.h"
+#include "codegen/attention/hopper/select.h"
 #include "codegen/attention/hopper/text.h"
+#include "codegen/elementwise/elementwise_kernel.h"
 
 namespace redfuser::codegen {
 namespace {

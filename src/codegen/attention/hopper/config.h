@@ -46,49 +46,4 @@ struct HopperOperands {
   TmaOperand query, key, value;
 };
 
-// nullopt unless the target is sm_90, the operands are halves that the copy engine can fetch, and
-// the weights are what the last pass over a tile computes.
-std::optional<HopperOperands> hopper_operands(StepBuilder& builder, const AttentionSpec& form);
-
-// The same of any sizes.
-std::optional<HopperOperands> tma_operands(StepBuilder& builder, const AttentionSpec& form);
-
-HopperScores hopper_scores(ir::ExprPool& pool, const AttentionSpec& form);
-
-// The default for a form's sizes. Head sizes are at most 256.
-HopperConfig hopper_config(const StepBuilder& builder, const AttentionSpec& form,
-                           const HopperScores& scores);
-
-// What fits of row tiles of so many groups and tiles of so many keys: with two row tiles in flight,
-// and with one and more stages.
-std::vector<HopperConfig> hopper_configs(const Target& target, const AttentionSpec& form,
-                                         const HopperScores& scores, int groups, int keys);
-
-// Of 1 to `most` groups, those whose row tiles take the least time by estimate; `most` where sizes
-// are not known.
-int choose_warpgroups(const StepBuilder& builder, const AttentionSpec& form,
-                      const HopperScores& scores, int keys, int most);
-
-// Row tiles in flight, of so many groups: 2, so that the next one's queries come while one is
-// computed. 1 where few row tiles are unequal: to bring one's queries is to claim it, and it would
-// wait while other blocks are out of work.
-int hopper_queries(const StepBuilder& builder, const AttentionSpec& form,
-                   const HopperScores& scores, int groups);
-
-// Microseconds by estimate, of sizes that are known.
-double hopper_time(const StepBuilder& builder, const AttentionSpec& form,
-                   const HopperScores& scores, const HopperConfig& config, const KnownSizes& sizes);
-
-// Dynamic shared memory of a block.
-int hopper_shared_bytes(const AttentionSpec& form, const HopperScores& scores,
-                        const HopperConfig& config);
-
-// That of one group for the score terms' two buffers, and for its part of the strips behind them.
-int hopper_term_bytes(const HopperScores& scores, const HopperConfig& config);
-int hopper_strip_bytes(const HopperScores& scores, const HopperConfig& config);
-
-KernelLaunch hopper_attention_kernel(StepBuilder& builder, const AttentionSpec& form,
-                                     const HopperScores& scores, const HopperOperands& operands,
-                                     const HopperConfig& config);
-
 }  // namespace redfuser::codegen

@@ -1,12 +1,13 @@
 // How many rows a tile has, by the time that the multiprocessors take for all of them: few tiles
 // leave some of them without work, and a mask makes tiles unequal.
+#include "codegen/attention/hopper/cost.h"
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <queue>
 
 #include "cascade/visibility/tile_ranges.h"
-#include "codegen/attention/hopper/config.h"
 
 namespace redfuser::codegen {
 namespace {

@@ -1,6 +1,8 @@
 // Results and outputs of a tile of rows.
 #include "base/error.h"
 #include "codegen/attention/hopper/text.h"
+#include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/text/operation_text.h"
 #include "ir/polynomial.h"
 
 namespace redfuser::codegen {

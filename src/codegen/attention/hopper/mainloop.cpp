@@ -1,6 +1,10 @@
 // What a block does: one tile of rows, whose keys and values the producer copies tile by tile.
+#include "codegen/attention/hopper/mainloop.h"
+
 #include "base/error.h"
+#include "codegen/attention/hopper/select.h"
 #include "codegen/attention/hopper/text.h"
+#include "codegen/elementwise/elementwise_kernel.h"
 
 namespace redfuser::codegen {
 namespace {

@@ -1,8 +1,10 @@
 // Which forms the Hopper family takes, and with which tiles.
+#include "codegen/attention/hopper/select.h"
+
 #include <algorithm>
 #include <functional>
 
-#include "codegen/attention/hopper/config.h"
+#include "codegen/attention/hopper/cost.h"
 
 namespace redfuser::codegen {
 namespace {

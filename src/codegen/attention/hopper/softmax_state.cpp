@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "codegen/attention/hopper/text.h"
+#include "codegen/text/operation_text.h"
 #include "ir/contraction.h"
 #include "ir/polynomial.h"
 

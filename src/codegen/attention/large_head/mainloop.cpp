@@ -1,9 +1,16 @@
 // What a block does: 64 rows by a segment of the keys, which the producer copies tile by tile.
+#include "codegen/attention/large_head/mainloop.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "codegen/attention/hopper/select.h"
+#include "codegen/attention/large_head/merge_kernel.h"
+#include "codegen/attention/large_head/select.h"
 #include "codegen/attention/large_head/text.h"
+#include "codegen/attention/pack_gqa.h"
+#include "codegen/elementwise/elementwise_kernel.h"
 
 namespace redfuser::codegen {
 namespace {

@@ -1,8 +1,11 @@
 // States of a row's segments become its outputs: a block per row.
+#include "codegen/attention/large_head/merge_kernel.h"
+
 #include <fmt/format.h>
 
 #include "codegen/attention/large_head/config.h"
 #include "codegen/attention/mma/split_kv_merge.h"
+#include "codegen/elementwise/elementwise_kernel.h"
 
 namespace redfuser::codegen {
 

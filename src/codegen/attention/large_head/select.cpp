@@ -1,7 +1,9 @@
 // Which forms the family of wide values takes, and how they are cut.
+#include "codegen/attention/large_head/select.h"
+
 #include <algorithm>
 
-#include "codegen/attention/large_head/config.h"
+#include "codegen/attention/hopper/select.h"
 #include "codegen/attention/mma/split_kv_merge.h"
 
 namespace redfuser::codegen {

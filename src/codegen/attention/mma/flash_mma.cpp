@@ -1,7 +1,9 @@
 // A portable attention kernel: 64 rows of a block by tiles of 64 keys.
-#include "codegen/attention/attention.h"
+#include "codegen/attention/mma/flash_mma.h"
+
 #include "codegen/attention/mma/mma_fold.h"
 #include "codegen/attention/visible_keys.h"
+#include "codegen/elementwise/elementwise_kernel.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,8 @@
 #include "codegen/attention/mma/mma_fold.h"
 
 #include "base/error.h"
+#include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/text/operation_text.h"
 #include "ir/polynomial.h"
 
 #include <fmt/format.h>

@@ -1,12 +1,14 @@
 // Attention of few rows: a block has a segment of the keys, its warps take turns at tiles of it,
 // each through a ring of its own. The states of warps are merged in shared memory, those of
 // segments by the last block of a row tile.
+#include "codegen/attention/mma/split_kv.h"
+
 #include <algorithm>
 
 #include "base/error.h"
-#include "codegen/attention/mma/split_kv.h"
 #include "codegen/attention/mma/split_kv_merge.h"
 #include "codegen/attention/visible_keys.h"
+#include "codegen/elementwise/elementwise_kernel.h"
 
 namespace redfuser::codegen {
 namespace {

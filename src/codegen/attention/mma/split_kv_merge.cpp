@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "codegen/text/operation_text.h"
+
 namespace redfuser::codegen {
 
 int state_head(const AttentionSpec& form) {

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "codegen/attention/mma/split_kv_merge.h"
+#include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/text/operation_text.h"
 #include "ir/polynomial.h"
 
 namespace redfuser::codegen {

@@ -1,8 +1,9 @@
 // How an attention of few rows is cut.
+#include "codegen/attention/mma/split_kv_select.h"
+
 #include <algorithm>
 #include <bit>
 
-#include "codegen/attention/mma/split_kv.h"
 #include "codegen/attention/mma/split_kv_merge.h"
 
 namespace redfuser::codegen {

@@ -1,11 +1,11 @@
-#include "codegen/core/integer_text.h"
+#include "codegen/text/integer_text.h"
 
 #include <fmt/format.h>
 
 #include <limits>
 
-#include "codegen/core/kernel_text.h"
-#include "codegen/core/scalar_text.h"
+#include "codegen/text/scalar_text.h"
+#include "codegen/text/type_text.h"
 #include "ir/integer_operations.h"
 #include "ir/scalar_ops.h"
 

@@ -1,11 +1,13 @@
 // The CUDA text of every operation, with the meaning that src/ir/scalar_ops.def gives it.
+#include "codegen/text/operation_text.h"
+
 #include <cmath>
 #include <limits>
 
 #include "base/error.h"
-#include "codegen/core/emitter.h"
-#include "codegen/core/integer_text.h"
-#include "codegen/core/scalar_text.h"
+#include "codegen/text/integer_text.h"
+#include "codegen/text/scalar_text.h"
+#include "codegen/text/type_text.h"
 #include "ir/integer_operations.h"
 #include "ir/scalar_ops.h"
 

@@ -1,4 +1,4 @@
-#include "codegen/core/indent.h"
+#include "codegen/text/indent.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,4 @@
-#include "codegen/core/scalar_text.h"
+#include "codegen/text/scalar_text.h"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,16 @@
+// The attention kernel for head sizes beyond 256 on sm_90a.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "codegen/attention/attention.h"
+
+namespace redfuser::codegen {
+
+// For head sizes beyond 256 on sm_90a: the kernel, and that which merges segments of keys. nullopt
+// if the sizes or operands do not fit.
+std::optional<std::vector<KernelLaunch>> large_head_kernels(StepBuilder& builder,
+                                                            const AttentionSpec& form);
+
+}  // namespace redfuser::codegen

@@ -1,0 +1,21 @@
+// Rows that read the same keys and values as one axis (FlashAttention-3's pack_gqa).
+#pragma once
+
+#include <vector>
+
+#include "codegen/attention/attention.h"
+
+namespace redfuser::codegen {
+
+// The axes of rows that read the same keys and values, and the others. Digits ⌊axis/c⌋ and axis mod
+// c are axes of their own where keys and values have the first alone.
+struct SharedRows {
+  AttentionSpec form;
+  std::vector<ir::Expr> shared, others;
+};
+SharedRows shared_rows(ir::ExprPool& pool, const AttentionSpec& form);
+
+// The same cascade where such rows are one axis, `form.row`.
+AttentionSpec packed_gqa_rows(ir::ExprPool& pool, const AttentionSpec& form);
+
+}  // namespace redfuser::codegen

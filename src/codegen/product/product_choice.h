@@ -1,0 +1,18 @@
+// The choices for a matrix product: what the library proposes, or the kernel of ours.
+#pragma once
+
+#include <vector>
+
+#include "codegen/core/step_builder.h"
+
+namespace redfuser::codegen {
+
+// As kernel_configs, for a ProductStep.
+std::vector<Candidate> product_configs(const ir::Graph& graph, const fuse::Step& step,
+                                       const Target& target, const KnownSizes& sizes);
+
+// By one of them.
+void generate_product(StepBuilder& builder, const fuse::ProductStep& step,
+                      const KernelConfig& choice);
+
+}  // namespace redfuser::codegen

@@ -1,0 +1,28 @@
+// Row cascades by one pass per reduction: a row by a warp, a block or a cluster.
+#pragma once
+
+#include "codegen/rows/flat_streaming.h"
+
+namespace redfuser::codegen {
+
+struct MultiPassConfig {
+  int lanes = 256;    // threads that share a row in a block: 32, or the whole block
+  int threads = 256;  // of a block
+  int width = 4;      // consecutive elements of a thread
+  int chunks = 1;     // groups of `width` per thread that are kept; 0: passes read the row again
+  int cluster = 1;    // blocks that share a row
+
+  Parameters parameters() const {
+    return {{"lanes", lanes},
+            {"threads", threads},
+            {"width", width},
+            {"chunks", chunks},
+            {"cluster", cluster}};
+  }
+};
+
+// The kernel for rows up to lanes · chunks · width · cluster elements (any length if chunks is 0).
+KernelLaunch multi_pass_kernel(StepBuilder& builder, const FlatStreaming& form,
+                               const MultiPassConfig& config);
+
+}  // namespace redfuser::codegen

@@ -1,0 +1,27 @@
+// A step of a plan becomes kernels and library calls: by the default choice, or by a given one.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "codegen/core/kernel_config.h"
+
+namespace redfuser::codegen {
+
+// The device form of a step. Throws UserError naming the user's node if there is none.
+GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target);
+
+// The same, with the time that it takes at these sizes by estimate.
+GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target,
+                 const KnownSizes& sizes);
+
+// The choices for a step at these sizes, that of generate(graph, step, target) first, the others in
+// order of estimated time; empty where there is nothing to choose.
+std::vector<Candidate> kernel_configs(const ir::Graph& graph, const fuse::Step& step,
+                                      const Target& target, std::span<const int64_t> symbols);
+
+// The device form by one of them, for these sizes or others.
+GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target,
+                 const KernelConfig& choice);
+
+}  // namespace redfuser::codegen

@@ -1,0 +1,15 @@
+#include "runtime/program/executor.h"
+
+#include "base/error.h"
+
+namespace redfuser::runtime {
+
+DeviceTiming Executor::time_on_device(const NamedTensors&, double) {
+  user_error("time_on_device needs a session on cuda");
+}
+
+NamedDeviceTensors Executor::enqueue(const NamedDeviceTensors&, const NamedDeviceTensors&, void*) {
+  user_error("enqueue needs a session on cuda");
+}
+
+}  // namespace redfuser::runtime

@@ -1,0 +1,14 @@
+// The executor of a session.
+#pragma once
+
+#include <memory>
+
+#include "runtime/program/executor.h"
+
+namespace redfuser::runtime {
+
+// For the device of the options. Throws UserError where it has no GPU, or cannot run the program.
+std::unique_ptr<Executor> make_executor(std::shared_ptr<const CompiledProgram> program,
+                                        const SessionOptions& options);
+
+}  // namespace redfuser::runtime
