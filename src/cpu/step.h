@@ -27,12 +27,6 @@ class Kernel {
   virtual void run(RunContext& context) const = 0;
 };
 
-std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, const fuse::MapStep& step);
-std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, const fuse::ReduceStep& step);
-std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, const fuse::ProductStep& step);
-std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, const fuse::CascadeStep& step);
-std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, const fuse::OpaqueStep& step);
-
 // The sizes of a value under the symbols bound so far.
 Dims dims_of(const ir::Graph& graph, ir::ValueId value, std::span<const int64_t> symbols);
 

@@ -107,18 +107,6 @@ class Module {
   ModuleHandle module_ = nullptr;
 };
 
-// A tensor for the bulk copy engine: 16-bit elements, dimensions innermost first, 128-byte swizzle,
-// zeros outside.
-struct TensorLayout {
-  bool bfloat = false;
-  std::vector<uint64_t> dims;
-  std::vector<uint64_t> strides;  // bytes, of every dimension but the first; multiples of 16
-  std::vector<unsigned> box;
-};
-// `name` appears in errors.
-TensorMap encode_tensor_map(const TensorLayout& layout, DevicePointer address,
-                            const std::string& name);
-
 struct LaunchShape {
   uint32_t grid[3] = {1, 1, 1};
   uint32_t block = 1;

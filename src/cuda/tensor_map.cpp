@@ -1,4 +1,6 @@
 // Tensor maps of driver.h.
+#include "cuda/tensor_map.h"
+
 #include <vector>
 
 #include "base/error.h"

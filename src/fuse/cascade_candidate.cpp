@@ -7,6 +7,7 @@
 
 #include "ir/contraction.h"
 #include "ir/depth.h"
+#include "ops/lowering.h"
 #include "ops/op_def.h"
 
 namespace redfuser::fuse {

@@ -6,8 +6,10 @@
 #include <functional>
 #include <utility>
 
+#include "fuse/product.h"
 #include "ir/depth.h"
 #include "ir/polynomial.h"
+#include "ops/lowering.h"
 #include "ops/op_def.h"
 
 namespace redfuser::fuse {

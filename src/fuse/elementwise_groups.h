@@ -36,11 +36,6 @@ class Demand {
 // only it uses.
 Step make_group(const NodeFacts& facts, const Demand& demand, ir::ValueId value, bool fuse);
 
-// Product form of an output body that holds one contraction: nullopt if its operands are not
-// affine in the output's axes or the output repeats it.
-std::optional<ProductStep> as_product(const ir::Graph& graph, ir::ValueId value, ir::Expr body,
-                                      const std::vector<ir::Expr>& axes);
-
 // Values that an expression reads.
 std::set<ir::ValueId> values_read(ir::Expr body);
 

@@ -6,6 +6,8 @@
 #include <functional>
 
 #include "ir/contraction.h"
+#include "ir/evaluate.h"
+#include "ops/lowering.h"
 #include "ops/op_def.h"
 
 namespace redfuser::fuse {

@@ -1,8 +1,10 @@
+#include "fuse/product.h"
+
 #include <algorithm>
 
-#include "fuse/elementwise_groups.h"
 #include "ir/contraction.h"
 #include "ir/polynomial.h"
+#include "ir/ranges.h"
 
 namespace redfuser::fuse {
 namespace {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ir/contraction.h"
+#include "ops/lowering.h"
 #include "ops/op_def.h"
 
 namespace redfuser::fuse {

@@ -1,4 +1,6 @@
 #include "redfuser/io.h"
+#include "io/zip_reader.h"
+#include "io/zip_writer.h"
 
 #include <filesystem>
 
@@ -8,7 +10,6 @@
 #include "io/data_set.h"
 #include "io/json_tensors.h"
 #include "io/npy.h"
-#include "io/zip.h"
 #include "onnx/proto/tensor_file.h"
 #include "redfuser/memory_limit.h"
 

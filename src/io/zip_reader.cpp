@@ -1,3 +1,5 @@
+#include "io/zip_reader.h"
+
 #include <zlib.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include <set>
 
 #include "base/error.h"
-#include "io/zip.h"
 
 namespace redfuser::io {
 namespace {

@@ -1,9 +1,10 @@
+#include "io/zip_writer.h"
+
 #include <zlib.h>
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "io/zip.h"
 
 namespace redfuser::io {
 namespace {

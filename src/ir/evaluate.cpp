@@ -1,3 +1,5 @@
+#include "ir/evaluate.h"
+
 #include <algorithm>
 #include <limits>
 #include <unordered_map>

@@ -13,7 +13,5 @@ DType result_dtype(ExprOp op, const std::vector<Expr>& args);
 // polynomials. Float rewrites keep every value, NaN and infinity included (x+0, x*1, constants).
 Expr fold(ExprPool& pool, ExprOp op, const std::vector<Expr>& args);
 Expr fold_cast(ExprPool& pool, DType dtype, Expr value);
-// floor(a / b) and a - b * floor(a / b) in mixed radix, by exact division and proved ranges.
-Expr fold_floor(ExprPool& pool, bool modulo, Expr a, Expr b);
 
 }  // namespace redfuser::ir

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "ir/fold.h"
+#include "ir/ranges.h"
 
 namespace redfuser::ir {
 
@@ -204,12 +205,6 @@ Expr fold_common_factor(ExprPool& pool, bool modulo, const Polynomial& a, const 
 }
 
 }  // namespace
-
-Positive nonzero(Expr divisor) {
-  const Polynomial terms = to_polynomial(divisor);
-  const bool product = terms.size() == 1 && terms.begin()->second > 0;
-  return {false, product ? std::vector<Expr>{divisor} : std::vector<Expr>{}};
-}
 
 Expr fold_floor(ExprPool& pool, bool modulo, Expr a, Expr b) {
   if (b->is_constant(1)) return modulo ? pool.integer(0) : a;

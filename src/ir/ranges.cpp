@@ -1,7 +1,7 @@
 // Proofs about integer expressions from the ranges of axes and sizes.
-#include <algorithm>
+#include "ir/ranges.h"
 
-#include "ir/polynomial.h"
+#include <algorithm>
 
 namespace redfuser::ir {
 namespace {
@@ -260,6 +260,12 @@ class Prover {
 };
 
 }  // namespace
+
+Positive nonzero(Expr divisor) {
+  const Polynomial terms = to_polynomial(divisor);
+  const bool product = terms.size() == 1 && terms.begin()->second > 0;
+  return {false, product ? std::vector<Expr>{divisor} : std::vector<Expr>{}};
+}
 
 bool proved_nonnegative(const Polynomial& polynomial, const Positive& positive) {
   if (polynomial.empty()) return true;

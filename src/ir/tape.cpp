@@ -1,6 +1,7 @@
 #include "ir/tape.h"
 
 #include "base/error.h"
+#include "ir/evaluate.h"
 #include "ir/scalar_operations.h"
 
 namespace redfuser::ir {

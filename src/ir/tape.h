@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ir/evaluate.h"
 #include "ir/expr.h"
 
 namespace redfuser::ir {

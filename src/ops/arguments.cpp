@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/type_codes.h"
+#include "ops/lowering.h"
 
 namespace redfuser::ops {
 namespace {

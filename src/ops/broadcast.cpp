@@ -1,10 +1,13 @@
 // numpy broadcasting, aligned at the right. Two sizes that are not the same expression are equal at
 // run time or one of them is 1: the result is their maximum, and each operand is read at the index
 // limited to its own size.
+#include "ops/broadcast.h"
+
 #include <algorithm>
 
 #include "base/error.h"
 #include "ir/polynomial.h"
+#include "ir/ranges.h"
 #include "ops/op_def.h"
 #include "ops/sizes.h"
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ops/infer.h"
 #include "ops/op_def.h"
+#include "ops/registry.h"
 
 namespace redfuser::ops {
 

@@ -1,6 +1,8 @@
 // Inference: the operator's shape rule, then what follows from its lowering. Small outputs that
 // read nothing but sizes get their contents as expressions; outputs of any size that read nothing
 // are functions of their indices.
+#include "ops/infer.h"
+
 #include <algorithm>
 #include <unordered_map>
 
@@ -8,6 +10,7 @@
 #include "ir/depth.h"
 #include "ir/polynomial.h"
 #include "ops/elementwise.h"
+#include "ops/lowering.h"
 #include "ops/op_def.h"
 #include "ops/sizes.h"
 #include "ops/tensor_element.h"

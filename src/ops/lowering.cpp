@@ -1,3 +1,5 @@
+#include "ops/lowering.h"
+
 #include <algorithm>
 
 #include "base/error.h"

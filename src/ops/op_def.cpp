@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/integers.h"
 #include "ir/polynomial.h"
+#include "ir/ranges.h"
 #include "ops/sizes.h"
 #include "ops/tensor_element.h"
 

@@ -154,49 +154,4 @@ constexpr OpDef with_positions(OpDef def,
   return def;
 }
 
-// The definition that serves opset `version` of `domain`, or null.
-const OpDef* find_op(std::string_view domain, std::string_view name, int version);
-// Every definition, ordered by domain and name.
-std::span<const OpDef> all_ops();
-
-// Infers dtype, shape, elements and the indexed flag of one node's outputs (src/ops/infer.cpp).
-void infer_node(ir::Graph& graph, ir::NodeId node);
-// Its last part alone: the indexed flag.
-void infer_indexed(ir::Graph& graph, ir::NodeId node);
-
-// Makes a value a constant: dtype, shape, and its elements if it is small.
-void set_constant(ir::Graph& graph, ir::ValueId value, Tensor tensor);
-
-// Lowers output elements through the graph. `inlined(value)` says whether a produced value is
-// replaced by its own meaning; otherwise it stays a Read. Constants of one element, known elements
-// and indexed values are always replaced.
-class Lowering {
- public:
-  using Inline = std::function<bool(ir::ValueId)>;
-  Lowering(const ir::Graph& graph, Inline inlined);
-  ir::Expr element(ir::ValueId value, std::vector<ir::Expr> index);
-
- private:
-  ir::Expr expand(ir::ValueId value, const std::vector<ir::Expr>& index);
-  const ir::Graph& graph_;
-  Inline inlined_;
-  std::map<std::pair<ir::ValueId, std::vector<ir::Expr>>, ir::Expr> memo_;
-};
-
-// Fresh axes, one per dimension of `value`.
-std::vector<ir::Expr> output_axes(const ir::Graph& graph, ir::ValueId value);
-// The same axes at every call, for values of the same sizes too; made at the first.
-std::vector<ir::Expr> shared_axes(const ir::Graph& graph, ir::ValueId value);
-// The same for fusion, with axes of its own, and the integer 0 for every dimension of one element.
-std::vector<ir::Expr> shared_index(const ir::Graph& graph, ir::ValueId value);
-
-// numpy broadcasting of two shapes; names the node in its error.
-std::vector<ir::Expr> broadcast_shapes(const NodeView& view, const std::vector<ir::Expr>& a,
-                                       const std::vector<ir::Expr>& b);
-// Where an operand of shape `operand` is read for the element `index` of a result of shape
-// `result`.
-std::vector<ir::Expr> broadcast_index(ir::ExprPool& pool, std::span<const ir::Expr> operand,
-                                      std::span<const ir::Expr> result,
-                                      std::span<const ir::Expr> index);
-
 }  // namespace redfuser::ops

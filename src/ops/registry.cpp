@@ -1,3 +1,5 @@
+#include "ops/registry.h"
+
 #include <algorithm>
 #include <tuple>
 

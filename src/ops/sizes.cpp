@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "ir/polynomial.h"
+#include "ir/ranges.h"
 
 namespace redfuser::ops {
 

@@ -1,3 +1,4 @@
+#include "ops/lowering.h"
 #include "ops/op_def.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"

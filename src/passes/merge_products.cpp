@@ -9,6 +9,7 @@
 
 #include "ir/contraction.h"
 #include "ops/graph_editor.h"
+#include "ops/lowering.h"
 #include "ops/op_def.h"
 #include "passes/column_concat.h"
 #include "passes/passes.h"

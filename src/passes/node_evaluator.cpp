@@ -4,9 +4,14 @@
 
 #include "base/error.h"
 #include "base/memory_budget.h"
+#include "cpu/opaque/opaque.h"
 #include "cpu/opaque/opaque_shapes.h"
 #include "cpu/step.h"
+#include "cpu/steps/map_kernel.h"
 #include "cpu/steps/position_guard.h"
+#include "cpu/steps/reduce_kernel.h"
+#include "ops/infer.h"
+#include "ops/lowering.h"
 #include "ops/op_def.h"
 
 namespace redfuser::passes {

@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "ops/graph_editor.h"
+#include "ops/infer.h"
+#include "ops/lowering.h"
 #include "ops/op_def.h"
 #include "passes/index_functions.h"
 #include "passes/passes.h"

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "ops/graph_editor.h"
+#include "ops/lowering.h"
 #include "ops/op_def.h"
 #include "ops/reindex.h"
 #include "passes/passes.h"

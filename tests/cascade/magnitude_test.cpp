@@ -1,5 +1,6 @@
 // Bounds of expressions beside their values, of random expressions.
 #include "cascade/visibility/magnitude.h"
+#include "ir/evaluate.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,9 @@
 #include <random>
 
 #include "cascade/certify/certificate.h"
+#include "cascade/derive/centre.h"
 #include "cascade/derive/derive.h"
+#include "ir/evaluate.h"
 #include "support/cascade_generator.h"
 
 namespace redfuser {

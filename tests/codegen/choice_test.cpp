@@ -4,6 +4,7 @@
 #include "codegen/core/kernel_config.h"
 #include "codegen/rows/single_pass_select.h"
 #include "codegen/select/generate.h"
+#include "ir/evaluate.h"
 #include "support/codegen_harness.h"
 #include "support/test_paths.h"
 #ifdef REDFUSER_TESTS_WORKLOADS

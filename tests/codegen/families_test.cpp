@@ -6,6 +6,7 @@
 
 #include "codegen/rows/flat_streaming.h"
 #include "codegen/select/generate.h"
+#include "ir/evaluate.h"
 #include "support/codegen_harness.h"
 #ifdef REDFUSER_TESTS_WORKLOADS
 #include "bench_workload.h"

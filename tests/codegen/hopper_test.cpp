@@ -2,6 +2,7 @@
 #include "codegen/attention/hopper/select.h"
 #include "codegen/attention/recognize.h"
 #include "codegen/select/generate.h"
+#include "ir/evaluate.h"
 #include "support/codegen_harness.h"
 
 namespace redfuser::codegen_tests {

@@ -6,6 +6,7 @@
 
 #include "codegen/attention/hopper/select.h"
 #include "codegen/attention/recognize.h"
+#include "ir/evaluate.h"
 #include "support/codegen_harness.h"
 #include "support/text_model.h"
 

@@ -7,6 +7,7 @@
 
 #include "codegen/attention/mask_condition.h"
 #include "codegen/attention/recognize.h"
+#include "ir/evaluate.h"
 #include "support/codegen_harness.h"
 #include "support/text_model.h"
 

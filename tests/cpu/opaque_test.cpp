@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "cpu/opaque/opaque.h"
 #include "cpu/opaque/opaque_shapes.h"
 #include "redfuser/error.h"
 #include "support/opaque_harness.h"

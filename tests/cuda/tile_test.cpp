@@ -7,6 +7,7 @@
 
 #include "codegen/core/gpu_step.h"
 #include "codegen/select/generate.h"
+#include "ir/evaluate.h"
 #include "redfuser/inputs.h"
 #include "runtime/gpu/executor.h"
 #include "runtime/program/compiled_program.h"

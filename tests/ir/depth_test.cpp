@@ -10,7 +10,9 @@
 #include "cpu/tile/specialize.h"
 #include "ir/contraction.h"
 #include "ir/depth.h"
+#include "ir/evaluate.h"
 #include "ir/polynomial.h"
+#include "ir/ranges.h"
 
 namespace redfuser {
 namespace {

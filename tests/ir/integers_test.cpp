@@ -5,8 +5,10 @@
 #include <cmath>
 #include <set>
 
+#include "ir/evaluate.h"
 #include "ir/integer_operations.h"
 #include "ir/polynomial.h"
+#include "ir/ranges.h"
 #include "support/graph_builder.h"
 
 namespace redfuser {

@@ -4,7 +4,9 @@
 
 #include <random>
 
+#include "ir/evaluate.h"
 #include "ir/polynomial.h"
+#include "ir/ranges.h"
 #include "ops/sizes.h"
 
 namespace redfuser {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "ir/evaluate.h"
 #include "ir/tape.h"
 
 namespace redfuser {

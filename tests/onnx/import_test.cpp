@@ -8,6 +8,7 @@
 #include <set>
 
 #include "ops/op_def.h"
+#include "ops/registry.h"
 #include "support/proto_file.h"
 #include "support/test_paths.h"
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/op_def.h"
+#include "ops/registry.h"
 #include "support/graph_builder.h"
 
 namespace redfuser::testing {

@@ -1,3 +1,4 @@
+#include "ops/lowering.h"
 #include "support/ops_case.h"
 
 namespace redfuser::testing {

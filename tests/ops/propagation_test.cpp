@@ -1,5 +1,6 @@
 // What inference knows beyond shapes: contents of small values, functions of indices, and shapes
 // that follow from them.
+#include "ops/lowering.h"
 #include "support/ops_case.h"
 
 namespace redfuser::testing {

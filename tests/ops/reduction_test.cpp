@@ -1,3 +1,5 @@
+#include "ops/lowering.h"
+#include "ops/registry.h"
 #include "support/ops_case.h"
 
 namespace redfuser::testing {

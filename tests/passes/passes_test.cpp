@@ -5,6 +5,8 @@
 
 #include "base/deferred_contents.h"
 #include "base/dispatch.h"
+#include "ir/evaluate.h"
+#include "ops/lowering.h"
 #include "passes/column_concat.h"
 #include "passes/passes.h"
 #include "passes/pipeline.h"

@@ -14,6 +14,7 @@
 #include "codegen/select/generate.h"
 #include "cuda/kernel_cache.h"
 #include "cuda/nvrtc.h"
+#include "ir/evaluate.h"
 #include "redfuser/redfuser.h"
 #include "runtime/program/compiled_program.h"
 #include "support/test_paths.h"

@@ -11,7 +11,9 @@
 #include "base/dispatch.h"
 #include "cpu/step.h"
 #include "ir/graph.h"
+#include "ops/infer.h"
 #include "ops/op_def.h"
+#include "ops/registry.h"
 
 namespace redfuser::testing {
 

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "ops/infer.h"
 #include "passes/node_evaluator.h"
 #include "support/graph_builder.h"
 

@@ -1,6 +1,7 @@
 // Runs one opaque node on given tensors.
 #pragma once
 
+#include "cpu/opaque/opaque.h"
 #include "support/graph_builder.h"
 
 namespace redfuser::testing {

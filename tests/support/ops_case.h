@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/evaluate.h"
+#include "ops/lowering.h"
 #include "ops/sizes.h"
 #include "reference/execute/evaluation.h"
 #include "reference/expressions/lanes.h"

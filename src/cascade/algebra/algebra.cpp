@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cascade/algebra/decomposer.h"
+#include "cascade/algebra/terms.h"
 
 namespace redfuser::cascade {
 

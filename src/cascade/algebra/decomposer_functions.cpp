@@ -1,4 +1,5 @@
 #include "cascade/algebra/decomposer.h"
+#include "cascade/algebra/terms.h"
 
 #include <cmath>
 

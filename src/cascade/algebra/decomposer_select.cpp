@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "cascade/algebra/nan_condition.h"
+#include "cascade/algebra/terms.h"
 
 namespace redfuser::cascade {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cascade/algebra/sign.h"
+#include "ir/ranges.h"
 
 namespace redfuser::cascade {
 namespace {

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "ir/evaluate.h"
+
 namespace redfuser::cascade {
 namespace {
 

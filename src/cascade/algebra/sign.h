@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "cascade/algebra/algebra.h"
+#include "ir/ranges.h"
 
 namespace redfuser::cascade {
 

@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "cascade/algebra/terms.h"
 
-#include "cascade/algebra/algebra.h"
+#include <algorithm>
 
 namespace redfuser::cascade {
 

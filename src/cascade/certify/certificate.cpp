@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "cascade/certify/simulate.h"
+#include "ir/evaluate.h"
 
 namespace redfuser::cascade {
 namespace {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "ir/evaluate.h"
 #include "ir/tape.h"
 
 namespace redfuser::cascade {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cascade/streaming.h"
+#include "ir/evaluate.h"
 
 namespace redfuser::cascade {
 

@@ -38,17 +38,4 @@ class StreamingBuilder {
   std::vector<ir::Expr> running_finish_;  // `streaming.finish` over State leaves
 };
 
-// Π of a term's streamed factors, times exp(Σ exp_x - safe) where `safe` is given; factors with
-// columns come last, as one operand.
-ir::Expr lift_of(StreamingBuilder& builder, size_t stage, const Term& term, ir::Expr safe,
-                 DType dtype);
-
-// Each adds its stage to the builder or says why it cannot.
-std::optional<Refusal> derive_sum(StreamingBuilder& builder, size_t stage);
-std::optional<Refusal> derive_product(StreamingBuilder& builder, size_t stage);
-std::optional<Refusal> derive_extremum(StreamingBuilder& builder, size_t stage);
-// True if the stage is a polynomial of degree two or more in streamed values, and was added in
-// translated form.
-bool derive_moments(StreamingBuilder& builder, size_t stage, const std::vector<Term>& terms);
-
 }  // namespace redfuser::cascade

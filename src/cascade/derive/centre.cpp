@@ -1,11 +1,13 @@
 // Σuv in uses that subtract Σu·Σv/n becomes the centred Σ(u - ū)(v - v̄), exactly equal and free of
 // the cancellation.
+#include "cascade/derive/centre.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <unordered_map>
 
-#include "cascade/derive/derive.h"
+#include "cascade/algebra/terms.h"
 
 namespace redfuser::cascade {
 namespace {

@@ -4,6 +4,9 @@
 
 #include "base/error.h"
 #include "cascade/derive/builder.h"
+#include "cascade/derive/centre.h"
+#include "cascade/derive/derive_extremum.h"
+#include "cascade/derive/derive_sum.h"
 
 namespace redfuser::cascade {
 

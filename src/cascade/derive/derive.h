@@ -24,8 +24,4 @@ struct Derivation {
 // transport and finish; refuses at the first stage whose body cannot be separated.
 std::variant<Derivation, StageRefusal> derive(ir::ExprPool& pool, const Cascade& cascade);
 
-// E[uv] - E[u]·E[v] = E[(u - E u)(v - E v)]: rewrites second moments whose uses cancel into centred
-// ones, which lose no digits. Other uses of Σuv get Σuv = M + Σu·Σv/n.
-Cascade centre_moments(ir::ExprPool& pool, const Cascade& cascade);
-
 }  // namespace redfuser::cascade

@@ -1,8 +1,11 @@
 // Products and extrema.
+#include "cascade/derive/derive_extremum.h"
+
 #include <algorithm>
 
 #include "cascade/algebra/sign.h"
-#include "cascade/derive/builder.h"
+#include "cascade/algebra/terms.h"
+#include "cascade/derive/derive_sum.h"
 
 namespace redfuser::cascade {
 

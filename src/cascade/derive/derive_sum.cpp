@@ -1,10 +1,13 @@
 // Sums: the form of each term, and what it owes at the end.
+#include "cascade/derive/derive_sum.h"
+
 #include <algorithm>
 #include <limits>
 
 #include "base/error.h"
 #include "cascade/algebra/refute.h"
-#include "cascade/derive/builder.h"
+#include "cascade/algebra/terms.h"
+#include "cascade/derive/moments.h"
 
 namespace redfuser::cascade {
 namespace {

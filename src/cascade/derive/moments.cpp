@@ -4,13 +4,15 @@
 // about the running mean c = Σwu / Σw. Moving the centre by δ = c_old - c_new is the binomial
 //     M_α <- Σ_{β<=α} C(α,β)·δ^(α-β)·M_β           (Chan, Golub, LeVeque 1983, any order)
 // and the result is Taylor's expansion about c: ΣF = Σ_β M_β/β! · ∂^βF(c, d).
+#include "cascade/derive/moments.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>
 #include <unordered_map>
 
-#include "cascade/derive/builder.h"
+#include "cascade/algebra/terms.h"
 
 namespace redfuser::cascade {
 namespace {

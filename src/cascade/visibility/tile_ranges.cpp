@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "ir/polynomial.h"
+#include "ir/ranges.h"
 
 namespace redfuser::cascade {
 namespace {

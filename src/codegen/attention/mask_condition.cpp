@@ -8,6 +8,7 @@
 #include "base/half.h"
 #include "cascade/visibility/magnitude.h"
 #include "ir/polynomial.h"
+#include "ir/ranges.h"
 
 namespace redfuser::codegen {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ir/evaluate.h"
 
 namespace redfuser::codegen {
 

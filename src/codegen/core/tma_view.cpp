@@ -4,6 +4,7 @@
 #include <map>
 
 #include "ir/polynomial.h"
+#include "ir/ranges.h"
 
 namespace redfuser::codegen {
 namespace {

@@ -9,6 +9,7 @@
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/opaque/opaque_kernels.h"
 #include "ir/integer_operations.h"
+#include "ops/lowering.h"
 
 namespace redfuser::codegen {
 namespace {

@@ -11,6 +11,7 @@
 #include "codegen/product/product_kernel.h"
 #include "ir/contraction.h"
 #include "ir/polynomial.h"
+#include "ir/ranges.h"
 
 namespace redfuser::codegen {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/polynomial.h"
+#include "ir/ranges.h"
 
 namespace redfuser::codegen {
 namespace {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "codegen/product/product_text.h"
 #include "ir/polynomial.h"
+#include "ir/ranges.h"
 
 namespace redfuser::codegen {
 namespace {

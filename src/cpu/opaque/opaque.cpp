@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/integers.h"
 #include "cpu/opaque/opaque_shapes.h"
+#include "cpu/opaque/opaque_table.h"
 #include "redfuser/memory_limit.h"
 
 namespace redfuser::cpu {

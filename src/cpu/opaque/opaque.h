@@ -66,8 +66,7 @@ class OpaqueCall : public ops::NodeView {
 
 using OpaqueFunction = void (*)(OpaqueCall&);
 
-// The kernel of an operator, or null.
-OpaqueFunction find_opaque(std::string_view domain, std::string_view name);
+std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, const fuse::OpaqueStep& step);
 
 // UserError if the calling thread's memory limit leaves no room for `count` elements of `width`
 // bytes.

@@ -6,6 +6,8 @@
 
 #include "base/dispatch.h"
 #include "base/error.h"
+#include "ir/evaluate.h"
+#include "ops/infer.h"
 #include "ops/op_def.h"
 
 namespace redfuser::cpu {

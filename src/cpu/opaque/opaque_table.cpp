@@ -1,3 +1,5 @@
+#include "cpu/opaque/opaque_table.h"
+
 #include <algorithm>
 #include <iterator>
 #include <string>

@@ -1,4 +1,6 @@
 // Cascades: streaming forms on the CPU.
+#include "cpu/steps/cascade_kernel.h"
+
 #include "cpu/steps/cascade_plan.h"
 #include "cpu/tile/specialize.h"
 

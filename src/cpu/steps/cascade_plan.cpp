@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "cpu/steps/cascade_roles.h"
 #include "cpu/tile/specialize.h"
 
 namespace redfuser::cpu {

@@ -31,18 +31,4 @@ struct CascadePlan {
   void set_part(TileContext& machine, int64_t row, int64_t count) const;
 };
 
-// A streaming form copied into a pool for fixed sizes, with the roles of its axes chosen.
-struct SpecializedStreaming {
-  cascade::Streaming form;              // of its axes, the streamed one is in `stream`
-  std::vector<ir::Expr> outer, stream;  // `stream` is empty or one axis
-  bool has_product = false;             // some lift holds a matrix product
-  int64_t length = 1;                   // of the streamed axis
-
-  // Every expression, for rewriting.
-  std::vector<ir::Expr*> expressions();
-};
-
-SpecializedStreaming specialize(ir::ExprPool& pool, std::span<const int64_t> symbols,
-                                const cascade::Streaming& streaming);
-
 }  // namespace redfuser::cpu

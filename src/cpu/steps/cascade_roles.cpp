@@ -1,10 +1,11 @@
 // The roles of a streaming form's axes: which rows make up tiles and which are fixed in a task, so
 // that contractions become matrix products.
+#include "cpu/steps/cascade_roles.h"
+
 #include <algorithm>
 #include <set>
 
 #include "base/error.h"
-#include "cpu/steps/cascade_plan.h"
 #include "cpu/tile/factors.h"
 #include "cpu/tile/specialize.h"
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/evaluate.h"
+
 namespace redfuser::cpu {
 
 std::optional<bool> uniform_truth(ir::Expr e, const AxisRanges& ranges) {

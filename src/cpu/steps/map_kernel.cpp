@@ -1,4 +1,6 @@
 // Pointwise steps: a tile program over blocks of rows and columns.
+#include "cpu/steps/map_kernel.h"
+
 #include <algorithm>
 
 #include "base/error.h"

@@ -6,7 +6,12 @@
 #include <map>
 
 #include "base/error.h"
+#include "cpu/steps/map_kernel.h"
+#include "cpu/steps/reduce_kernel.h"
+#include "ir/evaluate.h"
 #include "ir/polynomial.h"
+#include "ir/ranges.h"
+#include "ops/lowering.h"
 
 namespace redfuser::cpu {
 namespace {

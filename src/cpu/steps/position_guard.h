@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cpu/step.h"
+#include "ops/lowering.h"
 #include "ops/op_def.h"
 
 namespace redfuser::cpu {

@@ -1,4 +1,6 @@
 // Matrix products: blocks of the result in parallel, each with its epilogue while it is in cache.
+#include "cpu/steps/product_kernel.h"
+
 #include <algorithm>
 #include <optional>
 

@@ -1,4 +1,6 @@
 // Reductions that are no cascade: a tile program whose reductions are loops or row reductions.
+#include "cpu/steps/reduce_kernel.h"
+
 #include <algorithm>
 
 #include "base/error.h"

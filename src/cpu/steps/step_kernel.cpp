@@ -4,17 +4,10 @@
 
 #include "base/error.h"
 #include "base/memory_budget.h"
+#include "ir/evaluate.h"
 #include "redfuser/memory_limit.h"
 
 namespace redfuser::cpu {
-
-Dims dims_of(const ir::Graph& graph, ir::ValueId value, std::span<const int64_t> symbols) {
-  Dims dims;
-  for (ir::Expr size : graph.values[static_cast<size_t>(value)].shape) {
-    dims.push_back(evaluate_size(size, symbols));
-  }
-  return dims;
-}
 
 char* thread_scratch(int64_t bytes) {
   struct Free {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "cpu/tile/specialize.h"
+#include "ir/evaluate.h"
 
 namespace redfuser::cpu {
 

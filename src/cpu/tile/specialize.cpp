@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "ir/evaluate.h"
 #include "ir/integer_operations.h"
 #include "ir/polynomial.h"
 

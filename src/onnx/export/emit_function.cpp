@@ -1,3 +1,5 @@
+#include "onnx/export/emit_function.h"
+
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 #include "base/error.h"
 #include "onnx/check/node_order.h"
 #include "onnx/export/convex_regions.h"
-#include "onnx/export/emit.h"
 #include "onnx/export/function_builder.h"
 #include "onnx/functions/functions.h"
 #include "onnx/proto/external_data.h"

@@ -1,3 +1,5 @@
+#include "onnx/export/emit_standard.h"
+
 #include <onnx/defs/schema.h>
 #include <onnx/onnx_pb.h>
 
@@ -7,7 +9,6 @@
 
 #include "base/error.h"
 #include "onnx/check/node_check.h"
-#include "onnx/export/emit.h"
 #include "onnx/functions/functions.h"
 #include "onnx/proto/tensor_proto.h"
 #include "onnx/proto/value_types.h"

@@ -6,12 +6,16 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "onnx/export/emit.h"
+#include "onnx/export/emit_function.h"
+#include "onnx/export/emit_standard.h"
 #include "onnx/export/pruned_model.h"
 #include "onnx/proto/tensor_proto.h"
 
 namespace redfuser::onnx {
 
+namespace {
+
+// Replaces every call of a local function by the function's body.
 void inline_functions(OutputModel& model, const std::string& path) {
   // The inliner sees that initializers' names are taken only where they are in the graph.
   ::onnx::GraphProto& graph = *model.proto.mutable_graph();
@@ -27,8 +31,6 @@ void inline_functions(OutputModel& model, const std::string& path) {
                path, model.proto.functions(0).name());
   }
 }
-
-namespace {
 
 // A function's body cannot see what a subgraph takes from around it.
 bool has_subgraph(const ::onnx::NodeProto& node) {

@@ -186,14 +186,4 @@ std::string training_adagrad(const ExpansionCall& call);
 std::string training_adam(const ExpansionCall& call);
 std::string training_momentum(const ExpansionCall& call);
 
-// Text that bodies of several families hold.
-// `result` = the activation of x that a fused operator names, with its parameters; x if the name is
-// empty.
-std::string activation_text(const ExpansionCall& call, const std::string& name,
-                            const std::vector<float>& parameters, const std::string& x,
-                            const std::string& result);
-// `result` = the numbers of 2, 4 or 8 bits that the bytes of x hold along the last dimension, the
-// first in the low bits.
-std::string unpacked_text(const std::string& result, const std::string& x, int64_t bits);
-
 }  // namespace redfuser::onnx

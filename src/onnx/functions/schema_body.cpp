@@ -1,3 +1,5 @@
+#include "onnx/functions/schema_body.h"
+
 #include <onnx/defs/schema.h>
 #include <onnx/onnx_pb.h>
 

@@ -6,6 +6,7 @@
 #include "onnx/proto/type_support.h"
 #include "onnx/proto/value_types.h"
 #include "ops/graph_editor.h"
+#include "ops/infer.h"
 #include "ops/op_def.h"
 
 namespace redfuser::onnx {

@@ -9,6 +9,7 @@
 
 #include "ir/graph.h"
 #include "onnx/functions/functions.h"
+#include "onnx/functions/schema_body.h"
 #include "onnx/proto/attributes.h"
 #include "onnx/proto/external_data.h"
 #include "redfuser/redfuser.h"

@@ -12,6 +12,7 @@
 #include "onnx/proto/type_support.h"
 #include "onnx/proto/value_types.h"
 #include "ops/graph_editor.h"
+#include "ops/lowering.h"
 #include "ops/op_def.h"
 #include "ops/sizes.h"
 

@@ -4,12 +4,15 @@
 #include "onnx/check/node_check.h"
 #include "onnx/check/node_order.h"
 #include "onnx/functions/expansions.h"
+#include "onnx/functions/schema_body.h"
 #include "onnx/import/model_walk.h"
 #include "onnx/import/wide_nodes.h"
 #include "onnx/proto/type_support.h"
 #include "onnx/proto/value_types.h"
 #include "ops/graph_editor.h"
+#include "ops/infer.h"
 #include "ops/op_def.h"
+#include "ops/registry.h"
 
 namespace redfuser::onnx {
 namespace {

@@ -8,6 +8,7 @@
 #include "onnx/functions/functions.h"
 #include "onnx/import/importer.h"
 #include "ops/op_def.h"
+#include "ops/registry.h"
 #include "redfuser/operators.h"
 
 namespace redfuser {

@@ -7,8 +7,10 @@
 
 #include "base/error.h"
 #include "onnx/check/node_order.h"
+#include "onnx/functions/schema_body.h"
 #include "onnx/proto/attributes.h"
 #include "ops/op_def.h"
+#include "ops/registry.h"
 
 namespace redfuser::onnx {
 namespace {

@@ -6,6 +6,7 @@
 #include "ops/arguments.h"
 #include "ops/families.h"
 #include "ops/image/resize.h"
+#include "ops/image/resize_lowering.h"
 
 namespace redfuser::ops {
 

@@ -1,4 +1,4 @@
-// Resize as an expression: an output element is a weighted sum of a few inputs around a position.
+// The attributes and inputs of Resize and Upsample.
 #pragma once
 
 #include <optional>
@@ -15,12 +15,5 @@ std::vector<int> resized_axes(const NodeView& view);
 bool resized_by_sizes(const NodeView& view);
 // The scales as expressions; null if only the run knows them.
 std::optional<std::vector<ir::Expr>> resize_scales(const NodeView& view);
-
-// Whether lower_resize has an expression for the node: positions that are quotients of integers
-// (no region of interest, no antialiasing), and few taps. Requires the inferred `shape`.
-bool resize_is_expression(const NodeView& view, const Shape& shape);
-// Positions are exact: the quotient of two integers, whose floor and remainder are the first tap
-// and the weight. Interpolation is separable, in fp32 for narrower floats.
-ir::Expr lower_resize(LowerContext& context);
 
 }  // namespace redfuser::ops

@@ -1,3 +1,5 @@
+#include "ops/image/resize_lowering.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>

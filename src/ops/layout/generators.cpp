@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "ir/polynomial.h"
+#include "ir/ranges.h"
 #include "ops/arguments.h"
 #include "ops/families.h"
 #include "ops/tensor_element.h"

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "ops/broadcast.h"
 #include "ops/elementwise.h"
 #include "ops/families.h"
 

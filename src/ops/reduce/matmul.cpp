@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "ops/arguments.h"
+#include "ops/broadcast.h"
 #include "ops/elementwise.h"
 #include "ops/families.h"
 

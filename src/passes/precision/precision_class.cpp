@@ -1,6 +1,7 @@
 #include "passes/precision/precision_class.h"
 
 #include "ir/scalar_ops.h"
+#include "ops/lowering.h"
 
 namespace redfuser::passes {
 namespace {

@@ -1,7 +1,11 @@
 #include "reference/execute/node.h"
 
 #include "base/error.h"
+#include "ir/evaluate.h"
 #include "ir/scalar_ops.h"
+#include "ops/infer.h"
+#include "ops/lowering.h"
+#include "ops/registry.h"
 #include "ops/sizes.h"
 #include "reference/expressions/elements.h"
 #include "reference/operators/opaque.h"

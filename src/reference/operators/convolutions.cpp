@@ -1,6 +1,7 @@
 // Convolutions as sums of products over channels and taps.
+#include "reference/operators/convolutions.h"
+
 #include "ops/sizes.h"
-#include "reference/operators/opaque.h"
 #include "reference/operators/windows.h"
 
 namespace redfuser::reference {

@@ -1,11 +1,12 @@
 // Operators that move elements to, or take them from, places that other elements say.
+#include "reference/operators/moves.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "ops/op_def.h"
 #include "reference/expressions/lanes.h"
 #include "reference/expressions/word_operations.h"
-#include "reference/operators/opaque.h"
 
 namespace redfuser::reference {
 namespace {

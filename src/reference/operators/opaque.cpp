@@ -1,5 +1,11 @@
 #include "reference/operators/opaque.h"
 
+#include "reference/operators/convolutions.h"
+#include "reference/operators/moves.h"
+#include "reference/operators/pools.h"
+#include "reference/operators/quantized.h"
+#include "reference/operators/scans.h"
+
 namespace redfuser::reference {
 
 Lower expression_of(const ir::Node& node) {

@@ -22,15 +22,4 @@ Direct function_of(const ir::Node& node);
 // a node's types ask for beside shows when it is evaluated.
 bool is_covered(const ir::Node& node);
 
-// Their parts, a file for each: convolutions, pools, products of quantized numbers; scatters and
-// selections, running sums and products. Null for operators of others.
-Lower convolution_expression(std::string_view op);
-Lower pool_expression(std::string_view op);
-Lower quantized_expression(std::string_view op);
-Direct move_function(std::string_view op);
-Direct scan_function(std::string_view op);
-
-// The sum of a QLinearConv, its bias included, as an Int32.
-ir::Expr quantized_convolution(ops::LowerContext& context);
-
 }  // namespace redfuser::reference

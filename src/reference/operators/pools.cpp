@@ -1,8 +1,9 @@
 // Pools as sums, powers and maxima over their windows.
+#include "reference/operators/pools.h"
+
 #include <limits>
 
 #include "ops/sizes.h"
-#include "reference/operators/opaque.h"
 #include "reference/operators/windows.h"
 
 namespace redfuser::reference {

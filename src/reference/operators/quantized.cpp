@@ -1,8 +1,11 @@
 // Products of quantized numbers: the integer product, scaled, rounded and saturated.
+#include "reference/operators/quantized.h"
+
 #include "base/error.h"
 #include "ir/integer_operations.h"
+#include "ops/broadcast.h"
 #include "ops/sizes.h"
-#include "reference/operators/opaque.h"
+#include "reference/operators/convolutions.h"
 
 namespace redfuser::reference {
 namespace {

@@ -1,10 +1,11 @@
 // Running sums and products along an axis.
+#include "reference/operators/scans.h"
+
 #include <algorithm>
 
 #include "ops/op_def.h"
 #include "reference/expressions/lanes.h"
 #include "reference/expressions/word_operations.h"
-#include "reference/operators/opaque.h"
 
 namespace redfuser::reference {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "onnx/import/import.h"
+#include "ops/infer.h"
 #include "ops/op_def.h"
 #include "redfuser/memory_limit.h"
 #include "reference/execute/evaluation.h"

@@ -1,6 +1,7 @@
 #include "runtime/gpu/bound_program.h"
 
 #include "base/error.h"
+#include "cuda/tensor_map.h"
 
 namespace redfuser::runtime {
 

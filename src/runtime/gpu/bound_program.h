@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "ir/evaluate.h"
 #include "runtime/gpu/memory_plan.h"
 #include "runtime/gpu/program.h"
 

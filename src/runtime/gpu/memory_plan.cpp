@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ir/evaluate.h"
 #include "runtime/gpu/memory_plan.h"
 
 namespace redfuser::runtime {

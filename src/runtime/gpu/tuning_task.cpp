@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "codegen/select/generate.h"
+#include "ir/evaluate.h"
 
 namespace redfuser::runtime {
 namespace {

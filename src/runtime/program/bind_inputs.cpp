@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "io/did_you_mean.h"
+#include "ir/evaluate.h"
 #include "runtime/program/size_checks.h"
 
 namespace redfuser::runtime {

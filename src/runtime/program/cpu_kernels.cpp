@@ -1,5 +1,11 @@
 #include "runtime/program/cpu_kernels.h"
 
+#include "cpu/opaque/opaque.h"
+#include "cpu/steps/cascade_kernel.h"
+#include "cpu/steps/map_kernel.h"
+#include "cpu/steps/product_kernel.h"
+#include "cpu/steps/reduce_kernel.h"
+
 namespace redfuser::runtime {
 namespace {
 

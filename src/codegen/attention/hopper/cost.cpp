@@ -8,6 +8,7 @@
 #include <queue>
 
 #include "cascade/visibility/tile_ranges.h"
+#include "ir/evaluate.h"
 
 namespace redfuser::codegen {
 namespace {

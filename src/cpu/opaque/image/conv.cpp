@@ -7,6 +7,7 @@
 
 #include "base/dispatch.h"
 #include "base/error.h"
+#include "cpu/opaque/image/depthwise.h"
 #include "cpu/opaque/image/im2col.h"
 #include "cpu/opaque/opaque_gemm.h"
 #include "cpu/opaque/opaque_kernels.h"

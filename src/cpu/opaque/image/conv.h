@@ -18,11 +18,6 @@ template <typename T>
 void convolve(const ConvShape& shape, const T* x, const T* w, const T* bias, T* y,
               ThreadPool& pool);
 
-// The same where every group has one channel (groups == channels): no matrix product is left.
-template <typename T>
-void convolve_depthwise(const ConvShape& shape, const T* x, const T* w, const T* bias, T* y,
-                        ThreadPool& pool);
-
 // Checks ranks and channel counts of inputs `x` and `w` of a Conv-like node.
 ConvShape make_conv_shape(const OpaqueCall& call, int x, int w);
 

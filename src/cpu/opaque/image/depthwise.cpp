@@ -1,6 +1,7 @@
+#include "cpu/opaque/image/depthwise.h"
+
 #include <memory>
 
-#include "cpu/opaque/image/conv.h"
 #include "cpu/opaque/image/plane.h"
 #include "cpu/simd/kernel_table.h"
 

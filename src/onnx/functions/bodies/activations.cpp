@@ -1,4 +1,6 @@
 // com.microsoft activations, alone or after a sum.
+#include "onnx/functions/bodies/activations.h"
+
 #include "onnx/functions/expansion_call.h"
 
 namespace redfuser::onnx {

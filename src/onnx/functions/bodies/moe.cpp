@@ -1,4 +1,5 @@
 // com.microsoft.MoE and QMoE.
+#include "onnx/functions/bodies/weights.h"
 #include "onnx/functions/expansion_call.h"
 
 namespace redfuser::onnx {

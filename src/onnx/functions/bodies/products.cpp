@@ -1,4 +1,5 @@
 // com.microsoft products with transpositions, factors and activations.
+#include "onnx/functions/bodies/activations.h"
 #include "onnx/functions/expansion_call.h"
 
 namespace redfuser::onnx {

@@ -1,4 +1,6 @@
 // com.microsoft operators on weights of few bits.
+#include "onnx/functions/bodies/weights.h"
+
 #include <cstdint>
 
 #include "onnx/functions/expansion_call.h"

@@ -13,10 +13,4 @@ namespace redfuser::onnx {
 OutputModel emit_function(const LoadedModel& model, const PrunedModel& pruned,
                           const std::vector<ExportRegion>& regions, ExportResult& result);
 
-// Replaces every call of a local function by the function's body.
-void inline_functions(OutputModel& model, const std::string& path);
-
-// The nodes of `graph`, whose inputs and outputs are those of `model`.
-OutputModel emit_standard(const LoadedModel& model, const ir::Graph& graph);
-
 }  // namespace redfuser::onnx

@@ -1,0 +1,13 @@
+// Depthwise convolution, as a filter over rows.
+#pragma once
+
+#include "cpu/opaque/image/conv.h"
+
+namespace redfuser::cpu {
+
+// convolve() where every group has one channel (groups == channels): no matrix product is left.
+template <typename T>
+void convolve_depthwise(const ConvShape& shape, const T* x, const T* w, const T* bias, T* y,
+                        ThreadPool& pool);
+
+}  // namespace redfuser::cpu

@@ -1,0 +1,16 @@
+// Contractions as matrix products.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "fuse/plan.h"
+
+namespace redfuser::fuse {
+
+// Product form of an output body that holds one contraction: nullopt if its operands are not
+// affine in the output's axes or the output repeats it.
+std::optional<ProductStep> as_product(const ir::Graph& graph, ir::ValueId value, ir::Expr body,
+                                      const std::vector<ir::Expr>& axes);
+
+}  // namespace redfuser::fuse

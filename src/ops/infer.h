@@ -1,0 +1,16 @@
+// Shape inference of one node, and the elements of small integer values.
+#pragma once
+
+#include "ir/graph.h"
+
+namespace redfuser::ops {
+
+// Infers dtype, shape, elements and the indexed flag of one node's outputs.
+void infer_node(ir::Graph& graph, ir::NodeId node);
+// Its last part alone: the indexed flag.
+void infer_indexed(ir::Graph& graph, ir::NodeId node);
+
+// Makes a value a constant: dtype, shape, and its elements if it is small.
+void set_constant(ir::Graph& graph, ir::ValueId value, Tensor tensor);
+
+}  // namespace redfuser::ops

@@ -1,0 +1,16 @@
+// Every operator.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "ops/op_def.h"
+
+namespace redfuser::ops {
+
+// The definition that serves opset `version` of `domain`, or null.
+const OpDef* find_op(std::string_view domain, std::string_view name, int version);
+// Every definition, ordered by domain and name.
+std::span<const OpDef> all_ops();
+
+}  // namespace redfuser::ops
