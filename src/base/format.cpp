@@ -3,6 +3,7 @@
 // is a shared one, which the programs would need at run time.
 #include <fmt/format-inl.h>
 
+// fmt/format.h declares these alone; the list is that of fmt's own src/format.cc.
 FMT_BEGIN_NAMESPACE
 namespace detail {
 
