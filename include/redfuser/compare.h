@@ -27,14 +27,14 @@ struct Comparison {
   bool passed = false;
   // Why the elements could not be compared (shapes, kinds of type, a missing tensor); else empty.
   std::string problem;
-  // What a reader of the comparison should know beside: that the types differ. Else empty.
+  // A remark on a comparison that was made, such as that the types differ; else empty.
   std::string note;
   int64_t elements = 0;
   int64_t mismatches = 0;
   // The element that is furthest beyond (or nearest to) its tolerance.
   Dims worst_index;
   double worst_got = 0, worst_expected = 0;
-  double worst_absolute = 0, worst_relative = 0;  // its errors
+  double worst_absolute = 0, worst_relative = 0;  // of that element
   double max_absolute = 0;                        // over elements finite on both sides
   // Over elements finite on both sides; 1 when both are zero vectors, 0 when one of them is.
   double cosine = 1;

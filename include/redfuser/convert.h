@@ -14,7 +14,7 @@ struct ConvertOptions {
   bool keep_io = false;       // inputs and outputs stay fp32
 };
 
-// A constant that stays fp32, with all that is computed from it, because the narrow type overflows.
+// A constant that stays fp32, as do the values computed from it, because the narrow type overflows.
 struct OverflowingTensor {
   std::string name;
   double largest = 0;  // magnitude of its finite elements
@@ -26,10 +26,11 @@ struct ConvertedModel {
   std::vector<OverflowingTensor> overflowing;  // by name
 };
 
-// An fp32 model as one that stores weights and activations in 16 bits: matrix products,
-// convolutions and what follows from their results are narrow; reductions, exponentials, quotients,
-// statistics of norms, positions and masks stay fp32, with casts between. The model consists of the
-// primitive operators of the ONNX standard. Fp64 and 16-bit values stay as they are.
+// Converts an fp32 model to one that stores weights and activations in 16 bits. Matrix products,
+// convolutions and elementwise operators on their results become narrow; reductions, exponentials,
+// quotients, statistics of norms, positions and masks stay fp32, with casts between. The model
+// consists of the primitive operators of the ONNX standard. Fp64 and 16-bit values stay as they
+// are.
 //
 // UserError for another type, or where bfloat16 needs a newer opset than the model has.
 ConvertedModel convert(const Model& model, const ConvertOptions& options);

@@ -2,19 +2,19 @@
 //
 //   NamedDeviceTensors y = session.enqueue({{"x", x}}, {{"y", mine}}, stream);
 //
-// Session::enqueue reads inputs where they lie and writes the outputs that are given to where they
-// shall lie; every other output stays in the session's own memory until its next run. All outputs
-// come back. Everything happens in order on `stream` (a CUstream or cudaStream_t of the GPU's
-// primary context; null: the session's own); the call returns when the work is enqueued, or, where
-// a tensor is in host memory, when that has been copied. What is given must stay valid until the
-// stream has got there, and runs of one session must not overlap: use one stream for them, or wait.
+// Session::enqueue reads the inputs in place and writes the given outputs in place; every other
+// output stays in the session's own memory until its next run. It returns all outputs. The work
+// runs in order on `stream` (a CUstream or cudaStream_t of the GPU's primary context; null: the
+// session's own). The call returns when the work is enqueued or, if a tensor is in host memory,
+// when that tensor has been copied. The caller's memory must stay valid until the stream has passed
+// the work. Runs of one session must not overlap: use one stream for them, or wait.
 //
 // The second run with the same sizes and addresses records a CUDA graph, which later ones replay.
 // Nothing is allocated after the first run of the largest sizes. With SessionOptions::tune the
 // first run of a shape waits for the stream.
 //
-// An output may be given the memory of an input: in-place updates of a cache. It is written there
-// at the end of the run where the program still reads the input after or while writing it.
+// An output may have the memory of an input, for in-place updates of a cache. If the program reads
+// that input while or after it writes the output, the output is copied there at the end of the run.
 #pragma once
 
 #include <map>
@@ -34,9 +34,10 @@ struct DeviceTensor {
   std::shared_ptr<void> owner;  // keeps the memory alive; may be null
 };
 
-// Opens the GPU, its compiler and its product library on threads of its own, which takes some
-// tenths of a second: worth having before a model is loaded. The next session on a GPU waits for it
-// and reports what fails. The end waits as well: a process must not end within those libraries.
+// Opens the GPU, NVRTC and the product library on threads of its own, which takes some tenths of a
+// second: create one before a model is loaded. The next session on a GPU waits for it and reports
+// its errors. The destructor waits as well, since a process must not end while those libraries
+// initialise.
 class GpuWarmup {
  public:
   GpuWarmup();

@@ -54,9 +54,9 @@ struct ManagedTensorVersioned {  // DLManagedTensorVersioned
   Tensor tensor;
 };
 
-// Takes the tensor over: its deleter is called when the last copy of the result's owner goes.
-// UserError, which leaves it with the caller, for strides that are not row-major, and for devices
-// and types that RedFuser has not.
+// Takes ownership: the tensor's deleter is called when the last copy of the result's owner is
+// destroyed. UserError, without taking ownership, for strides that are not row-major and for
+// devices and types that RedFuser does not support.
 DeviceTensor from_dlpack(ManagedTensor* tensor);
 DeviceTensor from_dlpack(ManagedTensorVersioned* tensor);
 
@@ -66,7 +66,7 @@ DeviceTensor from_dlpack(ManagedTensorVersioned* tensor);
 ManagedTensor* to_dlpack(const DeviceTensor& tensor);
 ManagedTensorVersioned* to_dlpack_versioned(const DeviceTensor& tensor);
 
-// Host tensors as such, and back; the data is shared.
+// Conversions to and from host tensors, which share the data.
 DeviceTensor on_host(const redfuser::Tensor& tensor);
 redfuser::Tensor to_tensor(const DeviceTensor& tensor);
 

@@ -18,13 +18,14 @@ enum class Emit {
 
 struct SaveOptions {
   Emit emit = Emit::Function;
-  // With more bytes of weights than this, they go to a file beside the model ("<file>.data").
+  // Weights of more bytes than this, together, are written to a file beside the model
+  // ("<file>.data").
   int64_t external_data_threshold = int64_t{1} << 30;
 };
 
 struct SaveResult {
   std::map<std::string, int> operators_before, operators_after;  // of the two files' main graphs
-  std::vector<std::string> notes;  // what was left out of a function, and why
+  std::vector<std::string> notes;  // nodes that were left out of a function, and why
 };
 
 // Writes `model`, optimised, with the fused regions of `program` (null: none) to `path`. The output
@@ -32,15 +33,14 @@ struct SaveResult {
 SaveResult save(const Model& model, const Program* program, const SaveOptions& options,
                 const std::string& path);
 
-// The bytes that save() would write, with all weights inside. UserError for more than protobuf's
-// 2 GiB.
+// The bytes that save() would write, weights included. UserError beyond protobuf's 2 GiB.
 SaveResult save_to_bytes(const Model& model, const Program* program, Emit emit, std::string& bytes);
 
 // The optimised graph in the DOT language, each fused region outlined and labelled by its class.
 std::string to_dot(const Program& program);
 
-// Draws to_dot(program). A path that ends in .dot takes the text itself; any other takes SVG, made
-// by Graphviz's `dot`, whose absence is a UserError.
+// Draws to_dot(program). A path that ends in .dot gets the text itself, any other an SVG made by
+// Graphviz's `dot`. UserError if `dot` is not installed.
 void save_picture(const Program& program, const std::string& path);
 
 // The SVG that save_picture writes.

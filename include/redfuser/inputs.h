@@ -13,7 +13,7 @@ namespace redfuser {
 struct RandomOptions {
   uint64_t seed = 0;
   std::map<std::string, int64_t> symbols;  // sizes of symbolic dimensions; 1 where not given
-  std::map<std::string, Dims> shapes;      // whole shapes by input; binds the symbols they meet
+  std::map<std::string, Dims> shapes;      // whole shapes by input; bind their symbols
   std::map<std::string, std::pair<double, double>> ranges;  // [low, high) by input
 };
 

@@ -17,12 +17,11 @@ enum class Role { Inputs, Outputs };
 //   .json  {"name": nested lists, or {"dtype": "float32", "shape": [2, 3], "data": [flat list]}};
 //          bare lists are bool, int64 or float32, whichever holds every element; "NaN",
 //          "Infinity" and "-Infinity" are numbers; texts are of the dtype "string"
-// Arrays come out in row-major order. NumPy's raw two-byte type (V2) is read as bfloat16. Throws
-// UserError, naming the file and the tensor, for whatever is damaged, too large or of no known
-// type.
+// Arrays become row-major. NumPy's raw two-byte type (V2) is read as bfloat16. Throws UserError,
+// naming the file and the tensor, for damaged data, sizes that are too large, and unknown types.
 NamedTensors load_tensors(const std::string& path);
 
-// The same for the inputs or outputs of a model, which settles what a file leaves open:
+// The same for the inputs or outputs of a model, which completes the names and types of a file:
 //   a folder (ONNX test_data_set_N)  input_K.pb or output_K.pb is the model's K-th input or output
 //   .npy, .pb                        belongs to the model's only input (output), if it has one
 //   .json                            bare lists take the dtype that the model declares
@@ -33,8 +32,8 @@ NamedTensors load_tensors(const std::string& path, const Model& model, Role role
 // one is whole. Equal tensors give equal bytes.
 void save_tensors(const std::string& path, const NamedTensors& tensors);
 
-// Writes a folder input_0.pb, ... or output_0.pb, ... in the model's order, as ONNX's
-// test_data_set_N; creates the folder if need be.
+// Writes input_0.pb, ... or output_0.pb, ... in the model's order into a folder, as in ONNX's
+// test_data_set_N. Creates the folder if it does not exist.
 void save_data_set(const std::string& folder, const Model& model, Role role,
                    const NamedTensors& tensors);
 

@@ -9,13 +9,13 @@ namespace redfuser {
 
 struct MemoryBudget;  // defined inside the library
 
-// From its construction to its destruction, the tensors that its thread makes, and the working
-// memory of the operators that it runs, count against a number of bytes until they are freed, and
-// new texts of tensors for good; what does not fit is refused with UserError. Mapped files do not
-// count. Limits nest: what counts against one counts against those around it.
+// While it exists, the tensors that its thread makes and the working memory of the operators that
+// the thread runs count against a number of bytes until they are freed; new strings of tensors
+// count until the end of the process. An allocation beyond the limit throws UserError. Mapped files
+// do not count. Limits nest: an allocation counts against all limits around it.
 class MemoryLimit {
  public:
-  explicit MemoryLimit(int64_t bytes);  // 0: no limit, nor those around it
+  explicit MemoryLimit(int64_t bytes);  // 0: no limit; those around it do not apply either
   ~MemoryLimit();
   MemoryLimit(const MemoryLimit&) = delete;
   MemoryLimit& operator=(const MemoryLimit&) = delete;
@@ -23,7 +23,7 @@ class MemoryLimit {
   // The largest number of bytes alive at once so far.
   int64_t peak_bytes() const;
 
-  // What is left to the calling thread; INT64_MAX without a limit.
+  // The bytes that the calling thread may still allocate; INT64_MAX without a limit.
   static int64_t left();
 
  private:

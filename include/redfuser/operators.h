@@ -5,7 +5,7 @@
 
 namespace redfuser {
 
-// A Markdown table: domain, what defines the operators, their names. Deterministic.
+// A Markdown table: domain, source of the definition, names of the operators. Deterministic.
 std::string operator_table();
 
 }  // namespace redfuser

@@ -78,20 +78,21 @@ struct StepInfo {
   std::string kind;                 // the class of a fused region ("attention", "row", ...), else
                                     // "product", "map", "reduce", "opaque" or "alias"
   bool fused = false;               // a region of the report
-  std::vector<std::string> values;  // what it computes, by the names in the file
+  std::vector<std::string> values;  // that the step computes, by their names in the file
 };
 
 class Program {
  public:
   // The steps in the order in which they run.
   const std::vector<StepInfo>& steps() const;
-  // The report of what was fused and what was not, as JSON text (docs/cli.md gives the schema).
+  // The fusion report as JSON text: accepted regions, and refused ones with reasons (schema:
+  // docs/cli.md).
   std::string explain() const;
   // The plan as text, one step per line.
   std::string text() const;
   // A stage of the pipeline as text: "import", "passes", "graph", "cascade", "streaming", "plan",
   // "kernels" or "cuda"; the last two for a GPU of the target, such as "sm_80". No GPU is needed.
-  // UserError if there is no such stage or target.
+  // UserError for an unknown stage or target.
   std::string dump(const std::string& stage, const std::string& target = "sm_90a") const;
   const std::shared_ptr<const runtime::CompiledProgram>& handle() const { return impl_; }
 
@@ -106,27 +107,28 @@ Program compile(const Model& model, const CompileOptions& options = {});
 enum class KernelCacheMode { On, Off, ReadOnly };
 
 struct SessionOptions {
-  // "cpu", "cuda" (UserError without a GPU), "auto" (cuda where there is one that can run the
-  // program), or "reference": as read, node by node in fp64; UserError for operators not covered.
+  // "cpu", "cuda" (UserError without a GPU), "auto" (cuda if a GPU can run the program, else cpu),
+  // or "reference": the unoptimised graph, node by node in fp64 (UserError for operators that the
+  // reference does not cover).
   std::string device = "cpu";
   int threads = 0;  // 0: one per core
-  // Bytes; 0: the machine's memory. On the CPU of intermediate and output tensors, on a GPU of
-  // everything that the session keeps there.
+  // In bytes; 0: the machine's memory. On the CPU it bounds intermediate and output tensors, on a
+  // GPU all memory of the session.
   int64_t memory_limit = 0;
   bool tf32 = false;  // GPU: fp32 products may round their operands to TF32
-  // GPU: every result of a masked attention is the unfused graph's, NaN for NaN, as it always is on
-  // the CPU. That takes one more read of all values (of rows and keys too where the mask is added),
-  // hidden ones too, and where one is not finite (or a score might overflow) a visit to each.
-  // Without it the kernel assumes that hidden keys, values and scores are finite, and does not read
-  // tiles of them: where one is not finite, a row that hides it gets either the unfused graph's NaN
-  // or its result for finite ones.
+  // GPU: masked attention gives the unfused graph's results for NaN and infinities behind a mask
+  // too, as the CPU always does. This costs one more read of all values (and of queries and keys,
+  // if the mask is added to the scores); if one of them is not finite or a score might overflow,
+  // the kernel visits hidden tiles as well. Without this option the kernel assumes that hidden
+  // keys, values and scores are finite and skips hidden tiles: if one is not finite, a row that
+  // hides it has either the unfused graph's NaN or the result for finite values.
   bool exact_masks = false;
-  // GPU: sets of sizes whose calls are kept ready, each with a CUDA graph from its second run on.
+  // GPU: sets of sizes whose launches stay prepared, each with a CUDA graph from its second run on.
   int kept_shapes = 8;
   KernelCacheMode kernel_cache = KernelCacheMode::On;
   std::string kernel_cache_folder;  // empty: $XDG_CACHE_HOME or ~/.cache, redfuser/kernels
-  // GPU: where several kernels compute a step, the first run of a shape times the best few by
-  // estimate and takes the fastest. What it found is kept in the folder of compiled kernels, as
+  // GPU: if several kernels can compute a step, the first run of a shape measures the best few by
+  // estimate and takes the fastest. The choices are stored in the folder of compiled kernels, as
   // kernel_cache allows, and read by later sessions that tune.
   bool tune = false;
 };
@@ -137,7 +139,7 @@ struct DeviceTiming {
   int replays = 0;
 };
 
-// What SessionOptions::tune found for a step of the last run.
+// The measurements of SessionOptions::tune for a step of the last run.
 struct StepTuning {
   std::string label, kind;             // as in StepInfo
   std::string default_choice, choice;  // such as "attention_split warps=4 keys=32 stages=3"
@@ -151,7 +153,7 @@ struct StepTime {
   std::string label;  // the user's nodes
   std::string kind;   // as in StepInfo
   double start_us = 0, duration_us = 0;
-  std::vector<std::string> kernels;  // GPU only: what it launched, by the names in machine code
+  std::vector<std::string> kernels;  // GPU only: names of the launched kernels
 };
 
 class Session {
@@ -160,15 +162,15 @@ class Session {
   ~Session();
   Session(Session&&) noexcept;
 
-  // Runs the program. Inputs are checked by name, dtype and shape; every output of the model comes
-  // back. Inputs are read in place and must stay unchanged until run returns.
+  // Runs the program and returns every output of the model. Inputs are checked by name, dtype and
+  // shape; they are read in place and must stay unchanged until run returns.
   NamedTensors run(const NamedTensors& inputs);
-  // GPU only: runs on memory and on a stream of the caller's; redfuser/device.h describes it.
+  // GPU only: runs on the caller's memory and stream; see redfuser/device.h.
   NamedDeviceTensors enqueue(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs,
                              void* stream = nullptr);
   // The sizes of every output for inputs of these sizes. UserError if they depend on data.
   NamedDims output_dims(const NamedDims& inputs) const;
-  // Keeps the time of every step of the following runs.
+  // Turns the measurement of step times on or off for the following runs.
   void profile(bool on);
   const std::vector<StepTime>& step_times() const;
   // Called before each step with (done, total); for progress lines. Null turns it off.
@@ -176,25 +178,24 @@ class Session {
   // The largest number of bytes of intermediate and output tensors alive at once in the last run;
   // on a GPU, of everything that the session keeps there.
   int64_t peak_bytes() const;
-  // GPU only: how often memory of the GPU or pinned memory of the host was allocated so far.
+  // GPU only: the number of allocations of GPU memory and of pinned host memory so far.
   int64_t allocations() const;
   // "cpu", or the GPU's name.
   const std::string& device() const;
-  // GPU only: of what runs there, such as "driver" -> "13.0", "nvrtc", "cublaslt".
+  // GPU only: versions of the libraries in use: "driver" -> "13.0", "nvrtc", "cublaslt".
   const std::map<std::string, std::string>& versions() const;
-  // GPU, with SessionOptions::tune: the steps of the last run that several kernels compute.
+  // GPU, with SessionOptions::tune: the steps of the last run that several kernels can compute.
   const std::vector<StepTuning>& tunings() const;
-  // What the user may want to know, one line each: compiled kernels, why "auto" took the CPU,
-  // damaged entries of the kernel cache. Runs that tune may add to it.
+  // Remarks for the user, one line each: compiled kernels, why "auto" took the CPU, damaged entries
+  // of the kernel cache. Runs that tune may add some.
   const std::vector<std::string>& notes() const;
-  // GPU only: calls of kernels and of the product library in a run of the last shape.
+  // GPU only: launches of kernels and calls of the product library in a run of the last shape.
   int launches() const;
-  // GPU only (UserError otherwise): the median time of a run on these inputs, through a CUDA graph,
-  // the GPU's cache overwritten before every replay, over about `budget_s` seconds (10 to 100
-  // runs).
+  // GPU only (UserError otherwise): the median time of a run on these inputs. Replays a CUDA graph
+  // 10 to 100 times, for about `budget_s` seconds, and overwrites the L2 cache before every replay.
   DeviceTiming time_on_device(const NamedTensors& inputs, double budget_s = 0.4);
-  // Values that the program computes at fusion boundaries in the last run, by name; only after
-  // keep_values(true). For comparing two programs of one model value by value.
+  // Makes kept_values() hold the values at the fusion boundaries of the last run, by name, so that
+  // two programs of one model can be compared value by value.
   void keep_values(bool on);
   // Keeps only the values of these names; the others are freed as usual.
   void keep_values(const std::vector<std::string>& names);

@@ -1,4 +1,4 @@
-// How a program that writes files ends when a signal stops it.
+// Removal of unfinished files when a signal ends the program.
 #pragma once
 
 namespace redfuser {
@@ -11,8 +11,8 @@ namespace redfuser {
 // Without it a signal in the middle of a write may leave a temporary file beside the target.
 void remove_unfinished_files_on_signals();
 
-// Removes the files that are being written. For a program about to end by itself while another of
-// its threads writes.
+// Removes the files that are being written. For a program that is about to end while another of its
+// threads writes.
 void remove_unfinished_files();
 
 }  // namespace redfuser

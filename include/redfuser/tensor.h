@@ -39,7 +39,7 @@ enum class DType : uint8_t {
   Float8E8M0 = 24,
   UInt2 = 25,
   Int2 = 26,
-  // Values that are no tensors: a list of values, and a list of at most one.
+  // Not tensors: a list of values, and a list of at most one value.
   Sequence = 64,
   Optional = 65,
 };
@@ -55,7 +55,7 @@ bool is_float(DType dtype);
 bool is_low_bit_float(DType dtype);
 // True for the signed and unsigned integers of 2 to 64 bits (not Bool).
 bool is_integer(DType dtype);
-// Bits of one element in an ONNX file; 0 for String and what has no elements.
+// Bits of one element in an ONNX file; 0 for String, Undefined, Sequence and Optional.
 int bits_of(DType dtype);
 
 using Dims = std::vector<int64_t>;
@@ -65,8 +65,8 @@ int64_t element_count(const Dims& dims);
 
 class DeferredContents;
 
-// A contiguous, row-major tensor in host memory. Copies share the storage; treat a tensor that has
-// been handed to somebody else as immutable.
+// A contiguous, row-major tensor in host memory. Copies share the storage: treat a tensor as
+// immutable once it has been copied.
 class Tensor {
  public:
   Tensor() = default;
@@ -74,10 +74,10 @@ class Tensor {
   Tensor(DType dtype, Dims dims);
   // Wraps the caller's memory; `owner` keeps it alive (may be null: the caller then keeps it).
   static Tensor wrap(DType dtype, Dims dims, const void* data, std::shared_ptr<const void> owner);
-  // Storage that is allocated and filled when it is first asked for.
+  // Storage that is allocated and filled at its first use.
   static Tensor deferred(DType dtype, Dims dims, std::shared_ptr<const DeferredContents> contents);
-  // A String tensor. Distinct texts are kept for the life of the process; UserError beyond 1 GiB of
-  // them.
+  // A String tensor. Distinct strings are kept for the life of the process; UserError beyond 1 GiB
+  // of them.
   static Tensor strings(Dims dims, const std::vector<std::string>& texts);
   // A Sequence of dims {elements.size()}. Elements may be sequences or optionals themselves.
   static Tensor sequence(std::vector<Tensor> elements);
@@ -92,7 +92,7 @@ class Tensor {
 
   const void* data() const { return contents_ == nullptr ? data_ : deferred_data(); }
   void* mutable_data() { return const_cast<void*>(data()); }
-  // What the storage of a deferred tensor is filled with; null for others.
+  // The source of a deferred tensor's elements; null for other tensors.
   const std::shared_ptr<const DeferredContents>& contents() const { return contents_; }
   template <typename T>
   const T* as() const {

@@ -1,5 +1,5 @@
-// The contents of a tensor whose storage waits until it is asked for: a device takes them piece by
-// piece without it.
+// The source of a deferred tensor's elements. Storage is allocated at its first use; a device
+// copies the elements piece by piece and needs no storage.
 #pragma once
 
 #include <cstddef>

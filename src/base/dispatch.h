@@ -17,7 +17,7 @@ struct TypeTag {
 
 // Calls body(TypeTag<T>{}) with the storage type of `dtype` and returns its result. Bool is `bool`,
 // Float16 is Half, BFloat16 is BFloat16; integers of 4 and 2 bits are bytes, and low-bit floats
-// their codes. Throws InternalError for what has no numbers.
+// their codes. Throws InternalError for types that are not numbers.
 template <typename Body>
 decltype(auto) dispatch(DType dtype, Body&& body) {
   switch (dtype) {

@@ -1,5 +1,5 @@
-// Errors. A UserError is the caller's to mend (a bad file, a wrong input); an InternalError is a
-// defect of RedFuser. Messages name the thing as the user knows it.
+// Errors. A UserError is the caller's fault (a bad file, a wrong input); an InternalError is a
+// defect of RedFuser. Messages use the user's names of files, nodes and tensors.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,9 +17,8 @@ template <typename... Args>
   throw UserError(fmt::format(format, std::forward<Args>(args)...));
 }
 
-// A model that is sound but asks, before it can be planned, for what only a run's values tell (the
-// rank of an input, the axes of a reduction, the trip count of a loop). It is evaluated node by
-// node instead.
+// A valid model whose plan would depend on run-time values (the rank of an input, the axes of a
+// reduction, the trip count of a loop). It is evaluated node by node instead.
 struct NeedsValues : UserError {
   using UserError::UserError;
 };

@@ -10,7 +10,7 @@ namespace redfuser {
 
 // The value of the IEEE binary16 number `bits`.
 inline float half_to_float(uint16_t bits) {
-  // As a binary32 pattern, exponent and fraction stand for the value times 2^-112.
+  // Read as binary32, these bits are the value times 2^-112.
   uint32_t magnitude = static_cast<uint32_t>(bits & 0x7fffu) << 13;
   uint32_t scaled = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
   uint32_t special = magnitude | 0x7f800000u;  // Inf and NaN keep their fraction
@@ -21,7 +21,7 @@ inline float half_to_float(uint16_t bits) {
 inline uint16_t float_to_half(float value) {
   uint32_t bits = std::bit_cast<uint32_t>(value);
   uint32_t magnitude = bits & 0x7fffffffu;
-  // Below 2^-14 the last place is 2^-24, which is that of numbers in [0.5, 1) as binary32.
+  // Below 2^-14 the unit in the last place is 2^-24, as for binary32 numbers in [0.5, 1).
   float shifted = std::bit_cast<float>(magnitude) + 0.5f;
   uint32_t subnormal = std::bit_cast<uint32_t>(shifted) - 0x3f000000u;
   uint32_t normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;

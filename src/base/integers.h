@@ -33,7 +33,7 @@ T wrapping_product(T a, T b) {
   return result;
 }
 
-// A number as a T: what an integer type does not hold becomes the nearest that it does, NaN 0.
+// Converts a number to T. Numbers outside an integer type saturate; NaN becomes 0.
 template <typename T>
 T saturated(double value) {
   if constexpr (kIsInteger<T>) {

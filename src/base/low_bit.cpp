@@ -14,10 +14,10 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 struct Format {
   int exponent_bits, mantissa_bits, bias;
-  bool infinities;  // the top exponent is for infinity and NaN, as in IEEE 754
+  bool infinities;  // the top exponent encodes infinity and NaN, as in IEEE 754
   bool one_zero;    // no negative zero; its code is the only NaN (fnuz)
   int largest;      // the code of the largest finite value
-  int beyond;       // the code of what is larger
+  int beyond;       // the code of larger values
   int not_a_number;
 
   int sign_bit() const { return 1 << (exponent_bits + mantissa_bits); }
@@ -64,8 +64,8 @@ uint8_t scale_code(float value) {
   return static_cast<uint8_t>(code < 0 ? 0 : code > 254 ? kScaleNaN : code);
 }
 
-// Codes without sign order as their values do. The value beyond the largest, which decides where
-// rounding ends, continues the last binade.
+// Codes without sign have the order of their values. The last binade continues beyond the largest
+// value, which decides where rounding overflows.
 int nearest_code(const Format& f, float magnitude) {
   int low = 0, high = f.largest + 1;
   while (high - low > 1) {

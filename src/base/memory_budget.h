@@ -1,4 +1,4 @@
-// What a MemoryLimit hands to the tensors and to the working memory that are made under it.
+// Byte counts of MemoryLimit, charged by tensors and working memory.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace redfuser {
 
-// Memory that does not fit. Whoever knows which node or file it is for says so.
+// An allocation beyond the limit. Callers that know the node or file add its name.
 class MemoryLimitError : public UserError {
  public:
   using UserError::UserError;
@@ -22,12 +22,13 @@ struct MemoryBudget;
 // The budget of the calling thread; null without a limit.
 std::shared_ptr<MemoryBudget> current_budget();
 
-// Counts bytes as alive, from any thread, in a budget and in those around it. `take` throws
-// MemoryLimitError if they do not fit.
+// Charges bytes to a budget and to those around it, from any thread. `take` throws MemoryLimitError
+// beyond the limit.
 void take(MemoryBudget& budget, size_t bytes);
 void give_back(MemoryBudget& budget, size_t bytes);
 
-// Makes a budget the calling thread's while it lives: a worker's is that of the thread it helps.
+// While it exists, the calling thread charges this budget. A worker charges the budget of the
+// thread whose loop it runs.
 class BudgetScope {
  public:
   explicit BudgetScope(std::shared_ptr<MemoryBudget> budget);
@@ -39,7 +40,7 @@ class BudgetScope {
   std::shared_ptr<MemoryBudget> outer_;
 };
 
-// Allocates from the budget of the thread that makes the container.
+// Charges the budget of the thread that constructs the container.
 template <typename T>
 class ChargedAllocator {
  public:
@@ -74,7 +75,7 @@ class ChargedAllocator {
   std::shared_ptr<MemoryBudget> budget_;
 };
 
-// Working memory in the size of tensors.
+// Working memory that grows with the size of tensors.
 template <typename T>
 using ChargedVector = std::vector<T, ChargedAllocator<T>>;
 

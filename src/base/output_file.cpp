@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr size_t kLargestWrite = size_t{1} << 30;
 constexpr int kMaxLinks = 40;  // Linux's own bound
 
-// The file behind a path's symbolic links, which need not exist.
+// Resolves symbolic links; the file need not exist.
 fs::path behind_links(fs::path path) {
   for (int i = 0; i < kMaxLinks; ++i) {
     std::error_code error;
@@ -32,7 +32,7 @@ fs::path behind_links(fs::path path) {
   return path;
 }
 
-// Short, so that a target whose name is as long as a name may be has a temporary too.
+// Short, so that it is valid for a target of the longest possible name too.
 std::string temporary_name(const std::string& target) {
   static std::atomic<unsigned> counter{0};
   const std::string name = fmt::format(".redfuser.{}.{}.tmp", ::getpid(), counter++);
@@ -68,7 +68,7 @@ void OutputFile::create_temporary(const std::string& target) {
     if (descriptor_ >= 0) return;
     const int error = errno;
     temporary_->release();
-    // A process of this number may have been killed before it could remove its file.
+    // A killed process of the same number may have left its file.
     if (error != EEXIST) fail(error);
   } while (true);
 }

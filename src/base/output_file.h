@@ -28,7 +28,7 @@ class OutputFile {
   void write(const std::string& text) { write(text.data(), text.size()); }
   // Writes zeros up to a multiple of `alignment`.
   void align(size_t alignment);
-  // Makes sure that the bytes have reached the file; commit() can then only fail to rename.
+  // Flushes all bytes to the file; commit() can then only fail to rename.
   void close();
   void commit();
 
@@ -37,7 +37,7 @@ class OutputFile {
   [[noreturn]] void fail(int error) const;
 
   std::string path_;    // as the caller wrote it
-  std::string target_;  // behind its links
+  std::string target_;  // with symbolic links resolved
   std::unique_ptr<TemporaryPath> temporary_;
   int descriptor_ = -1;
   uint64_t position_ = 0;

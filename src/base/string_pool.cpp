@@ -12,7 +12,7 @@ namespace redfuser {
 namespace {
 
 constexpr size_t kMaxBytes = size_t{1} << 30;
-constexpr size_t kOverhead = 96;  // what the containers hold for a text
+constexpr size_t kOverhead = 96;  // bytes of the containers per string
 
 struct StringPool {
   std::mutex mutex;

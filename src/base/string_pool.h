@@ -1,5 +1,5 @@
-// The texts of String tensors, each held once and for the life of the process, so that elements are
-// numbers: copied, compared for equality and gathered as such.
+// Interned strings. Every distinct string is stored once for the life of the process, so that
+// elements of String tensors are numbers and can be copied, compared and gathered as numbers.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,10 @@
 
 namespace redfuser {
 
-// The same text has the same number; numbers go up from 0, the empty text. UserError when all texts
-// together exceed 1 GiB, or a new one the MemoryLimit of the thread. Safe to call from several
-// threads.
+// Equal strings have equal numbers; 0 is the empty string. UserError when all strings together
+// exceed 1 GiB or a new one exceeds the thread's MemoryLimit. Thread-safe.
 uint64_t number_of_text(const std::string& text);
-// InternalError for a number that no text has.
+// InternalError for an unknown number.
 const std::string& text_of_number(uint64_t number);
 
 }  // namespace redfuser

@@ -85,7 +85,7 @@ void remove_unfinished_files() {
 void remove_unfinished_files_on_signals() {
   for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU}) {
     struct sigaction action {};
-    // What the caller ignores (nohup) stays ignored.
+    // Signals that the process ignores (nohup) stay ignored.
     if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
     action = {};
     action.sa_handler = end_process;

@@ -1,5 +1,5 @@
-// Paths of unfinished results. They are removed with their owners, and before a signal ends the
-// process.
+// Paths of unfinished files. The files are removed when their owners are destroyed and before a
+// signal ends the process.
 #pragma once
 
 #include <atomic>
@@ -7,8 +7,8 @@
 
 namespace redfuser {
 
-// Whatever is at the path is unlinked with the object, and before a signal ends the process
-// (remove_unfinished_files_on_signals). Register a path before the file is made.
+// The destructor unlinks the path, and so does a signal that ends the process
+// (remove_unfinished_files_on_signals). Register a path before the file is created.
 class TemporaryPath {
  public:
   explicit TemporaryPath(const std::string& path);
@@ -17,7 +17,7 @@ class TemporaryPath {
   TemporaryPath& operator=(const TemporaryPath&) = delete;
 
   const std::string& path() const { return path_; }
-  // Nothing is removed any more: the file has another name, or was never made.
+  // The path is kept: the file was renamed or never created.
   void release();
 
  private:
@@ -26,8 +26,8 @@ class TemporaryPath {
   char* registered_;  // in the slot until release() or a signal takes it
 };
 
-// While one exists, a signal that would end the process waits. For steps that belong together and
-// take no time, such as renaming two files.
+// While one exists, signals that would end the process wait. For short sequences that must not be
+// interrupted, such as renaming two files.
 class HeldSignals {
  public:
   HeldSignals();

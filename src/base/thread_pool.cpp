@@ -128,7 +128,7 @@ struct ThreadPool::Impl {
 
 ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()) {
   int count = threads > 0 ? threads : static_cast<int>(std::thread::hardware_concurrency());
-  // Where the system gives no more threads, those that there are do the work.
+  // The system refuses more threads: the existing ones do the work.
   try {
     for (int worker = 1; worker < count; ++worker) {
       impl_->threads.emplace_back([impl = impl_.get(), worker] { impl->worker_loop(worker); });

@@ -9,8 +9,8 @@ namespace redfuser {
 
 class ThreadPool {
  public:
-  // `threads` <= 0 means one per core; fewer where the system gives no more. The calling thread
-  // works too.
+  // `threads` <= 0 means one per core; fewer if the system refuses to create more. The calling
+  // thread works too.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

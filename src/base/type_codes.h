@@ -1,4 +1,4 @@
-// Element types by the numbers that ONNX gives them.
+// Element types by their ONNX numbers.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace redfuser {
 
-// The type of onnx.TensorProto.DataType `code`; Undefined for types that RedFuser does not have.
+// The type of onnx.TensorProto.DataType `code`; Undefined for types that RedFuser does not support.
 DType dtype_of(int64_t code);
 
-// For messages, whether RedFuser has the type or not: "float32", "complex128", "of number 99".
+// For messages; unsupported types too: "float32", "complex128", "of number 99".
 std::string type_name(int64_t code);
 
 }  // namespace redfuser

@@ -16,10 +16,10 @@ namespace redfuser::cascade {
 struct Stage {
   ir::Reduction reduction = ir::Reduction::Sum;
   // F over the streamed axis, the row axes, `columns`, reads and Result leaves of earlier stages.
-  // Inner reductions that depend on the streamed axis are tile producers (contractions).
+  // Inner reductions that depend on the streamed axis are contractions, computed tile by tile.
   ir::Expr body = nullptr;
   std::vector<ir::Expr> columns;  // further output axes of a contraction (a value row's features)
-  int64_t k = 1;                  // TopK, BottomK: how many are kept
+  int64_t k = 1;                  // TopK, BottomK: number of elements kept
   DType dtype = DType::Float32;
   ir::NodeId node = -1;  // the graph node that performs the reduction, for reports
 };
@@ -31,7 +31,7 @@ struct CascadeOutput {
   ir::Expr body = nullptr;
   std::vector<ir::Expr> axes;  // the value's axes, outermost first: rows, columns, streamed;
                                // constants (integer 0) for dimensions of one element
-  bool maps_back = false;      // carries the streamed axis
+  bool maps_back = false;      // has the streamed axis
 };
 
 struct Cascade {

@@ -1,4 +1,5 @@
-// What was fused, why, and what was not: the data behind `--explain`.
+// The fusion report behind `--explain`: accepted regions with their forms, and refused ones with
+// reasons.
 #pragma once
 
 #include <map>

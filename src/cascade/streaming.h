@@ -16,12 +16,12 @@
 
 namespace redfuser::cascade {
 
-// How an accumulator follows the results that it depends on.
+// How an accumulator stays consistent with running results that change.
 enum class Form {
   Plain,       // F does not use earlier results
   Deferred,    // G summed, H applied once at the end
   Rescaled,    // A <- A·ρ(old, new) ⊕ F(x, new)
-  Translated,  // centred moments, moved by the parallel-axis rule (Chan et al.)
+  Translated,  // centred moments, translated by the parallel-axis rule (Chan et al.)
 };
 std::string_view name_of(Form form);
 
@@ -35,24 +35,24 @@ struct Accumulator {
   // Over the streamed axis, rows, columns, reads and NewResult(r) leaves (r < references.size()).
   ir::Expr lift = nullptr;
   // Over State(i) leaves (this and earlier accumulators, old values), OldResult(r) and
-  // NewResult(r). Null is the identity: the accumulator needs no repair.
+  // NewResult(r). Null is the identity.
   ir::Expr transport = nullptr;
 };
 
-// A quantity of the running state that lifts and transports refer to: a running maximum, a centre.
+// A value of the running state that lifts and transports use: a running maximum, a centre.
 struct Reference {
   ir::Expr value = nullptr;  // over State(i) leaves of accumulators before `ready_after` and Count
   int ready_after = 0;       // computable once accumulators [0, ready_after) are updated
 };
 
 struct Streaming {
-  Cascade cascade;  // what is computed; its outputs are over Result leaves
+  Cascade cascade;  // outputs are over Result leaves
   std::vector<Accumulator> accumulators;
   std::vector<Reference> references;
   // d_i over State, Result (earlier stages), rows, reads of rows, and the stage's columns.
   std::vector<ir::Expr> finish;
-  // False where a sum was split into parts: infinite inputs may then meet as inf - inf, and a
-  // result that the graph makes infinite may be NaN. Finite results are never affected.
+  // False if a sum was split into parts: with infinite inputs the parts may be inf - inf, so that a
+  // result that is infinite in the graph may be NaN. Finite results are not affected.
   bool exact_infinities = true;
 };
 

@@ -20,9 +20,10 @@ bool used_outside(const NodeFacts& facts, const std::set<ir::NodeId>& owned, ir:
                      [&](ir::NodeId reader) { return owned.count(reader) == 0; });
 }
 
-// Axes this short are written out: the coordinates of a point, the channels of a pixel.
+// Reductions over at most so many elements are unrolled: the coordinates of a point, the channels
+// of a pixel.
 constexpr int64_t kWrittenOut = 4;
-constexpr int64_t kMaxWritten = 256;  // elements of short axes inside each other
+constexpr int64_t kMaxWritten = 256;  // elements of nested short axes
 
 bool is_short(ir::Expr reduce) {
   return reduce->extent()->is_constant() && reduce->extent()->integer <= kWrittenOut;
@@ -51,7 +52,8 @@ bool has_long_reduction(const std::vector<cascade::LoweredOutput>& outputs) {
   return found;
 }
 
-// The elements that writing out the short reductions of an expression makes of one; saturates.
+// The number of copies of one element after unrolling the short reductions of an expression;
+// saturates.
 int64_t elements_written(ir::Expr body) {
   std::unordered_map<ir::Expr, int64_t> elements;
   visit(body, [&](ir::Expr e) {
@@ -68,8 +70,8 @@ int64_t elements_written(ir::Expr body) {
   return elements[body];
 }
 
-// Reductions over short axes beside long ones as expressions of their elements, so that the long
-// ones are the stages of a cascade. Contractions stay: they are producers of tiles.
+// Unrolls reductions over short axes if there are long ones, so that the long ones are the stages
+// of a cascade. Contractions stay: they are computed tile by tile.
 ir::Expr write_out_short(ir::ExprPool& pool, ir::Expr body) {
   return pool.rewrite(body, [&](ir::Expr e) -> ir::Expr {
     if (e->op != ir::ExprOp::Reduce || !is_short(e) || e->extent()->integer == 0) return nullptr;

@@ -17,22 +17,22 @@ struct CascadeCandidate {
 
 struct CandidateRefusal {
   std::string reason;
-  bool algebra = false;  // the piece is a cascade, but a stage has no incremental form
+  bool algebra = false;  // the nodes are a cascade, but a stage has no incremental form
 };
 
-// What more nodes gain in one pass is little by then, and each is tried with all of those before.
+// The largest region: each further node costs a trial of the whole region and gains little.
 inline constexpr size_t kMaxRegionNodes = 512;
 
-// The cascade of the nodes `owned` and `shared`; outputs are what others use of `owned`, `pinned`
-// values (read by other regions) included.
+// The cascade of the nodes `owned` and `shared`. Its outputs are the values of `owned` that other
+// nodes use, including `pinned` values (read by other regions).
 std::variant<CascadeCandidate, CandidateRefusal> try_cascade(const NodeFacts& facts,
                                                              const std::set<ir::NodeId>& owned,
                                                              const std::set<ir::NodeId>& shared,
                                                              const std::set<ir::ValueId>& pinned);
 
-// What the report calls it: attention, chain, product, row, other.
+// The class in the report: attention, chain, product, row, other.
 std::string class_of(const CascadeCandidate& shape);
-// One reduction whose result goes out as it is needs no fusion.
+// False for a single reduction whose result is the only output: it needs no fusion.
 bool is_cascade(const CascadeCandidate& shape);
 
 // Values that the cascade reads.

@@ -77,14 +77,14 @@ bool Demand::used_only_by(ir::NodeId node, const std::set<ir::NodeId>& members) 
 
 namespace {
 
-// Nodes of one step at most: longer chains gain nothing from one more.
+// The largest number of nodes of a step; longer chains gain nothing.
 constexpr size_t kMaxNodes = 64;
-// Values that a step may come to read by taking in nodes: each is a parameter of its kernel.
+// The largest number of values that a step reads: each is a parameter of its kernel.
 constexpr size_t kMaxReads = 128;
-// Nodes of a body written out, as in ExprExtent: a map's is not derived from, and samplers alone
-// have more than kMaxFusedSize.
+// The written-out size of a map's body (ExprExtent). It may exceed kMaxFusedSize, since nothing is
+// derived from it; samplers need more.
 constexpr double kMaxMapSize = 0x1p24;
-// Each element computes all of a body: a piece of a long Concat, the choice of every other piece.
+// Every element evaluates the whole body: all selects of a long Concat, for example.
 constexpr size_t kMaxOperations = 4096;
 
 class GroupBuilder {
@@ -96,9 +96,9 @@ class GroupBuilder {
     body_ = lower();
   }
 
-  // Takes in producers, last first: views wherever they are, other nodes that only we use. Every
-  // trial lowers the body anew, so that nodes without reductions are tried several at once, more
-  // after every success.
+  // Takes in producers, last first: views always, other nodes if only this step uses them. Every
+  // trial lowers the body again, so nodes without reductions are tried in batches, which grow after
+  // every success.
   void grow() {
     std::set<ir::NodeId> rejected;
     size_t count = 1;
@@ -151,7 +151,7 @@ class GroupBuilder {
     return found;
   }
 
-  // Nodes to take in, with the members that the step then has.
+  // Nodes to take in, and the members of the resulting step.
   struct Trial {
     std::vector<ir::NodeId> nodes;
     std::set<ir::NodeId> owned, views;
@@ -188,7 +188,7 @@ class GroupBuilder {
   }
 
   bool may_absorb(ir::NodeId node, bool ours) const {
-    // A node that fixes sizes at run time stays a step of its own.
+    // A node that binds run-time sizes stays a step of its own.
     if (facts_.binds(node)) return false;
     if (!ours && !facts_.view(node)) return false;
     return !facts_.reduces(node) || facts_.contracts(node);

@@ -1,4 +1,4 @@
-// Grouping what is not in a region: pointwise chains, products with their epilogues; internal to
+// Groups nodes outside of regions: pointwise chains, products with their epilogues; internal to
 // src/fuse.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace redfuser::fuse {
 
-// Who computes and who uses each value once the regions are fixed.
+// Producers and users of each value, given the regions.
 class Demand {
  public:
   Demand(const NodeFacts& facts, const std::vector<Region>& regions);
@@ -32,8 +32,8 @@ class Demand {
   std::map<ir::ValueId, std::set<ir::NodeId>> users_;
 };
 
-// The step that computes `value` by nodes outside of regions; `fuse` lets it take in producers that
-// only it uses.
+// The step that computes `value` by nodes outside of regions. With `fuse` it takes in producers
+// that only it uses.
 Step make_group(const NodeFacts& facts, const Demand& demand, ir::ValueId value, bool fuse);
 
 // Values that an expression reads.

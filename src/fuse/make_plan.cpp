@@ -21,7 +21,7 @@ class Planner {
         demand_(facts_, regions_.fused) {}
 
   Plan run() {
-    // Roots last to first: whatever a group reads is then asked of the groups before it.
+    // Visits groups last to first; a group requests the values that it reads from earlier groups.
     for (ir::ValueId output : graph_.outputs) wanted_.insert(output);
     for (auto node = static_cast<ir::NodeId>(graph_.nodes.size()) - 1; node >= 0; --node)
       visit(node);
@@ -70,7 +70,7 @@ class Planner {
     return sources;
   }
 
-  // A region stands where its last node does; it is wanted because that node is live.
+  // A region has the place of its last node, which is live.
   void add_region(int number) {
     if (!emitted_.insert(number).second) return;
     const Region& region = regions_.fused[static_cast<size_t>(number)];
@@ -114,7 +114,7 @@ class Planner {
     std::vector<std::string> names;
     for (ir::NodeId node : nodes) {
       const std::string& name = graph_.nodes[static_cast<size_t>(node)].name;
-      // A merged node's name is the names of those it stands for.
+      // A merged node's name is the list of the original names.
       const bool told = std::any_of(names.begin(), names.end(), [&](const std::string& other) {
         return fmt::format(" {} ", other).find(fmt::format(" {} ", name)) != std::string::npos;
       });

@@ -14,8 +14,8 @@ struct PlanOptions {
   std::set<ir::NodeId> separate;  // nodes that no region takes in
 };
 
-// Steps for every value that the graph's outputs need, in an order that respects them. The report
-// in the plan covers the fused regions; `regions`, if given, receives them for dumps.
+// Steps for every value that the graph's outputs need, in topological order. The plan's report
+// covers the fused regions; `regions`, if given, receives them for dumps.
 Plan make_plan(std::shared_ptr<const ir::Graph> graph, const PlanOptions& options,
                Regions* regions = nullptr);
 

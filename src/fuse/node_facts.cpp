@@ -30,7 +30,7 @@ NodeFacts::NodeFacts(const ir::Graph& graph)
   find_live_nodes();
 }
 
-// A symbol that no graph input binds is bound by the first node whose output has it.
+// A symbol that is not in a graph input is bound by the first node whose output has it.
 void NodeFacts::find_binding_nodes() {
   std::map<ir::Expr, ir::NodeId> bound;
   auto symbols_of = [](const ir::Value& value, const std::function<void(ir::Expr)>& each) {
@@ -98,7 +98,7 @@ NodeFacts::Traits NodeFacts::traits_of(ir::NodeId id) const {
   for (ir::ValueId output : node.outputs) {
     if (output == ir::kAbsent) continue;
     const ir::Value& value = graph_.values[static_cast<size_t>(output)];
-    // Constants are never computed; their meaning is their bytes.
+    // Constants need no lowering.
     if (value.is_constant()) continue;
     ops::Lowering lowering(graph_, [&](ir::ValueId v) { return v == output; });
     ir::Expr body = lowering.element(output, ops::shared_index(graph_, output));
@@ -166,7 +166,7 @@ const std::set<ir::ValueId>& NodeFacts::roots(ir::ValueId value) const {
   return roots_.at(value);
 }
 
-// What an elementwise node computes the value from; empty for a value of another kind.
+// The inputs of an elementwise node; empty for values of other nodes.
 std::vector<ir::ValueId> NodeFacts::sources(ir::ValueId value) const {
   const ir::NodeId node = producer(value);
   if (node < 0 || !lowered(node) || reduces(node)) return {};

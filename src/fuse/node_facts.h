@@ -1,4 +1,4 @@
-// What planning asks of nodes and values, derived from lowerings alone.
+// Properties of nodes and values for planning, derived from lowerings alone.
 #pragma once
 
 #include <map>
@@ -14,31 +14,31 @@ class NodeFacts {
   explicit NodeFacts(const ir::Graph& graph);
 
   const ir::Graph& graph() const { return graph_; }
-  // The node has a meaning as an expression.
+  // The node has a lowering.
   bool lowered(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].lowered; }
-  // Its meaning reduces over an axis.
+  // Its lowering reduces over an axis.
   bool reduces(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].reduces; }
-  // Its meaning is one Read: a transpose, a slice, a reshape, a broadcast, a row look-up.
+  // Its lowering is one Read: a transpose, a slice, a reshape, a broadcast, an embedding look-up.
   bool view(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].view; }
-  // Its meaning is a product of two tensors summed over one axis, possibly with an epilogue.
+  // Its lowering is a product of two tensors summed over one axis, possibly with an epilogue.
   bool contracts(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].contracts; }
-  // Its meaning is one Read cast to a narrower type.
+  // Its lowering is one Read cast to a narrower type.
   bool narrows(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].narrows; }
-  // Cheaper computed again than stored: an outer-product-like function of much smaller values
-  // (a mask from positions and lengths).
+  // The value is cheaper to recompute than to store: a broadcast function of much smaller values (a
+  // mask from positions and lengths).
   bool recomputed(ir::ValueId value) const;
 
-  // Nodes that outputs of the graph depend on, through what meanings read or through sizes that
-  // are known at run time only.
+  // Outputs of the graph depend on the node, through values or through run-time sizes.
   bool live(ir::NodeId node) const { return live_[static_cast<size_t>(node)] != 0; }
-  // Values that the node's meaning reads; all inputs of a node that has none or that binds sizes.
+  // Values that the node's lowering reads; all inputs for a node without a lowering or that binds
+  // sizes.
   const std::set<ir::ValueId>& reads(ir::NodeId node) const {
     return traits_[static_cast<size_t>(node)].reads;
   }
   // The node's output sizes are known only from the run-time contents of its inputs.
   bool binds(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].binds; }
 
-  // Nodes whose run-time sizes this node's result shapes or its meaning use.
+  // Nodes whose run-time sizes are used by this node's result shapes or lowering.
   const std::set<ir::NodeId>& size_sources(ir::NodeId node) const {
     return traits_[static_cast<size_t>(node)].size_sources;
   }
@@ -50,7 +50,7 @@ class NodeFacts {
   bool is_output(ir::ValueId value) const { return outputs_.count(value) > 0; }
   // Consumers of every output of the node.
   std::vector<ir::NodeId> consumers_of(ir::NodeId node) const;
-  // Elements, with every symbol at a nominal size; for comparing costs only.
+  // The number of elements with every symbol at a nominal size, to compare costs.
   double nominal_size(ir::ValueId value) const;
   // The producer of a value that is computed at run time, or -1.
   ir::NodeId producer(ir::ValueId value) const;
@@ -60,7 +60,7 @@ class NodeFacts {
     bool lowered = false, reduces = false, view = false, contracts = false, binds = false;
     bool narrows = false;
     std::set<ir::ValueId> reads;
-    std::set<ir::Expr> symbols;  // sizes that the meaning holds
+    std::set<ir::Expr> symbols;  // sizes in the lowering
     std::set<ir::NodeId> size_sources;
   };
   Traits traits_of(ir::NodeId node) const;

@@ -23,8 +23,8 @@ struct MapStep {
   std::vector<Output> outputs;
 };
 
-// A reduction that is no cascade and no matrix product, one element per `axes` point:
-// out[axes] = body, where body holds Reduce nodes. Any rank, any nesting; the plain way.
+// Any other reduction, one element per point of `axes`: out[axes] = body, where body contains
+// Reduce nodes of any rank and nesting.
 struct ReduceStep {
   ir::ValueId value;
   std::vector<ir::Expr> axes;
@@ -49,7 +49,7 @@ struct CascadeStep {
   int report = -1;  // its entry in the report
 };
 
-// A node with no lowering, run by the CPU kernel of its name.
+// A node without a lowering, run by the kernel of its operator.
 struct OpaqueStep {
   ir::NodeId node;
 };
@@ -68,13 +68,13 @@ struct Step {
   std::vector<ir::NodeId> binds;   // nodes whose output sizes are bound from their inputs first
   std::vector<ir::ValueId> reads;  // values needed before
   std::vector<ir::ValueId> writes;
-  std::vector<ir::ValueId> frees;  // values with no reader after this step
+  std::vector<ir::ValueId> frees;  // values without a reader after this step
 };
 
 struct Plan {
   std::shared_ptr<const ir::Graph> graph;  // values, shapes, names; steps refer to it
   std::vector<Step> steps;
-  std::map<ir::ValueId, ir::ValueId> alias_roots;  // what `root` says of every alias
+  std::map<ir::ValueId, ir::ValueId> alias_roots;  // the root of every alias
   cascade::Report report;
 
   // The value that owns the bytes of `value`: itself, unless an AliasStep makes it.

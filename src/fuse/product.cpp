@@ -20,7 +20,7 @@ std::vector<ir::Expr> reductions(ir::Expr body) {
   return found;
 }
 
-// The element's place in memory is affine in the axes; indices of the read may be parts of one.
+// The element's offset in memory is affine in the axes, even if its indices are not.
 bool affine_read(const ir::Graph& graph, ir::Expr read, const std::vector<ir::Expr>& axes) {
   ir::ExprPool& pool = *graph.pool;
   const std::vector<ir::Expr>& shape = graph.values[static_cast<size_t>(read->integer)].shape;
@@ -35,9 +35,8 @@ bool affine_read(const ir::Graph& graph, ir::Expr read, const std::vector<ir::Ex
   });
 }
 
-// Whether two operands have no element in common at any points of the axes: they are of different
-// values, or an index of one is an index of the other and a distance that exceeds the range of
-// both.
+// Whether two operands never read a common element: they read different values, or one of their
+// indices differs by more than the range of the axes.
 bool apart(ir::ExprPool& pool, ir::Expr x, ir::Expr y, const std::vector<ir::Expr>& axes) {
   if (x->integer != y->integer) return true;
   for (size_t i = 0; i < x->args.size(); ++i) {
@@ -75,7 +74,7 @@ std::optional<Products> products_of(ir::ExprPool& pool, const std::vector<ir::Ex
     if (next->axis->extent() != products.k->extent()) return std::nullopt;
     ir::Expr a = pool.substitute(next->a, {{next->axis, products.k}});
     ir::Expr b = pool.substitute(next->b, {{next->axis, products.k}});
-    // The first two tell which side is the common one.
+    // The first two operands decide which side is common.
     if (products.b.size() == 1 && a != products.a && b != products.a) {
       std::swap(products.a, products.b[0]);
     }
@@ -123,12 +122,12 @@ std::optional<ProductStep> as_product(const ir::Graph& graph, ir::ValueId value,
     for (ir::Expr axis : axes) {
       if (step.b[i]->depends_on(axis) != step.b[0]->depends_on(axis)) return std::nullopt;
     }
-    // No sum is computed twice.
+    // Equal sums are computed once.
     for (size_t j = 0; j < i; ++j) {
       if (!apart(pool, step.b[i], step.b[j], loops)) return std::nullopt;
     }
   }
-  // Rows come first in memory: swap the sides if the output says so. Several products share rows.
+  // Swaps the sides if the output's rows are those of b. Several products share their rows.
   if (!step.m.empty() && !step.n.empty()) {
     auto position = [&](ir::Expr axis) { return std::find(axes.begin(), axes.end(), axis); };
     if (position(step.n.back()) < position(step.m.back()) && !swap_operands(step)) {

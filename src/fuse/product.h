@@ -8,8 +8,8 @@
 
 namespace redfuser::fuse {
 
-// Product form of an output body that holds one contraction: nullopt if its operands are not
-// affine in the output's axes or the output repeats it.
+// The product form of an output body with contractions; nullopt if their operands are not affine in
+// the output's axes or the output repeats them.
 std::optional<ProductStep> as_product(const ir::Graph& graph, ir::ValueId value, ir::Expr body,
                                       const std::vector<ir::Expr>& axes);
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kMaxAdded = 2;  // a vector and a tensor
 
-// What is added to the product so far.
+// The addends of a product so far.
 struct Added {
   int vectors = 0, tensors = 0;
 };
@@ -26,8 +26,7 @@ bool multiplies_constant(const NodeFacts& facts, ir::NodeId node) {
   });
 }
 
-// The node's meaning is a sum of two elements, one of them of the only use of a product at the same
-// index.
+// The node adds two elements at one index, one of them a product that nothing else uses.
 bool adds_to_product(const NodeFacts& facts, ir::NodeId id, Added& added, int most = kMaxAdded) {
   if (most == 0) return false;
   const ir::Graph& graph = facts.graph();

@@ -5,14 +5,14 @@
 namespace redfuser::fuse {
 namespace {
 
-// New accumulators for one stage cost less than a second pass over the row if they are no more
-// than this, or than what the pass would read of every element.
+// One pass with new accumulators is cheaper than a second pass if a stage adds at most so many, or
+// at most as many as the values that the second pass would read per element.
 constexpr size_t kMaxNewAccumulators = 2;
-// A chain of products pays when its intermediate dwarfs its inputs; products by weights expand four
-// times in the usual feed-forward layer and are faster as two.
+// A fused chain of products pays if its intermediate is much larger than its inputs. Feed-forward
+// layers expand four times and are faster as two products.
 constexpr double kMinChainExpansion = 4;
 
-// Reads of every element of the streamed axis, by the last stage.
+// Reads per element of the streamed axis in the last stage.
 size_t streamed_reads(const CascadeCandidate& shape) {
   const cascade::Cascade& cascade = shape.extraction.cascade;
   size_t count = 0;
@@ -87,11 +87,11 @@ bool RegionGrower::consult(ir::NodeId node) const {
 
 void RegionGrower::forward(RegionDraft& draft) {
   std::set<ir::NodeId> frontier, passed;
-  std::map<ir::NodeId, size_t> failed;  // with the number of nodes owned then
+  std::map<ir::NodeId, size_t> failed;  // with the number of owned nodes at that time
   auto push = [&](ir::NodeId node) {
     for (ir::NodeId consumer : facts_.consumers_of(node)) frontier.insert(consumer);
   };
-  // A reduction that failed is tried again once the region has grown since.
+  // A refused reduction is tried again after the region has grown.
   auto refill = [&] {
     for (const auto& [reduction, size] : failed) {
       if (draft.owned.size() > size) frontier.insert(reduction);

@@ -1,4 +1,4 @@
-// How a region takes in what computes its inputs.
+// Growth of a region over the producers of its inputs.
 #include <algorithm>
 
 #include "fuse/product_addends.h"

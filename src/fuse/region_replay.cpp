@@ -5,7 +5,8 @@
 namespace redfuser::fuse {
 namespace {
 
-// Maps nodes and values of one place to those of another, from the seeds along inputs and readers.
+// Maps nodes and values of one part of the graph to another, from the seeds along inputs and
+// readers.
 class Matcher {
  public:
   Matcher(const NodeFacts& facts, const RegionTrace& growth, const Claimed& taken)

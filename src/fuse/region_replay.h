@@ -1,5 +1,5 @@
-// Graphs repeat themselves, layer after layer: what growing a region found is found again where the
-// surroundings are the same. Internal to src/fuse.
+// Graphs repeat from layer to layer: the growth of a region is replayed where the surrounding nodes
+// are equal. Internal to src/fuse.
 #pragma once
 
 #include <map>
@@ -13,26 +13,25 @@
 
 namespace redfuser::fuse {
 
-// What accepted regions hold: nodes computed in one, and values that one reads, which must stay
-// available.
+// Nodes of accepted regions, and values that these read and that must stay available.
 struct Claimed {
   std::set<ir::NodeId> nodes;
   std::set<ir::ValueId> pinned;
 };
 
-// A region, and what growing it looked at.
+// A region and the nodes that its growth examined.
 struct RegionTrace {
   ir::NodeId seed = -1, last_reduction = -1;
   std::set<ir::NodeId> owned, shared;
   std::vector<std::pair<ir::NodeId, std::string>> refused;
   std::map<ir::NodeId, bool> consulted;  // nodes, and whether they could be taken
-  std::set<ir::ValueId> pinned;          // results of these that regions before it read
+  std::set<ir::ValueId> pinned;          // their results that earlier regions read
   std::string fingerprint;               // of its cascade
 };
 
-// `growth` moved to where it would grow from `seed`, if the nodes that it looked at have images
-// there: the same operators on values of the same types, sizes and small contents, with the same
-// readers, as free to be taken, in the same order.
+// `growth` mapped to the seed `seed`. nullopt unless every examined node has an image there: the
+// same operator on values of the same types, sizes and small contents, with the same readers, in
+// the same order, and equally free to be taken.
 std::optional<RegionTrace> replay_at(ir::NodeId seed, const RegionTrace& growth,
                                      const NodeFacts& facts, const Claimed& taken);
 

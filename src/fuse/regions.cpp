@@ -11,7 +11,7 @@ namespace redfuser::fuse {
 namespace {
 
 constexpr int kMaxAttempts = 4;
-constexpr size_t kMaxRepeated = 4;  // kinds of places where one layer uses an operator
+constexpr size_t kMaxRepeated = 4;  // traces kept per operator: places of it in one layer
 
 std::string user_name(const ir::Graph& graph, ir::NodeId node) {
   return graph.nodes[static_cast<size_t>(node)].name;
@@ -49,8 +49,8 @@ class Finder {
   }
 
  private:
-  // Contraction, map, contraction with no reduction between, where the intermediate is larger than
-  // what it comes from (attention by sigmoid or other elementwise weights).
+  // Contraction, elementwise nodes, contraction, if the intermediate is larger than the inputs
+  // (attention with sigmoid or other elementwise weights).
   void start_chain(ir::NodeId seed) {
     RegionGrower grower(facts_, taken_, {});
     auto draft = grower.grow_back(seed);
@@ -82,7 +82,7 @@ class Finder {
     }
   }
 
-  // The last growths that began with this operator, the latest last.
+  // The last traces that began with this operator, the latest last.
   std::vector<RegionTrace>& growths_like(ir::NodeId seed) {
     return growths_[facts_.graph().nodes[static_cast<size_t>(seed)].def];
   }
@@ -93,7 +93,7 @@ class Finder {
     growths.push_back(std::move(growth));
   }
 
-  // Takes the region where an earlier growth would have found it from here.
+  // Replays an earlier trace from this seed.
   bool repeat(ir::NodeId seed) {
     std::vector<RegionTrace>& growths = growths_like(seed);
     for (size_t i = growths.size(); i-- > 0;) {

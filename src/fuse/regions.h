@@ -28,9 +28,9 @@ struct Regions {
   std::vector<cascade::UnfusedReport> unfused;
 };
 
-// Every reduction that is no plain product starts a region; the region grows forward over values
-// that depend on its results and backward over producers, as long as the piece stays a cascade
-// with an incremental form. Each form is certified. No region takes in a node of `separate`.
+// Every reduction except plain products starts a region. The region grows forward over values that
+// depend on its results and backward over producers, as long as its nodes are a cascade with an
+// incremental form. Each form is certified. No region takes in a node of `separate`.
 Regions find_regions(const NodeFacts& facts, bool certify,
                      const std::set<ir::NodeId>& separate = {});
 

@@ -6,8 +6,7 @@
 namespace redfuser::fuse {
 namespace {
 
-// The part ⌊j/low⌋ mod (high/low) of the streamed axis; high is null where nothing is cut off
-// above.
+// The part ⌊j/low⌋ mod (high/low) of the streamed axis; without the modulo if high is null.
 struct Digits {
   ir::Expr low = nullptr, high = nullptr;
 };
@@ -26,7 +25,8 @@ class TileRead {
   }
 
  private:
-  // Adds what the index shows of the axis; false if it is no shifted or clamped digit of it alone.
+  // Adds the digits of the axis in the index; false unless it is a shifted or clamped digit of this
+  // axis alone.
   bool collect(ir::Expr e, std::vector<Digits>& seen) {
     if (!e->depends_on(stream_)) return !e->has_read;
     if (auto digits = digits_of(e)) {

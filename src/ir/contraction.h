@@ -14,7 +14,7 @@ struct Contraction {
   Expr scale = nullptr;  // null for 1
 };
 
-// Recognises a Reduce Sum by flattening products, quotients and signs; nullopt for anything else.
+// Recognises a Reduce Sum by flattening products, quotients and signs; nullopt otherwise.
 std::optional<Contraction> as_contraction(ExprPool& pool, Expr reduce);
 
 // The contraction as an expression in that canonical order.

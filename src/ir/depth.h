@@ -1,5 +1,4 @@
-// How deep expressions nest, and how large they are written out: what walks over them by recursion
-// is bounded by these.
+// Bounds on the nesting and on the written-out size of expressions, for recursive walks.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +8,23 @@
 
 namespace redfuser::ir {
 
-// A pool makes no expression that nests deeper. A recursive walk over one fits a thread's stack.
+// Expressions nest at most so deep, so that a recursive walk fits a thread's stack.
 inline constexpr uint32_t kMaxExprDepth = 2000;
-// Nodes are not fused where the body of the step would nest deeper, or where it would have more
-// nodes with each shared part written out wherever it is used (a + a of b + b of ...). What is
-// derived from a body nests a few times as deep.
+// The body of a fused step nests at most so deep, and has at most so many nodes with every shared
+// part written out at each use (a + a of b + b of ...). Derived forms nest a few times as deep as
+// the body.
 inline constexpr uint32_t kMaxFusedDepth = 400;
 inline constexpr double kMaxFusedSize = 0x1p16;
 
-// Thrown in place of an expression beyond kMaxExprDepth.
+// Thrown for an expression that would nest deeper than kMaxExprDepth.
 class ExprTooDeep : public UserError {
  public:
   using UserError::UserError;
 };
 
 struct ExprExtent {
-  uint32_t depth = 0;  // nodes on the longest way down from the root
-  double size = 0;     // nodes of the tree in which nothing is shared
+  uint32_t depth = 0;  // nodes on the longest path from the root
+  double size = 0;     // nodes of the tree without sharing
 
   bool fits() const { return depth <= kMaxFusedDepth && size <= kMaxFusedSize; }
 };

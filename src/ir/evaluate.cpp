@@ -13,7 +13,7 @@
 namespace redfuser::ir {
 namespace {
 
-// Values of the nodes met so far: a list while they are few, as in the body of a cascade.
+// Values of visited nodes: a list while they are few, as in the body of a cascade.
 class Memo {
  public:
   const double* find(Expr expr) const {
@@ -176,7 +176,7 @@ class SizeEvaluator {
   int64_t value(Expr expr) {
     if (expr->op == ExprOp::Constant) return expr->integer;
     if (expr->op == ExprOp::Symbol) return symbol(expr);
-    // Sizes share their parts; most are of leaves alone, and those take no memory.
+    // Sizes share subexpressions. Most operands are leaves, which need no memo.
     const bool nests = std::any_of(expr->args.begin(), expr->args.end(),
                                    [](Expr arg) { return !arg->args.empty(); });
     if (!nests) return operation(expr);

@@ -27,7 +27,7 @@ size_t hash_of(const ExprNode& node) {
   return hash;
 }
 
-// A node to be looked for in several tables.
+// A key for lookups in several tables.
 struct Sought {
   const ExprNode& node;
   size_t hash;

@@ -1,5 +1,6 @@
-// Scalar expressions: the one symbolic language of RedFuser. Sizes, tensor indices, the meaning of
-// an operator's output element, a reduction's F and a streaming form's merge are all `Expr`.
+// Scalar expressions, the one symbolic language of RedFuser: sizes, tensor indices, the value of an
+// operator's output element, the body of a reduction, the lift and the transport of a streaming
+// form.
 //
 // An `Expr` is an immutable node in an `ExprPool`; equal expressions are the same pointer (hash
 // consing), so `==` compares structure. Integer sums and products are kept as canonical
@@ -39,9 +40,9 @@ enum class ExprOp : uint8_t {
   Reduce,  // reduction over `bound axis` args[0] of args[1]; extra arguments in args[2..]
 };
 
-// What a Reduce combines with. TopK and ArgMax carry a payload: their Reduce has args[2] = the rank
-// wanted (TopK, 0 = first) and integer = 0 for the value, 1 for the index (Int64).
-// Ties go to the lowest index for the First variants.
+// The operation of a Reduce. Rankings and ArgMax/ArgMin have extra fields: args[2] is the rank
+// (TopK, BottomK; 0 is the first), `integer` is 0 for the element and 1 for its index (Int64). Of
+// equal elements the one of the lowest index comes first.
 enum class Reduction : uint8_t { Sum, Prod, Max, Min, ArgMax, ArgMin, TopK, BottomK };
 
 // "sum", "max", ...
@@ -51,7 +52,7 @@ std::string_view name_of(Reduction reduction);
 constexpr bool is_ranked(Reduction r) { return r == Reduction::TopK || r == Reduction::BottomK; }
 // The index of an extreme.
 constexpr bool is_arg(Reduction r) { return r == Reduction::ArgMax || r == Reduction::ArgMin; }
-// Either: an element or its index, not a combination of all elements.
+// The result is an element or its index, not a combination of all elements.
 constexpr bool picks_element(Reduction r) { return is_ranked(r) || is_arg(r); }
 // Whether larger elements come first.
 constexpr bool wants_large(Reduction r) {
@@ -98,8 +99,9 @@ struct ExprNode {
 class ExprPool {
  public:
   ExprPool();
-  // A pool that has all of `base`, under the same numbers, and keeps new expressions to itself.
-  // `base` takes no new ones from then on (InternalError), so several threads may extend one pool.
+  // A pool that extends `base`: it has the expressions of `base`, under the same numbers, and its
+  // own. From then on `base` accepts no new expressions (InternalError), so several threads may
+  // extend one pool.
   explicit ExprPool(std::shared_ptr<const ExprPool> base);
   ~ExprPool();
   ExprPool(const ExprPool&) = delete;
@@ -136,8 +138,8 @@ class ExprPool {
   const std::string& axis_name(Expr axis) const;
   size_t size() const;
 
-  // Replaces nodes (axes, leaves, reads, symbols) and rebuilds what is above them. `replace`
-  // returns null to leave a node as it is; it is asked once per distinct node, top down.
+  // Replaces nodes (axes, leaves, reads, symbols) and rebuilds the nodes above them. `replace`
+  // returns null to keep a node; it is called once per distinct node, top down.
   Expr rewrite(Expr root, const std::function<Expr(Expr)>& replace);
   Expr substitute(Expr root, const std::vector<std::pair<Expr, Expr>>& map);
 

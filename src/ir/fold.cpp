@@ -14,7 +14,7 @@
 namespace redfuser::ir {
 namespace {
 
-// Exactly, in words. What int64 does not hold is left: a size may not wrap around.
+// Exact folding in words. Overflow of int64 is not folded, since sizes must not wrap around.
 Expr fold_words(ExprPool& pool, ExprOp op, const std::vector<Expr>& args) {
   if (args.size() > 2) return nullptr;
   const DType dtype = args[0]->dtype;
@@ -22,7 +22,7 @@ Expr fold_words(ExprPool& pool, ExprOp op, const std::vector<Expr>& args) {
   const bool divides = op == ExprOp::Div || op == ExprOp::FloorDiv || op == ExprOp::FloorMod ||
                        op == ExprOp::TruncMod;
   if (divides && b == 0) return nullptr;
-  // Sizes and indices are sums and products in a form of their own.
+  // Sums and products of sizes and indices are canonical polynomials.
   if (dtype == DType::Int64 && is_modular(op) && op != ExprOp::BitNot) return nullptr;
   const auto word =
       args.size() == 2 ? word_operation(op, dtype, a, b) : word_operation(op, dtype, a);
@@ -109,7 +109,8 @@ Expr fold_polynomial(ExprPool& pool, ExprOp op, const std::vector<Expr>& args) {
   }
 }
 
-// Elements of tensors wrap around where sizes may not: what has no coefficients of 64 bits stays.
+// Tensor elements wrap around, sizes do not: polynomials with coefficients beyond 64 bits are not
+// formed.
 Expr fold_integer(ExprPool& pool, ExprOp op, const std::vector<Expr>& args) {
   try {
     return fold_polynomial(pool, op, args);
@@ -179,19 +180,19 @@ Expr fold(ExprPool& pool, ExprOp op, const std::vector<Expr>& args) {
   }
 }
 
-// Every float of `narrow` is one of `wide`.
+// Every value of `narrow` is a value of `wide`.
 static bool widens(DType narrow, DType wide) {
   return is_float(narrow) && is_float(wide) && size_of(narrow) >= 2 &&
          size_of(wide) > size_of(narrow);
 }
 
-// A constant as one of `dtype`; null where that is left to the executors: low-bit floats, and
-// numbers that the integer type does not hold.
+// A constant converted to `dtype`; null for low-bit floats and numbers out of the integer type's
+// range, which the executors convert.
 static Expr fold_constant_cast(ExprPool& pool, DType dtype, Expr value) {
   const DType from = value->dtype;
   if (is_integer(from) && is_integer(dtype)) return pool.number_int(value->integer, dtype);
   if (is_integer(from) && dtype == DType::Float32) {
-    // Rounded once.
+    // A single rounding.
     const int64_t word = value->integer;
     return pool.number(from == DType::UInt64 ? static_cast<float>(static_cast<uint64_t>(word))
                                              : static_cast<float>(word),

@@ -1,4 +1,4 @@
-// Simplification at construction: what ExprPool::make applies before a node is interned.
+// Simplification of a node before ExprPool::make interns it.
 #pragma once
 
 #include <vector>

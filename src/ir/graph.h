@@ -19,7 +19,7 @@ namespace redfuser::ir {
 
 using ValueId = int32_t;
 using NodeId = int32_t;
-inline constexpr ValueId kAbsent = -1;  // an optional input or output that is not there
+inline constexpr ValueId kAbsent = -1;  // an absent optional input or output
 
 using Attribute = std::variant<int64_t, float, std::string, Tensor, std::vector<int64_t>,
                                std::vector<float>, std::vector<std::string>>;
@@ -32,11 +32,12 @@ struct Value {
   NodeId producer = -1;     // -1 for inputs and initializers
   int output_index = 0;     // which output of the producer
   Tensor constant;          // defined for initializers and folded values
-  // The symbolic contents of a small tensor (at most kMaxElements), where known: shape arithmetic
-  // and scalars. Row-major; every element free of reads.
+  // The symbolic contents of a small tensor (at most kMaxElements), if known, for shape arithmetic
+  // and scalars. Row-major; elements contain no reads.
   std::vector<Expr> elements;
   bool has_elements = false;
-  // A function of its indices and of sizes alone (masks, positions): never a large tensor.
+  // The elements are functions of their indices and of sizes alone (masks, positions), so the
+  // tensor need not be stored.
   bool indexed = false;
 
   bool is_constant() const { return constant.defined(); }
@@ -53,8 +54,8 @@ struct Node {
   Attributes attributes;
 };
 
-// Two sizes that an operator needs to be equal, where inference could not decide it. To be checked
-// once both are bound; `where` begins the message, in the form of a UserError.
+// Two sizes that must be equal although inference cannot prove it; a run compares them once both
+// are bound. `where` is the beginning of the error's message.
 struct SizeCheck {
   Expr a, b;
   std::string where;
@@ -74,9 +75,9 @@ struct Graph {
   std::vector<std::vector<NodeId>> consumers() const;
 };
 
-// A copy with a pool of its own, which extends the graph's (ExprPool): expressions of the graph
-// hold in both, and what is done to the copy leaves the graph as it is. Several threads may copy
-// one graph at the same time.
+// A copy with a pool of its own, which extends the graph's pool: the graph's expressions are valid
+// in both, and changes of the copy do not affect the graph. Several threads may copy one graph at
+// the same time.
 Graph clone(const Graph& graph);
 
 // Throws InternalError unless ids are in range, order is topological, names are unique, every value

@@ -46,7 +46,7 @@ T power(T base, T exponent) {
   return result;
 }
 
-// On int64_t or uint64_t, as the type's words compare and divide.
+// T is int64_t or uint64_t, by the order of the type's words.
 template <typename T>
 std::optional<T> operation(ExprOp op, T a, T b) {
   const bool shifts = b >= 0 && b < 64;

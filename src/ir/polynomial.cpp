@@ -13,7 +13,7 @@ bool MonomialLess::operator()(const Monomial& a, const Monomial& b) const {
   return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), ById());
 }
 
-// Adds a term; terms that cancel go away.
+// Adds a term; cancelled terms are removed.
 static void add_term(Polynomial& to, const Monomial& monomial, int64_t coefficient) {
   int64_t& sum = to[monomial];
   if (__builtin_add_overflow(sum, coefficient, &sum)) {
@@ -106,7 +106,7 @@ bool recombine(ExprPool& pool, Polynomial& polynomial) {
 
 }  // namespace
 
-// Builds the canonical nodes without passing through make, which would come back here.
+// Builds the canonical nodes without ExprPool::make, which calls this file.
 class PolynomialBuilder {
  public:
   static Expr term(ExprPool& pool, const Monomial& monomial, int64_t coefficient) {

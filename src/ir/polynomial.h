@@ -22,7 +22,7 @@ struct MonomialLess {
 };
 using Polynomial = std::map<Monomial, int64_t, MonomialLess>;
 
-// A coefficient that 64 bits do not hold: thrown by the operations below.
+// Thrown by the operations below for a coefficient beyond 64 bits.
 struct CoefficientOverflow : UserError {
   CoefficientOverflow() : UserError("a size or index overflows 64 bits") {}
 };
@@ -32,8 +32,8 @@ Polynomial to_polynomial(Expr expr);
 Expr from_polynomial(ExprPool& pool, const Polynomial& polynomial);
 Polynomial operator+(const Polynomial& a, const Polynomial& b);
 Polynomial operator*(const Polynomial& a, const Polynomial& b);
-// Whether a product is worth its terms: powers of sums have exponentially many, of as many factors.
-// A product that is not stays one atom.
+// Whether a product is expanded. Powers of sums have exponentially many terms; a product that is
+// not expanded stays one atom.
 bool expands(const Polynomial& a, const Polynomial& b);
 Polynomial scaled(const Polynomial& a, int64_t factor);
 

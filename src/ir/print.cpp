@@ -47,15 +47,15 @@ const char* leaf_name(LeafKind kind) {
   return "?";
 }
 
-// Expressions share their parts, and a text repeats them: it may be exponential in the expression.
+// Text repeats shared subexpressions, so its length may be exponential in the number of nodes.
 constexpr int kMaxPrinted = 4096;
 
 class Printer {
  public:
   explicit Printer(const ExprPool& pool) : pool_(pool) {}
 
-  // `tight` asks for parentheses around sums and comparisons. What is beyond kMaxPrinted nodes is
-  // named by its number, so that equal texts are equal expressions.
+  // `tight` asks for parentheses around sums and comparisons. Nodes beyond kMaxPrinted are printed
+  // as their numbers, so that equal texts are equal expressions.
   std::string text(Expr expr, bool tight = false) {
     if (printed_++ >= kMaxPrinted) return fmt::format("...{}", expr->id);
     switch (expr->op) {

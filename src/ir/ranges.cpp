@@ -1,4 +1,4 @@
-// Proofs about integer expressions from the ranges of axes and sizes.
+
 #include "ir/ranges.h"
 
 #include <algorithm>
@@ -7,11 +7,11 @@ namespace redfuser::ir {
 namespace {
 
 constexpr int kMaxDepth = 6;
-// Products of many sums have a number of terms that is exponential in them: beyond this many,
-// nothing is proved.
+// The number of terms of a product is exponential in its factors that are sums. With more terms
+// than this nothing is proved.
 constexpr size_t kMaxTerms = 1024;
 
-// x of max(x, 0) as sizes have it (ops/sizes.h); null for anything else.
+// x of max(x, 0) as sizes are written (ops/sizes.h); null for other expressions.
 Expr clamped_at_zero(Expr expr) {
   if (expr->op != ExprOp::Select || !expr->args[1]->is_constant(0)) return nullptr;
   const Expr test = expr->args[0], x = expr->args[2];
@@ -39,7 +39,7 @@ class Prover {
     return nonnegative(polynomial, kMaxDepth);
   }
 
-  // A sum or product with an element of unknown size, which may wrap around.
+  // A sum or product with a tensor element of unknown magnitude may wrap around.
   bool may_wrap(const Polynomial& polynomial) const {
     const bool alone = polynomial.size() == 1 && polynomial.begin()->second == 1 &&
                        polynomial.begin()->first.size() == 1;
@@ -53,7 +53,7 @@ class Prover {
   }
 
  private:
-  // Where an axis has a place, its extent is at least 1.
+  // Where an axis has an index, its extent is at least 1.
   void note_axes(Expr expr, int depth) {
     if (depth <= 0 || expr->free_axes.empty()) return;
     if (expr->op == ExprOp::Read || expr->op == ExprOp::Reduce) return;
@@ -61,8 +61,8 @@ class Prover {
     for (Expr arg : expr->args) note_axes(arg, depth - 1);
   }
 
-  // What follows from size >= 1: a product is at least 1 where all its factors are, and so is the
-  // one positive term of a sum.
+  // Consequences of size >= 1: all factors of a product are at least 1, and so is the only positive
+  // term of a sum.
   void note_positive(Expr size, int depth) {
     if (depth <= 0) return;
     const Monomial* only = nullptr;
@@ -124,13 +124,13 @@ class Prover {
     }
   }
 
-  // The place of an extreme.
+  // The index of an extremum.
   static bool is_position(Expr atom) {
     if (atom->op != ExprOp::Reduce || atom->dtype != DType::Int64) return false;
     return is_arg(atom->reduction) || (is_ranked(atom->reduction) && atom->integer == 1);
   }
 
-  // A polynomial that the atom never exceeds, in terms of sizes; nullopt if none is known.
+  // An upper bound of the atom, a polynomial of sizes; nullopt if none is known.
   std::optional<Polynomial> upper_bound(Expr atom, int depth) const {
     if (depth <= 0) return std::nullopt;
     const Polynomial minus_one{{{}, -1}};
@@ -212,7 +212,7 @@ class Prover {
     return all_nonnegative(shifted);
   }
 
-  // What is subtracted is at most either operand of its minimum.
+  // A subtracted minimum is at most each of its operands.
   bool sizes_nonnegative(const Polynomial& polynomial, int depth) const {
     if (depth <= 0) return false;
     if (all_terms_nonnegative(polynomial, depth)) return true;

@@ -7,21 +7,21 @@
 
 namespace redfuser::ir {
 
-// What a proof takes to be at least 1: all symbols, or the expressions given. Any other size may be
-// 0, unless an axis whose extent has it as a factor occurs in what is proved: there, an element
-// exists.
+// Sizes that a proof assumes to be at least 1: all symbols, or the given expressions. Other sizes
+// may be 0, except factors of the extent of an axis in the expression: where that axis has an
+// index, its extent is at least 1.
 struct Positive {
   bool all = false;
   std::vector<Expr> sizes = {};
 };
-// For what runs only where elements exist: the text of kernels.
+// For code that runs only if elements exist: kernels.
 inline const Positive kWhereElementsExist{true};
-// What follows for the sizes that `divisor` is a product of: where it divides, it is not 0.
+// The factors of a divisor are at least 1, since a divisor is not 0.
 Positive nonzero(Expr divisor);
 
 // True if the value is at least zero for every axis within its extent. False means "not proved".
-// Sizes and indices do not overflow; elements of tensors may be of any size, and sums and products
-// of them wrap around: nothing is proved of these.
+// Sizes and indices do not overflow. Sums and products of tensor elements may wrap around, so
+// nothing is proved about them.
 bool proved_nonnegative(Expr expr, const Positive& positive = {});
 bool proved_nonnegative(const Polynomial& polynomial, const Positive& positive = {});
 // True if proved a <= b, a < b.

@@ -22,7 +22,7 @@ static double cast_to(DType dtype, DType from, double value) {
     case DType::Float16:
     case DType::BFloat16:
     case DType::Float64:
-      return value;  // rounding is the executor's; the reference is exact
+      return value;  // the executors round; the reference is exact
     case DType::Bool:
       return value != 0;
     case DType::Int64:
@@ -44,10 +44,10 @@ double cast_between(DType to, DType from, double value) {
                               : cast_to(to, from, value);
 }
 
-// The integers that are computed with as elements are, in words.
+// Integers that are computed as words of tensor elements.
 static bool has_words(DType dtype) { return dtype != DType::Int64 && is_integer(dtype); }
 
-// An operation on int64 that is of bits, not of numbers.
+// A bitwise operation on int64.
 static double of_words(ExprOp op, double a, double b) {
   return static_cast<double>(*word_operation(op, DType::Int64, as_int(a), as_int(b)));
 }

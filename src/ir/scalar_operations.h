@@ -1,6 +1,6 @@
-// The operations of expressions on numbers in double precision: the reference that generated code
-// is tested against. Integers are whole numbers and wrap around within their type; int64 does not,
-// as a size does not. Booleans are 0 and 1; 16-bit floats are not rounded.
+// The operations of expressions in double precision, the reference for generated code. Integers
+// wrap around within their type, except int64, the type of sizes. Booleans are 0 and 1; 16-bit
+// floats are not rounded.
 #pragma once
 
 #include <limits>
@@ -9,7 +9,7 @@
 
 namespace redfuser::ir {
 
-// What no 64-bit integer holds becomes the smallest, as on x86.
+// Out of range values become the smallest integer, as on x86.
 inline int64_t as_int(double value) {
   const bool fits = value >= -0x1p63 && value < 0x1p63;
   return fits ? static_cast<int64_t>(value) : std::numeric_limits<int64_t>::min();

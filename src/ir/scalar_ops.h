@@ -1,4 +1,4 @@
-// Facts of the scalar operations: the columns of scalar_ops.def.
+// Properties of the scalar operations: the columns of scalar_ops.def.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@ namespace redfuser::ir {
 // The sign of every result that is not NaN.
 enum class ResultSign : uint8_t { Unknown, NonNegative, Positive };
 
-// The rounding error of a result for operands with rounding errors: None for truth values; Bounded
-// where it is not much larger, relative to the largest value, than the operands'.
+// Growth of rounding errors from the operands to the result: None for truth values; Bounded if the
+// result's error, relative to the largest value, is not much larger than the operands'.
 enum class ErrorGrowth : uint8_t { Unbounded, Bounded, None };
 
-// The integer types of fewer than 64 bits whose operands may give a word that is not of the type.
+// The integer types of fewer than 64 bits for which a result may be out of range.
 enum class Overflow : uint8_t { Never, Signed, Unsigned, Any };
 
 struct ScalarOp {
@@ -34,14 +34,14 @@ struct ScalarOp {
 
   bool boolean = false;  // the result is a Bool, of operands of any type
 
-  // Of floats. An analysis relies on what is claimed here.
+  // For floats. Analyses rely on these claims.
   ResultSign sign = ResultSign::Unknown;
   double bound = std::numeric_limits<double>::infinity();  // of the result's magnitude
   bool increasing = false;                                 // strictly, wherever it is not NaN
   bool jumps = false;  // the last bit of an operand may change the result by more than that
   ErrorGrowth error = ErrorGrowth::Unbounded;
 
-  // Of integers.
+  // For integers.
   bool modular = false;  // right modulo 2^bits where its operands are
   Overflow overflow = Overflow::Never;
 
@@ -56,7 +56,7 @@ inline constexpr ScalarOp kScalarOps[] = {
 
 inline constexpr ScalarOp kNoFacts = {};
 
-// The facts of an operation; nothing is claimed for those that are not in the table.
+// The properties of an operation; the defaults claim nothing for operations outside of the table.
 constexpr const ScalarOp& scalar_op(ExprOp op) {
   const auto row = static_cast<size_t>(op) - static_cast<size_t>(ExprOp::Add);
   return row < std::size(kScalarOps) ? kScalarOps[row] : kNoFacts;

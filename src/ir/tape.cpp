@@ -12,11 +12,11 @@ Tape::Tape(Expr root) {
   values_.resize(operations_.size());
 }
 
-// Arguments come before what uses them, so the root is last.
+// Arguments precede their users, so the root is last.
 uint32_t Tape::slot_of(Expr expr) {
   if (const auto known = slots_.find(expr); known != slots_.end()) return known->second;
   std::vector<uint32_t> slots;
-  // The extent of an axis is no operand of it; a reduction is evaluated as a whole.
+  // The extent of an axis is not an operand; a reduction is evaluated as a whole.
   if (expr->op != ExprOp::Axis && expr->op != ExprOp::Reduce) {
     for (Expr arg : expr->args) slots.push_back(slot_of(arg));
   }

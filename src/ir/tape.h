@@ -15,9 +15,9 @@ class Tape {
   Tape(const Tape&) = delete;  // a read points to its indices
   Tape(Tape&&) = default;
 
-  // What `evaluate` gives, in less time. Both sides of a Select are computed, so the environment
-  // is asked for all leaves of the expression. Uses the tape's own memory: the environment must not
-  // run the same tape.
+  // Gives the result of `evaluate` in less time. Both sides of a Select are computed, so the
+  // environment is called for all leaves of the expression. The tape owns its working memory: the
+  // environment must not run the same tape.
   double run(const Environment& environment);
 
  private:
@@ -25,7 +25,7 @@ class Tape {
     Expr expr;
     size_t first;  // of its arguments' slots, in `arguments_`
   };
-  // A read as the environment sees it: its indices are constants.
+  // A read as the environment gets it: its indices are constants.
   struct ConcreteRead {
     ExprNode node;
     std::vector<ExprNode> indices;

@@ -9,7 +9,7 @@
 namespace redfuser::ops {
 namespace {
 
-// Of a list of sizes, axes or parts; more are no model's.
+// The longest list of sizes, axes or parts.
 constexpr int64_t kMaxList = 4096;
 
 // The elements of a vector or scalar input, each from `element`.

@@ -1,6 +1,6 @@
-// numpy broadcasting, aligned at the right. Two sizes that are not the same expression are equal at
-// run time or one of them is 1: the result is their maximum, and each operand is read at the index
-// limited to its own size.
+// numpy broadcasting, aligned at the right. Two sizes that differ as expressions are equal at run
+// time, or one of them is 1: the result's size is their maximum, and each operand is read at the
+// index clamped to its own size.
 #include "ops/broadcast.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace redfuser::ops {
 namespace {
 
-// min(a, x) <= a: the maximum of a size and one limited by it is the size.
+// min(a, x) <= a, so max(a, min(a, x)) = a.
 bool limited_by(ir::ExprPool& pool, ir::Expr limited, ir::Expr size) {
   if (proved_less_equal(pool, limited, size)) return true;
   return limited->op == ir::ExprOp::Min &&
@@ -46,7 +46,7 @@ ir::Expr broadcast_size(const NodeView& view, const Shape& left, const Shape& ri
   return pool.make(ir::ExprOp::Max, {a, b});
 }
 
-// True for sizes like min(max(64 - s, 0), 64) of the symbol s: computed from it, with choices.
+// True for sizes such as min(max(64 - s, 0), 64) of the symbol s, with selections of its own.
 bool is_clamp_of(ir::Expr size, ir::Expr symbol) {
   if (symbol->op != ir::ExprOp::Symbol) return false;
   bool chooses = false, refers = false;

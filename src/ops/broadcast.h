@@ -8,10 +8,10 @@
 
 namespace redfuser::ops {
 
-// numpy broadcasting of two shapes; names the node in its error.
+// The common shape; UserError naming the node if there is none.
 std::vector<ir::Expr> broadcast_shapes(const NodeView& view, const std::vector<ir::Expr>& a,
                                        const std::vector<ir::Expr>& b);
-// Where an operand of shape `operand` is read for the element `index` of a result of shape
+// The index into an operand of shape `operand` for the element `index` of a result of shape
 // `result`.
 std::vector<ir::Expr> broadcast_index(ir::ExprPool& pool, std::span<const ir::Expr> operand,
                                       std::span<const ir::Expr> result,

@@ -1,5 +1,5 @@
-// What the tables of elementwise operators are made of: a shape rule per kind of operand, and
-// lowerings from one scalar expression. Every operand broadcasts.
+// Parts of the tables of elementwise operators: a shape rule per kind of operand, and lowerings
+// from one scalar expression. Every operand broadcasts.
 #pragma once
 
 #include "ops/op_def.h"
@@ -30,8 +30,8 @@ void infer_predicate(InferContext& context) {
   context.set(0, DType::Bool, broadcast_inputs(context, 0, kind));
 }
 
-// `op` on elements. They wrap around where sizes may not: sums, products and opposites of int64
-// numbers are folded here, modulo 2^64.
+// `op` on tensor elements, which wrap around: sums, products and negations of int64 constants are
+// folded here, modulo 2^64.
 ir::Expr element_operation(ir::ExprPool& pool, ir::ExprOp op, std::vector<ir::Expr> args);
 
 // `op` of one operand, or folded from the left over all.

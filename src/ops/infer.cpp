@@ -1,6 +1,6 @@
-// Inference: the operator's shape rule, then what follows from its lowering. Small outputs that
-// read nothing but sizes get their contents as expressions; outputs of any size that read nothing
-// are functions of their indices.
+// Applies the operator's shape rule, then its lowering: small outputs of sizes alone get their
+// elements as expressions, and outputs of any size without reads are marked as functions of their
+// indices.
 #include "ops/infer.h"
 
 #include <algorithm>
@@ -38,8 +38,8 @@ void forget_contents(ir::Value& value) {
   value.has_elements = value.indexed = false;
 }
 
-// The terms that unrolling makes, those of nested reductions for each of the outer one's; more than
-// kMaxUnrolled is as good as endless.
+// The terms that unrolling creates, with nested reductions multiplied; saturates above
+// kMaxUnrolled.
 int64_t reduction_terms(ir::Expr expr, std::unordered_map<ir::Expr, int64_t>& known) {
   const auto [entry, first] = known.try_emplace(expr, 0);
   if (!first) return entry->second;
@@ -88,8 +88,8 @@ ir::Expr unroll(ir::ExprPool& pool, ir::Expr reduction) {
   return result;
 }
 
-// Replaces reads at constant positions by what is known of them, innermost reductions by their
-// terms, until neither is left or neither can go.
+// Replaces reads at constant positions by known elements, and innermost reductions by their terms,
+// until nothing changes.
 ir::Expr resolve(const ir::Graph& graph, ir::Expr expr) {
   ir::ExprPool& pool = *graph.pool;
   Lowering known(graph, [](ir::ValueId) { return false; });
@@ -107,8 +107,8 @@ ir::Expr resolve(const ir::Graph& graph, ir::Expr expr) {
   return expr;
 }
 
-// Whether a read of a value that nothing is known of stands in the expression, so that no unrolling
-// makes it free of reads.
+// Whether the expression reads a value without known elements, so that unrolling cannot remove all
+// reads.
 bool reads_unknown(const ir::Graph& graph, ir::Expr expr) {
   bool found = false;
   visit(expr, [&](ir::Expr node) {
@@ -126,10 +126,10 @@ bool has_reduce(ir::Expr expr) {
   return found;
 }
 
-// Elements of elements nest as deep as the graph is long.
+// Elements that are expressions of elements nest as deep as the graph is long.
 bool fits(ir::Expr element) { return element->args.empty() || expr_extent(element).fits(); }
 
-// One element of a small output, free of reads; null if there is none.
+// One element of a small output as an expression without reads; null if there is none.
 ir::Expr propagated_element(const ir::Graph& graph, Lowering& lowering, ir::ValueId id,
                             std::vector<ir::Expr> index, int64_t count) {
   ir::Expr element = lowering.element(id, std::move(index));

@@ -7,10 +7,10 @@ namespace redfuser::ops {
 
 // Infers dtype, shape, elements and the indexed flag of one node's outputs.
 void infer_node(ir::Graph& graph, ir::NodeId node);
-// Its last part alone: the indexed flag.
+// Infers the indexed flag only.
 void infer_indexed(ir::Graph& graph, ir::NodeId node);
 
-// Makes a value a constant: dtype, shape, and its elements if it is small.
+// Makes a value a constant: sets dtype, shape and, for small tensors, elements.
 void set_constant(ir::Graph& graph, ir::ValueId value, Tensor tensor);
 
 }  // namespace redfuser::ops

@@ -9,11 +9,11 @@
 
 namespace redfuser::ops {
 
-// Reduced dimensions that are neighbours (but for dimensions of one element) are one loop over
-// their merged extent; its index is split in mixed radix.
+// Adjacent reduced dimensions (dimensions of one element aside) are one loop over their merged
+// extent, whose index is split in mixed radix.
 struct Loops {
   std::vector<ir::Expr> axes;   // outermost first; none if every extent is one
-  std::vector<ir::Expr> index;  // of the input element: the given index with the loops filled in
+  std::vector<ir::Expr> index;  // of the input element: the given index with the loops inserted
   ir::Expr count = nullptr;     // elements reduced to one
 };
 

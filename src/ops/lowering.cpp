@@ -9,7 +9,8 @@
 namespace redfuser::ops {
 namespace {
 
-// The row-major position of a constant index under a static shape; nullopt if either is open.
+// The row-major position of a constant index under a static shape; nullopt if one of them is
+// symbolic.
 std::optional<int64_t> constant_position(const ir::Value& value,
                                          const std::vector<ir::Expr>& index) {
   int64_t position = 0;
@@ -22,7 +23,7 @@ std::optional<int64_t> constant_position(const ir::Value& value,
   return position;
 }
 
-// The known content of one element; null if it is in memory or yet to be computed.
+// One element as a known expression; null if it is only in memory or not computed yet.
 ir::Expr known_element(ir::ExprPool& pool, const ir::Value& value,
                        const std::vector<ir::Expr>& index) {
   if (!value.has_elements && !value.is_constant()) return nullptr;

@@ -10,9 +10,9 @@
 
 namespace redfuser::ops {
 
-// Lowers output elements through the graph. `inlined(value)` says whether a produced value is
-// replaced by its own meaning; otherwise it stays a Read. Constants of one element, known elements
-// and indexed values are always replaced.
+// Lowers output elements through the graph. `inlined(value)` tells whether a produced value is
+// replaced by its own lowering or stays a Read. Constants of one element, known elements and
+// indexed values are always replaced.
 class Lowering {
  public:
   using Inline = std::function<bool(ir::ValueId)>;
@@ -28,9 +28,9 @@ class Lowering {
 
 // Fresh axes, one per dimension of `value`.
 std::vector<ir::Expr> output_axes(const ir::Graph& graph, ir::ValueId value);
-// The same axes at every call, for values of the same sizes too; made at the first.
+// The same axes at every call, also for other values of the same sizes.
 std::vector<ir::Expr> shared_axes(const ir::Graph& graph, ir::ValueId value);
-// The same for fusion, with axes of its own, and the integer 0 for every dimension of one element.
+// The same for fusion, with separate axes, and the integer 0 for every dimension of one element.
 std::vector<ir::Expr> shared_index(const ir::Graph& graph, ir::ValueId value);
 
 }  // namespace redfuser::ops

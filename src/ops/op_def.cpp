@@ -103,7 +103,7 @@ void NodeView::fail_unknown(const std::string& message) const {
 }
 
 void InferContext::set(int output, DType dtype, std::vector<ir::Expr> shape) {
-  constexpr size_t kMaxRank = 64;  // as numpy has it
+  constexpr size_t kMaxRank = 64;  // numpy's limit
   if (!has_output(output)) return;
   if (shape.size() > kMaxRank) {
     fail(fmt::format("output {} has {} dimensions; at most {} are taken", output, shape.size(),

@@ -1,9 +1,8 @@
-// An operator's one place: its name, its shape rule and its meaning.
+// The single definition of an operator: its name, its shape rule and its lowering.
 //
-// The meaning is a lowering: the expression of one output element over elements of the inputs.
-// Execution, fusion, constant folding and data propagation all follow from it. An operator whose
-// meaning is no expression (Conv, NonZero, ...) has no lowering: it is opaque, and src/cpu has a
-// kernel under its name.
+// A lowering is the expression of one output element over elements of the inputs. Execution,
+// fusion, constant folding and data propagation follow from it. Operators without a lowering (Conv,
+// NonZero, ...) are opaque; src/cpu has a kernel for each.
 #pragma once
 
 #include <functional>
@@ -16,8 +15,8 @@
 
 namespace redfuser::ops {
 
-// What a rule may ask of the node at hand. Throws UserError, in the form
-// `[Op] node "name": ...`, for attributes or inputs that are missing or of the wrong kind.
+// The node of a shape rule or lowering. Throws UserError, in the form `[Op] node "name": ...`, for
+// attributes or inputs that are missing or of the wrong kind.
 class NodeView {
  public:
   NodeView(const ir::Graph& graph, const ir::Node& node) : graph_(graph), node_(node) {}
@@ -40,12 +39,12 @@ class NodeView {
   double real(const std::string& attribute, double fallback) const;
   std::string text(const std::string& attribute, const std::string& fallback) const;
   std::vector<int64_t> integers(const std::string& attribute, std::vector<int64_t> fallback) const;
-  // The same for strides, pads and the like, whose sums and products are taken: UserError for
-  // numbers beyond 32 bits.
+  // The same for strides, pads and other numbers that enter sums and products: UserError beyond 32
+  // bits.
   std::vector<int64_t> small_integers(const std::string& attribute,
                                       std::vector<int64_t> fallback) const;
 
-  // The symbolic contents of a small integer (or scalar) input; null if only known at run time.
+  // The symbolic contents of a small integer (or scalar) input; null if known at run time only.
   const std::vector<ir::Expr>* elements(int input) const;
   // The same as plain integers; nullopt unless every element is a constant.
   std::optional<std::vector<int64_t>> constant_integers(int input) const;
@@ -53,7 +52,7 @@ class NodeView {
   int axis(int64_t value, int rank) const;
 
   [[noreturn]] void fail(const std::string& message) const;
-  // Throws NeedsValues: the rule asks for what only a run knows.
+  // Throws NeedsValues: the rule depends on run-time values.
   [[noreturn]] void fail_unknown(const std::string& message) const;
 
  private:
@@ -61,24 +60,24 @@ class NodeView {
   const ir::Node& node_;
 };
 
-// Shape rule: set dtype and shape of every present output. A dimension that holds a Read (a size
-// computed at run time) becomes a fresh symbol; the rule applied to the tensors at hand binds it.
+// Shape rule: set dtype and shape of every present output. A dimension with a Read (a size computed
+// at run time) becomes a fresh symbol, which a run binds by applying the rule to its tensors.
 class InferContext : public NodeView {
  public:
   InferContext(ir::Graph& graph, const ir::Node& node) : NodeView(graph, node), mutable_(graph) {}
   void set(int output, DType dtype, std::vector<ir::Expr> shape);
   // A size known at run time only, named after the node.
   ir::Expr fresh_size(const std::string& hint);
-  // Two sizes that must agree: UserError if they provably differ, a SizeCheck if that is open.
+  // Two sizes that must agree: UserError if they provably differ, a SizeCheck if that is undecided.
   void require_equal(ir::Expr a, ir::Expr b, const std::string& what);
   // Like require_equal, but `a` may also be 1.
   void require_broadcast(ir::Expr a, ir::Expr b, const std::string& what);
   // A size that may not exceed another: UserError or a SizeCheck, likewise.
   void require_at_most(ir::Expr a, ir::Expr b, const std::string& what);
-  // broadcast_shapes, with a SizeCheck for every dimension that it leaves open. A size computed by
-  // clamping another (a slice of a table down to a sequence) is taken to fit that one.
+  // broadcast_shapes, with a SizeCheck for every undecided dimension. A size computed by clamping
+  // another (a slice of a table down to a sequence) is assumed to equal it.
   std::vector<ir::Expr> broadcast(const std::vector<ir::Expr>& a, const std::vector<ir::Expr>& b);
-  // The node has no lowering for its types: its definition becomes `opaque`.
+  // Changes the node's definition to `opaque`, for types without a lowering.
   void choose_opaque();
   // An output whose contents the rule knows (Constant).
   void set_constant(int output, Tensor tensor);
@@ -112,8 +111,8 @@ class LowerContext : public NodeView {
   const Reader& reader_;
 };
 
-// Positions in a dimension that an operator takes from an input. A run refuses those that are
-// outside [low, high], where no proof shows that there are none.
+// Positions along a dimension that an operator reads from an input. A run throws UserError for
+// positions outside [low, high], unless inference proves that there are none.
 struct Positions {
   std::string what;            // "index"
   std::vector<ir::Expr> axes;  // the input's dimensions that hold them
@@ -123,7 +122,7 @@ struct Positions {
 
 // How much precision an operator's floats need.
 enum class PrecisionClass {
-  Product,  // a contraction: operands and result may be narrow, its sums are fp32 wherever it runs
+  Product,  // a contraction: operands and result may be narrow, sums are fp32 on every device
   Moves,    // re-indexes and selects
   Follows,  // no worse than its operands: sums, products, bounded functions
   Single,   // needs fp32: reductions, growing functions, rounding, quotients by data
@@ -136,15 +135,15 @@ struct OpDef {
   void (*infer)(InferContext&);
   ir::Expr (*lower)(LowerContext&);  // null: opaque
   bool random = false;               // a new result at every run: never folded, never merged
-  // The opaque form that `infer` may choose (InferContext::choose_opaque) where the operator's
-  // meaning is no expression for the types at hand.
+  // The opaque form that `infer` chooses (InferContext::choose_opaque) for types without a
+  // lowering.
   const OpDef* opaque = nullptr;
-  // Of an operator without a lowering (that of a lowering follows from its expression).
+  // For operators without a lowering; with one it follows from the expression.
   PrecisionClass (*sensitivity)(const NodeView&) = [](const NodeView&) {
     return PrecisionClass::Single;
   };
-  // Of an operator that reads or writes at positions which are data. Kernels of opaque operators
-  // look at theirs themselves on the CPU.
+  // For operators that read or write at positions which are data. CPU kernels of opaque operators
+  // check their positions themselves.
   std::vector<Positions> (*positions)(const LowerContext&) = nullptr;
 };
 

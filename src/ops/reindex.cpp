@@ -6,7 +6,7 @@
 namespace redfuser::ops {
 namespace {
 
-// The dimensions other than one, which alone carry information.
+// The dimensions of more than one element.
 struct Dimensions {
   std::vector<size_t> place;  // in the full shape
   std::vector<ir::Expr> size;

@@ -1,4 +1,5 @@
-// Where elements lie after a change of shape: the meaning of Reshape, Concat and their kin.
+// Indices of elements before and after a change of shape, for Reshape, Concat and similar
+// operators.
 #pragma once
 
 #include <functional>
@@ -12,9 +13,9 @@ namespace redfuser::ops {
 // The index under shape `to` of the element that is at `index` under shape `from`, both row-major
 // and of equally many elements.
 //
-// Dimensions are matched in groups: wherever the leading (or, for the rest, trailing) dimensions of
-// both shapes multiply to the same expression a group ends, so that indices are linearised and
-// divided only inside a group. Equal dimensions map one to one.
+// Dimensions are matched in groups. A group ends wherever the leading (or, for the rest, trailing)
+// dimensions of both shapes have the same product, so that indices are linearised and divided
+// within a group only. Equal dimensions map one to one.
 std::vector<ir::Expr> reshape_index(ir::ExprPool& pool, std::span<const ir::Expr> from,
                                     std::span<const ir::Expr> to, std::span<const ir::Expr> index);
 

@@ -67,7 +67,7 @@ ir::Expr max_of(ir::ExprPool& pool, ir::Expr a, ir::Expr b) {
   return pool.select(less(pool, a, b), b, a);
 }
 
-// max(p - q, 0) = p - min(p, q): the parts that slices divide a dimension into add up to it.
+// max(p - q, 0) = p - min(p, q), so that the slices of a dimension add up to it.
 ir::Expr at_least_zero(ir::ExprPool& pool, ir::Expr x) {
   if (proved_nonnegative(x)) return x;
   const bool is_size = x->dtype == DType::Int64 && x->free_axes.empty() && !x->has_read;

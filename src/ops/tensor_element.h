@@ -1,4 +1,4 @@
-// Between small constant tensors and constant expressions.
+// Conversions between small constant tensors and constant expressions.
 #pragma once
 
 #include <cstdint>

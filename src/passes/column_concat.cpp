@@ -35,7 +35,7 @@ class ColumnConcat : public DeferredContents {
     RF_CHECK(offset % width_ == 0 && bytes % width_ == 0, "half an element of merged weights");
     size_t at = offset / width_;
     const size_t end = at + bytes / width_;
-    // What is left of a row, whole rows, and the begin of a row.
+    // The rest of a row, whole rows, and the beginning of a row.
     while (at < end) {
       const size_t row = at / columns_, column = at % columns_;
       const bool whole = column == 0 && end - at >= columns_;
@@ -48,7 +48,7 @@ class ColumnConcat : public DeferredContents {
   }
 
  private:
-  // Columns [first, first + columns) of some rows, next to each other.
+  // Columns [first, first + columns) of some rows, contiguous in `to`.
   void write_rows(size_t row, size_t rows, size_t first, size_t columns, char* to) const {
     size_t begin = 0;  // of the part
     for (const MatrixPart& part : parts_) {

@@ -1,4 +1,4 @@
-// Matrices side by side, as one that is put together where it is wanted.
+// Matrices concatenated along their columns when the result is first used.
 #pragma once
 
 #include <vector>
@@ -13,8 +13,8 @@ struct MatrixPart {
   int64_t columns = 0;      // of the part
 };
 
-// The matrix of `rows` rows whose columns are those of all parts, which have as many rows and one
-// dtype. It holds on to the parts instead of copies of them.
+// The matrix of `rows` rows with the columns of all parts, which have `rows` rows and one dtype. It
+// keeps references to the parts, not copies.
 Tensor column_concat(int64_t rows, std::vector<MatrixPart> parts);
 
 }  // namespace redfuser::passes

@@ -10,8 +10,8 @@
 namespace redfuser::passes {
 namespace {
 
-// Hashes the ends and a few places between: equal tensors hash alike, and a file of gigabytes of
-// weights need not be read. Equality is then decided by all bytes.
+// Hashes both ends and a few places between, so that gigabytes of weights need not be read. Tensors
+// of equal hashes are compared in full.
 uint64_t hash_tensor(const Tensor& tensor) {
   constexpr size_t kWhole = 4096, kPiece = 256, kPieces = 8;
   uint64_t hash = hash_combine(static_cast<uint64_t>(tensor.dtype()), tensor.bytes());

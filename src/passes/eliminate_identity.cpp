@@ -6,7 +6,7 @@
 namespace redfuser::passes {
 namespace {
 
-// The value of which `id` is a copy, element by element; kAbsent if it is none.
+// The value of which `id` is an elementwise copy; kAbsent if there is none.
 ir::ValueId copied_value(const ir::Graph& graph, ir::ValueId id) {
   const ir::Value& value = graph.values[id];
   if (value.is_constant() || value.has_elements || value.indexed) return ir::kAbsent;

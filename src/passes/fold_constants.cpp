@@ -87,7 +87,7 @@ class ConstantFolder {
     return fuse::MapStep{std::move(axes), {{output, body}}};
   }
 
-  // True if the output is worth its memory and its time, and there is room for it.
+  // True if folding the output pays for its memory and time, and the memory limit allows it.
   bool is_worthwhile(const ir::Node& node, ir::ValueId output, ir::Expr body,
                      cpu::RunContext& context) const {
     Dims dims = cpu::dims_of(graph_, output, context.symbols);
@@ -154,7 +154,7 @@ class ConstantFolder {
     return *found;
   }
 
-  // Makes a computed tensor the constant of its value.
+  // Makes a computed tensor its value's constant.
   void adopt(ir::ValueId id) {
     std::vector<ir::Expr> before = graph_.values[id].shape;
     ops::set_constant(graph_, id, std::move(tensors_[id]));
@@ -164,8 +164,8 @@ class ConstantFolder {
     changed_ = true;
   }
 
-  // Records what the new sizes of a value say about the symbols of the old ones; keeps an old size
-  // from which no symbol follows.
+  // Substitutes symbols of a value's old sizes by its new sizes; an old size that does not
+  // determine a symbol stays.
   void learn_shape(ir::ValueId id, const std::vector<ir::Expr>& before) {
     std::vector<ir::Expr>& shape = graph_.values[id].shape;
     for (size_t i = 0; i < before.size(); ++i) {
@@ -179,7 +179,7 @@ class ConstantFolder {
     }
   }
 
-  // Applies the shape rule again to a node whose inputs are better known than before.
+  // Repeats inference for a node whose inputs have become known.
   void infer_again(ir::NodeId node) {
     int64_t watermark = graph_.pool->fresh_symbol("inferred")->integer;
     std::vector<ir::Value> before;
@@ -215,7 +215,7 @@ class ConstantFolder {
   ir::Graph& graph_;
   Rewrite rewrite_;
   std::vector<char> learned_;     // by value: contents or sizes became known in this run
-  std::vector<Tensor> tensors_;   // by value: inputs and outputs of the node at hand
+  std::vector<Tensor> tensors_;   // by value: inputs and outputs of the current node
   std::vector<int64_t> symbols_;  // sizes bound while folding
   std::unique_ptr<ThreadPool> pool_;
   bool changed_ = false;

@@ -30,7 +30,7 @@ class Contents {
     }
     result.row = wide[0];
     result.column = wide[1];
-    // Either number may be the one within the band.
+    // Either of the two numbers may be inside the band.
     for (int side = 0; side < 2; ++side) {
       if (fits(result)) return result;
       std::swap(result.inside, result.outside);
@@ -80,7 +80,8 @@ class Contents {
     return true;
   }
 
-  // Sets the bounds to the distances at which the inside number occurs; true if it is there only.
+  // Sets the bounds to the distances of the inside number; true if it occurs at these distances and
+  // nowhere else.
   bool fits(Band& band) const {
     const int64_t rows = dims_[band.row], columns = dims_[band.column];
     const int64_t down = stride(band.row), right = stride(band.column);
@@ -109,10 +110,10 @@ class Contents {
   int64_t count_;
 };
 
-// Far from where sums of them overflow or doubles round.
+// Small enough that sums do not overflow and doubles are exact.
 constexpr int64_t kLargest = int64_t{1} << 40;
 
-// The integer that an element is; null if it is none.
+// The element as an integer; nullopt if it is not one.
 template <typename T>
 std::optional<int64_t> integer_of(T element) {
   if constexpr (std::is_same_v<T, bool>) {

@@ -1,5 +1,5 @@
 // [A·B1 + c1, A·B2 + c2, ...] = A·[B1, B2, ...] + [c1, c2, ...]: products of one matrix with
-// several constant ones are one product, whose readers read slices of it.
+// several constant ones become one product, and their readers read slices of it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -139,7 +139,8 @@ class ProductMerger {
     return false;
   }
 
-  // The only reader of the product adds a constant vector: that sum is the linear form's value.
+  // If the only reader of the product adds a constant vector, the sum is the value of the linear
+  // form.
   void take_bias(Linear& linear, const std::vector<ir::Expr>& axes) {
     const auto& readers = consumers_[static_cast<size_t>(linear.value)];
     if (readers.size() != 1 || is_output_[static_cast<size_t>(linear.value)]) return;
@@ -155,7 +156,7 @@ class ProductMerger {
     }
   }
 
-  // Every reader has a meaning that can read a slice in place.
+  // Every reader has a lowering, which can read a slice in place.
   bool sliceable(ir::ValueId id) {
     if (is_output_[static_cast<size_t>(id)]) return false;
     const auto& readers = consumers_[static_cast<size_t>(id)];

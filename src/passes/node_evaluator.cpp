@@ -17,8 +17,8 @@
 namespace redfuser::passes {
 namespace {
 
-// Reductions that vary along fewer axes than what holds them (a maximum of a row in each of its
-// elements) are computed first, once for the axes they vary along, into values of their own.
+// Reductions that depend on fewer axes than the expression around them (a row's maximum in each of
+// its elements) are computed first, into values of their own.
 class InnerReductions {
  public:
   InnerReductions(ir::Graph& graph, std::vector<Tensor>& tensors, cpu::RunContext& context,
@@ -42,7 +42,7 @@ class InnerReductions {
                    [&](ir::Expr axis) { return node->depends_on(axis); });
       const bool varies_less = inside || used.size() < axes_.size();
       const bool open = used.size() < node->free_axes.size();
-      // A temporary would round what is computed wider than half precision.
+      // A temporary in a 16-bit type would round a result that is computed in fp32.
       const bool rounds = node->dtype == DType::Float16 || node->dtype == DType::BFloat16;
       if (!varies_less || open || rounds) return reduction(node);
       return computed(reduction(node), used);
@@ -76,7 +76,7 @@ class InnerReductions {
   std::vector<ir::ValueId> made_;
 };
 
-// Throws UserError for positions among the inputs that are out of range.
+// Throws UserError for input positions that are out of range.
 void refuse_positions(const ir::Graph& graph, const ir::Node& node, cpu::RunContext& context) {
   const auto id = static_cast<ir::NodeId>(&node - graph.nodes.data());
   for (const cpu::PositionGuard& guard :

@@ -15,16 +15,16 @@ class NodeEvaluator {
   explicit NodeEvaluator(int threads) : pool_(threads) {}
 
   // Makes every output of the node a constant. Its inputs must be constants. Throws UserError for
-  // what the operator cannot do.
+  // inputs that the operator refuses.
   void evaluate(ir::Graph& graph, ir::NodeId node);
 
-  // Forgets the sizes that were bound on the way: before a graph with symbols of its own.
+  // Forgets bound sizes; call it before a graph with other symbols.
   void forget_sizes() { symbols_.clear(); }
 
  private:
   ThreadPool pool_;
-  std::vector<Tensor> tensors_;   // by value, of the node at hand
-  std::vector<int64_t> symbols_;  // sizes bound on the way
+  std::vector<Tensor> tensors_;   // by value, of the current node
+  std::vector<int64_t> symbols_;  // bound sizes, by symbol
 };
 
 }  // namespace redfuser::passes

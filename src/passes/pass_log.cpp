@@ -15,7 +15,7 @@ int count(const NodeList& nodes) {
   return static_cast<int>(total);
 }
 
-// Those of `nodes` that `others` has not.
+// The nodes in `nodes` that are not in `others`.
 NodeList difference(const NodeList& nodes, const NodeList& others) {
   NodeList result;
   for (const auto& [op, names] : nodes) {

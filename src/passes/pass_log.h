@@ -1,4 +1,4 @@
-// What each pass of a pipeline changed.
+// The changes of each pass of a pipeline.
 #pragma once
 
 #include <map>
@@ -13,8 +13,8 @@ namespace redfuser::passes {
 using NodeList = std::map<std::string, std::vector<std::string>>;
 NodeList nodes_of(const ir::Graph& graph);
 
-// A pass that changed the graph. With no node removed or added it changed values alone: what nodes
-// read, or constants.
+// A pass that changed the graph. If it removed and added no node, it changed inputs of nodes or
+// constants.
 struct PassRecord {
   std::string name;
   int nodes_before = 0, nodes_after = 0;

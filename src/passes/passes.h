@@ -6,35 +6,35 @@
 
 namespace redfuser::passes {
 
-// Replaces outputs whose meaning is "the element of one input at the same index" by that input:
-// Identity, a Cast to the same dtype, a Reshape to the same shape, x * 1, an untouched Slice, ...
-// Decided by the lowered expression alone.
+// Replaces outputs that lower to "the element of one input at the same index" by that input:
+// Identity, a Cast to the same dtype, a Reshape to the same shape, x * 1, a Slice of everything,
+// ... Decided by the lowered expression alone.
 bool eliminate_identity(ir::Graph& graph);
 
 // Computes nodes whose inputs are all constants, on the CPU. Never folds functions of indices
 // (masks, positions), random operators, results above 16 MiB that are larger than four times their
-// inputs or mere re-indexing, or reductions above 2^31 terms. Shapes that a folded value decides
-// are inferred again.
+// inputs or only re-index them, and reductions of more than 2^31 terms. Infers shapes again that
+// depend on a folded value.
 bool fold_constants(ir::Graph& graph);
 
-// Takes values apart again that are joined along an axis, go through pointwise nodes and reductions
-// over that axis, and leave as one part: softmax over scores beside an attention sink.
+// Splits values that are concatenated along an axis, pass through pointwise nodes and reductions
+// over that axis, and end as a slice of one part: a softmax over scores and an attention sink.
 bool split_concatenation(ir::Graph& graph);
 
 // Merges nodes of the same operator, attributes and inputs, and constants of the same bytes.
 bool eliminate_common(ir::Graph& graph);
 
-// Removes nodes that no output needs, and values that nothing refers to; renumbers both.
+// Removes nodes that do not contribute to an output, and unused values; renumbers both.
 bool eliminate_dead(ir::Graph& graph);
 
-// Replaces large constants that hold one number, one of two by the distance of two indices (an
-// additive causal mask, a window), or integers at even steps (positions), by nodes that say so:
-// they are then computed where they are needed, and whole tiles of masks are known. For execution.
+// Replaces large constants by expressions of their indices: uniform constants, bands (an additive
+// causal mask, a window), and arithmetic progressions of integers (positions). They are then
+// computed in place, and fully masked tiles are known. For execution.
 bool recover_index_expressions(ir::Graph& graph);
 
-// Makes one product of several that multiply one value by constant matrices, each perhaps with a
-// constant vector added: A·B1 + c1, A·B2 + c2 are slices of A·[B1, B2] + [c1, c2]. For
-// execution: in files, the weights keep their names.
+// Merges products of one value with several constant matrices, with or without constant vectors
+// added: A·B1 + c1 and A·B2 + c2 are slices of A·[B1, B2] + [c1, c2]. For execution only, since the
+// weights lose their names.
 bool merge_products(ir::Graph& graph);
 
 }  // namespace redfuser::passes

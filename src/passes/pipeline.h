@@ -1,4 +1,4 @@
-// The pipelines: which passes run, in which order.
+// The pipelines of passes.
 #pragma once
 
 #include <vector>
@@ -7,12 +7,12 @@
 
 namespace redfuser::passes {
 
-// Both verify the graph after every pass that changed it, and add a record of it to the log. Node
-// and value numbers change.
+// Both verify the graph after every pass that changed it and log the change. Node and value numbers
+// change.
 
 // For files and for execution: passes run until none changes anything (at most eight rounds).
 void optimize(ir::Graph& graph, std::vector<PassRecord>* log = nullptr);
-// For execution alone, of an optimised graph, whose constants it replaces: each pass runs once.
+// For execution only, after optimize(): replaces constants. Each pass runs once.
 void optimize_for_execution(ir::Graph& graph, std::vector<PassRecord>* log = nullptr);
 
 }  // namespace redfuser::passes

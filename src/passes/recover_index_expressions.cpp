@@ -15,7 +15,7 @@
 namespace redfuser::passes {
 namespace {
 
-constexpr int64_t kLarge = 4096;  // elements; smaller masks cost nothing to load
+constexpr int64_t kLarge = 4096;  // elements; loading smaller masks is cheap
 
 class IndexExpressionFinder {
  public:
@@ -52,7 +52,7 @@ class IndexExpressionFinder {
   }
 
  private:
-  // Every reader is elementwise or a view: an expression can go into its meaning.
+  // Every reader is elementwise or a view, into which an expression can be inlined.
   bool meant(const std::vector<ir::NodeId>& readers) const {
     return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](ir::NodeId reader) {
       const ir::Node& node = graph_.nodes[static_cast<size_t>(reader)];
@@ -86,7 +86,7 @@ class IndexExpressionFinder {
 
   std::string unique() { return fmt::format("{}/index_{}", name_, graph_.values.size()); }
 
-  // The new nodes read constants alone: they go first.
+  // The new nodes read constants only, so they are placed first.
   ir::ValueId node(const std::string& op, std::vector<ir::ValueId> inputs,
                    ir::Attributes attributes = {}) {
     ir::Node node = ops::new_node(op, std::move(inputs), std::move(attributes));
@@ -138,7 +138,7 @@ class IndexExpressionFinder {
     return node("Expand", {chosen, shape});
   }
 
-  // What reads functions of indices alone is one as well.
+  // A function of index functions alone is an index function.
   void infer_readers() {
     for (size_t n = added_; n < graph_.nodes.size(); ++n) {
       const ir::Node& node = graph_.nodes[n];
@@ -152,7 +152,7 @@ class IndexExpressionFinder {
 
   ir::Graph& graph_;
   ops::GraphEditor editor_;
-  std::string name_;  // of the constant at hand
+  std::string name_;  // of the current constant
   std::vector<std::pair<ir::ValueId, ir::ValueId>> replaced_;
   size_t added_ = 0;
 };

@@ -75,7 +75,7 @@ void Rewrite::remove(ir::NodeId node) {
   dead_node_[node] = 1;
 }
 
-// A replacement may itself hold symbols that are replaced.
+// A replacement may contain symbols that are replaced too.
 void Rewrite::resolve_symbols() {
   constexpr int kMaxRounds = 16;
   bool changed = true;
@@ -96,7 +96,7 @@ bool Rewrite::apply() {
   }
   for (ir::ValueId& output : graph_.outputs) output = resolve(output);
   for (size_t i = 0; i < forward_.size(); ++i) {
-    // A constant that nothing reads any more gives its memory back.
+    // Frees the memory of a constant without readers.
     if (forward_[i] != static_cast<ir::ValueId>(i)) graph_.values[i].constant = Tensor();
   }
   if (!symbols_.empty()) {

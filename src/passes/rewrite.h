@@ -1,4 +1,4 @@
-// Edits of a graph that a pass collects while it walks the nodes, and applies in one linear walk.
+// Edits that a pass collects while it visits the nodes, and applies in one linear walk.
 #pragma once
 
 #include <utility>
@@ -12,19 +12,19 @@ class Rewrite {
  public:
   explicit Rewrite(ir::Graph& graph);
 
-  // Lets every reader of `from` read `to` instead, which has the same dtype and, up to symbols that
-  // only `from` binds, the same shape. A graph output keeps its name: `to` takes it over. Returns
-  // false, and does nothing, unless can_replace.
+  // Makes every reader of `from` read `to`, which must have the same dtype and, up to symbols that
+  // only `from` binds, the same shape. If `from` is a graph output, `to` gets its name. Returns
+  // false without an edit unless can_replace().
   bool replace(ir::ValueId from, ir::ValueId to);
   // False if `from` is a graph input; if the shapes differ; or if `from` is a graph output and `to`
   // is a graph input, a constant or an output of its own.
   bool can_replace(ir::ValueId from, ir::ValueId to) const;
-  // What readers of `value` read after the replacements so far.
+  // The replacement of `value` so far, or `value` itself.
   ir::ValueId resolve(ir::ValueId value) const;
   // Removes a node at apply(). Its outputs must be replaced, constant or unused.
   void remove(ir::NodeId node);
-  // Writes `size` for the run-time size `symbol` in every shape. False if the symbol is the
-  // caller's (it occurs in the shape of a graph input).
+  // Replaces the run-time size `symbol` by `size` in every shape. False if the symbol occurs in the
+  // shape of a graph input.
   bool substitute(ir::Expr symbol, ir::Expr size);
 
   bool empty() const { return replaced_ == 0 && removed_ == 0 && symbols_.empty(); }

@@ -1,9 +1,8 @@
-// Concatenated values whose parts go separate ways in the end (an attention sink beside the
-// scores):
+// Concatenated values of which one part is used in the end (scores next to an attention sink):
 //     f([a, b]) = [f(a), f(b)]          f pointwise along the axis
 //     ⊕[a, b]   = (⊕a) ⊕ (⊕b)           a reduction over the axis
 //     [a, b] sliced to a = a
-// so that reductions and products over a's length meet.
+// so that reductions and products over a's length can fuse.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +21,7 @@ namespace {
 
 enum class Use { Pointwise, Reduction, Part, None };
 
-// What a node makes of the parts of one concatenation along `axis`.
+// A node's results for the parts of one concatenation along `axis`.
 struct Carried {
   Use use = Use::None;
   ir::Reduction reduction = ir::Reduction::Sum;
@@ -51,8 +50,8 @@ class Splitter {
   }
 
  private:
-  // Follows the concatenation that node `start`; true if every use has a form here and one takes a
-  // part.
+  // Follows the concatenation at node `start`; true if every use can be split and one is a slice of
+  // a part.
   bool find(ir::NodeId start, const std::vector<std::vector<ir::NodeId>>& consumers) {
     if (!find_parts(start)) return false;
     nodes_.clear();
@@ -81,7 +80,7 @@ class Splitter {
     return std::find(values_.begin(), values_.end(), value) != values_.end();
   }
 
-  // Whether the node's meaning is that of its inputs, joined along an axis.
+  // Whether the node lowers to the concatenation of its inputs along an axis.
   bool find_parts(ir::NodeId start) {
     const ir::Node& node = graph_.nodes[static_cast<size_t>(start)];
     if (node.inputs.size() < 2 || node.outputs.size() != 1) return false;
@@ -97,7 +96,8 @@ class Splitter {
     return false;
   }
 
-  // Whether the parts, each smaller than the whole, add up along the axis; sets their starts.
+  // Whether the sizes of the parts, each smaller than the whole, add up along the axis; sets their
+  // starts.
   bool has_parts_along_axis(ir::Expr whole) {
     starts_ = {pool_.integer(0)};
     for (ir::ValueId part : parts_) {
@@ -150,7 +150,7 @@ class Splitter {
     return {Use::Reduction, kind, 0};
   }
 
-  // Every carried value is read at `along` in the axis, and nothing else depends on `along`.
+  // Every split value is read at `along` in the axis, and nothing else depends on `along`.
   bool reads_along(ir::Expr body, ir::Expr along, ir::Expr offset) {
     bool fits = true;
     std::function<void(ir::Expr)> go = [&](ir::Expr e) {
@@ -246,14 +246,14 @@ class Splitter {
     replaced_[from.outputs[0]] = total;
   }
 
-  // A node to be put where node `at` is; its output is named after `like`.
+  // Adds a node before node `at`; its output is named after `like`.
   ir::ValueId add(ir::NodeId at, ir::Node node, ir::ValueId like, const std::string& suffix) {
     const std::string& name = graph_.values[static_cast<size_t>(like)].name;
     return editor_.add(at, std::move(node),
                        fmt::format("{}.{}#{}", name, suffix, graph_.values.size()));
   }
 
-  // Puts the new nodes in their places, and lets readers read what replaces the old values.
+  // Places the new nodes and redirects the readers of replaced values.
   void rebuild() {
     editor_.place();
     Rewrite rewrite(graph_);
@@ -275,7 +275,7 @@ class Splitter {
   std::vector<ir::Expr> starts_;
   ir::Expr total_ = nullptr;
   std::map<ir::NodeId, Carried> nodes_;
-  std::vector<ir::ValueId> dead_;  // results of the nodes that go
+  std::vector<ir::ValueId> dead_;  // results of removed nodes
   std::map<ir::ValueId, ir::ValueId> replaced_;
 };
 

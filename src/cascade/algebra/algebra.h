@@ -29,7 +29,7 @@ struct Term {
   bool uses_results() const;
 };
 
-// What the algebra knows of the cascade around one body.
+// The cascade around one body.
 struct StageScope {
   ir::ExprPool& pool;
   ir::Expr stream;
@@ -46,7 +46,7 @@ struct StageScope {
 // select(c, a, b) by the condition's dependence, casts between floats of 16 bits or more dropped.
 std::variant<std::vector<Term>, Refusal> decompose(const StageScope& scope, ir::Expr body);
 
-// The same with equal streamed parts left apart.
+// The same without collecting terms of equal streamed parts.
 std::variant<std::vector<Term>, Refusal> expand(const StageScope& scope, ir::Expr body);
 
 }  // namespace redfuser::cascade

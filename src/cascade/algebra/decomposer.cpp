@@ -7,9 +7,9 @@
 namespace redfuser::cascade {
 
 static constexpr size_t kMaxTerms = 32;
-// Expressions expanded for one body: each choice by a condition may double the parts that it holds.
+// Expressions expanded for one body: each select may double the number of terms.
 static constexpr size_t kMaxExpanded = 4096;
-// Factors of one term: a product of products, each used twice, has exponentially many.
+// Factors of one term: nested products of shared factors have exponentially many.
 static constexpr size_t kMaxFactors = 64;
 
 Decomposer::Terms Decomposer::terms(ir::Expr e) {
@@ -87,7 +87,7 @@ Decomposer::Terms Decomposer::leaf(ir::Expr e) {
 }
 
 // Products are kept as separate factors, so that a contraction's operand stays recognisable and
-// equal factors of different terms meet.
+// equal factors of different terms are found.
 void Decomposer::append_streamed_factors(ir::Expr e, Term& term) {
   if (term.x.size() + term.d.size() + term.exp_x.size() >= kMaxFactors) {
     term.x.push_back(e);
@@ -146,8 +146,8 @@ Decomposer::Terms Decomposer::add(ir::Expr e) {
   return left;
 }
 
-// a + a is 2·a: a sum of sums, each used twice, stays one term. Terms that would cancel stay apart,
-// as they do not where one is infinite.
+// a + a = 2·a, so that nested sums of shared terms stay one term. Terms that cancel are kept, since
+// inf - inf is NaN.
 Decomposer::Terms Decomposer::joined(ir::Expr e, Terms left, Terms right) {
   if (!left || !right) return std::nullopt;
   for (Term& term : *right) {

@@ -47,7 +47,7 @@ class Decomposer {
   Terms factorwise(ir::Expr e, Terms terms, ir::ExprOp op);
   Terms pow(ir::Expr e);
 
-  // decomposer_select.cpp: choices by a condition.
+  // decomposer_select.cpp: selects.
   ir::Expr inner_choice(ir::Expr e);
   ir::Expr choice(ir::Expr e) const;
   ir::Expr summand_choice(ir::Expr e);
@@ -57,7 +57,7 @@ class Decomposer {
 
   const StageScope& scope_;
   ir::ExprPool& pool_;
-  // Bodies share their parts: each is expanded once.
+  // Bodies share subexpressions; each is expanded once.
   std::unordered_map<ir::Expr, Terms> terms_, summands_;
   std::unordered_map<ir::Expr, ir::Expr> summand_choices_;
 };

@@ -13,7 +13,7 @@ Decomposer::Terms Decomposer::inverse(ir::Expr e, ir::Expr divisor) {
   return inverse(e, terms(divisor));
 }
 
-// 1/(xd·exp(a)) = x⁻¹·d⁻¹·exp(-a); a sum has no such form.
+// 1/(xd·exp(a)) = x⁻¹·d⁻¹·exp(-a), for a single term.
 Decomposer::Terms Decomposer::inverse(ir::Expr e, Terms terms) {
   if (!terms) return terms;
   if (terms->size() != 1 || !terms->front().guards.empty()) {
@@ -46,7 +46,7 @@ ir::Expr Decomposer::exponent_piece(const Term& term, DType dtype) {
   return pool_.mul(piece, pool_.number(term.coefficient, dtype));
 }
 
-// exp(Σ pieces) with every piece pure.
+// exp(Σ pieces), where each piece depends on streamed elements or on results, not on both.
 Decomposer::Terms Decomposer::exponential(ir::Expr e) {
   Terms pieces = additive(e->args[0]);
   if (!pieces) return pieces;
@@ -63,7 +63,7 @@ Decomposer::Terms Decomposer::exponential(ir::Expr e) {
   return std::vector{term};
 }
 
-// Splits sums of row values too, so that exp(s - (m + log l)) shows its maximum.
+// Splits sums of row values too, so that the maximum in exp(s - (m + log l)) is found.
 Decomposer::Terms Decomposer::additive(ir::Expr e) {
   const auto known = summands_.find(e);
   if (known != summands_.end()) return known->second;

@@ -9,8 +9,8 @@ namespace redfuser::cascade {
 
 static DType state_of(ir::Expr e) { return state_dtype(e->dtype); }
 
-// The select s of f(s), 1/s or exp(s + ..) that mixes: f(select(c, a, b)) = select(c, f(a),
-// f(b)). Linear operations expand their select by themselves.
+// The select s inside f(s), 1/s or exp(s + ..) that mixes streamed elements with results:
+// f(select(c, a, b)) = select(c, f(a), f(b)). Linear operations expand their select by themselves.
 ir::Expr Decomposer::inner_choice(ir::Expr e) {
   switch (e->op) {
     case ir::ExprOp::Exp:

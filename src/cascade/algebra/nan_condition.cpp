@@ -21,15 +21,16 @@ struct Summed {
   std::vector<ir::Expr> rest;  // exponents of d beside it
 };
 
-// A NaN test of earlier results makes a guard, and a guarded term is none of those below. Expanding
-// it would ask for the conditions of the stages before, each for those before it.
+// A NaN test of earlier results becomes a guard, and guarded terms have none of the forms below.
+// Expanding one would require the conditions of all earlier stages.
 bool is_guarded(const StageScope& scope, ir::Expr body) {
   bool found = false;
   visit(body, [&](ir::Expr e) { found |= e->op == ir::ExprOp::IsNaN && scope.mixed(e); });
   return found;
 }
 
-// If the term is E_l·d, `d` a factor (or exponent) that is NaN wherever a stage d_k = Σ E_l is.
+// The form E_l·d of the term, with `d` a factor (or exponent) that is NaN if a stage d_k = Σ E_l
+// is.
 std::optional<Summed> summed_by(const StageScope& scope, ir::Expr d, const Term& term, bool divisor,
                                 bool exponent) {
   bool divides = divisor, negated = false, logarithm = false;

@@ -14,13 +14,13 @@ namespace {
 
 using Matrix = std::vector<std::vector<double>>;
 
-// A value in [0.5, 2], where logarithms and roots are defined, for one leaf at one sample.
+// The value of one leaf at one sample, in [0.5, 2], where logarithms and roots are defined.
 double sample(uint64_t leaf, uint64_t at) {
   std::mt19937_64 random(leaf * 1000003 + at * 7919 + 1);
   return std::uniform_real_distribution<double>(0.5, 2)(random);
 }
 
-// Gaussian elimination with full pivoting; what is left below the tolerance is rounding.
+// Gaussian elimination with full pivoting; entries below the tolerance are rounding errors.
 int rank_of(Matrix m) {
   const size_t n = m.size();
   double largest = 0;

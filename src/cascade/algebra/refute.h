@@ -1,4 +1,4 @@
-// Separability tested by numbers: the independent opinion beside the symbolic proof.
+// A numerical test of separability, independent of the symbolic proof.
 #pragma once
 
 #include "cascade/algebra/algebra.h"

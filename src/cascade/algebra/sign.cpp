@@ -51,7 +51,7 @@ bool is_element(ir::Expr e) {
   return is_integer(e->dtype) && (e->has_read || e->has_leaf) && !counts;
 }
 
-// Expressions share their parts: the sign of each is found once.
+// Expressions share subexpressions; the sign of each is found once.
 class Signs {
  public:
   explicit Signs(const StageScope& scope) : scope_(scope) {}
@@ -72,7 +72,7 @@ class Signs {
 };
 
 Sign Signs::derived(ir::Expr e) {
-  // Integer elements wrap around: only their type bounds them.
+  // Integer elements wrap around, so only their type bounds them.
   if (is_element(e)) return ir::is_unsigned(e->dtype) ? Sign::NonNegative : Sign::Unknown;
   auto of = [&](size_t i) { return this->of(e->args[i]); };
   switch (e->op) {
@@ -137,7 +137,8 @@ std::optional<Monotone> flipped(std::optional<Monotone> monotone, bool flip) {
   return monotone;
 }
 
-// One argument carries the streamed element, the other is free of it; `sign` is that of the other.
+// One argument depends on the streamed element, the other does not; `sign` is the sign of the
+// other.
 std::optional<Monotone> of_factor(const StageScope& scope, ir::Expr streamed, Sign sign) {
   if (sign != Sign::Positive && sign != Sign::Negative) return std::nullopt;
   return flipped(monotone(scope, streamed), sign == Sign::Negative);

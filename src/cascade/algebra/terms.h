@@ -14,8 +14,8 @@ std::vector<Term> collect(const StageScope& scope, std::vector<Term> terms);
 ir::Expr product(ir::ExprPool& pool, const std::vector<ir::Expr>& factors, DType dtype);
 ir::Expr sum(ir::ExprPool& pool, const std::vector<ir::Expr>& terms, DType dtype);
 
-// The dtype that states and accumulations of values of `dtype` have: Float64 and UInt64 stay, other
-// floats become Float32, other integers Int64.
+// The dtype of states for values of `dtype`: Float64 and UInt64 stay, other floats become Float32,
+// other integers Int64.
 DType state_dtype(DType dtype);
 
 }  // namespace redfuser::cascade

@@ -31,8 +31,8 @@ uint64_t mixed(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Values with few bits, so that sums and squares of them are exact and cancellation shows only
-// where the form itself loses digits.
+// Values with few bits, so that their sums and squares are exact and cancellation shows only if the
+// form itself loses digits.
 double float_value(Kind kind, uint64_t hash) {
   constexpr double inf = std::numeric_limits<double>::infinity();
   const double small = (static_cast<double>(hash % 65) - 32) / 8;
@@ -60,7 +60,7 @@ double float_value(Kind kind, uint64_t hash) {
   return small;
 }
 
-// Contractions inside bodies become inputs of their own: the algebra treats them as elements.
+// Replaces contractions inside bodies by inputs, as the algebra treats them as elements.
 class Opaquer {
  public:
   explicit Opaquer(ir::ExprPool& pool) : pool_(pool) {}
@@ -84,8 +84,8 @@ class Opaquer {
       [](ir::Expr a, ir::Expr b) { return a->id < b->id; }};
 };
 
-// A guard that replaces a whole row by zeros leaves 0·v per element in the graph, which is NaN for
-// an infinite v; the fused form writes the zero. Values behind such guards are drawn finite.
+// With a guard that replaces a whole row by zeros, the graph computes 0·v per element, which is NaN
+// for an infinite v, and the fused form writes 0. Values behind such guards are drawn finite.
 std::set<int64_t> values_behind_guards(const Cascade& cascade) {
   std::set<int64_t> values;
   for (const Stage& stage : cascade.stages) {
@@ -122,15 +122,15 @@ double difference(double a, double b) {
   return std::abs(a - b) / std::max({1.0, std::abs(a), std::abs(b)});
 }
 
-// Positions are compared where values order them: not among NaN, nor where underflow ties elements
-// that the streaming form still tells apart.
+// Positions are compared only if values determine them: not among NaN, and not where underflow
+// makes elements equal that differ in the streaming form.
 bool positions_defined(Kind kind) {
   return kind == Kind::Normal || kind == Kind::Tiny || kind == Kind::Zeros || kind == Kind::Ties;
 }
 
 constexpr double kTolerance = 1e-6;
 constexpr int64_t kLongestRow = 1024;
-constexpr int64_t kWorthThreads = 64;  // rows so long take longer than starting threads
+constexpr int64_t kWorthThreads = 64;  // shorter rows take less time than starting threads
 
 struct Case {
   Kind kind;
@@ -210,7 +210,7 @@ class Trial {
   const Cascade& cascade_;
   const bool exact_infinities_;
   const std::set<int64_t> finite_;
-  int64_t fewest_ = 0;  // a row holds at least the k elements that are asked of it
+  int64_t fewest_ = 0;  // a row has at least k elements for a TopK
   UnfusedSimulator unfused_;
   StreamingSimulator fused_;
 };
@@ -228,8 +228,8 @@ Certificate certify(ir::ExprPool& pool, const Cascade& original, const Streaming
   for (CascadeOutput& output : streaming.cascade.outputs) output.body = opaque(output.body);
 
   const std::vector<Case> cases = cases_for(cascade.stream->extent());
-  // Each thread has its own simulators, and the cases' results are joined in order: the certificate
-  // is the one of a single thread, which stops at the first failure.
+  // Each thread has its own simulators, and the cases' results are joined in order, so that the
+  // certificate is that of a single thread which stops at the first failure.
   std::vector<Certificate> parts(cases.size());
   std::atomic<int64_t> first_failure = static_cast<int64_t>(cases.size());
   ir::Expr extent = cascade.stream->extent();

@@ -1,4 +1,4 @@
-// The evidence behind a fusion: the streaming form run against the unfused body.
+// The check of a fusion: the streaming form against the unfused body, on adversarial rows.
 #pragma once
 
 #include <string>
@@ -18,7 +18,8 @@ struct Certificate {
 // element, odd lengths) under several segmentations of the streamed axis. Deterministic.
 Certificate certify(ir::ExprPool& pool, const Cascade& cascade, const Streaming& streaming);
 
-// Text that is equal for cascades equal up to the numbers of the values they read.
+// A text that is the same for cascades that differ only in the numbers of the values that they
+// read.
 std::string fingerprint(const ir::ExprPool& pool, const Cascade& cascade);
 
 }  // namespace redfuser::cascade

@@ -67,7 +67,7 @@ Partial element(ir::Reduction reduction, double value, int64_t index) {
   return {value, {}};
 }
 
-// The number that a State or Result leaf stands for.
+// The number of a State or Result leaf.
 double scalar(ir::Reduction reduction, const Partial& partial) {
   if (is_arg(reduction)) return partial.kept.empty() ? 0 : partial.kept[0].second;
   return partial.value;
@@ -100,7 +100,7 @@ double at(ir::Tape& tape, const Row& row, ir::Expr stream, int64_t position,
 
 using Points = std::vector<std::vector<int64_t>>;
 
-// The column points at which a stage is followed; one empty point without columns.
+// The column points at which a stage is evaluated; one empty point without columns.
 Points points_of(const std::vector<ir::Expr>& columns, const Row& row) {
   if (columns.empty()) return {{}};
   Points points;
@@ -275,7 +275,7 @@ class TileContext {
     return next;
   }
 
-  // Finished results of one state, by stage and point: later ones use those before them.
+  // Finished results of one state, by stage and point; later ones use earlier ones.
   using Finished = std::map<std::pair<size_t, size_t>, double>;
 
   double result(const State& state, size_t stage, size_t point, Finished& finished) const {
@@ -321,7 +321,7 @@ class TileContext {
               streaming_.cascade.stream, 0, {}, {}, std::ref(leaves));
   }
 
-  // State leaves of a transport are the old values, whatever has been updated since.
+  // State leaves of a transport are the old values, even of accumulators that are already updated.
   Partial transported(size_t k, size_t point, const State& old, const State& next) const {
     const Partial& own = old.partials[k][point];
     std::optional<ir::Tape>& transport = tapes_.transports[k];

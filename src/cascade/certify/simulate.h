@@ -1,5 +1,4 @@
-// Runs cascades and streaming forms on scalars in double precision: the meaning of both, used by
-// certificates and tests.
+// Runs cascades and streaming forms on scalars in double precision, for certificates and tests.
 #pragma once
 
 #include <memory>
@@ -14,17 +13,17 @@ namespace redfuser::cascade {
 struct Row {
   int64_t length = 0;                         // of the streamed axis
   std::vector<std::vector<int64_t>> columns;  // column points to evaluate, one list per stage
-  ir::Environment values;                     // everything but leaves and the streamed axis
+  ir::Environment values;                     // of all but leaves and the streamed axis
 };
 
-// What a cascade yields for a row: results per stage and column point (TopK: its k values, then
-// its k indices), and outputs per column point or streamed element.
+// The results of a cascade for a row, per stage and column point (TopK: its k values, then its k
+// indices), and its outputs per column point or streamed element.
 struct RowResult {
   std::vector<std::vector<double>> results;
   std::vector<std::vector<double>> outputs;
 };
 
-// Stage by stage over the whole row, as the graph says.
+// Stage by stage over the whole row, as in the graph.
 class UnfusedSimulator {
  public:
   explicit UnfusedSimulator(const Cascade& cascade);

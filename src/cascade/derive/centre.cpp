@@ -1,5 +1,4 @@
-// Σuv in uses that subtract Σu·Σv/n becomes the centred Σ(u - ū)(v - v̄), exactly equal and free of
-// the cancellation.
+// Replaces Σuv - Σu·Σv/n by the centred Σ(u - ū)(v - v̄), which is equal and does not cancel.
 #include "cascade/derive/centre.h"
 
 #include <algorithm>
@@ -15,7 +14,7 @@ namespace {
 // A sum of products of integer powers of atoms, with real coefficients.
 using Exponents = std::map<uint32_t, int>;  // atom id -> power
 using Rational = std::map<Exponents, double>;
-constexpr int kMaxPower = 64;  // of an atom: squares of squares have any
+constexpr int kMaxPower = 64;  // of an atom: repeated squares have any power
 
 class Normalizer {
  public:
@@ -117,7 +116,7 @@ class Normalizer {
         const double term = e->op == ir::ExprOp::Sub ? -coefficient : coefficient;
         const double before = (*result)[exponents];
         const double sum = before + term;
-        // Coefficients such as 1/n come rounded to float32.
+        // Coefficients such as 1/n are rounded to float32 in models.
         const bool cancels = std::abs(sum) <= 1e-6 * std::max(std::abs(before), std::abs(term));
         if (cancels) {
           result->erase(exponents);
@@ -182,7 +181,7 @@ std::optional<SecondMoment> find_second_moment(ir::ExprPool& pool, const Cascade
   return SecondMoment{i, *first, *second, u, v};
 }
 
-// Rewrites the outermost polynomial expressions of results in which Σuv meets Σu·Σv/n and cancels.
+// Rewrites the outermost polynomial expressions of results in which Σuv and Σu·Σv/n cancel.
 class CentringPass {
  public:
   CentringPass(ir::ExprPool& pool, const Cascade& cascade, const SecondMoment& moment)
@@ -195,7 +194,8 @@ class CentringPass {
     first_ = leaf(moment.first);
     second_ = leaf(moment.second);
     whole_ = leaf(moment.stage);
-    // Stands for the centred moment until every use is rewritten; no cascade holds State leaves.
+    // A placeholder of the centred moment until every use is rewritten; cascades have no State
+    // leaves.
     centred_ = pool.leaf(ir::LeafKind::State, -2, whole_->dtype);
     count_ = pool.cast(dtype, cascade.stream->extent());
     Normalizer plain({});

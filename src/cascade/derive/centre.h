@@ -5,8 +5,8 @@
 
 namespace redfuser::cascade {
 
-// E[uv] - E[u]·E[v] = E[(u - E u)(v - E v)]: rewrites second moments whose uses cancel into centred
-// ones, which lose no digits. Other uses of Σuv get Σuv = M + Σu·Σv/n.
+// E[uv] - E[u]·E[v] = E[(u - E u)(v - E v)]: replaces second moments by centred ones, M, where this
+// difference would cancel. Other uses of Σuv become M + Σu·Σv/n.
 Cascade centre_moments(ir::ExprPool& pool, const Cascade& cascade);
 
 }  // namespace redfuser::cascade

@@ -70,7 +70,7 @@ void StreamingBuilder::finish(size_t stage, ir::Expr value, Form form) {
   RF_CHECK(streaming.finish.size() == stage, "stages are derived in order");
   const Stage& s = cascade_.stages[stage];
   const bool folds = s.reduction == ir::Reduction::Sum || s.reduction == ir::Reduction::Prod;
-  // A state of integers has 64 bits; the result wraps around within its own type.
+  // Integer states have 64 bits; the result wraps around within its own type.
   const bool wraps = folds && is_integer(s.body->dtype);
   streaming.finish.push_back(wraps ? pool_.cast(s.body->dtype, value) : value);
   running_finish_.push_back(running(streaming.finish.back()));
@@ -82,7 +82,7 @@ void StreamingBuilder::finish(size_t stage, ir::Expr value, Form form) {
 
 namespace {
 
-// Integers wrap around and divide with remainders: identities of real numbers do not hold for them.
+// Integers wrap around and their division truncates, so identities of real numbers do not hold.
 std::optional<Refusal> refuse_integers(ir::ExprPool& pool, const StageScope& scope, ir::Expr body) {
   if (!is_integer(body->dtype) || !scope.results(body)) return std::nullopt;
   return Refusal{"integers, which wrap around, of an earlier result: " + to_string(pool, body),

@@ -143,7 +143,7 @@ std::variant<Extremum, Refusal> separate_extremum(const StageScope& scope, ir::E
 std::optional<Refusal> derive_extremum(StreamingBuilder& builder, size_t stage) {
   ir::ExprPool& pool = builder.pool();
   const Stage& s = builder.cascade().stages[stage];
-  // An extreme of no elements is the type's own.
+  // The extremum of no elements is the type's lowest or highest value.
   const DType dtype = is_integer(s.body->dtype) ? s.body->dtype : state_dtype(s.body->dtype);
   const StageScope scope = builder.scope(stage);
   Accumulator accumulator;
@@ -172,7 +172,7 @@ std::optional<Refusal> derive_extremum(StreamingBuilder& builder, size_t stage) 
   builder.reports.back().G = to_string(pool, extremum.u);
   builder.reports.back().H = to_string(pool, extremum.phi);
   if (ranked) {
-    // Ranked values are read through their rank; φ is applied where they are read.
+    // Ranked values are read by rank; φ is applied at the read.
     const int64_t read = -(2 * static_cast<int64_t>(stage) + 2);
     for (CascadeOutput& output : builder.streaming.cascade.outputs) {
       output.body = pool.rewrite(output.body, [&](ir::Expr e) -> ir::Expr {

@@ -1,4 +1,4 @@
-// Sums: the form of each term, and what it owes at the end.
+// Sums: the form of each term, and the factor that finish applies.
 #include "cascade/derive/derive_sum.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ bool is_extremum(ir::Reduction reduction) {
   return reduction == ir::Reduction::Max || reduction == ir::Reduction::Min;
 }
 
-// All results in `e` are running maxima or minima, which are safe to rescale by.
+// All results in `e` are running maxima or minima, so rescaling by them cannot overflow.
 bool only_extrema(const StreamingBuilder& builder, ir::Expr e) {
   bool any = false, all = true;
   visit(e, [&](ir::Expr leaf) {
@@ -34,7 +34,7 @@ bool is_running_maximum(const StreamingBuilder& builder, ir::Expr reference) {
              ir::Reduction::Max;
 }
 
-// The running maximum of the exponent's streamed part, where an earlier stage keeps it; else null.
+// The running maximum of the exponent's streamed part if an earlier stage computes it, else null.
 ir::Expr running_top(const StreamingBuilder& builder, const Term& term, DType dtype) {
   if (term.exp_x.empty()) return nullptr;
   ir::Expr exponent = sum(builder.pool(), term.exp_x, dtype);
@@ -94,7 +94,7 @@ ir::Expr lift_of(StreamingBuilder& builder, size_t stage, const Term& term, ir::
 
 namespace {
 
-// One term of a sum: A ⊕= lift, repaired by ρ = exp(c_old - c_new) where it is rescaled.
+// One term of a sum: A ⊕= lift, rescaled by ρ = exp(c_old - c_new) if it has a reference c.
 TermForm derive_term(StreamingBuilder& builder, size_t stage, const Term& term, DType dtype) {
   ir::ExprPool& pool = builder.pool();
   const double infinity = std::numeric_limits<double>::infinity();
@@ -112,10 +112,10 @@ TermForm derive_term(StreamingBuilder& builder, size_t stage, const Term& term, 
     result.form = term.uses_results() ? Form::Deferred : Form::Plain;
     result.G = "1";
   } else if (c) {
-    // The reference is c, or where c is more than a maximum (m + max(x - m), a stand-in for an
-    // infinite m) the maximum itself, and exp(m - c) is owed at the end. A reference of -inf is the
-    // identity of the maximum: nothing but exp(-inf) = 0 has been added, so any finite stand-in
-    // serves, and where it is c the factor exp(+inf) is owed (0·inf = NaN, as in the graph).
+    // The reference is c if c is a maximum. Otherwise (m + max(x - m), or a finite substitute for
+    // an infinite m) it is the maximum m, and finish multiplies by exp(m - c). If the maximum is
+    // -inf, only exp(-inf) = 0 has been added, so any finite substitute works; if it replaces c
+    // itself, finish multiplies by exp(+inf), and 0·inf = NaN as in the graph.
     const bool maximum = is_running_maximum(builder, builder.running(c));
     ir::Expr top = maximum ? nullptr : running_top(builder, term, dtype);
     const int reference = builder.refer(top ? top : c);
@@ -137,12 +137,12 @@ TermForm derive_term(StreamingBuilder& builder, size_t stage, const Term& term, 
     ir::Expr before_move = pool.leaf(ir::LeafKind::State, own, dtype);
     accumulator.transport = pool.mul(before_move, rho);
     if (!maximum && !top) {
-      // A stand-in hides the identity (c = 0 for an empty row): what is exactly 0 stays 0.
+      // A substitute hides the identity (c = 0 for an empty row): an exact 0 must stay 0.
       accumulator.transport =
           pool.select(pool.make(ir::ExprOp::Equal, {before_move, pool.number(0, dtype)}),
                       before_move, accumulator.transport);
     }
-    // Equal accumulators differ only in the number of their own State leaf.
+    // Accumulators are equal if they differ only in the number of their own State leaf.
     int number = -1;
     for (size_t i = 0; i < builder.streaming.accumulators.size(); ++i) {
       const Accumulator& other = builder.streaming.accumulators[i];
@@ -181,7 +181,7 @@ TermForm derive_term(StreamingBuilder& builder, size_t stage, const Term& term, 
   return result;
 }
 
-// Adds the evidence of numbers where they show that the body does not separate.
+// Adds the sampled rank to the reason if it shows that the body does not separate.
 Refusal confirmed(const StageScope& scope, ir::Expr body, Refusal refusal) {
   constexpr int kPoints = 8;
   if (sampled_rank(scope, body, kPoints) == kPoints) {

@@ -122,7 +122,7 @@ std::optional<Moments> find_moments(const std::vector<Term>& terms) {
     }
     moments.weights = common;
   }
-  // A factor that some term has more often is a variable of the polynomial, not its weight.
+  // A factor with a higher power in some term is a variable of the polynomial, not a weight.
   const std::vector<ir::Expr> weights = moments.weights;
   std::erase_if(moments.weights, [&](ir::Expr w) {
     return std::any_of(terms.begin(), terms.end(), [&](const Term& term) {
@@ -227,7 +227,7 @@ class MomentBuilder {
     return builder_.state(builder_.accumulate(accumulator));
   }
 
-  // The running mean, 0 while nothing has weight.
+  // The running mean, 0 while the total weight is 0.
   int centre(ir::Expr u, ir::Expr total) {
     Accumulator accumulator = blank();
     accumulator.lift = weighted(u);
@@ -303,8 +303,8 @@ class MomentBuilder {
     return result;
   }
 
-  // Stands for atom k, or weight k, in the polynomial: an atom may hold a weight, or a weight an
-  // atom.
+  // The variable of atom k, or of weight k, in the polynomial: an atom may contain a weight, or a
+  // weight an atom.
   ir::Expr variable(size_t k) {
     return pool_.leaf(ir::LeafKind::State, -2 - static_cast<int64_t>(k), dtype_);
   }
@@ -313,9 +313,9 @@ class MomentBuilder {
                       moments_.weights[k]->dtype);
   }
 
-  // What stands for `e` in the polynomial; null if it is neither an atom nor a weight. A centre
-  // does not have the atom's precision: where the body reads an atom in a wider type, the variable
-  // is of that type.
+  // The variable of `e` in the polynomial; null if `e` is neither an atom nor a weight. Centres are
+  // not rounded to the atom's type: if the body reads an atom in a wider type, the variable has
+  // that type.
   ir::Expr variable_for(ir::Expr e) {
     for (size_t k = 0; k < moments_.weights.size(); ++k) {
       if (e == moments_.weights[k]) return weight_variable(k);
@@ -328,7 +328,7 @@ class MomentBuilder {
     return nullptr;
   }
 
-  // The body over the variables, weights 1; null if it is no polynomial in one of them.
+  // The body over the variables, with weights 1; null if it is not a polynomial in all of them.
   ir::Expr polynomial() {
     std::vector<std::pair<ir::Expr, ir::Expr>> ones;
     for (size_t k = 0; k < moments_.weights.size(); ++k) {

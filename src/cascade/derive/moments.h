@@ -7,8 +7,8 @@
 
 namespace redfuser::cascade {
 
-// True if the stage is a polynomial of degree two or more in streamed values, and was added in
-// translated form.
+// Adds the stage in translated form if it is a polynomial of degree two or more in streamed values;
+// false if it is not.
 bool derive_moments(StreamingBuilder& builder, size_t stage, const std::vector<Term>& terms);
 
 }  // namespace redfuser::cascade

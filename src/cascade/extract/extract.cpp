@@ -19,8 +19,8 @@ bool contains(const std::vector<ir::Expr>& list, ir::Expr e) {
   return std::find(list.begin(), list.end(), e) != list.end();
 }
 
-// Maps the axes of a second output onto the first one's by matching a reduction that both hold.
-// Reductions are equal up to free axes; bound axes are canonical already.
+// Maps the axes of a second output to the first one's by matching a common reduction. Reductions
+// are equal up to free axes; bound axes are canonical already.
 class AxisMatch {
  public:
   bool match(ir::Expr a, ir::Expr b) {
@@ -56,7 +56,7 @@ class AxisMatch {
   };
   std::map<ir::Expr, ir::Expr, ById> map_;
   std::set<ir::Expr> images_;
-  std::set<std::pair<ir::Expr, ir::Expr>> matched_;  // axes once mapped stay so
+  std::set<std::pair<ir::Expr, ir::Expr>> matched_;  // mapped axes stay mapped
 };
 
 class Extractor {
@@ -75,7 +75,8 @@ class Extractor {
     if (result_.maps_back && result_.has_producer) {
       throw NotACascade{"an output along the streamed axis would compute its contraction twice"};
     }
-    // A single row reads its matrix once either way: only reading the values beside it is a gain.
+    // A single row reads its matrix once, fused or not; fusion pays only if the values are read
+    // along with it.
     if (shares_rows_ && !result_.has_columns) {
       throw NotACascade{"an inner contraction has no row of its own"};
     }
@@ -103,7 +104,8 @@ class Extractor {
     }
   }
 
-  // Outputs name their axes alike: a transposed one would confuse its rows with the first one's.
+  // Outputs use the same axes: the rows of a transposed output would otherwise be confused with the
+  // first one's.
   void rename_axes(LoweredOutput& output) {
     std::vector<std::pair<ir::Expr, ir::Expr>> map;
     for (size_t i = 0; i < output.axes.size(); ++i) {
@@ -135,7 +137,7 @@ class Extractor {
     return found;
   }
 
-  // Stages in dependence order: whatever a body uses comes first.
+  // Stages in order of dependence: the stages that a body uses come first.
   void collect(ir::Expr e) {
     if (!seen_.insert(e).second || e->op == ir::ExprOp::Axis) return;
     if (e->op != ir::ExprOp::Reduce) {
@@ -199,7 +201,7 @@ class Extractor {
     return axes;
   }
 
-  // Axes of the reductions nested in a stage are rows; what the stage adds to them are columns.
+  // Axes of the reductions nested in a stage are rows; further axes of the stage are columns.
   void find_rows() {
     for (ir::Expr reduce : stages_) {
       std::vector<ir::Expr> inner;
@@ -243,8 +245,8 @@ class Extractor {
     result_.cascade.rows = ordered;
   }
 
-  // An axis of which some digit (in mixed radix) is never seen, as in ⌊axis/k⌋ alone, would compute
-  // the same row several times.
+  // If some digit of a row axis (in mixed radix) is unused, as in ⌊axis/k⌋ alone, the same row
+  // would be computed several times.
   void check_no_repetition(ir::Expr reduce) const {
     for (ir::Expr axis : free_axes_of(reduce)) {
       std::vector<Digits> digits;
@@ -264,7 +266,7 @@ class Extractor {
     }
   }
 
-  // The part ⌊axis/low⌋ mod (high/low) of an axis; high is null where nothing is cut off above.
+  // The part ⌊axis/low⌋ mod (high/low) of an axis; without the modulo if high is null.
   struct Digits {
     ir::Expr low = nullptr, high = nullptr;
   };
@@ -298,9 +300,9 @@ class Extractor {
 
   enum class Role { Row, Column };
 
-  // What an axis that the nested stages do not have is to `reduce`: a column if only the value
-  // operand of a product carries it, else a further row. A computed value operand would be computed
-  // again for every row.
+  // The role in `reduce` of an axis that the nested stages do not have: a column if only the value
+  // operand of a product has it, else a further row. A computed value operand would be recomputed
+  // for every row.
   Role role_of(ir::Expr reduce, ir::Expr axis) const {
     ir::Expr body = without_float_casts(reduce->body());
     if (body->op != ir::ExprOp::Mul) return Role::Row;
@@ -329,7 +331,7 @@ class Extractor {
     return found;
   }
 
-  // Stage reductions become Result leaves; contractions take their canonical form.
+  // Replaces stage reductions by Result leaves and contractions by their canonical form.
   ir::Expr over_results(ir::Expr e) {
     return pool_.rewrite(e, [&](ir::Expr node) -> ir::Expr {
       if (node->op != ir::ExprOp::Reduce) return nullptr;

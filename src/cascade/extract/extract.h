@@ -23,9 +23,9 @@ struct Extraction {
   bool maps_back = false;
 };
 
-// Finds the streamed axis, the stages in order, row axes and columns. All reductions outside of
-// tile producers must run over one axis; inner ones that depend on it must be contractions of two
-// reads. Returns the reason if the piece is no cascade.
+// Finds the streamed axis, the stages in order, row axes and columns. All stage reductions must run
+// over one axis; inner reductions that depend on it must be contractions of two reads. Returns the
+// reason if the piece is not a cascade.
 std::variant<Extraction, std::string> extract(ir::ExprPool& pool,
                                               const std::vector<LoweredOutput>& outputs);
 

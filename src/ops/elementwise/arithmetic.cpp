@@ -21,8 +21,8 @@ ir::Expr lower_mean(LowerContext& context) {
   return context.pool().div(sum, context.pool().number(context.input_count(), sum->dtype));
 }
 
-// A sum or product of int64 elements, which wraps around. Quotients by its factors would hold for a
-// size, which does not.
+// A sum or product of int64 elements may wrap around. Division by one of its factors is exact for
+// sizes only.
 bool wraps_as_element(ir::Expr x) {
   return x->dtype == DType::Int64 && x->has_read &&
          (x->op == ir::ExprOp::Add || x->op == ir::ExprOp::Mul);
@@ -73,7 +73,7 @@ ir::Expr lower_pow(LowerContext& context) {
     return pool.cast(dtype,
                      pool.make(ir::ExprOp::Pow, {pool.cast(exponent->dtype, base), exponent}));
   }
-  // An exponent keeps its bits: only the power wraps around.
+  // The exponent is not wrapped, only the power is.
   return pool.make(ir::ExprOp::Pow,
                    {base, pool.cast(is_float(dtype) ? dtype : DType::Int64, exponent)});
 }

@@ -15,7 +15,7 @@ void check_castable(const NodeView& view, DType from, DType to) {
 
 bool is_text(DType dtype) { return dtype == DType::String; }
 
-// StringPool become numbers by no expression.
+// Casts between strings and numbers are opaque.
 void set_cast(InferContext& context, DType to) {
   const DType from = context.dtype(0);
   check_castable(context, from, to);
@@ -29,7 +29,7 @@ void infer_cast(InferContext& context) {
 
 void infer_cast_like(InferContext& context) { set_cast(context, context.dtype(1)); }
 
-// Powers of two round up; the others follow from that: down halves what is not exact, nearest takes
+// The power of two above x. Rounding down halves it unless x is exact; rounding to nearest takes
 // the upper one from the middle on.
 ir::Expr rounded_power(LowerContext& context, ir::Expr x) {
   ir::ExprPool& pool = context.pool();
@@ -47,7 +47,7 @@ ir::Expr rounded_power(LowerContext& context, ir::Expr x) {
   return pool.select(exact, up, down);
 }
 
-// A saturating cast takes what is beyond the largest value, infinities included, to that value.
+// A saturating cast clamps to the largest value, infinities too.
 ir::Expr lower_cast(LowerContext& context) {
   ir::ExprPool& pool = context.pool();
   const DType to = context.result().dtype;
@@ -76,7 +76,7 @@ void infer_identity(InferContext& context) {
 
 ir::Expr lower_identity(LowerContext& context) { return context.read_broadcast(0); }
 
-// Inference: the data passes, the mask keeps everything. Training draws.
+// In inference the data is unchanged and the mask is all true. Training draws random numbers.
 void infer_dropout(InferContext& context) {
   if (context.opset() < 7 && context.integer("is_test", 0) == 0) {
     context.fail("training (is_test 0) is not supported before opset 12");

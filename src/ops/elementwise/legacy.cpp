@@ -1,5 +1,5 @@
-// Forms of operators before opset 7: the second operand of an arithmetic or logical operator is
-// broadcast only where an attribute says so, to the dimensions from `axis` on.
+// Operators before opset 7: the second operand of an arithmetic or logical operator is broadcast
+// only if the attribute `broadcast` is set, to the dimensions from `axis` on.
 #include "base/error.h"
 #include "ops/elementwise.h"
 #include "ops/families.h"
@@ -8,7 +8,7 @@
 namespace redfuser::ops {
 namespace {
 
-// The dimension of the first operand that the second's first one is paired with.
+// The dimension of the first operand that corresponds to the second operand's first dimension.
 int first_dimension(const NodeView& view) {
   const int left = view.rank(0), right = view.rank(1);
   const int64_t axis = view.integer("axis", left - right);

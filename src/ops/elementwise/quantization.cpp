@@ -39,7 +39,7 @@ int64_t block_of(const NodeView& view) {
   return view.rank(1) > 1 || block > 0 ? block : 0;
 }
 
-// True for a parameter that holds for every element.
+// True for a parameter that all elements share.
 bool is_shared(const NodeView& view, int input) {
   if (view.rank(input) == 0) return true;
   return view.rank(input) == 1 && view.shape(input)[0]->is_constant(1) &&
@@ -114,8 +114,8 @@ void infer_quantize(InferContext& context) {
   context.set(0, dtype, context.shape(0));
 }
 
-// saturate(round(x / scale) + zero_point); low-bit floats round in their own cast and have no zero
-// point but zero.
+// saturate(round(x / scale) + zero_point). The cast to a low-bit float rounds by itself, and its
+// zero point is 0.
 ir::Expr lower_quantize(LowerContext& context) {
   ir::ExprPool& pool = context.pool();
   const DType dtype = context.result().dtype;
@@ -146,7 +146,7 @@ void infer_dequantize(InferContext& context) {
   context.set(0, dtype, context.shape(0));
 }
 
-// (x - zero_point) · scale, rounded once: 16 bits do not hold every difference.
+// (x - zero_point) · scale, rounded once: 16 bits cannot represent every difference.
 ir::Expr lower_dequantize(LowerContext& context) {
   ir::ExprPool& pool = context.pool();
   const DType dtype = context.result().dtype;

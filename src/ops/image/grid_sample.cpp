@@ -1,5 +1,5 @@
 // GridSample as an expression: an output element is a weighted sum of the inputs around a point
-// that is data.
+// read from the grid.
 #include <functional>
 #include <limits>
 
@@ -65,7 +65,7 @@ class Line {
   }
 
   struct Tap {
-    ir::Expr element, inside, weight;  // inside is null where every position has an element
+    ir::Expr element, inside, weight;  // inside is null if every position has an element
   };
 
   std::vector<Tap> taps(ir::Expr coordinate) {
@@ -93,7 +93,7 @@ class Line {
   }
   ir::Expr last() const { return pool_.sub(count_, number(1)); }
 
-  // Coordinates that are no numbers, or too large for any, stand for a point outside.
+  // NaN and coordinates of very large magnitude are points outside.
   ir::Expr position(ir::Expr coordinate) const {
     ir::Expr x = pool_.add(coordinate, number(1));
     x = align_ ? pool_.mul(pool_.div(x, number(2)), last())
@@ -103,7 +103,7 @@ class Line {
     return pool_.select(finite, x, number(padding_ == Padding::Zeros ? -2 : 0));
   }
 
-  // Folded at the borders as often as it takes.
+  // Reflected at the borders until it is inside.
   ir::Expr reflected(ir::Expr x) const {
     ir::Expr span = pool_.sub(high_, low_), zero = number(0);
     ir::Expr below = less(pool_, x, low_), above = less(pool_, high_, x);
@@ -127,7 +127,7 @@ class Line {
     return pool_.select(inside, x, within(x, number(0), last()));
   }
 
-  // The element that stands at a whole position.
+  // The element at an integer position.
   Tap element(ir::Expr at) const {
     Tap tap{nullptr, nullptr, nullptr};
     if (padding_ == Padding::Reflection) at = toward_zero(reflected(at));
@@ -145,7 +145,7 @@ class Line {
                         pool_.make(ir::ExprOp::Floor, {x}));
   }
 
-  // Of the neighbour at `offset` from the floor: a tent, or Keys' cubic convolution.
+  // The weight of the neighbour at `offset` from the floor: linear, or Keys' cubic convolution.
   ir::Expr weight(ir::Expr part, int offset) const {
     if (taps_ == 2) return offset == 0 ? pool_.sub(number(1), part) : part;
     constexpr double a = -0.75;

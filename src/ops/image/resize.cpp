@@ -17,7 +17,7 @@ std::vector<int> resized_axes(const NodeView& view) {
 }
 
 bool resized_by_sizes(const NodeView& view) {
-  // An empty tensor stands for an absent one.
+  // An empty tensor counts as absent.
   const auto given = [&](int input) {
     return view.has_input(input) && constant_count(view.shape(input)).value_or(1) != 0;
   };

@@ -35,7 +35,7 @@ std::string rounding_of(const NodeView& view) {
   return rounding == "simple" ? "floor" : rounding;
 }
 
-// The output's size over the input's, before rounding to a whole size: a quotient of integers.
+// The output's size over the input's, before rounding to an integer: a quotient of integers.
 struct Scale {
   ir::Expr above, below;
 };
@@ -45,7 +45,7 @@ Scale reduced(ir::ExprPool& pool, int64_t above, int64_t below) {
   return {pool.integer(above / common), pool.integer(below / common)};
 }
 
-// A float is a whole number over a power of two.
+// A float is an integer over a power of two.
 std::optional<Scale> quotient(ir::ExprPool& pool, ir::Expr scale) {
   if (!scale->is_constant()) return std::nullopt;
   double above = scale->number, below = 1;
@@ -70,7 +70,7 @@ struct ResizedAxis {
   Scale scale;
 };
 
-// The axes that change; null if a scale is no quotient of integers that a plan knows.
+// The axes that change; nullopt unless every scale is a known quotient of integers.
 std::optional<std::vector<ResizedAxis>> scales_of(const NodeView& view, const Shape& shape) {
   const std::vector<int> axes = resized_axes(view);
   const bool by_sizes = resized_by_sizes(view);
@@ -94,8 +94,8 @@ struct Position {
   ir::Expr numerator, denominator;
 };
 
-// `output` is the size that was asked for, null where a scale was: then the output's width is
-// scale * input, no whole number for some. Widths are multiples of 1 / unit.
+// `output` is the requested size, or null if a scale was given: then the output's width is scale *
+// input, which need not be an integer. Widths are multiples of 1 / unit.
 Position position_of(ir::ExprPool& pool, Coordinates coordinates, const Scale& scale,
                      ir::Expr input, ir::Expr output, ir::Expr o) {
   const auto [above, below] = scale;
@@ -145,7 +145,7 @@ ir::Expr outer_weight(ir::ExprPool& pool, ir::Expr t, double a) {
   return pool.sub(pool.mul(sum, t), number(4 * a));
 }
 
-// Weights of the taps from `first` on, for the part `t` of the position beyond its floor.
+// Weights of the taps from `first` on, for the fraction `t` of the position.
 std::vector<ir::Expr> weights_of(const NodeView& view, ir::Expr t) {
   ir::ExprPool& pool = view.pool();
   ir::Expr one = pool.number(1, t->dtype), rest = pool.sub(one, t);
@@ -182,7 +182,7 @@ class Interpolation {
       ir::Expr term = pool_.mul(weights[t], tap);
       sum = sum ? pool_.add(sum, term) : term;
     }
-    // A neighbour without weight has no say, infinite or not.
+    // A neighbour of weight 0 is ignored, even if it is infinite.
     return pool_.select(equal(pool_, part, pool_.number(0, wide_)), exact, sum);
   }
 

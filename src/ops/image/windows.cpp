@@ -49,7 +49,7 @@ std::vector<Window> windows(const NodeView& view, const std::vector<int64_t>& ke
   return result;
 }
 
-// The kernel's spatial sizes: given, or those of the weights.
+// The kernel's spatial sizes: from the attribute, or from the weights.
 std::vector<int64_t> kernel_of(const NodeView& view, int weights) {
   std::vector<int64_t> kernel;
   for (int d = 2; d < view.rank(weights); ++d) {
@@ -81,7 +81,8 @@ ir::Expr positions(const NodeView& view, ir::Expr size, const Window& window) {
   if (view.integer("ceil_mode", 0) == 0) {
     return pool.add(pool.floordiv(span, stride), one);
   }
-  // A further window counts only if it starts within the input or the padding before it.
+  // With ceil_mode, a last window counts only if it starts within the input or the padding before
+  // it.
   ir::Expr last = ceil_div(pool, span, stride);
   ir::Expr limit = pool.add(size, pool.integer(window.pad_begin));
   return pool.select(less(pool, pool.mul(last, stride), limit), pool.add(last, one), last);
@@ -163,7 +164,7 @@ void infer_qlinear_conv(InferContext& context) {
   infer_convolution<3, 8>(context, context.dtype(7));
 }
 
-// What a transposed convolution adds at the end: less than the step between two elements.
+// output_padding: rows that a transposed convolution adds at the end, fewer than its stride.
 std::vector<int64_t> output_paddings(const NodeView& view, const std::vector<Window>& all) {
   const auto extra = spatial(view, "output_padding", all.size(), 0);
   for (size_t i = 0; i < all.size(); ++i) {

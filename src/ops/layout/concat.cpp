@@ -42,7 +42,7 @@ ir::Expr lower_concat(LowerContext& context) {
   return result ? result : context.pool().number(0, context.result().dtype);
 }
 
-// Sizes of the parts: given, or equal with a smaller last one.
+// Sizes of the parts: from `split`, or equal with a smaller last part.
 std::vector<ir::Expr> split_sizes(const NodeView& view, int axis) {
   ir::ExprPool& pool = view.pool();
   if (auto sizes = size_argument(view, "split", 1)) {
@@ -62,7 +62,8 @@ std::vector<ir::Expr> split_sizes(const NodeView& view, int axis) {
   }
   ir::Expr chunk = ceil_div(pool, total, pool.integer(parts));
   std::vector<ir::Expr> sizes(static_cast<size_t>(view.output_count()), chunk);
-  // The last parts are smaller, or empty; the second of two is never less than empty.
+  // The last parts are smaller or empty. Of two parts, the second needs no clamp: total -
+  // ceil(total / 2) >= 0.
   for (size_t i = 1; i < sizes.size(); ++i) {
     ir::Expr rest = pool.sub(total, pool.mul(chunk, pool.integer(static_cast<int64_t>(i))));
     sizes[i] = parts == 2 ? rest : at_least_zero(pool, pool.make(ir::ExprOp::Min, {chunk, rest}));
@@ -85,8 +86,8 @@ void infer_split(InferContext& context) {
   }
 }
 
-// Where part `output` starts. Parts of one size, which any number of outputs may have, are not
-// added up one by one.
+// The start of part `output`. Parts of one size are multiplied, not added up, since there may be
+// many.
 ir::Expr split_start(const LowerContext& context, int axis) {
   ir::ExprPool& pool = context.pool();
   const ir::Expr whole = context.shape(0)[axis];

@@ -1,6 +1,6 @@
-// Reads at positions that are data. Negative positions count from the end; positions outside the
-// tensor are refused by a run that can look at them, and limited to it in any case, so that no data
-// makes a read leave its tensor.
+// Reads at positions that are data. Negative positions count from the end. A run that can inspect
+// the positions refuses those outside the tensor; they are clamped in any case, so that every read
+// stays within its tensor.
 #include "base/error.h"
 #include "ops/arguments.h"
 #include "ops/families.h"
@@ -12,7 +12,7 @@ int gather_axis(const NodeView& view) { return view.axis(view.integer("axis", 0)
 
 std::vector<Positions> gather_positions(const LowerContext& context) {
   ir::Expr size = context.shape(0)[gather_axis(context)];
-  // Inference looks at what is constant.
+  // Inference checks constant positions.
   if (context.input(1).is_constant() && size->is_constant()) return {};
   return {index_positions(context, 1, size)};
 }

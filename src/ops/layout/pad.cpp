@@ -56,7 +56,7 @@ void infer_pad(InferContext& context) {
                               fmt::format("what pads leave of dimension {}", padding.axis));
     }
     const ir::Expr padded = at_least_zero(pool, sum);
-    // The other modes take what they pad with from the dimension.
+    // The other modes pad with elements of the dimension, which must not be empty.
     if (mode != Mode::Constant && !padded->has_read) {
       context.require_at_most(pool.make(ir::ExprOp::Min, {padded, pool.integer(1)}), size,
                               fmt::format("dimension {} is empty", padding.axis));

@@ -8,7 +8,7 @@ namespace {
 void infer_expand(InferContext& context) {
   auto target = size_argument(context, "shape", 1);
   if (!target) context.fail("no target shape");
-  // An unknown target size is a size of its own; broadcasting then decides.
+  // An unknown target size becomes a symbol, which is then broadcast.
   for (size_t i = 0; i < target->size(); ++i) {
     ir::Expr& size = (*target)[i];
     if (size->has_read) size = context.fresh_size(fmt::format("target.{}", i));

@@ -15,7 +15,7 @@ ir::Expr lower_same_order(LowerContext& context) {
       0, reshape_index(context.pool(), context.result().shape, context.shape(0), context.index()));
 }
 
-// total / known, exactly where polynomial division finds it.
+// total / known, by polynomial division if that is exact.
 ir::Expr quotient(ir::ExprPool& pool, ir::Expr total, ir::Expr known) {
   ir::Division division = divide(to_polynomial(total), to_polynomial(known));
   if (division.remainder.empty()) return from_polynomial(pool, division.quotient);
@@ -46,7 +46,7 @@ Shape solved_sizes(const NodeView& view, Shape target) {
   ir::Expr total = product_of(pool, view.shape(0));
   const Shape& source = view.shape(0);
   for (ir::Expr size : target) {
-    // No dimension is negative, proved or not.
+    // Dimensions are never negative, even if that is not proved.
     const bool copied = std::count(source.begin(), source.end(), size) > 0;
     known = pool.mul(known, copied ? size : pool.select(equal(pool, size, minus_one), one, size));
   }
@@ -63,7 +63,7 @@ Shape solved_sizes(const NodeView& view, Shape target) {
   return target;
 }
 
-// Beyond any rank that is taken; products of more open sizes take long.
+// More than any supported rank; products of more symbolic sizes take long.
 constexpr size_t kLongestTarget = 64;
 
 void infer_reshape(InferContext& context) {

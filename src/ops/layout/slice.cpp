@@ -17,7 +17,7 @@ struct Range {
   ir::Expr start, size;
 };
 
-// Exporters write "to the end" as the largest integer of the time.
+// Exporters write the largest integer for "to the end".
 constexpr int64_t kEnd = (int64_t{1} << 31) - 1;
 
 bool is_far(ir::Expr position, bool positive) {
@@ -32,7 +32,7 @@ ir::Expr limited(ir::ExprPool& pool, ir::Expr x, ir::Expr size) {
   return min_of(pool, at_least_zero(pool, from_end(pool, x, size)), size);
 }
 
-// The two count from the same end, `a` being no later than `b`.
+// Both count from the same end, and `a` <= `b`.
 bool in_order(ir::Expr a, ir::Expr b) {
   const auto x = constant_of(a), y = constant_of(b);
   return x && y && *x <= *y && (*x < 0) == (*y < 0);
@@ -43,7 +43,7 @@ Range forward(ir::ExprPool& pool, int axis, int64_t step, ir::Expr start, ir::Ex
   ir::Expr first = limited(pool, start, size);
   ir::Expr span = pool.sub(limited(pool, end, size), first);
   if (!in_order(start, end)) span = at_least_zero(pool, span);
-  // Where there is an element, it is not behind the last.
+  // If the slice has an element, its start is in range.
   if (start->is_constant() && !is_far(start, false)) {
     ir::Expr exact = from_end(pool, start, size);
     if (proved_nonnegative(exact, {false, {size}})) first = exact;
@@ -51,7 +51,7 @@ Range forward(ir::ExprPool& pool, int axis, int64_t step, ir::Expr start, ir::Ex
   return {axis, step, first, ceil_div(pool, span, pool.integer(step))};
 }
 
-// From a start limited to [0, size - 1] to an end limited to [-1, size - 1], which is left out.
+// From a start clamped to [0, size - 1] to an exclusive end clamped to [-1, size - 1].
 Range backward(ir::ExprPool& pool, int axis, int64_t step, ir::Expr start, ir::Expr end,
                ir::Expr size) {
   ir::Expr final = pool.sub(size, pool.integer(1));

@@ -26,7 +26,7 @@ ir::Expr lower_binarizer(LowerContext& context) {
   return pool.select(above, pool.number(1, x->dtype), pool.number(0, x->dtype));
 }
 
-// Elements of the last dimension by positions, which are a list whatever their shape.
+// Elements of the last dimension at a list of positions of any shape.
 void infer_array_feature_extractor(InferContext& context) {
   Shape shape = context.shape(0);
   if (shape.empty()) context.fail("the input has no dimension");
@@ -52,7 +52,7 @@ std::vector<Positions> extracted_positions(const LowerContext& context) {
   return {index_positions(context, 1, context.shape(0).back())};
 }
 
-// The type that a LabelEncoder gives, by the attribute that holds its values.
+// The result type of a LabelEncoder, by the attribute that holds its values.
 void infer_label_encoder(InferContext& context) {
   static constexpr std::pair<const char*, DType> kKinds[] = {{"values_strings", DType::String},
                                                              {"values_int64s", DType::Int64},
@@ -131,7 +131,7 @@ void infer_tree_classifier(InferContext& context) {
   infer_classes(context, "classlabels_int64s", [](int64_t classes) { return classes; });
 }
 
-// Machines of pairs of classes give a score for each pair, unless it is made a probability.
+// One-versus-one machines give a score per pair of classes, or a probability per class.
 void infer_svm_classifier(InferContext& context) {
   infer_classes(context, "classlabels_ints", [&](int64_t classes) {
     const auto vectors = context.integers("vectors_per_class", {});

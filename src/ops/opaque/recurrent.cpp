@@ -1,4 +1,5 @@
-// Recurrent layers: RNN, GRU and LSTM. Their states pass from step to step, which is no expression.
+// Recurrent layers: RNN, GRU and LSTM. Each step depends on the state of the step before, so they
+// have no lowering.
 #include "base/error.h"
 #include "ops/families.h"
 #include "ops/sizes.h"

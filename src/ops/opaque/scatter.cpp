@@ -1,5 +1,4 @@
-// Shape rules of operators whose result is no expression of its index: scatters, scans and
-// selections. They are opaque: src/cpu has their kernels.
+// Shape rules of scatters, scans and selections, which have no lowering: src/cpu has their kernels.
 #include "base/error.h"
 #include "ops/arguments.h"
 #include "ops/families.h"
@@ -55,7 +54,7 @@ void infer_nonzero(InferContext& context) {
               {context.pool().integer(context.rank(0)), context.fresh_size("count")});
 }
 
-// The input with dimension `axis` replaced, or a vector where no axis is given.
+// The input's shape with dimension `axis` replaced, or a vector without `axis`.
 Shape selected(const InferContext& context, ir::Expr count) {
   if (!context.has("axis")) return {count};
   Shape shape = context.shape(0);

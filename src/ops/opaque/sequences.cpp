@@ -1,5 +1,5 @@
-// Shape rules of sequences and optionals. Their element types and lengths are known from values
-// only, so that a model with them is evaluated.
+// Shape rules of sequences and optionals. Their element types and lengths are known at run time
+// only, so a model with them is evaluated node by node.
 #include "base/error.h"
 #include "ops/arguments.h"
 #include "ops/families.h"

@@ -13,7 +13,8 @@ ir::Expr one_integer(InferContext& context, int input) {
   return nullptr;
 }
 
-// Bins of a spectrum of `length` points: all, or those that a real signal's others follow from.
+// Bins of a spectrum of `length` points: all, or the first half, which determines the rest for real
+// signals.
 ir::Expr bins_of(ir::ExprPool& pool, ir::Expr length, bool onesided) {
   if (!onesided) return length;
   return pool.add(pool.floordiv(length, pool.integer(2)), pool.integer(1));

@@ -1,5 +1,5 @@
-// Shape rules of operators on strings. They are opaque; copying and comparing strings is not, as
-// their elements are numbers of interned texts.
+// Shape rules of opaque operators on strings. Copies and comparisons of strings have lowerings,
+// since elements are numbers of interned strings.
 #include <limits>
 
 #include "base/error.h"

@@ -9,8 +9,8 @@
 namespace redfuser::ops {
 namespace {
 
-// A parsed equation. Labels are letters; the dimensions that an ellipsis stands for are the labels
-// 0, -1, -2, ... from the right, so that they broadcast as numpy aligns them.
+// A parsed equation. Labels are letters; the dimensions of an ellipsis are the labels 0, -1, -2,
+// ... from the right, so that they broadcast as in numpy.
 struct Equation {
   std::vector<std::vector<int>> terms;
   std::vector<int> output;
@@ -46,7 +46,7 @@ std::vector<std::string> split_terms(const std::string& text) {
   return terms;
 }
 
-// How many dimensions the ellipsis of a term stands for.
+// The number of dimensions of a term's ellipsis.
 int ellipsis_rank(const NodeView& view, const std::string& term, int rank) {
   const auto letters = static_cast<int>(
       std::count_if(term.begin(), term.end(), [](unsigned char c) { return std::isalpha(c); }));
@@ -125,8 +125,8 @@ void infer_einsum(InferContext& context) {
   context.set(0, context.dtype(0), std::move(shape));
 }
 
-// The dimension `next` follows `label` wherever one of them is, in two terms or more, and both are
-// summed: the two are one axis in row-major order.
+// In all terms that have one of them, at least two, `next` directly follows `label`, and both are
+// summed: together they are one axis in row-major order.
 bool is_one_axis(const LowerContext& context, const Equation& equation, int label, int next) {
   int together = 0;
   for (size_t i = 0; i < equation.terms.size(); ++i) {
@@ -145,7 +145,7 @@ bool is_one_axis(const LowerContext& context, const Equation& equation, int labe
   return together > 1;
 }
 
-// The axes of the sums, outermost first, and where they put the labels.
+// The axes of the sums, outermost first; sets the index of each label.
 std::vector<ir::Expr> summed_axes(LowerContext& context, const Equation& equation,
                                   std::map<int, ir::Expr>& at) {
   ir::ExprPool& pool = context.pool();

@@ -21,7 +21,7 @@ std::string factors_text(const NodeView& view, int right) {
                      shape_text(view.pool(), view.shape(right)));
 }
 
-// A constant size says more than a symbol.
+// Prefers a constant size to a symbol.
 ir::Expr inner_size(ir::Expr a, ir::Expr b) { return b->is_constant() ? b : a; }
 
 // The batch dimensions of an operand: none for a vector.

@@ -1,4 +1,4 @@
-// Normalisations that ONNX gives no function body for (in the opsets named here).
+// Normalisations without a function body in ONNX's schemas (of these opsets).
 #include "base/error.h"
 #include "ops/families.h"
 #include "ops/loops.h"
@@ -54,8 +54,8 @@ ir::Expr lower_log_softmax(LowerContext& context) {
   return context.pool().sub(parts.shifted, context.pool().make(ir::ExprOp::Log, {parts.sum}));
 }
 
-// One at the first maximum of the row, zero elsewhere. Equal up to the position in the row, which
-// is compared dimension by dimension.
+// One at the first maximum of the row, zero elsewhere. The position in the row is compared
+// dimension by dimension.
 ir::Expr lower_hardmax(LowerContext& context) {
   ir::ExprPool& pool = context.pool();
   const DType dtype = context.result().dtype;
@@ -192,7 +192,7 @@ ir::Expr lower_lp_normalization(LowerContext& context) {
                      pool.div(context.read_broadcast(0), norm));
 }
 
-// On each side, where the number of channels is open.
+// Neighbours on each side if the number of channels is symbolic.
 constexpr int64_t kMaxNeighbours = 1 << 16;
 
 void infer_lrn(InferContext& context) {
@@ -211,8 +211,8 @@ ir::Expr lower_lrn(LowerContext& context) {
   const DType dtype = context.result().dtype;
   const int64_t size = context.integer("size", 1);
   ir::Expr channels = context.shape(0)[1];
-  // Neighbours that no element has are left out: the size may be anything.
-  constexpr int64_t kMaxChannels = int64_t{1} << 40;  // more fit no memory
+  // Neighbours outside of the channels are left out, since `size` may be arbitrarily large.
+  constexpr int64_t kMaxChannels = int64_t{1} << 40;  // more do not fit in memory
   const int64_t most =
       channels->is_constant() ? std::min(channels->integer, kMaxChannels) : kMaxNeighbours;
   const int64_t before = std::min((size - 1) / 2, most), after = std::min(size / 2, most);

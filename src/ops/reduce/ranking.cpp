@@ -22,7 +22,7 @@ void infer_arg(InferContext& context) {
   context.set(0, DType::Int64, std::move(shape));
 }
 
-// The last position of an extreme is the first one in the reversed order.
+// The last position of an extremum is the first one in reverse order.
 template <ir::Reduction reduction>
 ir::Expr lower_arg(LowerContext& context) {
   ir::ExprPool& pool = context.pool();

@@ -44,7 +44,7 @@ void infer_reduction(InferContext& context) {
   context.set(0, context.dtype(0), std::move(shape));
 }
 
-// The loops of the node, with the result's index put where dimensions are kept.
+// The loops of the node; kept dimensions have the result's index.
 Loops loops_of(LowerContext& context) {
   const ReducedAxes axes = reduced_axes(context);
   std::vector<ir::Expr> index(axes.reduced.size(), context.pool().integer(0));
@@ -92,7 +92,7 @@ ir::Expr log_sum_exp(const Reducing& r) {
                     r.op(ir::ExprOp::Log, r.sum(r.op(ir::ExprOp::Exp, r.pool.sub(r.x, shift)))));
 }
 
-// Of integers as of real numbers, rounded towards zero.
+// Integers are computed as real numbers and rounded towards zero.
 template <auto f>
 ir::Expr in_reals(const Reducing& r) {
   if (is_float(r.x->dtype)) return f(r);
@@ -100,8 +100,8 @@ ir::Expr in_reals(const Reducing& r) {
   return r.pool.cast(r.x->dtype, result);
 }
 
-// Over no axes the sum or extremum is the element itself; what an operator applies before and
-// after it remains: ReduceSumSquare is the square, ReduceLogSum the logarithm.
+// Over no axes the sum or extremum is the element itself; functions before and after the reduction
+// still apply: ReduceSumSquare gives the square, ReduceLogSum the logarithm.
 template <auto f>
 ir::Expr lower_reduction(LowerContext& context) {
   const Loops loops = loops_of(context);
@@ -113,7 +113,7 @@ constexpr OpDef reduction(std::string_view name) {
   return {name, "", 1, infer_reduction, lower_reduction<f>};
 }
 
-// Pooling over everything behind the channel.
+// Pooling over all dimensions after the channel.
 void infer_global(InferContext& context) {
   if (context.rank(0) < 3) context.fail("the input must have spatial dimensions");
   Shape shape = context.shape(0);

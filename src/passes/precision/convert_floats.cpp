@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kBFloat16Opset = 13;
 
-// Rewrites the graph as NarrowFloats has decided.
+// Rewrites the graph by the decisions of NarrowFloats.
 class Converter {
  public:
   Converter(ir::Graph& graph, const FloatConversion& conversion)

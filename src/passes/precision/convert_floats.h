@@ -1,4 +1,4 @@
-// Fp32 graphs in 16-bit floats.
+// Conversion of fp32 graphs to 16-bit floats.
 #pragma once
 
 #include <functional>
@@ -23,20 +23,20 @@ struct OverflowingConstant {
   int64_t elements = 0;
 };
 
-// Stores products' operands and results, and what follows from them, in `to`, and computes the
-// rest in fp32 with casts between: reductions and whatever enters them by a product, growing
-// functions, quotients by data, rounding, functions of indices and of integers. A narrow operand
-// of an fp32 node is widened; an fp32 value that a product reads is rounded once, for the product
-// and for every other node that can compute narrowly.
+// Stores the operands and results of products, and elementwise functions of the results, in `to`.
+// The rest stays fp32, with casts between: reductions and products that they sum, growing
+// functions, quotients by data, rounding, functions of indices and of integers. A narrow operand of
+// an fp32 node is widened; an fp32 value that a product reads is rounded once, for the product and
+// for every other node that may be narrow.
 //
-// A constant stays fp32, and the node that reads it computes in fp32, where the narrow type cannot
-// stand for it: beyond its range, or so near its end that one more addition passes it (fills of
-// masks), wholly flushed to zero (an epsilon), or whole numbers that are not exact (positions).
+// A constant stays fp32, and its reader computes in fp32, if the narrow type cannot represent it:
+// values out of range, or so near the limit that one more addition overflows (fills of masks),
+// values that are all flushed to zero (an epsilon), and integers that are not exact (positions).
 // Infinities are kept. Returns the constants that overflow, by name.
 //
-// A node that may not have 16-bit floats computes in fp32. Float64 and 16-bit values stay as they
-// are; so a second run changes nothing. Throws UserError where casts to bfloat16 need a newer opset
-// than the model has.
+// A node whose operator does not allow 16-bit floats computes in fp32. Float64 and 16-bit values
+// stay as they are, so a second run changes nothing. Throws UserError if casts to bfloat16 need a
+// newer opset than the model has.
 std::vector<OverflowingConstant> convert_floats(ir::Graph& graph,
                                                 const FloatConversion& conversion);
 

@@ -16,7 +16,7 @@ float widened(uint16_t bits, DType from) {
   return from == DType::Float16 ? half_to_float(bits) : bfloat16_to_float(bits);
 }
 
-// A mask's fill is added to scores, or to another fill: it keeps away from the range's end.
+// A mask's fill is added to scores or to another fill, so it must stay well within the range.
 float headroom(DType to) { return to == DType::Float16 ? 0x1p14f : 0x1p126f; }
 
 }  // namespace

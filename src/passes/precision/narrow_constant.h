@@ -8,7 +8,7 @@ namespace redfuser::passes {
 enum class NarrowFit {
   Fits,
   Overflows,  // finite elements beyond the range
-  Unfit,      // at the range's end, flushed to zero, or whole numbers that are not exact
+  Unfit,      // near the limit of the range, flushed to zero, or inexact integers
 };
 
 // Whether an fp32 tensor may be rounded to `to` (Float16 or BFloat16).

@@ -47,8 +47,8 @@ void NarrowFloats::classify() {
   }
 }
 
-// Positions and masks: what a cast from integers or an index expression gives, and what follows
-// from these and constants alone.
+// Positions and masks: results of casts from integers and of index expressions, and functions of
+// these and of constants alone.
 void NarrowFloats::find_whole_numbers() {
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     const ir::Node& node = graph_.nodes[n];
@@ -79,7 +79,7 @@ bool NarrowFloats::is_narrow_product(size_t n) const {
   });
 }
 
-// One computed operand, and constants of one element.
+// True for one computed operand, with constants of one element.
 bool NarrowFloats::scales(size_t n) const {
   if (sensitivities_[n].kind != ops::PrecisionClass::Follows) return false;
   int computed = 0;

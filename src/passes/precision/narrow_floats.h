@@ -1,4 +1,4 @@
-// Which of a graph's fp32 values may be 16-bit floats.
+// The choice of fp32 values that become 16-bit floats.
 #pragma once
 
 #include <vector>
@@ -40,8 +40,8 @@ class NarrowFloats {
   // By value.
   std::vector<char> narrow_, available_, fits_;
   std::vector<char> whole_;   // made of integers and indices alone
-  std::vector<char> wanted_;  // a product reads it, if need be re-indexed or scaled
-  std::vector<char> summed_;  // a sum reads it, if need be through nodes that nobody else reads
+  std::vector<char> wanted_;  // a product reads it, perhaps re-indexed or scaled
+  std::vector<char> summed_;  // a sum reads it, perhaps through nodes without other readers
 };
 
 }  // namespace redfuser::passes

@@ -12,8 +12,8 @@ struct NodePrecision {
   bool sums = false;        // reduces by a sum or a product
 };
 
-// An operator without a lowering needs what its definition says. One whose output's type is an
-// attribute, or a function of indices, is Single.
+// Operators without a lowering have the class of their definition. Operators whose output type is
+// an attribute, and functions of indices, are Single.
 NodePrecision precision_class_of(const ir::Graph& graph, const ir::Node& node);
 
 }  // namespace redfuser::passes

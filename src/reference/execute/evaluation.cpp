@@ -17,8 +17,8 @@ namespace {
 
 size_t index(int32_t id) { return static_cast<size_t>(id); }
 
-// Relative: the units by which arguments of jumps are moved. Values in fp32 have come through some
-// operations in fp32; those in 16 bits were rounded to them at most twice.
+// The relative distance by which arguments of jumps are moved. fp32 values carry the errors of
+// several fp32 operations; 16-bit values were rounded to 16 bits at most twice.
 double nudge_of(DType dtype) {
   switch (dtype) {
     case DType::Float16:
@@ -42,7 +42,7 @@ Tensor nudged(const Tensor& tensor, DType original, int side) {
   return result;
 }
 
-// The nodes that the wanted values take, in the graph's order.
+// The nodes that the wanted values need, in the graph's order.
 std::set<ir::NodeId> needed_nodes(const ir::Graph& graph, const std::vector<ir::ValueId>& wanted,
                                   const Evaluation::Given& given) {
   std::set<ir::NodeId> needed;
@@ -60,7 +60,7 @@ std::set<ir::NodeId> needed_nodes(const ir::Graph& graph, const std::vector<ir::
   return needed;
 }
 
-// How many of these nodes read each value, or who else wants it.
+// The number of uses of each value, by these nodes and as a wanted value.
 std::map<ir::ValueId, int> uses_of(const ir::Graph& graph, const std::set<ir::NodeId>& nodes,
                                    const std::vector<ir::ValueId>& wanted) {
   std::map<ir::ValueId, int> uses;

@@ -34,7 +34,7 @@ void widen_attributes(ir::Node& node) {
   }
 }
 
-// What is known of the inputs now may make an expression of a node that has none in its graph.
+// With known inputs a node may have an expression that it does not have in its graph.
 const ops::OpDef* definition_of(const ir::Node& node) {
   const ops::OpDef* def = ops::find_op(node.domain, node.op, node.opset);
   return def != nullptr && def->opaque == node.def ? def : node.def;

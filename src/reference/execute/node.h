@@ -1,4 +1,4 @@
-// One node on the tensors at hand.
+// One node on given tensors.
 #pragma once
 
 #include <vector>
@@ -8,21 +8,21 @@
 
 namespace redfuser::reference {
 
-// A node whose inputs are tensors, in a graph of its own: every size is a number there. Floats are
-// held in Float64, and the node is one of Float64: it does not round them.
+// A node with tensors as inputs, in a graph of its own whose sizes are constants. Floats are
+// Float64 there, so the node does not round them.
 class NodeOnTensors {
  public:
-  // `inputs` as in the node, with Float64 for floats; undefined where one is absent. Throws
-  // UserError, in the form `[Op] node "name": ...`, where the node's rules refuse them.
+  // `inputs` in the order of the node's, with Float64 for floats; undefined for absent ones. Throws
+  // UserError, in the form `[Op] node "name": ...`, if the node's rules refuse them.
   NodeOnTensors(const ir::Node& node, std::vector<Tensor> inputs);
   NodeOnTensors(const NodeOnTensors&) = delete;
 
-  // Whether an output jumps where an argument passes an edge: it is not of floats, or its
-  // expression rounds, compares or casts to integers.
+  // Whether an output is discontinuous in an argument: it is not a float, or its expression rounds,
+  // compares or casts to integers.
   bool has_jumps();
 
-  // By output of the node; undefined where one is absent. UserError for positions that are out of
-  // range, and for operators that are not covered.
+  // By output of the node; undefined for absent ones. UserError for positions out of range and for
+  // operators that are not covered.
   std::vector<Tensor> outputs();
 
  private:
@@ -37,7 +37,7 @@ class NodeOnTensors {
 
   ir::Graph graph_;
   std::vector<Tensor> tensors_;    // by value
-  std::vector<Meaning> meanings_;  // by output, as they are asked for
+  std::vector<Meaning> meanings_;  // by output, made when first needed
 };
 
 }  // namespace redfuser::reference

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kBlock = 4096;  // points
 
-// As many whole rows, planes, ... as fit: the outer axes have one value in most blocks.
+// As many whole rows, planes, ... as fit, so that the outer axes are constant in most blocks.
 int64_t block_size(const std::vector<ir::Expr>& axes) {
   int64_t inner = 1;
   for (size_t d = axes.size(); d-- > 0;) {

@@ -9,11 +9,10 @@
 
 namespace redfuser::reference {
 
-// The tensor that a Read's number stands for.
+// The tensor of a Read's number.
 using Source = std::function<const Tensor&(int64_t)>;
 
-// The size of an axis. InternalError unless it is a constant: a node's sizes are those of its
-// tensors.
+// The size of an axis. InternalError unless it is a constant.
 int64_t extent_of(ir::Expr axis);
 Dims extents_of(const std::vector<ir::Expr>& axes);
 // The number of points: the product of the sizes.
@@ -21,12 +20,12 @@ int64_t points_of(const std::vector<ir::Expr>& axes);
 
 class Blocks {
  public:
-  // Points are numbered in the row-major order of `axes`, which hold every free axis of `expr`.
+  // Points are numbered in the row-major order of `axes`, which contain every free axis of `expr`.
   Blocks(ir::Expr expr, const std::vector<ir::Expr>& axes, const Source& source);
 
-  // The values at the points [first, first + count). They stay until the next call. A read outside
-  // of its tensor gives the element nearest to it, or zero where there is none: it stands in a
-  // branch that is not selected.
+  // The values at the points [first, first + count), valid until the next call. A read outside of
+  // its tensor, in a branch that is not selected, gives the nearest element, or zero for an empty
+  // tensor.
   const Lanes& at(int64_t first, int64_t count);
 
   // The number of points.

@@ -8,7 +8,7 @@
 namespace redfuser::reference {
 namespace {
 
-// The free axes of an expression but for these.
+// The free axes of an expression except these.
 std::vector<ir::Expr> free_axes(ir::Expr expr, const std::vector<ir::Expr>& but) {
   std::vector<ir::Expr> axes;
   visit(expr, [&](ir::Expr node) {
@@ -81,7 +81,7 @@ ir::Expr Elements::table(ir::Expr reduce) {
   return read_of(reduced(reducing, source()), reduce->dtype, reducing.free);
 }
 
-// All ranks at once: the one that is wanted is an index into them.
+// All ranks at once; the wanted rank is an index into them.
 ir::Expr Elements::sorted_table(ir::Expr reduce) {
   ir::Expr body = without_reductions(reduce->body());
   const bool index = reduce->integer != 0;

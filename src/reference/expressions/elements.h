@@ -12,10 +12,10 @@ namespace redfuser::reference {
 
 class Elements {
  public:
-  // `tensors` are those that Reads name by their number.
+  // `tensors` by the numbers of Reads.
   Elements(ir::ExprPool& pool, std::vector<Tensor> tensors);
 
-  // `expr` at every point of its axes, which have constant sizes, as a tensor of these sizes. The
+  // `expr` at every point of `axes`, which have constant sizes, as a tensor of these sizes. Its
   // type is Float64 for floats, else the expression's.
   //
   // Every reduction is computed once, at all points of the axes that it depends on. A sum of a

@@ -7,7 +7,7 @@
 namespace redfuser::reference {
 namespace {
 
-// Like dispatch, with texts as the numbers that stand for them.
+// Like dispatch, with strings as their numbers.
 template <typename Body>
 void dispatch_stored(DType dtype, Body&& body) {
   if (dtype == DType::String) return body(TypeTag<int64_t>{});

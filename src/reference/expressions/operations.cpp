@@ -40,7 +40,7 @@ Lanes cast(DType to, DType from, const Lanes& x) {
   if (is_integer(to)) {
     return lanes(Words(numbers.unaryExpr([to](double a) { return ir::word_of_number(to, a); })));
   }
-  // Rounded once.
+  // A single rounding.
   return lanes(Words(numbers.unaryExpr(
       [to](double a) { return int64_t{low_bit_code(to, double_to_float_odd(a))}; })));
 }

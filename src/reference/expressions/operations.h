@@ -10,7 +10,7 @@ namespace redfuser::reference {
 
 // An operation, cast or selection of these arguments, point by point. Floats are computed in double
 // and not rounded; integers wrap around within their type, and a quotient by zero is 0. Throws
-// InternalError for what has no arguments, reads or reduces.
+// InternalError for leaves, reads and reductions.
 Lanes operation(ir::Expr expr, std::span<const Lanes* const> args);
 
 }  // namespace redfuser::reference

@@ -6,8 +6,8 @@
 
 namespace redfuser::reference {
 
-// Of one and of two arrays; comparisons and tests give words. InternalError for what is no
-// operation of real numbers.
+// Operations on one and on two arrays; comparisons and tests give words. InternalError for
+// operations that are not defined on real numbers.
 Lanes of_real(ir::ExprOp op, const Numbers& x);
 Lanes of_reals(ir::ExprOp op, const Numbers& a, const Numbers& b);
 

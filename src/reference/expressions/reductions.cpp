@@ -43,7 +43,7 @@ void for_each_part(const Reducing& reducing, const Source& source, const Body& b
   });
 }
 
-// A number before which another stands in the order of a ranked reduction.
+// Whether `a` precedes `b` in the order of a ranked reduction.
 bool before(bool largest, DType, double a, double b) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && !std::isnan(b);
   return largest ? a > b : a < b;

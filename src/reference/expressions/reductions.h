@@ -1,4 +1,4 @@
-// Reductions of expressions that hold none themselves.
+// Reductions of expressions without nested reductions.
 #pragma once
 
 #include <vector>

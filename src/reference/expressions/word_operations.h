@@ -1,4 +1,4 @@
-// Operations on words: integers, bools, and what is moved alone.
+// Operations on words: integers, bools, and values that are only moved.
 #pragma once
 
 #include "ir/expr.h"
@@ -6,14 +6,15 @@
 
 namespace redfuser::reference {
 
-// Of one and of two arrays of `dtype`. Results are right modulo 2^bits of the type, but not wrapped
-// around within it; quotients by zero are 0. InternalError for what is no operation of integers.
+// Operations on one and on two arrays of `dtype`. Results are right modulo 2^bits of the type, but
+// not wrapped; quotients by zero are 0. InternalError for operations that are not defined on
+// integers.
 Words of_words(ir::ExprOp op, DType dtype, const Words& a);
 Words of_words(ir::ExprOp op, DType dtype, const Words& a, const Words& b);
 
 // Whether word `a` of `dtype` is less than `b`.
 bool less_words(DType dtype, int64_t a, int64_t b);
-// What is left of `word` in an integer type; other types keep it.
+// `word` wrapped to an integer type; unchanged for other types.
 int64_t wrapped(DType dtype, int64_t word);
 
 }  // namespace redfuser::reference

@@ -7,12 +7,12 @@
 namespace redfuser::reference {
 namespace {
 
-// Which inputs of a convolution are its data, weights, their zero points, and its bias; -1: none.
+// The numbers of a convolution's inputs: data, weights, their zero points, bias; -1: none.
 struct Operands {
   int data, weights, data_zero = -1, weights_zero = -1, bias = -1;
 };
 
-// An integer operand less its zero point, which may have an element for every `channel`.
+// An integer operand minus its zero point, which may have an element per `channel`.
 ir::Expr centred(const ops::LowerContext& context, ir::Expr x, int zero, ir::Expr channel) {
   ir::ExprPool& pool = context.pool();
   if (is_float(x->dtype)) return x;

@@ -1,4 +1,4 @@
-// Operators that move elements to, or take them from, places that other elements say.
+// Operators that move elements to or from positions that are data.
 #include "reference/operators/moves.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::vector<int64_t> strides_of(const Dims& dims) {
 
 int64_t from_end(int64_t index, int64_t size) { return index < 0 ? index + size : index; }
 
-// Where in the data each update goes.
+// The position in the data of each update.
 Words targets_of_elements(const ops::NodeView& view) {
   const Dims &data = tensor(view, 0).dims(), &dims = tensor(view, 1).dims();
   const auto axis = static_cast<size_t>(view.axis(view.integer("axis", 0), view.rank(0)));

@@ -1,4 +1,4 @@
-// Operators that src/ops gives no expression, by their definition in the ONNX standard.
+// Operators without a lowering in src/ops, by their definition in the ONNX standard.
 #pragma once
 
 #include <string_view>
@@ -8,18 +8,17 @@
 
 namespace redfuser::reference {
 
-// What an operator's `lower` would be, for a node whose sizes are all constants; null for an
-// operator that has no expression here.
+// A lowering for nodes whose sizes are all constants; null for an operator without one.
 using Lower = ir::Expr (*)(ops::LowerContext&);
 Lower expression_of(const ir::Node& node);
 
-// The outputs of a node whose inputs are constants, for operators whose results are no
+// Computes the outputs of a node whose inputs are constants, for operators that are not
 // expressions; null for others.
 using Direct = std::vector<Tensor> (*)(const ops::NodeView&);
 Direct function_of(const ir::Node& node);
 
-// Whether an operator has an expression, here or in src/ops, or a function, or is a constant. What
-// a node's types ask for beside shows when it is evaluated.
+// Whether the reference can evaluate the operator: it has a lowering, here or in src/ops, or a
+// function here, or is a constant. Unsupported types are found when it is evaluated.
 bool is_covered(const ir::Node& node);
 
 }  // namespace redfuser::reference

@@ -9,7 +9,7 @@
 namespace redfuser::reference {
 namespace {
 
-// What a pool reduces: its windows, the taps of each, and the element that a tap reads.
+// The reduction of a pool: its windows, their taps, and the element that a tap reads.
 struct Pool {
   std::vector<Window> windows;
   std::vector<ir::Expr> taps;

@@ -10,7 +10,7 @@
 namespace redfuser::reference {
 namespace {
 
-// An element of a parameter that is one for all, or has one for every `position` of an axis.
+// An element of a parameter that has one value for all, or one per `position` of an axis.
 ir::Expr parameter(const ops::LowerContext& context, int input, ir::Expr position) {
   const auto& shape = context.shape(input);
   ir::ExprPool& pool = context.pool();
@@ -21,7 +21,7 @@ ir::Expr parameter(const ops::LowerContext& context, int input, ir::Expr positio
   return context.read(input, {position});
 }
 
-// Half to even; beyond the type the nearest that it has.
+// Rounds half to even and saturates.
 ir::Expr quantized(const ops::LowerContext& context, ir::Expr real, int zero_input) {
   ir::ExprPool& pool = context.pool();
   const DType dtype = context.result().dtype;

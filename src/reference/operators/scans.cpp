@@ -10,8 +10,8 @@
 namespace redfuser::reference {
 namespace {
 
-// Replaces every element by what `combine` makes of those before it and, unless `exclusive`, of
-// itself. A line's elements are `stride` apart, from the last one on in reverse.
+// Replaces every element by `combine` of the elements before it and, unless `exclusive`, itself. A
+// line's elements are `stride` apart, from the last one on in reverse.
 template <typename Array, typename Combine>
 void scan_line(Array& y, int64_t first, int64_t stride, int64_t size, bool exclusive,
                typename Array::Scalar neutral, const Combine& combine) {

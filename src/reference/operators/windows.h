@@ -16,12 +16,12 @@ struct Window {
   int64_t extent() const { return (kernel - 1) * dilation + 1; }
 };
 
-// Of input 0 and output 0 of a node, and of its kernel's spatial sizes.
+// The windows of a node's input 0 and output 0, for the kernel's spatial sizes.
 std::vector<Window> windows_of(const ops::LowerContext& context,
                                const std::vector<int64_t>& kernel);
 // The spatial sizes of the weights.
 std::vector<int64_t> kernel_of(const ops::LowerContext& context, int weights);
-// Shares out `missing` elements of padding, of which SAME_UPPER puts the odd one at the end.
+// Splits `missing` elements of padding between both ends; SAME_UPPER puts the odd one at the end.
 void split_padding(const ops::NodeView& view, int64_t missing, Window& window);
 
 int64_t size_at(const std::vector<ir::Expr>& shape, size_t dimension);
@@ -35,10 +35,10 @@ struct Place {
   ir::Expr inside = nullptr;
 };
 
-// What one tap of every dimension reads for the output at `out`.
+// The input position that one tap per dimension reads for the output at `out`.
 Place place_of(ir::ExprPool& pool, const std::vector<Window>& windows,
                std::span<const ir::Expr> out, const std::vector<ir::Expr>& taps);
-// The same of a transposed convolution: the input whose tap falls on the output at `out`.
+// The same for a transposed convolution: the input whose tap contributes to the output at `out`.
 Place transposed_place_of(ir::ExprPool& pool, const std::vector<Window>& windows,
                           std::span<const ir::Expr> out, const std::vector<ir::Expr>& taps);
 
