@@ -70,12 +70,27 @@ std::string biased(const Attention& a) {
 }
 
 std::string masked(const Attention& a) {
-  std::string text = real("none", -HUGE_VAL) + integer("window", a.window) +
-                     "c0 = GreaterOrEqual(gap, zero) c1 = Less(gap, window) ";
-  const std::string keep = a.causal && a.window > 0 ? "And(c0, c1)"
-                           : a.causal               ? "Identity(c0)"
-                                                    : "Identity(c1)";
-  return text + fmt::format("keep = {} s5 = Where(keep, s4, none) ", keep);
+  std::string text = real("none", -HUGE_VAL), seen;
+  const auto also = [&](const std::string& name, const std::string& condition) {
+    text += fmt::format("{} = {} ", name, condition);
+    if (!seen.empty()) text += fmt::format("{0}_too = And({1}, {0}) ", name, seen);
+    seen = seen.empty() ? name : name + "_too";
+  };
+  if (a.causal) also("past", "GreaterOrEqual(gap, zero)");
+  if (a.window > 0) {
+    text += integer("window", a.window);
+    also("near", "Less(gap, window)");
+  }
+  if (a.radius > 0) {
+    text += integer("radius", a.radius) + "distance = Abs(gap) ";
+    also("around", "LessOrEqual(distance, radius)");
+  }
+  if (a.prefix > 0) {
+    text += integer("prefix", a.prefix) +
+            fmt::format("early = Less(ki, prefix) or_early = Or({}, early) ", seen);
+    seen = "or_early";
+  }
+  return text + fmt::format("s5 = Where({}, s4, none) ", seen);
 }
 
 std::string graph(const Attention& a) {

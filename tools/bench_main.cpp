@@ -28,9 +28,10 @@ std::vector<WorkloadMaker> workloads(const std::string& suite, const BenchOption
   if (suite == "curve") return row_curve_workloads();
   if (suite == "attention") return attention_workloads(options.quick);
   if (suite == "decode") return decode_workloads(options.quick);
+  if (suite == "accept") return accept_attention_workloads();
   if (suite == "shapes") return shape_workloads();
   if (suite == "e2e") return model_workloads(options.models);
-  fail("--suite is rows, curve, attention, decode, shapes or e2e, not \"{}\"", suite);
+  fail("--suite is rows, curve, attention, decode, accept, shapes or e2e, not \"{}\"", suite);
 }
 
 // "attention x12, product x48, 61 launches"
@@ -142,9 +143,9 @@ std::optional<BenchOptions> parse(int argc, char** argv) {
   CLI::App app("Times workloads on the GPU.", "redfuser-bench");
   BenchOptions options;
   options.session.device = "cuda";
-  app.add_option(
-         "--suite", options.suites,
-         "rows, curve (rows by length), attention, decode, shapes, e2e, or several with commas")
+  app.add_option("--suite", options.suites,
+                 "rows, curve (rows by length), attention, decode, accept, shapes, e2e, or several "
+                 "with commas")
       ->capture_default_str();
   app.add_option("--models", options.models, "Folder of e2e's models")->type_name("DIR");
   app.add_option("--json", options.json, "Write the results here (- for stdout)")

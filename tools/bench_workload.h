@@ -43,6 +43,8 @@ std::vector<WorkloadMaker> row_workloads(bool quick);
 std::vector<WorkloadMaker> row_curve_workloads();
 std::vector<WorkloadMaker> attention_workloads(bool quick);
 std::vector<WorkloadMaker> decode_workloads(bool quick);
+// Attention with less usual masks, types and sizes.
+std::vector<WorkloadMaker> accept_attention_workloads();
 // Attention of many small and odd shapes, for checks.
 std::vector<WorkloadMaker> shape_workloads();
 std::vector<WorkloadMaker> model_workloads(const std::string& folder);

@@ -116,12 +116,7 @@ void expect_static_shared(const Source& source, const Compiler::Result& result) 
 
 class CodegenCompile : public ::testing::TestWithParam<codegen::Target> {};
 
-TEST_P(CodegenCompile, EveryKernelKeepsItsRegisters) {
-  if (!Compiler::find()) GTEST_SKIP() << "no libnvrtc: tools/setup.sh installs one";
-  const codegen::Target& target = GetParam();
-  Sources sources;
-  add_models(sources, target);
-  add_workloads(sources, target);
+void expect_registers(const Sources& sources, const codegen::Target& target) {
   const std::vector<Compiler::Result> results = compiled(sources, target.architecture);
   size_t i = 0;
   for (const auto& [text, source] : sources) {
@@ -141,7 +136,24 @@ TEST_P(CodegenCompile, EveryKernelKeepsItsRegisters) {
   }
 }
 
+TEST_P(CodegenCompile, EveryKernelKeepsItsRegisters) {
+  if (!Compiler::find()) GTEST_SKIP() << "no libnvrtc: tools/setup.sh installs one";
+  Sources sources;
+  add_models(sources, GetParam());
+  add_workloads(sources, GetParam());
+  expect_registers(sources, GetParam());
+}
+
 #ifdef REDFUSER_TESTS_WORKLOADS
+TEST_P(CodegenCompile, UnusualAttentionKeepsItsRegisters) {
+  if (!Compiler::find()) GTEST_SKIP() << "no libnvrtc: tools/setup.sh installs one";
+  Sources sources;
+  for (const tools::WorkloadMaker& maker : tools::accept_attention_workloads()) {
+    add(sources, maker.name, Model::parse(maker.make().model), GetParam());
+  }
+  expect_registers(sources, GetParam());
+}
+
 // A few of redfuser-bench --sweep, whose launches are tested on the fake driver.
 TEST_P(CodegenCompile, SweptKernelsHaveTheirStaticSharedMemory) {
   if (!Compiler::find()) GTEST_SKIP() << "no libnvrtc: tools/setup.sh installs one";

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "codegen/attention/mask_condition.h"
 #include "codegen/attention/recognize.h"
@@ -19,11 +21,11 @@ constexpr int64_t kQueries = 40, kKeys = 56, kLength = 23;
 struct Case {
   const char* name;
   std::string mask;  // from scores s to masked scores m
-  // What is visible; -1 in `begin` and `end` of a tile means that no range is expected.
   std::function<bool(int64_t, int64_t)> visible;
-  bool exact = true;    // the range and the predicates are as tight as can be
+  bool exact = true;    // the ranges and the predicates are as tight as can be
   bool settled = true;  // provable
   bool masked = true;
+  bool predicates = true;  // exact, too
 };
 
 std::string constant(const std::string& name, const std::string& value) {
@@ -34,7 +36,8 @@ std::string positions() {
   return constant("zero", "int64 {0}") + constant("step", "int64 {1}") +
          constant("one", "int64[1] {1}") + constant("off", "int64 {16}") +
          constant("w", "int64 {9}") + constant("blk", "int64 {8}") + constant("two", "int64 {2}") +
-         constant("three", "int64 {3}") + constant("none", "float {-inf}") +
+         constant("three", "int64 {3}") + constant("four", "int64 {4}") +
+         constant("fifty", "int64 {50}") + constant("none", "float {-inf}") +
          constant("low", "float {-3.4028234663852886e38}") + constant("mild", "float {-30000}") +
          constant("fz", "float {0}") + constant("lf", "float {-65504}") +
          "zh = Cast<to = 10>(fz) lh = Cast<to = 10>(lf) mh = Cast<to = 10>(mild) "
@@ -53,8 +56,58 @@ std::string graph(const std::string& type, const std::string& mask) {
 }
 
 std::vector<Case> cases() {
-  const std::string where = "m = Where(c, s, none)";
+  const std::string where = "m = Where(c, s, none)", gap = "d = Sub(i, j) a1 = Abs(d) ";
+  const std::string near = gap + "cn = LessOrEqual(a1, w) ";
   return {
+      {"near", gap + "c = LessOrEqual(a1, w) " + where,
+       [](int64_t i, int64_t j) { return std::abs(i - j) <= 9; }},
+      {"near_in_32_bits",
+       gap + "a32 = Cast<to = 6>(a1) w32 = Cast<to = 6>(w) c = Greater(w32, a32) " + where,
+       [](int64_t i, int64_t j) { return std::abs(i - j) < 9; }},
+      {"far", gap + "n = LessOrEqual(a1, w) c = Not(n) " + where,
+       [](int64_t i, int64_t j) { return std::abs(i - j) > 9; }},
+      {"near_by_squares", "d = Sub(i, j) d2 = Mul(d, d) c = Less(d2, fifty) " + where,
+       [](int64_t i, int64_t j) { return (i - j) * (i - j) < 50; }},
+      {"far_by_squares",
+       "o = Add(i, three) d = Sub(o, j) d2 = Mul(d, d) c = GreaterOrEqual(d2, fifty) " + where,
+       [](int64_t i, int64_t j) { return (i + 3 - j) * (i + 3 - j) >= 50; }},
+      {"near_by_maximum",
+       "d = Sub(i, j) e = Sub(j, i) b = Max(d, e) c = LessOrEqual(b, w) " + where,
+       [](int64_t i, int64_t j) { return std::abs(i - j) <= 9; }},
+      {"near_either_side",
+       "d = Sub(i, j) h = Less(d, zero) t = Neg(d) b = Where(h, t, d) c = LessOrEqual(b, w) " +
+           where,
+       [](int64_t i, int64_t j) { return std::abs(i - j) <= 9; }, true, true, true, false},
+      {"near_blocks",
+       "bi = Div(i, blk) bj = Div(j, blk) d = Sub(bi, bj) a1 = Abs(d) c = LessOrEqual(a1, step) " +
+           where,
+       [](int64_t i, int64_t j) { return std::abs(i / 8 - j / 8) <= 1; }},
+      {"other_blocks", "bi = Div(i, blk) bj = Div(j, blk) n = Equal(bi, bj) c = Not(n) " + where,
+       [](int64_t i, int64_t j) { return i / 8 != j / 8; }},
+      {"prefix_or_causal", "e = Less(j, off) o = GreaterOrEqual(i, j) c = Or(e, o) " + where,
+       [](int64_t i, int64_t j) { return j < 16 || j <= i; }},
+      {"prefix_or_near", near + "e = Less(j, four) c = Or(e, cn) " + where,
+       [](int64_t i, int64_t j) { return j < 4 || std::abs(i - j) <= 9; }, true, true, true, false},
+      {"global_and_near",
+       near + "e = Less(j, four) r = Less(i, four) u = Or(e, r) c = Or(u, cn) " + where,
+       [](int64_t i, int64_t j) { return j < 4 || i < 4 || std::abs(i - j) <= 9; }, true, true,
+       true, false},
+      {"near_and_causal_or_prefix",
+       near + "o = GreaterOrEqual(i, j) both = And(cn, o) e = Less(j, four) c = Or(both, e) " +
+           where,
+       [](int64_t i, int64_t j) { return j < 4 || (j <= i && i - j <= 9); }, true, true, true,
+       false},
+      {"dilated", near + "e = Mod(a1, three) z = Equal(e, zero) c = And(cn, z) " + where,
+       [](int64_t i, int64_t j) { return std::abs(i - j) <= 9 && std::abs(i - j) % 3 == 0; },
+       false},
+      {"five_bands",
+       gap + "b1 = Equal(d, zero) b2 = Equal(a1, w) c1 = Or(b1, b2) e = Sub(a1, off) " +
+           "b3 = Equal(e, zero) c = Or(c1, b3) " + where,
+       [](int64_t i, int64_t j) {
+         const int64_t d = std::abs(i - j);
+         return d == 0 || d == 9 || d == 16;
+       },
+       false},
       {"none", "m = Identity(s)", [](int64_t, int64_t) { return true; }, true, true, false},
       {"causal", "c = GreaterOrEqual(i, j) " + where, [](int64_t i, int64_t j) { return j <= i; }},
       {"causal_to_the_end", "o = Add(i, off) c = LessOrEqual(j, o) " + where,
@@ -65,7 +118,7 @@ std::vector<Case> cases() {
       {"outside_a_window",
        "d = Sub(i, j) c0 = GreaterOrEqual(d, zero) c1 = Less(d, w) n = And(c0, c1) c = Not(n) " +
            where,
-       [](int64_t i, int64_t j) { return j > i || i - j >= 9; }, false},
+       [](int64_t i, int64_t j) { return j > i || i - j >= 9; }},
       {"nested",
        "c = GreaterOrEqual(i, j) n = Where(c, s, none) d = Sub(i, j) e = Less(d, w) "
        "m = Where(e, n, none)",
@@ -105,7 +158,9 @@ std::vector<Case> cases() {
       // The first rows see no key.
       {"lowest_with_hidden_rows", "d = Sub(i, off) c = LessOrEqual(j, d) m = Where(c, s, low)",
        [](int64_t i, int64_t j) { return j <= i - 16; }, true, false},
-      {"capped", "t = Tanh(s) u = Mul(t, fifty) c = GreaterOrEqual(i, j) m = Where(c, u, none)",
+      {"capped",
+       "cap = Constant<value = float {50}>() t = Tanh(s) u = Mul(t, cap) c = GreaterOrEqual(i, j) "
+       "m = Where(c, u, none)",
        [](int64_t i, int64_t j) { return j <= i; }},
   };
 }
@@ -167,9 +222,7 @@ class TileRangesTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(TileRangesTest, AgreesWithEveryElement) {
   const Case& c = GetParam();
-  std::string mask = c.mask;
-  if (mask.find("fifty") != std::string::npos) mask = constant("fifty", "float {50}") + mask;
-  const Analysed analysed(graph("float16", mask));
+  const Analysed analysed(graph("float16", c.mask));
   ASSERT_TRUE(analysed.form);
   const codegen::AttentionSpec& form = *analysed.form;
   ir::ExprPool& pool = analysed.builder->pool();
@@ -192,7 +245,14 @@ TEST_P(TileRangesTest, AgreesWithEveryElement) {
         EXPECT_EQ(element.truth(condition.visible), c.visible(i, j)) << i << " " << j;
         return c.visible(i, j);
       };
-      int64_t first = kKeys, end = 0;
+      const auto visited = [&](int64_t from, int64_t last) {
+        return std::any_of(ranges.visible.begin(), ranges.visible.end(), [&](auto& range) {
+          const int64_t begin = point.value(range.begin), end = point.value(range.end);
+          EXPECT_GE(begin, 0);
+          EXPECT_LE(end, kKeys);
+          return std::max(begin, from) < std::min(end, last + 1);
+        });
+      };
       for (int64_t from = 0; from < kKeys; from += keys) {
         const int64_t last = std::min(from + keys, kKeys) - 1;
         bool any = false, all = true;
@@ -201,26 +261,19 @@ TEST_P(TileRangesTest, AgreesWithEveryElement) {
             const bool seen = sees(i, j);
             any |= seen;
             all &= seen;
-            if (seen) first = std::min(first, j), end = std::max(end, j + 1);
           }
         }
         point.set(ranges.key.first, from);
         point.set(ranges.key.last, last);
+        EXPECT_TRUE(!any || visited(from, last)) << row << " " << from;
         EXPECT_TRUE(!any || point.truth(ranges.may)) << row << " " << from;
         EXPECT_TRUE(all || !point.truth(ranges.full)) << row << " " << from;
         if (!c.exact) continue;
+        EXPECT_EQ(visited(from, last), any) << row << " " << from;
+        if (!c.predicates) continue;
         EXPECT_EQ(point.truth(ranges.may), any) << row << " " << from;
         EXPECT_EQ(point.truth(ranges.full), all) << row << " " << from;
       }
-      const int64_t begin_found = point.value(ranges.begin), end_found = point.value(ranges.end);
-      EXPECT_GE(begin_found, 0);
-      EXPECT_LE(end_found, kKeys);
-      if (first >= end) continue;
-      EXPECT_LE(begin_found, first);
-      EXPECT_GE(end_found, end);
-      if (!c.exact) continue;
-      EXPECT_EQ(begin_found, first) << row;
-      EXPECT_EQ(end_found, end) << row;
     }
   }
 }
@@ -229,15 +282,24 @@ TEST_P(TileRangesTest, AgreesWithEveryElement) {
 TEST_P(TileRangesTest, LeavesNoMaskWhereVisible) {
   const Case& c = GetParam();
   if (!c.masked) GTEST_SKIP() << "nothing is masked";
-  std::string mask = c.mask;
-  if (mask.find("fifty") != std::string::npos) mask = constant("fifty", "float {50}") + mask;
-  const Analysed analysed(graph("float16", mask));
+  const Analysed analysed(graph("float16", c.mask));
   ASSERT_TRUE(analysed.form);
   ir::ExprPool& pool = analysed.builder->pool();
   const codegen::MaskCondition condition = mask_condition(pool, *analysed.form);
   ir::Expr lift =
       codegen::where_visible(pool, condition.visible, analysed.form->rows.accumulators[0].lift);
   visit(lift, [&](ir::Expr e) { EXPECT_NE(e->op, ir::ExprOp::Select) << to_string(pool, lift); });
+}
+
+// Where queries and keys are the same positions, |i - j| <= w hides no row, and finite fills may
+// stand for -inf.
+TEST(TileRanges, EveryRowSeesItself) {
+  std::string text =
+      graph("float16", "d = Sub(i, j) a1 = Abs(d) c = LessOrEqual(a1, w) m = Where(c, s, low)");
+  for (size_t at = 0; (at = text.find(",n,", at)) != std::string::npos;) text[at + 1] = 'm';
+  const Analysed analysed(text);
+  ASSERT_TRUE(analysed.form);
+  EXPECT_TRUE(mask_condition(analysed.builder->pool(), *analysed.form).skips());
 }
 
 INSTANTIATE_TEST_SUITE_P(Masks, TileRangesTest, ::testing::ValuesIn(cases()),

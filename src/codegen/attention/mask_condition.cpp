@@ -370,16 +370,22 @@ class Masks {
   bool every_row_sees(ir::Expr visible) {
     ir::Expr key = form_.rows.cascade.stream;
     std::vector<ir::Expr> keys = {pool_.integer(0)};
-    visit(visible, [&](ir::Expr e) {
-      const bool compares = e->op == ir::ExprOp::Less || e->op == ir::ExprOp::LessEqual;
-      if (!compares || e->args[0]->dtype != DType::Int64) return;
-      auto affine = affine_in(pool_, pool_.sub(e->args[1], e->args[0]), key);
+    if (form_.row) keys.push_back(form_.row);
+    // Where ±key + base is 0, or 1.
+    const auto take_root = [&](ir::Expr difference, bool or_one) {
+      auto affine = affine_in(pool_, difference, key);
       if (!affine || !affine->stride->is_constant()) return;
       const int64_t stride = affine->stride->integer;
       if (stride != 1 && stride != -1) return;
       ir::Expr at = pool_.mul(affine->base, pool_.integer(-stride));
       keys.push_back(at);
-      if (e->op == ir::ExprOp::Less) keys.push_back(pool_.add(at, pool_.integer(stride)));
+      if (or_one) keys.push_back(pool_.add(at, pool_.integer(stride)));
+    };
+    visit(visible, [&](ir::Expr e) {
+      const bool compares = e->op == ir::ExprOp::Less || e->op == ir::ExprOp::LessEqual;
+      if (e->op == ir::ExprOp::Abs && e->dtype == DType::Int64) take_root(e->args[0], false);
+      if (!compares || e->args[0]->dtype != DType::Int64) return;
+      take_root(pool_.sub(e->args[1], e->args[0]), e->op == ir::ExprOp::Less);
     });
     return std::any_of(keys.begin(), keys.end(), [&](ir::Expr at) {
       if (!proved_nonnegative(at, ir::kWhereElementsExist) ||

@@ -10,37 +10,65 @@ std::vector<ir::Expr> row_axes(const AttentionSpec& form) {
   return {form.row};
 }
 
-}  // namespace
-
-VisibleKeys::VisibleKeys(ir::ExprPool& pool, const AttentionSpec& form)
-    : form_(form),
-      mask_(mask_condition(pool, form)),
-      ranges_(cascade::tile_ranges(pool, mask_.visible, row_axes(form), form.rows.cascade.stream)) {
+// Of an int expression, rounded down or up.
+std::string tiles_below(const std::string& key, int unit) {
+  return key == "0" ? key : fmt::format("{} / {}", key, unit);
+}
+std::string tiles_up_to(const std::string& key, int unit) {
+  return fmt::format("({} + {}) / {}", key, unit - 1, unit);
 }
 
-void VisibleKeys::declare(Emitter& emitter, const std::string& first_row, int lines,
-                          int unit) const {
+}  // namespace
+
+VisibleKeys::VisibleKeys(ir::ExprPool& pool, const AttentionSpec& form, const MaskCondition& mask)
+    : form_(form),
+      skips_(mask.skips()),
+      ranges_(cascade::tile_ranges(pool, mask.visible, row_axes(form), form.rows.cascade.stream)) {}
+
+void VisibleKeys::declare(Emitter& emitter, const std::string& first_row,
+                          const std::string& last_row, int unit) const {
   const std::string keys = emitter.kernel().size(form_.rows.length());
-  if (!mask_.skips()) {
-    emitter.line(fmt::format("const long long begin = 0, end = {};", keys));
+  if (!skips_) {
+    emitter.line(fmt::format("const int tiles = {};", tiles_up_to(as_int(keys), unit)));
     return;
   }
-  emitter.line("long long begin, end;");
   emitter.open();
   if (form_.row) {
-    emitter.line(fmt::format("const long long top = {}, bottom = min_of(top + {}, {} - 1);",
-                             first_row, lines - 1, emitter.kernel().size(form_.row->extent())));
-    emitter.bind(ranges_.rows[0].first, "top");
-    emitter.bind(ranges_.rows[0].last, "bottom");
+    emitter.bind(ranges_.rows[0].first, first_row);
+    emitter.bind(ranges_.rows[0].last, last_row);
   }
-  emitter.line(fmt::format("begin = {} / {} * {};", emitter.emit(ranges_.begin), unit, unit));
-  emitter.line(fmt::format("end = {};", emitter.emit(ranges_.end)));
-  if (form_.mask_check >= 0) {
-    emitter.line(fmt::format("if ({}[0] == 0.0f) {{\nbegin = 0;\nend = {};\n}}",
-                             emitter.kernel().buffer(form_.mask_check), keys));
+  const auto all = [&](const std::string& begin, const std::string& end) {
+    if (form_.mask_check < 0) return std::string();
+    return fmt::format("if ({}[0] == 0.0f) {{\n{} = 0;\n{} = {};\n}}\n",
+                       emitter.kernel().buffer(form_.mask_check), begin, end,
+                       tiles_up_to(as_int(keys), unit));
+  };
+  const size_t count = ranges_.visible.size();
+  const bool several = count > 1;
+  for (size_t k = 0; k < count; ++k) {
+    const std::string begin = as_int(emitter.emit(ranges_.visible[k].begin));
+    const std::string end = as_int(emitter.emit(ranges_.visible[k].end));
+    const std::string place = several ? fmt::format("[{}]", k) : "";
+    emitter.line(fmt::format("begin{0} = {1};\nend{0} = {2};", place, tiles_below(begin, unit),
+                             tiles_up_to(end, unit)));
   }
+  emitter.line(several ? all("begin[0]", "end[0]") : all("begin", "end"));
   const std::string text = emitter.close();
-  emitter.line(fmt::format("{{\n{}}}", text));
+  if (several) {
+    emitter.line(
+        fmt::format("int begin[{0}], end[{0}];\n{{\n{1}}}\n"
+                    "const KeyTiles<{0}> visited(begin, end);\n"
+                    "const int tiles = visited.count();",
+                    count, text));
+  } else {
+    emitter.line(
+        fmt::format("int begin, end;\n{{\n{}}}\nconst int tiles = max(end - begin, 0);", text));
+  }
+}
+
+std::string VisibleKeys::tile(const std::string& index) const {
+  if (skips_ && ranges_.visible.size() > 1) return fmt::format("visited({})", index);
+  return skips_ ? fmt::format("(begin + {})", index) : index;
 }
 
 }  // namespace redfuser::codegen

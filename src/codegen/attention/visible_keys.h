@@ -10,15 +10,20 @@ namespace redfuser::codegen {
 
 class VisibleKeys {
  public:
-  VisibleKeys(ir::ExprPool& pool, const AttentionSpec& form);
+  VisibleKeys(ir::ExprPool& pool, const AttentionSpec& form, const MaskCondition& mask);
 
-  // Declares `begin`, a multiple of `unit`, and `end`: the keys visible to the `lines` rows from
-  // `first_row` on. The other rows' coordinates are bound.
-  void declare(Emitter& emitter, const std::string& first_row, int lines, int unit) const;
+  // Declares `tiles`, the number of tiles of `unit` keys that the rows [first_row, last_row] visit,
+  // and what tile() names. The other rows' coordinates are bound. Needs the header key_tiles.
+  void declare(Emitter& emitter, const std::string& first_row, const std::string& last_row,
+               int unit) const;
+  // The number of the visited tile `index` among all tiles: an int.
+  std::string tile(const std::string& index) const;
+
+  const cascade::TileRanges& ranges() const { return ranges_; }
 
  private:
   const AttentionSpec& form_;
-  const MaskCondition mask_;
+  const bool skips_;
   const cascade::TileRanges ranges_;
 };
 

@@ -11,11 +11,12 @@
 #include "math.cuh"
 #include "types.cuh"
 #include "reduce.cuh"
+#include "key_tiles.cuh"
 #include "attention.cuh"
 #include "ptx_barrier.cuh"
 #include "ptx_hopper.cuh"
 #include "hopper.cuh"
-extern "C" __global__ void __launch_bounds__(256, 1) attention_hopper_max_sum_dot_f16_be2108bf(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const __grid_constant__ TensorMap m2, half_t* __restrict__ p0) {
+extern "C" __global__ void __launch_bounds__(256, 1) attention_hopper_max_sum_dot_f16_fa596f40(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const __grid_constant__ TensorMap m2, half_t* __restrict__ p0) {
   extern __shared__ char memory[];
   const unsigned base = (ptx_shared_address(memory) + 1023) & ~1023u;
   const unsigned q_tiles = base, k_tiles = q_tiles + 2 * 8192, v_tiles = k_tiles + 4 * 16384, barriers = v_tiles + 4 * 16384;
@@ -52,11 +53,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) attention_hopper_max_sum_do
         const int first_row = (row_tiles - 1 - from_last) * 64;
         const int last_row = static_cast<int>(min_of(first_row + 63ll, 256ll - 1));
         const long long q0 = floor_div(other, 4ll), c0 = other - q0 * 4ll;
-        int begin, tiles;
-        {
-          begin = 0;
-          tiles = max((256 + 127) / 128 - begin, 0);
-        }
+        const int tiles = (256 + 127) / 128;
         const int c1 = static_cast<int>(q0);
         const int c2 = static_cast<int>(c0);
         const int c3 = static_cast<int>(q0);
@@ -68,7 +65,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) attention_hopper_max_sum_do
         ptx_copy_box(q_tile + 0, m0, q_full, 0, first_row, c1, c2);
 
         for (int tile = 0; tile < tiles; ++tile, ++use) {
-          const int line = (begin + tile) * 128;
+          const int line = tile * 128;
           const unsigned k_full = k_ring.acquire(use, 16384);
           ptx_copy_box(k_tiles + use % 4 * 16384 + 0, m1, k_full, 0, line, c3, c4);
           const unsigned v_full = v_ring.acquire(use, 16384);
@@ -94,11 +91,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) attention_hopper_max_sum_do
       const int first_row = (row_tiles - 1 - from_last) * 64;
       const int last_row = static_cast<int>(min_of(first_row + 63ll, 256ll - 1));
       const long long q1 = floor_div(other, 4ll), c7 = other - q1 * 4ll;
-      int begin, tiles;
-      {
-        begin = 0;
-        tiles = max((256 + 127) / 128 - begin, 0);
-      }
+      const int tiles = (256 + 127) / 128;
       const int group_row = first_row + (group - 1) * 64, last_group_row = static_cast<int>(min_of(group_row + 63ll, 256ll - 1)), own_row = group_row + warp * 16 + quad;
       float a0[2] = {(-INFINITY_F), (-INFINITY_F)}, b0[2];
       float a1[2] = {float(0), float(0)}, b1[2];
@@ -113,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) attention_hopper_max_sum_do
       q_ring.wait_full_together(item);
       if (tiles > 0 && group_row < 256ll) {
         {
-          const int first = begin * 128;
+          const int first = 0 * 128;
           k_ring.wait_full(use);
           start_scores<half_t, 64, 128>(s, q_own, 8192, k_tiles + use % 4 * 16384);
           wait_products<0>(s);
@@ -180,7 +173,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) attention_hopper_max_sum_do
           pack_weights<half_t, 128>(p, s);
         }
         for (int tile = 1; tile < tiles; ++tile, ++use) {
-          const int first = (begin + tile) * 128;
+          const int first = tile * 128;
           k_ring.wait_full(use + 1);
           await_turn<1>(group - 1);
           start_scores<half_t, 64, 128>(s, q_own, 8192, k_tiles + (use + 1) % 4 * 16384);

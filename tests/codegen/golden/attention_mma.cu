@@ -11,13 +11,14 @@
 #include "math.cuh"
 #include "types.cuh"
 #include "reduce.cuh"
+#include "key_tiles.cuh"
 #include "attention.cuh"
-extern "C" __global__ void __launch_bounds__(128) attention_max_sum_dot_f32_ad145249(const float* __restrict__ p0, const float* __restrict__ p1, const float* __restrict__ p2, float* __restrict__ p3) {
+extern "C" __global__ void __launch_bounds__(128) attention_max_sum_dot_f32_b3215893(const float* __restrict__ p0, const float* __restrict__ p1, const float* __restrict__ p2, float* __restrict__ p3) {
   const long long other = floor_div(blockIdx.x, 4ll), first_row = (blockIdx.x - other * 4ll) * 64;
   const int warp = threadIdx.x >> 5, quad = (threadIdx.x & 31) >> 2, pair = (threadIdx.x & 3) * 2;
   const long long own_row = first_row + warp * 16 + quad;
   const long long q0 = floor_div(other, 4ll), c0 = other - q0 * 4ll;
-  const long long begin = 0, end = 256ll;
+  const int tiles = (256 + 63) / 64;
   extern __shared__ __align__(16) char memory[];
   float* const q_tile = reinterpret_cast<float*>(memory);
   float* const k_tiles = q_tile + 4352;
@@ -51,8 +52,8 @@ extern "C" __global__ void __launch_bounds__(128) attention_max_sum_dot_f32_ad14
   const bool v_vector = aligned(p2);
   load_tile<64, 64, 128>(q_tile, q_data, q_at, 256ll - first_row, 64, q_vector, threadIdx.x);
   const auto load_keys = [&](long long from, int stage) {
-    load_tile<64, 64, 128>(k_tiles + stage * 4352, k_data, [&](long long line, long long e) { return k_at(from + line, e); }, end - from, 64, k_vector, threadIdx.x);
-    load_tile<64, 64, 128>(v_tiles + stage * 4352, v_data, [&](long long line, long long e) { return v_at(from + line, e); }, end - from, 64, v_vector, threadIdx.x);
+    load_tile<64, 64, 128>(k_tiles + stage * 4352, k_data, [&](long long line, long long e) { return k_at(from + line, e); }, 256ll - from, 64, k_vector, threadIdx.x);
+    load_tile<64, 64, 128>(v_tiles + stage * 4352, v_data, [&](long long line, long long e) { return v_at(from + line, e); }, 256ll - from, 64, v_vector, threadIdx.x);
     ptx_copy_commit();
   };
   float a0[2] = {(-INFINITY_F), (-INFINITY_F)};
@@ -65,12 +66,12 @@ extern "C" __global__ void __launch_bounds__(128) attention_max_sum_dot_f32_ad14
   }
   long long folded = 0;
   int stage = 0;
-  for (long long first = begin; first < end; first += 64) {
-    const long long next = first + 64;
+  for (int tile = 0; tile < tiles; ++tile) {
+    const long long first = tile * 64ll;
     load_keys(first, 0);
     ptx_copy_wait<0>();
     __syncthreads();
-    const int valid = static_cast<int>(min_of(end - first, 64ll));
+    const int valid = static_cast<int>(min_of(256ll - first, 64ll));
     float s[8][4], p[8][4];
     float kept0[8][4];
     score_product<64, 64>(s, q_tile + warp * 1088, k_tiles + stage * 4352);

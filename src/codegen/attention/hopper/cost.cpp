@@ -33,11 +33,13 @@ class Visits {
             cascade::tile_ranges(pool, scores.mask.visible, {form.row}, form.rows.cascade.stream)),
         keys_(keys),
         skips_(scores.mask.skips()) {
-    for (ir::Expr e : {ranges_.begin, ranges_.end}) {
-      visit(e, [&](ir::Expr x) {
-        skips_ &= x->op != ir::ExprOp::Read && x->op != ir::ExprOp::Leaf;
-        if (x->op == ir::ExprOp::Symbol) skips_ &= sizes.of(x) >= 0;
-      });
+    for (const cascade::KeyRange& range : ranges_.visible) {
+      for (ir::Expr e : {range.begin, range.end}) {
+        visit(e, [&](ir::Expr x) {
+          skips_ &= x->op != ir::ExprOp::Read && x->op != ir::ExprOp::Leaf;
+          if (x->op == ir::ExprOp::Symbol) skips_ &= sizes.of(x) >= 0;
+        });
+      }
     }
   }
 
@@ -49,9 +51,20 @@ class Visits {
       if (axis == ranges_.rows[0].first) return static_cast<double>(first_row);
       return axis == ranges_.rows[0].last ? static_cast<double>(last_row) : 0;
     };
-    const auto begin = static_cast<int64_t>(evaluate(ranges_.begin, at));
-    const auto end = static_cast<int64_t>(evaluate(ranges_.end, at));
-    return std::max<int64_t>((end + keys_ - 1) / keys_ - begin / keys_, 0);
+    std::vector<std::pair<int64_t, int64_t>> tiles;
+    for (const cascade::KeyRange& range : ranges_.visible) {
+      const auto begin = static_cast<int64_t>(evaluate(range.begin, at));
+      const auto end = static_cast<int64_t>(evaluate(range.end, at));
+      tiles.emplace_back(begin / keys_, (end + keys_ - 1) / keys_);
+    }
+    std::sort(tiles.begin(), tiles.end());
+    int64_t count = 0, reach = 0;
+    for (const auto& [begin, end] : tiles) {
+      const int64_t from = std::max(begin, reach);
+      reach = std::max(end, from);
+      count += reach - from;
+    }
+    return count;
   }
 
  private:

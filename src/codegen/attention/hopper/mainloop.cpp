@@ -25,7 +25,8 @@ HopperText::HopperText(StepBuilder& builder, const AttentionSpec& form, const Ho
       config_(config),
       scores_(scores),
       mask_(scores.mask),
-      ranges_(cascade::tile_ranges(pool_, mask_.visible, {form.row}, form.rows.cascade.stream)),
+      visible_(pool_, form, mask_),
+      ranges_(visible_.ranges()),
       by_tile_(cascade::tile_ranges(pool_, scores.by_tile, {form.row}, form.rows.cascade.stream)),
       masked_(scores.masked),
       whole_(scores.whole),
@@ -61,10 +62,11 @@ KernelLaunch HopperText::launch() {
       "if (group == 0) {{\nptx_give_registers<{}>();\nif (threadIdx.x == 0) {{\n{}}}\n}} else "
       "{{\nptx_take_registers<{}>();\n{}}}",
       narrow ? 32 : 40, produce, narrow ? 160 : 232, consume));
-  KernelLaunch launch = kernel_.launch(
-      "attention_hopper", rows_.comment,
-      {"ptx", "math", "types", "reduce", "attention", "ptx_barrier", "ptx_hopper", "hopper"}, "",
-      emitter_.close(), (config_.groups + 1) * kGroupThreads, 1);
+  KernelLaunch launch =
+      kernel_.launch("attention_hopper", rows_.comment,
+                     {"ptx", "math", "types", "reduce", "key_tiles", "attention", "ptx_barrier",
+                      "ptx_hopper", "hopper"},
+                     "", emitter_.close(), (config_.groups + 1) * kGroupThreads, 1);
   launch.config = config_.parameters();
   launch.shared = hopper_shared_bytes(form_, scores_, config_);
   launch.grid[0] = pool_.make(ir::ExprOp::Min, {pool_.mul(row_tiles(), other_rows()),
@@ -124,26 +126,7 @@ void HopperText::place_work() {
       "const int last_row = static_cast<int>(min_of(first_row + {1}ll, {2} - 1));",
       rows(), rows() - 1, row_count_));
   bind_coordinates(emitter_, form_.others, "other");
-  emitter_.line("int begin, tiles;");
-  emitter_.open();
-  std::string begin = "0ll", end = keys_;
-  if (mask_.skips()) {
-    emitter_.bind(ranges_.rows[0].first, "first_row");
-    emitter_.bind(ranges_.rows[0].last, "last_row");
-    begin = emitter_.emit(ranges_.begin);
-    end = emitter_.emit(ranges_.end);
-    if (form_.mask_check >= 0) {
-      const std::string skips = fmt::format("({}[0] != 0.0f)", kernel_.buffer(form_.mask_check));
-      begin = fmt::format("({} ? {} : 0ll)", skips, begin);
-      end = fmt::format("({} ? {} : {})", skips, end, keys_);
-    }
-  }
-  const std::string first = as_int(begin);
-  emitter_.line(fmt::format("begin = {0};\ntiles = max(({1} + {3}) / {2} - begin, 0);",
-                            first == "0" ? first : fmt::format("{} / {}", first, config_.keys),
-                            as_int(end), config_.keys, config_.keys - 1));
-  const std::string text = emitter_.close();
-  emitter_.line(fmt::format("{{\n{}}}", text));
+  visible_.declare(emitter_, "first_row", "last_row", config_.keys);
 }
 
 std::vector<std::string> HopperText::coordinates(const TmaOperand& read) {
@@ -201,9 +184,8 @@ std::string HopperText::producer() {
                    config_.keys, columns, fmt::format("{}_full", name), "line", at);
   }
   emitter_.line(
-      fmt::format("for (int tile = 0; tile < tiles; ++tile, ++use) {{\nconst int line = "
-                  "(begin + tile) * {};\n{}}}",
-                  config_.keys, text));
+      fmt::format("for (int tile = 0; tile < tiles; ++tile, ++use) {{\nconst int line = {};\n{}}}",
+                  first_key("tile"), text));
   // Where a mask makes row tiles unequal, a block takes its next one when it is nearly done.
   emitter_.line(mask_.skips() ? fmt::format("work = next_work({}, all_work);", kernel_.counter())
                               : std::string("work += gridDim.x;"));
@@ -259,9 +241,13 @@ std::string HopperText::row_tile() {
   return emitter_.close();
 }
 
+std::string HopperText::first_key(const std::string& tile) const {
+  return fmt::format("{} * {}", visible_.tile(tile), config_.keys);
+}
+
 std::string HopperText::first_tile() {
   emitter_.open();
-  emitter_.line(fmt::format("const int first = begin * {};", config_.keys));
+  emitter_.line(fmt::format("const int first = {};", first_key("0")));
   const std::string copies = copy_strips("first");
   if (!copies.empty()) emitter_.line(copies);
   load_terms();
@@ -274,7 +260,7 @@ std::string HopperText::first_tile() {
   emitter_.line("wait_products<0>(s);\nk_ring.release(use);");
   wait_strips();
   emitter_.line(fold_tile());
-  const std::string next = copy_strips(fmt::format("first + {}", config_.keys));
+  const std::string next = copy_strips(first_key("1"));
   if (!next.empty()) emitter_.line(fmt::format("if (tiles > 1) {}", next));
   emitter_.line(adopt_state());
   emitter_.line(fmt::format("pack_weights<{}, {}>(p, s);", type_, config_.keys));
@@ -288,7 +274,7 @@ std::string HopperText::next_tiles() {
       fmt::format("start_values<{0}, {1}, {2}>(o, p, v_tiles + use % {3} * {4});", type_, columns_,
                   config_.keys, config_.stages, value_bytes);
   emitter_.open();
-  emitter_.line(fmt::format("const int first = (begin + tile) * {};", config_.keys));
+  emitter_.line(fmt::format("const int first = {};", first_key("tile")));
   load_terms();
   emitter_.line(
       fmt::format("k_ring.wait_full(use + 1);\nawait_turn<{4}>(group - 1);\n"
@@ -300,7 +286,7 @@ std::string HopperText::next_tiles() {
   emitter_.line("wait_products<1>(s);\nk_ring.release(use + 1);");
   wait_strips();
   emitter_.line(fold_tile());
-  const std::string next = copy_strips(fmt::format("first + {}", config_.keys));
+  const std::string next = copy_strips(first_key("tile + 1"));
   if (!next.empty()) emitter_.line(fmt::format("if (tile + 1 < tiles) {}", next));
   emitter_.line("wait_products<0>(o);\nv_ring.release(use);");
   emitter_.line(move_values());

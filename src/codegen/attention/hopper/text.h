@@ -10,6 +10,7 @@
 #include "codegen/attention/hopper/config.h"
 #include "codegen/attention/mask_condition.h"
 #include "codegen/attention/score_form.h"
+#include "codegen/attention/visible_keys.h"
 #include "codegen/rows/leaf_names.h"
 
 namespace redfuser::codegen {
@@ -34,6 +35,8 @@ class HopperText {
   std::string producer();
   std::string consumer();
   std::string row_tile();
+  // The first key of the visited tile of that number.
+  virtual std::string first_key(const std::string& tile) const;
   std::string first_tile();
   std::string next_tiles();
   int rows() const { return config_.groups * 64; }
@@ -113,7 +116,8 @@ class HopperText {
   const HopperConfig config_;
   const HopperScores& scores_;
   const MaskCondition& mask_;
-  const cascade::TileRanges ranges_;
+  const VisibleKeys visible_;
+  const cascade::TileRanges& ranges_;
   const cascade::TileRanges by_tile_;
   const ScoreSpec &masked_, &whole_;
   const FlatStreaming& rows_;

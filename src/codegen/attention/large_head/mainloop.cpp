@@ -33,8 +33,7 @@ LargeHeadText::LargeHeadText(StepBuilder& builder, const AttentionSpec& form,
       wide_(config),
       layout_(large_head_layout(form, config)),
       parts_(wide_parts(form, config)),
-      segments_(segments),
-      visible_(pool_, form) {
+      segments_(segments) {
   columns_ = wide_columns(form);
   old_count_ = "folded";
   new_count_ = "(folded + tile_valid)";
@@ -52,7 +51,7 @@ KernelLaunch LargeHeadText::launch() {
                   "}} else {{\nptx_take_registers<240>();\n{}}}",
                   produce, consume));
   KernelLaunch launch = kernel_.launch("attention_wide", rows_.comment,
-                                       {"ptx", "math", "types", "reduce", "attention",
+                                       {"ptx", "math", "types", "reduce", "key_tiles", "attention",
                                         "ptx_barrier", "ptx_hopper", "hopper", "wide"},
                                        "", emitter_.close(), (kGroups + 1) * kGroupThreads, 1);
   launch.config = wide_.parameters();
@@ -103,14 +102,15 @@ void LargeHeadText::place_work() {
                   wide_.cluster, wide_.cluster > 1 ? "static_cast<int>(ptx_cluster_rank())" : "0",
                   LargeHeadLayout::kRows));
   bind_coordinates(emitter_, form_.others, "other");
-  visible_.declare(emitter_, "first_row", LargeHeadLayout::kRows, wide_.keys);
-  emitter_.line(fmt::format(
-      "const int all_tiles = static_cast<int>((max_of(end - begin, 0ll) + {0}) / {1});\n"
-      "const int blocks = segments * {2}, own_tiles = (all_tiles + blocks - 1) / blocks;\n"
-      "const int tiles_before = (segment * {2} + rank) * own_tiles;\n"
-      "const int first_tile = static_cast<int>(begin) / {1} + tiles_before;\n"
-      "const int tiles = max(min(own_tiles, all_tiles - tiles_before), 0);",
-      wide_.keys - 1, wide_.keys, wide_.cluster));
+  visible_.declare(
+      emitter_, "first_row",
+      fmt::format("min_of(first_row + {}ll, {} - 1)", LargeHeadLayout::kRows - 1, row_count_),
+      wide_.keys);
+  emitter_.line(
+      fmt::format("const int blocks = segments * {0}, most_tiles = (tiles + blocks - 1) / blocks;\n"
+                  "const int tiles_before = (segment * {0} + rank) * most_tiles;\n"
+                  "const int own_tiles = max(min(most_tiles, tiles - tiles_before), 0);",
+                  wide_.cluster));
 }
 
 // A part of the rows before that of the first keys.
@@ -150,9 +150,8 @@ std::string LargeHeadText::producer() {
                wide_.keys, columns, "full", "line", coordinates(operands_.value)));
   }
   emitter_.line(
-      fmt::format("for (int use = 0; use < tiles; ++use) {{\nconst int line = "
-                  "(first_tile + use) * {};\n{}}}",
-                  wide_.keys, text));
+      fmt::format("for (int use = 0; use < own_tiles; ++use) {{\nconst int line = {};\n{}}}",
+                  first_key("tiles_before + use"), text));
   return emitter_.close();
 }
 
@@ -174,7 +173,7 @@ std::string LargeHeadText::consumer() {
                   config_.keys / 8, columns_ / 8, config_.keys / 16));
   if (wide_.scorers == kGroups) {
     const std::string first = first_tile(), next = next_tiles();
-    emitter_.line(fmt::format("if (tiles > 0) {{\n{}{}}}", first, next));
+    emitter_.line(fmt::format("if (own_tiles > 0) {{\n{}{}}}", first, next));
   } else {
     const std::string scorer = this->scorer(), follower = this->follower();
     emitter_.line(fmt::format("if (group == 1) {{\n{}}} else {{\n{}}}", scorer, follower));

@@ -28,9 +28,9 @@ std::string LargeHeadText::scorer() {
   emitter_.line(fold_wide_tile());
   leave_weights(false);
   return fmt::format(
-      "if (tiles > 0) {{\n{}for (int use = 1; use < tiles; ++use) {{\n{}}}\n{}"
+      "if (own_tiles > 0) {{\n{}for (int use = 1; use < own_tiles; ++use) {{\n{}}}\n{}"
       "wait_products<0>(o);\n}}\n",
-      first, emitter_.close(), start_all_values("tiles - 1", "p"));
+      first, emitter_.close(), start_all_values("own_tiles - 1", "p"));
 }
 
 // The values are moved while the other group begins with its own.
@@ -67,8 +67,8 @@ std::string LargeHeadText::follower() {
   }
   emitter_.line(start_all_values("use", "weights") + "wait_products<0>(o);");
   emitter_.line(release_keys("use"));
-  emitter_.line("if (use + 1 < tiles) ptx_named_arrive(kWideReduced, kWideThreads);");
-  return fmt::format("for (int use = 0; use < tiles; ++use) {{\n{}}}\n", emitter_.close());
+  emitter_.line("if (use + 1 < own_tiles) ptx_named_arrive(kWideReduced, kWideThreads);");
+  return fmt::format("for (int use = 0; use < own_tiles; ++use) {{\n{}}}\n", emitter_.close());
 }
 
 std::string LargeHeadText::reference_place(size_t r) const {

@@ -25,6 +25,7 @@ class LargeHeadText : public HopperText {
   std::string consumer();
 
   // attention_wide_tile.cpp: both groups' loop over tiles.
+  std::string first_key(const std::string& tile) const override;
   std::string first_tile();
   std::string next_tiles();
   void place_tile();
@@ -76,7 +77,6 @@ class LargeHeadText : public HopperText {
   const LargeHeadLayout layout_;
   const int parts_;  // of a tile's keys
   const Segments segments_;
-  const VisibleKeys visible_;
 };
 
 }  // namespace redfuser::codegen

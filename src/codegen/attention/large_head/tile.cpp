@@ -7,6 +7,10 @@
 
 namespace redfuser::codegen {
 
+std::string LargeHeadText::first_key(const std::string& tile) const {
+  return fmt::format("{} * {}", visible_.tile(tile), wide_.keys);
+}
+
 std::string LargeHeadText::first_tile() {
   emitter_.open();
   emitter_.line("constexpr int use = 0;");
@@ -34,15 +38,15 @@ std::string LargeHeadText::next_tiles() {
   emitter_.line(move_values());
   publish_weights();
   const std::string loop =
-      fmt::format("for (int use = 1; use < tiles; ++use) {{\n{}}}\n", emitter_.close());
-  return loop + start_values("tiles - 1") + "wait_products<0>(o);\n";
+      fmt::format("for (int use = 1; use < own_tiles; ++use) {{\n{}}}\n", emitter_.close());
+  return loop + start_values("own_tiles - 1") + "wait_products<0>(o);\n";
 }
 
 void LargeHeadText::place_tile() {
-  emitter_.line(fmt::format(
-      "const int tile_first = (first_tile + use) * {}, first = tile_first + group_key;\n"
-      "const int tile_valid = static_cast<int>(min_of({} - tile_first, {}ll));",
-      wide_.keys, keys_, wide_.keys));
+  emitter_.line(
+      fmt::format("const int tile_first = {}, first = tile_first + group_key;\n"
+                  "const int tile_valid = static_cast<int>(min_of({} - tile_first, {}ll));",
+                  first_key("tiles_before + use"), keys_, wide_.keys));
 }
 
 // Part by part, as the keys (and the first time the rows) arrive.

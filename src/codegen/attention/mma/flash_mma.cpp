@@ -29,7 +29,7 @@ class AttentionText {
   AttentionText(StepBuilder& builder, const AttentionSpec& form)
       : pool_(builder.pool()),
         form_(form),
-        visible_(pool_, form),
+        visible_(pool_, form, mask_condition(pool_, form)),
         tile_(builder, form, kKeys, 2),
         kernel_(tile_.kernel()),
         emitter_(tile_.emitter()),
@@ -41,9 +41,10 @@ class AttentionText {
     tile_.declare_state();
     tile_loop();
     write_outputs();
-    KernelLaunch launch = kernel_.launch("attention", form_.rows.comment,
-                                         {"ptx", "math", "types", "reduce", "attention"}, "",
-                                         emitter_.close(), kThreads);
+    KernelLaunch launch =
+        kernel_.launch("attention", form_.rows.comment,
+                       {"ptx", "math", "types", "reduce", "key_tiles", "attention"}, "",
+                       emitter_.close(), kThreads);
     launch.shared = shared_bytes(tile_);
     launch.grid[0] = pool_.mul(ceil_div(pool_, tile_.rows(), kRows),
                                product_of(pool_, extents_of(pool_, form_.others)));
@@ -61,7 +62,9 @@ class AttentionText {
         "const int warp = threadIdx.x >> 5, quad = (threadIdx.x & 31) >> 2, pair = "
         "(threadIdx.x & 3) * 2;\nconst long long own_row = first_row + warp * 16 + quad;");
     bind_coordinates(emitter_, form_.others, "other");
-    visible_.declare(emitter_, "first_row", kRows, kKeys);
+    visible_.declare(emitter_, "first_row",
+                     fmt::format("min_of(first_row + {}, {} - 1)", kRows - 1, tile_.row_count()),
+                     kKeys);
   }
 
   void declare_tiles() {
@@ -86,24 +89,27 @@ class AttentionText {
           std::tuple("v", tile_.columns(), form_.column->extent()->integer)}) {
       emitter_.line(
           fmt::format("load_tile<{0}, {1}, {6}>({2}_tiles + stage * {3}, {2}_data, [&](long long "
-                      "line, long long e) {{ return {2}_at(from + line, e); }}, end - from, "
+                      "line, long long e) {{ return {2}_at(from + line, e); }}, {4} - from, "
                       "{5}, {2}_vector, threadIdx.x);",
-                      kKeys, columns, name, tile_.elements(kKeys, columns), 0, extent, kThreads));
+                      kKeys, columns, name, tile_.elements(kKeys, columns), tile_.key_count(),
+                      extent, kThreads));
     }
     emitter_.line("ptx_copy_commit();\n};");
   }
 
   void tile_loop() {
     emitter_.open();
-    emitter_.line(fmt::format("const long long next = first + {};", kKeys));
+    emitter_.line(fmt::format("const long long first = {};", first_key("tile")));
     if (stages_ == 2) {
-      emitter_.line("if (next < end) load_keys(next, stage ^ 1); else ptx_copy_commit();");
+      emitter_.line(
+          fmt::format("if (tile + 1 < tiles) load_keys({}, stage ^ 1); else ptx_copy_commit();",
+                      first_key("tile + 1")));
       emitter_.line("ptx_copy_wait<1>();\n__syncthreads();");
     } else {
       emitter_.line("load_keys(first, 0);\nptx_copy_wait<0>();\n__syncthreads();");
     }
-    emitter_.line(
-        fmt::format("const int valid = static_cast<int>(min_of(end - first, {}ll));", kKeys));
+    emitter_.line(fmt::format("const int valid = static_cast<int>(min_of({} - first, {}ll));",
+                              tile_.key_count(), kKeys));
     tile_.fold(fmt::format("score_product<{}, {}>(s, q_tile + warp * {}, k_tiles + stage * {});",
                            tile_.depth(), kKeys, tile_.elements(16, tile_.depth()),
                            tile_.elements(kKeys, tile_.depth())),
@@ -112,10 +118,15 @@ class AttentionText {
     if (stages_ == 2) emitter_.line("stage ^= 1;");
     emitter_.line("__syncthreads();");
     const std::string text = emitter_.close();
-    if (stages_ == 2) emitter_.line("if (begin < end) load_keys(begin, 0);");
+    if (stages_ == 2) {
+      emitter_.line(fmt::format("if (tiles > 0) load_keys({}, 0);", first_key("0")));
+    }
     emitter_.line("long long folded = 0;\nint stage = 0;");
-    emitter_.line(fmt::format("for (long long first = begin; first < end; first += {}) {{\n{}}}",
-                              kKeys, text));
+    emitter_.line(fmt::format("for (int tile = 0; tile < tiles; ++tile) {{\n{}}}", text));
+  }
+
+  std::string first_key(const std::string& tile) const {
+    return fmt::format("{} * {}ll", visible_.tile(tile), kKeys);
   }
 
   void write_outputs() {

@@ -29,6 +29,7 @@ class MmaFold {
   int columns() const { return columns_; }
   bool is_value(size_t k) const { return k == form_.value_accumulator; }
   const std::string& row_count() const { return row_count_; }
+  const std::string& key_count() const { return keys_; }
   ir::Expr rows() const { return row_extent_; }
 
   int element_bytes() const { return half_ ? 2 : 4; }

@@ -24,7 +24,7 @@ class SplitKvText {
         boxes_(boxes),
         segments_(segments),
         lines_(split_rows(form)),
-        visible_(pool_, form),
+        visible_(pool_, form, mask_condition(pool_, form)),
         tile_(builder, form, config.keys, (lines_ + 7) / 8),
         merge_(tile_, form, lines_, config.threads()),
         kernel_(tile_.kernel()),
@@ -36,8 +36,8 @@ class SplitKvText {
     tile_.declare_state();
     fold_tiles();
     merge_states();
-    std::vector<std::string_view> headers = {"ptx",    "ptx_split", "math",     "types",
-                                             "reduce", "states",    "attention"};
+    std::vector<std::string_view> headers = {"ptx",    "ptx_split", "math",   "types",
+                                             "reduce", "key_tiles", "states", "attention"};
     if (boxes_) headers.insert(headers.end(), {"ptx_barrier", "ptx_hopper", "hopper", "split"});
     KernelLaunch launch = kernel_.launch("attention_split", form_.rows.comment, headers, "",
                                          emitter_.close(), config_.threads(), config_.blocks);
@@ -65,17 +65,17 @@ class SplitKvText {
         "const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, "
         "quad = lane >> 2, pair = (lane & 3) * 2;\nconst long long own_row = first_row + quad;");
     bind_coordinates(emitter_, form_.others, "other");
-    visible_.declare(emitter_, "first_row", lines_, config_.keys);
-    emitter_.line(fmt::format(
-        "const unsigned tiles = static_cast<unsigned>((max_of(end - begin, 0ll) + {0}) / {1}), "
-        "own_tiles = (tiles + segments - 1) / segments;\n"
-        "const long long start = begin + segment * own_tiles * {1}ll, stop = min_of(end, start + "
-        "own_tiles * {1}ll), own_first = start + warp * {1};",
-        config_.keys - 1, config_.keys));
+    visible_.declare(emitter_, "first_row",
+                     fmt::format("min_of(first_row + {}, {} - 1)", lines_ - 1, tile_.row_count()),
+                     config_.keys);
+    emitter_.line(
+        "const int own_tiles = (tiles + static_cast<int>(segments) - 1) / "
+        "static_cast<int>(segments), start = static_cast<int>(segment) * own_tiles, stop = "
+        "min(tiles, start + own_tiles), own_first = start + warp;");
   }
 
-  // Queries in shared memory, and load_keys(from, stage): the keys and values from `from` on, if
-  // the segment has any.
+  // Queries in shared memory, and load_keys(tile, stage): the keys and values of a visited tile, if
+  // the segment has it.
   void start_lines() {
     emitter_.line(fmt::format(
         "extern __shared__ __align__(16) char memory[];\n"
@@ -99,18 +99,18 @@ class SplitKvText {
           std::tuple("v", tile_.columns(), form_.column->extent()->integer, layout_.value)}) {
       loads += fmt::format(
           "load_tile<{0}, {1}, 32>({2}_tiles + stage * {3}, {2}_data, [&](long long line, long "
-          "long e) {{ return {2}_at(from + line, e); }}, stop - from, {4}, {2}_vector, lane);\n",
-          config_.keys, columns, name, bytes / tile_.element_bytes(), extent);
+          "long e) {{ return {2}_at(from + line, e); }}, {5} - from, {4}, {2}_vector, lane);\n",
+          config_.keys, columns, name, bytes / tile_.element_bytes(), extent, tile_.key_count());
     }
     emitter_.line(fmt::format(
-        "const auto load_keys = [&](long long from, int stage) {{\nif (from < stop) {{\n{}}}\n"
-        "ptx_copy_commit();\n}};\n"
+        "const auto load_keys = [&](int tile, int stage) {{\nif (tile < stop) {{\n"
+        "const long long from = {};\n{}}}\nptx_copy_commit();\n}};\n"
         "#pragma unroll\nfor (int ahead = 0; ahead < {}; ++ahead) load_keys(own_first + ahead * "
         "{}, ahead);",
-        loads, config_.stages - 1, config_.step()));
+        first_key(), loads, config_.stages - 1, config_.warps));
   }
 
-  // The first copies before anything else; load_keys(from, stage) is one thread's. Queries come
+  // The first copies before anything else; load_keys(tile, stage) is one thread's. Queries come
   // to registers meanwhile.
   void start_boxes() {
     emitter_.line(fmt::format(
@@ -138,28 +138,33 @@ class SplitKvText {
       }
       for (int c = 0; c < columns; c += SplitKvLayout::kSlabColumns) {
         copies += fmt::format(
-            "ptx_copy_box({}_tiles + stage * {} + {}, {}, full, {}, static_cast<int>(from), {});\n",
-            name, bytes,
+            "ptx_copy_box({}_tiles + stage * {} + {}, {}, full, {}, from, {});\n", name, bytes,
             c / SplitKvLayout::kSlabColumns * config_.keys * SplitKvLayout::kSlabRowBytes, map, c,
             fmt::join(at, ", "));
       }
     }
     emitter_.line(fmt::format(
-        "const auto load_keys = [&](long long from, int stage) {{\n"
+        "const auto load_keys = [&](int tile, int stage) {{\nconst int from = {5};\n"
         "const unsigned full = barriers + stage * 8;\nptx_barrier_expect(full, {0});\n{1}}};\n"
         "if (ptx_elect()) {{\n{2}"
         "#pragma unroll\nfor (int i = 0; i < {3}; ++i) ptx_barrier_init(barriers + i * 8, 1);\n"
         "ptx_barrier_init_fence();\n"
         "#pragma unroll 1\nfor (int i = 0; i < {3}; ++i) {{\n"
-        "const long long from = own_first + i * {4};\nif (from < stop) load_keys(from, i);\n}}\n"
+        "const int tile = own_first + i * {4};\nif (tile < stop) load_keys(tile, i);\n}}\n"
         "}}\n__syncwarp();",
-        layout_.key + layout_.value, copies, prefetches, config_.stages, config_.step()));
+        layout_.key + layout_.value, copies, prefetches, config_.stages, config_.warps,
+        as_int(first_key())));
     tile_.declare_query(2);
     emitter_.line(
         fmt::format("unsigned q[{0}][4];\n"
                     "load_query<{1}, {2}>(q, q_data, q_at, {3} - first_row, {4}, q_vector);",
                     tile_.depth() / 16, tile_.depth(), (lines_ + 7) / 8, tile_.row_count(),
                     form_.depth->extent()->integer));
+  }
+
+  // Of the visited tile `tile`.
+  std::string first_key() const {
+    return fmt::format("{} * {}ll", visible_.tile("tile"), config_.keys);
   }
 
   // Bytes of a warp's tiles and weights.
@@ -176,24 +181,25 @@ class SplitKvText {
     } else {
       emitter_.line(fmt::format(
           "ptx_copy_wait<{}>();\n__syncwarp();\n"
-          "load_keys(first + {}, stage == 0 ? {} : stage - 1);",
-          config_.stages - 2, (config_.stages - 1) * config_.step(), config_.stages - 1));
+          "load_keys(tile + {}, stage == 0 ? {} : stage - 1);",
+          config_.stages - 2, (config_.stages - 1) * config_.warps, config_.stages - 1));
     }
-    emitter_.line(fmt::format("const int valid = static_cast<int>(min_of(stop - first, {}ll));",
-                              config_.keys));
+    emitter_.line(
+        fmt::format("const long long first = {};\n"
+                    "const int valid = static_cast<int>(min_of({} - first, {}ll));",
+                    first_key(), tile_.key_count(), config_.keys));
     fold();
     if (boxes_) {
       emitter_.line(
-          fmt::format("__syncwarp();\nconst long long next = first + {};\n"
+          fmt::format("__syncwarp();\nconst int next = tile + {};\n"
                       "if (next < stop && ptx_elect()) load_keys(next, stage);",
-                      config_.stages * config_.step()));
+                      config_.stages * config_.warps));
     }
     emitter_.line(fmt::format("if (++stage == {}) {{\nstage = 0;\n{}}}", config_.stages,
                               boxes_ ? "parity ^= 1;\n" : ""));
     const std::string text = emitter_.close();
-    emitter_.line(
-        fmt::format("for (long long first = own_first; first < stop; first += {}) {{\n{}}}",
-                    config_.step(), text));
+    emitter_.line(fmt::format("for (int tile = own_first; tile < stop; tile += {}) {{\n{}}}",
+                              config_.warps, text));
   }
 
   void fold() {
