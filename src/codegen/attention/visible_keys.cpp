@@ -68,7 +68,7 @@ void VisibleKeys::declare(Emitter& emitter, const std::string& first_row,
 
 std::string VisibleKeys::tile(const std::string& index) const {
   if (skips_ && ranges_.visible.size() > 1) return fmt::format("visited({})", index);
-  return skips_ ? fmt::format("(begin + {})", index) : index;
+  return fmt::format("{}{})", skips_ ? "(begin + " : "(", index);
 }
 
 }  // namespace redfuser::codegen

@@ -16,7 +16,7 @@
 #include "ptx_barrier.cuh"
 #include "ptx_hopper.cuh"
 #include "hopper.cuh"
-extern "C" __global__ void __launch_bounds__(256, 1) attention_hopper_max_sum_dot_f16_fa596f40(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const __grid_constant__ TensorMap m2, half_t* __restrict__ p0) {
+extern "C" __global__ void __launch_bounds__(256, 1) attention_hopper_max_sum_dot_f16_35337986(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const __grid_constant__ TensorMap m2, half_t* __restrict__ p0) {
   extern __shared__ char memory[];
   const unsigned base = (ptx_shared_address(memory) + 1023) & ~1023u;
   const unsigned q_tiles = base, k_tiles = q_tiles + 2 * 8192, v_tiles = k_tiles + 4 * 16384, barriers = v_tiles + 4 * 16384;
@@ -65,7 +65,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) attention_hopper_max_sum_do
         ptx_copy_box(q_tile + 0, m0, q_full, 0, first_row, c1, c2);
 
         for (int tile = 0; tile < tiles; ++tile, ++use) {
-          const int line = tile * 128;
+          const int line = (tile) * 128;
           const unsigned k_full = k_ring.acquire(use, 16384);
           ptx_copy_box(k_tiles + use % 4 * 16384 + 0, m1, k_full, 0, line, c3, c4);
           const unsigned v_full = v_ring.acquire(use, 16384);
@@ -106,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) attention_hopper_max_sum_do
       q_ring.wait_full_together(item);
       if (tiles > 0 && group_row < 256ll) {
         {
-          const int first = 0 * 128;
+          const int first = (0) * 128;
           k_ring.wait_full(use);
           start_scores<half_t, 64, 128>(s, q_own, 8192, k_tiles + use % 4 * 16384);
           wait_products<0>(s);
@@ -173,7 +173,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) attention_hopper_max_sum_do
           pack_weights<half_t, 128>(p, s);
         }
         for (int tile = 1; tile < tiles; ++tile, ++use) {
-          const int first = tile * 128;
+          const int first = (tile) * 128;
           k_ring.wait_full(use + 1);
           await_turn<1>(group - 1);
           start_scores<half_t, 64, 128>(s, q_own, 8192, k_tiles + (use + 1) % 4 * 16384);

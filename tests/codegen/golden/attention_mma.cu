@@ -13,7 +13,7 @@
 #include "reduce.cuh"
 #include "key_tiles.cuh"
 #include "attention.cuh"
-extern "C" __global__ void __launch_bounds__(128) attention_max_sum_dot_f32_b3215893(const float* __restrict__ p0, const float* __restrict__ p1, const float* __restrict__ p2, float* __restrict__ p3) {
+extern "C" __global__ void __launch_bounds__(128) attention_max_sum_dot_f32_ed35182e(const float* __restrict__ p0, const float* __restrict__ p1, const float* __restrict__ p2, float* __restrict__ p3) {
   const long long other = floor_div(blockIdx.x, 4ll), first_row = (blockIdx.x - other * 4ll) * 64;
   const int warp = threadIdx.x >> 5, quad = (threadIdx.x & 31) >> 2, pair = (threadIdx.x & 3) * 2;
   const long long own_row = first_row + warp * 16 + quad;
@@ -67,7 +67,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_max_sum_dot_f32_b321
   long long folded = 0;
   int stage = 0;
   for (int tile = 0; tile < tiles; ++tile) {
-    const long long first = tile * 64ll;
+    const long long first = (tile) * 64ll;
     load_keys(first, 0);
     ptx_copy_wait<0>();
     __syncthreads();
