@@ -1,5 +1,7 @@
 #include "cpu/step.h"
 
+#include "ir/evaluate.h"
+
 namespace redfuser::cpu {
 
 Dims dims_of(const ir::Graph& graph, ir::ValueId value, std::span<const int64_t> symbols) {

@@ -50,7 +50,6 @@ struct ScalarOp {
 
 inline constexpr ScalarOp kScalarOps[] = {
 #define RF_SCALAR_OP(NAME, REFERENCE, ...) {__VA_ARGS__},
-#include "ir/ranges.h"
 #include "ir/scalar_ops.def"
 };
 

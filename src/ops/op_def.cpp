@@ -4,6 +4,7 @@
 #include "base/integers.h"
 #include "ir/polynomial.h"
 #include "ir/ranges.h"
+#include "ops/infer.h"
 #include "ops/sizes.h"
 #include "ops/tensor_element.h"
 

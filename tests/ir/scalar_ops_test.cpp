@@ -1,6 +1,5 @@
 // The claims of the table of scalar operations, on a grid of operands.
 #include "ir/scalar_ops.h"
-#include "ir/ranges.h"
 
 #include <gtest/gtest.h>
 

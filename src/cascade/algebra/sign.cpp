@@ -4,7 +4,6 @@
 #include <unordered_map>
 
 #include "ir/integer_operations.h"
-#include "ir/ranges.h"
 #include "ir/scalar_ops.h"
 
 namespace redfuser::cascade {

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "cascade/algebra/algebra.h"
-#include "ir/ranges.h"
 
 namespace redfuser::cascade {
 
