@@ -7,6 +7,7 @@
 
 #include "cascade/algebra/refute.h"
 #include "cascade/certify/certificate.h"
+#include "cascade/certify/simulate.h"
 #include "cascade/derive/derive.h"
 
 namespace redfuser {
@@ -69,6 +70,12 @@ void softmax(Writer& w, ir::Expr s, ir::Expr& p) {
   ir::Expr e = w.exp(w.sub(s, m));
   ir::Expr l = w.sum(e);
   p = w.div(e, l);
+}
+
+// Σ exp(x0 - max exp(x0 - max x1)): the maximum of the exponentials falls as that of x1 rises.
+ir::Expr falling_reference(Writer& w) {
+  ir::Expr top = w.max(w.exp(w.sub(w.x(0), w.max(w.x(1)))));
+  return w.sum(w.exp(w.sub(w.x(0), top)));
 }
 
 const std::vector<Row_>& table() {
@@ -245,6 +252,15 @@ const std::vector<Row_>& table() {
                            w.div(w.x(1), w.pool.add(b, w.num(1))))));
        },
        {"plain", "plain", "deferred"}},
+      {"sum_by_a_falling_reference",
+       [](Writer& w) { w.out(falling_reference(w)); },
+       {"plain", "deferred", "rescaled"}},
+      {"sum_by_a_falling_reference_alone",
+       [](Writer& w) {
+         ir::Expr top = w.max(w.exp(w.sub(w.x(0), w.max(w.x(1)))));
+         w.out(w.sum(w.mul(w.x(0), w.exp(w.f(ir::ExprOp::Neg, top)))));
+       },
+       {"plain", "deferred", "deferred"}},
       {"entropy",
        [](Writer& w) {
          ir::Expr p;
@@ -409,6 +425,26 @@ TEST_P(Algebra, DerivesOrRefuses) {
   EXPECT_TRUE(certificate.valid) << certificate.failure;
   EXPECT_GT(certificate.cases, fixed ? 20 : 70);
   EXPECT_LT(certificate.max_error, 1e-6);
+}
+
+// The first element has a maximum of exp(6.7): exp(-exp(6.7)) is 0 in double precision.
+TEST(AlgebraValues, AFallingReferenceLosesNoElement) {
+  ir::ExprPool pool;
+  Writer w(pool);
+  w.out(falling_reference(w));
+  const auto derived = derive(pool, w.cascade);
+  const auto& streaming = std::get<cascade::Derivation>(derived).streaming;
+  cascade::Row row;
+  row.length = 2;
+  row.values = [](ir::Expr e) -> double {
+    if (e->op != ir::ExprOp::Read) return e->op == ir::ExprOp::Symbol ? 2 : 0;
+    return e->integer == 1 && e->args[1]->integer == 0 ? -6.7 : 0;
+  };
+  for (const std::vector<int64_t>& bounds : {std::vector<int64_t>{0, 2}, {0, 1, 2}}) {
+    const cascade::RowResult result = run_streaming(pool, streaming, row, bounds, 1);
+    EXPECT_DOUBLE_EQ(result.outputs[0][0], 2 * std::exp(-1.0));
+  }
+  EXPECT_DOUBLE_EQ(run_unfused(pool, w.cascade, row).outputs[0][0], 2 * std::exp(-1.0));
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, Algebra,

@@ -8,6 +8,7 @@
 #include "cascade/algebra/refute.h"
 #include "cascade/algebra/terms.h"
 #include "cascade/derive/moments.h"
+#include "cascade/derive/trend.h"
 
 namespace redfuser::cascade {
 namespace {
@@ -53,19 +54,49 @@ struct TermForm {
   std::string G, H, rho;
 };
 
-// A rescaled term's exponent reference c, with exp(b) = exp(-c).
-ir::Expr rescaling_reference(StreamingBuilder& builder, const Term& term,
-                             std::vector<ir::Expr>& deferred, DType dtype) {
+// The maximum of the exponent's streamed part, kept for this sum; null if the exponent has columns.
+ir::Expr own_top(StreamingBuilder& builder, size_t stage, const Term& term, DType dtype) {
+  Accumulator maximum;
+  maximum.reduction = ir::Reduction::Max;
+  maximum.stage = static_cast<int>(stage);
+  maximum.dtype = dtype;
+  maximum.lift = sum(builder.pool(), term.exp_x, dtype);
+  for (ir::Expr column : builder.cascade().stages[stage].columns) {
+    if (maximum.lift->depends_on(column)) return nullptr;
+  }
+  return builder.state(builder.accumulate(maximum));
+}
+
+// How the exponent of results of a term is applied, exp(Σ exp_d) = exp(-c)·exp(Σ deferred).
+struct Rescaling {
+  ir::Expr c = nullptr;    // while streaming; null: the term is not rescaled
+  bool maximum = false;    // c is a running maximum
+  ir::Expr top = nullptr;  // else, a running maximum to rescale by in place of c, or null
+  std::vector<ir::Expr> deferred;
+};
+
+Rescaling rescaling_of(StreamingBuilder& builder, size_t stage, const Term& term, DType dtype) {
   ir::ExprPool& pool = builder.pool();
+  Rescaling result;
   std::vector<ir::Expr> pieces;
   for (ir::Expr piece : term.exp_d) {
     if (only_extrema(builder, piece)) {
       pieces.push_back(pool.make(ir::ExprOp::Neg, {pool.cast(dtype, piece)}));
     } else {
-      deferred.push_back(piece);
+      result.deferred.push_back(piece);
     }
   }
-  return pieces.empty() ? nullptr : sum(pool, pieces, dtype);
+  if (pieces.empty()) return result;
+  result.c = sum(pool, pieces, dtype);
+  ir::Expr running = builder.running(result.c);
+  result.maximum = is_running_maximum(builder, running);
+  if (result.maximum) return result;
+  result.top = running_top(builder, term, dtype);
+  // While c is large, lifts underflow that count once it has fallen.
+  if (result.top || !may_fall(builder, running)) return result;
+  if (!term.exp_x.empty()) result.top = own_top(builder, stage, term, dtype);
+  if (!result.top) return {nullptr, false, nullptr, term.exp_d};
+  return result;
 }
 
 }  // namespace
@@ -99,8 +130,10 @@ TermForm derive_term(StreamingBuilder& builder, size_t stage, const Term& term, 
   ir::ExprPool& pool = builder.pool();
   const double infinity = std::numeric_limits<double>::infinity();
   TermForm result;
-  std::vector<ir::Expr> deferred_exponents;
-  ir::Expr c = rescaling_reference(builder, term, deferred_exponents, dtype);
+  const Rescaling rescaling = rescaling_of(builder, stage, term, dtype);
+  ir::Expr c = rescaling.c, top = rescaling.top;
+  const bool maximum = rescaling.maximum;
+  std::vector<ir::Expr> deferred_exponents = rescaling.deferred;
   Accumulator accumulator;
   accumulator.stage = static_cast<int>(stage);
   accumulator.columns = builder.cascade().stages[stage].columns;
@@ -116,8 +149,6 @@ TermForm derive_term(StreamingBuilder& builder, size_t stage, const Term& term, 
     // an infinite m) it is the maximum m, and finish multiplies by exp(m - c). If the maximum is
     // -inf, only exp(-inf) = 0 has been added, so any finite substitute works; if it replaces c
     // itself, finish multiplies by exp(+inf), and 0·inf = NaN as in the graph.
-    const bool maximum = is_running_maximum(builder, builder.running(c));
-    ir::Expr top = maximum ? nullptr : running_top(builder, term, dtype);
     const int reference = builder.refer(top ? top : c);
     ir::Expr now = builder.new_reference(reference, dtype);
     ir::Expr before = builder.old_reference(reference, dtype);
