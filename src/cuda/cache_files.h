@@ -1,4 +1,4 @@
-// What the entries of a cache folder are made of.
+// Files and keys of the entries of a cache folder.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 namespace redfuser::cuda {
 
-// Of RedFuser; entries of another version are not ours.
+// RedFuser's version; entries of other versions are not used.
 std::string library_version();
 
 // False if there is no such file.
@@ -17,7 +17,8 @@ bool write_file(const std::filesystem::path& path, const std::string& bytes);
 
 // 32 hexadecimal digits.
 std::string digest(const std::string& bytes);
-// The digest of a text with our version and `identity`, everything else that its entry depends on.
+// The digest of a text, RedFuser's version and `identity`, which has everything else that the entry
+// depends on.
 std::string cache_key(const std::vector<std::string>& identity, const std::string& text);
 
 }  // namespace redfuser::cuda

@@ -1,8 +1,8 @@
-// What was fastest for a task on a machine, kept between runs in the folder of compiled kernels.
+// The fastest choices for tasks on a machine, kept between runs in the folder of compiled kernels.
 //
-// An entry is choices/KEY.json with the task as text, the choice and its times. It is written aside
-// and renamed, so it appears whole or not at all. An entry that is not whole or not ours counts as
-// none, with a warning.
+// An entry is choices/KEY.json with the task as text, the choice and its times. It is written to a
+// temporary file and renamed, so it appears whole or not at all. A damaged or foreign entry is
+// ignored with a warning.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace redfuser::cuda {
 
 struct MeasuredChoice {
   std::string choice;
-  std::vector<std::pair<std::string, double>> measured;  // microseconds; the default's first
+  std::vector<std::pair<std::string, double>> measured;  // microseconds; the default first
 
   // InternalError if it was not measured.
   double us() const;
@@ -24,16 +24,16 @@ struct MeasuredChoice {
 
 class ChoiceCache {
  public:
-  // `identity` is everything besides the task that times depend on: the GPU and its compilers.
+  // `identity` is everything else that the times depend on: the GPU and its compilers.
   ChoiceCache(const CacheOptions& options, std::vector<std::string> identity);
 
   std::optional<MeasuredChoice> load(const std::string& task);
   // Nothing unless the cache is On.
   void store(const std::string& task, const MeasuredChoice& choice);
 
-  // Where the entry of a task lies.
+  // The path of a task's entry.
   std::string path(const std::string& task) const;
-  // Of all calls so far.
+  // The warnings of all calls so far.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:

@@ -27,14 +27,14 @@ struct Product {
   Matrix a, b, c;            // c.column is 1
   DevicePointer bias = 0;    // n elements of dtype `result`; 0: none
   DevicePointer addend = 0;  // laid out as c; 0: none
-  // 0: what the library proposes first; else, of its proposals that sum in the precision of the
-  // whole sum, best first, the one of this number.
+  // 0: the library's first proposal; n: the n-th best of its proposals that keep partial sums in
+  // the precision of the whole sum.
   int algorithm = 0;
   bool tf32 = false;
   std::string name;  // the user's nodes, for errors
 };
 
-// The library proposes fewer algorithms.
+// The library has fewer proposals than the requested number.
 class NoSuchAlgorithm : public UserError {
  public:
   using UserError::UserError;
@@ -47,11 +47,11 @@ class ProductLibrary {
   ~ProductLibrary();
   ProductLibrary(const ProductLibrary&) = delete;
 
-  static std::string version();  // "13.0.2"
-  // Room that the fastest algorithms ask for.
+  static std::string version();  // such as "13.0.2"
+  // The workspace of the fastest algorithms.
   static constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
 
-  // A product with its algorithm chosen, to be run again and again.
+  // A product with a chosen algorithm.
   class Prepared {
    public:
     ~Prepared();
@@ -67,10 +67,10 @@ class ProductLibrary {
     explicit Prepared(std::unique_ptr<Impl> impl);
     std::unique_ptr<Impl> impl_;
   };
-  // Throws UserError naming the product if the library cannot compute it, NoSuchAlgorithm if only
-  // by others.
+  // Throws UserError naming the product if the library cannot compute it, NoSuchAlgorithm if it
+  // can, but not by the requested algorithm.
   Prepared prepare(const Product& product) const;
-  // Lets the library load what its first proposal needs, for which `prepare` would wait.
+  // Makes the library load the code of its first proposal ahead of `prepare`.
   void load_proposals() const;
 
  private:

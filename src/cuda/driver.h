@@ -1,9 +1,9 @@
 // The CUDA driver: a device, its memory, streams, events, modules, launches and graphs.
 //
-// Everything belongs to the device's primary context, which must be current on the calling thread
-// (Device::make_current). Handles are owned and freed by their objects, which hold the device.
-// Failures of the driver carry its own name and text; running out of memory and a missing GPU are
-// UserErrors, the others InternalErrors.
+// All objects belong to the device's primary context, which must be current on the calling thread
+// (Device::make_current). They own their handles and keep the device alive. Errors have the
+// driver's own name and text; out of memory and a missing GPU are UserErrors, others
+// InternalErrors.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +31,12 @@ struct DeviceInfo {
   int64_t l2_bytes = 0;
   int clock = 0;           // of multiprocessors, at most, MHz
   double memory_rate = 0;  // bytes per microsecond, by the width and clock of the bus
-  int driver_version = 0;  // 13000: it serves CUDA up to 13.0
+  int driver_version = 0;  // 13000 for CUDA 13.0
 };
 
 class Device {
  public:
-  // The first GPU that CUDA shows (CUDA_VISIBLE_DEVICES chooses). UserError if there is none.
+  // The first visible GPU (CUDA_VISIBLE_DEVICES). UserError if there is none.
   static std::shared_ptr<const Device> open();
   ~Device();
   Device(const Device&) = delete;
@@ -58,7 +58,7 @@ using DevicePtr = std::shared_ptr<const Device>;
 class Buffer {
  public:
   Buffer() = default;
-  // UserError if the device has not that much left; `what` names the use.
+  // UserError if the device has not enough memory; `what` names the use.
   Buffer(DevicePtr device, int64_t bytes, const char* what);
   ~Buffer();
   Buffer(Buffer&& other) noexcept { *this = std::move(other); }
@@ -72,7 +72,7 @@ class Buffer {
   int64_t bytes_ = 0;
 };
 
-// Page-locked host memory, which copies to and from the GPU need not stage.
+// Page-locked host memory, which the GPU copies directly.
 class HostBuffer {
  public:
   HostBuffer() = default;
@@ -89,7 +89,7 @@ class HostBuffer {
   int64_t bytes_ = 0;
 };
 
-// Buffers and host buffers that this process has allocated.
+// The number of buffers and host buffers that this process has allocated.
 int64_t allocations();
 
 class Module {
@@ -114,7 +114,7 @@ struct LaunchShape {
   uint32_t cluster = 1;  // blocks per cluster along x
 };
 
-// What a stream recorded, to be replayed at once.
+// Recorded work of a stream, replayed by one call.
 class Graph {
  public:
   Graph() = default;
@@ -133,7 +133,7 @@ class Graph {
 class Stream {
  public:
   explicit Stream(DevicePtr device);
-  // The caller's, who destroys it.
+  // A stream of the caller, who destroys it.
   Stream(DevicePtr device, StreamHandle borrowed)
       : device_(std::move(device)), stream_(borrowed), borrowed_(true) {}
   ~Stream();
@@ -142,14 +142,15 @@ class Stream {
   StreamHandle handle() const { return stream_; }
 
   void synchronize() const;
-  // Host memory must stay as it is until the stream is synchronised.
+  // Host memory must stay valid and unchanged until the stream is synchronised.
   void to_device(DevicePointer target, const void* source, int64_t bytes) const;
   void to_host(void* target, DevicePointer source, int64_t bytes) const;
   void copy(DevicePointer target, DevicePointer source, int64_t bytes) const;
   void fill(DevicePointer target, unsigned char byte, int64_t bytes) const;
   void fill_rows(DevicePointer target, int64_t pitch, unsigned char byte, int64_t width,
                  int64_t rows) const;
-  // Tensor maps by value, then one pointer-sized argument each. `name` appears in errors.
+  // The kernel's arguments are the tensor maps by value, then the 64-bit arguments. `name` appears
+  // in errors.
   void launch(FunctionHandle function, const LaunchShape& shape, std::span<const TensorMap> maps,
               std::span<const uint64_t> arguments, const std::string& name) const;
   void begin_capture() const;

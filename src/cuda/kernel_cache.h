@@ -1,9 +1,9 @@
 // Machine code of generated kernels, kept in a folder between runs.
 //
 // An entry is a folder, <kernel>.<key>, that holds source.cu, kernel.cubin and meta.json; the last
-// says what the kernel was compiled for. It is written aside and renamed, so it appears whole or
-// not at all, and processes may share a cache. An entry that is not whole or not ours is rebuilt,
-// with a warning.
+// says what the kernel was compiled for. It is written to a temporary folder and renamed, so it
+// appears whole or not at all, and processes may share a cache. A damaged or foreign entry is
+// rebuilt with a warning.
 #pragma once
 
 #include <exception>
@@ -22,27 +22,28 @@ struct CacheOptions {
 
 // $XDG_CACHE_HOME/redfuser/kernels, else ~/.cache/redfuser/kernels; empty without either.
 std::string default_cache_folder();
-// With the folder that is used: none, and no cache, where there is none; none if the mode is off.
+// Fills in the default folder. Without any folder the mode becomes Off; with mode Off the folder is
+// empty.
 CacheOptions resolved(CacheOptions options);
 
-// What a launch makes of a kernel's text: the user's nodes, the family's configuration, and a line
-// per argument.
+// A launch of a kernel's text: the user's nodes, the family's configuration, and a line per
+// argument.
 struct KernelUse {
   std::string nodes, choice;
   std::vector<std::string> parameters;
 };
 
-// Only `text` decides what is compiled; the rest is for the reader of the cache.
+// Only `text` is compiled; the other fields are written to meta.json.
 struct KernelSource {
   std::string text;
   std::string name = "kernel";
   std::vector<KernelUse> uses = {};
 };
 
-// Compiles text; `path` is where the text is kept if it does not compile.
+// Compiles text; `path` names the file that keeps the text, for the log.
 using Compiler = std::function<std::string(const std::string& source, const std::string& path)>;
 
-// Machine code of a text, or why there is none.
+// The machine code of a text, or the error of its compilation.
 struct CompiledText {
   std::string cubin;
   std::exception_ptr error;
@@ -50,15 +51,15 @@ struct CompiledText {
 
 class KernelCache {
  public:
-  // `identity` is everything besides the text that machine code depends on: NVRTC's version and the
-  // options with the architecture.
+  // `identity` is everything else that machine code depends on: NVRTC's version and its options
+  // with the architecture.
   KernelCache(CacheOptions options, std::vector<std::string> identity);
 
-  // Machine code of every source, in order; what is not in the cache is compiled, on `threads`
-  // threads (0: one per core).
+  // The machine code of every source, in order. Sources that are not in the cache are compiled on
+  // `threads` threads (0: one per core).
   std::vector<std::string> get(const std::vector<KernelSource>& sources, const Compiler& compiler,
                                int threads = 0);
-  // The same, where a text that does not compile leaves the others as they are.
+  // The same; a text that does not compile does not affect the others.
   std::vector<CompiledText> try_get(const std::vector<KernelSource>& sources,
                                     const Compiler& compiler, int threads = 0);
 

@@ -6,24 +6,24 @@
 
 namespace redfuser::cuda {
 
-// Names of a library, the one to be preferred first.
+// Names of a library, in order of preference.
 struct LibraryNames {
-  std::string what;  // as users know it: "the CUDA driver"
+  std::string what;  // for messages: "the CUDA driver"
   std::vector<std::string> files;
-  // Beginnings of the names of libraries beside it that it opens itself, by name alone: they are
-  // opened first, since the loader does not look there.
+  // Prefixes of the names of libraries in its folder that it opens by name: they are opened first,
+  // since the loader does not search that folder.
   std::vector<std::string> companions = {};
 };
 
-// Where libraries are looked for besides the loader's own path, in order. The entries of
+// Folders that are searched for libraries after the loader's own path, in order. The entries of
 // REDFUSER_CUDA_LIBRARIES (separated by colons) are folders or Python interpreters, whose installed
 // wheels are searched; then come those of VIRTUAL_ENV and CONDA_PREFIX, and CUDA's own folders.
 std::vector<std::string> library_folders();
 
-// An open library. It stays loaded until the process ends, because its threads may outlive us.
+// An open library. It stays loaded until the process ends, since its threads may run until then.
 class Library {
  public:
-  // Throws UserError that says what is missing and where it was looked for.
+  // Throws UserError with the library and the folders that were searched.
   explicit Library(const LibraryNames& names);
 
   // Throws UserError naming the library if it lacks the symbol (it is too old).

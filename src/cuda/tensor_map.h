@@ -9,8 +9,7 @@
 
 namespace redfuser::cuda {
 
-// A tensor that TMA copies: 16-bit elements, dimensions innermost first, 128-byte swizzle,
-// zeros outside.
+// A tensor of 16-bit elements for TMA: dimensions innermost first, 128-byte swizzle, zeros outside.
 struct TensorLayout {
   bool bfloat = false;
   std::vector<uint64_t> dims;

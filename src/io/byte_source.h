@@ -11,7 +11,7 @@ namespace redfuser::io {
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // The bytes not read yet.
+  // The number of unread bytes.
   virtual uint64_t remaining() const = 0;
   // Reads exactly `bytes` (at most remaining()); UserError when the source is damaged.
   virtual void read(void* to, size_t bytes) = 0;

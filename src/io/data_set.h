@@ -8,8 +8,8 @@
 
 namespace redfuser::io {
 
-// The K-th file belongs to values[K]. A value without a file is left out; a file without a value is
-// a UserError, as is a folder with no file of this role.
+// The K-th file is the tensor of values[K]. Values without a file are left out; a file without a
+// value is a UserError, as is a folder without files of this role.
 NamedTensors load_data_set(const std::string& folder, std::span<const ValueInfo> values, Role role);
 
 }  // namespace redfuser::io

@@ -1,4 +1,4 @@
-// A session on a GPU: one stream, one arena, and what is known of the last few shapes.
+// A session on a GPU: one stream, one arena, and the prepared calls of the last few shapes.
 #pragma once
 
 #include <list>
@@ -11,9 +11,8 @@
 namespace redfuser::runtime {
 
 // A shape's first run enqueues its calls; the second with the same addresses records them in a CUDA
-// graph, which later runs replay. At most SessionOptions::kept_shapes are remembered, the longest
-// unused being forgotten first. Nothing is allocated on the GPU after the first run of the largest
-// shape.
+// graph, which later runs replay. At most SessionOptions::kept_shapes are kept; the least recently
+// used one is dropped. Nothing is allocated on the GPU after the first run of the largest shape.
 class GpuExecutor : public Executor {
  public:
   GpuExecutor(std::shared_ptr<const CompiledProgram> program, const SessionOptions& options);
@@ -34,22 +33,22 @@ class GpuExecutor : public Executor {
 
   // Checks inputs and sizes.
   void bind_sizes(const NamedTensors& inputs);
-  // Checks the positions that inputs alone decide, where those lie on the host.
+  // Checks the positions that depend on inputs in host memory alone.
   void check_positions(const std::function<bool(ir::ValueId)>& on_host);
   // Enqueues the copies of the run's inputs into a shape's memory.
   using InputCopy = std::function<void(const BoundProgram&)>;
   BoundProgram& shape_for(const Addresses& addresses, const InputCopy& copy_inputs);
-  // The forms of the steps for the present sizes, measured where they are not known.
+  // The steps for the current sizes; measures tasks without a known choice.
   TunedSteps tune(const InputCopy& copy_inputs);
   void reserve(int64_t arena_bytes);
   BoundProgram& bind(const NamedTensors& inputs);
   void upload(const BoundProgram& shape);
   void enqueue_all(const BoundProgram& shape, const cuda::Stream& stream);
-  // The calls, or the graph of them.
+  // Enqueues the calls, or their CUDA graph.
   void launch(BoundProgram& shape, const cuda::Stream& stream);
   void record(BoundProgram& shape);
   void run_steps(const BoundProgram& shape);
-  // Gives what the step has computed to on_value.
+  // Passes the values of the step to on_value.
   void show(const BoundProgram& shape, size_t number);
   Tensor fetch(const BoundProgram& shape, ir::ValueId value);
   NamedTensors outputs(const BoundProgram& shape);
@@ -69,19 +68,19 @@ class GpuExecutor : public Executor {
   cuda::Buffer workspace_, arena_;
   cuda::Buffer counter_;  // 0 between launches
   cuda::HostBuffer staging_;
-  std::unique_ptr<KernelTuner> tuner_;              // null: the default forms
+  std::unique_ptr<KernelTuner> tuner_;              // null: default choices
   std::list<std::pair<Key, BoundProgram>> shapes_;  // the latest first
-  // Of the present run.
+  // Of the current run.
   std::vector<Tensor> values_;  // by ValueId: inputs
   std::vector<int64_t> symbols_;
   ThreadPool host_{1};
 };
 
-// Throws UserError that says what is missing, or which node has no GPU form.
+// Throws UserError for a missing GPU or library, or naming a node without a GPU implementation.
 std::unique_ptr<Executor> make_cuda_executor(std::shared_ptr<const CompiledProgram> program,
                                              const SessionOptions& options);
 
-// True if the CUDA driver shows a GPU.
+// Whether the CUDA driver has a visible GPU.
 bool has_gpu();
 
 }  // namespace redfuser::runtime

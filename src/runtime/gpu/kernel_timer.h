@@ -1,4 +1,4 @@
-// Times alternatives of one step in turn, the GPU's cache overwritten before every run.
+// Measures alternatives of one step in turn, with the L2 cache overwritten before every run.
 #pragma once
 
 #include <exception>
@@ -10,14 +10,14 @@ namespace redfuser::runtime {
 
 class KernelTimer {
  public:
-  // At most `room` bytes of GPU memory are taken; with too few the cache is left as it is.
+  // Takes at most `room` bytes of GPU memory; with too few the cache is not overwritten.
   KernelTimer(cuda::DevicePtr device, int64_t room);
 
   struct Time {
     double us = 0;             // median
-    std::exception_ptr error;  // why it does not launch
+    std::exception_ptr error;  // of the launch
   };
-  // One per alternative. Those that turn out to be far slower than another are run fewer times.
+  // One per alternative. Alternatives that are far slower than the best run fewer times.
   std::vector<Time> time(const std::vector<BoundProgram::Calls>& alternatives,
                          const cuda::Stream& stream, cuda::DevicePointer workspace) const;
 

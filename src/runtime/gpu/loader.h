@@ -1,4 +1,4 @@
-// Brings device steps onto the GPU: compiles their kernels through the cache and loads them.
+// Compiles the kernels of device steps through the cache and loads them onto the GPU.
 #pragma once
 
 #include <exception>
@@ -14,7 +14,7 @@ namespace redfuser::runtime {
 
 cuda::CacheOptions cache_options(const SessionOptions& options);
 
-// A step, or why a kernel of it does not compile or load.
+// A loaded step, or the error of compiling or loading one of its kernels.
 struct LoadedGpuStep {
   std::shared_ptr<const LoadedStep> step;
   std::exception_ptr error;
@@ -24,13 +24,13 @@ class KernelLoader {
  public:
   KernelLoader(cuda::DevicePtr device, const SessionOptions& options);
 
-  // In the order given. Kernels are compiled in parallel, equal ones once.
+  // In the order of `forms`. Kernels are compiled in parallel, equal ones once.
   std::vector<LoadedGpuStep> load(std::vector<codegen::GpuStep> forms);
 
-  // Forgets kernels of which no step is left.
+  // Releases kernels without a step.
   void release_unused();
 
-  // Since the last call: what was compiled and what the cache had, and the cache's warnings.
+  // Remarks since the last call: compiled and cached kernels, and the cache's warnings.
   std::vector<std::string> take_notes();
 
  private:

@@ -1,4 +1,4 @@
-// Where every value of a GPU program lies for one set of sizes.
+// The memory plan of a GPU program for one set of sizes.
 #pragma once
 
 #include <map>
@@ -11,18 +11,18 @@
 
 namespace redfuser::runtime {
 
-// Sizes evaluated, memory planned, nothing allocated.
+// Evaluates sizes and assigns offsets; allocates nothing.
 class MemoryPlan {
  public:
-  // Inputs and outputs stay to the end, and every value if `keep_all`; `elsewhere` takes no room.
-  // Throws UserError for a size that no input binds.
+  // Inputs and outputs stay until the end of a run, with `keep_all` every value; values in
+  // `elsewhere` get no memory. Throws UserError for a size that no input binds.
   MemoryPlan(const GpuProgram& program, const LoadedSteps& steps,
              const std::vector<int64_t>& symbols, bool keep_all,
              const std::set<ir::ValueId>& elsewhere = {});
 
   int64_t bytes() const { return arena_.bytes; }
   const Dims& dims(ir::ValueId value) const { return dims_.at(value); }
-  // The value's place in the arena; nothing for one that is a constant.
+  // The value's offset in the arena; nullopt for constants.
   std::optional<int64_t> offset(ir::ValueId value) const;
   int64_t scratch_offset(size_t step, int scratch) const;
 

@@ -1,12 +1,12 @@
-// The GPU, opened ahead of its first session.
+// Opening the GPU, perhaps ahead of the first session.
 #pragma once
 
 #include "cuda/driver.h"
 
 namespace redfuser::runtime {
 
-// The first GPU, for a program with products or without; that GpuWarmup has opened it is awaited
-// first. UserError if there is none.
+// The first GPU. Waits for a GpuWarmup, and tells it whether the program has products. UserError
+// without a GPU.
 cuda::DevicePtr open_gpu(bool has_products);
 
 }  // namespace redfuser::runtime

@@ -27,21 +27,21 @@ using LoadedSteps = std::vector<std::shared_ptr<const LoadedStep>>;
 class GpuProgram {
  public:
   // Opens the GPU, generates and compiles every step and uploads the constants that steps read.
-  // Throws UserError that says what is missing, or which node has no GPU form.
+  // Throws UserError for a missing GPU or library, or naming a node without a GPU implementation.
   GpuProgram(std::shared_ptr<const CompiledProgram> program, const SessionOptions& options);
 
   const CompiledProgram& compiled() const { return *program_; }
   const ir::Graph& graph() const { return program_->graph(); }
   const cuda::DevicePtr& device() const { return device_; }
-  // Only programs with products open their library.
+  // The product library is opened for programs with products only.
   bool has_products() const { return products_ != nullptr; }
   const cuda::ProductLibrary& products() const { return *products_; }
   bool tf32() const { return tf32_; }
-  // What texts are specialised on.
+  // The target of the generated text.
   const codegen::Target& target() const { return target_; }
-  // Without calls for an AliasStep.
+  // An AliasStep has no calls.
   const LoadedSteps& steps() const { return steps_; }
-  // Values that steps write and outputs of the model are, or are aliases of.
+  // Values written by steps that are outputs of the model, or that outputs are aliases of.
   std::vector<ir::ValueId> produced_outputs() const;
   bool has_constant(ir::ValueId value) const { return constants_.count(value) > 0; }
   cuda::DevicePointer constant(ir::ValueId value) const;
@@ -53,7 +53,7 @@ class GpuProgram {
  private:
   std::vector<codegen::GpuStep> generate_steps();
   void load_steps(std::vector<codegen::GpuStep> forms, const SessionOptions& options);
-  // Gives the constants that steps read their places, in order, and allocates the memory.
+  // Assigns offsets to the constants that steps read, in order, and allocates their memory.
   std::vector<Placed> place_constants(const std::vector<codegen::GpuStep>& forms,
                                       int64_t memory_limit);
 
@@ -68,13 +68,13 @@ class GpuProgram {
   std::vector<std::string> notes_;
 };
 
-// Every buffer that the step's calls name, undefined ones too.
+// Visits every buffer of the step's calls, undefined ones too.
 void visit_buffers(const codegen::GpuStep& step,
                    const std::function<void(const codegen::BufferRef&)>& visit);
 
-// The program's GPU side: made at the first call, and shared while a session holds it by those
-// whose options ask for the same kernels from the same cache. `threads` says how it is made; the
-// memory limit holds for every session by itself.
+// The GPU side of a program, made at the first call. Sessions with the same kernel and cache
+// options share it while one of them exists. `threads` applies to its construction; the memory
+// limit applies to each session.
 std::shared_ptr<const GpuProgram> cuda_program(std::shared_ptr<const CompiledProgram> program,
                                                const SessionOptions& options);
 

@@ -13,36 +13,36 @@
 
 namespace redfuser::runtime {
 
-// The forms of all steps for some sizes, and what was found for those with something to choose.
+// The steps for some sizes, and the measurements of those with several choices.
 struct TunedSteps {
   LoadedSteps steps;
   std::vector<StepTuning> tunings;
 };
 
-// Of one session. What it has found serves every step and every shape with an equal task.
+// The tuner of a session. A measurement applies to every step and shape with an equal task.
 class KernelTuner {
  public:
   KernelTuner(const GpuProgram& program, const SessionOptions& options);
 
-  // True if none of the tasks has to be measured; looks them up in the cache.
+  // True if all tasks have been measured, here or by an entry of the cache.
   bool knows(const std::vector<TuningTask>& tasks);
 
-  // Runs all steps of `shape`, whose inputs are in place and whose forms are the default's, and
-  // measures the tasks that are not known. A candidate that does not compile, load or launch is
-  // left out, with a note. At most `room` bytes of GPU memory are taken, until it returns.
+  // Runs all steps of `shape`, which has its inputs and the default choices, and measures the
+  // unknown tasks. A candidate that does not compile, load or launch is skipped with a note. Takes
+  // at most `room` bytes of GPU memory until it returns.
   void measure(const std::vector<TuningTask>& tasks, const BoundProgram& shape,
                const cuda::Stream& stream, cuda::DevicePointer workspace, int64_t room);
 
-  // The forms that were found. Requires that the tasks are known.
+  // The steps with the measured choices. Requires knows(tasks).
   TunedSteps tuned(const std::vector<TuningTask>& tasks);
 
-  // What the user may want to know since the last call.
+  // Remarks for the user since the last call.
   std::vector<std::string> take_notes();
 
  private:
   struct Finding {
     cuda::MeasuredChoice measured;
-    size_t step = 0;  // that it was measured for; none of the program's if an earlier session did
+    size_t step = 0;  // that it was measured for; out of range if an earlier session measured it
   };
   struct Form {
     const codegen::KernelConfig* choice;
@@ -62,10 +62,10 @@ class KernelTuner {
   KernelLoader loader_;
   cuda::ChoiceCache cache_;
   std::map<std::string, Finding> findings_;  // by task
-  // Other forms than the default's, by step and choice.
+  // Steps with other choices than the default, by step and choice.
   std::map<std::pair<size_t, std::string>, std::shared_ptr<const LoadedStep>> forms_;
   std::vector<std::string> notes_;
-  size_t cache_warnings_ = 0;  // that are among the notes
+  size_t cache_warnings_ = 0;  // that are in the notes already
 };
 
 }  // namespace redfuser::runtime

@@ -1,4 +1,4 @@
-// What tuning measures: a step at given sizes, by one of its choices.
+// A task of the tuner: a step at given sizes, and its choices.
 #pragma once
 
 #include <string>
@@ -12,13 +12,12 @@ namespace redfuser::runtime {
 struct TuningTask {
   size_t step = 0;
   std::vector<codegen::KernelConfig> choices;  // the default first
-  // The step without a choice, as text: equal tasks are measured once. Sizes of run time are
-  // rounded up to a quarter of a power of two, so that a length that grows is not measured at every
-  // step.
+  // The step without a choice, as text: equal tasks are measured once. Run-time sizes are rounded
+  // up to a quarter of a power of two, so that a growing length is not measured at every run.
   std::string text;
 };
 
-// Of every step with something to choose; `sizes` are those of symbols.
+// The tasks of every step with several choices; `sizes` are the values of symbols.
 std::vector<TuningTask> tuning_tasks(const GpuProgram& program, const std::vector<int64_t>& sizes);
 
 }  // namespace redfuser::runtime

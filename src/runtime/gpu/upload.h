@@ -1,4 +1,4 @@
-// Weights on their way to the GPU.
+// Upload of weights to the GPU.
 #pragma once
 
 #include <vector>
@@ -13,10 +13,10 @@ struct Placed {
   int64_t offset = 0;  // in the device's memory
 };
 
-// Copies tensors to where they are placed in `memory`, in order of their offsets, without overlap;
-// bytes between them may change. Larger amounts pass through two page-locked buffers: up to
-// `threads` threads (0: one per core) page files in and put deferred tensors together in one while
-// the other is copied. Returns when all are there.
+// Copies tensors to their offsets in `memory`. Tensors are in order of their offsets and do not
+// overlap; bytes between them may change. Large amounts use two page-locked buffers: up to
+// `threads` threads (0: one per core) read files and fill deferred tensors into one while the other
+// is copied. Returns when all copies are done.
 void upload(const cuda::DevicePtr& device, const cuda::Buffer& memory,
             const std::vector<Placed>& tensors, int threads);
 

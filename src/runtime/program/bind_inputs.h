@@ -10,8 +10,8 @@
 
 namespace redfuser::runtime {
 
-// Puts every graph input into values[] (by ValueId) and every symbol of an input's shape into
-// symbols[] (by number, -1 where unbound). UserError, naming the input, for one that is missing or
+// Stores every graph input in values[] (by ValueId) and every symbol of an input's shape in
+// symbols[] (by number, -1 if unbound). UserError, naming the input, for one that is missing or
 // unknown, or has another dtype, rank or size; a contradiction names where the symbol was bound.
 void bind_inputs(const CompiledProgram& program, const NamedTensors& inputs,
                  std::span<Tensor> values, std::vector<int64_t>& symbols);

@@ -1,4 +1,4 @@
-// What compile() makes of a model.
+// The result of compile().
 #pragma once
 
 #include <memory>
@@ -12,17 +12,17 @@
 
 namespace redfuser::runtime {
 
-// Immutable once compiled: sessions read it from several threads. What makes expressions of the
-// graph's afterwards does so with a clone of the graph.
+// Immutable once compiled: sessions read it from several threads. Code that makes expressions of
+// the graph's afterwards uses a clone of the graph.
 struct CompiledProgram {
   std::shared_ptr<const onnx::LoadedModel> model;  // keeps mapped weights alive
   bool fused = true;                               // CompileOptions::fuse
   fuse::Plan plan;
   CpuKernels cpu_kernels;
   std::vector<StepInfo> steps;
-  // By step: what it reads at, looked at before it runs on the CPU.
+  // By step: the positions that are checked before it runs on the CPU.
   std::vector<std::vector<cpu::PositionGuard>> guards;
-  // Those that the inputs alone decide, wherever it runs.
+  // Checks that depend on inputs alone, on every device.
   std::vector<cpu::PositionGuard> input_guards;
   // By symbol number; empty where no value's shape has the symbol.
   std::vector<std::string> symbol_names;

@@ -9,11 +9,11 @@
 
 namespace redfuser::runtime {
 
-// Made when a session on the CPU first asks for them, and shared by all of them. Thread-safe.
+// Made by the first session on the CPU and shared by all later ones. Thread-safe.
 class CpuKernels {
  public:
-  // One per step; null for an AliasStep. `plan` is the same at every call, and outlives this.
-  // Throws UserError for a step that has no kernel.
+  // One per step; null for an AliasStep. `plan` must be the same at every call and outlive this.
+  // Throws UserError for a step without a kernel.
   const std::vector<std::unique_ptr<cpu::Kernel>>& of(const fuse::Plan& plan) const;
 
  private:

@@ -1,4 +1,4 @@
-// What runs a program: the CPU's or the GPU's side of a Session.
+// The base of executors: a Session's implementation for a device.
 #pragma once
 
 #include <functional>
@@ -29,8 +29,7 @@ class Executor {
   std::set<std::string> keep_names;
   std::function<void(int, int)> progress;
   // Called with every value that a step has computed. A defined result, of the same type and sizes,
-  // takes the value's place in the steps that follow; on a GPU not that of a value which is another
-  // under a new shape.
+  // replaces the value for later steps; on a GPU not if the value is an alias of another.
   std::function<Tensor(const std::string& name, const Tensor& value)> on_value;
   // Of the last run.
   std::vector<StepTime> times;
@@ -38,7 +37,7 @@ class Executor {
   NamedTensors kept;
   int64_t peak = 0;
   int launches = 0;
-  // Of the session's start.
+  // Set at the session's start.
   std::string device = "cpu";
   std::map<std::string, std::string> versions;
   std::vector<std::string> notes;

@@ -1,11 +1,11 @@
-// Which positions a run looks at, and when.
+// The choice of positions that a run checks, and when.
 #pragma once
 
 #include "runtime/program/compiled_program.h"
 
 namespace redfuser::runtime {
 
-// Fills in the guards of a program that has its plan.
+// Sets the guards of a program with a plan.
 void make_guards(CompiledProgram& program);
 
 }  // namespace redfuser::runtime

@@ -1,4 +1,4 @@
-// Sizes that must agree but are known at run time only.
+// Checks of sizes that are known at run time only.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace redfuser::runtime {
 
-// The checks of one run: each is made once, as soon as its sizes are bound.
+// The checks of one run, each made once as soon as its sizes are bound.
 class SizeChecks {
  public:
   explicit SizeChecks(const ir::Graph& graph);
@@ -19,7 +19,7 @@ class SizeChecks {
  private:
   struct Pending {
     const ir::SizeCheck* check;
-    std::vector<int64_t> symbols;  // that its two sizes use
+    std::vector<int64_t> symbols;  // of its two sizes
   };
   std::vector<Pending> pending_;
 };

@@ -1,4 +1,4 @@
-// How far a step's value may be from what the unfused operators compute.
+// Error bounds of a step's values, from the unfused operators.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace redfuser::runtime {
 
-// One value, computed from the same inputs by the unfused operators in their own types, and in
-// wider floats with the arguments of jumps as they are and moved to either side.
+// One value by the unfused operators: in their own types, in wider floats, and in wider floats with
+// the arguments of jumps moved to either side. All use the same inputs.
 struct ReferenceValues {
   Tensor unfused, wide, up, down;
 };
@@ -17,10 +17,9 @@ struct ReferenceValues {
 Comparison compare_with(const std::string& name, const Tensor& got, const ReferenceValues& expected,
                         const Tolerance& tolerance);
 
-// The same, with `witness` in the place of expected.unfused for what fails otherwise: the
-// operators' values by kernels that sum in the type's own precision. Such sums may err by more than
-// the rounding of every result and pass an edge, in one of 100 elements (or in one); a witness that
-// fails in more counts for nothing.
+// The same, but a value that fails is compared again with `witness` instead of expected.unfused:
+// values by kernels that sum in the type's own precision. The witness counts only if it fails the
+// first comparison itself in at most one of 100 elements (or in one).
 Comparison compare_with(const std::string& name, const Tensor& got, const ReferenceValues& expected,
                         const Tensor& witness, const Tolerance& tolerance);
 

@@ -7,7 +7,8 @@
 
 namespace redfuser::runtime {
 
-// For the device of the options. Throws UserError where it has no GPU, or cannot run the program.
+// An executor for the device of the options. Throws UserError if the device is missing or cannot
+// run the program.
 std::unique_ptr<Executor> make_executor(std::shared_ptr<const CompiledProgram> program,
                                         const SessionOptions& options);
 
