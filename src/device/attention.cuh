@@ -3,7 +3,7 @@
 //   row  lane / 4 + (x >= 2 ? 8 : 0),   column  8 n + lane % 4 * 2 + x % 2.
 #pragma once
 
-// Elements between rows of a tile in shared memory: no bank conflicts, rows 16-byte aligned.
+// Elements between rows of a tile in shared memory: free of bank conflicts, rows 16-byte aligned.
 template <typename T>
 __host__ __device__ constexpr int pitch_of(int columns) {
   return columns + 16 / static_cast<int>(sizeof(T));
@@ -19,9 +19,9 @@ __device__ __forceinline__ T quad_reduce(T value) {
   return value;
 }
 
-// Rows [0, Rows) of a tile of `columns` elements each, padded by zeros to Columns; rows from
-// `valid` on are zeros. `at(row, column)` is an element's offset; `vector`: 16 bytes at multiples
-// of 16 bytes may be copied whole. By `Threads`, of which this one is `thread`.
+// Loads rows [0, Rows) of a tile with `columns` elements each, padded with zeros to Columns; rows
+// from `valid` on are zeros. `at(row, column)` is an element's offset; `vector`: 16-byte copies at
+// multiples of 16 bytes are allowed. `Threads` threads load, this one is `thread`.
 template <int Rows, int Columns, int Threads, typename T, typename At>
 __device__ __forceinline__ void load_tile(T* tile, const T* from, At at, long long valid,
                                           int columns, bool vector, int thread) {
@@ -142,7 +142,8 @@ __device__ __forceinline__ void value_product(float (&o)[Depth / 8][4],
   }
 }
 
-// The same in fp32; p goes through `staged`, the warp's own 16 rows of Keys columns.
+// The same in fp32; p is staged in `staged`, the warp's own 16 rows of Keys columns in shared
+// memory.
 template <int Depth, int Keys>
 __device__ __forceinline__ void value_product(float (&o)[Depth / 8][4],
                                               const float (&p)[Keys / 8][4], const float* v,

@@ -1,9 +1,9 @@
 // Tiles of two chained matrix products on sm_90a. A warpgroup has 64 rows; its fragments are those
 // of attention.cuh for each of its four warps of 16 rows.
 //
-// A tile of R rows and C columns of 16-bit elements lies in shared memory as ⌈C / 64⌉ slabs of R
-// rows of 128 bytes, as the copy engine writes boxes of 64 columns with its 128-byte swizzle; slabs
-// are aligned to 1024 bytes.
+// A tile of R rows and C columns of 16-bit elements in shared memory is ⌈C / 64⌉ slabs of R rows of
+// 128 bytes, as TMA writes boxes of 64 columns with 128-byte swizzle; slabs are aligned to 1024
+// bytes.
 #pragma once
 
 constexpr int kSlabColumns = 64, kSlabRowBytes = 128, kSwizzleRows = 8;
@@ -12,15 +12,16 @@ __host__ __device__ constexpr int tile_bytes(int rows, int columns) {
   return (columns + kSlabColumns - 1) / kSlabColumns * rows * kSlabRowBytes;
 }
 
-// A matrix in shared memory, for the tensor cores. Groups of 8 rows are 1024 bytes apart; `slab` is
-// the distance of slabs, which only counts where rows are of the contracted axis.
+// The wgmma descriptor of a matrix in shared memory. Groups of 8 rows are 1024 bytes apart; `slab`
+// is the distance of slabs, used only if rows are of the contracted axis (MN-major).
 __device__ __forceinline__ unsigned long long matrix_descriptor(unsigned address, int slab) {
   constexpr unsigned long long kSwizzle128 = 1ull << 62;
   return kSwizzle128 | static_cast<unsigned long long>(kSwizzleRows * kSlabRowBytes >> 4) << 32 |
          static_cast<unsigned long long>(slab >> 4) << 16 | (address & 0x3ffff) >> 4;
 }
 
-// Keeps reads and writes of a product's registers on their side of its start and end.
+// Prevents the compiler from moving reads and writes of a product's registers across its start and
+// end.
 template <int N>
 __device__ __forceinline__ void pin_registers(float (&d)[N][4]) {
 #pragma unroll
@@ -46,7 +47,7 @@ __device__ __forceinline__ void start_scores(float (&s)[Keys / 8][4], unsigned q
   ptx_product_commit();
 }
 
-// Starts o += p · v for all Keys rows of v; p as pack_weights leaves it.
+// Starts o += p · v for all Keys rows of v; p is packed by pack_weights.
 template <typename T, int Columns, int Keys>
 __device__ __forceinline__ void start_values(float (&o)[Columns / 8][4],
                                              const unsigned (&p)[Keys / 16][4], unsigned v) {
@@ -59,7 +60,7 @@ __device__ __forceinline__ void start_values(float (&o)[Columns / 8][4],
   ptx_product_commit();
 }
 
-// Waits until at most `Pending` of the warpgroup's last products are under way.
+// Waits until at most `Pending` of the warpgroup's products are in flight.
 template <int Pending, int N>
 __device__ __forceinline__ void wait_products(float (&d)[N][4]) {
   ptx_product_wait<Pending>();
@@ -78,7 +79,7 @@ __device__ __forceinline__ void pack_weights(unsigned (&p)[Keys / 16][4],
   }
 }
 
-// tanh(x · c) for factor = 2 c log2(e), to 2^-22 absolutely.
+// tanh(x · c) for factor = 2 c log2(e), with an absolute error of 2^-22.
 __device__ __forceinline__ float tanh_scaled(float x, float factor) {
   return fmaf(-2.0f, ptx_reciprocal(1.0f + ptx_exp2(x * factor)), 1.0f);
 }
@@ -105,9 +106,9 @@ __device__ __forceinline__ void odd_polynomial(float (&s)[N][4], const float (&a
   }
 }
 
-// s = tanh(s · c). The special-function unit is what limits a tile of exponentials, then the number
-// of instructions: where no element of the warp is beyond 0.7, or 0.25, a polynomial fitted to
-// tanh(x) / x in x² (2^-21) does.
+// s = tanh(s · c). The special-function unit limits a tile of exponentials, then the instruction
+// count: if all elements of the warp are within 0.7, or 0.25, a polynomial in x² fitted to tanh(x)
+// / x (2^-21) is used instead.
 template <int N>
 __device__ __forceinline__ void tanh_tile(float (&s)[N][4], float c) {
   constexpr float kShortEnd = 0.25f, kLongEnd = 0.7f, kTwoLog2E = 2.885390082f;
@@ -134,7 +135,7 @@ __device__ __forceinline__ void tanh_tile(float (&s)[N][4], float c) {
   }
 }
 
-// Two adjacent values of shared memory, from an even place.
+// Two adjacent values in shared memory, at an even index.
 __device__ __forceinline__ void load_pair(float (&to)[2], const float* from) {
   const float2 both = *reinterpret_cast<const float2*>(from);
   to[0] = both.x;
@@ -145,7 +146,7 @@ __device__ __forceinline__ void load_pair(long long (&to)[2], const long long* f
   to[0] = both.x;
   to[1] = both.y;
 }
-// The same from any place.
+// The same at any index.
 template <typename T>
 __device__ __forceinline__ void load_two(T (&to)[2], const T* from) {
   to[0] = from[0];
@@ -173,16 +174,16 @@ __device__ __forceinline__ void load_pair(bool (&to)[2], const bool* from) {
   to[1] = both >> 8 != 0;
 }
 
-// The warp's 16 rows of Keys elements of a tensor, Pitch bytes apart; `at(line)` is the offset of a
-// row's first one. Elements from `valid` on become zeros where `vector`: offsets are multiples of
-// 16 bytes.
+// Copies the warp's 16 rows of Keys elements of a tensor to rows Pitch bytes apart; `at(line)` is
+// the offset of a row's first element. With `vector`, offsets are multiples of 16 bytes and
+// elements from `valid` on become zeros.
 template <int Keys, int Pitch, typename T, typename At>
 __device__ __forceinline__ void copy_strip(char* strip, const T* from, At at, int valid,
                                            bool vector) {
   constexpr int kLines = 16, kGroup = 16 / sizeof(T), kGroups = Keys / kGroup;
   const int lane = threadIdx.x & 31;
   if (vector) {
-    // Unrolled, the addresses of all rows would stay in registers.
+    // Unrolling would keep the addresses of all rows in registers.
 #pragma unroll 1
     for (int i = 0; i < (kLines * kGroups + 31) / 32; ++i) {
       const int task = i * 32 + lane, line = task / kGroups, column = task % kGroups * kGroup;
@@ -213,8 +214,8 @@ __device__ __forceinline__ void store_pair(bfloat_t* to, long long offset, const
   *reinterpret_cast<unsigned*>(to + offset) = ptx_pack_bfloat(x[0], x[1]);
 }
 
-// A ring of Stages buffers between a producing thread and consuming warps. `barriers`: 2 Stages
-// words of 8 bytes, the full ones first. The n-th use of the ring has buffer n mod Stages.
+// A ring of Stages buffers between a producer thread and consumer warps. `barriers`: 2 Stages
+// mbarriers, those for full buffers first. The n-th use of the ring is buffer n mod Stages.
 template <int Stages>
 struct Ring {
   unsigned barriers;
@@ -234,13 +235,14 @@ struct Ring {
     while (!ptx_barrier_try_wait(barrier, parity)) {
     }
   }
-  // Until the buffer has been consumed; then announces `bytes` of copies and returns their barrier.
+  // Waits until the buffer has been consumed, then expects `bytes` of copies and returns their
+  // barrier.
   __device__ __forceinline__ unsigned acquire(unsigned use, unsigned bytes) const {
     wait(empty(use), (use / Stages & 1) ^ 1);
     ptx_barrier_expect(full(use), bytes);
     return full(use);
   }
-  // The same for what the producing thread writes itself, and then fills.
+  // The same for a buffer that the producer thread writes itself; fill() follows.
   __device__ __forceinline__ void acquire(unsigned use) const {
     wait(empty(use), (use / Stages & 1) ^ 1);
   }
@@ -248,27 +250,28 @@ struct Ring {
   __device__ __forceinline__ void wait_full(unsigned use) const {
     wait(full(use), use / Stages & 1);
   }
-  // For a release right behind it: a lane that still waited could not tell this use from the next.
+  // For waits that a release follows directly: a lane that is still polling could miss the phase
+  // (ABA).
   __device__ __forceinline__ void wait_full_together(unsigned use) const {
     while (!__all_sync(0xffffffffu, ptx_barrier_try_wait(full(use), use / Stages & 1))) {
     }
   }
-  // By every consuming warp.
+  // Every consumer warp calls this.
   __device__ __forceinline__ void release(unsigned use) const {
     if ((threadIdx.x & 31) == 0) ptx_barrier_arrive(empty(use));
   }
 };
 
-// The work of the blocks of a grid: each begins with that of its own number, then takes the next of
-// `all` from `counter`; who takes the last leaves the counter 0.
+// The next work item of a block. Blocks start with the item of their own number, then take the next
+// of `all` from `counter`; the block that takes the last one resets the counter to 0.
 __device__ __forceinline__ int next_work(unsigned* counter, int all) {
   const unsigned taken = atomicAdd(counter, 1);
   if (taken == static_cast<unsigned>(all) - 1) atomicExch(counter, 0);
   return static_cast<int>(taken + gridDim.x);
 }
 
-// Warpgroups of a block take turns at the tensor cores: the others' arithmetic runs meanwhile. Turn
-// i of Groups is barrier 1 + i.
+// Warpgroups of a block take turns at the tensor cores while the others do arithmetic (ping-pong).
+// The turn of group i is named barrier 1 + i.
 template <int Groups>
 __device__ __forceinline__ void await_turn(int group) {
   if constexpr (Groups > 1) ptx_named_sync(1 + group, 256);

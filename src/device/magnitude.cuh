@@ -1,7 +1,7 @@
-// Bounds of what tensors hold.
+// Bounds of a tensor's elements.
 #pragma once
 
-// The largest magnitude of the elements from group `first` on, every `step`th group of 16 bytes:
+// The largest magnitude of the elements in every `step`th group of 16 bytes from group `first` on;
 // NaN if one of them is NaN.
 template <typename T>
 __device__ __forceinline__ float largest_magnitude(const T* data, long long count, long long first,

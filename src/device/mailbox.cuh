@@ -1,16 +1,16 @@
-// What the blocks of a cluster send each other.
+// Exchange of values between the blocks of a cluster.
 #pragma once
 
-// A T of each of the blocks in every block's shared memory. A block waits for what it gets on a
-// barrier of its own: the cluster's would also wait for all that its threads have in flight, and
-// empty the first-level cache.
+// All blocks' values of type T in every block's shared memory, written by st.async. Each block
+// waits on an mbarrier of its own: the cluster barrier would also wait for all memory accesses in
+// flight, and invalidate L1.
 template <typename T, int Blocks>
 struct Mailbox {
   static_assert(sizeof(T) % 8 == 0);
   T letters[Blocks];
   unsigned long long barrier;
 
-  // By all threads, at the start.
+  // All threads call this at the start of the kernel.
   __device__ __forceinline__ void open() {
     if (threadIdx.x == 0) {
       const unsigned own = ptx_shared_address(&barrier);
@@ -22,8 +22,8 @@ struct Mailbox {
     ptx_cluster_arrive_relaxed();
   }
 
-  // By all threads, once, behind a barrier of the block behind open(): the block's T to all of
-  // them. Returns when theirs have come; nobody writes here any more.
+  // All threads call this once, after open() and a __syncthreads(). Sends the block's value to
+  // every block of the cluster and waits for theirs; no block writes here afterwards.
   __device__ __forceinline__ void exchange(const T& own) {
     const unsigned mine = ptx_shared_address(&barrier);
     ptx_cluster_wait();

@@ -1,4 +1,4 @@
-// Scalar functions with ONNX's meaning at the edges.
+// Scalar functions with ONNX's results for special values.
 #pragma once
 
 template <typename T>
@@ -34,11 +34,11 @@ __device__ __forceinline__ unsigned long long min_of(unsigned long long a, unsig
 __device__ __forceinline__ bool max_of(bool a, bool b) { return a || b; }
 __device__ __forceinline__ bool min_of(bool a, bool b) { return a && b; }
 
-// e^x for values that are rounded to 16 bits afterwards.
+// e^x, for results that are rounded to 16 bits.
 __device__ __forceinline__ float exp_fast(float x) { return ptx_exp2(x * 1.4426950408889634f); }
 
-// Quotients by one divisor, for values that are rounded to 16 bits afterwards. The scale keeps the
-// reciprocal of a denormal finite.
+// Quotients by one divisor, for results that are rounded to 16 bits. The scale keeps the reciprocal
+// of a denormal finite.
 struct Divisor {
   float scale, reciprocal;
 };
@@ -50,7 +50,7 @@ __device__ __forceinline__ float divide(float x, const Divisor& d) {
   return x * d.scale * d.reciprocal;
 }
 
-// Integer quotients; the common case of small operands takes 32-bit division.
+// Integer quotients; small operands use 32-bit division.
 __device__ __forceinline__ long long trunc_div(long long a, long long b) {
   if (((a | b) >> 31) == 0) {
     return b == 0 ? 0 : static_cast<unsigned>(a) / static_cast<unsigned>(b);
@@ -72,8 +72,7 @@ __device__ __forceinline__ long long floor_div(long long a, long long b) {
 __device__ __forceinline__ long long floor_mod(long long a, long long b) {
   return b == 0 || b == -1 ? 0 : a - b * floor_div(a, b);
 }
-// The same on words without a sign: for two of them alone, so that other operands convert to
-// signed.
+// The same on unsigned words. Only two unsigned operands match; mixed operands convert to signed.
 template <typename T>
 struct Unsigned64 {};
 template <>
@@ -103,7 +102,7 @@ __device__ __forceinline__ double floor_mod(double a, double b) {
   return b == 0 ? 0 : a - b * floor(a / b);
 }
 
-// Sums and products of elements, which wrap around where those of indices do not overflow.
+// Sums and products of tensor elements, which wrap around (those of indices do not overflow).
 __device__ __forceinline__ long long wrapping_add(long long a, long long b) {
   return static_cast<long long>(static_cast<unsigned long long>(a) + b);
 }
@@ -115,7 +114,7 @@ __device__ __forceinline__ long long wrapping_mul(long long a, long long b) {
 }
 __device__ __forceinline__ long long abs_of(long long x) { return x < 0 ? wrapping_sub(0, x) : x; }
 
-// Zeros come in; a shift by all bits or more gives 0.
+// Shifts in zeros; a shift by all bits or more gives 0.
 template <typename T>
 __device__ __forceinline__ T shift_left(T x, T by) {
   return by < 0 || by > 63 ? T(0) : static_cast<T>(static_cast<unsigned long long>(x) << by);
@@ -145,11 +144,11 @@ __device__ __forceinline__ T sign_of(T x) {
   return is_nan(x) ? x : static_cast<T>((x > T(0)) - (x < T(0)));
 }
 
-// Numbers without their fractions. NaN and what the type does not hold becomes its smallest value;
-// as an unsigned word, negative numbers wrap around and 2^64 and more is 0.
+// Truncation to integers. NaN and numbers out of range become the type's smallest value; for
+// unsigned words, negative numbers wrap around, and 2^64 and more become 0.
 template <typename T>
 __device__ __forceinline__ long long to_int32(T x) {
-  // Floats of that size are whole.
+  // Floats of that magnitude are integers.
   const bool above = sizeof(T) == 8 ? x > T(-2147483649.0) : x >= T(-2147483648.0);
   return above && x < T(2147483648.0) ? static_cast<int>(x) : -2147483648ll;
 }
@@ -165,11 +164,11 @@ __device__ __forceinline__ unsigned long long to_unsigned(T x) {
   return x < T(18446744073709551616.0) ? static_cast<unsigned long long>(x) : 0;
 }
 
-// Functions for values that are rounded to 16 bits afterwards: without branches, so that those of
-// neighbouring elements overlap, and to about 1e-6 of the value.
+// Functions for results that are rounded to 16 bits, with a relative error of about 1e-6. They have
+// no branches, so that evaluations of neighbouring elements overlap.
 
-// 1 - 2^(-x q(x)) with q fitted to -log2(erfc(x)) / x, and the line through 0 where that cancels:
-// to 7.5e-7 absolutely, 4e-5 relatively.
+// 1 - 2^(-x q(x)) with q fitted to -log2(erfc(x)) / x, and a linear function near 0, where that
+// cancels. Absolute error 7.5e-7, relative error 4e-5.
 __device__ __forceinline__ float erf_fast(float x) {
   const float size = fabsf(x);
   float q = fmaf(0.0029961006f, size, -0.029797267f);
@@ -180,7 +179,7 @@ __device__ __forceinline__ float erf_fast(float x) {
   return size < 0.01f ? 1.128379167f * x : far;
 }
 
-// 1 - 2 / (e^2x + 1), and the Taylor series where the value is small.
+// 1 - 2 / (e^2x + 1), and the Taylor series for small values.
 __device__ __forceinline__ float tanh_fast(float x) {
   const float size = fabsf(x), square = x * x;
   const float far = copysignf(1.0f - 2.0f * ptx_reciprocal(exp_fast(2.0f * size) + 1.0f), x);

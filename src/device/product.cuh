@@ -1,18 +1,18 @@
-// Tiles of a matrix product on sm_90a, 128 rows by 256 columns: a multiprocessor takes in too few
-// bytes a cycle to multiply narrower ones at full speed. One warp brings operands through a ring of
-// bulk copies, two warpgroups multiply 64 rows each. Sums wait in shared memory, rounded as the
-// graph rounds them; the warps compute their epilogue while the tensor cores are at the next tile.
+// Tiles of a matrix product on sm_90a, 128 rows by 256 columns: with narrower tiles the load
+// bandwidth of an SM limits the tensor cores. One warp loads operands through a ring of TMA copies,
+// two warpgroups multiply 64 rows each. Sums are staged in shared memory, rounded to the product's
+// type; the warps compute their epilogue while the tensor cores compute the next tile.
 #pragma once
 
 constexpr int kTileRows = 128, kTileColumns = 256, kTileDepth = 64, kTileStages = 3;
 constexpr int kRowBytes = kTileRows * kTileDepth * 2, kColumnBytes = kTileColumns * kTileDepth * 2;
 constexpr int kTileBytes = kRowBytes + kColumnBytes;
 constexpr int kSlabBytes = kTileDepth * kSlabRowBytes;
-// A warp has 16 rows of a tile, and room for them in 16 bits, or for half of them in fp32.
+// A warp has 16 rows of a tile; its staging buffer holds them in 16 bits, or half of them in fp32.
 constexpr int kWarpLines = 16;
 template <typename S>
 constexpr int kStagedLines = kWarpLines * 2 / static_cast<int>(sizeof(S));
-// Of a staged row, in elements: rows that are written together start in different banks.
+// The pitch of a staged row in elements: rows that are written together start in different banks.
 template <typename S>
 constexpr int kStagedPitch = kTileColumns + 16 / static_cast<int>(sizeof(S));
 
@@ -20,8 +20,8 @@ struct TilePlace {
   int row, column, batch;  // of the tile's first element
 };
 
-// Consecutive tiles go down a few rows of tiles, then on to the next columns, so that those that
-// run together read the same operands. A tile has `Columns` of each product.
+// Consecutive tiles go down a few rows of tiles before the next columns, so that concurrent tiles
+// share operands in L2. A tile has `Columns` columns of each product.
 template <int Columns>
 __device__ __forceinline__ TilePlace place_tile(unsigned tile, unsigned rows, unsigned columns) {
   constexpr unsigned kTogether = 16;
@@ -32,8 +32,8 @@ __device__ __forceinline__ TilePlace place_tile(unsigned tile, unsigned rows, un
           static_cast<int>(at / height * Columns), static_cast<int>(batch)};
 }
 
-// Columns of one product over 64 of the contracted axis: rows of it (ByRows) or slabs of 64
-// columns.
+// Loads the columns of one product over 64 elements of the contracted axis: rows of it (ByRows) or
+// slabs of 64 columns.
 template <bool ByRows, int Columns>
 __device__ __forceinline__ void load_columns(unsigned to, const TensorMap& b, unsigned full,
                                              int column, int depth, int batch) {
@@ -47,8 +47,8 @@ __device__ __forceinline__ void load_columns(unsigned to, const TensorMap& b, un
   }
 }
 
-// A use of the ring holds a's rows over 64 of the contracted axis, then the columns of each b.
-// Returns the next use.
+// A stage of the ring has a's rows over 64 elements of the contracted axis, then the columns of
+// each b. Returns the next use.
 template <bool ByRows, typename... Maps>
 __device__ __forceinline__ unsigned load_tile(unsigned ring_at, const Ring<kTileStages>& ring,
                                               unsigned use, int steps, TilePlace place, int a_batch,
@@ -67,14 +67,14 @@ __device__ __forceinline__ unsigned load_tile(unsigned ring_at, const Ring<kTile
   return use;
 }
 
-// The lines of the last tile that a warp finishes during step `step` of `steps`: the first of the
-// steps take a few together, so that their arithmetic overlaps.
+// The first line of the last tile that a warp finishes during step `step` of `steps`: the first
+// steps take several lines together, so that their arithmetic overlaps.
 __device__ __forceinline__ int finish_from(int step, int steps) {
   return min(step * max(2, (kWarpLines + steps - 1) / steps), kWarpLines);
 }
 
 // d = Σ over `steps` uses of the ring, for the warpgroup's 64 rows in the fragments of
-// attention.cuh. While the products of step i are under way, meanwhile(i) runs. Returns the next
+// attention.cuh. meanwhile(i) runs while the products of step i are in flight. Returns the next
 // use.
 template <typename T, bool ByRows, typename Meanwhile>
 __device__ __forceinline__ unsigned multiply_tile(float (&d)[kTileColumns / 8][4], unsigned ring_at,
@@ -112,7 +112,7 @@ __device__ __forceinline__ unsigned multiply_tile(float (&d)[kTileColumns / 8][4
   return use;
 }
 
-// Half r of the warp's rows, 8 of its 16: line l of the tile's is at l mod kStagedLines.
+// Stages half r of the warp's rows, 8 of 16: line l of the tile is at l mod kStagedLines.
 template <typename S>
 __device__ __forceinline__ void stage_lines(const float (&d)[kTileColumns / 8][4], S* staged,
                                             int r) {

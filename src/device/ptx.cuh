@@ -19,7 +19,7 @@ __device__ __forceinline__ unsigned short ptx_float_to_bfloat(float value) {
   return bits;
 }
 
-// 2^x, denormal results as 0.
+// 2^x; denormal results are flushed to 0.
 __device__ __forceinline__ float ptx_exp2(float x) {
   float result;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
@@ -31,7 +31,7 @@ __device__ __forceinline__ float ptx_reciprocal(float x) {
   return result;
 }
 
-// 16 bytes that this kernel reads once, past the first-level cache.
+// 16 bytes that this kernel reads once, without allocation in L1.
 __device__ __forceinline__ uint4 ptx_load_once(const uint4* pointer) {
   uint4 r;
   asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
@@ -64,7 +64,7 @@ __device__ __forceinline__ void ptx_copy_async(void* shared, const void* global,
                : "memory");
 }
 
-// Bytes that the second-level cache drops first.
+// 16 bytes with the L2 evict-first policy.
 __device__ __forceinline__ void ptx_copy_async_passing(void* shared, const void* global) {
   asm volatile(
       "{\n.reg .b64 policy;\ncreatepolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
@@ -74,7 +74,7 @@ __device__ __forceinline__ void ptx_copy_async_passing(void* shared, const void*
       : "memory");
 }
 
-// The first `bytes` of 16, and zeros behind them.
+// The first `bytes` of 16, then zeros.
 __device__ __forceinline__ void ptx_copy_async_part(void* shared, const void* global, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(ptx_shared_address(shared)),
                "l"(global), "r"(bytes)
@@ -90,7 +90,7 @@ __device__ __forceinline__ void ptx_copy_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 }
 
-// Four 8x8 matrices of 16-bit elements, a row at the address of each lane in shared memory.
+// Four 8x8 matrices of 16-bit elements; each lane has the shared memory address of one row.
 __device__ __forceinline__ void ptx_load_matrix(unsigned (&r)[4], unsigned shared) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -139,7 +139,7 @@ __device__ __forceinline__ void ptx_cluster_arrive() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
 
-// The same for a thread that has nothing to show.
+// The same without release semantics, for a thread that has written nothing.
 __device__ __forceinline__ void ptx_cluster_arrive_relaxed() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
@@ -147,7 +147,7 @@ __device__ __forceinline__ void ptx_cluster_wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// The address of this block's shared variable in the block `rank` of the cluster.
+// The address of the shared variable at `address` in block `rank` of the cluster.
 __device__ __forceinline__ unsigned ptx_map_shared(unsigned address, unsigned rank) {
   unsigned result;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(result) : "r"(address), "r"(rank));

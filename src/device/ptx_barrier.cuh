@@ -5,7 +5,7 @@ __device__ __forceinline__ void ptx_barrier_init(unsigned barrier, unsigned arri
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 
-// Makes initialised barriers visible to the copy engine.
+// Makes initialised barriers visible to TMA and to the cluster.
 __device__ __forceinline__ void ptx_barrier_init_fence() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
@@ -14,13 +14,13 @@ __device__ __forceinline__ void ptx_barrier_arrive(unsigned barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-// Arrives, and makes the phase wait for `bytes` of copies besides.
+// Arrives, and adds `bytes` of copies that the phase waits for.
 __device__ __forceinline__ void ptx_barrier_expect(unsigned barrier, unsigned bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
 }
 
-// True once the phase of the parity is complete; waits for a time that the hardware chooses.
+// True if the phase of the parity is complete; waits for a hardware-defined time.
 __device__ __forceinline__ bool ptx_barrier_try_wait(unsigned barrier, unsigned parity) {
   unsigned done;
   asm volatile(
@@ -32,7 +32,8 @@ __device__ __forceinline__ bool ptx_barrier_try_wait(unsigned barrier, unsigned 
   return done != 0;
 }
 
-// 8 bytes into the shared memory of a block of the cluster, counted by a barrier of that block.
+// Writes 8 bytes to the shared memory of a block of the cluster, counted by a barrier of that
+// block.
 __device__ __forceinline__ void ptx_store_async(unsigned address, unsigned long long bits,
                                                 unsigned barrier) {
   asm volatile(

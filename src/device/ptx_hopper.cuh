@@ -1,5 +1,5 @@
-// One instruction of sm_90a per function: bulk tensor copies, warpgroup products, register
-// reallocation. Behind ptx_barrier.
+// One instruction of sm_90a per function: TMA copies, warpgroup products, register reallocation.
+// Follows ptx_barrier.
 #pragma once
 
 // The driver's CUtensorMap.
@@ -7,7 +7,7 @@ struct alignas(64) TensorMap {
   char bytes[128];
 };
 
-// Boxes of tensors of 3 to 5 dimensions into shared memory; coordinates innermost first.
+// Copies boxes of tensors of 3 to 5 dimensions to shared memory; coordinates innermost first.
 __device__ __forceinline__ void ptx_copy_box(unsigned shared, const TensorMap& map,
                                              unsigned barrier, int c0, int c1, int c2) {
   asm volatile(
@@ -38,12 +38,12 @@ __device__ __forceinline__ void ptx_prefetch_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-// Ordinary writes to shared memory before it are seen by the copy engine and the tensor cores.
+// Makes earlier writes to shared memory visible to TMA and the tensor cores.
 __device__ __forceinline__ void ptx_async_proxy_fence() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// Four floats of the shared memory of a block of the cluster.
+// Loads four floats from the shared memory of a block of the cluster.
 __device__ __forceinline__ void ptx_load_cluster(float (&to)[4], unsigned address) {
   asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
                : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
@@ -51,11 +51,11 @@ __device__ __forceinline__ void ptx_load_cluster(float (&to)[4], unsigned addres
                : "memory");
 }
 
-// Barrier `id` of the block, for `threads` threads.
+// Named barrier `id` of the block, for `threads` threads.
 __device__ __forceinline__ void ptx_named_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
-// The same; whether `vote` holds in all of them.
+// The same; returns whether `vote` is true in all of them.
 __device__ __forceinline__ bool ptx_named_all(int id, int threads, bool vote) {
   unsigned all;
   asm volatile(
@@ -90,9 +90,9 @@ __device__ __forceinline__ void ptx_product_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
 
-// The warpgroup's m64nNk16 products d = a · b (+ d if `add`), b and perhaps a in shared memory by
-// descriptor. In score() rows of b are columns of the product (K-major), in value() rows of b are
-// of the contracted axis (MN-major).
+// The warpgroup's m64nNk16 products d = a · b (+ d if `add`), with b, and a unless it is in
+// registers, in shared memory by descriptor. In score() rows of b are columns of the product
+// (K-major), in value() they are of the contracted axis (MN-major).
 template <typename T, int N>
 struct Product;
 
@@ -132,7 +132,7 @@ struct Product;
 #define RF_ROWS15 RF_ROWS14, RF_ROW(14)
 #define RF_NAMES16 RF_NAMES15 ", %120, %121, %122, %123, %124, %125, %126, %127"
 #define RF_ROWS16 RF_ROWS15, RF_ROW(15)
-// N = 16 M; R0 to R5 name the operands behind the 8 M registers of d.
+// N = 16 M; R0 to R5 are the numbers of the operands after the 8 M registers of d.
 #define RF_PRODUCT(T, TYPE, N, M, R0, R1, R2, R3, R4, R5)                                         \
   template <>                                                                                     \
   struct Product<T, N> {                                                                          \

@@ -2,8 +2,8 @@
 // function.
 #pragma once
 
-// d += a · b. Rows of a are of the product, 16 of the contracted axis each. Rows of b are columns
-// of the product (ByRows), or of the contracted axis.
+// d += a · b. Rows of a are rows of the product with 16 elements of the contracted axis. Rows of b
+// are columns of the product (ByRows), or of the contracted axis.
 template <typename T, bool ByRows>
 struct TileProduct;
 

@@ -1,8 +1,9 @@
-// One instruction per function: what blocks that share rows need.
+// One instruction per function, for blocks that share rows.
 #pragma once
 
-// Counts up to `most` and then to 0 again; returns the number before. What the block wrote before a
-// barrier that this thread was in is seen by those who count later, behind a barrier with theirs.
+// Increments the counter, from `most` back to 0; returns the old number. Writes of the block before
+// a __syncthreads() of this thread are visible to blocks that count later, after their
+// __syncthreads().
 __device__ __forceinline__ unsigned ptx_count(unsigned* counter, unsigned most) {
   unsigned before;
   asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
@@ -13,8 +14,8 @@ __device__ __forceinline__ unsigned ptx_count(unsigned* counter, unsigned most) 
 }
 
 #if __CUDA_ARCH__ >= 900
-// True in one lane of the warp, all of which call it. The compiler knows that what follows runs in
-// one thread, and needs no loop over lanes for instructions with operands of the warp.
+// True in one lane of the warp; all lanes call it. The compiler then knows that one thread runs,
+// and emits no loop over lanes for instructions with warp-uniform operands.
 __device__ __forceinline__ bool ptx_elect() {
   unsigned elected;
   asm volatile("{\n.reg .pred p;\nelect.sync _|p, 0xffffffff;\nselp.u32 %0, 1, 0, p;\n}"

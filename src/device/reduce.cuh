@@ -27,8 +27,7 @@ struct MinOp {
   }
 };
 
-// A value and where it is; index -1 is "none". NaN ranks first, then the value, then the lower
-// index.
+// A value and its index; -1 is "none". NaN ranks first, then the value, then the lower index.
 template <typename T>
 struct Ranked {
   T value;
@@ -91,8 +90,8 @@ __device__ __forceinline__ T lanes_reduce(T value) {
 
 constexpr int kSlotBytes = 16;
 
-// Over the `Warps` warps of a block. `slots`: Warps slots, not used by another reduction until
-// the block meets again.
+// Over the `Warps` warps of a block. `slots`: Warps slots, not reused before the next
+// __syncthreads().
 template <int Warps, typename Op, typename T>
 __device__ __forceinline__ T block_reduce(T value, char* slots) {
   static_assert(sizeof(T) <= kSlotBytes);

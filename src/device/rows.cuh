@@ -1,8 +1,8 @@
-// Pieces of rows in registers and shared memory: groups of consecutive elements as machine words,
-// loaded and stored 16 bytes at a time, converted where they are used.
+// Groups of consecutive elements of a row as machine words in registers and shared memory, loaded
+// and stored 16 bytes at a time and converted at their use.
 #pragma once
 
-// N elements of T fill this many words.
+// The number of words of N elements of T.
 template <typename T, int N>
 struct Words {
   static constexpr int value = (N * static_cast<int>(sizeof(T)) + 3) / 4;
@@ -61,8 +61,8 @@ __device__ __forceinline__ bool aligned_to(const void* pointer) {
   return (reinterpret_cast<unsigned long long>(pointer) & ((Bytes < 16 ? Bytes : 16) - 1)) == 0;
 }
 
-// Elements between the last address aligned to a group of N and `pointer`, if `room` groups' worth
-// of places are free in a tile; else 0.
+// Elements between the last address aligned to a group of N and `pointer`, if at most `room`, the
+// free elements of a tile; else 0.
 template <int N, typename T>
 __device__ __forceinline__ int misalignment(const T* pointer, int room) {
   const int shift =
@@ -70,8 +70,8 @@ __device__ __forceinline__ int misalignment(const T* pointer, int room) {
   return shift <= room ? shift : 0;
 }
 
-// N elements from an address aligned to the group, or to 16 bytes. Once: the bytes are read by no
-// other block, so caches near the multiprocessor are left alone.
+// Loads N elements from an address aligned to the group, or to 16 bytes. Once: no other block reads
+// the bytes, so they are not allocated in L1.
 template <typename T, int N, bool Once, int W>
 __device__ __forceinline__ void fetch_group(unsigned (&words)[W], const T* from) {
   if constexpr (W % 4 == 0) {
@@ -97,7 +97,7 @@ __device__ __forceinline__ void fetch_group(unsigned (&words)[W], const T* from)
   }
 }
 
-// The same from any address, out of the aligned pieces of 16 bytes around the group.
+// The same from any address, by the aligned 16-byte pieces around the group.
 template <typename T, int N, int W>
 __device__ __forceinline__ void fetch_unaligned(unsigned (&words)[W], const T* from) {
   const unsigned long long address = reinterpret_cast<unsigned long long>(from);
@@ -120,8 +120,8 @@ __device__ __forceinline__ void fetch_unaligned(unsigned (&words)[W], const T* f
   for (int w = 0; w < W; ++w) words[w] = __funnelshift_r(raw[w], raw[w + 1], shift);
 }
 
-// N elements from `from`, of which those at [low, valid) exist; zero bits for the others. Vector:
-// all do, and the address is aligned.
+// Loads N elements from `from`, of which those at [low, valid) exist; the others become zero bits.
+// Vector: all exist, and the address is aligned.
 template <typename T, int N, bool Vector, bool Once, int W>
 __device__ __forceinline__ void fetch(unsigned (&words)[W], const T* from, int low, int valid) {
   constexpr int kBytes = N * static_cast<int>(sizeof(T)), kPiece = 16 / static_cast<int>(sizeof(T));
@@ -186,7 +186,7 @@ __device__ __forceinline__ void send_group(T* to, const ValueOf<T> (&values)[N])
   }
 }
 
-// Those of N values at [low, valid) to `to`; Vector as above.
+// Stores those of N values that are at [low, valid); Vector as above.
 template <int N, bool Vector, typename T>
 __device__ __forceinline__ void send(T* to, const ValueOf<T> (&values)[N], int low, int valid) {
   constexpr int kBytes = N * static_cast<int>(sizeof(T));
@@ -200,8 +200,9 @@ __device__ __forceinline__ void send(T* to, const ValueOf<T> (&values)[N], int l
   }
 }
 
-// A group's home in shared memory, `stride` words of 16 bytes apart from piece to piece. Each
-// thread reads back only what it put there. Passing: caches are left to what other rows read too.
+// Copies a group to its slot in shared memory, whose 16-byte pieces are `stride` pieces apart. Each
+// thread reads only its own slots. Passing: the bytes are the first to be evicted from L2, in
+// favour of data that other rows share.
 template <typename T, int N, bool Vector, bool Passing, int W>
 __device__ __forceinline__ void fetch_shared(uint4* home, int stride, const T* from, int low,
                                              int valid) {
@@ -242,8 +243,8 @@ __device__ __forceinline__ void recall(unsigned (&words)[W], const uint4* home, 
   }
 }
 
-// Groups of W words of a warp's lanes, which lie one behind another from `from`: every 32nd piece
-// of 16 bytes, so that the warp's loads are of consecutive bytes.
+// Loads the lanes' consecutive groups of W words from `from` in coalesced order: each lane gets
+// every 32nd piece of 16 bytes.
 template <typename T, int W>
 __device__ __forceinline__ void fetch_joined(unsigned (&words)[W], const T* from) {
   static_assert(W % 4 == 0);
@@ -257,7 +258,8 @@ __device__ __forceinline__ void fetch_joined(unsigned (&words)[W], const T* from
     words[w + 3] = quad.w;
   }
 }
-// Each lane gets its own group of what they fetched so, through `room` for 8 · W pieces.
+// Transposes such groups through `room`, 8 · W pieces of shared memory, so that each lane gets its
+// own.
 template <int W>
 __device__ __forceinline__ void part_joined(unsigned (&words)[W], uint4* room) {
   const int lane = threadIdx.x & 31;

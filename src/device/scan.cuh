@@ -1,8 +1,8 @@
 // Running sums over the threads of a block.
 #pragma once
 
-// The sum of the values of this thread and those before it; `total` is everyone's. `slots` holds
-// Warps values and is free again after the next __syncthreads.
+// The sum of the values of this thread and those before it; `total` is the sum over the block.
+// `slots` has Warps values and is free again after the next __syncthreads().
 template <int Warps, typename T>
 __device__ __forceinline__ T block_scan(T value, T* slots, T& total) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
@@ -23,8 +23,8 @@ __device__ __forceinline__ T block_scan(T value, T* slots, T& total) {
   return offset + value;
 }
 
-// y[i] = x[0] + ... + x[i] along a line of `size` elements `stride` apart, for one block; an
-// exclusive sum is that of the elements moved by one place, which subtracts nothing: infinities
+// y[i] = x[0] + ... + x[i] along a line of `size` elements `stride` apart, by one block. An
+// exclusive sum is the sum of the elements shifted by one, not a difference, so that infinities
 // stay exact.
 template <int Warps, typename X, typename Y>
 __device__ __forceinline__ void scan_line(const X* x, Y* y, long long base, long long size,

@@ -1,5 +1,5 @@
-// The products of attention.cuh for key and value tiles that the copy engine of sm_90 wrote: slabs
-// of 64 columns with 128-byte swizzle (hopper.cuh), in a ring of the warp's own.
+// The products of attention.cuh for key and value tiles written by TMA: slabs of 64 columns with
+// 128-byte swizzle (hopper.cuh), in a ring per warp.
 #pragma once
 
 // Waits for the copies of the barrier's phase.
@@ -8,9 +8,9 @@ __device__ __forceinline__ void await_copies(unsigned barrier, unsigned parity) 
   }
 }
 
-// The warp's 16 rows of q, of which `rows` exist, as operands of score_product; rows and columns
-// beyond are zeros. `at(row, column)` is an element's offset; `pairs`: two columns from an even one
-// on may be read whole. With one half, rows from 8 on are zeros.
+// Loads the warp's 16 rows of q, of which `rows` exist, as operands of score_product; other rows
+// and columns are zeros. `at(row, column)` is an element's offset; `pairs`: two columns from an
+// even one on may be loaded together. With one half, rows from 8 on are zeros.
 template <int Depth, int Halves, typename T, typename At>
 __device__ __forceinline__ void load_query(unsigned (&a)[Depth / 16][4], const T* q, At at,
                                            long long rows, int columns, bool pairs) {

@@ -1,7 +1,7 @@
-// States of rows in memory (codegen/attention_merge.h).
+// States of rows in memory (codegen/attention/mma/split_kv_merge.h).
 #pragma once
 
-// N floats, a multiple of 4, at an address of 16 bytes' alignment.
+// N floats, a multiple of 4, at an address aligned to 16 bytes.
 template <int N>
 __device__ __forceinline__ void load_floats(float (&to)[N], const float* from) {
 #pragma unroll

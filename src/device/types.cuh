@@ -1,6 +1,5 @@
 // Element types, conversions and vector access. Values are computed as float, double, bool,
-// unsigned long long (uint64) or long long (all other integers); memory holds the tensor's own
-// type.
+// unsigned long long (uint64) or long long (all other integers); memory has the tensor's own type.
 #pragma once
 
 struct half_t {
@@ -86,8 +85,8 @@ __device__ __forceinline__ bool aligned(const T* pointer) {
   return (reinterpret_cast<unsigned long long>(pointer) & 15) == 0;
 }
 
-// V consecutive elements from `offset`, of which the first `valid` exist; the others become 0.
-// `vector`: the address and every multiple of V behind it are aligned, and valid is 0 or >= V.
+// Loads V consecutive elements from `offset`, of which the first `valid` exist; the others become
+// 0. `vector`: the address and every multiple of V after it are aligned, and valid is 0 or >= V.
 template <int V, typename T>
 __device__ __forceinline__ void load_group(ValueOf<T> (&to)[V], const T* pointer, long long offset,
                                            long long valid, bool vector) {

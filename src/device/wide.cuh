@@ -1,23 +1,23 @@
-// Rows whose values are more than one warpgroup holds: two warpgroups have the same 64 rows, and
-// add all keys' values in their part of the columns. Both compute scores, of their part of a tile's
-// keys, or the first alone. Weights pass between them through shared memory: 64 rows of up to 64
-// keys, as a slab.
+// Head sizes whose output exceeds one warpgroup's registers: two warpgroups have the same 64 rows
+// and half of the output columns each. Both compute the scores of half of a tile's keys, or the
+// first computes all. They exchange weights through shared memory: 64 rows of up to 64 keys, as a
+// slab.
 #pragma once
 
 constexpr int kWideThreads = 256, kWideRows = 64;
 
-// Barriers of both groups: ids of ptx_named_sync. Behind kWideReduced weights may be written,
-// behind kWideWeighed they may be read.
+// Named barriers of both groups (ptx_named_sync). After kWideReduced weights may be written, after
+// kWideWeighed they may be read.
 constexpr int kWideReduced = 1, kWideWeighed = 2;
 
-// The same, unknown to the compiler: descriptors made of it in a loop are not kept in registers
-// around the loop.
+// The same address, opaque to the compiler, so that descriptors derived from it in a loop are not
+// hoisted into registers.
 __device__ __forceinline__ unsigned here(unsigned address) {
   asm volatile("" : "+r"(address));
   return address;
 }
 
-// value = left ⊕ right, of the two groups' values for the rows line and line + 8 of `rows`.
+// value = left ⊕ right of the two groups' values for the rows line and line + 8 of `rows`.
 template <typename Op>
 __device__ __forceinline__ void join_groups(float (&value)[2], const float* rows, int line) {
 #pragma unroll
@@ -26,7 +26,7 @@ __device__ __forceinline__ void join_groups(float (&value)[2], const float* rows
   }
 }
 
-// The group's weights of Keys keys from `key` on, at the thread's rows line and line + 8.
+// Stores the group's weights of Keys keys from `key` on, for the thread's rows line and line + 8.
 template <int Keys>
 __device__ __forceinline__ void store_weights(char* weights, const unsigned (&p)[Keys / 16][4],
                                               int line, int key, int pair) {
@@ -54,7 +54,7 @@ __device__ __forceinline__ void add_scores(float (&s)[Keys / 8][4], unsigned q, 
   }
 }
 
-// Adds to o the values v of Keys keys, by weights in registers as pack_weights leaves them.
+// Adds to o the values v of Keys keys, by weights in registers packed by pack_weights.
 template <typename T, int Columns, int Keys>
 __device__ __forceinline__ void add_values(float (&o)[Columns / 8][4],
                                            const unsigned (&p)[Keys / 16][4], unsigned v,
@@ -65,7 +65,7 @@ __device__ __forceinline__ void add_values(float (&o)[Columns / 8][4],
     Product<T, Columns>::value(o, p[n / 16], b + (n * kSlabRowBytes >> 4), 1);
   }
 }
-// The same by weights in shared memory, those of the first key at `p`.
+// The same by weights in shared memory, from that of the first key at `p` on.
 template <typename T, int Columns, int Keys>
 __device__ __forceinline__ void add_values(float (&o)[Columns / 8][4], unsigned p, unsigned v,
                                            int v_slab) {
@@ -77,9 +77,9 @@ __device__ __forceinline__ void add_values(float (&o)[Columns / 8][4], unsigned 
   }
 }
 
-// A block's state for the blocks of its cluster: parts of 8 columns, in the order of the columns,
-// have 16 bytes of every thread of a warpgroup, as its registers hold them; heads have `Floats` of
-// every row.
+// A block's state in shared memory, for the other blocks of its cluster. Parts of 8 columns, in the
+// order of the columns, have 16 bytes per thread of a warpgroup, in the layout of its registers;
+// heads have `Floats` floats per row.
 constexpr int kPartBytes = 128 * 16;
 
 template <int Parts, int N>
@@ -88,7 +88,7 @@ __device__ __forceinline__ void store_parts(char* to, const float (&o)[N][4]) {
 #pragma unroll
   for (int n = 0; n < Parts; ++n) own[n * 128] = make_float4(o[n][0], o[n][1], o[n][2], o[n][3]);
 }
-// The parts of every block, `from` being the address of the first in this one.
+// Loads the parts of every block; `from` is the address of the first one in this block.
 template <int Blocks, int Parts>
 __device__ __forceinline__ void load_parts(float (&to)[Blocks][Parts][4], unsigned from) {
 #pragma unroll
@@ -99,7 +99,7 @@ __device__ __forceinline__ void load_parts(float (&to)[Blocks][Parts][4], unsign
   }
 }
 
-// Of every block, the heads of the thread's rows `line` and line + 8.
+// Loads, from every block, the heads of the thread's rows `line` and line + 8.
 template <int Blocks, int Floats>
 __device__ __forceinline__ void load_heads(float (&to)[Blocks][2][Floats], unsigned heads,
                                            int line) {
