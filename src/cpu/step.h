@@ -1,4 +1,4 @@
-// CPU kernels: a step made ready once, run for any sizes.
+// CPU kernels: a step prepared once and run for any sizes.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ class Kernel {
   virtual void run(RunContext& context) const = 0;
 };
 
-// The sizes of a value under the symbols bound so far.
+// The sizes of a value for the bound symbols.
 Dims dims_of(const ir::Graph& graph, ir::ValueId value, std::span<const int64_t> symbols);
 
 }  // namespace redfuser::cpu

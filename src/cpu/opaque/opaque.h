@@ -17,7 +17,7 @@
 
 namespace redfuser::cpu {
 
-// What a kernel makes of its node alone, kept from the first run for all later ones.
+// Data that a kernel derives from its node in the first run and keeps for later runs.
 struct Prepared {
   std::mutex mutex;
   std::shared_ptr<const void> value;
@@ -29,8 +29,8 @@ class OpaqueCall : public ops::NodeView {
   OpaqueCall(RunContext& context, const ir::Node& node, Prepared& prepared)
       : ops::NodeView(context.graph, node), context_(context), prepared_(prepared) {}
 
-  // make() of the node's first run; it may use attributes, but no inputs. A kernel has one such
-  // value.
+  // The result of make() in the node's first run; make() may use attributes, not inputs. A kernel
+  // has one such value.
   template <typename T, typename Make>
   const T& prepared(const Make& make) const {
     const std::lock_guard lock(prepared_.mutex);
@@ -54,7 +54,7 @@ class OpaqueCall : public ops::NodeView {
   // Allocates output `output` with the graph's dtype and binds symbols of its shape. The output
   // must be present (NodeView::has_output).
   Tensor& allocate(int output, Dims dims) const;
-  // Defines output `output`, narrowing float32 to Float16 or BFloat16 where the graph says so.
+  // Defines output `output`, narrowing float32 to Float16 or BFloat16 if the graph has that type.
   void set(int output, Tensor tensor) const;
 
  private:
@@ -72,8 +72,8 @@ std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, const fuse::OpaqueSt
 // bytes.
 void require_memory(int64_t count, size_t width);
 
-// Working memory of `count` elements, with no values. Where values are wanted, and for everything
-// else in the size of a tensor, there is ChargedVector.
+// Uninitialised working memory of `count` elements. For initialised memory that grows with a tensor
+// use ChargedVector.
 template <typename T>
 struct FreeScratch {
   void operator()(T* memory) { allocator.deallocate(memory, count); }

@@ -1,49 +1,49 @@
-// Every opaque kernel, by family. The table in opaque_table.cpp names the operators.
+// Every opaque kernel, by file. The table in opaque_table.cpp has their operators.
 #pragma once
 
 #include "cpu/opaque/opaque.h"
 
 namespace redfuser::cpu {
 
-// opaque_conv.cpp, opaque_conv_transpose.cpp
+// image/conv.cpp, image/conv_transpose.cpp
 void run_conv(OpaqueCall& call);
 void run_conv_transpose(OpaqueCall& call);
 
-// opaque_integer_products.cpp
+// image/integer_products.cpp
 void run_conv_integer(OpaqueCall& call);
 void run_qlinear_conv(OpaqueCall& call);
 void run_qlinear_matmul(OpaqueCall& call);
 
-// opaque_pool.cpp
+// image/pool.cpp
 void run_max_pool(OpaqueCall& call);
 void run_average_pool(OpaqueCall& call);
 void run_lp_pool(OpaqueCall& call);
 
-// opaque_scan.cpp
+// tensor/scan.cpp
 void run_cumsum(OpaqueCall& call);
 
-// opaque_select.cpp, opaque_unique.cpp
+// tensor/select.cpp, tensor/unique.cpp
 void run_nonzero(OpaqueCall& call);
 void run_compress(OpaqueCall& call);
 void run_unique(OpaqueCall& call);
 
-// opaque_nms.cpp
+// image/nms.cpp
 void run_non_max_suppression(OpaqueCall& call);
 
-// opaque_scatter.cpp
+// tensor/scatter.cpp
 void run_scatter_nd(OpaqueCall& call);
 void run_scatter_elements(OpaqueCall& call);
 
-// opaque_recurrent.cpp
+// tensor/recurrent.cpp
 void run_rnn(OpaqueCall& call);
 void run_gru(OpaqueCall& call);
 void run_lstm(OpaqueCall& call);
 
-// opaque_resize.cpp
+// image/resize.cpp
 void run_resize(OpaqueCall& call);
 void run_upsample(OpaqueCall& call);
 
-// opaque_sequence.cpp
+// tensor/sequence.cpp
 void run_sequence_construct(OpaqueCall& call);
 void run_sequence_empty(OpaqueCall& call);
 void run_sequence_insert(OpaqueCall& call);
@@ -57,23 +57,23 @@ void run_optional_has_element(OpaqueCall& call);
 void run_optional_get_element(OpaqueCall& call);
 void run_identity(OpaqueCall& call);
 
-// opaque_string.cpp
+// ml/string.cpp
 void run_string_concat(OpaqueCall& call);
 void run_string_split(OpaqueCall& call);
 void run_regex_full_match(OpaqueCall& call);
 void run_string_normalizer(OpaqueCall& call);
 void run_string_cast(OpaqueCall& call);
 
-// opaque_ngrams.cpp
+// ml/ngrams.cpp
 void run_tf_idf(OpaqueCall& call);
 
-// opaque_random.cpp
+// tensor/random.cpp
 void run_random_normal(OpaqueCall& call);
 void run_random_uniform(OpaqueCall& call);
 void run_multinomial(OpaqueCall& call);
 void run_dropout(OpaqueCall& call);
 
-// opaque_signal.cpp, opaque_matrix.cpp
+// tensor/signal.cpp, tensor/matrix.cpp
 void run_dft(OpaqueCall& call);
 void run_stft(OpaqueCall& call);
 void run_mel_weight_matrix(OpaqueCall& call);
@@ -82,7 +82,7 @@ void run_cumprod(OpaqueCall& call);
 void run_bit_cast(OpaqueCall& call);
 void run_tensor_scatter(OpaqueCall& call);
 
-// opaque_grid_sample.cpp, opaque_image.cpp
+// image/grid_sample.cpp, image/image.cpp
 void run_grid_sample(OpaqueCall& call);
 void run_roi_align(OpaqueCall& call);
 void run_max_roi_pool(OpaqueCall& call);
@@ -90,12 +90,12 @@ void run_max_unpool(OpaqueCall& call);
 void run_deform_conv(OpaqueCall& call);
 void run_col2im(OpaqueCall& call);
 
-// opaque_learning.cpp
+// ml/learning.cpp
 void run_label_encoder(OpaqueCall& call);
 void run_category_mapper(OpaqueCall& call);
 void run_one_hot_encoder(OpaqueCall& call);
 
-// opaque_trees.cpp, opaque_svm.cpp
+// ml/trees.cpp, ml/svm.cpp
 void run_tree_ensemble(OpaqueCall& call);
 void run_tree_ensemble_regressor(OpaqueCall& call);
 void run_tree_ensemble_classifier(OpaqueCall& call);

@@ -22,8 +22,8 @@ template <class T, int MR, int NV>
 void gemm_block(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_stride, T* c,
                 int64_t c_stride, bool accumulate) {
   constexpr int W = VectorOf<T>::kWidth;
-  // A sum of its own, added to C at the end: rounding errors grow with the block and the number of
-  // blocks, not with their product.
+  // A partial sum per block, added to C at the end: rounding errors grow with the block's length
+  // plus the number of blocks, not with their product.
   Vector<T> sum[MR][NV] = {};
   for (int64_t p = 0; p < k; ++p) {
     Vector<T> row[NV];

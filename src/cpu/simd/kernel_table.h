@@ -10,8 +10,8 @@
 
 namespace redfuser::cpu {
 
-// How values are held while they are computed. Half types are held as F32, uint64 as U64, all other
-// integers as I64.
+// The element class of values in computation: F32 for 16-bit floats too, U64 for uint64, I64 for
+// all other integers.
 enum class Elem : uint8_t { F32, F64, I64, Bool, U64 };
 inline constexpr int kElems = 5;
 
@@ -96,7 +96,7 @@ inline constexpr int64_t kGemmScratchBytes = int64_t{1536} * 1024;
 using GemmFn = void (*)(const GemmArgs& args);
 
 // out[r, c] = bias + Σ_t weights[t] · in[r * in_stride + c + offsets[t]]: a filter over the rows of
-// an image (depthwise convolution). Up to kFilterSlack elements behind the last column are read.
+// an image (depthwise convolution). May read up to kFilterSlack elements after the last column.
 struct FilterArgs {
   int64_t rows = 0, cols = 0, taps = 0;
   const void* weights = nullptr;
@@ -112,21 +112,21 @@ using FilterFn = void (*)(const FilterArgs& args);
 
 struct KernelTable {
   const char* name;
-  // Null where the operation is not defined for the element class.
+  // Null if the operation is not defined for the element class.
   UnaryFn unary[kElems][kUnaryOps];
   BinaryFn binary[kElems][kBinaryOps][kModes];
   SelectFn select[kElems][2][2];  // [a is a scalar][b is a scalar]
   ReduceFn reduce[kElems][kReduceOps];
   ConvertFn convert[kElems][kElems];       // [to][from]
   ConvertFn to_int32[kElems];              // by way of int32, to I64: see ir/integer_operations.h
-  ConvertFn load[kStorageTypes];           // storage -> the element class that holds it
+  ConvertFn load[kStorageTypes];           // storage -> its element class
   ConvertFn store[kElems][kStorageTypes];  // element class -> storage, wrapping integers
   GemmFn gemm_f32, gemm_f64;
   FilterFn filter_f32, filter_f64;
 };
 
-// The table of the best instruction set that this machine has. The environment variable
-// REDFUSER_CPU (baseline, avx2 or avx512) can lower it.
+// The table of the machine's best instruction set. The environment variable REDFUSER_CPU (baseline,
+// avx2 or avx512) can select a lower one.
 const KernelTable& kernels();
 
 }  // namespace redfuser::cpu

@@ -1,7 +1,7 @@
-// Which part of the streamed axis can matter to a block of rows. Under a causal or sliding-window
-// mask most tiles hold nothing but masked elements: their lifts are the identities of their
-// reductions, and they need not be visited, if what a masked zero is multiplied with or a masked
-// infinity is added to is finite. A run finds that out from the values.
+// The part of the streamed axis that a block of rows depends on. Under a causal or sliding-window
+// mask most tiles have masked elements only: their lifts are the identities of their reductions,
+// and the tiles can be skipped if all factors of masked zeros and addends of masked infinities are
+// finite, which a run checks.
 #pragma once
 
 #include <functional>
@@ -14,11 +14,11 @@
 
 namespace redfuser::cpu {
 
-// The value of a Bool expression where it is the same throughout the tile and follows from indices.
+// The value of a Bool expression of indices if it is constant over the tile, else nullopt.
 std::optional<bool> uniform_truth(ir::Expr condition, const AxisRanges& ranges);
 
-// True if the lift is the identity of its reduction (Sum, Max or Min) throughout the tile, provided
-// that everything which multiplies a zero or is added to an infinity is finite.
+// True if the lift is the identity of its reduction (Sum, Max or Min) over the whole tile, provided
+// that factors of zeros and addends of infinities are finite.
 bool is_identity(ir::Reduction reduction, ir::Expr lift, const AxisRanges& ranges);
 
 class CascadeTrim {
@@ -37,10 +37,10 @@ class CascadeTrim {
     int64_t begin, end;
   };
   Part part(const AxisRanges& ranges, int64_t granularity) const;
-  // False if no mask of indices can empty a tile.
+  // Whether a mask of indices can hide a whole tile.
   bool possible() const { return possible_; }
-  // The trim is exact where every element of these values is finite and `bounded` holds for the
-  // largest magnitude of each.
+  // The trim is exact if every element of these values is finite and `bounded` is true for their
+  // largest magnitudes.
   const std::vector<int64_t>& finite_values() const { return operands_.values; }
   bool bounded(const std::vector<double>& largest) const;
 

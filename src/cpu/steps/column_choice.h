@@ -1,4 +1,4 @@
-// Which axes of a pointwise program are its columns.
+// The choice of a pointwise program's columns.
 #pragma once
 
 #include <span>
@@ -13,8 +13,8 @@ struct AxisSplit {
   bool strided = false;  // some read steps over memory along the columns
 };
 
-// The innermost axis, joined with as many of its neighbours as lie side by side with it in every
-// read, so that rows are long.
+// The innermost axis, merged with outer axes that are contiguous with it in every read, so that
+// rows are long.
 AxisSplit choose_columns(ir::ExprPool& pool, const std::vector<ir::Expr>& axes,
                          std::span<const ir::Expr> bodies, const TileBuilder::DimsOf& dims);
 

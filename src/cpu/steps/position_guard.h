@@ -1,4 +1,4 @@
-// Positions that are data (the indices of a Gather), looked at before the step that reads at them.
+// Checks of positions that are data (the indices of a Gather), before the step that reads at them.
 #pragma once
 
 #include <memory>
@@ -18,11 +18,11 @@ class PositionGuard {
   ~PositionGuard();
   PositionGuard(PositionGuard&&) noexcept;
 
-  // Values of the graph that run() finds in the context's.
+  // Values of the graph that run() reads; they must be defined in the context.
   const std::vector<ir::ValueId>& reads() const { return reads_; }
   // The positions are computed by a reduction.
   bool reduces() const { return spec_.position->bound_level > 0; }
-  // Sizes whose symbols run() finds bound.
+  // Sizes that run() evaluates; their symbols must be bound.
   std::vector<ir::Expr> sizes() const;
   // Throws UserError that names the node, the position and the size, for the first kind of position
   // that is out of range.
@@ -36,13 +36,13 @@ class PositionGuard {
   std::string where_;
   ops::Positions spec_;
   std::vector<ir::ValueId> reads_;
-  // Computes the positions in a graph of its own, of the values read and the result; null where
-  // they are the one value read.
+  // A graph of the values read and of the positions, and the kernel that computes them; null if the
+  // positions are a value of the graph.
   std::unique_ptr<ir::Graph> own_;
   std::unique_ptr<Kernel> kernel_;
 };
 
-// Inlines integers, no more of them than any arithmetic on indices takes; for one Lowering.
+// Inlines integer arithmetic of limited size, as for indices; for one Lowering.
 ops::Lowering::Inline index_arithmetic(const ir::Graph& graph);
 
 // The guards of a node, but for positions that are proved to be in range. `inlined` as in Lowering:

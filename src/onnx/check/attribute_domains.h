@@ -1,4 +1,4 @@
-// Attributes that take one of a few values.
+// Attributes with a fixed set of values.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ class NodeProto;
 
 namespace redfuser::onnx {
 
-// Checks the values of attributes that ONNX gives a list of values to. A value outside of it would
-// be taken for the default. Throws UserError that starts with `where`.
+// Throws UserError, starting with `where`, for a value outside of the set that ONNX defines for the
+// attribute; kernels would take it for the default.
 void check_attribute_domains(const ::onnx::NodeProto& node, const std::string& domain,
                              const std::string& where);
 

@@ -1,4 +1,4 @@
-// What the nodes of control flow say of their bodies.
+// Checks of the attributes and bodies of control flow nodes.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ class NodeProto;
 
 namespace redfuser::onnx {
 
-// Checks that the branches of an If have the node's number of outputs and the same kinds and
-// element types, whichever runs; shapes may differ. Throws UserError that starts with `where`.
+// Checks that both branches of an If have the node's number of outputs with the same kinds and
+// element types; shapes may differ. Throws UserError that starts with `where`.
 void check_branches(const ::onnx::GraphProto& then_branch, const ::onnx::GraphProto& else_branch,
                     const ::onnx::NodeProto& node, const std::string& where);
 

@@ -1,4 +1,4 @@
-// A node against its operator's ONNX schema.
+// Checks of a node against its operator's ONNX schema.
 #pragma once
 
 #include <string>

@@ -17,7 +17,7 @@ std::string node_name(const ::onnx::NodeProto& node, int index);
 // `[MatMul] node "name"`, as errors start.
 std::string node_text(const ::onnx::NodeProto& node, int index);
 
-// A list of nodes with the names that enter it and those asked of it.
+// A list of nodes with the names of its inputs and of its results.
 struct Body {
   std::vector<const ::onnx::NodeProto*> nodes;
   std::vector<std::string> entries;  // inputs and initializers
@@ -25,15 +25,15 @@ struct Body {
   std::string where;  // how errors start: the file, the function
 };
 
-// Indices of the nodes that the results need, in topological order; the file's order is kept where
-// it is one. Throws UserError for a name produced twice, an input or a result that nothing
-// produces, and a cycle, whose nodes it names.
+// Indices of the nodes that the results need, in topological order, which is the file's order if
+// that is topological. Throws UserError for a name that is produced twice, for an input or a result
+// that is not produced, and for a cycle, with its nodes.
 std::vector<int> live_order(const Body& body);
 
-// The names that a node reads; those that its subgraphs take from around them are `captured`.
+// The names that a node reads; outer names that its subgraphs use are `captured`.
 void for_each_input(const ::onnx::NodeProto& node,
                     const std::function<void(const std::string&, bool captured)>& visit);
-// The names that a subgraph takes from around it, each once: those that it does not define itself.
+// The outer names that a subgraph uses, each once.
 std::vector<std::string> captured_names(const ::onnx::GraphProto& graph);
 
 }  // namespace redfuser::onnx

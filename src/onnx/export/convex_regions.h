@@ -28,8 +28,8 @@ struct Grouping {
 // count through earlier groups as a whole, so contracting every group leaves the graph acyclic.
 Grouping group_regions(const NodeGraph& graph, const std::vector<std::vector<int>>& regions);
 
-// The nodes in an order where every group is contiguous and comes after what it reads; the lowest
-// node first where there is a choice.
+// The nodes in an order where every group is contiguous and follows its inputs; the lowest node
+// first where there is a choice.
 std::vector<int> grouped_order(const NodeGraph& graph, const std::vector<int>& group);
 
 }  // namespace redfuser::onnx

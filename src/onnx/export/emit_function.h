@@ -9,7 +9,7 @@
 
 namespace redfuser::onnx {
 
-// The pruned file, and what became of the regions in `result`. Without regions, plain nodes.
+// The pruned file with regions as functions, which `result` lists; plain nodes without regions.
 OutputModel emit_function(const LoadedModel& model, const PrunedModel& pruned,
                           const std::vector<ExportRegion>& regions, ExportResult& result);
 

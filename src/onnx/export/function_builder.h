@@ -1,4 +1,4 @@
-// Builds the function and the call of each group of nodes.
+// Builds a function and its call for each group of nodes.
 #pragma once
 
 #include <map>
@@ -23,8 +23,8 @@ class FunctionBuilder {
   // Adds the function of region `region`, whose nodes are `members` (indices in the file, in
   // order), and the node that calls it.
   ExportedRegion add(::onnx::ModelProto& proto, int region, const std::vector<int>& members);
-  // Adds what the nodes then need: initializers, value types, operator sets; drops local functions
-  // that nothing calls.
+  // Adds initializers, value types and operator sets for the nodes; drops local functions without
+  // calls.
   void finish(OutputModel& output) const;
 
  private:

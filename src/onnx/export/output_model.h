@@ -1,4 +1,4 @@
-// A model on its way to a file.
+// A model to be written to a file.
 #pragma once
 
 #include <onnx/onnx_pb.h>

@@ -1,4 +1,4 @@
-// The file's main graph without what its outputs do not need.
+// The file's main graph without nodes that its outputs do not need.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@ namespace redfuser::onnx {
 
 struct PrunedModel {
   std::vector<int> nodes;  // indices in the file, topological order; folded nodes are left out
-  std::map<std::string, Tensor> folded;  // values that became constants and are still read
+  std::map<std::string, Tensor> folded;  // folded values that nodes still read
 };
 
 // Folds the nodes whose outputs are all constants in `graph` with at most kMaxFolded elements.

@@ -1,4 +1,4 @@
-// What the form of an operator's own body depends on, and the bodies by family.
+// The node properties that decide the form of an operator's own body, and the bodies by family.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -33,9 +33,9 @@ class ExpansionCall {
   bool has_output(int output) const {
     return output < node_.output_size() && !node_.output(output).empty();
   }
-  // The element type (onnx.TensorProto.DataType) of an input, which must be there.
+  // The element type (onnx.TensorProto.DataType) of an input, which must be present.
   int type(int input) const { return tensor(input).elem_type(); }
-  // The size of an input's dimension; -1 where it is open.
+  // The size of an input's dimension; -1 if it is symbolic.
   int64_t size(int input, int dimension) const {
     if (!has(input) || rank(input) <= dimension) return -1;
     const auto& dim = tensor(input).shape().dim(dimension);
@@ -78,7 +78,7 @@ class ExpansionCall {
     }
     return fallback;
   }
-  // The length of a list attribute; 0 without it.
+  // The length of a list attribute; 0 if it is absent.
   int64_t length(const std::string& name) const {
     for (const auto& attribute : node_.attribute()) {
       if (attribute.name() != name) continue;
@@ -92,7 +92,7 @@ class ExpansionCall {
     }
     return 0;
   }
-  // Throws UserError: the node is wrong.
+  // Throws UserError for an invalid node.
   [[noreturn]] void fail(const std::string& message) const {
     user_error("{}: {}", where_, message);
   }
@@ -102,7 +102,7 @@ class ExpansionCall {
     refuse_if(!has(input), fmt::format("a node without its input {}", input));
     return types_.at(static_cast<size_t>(input)).tensor_type();
   }
-  // Bodies are text, which a zero byte would end.
+  // Refuses texts with zero bytes, which would end the body.
   const std::string& checked(const std::string& text) const {
     refuse_if(text.find('\0') != std::string::npos, "a zero byte in a string");
     return text;
@@ -114,11 +114,11 @@ class ExpansionCall {
 };
 
 // A function in ONNX's text syntax, after its name: `<attributes> (inputs) => (outputs) {nodes}`;
-// empty where the operator's kernel serves the form. Refuses forms that have neither.
+// empty if a kernel computes the form. Throws UserError for unsupported forms.
 using ExpansionText = std::string (*)(const ExpansionCall&);
 
-// ai.onnx.ml: features of tables, and models that are products. Where ONNX leaves a result open
-// (one score for two classes, a transform of a single score) they follow ONNX Runtime.
+// ai.onnx.ml: features of tables, and linear models. Results that ONNX leaves undefined (one score
+// for two classes, a transform of a single score) follow ONNX Runtime.
 std::string learning_feature_vectorizer(const ExpansionCall& call);
 std::string learning_imputer(const ExpansionCall& call);
 std::string learning_linear_classifier(const ExpansionCall& call);

@@ -1,4 +1,4 @@
-// Function bodies of our own, for operators outside the ONNX standard that real models use.
+// RedFuser's own function bodies, for operators outside the ONNX standard.
 #pragma once
 
 #include <memory>
@@ -13,15 +13,15 @@ class TypeProto;
 
 namespace redfuser::onnx {
 
-// Domain and name of every operator with a body of ours, "Name" in the ONNX domain.
+// Domain and name of every operator with such a body, "Name" in the ONNX domain.
 std::vector<std::string> own_expansion_names();
 
-// True if there are bodies for the operator; a node may still be of a form that has none.
+// True if the operator has a body; some of its forms may be unsupported.
 bool has_own_expansion(const ::onnx::NodeProto& node);
 
-// The body for this node, whose absent inputs and outputs, attributes and ranks decide its form.
-// Its operators are those of ai.onnx. Throws UserError, starting with `where`, for a form that has
-// none; null where the operator's kernel serves it. Requires has_own_expansion.
+// The body for this node, whose absent inputs and outputs, attributes and ranks decide the form. It
+// uses operators of ai.onnx. Throws UserError, starting with `where`, for an unsupported form; null
+// if a kernel computes the form. Requires has_own_expansion.
 //
 // com.microsoft operators follow ONNX Runtime's documentation of its contrib operators.
 std::shared_ptr<const ::onnx::FunctionProto> own_expansion(

@@ -1,5 +1,4 @@
-// Function bodies: a model's local functions, those that ONNX's schemas carry, and our own for
-// operators that have neither a definition nor a schema body.
+// A model's local functions, and names and versions of operators.
 #pragma once
 
 #include <map>
@@ -32,11 +31,11 @@ Opsets opsets_of(const ::onnx::FunctionProto& function);
 
 // The opsets of ai.onnx that are imported.
 inline constexpr int kOldestOpset = 1, kNewestOpset = 27;
-// Operators whose subgraphs the importer runs itself.
+// Operators whose subgraphs the importer expands or runs.
 inline constexpr const char* kControlFlow[] = {"If", "Loop", "Scan"};
 bool is_control_flow(const std::string& op);
 
-// Bounds on what a file may make of itself by nesting functions.
+// Bounds on the expansion of nested functions.
 inline constexpr int64_t kMaxNodes = 1'000'000;
 inline constexpr int kMaxCallDepth = 64;
 
@@ -46,7 +45,7 @@ class FunctionLibrary {
   // Throws UserError, starting with `where`, for functions defined twice, recursion, calls nested
   // deeper than kMaxCallDepth and expansions of more than kMaxNodes nodes.
   FunctionLibrary(const ::onnx::ModelProto& model, const std::string& where);
-  // The function that `node` calls; null where it calls none.
+  // The function that `node` calls; null if it is not a call.
   const ::onnx::FunctionProto* find(const ::onnx::NodeProto& node) const;
 
  private:

@@ -15,14 +15,14 @@ class Importer final : public ModelWalk {
   Importer(std::shared_ptr<const ::onnx::ModelProto> model, const std::string& path)
       : ModelWalk(std::move(model), path) {}
 
-  // Inputs' open dimensions are symbols. Throws UserError for everything that is wrong with the
-  // model; NeedsValues where it is sound but only an Interpreter can follow it.
+  // Symbolic dimensions of inputs become symbols. Throws UserError for an invalid model,
+  // NeedsValues for a valid one that needs the Interpreter.
   ir::Graph run();
 
  private:
   void reserve_names();
   void add_inputs(Scope& scope);
-  // What the file says of values between the nodes.
+  // Checks the file's value_info of intermediate values.
   void check_values(const Scope& scope) const;
 
   void count_step() override;
@@ -33,7 +33,7 @@ class Importer final : public ModelWalk {
   void iteration_done(Mark&, std::vector<ir::ValueId>&, std::vector<ir::ValueId>&) override {}
 
   std::unordered_set<std::string> names_;
-  std::unordered_map<std::string, int> copies_;  // of a name, made so far
+  std::unordered_map<std::string, int> copies_;  // by name: copies made so far
   int64_t steps_ = 0;                            // nodes visited, expansions included
 };
 

@@ -1,4 +1,4 @@
-// A model that is run node by node, for structures that only a run knows.
+// Runs a model node by node, for structures that depend on run-time values.
 #pragma once
 
 #include <functional>
@@ -9,19 +9,17 @@
 
 namespace redfuser::onnx {
 
-// Inputs are constants, and every node is computed when it is added, so that all values are known
-// to what follows. Values of an iteration are dropped after it, so that a run takes no more memory
-// than what it still needs.
+// Inputs are constants, and every node is computed when it is added, so that later nodes know all
+// values. Values of an iteration are dropped after it to limit memory.
 class Interpreter final : public ModelWalk {
  public:
-  // Makes every output of the newest node of a graph, whose inputs are constants, a constant.
+  // Computes the last node of a graph, whose inputs are constants, and makes its outputs constants.
   using Evaluate = std::function<void(ir::Graph&, ir::NodeId)>;
   Interpreter(std::shared_ptr<const ::onnx::ModelProto> model, const std::string& path,
               Evaluate evaluate)
       : ModelWalk(std::move(model), path), evaluate_(std::move(evaluate)) {}
 
-  // Returns the outputs by name. Throws UserError for everything that is wrong with the model or
-  // the inputs.
+  // Returns the outputs by name. Throws UserError for an invalid model or invalid inputs.
   NamedTensors run(const NamedTensors& inputs);
 
  private:

@@ -23,13 +23,13 @@ namespace redfuser::onnx {
 
 std::unordered_set<std::string> initializer_names(const ::onnx::GraphProto& graph);
 
-// Expands as it goes: a context-dependent body needs the types of its inputs, so every primitive
-// node is inferred when it is added. Calls of local functions and composite operators are replaced
-// by their bodies; every node of an expansion keeps the name and index of the user's node.
+// Every primitive node is inferred when it is added, since context-dependent bodies need the types
+// of their inputs. Calls of local functions and composite operators are replaced by their bodies;
+// every node of an expansion keeps the name and index of the user's node.
 //
-// Control flow is resolved here: If takes its branch, Loop and Scan repeat their body. What decides
-// it must be known: from the graph (Importer), or because nodes are computed as they are added
-// (Interpreter).
+// Control flow is resolved: If becomes its branch, Loop and Scan repeat their body. Conditions and
+// counts must be known, either in the graph (Importer) or because nodes are computed when they are
+// added (Interpreter).
 class ModelWalk {
  public:
   virtual ~ModelWalk() = default;
@@ -37,13 +37,13 @@ class ModelWalk {
   ModelWalk& operator=(const ModelWalk&) = delete;
 
  protected:
-  // `path` is the model's, and starts error messages.
+  // `path` is the model's path, which starts error messages.
   ModelWalk(std::shared_ptr<const ::onnx::ModelProto> model, const std::string& path);
 
   // Names in force in one body: the main graph's, a function's or a subgraph's.
   struct Scope {
     std::unordered_map<std::string, ir::ValueId> values;
-    const Scope* parent = nullptr;  // whose names a subgraph sees
+    const Scope* parent = nullptr;  // whose names a subgraph may use
     Opsets opsets;
     std::unordered_map<std::string, std::string> results;  // formal output -> the caller's name
     BoundAttributes attributes;

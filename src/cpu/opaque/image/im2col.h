@@ -1,12 +1,13 @@
-// The columns of a convolution: what its kernel taps read, laid out for a matrix product (im2col).
+// The columns of a convolution (im2col): the inputs of its kernel taps, laid out for a matrix
+// product.
 #pragma once
 
 #include "cpu/opaque/image/window.h"
 
 namespace redfuser::cpu {
 
-// Calls body(index, offset) for every kernel tap in row-major order, with the position in the
-// input that it reads for output position 0.
+// Calls body(index, offset) for every kernel tap in row-major order; `offset` is the tap's input
+// position for output position 0.
 template <typename Body>
 void for_each_tap(const Window& w, const Body& body) {
   int64_t index = 0;

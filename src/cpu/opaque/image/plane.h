@@ -1,4 +1,4 @@
-// A channel laid out for kernels that slide over it line by line.
+// The layout of a channel for kernels that slide over it line by line.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace redfuser::cpu {
 
 // A channel with its padding, every line split by column modulo the stride, so that each tap reads
-// consecutive elements: [depth][height][phase][columns]. Lines may be read kFilterSlack elements
-// beyond their last output. UserError for a channel beyond the memory limit.
+// consecutive elements: [depth][height][phase][columns]. Kernels may read kFilterSlack elements
+// beyond a line's last output. UserError for a channel beyond the memory limit.
 struct PaddedPlane {
   int64_t depth, height, phases, columns;
   std::vector<int64_t> offsets;  // of each tap
@@ -40,7 +40,7 @@ struct PaddedPlane {
     return (d * w.stride[0] * height + h * w.stride[1]) * line_size();
   }
 
-  // Copies the input; what is outside it stays as it is.
+  // Copies the input; elements outside of it keep their values.
   template <typename T>
   void fill(const Window& w, const T* plane, T* to) const {
     for (int64_t d = 0; d < w.input[0]; ++d) {

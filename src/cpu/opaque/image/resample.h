@@ -7,8 +7,8 @@
 
 namespace redfuser::cpu {
 
-// Where output positions of an axis lie in the input, and how neighbours are weighed: the
-// attributes of ONNX Resize.
+// How output positions map to the input, and the weights of neighbours: the attributes of ONNX
+// Resize.
 struct ResampleOptions {
   std::string mode = "nearest";            // nearest, linear, cubic
   std::string coordinates = "half_pixel";  // coordinate_transformation_mode
@@ -17,15 +17,15 @@ struct ResampleOptions {
   bool antialias = false, exclude_outside = false;
 };
 
-// One resized axis: output = floor(scale * input) or as the sizes input says. `begin` and `end` are
-// the region of interest in [0, 1] of tf_crop_and_resize.
+// One resized axis: output = floor(scale * input), or the size from the input `sizes`. `begin` and
+// `end` are the region of interest in [0, 1] of tf_crop_and_resize.
 struct ResampleAxis {
   int64_t input = 1, output = 1;
   double scale = 1, begin = 0, end = 1;
 };
 
-// Output position o is Σ weight[t] · input[index[t]] for t in [start[o], start[o + 1]); an empty
-// range stands for the extrapolation value.
+// Output position o is Σ weight[t] · input[index[t]] for t in [start[o], start[o + 1]), or the
+// extrapolation value for an empty range.
 struct ResampleTable {
   std::vector<int64_t> start{0}, index;
   std::vector<double> weight;

@@ -26,8 +26,8 @@ struct Window {
 Window make_window(const OpaqueCall& call, std::span<const int64_t> input,
                    std::span<const int64_t> kernel);
 
-// The same for a transposed convolution (output_padding, output_shape): `input` is what the
-// operator reads; pads are those cropped from its output.
+// The same for a transposed convolution (output_padding, output_shape): `input` has the sizes of
+// the operator's input; pads are cropped from its output.
 Window make_transposed_window(const OpaqueCall& call, std::span<const int64_t> input,
                               std::span<const int64_t> kernel);
 

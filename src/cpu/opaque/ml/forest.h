@@ -26,7 +26,7 @@ struct Forest {
     Test test = Test::Leaf;
     bool missing_is_true = false;  // NaN takes the true branch
     int32_t feature = 0;
-    int32_t set = 0;          // Member: which of `sets`
+    int32_t set = 0;          // Member: index into `sets`
     int32_t yes = 0, no = 0;  // the next node; a leaf's weights are [yes, no)
   };
   struct Weight {
@@ -39,12 +39,12 @@ struct Forest {
   std::vector<std::vector<double>> sets;
   int64_t features = 0;  // a row must have at least as many
 
-  // The leaf that a row of `features` numbers comes to.
+  // The leaf for a row of `features` numbers.
   const Node& leaf(int32_t root, const double* row) const;
 };
 
-// TreeEnsemble of opset 5. Both throw UserError for lists that disagree in length, numbers of
-// nodes, leaves, features or targets (below `targets`) that do not exist, and cycles.
+// TreeEnsemble of opset 5. Both throw UserError for lists of different lengths, for numbers of
+// nodes, leaves, features or targets (below `targets`) out of range, and for cycles.
 Forest forest_of_ensemble(const OpaqueCall& call, int64_t targets);
 // TreeEnsembleRegressor and TreeEnsembleClassifier, whose lists of weights are named `prefix`
 // (target, class) + `_ids` and so on.

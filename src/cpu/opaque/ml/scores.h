@@ -1,4 +1,4 @@
-// What the models of ai.onnx.ml share: lists among attributes, and transforms of their scores.
+// Shared parts of the models of ai.onnx.ml: attributes that are lists, and transforms of scores.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ std::vector<std::string> words_attribute(const OpaqueCall& call, const std::stri
 Tensor tensor_attribute(const OpaqueCall& call, const std::string& name);
 Tensor tensor_of_integers(const std::vector<int64_t>& list);
 
-// The labels of classes, by the names of the two lists of which a node has one.
+// The labels of classes, from one of two lists by their attribute names.
 Tensor class_labels(const OpaqueCall& call, const std::string& integers, const std::string& words);
 // Copies element `from` of a tensor to element `to` of another of its type.
 void copy_element(const Tensor& source, int64_t from, Tensor& target, int64_t to);
@@ -25,12 +25,12 @@ enum class ScoreTransform { None, Softmax, Logistic, SoftmaxZero, Probit };
 
 ScoreTransform score_transform(const OpaqueCall& call);  // of the attribute post_transform
 
-// Transforms a row of scores. A single score is no distribution: only Probit changes it.
+// Transforms a row of scores. Of the transforms only Probit changes a single score.
 void transform_scores(ScoreTransform transform, double* row, int64_t count);
 
-// Two scores from the one that a model of two classes has for its second class. `share`: the score
-// is a part of 1, so that the other class has the rest; else it is signed. As ONNX Runtime does,
-// except for Probit, of which it leaves the second score open.
+// Both scores of a model with two classes and one score, that of the second class. `share`: the
+// scores add up to 1; else the score is signed. As in ONNX Runtime, except for Probit, for which it
+// does not set the second score.
 void transform_pair(ScoreTransform transform, bool share, double score, double* row);
 
 }  // namespace redfuser::cpu

@@ -6,8 +6,8 @@
 
 namespace redfuser::onnx {
 
-// `result` = the numbers of 2, 4 or 8 bits that the bytes of x hold along the last dimension, the
-// first in the low bits.
+// `result` = the numbers of 2, 4 or 8 bits packed in the bytes of x along the last dimension, the
+// first one in the low bits.
 std::string unpacked_text(const std::string& result, const std::string& x, int64_t bits);
 
 }  // namespace redfuser::onnx
