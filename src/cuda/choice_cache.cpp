@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-// False if it is not whole.
+// False for an incomplete entry.
 bool read_measured(const Json& entry, MeasuredChoice& choice) {
   if (!entry.contains("choice") || !entry["choice"].is_string()) return false;
   if (!entry.contains("measured") || !entry["measured"].is_array()) return false;
@@ -28,7 +28,7 @@ bool read_measured(const Json& entry, MeasuredChoice& choice) {
   return found;
 }
 
-// What is wrong with an entry; empty if nothing is.
+// The defect of an entry; empty if it is valid.
 std::string problem_of(const Json& entry, const std::string& task, MeasuredChoice& choice) {
   if (!entry.is_object() || !entry.contains("task") || !entry["task"].is_string()) {
     return "it is damaged";

@@ -77,8 +77,7 @@ BlasCompute compute_type(const Product& product) {
   }
 }
 
-// cuBLASLt stores matrices by columns, so it computes cᵀ = bᵀ · aᵀ. An operand in the form it
-// takes:
+// cuBLASLt is column-major, so it computes cᵀ = bᵀ · aᵀ. An operand for it:
 struct Operand {
   bool transposed = false;                     // of the stored matrix
   int64_t rows = 0, columns = 0, leading = 0;  // of the stored matrix, by columns

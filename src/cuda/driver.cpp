@@ -205,7 +205,7 @@ Module::~Module() {
 }
 
 FunctionHandle Module::function(const std::string& name, int shared_bytes, int cluster) const {
-  // What every launch may have; a kernel's static shared memory is a part of it.
+  // The limit without an attribute; it includes static shared memory.
   constexpr int kUnasked = 48 * 1024;
   constexpr int kPortableCluster = 8;
   FunctionHandle function = nullptr;

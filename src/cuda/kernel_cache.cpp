@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-// What is wrong with an entry; empty if nothing is.
+// The defect of an entry; empty if it is valid.
 std::string problem_of(const fs::path& entry, const std::string& source, std::string& cubin) {
   std::string kept, text;
   if (!read_file(entry / "meta.json", text)) return "meta.json is missing";
@@ -106,7 +106,7 @@ void KernelCache::store(const KernelSource& source, const std::string& cubin) {
   std::error_code ignored;
   fs::remove_all(aside, ignored);
   fs::remove_all(damaged, ignored);
-  // Another process may have put the same entry there meanwhile.
+  // Another process may have written the same entry.
   if (fs::exists(entry / "meta.json", ignored)) return;
   if (warnings_.empty() || !warnings_.back().starts_with("the kernel cache cannot")) {
     warnings_.push_back(fmt::format("the kernel cache cannot be written: {}{}", options_.folder,

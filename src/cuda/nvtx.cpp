@@ -53,7 +53,7 @@ struct Ranges {
   int (*pop)() = nullptr;
 };
 
-// Slot 0 of a module is none, and so is the one behind its last.
+// Slot 0 of a module is unused, and the slot after its last one ends the table.
 void open_tool(const char* path) {
   for (int module = 1; module < kModules; ++module) {
     for (size_t i = 1; i < kSlots[module]; ++i) tables[module][i] = &functions[module][i];

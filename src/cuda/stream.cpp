@@ -1,4 +1,4 @@
-// Streams, events and graphs of driver.h.
+// Streams, events and graphs (driver.h).
 #include <vector>
 
 #include "base/error.h"

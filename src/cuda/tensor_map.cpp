@@ -1,4 +1,3 @@
-// Tensor maps of driver.h.
 #include "cuda/tensor_map.h"
 
 #include <vector>

@@ -18,7 +18,7 @@ struct Difference {
   double absolute = 0, relative = 0;
   double allowed = 0;
 
-  // How far beyond the tolerance; above 1 is a mismatch.
+  // The error relative to the tolerance; above 1 is a mismatch.
   double excess() const {
     if (absolute == 0) return 0;
     return allowed > 0 ? absolute / allowed : kInfinity;
@@ -146,7 +146,7 @@ Comparison compare_texts(Comparison result, const Tensor& got, const Tensor& exp
 
 bool comparable(DType a, DType b) { return a == b || (is_float(a) && is_float(b)); }
 
-// The one with larger units in the last place.
+// The type with the larger unit in the last place.
 DType narrower_of(DType a, DType b) {
   return unit_in_last_place(a, 1) >= unit_in_last_place(b, 1) ? a : b;
 }

@@ -63,7 +63,7 @@ const std::pair<const std::string, Tensor>& only_tensor(const std::string& path,
   return *tensors.begin();
 }
 
-// Files that are taken apart in memory.
+// Files that are parsed in memory.
 void require_room(const std::string& path) {
   std::error_code error;
   const uintmax_t bytes = fs::file_size(path, error);

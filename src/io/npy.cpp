@@ -47,7 +47,7 @@ void swap_bytes(void* data, size_t count, size_t width) {
   for (size_t i = 0; i < count; ++i) std::reverse(bytes + i * width, bytes + (i + 1) * width);
 }
 
-// Bytes other than 0 and 1 are no valid C++ bool.
+// Bytes other than 0 and 1 are not valid C++ bools.
 void normalise_bools(Tensor& tensor) {
   uint8_t* bytes = tensor.as<uint8_t>();
   for (int64_t i = 0; i < tensor.size(); ++i) bytes[i] = bytes[i] != 0;

@@ -105,7 +105,7 @@ class Parser {
     return dims;
   }
 
-  // In words, of the types that arrays do have and ONNX models seldom take.
+  // The names of NumPy types that RedFuser does not support.
   static std::string_view meaning(std::string_view kind) {
     if (kind == "c8") return " (complex64)";
     if (kind == "c16") return " (complex128)";

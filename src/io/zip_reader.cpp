@@ -107,7 +107,7 @@ void check_entry(const InputFile& file, const ZipEntry& entry, uint16_t flags) {
   if (!believable) damaged(file, "an entry's size cannot be true");
 }
 
-// Inflates on the way; the checksum covers what has been read.
+// Inflates while reading; the checksum covers the inflated bytes.
 class EntrySource : public ByteSource {
  public:
   EntrySource(const InputFile& file, const ZipEntry& entry, uint64_t data_offset)

@@ -33,7 +33,7 @@ uint32_t checksum(const std::string& head, const void* data, size_t bytes) {
   return static_cast<uint32_t>(sum);
 }
 
-// The fields that a local header and a directory entry share. Sizes always stand in zip64 form.
+// The fields that a local header and a directory entry share. Sizes are always in zip64 form.
 void put_common(std::string& bytes, const ZipEntry& entry, uint16_t extra_size) {
   put<uint16_t>(bytes, kVersionZip64);
   put<uint16_t>(bytes, kUtf8Names);

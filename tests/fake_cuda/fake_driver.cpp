@@ -23,7 +23,7 @@ struct Stream {
   bool capturing = false, lost = false;
 };
 
-// TileContext code is the text itself; a function is its module.
+// Machine code is the text itself; a function is its module.
 struct Kernel {
   std::string text;
   FunctionState state;

@@ -91,7 +91,7 @@ TEST_F(LimitsTest, MemoryLimitCountsWorkingMemory) {
   }
 }
 
-// StringPool of 16 MB and less, twice: each by itself is within the limit.
+// Strings of up to 16 MB, twice: each alone is within the limit.
 TEST_F(LimitsTest, MemoryLimitCountsTexts) {
   std::string text =
       "g (string[1] x, string[1] z) => (string[1] y0, string[1] y1) { a0 = Identity(x) "

@@ -213,7 +213,7 @@ class Convolution {
     return read;
   }
 
-  // ElementwiseGroups have few channels each: the plain sums.
+  // Groups have few channels each: plain sums are used.
   void direct() {
     const int64_t groups = view_.integer("group", 1);
     if (!view_.shape(1)[0]->is_constant()) view_.fail("the number of filters must be static");

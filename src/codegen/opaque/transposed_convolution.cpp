@@ -131,7 +131,7 @@ class TransposedConvolution {
     return element;
   }
 
-  // ElementwiseGroups have few channels each: the plain sums.
+  // Groups have few channels each: plain sums are used.
   ir::Expr from_channels(const std::vector<ir::Expr>& taps, const std::vector<ir::Expr>& pixels,
                          std::vector<ir::Expr>& loops) {
     if (!view_.shape(1)[0]->is_constant()) view_.fail("the number of channels must be static");

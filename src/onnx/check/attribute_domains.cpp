@@ -13,7 +13,7 @@
 namespace redfuser::onnx {
 namespace {
 
-// Of ai.onnx. Where an operator's own rule refuses other values, it needs no entry.
+// Operators of ai.onnx. Those whose shape rule refuses other values need no entry.
 struct AttributeDomain {
   std::string_view op;
   const char* attribute;

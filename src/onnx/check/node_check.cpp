@@ -12,7 +12,7 @@
 namespace redfuser::onnx {
 namespace {
 
-// From opset 18 on, a Split says in exactly one way what its parts are.
+// From opset 18 on, a Split has either `num_outputs` or the input `split`.
 void check_split(const ::onnx::NodeProto& node, int version, const std::string& where) {
   if (version < 18) return;
   const bool sizes = node.input_size() > 1 && !node.input(1).empty();
@@ -33,7 +33,7 @@ void check_node(const ::onnx::NodeProto& node, const std::string& domain, int ve
                 const std::string& where) {
   const auto* registry = ::onnx::OpSchemaRegistry::Instance();
   const ::onnx::OpSchema* schema = registry->GetSchema(node.op_type(), version, domain);
-  // A deprecated operator keeps the form that it had.
+  // A deprecated operator is checked against its last form.
   while (schema != nullptr && schema->Deprecated()) {
     schema = registry->GetSchema(node.op_type(), schema->SinceVersion() - 1, domain);
   }

@@ -51,7 +51,7 @@ class Orderer {
     for (size_t n = 0; n < body_.nodes.size(); ++n) {
       for_each_input(*body_.nodes[n], [&](const std::string& name, bool captured) {
         const auto producer = producers_.find(name);
-        // Names from further out than this body.
+        // Names from outside this body.
         if (producer == producers_.end() && captured) return;
         if (producer == producers_.end()) {
           user_error("{}: {}: input \"{}\" is produced by no node, input or initializer",

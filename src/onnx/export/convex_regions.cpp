@@ -14,8 +14,8 @@ struct Interval {
 };
 
 // The graph with the groups so far contracted, each to its lowest node. A path that leaves an
-// interval of nodes comes back only through a group with nodes on both sides of its border:
-// searches keep to intervals without such, which are short where graphs are layers.
+// interval of nodes returns only through a group with nodes on both sides of its border. Searches
+// are limited to intervals without such groups, which are short in layered graphs.
 class Contraction {
  public:
   explicit Contraction(const NodeGraph& graph) : graph_(graph), sources_(graph.readers.size()) {
@@ -28,7 +28,7 @@ class Contraction {
     }
   }
 
-  // ElementwiseGroups are numbered in order, from 0.
+  // Groups are numbered in order, from 0.
   void add(std::vector<int> members) {
     std::sort(members.begin(), members.end());
     for (const int node : members)
@@ -55,8 +55,9 @@ class Contraction {
     return wanted;
   }
 
-  // Everything in an interval that readers lead to from `seeds`, or sources; the seeds left out
-  // unless an edge leads to them. By position in the interval; of groups, the lowest node.
+  // The nodes of an interval that are reachable from `seeds` over readers, or over sources, by
+  // position in the interval; groups by their lowest node. Seeds are included only if an edge leads
+  // to them.
   std::vector<bool> below(const std::vector<int>& seeds, Interval within) const {
     return reached(graph_.readers, seeds, within);
   }
@@ -118,7 +119,7 @@ std::vector<int> detours(const Contraction& graph, const std::vector<int>& regio
   return between;
 }
 
-// Takes the cheap nodes of detours into the region; returns what then still stands between.
+// Takes the cheap nodes of detours into the region; returns the remaining nodes of detours.
 std::vector<int> join_cheap(const NodeGraph& graph, const Contraction& contraction,
                             std::vector<int>& region, Interval within) {
   std::vector<int> between = detours(contraction, region, within);
@@ -132,7 +133,7 @@ std::vector<int> join_cheap(const NodeGraph& graph, const Contraction& contracti
   return joined ? detours(contraction, region, within) : between;
 }
 
-// Drops the nodes before what stands between, or those behind it.
+// Drops the region's nodes before the detours, or those after them.
 void make_convex(const Contraction& contraction, int number, const std::vector<int>& between,
                  Interval within, std::vector<int>& region, Grouping& result) {
   const auto before = contraction.above(between, within),

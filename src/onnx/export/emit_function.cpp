@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kFunctionIrVersion = 8;  // the first with model-local functions
 
-// Nodes whose results are known as expressions over sizes.
+// Nodes whose results are expressions of sizes.
 std::vector<bool> size_arithmetic(const LoadedModel& model, const std::vector<int>& nodes) {
   std::unordered_set<std::string> known;
   for (const ir::Value& value : model.graph.values) {
@@ -61,8 +61,8 @@ NodeGraph reader_graph(const LoadedModel& model, const std::vector<int>& nodes) 
   return graph;
 }
 
-// Positions within `nodes` of each region's nodes. Constants follow their readers later, and a call
-// that already stands for a fused region stays as it is.
+// Positions within `nodes` of each region's nodes. Constants are assigned to their readers later; a
+// call of an existing region function stays as it is.
 std::vector<std::vector<int>> region_positions(const ::onnx::GraphProto& main,
                                                const std::vector<int>& nodes,
                                                const std::vector<ExportRegion>& regions) {
@@ -124,7 +124,7 @@ void note_dropped(const ::onnx::GraphProto& main, const std::vector<int>& nodes,
   }
 }
 
-// Tensors in attributes are few and small; those kept beside the original file come along.
+// Embeds tensors of attributes that are external data of the original file; they are few and small.
 void embed_external(::onnx::NodeProto& node, ExternalData& external, const std::string& where) {
   for (auto& attribute : *node.mutable_attribute()) {
     if (!attribute.has_t() || attribute.t().data_location() != ::onnx::TensorProto::EXTERNAL)
@@ -134,7 +134,7 @@ void embed_external(::onnx::NodeProto& node, ExternalData& external, const std::
   }
 }
 
-// One spelling of domains, and no tensor of an attribute outside the file.
+// Normalises domains and embeds external tensors of attributes.
 void normalise_nodes(google::protobuf::RepeatedPtrField<::onnx::NodeProto>& nodes,
                      ExternalData& external, const std::string& where) {
   for (auto& node : nodes) {
@@ -175,7 +175,7 @@ void normalise(::onnx::ModelProto& proto, const LoadedModel& model) {
   graph.set_doc_string(file.graph().doc_string());
   *graph.mutable_input() = file.graph().input();
   *graph.mutable_output() = file.graph().output();
-  // A file may leave types of outputs open, which the checker refuses.
+  // A file may omit types of outputs, which the checker refuses.
   for (int i = 0; i < graph.output_size(); ++i) {
     if (graph.output(i).type().tensor_type().has_shape()) continue;
     *graph.mutable_output(i)->mutable_type() =

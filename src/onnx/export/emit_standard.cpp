@@ -79,7 +79,7 @@ class StandardWriter {
     *info.mutable_type() = type_of(graph_, id);
   }
 
-  // One version serves all nodes of a domain: the newest that one of them is written for.
+  // All nodes of a domain use one version: the newest of their versions.
   void choose_opsets() {
     opsets_[""] = opsets_of(*model_.proto).at("");
     for (const ir::Node& node : graph_.nodes) {
@@ -100,7 +100,7 @@ class StandardWriter {
     return name;
   }
 
-  // Inference may know a result; its node is then not needed.
+  // A node is not needed if inference knows its result.
   bool is_folded(const ir::Node& node) const {
     return std::all_of(node.outputs.begin(), node.outputs.end(), [&](ir::ValueId id) {
       return id == ir::kAbsent || graph_.values[static_cast<size_t>(id)].is_constant();
@@ -159,7 +159,7 @@ class StandardWriter {
                            version));
   }
 
-  // Passes may have put another value in an output's place; the output keeps its name.
+  // Passes may have replaced an output's value; the output keeps its name.
   void write_output(size_t index) {
     const ir::ValueId id = graph_.outputs[index];
     const std::string& name = model_.outputs[index].name;

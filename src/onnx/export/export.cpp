@@ -17,7 +17,7 @@ namespace {
 
 // Replaces every call of a local function by the function's body.
 void inline_functions(OutputModel& model, const std::string& path) {
-  // The inliner sees that initializers' names are taken only where they are in the graph.
+  // The inliner avoids names of initializers only if they are in the graph.
   ::onnx::GraphProto& graph = *model.proto.mutable_graph();
   for (const auto& [name, tensor] : model.initializers) graph.add_initializer()->set_name(name);
   try {
@@ -32,7 +32,7 @@ void inline_functions(OutputModel& model, const std::string& path) {
   }
 }
 
-// A function's body cannot see what a subgraph takes from around it.
+// A function's body cannot access outer names of a subgraph.
 bool has_subgraph(const ::onnx::NodeProto& node) {
   return std::any_of(node.attribute().begin(), node.attribute().end(),
                      [](const auto& a) { return a.has_g() || a.graphs_size() != 0; });

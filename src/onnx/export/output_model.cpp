@@ -57,7 +57,7 @@ std::unique_ptr<OutputFile> write_external(OutputModel& model, const std::string
   auto file = std::make_unique<OutputFile>(data_path);
   const std::string location = std::filesystem::path(data_path).filename().string();
   for (const auto& [name, tensor] : model.initializers) {
-    // Strings and packed elements are stored otherwise than they are held.
+    // Strings and packed elements have another layout in the file than in memory.
     const bool as_held = bits_of(tensor.dtype()) >= 8;
     if (tensor.bytes() < kSmallestExternal || !as_held) {
       *model.proto.mutable_graph()->add_initializer() = to_proto(name, tensor);
@@ -110,7 +110,7 @@ void write_model(OutputModel model, int64_t external_threshold, const std::strin
   size_t total = 0;
   for (const auto& [name, tensor] : model.initializers) total += tensor.bytes();
   std::unique_ptr<OutputFile> data;
-  // A device or a pipe has no place beside it.
+  // There is no folder for a data file beside a device or a pipe.
   if (!file.in_place() && total > static_cast<size_t>(std::max<int64_t>(external_threshold, 0))) {
     data = write_external(model, path);
   } else {

@@ -3,7 +3,7 @@
 namespace redfuser::onnx {
 namespace {
 
-// Keep [batch or 1, 1, length or 1, keys]: true where a key counts.
+// Keep [batch or 1, 1, length or 1, keys]: true for visible keys.
 std::string kept_keys_text(const ExpansionCall& call, int mask) {
   switch (call.rank(mask)) {
     case 1:
@@ -35,7 +35,7 @@ std::string kept_keys_text(const ExpansionCall& call, int mask) {
       return "KeepPlain = Greater(PaddingMask, NoKey) MaskAxes = Constant<value_ints = [1]>() "
              "Keep = Unsqueeze(KeepPlain, MaskAxes) ";
     default:
-      // A square of the longest length, of which the rows of the queries count.
+      // A square mask of the longest length, of which the rows of the queries are used.
       call.refuse_if(call.rank(mask) != 4, "a mask of this rank");
       return R"(
         MaskAxes = Constant<value_ints = [2, 3]>()
@@ -72,7 +72,7 @@ std::string scale_text(const ExpansionCall& call) {
          "Scale = Div(OneF, HeadRoot) ";
 }
 
-// Scores are fp32: beside a mask's fill, 16 bits leave nothing of them.
+// Scores are fp32: added to a mask's fill in 16 bits they would be lost.
 std::string masked_attention_text(const ExpansionCall& call, const AttentionScoreInputs& terms) {
   std::string text = scale_text(call) + R"(
     ScaleQ = CastLike(Scale, Q)

@@ -23,7 +23,7 @@ bool is_elementwise(const ::onnx::NodeProto& node) {
                                             node.op_type()) != std::end(kElementwise);
 }
 
-// The names whose rank something else depends on.
+// The names whose rank affects other operators.
 std::set<std::string> names_of_fixed_rank(const ::onnx::FunctionProto& function) {
   std::set<std::string> fixed;
   for (int i = function.node_size(); i-- > 0;) {

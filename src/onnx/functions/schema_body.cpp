@@ -24,17 +24,17 @@ int version_in(const Opsets& opsets, const std::string& domain) {
   return found == opsets.end() ? 0 : found->second;
 }
 
-// A schema may carry bodies written for several opsets: the newest one that is not newer than the
-// file's, or the oldest where all are newer. Operators of the body keep the opset they are written
-// for, so either is right.
+// A schema may have bodies for several opsets. Takes the newest one that is not newer than the
+// file's opset, or the oldest if all are newer. Operators of the body keep the body's opset, so
+// either is right.
 int best_version(std::vector<int> versions, int wanted) {
   std::sort(versions.begin(), versions.end());
   const auto above = std::upper_bound(versions.begin(), versions.end(), wanted);
   return above == versions.begin() ? versions.front() : *(above - 1);
 }
 
-// The file's opset where it means the same for every operator of the body; then an expanded graph
-// has one opset.
+// The file's opset if every operator of the body is the same there, so that an expanded graph has
+// one opset.
 int common_version(const ::onnx::FunctionProto& body, int written_for, int wanted) {
   for (const auto& node : body.node()) {
     const std::string domain = normal_domain(node.domain());
@@ -53,7 +53,7 @@ bool has_open_size(const ::onnx::TypeProto& type) {
                      [](const auto& dim) { return !dim.has_dim_value(); });
 }
 
-// Whether a node of the body sums or counts: 16 bits hold neither sums nor counts of many elements.
+// Whether a node of the body sums or counts, for which 16 bits do not suffice.
 bool sums_or_counts(const ::onnx::FunctionProto& body) {
   return std::any_of(body.node().begin(), body.node().end(), [](const auto& node) {
     return node.op_type().starts_with("Reduce") || node.op_type() == "Range";
@@ -91,7 +91,7 @@ BodyTypes body_types(const ::onnx::OpSchema& schema, const std::vector<::onnx::T
   return result;
 }
 
-// Attributes that a node leaves out have the schema's defaults inside the body too.
+// Attributes that a node omits have the schema's defaults in the body too.
 void add_defaults(::onnx::FunctionProto& function, const ::onnx::OpSchema& schema) {
   for (const auto& [name, attribute] : schema.attributes()) {
     if (attribute.default_value.has_name())
@@ -99,7 +99,7 @@ void add_defaults(::onnx::FunctionProto& function, const ::onnx::OpSchema& schem
   }
 }
 
-// The body as ONNX writes it for inputs of these types, and the version that it is written for.
+// ONNX's body for inputs of these types, and its version.
 std::pair<::onnx::FunctionProto, int> written_body(const ::onnx::OpSchema& schema,
                                                    const ::onnx::NodeProto& node, int wanted,
                                                    const std::vector<::onnx::TypeProto>& types,

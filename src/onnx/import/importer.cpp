@@ -20,7 +20,7 @@ ir::Graph Importer::run() {
   return std::move(graph_);
 }
 
-// The main graph's names stay as they are; an expansion's names give way to them.
+// The main graph's names are kept; colliding names of an expansion are changed.
 void Importer::reserve_names() {
   const ::onnx::GraphProto& main = model_->graph();
   for (const auto& input : main.input()) names_.insert(input.name());

@@ -39,8 +39,8 @@ void Interpreter::give_inputs(Scope& scope, const NamedTensors& inputs) {
   }
 }
 
-// Any number of nodes may be computed, but not all be held; iterations that compute none would go
-// on for ever.
+// The number of computed nodes is not limited, but the number of nodes in the graph is, and that of
+// iterations without a node.
 void Interpreter::count_step() {
   if (++steps_ > kMaxNodes) {
     user_error("{}: {} iterations compute nothing", path_, kMaxNodes);
@@ -81,8 +81,8 @@ void Interpreter::iteration_done(Mark& mark, std::vector<ir::ValueId>& parts,
   renew_pool();
 }
 
-// Pools only grow, and a run may go on for long. What is computed needs no other expressions than
-// its sizes and elements.
+// Pools only grow, and runs may be long. Computed values only need the expressions of their sizes
+// and elements.
 void Interpreter::renew_pool() {
   constexpr size_t kMany = 1 << 17;
   if (graph_.pool->size() < kMany || !graph_.size_checks.empty()) return;

@@ -19,8 +19,7 @@ Body main_body(const ::onnx::GraphProto& graph, const std::string& where) {
   const auto initializers = initializer_names(graph);
   for (const auto& input : graph.input()) {
     if (input.name().empty()) user_error("{}: a graph input has no name", where);
-    // An input with an initializer is one name: the initializer is its default, and RedFuser takes
-    // it as a constant.
+    // An input may have an initializer as its default; RedFuser treats it as a constant.
     if (!initializers.count(input.name())) body.entries.push_back(input.name());
   }
   for (const auto& output : graph.output()) body.results.push_back(output.name());
@@ -41,7 +40,7 @@ ModelWalk::ModelWalk(std::shared_ptr<const ::onnx::ModelProto> model, const std:
   graph_.name = model_->graph().name();
 }
 
-// Checks what needs no walk, and enters what is there before the nodes.
+// Validates the model and registers initializers.
 std::vector<int> ModelWalk::begin(Scope& scope) {
   const ::onnx::GraphProto& main = model_->graph();
   if (main.sparse_initializer_size() != 0) {

@@ -62,7 +62,7 @@ class ModelWalk {
   // Iterations of control flow that the walk repeats at most.
   static constexpr int64_t kMaxUnrolled = 64;
 
-  // What an import and a run do differently.
+  // Differences between an import and a run.
   //
   // Before every node and every iteration: UserError where there are too many.
   virtual void count_step() = 0;
@@ -74,7 +74,7 @@ class ModelWalk {
   virtual ir::ValueId renamed(ir::ValueId value, const std::string& name, const Origin& origin) = 0;
   // The name of a value of a body: `wanted`, or one made of it.
   virtual std::string name_for(const std::string& wanted) = 0;
-  // What there was before the iterations of a control flow node.
+  // The state before the iterations of a control flow node.
   struct Mark {
     size_t values, nodes;
   };
@@ -83,7 +83,7 @@ class ModelWalk {
   virtual void iteration_done(Mark& mark, std::vector<ir::ValueId>& parts,
                               std::vector<ir::ValueId>& states) = 0;
 
-  // Checks what needs no walk, and enters the initializers. Returns the nodes to visit, in order.
+  // Validates the model and registers initializers. Returns the nodes to visit, in order.
   std::vector<int> begin(Scope& scope);
   // Visits the main graph's nodes, and sets the outputs.
   void add_main(Scope& scope, const std::vector<int>& order);

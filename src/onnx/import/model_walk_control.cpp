@@ -31,7 +31,7 @@ Tensor scalar_of_bool(bool value) {
   return tensor;
 }
 
-// The one element of a boolean or integer value; nullopt where only a run knows it.
+// The only element of a boolean or integer value; nullopt if it is known at run time only.
 std::optional<int64_t> known_scalar(const ir::Value& value) {
   if (value.has_elements && value.elements.size() == 1 && value.elements[0]->is_constant()) {
     return value.elements[0]->integer;
@@ -258,7 +258,7 @@ ir::ValueId ModelWalk::stacked(const std::vector<ir::ValueId>& parts, int axis,
   std::vector<ir::ValueId> rows;
   for (const ir::ValueId part : parts)
     rows.push_back(emit("Unsqueeze", {part, axes_id}, {}, scope, origin));
-  // An element of a Concat is a choice as deep as there are parts: many are joined in rounds.
+  // An element of a Concat nests one select per part, so many parts are joined in rounds.
   const ir::Attributes along{{"axis", static_cast<int64_t>(axis)}};
   while (rows.size() > 1) {
     std::vector<ir::ValueId> joined;
@@ -342,7 +342,7 @@ std::vector<ir::ValueId> ModelWalk::scanned(const ::onnx::NodeProto& node,
   return states;
 }
 
-// Scan of opset 8 takes a batch: every element of it is a scan of its own.
+// Scan of opset 8 has a batch; every element of it is a separate scan.
 void ModelWalk::add_scan(const ::onnx::NodeProto& node, int opset, Scope& scope,
                          const Origin& origin) {
   const ::onnx::AttributeProto* body = find_attribute(node, "body");

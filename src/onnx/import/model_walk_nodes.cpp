@@ -25,7 +25,7 @@ Body function_body(const ::onnx::FunctionProto& function, const std::string& whe
   return body;
 }
 
-// Trailing absent inputs and outputs are the same as none.
+// Trailing absent inputs and outputs are dropped.
 void trim(std::vector<ir::ValueId>& ids) {
   while (!ids.empty() && ids.back() == ir::kAbsent) ids.pop_back();
 }
@@ -68,7 +68,7 @@ void ModelWalk::add_node(const ::onnx::NodeProto& written, Scope& scope, const O
     return add_call(node, *body, opsets_of(*body), {}, nullptr, scope, origin);
   }
   const ops::OpDef* def = ops::find_op(domain, node.op_type(), version->second);
-  // A kernel serves the forms that have no body.
+  // A kernel computes the forms without a body.
   if (def != nullptr && (def->lower != nullptr || !has_own_expansion(node))) {
     return add_primitive(node, *def, version->second, source, scope, origin);
   }
@@ -185,7 +185,7 @@ void ModelWalk::run_body(const ::onnx::FunctionProto& function, Scope& scope,
   const std::string here = fmt::format("{}: node \"{}\": function {}", path_, origin.name,
                                        qualified_name(function.domain(), function.name()));
   Body body = function_body(function, here);
-  // Only what the call asks for is computed.
+  // Computes only the outputs that the call uses.
   std::erase_if(body.results, [&](const auto& name) { return !scope.results.count(name); });
   for (const int index : live_order(body)) add_node(function.node(index), scope, origin);
 }

@@ -60,7 +60,7 @@ std::string operator_table() {
   for (const ops::OpDef& op : ops::all_ops()) {
     // Softmax and its like are expressions in the first opsets only.
     if (ops::find_op(op.domain, op.name, onnx::kNewestOpset) == nullptr) continue;
-    // A kernel beside a body serves the forms that have none.
+    // A kernel of an operator with a body computes the other forms.
     if (op.lower == nullptr &&
         own.count(onnx::qualified_name(std::string(op.domain), std::string(op.name)))) {
       continue;

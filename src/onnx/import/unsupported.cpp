@@ -60,7 +60,7 @@ class Survey {
     return text;
   }
 
-  // The names of what keeps this node from running.
+  // The names of the unsupported operators that this node needs.
   Missing missing_in(const ::onnx::NodeProto& node, const Opsets& opsets) {
     if (const Missing missing = missing_in_subgraphs(node, opsets); !missing.empty()) {
       return missing;

@@ -13,8 +13,7 @@ namespace {
 
 using ::onnx::AttributeProto;
 
-// The types of the values that are there: one in a valid file, none for an empty list or a zero
-// that the writer left out.
+// The types of the present values: one in a valid file, none for an empty list or an omitted zero.
 std::vector<AttributeProto::AttributeType> held_types(const AttributeProto& attribute) {
   std::vector<AttributeProto::AttributeType> held;
   const auto add = [&](bool present, AttributeProto::AttributeType type) {
@@ -37,7 +36,7 @@ std::vector<AttributeProto::AttributeType> held_types(const AttributeProto& attr
   return held;
 }
 
-// Files of the first IR versions leave the type out.
+// Files of the first IR versions omit the type.
 AttributeProto::AttributeType type_of(const AttributeProto& attribute) {
   if (attribute.type() != AttributeProto::UNDEFINED) return attribute.type();
   const auto held = held_types(attribute);
@@ -156,8 +155,8 @@ bool is_unsupported(const AttributeProto& attribute) {
 ir::Attributes read_attributes(const ::onnx::NodeProto& node, const AttributeSource& source) {
   ir::Attributes attributes;
   for (const auto& attribute : node.attribute()) {
-    // An untyped attribute without a value is an empty list, which every operator takes as absent.
-    // Types that an attribute names follow from the values.
+    // An untyped attribute without a value is an empty list, which every operator treats as absent.
+    // Otherwise the type follows from the values.
     const AttributeProto::AttributeType type = type_of(attribute);
     if (type == AttributeProto::UNDEFINED || type == AttributeProto::TYPE_PROTO) continue;
     if (!attributes.emplace(attribute.name(), read_attribute(attribute, source)).second) {

@@ -23,7 +23,8 @@ bool holds(const std::vector<std::string>& types, const std::string& type) {
   return std::find(types.begin(), types.end(), type) != types.end();
 }
 
-// How ONNX's names of the types of the same kind begin. Every integer type is a kind of its own.
+// The prefix of ONNX's names of the types of the same kind. Every integer type is a kind of its
+// own.
 std::vector<std::string> kind_of(DType dtype) {
   if (dtype == DType::String) return {"tensor(string)"};
   if (dtype == DType::Sequence) return {"seq("};
@@ -37,7 +38,7 @@ std::vector<std::string> kind_of(DType dtype) {
 // True if one of ONNX's types is of the same kind.
 bool takes_kind(const ::onnx::DataTypeSet& types, DType dtype) {
   auto kind = kind_of(dtype);
-  // What an optional holds stands for it.
+  // The element type of an optional.
   kind.push_back("optional(");
   return std::any_of(types.begin(), types.end(), [&](const auto& type) {
     return std::any_of(kind.begin(), kind.end(),
@@ -49,8 +50,8 @@ DType dtype_of(const ir::Graph& graph, const ir::Node& node, size_t input) {
   return graph.values[static_cast<size_t>(node.inputs[input])].dtype;
 }
 
-// The type parameter of an input, in which all inputs of that parameter agree; empty where the
-// schema names a type or none has to agree.
+// The type parameter that an input shares with others; empty if the schema names a type or the
+// parameter is not shared.
 std::string shared_parameter(const ::onnx::OpSchema& schema, size_t input) {
   const auto& formal = schema.inputs()[std::min(input, schema.inputs().size() - 1)];
   const std::string& type = formal.GetTypeStr();
@@ -71,7 +72,7 @@ void check_kinds_of_inputs(const ir::Graph& graph, const ir::Node& node) {
   const ::onnx::OpSchema* schema =
       ::onnx::OpSchemaRegistry::Instance()->GetSchema(node.op, node.opset, node.domain);
   if (schema == nullptr || schema->inputs().empty()) return;
-  std::map<std::string, size_t> first;  // the input that decides what a type parameter is
+  std::map<std::string, size_t> first;  // the input that determines a type parameter
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == ir::kAbsent) continue;
     const auto& parameter = schema->inputs()[std::min(i, schema->inputs().size() - 1)];

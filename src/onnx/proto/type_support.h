@@ -17,8 +17,8 @@ std::vector<DType> common_float_types(const ir::Graph& graph, const ir::Node& no
 
 // UserError for an input of a kind (float, low-bit float, integer, bool, text, sequence, optional)
 // of which the operator's schema takes no type, and for tensors of different types where the schema
-// has one type parameter: kernels are written for what a schema allows. Operators without a schema
-// pass.
+// has one type parameter: kernels support the types that a schema allows. Operators without a
+// schema pass.
 void check_kinds_of_inputs(const ir::Graph& graph, const ir::Node& node);
 
 }  // namespace redfuser::onnx

@@ -32,8 +32,8 @@ const ::onnx::TypeProto_Tensor& tensor_type(const ::onnx::ValueInfoProto& info, 
   return info.type().tensor_type();
 }
 
-// How exporters write every dimension of which they know nothing: Paddle2ONNX "?", the converters
-// of scikit-learn, Keras and Core ML "None". Two such dimensions may have different sizes.
+// Names that exporters write for every unknown dimension: Paddle2ONNX "?", the converters of
+// scikit-learn, Keras and Core ML "None". Two such dimensions may have different sizes.
 constexpr std::string_view kNoNames[] = {"", "?", "-1", "None"};
 
 // The name of a dimension without a size: its own, or one made of the value's name.
@@ -80,7 +80,7 @@ void set_input_type(ir::Graph& graph, ir::ValueId id, const ::onnx::ValueInfoPro
 
 void check_declared_type(const ir::Value& value, const ::onnx::ValueInfoProto& info,
                          const char* role, const std::string& where) {
-  // A graph may leave the types of its values open.
+  // A graph may omit the types of its values.
   if (!info.has_type() || info.type().value_case() == ::onnx::TypeProto::VALUE_NOT_SET) return;
   if (value.dtype == DType::Sequence || value.dtype == DType::Optional) return;
   const int declared = tensor_type(info, role, where).elem_type();
@@ -164,7 +164,7 @@ namespace {
     auto* inner = tensor.dtype() == DType::Sequence
                       ? type.mutable_sequence_type()->mutable_elem_type()
                       : type.mutable_optional_type()->mutable_elem_type();
-    // The type of an empty list is open; float tensors stand for it.
+    // An empty list has no type; float tensors are assumed.
     inner->mutable_tensor_type()->set_elem_type(::onnx::TensorProto::FLOAT);
     if (!elements.empty()) *inner = type_of_tensor(elements[0]);
     return type;

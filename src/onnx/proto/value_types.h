@@ -24,7 +24,7 @@ void set_input_type(ir::Graph& graph, ir::ValueId id, const ::onnx::ValueInfoPro
 void check_element_types(const ::onnx::TypeProto& type, const std::string& where);
 // Throws UserError unless a run's input is of the declared type.
 void check_given(const Tensor& given, const ::onnx::ValueInfoProto& info);
-// What the file says of a graph input or output; open dimensions as set_input_type names them.
+// The declaration of a graph input or output; symbolic dimensions are named as by set_input_type.
 ValueInfo declared_info(const ::onnx::ValueInfoProto& info);
 // Throws UserError unless an initializer is of the type that the graph input of its name declares.
 void check_default(const Tensor& initializer, const ::onnx::ValueInfoProto& info,

@@ -47,7 +47,7 @@ class CpuExecutor : public Executor {
 
   static size_t index(ir::ValueId id) { return static_cast<size_t>(id); }
 
-  // Forgets a run: only constants stay.
+  // Clears all values except constants.
   void clear() {
     for (size_t i = 0; i < values.size(); ++i) {
       if (values[i].data() != graph.values[i].constant.data()) values[i] = graph.values[i].constant;
@@ -122,8 +122,8 @@ void CpuExecutor::show(const fuse::Step& step) {
   }
 }
 
-// Kernels without an expression find out how large their outputs are, and need working memory: they
-// are held to the limit as they allocate.
+// Opaque kernels determine the sizes of their outputs and need working memory, so the limit applies
+// as they allocate.
 void CpuExecutor::run_kernel(size_t number, cpu::RunContext& context, const MemoryMeter& meter) {
   const fuse::Step& step = program->plan.steps[number];
   std::optional<MemoryLimit> limit;

@@ -1,4 +1,3 @@
-// Runs a model that has no plan, node by node.
 #include "runtime/cpu/evaluating_executor.h"
 
 #include <cstring>
@@ -28,7 +27,7 @@ class EvaluatingExecutor : public Executor {
     int done = 0;
     NamedTensors outputs =
         evaluate_model(*program_->model, inputs, [&](ir::Graph& graph, ir::NodeId node) {
-          // How many nodes follow is not known before they run.
+          // The number of nodes is not known before they run.
           if (progress) progress(done, done + 1);
           ++done;
           evaluator_.evaluate(graph, node);

@@ -1,5 +1,5 @@
-// Runs the imported graph by src/reference: no passes, no plan. Every node's floats are rounded to
-// their types, as a model that rounds to integers takes for granted.
+// Runs the imported graph by src/reference, without passes or plan. Every node's floats are rounded
+// to their types, which models that round to integers rely on.
 #include "runtime/cpu/reference_executor.h"
 
 #include <cstring>
@@ -25,7 +25,7 @@ Tensor copied(const Tensor& tensor) {
   return copy;
 }
 
-// The newest node of a model without a plan.
+// Evaluates the last node of a model without a plan.
 void evaluate_newest(ir::Graph& graph, ir::NodeId id) {
   const ir::Node& node = graph.nodes[static_cast<size_t>(id)];
   std::vector<Tensor> inputs;

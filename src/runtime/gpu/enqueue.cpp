@@ -8,7 +8,7 @@
 namespace redfuser::runtime {
 namespace {
 
-// What vector loads and bulk copies of the kernels ask of a tensor's address.
+// The alignment of tensors that vector loads and TMA copies of kernels require.
 constexpr uint64_t kAlignment = 16;
 
 cuda::DevicePointer address_of(const DeviceTensor& tensor) {
@@ -19,7 +19,7 @@ int64_t bytes_of(const DeviceTensor& tensor) {
   return element_count(tensor.dims) * static_cast<int64_t>(size_of(tensor.dtype));
 }
 
-// Empty tensors need room around them, which the session has.
+// Kernels may read around empty tensors, which the session's memory allows.
 bool usable(const DeviceTensor& tensor) {
   return !tensor.on_host && bytes_of(tensor) > 0 && address_of(tensor) % kAlignment == 0;
 }
@@ -66,7 +66,7 @@ void GpuExecutor::check_output(const std::string& name, const DeviceTensor& give
   check_pointer(name, given);
 }
 
-// Inputs and outputs that are used where they lie. An output that may not be written there yet is
+// Inputs and outputs that are used in place. An output whose memory the program still reads is
 // copied at the end.
 Addresses GpuExecutor::addresses_of(const NamedDeviceTensors& inputs,
                                     const NamedDeviceTensors& outputs) const {

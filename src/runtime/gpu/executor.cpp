@@ -15,7 +15,7 @@ constexpr int64_t kCounterBytes = codegen::kLaunchCounters * sizeof(unsigned);
 
 size_t index(ir::ValueId id) { return static_cast<size_t>(id); }
 
-// Larger transfers go from and to the caller's memory itself.
+// Larger transfers use the caller's memory directly.
 constexpr int64_t kMaxStaged = int64_t{64} << 20;
 
 }  // namespace
@@ -50,7 +50,7 @@ GpuExecutor::~GpuExecutor() {
     program_->device()->make_current();
     stream_.synchronize();
   } catch (const std::exception&) {
-    // The failure was thrown by the run that met it.
+    // The run that failed has thrown the error.
   }
 }
 
@@ -92,8 +92,8 @@ BoundProgram& GpuExecutor::shape_for(const Addresses& addresses, const InputCopy
   return shapes_.front().second;
 }
 
-// On the session's own memory and stream: a candidate may run many times, which an output on top of
-// an input would not bear.
+// Tunes on the session's own memory and stream: a candidate runs many times, so outputs must not
+// overwrite inputs.
 TunedSteps GpuExecutor::tune(const InputCopy& copy_inputs) {
   const std::vector<TuningTask> tasks = tuning_tasks(*program_, symbols_);
   if (!tuner_->knows(tasks)) {
@@ -176,8 +176,8 @@ void GpuExecutor::launch(BoundProgram& shape, const cuda::Stream& stream) {
   ++shape.runs;
 }
 
-// What other threads do on the GPU may end a capture: there is no graph then. What is wrong with
-// the work itself shows where it is enqueued.
+// Other threads' calls may invalidate a capture; the calls are then enqueued without a graph.
+// Errors of the calls themselves show when they are enqueued.
 void GpuExecutor::record(BoundProgram& shape) {
   ++shape.recordings;
   stream_.begin_capture();
@@ -192,7 +192,7 @@ void GpuExecutor::record(BoundProgram& shape) {
   }
 }
 
-// Step by step, for what needs to see every step.
+// Step by step, for profiling and for callers that keep or replace values.
 void GpuExecutor::run_steps(const BoundProgram& shape) {
   const size_t count = shape.steps();
   std::vector<cuda::Event> events;
@@ -247,7 +247,7 @@ NamedTensors GpuExecutor::outputs(const BoundProgram& shape) {
     computed.emplace_back(&tensor, id);
     total += static_cast<int64_t>(tensor.bytes());
   }
-  // The inputs' copies have been made when the outputs' are.
+  // When the outputs are copied, the inputs have been.
   char* const stage = staging(total);
   char* target = stage;
   for (const auto& [tensor, id] : computed) {

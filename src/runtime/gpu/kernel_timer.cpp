@@ -22,7 +22,7 @@ KernelTimer::KernelTimer(cuda::DevicePtr device, int64_t room)
   try {
     flush_ = cuda::Buffer(device_, bytes, "overwriting the cache");
   } catch (const UserError&) {
-    // The model takes all memory: times are those of a warm cache.
+    // Without free memory, times are measured with a warm cache.
   }
 }
 

@@ -41,7 +41,7 @@ MemoryPlan::MemoryPlan(const GpuProgram& program, const LoadedSteps& loaded,
       starts_.push_back(0);
     }
   }
-  // Bytes live as long as the longest-lived value that has them.
+  // Memory is live as long as one of its values.
   for (const auto& [id, dims] : dims_) {
     const auto storage = storages_.find(root(id));
     if (storage == storages_.end()) continue;
@@ -69,8 +69,8 @@ void MemoryPlan::define(ir::ValueId value, const std::vector<int64_t>& symbols) 
 
 namespace {
 
-// Elements that a kernel may read on either side of an empty tensor's address, in branches that are
-// not taken: an index clamped into a dimension of none is -1.
+// Elements that a kernel may read before and after an empty tensor's address, in branches that are
+// not taken: an index clamped to an empty dimension is -1.
 int64_t reach_of(const Dims& dims) {
   int64_t reach = 1;
   for (const int64_t dim : dims) {
@@ -89,7 +89,7 @@ void MemoryPlan::add_storage(ir::ValueId value, int step) {
   make_room(value, value);
 }
 
-// For the value, whose bytes are those of `owner`.
+// For a value with the memory of `owner`.
 void MemoryPlan::make_room(ir::ValueId value, ir::ValueId owner) {
   const auto storage = storages_.find(owner);
   if (storage == storages_.end()) return;

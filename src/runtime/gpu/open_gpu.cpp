@@ -30,7 +30,7 @@ Early& early() {
   return result;
 }
 
-// Errors come again, from the session that meets them.
+// Errors are ignored here; the session reports them.
 cuda::DevicePtr open_device() {
   try {
     return cuda::Device::open();
@@ -39,11 +39,11 @@ cuda::DevicePtr open_device() {
   }
 }
 
-// Loaded while the driver starts; what needs a context follows it.
+// Libraries are loaded while the driver starts; calls that need a context follow.
 void open_libraries(const std::shared_future<cuda::DevicePtr>& opened,
                     std::future<bool> has_products) {
   try {
-    cuda::nvrtc_version();  // the cache of kernels asks for it
+    cuda::nvrtc_version();  // part of the kernel cache's key
     cuda::ProductLibrary::version();
     const cuda::DevicePtr device = opened.get();
     if (device == nullptr || !has_products.get()) return;
@@ -78,7 +78,7 @@ namespace runtime {
 cuda::DevicePtr open_gpu(bool has_products) {
   const std::lock_guard lock(early().mutex);
   early().tell(has_products);
-  // Held until the context has its next owner.
+  // Kept until the context has another owner.
   const cuda::DevicePtr opened = early().device.valid() ? early().device.get() : nullptr;
   early().device = {};
   return cuda::Device::open();

@@ -189,7 +189,7 @@ cuda::DevicePointer GpuProgram::constant(ir::ValueId value) const {
 
 namespace {
 
-// Everything that a loaded program and its kernels' places on disk depend on.
+// Everything that a loaded program and the paths of its kernels depend on.
 using ProgramKey =
     std::tuple<const CompiledProgram*, bool, bool, bool, cuda::CacheMode, std::string>;
 
@@ -208,7 +208,7 @@ std::shared_ptr<ProgramSlot> slot_of(const ProgramKey& key) {
   static std::mutex mutex;
   static std::map<ProgramKey, std::shared_ptr<ProgramSlot>> slots;
   const std::lock_guard lock(mutex);
-  // One that is made at present has a second owner.
+  // A program under construction has a second owner.
   std::erase_if(slots, [](const auto& entry) {
     const std::unique_lock idle(entry.second->mutex, std::try_to_lock);
     return idle && entry.second.use_count() == 1 && entry.second->program.expired();

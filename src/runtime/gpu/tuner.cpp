@@ -11,10 +11,10 @@ namespace redfuser::runtime {
 namespace {
 
 constexpr size_t kEarlierSession = static_cast<size_t>(-1);
-// By so much another choice has to be faster than the default.
+// Another choice must be faster than the default by this factor.
 constexpr double kGain = 1.02;
 
-// What times depend on besides a task.
+// Everything besides a task that times depend on.
 std::vector<std::string> machine_of(const GpuProgram& program) {
   const cuda::DeviceInfo& info = program.device()->info();
   std::vector<std::string> machine = {
@@ -69,7 +69,7 @@ bool KernelTuner::knows(const std::vector<TuningTask>& tasks) {
 
 std::vector<LoadedGpuStep> KernelTuner::load(const Wanted& wanted) {
   std::vector<codegen::GpuStep> forms;
-  // The program's graph takes no new expressions.
+  // The program's graph accepts no new expressions.
   const ir::Graph own = clone(program_.graph());
   const std::vector<fuse::Step>& steps = program_.compiled().plan.steps;
   for (const auto& [step, choice] : wanted) {

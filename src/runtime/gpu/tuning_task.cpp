@@ -83,7 +83,7 @@ std::vector<TuningTask> tuning_tasks(const GpuProgram& program, const std::vecto
          kernel_configs(own, steps[i], program.target(), symbols)) {
       task.choices.push_back(candidate.choice);
     }
-    // A program that needs no library has none open.
+    // A program without products has not opened the library.
     if (!program.has_products()) {
       std::erase_if(task.choices, [](const codegen::KernelConfig& choice) {
         return choice.family == codegen::kLibraryFamily;

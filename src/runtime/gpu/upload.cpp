@@ -11,9 +11,10 @@ namespace redfuser::runtime {
 namespace {
 
 constexpr int64_t kChunk = int64_t{4} << 20;    // bytes of a page-locked buffer
-constexpr int64_t kPiece = int64_t{512} << 10;  // bytes that a thread brings at a time
-constexpr int64_t kStaged = int64_t{16} << 20;  // less is copied sooner than buffers are locked
-constexpr int kMaxThreads = 8;                  // as many read faster than a GPU takes
+constexpr int64_t kPiece = int64_t{512} << 10;  // bytes that a thread reads at a time
+constexpr int64_t kStaged = int64_t{16}
+                            << 20;  // smaller uploads take less time than locking buffers
+constexpr int kMaxThreads = 8;      // so many read faster than the link to the GPU
 
 void write(const Tensor& tensor, int64_t offset, int64_t bytes, char* to) {
   const auto from = static_cast<size_t>(offset), count = static_cast<size_t>(bytes);
@@ -28,13 +29,14 @@ int64_t end_of(const Placed& placed) {
   return placed.offset + static_cast<int64_t>(placed.tensor.bytes());
 }
 
-// A part of a tensor within the bytes at hand.
+// A part of a tensor within the current buffer.
 struct Piece {
   const Placed* placed;
   int64_t begin, end;  // in the device's memory
 };
 
-// What lies in [begin, end) of the device's memory; `next` is the first tensor that ends behind it.
+// The parts of tensors in [begin, end) of the device's memory; `next` is the first tensor that ends
+// after it.
 std::vector<Piece> pieces_of(const std::vector<Placed>& tensors, size_t& next, int64_t begin,
                              int64_t end) {
   std::vector<Piece> pieces;

@@ -23,7 +23,7 @@ class Binder {
   Binder(const CompiledProgram& program, std::vector<int64_t>& symbols)
       : graph_(program.graph()), symbols_(symbols), bound_by_(symbols.size(), nullptr) {}
 
-  // Checks dtype and rank, and binds the dimensions that are symbols of their own.
+  // Checks dtype and rank, and binds dimensions that are a symbol alone.
   void bind(const ir::Value& value, const Tensor& tensor) {
     if (tensor.dtype() != value.dtype) {
       user_error("input \"{}\" is {}, but the model takes {}", value.name, describe(tensor),
@@ -39,7 +39,7 @@ class Binder {
     }
   }
 
-  // Checks the sizes that are numbers or follow from symbols.
+  // Checks sizes that are constants or expressions of symbols.
   void check(const ir::Value& value, const Tensor& tensor) const {
     for (size_t i = 0; i < value.shape.size(); ++i) {
       const ir::Expr dim = value.shape[i];

@@ -62,7 +62,7 @@ std::string plan_text(const CompiledProgram& program, const codegen::Target&) {
   return to_string(program.plan);
 }
 
-// Of every step its heading and `print`ed device form, or why it has none.
+// Every step's heading and its `print`ed device form, or the reason why it has none.
 template <class Print>
 std::string gpu_text(const CompiledProgram& program, const codegen::Target& target,
                      const Print& print) {

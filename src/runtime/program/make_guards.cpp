@@ -1,4 +1,3 @@
-// Which positions a run looks at, and when.
 #include "runtime/program/make_guards.h"
 
 #include <algorithm>
@@ -38,7 +37,7 @@ class GuardMaker {
     return value.is_constant() || value.producer < 0;
   }
 
-  // What a step reads at follows from what it reads.
+  // Guards whose positions depend on values that the step reads.
   void add_guards(const fuse::Step& step, ir::NodeId node) {
     const std::unordered_set<ir::ValueId> reads(step.reads.begin(), step.reads.end());
     for (auto& guard :
@@ -50,7 +49,7 @@ class GuardMaker {
     }
   }
 
-  // Of arithmetic on integers alone: not what a network computes from the inputs.
+  // Guards of integer arithmetic on inputs, not of positions that the network computes.
   void add_input_guards(ir::NodeId node) {
     for (auto& guard : cpu::position_guards(graph_, node, cpu::index_arithmetic(graph_))) {
       const auto& needed = guard.reads();

@@ -15,7 +15,7 @@ extern char** environ;
 namespace redfuser {
 namespace {
 
-// A file without a name, so that nothing of it can be left behind.
+// An unlinked file, so that no temporary file can be left behind.
 class UnnamedFile {
  public:
   UnnamedFile() : file_(std::tmpfile()) {
@@ -27,7 +27,7 @@ class UnnamedFile {
 
   int descriptor() const { return fileno(file_); }
 
-  // The next read of the descriptor begins with the text.
+  // Rewinds the descriptor to the text.
   void set(const std::string& text) {
     const bool written = std::fwrite(text.data(), 1, text.size(), file_) == text.size();
     if (!written || std::fflush(file_) != 0 || std::fseek(file_, 0, SEEK_SET) != 0) {
@@ -49,7 +49,7 @@ class UnnamedFile {
   std::FILE* file_;
 };
 
-// Runs Graphviz; returns its exit status, 127 if it is not there.
+// Runs Graphviz; returns its exit status, 127 if it is not installed.
 int run_dot(int input, int output) {
   std::string arguments[] = {"dot", "-Tsvg"};
   char* argv[] = {arguments[0].data(), arguments[1].data(), nullptr};

@@ -30,7 +30,7 @@ void SizeChecks::run(std::span<const int64_t> symbols) {
     const int64_t a = evaluate_size(check.a, symbols), b = evaluate_size(check.b, symbols);
     if (a != b && !(check.broadcast && a == 1)) {
       const auto message = fmt::format("{}: sizes {} and {} do not agree", check.where, a, b);
-      // It broadcasts the other way, which the plan has no loop for.
+      // It broadcasts in the other direction, for which the plan has no loop.
       if (check.broadcast && b == 1) throw NeedsValues(message);
       throw UserError(message);
     }

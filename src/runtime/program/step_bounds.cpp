@@ -10,7 +10,7 @@
 namespace redfuser::runtime {
 namespace {
 
-// Of an error against fp64, in the unfused operators' own.
+// The allowed error against fp64, relative to that of the unfused operators.
 constexpr double kAllowedGrowth = 1.2;
 constexpr double kUnits = 2;
 constexpr int64_t kElementsPerEdge = 100;
@@ -27,7 +27,7 @@ Tensor as_doubles(const Tensor& tensor) {
 
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-// What the references allow, element by element.
+// Bounds of each element from the reference values.
 class Bounds {
  public:
   explicit Bounds(const ReferenceValues& values)
@@ -36,7 +36,7 @@ class Bounds {
         up_(as_doubles(values.up)),
         down_(as_doubles(values.down)) {}
 
-  // The number next to `value` that the wide evaluation leads to.
+  // The value closest to `value` that the wide evaluation allows.
   double nearest(int64_t i, double value) const {
     const double wide = wide_.as<double>()[i], unfused = unfused_.as<double>()[i];
     if (same(value, unfused)) return value;

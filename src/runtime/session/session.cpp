@@ -27,8 +27,8 @@ Session::Session(const Program& program, const SessionOptions& options) {
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 
-// What only values tell may also come up in a run (sizes that an operator reads from a tensor which
-// no step writes): such a run, and those after it, are evaluated.
+// Dependence on run-time values may also show during a run (sizes that an operator reads from a
+// tensor which no step writes): this run and later ones are evaluated node by node.
 NamedTensors Session::run(const NamedTensors& inputs) {
   try {
     return impl_->executor->run(inputs);

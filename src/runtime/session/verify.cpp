@@ -60,8 +60,8 @@ class Verifier {
   }
 
  private:
-  // Fills expected_, in the order of the unfused operators. The CPU runs them too, on what is
-  // expected of those before.
+  // Fills expected_ in the order of the unfused operators. The CPU runs them too, on the expected
+  // values of earlier ones.
   void run_unfused() {
     SessionOptions options = options_;
     options.device = "cpu";
@@ -74,7 +74,7 @@ class Verifier {
     executor->run(inputs_);
   }
 
-  // Sizes that follow from values may differ between the two: then the CPU's value is expected.
+  // Sizes that depend on values may differ between the two; the CPU's value is then expected.
   Tensor expectation(const std::string& name, const Tensor& unfused) {
     try {
       const Tensor exact =
@@ -133,7 +133,7 @@ class Verifier {
     ++result_.decided_wide;
   }
 
-  // What steps of the program are given.
+  // Inputs of the program's steps: expected values.
   const Tensor* given(ir::ValueId id) const {
     const std::string& name = graph_.values[static_cast<size_t>(id)].name;
     const auto expected = expected_.find(name);
@@ -148,10 +148,10 @@ class Verifier {
   const NamedTensors& inputs_;
   SessionOptions options_;
   Tolerance tolerance_;
-  std::map<std::string, ptrdiff_t> step_of_;  // by the values that the program computes
+  std::map<std::string, ptrdiff_t> step_of_;  // by names of values that the program computes
   std::map<std::string, ir::ValueId> ids_;
   NamedTensors expected_, unfused_values_;
-  std::map<std::string, std::string> uncovered_;  // why a value is expected as the CPU has it
+  std::map<std::string, std::string> uncovered_;  // by value: why the CPU's result is expected
   std::set<ptrdiff_t> compared_steps_;
   Verification result_;
 };

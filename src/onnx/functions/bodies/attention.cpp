@@ -43,8 +43,8 @@ std::string projected_text(const ExpansionCall& call, const AttentionScoreInputs
   return text + masked_attention_text(call, terms);
 }
 
-// Q4, K4 and V4 [batch, length, heads, size] of MultiHeadAttention's inputs; keys and values that
-// come by heads are K and V at once.
+// Q4, K4 and V4 [batch, length, heads, size] from MultiHeadAttention's inputs; keys and values that
+// are split into heads already become K and V.
 std::string multi_head_inputs(const ExpansionCall& call, int64_t heads) {
   const auto apart = [&](const char* result, const char* x) {
     return fmt::format(

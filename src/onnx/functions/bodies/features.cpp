@@ -123,7 +123,7 @@ std::string learning_feature_vectorizer(const ExpansionCall& call) {
                      body, parts);
 }
 
-// Unknown categories give zeros; where they are an error, the kernel serves.
+// Unknown categories give zeros; the kernel computes the form in which they are an error.
 std::string learning_one_hot_encoder(const ExpansionCall& call) {
   const bool words = call.type(0) == ::onnx::TensorProto::STRING;
   const char* list = words ? "cats_strings" : "cats_int64s";

@@ -4,7 +4,7 @@
 namespace redfuser::onnx {
 namespace {
 
-// Rotary tables may cover a part of the head only; their width says how much.
+// Rotary tables may cover a part of the head, by their width.
 std::string rotary_text(const ExpansionCall& call, const char* result, const char* x) {
   const int64_t half = call.size(7, 1);
   return fmt::format(
@@ -47,7 +47,7 @@ constexpr const char* kPastLength = R"(
     LowestPosition = Max(Positions0, Zero0)
   )";
 
-// Behind the past's elements, which may be none, stands one that no slot takes.
+// An extra element follows the past's elements, so that an empty past can be gathered from.
 std::string cache_text(bool past) {
   if (!past) {
     return "PresentKey = Identity(KR) PresentValue = Identity(V) Keys = Shape<start = 2, end = "
@@ -86,7 +86,7 @@ std::string cache_text(bool past) {
   )";
 }
 
-// Key t is seen by query i if it is not later and not more than a window earlier.
+// Query i sees key t if t is not later and at most a window earlier.
 std::string visible_text(bool causal, int64_t window) {
   std::string text = R"(
     KeyCount = Squeeze(Keys, Zero)
@@ -127,13 +127,13 @@ std::string scores_text(const ExpansionCall& call) {
   }
   text +=
       call.has(10) ? "BiasF = Cast<to = 1>(ScoreBias) S2 = Add(S1, BiasF) " : "S2 = Identity(S1) ";
-  // Beside a sink, a row without a visible key is 0 rather than NaN.
+  // With a sink, a row without a visible key is 0, not NaN.
   return text +
          fmt::format("Never = Constant<value = float {{{}}}>() S3 = Where(Seen4, S2, Never) ",
                      has_sink(call) ? "-3.4028234e38" : "-inf");
 }
 
-// A sink takes part in the sum of a row without a value.
+// A sink contributes to the sum of a row, not to its values.
 std::string softmax_text(const ExpansionCall& call) {
   if (!has_sink(call)) return "P = Softmax<axis = -1>(S3) ";
   std::string text =

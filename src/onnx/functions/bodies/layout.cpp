@@ -1,5 +1,5 @@
-// com.microsoft operators that ai.onnx has taken over, under the same or another name; operators of
-// ai.onnx that are others in a few words.
+// com.microsoft operators that are now in ai.onnx, perhaps under another name; operators of ai.onnx
+// that are short compositions of others.
 #include "onnx/functions/expansion_call.h"
 
 namespace redfuser::onnx {

@@ -36,8 +36,8 @@ std::string weights_text(const char* result, const char* list, int64_t rows, int
       result, list, rows, columns);
 }
 
-// √2·erf⁻¹(2S-1) by Winitzki's approximation, with the constants that ONNX Runtime takes; written
-// so that nothing cancels.
+// √2·erf⁻¹(2S-1) by Winitzki's approximation, with the constants of ONNX Runtime, in a form without
+// cancellation.
 constexpr const char* kProbit = R"(
     Two = Constant<value_float = 2.0>()
     UnitP = Constant<value_float = 1.0>()
@@ -210,7 +210,7 @@ std::string learning_svm_regressor(const ExpansionCall& call) {
     const int64_t features = features_for(call, "coefficients", 1);
     body += weights_text("W", "coefficients", 1, features) + "P = Gemm<transB = 1>(XM, W) ";
   }
-  // Only the first rho counts.
+  // Only the first rho is used.
   body +=
       "RhoList = Constant<value_floats: floats = @rho>() Zeroth = Constant<value_int = 0>() "
       "Rho = Gather(RhoList, Zeroth) S = Add(P, Rho) ";

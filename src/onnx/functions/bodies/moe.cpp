@@ -5,7 +5,7 @@
 namespace redfuser::onnx {
 namespace {
 
-// Numbers of the node's inputs; -1: it has no such input. They are named as here, in capitals.
+// Numbers of the node's inputs; -1: absent. The body names them as here, capitalised.
 struct MixtureInputs {
   int b1, b2, w3, b3;
   int shares = -1;  // RouterWeights, which Router only selects from
@@ -102,8 +102,8 @@ std::string gated_text(const ExpansionCall& call, const MixtureInputs& inputs) {
   return text + (third ? "H2 = Mul(HA, U1) " : "H2 = Identity(HA) ");
 }
 
-// Every expert is computed for every token and weighted by its routing, which is 0 for those that
-// are not chosen.
+// Every expert is computed for every token and weighted by its routing, which is 0 unless the
+// expert is chosen.
 std::string mixture_text(const ExpansionCall& call, const MixtureInputs& inputs) {
   call.refuse_if(call.integer("use_sparse_mixer", 0) != 0, "use_sparse_mixer");
   return routing_text(call, inputs) + "XF = Cast<to = 1>(X2) X3 = Unsqueeze(XF, Zero) " +

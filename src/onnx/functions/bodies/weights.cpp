@@ -18,7 +18,7 @@ std::string zeros_text(const ExpansionCall& call, const char* name, const char* 
                      1 << (call.integer("bits", 4) - 1));
 }
 
-// W [rows, depth] of Weights, which are scaled by blocks along the depth.
+// W [rows, depth] = Weights, scaled by blocks along the depth.
 std::string blocked_weights_text(const ExpansionCall& call, int64_t rows, int64_t depth,
                                  int64_t blocks) {
   return fmt::format(
@@ -31,7 +31,7 @@ std::string blocked_weights_text(const ExpansionCall& call, int64_t rows, int64_
       rows, blocks, call.integer("block_size", 0), depth, zeros_text(call, "Zero3", "PerBlock"));
 }
 
-// The same where ElementwiseGroups says which scale each element of the depth has.
+// The same if the input `g_idx` gives the block of each element of the depth.
 std::string grouped_weights_text(const ExpansionCall& call, int64_t rows, int64_t depth,
                                  int64_t blocks) {
   return fmt::format(
