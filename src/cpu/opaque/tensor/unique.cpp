@@ -31,19 +31,19 @@ struct SliceOrder {
   }
 };
 
-struct ElementwiseGroups {
+struct SliceGroups {
   ChargedVector<int64_t> first, counts;  // per unique slice
   ChargedVector<int64_t> inverse;        // per input slice
 };
 
 template <typename T>
-ElementwiseGroups group_slices(const SliceOrder<T>& order, bool sorted) {
+SliceGroups group_slices(const SliceOrder<T>& order, bool sorted) {
   int64_t size = order.view.size;
   ChargedVector<int64_t> ranked(size);
   std::iota(ranked.begin(), ranked.end(), 0);
   std::stable_sort(ranked.begin(), ranked.end(),
                    [&](int64_t a, int64_t b) { return order.compare(a, b) < 0; });
-  ElementwiseGroups groups;
+  SliceGroups groups;
   groups.inverse.resize(size);
   for (int64_t i = 0; i < size; ++i) {
     if (i == 0 || order.compare(ranked[i - 1], ranked[i]) != 0) {
@@ -59,7 +59,7 @@ ElementwiseGroups group_slices(const SliceOrder<T>& order, bool sorted) {
   std::iota(by_first.begin(), by_first.end(), 0);
   std::sort(by_first.begin(), by_first.end(),
             [&](int64_t a, int64_t b) { return groups.first[a] < groups.first[b]; });
-  ElementwiseGroups ordered;
+  SliceGroups ordered;
   for (size_t i = 0; i < by_first.size(); ++i) {
     ordered.first.push_back(groups.first[by_first[i]]);
     ordered.counts.push_back(groups.counts[by_first[i]]);
@@ -85,7 +85,7 @@ void run_unique(OpaqueCall& call) {
   dispatch(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     SliceOrder<T> order{x.as<T>(), view};
-    ElementwiseGroups groups = group_slices(order, call.integer("sorted", 1) != 0);
+    SliceGroups groups = group_slices(order, call.integer("sorted", 1) != 0);
     auto count = static_cast<int64_t>(groups.first.size());
     Dims dims = flat ? Dims{count} : x.dims();
     dims[axis] = count;

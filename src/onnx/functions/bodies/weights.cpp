@@ -37,7 +37,7 @@ std::string grouped_weights_text(const ExpansionCall& call, int64_t rows, int64_
   return fmt::format(
       "Begin = Constant<value_ints = [0]>() End = Constant<value_ints = [{2}]>() "
       "Along = Constant<value_ints = [1]>() WU = Slice(Weights, Begin, End, Along) "
-      "WF = Cast<to = 1>(WU) OfElement = Slice(ElementwiseGroups, Begin, End, Begin) "
+      "WF = Cast<to = 1>(WU) OfElement = Slice(Groups, Begin, End, Begin) "
       "PerBlock = Constant<value_ints = [{0}, {1}]>() Scale2 = Reshape(ScaleF, PerBlock) "
       "ScaleK = Gather<axis = 1>(Scale2, OfElement) {3} {4} "
       "Centred = Sub(WF, ZeroK) W = Mul(Centred, ScaleK) ",
@@ -72,7 +72,7 @@ std::string microsoft_matmul_nbits(const ExpansionCall& call) {
   const bool packed_zeros = call.has(3) && call.type(3) == ::onnx::TensorProto::UINT8;
   std::string body =
       "<K, N, bits, block_size, accuracy_level, weight_prepacked> "
-      "(A, B, Scales, ZeroPoints, ElementwiseGroups, Bias) => (Y) { ";
+      "(A, B, Scales, ZeroPoints, Groups, Bias) => (Y) { ";
   // `x` of [rows, ...bytes] as numbers [rows, count].
   const auto unpack = [&](const std::string& x, const std::string& result, int64_t count) {
     std::string text = fmt::format(
