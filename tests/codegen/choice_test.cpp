@@ -1,4 +1,4 @@
-// What tuning may choose from: the same kernel again from its choice, others that fit and compile.
+// The choices of tuning: each gives its kernel again, fits and compiles.
 #include <algorithm>
 
 #include "codegen/core/kernel_config.h"
@@ -49,7 +49,7 @@ std::vector<Forms> forms_of(const Model& model, const codegen::Target& target, i
   return result;
 }
 
-// The calls as text: what tells one form from another.
+// The calls as text, to compare forms.
 std::string text_of(const codegen::GpuStep& step, const std::vector<int64_t>& symbols) {
   std::string text;
   for (const codegen::GpuCall& call : step.calls) {

@@ -1,4 +1,4 @@
-// What generated kernels divide by: the count itself, whatever the tensor's type.
+// Generated kernels divide by the exact count for every tensor type.
 #include <fmt/format.h>
 
 #include "support/codegen_harness.h"

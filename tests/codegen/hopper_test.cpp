@@ -229,7 +229,7 @@ TEST(CodegenHopper, LatentValuesAreNotCopiedTwice) {
   }
 }
 
-// Two segments of a row tile are a cluster's; a second kernel merges what more of them leave.
+// Two segments of a row tile are a cluster; a second kernel merges the states of more segments.
 TEST(CodegenHopper, SegmentsOfWideValuesAreClusters) {
   struct Case {
     const char *queries, *keys;

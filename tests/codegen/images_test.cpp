@@ -42,7 +42,7 @@ TEST(CodegenImages, SamplingIsPartOfAMap) {
   }
 }
 
-// A product and the sum of what falls on an element; with groups, the sums alone.
+// A product and the sum of its contributions to an element; with groups, the sums alone.
 TEST(CodegenImages, TransposedConvolutions) {
   for (const std::string type : {"float", "float16"}) {
     const std::string head =

@@ -11,7 +11,7 @@
 #include "support/codegen_harness.h"
 #include "support/text_model.h"
 
-// What the device has besides C++.
+// Functions of device headers, for the host.
 #define __device__
 #define __forceinline__ inline
 #define asm(...) static_cast<void>(a + b)

@@ -1,4 +1,4 @@
-// Matrix products and what the product library computes along with them.
+// Matrix products and the epilogues of the product library.
 #include "support/codegen_harness.h"
 #include "support/test_paths.h"
 #include "support/text_model.h"

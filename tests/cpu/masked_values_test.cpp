@@ -1,5 +1,5 @@
-// What keys, values and rows that are no numbers do behind masks of attention: fused on the CPU
-// and, where there is one, on a GPU, beside the unfused graph, NaN for NaN.
+// NaN and infinite keys, values and rows behind masks of attention: fused on the CPU and, where
+// there is one, on a GPU, beside the unfused graph, NaN for NaN.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -251,7 +251,7 @@ TEST_P(MaskedValues, GpuIsExactWhereVisible) {
   }
 }
 
-// The kernel of the check comes first, and the attention kernel reads what it found.
+// The check's kernel runs first, and the attention kernel reads its result.
 TEST_P(MaskedValues, ExactKernelsCheckFirst) {
   using namespace codegen_tests;
   constexpr int kSpill = 16;  // bytes, of fp32 on sm_80
@@ -269,7 +269,8 @@ TEST_P(MaskedValues, ExactKernelsCheckFirst) {
     }
     ASSERT_EQ(exact.kernels.size(), plain.kernels.size() + 1);
     EXPECT_EQ(exact.kernels[0].family, "mask_check");
-    // What a Where hides may be anything; values are multiplied, and rows and keys added to a mask.
+    // Scores that a Where hides may have any value; values are multiplied, and rows and keys added
+    // to a mask.
     const bool replaced = std::string(GetParam().mask.name).ends_with("where");
     EXPECT_EQ(exact.kernels[0].buffers.size(), replaced ? 2u : 4u);
     const int flag = exact.kernels[0].buffers[0].scratch;

@@ -20,7 +20,7 @@ struct Case {
   const char* what;
   const char* type;                // of all tensors
   const char* graph;               // T is the type
-  std::vector<int64_t> rows = {};  // what r is, if there is one
+  std::vector<int64_t> rows = {};  // values of r, if there is one
 };
 
 // Large enough for the kernel by estimate; rows and columns that do not fill tiles.

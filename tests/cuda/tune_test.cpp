@@ -1,4 +1,4 @@
-// Every choice that tuning offers, on a GPU: the default's results, and what is remembered of it.
+// Every choice that tuning offers, on a GPU: the default's results, and stored measurements.
 // Skipped where there is no GPU.
 #include <gtest/gtest.h>
 

@@ -31,7 +31,7 @@ class FakeGpu : public testing::Test {
     return Model::parse("<ir_version: 9, opset_import: [\"\" : 20]> " + graph);
   }
 
-  // What a UserError says; a failure if there is none.
+  // The message of a UserError; a test failure without one.
   template <typename Body>
   static std::string error_of(const Body& body) {
     try {

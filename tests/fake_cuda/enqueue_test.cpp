@@ -1,4 +1,4 @@
-// Runs on the caller's memory and stream: what is copied, allocated, launched and replayed.
+// Runs on the caller's memory and stream: copies, allocations, launches and replays.
 #include <thread>
 
 #include "fake_cuda/device_harness.h"

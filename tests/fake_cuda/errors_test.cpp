@@ -1,4 +1,4 @@
-// What sessions say when the GPU, its driver, its memory or a kernel fails them.
+// Errors of sessions when the GPU, its driver, its memory or a kernel fails.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

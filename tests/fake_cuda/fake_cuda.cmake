@@ -1,4 +1,5 @@
-# Sessions on a GPU that is not there: libraries under the real ones' names, which keep accounts. A program of its own, since a process opens one driver.
+# Tests of GPU sessions with fake libcuda, libnvrtc and libcublasLt, which record calls. They are a
+# program of their own, since a process opens one driver.
 set(fake_cuda_folder ${CMAKE_CURRENT_BINARY_DIR}/fake_cuda)
 foreach(library IN ITEMS driver:cuda:1 nvrtc:nvrtc:13 cublaslt:cublasLt:13)
   string(REPLACE ":" ";" parts ${library})

@@ -13,7 +13,7 @@
 namespace redfuser::device_tests {
 
 struct FakeCuda {
-  // What the GPU is like; tests set it.
+  // Properties of the GPU, set by tests.
   int init_result = 0;
   int devices = 1;
   int architecture = 90;
@@ -32,7 +32,7 @@ struct FakeCuda {
   std::function<double(int proposal)> product_ms;
   int proposals = 3;
 
-  // What happened.
+  // Recorded calls.
   struct Launch {
     void* stream;
     std::vector<uint64_t> arguments;  // pointers first; as many as a kernel takes at least

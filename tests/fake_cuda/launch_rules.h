@@ -1,5 +1,5 @@
-// What a CUDA driver refuses, by its reference: the limits of NVIDIA's GPUs for launches, for the
-// shared memory of functions, and for tensor maps.
+// Launches and arguments that a CUDA driver refuses: the limits of NVIDIA's GPUs for launches, for
+// the shared memory of functions, and for tensor maps.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct FunctionState {
   int static_shared = 0;  // bytes
   int registers = 0;      // of a thread; 0: any block's fit
   int most_threads = 1024;
-  int most_dynamic = -1;  // bytes of dynamic shared memory; -1: what the default leaves
+  int most_dynamic = -1;  // bytes of dynamic shared memory; -1: the rest of the default limit
   bool large_clusters = false;
 };
 

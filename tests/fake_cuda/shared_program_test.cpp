@@ -73,7 +73,7 @@ TEST_F(SharedProgram, TheModeOfTheCacheIsTheSessions) {
     EXPECT_EQ(entries("third"), 1);
     fs::remove_all(folder_);
   }
-  // What the cache has is not read.
+  // Entries of the cache are not read.
   const Session first(program, options);
   options.kernel_cache = KernelCacheMode::Off;
   const Session second(program, options);

@@ -52,7 +52,7 @@ class Sweep : public FakeGpu {
     }
   }
 
-  // What the texts of the default and of every choice say.
+  // Launch limits from the texts of the default and of every choice.
   void note(const Program& program, bool choices) {
     const runtime::CompiledProgram& compiled = *program.handle();
     const ir::Graph graph = clone(compiled.graph());

@@ -1,4 +1,4 @@
-// SessionOptions::tune: what is measured, taken, remembered and left out.
+// SessionOptions::tune: measured, chosen, stored and skipped kernels.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -58,7 +58,7 @@ class Tune : public FakeGpu {
       return block == kOneGroup ? one_group : others;
     };
   }
-  // Runs a session once and returns what it found.
+  // Runs a session once and returns its tunings.
   std::vector<StepTuning> run(const std::string& graph, int64_t tokens) {
     measured_ = 0;
     gpu->launches.clear();
@@ -319,7 +319,7 @@ TEST_F(Tune, TakesTheFastestOfTheLibrarysProposals) {
     const StepTuning& found = session.tunings()[0];
     EXPECT_EQ(found.kind, "product");
     EXPECT_EQ(found.choice, c.choice);
-    // What the library has, and the kernel of ours.
+    // The library's algorithms and RedFuser's kernel.
     EXPECT_EQ(found.measured.size(), c.times.size() + 1);
     EXPECT_EQ(gpu->launches.back().block == 0, found.choice != "product_tile");
   }

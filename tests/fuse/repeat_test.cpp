@@ -1,4 +1,4 @@
-// Growing regions again where a graph repeats itself gives what growing each alone gives.
+// Replayed growth in repeated parts of a graph gives the same regions as growing each alone.
 #include <gtest/gtest.h>
 
 #include "fuse/region_replay.h"

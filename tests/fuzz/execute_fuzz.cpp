@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kElements = 1 << 16;
 constexpr int64_t kOpenDimension = 3;
 
-// What the inputs hold.
+// The values of the inputs.
 enum class Contents { Small, Edges, Bytes };
 
 Contents contents_of(const uint8_t* data, size_t size) {

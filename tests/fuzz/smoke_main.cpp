@@ -40,7 +40,7 @@ std::vector<Bytes> read_seeds(char** begin, char** end) {
     }
     for (const auto& entry : fs::directory_iterator(*at)) paths.push_back(entry.path());
   }
-  // By name: the order is the same wherever the folders lie.
+  // By name, so that the order does not depend on the folders' paths.
   std::sort(paths.begin(), paths.end(), [](const fs::path& a, const fs::path& b) {
     return std::pair(a.filename(), a) < std::pair(b.filename(), b);
   });
@@ -54,7 +54,7 @@ std::vector<Bytes> read_seeds(char** begin, char** end) {
   return seeds;
 }
 
-// What the handler of a deadly signal writes, and where.
+// The current input, and the path to which the handler of a deadly signal writes it.
 const Bytes* current = nullptr;
 std::string copy_path;
 

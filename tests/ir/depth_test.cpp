@@ -1,4 +1,4 @@
-// Expressions that share their parts, and those that nest deep: what walks over them takes time in
+// Expressions that share subexpressions, and those that nest deep: walks over them take time in
 // proportion to their distinct nodes, and little of the stack. The trees of most cases here have
 // 2^64 nodes.
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ TEST(Shared, RangesOfIndices) {
   EXPECT_LE(cpu::range_of(doubled(pool, ir::ExprOp::Sub, sum)).low, 0);
 }
 
-// Σ over j of what the earlier result m and the element x make.
+// Σ over j of a function of the earlier result m and the element x.
 struct Stages {
   ir::ExprPool pool;
   ir::Expr stream = pool.axis("j", pool.symbol("n"));

@@ -1,5 +1,5 @@
-// Proofs about sizes and indices: what is proved holds for every size from 0 on, and what kernels
-// depend on is proved.
+// Proofs about sizes and indices: proved facts hold for every size from 0 on, and facts that
+// kernels depend on is proved.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -1,4 +1,4 @@
-// A tape gives what the evaluation of its expression gives.
+// A tape gives the same result as the evaluation of its expression.
 #include <gtest/gtest.h>
 
 #include <cmath>

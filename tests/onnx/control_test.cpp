@@ -159,8 +159,8 @@ TEST(ControlErrors, DeepNestingIsRefused) {
   EXPECT_FALSE(error_of("(float x) => (float y) { " + body + " }", {}).empty());
 }
 
-// What is said of a condition or a count that has none of its forms, whether the plan or only the
-// run has its value.
+// Messages for a condition or a count of a wrong form, whether the plan or only the run has its
+// value.
 TEST(ControlErrors, ConditionsAndCountsAreOneElement) {
   const std::string branches(kBranches);
   const std::string body =

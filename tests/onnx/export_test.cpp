@@ -269,8 +269,7 @@ TEST(ConvexRegions, GroupsThatWouldDependOnEachOther) {
   EXPECT_EQ(grouped_order(graph, grouping.group).size(), 4u);
 }
 
-// Every order of groups is one of the graph: each node after what it reads, each group in one
-// piece.
+// Every order of groups is one of the graph: each node after its inputs, each group in one piece.
 TEST(ConvexRegions, GroupsOfRandomGraphsCanBeOrdered) {
   std::mt19937 random(7);
   for (int trial = 0; trial < 3000; ++trial) {

@@ -51,7 +51,7 @@ constexpr const char* kSmallFunction =
     r = Div(t, o)
   })";
 
-// What fuzzing found: each runs or is refused.
+// Findings of fuzzing: each runs or is refused.
 TEST(Hostile, FoundByFuzzing) {
   for (const auto& entry : fs::directory_iterator(test_paths::found())) {
     SCOPED_TRACE(entry.path().filename().string());

@@ -285,7 +285,7 @@ TEST(InvalidFile, AttributesOfFunctions) {
   expect_refused(twice.path(), {"attribute \"a\" appears twice"});
 }
 
-// What looks alike and is valid.
+// Similar models that are valid.
 TEST(InvalidFile, ValidNeighboursAreTaken) {
   const char* graphs[] = {
       "g (float[6] x) => (y) { y, b = Split<num_outputs = 2>(x) }",

@@ -29,7 +29,7 @@ void expect_parts(const std::string& message, const std::vector<std::string>& pa
   }
 }
 
-// Where a file names an element type, and what the message calls the place.
+// Places of a file that name an element type, with their names in messages.
 struct TypePlace {
   const char *name, *graph;
   void (*set)(::onnx::GraphProto& graph, int code);

@@ -1,5 +1,5 @@
-// What inference knows beyond shapes: contents of small values, functions of indices, and shapes
-// that follow from them.
+// Inference beyond shapes: contents of small values, functions of indices, and shapes that follow
+// from them.
 #include "ops/lowering.h"
 #include "support/ops_case.h"
 

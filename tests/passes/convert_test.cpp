@@ -1,4 +1,4 @@
-// Conversion to 16-bit floats: what stays fp32, and that nothing is lost by it.
+// Conversion to 16-bit floats: values that stay fp32, and the accuracy of the result.
 #include <gtest/gtest.h>
 
 #include <cmath>

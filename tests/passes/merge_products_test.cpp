@@ -53,7 +53,7 @@ TEST_F(MergeProducts, WeightsByRows) {
             (std::vector<double>{1, 0, 7, 0, 2, 1, 8, 1, 3, 2, 9, 2}));
 }
 
-// Rows of 2, 3 and 1 elements; every range of bytes is what the whole has there.
+// Rows of 2, 3 and 1 elements; every range of bytes equals that of the whole matrix.
 TEST(ColumnConcat, WritesAnyPieceOfTheWhole) {
   const Tensor whole = passes::column_concat(
       4, {{floats({4, 2}, {0, 1, 10, 11, 20, 21, 30, 31}), false, 2},

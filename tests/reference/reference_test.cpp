@@ -335,7 +335,7 @@ TEST(Reference, ArgumentsOfJumpsMoveToEitherSide) {
   EXPECT_EQ(up.as<double>()[2], down.as<double>()[2]);
 }
 
-// Only what the wanted value takes is computed.
+// Only the nodes that the wanted value needs are computed.
 TEST(Reference, GivenValuesEndTheEvaluation) {
   GraphBuilder builder;
   const ir::ValueId x = builder.input("x", DType::Float32, {2});

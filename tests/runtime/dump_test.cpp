@@ -22,7 +22,7 @@ constexpr const char* kAttention =
 struct Case {
   const char* name;
   Model (*load)();
-  // Of every stage that is not a matter of course: what its text says.
+  // A part of the text of each stage.
   std::map<std::string, std::string> says;
 };
 const Case kCases[] = {

@@ -1,5 +1,5 @@
-// What --memory-limit and --time-limit count: inputs, working memory and texts as well as results,
-// writing as well as computing; and what they leave alone.
+// --memory-limit counts inputs, working memory, strings and results; --time-limit counts writing
+// and computing. Runs within the limits are not affected.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -44,7 +44,7 @@ TEST_F(LimitsTest, MemoryLimitCountsInputs) {
   }
 }
 
-// Inputs and results fit into the limit, but not what the kernel needs beside them.
+// Inputs and results fit into the limit, the kernel's working memory does not.
 TEST_F(LimitsTest, MemoryLimitCountsWorkingMemory) {
   const struct {
     const char *text, *input, *node, *limit;

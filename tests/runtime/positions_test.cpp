@@ -85,7 +85,7 @@ TEST(PositionGuards, WhatIsProvedIsNotLookedAt) {
   for (const auto& guards : program.handle()->guards) EXPECT_TRUE(guards.empty());
 }
 
-// What a run on any device can look at before it starts.
+// Positions that a run on any device checks before it starts.
 TEST(PositionGuards, InputsDecideSome) {
   const TextModel file(
       "g (float[n, m] x, int64[k] ids) => (y, z) {"

@@ -1,4 +1,4 @@
-// Models, programs, their reports, and what is written back.
+// Models, programs, their reports and written files.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ TEST(Model, DescribesItsFile) {
   EXPECT_THROW(Model::load("/no/such/file.onnx"), UserError);
 }
 
-// What several threads may read at once takes no new expressions.
+// A pool that several threads read accepts no new expressions.
 TEST(Program, LeavesItsModelAsItIs) {
   const TextModel file(kText);
   const Model model = Model::load(file.path());

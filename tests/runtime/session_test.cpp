@@ -1,4 +1,4 @@
-// Sessions: what a run checks, computes, frees and reports.
+// Sessions: checks, results, memory and reports of a run.
 #include <gtest/gtest.h>
 
 #include <atomic>

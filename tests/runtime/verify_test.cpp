@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kHead = "<ir_version: 10, opset_import: [\"\" : 21]> g ";
 
-// A graph, and the same with one number changed: what a wrong kernel would compute.
+// A graph, and the same with one number changed, in place of a wrong kernel.
 struct StepCase {
   std::string name;
   std::string text;  // with %, for which one of the numbers stands
@@ -98,7 +98,7 @@ TEST_P(VerifySteps, TellsRightFromWrong) {
 INSTANTIATE_TEST_SUITE_P(All, VerifySteps, ::testing::ValuesIn(step_cases()),
                          [](const auto& info) { return info.param.name; });
 
-// The second product is given what the first should have computed.
+// The second product gets the expected value of the first as its input.
 TEST(Verify, AnErrorIsNotPassedOn) {
   const auto text = [](const char* scale) {
     return std::string(kHead) +

@@ -1,4 +1,4 @@
-// Generated kernels without a GPU: what a model's plan becomes, and what NVRTC says to it.
+// Generated kernels without a GPU: the kernels of a model's plan, and their compilation by NVRTC.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -103,7 +103,7 @@ class Compiler {
     return result;
   }
 
-  // Sums what the assembler says of every function in the log.
+  // Adds up ptxas' figures of every function in the log.
   static void read_log(Result& result) {
     static const std::regex frame("(\\d+) bytes stack frame, (\\d+) bytes spill stores");
     for (std::sregex_iterator at(result.log.begin(), result.log.end(), frame), end; at != end;
@@ -147,8 +147,8 @@ class Compiler {
   int (*destroy_)(void**) = nullptr;
 };
 
-// What the assembler says of every text, in their order. `origins` by text is for errors. Logs are
-// kept as a cache keeps machine code.
+// ptxas' figures of every text, in order. `origins` by text is for errors. Logs are kept as a cache
+// keeps machine code.
 inline std::vector<Compiler::Result> compile_all(const std::map<std::string, std::string>& origins,
                                                  int architecture) {
   Compiler* compiler = Compiler::find();

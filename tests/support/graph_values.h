@@ -1,4 +1,4 @@
-// What a graph computes, for rewrites that must keep it.
+// Values of a graph, for rewrites that must keep them.
 #pragma once
 
 #include <gtest/gtest.h>
