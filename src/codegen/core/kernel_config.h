@@ -1,5 +1,5 @@
-// What the generators of a step's kernels are free to choose. A kernel's text depends on the step,
-// the target and this alone, so that a choice from outside gives the same kernel again.
+// The free choices of a step's kernel generator. A kernel's text depends on the step, the target
+// and the configuration alone, so that a stored configuration gives the same kernel again.
 #pragma once
 
 #include <span>
@@ -33,7 +33,7 @@ struct Candidate {
   double time = 0;
 };
 
-// At most so many choices are offered for a step.
+// The largest number of choices for a step.
 inline constexpr size_t kMaxChoices = 8;
 
 // The best of `candidates` by time, each once, `chosen` before all others.

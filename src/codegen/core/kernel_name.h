@@ -1,4 +1,4 @@
-// What kernels are called: in machine code, in the kernel cache, in traces.
+// Names of kernels in machine code, in the kernel cache and in traces.
 #pragma once
 
 #include <string>

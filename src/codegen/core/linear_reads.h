@@ -13,7 +13,7 @@ class LinearReads {
  public:
   explicit LinearReads(const ir::Graph& graph) : graph_(graph) {}
   ir::Expr flat(ir::Expr expr);
-  // `read` is flat already: flat(read) is itself.
+  // Registers a read that is flat already, so that flat(read) is `read`.
   void keep(ir::Expr read) { memo_[read] = read; }
 
  private:

@@ -1,4 +1,4 @@
-// GPUs that kernels are generated for without one at hand.
+// Targets of kernels that are generated without a GPU.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace redfuser::codegen {
 
-// The target of a row of select::known_machines(). UserError with the names that there are.
+// The target of a row of select::known_machines(). UserError with all names for an unknown one.
 Target target_named(std::string_view name);
 
 }  // namespace redfuser::codegen

@@ -16,8 +16,8 @@ bool aligned(ir::ExprPool& pool, ir::Expr size) {
   return pool.floormod(size, pool.integer(kUnit))->is_constant(0);
 }
 
-// One more than the largest value of an index. Copies never leave it, so a bound does where the
-// extent is not known.
+// One more than the largest value of an index; an upper bound suffices, since copies stay within
+// it.
 ir::Expr extent_of(ir::ExprPool& pool, ir::Expr index) {
   constexpr int64_t kBound = 1 << 24;
   if (index->op == ir::ExprOp::Axis) return index->extent();

@@ -1,4 +1,4 @@
-// Reads as boxes of a tensor map: what the bulk copy engine of sm_90 can fetch.
+// Reads as boxes of a tensor map, which TMA can copy.
 #pragma once
 
 #include <optional>
@@ -8,10 +8,10 @@
 namespace redfuser::codegen {
 
 // A flat read as a tensor of dimensions (inner, line, coordinates..). Axes that the read does not
-// depend on have no dimension, so a broadcast operand is read where it lies.
+// depend on have no dimension, so broadcast operands need no copy.
 struct TmaOperand {
   TmaView view;                       // without its box
-  std::vector<ir::Expr> coordinates;  // of the dimensions behind the line, over other axes; 1 to 3
+  std::vector<ir::Expr> coordinates;  // of the dimensions after the line, over other axes; 1 to 3
 };
 
 // nullopt unless the read is contiguous along `inner`, affine in `line`, strided in at most three

@@ -1,5 +1,5 @@
-// Elementwise kernels: one thread for each group of consecutive elements, or one warp for each
-// element that holds a long reduction.
+// Elementwise kernels: one thread per group of consecutive elements, or one warp per element with a
+// long reduction.
 #include "codegen/elementwise/elementwise_kernel.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct MapShape {
   std::vector<Store> stores;
 };
 
-// One axis for two neighbours, where memory is addressed alike; false if it is not.
+// Merges two adjacent axes into one if all offsets allow it; false if not.
 bool merge_pair(ir::ExprPool& pool, MapShape& shape, size_t outer) {
   ir::Expr a = shape.axes[outer], b = shape.axes[outer + 1];
   ir::Expr merged = pool.axis("e", pool.mul(a->extent(), b->extent()));
@@ -51,7 +51,8 @@ void merge_axes(ir::ExprPool& pool, MapShape& shape) {
   for (size_t i = shape.axes.size(); i-- > 1;) merge_pair(pool, shape, i - 1);
 }
 
-// Where selections change sides along the innermost axis: c of `axis < c`, if it is the only one.
+// The position at which selections change sides along the innermost axis: c of `axis < c`, if it is
+// the only one.
 int64_t boundary(const MapShape& shape) {
   ir::Expr axis = shape.axes.back();
   std::set<int64_t> found;
@@ -65,8 +66,8 @@ int64_t boundary(const MapShape& shape) {
   return found.size() == 1 ? *found.begin() : 0;
 }
 
-// f(i) for i < 2 c is f(r) and f(c + r) for r < c, where selections change sides at c: each then
-// addresses memory by the plain index r, and what both read is read once.
+// Splits f(i), i < 2 c, into f(r) and f(c + r), r < c, if selections change sides at c: both then
+// use the plain index r, and common reads are loaded once.
 void split_sides(ir::ExprPool& pool, MapShape& shape) {
   constexpr int64_t kUnit = 8;
   if (shape.axes.empty() || !shape.axes.back()->extent()->is_constant()) return;
@@ -93,7 +94,7 @@ bool has_reduce(const std::vector<Store>& stores) {
   return found;
 }
 
-// A reduction worth a warp: outermost, long, and reading consecutive elements.
+// A reduction for which a warp pays: outermost, long, and reading consecutive elements.
 bool wants_warp(ir::ExprPool& pool, const std::vector<Store>& stores) {
   bool found = false;
   std::set<ir::Expr> seen;

@@ -77,7 +77,7 @@ ir::Expr tap(const ops::NodeView& view, const Windows& w, ir::Expr batch, ir::Ex
   return inside ? pool.select(inside, read, outside) : read;
 }
 
-// Axes named after what they walk.
+// Axes named after their dimensions.
 std::vector<ir::Expr> axes_of(ir::ExprPool& pool, const std::vector<ir::Expr>& extents,
                               const char* name) {
   std::vector<ir::Expr> axes;
@@ -171,7 +171,7 @@ class Convolution {
     return scratch_read(scratch, row_major(pool_, axes, extents_of(pool_, axes)));
   }
 
-  // No element is in two windows, and a window's rows are worth a vector access.
+  // Windows do not overlap, and a window's row is at least one vector access.
   bool apart() const {
     bool all = w_.kernel.back() >= 4;
     for (size_t i = 0; i < w_.kernel.size(); ++i) {
@@ -180,7 +180,7 @@ class Convolution {
     return all;
   }
 
-  // Windows that lie apart, one after the other: rows of a window stay consecutive elements.
+  // Windows that do not overlap, one after the other, so that a window's row stays contiguous.
   ir::Expr patches(ir::Expr k, const std::vector<ir::Expr>& point) {
     std::vector<ir::Expr> window = axes_of(pool_, {view_.shape(1)[1]}, "c");
     const std::vector<ir::Expr> taps = axes_of(pool_, constants(pool_, w_.kernel), "k");
@@ -274,7 +274,7 @@ ir::Expr reduced(ir::ExprPool& pool, ir::Reduction reduction, const std::vector<
   return body;
 }
 
-// Taps of a window along one dimension that an average counts.
+// The number of taps of a window along one dimension that an average divides by.
 ir::Expr counted_taps(const ops::NodeView& view, const PoolWindow& p, size_t i) {
   ir::ExprPool& pool = view.pool();
   if (!p.w.padded) return pool.integer(p.w.kernel[i]);

@@ -1,4 +1,4 @@
-// Steps of operators that have no lowering, by the operator's kernels.
+// GPU implementations of operators without a lowering, by name.
 #pragma once
 
 #include "codegen/core/step_builder.h"

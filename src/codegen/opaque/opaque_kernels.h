@@ -1,5 +1,5 @@
-// Device forms of operators that have no lowering. Each adds its calls to the builder or throws a
-// UserError that names the node.
+// GPU implementations of operators without a lowering. Each adds its calls to the builder or throws
+// a UserError that names the node.
 #pragma once
 
 #include "codegen/core/step_builder.h"

@@ -35,7 +35,7 @@ struct Combination {
   ir::Reduction reduction;
   ir::ExprOp operation;
 };
-// Null: updates replace what is there.
+// Null: updates replace the old elements.
 std::optional<Combination> combination(const ops::NodeView& view) {
   const std::string name = view.text("reduction", "none");
   if (name == "none") return std::nullopt;
@@ -61,7 +61,7 @@ ir::Expr every(ir::ExprPool& pool, const std::vector<ir::Expr>& conditions) {
   return all;
 }
 
-// The output over its axes, from the updates over `walked` besides, where `meant` for the element.
+// The output over its axes, reduced over the updates along `walked` for which `meant` is true.
 void add_combined(StepBuilder& builder, const ops::NodeView& view, const Combination& how,
                   const std::vector<ir::Expr>& axes, const std::vector<ir::Expr>& walked,
                   const std::vector<ir::Expr>& update, ir::Expr meant) {
@@ -114,7 +114,7 @@ void combine_elements(StepBuilder& builder, const ops::NodeView& view, const Com
   add_combined(builder, view, how, axes, {along}, at, every(pool, conditions));
 }
 
-// The element that the index tuple at `at` means, in the dimensions that it indexes.
+// The indices of the element that the index tuple at `at` refers to.
 std::vector<ir::Expr> tuple_at(StepBuilder& builder, const ops::NodeView& view,
                                std::vector<ir::Expr> at) {
   ir::ExprPool& pool = builder.pool();

@@ -1,5 +1,5 @@
-// Transposed convolutions: a matrix product gives every input element under every tap, and an
-// output element is the sum of those that fall on it.
+// Transposed convolutions: a matrix product computes the contribution of every input element by
+// every tap, and an output element is the sum of its contributions.
 #include "base/error.h"
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/opaque/opaque_kernels.h"
@@ -48,7 +48,7 @@ class TransposedConvolution {
                       std::move(index));
   }
 
-  // What is cut off before the first output element.
+  // Padding that is cropped before the first output element.
   ir::Expr pad_begin(size_t i) const {
     const std::string mode = view_.text("auto_pad", "NOTSET");
     const size_t rank = kernel_.size();

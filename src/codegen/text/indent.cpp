@@ -36,7 +36,7 @@ class Indenter {
     if (!directive) scan(line);
   }
 
-  // A line that begins with closing brackets stands where their opening ones do.
+  // A line that begins with closing brackets has the indentation of the opening ones.
   size_t indentation(std::string_view line) const {
     size_t open = open_.size();
     for (const char c : line) {
@@ -93,7 +93,7 @@ class Indenter {
     if ((c == '}' || c == ')') && !open_.empty()) open_.pop_back();
   }
 
-  std::string result_, until_;  // until_: what ends the comment or literal
+  std::string result_, until_;  // until_: the end of the comment or literal
   std::vector<char> open_;
   bool continues_directive_ = false;
 };

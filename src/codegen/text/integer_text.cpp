@@ -12,7 +12,7 @@
 namespace redfuser::codegen {
 namespace {
 
-// Elements of tensors wrap around; the compiler may take sizes and indices not to overflow.
+// Tensor elements wrap around; the compiler may assume that sizes and indices do not overflow.
 bool is_element(ir::Expr expr) {
   return expr->dtype != DType::Int64 || expr->has_read || expr->has_leaf;
 }

@@ -1,5 +1,5 @@
-// The CUDA text of operations on integers, as src/ir/integer_operations.h has them: words of
-// value_type(dtype), wrapped around where an operation leaves the type.
+// The CUDA text of operations on integers by src/ir/integer_operations.h: words of
+// value_type(dtype), wrapped around if a result may be out of the type's range.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ std::string word_text(DType dtype, int64_t word);
 std::string integer_cast_text(DType dtype, DType from, const std::string& x);
 // A float or double `x` as a word of `dtype`.
 std::string to_integer_text(DType dtype, const std::string& x);
-// The text of `expr`, an operation that gives integers, on operands that are values; before it is
-// wrapped around. Empty for operations that read as they do for other types.
+// The text of `expr`, an operation with an integer result, on operands that are values, before
+// wrapping. Empty for operations with the same text for other types.
 std::string integer_operation_text(ir::Expr expr, const std::vector<std::string>& args);
 
 }  // namespace redfuser::codegen

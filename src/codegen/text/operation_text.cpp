@@ -1,4 +1,4 @@
-// The CUDA text of every operation, with the meaning that src/ir/scalar_ops.def gives it.
+// The CUDA text of every operation, by src/ir/scalar_ops.def.
 #include "codegen/text/operation_text.h"
 
 #include <cmath>

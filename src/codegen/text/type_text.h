@@ -7,9 +7,9 @@
 
 namespace redfuser::codegen {
 
-// "float", "half_t", "long long": what memory holds.
+// The type in memory: "float", "half_t", "long long".
 std::string_view storage_type(DType dtype);
-// "float", "double", "long long", "unsigned long long" (uint64), "bool": what is computed with.
+// The type in registers: "float", "double", "long long", "unsigned long long" (uint64), "bool".
 std::string_view value_type(DType dtype);
 
 }  // namespace redfuser::codegen
