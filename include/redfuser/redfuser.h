@@ -43,8 +43,7 @@ struct ValueInfo {
   std::string name;
   DType dtype = DType::Undefined;
   std::vector<Dimension> dims;
-  bool any_shape =
-      false;  // the model leaves the rank open, or the value is no tensor: dims is empty
+  bool any_shape = false;  // unknown rank, or not a tensor: dims is empty
 };
 
 class Model {
@@ -59,7 +58,7 @@ class Model {
 
   const std::vector<ValueInfo>& inputs() const;
   const std::vector<ValueInfo>& outputs() const;
-  // Operator counts of the file as it was written ("MatMul" -> 16).
+  // Operator counts of the original file ("MatMul" -> 16).
   const std::map<std::string, int>& operator_counts() const;
   const std::shared_ptr<const onnx::LoadedModel>& handle() const { return impl_; }
 

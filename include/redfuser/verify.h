@@ -20,7 +20,7 @@ struct Verification {
   std::vector<Comparison> failed;  // in the order of the steps
   std::string first_label;         // the step that computes the first of them
   std::string first_kind;
-  std::string reason;  // why the program has no steps to compare; else empty
+  std::string reason;  // the reason if the program has no steps to compare; else empty
 };
 
 // Compares every step of the program with its operators in the unfused graph. The reference

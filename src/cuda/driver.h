@@ -19,7 +19,7 @@ namespace redfuser::cuda {
 
 // Opens the driver's library at the first call. UserError if there is none.
 const DriverApi& driver();
-// Throws unless `result` is success; `what` says what was tried.
+// Throws unless `result` is success; `what` names the call.
 void check(Result result, const char* what);
 
 struct DeviceInfo {

@@ -258,8 +258,8 @@ __device__ __forceinline__ void fetch_joined(unsigned (&words)[W], const T* from
     words[w + 3] = quad.w;
   }
 }
-// Transposes such groups through `room`, 8 · W pieces of shared memory, so that each lane gets its
-// own.
+// Transposes such groups through `room`, 8 · W pieces in shared memory, so that each lane gets its
+// own group.
 template <int W>
 __device__ __forceinline__ void part_joined(unsigned (&words)[W], uint4* room) {
   const int lane = threadIdx.x & 31;

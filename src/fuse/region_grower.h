@@ -50,11 +50,10 @@ class RegionGrower {
   // reads depends on the region.
   bool form(RegionDraft& draft) const;
 
-  // region_grower.cpp: readers.
-  // Consumers in topological order, so that a node is tried once all its inputs have been. A view
-  // that cannot be an output (rows flattened together) may still lead to a node that can; a
-  // reduction is tried again once the region has grown, as what it shares with another is then no
-  // output.
+  // region_grower.cpp: readers. Consumers in topological order, so that a node is tried once all
+  // its inputs have been. A view that cannot be an output (rows flattened together) may still lead
+  // to a node that can; a refused reduction is tried again once the region has grown, since a value
+  // that it shares with another reduction may then no longer be an output.
   void forward(RegionDraft& draft);
   // Takes in up to `count` nodes without reductions from the frontier on, in the order of
   // `forward`, in one trial, since the cost of a trial grows with the region. False, with nothing

@@ -10,8 +10,8 @@
 
 namespace redfuser::io {
 
-// The archive's entries in the order of its directory. UserError for what is no zip archive, is
-// damaged, encrypted, split, or names an entry twice.
+// The archive's entries in the order of its directory. UserError for a file that is not a zip
+// archive, is damaged, encrypted or split, or has two entries of one name.
 std::vector<ZipEntry> read_zip_directory(const InputFile& file);
 
 // The entry's bytes, inflated if need be. When the last byte is read, the checksum is checked.

@@ -1,4 +1,4 @@
-// CPU kernels of operators that have no lowering. One function per operator, found by name in the
+// CPU kernels of operators without a lowering. One function per operator, found by name in the
 // table of opaque_table.cpp. It reads its inputs and attributes from an OpaqueCall, computes the
 // output sizes from the tensors at hand, and sets the outputs.
 #pragma once
@@ -23,7 +23,7 @@ struct Prepared {
   std::shared_ptr<const void> value;
 };
 
-// One run of one node. Attributes come through NodeView.
+// One run of one node. NodeView has its attributes.
 class OpaqueCall : public ops::NodeView {
  public:
   OpaqueCall(RunContext& context, const ir::Node& node, Prepared& prepared)

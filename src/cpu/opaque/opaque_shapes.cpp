@@ -65,8 +65,8 @@ std::vector<ir::Expr> constant_elements(ir::ExprPool& pool, const Tensor& tensor
   return elements;
 }
 
-// What is known of an input of a node at run time: of a tensor its sizes and, if it is small, its
-// contents; of a value that is not in memory (a step computes it in passing) what the graph says.
+// Sets an input of a node to its run-time sizes and, if it is small, contents; a value that is not
+// in memory (inlined in a step) keeps those of the graph.
 void describe_input(const RunContext& context, ir::ValueId input, ir::ExprPool& pool,
                     ir::Value& value) {
   const Tensor& tensor = context.values[input];

@@ -31,7 +31,7 @@ struct ToInt32 {
     return fits ? static_cast<int32_t>(x) : INT32_MIN;
   }
 };
-// As ToInteger modulo 2^64 but for what only unsigned words hold; 0 from 2^64 on.
+// As ToInteger modulo 2^64, except for values that only unsigned words hold; 0 from 2^64 on.
 template <class In>
 struct ToUnsigned {
   static RF_INLINE uint64_t of(In x) {

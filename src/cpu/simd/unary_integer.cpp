@@ -26,7 +26,7 @@ RF_FUNCTION(SameBool, uint8_t, uint8_t, x)
 
 }  // namespace
 
-// What words of either sign have alike.
+// Operations that are the same for signed and unsigned words.
 static void add_words(UnaryFn* row) {
   add_unary<int64_t, Neg>(row, UnaryOp::Neg);
   add_unary<int64_t, Same>(row, UnaryOp::Floor);

@@ -29,8 +29,8 @@ RF_INLINE double double_of(int64_t b) {
   return x;
 }
 
-// exp(x) = 2^n · e^r with |r| <= ln2/2; 2^n is applied in two factors so that denormal results and
-// overflow come out of the multiplication.
+// exp(x) = 2^n · e^r with |r| <= ln2/2; 2^n is applied in two factors, so that the multiplication
+// gives denormal results and overflow.
 RF_INLINE float exp_of(float x) {
   x = x < -104.0f ? -104.0f : x;
   x = x > 89.0f ? 89.0f : x;

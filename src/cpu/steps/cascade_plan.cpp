@@ -18,7 +18,7 @@ constexpr int64_t kResidentPointwise = 16384, kResidentProduct = 1024;
 constexpr int64_t kStreamedPointwise = 4096, kStreamedProduct = 512;
 constexpr int64_t kPointwiseElements = 8192, kProductElements = 65536;
 constexpr int64_t kMaxProductRows = 128;
-// Leaf numbers that stand for values before the tile at hand.
+// Leaf numbers of values before the current tile.
 constexpr int64_t kOldState = int64_t{1} << 32, kOldCount = 1;
 
 class CascadeBuilder {

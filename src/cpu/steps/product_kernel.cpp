@@ -19,7 +19,7 @@ constexpr int64_t kSmallTask = 1 << 20;  // multiplications below which splittin
 
 struct ProductPlan {
   ir::ExprPool pool;
-  // Set where no product kernel applies (integers, operands that are no matrices).
+  // Set if a product kernel does not apply (integers, operands that are not matrices).
   std::shared_ptr<ReducePlan> general;
   DType dtype = DType::Float32;
   int64_t batches = 1, m = 1, n = 1, k = 1;

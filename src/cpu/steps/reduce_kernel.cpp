@@ -1,4 +1,4 @@
-// Reductions that are no cascade: a tile program whose reductions are loops or row reductions.
+// Reductions outside of cascades: a tile program whose reductions are loops or row reductions.
 #include "cpu/steps/reduce_kernel.h"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ class ColumnsOfReduction {
   }
 
  private:
-  // A reduced axis is innermost in what is read, and the reduction is no matrix product.
+  // A reduced axis is innermost in a read, and the reduction is not a matrix product.
   bool along_memory() const {
     bool unit = true, left = false, right = false;
     std::vector<ir::Expr> bound;

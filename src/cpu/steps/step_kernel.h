@@ -1,5 +1,5 @@
-// What the kernels of lowered steps share: plans made once per set of sizes, and machines that run
-// tile programs on the thread pool.
+// Shared parts of the kernels of lowered steps: plans made once per set of sizes, and contexts that
+// run tile programs on the thread pool.
 #pragma once
 
 #include <deque>

@@ -28,7 +28,7 @@ struct SeparatedOffset {
   std::vector<OffsetPart> parts;
 };
 
-// nullopt if a term of the offset depends on two of the lists, or on what is read.
+// nullopt if a term of the offset depends on two of the lists, or on data.
 std::optional<SeparatedOffset> separate(ir::ExprPool& pool, ir::Expr offset,
                                         const std::vector<std::vector<ir::Expr>>& lists);
 

@@ -1,8 +1,8 @@
 // Compiles specialized expressions into a tile program.
 //
-// Values are placed in the outermost block that has what they depend on, and equal instructions are
-// emitted once per block (value numbering), so that what a loop does not change is computed before
-// it and what two outputs share is computed once.
+// Values are placed in the outermost block that has their operands, and equal instructions are
+// emitted once per block (value numbering), so that loop invariants are computed before the loop
+// and common parts of outputs once.
 #pragma once
 
 #include <functional>
@@ -30,7 +30,7 @@ class TileBuilder {
   const std::vector<ir::Expr>& rows() const { return rows_; }
   // A scope whose columns are all there at once (a row of it fits a register).
   int fixed_scope(const std::vector<ir::Expr>& axes);
-  // A scope whose columns come in tiles, valid inside `in_loop`.
+  // A scope whose columns are tiled, valid inside `in_loop`.
   int looped_scope(const std::vector<ir::Expr>& axes);
 
   // Runs `body` with a loop open under the block of depth `depth`; appends the loop.
@@ -57,8 +57,8 @@ class TileBuilder {
   // A register that the driver points at memory of its own before a run.
   RegisterId make_view(Elem elem, Shape shape, int scope);
   RegisterId make_matrix(Elem elem, Shape shape, int scope, int depth, int64_t rows);
-  // The same memory under a new number, as defined in a block of depth `depth`: what is computed
-  // from it is not mistaken for what was computed from an earlier content.
+  // The same memory under a new number, as defined in a block of depth `depth`, so that
+  // instructions on its new content are not merged with those on an earlier one.
   RegisterId renamed(RegisterId r, int depth);
   RegisterId constant(Elem elem, double number, int64_t integer);
   RegisterId identity(ir::Reduction reduction, DType dtype, Shape shape, int scope, int depth);
@@ -86,7 +86,7 @@ class TileBuilder {
   void store(int output, DType dtype, const Dims& dims, const std::vector<ir::Expr>& axes,
              RegisterId value, int scope);
 
-  // What an expression varies over, and the depth of the block that has all of it.
+  // The dimensions that an expression varies over, and the depth of the block that has all of them.
   struct Variation {
     Shape shape = Shape::Scalar;
     int scope = kNoScope;

@@ -34,8 +34,8 @@ std::optional<int64_t> TileBuilder::flat_stride(const ir::Polynomial& part,
   return stride;
 }
 
-// Monomials are dealt out by what they vary over. `row_scope` is kNoScope where rows are the
-// program's rows, else the scope whose columns are the rows of a product's operand.
+// Monomials are grouped by the dimensions that they vary over. `row_scope` is kNoScope where rows
+// are the program's rows, else the scope whose columns are the rows of a product's operand.
 Access TileBuilder::analyze(ir::Expr offset, const std::vector<ir::Expr>& row_axes,
                             const std::vector<ir::Expr>& column_axes, int column_scope,
                             int row_scope) {

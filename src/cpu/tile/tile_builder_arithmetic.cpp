@@ -111,7 +111,7 @@ RegisterId TileBuilder::build_arithmetic(ir::Expr expr) {
   const bool logical =
       expr->op == ir::ExprOp::And || expr->op == ir::ExprOp::Or || expr->op == ir::ExprOp::Xor;
   const Elem elem = logical ? Elem::Bool : elem_of(first->dtype);
-  // What varies least is combined first.
+  // Operands that vary least are combined first.
   std::vector<ir::Expr> args = expr->args;
   if (expr->dtype == DType::Int64 && args.size() > 2) {
     std::stable_sort(args.begin(), args.end(), [&](ir::Expr a, ir::Expr b) {

@@ -63,7 +63,7 @@ void TileBuilder::keep_best(ir::Reduction reduction, const Ranked& list, int64_t
        depth());
 }
 
-// Reductions over the same bound axes share their columns, and so what they compute from them.
+// Reductions over the same bound axes share their columns and common subexpressions.
 const std::vector<ir::Expr>& TileBuilder::fixed_axes(const std::vector<ir::Expr>& bound) {
   std::vector<int64_t> key;
   for (ir::Expr axis : bound) key.push_back(axis->integer);
@@ -249,7 +249,7 @@ RegisterId TileBuilder::build_product(ir::Expr reduce, const Variation& v) {
   const int contraction = fixed_scope({axis});
   ir::Expr body = pool_.substitute(reduce->body(), {{reduce->bound_axis(), axis}});
   const Factors factors = factors_of(body, {axis});
-  // A probe of what each factor varies over besides the contraction.
+  // Finds the dimensions that each factor varies over besides the contraction.
   std::vector<ir::Expr> a, b;
   for (ir::Expr factor : factors.bound) {
     const Variation f = variation(pool_.substitute(factor, {{axis, pool_.integer(0)}}));

@@ -21,7 +21,7 @@ inline Slot& slot(TileContext& machine, RegisterId r) {
 // A register as an operand of a result of shape `result`.
 bool is_vector(Shape operand, Shape result);
 Operand operand(const TileContext& machine, RegisterId r, Shape result);
-// The address of a row of a register, for code that is no kernel.
+// The address of a row of a register, for code outside of kernels.
 char* row_address(const TileContext& machine, RegisterId r, int64_t row);
 
 // Sets a register's elements (a dense accumulator before its loop) or a scalar constant.

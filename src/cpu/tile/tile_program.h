@@ -18,7 +18,7 @@
 
 namespace redfuser::cpu {
 
-// What a register varies over; a set of bits.
+// The dimensions that a register varies over; a set of bits.
 enum class Shape : uint8_t { Scalar = 0, Rows = 1, Columns = 2, Tile = 3 };
 inline Shape operator|(Shape a, Shape b) {
   return static_cast<Shape>(static_cast<int>(a) | static_cast<int>(b));
@@ -74,7 +74,7 @@ struct TileContext {
     int64_t begin = 0, count = 0;
   };
   std::vector<Range> columns;  // by scope
-  std::vector<Range> parts;    // by scope: what a loop over part of the columns visits
+  std::vector<Range> parts;    // by scope: the columns that a partial loop visits
   Range rows;
   std::span<const char* const> tensors;  // by tensor number of the program
   std::span<char* const> outputs;        // by output number

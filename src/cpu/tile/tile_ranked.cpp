@@ -22,7 +22,7 @@ bool better(T a, T b, bool largest) {
   return largest ? a > b : a < b;
 }
 
-// Inserts each element behind its equals: elements come in order of index.
+// Inserts each element after equal ones, since elements arrive in order of index.
 template <typename T>
 void keep_row(const T* x, int64_t columns, int64_t first, int64_t keep, bool largest, T* values,
               int64_t* indices) {

@@ -33,7 +33,7 @@ const ::onnx::NodeProto& bind_attributes(const ::onnx::NodeProto& node,
 // UserError that starts with `where`.
 void check_attributes(const ::onnx::NodeProto& node, bool in_function, const std::string& where);
 
-// Where an attribute's tensors come from and how its errors start.
+// The source of an attribute's tensors, and the beginning of its errors.
 struct AttributeSource {
   std::shared_ptr<const void> owner;  // keeps the proto alive; null: tensors are copied
   ExternalData* external = nullptr;

@@ -12,8 +12,8 @@ class SequenceProto;
 
 namespace redfuser::onnx {
 
-// Throw UserError, starting with `where`, for elements that are no tensors, sequences or optionals,
-// and for nesting beyond 8 levels.
+// Throw UserError, starting with `where`, for elements that are not tensors, sequences or
+// optionals, and for nesting beyond 8 levels.
 Tensor to_sequence(const ::onnx::SequenceProto& proto, const std::string& where, int depth = 0);
 Tensor to_optional(const ::onnx::OptionalProto& proto, const std::string& where, int depth = 0);
 

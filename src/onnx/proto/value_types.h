@@ -15,7 +15,7 @@ namespace redfuser::onnx {
 
 // Sets dtype and shape of a graph input. A dimension without a size becomes a symbol: its own name,
 // or `input.dimK` where that is empty, "?", "-1" or "None", which say of no two dimensions that
-// they are equal. Throws UserError, starting with `where`, for inputs that are no tensors, whose
+// they are equal. Throws UserError, starting with `where`, for inputs that are not tensors, whose
 // rank is open, or whose element type is not supported.
 void set_input_type(ir::Graph& graph, ir::ValueId id, const ::onnx::ValueInfoProto& info,
                     const std::string& where);

@@ -20,8 +20,8 @@ using Addresses = std::map<ir::ValueId, cuda::DevicePointer>;
 // The calls of one shape, ready to be enqueued.
 class BoundProgram {
  public:
-  // `addresses` has what the layout, which is of the same steps, leaves to lie elsewhere; `counter`
-  // is for launches with one.
+  // `layout` is the plan of the same steps; `addresses` has the values outside of the arena,
+  // `counter` the counters of launches.
   BoundProgram(const GpuProgram& program, LoadedSteps steps, MemoryPlan layout,
                std::vector<int64_t> symbols, cuda::DevicePointer arena, cuda::DevicePointer counter,
                Addresses addresses = {});
@@ -43,7 +43,7 @@ class BoundProgram {
   Calls calls_of(const LoadedStep& form, size_t step, cuda::DevicePointer scratch) const;
   int64_t scratch_bytes(const codegen::GpuStep& form) const;
 
-  // Moves what lies elsewhere; forgets the graph if an address changes.
+  // Sets addresses outside of the arena; drops the CUDA graph if one changes.
   void move(const Addresses& addresses);
 
   // Enqueues the calls of a step.
@@ -53,11 +53,11 @@ class BoundProgram {
   std::vector<std::string> kernels(size_t step) const;
   int launches() const;
   const MemoryPlan& layout() const { return layout_; }
-  // Where a value lies.
+  // The address of a value.
   cuda::DevicePointer address(ir::ValueId value) const;
 
-  // Kept by the session with the shape: runs with these addresses, attempts to record them, and
-  // what tuning found.
+  // State of the session for the shape: runs with these addresses, attempts to record them, and
+  // tunings.
   int runs = 0, recordings = 0;
   cuda::Graph graph;
   std::vector<StepTuning> tunings;

@@ -41,7 +41,7 @@ Sampling sampling_of(const OpaqueCall& call) {
   return s;
 }
 
-// One spatial dimension: where the borders are, and what lies beyond them.
+// One spatial dimension: its borders, and the padding beyond them.
 struct Line {
   int64_t size;
   double low, high;

@@ -17,7 +17,8 @@ Range valid_outputs(int64_t begin, int64_t end, int64_t size, int64_t stride, in
   return {first, std::clamp(last, first, end)};
 }
 
-// What one tap reads along one output line, for columns [begin, end). `source` is the input line.
+// The inputs of one tap along one output line, for columns [begin, end). `source` is the input
+// line.
 template <typename T>
 void gather_line(const Window& w, const T* source, int64_t offset, int64_t begin, int64_t end,
                  T* target) {

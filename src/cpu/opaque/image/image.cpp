@@ -174,7 +174,7 @@ void run_max_roi_pool(OpaqueCall& call) {
   struct Span {
     int64_t begin, end;
   };
-  // Where part `i` of `parts` of the box from `first` to `last` lies.
+  // The range of part `i` of `parts` of the box from `first` to `last`.
   const auto part = [&](double first, double last, int64_t i, int64_t parts, int64_t size) {
     const double low = std::round(first * scale), high = std::round(last * scale);
     const double step = std::max(high - low + 1, 1.0) / static_cast<double>(parts);

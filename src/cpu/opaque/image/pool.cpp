@@ -77,7 +77,7 @@ int64_t reported_index(const Window& w, int64_t plane, int64_t position, bool co
   return base + d + w.input[0] * (h + w.input[1] * c);
 }
 
-// What a window without any tap holds: the identity of max.
+// The result of a window without taps: the identity of max.
 template <typename T>
 T lowest() {
   using Limits = std::numeric_limits<T>;

@@ -8,7 +8,7 @@
 namespace redfuser::cpu {
 namespace {
 
-// The position in the input that output position `o` stands for.
+// The input position of output position `o`.
 double source_position(const ResampleAxis& axis, const std::string& mode, int64_t o) {
   auto y = static_cast<double>(o), input = static_cast<double>(axis.input);
   double width = axis.scale * input;  // of the output, before rounding to a whole size

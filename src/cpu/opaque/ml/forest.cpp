@@ -27,7 +27,7 @@ void set_feature(const OpaqueCall& call, Forest& forest, Forest::Node& node, int
   forest.features = std::max(forest.features, feature + 1);
 }
 
-// No walk from a root may come back to a node.
+// Trees must not have cycles.
 void check_acyclic(const OpaqueCall& call, const Forest& forest) {
   enum : uint8_t { kNew, kOpen, kDone };
   std::vector<uint8_t> states(forest.nodes.size(), kNew);
@@ -99,7 +99,7 @@ std::vector<int64_t> integers(const OpaqueCall& call, const std::string& name, s
   return list;
 }
 
-// Weights in the order of their leaves. Those of inner nodes have no meaning.
+// Weights in the order of their leaves; those of inner nodes are ignored.
 void read_weights(const OpaqueCall& call, Forest& forest, const NodeIndex& index,
                   const std::string& prefix, int64_t targets) {
   const std::vector<int64_t> ids = call.integers(prefix + "_ids", {});

@@ -44,7 +44,7 @@ int64_t broadcast_position(const Dims& dims, const Dims& whole, int64_t position
 }
 
 // Calls `piece` with every piece of a text, as Python's str.split makes them, and returns their
-// number; an empty delimiter stands for white space.
+// number; an empty delimiter means white space.
 template <typename Piece>
 int64_t split(const std::string& text, const std::string& delimiter, int64_t most,
               const Piece& piece) {

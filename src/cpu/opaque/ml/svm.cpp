@@ -119,7 +119,7 @@ double kernel(const TileContext& machine, const double* a, const double* b) {
   }
 }
 
-// What the machine of each pair of classes says, and which class has the most votes.
+// The score of each pair of classes, and the class with the most votes.
 int64_t decide_pairs(const TileContext& machine, const double* x, std::vector<double>& decisions) {
   const auto classes = static_cast<size_t>(machine.classes());
   const auto vectors = static_cast<size_t>(machine.vectors);

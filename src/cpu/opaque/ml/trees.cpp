@@ -21,13 +21,13 @@ struct Ensemble {
   Aggregate aggregate = Aggregate::Sum;
   ScoreTransform transform = ScoreTransform::None;
   std::vector<double> base;
-  // Classifiers: what they tell, and, of two classes with weights for one only, that one (else -1).
+  // Classifiers: labels, and the class with weights if only one of two has some (else -1).
   Tensor labels;
   int64_t only = -1;
   bool positive = true;  // no weight is negative
 };
 
-// One row: what every target adds up to, and whether any leaf had a weight for it.
+// One row: the sum of every target, and whether any leaf had a weight for it.
 struct Row {
   std::vector<double> scores;
   std::vector<uint8_t> present;
