@@ -142,7 +142,7 @@ double model_error(const Workload& workload, const NamedTensors& outputs) {
 }  // namespace
 
 double relative_error(const Workload& workload, const NamedTensors& outputs) {
-  if (!workload.path.empty()) return model_error(workload, outputs);
+  if (!workload.expected.empty()) return model_error(workload, outputs);
   const Tensor& y = outputs.at("y");
   if (y.size() != workload.rows * workload.width) {
     fail("{}: y is {}", workload.name, describe(y));

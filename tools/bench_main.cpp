@@ -18,7 +18,7 @@ struct BenchOptions {
   std::string suites = "rows", json, only, commit, models;
   bool quick = false, check_only = false, tune = false;
   double budget_s = 0.4;
-  size_t sweep = 0;
+  size_t sweep = 0, count = 300;
   uint64_t seed = 1;
   SessionOptions session;
 };
@@ -31,7 +31,8 @@ std::vector<WorkloadMaker> workloads(const std::string& suite, const BenchOption
   if (suite == "accept") return accept_attention_workloads();
   if (suite == "shapes") return shape_workloads();
   if (suite == "e2e") return model_workloads(options.models);
-  fail("--suite is rows, curve, attention, decode, accept, shapes or e2e, not \"{}\"", suite);
+  if (suite == "gate") return gate_workloads(options.count, options.seed);
+  fail("--suite is rows, curve, attention, decode, accept, shapes, e2e or gate, not \"{}\"", suite);
 }
 
 // "attention x12, product x48, 61 launches"
@@ -143,9 +144,10 @@ std::optional<BenchOptions> parse(int argc, char** argv) {
   CLI::App app("Times workloads on the GPU.", "redfuser-bench");
   BenchOptions options;
   options.session.device = "cuda";
-  app.add_option("--suite", options.suites,
-                 "rows, curve (rows by length), attention, decode, accept, shapes, e2e, or several "
-                 "with commas")
+  app.add_option(
+         "--suite", options.suites,
+         "rows, curve (rows by length), attention, decode, accept, shapes, e2e, gate (graphs "
+         "drawn at random), or several with commas")
       ->capture_default_str();
   app.add_option("--models", options.models, "Folder of e2e's models")->type_name("DIR");
   app.add_option("--json", options.json, "Write the results here (- for stdout)")
@@ -164,7 +166,9 @@ std::optional<BenchOptions> parse(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--sweep", options.sweep,
                  "Instead of a suite: check so many cases out of kernels of all sizes");
-  app.add_option("--seed", options.seed, "Which cases of the sweep")->capture_default_str();
+  app.add_option("--count", options.count, "Graphs of the gate")->capture_default_str();
+  app.add_option("--seed", options.seed, "Which cases of the sweep, which graphs of the gate")
+      ->capture_default_str();
   app.add_option("--commit", options.commit, "Recorded in the results");
   if (parse_command_line(app, argc, argv)) return std::nullopt;
   return options;

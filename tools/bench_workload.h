@@ -11,9 +11,9 @@ namespace redfuser::tools {
 
 struct Workload {
   std::string suite, name;
-  std::string model;  // ONNX's text syntax; its only output is `y`
-  std::string path;   // or a file, whose outputs are `expected`
-  NamedTensors expected;
+  std::string model;      // ONNX's text syntax; its only output is `y`
+  std::string path;       // or a file
+  NamedTensors expected;  // of a file, and where there is no `reference`
   NamedTensors inputs;
   int64_t rows = 0, width = 1;  // y as a matrix
   int64_t sampled_rows = 64;    // at most, spread evenly, that are checked
@@ -48,6 +48,9 @@ std::vector<WorkloadMaker> accept_attention_workloads();
 // Attention of many small and odd shapes, for checks.
 std::vector<WorkloadMaker> shape_workloads();
 std::vector<WorkloadMaker> model_workloads(const std::string& folder);
+// Graphs drawn at random, the same for the same seed: cascades of one to five stages over any axes,
+// layout and type; attention of any sizes, types and masks; products beside reductions.
+std::vector<WorkloadMaker> gate_workloads(size_t count, uint64_t seed);
 
 // "float16", as ONNX's text syntax has it, and the number of the type in ONNX.
 std::string type_name(DType dtype);

@@ -321,7 +321,7 @@ TEST(CodegenChoice, BestChoicesAreEachOnceAndTheChosenFirst) {
   for (const int keys : {5, 3, 4, 3, 9, 1, 2, 6, 7, 8}) {
     candidates.push_back({choice(keys), static_cast<double>(keys)});
   }
-  const std::vector<codegen::Candidate> best = best_choices({choice(4), 9}, candidates);
+  const std::vector<codegen::Candidate> best = best_choices({{choice(4), 9}}, candidates);
   std::vector<int> keys;
   for (const codegen::Candidate& c : best) keys.push_back(c.choice.at("keys"));
   EXPECT_EQ(keys, (std::vector<int>{4, 1, 2, 3, 5, 6, 7, 8}));

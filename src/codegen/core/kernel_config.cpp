@@ -20,10 +20,12 @@ std::string to_string(const KernelConfig& choice) {
   return text;
 }
 
-std::vector<Candidate> best_choices(Candidate chosen, std::vector<Candidate> candidates) {
+std::vector<Candidate> best_choices(std::vector<Candidate> chosen,
+                                    std::vector<Candidate> candidates) {
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
-  std::vector<Candidate> best = {std::move(chosen)};
+  std::vector<Candidate> best = std::move(chosen);
+  if (best.size() > kMaxChoices) best.resize(kMaxChoices);
   for (Candidate& candidate : candidates) {
     if (best.size() == kMaxChoices) break;
     const bool known = std::any_of(best.begin(), best.end(), [&](const Candidate& other) {

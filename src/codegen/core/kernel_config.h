@@ -36,8 +36,9 @@ struct Candidate {
 // The largest number of choices for a step.
 inline constexpr size_t kMaxChoices = 8;
 
-// The best of `candidates` by time, each once, `chosen` before all others.
-std::vector<Candidate> best_choices(Candidate chosen, std::vector<Candidate> candidates);
+// The best of `candidates` by time, each once, after those that are `chosen` in their order.
+std::vector<Candidate> best_choices(std::vector<Candidate> chosen,
+                                    std::vector<Candidate> candidates);
 
 using select::KnownSizes;
 

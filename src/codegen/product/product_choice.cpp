@@ -51,7 +51,7 @@ std::vector<Candidate> product_configs(const ir::Graph& graph, const fuse::Step&
   if (has_kernel(kernel.result, sizes)) candidates.push_back({{kKernel, {}}, 0.5});
   const KernelConfig first =
       has_kernel(chosen.result, sizes) ? KernelConfig{kKernel, {}} : library_choice(0);
-  return best_choices({first, 0}, std::move(candidates));
+  return best_choices({{first, 0}}, std::move(candidates));
 }
 
 void generate_product(StepBuilder& builder, const fuse::ProductStep& step,

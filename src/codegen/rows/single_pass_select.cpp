@@ -128,7 +128,7 @@ class Choice {
         first.time = std::min(first.time, candidate.time);
       }
     }
-    return best_choices(std::move(first), std::move(candidates));
+    return best_choices({std::move(first)}, std::move(candidates));
   }
 
  private:

@@ -57,7 +57,7 @@ class Choices {
                        : operands_ ? hopper_candidate(default_hopper())
                                    : Candidate{{kPortable, {}}, portable_time()};
     drop_hopeless(chosen.time);
-    return best_choices(std::move(chosen), std::move(candidates_));
+    return best_choices({std::move(chosen)}, std::move(candidates_));
   }
 
  private:

@@ -43,24 +43,25 @@ class Selector {
     if (!done) builder_.fail("no kernel computes it");
   }
 
-  // Configurations of all families and the divisions: that of `generate` first, then by time.
+  // That of `generate` first, then the best of every family and every division that is not
+  // hopeless, then other configurations, each by time.
   std::vector<Candidate> candidates() {
-    std::vector<Candidate> all;
+    std::vector<Candidate> best, all;
     for (const Way& way : ordered()) {
       if (!way.offer.refusal.empty()) continue;
-      if (way.family == nullptr) {
-        all.push_back({way.choice, way.offer.time});
-        continue;
-      }
+      best.push_back({way.choice, way.offer.time});
+      if (way.family == nullptr) continue;
       CascadeForms forms(builder_, step_);
       for (Candidate& candidate : way.family->offer(forms).candidates) {
         all.push_back(std::move(candidate));
       }
     }
-    if (all.empty()) return all;
-    Candidate first = all.front();
-    drop_hopeless(all, first.time);
-    return best_choices(std::move(first), std::move(all));
+    if (best.empty()) return best;
+    constexpr double kHopeless = 20, kSlow = 3;
+    const double least = best.front().time;
+    std::erase_if(best, [&](const Candidate& c) { return c.time > kHopeless * least; });
+    std::erase_if(all, [&](const Candidate& c) { return c.time > kSlow * least; });
+    return best_choices(std::move(best), std::move(all));
   }
 
   void generate(const KernelConfig& choice) {
@@ -76,12 +77,6 @@ class Selector {
   }
 
  private:
-  // What is far slower by estimate is not worth its compilation.
-  static void drop_hopeless(std::vector<Candidate>& candidates, double best) {
-    constexpr double kMax = 3;
-    std::erase_if(candidates, [&](const Candidate& c) { return c.time > kMax * best; });
-  }
-
   bool known() const {
     return all_known(step_.streaming.cascade.rows) && builder_.sizes.of(length()) >= 0;
   }
