@@ -53,6 +53,7 @@ RunResult run_and_check(const Model& model, const Program& program, const RunOpt
   result.measurement =
       with_assumed_sizes(model, options, [&] { return measure(session, result.inputs, options); });
   tell_notes();
+  for (const std::string& note : result.measurement.notes) tell(note + "\n");
   result.tunings = session.tunings();
   if (!options.compare.empty()) {
     result.comparisons = compare(result.measurement.outputs, expected, options.tolerance);
@@ -92,7 +93,7 @@ int run(int argc, char** argv) {
     write_outputs(model, options.outputs, result.measurement.outputs);
   }
   if (!options.profile.empty()) {
-    write_output(options.profile, chrome_trace(result.measurement.trace));
+    write_output(options.profile, chrome_trace(result.measurement.profile));
   }
   // The JSON says the same.
   if (options.json != "-") words.say(text_report(model, report, options, result));

@@ -90,6 +90,9 @@ void add_run_options(CLI::App& app, RunOptions& options, StringPool& texts) {
       ->check(CLI::Range(0, 1 << 30).description(""))
       ->type_name("N")
       ->group(group);
+  app.add_flag("--resident", options.resident,
+               "GPU: inputs and outputs stay on the device during the timed runs")
+      ->group(group);
   app.add_option(
          "--memory-limit", texts.memory_limit,
          "Bytes of tensors and working memory at once, such as 512M (else the machine's memory)")
@@ -129,7 +132,8 @@ void add_report_options(CLI::App& app, RunOptions& options, StringPool& texts) {
       ->type_name("[FILE.json]")
       ->group(group);
   app.add_option("--profile", options.profile,
-                 "Write a Chrome trace (Perfetto) of the steps, named after the model's nodes")
+                 "Tell the times of the steps, on a GPU of every kernel by the device's clock, and "
+                 "write them as a Chrome trace (Perfetto)")
       ->type_name("FILE.json")
       ->group(group);
   app.add_option("--json", options.json, "Write the whole result as JSON (- for stdout)")

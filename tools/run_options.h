@@ -21,6 +21,7 @@ struct RunOptions {
   bool verify = false;
   int iterations = 1, warmup = 0;
   bool timed = false;  // --iterations or --warmup was given
+  bool resident = false;
   std::string profile;
   bool fuse = true, certify = true;
   std::optional<std::string> explain;  // empty: as text on stdout
@@ -28,6 +29,8 @@ struct RunOptions {
   SessionOptions session;
   std::vector<std::string> assert_fused;
   std::string dump, target = "sm_90a";
+  // Whether the times of the steps are wanted.
+  bool profiles() const { return !profile.empty(); }
   double time_limit = 0;  // seconds; 0: none
 };
 

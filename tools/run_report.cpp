@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "time_view.h"
 #include "tool.h"
 #include "tuning_view.h"
 
@@ -54,18 +55,17 @@ std::string outputs_text(const Model& model, const NamedTensors& outputs) {
   return text;
 }
 
-std::string time_text(const Measurement& m, bool timed) {
+std::string memory_text(const Measurement& m) {
+  return fmt::format("{}{} of tensors at most, {} resident\n", heading("memory"),
+                     readable_bytes(m.peak_tensor_bytes), readable_bytes(m.peak_process_bytes));
+}
+
+std::string indented(const char* name, const std::vector<std::string>& lines) {
   std::string text;
-  if (timed) {
-    text = fmt::format("{}p50 {:.3f} ms  p90 {:.3f} ms  p99 {:.3f} ms  mean {:.3f} ms  ({} runs)\n",
-                       heading("time"), m.percentile(0.5), m.percentile(0.9), m.percentile(0.99),
-                       m.mean(), m.milliseconds.size());
-  } else {
-    text = fmt::format("{}{:.3f} ms\n", heading("time"), m.milliseconds.front());
+  for (const std::string& line : lines) {
+    text += heading(text.empty() ? name : "") + line + "\n";
   }
-  return text + fmt::format("{}{} of tensors at most, {} resident\n", heading("memory"),
-                            readable_bytes(m.peak_tensor_bytes),
-                            readable_bytes(m.peak_process_bytes));
+  return text;
 }
 
 std::string comparisons_text(const RunResult& result) {
@@ -141,12 +141,6 @@ Json to_json(const std::string& name, const Tensor& tensor) {
           {"inf", summary.inf}};
 }
 
-Json time_json(const Measurement& m) {
-  return {{"iterations", m.milliseconds.size()}, {"mean_ms", m.mean()},
-          {"p50_ms", m.percentile(0.5)},         {"p90_ms", m.percentile(0.9)},
-          {"p99_ms", m.percentile(0.99)},        {"min_ms", m.percentile(0)}};
-}
-
 Json verification_json(const Verification& verification) {
   Json failed = Json::array();
   for (const Comparison& comparison : verification.failed) failed.push_back(to_json(comparison));
@@ -179,7 +173,11 @@ std::string text_report(const Model& model, const ReportView& report, const RunO
                       most_frequent(report.ops_after, kShownKinds));
   text += fmt::format("{}{}\n", heading("fused"), fused_summary(report));
   text += outputs_text(model, result.measurement.outputs);
-  text += time_text(result.measurement, options.timed);
+  const Measurement& m = result.measurement;
+  text += indented("time", time_lines(m, options.timed));
+  if (m.state) text += indented("clocks", {clocks_line(*m.state)});
+  text += memory_text(m);
+  if (!options.profile.empty()) text += indented("profile", profile_lines(m.profile));
   text += tuning_text(result.tunings);
   text += comparisons_text(result);
   if (result.verification) text += verification_text(*result.verification);
@@ -204,9 +202,14 @@ std::string json_report(const Model& model, const ReportView& report, const RunO
                {"inputs", std::move(inputs)},
                {"outputs", std::move(outputs)},
                {"time", time_json(result.measurement)},
+               {"gpu", result.measurement.state ? to_json(*result.measurement.state) : Json()},
                {"peak_tensor_bytes", result.measurement.peak_tensor_bytes},
                {"peak_process_bytes", result.measurement.peak_process_bytes},
                {"compare", std::move(comparisons)}};
+  if (!result.measurement.state) root.erase("gpu");
+  if (!options.profile.empty()) {
+    root["profile"] = profile_json(result.measurement.profile);
+  }
   if (options.session.tune) root["tuned"] = tuning_json(result.tunings);
   if (result.verification) root["verify"] = verification_json(*result.verification);
   root["passed"] = result.passed();

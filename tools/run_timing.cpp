@@ -5,9 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <numeric>
 
+#include "redfuser/device.h"
 #include "tool.h"
 
 namespace redfuser::tools {
@@ -54,66 +53,125 @@ double microseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
+// Runs of a session that keeps inputs and outputs on the GPU, or of one that does not.
+class Runner {
+ public:
+  Runner(Session& session, const NamedTensors& inputs, bool resident)
+      : session_(session), inputs_(inputs), resident_(resident) {
+    if (resident_) there_ = session_.to_device(inputs_);
+  }
+
+  void run() {
+    if (resident_) {
+      outputs_there_ = session_.enqueue(there_, {});
+      session_.synchronize();
+    } else {
+      outputs_ = session_.run(inputs_);
+    }
+  }
+
+  NamedTensors outputs() { return resident_ ? session_.to_host(outputs_there_) : outputs_; }
+
+ private:
+  Session& session_;
+  const NamedTensors& inputs_;
+  bool resident_;
+  NamedDeviceTensors there_, outputs_there_;
+  NamedTensors outputs_;
+};
+
+void add(const std::optional<RunTiming>& timing, Measurement& result) {
+  if (!timing) return;
+  result.enqueue.push_back(timing->enqueue_us / 1e3);
+  result.host_to_device.push_back(timing->host_to_device_us / 1e3);
+  result.compute.push_back(timing->compute_us / 1e3);
+  result.device_to_host.push_back(timing->device_to_host_us / 1e3);
+}
+
+void keep_profile(const Session& session, double begin_us, Measurement& result) {
+  result.profile.push_back(session.step_times());
+  for (StepTime& step : result.profile.back()) {
+    step.start_us += begin_us;
+    for (KernelTime& kernel : step.kernels) kernel.start_us += begin_us;
+  }
+}
+
 }  // namespace
-
-// Linear interpolation between the two nearest ranks, as numpy.percentile.
-double Measurement::percentile(double fraction) const {
-  std::vector<double> sorted = milliseconds;
-  std::sort(sorted.begin(), sorted.end());
-  const double rank = fraction * static_cast<double>(sorted.size() - 1);
-  const size_t below = static_cast<size_t>(rank);
-  const size_t above = std::min(below + 1, sorted.size() - 1);
-  return std::lerp(sorted[below], sorted[above], rank - static_cast<double>(below));
-}
-
-double Measurement::mean() const {
-  return std::accumulate(milliseconds.begin(), milliseconds.end(), 0.0) /
-         static_cast<double>(milliseconds.size());
-}
 
 Measurement measure(Session& session, const NamedTensors& inputs, const RunOptions& options) {
   Measurement result;
-  ProgressLine progress(session, options.warmup + options.iterations);
+  const bool profiles = options.profiles();
+  const bool on_gpu = session.device_state().has_value();
+  const int profiled = profiles && on_gpu ? std::min(options.iterations, kMostProfiles) : 0;
+  result.resident = options.resident && on_gpu;
+  if (options.resident && !on_gpu) {
+    result.notes.push_back("--resident: a run on the CPU copies nothing to a device");
+  }
+  ProgressLine progress(session, options.warmup + options.iterations + profiled);
+  Runner runner(session, inputs, result.resident);
   for (int i = 0; i < options.warmup; ++i) {
     progress.next_run();
-    session.run(inputs);
+    runner.run();
   }
-  session.profile(!options.profile.empty());
+  session.time_runs(true);
+  session.profile(profiles && !on_gpu);
   const Clock::time_point start = Clock::now();
   for (int i = 0; i < options.iterations; ++i) {
     progress.next_run();
     const double begin = microseconds_since(start);
-    result.outputs = session.run(inputs);
-    result.milliseconds.push_back((microseconds_since(start) - begin) / 1000);
+    runner.run();
+    result.wall.push_back((microseconds_since(start) - begin) / 1e3);
+    add(session.run_timing(), result);
     result.peak_tensor_bytes = std::max(result.peak_tensor_bytes, session.peak_bytes());
-    for (StepTime step : session.step_times()) {
-      step.start_us += begin;
-      result.trace.push_back(std::move(step));
-    }
+    if (profiles && !on_gpu) keep_profile(session, begin, result);
+  }
+  result.state = session.device_state();
+  session.time_runs(false);
+  result.outputs = runner.outputs();
+  session.profile(profiles);
+  for (int i = 0; i < profiled; ++i) {
+    progress.next_run();
+    const double begin = microseconds_since(start);
+    session.run(inputs);
+    keep_profile(session, begin, result);
   }
   session.profile(false);
   result.peak_process_bytes = peak_resident_bytes();
   return result;
 }
 
-std::string chrome_trace(const std::vector<StepTime>& trace) {
+std::string chrome_trace(const std::vector<std::vector<StepTime>>& profile) {
+  constexpr int kSteps = 1, kKernels = 2;
   Json events = Json::array();
-  events.push_back({{"name", "process_name"},
-                    {"ph", "M"},
-                    {"pid", 1},
-                    {"tid", 1},
-                    {"args", {{"name", "redfuser-run"}}}});
-  for (const StepTime& step : trace) {
-    Json args = {{"kind", step.kind}};
-    if (!step.kernels.empty()) args["kernels"] = step.kernels;
-    events.push_back({{"name", step.label},
-                      {"cat", step.kind},
+  const auto name_thread = [&](const char* what, int thread, const char* name) {
+    events.push_back(
+        {{"name", what}, {"ph", "M"}, {"pid", 1}, {"tid", thread}, {"args", {{"name", name}}}});
+  };
+  name_thread("process_name", kSteps, "redfuser-run");
+  name_thread("thread_name", kSteps, "steps");
+  name_thread("thread_name", kKernels, "kernels");
+  const auto add_span = [&](const std::string& name, const std::string& kind, int thread,
+                            double start_us, double duration_us, Json args) {
+    events.push_back({{"name", name},
+                      {"cat", kind},
                       {"ph", "X"},
-                      {"ts", step.start_us},
-                      {"dur", step.duration_us},
+                      {"ts", start_us},
+                      {"dur", duration_us},
                       {"pid", 1},
-                      {"tid", 1},
+                      {"tid", thread},
                       {"args", std::move(args)}});
+  };
+  for (const std::vector<StepTime>& run : profile) {
+    for (const StepTime& step : run) {
+      Json args = {{"kind", step.kind}};
+      if (step.bytes > 0) args["bytes"] = step.bytes;
+      for (const KernelTime& kernel : step.kernels) args["kernels"].push_back(kernel.name);
+      add_span(step.label, step.kind, kSteps, step.start_us, step.duration_us, std::move(args));
+      for (const KernelTime& kernel : step.kernels) {
+        add_span(kernel.name, step.kind, kKernels, kernel.start_us, kernel.duration_us,
+                 {{"step", step.label}});
+      }
+    }
   }
   const Json root = {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}};
   return root.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

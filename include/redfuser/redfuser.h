@@ -13,12 +13,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "redfuser/error.h"
 #include "redfuser/tensor.h"
+#include "redfuser/timing.h"
 
 namespace redfuser {
 
@@ -132,12 +134,6 @@ struct SessionOptions {
   bool tune = false;
 };
 
-// A program's time on a GPU, without copies from and to the host.
-struct DeviceTiming {
-  double median_us = 0, min_us = 0;
-  int replays = 0;
-};
-
 // The measurements of SessionOptions::tune for a step of the last run.
 struct StepTuning {
   std::string label, kind;             // as in StepInfo
@@ -145,14 +141,6 @@ struct StepTuning {
   double default_us = 0, us = 0;       // medians with a cold cache; equal where the default is kept
   std::vector<std::pair<std::string, double>> measured;  // every choice, the default first
   bool remembered = false;  // found by an earlier session, or for an equal step
-};
-
-// One step's time in the last run.
-struct StepTime {
-  std::string label;  // the user's nodes
-  std::string kind;   // as in StepInfo
-  double start_us = 0, duration_us = 0;
-  std::vector<std::string> kernels;  // GPU only: names of the launched kernels
 };
 
 class Session {
@@ -169,7 +157,20 @@ class Session {
                              void* stream = nullptr);
   // The sizes of every output for inputs of these sizes. UserError if they depend on data.
   NamedDims output_dims(const NamedDims& inputs) const;
-  // Turns the measurement of step times on or off for the following runs.
+  // GPU only (UserError otherwise): tensors of the session's GPU, which their owners keep, and
+  // copies of such tensors, made when the session's own stream has got there.
+  NamedDeviceTensors to_device(const NamedTensors& tensors);
+  NamedTensors to_host(const NamedDeviceTensors& tensors);
+  // Waits for the session's own stream. Nothing to wait for on the CPU.
+  void synchronize();
+  // GPU: keeps the times of the following runs. Nothing on the CPU.
+  void time_runs(bool on);
+  // Of the last run or enqueue, for whose end it waits; nothing where no times are kept.
+  std::optional<RunTiming> run_timing() const;
+  // Of the session's GPU, now; nothing on the CPU.
+  std::optional<DeviceState> device_state() const;
+  // Keeps the time of every step of the following runs. On a GPU such a run replays a CUDA graph
+  // with an event after every kernel, so the times are the device's.
   void profile(bool on);
   const std::vector<StepTime>& step_times() const;
   // Called before each step with (done, total); for progress lines. Null turns it off.

@@ -20,6 +20,7 @@ DriverApi load_driver() {
   RF_BIND(cuDeviceGet);
   RF_BIND(cuDeviceGetName);
   RF_BIND(cuDeviceGetAttribute);
+  RF_BIND(cuDeviceGetPCIBusId);
   RF_BIND(cuDeviceTotalMem_v2);
   RF_BIND(cuDevicePrimaryCtxRetain);
   RF_BIND(cuDevicePrimaryCtxRelease_v2);
@@ -46,6 +47,7 @@ DriverApi load_driver() {
   RF_BIND(cuEventCreate);
   RF_BIND(cuEventDestroy_v2);
   RF_BIND(cuEventRecord);
+  RF_BIND(cuEventRecordWithFlags);
   RF_BIND(cuEventSynchronize);
   RF_BIND(cuEventElapsedTime);
   RF_BIND(cuModuleLoadData);
@@ -83,10 +85,14 @@ DeviceInfo read_info(int device) {
   info.multiprocessors = attribute(device, kMultiprocessorCount);
   info.shared_bytes = attribute(device, kMaxSharedMemoryPerBlockOptin);
   info.l2_bytes = attribute(device, kL2CacheSize);
-  info.clock = attribute(device, kClockRate) / 1000;
+  info.sm_mhz = attribute(device, kClockRate) / 1000;
+  const int memory_clock = attribute(device, kMemoryClockRate);
+  info.memory_mhz = memory_clock / 1000;
   // Two transfers a clock.
-  info.memory_rate =
-      2e-3 * attribute(device, kMemoryClockRate) / 8 * attribute(device, kMemoryBusWidth);
+  info.memory_rate = 2e-3 * memory_clock / 8 * attribute(device, kMemoryBusWidth);
+  char bus[32] = {};
+  check(driver().cuDeviceGetPCIBusId(bus, sizeof bus, device), "reading the GPU's bus address");
+  info.pci_bus = bus;
   size_t bytes = 0;
   check(driver().cuDeviceTotalMem_v2(&bytes, device), "reading the GPU's memory size");
   info.memory_bytes = static_cast<int64_t>(bytes);

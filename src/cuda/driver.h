@@ -29,9 +29,10 @@ struct DeviceInfo {
   int shared_bytes = 0;  // largest shared memory of a block, static and dynamic
   int64_t memory_bytes = 0;
   int64_t l2_bytes = 0;
-  int clock = 0;           // of multiprocessors, at most, MHz
-  double memory_rate = 0;  // bytes per microsecond, by the width and clock of the bus
-  int driver_version = 0;  // 13000 for CUDA 13.0
+  int sm_mhz = 0, memory_mhz = 0;  // the highest clocks
+  double memory_rate = 0;          // bytes per microsecond, by the width and clock of the bus
+  std::string pci_bus;             // "0000:19:00.0", by which NVML knows it
+  int driver_version = 0;          // 13000 for CUDA 13.0
 };
 
 class Device {
@@ -174,6 +175,8 @@ class Event {
   }
   Event& operator=(Event&&) = delete;
   void record(const Stream& stream) const;
+  // While the stream is recorded: the graph's replays record the event.
+  void record_in_graph(const Stream& stream) const;
   void synchronize() const;
   double microseconds_since(const Event& start) const;
 

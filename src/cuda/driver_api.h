@@ -44,6 +44,7 @@ enum FunctionAttribute : int {
 
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr int kCaptureThreadLocal = 1;
+inline constexpr unsigned kEventRecordExternal = 1;  // while capturing: a node of the graph
 inline constexpr int kAttributeClusterDimension = 4;
 
 // CUlaunchAttribute
@@ -89,6 +90,7 @@ struct DriverApi {
   Result (*cuDeviceGet)(int*, int);
   Result (*cuDeviceGetName)(char*, int, int);
   Result (*cuDeviceGetAttribute)(int*, int, int);
+  Result (*cuDeviceGetPCIBusId)(char*, int, int);
   Result (*cuDeviceTotalMem_v2)(size_t*, int);
   Result (*cuDevicePrimaryCtxRetain)(ContextHandle*, int);
   Result (*cuDevicePrimaryCtxRelease_v2)(int);
@@ -115,6 +117,7 @@ struct DriverApi {
   Result (*cuEventCreate)(EventHandle*, unsigned);
   Result (*cuEventDestroy_v2)(EventHandle);
   Result (*cuEventRecord)(EventHandle, StreamHandle);
+  Result (*cuEventRecordWithFlags)(EventHandle, StreamHandle, unsigned);
   Result (*cuEventSynchronize)(EventHandle);
   Result (*cuEventElapsedTime)(float*, EventHandle, EventHandle);
   Result (*cuModuleLoadData)(ModuleHandle*, const void*);

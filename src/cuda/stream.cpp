@@ -122,6 +122,11 @@ void Event::record(const Stream& stream) const {
   check(driver().cuEventRecord(event_, stream.handle()), "recording an event");
 }
 
+void Event::record_in_graph(const Stream& stream) const {
+  check(driver().cuEventRecordWithFlags(event_, stream.handle(), kEventRecordExternal),
+        "recording an event in a graph");
+}
+
 void Event::synchronize() const {
   check(driver().cuEventSynchronize(event_), "waiting for an event");
 }

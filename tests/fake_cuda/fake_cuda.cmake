@@ -1,7 +1,7 @@
 # Tests of GPU sessions with fake libcuda, libnvrtc and libcublasLt, which record calls. They are a
 # program of their own, since a process opens one driver.
 set(fake_cuda_folder ${CMAKE_CURRENT_BINARY_DIR}/fake_cuda)
-foreach(library IN ITEMS driver:cuda:1 nvrtc:nvrtc:13 cublaslt:cublasLt:13)
+foreach(library IN ITEMS driver:cuda:1 nvrtc:nvrtc:13 cublaslt:cublasLt:13 nvml:nvidia-ml:1)
   string(REPLACE ":" ";" parts ${library})
   list(GET parts 0 source)
   list(GET parts 1 name)
@@ -26,16 +26,21 @@ if(NOT TARGET redfuser_workloads)
 endif()
 add_executable(redfuser_device_tests ${device_test_sources} ${CMAKE_CURRENT_LIST_DIR}/main.cpp
                ${CMAKE_CURRENT_LIST_DIR}/launch_rules.cpp)
-target_link_libraries(fake_cublasLt PRIVATE fake_cuda)
-set_target_properties(fake_cublasLt PROPERTIES BUILD_RPATH "$ORIGIN")
-add_dependencies(redfuser_device_tests fake_cuda fake_nvrtc fake_cublasLt fake_nvtx)
+foreach(library IN ITEMS fake_cublasLt fake_nvidia-ml)
+  target_link_libraries(${library} PRIVATE fake_cuda)
+  set_target_properties(${library} PROPERTIES BUILD_RPATH "$ORIGIN")
+endforeach()
+add_dependencies(redfuser_device_tests fake_cuda fake_nvrtc fake_cublasLt fake_nvidia-ml fake_nvtx)
 target_include_directories(redfuser_device_tests PRIVATE ${PROJECT_SOURCE_DIR}/src
                            ${PROJECT_SOURCE_DIR}/tests)
 target_compile_definitions(redfuser_device_tests PRIVATE
                            REDFUSER_FAKE_CUDA="${fake_cuda_folder}")
 target_link_libraries(redfuser_device_tests PRIVATE redfuser redfuser_flags redfuser_fmt
-                      GTest::gtest)
+                      nlohmann_json::nlohmann_json GTest::gtest)
 if(TARGET redfuser_workloads)
   target_link_libraries(redfuser_device_tests PRIVATE redfuser_workloads)
+endif()
+if(REDFUSER_TOOLS)
+  add_dependencies(redfuser_device_tests redfuser-run)
 endif()
 redfuser_discover_tests(redfuser_device_tests device. 120)

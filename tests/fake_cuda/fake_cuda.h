@@ -1,6 +1,6 @@
-// A CUDA driver, an NVRTC and a cuBLASLt without a GPU: memory is the host's, kernels are counted
-// and not run; what a real driver refuses is refused. The libraries are found like the real ones;
-// tests look into them through this structure.
+// A CUDA driver, an NVRTC, a cuBLASLt and an NVML without a GPU: memory is the host's, kernels are
+// counted and not run; what a real driver refuses is refused. The libraries are found like the real
+// ones; tests look into them through this structure.
 #pragma once
 
 #include <cstddef>
@@ -25,12 +25,16 @@ struct FakeCuda {
   // The time of a kernel of this text with so many threads; a negative one: it does not launch.
   // Without it every span between events is 1 ms.
   std::function<double(const std::string& text, unsigned block)> kernel_ms;
+  double copy_ms = 0;  // the time of every copy, where kernels have times
   // Static shared memory of a kernel of this text, bytes. Without it kernels have none.
   std::function<int(const std::string& text)> static_shared;
 
   // Of products, by the library's proposals, so many of them that are not the first.
   std::function<double(int proposal)> product_ms;
   int proposals = 3;
+  // By NVML, which shows the GPU at this bus address alone.
+  std::string bus = "0000:19:00.0";
+  unsigned sm_mhz = 1755, memory_mhz = 2619, temperature_c = 41, power_mw = 312500;
 
   // Recorded calls.
   struct Launch {

@@ -2,8 +2,10 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "cuda/driver_api.h"
 #include "fake_cuda/fake_cuda.h"
@@ -19,8 +21,12 @@ constexpr Result kInvalidValue = 1, kLaunchFailed = 719, kCaptureInvalidated = 9
 FakeCuda fake;
 std::mutex mutex;
 
+// What a stream recorded: to be done at every replay.
+using Nodes = std::vector<std::function<void()>>;
+
 struct Stream {
   bool capturing = false, lost = false;
+  Nodes nodes;
 };
 
 // Machine code is the text itself; a function is its module.
@@ -36,6 +42,7 @@ Result refused(const std::string& problem) {
 }
 
 Result moved(void* to, const void* from, size_t bytes) {
+  fake.clock_ms += fake.copy_ms;
   if (fake.moves_bytes) std::memmove(to, from, bytes);
   return kSuccess;
 }
@@ -74,9 +81,17 @@ Result cuDeviceGetAttribute(int* value, int which, int) {
     case kMaxSharedMemoryPerBlockOptin:
       *value = most_shared(fake.architecture);
       break;
+    case kClockRate:
+    case kMemoryClockRate:
+      *value = which == kClockRate ? 1980000 : 2619000;
+      break;
     default:
       *value = 132;
   }
+  return kSuccess;
+}
+Result cuDeviceGetPCIBusId(char* address, int size, int) {
+  std::strncpy(address, "0000:19:00.0", static_cast<size_t>(size));
   return kSuccess;
 }
 Result cuDeviceTotalMem_v2(size_t* bytes, int) { return *bytes = fake.memory, kSuccess; }
@@ -150,30 +165,42 @@ Result cuStreamBeginCapture_v2(StreamHandle stream, int) {
   static_cast<Stream*>(stream)->lost = fake.lost_captures > 0 && fake.lost_captures--;
   return static_cast<Stream*>(stream)->capturing = true, kSuccess;
 }
-Result cuStreamEndCapture(StreamHandle stream, GraphHandle* graph) {
-  static_cast<Stream*>(stream)->capturing = false;
-  return *graph = stream, kSuccess;
+Result cuStreamEndCapture(StreamHandle handle, GraphHandle* graph) {
+  auto& stream = *static_cast<Stream*>(handle);
+  stream.capturing = false;
+  *graph = new Nodes(std::move(stream.nodes));
+  return stream.nodes.clear(), kSuccess;
 }
-Result cuGraphInstantiateWithFlags(GraphExecHandle* exec, GraphHandle, unsigned long long) {
+Result cuGraphInstantiateWithFlags(GraphExecHandle* exec, GraphHandle graph, unsigned long long) {
   const std::lock_guard lock(mutex);
   ++fake.live_graphs, ++fake.graphs;
-  return *exec = &fake, kSuccess;
+  return *exec = new Nodes(*static_cast<Nodes*>(graph)), kSuccess;
 }
-Result cuGraphLaunch(GraphExecHandle, StreamHandle) {
+Result cuGraphLaunch(GraphExecHandle exec, StreamHandle) {
   const std::lock_guard lock(mutex);
+  for (const auto& node : *static_cast<Nodes*>(exec)) node();
   return ++fake.replays, kSuccess;
 }
-Result cuGraphExecDestroy(GraphExecHandle) {
+Result cuGraphExecDestroy(GraphExecHandle exec) {
   const std::lock_guard lock(mutex);
+  delete static_cast<Nodes*>(exec);
   return --fake.live_graphs, kSuccess;
 }
-Result cuGraphDestroy(GraphHandle) { return kSuccess; }
+Result cuGraphDestroy(GraphHandle graph) { return delete static_cast<Nodes*>(graph), kSuccess; }
 
 Result cuEventCreate(EventHandle* event, unsigned) { return *event = new double(0), kSuccess; }
 Result cuEventDestroy_v2(EventHandle event) { return delete static_cast<double*>(event), kSuccess; }
 Result cuEventRecord(EventHandle event, StreamHandle) {
   const std::lock_guard lock(mutex);
   return *static_cast<double*>(event) = fake.clock_ms, kSuccess;
+}
+Result cuEventRecordWithFlags(EventHandle event, StreamHandle handle, unsigned flags) {
+  const std::lock_guard lock(mutex);
+  auto& stream = *static_cast<Stream*>(handle);
+  if (!stream.capturing || flags != kEventRecordExternal) return kInvalidValue;
+  if (stream.lost) return kCaptureInvalidated;
+  stream.nodes.push_back([event] { *static_cast<double*>(event) = fake.clock_ms; });
+  return kSuccess;
 }
 Result cuEventSynchronize(EventHandle) { return kSuccess; }
 Result cuEventElapsedTime(float* milliseconds, EventHandle from, EventHandle to) {
@@ -218,12 +245,16 @@ Result cuTensorMapEncodeTiled(TensorMap* map, int dtype, unsigned rank, void* ad
 Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, void** arguments,
                         void**) {
   const std::lock_guard lock(mutex);
-  const Stream& stream = *static_cast<Stream*>(config->stream);
+  Stream& stream = *static_cast<Stream*>(config->stream);
   const Kernel& kernel = *static_cast<Kernel*>(function);
   const Result result = refused(launch_problem(*config, kernel.state, fake.architecture));
   if (result != kSuccess) return result;
-  if (stream.capturing) return stream.lost ? kCaptureInvalidated : (++fake.recorded, kSuccess);
   const double time = fake.kernel_ms ? fake.kernel_ms(kernel.text, config->block[0]) : 0;
+  if (stream.capturing) {
+    if (stream.lost) return kCaptureInvalidated;
+    stream.nodes.push_back([time] { fake.clock_ms += time; });
+    return ++fake.recorded, kSuccess;
+  }
   if (time < 0) return kLaunchFailed;
   fake.clock_ms += time;
   FakeCuda::Launch launch{config->stream, {}, config->block[0]};
@@ -235,8 +266,12 @@ Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, voi
 // A call of the product library.
 int fake_product(StreamHandle stream, int proposal) {
   const std::lock_guard lock(mutex);
-  if (static_cast<Stream*>(stream)->capturing) return ++fake.recorded, kSuccess;
-  if (fake.product_ms) fake.clock_ms += fake.product_ms(proposal);
+  const double time = fake.product_ms ? fake.product_ms(proposal) : 0;
+  if (static_cast<Stream*>(stream)->capturing) {
+    static_cast<Stream*>(stream)->nodes.push_back([time] { fake.clock_ms += time; });
+    return ++fake.recorded, kSuccess;
+  }
+  fake.clock_ms += time;
   fake.launches.push_back({stream, {}, 0, proposal});
   return kSuccess;
 }

@@ -51,7 +51,7 @@ def bert(binary, folder, rounds):
     ours, theirs = [], []
     for _ in range(rounds):
         theirs.append(onnx_runtime(model, inputs, 5)[0])
-        ours.append(redfuser(binary, model, inputs, 5)["time"]["p50_ms"])
+        ours.append(redfuser(binary, model, inputs, 5)["time"]["wall_ms"]["median"])
     reference = onnx_runtime(model, inputs, 1)[1]
     expected = os.path.join(folder, "expected.npz")
     np.savez(expected, out=reference)
@@ -69,8 +69,8 @@ def attention(binary, folder, tokens):
     np.savez(inputs, **{n: random.standard_normal(shape).astype(np.float32) for n in "qkv"})
     fused = redfuser(binary, model, inputs, 3)
     unfused = redfuser(binary, model, inputs, 3, "--no-fuse")
-    return {"fused_ms": fused["time"]["p50_ms"], "unfused_ms": unfused["time"]["p50_ms"],
-            "speedup": unfused["time"]["p50_ms"] / fused["time"]["p50_ms"],
+    return {"fused_ms": fused["time"]["wall_ms"]["median"], "unfused_ms": unfused["time"]["wall_ms"]["median"],
+            "speedup": unfused["time"]["wall_ms"]["median"] / fused["time"]["wall_ms"]["median"],
             "fused_bytes": fused["peak_tensor_bytes"], "unfused_bytes": unfused["peak_tensor_bytes"],
             "memory_ratio": fused["peak_tensor_bytes"] / unfused["peak_tensor_bytes"]}
 

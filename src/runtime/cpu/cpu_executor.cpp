@@ -15,6 +15,7 @@
 #include "runtime/cpu/memory_meter.h"
 #include "runtime/program/bind_inputs.h"
 #include "runtime/program/size_checks.h"
+#include "runtime/program/step_bytes.h"
 
 namespace redfuser::runtime {
 namespace {
@@ -208,6 +209,7 @@ NamedTensors CpuExecutor::run(const NamedTensors& inputs) {
                        microseconds(Clock::now() - before)});
     }
   }
+  for (size_t i = 0; i < times.size(); ++i) times[i].bytes = step_bytes(*program, i, symbols);
   if (progress) progress(static_cast<int>(count), static_cast<int>(count));
   peak = meter.peak();
   return outputs();

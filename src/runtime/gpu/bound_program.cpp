@@ -176,23 +176,23 @@ std::optional<BoundProgram::Call> BoundProgram::make(const codegen::ProductCall&
   return Call(program_.products().prepare(product));
 }
 
-void BoundProgram::enqueue(const Calls& calls, const cuda::Stream& stream,
+void BoundProgram::enqueue(const Call& call, const cuda::Stream& stream,
                            cuda::DevicePointer workspace) {
-  for (const Call& call : calls) {
-    if (const auto* launch = std::get_if<Launch>(&call)) {
-      stream.launch(launch->function, launch->shape, launch->maps, launch->arguments, launch->name);
-    } else {
-      std::get<cuda::ProductLibrary::Prepared>(call).run(stream, workspace);
-    }
+  if (const auto* launch = std::get_if<Launch>(&call)) {
+    stream.launch(launch->function, launch->shape, launch->maps, launch->arguments, launch->name);
+  } else {
+    std::get<cuda::ProductLibrary::Prepared>(call).run(stream, workspace);
   }
 }
 
-std::vector<std::string> BoundProgram::kernels(size_t step) const {
-  std::vector<std::string> names;
-  for (const Call& call : calls_[step]) {
-    if (const auto* launch = std::get_if<Launch>(&call)) names.push_back(launch->name);
-  }
-  return names;
+void BoundProgram::enqueue(const Calls& calls, const cuda::Stream& stream,
+                           cuda::DevicePointer workspace) {
+  for (const Call& call : calls) enqueue(call, stream, workspace);
+}
+
+std::string BoundProgram::name_of(const Call& call) {
+  const auto* launch = std::get_if<Launch>(&call);
+  return launch != nullptr ? launch->name : "cublaslt";
 }
 
 void BoundProgram::enqueue(size_t step, const cuda::Stream& stream,

@@ -36,8 +36,11 @@ class BoundProgram {
   };
   using Call = std::variant<Launch, cuda::ProductLibrary::Prepared>;
   using Calls = std::vector<Call>;
+  static void enqueue(const Call& call, const cuda::Stream& stream, cuda::DevicePointer workspace);
   static void enqueue(const Calls& calls, const cuda::Stream& stream,
                       cuda::DevicePointer workspace);
+  // The kernel's name, or "cublaslt".
+  static std::string name_of(const Call& call);
   // Those of a step in another form, on this shape's values, with scratch buffers of its own from
   // `scratch` on.
   Calls calls_of(const LoadedStep& form, size_t step, cuda::DevicePointer scratch) const;
@@ -49,10 +52,10 @@ class BoundProgram {
   // Enqueues the calls of a step.
   void enqueue(size_t step, const cuda::Stream& stream, cuda::DevicePointer workspace) const;
   size_t steps() const { return calls_.size(); }
-  // The names of the kernels that a step launches.
-  std::vector<std::string> kernels(size_t step) const;
+  const Calls& calls(size_t step) const { return calls_[step]; }
   int launches() const;
   const MemoryPlan& layout() const { return layout_; }
+  const std::vector<int64_t>& symbols() const { return symbols_; }
   // The address of a value.
   cuda::DevicePointer address(ir::ValueId value) const;
 

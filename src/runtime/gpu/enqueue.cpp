@@ -1,4 +1,4 @@
-// Runs of a GpuExecutor on the caller's memory and stream.
+// Runs of a GpuExecutor on the caller's memory and stream, and tensors to keep there.
 #include <algorithm>
 
 #include "base/error.h"
@@ -157,8 +157,12 @@ NamedDeviceTensors GpuExecutor::enqueue(const NamedDeviceTensors& inputs,
   });
   launches = shape.launches();
   tunings = shape.tunings;
+  timer_.begin(timing);
+  timer_.mark(RunTimer::kStart, stream);
   copy_inputs(shape);
-  launch(shape, stream);
+  timer_.mark(RunTimer::kInputsCopied, stream);
+  timer_.time_enqueue([&] { launch(shape, stream); });
+  timer_.mark(RunTimer::kComputed, stream);
   NamedDeviceTensors result;
   for (const ir::ValueId id : graph_.outputs) {
     const std::string& name = graph_.values[static_cast<size_t>(id)].name;
@@ -166,9 +170,47 @@ NamedDeviceTensors GpuExecutor::enqueue(const NamedDeviceTensors& inputs,
     result[name] = deliver(shape, id, given, stream);
     waits = waits || (given != nullptr && given->on_host);
   }
+  timer_.mark(RunTimer::kOutputsCopied, stream);
   if (waits) stream.synchronize();
   for (const ir::ValueId id : graph_.inputs) values_[static_cast<size_t>(id)] = Tensor();
   return result;
+}
+
+NamedDeviceTensors GpuExecutor::to_device(const NamedTensors& tensors) {
+  const cuda::DevicePtr& device = program_->device();
+  device->make_current();
+  NamedDeviceTensors result;
+  for (const auto& [name, tensor] : tensors) {
+    const auto bytes = static_cast<int64_t>(tensor.bytes());
+    const auto buffer = std::make_shared<cuda::Buffer>(device, bytes, name.c_str());
+    stream_.to_device(buffer->address(), tensor.data(), bytes);
+    result[name] = {tensor.dtype(), tensor.dims(), reinterpret_cast<void*>(buffer->address()),
+                    false, buffer};
+  }
+  stream_.synchronize();
+  return result;
+}
+
+NamedTensors GpuExecutor::to_host(const NamedDeviceTensors& tensors) {
+  program_->device()->make_current();
+  NamedTensors result;
+  for (const auto& [name, from] : tensors) {
+    Tensor& to = result[name] = Tensor(from.dtype, from.dims);
+    if (from.on_host) {
+      const Tensor source = Tensor::wrap(from.dtype, from.dims, from.data, from.owner);
+      std::copy_n(source.as<char>(), source.bytes(), to.as<char>());
+    } else {
+      stream_.to_host(to.mutable_data(), reinterpret_cast<cuda::DevicePointer>(from.data),
+                      static_cast<int64_t>(to.bytes()));
+    }
+  }
+  stream_.synchronize();
+  return result;
+}
+
+void GpuExecutor::synchronize() {
+  program_->device()->make_current();
+  stream_.synchronize();
 }
 
 }  // namespace redfuser::runtime

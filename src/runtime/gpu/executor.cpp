@@ -29,7 +29,8 @@ GpuExecutor::GpuExecutor(std::shared_ptr<const CompiledProgram> program,
       kept_shapes_(static_cast<size_t>(std::max(options.kept_shapes, 1))),
       stream_((program_->device()->make_current(), program_->device())),
       counter_(program_->device(), kCounterBytes, "counters"),
-      values_(graph_.values.size()) {
+      values_(graph_.values.size()),
+      timer_(program_->device()) {
   stream_.fill(counter_.address(), 0, kCounterBytes);
   stream_.synchronize();
   device = program_->device()->info().name;
@@ -150,15 +151,21 @@ void GpuExecutor::upload(const BoundProgram& shape) {
     total += static_cast<int64_t>(values_[index(id)].bytes());
   }
   char* stage = staging(total);
+  std::vector<const void*> sources;
   for (const ir::ValueId id : graph_.inputs) {
     const Tensor& tensor = values_[index(id)];
-    const void* source = tensor.data();
-    if (stage != nullptr && tensor.bytes() > 0) {
-      source = std::memcpy(stage, tensor.data(), tensor.bytes());
-      stage += tensor.bytes();
-    }
-    stream_.to_device(shape.address(id), source, static_cast<int64_t>(tensor.bytes()));
+    sources.push_back(tensor.data());
+    if (stage == nullptr || tensor.bytes() == 0) continue;
+    sources.back() = std::memcpy(stage, tensor.data(), tensor.bytes());
+    stage += tensor.bytes();
   }
+  timer_.mark(RunTimer::kStart, stream_);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const ir::ValueId id = graph_.inputs[i];
+    stream_.to_device(shape.address(id), sources[i],
+                      static_cast<int64_t>(values_[index(id)].bytes()));
+  }
+  timer_.mark(RunTimer::kInputsCopied, stream_);
 }
 
 void GpuExecutor::enqueue_all(const BoundProgram& shape, const cuda::Stream& stream) {
@@ -178,29 +185,29 @@ void GpuExecutor::launch(BoundProgram& shape, const cuda::Stream& stream) {
 
 // Other threads' calls may invalidate a capture; the calls are then enqueued without a graph.
 // Errors of the calls themselves show when they are enqueued.
-void GpuExecutor::record(BoundProgram& shape) {
-  ++shape.recordings;
+cuda::Graph GpuExecutor::recorded(const std::function<void()>& enqueue) {
   stream_.begin_capture();
   try {
-    enqueue_all(shape, stream_);
-    shape.graph = stream_.end_capture();
+    enqueue();
+    return stream_.end_capture();
   } catch (const InternalError&) {
     stream_.abandon_capture();
+    return {};
   } catch (...) {
     stream_.abandon_capture();
     throw;
   }
 }
 
-// Step by step, for profiling and for callers that keep or replace values.
+void GpuExecutor::record(BoundProgram& shape) {
+  ++shape.recordings;
+  shape.graph = recorded([&] { enqueue_all(shape, stream_); });
+}
+
+// Step by step, for callers that keep or replace values.
 void GpuExecutor::run_steps(const BoundProgram& shape) {
-  const size_t count = shape.steps();
-  std::vector<cuda::Event> events;
-  for (size_t i = 0; profiling && i <= count; ++i) events.emplace_back(program_->device());
-  if (profiling) events[0].record(stream_);
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < shape.steps(); ++i) {
     shape.enqueue(i, stream_, workspace_.address());
-    if (profiling) events[i + 1].record(stream_);
     if (on_value) show(shape, i);
     if (!keeps_any()) continue;
     for (const ir::ValueId id : compiled_->plan.steps[i].writes) {
@@ -209,11 +216,6 @@ void GpuExecutor::run_steps(const BoundProgram& shape) {
     }
   }
   stream_.synchronize();
-  for (size_t i = 0; profiling && i < count; ++i) {
-    const StepInfo& info = compiled_->steps[i];
-    times.push_back({info.label, info.kind, events[i].microseconds_since(events[0]),
-                     events[i + 1].microseconds_since(events[i]), shape.kernels(i)});
-  }
 }
 
 void GpuExecutor::show(const BoundProgram& shape, size_t number) {
@@ -255,6 +257,7 @@ NamedTensors GpuExecutor::outputs(const BoundProgram& shape) {
                     static_cast<int64_t>(tensor->bytes()));
     target += tensor->bytes();
   }
+  timer_.mark(RunTimer::kOutputsCopied, stream_);
   stream_.synchronize();
   target = stage;
   for (const auto& [tensor, id] : computed) {
@@ -271,12 +274,16 @@ NamedTensors GpuExecutor::run(const NamedTensors& inputs) {
   BoundProgram& shape = bind(inputs);
   const int steps = static_cast<int>(shape.steps());
   if (progress) progress(0, steps);
-  upload(shape);
-  if (profiling || keeps_any() || on_value) {
+  timer_.begin(timing);
+  const bool shows = keeps_any() || on_value;
+  if (shows || !profiling) upload(shape);
+  if (shows) {
     run_steps(shape);
-  } else {
-    launch(shape, stream_);
+  } else if (!profiling) {
+    timer_.time_enqueue([&] { launch(shape, stream_); });
   }
+  if (profiling) profile_steps(shape);
+  timer_.mark(RunTimer::kComputed, stream_);
   NamedTensors result = outputs(shape);
   for (const ir::ValueId id : graph_.inputs) values_[index(id)] = Tensor();
   if (progress) progress(steps, steps);

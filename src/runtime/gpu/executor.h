@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/gpu/bound_program.h"
+#include "runtime/gpu/run_timer.h"
 #include "runtime/gpu/tuner.h"
 #include "runtime/program/executor.h"
 
@@ -22,6 +23,11 @@ class GpuExecutor : public Executor {
   NamedDeviceTensors enqueue(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs,
                              void* stream) override;
   DeviceTiming time_on_device(const NamedTensors& inputs, double budget_s) override;
+  NamedDeviceTensors to_device(const NamedTensors& tensors) override;
+  NamedTensors to_host(const NamedDeviceTensors& tensors) override;
+  void synchronize() override;
+  std::optional<RunTiming> run_timing() const override { return timer_.result(); }
+  std::optional<DeviceState> device_state() const override;
 
  private:
   struct Key {
@@ -46,8 +52,13 @@ class GpuExecutor : public Executor {
   void enqueue_all(const BoundProgram& shape, const cuda::Stream& stream);
   // Enqueues the calls, or their CUDA graph.
   void launch(BoundProgram& shape, const cuda::Stream& stream);
+  // Nothing if other threads' work on the GPU ended the recording.
+  cuda::Graph recorded(const std::function<void()>& enqueue);
   void record(BoundProgram& shape);
   void run_steps(const BoundProgram& shape);
+  // Uploads the inputs, runs, and keeps the time of every call.
+  void profile_steps(BoundProgram& shape);
+  void keep_times(const BoundProgram& shape, const std::vector<cuda::Event>& events);
   // Passes the values of the step to on_value.
   void show(const BoundProgram& shape, size_t number);
   Tensor fetch(const BoundProgram& shape, ir::ValueId value);
@@ -74,6 +85,7 @@ class GpuExecutor : public Executor {
   std::vector<Tensor> values_;  // by ValueId: inputs
   std::vector<int64_t> symbols_;
   ThreadPool host_{1};
+  RunTimer timer_;
 };
 
 // Throws UserError for a missing GPU or library, or naming a node without a GPU implementation.

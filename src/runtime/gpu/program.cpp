@@ -54,7 +54,7 @@ select::Machine machine_of(const cuda::DeviceInfo& info) {
   machine.multiprocessors = info.multiprocessors;
   machine.shared_bytes = info.shared_bytes;
   if (info.l2_bytes > 0) machine.l2_bytes = info.l2_bytes;
-  if (info.clock > 0) machine.clock = info.clock;
+  if (info.sm_mhz > 0) machine.clock = info.sm_mhz;
   if (info.memory_rate > 0) machine.dram_rate = select::kMemoryEfficiency * info.memory_rate;
   return machine;
 }

@@ -12,4 +12,12 @@ NamedDeviceTensors Executor::enqueue(const NamedDeviceTensors&, const NamedDevic
   user_error("enqueue needs a session on cuda");
 }
 
+NamedDeviceTensors Executor::to_device(const NamedTensors&) {
+  user_error("to_device needs a session on cuda");
+}
+
+NamedTensors Executor::to_host(const NamedDeviceTensors&) {
+  user_error("to_host needs a session on cuda");
+}
+
 }  // namespace redfuser::runtime

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,12 +21,17 @@ class Executor {
   virtual DeviceTiming time_on_device(const NamedTensors& inputs, double budget_s);
   virtual NamedDeviceTensors enqueue(const NamedDeviceTensors& inputs,
                                      const NamedDeviceTensors& outputs, void* stream);
+  virtual NamedDeviceTensors to_device(const NamedTensors& tensors);
+  virtual NamedTensors to_host(const NamedDeviceTensors& tensors);
+  virtual void synchronize() {}
+  virtual std::optional<RunTiming> run_timing() const { return std::nullopt; }
+  virtual std::optional<DeviceState> device_state() const { return std::nullopt; }
 
   bool keeps(const std::string& name) const { return keep_all || keep_names.count(name) > 0; }
   bool keeps_any() const { return keep_all || !keep_names.empty(); }
 
   // Set by the session's owner, read by run().
-  bool profiling = false, keep_all = false;
+  bool profiling = false, timing = false, keep_all = false;
   std::set<std::string> keep_names;
   std::function<void(int, int)> progress;
   // Called with every value that a step has computed. A defined result, of the same type and sizes,

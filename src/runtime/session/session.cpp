@@ -53,6 +53,22 @@ NamedDims Session::output_dims(const NamedDims& inputs) const {
 
 int64_t Session::allocations() const { return cuda::allocations(); }
 
+NamedDeviceTensors Session::to_device(const NamedTensors& tensors) {
+  return impl_->executor->to_device(tensors);
+}
+
+NamedTensors Session::to_host(const NamedDeviceTensors& tensors) {
+  return impl_->executor->to_host(tensors);
+}
+
+void Session::synchronize() { impl_->executor->synchronize(); }
+
+void Session::time_runs(bool on) { impl_->executor->timing = on; }
+
+std::optional<RunTiming> Session::run_timing() const { return impl_->executor->run_timing(); }
+
+std::optional<DeviceState> Session::device_state() const { return impl_->executor->device_state(); }
+
 void Session::profile(bool on) { impl_->executor->profiling = on; }
 
 const std::vector<StepTime>& Session::step_times() const { return impl_->executor->times; }
