@@ -222,7 +222,7 @@ class ProductMerger {
       biased |= linear.bias != ir::kAbsent;
       for (ir::NodeId node : linear.nodes) name += (name.empty() ? "" : " ") + node_of(node).name;
     }
-    const std::string& value_name = value_of(group[0].value).name;
+    const std::string value_name = value_of(group[0].value).name;  // new values may move it
     const ir::ValueId weight = new_constant(value_name + "/weight", weights(group));
     ir::ValueId all = new_node("MatMul", group[0], name, {group[0].input, weight}, before);
     if (biased) {

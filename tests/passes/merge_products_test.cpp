@@ -1,5 +1,7 @@
 // Products of one matrix by several constants.
 #include <gtest/gtest.h>
+#include <map>
+#include <set>
 
 #include "base/deferred_contents.h"
 #include "passes/column_concat.h"
@@ -40,6 +42,24 @@ TEST_F(MergeProducts, OneProductAndSlices) {
   EXPECT_EQ(values_of(b.graph.values[b.graph.nodes[1].inputs[1]].constant),
             (std::vector<double>{-1, -1, 0, 0, -4, -4, -4}));
   EXPECT_EQ(b.graph.values[b.graph.nodes[4].outputs[0]].shape.back(), b.graph.pool->integer(3));
+}
+
+// The list of values grows and moves while products are merged; their names stay right.
+TEST_F(MergeProducts, ManyProductsKeepTheirNames) {
+  for (int i = 0; i < 60; ++i) {
+    ir::ValueId x = b.input("x" + std::to_string(i), DType::Float32, {-1, 3});
+    for (float number : {1.0f, 2.0f}) made.push_back(linear(x, 2, number, true));
+  }
+  EXPECT_TRUE(merge());
+  std::map<std::string, std::set<std::string>> owners;  // by part: what it is a part of
+  for (const ir::Value& value : b.graph.values) {
+    const size_t slash = value.name.rfind('/');
+    if (slash == std::string::npos) continue;
+    const std::string part = value.name.substr(slash, 5);
+    owners[part].insert(value.name.substr(0, slash));
+  }
+  EXPECT_EQ(owners["/weig"].size(), 60u);
+  EXPECT_EQ(owners["/bias"], owners["/weig"]);
 }
 
 TEST_F(MergeProducts, WeightsByRows) {
