@@ -35,8 +35,8 @@ struct KernelTime {
   double start_us = 0, duration_us = 0;
 };
 
-// One step's time in a profiled run; on a GPU by CUDA events between the launches, from the start
-// of the first kernel.
+// One step's time in a profiled run. On a GPU by CUDA events between the launches, less the events'
+// own time; steps follow one another.
 struct StepTime {
   std::string label;  // the user's nodes
   std::string kind;   // as in StepInfo

@@ -23,7 +23,7 @@ struct FakeCuda {
   bool moves_bytes = true;  // copies do, which need memory that is there
   size_t memory = size_t{1} << 30;
   // The time of a kernel of this text with so many threads; a negative one: it does not launch.
-  // Without it every span between events is 1 ms.
+  // Without it every span between events with something between them is 1 ms.
   std::function<double(const std::string& text, unsigned block)> kernel_ms;
   double copy_ms = 0;  // the time of every copy, where kernels have times
   // Static shared memory of a kernel of this text, bytes. Without it kernels have none.
@@ -45,6 +45,7 @@ struct FakeCuda {
   };
   std::vector<Launch> launches;  // neither recorded nor replayed
   double clock_ms = 0;
+  int operations = 0;  // copies, launches and products that the device has done
   int recorded = 0, replays = 0, live_graphs = 0, graphs = 0;
   int to_device = 0, to_host = 0, on_device = 0;  // copies
   int allocations = 0, pinned = 0;

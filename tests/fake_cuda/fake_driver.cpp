@@ -21,6 +21,11 @@ constexpr Result kInvalidValue = 1, kLaunchFailed = 719, kCaptureInvalidated = 9
 FakeCuda fake;
 std::mutex mutex;
 
+struct Event {
+  double clock_ms = 0;
+  int operations = 0;
+};
+
 // What a stream recorded: to be done at every replay.
 using Nodes = std::vector<std::function<void()>>;
 
@@ -41,8 +46,14 @@ Result refused(const std::string& problem) {
   return kInvalidValue;
 }
 
+// Of an operation on the device.
+void pass(double milliseconds) {
+  fake.clock_ms += milliseconds;
+  ++fake.operations;
+}
+
 Result moved(void* to, const void* from, size_t bytes) {
-  fake.clock_ms += fake.copy_ms;
+  pass(fake.copy_ms);
   if (fake.moves_bytes) std::memmove(to, from, bytes);
   return kSuccess;
 }
@@ -188,24 +199,28 @@ Result cuGraphExecDestroy(GraphExecHandle exec) {
 }
 Result cuGraphDestroy(GraphHandle graph) { return delete static_cast<Nodes*>(graph), kSuccess; }
 
-Result cuEventCreate(EventHandle* event, unsigned) { return *event = new double(0), kSuccess; }
-Result cuEventDestroy_v2(EventHandle event) { return delete static_cast<double*>(event), kSuccess; }
+Result cuEventCreate(EventHandle* event, unsigned) { return *event = new Event, kSuccess; }
+Result cuEventDestroy_v2(EventHandle event) { return delete static_cast<Event*>(event), kSuccess; }
 Result cuEventRecord(EventHandle event, StreamHandle) {
   const std::lock_guard lock(mutex);
-  return *static_cast<double*>(event) = fake.clock_ms, kSuccess;
+  return *static_cast<Event*>(event) = {fake.clock_ms, fake.operations}, kSuccess;
 }
 Result cuEventRecordWithFlags(EventHandle event, StreamHandle handle, unsigned flags) {
   const std::lock_guard lock(mutex);
   auto& stream = *static_cast<Stream*>(handle);
   if (!stream.capturing || flags != kEventRecordExternal) return kInvalidValue;
   if (stream.lost) return kCaptureInvalidated;
-  stream.nodes.push_back([event] { *static_cast<double*>(event) = fake.clock_ms; });
+  stream.nodes.push_back([event] {
+    *static_cast<Event*>(event) = {fake.clock_ms, fake.operations};
+  });
   return kSuccess;
 }
 Result cuEventSynchronize(EventHandle) { return kSuccess; }
 Result cuEventElapsedTime(float* milliseconds, EventHandle from, EventHandle to) {
-  const double span = *static_cast<double*>(to) - *static_cast<double*>(from);
-  return *milliseconds = fake.kernel_ms ? static_cast<float>(span) : 1, kSuccess;
+  const Event &start = *static_cast<Event*>(from), &end = *static_cast<Event*>(to);
+  const double span =
+      fake.kernel_ms ? end.clock_ms - start.clock_ms : start.operations != end.operations;
+  return *milliseconds = static_cast<float>(span), kSuccess;
 }
 
 Result cuModuleLoadData(ModuleHandle* module, const void* image) {
@@ -252,11 +267,11 @@ Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, voi
   const double time = fake.kernel_ms ? fake.kernel_ms(kernel.text, config->block[0]) : 0;
   if (stream.capturing) {
     if (stream.lost) return kCaptureInvalidated;
-    stream.nodes.push_back([time] { fake.clock_ms += time; });
+    stream.nodes.push_back([time] { pass(time); });
     return ++fake.recorded, kSuccess;
   }
   if (time < 0) return kLaunchFailed;
-  fake.clock_ms += time;
+  pass(time);
   FakeCuda::Launch launch{config->stream, {}, config->block[0]};
   for (int i = 0; i < 2; ++i) launch.arguments.push_back(*static_cast<uint64_t*>(arguments[i]));
   fake.launches.push_back(launch);
@@ -268,10 +283,10 @@ int fake_product(StreamHandle stream, int proposal) {
   const std::lock_guard lock(mutex);
   const double time = fake.product_ms ? fake.product_ms(proposal) : 0;
   if (static_cast<Stream*>(stream)->capturing) {
-    static_cast<Stream*>(stream)->nodes.push_back([time] { fake.clock_ms += time; });
+    static_cast<Stream*>(stream)->nodes.push_back([time] { pass(time); });
     return ++fake.recorded, kSuccess;
   }
-  fake.clock_ms += time;
+  pass(time);
   fake.launches.push_back({stream, {}, 0, proposal});
   return kSuccess;
 }

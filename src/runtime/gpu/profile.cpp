@@ -1,9 +1,16 @@
 // Times of a GpuExecutor's calls by the device's clock, and the state of the device.
+#include <algorithm>
+
 #include "cuda/nvml.h"
 #include "runtime/gpu/executor.h"
 #include "runtime/program/step_bytes.h"
 
 namespace redfuser::runtime {
+namespace {
+
+constexpr size_t kEmptySpans = 9;
+
+}  // namespace
 
 // The calls are recorded in a graph with an event after each: replayed, they follow one another
 // without waiting for the host. Where no graph can be recorded, the same is enqueued call by call.
@@ -12,10 +19,12 @@ void GpuExecutor::profile_steps(BoundProgram& shape) {
   if (shape.runs++ == 0) enqueue_all(shape, stream_);
   upload(shape);
   std::vector<cuda::Event> events;
-  for (int i = 0; i <= shape.launches(); ++i) events.emplace_back(program_->device());
+  for (size_t i = 0; i <= kEmptySpans + static_cast<size_t>(shape.launches()); ++i) {
+    events.emplace_back(program_->device());
+  }
   const auto enqueue = [&](const auto& record) {
     size_t next = 0;
-    record(events[next++]);
+    while (next <= kEmptySpans) record(events[next++]);
     for (size_t step = 0; step < shape.steps(); ++step) {
       for (const BoundProgram::Call& call : shape.calls(step)) {
         BoundProgram::enqueue(call, stream_, workspace_.address());
@@ -34,21 +43,26 @@ void GpuExecutor::profile_steps(BoundProgram& shape) {
   keep_times(shape, events);
 }
 
+// Events take time themselves: as long as those with nothing between them.
 void GpuExecutor::keep_times(const BoundProgram& shape, const std::vector<cuda::Event>& events) {
-  const auto span = [&](size_t from, size_t to) {
-    return from == to ? 0 : events[to].microseconds_since(events[from]);
-  };
-  size_t next = 0;
+  std::vector<double> empty;
+  for (size_t i = 0; i < kEmptySpans; ++i) {
+    empty.push_back(events[i + 1].microseconds_since(events[i]));
+  }
+  std::nth_element(empty.begin(), empty.begin() + kEmptySpans / 2, empty.end());
+  const double own = empty[kEmptySpans / 2];
+  size_t next = kEmptySpans;
+  double now = 0;
   for (size_t i = 0; i < shape.steps(); ++i) {
     const StepInfo& info = compiled_->steps[i];
-    const size_t first = next;
-    StepTime step{info.label, info.kind, span(0, first)};
+    StepTime step{info.label, info.kind, now};
     for (const BoundProgram::Call& call : shape.calls(i)) {
-      const std::string name = BoundProgram::name_of(call);
-      step.kernels.push_back({name, span(0, next), span(next, next + 1)});
+      const double span = events[next + 1].microseconds_since(events[next]);
+      step.kernels.push_back({BoundProgram::name_of(call), now, std::max(span - own, 0.0)});
+      now += step.kernels.back().duration_us;
       ++next;
     }
-    step.duration_us = span(first, next);
+    step.duration_us = now - step.start_us;
     step.bytes = step_bytes(*compiled_, i, shape.symbols());
     times.push_back(std::move(step));
   }
