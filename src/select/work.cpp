@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "ir/evaluate.h"
 #include "ir/polynomial.h"
 #include "ir/scalar_ops.h"
 

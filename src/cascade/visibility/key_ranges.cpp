@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/ranges.h"
+
 namespace redfuser::cascade {
 namespace {
 

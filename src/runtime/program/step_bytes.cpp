@@ -5,6 +5,8 @@
 #include <optional>
 #include <unordered_set>
 
+#include "ir/evaluate.h"
+
 namespace redfuser::runtime {
 namespace {
 
