@@ -80,6 +80,11 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
   add_test(NAME python.writing
            COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/writing_test.py
                    $<TARGET_FILE:redfuser-run> $<TARGET_FILE:redfuser-opt>)
+  add_test(NAME python.report
+           COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/report_test.py
+                   $<TARGET_FILE:redfuser-run> $<TARGET_FILE:redfuser-opt>
+                   ${PROJECT_SOURCE_DIR}/models)
+  set_tests_properties(python.report PROPERTIES SKIP_RETURN_CODE 77)
   set_tests_properties(python.rewrites PROPERTIES PROCESSORS 2)
   set_tests_properties(python.export python.contrib_operators python.ml_operators python.models
                        python.onnx_conformance python.onnx_conformance_reference python.convert python.rewrites python.opsets

@@ -59,6 +59,7 @@ BELOW = {
     "runtime/program": [],
     "runtime/cpu": ["runtime/program"],
     "runtime/gpu": ["runtime/program"],
+    "runtime/report": ["runtime/program"],
     "runtime/session": ["runtime/cpu", "runtime/gpu"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)

@@ -9,6 +9,7 @@ import fnmatch
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree
@@ -65,11 +66,19 @@ def has_gpu():
     return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
 
 
+def has_browser():
+    """As tests/python/report_test.py looks for one."""
+    return any(shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
+
+
 def recorded_skips(gpu):
     """Of tests/skipped_tests.txt, the patterns that hold on this machine, with their counts."""
+    holding = {"always", "with-gpu" if gpu else "without-gpu"}
+    if not has_browser():
+        holding.add("without-browser")
     for line in (TESTS / "skipped_tests.txt").read_text().splitlines():
-        match = re.fullmatch(r"(always|with-gpu|without-gpu) +(\d+) +(\S+)", line.split("#")[0].strip())
-        if match and match[1] in ("always", "with-gpu" if gpu else "without-gpu"):
+        match = re.fullmatch(r"(always|with-gpu|without-gpu|without-browser) +(\d+) +(\S+)", line.split("#")[0].strip())
+        if match and match[1] in holding:
             yield match[3], int(match[2])
         elif not match and line.split("#")[0].strip():
             sys.exit(f"skipped_tests.txt: cannot read \"{line}\"")

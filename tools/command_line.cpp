@@ -19,4 +19,26 @@ bool parse_command_line(CLI::App& app, int argc, char** argv) {
   return false;
 }
 
+CLI::Option* add_report_option(CLI::App& app, std::string& report) {
+  return app
+      .add_option("--report", report,
+                  "Write one HTML page: the graph before and after, fused regions with their "
+                  "equations, kernels and times, and what was not fused (- for stdout)")
+      ->type_name("FILE.html");
+}
+
+CLI::Option* add_target_option(CLI::App& app, std::string& target) {
+  return app
+      .add_option("--target", target,
+                  "With --dump or --report: the GPU that kernels are for, such as sm_80")
+      ->type_name("SM")
+      ->capture_default_str();
+}
+
+void check_target_option(const CLI::App& app) {
+  if (app.count("--target") > 0 && app.count("--dump") + app.count("--report") == 0) {
+    fail("--target goes with --dump or --report");
+  }
+}
+
 }  // namespace redfuser::tools

@@ -7,6 +7,7 @@
 #include "redfuser/export.h"
 #include "redfuser/memory_limit.h"
 #include "redfuser/operators.h"
+#include "redfuser/report.h"
 #include "resource_limits.h"
 #include "tool.h"
 
@@ -19,7 +20,7 @@ struct OptOptions {
   bool fuse = true, certify = true, verbose = false, list_operators = false;
   std::optional<ConvertOptions> convert;
   std::optional<std::string> explain;  // empty: as text on stdout
-  std::string dump, target = "sm_90a", svg;
+  std::string dump, target = "sm_90a", svg, report;
   std::vector<std::string> assert_fused;
   int64_t memory_limit = 0;  // 0: none
   double time_limit = 0;
@@ -47,15 +48,11 @@ void add_options(CLI::App& app, OptOptions& options) {
          "--svg", options.svg,
          "Draw the graph with its fused regions outlined (.dot: as Graphviz text; - for stdout)")
       ->type_name("FILE");
-  CLI::Option* dump = app.add_option("--dump", options.dump,
-                                     "Print a stage: import, passes, graph, cascade, streaming, "
-                                     "plan, kernels or cuda")
-                          ->type_name("STAGE");
-  app.add_option("--target", options.target,
-                 "With --dump: the GPU that kernels are for, such as sm_80")
-      ->type_name("SM")
-      ->capture_default_str()
-      ->needs(dump);
+  app.add_option("--dump", options.dump,
+                 "Print a stage: import, passes, graph, cascade, streaming, plan, kernels or cuda")
+      ->type_name("STAGE");
+  add_report_option(app, options.report);
+  add_target_option(app, options.target);
   app.add_option("--assert-fused", options.assert_fused,
                  "Number of fused regions, such as attention>=12; exit 1 if it does not hold")
       ->type_name("CLASS>=COUNT");
@@ -96,6 +93,7 @@ std::optional<OptOptions> parse_options(int argc, char** argv) {
   app.add_flag("--list-ops", options.list_operators, "Print the table of operators");
   if (parse_command_line(app, argc, argv)) return std::nullopt;
   if (options.list_operators) return options;
+  check_target_option(app);
   options.save.emit = parse_emit(emit);
   if (!to.empty()) options.convert = ConvertOptions{parse_type(to), keep_io};
   if (keep_io && to.empty()) fail("--keep-io needs --to");
@@ -110,10 +108,12 @@ std::optional<OptOptions> parse_options(int argc, char** argv) {
   options.fuse = !no_fuse;
   options.certify = !no_certify;
   const bool reports = options.explain || !options.dump.empty() || !options.svg.empty() ||
-                       !options.assert_fused.empty();
+                       !options.report.empty() || !options.assert_fused.empty();
   if (options.input.empty()) fail("IN is missing (--help lists the options)");
   if (options.output.empty() && !reports) {
-    fail("OUT is missing (it may be left out with --explain, --dump, --svg or --assert-fused)");
+    fail(
+        "OUT is missing (it may be left out with --explain, --dump, --svg, --report or "
+        "--assert-fused)");
   }
   for (const std::string& text : options.assert_fused) parse_assertion(text);
   return options;
@@ -147,6 +147,13 @@ void write_reports(const Program& program, const ReportView& report, const OptOp
   } else if (!options.svg.empty()) {
     save_picture(program, options.svg);
   }
+  if (!options.report.empty()) {
+    ReportOptions page;
+    page.title = options.input;
+    page.target = options.target;
+    page.facts = graph_facts(report);
+    write_output(options.report, report_page(program, page));
+  }
 }
 
 // The model to work on. What stays fp32 though it was to be converted goes to stderr.
@@ -168,6 +175,7 @@ int run(int argc, char** argv) {
   const Words words(takes_stdout({{"OUT", options.output},
                                   {"--explain", options.explain.value_or("")},
                                   {"--svg", options.svg},
+                                  {"--report", options.report},
                                   {"--dump", options.dump == "" ? "" : "-"}}));
   if (options.list_operators) {
     write_output("-", operator_table());

@@ -84,6 +84,12 @@ std::string count_table(const Counts& before, const Counts& after) {
   return text;
 }
 
+std::vector<std::pair<std::string, std::string>> graph_facts(const ReportView& report) {
+  return {{"nodes", fmt::format("{}", total(report.ops_before))},
+          {"steps", fmt::format("{}", total(report.ops_after))},
+          {"fused", fused_summary(report)}};
+}
+
 std::string explanation(const ReportView& report) {
   std::string text = "fused\n";
   if (report.json["fused"].empty()) text += "  none\n";

@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace redfuser::tools {
@@ -26,6 +27,8 @@ std::string most_frequent(const Counts& counts, size_t limit);
 std::string fused_summary(const ReportView& report);
 // One line per operator that either side has: name, before, after.
 std::string count_table(const Counts& before, const Counts& after);
+// The same as lines of a page's head.
+std::vector<std::pair<std::string, std::string>> graph_facts(const ReportView& report);
 // Every fused region with its stages, and every one that was not fused with the reason.
 std::string explanation(const ReportView& report);
 

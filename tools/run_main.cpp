@@ -8,6 +8,7 @@
 #include "redfuser/memory_limit.h"
 #include "resource_limits.h"
 #include "run_inputs.h"
+#include "run_page.h"
 #include "run_report.h"
 #include "tool.h"
 
@@ -50,6 +51,8 @@ RunResult run_and_check(const Model& model, const Program& program, const RunOpt
   };
   tell_notes();
   result.device = session.device();
+  const auto target = session.versions().find("target");
+  if (target != session.versions().end()) result.target = target->second;
   result.measurement =
       with_assumed_sizes(model, options, [&] { return measure(session, result.inputs, options); });
   tell_notes();
@@ -72,6 +75,7 @@ int run(int argc, char** argv) {
   const Words words(takes_stdout({{"--json", options.json},
                                   {"--explain", options.explain.value_or("")},
                                   {"--profile", options.profile},
+                                  {"--report", options.report},
                                   {"--dump", options.dump.empty() ? "" : "-"}}));
   const TimeLimit time_limit(options.time_limit);
   // Of the model, its inputs and its results together.
@@ -94,6 +98,10 @@ int run(int argc, char** argv) {
   }
   if (!options.profile.empty()) {
     write_output(options.profile, chrome_trace(result.measurement.profile));
+  }
+  if (!options.report.empty()) {
+    write_output(options.report,
+                 report_page(program, page_options(program, report, options, result)));
   }
   // The JSON says the same.
   if (options.json != "-") words.say(text_report(model, report, options, result));

@@ -139,17 +139,13 @@ void add_report_options(CLI::App& app, RunOptions& options, StringPool& texts) {
   app.add_option("--json", options.json, "Write the whole result as JSON (- for stdout)")
       ->type_name("FILE|-")
       ->group(group);
-  CLI::Option* dump = app.add_option("--dump", options.dump,
-                                     "Print a stage and stop: import, passes, graph, cascade, "
-                                     "streaming, plan, kernels or cuda")
-                          ->type_name("STAGE")
-                          ->group(group);
-  app.add_option("--target", options.target,
-                 "With --dump: the GPU that kernels are for, such as sm_80")
-      ->type_name("SM")
-      ->capture_default_str()
-      ->needs(dump)
+  add_report_option(app, options.report)->group(group);
+  app.add_option("--dump", options.dump,
+                 "Print a stage and stop: import, passes, graph, cascade, streaming, plan, kernels "
+                 "or cuda")
+      ->type_name("STAGE")
       ->group(group);
+  add_target_option(app, options.target)->group(group);
 }
 
 void parse_random_options(const StringPool& texts, RandomOptions& random) {
@@ -208,6 +204,7 @@ std::optional<RunOptions> parse_run_options(int argc, char** argv) {
   add_run_options(app, options, texts);
   add_report_options(app, options, texts);
   if (parse_command_line(app, argc, argv)) return std::nullopt;
+  check_target_option(app);
   reclaim_model(options.inputs, options.model);
   reclaim_model(texts.explain, options.model);
   if (options.model.empty()) fail("MODEL is missing (--help lists the options)");
@@ -220,6 +217,7 @@ std::optional<RunOptions> parse_run_options(int argc, char** argv) {
   options.session.kernel_cache = parse_cache_mode(texts.kernel_cache);
   parse_random_options(texts, options.random);
   for (const std::string& text : options.assert_fused) parse_assertion(text);
+  options.target_given = app.count("--target") > 0;
   options.timed = app.count("--iterations") + app.count("--warmup") > 0;
   options.fuse = !texts.no_fuse;
   options.certify = !texts.no_certify;

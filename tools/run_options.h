@@ -28,9 +28,10 @@ struct RunOptions {
   std::string json;
   SessionOptions session;
   std::vector<std::string> assert_fused;
-  std::string dump, target = "sm_90a";
+  std::string dump, target = "sm_90a", report;
+  bool target_given = false;
   // Whether the times of the steps are wanted.
-  bool profiles() const { return !profile.empty(); }
+  bool profiles() const { return !profile.empty() || !report.empty(); }
   double time_limit = 0;  // seconds; 0: none
 };
 

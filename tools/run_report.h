@@ -14,6 +14,7 @@ namespace redfuser::tools {
 
 struct RunResult {
   std::string device = "cpu";  // that it ran on
+  std::string target;          // Program::dump's for that GPU; empty: none
   NamedTensors inputs;
   Measurement measurement;
   std::vector<StepTuning> tunings;

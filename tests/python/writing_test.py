@@ -114,6 +114,8 @@ def writers(place, model, folder):
         "profile": (RUN, model, "--profile", folder / "profile.json"),
         "explanation of opt": (OPT, model, "--explain", folder / "explain.json"),
         "drawing": (OPT, model, "--svg", folder / "graph.dot"),
+        "page of opt": (OPT, model, "--report", folder / "page.html"),
+        "page of run": (RUN, model, "--report", folder / "page.html"),
     }
 
 
@@ -169,7 +171,7 @@ def standard_streams(place):
         "dump": (OPT, model, "--dump", "graph"), "explain": (OPT, model, "--explain"),
         "explain as JSON": (OPT, model, "--explain", "-"),
         "summary of opt": (OPT, model, written), "model": (OPT, model, "-"),
-        "drawing": (OPT, model, "--svg", "-"),
+        "drawing": (OPT, model, "--svg", "-"), "page": (OPT, model, "--report", "-"),
         "report": (RUN, model), "report as JSON": (RUN, model, "--json", "-"),
         "profile": (RUN, model, "--profile", "-"), "dump of run": (RUN, model, "--dump", "graph"),
     }
@@ -226,6 +228,7 @@ def model_on_stdout(place):
                         (OPT, place.small, "-", "--dump", "graph"),
                         (OPT, place.small, "-", "--external-data-threshold", "1K"),
                         (RUN, place.small, "--json", "-", "--profile", "-"),
+                        (OPT, place.small, "--report", "-", "--svg", "-"),
                         (RUN, place.small, "--outputs", "-")]:
             done = run(*command, cwd=folder)
             expect(done, CALLERS_ERROR, "stdout")
@@ -241,6 +244,7 @@ def paths(place):
         "--explain of opt": (OPT, model, "--explain", LONG_PATH),
         "--explain": (RUN, model, "--explain", LONG_PATH),
         "--json": (RUN, model, "--json", LONG_PATH),
+        "--report": (RUN, model, "--report", LONG_PATH),
         "--profile": (RUN, model, "--profile", LONG_PATH),
         "--outputs": (RUN, model, "--outputs", LONG_PATH),
         "--outputs npz": (RUN, model, "--outputs", LONG_PATH + ".npz"),

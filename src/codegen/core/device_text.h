@@ -1,4 +1,4 @@
-// The headers of src/device as text, embedded by cmake/embed_device.cmake.
+// The headers of src/device as text, embedded by cmake/embedded_files.cmake.
 #pragma once
 
 #include <span>

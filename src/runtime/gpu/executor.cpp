@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "codegen/core/target_table.h"
 #include "cuda/nvrtc.h"
 #include "runtime/program/bind_inputs.h"
 #include "runtime/program/size_checks.h"
@@ -39,6 +40,10 @@ GpuExecutor::GpuExecutor(std::shared_ptr<const CompiledProgram> program,
   const int driver = program_->device()->info().driver_version;
   versions = {{"driver", fmt::format("{}.{}", driver / 1000, driver % 1000 / 10)},
               {"nvrtc", cuda::nvrtc_version()}};
+  for (const codegen::NamedTarget& known : codegen::known_targets()) {
+    if (known.target.architecture != program_->device()->info().architecture) continue;
+    versions["target"] = known.name;
+  }
   if (program_->has_products()) {
     versions["cublaslt"] = cuda::ProductLibrary::version();
     workspace_ = cuda::Buffer(program_->device(), cuda::ProductLibrary::kWorkspaceBytes,

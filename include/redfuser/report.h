@@ -1,0 +1,45 @@
+// A page for people that shows what became of a model: one HTML file that needs nothing else.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "redfuser/redfuser.h"
+
+namespace redfuser {
+
+// One way to compute a step, as kernel selection saw it.
+struct StepCandidate {
+  std::string family, configuration;
+  std::optional<double> estimated_us, measured_us;
+  std::string refusal;  // why it does not apply; else empty
+};
+
+// What is known of a step beside its algebra; every field may be left out.
+struct StepFacts {
+  std::string family, configuration;  // of what computes it
+  std::vector<std::string> kernels;   // names of what a run launched; empty: not known
+  std::optional<double> estimated_us, measured_us;
+  std::optional<double> share;  // of the measured time of all steps, 0 to 1
+  int64_t bytes = 0;            // as StepTime::bytes
+  std::vector<StepCandidate> candidates;
+};
+
+struct ReportOptions {
+  std::string title;   // such as the model's path
+  std::string target;  // the GPU whose kernels are named where `steps` name none; "": none are
+  std::vector<std::pair<std::string, std::string>> facts;  // lines of the page's head
+  std::vector<StepFacts> steps;                            // empty, or one per step of the program
+};
+
+// The page: the file's graph beside the program's steps, with the fused regions outlined; for each
+// region its equations, forms, kernels and times; what was refused, and the user's node to blame.
+// UserError if there is no such target.
+std::string report_page(const Program& program, const ReportOptions& options);
+// Writes it; a file is replaced only when the new one is whole.
+void save_report(const Program& program, const ReportOptions& options, const std::string& path);
+
+}  // namespace redfuser
