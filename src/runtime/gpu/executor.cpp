@@ -40,8 +40,8 @@ GpuExecutor::GpuExecutor(std::shared_ptr<const CompiledProgram> program,
   const int driver = program_->device()->info().driver_version;
   versions = {{"driver", fmt::format("{}.{}", driver / 1000, driver % 1000 / 10)},
               {"nvrtc", cuda::nvrtc_version()}};
-  for (const codegen::NamedTarget& known : codegen::known_targets()) {
-    if (known.target.architecture != program_->device()->info().architecture) continue;
+  for (const select::NamedMachine& known : select::known_machines()) {
+    if (known.machine.architecture != program_->device()->info().architecture) continue;
     versions["target"] = known.name;
   }
   if (program_->has_products()) {

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/output_file.h"
 #include "codegen/core/target_table.h"
+#include "codegen/select/generate.h"
 #include "onnx/import/file_nodes.h"
 #include "redfuser/report.h"
 #include "runtime/report/page_layout.h"
@@ -21,6 +22,15 @@ namespace {
 
 Json number(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Json(*value) : Json();
+}
+
+StepCandidate candidate_of(const codegen::Offer& offer) {
+  StepCandidate candidate;
+  candidate.family = offer.family;
+  candidate.configuration = offer.config;
+  if (offer.time > 0) candidate.estimated_us = offer.time;
+  candidate.refusal = offer.refusal;
+  return candidate;
 }
 
 Json to_json(const StepCandidate& candidate) {
@@ -141,6 +151,12 @@ class PageWriter {
     try {
       const codegen::GpuStep form =
           generate(own_, program_.plan.steps[i], codegen::target_named(options_.target));
+      if (json["candidates"].empty()) {
+        for (const codegen::Offer& offer : form.offers) {
+          json["candidates"].push_back(to_json(candidate_of(offer)));
+        }
+      }
+      if (form.time > 0 && json["estimated_us"].is_null()) json["estimated_us"] = form.time;
       for (const codegen::GpuCall& call : form.calls) {
         const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
         const bool ran =
