@@ -23,6 +23,8 @@ struct KernelConfig {
 
 // The family of a step that calls the product library.
 inline constexpr const char* kLibraryFamily = "library";
+// A region as steps of their own, which may call it.
+inline constexpr const char* kDivisionFamily = "unfused";
 
 // "attention_split warps=4 keys=32 stages=3"
 std::string to_string(const KernelConfig& choice);

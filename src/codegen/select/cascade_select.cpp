@@ -11,8 +11,6 @@
 namespace redfuser::codegen {
 namespace {
 
-constexpr const char* kDivision = "unfused";
-
 // Sizes that stand for those known at run time only: a choice serves all of them.
 constexpr int64_t kNominalSizes[] = {16, 128, 1024, 4096};
 
@@ -66,7 +64,7 @@ class Selector {
 
   void generate(const KernelConfig& choice) {
     CascadeForms forms(builder_, step_);
-    if (choice.family == kDivision) {
+    if (choice.family == kDivisionFamily) {
       return add_division(builder_,
                           forms.divisions().at(static_cast<size_t>(choice.at("division"))));
     }
@@ -184,7 +182,7 @@ class Selector {
       Way way{nullptr,
               i,
               {divisions[i].name, "", 0, ""},
-              {kDivision, {{"division", static_cast<int>(i)}}}};
+              {kDivisionFamily, {{"division", static_cast<int>(i)}}}};
       try {
         add_division(trial, divisions[i]);
         way.offer.time = trial.result.time;

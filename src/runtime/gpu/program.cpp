@@ -65,6 +65,15 @@ bool portable_kernels() {
   return family != nullptr && std::string_view(family) == "portable";
 }
 
+// What tuning tries may call the library where the default does not.
+std::unique_ptr<cuda::ProductLibrary> library_if_found(const cuda::DevicePtr& device) {
+  try {
+    return std::make_unique<cuda::ProductLibrary>(device);
+  } catch (const UserError&) {
+    return nullptr;
+  }
+}
+
 void check_weights(int64_t bytes, int64_t memory_limit) {
   if (memory_limit > 0 && bytes > memory_limit) {
     user_error("the model's weights take {} bytes of GPU memory, above the limit of {}", bytes,
@@ -104,6 +113,7 @@ GpuProgram::GpuProgram(std::shared_ptr<const CompiledProgram> program,
   }
   std::vector<codegen::GpuStep> forms = generate_steps();
   if (calls_products(forms)) products_ = std::make_unique<cuda::ProductLibrary>(device_);
+  if (options.tune && products_ == nullptr) products_ = library_if_found(device_);
   const std::vector<Placed> constants = place_constants(forms, options.memory_limit);
   // Copied while kernels are loaded.
   std::future<void> uploaded = std::async(std::launch::async, [&] {
@@ -191,11 +201,12 @@ namespace {
 
 // Everything that a loaded program and the paths of its kernels depend on.
 using ProgramKey =
-    std::tuple<const CompiledProgram*, bool, bool, bool, cuda::CacheMode, std::string>;
+    std::tuple<const CompiledProgram*, bool, bool, bool, bool, cuda::CacheMode, std::string>;
 
 ProgramKey key_of(const CompiledProgram* program, const SessionOptions& options) {
   const cuda::CacheOptions cache = cuda::resolved(cache_options(options));
-  return {program, options.tf32, options.exact_masks, portable_kernels(), cache.mode, cache.folder};
+  return {program,    options.tf32, options.exact_masks, options.tune, portable_kernels(),
+          cache.mode, cache.folder};
 }
 
 // Programs of different keys are made at the same time.

@@ -86,7 +86,8 @@ std::vector<TuningTask> tuning_tasks(const GpuProgram& program, const std::vecto
     // A program without products has not opened the library.
     if (!program.has_products()) {
       std::erase_if(task.choices, [](const codegen::KernelConfig& choice) {
-        return choice.family == codegen::kLibraryFamily;
+        return choice.family == codegen::kLibraryFamily ||
+               choice.family == codegen::kDivisionFamily;
       });
     }
     if (task.choices.size() < 2) continue;
