@@ -79,7 +79,25 @@ Polynomial to_polynomial(Expr expr) {
 
 namespace {
 
-// x mod d + d·⌊x/d⌋ = x, for any common cofactor.
+bool contains(const Polynomial& polynomial, const Polynomial& part) {
+  return !part.empty() && std::all_of(part.begin(), part.end(), [&](auto& term) {
+    auto found = polynomial.find(term.first);
+    return found != polynomial.end() && found->second == term.second;
+  });
+}
+
+// The atoms x mod e.
+std::vector<Expr> remainders_of(const Polynomial& polynomial, Expr x) {
+  std::vector<Expr> result;
+  for (auto& [monomial, coefficient] : polynomial) {
+    for (Expr atom : monomial) {
+      if (atom->op == ExprOp::FloorMod && atom->args[0] == x) result.push_back(atom);
+    }
+  }
+  return result;
+}
+
+// x mod d + d·⌊x/d⌋ = x and x mod d + d·(⌊x/d⌋ mod e) = x mod (d·e), for any common cofactor.
 bool recombine(ExprPool& pool, Polynomial& polynomial) {
   for (auto& [monomial, coefficient] : polynomial) {
     for (size_t i = 0; i < monomial.size(); ++i) {
@@ -90,15 +108,20 @@ bool recombine(ExprPool& pool, Polynomial& polynomial) {
       const Polynomial cofactor{{rest, coefficient}};
       Expr quotient = pool.floordiv(atom->args[0], atom->args[1]);
       const Polynomial other = cofactor * to_polynomial(atom->args[1]) * to_polynomial(quotient);
-      const bool present = std::all_of(other.begin(), other.end(), [&](auto& term) {
-        auto found = polynomial.find(term.first);
-        return found != polynomial.end() && found->second == term.second;
-      });
-      if (!present || other.empty()) continue;
       const Polynomial modulo{{monomial, coefficient}};
-      polynomial = polynomial + scaled(other, -1) + scaled(modulo, -1) +
-                   cofactor * to_polynomial(atom->args[0]);
-      return true;
+      if (contains(polynomial, other)) {
+        polynomial = polynomial + scaled(other, -1) + scaled(modulo, -1) +
+                     cofactor * to_polynomial(atom->args[0]);
+        return true;
+      }
+      for (Expr digit : remainders_of(polynomial, quotient)) {
+        const Polynomial above = cofactor * to_polynomial(atom->args[1]) * Polynomial{{{digit}, 1}};
+        if (!contains(polynomial, above)) continue;
+        Expr both = pool.floormod(atom->args[0], pool.mul(atom->args[1], digit->args[1]));
+        polynomial =
+            polynomial + scaled(above, -1) + scaled(modulo, -1) + cofactor * to_polynomial(both);
+        return true;
+      }
     }
   }
   return false;
@@ -229,9 +252,15 @@ Expr fold_floor(ExprPool& pool, bool modulo, Expr a, Expr b) {
   if (remainder->op == ExprOp::FloorDiv && !modulo) {  // ⌊⌊x/p⌋/q⌋ = ⌊x/(pq)⌋
     return pool.add(quotient, pool.floordiv(remainder->args[0], pool.mul(remainder->args[1], b)));
   }
-  if (remainder->op == ExprOp::FloorMod && modulo &&
-      divide(to_polynomial(remainder->args[1]), divisor).remainder.empty()) {
-    return pool.floormod(remainder->args[0], b);  // (x mod pq) mod q = x mod q
+  if (remainder->op == ExprOp::FloorMod) {
+    const Division parts = divide(to_polynomial(remainder->args[1]), divisor);
+    if (parts.remainder.empty()) {
+      Expr x = remainder->args[0];
+      if (modulo) return pool.floormod(x, b);  // (x mod pq) mod q = x mod q
+      // ⌊(x mod pq)/q⌋ = ⌊x/q⌋ mod p
+      Expr digit = pool.floormod(pool.floordiv(x, b), from_polynomial(pool, parts.quotient));
+      return pool.add(quotient, digit);
+    }
   }
   Expr atom = PolynomialBuilder::floor(pool, modulo, remainder, b);
   return modulo ? atom : pool.add(quotient, atom);

@@ -6,6 +6,8 @@
 #include <set>
 
 #include "base/error.h"
+#include "cascade/extract/merge_loops.h"
+#include "cascade/extract/split_rows.h"
 #include "ir/contraction.h"
 
 namespace redfuser::cascade {
@@ -65,13 +67,17 @@ class Extractor {
       : pool_(pool), outputs_(std::move(outputs)) {}
 
   Extraction run() {
+    for (LoweredOutput& output : outputs_) {
+      output.body = merge_loops(pool_, output.body);
+      loops_.push_back(split_rows(pool_, output));
+    }
     unify_axes();
     for (const LoweredOutput& output : outputs_) collect(output.body);
     if (stages_.empty()) throw NotACascade{"no reduction"};
     find_rows();
     result_.cascade.stream = pool_.axis("j", extent_);
     for (ir::Expr reduce : stages_) add_stage(reduce);
-    for (const LoweredOutput& output : outputs_) add_output(output);
+    for (size_t i = 0; i < outputs_.size(); ++i) add_output(outputs_[i], loops_[i]);
     if (result_.maps_back && result_.has_producer) {
       throw NotACascade{"an output along the streamed axis would compute its contraction twice"};
     }
@@ -87,7 +93,7 @@ class Extractor {
   void unify_axes() {
     std::vector<ir::Expr> first = top_reductions(outputs_[0].body);
     for (size_t i = 1; i < outputs_.size(); ++i) {
-      rename_axes(outputs_[i]);
+      rename_axes(i);
       AxisMatch matched;
       bool any = false;
       for (ir::Expr other : top_reductions(outputs_[i].body)) {
@@ -100,25 +106,26 @@ class Extractor {
         }
       }
       if (!any) throw NotACascade{"two outputs share no reduction"};
-      replace_axes(outputs_[i], matched.substitution());
+      replace_axes(i, matched.substitution());
     }
   }
 
   // Outputs use the same axes: the rows of a transposed output would otherwise be confused with the
   // first one's.
-  void rename_axes(LoweredOutput& output) {
+  void rename_axes(size_t number) {
     std::vector<std::pair<ir::Expr, ir::Expr>> map;
-    for (size_t i = 0; i < output.axes.size(); ++i) {
-      ir::Expr axis = output.axes[i];
-      if (axis->op != ir::ExprOp::Axis) continue;
+    for (size_t i = 0; i < loops_[number].size(); ++i) {
+      ir::Expr axis = loops_[number][i];
       map.emplace_back(axis, pool_.shared_axis(fmt::format("o{}", i), axis->extent()));
     }
-    replace_axes(output, map);
+    replace_axes(number, map);
   }
 
-  void replace_axes(LoweredOutput& output, const std::vector<std::pair<ir::Expr, ir::Expr>>& map) {
+  void replace_axes(size_t number, const std::vector<std::pair<ir::Expr, ir::Expr>>& map) {
+    LoweredOutput& output = outputs_[number];
     output.body = pool_.substitute(output.body, map);
     for (ir::Expr& axis : output.axes) axis = pool_.substitute(axis, map);
+    for (ir::Expr& axis : loops_[number]) axis = pool_.substitute(axis, map);
   }
 
   static std::vector<ir::Expr> top_reductions(ir::Expr body) {
@@ -236,8 +243,8 @@ class Extractor {
     }
     // Outermost first, in the order of the first output's dimensions.
     std::vector<ir::Expr> ordered;
-    for (const LoweredOutput& output : outputs_) {
-      for (ir::Expr axis : output.axes) {
+    for (const std::vector<ir::Expr>& loops : loops_) {
+      for (ir::Expr axis : loops) {
         if (contains(rows_, axis) && !contains(ordered, axis)) ordered.push_back(axis);
       }
     }
@@ -392,14 +399,15 @@ class Extractor {
     std::vector<std::pair<ir::Expr, ir::Expr>> map;
     for (auto dim = dims.rbegin(); dim != dims.rend(); ++dim) {
       ir::Expr position = pool_.floordiv(result_.cascade.stream, size);
-      map.emplace_back(*dim, pool_.floormod(position, (*dim)->extent()));
+      const bool outermost = std::next(dim) == dims.rend();
+      map.emplace_back(*dim, outermost ? position : pool_.floormod(position, (*dim)->extent()));
       size = pool_.mul(size, (*dim)->extent());
     }
     if (size != extent_) map.clear();
     return map;
   }
 
-  void add_output(const LoweredOutput& lowered) {
+  void add_output(const LoweredOutput& lowered, const std::vector<ir::Expr>& loops) {
     CascadeOutput output;
     output.value = lowered.value;
     output.axes = lowered.axes;
@@ -413,11 +421,8 @@ class Extractor {
         ranks.push_back(e->args[0]);
       }
     });
-    for (ir::Expr axis : lowered.axes) {
-      if (axis->op != ir::ExprOp::Axis || contains(rows_, axis) || contains(columns, axis) ||
-          contains(ranks, axis)) {
-        continue;
-      }
+    for (ir::Expr axis : loops) {
+      if (contains(rows_, axis) || contains(columns, axis) || contains(ranks, axis)) continue;
       rest.push_back(axis);
     }
     if (auto map = streamed_dimensions(rest); !map.empty()) {
@@ -442,6 +447,7 @@ class Extractor {
 
   ir::ExprPool& pool_;
   std::vector<LoweredOutput> outputs_;
+  std::vector<std::vector<ir::Expr>> loops_;  // of every output: its axes, outermost first
   Extraction result_;
   std::set<ir::Expr> seen_;
   std::set<std::pair<ir::Expr, ir::Expr>> inner_seen_;
