@@ -61,6 +61,15 @@ __device__ __forceinline__ bool aligned_to(const void* pointer) {
   return (reinterpret_cast<unsigned long long>(pointer) & ((Bytes < 16 ? Bytes : 16) - 1)) == 0;
 }
 
+// N times an element.
+template <int N, typename T, int W>
+__device__ __forceinline__ void repeat(unsigned (&words)[W], T element) {
+#pragma unroll
+  for (int w = 0; w < W; ++w) words[w] = 0;
+#pragma unroll
+  for (int i = 0; i < N; ++i) place(words, i, element);
+}
+
 // Elements between the last address aligned to a group of N and `pointer`, if at most `room`, the
 // free elements of a tile; else 0.
 template <int N, typename T>
@@ -229,6 +238,14 @@ __device__ __forceinline__ void fetch_shared(uint4* home, int stride, const T* f
     for (int w = 0; w < W; w += 4) {
       home[w / 4 * stride] = make_uint4(words[w], words[w + 1], words[w + 2], words[w + 3]);
     }
+  }
+}
+// Puts a group there.
+template <int W>
+__device__ __forceinline__ void keep(const unsigned (&words)[W], uint4* home, int stride) {
+#pragma unroll
+  for (int w = 0; w < W; w += 4) {
+    home[w / 4 * stride] = make_uint4(words[w], words[w + 1], words[w + 2], words[w + 3]);
   }
 }
 template <int W>

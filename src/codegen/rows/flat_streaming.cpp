@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/rows/stream_digits.h"
 #include "ir/polynomial.h"
 #include "ir/scalar_ops.h"
 
@@ -147,6 +148,26 @@ std::vector<ir::Expr> shared_values(const FlatStreaming& form, const std::vector
   return unique;
 }
 
+// The streamed axis has digits of which the innermost is adjacent, and not a multiple of the width.
+static bool crosses_groups(ir::ExprPool& pool, const FlatStreaming& form, int width) {
+  bool crosses = false;
+  auto note = [&](ir::Expr offset) {
+    ir::Expr stream = form.cascade.stream;
+    if (affine_in(pool, offset, stream)) return;
+    const auto group = grouped_offset(pool, offset, stream, width);
+    if (!group || group->stride != 1) return;
+    for (ir::Expr unit : group->units) {
+      crosses |= unit->is_constant() && unit->integer % width != 0;
+    }
+  };
+  for (ir::Expr root : form.streamed()) {
+    visit(root, [&](ir::Expr e) {
+      if (e->op == ir::ExprOp::Read && e->integer >= 0) note(e->args[0]);
+    });
+  }
+  return crosses;
+}
+
 int row_width(const StepBuilder& builder, const FlatStreaming& form) {
   size_t smallest = 4;
   auto note = [&](int64_t value) {
@@ -157,14 +178,19 @@ int row_width(const StepBuilder& builder, const FlatStreaming& form) {
   for (ir::Expr root : form.streamed()) {
     visit(root, [&](ir::Expr e) {
       if (e->op != ir::ExprOp::Read || e->integer < 0) return;
-      auto affine = affine_in(builder.pool(), e->args[0], form.cascade.stream);
-      if (affine && affine->stride->is_constant(1)) note(e->integer);
+      auto group = grouped_offset(builder.pool(), e->args[0], form.cascade.stream, 1);
+      if (group && group->stride == 1) note(e->integer);
     });
   }
   for (const auto& output : form.outputs) {
     if (output.maps_back) note(output.value);
   }
-  return smallest >= 4 ? 4 : 8;
+  int width = smallest >= 4 ? 4 : 8;
+  // Groups do not reach over what else the streamed axis runs through; a word is the least.
+  for (; width * static_cast<int>(smallest) > 4 && width > 1; width /= 2) {
+    if (!crosses_groups(builder.pool(), form, width)) break;
+  }
+  return width;
 }
 
 bool folds(const FlatStreaming& form) {

@@ -186,20 +186,7 @@ class SinglePassText {
 
   void finish() {
     state_.bind_state("s");
-    state_.bind(ir::LeafKind::Count, 0, length_, DType::Int64);
-    for (size_t i = 0; i < form_.finish.size(); ++i) {
-      const cascade::Stage& stage = form_.cascade.stages[i];
-      const auto number = static_cast<int64_t>(i);
-      const std::string value = emitter_.emit(form_.finish[i]);
-      const DType dtype = form_.finish[i]->dtype;
-      if (form_.length()->is_constant() || is_arg(stage.reduction)) {
-        state_.bind(ir::LeafKind::Result, number, value, dtype);
-        continue;
-      }
-      emitter_.line(fmt::format("const {} d{} = {} == 0 ? {} : {};", value_type(dtype), i, length_,
-                                identity_of(stage.reduction, dtype), value));
-      state_.bind(ir::LeafKind::Result, number, fmt::format("d{}", i), dtype);
-    }
+    state_.bind_results(length_);
   }
 
   ir::ExprPool& pool_;

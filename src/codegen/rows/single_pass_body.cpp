@@ -35,6 +35,7 @@ std::string SinglePassBody::unrolled(bool output) const {
 template <typename Body>
 void SinglePassBody::for_groups(const std::string& unroll, Body body) {
   emitter_.open();
+  reads_.bind_group(emitter_);
   body();
   const std::string text = emitter_.close();
   const std::string inside = fills() ? "kVector || first < extent" : "first < extent";
@@ -60,6 +61,7 @@ void SinglePassBody::for_elements(bool output, Body body) {
   emitter_.open();
   emitter_.line("const long long at = begin + first + v;");
   emitter_.bind(form_.cascade.stream, "at");
+  bind_digits(emitter_, form_.streamed(), form_.cascade.stream, "at");
   reads_.bind_element(emitter_, output);
   body();
   const std::string text = emitter_.close();
@@ -121,17 +123,7 @@ void SinglePassBody::fold_phase(const Phase& phase) {
     });
   });
   for (size_t k = phase.begin; k < phase.end; ++k) {
-    const cascade::Accumulator& a = form_.accumulators[k];
-    std::string before = fmt::format("s.a{}", k);
-    if (a.transport && !config_.whole) {
-      before = fmt::format("moved{}", k);
-      emitter_.line(fmt::format("{} {};", state_.type_of(a), before));
-      state_.move(before, a, "s");
-    }
-    emitter_.line(config_.whole ? fmt::format("t.a{0} = part{0};", k)
-                                : fmt::format("t.a{0} = {1}::apply({2}, part{0});", k,
-                                              combiner_of(a.reduction), before));
-    state_.update_references(k + 1, "t");
+    state_.settle(k, fmt::format("part{}", k), "s", "t", config_.whole);
   }
 }
 
@@ -164,11 +156,16 @@ void SinglePassBody::write_group() {
     for (const auto& output : form_.outputs) {
       if (!output.maps_back) continue;
       const std::string value = emitter_.emit_as(output.body, kernel_.dtype_of(output.value));
-      if (reads_.output_base(output)) {
+      const VectorLoads::OutputPlace place = reads_.output_place(output);
+      if (place.base || place.group) {
         emitter_.line(fmt::format("y{}[v] = {};", i, value));
-      } else {
+      }
+      if (!place.base) {
+        if (place.group) emitter_.line("if (!kVector) {");
+        bind_digits(emitter_, {output.offset}, form_.cascade.stream, "at");
         emitter_.line(fmt::format("store({}, {}, {});", kernel_.buffer(output.value, true),
                                   emitter_.emit(output.offset), value));
+        if (place.group) emitter_.line("}");
       }
       ++i;
     }
@@ -176,10 +173,15 @@ void SinglePassBody::write_group() {
   size_t i = 0;
   for (const auto& output : form_.outputs) {
     if (!output.maps_back) continue;
-    if (ir::Expr base = reads_.output_base(output)) {
+    const VectorLoads::OutputPlace place = reads_.output_place(output);
+    const std::string buffer = kernel_.buffer(output.value, true);
+    if (place.base) {
       emitter_.line(
           fmt::format("send<{}, kVector>({} + {} + begin + first, y{}, -first, extent - first);",
-                      config_.width, kernel_.buffer(output.value, true), emitter_.emit(base), i));
+                      config_.width, buffer, emitter_.emit(place.base), i));
+    } else if (place.group) {
+      emitter_.line(fmt::format("if (kVector) send_group<{}>({} + {}, y{});", config_.width, buffer,
+                                emitter_.emit(place.group), i));
     }
     ++i;
   }

@@ -235,7 +235,7 @@ class Choice {
     }
     if (known() && !few->is_constant(1)) push(shared(256, kSharedBytes, 1));
     push(shared(512, 2 * kSharedBytes, 1));
-    if (clusters && known()) push(shared(256, kSharedBytes, kMaxCluster / 2));
+    if (clusters && known()) push(shared(128, kSharedBytes, kMaxCluster / 2));
     if (clusters) push(shared(256, kSharedBytes, kMaxCluster));
     push(shared(512, std::min(kMaxSharedBytes, builder_.target.shared_bytes / 2),
                 clusters ? kMaxCluster : 1));

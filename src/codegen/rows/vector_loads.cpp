@@ -17,14 +17,20 @@ constexpr int kMaxWaiting = 32;
 
 VectorLoads::VectorLoads(KernelText& kernel, const FlatStreaming& form,
                          const SinglePassConfig& config)
-    : pool_(kernel.pool()), kernel_(kernel), form_(form), config_(config) {
+    : pool_(kernel.pool()),
+      kernel_(kernel),
+      form_(form),
+      config_(config),
+      group_axis_(kernel.pool().axis("g", form.length())) {
   find_alignment();
   if (config.part != SinglePassConfig::Part::Finish) {
     for (const cascade::Accumulator& a : form.accumulators) collect(a.lift, false);
   }
   if (config.part != SinglePassConfig::Part::Partials) {
     for (const FlatStreaming::Output& output : form.outputs) {
-      if (output.maps_back) collect(output.body, true);
+      if (!output.maps_back) continue;
+      collect(output.body, true);
+      if (!consecutive(output.offset)) group_offsets_.push_back(over_groups(output.offset));
     }
   }
   int waiting = 0;
@@ -87,6 +93,11 @@ void VectorLoads::add(ir::Expr read, bool output) {
   if (!item.base) {
     item.stride = 1;
     place = 0;
+    if (const auto group = grouped(read->args[0])) {
+      item.stride = group->stride;
+      item.group = over_groups(read->args[0]);
+      group_offsets_.push_back(item.group);
+    }
   }
   for (Item& other : items_) {
     const bool same = item.base ? other.value == item.value && other.base == item.base &&
@@ -105,6 +116,20 @@ void VectorLoads::add(ir::Expr read, bool output) {
   item.once = item.base && std::all_of(form_.cascade.rows.begin(), form_.cascade.rows.end(),
                                        [&](ir::Expr row) { return item.base->depends_on(row); });
   items_.push_back(std::move(item));
+}
+
+// Groups' elements are a group's own distance apart, and may be aligned.
+std::optional<GroupedOffset> VectorLoads::grouped(ir::Expr offset) {
+  if (!available(pool_.substitute(offset, {{form_.cascade.stream, pool_.integer(0)}}))) {
+    return std::nullopt;
+  }
+  auto group = grouped_offset(pool_, offset, form_.cascade.stream, config_.width);
+  if (!group || kernel_.multiples(group->units, config_.width) == "false") return std::nullopt;
+  return group;
+}
+
+ir::Expr VectorLoads::over_groups(ir::Expr offset) const {
+  return pool_.substitute(offset, {{form_.cascade.stream, group_axis_}});
 }
 
 // Free of axes other than the rows'.
@@ -131,13 +156,24 @@ void VectorLoads::require(int64_t value, ir::Expr base, bool written) {
   for (ir::Expr unit : offset_units(pool_, base)) units_.push_back(unit);
 }
 
+void VectorLoads::require_group(int64_t value, ir::Expr offset, bool written) {
+  const auto group = grouped(offset);
+  if (group->stride == 1) {
+    const std::string buffer = kernel_.buffer(value, written);
+    if (std::find(aligned_.begin(), aligned_.end(), buffer) == aligned_.end()) {
+      aligned_.push_back(buffer);
+    }
+  }
+  units_.insert(units_.end(), group->units.begin(), group->units.end());
+}
+
 std::string_view VectorLoads::storage(const Item& item) const {
   return storage_type(kernel_.dtype_of(item.value));
 }
 
 int VectorLoads::words(const Item& item) const {
-  const int bytes =
-      config_.width * item.stride * static_cast<int>(size_of(kernel_.dtype_of(item.value)));
+  const int bytes = config_.width * std::max(item.stride, 1) *
+                    static_cast<int>(size_of(kernel_.dtype_of(item.value)));
   return (bytes + 3) / 4;
 }
 
@@ -149,7 +185,7 @@ int VectorLoads::group_words() const {
 
 bool VectorLoads::shareable() const {
   return std::all_of(items_.begin(), items_.end(), [&](const Item& item) {
-    return !item.folded || (item.base && words(item) % 4 == 0);
+    return !item.folded || ((item.base || item.group) && words(item) % 4 == 0);
   });
 }
 
@@ -176,6 +212,7 @@ void VectorLoads::declare(Emitter& emitter) {
       emitter.line(fmt::format("const {}* in{} = {} + ({} + begin * {});", storage(item), i,
                                kernel_.buffer(item.value), base, item.stride));
     }
+    if (item.group) require_group(item.value, item.members[0].first->args[0], false);
     if (at_home(item)) {
       emitter.line(fmt::format("uint4* home{} = homes + {} + threadIdx.x;", i, home));
       home += words(item) / 4 * config_.chunks * config_.threads;
@@ -252,9 +289,32 @@ void VectorLoads::load(Emitter& emitter, const Item& item, size_t number,
         storage(item), config_.width * item.stride, item.once, target, number, item.stride));
     return;
   }
+  if (!item.group) return load_elements(emitter, item, target);
+  emitter.line(item.stride == 1
+                   ? fmt::format("if (kVector) {{\nfetch_group<{}, {}, true>({}, {});\n}} else {{",
+                                 storage(item), config_.width, target, group_address(emitter, item))
+                   : fmt::format("if (kVector) {{\nrepeat<{}>({}, *({}));\n}} else {{",
+                                 config_.width, target, group_address(emitter, item)));
+  load_elements(emitter, item, target);
+  emitter.line("}");
+}
+
+void VectorLoads::bind_group(Emitter& emitter) const {
+  if (group_offsets_.empty()) return;
+  emitter.line("const long long group = begin + first;");
+  emitter.bind(group_axis_, "group");
+  bind_digits(emitter, group_offsets_, group_axis_, "group");
+}
+
+std::string VectorLoads::group_address(Emitter& emitter, const Item& item) const {
+  return fmt::format("{} + {}", kernel_.buffer(item.value), emitter.emit(item.group));
+}
+
+void VectorLoads::load_elements(Emitter& emitter, const Item& item, const std::string& target) {
   emitter.open();
   emitter.line("const long long at = begin + first + v;");
   emitter.bind(form_.cascade.stream, "at");
+  bind_digits(emitter, {item.members[0].first->args[0]}, form_.cascade.stream, "at");
   const std::string offset = emitter.emit(item.members[0].first->args[0]);
   emitter.line(fmt::format("place({}, v, {}[{}]);", target, kernel_.buffer(item.value), offset));
   const std::string text = emitter.close();
@@ -284,6 +344,13 @@ void VectorLoads::load_group(Emitter& emitter) {
     if (!at_home(item)) {
       load(emitter, item, i, fmt::format("k{}[c]", i));
       if (joined(item)) emitter.line("}");
+      continue;
+    }
+    if (item.group) {
+      emitter.line(fmt::format("unsigned g{}[{}];", i, words(item)));
+      load(emitter, item, i, fmt::format("g{}", i));
+      emitter.line(fmt::format("keep(g{0}, home{0} + c * {1}, {2});", i,
+                               words(item) / 4 * config_.threads, config_.threads));
       continue;
     }
     RF_CHECK(item.base, "a row in shared memory has reads that are not consecutive");
@@ -323,18 +390,25 @@ void VectorLoads::bind_element(Emitter& emitter, bool output) const {
     const std::string words = registers ? fmt::format("k{}[c]", i) : fmt::format("g{}", i);
     for (auto& [read, place] : item.members) {
       const std::string index =
-          item.stride == 1 ? "v" : fmt::format("v * {} + {}", item.stride, place);
+          item.stride <= 1 ? "v" : fmt::format("v * {} + {}", item.stride, place);
       emitter.bind(read, fmt::format("pick<{}>({}, {})", storage(item), words, index));
     }
   }
 }
 
-ir::Expr VectorLoads::output_base(const FlatStreaming::Output& output) {
+VectorLoads::OutputPlace VectorLoads::output_place(const FlatStreaming::Output& output) {
   const auto affine = consecutive(output.offset);
-  if (!affine || !affine->stride->is_constant(1)) return nullptr;
-  if (any_aligned_ && !may_be_aligned(affine->base)) return nullptr;
-  require(output.value, affine->base, true);
-  return affine->base;
+  if (affine) {
+    const bool usable =
+        affine->stride->is_constant(1) && (!any_aligned_ || may_be_aligned(affine->base));
+    if (!usable) return {};
+    require(output.value, affine->base, true);
+    return {affine->base, nullptr};
+  }
+  const auto group = grouped(output.offset);
+  if (!group || group->stride != 1) return {};
+  require_group(output.value, output.offset, true);
+  return {nullptr, over_groups(output.offset)};
 }
 
 std::string VectorLoads::vector_condition() {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/rows/single_pass.h"
+#include "codegen/rows/stream_digits.h"
 #include "ir/polynomial.h"
 
 namespace redfuser::codegen {
@@ -22,6 +23,8 @@ class VectorLoads {
   void declare_tile(Emitter& emitter) const;
   // Loads group `c` of a tile, which starts at `first`.
   void load_group(Emitter& emitter);
+  // `group`, the position of the first of a group's elements, in the scope where `first` is known.
+  void bind_group(Emitter& emitter) const;
   // Until the tile has come.
   void await(Emitter& emitter) const;
   // Some of what lies strided is loaded by a warp together; then each lane takes its own group `c`
@@ -44,8 +47,12 @@ class VectorLoads {
   // Outputs read what the fold does not.
   bool fetches() const;
 
-  // The offset of the row's first element, where the output's are consecutive.
-  ir::Expr output_base(const FlatStreaming::Output& output);
+  // Where an output's elements are consecutive: the offset of the row's first, or of every group's
+  // first while groups are vectors; both null where they are not.
+  struct OutputPlace {
+    ir::Expr base = nullptr, group = nullptr;
+  };
+  OutputPlace output_place(const FlatStreaming::Output& output);
   // A bool: every group can be accessed as vectors. Complete once all text is made.
   std::string vector_condition();
   // The most room_words() of any configuration.
@@ -60,7 +67,10 @@ class VectorLoads {
  private:
   struct Item {
     int64_t value = 0;
-    ir::Expr base = nullptr;  // null: every element has an offset of its own
+    ir::Expr base = nullptr;  // of the row's first element; null: it says nothing of the others'
+    // Of a group's first element, over group_axis_, where the next ones are `stride` (0 or 1) away;
+    // null: every element has an offset of its own.
+    ir::Expr group = nullptr;
     int stride = 1;
     bool once = false, folded = false, written = false;  // of which passes
     std::vector<std::pair<ir::Expr, int>> members;       // reads, and their place within a stride
@@ -68,6 +78,10 @@ class VectorLoads {
   void collect(ir::Expr root, bool output);
   void find_alignment();
   std::optional<ir::Affine> consecutive(ir::Expr offset);
+  std::optional<GroupedOffset> grouped(ir::Expr offset);
+  ir::Expr over_groups(ir::Expr offset) const;
+  void require_group(int64_t value, ir::Expr offset, bool written);
+  void load_elements(Emitter& emitter, const Item& item, const std::string& target);
   void add(ir::Expr read, bool output);
   bool kept(const Item& item) const { return item.folded || prefetch_; }
   bool at_home(const Item& item) const { return config_.shared && item.folded; }
@@ -79,12 +93,15 @@ class VectorLoads {
   bool may_be_aligned(ir::Expr base);
   void require(int64_t value, ir::Expr base, bool written);
   void load(Emitter& emitter, const Item& item, size_t number, const std::string& target);
+  std::string group_address(Emitter& emitter, const Item& item) const;
 
   ir::ExprPool& pool_;
   KernelText& kernel_;
   const FlatStreaming& form_;
   SinglePassConfig config_;
+  ir::Expr group_axis_;
   std::vector<Item> items_;
+  std::vector<ir::Expr> group_offsets_;
   bool prefetch_ = false, any_aligned_ = false;
   std::vector<std::string> aligned_;
   std::vector<ir::Expr> units_;

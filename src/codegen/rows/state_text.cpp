@@ -1,0 +1,230 @@
+#include "codegen/rows/state_text.h"
+
+#include <utility>
+
+namespace redfuser::codegen {
+
+StateText::StateText(Emitter& emitter, const FlatStreaming& form, ReferenceNames names)
+    : emitter_(emitter),
+      form_(form),
+      counts_(counts(form)),
+      leaves_(emitter),
+      names_(std::move(names)) {
+  leaves_.add(form);
+}
+
+std::string StateText::type_of(const cascade::Accumulator& a) const {
+  if (is_arg(a.reduction)) return fmt::format("Ranked<{}>", value_type(a.lift->dtype));
+  return std::string(value_type(a.dtype));
+}
+std::string StateText::identity_of_accumulator(const cascade::Accumulator& a) const {
+  if (is_arg(a.reduction)) return fmt::format("{}{{0, -1}}", type_of(a));
+  return identity_of(a.reduction, a.dtype);
+}
+
+std::string StateText::declaration() const {
+  std::string text = "struct State {\n";
+  for (size_t k = 0; k < form_.accumulators.size(); ++k) {
+    text += fmt::format("  alignas(8) {} a{};\n", type_of(form_.accumulators[k]), k);
+  }
+  return text + (counts_ ? "  alignas(8) int count;\n};\n" : "};\n");
+}
+
+std::string StateText::identity_body() const {
+  std::string text = "State s;\n";
+  for (size_t k = 0; k < form_.accumulators.size(); ++k) {
+    text += fmt::format("s.a{} = {};\n", k, identity_of_accumulator(form_.accumulators[k]));
+  }
+  return text + (counts_ ? "s.count = 0;\nreturn s;\n" : "return s;\n");
+}
+
+// Transports see the state as it was, whatever has been moved since.
+std::string StateText::merged_lanes_body(const std::string& function,
+                                         const std::string& arguments) {
+  emitter_.open();
+  emitter_.line("const State u = s;\nState t;");
+  if (counts_) emitter_.line(fmt::format("t.count = {}<SumOp, {}>(s.count);", function, arguments));
+  declare_old_references();
+  declare_new_references();
+  update_references(0, "t");
+  for (size_t k = 0; k < form_.accumulators.size(); ++k) {
+    const cascade::Accumulator& a = form_.accumulators[k];
+    if (a.transport) move(fmt::format("s.a{}", k), a, "u");
+    emitter_.line(fmt::format("t.a{0} = {1}<{2}, {3}>(s.a{0});", k, function,
+                              combiner_of(a.reduction), arguments));
+    update_references(k + 1, "t");
+  }
+  emitter_.line("return t;");
+  return emitter_.close();
+}
+
+std::string StateText::merged_pair_body() {
+  const std::string both[] = {"a", "b"};
+  emitter_.open();
+  emitter_.line("State t;");
+  if (counts_) emitter_.line("t.count = a.count + b.count;");
+  declare_new_references();
+  const ReferenceNames names = names_;
+  for (const std::string& state : both) {
+    names_.before = names.before + state;
+    for (size_t r = 0; r < form_.references.size(); ++r) {
+      if (!moves(r)) continue;
+      const auto type = value_type(form_.references[r].value->dtype);
+      emitter_.line(fmt::format("{} {}{};", type, names_.before, r));
+    }
+    set_old_references(state);
+  }
+  update_references(0, "t");
+  for (size_t k = 0; k < form_.accumulators.size(); ++k) {
+    const cascade::Accumulator& a = form_.accumulators[k];
+    std::string moved[2];
+    for (size_t i = 0; i < 2; ++i) {
+      moved[i] = fmt::format("{}.a{}", both[i], k);
+      if (!a.transport) continue;
+      moved[i] = fmt::format("{}{}", both[i], k);
+      emitter_.line(fmt::format("{} {};", type_of(a), moved[i]));
+      names_.before = names.before + both[i];
+      move(moved[i], a, both[i]);
+    }
+    emitter_.line(
+        fmt::format("t.a{} = {}::apply({}, {});", k, combiner_of(a.reduction), moved[0], moved[1]));
+    update_references(k + 1, "t");
+  }
+  names_ = names;
+  emitter_.line("return t;");
+  return emitter_.close();
+}
+
+bool StateText::uses(ir::LeafKind kind, size_t reference) const {
+  for (const cascade::Accumulator& a : form_.accumulators) {
+    for (ir::Expr root : {a.lift, a.transport}) {
+      if (!root) continue;
+      bool found = false;
+      visit(root, [&](ir::Expr e) {
+        found |= e->op == ir::ExprOp::Leaf && e->leaf_kind == kind &&
+                 e->integer == static_cast<int64_t>(reference);
+      });
+      if (found) return true;
+    }
+  }
+  return false;
+}
+
+void StateText::bind_state(const std::string& state) {
+  for (size_t k = 0; k < form_.accumulators.size(); ++k) {
+    const cascade::Accumulator& a = form_.accumulators[k];
+    const auto number = static_cast<int64_t>(k);
+    if (is_arg(a.reduction)) {
+      bind(ir::LeafKind::State, number, fmt::format("max_of({}.a{}.index, 0ll)", state, k),
+           DType::Int64);
+    } else {
+      bind(ir::LeafKind::State, number, fmt::format("{}.a{}", state, k), a.dtype);
+    }
+  }
+  if (!counts_) return;
+  bind(ir::LeafKind::Count, 0, fmt::format("static_cast<long long>({}.count)", state),
+       DType::Int64);
+}
+
+void StateText::bind_results(const std::string& length) {
+  bind(ir::LeafKind::Count, 0, length, DType::Int64);
+  for (size_t i = 0; i < form_.finish.size(); ++i) {
+    const cascade::Stage& stage = form_.cascade.stages[i];
+    const auto number = static_cast<int64_t>(i);
+    const std::string value = emitter_.emit(form_.finish[i]);
+    const DType dtype = form_.finish[i]->dtype;
+    if (form_.length()->is_constant() || is_arg(stage.reduction)) {
+      bind(ir::LeafKind::Result, number, value, dtype);
+      continue;
+    }
+    emitter_.line(fmt::format("const {} d{} = {} == 0 ? {} : {};", value_type(dtype), i, length,
+                              identity_of(stage.reduction, dtype), value));
+    bind(ir::LeafKind::Result, number, fmt::format("d{}", i), dtype);
+  }
+}
+
+// target = expr over a state, in a block of its own: the same expression over another state must
+// not be taken for it.
+void StateText::assign(const std::string& target, ir::Expr expr, DType dtype,
+                       const std::string& state, bool with_references) {
+  emitter_.open();
+  bind_state(state);
+  if (with_references) {
+    for (size_t r = 0; r < form_.references.size(); ++r) {
+      const DType type = form_.references[r].value->dtype;
+      const auto number = static_cast<int64_t>(r);
+      bind(ir::LeafKind::OldResult, number, fmt::format("{}{}", names_.before, r), type);
+      bind(ir::LeafKind::NewResult, number, fmt::format("{}{}", names_.after, r), type);
+    }
+  }
+  emitter_.line(fmt::format("{} = {};", target, emitter_.emit_as(expr, dtype)));
+  const std::string text = emitter_.close();
+  emitter_.line(fmt::format("{{\n{}}}", text));
+}
+
+void StateText::declare_old_references() {
+  for (size_t r = 0; r < form_.references.size(); ++r) {
+    if (!moves(r)) continue;
+    const ir::Expr value = form_.references[r].value;
+    emitter_.line(fmt::format("{} {}{};", value_type(value->dtype), names_.before, r));
+    assign(fmt::format("{}{}", names_.before, r), value, value->dtype, "s", false);
+  }
+}
+void StateText::declare_new_references() {
+  for (size_t r = 0; r < form_.references.size(); ++r) {
+    emitter_.line(
+        fmt::format("{} {}{};", value_type(form_.references[r].value->dtype), names_.after, r));
+  }
+}
+void StateText::set_old_references(const std::string& state) {
+  for (size_t r = 0; r < form_.references.size(); ++r) {
+    if (!moves(r)) continue;
+    const ir::Expr value = form_.references[r].value;
+    assign(fmt::format("{}{}", names_.before, r), value, value->dtype, state, false);
+  }
+}
+void StateText::update_references(size_t done, const std::string& state) {
+  for (size_t r = 0; r < form_.references.size(); ++r) {
+    const cascade::Reference& reference = form_.references[r];
+    if (static_cast<size_t>(reference.ready_after) != done) continue;
+    if (!moves(r) && !uses(ir::LeafKind::NewResult, r)) continue;
+    assign(fmt::format("{}{}", names_.after, r), reference.value, reference.value->dtype, state,
+           false);
+  }
+}
+
+void StateText::renew_references() {
+  for (size_t r = 0; r < form_.references.size(); ++r) {
+    if (moves(r)) emitter_.line(fmt::format("{0}{2} = {1}{2};", names_.before, names_.after, r));
+  }
+}
+
+std::string StateText::reference_members() const {
+  std::string text;
+  for (size_t r = 0; r < form_.references.size(); ++r) {
+    text += fmt::format("{0} old{1}, new{1};\n", value_type(form_.references[r].value->dtype), r);
+  }
+  return text;
+}
+
+void StateText::move(const std::string& target, const cascade::Accumulator& a,
+                     const std::string& state) {
+  assign(target, a.transport, a.dtype, state, true);
+}
+
+void StateText::settle(size_t k, const std::string& part, const std::string& before,
+                       const std::string& after, bool empty) {
+  const cascade::Accumulator& a = form_.accumulators[k];
+  std::string value = fmt::format("{}.a{}", before, k);
+  if (a.transport && !empty) {
+    value = fmt::format("moved{}", k);
+    emitter_.line(fmt::format("{} {};", type_of(a), value));
+    move(value, a, before);
+  }
+  emitter_.line(empty ? fmt::format("{}.a{} = {};", after, k, part)
+                      : fmt::format("{}.a{} = {}::apply({}, {});", after, k,
+                                    combiner_of(a.reduction), value, part));
+  update_references(k + 1, after);
+}
+
+}  // namespace redfuser::codegen
