@@ -37,6 +37,26 @@ SweepCase row_case(const std::string& kind, const RowShape& shape) {
   return result;
 }
 
+SweepCase layout_case(const LayoutShape& shape) {
+  static const char* const kNames[] = {"softmax", "norm", "sum", "max", "variance"};
+  SweepCase result;
+  result.name =
+      fmt::format("layout_{}_{}_over{}_{}", kNames[static_cast<size_t>(shape.kind)],
+                  fmt::join(shape.dims, "x"), fmt::join(shape.reduced, ""), type_name(shape.dtype));
+  result.tolerance = tolerance_of(shape.dtype);
+  result.elements = 1;
+  for (const int64_t size : shape.dims) result.elements *= size;
+  if (shape.kind == LayoutKind::Softmax && shape.dtype == DType::Float16) {
+    int64_t length = 1;
+    for (const int axis : shape.reduced) length *= shape.dims[static_cast<size_t>(axis)];
+    result.tolerance += 0x1p-25 * static_cast<double>(length);
+  }
+  result.work = static_cast<double>(result.elements);
+  result.model = [=] { return layout_model(shape); };
+  result.make = [=, name = result.name] { return layout_workload(name, shape); };
+  return result;
+}
+
 SweepCase attention_case(Attention a) {
   a.suite = "sweep";
   a.name = fmt::format("attention_h{}_{}_q{}_k{}_d{}{}_{}", a.heads, a.key_heads, a.queries, a.keys,
@@ -134,6 +154,30 @@ std::vector<SweepCase> row_sweep() {
           for (const std::string& kind : row_kinds()) {
             cases.push_back(row_case(kind, {rows, length, dtype, terms}));
           }
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+std::vector<SweepCase> layout_sweep() {
+  std::vector<SweepCase> cases;
+  for (const int64_t length : {1, 2, 3, 7, 31, 64, 100, 257, 512, 1000, 4099, 65536}) {
+    for (const int64_t columns : {1, 3, 4, 8, 31, 49, 64, 196, 1027}) {
+      for (const DType dtype : kTypes) {
+        for (const LayoutKind kind : {LayoutKind::Softmax, LayoutKind::Norm, LayoutKind::Sum,
+                                      LayoutKind::Max, LayoutKind::Variance}) {
+          const LayoutShape shapes[] = {
+              {kind, {length, columns}, {0}, {1}, dtype},
+              {kind, {3, length, columns}, {1}, {2}, dtype},
+              {kind, {3, columns, length}, {2}, {1}, dtype},
+              {kind, {3, 5, length, columns}, {0, 2}, {1, 3}, dtype},
+              {kind, {3, columns, length}, {0, 2}, {1}, dtype},
+              {kind, {2, 3, length, columns}, {2, 3}, {1, 2}, dtype},
+              {kind, {2, length, 3, columns}, {1, 3}, {2, 3}, dtype},
+          };
+          for (const LayoutShape& shape : shapes) cases.push_back(layout_case(shape));
         }
       }
     }

@@ -22,6 +22,8 @@ struct SweepCase {
 // between them up to 2^21, and their neighbours.
 std::vector<SweepCase> row_sweep();
 std::vector<int64_t> row_lengths();
+// Rows over strided, several and distant dimensions, of few and many elements and neighbours.
+std::vector<SweepCase> layout_sweep();
 // Head sizes from 1 to 512, few and many queries, keys and heads.
 std::vector<SweepCase> attention_sweep();
 // Products alone and with an epilogue.

@@ -27,10 +27,11 @@ void append(std::vector<SweepCase>& cases, std::vector<SweepCase> all, size_t co
   for (SweepCase& c : sampled(std::move(all), count, options.seed)) cases.push_back(std::move(c));
 }
 
-// Half of them rows, and of the others most attention.
+// Half of them rows, a quarter of these of other layouts, and of the others most attention.
 std::vector<SweepCase> chosen(const SweepOptions& options) {
   std::vector<SweepCase> cases;
-  append(cases, row_sweep(), (options.count + 1) / 2, options);
+  append(cases, row_sweep(), (options.count + 1) / 2 - options.count / 8, options);
+  append(cases, layout_sweep(), options.count / 8, options);
   append(cases, attention_sweep(), (options.count - options.count / 8) - (options.count + 1) / 2,
          options);
   append(cases, product_sweep(), options.count / 8, options);

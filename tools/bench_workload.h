@@ -39,8 +39,24 @@ std::vector<std::string> row_kinds();
 std::string row_model(const std::string& kind, const RowShape& shape);
 Workload row_workload(const std::string& kind, const std::string& name, const RowShape& shape);
 
+// Rows over some of a tensor's dimensions.
+enum class LayoutKind { Softmax, Norm, Sum, Max, Variance };
+struct LayoutShape {
+  LayoutKind kind;
+  Dims dims;
+  std::vector<int> reduced;        // dimensions
+  std::vector<int> channels = {};  // dimensions that a norm's scale and bias have
+  DType dtype = DType::Float16;
+};
+// `operators`: the graph's nodes from x, g and b to y, in place of the kind's own.
+std::string layout_model(const LayoutShape& layout, const char* operators = nullptr);
+Workload layout_workload(const std::string& name, const LayoutShape& layout,
+                         const char* operators = nullptr);
+
 std::vector<WorkloadMaker> row_workloads(bool quick);
 std::vector<WorkloadMaker> row_curve_workloads();
+// Rows of any axis and layout.
+std::vector<WorkloadMaker> layout_workloads();
 std::vector<WorkloadMaker> attention_workloads(bool quick);
 std::vector<WorkloadMaker> decode_workloads(bool quick);
 // Attention with less usual masks, types and sizes.

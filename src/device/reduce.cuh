@@ -77,15 +77,21 @@ __device__ __forceinline__ T warp_reduce(T value) {
   return value;
 }
 
-// The same over the aligned groups of `Lanes` lanes of a warp.
-template <typename Op, int Lanes, typename T>
-__device__ __forceinline__ T lanes_reduce(T value) {
+// The same over the lanes that differ in the bits from High down to Low alone, both powers of two.
+template <typename Op, int High, int Low, typename T>
+__device__ __forceinline__ T mask_reduce(T value) {
 #pragma unroll
-  for (int mask = Lanes / 2; mask > 0; mask >>= 1) {
+  for (int mask = High; mask >= Low && mask > 0; mask >>= 1) {
     const T other = shuffle_xor(value, mask);
     value = (threadIdx.x & mask) ? Op::apply(other, value) : Op::apply(value, other);
   }
   return value;
+}
+
+// The same over the aligned groups of `Lanes` lanes of a warp.
+template <typename Op, int Lanes, typename T>
+__device__ __forceinline__ T lanes_reduce(T value) {
+  return mask_reduce<Op, Lanes / 2, 1>(value);
 }
 
 constexpr int kSlotBytes = 16;

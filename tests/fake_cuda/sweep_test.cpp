@@ -153,6 +153,8 @@ TEST_F(Sweep, RowsOfAnyLength) {
   EXPECT_TRUE(gpu->refusals.empty()) << fmt::format("{}", fmt::join(gpu->refusals, "\n"));
 }
 
+TEST_F(Sweep, Layouts) { launch_all(sampled(tools::layout_sweep(), 600, 1)); }
+
 TEST_F(Sweep, Attention) { launch_all(sampled(tools::attention_sweep(), 2500, 1)); }
 
 TEST_F(Sweep, Products) { launch_all(tools::product_sweep()); }
@@ -161,6 +163,7 @@ TEST_F(Sweep, OtherGpus) {
   for (const int architecture : {80, 89, 100}) {
     gpu->architecture = architecture;
     launch_all(sampled(tools::row_sweep(), 500, 2));
+    launch_all(sampled(tools::layout_sweep(), 200, 2));
     launch_all(sampled(tools::attention_sweep(), 300, 2));
   }
 }
@@ -168,6 +171,7 @@ TEST_F(Sweep, OtherGpus) {
 TEST_F(Sweep, EveryChoice) {
   options.tune = true;
   launch_all(sampled(tools::row_sweep(), 150, 3));
+  launch_all(sampled(tools::layout_sweep(), 100, 3));
   launch_all(sampled(tools::attention_sweep(), 100, 3));
 }
 

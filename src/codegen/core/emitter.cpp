@@ -63,6 +63,10 @@ void Emitter::line(const std::string& text) { scopes_.back().text += text + "\n"
 
 void Emitter::bind(ir::Expr expr, const std::string& name) { scopes_.back().names[expr] = name; }
 
+void Emitter::bind_divisor(ir::Expr expr, const std::string& name) {
+  scopes_.back().divisors[expr] = name;
+}
+
 std::string Emitter::fresh(const std::string& hint) {
   return fmt::format("{}{}", hint, counters_[hint]++);
 }

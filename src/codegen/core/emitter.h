@@ -29,6 +29,8 @@ class Emitter {
   void line(const std::string& text);
   // `name` stands for `expr` (an axis, a leaf, a read, any expression) in the current scope.
   void bind(ir::Expr expr, const std::string& name);
+  // `name` is the Divisor (src/device/math.cuh) of `expr` in the current scope, which binds it.
+  void bind_divisor(ir::Expr expr, const std::string& name);
   // The name or literal of the value of `expr`, of value_type(expr->dtype).
   std::string emit(ir::Expr expr);
   // The same converted to value_type(dtype).

@@ -62,6 +62,25 @@ std::string KernelText::multiples(const std::vector<ir::Expr>& sizes, int64_t un
   return all_of(terms);
 }
 
+std::string KernelText::buffer_declaration(size_t number) const {
+  const Parameter& buffer = buffers_[number];
+  return fmt::format("{}{}* __restrict__ {}", buffer.written ? "" : "const ",
+                     storage_type(dtype_of(buffer.value)), names_[number]);
+}
+
+std::string KernelText::members() const {
+  std::string text;
+  for (size_t i = 0; i < buffers_.size(); ++i) text += buffer_declaration(i) + ";\n";
+  for (size_t i = 0; i < sizes_.size(); ++i) text += fmt::format("long long n{};\n", i);
+  return text;
+}
+
+std::string KernelText::member_values() const {
+  std::vector<std::string> values = names_;
+  for (size_t i = 0; i < sizes_.size(); ++i) values.push_back(fmt::format("n{}", i));
+  return fmt::format("{}", fmt::join(values, ", "));
+}
+
 KernelLaunch KernelText::launch(const std::string& family, const std::string& equations,
                                 const std::vector<std::string_view>& headers,
                                 const std::string& before, const std::string& body, int block,
@@ -78,9 +97,7 @@ KernelLaunch KernelText::launch(const std::string& family, const std::string& eq
   }
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const int64_t value = buffers_[i].value;
-    const std::string_view type = storage_type(dtype_of(value));
-    parameters.push_back(
-        fmt::format("{}{}* __restrict__ {}", buffers_[i].written ? "" : "const ", type, names_[i]));
+    parameters.push_back(buffer_declaration(i));
     BufferRef ref;
     (value >= kScratchValues ? ref.scratch : ref.value) =
         static_cast<int>(value >= kScratchValues ? value - kScratchValues : value);

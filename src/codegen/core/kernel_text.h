@@ -35,6 +35,10 @@ class KernelText {
   // The text of a bool: sizes are multiples of `unit` (1 where the expression is not null).
   std::string multiples(const std::vector<ir::Expr>& sizes, int64_t unit);
   const std::vector<std::string>& buffer_names() const { return names_; }
+  // The parameters so far, buffers and sizes, as members of a struct, and their names with commas
+  // between, which initialise it.
+  std::string members() const;
+  std::string member_values() const;
 
   // The launch: `body` within the braces of the kernel, the step's equations as a comment before
   // it. `before` is text at namespace scope. Grid, shared, cluster and config are left to the
@@ -49,6 +53,7 @@ class KernelText {
     bool written;
   };
   using ValueOrder = std::map<std::string, size_t>;  // "%107" -> 0
+  std::string buffer_declaration(size_t number) const;
   static std::string comment_of(const std::string& equations, ValueOrder& order);
   std::vector<std::string> describe_parameters(const ValueOrder& order) const;
   std::string describe(const BufferRef& buffer, const ValueOrder& order) const;

@@ -1,5 +1,7 @@
 #include "codegen/rows/state_text.h"
 
+#include "codegen/text/operation_text.h"
+
 #include <utility>
 
 namespace redfuser::codegen {

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "codegen/core/step_builder.h"
+#include "codegen/elementwise/elementwise_kernel.h"
 #include "ir/polynomial.h"
 
 namespace redfuser::codegen {

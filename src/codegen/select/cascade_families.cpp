@@ -7,10 +7,12 @@
 #include "codegen/attention/large_head/mainloop.h"
 #include "codegen/attention/mask_check.h"
 #include "codegen/attention/recognize.h"
+#include "codegen/columns/column_tile.h"
 #include "codegen/rows/multi_pass_select.h"
 #include "codegen/rows/single_pass_select.h"
 #include "codegen/select/attention_select.h"
 #include "codegen/select/division.h"
+#include "codegen/select/rows_select.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -84,6 +86,9 @@ FamilyAnswer offer_row(CascadeForms& forms) {
   if (!folds(form)) {
     return {{}, "a state is ranked or an element needs a product"};
   }
+  if (std::holds_alternative<ColumnForm>(column_form(forms.builder, form))) {
+    return {{}, "the rows, not their elements, are adjacent in memory"};
+  }
   return {single_pass_configs(forms.builder, form, forms.builder.sizes), ""};
 }
 
@@ -98,6 +103,24 @@ bool is_row(const KernelConfig& choice) {
 
 void emit_row_choice(CascadeForms& forms, const KernelConfig& choice) {
   add_fold(forms.builder, forms.rows(), choice);
+}
+
+FamilyAnswer offer_columns(CascadeForms& forms) {
+  auto found = column_form(forms.builder, forms.rows());
+  if (const auto* refusal = std::get_if<std::string>(&found)) return {{}, *refusal};
+  const auto& form = std::get<ColumnForm>(found);
+  return {column_configs(forms.builder, form, forms.builder.sizes), ""};
+}
+
+bool emit_columns(CascadeForms& forms) {
+  add_row_folds(forms.builder, forms.rows());
+  return true;
+}
+
+bool is_columns(const KernelConfig& choice) { return choice.family == kColumnFamily; }
+
+void emit_columns_choice(CascadeForms& forms, const KernelConfig& choice) {
+  add_row_folds(forms.builder, forms.rows(), choice);
 }
 
 FamilyAnswer offer_passes(CascadeForms& forms) {
@@ -124,6 +147,7 @@ constexpr CascadeFamily kFamilies[] = {
     {"attention", offer_attention, emit_attention, is_attention, emit_attention_choice},
     {"large_head", offer_large_heads, emit_large_heads, is_large_head, emit_only<emit_large_heads>},
     {"row", offer_row, emit_row, is_row, emit_row_choice},
+    {"column", offer_columns, emit_columns, is_columns, emit_columns_choice},
     {"row_passes", offer_passes, emit_passes, is_passes, emit_only<emit_passes>},
 };
 

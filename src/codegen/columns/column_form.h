@@ -1,0 +1,33 @@
+// Rows that lie beside each other in memory, their elements far apart: the form of the column
+// kernels.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "codegen/rows/flat_streaming.h"
+
+namespace redfuser::codegen {
+
+struct ColumnForm {
+  FlatStreaming rows;           // neighbouring row axes are one where memory has them so
+  std::vector<ir::Expr> outer;  // row axes but the one below, outermost first
+  ir::Expr across = nullptr;    // the row axis whose neighbours are adjacent
+
+  ir::Expr columns() const { return across->extent(); }
+};
+
+// The reason if rows lie otherwise.
+std::variant<ColumnForm, std::string> column_form(StepBuilder& builder, const FlatStreaming& form);
+
+// An offset = base + stride · (streamed element), whose neighbours across are adjacent.
+struct ColumnOffset {
+  ir::Expr offset;        // over rows and the streamed axis
+  ir::Expr base, stride;  // null where the streamed axis is addressed otherwise
+};
+// nullopt where neighbours across are not adjacent.
+std::optional<ColumnOffset> column_offset(ir::ExprPool& pool, const ColumnForm& form,
+                                          ir::Expr offset);
+
+}  // namespace redfuser::codegen

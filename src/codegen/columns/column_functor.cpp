@@ -1,0 +1,476 @@
+#include "codegen/columns/column_functor.h"
+
+#include "codegen/text/operation_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/rows/stream_digits.h"
+
+namespace redfuser::codegen {
+namespace {
+
+const char* const kInline = "__device__ __forceinline__ ";
+
+}  // namespace
+
+ColumnFunctor::ColumnFunctor(KernelText& kernel, const ColumnForm& form, int width, bool fast)
+    : pool_(kernel.pool()),
+      kernel_(kernel),
+      columns_(form),
+      form_(form.rows),
+      width_(width),
+      fast_(fast),
+      phases_(phases_of(form.rows)) {
+  std::vector<ir::Expr> lifts, bodies;
+  for (const cascade::Accumulator& a : form_.accumulators) {
+    collect(a.lift, false);
+    lifts.push_back(a.lift);
+  }
+  for (const FlatStreaming::Output& output : form_.outputs) {
+    add_output(output);
+    if (!output.maps_back) continue;
+    collect(output.body, true);
+    bodies.push_back(output.body);
+  }
+  row_parts_ = parts_of(lifts, false);
+  tail_parts_ = parts_of(bodies, true);
+}
+
+Emitter ColumnFunctor::emitter() const {
+  Emitter result(kernel_);
+  result.set_fast_math(fast_);
+  return result;
+}
+
+void ColumnFunctor::collect(ir::Expr root, bool output) {
+  visit(root, [&](ir::Expr e) {
+    if (e->op == ir::ExprOp::Read && e->integer >= 0 && e->depends_on(form_.cascade.stream)) {
+      add(e, output);
+    }
+  });
+}
+
+void ColumnFunctor::add(ir::Expr read, bool output) {
+  for (Item& item : reads_) {
+    if (item.read != read) continue;
+    (output ? item.written : item.folded) = true;
+    return;
+  }
+  const auto place = column_offset(pool_, columns_, read->args[0]);
+  if (!place) return;
+  Item item{read->integer, read, *place};
+  (output ? item.written : item.folded) = true;
+  item.vector = alignable(read->integer, *place, false);
+  reads_.push_back(item);
+}
+
+void ColumnFunctor::add_output(const FlatStreaming::Output& output) {
+  Item item{output.value, nullptr, {}};
+  if (const auto place = column_offset(pool_, columns_, output.offset)) {
+    item.place = *place;
+    if (!output.maps_back) item.place.stride = nullptr;
+    item.vector = alignable(output.value, *place, true);
+  }
+  outputs_.push_back(item);
+}
+
+// Groups start where a multiple of `width` stands on the axis across.
+bool ColumnFunctor::alignable(int64_t value, const ColumnOffset& place, bool written) {
+  ir::Expr start = pool_.substitute(place.offset, {{columns_.across, pool_.integer(0)}});
+  std::vector<ir::Expr> units = offset_units(pool_, start);
+  units.push_back(columns_.columns());
+  if (kernel_.multiples(units, width_) == "false") return false;
+  const std::string buffer = kernel_.buffer(value, written);
+  if (std::find(aligned_.begin(), aligned_.end(), buffer) == aligned_.end()) {
+    aligned_.push_back(buffer);
+  }
+  units_.insert(units_.end(), units.begin(), units.end());
+  return true;
+}
+
+std::string ColumnFunctor::vector_condition() {
+  if (width_ == 1) return "true";
+  if (aligned_.empty()) return "false";
+  return all_aligned(kernel_.multiples(units_, width_), aligned_);
+}
+
+// The largest parts of `roots` that are free of the streamed axis and cost something.
+std::vector<ColumnFunctor::Part> ColumnFunctor::parts_of(const std::vector<ir::Expr>& roots,
+                                                         bool with_leaves) const {
+  std::vector<Part> parts;
+  std::set<ir::Expr> seen;
+  std::function<void(ir::Expr)> go = [&](ir::Expr e) {
+    if (!seen.insert(e).second || e->is_constant() || e->op == ir::ExprOp::Axis || is_size(e)) {
+      return;
+    }
+    if (!e->depends_on(form_.cascade.stream) && (with_leaves || !e->has_leaf)) {
+      if (e->has_leaf || e->has_read) parts.push_back({e});
+      return;
+    }
+    if (e->op == ir::ExprOp::Read) return;
+    for (ir::Expr arg : e->args) go(arg);
+  };
+  for (ir::Expr root : roots) go(root);
+  for (Part& part : parts) {
+    for (ir::Expr root : roots) {
+      visit(root, [&](ir::Expr e) {
+        part.divides |= fast_ && e->op == ir::ExprOp::Div && e->dtype == part.expr->dtype &&
+                        value_type(e->dtype) == "float" && e->args[1] == part.expr;
+      });
+    }
+  }
+  return parts;
+}
+
+int ColumnFunctor::words_of(const Item& item) const {
+  return (width_ * static_cast<int>(size_of(kernel_.dtype_of(item.value))) + 3) / 4;
+}
+
+int ColumnFunctor::words() const {
+  int total = 0;
+  for (const Item& item : reads_) total += words_of(item);
+  return total;
+}
+
+void ColumnFunctor::bind_rows(Emitter& emitter, const std::string& column) const {
+  for (size_t i = 0; i < columns_.outer.size(); ++i) {
+    emitter.bind(columns_.outer[i], fmt::format("row.c{}", i));
+  }
+  emitter.bind(columns_.across, column);
+}
+
+std::string ColumnFunctor::per_row(const std::string& body) const {
+  return fmt::format("#pragma unroll\nfor (int v = 0; v < kWidth; ++v) {{\n{}}}", body);
+}
+
+// `at`, the streamed element of a function's `position`, and its digits in `roots`.
+void ColumnFunctor::bind_element(Emitter& emitter, const std::vector<ir::Expr>& roots) const {
+  emitter.line("const long long at = position;");
+  emitter.bind(form_.cascade.stream, "at");
+  bind_rows(emitter, "row.column");
+  bind_digits(emitter, roots, form_.cascade.stream, "position");
+}
+
+// The expressions, and the offsets of what they read beside an element's words.
+std::vector<ir::Expr> ColumnFunctor::computed(std::vector<ir::Expr> roots) const {
+  std::vector<ir::Expr> offsets;
+  for (ir::Expr root : roots) {
+    visit(root, [&](ir::Expr e) {
+      if (e->op != ir::ExprOp::Read || e->integer < 0) return;
+      const bool held = std::any_of(reads_.begin(), reads_.end(),
+                                    [&](const Item& item) { return item.read == e; });
+      if (!held) offsets.push_back(e->args[0]);
+    });
+  }
+  roots.insert(roots.end(), offsets.begin(), offsets.end());
+  return roots;
+}
+
+// The address of an item's group at the streamed element `at`.
+std::string ColumnFunctor::pointer(Emitter& emitter, const Item& item,
+                                   const std::string& name) const {
+  const std::string buffer = kernel_.buffer(item.value, item.read == nullptr);
+  if (item.place.stride) {
+    return fmt::format("row.{} + at * {}", name, kernel_.size(item.place.stride));
+  }
+  return fmt::format("{} + {}", buffer, emitter.emit(item.place.offset));
+}
+
+std::string ColumnFunctor::row_members() const {
+  std::string text = "long long column;\nint valid;\n";
+  for (size_t i = 0; i < columns_.outer.size(); ++i) text += fmt::format("long long c{};\n", i);
+  for (size_t i = 0; i < reads_.size(); ++i) {
+    if (reads_[i].place.stride) text += fmt::format("const {}* in{};\n", storage(reads_[i]), i);
+  }
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (outputs_[i].place.stride) text += fmt::format("{}* out{};\n", storage(outputs_[i]), i);
+  }
+  for (size_t i = 0; i < row_parts_.size(); ++i) {
+    text += fmt::format("{} f{}[kWidth];\n", value_type(row_parts_[i].expr->dtype), i);
+  }
+  return text;
+}
+
+std::string ColumnFunctor::row_function() {
+  Emitter e = emitter();
+  const std::string columns = kernel_.size(columns_.columns());
+  e.line("Row row;\nrow.column = column;");
+  e.line(fmt::format(
+      "row.valid = static_cast<int>(max_of(min_of({} - column, kWidth + 0ll), 0ll));", columns));
+  Emitter at = emitter();
+  bind_coordinates(at, columns_.outer, "outer");
+  for (size_t i = 0; i < columns_.outer.size(); ++i) {
+    at.line(fmt::format("row.c{} = {};", i, at.emit(columns_.outer[i])));
+  }
+  e.line(at.close());
+  bind_rows(e, "column");
+  for (size_t i = 0; i < reads_.size(); ++i) {
+    if (!reads_[i].place.stride) continue;
+    e.line(fmt::format("row.in{} = {} + {};", i, kernel_.buffer(reads_[i].value),
+                       e.emit(reads_[i].place.base)));
+  }
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (!outputs_[i].place.stride) continue;
+    e.line(fmt::format("row.out{} = {} + {};", i, kernel_.buffer(outputs_[i].value, true),
+                       e.emit(outputs_[i].place.base)));
+  }
+  if (!row_parts_.empty()) {
+    e.open();
+    e.line(fmt::format("const long long own = min_of(column + v, {} - 1);", columns));
+    e.bind(columns_.across, "own");
+    for (size_t i = 0; i < row_parts_.size(); ++i) {
+      e.line(fmt::format("row.f{}[v] = {};", i, e.emit(row_parts_[i].expr)));
+    }
+    const std::string body = e.close();
+    e.line(per_row(body));
+  }
+  e.line("return row;");
+  return fmt::format("{}Row row_of(long long outer, long long column) const {{\n{}}}\n", kInline,
+                     e.close());
+}
+
+std::string ColumnFunctor::words_members() const {
+  std::string text;
+  for (size_t i = 0; i < reads_.size(); ++i) {
+    text += fmt::format("unsigned k{}[{}];\n", i, words_of(reads_[i]));
+  }
+  return text;
+}
+
+std::string ColumnFunctor::load_function() {
+  Emitter e = emitter();
+  std::vector<ir::Expr> offsets;
+  for (const Item& item : reads_) {
+    if (!item.place.stride) offsets.push_back(item.place.offset);
+  }
+  bind_element(e, offsets);
+  for (size_t i = 0; i < reads_.size(); ++i) {
+    const Item& item = reads_[i];
+    std::vector<std::string> sets;
+    if (item.folded) sets.emplace_back("Set == Reads::Folded");
+    if (item.written) sets.emplace_back("Set == Reads::Written");
+    if (item.written && !item.folded) sets.emplace_back("Set == Reads::Fetched");
+    e.open();
+    e.line(fmt::format("fetch_column<{}, kWidth, {}>(words.k{}, {}, row.valid);", storage(item),
+                       flag(item), i, pointer(e, item, fmt::format("in{}", i))));
+    const std::string body = e.close();
+    e.line(fmt::format("if constexpr ({}) {{\n{}}}", fmt::join(sets, " || "), body));
+  }
+  return fmt::format(
+      "template <Reads Set>\n{}void read(Words& words, const Row& row, int position) const {{\n"
+      "{}}}\n",
+      kInline, e.close());
+}
+
+std::string ColumnFunctor::state_functions() {
+  Emitter lanes = emitter(), pair = emitter();
+  StateText of_lanes(lanes, form_), of_pair(pair, form_);
+  lanes.line(of_lanes.merged_lanes_body("mask_reduce", "High, Low"));
+  pair.line(of_pair.merged_pair_body());
+  return fmt::format(
+      "static {0}State identity() {{\n{1}}}\n"
+      "template <int High, int Low>\n{0}State merged(State s) const {{\n{2}}}\n"
+      "{0}State merge(const State& a, const State& b) const {{\n{3}}}\n",
+      kInline, of_lanes.identity_body(), lanes.close(), pair.close());
+}
+
+std::string ColumnFunctor::begin_function() {
+  Emitter e = emitter();
+  StateText state(e, form_, {"t.old", "t.new"});
+  e.line("t.part = identity();");
+  if (counts(form_)) e.line("t.state.count = s.count + added;");
+  state.set_old_references("s");
+  state.update_references(0, "t.state");
+  return fmt::format("{}void begin(Running& t, const State& s, int added) const {{\n{}}}\n",
+                     kInline, e.close());
+}
+
+std::string ColumnFunctor::lift_function(size_t number) {
+  const Phase& phase = phases_[number];
+  Emitter e = emitter();
+  std::vector<ir::Expr> lifts;
+  for (size_t k = phase.begin; k < phase.end; ++k) lifts.push_back(form_.accumulators[k].lift);
+  bind_element(e, computed(lifts));
+  e.open();
+  StateText state(e, form_);
+  e.bind(columns_.across, "(row.column + v)");
+  for (size_t i = 0; i < row_parts_.size(); ++i) {
+    e.bind(row_parts_[i].expr, fmt::format("row.f{}[v]", i));
+  }
+  for (size_t r = 0; r < form_.references.size(); ++r) {
+    if (static_cast<size_t>(form_.references[r].ready_after) > phase.begin) continue;
+    state.bind(ir::LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("t[v].new{}", r),
+               form_.references[r].value->dtype);
+  }
+  for (size_t i = 0; i < reads_.size(); ++i) {
+    e.bind(reads_[i].read, fmt::format("pick<{}>(words.k{}, v)", storage(reads_[i]), i));
+  }
+  for (size_t k = phase.begin; k < phase.end; ++k) {
+    const cascade::Accumulator& a = form_.accumulators[k];
+    const std::string value = is_arg(a.reduction)
+                                  ? fmt::format("{}{{{}, at}}", state.type_of(a), e.emit(a.lift))
+                                  : e.emit_as(a.lift, a.dtype);
+    e.line(fmt::format("t[v].part.a{0} = {1}::apply(t[v].part.a{0}, {2});", k,
+                       combiner_of(a.reduction), value));
+  }
+  const std::string body = e.close();
+  e.line(per_row(body));
+  return fmt::format(
+      "{}void lift(Phase<{}>, Running (&t)[kWidth], const Words& words, const Row& row, int "
+      "position) const {{\n{}}}\n",
+      kInline, number, e.close());
+}
+
+std::string ColumnFunctor::settle_function(size_t number) {
+  const Phase& phase = phases_[number];
+  std::string variants[2];
+  for (const bool whole : {true, false}) {
+    Emitter e = emitter();
+    StateText state(e, form_, {"t.old", "t.new"});
+    for (size_t k = phase.begin; k < phase.end; ++k) {
+      state.settle(k, fmt::format("t.part.a{}", k), "s", "t.state", whole);
+    }
+    variants[whole ? 0 : 1] = e.close();
+  }
+  return fmt::format(
+      "template <bool Whole>\n{}void settle(Phase<{}>, Running& t, const State& s) const {{\n"
+      "if constexpr (Whole) {{\n{}}} else {{\n{}}}\n}}\n",
+      kInline, number, variants[0], variants[1]);
+}
+
+std::string ColumnFunctor::tail_members() const {
+  std::string text;
+  for (size_t i = 0; i < tail_parts_.size(); ++i) {
+    text += fmt::format("{} r{};\n", value_type(tail_parts_[i].expr->dtype), i);
+    if (tail_parts_[i].divides) text += fmt::format("Divisor by{};\n", i);
+  }
+  for (size_t i = 0; i < form_.outputs.size(); ++i) {
+    if (form_.outputs[i].maps_back) continue;
+    text += fmt::format("{} y{};\n", value_type(kernel_.dtype_of(form_.outputs[i].value)), i);
+  }
+  return text;
+}
+
+std::string ColumnFunctor::finish_function() {
+  Emitter e = emitter();
+  StateText state(e, form_);
+  e.line("Tail tail;");
+  e.line(fmt::format("const long long own = min_of(row.column + v, {} - 1);",
+                     kernel_.size(columns_.columns())));
+  bind_rows(e, "own");
+  state.bind_state("s");
+  state.bind_results(kernel_.size(form_.length()));
+  for (size_t i = 0; i < tail_parts_.size(); ++i) {
+    e.line(fmt::format("tail.r{} = {};", i, e.emit(tail_parts_[i].expr)));
+    if (tail_parts_[i].divides) e.line(fmt::format("tail.by{0} = divisor_of(tail.r{0});", i));
+  }
+  for (size_t i = 0; i < form_.outputs.size(); ++i) {
+    const FlatStreaming::Output& output = form_.outputs[i];
+    if (output.maps_back) continue;
+    e.line(
+        fmt::format("tail.y{} = {};", i, e.emit_as(output.body, kernel_.dtype_of(output.value))));
+  }
+  e.line("return tail;");
+  return fmt::format("{}Tail finish(const State& s, const Row& row, int v) const {{\n{}}}\n",
+                     kInline, e.close());
+}
+
+std::string ColumnFunctor::write_function() {
+  Emitter e = emitter();
+  std::vector<ir::Expr> roots;
+  for (size_t i = 0; i < form_.outputs.size(); ++i) {
+    if (!form_.outputs[i].maps_back) continue;
+    roots.push_back(form_.outputs[i].body);
+    if (!outputs_[i].place.stride) roots.push_back(form_.outputs[i].offset);
+  }
+  bind_element(e, computed(roots));
+  e.open();
+  e.bind(columns_.across, "(row.column + v)");
+  for (size_t i = 0; i < tail_parts_.size(); ++i) {
+    e.bind(tail_parts_[i].expr, fmt::format("tails[v].r{}", i));
+    if (tail_parts_[i].divides) {
+      e.bind_divisor(tail_parts_[i].expr, fmt::format("tails[v].by{}", i));
+    }
+  }
+  e.open();
+  for (size_t i = 0; i < reads_.size(); ++i) {
+    e.bind(reads_[i].read, fmt::format("pick<{}>(words.k{}, v)", storage(reads_[i]), i));
+  }
+  std::string arrays, sends;
+  for (size_t i = 0; i < form_.outputs.size(); ++i) {
+    const FlatStreaming::Output& output = form_.outputs[i];
+    if (!output.maps_back) continue;
+    const DType dtype = kernel_.dtype_of(output.value);
+    const std::string value = e.emit_as(output.body, dtype);
+    if (outputs_[i].place.offset) {
+      arrays += fmt::format("{} y{}[kWidth];\n", value_type(dtype), i);
+      e.line(fmt::format("y{}[v] = {};", i, value));
+    } else {
+      e.line(fmt::format("if (v < row.valid) store({}, {}, {});",
+                         kernel_.buffer(output.value, true), e.emit(output.offset), value));
+    }
+  }
+  const std::string elements = e.close();
+  e.line(elements);
+  const std::string body = e.close();
+  e.line(arrays + per_row(body));
+  for (size_t i = 0; i < form_.outputs.size(); ++i) {
+    if (!form_.outputs[i].maps_back || !outputs_[i].place.offset) continue;
+    e.line(fmt::format("send_column<kWidth, {}>({}, y{}, row.valid);", flag(outputs_[i]),
+                       pointer(e, outputs_[i], fmt::format("out{}", i)), i));
+  }
+  return fmt::format(
+      "{}void write(const Words& words, const Row& row, const Tail (&tails)[kWidth], int position) "
+      "const {{\n{}}}\n",
+      kInline, e.close());
+}
+
+std::string ColumnFunctor::write_rows_function() {
+  Emitter e = emitter();
+  bind_rows(e, "row.column");
+  for (size_t i = 0; i < form_.outputs.size(); ++i) {
+    const FlatStreaming::Output& output = form_.outputs[i];
+    if (output.maps_back) continue;
+    const std::string buffer = kernel_.buffer(output.value, true);
+    if (outputs_[i].place.offset) {
+      e.line(fmt::format("{} y{}[kWidth];", value_type(kernel_.dtype_of(output.value)), i));
+      e.line(per_row(fmt::format("y{0}[v] = tails[v].y{0};\n", i)));
+      e.line(fmt::format("send_column<kWidth, {}>({} + {}, y{}, row.valid);", flag(outputs_[i]),
+                         buffer, e.emit(output.offset), i));
+      continue;
+    }
+    e.open();
+    e.bind(columns_.across, "(row.column + v)");
+    e.line(fmt::format("if (v < row.valid) store({}, {}, tails[v].y{});", buffer,
+                       e.emit(output.offset), i));
+    const std::string body = e.close();
+    e.line(per_row(body));
+  }
+  return fmt::format(
+      "{}void write_rows(const Row& row, const Tail (&tails)[kWidth]) const {{\n{}}}\n", kInline,
+      e.close());
+}
+
+std::string ColumnFunctor::text() {
+  Emitter e = emitter();
+  StateText state(e, form_);
+  std::string functions = state_functions() + row_function() + load_function() + begin_function();
+  for (size_t i = 0; i < phases_.size(); ++i) functions += lift_function(i) + settle_function(i);
+  functions += finish_function();
+  if (maps_back(form_)) functions += write_function();
+  functions += write_rows_function();
+  return state.declaration() +
+         fmt::format(
+             "template <bool Vector>\nstruct Form {{\nusing State = ::State;\n"
+             "static constexpr int kWidth = {}, kPhases = {};\n"
+             "static constexpr bool kMapsBack = {};\n"
+             "struct Row {{\n{}}};\nstruct Words {{\n{}}};\n"
+             "struct Running {{\nState state, part;\n{}}};\nstruct Tail {{\n{}}};\n{}{}}};\n",
+             width_, phases_.size(), maps_back(form_), row_members(), words_members(),
+             state.reference_members(), tail_members(), kernel_.members(), functions);
+}
+
+}  // namespace redfuser::codegen

@@ -1,0 +1,80 @@
+// Kernels of rows that lie beside each other in memory (src/device/columns.cuh), and which of their
+// configurations takes given sizes.
+#pragma once
+
+#include <vector>
+
+#include "codegen/columns/column_form.h"
+#include "codegen/core/kernel_config.h"
+#include "codegen/rows/single_pass.h"
+
+namespace redfuser::codegen {
+
+struct ColumnConfig {
+  using Part = SinglePassConfig::Part;
+  Part part = Part::Row;
+  // Threads of a block side by side: a power of two up to 32, or as many as have all columns; and
+  // along the streamed axis: a power of two, up to 32 beside such a number.
+  int across = 8, along = 32;
+  int width = 4;       // adjacent rows of a thread
+  int chunks = 4;      // streamed elements of a thread in a tile
+  bool whole = false;  // one tile has the row: it is read once
+  int segments = 1;    // at most, that blocks take of a row
+  int cluster = 1;     // blocks that share rows, each of which has a tile
+
+  bool by_warps() const { return across <= 32 && (across & (across - 1)) == 0; }
+  // The last warp may have idle lanes.
+  int threads() const { return (across * along + 31) / 32 * 32; }
+  // States of a row that meet in shared memory.
+  int shares() const { return by_warps() ? threads() / 32 : along; }
+  int rows() const { return across * width; }
+  int tile() const { return along * chunks; }
+  int64_t capacity() const { return int64_t{1} * tile() * cluster; }
+  Parameters parameters() const {
+    return {{"across", across},  {"along", along},         {"width", width},
+            {"chunks", chunks},  {"whole", whole ? 1 : 0}, {"segments", segments},
+            {"cluster", cluster}};
+  }
+};
+
+inline constexpr const char* kColumnFamily = "column";
+
+// What of a form decides how fast a configuration is.
+struct ColumnFacts {
+  int element_bytes = 4;  // that the fold reads of a row's element
+  int written_bytes = 0;  // that outputs take of it
+  int smallest = 4;       // bytes of the narrowest element
+  int64_t state_bytes = 0;
+  int phases = 1;
+  bool maps_back = false;
+  bool scattered = false;  // offsets of elements are no multiples of one stride
+};
+ColumnFacts column_facts(StepBuilder& builder, const ColumnForm& form);
+
+// Microseconds by estimate for `outers` groups of `columns` adjacent rows of `length` elements.
+double column_time(const Target& target, const ColumnFacts& facts, const ColumnConfig& config,
+                   int64_t outers, int64_t columns, int64_t length);
+// Those with room for such rows.
+std::vector<ColumnConfig> column_tiles(const Target& target, const ColumnFacts& facts,
+                                       int64_t outers, int64_t columns, int64_t length);
+
+// Static shared memory of a block.
+int column_static_bytes(const ColumnConfig& config, int64_t state_bytes);
+// Streamed elements of a segment, how many segments a row has, tiles of adjacent rows.
+ir::Expr column_segment(ir::ExprPool& pool, const FlatStreaming& form, const ColumnConfig& config);
+ir::Expr column_segments(ir::ExprPool& pool, const FlatStreaming& form, const ColumnConfig& config);
+ir::Expr column_groups(ir::ExprPool& pool, const ColumnForm& form, const ColumnConfig& config);
+
+// `states` is the scratch buffer of the segments' states.
+KernelLaunch column_kernel(StepBuilder& builder, const ColumnForm& form, const ColumnConfig& config,
+                           int64_t states = -1);
+
+// As kernel_configs.
+std::vector<Candidate> column_configs(StepBuilder& builder, const ColumnForm& form,
+                                      const KnownSizes& sizes);
+// The kernels of one of them. Lengths that it has no room for are left to the default.
+void add_columns(StepBuilder& builder, const ColumnForm& form, const KernelConfig& choice);
+// Those of the default, for any sizes.
+void add_columns(StepBuilder& builder, const ColumnForm& form);
+
+}  // namespace redfuser::codegen

@@ -1,0 +1,69 @@
+#include "codegen/select/reduce_select.h"
+
+#include <algorithm>
+#include <set>
+
+#include "cascade/derive/derive.h"
+#include "cascade/extract/extract.h"
+#include "codegen/columns/column_form.h"
+#include "codegen/rows/stream_digits.h"
+
+namespace redfuser::codegen {
+namespace {
+
+// Fewer elements of a row leave most lanes of a warp without work.
+constexpr int64_t kLongRow = 64;
+
+bool reads_consecutive(ir::ExprPool& pool, const FlatStreaming& form) {
+  bool found = false;
+  for (ir::Expr root : form.streamed()) {
+    visit(root, [&](ir::Expr e) {
+      if (e->op != ir::ExprOp::Read || e->integer < 0) return;
+      const auto group = grouped_offset(pool, e->args[0], form.cascade.stream, 1);
+      found |= group && group->stride == 1;
+    });
+  }
+  return found;
+}
+
+// Of two tensors read along the rows, each has a row axis that the other lacks: every element is
+// read for many rows.
+bool contracts(const FlatStreaming& form) {
+  std::set<ir::Expr> reads;
+  for (ir::Expr root : form.streamed()) {
+    visit(root, [&](ir::Expr e) {
+      if (e->op != ir::ExprOp::Read || e->integer < 0) return;
+      if (e->depends_on(form.cascade.stream)) reads.insert(e);
+    });
+  }
+  const auto lacks = [&](ir::Expr a, ir::Expr b) {
+    return std::any_of(form.cascade.rows.begin(), form.cascade.rows.end(),
+                       [&](ir::Expr row) { return b->depends_on(row) && !a->depends_on(row); });
+  };
+  return std::any_of(reads.begin(), reads.end(), [&](ir::Expr a) {
+    return std::any_of(reads.begin(), reads.end(),
+                       [&](ir::Expr b) { return lacks(a, b) && lacks(b, a); });
+  });
+}
+
+}  // namespace
+
+std::optional<FlatStreaming> rows_of(StepBuilder& builder, const fuse::ReduceStep& step) {
+  ir::ExprPool& pool = builder.pool();
+  const auto found = cascade::extract(pool, {{step.value, step.body, step.axes}});
+  const auto* extraction = std::get_if<cascade::Extraction>(&found);
+  if (!extraction || extraction->has_producer || extraction->has_columns) return std::nullopt;
+  auto derived = cascade::derive(pool, extraction->cascade);
+  auto* derivation = std::get_if<cascade::Derivation>(&derived);
+  if (!derivation) return std::nullopt;
+  const FlatStreaming form =
+      flat_streaming(builder, fuse::CascadeStep{std::move(derivation->streaming)});
+  if (!folds(form) || contracts(form)) return std::nullopt;
+  if (std::holds_alternative<ColumnForm>(column_form(builder, form))) return form;
+  ir::Expr length = form.length();
+  const bool few = length->is_constant() && length->integer < kLongRow;
+  if (few || !reads_consecutive(pool, form)) return std::nullopt;
+  return form;
+}
+
+}  // namespace redfuser::codegen

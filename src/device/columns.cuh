@@ -1,0 +1,327 @@
+// Rows whose elements lie strided in memory while neighbouring rows are adjacent: a block has a
+// tile of adjacent rows, which its threads load as vectors, and splits the streamed axis over the
+// threads of a row. States are merged through the lanes of a warp and then through shared memory.
+//
+// A Form (codegen/columns/column_functor.h) has the rows' arithmetic:
+//   kWidth, kPhases    adjacent rows of a thread; passes over a tile's elements
+//   State              of a row, with identity(), merge(s, t) and merged<High, Low>(s)
+//   Row, Words, Tail   of a thread's rows: coordinates; what it has of an element; final results
+//   row_of(outer, column), read<Reads>(words, row, at)
+//   begin(t, s, added), lift(Phase<P>, t, words, row, at), settle<Whole>(Phase<P>, t, s)
+//   finish(s, row, v), write(words, row, tails, at), write_rows(row, tails)
+#pragma once
+
+template <int P>
+struct Phase {};
+
+// Which reads of an element: those that the fold needs, those that outputs need beside them, all
+// that outputs need.
+enum class Reads { Folded, Fetched, Written };
+
+enum class ColumnPart { Row, Segment, Partials, Finish };
+
+// Threads of a block side by side and along the streamed axis; elements of a thread in a tile;
+// blocks of a cluster, which have a tile each. A number of threads side by side that is no power of
+// two, or over 32, leaves lanes behind Across · Along idle. Whole: the tiles have the row. Full:
+// every tile is full.
+template <int Across_, int Along_, int Chunks_, bool Whole_, bool Full_, ColumnPart Part_,
+          int Cluster_>
+struct ColumnTile {
+  static constexpr int Across = Across_, Along = Along_, Chunks = Chunks_, Cluster = Cluster_;
+  static constexpr bool Whole = Whole_, Full = Full_;
+  static constexpr ColumnPart Part = Part_;
+  // Warps have a power of two of threads along the axis each.
+  static constexpr bool ByWarps = Across <= 32 && (Across & (Across - 1)) == 0;
+  static constexpr int Threads = (Across * Along + 31) / 32 * 32;
+  static constexpr int Shares = ByWarps ? Threads / 32 : Along;  // states of a row in shared memory
+};
+
+// N elements from `from`, of which the first `valid` exist; Vector: all or none do, and the address
+// is aligned to the group.
+template <typename T, int N, bool Vector, int W>
+__device__ __forceinline__ void fetch_column(unsigned (&words)[W], const T* from, int valid) {
+  constexpr int kBytes = N * static_cast<int>(sizeof(T));
+  if constexpr (Vector && kBytes >= 4) {
+    if (valid > 0) {
+      fetch_group<T, N, true>(words, from);
+    } else {
+#pragma unroll
+      for (int w = 0; w < W; ++w) words[w] = 0;
+    }
+  } else {
+#pragma unroll
+    for (int w = 0; w < W; ++w) words[w] = 0;
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      if (i < valid) place(words, i, from[i]);
+    }
+  }
+}
+
+template <int N, bool Vector, typename T>
+__device__ __forceinline__ void send_column(T* to, const ValueOf<T> (&values)[N], int valid) {
+  if constexpr (Vector && N * sizeof(T) >= 4) {
+    if (valid > 0) send_group<N>(to, values);
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      if (i < valid) to[i] = Element<T>::put(values[i]);
+    }
+  }
+}
+
+template <typename Tile, typename Form>
+class Columns {
+ public:
+  using State = typename Form::State;
+  static constexpr int kWidth = Form::kWidth, kRows = Tile::Across * kWidth;
+  static constexpr int kTile = Tile::Along * Tile::Chunks;
+
+  // Rows of `columns` neighbours each; `begin` and `extent`: the streamed elements of the block.
+  __device__ __forceinline__ Columns(const Form& form, State* slots, long long outer,
+                                     long long column, int begin, int extent)
+      : form_(form),
+        slots_(slots),
+        x_(threadIdx.x % Tile::Across),
+        y_(threadIdx.x / Tile::Across),
+        begin_(begin),
+        extent_(Tile::ByWarps || y_ < Tile::Along ? extent : 0),
+        row_(form.row_of(outer, column + x_ * kWidth)) {
+#pragma unroll
+    for (int v = 0; v < kWidth; ++v) s_[v] = Form::identity();
+  }
+
+  // The state of every row of the tile.
+  __device__ __forceinline__ void fold() {
+    if constexpr (Tile::Whole) {
+      fold_tile(0);
+    } else {
+#pragma unroll 1
+      for (int tile = 0; tile < extent_; tile += kTile) fold_tile(tile);
+    }
+  }
+
+  // In every thread, that of all threads of the row.
+  __device__ __forceinline__ void merge() {
+    constexpr int kAcross = Tile::Across, kShares = Tile::Shares;
+    if constexpr (Tile::ByWarps && kAcross < 32 && Tile::Along > 1) {
+#pragma unroll
+      for (int v = 0; v < kWidth; ++v) s_[v] = form_.template merged<16, kAcross>(s_[v]);
+    }
+    if constexpr (kShares > 1) {
+      const bool sends = Tile::ByWarps ? (threadIdx.x & 31) < kAcross : y_ < Tile::Along;
+      if (sends) put(slots_ + (Tile::ByWarps ? threadIdx.x >> 5 : y_) * kRows);
+      __syncthreads();
+      // A lane for each state of a row.
+      const int share = static_cast<int>(threadIdx.x) % kShares;
+#pragma unroll 1
+      for (int first = 0; first < kRows; first += Tile::Threads / kShares) {
+        const int row = first + static_cast<int>(threadIdx.x) / kShares;
+        const State t =
+            form_.template merged<kShares / 2, 1>(slots_[share * kRows + min(row, kRows - 1)]);
+        if (share == 0 && row < kRows) slots_[row] = t;
+      }
+      __syncthreads();
+      get(slots_);
+    }
+  }
+
+#if __CUDA_ARCH__ >= 900
+  // The same of all blocks of the cluster; ptx_cluster_wait() before the block ends.
+  __device__ __forceinline__ void merge_cluster() {
+    if constexpr (Tile::Shares == 1) {
+      if (y_ == 0) put(slots_);
+    }
+    State* const joint = slots_ + Tile::Shares * kRows;
+    ptx_cluster_arrive();
+    ptx_cluster_wait();
+#pragma unroll 1
+    for (int row = threadIdx.x; row < kRows; row += Tile::Threads) {
+      State all[Tile::Cluster];
+#pragma unroll
+      for (unsigned i = 0; i < Tile::Cluster; ++i) all[i] = of_block(slots_ + row, i);
+      State t = all[0];
+#pragma unroll
+      for (unsigned i = 1; i < Tile::Cluster; ++i) t = form_.merge(t, all[i]);
+      joint[row] = t;
+    }
+    ptx_cluster_arrive();
+    __syncthreads();
+    get(joint);
+  }
+#endif
+
+  // The states of a segment, by one thread for each of the rows.
+  __device__ __forceinline__ void store(State* to) const {
+    if (y_ == 0) put(to);
+  }
+
+  // The state of all `segments`, `stride` states apart.
+  __device__ __forceinline__ void merge_segments(const State* from, int segments,
+                                                 long long stride) {
+#pragma unroll
+    for (int v = 0; v < kWidth; ++v) s_[v] = Form::identity();
+#pragma unroll 1
+    for (int segment = y_; segment < segments; segment += Tile::Along) {
+#pragma unroll
+      for (int v = 0; v < kWidth; ++v) {
+        s_[v] = form_.merge(s_[v], from[segment * stride + x_ * kWidth + v]);
+      }
+    }
+    __syncthreads();
+    merge();
+  }
+
+  __device__ __forceinline__ void write(bool with_rows) {
+    typename Form::Tail tails[kWidth];
+#pragma unroll
+    for (int v = 0; v < kWidth; ++v) tails[v] = form_.finish(s_[v], row_, v);
+    if (with_rows && y_ == 0) form_.write_rows(row_, tails);
+    if constexpr (Form::kMapsBack) {
+      if constexpr (Tile::Whole) {
+        write_tile(0, tails);
+      } else {
+#pragma unroll 1
+        for (int tile = 0; tile < extent_; tile += kTile) {
+          load_tile<Reads::Written>(tile);
+          write_tile(tile, tails);
+        }
+      }
+    }
+  }
+
+ private:
+  __device__ __forceinline__ void put(State* to) const {
+#pragma unroll
+    for (int v = 0; v < kWidth; ++v) to[x_ * kWidth + v] = s_[v];
+  }
+  __device__ __forceinline__ void get(const State* from) {
+#pragma unroll
+    for (int v = 0; v < kWidth; ++v) s_[v] = from[x_ * kWidth + v];
+  }
+
+#if __CUDA_ARCH__ >= 900
+  static __device__ __forceinline__ State of_block(const State* own, unsigned rank) {
+    union U {
+      State value;
+      unsigned long long words[sizeof(State) / 8];
+      __device__ U() {}
+    } u;
+    const unsigned address = ptx_map_shared(ptx_shared_address(own), rank);
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(State) / 8); ++i) {
+      u.words[i] = ptx_load_cluster(address + 8 * i);
+    }
+    return u.value;
+  }
+#endif
+
+  __device__ __forceinline__ int at(int tile, int c) const { return tile + c * Tile::Along + y_; }
+
+  template <Reads Set>
+  __device__ __forceinline__ void load_tile(int tile) {
+#pragma unroll
+    for (int c = 0; c < Tile::Chunks; ++c) {
+      if (Tile::Full || at(tile, c) < extent_) {
+        form_.template read<Set>(words_[c], row_, begin_ + at(tile, c));
+      }
+    }
+  }
+
+  template <int P>
+  __device__ __forceinline__ void fold_phase(typename Form::Running (&t)[kWidth], int tile) {
+#pragma unroll
+    for (int c = 0; c < Tile::Chunks; ++c) {
+      if (Tile::Full || at(tile, c) < extent_) {
+        form_.lift(Phase<P>{}, t, words_[c], row_, begin_ + at(tile, c));
+      }
+    }
+#pragma unroll
+    for (int v = 0; v < kWidth; ++v) form_.template settle<Tile::Whole>(Phase<P>{}, t[v], s_[v]);
+    if constexpr (P + 1 < Form::kPhases) fold_phase<P + 1>(t, tile);
+  }
+
+  __device__ __forceinline__ void fold_tile(int tile) {
+    load_tile<Reads::Folded>(tile);
+    const int left = extent_ - tile - y_;
+    const int added = Tile::Full
+                          ? Tile::Chunks
+                          : min(max((left + Tile::Along - 1) / Tile::Along, 0), Tile::Chunks);
+    typename Form::Running t[kWidth];
+#pragma unroll
+    for (int v = 0; v < kWidth; ++v) form_.begin(t[v], s_[v], added);
+    fold_phase<0>(t, tile);
+#pragma unroll
+    for (int v = 0; v < kWidth; ++v) s_[v] = t[v].state;
+    if constexpr (Tile::Whole && Form::kMapsBack) load_tile<Reads::Fetched>(tile);
+  }
+
+  __device__ __forceinline__ void write_tile(int tile, const typename Form::Tail (&tails)[kWidth]) {
+#pragma unroll
+    for (int c = 0; c < Tile::Chunks; ++c) {
+      if (Tile::Full || at(tile, c) < extent_) {
+        form_.write(words_[c], row_, tails, begin_ + at(tile, c));
+      }
+    }
+  }
+
+  const Form& form_;
+  State* slots_;
+  const int x_, y_, begin_, extent_;
+  const typename Form::Row row_;
+  State s_[kWidth];
+  typename Form::Words words_[Tile::Chunks];
+};
+
+// A block's tile of the `columns` neighbours of every group of rows, and its part of the streamed
+// axis. `states` and `counter`: of rows in segments.
+template <typename Tile, typename Form>
+__device__ __forceinline__ void fold_columns(const Form& form, typename Form::State* slots,
+                                             long long columns, int length, int segment,
+                                             typename Form::State* states, unsigned* counter) {
+  using Block = Columns<Tile, Form>;
+  constexpr bool kRow = Tile::Part == ColumnPart::Row;
+  constexpr bool kSegment = Tile::Part == ColumnPart::Segment;
+  constexpr bool kFinish = Tile::Part == ColumnPart::Finish;
+  const int segments = kRow ? 1 : max((length + segment - 1) / segment, 1);
+  const unsigned groups = gridDim.x / (segments * Tile::Cluster);
+  // What was folded last is in the second-level cache yet.
+  const unsigned block = kFinish ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+  const unsigned group = kRow ? block / Tile::Cluster : block % groups;
+  const int part = kRow ? 0 : block / groups;
+  int begin = part * segment, extent = min(length - begin, segment);
+  if constexpr (kRow) extent = length;
+  if constexpr (Tile::Cluster > 1) {
+    begin = static_cast<int>(block % Tile::Cluster) * Block::kTile;
+    extent = min(length - begin, Block::kTile);
+  }
+  const int tiles = static_cast<int>((columns + Block::kRows - 1) / Block::kRows);
+  const unsigned outer = group / tiles;
+  Block rows(form, slots, outer, static_cast<long long>(group - outer * tiles) * Block::kRows,
+             begin, extent);
+  const long long stride = static_cast<long long>(groups) * Block::kRows;
+  typename Form::State* const own = states + static_cast<long long>(group) * Block::kRows;
+  if constexpr (!kFinish) {
+    rows.fold();
+    rows.merge();
+  }
+#if __CUDA_ARCH__ >= 900
+  if constexpr (Tile::Cluster > 1) rows.merge_cluster();
+#endif
+  if constexpr (kSegment || Tile::Part == ColumnPart::Partials) rows.store(own + part * stride);
+  if constexpr (kSegment) {
+    // The block that counts last has what the others stored.
+    __shared__ unsigned before;
+    __syncthreads();
+    if (threadIdx.x == 0) before = ptx_count(counter + group, segments - 1);
+    __syncthreads();
+    if (before != segments - 1) return;
+  }
+  if constexpr (kSegment || kFinish) rows.merge_segments(own, segments, stride);
+  if constexpr (Tile::Part != ColumnPart::Partials) {
+    rows.write(kSegment || (part == 0 && block % Tile::Cluster == 0));
+  }
+#if __CUDA_ARCH__ >= 900
+  if constexpr (Tile::Cluster > 1) ptx_cluster_wait();
+#endif
+}
