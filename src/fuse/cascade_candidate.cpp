@@ -148,8 +148,9 @@ std::string class_of(const CascadeCandidate& shape) {
 }
 
 bool is_cascade(const CascadeCandidate& shape) {
-  return shape.extraction.cascade.stages.size() > 1 || shape.extraction.maps_back ||
-         shape.extraction.has_producer;
+  const auto& stages = shape.extraction.cascade.stages;
+  return stages.size() > 1 || shape.extraction.maps_back || shape.extraction.has_producer ||
+         is_ranked(stages[0].reduction);
 }
 
 std::set<ir::ValueId> values_read(const cascade::Cascade& cascade) {

@@ -32,7 +32,8 @@ std::variant<CascadeCandidate, CandidateRefusal> try_cascade(const NodeFacts& fa
 
 // The class in the report: attention, chain, product, row, other.
 std::string class_of(const CascadeCandidate& shape);
-// False for a single reduction whose result is the only output: it needs no fusion.
+// False for a single reduction whose result is the only output and that does not rank: it needs no
+// fusion. A ranking has its values and indices from one order.
 bool is_cascade(const CascadeCandidate& shape);
 
 // Values that the cascade reads.

@@ -90,10 +90,6 @@ std::vector<Case> cases() {
       {"integer_topk",
        "g (int64[m,n] x) => (int64[m,4] y, int64[m,4] i) {k = Constant<value = int64[1] {4}>() "
        "y, i = TopK(x, k)}",
-       2, ""},
-      {"topk",
-       "g (float[m,n] x) => (float[m,8] y, int64[m,8] i) {k = Constant<value = int64[1] {8}>() "
-       "p = Softmax<axis=-1>(x) y, i = TopK(p, k)}",
        1, ""},
       {"attention_half", attention("float16", "m = Identity(a)"), 1, "attention_split"},
       {"attention_bfloat", attention("bfloat16", "m = Identity(a)"), 1, "attention_split"},

@@ -136,6 +136,32 @@ TEST_F(Sweep, Rows) {
   launch_all(cases);
 }
 
+// The first k of a row, of one size and of sizes of run time.
+TEST_F(Sweep, Ranks) {
+  const std::string head = "<ir_version: 9, opset_import: [\"\" : 20]> ";
+  for (const char* type : {"float", "float16", "int64"}) {
+    for (const int64_t k : {1, 8, 50, 200, 1024}) {
+      const auto graph = [&](const std::string& rows, const std::string& length) {
+        return fmt::format(
+            "{0}g ({1}[{2},{3}] x) => ({1}[{2},{4}] y, int64[{2},{4}] i) {{ "
+            "k = Constant<value = int64[1] {{{4}}}>() y, i = TopK<axis = 1>(x, k) }}",
+            head, type, rows, length, k);
+      };
+      std::vector<Sizes> runs;
+      for (const int64_t length : {k, int64_t{1024}, int64_t{1025}, int64_t{32001}}) {
+        for (const int64_t rows : {0, 1, 131, 132, 5000}) {
+          runs.push_back({{"m", rows}, {"n", length}});
+          launch(fmt::format("{} of {}x{} {}", k, rows, length, type),
+                 graph(std::to_string(rows), std::to_string(length)), {Sizes()});
+        }
+      }
+      launch(fmt::format("{} of open {}", k, type), graph("m", "n"), runs);
+    }
+  }
+  EXPECT_TRUE(gpu->refusals.empty()) << fmt::format("{}", fmt::join(gpu->refusals, "\n"));
+  EXPECT_GT(gpu->launches.size(), 0u);
+}
+
 TEST_F(Sweep, RowsOfAnyLength) {
   std::vector<Sizes> runs;
   for (const int64_t length : tools::row_lengths()) {

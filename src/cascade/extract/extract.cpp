@@ -29,7 +29,10 @@ class AxisMatch {
     if (a == b && a->free_axes.empty()) return true;
     const bool shares = a->args.size() > 1;
     if (shares && matched_.count({a, b})) return true;
-    if (a->op != b->op || a->dtype != b->dtype || a->args.size() != b->args.size()) return false;
+    if (a->op != b->op || a->args.size() != b->args.size()) return false;
+    // A rank's value and its index are results of one reduction.
+    const bool ranks = a->op == ir::ExprOp::Reduce && is_ranked(a->reduction);
+    if (!ranks && a->dtype != b->dtype) return false;
     if (a->op == ir::ExprOp::Axis) {
       if (a == b) return true;
       auto known = map_.find(b);
@@ -38,8 +41,8 @@ class AxisMatch {
       map_.emplace(b, a);
       return true;
     }
-    if (a->integer != b->integer || a->reduction != b->reduction || a->number != b->number ||
-        a->leaf_kind != b->leaf_kind) {
+    if ((!ranks && a->integer != b->integer) || a->reduction != b->reduction ||
+        a->number != b->number || a->leaf_kind != b->leaf_kind) {
       return false;
     }
     for (size_t i = 0; i < a->args.size(); ++i) {

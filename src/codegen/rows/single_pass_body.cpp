@@ -75,24 +75,35 @@ void SinglePassBody::fold() {
   if (!config_.whole) state_.declare_old_references();
   emitter_.open();
   reads_.declare_tile(emitter_);
-  const bool counted = counts(form_);
-  emitter_.line(counted ? "State t;\nint added = 0;" : "State t;");
+  emitter_.line(counts(form_) ? "State t;\nint added = 0;" : "State t;");
+  load_tile();
+  fold_tile();
+  const std::string text = emitter_.close();
+  emit_tiles(text);
+}
+
+void SinglePassBody::load_tile() {
   for_groups("", [&] {
     reads_.load_group(emitter_);
-    if (!counted) return;
+    if (!counts(form_)) return;
     emitter_.line(fmt::format("added += kVector ? {0} : min(extent - first, {0}) - max(-first, 0);",
                               config_.width));
   });
   reads_.await(emitter_);
   if (reads_.joins()) for_groups("", [&] { reads_.part_group(emitter_); });
-  if (counted) emitter_.line("t.count = s.count + added;");
+}
+
+void SinglePassBody::fold_tile() {
+  if (counts(form_)) emitter_.line("t.count = s.count + added;");
   state_.declare_new_references();
   state_.update_references(0, "t");
   for (const Phase& phase : phases_) fold_phase(phase);
   emitter_.line("s = t;");
   if (!config_.whole) state_.renew_references();
-  const std::string text = emitter_.close();
-  emit_tiles(text);
+}
+
+void SinglePassBody::for_tile(const std::function<void()>& body) {
+  for_groups(unrolled(false), [&] { for_elements(false, body); });
 }
 
 void SinglePassBody::emit_tiles(const std::string& text) {

@@ -1,6 +1,7 @@
 // The passes of a fold over its tiles: accumulators into the state, and outputs along the row.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,13 @@ class SinglePassBody {
   void fold();
   // The outputs of every element, with the final state bound.
   void write_outputs();
+
+  // Parts of fold() for a tile that starts at `tile`: into the registers that the reads declare
+  // (and `added`, where the form counts); what lies there into `t`, which then is `s`; `body` for
+  // every element that lies there, with `at` and its reads bound.
+  void load_tile();
+  void fold_tile();
+  void for_tile(const std::function<void()>& body);
 
  private:
   std::string unrolled(bool output) const;

@@ -8,6 +8,7 @@
 #include "codegen/attention/mask_check.h"
 #include "codegen/attention/recognize.h"
 #include "codegen/columns/column_tile.h"
+#include "codegen/ranking/ranking_select.h"
 #include "codegen/rows/multi_pass_select.h"
 #include "codegen/rows/single_pass_select.h"
 #include "codegen/select/attention_select.h"
@@ -84,7 +85,7 @@ bool emit_large_heads(CascadeForms& forms) {
 FamilyAnswer offer_row(CascadeForms& forms) {
   const FlatStreaming& form = forms.rows();
   if (!folds(form)) {
-    return {{}, "a state is ranked or an element needs a product"};
+    return {{}, "elements are ranked or need a product"};
   }
   if (std::holds_alternative<ColumnForm>(column_form(forms.builder, form))) {
     return {{}, "the rows, not their elements, are adjacent in memory"};
@@ -123,9 +124,33 @@ void emit_columns_choice(CascadeForms& forms, const KernelConfig& choice) {
   add_row_folds(forms.builder, forms.rows(), choice);
 }
 
+FamilyAnswer offer_ranking(CascadeForms& forms) {
+  const FlatStreaming& form = forms.rows();
+  if (auto refusal = ranking_refusal(forms.builder, form)) return {{}, std::move(*refusal)};
+  return {ranking_configs(forms.builder, form, forms.builder.sizes), ""};
+}
+
+bool emit_ranking(CascadeForms& forms) {
+  add_ranking(forms.builder, forms.rows());
+  return true;
+}
+
+bool is_ranking(const KernelConfig& choice) { return choice.family.starts_with("ranking_"); }
+
+void emit_ranking_choice(CascadeForms& forms, const KernelConfig& choice) {
+  add_ranking(forms.builder, forms.rows(), choice);
+}
+
 FamilyAnswer offer_passes(CascadeForms& forms) {
   const FlatStreaming& form = forms.rows();
   if (folds(form)) return {{}, "one pass computes it"};
+  // A thread keeps all ranks of its row, in a pass for each.
+  constexpr int64_t kMostRanks = 64;
+  for (const cascade::Accumulator& a : form.accumulators) {
+    if (!is_ranked(a.reduction)) continue;
+    if (a.k > kMostRanks) return {{}, "a pass for every rank"};
+  }
+  if (!ranking_refusal(forms.builder, form)) return {{}, "a pass for every rank"};
   return {{{{"row_passes", {}}, multi_pass_time(forms.builder, form)}}, ""};
 }
 
@@ -148,6 +173,7 @@ constexpr CascadeFamily kFamilies[] = {
     {"large_head", offer_large_heads, emit_large_heads, is_large_head, emit_only<emit_large_heads>},
     {"row", offer_row, emit_row, is_row, emit_row_choice},
     {"column", offer_columns, emit_columns, is_columns, emit_columns_choice},
+    {"ranking", offer_ranking, emit_ranking, is_ranking, emit_ranking_choice},
     {"row_passes", offer_passes, emit_passes, is_passes, emit_only<emit_passes>},
 };
 
