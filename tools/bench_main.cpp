@@ -31,10 +31,13 @@ std::vector<WorkloadMaker> workloads(const std::string& suite, const BenchOption
   if (suite == "decode") return decode_workloads(options.quick);
   if (suite == "accept") return accept_attention_workloads();
   if (suite == "shapes") return shape_workloads();
+  if (suite == "select") return select_workloads(options.quick);
   if (suite == "e2e") return model_workloads(options.models);
   if (suite == "gate") return gate_workloads(options.count, options.seed);
-  fail("--suite is rows, curve, layout, attention, decode, accept, shapes, e2e or gate, not \"{}\"",
-       suite);
+  fail(
+      "--suite is rows, curve, layout, attention, decode, accept, shapes, select, e2e or gate, not "
+      "\"{}\"",
+      suite);
 }
 
 // "attention x12, product x48, 61 launches"
@@ -149,7 +152,8 @@ std::optional<BenchOptions> parse(int argc, char** argv) {
   app.add_option(
          "--suite", options.suites,
          "rows, curve (rows by length), layout (of any axis), attention, decode, accept, shapes, "
-         "e2e, gate (graphs drawn at random), or several with commas")
+         "select (top-k, sort, positions), e2e, gate (graphs drawn at random), or several with "
+         "commas")
       ->capture_default_str();
   app.add_option("--models", options.models, "Folder of e2e's models")->type_name("DIR");
   app.add_option("--json", options.json, "Write the results here (- for stdout)")

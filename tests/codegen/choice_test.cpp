@@ -92,7 +92,8 @@ void expect_sound(const std::string& name, const Forms& forms, const codegen::Ta
 
 std::vector<tools::WorkloadMaker> workloads() {
   std::vector<tools::WorkloadMaker> all = tools::attention_workloads(true);
-  for (const auto& suite : {tools::decode_workloads(true), tools::row_workloads(false)}) {
+  for (const auto& suite : {tools::decode_workloads(true), tools::row_workloads(false),
+                            tools::select_workloads(true)}) {
     all.insert(all.end(), suite.begin(), suite.end());
   }
   return all;

@@ -27,6 +27,8 @@ const Allowance kAllowances[] = {
     {"attention", 90, 16, "a mask is found beside a tile's scores and accumulators"},
     {"attention", 100, 8, "as for sm_90a"},
     {"attention_hopper", 90, 12, "terms by key and by distance beside a tile's scores"},
+    {"ranking_segments", 90, 8, "a quotient's slow path is a call among the places of a row"},
+    {"ranking_segments", 100, 8, "keys and elements of a tile beside the places of a row"},
     {"row_streaming", 100, 28, "a hyperbolic tangent beside 128 sums of a row"},
 };
 
@@ -77,9 +79,9 @@ void add_models(Sources& sources, const codegen::Target& target) {
 
 void add_workloads(Sources& sources, const codegen::Target& target) {
 #ifdef REDFUSER_TESTS_WORKLOADS
-  std::vector<std::vector<tools::WorkloadMaker>> suites = {tools::row_workloads(false),
-                                                           tools::attention_workloads(false),
-                                                           tools::decode_workloads(false)};
+  std::vector<std::vector<tools::WorkloadMaker>> suites = {
+      tools::row_workloads(false), tools::attention_workloads(false),
+      tools::decode_workloads(false), tools::select_workloads(false)};
   // The Hopper family's tiles depend on sizes.
   if (target.architecture == 90) suites.push_back(tools::shape_workloads());
   for (const auto& suite : suites) {
