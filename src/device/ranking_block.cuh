@@ -8,32 +8,6 @@
 // are equal, the result does not.
 #pragma once
 
-// `size`, a power of two, entries in their order, by all threads of the block, which have met
-// before and meet behind it (bitonic sort; Batcher, 1968).
-template <int Threads, typename Entry>
-__device__ __forceinline__ void sort_entries(Entry* list, int size) {
-  for (int run = 2; run <= size; run <<= 1) {
-    for (int stride = run >> 1; stride > 0; stride >>= 1) {
-      for (int i = threadIdx.x; i < size / 2; i += Threads) {
-        const int low = 2 * i - (i & (stride - 1)), high = low + stride;
-        const Entry a = list[low], b = list[high];
-        if (b.before(a) == ((low & run) == 0)) {
-          list[low] = b;
-          list[high] = a;
-        }
-      }
-      // Pairs up to 32 apart lie among the 64 entries of one warp.
-      const int next = stride > 1 ? stride >> 1 : run;
-      if ((stride > 32 || next > 32) && Threads > 32) {
-        __syncthreads();
-      } else {
-        __syncwarp();
-      }
-    }
-  }
-  __syncthreads();
-}
-
 // The first K of a row, by a block of Threads; a tile has Elements of each thread.
 template <typename Key, int K, int Threads, int Elements, int Capacity>
 struct BlockRanking {
@@ -41,12 +15,15 @@ struct BlockRanking {
   // Of fewer threads the K-th best is too far behind.
   static constexpr bool kRaises = 2 * K <= Threads;
   static constexpr int kTile = Threads * Elements;
+  // So few entries find their places by counting.
+  static constexpr int kCounted = 2 * Threads;
   static_assert((Capacity & (Capacity - 1)) == 0, "lists are sorted as powers of two");
 
   struct Shared {
     Entry list[Capacity];
     Entry best[kRaises ? Threads : 1];
-    unsigned count;
+    Entry chosen;
+    int count, sums[3];
   };
 
   Shared& shared;
@@ -112,7 +89,20 @@ struct BlockRanking {
   // The results are list[0], ..., list[K - 1], those that do not exist none().
   __device__ __forceinline__ void finish() {
     __syncthreads();
-    sort(static_cast<int>(shared.count));
+    int count = shared.count;
+    int size = 16;
+    while (size < K) size <<= 1;
+    if (count > kCounted && count > size) {
+      __syncthreads();
+      keep(count);
+      count = K;
+    }
+    if (count <= kCounted) return place_entries<K, 2, Threads>(shared.list, count);
+    for (int i = count + static_cast<int>(threadIdx.x); i < size; i += Threads) {
+      shared.list[i] = Entry::none();
+    }
+    __syncthreads();
+    sort_entries<Threads>(shared.list, size);
   }
 
  private:
@@ -121,17 +111,6 @@ struct BlockRanking {
     if (threadIdx.x == 0) shared.count = 0;
     bound = Entry::none();
     most = 0;
-  }
-
-  // The list of `count` entries sorted, with none() behind them, at least K in all.
-  __device__ __forceinline__ void sort(int count) {
-    int size = 1;
-    while (size < max(count, K)) size <<= 1;
-    for (int i = count + static_cast<int>(threadIdx.x); i < size; i += Threads) {
-      shared.list[i] = Entry::none();
-    }
-    __syncthreads();
-    sort_entries<Threads>(shared.list, size);
   }
 
   // What of a tile is before the bound joins the list: `best` is this thread's best, and `left`
@@ -146,45 +125,72 @@ struct BlockRanking {
     if (most + added > Capacity) cut(added);
     most += added;
     if (kRaises && passing >= K) raise(best);
-    if (!best.before(bound)) return;
+    unsigned joining = 0;
+    if (best.before(bound)) {
+#pragma unroll
+      for (int i = 0; i < Elements; ++i) {
+        if (keys[i] < bound.key() || (there >> i & 1u) == 0) continue;
+        joining |= Entry::of(keys[i], place(i)).before(bound) << i;
+      }
+    }
+    int to = places_for(__popc(joining));
 #pragma unroll
     for (int i = 0; i < Elements; ++i) {
-      if (keys[i] < bound.key() || (there >> i & 1u) == 0) continue;
-      const Entry entry = Entry::of(keys[i], place(i));
-      if (entry.before(bound)) join(entry);
+      if (joining >> i & 1u) shared.list[to++] = Entry::of(keys[i], place(i));
     }
   }
 
-  // Lanes that are here together take their places by one addition.
-  __device__ __forceinline__ void join(const Entry& entry) {
-    const unsigned lanes = __activemask(), lane = threadIdx.x & 31;
-    unsigned place = 0;
-    const int leader = __ffs(lanes) - 1;
-    if (static_cast<int>(lane) == leader) place = atomicAdd(&shared.count, __popc(lanes));
-    place = __shfl_sync(lanes, place, leader) + __popc(lanes & ((1u << lane) - 1));
-    shared.list[place] = entry;
+  // Where this thread's `own` entries go, one behind the other, by one addition of a warp.
+  __device__ __forceinline__ int places_for(int own) {
+    const int lane = threadIdx.x & 31;
+    int through = own;
+#pragma unroll
+    for (int distance = 1; distance < 32; distance <<= 1) {
+      const int before = __shfl_up_sync(0xffffffffu, through, distance);
+      if (lane >= distance) through += before;
+    }
+    int first = 0;
+    if (lane == 31 && through > 0) first = atomicAdd(&shared.count, through);
+    return __shfl_sync(0xffffffffu, first, 31) + through - own;
   }
 
+  // At least K threads' best are before the bound.
   __device__ __forceinline__ void raise(const Entry& best) {
     shared.best[threadIdx.x] = best;
     __syncthreads();
-    sort_entries<Threads>(shared.best, Threads);
-    bound = shared.best[K - 1].behind();
+    if (best.before(bound) && entries_before(shared.best, Threads, best) == K - 1) {
+      shared.chosen = best.behind();
+    }
+    __syncthreads();
+    bound = shared.chosen;
   }
 
   // Room for `added` entries. Nobody has joined the list since the block met.
   __device__ __forceinline__ void cut(int added) {
-    const int count = static_cast<int>(shared.count);
+    const int count = shared.count;
     __syncthreads();
     most = count;
-    if (count + added <= Capacity) return;
-    sort(count);
-    most = min(count, K);
-    if (count >= K) {
-      const Entry last = shared.list[K - 1];
-      if (last.before(bound)) bound = last;
+    if (count + added <= Capacity || count <= K) return;
+    keep(count);
+    most = K;
+  }
+
+  // The first K of `count` > K entries, in any order; they raise the bound.
+  __device__ __forceinline__ void keep(int count) {
+    if (threadIdx.x == 0) shared.sums[0] = shared.count = 0;
+    __syncthreads();
+    const Entry last = last_entry<K, Threads>(shared.list, count, shared.sums);
+    for (int first = 0; first < count; first += Threads) {
+      const int i = first + static_cast<int>(threadIdx.x);
+      Entry own = Entry::none();
+      if (i < count) own = shared.list[i];
+      const bool kept = i < count && !last.before(own);
+      // What is written from here on lies where all have read.
+      __syncthreads();
+      const int to = places_for(kept ? 1 : 0);
+      if (kept) shared.list[to] = own;
     }
-    if (threadIdx.x == 0) shared.count = most;
+    if (last.before(bound)) bound = last;
     __syncthreads();
   }
 };

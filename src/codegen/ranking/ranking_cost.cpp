@@ -14,7 +14,7 @@ using Part = RankingConfig::Part;
 // cycles.
 constexpr double kIssueRate = 3.5;
 constexpr double kLoadTime = 1.5, kTileTime = 0.8, kRankTime = 0.05, kMergeTime = 2;
-constexpr double kElementWork = 12, kPairWork = 14, kStageCycles = 70;
+constexpr double kElementWork = 12;
 constexpr int kBlocksOfMultiprocessor = 32, kOwnRegisters = 48;
 constexpr int kMaxElements = 32, kMaxRegisterWords = 32;
 // Ranks that a warp takes one after the other.
@@ -101,17 +101,38 @@ class Enumeration {
 
   double issue_rate() const { return kIssueRate * target_.clock; }
 
-  static double stages(int64_t size) {
-    const double log = std::log2(static_cast<double>(size));
-    return log * (log + 1) / 2;
+  // Cycles of one thread among so many are cycles of the block, if it has at most four warps.
+  static double turns(int threads) { return std::max(1.0, threads / 128.0); }
+
+  struct Cost {
+    double time = 0, work = 0;
+    Cost& operator+=(const Cost& other) {
+      time += other.time;
+      work += other.work;
+      return *this;
+    }
+  };
+
+  // `each` entries of a thread find their places among `count`.
+  Cost counting(double count, double each, int threads) const {
+    constexpr double kCompare = 4, kStart = 300;
+    const double work = count * each * kCompare;
+    return {(kStart + work * turns(threads)) / target_.clock, work * threads / 32};
   }
-  double sort_time(int64_t size, int threads) const {
-    const double pairs = std::ceil(static_cast<double>(size) / 2 / threads);
-    const double warps = std::max(1.0, threads / 128.0);  // that take turns
-    return stages(size) * (kStageCycles + kPairWork * (pairs - 1) * warps) / target_.clock;
+  // The last of the first k is found bit by bit.
+  Cost selecting(double count, int threads) const {
+    constexpr double kBits = 32, kCompare = 4, kMeeting = 150;
+    const double work = kBits * kCompare * std::ceil(count / threads);
+    return {(kBits * kMeeting + work * turns(threads)) / target_.clock,
+            (work + kBits * 20) * threads / 32};
   }
-  static double sort_work(int64_t size) {
-    return stages(size) * kPairWork * static_cast<double>(std::max<int64_t>(size / 64, 1));
+  // Eight entries of a thread are sorted or merged at a time.
+  Cost sorting(double size, int threads) const {
+    constexpr double kStepWork = 170, kStepTime = 250;
+    const double log = std::log2(size), steps = log * (log + 5) / 6;
+    const double groups = std::ceil(size / 8 / threads);
+    return {steps * (kStepTime + groups * kStepWork * turns(threads)) / target_.clock,
+            steps * kStepWork * std::max(1.0, size / 8 / 32)};
   }
 
   // The time of a row alone, and its instructions.
@@ -121,24 +142,31 @@ class Enumeration {
     const auto k = static_cast<double>(facts_.k);
     const double tiles = std::ceil(static_cast<double>(length) / static_cast<double>(tile));
     double first = static_cast<double>(std::min(length, tile));
-    double row = kLoadTime + kTileTime * tiles;
-    double work = kElementWork * static_cast<double>(length) / 32;
-    row += work / issue_rate() * std::max(1.0, 128.0 / c.threads);
+    const double elements = kElementWork * static_cast<double>(length) / 32;
+    Cost cost{
+        kLoadTime + kTileTime * tiles + elements / issue_rate() * std::max(1.0, 128.0 / c.threads),
+        elements};
     if (raises(facts_, c)) {
-      row += sort_time(c.threads, c.threads);
-      work += sort_work(c.threads);
+      cost += counting(c.threads, 1, c.threads);
       first = std::min(first, 1.3 * k);
     }
     // Of elements in random order, the i-th is among the first k with a probability of k / i.
     const double joined = first + k * std::log(std::max(1.0, tiles));
-    const auto room = static_cast<double>(capacity - most_added(facts_, c));
-    const double cuts = joined > room ? std::ceil((joined - room) / std::max(k, room - k)) : 0;
-    const double left = std::max(k, std::min(joined, static_cast<double>(capacity)));
-    const int64_t last = power_of_two(static_cast<int64_t>(left));
-    row += sort_time(last, c.threads) +
-           (length > capacity ? cuts : 0) * sort_time(capacity, c.threads);
-    work += sort_work(last) + (length > capacity ? cuts : 0) * sort_work(capacity);
-    return {row * facts_.lists, work * facts_.lists};
+    const auto most = static_cast<double>(capacity), room = most - most_added(facts_, c);
+    if (length > capacity && joined > room) {
+      const Cost cut = selecting(most, c.threads);
+      const double cuts = std::ceil((joined - room) / std::max(k, room - k));
+      cost += {cut.time * cuts, cut.work * cuts};
+    }
+    const double left = std::max(k, std::min(joined, most));
+    if (left <= 2 * c.threads) {
+      cost += counting(left, left > c.threads ? 2 : 1, c.threads);
+    } else {
+      const auto size = static_cast<double>(power_of_two(facts_.k));
+      if (left > size) cost += selecting(left, c.threads);
+      cost += sorting(size, c.threads);
+    }
+    return {cost.time * facts_.lists, cost.work * facts_.lists};
   }
 
   // `per_block` rows of a block, or `segments` blocks of a row.
@@ -185,9 +213,9 @@ int64_t ranking_shared_bytes(const RankingFacts& facts, const RankingConfig& con
   if (config.part == Part::Warp) return 0;
   const int64_t entry = facts.key_bytes == 8 ? 16 : 8;
   const int64_t best = raises(facts, config) ? config.threads : 1;
-  // The number of entries, and the alignment of the next list.
-  constexpr int64_t kCount = 8, kAlignment = 16;
-  const int64_t bytes = entry * (ranking_capacity(facts, config, length) + best) + kCount;
+  // A chosen entry, numbers of entries, and the alignment of the next list.
+  constexpr int64_t kCounts = 16, kAlignment = 16;
+  const int64_t bytes = entry * (ranking_capacity(facts, config, length) + best + 1) + kCounts;
   return facts.lists * ((bytes + kAlignment - 1) / kAlignment * kAlignment);
 }
 

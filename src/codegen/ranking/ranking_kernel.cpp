@@ -330,7 +330,7 @@ class RankingText {
                             count(form_.accumulator(i)));
     }
     std::vector<std::string_view> headers = {"ptx", "math", "types", "reduce", "rows", "ranking"};
-    if (!warp) headers.emplace_back("ranking_block");
+    if (!warp) headers.insert(headers.end(), {"ranking_sort", "ranking_block"});
     if (config_.part == Part::Segments) headers.insert(headers.begin() + 1, "ptx_split");
     KernelLaunch launch = kernel_->launch(name(), form_.whole.comment, headers, declarations(),
                                           before + text, config_.threads);
