@@ -146,9 +146,10 @@ class Panel {
 
   candidates(list) {
     const columns = [["estimated_us", "estimate"], ["measured_us", "measured"]].filter(([key]) => list.some(each => each[key] !== null));
+    const configuration = each => each.configuration.startsWith(each.family) ? each.configuration.slice(each.family.length).trim() : each.configuration;
     const head = element("tr", {}, element("th", {}, "family"), ...columns.map(([, name]) => element("th", {class: "number"}, name)));
     return element("table", {id: "candidates"}, head, ...list.map(each => element("tr", {},
-        element("td", {}, element("b", {}, each.family), " ", each.configuration, each.refusal ? element("div", {class: "soft"}, each.refusal) : null),
+        element("td", {}, element("b", {}, each.family), " ", configuration(each), each.refusal ? element("div", {class: "soft"}, each.refusal) : null),
         ...columns.map(([key]) => element("td", {class: "number"}, microseconds(each[key]))))));
   }
 
