@@ -164,6 +164,8 @@ std::optional<BenchOptions> parse(int argc, char** argv) {
   app.add_option("--device", options.session.device, "cuda; cpu with --check-only")
       ->capture_default_str();
   app.add_flag("--tf32", options.session.tf32, "Products of fp32 may round to TF32");
+  app.add_flag("--exact-products", options.session.exact_products,
+               "Attention multiplies fp32 operands exactly");
   app.add_flag("--exact-masks", options.session.exact_masks,
                "What masks hide may be NaN or infinite");
   app.add_flag("--tune", options.tune, "Time measured choices beside the default");

@@ -21,11 +21,13 @@ __device__ __forceinline__ T quad_reduce(T value) {
 
 // Loads rows [0, Rows) of a tile with `columns` elements each, padded with zeros to Columns; rows
 // from `valid` on are zeros. `at(row, column)` is an element's offset; `vector`: 16-byte copies at
-// multiples of 16 bytes are allowed. `Threads` threads load, this one is `thread`.
-template <int Rows, int Columns, int Threads, typename T, typename At>
+// multiples of 16 bytes are allowed. `Threads` threads load, this one is `thread`. A row
+// is followed by `Padding` bytes.
+template <int Rows, int Columns, int Threads, int Padding = 16, typename T, typename At>
 __device__ __forceinline__ void load_tile(T* tile, const T* from, At at, long long valid,
                                           int columns, bool vector, int thread) {
-  constexpr int kGroup = 16 / sizeof(T), kGroups = Columns / kGroup, kPitch = pitch_of<T>(Columns);
+  constexpr int kGroup = 16 / sizeof(T), kGroups = Columns / kGroup;
+  constexpr int kPitch = Columns + Padding / static_cast<int>(sizeof(T));
   if (vector) {
     const int rows = static_cast<int>(min_of(valid, static_cast<long long>(Rows)));
 #pragma unroll 4

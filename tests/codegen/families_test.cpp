@@ -79,7 +79,7 @@ const Case kCases[] = {
      "g " SCORES("float16",
                  "float16") "float[8,12,512,64] v) => (y) { h = MatMul(q, k) "
                             "s = Cast<to = 1>(h) p = Softmax<axis = -1>(s) y = MatMul(p, v) }",
-     "library"},
+     "attention"},
     {"scores_of_two_products",
      "g " SCORES("float16", "float16") "float16[8,12,64,512] r, float16[8,12,512,64] v) => (y) { "
                                        "a = MatMul(q, k) b = MatMul(q, r) s = Add(a, b) p = "
@@ -129,7 +129,8 @@ TEST(CodegenFallback, NoModelOrWorkloadFallsBackToRowsByElement) {
 #ifdef REDFUSER_TESTS_WORKLOADS
   for (const auto& suite :
        {tools::row_workloads(false), tools::attention_workloads(false),
-        tools::decode_workloads(false), tools::shape_workloads(), tools::select_workloads(false)}) {
+        tools::decode_workloads(false), tools::shape_workloads(), tools::select_workloads(false),
+        tools::accept_attention_workloads()}) {
     for (const tools::WorkloadMaker& maker : suite) {
       expect_families(maker.name, Model::parse(maker.make().model), unseen);
     }

@@ -20,6 +20,7 @@ struct AttentionSpec {
   ir::Expr weight;
   ir::Expr row;                  // the row axis that tiles run along; null: one row
   std::vector<ir::Expr> others;  // the other row axes
+  bool rounded_weights = false;  // the weights may have the value's precision, of 16 bits
   // A scratch buffer whose first element is 0 if hidden keys need a visit too; -1: they need none.
   int64_t mask_check = -1;
   bool visits_hidden = false;  // whatever the mask

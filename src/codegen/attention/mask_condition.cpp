@@ -338,7 +338,9 @@ class Masks {
   }
 
   double contraction_magnitude() {
-    if (form_.query->dtype != DType::Float16) return kLargestWide;
+    for (ir::Expr operand : {form_.query, form_.key}) {
+      if (operand->dtype != DType::Float16) return kLargestWide;
+    }
     const double product = kLargestHalf * kLargestHalf;
     const double sum = product * static_cast<double>(form_.depth->extent()->integer);
     return form_.scale ? sum * magnitude(form_.scale) : sum;

@@ -108,14 +108,17 @@ class Recogniser {
            form_.query->op == ir::ExprOp::Read && form_.key->op == ir::ExprOp::Read;
   }
 
-  bool find_types() const {
-    const DType dtype = form_.query->dtype;
-    if (form_.key->dtype != dtype || form_.value->dtype != dtype) return false;
-    if (dtype != DType::Float16 && dtype != DType::BFloat16 && dtype != DType::Float32)
-      return false;
+  bool find_types() {
+    const DType q = form_.query->dtype, k = form_.key->dtype, v = form_.value->dtype;
+    for (const DType dtype : {q, k, v}) {
+      if (dtype != DType::Float16 && dtype != DType::BFloat16 && dtype != DType::Float32)
+        return false;
+    }
+    const cascade::Accumulator& a = streaming_.accumulators[form_.value_accumulator];
+    const DType product = streaming_.cascade.stages.at(static_cast<size_t>(a.stage)).dtype;
+    form_.rounded_weights = size_of(v) == 2 && ((q == k && k == v) || size_of(product) == 2);
     // Weights of other forms may exceed the range of halves.
-    return dtype != DType::Float16 ||
-           streaming_.accumulators[form_.value_accumulator].form == cascade::Form::Rescaled;
+    return !form_.rounded_weights || v != DType::Float16 || a.form == cascade::Form::Rescaled;
   }
 
   // The column state appears in its own transport and in results alone.

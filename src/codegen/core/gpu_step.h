@@ -16,9 +16,10 @@ namespace redfuser::codegen {
 
 // The machine that text is specialised on, and what its user allows.
 struct Target : select::Machine {
-  bool tf32 = false;         // fp32 products may round their operands to TF32
-  bool exact_masks = false;  // what attention masks hide is not taken to be finite
-  bool portable = false;     // only families that every GPU runs: a second opinion
+  bool tf32 = false;            // fp32 products may round their operands to TF32
+  bool exact_products = false;  // attention of fp32 operands by fused multiply-adds
+  bool exact_masks = false;     // what attention masks hide is not taken to be finite
+  bool portable = false;        // only families that every GPU runs: a second opinion
 };
 
 using select::kBlockReserved;

@@ -31,6 +31,12 @@ SplitKvConfig split_of(const KernelConfig& choice) {
           choice.at("blocks")};
 }
 
+KernelConfig choice_of(const FlashMmaConfig& config) { return {kPortable, config.parameters()}; }
+
+FlashMmaConfig flash_mma_of(const KernelConfig& choice) {
+  return {choice.at("warps"), choice.at("keys"), choice.at("stages")};
+}
+
 class Choices {
  public:
   Choices(StepBuilder& builder, const AttentionSpec& form)
@@ -38,24 +44,26 @@ class Choices {
         form_(form),
         packed_(packed_gqa_rows(builder.pool(), form)),
         sizes_(builder.sizes),
-        operands_(hopper_operands(builder, form)) {
+        operands_(hopper_operands(builder, form)),
+        portable_(flash_mma_config(builder.target, form)) {
     if (operands_) scores_ = hopper_scores(builder.pool(), form);
   }
 
   std::vector<Candidate> run() {
     if (unknown_or_empty()) return {};
     const int64_t size = std::max(form_.depth->extent()->integer, form_.column->extent()->integer);
-    const bool whole = operands_ || fits_attention_kernel(builder_, form_);
+    const bool whole = operands_ || portable_;
     const bool split = size <= kLargestSplit && split_default();
     ir::Expr has_few = has_few_rows(builder_, form_);
     if (!whole && (!split || !has_few->is_constant(1))) return {};
     const bool few = split && sizes_.of(has_few) == 1;
     if (split) add_split();
     if (operands_) add_hopper();
-    if (whole && !operands_) candidates_.push_back({{kPortable, {}}, portable_time()});
-    Candidate chosen = few         ? split_candidate(*split_default())
-                       : operands_ ? hopper_candidate(default_hopper())
-                                   : Candidate{{kPortable, {}}, portable_time()};
+    add_portable();
+    const bool hopper = operands_ && !(portable_ && is_short(builder_, form_));
+    Candidate chosen = few      ? split_candidate(*split_default())
+                       : hopper ? hopper_candidate(default_hopper())
+                                : portable_candidate(*portable_);
     drop_hopeless(chosen.time);
     return best_choices({std::move(chosen)}, std::move(candidates_));
   }
@@ -79,6 +87,11 @@ class Choices {
             select::kLaunchTime + hopper_time(builder_, form_, *scores_, config, sizes_)};
   }
 
+  Candidate portable_candidate(const FlashMmaConfig& config) {
+    return {choice_of(config),
+            select::kLaunchTime + flash_mma_time(builder_, form_, config, sizes_)};
+  }
+
   std::optional<SplitKvConfig> split_default() {
     return split_kv_config(builder_.target, packed_, tma_tiles(builder_, packed_).has_value());
   }
@@ -97,8 +110,16 @@ class Choices {
       const SplitKvConfig config{size.warps, size.keys, size.stages, boxed, size.blocks};
       const int room =
           (builder_.target.shared_bytes + kBlockReserved) / size.blocks - kBlockReserved;
-      if (split_shared_bytes(packed_, config) + SplitKvLayout::kStatic > room) continue;
+      if (split_shared_bytes(builder_.target, packed_, config) + SplitKvLayout::kStatic > room ||
+          !split_fits_registers(builder_.target, packed_, config.keys))
+        continue;
       candidates_.push_back(split_candidate(config));
+    }
+  }
+
+  void add_portable() {
+    for (const FlashMmaConfig& config : flash_mma_configs(builder_.target, form_)) {
+      candidates_.push_back(portable_candidate(config));
     }
   }
 
@@ -121,22 +142,6 @@ class Choices {
     }
   }
 
-  // Tiles of 64 rows by 64 keys.
-  double portable_time() {
-    constexpr double kTileTime = 1.4, kHeadSizes = 256;
-    constexpr int64_t kTile = 64;
-    const auto tiles = [&](ir::Expr size) { return (sizes_.of(size) + kTile - 1) / kTile; };
-    const int64_t others =
-        sizes_.of(product_of(builder_.pool(), extents_of(builder_.pool(), form_.others)));
-    const int64_t blocks = (form_.row ? tiles(form_.row->extent()) : 1) * others;
-    const int64_t waves =
-        (blocks + builder_.target.multiprocessors - 1) / builder_.target.multiprocessors;
-    const auto head_sizes =
-        static_cast<double>(form_.depth->extent()->integer + form_.column->extent()->integer);
-    return select::kLaunchTime + kTileTime * head_sizes / kHeadSizes * static_cast<double>(waves) *
-                                     static_cast<double>(tiles(form_.rows.length()));
-  }
-
   // What is far slower by estimate is not worth its compilation.
   void drop_hopeless(double chosen) {
     constexpr double kMax = 2;
@@ -148,6 +153,7 @@ class Choices {
   const AttentionSpec packed_;
   const KnownSizes sizes_;
   const std::optional<HopperOperands> operands_;
+  const std::optional<FlashMmaConfig> portable_;
   std::optional<HopperScores> scores_;
   std::vector<Candidate> candidates_;
 };
@@ -165,7 +171,10 @@ void add_where(StepBuilder& builder, ir::Expr condition, KernelLaunch launch) {
 
 KernelLaunch whole_kernel(StepBuilder& builder, const AttentionSpec& form,
                           const std::optional<HopperOperands>& operands) {
-  if (!operands) return attention_kernel(builder, form);
+  const auto portable = flash_mma_config(builder.target, form);
+  if (portable && (!operands || is_short(builder, form))) {
+    return flash_mma_kernel(builder, form, *portable);
+  }
   const HopperScores scores = hopper_scores(builder.pool(), form);
   return hopper_attention_kernel(builder, form, scores, *operands,
                                  hopper_config(builder, form, scores));
@@ -176,7 +185,7 @@ KernelLaunch whole_kernel(StepBuilder& builder, const AttentionSpec& form,
 bool add_attention(StepBuilder& builder, const AttentionSpec& form) {
   ir::ExprPool& pool = builder.pool();
   const auto operands = hopper_operands(builder, form);
-  const bool whole = operands || fits_attention_kernel(builder, form);
+  const bool whole = operands || flash_mma_config(builder.target, form);
   ir::Expr few = has_few_rows(builder, form);
   std::optional<KernelLaunch> split;
   if (!few->is_constant(0)) {
@@ -191,8 +200,17 @@ bool add_attention(StepBuilder& builder, const AttentionSpec& form) {
   return true;
 }
 
+bool is_short(const StepBuilder& builder, const AttentionSpec& form) {
+  constexpr int64_t kRows = 64, kKeys = 128;
+  ir::Expr length = form.rows.length(), rows = form.row ? form.row->extent() : nullptr;
+  return length->is_constant() && length->integer <= kKeys &&
+         (!rows || (rows->is_constant() && rows->integer < kRows)) &&
+         flash_mma_config(builder.target, form);
+}
+
 ir::Expr has_few_rows(StepBuilder& builder, const AttentionSpec& form) {
   constexpr int64_t kRows = 64, kShare = 8, kKeysOfRow = 16;
+  if (is_short(builder, form)) return builder.pool().boolean(false);
   ir::ExprPool& pool = builder.pool();
   ir::Expr rows = form.row ? form.row->extent() : pool.integer(1);
   ir::Expr blocks =
@@ -212,7 +230,7 @@ std::vector<Candidate> attention_configs(StepBuilder& builder, const AttentionSp
 void add_attention(StepBuilder& builder, const AttentionSpec& form, const KernelConfig& choice) {
   std::vector<GpuCall>& calls = builder.result.calls;
   if (choice.family == kPortable) {
-    calls.push_back(attention_kernel(builder, form));
+    calls.push_back(flash_mma_kernel(builder, form, flash_mma_of(choice)));
   } else if (choice.family == kSplit) {
     const AttentionSpec packed = packed_gqa_rows(builder.pool(), form);
     calls.push_back(split_kv_kernel(builder, packed, split_of(choice)));

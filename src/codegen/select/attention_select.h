@@ -11,6 +11,9 @@ namespace redfuser::codegen {
 // True (of sizes) where blocks of 64 rows each would hold few rows, or be few with many keys each.
 ir::Expr has_few_rows(StepBuilder& builder, const AttentionSpec& form);
 
+// Few rows with few keys, both known: a block of the portable kernel has all of them.
+bool is_short(const StepBuilder& builder, const AttentionSpec& form);
+
 // Configurations with their times; the first is that of the kernel which computes the builder's
 // sizes by default. None where sizes are not known.
 std::vector<Candidate> attention_configs(StepBuilder& builder, const AttentionSpec& form);

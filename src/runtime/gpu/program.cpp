@@ -104,6 +104,7 @@ GpuProgram::GpuProgram(std::shared_ptr<const CompiledProgram> program,
                        const SessionOptions& options)
     : program_(std::move(program)), device_(open_gpu(multiplies(*program_))), tf32_(options.tf32) {
   target_.exact_masks = options.exact_masks;
+  target_.exact_products = options.exact_products;
   check_sizes_known(*program_);
   const cuda::DeviceInfo& info = device_->info();
   if (info.architecture < kOldestArchitecture) {
@@ -201,12 +202,18 @@ namespace {
 
 // Everything that a loaded program and the paths of its kernels depend on.
 using ProgramKey =
-    std::tuple<const CompiledProgram*, bool, bool, bool, bool, cuda::CacheMode, std::string>;
+    std::tuple<const CompiledProgram*, bool, bool, bool, bool, bool, cuda::CacheMode, std::string>;
 
 ProgramKey key_of(const CompiledProgram* program, const SessionOptions& options) {
   const cuda::CacheOptions cache = cuda::resolved(cache_options(options));
-  return {program,    options.tf32, options.exact_masks, options.tune, portable_kernels(),
-          cache.mode, cache.folder};
+  return {program,
+          options.tf32,
+          options.exact_products,
+          options.exact_masks,
+          options.tune,
+          portable_kernels(),
+          cache.mode,
+          cache.folder};
 }
 
 // Programs of different keys are made at the same time.

@@ -24,6 +24,7 @@ std::vector<std::string> machine_of(const GpuProgram& program) {
   if (program.target().portable) machine.push_back("portable");
   if (program.tf32()) machine.push_back("tf32");
   if (program.target().exact_masks) machine.push_back("exact masks");
+  if (program.target().exact_products) machine.push_back("exact products");
   return machine;
 }
 

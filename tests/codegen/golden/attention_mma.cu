@@ -13,7 +13,8 @@
 #include "reduce.cuh"
 #include "key_tiles.cuh"
 #include "attention.cuh"
-extern "C" __global__ void __launch_bounds__(128) attention_max_sum_dot_f32_ed35182e(const float* __restrict__ p0, const float* __restrict__ p1, const float* __restrict__ p2, float* __restrict__ p3) {
+#include "attention_parts.cuh"
+extern "C" __global__ void __launch_bounds__(128) attention_max_sum_dot_f32_08aac3da(const float* __restrict__ p0, const float* __restrict__ p1, const float* __restrict__ p2, float* __restrict__ p3) {
   const long long other = floor_div(blockIdx.x, 4ll), first_row = (blockIdx.x - other * 4ll) * 64;
   const int warp = threadIdx.x >> 5, quad = (threadIdx.x & 31) >> 2, pair = (threadIdx.x & 3) * 2;
   const long long own_row = first_row + warp * 16 + quad;
@@ -21,9 +22,9 @@ extern "C" __global__ void __launch_bounds__(128) attention_max_sum_dot_f32_ed35
   const int tiles = (256 + 63) / 64;
   extern __shared__ __align__(16) char memory[];
   float* const q_tile = reinterpret_cast<float*>(memory);
-  float* const k_tiles = q_tile + 4352;
-  float* const v_tiles = k_tiles + 4352;
-  float* const staged = v_tiles + 4352 + warp * 1088;
+  float* const k_tiles = reinterpret_cast<float*>(memory + 18432);
+  float* const v_tiles = reinterpret_cast<float*>(memory + 55296);
+  float* const staged = reinterpret_cast<float*>(memory + 90112 + warp * 0);
   const long long t0 = 65536ll * q0;
   const long long t1 = 16384ll * c0;
   const float* const q_data = p0;
@@ -50,10 +51,10 @@ extern "C" __global__ void __launch_bounds__(128) attention_max_sum_dot_f32_ed35
     return t7;
   };
   const bool v_vector = aligned(p2);
-  load_tile<64, 64, 128>(q_tile, q_data, q_at, 256ll - first_row, 64, q_vector, threadIdx.x);
+  load_tile<64, 64, 128, 32>(q_tile, q_data, q_at, 256ll - first_row, 64, q_vector, threadIdx.x);
   const auto load_keys = [&](long long from, int stage) {
-    load_tile<64, 64, 128>(k_tiles + stage * 4352, k_data, [&](long long line, long long e) { return k_at(from + line, e); }, 256ll - from, 64, k_vector, threadIdx.x);
-    load_tile<64, 64, 128>(v_tiles + stage * 4352, v_data, [&](long long line, long long e) { return v_at(from + line, e); }, 256ll - from, 64, v_vector, threadIdx.x);
+    load_tile<64, 64, 128, 32>(k_tiles + stage * 4608, k_data, [&](long long line, long long e) { return k_at(from + line, e); }, 256ll - from, 64, k_vector, threadIdx.x);
+    load_tile<64, 64, 128, 16>(v_tiles + stage * 4352, v_data, [&](long long line, long long e) { return v_at(from + line, e); }, 256ll - from, 64, v_vector, threadIdx.x);
     ptx_copy_commit();
   };
   float a0[2] = {(-INFINITY_F), (-INFINITY_F)};
@@ -64,17 +65,18 @@ extern "C" __global__ void __launch_bounds__(128) attention_max_sum_dot_f32_ed35
     r0[0] = r0[1] = (-INFINITY_F);
 
   }
+  if (tiles > 0) load_keys((0) * 64ll, 0);
   long long folded = 0;
   int stage = 0;
   for (int tile = 0; tile < tiles; ++tile) {
     const long long first = (tile) * 64ll;
-    load_keys(first, 0);
-    ptx_copy_wait<0>();
+    if (tile + 1 < tiles) load_keys((tile + 1) * 64ll, stage ^ 1); else ptx_copy_commit();
+    ptx_copy_wait<1>();
     __syncthreads();
     const int valid = static_cast<int>(min_of(256ll - first, 64ll));
     float s[8][4], p[8][4];
     float kept0[8][4];
-    score_product<64, 64>(s, q_tile + warp * 1088, k_tiles + stage * 4352);
+    score_product_parts<64, 64>(s, q_tile + warp * 1152, k_tiles + stage * 4608);
     float b0[2];
     float b1[2];
     float w0[2];
@@ -126,7 +128,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_max_sum_dot_f32_ed35
         const float t16 = a1[h] * t15;
         b1[h] = SumOp::apply(t16, quad_reduce<SumOp>(t1_tile));
       }
-      {
+      if (!__all_sync(0xffffffffu, r0[h] == w0[h])) {
         const bool t17 = (r0[h] == -INFINITY_F);
         const float t18 = r0[h] - w0[h];
         const float t19 = expf(t18);
@@ -142,7 +144,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_max_sum_dot_f32_ed35
         }
       }
     }
-    value_product<64, 64>(o, p, v_tiles + stage * 4352, staged);
+    value_product_parts<64, 64>(o, p, v_tiles + stage * 4352);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       a0[h] = b0[h];
@@ -150,6 +152,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_max_sum_dot_f32_ed35
       r0[h] = w0[h];
     }
     folded += valid;
+    stage ^= 1;
     __syncthreads();
   }
 #pragma unroll

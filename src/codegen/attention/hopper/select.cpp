@@ -75,7 +75,8 @@ std::optional<HopperOperands> tma_operands(StepBuilder& builder, const Attention
   constexpr int kArchitecture = 90;
   const Target& target = builder.target;
   if (target.architecture != kArchitecture || target.portable || !form.row) return std::nullopt;
-  if (form.query->dtype != DType::Float16 && form.query->dtype != DType::BFloat16) {
+  const DType dtype = form.query->dtype;
+  if (size_of(dtype) != 2 || form.key->dtype != dtype || form.value->dtype != dtype) {
     return std::nullopt;
   }
   const std::vector<Phase> phases = phases_of(form.rows);

@@ -1,12 +1,37 @@
-// The portable attention kernel: a block has 64 rows, on mma.sync.
+// The portable attention kernel for many rows, or for few with few keys: a block has a tile of
+// rows, 16 of each warp, and goes through the keys tile by tile.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "codegen/attention/attention.h"
+#include "codegen/core/kernel_config.h"
 
 namespace redfuser::codegen {
 
-// False for head sizes of which the GPU's shared memory does not hold the tiles.
-bool fits_attention_kernel(StepBuilder& builder, const AttentionSpec& form);
-KernelLaunch attention_kernel(StepBuilder& builder, const AttentionSpec& form);
+struct FlashMmaConfig {
+  int warps = 4, keys = 64, stages = 2;  // keys of a tile; tiles in flight
+  int rows() const { return warps * 16; }
+
+  Parameters parameters() const { return {{"warps", warps}, {"keys", keys}, {"stages", stages}}; }
+};
+
+// Dynamic shared memory of a block.
+int flash_mma_shared_bytes(const Target& target, const AttentionSpec& form,
+                           const FlashMmaConfig& config);
+
+// The default; nullopt for sizes of which shared memory does not hold the tiles.
+std::optional<FlashMmaConfig> flash_mma_config(const Target& target, const AttentionSpec& form);
+
+// All that fit and differ for the sizes.
+std::vector<FlashMmaConfig> flash_mma_configs(const Target& target, const AttentionSpec& form);
+
+// Microseconds by estimate, of sizes that are known.
+double flash_mma_time(StepBuilder& builder, const AttentionSpec& form, const FlashMmaConfig& config,
+                      const KnownSizes& sizes);
+
+KernelLaunch flash_mma_kernel(StepBuilder& builder, const AttentionSpec& form,
+                              const FlashMmaConfig& config);
 
 }  // namespace redfuser::codegen

@@ -10,8 +10,6 @@
 namespace redfuser::codegen {
 namespace {
 
-int padded(int64_t n) { return static_cast<int>((n + 15) / 16 * 16); }
-
 std::string unrolled(const std::string& variable, int count, const std::string& body) {
   return fmt::format("#pragma unroll\nfor (int {0} = 0; {0} < {1}; ++{0}) {{\n{2}}}", variable,
                      count, body);
@@ -27,16 +25,15 @@ MmaFold::MmaFold(StepBuilder& builder, const AttentionSpec& form, int keys, int 
       emitter_(kernel_),
       leaves_(emitter_),
       phases_(phases_of(form.rows)),
-      type_(storage_type(form.query->dtype)),
-      half_(size_of(form.query->dtype) == 2),
-      depth_(padded(form.depth->extent()->integer)),
-      columns_(padded(form.column->extent()->integer)),
+      products_(builder.target, form),
+      depth_(products_.key.columns),
+      columns_(products_.value.columns),
       tile_keys_(keys),
       halves_(halves) {
   row_extent_ = form.row ? form.row->extent() : pool_.integer(1);
   keys_ = kernel_.size(rows_.length());
   row_count_ = kernel_.size(row_extent_);
-  emitter_.set_fast_math(half_);
+  emitter_.set_fast_math(products_.rounded());
   leaves_.add(form.weight);
   leaves_.add(rows_);
   find_shared();
@@ -57,24 +54,27 @@ void MmaFold::find_shared() {
 }
 
 void MmaFold::declare_query(int whole) {
-  declare_operand("q", form_.query, form_.row, "(first_row + line)", form_.depth, whole);
+  declare_operand("q", products_.query, form_.query, form_.row, "(first_row + line)", form_.depth,
+                  whole);
 }
 void MmaFold::declare_key_and_value() {
-  const int whole = 16 / element_bytes();
-  declare_operand("k", form_.key, rows_.cascade.stream, "line", form_.depth, whole);
-  declare_operand("v", form_.value, rows_.cascade.stream, "line", form_.column, whole);
+  const MmaOperand &key = products_.key, &value = products_.value;
+  declare_operand("k", key, form_.key, rows_.cascade.stream, "line", form_.depth, 16 / key.element);
+  declare_operand("v", value, form_.value, rows_.cascade.stream, "line", form_.column,
+                  16 / value.element);
 }
 
 // A lambda from (line, element) to an operand's offset, and whether it may be copied whole.
-void MmaFold::declare_operand(const std::string& name, ir::Expr read, ir::Expr line,
-                              const std::string& line_name, ir::Expr element, int whole) {
+void MmaFold::declare_operand(const std::string& name, const MmaOperand& operand, ir::Expr read,
+                              ir::Expr line, const std::string& line_name, ir::Expr element,
+                              int whole) {
   emitter_.open();
   if (line) emitter_.bind(line, line_name);
   emitter_.bind(element, "e");
   const std::string value = emitter_.emit(read->args[0]);
   const std::string text = emitter_.close();
-  emitter_.line(
-      fmt::format("const {}* const {}_data = {};", type_, name, kernel_.buffer(read->integer)));
+  emitter_.line(fmt::format("const {}* const {}_data = {};", operand.type, name,
+                            kernel_.buffer(read->integer)));
   emitter_.line(
       fmt::format("const auto {}_at = [&](long long line, long long e) {{\n(void)line;\n{}"
                   "return {};\n}};",
@@ -258,8 +258,8 @@ void MmaFold::update_values(const cascade::Accumulator& a) {
   for (size_t r = 0; r < rows_.references.size(); ++r) {
     same += fmt::format("{0}r{1}[h] == w{1}[h]", r > 0 ? " && " : "", r);
   }
-  // (In fp32 the branch costs more registers than there are.)
-  emitter_.line(same.empty() || !half_
+  // (With scalar products the branch costs more registers than there are.)
+  emitter_.line(same.empty() || products_.scalar()
                     ? fmt::format("{{\n{}}}", text)
                     : fmt::format("if (!__all_sync(0xffffffffu, {})) {{\n{}}}", same, text));
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/attention/attention.h"
+#include "codegen/attention/mma/mma_products.h"
 #include "codegen/rows/leaf_names.h"
 
 namespace redfuser::codegen {
@@ -23,8 +24,7 @@ class MmaFold {
   KernelText& kernel() { return kernel_; }
   Emitter& emitter() { return emitter_; }
   const LeafNames& leaves() const { return leaves_; }
-  bool narrow() const { return half_; }  // operands of 16 bits
-  const std::string& type() const { return type_; }
+  const MmaProducts& products() const { return products_; }
   int depth() const { return depth_; }
   int columns() const { return columns_; }
   bool is_value(size_t k) const { return k == form_.value_accumulator; }
@@ -32,13 +32,9 @@ class MmaFold {
   const std::string& key_count() const { return keys_; }
   ir::Expr rows() const { return row_extent_; }
 
-  int element_bytes() const { return half_ ? 2 : 4; }
-  // Of a tile in shared memory, with the padding of its lines.
-  int elements(int lines, int columns) const { return lines * (columns + 16 / element_bytes()); }
-
   // <name>_data, <name>_at(line, element) and <name>_vector (so many elements may be copied whole),
   // for the calls of load_tile.
-  void declare_query() { declare_query(16 / element_bytes()); }
+  void declare_query() { declare_query(16 / products_.query.element); }
   void declare_query(int whole);
   void declare_key_and_value();
   // a<k>[2], r<r>[2] and o[][4]: the empty state.
@@ -60,8 +56,8 @@ class MmaFold {
 
  private:
   void find_shared();
-  void declare_operand(const std::string& name, ir::Expr read, ir::Expr line,
-                       const std::string& line_name, ir::Expr element, int whole);
+  void declare_operand(const std::string& name, const MmaOperand& operand, ir::Expr read,
+                       ir::Expr line, const std::string& line_name, ir::Expr element, int whole);
   void bind_old_state();
   void bind_new_references();
   void run_phase(const Phase& phase, bool first);
@@ -82,9 +78,9 @@ class MmaFold {
   std::vector<Phase> phases_;
   std::vector<ir::Expr> shared_;  // scores that several phases need are computed once
   std::set<size_t> ready_, row_results_;
-  std::string type_, keys_, row_count_;
+  const MmaProducts products_;
+  std::string keys_, row_count_;
   ir::Expr row_extent_ = nullptr;
-  bool half_ = false;
   int depth_ = 0, columns_ = 0, tile_keys_ = 0, halves_ = 2;
 };
 

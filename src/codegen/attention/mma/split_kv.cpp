@@ -20,15 +20,17 @@ class SplitKvText {
       : pool_(builder.pool()),
         form_(form),
         config_(config),
-        layout_(split_kv_layout(form, config)),
+        layout_(split_kv_layout(builder.target, form, config)),
         boxes_(boxes),
         segments_(segments),
         lines_(split_rows(form)),
         visible_(pool_, form, mask_condition(pool_, form)),
         tile_(builder, form, config.keys, (lines_ + 7) / 8),
+        products_(tile_.products()),
         merge_(tile_, form, lines_, config.threads()),
         kernel_(tile_.kernel()),
-        emitter_(tile_.emitter()) {}
+        emitter_(tile_.emitter()),
+        shared_bytes_(split_shared_bytes(builder.target, form, config)) {}
 
   KernelLaunch launch() {
     place();
@@ -38,11 +40,12 @@ class SplitKvText {
     merge_states();
     std::vector<std::string_view> headers = {"ptx",    "ptx_split", "math",   "types",
                                              "reduce", "key_tiles", "states", "attention"};
+    if (products_.needs_parts()) headers.push_back("attention_parts");
     if (boxes_) headers.insert(headers.end(), {"ptx_barrier", "ptx_hopper", "hopper", "split"});
     KernelLaunch launch = kernel_.launch("attention_split", form_.rows.comment, headers, "",
                                          emitter_.close(), config_.threads(), config_.blocks);
     launch.config = config_.parameters();
-    launch.shared = split_shared_bytes(form_, config_);
+    launch.shared = shared_bytes_;
     launch.static_shared = SplitKvLayout::kStatic;
     launch.grid[0] = pool_.mul(segments_.groups, segments_.count);
     return launch;
@@ -81,26 +84,26 @@ class SplitKvText {
         "extern __shared__ __align__(16) char memory[];\n"
         "float* const block_states = reinterpret_cast<float*>(memory);\n"
         "{0}* const q_tile = reinterpret_cast<{0}*>(memory);\n"
-        "{0}* const k_tiles = reinterpret_cast<{0}*>(memory + {1} + warp * {2});\n"
-        "{0}* const v_tiles = reinterpret_cast<{0}*>(memory + {1} + warp * {2} + {3});\n"
-        "{0}* const staged = reinterpret_cast<{0}*>(memory + {1} + warp * {2} + {4});",
-        tile_.type(), layout_.rings, ring(), config_.stages * layout_.key,
-        config_.stages * (layout_.key + layout_.value)));
+        "{5}* const k_tiles = reinterpret_cast<{5}*>(memory + {1} + warp * {2});\n"
+        "{6}* const v_tiles = reinterpret_cast<{6}*>(memory + {1} + warp * {2} + {3});\n"
+        "{6}* const staged = reinterpret_cast<{6}*>(memory + {1} + warp * {2} + {4});",
+        products_.query.type, layout_.rings, ring(), config_.stages * layout_.key,
+        config_.stages * (layout_.key + layout_.value), products_.key.type, products_.value.type));
     tile_.declare_query();
     emitter_.line(
-        fmt::format("load_tile<{}, {}, {}>(q_tile, q_data, q_at, {} - first_row, {}, q_vector, "
-                    "threadIdx.x);\nptx_copy_commit();",
-                    MmaFold::kRows, tile_.depth(), config_.threads(), tile_.row_count(),
-                    form_.depth->extent()->integer));
+        fmt::format("{}(q_tile, q_data, q_at, {} - first_row, {}, q_vector, threadIdx.x);\n"
+                    "ptx_copy_commit();",
+                    products_.query.load(MmaFold::kRows, config_.threads()), tile_.row_count(),
+                    products_.query.extent));
     tile_.declare_key_and_value();
     std::string loads;
-    for (const auto& [name, columns, extent, bytes] :
-         {std::tuple("k", tile_.depth(), form_.depth->extent()->integer, layout_.key),
-          std::tuple("v", tile_.columns(), form_.column->extent()->integer, layout_.value)}) {
+    for (const auto& [name, operand] :
+         {std::pair("k", &products_.key), std::pair("v", &products_.value)}) {
       loads += fmt::format(
-          "load_tile<{0}, {1}, 32>({2}_tiles + stage * {3}, {2}_data, [&](long long line, long "
-          "long e) {{ return {2}_at(from + line, e); }}, {5} - from, {4}, {2}_vector, lane);\n",
-          config_.keys, columns, name, bytes / tile_.element_bytes(), extent, tile_.key_count());
+          "{0}({1}_tiles + stage * {2}, {1}_data, [&](long long line, long long e) {{ return "
+          "{1}_at(from + line, e); }}, {3} - from, {4}, {1}_vector, lane);\n",
+          operand->load(config_.keys, 32), name, elements(*operand), tile_.key_count(),
+          operand->extent);
     }
     emitter_.line(fmt::format(
         "const auto load_keys = [&](int tile, int stage) {{\nif (tile < stop) {{\n"
@@ -205,16 +208,22 @@ class SplitKvText {
   void fold() {
     const int keys = config_.keys;
     if (boxes_) {
+      const std::string& type = products_.key.type;
       tile_.fold(fmt::format("score_product<{}, {}>(s, q, k_tiles + stage * {}, {}{{}});",
-                             tile_.depth(), keys, layout_.key, tile_.type()),
+                             tile_.depth(), keys, layout_.key, type),
                  fmt::format("value_product<{}, {}>(o, p, v_tiles + stage * {}, {}{{}});",
-                             tile_.columns(), keys, layout_.value, tile_.type()));
+                             tile_.columns(), keys, layout_.value, type));
       return;
     }
-    tile_.fold(fmt::format("score_product<{}, {}>(s, q_tile, k_tiles + stage * {});", tile_.depth(),
-                           keys, layout_.key / tile_.element_bytes()),
-               fmt::format("value_product<{}, {}>(o, p, v_tiles + stage * {}, staged);",
-                           tile_.columns(), keys, layout_.value / tile_.element_bytes()));
+    tile_.fold(products_.scores(keys, "q_tile",
+                                fmt::format("k_tiles + stage * {}", elements(products_.key))),
+               products_.values(
+                   keys, fmt::format("v_tiles + stage * {}", elements(products_.value)), "staged"));
+  }
+
+  // Of a tile of keys.
+  int elements(const MmaOperand& operand) const {
+    return operand.bytes(config_.keys) / operand.element;
   }
 
   void merge_states() {
@@ -255,9 +264,11 @@ class SplitKvText {
   const int lines_;
   const VisibleKeys visible_;
   MmaFold tile_;
+  const MmaProducts& products_;
   SplitKvMerge merge_;
   KernelText& kernel_;
   Emitter& emitter_;
+  const int shared_bytes_;
 };
 
 }  // namespace

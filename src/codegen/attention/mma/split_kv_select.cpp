@@ -7,25 +7,19 @@
 #include "codegen/attention/mma/split_kv_merge.h"
 
 namespace redfuser::codegen {
-namespace {
-
-int padded(ir::Expr extent) { return static_cast<int>((extent->integer + 15) / 16 * 16); }
-
-}  // namespace
-
-SplitKvLayout split_kv_layout(const AttentionSpec& form, const SplitKvConfig& config) {
-  const int element = static_cast<int>(size_of(form.query->dtype));
-  const int depth = padded(form.depth->extent()), columns = padded(form.column->extent());
-  auto lines = [&](int count, int width) { return count * (width * element + 16); };
+SplitKvLayout split_kv_layout(const Target& target, const AttentionSpec& form,
+                              const SplitKvConfig& config) {
+  const MmaProducts products(target, form);
   auto slabs = [&](int width) {
     return (width + SplitKvLayout::kSlabColumns - 1) / SplitKvLayout::kSlabColumns * config.keys *
            SplitKvLayout::kSlabRowBytes;
   };
   SplitKvLayout layout{};
-  layout.query = config.boxed ? 0 : lines(MmaFold::kRows, depth);
-  layout.key = config.boxed ? slabs(depth) : lines(config.keys, depth);
-  layout.value = config.boxed ? slabs(columns) : lines(config.keys, columns);
-  layout.staged = element == 4 ? lines(MmaFold::kRows, config.keys) : 0;
+  const MmaOperand &key = products.key, &value = products.value;
+  layout.query = config.boxed ? 0 : products.query.bytes(MmaFold::kRows);
+  layout.key = config.boxed ? slabs(key.columns) : key.bytes(config.keys);
+  layout.value = config.boxed ? slabs(value.columns) : value.bytes(config.keys);
+  layout.staged = products.staged_bytes(config.keys);
   const int unit = config.boxed ? SplitKvLayout::kAlignment : 16;
   layout.rings = (layout.query + unit - 1) / unit * unit;
   const int ring = config.stages * (layout.key + layout.value) + layout.staged;
@@ -35,9 +29,17 @@ SplitKvLayout split_kv_layout(const AttentionSpec& form, const SplitKvConfig& co
   return layout;
 }
 
-int split_shared_bytes(const AttentionSpec& form, const SplitKvConfig& config) {
+int split_shared_bytes(const Target& target, const AttentionSpec& form,
+                       const SplitKvConfig& config) {
   const int states = config.warps * state_block(form, split_rows(form)) * 4;
-  return std::max(split_kv_layout(form, config).bytes, states + SplitKvLayout::kAlignment);
+  return std::max(split_kv_layout(target, form, config).bytes, states + SplitKvLayout::kAlignment);
+}
+
+bool split_fits_registers(const Target& target, const AttentionSpec& form, int keys) {
+  constexpr int kMostColumns = 64, kFewKeys = 16;
+  const MmaProducts products(target, form);
+  const int columns = keys <= kFewKeys ? kLargestPortable : kMostColumns;
+  return products.value.columns <= columns || !products.needs_parts();
 }
 
 // Ever less memory in flight, until it fits. What the copy engine fetches comes at the full rate
@@ -47,9 +49,10 @@ std::optional<SplitKvConfig> split_kv_config(const Target& target, const Attenti
   constexpr int kMinStages = 2, kEnough = 136 * 1024;
   for (const int warps : {4, 2, 1}) {
     for (const int keys : {32, 16}) {
+      if (!split_fits_registers(target, form, keys)) continue;
       for (const int stages : {3, kMinStages}) {
         const SplitKvConfig config{warps, keys, stages, boxed, 1};
-        const int bytes = split_shared_bytes(form, config);
+        const int bytes = split_shared_bytes(target, form, config);
         if (boxed && stages > kMinStages && bytes > kEnough) continue;
         if (bytes + SplitKvLayout::kStatic <= target.shared_bytes) return config;
       }
@@ -96,7 +99,7 @@ std::optional<TmaTiles> tma_tiles(StepBuilder& builder, const AttentionSpec& for
   constexpr int kArchitecture = 90;
   const Target& target = builder.target;
   if (target.architecture != kArchitecture || target.portable) return std::nullopt;
-  if (size_of(form.query->dtype) != 2) return std::nullopt;
+  if (!MmaProducts(target, form).native()) return std::nullopt;
   auto key = tma_operand(builder, form.key, form.depth, form.rows.cascade.stream);
   auto value = tma_operand(builder, form.value, form.column, form.rows.cascade.stream);
   if (!key || !value) return std::nullopt;
@@ -117,9 +120,10 @@ double split_kv_time(StepBuilder& builder, const AttentionSpec& form, const Spli
   const int64_t slots = int64_t{1} * config.blocks * builder.target.multiprocessors;
   const int64_t segments = std::clamp<int64_t>(
       slots / groups, 1, std::min<int64_t>(keys / (2 * config.step()) + 1, Segments::kMax));
-  const auto key_bytes =
-      static_cast<double>(size_of(form.key->dtype)) *
-      static_cast<double>(form.depth->extent()->integer + form.column->extent()->integer);
+  const auto key_bytes = static_cast<double>(size_of(form.key->dtype)) *
+                             static_cast<double>(form.depth->extent()->integer) +
+                         static_cast<double>(size_of(form.value->dtype)) *
+                             static_cast<double>(form.column->extent()->integer);
   const double bytes = key_bytes * static_cast<double>(keys);
   const int64_t waves = (groups * segments + slots - 1) / slots;
   const double block = bytes / static_cast<double>(segments) * config.blocks / kBlockRate;

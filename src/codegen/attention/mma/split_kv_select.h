@@ -34,9 +34,14 @@ struct SplitKvLayout {
   int rings, barriers;                // offsets
   int bytes;
 };
-SplitKvLayout split_kv_layout(const AttentionSpec& form, const SplitKvConfig& config);
+SplitKvLayout split_kv_layout(const Target& target, const AttentionSpec& form,
+                              const SplitKvConfig& config);
 // Dynamic shared memory of a block: the tiles, in whose place the warps' states are merged.
-int split_shared_bytes(const AttentionSpec& form, const SplitKvConfig& config);
+int split_shared_bytes(const Target& target, const AttentionSpec& form,
+                       const SplitKvConfig& config);
+
+// Whether a warp's registers hold the states beside tiles of so many keys: floats take two parts.
+bool split_fits_registers(const Target& target, const AttentionSpec& form, int keys);
 
 // The most memory in flight that fits; nullopt if none does.
 std::optional<SplitKvConfig> split_kv_config(const Target& target, const AttentionSpec& form,

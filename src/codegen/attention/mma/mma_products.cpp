@@ -1,0 +1,70 @@
+#include "codegen/attention/mma/mma_products.h"
+
+#include <fmt/format.h>
+
+namespace redfuser::codegen {
+namespace {
+
+constexpr int kRows = 16;
+
+bool is_half(DType dtype) { return size_of(dtype) == 2; }
+
+MmaOperand operand(DType dtype, ir::Expr extent) {
+  MmaOperand result;
+  result.type = storage_type(dtype);
+  result.element = static_cast<int>(size_of(dtype));
+  result.extent = static_cast<int>(extent->integer);
+  result.columns = (result.extent + 15) / 16 * 16;
+  return result;
+}
+
+}  // namespace
+
+std::string MmaOperand::load(int lines, int threads) const {
+  return fmt::format("load_tile<{}, {}, {}, {}>", lines, columns, threads, padding);
+}
+
+MmaProducts::MmaProducts(const Target& target, const AttentionSpec& form)
+    : query(operand(form.query->dtype, form.depth->extent())),
+      key(operand(form.key->dtype, form.depth->extent())),
+      value(operand(form.value->dtype, form.column->extent())) {
+  const DType q = form.query->dtype, k = form.key->dtype, v = form.value->dtype;
+  // In two parts, the registers hold no wider weighted sums.
+  const bool wide = form.column->extent()->integer > kLargestPortable;
+  if (q == DType::Float32 && q == k && q == v && (target.exact_products || wide)) {
+    scores_ = values_ = Kind::Scalar;
+    return;
+  }
+  scores_ = q == k && is_half(q) ? Kind::Native : Kind::Parts;
+  values_ = is_half(v) && form.rounded_weights ? Kind::Native : Kind::Parts;
+  // Lanes read pairs of floats.
+  constexpr int kPairPadding = 32;
+  for (MmaOperand* pairs : {&query, &key}) {
+    if (scores_ == Kind::Parts && pairs->element == 4) pairs->padding = kPairPadding;
+  }
+}
+
+// TF32 has half the rate of 16 bits, fused multiply-adds a thirtieth.
+int MmaProducts::work(Kind kind, int a, int b) {
+  constexpr int kParts = 2, kScalar = 30;
+  if (kind == Kind::Native) return 1;
+  return kind == Kind::Scalar ? kScalar : kParts * (a / 2 + b / 2 - 1);
+}
+
+int MmaProducts::staged_bytes(int keys) const {
+  return values_ == Kind::Scalar ? kRows * (keys * 4 + 16) : 0;
+}
+
+std::string MmaProducts::scores(int keys, const std::string& q, const std::string& k) const {
+  return fmt::format("score_product{}<{}, {}>(s, {}, {});", scores_ == Kind::Parts ? "_parts" : "",
+                     key.columns, keys, q, k);
+}
+
+std::string MmaProducts::values(int keys, const std::string& v, const std::string& staged) const {
+  if (values_ == Kind::Parts) {
+    return fmt::format("value_product_parts<{}, {}>(o, p, {});", value.columns, keys, v);
+  }
+  return fmt::format("value_product<{}, {}>(o, p, {}, {});", value.columns, keys, v, staged);
+}
+
+}  // namespace redfuser::codegen

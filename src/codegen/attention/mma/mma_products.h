@@ -1,0 +1,56 @@
+// How the portable attention kernels multiply operands of any of the floating types up to 32 bits.
+//
+// Operands of the same 16-bit type are multiplied as they are, others by TF32 in parts
+// (device/attention_parts.cuh), or, if all are fp32 and Target::exact_products asks for it, by
+// fused multiply-adds. Weights are rounded to a 16-bit type only where the graph does so, or where
+// all operands have that type.
+#pragma once
+
+#include <string>
+
+#include "codegen/attention/attention.h"
+
+namespace redfuser::codegen {
+
+// A tile of an operand in shared memory: lines of `columns` elements, padded against bank
+// conflicts.
+struct MmaOperand {
+  std::string type;  // in memory
+  int element = 2;   // bytes
+  int columns = 0;   // a multiple of 16
+  int padding = 16;  // bytes of a line
+  int extent = 0;    // columns that exist
+
+  int bytes(int lines) const { return lines * (columns * element + padding); }
+  // The call of load_tile, less its arguments, for tiles of so many lines.
+  std::string load(int lines, int threads) const;
+};
+
+class MmaProducts {
+ public:
+  MmaProducts(const Target& target, const AttentionSpec& form);
+
+  MmaOperand query, key, value;
+  // The results are those of 16-bit operands: elementary functions may be as exact as these are.
+  bool rounded() const { return values_ == Kind::Native; }
+  bool scalar() const { return values_ == Kind::Scalar; }
+  // All operands are of one type of 16 bits.
+  bool native() const { return scores_ == Kind::Native && values_ == Kind::Native; }
+  // What a product takes, of what one of 16-bit operands does.
+  int score_work() const { return work(scores_, query.element, key.element); }
+  int value_work() const { return work(values_, 4, value.element); }
+  // Bytes through which a warp's weights of so many keys go to its lanes.
+  int staged_bytes(int keys) const;
+
+  // s = q · kᵀ and o += p · v of a warp's 16 rows; `q`, `k` and `v` point to tiles of these types.
+  std::string scores(int keys, const std::string& q, const std::string& k) const;
+  std::string values(int keys, const std::string& v, const std::string& staged) const;
+  bool needs_parts() const { return scores_ == Kind::Parts || values_ == Kind::Parts; }
+
+ private:
+  enum class Kind { Native, Parts, Scalar };
+  static int work(Kind kind, int a, int b);
+  Kind scores_, values_;
+};
+
+}  // namespace redfuser::codegen
