@@ -7,8 +7,7 @@
 #include <functional>
 #include <queue>
 
-#include "cascade/visibility/tile_ranges.h"
-#include "ir/evaluate.h"
+#include "codegen/attention/visited_tiles.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -21,59 +20,6 @@ constexpr double kGain = 0.9;  // what a smaller tile has to save
 // What a tile of 128 keys takes, by head sizes of 128; and what a tile takes beside its keys' work,
 // as keys.
 constexpr double kTileMicroseconds = 1.1, kTileOverhead = 32;
-
-// Tiles of keys that every row tile visits, as HopperText::place_work has them.
-class Visits {
- public:
-  Visits(ir::ExprPool& pool, const AttentionSpec& form, const HopperScores& scores, int keys,
-         const KnownSizes& sizes)
-      : sizes_(sizes),
-        length_(sizes.of(form.rows.length())),
-        ranges_(
-            cascade::tile_ranges(pool, scores.mask.visible, {form.row}, form.rows.cascade.stream)),
-        keys_(keys),
-        skips_(scores.mask.skips()) {
-    for (const cascade::KeyRange& range : ranges_.visible) {
-      for (ir::Expr e : {range.begin, range.end}) {
-        visit(e, [&](ir::Expr x) {
-          skips_ &= x->op != ir::ExprOp::Read && x->op != ir::ExprOp::Leaf;
-          if (x->op == ir::ExprOp::Symbol) skips_ &= sizes.of(x) >= 0;
-        });
-      }
-    }
-  }
-
-  int64_t of(int64_t first_row, int64_t last_row) const {
-    if (!skips_) return (length_ + keys_ - 1) / keys_;
-    // Other rows are taken to be alike.
-    const auto at = [&](ir::Expr axis) -> double {
-      if (axis->op == ir::ExprOp::Symbol) return static_cast<double>(sizes_.of(axis));
-      if (axis == ranges_.rows[0].first) return static_cast<double>(first_row);
-      return axis == ranges_.rows[0].last ? static_cast<double>(last_row) : 0;
-    };
-    std::vector<std::pair<int64_t, int64_t>> tiles;
-    for (const cascade::KeyRange& range : ranges_.visible) {
-      const auto begin = static_cast<int64_t>(evaluate(range.begin, at));
-      const auto end = static_cast<int64_t>(evaluate(range.end, at));
-      tiles.emplace_back(begin / keys_, (end + keys_ - 1) / keys_);
-    }
-    std::sort(tiles.begin(), tiles.end());
-    int64_t count = 0, reach = 0;
-    for (const auto& [begin, end] : tiles) {
-      const int64_t from = std::max(begin, reach);
-      reach = std::max(end, from);
-      count += reach - from;
-    }
-    return count;
-  }
-
- private:
-  const KnownSizes& sizes_;
-  const int64_t length_;
-  const cascade::TileRanges ranges_;
-  const int keys_;
-  bool skips_;
-};
 
 // Until the last multiprocessor is done, when each takes the next row tile as it becomes free.
 double time_of(const std::vector<double>& tiles, int64_t others, int multiprocessors) {
@@ -96,8 +42,8 @@ double time_of(const std::vector<double>& tiles, int64_t others, int multiproces
 }
 
 // For row tiles of so many groups, `key_tile` of each group's tiles of keys.
-double time_of(const Visits& visits, int groups, double key_tile, int64_t rows, int64_t others,
-               int multiprocessors) {
+double time_of(const VisitedTiles& visits, int groups, double key_tile, int64_t rows,
+               int64_t others, int multiprocessors) {
   const int64_t height = groups * kGroupRows;
   std::vector<double> tiles;
   for (int64_t first = 0; first < rows; first += height) {
@@ -129,7 +75,7 @@ int choose_warpgroups(const StepBuilder& builder, const AttentionSpec& form,
       sizes.of(product_of(builder.pool(), extents_of(builder.pool(), form.others)));
   const int64_t rows = sizes.of(form.row->extent());
   if (others <= 0 || rows <= 0 || sizes.of(form.rows.length()) <= 0) return most;
-  const Visits visits(builder.pool(), form, scores, keys, sizes);
+  const VisitedTiles visits(builder.pool(), form, scores.mask, keys, sizes);
   int best = most;
   double least = HUGE_VAL;
   for (int groups = most; groups >= 1; --groups) {
@@ -146,7 +92,7 @@ double hopper_time(const StepBuilder& builder, const AttentionSpec& form,
                    const HopperScores& scores, const HopperConfig& config,
                    const KnownSizes& sizes) {
   constexpr double kKeys = 128, kSizes = 256;
-  const Visits visits(builder.pool(), form, scores, config.keys, sizes);
+  const VisitedTiles visits(builder.pool(), form, scores.mask, config.keys, sizes);
   const int64_t others =
       sizes.of(product_of(builder.pool(), extents_of(builder.pool(), form.others)));
   const auto head_sizes =

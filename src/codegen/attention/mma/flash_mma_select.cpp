@@ -4,6 +4,7 @@
 
 #include "codegen/attention/mma/flash_mma.h"
 #include "codegen/attention/mma/mma_products.h"
+#include "codegen/attention/visited_tiles.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -28,6 +29,22 @@ bool fits(const Target& target, const AttentionSpec& form, const FlashMmaConfig&
 bool one_tile(const AttentionSpec& form, const FlashMmaConfig& config) {
   ir::Expr length = form.rows.length();
   return length->is_constant() && length->integer <= config.keys;
+}
+
+// Tiles of keys of a block, on average over few of the row tiles.
+double mean_visits(ir::ExprPool& pool, const AttentionSpec& form, const FlashMmaConfig& config,
+                   const KnownSizes& sizes) {
+  constexpr int64_t kSamples = 16;
+  const VisitedTiles visits(pool, form, mask_condition(pool, form), config.keys, sizes);
+  const int64_t rows = form.row ? sizes.of(form.row->extent()) : 1;
+  const int64_t tiles = (rows + config.rows() - 1) / config.rows();
+  const int64_t samples = std::min(tiles, kSamples);
+  double sum = 0;
+  for (int64_t i = 0; i < samples; ++i) {
+    const int64_t first = (2 * i + 1) * tiles / (2 * samples) * config.rows();
+    sum += static_cast<double>(visits.of(first, std::min(first + config.rows(), rows) - 1));
+  }
+  return sum / static_cast<double>(std::max<int64_t>(samples, 1));
 }
 
 }  // namespace
@@ -84,7 +101,7 @@ double flash_mma_time(StepBuilder& builder, const AttentionSpec& form, const Fla
   ir::Expr others = product_of(builder.pool(), extents_of(builder.pool(), form.others));
   const double row_tiles = form.row ? count(form.row->extent(), config.rows()) : 1;
   const double blocks = row_tiles * count(others, 1);
-  const double tiles = count(form.rows.length(), config.keys);
+  const double tiles = mean_visits(builder.pool(), form, config, sizes);
   const double pairs = 1.0 * config.rows() * config.keys;
   const double flops = 2 * pairs *
                        (products.key.columns * products.score_work() +

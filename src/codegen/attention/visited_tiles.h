@@ -1,0 +1,28 @@
+// How many tiles of keys a tile of rows visits, for estimates.
+#pragma once
+
+#include "cascade/visibility/tile_ranges.h"
+#include "codegen/attention/mask_condition.h"
+#include "codegen/core/kernel_config.h"
+
+namespace redfuser::codegen {
+
+class VisitedTiles {
+ public:
+  // Of tiles of `keys` keys; `sizes` gives the form's sizes and must outlive this.
+  VisitedTiles(ir::ExprPool& pool, const AttentionSpec& form, const MaskCondition& mask, int keys,
+               const KnownSizes& sizes);
+
+  // Of the rows [first_row, last_row]; all tiles where the mask depends on what is read. Other rows
+  // are taken to be alike.
+  int64_t of(int64_t first_row, int64_t last_row) const;
+
+ private:
+  const KnownSizes& sizes_;
+  const int64_t length_;
+  const cascade::TileRanges ranges_;
+  const int keys_;
+  bool skips_;
+};
+
+}  // namespace redfuser::codegen
