@@ -1,8 +1,11 @@
 // Reductions over several loops, and output axes of which a row is a digit.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "cascade/extract/merge_loops.h"
 #include "cascade/extract/split_rows.h"
+#include "ir/evaluate.h"
 
 namespace redfuser::cascade {
 namespace {

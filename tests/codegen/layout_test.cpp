@@ -89,7 +89,7 @@ TEST(CodegenLayouts, ChoicesCompile) {
     for (const fuse::Step& step : program.handle()->plan.steps) {
       const auto choices = kernel_configs(graph, step, target, {});
       EXPECT_GT(choices.size(), 2u);
-      for (const codegen::KernelConfig& choice : choices) {
+      for (const auto& [choice, time] : choices) {
         SCOPED_TRACE(to_string(choice));
         for (const codegen::GpuCall& call : generate(graph, step, target, choice).calls) {
           expect_compiles({std::get<codegen::KernelLaunch>(call)}, 90, 0);

@@ -1,18 +1,19 @@
-// Configurations of column kernels and their times by estimate: bytes at the rate of memory and of
-// the second-level cache, instructions, and the waits of the blocks that a multiprocessor has in
-// turn.
+#include "codegen/columns/column_cost.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "codegen/columns/column_functor.h"
-#include "codegen/columns/column_tile.h"
 
 namespace redfuser::codegen {
 namespace {
 
 // Microseconds; bytes and instructions of a lane per microsecond.
-constexpr double kLaunchTime = 3.3, kBlockTime = 2.4, kWarpTime = 0.1, kTileTime = 0.35;
-constexpr double kClusterTime = 1.5, kSecondKernel = 7.9, kCountTime = 1.1, kSegmentTime = 0.3;
+constexpr double kLaunchTime = 4.4, kBlockTime = 1.9, kWarpTime = 0.09, kTileTime = 0.37;
+constexpr double kSecondKernel = 6.4, kCountTime = 1.2, kSegmentTime = 0.27;
+// Blocks of a cluster start and wait together: microseconds of a turn, for every doubling, and the
+// share of everything that a doubling adds.
+constexpr double kClusterTime = 2.5, kDoublingTime = 1.2, kDoublingShare = 0.2;
 // Shares of the machine's rates that strided tiles reach.
 constexpr double kMemoryShare = 0.8;
 constexpr double kLanes = 128;
@@ -20,16 +21,16 @@ constexpr int kMostRegisters = 255;
 constexpr int kOwnRegisters = 15, kPassRegisters = 68;
 constexpr int kBlocksOfMultiprocessor = 32, kSector = 32;
 // Bytes in flight on a multiprocessor that draw what memory gives; fewer draw less.
-constexpr double kInFlight = 18e3, kFewInFlight = 0.15;
+constexpr double kInFlight = 27e3, kFewInFlight = 0.2;
 // A run of adjacent bytes costs as if it were this much longer.
-constexpr double kRunBytes = 20;
+constexpr double kRunBytes = 13;
 // What reading elements again takes of the first time: they may be in the second-level cache.
-constexpr double kAgainCached = 0.75, kAgain = 1.15;
+constexpr double kAgainCached = 0.65, kAgain = 1.15;
 constexpr double kCachedBytes = 30e6;
 // Instructions of an element, beside those of every phase and output, and of an access.
-constexpr double kElementWork = 3.4, kPhaseWork = 5.9, kAccessWork = 11;
+constexpr double kElementWork = 3.5, kPhaseWork = 5.9, kAccessWork = 11;
 // Blocks that do not fill the last turn of all multiprocessors.
-constexpr double kUneven = 0.4;
+constexpr double kUneven = 0.35;
 // Registers that a thread keeps of its tile.
 constexpr int kTileRegisters = 48, kMaxChunks = 64, kWalkRegisters = 32, kMaxElements = 192;
 constexpr int kMaxThreads = 512, kMaxIdle = 1024, kMaxAcross = 128, kMaxSlots = 40 * 1024;
@@ -137,16 +138,18 @@ double column_time(const Target& target, const ColumnFacts& facts, const ColumnC
   const double busy = (work + accesses) * padded / lanes;
   const double turns = blocks / multiprocessors;
   const double uneven = turns < 6 ? std::pow(std::ceil(turns) / turns, kUneven) : 1;
+  const double doublings = std::log2(c.cluster);
   const double block = kBlockTime + kWarpTime * c.width * std::log2(std::max(2, c.threads() / 32)) +
-                       (c.cluster > 1 ? kClusterTime : 0) +
+                       (c.cluster > 1 ? kClusterTime + kDoublingTime * doublings : 0) +
                        kTileTime * static_cast<double>((twice ? 2 : 1) * (of_segment - 1));
-  double time = kLaunchTime + std::hypot(std::max(memory, busy) * uneven,
-                                         std::ceil(blocks / (resident * multiprocessors)) * block);
+  const double waiting = std::ceil(blocks / (resident * multiprocessors)) * block;
+  double time = kLaunchTime + std::hypot(std::max(memory, busy) * uneven, waiting) *
+                                  (1 + kDoublingShare * doublings);
   if (segments == 1) return time;
   const double states = static_cast<double>(groups * segments * c.rows() * facts.state_bytes);
   time += kSegmentTime * static_cast<double>(up(segments, c.along));
   if (!facts.maps_back) return time + kCountTime + states / cache_rate;
-  return time + kSecondKernel + 0.5 * states * static_cast<double>(segments) / cache_rate;
+  return time + kSecondKernel + 0.6 * states * static_cast<double>(segments) / cache_rate;
 }
 
 namespace {

@@ -1,11 +1,11 @@
-// The launch of a column kernel: one instantiation of src/device/columns.cuh.
+#include "codegen/columns/column_kernel.h"
+
 #include <algorithm>
 #include <limits>
 
 #include "codegen/text/operation_text.h"
 
 #include "codegen/columns/column_functor.h"
-#include "codegen/columns/column_tile.h"
 
 namespace redfuser::codegen {
 namespace {

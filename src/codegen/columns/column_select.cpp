@@ -1,10 +1,9 @@
-// Which column kernels take a form: the least estimate where sizes are known, few that serve any
-// size where they are not.
+#include "codegen/columns/column_select.h"
+
 #include <algorithm>
 #include <limits>
 
 #include "base/error.h"
-#include "codegen/columns/column_tile.h"
 
 namespace redfuser::codegen {
 namespace {

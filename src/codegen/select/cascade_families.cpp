@@ -7,7 +7,7 @@
 #include "codegen/attention/large_head/mainloop.h"
 #include "codegen/attention/mask_check.h"
 #include "codegen/attention/recognize.h"
-#include "codegen/columns/column_tile.h"
+#include "codegen/columns/column_select.h"
 #include "codegen/ranking/ranking_select.h"
 #include "codegen/rows/multi_pass_select.h"
 #include "codegen/rows/single_pass_select.h"

@@ -1,7 +1,7 @@
 #include "codegen/select/rows_select.h"
 
 #include "base/error.h"
-#include "codegen/columns/column_tile.h"
+#include "codegen/columns/column_select.h"
 #include "codegen/rows/single_pass_select.h"
 
 namespace redfuser::codegen {

@@ -1,11 +1,7 @@
-// Kernels of rows that lie beside each other in memory (src/device/columns.cuh), and which of their
-// configurations takes given sizes.
+// Kernels of rows that lie beside each other in memory (src/device/columns.cuh).
 #pragma once
 
-#include <vector>
-
 #include "codegen/columns/column_form.h"
-#include "codegen/core/kernel_config.h"
 #include "codegen/rows/single_pass.h"
 
 namespace redfuser::codegen {
@@ -37,27 +33,6 @@ struct ColumnConfig {
   }
 };
 
-inline constexpr const char* kColumnFamily = "column";
-
-// What of a form decides how fast a configuration is.
-struct ColumnFacts {
-  int element_bytes = 4;  // that the fold reads of a row's element
-  int written_bytes = 0;  // that outputs take of it
-  int smallest = 4;       // bytes of the narrowest element
-  int64_t state_bytes = 0;
-  int phases = 1;
-  bool maps_back = false;
-  bool scattered = false;  // offsets of elements are no multiples of one stride
-};
-ColumnFacts column_facts(StepBuilder& builder, const ColumnForm& form);
-
-// Microseconds by estimate for `outers` groups of `columns` adjacent rows of `length` elements.
-double column_time(const Target& target, const ColumnFacts& facts, const ColumnConfig& config,
-                   int64_t outers, int64_t columns, int64_t length);
-// Those with room for such rows.
-std::vector<ColumnConfig> column_tiles(const Target& target, const ColumnFacts& facts,
-                                       int64_t outers, int64_t columns, int64_t length);
-
 // Static shared memory of a block.
 int column_static_bytes(const ColumnConfig& config, int64_t state_bytes);
 // Streamed elements of a segment, how many segments a row has, tiles of adjacent rows.
@@ -68,13 +43,5 @@ ir::Expr column_groups(ir::ExprPool& pool, const ColumnForm& form, const ColumnC
 // `states` is the scratch buffer of the segments' states.
 KernelLaunch column_kernel(StepBuilder& builder, const ColumnForm& form, const ColumnConfig& config,
                            int64_t states = -1);
-
-// As kernel_configs.
-std::vector<Candidate> column_configs(StepBuilder& builder, const ColumnForm& form,
-                                      const KnownSizes& sizes);
-// The kernels of one of them. Lengths that it has no room for are left to the default.
-void add_columns(StepBuilder& builder, const ColumnForm& form, const KernelConfig& choice);
-// Those of the default, for any sizes.
-void add_columns(StepBuilder& builder, const ColumnForm& form);
 
 }  // namespace redfuser::codegen
