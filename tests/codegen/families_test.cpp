@@ -127,10 +127,9 @@ TEST(CodegenFallback, NoModelOrWorkloadFallsBackToRowsByElement) {
     expect_families(entry.path().filename().string(), Model::load(file.string()), unseen);
   }
 #ifdef REDFUSER_TESTS_WORKLOADS
-  for (const auto& suite :
-       {tools::row_workloads(false), tools::attention_workloads(false),
-        tools::decode_workloads(false), tools::shape_workloads(), tools::select_workloads(false),
-        tools::accept_attention_workloads()}) {
+  for (const auto& suite : {tools::row_workloads(false), tools::attention_workloads(false),
+                            tools::decode_workloads(false), tools::shape_workloads(),
+                            tools::select_workloads(false), tools::accept_attention_workloads()}) {
     for (const tools::WorkloadMaker& maker : suite) {
       expect_families(maker.name, Model::parse(maker.make().model), unseen);
     }

@@ -1,8 +1,8 @@
-// Which tiles the portable attention kernel has, and how long it takes.
+#include "codegen/attention/mma/flash_mma_select.h"
+
 #include <algorithm>
 #include <cmath>
 
-#include "codegen/attention/mma/flash_mma.h"
 #include "codegen/attention/mma/mma_products.h"
 #include "codegen/attention/visited_tiles.h"
 

@@ -1,0 +1,33 @@
+// Configurations of the portable attention kernel, with their times by estimate.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "codegen/attention/attention.h"
+#include "codegen/core/kernel_config.h"
+
+namespace redfuser::codegen {
+
+struct FlashMmaConfig {
+  int warps = 4, keys = 64, stages = 2;  // keys of a tile; tiles in flight
+  int rows() const { return warps * 16; }
+
+  Parameters parameters() const { return {{"warps", warps}, {"keys", keys}, {"stages", stages}}; }
+};
+
+// Dynamic shared memory of a block.
+int flash_mma_shared_bytes(const Target& target, const AttentionSpec& form,
+                           const FlashMmaConfig& config);
+
+// The default; nullopt for sizes of which shared memory does not hold the tiles.
+std::optional<FlashMmaConfig> flash_mma_config(const Target& target, const AttentionSpec& form);
+
+// All that fit and differ for the sizes.
+std::vector<FlashMmaConfig> flash_mma_configs(const Target& target, const AttentionSpec& form);
+
+// Microseconds by estimate, of sizes that are known.
+double flash_mma_time(StepBuilder& builder, const AttentionSpec& form, const FlashMmaConfig& config,
+                      const KnownSizes& sizes);
+
+}  // namespace redfuser::codegen
