@@ -26,9 +26,10 @@ const Allowance kAllowances[] = {
     {"attention", 80, 48, "128 registers a thread; a bias is found by logarithms in the loop"},
     {"attention", 90, 16, "a mask is found beside a tile's scores and accumulators"},
     {"attention", 100, 8, "as for sm_90a"},
-    {"attention_hopper", 90, 12, "terms by key and by distance beside a tile's scores"},
+    {"attention_hopper", 90, 20, "terms, or the ranges of a mask, beside a tile's scores"},
+    {"ranking_segments", 80, 24, "as for sm_100a"},
     {"ranking_segments", 90, 8, "a quotient's slow path is a call among the places of a row"},
-    {"ranking_segments", 100, 8, "keys and elements of a tile beside the places of a row"},
+    {"ranking_segments", 100, 24, "keys and elements of a tile beside the places of a row"},
     {"row_streaming", 100, 28, "a hyperbolic tangent beside 128 sums of a row"},
 };
 

@@ -28,7 +28,8 @@ std::string family(const fuse::Plan& plan, const fuse::Step& step, const codegen
   const codegen::GpuStep form = generate(*plan.graph, step, target);
   for (const codegen::GpuCall& call : form.calls) {
     const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
-    if (launch == nullptr) return "library";
+    if (launch == nullptr && first.empty()) return "library";
+    if (launch == nullptr) continue;
     if (first.empty() && evaluate_size(launch->grid[0], symbols) > 0) first = launch->family;
   }
   const bool columns =

@@ -186,6 +186,7 @@ class Selector {
       try {
         add_division(trial, divisions[i]);
         way.offer.time = trial.result.time;
+        way.offer.refusal = too_large(trial.result);
         way.offer.config = fmt::format("{} calls", trial.result.calls.size());
       } catch (const UserError& error) {
         way.offer.refusal = error.what();
@@ -193,6 +194,17 @@ class Selector {
       result.push_back(std::move(way));
     }
     return result;
+  }
+
+  // Why the intermediate values do not fit; empty if they do, or if their sizes are not known.
+  std::string too_large(const GpuStep& step) const {
+    constexpr int64_t kMost = int64_t{4} << 30;
+    int64_t bytes = 0;
+    for (const Scratch& scratch : step.scratch) {
+      bytes += std::max<int64_t>(builder_.sizes.of(scratch.bytes), 0);
+    }
+    if (bytes <= kMost) return "";
+    return fmt::format("its intermediate values take {} MB", bytes >> 20);
   }
 
   std::vector<Way> of_families() {
