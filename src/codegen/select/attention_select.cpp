@@ -9,6 +9,7 @@
 #include "codegen/attention/mma/flash_mma.h"
 #include "codegen/attention/mma/split_kv.h"
 #include "codegen/attention/pack_gqa.h"
+#include "codegen/elementwise/elementwise_kernel.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -83,8 +84,31 @@ class Choices {
             select::kLaunchTime + split_kv_time(builder_, packed_, config, sizes_)};
   }
   Candidate hopper_candidate(const HopperConfig& config) {
-    return {choice_of(config),
-            select::kLaunchTime + hopper_time(builder_, form_, *scores_, config, sizes_)};
+    return {choice_of(config), select::kLaunchTime +
+                                   hopper_time(builder_, form_, *scores_, config, sizes_) +
+                                   strip_time(config)};
+  }
+
+  // What strips wait for whose rows start anywhere: they are copied element by element.
+  double strip_time(const HopperConfig& config) {
+    constexpr double kTileTime = 25, kKeys = 128;
+    constexpr int kVectorBytes = 16, kGroupRows = 64;
+    const bool aligned =
+        std::all_of(scores_->strips.begin(), scores_->strips.end(), [&](const ScoreStrip& strip) {
+          const std::vector<ir::Expr> units = offset_units(builder_.pool(), strip.offset);
+          return std::all_of(units.begin(), units.end(), [&](ir::Expr unit) {
+            return sizes_.of(unit) % (kVectorBytes / strip.bytes()) == 0;
+          });
+        });
+    if (aligned) return 0;
+    const auto ceiling = [](int64_t size, int64_t unit) { return (size + unit - 1) / unit; };
+    const int64_t others =
+        sizes_.of(product_of(builder_.pool(), extents_of(builder_.pool(), form_.others)));
+    const int64_t blocks =
+        others * ceiling(sizes_.of(form_.row->extent()), kGroupRows * config.groups);
+    const auto tiles = static_cast<double>(ceiling(sizes_.of(form_.rows.length()), config.keys) *
+                                           ceiling(blocks, builder_.target.multiprocessors));
+    return kTileTime * config.keys / kKeys * tiles;
   }
 
   Candidate portable_candidate(const FlashMmaConfig& config) {
