@@ -76,9 +76,11 @@ class Divider {
       options.separate = apart;
       add(apart.size() == contractions.size() ? "products apart" : name_of(apart), options);
     }
-    PlanOptions unfused;
-    unfused.fuse = false;
-    add("unfused", unfused);
+    if (contractions.empty()) {
+      PlanOptions unfused;
+      unfused.fuse = false;
+      add("unfused", unfused);
+    }
     return std::move(found_);
   }
 

@@ -15,10 +15,11 @@ struct Alternative {
   std::vector<Step> steps;
 };
 
-// The divisions of the nodes of a CascadeStep, which is of a plan of `graph`: every operator a step
-// of its own, and regions without its contractions, or without all of them but two. Divisions that
-// come out alike are given once. Values have the numbers, nodes the ids of `graph`. The graph's
-// pool takes new expressions, so that one that is shared has to be cloned first.
+// The divisions of the nodes of a CascadeStep, which is of a plan of `graph`: regions without its
+// contractions, or without all of them but two. Without contractions: every operator a step of its
+// own; the regions of a division have divisions of their own. Divisions that come out alike are
+// given once. Values have the numbers, nodes the ids of `graph`. The graph's pool takes new
+// expressions, so that one that is shared has to be cloned first.
 std::vector<Alternative> alternatives(const ir::Graph& graph, const Step& step);
 
 }  // namespace redfuser::fuse

@@ -189,11 +189,6 @@ const FlatStreaming& CascadeForms::rows() {
   return *rows_;
 }
 
-const std::vector<fuse::Alternative>& CascadeForms::divisions() {
-  if (!divisions_) divisions_ = fuse::alternatives(builder.graph, builder.step);
-  return *divisions_;
-}
-
 std::span<const CascadeFamily> cascade_families() { return kFamilies; }
 
 }  // namespace redfuser::codegen

@@ -9,7 +9,6 @@
 
 #include "codegen/attention/attention.h"
 #include "codegen/core/kernel_config.h"
-#include "fuse/alternatives.h"
 
 namespace redfuser::codegen {
 
@@ -22,8 +21,6 @@ class CascadeForms {
   // nullptr where the cascade is not of the attention class.
   const AttentionSpec* attention();
   const FlatStreaming& rows();
-  // Divisions of the region into steps.
-  const std::vector<fuse::Alternative>& divisions();
 
   StepBuilder& builder;
   const fuse::CascadeStep& step;
@@ -31,7 +28,6 @@ class CascadeForms {
  private:
   std::optional<std::optional<AttentionSpec>> attention_;
   std::optional<FlatStreaming> rows_;
-  std::optional<std::vector<fuse::Alternative>> divisions_;
 };
 
 // What a family answers: configurations, that of its default first, with their times at the

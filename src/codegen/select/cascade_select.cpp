@@ -67,8 +67,7 @@ class Selector {
   void generate(const KernelConfig& choice) {
     CascadeForms forms(builder_, step_);
     if (choice.family == kDivisionFamily) {
-      return add_division(builder_,
-                          forms.divisions().at(static_cast<size_t>(choice.at("division"))));
+      return add_division(builder_, divisions().at(static_cast<size_t>(choice.at("division"))));
     }
     for (const CascadeFamily& family : cascade_families()) {
       if (family.has(choice)) return family.emit_choice(forms, choice);
@@ -90,19 +89,29 @@ class Selector {
   // By time, refusals last. Of sizes known at run time only, by the sum over nominal sizes of the
   // ratios to the best.
   std::vector<Way> ordered() {
-    if (known()) return sorted(ways(false));
+    if (known()) {
+      return sorted(least(of_families()) <= least_division_time() ? of_families()
+                                                                  : with_divisions());
+    }
     constexpr double kRefused = 1e9;
     std::vector<StepBuilder> builders;
-    bool divide = false;
+    double families = 0, divided = 0;  // the least sums that either may have
     for (const int64_t size : kNominalSizes) {
       builders.emplace_back(builder_.graph, builder_.step, builder_.target);
       builders.back().sizes = KnownSizes::all(size);
-      divide = divide || Selector(builders.back(), step_, true).may_divide();
+      Selector at(builders.back(), step_, true);
+      const double family = least(at.of_families()), division = at.least_division_time();
+      families += family / std::min(family, division);
+      divided += division / std::min(family, division);
     }
+    const bool divide = families > divided;
+    if (divide) divisions();
     std::vector<Way> result;
     std::vector<double> ratios;
     for (StepBuilder& builder : builders) {
-      result = Selector(builder, step_, true).ways(divide);
+      Selector at(builder, step_, true);
+      at.divisions_ = divisions_;
+      result = divide ? at.with_divisions() : at.of_families();
       ratios.resize(result.size());
       const double best = least(result);
       for (size_t i = 0; i < result.size(); ++i) {
@@ -169,15 +178,18 @@ class Selector {
     return count;
   }
 
-  // No family is as fast as any division could be.
-  bool may_divide() { return least(of_families()) > least_division_time(); }
+  // Divisions of the region, made once.
+  const std::vector<fuse::Alternative>& divisions() {
+    if (divisions_ == nullptr) {
+      divisions_ = std::make_shared<const std::vector<fuse::Alternative>>(
+          fuse::alternatives(builder_.graph, builder_.step));
+    }
+    return *divisions_;
+  }
 
-  // Of families and, where they may be faster or if `divide`, of divisions.
-  std::vector<Way> ways(bool divide) {
+  std::vector<Way> with_divisions() {
     std::vector<Way> result = of_families();
-    if (!divide && least(result) <= least_division_time()) return result;
-    CascadeForms forms(builder_, step_);
-    const auto& divisions = forms.divisions();
+    const auto& divisions = this->divisions();
     for (size_t i = 0; i < divisions.size(); ++i) {
       StepBuilder trial(builder_.graph, builder_.step, builder_.target);
       trial.sizes = builder_.sizes;
@@ -233,13 +245,14 @@ class Selector {
   bool emit(const Way& way) {
     CascadeForms forms(builder_, step_);
     if (way.family != nullptr) return way.family->emit(forms);
-    add_division(builder_, forms.divisions().at(way.division));
+    add_division(builder_, divisions().at(way.division));
     return true;
   }
 
   StepBuilder& builder_;
   const fuse::CascadeStep& step_;
   const bool nominal_;
+  std::shared_ptr<const std::vector<fuse::Alternative>> divisions_;
 };
 
 }  // namespace
