@@ -1,6 +1,7 @@
 #include "codegen/rows/multi_pass_select.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "codegen/rows/multi_pass.h"
 #include "codegen/rows/vector_loads.h"
@@ -75,7 +76,15 @@ double multi_pass_time(StepBuilder& builder, const FlatStreaming& form) {
   std::vector<ir::Expr> axes = form.cascade.rows;
   axes.push_back(form.cascade.stream);
   const std::vector<ir::Expr> roots = form.streamed();
-  return select::time_of(select::work_of(roots, axes, builder.sizes), builder.target);
+  select::Work work = select::work_of(roots, axes, builder.sizes);
+  // A block has a row at most, and a thread its elements one after the other, in every pass.
+  constexpr double kMostLanes = 512;
+  const double length = static_cast<double>(std::max<int64_t>(builder.sizes.of(form.length()), 1));
+  const double lanes = std::min(length, kMostLanes);
+  work.points *= lanes / length;
+  work.steps = std::max(work.steps, 1.0) * std::ceil(length / lanes) *
+               static_cast<double>(phases_of(form).size());
+  return select::time_of(work, builder.target);
 }
 
 }  // namespace redfuser::codegen
