@@ -14,6 +14,7 @@
 #include "codegen/select/generate.h"
 #include "cuda/driver.h"
 #include "fake_cuda/device_harness.h"
+#include "runtime/gpu/program.h"
 #include "runtime/program/compiled_program.h"
 
 namespace redfuser::device_tests {
@@ -34,14 +35,7 @@ class Sweep : public FakeGpu {
     };
   }
 
-  codegen::Target target() const {
-    const cuda::DeviceInfo info = cuda::Device::open()->info();
-    codegen::Target result;
-    result.architecture = info.architecture;
-    result.shared_bytes = info.shared_bytes;
-    result.multiprocessors = info.multiprocessors;
-    return result;
-  }
+  codegen::Target target() const { return {runtime::machine_of(cuda::Device::open()->info())}; }
 
   void note(const codegen::GpuStep& step) {
     for (const codegen::GpuCall& call : step.calls) {

@@ -47,18 +47,6 @@ bool calls_products(const std::vector<codegen::GpuStep>& steps) {
   return false;
 }
 
-// What the driver does not say is taken from the table.
-select::Machine machine_of(const cuda::DeviceInfo& info) {
-  select::Machine machine = select::machine_like(info.architecture);
-  machine.architecture = info.architecture;
-  machine.multiprocessors = info.multiprocessors;
-  machine.shared_bytes = info.shared_bytes;
-  if (info.l2_bytes > 0) machine.l2_bytes = info.l2_bytes;
-  if (info.sm_mhz > 0) machine.clock = info.sm_mhz;
-  if (info.memory_rate > 0) machine.dram_rate = select::kMemoryEfficiency * info.memory_rate;
-  return machine;
-}
-
 // REDFUSER_KERNELS=portable.
 bool portable_kernels() {
   const char* family = std::getenv("REDFUSER_KERNELS");
@@ -82,6 +70,17 @@ void check_weights(int64_t bytes, int64_t memory_limit) {
 }
 
 }  // namespace
+
+select::Machine machine_of(const cuda::DeviceInfo& info) {
+  select::Machine machine = select::machine_like(info.architecture);
+  machine.architecture = info.architecture;
+  machine.multiprocessors = info.multiprocessors;
+  machine.shared_bytes = info.shared_bytes;
+  if (info.l2_bytes > 0) machine.l2_bytes = info.l2_bytes;
+  if (info.sm_mhz > 0) machine.clock = info.sm_mhz;
+  if (info.memory_rate > 0) machine.dram_rate = select::kMemoryEfficiency * info.memory_rate;
+  return machine;
+}
 
 void visit_buffers(const codegen::GpuStep& step,
                    const std::function<void(const codegen::BufferRef&)>& visit) {

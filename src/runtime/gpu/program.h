@@ -68,6 +68,9 @@ class GpuProgram {
   std::vector<std::string> notes_;
 };
 
+// The machine that estimates are for: the driver's numbers, and the table's where it has none.
+select::Machine machine_of(const cuda::DeviceInfo& info);
+
 // Visits every buffer of the step's calls, undefined ones too.
 void visit_buffers(const codegen::GpuStep& step,
                    const std::function<void(const codegen::BufferRef&)>& visit);
