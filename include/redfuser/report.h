@@ -18,7 +18,7 @@ struct StepCandidate {
   std::string refusal;  // why it does not apply; else empty
 };
 
-// What is known of a step beside its algebra; every field may be left out.
+// Facts of a step beside its algebra. Every field is optional.
 struct StepFacts {
   std::string family, configuration;  // of what computes it
   std::vector<std::string> kernels;   // names of what a run launched; empty: not known
@@ -35,9 +35,9 @@ struct ReportOptions {
   std::vector<StepFacts> steps;                            // empty, or one per step of the program
 };
 
-// The page: the file's graph beside the program's steps, with the fused regions outlined; for each
-// region its equations, forms, kernels and times; what was refused, and the user's node to blame.
-// UserError if there is no such target.
+// The page shows the file's graph beside the program's steps and outlines the fused regions. It
+// lists the equations, forms, kernels and times of each region, and each refusal with the user's
+// node that caused it. UserError for an unknown target.
 std::string report_page(const Program& program, const ReportOptions& options);
 // Writes it; a file is replaced only when the new one is whole.
 void save_report(const Program& program, const ReportOptions& options, const std::string& path);

@@ -41,7 +41,8 @@ struct StepTime {
   std::string label;  // the user's nodes
   std::string kind;   // as in StepInfo
   double start_us = 0, duration_us = 0;
-  // Of the elements that it reads and writes, each once; 0 where data decides what is read.
+  // Bytes of the elements that the step reads and writes, each element once; 0 where the elements
+  // depend on data.
   int64_t bytes = 0;
   std::vector<KernelTime> kernels;  // GPU only
 };

@@ -150,7 +150,7 @@ class Builder {
     return found == square ? std::optional(root) : std::nullopt;
   }
 
-  // An integer expression as one of Int64; casts of values that fit are no change. Null if the
+  // The integer expression in Int64, without casts that preserve every value. Null if the
   // arithmetic could wrap.
   ir::Expr wide(ir::Expr e) {
     if (e->dtype == DType::Int64) {

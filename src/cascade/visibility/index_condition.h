@@ -1,12 +1,15 @@
 // Conditions over indices in one form: sums and alternatives of f >= 0.
 //
 // Every comparison of integers becomes f >= 0 of a polynomial f over Int64; a != b is two of them.
-// What is not linear in f is resolved where it has an exact form:
+// Non-linear functions of indices are replaced by exact conditions:
 //
-//   c - |x| >= 0         c - x >= 0 and c + x >= 0          |x| - c >= 0     either of x - c, -x -
-//   c c - max(a, b) >= 0   c - a >= 0 and c - b >= 0          max(a, b) - c >= 0    either of them
-//   c - x² >= 0          |x| <= ⌊√c⌋                        x² - c >= 0      |x| >= ⌈√c⌉
-//   select(p, a, b) - c >= 0      p and a - c >= 0, or not p and b - c >= 0
+//   c - |x| >= 0              c - x >= 0 and c + x >= 0
+//   |x| - c >= 0              x - c >= 0 or -x - c >= 0
+//   c - max(a, b) >= 0        c - a >= 0 and c - b >= 0
+//   max(a, b) - c >= 0        a - c >= 0 or b - c >= 0
+//   c - x² >= 0               |x| <= ⌊√c⌋
+//   x² - c >= 0               |x| >= ⌈√c⌉
+//   select(p, a, b) - c >= 0  p and a - c >= 0, or not p and b - c >= 0
 #pragma once
 
 #include <vector>
