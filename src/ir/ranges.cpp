@@ -1,7 +1,8 @@
-
 #include "ir/ranges.h"
 
 #include <algorithm>
+
+#include "ir/interval.h"
 
 namespace redfuser::ir {
 namespace {
@@ -99,28 +100,17 @@ class Prover {
 
   bool atom_nonnegative(Expr atom, int depth) const {
     if (depth <= 0) return false;
-    auto arg_nonnegative = [&](int i) {
-      return nonnegative(to_polynomial(atom->args[i]), depth - 1);
-    };
     switch (atom->op) {
       case ExprOp::Symbol:
       case ExprOp::Axis:
         return true;
       case ExprOp::Abs:  // the smallest integer has no opposite
         return !atom->has_read && !atom->has_leaf;
-      case ExprOp::FloorMod:
-        return arg_nonnegative(1);
-      case ExprOp::FloorDiv:
-      case ExprOp::Min:
-        return arg_nonnegative(0) && arg_nonnegative(1);
-      case ExprOp::Max:
-        return arg_nonnegative(0) || arg_nonnegative(1);
-      case ExprOp::Select:
-        return clamped_at_zero(atom) != nullptr || (arg_nonnegative(1) && arg_nonnegative(2));
       case ExprOp::Reduce:
         return is_position(atom);
       default:
-        return false;
+        return clamped_at_zero(atom) != nullptr ||
+               low_bound(atom->op, Operands{*this, atom, depth});
     }
   }
 
@@ -142,53 +132,74 @@ class Prover {
       case ExprOp::Reduce:
         if (!is_position(atom)) return std::nullopt;
         return to_polynomial(atom->extent()) + minus_one;
-      case ExprOp::FloorMod:
-        if (!atom->args[1]->free_axes.empty()) return std::nullopt;
-        return to_polynomial(atom->args[1]) + minus_one;
-      case ExprOp::FloorDiv: {
-        Polynomial bound;
-        for (auto& [monomial, coefficient] : to_polynomial(atom->args[0])) {
-          Polynomial term{{{}, coefficient}};
-          for (Expr factor : monomial) {
-            if (factor->free_axes.empty()) {
-              term = term * Polynomial{{{factor}, 1}};
-            } else if (coefficient < 0) {
-              return std::nullopt;
-            } else {
-              auto factor_bound = upper_bound(factor, depth - 1);
-              if (!factor_bound) return std::nullopt;
-              term = term * *factor_bound;
-              if (term.size() > kMaxTerms) return std::nullopt;
-            }
-          }
-          bound = bound + term;
-        }
-        // ⌊(q·d + r)/d⌋ <= q when r <= d - 1, which holds for the usual r = -1.
-        Division division = divide(bound, to_polynomial(atom->args[1]));
-        if (division.remainder.empty()) return division.quotient;
-        if (nonnegative(scaled(division.remainder, -1) + minus_one, depth - 1)) {
-          return division.quotient + minus_one;
-        }
-        return nonnegative(bound, depth - 1) ? std::optional(bound) : std::nullopt;
-      }
-      case ExprOp::Min: {
-        for (Expr arg : atom->args) {
-          if (is_closed(arg)) return to_polynomial(arg);
-        }
-        return upper_bound(atom->args[0], depth - 1);
-      }
-      case ExprOp::Max: {
-        const auto bound = [&](Expr arg) {
-          return is_closed(arg) ? to_polynomial(arg) : upper_bound(arg, depth - 1);
-        };
-        const auto a = bound(atom->args[0]), b = bound(atom->args[1]);
-        if (!a || !b) return std::nullopt;
-        if (nonnegative(*a + scaled(*b, -1), depth - 1)) return a;
-        return nonnegative(*b + scaled(*a, -1), depth - 1) ? b : std::nullopt;
-      }
       default:
-        return std::nullopt;
+        return high_bound(atom->op, Operands{*this, atom, depth}).value;
     }
+  }
+
+  // The rules of ir/interval.h: lower bounds are 0 or unknown, upper bounds are polynomials.
+  struct Operands {
+    struct High {
+      std::optional<Polynomial> value;
+      bool exact = false;
+    };
+
+    const Prover& prover;
+    Expr atom;
+    int depth;
+
+    bool low(size_t i) const { return prover.nonnegative(to_polynomial(atom->args[i]), depth - 1); }
+    High high(size_t i) const {
+      const Expr arg = atom->args[i];
+      if (is_closed(arg)) return {to_polynomial(arg), true};
+      return {prover.upper_bound(arg, depth - 1)};
+    }
+    static bool least(bool x, bool y) { return x && y; }
+    static bool greatest(bool x, bool y) { return x || y; }
+    static High least(const High& x, const High& y) { return x.exact || !y.exact ? x : y; }
+    High greatest(const High& x, const High& y) const {
+      if (!x.value || !y.value) return {};
+      if (prover.nonnegative(*x.value + scaled(*y.value, -1), depth - 1)) return x;
+      return prover.nonnegative(*y.value + scaled(*x.value, -1), depth - 1) ? y : High{};
+    }
+    static bool zero() { return true; }
+    static bool unknown_low() { return false; }
+    static High unknown_high() { return {}; }
+    bool positive(size_t i) const { return low(i); }  // a divisor is not 0
+    bool low_quotient() const { return low(0); }
+    High high_quotient() const { return {prover.upper_quotient(atom, depth)}; }
+    static High remainder_below(const High& divisor) {
+      if (!divisor.value) return {};
+      return {*divisor.value + Polynomial{{{}, -1}}};
+    }
+  };
+
+  std::optional<Polynomial> upper_quotient(Expr atom, int depth) const {
+    Polynomial bound;
+    for (auto& [monomial, coefficient] : to_polynomial(atom->args[0])) {
+      Polynomial term{{{}, coefficient}};
+      for (Expr factor : monomial) {
+        if (factor->free_axes.empty()) {
+          term = term * Polynomial{{{factor}, 1}};
+        } else if (coefficient < 0) {
+          return std::nullopt;
+        } else {
+          auto factor_bound = upper_bound(factor, depth - 1);
+          if (!factor_bound) return std::nullopt;
+          term = term * *factor_bound;
+          if (term.size() > kMaxTerms) return std::nullopt;
+        }
+      }
+      bound = bound + term;
+    }
+    // ⌊(q·d + r)/d⌋ <= q when r <= d - 1, which holds for the usual r = -1.
+    const Polynomial minus_one{{{}, -1}};
+    Division division = divide(bound, to_polynomial(atom->args[1]));
+    if (division.remainder.empty()) return division.quotient;
+    if (nonnegative(scaled(division.remainder, -1) + minus_one, depth - 1)) {
+      return division.quotient + minus_one;
+    }
+    return nonnegative(bound, depth - 1) ? std::optional(bound) : std::nullopt;
   }
 
   // A size that is at least 1 is 1 + t with t >= 0, any other t: nonnegative if all coefficients in

@@ -7,7 +7,7 @@
 
 #include "cascade/algebra/algebra.h"
 #include "cascade/algebra/sign.h"
-#include "cpu/tile/specialize.h"
+#include "cpu/tile/interval.h"
 #include "ir/contraction.h"
 #include "ir/depth.h"
 #include "ir/evaluate.h"
@@ -79,7 +79,7 @@ TEST(Shared, RangesOfIndices) {
   ir::ExprPool pool;
   const ir::Expr axis = pool.axis("i", pool.integer(5)), read = pool.read(0, DType::Int32, {axis});
   const ir::Expr sum = doubled(pool, ir::ExprOp::Min, pool.make(ir::ExprOp::Sub, {read, read}));
-  EXPECT_LE(cpu::range_of(doubled(pool, ir::ExprOp::Sub, sum)).low, 0);
+  EXPECT_LE(cpu::interval_of(doubled(pool, ir::ExprOp::Sub, sum)).low, 0);
 }
 
 // Σ over j of a function of the earlier result m and the element x.

@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "base/error.h"
+#include "cascade/certify/tape.h"
 #include "ir/evaluate.h"
-#include "ir/tape.h"
 
 namespace redfuser::cascade {
 namespace {
@@ -82,7 +82,7 @@ std::vector<double> flattened(ir::Reduction reduction, const Partial& partial) {
 }
 
 // Evaluates with the streamed position, a column point and a supplier of leaves.
-double at(ir::Tape& tape, const Row& row, ir::Expr stream, int64_t position,
+double at(Tape& tape, const Row& row, ir::Expr stream, int64_t position,
           const std::vector<ir::Expr>& columns, const std::vector<int64_t>& point,
           const ir::Environment& leaves) {
   auto environment = [&](ir::Expr leaf) -> double {
@@ -124,13 +124,13 @@ double ranked_read(ir::Expr read, const std::vector<Partial>& by_stage) {
 using Results = std::function<double(size_t stage, size_t point)>;
 
 // One element of every output.
-std::vector<ir::Tape> tapes_of(const std::vector<CascadeOutput>& outputs) {
-  std::vector<ir::Tape> tapes;
+std::vector<Tape> tapes_of(const std::vector<CascadeOutput>& outputs) {
+  std::vector<Tape> tapes;
   for (const CascadeOutput& output : outputs) tapes.emplace_back(output.body);
   return tapes;
 }
 
-void write_outputs(const std::vector<CascadeOutput>& outputs, std::vector<ir::Tape>& tapes,
+void write_outputs(const std::vector<CascadeOutput>& outputs, std::vector<Tape>& tapes,
                    ir::Expr stream, const std::vector<Stage>& stages, const Row& row,
                    const Results& results, const std::vector<Partial>& ranked, RowResult& out) {
   std::vector<ir::Expr> columns;
@@ -161,7 +161,7 @@ struct UnfusedSimulator::Impl {
     for (const Stage& stage : cascade.stages) bodies.emplace_back(stage.body);
   }
   const Cascade cascade;
-  std::vector<ir::Tape> bodies, outputs;
+  std::vector<Tape> bodies, outputs;
 };
 
 UnfusedSimulator::UnfusedSimulator(const Cascade& cascade)
@@ -223,8 +223,8 @@ struct StreamingTapes {
       references.emplace_back(reference.value);
     for (ir::Expr finish : streaming.finish) finishes.emplace_back(finish);
   }
-  std::vector<ir::Tape> lifts, references, finishes, outputs;
-  std::vector<std::optional<ir::Tape>> transports;
+  std::vector<Tape> lifts, references, finishes, outputs;
+  std::vector<std::optional<Tape>> transports;
 };
 
 class TileContext {
@@ -324,7 +324,7 @@ class TileContext {
   // State leaves of a transport are the old values, even of accumulators that are already updated.
   Partial transported(size_t k, size_t point, const State& old, const State& next) const {
     const Partial& own = old.partials[k][point];
-    std::optional<ir::Tape>& transport = tapes_.transports[k];
+    std::optional<Tape>& transport = tapes_.transports[k];
     if (!transport) return own;
     auto leaves = [&](ir::Expr leaf) { return reference(leaf, next, old, point); };
     return {at(*transport, row_, streaming_.cascade.stream, 0, {}, {}, std::ref(leaves)), {}};

@@ -6,6 +6,50 @@
 
 namespace redfuser::cascade {
 
+namespace {
+
+// The rules of ir/interval.h in expressions; null is unknown.
+class Operands {
+ public:
+  Operands(ir::ExprPool& pool, const IndexBounds& bounds, ir::Expr atom) : pool_(pool) {
+    if (!has_interval_rule(atom->op)) return;
+    const bool divides = atom->op == ir::ExprOp::FloorDiv || atom->op == ir::ExprOp::FloorMod;
+    if (divides) {  // divisors that are the same throughout the tile
+      divisor_ = atom->args[1];
+      positive_ = !bounds.varies(divisor_) &&
+                  proved_less(pool, pool.integer(0), divisor_, ir::kWhereElementsExist);
+      if (!positive_) return;
+    }
+    const bool later = atom->op == ir::ExprOp::Select || atom->op == ir::ExprOp::FloorMod;
+    of_.resize(atom->args.size());
+    for (size_t i = later ? 1 : 0; i < of_.size(); ++i) of_[i] = bounds.of(atom->args[i]);
+  }
+
+  ir::Expr low(size_t i) const { return of_[i] ? of_[i]->low : nullptr; }
+  ir::Expr high(size_t i) const { return of_[i] ? of_[i]->high : nullptr; }
+  ir::Expr least(ir::Expr x, ir::Expr y) const { return both(ir::ExprOp::Min, x, y); }
+  ir::Expr greatest(ir::Expr x, ir::Expr y) const { return both(ir::ExprOp::Max, x, y); }
+  ir::Expr zero() const { return pool_.integer(0); }
+  static ir::Expr unknown_low() { return nullptr; }
+  static ir::Expr unknown_high() { return nullptr; }
+  bool positive(size_t) const { return positive_; }
+  ir::Expr low_quotient() const { return low(0) ? pool_.floordiv(low(0), divisor_) : nullptr; }
+  ir::Expr high_quotient() const { return high(0) ? pool_.floordiv(high(0), divisor_) : nullptr; }
+  ir::Expr remainder_below(ir::Expr divisor) const { return pool_.sub(divisor, pool_.integer(1)); }
+
+ private:
+  ir::Expr both(ir::ExprOp op, ir::Expr x, ir::Expr y) const {
+    return x && y ? pool_.make(op, {x, y}) : nullptr;
+  }
+
+  ir::ExprPool& pool_;
+  ir::Expr divisor_ = nullptr;
+  bool positive_ = false;
+  std::vector<std::optional<Bounds>> of_;
+};
+
+}  // namespace
+
 bool IndexBounds::varies(ir::Expr e) const {
   return std::any_of(corners_.begin(), corners_.end(),
                      [&](const TileCorner& c) { return e->depends_on(c.axis); });
@@ -51,38 +95,9 @@ std::optional<Bounds> IndexBounds::of_atom(ir::Expr atom) const {
   for (const TileCorner& c : corners_) {
     if (atom == c.axis) return Bounds{c.first, c.last};
   }
-  switch (atom->op) {
-    case ir::ExprOp::FloorDiv:
-    case ir::ExprOp::FloorMod:
-      return of_quotient(atom);
-    case ir::ExprOp::Min:
-    case ir::ExprOp::Max: {
-      auto a = of(atom->args[0]), b = of(atom->args[1]);
-      if (!a || !b) return std::nullopt;
-      return Bounds{pool_.make(atom->op, {a->low, b->low}),
-                    pool_.make(atom->op, {a->high, b->high})};
-    }
-    case ir::ExprOp::Select: {
-      auto a = of(atom->args[1]), b = of(atom->args[2]);
-      if (!a || !b) return std::nullopt;
-      return Bounds{pool_.make(ir::ExprOp::Min, {a->low, b->low}),
-                    pool_.make(ir::ExprOp::Max, {a->high, b->high})};
-    }
-    default:
-      return std::nullopt;
-  }
-}
-
-std::optional<Bounds> IndexBounds::of_quotient(ir::Expr atom) const {
-  ir::Expr divisor = atom->args[1];
-  if (varies(divisor) || !proved_less(pool_, pool_.integer(0), divisor, ir::kWhereElementsExist))
-    return std::nullopt;
-  if (atom->op == ir::ExprOp::FloorMod) {
-    return Bounds{pool_.integer(0), pool_.sub(divisor, pool_.integer(1))};
-  }
-  auto inner = of(atom->args[0]);
-  if (!inner) return std::nullopt;
-  return Bounds{pool_.floordiv(inner->low, divisor), pool_.floordiv(inner->high, divisor)};
+  const Operands operands(pool_, *this, atom);
+  const Bounds found{low_bound(atom->op, operands), high_bound(atom->op, operands)};
+  return found.low && found.high ? std::optional(found) : std::nullopt;
 }
 
 }  // namespace redfuser::cascade

@@ -1,12 +1,13 @@
-// Bounds of integer expressions over a tile [first, last] of each of some axes.
+// Bounds of integer expressions over a tile [first, last] of each of some axes, as expressions.
 //
-// Bounds are taken monomial by monomial in the expression's polynomial, so that what two sides of a
-// comparison share cancels; floor divisions are monotone.
+// Bounds are taken monomial by monomial in the expression's polynomial, so that equal terms on both
+// sides of a comparison cancel; those of its atoms follow the rules of ir/interval.h.
 #pragma once
 
 #include <optional>
 #include <vector>
 
+#include "ir/interval.h"
 #include "ir/polynomial.h"
 
 namespace redfuser::cascade {
@@ -16,9 +17,7 @@ struct TileCorner {
   ir::Expr axis, first, last;
 };
 
-struct Bounds {
-  ir::Expr low, high;
-};
+using Bounds = ir::Interval<ir::Expr>;
 
 class IndexBounds {
  public:
@@ -33,7 +32,6 @@ class IndexBounds {
  private:
   std::optional<Bounds> of_monomial(const ir::Monomial& monomial) const;
   std::optional<Bounds> of_atom(ir::Expr atom) const;
-  std::optional<Bounds> of_quotient(ir::Expr atom) const;
 
   ir::ExprPool& pool_;
   std::vector<TileCorner> corners_;

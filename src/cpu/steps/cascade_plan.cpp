@@ -438,20 +438,20 @@ void CascadePlan::set_outer(TileContext& machine, int64_t point) const {
 }
 
 void CascadePlan::set_part(TileContext& machine, int64_t row, int64_t count) const {
-  const AxisRanges ranges = [&](ir::Expr axis) {
+  const AxisIntervals ranges = [&](ir::Expr axis) {
     for (size_t i = 0; i < outer_axes.size(); ++i) {
-      if (outer_axes[i] == axis) return Range{machine.axes[i], machine.axes[i]};
+      if (outer_axes[i] == axis) return Interval{machine.axes[i], machine.axes[i]};
     }
     int64_t inner = 1;
     for (size_t i = row_axes.size(); i-- > 0;) {
       const int64_t extent = extent_of(row_axes[i]);
       if (row_axes[i] == axis) {
         const int64_t low = row / inner, high = (row + count - 1) / inner;
-        if (low / extent == high / extent) return Range{low % extent, high % extent};
+        if (low / extent == high / extent) return Interval{low % extent, high % extent};
       }
       inner *= extent;
     }
-    return Range{0, extent_of(axis) - 1};
+    return Interval{0, extent_of(axis) - 1};
   };
   const auto index = static_cast<size_t>(scope);
   const auto part = trim.part(ranges, kTrimGranularity);

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cpu/tile/specialize.h"
 #include "ir/evaluate.h"
 
 namespace redfuser::cpu {
 
-std::optional<bool> uniform_truth(ir::Expr e, const AxisRanges& ranges) {
+std::optional<bool> uniform_truth(ir::Expr e, const AxisIntervals& ranges) {
   auto truth = [&](size_t i) { return uniform_truth(e->args[i], ranges); };
   switch (e->op) {
     case ir::ExprOp::Constant:
@@ -27,7 +28,7 @@ std::optional<bool> uniform_truth(ir::Expr e, const AxisRanges& ranges) {
     case ir::ExprOp::LessEqual:
     case ir::ExprOp::Equal: {
       if (!is_integer(e->args[0]->dtype) || e->has_read || e->has_leaf) return std::nullopt;
-      const Range a = range_of(e->args[0], ranges), b = range_of(e->args[1], ranges);
+      const Interval a = interval_of(e->args[0], ranges), b = interval_of(e->args[1], ranges);
       if (e->op == ir::ExprOp::Equal) {
         if (a.high < b.low || b.high < a.low) return false;
         return a.low == a.high && b.low == b.high ? std::optional(true) : std::nullopt;
@@ -45,7 +46,7 @@ std::optional<bool> uniform_truth(ir::Expr e, const AxisRanges& ranges) {
 namespace {
 
 // The branch that a selection takes throughout the tile, or null.
-ir::Expr taken(ir::Expr select, const AxisRanges& ranges) {
+ir::Expr taken(ir::Expr select, const AxisIntervals& ranges) {
   auto truth = uniform_truth(select->args[0], ranges);
   return truth ? select->args[*truth ? 1 : 2] : nullptr;
 }
@@ -53,7 +54,7 @@ ir::Expr taken(ir::Expr select, const AxisRanges& ranges) {
 bool positive(ir::Expr e) { return e->is_constant() && is_float(e->dtype) && e->number > 0; }
 
 // e = sign · infinity throughout the tile, or NaN.
-bool is_infinite(ir::Expr e, double sign, const AxisRanges& ranges) {
+bool is_infinite(ir::Expr e, double sign, const AxisIntervals& ranges) {
   auto arg = [&](size_t i, double s) { return is_infinite(e->args[i], s, ranges); };
   switch (e->op) {
     case ir::ExprOp::Constant:
@@ -79,7 +80,7 @@ bool is_infinite(ir::Expr e, double sign, const AxisRanges& ranges) {
   }
 }
 
-bool is_zero(ir::Expr e, const AxisRanges& ranges) {
+bool is_zero(ir::Expr e, const AxisIntervals& ranges) {
   auto arg = [&](size_t i) { return is_zero(e->args[i], ranges); };
   switch (e->op) {
     case ir::ExprOp::Constant:
@@ -103,7 +104,7 @@ bool is_zero(ir::Expr e, const AxisRanges& ranges) {
 
 }  // namespace
 
-bool is_identity(ir::Reduction reduction, ir::Expr lift, const AxisRanges& ranges) {
+bool is_identity(ir::Reduction reduction, ir::Expr lift, const AxisIntervals& ranges) {
   switch (reduction) {
     case ir::Reduction::Sum:
       return is_zero(lift, ranges);
@@ -145,9 +146,9 @@ bool CascadeTrim::bounded(const std::vector<double>& largest) const {
   });
 }
 
-bool CascadeTrim::empty(const AxisRanges& ranges, int64_t begin, int64_t end) const {
-  const AxisRanges within = [&](ir::Expr axis) {
-    return axis == stream_ ? Range{begin, end - 1} : ranges(axis);
+bool CascadeTrim::empty(const AxisIntervals& ranges, int64_t begin, int64_t end) const {
+  const AxisIntervals within = [&](ir::Expr axis) {
+    return axis == stream_ ? Interval{begin, end - 1} : ranges(axis);
   };
   return std::all_of(folds_.begin(), folds_.end(), [&](const Fold& fold) {
     return is_identity(fold.reduction, fold.lift, within);
@@ -155,7 +156,7 @@ bool CascadeTrim::empty(const AxisRanges& ranges, int64_t begin, int64_t end) co
 }
 
 // Emptiness of a whole end of the axis is monotone in its length: both ends are bisected.
-CascadeTrim::Part CascadeTrim::part(const AxisRanges& ranges, int64_t granularity) const {
+CascadeTrim::Part CascadeTrim::part(const AxisIntervals& ranges, int64_t granularity) const {
   const int64_t extent = stream_ ? extent_of(stream_) : 1;
   Part whole{0, extent};
   if (!possible_ || extent == 0) return whole;

@@ -9,17 +9,17 @@
 #include <vector>
 
 #include "cascade/visibility/masked_operands.h"
-#include "cpu/tile/specialize.h"
+#include "cpu/tile/interval.h"
 #include "ir/expr.h"
 
 namespace redfuser::cpu {
 
 // The value of a Bool expression of indices if it is constant over the tile, else nullopt.
-std::optional<bool> uniform_truth(ir::Expr condition, const AxisRanges& ranges);
+std::optional<bool> uniform_truth(ir::Expr condition, const AxisIntervals& ranges);
 
 // True if the lift is the identity of its reduction (Sum, Max or Min) over the whole tile, provided
 // that factors of zeros and addends of infinities are finite.
-bool is_identity(ir::Reduction reduction, ir::Expr lift, const AxisRanges& ranges);
+bool is_identity(ir::Reduction reduction, ir::Expr lift, const AxisIntervals& ranges);
 
 class CascadeTrim {
  public:
@@ -36,7 +36,7 @@ class CascadeTrim {
   struct Part {
     int64_t begin, end;
   };
-  Part part(const AxisRanges& ranges, int64_t granularity) const;
+  Part part(const AxisIntervals& ranges, int64_t granularity) const;
   // Whether a mask of indices can hide a whole tile.
   bool possible() const { return possible_; }
   // The trim is exact if every element of these values is finite and `bounded` is true for their
@@ -45,7 +45,7 @@ class CascadeTrim {
   bool bounded(const std::vector<double>& largest) const;
 
  private:
-  bool empty(const AxisRanges& ranges, int64_t begin, int64_t end) const;
+  bool empty(const AxisIntervals& ranges, int64_t begin, int64_t end) const;
   ir::Expr stream_ = nullptr;
   std::vector<Fold> folds_;
   cascade::MaskedOperands operands_;

@@ -9,6 +9,7 @@
 #include "cpu/steps/map_kernel.h"
 #include "cpu/steps/reduce_kernel.h"
 #include "ir/evaluate.h"
+#include "ir/interval.h"
 #include "ir/polynomial.h"
 #include "ir/ranges.h"
 #include "ops/lowering.h"
@@ -33,13 +34,9 @@ ir::Expr whole_read(const ir::Graph& graph, ir::Expr position, const std::vector
   return position;
 }
 
-struct Bounds {
-  int64_t low, high;
-};
-
 // The first element outside the bounds, or -1.
 template <typename T>
-int64_t find_outside(const T* at, int64_t count, Bounds bounds, ThreadPool& pool) {
+int64_t find_outside(const T* at, int64_t count, ir::Interval<int64_t> bounds, ThreadPool& pool) {
   std::atomic<int64_t> found = count;
   pool.parallel_for((count + kChunk - 1) / kChunk, [&](int64_t chunk, int) {
     const int64_t first = chunk * kChunk, last = std::min(count, first + kChunk);
@@ -55,7 +52,7 @@ int64_t find_outside(const T* at, int64_t count, Bounds bounds, ThreadPool& pool
   return found == count ? -1 : found.load();
 }
 
-int64_t find_outside(const Tensor& positions, Bounds bounds, ThreadPool& pool) {
+int64_t find_outside(const Tensor& positions, ir::Interval<int64_t> bounds, ThreadPool& pool) {
   return positions.dtype() == DType::Int32
              ? find_outside(positions.as<int32_t>(), positions.size(), bounds, pool)
              : find_outside(positions.as<int64_t>(), positions.size(), bounds, pool);
@@ -141,8 +138,8 @@ Tensor PositionGuard::positions(RunContext& context) const {
 
 void PositionGuard::run(RunContext& context) const {
   const Tensor found = positions(context);
-  const Bounds bounds{evaluate_size(spec_.low, context.symbols),
-                      evaluate_size(spec_.high, context.symbols)};
+  const ir::Interval<int64_t> bounds{evaluate_size(spec_.low, context.symbols),
+                                     evaluate_size(spec_.high, context.symbols)};
   const int64_t at = find_outside(found, bounds, context.pool);
   if (at < 0) return;
   user_error("{}: {} {} is out of range for size {}", where_, spec_.what, element(found, at),

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cpu/steps/reduce_plan.h"
+#include "cpu/tile/interval.h"
 #include "cpu/tile/product_layout.h"
 #include "cpu/tile/specialize.h"
 
@@ -254,7 +255,7 @@ class ProductKernel final : public Kernel {
     if (read->op != ir::ExprOp::Read || !is_float(read->dtype)) return false;
     const Dims sizes = dims(read->integer);
     for (size_t i = 0; i < sizes.size(); ++i) {
-      const Range range = range_of(read->args[i]);
+      const Interval range = interval_of(read->args[i]);
       if (range.low < 0 || range.high >= sizes[i]) return false;
     }
     auto separated = separate(pool, flat_offset(pool, read->args, sizes), lists);

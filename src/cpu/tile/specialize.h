@@ -2,7 +2,6 @@
 // its value, so that strides, extents and ranges are plain numbers.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -45,17 +44,5 @@ int64_t extent_of(std::span<const ir::Expr> axes);
 // parts, outermost first.
 void split_axes(ir::ExprPool& pool, std::vector<ir::Expr>& axes,
                 const std::vector<ir::Expr*>& expressions);
-
-// Bounds of an integer expression over all its axes; saturated at ±2^62 where unknown.
-struct Range {
-  int64_t low, high;
-};
-Range range_of(ir::Expr expr);
-// The same where the axes have ranges of their own.
-using AxisRanges = std::function<Range(ir::Expr axis)>;
-Range range_of(ir::Expr expr, const AxisRanges& axes);
-// Whether the exact result of an integer operation or cast may lie outside its type, so that it is
-// to be wrapped around.
-bool may_overflow(ir::Expr expr);
 
 }  // namespace redfuser::cpu

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "cpu/tile/factors.h"
+#include "cpu/tile/interval.h"
 #include "cpu/tile/product_layout.h"
 #include "cpu/tile/specialize.h"
 #include "cpu/tile/tile_builder.h"
@@ -100,7 +101,7 @@ Access TileBuilder::access_of(ir::Expr read, const std::vector<ir::Expr>& row_ax
   access.size = element_count(dims);
   access.in_range = true;
   for (size_t i = 0; i < dims.size(); ++i) {
-    const Range range = range_of(read->args[i]);
+    const Interval range = interval_of(read->args[i]);
     access.in_range &= range.low >= 0 && range.high < dims[i];
   }
   return access;

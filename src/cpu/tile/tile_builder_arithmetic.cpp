@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "cpu/tile/specialize.h"
+#include "cpu/tile/interval.h"
 #include "cpu/tile/tile_builder.h"
 #include "ir/integer_operations.h"
 

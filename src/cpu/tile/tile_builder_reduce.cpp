@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "cpu/tile/factors.h"
+#include "cpu/tile/interval.h"
 #include "cpu/tile/specialize.h"
 #include "cpu/tile/tile_builder.h"
 
@@ -162,7 +163,7 @@ RegisterId TileBuilder::build_ranked(ir::Expr reduce, const Variation& v) {
   ir::Expr list_value =
       pool_.reduce(reduce->reduction, reduce->bound_axis(), reduce->body(), pool_.integer(0));
   const int64_t extent = extent_of(reduce->bound_axis());
-  const int64_t keep = std::min(range_of(rank).high + 1, std::max<int64_t>(extent, 1));
+  const int64_t keep = std::min(interval_of(rank).high + 1, std::max<int64_t>(extent, 1));
   const Variation inner = variation(list_value);
   RF_CHECK(!has_columns(inner.shape),
            "a ranked reduction over the columns of a tile is not supported");

@@ -1,32 +1,32 @@
-#include "ir/tape.h"
+#include "cascade/certify/tape.h"
 
 #include "base/error.h"
 #include "ir/evaluate.h"
 #include "ir/scalar_operations.h"
 
-namespace redfuser::ir {
+namespace redfuser::cascade {
 
-Tape::Tape(Expr root) {
+Tape::Tape(ir::Expr root) {
   slot_of(root);
   slots_.clear();
   values_.resize(operations_.size());
 }
 
 // Arguments precede their users, so the root is last.
-uint32_t Tape::slot_of(Expr expr) {
+uint32_t Tape::slot_of(ir::Expr expr) {
   if (const auto known = slots_.find(expr); known != slots_.end()) return known->second;
   std::vector<uint32_t> slots;
   // The extent of an axis is not an operand; a reduction is evaluated as a whole.
-  if (expr->op != ExprOp::Axis && expr->op != ExprOp::Reduce) {
-    for (Expr arg : expr->args) slots.push_back(slot_of(arg));
+  if (expr->op != ir::ExprOp::Axis && expr->op != ir::ExprOp::Reduce) {
+    for (ir::Expr arg : expr->args) slots.push_back(slot_of(arg));
   }
-  if (expr->op == ExprOp::Read) {
+  if (expr->op == ir::ExprOp::Read) {
     ConcreteRead& read = reads_.emplace_back();
-    read.node = ExprNode{ExprOp::Read, expr->dtype};
+    read.node = ir::ExprNode{ir::ExprOp::Read, expr->dtype};
     read.node.integer = expr->integer;
     read.node.free_axes = expr->free_axes;
-    read.indices.assign(slots.size(), ExprNode{ExprOp::Constant, DType::Int64});
-    for (const ExprNode& index : read.indices) read.node.args.push_back(&index);
+    read.indices.assign(slots.size(), ir::ExprNode{ir::ExprOp::Constant, DType::Int64});
+    for (const ir::ExprNode& index : read.indices) read.node.args.push_back(&index);
   }
   operations_.push_back({expr, arguments_.size()});
   arguments_.insert(arguments_.end(), slots.begin(), slots.end());
@@ -35,7 +35,7 @@ uint32_t Tape::slot_of(Expr expr) {
   return slot;
 }
 
-double Tape::run(const Environment& environment) {
+double Tape::run(const ir::Environment& environment) {
   size_t next_read = 0;
   for (size_t i = 0; i < operations_.size(); ++i) {
     values_[i] = result(operations_[i], environment, next_read);
@@ -43,31 +43,33 @@ double Tape::run(const Environment& environment) {
   return values_.back();
 }
 
-double Tape::read(const Operation& operation, ConcreteRead& read, const Environment& environment) {
+double Tape::read(const Operation& operation, ConcreteRead& read,
+                  const ir::Environment& environment) {
   for (size_t i = 0; i < read.indices.size(); ++i) {
-    read.indices[i].integer = as_int(argument(operation, i));
+    read.indices[i].integer = ir::as_int(argument(operation, i));
   }
   return environment(&read.node);
 }
 
-double Tape::result(const Operation& operation, const Environment& environment, size_t& next_read) {
-  Expr expr = operation.expr;
+double Tape::result(const Operation& operation, const ir::Environment& environment,
+                    size_t& next_read) {
+  ir::Expr expr = operation.expr;
   auto arg = [&](size_t i) { return argument(operation, i); };
   switch (expr->op) {
-    case ExprOp::Constant:
+    case ir::ExprOp::Constant:
       return is_float(expr->dtype) ? expr->number : static_cast<double>(expr->integer);
-    case ExprOp::Axis:
-    case ExprOp::Symbol:
-    case ExprOp::Leaf:
+    case ir::ExprOp::Axis:
+    case ir::ExprOp::Symbol:
+    case ir::ExprOp::Leaf:
       return environment(expr);
-    case ExprOp::Reduce:
+    case ir::ExprOp::Reduce:
       return evaluate(expr, environment);
-    case ExprOp::Read:
+    case ir::ExprOp::Read:
       return read(operation, reads_[next_read++], environment);
-    case ExprOp::Select:
+    case ir::ExprOp::Select:
       return arg(0) != 0 ? arg(1) : arg(2);
-    case ExprOp::Cast:
-      return cast_between(expr->dtype, expr->args[0]->dtype, arg(0));
+    case ir::ExprOp::Cast:
+      return ir::cast_between(expr->dtype, expr->args[0]->dtype, arg(0));
     default:
       break;
   }
@@ -78,4 +80,4 @@ double Tape::result(const Operation& operation, const Environment& environment, 
   return value;
 }
 
-}  // namespace redfuser::ir
+}  // namespace redfuser::cascade

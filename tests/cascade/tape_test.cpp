@@ -3,8 +3,8 @@
 
 #include <cmath>
 
+#include "cascade/certify/tape.h"
 #include "ir/evaluate.h"
-#include "ir/tape.h"
 
 namespace redfuser {
 namespace {
@@ -46,8 +46,8 @@ TEST(Tape, GivesWhatEvaluationGives) {
       p.add(x, p.reduce(ir::Reduction::Sum, k, p.mul(read(4, {i, k}), read(5, {k, i})))),
   };
   for (ir::Expr expr : table) {
-    ir::Tape tape(expr);
-    ir::Tape moved(std::move(tape));
+    cascade::Tape tape(expr);
+    cascade::Tape moved(std::move(tape));
     for (int seed = 0; seed < 40; ++seed) {
       const auto environment = [&](ir::Expr e) { return number_of(e, seed); };
       const double expected = evaluate(expr, environment), actual = moved.run(environment);
