@@ -1,5 +1,9 @@
 #include "command_line.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 #include "tool.h"
 
 namespace redfuser::tools {
@@ -30,14 +34,16 @@ CLI::Option* add_report_option(CLI::App& app, std::string& report) {
 CLI::Option* add_target_option(CLI::App& app, std::string& target) {
   return app
       .add_option("--target", target,
-                  "With --dump or --report: the GPU that kernels are for, such as sm_80")
+                  "With a report of kernels: the GPU that they are for, such as sm_80")
       ->type_name("SM")
       ->capture_default_str();
 }
 
-void check_target_option(const CLI::App& app) {
-  if (app.count("--target") > 0 && app.count("--dump") + app.count("--report") == 0) {
-    fail("--target goes with --dump or --report");
+void check_target_option(const CLI::App& app, const std::vector<std::string>& others) {
+  const bool wanted = std::any_of(others.begin(), others.end(),
+                                  [&](const std::string& name) { return app.count(name) > 0; });
+  if (app.count("--target") > 0 && !wanted) {
+    fail("--target goes with {}", fmt::join(others, " or "));
   }
 }
 

@@ -93,7 +93,7 @@ std::optional<OptOptions> parse_options(int argc, char** argv) {
   app.add_flag("--list-ops", options.list_operators, "Print the table of operators");
   if (parse_command_line(app, argc, argv)) return std::nullopt;
   if (options.list_operators) return options;
-  check_target_option(app);
+  check_target_option(app, {"--explain", "--dump", "--report"});
   options.save.emit = parse_emit(emit);
   if (!to.empty()) options.convert = ConvertOptions{parse_type(to), keep_io};
   if (keep_io && to.empty()) fail("--keep-io needs --to");
@@ -138,9 +138,10 @@ void describe(const SaveResult& result, const ReportView& report, const OptOptio
 void write_reports(const Program& program, const ReportView& report, const OptOptions& options,
                    const Words& words) {
   if (!options.dump.empty()) write_output("-", program.dump(options.dump, options.target));
-  if (options.explain && options.explain->empty()) words.say(explanation(report));
-  if (options.explain && !options.explain->empty()) {
-    write_output(*options.explain, program.explain());
+  if (options.explain) {
+    const std::string text = program.explain(program.step_facts(options.target), options.target);
+    if (options.explain->empty()) words.say(explanation(ReportView(text)));
+    if (!options.explain->empty()) write_output(*options.explain, text);
   }
   if (options.svg == "-") {
     write_output("-", picture(program));

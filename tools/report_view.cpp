@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "step_view.h"
+
 namespace redfuser::tools {
 namespace {
 
@@ -36,7 +38,8 @@ std::string stage_line(const Json& stage) {
 
 }  // namespace
 
-ReportView::ReportView(const std::string& json_text) : json(Json::parse(json_text)) {
+ReportView::ReportView(const std::string& json_text)
+    : text(json_text), json(Json::parse(json_text)) {
   for (const Json& region : json["fused"]) ++fused_by_class[region["class"].get<std::string>()];
   ops_before = json["ops_before"].get<Counts>();
   ops_after = json["ops_after"].get<Counts>();
@@ -91,14 +94,14 @@ std::vector<std::pair<std::string, std::string>> graph_facts(const ReportView& r
 }
 
 std::string explanation(const ReportView& report) {
+  const StepView steps(report.json);
   std::string text = "fused\n";
   if (report.json["fused"].empty()) text += "  none\n";
   for (const Json& region : report.json["fused"]) {
     const Json& verified = region["verified"];
     const Json& error = verified["max_error"];
-    text += fmt::format("  {} {}, {}: {}\n", region["id"].get<int>(),
-                        region["class"].get<std::string>(), region["strategy"].get<std::string>(),
-                        joined(region["nodes"]));
+    text += fmt::format("  {} {}: {}\n", region["id"].get<int>(),
+                        region["class"].get<std::string>(), joined(region["nodes"]));
     for (const Json& stage : region["stages"]) text += stage_line(stage);
     const int cases = verified["cases"].get<int>();
     if (cases > 0) {
@@ -106,6 +109,7 @@ std::string explanation(const ReportView& report) {
                           error.is_number() ? fmt::format("{:.2g}", error.get<double>())
                                             : error.get<std::string>());
     }
+    text += steps.of_region(region["id"].get<int>());
   }
   text += "unfused\n";
   if (report.json["unfused"].empty()) text += "  none\n";
@@ -115,7 +119,7 @@ std::string explanation(const ReportView& report) {
     const std::string blame = region["blame"].get<std::string>();
     if (!blame.empty()) text += fmt::format("    at node \"{}\"\n", blame);
   }
-  return text;
+  return text + steps.others();
 }
 
 }  // namespace redfuser::tools

@@ -15,6 +15,7 @@ using Counts = std::map<std::string, int>;
 struct ReportView {
   explicit ReportView(const std::string& json_text);
 
+  std::string text;  // of the JSON
   Json json;
   std::map<std::string, int64_t> fused_by_class;
   Counts ops_before, ops_after;
@@ -29,7 +30,8 @@ std::string fused_summary(const ReportView& report);
 std::string count_table(const Counts& before, const Counts& after);
 // The same as lines of a page's head.
 std::vector<std::pair<std::string, std::string>> graph_facts(const ReportView& report);
-// Every fused region with its stages, and every one that was not fused with the reason.
+// Every fused region with its stages and what computes it, every one that was not fused with the
+// reason, and the other steps.
 std::string explanation(const ReportView& report);
 
 }  // namespace redfuser::tools

@@ -10,6 +10,7 @@
 #include "run_inputs.h"
 #include "run_page.h"
 #include "run_report.h"
+#include "time_view.h"
 #include "tool.h"
 
 namespace redfuser::tools {
@@ -58,6 +59,10 @@ RunResult run_and_check(const Model& model, const Program& program, const RunOpt
   tell_notes();
   for (const std::string& note : result.measurement.notes) tell(note + "\n");
   result.tunings = session.tunings();
+  if (options.explain || !options.report.empty()) {
+    result.steps = session.step_facts();
+    add_profile(profiled_steps(result.measurement.profile), result.steps);
+  }
   if (!options.compare.empty()) {
     result.comparisons = compare(result.measurement.outputs, expected, options.tolerance);
   }
@@ -105,13 +110,14 @@ int run(int argc, char** argv) {
   }
   // The JSON says the same.
   if (options.json != "-") words.say(text_report(model, report, options, result));
-  if (options.explain) {
-    const bool as_text = options.explain->empty();
-    if (!as_text) write_output(*options.explain, program.explain());
-    if (as_text && options.json != "-") words.say(explanation(report));
+  const ReportView explained(options.explain ? program.explain(result.steps, result.device)
+                                             : program.explain());
+  if (options.explain && !options.explain->empty()) write_output(*options.explain, explained.text);
+  if (options.explain && options.explain->empty() && options.json != "-") {
+    words.say(explanation(explained));
   }
   if (!options.json.empty()) {
-    write_output(options.json, json_report(model, report, options, result));
+    write_output(options.json, json_report(model, explained, options, result));
   }
   const bool asserted = check_assertions(options.assert_fused, report);
   return result.passed() && asserted ? kSuccess : kFailedCheck;

@@ -207,7 +207,7 @@ std::optional<RunOptions> parse_run_options(int argc, char** argv) {
   add_run_options(app, options, texts);
   add_report_options(app, options, texts);
   if (parse_command_line(app, argc, argv)) return std::nullopt;
-  check_target_option(app);
+  check_target_option(app, {"--dump", "--report"});
   reclaim_model(options.inputs, options.model);
   reclaim_model(texts.explain, options.model);
   if (options.model.empty()) fail("MODEL is missing (--help lists the options)");

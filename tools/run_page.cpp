@@ -17,32 +17,6 @@ void add_times(const Measurement& m, ReportOptions& page) {
   if (m.state) page.facts.emplace_back("clocks", clocks_line(*m.state));
 }
 
-// A choice is a family and its configuration: "attention_split warps=4 keys=32".
-StepCandidate candidate_of(const std::string& choice, double us) {
-  StepCandidate candidate;
-  const size_t space = choice.find(' ');
-  candidate.family = choice.substr(0, space);
-  if (space != std::string::npos) candidate.configuration = choice.substr(space + 1);
-  candidate.measured_us = us;
-  return candidate;
-}
-
-void add_tunings(const Program& program, const std::vector<StepTuning>& tunings,
-                 std::vector<StepFacts>& steps) {
-  for (const StepTuning& tuning : tunings) {
-    for (size_t i = 0; i < steps.size(); ++i) {
-      if (program.steps()[i].label != tuning.label) continue;
-      const StepCandidate chosen = candidate_of(tuning.choice, tuning.us);
-      steps[i].family = chosen.family;
-      steps[i].configuration = chosen.configuration;
-      steps[i].candidates.clear();
-      for (const auto& [choice, us] : tuning.measured) {
-        steps[i].candidates.push_back(candidate_of(choice, us));
-      }
-    }
-  }
-}
-
 }  // namespace
 
 ReportOptions page_options(const Program& program, const ReportView& report,
@@ -53,17 +27,10 @@ ReportOptions page_options(const Program& program, const ReportView& report,
   page.facts = graph_facts(report);
   page.facts.emplace_back("device", result.device);
   add_times(result.measurement, page);
-  const std::vector<ProfiledStep> profiled = profiled_steps(result.measurement.profile);
-  // A run that is evaluated node by node has no times of steps.
-  if (profiled.size() != program.steps().size()) return page;
-  page.steps.resize(profiled.size());
-  for (size_t i = 0; i < profiled.size(); ++i) {
-    page.steps[i].measured_us = profiled[i].us;
-    page.steps[i].share = profiled[i].share;
-    page.steps[i].bytes = profiled[i].bytes;
-    for (const auto& [name, us] : profiled[i].kernels) page.steps[i].kernels.push_back(name);
-  }
-  add_tunings(program, result.tunings, page.steps);
+  page.steps = result.steps;
+  if (!options.target_given) return page;
+  page.steps = program.step_facts(options.target);
+  add_profile(profiled_steps(result.measurement.profile), page.steps);
   return page;
 }
 

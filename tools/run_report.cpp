@@ -211,6 +211,7 @@ std::string json_report(const Model& model, const ReportView& report, const RunO
     root["profile"] = profile_json(result.measurement.profile);
   }
   if (options.session.tune) root["tuned"] = tuning_json(result.tunings);
+  if (report.json.contains("steps")) root["steps"] = report.json["steps"];
   if (result.verification) root["verify"] = verification_json(*result.verification);
   root["passed"] = result.passed();
   return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

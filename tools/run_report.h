@@ -18,6 +18,7 @@ struct RunResult {
   NamedTensors inputs;
   Measurement measurement;
   std::vector<StepTuning> tunings;
+  std::vector<StepFacts> steps;  // for --explain and --report
   std::vector<Comparison> comparisons;
   std::optional<Verification> verification;
 

@@ -121,6 +121,15 @@ std::vector<ProfiledStep> profiled_steps(const std::vector<std::vector<StepTime>
   return steps;
 }
 
+void add_profile(const std::vector<ProfiledStep>& profile, std::vector<StepFacts>& steps) {
+  if (profile.size() != steps.size()) return;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    steps[i].measured_us = profile[i].us;
+    steps[i].share = profile[i].share;
+    steps[i].bytes = profile[i].bytes;
+  }
+}
+
 std::vector<std::string> time_lines(const Measurement& m, bool timed) {
   const std::vector<Part> parts = parts_of(m);
   if (!timed) {

@@ -27,6 +27,9 @@ struct ProfiledStep {
 // In the order in which they run.
 std::vector<ProfiledStep> profiled_steps(const std::vector<std::vector<StepTime>>& profile);
 
+// Their times, as those measured of the steps; nothing unless the steps are the same.
+void add_profile(const std::vector<ProfiledStep>& profile, std::vector<StepFacts>& steps);
+
 // Lines without their ends. A table of the parts of the runs; without `timed`, one line of the
 // first one.
 std::vector<std::string> time_lines(const Measurement& measurement, bool timed);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "redfuser/error.h"
+#include "redfuser/step_facts.h"
 #include "redfuser/tensor.h"
 #include "redfuser/timing.h"
 
@@ -87,8 +88,13 @@ class Program {
   // The steps in the order in which they run.
   const std::vector<StepInfo>& steps() const;
   // The fusion report as JSON text: accepted regions, and refused ones with reasons (schema:
-  // docs/cli.md).
-  std::string explain() const;
+  // docs/cli.md). With facts of the steps, one each, also what computes them on `device`.
+  std::string explain(const std::vector<StepFacts>& steps = {},
+                      const std::string& device = "") const;
+  // What computes the steps on a GPU of the target, such as "sm_80", with estimated times where the
+  // sizes are known. No GPU is needed. Empty for a program without steps. UserError for an unknown
+  // target.
+  std::vector<StepFacts> step_facts(const std::string& target) const;
   // The plan as text, one step per line.
   std::string text() const;
   // A stage of the pipeline as text: "import", "passes", "graph", "cascade", "streaming", "plan",
@@ -139,10 +145,12 @@ struct SessionOptions {
 
 // The measurements of SessionOptions::tune for a step of the last run.
 struct StepTuning {
+  size_t step = 0;                     // of Program::steps
   std::string label, kind;             // as in StepInfo
   std::string default_choice, choice;  // such as "attention_split warps=4 keys=32 stages=3"
   double default_us = 0, us = 0;       // medians with a cold cache; equal where the default is kept
   std::vector<std::pair<std::string, double>> measured;  // every choice, the default first
+  std::map<std::string, double> estimated_us;            // of those with an estimate
   bool remembered = false;  // found by an earlier session, or for an equal step
 };
 
@@ -190,6 +198,9 @@ class Session {
   const std::map<std::string, std::string>& versions() const;
   // GPU, with SessionOptions::tune: the steps of the last run that several kernels can compute.
   const std::vector<StepTuning>& tunings() const;
+  // What computes each step of the last run; empty before it and where nodes are evaluated one by
+  // one.
+  std::vector<StepFacts> step_facts() const;
   // Remarks for the user, one line each: compiled kernels, why "auto" took the CPU, damaged entries
   // of the kernel cache. Runs that tune may add some.
   const std::vector<std::string>& notes() const;

@@ -1,8 +1,6 @@
 // A page for people that shows what became of a model: one HTML file that needs nothing else.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,23 +8,6 @@
 #include "redfuser/redfuser.h"
 
 namespace redfuser {
-
-// One way to compute a step, as kernel selection saw it.
-struct StepCandidate {
-  std::string family, configuration;
-  std::optional<double> estimated_us, measured_us;
-  std::string refusal;  // why it does not apply; else empty
-};
-
-// Facts of a step beside its algebra. Every field is optional.
-struct StepFacts {
-  std::string family, configuration;  // of what computes it
-  std::vector<std::string> kernels;   // names of what a run launched; empty: not known
-  std::optional<double> estimated_us, measured_us;
-  std::optional<double> share;  // of the measured time of all steps, 0 to 1
-  int64_t bytes = 0;            // as StepTime::bytes
-  std::vector<StepCandidate> candidates;
-};
 
 struct ReportOptions {
   std::string title;   // such as the model's path

@@ -18,8 +18,7 @@ struct FusedReport {
   std::vector<std::string> nodes;
   std::vector<int> sources;  // indices of these nodes in the file's main graph
   std::vector<StageReport> stages;
-  std::string strategy;  // resident, streaming
-  int cases = 0;         // adversarial cases of the certificate
+  int cases = 0;  // adversarial cases of the certificate
   double max_error = 0;
 };
 

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -21,10 +22,17 @@ struct RunContext {
   ThreadPool& pool;
 };
 
+// A kernel for people: "tile_program", "tiles of 16 rows by 512 columns".
+struct KernelForm {
+  std::string family, configuration;
+};
+
 class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual void run(RunContext& context) const = 0;
+  // As it has run for these sizes; `symbols` as RunContext::symbols.
+  virtual KernelForm form(std::span<const int64_t> symbols) const = 0;
 };
 
 // The sizes of a value for the bound symbols.

@@ -202,7 +202,6 @@ class Planner {
       report.sources.erase(std::unique(report.sources.begin(), report.sources.end()),
                            report.sources.end());
       report.stages = region.derivation.stages;
-      report.strategy = region.extraction.maps_back ? "resident" : "streaming";
       report.cases = region.certificate.cases;
       report.max_error = region.certificate.max_error;
       cascade->report = report.id;

@@ -65,6 +65,7 @@ class Tune : public FakeGpu {
     Session session(compile(model(graph)), options);
     session.run(inputs(tokens));
     notes_ = session.notes();
+    facts_ = session.step_facts();
     return session.tunings();
   }
   // The launches beside those of one run.
@@ -91,6 +92,7 @@ class Tune : public FakeGpu {
   static constexpr unsigned kOneGroup = 256;
   fs::path folder_;
   std::vector<std::string> notes_;
+  std::vector<StepFacts> facts_;
   int measured_ = 0;
 };
 
@@ -107,6 +109,38 @@ TEST_F(Tune, TakesTheFastest) {
   expect_mentions(found[0].choice, "attention_hopper groups=1");
   // The run itself is the last.
   EXPECT_EQ(gpu->launches.back().block, kOneGroup);
+}
+
+TEST_F(Tune, TheFactsHaveEstimatesAndMeasuredTimes) {
+  const std::vector<StepTuning> found = run(attention("1024"), 1024);
+  ASSERT_EQ(facts_.size(), 1u);
+  const StepFacts& facts = facts_[0];
+  EXPECT_EQ(facts.configuration, found.at(0).choice);
+  EXPECT_DOUBLE_EQ(facts.measured_us.value_or(0), found[0].us);
+  EXPECT_GT(facts.estimated_us.value_or(0), 0);
+  size_t measured = 0;
+  for (const StepCandidate& each : facts.candidates) measured += each.measured_us.has_value();
+  EXPECT_EQ(measured, found[0].measured.size());
+  ASSERT_EQ(facts.kernels.size(), 1u);
+  expect_mentions(facts.kernels[0].configuration, "groups=1");
+  options.tune = false;
+  run(attention("1024"), 1024);
+  expect_mentions(facts_.at(0).configuration, "attention_hopper groups=2");
+  EXPECT_FALSE(facts_[0].measured_us);
+}
+
+TEST_F(Tune, TheFactsOfSizesKnownAtRunTimeAreThoseOfTheRun) {
+  options.tune = false;
+  Session session(compile(model(attention("n"))), options);
+  EXPECT_TRUE(session.step_facts().empty());
+  double last = 0;
+  for (const int64_t tokens : {int64_t{256}, int64_t{4096}}) {
+    session.run(inputs(tokens));
+    const StepFacts facts = session.step_facts().at(0);
+    EXPECT_GT(facts.estimated_us.value_or(0), last);
+    last = facts.estimated_us.value_or(0);
+    EXPECT_EQ(static_cast<int>(facts.kernels.size()), session.launches());
+  }
 }
 
 TEST_F(Tune, TheDefaultStaysUnlessAnotherIsClearlyFaster) {

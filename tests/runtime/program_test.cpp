@@ -87,7 +87,7 @@ TEST(Program, ExplainsItselfAsJson) {
   const nlohmann::json report = nlohmann::json::parse(program.explain());
   ASSERT_EQ(report["fused"].size(), 1u) << program.explain();
   const nlohmann::json& region = report["fused"][0];
-  for (const char* key : {"id", "class", "nodes", "stages", "strategy", "verified"}) {
+  for (const char* key : {"id", "class", "nodes", "stages", "verified"}) {
     EXPECT_TRUE(region.contains(key)) << key;
   }
   for (const char* key : {"reduce", "form", "F", "G", "H", "rho"}) {

@@ -131,6 +131,29 @@ TEST_F(ToolsTest, RunWritesReports) {
             std::string::npos);
 }
 
+TEST_F(ToolsTest, ExplanationsSayWhatComputesTheSteps) {
+  const TextModel divided(
+      "g (float[1, 2, 128, 320] q, float[1, 2, 320, 128] k, float[1, 2, 128, 320] v) => "
+      "(float[1, 2, 128, 320] y) { s = MatMul(q, k) p = Softmax<axis = -1>(s) y = MatMul(p, v) }");
+  const std::string text = run("redfuser-opt", divided.path() + " --explain --target sm_80").output;
+  for (const char* part :
+       {"step 0 by products apart: faster by estimate (", " us by estimate", "not row_passes, ",
+        "not attention: the heads are larger than 256", "other steps on sm_80\n  none\n"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
+  }
+  const TextModel open(kText);
+  EXPECT_NE(run("redfuser-opt", open.path() + " --explain").output.find("sizes that the file"),
+            std::string::npos);
+  const std::string on_cpu = run("redfuser-run", open.path() + " --explain --json " + path("r") +
+                                                     " --profile " + path("p") + " --device cpu")
+                                 .output;
+  EXPECT_NE(on_cpu.find("step 0 by tile_program (tiles of 1 whole rows), "), std::string::npos)
+      << on_cpu;
+  EXPECT_NE(on_cpu.find(" us measured\n"), std::string::npos) << on_cpu;
+  const auto report = nlohmann::json::parse(read(path("r")));
+  EXPECT_EQ(report["steps"][0]["family"], "tile_program");
+}
+
 TEST_F(ToolsTest, AssertionsDecideTheExitCode) {
   const TextModel model(kText);
   for (const std::string tool : {"redfuser-run", "redfuser-opt"}) {

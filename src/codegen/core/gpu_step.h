@@ -101,16 +101,18 @@ using GpuCall = std::variant<KernelLaunch, ProductCall>;
 
 // A way to compute a step that was compared with others.
 struct Offer {
-  std::string family;  // "attention_hopper", "row", ...; for a division of a region its name
+  std::string family;  // "attention", "row", ...; for a division of a region its name
   std::string config;
-  double time = 0;      // microseconds by estimate
-  std::string refusal;  // why the family does not take the step; then there is no time
+  double time = 0;       // microseconds by estimate; 0: unknown
+  std::string refusal;   // why the family does not take the step; then there is no time
+  bool divides = false;  // the region as steps of their own
+  std::string choice;    // the KernelConfig as text; empty where there is nothing to choose
 };
 
 struct GpuStep {
   std::vector<GpuCall> calls;
   double time = 0;            // microseconds by estimate at sizes that the builder knew; 0: unknown
-  std::vector<Offer> offers;  // of a cascade, the one that was taken first
+  std::vector<Offer> offers;  // the one that was taken first; none for an alias
   std::vector<Scratch> scratch;
   std::shared_ptr<const ir::ExprPool> pool = nullptr;  // of the sizes, which it keeps alive
 };

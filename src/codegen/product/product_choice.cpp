@@ -8,15 +8,12 @@
 namespace redfuser::codegen {
 namespace {
 
-constexpr const char* kKernel = "product_tile";
-
-KernelConfig library_choice(int algorithm) { return {kLibraryFamily, {{"algorithm", algorithm}}}; }
-
 // At these sizes.
 bool has_kernel(const GpuStep& step, const KnownSizes& sizes) {
   return std::any_of(step.calls.begin(), step.calls.end(), [&](const GpuCall& call) {
     const auto* launch = std::get_if<KernelLaunch>(&call);
-    return launch != nullptr && launch->family == kKernel && sizes.of(launch->grid[0]) > 0;
+    return launch != nullptr && launch->family == kProductKernelFamily &&
+           sizes.of(launch->grid[0]) > 0;
   });
 }
 
@@ -28,6 +25,8 @@ const ProductCall* library_call(const GpuStep& step) {
 }
 
 }  // namespace
+
+KernelConfig library_choice(int algorithm) { return {kLibraryFamily, {{"algorithm", algorithm}}}; }
 
 std::vector<Candidate> product_configs(const ir::Graph& graph, const fuse::Step& step,
                                        const Target& target, const KnownSizes& sizes) {
@@ -48,16 +47,17 @@ std::vector<Candidate> product_configs(const ir::Graph& graph, const fuse::Step&
   for (int i = 0; i <= kProductAlgorithms; ++i) {
     candidates.push_back({library_choice(i), static_cast<double>(i)});
   }
-  if (has_kernel(kernel.result, sizes)) candidates.push_back({{kKernel, {}}, 0.5});
+  if (has_kernel(kernel.result, sizes)) candidates.push_back({{kProductKernelFamily, {}}, 0.5});
   const KernelConfig first =
-      has_kernel(chosen.result, sizes) ? KernelConfig{kKernel, {}} : library_choice(0);
+      has_kernel(chosen.result, sizes) ? KernelConfig{kProductKernelFamily, {}} : library_choice(0);
   return best_choices({{first, 0}}, std::move(candidates));
 }
 
 void generate_product(StepBuilder& builder, const fuse::ProductStep& step,
                       const KernelConfig& choice) {
   const bool library = choice.family == kLibraryFamily;
-  RF_CHECK(library || choice.family == kKernel, "{} computes no product", to_string(choice));
+  RF_CHECK(library || choice.family == kProductKernelFamily, "{} computes no product",
+           to_string(choice));
   builder.product_family = library ? ProductFamily::Library : ProductFamily::Kernel;
   generate_product(builder, step);
   for (GpuCall& call : builder.result.calls) {

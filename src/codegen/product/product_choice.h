@@ -7,6 +7,12 @@
 
 namespace redfuser::codegen {
 
+// The kernel of ours.
+inline constexpr const char* kProductKernelFamily = "product_tile";
+
+// What the library proposes, the best first.
+KernelConfig library_choice(int algorithm);
+
 // As kernel_configs, for a ProductStep.
 std::vector<Candidate> product_configs(const ir::Graph& graph, const fuse::Step& step,
                                        const Target& target, const KnownSizes& sizes);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "codegen/select/cascade_families.h"
 #include "codegen/select/division.h"
+#include "codegen/select/offers.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -41,6 +42,12 @@ class Selector {
       if (!done) offers.back().refusal = "it has no kernel for these operands";
     }
     if (!done) builder_.fail("no kernel computes it");
+    if (divisions_ == nullptr && known()) {
+      offers.push_back({"unfused", "", 0,
+                        fmt::format("the steps that the region has at least take {:.1f} us or more",
+                                    least_division_time()),
+                        true});
+    }
   }
 
   // That of `generate` first, then the best of every family and every division that is not
@@ -90,8 +97,9 @@ class Selector {
   // ratios to the best.
   std::vector<Way> ordered() {
     if (known()) {
-      return sorted(least(of_families()) <= least_division_time() ? of_families()
-                                                                  : with_divisions());
+      std::vector<Way> families = of_families();
+      const bool divide = least(families) > least_division_time();
+      return sorted(divide ? with_divisions() : std::move(families));
     }
     constexpr double kRefused = 1e9;
     std::vector<StepBuilder> builders;
@@ -195,7 +203,7 @@ class Selector {
       trial.sizes = builder_.sizes;
       Way way{nullptr,
               i,
-              {divisions[i].name, "", 0, ""},
+              {divisions[i].name, "", 0, "", true},
               {kDivisionFamily, {{"division", static_cast<int>(i)}}}};
       try {
         add_division(trial, divisions[i]);
@@ -203,7 +211,8 @@ class Selector {
         constexpr double kDoubt = 1.1;
         way.offer.time = kDoubt * trial.result.time;
         way.offer.refusal = too_large(trial.result);
-        way.offer.config = fmt::format("{} calls", trial.result.calls.size());
+        way.offer.config = calls_text(trial.result, trial.sizes);
+        way.offer.choice = to_string(way.choice);
       } catch (const UserError& error) {
         way.offer.refusal = error.what();
       }
@@ -234,7 +243,7 @@ class Selector {
       }
       if (way.offer.refusal.empty()) {
         way.choice = answer.candidates.front().choice;
-        way.offer.config = to_string(way.choice);
+        way.offer.config = way.offer.choice = to_string(way.choice);
         way.offer.time = answer.candidates.front().time;
       }
       result.push_back(std::move(way));

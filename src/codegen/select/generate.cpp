@@ -1,12 +1,13 @@
 #include "codegen/select/generate.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/opaque/dispatch.h"
-#include "codegen/product/library_product.h"
-#include "codegen/product/library_time.h"
 #include "codegen/product/product_choice.h"
 #include "codegen/select/cascade_select.h"
+#include "codegen/select/offers.h"
 #include "codegen/select/reduce_select.h"
 #include "codegen/select/rows_select.h"
 
@@ -16,14 +17,8 @@ namespace {
 struct Generator {
   StepBuilder& builder;
   void operator()(const fuse::MapStep& step) const { generate_map(builder, step); }
-  void operator()(const fuse::ReduceStep& step) const {
-    if (const auto rows = rows_of(builder, step)) {
-      add_row_folds(builder, *rows);
-    } else {
-      generate_reduce(builder, step);
-    }
-  }
-  void operator()(const fuse::ProductStep& step) const { generate_product(builder, step); }
+  void operator()(const fuse::ReduceStep& step) const { choose_reduce(builder, step); }
+  void operator()(const fuse::ProductStep& step) const { choose_product(builder, step); }
   void operator()(const fuse::CascadeStep& step) const { generate_cascade(builder, step); }
   void operator()(const fuse::OpaqueStep& step) const { generate_opaque(builder, step); }
   void operator()(const fuse::AliasStep&) const {}
@@ -36,11 +31,8 @@ GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& t
   StepBuilder builder(graph, step, target);
   builder.sizes = sizes;
   std::visit(Generator{builder}, step.kind);
-  GpuStep& result = builder.result;
-  if (result.time == 0) {
-    for (const GpuCall& call : result.calls) result.time += time_of(call, sizes, target);
-  }
-  return std::move(result);
+  finish_offers(builder);
+  return std::move(builder.result);
 }
 
 GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target) {
@@ -54,14 +46,32 @@ GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& t
     generate_cascade(builder, *cascade, choice);
   } else if (const auto* reduce = std::get_if<fuse::ReduceStep>(&step.kind)) {
     const auto rows = rows_of(builder, *reduce);
-    RF_CHECK(rows, "{} computes no such reduction", to_string(choice));
-    add_row_folds(builder, *rows, choice);
+    const auto* form = std::get_if<FlatStreaming>(&rows);
+    RF_CHECK(form, "{} computes no such reduction", to_string(choice));
+    add_row_folds(builder, *form, choice);
   } else {
     const auto* product = std::get_if<fuse::ProductStep>(&step.kind);
     RF_CHECK(product != nullptr, "{} computes no such step", to_string(choice));
     generate_product(builder, *product, choice);
   }
   return std::move(builder.result);
+}
+
+std::vector<Offer> offers_at(const ir::Graph& graph, const fuse::Step& step, const Target& target,
+                             const KnownSizes& sizes, const GpuStep& form) {
+  if (form.offers.empty() || !sizes_known(graph, step, sizes)) return form.offers;
+  std::vector<Offer> offers = generate(graph, step, target, sizes).offers;
+  // Which family computes a cascade is chosen once for all sizes.
+  if (!std::holds_alternative<fuse::CascadeStep>(step.kind)) return offers;
+  const std::string& family = form.offers.front().family;
+  const auto found = std::find_if(offers.begin(), offers.end(),
+                                  [&](const Offer& offer) { return offer.family == family; });
+  if (found == offers.end()) {
+    offers.insert(offers.begin(), form.offers.front());
+  } else {
+    std::rotate(offers.begin(), found, found + 1);
+  }
+  return offers;
 }
 
 std::vector<Candidate> kernel_configs(const ir::Graph& graph, const fuse::Step& step,
@@ -74,8 +84,9 @@ std::vector<Candidate> kernel_configs(const ir::Graph& graph, const fuse::Step& 
     choices = cascade_configs(builder, *cascade);
   } else if (const auto* reduce = std::get_if<fuse::ReduceStep>(&step.kind)) {
     StepBuilder builder(graph, step, target);
-    if (const auto rows = rows_of(builder, *reduce)) {
-      choices = row_fold_configs(builder, *rows, sizes);
+    const auto rows = rows_of(builder, *reduce);
+    if (const auto* form = std::get_if<FlatStreaming>(&rows)) {
+      choices = row_fold_configs(builder, *form, sizes);
     }
   } else if (std::holds_alternative<fuse::ProductStep>(step.kind)) {
     choices = product_configs(graph, step, target, sizes);

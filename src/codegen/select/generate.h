@@ -20,6 +20,11 @@ GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& t
 std::vector<Candidate> kernel_configs(const ir::Graph& graph, const fuse::Step& step,
                                       const Target& target, std::span<const int64_t> symbols);
 
+// The offers of a step's device form for all sizes, with the times and configurations at some:
+// that of the form first, whatever is best there.
+std::vector<Offer> offers_at(const ir::Graph& graph, const fuse::Step& step, const Target& target,
+                             const KnownSizes& sizes, const GpuStep& form);
+
 // The device form by one of them, for these sizes or others.
 GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target,
                  const KernelConfig& choice);

@@ -1,5 +1,7 @@
 #include "codegen/select/reduce_select.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -48,21 +50,25 @@ bool contracts(const FlatStreaming& form) {
 
 }  // namespace
 
-std::optional<FlatStreaming> rows_of(StepBuilder& builder, const fuse::ReduceStep& step) {
+std::variant<FlatStreaming, std::string> rows_of(StepBuilder& builder,
+                                                 const fuse::ReduceStep& step) {
   ir::ExprPool& pool = builder.pool();
   const auto found = cascade::extract(pool, {{step.value, step.body, step.axes}});
   const auto* extraction = std::get_if<cascade::Extraction>(&found);
-  if (!extraction || extraction->has_producer || extraction->has_columns) return std::nullopt;
+  if (!extraction || extraction->has_producer || extraction->has_columns) {
+    return "the elements are reductions or the reduction has several axes";
+  }
   auto derived = cascade::derive(pool, extraction->cascade);
   auto* derivation = std::get_if<cascade::Derivation>(&derived);
-  if (!derivation) return std::nullopt;
+  if (!derivation) return "the reduction has no streaming form";
   const FlatStreaming form =
       flat_streaming(builder, fuse::CascadeStep{std::move(derivation->streaming)});
-  if (!folds(form) || contracts(form)) return std::nullopt;
+  if (!folds(form) || contracts(form)) return "each element is read for many rows";
   if (std::holds_alternative<ColumnForm>(column_form(builder, form))) return form;
   ir::Expr length = form.length();
   const bool few = length->is_constant() && length->integer < kLongRow;
-  if (few || !reads_consecutive(pool, form)) return std::nullopt;
+  if (few) return fmt::format("the rows have fewer than {} elements", kLongRow);
+  if (!reads_consecutive(pool, form)) return "the elements of a row are apart in memory";
   return form;
 }
 

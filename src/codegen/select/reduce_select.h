@@ -1,7 +1,8 @@
 // Plain reductions as rows.
 #pragma once
 
-#include <optional>
+#include <string>
+#include <variant>
 
 #include "codegen/core/step_builder.h"
 #include "codegen/rows/flat_streaming.h"
@@ -9,7 +10,8 @@
 namespace redfuser::codegen {
 
 // The rows of a reduction that the row kernels compute better than a thread for each result does;
-// nullopt for others: products, nested windows, few elements that lie beside their neighbours'.
-std::optional<FlatStreaming> rows_of(StepBuilder& builder, const fuse::ReduceStep& step);
+// of others the reason: products, nested windows, few elements that lie beside their neighbours'.
+std::variant<FlatStreaming, std::string> rows_of(StepBuilder& builder,
+                                                 const fuse::ReduceStep& step);
 
 }  // namespace redfuser::codegen

@@ -16,7 +16,8 @@ namespace {
 
 class OpaqueKernel : public Kernel {
  public:
-  OpaqueKernel(ir::NodeId node, OpaqueFunction function) : node_(node), function_(function) {}
+  OpaqueKernel(ir::NodeId node, std::string name, OpaqueFunction function)
+      : node_(node), name_(std::move(name)), function_(function) {}
 
   void run(RunContext& context) const override {
     OpaqueCall call(context, context.graph.nodes[node_], prepared_);
@@ -29,8 +30,11 @@ class OpaqueKernel : public Kernel {
     }
   }
 
+  KernelForm form(std::span<const int64_t>) const override { return {"operator", name_}; }
+
  private:
   ir::NodeId node_;
+  std::string name_;
   OpaqueFunction function_;
   mutable Prepared prepared_;
 };
@@ -46,7 +50,7 @@ std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, const fuse::OpaqueSt
     user_error("[{}] node \"{}\": no CPU kernel for operator {}{}{}", node.op, node.name,
                node.domain, node.domain.empty() ? "" : ".", node.op);
   }
-  return std::make_unique<OpaqueKernel>(step.node, function);
+  return std::make_unique<OpaqueKernel>(step.node, node.op, function);
 }
 
 const Tensor& OpaqueCall::tensor(int input) const {

@@ -1,6 +1,8 @@
 // Cascades: streaming forms on the CPU.
 #include "cpu/steps/cascade_kernel.h"
 
+#include <fmt/format.h>
+
 #include "cpu/steps/cascade_plan.h"
 #include "cpu/tile/specialize.h"
 
@@ -22,6 +24,16 @@ class CascadeKernel final : public Kernel {
       return made;
     });
     plan->run(context, outputs_);
+  }
+
+  KernelForm form(std::span<const int64_t> symbols) const override {
+    const auto plan = cache_.find(symbols);
+    if (plan == nullptr || plan->empty) return {kTileProgramFamily, ""};
+    const int64_t columns = plan->program.scopes[static_cast<size_t>(plan->scope)].tile;
+    return {kTileProgramFamily,
+            plan->resident ? fmt::format("tiles of {} whole rows", plan->program.row_tile)
+                           : fmt::format("tiles of {} rows, {} of the streamed axis at a time",
+                                         plan->program.row_tile, columns)};
   }
 
  private:

@@ -1,6 +1,8 @@
 // Pointwise steps: a tile program over blocks of rows and columns.
 #include "cpu/steps/map_kernel.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -51,6 +53,13 @@ class MapKernel final : public Kernel {
         plan->program.run(machine, row, std::min(plan->row_tile, plan->rows - row));
       }
     });
+  }
+
+  KernelForm form(std::span<const int64_t> symbols) const override {
+    const auto plan = cache_.find(symbols);
+    if (plan == nullptr) return {kTileProgramFamily, ""};
+    return {kTileProgramFamily,
+            fmt::format("tiles of {} rows by {} columns", plan->row_tile, plan->column_tile)};
   }
 
  private:

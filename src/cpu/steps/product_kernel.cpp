@@ -65,6 +65,11 @@ class ProductKernel final : public Kernel {
   ProductKernel(const ir::Graph& graph, fuse::ProductStep step)
       : step_(std::move(step)), cache_(graph, symbols(graph, step_)) {}
 
+  KernelForm form(std::span<const int64_t> symbols) const override {
+    const auto plan = cache_.find(symbols);
+    return {plan != nullptr && plan->general ? kTileProgramFamily : "matrix_product", ""};
+  }
+
   void run(RunContext& context) const override {
     auto plan = cache_.get(context, [&](auto symbols) { return make(context.graph, symbols); });
     if (plan->general) return plan->general->run(context, step_.value);

@@ -1,6 +1,8 @@
 // Reductions outside of cascades: a tile program whose reductions are loops or row reductions.
 #include "cpu/steps/reduce_kernel.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -99,6 +101,13 @@ class ReduceKernel final : public Kernel {
       return made;
     });
     plan->run(context, step_.value);
+  }
+
+  KernelForm form(std::span<const int64_t> symbols) const override {
+    const auto plan = cache_.find(symbols);
+    if (plan == nullptr) return {kTileProgramFamily, ""};
+    return {kTileProgramFamily,
+            fmt::format("tiles of {} rows by {} columns", plan->row_tile, plan->column_tile)};
   }
 
  private:

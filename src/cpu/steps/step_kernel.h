@@ -26,29 +26,39 @@ class PlanCache {
   std::shared_ptr<const Plan> get(
       const RunContext& context,
       const std::function<std::shared_ptr<const Plan>(std::span<const int64_t>)>& make) const {
-    std::vector<int64_t> key;
-    for (int64_t symbol : symbols_) key.push_back(context.symbols[static_cast<size_t>(symbol)]);
-    {
-      std::lock_guard lock(mutex_);
-      for (auto& [known, plan] : plans_) {
-        if (known == key) return plan;
-      }
-    }
+    if (auto known = find(context.symbols)) return known;
     auto plan = make(context.symbols);
     std::lock_guard lock(mutex_);
-    plans_.push_front({std::move(key), plan});
+    plans_.push_front({key_of(context.symbols), plan});
     if (plans_.size() > kKept) plans_.pop_back();
     return plan;
+  }
+  // nullptr where none is kept.
+  std::shared_ptr<const Plan> find(std::span<const int64_t> symbols) const {
+    const std::vector<int64_t> key = key_of(symbols);
+    std::lock_guard lock(mutex_);
+    for (auto& [known, plan] : plans_) {
+      if (known == key) return plan;
+    }
+    return nullptr;
   }
   const ir::Graph& graph() const { return graph_; }
 
  private:
+  std::vector<int64_t> key_of(std::span<const int64_t> symbols) const {
+    std::vector<int64_t> key;
+    for (int64_t symbol : symbols_) key.push_back(symbols[static_cast<size_t>(symbol)]);
+    return key;
+  }
+
   static constexpr size_t kKept = 8;
   const ir::Graph& graph_;
   std::vector<int64_t> symbols_;
   mutable std::mutex mutex_;
   mutable std::deque<std::pair<std::vector<int64_t>, std::shared_ptr<const Plan>>> plans_;
 };
+
+inline constexpr const char* kTileProgramFamily = "tile_program";
 
 // Allocates a step's output.
 Tensor& allocate(RunContext& context, ir::ValueId value);

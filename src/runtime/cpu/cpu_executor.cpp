@@ -56,6 +56,7 @@ class CpuExecutor : public Executor {
   }
 
   NamedTensors run(const NamedTensors& inputs) override;
+  std::vector<StepFacts> step_facts() const override;
 
  private:
   void run_step(size_t number, MemoryMeter& meter);
@@ -213,6 +214,18 @@ NamedTensors CpuExecutor::run(const NamedTensors& inputs) {
   if (progress) progress(static_cast<int>(count), static_cast<int>(count));
   peak = meter.peak();
   return outputs();
+}
+
+std::vector<StepFacts> CpuExecutor::step_facts() const {
+  std::vector<StepFacts> facts(kernels.size());
+  for (size_t i = 0; i < kernels.size() && !symbols.empty(); ++i) {
+    if (kernels[i] == nullptr) continue;
+    const cpu::KernelForm form = kernels[i]->form(symbols);
+    facts[i].family = form.family;
+    facts[i].configuration = form.configuration;
+    facts[i].bytes = step_bytes(*program, i, symbols);
+  }
+  return facts;
 }
 
 }  // namespace

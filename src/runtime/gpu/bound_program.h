@@ -54,6 +54,7 @@ class BoundProgram {
   size_t steps() const { return calls_.size(); }
   const Calls& calls(size_t step) const { return calls_[step]; }
   int launches() const;
+  const codegen::GpuStep& form(size_t step) const { return steps_[step]->form; }
   const MemoryPlan& layout() const { return layout_; }
   const std::vector<int64_t>& symbols() const { return symbols_; }
   // The address of a value.

@@ -28,6 +28,7 @@ class GpuExecutor : public Executor {
   void synchronize() override;
   std::optional<RunTiming> run_timing() const override { return timer_.result(); }
   std::optional<DeviceState> device_state() const override;
+  std::vector<StepFacts> step_facts() const override;
 
  private:
   struct Key {

@@ -1,9 +1,12 @@
-// Times of a GpuExecutor's calls by the device's clock, and the state of the device.
+// Times of a GpuExecutor's calls by the device's clock, the state of the device, and what computes
+// the steps.
 #include <algorithm>
 
+#include "codegen/select/generate.h"
 #include "cuda/nvml.h"
 #include "runtime/gpu/executor.h"
 #include "runtime/program/step_bytes.h"
+#include "runtime/program/step_facts.h"
 
 namespace redfuser::runtime {
 namespace {
@@ -73,6 +76,23 @@ std::optional<DeviceState> GpuExecutor::device_state() const {
   const cuda::Clocks clocks = cuda::read_clocks(info.pci_bus);
   return DeviceState{clocks.sm_mhz,        clocks.memory_mhz, info.sm_mhz,   info.memory_mhz,
                      clocks.temperature_c, clocks.power_w,    clocks.problem};
+}
+
+std::vector<StepFacts> GpuExecutor::step_facts() const {
+  if (shapes_.empty()) return {};
+  const BoundProgram& shape = shapes_.front().second;
+  const select::KnownSizes sizes(shape.symbols());
+  const ir::Graph own = clone(graph_);  // the program's takes no new expressions
+  std::vector<StepFacts> facts;
+  for (size_t i = 0; i < shape.steps(); ++i) {
+    const auto tuned = std::find_if(shape.tunings.begin(), shape.tunings.end(),
+                                    [&](const StepTuning& tuning) { return tuning.step == i; });
+    const std::vector<codegen::Offer> offers = offers_at(
+        own, compiled_->plan.steps[i], program_->target(), sizes, program_->steps()[i]->form);
+    facts.push_back(
+        facts_of(shape.form(i), offers, sizes, tuned == shape.tunings.end() ? nullptr : &*tuned));
+  }
+  return facts;
 }
 
 }  // namespace redfuser::runtime

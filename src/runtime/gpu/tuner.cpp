@@ -160,9 +160,9 @@ TunedSteps KernelTuner::tuned(const std::vector<TuningTask>& tasks) {
     const Finding& finding = findings_.at(task.text);
     const cuda::MeasuredChoice& measured = finding.measured;
     const StepInfo& info = program_.compiled().steps[task.step];
-    result.tunings.push_back({info.label, info.kind, to_string(task.choices[0]), measured.choice,
-                              measured.default_us(), measured.us(), measured.measured,
-                              finding.step != task.step});
+    result.tunings.push_back({task.step, info.label, info.kind, to_string(task.choices[0]),
+                              measured.choice, measured.default_us(), measured.us(),
+                              measured.measured, task.estimated_us, finding.step != task.step});
     const auto choice = std::find_if(task.choices.begin(), task.choices.end(), [&](const auto& c) {
       return to_string(c) == measured.choice;
     });

@@ -82,6 +82,9 @@ std::vector<TuningTask> tuning_tasks(const GpuProgram& program, const std::vecto
     for (const codegen::Candidate& candidate :
          kernel_configs(own, steps[i], program.target(), symbols)) {
       task.choices.push_back(candidate.choice);
+      // Products are offered by rank.
+      if (std::holds_alternative<fuse::ProductStep>(steps[i].kind)) continue;
+      task.estimated_us[to_string(candidate.choice)] = candidate.time;
     }
     // A program without products has not opened the library.
     if (!program.has_products()) {

@@ -1,6 +1,7 @@
 // A task of the tuner: a step at given sizes, and its choices.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@ namespace redfuser::runtime {
 struct TuningTask {
   size_t step = 0;
   std::vector<codegen::KernelConfig> choices;  // the default first
+  std::map<std::string, double> estimated_us;  // by choice as text; those that have one
   // The step without a choice, as text: equal tasks are measured once. Run-time sizes are rounded
   // up to a quarter of a power of two, so that a growing length is not measured at every run.
   std::string text;

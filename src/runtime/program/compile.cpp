@@ -7,7 +7,6 @@
 #include "passes/pipeline.h"
 #include "runtime/program/compiled_program.h"
 #include "runtime/program/make_guards.h"
-#include "runtime/program/report.h"
 
 namespace redfuser {
 namespace {
@@ -112,7 +111,5 @@ Program compile(const Model& model, const CompileOptions& options) {
 }
 
 const std::vector<StepInfo>& Program::steps() const { return impl_->steps; }
-
-std::string Program::explain() const { return runtime::report_to_json(impl_->plan.report); }
 
 }  // namespace redfuser

@@ -26,6 +26,7 @@ class Executor {
   virtual void synchronize() {}
   virtual std::optional<RunTiming> run_timing() const { return std::nullopt; }
   virtual std::optional<DeviceState> device_state() const { return std::nullopt; }
+  virtual std::vector<StepFacts> step_facts() const { return {}; }
 
   bool keeps(const std::string& name) const { return keep_all || keep_names.count(name) > 0; }
   bool keeps_any() const { return keep_all || !keep_names.empty(); }

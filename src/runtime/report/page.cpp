@@ -1,6 +1,4 @@
 // The page of redfuser/report.h: its data, embedded in the viewer.
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -10,9 +8,9 @@
 #include "base/error.h"
 #include "base/output_file.h"
 #include "codegen/core/target_table.h"
-#include "codegen/select/generate.h"
 #include "onnx/import/file_nodes.h"
 #include "redfuser/report.h"
+#include "runtime/report/facts_json.h"
 #include "runtime/report/page_layout.h"
 #include "runtime/report/viewer.h"
 
@@ -20,47 +18,15 @@ namespace redfuser {
 namespace runtime {
 namespace {
 
-Json number(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? Json(*value) : Json();
-}
-
-StepCandidate candidate_of(const codegen::Offer& offer) {
-  StepCandidate candidate;
-  candidate.family = offer.family;
-  candidate.configuration = offer.config;
-  if (offer.time > 0) candidate.estimated_us = offer.time;
-  candidate.refusal = offer.refusal;
-  return candidate;
-}
-
-Json to_json(const StepCandidate& candidate) {
-  return {{"family", candidate.family},
-          {"configuration", candidate.configuration},
-          {"estimated_us", number(candidate.estimated_us)},
-          {"measured_us", number(candidate.measured_us)},
-          {"refusal", candidate.refusal}};
-}
-
-Json kernel_json(const codegen::GpuCall& call) {
-  const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
-  if (launch == nullptr) {
-    return {{"family", "cublaslt"}, {"configuration", ""}, {"name", ""}};
-  }
-  std::vector<std::string> parts;
-  for (const auto& [name, value] : launch->config)
-    parts.push_back(fmt::format("{}={}", name, value));
-  return {{"family", launch->family},
-          {"configuration", fmt::format("{}", fmt::join(parts, " "))},
-          {"name", launch->name}};
-}
-
 class PageWriter {
  public:
-  PageWriter(const CompiledProgram& program, const ReportOptions& options)
-      : program_(program),
+  PageWriter(const Program& program, const ReportOptions& options)
+      : program_(*program.handle()),
         options_(options),
-        own_(clone(program.graph())),
-        file_(onnx::file_nodes(*program.model)) {
+        facts_(options.steps.empty() && !options.target.empty() ? program.step_facts(options.target)
+                                                                : options.steps),
+        own_(clone(program_.graph())),
+        file_(onnx::file_nodes(*program_.model)) {
     for (size_t i = 0; i < file_.size(); ++i) by_name_.emplace(file_[i].name, i);
   }
 
@@ -129,44 +95,11 @@ class PageWriter {
   }
 
   void add_facts(size_t i, Json& json) const {
-    const bool given = i < options_.steps.size();
-    const StepFacts facts = given ? options_.steps[i] : StepFacts();
-    json["estimated_us"] = number(facts.estimated_us);
-    json["measured_us"] = number(facts.measured_us);
-    json["share"] = number(facts.share);
-    json["bytes"] = facts.bytes;
-    json["candidates"] = Json::array();
-    for (const StepCandidate& each : facts.candidates) json["candidates"].push_back(to_json(each));
-    json["kernels"] = Json::array();
-    if (!facts.family.empty()) {
-      json["kernels"].push_back(
-          {{"family", facts.family}, {"configuration", facts.configuration}, {"name", ""}});
-    } else if (!options_.target.empty()) {
-      add_kernels(i, facts.kernels, json);
-    }
-  }
-
-  // Of those that the step may launch, the ones that a run did.
-  void add_kernels(size_t i, const std::vector<std::string>& launched, Json& json) const {
-    try {
-      const codegen::GpuStep form =
-          generate(own_, program_.plan.steps[i], codegen::target_named(options_.target));
-      if (json["candidates"].empty()) {
-        for (const codegen::Offer& offer : form.offers) {
-          json["candidates"].push_back(to_json(candidate_of(offer)));
-        }
-      }
-      if (form.time > 0 && json["estimated_us"].is_null()) json["estimated_us"] = form.time;
-      for (const codegen::GpuCall& call : form.calls) {
-        const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
-        const bool ran =
-            launch == nullptr || launched.empty() ||
-            std::find(launched.begin(), launched.end(), launch->name) != launched.end();
-        if (ran) json["kernels"].push_back(kernel_json(call));
-      }
-    } catch (const UserError& error) {
-      json["no_kernel"] = error.what();
-    }
+    const StepFacts facts = i < facts_.size() ? facts_[i] : StepFacts();
+    json.update(facts_json(facts));
+    if (!facts.kernels.empty() || facts.family.empty()) return;
+    json["kernels"].push_back(
+        {{"family", facts.family}, {"configuration", facts.configuration}, {"name", ""}});
   }
 
   Json regions() const {
@@ -183,10 +116,9 @@ class PageWriter {
       }
       Json json = {{"id", fused.id},
                    {"class", fused.region_class},
-                   {"strategy", fused.strategy},
                    {"nodes", fused.nodes},
                    {"cases", fused.cases},
-                   {"max_error", number(fused.max_error)},
+                   {"max_error", std::isfinite(fused.max_error) ? Json(fused.max_error) : Json()},
                    {"forms", std::move(forms)}};
       for (size_t i = 0; i < program_.plan.steps.size(); ++i) {
         const auto* cascade = std::get_if<fuse::CascadeStep>(&program_.plan.steps[i].kind);
@@ -201,6 +133,7 @@ class PageWriter {
 
   const CompiledProgram& program_;
   const ReportOptions& options_;
+  const std::vector<StepFacts> facts_;
   const ir::Graph own_;  // the program's takes no new expressions
   const std::vector<onnx::FileNode> file_;
   std::map<std::string, size_t> by_name_;
@@ -228,7 +161,7 @@ std::string report_page(const Program& program, const ReportOptions& options) {
   RF_CHECK(options.steps.empty() || options.steps.size() == compiled.steps.size(),
            "report_page: {} facts of {} steps", options.steps.size(), compiled.steps.size());
   if (!options.target.empty()) codegen::target_named(options.target);
-  return runtime::viewer_page(runtime::embeddable(runtime::PageWriter(compiled, options).write()));
+  return runtime::viewer_page(runtime::embeddable(runtime::PageWriter(program, options).write()));
 }
 
 void save_report(const Program& program, const ReportOptions& options, const std::string& path) {

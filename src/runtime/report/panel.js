@@ -51,7 +51,7 @@ class Panel {
 
   kernelText(step) {
     if (!step) return "";
-    if (step.no_kernel) return "no kernel on this GPU";
+    if (step.refusal) return "no kernel on this device";
     const families = [...new Set(step.kernels.map(kernel => kernel.family))];
     return families.join(" + ");
   }
@@ -114,8 +114,6 @@ class Panel {
     const region = this.page.regions.find(each => each.id === id), step = this.page.steps[region.step];
     this.fill("regions", [
       element("h3", {}, badge(region.class), `region ${region.id}`),
-      element("p", {class: "soft"}, region.strategy === "resident" ? "The row stays on the chip; the outputs carry the streamed axis."
-                                                                  : "One pass with constant state; the row is never stored."),
       ...this.kernels(step),
       ...this.equations(region.equations, region.forms),
       region.cases > 0 ? element("p", {class: "soft"}, `Verified on ${region.cases} adversarial cases, largest error ${region.max_error ?? "not finite"}.`) : null,
@@ -125,7 +123,8 @@ class Panel {
   kernels(step) {
     if (!step) return [];
     const made = [element("h4", {}, "Kernel")];
-    if (step.no_kernel) made.push(element("p", {}, step.no_kernel));
+    if (step.refusal) made.push(element("p", {}, step.refusal));
+    if (step.divided) made.push(element("p", {}, "Steps of their own, faster than one kernel."));
     const target = this.page.target ? ` for ${this.page.target}` : "";
     for (const kernel of step.kernels) {
       made.push(element("p", {}, element("b", {}, kernel.family), ` ${kernel.configuration}`,
@@ -141,7 +140,7 @@ class Panel {
     row("bandwidth", step.bytes > 0 && step.measured_us > 0 ? (step.bytes / step.measured_us / 1e3).toFixed(0) + " GB/s" : "");
     if (rows.length > 0) made.push(element("table", {}, ...rows));
     if (step.candidates.length > 0) made.push(element("h4", {}, "Candidates"), this.candidates(step.candidates));
-    return step.kernels.length + rows.length + step.candidates.length > 0 || step.no_kernel ? made : [];
+    return step.kernels.length + rows.length + step.candidates.length > 0 || step.refusal ? made : [];
   }
 
   candidates(list) {

@@ -87,6 +87,8 @@ const std::map<std::string, std::string>& Session::versions() const {
 
 const std::vector<StepTuning>& Session::tunings() const { return impl_->executor->tunings; }
 
+std::vector<StepFacts> Session::step_facts() const { return impl_->executor->step_facts(); }
+
 const std::vector<std::string>& Session::notes() const { return impl_->executor->notes; }
 
 int Session::launches() const { return impl_->executor->launches; }
