@@ -136,19 +136,30 @@ Workload positions(const std::string& name, const Shape& shape) {
 }
 
 Workload running_sums(const std::string& name, const Shape& shape) {
+  const std::string lines = shape.inner == 1 ? "" : fmt::format(", {}", shape.inner);
+  const std::string dims =
+      fmt::format("{}[{}, {}{}]", type_name(shape.dtype), shape.outer, shape.length, lines);
   Workload workload =
-      base_workload(name, fmt::format("g (float[{0}, {1}] x) => (float[{0}, {1}] y) {{ "
+      base_workload(name, fmt::format("g ({0} x) => ({0} y) {{ "
                                       "a = Constant<value = int64 {{1}}>() y = CumSum(x, a) }}",
-                                      shape.outer, shape.length));
-  const Tensor x = normal_tensor("x", DType::Float32, {shape.outer, shape.length});
+                                      dims));
+  Dims sizes = {shape.outer, shape.length};
+  if (shape.inner > 1) sizes.push_back(shape.inner);
+  const Tensor x = normal_tensor("x", shape.dtype, sizes);
   workload.inputs = {{"x", x}};
   workload.rows = shape.outer;
-  workload.width = shape.length;
+  workload.width = shape.length * shape.inner;
   workload.sampled_rows = 8;
   workload.reference = [=](int64_t row) {
-    Row line = read_line(x, shape, row);
-    for (size_t j = 1; j < line.size(); ++j) line[j] += line[j - 1];
-    return line;
+    Row result(static_cast<size_t>(shape.length * shape.inner));
+    for (int64_t c = 0; c < shape.inner; ++c) {
+      double sum = 0;
+      const Row line = read_line(x, shape, row * shape.inner + c);
+      for (int64_t j = 0; j < shape.length; ++j) {
+        result[static_cast<size_t>(j * shape.inner + c)] = sum += line[static_cast<size_t>(j)];
+      }
+    }
+    return result;
   };
   return workload;
 }
@@ -183,6 +194,25 @@ const Ranks kRanks[] = {
     {"sort_512x8192", {512, 8192, 1}, 8192},
 };
 
+struct Sums {
+  const char* name;
+  Shape shape;
+};
+
+const Sums kSums[] = {
+    {"cumsum_512x32000", {512, 32000, 1}},
+    {"cumsum_65536x128", {65536, 128, 1}},
+    {"cumsum_half_4096x4096", {4096, 4096, 1, DType::Float16}},
+    {"cumsum_100000x50", {100000, 50, 1}},
+    {"cumsum_16x131072", {16, 131072, 1}},
+    {"cumsum_1x1048576", {1, 1048576, 1}},
+    {"cumsum_1x33554432", {1, 33554432, 1}},
+    {"cumsum_1x4096x4096", {1, 4096, 4096}},
+    {"cumsum_half_1x4096x4096", {1, 4096, 4096, DType::Float16}},
+    {"cumsum_64x1000x196", {64, 1000, 196}},
+    {"cumsum_1x1048576x8", {1, 1048576, 8}},
+};
+
 }  // namespace
 
 std::vector<WorkloadMaker> select_workloads(bool quick) {
@@ -199,10 +229,8 @@ std::vector<WorkloadMaker> select_workloads(bool quick) {
                                     std::pair{"argmax_64x512x196", Shape{64, 512, 196}}}) {
     makers.push_back({name, [name = name, shape = shape] { return positions(name, shape); }});
   }
-  for (const auto& [name, shape] : {std::pair{"cumsum_512x32000", Shape{512, 32000, 1}},
-                                    std::pair{"cumsum_65536x128", Shape{65536, 128, 1}},
-                                    std::pair{"cumsum_1x1048576", Shape{1, 1048576, 1}}}) {
-    makers.push_back({name, [name = name, shape = shape] { return running_sums(name, shape); }});
+  for (const Sums& sums : kSums) {
+    makers.push_back({sums.name, [=] { return running_sums(sums.name, sums.shape); }});
   }
   return makers;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "cascade/visibility/running.h"
 #include "ir/contraction.h"
 #include "ir/evaluate.h"
 #include "ops/lowering.h"
@@ -110,6 +111,7 @@ NodeFacts::Traits NodeFacts::traits_of(ir::NodeId id) const {
       if (e->op == ir::ExprOp::Symbol) traits.symbols.insert(e);
       if (e->op != ir::ExprOp::Reduce) return;
       traits.reduces = true;
+      traits.runs |= cascade::running_reduction(*graph_.pool, e).has_value();
       auto contraction = as_contraction(*graph_.pool, e);
       traits.contracts |= contraction && contraction->a != contraction->b;
     });

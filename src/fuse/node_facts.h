@@ -20,6 +20,9 @@ class NodeFacts {
   bool reduces(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].reduces; }
   // Its lowering is one Read: a transpose, a slice, a reshape, a broadcast, an embedding look-up.
   bool view(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].view; }
+  // Its lowering is a running reduction (src/cascade/visibility/running.h). Regions leave it alone:
+  // inside of another reduction it would begin anew for every element.
+  bool runs(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].runs; }
   // Its lowering is a product of two tensors summed over one axis, possibly with an epilogue.
   bool contracts(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].contracts; }
   // Its lowering is one Read cast to a narrower type.
@@ -58,7 +61,7 @@ class NodeFacts {
  private:
   struct Traits {
     bool lowered = false, reduces = false, view = false, contracts = false, binds = false;
-    bool narrows = false;
+    bool narrows = false, runs = false;
     std::set<ir::ValueId> reads;
     std::set<ir::Expr> symbols;  // sizes in the lowering
     std::set<ir::NodeId> size_sources;

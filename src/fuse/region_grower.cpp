@@ -75,7 +75,7 @@ std::optional<RegionDraft> RegionGrower::grow_back(ir::NodeId seed) {
 
 bool RegionGrower::is_free(ir::NodeId node) const {
   return node >= 0 && taken_.nodes.count(node) == 0 && banned_.count(node) == 0 &&
-         facts_.lowered(node);
+         facts_.lowered(node) && !facts_.runs(node);
 }
 
 bool RegionGrower::consult(ir::NodeId node) const {

@@ -36,7 +36,7 @@ class Finder {
   Regions run() {
     for (size_t node = 0; node < facts_.graph().nodes.size(); ++node) {
       const auto id = static_cast<ir::NodeId>(node);
-      if (facts_.live(id) && facts_.reduces(id) && !facts_.contracts(id) &&
+      if (facts_.live(id) && facts_.reduces(id) && !facts_.contracts(id) && !facts_.runs(id) &&
           !taken_.nodes.count(id)) {
         start(id);
       }

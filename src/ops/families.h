@@ -21,6 +21,7 @@ std::span<const OpDef> gather_ops();
 std::span<const OpDef> generator_ops();
 std::span<const OpDef> reduction_ops();
 std::span<const OpDef> ranking_ops();
+std::span<const OpDef> scan_ops();
 std::span<const OpDef> normalization_ops();
 std::span<const OpDef> matmul_ops();
 std::span<const OpDef> einsum_ops();

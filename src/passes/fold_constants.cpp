@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/memory_budget.h"
+#include "cascade/visibility/running.h"
 #include "cpu/opaque/opaque.h"
 #include "cpu/opaque/opaque_shapes.h"
 #include "cpu/opaque/opaque_table.h"
@@ -101,6 +102,7 @@ class ConstantFolder {
     double terms = 0;
     visit(body, [&](ir::Expr expr) {
       if (expr->op != ir::ExprOp::Reduce || !expr->extent()->free_axes.empty()) return;
+      if (cascade::running_reduction(*graph_.pool, expr)) return;
       terms += static_cast<double>(evaluate_size(expr->extent(), context.symbols));
     });
     return terms * static_cast<double>(count) <= kMaxTerms;

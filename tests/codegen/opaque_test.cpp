@@ -20,7 +20,6 @@ std::vector<Case> cases() {
       {"scatter_nd_add",
        "g (float[m, n] x, int64[k, 1] i, float[k, n] u) => (float[m, n] y) "
        "{ y = ScatterND<reduction = \"add\">(x, i, u) }"},
-      {"cumsum", "g (float[m, n] x) => (float[m, n] y)<int64 a = {1}> { y = CumSum(x, a) }"},
       {"max_pool",
        "g (float[b, 4, 16, 16] x) => (float[b, 4, 8, 8] y) "
        "{ y = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(x) }"},

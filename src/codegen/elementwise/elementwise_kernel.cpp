@@ -20,35 +20,9 @@ struct MapShape {
   std::vector<Store> stores;
 };
 
-// Merges two adjacent axes into one if all offsets allow it; false if not.
-bool merge_pair(ir::ExprPool& pool, MapShape& shape, size_t outer) {
-  ir::Expr a = shape.axes[outer], b = shape.axes[outer + 1];
-  ir::Expr merged = pool.axis("e", pool.mul(a->extent(), b->extent()));
-  auto offset_of = [&](ir::Expr offset) -> ir::Expr {
-    auto parts = strided(pool, offset, {a, b});
-    if (!parts || parts->strides[0] != pool.mul(parts->strides[1], b->extent())) return nullptr;
-    return pool.add(parts->base, pool.mul(merged, parts->strides[1]));
-  };
-  std::vector<Store> stores = shape.stores;
-  for (Store& store : stores) {
-    store.offset = offset_of(store.offset);
-    if (!store.offset) return false;
-    store.body = pool.rewrite(store.body, [&](ir::Expr e) -> ir::Expr {
-      if (e->op != ir::ExprOp::Read || !(e->depends_on(a) || e->depends_on(b))) return nullptr;
-      ir::Expr offset = offset_of(e->args[0]);
-      return offset ? pool.read(e->integer, e->dtype, {offset}) : nullptr;
-    });
-    if (store.body->depends_on(a) || store.body->depends_on(b)) return false;
-  }
-  shape.stores = std::move(stores);
-  shape.axes[outer] = merged;
-  shape.axes.erase(shape.axes.begin() + static_cast<long>(outer) + 1);
-  return true;
-}
-
 void merge_axes(ir::ExprPool& pool, MapShape& shape) {
   std::erase_if(shape.axes, [](ir::Expr axis) { return axis->op != ir::ExprOp::Axis; });
-  for (size_t i = shape.axes.size(); i-- > 1;) merge_pair(pool, shape, i - 1);
+  for (size_t i = shape.axes.size(); i-- > 1;) merge_pair(pool, shape.axes, shape.stores, i - 1);
 }
 
 // The position at which selections change sides along the innermost axis: c of `axis < c`, if it is
@@ -270,6 +244,32 @@ std::string element_text(KernelText& kernel, const MapShape& shape, bool warp) {
 }
 
 }  // namespace
+
+bool merge_pair(ir::ExprPool& pool, std::vector<ir::Expr>& axes, std::vector<Store>& all,
+                size_t outer) {
+  ir::Expr a = axes[outer], b = axes[outer + 1];
+  ir::Expr merged = pool.axis("e", pool.mul(a->extent(), b->extent()));
+  auto offset_of = [&](ir::Expr offset) -> ir::Expr {
+    auto parts = strided(pool, offset, {a, b});
+    if (!parts || parts->strides[0] != pool.mul(parts->strides[1], b->extent())) return nullptr;
+    return pool.add(parts->base, pool.mul(merged, parts->strides[1]));
+  };
+  std::vector<Store> stores = all;
+  for (Store& store : stores) {
+    store.offset = offset_of(store.offset);
+    if (!store.offset) return false;
+    store.body = pool.rewrite(store.body, [&](ir::Expr e) -> ir::Expr {
+      if (e->op != ir::ExprOp::Read || !(e->depends_on(a) || e->depends_on(b))) return nullptr;
+      ir::Expr offset = offset_of(e->args[0]);
+      return offset ? pool.read(e->integer, e->dtype, {offset}) : nullptr;
+    });
+    if (store.body->depends_on(a) || store.body->depends_on(b)) return false;
+  }
+  all = std::move(stores);
+  axes[outer] = merged;
+  axes.erase(axes.begin() + static_cast<long>(outer) + 1);
+  return true;
+}
 
 std::vector<ir::Expr> offset_units(ir::ExprPool& pool, ir::Expr offset) {
   std::vector<ir::Expr> units;

@@ -19,6 +19,11 @@ struct Store {
 void add_map(StepBuilder& builder, const std::string& name, std::vector<ir::Expr> axes,
              std::vector<Store> stores, const std::string& comment);
 
+// Makes axis `outer` and the next one a single axis if every offset and read allows it; false, with
+// nothing changed, if not.
+bool merge_pair(ir::ExprPool& pool, std::vector<ir::Expr>& axes, std::vector<Store>& stores,
+                size_t outer);
+
 // Size products that must be multiples of `unit` for the offset to be one, whatever its axes.
 std::vector<ir::Expr> offset_units(ir::ExprPool& pool, ir::Expr offset);
 

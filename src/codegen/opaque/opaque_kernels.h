@@ -11,7 +11,6 @@ void generate_conv(StepBuilder& builder, const ops::NodeView& view);
 void generate_conv_transpose(StepBuilder& builder, const ops::NodeView& view);
 void generate_max_pool(StepBuilder& builder, const ops::NodeView& view);
 void generate_average_pool(StepBuilder& builder, const ops::NodeView& view);
-void generate_cumsum(StepBuilder& builder, const ops::NodeView& view);
 void generate_scatter_elements(StepBuilder& builder, const ops::NodeView& view);
 void generate_scatter_nd(StepBuilder& builder, const ops::NodeView& view);
 

@@ -6,6 +6,7 @@
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/opaque/dispatch.h"
 #include "codegen/product/product_choice.h"
+#include "codegen/scan/scan_select.h"
 #include "codegen/select/cascade_select.h"
 #include "codegen/select/offers.h"
 #include "codegen/select/reduce_select.h"
@@ -45,10 +46,14 @@ GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& t
   if (const auto* cascade = std::get_if<fuse::CascadeStep>(&step.kind)) {
     generate_cascade(builder, *cascade, choice);
   } else if (const auto* reduce = std::get_if<fuse::ReduceStep>(&step.kind)) {
-    const auto rows = rows_of(builder, *reduce);
-    const auto* form = std::get_if<FlatStreaming>(&rows);
-    RF_CHECK(form, "{} computes no such reduction", to_string(choice));
-    add_row_folds(builder, *form, choice);
+    if (const auto scan = scan_form(builder, *reduce)) {
+      add_scan(builder, *scan, choice);
+    } else {
+      const auto rows = rows_of(builder, *reduce);
+      const auto* form = std::get_if<FlatStreaming>(&rows);
+      RF_CHECK(form, "{} computes no such reduction", to_string(choice));
+      add_row_folds(builder, *form, choice);
+    }
   } else {
     const auto* product = std::get_if<fuse::ProductStep>(&step.kind);
     RF_CHECK(product != nullptr, "{} computes no such step", to_string(choice));
@@ -84,8 +89,11 @@ std::vector<Candidate> kernel_configs(const ir::Graph& graph, const fuse::Step& 
     choices = cascade_configs(builder, *cascade);
   } else if (const auto* reduce = std::get_if<fuse::ReduceStep>(&step.kind)) {
     StepBuilder builder(graph, step, target);
+    const auto scan = scan_form(builder, *reduce);
     const auto rows = rows_of(builder, *reduce);
-    if (const auto* form = std::get_if<FlatStreaming>(&rows)) {
+    if (scan) {
+      choices = scan_choices(builder, *scan, sizes);
+    } else if (const auto* form = std::get_if<FlatStreaming>(&rows)) {
       choices = row_fold_configs(builder, *form, sizes);
     }
   } else if (std::holds_alternative<fuse::ProductStep>(step.kind)) {

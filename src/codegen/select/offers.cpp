@@ -9,6 +9,7 @@
 #include "codegen/product/library_product.h"
 #include "codegen/product/library_time.h"
 #include "codegen/product/product_choice.h"
+#include "codegen/scan/scan_select.h"
 #include "codegen/select/reduce_select.h"
 #include "codegen/select/rows_select.h"
 
@@ -77,6 +78,31 @@ Offer product_offer(const StepBuilder& builder, const fuse::ProductStep& step,
   return offer;
 }
 
+// By a thread for each result.
+Offer reduce_offer(const StepBuilder& builder, const fuse::ReduceStep& step) {
+  StepBuilder trial(builder.graph, builder.step, builder.target);
+  trial.sizes = builder.sizes;
+  generate_reduce(trial, step);
+  trial.result.time = time_of(trial.result, trial.sizes, trial.target);
+  return offer_of(trial);
+}
+
+// A running reduction.
+void choose_scan(StepBuilder& builder, const fuse::ReduceStep& step, const ScanForm& form) {
+  const std::vector<Candidate> candidates = scan_choices(builder, form, builder.sizes);
+  add_scan(builder, form);
+  Offer offer = offer_of(builder);
+  offer.family = kScanFamily;
+  if (!candidates.empty()) {
+    builder.result.time = offer.time = candidates.front().time;
+    offer.config = offer.choice = to_string(candidates.front().choice);
+  }
+  builder.result.offers = {
+      std::move(offer),
+      {"row", "", 0, "what a result is made of depends on its place along the axis"},
+      reduce_offer(builder, step)};
+}
+
 }  // namespace
 
 bool sizes_known(const ir::Graph& graph, const fuse::Step& step, const KnownSizes& sizes) {
@@ -109,6 +135,7 @@ std::string calls_text(const GpuStep& step, const KnownSizes& sizes) {
 }
 
 void choose_reduce(StepBuilder& builder, const fuse::ReduceStep& step) {
+  if (const auto scan = scan_form(builder, step)) return choose_scan(builder, step, *scan);
   std::vector<Offer>& offers = builder.result.offers;
   const auto rows = rows_of(builder, step);
   const auto* form = std::get_if<FlatStreaming>(&rows);
@@ -127,11 +154,7 @@ void choose_reduce(StepBuilder& builder, const fuse::ReduceStep& step) {
   if (!candidates.empty()) {
     offers.front().config = offers.front().choice = to_string(candidates.front().choice);
   }
-  StepBuilder trial(builder.graph, builder.step, builder.target);
-  trial.sizes = builder.sizes;
-  generate_reduce(trial, step);
-  trial.result.time = time_of(trial.result, trial.sizes, trial.target);
-  offers.push_back(offer_of(trial));
+  offers.push_back(reduce_offer(builder, step));
 }
 
 void choose_product(StepBuilder& builder, const fuse::ProductStep& step) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "cascade/visibility/running.h"
 #include "cpu/steps/column_choice.h"
 #include "cpu/steps/reduce_plan.h"
 #include "cpu/tile/specialize.h"
@@ -72,8 +73,15 @@ class ColumnsOfReduction {
   std::vector<ir::Expr> reductions_;
 };
 
+// The axis of `axes` that the body's reduction runs along; null for other bodies.
+ir::Expr running_axis(ir::ExprPool& pool, const std::vector<ir::Expr>& axes, ir::Expr body) {
+  const auto running = cascade::running_body(pool, body);
+  const bool found = running && std::count(axes.begin(), axes.end(), running->axis) > 0;
+  return found ? running->axis : nullptr;
+}
+
 void choose_tiles(ReducePlan& plan) {
-  plan.column_tile = std::min(plan.columns, kMaxColumns);
+  plan.column_tile = plan.running ? plan.columns : std::min(plan.columns, kMaxColumns);
   if (plan.scope != kNoScope) {
     plan.program.scopes[static_cast<size_t>(plan.scope)].tile = plan.column_tile;
   }
@@ -133,11 +141,15 @@ void ReducePlan::build(const ir::Graph& graph, std::span<const int64_t> symbols,
   if (rows == 0) return;
   std::vector<ir::Expr*> all{&body};
   for (ir::Expr& e : indices) all.push_back(&e);
+  const ir::Expr kept = running_axis(pool, axes, body);
+  std::erase(axes, kept);
   split_axes(pool, axes, all);
   const TileBuilder::DimsOf dims = [&](int64_t id) {
     return dims_of(graph, static_cast<ir::ValueId>(id), symbols);
   };
-  const std::vector<ir::Expr> column_axes = ColumnsOfReduction(pool, axes, body, dims).choose();
+  running = kept != nullptr;
+  const std::vector<ir::Expr> column_axes =
+      running ? std::vector<ir::Expr>{kept} : ColumnsOfReduction(pool, axes, body, dims).choose();
   std::vector<ir::Expr> row_axes;
   for (ir::Expr axis : axes) {
     if (std::find(column_axes.begin(), column_axes.end(), axis) == column_axes.end()) {
@@ -145,6 +157,7 @@ void ReducePlan::build(const ir::Graph& graph, std::span<const int64_t> symbols,
     }
   }
   TileBuilder builder(pool, program, dims);
+  if (running) builder.bind_running(*cascade::running_body(pool, body));
   builder.set_rows(row_axes);
   rows = extent_of(row_axes);
   if (!column_axes.empty()) {

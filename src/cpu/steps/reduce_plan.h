@@ -14,6 +14,7 @@ struct ReducePlan {
   TileProgram program;
   int64_t rows = 1, columns = 1, row_tile = 1, column_tile = 1;
   int scope = kNoScope;
+  bool running = false;  // the columns are the axis of a running reduction, all in one tile
 
   // `indices` (axes of `pool`, or the constant 0) and `body` are specialized for `symbols`.
   void build(const ir::Graph& graph, std::span<const int64_t> symbols, ir::ValueId value,

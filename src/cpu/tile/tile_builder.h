@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cascade/visibility/running.h"
 #include "cpu/tile/tile_memory.h"
 #include "cpu/tile/tile_program.h"
 #include "ir/expr.h"
@@ -51,6 +52,8 @@ class TileBuilder {
   // Gives a leaf (or, by value number, a ranked result) its register.
   void bind(ir::Expr leaf, RegisterId r);
   void bind_ranked(int64_t value, RegisterId matrix, int64_t filled);
+  // The reduction is computed along its row axis, which is alone in a fixed scope.
+  void bind_running(const cascade::Running& running) { running_ = running; }
 
   // Registers and instructions for drivers that build loops of their own.
   RegisterId make(Elem elem, Shape shape, int scope, int depth);
@@ -128,6 +131,7 @@ class TileBuilder {
   void combine_into(ir::Reduction reduction, RegisterId total, RegisterId x);
   RegisterId build_product(ir::Expr reduce, const Variation& v);
   RegisterId build_ranked(ir::Expr reduce, const Variation& v);
+  RegisterId build_running();
   const std::vector<ir::Expr>& fixed_axes(const std::vector<ir::Expr>& bound);
   // Runs `body` as if the blocks below `depth` were not open.
   void at_depth(int depth, const std::function<void()>& body);
@@ -160,6 +164,7 @@ class TileBuilder {
   std::vector<OpenBlock> stack_;
   std::unordered_map<ir::Expr, RegisterId> leaves_;
   std::map<int64_t, std::pair<RegisterId, int64_t>> ranked_;
+  std::optional<cascade::Running> running_;
   std::unordered_map<RegisterId, Instruction*> elementwise_;  // producers of dense registers
 };
 

@@ -76,6 +76,7 @@ const std::vector<ir::Expr>& TileBuilder::fixed_axes(const std::vector<ir::Expr>
 }
 
 RegisterId TileBuilder::build_reduce(ir::Expr reduce) {
+  if (running_ && running_->reduce == reduce) return build_running();
   const Variation v = variation(reduce);
   if (picks_element(reduce->reduction)) return build_ranked(reduce, v);
   if (!has_columns(v.shape)) return build_row_reduce(reduce, v);
@@ -154,6 +155,15 @@ RegisterId TileBuilder::build_loop_reduce(ir::Expr reduce, const Variation& v) {
   });
   if (in_parts) at_depth(v.depth, [&] { combine_into(reduction, total, part); });
   return wrapped(total, reduce->dtype);
+}
+
+RegisterId TileBuilder::build_running() {
+  const Variation v = variation(running_->reduce);
+  const RegisterId x = spread(compile_term(running_->reduce, running_->element), v.shape, v.scope);
+  const int depth = std::max(v.depth, info(x).depth);
+  const RegisterId total = make(info(x).elem, v.shape, v.scope, depth);
+  emit(std::make_unique<RunningFold>(*running_, total, x), depth);
+  return wrapped(total, running_->reduce->dtype);
 }
 
 RegisterId TileBuilder::build_ranked(ir::Expr reduce, const Variation& v) {

@@ -2,6 +2,7 @@
 // tile_memory.h.
 #pragma once
 
+#include "cascade/visibility/running.h"
 #include "cpu/tile/tile_program.h"
 #include "ir/expr.h"
 
@@ -99,6 +100,16 @@ struct ReduceColumns final : Instruction {
   ReduceColumns(ReduceFn function, RegisterId accumulator, RegisterId a);
   void run(TileContext& machine) const override;
   ReduceFn function;
+};
+
+// out[r, c] = ⊕ of the columns of a up to c, or from c on in reverse; `exclusive` leaves c out. All
+// columns of the scope are there. Floats add up and multiply in double, as one number runs through
+// all elements, and round once per element.
+struct RunningFold final : Instruction {
+  RunningFold(const cascade::Running& running, RegisterId out, RegisterId a);
+  void run(TileContext& machine) const override;
+  ir::Reduction reduction;
+  bool reverse, exclusive;
 };
 
 // Keeps the best `keep` (value, index) pairs of each row, best first; NaN is best of all, ties go

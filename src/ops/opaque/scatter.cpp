@@ -47,8 +47,6 @@ std::vector<Positions> scatter_nd_positions(const LowerContext& context) {
   return tuple_positions(context, 1, std::span(context.shape(0)).first(length));
 }
 
-void infer_scan(InferContext& context) { context.set(0, context.dtype(0), context.shape(0)); }
-
 void infer_nonzero(InferContext& context) {
   context.set(0, DType::Int64,
               {context.pool().integer(context.rank(0)), context.fresh_size("count")});
@@ -104,7 +102,6 @@ constexpr OpDef kOps[] = {
         scatter_positions),
     with_positions({"ScatterND", "", 11, infer_scatter_nd, nullptr, false, nullptr, scatters},
                    scatter_nd_positions),
-    {"CumSum", "", 11, infer_scan, nullptr},
     {"NonZero", "", 9, infer_nonzero, nullptr},
     {"Compress", "", 9, infer_compress, nullptr, false, nullptr, moves},
     {"Unique", "", 11, infer_unique, nullptr},

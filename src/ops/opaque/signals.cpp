@@ -94,8 +94,6 @@ void infer_det(InferContext& context) {
   context.set(0, context.dtype(0), {context.shape(0).begin(), context.shape(0).end() - 2});
 }
 
-void infer_same(InferContext& context) { context.set(0, context.dtype(0), context.shape(0)); }
-
 void infer_bit_cast(InferContext& context) {
   const DType to = type_argument(context, "to", DType::Undefined);
   const DType from = context.dtype(0);
@@ -123,7 +121,6 @@ constexpr OpDef kOps[] = {
     {"STFT", "", 17, infer_stft, nullptr},
     {"MelWeightMatrix", "", 17, infer_mel_weight_matrix, nullptr},
     {"Det", "", 11, infer_det, nullptr},
-    {"CumProd", "", 26, infer_same, nullptr},
     {"BitCast", "", 26, infer_bit_cast, nullptr},
     {"TensorScatter", "", 24, infer_tensor_scatter, nullptr},
 };

@@ -1,0 +1,87 @@
+// The instruction of running reductions.
+#include <limits>
+#include <type_traits>
+
+#include "base/error.h"
+#include "base/integers.h"
+#include "cpu/tile/tile_instructions.h"
+
+namespace redfuser::cpu {
+
+RunningFold::RunningFold(const cascade::Running& running, RegisterId out, RegisterId a)
+    : reduction(running.reduce->reduction), reverse(running.reverse), exclusive(running.exclusive) {
+  reads = {a};
+  writes = {out};
+}
+
+namespace {
+
+template <typename T>
+T first_of(ir::Reduction reduction) {
+  using Limits = std::numeric_limits<T>;
+  if (reduction == ir::Reduction::Sum) return T(0);
+  if (reduction == ir::Reduction::Prod) return T(1);
+  const T largest = Limits::has_infinity ? Limits::infinity() : Limits::max();
+  const T lowest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  return reduction == ir::Reduction::Max ? lowest : largest;
+}
+
+// NaN stays.
+template <ir::Reduction reduction, typename T>
+T folded(T total, T x) {
+  if constexpr (reduction == ir::Reduction::Sum) return wrapping_sum(total, x);
+  if constexpr (reduction == ir::Reduction::Prod) return wrapping_product(total, x);
+  if (total != total) return total;
+  if constexpr (reduction == ir::Reduction::Max) return x > total || x != x ? x : total;
+  return x < total || x != x ? x : total;
+}
+
+template <ir::Reduction reduction, typename T>
+void run_rows(TileContext& machine, const RunningFold& op) {
+  using Total = std::conditional_t<std::is_same_v<T, float>, double, T>;
+  const Extents e = extents_of(machine, info(machine, op.writes[0]));
+  for (int64_t r = 0; r < e.rows; ++r) {
+    const T* x = reinterpret_cast<const T*>(row_address(machine, op.reads[0], r));
+    T* out = reinterpret_cast<T*>(row_address(machine, op.writes[0], r));
+    Total total = first_of<Total>(reduction);
+    for (int64_t i = 0; i < e.columns; ++i) {
+      const int64_t at = op.reverse ? e.columns - 1 - i : i;
+      const Total next = folded<reduction>(total, static_cast<Total>(x[at]));
+      out[at] = static_cast<T>(op.exclusive ? total : next);
+      total = next;
+    }
+  }
+}
+
+template <typename T>
+void run_type(TileContext& machine, const RunningFold& op) {
+  switch (op.reduction) {
+    case ir::Reduction::Sum:
+      return run_rows<ir::Reduction::Sum, T>(machine, op);
+    case ir::Reduction::Prod:
+      return run_rows<ir::Reduction::Prod, T>(machine, op);
+    case ir::Reduction::Max:
+      return run_rows<ir::Reduction::Max, T>(machine, op);
+    default:
+      return run_rows<ir::Reduction::Min, T>(machine, op);
+  }
+}
+
+}  // namespace
+
+void RunningFold::run(TileContext& machine) const {
+  switch (info(machine, reads[0]).elem) {
+    case Elem::F32:
+      return run_type<float>(machine, *this);
+    case Elem::F64:
+      return run_type<double>(machine, *this);
+    case Elem::I64:
+      return run_type<int64_t>(machine, *this);
+    case Elem::U64:
+      return run_type<uint64_t>(machine, *this);
+    case Elem::Bool:
+      internal_error("booleans do not run along an axis");
+  }
+}
+
+}  // namespace redfuser::cpu
