@@ -62,7 +62,8 @@ BELOW = {
                 "device"],
     "runtime/program": [],
     "runtime/cpu": ["runtime/program"],
-    "runtime/gpu": ["runtime/program"],
+    "runtime/load": ["runtime/program"],
+    "runtime/gpu": ["runtime/load"],
     "runtime/report": ["runtime/program"],
     "runtime/session": ["runtime/cpu", "runtime/gpu"],
 }

@@ -55,6 +55,8 @@ DriverApi load_driver() {
   RF_BIND(cuModuleGetFunction);
   RF_BIND(cuFuncSetAttribute);
   RF_BIND(cuFuncGetAttribute);
+  RF_BIND(cuOccupancyMaxActiveBlocksPerMultiprocessor);
+  RF_BIND(cuOccupancyMaxActiveClusters);
   RF_BIND(cuTensorMapEncodeTiled);
   RF_BIND(cuLaunchKernelEx);
 #undef RF_BIND
@@ -210,7 +212,37 @@ Module::~Module() {
   if (module_ != nullptr) driver().cuModuleUnload(module_);
 }
 
-FunctionHandle Module::function(const std::string& name, int shared_bytes, int cluster) const {
+namespace {
+
+// Blocks, or clusters of them, that the device has the room for.
+int most_active(FunctionHandle function, int threads, int shared_bytes, int cluster) {
+  const auto size = static_cast<unsigned>(cluster);
+  int count = 0;
+  if (cluster == 1) {
+    check(driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(&count, function, threads,
+                                                               static_cast<size_t>(shared_bytes)),
+          "counting a kernel's blocks");
+    return count;
+  }
+  LaunchAttribute attribute = {};
+  attribute.id = kAttributeClusterDimension;
+  attribute.cluster[0] = size;
+  attribute.cluster[1] = attribute.cluster[2] = 1;
+  const LaunchConfig config = {{size, 1, 1},
+                               {static_cast<unsigned>(threads), 1, 1},
+                               static_cast<unsigned>(shared_bytes),
+                               nullptr,
+                               &attribute,
+                               1};
+  check(driver().cuOccupancyMaxActiveClusters(&count, function, &config),
+        "counting a kernel's clusters");
+  return count;
+}
+
+}  // namespace
+
+FunctionHandle Module::function(const std::string& name, int threads, int shared_bytes,
+                                int cluster) const {
   // The limit without an attribute; it includes static shared memory.
   constexpr int kUnasked = 48 * 1024;
   constexpr int kPortableCluster = 8;
@@ -228,6 +260,12 @@ FunctionHandle Module::function(const std::string& name, int shared_bytes, int c
   if (cluster > kPortableCluster) {
     check(driver().cuFuncSetAttribute(function, kNonPortableClusterSizeAllowed, 1),
           "allowing a kernel's clusters");
+  }
+  if (most_active(function, threads, shared_bytes, cluster) == 0) {
+    internal_error(
+        "the GPU has not the room for a block of \"{}\": {} threads, {} bytes of shared memory, "
+        "clusters of {}",
+        name, threads, static_bytes + shared_bytes, cluster);
   }
   return function;
 }

@@ -100,8 +100,10 @@ class Module {
   ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
-  // A kernel, allowed `shared_bytes` of dynamic shared memory and clusters of `cluster` blocks.
-  FunctionHandle function(const std::string& name, int shared_bytes, int cluster) const;
+  // A kernel, allowed `shared_bytes` of dynamic shared memory and clusters of `cluster` blocks of
+  // so many threads. InternalError if the device has not the room for one of them.
+  FunctionHandle function(const std::string& name, int threads, int shared_bytes,
+                          int cluster) const;
 
  private:
   DevicePtr device_;

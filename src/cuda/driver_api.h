@@ -125,6 +125,8 @@ struct DriverApi {
   Result (*cuModuleGetFunction)(FunctionHandle*, ModuleHandle, const char*);
   Result (*cuFuncSetAttribute)(FunctionHandle, int, int);
   Result (*cuFuncGetAttribute)(int*, int, FunctionHandle);
+  Result (*cuOccupancyMaxActiveBlocksPerMultiprocessor)(int*, FunctionHandle, int, size_t);
+  Result (*cuOccupancyMaxActiveClusters)(int*, FunctionHandle, const LaunchConfig*);
   Result (*cuTensorMapEncodeTiled)(TensorMap*, int, unsigned, void*, const uint64_t*,
                                    const uint64_t*, const unsigned*, const unsigned*, int, int, int,
                                    int);

@@ -1,5 +1,6 @@
 // A CUDA driver, an NVRTC, a cuBLASLt and an NVML without a GPU: memory is the host's, kernels are
-// counted and not run; what a real driver refuses is refused. The libraries are found like the real
+// counted and not run; what a real driver refuses is refused, and so are launches of kernels whose
+// text contains FAKE_CUDA_FAILS of the environment. The libraries are found like the real
 // ones; tests look into them through this structure.
 #pragma once
 
@@ -25,6 +26,8 @@ struct FakeCuda {
   // The time of a kernel of this text with so many threads; a negative one: it does not launch.
   // Without it every span between events with something between them is 1 ms.
   std::function<double(const std::string& text, unsigned block)> kernel_ms;
+  // A multiprocessor has no room for a block of a kernel of this text.
+  std::function<bool(const std::string& text)> crowded;
   double copy_ms = 0;  // the time of every copy, where kernels have times
   // Static shared memory of a kernel of this text, bytes. Without it kernels have none.
   std::function<int(const std::string& text)> static_shared;

@@ -58,6 +58,12 @@ Result moved(void* to, const void* from, size_t bytes) {
   return kSuccess;
 }
 
+// The text contains what a variable of the environment says.
+bool named_in(const char* variable, const std::string& text) {
+  const char* part = std::getenv(variable);
+  return part != nullptr && text.find(part) != std::string::npos;
+}
+
 // Of __launch_bounds__ in the text.
 int most_threads(const std::string& text) {
   constexpr char kBounds[] = "__launch_bounds__(";
@@ -248,6 +254,14 @@ Result cuFuncGetAttribute(int* value, int which, FunctionHandle function) {
   *value = which == kSharedSizeBytes ? state.static_shared : 0;
   return kSuccess;
 }
+Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, FunctionHandle function, int,
+                                                   size_t) {
+  *blocks = fake.crowded && fake.crowded(static_cast<Kernel*>(function)->text) ? 0 : 1;
+  return kSuccess;
+}
+Result cuOccupancyMaxActiveClusters(int* clusters, FunctionHandle function, const LaunchConfig*) {
+  return cuOccupancyMaxActiveBlocksPerMultiprocessor(clusters, function, 0, 0);
+}
 Result cuTensorMapEncodeTiled(TensorMap* map, int dtype, unsigned rank, void* address,
                               const uint64_t* dims, const uint64_t* strides, const unsigned* box,
                               const unsigned* steps, int interleave, int swizzle, int, int) {
@@ -264,6 +278,7 @@ Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, voi
   const Kernel& kernel = *static_cast<Kernel*>(function);
   const Result result = refused(launch_problem(*config, kernel.state, fake.architecture));
   if (result != kSuccess) return result;
+  if (named_in("FAKE_CUDA_FAILS", kernel.text)) return kLaunchFailed;
   const double time = fake.kernel_ms ? fake.kernel_ms(kernel.text, config->block[0]) : 0;
   if (stream.capturing) {
     if (stream.lost) return kCaptureInvalidated;

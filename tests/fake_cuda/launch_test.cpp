@@ -160,7 +160,7 @@ TEST_F(Launch, AsksForDynamicAndStaticSharedMemory) {
     gpu->static_shared = [=](const std::string&) { return static_bytes; };
     for (const int shared : {0, 16, 47 * 1024, 49152 - 16, 49152, 49168, 100000, 180000}) {
       const cuda::Module module(device, "text", "kernel");
-      const cuda::FunctionHandle function = module.function("kernel", shared, 1);
+      const cuda::FunctionHandle function = module.function("kernel", 32, shared, 1);
       cuda::LaunchShape shape;
       shape.shared_bytes = static_cast<uint32_t>(shared);
       stream.launch(function, shape, {}, arguments, "kernel");

@@ -31,6 +31,26 @@ class GpuTools : public ToolsTest {
 constexpr const char* kParts[] = {"wall_ms",    "latency_ms",        "host_to_device_ms",
                                   "compute_ms", "device_to_host_ms", "enqueue_ms"};
 
+TEST_F(GpuTools, AFamilyThatFailsIsAWarningOnStderr) {
+  const Model rows = Model::parse(
+      "<ir_version: 9, opset_import: [\"\" : 20]> g (float16[1, 12, 1024, 64] q, float16[1, 12, "
+      "1024, 64] k, float16[1, 12, 1024, 64] v) => (float16[1, 12, 1024, 64] y) { "
+      "t = Transpose<perm = [0, 1, 3, 2]>(k) s = MatMul(q, t) p = Softmax<axis = -1>(s) y = "
+      "MatMul(p, v) }");
+  save(rows, nullptr, {}, path("attention.onnx"));
+  for (const char* variable : {"FAKE_CUDA_FAILS", "FAKE_NVRTC_FAILS"}) {
+    setenv(variable, "attention_hopper_", 1);
+    const Finished finished =
+        run("redfuser-run", path("attention.onnx") + " --cache off --device cuda --explain");
+    unsetenv(variable);
+    EXPECT_EQ(finished.code, 0) << finished.errors;
+    EXPECT_NE(finished.errors.find("warning: attention_hopper fails"), std::string::npos)
+        << finished.errors;
+    EXPECT_NE(finished.output.find("by attention (attention warps="), std::string::npos)
+        << finished.output;
+  }
+}
+
 // What lies between two events of the fake GPU takes 1 ms.
 TEST_F(GpuTools, EveryPartHasItsOwnTimes) {
   for (const std::string resident : {"", " --resident"}) {

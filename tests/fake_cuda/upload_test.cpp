@@ -3,7 +3,7 @@
 
 #include "base/deferred_contents.h"
 #include "fake_cuda/device_harness.h"
-#include "runtime/gpu/upload.h"
+#include "runtime/load/upload.h"
 
 namespace redfuser::device_tests {
 namespace {

@@ -2,6 +2,7 @@
 // values, scratch buffers and sizes. No CUDA call is made here.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -109,10 +110,17 @@ struct Offer {
   std::string choice;    // the KernelConfig as text; empty where there is nothing to choose
 };
 
+// What is not offered for a step because its kernels failed to compile, load or launch, each with
+// the error: families of configurations and of kernels, and whole offers by their names.
+struct LeftOut {
+  std::map<std::string, std::string> families, offers;
+};
+
 struct GpuStep {
   std::vector<GpuCall> calls;
   double time = 0;            // microseconds by estimate at sizes that the builder knew; 0: unknown
   std::vector<Offer> offers;  // the one that was taken first; none for an alias
+  LeftOut left_out;           // that it was made without
   std::vector<Scratch> scratch;
   std::shared_ptr<const ir::ExprPool> pool = nullptr;  // of the sizes, which it keeps alive
 };

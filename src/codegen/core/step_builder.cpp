@@ -32,4 +32,19 @@ void StepBuilder::fail(const std::string& message) const {
   user_error("[{}] node \"{}\": {}", node.op, node.name, message);
 }
 
+void StepBuilder::fail_without_kernel() const {
+  std::string text = "no kernel computes it";
+  for (const auto* left_out : {&result.left_out.families, &result.left_out.offers}) {
+    for (const auto& [name, error] : *left_out) text += fmt::format("; {} fails: {}", name, error);
+  }
+  fail(text);
+}
+
+StepBuilder StepBuilder::trial() const {
+  StepBuilder other(graph, step, target);
+  other.sizes = sizes;
+  other.result.left_out = result.left_out;
+  return other;
+}
+
 }  // namespace redfuser::codegen

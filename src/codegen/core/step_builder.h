@@ -11,7 +11,8 @@
 namespace redfuser::codegen {
 
 // Who computes a matrix product: the library or a kernel of ours, by estimate where it is open.
-enum class ProductFamily { ByEstimate, Library, Kernel };
+// Plain: neither, a sum for each element.
+enum class ProductFamily { ByEstimate, Library, Kernel, Plain };
 
 class StepBuilder {
  public:
@@ -31,6 +32,17 @@ class StepBuilder {
   BufferRef buffer(int64_t value) const;
   // Throws UserError about this step.
   [[noreturn]] void fail(const std::string& message) const;
+  // The same where nothing computes it, with what was left out.
+  [[noreturn]] void fail_without_kernel() const;
+  // One of the same step, target, sizes and families, to see what it would make.
+  StepBuilder trial() const;
+  // The family of configurations or kernels is left out.
+  bool leaves_out(const std::string& family) const {
+    return result.left_out.families.count(family) > 0;
+  }
+  bool leaves_out_offer(const std::string& name) const {
+    return result.left_out.offers.count(name) > 0;
+  }
 
   const ir::Graph& graph;
   const fuse::Step& step;

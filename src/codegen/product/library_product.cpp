@@ -158,6 +158,7 @@ class ProductBuilder {
       case ProductFamily::Kernel:
         return pool_.boolean(true);
       case ProductFamily::Library:
+      case ProductFamily::Plain:
         return pool_.boolean(false);
       case ProductFamily::ByEstimate:
         break;
@@ -341,7 +342,7 @@ void generate_product(StepBuilder& builder, const fuse::ProductStep& step) {
     const DType dtype = read_of(operand)->dtype;
     return is_float(dtype) && dtype != DType::Float64;
   };
-  bool library = in_library(step.a);
+  bool library = in_library(step.a) && builder.product_family != ProductFamily::Plain;
   for (size_t i = 0; i < step.b.size(); ++i) {
     comment += fmt::format("\nproduct{} = sum_{} {} * {}", i, to_string(pool, step.k),
                            to_string(pool, step.a), to_string(pool, step.b[i]));

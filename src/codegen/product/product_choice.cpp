@@ -28,15 +28,12 @@ const ProductCall* library_call(const GpuStep& step) {
 
 KernelConfig library_choice(int algorithm) { return {kLibraryFamily, {{"algorithm", algorithm}}}; }
 
-std::vector<Candidate> product_configs(const ir::Graph& graph, const fuse::Step& step,
-                                       const Target& target, const KnownSizes& sizes) {
-  StepBuilder chosen(graph, step, target), library(graph, step, target);
-  StepBuilder kernel(graph, step, target);
+std::vector<Candidate> product_configs(const StepBuilder& builder, const fuse::ProductStep& step) {
+  const KnownSizes& sizes = builder.sizes;
+  StepBuilder chosen = builder.trial(), library = builder.trial(), kernel = builder.trial();
   library.product_family = ProductFamily::Library;
   kernel.product_family = ProductFamily::Kernel;
-  for (StepBuilder* builder : {&chosen, &library, &kernel}) {
-    generate_product(*builder, std::get<fuse::ProductStep>(step.kind));
-  }
+  for (StepBuilder* each : {&chosen, &library, &kernel}) generate_product(*each, step);
   const ProductCall* call = library_call(library.result);
   if (call == nullptr) return {};
   for (ir::Expr size : {call->batch, call->m, call->n, call->k}) {
@@ -50,7 +47,9 @@ std::vector<Candidate> product_configs(const ir::Graph& graph, const fuse::Step&
   if (has_kernel(kernel.result, sizes)) candidates.push_back({{kProductKernelFamily, {}}, 0.5});
   const KernelConfig first =
       has_kernel(chosen.result, sizes) ? KernelConfig{kProductKernelFamily, {}} : library_choice(0);
-  return best_choices({{first, 0}}, std::move(candidates));
+  std::vector<Candidate> choices = best_choices({{first, 0}}, std::move(candidates));
+  std::erase_if(choices, [&](const Candidate& c) { return builder.leaves_out(c.choice.family); });
+  return choices;
 }
 
 void generate_product(StepBuilder& builder, const fuse::ProductStep& step,

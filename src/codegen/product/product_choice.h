@@ -14,8 +14,7 @@ inline constexpr const char* kProductKernelFamily = "product_tile";
 KernelConfig library_choice(int algorithm);
 
 // As kernel_configs, for a ProductStep.
-std::vector<Candidate> product_configs(const ir::Graph& graph, const fuse::Step& step,
-                                       const Target& target, const KnownSizes& sizes);
+std::vector<Candidate> product_configs(const StepBuilder& builder, const fuse::ProductStep& step);
 
 // By one of them.
 void generate_product(StepBuilder& builder, const fuse::ProductStep& step,

@@ -38,6 +38,18 @@ FlashMmaConfig flash_mma_of(const KernelConfig& choice) {
   return {choice.at("warps"), choice.at("keys"), choice.at("stages")};
 }
 
+// What the families take that are not left out.
+std::optional<HopperOperands> operands_of(StepBuilder& builder, const AttentionSpec& form) {
+  if (builder.leaves_out(kHopper)) return std::nullopt;
+  return hopper_operands(builder, form);
+}
+
+std::optional<FlashMmaConfig> portable_config(const StepBuilder& builder,
+                                              const AttentionSpec& form) {
+  if (builder.leaves_out(kPortable)) return std::nullopt;
+  return flash_mma_config(builder.target, form);
+}
+
 class Choices {
  public:
   Choices(StepBuilder& builder, const AttentionSpec& form)
@@ -45,8 +57,8 @@ class Choices {
         form_(form),
         packed_(packed_gqa_rows(builder.pool(), form)),
         sizes_(builder.sizes),
-        operands_(hopper_operands(builder, form)),
-        portable_(flash_mma_config(builder.target, form)) {
+        operands_(operands_of(builder, form)),
+        portable_(portable_config(builder, form)) {
     if (operands_) scores_ = hopper_scores(builder.pool(), form);
   }
 
@@ -117,6 +129,7 @@ class Choices {
   }
 
   std::optional<SplitKvConfig> split_default() {
+    if (builder_.leaves_out(kSplit)) return std::nullopt;
     return split_kv_config(builder_.target, packed_, tma_tiles(builder_, packed_).has_value());
   }
   HopperConfig default_hopper() const { return hopper_config(builder_, form_, *scores_); }
@@ -195,7 +208,7 @@ void add_where(StepBuilder& builder, ir::Expr condition, KernelLaunch launch) {
 
 KernelLaunch whole_kernel(StepBuilder& builder, const AttentionSpec& form,
                           const std::optional<HopperOperands>& operands) {
-  const auto portable = flash_mma_config(builder.target, form);
+  const auto portable = portable_config(builder, form);
   if (portable && (!operands || is_short(builder, form))) {
     return flash_mma_kernel(builder, form, *portable);
   }
@@ -208,11 +221,11 @@ KernelLaunch whole_kernel(StepBuilder& builder, const AttentionSpec& form,
 
 bool add_attention(StepBuilder& builder, const AttentionSpec& form) {
   ir::ExprPool& pool = builder.pool();
-  const auto operands = hopper_operands(builder, form);
-  const bool whole = operands || flash_mma_config(builder.target, form);
+  const auto operands = operands_of(builder, form);
+  const bool whole = operands || portable_config(builder, form);
   ir::Expr few = has_few_rows(builder, form);
   std::optional<KernelLaunch> split;
-  if (!few->is_constant(0)) {
+  if (!few->is_constant(0) && !builder.leaves_out(kSplit)) {
     split = split_kv_kernel(builder, packed_gqa_rows(pool, form));
   }
   if (!split) few = pool.boolean(false);
@@ -229,7 +242,7 @@ bool is_short(const StepBuilder& builder, const AttentionSpec& form) {
   ir::Expr length = form.rows.length(), rows = form.row ? form.row->extent() : nullptr;
   return length->is_constant() && length->integer <= kKeys &&
          (!rows || (rows->is_constant() && rows->integer < kRows)) &&
-         flash_mma_config(builder.target, form);
+         portable_config(builder, form);
 }
 
 ir::Expr has_few_rows(StepBuilder& builder, const AttentionSpec& form) {

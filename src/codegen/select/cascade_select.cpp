@@ -21,6 +21,7 @@ struct Way {
   size_t division = 0;  // of no family
   Offer offer;
   KernelConfig choice;
+  bool reduced = false;  // some configurations of the family are left out
 };
 
 class Selector {
@@ -41,7 +42,7 @@ class Selector {
       if (done) std::rotate(offers.begin(), offers.end() - 1, offers.end());
       if (!done) offers.back().refusal = "it has no kernel for these operands";
     }
-    if (!done) builder_.fail("no kernel computes it");
+    if (!done) builder_.fail_without_kernel();
     if (divisions_ == nullptr && known()) {
       offers.push_back({"unfused", "", 0,
                         fmt::format("the steps that the region has at least take {:.1f} us or more",
@@ -60,7 +61,7 @@ class Selector {
       if (way.family == nullptr) continue;
       CascadeForms forms(builder_, step_);
       for (Candidate& candidate : way.family->offer(forms).candidates) {
-        all.push_back(std::move(candidate));
+        if (!builder_.leaves_out(candidate.choice.family)) all.push_back(std::move(candidate));
       }
     }
     if (best.empty()) return best;
@@ -105,7 +106,7 @@ class Selector {
     std::vector<StepBuilder> builders;
     double families = 0, divided = 0;  // the least sums that either may have
     for (const int64_t size : kNominalSizes) {
-      builders.emplace_back(builder_.graph, builder_.step, builder_.target);
+      builders.push_back(builder_.trial());
       builders.back().sizes = KnownSizes::all(size);
       Selector at(builders.back(), step_, true);
       const double family = least(at.of_families()), division = at.least_division_time();
@@ -199,12 +200,15 @@ class Selector {
     std::vector<Way> result = of_families();
     const auto& divisions = this->divisions();
     for (size_t i = 0; i < divisions.size(); ++i) {
-      StepBuilder trial(builder_.graph, builder_.step, builder_.target);
-      trial.sizes = builder_.sizes;
+      StepBuilder trial = builder_.trial();
       Way way{nullptr,
               i,
               {divisions[i].name, "", 0, "", true},
               {kDivisionFamily, {{"division", static_cast<int>(i)}}}};
+      if (leave_out(way)) {
+        result.push_back(std::move(way));
+        continue;
+      }
       try {
         add_division(trial, divisions[i]);
         // Estimates of several kernels are less certain than that of one.
@@ -237,7 +241,14 @@ class Selector {
     CascadeForms forms(builder_, step_);
     for (const CascadeFamily& family : cascade_families()) {
       FamilyAnswer answer = family.offer(forms);
+      const size_t offered = answer.candidates.size();
+      std::erase_if(answer.candidates, [&](const Candidate& candidate) {
+        return builder_.leaves_out(candidate.choice.family);
+      });
       Way way{&family, 0, {std::string(family.name), "", 0, std::move(answer.refusal)}, {}};
+      way.reduced = answer.candidates.size() < offered;
+      if (way.reduced && answer.candidates.empty()) way.offer.refusal = "its kernels fail";
+      leave_out(way);
       if (way.offer.refusal.empty() && answer.candidates.empty()) {
         way.offer.refusal = "there are no such sizes";
       }
@@ -251,8 +262,20 @@ class Selector {
     return result;
   }
 
+  // Refuses a way that failed as a whole.
+  bool leave_out(Way& way) const {
+    const auto& offers = builder_.result.left_out.offers;
+    const auto found = offers.find(way.offer.family);
+    if (found != offers.end()) way.offer.refusal = "it fails: " + found->second;
+    return found != offers.end();
+  }
+
   bool emit(const Way& way) {
     CascadeForms forms(builder_, step_);
+    if (way.family != nullptr && way.reduced) {
+      way.family->emit_choice(forms, way.choice);
+      return true;
+    }
     if (way.family != nullptr) return way.family->emit(forms);
     add_division(builder_, divisions().at(way.division));
     return true;

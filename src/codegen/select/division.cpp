@@ -34,7 +34,8 @@ class DivisionBuilder {
   void add(const fuse::Step& step) {
     if (std::holds_alternative<fuse::AliasStep>(step.kind)) return;
     for (const ir::ValueId value : step.writes) make_room(value);
-    GpuStep part = generate(builder_.graph, step, builder_.target, builder_.sizes);
+    GpuStep part =
+        generate(builder_.graph, step, builder_.target, builder_.sizes, builder_.result.left_out);
     const auto first = static_cast<int>(builder_.result.scratch.size());
     for (GpuCall& call : part.calls) {
       for_buffers(call, [&](BufferRef& buffer) {

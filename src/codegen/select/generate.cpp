@@ -28,9 +28,10 @@ struct Generator {
 }  // namespace
 
 GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target,
-                 const KnownSizes& sizes) {
+                 const KnownSizes& sizes, const LeftOut& left_out) {
   StepBuilder builder(graph, step, target);
   builder.sizes = sizes;
+  builder.result.left_out = left_out;
   std::visit(Generator{builder}, step.kind);
   finish_offers(builder);
   return std::move(builder.result);
@@ -65,7 +66,7 @@ GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& t
 std::vector<Offer> offers_at(const ir::Graph& graph, const fuse::Step& step, const Target& target,
                              const KnownSizes& sizes, const GpuStep& form) {
   if (form.offers.empty() || !sizes_known(graph, step, sizes)) return form.offers;
-  std::vector<Offer> offers = generate(graph, step, target, sizes).offers;
+  std::vector<Offer> offers = generate(graph, step, target, sizes, form.left_out).offers;
   // Which family computes a cascade is chosen once for all sizes.
   if (!std::holds_alternative<fuse::CascadeStep>(step.kind)) return offers;
   const std::string& family = form.offers.front().family;
@@ -80,24 +81,18 @@ std::vector<Offer> offers_at(const ir::Graph& graph, const fuse::Step& step, con
 }
 
 std::vector<Candidate> kernel_configs(const ir::Graph& graph, const fuse::Step& step,
-                                      const Target& target, std::span<const int64_t> symbols) {
-  const KnownSizes sizes(symbols);
+                                      const Target& target, std::span<const int64_t> symbols,
+                                      const LeftOut& left_out) {
+  StepBuilder builder(graph, step, target);
+  builder.sizes = KnownSizes(symbols);
+  builder.result.left_out = left_out;
   std::vector<Candidate> choices;
   if (const auto* cascade = std::get_if<fuse::CascadeStep>(&step.kind)) {
-    StepBuilder builder(graph, step, target);
-    builder.sizes = sizes;
     choices = cascade_configs(builder, *cascade);
   } else if (const auto* reduce = std::get_if<fuse::ReduceStep>(&step.kind)) {
-    StepBuilder builder(graph, step, target);
-    const auto scan = scan_form(builder, *reduce);
-    const auto rows = rows_of(builder, *reduce);
-    if (scan) {
-      choices = scan_choices(builder, *scan, sizes);
-    } else if (const auto* form = std::get_if<FlatStreaming>(&rows)) {
-      choices = row_fold_configs(builder, *form, sizes);
-    }
-  } else if (std::holds_alternative<fuse::ProductStep>(step.kind)) {
-    choices = product_configs(graph, step, target, sizes);
+    choices = reduce_configs(builder, *reduce);
+  } else if (const auto* product = std::get_if<fuse::ProductStep>(&step.kind)) {
+    choices = product_configs(builder, *product);
   }
   if (choices.size() < 2) choices.clear();
   return choices;

@@ -11,14 +11,15 @@ namespace redfuser::codegen {
 // The device form of a step. Throws UserError naming the user's node if there is none.
 GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target);
 
-// The same, with the time that it takes at these sizes by estimate.
+// The same, with the time that it takes at these sizes by estimate, and without what is left out.
 GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target,
-                 const KnownSizes& sizes);
+                 const KnownSizes& sizes, const LeftOut& left_out = {});
 
 // The choices for a step at these sizes, that of generate(graph, step, target) first, the others in
 // order of estimated time; empty where there is nothing to choose.
 std::vector<Candidate> kernel_configs(const ir::Graph& graph, const fuse::Step& step,
-                                      const Target& target, std::span<const int64_t> symbols);
+                                      const Target& target, std::span<const int64_t> symbols,
+                                      const LeftOut& left_out = {});
 
 // The offers of a step's device form for all sizes, with the times and configurations at some:
 // that of the form first, whatever is best there.

@@ -49,16 +49,40 @@ Offer offer_of(const StepBuilder& builder) {
   return offer;
 }
 
-std::string product_choice(ProductFamily family) {
-  const bool library = family == ProductFamily::Library;
-  return to_string(library ? library_choice(0) : KernelConfig{kProductKernelFamily, {}});
+// Of steps whose families offer one thing each.
+bool leaves_out(const StepBuilder& builder, const std::string& family) {
+  return builder.leaves_out(family) || builder.leaves_out_offer(family);
+}
+
+std::string product_choice(const std::string& family) {
+  if (family == kLibraryFamily) return to_string(library_choice(0));
+  return family == kProductKernelFamily ? family : "";
+}
+
+bool calls_library(const GpuStep& step) {
+  return std::any_of(step.calls.begin(), step.calls.end(),
+                     [](const GpuCall& call) { return std::holds_alternative<ProductCall>(call); });
+}
+
+// By a family that is not left out.
+void make_product(StepBuilder& builder, const fuse::ProductStep& step) {
+  const bool ours = !leaves_out(builder, kProductKernelFamily);
+  if (!leaves_out(builder, kLibraryFamily)) {
+    builder.product_family = ours ? ProductFamily::ByEstimate : ProductFamily::Library;
+    return generate_product(builder, step);
+  }
+  StepBuilder trial = builder.trial();
+  trial.product_family = ProductFamily::Kernel;
+  if (ours) generate_product(trial, step);
+  const bool kernel = ours && !calls_library(trial.result);
+  builder.product_family = kernel ? ProductFamily::Kernel : ProductFamily::Plain;
+  generate_product(builder, step);
 }
 
 // By one family alone.
 Offer product_offer(const StepBuilder& builder, const fuse::ProductStep& step,
                     ProductFamily family) {
-  StepBuilder trial(builder.graph, builder.step, builder.target);
-  trial.sizes = builder.sizes;
+  StepBuilder trial = builder.trial();
   trial.product_family = family;
   generate_product(trial, step);
   const char* name = family == ProductFamily::Library ? kLibraryFamily : kProductKernelFamily;
@@ -66,10 +90,12 @@ Offer product_offer(const StepBuilder& builder, const fuse::ProductStep& step,
   const bool has = std::any_of(choices.begin(), choices.end(),
                                [&](const KernelConfig& choice) { return choice.family == name; });
   Offer offer{name, "", 0, ""};
-  if (has) {
+  if (has && leaves_out(builder, name)) {
+    offer.refusal = "it fails";
+  } else if (has) {
     offer.time = time_of(trial.result, trial.sizes, trial.target);
     offer.config = calls_text(trial.result, trial.sizes);
-    offer.choice = product_choice(family);
+    offer.choice = product_choice(name);
   } else if (family == ProductFamily::Library) {
     offer.refusal = "the operands are not floats of at most 32 bits";
   } else {
@@ -80,8 +106,7 @@ Offer product_offer(const StepBuilder& builder, const fuse::ProductStep& step,
 
 // By a thread for each result.
 Offer reduce_offer(const StepBuilder& builder, const fuse::ReduceStep& step) {
-  StepBuilder trial(builder.graph, builder.step, builder.target);
-  trial.sizes = builder.sizes;
+  StepBuilder trial = builder.trial();
   generate_reduce(trial, step);
   trial.result.time = time_of(trial.result, trial.sizes, trial.target);
   return offer_of(trial);
@@ -101,6 +126,26 @@ void choose_scan(StepBuilder& builder, const fuse::ReduceStep& step, const ScanF
       std::move(offer),
       {"row", "", 0, "what a result is made of depends on its place along the axis"},
       reduce_offer(builder, step)};
+}
+
+// The row kernels' choices that are not left out.
+struct RowChoices {
+  std::string family;  // "row" or "column"
+  std::vector<Candidate> choices;
+  bool some_fail = false;
+};
+
+RowChoices row_choices(StepBuilder& builder, const FlatStreaming& form) {
+  const bool columns = std::holds_alternative<ColumnForm>(column_form(builder, form));
+  RowChoices found{columns ? kColumnFamily : "row", {}, false};
+  found.some_fail = builder.leaves_out_offer(found.family);
+  if (found.some_fail) return found;
+  found.choices = row_fold_configs(builder, form, builder.sizes);
+  const size_t left_out = std::erase_if(found.choices, [&](const Candidate& candidate) {
+    return builder.leaves_out(candidate.choice.family);
+  });
+  found.some_fail = left_out > 0;
+  return found;
 }
 
 }  // namespace
@@ -134,35 +179,47 @@ std::string calls_text(const GpuStep& step, const KnownSizes& sizes) {
   return fmt::format("{} calls: {}", choices.size(), fmt::join(parts, ", "));
 }
 
+std::vector<Candidate> reduce_configs(StepBuilder& builder, const fuse::ReduceStep& step) {
+  const auto scan = scan_form(builder, step);
+  if (scan && !leaves_out(builder, kScanFamily)) {
+    return scan_choices(builder, *scan, builder.sizes);
+  }
+  const auto rows = rows_of(builder, step);
+  const auto* form = std::get_if<FlatStreaming>(&rows);
+  return form == nullptr ? std::vector<Candidate>() : row_choices(builder, *form).choices;
+}
+
 void choose_reduce(StepBuilder& builder, const fuse::ReduceStep& step) {
-  if (const auto scan = scan_form(builder, step)) return choose_scan(builder, step, *scan);
+  const auto scan = scan_form(builder, step);
+  if (scan && !leaves_out(builder, kScanFamily)) return choose_scan(builder, step, *scan);
   std::vector<Offer>& offers = builder.result.offers;
   const auto rows = rows_of(builder, step);
   const auto* form = std::get_if<FlatStreaming>(&rows);
-  if (form == nullptr) {
+  const RowChoices found = form == nullptr ? RowChoices() : row_choices(builder, *form);
+  if (form == nullptr || (found.some_fail && found.choices.empty())) {
     generate_reduce(builder, step);
     builder.result.time = time_of(builder.result, builder.sizes, builder.target);
-    offers = {offer_of(builder), {"row", "", 0, std::get<std::string>(rows)}};
+    const std::string refusal = form == nullptr ? std::get<std::string>(rows) : "it fails";
+    offers = {offer_of(builder), {form == nullptr ? "row" : found.family, "", 0, refusal}};
+    if (scan) offers.push_back({kScanFamily, "", 0, "it fails"});
     return;
   }
-  const std::vector<Candidate> candidates = row_fold_configs(builder, *form, builder.sizes);
-  add_row_folds(builder, *form);
-  if (!candidates.empty()) builder.result.time = candidates.front().time;
-  offers = {offer_of(builder)};
-  const bool columns = std::holds_alternative<ColumnForm>(column_form(builder, *form));
-  offers.front().family = columns ? kColumnFamily : "row";
-  if (!candidates.empty()) {
-    offers.front().config = offers.front().choice = to_string(candidates.front().choice);
+  if (found.some_fail) add_row_folds(builder, *form, found.choices.front().choice);
+  if (!found.some_fail) add_row_folds(builder, *form);
+  if (!found.choices.empty()) builder.result.time = found.choices.front().time;
+  Offer taken = offer_of(builder);
+  taken.family = found.family;
+  if (!found.choices.empty()) {
+    taken.config = taken.choice = to_string(found.choices.front().choice);
   }
-  offers.push_back(reduce_offer(builder, step));
+  offers = {std::move(taken), reduce_offer(builder, step)};
 }
 
 void choose_product(StepBuilder& builder, const fuse::ProductStep& step) {
-  generate_product(builder, step);
+  make_product(builder, step);
   builder.result.time = time_of(builder.result, builder.sizes, builder.target);
   std::vector<Offer> offers = {offer_of(builder)};
-  const bool ours = offers.front().family == kProductKernelFamily;
-  offers.front().choice = product_choice(ours ? ProductFamily::Kernel : ProductFamily::Library);
+  offers.front().choice = product_choice(offers.front().family);
   for (const ProductFamily family : {ProductFamily::Library, ProductFamily::Kernel}) {
     Offer other = product_offer(builder, step, family);
     if (other.family != offers.front().family) offers.push_back(std::move(other));
@@ -174,6 +231,9 @@ void finish_offers(StepBuilder& builder) {
   GpuStep& result = builder.result;
   if (result.time == 0) result.time = time_of(result, builder.sizes, builder.target);
   if (result.offers.empty() && !result.calls.empty()) result.offers = {offer_of(builder)};
+  if (!result.offers.empty() && builder.leaves_out_offer(result.offers.front().family)) {
+    builder.fail_without_kernel();
+  }
   if (sizes_known(builder.graph, builder.step, builder.sizes)) return;
   for (Offer& offer : result.offers) offer.time = 0;
 }

@@ -13,6 +13,9 @@ bool sizes_known(const ir::Graph& graph, const fuse::Step& step, const KnownSize
 // "3 calls: library, 2 map" of those with work at these sizes, "row lanes=32" of a single one.
 std::string calls_text(const GpuStep& step, const KnownSizes& sizes);
 
+// As kernel_configs, for a ReduceStep.
+std::vector<Candidate> reduce_configs(StepBuilder& builder, const fuse::ReduceStep& step);
+
 // A reduction by the row kernels or by a thread for each result; the refusals of others are among
 // the offers.
 void choose_reduce(StepBuilder& builder, const fuse::ReduceStep& step);

@@ -34,6 +34,11 @@ BoundProgram::Calls BoundProgram::make_calls(const LoadedStep& form, size_t step
 }
 
 void BoundProgram::make_calls(size_t step) {
+  const auto own = replaced_.find(step);
+  if (own != replaced_.end()) {
+    calls_[step] = calls_of(*steps_[step], step, own->second.address());
+    return;
+  }
   Places scratch;
   for (size_t i = 0; i < steps_[step]->form.scratch.size(); ++i) {
     const int64_t offset = layout_.scratch_offset(step, static_cast<int>(i));
@@ -56,6 +61,15 @@ int64_t BoundProgram::scratch_bytes(const codegen::GpuStep& form) const {
   int64_t bytes = 0;
   for (const codegen::Scratch& need : form.scratch) bytes += aligned_bytes(size(need.bytes));
   return bytes;
+}
+
+void BoundProgram::replace(size_t step, std::shared_ptr<const LoadedStep> form,
+                           cuda::Buffer scratch) {
+  steps_[step] = std::move(form);
+  replaced_[step] = std::move(scratch);
+  recordings = 0;
+  graph = cuda::Graph();
+  make_calls(step);
 }
 
 bool BoundProgram::touches(size_t step, const std::set<ir::ValueId>& moved) const {
@@ -147,6 +161,7 @@ std::optional<BoundProgram::Call> BoundProgram::make(const codegen::KernelLaunch
   }
   if (launch.counter) result.arguments.push_back(counter_);
   result.name = launch.name;
+  result.family = launch.family;
   return Call(std::move(result));
 }
 
@@ -197,7 +212,15 @@ std::string BoundProgram::name_of(const Call& call) {
 
 void BoundProgram::enqueue(size_t step, const cuda::Stream& stream,
                            cuda::DevicePointer workspace) const {
-  enqueue(calls_[step], stream, workspace);
+  for (const Call& call : calls_[step]) {
+    try {
+      enqueue(call, stream, workspace);
+    } catch (const InternalError& error) {
+      const auto* launch = std::get_if<Launch>(&call);
+      throw StepFailure(step, launch != nullptr ? launch->family : "library",
+                        std::current_exception(), error.what());
+    }
+  }
 }
 
 }  // namespace redfuser::runtime

@@ -1,6 +1,7 @@
 // A GPU program for one set of sizes: every call with its arguments.
 #pragma once
 
+#include <exception>
 #include <map>
 #include <optional>
 #include <set>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "ir/evaluate.h"
+#include "redfuser/error.h"
 #include "runtime/gpu/memory_plan.h"
 #include "runtime/gpu/program.h"
 
@@ -16,6 +18,15 @@ namespace redfuser::runtime {
 
 // Where values lie that are not the session's own: by the value that owns the bytes.
 using Addresses = std::map<ir::ValueId, cuda::DevicePointer>;
+
+// A call of a step that the driver refused: `family` of its kernel, or "library".
+struct StepFailure : InternalError {
+  StepFailure(size_t number, std::string name, std::exception_ptr cause, const std::string& text)
+      : InternalError(text), step(number), family(std::move(name)), error(std::move(cause)) {}
+  size_t step;
+  std::string family;
+  std::exception_ptr error;
+};
 
 // The calls of one shape, ready to be enqueued.
 class BoundProgram {
@@ -32,7 +43,7 @@ class BoundProgram {
     cuda::LaunchShape shape;
     std::vector<cuda::TensorMap> maps;
     std::vector<uint64_t> arguments;
-    std::string name;
+    std::string name, family;
   };
   using Call = std::variant<Launch, cuda::ProductLibrary::Prepared>;
   using Calls = std::vector<Call>;
@@ -49,12 +60,15 @@ class BoundProgram {
   // Sets addresses outside of the arena; drops the CUDA graph if one changes.
   void move(const Addresses& addresses);
 
-  // Enqueues the calls of a step.
+  // Computes a step by another form, whose scratch buffers lie in `scratch`; drops the CUDA graph.
+  void replace(size_t step, std::shared_ptr<const LoadedStep> form, cuda::Buffer scratch);
+
+  // Enqueues the calls of a step. Throws StepFailure where one is refused.
   void enqueue(size_t step, const cuda::Stream& stream, cuda::DevicePointer workspace) const;
   size_t steps() const { return calls_.size(); }
   const Calls& calls(size_t step) const { return calls_[step]; }
   int launches() const;
-  const codegen::GpuStep& form(size_t step) const { return steps_[step]->form; }
+  const std::shared_ptr<const LoadedStep>& loaded(size_t step) const { return steps_[step]; }
   const MemoryPlan& layout() const { return layout_; }
   const std::vector<int64_t>& symbols() const { return symbols_; }
   // The address of a value.
@@ -91,6 +105,7 @@ class BoundProgram {
   cuda::DevicePointer arena_, counter_;
   Addresses addresses_;
   std::vector<Calls> calls_;
+  std::map<size_t, cuda::Buffer> replaced_;  // scratch buffers of replaced steps
 };
 
 }  // namespace redfuser::runtime

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "codegen/core/target_table.h"
 #include "cuda/nvrtc.h"
+#include "runtime/load/fallback.h"
 #include "runtime/program/bind_inputs.h"
 #include "runtime/program/size_checks.h"
 
@@ -25,6 +26,8 @@ GpuExecutor::GpuExecutor(std::shared_ptr<const CompiledProgram> program,
                          const SessionOptions& options)
     : compiled_(std::move(program)),
       program_(cuda_program(compiled_, options)),
+      options_(options),
+      steps_(program_->steps()),
       graph_(compiled_->graph()),
       memory_limit_(options.memory_limit),
       kept_shapes_(static_cast<size_t>(std::max(options.kept_shapes, 1))),
@@ -86,7 +89,7 @@ BoundProgram& GpuExecutor::shape_for(const Addresses& addresses, const InputCopy
     shapes_.front().second.move(addresses);
     return shapes_.front().second;
   }
-  TunedSteps forms = tuner_ ? tune(copy_inputs) : TunedSteps{program_->steps(), {}};
+  TunedSteps forms = tuner_ ? tune(copy_inputs) : TunedSteps{steps_, {}};
   MemoryPlan layout(*program_, forms.steps, symbols_, key.keep_all,
                     {key.elsewhere.begin(), key.elsewhere.end()});
   reserve(layout.bytes());
@@ -101,17 +104,22 @@ BoundProgram& GpuExecutor::shape_for(const Addresses& addresses, const InputCopy
 // Tunes on the session's own memory and stream: a candidate runs many times, so outputs must not
 // overwrite inputs.
 TunedSteps GpuExecutor::tune(const InputCopy& copy_inputs) {
-  const std::vector<TuningTask> tasks = tuning_tasks(*program_, symbols_);
+  const std::vector<TuningTask> tasks = tuning_tasks(*program_, steps_, symbols_);
   if (!tuner_->knows(tasks)) {
-    MemoryPlan layout(*program_, program_->steps(), symbols_, false);
+    MemoryPlan layout(*program_, steps_, symbols_, false);
     reserve(layout.bytes());
-    const BoundProgram shape(*program_, program_->steps(), std::move(layout), symbols_,
-                             arena_.address(), counter_.address());
+    const BoundProgram shape(*program_, steps_, std::move(layout), symbols_, arena_.address(),
+                             counter_.address());
     copy_inputs(shape);
     const int64_t room = memory_limit_ > 0 ? memory_limit_ - peak : INT64_MAX;
-    tuner_->measure(tasks, shape, stream_, workspace_.address(), room);
+    try {
+      tuner_->measure(tasks, shape, stream_, workspace_.address(), room);
+    } catch (const StepFailure& failure) {
+      replace_default(failure);
+      return tune(copy_inputs);
+    }
   }
-  TunedSteps forms = tuner_->tuned(tasks);
+  TunedSteps forms = tuner_->tuned(tasks, steps_);
   for (std::string& note : tuner_->take_notes()) notes.push_back(std::move(note));
   return forms;
 }
@@ -173,8 +181,44 @@ void GpuExecutor::upload(const BoundProgram& shape) {
   timer_.mark(RunTimer::kInputsCopied, stream_);
 }
 
-void GpuExecutor::enqueue_all(const BoundProgram& shape, const cuda::Stream& stream) {
-  for (size_t i = 0; i < shape.steps(); ++i) shape.enqueue(i, stream, workspace_.address());
+void GpuExecutor::enqueue_all(BoundProgram& shape, const cuda::Stream& stream) {
+  for (size_t i = 0; i < shape.steps(); ++i) enqueue_step(shape, i, stream);
+}
+
+// A step reads no value that it writes, so what its first calls have written does not matter.
+void GpuExecutor::enqueue_step(BoundProgram& shape, size_t step, const cuda::Stream& stream) {
+  for (;;) {
+    try {
+      return shape.enqueue(step, stream, workspace_.address());
+    } catch (const StepFailure& failure) {
+      replace(shape, failure);
+    }
+  }
+}
+
+void GpuExecutor::replace_default(const StepFailure& failure) {
+  KernelLoader loader(program_->device(), options_);
+  Fallback fallback(*compiled_, program_->target(), loader);
+  LoadedGpuStep next =
+      fallback.next(failure.step, steps_[failure.step]->form, failure.family, failure.error);
+  while (!program_->has_products() && calls_products(next.step->form)) {
+    const auto closed = std::make_exception_ptr(InternalError("the library is not open"));
+    next = fallback.next(failure.step, next.step->form, codegen::kLibraryFamily, closed);
+  }
+  steps_[failure.step] = std::move(next.step);
+  for (std::string& note : fallback.take_notes()) notes.push_back(std::move(note));
+}
+
+// Of a shape that does not have the default form, as another shape's run has replaced it or tuning
+// has chosen another, the default is taken.
+void GpuExecutor::replace(BoundProgram& shape, const StepFailure& failure) {
+  const size_t step = failure.step;
+  if (shape.loaded(step) == steps_[step]) replace_default(failure);
+  const int64_t bytes = shape.scratch_bytes(steps_[step]->form);
+  shape.replace(step, steps_[step],
+                cuda::Buffer(program_->device(), bytes, "the scratch memory of a step"));
+  std::erase_if(shape.tunings, [&](const StepTuning& tuning) { return tuning.step == step; });
+  peak += bytes;
 }
 
 void GpuExecutor::launch(BoundProgram& shape, const cuda::Stream& stream) {
@@ -206,13 +250,15 @@ cuda::Graph GpuExecutor::recorded(const std::function<void()>& enqueue) {
 
 void GpuExecutor::record(BoundProgram& shape) {
   ++shape.recordings;
-  shape.graph = recorded([&] { enqueue_all(shape, stream_); });
+  shape.graph = recorded([&] {
+    for (size_t i = 0; i < shape.steps(); ++i) shape.enqueue(i, stream_, workspace_.address());
+  });
 }
 
 // Step by step, for callers that keep or replace values.
-void GpuExecutor::run_steps(const BoundProgram& shape) {
+void GpuExecutor::run_steps(BoundProgram& shape) {
   for (size_t i = 0; i < shape.steps(); ++i) {
-    shape.enqueue(i, stream_, workspace_.address());
+    enqueue_step(shape, i, stream_);
     if (on_value) show(shape, i);
     if (!keeps_any()) continue;
     for (const ir::ValueId id : compiled_->plan.steps[i].writes) {

@@ -50,13 +50,18 @@ class GpuExecutor : public Executor {
   void reserve(int64_t arena_bytes);
   BoundProgram& bind(const NamedTensors& inputs);
   void upload(const BoundProgram& shape);
-  void enqueue_all(const BoundProgram& shape, const cuda::Stream& stream);
+  void enqueue_all(BoundProgram& shape, const cuda::Stream& stream);
+  // Enqueues a step, by its next offer where the driver refuses a launch.
+  void enqueue_step(BoundProgram& shape, size_t step, const cuda::Stream& stream);
+  void replace(BoundProgram& shape, const StepFailure& failure);
+  // Replaces the default form of the step.
+  void replace_default(const StepFailure& failure);
   // Enqueues the calls, or their CUDA graph.
   void launch(BoundProgram& shape, const cuda::Stream& stream);
   // Nothing if other threads' work on the GPU ended the recording.
   cuda::Graph recorded(const std::function<void()>& enqueue);
   void record(BoundProgram& shape);
-  void run_steps(const BoundProgram& shape);
+  void run_steps(BoundProgram& shape);
   // Uploads the inputs, runs, and keeps the time of every call.
   void profile_steps(BoundProgram& shape);
   void keep_times(const BoundProgram& shape, const std::vector<cuda::Event>& events);
@@ -73,6 +78,8 @@ class GpuExecutor : public Executor {
 
   std::shared_ptr<const CompiledProgram> compiled_;
   std::shared_ptr<const GpuProgram> program_;
+  const SessionOptions options_;
+  LoadedSteps steps_;  // the program's, but for those whose kernels do not launch
   const ir::Graph& graph_;
   int64_t memory_limit_;
   size_t kept_shapes_;

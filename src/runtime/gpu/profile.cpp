@@ -87,10 +87,10 @@ std::vector<StepFacts> GpuExecutor::step_facts() const {
   for (size_t i = 0; i < shape.steps(); ++i) {
     const auto tuned = std::find_if(shape.tunings.begin(), shape.tunings.end(),
                                     [&](const StepTuning& tuning) { return tuning.step == i; });
-    const std::vector<codegen::Offer> offers = offers_at(
-        own, compiled_->plan.steps[i], program_->target(), sizes, program_->steps()[i]->form);
-    facts.push_back(
-        facts_of(shape.form(i), offers, sizes, tuned == shape.tunings.end() ? nullptr : &*tuned));
+    const std::vector<codegen::Offer> offers =
+        offers_at(own, compiled_->plan.steps[i], program_->target(), sizes, steps_[i]->form);
+    facts.push_back(facts_of(shape.loaded(i)->form, offers, sizes,
+                             tuned == shape.tunings.end() ? nullptr : &*tuned));
   }
   return facts;
 }

@@ -11,8 +11,9 @@
 #include "base/error.h"
 #include "codegen/select/generate.h"
 #include "runtime/gpu/arena.h"
-#include "runtime/gpu/loader.h"
 #include "runtime/gpu/open_gpu.h"
+#include "runtime/load/fallback.h"
+#include "runtime/load/loader.h"
 
 namespace redfuser::runtime {
 
@@ -36,15 +37,6 @@ bool multiplies(const CompiledProgram& program) {
   return std::any_of(steps.begin(), steps.end(), [](const fuse::Step& step) {
     return std::holds_alternative<fuse::ProductStep>(step.kind);
   });
-}
-
-bool calls_products(const std::vector<codegen::GpuStep>& steps) {
-  for (const codegen::GpuStep& step : steps) {
-    for (const codegen::GpuCall& call : step.calls) {
-      if (std::holds_alternative<codegen::ProductCall>(call)) return true;
-    }
-  }
-  return false;
 }
 
 // REDFUSER_KERNELS=portable.
@@ -112,7 +104,9 @@ GpuProgram::GpuProgram(std::shared_ptr<const CompiledProgram> program,
                kOldestArchitecture % 10);
   }
   std::vector<codegen::GpuStep> forms = generate_steps();
-  if (calls_products(forms)) products_ = std::make_unique<cuda::ProductLibrary>(device_);
+  if (std::any_of(forms.begin(), forms.end(), calls_products)) {
+    products_ = std::make_unique<cuda::ProductLibrary>(device_);
+  }
   if (options.tune && products_ == nullptr) products_ = library_if_found(device_);
   const std::vector<Placed> constants = place_constants(forms, options.memory_limit);
   // Copied while kernels are loaded.
@@ -143,11 +137,17 @@ std::vector<codegen::GpuStep> GpuProgram::generate_steps() {
 
 void GpuProgram::load_steps(std::vector<codegen::GpuStep> forms, const SessionOptions& options) {
   KernelLoader loader(device_, options);
-  for (LoadedGpuStep& loaded : loader.load(std::move(forms))) {
-    if (loaded.error) std::rethrow_exception(loaded.error);
-    steps_.push_back(std::move(loaded.step));
+  std::vector<LoadedGpuStep> loaded = loader.load(std::move(forms));
+  Fallback fallback(*program_, target_, loader);
+  fallback.replace(loaded);
+  for (LoadedGpuStep& step : loaded) {
+    if (products_ == nullptr && calls_products(step.step->form)) {
+      products_ = std::make_unique<cuda::ProductLibrary>(device_);
+    }
+    steps_.push_back(std::move(step.step));
   }
   notes_ = loader.take_notes();
+  for (std::string& note : fallback.take_notes()) notes_.push_back(std::move(note));
 }
 
 std::vector<Placed> GpuProgram::place_constants(const std::vector<codegen::GpuStep>& forms,

@@ -10,23 +10,16 @@
 #include "codegen/core/gpu_step.h"
 #include "cuda/cublaslt.h"
 #include "cuda/driver.h"
-#include "runtime/gpu/upload.h"
+#include "runtime/load/loaded_step.h"
+#include "runtime/load/upload.h"
 #include "runtime/program/compiled_program.h"
 
 namespace redfuser::runtime {
 
-// A step's device form with its kernels on the GPU.
-struct LoadedStep {
-  codegen::GpuStep form;
-  std::vector<cuda::FunctionHandle> functions;               // of every call; null for products
-  std::vector<std::shared_ptr<const cuda::Module>> modules;  // that have the functions
-};
-// One per step of the plan.
-using LoadedSteps = std::vector<std::shared_ptr<const LoadedStep>>;
-
 class GpuProgram {
  public:
-  // Opens the GPU, generates and compiles every step and uploads the constants that steps read.
+  // Opens the GPU, generates and compiles every step and uploads the constants that steps read. A
+  // kernel that does not compile or load is replaced by the next offer of its step, with a note.
   // Throws UserError for a missing GPU or library, or naming a node without a GPU implementation.
   GpuProgram(std::shared_ptr<const CompiledProgram> program, const SessionOptions& options);
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "codegen/select/generate.h"
 #include "cuda/nvrtc.h"
+#include "runtime/load/fallback.h"
 
 namespace redfuser::runtime {
 namespace {
@@ -26,15 +27,6 @@ std::vector<std::string> machine_of(const GpuProgram& program) {
   if (program.target().exact_masks) machine.push_back("exact masks");
   if (program.target().exact_products) machine.push_back("exact products");
   return machine;
-}
-
-std::string first_line(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& e) {
-    const std::string text = e.what();
-    return text.substr(0, text.find('\n'));
-  }
 }
 
 }  // namespace
@@ -82,7 +74,7 @@ std::vector<LoadedGpuStep> KernelTuner::load(const Wanted& wanted) {
 void KernelTuner::note_failure(size_t step, const codegen::KernelConfig& choice,
                                const std::exception_ptr& error) {
   notes_.push_back(fmt::format("warning: \"{}\" is not computed by {}: {}", label(step),
-                               to_string(choice), first_line(error)));
+                               to_string(choice), summary_of(error)));
 }
 
 void KernelTuner::measure(const std::vector<TuningTask>& tasks, const BoundProgram& shape,
@@ -103,7 +95,7 @@ void KernelTuner::measure(const std::vector<TuningTask>& tasks, const BoundProgr
     shape.enqueue(step, stream, workspace);
     const auto found = measured.find(step);
     if (found == measured.end()) continue;
-    std::vector<Form> forms = {{&found->second->choices[0], program_.steps()[step]}};
+    std::vector<Form> forms = {{&found->second->choices[0], shape.loaded(step)}};
     for (; next < wanted.size() && wanted[next].first == step; ++next) {
       if (loaded[next].error) note_failure(step, *wanted[next].second, loaded[next].error);
       if (!loaded[next].error) forms.push_back({wanted[next].second, loaded[next].step});
@@ -152,8 +144,8 @@ void KernelTuner::measure(const TuningTask& task, std::vector<Form> forms,
   cache_.store(task.text, result);
 }
 
-TunedSteps KernelTuner::tuned(const std::vector<TuningTask>& tasks) {
-  TunedSteps result{program_.steps(), {}};
+TunedSteps KernelTuner::tuned(const std::vector<TuningTask>& tasks, LoadedSteps defaults) {
+  TunedSteps result{std::move(defaults), {}};
   Wanted wanted;
   std::vector<std::string> chosen;
   for (const TuningTask& task : tasks) {
@@ -172,8 +164,8 @@ TunedSteps KernelTuner::tuned(const std::vector<TuningTask>& tasks) {
   const std::vector<LoadedGpuStep> loaded = load(wanted);
   for (size_t i = 0; i < wanted.size(); ++i) {
     const auto& [step, choice] = wanted[i];
-    if (loaded[i].error) note_failure(step, *choice, loaded[i].error);
-    forms_[{step, to_string(*choice)}] = loaded[i].error ? program_.steps()[step] : loaded[i].step;
+    if (!loaded[i].error) forms_[{step, to_string(*choice)}] = loaded[i].step;
+    if (loaded[i].error) keep_default(step, *choice, loaded[i].error, result.tunings);
   }
   for (size_t i = 0; i < tasks.size(); ++i) {
     const auto form = forms_.find({tasks[i].step, result.tunings[i].choice});
@@ -181,6 +173,16 @@ TunedSteps KernelTuner::tuned(const std::vector<TuningTask>& tasks) {
   }
   loader_.release_unused();
   return result;
+}
+
+void KernelTuner::keep_default(size_t step, const codegen::KernelConfig& choice,
+                               const std::exception_ptr& error, std::vector<StepTuning>& tunings) {
+  note_failure(step, choice, error);
+  for (StepTuning& tuning : tunings) {
+    if (tuning.step != step) continue;
+    tuning.choice = tuning.default_choice;
+    tuning.us = tuning.default_us;
+  }
 }
 
 std::vector<std::string> KernelTuner::take_notes() {

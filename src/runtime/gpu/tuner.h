@@ -8,8 +8,8 @@
 #include "cuda/choice_cache.h"
 #include "runtime/gpu/bound_program.h"
 #include "runtime/gpu/kernel_timer.h"
-#include "runtime/gpu/loader.h"
 #include "runtime/gpu/tuning_task.h"
+#include "runtime/load/loader.h"
 
 namespace redfuser::runtime {
 
@@ -29,12 +29,13 @@ class KernelTuner {
 
   // Runs all steps of `shape`, which has its inputs and the default choices, and measures the
   // unknown tasks. A candidate that does not compile, load or launch is skipped with a note. Takes
-  // at most `room` bytes of GPU memory until it returns.
+  // at most `room` bytes of GPU memory until it returns. StepFailure where a default does not
+  // launch.
   void measure(const std::vector<TuningTask>& tasks, const BoundProgram& shape,
                const cuda::Stream& stream, cuda::DevicePointer workspace, int64_t room);
 
-  // The steps with the measured choices. Requires knows(tasks).
-  TunedSteps tuned(const std::vector<TuningTask>& tasks);
+  // The default steps with the measured choices. Requires knows(tasks).
+  TunedSteps tuned(const std::vector<TuningTask>& tasks, LoadedSteps defaults);
 
   // Remarks for the user since the last call.
   std::vector<std::string> take_notes();
@@ -56,6 +57,9 @@ class KernelTuner {
                int64_t room);
   void note_failure(size_t step, const codegen::KernelConfig& choice,
                     const std::exception_ptr& error);
+  // What was chosen by an earlier session does not load.
+  void keep_default(size_t step, const codegen::KernelConfig& choice,
+                    const std::exception_ptr& error, std::vector<StepTuning>& tunings);
   const std::string& label(size_t step) const { return program_.compiled().steps[step].label; }
 
   const GpuProgram& program_;

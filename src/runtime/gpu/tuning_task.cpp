@@ -70,7 +70,8 @@ class Description {
 
 }  // namespace
 
-std::vector<TuningTask> tuning_tasks(const GpuProgram& program, const std::vector<int64_t>& sizes) {
+std::vector<TuningTask> tuning_tasks(const GpuProgram& program, const LoadedSteps& defaults,
+                                     const std::vector<int64_t>& sizes) {
   std::vector<int64_t> symbols;
   for (const int64_t size : sizes) symbols.push_back(size_class(size));
   const ir::Graph own = clone(program.graph());  // the program's takes no new expressions
@@ -80,7 +81,7 @@ std::vector<TuningTask> tuning_tasks(const GpuProgram& program, const std::vecto
     TuningTask task;
     task.step = i;
     for (const codegen::Candidate& candidate :
-         kernel_configs(own, steps[i], program.target(), symbols)) {
+         kernel_configs(own, steps[i], program.target(), symbols, defaults[i]->form.left_out)) {
       task.choices.push_back(candidate.choice);
       // Products are offered by rank.
       if (std::holds_alternative<fuse::ProductStep>(steps[i].kind)) continue;
@@ -94,7 +95,7 @@ std::vector<TuningTask> tuning_tasks(const GpuProgram& program, const std::vecto
       });
     }
     if (task.choices.size() < 2) continue;
-    task.text = Description(symbols).of(program.steps()[i]->form, task.choices);
+    task.text = Description(symbols).of(defaults[i]->form, task.choices);
     tasks.push_back(std::move(task));
   }
   return tasks;

@@ -19,7 +19,9 @@ struct TuningTask {
   std::string text;
 };
 
-// The tasks of every step with several choices; `sizes` are the values of symbols.
-std::vector<TuningTask> tuning_tasks(const GpuProgram& program, const std::vector<int64_t>& sizes);
+// The tasks of every step with several choices; `defaults` are loaded, `sizes` the values of
+// symbols.
+std::vector<TuningTask> tuning_tasks(const GpuProgram& program, const LoadedSteps& defaults,
+                                     const std::vector<int64_t>& sizes);
 
 }  // namespace redfuser::runtime

@@ -1,4 +1,4 @@
-#include "runtime/gpu/loader.h"
+#include "runtime/load/loader.h"
 
 #include "base/error.h"
 #include "codegen/core/kernel_config.h"
@@ -27,14 +27,7 @@ KernelLoader::KernelLoader(cuda::DevicePtr device, const SessionOptions& options
 std::vector<LoadedGpuStep> KernelLoader::load(std::vector<codegen::GpuStep> forms) {
   compile(forms);
   std::vector<LoadedGpuStep> loaded;
-  for (codegen::GpuStep& form : forms) {
-    LoadedGpuStep& result = loaded.emplace_back();
-    try {
-      result.step = load_step(std::move(form));
-    } catch (...) {
-      result.error = std::current_exception();
-    }
-  }
+  for (codegen::GpuStep& form : forms) load_step(std::move(form), loaded.emplace_back());
   return loaded;
 }
 
@@ -76,24 +69,32 @@ void KernelLoader::release_unused() {
 
 std::vector<std::string> KernelLoader::take_notes() { return std::exchange(notes_, {}); }
 
-std::shared_ptr<const LoadedStep> KernelLoader::load_step(codegen::GpuStep form) {
+void KernelLoader::load_step(codegen::GpuStep form, LoadedGpuStep& result) {
   auto step = std::make_shared<LoadedStep>();
   for (const codegen::GpuCall& call : form.calls) {
-    cuda::FunctionHandle function = nullptr;
-    if (const auto* launch = std::get_if<codegen::KernelLaunch>(&call)) {
-      Kernel& kernel = kernels_.at(launch->source);
-      if (kernel.text.error) std::rethrow_exception(kernel.text.error);
-      if (!kernel.module) {
-        kernel.module =
-            std::make_shared<const cuda::Module>(device_, kernel.text.cubin, launch->name);
-      }
-      function = kernel.module->function(launch->name, launch->shared, launch->cluster);
-      step->modules.push_back(kernel.module);
+    const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
+    try {
+      step->functions.push_back(launch != nullptr ? load_kernel(*launch, *step) : nullptr);
+    } catch (...) {
+      result.error = std::current_exception();
+      result.family = launch->family;
+      result.form = std::move(form);
+      return;
     }
-    step->functions.push_back(function);
   }
   step->form = std::move(form);
-  return step;
+  result.step = std::move(step);
+}
+
+cuda::FunctionHandle KernelLoader::load_kernel(const codegen::KernelLaunch& launch,
+                                               LoadedStep& step) {
+  Kernel& kernel = kernels_.at(launch.source);
+  if (kernel.text.error) std::rethrow_exception(kernel.text.error);
+  if (!kernel.module) {
+    kernel.module = std::make_shared<const cuda::Module>(device_, kernel.text.cubin, launch.name);
+  }
+  step.modules.push_back(kernel.module);
+  return kernel.module->function(launch.name, launch.block, launch.shared, launch.cluster);
 }
 
 }  // namespace redfuser::runtime

@@ -8,16 +8,20 @@
 #include <vector>
 
 #include "cuda/kernel_cache.h"
-#include "runtime/gpu/program.h"
+#include "redfuser/redfuser.h"
+#include "runtime/load/loaded_step.h"
 
 namespace redfuser::runtime {
 
 cuda::CacheOptions cache_options(const SessionOptions& options);
 
-// A loaded step, or the error of compiling or loading one of its kernels.
+// A loaded step, or the error of compiling or loading one of its kernels, with that kernel's family
+// and the form.
 struct LoadedGpuStep {
   std::shared_ptr<const LoadedStep> step;
   std::exception_ptr error;
+  std::string family;
+  codegen::GpuStep form;
 };
 
 class KernelLoader {
@@ -35,7 +39,8 @@ class KernelLoader {
 
  private:
   void compile(const std::vector<codegen::GpuStep>& forms);
-  std::shared_ptr<const LoadedStep> load_step(codegen::GpuStep form);
+  void load_step(codegen::GpuStep form, LoadedGpuStep& result);
+  cuda::FunctionHandle load_kernel(const codegen::KernelLaunch& launch, LoadedStep& step);
 
   struct Kernel {
     cuda::CompiledText text;

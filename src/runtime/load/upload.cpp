@@ -1,4 +1,4 @@
-#include "runtime/gpu/upload.h"
+#include "runtime/load/upload.h"
 
 #include <algorithm>
 #include <cstring>
