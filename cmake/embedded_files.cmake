@@ -10,7 +10,7 @@ function(redfuser_embed target source include namespace type function)
   target_sources(${target} PRIVATE ${source})
 endfunction()
 
-file(GLOB device_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/device/*.cuh)
+file(GLOB_RECURSE device_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/device/*.cuh)
 redfuser_embed(redfuser_codegen ${PROJECT_BINARY_DIR}/device_headers.cpp codegen/core/device_text.h
                redfuser::codegen DeviceHeader device_headers ${device_headers})
 

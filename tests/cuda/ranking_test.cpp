@@ -3,18 +3,16 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <limits>
-#include <random>
-
 #include "redfuser/compare.h"
 #include "redfuser/redfuser.h"
 #include "runtime/gpu/executor.h"
+#include "support/ranked_rows.h"
 
 namespace redfuser {
 namespace {
+
+using testing::drawn;
+using testing::set_element;
 
 struct RankingCase {
   const char* name;
@@ -41,74 +39,7 @@ const RankingCase kCases[] = {
     {"bytes", "uint8", DType::UInt8, 20},
 };
 
-// Rows of six kinds: drawn, few values, rising, zeros of both signs, with NaN and infinities, and
-// with all large elements 64 places apart.
-double drawn(std::mt19937_64& generator, int64_t row, int64_t column, int64_t length) {
-  std::normal_distribution<double> normal;
-  const double x = normal(generator);
-  switch (row % 6) {
-    case 1:
-      return std::round(x);
-    case 2:
-      return static_cast<double>(column) / static_cast<double>(length);
-    case 3:
-      return column % 3 == 0 ? -0.0 : 0.0;
-    case 4:
-      if (generator() % 32 == 0) return std::nan("");
-      if (generator() % 32 == 0) return generator() % 2 ? HUGE_VAL : -HUGE_VAL;
-      return x;
-    case 5:
-      return column % 64 == 5 ? 100 + x : 0.01 * x;
-    default:
-      return x;
-  }
-}
-
-uint16_t half_bits(double x) {
-  if (std::isnan(x)) return 0x7e00;
-  const auto sign = static_cast<uint16_t>(std::signbit(x) ? 0x8000 : 0);
-  if (std::isinf(x)) return sign | 0x7c00;
-  int exponent = 0;
-  const double fraction = std::frexp(std::fabs(x), &exponent);
-  if (fraction == 0 || exponent < -13) return sign;
-  return static_cast<uint16_t>(sign | ((exponent + 14) << 10) |
-                               (static_cast<int>(fraction * 2048) & 1023));
-}
-
-void set(Tensor& x, int64_t i, double value) {
-  const bool whole = !std::isfinite(value);
-  const double scaled = whole ? 0 : value * 1000;
-  switch (x.dtype()) {
-    case DType::Float32:
-      x.as<float>()[i] = static_cast<float>(value);
-      break;
-    case DType::Float64:
-      x.as<double>()[i] = value;
-      break;
-    case DType::Float16:
-      x.as<uint16_t>()[i] = half_bits(value);
-      break;
-    case DType::BFloat16: {
-      const auto single = static_cast<float>(value);
-      uint32_t bits = 0;
-      std::memcpy(&bits, &single, 4);
-      x.as<uint16_t>()[i] = static_cast<uint16_t>(bits >> 16);
-      break;
-    }
-    case DType::Int64:
-      x.as<int64_t>()[i] =
-          whole ? std::numeric_limits<int64_t>::min() : static_cast<int64_t>(scaled * 1e12);
-      break;
-    case DType::Int32:
-      x.as<int32_t>()[i] =
-          whole ? std::numeric_limits<int32_t>::min() : static_cast<int32_t>(scaled);
-      break;
-    default:
-      x.as<uint8_t>()[i] = static_cast<uint8_t>(static_cast<int64_t>(scaled));
-  }
-}
-
-class CudaRanking : public testing::TestWithParam<RankingCase> {
+class CudaRanking : public ::testing::TestWithParam<RankingCase> {
  protected:
   void SetUp() override {
     if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
@@ -135,7 +66,8 @@ TEST_P(CudaRanking, AgreesWithTheCpu) {
     std::mt19937_64 generator(static_cast<uint64_t>(rows + length));
     for (int64_t row = 0; row < rows; ++row) {
       for (int64_t j = 0; j < length; ++j) {
-        set(x, c.columns ? j * rows + row : row * length + j, drawn(generator, row, j, length));
+        set_element(x, c.columns ? j * rows + row : row * length + j,
+                    drawn(generator, row, j, length));
       }
     }
     const NamedTensors inputs = {{"x", x}};
@@ -146,7 +78,7 @@ TEST_P(CudaRanking, AgreesWithTheCpu) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, CudaRanking, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Cases, CudaRanking, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // Weights of a softmax by rank, as the unfused graph has them.
@@ -164,7 +96,7 @@ TEST(CudaRankedWeights, AgreeWithTheUnfusedGraph) {
        {std::pair<int64_t, int64_t>{5, 6}, {300, 256}, {7, 5000}, {3, 131073}}) {
     Tensor x(DType::Float32, {rows, length});
     std::mt19937_64 generator(static_cast<uint64_t>(length));
-    for (int64_t i = 0; i < x.size(); ++i) set(x, i, drawn(generator, 0, i, length));
+    for (int64_t i = 0; i < x.size(); ++i) set_element(x, i, drawn(generator, 0, i, length));
     const NamedTensors expected = cpu.run({{"x", x}}), got = gpu.run({{"x", x}});
     for (int64_t i = 0; i < rows * 6; ++i) {
       const float want = expected.at("y").as<float>()[i];

@@ -55,6 +55,21 @@ RankingForm ranking_form(ir::ExprPool& pool, const FlatStreaming& form) {
   return result;
 }
 
+std::string_view key_type(const cascade::Accumulator& accumulator) {
+  return size_of(accumulator.lift->dtype) == 8 ? "unsigned long long" : "unsigned";
+}
+
+std::string key_text(Emitter& emitter, const cascade::Accumulator& accumulator) {
+  const DType dtype = accumulator.lift->dtype;
+  std::string value = emitter.emit(accumulator.lift);
+  if (dtype == DType::UInt32 || dtype == DType::Bool) {
+    value = fmt::format("static_cast<unsigned>({})", value);
+  } else if (is_integer(dtype) && size_of(dtype) < 8) {
+    value = fmt::format("static_cast<int>({})", value);
+  }
+  return fmt::format("rank_key<{}>({})", wants_large(accumulator.reduction), value);
+}
+
 std::optional<std::string> ranking_refusal(const StepBuilder& builder, const FlatStreaming& form) {
   bool ranked = false;
   for (const cascade::Accumulator& a : form.accumulators) {

@@ -21,6 +21,11 @@ struct RankingForm {
 };
 RankingForm ranking_form(ir::ExprPool& pool, const FlatStreaming& form);
 
+// The number that orders the elements of an accumulator (src/device/ranking/ranking.cuh): its type
+// in CUDA, and its text where the emitter binds the element.
+std::string_view key_type(const cascade::Accumulator& accumulator);
+std::string key_text(Emitter& emitter, const cascade::Accumulator& accumulator);
+
 // Why no kernel here computes the form; nullopt if one does.
 std::optional<std::string> ranking_refusal(const StepBuilder& builder, const FlatStreaming& form);
 

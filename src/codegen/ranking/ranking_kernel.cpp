@@ -73,20 +73,6 @@ class RankingText {
   static int64_t count(const cascade::Accumulator& a) { return std::max<int64_t>(a.k, 1); }
   int elements() const { return loads_.width * loads_.chunks; }
 
-  // The number that orders the elements of an accumulator, and its type.
-  static std::string_view key_type(const cascade::Accumulator& a) {
-    return size_of(a.lift->dtype) == 8 ? "unsigned long long" : "unsigned";
-  }
-  std::string key(const cascade::Accumulator& a) {
-    std::string value = emitter_->emit(a.lift);
-    if (a.lift->dtype == DType::UInt32 || a.lift->dtype == DType::Bool) {
-      value = fmt::format("static_cast<unsigned>({})", value);
-    } else if (is_integer(a.lift->dtype) && size_of(a.lift->dtype) < 8) {
-      value = fmt::format("static_cast<int>({})", value);
-    }
-    return fmt::format("rank_key<{}>({})", wants_large(a.reduction), value);
-  }
-
   RankingFacts facts_of(const cascade::Accumulator& a) const {
     RankingFacts facts;
     facts.width = loads_.width;
@@ -203,7 +189,7 @@ class RankingText {
         fmt::format("#pragma unroll\nfor (int i = 0; i < {}; ++i) keys[i] = 0;", elements()));
     body_->for_tile([&] {
       emitter_->line(fmt::format("keys[c * {0} + v] = {1};\nthere |= 1u << (c * {0} + v);",
-                                 loads_.width, key(a)));
+                                 loads_.width, key_text(*emitter_, a)));
     });
   }
 

@@ -31,6 +31,12 @@ class Selection {
         rows_(product_of(pool_, extents_of(pool_, form.cascade.rows))),
         length_(form.length()) {}
 
+  // add() finds a configuration for every class of sizes.
+  bool serves() const {
+    if (length_->is_constant()) return serves(length_->integer);
+    return serves(kShortRow) && serves(-1);
+  }
+
   // From short rows to long ones; of these, few are cut into segments.
   void add() {
     if (length_->is_constant()) return add_class(length_->integer, nullptr);
@@ -117,6 +123,12 @@ class Selection {
     return std::nullopt;
   }
 
+  bool serves(int64_t longest) const {
+    const int64_t nominal = longest < 0 ? kLongRow : longest;
+    if (!rows_->is_constant()) return best(kManyRows, nominal, longest, false).has_value();
+    return !serving(std::max<int64_t>(rows_->integer, 1), nominal, longest).empty();
+  }
+
   // Fewer rows than multiprocessors leave some without work.
   int64_t few() const { return builder_.target.multiprocessors; }
 
@@ -179,6 +191,10 @@ KernelConfig choice_of(const RankingConfig& config) {
                        : config.part == Part::Block ? kBlock
                                                     : kSegments;
   return {family, config.parameters()};
+}
+
+bool ranking_serves(StepBuilder& builder, const FlatStreaming& form) {
+  return Selection(builder, form).serves();
 }
 
 std::vector<Candidate> ranking_configs(StepBuilder& builder, const FlatStreaming& form,

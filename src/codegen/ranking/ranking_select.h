@@ -9,6 +9,9 @@ namespace redfuser::codegen {
 
 KernelConfig choice_of(const RankingConfig& config);
 
+// False if rows of some of the sizes that are known at run time only would have no kernel.
+bool ranking_serves(StepBuilder& builder, const FlatStreaming& form);
+
 // As kernel_configs.
 std::vector<Candidate> ranking_configs(StepBuilder& builder, const FlatStreaming& form,
                                        const KnownSizes& sizes);

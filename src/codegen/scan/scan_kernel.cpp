@@ -5,8 +5,6 @@
 namespace redfuser::codegen {
 namespace {
 
-constexpr int kClearThreads = 256;
-
 ir::Expr lines_of(ir::ExprPool& pool, const ScanForm& form) {
   return product_of(pool, extents_of(pool, form.lines));
 }
@@ -73,18 +71,6 @@ ScanEntries scan_entries(ir::ExprPool& pool, const ScanForm& form, const ScanFac
   ir::Expr entries = pool.mul(strips, pool.add(tiles, groups));
   const int64_t values = form.across ? scan_block_lines(facts, config) : 1;
   return {pool.add(entries, pool.integer(1)), pool.mul(entries, pool.integer(values))};
-}
-
-KernelLaunch scan_clear_kernel(StepBuilder& builder, int64_t flags, ir::Expr count) {
-  KernelText kernel = builder.kernel();
-  const std::string buffer = kernel.buffer(flags, true);
-  const std::string body = fmt::format(
-      "const long long at = blockIdx.x * {}ll + threadIdx.x;\nif (at < {}) {}[at] = 0;\n",
-      kClearThreads, kernel.size(count), buffer);
-  KernelLaunch launch =
-      kernel.launch("scan_clear", "flags of the tiles\n", {}, "", body, kClearThreads);
-  launch.grid[0] = ceil_div(builder.pool(), count, kClearThreads);
-  return launch;
 }
 
 KernelLaunch scan_kernel(StepBuilder& builder, const ScanForm& form, const ScanFacts& facts,

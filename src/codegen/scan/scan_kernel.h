@@ -16,8 +16,7 @@ struct ScanEntries {
 ScanEntries scan_entries(ir::ExprPool& pool, const ScanForm& form, const ScanFacts& facts,
                          const ScanConfig& config);
 
-// Makes the flags 0.
-KernelLaunch scan_clear_kernel(StepBuilder& builder, int64_t flags, ir::Expr count);
+// The flags are 0 when the kernel starts.
 KernelLaunch scan_kernel(StepBuilder& builder, const ScanForm& form, const ScanFacts& facts,
                          const ScanConfig& config, const ScanScratch& scratch);
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "codegen/elementwise/clear_kernel.h"
 #include "codegen/scan/scan_kernel.h"
 
 namespace redfuser::codegen {
@@ -98,7 +99,7 @@ class Choice {
       scratch.flags = builder_.add_scratch(DType::UInt32, where(condition, entries.flags));
       scratch.sums = builder_.add_scratch(facts_.state_bytes == 8 ? DType::Float64 : DType::Float32,
                                           where(condition, entries.sums));
-      push(scan_clear_kernel(builder_, scratch.flags, entries.flags), condition);
+      push(clear_kernel(builder_, "scan_clear", scratch.flags, entries.flags), condition);
     }
     KernelLaunch launch = scan_kernel(builder_, form_, facts_, config, scratch);
     const auto sizes = known(builder_.sizes);

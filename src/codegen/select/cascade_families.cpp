@@ -8,6 +8,7 @@
 #include "codegen/attention/mask_check.h"
 #include "codegen/attention/recognize.h"
 #include "codegen/columns/column_select.h"
+#include "codegen/ranking/radix_select.h"
 #include "codegen/ranking/ranking_select.h"
 #include "codegen/rows/multi_pass_select.h"
 #include "codegen/rows/single_pass_select.h"
@@ -127,6 +128,9 @@ void emit_columns_choice(CascadeForms& forms, const KernelConfig& choice) {
 FamilyAnswer offer_ranking(CascadeForms& forms) {
   const FlatStreaming& form = forms.rows();
   if (auto refusal = ranking_refusal(forms.builder, form)) return {{}, std::move(*refusal)};
+  if (!ranking_serves(forms.builder, form)) {
+    return {{}, "the list of a row does not fit in shared memory for all sizes"};
+  }
   return {ranking_configs(forms.builder, form, forms.builder.sizes), ""};
 }
 
@@ -140,6 +144,19 @@ bool is_ranking(const KernelConfig& choice) { return choice.family.starts_with("
 void emit_ranking_choice(CascadeForms& forms, const KernelConfig& choice) {
   add_ranking(forms.builder, forms.rows(), choice);
 }
+
+FamilyAnswer offer_sort(CascadeForms& forms) {
+  const FlatStreaming& form = forms.rows();
+  if (auto refusal = sort_refusal(form)) return {{}, std::move(*refusal)};
+  return {sort_configs(forms.builder, form), ""};
+}
+
+bool emit_sort(CascadeForms& forms) {
+  add_sort(forms.builder, forms.rows());
+  return true;
+}
+
+bool is_sort(const KernelConfig& choice) { return choice.family == kSortFamily; }
 
 FamilyAnswer offer_passes(CascadeForms& forms) {
   const FlatStreaming& form = forms.rows();
@@ -174,6 +191,7 @@ constexpr CascadeFamily kFamilies[] = {
     {"row", offer_row, emit_row, is_row, emit_row_choice},
     {"column", offer_columns, emit_columns, is_columns, emit_columns_choice},
     {"ranking", offer_ranking, emit_ranking, is_ranking, emit_ranking_choice},
+    {"sort", offer_sort, emit_sort, is_sort, emit_only<emit_sort>},
     {"row_passes", offer_passes, emit_passes, is_passes, emit_only<emit_passes>},
 };
 
