@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "bench_calibrate.h"
 #include "bench_sweep.h"
 #include "command_line.h"
 #include "tool.h"
@@ -16,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 struct BenchOptions {
   std::string suites = "rows", json, only, commit, models;
-  bool quick = false, check_only = false, tune = false;
+  bool quick = false, check_only = false, tune = false, calibrate = false;
   double budget_s = 0.4;
   size_t sweep = 0, count = 300;
   uint64_t seed = 1;
@@ -172,6 +173,8 @@ std::optional<BenchOptions> parse(int argc, char** argv) {
   app.add_option("--cache-dir", options.session.kernel_cache_folder, "Compiled kernels");
   app.add_option("--seconds", options.budget_s, "Timing budget of a workload")
       ->capture_default_str();
+  app.add_flag("--calibrate", options.calibrate,
+               "Instead of a suite: measure the GPU's rates beside the table of machines");
   app.add_option("--sweep", options.sweep,
                  "Instead of a suite: check so many cases out of kernels of all sizes");
   app.add_option("--count", options.count, "Graphs of the gate")->capture_default_str();
@@ -187,6 +190,7 @@ int run(int argc, char** argv) {
   if (!options) return kSuccess;
   const bool stdout_taken = takes_stdout({{"--json", options->json}});
   const Words words(stdout_taken);
+  if (options->calibrate) return run_calibration(options->json);
   if (options->sweep > 0) {
     return run_sweep({options->sweep, options->seed, options->only, options->json, options->commit,
                       options->session});

@@ -16,8 +16,6 @@ constexpr Rates kRates[] = {
     {80, 2048, 128, 16, 24}, {86, 512, 256, 16, 16},   {89, 1024, 256, 16, 16},
     {90, 4096, 256, 16, 22}, {100, 8192, 256, 16, 24}, {120, 512, 256, 16, 16},
 };
-// The share of the peak that large products reach.
-constexpr double kTensorEfficiency = 0.7;
 
 // Those of the newest architecture that is not newer.
 const Rates& rates_of(int architecture) {

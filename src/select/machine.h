@@ -34,6 +34,8 @@ inline constexpr int kBlockReserved = 1024;
 inline constexpr int kThreadsOfMultiprocessor = 2048, kRegistersOfMultiprocessor = 65536;
 // What one more kernel of a CUDA graph costs beside its work, in microseconds.
 inline constexpr double kLaunchTime = 2.5;
+// The share of the table's peak that large products reach.
+inline constexpr double kTensorEfficiency = 0.7;
 // The share of the data sheet's bandwidth of memory that a copy reaches.
 inline constexpr double kMemoryEfficiency = 0.9;
 
