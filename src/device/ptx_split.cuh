@@ -13,16 +13,6 @@ __device__ __forceinline__ unsigned ptx_count(unsigned* counter, unsigned most) 
   return before;
 }
 
-// What this thread has written or seen before is seen by those that find the flag.
-__device__ __forceinline__ void ptx_store_release(unsigned* flag, unsigned value) {
-  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
-}
-__device__ __forceinline__ unsigned ptx_load_acquire(const unsigned* flag) {
-  unsigned value;
-  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
-  return value;
-}
-
 #if __CUDA_ARCH__ >= 900
 // True in one lane of the warp; all lanes call it. The compiler then knows that one thread runs,
 // and emits no loop over lanes for instructions with warp-uniform operands.

@@ -8,42 +8,53 @@
 // they start, so that those which are waited for have started.
 #pragma once
 
-// `flags`, all 0 at the start: the number of blocks that have started, then a flag per tile and per
-// group of tiles. `sums` has Values states per tile and per group, in that order. Tiles are
-// numbered line by line.
+// Words that blocks exchange: half of a word is a part of a value, the other half says that it is
+// there, so that no access waits for another. `words`, all 0 at the start: the number of blocks
+// that have started, then Values states per tile and per group of tiles. Tiles are numbered line by
+// line.
 template <typename State, int Values>
 struct ScanChain {
-  unsigned* flags;
-  State* sums;
-  long long tiles, all;  // of a line, of all lines
+  static constexpr int kParts = static_cast<int>(sizeof(State)) / 4;
+  union Bits {
+    State value;
+    unsigned parts[kParts];
+    __device__ __forceinline__ Bits() {}
+  };
+  unsigned long long* words;
 
   // Called by all threads, once; `number` is a place in shared memory.
   __device__ __forceinline__ long long start(unsigned* number) const {
-    if (threadIdx.x == 0) *number = atomicAdd(flags, 1u);
+    if (threadIdx.x == 0) *number = atomicAdd(reinterpret_cast<unsigned*>(words), 1u);
     __syncthreads();
     return *number;
   }
-  // Value v of an entry that thread `first` of those for v publishes.
-  __device__ __forceinline__ void put(long long entry, int v, State value) const {
-    sums[entry * Values + v] = value;
+  __device__ __forceinline__ volatile unsigned long long* place(long long entry, int v) const {
+    return words + 1 + (entry * Values + v) * kParts;
   }
-  // Called by all threads, after put().
-  __device__ __forceinline__ void publish(long long entry) const {
-    __syncthreads();
-    if (threadIdx.x == 0) ptx_store_release(flags + 1 + entry, 1u);
+  __device__ __forceinline__ void put(long long entry, int v, State value) const {
+    Bits bits;
+    bits.value = value;
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+      place(entry, v)[part] = 1ull << 32 | bits.parts[part];
+    }
   }
   __device__ __forceinline__ State get(long long entry, int v) const {
-    while (ptx_load_acquire(flags + 1 + entry) == 0) {
+    Bits bits;
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+      unsigned long long word = 0;
+      while (word == 0) word = place(entry, v)[part];
+      bits.parts[part] = static_cast<unsigned>(word);
     }
-    return sums[entry * Values + v];
+    return bits.value;
   }
 };
 
 // `slots`: Threads / 32 states, and kSlotBytes for each warp behind them.
 template <typename Scan, int Threads, int Chunks>
 __device__ __forceinline__ void scan_lines_shared(const Scan& scan, long long lines,
-                                                  long long length, unsigned* flags,
-                                                  typename Scan::State* sums,
+                                                  long long length, unsigned long long* words,
                                                   typename Scan::State* slots, char* parts,
                                                   unsigned* number) {
   using Tile = LineTile<Scan, Threads, Chunks>;
@@ -52,26 +63,23 @@ __device__ __forceinline__ void scan_lines_shared(const Scan& scan, long long li
   constexpr int kGroup = 2 * Threads;
   const long long end = Tile::end_of(length), tiles = end / Tile::kElements;
   const long long groups = (tiles + kGroup - 1) / kGroup;
-  const ScanChain<State, 1> chain{flags, sums, tiles, lines * tiles};
+  const ScanChain<State, 1> chain{words};
+  const long long all = lines * tiles;
   const long long entry = chain.start(number);
   const long long line = floor_div(entry, tiles), index = entry - line * tiles;
   const int place = static_cast<int>(index % kGroup);
-  const long long group = index / kGroup, last = chain.all + line * groups + group - 1;
+  const long long group = index / kGroup, last = all + line * groups + group - 1;
   Tile tile;
   tile.load(scan, line, index * Tile::kElements, length, end);
   const State total = tile.run(slots);
   if (threadIdx.x == 0) chain.put(entry, 0, total);
-  chain.publish(entry);
   State carry = Scan::identity();
   for (int other = threadIdx.x; other < place; other += Threads) {
     carry = Op::apply(carry, chain.get(entry - place + other, 0));
   }
   carry = block_reduce<Threads / 32, Op>(carry, parts);
   if (group > 0) carry = Op::apply(chain.get(last, 0), carry);
-  if (place == kGroup - 1) {
-    if (threadIdx.x == 0) chain.put(last + 1, 0, Op::apply(carry, total));
-    chain.publish(last + 1);
-  }
+  if (place == kGroup - 1 && threadIdx.x == 0) chain.put(last + 1, 0, Op::apply(carry, total));
   tile.finish(scan, line, index * Tile::kElements, length, end, carry);
 }
 
@@ -79,7 +87,7 @@ __device__ __forceinline__ void scan_lines_shared(const Scan& scan, long long li
 template <typename Scan, int Across, int Along, int Depth>
 __device__ __forceinline__ void scan_columns_shared(const Scan& scan, long long lines,
                                                     long long columns, long long length,
-                                                    unsigned* flags, typename Scan::State* sums,
+                                                    unsigned long long* words,
                                                     typename Scan::State* slots, unsigned* number) {
   using Tile = ColumnScanTile<Scan, Across, Along, Depth>;
   using State = typename Scan::State;
@@ -88,14 +96,15 @@ __device__ __forceinline__ void scan_columns_shared(const Scan& scan, long long 
   const long long end = Tile::end_of(length), tiles = end / Tile::kElements;
   const long long groups = (tiles + kGroup - 1) / kGroup;
   const long long strips = (columns + Tile::kColumns - 1) / Tile::kColumns;
-  const ScanChain<State, Tile::kColumns> chain{flags, sums, tiles, lines * strips * tiles};
+  const ScanChain<State, Tile::kColumns> chain{words};
+  const long long all = lines * strips * tiles;
   const long long entry = chain.start(number);
   const long long strip = floor_div(entry, tiles), index = entry - strip * tiles;
   const long long line = floor_div(strip, strips);
   const int across = Tile::across() * kWidth;
   const long long column = (strip - line * strips) * Tile::kColumns + across;
   const int place = static_cast<int>(index % kGroup);
-  const long long group = index / kGroup, last = chain.all + strip * groups + group - 1;
+  const long long group = index / kGroup, last = all + strip * groups + group - 1;
   Tile tile;
   tile.load(scan, line, column, columns, index * Tile::kElements, length, end);
   tile.run(slots);
@@ -105,7 +114,6 @@ __device__ __forceinline__ void scan_columns_shared(const Scan& scan, long long 
     if (Tile::along() == 0) chain.put(entry, across + v, tile.total[v]);
     carry[v] = Scan::identity();
   }
-  chain.publish(entry);
   for (int other = Tile::along(); other < place; other += Along) {
 #pragma unroll
     for (int v = 0; v < kWidth; ++v) {
@@ -124,12 +132,11 @@ __device__ __forceinline__ void scan_columns_shared(const Scan& scan, long long 
       carry[v] = Op::apply(carry[v], parts[other * Tile::kColumns + across + v]);
     }
   }
-  if (place == kGroup - 1) {
+  if (place == kGroup - 1 && Tile::along() == 0) {
 #pragma unroll
     for (int v = 0; v < kWidth; ++v) {
-      if (Tile::along() == 0) chain.put(last + 1, across + v, Op::apply(carry[v], tile.total[v]));
+      chain.put(last + 1, across + v, Op::apply(carry[v], tile.total[v]));
     }
-    chain.publish(last + 1);
   }
   tile.finish(scan, line, column, columns, index * Tile::kElements, length, end, carry);
 }

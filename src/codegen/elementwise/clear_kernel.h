@@ -7,7 +7,7 @@
 
 namespace redfuser::codegen {
 
-// A kernel that makes the first `count` numbers of a scratch buffer of UInt32 zero.
+// A kernel that makes the first `count` integers of a scratch buffer zero.
 KernelLaunch clear_kernel(StepBuilder& builder, const std::string& name, int64_t scratch,
                           ir::Expr count);
 

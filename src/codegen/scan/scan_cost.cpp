@@ -13,6 +13,8 @@ namespace {
 // meet, and of blocks that wait for those before them.
 constexpr double kStartTime = 1.5, kTileTime = 0.9, kMeetTime = 0.25, kChainTime = 2.5;
 constexpr double kHopTime = 1.5;  // from a group of tiles to the next
+// What blocks that wait for others take of the time of those that do not.
+constexpr double kSharedLines = 1.3, kSharedColumns = 1.6;
 // Instructions of an element, and of a group beside its elements.
 constexpr double kElementWork = 7, kGroupWork = 60, kColumnGroupWork = 25;
 constexpr double kLanes = 128;  // of a multiprocessor, per cycle
@@ -20,7 +22,7 @@ constexpr int kOwnRegisters = 32, kMostWords = 32, kMostSlots = 40 * 1024, kBloc
 // A run of adjacent bytes costs as if it were this much longer.
 constexpr double kRunBytes = 13, kSector = 32;
 // The share of the memory's rate that a kernel reaches, and what groups without vectors cost.
-constexpr double kMemoryShare = 0.9, kScalarAccess = 1.5;
+constexpr double kMemoryShare = 0.9, kScalarAccess = 1.5, kScalarTeam = 16;
 
 int words_of(const ScanFacts& facts, const ScanConfig& c) {
   return c.chunks * c.width * facts.state_bytes / 4;
@@ -149,9 +151,11 @@ double scan_time(const Target& target, const ScanFacts& facts, const ScanConfig&
   const double memory =
       std::max(moved / (kMemoryShare * target.dram_rate) * (1 + (part ? kRunBytes / run : 0)),
                moved * waste / target.l2_rate());
-  const double group = facts.columns ? kColumnGroupWork : kGroupWork;
+  const double group_work = facts.columns ? kColumnGroupWork : kGroupWork;
   const bool scalar = !facts.columns && sizes.lines > 1 && sizes.length % c.width != 0;
-  const double work = padded * (kElementWork * (scalar ? kScalarAccess : 1) + group / c.width);
+  // Without vectors a thread's elements come one after the other from lines far apart.
+  const double access = scalar ? kScalarAccess * std::max(1.0, kScalarTeam / c.team) : 1;
+  const double work = padded * (kElementWork * access + group_work / c.width);
   const double busy = work / (kLanes * target.clock * multiprocessors);
   const double resident = resident_blocks(facts, c);
   const double turns = blocks / (resident * multiprocessors);
@@ -160,11 +164,16 @@ double scan_time(const Target& target, const ScanFacts& facts, const ScanConfig&
   const double waiting = std::ceil(turns) * tile * static_cast<double>(c.shared ? 1 : tiles);
   // What is in flight on busy multiprocessors draws what memory gives; fewer of them draw less.
   const double used = std::min(1.0, blocks / multiprocessors);
+  const double share = !c.shared ? 1 : facts.columns ? kSharedColumns : kSharedLines;
   const double time =
-      select::kLaunchTime + kStartTime + std::hypot(std::max(memory, busy) / used, waiting);
+      select::kLaunchTime + kStartTime + share * std::hypot(std::max(memory, busy) / used, waiting);
   if (!c.shared) return time;
-  const double hops = kHopTime * static_cast<double>(up(tiles, scan_group(facts, c)) - 1);
-  return std::max(time, hops) + select::kLaunchTime + kChainTime;
+  const int64_t group = scan_group(facts, c);
+  const double hops = kHopTime * static_cast<double>(up(tiles, group) - 1);
+  // A tile reads what half of its group has published, in words of which half is data.
+  const double published = 2.0 * facts.state_bytes * (facts.columns ? c.team * c.width : 1);
+  const double read = blocks * static_cast<double>(std::min(tiles, group)) / 2 * published;
+  return std::max(time, hops) + read / target.l2_rate() + select::kLaunchTime + kChainTime;
 }
 
 }  // namespace redfuser::codegen

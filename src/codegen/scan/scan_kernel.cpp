@@ -35,7 +35,7 @@ ir::Expr grid_of(ir::ExprPool& pool, const ScanForm& form, const ScanFacts& fact
 }
 
 std::string call_text(KernelText& kernel, const ScanForm& form, const ScanConfig& c,
-                      const ScanScratch& scratch) {
+                      int64_t words) {
   const std::string columns = form.across ? "columns" : "lines";
   std::string arguments = "scan";
   if (!form.across || c.shared) {
@@ -44,8 +44,7 @@ std::string call_text(KernelText& kernel, const ScanForm& form, const ScanConfig
   if (form.across) arguments += ", " + kernel.size(form.across->extent());
   arguments += ", " + kernel.size(form.length());
   if (c.shared) {
-    arguments += fmt::format(", {}, reinterpret_cast<Scan::State*>({})",
-                             kernel.buffer(scratch.flags, true), kernel.buffer(scratch.sums, true));
+    arguments += ", " + kernel.buffer(words, true);
   }
   const std::string slots = form.across || c.team > 32 ? ", slots" : ", nullptr";
   const int along = c.threads / c.team;
@@ -63,18 +62,19 @@ std::string call_text(KernelText& kernel, const ScanForm& form, const ScanConfig
 
 }  // namespace
 
-ScanEntries scan_entries(ir::ExprPool& pool, const ScanForm& form, const ScanFacts& facts,
-                         const ScanConfig& config) {
+ir::Expr scan_words(ir::ExprPool& pool, const ScanForm& form, const ScanFacts& facts,
+                    const ScanConfig& config) {
   ir::Expr strips = strips_of(pool, form, facts, config);
   ir::Expr tiles = tiles_of(pool, form, facts, config);
   ir::Expr groups = ceil_div(pool, tiles, scan_group(facts, config));
-  ir::Expr entries = pool.mul(strips, pool.add(tiles, groups));
   const int64_t values = form.across ? scan_block_lines(facts, config) : 1;
-  return {pool.add(entries, pool.integer(1)), pool.mul(entries, pool.integer(values))};
+  const int64_t each = values * facts.state_bytes / 4;
+  ir::Expr entries = pool.mul(strips, pool.add(tiles, groups));
+  return pool.add(pool.mul(entries, pool.integer(each)), pool.integer(1));
 }
 
 KernelLaunch scan_kernel(StepBuilder& builder, const ScanForm& form, const ScanFacts& facts,
-                         const ScanConfig& config, const ScanScratch& scratch) {
+                         const ScanConfig& config, int64_t words) {
   KernelText kernel = builder.kernel();
   ScanFunctor functor(kernel, form, config.width);
   const std::string before = functor.text();
@@ -91,10 +91,9 @@ KernelLaunch scan_kernel(StepBuilder& builder, const ScanForm& form, const ScanF
     }
   }
   body += fmt::format("const Scan scan{{{}, {}}};\n", members, vector);
-  body += call_text(kernel, form, config, scratch);
+  body += call_text(kernel, form, config, words);
   std::vector<std::string_view> headers = {"ptx", "math", "types", "reduce", "scan"};
   if (config.shared) {
-    headers.insert(headers.begin() + 1, "ptx_split");
     headers.push_back("scan_chain");
   }
   const std::string family =

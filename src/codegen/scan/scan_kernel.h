@@ -5,19 +5,12 @@
 
 namespace redfuser::codegen {
 
-// The numbers through which blocks that share lines meet: flags, then sums; -1 without.
-struct ScanScratch {
-  int64_t flags = -1, sums = -1;
-};
-// Entries of each: how many flags, and how many states.
-struct ScanEntries {
-  ir::Expr flags, sums;
-};
-ScanEntries scan_entries(ir::ExprPool& pool, const ScanForm& form, const ScanFacts& facts,
-                         const ScanConfig& config);
+// Words through which blocks that share lines meet, of 8 bytes.
+ir::Expr scan_words(ir::ExprPool& pool, const ScanForm& form, const ScanFacts& facts,
+                    const ScanConfig& config);
 
-// The flags are 0 when the kernel starts.
+// `words` is their scratch buffer, 0 when the kernel starts; -1 where no lines are shared.
 KernelLaunch scan_kernel(StepBuilder& builder, const ScanForm& form, const ScanFacts& facts,
-                         const ScanConfig& config, const ScanScratch& scratch);
+                         const ScanConfig& config, int64_t words);
 
 }  // namespace redfuser::codegen

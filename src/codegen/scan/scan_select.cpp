@@ -93,15 +93,13 @@ class Choice {
   // `condition`: of sizes; null for all.
   void add_config(const ScanConfig& config, ir::Expr condition) {
     if (condition && condition->is_constant(0)) return;
-    ScanScratch scratch;
+    int64_t words = -1;
     if (config.shared) {
-      const ScanEntries entries = scan_entries(pool_, form_, facts_, config);
-      scratch.flags = builder_.add_scratch(DType::UInt32, where(condition, entries.flags));
-      scratch.sums = builder_.add_scratch(facts_.state_bytes == 8 ? DType::Float64 : DType::Float32,
-                                          where(condition, entries.sums));
-      push(clear_kernel(builder_, "scan_clear", scratch.flags, entries.flags), condition);
+      ir::Expr count = scan_words(pool_, form_, facts_, config);
+      words = builder_.add_scratch(DType::UInt64, where(condition, count));
+      push(clear_kernel(builder_, "scan_clear", words, count), condition);
     }
-    KernelLaunch launch = scan_kernel(builder_, form_, facts_, config, scratch);
+    KernelLaunch launch = scan_kernel(builder_, form_, facts_, config, words);
     const auto sizes = known(builder_.sizes);
     if (sizes) launch.time = scan_time(builder_.target, facts_, config, *sizes);
     push(std::move(launch), condition);
