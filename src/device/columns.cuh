@@ -4,6 +4,7 @@
 //
 // A Form (codegen/columns/column_functor.h) has the rows' arithmetic:
 //   kWidth, kPhases    adjacent rows of a thread; passes over a tile's elements
+//   kBeside            so many adjacent rows, a power of two, are one: their states are merged
 //   State              of a row, with identity(), merge(s, t) and merged<High, Low>(s)
 //   Row, Words, Tail   of a thread's rows: coordinates; what it has of an element; final results
 //   row_of(outer, column), read<Reads>(words, row, at)
@@ -101,7 +102,8 @@ class Columns {
     }
   }
 
-  // In every thread, that of all threads of the row.
+  // In every thread, that of all threads of the row; All: of the rows that are one with it, too.
+  template <bool All>
   __device__ __forceinline__ void merge() {
     constexpr int kAcross = Tile::Across, kShares = Tile::Shares;
     if constexpr (Tile::ByWarps && kAcross < 32 && Tile::Along > 1) {
@@ -124,6 +126,7 @@ class Columns {
       __syncthreads();
       get(slots_);
     }
+    if constexpr (All && Form::kBeside > 1) merge_beside();
   }
 
 #if __CUDA_ARCH__ >= 900
@@ -169,7 +172,7 @@ class Columns {
       }
     }
     __syncthreads();
-    merge();
+    merge<true>();
   }
 
   __device__ __forceinline__ void write(bool with_rows) {
@@ -191,6 +194,20 @@ class Columns {
   }
 
  private:
+  __device__ __forceinline__ void merge_beside() {
+    constexpr int kBeside = Form::kBeside, kOwn = kBeside < kWidth ? kBeside : kWidth;
+    static_assert(Tile::ByWarps && kRows % kBeside == 0, "neighbours are in one warp");
+#pragma unroll
+    for (int first = 0; first < kWidth; first += kOwn) {
+      State t = s_[first];
+#pragma unroll
+      for (int v = 1; v < kOwn; ++v) t = form_.merge(t, s_[first + v]);
+      if constexpr (kBeside > kWidth) t = form_.template merged<kBeside / kWidth / 2, 1>(t);
+#pragma unroll
+      for (int v = 0; v < kOwn; ++v) s_[first + v] = t;
+    }
+  }
+
   __device__ __forceinline__ void put(State* to) const {
 #pragma unroll
     for (int v = 0; v < kWidth; ++v) to[x_ * kWidth + v] = s_[v];
@@ -303,7 +320,7 @@ __device__ __forceinline__ void fold_columns(const Form& form, typename Form::St
   typename Form::State* const own = states + static_cast<long long>(group) * Block::kRows;
   if constexpr (!kFinish) {
     rows.fold();
-    rows.merge();
+    rows.template merge<kRow>();
   }
 #if __CUDA_ARCH__ >= 900
   if constexpr (Tile::Cluster > 1) rows.merge_cluster();

@@ -92,6 +92,7 @@ ColumnFacts column_facts(StepBuilder& builder, const ColumnForm& form) {
     facts.written_bytes += bytes;
     facts.maps_back = true;
   }
+  facts.beside = form.beside;
   facts.element_bytes = std::max(facts.element_bytes, 1);
   facts.smallest = std::max(facts.smallest, 1);
   facts.state_bytes = state_bytes(form.rows);
@@ -184,7 +185,8 @@ class Tiles {
  private:
   void push(const ColumnConfig& c) {
     const bool fits = column_static_bytes(c, facts_.state_bytes) <= kMaxSlots && !spills(facts_, c);
-    if (fits) result_.push_back(c);
+    const bool joins = facts_.beside == 1 || (c.by_warps() && c.rows() % facts_.beside == 0);
+    if (fits && joins) result_.push_back(c);
   }
 
   void add(ColumnConfig c) {

@@ -15,6 +15,7 @@ struct ColumnFacts {
   int64_t state_bytes = 0;
   int phases = 1;
   bool maps_back = false;
+  int beside = 1;          // ColumnForm::beside
   bool scattered = false;  // offsets of elements are no multiples of one stride
 };
 ColumnFacts column_facts(StepBuilder& builder, const ColumnForm& form);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "codegen/rows/stream_digits.h"
 #include "ir/polynomial.h"
 
 namespace redfuser::codegen {
@@ -67,11 +68,40 @@ size_t adjacent_bytes(const StepBuilder& builder, const FlatStreaming& form, ir:
   return bytes;
 }
 
-}  // namespace
+constexpr int64_t kMostBeside = 32;
 
-std::variant<ColumnForm, std::string> column_form(StepBuilder& builder,
-                                                  const FlatStreaming& given) {
-  if (!folds(given)) return std::string("a reduction keeps more than a number per row");
+// The last digit of a streamed element's offset, a power of two up to kMostBeside that divides the
+// length; 1 where there is none.
+int64_t joined_digits(ir::ExprPool& pool, const FlatStreaming& form) {
+  int64_t found = 1;
+  for (ir::Expr root : form.streamed()) {
+    visit(root, [&](ir::Expr e) {
+      if (e->op != ir::ExprOp::Read || e->integer < 0) return;
+      found = std::max(found, last_digit(e->args[0], form.cascade.stream));
+    });
+  }
+  const bool divides = pool.floormod(form.length(), pool.integer(found))->is_constant(0);
+  return found <= kMostBeside && (found & (found - 1)) == 0 && divides ? found : 1;
+}
+
+// The form with that digit c of j = C · s + c as its last row axis, streamed over s.
+FlatStreaming with_digit_rows(ir::ExprPool& pool, const FlatStreaming& given, int64_t digits) {
+  FlatStreaming form = given;
+  ir::Expr count = pool.integer(digits), digit = pool.axis("c", count);
+  ir::Expr stream = pool.axis("s", pool.floordiv(given.length(), count));
+  ir::Expr whole = pool.add(pool.mul(stream, count), digit);
+  for (ir::Expr* expr : expressions(form)) {
+    *expr = pool.substitute(*expr, {{given.cascade.stream, whole}});
+  }
+  for (FlatStreaming::Output& output : form.outputs) {
+    output.offset = pool.substitute(output.offset, {{given.cascade.stream, whole}});
+  }
+  form.cascade.stream = stream;
+  form.cascade.rows.push_back(digit);
+  return form;
+}
+
+std::variant<ColumnForm, std::string> plain_form(StepBuilder& builder, const FlatStreaming& given) {
   FlatStreaming form = given;
   std::vector<ir::Expr>& rows = form.cascade.rows;
   for (size_t i = rows.size(); i-- > 1;) merge_rows(builder.pool(), form, i - 1);
@@ -93,6 +123,34 @@ std::variant<ColumnForm, std::string> column_form(StepBuilder& builder,
     if (row != across) result.outer.push_back(row);
   }
   return result;
+}
+
+// Rows whose elements are adjacent in short runs, between those of their neighbours.
+std::optional<ColumnForm> beside_form(StepBuilder& builder, const FlatStreaming& given) {
+  const int64_t digits = joined_digits(builder.pool(), given);
+  const bool places = std::any_of(given.accumulators.begin(), given.accumulators.end(),
+                                  [](const auto& a) { return is_arg(a.reduction); });
+  if (digits == 1 || places) return std::nullopt;
+  const FlatStreaming split = with_digit_rows(builder.pool(), given, digits);
+  ir::Expr digit = split.cascade.rows.back();
+  auto found = plain_form(builder, split);
+  auto* form = std::get_if<ColumnForm>(&found);
+  if (form == nullptr || form->across->extent() == digit->extent()) return std::nullopt;
+  const std::vector<ir::Expr>& rows = form->rows.cascade.rows;
+  if (std::find(rows.begin(), rows.end(), digit) != rows.end()) return std::nullopt;
+  form->beside = static_cast<int>(digits);
+  return std::move(*form);
+}
+
+}  // namespace
+
+std::variant<ColumnForm, std::string> column_form(StepBuilder& builder,
+                                                  const FlatStreaming& given) {
+  if (!folds(given)) return std::string("a reduction keeps more than a number per row");
+  auto form = plain_form(builder, given);
+  if (std::holds_alternative<ColumnForm>(form)) return form;
+  if (auto beside = beside_form(builder, given)) return std::move(*beside);
+  return form;
 }
 
 std::optional<ColumnOffset> column_offset(ir::ExprPool& pool, const ColumnForm& form,

@@ -14,6 +14,9 @@ struct ColumnForm {
   FlatStreaming rows;           // neighbouring row axes are one where memory has them so
   std::vector<ir::Expr> outer;  // row axes but the one below, outermost first
   ir::Expr across = nullptr;    // the row axis whose neighbours are adjacent
+  // So many neighbours across, a power of two, are one row: the last digit of its streamed axis is
+  // the last of the axis across (channels of a group where channels are adjacent). Else 1.
+  int beside = 1;
 
   ir::Expr columns() const { return across->extent(); }
 };

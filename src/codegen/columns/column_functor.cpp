@@ -362,7 +362,7 @@ std::string ColumnFunctor::finish_function() {
                      kernel_.size(columns_.columns())));
   bind_rows(e, "own");
   state.bind_state("s");
-  state.bind_results(kernel_.size(form_.length()));
+  state.bind_results(kernel_.size(pool_.mul(form_.length(), pool_.integer(columns_.beside))));
   for (size_t i = 0; i < tail_parts_.size(); ++i) {
     e.line(fmt::format("tail.r{} = {};", i, e.emit(tail_parts_[i].expr)));
     if (tail_parts_[i].divides) e.line(fmt::format("tail.by{0} = divisor_of(tail.r{0});", i));
@@ -465,12 +465,13 @@ std::string ColumnFunctor::text() {
   return state.declaration() +
          fmt::format(
              "template <bool Vector>\nstruct Form {{\nusing State = ::State;\n"
-             "static constexpr int kWidth = {}, kPhases = {};\n"
+             "static constexpr int kWidth = {}, kPhases = {}, kBeside = {};\n"
              "static constexpr bool kMapsBack = {};\n"
              "struct Row {{\n{}}};\nstruct Words {{\n{}}};\n"
              "struct Running {{\nState state, part;\n{}}};\nstruct Tail {{\n{}}};\n{}{}}};\n",
-             width_, phases_.size(), maps_back(form_), row_members(), words_members(),
-             state.reference_members(), tail_members(), kernel_.members(), functions);
+             width_, phases_.size(), columns_.beside, maps_back(form_), row_members(),
+             words_members(), state.reference_members(), tail_members(), kernel_.members(),
+             functions);
 }
 
 }  // namespace redfuser::codegen

@@ -90,9 +90,10 @@ class Choice {
   }
 
   int width() const { return std::max(1, 16 / std::max(facts_.smallest, 2) / 2); }
-  ColumnConfig resident() const { return {Part::Row, 8, 32, width(), 8, true}; }
-  ColumnConfig streaming() const { return {Part::Row, 8, 32, width(), 4, false}; }
-  ColumnConfig segmented() const { return {Part::Row, 8, 32, width(), 4, false, 64}; }
+  int across() const { return std::max(8, form_.beside / width()); }
+  ColumnConfig resident() const { return {Part::Row, across(), 32, width(), 8, true}; }
+  ColumnConfig streaming() const { return {Part::Row, across(), 32, width(), 4, false}; }
+  ColumnConfig segmented() const { return {Part::Row, across(), 32, width(), 4, false, 64}; }
 
   // What add() runs for these sizes.
   ColumnConfig of_sizes(const KnownSizes& sizes) {

@@ -116,8 +116,8 @@ class Enumeration {
     const int64_t tiles = c.whole ? 1 : (length + tile_elements(c) - 1) / tile_elements(c);
     const bool twice = facts_.maps_back && !c.whole;
     const double passes = 1 + (facts_.maps_back ? 1 : 0) + (twice ? 0.7 : 0);
-    const double bytes =
-        4.0 * facts_.words / facts_.width * static_cast<double>(rows) * static_cast<double>(length);
+    const double bytes = short_runs() * 4.0 * facts_.words / facts_.width *
+                         static_cast<double>(rows) * static_cast<double>(length);
     double row = kLoadTime + kChunkTime * c.chunks + kWarpTime +
                  kTileTime * static_cast<double>((twice ? 2 : 1) * (tiles - 1));
     if (c.lanes > 32) row += kBlockTime + 0.1 * std::log2(c.threads / 32);
@@ -127,6 +127,13 @@ class Enumeration {
                           (c.lanes * c.cluster));
     const double waiting = row * std::ceil(static_cast<double>(rows) / at_once);
     return select::kLaunchTime + std::hypot(passes * bytes / target_.dram_rate, waiting);
+  }
+
+  // What memory moves beside runs that are shorter than a line of the cache.
+  double short_runs() const {
+    constexpr double kLine = 128, kShare = 0.8;
+    const auto run = static_cast<double>(facts_.run_bytes);
+    return run == 0 || run >= kLine ? 1 : std::pow(kLine / run, kShare);
   }
 
   int resident_threads(const SinglePassConfig& c) const {

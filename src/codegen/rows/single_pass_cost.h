@@ -17,6 +17,8 @@ struct SinglePassFacts {
   bool shareable = false;  // they can lie in shared memory
   bool fetches = false;    // outputs read what the fold does not
   bool maps_back = false;  // an output for every element
+  // Bytes of the shortest runs of adjacent elements that a row consists of; 0: the row is one.
+  int64_t run_bytes = 0;
 };
 
 // How many elements of a row a configuration has in one tile.

@@ -324,6 +324,22 @@ class Choice {
 
 }  // namespace
 
+// Of what rows do not share.
+static int64_t shortest_run(const StepBuilder& builder, const FlatStreaming& form) {
+  int64_t shortest = 0;
+  for (ir::Expr root : form.streamed()) {
+    visit(root, [&](ir::Expr e) {
+      if (e->op != ir::ExprOp::Read || e->integer < 0) return;
+      const bool own = std::any_of(form.cascade.rows.begin(), form.cascade.rows.end(),
+                                   [&](ir::Expr row) { return e->depends_on(row); });
+      const int64_t digits = own ? last_digit(e->args[0], form.cascade.stream) : 0;
+      const int64_t run = digits * static_cast<int64_t>(size_of(builder.dtype_of(e->integer)));
+      if (run > 0 && (shortest == 0 || run < shortest)) shortest = run;
+    });
+  }
+  return shortest;
+}
+
 SinglePassFacts single_pass_facts(StepBuilder& builder, const FlatStreaming& form) {
   SinglePassFacts facts;
   facts.width = row_width(builder, form);
@@ -337,6 +353,7 @@ SinglePassFacts single_pass_facts(StepBuilder& builder, const FlatStreaming& for
   facts.shareable = reads.shareable();
   facts.fetches = reads.fetches();
   facts.maps_back = maps_back(form);
+  facts.run_bytes = shortest_run(builder, form);
   return facts;
 }
 

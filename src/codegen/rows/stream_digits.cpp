@@ -24,6 +24,14 @@ std::vector<ir::Expr> digits_in(ir::Expr root, ir::Expr stream) {
   return digits;
 }
 
+int64_t last_digit(ir::Expr offset, ir::Expr stream) {
+  for (ir::Expr digit : digits_in(offset, stream)) {
+    const bool last = digit->op == ir::ExprOp::FloorMod && digit->args[0] == stream;
+    if (last && digit->args[1]->is_constant()) return digit->args[1]->integer;
+  }
+  return 0;
+}
+
 void bind_digits(Emitter& emitter, const std::vector<ir::Expr>& roots, ir::Expr stream,
                  const std::string& position) {
   std::map<ir::Expr, std::string> names = {{stream, position}};

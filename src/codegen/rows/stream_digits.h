@@ -13,6 +13,10 @@ namespace redfuser::codegen {
 // reads; operands first.
 std::vector<ir::Expr> digits_in(ir::Expr root, ir::Expr stream);
 
+// C where the offset has the digit j mod C of the stream j: elements are adjacent in runs of C at
+// most. 0 where it has none, or C is known at run time only.
+int64_t last_digit(ir::Expr offset, ir::Expr stream);
+
 // Binds those of `roots` in the emitter's scope, where `position` is the streamed position: a
 // number below 2^31, divided in 32 bits.
 void bind_digits(Emitter& emitter, const std::vector<ir::Expr>& roots, ir::Expr stream,

@@ -88,7 +88,9 @@ FamilyAnswer offer_row(CascadeForms& forms) {
   if (!folds(form)) {
     return {{}, "elements are ranked or need a product"};
   }
-  if (std::holds_alternative<ColumnForm>(column_form(forms.builder, form))) {
+  const auto columns = column_form(forms.builder, form);
+  const auto* beside = std::get_if<ColumnForm>(&columns);
+  if (beside != nullptr && beside->beside == 1) {
     return {{}, "the rows, not their elements, are adjacent in memory"};
   }
   return {single_pass_configs(forms.builder, form, forms.builder.sizes), ""};
