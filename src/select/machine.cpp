@@ -1,5 +1,7 @@
 #include "select/machine.h"
 
+#include <algorithm>
+
 namespace redfuser::select {
 namespace {
 
@@ -48,6 +50,13 @@ double Machine::l2_rate() const {
 double Machine::tensor_rate(DType operands) const {
   const double rate = kTensorEfficiency * rates_of(architecture).tensor16 * multiprocessors * clock;
   return size_of(operands) <= 2 ? rate : rate / 2;
+}
+
+double Machine::warp_tensor_rate() const {
+  constexpr int kWidest = 2048;
+  constexpr double kEfficiency = 0.946;
+  const int rate = std::min(rates_of(architecture).tensor16, kWidest);
+  return kEfficiency * rate * multiprocessors * clock;
 }
 
 double Machine::scalar_rate() const {

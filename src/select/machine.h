@@ -25,8 +25,13 @@ struct Machine {
   double l2_rate() const;
   // Dense matrix products with sums in fp32.
   double tensor_rate(DType operands) const;
+  // The same of 16-bit operands by instructions of single warps (mma.sync), the widest of which are
+  // those of sm_80.
+  double warp_tensor_rate() const;
   double scalar_rate() const;   // fp32 on the scalar units
   double special_rate() const;  // exponentials and the like
+  // Of cycles of a multiprocessor.
+  double microseconds(double cycles) const { return cycles / clock; }
 };
 
 inline constexpr int kBlockReserved = 1024;

@@ -26,7 +26,7 @@ constexpr double kInFlight = 27e3, kFewInFlight = 0.2;
 constexpr double kRunBytes = 13;
 // What reading elements again takes of the first time: they may be in the second-level cache.
 constexpr double kAgainCached = 0.65, kAgain = 1.15;
-constexpr double kCachedBytes = 30e6;
+constexpr double kCachedShare = 0.572;  // of the second-level cache
 // Instructions of an element, beside those of every phase and output, and of an access.
 constexpr double kElementWork = 3.5, kPhaseWork = 5.9, kAccessWork = 11;
 // Blocks that do not fill the last turn of all multiprocessors.
@@ -114,7 +114,10 @@ double column_time(const Target& target, const ColumnFacts& facts, const ColumnC
   const auto rows = static_cast<double>(outers * columns);
   const double elements = rows * static_cast<double>(length);
   const double read = elements * facts.element_bytes;
-  const double again = !twice ? 0 : read * (read < kCachedBytes ? kAgainCached : kAgain);
+  const double again =
+      !twice ? 0
+             : read * (read < kCachedShare * static_cast<double>(target.l2_bytes) ? kAgainCached
+                                                                                  : kAgain);
   const double moved = read + again + elements * facts.written_bytes;
   // Of whole sectors, the neighbours' too where a tile's run starts within one.
   const bool all = c.rows() >= columns;

@@ -45,30 +45,47 @@ std::optional<TmaView> view_of(ir::ExprPool& pool, const BufferRef& buffer, DTyp
 
 }  // namespace
 
-// Measured rates of an H100: of this kernel's tiles, of the library's products, of a map in place.
-ir::Expr is_product_kernel_profitable(ir::ExprPool& pool, const ProductCall& call, size_t products,
-                                      const Target& target) {
-  constexpr double kTileRate = 4.7, kLibraryRate = 600, kMapRate = 3;            // per picosecond
-  constexpr int64_t kLaunch = 2500000, kFill = 6000000, kLibraryFill = 2000000;  // picoseconds
+namespace {
+
+constexpr double kPicoseconds = 1e6;  // of a microsecond
+// Shares of the machine's rate of matrix products: of this kernel's tiles, of the library's.
+constexpr double kTileShare = 0.934, kLibraryShare = 0.903;
+constexpr double kFill = 10530, kLibraryFill = 3510;  // cycles
+
+ir::Expr picoseconds(ir::ExprPool& pool, double microseconds) {
+  return pool.integer(std::llround(kPicoseconds * microseconds));
+}
+
+// The kernel's, without its launch, for products like `call`.
+ir::Expr kernel_time(ir::ExprPool& pool, const ProductCall& call, size_t products,
+                     const Target& target) {
+  const auto k = static_cast<double>(call.k->integer);
   const int each = ProductText::columns_of_each(products);
-  if (each == 0 || !call.n->is_constant() || !call.k->is_constant()) return pool.boolean(false);
-  const auto n = static_cast<double>(call.n->integer), k = static_cast<double>(call.k->integer);
-  const auto count = static_cast<double>(products);
-  auto picoseconds = [&](double x) { return pool.integer(std::llround(x)); };
   ir::Expr tiles = pool.mul(
       call.batch, pool.mul(ceil_div(pool, call.m, kTileRows), ceil_div(pool, call.n, each)));
-  ir::Expr rounds = ceil_div(pool, tiles, target.multiprocessors);
-  ir::Expr kernel =
-      pool.add(pool.integer(kFill),
-               pool.mul(rounds, picoseconds(2.0 * kTileRows * kTileColumns * k / kTileRate)));
-  ir::Expr rows = pool.mul(call.batch, call.m);
+  const double tile_rate = kTileShare * target.tensor_rate(call.dtype) / target.multiprocessors;
+  return pool.add(picoseconds(pool, target.microseconds(kFill)),
+                  pool.mul(ceil_div(pool, tiles, target.multiprocessors),
+                           picoseconds(pool, 2.0 * kTileRows * kTileColumns * k / tile_rate)));
+}
+
+}  // namespace
+
+ir::Expr is_product_kernel_profitable(ir::ExprPool& pool, const ProductCall& call, size_t products,
+                                      const Target& target) {
+  if (ProductText::columns_of_each(products) == 0) return pool.boolean(false);
+  if (!call.n->is_constant() || !call.k->is_constant()) return pool.boolean(false);
+  const auto n = static_cast<double>(call.n->integer), k = static_cast<double>(call.k->integer);
+  const auto count = static_cast<double>(products);
   // Rows that start anywhere take the library to its slowest kernels.
   const int ragged = call.n->integer % ProductText::kWidth == 0 ? 1 : 4;
-  const double product = ragged * 2 * n * count * k / kLibraryRate;
-  const double map = (2 + 2 * count) * n / kMapRate;
-  ir::Expr library = pool.add(pool.integer(ragged * kLibraryFill + kLaunch),
-                              pool.mul(rows, picoseconds(product + map)));
-  return pool.make(ir::ExprOp::Less, {kernel, library});
+  const double product =
+      ragged * 2 * n * count * k / (kLibraryShare * target.tensor_rate(call.dtype));
+  const double map = (2 + 2 * count) * n / target.dram_rate;
+  ir::Expr library =
+      pool.add(picoseconds(pool, ragged * target.microseconds(kLibraryFill) + select::kLaunchTime),
+               pool.mul(pool.mul(call.batch, call.m), picoseconds(pool, product + map)));
+  return pool.make(ir::ExprOp::Less, {kernel_time(pool, call, products, target), library});
 }
 
 bool ProductText::multiple(ir::ExprPool& pool, ir::Expr size) {
@@ -193,7 +210,12 @@ std::optional<KernelLaunch> product_kernel(StepBuilder& builder, const fuse::Pro
   });
   for (ir::Expr product : epilogue.products) ready &= product->dtype == epilogue.products[0]->dtype;
   if (!ready) return std::nullopt;
-  return ProductText(builder, step, calls, epilogue).launch(comment);
+  std::optional<KernelLaunch> launch = ProductText(builder, step, calls, epilogue).launch(comment);
+  if (launch && call.k->is_constant()) {
+    const int64_t time = builder.sizes.of(kernel_time(builder.pool(), call, calls.size(), target));
+    if (time > 0) launch->time = select::kLaunchTime + static_cast<double>(time) / kPicoseconds;
+  }
+  return launch;
 }
 
 }  // namespace redfuser::codegen

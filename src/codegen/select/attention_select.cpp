@@ -103,7 +103,7 @@ class Choices {
 
   // What strips wait for whose rows start anywhere: they are copied element by element.
   double strip_time(const HopperConfig& config) {
-    constexpr double kTileTime = 25, kKeys = 128;
+    constexpr double kTileCycles = 43875, kKeys = 128;
     constexpr int kVectorBytes = 16, kGroupRows = 64;
     const bool aligned =
         std::all_of(scores_->strips.begin(), scores_->strips.end(), [&](const ScoreStrip& strip) {
@@ -120,7 +120,7 @@ class Choices {
         others * ceiling(sizes_.of(form_.row->extent()), kGroupRows * config.groups);
     const auto tiles = static_cast<double>(ceiling(sizes_.of(form_.rows.length()), config.keys) *
                                            ceiling(blocks, builder_.target.multiprocessors));
-    return kTileTime * config.keys / kKeys * tiles;
+    return builder_.target.microseconds(kTileCycles) * config.keys / kKeys * tiles;
   }
 
   Candidate portable_candidate(const FlashMmaConfig& config) {

@@ -17,9 +17,9 @@ constexpr int kGroupRows = 64;
 // are estimates from the throughput of two and three groups.
 constexpr double kKeyTileTimes[] = {1.0, 1.5, 2.0}, kRowTileTime = 0.7;
 constexpr double kGain = 0.9;  // what a smaller tile has to save
-// What a tile of 128 keys takes, by head sizes of 128; and what a tile takes beside its keys' work,
-// as keys.
-constexpr double kTileMicroseconds = 1.1, kTileOverhead = 32;
+// What a tile of 128 keys takes, by head sizes of 128, in cycles; and what a tile takes beside its
+// keys' work, as keys.
+constexpr double kTileCycles = 1930.5, kTileOverhead = 32;
 
 // Until the last multiprocessor is done, when each takes the next row tile as it becomes free.
 double time_of(const std::vector<double>& tiles, int64_t others, int multiprocessors) {
@@ -98,7 +98,7 @@ double hopper_time(const StepBuilder& builder, const AttentionSpec& form,
   const auto head_sizes =
       static_cast<double>(form.depth->extent()->integer + form.column->extent()->integer);
   const double key_tile = (config.keys + kTileOverhead) / (kKeys + kTileOverhead);
-  return kTileMicroseconds * head_sizes / kSizes *
+  return builder.target.microseconds(kTileCycles) * head_sizes / kSizes *
          time_of(visits, config.groups, key_tile, sizes.of(form.row->extent()), others,
                  builder.target.multiprocessors);
 }

@@ -90,11 +90,11 @@ std::vector<FlashMmaConfig> flash_mma_configs(const Target& target, const Attent
 
 double flash_mma_time(StepBuilder& builder, const AttentionSpec& form, const FlashMmaConfig& config,
                       const KnownSizes& sizes) {
-  constexpr double kStart = 3, kTileLatency = 1.1;  // microseconds of a block
-  // Of a multiprocessor and microsecond: operations on 16 bits, scores; bytes of all of them.
-  constexpr double kHalfRate = 3.4e6, kElementRate = 1.0e4, kMemoryRate = 3.0e6;
+  constexpr double kStart = 5265, kTileLatency = 1930.5;  // cycles of a block
+  constexpr double kScoreSpecials = 2.8;                  // what a score takes, as exponentials
+  const Target& target = builder.target;
   constexpr int kMostThreads = 512;  // by their registers
-  const MmaProducts products(builder.target, form);
+  const MmaProducts products(target, form);
   const auto count = [&](ir::Expr size, int64_t unit) {
     return static_cast<double>((sizes.of(size) + unit - 1) / unit);
   };
@@ -106,18 +106,21 @@ double flash_mma_time(StepBuilder& builder, const AttentionSpec& form, const Fla
   const double flops = 2 * pairs *
                        (products.key.columns * products.score_work() +
                         products.value.columns * products.value_work());
-  const double work = flops / kHalfRate + pairs / kElementRate;
-  const int shared = flash_mma_shared_bytes(builder.target, form, config);
-  const double resident = std::max(1, std::min(builder.target.shared_bytes / std::max(shared, 1),
-                                               kMostThreads / (config.warps * 32)));
-  const double slots = resident * builder.target.multiprocessors;
+  const double work =
+      (flops / target.warp_tensor_rate() + kScoreSpecials * pairs / target.special_rate()) *
+      target.multiprocessors;
+  const int shared = flash_mma_shared_bytes(target, form, config);
+  const double resident = std::max(
+      1, std::min(target.shared_bytes / std::max(shared, 1), kMostThreads / (config.warps * 32)));
+  const double slots = resident * target.multiprocessors;
   const double waves = std::ceil(blocks / slots);
-  const double at_once = std::min(resident, std::ceil(blocks / builder.target.multiprocessors));
-  const double wave = kStart + tiles * std::max(kTileLatency, at_once * work);
+  const double at_once = std::min(resident, std::ceil(blocks / target.multiprocessors));
+  const double wave = target.microseconds(kStart) +
+                      tiles * std::max(target.microseconds(kTileLatency), at_once * work);
   const double bytes = blocks * tiles * config.keys *
                        (products.key.columns * products.key.element +
                         products.value.columns * products.value.element);
-  return std::max(waves * wave, bytes / kMemoryRate);
+  return std::max(waves * wave, bytes / target.dram_rate);
 }
 
 }  // namespace redfuser::codegen
