@@ -9,6 +9,7 @@
 #include "cascade/extract/extract.h"
 #include "codegen/columns/column_form.h"
 #include "codegen/rows/stream_digits.h"
+#include "ir/polynomial.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -16,13 +17,16 @@ namespace {
 // Fewer elements of a row leave most lanes of a warp without work.
 constexpr int64_t kLongRow = 64;
 
+// Elements that lie one behind the other, or one before the other (the last place of an extreme).
 bool reads_consecutive(ir::ExprPool& pool, const FlatStreaming& form) {
   bool found = false;
   for (ir::Expr root : form.streamed()) {
     visit(root, [&](ir::Expr e) {
       if (e->op != ir::ExprOp::Read || e->integer < 0) return;
       const auto group = grouped_offset(pool, e->args[0], form.cascade.stream, 1);
+      const auto affine = affine_in(pool, e->args[0], form.cascade.stream);
       found |= group && group->stride == 1;
+      found |= affine && affine->stride->is_constant(-1);
     });
   }
   return found;
