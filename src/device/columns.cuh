@@ -1,12 +1,12 @@
-// Rows whose elements lie strided in memory while neighbouring rows are adjacent: a block has a
-// tile of adjacent rows, which its threads load as vectors, and splits the streamed axis over the
-// threads of a row. States are merged through the lanes of a warp and then through shared memory.
+// Reductions along a strided axis while adjacent rows are contiguous in memory: a block has a tile
+// of adjacent rows, which its threads load as vectors, and divides the streamed axis among the
+// threads of a row. States are merged over the lanes of a warp, then through shared memory.
 //
 // A Form (codegen/columns/column_functor.h) has the rows' arithmetic:
 //   kWidth, kPhases    adjacent rows of a thread; passes over a tile's elements
 //   kBeside            so many adjacent rows, a power of two, are one: their states are merged
 //   State              of a row, with identity(), merge(s, t) and merged<High, Low>(s)
-//   Row, Words, Tail   of a thread's rows: coordinates; what it has of an element; final results
+//   Row, Words, Tail   of a thread's rows: coordinates; loaded words of an element; final results
 //   row_of(outer, column), read<Reads>(words, row, at)
 //   begin(t, s, added), lift(Phase<P>, t, words, row, at), settle<Whole>(Phase<P>, t, s)
 //   finish(s, row, v), write(words, row, tails, at), write_rows(row, tails)
@@ -15,36 +15,35 @@
 template <int P>
 struct Phase {};
 
-// Which reads of an element: those that the fold needs, those that outputs need beside them, all
-// that outputs need.
-enum class Reads { Folded, Fetched, Written };
+// Reads of an element: those of the fold, those of outputs that the fold does not need, all of
+// outputs.
+enum class Reads { Folded, Remaining, Written };
 
 enum class ColumnPart { Row, Segment, Partials, Finish };
 
-// Threads of a block side by side and along the streamed axis; elements of a thread in a tile;
-// blocks of a cluster, which have a tile each. A number of threads side by side that is no power of
-// two, or over 32, leaves lanes behind Across · Along idle. Whole: the tiles have the row. Full:
-// every tile is full.
+// Threads of a block across the rows and along the streamed axis; elements of a thread in a tile;
+// blocks of a cluster, each with a tile. If Across is not a power of two, or over 32, threads from
+// Across · Along on are idle. Whole: the tiles hold the row. Full: every tile is full.
 template <int Across_, int Along_, int Chunks_, bool Whole_, bool Full_, ColumnPart Part_,
           int Cluster_>
 struct ColumnTile {
   static constexpr int Across = Across_, Along = Along_, Chunks = Chunks_, Cluster = Cluster_;
   static constexpr bool Whole = Whole_, Full = Full_;
   static constexpr ColumnPart Part = Part_;
-  // Warps have a power of two of threads along the axis each.
+  // Every warp has a power of two of threads along the axis.
   static constexpr bool ByWarps = Across <= 32 && (Across & (Across - 1)) == 0;
   static constexpr int Threads = (Across * Along + 31) / 32 * 32;
   static constexpr int Shares = ByWarps ? Threads / 32 : Along;  // states of a row in shared memory
 };
 
-// N elements from `from`, of which the first `valid` exist; Vector: all or none do, and the address
-// is aligned to the group.
+// Loads N elements from `from`, of which the first `valid` exist. Vector: all or none exist, and
+// the address is aligned to the group.
 template <typename T, int N, bool Vector, int W>
-__device__ __forceinline__ void fetch_column(unsigned (&words)[W], const T* from, int valid) {
+__device__ __forceinline__ void load_column(unsigned (&words)[W], const T* from, int valid) {
   constexpr int kBytes = N * static_cast<int>(sizeof(T));
   if constexpr (Vector && kBytes >= 4) {
     if (valid > 0) {
-      fetch_group<T, N, true>(words, from);
+      load_aligned<T, N, true>(words, from);
     } else {
 #pragma unroll
       for (int w = 0; w < W; ++w) words[w] = 0;
@@ -60,9 +59,9 @@ __device__ __forceinline__ void fetch_column(unsigned (&words)[W], const T* from
 }
 
 template <int N, bool Vector, typename T>
-__device__ __forceinline__ void send_column(T* to, const ValueOf<T> (&values)[N], int valid) {
+__device__ __forceinline__ void store_column(T* to, const ValueOf<T> (&values)[N], int valid) {
   if constexpr (Vector && N * sizeof(T) >= 4) {
-    if (valid > 0) send_group<N>(to, values);
+    if (valid > 0) store_aligned<N>(to, values);
   } else {
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -78,7 +77,7 @@ class Columns {
   static constexpr int kWidth = Form::kWidth, kRows = Tile::Across * kWidth;
   static constexpr int kTile = Tile::Along * Tile::Chunks;
 
-  // Rows of `columns` neighbours each; `begin` and `extent`: the streamed elements of the block.
+  // Groups of `columns` adjacent rows; `begin` and `extent`: the streamed elements of the block.
   __device__ __forceinline__ Columns(const Form& form, State* slots, long long outer,
                                      long long column, int begin, int extent)
       : form_(form),
@@ -102,7 +101,8 @@ class Columns {
     }
   }
 
-  // In every thread, that of all threads of the row; All: of the rows that are one with it, too.
+  // Merges the states of all threads of the row, with All of the rows that are one with it as well;
+  // every thread gets the result.
   template <bool All>
   __device__ __forceinline__ void merge() {
     constexpr int kAcross = Tile::Across, kShares = Tile::Shares;
@@ -114,7 +114,7 @@ class Columns {
       const bool sends = Tile::ByWarps ? (threadIdx.x & 31) < kAcross : y_ < Tile::Along;
       if (sends) put(slots_ + (Tile::ByWarps ? threadIdx.x >> 5 : y_) * kRows);
       __syncthreads();
-      // A lane for each state of a row.
+      // A lane per state of a row.
       const int share = static_cast<int>(threadIdx.x) % kShares;
 #pragma unroll 1
       for (int first = 0; first < kRows; first += Tile::Threads / kShares) {
@@ -130,7 +130,7 @@ class Columns {
   }
 
 #if __CUDA_ARCH__ >= 900
-  // The same of all blocks of the cluster; ptx_cluster_wait() before the block ends.
+  // The same over all blocks of the cluster. Call ptx_cluster_wait() before the block ends.
   __device__ __forceinline__ void merge_cluster() {
     if constexpr (Tile::Shares == 1) {
       if (y_ == 0) put(slots_);
@@ -154,12 +154,12 @@ class Columns {
   }
 #endif
 
-  // The states of a segment, by one thread for each of the rows.
+  // Stores the states of a segment, by one thread per row.
   __device__ __forceinline__ void store(State* to) const {
     if (y_ == 0) put(to);
   }
 
-  // The state of all `segments`, `stride` states apart.
+  // Merges the states of all `segments`, `stride` states apart.
   __device__ __forceinline__ void merge_segments(const State* from, int segments,
                                                  long long stride) {
 #pragma unroll
@@ -270,7 +270,7 @@ class Columns {
     fold_phase<0>(t, tile);
 #pragma unroll
     for (int v = 0; v < kWidth; ++v) s_[v] = t[v].state;
-    if constexpr (Tile::Whole && Form::kMapsBack) load_tile<Reads::Fetched>(tile);
+    if constexpr (Tile::Whole && Form::kMapsBack) load_tile<Reads::Remaining>(tile);
   }
 
   __device__ __forceinline__ void write_tile(int tile, const typename Form::Tail (&tails)[kWidth]) {
@@ -290,8 +290,8 @@ class Columns {
   typename Form::Words words_[Tile::Chunks];
 };
 
-// A block's tile of the `columns` neighbours of every group of rows, and its part of the streamed
-// axis. `states` and `counter`: of rows in segments.
+// Computes a block's tile: some of the `columns` adjacent rows of a group, and a part of the
+// streamed axis. `states` and `counter` are for rows in segments.
 template <typename Tile, typename Form>
 __device__ __forceinline__ void fold_columns(const Form& form, typename Form::State* slots,
                                              long long columns, int length, int segment,
@@ -302,7 +302,7 @@ __device__ __forceinline__ void fold_columns(const Form& form, typename Form::St
   constexpr bool kFinish = Tile::Part == ColumnPart::Finish;
   const int segments = kRow ? 1 : max((length + segment - 1) / segment, 1);
   const unsigned groups = gridDim.x / (segments * Tile::Cluster);
-  // What was folded last is in the second-level cache yet.
+  // The tiles folded last are still in the L2 cache.
   const unsigned block = kFinish ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
   const unsigned group = kRow ? block / Tile::Cluster : block % groups;
   const int part = kRow ? 0 : block / groups;
@@ -327,7 +327,7 @@ __device__ __forceinline__ void fold_columns(const Form& form, typename Form::St
 #endif
   if constexpr (kSegment || Tile::Part == ColumnPart::Partials) rows.store(own + part * stride);
   if constexpr (kSegment) {
-    // The block that counts last has what the others stored.
+    // The block that counts last merges the states that the others stored.
     __shared__ unsigned before;
     __syncthreads();
     if (threadIdx.x == 0) before = ptx_count(counter + group, segments - 1);

@@ -61,7 +61,7 @@ __device__ __forceinline__ bool aligned_to(const void* pointer) {
   return (reinterpret_cast<unsigned long long>(pointer) & ((Bytes < 16 ? Bytes : 16) - 1)) == 0;
 }
 
-// N times an element.
+// A group of N equal elements.
 template <int N, typename T, int W>
 __device__ __forceinline__ void repeat(unsigned (&words)[W], T element) {
 #pragma unroll
@@ -70,19 +70,19 @@ __device__ __forceinline__ void repeat(unsigned (&words)[W], T element) {
   for (int i = 0; i < N; ++i) place(words, i, element);
 }
 
-// Elements between the last address aligned to a group of N and `pointer`, if at most `room`, the
+// Elements between the last address aligned to a group of N and `pointer`, if at most `free`, the
 // free elements of a tile; else 0.
 template <int N, typename T>
-__device__ __forceinline__ int misalignment(const T* pointer, int room) {
+__device__ __forceinline__ int misalignment(const T* pointer, int free) {
   const int shift =
       static_cast<int>(reinterpret_cast<unsigned long long>(pointer) / sizeof(T) & (N - 1));
-  return shift <= room ? shift : 0;
+  return shift <= free ? shift : 0;
 }
 
 // Loads N elements from an address aligned to the group, or to 16 bytes. Once: no other block reads
 // the bytes, so they are not allocated in L1.
 template <typename T, int N, bool Once, int W>
-__device__ __forceinline__ void fetch_group(unsigned (&words)[W], const T* from) {
+__device__ __forceinline__ void load_aligned(unsigned (&words)[W], const T* from) {
   if constexpr (W % 4 == 0) {
 #pragma unroll
     for (int w = 0; w < W; w += 4) {
@@ -106,9 +106,9 @@ __device__ __forceinline__ void fetch_group(unsigned (&words)[W], const T* from)
   }
 }
 
-// The same from any address, by the aligned 16-byte pieces around the group.
+// The same from any address, by the aligned 16-byte vectors around the group.
 template <typename T, int N, int W>
-__device__ __forceinline__ void fetch_unaligned(unsigned (&words)[W], const T* from) {
+__device__ __forceinline__ void load_unaligned(unsigned (&words)[W], const T* from) {
   const unsigned long long address = reinterpret_cast<unsigned long long>(from);
   const uint4* quads = reinterpret_cast<const uint4*>(address & ~15ull);
   unsigned raw[W + 4];
@@ -132,15 +132,16 @@ __device__ __forceinline__ void fetch_unaligned(unsigned (&words)[W], const T* f
 // Loads N elements from `from`, of which those at [low, valid) exist; the others become zero bits.
 // Vector: all exist, and the address is aligned.
 template <typename T, int N, bool Vector, bool Once, int W>
-__device__ __forceinline__ void fetch(unsigned (&words)[W], const T* from, int low, int valid) {
+__device__ __forceinline__ void load_words(unsigned (&words)[W], const T* from, int low,
+                                           int valid) {
   constexpr int kBytes = N * static_cast<int>(sizeof(T)), kPiece = 16 / static_cast<int>(sizeof(T));
   if (Vector || (low <= 0 && valid >= N && aligned_to<kBytes>(from))) {
-    return fetch_group<T, N, Once>(words, from);
+    return load_aligned<T, N, Once>(words, from);
   }
   bool inside = false;
   if constexpr (W % 4 == 0) {
     inside = low <= -kPiece && valid >= N + kPiece;
-    if (inside) fetch_unaligned<T, N>(words, from);
+    if (inside) load_unaligned<T, N>(words, from);
   }
   if (!inside) {
 #pragma unroll
@@ -174,7 +175,7 @@ __device__ __forceinline__ void pack_words(unsigned (&words)[W], const ValueOf<T
 }
 
 template <int N, typename T>
-__device__ __forceinline__ void send_group(T* to, const ValueOf<T> (&values)[N]) {
+__device__ __forceinline__ void store_aligned(T* to, const ValueOf<T> (&values)[N]) {
   constexpr int W = Words<T, N>::value;
   unsigned words[W];
   pack_words<N>(words, values, static_cast<const T*>(to));
@@ -197,10 +198,11 @@ __device__ __forceinline__ void send_group(T* to, const ValueOf<T> (&values)[N])
 
 // Stores those of N values that are at [low, valid); Vector as above.
 template <int N, bool Vector, typename T>
-__device__ __forceinline__ void send(T* to, const ValueOf<T> (&values)[N], int low, int valid) {
+__device__ __forceinline__ void store_words(T* to, const ValueOf<T> (&values)[N], int low,
+                                            int valid) {
   constexpr int kBytes = N * static_cast<int>(sizeof(T));
   if (Vector || (low <= 0 && valid >= N && aligned_to<kBytes>(to))) {
-    send_group<N>(to, values);
+    store_aligned<N>(to, values);
   } else {
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -209,21 +211,21 @@ __device__ __forceinline__ void send(T* to, const ValueOf<T> (&values)[N], int l
   }
 }
 
-// Copies a group to its slot in shared memory, whose 16-byte pieces are `stride` pieces apart. Each
-// thread reads only its own slots. Passing: the bytes are the first to be evicted from L2, in
-// favour of data that other rows share.
+// Copies a group to its slot in shared memory, asynchronously where it can. The 16-byte vectors of
+// a slot are `stride` vectors apart; each thread reads only its own slots. Passing: the bytes are
+// the first to be evicted from L2, in favour of data that other rows share.
 template <typename T, int N, bool Vector, bool Passing, int W>
-__device__ __forceinline__ void fetch_shared(uint4* home, int stride, const T* from, int low,
-                                             int valid) {
+__device__ __forceinline__ void copy_to_shared(uint4* slot, int stride, const T* from, int low,
+                                               int valid) {
   static_assert(W % 4 == 0);
   if (Vector || (low <= 0 && valid >= N && aligned_to<16>(from))) {
 #pragma unroll
     for (int w = 0; w < W / 4; ++w) {
       const uint4* piece = reinterpret_cast<const uint4*>(from) + w;
       if constexpr (Passing) {
-        ptx_copy_async_passing(home + w * stride, piece);
+        ptx_copy_async_passing(slot + w * stride, piece);
       } else {
-        ptx_copy_async(home + w * stride, piece, true);
+        ptx_copy_async(slot + w * stride, piece, true);
       }
     }
   } else {
@@ -236,23 +238,24 @@ __device__ __forceinline__ void fetch_shared(uint4* home, int stride, const T* f
     }
 #pragma unroll
     for (int w = 0; w < W; w += 4) {
-      home[w / 4 * stride] = make_uint4(words[w], words[w + 1], words[w + 2], words[w + 3]);
+      slot[w / 4 * stride] = make_uint4(words[w], words[w + 1], words[w + 2], words[w + 3]);
     }
   }
 }
-// Puts a group there.
+// Stores a group to its slot.
 template <int W>
-__device__ __forceinline__ void keep(const unsigned (&words)[W], uint4* home, int stride) {
+__device__ __forceinline__ void store_shared(const unsigned (&words)[W], uint4* slot, int stride) {
 #pragma unroll
   for (int w = 0; w < W; w += 4) {
-    home[w / 4 * stride] = make_uint4(words[w], words[w + 1], words[w + 2], words[w + 3]);
+    slot[w / 4 * stride] = make_uint4(words[w], words[w + 1], words[w + 2], words[w + 3]);
   }
 }
+// Loads a group from its slot.
 template <int W>
-__device__ __forceinline__ void recall(unsigned (&words)[W], const uint4* home, int stride) {
+__device__ __forceinline__ void load_shared(unsigned (&words)[W], const uint4* slot, int stride) {
 #pragma unroll
   for (int w = 0; w < W; w += 4) {
-    const uint4 quad = home[w / 4 * stride];
+    const uint4 quad = slot[w / 4 * stride];
     words[w] = quad.x;
     words[w + 1] = quad.y;
     words[w + 2] = quad.z;
@@ -261,9 +264,9 @@ __device__ __forceinline__ void recall(unsigned (&words)[W], const uint4* home, 
 }
 
 // Loads the lanes' consecutive groups of W words from `from` in coalesced order: each lane gets
-// every 32nd piece of 16 bytes.
+// every 32nd vector of 16 bytes.
 template <typename T, int W>
-__device__ __forceinline__ void fetch_joined(unsigned (&words)[W], const T* from) {
+__device__ __forceinline__ void load_coalesced(unsigned (&words)[W], const T* from) {
   static_assert(W % 4 == 0);
 #pragma unroll
   for (int w = 0; w < W; w += 4) {
@@ -275,16 +278,16 @@ __device__ __forceinline__ void fetch_joined(unsigned (&words)[W], const T* from
     words[w + 3] = quad.w;
   }
 }
-// Transposes such groups through `room`, 8 · W pieces in shared memory, so that each lane gets its
-// own group.
+// Transposes such groups through `staging`, 8 · W vectors in shared memory, so that each lane gets
+// its own group.
 template <int W>
-__device__ __forceinline__ void part_joined(unsigned (&words)[W], uint4* room) {
+__device__ __forceinline__ void transpose_lanes(unsigned (&words)[W], uint4* staging) {
   const int lane = threadIdx.x & 31;
 #pragma unroll
   for (int w = 0; w < W; w += 4) {
-    room[w * 8 + lane] = make_uint4(words[w], words[w + 1], words[w + 2], words[w + 3]);
+    staging[w * 8 + lane] = make_uint4(words[w], words[w + 1], words[w + 2], words[w + 3]);
   }
   __syncwarp();
-  recall(words, room + lane * (W / 4), 1);
+  load_shared(words, staging + lane * (W / 4), 1);
   __syncwarp();
 }

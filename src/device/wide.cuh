@@ -1,6 +1,6 @@
-// Head sizes whose output exceeds one warpgroup's registers: two warpgroups have the same 64 rows
-// and half of the output columns each. Both compute the scores of half of a tile's keys, or the
-// first computes all. They exchange weights through shared memory: 64 rows of up to 64 keys, as a
+// Head sizes whose output exceeds one warpgroup's registers: two warpgroups have the same 64 rows,
+// each with half of the output columns. Both compute the scores of half of a tile's keys, or the
+// first computes all. They exchange weights through shared memory, 64 rows of up to 64 keys as one
 // slab.
 #pragma once
 
@@ -12,7 +12,7 @@ constexpr int kWideReduced = 1, kWideWeighed = 2;
 
 // The same address, opaque to the compiler, so that descriptors derived from it in a loop are not
 // hoisted into registers.
-__device__ __forceinline__ unsigned here(unsigned address) {
+__device__ __forceinline__ unsigned opaque_address(unsigned address) {
   asm volatile("" : "+r"(address));
   return address;
 }
@@ -65,7 +65,7 @@ __device__ __forceinline__ void add_values(float (&o)[Columns / 8][4],
     Product<T, Columns>::value(o, p[n / 16], b + (n * kSlabRowBytes >> 4), 1);
   }
 }
-// The same by weights in shared memory, from that of the first key at `p` on.
+// The same with weights in shared memory; `p` is the address of the first key's.
 template <typename T, int Columns, int Keys>
 __device__ __forceinline__ void add_values(float (&o)[Columns / 8][4], unsigned p, unsigned v,
                                            int v_slab) {

@@ -1,6 +1,6 @@
 // Cascades of the attention class: a contraction gives a score for every streamed element, and a
-// column accumulator sums weighted rows of a value matrix. One kernel and no score matrix in
-// memory.
+// column accumulator sums weighted rows of a value matrix. One kernel computes them, without a
+// score matrix in memory.
 #pragma once
 
 #include <vector>
@@ -21,10 +21,14 @@ struct AttentionSpec {
   ir::Expr row;                  // the row axis that tiles run along; null: one row
   std::vector<ir::Expr> others;  // the other row axes
   bool rounded_weights = false;  // the weights may have the value's precision, of 16 bits
-  // A scratch buffer whose first element is 0 if hidden keys need a visit too; -1: they need none.
+  // A scratch buffer whose first element is 0 if hidden keys must be visited as well; -1: they need
+  // not be.
   int64_t mask_check = -1;
-  bool visits_hidden = false;  // whatever the mask
+  bool visits_hidden = false;  // all keys are visited, whatever the mask
 };
+
+// A head size in whole steps of the tensor cores, 16 elements.
+constexpr int padded_size(int64_t size) { return static_cast<int>((size + 15) / 16 * 16); }
 
 // The largest head sizes of the portable families.
 inline constexpr int64_t kLargestPortable = 128, kLargestSplit = 256;

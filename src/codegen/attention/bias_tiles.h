@@ -1,13 +1,13 @@
 // Parts of the scores that many elements of a tile share.
 //
-// A key term depends on the streamed key and on what a tile of rows has in common: a padding mask,
+// A key term depends on the streamed key and on indices that a tile of rows shares: a padding mask,
 // a bias per key. A diagonal term depends on the row and the key through their difference alone: a
-// relative position's bias. A tile of R rows and K keys has K of the one and R + K - 1 of the
-// other, for R · K elements, so that they are evaluated ahead of the elements. Dependence decides:
-// what is a function of the difference is found by substituting key = row + difference.
+// bias by relative position. A tile of R rows and K keys has R · K elements, but K values of a key
+// term and R + K - 1 of a diagonal term, so they are evaluated once, before the elements. Functions
+// of the difference are found by substituting key = row + difference.
 //
-// A strip is a tensor of up to 4 bytes per element, read by row and key, whose keys are adjacent: a
-// tile's part of it is copied ahead.
+// A strip is a tensor of up to 4 bytes per element, read by row and key and contiguous along the
+// keys: the tile's part of it is copied to shared memory in advance.
 #pragma once
 
 #include <vector>
@@ -34,7 +34,8 @@ struct ScoreStrip {
   int pitch(int keys) const;  // bytes between rows in shared memory, without bank conflicts
 };
 
-// What the lifts of either form read, or compute by many operations, at every element.
+// Key terms and diagonal terms of the lifts of both forms: reads, and computations of many
+// operations.
 struct BiasTiles {
   std::vector<BiasTile> terms;
   std::vector<ScoreStrip> strips;

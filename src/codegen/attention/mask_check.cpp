@@ -24,7 +24,7 @@ class Check {
       ir::Expr lift = k == form.value_accumulator ? form.weight : a.lift;
       add_masked_operands(pool_, a.reduction, lift, operands_);
       if (std::isinf(mask.largest_score)) continue;
-      // A finite fill is outweighed by what is visible.
+      // Visible scores must outweigh a finite fill.
       ir::Expr seen = where_visible(pool_, mask.visible, lift);
       add_reads(seen, operands_);
       operands_.bounds.push_back({magnitude_of(seen), mask.largest_score});
@@ -33,7 +33,7 @@ class Check {
 
   size_t values() const { return operands_.values.size(); }
 
-  // All that is to be finite can be read here, and what is to have a bound has one.
+  // Whether all operands that must be finite can be read here, and all bounds are known.
   bool possible() const {
     bool result = operands_.decidable;
     for (const int64_t value : operands_.values) {
@@ -49,7 +49,8 @@ class Check {
     return result;
   }
 
-  // A grid's blocks leave their largest magnitudes; the last one tells, in the first element.
+  // Blocks store their largest magnitudes; the last block compares the maximum with the bounds and
+  // writes the decision to the first element.
   KernelLaunch launch(int64_t result, int blocks) const {
     KernelText kernel = builder_.kernel();
     Emitter emitter(kernel);
@@ -92,8 +93,8 @@ class Check {
   }
 
  private:
-  // Exponentials of differences from a row's maximum are at most 1 where they are visible; what
-  // rows divide by is no part of an element.
+  // Exponentials of differences from a row's maximum are at most 1 for visible elements. A row's
+  // divisor is not part of an element.
   ir::Expr magnitude_of(ir::Expr lift) const {
     const cascade::KnownBound known = [&](ir::Expr e) -> ir::Expr {
       if (e->op == ir::ExprOp::Read && is_float(e->dtype))

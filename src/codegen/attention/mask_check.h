@@ -1,11 +1,11 @@
-// Exact masks (Target::exact_masks): whether hidden keys and values need no visit, found out on the
-// device before the attention kernel runs.
+// Exact masks (Target::exact_masks): a kernel before the attention kernel decides whether hidden
+// keys can be skipped.
 //
-// In the unfused graph what a mask hides takes part: 0 · v is NaN where v is not finite, and so is
-// s + -inf where s is +inf or NaN. A kernel reads all that takes part so, once, and bounds the
-// scores by the largest magnitudes (cascade/masked_operands.h). Where all is finite and the bound
-// within what mask_condition takes for granted, hidden keys leave every row as it is; elsewhere the
-// attention kernel visits every key.
+// In the unfused graph masked elements still contribute: 0 · v is NaN where v is not finite, and
+// s + -inf is NaN where s is +inf or NaN. The kernel reads the operands of masked elements once and
+// bounds the scores by their largest magnitudes (cascade/visibility/masked_operands.h). If all are
+// finite and the bound is within the assumption of mask_condition, skipped keys change no row;
+// otherwise the attention kernel visits every key.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,9 @@
 
 namespace redfuser::codegen {
 
-// The kernel, to run before those of the form, and `form.mask_check`; or `form.visits_hidden` where
-// no such bound can be had. nullopt where the target asks for no exact masks or nothing is skipped.
+// Returns the kernel, which runs before the attention kernel, and sets `form.mask_check`; sets
+// `form.visits_hidden` instead where the scores have no such bound. nullopt unless the target asks
+// for exact masks and the kernel skips keys.
 std::optional<KernelLaunch> mask_check(StepBuilder& builder, AttentionSpec& form);
 
 }  // namespace redfuser::codegen

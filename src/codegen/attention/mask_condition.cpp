@@ -13,7 +13,7 @@
 namespace redfuser::codegen {
 namespace {
 
-constexpr double kHighestFill = -1e4;     // constants up to it may be fills of a mask
+constexpr double kHighestFill = -1e4;     // constants up to this may be a mask's fill
 constexpr double kLargestWide = 0x1p100;  // see the header
 constexpr double kLargestHalf = 65504;
 constexpr double kLargestHalfScore = 0x1p14;
@@ -49,7 +49,7 @@ ir::Expr truth(ir::ExprPool& pool, ir::Expr e) {
   }
 }
 
-// Where `when` holds, a value is at most `value`, which is over leaves and constants.
+// Where `when` holds, the expression is at most `value`, an expression of leaves and constants.
 struct Low {
   ir::Expr when, value;
 };
@@ -121,7 +121,7 @@ class Masks {
     return Hidden{found->when, pool_.make(ir::ExprOp::LessEqual, {value, state})};
   }
 
-  // Known from indices and reads, before any score.
+  // Known from indices and reads, before the scores.
   bool index_only(ir::Expr e) const {
     if (e->has_leaf) return false;
     bool scored = false;
@@ -129,7 +129,7 @@ class Masks {
     return !scored;
   }
 
-  // A running maximum, or 0 for it while it is -inf.
+  // A running maximum, or 0 while it is -inf.
   static bool is_shift(ir::Expr e) {
     if (e->op == ir::ExprOp::Leaf) return e->leaf_kind == ir::LeafKind::NewResult;
     return guarded(e);
@@ -146,13 +146,13 @@ class Masks {
     if (a->op == ir::ExprOp::IsPosInf) std::swap(a, b);
     return tests(a, ir::ExprOp::IsNegInf) && tests(b, ir::ExprOp::IsPosInf);
   }
-  // Never -inf, so that -inf - e is -inf.
+  // Never -inf, so -inf - e is -inf.
   static bool above_minus_infinity(ir::Expr e) {
     if (e->is_constant()) return std::isfinite(e->number);
     return guarded(e) || (!e->has_leaf && is_float(e->dtype) && e->op != ir::ExprOp::Select);
   }
 
-  // Rounding is monotone, so that it keeps bounds.
+  // Rounding is monotone and keeps bounds.
   ir::Expr converted(DType dtype, ir::Expr value) {
     if (!value->is_constant() || dtype == DType::Float64) return pool_.cast(dtype, value);
     double number = value->number;
@@ -191,7 +191,7 @@ class Masks {
     }
   }
 
-  // What implies `a` where the condition holds and `b` elsewhere.
+  // A condition that implies `a` where the selection is of the first branch, and `b` elsewhere.
   ir::Expr chosen(ir::Expr condition, ir::Expr a, ir::Expr b) {
     if (a == b || !index_only(condition)) return both(a, b);
     if (b->is_constant(1)) return either(a, negation(condition));
@@ -303,7 +303,7 @@ class Masks {
     return Hidden{both(negation(condition), b->when), b->settled};
   }
 
-  // Where e is +inf; null if nowhere known.
+  // Where e is known to be +inf; null if nowhere.
   ir::Expr infinite(ir::Expr e) {
     if (e->op == ir::ExprOp::Exp || (e->op == ir::ExprOp::Cast && is_float(e->args[0]->dtype))) {
       return infinite(e->args[0]);
@@ -317,7 +317,7 @@ class Masks {
     return x && minus_infinity(x->value) ? x->when : nullptr;
   }
 
-  // A bound of |e| where its parts are finite; +inf if there is none.
+  // A bound of |e| for finite operands; +inf if none is known.
   double magnitude(ir::Expr e) {
     const auto known = [&](ir::Expr part) -> ir::Expr {
       if (part == form_.contraction) return bound(contraction_magnitude());
@@ -329,7 +329,7 @@ class Masks {
   }
   ir::Expr bound(double value) { return pool_.number(value, DType::Float64); }
 
-  // The same for what a fill takes part with.
+  // The same for operands combined with a fill.
   double score_magnitude(ir::Expr e, double fill) {
     const double bound = magnitude(e);
     const bool half = form_.contraction->dtype == DType::Float16 && fill <= -kLargestHalf;
@@ -346,11 +346,11 @@ class Masks {
     return form_.scale ? sum * magnitude(form_.scale) : sum;
   }
 
-  // Every row has a visible key, and its score settles the row.
+  // Whether every row has a visible key whose score settles the row.
   bool always_settled(const MaskCondition& mask) {
     if (mask.settled->is_constant()) return mask.settled->integer != 0;
     if (!every_row_sees(mask.visible)) return false;
-    // The least that a maximum can be once a visible key has been folded.
+    // The least maximum once a visible key is folded.
     std::vector<std::pair<ir::Expr, ir::Expr>> least;
     const auto& list = form_.rows.accumulators;
     for (size_t k = 0; k < list.size(); ++k) {
@@ -373,7 +373,7 @@ class Masks {
     ir::Expr key = form_.rows.cascade.stream;
     std::vector<ir::Expr> keys = {pool_.integer(0)};
     if (form_.row) keys.push_back(form_.row);
-    // Where ±key + base is 0, or 1.
+    // Where ±key + base is 0 or 1.
     const auto take_root = [&](ir::Expr difference, bool or_one) {
       auto affine = affine_in(pool_, difference, key);
       if (!affine || !affine->stride->is_constant()) return;

@@ -32,7 +32,7 @@ void substitute(ir::ExprPool& pool, AttentionSpec& form, const Map& map) {
     apply(*e);
 }
 
-// The c of the only way ⌊axis/c⌋ in which keys and values have the axis; null if there is another.
+// The c if keys and values have the axis as ⌊axis/c⌋ alone; null if they have it otherwise.
 ir::Expr shared_divisor(ir::ExprPool& pool, const AttentionSpec& form, ir::Expr axis) {
   ir::Expr divisor = nullptr;
   bool same = true;

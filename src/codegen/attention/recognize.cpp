@@ -121,7 +121,7 @@ class Recogniser {
     return !form_.rounded_weights || v != DType::Float16 || a.form == cascade::Form::Rescaled;
   }
 
-  // The column state appears in its own transport and in results alone.
+  // The column state appears only in its own transport and in results.
   bool find_independence() const {
     for (size_t k = 0; k < form_.rows.accumulators.size(); ++k) {
       if (k == form_.value_accumulator) continue;
@@ -134,7 +134,7 @@ class Recogniser {
     return true;
   }
 
-  // Of the axes that only the query has, the one of a size known at run time only, or the longest.
+  // Of the axes that only the query has, one with a size known only at run time, else the longest.
   void find_row() {
     auto longer = [](ir::Expr a, ir::Expr b) {
       ir::Expr x = a->extent(), y = b->extent();

@@ -7,7 +7,7 @@
 
 namespace redfuser::codegen {
 
-// nullopt if the cascade is not of this class, or has a size or type that the kernel does not take.
+// nullopt if the cascade is not of this class, or has a size or type that no kernel supports.
 std::optional<AttentionSpec> recognize_attention(StepBuilder& builder,
                                                  const fuse::CascadeStep& step);
 

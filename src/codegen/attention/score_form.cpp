@@ -16,7 +16,7 @@ bool contains(ir::Expr root, ir::Expr part) {
 
 bool alike(DType a, DType b) { return is_float(a) && value_type(a) == value_type(b); }
 
-// e = constant · rest through products, quotients and casts that are no operations.
+// e = constant · rest through products, quotients and casts that keep the value.
 struct Scaled {
   double constant = 1;
   ir::Expr rest = nullptr;
@@ -53,7 +53,7 @@ bool single(double constant) {
   return magnitude > 0x1p-120 && magnitude < 0x1p120;
 }
 
-// Chains of constant factors become one multiplication.
+// Merges chains of constant factors into one multiplication.
 class FoldedFactors {
  public:
   explicit FoldedFactors(ir::ExprPool& pool) : pool_(pool) {}
@@ -73,7 +73,7 @@ class FoldedFactors {
   ir::ExprPool& pool_;
 };
 
-// Where scores are used as tanh(raw · c) alone, that is computed for a tile at a time.
+// If scores occur only as tanh(raw · c), the tanh is computed for a whole tile at once.
 void map_tanh(ir::ExprPool& pool, ScoreSpec& form) {
   std::vector<ir::Expr> found;
   for (const cascade::Accumulator& a : form.rows.accumulators) {
@@ -155,7 +155,7 @@ ScoreSpec score_spec(ir::ExprPool& pool, const AttentionSpec& form,
   if (shared.size() == 1) result.kept = prepared(shared[0]);
   map_tanh(pool, result);
   if (result.kept) result.kept_factors = factored(pool, result.kept);
-  // Later passes must do without the raw score where its registers hold what is kept.
+  // The kept value replaces the raw score in its registers, so later passes cannot use the score.
   ir::Expr stand_in = pool.leaf(ir::LeafKind::Product, 1, form.contraction->dtype);
   for (size_t i = 1; i < result.phases.size() && result.kept; ++i) {
     for (size_t k = result.phases[i].begin; k < result.phases[i].end; ++k) {

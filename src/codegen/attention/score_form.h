@@ -19,14 +19,14 @@ struct ScoreSpec {
   size_t value = 0;         // the value accumulator
   ir::Expr raw = nullptr;   // the contraction, a leaf
   double tanh_scale = 0;    // if not 0, `raw` is tanh(contraction · tanh_scale) instead
-  ir::Expr kept = nullptr;  // what passes after the first need of an element, or null
+  ir::Expr kept = nullptr;  // the value of an element that passes after the first use, or null
   Factored kept_factors;    // of kept
   std::vector<Phase> phases;
-  // Accumulators whose lanes keep states of their own until the end.
+  // Accumulators of which each lane keeps a partial state until the end.
   std::vector<bool> per_lane;
 
   bool element_level(ir::Expr e) const;  // depends on the streamed element
-  bool reduces_kept(size_t k) const;     // a maximum or minimum of what is kept
+  bool reduces_kept(size_t k) const;     // a maximum or minimum of `kept`
   std::vector<ir::Expr> lifts_of(size_t phase) const;
 };
 
@@ -34,7 +34,8 @@ struct ScoreSpec {
 ScoreSpec score_spec(ir::ExprPool& pool, const AttentionSpec& form,
                      const std::vector<ir::Expr>& lifts);
 
-// The largest positive constant factor: of products, of selections between it and 0 or ±inf.
+// The largest positive constant factor of an expression, through products and selections between it
+// and 0 or ±inf.
 Factored factored(ir::ExprPool& pool, ir::Expr e);
 
 }  // namespace redfuser::codegen

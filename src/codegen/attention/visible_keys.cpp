@@ -10,7 +10,7 @@ std::vector<ir::Expr> row_axes(const AttentionSpec& form) {
   return {form.row};
 }
 
-// Of an int expression, rounded down or up.
+// An int expression divided by the tile's keys, rounded down or up.
 std::string tiles_below(const std::string& key, int unit) {
   return key == "0" ? key : fmt::format("{} / {}", key, unit);
 }

@@ -1,4 +1,4 @@
-// The keys that a tile of rows visits: those outside leave every row's state as it is.
+// The keys that a tile of rows visits. Keys outside change no row's state.
 #pragma once
 
 #include <string>
@@ -13,7 +13,8 @@ class VisibleKeys {
   VisibleKeys(ir::ExprPool& pool, const AttentionSpec& form, const MaskCondition& mask);
 
   // Declares `tiles`, the number of tiles of `unit` keys that the rows [first_row, last_row] visit,
-  // and what tile() names. The other rows' coordinates are bound. Needs the header key_tiles.
+  // and the variables of tile(). The other rows' coordinates must be bound. Needs the header
+  // key_tiles.
   void declare(Emitter& emitter, const std::string& first_row, const std::string& last_row,
                int unit) const;
   // The number of the visited tile `index` among all tiles: an int.

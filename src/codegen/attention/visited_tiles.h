@@ -9,12 +9,12 @@ namespace redfuser::codegen {
 
 class VisitedTiles {
  public:
-  // Of tiles of `keys` keys; `sizes` gives the form's sizes and must outlive this.
+  // For tiles of `keys` keys; `sizes` has the form's sizes and must outlive this.
   VisitedTiles(ir::ExprPool& pool, const AttentionSpec& form, const MaskCondition& mask, int keys,
                const KnownSizes& sizes);
 
-  // Of the rows [first_row, last_row]; all tiles where the mask depends on what is read. Other rows
-  // are taken to be alike.
+  // Of the rows [first_row, last_row]; all tiles where the mask depends on tensor elements. Assumes
+  // the same visits for every other row index.
   int64_t of(int64_t first_row, int64_t last_row) const;
 
  private:

@@ -252,9 +252,9 @@ std::string ColumnFunctor::load_function() {
     std::vector<std::string> sets;
     if (item.folded) sets.emplace_back("Set == Reads::Folded");
     if (item.written) sets.emplace_back("Set == Reads::Written");
-    if (item.written && !item.folded) sets.emplace_back("Set == Reads::Fetched");
+    if (item.written && !item.folded) sets.emplace_back("Set == Reads::Remaining");
     e.open();
-    e.line(fmt::format("fetch_column<{}, kWidth, {}>(words.k{}, {}, row.valid);", storage(item),
+    e.line(fmt::format("load_column<{}, kWidth, {}>(words.k{}, {}, row.valid);", storage(item),
                        flag(item), i, pointer(e, item, fmt::format("in{}", i))));
     const std::string body = e.close();
     e.line(fmt::format("if constexpr ({}) {{\n{}}}", fmt::join(sets, " || "), body));
@@ -419,7 +419,7 @@ std::string ColumnFunctor::write_function() {
   e.line(arrays + per_row(body));
   for (size_t i = 0; i < form_.outputs.size(); ++i) {
     if (!form_.outputs[i].maps_back || !outputs_[i].place.offset) continue;
-    e.line(fmt::format("send_column<kWidth, {}>({}, y{}, row.valid);", flag(outputs_[i]),
+    e.line(fmt::format("store_column<kWidth, {}>({}, y{}, row.valid);", flag(outputs_[i]),
                        pointer(e, outputs_[i], fmt::format("out{}", i)), i));
   }
   return fmt::format(
@@ -438,7 +438,7 @@ std::string ColumnFunctor::write_rows_function() {
     if (outputs_[i].place.offset) {
       e.line(fmt::format("{} y{}[kWidth];", value_type(kernel_.dtype_of(output.value)), i));
       e.line(per_row(fmt::format("y{0}[v] = tails[v].y{0};\n", i)));
-      e.line(fmt::format("send_column<kWidth, {}>({} + {}, y{}, row.valid);", flag(outputs_[i]),
+      e.line(fmt::format("store_column<kWidth, {}>({} + {}, y{}, row.valid);", flag(outputs_[i]),
                          buffer, e.emit(output.offset), i));
       continue;
     }

@@ -17,8 +17,8 @@ namespace {
 
 constexpr int64_t kSumPart = 4096;
 
-// A sum of floats with more elements than a thread adds one by one: rounding errors then grow with
-// a part and the number of parts, not with their product.
+// Whether a sum of floats is too long to add one by one. It is summed in parts: rounding errors
+// grow with the length of a part plus the number of parts instead of their product.
 bool sums_in_parts(ir::Expr reduce) {
   const bool sum = reduce->reduction == ir::Reduction::Sum && is_float(reduce->dtype);
   return sum && !(reduce->extent()->is_constant() && reduce->extent()->integer <= kSumPart);
@@ -30,15 +30,15 @@ std::string constant_text(ir::Expr expr) {
                  expr->dtype);
 }
 
-// The host takes a maximum of sizes for a broadcast, which is empty where either is; an index is
-// computed on the device.
+// On the host a maximum of sizes stands for a broadcast, which is empty where either is; indices
+// are computed on the device.
 bool has_maximum(ir::Expr expr) {
   bool found = false;
   visit(expr, [&](ir::Expr e) { found |= e->op == ir::ExprOp::Max; });
   return found;
 }
 
-// Empty for what has no fast form.
+// Empty for operations without a fast form.
 std::string fast_text(ir::Expr expr, const std::vector<std::string>& args) {
   if (expr->op == ir::ExprOp::Div && expr->args[0]->is_constant()) {
     return fmt::format("{} * ptx_reciprocal({})", args[0], args[1]);
@@ -135,7 +135,7 @@ Emitter::Named Emitter::operation(ir::Expr expr) {
     return fast_quotient(expr, values[0], values[1]);
   }
   if (expr->op == ir::ExprOp::Cast) {
-    // Between types computed with alike, a cast is no statement of its own.
+    // A cast between types that are computed in the same type needs no statement.
     const std::string text = operation_text(expr, args, fast_exp_);
     if (text == args[0]) return {text, depth};
   }
@@ -229,7 +229,7 @@ Emitter::Named Emitter::reduce(ir::Expr expr) {
   return {name, depth};
 }
 
-// The element of a rank: one pass for each rank, each finding the first behind the last one found.
+// The element of a rank: one pass per rank, each of which finds the next element in order.
 Emitter::Named Emitter::ranked(ir::Expr expr) {
   const size_t depth = depth_of_free(expr);
   const std::string extent = emit(expr->extent());

@@ -1,8 +1,8 @@
 // Expressions as CUDA statements in single assignment, each as far out as its operands allow.
 //
 // Scopes are nested blocks of text: a kernel's body, a loop over elements, a reduction's loop. An
-// expression is computed once, in the outermost scope that binds everything it depends on, so what
-// a loop does not change is computed before it.
+// expression is computed once, in the outermost scope that binds everything it depends on: loop
+// invariants are hoisted out of the loop.
 #pragma once
 
 #include <functional>
@@ -27,22 +27,23 @@ class Emitter {
   std::string close();
   // Adds text to the current scope.
   void line(const std::string& text);
-  // `name` stands for `expr` (an axis, a leaf, a read, any expression) in the current scope.
+  // Makes `name` the value of `expr` (an axis, a leaf, a read, any expression) in the current
+  // scope.
   void bind(ir::Expr expr, const std::string& name);
-  // `name` is the Divisor (src/device/math.cuh) of `expr` in the current scope, which binds it.
+  // Makes `name` the Divisor (src/device/math.cuh) of `expr`, which the current scope binds.
   void bind_divisor(ir::Expr expr, const std::string& name);
   // The name or literal of the value of `expr`, of value_type(expr->dtype).
   std::string emit(ir::Expr expr);
   // The same converted to value_type(dtype).
   std::string emit_as(ir::Expr expr, DType dtype);
   std::string fresh(const std::string& hint);
-  // Reductions that are inside no other are spread over the lanes of a warp.
+  // Distributes outermost reductions over the lanes of a warp.
   void set_warp_reductions(bool on) { warp_reductions_ = on; }
-  // Exponentials by the special-function unit (for values rounded to 16 bits afterwards).
+  // Computes exponentials by the special-function unit (for values rounded to 16 bits afterwards).
   void set_fast_exp(bool on) { fast_exp_ = on; }
-  // Exponentials as above, error functions and hyperbolic tangents without branches, and quotients
-  // by a reciprocal where the dividend is constant or a divisor lies further out than what it
-  // divides (for values rounded to 16 bits afterwards).
+  // Computes exponentials as above, error functions and hyperbolic tangents without branches, and
+  // quotients by a reciprocal if the dividend is constant or the divisor is of an outer scope (for
+  // values rounded to 16 bits afterwards).
   void set_fast_math(bool on) { fast_math_ = on; }
   // The text of a ranked result (a Read of a negative value number) at a rank.
   using RankedRead = std::function<std::string(ir::Expr read, const std::string& rank)>;

@@ -1,5 +1,5 @@
-// What a plan becomes for a GPU: launches of generated kernels and calls of a product library, over
-// values, scratch buffers and sizes. No CUDA call is made here.
+// A step of the plan for a GPU: launches of generated kernels and calls of a product library, over
+// values, scratch buffers and sizes. Nothing here calls CUDA.
 #pragma once
 
 #include <map>
@@ -15,12 +15,12 @@
 
 namespace redfuser::codegen {
 
-// The machine that text is specialised on, and what its user allows.
+// The machine that kernels are specialised for, and the options of the user.
 struct Target : select::Machine {
   bool tf32 = false;            // fp32 products may round their operands to TF32
   bool exact_products = false;  // attention of fp32 operands by fused multiply-adds
-  bool exact_masks = false;     // what attention masks hide is not taken to be finite
-  bool portable = false;        // only families that every GPU runs: a second opinion
+  bool exact_masks = false;     // elements hidden by attention masks may be infinite or NaN
+  bool portable = false;        // only families that every GPU runs
 };
 
 using select::kBlockReserved;
@@ -36,7 +36,7 @@ struct Scratch {
   ir::Expr bytes;  // Int64 over symbols
 };
 
-// A view of a buffer for the bulk copy engine of sm_90: the driver's tiled tensor map of 16-bit
+// A view of a buffer for TMA: the driver's tiled tensor map of 16-bit
 // elements, with 128-byte swizzle and zeros outside of its dimensions. Dimensions are innermost
 // first, the first contiguous; strides and offset are multiples of 8 elements by construction, and
 // the buffer must be aligned to 16 bytes.
@@ -56,14 +56,14 @@ using Parameters = std::vector<std::pair<std::string, int>>;
 
 // A kernel of one generated source. Arguments in order: one tensor map by value per view, one
 // pointer per buffer, one int64 per size expression, then, for one with counters, the address of
-// kLaunchCounters unsigned numbers that are 0 when it starts and that it leaves 0.
+// kLaunchCounters unsigned numbers, which are 0 when it starts and when it ends.
 struct KernelLaunch {
   std::string family;  // "attention_hopper"
   std::string name;    // extern "C" symbol, by kernel_name
   std::string source;  // CUDA C++ text; equal sources are compiled once, whatever step they are of
   Parameters config;   // of the family
   std::vector<std::string_view> headers;  // of src/device, whose text is part of the source
-  // What this launch makes of the text: the user's nodes, and a line per argument such as
+  // The launch as a comment on the text: the user's nodes, and a line per argument such as
   // "p0 = scores f16[8,12,512,64]".
   std::string nodes;
   std::vector<std::string> parameters;
@@ -72,9 +72,10 @@ struct KernelLaunch {
   std::vector<ir::Expr> sizes;
   ir::Expr grid[3];  // Int64 over symbols; a zero means nothing to launch
   int block = 256;
-  int shared = 0;         // dynamic shared memory, bytes
-  int static_shared = 0;  // what the text declares, up to the alignment of the dynamic, bytes
-  int cluster = 1;        // blocks per cluster along x
+  int shared = 0;  // dynamic shared memory, bytes
+  int static_shared =
+      0;            // static shared memory, with padding to the alignment of the dynamic one, bytes
+  int cluster = 1;  // blocks per cluster along x
   bool counter = false;
   double time = 0;  // microseconds by estimate, at the sizes that the builder knows; 0: unknown
 };
@@ -89,24 +90,24 @@ struct ProductCall {
   ir::Expr a_row, a_column, b_row, b_column, c_row;  // c's column stride is 1
   ir::Expr a_offset, b_offset;
   ir::Expr batch, a_batch, b_batch, c_batch;
-  // Where there are such: n contiguous elements of the result's dtype, and a matrix laid out as c;
+  // Optional: n contiguous elements of the result's dtype, and a matrix with the layout of c;
   // c[batch, m, n] = Σ_k a · b + bias[n] + addend[batch, m, n], rounded once.
   BufferRef bias, addend;
-  // 0: what the library proposes first; else, of the algorithms that it proposes, best first, the
-  // one of this number. Not all of these numbers have one.
+  // Number of an algorithm in the order of the library's proposals; 0: the first. Some numbers have
+  // no algorithm.
   int algorithm = 0;
 };
 inline constexpr int kProductAlgorithms = 5;
 
 using GpuCall = std::variant<KernelLaunch, ProductCall>;
 
-// A way to compute a step that was compared with others.
+// An alternative that was compared for a step.
 struct Offer {
   std::string family;  // "attention", "row", ...; for a division of a region its name
   std::string config;
   double time = 0;       // microseconds by estimate; 0: unknown
-  std::string refusal;   // why the family does not take the step; then there is no time
-  bool divides = false;  // the region as steps of their own
+  std::string refusal;   // why the family does not support the step; `time` is then unset
+  bool divides = false;  // the region divided into steps
   std::string choice;    // the KernelConfig as text; empty where there is nothing to choose
 };
 
@@ -119,10 +120,10 @@ struct LeftOut {
 struct GpuStep {
   std::vector<GpuCall> calls;
   double time = 0;            // microseconds by estimate at sizes that the builder knew; 0: unknown
-  std::vector<Offer> offers;  // the one that was taken first; none for an alias
+  std::vector<Offer> offers;  // the chosen one first; none for an alias
   LeftOut left_out;           // that it was made without
   std::vector<Scratch> scratch;
-  std::shared_ptr<const ir::ExprPool> pool = nullptr;  // of the sizes, which it keeps alive
+  std::shared_ptr<const ir::ExprPool> pool = nullptr;  // owns the sizes
 };
 
 }  // namespace redfuser::codegen

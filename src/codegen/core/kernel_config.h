@@ -23,13 +23,13 @@ struct KernelConfig {
 
 // The family of a step that calls the product library.
 inline constexpr const char* kLibraryFamily = "library";
-// A region as steps of their own, which may call it.
+// A region divided into steps, which may call it.
 inline constexpr const char* kDivisionFamily = "unfused";
 
 // "attention_split warps=4 keys=32 stages=3"
 std::string to_string(const KernelConfig& choice);
 
-// A choice with the time that its kernels take by estimate, in microseconds, launches included.
+// A choice and the estimated time of its kernels in microseconds, launches included.
 struct Candidate {
   KernelConfig choice;
   double time = 0;
@@ -38,7 +38,7 @@ struct Candidate {
 // The largest number of choices for a step.
 inline constexpr size_t kMaxChoices = 8;
 
-// The best of `candidates` by time, each once, after those that are `chosen` in their order.
+// `chosen` in their order, then the fastest of `candidates`, without repetitions.
 std::vector<Candidate> best_choices(std::vector<Candidate> chosen,
                                     std::vector<Candidate> candidates);
 

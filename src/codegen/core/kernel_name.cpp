@@ -9,7 +9,7 @@
 namespace redfuser::codegen {
 namespace {
 
-// A name has at most so many reductions.
+// The most reductions in a name.
 constexpr size_t kNamed = 8;
 
 struct StageNames {

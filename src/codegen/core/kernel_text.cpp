@@ -155,8 +155,8 @@ bool is_size(ir::Expr expr) {
          expr->bound_level == 0;
 }
 
-// Every %N is replaced by the order of its first appearance, so that equal kernels of different
-// layers have equal text.
+// Numbers every %N by its first appearance, so that equal kernels of different layers have equal
+// text.
 std::string KernelText::comment_of(const std::string& equations, ValueOrder& order) {
   std::string result = "// ";
   for (size_t i = 0; i < equations.size();) {

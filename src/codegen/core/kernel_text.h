@@ -1,4 +1,4 @@
-// A kernel in the making: its parameters, and the text that they appear in.
+// Builds a kernel: its parameters, and the text that uses them.
 #pragma once
 
 #include <map>
@@ -12,19 +12,19 @@
 
 namespace redfuser::codegen {
 
-// Reads of scratch buffers are Reads of these value numbers.
+// The value numbers of scratch buffers in Reads.
 inline constexpr int64_t kScratchValues = int64_t{1} << 32;
 
 class KernelText {
  public:
-  // Of a kernel of `step`; both must outlive this.
+  // For a kernel of `step`; both must outlive this.
   KernelText(const ir::Graph& graph, const fuse::Step& step, std::vector<DType> scratch_dtypes)
       : graph_(graph), step_(step), scratch_dtypes_(std::move(scratch_dtypes)) {}
 
   const ir::Graph& graph() const { return graph_; }
   ir::ExprPool& pool() const { return *graph_.pool; }
   DType dtype_of(int64_t value) const;
-  // The parameter through which a value (or scratch buffer, by its number) is read or written.
+  // The pointer parameter of a value (or scratch buffer, by its number).
   std::string buffer(int64_t value, bool written = false);
   // The tensor map parameter of a view.
   std::string view(TmaView view);
@@ -35,14 +35,13 @@ class KernelText {
   // The text of a bool: sizes are multiples of `unit` (1 where the expression is not null).
   std::string multiples(const std::vector<ir::Expr>& sizes, int64_t unit);
   const std::vector<std::string>& buffer_names() const { return names_; }
-  // The parameters so far, buffers and sizes, as members of a struct, and their names with commas
-  // between, which initialise it.
+  // The parameters so far, buffers and sizes, as members of a struct, and their names as its
+  // initialisers, with commas between.
   std::string members() const;
   std::string member_values() const;
 
-  // The launch: `body` within the braces of the kernel, the step's equations as a comment before
-  // it. `before` is text at namespace scope. Grid, shared, cluster and config are left to the
-  // caller.
+  // The launch of a kernel with this `body`. The step's equations are a comment before it, `before`
+  // is text at namespace scope. The caller sets grid, shared, cluster and config.
   KernelLaunch launch(const std::string& family, const std::string& equations,
                       const std::vector<std::string_view>& headers, const std::string& before,
                       const std::string& body, int block, int min_blocks = 0) const;
@@ -68,23 +67,23 @@ class KernelText {
   std::vector<ir::Expr> sizes_;
 };
 
-// The headers of src/device so named, one after the other, without their `#pragma once` and first
+// The text of these headers of src/device, concatenated, without `#pragma once` and the first
 // comments.
 std::string device_prelude(std::span<const std::string_view> names);
 
-// The text of a bool: all `conditions` hold. Without those that are "true"; "false" if one is.
+// The conjunction of the conditions as text: "true" is omitted, and "false" makes it "false".
 std::string all_of(const std::vector<std::string>& conditions);
-// The same of `condition` and of aligned(buffer) for all buffers.
+// The conjunction of `condition` and aligned(buffer) for all buffers.
 std::string all_aligned(const std::string& condition, const std::vector<std::string>& buffers);
-// The text of an int of the same value; a literal that fits needs no conversion.
+// The expression as an int; a literal that fits needs no conversion.
 std::string as_int(const std::string& value);
 
-// True for Int64 expressions of symbols and constants alone.
+// Whether an Int64 expression depends only on symbols and constants.
 bool is_size(ir::Expr expr);
 
 // ⌈a / b⌉ of sizes.
 ir::Expr ceil_div(ir::ExprPool& pool, ir::Expr a, int64_t b);
-// A size product.
+// The product of sizes.
 ir::Expr product_of(ir::ExprPool& pool, const std::vector<ir::Expr>& sizes);
 // The extents of axes; 1 for the integer 0 that stands for a dimension of one element.
 std::vector<ir::Expr> extents_of(ir::ExprPool& pool, const std::vector<ir::Expr>& axes);

@@ -8,7 +8,8 @@
 namespace redfuser::codegen {
 namespace {
 
-// Sums, products, quotients and remainders of axes and sizes; lowerings keep such indices in range.
+// Whether an index consists of sums, products, quotients and remainders of axes and sizes, which
+// lowerings keep in range.
 bool plain_index(ir::Expr index) {
   if (index->op == ir::ExprOp::Axis || index->is_constant() || is_size(index)) return true;
   const bool plain = index->op == ir::ExprOp::Add || index->op == ir::ExprOp::Mul ||

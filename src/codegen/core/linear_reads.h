@@ -13,7 +13,7 @@ class LinearReads {
  public:
   explicit LinearReads(const ir::Graph& graph) : graph_(graph) {}
   ir::Expr flat(ir::Expr expr);
-  // Registers a read that is flat already, so that flat(read) is `read`.
+  // Registers a read that is already flat: flat(read) returns `read`.
   void keep(ir::Expr read) { memo_[read] = read; }
 
  private:

@@ -1,4 +1,4 @@
-// The device form of one step in the making: its calls, scratch buffers and flat expressions.
+// Builds the GPU implementation of one step: its calls, scratch buffers and flat expressions.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace redfuser::codegen {
 
-// Who computes a matrix product: the library or a kernel of ours, by estimate where it is open.
-// Plain: neither, a sum for each element.
+// The implementation of a matrix product: the library, the kernel of src/device/product.cuh, the
+// faster of both by estimate, or Plain, a sum for each element.
 enum class ProductFamily { ByEstimate, Library, Kernel, Plain };
 
 class StepBuilder {
@@ -26,7 +26,7 @@ class StepBuilder {
     return graph.values[static_cast<size_t>(value)].shape;
   }
   DType dtype_of(int64_t value) const;
-  // A scratch buffer; its number as a value of Reads.
+  // Adds a scratch buffer; returns its value number for Reads.
   int64_t add_scratch(DType dtype, ir::Expr elements);
   KernelText kernel() const { return KernelText(graph, step, scratch_dtypes); }
   BufferRef buffer(int64_t value) const;
@@ -50,7 +50,7 @@ class StepBuilder {
   LinearReads flat;
   std::vector<DType> scratch_dtypes;
   ProductFamily product_family = ProductFamily::ByEstimate;
-  KnownSizes sizes;  // that estimates are for
+  KnownSizes sizes;  // for estimates
   GpuStep result;
 };
 

@@ -16,8 +16,7 @@ bool aligned(ir::ExprPool& pool, ir::Expr size) {
   return pool.floormod(size, pool.integer(kUnit))->is_constant(0);
 }
 
-// One more than the largest value of an index; an upper bound suffices, since copies stay within
-// it.
+// The size of the dimension of an index. An upper bound suffices, because copies stay within it.
 ir::Expr extent_of(ir::ExprPool& pool, ir::Expr index) {
   constexpr int64_t kBound = 1 << 24;
   if (index->op == ir::ExprOp::Axis) return index->extent();
@@ -29,7 +28,8 @@ ir::Expr extent_of(ir::ExprPool& pool, ir::Expr index) {
   return pool.integer(kBound);
 }
 
-// The terms of an offset by the index expression that they multiply; null for sizes alone.
+// The strides of an offset by index expression, and its terms without an index in `sizes`; nullopt
+// if a term multiplies indices or is negative.
 std::optional<std::map<ir::Expr, ir::Polynomial, ir::ById>> by_index(ir::Expr offset,
                                                                      ir::Polynomial& sizes) {
   std::map<ir::Expr, ir::Polynomial, ir::ById> strides;

@@ -1,4 +1,4 @@
-// Reads as boxes of a tensor map, which TMA can copy.
+// Reads as tensor maps, of which TMA can copy boxes.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace redfuser::codegen {
 
-// A flat read as a tensor of dimensions (inner, line, coordinates..). Axes that the read does not
-// depend on have no dimension, so broadcast operands need no copy.
+// A flat read as a tensor of dimensions (inner, line, coordinates...). Axes without influence on
+// the read have no dimension, so broadcast operands need no copy.
 struct TmaOperand {
   TmaView view;                       // without its box
   std::vector<ir::Expr> coordinates;  // of the dimensions after the line, over other axes; 1 to 3

@@ -24,7 +24,7 @@ std::string_view ProductText::staged_type() const {
 void ProductText::finish() {
   const DType out = builder_.dtype_of(epilogue_.value);
   ir::Expr base = first_of(epilogue_.offset);
-  // Neighbouring threads write neighbouring elements where rows start anywhere.
+  // For unaligned rows adjacent threads write adjacent elements.
   width_ = base && multiple(pool_, call_.n) ? kWidth / static_cast<int>(calls_.size()) : 1;
   const std::string target = kernel_.buffer(epilogue_.value, true);
   emitter_.set_fast_math(size_of(out) == 2);
@@ -120,7 +120,7 @@ void ProductText::add_tiles(const std::string& columns, const std::string& body)
   units_.push_back(call_.n);
   const std::string vector =
       width_ > 1 ? all_aligned(kernel_.multiples(units_, width_), aligned_) : "false";
-  // Aligned or not, the loops have no branches within.
+  // Two loops, so neither has a branch on alignment inside.
   auto lines_of = [&](bool aligned) {
     return fmt::format("constexpr bool vector = {};\n{}", aligned, body);
   };
@@ -146,7 +146,8 @@ void ProductText::add_tiles(const std::string& columns, const std::string& body)
       lines, each_tile(), storage_type(call_.dtype), by_rows_, stage(), columns));
 }
 
-// Sums of 16 bits wait for the next tile; there is no room for all in fp32.
+// 16-bit sums stay in shared memory until the next tile's main loop hides their epilogue. fp32 sums
+// do not fit: their epilogue runs at once, in two halves.
 std::string ProductText::stage() const {
   const std::string columns = width_ > 1 ? "read_columns(place);\n" : "";
   const std::string_view later =

@@ -1,5 +1,5 @@
-// Matrix products for the product library: strides from affine analysis, copies where there are
-// none, and the epilogue as an elementwise kernel.
+// Matrix products for the product library: strides from affine analysis, copies of operands without
+// such strides, and the epilogue as an elementwise kernel.
 #include "codegen/product/library_product.h"
 
 #include <algorithm>
@@ -70,7 +70,7 @@ class ProductBuilder {
     call.b_column = layout.column;
   }
 
-  // Where an operand lies, after a copy of it if need be.
+  // The layout of an operand, which is copied if it has none.
   std::pair<MatrixLayout, int64_t> operand(ir::Expr read, const std::vector<ir::Expr>& rows,
                                            const std::vector<ir::Expr>& columns, ir::Expr row_count,
                                            ir::Expr column_count, DType dtype) {
@@ -98,8 +98,8 @@ class ProductBuilder {
     return {layout, copy};
   }
 
-  // The product into the value itself where its layout and type allow, the epilogue then in place;
-  // else into scratch memory of the product's own type.
+  // The library writes to the value if its layout and type allow, and the epilogue runs in place;
+  // otherwise it writes to scratch memory of the product's type.
   void finish(std::vector<ProductCall> calls) {
     const DType out = builder_.dtype_of(value_);
     ir::Expr epilogue = builder_.flat.flat(step_.epilogue);
@@ -152,7 +152,8 @@ class ProductBuilder {
     if (when) leave_to_kernel(when, kernels, buffers);
   }
 
-  // A bool over sizes: what the library does not compute by itself, by estimate.
+  // Whether the generated kernel computes the product, a bool over sizes. Not if the library needs
+  // no further kernel.
   ir::Expr kernel_computes(const ProductCall& call, size_t products, bool library_alone) {
     switch (builder_.product_family) {
       case ProductFamily::Kernel:
@@ -167,7 +168,7 @@ class ProductBuilder {
     return is_product_kernel_profitable(pool_, call, products, builder_.target);
   }
 
-  // What follows the kernel does nothing where that computes the step.
+  // Gives the calls and buffers after the generated kernel the size 0 where that kernel runs.
   void leave_to_kernel(ir::Expr ours, size_t first_call, size_t first_buffer) {
     auto otherwise = [&](ir::Expr size) { return pool_.select(ours, pool_.integer(0), size); };
     GpuStep& result = builder_.result;
@@ -184,14 +185,14 @@ class ProductBuilder {
     }
   }
 
-  // An element of memory.
+  // An element of a buffer.
   struct Place {
     int64_t value;
     ir::Expr offset;
   };
 
-  // The products into scratch memory, side by side where their operands lie so: the library then
-  // computes them as one.
+  // The library writes to scratch memory. Products whose right operands are adjacent columns of one
+  // matrix are one call.
   void add_apart(std::vector<ProductCall> calls, ir::Expr epilogue,
                  const std::vector<ir::Expr>& products) {
     const ir::Expr columns = calls[0].n;
@@ -224,7 +225,7 @@ class ProductBuilder {
     add_epilogue(epilogue, places);
   }
 
-  // The operands b are one matrix: each has the columns that follow those of the one before.
+  // Whether the right operands are consecutive columns of one matrix.
   bool column_concat(const std::vector<ProductCall>& calls) {
     ir::Expr offset = calls[0].b_offset, step = pool_.mul(calls[0].n, calls[0].b_column);
     return std::all_of(calls.begin(), calls.end(), [&](const ProductCall& call) {
@@ -236,8 +237,8 @@ class ProductBuilder {
     });
   }
 
-  // The distance of the result's rows. Rows of 16-bit elements that start anywhere cost the library
-  // several times the product's time; rows apart by a multiple of 16 bytes and a copy cost less.
+  // The pitch of the result's rows. The library is several times slower if rows of 16-bit elements
+  // are not aligned to 16 bytes; a padded pitch and a copy cost less.
   ir::Expr row_pitch(const ProductCall& call, DType out) {
     constexpr int64_t kUnit = 8, kWorthwhile = 128;
     const bool ragged = size_of(out) == 2 && call.n->is_constant() && call.n->integer > kUnit &&
@@ -246,10 +247,11 @@ class ProductBuilder {
     return ragged ? pool_.integer((call.n->integer + kUnit - 1) / kUnit * kUnit) : call.n;
   }
 
-  // The library adds a vector along n and a matrix that lies as the result does, before it rounds.
+  // Moves a vector along n and a matrix with the layout of the result into the library call, which
+  // adds them before it rounds.
   bool take_affine(ProductCall& call, ir::Expr epilogue, ir::Expr product, ir::Expr offset,
                    DType out) {
-    // An empty sum is no call of the library.
+    // The library does not compute empty sums.
     if (!proved_less_equal(pool_, pool_.integer(1), call.k, ir::kWhereElementsExist)) return false;
     std::vector<ir::Expr> terms;
     add_terms(epilogue, terms);
@@ -280,7 +282,7 @@ class ProductBuilder {
     for (ir::Expr arg : e->args) add_terms(arg, terms);
   }
 
-  // From the first element on, consecutive elements along n alone.
+  // Whether an offset starts at the first element and runs along n contiguously.
   bool is_bias(ir::Expr offset) {
     for (const auto& axes : {step_.batch, step_.m}) {
       for (ir::Expr axis : axes) {
@@ -353,7 +355,7 @@ void generate_product(StepBuilder& builder, const fuse::ProductStep& step) {
     add_product(builder, step, step.value, comment);
     return;
   }
-  // Integers and doubles: the plain sums.
+  // Integers and doubles: sums by an elementwise kernel.
   ir::Expr body = pool.rewrite(step.epilogue, [&](ir::Expr e) -> ir::Expr {
     if (e->op != ir::ExprOp::Leaf || e->leaf_kind != ir::LeafKind::Product) return nullptr;
     ir::Expr term = pool.mul(step.a, step.b.at(static_cast<size_t>(e->integer)));

@@ -10,7 +10,7 @@ double count(ir::Expr size, const KnownSizes& sizes, double otherwise = 1) {
   return size == nullptr ? otherwise : static_cast<double>(std::max<int64_t>(sizes.of(size), 0));
 }
 
-// Of an element's distance to the next along rows and columns: whether neither is adjacent.
+// Whether elements are adjacent neither along rows nor along columns.
 bool ragged(const ProductCall& call, const KnownSizes& sizes) {
   constexpr int64_t kUnit = 8;
   if (size_of(call.dtype) != 2) return false;
@@ -24,7 +24,7 @@ double product_time(const ProductCall& call, const KnownSizes& sizes, const Targ
   if (batch * m * n == 0) return 0;
   const bool tensor = size_of(call.dtype) == 2 || target.tf32;
   const double rate = tensor ? target.tensor_rate(call.dtype) : 0.7 * target.scalar_rate();
-  // Few tiles leave multiprocessors without work, unless k is divided among them.
+  // Few tiles leave SMs idle, unless k is split among them.
   const double tiles = batch * std::ceil(m / kTile) * std::ceil(n / kTile);
   const double waves = std::ceil(tiles / target.multiprocessors);
   const double split = std::clamp(

@@ -1,11 +1,11 @@
-// The time of a product library's call, by estimate.
+// The estimated time of a call of the product library.
 #pragma once
 
 #include "codegen/core/kernel_config.h"
 
 namespace redfuser::codegen {
 
-// Microseconds at these sizes; 0 where it has nothing to compute. Of a kernel, what its maker says.
+// Microseconds at these sizes; 0 for empty products. For a kernel launch its own estimate.
 double time_of(const GpuCall& call, const KnownSizes& sizes, const Target& target);
 
 }  // namespace redfuser::codegen

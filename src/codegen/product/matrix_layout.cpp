@@ -8,7 +8,7 @@
 namespace redfuser::codegen {
 namespace {
 
-// The stride that walks a list of axes as one; nullptr if they do not collapse.
+// The stride of a list of axes merged into one; nullptr if they do not merge.
 ir::Expr collapsed(ir::ExprPool& pool, const std::vector<ir::Expr>& axes,
                    const std::vector<ir::Expr>& strides) {
   if (axes.empty()) return pool.integer(0);
@@ -21,7 +21,8 @@ ir::Expr collapsed(ir::ExprPool& pool, const std::vector<ir::Expr>& axes,
   return strides.back();
 }
 
-// Proved by itself, or a multiple of the axes' extents, none of which is negative.
+// Proved directly, or because the stride is a multiple of the axes' extents, which are not
+// negative.
 bool forward_stride(ir::ExprPool& pool, ir::Expr stride, const std::vector<ir::Expr>& axes,
                     size_t first = 0) {
   if (proved_nonnegative(stride, ir::kWhereElementsExist)) return true;

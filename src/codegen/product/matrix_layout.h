@@ -1,4 +1,4 @@
-// How the elements of a tensor lie as a matrix of rows and columns, for products.
+// The memory layout of a tensor as a matrix of rows and columns, for products.
 #pragma once
 
 #include <optional>
@@ -13,15 +13,15 @@ struct MatrixLayout {
   ir::Expr offset, batch, row, column;
 };
 
-// The layout of an offset over these axes, each list walked as one; nullopt where they do not
-// collapse or a stride is negative.
+// The layout of an offset over these axes, each list merged into one; nullopt if a list does not
+// merge or a stride is negative.
 std::optional<MatrixLayout> matrix_layout(ir::ExprPool& pool, ir::Expr offset,
                                           const std::vector<ir::Expr>& batch,
                                           const std::vector<ir::Expr>& rows,
                                           const std::vector<ir::Expr>& columns);
 
-// The library wants one stride of 1, and the other at least as large as the extent it passes.
-// Strides of a single row or column, which do not matter, are set to fit.
+// Whether the library can address the layout: one stride is 1, the other at least the extent of the
+// first. Strides of a single row or column have no effect and are set to fit.
 bool library_takes(ir::ExprPool& pool, MatrixLayout& layout, ir::Expr rows, ir::Expr columns);
 
 }  // namespace redfuser::codegen

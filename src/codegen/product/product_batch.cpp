@@ -5,7 +5,7 @@
 namespace redfuser::codegen {
 namespace {
 
-constexpr int64_t kMin = 64;  // rows or columns left to each product of a batch
+constexpr int64_t kMin = 64;  // rows and columns of each product of a batch
 
 class Fit {
  public:

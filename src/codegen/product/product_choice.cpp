@@ -39,7 +39,7 @@ std::vector<Candidate> product_configs(const StepBuilder& builder, const fuse::P
   for (ir::Expr size : {call->batch, call->m, call->n, call->k}) {
     if (sizes.of(size) <= 0) return {};
   }
-  // The library is first by its own estimate; ours is tried early.
+  // The library proposes by its own estimate; the generated kernel is tried early.
   std::vector<Candidate> candidates;
   for (int i = 0; i <= kProductAlgorithms; ++i) {
     candidates.push_back({library_choice(i), static_cast<double>(i)});

@@ -1,4 +1,4 @@
-// The choices for a matrix product: what the library proposes, or the kernel of ours.
+// The choices for a matrix product: the algorithms of the library, or the generated kernel.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@ KernelConfig library_choice(int algorithm);
 // As kernel_configs, for a ProductStep.
 std::vector<Candidate> product_configs(const StepBuilder& builder, const fuse::ProductStep& step);
 
-// By one of them.
+// The step by one of them.
 void generate_product(StepBuilder& builder, const fuse::ProductStep& step,
                       const KernelConfig& choice);
 

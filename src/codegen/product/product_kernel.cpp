@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "codegen/core/tma_tile.h"
 #include "codegen/product/product_text.h"
 #include "ir/polynomial.h"
 #include "ir/ranges.h"
@@ -13,15 +14,18 @@
 namespace redfuser::codegen {
 namespace {
 
-constexpr int kSlab = 64, kAlignment = 1024, kBarrierBytes = 64;
+constexpr int kBarrierBytes = 64;
 constexpr int kTileRows = ProductText::kTileRows, kTileColumns = ProductText::kTileColumns;
 constexpr int kDepth = ProductText::kDepth, kStagedBytes = ProductText::kStagedBytes;
+// A step along the contracted axis is a slab where operands are contiguous along it.
+static_assert(kDepth == TmaTile::kSlabColumns);
 constexpr int kRingBytes = ProductText::kStages * (kTileRows + kTileColumns) * kDepth * 2;
-// Two warpgroups multiply, the first warp of a third loads. Registers of their threads.
+// Two consumer warpgroups, and a third one of which the first warp is the producer. Registers per
+// thread.
 constexpr int kThreads = 384, kMultiplyRegisters = 240, kLoadRegisters = 24;
 
-// [batch, line, inner] as the copy engine takes it; strides of a dimension of one element do not
-// matter, but have to be valid.
+// The tensor map of [batch, line, inner]. Strides of dimensions with one element have no effect but
+// must be valid.
 std::optional<TmaView> view_of(ir::ExprPool& pool, const BufferRef& buffer, DType dtype,
                                ir::Expr offset, ir::Expr inner, ir::Expr lines, ir::Expr line,
                                ir::Expr batches, ir::Expr batch, std::vector<int> box) {
@@ -77,7 +81,7 @@ ir::Expr is_product_kernel_profitable(ir::ExprPool& pool, const ProductCall& cal
   if (!call.n->is_constant() || !call.k->is_constant()) return pool.boolean(false);
   const auto n = static_cast<double>(call.n->integer), k = static_cast<double>(call.k->integer);
   const auto count = static_cast<double>(products);
-  // Rows that start anywhere take the library to its slowest kernels.
+  // The library has only slow kernels for rows that are not aligned.
   const int ragged = call.n->integer % ProductText::kWidth == 0 ? 1 : 4;
   const double product =
       ragged * 2 * n * count * k / (kLibraryShare * target.tensor_rate(call.dtype));
@@ -94,8 +98,10 @@ bool ProductText::multiple(ir::ExprPool& pool, ir::Expr size) {
 
 int ProductText::columns_of_each(size_t products) {
   const int columns = kTileColumns / static_cast<int>(products);
-  return products * static_cast<size_t>(columns) == kTileColumns && columns % kSlab == 0 ? columns
-                                                                                         : 0;
+  return products * static_cast<size_t>(columns) == kTileColumns &&
+                 columns % TmaTile::kSlabColumns == 0
+             ? columns
+             : 0;
 }
 
 std::optional<TmaView> ProductText::rows_view() {
@@ -111,7 +117,7 @@ std::optional<TmaView> ProductText::columns_view(const ProductCall& call) {
                    call.batch, call.b_batch, {kDepth, tile_columns(), 1});
   }
   return view_of(pool_, call.b, call.dtype, call.b_offset, call.n, call.k, call.b_row, call.batch,
-                 call.b_batch, {kSlab, kDepth, 1});
+                 call.b_batch, {TmaTile::kSlabColumns, kDepth, 1});
 }
 
 std::optional<KernelLaunch> ProductText::launch(const std::string& comment) {
@@ -131,7 +137,7 @@ std::optional<KernelLaunch> ProductText::launch(const std::string& comment) {
                                        {"ptx", "math", "types", "reduce", "ptx_barrier",
                                         "ptx_hopper", "hopper", "ptx_product", "product"},
                                        "", emitter_.close(), kThreads, 1);
-  launch.shared = kAlignment + kRingBytes + kStagedBytes + kBarrierBytes;
+  launch.shared = TmaTile::kAlignment + kRingBytes + kStagedBytes + kBarrierBytes;
   launch.grid[0] =
       pool_.make(ir::ExprOp::Min, {tile_count(), pool_.integer(builder_.target.multiprocessors)});
   return launch;
@@ -177,7 +183,7 @@ void ProductText::load(const TmaView& a, const std::vector<TmaView>& b) {
       "const unsigned rows = {2}, columns = {3}, tiles = {4};\n"
       "const int steps = ({5} + kTileDepth - 1) / kTileDepth;\n"
       "const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0);",
-      kAlignment - 1, kStagedBytes, kernel_.size(rows()), kernel_.size(columns()),
+      TmaTile::kAlignment - 1, kStagedBytes, kernel_.size(rows()), kernel_.size(columns()),
       kernel_.size(tile_count()), kernel_.size(call_.k)));
   emitter_.line(fmt::format(
       "if (warp >= 8) {{\nptx_give_registers<{0}>();\nif (threadIdx.x > 8 * 32) return;\n"
@@ -203,7 +209,7 @@ std::optional<KernelLaunch> product_kernel(StepBuilder& builder, const fuse::Pro
   const bool types = call.dtype == DType::Float16 || call.dtype == DType::BFloat16;
   if (!types || target.architecture != 90 || target.portable) return std::nullopt;
   if (ProductText::columns_of_each(calls.size()) == 0) return std::nullopt;
-  bool ready = true;  // nothing is read from where it is written
+  bool ready = true;  // the epilogue reads nothing that the kernel writes
   visit(epilogue.body, [&](ir::Expr e) {
     ready &=
         e->op != ir::ExprOp::Reduce && !(e->op == ir::ExprOp::Read && e->integer == epilogue.value);

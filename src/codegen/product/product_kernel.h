@@ -1,5 +1,4 @@
-// Matrix products of one matrix on the tensor cores of sm_90 and an epilogue of any kind in one
-// kernel.
+// Products of one matrix with others on the tensor cores of sm_90, and any epilogue, in one kernel.
 #pragma once
 
 #include <optional>
@@ -8,7 +7,7 @@
 
 namespace redfuser::codegen {
 
-// value[offset] = epilogue over the product leaves, flat reads and the step's axes.
+// value[offset] = epilogue, an expression of the product leaves, flat reads and the step's axes.
 struct ProductEpilogue {
   ir::Expr body;
   std::vector<ir::Expr> products;
@@ -16,15 +15,15 @@ struct ProductEpilogue {
   ir::Expr offset;
 };
 
-// The kernel, or nullopt for operands that the copy engine cannot fetch. Of `calls`, one for each
-// product, a, b and the sizes are used; they differ in b.
+// The kernel; nullopt if TMA cannot load the operands. `calls` has one entry per product, of which
+// a, b and the sizes are used; entries differ in b.
 std::optional<KernelLaunch> product_kernel(StepBuilder& builder, const fuse::ProductStep& step,
                                            const std::vector<ProductCall>& calls,
                                            const ProductEpilogue& epilogue,
                                            const std::string& comment);
 
-// A bool over sizes: by estimate, the kernel takes less time than the library's products, so many
-// like `call`, and a map after them. False where columns or depth are not known.
+// Whether the kernel is faster by estimate than `products` calls of the library like `call` and a
+// map after them: a bool over sizes. False if columns or depth are unknown.
 ir::Expr is_product_kernel_profitable(ir::ExprPool& pool, const ProductCall& call, size_t products,
                                       const Target& target);
 

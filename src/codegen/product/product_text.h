@@ -1,5 +1,5 @@
-// The text of src/device/product.cuh's kernel: its loads (product_kernel.cpp) and the epilogue of
-// its tiles (product_finish.cpp).
+// Writes the text of the kernel of src/device/product.cuh: the loads (product_kernel.cpp) and the
+// epilogue of a tile (epilogue.cpp).
 #pragma once
 
 #include <functional>
@@ -26,17 +26,17 @@ class ProductText {
         kernel_(builder.kernel()),
         emitter_(kernel_) {}
 
-  // nullopt for operands that the copy engine cannot fetch.
+  // nullopt if TMA cannot load the operands.
   std::optional<KernelLaunch> launch(const std::string& comment);
 
-  // As src/device/product.cuh has them.
+  // The same as in src/device/product.cuh.
   static constexpr int kTileRows = 128, kTileColumns = 256, kDepth = 64, kStages = 3;
   static constexpr int kStagedBytes = kTileRows * (kTileColumns + 8) * 2;
-  // Elements of 16 bits that are read and written together.
+  // 16-bit elements per vector access.
   static constexpr int kWidth = 8;
-  // Whether groups of kWidth elements begin at every multiple of `size`.
+  // Whether every multiple of `size` is a multiple of kWidth.
   static bool multiple(ir::ExprPool& pool, ir::Expr size);
-  // Columns of each of `products` in a tile; 0 if it cannot be shared out.
+  // Columns of each of `products` in a tile; 0 if the tile cannot be divided.
   static int columns_of_each(size_t products);
 
  private:
@@ -44,37 +44,38 @@ class ProductText {
   int tile_columns() const { return columns_of_each(calls_.size()); }
   ir::Expr columns() { return ceil_div(pool_, call_.n, tile_columns()); }
   ir::Expr tile_count() { return pool_.mul(call_.batch, pool_.mul(rows(), columns())); }
-  // One axis for the rows where the epilogue addresses memory by their number.
+  // Merges the row axes if the epilogue addresses memory by the number of the row.
   void merge_rows();
-  // As the copy engine takes them.
+  // The operands' tensor maps.
   std::optional<TmaView> rows_view();
   std::optional<TmaView> columns_view(const ProductCall& call);
   void load(const TmaView& a, const std::vector<TmaView>& b);
 
-  // The sums are rounded as the graph's product is.
+  // The type of staged sums, to which the graph rounds the product.
   std::string_view staged_type() const;
-  // Lines of the warp's, one after the other; a thread takes groups of consecutive columns, as an
-  // elementwise kernel has them.
+  // The warp computes its lines one after the other; a thread has groups of consecutive columns, as
+  // in an elementwise kernel.
   void finish();
   void in_lines(int unroll, const std::function<void()>& write);
   void in_parts(const std::function<void()>& write);
   // The thread's first column in a tile.
   std::string part() const;
   std::string first_column(std::string_view beyond);
-  // What only the columns of a tile determine is read once, as soon as its sums are staged.
+  // Reads that depend only on the columns of a tile are done once, as soon as its sums are staged.
   std::string read_columns();
   void write_elements(const std::string& target, ir::Expr base, DType out);
-  // `body`: of lines `from` to `end` of a tile's.
+  // `body` computes the lines [from, end) of a tile.
   void add_tiles(const std::string& columns, const std::string& body);
   std::string stage() const;
-  // Of what changes from row to row, or of the rest. Variables are declared here, or in `declared`.
+  // Loads the reads that depend on the row, or the others. Declares variables in place, or in
+  // `declared`.
   void load_groups(bool with_row, std::string* declared = nullptr);
   bool depends_on_row(ir::Expr e) const;
-  // The offset at column 0, if columns are consecutive elements.
+  // The offset at column 0, if columns are consecutive elements; else null.
   ir::Expr first_of(ir::Expr offset);
   void require(const std::string& buffer, ir::Expr base);
 
-  // The tiles of the block, for each of its roles.
+  // The loop over the block's tiles, for the producer and the consumers.
   std::string each_tile() const;
 
   StepBuilder& builder_;

@@ -294,7 +294,7 @@ class RankingText {
       }
     }
     return single_pass_static_bytes(loads_, folds_ ? state_bytes(form_.rest) : 0,
-                                    reads_->room_words()) +
+                                    reads_->staging_words()) +
            static_cast<int>((places + 127) / 128 * 128);
   }
 
@@ -306,7 +306,7 @@ class RankingText {
                          body, text);
     }
     const bool warp = config_.part == Part::Warp;
-    std::string before = reads_->rooms();
+    std::string before = reads_->declare_staging();
     if (folds_ && loads_.lanes > 32) {
       before += fmt::format("__shared__ State slots[{}];\n", std::max(config_.threads / 32, 1));
     }

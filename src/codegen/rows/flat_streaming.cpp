@@ -124,7 +124,7 @@ std::vector<ir::Expr> shared_values(const FlatStreaming& form, const std::vector
     return found;
   };
   std::function<void(ir::Expr)> go = [&](ir::Expr e) {
-    // A cast between types computed with alike is no value of its own.
+    // A cast between types that are computed in the same type is not a separate value.
     while (e->op == ir::ExprOp::Cast && is_float(e->dtype) &&
            value_type(e->dtype) == value_type(e->args[0]->dtype)) {
       e = e->args[0];
@@ -148,7 +148,7 @@ std::vector<ir::Expr> shared_values(const FlatStreaming& form, const std::vector
   return unique;
 }
 
-// The streamed axis has digits of which the innermost is adjacent, and not a multiple of the width.
+// Whether the innermost digit of the streamed axis is contiguous and not a multiple of the width.
 static bool crosses_groups(ir::ExprPool& pool, const FlatStreaming& form, int width) {
   bool crosses = false;
   auto note = [&](ir::Expr offset) {
@@ -186,7 +186,7 @@ int row_width(const StepBuilder& builder, const FlatStreaming& form) {
     if (output.maps_back) note(output.value);
   }
   int width = smallest >= 4 ? 4 : 8;
-  // Groups do not reach over what else the streamed axis runs through; a word is the least.
+  // Groups end where the next digit of the streamed axis begins; a group has at least a word.
   for (; width * static_cast<int>(smallest) > 4 && width > 1; width /= 2) {
     if (!crosses_groups(builder.pool(), form, width)) break;
   }

@@ -1,4 +1,4 @@
-// A cascade as row kernels and attention kernels take it: flat reads, outputs at linear offsets.
+// The input of row and attention kernels: a cascade with flat reads and linear output offsets.
 #pragma once
 
 #include <set>
@@ -8,8 +8,8 @@
 
 namespace redfuser::codegen {
 
-// A streaming form ready for a row kernel: flat reads; columns have become row axes, so that a row
-// has scalar state only.
+// A streaming form for a row kernel: reads are flat, and column axes are row axes, so the state of
+// a row consists of scalars.
 struct FlatStreaming : cascade::Streaming {
   struct Output {
     int64_t value;
@@ -17,17 +17,16 @@ struct FlatStreaming : cascade::Streaming {
     std::vector<ir::Expr> extra;  // axes beside rows and stream: ranks
     bool maps_back;
   };
-  std::vector<Output> outputs;  // in place of the cascade's
+  std::vector<Output> outputs;  // replace the cascade's
   std::string comment;
 
   ir::Expr length() const { return cascade.stream->extent(); }
-  // Every expression evaluated at a streamed element, by phase: those of accumulators, then
-  // outputs.
+  // All expressions evaluated per streamed element: lifts in the order of phases, then outputs.
   std::vector<ir::Expr> streamed() const;
 };
 FlatStreaming flat_streaming(StepBuilder& builder, const fuse::CascadeStep& step);
 
-// Some output has an element for every one of the row.
+// Whether some output has an element per streamed element.
 bool maps_back(const FlatStreaming& form);
 
 // The accumulators [begin, end) that one pass over the row reduces.
@@ -36,28 +35,28 @@ struct Phase {
 };
 std::vector<Phase> phases_of(const FlatStreaming& form);
 
-// What is kept of each element between passes: expressions of reads that two passes need.
+// Values of an element that are kept between passes: expressions of reads that two passes need.
 std::vector<ir::Expr> shared_values(const FlatStreaming& form, const std::vector<Phase>& phases);
 
-// The state of an accumulator stands in an expression (null: it does not).
+// Whether an expression has the state of an accumulator (null: false).
 bool uses_state(ir::Expr e, size_t accumulator);
 
-// Outputs that are one per row, written by `lanes` threads of which this one is `lane`.
+// Writes the outputs with one element per row, by `lanes` threads of which this one is `lane`.
 void write_row_outputs(Emitter& emitter, KernelText& kernel, const FlatStreaming& form, int lanes);
 
-// Every reduction keeps one number (or its place) per row, and no element needs a contraction.
+// Whether every reduction keeps one number (or position) per row, and no element has a contraction.
 bool folds(const FlatStreaming& form);
-// Every result is rounded to 16 bits, and no step before amplifies a last bit: approximations that
-// are right to 22 bits do.
+// Whether every result is rounded to 16 bits and no operation before amplifies the last bit, so
+// functions with 22 correct bits suffice.
 bool rounds_smoothly(const StepBuilder& builder, const FlatStreaming& form);
-// A state needs the number of elements folded into it.
+// Whether a state needs the number of elements folded into it.
 bool counts(const FlatStreaming& form);
 // Bytes of a state in memory.
 int64_t state_bytes(const FlatStreaming& form);
-// Bytes of an element of the row that a fold reads.
+// Bytes that a fold reads per streamed element.
 int folded_bytes(const StepBuilder& builder, const FlatStreaming& form);
 
-// Elements of a 16-byte access for the streamed reads and outputs of the form.
+// Elements per 16-byte access of the streamed reads and outputs.
 int row_width(const StepBuilder& builder, const FlatStreaming& form);
 
 }  // namespace redfuser::codegen

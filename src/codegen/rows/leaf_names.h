@@ -1,5 +1,4 @@
-// What the leaves of a form (states, references, results, the count) are called in the text of a
-// kernel.
+// The names of a form's leaves (states, references, results, the count) in the text of a kernel.
 #pragma once
 
 #include <string>
@@ -13,13 +12,13 @@ class LeafNames {
  public:
   explicit LeafNames(Emitter& emitter) : emitter_(emitter) {}
 
-  // Makes the leaves of these known; null is no expression.
+  // Registers the leaves of these expressions; null is skipped.
   void add(ir::Expr root);
   void add(const cascade::Accumulator& accumulator);
   void add(const FlatStreaming& form);
 
-  // Every leaf of that kind and number (Count has one number) is `text`, a value of `dtype`, in the
-  // emitter's scope.
+  // Binds every leaf of that kind and number (Count has one number) to `text`, a value of `dtype`,
+  // in the emitter's scope.
   void bind(ir::LeafKind kind, int64_t number, const std::string& text, DType dtype) const;
 
  private:

@@ -1,4 +1,4 @@
-// The text of a row kernel: load what passes share, reduce pass by pass, finish, map back.
+// The text of a row kernel: load values that passes share, reduce pass by pass, finish, map back.
 #include "codegen/rows/multi_pass.h"
 
 #include <algorithm>
@@ -64,7 +64,7 @@ class MultiPassText {
   int all_slot_bytes() const { return std::max(slots_, 1) * slot_bytes(); }
   bool ranked(const cascade::Accumulator& a) const { return is_ranked(a.reduction); }
 
-  // Which row, and which lane of it, this thread is.
+  // The row of this thread, and its lane in the row.
   void place() {
     if (config_.lanes == 32) {
       ir::Expr rows = product_of(pool_, extents_of(pool_, form_.cascade.rows));
@@ -82,8 +82,8 @@ class MultiPassText {
     bind_coordinates(emitter_, form_.cascade.rows, "row");
   }
 
-  // `body` at every element of this thread; with `load`, the streamed reads of `roots` come as
-  // vectors. `around` adds text before and after the elements of a group.
+  // Runs `body` for every element of this thread. With `load`, the streamed reads of `roots` are
+  // loaded as vectors. `around` adds text before and after the elements of a group.
   template <typename Body, typename After>
   void for_elements(const std::vector<ir::Expr>& roots, Body body, After after) {
     emitter_.open();
@@ -159,7 +159,7 @@ class MultiPassText {
     return loaded;
   }
 
-  // Free of the axes of inner reductions.
+  // Whether it does not depend on the axes of inner reductions.
   bool base_available(ir::Expr base) const {
     bool available = true;
     visit(base, [&](ir::Expr e) {

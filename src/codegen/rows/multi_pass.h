@@ -1,4 +1,4 @@
-// Row cascades by one pass per reduction: a row by a warp, a block or a cluster.
+// Row cascades with one pass per reduction; a warp, a block or a cluster computes a row.
 #pragma once
 
 #include "codegen/rows/flat_streaming.h"
@@ -9,7 +9,7 @@ struct MultiPassConfig {
   int lanes = 256;    // threads that share a row in a block: 32, or the whole block
   int threads = 256;  // of a block
   int width = 4;      // consecutive elements of a thread
-  int chunks = 1;     // groups of `width` per thread that are kept; 0: passes read the row again
+  int chunks = 1;     // groups of `width` per thread in registers; 0: each pass reads the row again
   int cluster = 1;    // blocks that share a row
 
   Parameters parameters() const {

@@ -77,7 +77,7 @@ double multi_pass_time(StepBuilder& builder, const FlatStreaming& form) {
   axes.push_back(form.cascade.stream);
   const std::vector<ir::Expr> roots = form.streamed();
   select::Work work = select::work_of(roots, axes, builder.sizes);
-  // A block has a row at most, and a thread its elements one after the other, in every pass.
+  // A block has at most one row, and in every pass a thread processes its elements sequentially.
   constexpr double kMostLanes = 512;
   const double length = static_cast<double>(std::max<int64_t>(builder.sizes.of(form.length()), 1));
   const double lanes = std::min(length, kMostLanes);

@@ -1,4 +1,4 @@
-// Rows by several passes: any streaming form, one number or rank after the other.
+// Rows by several passes: any streaming form, one scalar or rank per pass.
 #pragma once
 
 #include "codegen/rows/flat_streaming.h"
@@ -8,7 +8,7 @@ namespace redfuser::codegen {
 // Adds a kernel for every class of lengths that the form's rows may have.
 void add_multi_pass(StepBuilder& builder, const FlatStreaming& form);
 
-// Microseconds at the builder's sizes, by estimate.
+// Estimated microseconds at the builder's sizes.
 double multi_pass_time(StepBuilder& builder, const FlatStreaming& form);
 
 }  // namespace redfuser::codegen

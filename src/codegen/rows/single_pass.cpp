@@ -1,4 +1,4 @@
-// The text of a kernel that folds rows into states and merges them.
+// The text of a kernel that folds rows into states and merges these.
 #include "codegen/rows/single_pass.h"
 
 #include <algorithm>
@@ -16,10 +16,10 @@ namespace {
 
 using Part = SinglePassConfig::Part;
 
-// Registers that a thread of a row in shared memory makes do with, of those of a multiprocessor.
+// Registers per thread that suffice for rows in shared memory, and registers of an SM.
 constexpr int kRegisters = 40, kAllRegisters = 65536;
 constexpr int kWideBlock = 512;
-// Dynamic shared memory starts at a line of the banks.
+// Dynamic shared memory is aligned to a line of all banks.
 constexpr int kSharedAlignment = 128;
 
 class SinglePassText {
@@ -70,7 +70,7 @@ class SinglePassText {
                     kernel_.buffer(states_, true)));
   }
 
-  // The block that counts last has what the others stored.
+  // The block that counts last merges the states that the others stored.
   void merge_last() {
     emitter_.open();
     store_state();
@@ -86,7 +86,7 @@ class SinglePassText {
 
   int warps() const { return config_.threads / 32; }
   int static_bytes() const {
-    return single_pass_static_bytes(config_, state_bytes(form_), reads_.room_words());
+    return single_pass_static_bytes(config_, state_bytes(form_), reads_.staging_words());
   }
   bool by_block() const { return config_.lanes > 32; }
 
@@ -99,18 +99,19 @@ class SinglePassText {
     }
     std::string before;
     if (by_block()) before += fmt::format("__shared__ State slots[{}];\n", warps());
-    // A quarter of a warp fills a line of the banks.
     if (config_.shared) {
-      before += fmt::format("extern __shared__ __align__({}) uint4 homes[];\n", kSharedAlignment);
-    }
-    before += reads_.rooms();
-    if (config_.cluster > 1) {
       before +=
-          fmt::format("__shared__ Mailbox<State, {}> mailbox;\nmailbox.open();\n", config_.cluster);
+          fmt::format("extern __shared__ __align__({}) uint4 tile_smem[];\n", kSharedAlignment);
+    }
+    before += reads_.declare_staging();
+    if (config_.cluster > 1) {
+      before += fmt::format(
+          "__shared__ ClusterExchange<State, {}> cluster_states;\ncluster_states.open();\n",
+          config_.cluster);
     }
     std::vector<std::string_view> headers = {"ptx", "math", "types", "reduce", "rows"};
     if (config_.part == Part::Segment) headers.insert(headers.begin() + 1, "ptx_split");
-    if (config_.cluster > 1) headers.insert(headers.end(), {"ptx_barrier", "mailbox"});
+    if (config_.cluster > 1) headers.insert(headers.end(), {"ptx_barrier", "cluster_exchange"});
     KernelLaunch launch = kernel_.launch(name(), form_.comment, headers, state_.declaration(),
                                          before + text, config_.threads, min_blocks());
     launch.config = config_.parameters();
@@ -126,7 +127,8 @@ class SinglePassText {
       launch.grid[0] = pool_.mul(rows, segments_of(pool_, form_, config_));
     }
     if (config_.part == Part::Segment) {
-      // More rows are cut only if they are so long that no memory holds them.
+      // With more rows than counters, rows are too long for any memory wherever segments are
+      // chosen.
       ir::Expr counted = pool_.make(ir::ExprOp::LessEqual, {rows, pool_.integer(kLaunchCounters)});
       constexpr int64_t kNoGrid = std::numeric_limits<int64_t>::max();
       launch.grid[0] = pool_.select(counted, launch.grid[0], pool_.integer(kNoGrid));
@@ -134,8 +136,8 @@ class SinglePassText {
     return launch;
   }
 
-  // As many as shared memory allows. Wide blocks get 64 registers a thread: for a third of them the
-  // assembler would rather spill.
+  // As many as shared memory allows. Blocks of kWideBlock threads get 64 registers per thread:
+  // without this bound ptxas uses fewer registers and spills.
   int min_blocks() const {
     if (!by_block()) return 0;
     if (!config_.shared) return config_.threads == kWideBlock && !config_.whole ? 2 : 0;
@@ -151,12 +153,12 @@ class SinglePassText {
     return config_.whole ? "row_resident" : "row_streaming";
   }
 
-  // Which row and segment, and which lane of it, this thread is.
+  // The row and segment of this thread, and its lane in the segment.
   void place() {
     ir::Expr rows = product_of(pool_, extents_of(pool_, form_.cascade.rows));
     std::string begin = "0", extent = fmt::format("static_cast<int>({})", length_);
     if (!by_block()) {
-      // Threads behind the last row compute it again: they take part in the warp's shuffles.
+      // Threads beyond the last row repeat it, because they take part in the warp's shuffles.
       emitter_.line(
           fmt::format("const long long row = min_of(blockIdx.x * {0}ll + threadIdx.x / "
                       "{1}, {2} - 1);\nconst int lane = threadIdx.x % {1};",
@@ -192,7 +194,7 @@ class SinglePassText {
   ir::ExprPool& pool_;
   const FlatStreaming& form_;
   SinglePassConfig config_;
-  const int all_shared_;  // of a multiprocessor, bytes
+  const int all_shared_;  // bytes of an SM
   int64_t states_;
   KernelText kernel_;
   Emitter emitter_;
@@ -210,12 +212,13 @@ ir::Expr segments_of(ir::ExprPool& pool, const FlatStreaming& form,
   return pool.floordiv(pool.add(form.length(), last), config.segment);
 }
 
-int single_pass_static_bytes(const SinglePassConfig& config, int64_t state_bytes, int room_words) {
-  constexpr int kCounted = 8, kBarrier = 8;  // counted in either variant of the body
+int single_pass_static_bytes(const SinglePassConfig& config, int64_t state_bytes,
+                             int staging_words) {
+  constexpr int kCounted = 8, kBarrier = 8;  // in each of the two variants of the body
   const int warps = config.threads / 32;
-  int64_t bytes = int64_t{warps} * VectorLoads::kRoomGroups * room_words * 16;
-  // What lies before them may be padded.
-  if (room_words > 0) bytes += kSharedAlignment;
+  int64_t bytes = int64_t{warps} * VectorLoads::kStagingVectors * staging_words * 16;
+  // Padding before the aligned arrays.
+  if (staging_words > 0) bytes += kSharedAlignment;
   if (config.lanes > 32) bytes += warps * state_bytes;
   if (config.part == Part::Segment) bytes += kCounted;
   if (config.cluster > 1) bytes += config.cluster * state_bytes + kBarrier;

@@ -8,7 +8,7 @@
 namespace redfuser::codegen {
 namespace {
 
-// ElementwiseGroups per iteration of a pass over shared memory.
+// Groups per iteration of a pass over shared memory.
 constexpr int kSharedUnroll = 2;
 
 }  // namespace
@@ -24,14 +24,13 @@ SinglePassBody::SinglePassBody(KernelText& kernel, Emitter& emitter, const FlatS
       state_(state),
       phases_(phases_of(form)) {}
 
-// What a pass over a tile in shared memory unrolls, so that its loads overlap and its registers
-// are few.
+// The unrolling of a pass over a tile in shared memory: loads overlap with few registers.
 std::string SinglePassBody::unrolled(bool output) const {
   if (reads_.unrolls(output)) return "";
   return fmt::format(" (kVector ? {} : 1)", kSharedUnroll);
 }
 
-// Every group of `width` elements in a tile. `body` fills the text of a group.
+// Loops over the groups of `width` elements of a tile. `body` emits the text of a group.
 template <typename Body>
 void SinglePassBody::for_groups(const std::string& unroll, Body body) {
   emitter_.open();
@@ -48,13 +47,13 @@ void SinglePassBody::for_groups(const std::string& unroll, Body body) {
                   config_.width, guarded));
 }
 
-// Every tile is full, whatever the lane.
+// Whether every tile is full in all lanes.
 bool SinglePassBody::fills() const {
   ir::Expr length = form_.length();
   return length->is_constant() && length->integer % tile_elements(config_) == 0;
 }
 
-// Every element of a group, with its reads bound.
+// Loops over the elements of a group, with its reads bound.
 template <typename Body>
 void SinglePassBody::for_elements(bool output, Body body) {
   reads_.open_group(emitter_, output);
@@ -89,8 +88,8 @@ void SinglePassBody::load_tile() {
     emitter_.line(fmt::format("added += kVector ? {0} : min(extent - first, {0}) - max(-first, 0);",
                               config_.width));
   });
-  reads_.await(emitter_);
-  if (reads_.joins()) for_groups("", [&] { reads_.part_group(emitter_); });
+  reads_.wait_copies(emitter_);
+  if (reads_.transposes()) for_groups("", [&] { reads_.transpose_group(emitter_); });
 }
 
 void SinglePassBody::fold_tile() {
@@ -187,12 +186,12 @@ void SinglePassBody::write_group() {
     const VectorLoads::OutputPlace place = reads_.output_place(output);
     const std::string buffer = kernel_.buffer(output.value, true);
     if (place.base) {
-      emitter_.line(
-          fmt::format("send<{}, kVector>({} + {} + begin + first, y{}, -first, extent - first);",
-                      config_.width, buffer, emitter_.emit(place.base), i));
+      emitter_.line(fmt::format(
+          "store_words<{}, kVector>({} + {} + begin + first, y{}, -first, extent - first);",
+          config_.width, buffer, emitter_.emit(place.base), i));
     } else if (place.group) {
-      emitter_.line(fmt::format("if (kVector) send_group<{}>({} + {}, y{});", config_.width, buffer,
-                                emitter_.emit(place.group), i));
+      emitter_.line(fmt::format("if (kVector) store_aligned<{}>({} + {}, y{});", config_.width,
+                                buffer, emitter_.emit(place.group), i));
     }
     ++i;
   }

@@ -1,4 +1,5 @@
-// The passes of a fold over its tiles: accumulators into the state, and outputs along the row.
+// The passes over the tiles of a row: folding elements into the state, writing outputs along the
+// row.
 #pragma once
 
 #include <functional>
@@ -11,21 +12,22 @@
 
 namespace redfuser::codegen {
 
-// Emits text over `row`, `lane`, `begin` and `extent` of a segment and its state `s`. All that it
-// refers to outlives it.
+// Emits text that uses `row`, `lane`, `begin` and `extent` of a segment and its state `s`. Its
+// arguments must outlive it.
 class SinglePassBody {
  public:
   SinglePassBody(KernelText& kernel, Emitter& emitter, const FlatStreaming& form,
                  const SinglePassConfig& config, VectorLoads& reads, StateStruct& state);
 
-  // s = the elements of this thread, tile after tile.
+  // Folds the elements of this thread into s, tile after tile.
   void fold();
-  // The outputs of every element, with the final state bound.
+  // Writes the outputs of every element. The final state must be bound.
   void write_outputs();
 
-  // Parts of fold() for a tile that starts at `tile`: into the registers that the reads declare
-  // (and `added`, where the form counts); what lies there into `t`, which then is `s`; `body` for
-  // every element that lies there, with `at` and its reads bound.
+  // Parts of fold() for the tile that starts at `tile`. load_tile(): loads it to the registers that
+  // the reads declare, and counts elements in `added` if the form counts. fold_tile(): folds it
+  // into `t`, which becomes `s`. for_tile(): runs `body` for every element of it, with `at` and its
+  // reads bound.
   void load_tile();
   void fold_tile();
   void for_tile(const std::function<void()>& body);

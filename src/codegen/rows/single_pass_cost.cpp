@@ -1,5 +1,5 @@
-// Configurations of a fold and their times by estimate: what memory takes, and what rows take that
-// wait for their loads and for each other's threads.
+// Estimates of single-pass row kernels: the time of the memory traffic, or the latency of loads and
+// of reductions over threads, if that is longer.
 #include "codegen/rows/single_pass_cost.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class Enumeration {
   }
 
  private:
-  // Rows that a cluster's shared memory holds are not cut.
+  // Rows that fit into the shared memory of a cluster have no segments.
   static constexpr int64_t kLongestShared = int64_t{1} << 17;
   static constexpr int kMaxRegisterWords = 64;
 
@@ -70,7 +70,7 @@ class Enumeration {
     }
   }
 
-  // Tile after tile; where outputs need the row again, it is read twice.
+  // Tile after tile. If outputs need the row again, it is read twice.
   void add_walks() {
     for (const int chunks : {1, 2, 4}) {
       if (facts_.words * chunks > kMaxRegisterWords) continue;
@@ -91,7 +91,7 @@ class Enumeration {
           if (std::exchange(last_tiles, tiles) == tiles) continue;
           const int64_t segments = (length_ + tile * tiles - 1) / (tile * tiles);
           const SinglePassConfig walk = config(threads, threads, chunks);
-          // Blocks that count who is last wait about as long as a second kernel takes to start.
+          // The counting of blocks takes about as long as the start of a second kernel.
           const double merge = kBlockTime + 0.01 * static_cast<double>(segments);
           candidates_.push_back(
               {choice_of(SegmentConfig{threads, chunks, most}),
@@ -101,17 +101,18 @@ class Enumeration {
     }
   }
 
-  // Dynamic and static.
+  // Bytes of dynamic and static shared memory.
   int64_t shared_bytes(const SinglePassConfig& c) const {
     return int64_t{4} * facts_.words * c.chunks * c.threads +
-           single_pass_static_bytes(c, facts_.state_bytes, c.lanes == 32 ? facts_.joint_words : 0);
+           single_pass_static_bytes(c, facts_.state_bytes,
+                                    c.lanes == 32 ? facts_.max_staging_words : 0);
   }
 
   void push(const SinglePassConfig& c) {
     candidates_.push_back({choice_of(c), time(c, rows_, length_)});
   }
 
-  // Of `rows` rows of `length` elements.
+  // Microseconds of `rows` rows of `length` elements.
   double time(const SinglePassConfig& c, int64_t rows, int64_t length) const {
     const int64_t tiles = c.whole ? 1 : (length + tile_elements(c) - 1) / tile_elements(c);
     const bool twice = facts_.maps_back && !c.whole;

@@ -1,4 +1,4 @@
-// Configurations of a fold of rows, with their times by estimate.
+// Configurations of single-pass row kernels and their estimated times.
 #pragma once
 
 #include <vector>
@@ -8,20 +8,20 @@
 
 namespace redfuser::codegen {
 
-// What of a form decides how fast a configuration is.
+// The properties of a form that its estimates depend on.
 struct SinglePassFacts {
   int width = 4;  // consecutive elements of a thread
-  int words = 1;  // that the fold reads of them
+  int words = 1;  // words that the fold reads of them
   int64_t state_bytes = 0;
-  int joint_words = 0;     // that the lanes of a warp may load together and then part
-  bool shareable = false;  // they can lie in shared memory
-  bool fetches = false;    // outputs read what the fold does not
-  bool maps_back = false;  // an output for every element
+  int max_staging_words = 0;       // VectorLoads::max_staging_words()
+  bool shareable = false;          // VectorLoads::shareable()
+  bool loads_for_outputs = false;  // VectorLoads::loads_for_outputs()
+  bool maps_back = false;          // an output for every element
   // Bytes of the shortest runs of adjacent elements that a row consists of; 0: the row is one.
   int64_t run_bytes = 0;
 };
 
-// How many elements of a row a configuration has in one tile.
+// Elements of a row in one tile of a configuration.
 int64_t tile_elements(const SinglePassConfig& config);
 
 // A row in segments: a kernel for their states, and one that merges them.

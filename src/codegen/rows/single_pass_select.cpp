@@ -1,9 +1,8 @@
-// Which fold computes a cascade: by the number and length of its rows, which may be known at run
-// time only.
+// Selects the configuration by the number and length of the rows, which may be known only at run
+// time.
 //
-// Every strategy that fits moves each byte once, so what ranks them is how many bytes are in flight
-// and how often threads wait for each other: the fewest threads that hold a row win, and rows of
-// which there are too few for all multiprocessors are cut into segments.
+// Every configuration moves each byte once, so bytes in flight and synchronisation decide: the
+// fewest threads that hold a row are best, and rows too few for all SMs are split into segments.
 #include "codegen/rows/single_pass_select.h"
 
 #include <algorithm>
@@ -21,20 +20,20 @@ using Part = SinglePassConfig::Part;
 constexpr const char* kRow = "row";
 constexpr const char* kSegments = "row_segments";
 
-// Words that a thread keeps of its row in registers.
+// Words of its row in a thread's registers.
 constexpr int kRegisterWords = 32;
 constexpr int kMaxChunks = 4;
-// So few of them stay in registers rather than in shared memory until they are mapped back.
+// Up to so many stay in registers, not in shared memory, until they are mapped back.
 constexpr int kFewWords = 12;
-// Bytes of a row in the shared memory of a block: several blocks of a multiprocessor hide each
-// other's waits. Rows that need more in a full cluster may take more.
+// Bytes of a row in the shared memory of a block, so that several blocks of an SM overlap. Rows of
+// a full cluster may have up to kMaxSharedBytes.
 constexpr int kSharedBytes = 32 * 1024, kMaxSharedBytes = 96 * 1024;
 constexpr int kMaxCluster = 8;
-// Fewer rows than this for each multiprocessor leave some of them without work for long.
+// Fewer rows per SM than this leave SMs idle for long.
 constexpr double kRowsPerMultiprocessor = 1.5;
-// Tiles that a block folds before cutting its row pays for states to merge.
+// Tiles per block from which segments outweigh the merge of their states.
 constexpr int kTilesPerBlock = 4;
-// As many states as a block merges at once, of short tiles: the last of them is waited for.
+// At most one state per merging thread. Short tiles shorten the wait for the last block.
 constexpr int kMaxSegments = 256, kSegmentChunks = 2;
 // Positions in a row are 32-bit numbers.
 constexpr int64_t kLongestRow = int64_t{1} << 28;
@@ -82,7 +81,7 @@ class Choice {
     ir::Expr length = form_.length();
     int64_t most = kLongestRow;
     if (choice.family == kSegments) {
-      // Rows of one tile, or none, are not cut.
+      // Rows of at most one tile have no segments.
       const SegmentConfig cut = segments_of_choice(choice);
       const int64_t tile = tile_elements(segment_config(cut));
       ir::Expr served = pool_.make(ir::ExprOp::Less, {pool_.integer(tile), length});
@@ -102,7 +101,7 @@ class Choice {
     add_rest(fits);
   }
 
-  // What add() runs for these sizes.
+  // The choice by add() at these sizes.
   KernelConfig chosen(const KnownSizes& sizes) {
     const int64_t length = sizes.of(form_.length());
     for (const SizeClass& rung : size_classes()) {
@@ -120,7 +119,7 @@ class Choice {
         single_pass_candidates(builder_.target, facts_, rows, length);
     Candidate first{chosen(sizes), HUGE_VAL};
     for (const Candidate& candidate : candidates) {
-      // A default that is not among them is taken to be the best.
+      // A default that is not enumerated counts as the fastest.
       if (candidate.choice == first.choice) first.time = candidate.time;
     }
     if (first.time == HUGE_VAL) {
@@ -148,7 +147,7 @@ class Choice {
     return {choice.at("threads"), choice.at("chunks"), choice.at("most")};
   }
 
-  // The default, where a choice does not serve.
+  // The default for sizes that a choice does not support.
   void add_rest(ir::Expr served) {
     if (served->is_constant(1)) return;
     allowed_ = pool_.make(ir::ExprOp::Not, {served});
@@ -162,7 +161,7 @@ class Choice {
     return pool_.make(ir::ExprOp::And, {a, b});
   }
 
-  // `condition` may be known now: then there is one kernel, or none.
+  // If `condition` is constant, only one alternative is added.
   void add_call(const SinglePassConfig& config, ir::Expr condition, int64_t states) {
     condition = both(allowed_, condition);
     if (condition->is_constant(0)) return;
@@ -184,7 +183,7 @@ class Choice {
 
   int chunks() const { return std::clamp(kRegisterWords / facts_.words, 1, kMaxChunks); }
 
-  // From short rows to long ones. Sizes known at run time only are served by fewer kernels.
+  // From short rows to long ones. For sizes known only at run time there are fewer classes.
   std::vector<SizeClass> size_classes() const {
     std::vector<SizeClass> rungs;
     auto push = [&](SinglePassConfig c) {
@@ -214,7 +213,7 @@ class Choice {
       rungs.push_back({walk, kTilesPerBlock * tile_elements(walk)});
       if (known()) push(config(256, 256));
     }
-    // Where reads take few registers, rows of several tiles keep more threads busy.
+    // If reads need few registers, rows of several tiles occupy more threads.
     const SinglePassConfig wide = config(512, 512);
     const bool several = known() && form_.length()->integer >= 2 * tile_elements(wide);
     rungs.push_back({several && chunks() == kMaxChunks ? wide : config(256, 256), 0});
@@ -224,11 +223,11 @@ class Choice {
   template <typename Push>
   void push_shared(const Push& push) const {
     const bool clusters = builder_.target.architecture >= 90;
-    // Where multiprocessors are free, more threads for each row.
+    // If SMs are idle, more threads per row.
     ir::Expr few =
         pool_.make(ir::ExprOp::Less, {rows_, pool_.integer(builder_.target.multiprocessors)});
-    if (facts_.fetches) {
-      // What all rows read lies in the first-level cache, which shared memory leaves no room.
+    if (facts_.loads_for_outputs) {
+      // Data read by all rows is in the L1 cache, which shared memory would shrink.
       push(config(256, 256));
     } else if (!few->is_constant(1)) {
       push(shared(128, kSharedBytes / 2, 1));
@@ -269,7 +268,7 @@ class Choice {
     return {tile.threads, std::min(tile.chunks, kSegmentChunks), kMaxSegments};
   }
 
-  // One tile, or more where a row would have too many segments to merge.
+  // One tile per segment, more if a row would have too many segments to merge.
   SinglePassConfig segment_config(const SegmentConfig& c) const {
     SinglePassConfig result;
     result.lanes = result.threads = c.threads;
@@ -282,7 +281,7 @@ class Choice {
     return result;
   }
 
-  // Of a form without map-back: rows too few, or too long.
+  // For a form without map-back: whether rows are too few or too long.
   ir::Expr needs_segments() {
     ir::Expr length = form_.length();
     const auto enough =
@@ -319,7 +318,7 @@ class Choice {
   const FlatStreaming& form_;
   const SinglePassFacts facts_;
   const ir::Expr rows_;
-  ir::Expr allowed_ = nullptr;  // of sizes: nothing is added where it is false
+  ir::Expr allowed_ = nullptr;  // a bool over sizes: nothing is added where it is false
 };
 
 }  // namespace
@@ -349,9 +348,9 @@ SinglePassFacts single_pass_facts(StepBuilder& builder, const FlatStreaming& for
   const VectorLoads reads(kernel, form, config);
   facts.words = std::max(reads.group_words(), 1);
   facts.state_bytes = state_bytes(form);
-  facts.joint_words = reads.joint_words();
+  facts.max_staging_words = reads.max_staging_words();
   facts.shareable = reads.shareable();
-  facts.fetches = reads.fetches();
+  facts.loads_for_outputs = reads.loads_for_outputs();
   facts.maps_back = maps_back(form);
   facts.run_bytes = shortest_run(builder, form);
   return facts;

@@ -13,7 +13,7 @@ void StateStruct::define() {
   }
 }
 
-// Of how many lanes the states are merged: of a row in a warp, of warps, blocks and segments.
+// The lane counts of the merges: lanes of a row in a warp, warps, blocks, segments.
 std::set<int> StateStruct::merged_lanes() const {
   std::set<int> result{std::min(config_.lanes, 32)};
   if (config_.lanes > 32) result.insert(config_.threads / 32);
@@ -34,8 +34,8 @@ void StateStruct::merge_warps() {
                   warps, warps - 1));
   if (config_.cluster > 1) {
     emitter_.line(
-        fmt::format("mailbox.exchange(s);\n"
-                    "s = merged{}(mailbox.letters[threadIdx.x & {}]);",
+        fmt::format("cluster_states.exchange(s);\n"
+                    "s = merged{}(cluster_states.values[threadIdx.x & {}]);",
                     config_.cluster, config_.cluster - 1));
   }
 }

@@ -1,4 +1,4 @@
-// The states of a row's lanes, warps, blocks and segments merged.
+// Merges the states of a row's lanes, warps, blocks and segments.
 #pragma once
 
 #include <set>
@@ -14,12 +14,12 @@ class StateStruct : public StateText {
   StateStruct(Emitter& emitter, const FlatStreaming& form, const SinglePassConfig& config)
       : StateText(emitter, form), config_(config) {}
 
-  // The lambdas `identity` (of a state) and `merged` (of the states of the lanes of a row), which
-  // the texts below call.
+  // Declares the lambdas `identity` (the identity state) and `merged` (merges the states of the
+  // lanes of a row), which the texts below call.
   void define();
-  // s = the state of all threads of the row, from one of each; `slots` are a block's.
+  // Sets s to the merged state of all threads of the row. `slots`: shared memory of the block.
   void merge_block();
-  // The same from the stored states of the row's segments.
+  // Sets s to the merged state of the row's segments.
   void merge_segments(const std::string& stored);
 
  private:

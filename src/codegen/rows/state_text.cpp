@@ -40,7 +40,7 @@ std::string StateText::identity_body() const {
   return text + (counts_ ? "s.count = 0;\nreturn s;\n" : "return s;\n");
 }
 
-// Transports see the state as it was, whatever has been moved since.
+// Transports read the old state, not values that were already rescaled.
 std::string StateText::merged_lanes_body(const std::string& function,
                                          const std::string& arguments) {
   emitter_.open();
@@ -145,8 +145,8 @@ void StateText::bind_results(const std::string& length) {
   }
 }
 
-// target = expr over a state, in a block of its own: the same expression over another state must
-// not be taken for it.
+// target = expr over a state, in a scope of its own, so the emitter does not reuse the value for
+// another state.
 void StateText::assign(const std::string& target, ir::Expr expr, DType dtype,
                        const std::string& state, bool with_references) {
   emitter_.open();

@@ -1,4 +1,4 @@
-// The state of a fold as text: its type, the references that it settles, and how states merge.
+// The state of a fold as CUDA text: its type, its rescale references, and the merge of states.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace redfuser::codegen {
 
 class StateText {
  public:
-  // What references are called before and after a step, each followed by its number.
+  // Names of the references before and after a step, each followed by its number.
   struct ReferenceNames {
     std::string before = "old", after = "new";
   };
@@ -18,26 +18,27 @@ class StateText {
 
   // struct State, at namespace scope.
   std::string declaration() const;
-  // The statements of a function that returns the identity.
+  // The body of a function that returns the identity.
   std::string identity_body() const;
-  // The statements of a function of State s that returns the merged state of lanes:
-  // function<Op, arguments>(value) combines a value of all of them.
+  // The body of a function of State s that returns the merged state of lanes;
+  // function<Op, arguments>(value) reduces a value over them.
   std::string merged_lanes_body(const std::string& function, const std::string& arguments);
-  // The statements of a function of const State a and b that returns their merged state.
+  // The body of a function of const State a and b that returns their merged state.
   std::string merged_pair_body();
 
   std::string type_of(const cascade::Accumulator& a) const;
   std::string identity_of_accumulator(const cascade::Accumulator& a) const;
-  // Binds the leaves of a kind, and those that the state of that name holds, in this scope.
+  // Binds the leaves of a kind, and the State leaves to members of the state of that name.
   void bind(ir::LeafKind kind, int64_t index, const std::string& text, DType dtype) {
     leaves_.bind(kind, index, text, dtype);
   }
   void bind_state(const std::string& state);
-  // Binds every Result, the finish of a stage over the state that is bound; `length`: of the row.
+  // Binds every Result to the finish of its stage; the state must be bound. `length`: of the row.
   void bind_results(const std::string& length);
 
-  // Declares old<r> as state s has it, new<r> without a value; sets old<r> as `state` has it,
-  // new<r> by what accumulators [0, done) of `state` settle; old<r> = new<r>.
+  // declare_*: declares old<r> with the value of state s, and new<r> uninitialised. update_*: sets
+  // old<r> from `state`, and new<r> once accumulators [0, done) of `state` determine it. renew_*:
+  // old<r> = new<r>.
   void declare_old_references();
   void declare_new_references();
   void set_old_references(const std::string& state);
@@ -45,8 +46,8 @@ class StateText {
   void renew_references();
   // The same as members of a struct.
   std::string reference_members() const;
-  // after.a<k> = before.a<k>, moved to the new references, ⊕ part; `empty`: nothing is before. Then
-  // the references that this settles.
+  // after.a<k> = before.a<k> rescaled to the new references ⊕ part; without the first if `empty`.
+  // Then sets the references that this determines.
   void settle(size_t k, const std::string& part, const std::string& before,
               const std::string& after, bool empty);
 
@@ -60,7 +61,7 @@ class StateText {
   bool moves(size_t reference) const { return uses(ir::LeafKind::OldResult, reference); }
   void assign(const std::string& target, ir::Expr expr, DType dtype, const std::string& state,
               bool with_references);
-  // target = the transport of an accumulator of `state`, from old to new references.
+  // Sets target to the transport of an accumulator of `state` from old to new references.
   void move(const std::string& target, const cascade::Accumulator& a, const std::string& state);
 
   LeafNames leaves_;

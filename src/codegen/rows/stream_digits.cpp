@@ -62,7 +62,7 @@ std::optional<GroupedOffset> grouped_offset(ir::ExprPool& pool, ir::Expr offset,
     parts.emplace_back(digit,
                        runs ? pool.add(pool.mul(start, pool.integer(width)), stream) : start);
   }
-  // Digits of digits first, which contain the others.
+  // Nested digits first, because they contain the others.
   std::reverse(parts.begin(), parts.end());
   ir::Expr within = pool.rewrite(offset, [&](ir::Expr e) -> ir::Expr {
     for (auto& [digit, value] : parts) {

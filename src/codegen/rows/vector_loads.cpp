@@ -9,8 +9,8 @@ namespace redfuser::codegen {
 namespace {
 
 constexpr int64_t kMaxStride = 4;
-// Words per thread that may wait for outputs while a warp reduces its row; blocks hide each other's
-// loads.
+// Words per thread that are loaded in advance for outputs while a warp reduces its row. Beyond
+// this, other blocks hide the latency.
 constexpr int kMaxWaiting = 32;
 
 }  // namespace
@@ -40,8 +40,8 @@ VectorLoads::VectorLoads(KernelText& kernel, const FlatStreaming& form,
   prefetch_ = config.whole && config.lanes <= 32 && waiting > 0 && waiting <= kMaxWaiting;
 }
 
-// Whether the row's groups of elements can be aligned: known to be impossible for an odd row
-// length. What all rows share does not count.
+// Whether groups of the row's elements may be aligned, which an odd row length excludes. Reads that
+// all rows share do not count.
 void VectorLoads::find_alignment() {
   auto note = [&](ir::Expr offset) {
     const auto affine = consecutive(offset);
@@ -66,7 +66,7 @@ std::optional<ir::Affine> VectorLoads::consecutive(ir::Expr offset) {
   return affine;
 }
 
-// Reads that are no index of another read.
+// Collects the reads outside of other reads' indices.
 void VectorLoads::collect(ir::Expr root, bool output) {
   std::set<ir::Expr> seen;
   std::function<void(ir::Expr)> go = [&](ir::Expr e) {
@@ -118,7 +118,7 @@ void VectorLoads::add(ir::Expr read, bool output) {
   items_.push_back(std::move(item));
 }
 
-// Groups' elements are a group's own distance apart, and may be aligned.
+// Groups with consecutive or equal elements that may be aligned.
 std::optional<GroupedOffset> VectorLoads::grouped(ir::Expr offset) {
   if (!available(pool_.substitute(offset, {{form_.cascade.stream, pool_.integer(0)}}))) {
     return std::nullopt;
@@ -132,7 +132,7 @@ ir::Expr VectorLoads::over_groups(ir::Expr offset) const {
   return pool_.substitute(offset, {{form_.cascade.stream, group_axis_}});
 }
 
-// Free of axes other than the rows'.
+// Whether it depends on row axes alone.
 bool VectorLoads::available(ir::Expr base) const {
   if (base->depends_on(form_.cascade.stream)) return false;
   bool result = true;
@@ -189,7 +189,7 @@ bool VectorLoads::shareable() const {
   });
 }
 
-bool VectorLoads::fetches() const {
+bool VectorLoads::loads_for_outputs() const {
   return !prefetch_ && std::any_of(items_.begin(), items_.end(),
                                    [](const Item& item) { return item.written && !item.folded; });
 }
@@ -197,13 +197,13 @@ bool VectorLoads::fetches() const {
 int VectorLoads::shared_bytes() const {
   int total = 0;
   for (const Item& item : items_) {
-    if (at_home(item)) total += words(item) * 4 * config_.chunks * config_.threads;
+    if (in_shared(item)) total += words(item) * 4 * config_.chunks * config_.threads;
   }
   return total;
 }
 
 void VectorLoads::declare(Emitter& emitter) {
-  int home = 0;
+  int offset = 0;
   for (size_t i = 0; i < items_.size(); ++i) {
     const Item& item = items_[i];
     if (item.base) {
@@ -213,9 +213,9 @@ void VectorLoads::declare(Emitter& emitter) {
                                kernel_.buffer(item.value), base, item.stride));
     }
     if (item.group) require_group(item.value, item.members[0].first->args[0], false);
-    if (at_home(item)) {
-      emitter.line(fmt::format("uint4* home{} = homes + {} + threadIdx.x;", i, home));
-      home += words(item) / 4 * config_.chunks * config_.threads;
+    if (in_shared(item)) {
+      emitter.line(fmt::format("uint4* smem{} = tile_smem + {} + threadIdx.x;", i, offset));
+      offset += words(item) / 4 * config_.chunks * config_.threads;
     }
   }
   const auto first = std::find_if(items_.begin(), items_.end(), [](const Item& item) {
@@ -232,50 +232,52 @@ void VectorLoads::declare(Emitter& emitter) {
       config_.whole ? fmt::format("{} - extent", capacity) : fmt::to_string(config_.width)));
 }
 
-// A warp's lanes have consecutive groups, whose pieces of 16 bytes each lane would load with gaps
-// between it and the next lane's.
-bool VectorLoads::joinable(const Item& item) const {
+// Whether coalesced loads and a transpose can replace loads of 16 bytes per lane with gaps between
+// adjacent lanes.
+bool VectorLoads::may_transpose(const Item& item) const {
   return item.once && item.stride > 1 && words(item) % 4 == 0 && words(item) > 4;
 }
 
-bool VectorLoads::joined(const Item& item) const {
-  return joinable(item) && config_.lanes >= 32 && kept(item) && !at_home(item);
+bool VectorLoads::transposed(const Item& item) const {
+  return may_transpose(item) && config_.lanes >= 32 && kept(item) && !in_shared(item);
 }
 
-int VectorLoads::joint_words() const {
+int VectorLoads::max_staging_words() const {
   int most = 0;
-  for (const Item& item : items_) most = std::max(most, joinable(item) ? words(item) : 0);
+  for (const Item& item : items_) most = std::max(most, may_transpose(item) ? words(item) : 0);
   return most;
 }
 
-bool VectorLoads::joins() const {
-  return std::any_of(items_.begin(), items_.end(), [&](const Item& item) { return joined(item); });
+bool VectorLoads::transposes() const {
+  return std::any_of(items_.begin(), items_.end(),
+                     [&](const Item& item) { return transposed(item); });
 }
 
-int VectorLoads::room_words() const {
+int VectorLoads::staging_words() const {
   int most = 0;
-  for (const Item& item : items_) most = std::max(most, joined(item) ? words(item) : 0);
+  for (const Item& item : items_) most = std::max(most, transposed(item) ? words(item) : 0);
   return most;
 }
 
-std::string VectorLoads::rooms() const {
-  const int most = room_words();
+std::string VectorLoads::declare_staging() const {
+  const int most = staging_words();
   if (most == 0) return "";
-  return fmt::format("__shared__ __align__(128) uint4 rooms[{}][{}];\n", config_.threads / 32,
-                     kRoomGroups * most);
+  return fmt::format("__shared__ __align__(128) uint4 staging[{}][{}];\n", config_.threads / 32,
+                     kStagingVectors * most);
 }
 
-void VectorLoads::part_group(Emitter& emitter) const {
+void VectorLoads::transpose_group(Emitter& emitter) const {
   for (size_t i = 0; i < items_.size(); ++i) {
-    if (!joined(items_[i])) continue;
-    emitter.line(fmt::format("if (together[c]) part_joined(k{}[c], rooms[threadIdx.x >> 5]);", i));
+    if (!transposed(items_[i])) continue;
+    emitter.line(
+        fmt::format("if (coalesced[c]) transpose_lanes(k{}[c], staging[threadIdx.x >> 5]);", i));
   }
 }
 
 void VectorLoads::declare_tile(Emitter& emitter) const {
-  if (joins()) emitter.line(fmt::format("bool together[{}];", config_.chunks));
+  if (transposes()) emitter.line(fmt::format("bool coalesced[{}];", config_.chunks));
   for (size_t i = 0; i < items_.size(); ++i) {
-    if (!kept(items_[i]) || at_home(items_[i])) continue;
+    if (!kept(items_[i]) || in_shared(items_[i])) continue;
     emitter.line(fmt::format("unsigned k{}[{}][{}];", i, config_.chunks, words(items_[i])));
   }
 }
@@ -284,14 +286,15 @@ void VectorLoads::load(Emitter& emitter, const Item& item, size_t number,
                        const std::string& target) {
   if (item.base) {
     emitter.line(fmt::format(
-        "fetch<{0}, {1}, kVector, {2}>({3}, in{4} + first * {5}, -first * {5}, (extent - first) * "
+        "load_words<{0}, {1}, kVector, {2}>({3}, in{4} + first * {5}, -first * {5}, (extent - "
+        "first) * "
         "{5});",
         storage(item), config_.width * item.stride, item.once, target, number, item.stride));
     return;
   }
   if (!item.group) return load_elements(emitter, item, target);
   emitter.line(item.stride == 1
-                   ? fmt::format("if (kVector) {{\nfetch_group<{}, {}, true>({}, {});\n}} else {{",
+                   ? fmt::format("if (kVector) {{\nload_aligned<{}, {}, true>({}, {});\n}} else {{",
                                  storage(item), config_.width, target, group_address(emitter, item))
                    : fmt::format("if (kVector) {{\nrepeat<{}>({}, *({}));\n}} else {{",
                                  config_.width, target, group_address(emitter, item)));
@@ -326,43 +329,44 @@ void VectorLoads::load_elements(Emitter& emitter, const Item& item, const std::s
 }
 
 void VectorLoads::load_group(Emitter& emitter) {
-  if (joins()) {
+  if (transposes()) {
     emitter.line(
-        fmt::format("const int joined = first - static_cast<int>(threadIdx.x & 31) * {0};\n"
-                    "together[c] = kVector && joined + 32 * {0} <= extent;",
+        fmt::format("const int warp_first = first - static_cast<int>(threadIdx.x & 31) * {0};\n"
+                    "coalesced[c] = kVector && warp_first + 32 * {0} <= extent;",
                     config_.width));
   }
   for (size_t i = 0; i < items_.size(); ++i) {
     const Item& item = items_[i];
     if (!kept(item)) continue;
-    if (joined(item)) {
+    if (transposed(item)) {
       emitter.line(
-          fmt::format("if (together[c]) {{\nfetch_joined(k{0}[c], in{0} + joined * {1});\n"
+          fmt::format("if (coalesced[c]) {{\nload_coalesced(k{0}[c], in{0} + warp_first * {1});\n"
                       "}} else {{",
                       i, item.stride));
     }
-    if (!at_home(item)) {
+    if (!in_shared(item)) {
       load(emitter, item, i, fmt::format("k{}[c]", i));
-      if (joined(item)) emitter.line("}");
+      if (transposed(item)) emitter.line("}");
       continue;
     }
     if (item.group) {
       emitter.line(fmt::format("unsigned g{}[{}];", i, words(item)));
       load(emitter, item, i, fmt::format("g{}", i));
-      emitter.line(fmt::format("keep(g{0}, home{0} + c * {1}, {2});", i,
+      emitter.line(fmt::format("store_shared(g{0}, smem{0} + c * {1}, {2});", i,
                                words(item) / 4 * config_.threads, config_.threads));
       continue;
     }
     RF_CHECK(item.base, "a row in shared memory has reads that are not consecutive");
-    emitter.line(fmt::format(
-        "fetch_shared<{0}, {1}, kVector, {7}, {2}>(home{3} + c * {4}, {5}, in{3} + "
-        "first * {6}, -first * {6}, (extent - first) * {6});",
-        storage(item), config_.width * item.stride, words(item), i,
-        words(item) / 4 * config_.threads, config_.threads, item.stride, item.once && fetches()));
+    emitter.line(
+        fmt::format("copy_to_shared<{0}, {1}, kVector, {7}, {2}>(smem{3} + c * {4}, {5}, in{3} + "
+                    "first * {6}, -first * {6}, (extent - first) * {6});",
+                    storage(item), config_.width * item.stride, words(item), i,
+                    words(item) / 4 * config_.threads, config_.threads, item.stride,
+                    item.once && loads_for_outputs()));
   }
 }
 
-void VectorLoads::await(Emitter& emitter) const {
+void VectorLoads::wait_copies(Emitter& emitter) const {
   if (config_.shared) emitter.line("ptx_copy_commit();\nptx_copy_wait<0>();");
 }
 
@@ -371,10 +375,10 @@ void VectorLoads::open_group(Emitter& emitter, bool output) {
     const Item& item = items_[i];
     if (!(output ? item.written : item.folded)) continue;
     const bool here = kept(item) && (!output || config_.whole);
-    if (here && !at_home(item)) continue;
+    if (here && !in_shared(item)) continue;
     emitter.line(fmt::format("unsigned g{}[{}];", i, words(item)));
     if (here) {
-      emitter.line(fmt::format("recall(g{0}, home{0} + c * {1}, {2});", i,
+      emitter.line(fmt::format("load_shared(g{0}, smem{0} + c * {1}, {2});", i,
                                words(item) / 4 * config_.threads, config_.threads));
     } else {
       load(emitter, item, i, fmt::format("g{}", i));
@@ -386,7 +390,7 @@ void VectorLoads::bind_element(Emitter& emitter, bool output) const {
   for (size_t i = 0; i < items_.size(); ++i) {
     const Item& item = items_[i];
     if (!(output ? item.written : item.folded)) continue;
-    const bool registers = kept(item) && (!output || config_.whole) && !at_home(item);
+    const bool registers = kept(item) && (!output || config_.whole) && !in_shared(item);
     const std::string words = registers ? fmt::format("k{}[c]", i) : fmt::format("g{}", i);
     for (auto& [read, place] : item.members) {
       const std::string index =

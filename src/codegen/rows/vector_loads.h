@@ -1,4 +1,4 @@
-// What a fold reads along its row: groups of consecutive elements as machine words.
+// The reads of a fold along its row: groups of consecutive elements as machine words.
 #pragma once
 
 #include <optional>
@@ -16,50 +16,50 @@ class VectorLoads {
  public:
   VectorLoads(KernelText& kernel, const FlatStreaming& form, const SinglePassConfig& config);
 
-  // Pointers to the row, in the scope where it is known, and `shift`: by how many elements groups
-  // start before the row so that they are aligned where its first element is not.
+  // Declares pointers to the row, and `shift`: if the row's first element is not aligned, groups
+  // start so many elements before it. The row must be bound.
   void declare(Emitter& emitter);
-  // Room for a tile's words.
+  // Declares the registers of a tile.
   void declare_tile(Emitter& emitter) const;
-  // Loads group `c` of a tile, which starts at `first`.
+  // Loads group `c` of a tile, whose first element is `first`.
   void load_group(Emitter& emitter);
-  // `group`, the position of the first of a group's elements, in the scope where `first` is known.
+  // Declares `group`, the streamed position of the group's first element. `first` must be declared.
   void bind_group(Emitter& emitter) const;
-  // Until the tile has come.
-  void await(Emitter& emitter) const;
-  // Some of what lies strided is loaded by a warp together; then each lane takes its own group `c`
-  // of it.
-  bool joins() const;
-  void part_group(Emitter& emitter) const;
-  // Declares the shared memory through which it does: kRoomGroups pieces of 16 bytes for each of
-  // these words, of every warp.
-  static constexpr int kRoomGroups = 8;
-  std::string rooms() const;
-  int room_words() const;
-  // The words of group `c` for a pass: of the fold, or of the outputs.
+  // Waits for the asynchronous copies of a tile.
+  void wait_copies(Emitter& emitter) const;
+  // Whether a warp loads some strided reads coalesced and transposes them through shared memory,
+  // and the text that transposes group `c`.
+  bool transposes() const;
+  void transpose_group(Emitter& emitter) const;
+  // Declares the shared memory of the transposes: for every warp kStagingVectors vectors of 16
+  // bytes per word.
+  static constexpr int kStagingVectors = 8;
+  std::string declare_staging() const;
+  int staging_words() const;
+  // Loads the words of group `c` for a pass: the fold, or the outputs.
   void open_group(Emitter& emitter, bool output);
   // Binds the reads of element `v`.
   void bind_element(Emitter& emitter, bool output) const;
 
-  // Passes over a tile index registers: they must be unrolled.
+  // Whether loops over a tile index registers and must be unrolled.
   bool unrolls(bool output) const { return !config_.shared || (output && prefetch_); }
 
-  // Outputs read what the fold does not.
-  bool fetches() const;
+  // Whether outputs read elements that the fold does not read.
+  bool loads_for_outputs() const;
 
-  // Where an output's elements are consecutive: the offset of the row's first, or of every group's
-  // first while groups are vectors; both null where they are not.
+  // The offset of an output's first element in the row, or in each group if only groups are
+  // consecutive. Both are null if elements are not consecutive.
   struct OutputPlace {
     ir::Expr base = nullptr, group = nullptr;
   };
   OutputPlace output_place(const FlatStreaming::Output& output);
-  // A bool: every group can be accessed as vectors. Complete once all text is made.
+  // A CUDA bool: every group can be accessed as a vector. Final after all text is emitted.
   std::string vector_condition();
-  // The most room_words() of any configuration.
-  int joint_words() const;
-  // Words per thread of a tile's group.
+  // The largest staging_words() of all configurations.
+  int max_staging_words() const;
+  // Words of a group.
   int group_words() const;
-  // Everything that a tile keeps can lie in shared memory: pieces of 16 bytes.
+  // Whether shared memory can hold a tile: groups consist of 16-byte vectors.
   bool shareable() const;
   // Dynamic shared memory of a block.
   int shared_bytes() const;
@@ -67,13 +67,14 @@ class VectorLoads {
  private:
   struct Item {
     int64_t value = 0;
-    ir::Expr base = nullptr;  // of the row's first element; null: it says nothing of the others'
-    // Of a group's first element, over group_axis_, where the next ones are `stride` (0 or 1) away;
-    // null: every element has an offset of its own.
+    ir::Expr base =
+        nullptr;  // offset of the row's first element; null: elements are not consecutive
+    // Offset of a group's first element over group_axis_, with `stride` (0 or 1) elements between
+    // adjacent ones; null: every element has an offset of its own.
     ir::Expr group = nullptr;
     int stride = 1;
-    bool once = false, folded = false, written = false;  // of which passes
-    std::vector<std::pair<ir::Expr, int>> members;       // reads, and their place within a stride
+    bool once = false, folded = false, written = false;  // passes that read it
+    std::vector<std::pair<ir::Expr, int>> members;  // reads, and their position within a stride
   };
   void collect(ir::Expr root, bool output);
   void find_alignment();
@@ -84,9 +85,9 @@ class VectorLoads {
   void load_elements(Emitter& emitter, const Item& item, const std::string& target);
   void add(ir::Expr read, bool output);
   bool kept(const Item& item) const { return item.folded || prefetch_; }
-  bool at_home(const Item& item) const { return config_.shared && item.folded; }
-  bool joinable(const Item& item) const;
-  bool joined(const Item& item) const;
+  bool in_shared(const Item& item) const { return config_.shared && item.folded; }
+  bool may_transpose(const Item& item) const;
+  bool transposed(const Item& item) const;
   int words(const Item& item) const;
   std::string_view storage(const Item& item) const;
   bool available(ir::Expr base) const;

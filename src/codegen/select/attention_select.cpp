@@ -104,7 +104,7 @@ class Choices {
   // What strips wait for whose rows start anywhere: they are copied element by element.
   double strip_time(const HopperConfig& config) {
     constexpr double kTileCycles = 43875, kKeys = 128;
-    constexpr int kVectorBytes = 16, kGroupRows = 64;
+    constexpr int kVectorBytes = 16;
     const bool aligned =
         std::all_of(scores_->strips.begin(), scores_->strips.end(), [&](const ScoreStrip& strip) {
           const std::vector<ir::Expr> units = offset_units(builder_.pool(), strip.offset);
@@ -117,7 +117,7 @@ class Choices {
     const int64_t others =
         sizes_.of(product_of(builder_.pool(), extents_of(builder_.pool(), form_.others)));
     const int64_t blocks =
-        others * ceiling(sizes_.of(form_.row->extent()), kGroupRows * config.groups);
+        others * ceiling(sizes_.of(form_.row->extent()), Warpgroup::kRows * config.groups);
     const auto tiles = static_cast<double>(ceiling(sizes_.of(form_.rows.length()), config.keys) *
                                            ceiling(blocks, builder_.target.multiprocessors));
     return builder_.target.microseconds(kTileCycles) * config.keys / kKeys * tiles;

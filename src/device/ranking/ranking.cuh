@@ -32,7 +32,7 @@ __device__ __forceinline__ unsigned long long rank_key(long long x) {
   return rank_key<Large>(static_cast<unsigned long long>(x) ^ 1ull << 63);
 }
 
-constexpr unsigned kNowhere = 0xffffffffu;  // the position of no element
+constexpr unsigned kNowhere = 0xffffffffu;  // not a position
 
 // An element's key and its position in the row. Two elements are never equal.
 template <typename Key>
@@ -50,7 +50,8 @@ struct RankEntry<unsigned> {
   __device__ __forceinline__ unsigned key() const { return static_cast<unsigned>(bits >> 32); }
   __device__ __forceinline__ unsigned position() const { return ~static_cast<unsigned>(bits); }
   __device__ __forceinline__ bool before(const RankEntry& other) const { return bits > other.bits; }
-  // Everything that is this or before it is before the result; not for none().
+  // The bound after this entry: this entry and those before it are before the result. Not for
+  // none().
   __device__ __forceinline__ RankEntry behind() const { return {bits - 1}; }
 };
 
@@ -84,9 +85,9 @@ __device__ __forceinline__ unsigned long long warp_most(unsigned long long value
   return static_cast<unsigned long long>(most) << 32 | low;
 }
 
-// Of the Elements keys of each lane, those of which `there` has the bit exist; slot i is at
-// `position(i)` of the row, which grows with i. The positions of the first `count` in their order
-// go to `to`, which every lane sees behind the next __syncwarp.
+// Writes the positions of the first `count` elements of a warp, in order, to `to`, visible to every
+// lane after the next __syncwarp. Each lane has Elements keys, which exist where `there` has the
+// bit; element i is at `position(i)` of the row, which increases with i.
 template <int Elements, typename Key, typename Position>
 __device__ __forceinline__ void rank_in_warp(const Key (&keys)[Elements], unsigned there,
                                              Position position, int count, unsigned* to) {

@@ -1,21 +1,21 @@
 // The first elements of a row of any length, by a block that reads it once.
 //
-// The block keeps a list of candidates in shared memory and a bound: an element that is not before
-// it is no result. Tile by tile, what is before the bound joins the list. Where the best elements
-// of so many threads are before it that K results are among them, the K-th best of these becomes
-// the bound first, so that of a tile at most K · Elements join, whatever the data. A list that may
-// overflow is sorted and cut to K. The order of joining differs from run to run; as no two entries
-// are equal, the result does not.
+// The block has a list of candidates in shared memory, and a bound: only elements before the bound
+// can be results. Tile by tile, elements before the bound are appended to the list. If at least K
+// threads have their best element before the bound, the K-th best of these becomes the bound first,
+// so a tile appends at most K · Elements, whatever the data. A list that may overflow is sorted and
+// cut to K. The order of appending differs between runs; the result does not, because no two
+// entries are equal.
 #pragma once
 
 // The first K of a row, by a block of Threads; a tile has Elements of each thread.
 template <typename Key, int K, int Threads, int Elements, int Capacity>
 struct BlockRanking {
   using Entry = RankEntry<Key>;
-  // Of fewer threads the K-th best is too far behind.
+  // With fewer threads the K-th best is too weak a bound.
   static constexpr bool kRaises = 2 * K <= Threads;
   static constexpr int kTile = Threads * Elements;
-  // So few entries find their places by counting.
+  // Up to so many entries are sorted by counting.
   static constexpr int kCounted = 2 * Threads;
   static_assert((Capacity & (Capacity - 1)) == 0, "lists are sorted as powers of two");
 
@@ -32,11 +32,11 @@ struct BlockRanking {
 
   __device__ __forceinline__ explicit BlockRanking(Shared& memory) : shared(memory) {}
 
-  // All tiles of `extent` elements, the first of which is `shift` places behind the start of the
-  // first tile. load(tile) fetches this thread's elements; then fold(tile) is for other reductions
-  // of the row, and rank(tile, keys, there) makes the keys: 0 where there is no element, else the
-  // element's bit of `there` is set. Element i of this thread is at position(tile, i) of the row,
-  // which grows with i.
+  // Processes all tiles of `extent` elements; the first element is at place `shift` of the first
+  // tile. load(tile) loads this thread's elements, fold(tile) computes other reductions of the row,
+  // and rank(tile, keys, there) sets the keys, 0 for missing elements, and the bits of existing
+  // elements in `there`. Element i of this thread is at position(tile, i) of the row, which
+  // increases with i.
   template <typename Load, typename Fold, typename Rank, typename Position>
   __device__ __forceinline__ void run(int extent, int shift, Load load, Fold fold, Rank rank,
                                       Position position) {
@@ -48,7 +48,7 @@ struct BlockRanking {
       unsigned there = 0;
       fold(tile);
       rank(tile, keys, there);
-      load(tile + kTile);  // on its way while the block meets
+      load(tile + kTile);  // in flight during the barrier
       Key key = keys[0];
       int slot = 0;
 #pragma unroll
@@ -65,7 +65,7 @@ struct BlockRanking {
     }
   }
 
-  // The same of `total` entries in memory.
+  // The same for `total` entries in memory.
   __device__ __forceinline__ void merge(const Entry* from, int total) {
     open();
 #pragma unroll 1
@@ -86,7 +86,7 @@ struct BlockRanking {
     }
   }
 
-  // The results are list[0], ..., list[K - 1], those that do not exist none().
+  // The results are list[0], ..., list[K - 1]; missing ones are none().
   __device__ __forceinline__ void finish() {
     __syncthreads();
     int count = shared.count;
@@ -113,8 +113,8 @@ struct BlockRanking {
     most = 0;
   }
 
-  // What of a tile is before the bound joins the list: `best` is this thread's best, and `left`
-  // elements of the row remain.
+  // Appends the elements of a tile that are before the bound. `best` is this thread's best element;
+  // `left` elements of the row remain.
   template <typename Place>
   __device__ __forceinline__ void add(const Entry& best, int left, const Key (&keys)[Elements],
                                       unsigned there, Place place) {
@@ -140,7 +140,7 @@ struct BlockRanking {
     }
   }
 
-  // Where this thread's `own` entries go, one behind the other, by one addition of a warp.
+  // Reserves consecutive places for this thread's `own` entries, by one atomic addition per warp.
   __device__ __forceinline__ int places_for(int own) {
     const int lane = threadIdx.x & 31;
     int through = own;
@@ -154,7 +154,7 @@ struct BlockRanking {
     return __shfl_sync(0xffffffffu, first, 31) + through - own;
   }
 
-  // At least K threads' best are before the bound.
+  // At least K threads have their best element before the bound.
   __device__ __forceinline__ void raise(const Entry& best) {
     shared.best[threadIdx.x] = best;
     __syncthreads();
@@ -165,7 +165,7 @@ struct BlockRanking {
     bound = shared.chosen;
   }
 
-  // Room for `added` entries. Nobody has joined the list since the block met.
+  // Makes space for `added` entries. The list is unchanged since the last barrier of the block.
   __device__ __forceinline__ void cut(int added) {
     const int count = shared.count;
     __syncthreads();
@@ -175,7 +175,7 @@ struct BlockRanking {
     most = K;
   }
 
-  // The first K of `count` > K entries, in any order; they raise the bound.
+  // Keeps the first K of `count` > K entries, in any order, and raises the bound.
   __device__ __forceinline__ void keep(int count) {
     if (threadIdx.x == 0) shared.sums[0] = shared.count = 0;
     __syncthreads();
@@ -185,7 +185,7 @@ struct BlockRanking {
       Entry own = Entry::none();
       if (i < count) own = shared.list[i];
       const bool kept = i < count && !last.before(own);
-      // What is written from here on lies where all have read.
+      // From here on writes only overwrite entries that all threads have read.
       __syncthreads();
       const int to = places_for(kept ? 1 : 0);
       if (kept) shared.list[to] = own;

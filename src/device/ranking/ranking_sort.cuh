@@ -1,4 +1,4 @@
-// Entries in shared memory in their order, by all threads of a block.
+// Sorts entries in shared memory, by all threads of a block.
 #pragma once
 
 template <typename Entry>
@@ -9,8 +9,8 @@ __device__ __forceinline__ int entries_before(const Entry* list, int count, cons
   return rank;
 }
 
-// The first K of `count` <= PerThread * Threads entries to their places by counting those before
-// each; none() behind them. The block meets before and behind.
+// Moves the first K of `count` <= PerThread * Threads entries to their sorted places, found by
+// counting the entries before each; fills up with none(). Begins and ends with a barrier.
 template <int K, int PerThread, int Threads, typename Entry>
 __device__ __forceinline__ void place_entries(Entry* list, int count) {
   Entry own[PerThread];
@@ -32,8 +32,8 @@ __device__ __forceinline__ void place_entries(Entry* list, int count) {
   __syncthreads();
 }
 
-// Where entry i lies while the list is sorted: threads that have eight consecutive entries each
-// then address different banks.
+// The place of entry i while the list is sorted, so that threads with eight consecutive entries
+// each address different banks.
 __device__ __forceinline__ int sort_place(int i) { return i ^ (i >> 3 & 7); }
 
 template <typename Entry>
@@ -44,7 +44,7 @@ __device__ __forceinline__ void sort_pair(Entry& a, Entry& b, bool forward) {
   a = first;
 }
 
-// Levels strides of a bitonic merge of `run` entries, from `stride` on, in registers.
+// Levels strides of a bitonic merge of `run` entries, starting with `stride`, in registers.
 template <int Levels, int Threads, typename Entry>
 __device__ __forceinline__ void sort_step(Entry* list, int size, int run, int stride) {
   constexpr int kGroup = 1 << Levels;
@@ -72,8 +72,8 @@ __device__ __forceinline__ void sort_step(Entry* list, int size, int run, int st
   __syncthreads();
 }
 
-// `size`, a power of two of at least 16, entries (bitonic sort; Batcher, 1968). The block meets
-// before and behind.
+// Sorts `size` entries, a power of two of at least 16 (bitonic sort; Batcher, 1968). Begins and
+// ends with a barrier.
 template <int Threads, typename Entry>
 __device__ __forceinline__ void sort_entries(Entry* list, int size) {
 #pragma unroll 1
@@ -99,7 +99,7 @@ __device__ __forceinline__ void sort_entries(Entry* list, int size) {
 #pragma unroll 1
   for (int run = 16; run <= size; run <<= 1) {
     int stride = run >> 1;
-    // Three strides at a time end with neighbours.
+    // Three strides at a time; the last step is of adjacent entries.
     const int rest = (__ffs(run) - 1) % 3;
     if (rest == 1) sort_step<1, Threads>(list, size, run, stride);
     if (rest == 2) sort_step<2, Threads>(list, size, run, stride);
@@ -110,8 +110,8 @@ __device__ __forceinline__ void sort_entries(Entry* list, int size) {
   }
 }
 
-// The sum over the block. `sums` is three numbers of shared memory, 0 before round 0; a round's
-// may be read until the next but one.
+// The sum over the block. `sums`: three numbers of shared memory, 0 before round 0, used in turn;
+// the sum of a round stays valid during the next round.
 __device__ __forceinline__ int block_total(int own, int* sums, int round) {
   const int total = __reduce_add_sync(0xffffffffu, own);
   if ((threadIdx.x & 31) == 0 && total > 0) atomicAdd(sums + round % 3, total);
@@ -120,8 +120,8 @@ __device__ __forceinline__ int block_total(int own, int* sums, int round) {
   return sums[round % 3];
 }
 
-// A bound on the first K of `count` > K entries: it is before none of them and before all others.
-// Found bit by bit: the key of the K-th, then among equal keys its position.
+// The bound between the first K of `count` > K entries and the others, found bit by bit: first the
+// key of the K-th entry, then among equal keys its position.
 template <int K, int Threads, typename Entry>
 __device__ __forceinline__ Entry last_entry(const Entry* list, int count, int* sums) {
   using Key = typename Entry::Key;

@@ -15,7 +15,7 @@ struct State {
   alignas(8) float a1;
   alignas(8) int count;
 };
-extern "C" __global__ void __launch_bounds__(128) row_resident_sum2_f16_d346e891(const half_t* __restrict__ p0, const half_t* __restrict__ p1, const half_t* __restrict__ p2, half_t* __restrict__ p3) {
+extern "C" __global__ void __launch_bounds__(128) row_resident_sum2_f16_b1bce7ba(const half_t* __restrict__ p0, const half_t* __restrict__ p1, const half_t* __restrict__ p2, half_t* __restrict__ p3) {
   if (aligned(p0) && aligned(p1) && aligned(p2) && aligned(p3)) {
     constexpr bool kVector = true;
     const long long row = min_of(blockIdx.x * 4ll + threadIdx.x / 32, 4096ll - 1);
@@ -76,7 +76,7 @@ extern "C" __global__ void __launch_bounds__(128) row_resident_sum2_f16_d346e891
     for (int c = 0; c < 3; ++c) {
       const int first = tile + c * 256 + lane * 8 - shift;
       if (kVector || first < extent) {
-        fetch<half_t, 8, kVector, true>(k0[c], in0 + first * 1, -first * 1, (extent - first) * 1);
+        load_words<half_t, 8, kVector, true>(k0[c], in0 + first * 1, -first * 1, (extent - first) * 1);
         added += kVector ? 8 : min(extent - first, 8) - max(-first, 0);
       }
     }
@@ -143,9 +143,9 @@ extern "C" __global__ void __launch_bounds__(128) row_resident_sum2_f16_d346e891
       if (kVector || first < extent) {
         float y0[8];
         unsigned g1[4];
-        fetch<half_t, 8, kVector, false>(g1, in1 + first * 1, -first * 1, (extent - first) * 1);
+        load_words<half_t, 8, kVector, false>(g1, in1 + first * 1, -first * 1, (extent - first) * 1);
         unsigned g2[4];
-        fetch<half_t, 8, kVector, false>(g2, in2 + first * 1, -first * 1, (extent - first) * 1);
+        load_words<half_t, 8, kVector, false>(g2, in2 + first * 1, -first * 1, (extent - first) * 1);
 #pragma unroll
         for (int v = 0; v < 8; ++v) {
           if (kVector || (first + v >= 0 && first + v < extent)) {
@@ -157,7 +157,7 @@ extern "C" __global__ void __launch_bounds__(128) row_resident_sum2_f16_d346e891
             y0[v] = t35;
           }
         }
-        send<8, kVector>(p3 + t0 + begin + first, y0, -first, extent - first);
+        store_words<8, kVector>(p3 + t0 + begin + first, y0, -first, extent - first);
       }
     }
 
@@ -221,7 +221,7 @@ extern "C" __global__ void __launch_bounds__(128) row_resident_sum2_f16_d346e891
     for (int c = 0; c < 3; ++c) {
       const int first = tile + c * 256 + lane * 8 - shift;
       if (kVector || first < extent) {
-        fetch<half_t, 8, kVector, true>(k0[c], in0 + first * 1, -first * 1, (extent - first) * 1);
+        load_words<half_t, 8, kVector, true>(k0[c], in0 + first * 1, -first * 1, (extent - first) * 1);
         added += kVector ? 8 : min(extent - first, 8) - max(-first, 0);
       }
     }
@@ -288,9 +288,9 @@ extern "C" __global__ void __launch_bounds__(128) row_resident_sum2_f16_d346e891
       if (kVector || first < extent) {
         float y0[8];
         unsigned g1[4];
-        fetch<half_t, 8, kVector, false>(g1, in1 + first * 1, -first * 1, (extent - first) * 1);
+        load_words<half_t, 8, kVector, false>(g1, in1 + first * 1, -first * 1, (extent - first) * 1);
         unsigned g2[4];
-        fetch<half_t, 8, kVector, false>(g2, in2 + first * 1, -first * 1, (extent - first) * 1);
+        load_words<half_t, 8, kVector, false>(g2, in2 + first * 1, -first * 1, (extent - first) * 1);
 #pragma unroll
         for (int v = 0; v < 8; ++v) {
           if (kVector || (first + v >= 0 && first + v < extent)) {
@@ -302,7 +302,7 @@ extern "C" __global__ void __launch_bounds__(128) row_resident_sum2_f16_d346e891
             y0[v] = t35;
           }
         }
-        send<8, kVector>(p3 + t0 + begin + first, y0, -first, extent - first);
+        store_words<8, kVector>(p3 + t0 + begin + first, y0, -first, extent - first);
       }
     }
 

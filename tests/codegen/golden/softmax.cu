@@ -14,8 +14,8 @@ struct State {
   alignas(8) float a0;
   alignas(8) float a1;
 };
-extern "C" __global__ void __launch_bounds__(128) row_resident_max_sum_f16_93778881(const half_t* __restrict__ p0, half_t* __restrict__ p1) {
-  extern __shared__ __align__(128) uint4 homes[];
+extern "C" __global__ void __launch_bounds__(128) row_resident_max_sum_f16_5960f773(const half_t* __restrict__ p0, half_t* __restrict__ p1) {
+  extern __shared__ __align__(128) uint4 tile_smem[];
   if (aligned(p0) && aligned(p1)) {
     constexpr bool kVector = true;
     const long long row = min_of(blockIdx.x * 4ll + threadIdx.x / 32, 8192ll - 1);
@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(128) row_resident_max_sum_f16_93778
     const int extent = static_cast<int>(1024ll);
     const long long t0 = 1024ll * row;
     const half_t* in0 = p0 + (t0 + begin * 1);
-    uint4* home0 = homes + 0 + threadIdx.x;
+    uint4* smem0 = tile_smem + 0 + threadIdx.x;
     const int shift = kVector ? 0 : misalignment<8>(in0, 1024 - extent);
     auto identity = [] {
       State s;
@@ -63,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(128) row_resident_max_sum_f16_93778
     for (int c = 0; c < 4; ++c) {
       const int first = tile + c * 256 + lane * 8 - shift;
       if (!(kVector || first < extent)) break;
-      fetch_shared<half_t, 8, kVector, false, 4>(home0 + c * 128, 128, in0 + first * 1, -first * 1, (extent - first) * 1);
+      copy_to_shared<half_t, 8, kVector, false, 4>(smem0 + c * 128, 128, in0 + first * 1, -first * 1, (extent - first) * 1);
     }
     ptx_copy_commit();
     ptx_copy_wait<0>();
@@ -74,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(128) row_resident_max_sum_f16_93778
       const int first = tile + c * 256 + lane * 8 - shift;
       if (!(kVector || first < extent)) break;
       unsigned g0[4];
-      recall(g0, home0 + c * 128, 128);
+      load_shared(g0, smem0 + c * 128, 128);
 #pragma unroll
       for (int v = 0; v < 8; ++v) {
         if (kVector || (first + v >= 0 && first + v < extent)) {
@@ -95,7 +95,7 @@ extern "C" __global__ void __launch_bounds__(128) row_resident_max_sum_f16_93778
       const int first = tile + c * 256 + lane * 8 - shift;
       if (!(kVector || first < extent)) break;
       unsigned g0[4];
-      recall(g0, home0 + c * 128, 128);
+      load_shared(g0, smem0 + c * 128, 128);
 #pragma unroll
       for (int v = 0; v < 8; ++v) {
         if (kVector || (first + v >= 0 && first + v < extent)) {
@@ -120,7 +120,7 @@ extern "C" __global__ void __launch_bounds__(128) row_resident_max_sum_f16_93778
       if (!(kVector || first < extent)) break;
       float y0[8];
       unsigned g0[4];
-      recall(g0, home0 + c * 128, 128);
+      load_shared(g0, smem0 + c * 128, 128);
 #pragma unroll
       for (int v = 0; v < 8; ++v) {
         if (kVector || (first + v >= 0 && first + v < extent)) {
@@ -131,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(128) row_resident_max_sum_f16_93778
           y0[v] = t15;
         }
       }
-      send<8, kVector>(p1 + t0 + begin + first, y0, -first, extent - first);
+      store_words<8, kVector>(p1 + t0 + begin + first, y0, -first, extent - first);
     }
 
   } else {
@@ -142,7 +142,7 @@ extern "C" __global__ void __launch_bounds__(128) row_resident_max_sum_f16_93778
     const int extent = static_cast<int>(1024ll);
     const long long t0 = 1024ll * row;
     const half_t* in0 = p0 + (t0 + begin * 1);
-    uint4* home0 = homes + 0 + threadIdx.x;
+    uint4* smem0 = tile_smem + 0 + threadIdx.x;
     const int shift = kVector ? 0 : misalignment<8>(in0, 1024 - extent);
     auto identity = [] {
       State s;
@@ -181,7 +181,7 @@ extern "C" __global__ void __launch_bounds__(128) row_resident_max_sum_f16_93778
     for (int c = 0; c < 4; ++c) {
       const int first = tile + c * 256 + lane * 8 - shift;
       if (!(kVector || first < extent)) break;
-      fetch_shared<half_t, 8, kVector, false, 4>(home0 + c * 128, 128, in0 + first * 1, -first * 1, (extent - first) * 1);
+      copy_to_shared<half_t, 8, kVector, false, 4>(smem0 + c * 128, 128, in0 + first * 1, -first * 1, (extent - first) * 1);
     }
     ptx_copy_commit();
     ptx_copy_wait<0>();
@@ -192,7 +192,7 @@ extern "C" __global__ void __launch_bounds__(128) row_resident_max_sum_f16_93778
       const int first = tile + c * 256 + lane * 8 - shift;
       if (!(kVector || first < extent)) break;
       unsigned g0[4];
-      recall(g0, home0 + c * 128, 128);
+      load_shared(g0, smem0 + c * 128, 128);
 #pragma unroll
       for (int v = 0; v < 8; ++v) {
         if (kVector || (first + v >= 0 && first + v < extent)) {
@@ -213,7 +213,7 @@ extern "C" __global__ void __launch_bounds__(128) row_resident_max_sum_f16_93778
       const int first = tile + c * 256 + lane * 8 - shift;
       if (!(kVector || first < extent)) break;
       unsigned g0[4];
-      recall(g0, home0 + c * 128, 128);
+      load_shared(g0, smem0 + c * 128, 128);
 #pragma unroll
       for (int v = 0; v < 8; ++v) {
         if (kVector || (first + v >= 0 && first + v < extent)) {
@@ -238,7 +238,7 @@ extern "C" __global__ void __launch_bounds__(128) row_resident_max_sum_f16_93778
       if (!(kVector || first < extent)) break;
       float y0[8];
       unsigned g0[4];
-      recall(g0, home0 + c * 128, 128);
+      load_shared(g0, smem0 + c * 128, 128);
 #pragma unroll
       for (int v = 0; v < 8; ++v) {
         if (kVector || (first + v >= 0 && first + v < extent)) {
@@ -249,7 +249,7 @@ extern "C" __global__ void __launch_bounds__(128) row_resident_max_sum_f16_93778
           y0[v] = t15;
         }
       }
-      send<8, kVector>(p1 + t0 + begin + first, y0, -first, extent - first);
+      store_words<8, kVector>(p1 + t0 + begin + first, y0, -first, extent - first);
     }
 
   }

@@ -1,8 +1,8 @@
-// Terms of the scores that a group evaluates once for a tile, into its own part of shared memory,
-// and whether what is read for its keys leaves all of them visible; strips of tensors, of which
-// each warp copies its own rows once it has folded the tile before. There are two buffers in turn:
-// who writes the next tile's terms knows by the barrier of this one that every warp has folded the
-// tile before.
+// Key and diagonal terms of the scores, which a warpgroup evaluates once for a tile into its own
+// part of shared memory, together with the question whether all keys of the tile are visible; and
+// strips, of which each warp copies its own rows after it has folded the tile before. Two buffers
+// are used in turn: past the barrier of this tile every warp has folded the tile before, so the
+// other buffer may be overwritten.
 #include <algorithm>
 #include <functional>
 
@@ -14,8 +14,7 @@
 namespace redfuser::codegen {
 namespace {
 
-constexpr int kGroupThreads = 128, kGroupRows = 64, kBarrierBytes = 1024;
-constexpr int kFirstBarrier = 3;  // behind the turns'
+constexpr int kFirstBarrier = 3;  // plus the warpgroup; turns are barriers 1 to 3
 
 std::string_view stored_type(const BiasTile& term) {
   return term.expr->dtype == DType::Bool ? "float" : value_type(term.expr->dtype);
@@ -36,13 +35,13 @@ void HopperText::declare_terms() {
       fmt::format("const int thread = threadIdx.x & {};\n"
                   "char* const terms = memory + (barriers - ptx_shared_address(memory)) + {} + "
                   "(group - 1) * {};",
-                  kGroupThreads - 1, kBarrierBytes, terms + strips));
+                  Warpgroup::kThreads - 1, HopperConfig::kBarrierBytes, terms + strips));
   int offset = terms;
   for (size_t i = 0; i < scores_.strips.size() && strips > 0; ++i) {
     const int pitch = scores_.strips[i].pitch(config_.keys);
     emitter_.line(
         fmt::format("char* const strip{} = terms + {} + warp * {};", i, offset, 16 * pitch));
-    offset += kGroupRows * pitch;
+    offset += Warpgroup::kRows * pitch;
   }
 }
 
@@ -62,9 +61,9 @@ HopperText::LoadedTerm HopperText::load_reads(ir::Expr value, ir::Expr place,
 }
 
 void HopperText::load_terms() {
-  // Of the keys within the tile and the tensor.
+  // For keys within the tile and the tensor.
   const auto key = [&](int from) {
-    return config_.keys < from + kGroupThreads
+    return config_.keys < from + Warpgroup::kThreads
                ? fmt::format("min_of(first + min(thread + {}, {}) + 0ll, {} - 1)", from,
                              config_.keys - 1, keys_)
                : fmt::format("min_of(first + thread + {}ll, {} - 1)", from, keys_);
@@ -72,10 +71,11 @@ void HopperText::load_terms() {
   loaded_.clear();
   for (const BiasTile& term : scores_.terms) {
     loaded_.emplace_back();
-    for (int from = 0; from < term.places(kGroupRows, config_.keys); from += kGroupThreads) {
+    for (int from = 0; from < term.places(Warpgroup::kRows, config_.keys);
+         from += Warpgroup::kThreads) {
       const std::string gap =
           fmt::format("min_of(max_of(first - group_row + thread + {} + {} - 1, 0ll), {} + {} - 2)",
-                      from - (kGroupRows - 1), row_count_, row_count_, keys_);
+                      from - (Warpgroup::kRows - 1), row_count_, row_count_, keys_);
       loaded_.back().push_back(load_reads(term.value, term.place, term.diagonal ? gap : key(from)));
     }
   }
@@ -90,7 +90,7 @@ std::string HopperText::term_value(ir::Expr value, ir::Expr place, const LoadedT
 
 std::string HopperText::skip_terms() const {
   if (scores_.terms.empty()) return "";
-  return fmt::format("ptx_named_sync({} + group, {});\n", kFirstBarrier, kGroupThreads);
+  return fmt::format("ptx_named_sync({} + group, {});\n", kFirstBarrier, Warpgroup::kThreads);
 }
 
 void HopperText::store_terms(const std::string& use) {
@@ -98,23 +98,23 @@ void HopperText::store_terms(const std::string& use) {
   int offset = 0;
   for (size_t t = 0; t < scores_.terms.size(); ++t) {
     const BiasTile& term = scores_.terms[t];
-    const int places = term.places(kGroupRows, config_.keys);
+    const int places = term.places(Warpgroup::kRows, config_.keys);
     emitter_.line(
         fmt::format("{0}* const term{1} = reinterpret_cast<{0}*>(terms + {2}) + (({3}) & 1) * {4};",
                     stored_type(term), t, offset, use, places));
     offset += 2 * places * term.bytes();
     for (size_t j = 0; j < loaded_[t].size(); ++j) {
-      const int from = static_cast<int>(j) * kGroupThreads, left = places - from;
+      const int from = static_cast<int>(j) * Warpgroup::kThreads, left = places - from;
       emitter_.open();
       const std::string value = term_value(term.value, term.place, loaded_[t][j]);
       const std::string some =
-          left < kGroupThreads ? fmt::format("if (thread < {}) ", left) : std::string();
+          left < Warpgroup::kThreads ? fmt::format("if (thread < {}) ", left) : std::string();
       emitter_.line(fmt::format("{}term{}[thread + {}] = {};", some, t, from, value));
       const std::string text = emitter_.close();
       emitter_.line(fmt::format("{{\n{}}}", text));
     }
   }
-  const std::string barrier = fmt::format("({} + group, {}", kFirstBarrier, kGroupThreads);
+  const std::string barrier = fmt::format("({} + group, {}", kFirstBarrier, Warpgroup::kThreads);
   if (!scores_.by_key) {
     emitter_.line(fmt::format("ptx_named_sync{});", barrier));
     return;
@@ -126,7 +126,7 @@ void HopperText::store_terms(const std::string& use) {
   emitter_.line(fmt::format("bool clear;\n{{\n{}}}", text));
 }
 
-// Those of eight keys, of which a thread has a pair.
+// The terms of eight keys, of which a thread has a pair.
 void HopperText::open_terms(const ScoreSpec& score, size_t phase) {
   term_texts_.clear();
   std::vector<ir::Expr> roots = score.lifts_of(phase);
@@ -152,7 +152,7 @@ void HopperText::open_term(size_t t) {
   if (term.diagonal) {
     emitter_.line(
         fmt::format("load_two({}, term{} + n * 8 + pair + {} - (own_row + h * 8 - group_row));",
-                    name, t, kGroupRows - 1));
+                    name, t, Warpgroup::kRows - 1));
   } else {
     emitter_.line(fmt::format("load_pair({}, term{} + n * 8 + pair);", name, t));
   }
@@ -181,7 +181,7 @@ std::string HopperText::copy_strips(const std::string& first) {
   return fmt::format("{{\n{}}}\n", emitter_.close());
 }
 
-// Rows beyond the last one repeat it.
+// Rows beyond the last one read the last one.
 void HopperText::copy_strip(size_t i) {
   const ScoreStrip& strip = scores_.strips[i];
   const std::string vector =

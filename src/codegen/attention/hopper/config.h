@@ -1,6 +1,7 @@
-// Attention on sm_90a: a warpgroup that copies tiles through rings in shared memory, and one to
-// three that multiply them (wgmma) and fold the scores into the state, in turns, so that the
-// arithmetic of one hides under the products of the others.
+// Attention on sm_90a, warp-specialised as in FlashAttention-3: a producer warpgroup loads tiles by
+// TMA into rings in shared memory; one to three consumer warpgroups multiply them (wgmma) and fold
+// the scores into the state. Consumers take turns, so the softmax of one overlaps with the products
+// of the others.
 #pragma once
 
 #include <optional>
@@ -9,16 +10,24 @@
 #include "codegen/attention/bias_tiles.h"
 #include "codegen/attention/mask_condition.h"
 #include "codegen/core/kernel_config.h"
-#include "codegen/core/tma_view.h"
+#include "codegen/core/tma_tile.h"
 
 namespace redfuser::codegen {
 
+// A warpgroup of wgmma: four warps, each with 16 rows of a product.
+struct Warpgroup {
+  static constexpr int kThreads = 128, kRows = 64;
+};
+
 struct HopperConfig {
-  int groups = 2;       // warpgroups of 64 rows each: 1 to 3
-  int keys = 128;       // of a tile; a multiple of 16
-  int stages = 2;       // tiles of keys, and of values, in flight
-  int queries = 1;      // tiles of rows in flight
-  bool strips = false;  // the scores' strips are copied to shared memory
+  // Shared memory for the barriers of a block and the indices of its row tiles.
+  static constexpr int kBarrierBytes = 1024;
+
+  int groups = 2;       // consumer warpgroups of 64 rows each: 1 to 3
+  int keys = 128;       // of a K/V tile; a multiple of 16
+  int stages = 2;       // K tiles, and V tiles, in flight
+  int queries = 1;      // Q tiles in flight
+  bool strips = false;  // bias strips are copied to shared memory
 
   Parameters parameters() const {
     return {{"groups", groups},
@@ -29,13 +38,13 @@ struct HopperConfig {
   }
 };
 
-// The scores as the family computes them.
+// The scores as this family computes them.
 struct HopperScores {
   MaskCondition mask;
-  // mask.visible is by_tile and by_key: what indices tell of a tile, and what is read for every key
-  // (null: nothing is).
+  // mask.visible = by_tile and by_key. by_tile depends on indices, so a whole tile is decided at
+  // once; by_key reads tensor elements for every key (null: it reads none).
   ir::Expr by_tile, by_key;
-  ScoreSpec masked, whole;  // whole: of tiles that the mask leaves as they are
+  ScoreSpec masked, whole;  // whole: of tiles in which every key is visible
   std::vector<BiasTile> terms;
   std::vector<ScoreStrip> strips;
 

@@ -1,5 +1,5 @@
-// How many rows a tile has, by the time that the multiprocessors take for all of them: few tiles
-// leave some of them without work, and a mask makes tiles unequal.
+// Chooses the height of row tiles by simulating the SMs: few tiles leave SMs idle, and a mask makes
+// tiles unequal.
 #include "codegen/attention/hopper/cost.h"
 
 #include <algorithm>
@@ -12,16 +12,14 @@
 namespace redfuser::codegen {
 namespace {
 
-constexpr int kGroupRows = 64;
-// Of a tile of keys for 1, 2 and 3 groups, and of a row tile besides. Only their ratios count; they
-// are estimates from the throughput of two and three groups.
+// Time of a K/V tile for 1, 2 and 3 consumer warpgroups, and the fixed time of a row tile. Only
+// ratios matter; they are estimates from the throughput of two and three warpgroups.
 constexpr double kKeyTileTimes[] = {1.0, 1.5, 2.0}, kRowTileTime = 0.7;
-constexpr double kGain = 0.9;  // what a smaller tile has to save
-// What a tile of 128 keys takes, by head sizes of 128, in cycles; and what a tile takes beside its
-// keys' work, as keys.
+constexpr double kGain = 0.9;  // a smaller row tile must take at most this share of the time
+// Cycles of a K/V tile of 128 keys and head sizes of 128, and the fixed time of a tile in keys.
 constexpr double kTileCycles = 1930.5, kTileOverhead = 32;
 
-// Until the last multiprocessor is done, when each takes the next row tile as it becomes free.
+// Time until the last SM is done, if each takes the next row tile when it becomes free.
 double time_of(const std::vector<double>& tiles, int64_t others, int multiprocessors) {
   constexpr int64_t kMaxSimulated = 1 << 14;
   double all = 0;
@@ -41,10 +39,10 @@ double time_of(const std::vector<double>& tiles, int64_t others, int multiproces
   return last;
 }
 
-// For row tiles of so many groups, `key_tile` of each group's tiles of keys.
+// The time with so many consumer warpgroups; `key_tile` is the time of a K/V tile of one.
 double time_of(const VisitedTiles& visits, int groups, double key_tile, int64_t rows,
                int64_t others, int multiprocessors) {
-  const int64_t height = groups * kGroupRows;
+  const int64_t height = groups * Warpgroup::kRows;
   std::vector<double> tiles;
   for (int64_t first = 0; first < rows; first += height) {
     const int64_t last = std::min(first + height, rows) - 1;
@@ -64,7 +62,8 @@ int hopper_queries(const StepBuilder& builder, const AttentionSpec& form,
       sizes.of(product_of(builder.pool(), extents_of(builder.pool(), form.others)));
   const int64_t rows = sizes.of(form.row->extent());
   if (!scores.mask.skips() || others <= 0 || rows <= 0) return 2;
-  const int64_t tiles = others * ((rows + groups * kGroupRows - 1) / (groups * kGroupRows));
+  const int64_t tiles =
+      others * ((rows + groups * Warpgroup::kRows - 1) / (groups * Warpgroup::kRows));
   return tiles < kManyTiles * builder.target.multiprocessors ? 1 : 2;
 }
 

@@ -1,22 +1,22 @@
-// The time that row tiles take, by estimate, and the number of warpgroups that follows.
+// Estimated time of the row tiles, and the number of warpgroups chosen by it.
 #pragma once
 
 #include "codegen/attention/hopper/config.h"
 
 namespace redfuser::codegen {
 
-// Of 1 to `most` groups, those whose row tiles take the least time by estimate; `most` where sizes
-// are not known.
+// The number of consumer warpgroups, 1 to `most`, with the least estimated time; `most` where sizes
+// are unknown.
 int choose_warpgroups(const StepBuilder& builder, const AttentionSpec& form,
                       const HopperScores& scores, int keys, int most);
 
-// Row tiles in flight, of so many groups: 2, so that the next one's queries come while one is
-// computed. 1 where few row tiles are unequal: to bring one's queries is to claim it, and it would
-// wait while other blocks are out of work.
+// Q tiles in flight: 2, so that the next Q tile is loaded during the computation of one. 1 where
+// row tiles are few and of unequal time: loading Q claims the row tile, which would wait while
+// other SMs are idle.
 int hopper_queries(const StepBuilder& builder, const AttentionSpec& form,
                    const HopperScores& scores, int groups);
 
-// Microseconds by estimate, of sizes that are known.
+// Estimated microseconds; sizes must be known.
 double hopper_time(const StepBuilder& builder, const AttentionSpec& form,
                    const HopperScores& scores, const HopperConfig& config, const KnownSizes& sizes);
 

@@ -37,7 +37,7 @@ void HopperText::write_rows() {
   emitter_.line(close_row());
 }
 
-// Quotients by what a row shares become products; for results that are rounded to 16 bits.
+// Divisions by a value that the row shares become products, for results rounded to 16 bits.
 ir::Expr HopperText::by_reciprocals(ir::Expr e) const {
   const auto row_level = [&](ir::Expr x) {
     if (x->depends_on(form_.column)) return false;

@@ -1,4 +1,4 @@
-// What a block does: one tile of rows, whose keys and values the producer copies tile by tile.
+// The loop of a block over row tiles, whose K and V tiles the producer loads one after the other.
 #include "codegen/attention/hopper/mainloop.h"
 
 #include "base/error.h"
@@ -7,14 +7,6 @@
 #include "codegen/elementwise/elementwise_kernel.h"
 
 namespace redfuser::codegen {
-namespace {
-
-constexpr int kGroupThreads = 128, kGroupRows = 64, kSlabColumns = 64, kSlabRowBytes = 128;
-constexpr int kAlignment = 1024;
-
-int padded(int64_t n) { return static_cast<int>((n + 15) / 16 * 16); }
-
-}  // namespace
 
 HopperText::HopperText(StepBuilder& builder, const AttentionSpec& form, const HopperScores& scores,
                        const HopperOperands& operands, const HopperConfig& config)
@@ -35,8 +27,8 @@ HopperText::HopperText(StepBuilder& builder, const AttentionSpec& form, const Ho
       emitter_(kernel_),
       leaves_(emitter_),
       type_(storage_type(form.query->dtype)),
-      depth_(padded(form.depth->extent()->integer)),
-      columns_(padded(form.column->extent()->integer)) {
+      depth_(padded_size(form.depth->extent()->integer)),
+      columns_(padded_size(form.column->extent()->integer)) {
   emitter_.set_fast_exp(true);
   for (const ScoreSpec* score : {&masked_, &whole_}) {
     for (const cascade::Accumulator& accumulator : score->rows.accumulators)
@@ -50,7 +42,8 @@ ir::Expr HopperText::other_rows() const {
   return product_of(pool_, extents_of(pool_, form_.others));
 }
 
-// One block per multiprocessor takes row tile after row tile, and begins one while it ends another.
+// A persistent kernel: one block per SM takes row tile after row tile; the producer starts the next
+// one while the consumers finish the last one.
 KernelLaunch HopperText::launch() {
   keys_ = kernel_.size(rows_.length());
   row_count_ = kernel_.size(form_.row->extent());
@@ -66,16 +59,12 @@ KernelLaunch HopperText::launch() {
       kernel_.launch("attention_hopper", rows_.comment,
                      {"ptx", "math", "types", "reduce", "key_tiles", "attention", "ptx_barrier",
                       "ptx_hopper", "hopper"},
-                     "", emitter_.close(), (config_.groups + 1) * kGroupThreads, 1);
+                     "", emitter_.close(), (config_.groups + 1) * Warpgroup::kThreads, 1);
   launch.config = config_.parameters();
   launch.shared = hopper_shared_bytes(form_, scores_, config_);
   launch.grid[0] = pool_.make(ir::ExprOp::Min, {pool_.mul(row_tiles(), other_rows()),
                                                 pool_.integer(builder_.target.multiprocessors)});
   return launch;
-}
-
-int HopperText::tile_bytes(int lines, int columns) const {
-  return (columns + kSlabColumns - 1) / kSlabColumns * lines * kSlabRowBytes;
 }
 
 void HopperText::declare_memory() {
@@ -91,8 +80,8 @@ void HopperText::declare_memory() {
       "int* const works = reinterpret_cast<int*>(memory + 512 + (barriers - "
       "ptx_shared_address(memory)));\n"
       "const int group = __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0);",
-      kAlignment - 1, config_.queries, tile_bytes(rows(), depth_), config_.stages,
-      tile_bytes(config_.keys, depth_), tile_bytes(config_.keys, columns_), 16 * config_.queries,
+      TmaTile::kAlignment - 1, config_.queries, query_tile().bytes(), config_.stages,
+      key_tile().bytes(), value_tile().bytes(), 16 * config_.queries,
       16 * (config_.queries + config_.stages), 16 * (config_.queries + 2 * config_.stages)));
   emitter_.line(fmt::format(
       "if (threadIdx.x == 0) {{\nq_ring.init({0});\nk_ring.init({0});\n"
@@ -100,8 +89,9 @@ void HopperText::declare_memory() {
       4 * config_.groups));
 }
 
-// Row tiles are ordered by sections of other rows whose keys and values stay in the L2 cache
-// together, in these from the last rows to the first, which see the fewest keys of a causal mask.
+// Row tiles are ordered by sections of heads and batches whose K and V fit into the L2 cache
+// together; within a section from the last rows to the first, because the first rows have the
+// fewest keys under a causal mask.
 void HopperText::declare_schedule() {
   const int64_t section_bytes = int64_t{mask_.skips() ? 16 : 2} << 20;
   ir::Expr bytes = pool_.mul(rows_.length(), pool_.integer(2 * (depth_ + columns_)));
@@ -129,64 +119,35 @@ void HopperText::place_work() {
   visible_.declare(emitter_, "first_row", "last_row", config_.keys);
 }
 
-std::vector<std::string> HopperText::coordinates(const TmaOperand& read) {
-  std::vector<std::string> names;
-  for (ir::Expr e : read.coordinates) {
-    names.push_back(emitter_.fresh("c"));
-    emitter_.line(fmt::format("const int {} = {};", names.back(), as_int(emitter_.emit(e))));
-  }
-  return names;
-}
-
-std::string HopperText::declare_view(const TmaOperand& read, int lines) {
-  TmaView view = read.view;
-  view.box = {kSlabColumns, lines};
-  view.box.resize(view.dims.size(), 1);
-  return kernel_.view(std::move(view));
-}
-
-std::string HopperText::copies(const std::string& view, const std::string& tile, int lines,
-                               int columns, const std::string& barrier, const std::string& line,
-                               const std::vector<std::string>& coordinates, int from) const {
-  std::string text;
-  for (int c = from; c < columns; c += kSlabColumns) {
-    text += fmt::format("ptx_copy_box({} + {}, {}, {}, {}, {}, {});\n", tile,
-                        c / kSlabColumns * lines * kSlabRowBytes, view, barrier, c, line,
-                        fmt::join(coordinates, ", "));
-  }
-  return text;
-}
-
 std::string HopperText::producer() {
-  const std::string query_view = declare_view(operands_.query, rows());
-  const std::string key_view = declare_view(operands_.key, config_.keys);
-  const std::string value_view = declare_view(operands_.value, config_.keys);
+  const std::string query_view = kernel_.view(query_tile().view(operands_.query));
+  const std::string key_view = kernel_.view(key_tile().view(operands_.key));
+  const std::string value_view = kernel_.view(value_tile().view(operands_.value));
   emitter_.open();
   emitter_.line(
       "work_ring.acquire(item);\nworks[item % 2] = work;\nwork_ring.fill(item);\n"
       "if (work >= all_work) break;");
   place_work();
-  const std::vector<std::string> query_at = coordinates(operands_.query);
-  const std::vector<std::string> key_at = coordinates(operands_.key);
-  const std::vector<std::string> value_at = coordinates(operands_.value);
-  const int query_bytes = tile_bytes(rows(), depth_);
+  const std::vector<std::string> query_at = declare_coordinates(emitter_, operands_.query);
+  const std::vector<std::string> key_at = declare_coordinates(emitter_, operands_.key);
+  const std::vector<std::string> value_at = declare_coordinates(emitter_, operands_.value);
   emitter_.line(
       fmt::format("const unsigned q_full = q_ring.acquire(item, {0});\n"
                   "const unsigned q_tile = q_tiles + item++ % {1} * {0};\n{2}",
-                  query_bytes, config_.queries,
-                  copies(query_view, "q_tile", rows(), depth_, "q_full", "first_row", query_at)));
+                  query_tile().bytes(), config_.queries,
+                  query_tile().copies({"q_tile", query_view, "q_full", "first_row", query_at})));
   std::string text;
-  for (const auto& [name, view, columns, at] : {std::tuple("k", key_view, depth_, key_at),
-                                                std::tuple("v", value_view, columns_, value_at)}) {
-    const int bytes = tile_bytes(config_.keys, columns);
+  for (const auto& [name, view, tile, at] : {std::tuple("k", key_view, key_tile(), key_at),
+                                             std::tuple("v", value_view, value_tile(), value_at)}) {
+    const int bytes = tile.bytes();
     text += fmt::format("const unsigned {0}_full = {0}_ring.acquire(use, {1});\n", name, bytes);
-    text += copies(view, fmt::format("{}_tiles + use % {} * {}", name, config_.stages, bytes),
-                   config_.keys, columns, fmt::format("{}_full", name), "line", at);
+    text += tile.copies({fmt::format("{}_tiles + use % {} * {}", name, config_.stages, bytes), view,
+                         fmt::format("{}_full", name), "line", at});
   }
   emitter_.line(
       fmt::format("for (int tile = 0; tile < tiles; ++tile, ++use) {{\nconst int line = {};\n{}}}",
                   first_key("tile"), text));
-  // Where a mask makes row tiles unequal, a block takes its next one when it is nearly done.
+  // With a mask, row tiles differ in time: a block takes the next one when it is nearly done.
   emitter_.line(mask_.skips() ? fmt::format("work = next_work({}, all_work);", kernel_.counter())
                               : std::string("work += gridDim.x;"));
   return fmt::format(
@@ -201,7 +162,7 @@ std::string HopperText::consumer() {
       "const int warp = threadIdx.x >> 5 & 3, quad = (threadIdx.x & 31) >> 2, pair = "
       "(threadIdx.x & 3) * 2;");
   declare_terms();
-  // The last group lets the first one begin.
+  // The last warpgroup passes the first turn to the first one.
   emitter_.line(
       fmt::format("if (group == {0}) pass_turn<{0}>({1});", config_.groups, config_.groups - 1));
   emitter_.line("unsigned item = 0, use = 0;");
@@ -219,16 +180,16 @@ std::string HopperText::row_tile() {
       "const int group_row = first_row + (group - 1) * {0}, last_group_row = "
       "static_cast<int>(min_of(group_row + {1}ll, {2} - 1)), own_row = group_row + warp * 16 + "
       "quad;",
-      kGroupRows, kGroupRows - 1, row_count_));
+      Warpgroup::kRows, Warpgroup::kRows - 1, row_count_));
   declare_state();
   emitter_.line(fmt::format("float s[{}][4], o[{}][4] = {{}};\nunsigned p[{}][4];",
                             config_.keys / 8, columns_ / 8, config_.keys / 16));
   emitter_.line(
       fmt::format("const unsigned q_own = q_tiles + item % {} * {} + (group - 1) * {};\n"
                   "q_ring.wait_full_together(item);",
-                  config_.queries, tile_bytes(rows(), depth_), kGroupRows * kSlabRowBytes));
+                  config_.queries, query_tile().bytes(), TmaTile{Warpgroup::kRows}.slab_bytes()));
   const std::string first = first_tile(), next = next_tiles();
-  // A group without rows takes its turns and frees what it does not read.
+  // A warpgroup without rows takes its turns and releases the tiles unread.
   emitter_.line(fmt::format(
       "if (tiles > 0 && group_row < {0}) {{\n{1}{2}}} else {{\nq_ring.release(item);\n{4}"
       "for (int tile = 0; tile < tiles; ++tile, ++use) {{\n"
@@ -251,11 +212,10 @@ std::string HopperText::first_tile() {
   const std::string copies = copy_strips("first");
   if (!copies.empty()) emitter_.line(copies);
   load_terms();
-  emitter_.line(
-      fmt::format("k_ring.wait_full(use);\n"
-                  "start_scores<{0}, {1}, {2}>(s, q_own, {3}, k_tiles + use % {4} * {5});",
-                  type_, depth_, config_.keys, rows() * kSlabRowBytes, config_.stages,
-                  tile_bytes(config_.keys, depth_)));
+  emitter_.line(fmt::format(
+      "k_ring.wait_full(use);\n"
+      "start_scores<{0}, {1}, {2}>(s, q_own, {3}, k_tiles + use % {4} * {5});",
+      type_, depth_, config_.keys, query_tile().slab_bytes(), config_.stages, key_tile().bytes()));
   store_terms("use");
   emitter_.line("wait_products<0>(s);\nk_ring.release(use);");
   wait_strips();
@@ -268,8 +228,8 @@ std::string HopperText::first_tile() {
 }
 
 std::string HopperText::next_tiles() {
-  const int key_bytes = tile_bytes(config_.keys, depth_);
-  const int value_bytes = tile_bytes(config_.keys, columns_);
+  const int key_bytes = key_tile().bytes();
+  const int value_bytes = value_tile().bytes();
   const std::string values =
       fmt::format("start_values<{0}, {1}, {2}>(o, p, v_tiles + use % {3} * {4});", type_, columns_,
                   config_.keys, config_.stages, value_bytes);
@@ -280,7 +240,7 @@ std::string HopperText::next_tiles() {
       fmt::format("k_ring.wait_full(use + 1);\nawait_turn<{4}>(group - 1);\n"
                   "start_scores<{0}, {1}, {2}>(s, q_own, {3}, k_tiles + (use + 1) % {5} * {6});\n"
                   "v_ring.wait_full(use);\n{7}\npass_turn<{4}>(group - 1);",
-                  type_, depth_, config_.keys, rows() * kSlabRowBytes, config_.groups,
+                  type_, depth_, config_.keys, query_tile().slab_bytes(), config_.groups,
                   config_.stages, key_bytes, values));
   store_terms("use + 1");
   emitter_.line("wait_products<1>(s);\nk_ring.release(use + 1);");

@@ -1,4 +1,3 @@
-// Which forms the Hopper family takes, and with which tiles.
 #include "codegen/attention/hopper/select.h"
 
 #include <algorithm>
@@ -9,21 +8,16 @@
 namespace redfuser::codegen {
 namespace {
 
-constexpr int kSlabColumns = 64, kSlabRowBytes = 128, kGroupRows = 64;
 constexpr int64_t kLargestSize = 256;
 
-int tile_bytes(int lines, int64_t columns) {
-  return static_cast<int>((columns + kSlabColumns - 1) / kSlabColumns) * lines * kSlabRowBytes;
-}
-
-// Keys that tiles of `keys` cover beyond `length`, as a share.
+// Keys covered by tiles of `keys`, relative to `length`.
 double waste(ir::Expr length, int64_t keys) {
   if (!length->is_constant() || length->integer <= 0) return 0;
   const int64_t covered = (length->integer + keys - 1) / keys * keys;
   return static_cast<double>(covered) / static_cast<double>(length->integer);
 }
 
-// Lifts of elements that the mask leaves; of all without `visible`.
+// Lifts of visible elements; of all elements if `visible` is null.
 std::vector<ir::Expr> lifts_of(ir::ExprPool& pool, const AttentionSpec& form, ir::Expr visible) {
   std::vector<ir::Expr> result;
   for (size_t k = 0; k < form.rows.accumulators.size(); ++k) {
@@ -33,7 +27,7 @@ std::vector<ir::Expr> lifts_of(ir::ExprPool& pool, const AttentionSpec& form, ir
   return result;
 }
 
-// Takes the conjuncts that are read for every key from the others.
+// Separates the conjuncts that read elements for every key.
 void split_visible(ir::ExprPool& pool, const AttentionSpec& form, HopperScores& scores) {
   scores.by_tile = pool.boolean(true);
   scores.by_key = nullptr;
@@ -91,25 +85,26 @@ std::optional<HopperOperands> tma_operands(StepBuilder& builder, const Attention
 int hopper_term_bytes(const HopperScores& scores, const HopperConfig& config) {
   int bytes = 0;
   for (const BiasTile& term : scores.terms) {
-    bytes += 2 * term.places(kGroupRows, config.keys) * term.bytes();
+    bytes += 2 * term.places(Warpgroup::kRows, config.keys) * term.bytes();
   }
   return bytes;
 }
 
 int hopper_strip_bytes(const HopperScores& scores, const HopperConfig& config) {
   int bytes = 0;
-  for (const ScoreStrip& strip : scores.strips) bytes += kGroupRows * strip.pitch(config.keys);
+  for (const ScoreStrip& strip : scores.strips)
+    bytes += Warpgroup::kRows * strip.pitch(config.keys);
   return config.strips ? bytes : 0;
 }
 
 int hopper_shared_bytes(const AttentionSpec& form, const HopperScores& scores,
                         const HopperConfig& config) {
-  constexpr int kAlignment = 1024, kBarrierBytes = 1024;
   const int64_t depth = form.depth->extent()->integer, columns = form.column->extent()->integer;
-  return kAlignment + kBarrierBytes +
+  return TmaTile::kAlignment + HopperConfig::kBarrierBytes +
          config.groups * (hopper_term_bytes(scores, config) + hopper_strip_bytes(scores, config)) +
-         config.queries * tile_bytes(config.groups * 64, depth) +
-         config.stages * (tile_bytes(config.keys, depth) + tile_bytes(config.keys, columns));
+         config.queries * TmaTile{config.groups * Warpgroup::kRows, depth}.bytes() +
+         config.stages *
+             (TmaTile{config.keys, depth}.bytes() + TmaTile{config.keys, columns}.bytes());
 }
 
 HopperConfig hopper_config(const StepBuilder& builder, const AttentionSpec& form,
@@ -121,10 +116,10 @@ HopperConfig hopper_config(const StepBuilder& builder, const AttentionSpec& form
   ir::Expr length = form.rows.length();
   const bool even = length->is_constant() && length->integer % config.keys == 0;
   if (size <= 64) {
-    // Mask code besides does not fit into the registers of three groups, nor do strips.
+    // The registers of three warpgroups do not hold the code of masks or strips as well.
     config.groups = masked || !even || !scores.strips.empty() ? 2 : 3;
   } else if (size <= 128) {
-    // Wider tiles read the queries less often.
+    // wgmma reads Q from shared memory less often for wider tiles.
     constexpr int kWide = 144;
     constexpr double kGain = 1.04;
     if (!masked && length->is_constant() &&
@@ -154,10 +149,10 @@ HopperConfig hopper_config(const StepBuilder& builder, const AttentionSpec& form
 
 namespace {
 
-// Scores, packed weights and sums of a thread; the rest of its registers is for addresses, states
-// and the code of masks.
+// Whether a thread's registers hold its scores, packed weights and output sums; the others are for
+// addresses, states and masks.
 bool fits_registers(const AttentionSpec& form, const HopperScores& scores, int groups, int keys) {
-  const int64_t columns = (form.column->extent()->integer + 15) / 16 * 16;
+  const int columns = padded_size(form.column->extent()->integer);
   const bool plain = scores.mask.visible->is_constant() && !scores.has_terms();
   const int room = groups > 2 ? (plain ? 128 : 104) : (plain ? 184 : 168);
   return keys / 2 + keys / 4 + columns / 2 <= room;

@@ -1,4 +1,4 @@
-// Which forms the attention kernel for sm_90a takes, and with which tiles.
+// Which attention cascades the kernel for sm_90a supports, and its tile sizes.
 #pragma once
 
 #include <optional>
@@ -8,21 +8,21 @@
 
 namespace redfuser::codegen {
 
-// nullopt unless the target is sm_90, the operands are halves that the copy engine can fetch, and
-// the weights are what the last pass over a tile computes.
+// nullopt unless the target is sm_90, TMA can load the operands, they are of one 16-bit type, and
+// the last pass over a tile computes the weights.
 std::optional<HopperOperands> hopper_operands(StepBuilder& builder, const AttentionSpec& form);
 
-// The same of any sizes.
+// The same for head sizes without a limit.
 std::optional<HopperOperands> tma_operands(StepBuilder& builder, const AttentionSpec& form);
 
 HopperScores hopper_scores(ir::ExprPool& pool, const AttentionSpec& form);
 
-// The default for a form's sizes. Head sizes are at most 256.
+// The default configuration. Head sizes are at most 256.
 HopperConfig hopper_config(const StepBuilder& builder, const AttentionSpec& form,
                            const HopperScores& scores);
 
-// What fits of row tiles of so many groups and tiles of so many keys: with two row tiles in flight,
-// and with one and more stages.
+// Configurations with so many consumer warpgroups and keys per tile: with two Q tiles in flight and
+// as many stages as fit, and with one Q tile if more stages fit then.
 std::vector<HopperConfig> hopper_configs(const Target& target, const AttentionSpec& form,
                                          const HopperScores& scores, int groups, int keys);
 
@@ -30,7 +30,7 @@ std::vector<HopperConfig> hopper_configs(const Target& target, const AttentionSp
 int hopper_shared_bytes(const AttentionSpec& form, const HopperScores& scores,
                         const HopperConfig& config);
 
-// That of one group for the score terms' two buffers, and for its part of the strips behind them.
+// Bytes of one warpgroup: both buffers of the bias tiles, and the strips behind them.
 int hopper_term_bytes(const HopperScores& scores, const HopperConfig& config);
 int hopper_strip_bytes(const HopperScores& scores, const HopperConfig& config);
 

@@ -1,4 +1,4 @@
-// A tile of scores folded into the state of the warpgroup's rows, in registers.
+// Folds a tile of scores into the state of the warpgroup's rows, in registers.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -16,7 +16,7 @@ constexpr double kLog2E = 1.4426950408889634;
 
 std::string float_text(double value) { return literal(value, DType::Float32); }
 
-// Index differences and the like, for which 32 bits and floats of their integers are exact.
+// Whether 32 bits suffice for an integer and fp32 is exact for it: differences of indices.
 bool small_integer(ir::Expr e) {
   int64_t weight = 0;
   for (const auto& [monomial, coefficient] : to_polynomial(e)) {
@@ -150,7 +150,7 @@ void HopperText::fold_phase(const ScoreSpec& score, size_t phase, bool tail) {
   make_references(range.end);
 }
 
-// Integers affine in the position within the tile: one base per row, 32 bits.
+// Integers affine in the position within the tile need one 32-bit base per row.
 HopperText::Bindings HopperText::positions(const ScoreSpec& score, size_t phase) {
   std::set<ir::Expr> seen, done;
   Bindings found;
@@ -193,8 +193,8 @@ HopperText::Bindings HopperText::positions(const ScoreSpec& score, size_t phase)
   return found;
 }
 
-// Exponentials and hyperbolic tangents of the elements; references in exponents are scaled once per
-// row.
+// Exponentials and hyperbolic tangents of the elements; rescale references in exponents are scaled
+// once per row.
 std::vector<HopperText::Special> HopperText::specials(const ScoreSpec& score, size_t phase) {
   std::vector<Special> found;
   std::set<ir::Expr> seen;
@@ -252,7 +252,7 @@ void HopperText::place_element(bool tail) {
   emitter_.bind(rows_.cascade.stream, "at");
 }
 
-// What s holds: the raw score, and from the first phase on what is kept of it.
+// The contents of s: the raw score, after the first phase the kept value.
 void HopperText::bind_score(const ScoreSpec& score, size_t phase) {
   if (!score.kept) return;
   const Factored& kept = score.kept_factors;
@@ -279,7 +279,7 @@ void HopperText::fold_element(const ScoreSpec& score, size_t phase, bool tail) {
   for (const auto& [e, text] : places) emitter_.bind(e, text);
   emitter_.line("const float raw = s[n][x];");
   if (phase == 0 || !score.kept) emitter_.bind(score.raw, "raw");
-  // What is kept may be made of special functions, and they of it.
+  // The kept value may contain special functions, and special functions may contain it.
   bool scored = false;
   for (const Special& special : found) {
     const bool late = phase > 0 || (score.kept && special.rest == score.kept_factors.rest);
@@ -368,7 +368,7 @@ std::string HopperText::move_values() {
   emitter_.line(unrolled("n", columns_ / 8, unrolled("e", 2, element) + "\n"));
   emitter_.line(close_row());
   const std::string text = emitter_.close();
-  // ρ(d, d) = 1: where no reference of the warp's rows moved, nothing is to be done.
+  // ρ(d, d) = 1: no rescaling unless a reference of the warp's rows changed.
   std::string same;
   for (size_t r = 0; r < rows_.references.size(); ++r) {
     same += fmt::format("{0}r{1}[0] == w{1}[0] && r{1}[1] == w{1}[1]", r > 0 ? " && " : "", r);

@@ -1,5 +1,5 @@
-// The text of a Hopper attention kernel in the making; its parts are in the files of the same
-// prefix. Kernels of other schedules are derived from it (attention_wide_text.h).
+// Writes the CUDA text of the attention kernel for sm_90a. The schedule for large heads
+// (attention/large_head/text.h) derives from it.
 #pragma once
 
 #include <set>
@@ -23,57 +23,54 @@ class HopperText {
   KernelLaunch launch();
 
  protected:
-  // hopper_attention_kernel.cpp: a block's work, its barriers, the producer, the consumers' loop.
+  // mainloop.cpp: row tiles, barriers, the producer, the loop of the consumers.
   void declare_memory();
   void declare_schedule();
   void place_work();
-  std::vector<std::string> coordinates(const TmaOperand& read);
-  std::string declare_view(const TmaOperand& read, int lines);
-  std::string copies(const std::string& view, const std::string& tile, int lines, int columns,
-                     const std::string& barrier, const std::string& line,
-                     const std::vector<std::string>& coordinates, int from = 0) const;
   std::string producer();
   std::string consumer();
   std::string row_tile();
-  // The first key of the visited tile of that number.
+  // The first key of visited tile number `tile`.
   virtual std::string first_key(const std::string& tile) const;
   std::string first_tile();
   std::string next_tiles();
-  int rows() const { return config_.groups * 64; }
-  int tile_bytes(int lines, int columns) const;
+  int rows() const { return config_.groups * Warpgroup::kRows; }
+  TmaTile query_tile() const { return {rows(), depth_}; }
+  TmaTile key_tile() const { return {config_.keys, depth_}; }
+  TmaTile value_tile() const { return {config_.keys, columns_}; }
   ir::Expr row_tiles() const;
   ir::Expr other_rows() const;
 
-  // attention_hopper_terms.cpp: terms of the scores, evaluated once for a tile.
+  // bias_tiles_text.cpp: key and diagonal terms of the scores, evaluated once for a tile.
   void declare_terms();
   struct LoadedTerm {
     std::string place;
     std::vector<std::pair<ir::Expr, std::string>> reads;
   };
-  // What a tile's terms read, ahead of the products; their values, while these are under way. `use`
-  // numbers the tiles of the kernel.
+  // The reads of a tile's terms are issued before the products, the values are computed during the
+  // products. `use` counts the tiles of the kernel.
   void load_terms();
   LoadedTerm load_reads(ir::Expr value, ir::Expr place, const std::string& index);
   void store_terms(const std::string& use);
-  // Of row tiles without rows of the group, whose tiles are not stored: the next one's buffer may
-  // be the last one's.
+  // For row tiles in which the warpgroup has no row: the barrier of store_terms alone, because the
+  // next row tile may overwrite the buffer of the last one.
   std::string skip_terms() const;
   std::string term_value(ir::Expr value, ir::Expr place, const LoadedTerm& loaded);
-  // Starts the copies of the strips' parts for the tile of keys from `first`.
+  // Starts the copies of the strips for the K/V tile that begins at key `first`.
   std::string copy_strips(const std::string& first);
   void copy_strip(size_t i);
   void wait_strips();
-  // What the phase takes of terms and strips: texts of eight keys, and names of the elements'.
+  // Loads the phase's terms and strips for eight keys, and binds the elements' names.
   void open_terms(const ScoreSpec& score, size_t phase);
   void open_term(size_t t);
   void open_strip(size_t i);
   void bind_terms();
   bool is_term(ir::Expr e) const;
 
-  // attention_hopper_state.cpp: a tile of scores folded into the state.
+  // softmax_state.cpp: folds a tile of scores into the state.
   void declare_state();
-  std::string fold_tile();  // leaves weights in s and new states in b
-  // `tail`: of tiles that may reach beyond the last key.
+  std::string fold_tile();  // writes the weights to s and the new states to b
+  // `tail`: for tiles that may extend beyond the last key.
   std::string fold_scores(const ScoreSpec& score, bool tail);
   virtual void fold_phase(const ScoreSpec& score, size_t phase, bool tail);
   void fold_element(const ScoreSpec& score, size_t phase, bool tail);
@@ -91,10 +88,10 @@ class HopperText {
   std::string tile_reduction(const ScoreSpec& score, size_t k) const;
   void update_state(const ScoreSpec& score, size_t k, const std::string& reduction);
   void make_references(size_t done);
-  std::string move_values();  // transports o
+  std::string move_values();  // rescales o
   std::string adopt_state();
 
-  // attention_hopper_finish.cpp: results and outputs.
+  // epilogue.cpp: results and outputs.
   std::string outputs();
   void join_lanes();
   void write_rows();
@@ -125,15 +122,15 @@ class HopperText {
   Emitter emitter_;
   LeafNames leaves_;
   std::set<size_t> ready_;
-  std::vector<std::vector<LoadedTerm>> loaded_;  // of every term, of every 128 places
+  std::vector<std::vector<LoadedTerm>> loaded_;  // per term, per 128 places
   LoadedTerm loaded_visible_;
   std::vector<std::pair<ir::Expr, std::string>> term_texts_;
   std::string type_, keys_, row_count_;
-  int depth_ = 0, columns_ = 0;  // columns_: of the values that a group has
-  // Keys in the state before the tile, and with it.
+  int depth_ = 0, columns_ = 0;  // columns_: of V, those of the warpgroup
+  // Number of keys in the state before the tile, and with it.
   std::string old_count_ = "static_cast<long long>(first)";
   std::string new_count_ = "static_cast<long long>(first + valid)";
-  std::string first_column_;  // "name + ", of the group's columns
+  std::string first_column_;  // "name + ", the first column of the warpgroup
 };
 
 }  // namespace redfuser::codegen

@@ -1,5 +1,5 @@
-// The states of a cluster's blocks, which have the segments of the same rows, merged in the order
-// of the segments, through distributed shared memory.
+// Merges the states of a cluster's blocks, which have segments of the same rows, in the order of
+// the segments, through distributed shared memory.
 #include <fmt/format.h>
 
 #include "codegen/attention/large_head/text.h"
@@ -13,12 +13,12 @@ void LargeHeadText::finish_cluster() {
   columns_ /= wide_.cluster;
   first_column_ = "part_column + ";
   write_rows();
-  // Until the others have read this block's state.
+  // The block's shared memory must stay until the others have read its state.
   emitter_.line("ptx_cluster_wait();");
 }
 
-// Leaves o, the scalars and references as the merged state's, o being the block's part of the
-// columns. From the arrival on the block's memory is only others' to read.
+// Afterwards o (the block's part of the columns), the scalars and references are those of the
+// merged state. From the arrival on only other blocks read this block's memory.
 std::string LargeHeadText::merge_cluster() {
   const int head = state_head(form_), own = columns_ / 8, part = own / wide_.cluster;
   emitter_.open();

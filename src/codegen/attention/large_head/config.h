@@ -1,10 +1,11 @@
-// Attention on sm_90a whose values are wider than one warpgroup's registers hold: a block has 64
-// rows and a segment of the keys, its two warpgroups half of the value columns each. One computes
-// the scores and passes weights and references to the other through shared memory; or each computes
-// those of half of a tile's keys, and they exchange what they reduce and the weights
-// (device/wide.cuh). Keys whose first columns are the values, as latent attention has them, are
-// copied once. Where two blocks share the keys of their rows they are a cluster, and each merges
-// half of the columns of both states; what more blocks leave is merged by a second kernel.
+// Attention on sm_90a for head sizes beyond the registers of one warpgroup. A block has 64 rows and
+// a segment of the keys; each of its two consumer warpgroups has half of the value columns.
+//
+// Scores: one warpgroup computes them and passes weights and rescale references to the other
+// through shared memory; or each computes the scores of half of a tile's keys, and both exchange
+// reductions and weights (device/wide.cuh). If the values are columns of the keys, as in multi-head
+// latent attention (MLA), one copy serves both. Two blocks that share the keys of their rows form a
+// cluster, of which each block merges half of the columns; a second kernel merges more segments.
 #pragma once
 
 #include <optional>
@@ -15,12 +16,12 @@
 namespace redfuser::codegen {
 
 struct LargeHeadConfig {
-  int keys = 64;         // of a tile; 64 or 32
-  int key_stages = 2;    // tiles of keys in flight
-  int value_stages = 0;  // tiles of values in flight; 0: they are columns of the keys' tiles
-  int value_slab = 0;    // the slab of a key's tile where the values begin
-  int part_slabs = 3;    // of keys and rows that arrive together: scores begin with the first ones
-  int scorers = 2;       // groups that compute scores: 1 or 2, of as many parts of the keys
+  int keys = 64;         // of a K/V tile; 64 or 32
+  int key_stages = 2;    // K tiles in flight
+  int value_stages = 0;  // V tiles in flight; 0: values are columns of the K tiles
+  int value_slab = 0;    // the slab of a K tile where the values begin
+  int part_slabs = 3;    // of Q and K per barrier: the product starts with the first part
+  int scorers = 2;       // warpgroups that compute scores, each of keys / scorers: 1 or 2
   int cluster = 1;       // blocks of a cluster: 1 or 2
 
   int group_keys() const { return keys / scorers; }
@@ -34,12 +35,12 @@ struct LargeHeadConfig {
   }
 };
 
-// Shared memory of a block: bytes of a tile, offsets, and all.
+// Shared memory of a block: bytes of the tiles, offsets, and the total.
 struct LargeHeadLayout {
-  static constexpr int kRows = 64, kSlabColumns = 64, kSlabRowBytes = 128, kAlignment = 1024;
+  static constexpr int kRows = Warpgroup::kRows;
   int query, key, value;
   int keys, values, weights, reduced, barriers;
-  int heads;  // of the state for the cluster, behind its columns: where tiles were
+  int heads;  // offset of the state's heads for the cluster; the state replaces the tiles
   int bytes;
 };
 

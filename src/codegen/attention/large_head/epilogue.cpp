@@ -1,4 +1,4 @@
-// Outputs of a block's rows, or their states where the keys are in several segments.
+// Outputs of a block's rows, or their partial states if the keys are in several segments.
 #include <fmt/format.h>
 
 #include "codegen/attention/large_head/text.h"
@@ -15,7 +15,7 @@ void LargeHeadText::finish_rows() {
   const bool alone = wide_.scorers == 1;
   alone ? share_accumulators() : exchange(own, "a");
   if (wide_.cluster > 1) {
-    // Tiles are not read any more when the state takes their place.
+    // The state replaces the tiles, so all reads of tiles must be done.
     if (own.empty() && !alone) emitter_.line("ptx_named_sync(kWideReduced, kWideThreads);");
     return finish_cluster();
   }

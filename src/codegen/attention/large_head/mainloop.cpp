@@ -1,4 +1,4 @@
-// What a block does: 64 rows by a segment of the keys, which the producer copies tile by tile.
+// The loop of a block over a segment of the keys, whose tiles the producer loads one after another.
 #include "codegen/attention/large_head/mainloop.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 namespace redfuser::codegen {
 namespace {
 
-constexpr int kGroups = 2, kGroupThreads = 128;
+constexpr int kGroups = 2;
 
 HopperConfig group_config(const LargeHeadConfig& config) {
   HopperConfig result;
@@ -50,10 +50,11 @@ KernelLaunch LargeHeadText::launch() {
       fmt::format("if (group == 0) {{\nptx_give_registers<24>();\nif (threadIdx.x == 0) {{\n{}}}\n"
                   "}} else {{\nptx_take_registers<240>();\n{}}}",
                   produce, consume));
-  KernelLaunch launch = kernel_.launch("attention_wide", rows_.comment,
-                                       {"ptx", "math", "types", "reduce", "key_tiles", "attention",
-                                        "ptx_barrier", "ptx_hopper", "hopper", "wide"},
-                                       "", emitter_.close(), (kGroups + 1) * kGroupThreads, 1);
+  KernelLaunch launch =
+      kernel_.launch("attention_wide", rows_.comment,
+                     {"ptx", "math", "types", "reduce", "key_tiles", "attention", "ptx_barrier",
+                      "ptx_hopper", "hopper", "wide"},
+                     "", emitter_.close(), (kGroups + 1) * Warpgroup::kThreads, 1);
   launch.config = wide_.parameters();
   launch.shared = layout_.bytes;
   launch.cluster = wide_.cluster;
@@ -71,9 +72,8 @@ void LargeHeadText::declare_memory() {
       "char* const weights_tile = tiles_at + {};\n"
       "float* const reduced = reinterpret_cast<float*>(tiles_at + {});\n"
       "const Ring<{}> q_ring{{barriers}};\nconst Ring<{}> k_ring{{barriers + {}}};",
-      LargeHeadLayout::kAlignment - 1, layout_.keys, layout_.values, layout_.weights,
-      layout_.barriers, layout_.weights, layout_.reduced, parts_, parts_ * wide_.key_stages,
-      16 * parts_));
+      TmaTile::kAlignment - 1, layout_.keys, layout_.values, layout_.weights, layout_.barriers,
+      layout_.weights, layout_.reduced, parts_, parts_ * wide_.key_stages, 16 * parts_));
   std::string rings = fmt::format("k_ring.init({});\n", 4 * kGroups);
   if (values_apart()) {
     emitter_.line(fmt::format("const Ring<{}> v_ring{{barriers + {}}};", wide_.value_stages,
@@ -87,8 +87,8 @@ void LargeHeadText::declare_memory() {
                   4 * kGroups, rings));
 }
 
-// Clusters of the same keys are neighbours; the last rows, which see the most keys of a causal
-// mask, come first.
+// Clusters with the same keys are adjacent. The last rows come first, because they have the most
+// keys under a causal mask.
 void LargeHeadText::place_work() {
   emitter_.line(
       fmt::format("const int segments = {}, row_tiles = {};\n"
@@ -113,22 +113,24 @@ void LargeHeadText::place_work() {
                   wide_.cluster));
 }
 
-// A part of the rows before that of the first keys.
+// Each part of Q is loaded before the same part of the first K tile.
 std::string LargeHeadText::producer() {
-  const int part_columns = wide_.part_slabs * LargeHeadLayout::kSlabColumns;
+  const int part_columns = wide_.part_slabs * TmaTile::kSlabColumns;
   auto part = [&](const std::string& ring, const std::string& use, const std::string& view,
                   const std::string& tile, int lines, int from, int columns,
                   const std::string& line, const std::vector<std::string>& at) {
     const int end = std::min(columns, from + part_columns);
     return fmt::format("const unsigned full = {}.acquire({}, {});\n{}", ring, use,
-                       tile_bytes(lines, end - from),
-                       copies(view, tile, lines, end, "full", line, at, from));
+                       TmaTile{lines, end - from}.bytes(),
+                       TmaTile{lines, end}.copies({tile, view, "full", line, at}, from));
   };
-  const std::string query_view = declare_view(operands_.query, LargeHeadLayout::kRows);
-  const std::string key_view = declare_view(operands_.key, wide_.keys);
+  const std::string query_view =
+      kernel_.view(TmaTile{LargeHeadLayout::kRows}.view(operands_.query));
+  const std::string key_view = kernel_.view(TmaTile{wide_.keys}.view(operands_.key));
   emitter_.open();
   emitter_.line(fmt::format("ptx_prefetch_map({});\nptx_prefetch_map({});", query_view, key_view));
-  const auto query_at = coordinates(operands_.query), key_at = coordinates(operands_.key);
+  const auto query_at = declare_coordinates(emitter_, operands_.query);
+  const auto key_at = declare_coordinates(emitter_, operands_.key);
   std::string text;
   for (int p = 0; p < parts_; ++p) {
     text +=
@@ -141,13 +143,13 @@ std::string LargeHeadText::producer() {
   }
   if (values_apart()) {
     const auto columns = static_cast<int>(form_.column->extent()->integer);
-    const std::string value_view = declare_view(operands_.value, wide_.keys);
+    const std::string value_view = kernel_.view(TmaTile{wide_.keys}.view(operands_.value));
     emitter_.line(fmt::format("ptx_prefetch_map({});", value_view));
     text += fmt::format(
         "const unsigned full = v_ring.acquire(use, {});\n{}", layout_.value,
-        copies(value_view,
-               fmt::format("v_tiles + use % {} * {}", wide_.value_stages, layout_.value),
-               wide_.keys, columns, "full", "line", coordinates(operands_.value)));
+        TmaTile{wide_.keys, columns}.copies(
+            {fmt::format("v_tiles + use % {} * {}", wide_.value_stages, layout_.value), value_view,
+             "full", "line", declare_coordinates(emitter_, operands_.value)}));
   }
   emitter_.line(
       fmt::format("for (int use = 0; use < own_tiles; ++use) {{\nconst int line = {};\n{}}}",

@@ -8,8 +8,8 @@
 
 namespace redfuser::codegen {
 
-// For head sizes beyond 256 on sm_90a: the kernel, and that which merges segments of keys. nullopt
-// if the sizes or operands do not fit.
+// The kernel, and the kernel that merges the segments of the keys. nullopt if the sizes or operands
+// do not fit.
 std::optional<std::vector<KernelLaunch>> large_head_kernels(StepBuilder& builder,
                                                             const AttentionSpec& form);
 

@@ -1,4 +1,4 @@
-// States of a row's segments become its outputs: a block per row.
+// A block merges the segments of one row.
 #include "codegen/attention/large_head/merge_kernel.h"
 
 #include <fmt/format.h>

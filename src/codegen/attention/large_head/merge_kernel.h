@@ -1,11 +1,11 @@
-// States of a row's segments become its outputs.
+// The kernel that merges the partial states of segments and computes the outputs.
 #pragma once
 
 #include "codegen/attention/mma/split_kv_select.h"
 
 namespace redfuser::codegen {
 
-// Merges the states of segments where there are several.
+// Merges the states of segments if there are several.
 KernelLaunch large_head_merge_kernel(StepBuilder& builder, const AttentionSpec& form,
                                      const Segments& segments);
 

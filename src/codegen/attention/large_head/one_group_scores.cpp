@@ -1,7 +1,7 @@
-// The schedule where one group computes all scores of a tile: its products are of 64 keys, which
-// the tensor cores do at their full rate, and what references need stays within it. The other group
-// follows with the weights and references that it leaves in shared memory. Values are columns of
-// the keys' tiles (wide_scorers).
+// The schedule if one warpgroup, the scorer, computes all scores of a tile: products of 64 keys run
+// at the full rate of the tensor cores, and the reductions need no exchange. The other warpgroup
+// follows with the weights and references from shared memory. Values are columns of the K tiles
+// (wide_scorers).
 #include <fmt/format.h>
 
 #include "codegen/attention/large_head/text.h"
@@ -33,7 +33,7 @@ std::string LargeHeadText::scorer() {
       first, emitter_.close(), start_all_values("own_tiles - 1", "p"));
 }
 
-// The values are moved while the other group begins with its own.
+// Rescales its values while the other warpgroup starts its product.
 void LargeHeadText::leave_weights(bool first) {
   std::string references;
   for (size_t r = 0; r < rows_.references.size(); ++r) {
@@ -50,7 +50,7 @@ void LargeHeadText::leave_weights(bool first) {
   emitter_.line("folded += tile_valid;");
 }
 
-// Its states are those of the references alone.
+// The follower keeps only the rescale references.
 std::string LargeHeadText::follower() {
   emitter_.open();
   place_tile();
@@ -80,11 +80,10 @@ std::string LargeHeadText::start_all_values(const std::string& use,
   return fmt::format(
       "{{\n{}ptx_product_fence();\nadd_values<{}, {}, {}>(o, {}, values, {});\n"
       "ptx_product_commit();\n}}\n",
-      place_values(use), type_, columns_, wide_.keys, weights,
-      wide_.keys * LargeHeadLayout::kSlabRowBytes);
+      place_values(use), type_, columns_, wide_.keys, weights, TmaTile{wide_.keys}.slab_bytes());
 }
 
-// What the scorer has reduced, for both groups.
+// Passes the scorer's accumulators to both warpgroups.
 void LargeHeadText::share_accumulators() {
   std::string store, load;
   for (size_t k = 0; k < rows_.accumulators.size(); ++k) {

@@ -1,4 +1,3 @@
-// Which forms the family of wide values takes, and how they are cut.
 #include "codegen/attention/large_head/select.h"
 
 #include <algorithm>
@@ -9,16 +8,13 @@
 namespace redfuser::codegen {
 namespace {
 
-int slabs_of(ir::Expr extent) {
-  return static_cast<int>((extent->integer + LargeHeadLayout::kSlabColumns - 1) /
-                          LargeHeadLayout::kSlabColumns);
-}
+int slabs_of(ir::Expr extent) { return TmaTile::slabs_of(extent->integer); }
 
 bool same(const BufferRef& a, const BufferRef& b) {
   return a.value == b.value && a.scratch == b.scratch;
 }
 
-// The slab of the keys where the values begin, if they are some of the keys' columns.
+// The slab of the keys where the values begin, if values are columns of the keys.
 std::optional<int> shared_slab(ir::ExprPool& pool, const AttentionSpec& form,
                                const HopperOperands& operands) {
   const TmaView &key = operands.key.view, &value = operands.value.view;
@@ -28,17 +24,17 @@ std::optional<int> shared_slab(ir::ExprPool& pool, const AttentionSpec& form,
   }
   ir::Expr distance = pool.sub(value.offset, key.offset);
   if (!distance->is_constant() || distance->integer < 0 ||
-      distance->integer % LargeHeadLayout::kSlabColumns != 0 ||
+      distance->integer % TmaTile::kSlabColumns != 0 ||
       distance->integer + form.column->extent()->integer > form.depth->extent()->integer) {
     return std::nullopt;
   }
-  return static_cast<int>(distance->integer / LargeHeadLayout::kSlabColumns);
+  return static_cast<int>(distance->integer / TmaTile::kSlabColumns);
 }
 
 }  // namespace
 
 int wide_columns(const AttentionSpec& form) {
-  return (slabs_of(form.column->extent()) + 1) / 2 * LargeHeadLayout::kSlabColumns;
+  return (slabs_of(form.column->extent()) + 1) / 2 * TmaTile::kSlabColumns;
 }
 
 int wide_parts(const AttentionSpec& form, const LargeHeadConfig& config) {
@@ -46,22 +42,22 @@ int wide_parts(const AttentionSpec& form, const LargeHeadConfig& config) {
 }
 
 LargeHeadLayout large_head_layout(const AttentionSpec& form, const LargeHeadConfig& config) {
-  constexpr int kRingBytes = 16;  // a buffer's barriers
+  constexpr int kRingBytes = 16;  // the barriers of a stage
   constexpr int kPart =
-      2 * LargeHeadLayout::kRows * 4;  // of what groups exchange: floats of the rows
-  auto tile = [](int lines, int slabs) { return slabs * lines * LargeHeadLayout::kSlabRowBytes; };
+      2 * LargeHeadLayout::kRows * 4;  // exchanged by the warpgroups: a float per row and warpgroup
+  const int64_t depth = form.depth->extent()->integer, columns = form.column->extent()->integer;
   LargeHeadLayout layout{};
-  layout.query = tile(LargeHeadLayout::kRows, slabs_of(form.depth->extent()));
-  layout.key = tile(config.keys, slabs_of(form.depth->extent()));
-  layout.value = config.value_stages > 0 ? tile(config.keys, slabs_of(form.column->extent())) : 0;
+  layout.query = TmaTile{LargeHeadLayout::kRows, depth}.bytes();
+  layout.key = TmaTile{config.keys, depth}.bytes();
+  layout.value = config.value_stages > 0 ? TmaTile{config.keys, columns}.bytes() : 0;
   layout.keys = layout.query;
   layout.values = layout.keys + config.key_stages * layout.key;
   layout.weights = layout.values + config.value_stages * layout.value;
-  layout.reduced = layout.weights + tile(LargeHeadLayout::kRows, 1);
+  layout.reduced = layout.weights + TmaTile{LargeHeadLayout::kRows}.slab_bytes();
   layout.barriers = layout.reduced + static_cast<int>(form.rows.accumulators.size()) * kPart;
   layout.heads = 2 * wide_columns(form) * LargeHeadLayout::kRows * 4;
   const int rings = wide_parts(form, config) * (1 + config.key_stages) + config.value_stages;
-  layout.bytes = layout.barriers + rings * kRingBytes + LargeHeadLayout::kAlignment;
+  layout.bytes = layout.barriers + rings * kRingBytes + TmaTile::kAlignment;
   return layout;
 }
 
@@ -76,7 +72,7 @@ std::optional<LargeHeadConfig> large_head_config(StepBuilder& builder, const Att
     return large_head_layout(form, config).bytes <= builder.target.shared_bytes;
   };
   for (const int keys : {64, 32}) {
-    // One tile of keys is copied while the one before is multiplied by values, and conversely.
+    // A K tile is loaded during the product with V, and a V tile during the product with K.
     LargeHeadConfig config{keys, slab ? 2 : 1, slab ? 0 : 1, slab.value_or(0)};
     if (!fits(config)) continue;
     for (LargeHeadConfig larger = config; larger.key_stages < kMaxStages;) {
@@ -130,7 +126,7 @@ int wide_cluster(StepBuilder& builder, const AttentionSpec& form, const LargeHea
 
 Segments wide_segments(StepBuilder& builder, const AttentionSpec& form,
                        const LargeHeadConfig& config) {
-  // A segment's state is as many bytes as some tiles of keys.
+  // A segment's state has as many bytes as a few K tiles.
   constexpr int64_t kMinTiles = 2;
   ir::ExprPool& pool = builder.pool();
   ir::Expr one = pool.integer(1), processors = pool.integer(builder.target.multiprocessors);

@@ -1,4 +1,4 @@
-// Which forms the family of large heads takes, and how they are cut.
+// Which attention cascades the kernel for large heads supports, and its tile sizes.
 #pragma once
 
 #include <optional>
@@ -11,31 +11,31 @@ namespace redfuser::codegen {
 
 LargeHeadLayout large_head_layout(const AttentionSpec& form, const LargeHeadConfig& config);
 
-// Parts of a tile of keys or rows.
+// Parts of a Q or K tile, each with its own barrier.
 int wide_parts(const AttentionSpec& form, const LargeHeadConfig& config);
 
-// Columns of a warpgroup: whole slabs.
+// Value columns of a warpgroup: whole slabs.
 int wide_columns(const AttentionSpec& form);
 
-// nullopt for sizes that do not fit.
+// nullopt if the sizes do not fit.
 std::optional<LargeHeadConfig> large_head_config(StepBuilder& builder, const AttentionSpec& form,
                                                  const HopperOperands& operands);
 
-// 1 where values are columns of the keys and moved by references alone, and no reads besides those
-// of the operands take the registers that the scores of a whole tile need; 2 otherwise.
+// 1 if values are columns of the keys, their rescaling depends on the references alone, and nothing
+// but the operands is read, so registers hold the scores of a whole tile; 2 otherwise.
 int wide_scorers(ir::ExprPool& pool, const AttentionSpec& form, const LargeHeadConfig& config);
 
-// Blocks of a cluster: 2 where so many share a row tile's keys, of sizes that are known. (Clusters
-// of 8 take longer over distributed shared memory than a second kernel does over the states of
-// several: 36 us against 19 for one batch of 128 heads and 4096 keys on an H100.)
+// Blocks of a cluster: 2 where two blocks share the keys of a row tile and sizes are known, else 1.
+// Larger clusters are slower over distributed shared memory than a second kernel that merges the
+// segments.
 int wide_cluster(StepBuilder& builder, const AttentionSpec& form, const LargeHeadConfig& config);
 
-// A cluster per row tile and segment; one segment for clusters of 2. `states`: for each of a tile's
-// rows state_block(form, 1) floats for every segment, one after the other.
+// A cluster per row tile and segment; one segment for clusters of 2. `states`: state_block(form, 1)
+// floats per segment and row of a tile, segments innermost.
 Segments wide_segments(StepBuilder& builder, const AttentionSpec& form,
                        const LargeHeadConfig& config);
 
-// Masks and terms are evaluated element by element.
+// The scores with masks and bias terms evaluated for every element.
 HopperScores wide_scores(ir::ExprPool& pool, const AttentionSpec& form);
 
 }  // namespace redfuser::codegen

@@ -1,5 +1,5 @@
-// The text of an attention kernel for wide values: its own schedule around the folds of
-// HopperText.
+// Writes the CUDA text of the attention kernel for large heads: a schedule of its own around the
+// folds of HopperText.
 #pragma once
 
 #include <string>
@@ -18,25 +18,25 @@ class LargeHeadText : public HopperText {
   KernelLaunch launch();
 
  private:
-  // attention_wide_kernel.cpp: a block's work, its barriers, the producer, the consumers.
+  // mainloop.cpp: row tiles, barriers, the producer, the consumers.
   void declare_memory();
   void place_work();
   std::string producer();
   std::string consumer();
 
-  // attention_wide_tile.cpp: both groups' loop over tiles.
+  // tile.cpp: the loop over tiles of both warpgroups.
   std::string first_key(const std::string& tile) const override;
   std::string first_tile();
   std::string next_tiles();
   void place_tile();
-  // Of the tile's parts from `begin` to `end`.
+  // For the parts [begin, end) of a tile.
   std::string start_scores(int begin, int end, bool first) const;
   std::string release_keys(const std::string& use) const;
   void publish_weights();
   std::string start_values(const std::string& use) const;
   std::string place_values(const std::string& use) const;
 
-  // attention_wide_scorer.cpp: the loops where one group computes the scores.
+  // one_group_scores.cpp: the loops if one warpgroup computes the scores.
   std::string scorer();
   void leave_weights(bool first);
   std::string follower();
@@ -45,27 +45,27 @@ class LargeHeadText : public HopperText {
   void share_accumulators();
   bool values_apart() const { return wide_.value_stages > 0; }
 
-  // attention_wide_fold.cpp: a tile of scores folded by both groups.
+  // two_group_fold.cpp: a tile of scores folded by both warpgroups.
   std::string fold_wide_tile();
   void fold_phase(const ScoreSpec& score, size_t phase, bool tail) override;
   bool exchanges() const;
-  // Of both groups' <name><k>[2] for the rows, of these accumulators, the reduction.
+  // Reduces <name><k>[2] of these accumulators over both warpgroups.
   void exchange(const std::vector<size_t>& accumulators, const std::string& name);
 
-  // attention_wide_finish.cpp: outputs, or states of a segment.
+  // epilogue.cpp: outputs, or the states of a segment.
   void finish_rows();
   void store_states();
   std::string head_stores() const;  // of row h into `state`
 
-  // attention_wide_cluster.cpp: the states of a cluster's blocks become one, of which each block
-  // has a part of the columns.
+  // cluster_merge.cpp: merges the states of a cluster's blocks; each block has a part of the
+  // columns.
   void finish_cluster();
   std::string merge_cluster();
-  // Blocks' states, block i being of a loop `for`: names of row h's head and of what o[n][x] is
-  // merged from.
+  // The states of the blocks i of a loop, as CUDA text: the head of row h, and the element that is
+  // merged into o[n][x].
   struct States {
     std::string loop;  // up to the loop's body
-    std::string head;  // of the number of a place: "heads[i][h * 8 + {}]"
+    std::string head;  // format of a head's element: "heads[i][h * 8 + {}]"
     std::string value;
   };
   void bind_states(const States& states);
@@ -75,7 +75,7 @@ class LargeHeadText : public HopperText {
 
   const LargeHeadConfig wide_;
   const LargeHeadLayout layout_;
-  const int parts_;  // of a tile's keys
+  const int parts_;  // of a Q or K tile
   const Segments segments_;
 };
 

@@ -1,4 +1,4 @@
-// A tile of keys in both groups: products, weights, and what the groups wait for.
+// A K/V tile in both warpgroups: products, weights and barriers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::string LargeHeadText::first_tile() {
   return fmt::format("{{\n{}}}\n", emitter_.close());
 }
 
-// The tensor cores go from the values of one tile to the scores of the next.
+// The tensor cores multiply the values of one tile, then start the scores of the next.
 std::string LargeHeadText::next_tiles() {
   emitter_.open();
   place_tile();
@@ -49,11 +49,11 @@ void LargeHeadText::place_tile() {
                   first_key("tiles_before + use"), keys_, wide_.keys));
 }
 
-// Part by part, as the keys (and the first time the rows) arrive.
+// One part after the other, as K (and for the first tile Q) arrives.
 std::string LargeHeadText::start_scores(int begin, int end, bool first) const {
-  const int slab = wide_.keys * LargeHeadLayout::kSlabRowBytes;
-  const int query_slab = LargeHeadLayout::kRows * LargeHeadLayout::kSlabRowBytes;
-  const int columns = wide_.part_slabs * LargeHeadLayout::kSlabColumns;
+  const int slab = TmaTile{wide_.keys}.slab_bytes();
+  const int query_slab = TmaTile{LargeHeadLayout::kRows}.slab_bytes();
+  const int columns = wide_.part_slabs * TmaTile::kSlabColumns;
   std::string text;
   for (int p = begin; p < end; ++p) {
     if (first) text += fmt::format("q_ring.wait_full({});\n", p);
@@ -65,10 +65,10 @@ std::string LargeHeadText::start_scores(int begin, int end, bool first) const {
   }
   if (text.empty()) return text;
   return fmt::format(
-      "{{\nconst unsigned keys = here(k_tiles + use % {} * {} + group_key * {}), rows = "
-      "here(q_tile);\n"
+      "{{\nconst unsigned keys = opaque_address(k_tiles + use % {} * {} + group_key * {}), rows = "
+      "opaque_address(q_tile);\n"
       "{}ptx_product_commit();\n}}\n",
-      wide_.key_stages, layout_.key, LargeHeadLayout::kSlabRowBytes, text);
+      wide_.key_stages, layout_.key, TmaTile::kSlabRowBytes, text);
 }
 
 std::string LargeHeadText::release_keys(const std::string& use) const {
@@ -79,41 +79,41 @@ std::string LargeHeadText::release_keys(const std::string& use) const {
   return text;
 }
 
-// The new state, and the weights for both groups.
+// Stores the new state and the weights for both warpgroups.
 void LargeHeadText::publish_weights() {
   emitter_.line(adopt_state());
   emitter_.line(
       fmt::format("folded += tile_valid;\npack_weights<{0}, {1}>(p, s);", type_, config_.keys));
-  // Weights of the tile before are not read any more once both groups have reduced this one.
+  // Once both warpgroups have reduced this tile, the weights of the tile before are free.
   if (!exchanges()) emitter_.line("ptx_named_sync(kWideReduced, kWideThreads);");
   emitter_.line(fmt::format(
       "store_weights<{0}>(weights_tile, p, tile_row, group_key, pair);\nptx_async_proxy_fence();",
       config_.keys));
 }
 
-// By the group's own weights first, while the other's arrive.
+// Multiplies the warpgroup's own weights first, while those of the other arrive.
 std::string LargeHeadText::start_values(const std::string& use) const {
-  constexpr int kRow = LargeHeadLayout::kSlabRowBytes;
   return fmt::format(
       "{{\n{0}ptx_product_fence();\n"
       "add_values<{1}, {2}, {3}>(o, p, values + group_key * {4}, {5});\n"
       "ptx_named_sync(kWideWeighed, kWideThreads);\n"
       "add_values<{1}, {2}, {3}>(o, weights + other_key * 2, values + other_key * {4}, {5});\n"
       "ptx_product_commit();\n}}\n",
-      place_values(use), type_, columns_, config_.keys, kRow, wide_.keys * kRow);
+      place_values(use), type_, columns_, config_.keys, TmaTile::kSlabRowBytes,
+      TmaTile{wide_.keys}.slab_bytes());
 }
 
-// `values`, the address of the group's columns of them.
+// Declares `values`, the address of the warpgroup's value columns.
 std::string LargeHeadText::place_values(const std::string& use) const {
-  const int slab = wide_.keys * LargeHeadLayout::kSlabRowBytes;
+  const int slab = TmaTile{wide_.keys}.slab_bytes();
   const std::string tile =
       values_apart()
           ? fmt::format("v_tiles + ({}) % {} * {}", use, wide_.value_stages, layout_.value)
           : fmt::format("k_tiles + ({}) % {} * {} + {}", use, wide_.key_stages, layout_.key,
                         wide_.value_slab * slab);
-  return fmt::format("{}const unsigned values = here({} + group_column / {} * {});\n",
+  return fmt::format("{}const unsigned values = opaque_address({} + group_column / {} * {});\n",
                      values_apart() ? fmt::format("v_ring.wait_full({});\n", use) : std::string(),
-                     tile, LargeHeadLayout::kSlabColumns, slab);
+                     tile, TmaTile::kSlabColumns, slab);
 }
 
 }  // namespace redfuser::codegen

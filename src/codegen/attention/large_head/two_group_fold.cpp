@@ -1,5 +1,5 @@
-// A tile of scores folded into the state of the rows, which both groups keep alike: they reduce
-// over half of the keys each.
+// Folds a tile of scores into the state of the rows. Both warpgroups keep the whole state; each
+// reduces over half of the keys.
 #include <fmt/format.h>
 
 #include "codegen/attention/large_head/text.h"
@@ -21,7 +21,7 @@ std::string LargeHeadText::fold_wide_tile() {
     emitter_.bind(ranges_.rows[0].last, "last_group_row");
   }
   const std::string full = emitter_.emit(by_tile_.full);
-  // Of the whole tile, so that both groups meet at the same barriers.
+  // Decided for the whole tile, so both warpgroups execute the same barriers.
   const std::string inside =
       even ? std::string("true") : fmt::format("tile_valid == {}", wide_.keys);
   const std::string test = emitter_.close() + "whole = " + all_of({inside, full});

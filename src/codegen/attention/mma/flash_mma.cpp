@@ -1,4 +1,4 @@
-// What a block of the portable attention kernel does.
+// The loop of a block over K/V tiles.
 #include "codegen/attention/mma/flash_mma.h"
 
 #include <fmt/format.h>
@@ -90,7 +90,7 @@ class FlashMmaText {
     emitter_.line("ptx_copy_commit();\n};");
   }
 
-  // Of a tile of keys.
+  // Elements of a K or V tile.
   int elements(const MmaOperand& operand) const {
     return operand.bytes(config_.keys) / operand.element;
   }

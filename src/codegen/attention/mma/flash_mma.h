@@ -1,5 +1,5 @@
-// The portable attention kernel for many rows, or for few with few keys: a block has a tile of
-// rows, 16 of each warp, and goes through the keys tile by tile.
+// The portable attention kernel (mma.sync) for many rows, or for few rows with few keys: a block
+// has a tile of rows, 16 per warp, and iterates over K/V tiles.
 #pragma once
 
 #include "codegen/attention/mma/flash_mma_select.h"

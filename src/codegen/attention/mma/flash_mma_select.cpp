@@ -11,13 +11,11 @@ namespace {
 
 constexpr int kMostWarps = 4, kMostKeys = 64, kMaxBlocks = 2;
 
-int padded(int64_t n) { return static_cast<int>((n + 15) / 16 * 16); }
-
-// At most `most`, or fewer where a constant extent has fewer.
+// `most`, or less where the extent is a smaller constant.
 int up_to(ir::Expr extent, int most) {
   if (!extent || !extent->is_constant()) return most;
   return static_cast<int>(
-      std::clamp<int64_t>(padded(std::min<int64_t>(extent->integer, most)), 16, most));
+      std::clamp<int64_t>(padded_size(std::min<int64_t>(extent->integer, most)), 16, most));
 }
 
 bool fits(const Target& target, const AttentionSpec& form, const FlashMmaConfig& config,
@@ -31,7 +29,7 @@ bool one_tile(const AttentionSpec& form, const FlashMmaConfig& config) {
   return length->is_constant() && length->integer <= config.keys;
 }
 
-// Tiles of keys of a block, on average over few of the row tiles.
+// K/V tiles of a block, averaged over a sample of the row tiles.
 double mean_visits(ir::ExprPool& pool, const AttentionSpec& form, const FlashMmaConfig& config,
                    const KnownSizes& sizes) {
   constexpr int64_t kSamples = 16;
@@ -91,7 +89,7 @@ std::vector<FlashMmaConfig> flash_mma_configs(const Target& target, const Attent
 double flash_mma_time(StepBuilder& builder, const AttentionSpec& form, const FlashMmaConfig& config,
                       const KnownSizes& sizes) {
   constexpr double kStart = 5265, kTileLatency = 1930.5;  // cycles of a block
-  constexpr double kScoreSpecials = 2.8;                  // what a score takes, as exponentials
+  constexpr double kScoreSpecials = 2.8;                  // the time of a score in exponentials
   const Target& target = builder.target;
   constexpr int kMostThreads = 512;  // by their registers
   const MmaProducts products(target, form);

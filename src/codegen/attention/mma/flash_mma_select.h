@@ -1,4 +1,4 @@
-// Configurations of the portable attention kernel, with their times by estimate.
+// Configurations of the portable attention kernel and their estimated times.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 namespace redfuser::codegen {
 
 struct FlashMmaConfig {
-  int warps = 4, keys = 64, stages = 2;  // keys of a tile; tiles in flight
+  int warps = 4, keys = 64, stages = 2;  // keys of a K/V tile; tiles in flight
   int rows() const { return warps * 16; }
 
   Parameters parameters() const { return {{"warps", warps}, {"keys", keys}, {"stages", stages}}; }
@@ -20,13 +20,13 @@ struct FlashMmaConfig {
 int flash_mma_shared_bytes(const Target& target, const AttentionSpec& form,
                            const FlashMmaConfig& config);
 
-// The default; nullopt for sizes of which shared memory does not hold the tiles.
+// The default; nullopt if shared memory does not hold the tiles.
 std::optional<FlashMmaConfig> flash_mma_config(const Target& target, const AttentionSpec& form);
 
-// All that fit and differ for the sizes.
+// All configurations that fit and differ for these sizes.
 std::vector<FlashMmaConfig> flash_mma_configs(const Target& target, const AttentionSpec& form);
 
-// Microseconds by estimate, of sizes that are known.
+// Estimated microseconds; sizes must be known.
 double flash_mma_time(StepBuilder& builder, const AttentionSpec& form, const FlashMmaConfig& config,
                       const KnownSizes& sizes);
 

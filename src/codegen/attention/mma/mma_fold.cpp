@@ -64,7 +64,8 @@ void MmaFold::declare_key_and_value() {
                   16 / value.element);
 }
 
-// A lambda from (line, element) to an operand's offset, and whether it may be copied whole.
+// Declares the lambda from (line, element) to the operand's offset, and whether vector copies of
+// `whole` elements are aligned.
 void MmaFold::declare_operand(const std::string& name, const MmaOperand& operand, ir::Expr read,
                               ir::Expr line, const std::string& line_name, ir::Expr element,
                               int whole) {
@@ -227,7 +228,7 @@ void MmaFold::bind_score(const std::string& score) {
   emitter_.bind(form_.contraction, name);
 }
 
-// New states from old ones and the tile's reductions.
+// New states from the old ones and the reductions of the tile.
 void MmaFold::update(size_t k) {
   const cascade::Accumulator& a = rows_.accumulators[k];
   if (is_value(k)) return update_values(a);
@@ -253,12 +254,12 @@ void MmaFold::update_values(const cascade::Accumulator& a) {
   const std::string element = emitter_.close();
   emitter_.line(unrolled("n", columns_ / 8, unrolled("e", 2, element) + "\n"));
   const std::string text = emitter_.close();
-  // ρ(d, d) = 1: where no reference of the warp's rows moved, nothing is to be done.
+  // ρ(d, d) = 1: no rescaling unless a reference of the warp's rows changed.
   std::string same;
   for (size_t r = 0; r < rows_.references.size(); ++r) {
     same += fmt::format("{0}r{1}[h] == w{1}[h]", r > 0 ? " && " : "", r);
   }
-  // (With scalar products the branch costs more registers than there are.)
+  // Not with products by fused multiply-adds: the branch makes the kernel spill.
   emitter_.line(same.empty() || products_.scalar()
                     ? fmt::format("{{\n{}}}", text)
                     : fmt::format("if (!__all_sync(0xffffffffu, {})) {{\n{}}}", same, text));
@@ -298,7 +299,7 @@ void MmaFold::bind_row_results() {
   }
 }
 
-// Earlier results are known by then.
+// Earlier results are bound.
 bool MmaFold::of_row(ir::Expr result) const {
   bool found = !result->depends_on(form_.column);
   visit(result, [&](ir::Expr e) {

@@ -1,5 +1,5 @@
-// A tile of scores folded into the state of a warp's 16 rows, in registers: what the portable
-// attention kernels share. Fragments have mma.sync's layout (device/attention.cuh).
+// Folds a tile of scores into the state of a warp's 16 rows, in registers, for the portable
+// attention kernels. Fragments have mma.sync's layout (device/attention.cuh).
 #pragma once
 
 #include <set>
@@ -12,13 +12,13 @@
 
 namespace redfuser::codegen {
 
-// The texts take from the kernel around them: `own_row` (of the thread's first row), `pair`,
+// The texts use variables of the surrounding kernel: `own_row` (the thread's first row), `pair`,
 // `first` (the tile's first key), `valid` (its keys), `folded` (keys in the state before).
 class MmaFold {
  public:
   static constexpr int kRows = 16;
 
-  // `keys` of a tile: a multiple of 16. Of the thread's two rows, the first `halves` exist.
+  // `keys` of a tile: a multiple of 16. `halves`: 1 or 2 of the thread's two rows exist.
   MmaFold(StepBuilder& builder, const AttentionSpec& form, int keys, int halves);
 
   KernelText& kernel() { return kernel_; }
@@ -32,22 +32,22 @@ class MmaFold {
   const std::string& key_count() const { return keys_; }
   ir::Expr rows() const { return row_extent_; }
 
-  // <name>_data, <name>_at(line, element) and <name>_vector (so many elements may be copied whole),
-  // for the calls of load_tile.
+  // Declares <name>_data, <name>_at(line, element) and <name>_vector (whether vector copies are
+  // aligned), the arguments of load_tile.
   void declare_query() { declare_query(16 / products_.query.element); }
   void declare_query(int whole);
   void declare_key_and_value();
-  // a<k>[2], r<r>[2] and o[][4]: the empty state.
+  // Declares a<k>[2], r<r>[2] and o[][4], the empty state.
   void declare_state();
-  // Adds the tile to the state. The texts compute s (float[][4]) and add p (as s) · v to o.
+  // Folds the tile into the state. The texts compute s (float[][4]) and add p (as s) · v to o.
   void fold(const std::string& score_product, const std::string& value_product);
-  // Opens the scope of one of the thread's rows, `h`; close_row() adds it to the scope around.
+  // Opens the scope of one of the thread's rows, `h`; close_row() adds it to the enclosing scope.
   void open_row();
   void close_row();
-  // The rest of a row's results and outputs for element `o` of the value state at `column`; its
-  // other states are bound.
+  // The row's remaining results and outputs for element `o` of the value state at `column`. Its
+  // other states must be bound.
   void write_outputs(const std::string& exists);
-  // Binds the results that all columns of a row share; its states are bound.
+  // Binds the results that all columns of a row share. Its states must be bound.
   void bind_row_results();
   // Binds the other results, for element `value` of the value state at `column`.
   void bind_results();

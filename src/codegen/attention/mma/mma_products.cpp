@@ -14,7 +14,7 @@ MmaOperand operand(DType dtype, ir::Expr extent) {
   result.type = storage_type(dtype);
   result.element = static_cast<int>(size_of(dtype));
   result.extent = static_cast<int>(extent->integer);
-  result.columns = (result.extent + 15) / 16 * 16;
+  result.columns = padded_size(result.extent);
   return result;
 }
 
@@ -29,7 +29,7 @@ MmaProducts::MmaProducts(const Target& target, const AttentionSpec& form)
       key(operand(form.key->dtype, form.depth->extent())),
       value(operand(form.value->dtype, form.column->extent())) {
   const DType q = form.query->dtype, k = form.key->dtype, v = form.value->dtype;
-  // In two parts, the registers hold no wider weighted sums.
+  // With two parts per operand, registers limit the columns of the output sums.
   const bool wide = form.column->extent()->integer > kLargestPortable;
   if (q == DType::Float32 && q == k && q == v && (target.exact_products || wide)) {
     scores_ = values_ = Kind::Scalar;

@@ -1,4 +1,4 @@
-// How the portable attention kernels multiply operands of any of the floating types up to 32 bits.
+// Products of the portable attention kernels, for operands of any float type up to 32 bits.
 //
 // Operands of the same 16-bit type are multiplied as they are, others by TF32 in parts
 // (device/attention_parts.cuh), or, if all are fp32 and Target::exact_products asks for it, by
@@ -19,10 +19,10 @@ struct MmaOperand {
   int element = 2;   // bytes
   int columns = 0;   // a multiple of 16
   int padding = 16;  // bytes of a line
-  int extent = 0;    // columns that exist
+  int extent = 0;    // columns of the operand
 
   int bytes(int lines) const { return lines * (columns * element + padding); }
-  // The call of load_tile, less its arguments, for tiles of so many lines.
+  // load_tile with its template arguments, for tiles of so many lines.
   std::string load(int lines, int threads) const;
 };
 
@@ -31,15 +31,15 @@ class MmaProducts {
   MmaProducts(const Target& target, const AttentionSpec& form);
 
   MmaOperand query, key, value;
-  // The results are those of 16-bit operands: elementary functions may be as exact as these are.
+  // Whether results are as exact as those of 16-bit operands, so fast elementary functions suffice.
   bool rounded() const { return values_ == Kind::Native; }
   bool scalar() const { return values_ == Kind::Scalar; }
-  // All operands are of one type of 16 bits.
+  // Whether all operands have one 16-bit type.
   bool native() const { return scores_ == Kind::Native && values_ == Kind::Native; }
-  // What a product takes, of what one of 16-bit operands does.
+  // The time of a product relative to one of 16-bit operands.
   int score_work() const { return work(scores_, query.element, key.element); }
   int value_work() const { return work(values_, 4, value.element); }
-  // Bytes through which a warp's weights of so many keys go to its lanes.
+  // Bytes of the buffer that redistributes a warp's weights of so many keys among its lanes.
   int staged_bytes(int keys) const;
 
   // s = q · kᵀ and o += p · v of a warp's 16 rows; `q`, `k` and `v` point to tiles of these types.

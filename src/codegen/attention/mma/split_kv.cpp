@@ -1,6 +1,6 @@
-// Attention of few rows: a block has a segment of the keys, its warps take turns at tiles of it,
-// each through a ring of its own. The states of warps are merged in shared memory, those of
-// segments by the last block of a row tile.
+// Attention of few rows: a block has a segment of the keys and deals its tiles to its warps, each
+// with a ring of its own. The states of warps are merged in shared memory, those of segments by the
+// last block of a row tile.
 #include "codegen/attention/mma/split_kv.h"
 
 #include <algorithm>
@@ -55,8 +55,8 @@ class SplitKvText {
   // Floats of a block of states.
   int block() const { return state_block(form_, lines_); }
 
-  // Blocks and tiles are numbered in 32 bits. (The compiler knows that lanes of a warp agree on
-  // what lane 0 says.)
+  // Blocks and tiles have 32-bit numbers. The shuffle tells the compiler that the warp index is the
+  // same in all lanes.
   void place() {
     emitter_.line(fmt::format(
         "const unsigned segments = static_cast<unsigned>({}), row_tiles = "
@@ -77,8 +77,8 @@ class SplitKvText {
         "min(tiles, start + own_tiles), own_first = start + warp;");
   }
 
-  // Queries in shared memory, and load_keys(tile, stage): the keys and values of a visited tile, if
-  // the segment has it.
+  // Loads Q to shared memory and declares load_keys(tile, stage), which loads K and V of a visited
+  // tile that the segment has.
   void start_lines() {
     emitter_.line(fmt::format(
         "extern __shared__ __align__(16) char memory[];\n"
@@ -113,8 +113,8 @@ class SplitKvText {
         first_key(), loads, config_.stages - 1, config_.warps));
   }
 
-  // The first copies before anything else; load_keys(tile, stage) is one thread's. Queries come
-  // to registers meanwhile.
+  // Issues the first TMA loads at once; one thread calls load_keys(tile, stage). Q is loaded to
+  // registers meanwhile.
   void start_boxes() {
     emitter_.line(fmt::format(
         "extern __shared__ __align__(16) char memory[];\n"
@@ -123,28 +123,17 @@ class SplitKvText {
         "ptx_shared_address(memory)));\n"
         "const unsigned k_tiles = base + warp * {2}, v_tiles = k_tiles + {3}, barriers = base + "
         "{4} + warp * {5};",
-        SplitKvLayout::kAlignment - 1, SplitKvLayout::kAlignment, ring(),
-        config_.stages * layout_.key, layout_.barriers, config_.stages * 8));
+        TmaTile::kAlignment - 1, TmaTile::kAlignment, ring(), config_.stages * layout_.key,
+        layout_.barriers, config_.stages * 8));
     std::string copies, prefetches;
     for (const auto& [name, read, columns, bytes] :
          {std::tuple("k", &boxes_->key, tile_.depth(), layout_.key),
           std::tuple("v", &boxes_->value, tile_.columns(), layout_.value)}) {
-      TmaView view = read->view;
-      view.box = {SplitKvLayout::kSlabColumns, config_.keys};
-      view.box.resize(view.dims.size(), 1);
-      const std::string map = kernel_.view(std::move(view));
+      const TmaTile tile{config_.keys, columns};
+      const std::string map = kernel_.view(tile.view(*read));
       prefetches += fmt::format("ptx_prefetch_map({});\n", map);
-      std::vector<std::string> at;
-      for (ir::Expr e : read->coordinates) {
-        at.push_back(emitter_.fresh("c"));
-        emitter_.line(fmt::format("const int {} = {};", at.back(), as_int(emitter_.emit(e))));
-      }
-      for (int c = 0; c < columns; c += SplitKvLayout::kSlabColumns) {
-        copies += fmt::format(
-            "ptx_copy_box({}_tiles + stage * {} + {}, {}, full, {}, from, {});\n", name, bytes,
-            c / SplitKvLayout::kSlabColumns * config_.keys * SplitKvLayout::kSlabRowBytes, map, c,
-            fmt::join(at, ", "));
-      }
+      copies += tile.copies({fmt::format("{}_tiles + stage * {}", name, bytes), map, "full", "from",
+                             declare_coordinates(emitter_, *read)});
     }
     emitter_.line(fmt::format(
         "const auto load_keys = [&](int tile, int stage) {{\nconst int from = {5};\n"
@@ -165,12 +154,12 @@ class SplitKvText {
                     form_.depth->extent()->integer));
   }
 
-  // Of the visited tile `tile`.
+  // The first key of visited tile `tile`.
   std::string first_key() const {
     return fmt::format("{} * {}ll", visible_.tile("tile"), config_.keys);
   }
 
-  // Bytes of a warp's tiles and weights.
+  // Bytes of a warp's ring of tiles and its weights.
   int ring() const { return config_.stages * (layout_.key + layout_.value) + layout_.staged; }
 
   void fold_tiles() {
@@ -221,7 +210,7 @@ class SplitKvText {
                    keys, fmt::format("v_tiles + stage * {}", elements(products_.value)), "staged"));
   }
 
-  // Of a tile of keys.
+  // Elements of a K or V tile.
   int elements(const MmaOperand& operand) const {
     return operand.bytes(config_.keys) / operand.element;
   }
@@ -235,7 +224,7 @@ class SplitKvText {
     merge_.declare_state();
     merge_.merge_shared("block_states", config_.warps);
     emitter_.open();
-    // (Of 16 rows by 256 columns the loop leaves no register for the number of the segment.)
+    // Read again here: with 16 rows by 256 columns the loop has no register to keep it.
     emitter_.line(fmt::format(
         "float* const states = reinterpret_cast<float*>({0});\n"
         "float* const group_states = states + static_cast<long long>(group) * segments * {1};",
@@ -283,7 +272,7 @@ std::optional<KernelLaunch> split_kv_kernel(StepBuilder& builder, const Attentio
 KernelLaunch split_kv_kernel(StepBuilder& builder, const AttentionSpec& form,
                              const SplitKvConfig& config) {
   const auto boxes = config.boxed ? tma_tiles(builder, form) : std::nullopt;
-  RF_CHECK(!config.boxed || boxes, "keys that the copy engine cannot fetch");
+  RF_CHECK(!config.boxed || boxes, "TMA cannot load the keys");
   const Segments segments = split_segments(builder, form, config);
   return SplitKvText(builder, form, config, boxes, segments).launch();
 }

@@ -1,4 +1,4 @@
-// Attention of few rows: segments of the keys by blocks of their own (flash-decoding).
+// Attention of few rows: each block takes a segment of the keys (split-KV, flash-decoding).
 #pragma once
 
 #include <optional>

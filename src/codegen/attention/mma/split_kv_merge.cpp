@@ -13,8 +13,8 @@ int state_head(const AttentionSpec& form) {
   return static_cast<int>((scalars + 3) / 4 * 4);
 }
 int state_block(const AttentionSpec& form, int rows) {
-  const int64_t columns = (form.column->extent()->integer + 15) / 16 * 16;
-  return rows * (state_head(form) + static_cast<int>(columns));
+  const int columns = padded_size(form.column->extent()->integer);
+  return rows * (state_head(form) + columns);
 }
 
 SplitKvMerge::SplitKvMerge(MmaFold& tile, const AttentionSpec& form, int rows, int threads)
@@ -50,7 +50,7 @@ std::string SplitKvMerge::for_groups(const std::string& body) const {
       groups(), threads_of_row(), tile_.columns(), body);
 }
 
-// The leaves of a state that is moved to the merged references.
+// The leaves of a state that is rescaled to the merged references.
 void SplitKvMerge::bind_part() {
   tile_.bind_state("part[", "]", accumulators());
   for (size_t r = 0; r < references(); ++r) {

@@ -1,5 +1,5 @@
-// States of attention rows in memory, and how several of the same rows become one: a warp's are
-// merged with those of the block's other warps, a block's with those of other segments.
+// Partial states of attention rows in memory, and their merge: of the warps of a block, and of the
+// segments of a row tile.
 #pragma once
 
 #include <functional>
@@ -10,9 +10,9 @@
 
 namespace redfuser::codegen {
 
-// Floats of a row's scalars, references and count.
+// Floats of a row's head: scalars, rescale references and count.
 int state_head(const AttentionSpec& form);
-// Floats of a block of states: the heads of its rows, then their columns.
+// Floats of a block of states: the heads of all rows, then their columns.
 int state_block(const AttentionSpec& form, int rows);
 
 class SplitKvMerge {
@@ -22,22 +22,21 @@ class SplitKvMerge {
 
   // Stores the registers of the warp's tile into `states`, its block of states.
   void store_registers(const std::string& states);
-  // Declares `merge(heads, head_stride, states, count)`, which sets the merged state from blocks of
-  // states one after the other, with their heads at `heads`; and that state itself: every thread
-  // has some columns of one row, `line`.
+  // Declares `merge(heads, head_stride, states, count)` and the merged state that it sets, of which
+  // every thread has some columns of one row, `line`. It reads `count` consecutive blocks of
+  // states, with their heads at `heads`.
   void declare();
   // Stores the merged state into the block of states at `states`.
   void store(const std::string& states);
   // Results and outputs from the merged state.
   void write_outputs();
 
-  // The same in registers, attention_merge_parts.cpp. Declares the merged state, still without a
-  // value.
+  // The same in registers (split_kv_merge_registers.cpp). Declares the merged state, uninitialised.
   void declare_state();
-  // Merges `count` blocks of states that lie at `states` in shared memory.
+  // Merges `count` blocks of states at `states` in shared memory.
   void merge_shared(const std::string& states, int count);
-  // Those at `states` in global memory: as many as registers hold are read before the first is
-  // used. `count`: an int.
+  // Merges those at `states` in global memory: loads as many as registers hold before it uses the
+  // first. `count`: an int.
   void merge_global(const std::string& states, const std::string& count, std::optional<int> known);
   // Results and outputs, four columns at a time.
   void write_fours();
@@ -59,7 +58,7 @@ class SplitKvMerge {
   std::string empty_head(const std::function<std::string(size_t)>& name);
   std::string merged_name(size_t place) const;
   std::string columns_of(const std::string& states) const;
-  // The block that writes: its row, whether that exists, and its state.
+  // The thread's row when it writes outputs, whether the row exists, and its state.
   void open_outputs();
   void write_four(const FlatStreaming::Output& output);
   void merge_accumulator(size_t k);
@@ -70,7 +69,7 @@ class SplitKvMerge {
   const AttentionSpec& form_;
   Emitter& emitter_;
   const int rows_, threads_;
-  std::string loop_;  // over the heads that are merged, `part` each
+  std::string loop_;  // over the merged heads, each of them `part`
 };
 
 }  // namespace redfuser::codegen

@@ -1,5 +1,5 @@
-// States of the same rows merged in registers: all of what is merged is read before any of it is
-// used, so that reading takes one way to memory and back.
+// Merges partial states of the same rows in registers. All of them are loaded before the first is
+// used, so the loads overlap and cost one memory latency.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ std::string unrolled(const std::string& variable, int count, const std::string& 
 
 }  // namespace
 
-// A state of no keys; `name` is that of a place of its head.
+// The empty state; `name` gives the name of an element of its head.
 std::string SplitKvMerge::empty_head(const std::function<std::string(size_t)>& name) {
   emitter_.open();
   for (size_t k = 0; k < accumulators(); ++k) {
@@ -38,7 +38,7 @@ std::string SplitKvMerge::empty_head(const std::function<std::string(size_t)>& n
   return emitter_.close();
 }
 
-// What is merged has the names of a head's places.
+// Binds the partial state to the names of the head's elements.
 std::string SplitKvMerge::merged_name(size_t place) const {
   return place < accumulators() ? fmt::format("merged_a{}", place)
                                 : fmt::format("merged_r{}", place - accumulators());
@@ -56,7 +56,7 @@ void SplitKvMerge::merge_shared(const std::string& states, int count) {
   emitter_.line(fmt::format("{{\n{}}}", emitter_.close()));
 }
 
-// Columns of the thread in the first of the blocks at `states`.
+// The thread's columns in the first block at `states`.
 std::string SplitKvMerge::columns_of(const std::string& states) const {
   return fmt::format("{} + {} + line * {} + from", states, rows_ * head(), tile_.columns());
 }
@@ -100,8 +100,8 @@ void SplitKvMerge::merge_global(const std::string& states, const std::string& co
       parts, text));
 }
 
-// The merged state from `parts` others, and from itself if it `goes_on`. `columns`: the text that
-// sets `values` to columns of part i.
+// Merges `parts` states, and the merged state itself if it `goes_on`. `columns`: the text that sets
+// `values` to the columns of part i.
 void SplitKvMerge::merge_parts(int parts, bool goes_on, const std::string& columns) {
   const int all = parts + (goes_on ? 1 : 0);
   loop_ = fmt::format(
@@ -128,7 +128,7 @@ void SplitKvMerge::merge_parts(int parts, bool goes_on, const std::string& colum
                   moved_values("values[e]", "+=", "float values[4];\n" + columns))));
 }
 
-// Elements of a part's value state, moved to the merged references.
+// Elements of a part's value state, rescaled to the merged references.
 std::string SplitKvMerge::moved_values(const std::string& element, const std::string& into,
                                        const std::string& before) {
   const cascade::Accumulator& a = form_.rows.accumulators[form_.value_accumulator];

@@ -1,4 +1,3 @@
-// How an attention of few rows is cut.
 #include "codegen/attention/mma/split_kv_select.h"
 
 #include <algorithm>
@@ -10,29 +9,26 @@ namespace redfuser::codegen {
 SplitKvLayout split_kv_layout(const Target& target, const AttentionSpec& form,
                               const SplitKvConfig& config) {
   const MmaProducts products(target, form);
-  auto slabs = [&](int width) {
-    return (width + SplitKvLayout::kSlabColumns - 1) / SplitKvLayout::kSlabColumns * config.keys *
-           SplitKvLayout::kSlabRowBytes;
-  };
   SplitKvLayout layout{};
   const MmaOperand &key = products.key, &value = products.value;
   layout.query = config.boxed ? 0 : products.query.bytes(MmaFold::kRows);
-  layout.key = config.boxed ? slabs(key.columns) : key.bytes(config.keys);
-  layout.value = config.boxed ? slabs(value.columns) : value.bytes(config.keys);
+  layout.key = config.boxed ? TmaTile{config.keys, key.columns}.bytes() : key.bytes(config.keys);
+  layout.value =
+      config.boxed ? TmaTile{config.keys, value.columns}.bytes() : value.bytes(config.keys);
   layout.staged = products.staged_bytes(config.keys);
-  const int unit = config.boxed ? SplitKvLayout::kAlignment : 16;
+  const int unit = config.boxed ? TmaTile::kAlignment : 16;
   layout.rings = (layout.query + unit - 1) / unit * unit;
   const int ring = config.stages * (layout.key + layout.value) + layout.staged;
   layout.barriers = layout.rings + config.warps * ring;
   layout.bytes = layout.barriers;
-  if (config.boxed) layout.bytes += config.warps * config.stages * 8 + SplitKvLayout::kAlignment;
+  if (config.boxed) layout.bytes += config.warps * config.stages * 8 + TmaTile::kAlignment;
   return layout;
 }
 
 int split_shared_bytes(const Target& target, const AttentionSpec& form,
                        const SplitKvConfig& config) {
   const int states = config.warps * state_block(form, split_rows(form)) * 4;
-  return std::max(split_kv_layout(target, form, config).bytes, states + SplitKvLayout::kAlignment);
+  return std::max(split_kv_layout(target, form, config).bytes, states + TmaTile::kAlignment);
 }
 
 bool split_fits_registers(const Target& target, const AttentionSpec& form, int keys) {
@@ -42,8 +38,8 @@ bool split_fits_registers(const Target& target, const AttentionSpec& form, int k
   return products.value.columns <= columns || !products.needs_parts();
 }
 
-// Ever less memory in flight, until it fits. What the copy engine fetches comes at the full rate
-// with 128 KB of it, and more makes the ends of a block longer.
+// Tries configurations from the most to the fewest bytes in flight. With TMA kEnough bytes saturate
+// the memory, and more lengthen the start and the end of a block.
 std::optional<SplitKvConfig> split_kv_config(const Target& target, const AttentionSpec& form,
                                              bool boxed) {
   constexpr int kMinStages = 2, kEnough = 136 * 1024;
@@ -77,7 +73,7 @@ Segments split_segments(StepBuilder& builder, const AttentionSpec& form,
   result.row_tiles =
       form.row ? ceil_div(pool, form.row->extent(), split_rows(form)) : pool.integer(1);
   result.groups = pool.mul(result.row_tiles, product_of(pool, extents_of(pool, form.others)));
-  // At most so many as run at once, and never none, however few rows or keys there are.
+  // At most as many blocks as run at once, and at least one segment.
   ir::Expr one = pool.integer(1);
   ir::Expr processors = pool.integer(int64_t{1} * config.blocks * builder.target.multiprocessors);
   ir::Expr many = pool.make(ir::ExprOp::LessEqual, {processors, result.groups});
@@ -106,8 +102,8 @@ std::optional<TmaTiles> tma_tiles(StepBuilder& builder, const AttentionSpec& for
   return TmaTiles{*key, *value};
 }
 
-// Every row tile reads its keys and values, from the L2 cache but for the first time; a block's
-// steps follow each other, and states are merged by the last block of a row tile.
+// The first row tile reads K and V from DRAM, the others from the L2 cache. The steps of a block
+// are sequential; the last block of a row tile merges the states.
 double split_kv_time(StepBuilder& builder, const AttentionSpec& form, const SplitKvConfig& config,
                      const KnownSizes& sizes) {
   // Bytes of a multiprocessor per cycle; cycles of a block, and of a segment that is merged.

@@ -5,9 +5,9 @@
 // waits on an mbarrier of its own: the cluster barrier would also wait for all memory accesses in
 // flight, and invalidate L1.
 template <typename T, int Blocks>
-struct Mailbox {
+struct ClusterExchange {
   static_assert(sizeof(T) % 8 == 0);
-  T letters[Blocks];
+  T values[Blocks];
   unsigned long long barrier;
 
   // All threads call this at the start of the kernel.
@@ -28,21 +28,22 @@ struct Mailbox {
     const unsigned mine = ptx_shared_address(&barrier);
     ptx_cluster_wait();
     if (threadIdx.x < Blocks) {
-      send(own, ptx_map_shared(ptx_shared_address(&letters[ptx_cluster_rank()]), threadIdx.x),
-           ptx_map_shared(mine, threadIdx.x));
+      store_remote(own,
+                   ptx_map_shared(ptx_shared_address(&values[ptx_cluster_rank()]), threadIdx.x),
+                   ptx_map_shared(mine, threadIdx.x));
     }
     while (!ptx_barrier_try_wait(mine, 0)) {
     }
   }
 
  private:
-  __device__ __forceinline__ static void send(const T& letter, unsigned to, unsigned counted) {
+  __device__ __forceinline__ static void store_remote(const T& own, unsigned to, unsigned counted) {
     union U {
       T value;
       unsigned long long words[sizeof(T) / 8];
       __device__ U() {}
     } u;
-    u.value = letter;
+    u.value = own;
 #pragma unroll
     for (int i = 0; i < static_cast<int>(sizeof(T) / 8); ++i) {
       ptx_store_async(to + 8 * i, u.words[i], counted);
