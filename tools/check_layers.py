@@ -8,10 +8,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # Folder of src -> the folders that it may include directly; those of these come with them. A
 # subfolder that is not listed may include what its parent may, and its parent; a parent may include
-# its subfolders only where it is listed to.
+# its subfolders only where it is listed to, and these then include nothing of the parent.
 BELOW = {
     "base": [],
-    "ir": ["base"],
+    "base/files": ["base"],
+    "ir": ["base", "ir/scalars"],
+    "ir/scalars": [],
     "ops": ["ir"],
     "reference": ["ops"],
     "reference/expressions": [],
@@ -20,7 +22,7 @@ BELOW = {
     "onnx": ["ops"],
     "onnx/functions": [],
     "onnx/functions/bodies": ["onnx/functions"],
-    "onnx/proto": ["onnx/functions"],
+    "onnx/proto": ["onnx/functions", "base/files"],
     "onnx/check": ["onnx/proto"],
     "onnx/import": ["onnx/check"],
     "onnx/export": ["onnx/import"],
@@ -56,12 +58,13 @@ BELOW = {
     "codegen/select": ["codegen/attention/large_head", "codegen/opaque", "codegen/columns",
                        "codegen/ranking", "codegen/scan"],
     "device": [],
-    "cuda": ["base"],
+    "cuda": ["base/files"],
     "io": ["onnx/proto"],
     "runtime": ["io", "reference/execute", "onnx/export", "passes/precision", "codegen/select", "cuda",
                 "device"],
     "runtime/program": [],
     "runtime/cpu": ["runtime/program"],
+    "runtime/export": ["runtime/program"],
     "runtime/load": ["runtime/program"],
     "runtime/gpu": ["runtime/load"],
     "runtime/report": ["runtime/program"],
@@ -69,7 +72,7 @@ BELOW = {
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 SUFFIXES = {".h", ".cpp", ".cuh"}
-MOST_FILES = 26  # in one folder
+MOST_FILES = 25  # in one folder
 
 
 def parent_of(folder):
@@ -84,7 +87,8 @@ def allowed_from(folder):
     outer = parent_of(folder)
     while outer:  # what the stage as a whole may include
         for lower in BELOW.get(outer, []):
-            folders |= allowed_from(lower)
+            if not lower.startswith(f"{outer}/"):
+                folders |= allowed_from(lower)
         outer = parent_of(outer)
     return folders
 
@@ -116,7 +120,7 @@ def check_folders():
 
 def check_counts():
     for folder in sorted(p for p in (ROOT / "src").rglob("*") if p.is_dir()):
-        count = sum(p.suffix in SUFFIXES for p in folder.iterdir())
+        count = sum(p.suffix in SUFFIXES | {".def"} for p in folder.iterdir())
         if count > MOST_FILES:
             yield folder, f"{count} files, more than {MOST_FILES}"
 

@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/files/output_file.h"
 #include "base/hash.h"
-#include "base/output_file.h"
 
 namespace redfuser::cuda {
 

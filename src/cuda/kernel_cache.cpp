@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/temporary_path.h"
+#include "base/files/temporary_path.h"
 #include "base/thread_pool.h"
 #include "cuda/cache_files.h"
 

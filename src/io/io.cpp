@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/files/output_file.h"
 #include "base/memory_budget.h"
-#include "base/output_file.h"
 #include "io/data_set.h"
 #include "io/json_tensors.h"
 #include "io/npy.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/output_file.h"
+#include "base/files/output_file.h"
 #include "io/zip.h"
 
 namespace redfuser::io {

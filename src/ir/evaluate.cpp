@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/integers.h"
 #include "ir/expr.h"
-#include "ir/scalar_operations.h"
+#include "ir/scalars/reference.h"
 
 namespace redfuser::ir {
 namespace {

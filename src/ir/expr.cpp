@@ -9,8 +9,9 @@
 #include "base/integers.h"
 #include "ir/depth.h"
 #include "ir/fold.h"
-#include "ir/integer_operations.h"
 #include "ir/polynomial.h"
+#include "ir/scalars/integers.h"
+#include "ir/scalars/operations.h"
 
 namespace redfuser::ir {
 namespace {
@@ -335,6 +336,11 @@ void visit(Expr root, const std::function<void(Expr)>& visit, bool into_reductio
     path.pop_back();
     visit(node);
   }
+}
+
+bool jumps(Expr expr) {
+  if (expr->args.empty() || !is_float(expr->args[0]->dtype)) return false;
+  return expr->op == ExprOp::Cast ? !is_float(expr->dtype) : scalar_op(expr->op).jumps;
 }
 
 }  // namespace redfuser::ir

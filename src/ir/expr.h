@@ -20,25 +20,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ir/scalars/expr_op.h"
 #include "redfuser/tensor.h"
 
 namespace redfuser::ir {
-
-enum class ExprOp : uint8_t {
-  // Leaves.
-  Constant,  // number (float dtypes) or integer (integer dtypes and Bool)
-  Symbol,    // a run-time size, Int64, at least 1 wherever an element exists
-  Axis,      // a loop index in [0, extent); args = {extent}
-  Leaf,      // a value supplied by the context: leaf_kind and index
-  Read,      // element args[0..rank) of the tensor value `index`
-// The operations of scalar_ops.def. Add and Mul are n-ary for Int64, binary otherwise; Div
-// truncates on integers; Min and Max are NaN if either operand is.
-#define RF_SCALAR_OP(NAME, REFERENCE, ...) NAME,
-#include "ir/scalar_ops.def"
-  Select,  // args = {condition, then, else}
-  Cast,    // to the node's dtype
-  Reduce,  // reduction over `bound axis` args[0] of args[1]; extra arguments in args[2..]
-};
 
 // The operation of a Reduce. Rankings and ArgMax/ArgMin have extra fields: args[2] is the rank
 // (TopK, BottomK; 0 is the first), `integer` is 0 for the element and 1 for its index (Int64). Of
@@ -162,5 +147,8 @@ std::string to_string(const ExprPool& pool, Expr expr);
 // Calls `visit` once per distinct node below and including `root`, children first. Descends into
 // the bodies of reductions when `into_reductions`.
 void visit(Expr root, const std::function<void(Expr)>& visit, bool into_reductions = true);
+
+// Whether the last bit of a float operand of `expr` may change its value by more than that.
+bool jumps(Expr expr);
 
 }  // namespace redfuser::ir

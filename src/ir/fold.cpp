@@ -6,10 +6,10 @@
 #include "base/half.h"
 #include "base/low_bit.h"
 #include "ir/evaluate.h"
-#include "ir/integer_operations.h"
 #include "ir/polynomial.h"
 #include "ir/ranges.h"
-#include "ir/scalar_ops.h"
+#include "ir/scalars/integers.h"
+#include "ir/scalars/operations.h"
 
 namespace redfuser::ir {
 namespace {

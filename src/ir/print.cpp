@@ -2,7 +2,8 @@
 
 #include <cmath>
 
-#include "ir/scalar_ops.h"
+#include "ir/expr.h"
+#include "ir/scalars/operations.h"
 
 namespace redfuser::ir {
 namespace {

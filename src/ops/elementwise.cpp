@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "ir/integer_operations.h"
+#include "ir/scalars/integers.h"
 
 namespace redfuser::ops {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "ir/evaluate.h"
 #include "ir/polynomial.h"
-#include "ir/scalar_ops.h"
+#include "ir/scalars/operations.h"
 
 namespace redfuser::select {
 namespace {

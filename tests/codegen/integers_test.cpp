@@ -1,5 +1,5 @@
 // CUDA text of operations on integers: the functions of src/device/math.cuh, compiled for the host,
-// against the words of ir/integer_operations.h; which text an expression becomes; and that NVRTC
+// against the words of ir/scalars/integers.h; which text an expression becomes; and that NVRTC
 // takes it for every type.
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <set>
 
 #include "codegen/text/operation_text.h"
-#include "ir/integer_operations.h"
+#include "ir/scalars/integers.h"
 #include "support/codegen_harness.h"
 #include "support/text_model.h"
 

@@ -1,5 +1,5 @@
 // Pointwise steps, reductions and products on the CPU against double-precision references.
-#include "ir/scalar_ops.h"
+#include "ir/scalars/operations.h"
 #include "support/cpu_harness.h"
 
 namespace redfuser {
@@ -121,7 +121,7 @@ TEST_F(CpuMap, EveryUnary) {
   const ir::ValueId x = h.normal(DType::Float32, {n}, 2), y = h.normal(DType::Float64, {n}, 2);
   for (Op op : {
 #define RF_UNARY(NAME, REFERENCE, ...) Op::NAME,
-#include "ir/scalar_ops.def"
+#include "ir/scalars/operations.def"
        }) {
     SCOPED_TRACE(static_cast<int>(op));
     if (ir::scalar_op(op).boolean) {

@@ -6,9 +6,9 @@
 #include <set>
 
 #include "ir/evaluate.h"
-#include "ir/integer_operations.h"
 #include "ir/polynomial.h"
 #include "ir/ranges.h"
+#include "ir/scalars/integers.h"
 #include "support/graph_builder.h"
 
 namespace redfuser {

@@ -1,5 +1,5 @@
 // The claims of the table of scalar operations, on a grid of operands.
-#include "ir/scalar_ops.h"
+#include "ir/scalars/operations.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "ir/scalar_operations.h"
+#include "ir/scalars/reference.h"
 
 namespace redfuser::ir {
 namespace {
@@ -19,12 +19,12 @@ struct Row {
 
 const std::vector<Row> kRows = {
 #define RF_SCALAR_OP(NAME, REFERENCE, ...) {ExprOp::NAME, #NAME},
-#include "ir/scalar_ops.def"
+#include "ir/scalars/operations.def"
 };
 
 const std::vector<Row> kFunctions = {
 #define RF_UNARY(NAME, REFERENCE, ...) {ExprOp::NAME, #NAME},
-#include "ir/scalar_ops.def"
+#include "ir/scalars/operations.def"
 };
 
 // Whole numbers and halves, where functions jump, and numbers between them.

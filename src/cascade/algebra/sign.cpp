@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "ir/integer_operations.h"
-#include "ir/scalar_ops.h"
+#include "ir/scalars/integers.h"
+#include "ir/scalars/operations.h"
 
 namespace redfuser::cascade {
 namespace {

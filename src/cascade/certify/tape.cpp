@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "ir/evaluate.h"
-#include "ir/scalar_operations.h"
+#include "ir/scalars/reference.h"
 
 namespace redfuser::cascade {
 

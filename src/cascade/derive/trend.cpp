@@ -3,7 +3,7 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "ir/scalar_ops.h"
+#include "ir/scalars/operations.h"
 
 namespace redfuser::cascade {
 namespace {

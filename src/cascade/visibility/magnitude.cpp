@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ir/scalar_ops.h"
+#include "ir/scalars/operations.h"
 
 namespace redfuser::cascade {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cascade/visibility/index_condition.h"
-#include "ir/integer_operations.h"
 #include "ir/polynomial.h"
+#include "ir/scalars/integers.h"
 
 namespace redfuser::cascade {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "ir/polynomial.h"
-#include "ir/scalar_ops.h"
+#include "ir/scalars/operations.h"
 
 namespace redfuser::codegen {
 namespace {

@@ -9,7 +9,7 @@
 #include "codegen/text/integer_text.h"
 #include "codegen/text/operation_text.h"
 #include "codegen/text/scalar_text.h"
-#include "ir/scalar_ops.h"
+#include "ir/scalars/operations.h"
 
 namespace redfuser::codegen {
 

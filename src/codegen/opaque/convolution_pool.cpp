@@ -6,7 +6,7 @@
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/opaque/opaque_kernels.h"
 #include "codegen/product/library_product.h"
-#include "ir/integer_operations.h"
+#include "ir/scalars/integers.h"
 #include "ops/sizes.h"
 
 namespace redfuser::codegen {

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/opaque/opaque_kernels.h"
-#include "ir/integer_operations.h"
+#include "ir/scalars/integers.h"
 #include "ops/lowering.h"
 
 namespace redfuser::codegen {

@@ -6,7 +6,7 @@
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/rows/stream_digits.h"
 #include "ir/polynomial.h"
-#include "ir/scalar_ops.h"
+#include "ir/scalars/operations.h"
 
 namespace redfuser::codegen {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "codegen/text/scalar_text.h"
 #include "codegen/text/type_text.h"
-#include "ir/integer_operations.h"
-#include "ir/scalar_ops.h"
+#include "ir/scalars/integers.h"
+#include "ir/scalars/operations.h"
 
 namespace redfuser::codegen {
 namespace {

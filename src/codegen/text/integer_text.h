@@ -1,4 +1,4 @@
-// The CUDA text of operations on integers by src/ir/integer_operations.h: words of
+// The CUDA text of operations on integers by src/ir/scalars/integers.h: words of
 // value_type(dtype), wrapped around if a result may be out of the type's range.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The CUDA text of every operation, by src/ir/scalar_ops.def.
+// The CUDA text of every operation, by src/ir/scalars/operations.def.
 #include "codegen/text/operation_text.h"
 
 #include <cmath>
@@ -8,8 +8,8 @@
 #include "codegen/text/integer_text.h"
 #include "codegen/text/scalar_text.h"
 #include "codegen/text/type_text.h"
-#include "ir/integer_operations.h"
-#include "ir/scalar_ops.h"
+#include "ir/scalars/integers.h"
+#include "ir/scalars/operations.h"
 
 namespace redfuser::codegen {
 namespace {

@@ -1,4 +1,4 @@
-// The CUDA patterns of the table of scalar operations (ir/scalar_ops.h), filled in.
+// The CUDA patterns of the table of scalar operations (ir/scalars/operations.h), filled in.
 #pragma once
 
 #include <string>

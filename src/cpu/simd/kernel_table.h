@@ -24,11 +24,11 @@ struct Operand {
   const int64_t* offsets = nullptr;
 };
 
-// The scalar operations of ir/scalar_ops.def, and those that only the CPU has.
+// The scalar operations of ir/scalars/operations.def, and those that only the CPU has.
 enum class UnaryOp : uint8_t {
 #define RF_UNARY(NAME, REFERENCE, ...) NAME,
 #define RF_UNARY_BITS RF_UNARY
-#include "ir/scalar_ops.def"
+#include "ir/scalars/operations.def"
   RoundHalf,
   RoundBFloat,  // to the nearest float16 or bfloat16 and back
   WrapI8,
@@ -47,7 +47,7 @@ inline constexpr int kUnaryOps = static_cast<int>(UnaryOp::Count);
 
 enum class BinaryOp : uint8_t {
 #define RF_BINARY(NAME, REFERENCE, ...) NAME,
-#include "ir/scalar_ops.def"
+#include "ir/scalars/operations.def"
   ExpSub,  // exp(a - b)
   Count
 };
@@ -118,7 +118,7 @@ struct KernelTable {
   SelectFn select[kElems][2][2];  // [a is a scalar][b is a scalar]
   ReduceFn reduce[kElems][kReduceOps];
   ConvertFn convert[kElems][kElems];       // [to][from]
-  ConvertFn to_int32[kElems];              // by way of int32, to I64: see ir/integer_operations.h
+  ConvertFn to_int32[kElems];              // by way of int32, to I64: see ir/scalars/integers.h
   ConvertFn load[kStorageTypes];           // storage -> its element class
   ConvertFn store[kElems][kStorageTypes];  // element class -> storage, wrapping integers
   GemmFn gemm_f32, gemm_f64;

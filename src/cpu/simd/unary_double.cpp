@@ -38,7 +38,7 @@ RF_FUNCTION(IsNegInf, uint8_t, double, x == -__builtin_inf())
 void add_unary_double(KernelTable& table) {
   UnaryFn* row = table.unary[static_cast<int>(Elem::F64)];
 #define RF_UNARY(NAME, REFERENCE, ...) add_unary<double, NAME>(row, UnaryOp::NAME);
-#include "ir/scalar_ops.def"
+#include "ir/scalars/operations.def"
   add_unary<double, RoundHalf>(row, UnaryOp::RoundHalf);
   add_unary<double, RoundBFloat>(row, UnaryOp::RoundBFloat);
 }

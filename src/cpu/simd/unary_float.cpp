@@ -61,7 +61,7 @@ struct Cos {
 void add_unary_float(KernelTable& table) {
   UnaryFn* row = table.unary[static_cast<int>(Elem::F32)];
 #define RF_UNARY(NAME, REFERENCE, ...) add_unary<float, NAME>(row, UnaryOp::NAME);
-#include "ir/scalar_ops.def"
+#include "ir/scalars/operations.def"
   add_unary<float, RoundHalf>(row, UnaryOp::RoundHalf);
   add_unary<float, RoundBFloat>(row, UnaryOp::RoundBFloat);
 }

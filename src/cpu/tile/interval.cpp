@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "cpu/tile/specialize.h"
-#include "ir/integer_operations.h"
+#include "ir/scalars/integers.h"
 
 namespace redfuser::cpu {
 namespace {

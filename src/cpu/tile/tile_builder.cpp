@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "cpu/tile/specialize.h"
-#include "ir/integer_operations.h"
-#include "ir/scalar_ops.h"
+#include "ir/scalars/integers.h"
+#include "ir/scalars/operations.h"
 
 namespace redfuser::cpu {
 
@@ -265,7 +265,7 @@ static bool gives_boolean(BinaryOp op) {
 #define RF_BINARY(NAME, REFERENCE, ...) \
   case BinaryOp::NAME:                  \
     return ir::scalar_op(ir::ExprOp::NAME).boolean;
-#include "ir/scalar_ops.def"
+#include "ir/scalars/operations.def"
     default:
       return false;
   }

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "cpu/tile/interval.h"
 #include "cpu/tile/tile_builder.h"
-#include "ir/integer_operations.h"
+#include "ir/scalars/integers.h"
 
 namespace redfuser::cpu {
 
@@ -75,7 +75,7 @@ std::optional<UnaryOp> unary_of(ir::ExprOp op) {
   case ir::ExprOp::NAME:               \
     return UnaryOp::NAME;
 #define RF_UNARY_BITS RF_UNARY
-#include "ir/scalar_ops.def"
+#include "ir/scalars/operations.def"
     default:
       return std::nullopt;
   }
@@ -86,7 +86,7 @@ std::optional<BinaryOp> binary_of(ir::ExprOp op) {
 #define RF_BINARY(NAME, REFERENCE, ...) \
   case ir::ExprOp::NAME:                \
     return BinaryOp::NAME;
-#include "ir/scalar_ops.def"
+#include "ir/scalars/operations.def"
     default:
       return std::nullopt;
   }

@@ -2,7 +2,7 @@
 #include "cpu/tile/interval.h"
 #include "cpu/tile/low_bit_convert.h"
 #include "cpu/tile/tile_builder.h"
-#include "ir/integer_operations.h"
+#include "ir/scalars/integers.h"
 
 namespace redfuser::cpu {
 

@@ -11,7 +11,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "base/output_file.h"
+#include "base/files/output_file.h"
 #include "onnx/proto/tensor_proto.h"
 
 namespace redfuser::onnx {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 #include "redfuser/tensor.h"
 
 namespace onnx {

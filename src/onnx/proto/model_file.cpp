@@ -8,7 +8,7 @@
 #include <climits>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 #include "onnx/functions/functions.h"
 
 namespace redfuser::onnx {

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/output_file.h"
+#include "base/files/output_file.h"
 #include "onnx/proto/model_file.h"
 #include "onnx/proto/tensor_proto.h"
 #include "onnx/proto/value_proto.h"

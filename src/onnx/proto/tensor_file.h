@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "base/output_file.h"
+#include "base/files/output_file.h"
 #include "redfuser/tensor.h"
 
 namespace redfuser::onnx {

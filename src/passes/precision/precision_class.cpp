@@ -1,6 +1,6 @@
 #include "passes/precision/precision_class.h"
 
-#include "ir/scalar_ops.h"
+#include "ir/scalars/operations.h"
 #include "ops/lowering.h"
 
 namespace redfuser::passes {

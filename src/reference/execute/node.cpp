@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "ir/evaluate.h"
-#include "ir/scalar_ops.h"
+#include "ir/scalars/operations.h"
 #include "ops/infer.h"
 #include "ops/lowering.h"
 #include "ops/registry.h"

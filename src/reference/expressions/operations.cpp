@@ -2,7 +2,7 @@
 
 #include "base/half.h"
 #include "base/low_bit.h"
-#include "ir/integer_operations.h"
+#include "ir/scalars/integers.h"
 #include "reference/expressions/real_operations.h"
 #include "reference/expressions/word_operations.h"
 #include "reference/expressions/zip.h"

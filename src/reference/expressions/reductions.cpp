@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "ir/integer_operations.h"
+#include "ir/scalars/integers.h"
 #include "reference/expressions/word_operations.h"
 
 namespace redfuser::reference {

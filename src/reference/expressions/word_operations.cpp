@@ -1,7 +1,7 @@
 #include "reference/expressions/word_operations.h"
 
 #include "base/error.h"
-#include "ir/integer_operations.h"
+#include "ir/scalars/integers.h"
 #include "reference/expressions/zip.h"
 
 namespace redfuser::reference {

@@ -2,7 +2,7 @@
 #include "reference/operators/quantized.h"
 
 #include "base/error.h"
-#include "ir/integer_operations.h"
+#include "ir/scalars/integers.h"
 #include "ops/broadcast.h"
 #include "ops/sizes.h"
 #include "reference/operators/convolutions.h"

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "base/output_file.h"
+#include "base/files/output_file.h"
 #include "codegen/core/target_table.h"
 #include "onnx/import/file_nodes.h"
 #include "redfuser/report.h"

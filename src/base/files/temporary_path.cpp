@@ -1,4 +1,4 @@
-#include "base/temporary_path.h"
+#include "base/files/temporary_path.h"
 
 #include <unistd.h>
 

@@ -1,10 +1,10 @@
-#include "ir/integer_operations.h"
+#include "ir/scalars/integers.h"
 
 #include <cmath>
 #include <limits>
 
 #include "base/integers.h"
-#include "ir/scalar_ops.h"
+#include "ir/scalars/operations.h"
 
 namespace redfuser::ir {
 namespace {

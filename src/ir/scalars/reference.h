@@ -5,7 +5,8 @@
 
 #include <limits>
 
-#include "ir/expr.h"
+#include "ir/scalars/expr_op.h"
+#include "redfuser/tensor.h"
 
 namespace redfuser::ir {
 

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/output_file.h"
+#include "base/files/output_file.h"
 #include "redfuser/export.h"
 
 extern char** environ;

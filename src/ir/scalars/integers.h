@@ -8,7 +8,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "ir/expr.h"
+#include "ir/scalars/expr_op.h"
+#include "redfuser/tensor.h"
 
 namespace redfuser::ir {
 

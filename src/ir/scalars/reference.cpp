@@ -1,4 +1,4 @@
-#include "ir/scalar_operations.h"
+#include "ir/scalars/reference.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/low_bit.h"
-#include "ir/integer_operations.h"
-#include "ir/scalar_ops.h"
+#include "ir/scalars/integers.h"
+#include "ir/scalars/operations.h"
 
 namespace redfuser::ir {
 
@@ -62,7 +62,7 @@ double binary(ExprOp op, DType dtype, double a, double b) {
 #define RF_BINARY(NAME, REFERENCE, ...) \
   case ExprOp::NAME:                    \
     return REFERENCE;
-#include "ir/scalar_ops.def"
+#include "ir/scalars/operations.def"
     default:
       internal_error("evaluate: no binary operation {}", static_cast<int>(op));
   }
@@ -79,7 +79,7 @@ double unary(ExprOp op, DType dtype, double x) {
   case ExprOp::NAME:                   \
     return REFERENCE;
 #define RF_UNARY_BITS RF_UNARY
-#include "ir/scalar_ops.def"
+#include "ir/scalars/operations.def"
     default:
       internal_error("evaluate: no unary operation {}", static_cast<int>(op));
   }

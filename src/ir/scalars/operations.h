@@ -1,4 +1,4 @@
-// Properties of the scalar operations: the columns of scalar_ops.def.
+// Properties of the scalar operations: the columns of operations.def.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 #include <limits>
 #include <string_view>
 
-#include "ir/expr.h"
+#include "ir/scalars/expr_op.h"
 
 namespace redfuser::ir {
 
@@ -50,7 +50,7 @@ struct ScalarOp {
 
 inline constexpr ScalarOp kScalarOps[] = {
 #define RF_SCALAR_OP(NAME, REFERENCE, ...) {__VA_ARGS__},
-#include "ir/scalar_ops.def"
+#include "ir/scalars/operations.def"
 };
 
 inline constexpr ScalarOp kNoFacts = {};
@@ -59,12 +59,6 @@ inline constexpr ScalarOp kNoFacts = {};
 constexpr const ScalarOp& scalar_op(ExprOp op) {
   const auto row = static_cast<size_t>(op) - static_cast<size_t>(ExprOp::Add);
   return row < std::size(kScalarOps) ? kScalarOps[row] : kNoFacts;
-}
-
-// Whether the last bit of a float operand of `expr` may change its value by more than that.
-inline bool jumps(Expr expr) {
-  if (expr->args.empty() || !is_float(expr->args[0]->dtype)) return false;
-  return expr->op == ExprOp::Cast ? !is_float(expr->dtype) : scalar_op(expr->op).jumps;
 }
 
 }  // namespace redfuser::ir

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/temporary_path.h"
+#include "base/files/temporary_path.h"
 
 namespace redfuser {
 
