@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "codegen/attention/hopper/text.h"
 #include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/text/loop.h"
 #include "codegen/text/operation_text.h"
 #include "ir/polynomial.h"
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "codegen/attention/hopper/text.h"
+#include "codegen/text/loop.h"
 #include "codegen/text/operation_text.h"
 #include "ir/contraction.h"
 #include "ir/polynomial.h"
@@ -33,11 +34,6 @@ bool small_integer(ir::Expr e) {
 }
 
 }  // namespace
-
-std::string HopperText::unrolled(const std::string& variable, int count, const std::string& body) {
-  return fmt::format("#pragma unroll\nfor (int {0} = 0; {0} < {1}; ++{0}) {{\n{2}}}", variable,
-                     count, body);
-}
 
 void HopperText::open_row() {
   emitter_.open();

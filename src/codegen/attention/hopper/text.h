@@ -104,7 +104,6 @@ class HopperText {
   void bind_references();
   void bind_old_state();
   bool is_value(size_t k) const { return k == form_.value_accumulator; }
-  static std::string unrolled(const std::string& variable, int count, const std::string& body);
 
   StepBuilder& builder_;
   ir::ExprPool& pool_;

@@ -4,6 +4,7 @@
 
 #include "codegen/attention/large_head/text.h"
 #include "codegen/attention/mma/split_kv_merge.h"
+#include "codegen/text/loop.h"
 #include "codegen/text/operation_text.h"
 
 namespace redfuser::codegen {

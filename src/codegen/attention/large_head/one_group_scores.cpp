@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "codegen/attention/large_head/text.h"
+#include "codegen/text/loop.h"
 
 namespace redfuser::codegen {
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "codegen/attention/large_head/text.h"
+#include "codegen/text/loop.h"
 #include "codegen/text/operation_text.h"
 
 namespace redfuser::codegen {

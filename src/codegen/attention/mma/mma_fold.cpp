@@ -2,21 +2,13 @@
 
 #include "base/error.h"
 #include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/text/loop.h"
 #include "codegen/text/operation_text.h"
 #include "ir/polynomial.h"
 
 #include <fmt/format.h>
 
 namespace redfuser::codegen {
-namespace {
-
-std::string unrolled(const std::string& variable, int count, const std::string& body) {
-  return fmt::format("#pragma unroll\nfor (int {0} = 0; {0} < {1}; ++{0}) {{\n{2}}}", variable,
-                     count, body);
-}
-
-}  // namespace
-
 MmaFold::MmaFold(StepBuilder& builder, const AttentionSpec& form, int keys, int halves)
     : pool_(builder.pool()),
       form_(form),

@@ -6,19 +6,11 @@
 
 #include "codegen/attention/mma/split_kv_merge.h"
 #include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/text/loop.h"
 #include "codegen/text/operation_text.h"
 #include "ir/polynomial.h"
 
 namespace redfuser::codegen {
-namespace {
-
-std::string unrolled(const std::string& variable, int count, const std::string& body) {
-  return fmt::format("#pragma unroll\nfor (int {0} = 0; {0} < {1}; ++{0}) {{\n{2}}}\n", variable,
-                     count, body);
-}
-
-}  // namespace
-
 // The empty state; `name` gives the name of an element of its head.
 std::string SplitKvMerge::empty_head(const std::function<std::string(size_t)>& name) {
   emitter_.open();
@@ -74,7 +66,7 @@ void SplitKvMerge::merge_global(const std::string& states, const std::string& co
     return goes_on ? fmt::format("if (done + i < count) {{\n{}}} else {{\n{}}}\n", text, otherwise)
                    : text;
   };
-  const std::string zeros = unrolled("e", 4, "values[e] = 0;\n");
+  const std::string zeros = unrolled("e", 4, "values[e] = 0;\n") + "\n";
   const std::string read =
       guarded(fmt::format("load_floats(values, {} + i * {});\n", columns_of("own"), block), zeros);
   emitter_.open();
@@ -90,7 +82,8 @@ void SplitKvMerge::merge_global(const std::string& states, const std::string& co
                   fmt::format("part[{}] = 0;\n", count_place())));
   if (ahead) loads += for_groups("float (&values)[4] = ahead[i][g];\n" + read);
   emitter_.line(unrolled("i", parts, loads));
-  merge_parts(parts, goes_on, ahead ? unrolled("e", 4, "values[e] = ahead[i][g][e];\n") : read);
+  merge_parts(parts, goes_on,
+              ahead ? unrolled("e", 4, "values[e] = ahead[i][g][e];\n") + "\n" : read);
   const std::string text = emitter_.close();
   if (!goes_on) return emitter_.line(fmt::format("{{\nconstexpr int done = 0;\n{}}}", text));
   emitter_.line(fmt::format(
