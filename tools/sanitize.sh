@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # Builds with AddressSanitizer and UndefinedBehaviorSanitizer, and runs the C++ tests that match a
-# pattern (all by default); or builds with ThreadSanitizer and runs what shares programs between
-# threads; or links redfuser-run by link-time optimisation, which compares the types and functions
-# that files define by one name.
+# pattern (all by default); or builds with ThreadSanitizer and runs the tests that use several
+# threads, on the CPU and on the fake GPU; or links redfuser-run by link-time optimisation, which
+# compares the types and functions that files define by one name.
 #
 #   tools/sanitize.sh [PATTERN]
-#   tools/sanitize.sh thread
+#   tools/sanitize.sh thread [PATTERN]
 #   tools/sanitize.sh odr
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 
-kind=ON target=redfuser_tests sanitized=${REDFUSER_SANITIZED_BUILD:-$root/build-sanitize}
+kind=ON targets=(redfuser_tests) sanitized=${REDFUSER_SANITIZED_BUILD:-$root/build-sanitize}
 if [ "${1:-}" = thread ]; then
-  kind=thread target=redfuser_thread_tests
+  kind=thread targets=(redfuser_thread_tests redfuser_device_tests)
   sanitized=${REDFUSER_SANITIZED_BUILD:-$root/build-thread}
   shift
 fi
@@ -33,8 +33,10 @@ cmake -S "$root" -B "$sanitized" -G Ninja -DCMAKE_PREFIX_PATH="$onnx_prefix" \
   -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g1" -DREDFUSER_SANITIZE=$kind \
   -DREDFUSER_TOOLS=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
   $(command -v ccache >/dev/null && echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-cmake --build "$sanitized" --target $target
+cmake --build "$sanitized" --target "${targets[@]}"
 # ONNX and Protocol Buffers are not instrumented: containers that cross over look overrun.
 export ASAN_OPTIONS=detect_container_overflow=0 UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1
-"$sanitized/tests/$target" --gtest_filter="${1:-*}" --gtest_brief=1
+for target in "${targets[@]}"; do
+  "$sanitized/tests/$target" --gtest_filter="${1:-*}" --gtest_brief=1
+done
