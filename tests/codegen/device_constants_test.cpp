@@ -1,0 +1,42 @@
+// Sizes that the host and the headers of src/device both have are the same.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "codegen/core/device_text.h"
+#include "codegen/core/tma_tile.h"
+#include "codegen/product/product_text.h"
+
+namespace redfuser {
+namespace {
+
+using codegen::ProductText;
+using codegen::TmaTile;
+
+void expect_in(std::string_view header, const std::string& declaration) {
+  const auto headers = codegen::device_headers();
+  const auto found = std::find_if(headers.begin(), headers.end(),
+                                  [&](const auto& each) { return each.name == header; });
+  ASSERT_NE(found, headers.end()) << header;
+  EXPECT_NE(found->text.find(declaration), std::string_view::npos) << declaration;
+}
+
+TEST(DeviceConstants, TmaTiles) {
+  expect_in("hopper",
+            fmt::format("constexpr int kSlabColumns = {}, kSlabRowBytes = {}, kSwizzleRows = {};",
+                        TmaTile::kSlabColumns, TmaTile::kSlabRowBytes,
+                        TmaTile::kAlignment / TmaTile::kSlabRowBytes));
+}
+
+TEST(DeviceConstants, ProductTiles) {
+  expect_in(
+      "product",
+      fmt::format(
+          "constexpr int kTileRows = {}, kTileColumns = {}, kTileDepth = {}, kTileStages = {};",
+          ProductText::kTileRows, ProductText::kTileColumns, ProductText::kDepth,
+          ProductText::kStages));
+}
+
+}  // namespace
+}  // namespace redfuser
