@@ -29,7 +29,7 @@ BELOW = {
     "cascade": ["ir"],
     "cascade/algebra": ["cascade"],
     "cascade/derive": ["cascade/algebra"],
-    "cascade/certify": ["cascade"],
+    "cascade/certify": ["cascade", "cascade/visibility"],
     "cascade/extract": ["cascade"],
     "cascade/visibility": ["cascade"],
     "fuse": ["cascade/derive", "cascade/certify", "cascade/extract", "cascade/visibility", "ops"],

@@ -109,6 +109,12 @@ std::string explanation(const ReportView& report) {
                           error.is_number() ? fmt::format("{:.2g}", error.get<double>())
                                             : error.get<std::string>());
     }
+    const auto visible = verified["visible"].get<std::string>();
+    const int64_t hidden = verified["hidden"].get<int64_t>();
+    if (hidden > 0) {
+      text += fmt::format("    the same without {} elements that its mask hides; visible: {}\n",
+                          hidden, visible);
+    }
     text += steps.of_region(region["id"].get<int>());
   }
   text += "unfused\n";

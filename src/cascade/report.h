@@ -2,6 +2,7 @@
 // reasons.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,7 +19,9 @@ struct FusedReport {
   std::vector<std::string> nodes;
   std::vector<int> sources;  // indices of these nodes in the file's main graph
   std::vector<StageReport> stages;
-  int cases = 0;  // adversarial cases of the certificate
+  int cases = 0;        // adversarial cases of the certificate
+  int64_t hidden = 0;   // elements that these were folded without as well
+  std::string visible;  // where elements are not hidden; empty where none is
   double max_error = 0;
 };
 

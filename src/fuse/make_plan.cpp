@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "base/error.h"
+#include "cascade/visibility/hidden_elements.h"
 #include "fuse/elementwise_groups.h"
 
 namespace redfuser::fuse {
@@ -203,6 +204,11 @@ class Planner {
                            report.sources.end());
       report.stages = region.derivation.stages;
       report.cases = region.certificate.cases;
+      report.hidden = region.certificate.hidden;
+      const ir::Expr hidden = cascade::hidden_elements(*graph_.pool, region.derivation.streaming);
+      if (!hidden->is_constant(0)) {
+        report.visible = to_string(*graph_.pool, graph_.pool->make(ir::ExprOp::Not, {hidden}));
+      }
       report.max_error = region.certificate.max_error;
       cascade->report = report.id;
       plan.report.fused.push_back(std::move(report));

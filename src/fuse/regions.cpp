@@ -113,7 +113,7 @@ class Finder {
   }
 
   cascade::Certificate certified(const CascadeCandidate& shape) {
-    if (!certify_) return {true, 0, 0, ""};
+    if (!certify_) return {true, 0, 0, 0, ""};
     ir::ExprPool& pool = *facts_.graph().pool;
     const std::string key = fingerprint(pool, shape.extraction.cascade);
     auto [entry, inserted] = certificates_.try_emplace(key);

@@ -229,8 +229,9 @@ struct StreamingTapes {
 
 class TileContext {
  public:
-  TileContext(const Streaming& streaming, StreamingTapes& tapes, const Row& row)
-      : streaming_(streaming), tapes_(tapes), row_(row) {
+  // `hidden`: null to fold all elements.
+  TileContext(const Streaming& streaming, StreamingTapes& tapes, const Row& row, Tape* hidden)
+      : streaming_(streaming), tapes_(tapes), row_(row), hidden_(hidden) {
     for (const Accumulator& a : streaming.accumulators) {
       accumulator_points_.push_back(points_of(a.columns, row));
       empty_.partials.emplace_back(accumulator_points_.back().size(), identity(a.reduction));
@@ -241,6 +242,7 @@ class TileContext {
   }
 
   const State& empty() const { return empty_; }
+  int64_t left_out() const { return left_out_; }
 
   State folded(const State& old, int64_t begin, int64_t end) const {
     State next = old;
@@ -252,6 +254,7 @@ class TileContext {
         Partial tile = identity(a.reduction);
         auto leaves = [&](ir::Expr leaf) { return reference(leaf, next, old, p); };
         for (int64_t l = begin; l < end; ++l) {
+          if (hides(k, points[p], l)) continue;
           const double value = at(tapes_.lifts[k], row_, streaming_.cascade.stream, l, a.columns,
                                   points[p], std::ref(leaves));
           tile = combine(a.reduction, a.k, tile, element(a.reduction, value, l));
@@ -287,6 +290,16 @@ class TileContext {
   }
 
  private:
+  // What masks are made of holds no leaf.
+  bool hides(size_t k, const std::vector<int64_t>& point, int64_t position) const {
+    if (hidden_ == nullptr) return false;
+    const auto leaves = [](ir::Expr) { return 0.0; };
+    const bool hides = at(*hidden_, row_, streaming_.cascade.stream, position,
+                          streaming_.accumulators[k].columns, point, leaves) != 0;
+    left_out_ += hides && k == 0;
+    return hides;
+  }
+
   double computed(const State& state, size_t stage, size_t point, Finished& finished) const {
     if (row_.length == 0)
       return scalar(streaming_.cascade.stages[stage].reduction,
@@ -333,6 +346,8 @@ class TileContext {
   const Streaming& streaming_;
   StreamingTapes& tapes_;
   const Row& row_;
+  Tape* const hidden_;
+  mutable int64_t left_out_ = 0;
   std::vector<Points> accumulator_points_, stage_points_;
   State empty_;
 };
@@ -343,6 +358,9 @@ struct StreamingSimulator::Impl {
   explicit Impl(const Streaming& form) : streaming(form), tapes(form) {}
   const Streaming streaming;
   StreamingTapes tapes;
+  int64_t left_out = 0;
+
+  RowResult run(const Row& row, const std::vector<int64_t>& bounds, int64_t tile, Tape* hidden);
 };
 
 StreamingSimulator::StreamingSimulator(const Streaming& streaming)
@@ -351,8 +369,20 @@ StreamingSimulator::~StreamingSimulator() = default;
 
 RowResult StreamingSimulator::run(const Row& row, const std::vector<int64_t>& bounds,
                                   int64_t tile) {
-  const Streaming& streaming = impl_->streaming;
-  TileContext machine(streaming, impl_->tapes, row);
+  return impl_->run(row, bounds, tile, nullptr);
+}
+
+RowResult StreamingSimulator::run_visible(const Row& row, const std::vector<int64_t>& bounds,
+                                          int64_t tile, ir::Expr hidden) {
+  Tape tape(hidden);
+  return impl_->run(row, bounds, tile, &tape);
+}
+
+int64_t StreamingSimulator::left_out() const { return impl_->left_out; }
+
+RowResult StreamingSimulator::Impl::run(const Row& row, const std::vector<int64_t>& bounds,
+                                        int64_t tile, Tape* hidden) {
+  TileContext machine(streaming, tapes, row, hidden);
   State total = machine.empty();
   for (size_t i = 0; i + 1 < bounds.size(); ++i) {
     State segment = machine.empty();
@@ -361,6 +391,7 @@ RowResult StreamingSimulator::run(const Row& row, const std::vector<int64_t>& bo
     }
     total = machine.merged(total, segment);
   }
+  left_out = machine.left_out();
   RowResult out;
   std::vector<Partial> ranked;
   TileContext::Finished finished;
@@ -380,7 +411,7 @@ RowResult StreamingSimulator::run(const Row& row, const std::vector<int64_t>& bo
   const auto result_of = [&](size_t stage, size_t point) {
     return machine.result(total, stage, point, finished);
   };
-  write_outputs(streaming.cascade.outputs, impl_->tapes.outputs, streaming.cascade.stream,
+  write_outputs(streaming.cascade.outputs, tapes.outputs, streaming.cascade.stream,
                 streaming.cascade.stages, row, result_of, ranked, out);
   return out;
 }

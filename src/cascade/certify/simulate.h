@@ -42,6 +42,11 @@ class StreamingSimulator {
   // Folds each segment [bounds[i], bounds[i+1]) in tiles of `tile` elements, and merges the
   // segments' states from left to right.
   RowResult run(const Row& row, const std::vector<int64_t>& bounds, int64_t tile);
+  // The same without the elements of which `hidden` (Bool) is true.
+  RowResult run_visible(const Row& row, const std::vector<int64_t>& bounds, int64_t tile,
+                        ir::Expr hidden);
+  // The number of elements that the last run left out, each once.
+  int64_t left_out() const;
 
  private:
   struct Impl;

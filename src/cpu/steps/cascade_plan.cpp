@@ -374,7 +374,7 @@ CascadeTrim trim_of(ir::ExprPool& pool, const SpecializedStreaming& s, bool resi
   if (s.stream.empty() || (resident && maps_back)) return {};
   std::vector<CascadeTrim::Fold> folds;
   for (const auto& fold : s.form.accumulators) folds.push_back({fold.reduction, fold.lift});
-  return CascadeTrim(pool, s.stream[0], std::move(folds));
+  return CascadeTrim(pool, s.stream[0], folds);
 }
 
 // NaN if an element is NaN.

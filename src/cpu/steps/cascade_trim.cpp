@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cascade/visibility/hidden_elements.h"
 #include "cpu/tile/specialize.h"
 #include "ir/evaluate.h"
 
@@ -43,85 +44,11 @@ std::optional<bool> uniform_truth(ir::Expr e, const AxisIntervals& ranges) {
   }
 }
 
-namespace {
-
-// The branch that a selection takes throughout the tile, or null.
-ir::Expr taken(ir::Expr select, const AxisIntervals& ranges) {
-  auto truth = uniform_truth(select->args[0], ranges);
-  return truth ? select->args[*truth ? 1 : 2] : nullptr;
-}
-
-bool positive(ir::Expr e) { return e->is_constant() && is_float(e->dtype) && e->number > 0; }
-
-// e = sign · infinity throughout the tile, or NaN.
-bool is_infinite(ir::Expr e, double sign, const AxisIntervals& ranges) {
-  auto arg = [&](size_t i, double s) { return is_infinite(e->args[i], s, ranges); };
-  switch (e->op) {
-    case ir::ExprOp::Constant:
-      return is_float(e->dtype) && std::isinf(e->number) && e->number * sign > 0;
-    case ir::ExprOp::Cast:
-      return is_float(e->dtype) && is_float(e->args[0]->dtype) && arg(0, sign);
-    case ir::ExprOp::Neg:
-      return arg(0, -sign);
-    case ir::ExprOp::Add:
-      return arg(0, sign) || arg(1, sign);
-    case ir::ExprOp::Sub:
-      return arg(0, sign);
-    case ir::ExprOp::Mul:
-      return (positive(e->args[1]) && arg(0, sign)) || (positive(e->args[0]) && arg(1, sign));
-    case ir::ExprOp::Div:
-      return positive(e->args[1]) && arg(0, sign);
-    case ir::ExprOp::Select: {
-      ir::Expr branch = taken(e, ranges);
-      return branch ? is_infinite(branch, sign, ranges) : arg(1, sign) && arg(2, sign);
-    }
-    default:
-      return false;
-  }
-}
-
-bool is_zero(ir::Expr e, const AxisIntervals& ranges) {
-  auto arg = [&](size_t i) { return is_zero(e->args[i], ranges); };
-  switch (e->op) {
-    case ir::ExprOp::Constant:
-      return e->is_constant(0);
-    case ir::ExprOp::Cast:
-    case ir::ExprOp::Neg:
-    case ir::ExprOp::Div:
-      return arg(0);
-    case ir::ExprOp::Exp:
-      return is_infinite(e->args[0], -1, ranges);
-    case ir::ExprOp::Mul:
-      return arg(0) || arg(1);
-    case ir::ExprOp::Select: {
-      ir::Expr branch = taken(e, ranges);
-      return branch ? is_zero(branch, ranges) : arg(1) && arg(2);
-    }
-    default:
-      return false;
-  }
-}
-
-}  // namespace
-
-bool is_identity(ir::Reduction reduction, ir::Expr lift, const AxisIntervals& ranges) {
-  switch (reduction) {
-    case ir::Reduction::Sum:
-      return is_zero(lift, ranges);
-    case ir::Reduction::Max:
-      return is_infinite(lift, -1, ranges);
-    case ir::Reduction::Min:
-      return is_infinite(lift, 1, ranges);
-    default:
-      return false;
-  }
-}
-
-CascadeTrim::CascadeTrim(ir::ExprPool& pool, ir::Expr stream, std::vector<Fold> folds)
-    : stream_(stream), folds_(std::move(folds)) {
-  if (!stream_ || folds_.empty()) return;
+CascadeTrim::CascadeTrim(ir::ExprPool& pool, ir::Expr stream, const std::vector<Fold>& folds)
+    : stream_(stream) {
+  if (!stream_ || folds.empty()) return;
   possible_ = true;
-  for (const Fold& fold : folds_) {
+  for (const Fold& fold : folds) {
     bool masked = false;
     visit(
         fold.lift,
@@ -131,6 +58,7 @@ CascadeTrim::CascadeTrim(ir::ExprPool& pool, ir::Expr stream, std::vector<Fold> 
         false);
     possible_ &= masked;
     add_masked_operands(pool, fold.reduction, fold.lift, operands_);
+    hidden_.push_back(cascade::identity_condition(pool, fold.reduction, fold.lift));
   }
   possible_ &= operands_.decidable;
 }
@@ -150,9 +78,8 @@ bool CascadeTrim::empty(const AxisIntervals& ranges, int64_t begin, int64_t end)
   const AxisIntervals within = [&](ir::Expr axis) {
     return axis == stream_ ? Interval{begin, end - 1} : ranges(axis);
   };
-  return std::all_of(folds_.begin(), folds_.end(), [&](const Fold& fold) {
-    return is_identity(fold.reduction, fold.lift, within);
-  });
+  return std::all_of(hidden_.begin(), hidden_.end(),
+                     [&](ir::Expr condition) { return uniform_truth(condition, within) == true; });
 }
 
 // Emptiness of a whole end of the axis is monotone in its length: both ends are bisected.

@@ -17,10 +17,6 @@ namespace redfuser::cpu {
 // The value of a Bool expression of indices if it is constant over the tile, else nullopt.
 std::optional<bool> uniform_truth(ir::Expr condition, const AxisIntervals& ranges);
 
-// True if the lift is the identity of its reduction (Sum, Max or Min) over the whole tile, provided
-// that factors of zeros and addends of infinities are finite.
-bool is_identity(ir::Reduction reduction, ir::Expr lift, const AxisIntervals& ranges);
-
 class CascadeTrim {
  public:
   struct Fold {
@@ -29,7 +25,7 @@ class CascadeTrim {
   };
   // `stream` is the streamed axis, null if it has one element.
   CascadeTrim() = default;
-  CascadeTrim(ir::ExprPool& pool, ir::Expr stream, std::vector<Fold> folds);
+  CascadeTrim(ir::ExprPool& pool, ir::Expr stream, const std::vector<Fold>& folds);
 
   // The part [begin, end) of the streamed axis outside which every lift is an identity for the
   // given ranges of the other axes; at most `granularity` - 1 elements too long at each end.
@@ -47,7 +43,7 @@ class CascadeTrim {
  private:
   bool empty(const AxisIntervals& ranges, int64_t begin, int64_t end) const;
   ir::Expr stream_ = nullptr;
-  std::vector<Fold> folds_;
+  std::vector<ir::Expr> hidden_;  // by fold: where its lift is the identity
   cascade::MaskedOperands operands_;
   bool possible_ = false;
 };

@@ -27,7 +27,11 @@ Json to_json(const cascade::FusedReport& region) {
           {"class", region.region_class},
           {"nodes", region.nodes},
           {"stages", std::move(stages)},
-          {"verified", {{"cases", region.cases}, {"max_error", number(region.max_error)}}}};
+          {"verified",
+           {{"cases", region.cases},
+            {"max_error", number(region.max_error)},
+            {"hidden", region.hidden},
+            {"visible", region.visible}}}};
 }
 
 Json to_json(const CompiledProgram& program, const std::vector<StepFacts>& facts) {
