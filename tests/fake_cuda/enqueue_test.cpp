@@ -11,7 +11,8 @@ namespace {
 class Block {
  public:
   explicit Block(int64_t n, int64_t shift = 0)
-      : bytes_(static_cast<char*>(std::aligned_alloc(256, static_cast<size_t>(n * 4 + 512)))) {
+      : bytes_(static_cast<char*>(
+            std::aligned_alloc(256, static_cast<size_t>(n + 63) / 64 * 256 + 512))) {
     tensor.dtype = DType::Float32;
     tensor.dims = {n};
     tensor.data = bytes_ + shift;

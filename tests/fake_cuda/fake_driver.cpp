@@ -122,6 +122,7 @@ Result cuDevicePrimaryCtxRelease_v2(int) {
 }
 Result cuCtxSetCurrent(ContextHandle) { return kSuccess; }
 Result cuMemGetInfo_v2(size_t* free, size_t* total) {
+  const std::lock_guard lock(mutex);
   *free = fake.memory - fake.used, *total = fake.memory;
   return kSuccess;
 }

@@ -65,7 +65,8 @@ TEST_F(Fallback, OfAKernelThatDoesNotCompileTheNextFamilyIsTaken) {
   session.run(inputs());
   EXPECT_EQ(family(session), "attention");
   EXPECT_EQ(gpu->launches.size(), 1u);
-  for (const StepCandidate& each : session.step_facts().at(0).candidates) {
+  const std::vector<StepFacts> facts = session.step_facts();
+  for (const StepCandidate& each : facts.at(0).candidates) {
     EXPECT_EQ(each.configuration.find("attention_hopper"), std::string::npos);
   }
 }
