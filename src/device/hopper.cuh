@@ -193,11 +193,21 @@ __device__ __forceinline__ void copy_strip(char* strip, const T* from, At at, in
                           from + at(line) + (left > 0 ? column : 0), left);
     }
   } else {
-#pragma unroll 4
-    for (int task = lane; task < kLines * Keys; task += 32) {
-      const int line = task / Keys, column = task % Keys;
-      if (column < valid) {
-        reinterpret_cast<T*>(strip + line * Pitch)[column] = from[at(line) + column];
+    // The loads of a batch are in flight together: stores may alias later loads.
+    constexpr int kBatch = 8;
+    static_assert(kLines * Keys % (32 * kBatch) == 0, "every batch is full");
+#pragma unroll 1
+    for (int first = lane; first < kLines * Keys; first += 32 * kBatch) {
+      T batch[kBatch];
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        const int line = (first + 32 * i) / Keys, column = (first + 32 * i) % Keys;
+        if (column < valid) batch[i] = from[at(line) + column];
+      }
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        const int line = (first + 32 * i) / Keys, column = (first + 32 * i) % Keys;
+        if (column < valid) reinterpret_cast<T*>(strip + line * Pitch)[column] = batch[i];
       }
     }
   }

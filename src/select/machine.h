@@ -37,10 +37,15 @@ struct Machine {
 inline constexpr int kBlockReserved = 1024;
 // Threads, and registers, of a multiprocessor.
 inline constexpr int kThreadsOfMultiprocessor = 2048, kRegistersOfMultiprocessor = 65536;
+inline constexpr int kBlocksOfMultiprocessor = 32;
+// Lanes of a multiprocessor that take an instruction at once.
+inline constexpr double kLanes = 128;
 // What one more kernel of a CUDA graph costs beside its work, in microseconds.
 inline constexpr double kLaunchTime = 2.5;
 // The share of the table's peak that large products reach.
 inline constexpr double kTensorEfficiency = 0.7;
+// How much of that passes while the kernel before it ends.
+inline constexpr double kLaunchOverlap = 1.6;
 // The share of the data sheet's bandwidth of memory that a copy reaches.
 inline constexpr double kMemoryEfficiency = 0.9;
 

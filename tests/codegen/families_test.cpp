@@ -35,7 +35,9 @@ std::string family(const fuse::Plan& plan, const fuse::Step& step, const codegen
   const bool columns =
       std::any_of(cascade->streaming.accumulators.begin(), cascade->streaming.accumulators.end(),
                   [](const cascade::Accumulator& a) { return !a.columns.empty(); });
-  return columns && form.offers.at(0).family == "row_passes" ? kByElement : first;
+  // The row kernels take a cascade's columns as rows of their own.
+  const std::string& taken = form.offers.at(0).family;
+  return columns && (taken == "row" || taken == "row_passes") ? kByElement : first;
 }
 
 Program compiled(const Model& model) {

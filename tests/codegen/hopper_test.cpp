@@ -74,13 +74,13 @@ TEST(CodegenHopper, TakesWhatTheCopyEngineReads) {
     return Operands{type, type, type, before};
   };
   const Case cases[] = {
-      {"halves", all("float16[1, 2, 128, 64]"), false, "attention_hopper"},
-      {"bfloats", all("bfloat16[1, 2, 128, 64]"), false, "attention_hopper"},
-      {"by token", all("float16[1, 128, 2, 64]", kByToken), false, "attention_hopper"},
-      {"large heads", all("float16[1, 2, 128, 256]"), false, "attention_hopper"},
-      {"a second opinion", all("float16[1, 2, 128, 64]"), true, "attention"},
-      {"floats", all("float[1, 2, 128, 64]"), false, "attention"},
-      {"rows not aligned to 16 bytes", all("float16[1, 2, 128, 20]"), false, "attention"},
+      {"halves", all("float16[4, 12, 1024, 64]"), false, "attention_hopper"},
+      {"bfloats", all("bfloat16[4, 12, 1024, 64]"), false, "attention_hopper"},
+      {"by token", all("float16[4, 1024, 12, 64]", kByToken), false, "attention_hopper"},
+      {"large heads", all("float16[4, 12, 1024, 256]"), false, "attention_hopper"},
+      {"a second opinion", all("float16[4, 12, 1024, 64]"), true, "attention"},
+      {"floats", all("float[4, 12, 1024, 64]"), false, "attention"},
+      {"rows not aligned to 16 bytes", all("float16[4, 12, 1024, 20]"), false, "attention"},
       {"wide heads", all("float16[1, 2, 128, 320]"), false, "attention_wide"},
       {"the widest",
        {"bfloat16[1, 2, 128, 576]", "bfloat16[1, 2, 128, 576]", "bfloat16[1, 2, 128, 512]", same},
@@ -90,7 +90,7 @@ TEST(CodegenHopper, TakesWhatTheCopyEngineReads) {
        {"float16[1, 2, 8, 64]", "float16[1, 2, 1024, 64]", "float16[1, 2, 1024, 64]", same},
        false,
        "attention_split"},
-      {"a window", all("float16[1, 2, 49, 64]"), false, "attention"},
+      {"windows", all("float16[512, 4, 49, 32]"), false, "attention"},
   };
   for (const Case& c : cases) {
     const auto [program, kernels] = generated(c.operands, c.portable);
@@ -131,9 +131,9 @@ TEST(CodegenHopper, RowsOfATileByTheWork) {
     int groups;
   };
   const Case cases[] = {
-      {"float16[1, 2, 128, 64]", 1},   {"float16[1, 12, 1024, 64]", 2},
-      {"float16[8, 12, 512, 64]", 2},  {"float16[32, 12, 512, 64]", 3},
-      {"float16[1, 16, 512, 128]", 1}, {"float16[4, 32, 1024, 128]", 2},
+      {"float16[1, 12, 1024, 64]", 2},  {"float16[8, 12, 512, 64]", 2},
+      {"float16[32, 12, 512, 64]", 3},  {"float16[1, 16, 512, 128]", 1},
+      {"float16[4, 32, 1024, 128]", 2},
   };
   for (const Case& c : cases) {
     const auto [program, kernels] = generated({c.type, c.type, c.type, kSame});

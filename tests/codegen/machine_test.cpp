@@ -5,9 +5,9 @@
 namespace redfuser::codegen_tests {
 namespace {
 
-// b8 h12 l1024 d64, whose work is in the tensor cores.
+// b8 h12 l4096 d64, whose work is in the tensor cores.
 const char* const kAttention =
-    "g (float16[8, 12, 1024, 64] q, float16[8, 12, 1024, 64] k, float16[8, 12, 1024, 64] v) => (y) "
+    "g (float16[8, 12, 4096, 64] q, float16[8, 12, 4096, 64] k, float16[8, 12, 4096, 64] v) => (y) "
     "{ t = Transpose<perm = [0, 1, 3, 2]>(k) s = MatMul(q, t) p = Softmax<axis = -1>(s) "
     "y = MatMul(p, v) }";
 // Two products and an epilogue that the library leaves to a map.

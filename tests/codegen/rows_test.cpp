@@ -38,7 +38,7 @@ std::vector<Case> cases() {
       {"logsumexp_few",
        "g (float16[64,131072] x) => (float[64] y) {f = Cast<to=1>(x) "
        "a = Constant<value = int64[1] {-1}>() y = ReduceLogSumExp<keepdims=0>(f, a)}",
-       1, "row_segments"},
+       1, "row_cluster"},
       {"logsumexp_long",
        "g (float16[256,131072] x) => (float[256] y) {f = Cast<to=1>(x) "
        "a = Constant<value = int64[1] {-1}>() y = ReduceLogSumExp<keepdims=0>(f, a)}",

@@ -16,10 +16,9 @@ constexpr double kSecondKernel = 6.4, kCountTime = 1.2, kSegmentTime = 0.27;
 constexpr double kClusterTime = 2.5, kDoublingTime = 1.2, kDoublingShare = 0.2;
 // Shares of the machine's rates that strided tiles reach.
 constexpr double kMemoryShare = 0.8;
-constexpr double kLanes = 128;
 constexpr int kMostRegisters = 255;
 constexpr int kOwnRegisters = 15, kPassRegisters = 68;
-constexpr int kBlocksOfMultiprocessor = 32, kSector = 32;
+constexpr int kSector = 32;
 // Bytes in flight on a multiprocessor that draw what memory gives; fewer draw less.
 constexpr double kInFlight = 27e3, kFewInFlight = 0.2;
 // A run of adjacent bytes costs as if it were this much longer.
@@ -58,7 +57,7 @@ double resident_blocks(const ColumnFacts& facts, const ColumnConfig& c) {
   const int registers = std::min(registers_of(facts, c), kMostRegisters);
   const int blocks = std::min({select::kThreadsOfMultiprocessor / c.threads(),
                                select::kRegistersOfMultiprocessor / (registers * c.threads()),
-                               kBlocksOfMultiprocessor});
+                               select::kBlocksOfMultiprocessor});
   return std::max(blocks, 1);
 }
 
@@ -134,7 +133,7 @@ double column_time(const Target& target, const ColumnFacts& facts, const ColumnC
   const double memory = std::max(moved / memory_rate * (1 + (all ? 0 : kRunBytes / run)),
                                  moved * waste / cache_rate) /
                         share;
-  const double lanes = kLanes * target.clock * multiprocessors;
+  const double lanes = select::kLanes * target.clock * multiprocessors;
   const double padded = static_cast<double>(groups * c.rows()) / rows;
   const double work =
       elements * (kElementWork + kPhaseWork * (facts.phases + (facts.maps_back ? 1 : 0)));

@@ -17,20 +17,27 @@ bool ragged(const ProductCall& call, const KnownSizes& sizes) {
   return sizes.of(call.n) % kUnit != 0 || sizes.of(call.k) % kUnit != 0;
 }
 
+// The side of a tile for a matrix of so many rows or columns.
+double tile_of(double size) {
+  constexpr double kSmallest = 32, kLargest = 128;
+  return std::clamp(std::exp2(std::ceil(std::log2(size))), kSmallest, kLargest);
+}
+
 double product_time(const ProductCall& call, const KnownSizes& sizes, const Target& target) {
-  constexpr double kTile = 128, kFill = 2, kRagged = 3;
+  constexpr double kFill = 2, kRagged = 3;
   const double batch = count(call.batch, sizes), m = count(call.m, sizes), n = count(call.n, sizes),
                k = count(call.k, sizes);
   if (batch * m * n == 0) return 0;
   const bool tensor = size_of(call.dtype) == 2 || target.tf32;
   const double rate = tensor ? target.tensor_rate(call.dtype) : 0.7 * target.scalar_rate();
-  // Few tiles leave SMs idle, unless k is split among them.
-  const double tiles = batch * std::ceil(m / kTile) * std::ceil(n / kTile);
+  // Few tiles leave multiprocessors without work, unless k is divided among them.
+  const double height = tile_of(m), width = tile_of(n);
+  const double tiles = batch * std::ceil(m / height) * std::ceil(n / width);
   const double waves = std::ceil(tiles / target.multiprocessors);
   const double split = std::clamp(
       k / 512, 1.0, target.multiprocessors / std::min<double>(tiles, target.multiprocessors));
   const double busy = std::min(1.0, tiles * split / (waves * target.multiprocessors));
-  const double padded = 2 * tiles * kTile * kTile * k;
+  const double padded = 2 * tiles * height * width * k;
   const auto bytes = static_cast<double>(size_of(call.dtype));
   const double once = call.b_batch != nullptr && call.b_batch->is_constant(0) ? 1 : batch;
   const double memory = (batch * m * k + once * k * n) * bytes +

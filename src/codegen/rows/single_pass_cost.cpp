@@ -11,10 +11,26 @@
 namespace redfuser::codegen {
 namespace {
 
-// Microseconds.
-constexpr double kLoadTime = 1.0, kChunkTime = 0.06, kTileTime = 0.6;
-constexpr double kWarpTime = 0.1, kBlockTime = 0.3, kClusterTime = 1.2;
-constexpr int kOwnRegisters = 32;
+// All constants are fitted to the times of graphs drawn at random and of the benchmarks' rows, on
+// an H200 and an H100. Microseconds: of a kernel; of a row's first load, each word of a thread's
+// chunk and each further tile; of what a row's threads wait for each other.
+constexpr double kStartTime = 3.2, kLoadTime = 0.6, kChunkTime = 0.05, kTileTime = 0.43;
+constexpr double kBlockTime = 0.23, kLaneTime = 0.086, kClusterTime = 0.62, kSharedTime = 0.09;
+// Of segments: the count of who is last, each state that it merges, and a second kernel.
+constexpr double kCountTime = 1.7, kSegmentTime = 0.003, kSecondKernel = 3.7;
+// Lanes' instructions for an element.
+constexpr double kElementWork = 8.2;
+// Bandwidth falls with the multiprocessors that have blocks, to this power.
+constexpr double kIdlePower = 0.58;
+// What reading a row again takes, of reading it once.
+constexpr double kAgain = 1.27;
+// Shares that the time of memory grows by: where few lanes have several chunks of a row; for every
+// doubling of a cluster; for each word beyond the first few that a thread keeps in registers until
+// it is mapped back.
+constexpr double kNarrowShare = 0.22, kDoublingShare = 0.04, kKeptShare = 0.014;
+constexpr int kFewLanes = 4, kFewWords = 12;
+// Registers of a thread: its own, and for each word that it keeps.
+constexpr double kOwnRegisters = 8.7, kWordRegisters = 0.58;
 
 class Enumeration {
  public:
@@ -91,11 +107,10 @@ class Enumeration {
           if (std::exchange(last_tiles, tiles) == tiles) continue;
           const int64_t segments = (length_ + tile * tiles - 1) / (tile * tiles);
           const SinglePassConfig walk = config(threads, threads, chunks);
-          // The counting of blocks takes about as long as the start of a second kernel.
-          const double merge = kBlockTime + 0.01 * static_cast<double>(segments);
-          candidates_.push_back(
-              {choice_of(SegmentConfig{threads, chunks, most}),
-               select::kLaunchTime + merge + time(walk, rows_ * segments, tile * tiles)});
+          const double merge = kCountTime + kSegmentTime * static_cast<double>(segments) +
+                               (facts_.maps_back ? kSecondKernel : 0);
+          candidates_.push_back({choice_of(SegmentConfig{threads, chunks, most}),
+                                 merge + time(walk, rows_ * segments, tile * tiles)});
         }
       }
     }
@@ -108,7 +123,14 @@ class Enumeration {
                                     c.lanes == 32 ? facts_.max_staging_words : 0);
   }
 
+  // Loads that wait in registers leave few of them for the offsets of chunks.
+  bool has_registers(const SinglePassConfig& c) const {
+    constexpr int kMaxWaiting = 1024;  // chunks of a block
+    return !facts_.scattered || c.shared || c.chunks * c.threads <= kMaxWaiting;
+  }
+
   void push(const SinglePassConfig& c) {
+    if (!has_registers(c)) return;
     candidates_.push_back({choice_of(c), time(c, rows_, length_)});
   }
 
@@ -116,18 +138,31 @@ class Enumeration {
   double time(const SinglePassConfig& c, int64_t rows, int64_t length) const {
     const int64_t tiles = c.whole ? 1 : (length + tile_elements(c) - 1) / tile_elements(c);
     const bool twice = facts_.maps_back && !c.whole;
-    const double passes = 1 + (facts_.maps_back ? 1 : 0) + (twice ? 0.7 : 0);
-    const double bytes = short_runs() * 4.0 * facts_.words / facts_.width *
-                         static_cast<double>(rows) * static_cast<double>(length);
-    double row = kLoadTime + kChunkTime * c.chunks + kWarpTime +
-                 kTileTime * static_cast<double>((twice ? 2 : 1) * (tiles - 1));
-    if (c.lanes > 32) row += kBlockTime + 0.1 * std::log2(c.threads / 32);
-    if (c.cluster > 1) row += kClusterTime;
-    const double at_once =
-        std::max(1.0, target_.multiprocessors * static_cast<double>(resident_threads(c)) /
-                          (c.lanes * c.cluster));
-    const double waiting = row * std::ceil(static_cast<double>(rows) / at_once);
-    return select::kLaunchTime + std::hypot(passes * bytes / target_.dram_rate, waiting);
+    const double blocks = std::ceil(static_cast<double>(rows) * c.lanes * c.cluster / c.threads);
+    const double busy = std::min(1.0, blocks / target_.multiprocessors);
+    const double elements = static_cast<double>(rows) * static_cast<double>(length);
+    const double covered =
+        static_cast<double>(rows) * static_cast<double>(tiles * tile_elements(c));
+    const double work =
+        kElementWork * covered / (select::kLanes * target_.clock * target_.multiprocessors);
+    const double memory = elements * memory_time(c, twice);
+    // Blocks beyond those that run at once wait, half of them for whole turns.
+    const double turns =
+        std::max(1.0, blocks / (target_.multiprocessors * static_cast<double>(resident_blocks(c))));
+    const double waits = (turns + std::ceil(turns)) / 2;
+    return kStartTime + std::max(memory, work) / std::pow(busy, kIdlePower) +
+           waits * row_time(c, (twice ? 2 : 1) * (tiles - 1));
+  }
+
+  // Of an element.
+  double memory_time(const SinglePassConfig& c, bool twice) const {
+    const double passes = 1 + (facts_.maps_back ? 1 : 0) + (twice ? kAgain : 0);
+    const double bytes = 4.0 * facts_.words / facts_.width;
+    const int kept = facts_.maps_back && c.whole && !c.shared ? facts_.words * c.chunks : 0;
+    return passes * short_runs() * bytes / target_.dram_rate *
+           (1 + kKeptShare * std::max(kept - kFewWords, 0) +
+            (c.lanes <= kFewLanes && c.chunks > 1 ? kNarrowShare : 0) +
+            kDoublingShare * std::log2(c.cluster));
   }
 
   // What memory moves beside runs that are shorter than a line of the cache.
@@ -137,17 +172,26 @@ class Enumeration {
     return run == 0 || run >= kLine ? 1 : std::pow(kLine / run, kShare);
   }
 
-  int resident_threads(const SinglePassConfig& c) const {
-    const int registers = kOwnRegisters + (c.shared ? 8 : 2 * facts_.words * c.chunks);
-    int blocks =
-        std::min(select::kThreadsOfMultiprocessor, select::kRegistersOfMultiprocessor / registers) /
-        c.threads;
+  double row_time(const SinglePassConfig& c, int64_t more_tiles) const {
+    return kLoadTime + kChunkTime * c.chunks * facts_.words +
+           kTileTime * static_cast<double>(more_tiles) + kLaneTime * std::log2(c.lanes) +
+           (c.lanes > 32 ? kBlockTime : 0) + (c.cluster > 1 ? kClusterTime : 0) +
+           (c.shared ? kSharedTime : 0);
+  }
+
+  int64_t resident_blocks(const SinglePassConfig& c) const {
+    constexpr double kSharing = 8;
+    const double registers =
+        kOwnRegisters + (c.shared ? kSharing : kWordRegisters * facts_.words * c.chunks);
+    const double threads = std::min<double>(select::kThreadsOfMultiprocessor,
+                                            select::kRegistersOfMultiprocessor / registers);
+    int64_t blocks = std::min(static_cast<int64_t>(threads / c.threads),
+                              int64_t{select::kBlocksOfMultiprocessor});
     if (c.shared) {
-      const int64_t all = target_.shared_bytes + kBlockReserved;
-      const int64_t own = shared_bytes(c) + kBlockReserved;
-      blocks = static_cast<int>(std::min<int64_t>(blocks, all / own));
+      blocks = std::min(blocks, (target_.shared_bytes + select::kBlockReserved) /
+                                    (shared_bytes(c) + select::kBlockReserved));
     }
-    return std::max(blocks, 1) * c.threads;
+    return std::max<int64_t>(blocks, 1);
   }
 
   const Target& target_;

@@ -17,6 +17,7 @@ struct SinglePassFacts {
   bool shareable = false;          // VectorLoads::shareable()
   bool loads_for_outputs = false;  // VectorLoads::loads_for_outputs()
   bool maps_back = false;          // an output for every element
+  bool scattered = false;          // offsets of elements divide their position
   // Bytes of the shortest runs of adjacent elements that a row consists of; 0: the row is one.
   int64_t run_bytes = 0;
 };

@@ -53,6 +53,12 @@ class Choice {
         rows_(product_of(pool_, extents_of(pool_, form.cascade.rows))) {}
 
   void add() {
+    if (const auto best = least(KnownSizes())) return add(best->choice);
+    add_size_classes();
+  }
+
+  // Sizes known at run time only.
+  void add_size_classes() {
     ir::Expr length = form_.length();
     ir::Expr segmented = needs_segments();
     int64_t below = -1;
@@ -101,8 +107,44 @@ class Choice {
     add_rest(fits);
   }
 
-  // The choice by add() at these sizes.
-  KernelConfig chosen(const KnownSizes& sizes) {
+  std::vector<Candidate> choices(const KnownSizes& sizes) {
+    std::optional<Candidate> first = least(KnownSizes());
+    std::vector<Candidate> candidates = all(sizes);
+    if (candidates.empty()) return {};
+    if (!first) first = of_size_classes(sizes, candidates);
+    return best_choices({std::move(*first)}, std::move(candidates));
+  }
+
+ private:
+  // Empty where a size is not known, or nothing is to be computed.
+  std::vector<Candidate> all(const KnownSizes& sizes) const {
+    const int64_t rows = sizes.of(rows_), length = sizes.of(form_.length());
+    if (rows <= 0 || length <= 0 || length > kLongestRow) return {};
+    return single_pass_candidates(builder_.target, facts_, rows, length);
+  }
+
+  std::optional<Candidate> least(const KnownSizes& sizes) const {
+    const std::vector<Candidate> candidates = all(sizes);
+    const auto best =
+        std::min_element(candidates.begin(), candidates.end(),
+                         [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
+    if (best == candidates.end()) return std::nullopt;
+    return *best;
+  }
+
+  // What add_size_classes() runs for these sizes; taken to be the best if it is not a candidate.
+  Candidate of_size_classes(const KnownSizes& sizes, const std::vector<Candidate>& candidates) {
+    Candidate result{size_class(sizes), HUGE_VAL};
+    double best = HUGE_VAL;
+    for (const Candidate& candidate : candidates) {
+      best = std::min(best, candidate.time);
+      if (candidate.choice == result.choice) result.time = candidate.time;
+    }
+    if (result.time == HUGE_VAL) result.time = best;
+    return result;
+  }
+
+  KernelConfig size_class(const KnownSizes& sizes) {
     const int64_t length = sizes.of(form_.length());
     for (const SizeClass& rung : size_classes()) {
       const bool fits =
@@ -112,25 +154,6 @@ class Choice {
     return choice_of(segment_config());
   }
 
-  std::vector<Candidate> choices(const KnownSizes& sizes) {
-    const int64_t rows = sizes.of(rows_), length = sizes.of(form_.length());
-    if (rows <= 0 || length <= 0) return {};
-    std::vector<Candidate> candidates =
-        single_pass_candidates(builder_.target, facts_, rows, length);
-    Candidate first{chosen(sizes), HUGE_VAL};
-    for (const Candidate& candidate : candidates) {
-      // A default that is not enumerated counts as the fastest.
-      if (candidate.choice == first.choice) first.time = candidate.time;
-    }
-    if (first.time == HUGE_VAL) {
-      for (const Candidate& candidate : candidates) {
-        first.time = std::min(first.time, candidate.time);
-      }
-    }
-    return best_choices({std::move(first)}, std::move(candidates));
-  }
-
- private:
   SinglePassConfig config_of(const KernelConfig& choice) const {
     SinglePassConfig config;
     config.lanes = choice.at("lanes");
@@ -151,7 +174,7 @@ class Choice {
   void add_rest(ir::Expr served) {
     if (served->is_constant(1)) return;
     allowed_ = pool_.make(ir::ExprOp::Not, {served});
-    add();
+    add_size_classes();
   }
 
   ir::Expr both(ir::Expr a, ir::Expr b) {
@@ -323,8 +346,21 @@ class Choice {
 
 }  // namespace
 
+namespace {
+
+bool divides_position(const FlatStreaming& form) {
+  bool found = false;
+  for (ir::Expr root : form.streamed()) {
+    visit(root, [&](ir::Expr e) {
+      const bool divides = e->op == ir::ExprOp::FloorDiv || e->op == ir::ExprOp::FloorMod;
+      found |= divides && e->depends_on(form.cascade.stream);
+    });
+  }
+  return found;
+}
+
 // Of what rows do not share.
-static int64_t shortest_run(const StepBuilder& builder, const FlatStreaming& form) {
+int64_t shortest_run(const StepBuilder& builder, const FlatStreaming& form) {
   int64_t shortest = 0;
   for (ir::Expr root : form.streamed()) {
     visit(root, [&](ir::Expr e) {
@@ -339,6 +375,8 @@ static int64_t shortest_run(const StepBuilder& builder, const FlatStreaming& for
   return shortest;
 }
 
+}  // namespace
+
 SinglePassFacts single_pass_facts(StepBuilder& builder, const FlatStreaming& form) {
   SinglePassFacts facts;
   facts.width = row_width(builder, form);
@@ -352,6 +390,7 @@ SinglePassFacts single_pass_facts(StepBuilder& builder, const FlatStreaming& for
   facts.shareable = reads.shareable();
   facts.loads_for_outputs = reads.loads_for_outputs();
   facts.maps_back = maps_back(form);
+  facts.scattered = divides_position(form);
   facts.run_bytes = shortest_run(builder, form);
   return facts;
 }

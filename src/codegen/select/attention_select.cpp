@@ -7,7 +7,9 @@
 #include "codegen/attention/hopper/mainloop.h"
 #include "codegen/attention/hopper/select.h"
 #include "codegen/attention/mma/flash_mma.h"
+#include "codegen/attention/mma/flash_mma_cost.h"
 #include "codegen/attention/mma/split_kv.h"
+#include "codegen/attention/mma/split_kv_cost.h"
 #include "codegen/attention/pack_gqa.h"
 #include "codegen/elementwise/elementwise_kernel.h"
 
@@ -50,6 +52,22 @@ std::optional<FlashMmaConfig> portable_config(const StepBuilder& builder,
   return flash_mma_config(builder.target, form);
 }
 
+// Those that decide what serves a form.
+std::vector<ir::Expr> sizes_of(const AttentionSpec& form) {
+  std::vector<ir::Expr> axes = form.others, sizes;
+  axes.push_back(form.rows.cascade.stream);
+  if (form.row) axes.push_back(form.row);
+  for (ir::Expr axis : axes) {
+    if (axis->op == ir::ExprOp::Axis) sizes.push_back(axis->extent());
+  }
+  return sizes;
+}
+
+bool is_constant(const AttentionSpec& form) {
+  const std::vector<ir::Expr> sizes = sizes_of(form);
+  return std::all_of(sizes.begin(), sizes.end(), [](ir::Expr size) { return size->is_constant(); });
+}
+
 class Choices {
  public:
   Choices(StepBuilder& builder, const AttentionSpec& form)
@@ -65,45 +83,55 @@ class Choices {
   std::vector<Candidate> run() {
     if (unknown_or_empty()) return {};
     const int64_t size = std::max(form_.depth->extent()->integer, form_.column->extent()->integer);
-    const bool whole = operands_ || portable_;
     const bool split = size <= kLargestSplit && split_default();
-    ir::Expr has_few = has_few_rows(builder_, form_);
-    if (!whole && (!split || !has_few->is_constant(1))) return {};
-    const bool few = split && sizes_.of(has_few) == 1;
     if (split) add_split();
     if (operands_) add_hopper();
     add_portable();
-    const bool hopper = operands_ && !(portable_ && is_short(builder_, form_));
-    Candidate chosen = few      ? split_candidate(*split_default())
-                       : hopper ? hopper_candidate(default_hopper())
-                                : portable_candidate(*portable_);
-    drop_hopeless(chosen.time);
-    return best_choices({std::move(chosen)}, std::move(candidates_));
+    if (defaults_.empty()) return {};
+    Candidate first = is_constant(form_) ? least() : of_size_classes(split);
+    drop_hopeless(first.time);
+    return best_choices({std::move(first)}, std::move(candidates_));
   }
 
  private:
   bool unknown_or_empty() {
-    std::vector<ir::Expr> axes = form_.others;
-    axes.push_back(form_.rows.cascade.stream);
-    if (form_.row) axes.push_back(form_.row);
-    return std::any_of(axes.begin(), axes.end(), [&](ir::Expr axis) {
-      return axis->op == ir::ExprOp::Axis && sizes_.of(axis->extent()) <= 0;
-    });
+    const std::vector<ir::Expr> sizes = sizes_of(form_);
+    return std::any_of(sizes.begin(), sizes.end(),
+                       [&](ir::Expr size) { return sizes_.of(size) <= 0; });
+  }
+
+  // Tiles that the families take for any size are the least where estimates hardly differ: those
+  // are less certain than this.
+  Candidate least() const {
+    constexpr double kDoubt = 1.2;
+    const auto faster = [](const Candidate& a, const Candidate& b) { return a.time < b.time; };
+    const Candidate& usual = *std::min_element(defaults_.begin(), defaults_.end(), faster);
+    const auto other = std::min_element(candidates_.begin(), candidates_.end(), faster);
+    return other == candidates_.end() || usual.time < kDoubt * other->time ? usual : *other;
+  }
+
+  // What add_size_classes() runs for these sizes.
+  Candidate of_size_classes(bool split) {
+    if (split && sizes_.of(has_few_rows(builder_, form_)) == 1) {
+      return split_candidate(*split_default());
+    }
+    if (operands_ && !(portable_ && is_short(builder_, form_))) {
+      return hopper_candidate(default_hopper());
+    }
+    return portable_ ? portable_candidate(*portable_) : least();
   }
 
   Candidate split_candidate(const SplitKvConfig& config) {
-    return {choice_of(config),
-            select::kLaunchTime + split_kv_time(builder_, packed_, config, sizes_)};
+    return {choice_of(config), split_kv_time(builder_, packed_, config, sizes_)};
   }
   Candidate hopper_candidate(const HopperConfig& config) {
-    return {choice_of(config), select::kLaunchTime +
-                                   hopper_time(builder_, form_, *scores_, config, sizes_) +
-                                   strip_time(config)};
+    return {choice_of(config),
+            hopper_time(builder_, form_, *scores_, config, sizes_) + strip_time(config)};
   }
 
   // What strips wait for whose rows start anywhere: they are copied element by element.
   double strip_time(const HopperConfig& config) {
-    constexpr double kTileCycles = 43875, kKeys = 128;
+    constexpr double kTileTime = 6.2, kKeys = 128;
     constexpr int kVectorBytes = 16;
     const bool aligned =
         std::all_of(scores_->strips.begin(), scores_->strips.end(), [&](const ScoreStrip& strip) {
@@ -113,19 +141,19 @@ class Choices {
           });
         });
     if (aligned) return 0;
+    const int64_t rows = sizes_.of(form_.row->extent()), keys = sizes_.of(form_.rows.length());
     const auto ceiling = [](int64_t size, int64_t unit) { return (size + unit - 1) / unit; };
     const int64_t others =
         sizes_.of(product_of(builder_.pool(), extents_of(builder_.pool(), form_.others)));
-    const int64_t blocks =
-        others * ceiling(sizes_.of(form_.row->extent()), Warpgroup::kRows * config.groups);
-    const auto tiles = static_cast<double>(ceiling(sizes_.of(form_.rows.length()), config.keys) *
-                                           ceiling(blocks, builder_.target.multiprocessors));
-    return builder_.target.microseconds(kTileCycles) * config.keys / kKeys * tiles;
+    const int64_t blocks = others * ceiling(rows, Warpgroup::kRows * config.groups);
+    const int64_t turns = ceiling(blocks, builder_.target.multiprocessors);
+    const double lines =
+        static_cast<double>(std::min<int64_t>(rows, Warpgroup::kRows)) / Warpgroup::kRows;
+    return kTileTime * lines * static_cast<double>(keys) / kKeys * static_cast<double>(turns);
   }
 
   Candidate portable_candidate(const FlashMmaConfig& config) {
-    return {choice_of(config),
-            select::kLaunchTime + flash_mma_time(builder_, form_, config, sizes_)};
+    return {choice_of(config), flash_mma_time(builder_, form_, config, sizes_)};
   }
 
   std::optional<SplitKvConfig> split_default() {
@@ -143,7 +171,11 @@ class Choices {
                                {4, 16, 3, 2}, {4, 32, 2, 1}, {2, 32, 4, 1}, {8, 32, 2, 1},
                                {4, 16, 2, 2}, {4, 16, 4, 1}, {4, 32, 3, 1}};
     const bool boxed = split_default()->boxed;
+    defaults_.push_back(split_candidate(*split_default()));
+    // Threads that copy hide no more latency by more stages.
+    constexpr int kMostCopied = 4;
     for (const Size& size : kSizes) {
+      if (!boxed && size.stages > kMostCopied) continue;
       const SplitKvConfig config{size.warps, size.keys, size.stages, boxed, size.blocks};
       const int room =
           (builder_.target.shared_bytes + kBlockReserved) / size.blocks - kBlockReserved;
@@ -155,21 +187,21 @@ class Choices {
   }
 
   void add_portable() {
+    if (portable_) defaults_.push_back(portable_candidate(*portable_));
     for (const FlashMmaConfig& config : flash_mma_configs(builder_.target, form_)) {
       candidates_.push_back(portable_candidate(config));
     }
   }
 
   void add_hopper() {
+    defaults_.push_back(hopper_candidate(default_hopper()));
     constexpr size_t kMaxOfGroups = 3;
     for (int groups = 1; groups <= 3; ++groups) {
       std::vector<Candidate> some;
       for (int keys = 48; keys <= 192; keys += 16) {
         for (const HopperConfig& config :
              hopper_configs(builder_.target, form_, *scores_, groups, keys)) {
-          // Rows of one tile in flight wait for those of the next.
           some.push_back(hopper_candidate(config));
-          if (config.queries == 1) some.back().time *= 1.03;
         }
       }
       std::stable_sort(some.begin(), some.end(),
@@ -192,7 +224,7 @@ class Choices {
   const std::optional<HopperOperands> operands_;
   const std::optional<FlashMmaConfig> portable_;
   std::optional<HopperScores> scores_;
-  std::vector<Candidate> candidates_;
+  std::vector<Candidate> candidates_, defaults_;
 };
 
 // `launch` where the condition (constant or of sizes) holds.
@@ -217,9 +249,8 @@ KernelLaunch whole_kernel(StepBuilder& builder, const AttentionSpec& form,
                                  hopper_config(builder, form, scores));
 }
 
-}  // namespace
-
-bool add_attention(StepBuilder& builder, const AttentionSpec& form) {
+// Few rows are split along the keys; of many, the Hopper family takes what it can.
+bool add_size_classes(StepBuilder& builder, const AttentionSpec& form) {
   ir::ExprPool& pool = builder.pool();
   const auto operands = operands_of(builder, form);
   const bool whole = operands || portable_config(builder, form);
@@ -235,6 +266,19 @@ bool add_attention(StepBuilder& builder, const AttentionSpec& form) {
   ir::Expr many = few->is_constant() ? pool.boolean(true) : pool.make(ir::ExprOp::Not, {few});
   add_where(builder, many, whole_kernel(builder, form, operands));
   return true;
+}
+
+}  // namespace
+
+bool add_attention(StepBuilder& builder, const AttentionSpec& form) {
+  if (is_constant(form)) {
+    const std::vector<Candidate> candidates = Choices(builder, form).run();
+    if (!candidates.empty()) {
+      add_attention(builder, form, candidates.front().choice);
+      return true;
+    }
+  }
+  return add_size_classes(builder, form);
 }
 
 bool is_short(const StepBuilder& builder, const AttentionSpec& form) {

@@ -18,8 +18,8 @@ bool is_short(const StepBuilder& builder, const AttentionSpec& form);
 // sizes by default. None where sizes are not known.
 std::vector<Candidate> attention_configs(StepBuilder& builder, const AttentionSpec& form);
 
-// Adds the kernels of the default, for all sizes. Few rows are split along the keys; of many, the
-// Hopper family takes what it can. False if no kernel takes the form.
+// Adds the kernels of the default: the least estimate where all sizes are known, else kernels for
+// few and for many rows. False if no kernel takes the form.
 bool add_attention(StepBuilder& builder, const AttentionSpec& form);
 
 // The kernel of one of the configurations.

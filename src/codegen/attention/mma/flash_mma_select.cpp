@@ -1,10 +1,8 @@
 #include "codegen/attention/mma/flash_mma_select.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "codegen/attention/mma/mma_products.h"
-#include "codegen/attention/visited_tiles.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -27,22 +25,6 @@ bool fits(const Target& target, const AttentionSpec& form, const FlashMmaConfig&
 bool one_tile(const AttentionSpec& form, const FlashMmaConfig& config) {
   ir::Expr length = form.rows.length();
   return length->is_constant() && length->integer <= config.keys;
-}
-
-// K/V tiles of a block, averaged over a sample of the row tiles.
-double mean_visits(ir::ExprPool& pool, const AttentionSpec& form, const FlashMmaConfig& config,
-                   const KnownSizes& sizes) {
-  constexpr int64_t kSamples = 16;
-  const VisitedTiles visits(pool, form, mask_condition(pool, form), config.keys, sizes);
-  const int64_t rows = form.row ? sizes.of(form.row->extent()) : 1;
-  const int64_t tiles = (rows + config.rows() - 1) / config.rows();
-  const int64_t samples = std::min(tiles, kSamples);
-  double sum = 0;
-  for (int64_t i = 0; i < samples; ++i) {
-    const int64_t first = (2 * i + 1) * tiles / (2 * samples) * config.rows();
-    sum += static_cast<double>(visits.of(first, std::min(first + config.rows(), rows) - 1));
-  }
-  return sum / static_cast<double>(std::max<int64_t>(samples, 1));
 }
 
 }  // namespace
@@ -84,41 +66,6 @@ std::vector<FlashMmaConfig> flash_mma_configs(const Target& target, const Attent
     }
   }
   return result;
-}
-
-double flash_mma_time(StepBuilder& builder, const AttentionSpec& form, const FlashMmaConfig& config,
-                      const KnownSizes& sizes) {
-  constexpr double kStart = 5265, kTileLatency = 1930.5;  // cycles of a block
-  constexpr double kScoreSpecials = 2.8;                  // the time of a score in exponentials
-  const Target& target = builder.target;
-  constexpr int kMostThreads = 512;  // by their registers
-  const MmaProducts products(target, form);
-  const auto count = [&](ir::Expr size, int64_t unit) {
-    return static_cast<double>((sizes.of(size) + unit - 1) / unit);
-  };
-  ir::Expr others = product_of(builder.pool(), extents_of(builder.pool(), form.others));
-  const double row_tiles = form.row ? count(form.row->extent(), config.rows()) : 1;
-  const double blocks = row_tiles * count(others, 1);
-  const double tiles = mean_visits(builder.pool(), form, config, sizes);
-  const double pairs = 1.0 * config.rows() * config.keys;
-  const double flops = 2 * pairs *
-                       (products.key.columns * products.score_work() +
-                        products.value.columns * products.value_work());
-  const double work =
-      (flops / target.warp_tensor_rate() + kScoreSpecials * pairs / target.special_rate()) *
-      target.multiprocessors;
-  const int shared = flash_mma_shared_bytes(target, form, config);
-  const double resident = std::max(
-      1, std::min(target.shared_bytes / std::max(shared, 1), kMostThreads / (config.warps * 32)));
-  const double slots = resident * target.multiprocessors;
-  const double waves = std::ceil(blocks / slots);
-  const double at_once = std::min(resident, std::ceil(blocks / target.multiprocessors));
-  const double wave = target.microseconds(kStart) +
-                      tiles * std::max(target.microseconds(kTileLatency), at_once * work);
-  const double bytes = blocks * tiles * config.keys *
-                       (products.key.columns * products.key.element +
-                        products.value.columns * products.value.element);
-  return std::max(waves * wave, bytes / target.dram_rate);
 }
 
 }  // namespace redfuser::codegen

@@ -26,8 +26,4 @@ std::optional<FlashMmaConfig> flash_mma_config(const Target& target, const Atten
 // All configurations that fit and differ for these sizes.
 std::vector<FlashMmaConfig> flash_mma_configs(const Target& target, const AttentionSpec& form);
 
-// Estimated microseconds; sizes must be known.
-double flash_mma_time(StepBuilder& builder, const AttentionSpec& form, const FlashMmaConfig& config,
-                      const KnownSizes& sizes);
-
 }  // namespace redfuser::codegen

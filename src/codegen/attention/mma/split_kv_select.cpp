@@ -102,35 +102,4 @@ std::optional<TmaTiles> tma_tiles(StepBuilder& builder, const AttentionSpec& for
   return TmaTiles{*key, *value};
 }
 
-// The first row tile reads K and V from DRAM, the others from the L2 cache. The steps of a block
-// are sequential; the last block of a row tile merges the states.
-double split_kv_time(StepBuilder& builder, const AttentionSpec& form, const SplitKvConfig& config,
-                     const KnownSizes& sizes) {
-  // Bytes of a multiprocessor per cycle; cycles of a block, and of a segment that is merged.
-  constexpr double kBlockRate = 34.2, kBlockTime = 8775, kSegmentTime = 35.1;
-  const Target& target = builder.target;
-  ir::ExprPool& pool = builder.pool();
-  const auto rows = form.row ? sizes.of(form.row->extent()) : 1;
-  const int64_t tiles = (rows + split_rows(form) - 1) / split_rows(form);
-  const int64_t others = sizes.of(product_of(pool, extents_of(pool, form.others)));
-  const int64_t groups = std::max<int64_t>(tiles * others, 1);
-  const int64_t keys = sizes.of(form.rows.length());
-  const int64_t slots = int64_t{1} * config.blocks * target.multiprocessors;
-  const int64_t segments = std::clamp<int64_t>(
-      slots / groups, 1, std::min<int64_t>(keys / (2 * config.step()) + 1, Segments::kMax));
-  const auto key_bytes = static_cast<double>(size_of(form.key->dtype)) *
-                             static_cast<double>(form.depth->extent()->integer) +
-                         static_cast<double>(size_of(form.value->dtype)) *
-                             static_cast<double>(form.column->extent()->integer);
-  const double bytes = key_bytes * static_cast<double>(keys);
-  const int64_t waves = (groups * segments + slots - 1) / slots;
-  const double block =
-      bytes / static_cast<double>(segments) * config.blocks / kBlockRate;  // cycles
-  const double memory = bytes * static_cast<double>(others) / target.dram_rate;
-  const double cache = bytes * static_cast<double>(groups) / target.l2_rate();
-  const double busy = target.microseconds(block * static_cast<double>(waves));
-  return target.microseconds(kBlockTime + kSegmentTime * static_cast<double>(segments)) +
-         std::max({memory, cache, busy});
-}
-
 }  // namespace redfuser::codegen

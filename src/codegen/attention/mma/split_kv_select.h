@@ -66,8 +66,4 @@ struct TmaTiles {
 };
 std::optional<TmaTiles> tma_tiles(StepBuilder& builder, const AttentionSpec& form);
 
-// Estimated microseconds; sizes must be known.
-double split_kv_time(StepBuilder& builder, const AttentionSpec& form, const SplitKvConfig& config,
-                     const KnownSizes& sizes);
-
 }  // namespace redfuser::codegen

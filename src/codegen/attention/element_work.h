@@ -1,0 +1,41 @@
+// What estimates of attention kernels count of a form.
+#pragma once
+
+#include <algorithm>
+
+#include "codegen/attention/attention.h"
+#include "codegen/core/kernel_config.h"
+
+namespace redfuser::codegen {
+
+// Of one pair of a query and a key, beside the products.
+struct ElementWork {
+  double scalars = 0;   // operations
+  double specials = 0;  // exponentials and the like
+  double reads = 0;     // elements of tensors that differ by key
+};
+ElementWork element_work(const AttentionSpec& form);
+
+// What each operation and read takes beyond those of a plain softmax, of what the softmax takes.
+struct ElementCost {
+  double scalar, special, read;
+
+  double of(const ElementWork& work) const {
+    constexpr ElementWork kSoftmax = {7, 1, 1};
+    return 1 + std::max(0.0, scalar * (work.scalars - kSoftmax.scalars) +
+                                 special * (work.specials - kSoftmax.specials) +
+                                 read * (work.reads - kSoftmax.reads));
+  }
+};
+
+// The machine's time of an instruction, of that of the GPU whose times the estimates are fitted to.
+inline double pace(const select::Machine& machine) {
+  constexpr double kFittedClock = 1980;  // MHz
+  return kFittedClock / machine.clock;
+}
+
+// Tiles of `keys` keys that a tile of `rows` rows visits, on average over few of the row tiles.
+double mean_visits(ir::ExprPool& pool, const AttentionSpec& form, int rows, int keys,
+                   const KnownSizes& sizes);
+
+}  // namespace redfuser::codegen
