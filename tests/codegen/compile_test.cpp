@@ -30,6 +30,7 @@ const Allowance kAllowances[] = {
     {"ranking_segments", 80, 24, "as for sm_100a"},
     {"ranking_segments", 90, 8, "a quotient's slow path is a call among the places of a row"},
     {"ranking_segments", 100, 24, "keys and elements of a tile beside the places of a row"},
+    {"row_resident", 100, 8, "ptxas takes 48 registers for a kernel that needs 56"},
     {"row_streaming", 100, 28, "a hyperbolic tangent beside 128 sums of a row"},
 };
 

@@ -139,17 +139,19 @@ __device__ __forceinline__ void radix_scatter(const Sort& sort, long long length
   const long long tiles = (length + Tile::kTile - 1) / Tile::kTile;
   const long long number = shared.started, row = floor_div(number, tiles);
   const long long tile = number - row * tiles, base = row * length, first = tile * Tile::kTile;
+  const auto in_row = [&](int e) { return first + (warp * Elements + e) * 32 + lane; };
   Key keys[Elements];
+  // Of the first pass, in_row() is the position; ptxas spills an array of it.
   unsigned positions[Elements], ranks[Elements];
 #pragma unroll
   for (int e = 0; e < Elements; ++e) {
-    const long long at = first + (warp * Elements + e) * 32 + lane;
-    // What is no element ranks behind all of them, and is not written.
+    const long long at = in_row(e);
+    // A place behind the row's end ranks behind all elements, and is not written.
     keys[e] = ~Key(0);
     positions[e] = 0;
     if (at < length) {
       keys[e] = First ? ~sort.key(row, static_cast<unsigned>(at)) : pass.from[base + at];
-      positions[e] = First ? static_cast<unsigned>(at) : pass.from_positions[base + at];
+      if (!First) positions[e] = pass.from_positions[base + at];
     }
   }
 #pragma unroll
@@ -183,7 +185,7 @@ __device__ __forceinline__ void radix_scatter(const Sort& sort, long long length
     const unsigned digit = digit_of(keys[e], Bit);
     const unsigned place = shared.starts[digit] + shared.counts[warp][digit] + ranks[e];
     shared.keys[place] = keys[e];
-    shared.positions[place] = positions[e];
+    shared.positions[place] = First ? static_cast<unsigned>(in_row(e)) : positions[e];
   }
   __syncthreads();
 #pragma unroll
