@@ -10,40 +10,93 @@ double count(ir::Expr size, const KnownSizes& sizes, double otherwise = 1) {
   return size == nullptr ? otherwise : static_cast<double>(std::max<int64_t>(sizes.of(size), 0));
 }
 
-// Whether elements are adjacent neither along rows nor along columns.
+// Whether 16-bit rows start in the middle of a vector: the library loads them one by one.
 bool ragged(const ProductCall& call, const KnownSizes& sizes) {
   constexpr int64_t kUnit = 8;
   if (size_of(call.dtype) != 2) return false;
   return sizes.of(call.n) % kUnit != 0 || sizes.of(call.k) % kUnit != 0;
 }
 
-// The side of a tile for a matrix of so many rows or columns.
-double tile_of(double size) {
-  constexpr double kSmallest = 32, kLargest = 128;
-  return std::clamp(std::exp2(std::ceil(std::log2(size))), kSmallest, kLargest);
-}
+struct Sizes {
+  double batch, m, n, k;
+};
+
+// A tile of a product, by blocks that each take a part of k. Constants are fitted to cuBLASLt's
+// first algorithm for products drawn at random, on an H200.
+class TileTime {
+ public:
+  TileTime(const ProductCall& call, const KnownSizes& sizes, const Target& target)
+      : target_(target), ragged_(ragged(call, sizes)), bytes_(size_of(call.dtype)) {
+    // Cycles of kStep elements of k, from the load to the sum.
+    constexpr double kTensorLatency = 250, kScalarLatency = 1440, kRaggedLatency = 3;
+    constexpr double kScalarShare = 0.75;
+    const bool tensor = bytes_ == 2 || target.tf32;
+    rate_ = (tensor ? target.tensor_rate(call.dtype) : kScalarShare * target.scalar_rate()) /
+            target.multiprocessors;
+    latency_ = target.microseconds(tensor ? kTensorLatency : kScalarLatency) *
+               (ragged_ ? kRaggedLatency : 1);
+  }
+
+  // Microseconds of all blocks, the least of the sizes of tiles and of the parts.
+  double of(const Sizes& product) const {
+    constexpr double kSides[] = {32, 64, 128};
+    double least = HUGE_VAL;
+    for (const double height : kSides) {
+      for (const double width : kSides) {
+        const double tiles =
+            product.batch * std::ceil(product.m / height) * std::ceil(product.n / width);
+        least = std::min(least, of_parts(product, height, width, tiles));
+      }
+    }
+    return least;
+  }
+
+ private:
+  static constexpr double kStep = 32;
+
+  double of_parts(const Sizes& product, double height, double width, double tiles) const {
+    constexpr double kMostParts = 32, kShortestPart = 128, kBlocks = 2;
+    constexpr double kSumTime = 1.7;  // of another kernel, but for its reads
+    double least = of_blocks(product.k, height, width, tiles);
+    for (double parts = 2; parts <= kMostParts; parts *= 2) {
+      const bool idle = tiles * parts <= kBlocks * target_.multiprocessors;
+      if (!idle || product.k / parts < kShortestPart) break;
+      const double partials = 4 * parts * product.batch * product.m * product.n;
+      least = std::min(least, of_blocks(product.k / parts, height, width, tiles * parts) +
+                                  kSumTime + partials / target_.l2_rate());
+    }
+    return least;
+  }
+
+  double of_blocks(double k, double height, double width, double blocks) const {
+    // Bytes of a cycle; blocks of a multiprocessor whose latencies overlap.
+    constexpr double kLoaded = 45, kOverlap = 4, kRaggedLoads = 10;
+    const double turns = std::ceil(blocks / target_.multiprocessors), steps = std::ceil(k / kStep);
+    const double work = 2 * height * width * kStep / rate_;
+    const double loads =
+        target_.microseconds((height + width) * kStep * static_cast<double>(bytes_) / kLoaded) *
+        (ragged_ ? kRaggedLoads : 1);
+    return steps * (turns * std::max(work, loads) + latency_ * std::max(1.0, turns / kOverlap));
+  }
+
+  const Target& target_;
+  bool ragged_;
+  size_t bytes_;
+  double rate_ = 0, latency_ = 0;
+};
 
 double product_time(const ProductCall& call, const KnownSizes& sizes, const Target& target) {
-  constexpr double kFill = 2, kRagged = 3;
-  const double batch = count(call.batch, sizes), m = count(call.m, sizes), n = count(call.n, sizes),
-               k = count(call.k, sizes);
+  constexpr double kStartTime = 2;
+  const Sizes product = {count(call.batch, sizes), count(call.m, sizes), count(call.n, sizes),
+                         count(call.k, sizes)};
+  const auto& [batch, m, n, k] = product;
   if (batch * m * n == 0) return 0;
-  const bool tensor = size_of(call.dtype) == 2 || target.tf32;
-  const double rate = tensor ? target.tensor_rate(call.dtype) : 0.7 * target.scalar_rate();
-  // Few tiles leave multiprocessors without work, unless k is divided among them.
-  const double height = tile_of(m), width = tile_of(n);
-  const double tiles = batch * std::ceil(m / height) * std::ceil(n / width);
-  const double waves = std::ceil(tiles / target.multiprocessors);
-  const double split = std::clamp(
-      k / 512, 1.0, target.multiprocessors / std::min<double>(tiles, target.multiprocessors));
-  const double busy = std::min(1.0, tiles * split / (waves * target.multiprocessors));
-  const double padded = 2 * tiles * height * width * k;
   const auto bytes = static_cast<double>(size_of(call.dtype));
   const double once = call.b_batch != nullptr && call.b_batch->is_constant(0) ? 1 : batch;
   const double memory = (batch * m * k + once * k * n) * bytes +
                         batch * m * n * static_cast<double>(size_of(call.result));
-  const double product = std::max(padded / rate / busy, memory / target.dram_rate);
-  return select::kLaunchTime + kFill + product * (ragged(call, sizes) ? kRagged : 1);
+  return select::kLaunchTime + kStartTime +
+         std::hypot(TileTime(call, sizes, target).of(product), memory / target.dram_rate);
 }
 
 }  // namespace
