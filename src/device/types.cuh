@@ -70,20 +70,44 @@ __device__ __forceinline__ void store(T* pointer, long long offset, ValueOf<T> v
   pointer[offset] = Element<T>::put(value);
 }
 
-// `N` elements of type T in machine words of up to 16 bytes.
-template <typename T, int N>
-union Pack {
-  static constexpr int kBytes = N * static_cast<int>(sizeof(T));
-  static constexpr int kWords = (kBytes + 15) / 16;
-  T elements[N];
-  uint4 words[kWords];
-  __device__ __forceinline__ Pack() {}
-};
-
 template <typename T>
 __device__ __forceinline__ bool aligned(const T* pointer) {
   return (reinterpret_cast<unsigned long long>(pointer) & 15) == 0;
 }
+
+// An access of up to 16 bytes.
+template <int Bytes>
+struct WordOf {
+  using Word = uint4;
+};
+template <>
+struct WordOf<8> {
+  using Word = uint2;
+};
+template <>
+struct WordOf<4> {
+  using Word = unsigned;
+};
+template <>
+struct WordOf<2> {
+  using Word = unsigned short;
+};
+template <>
+struct WordOf<1> {
+  using Word = unsigned char;
+};
+
+// `N` elements of type T in machine words of up to 16 bytes.
+template <typename T, int N>
+union Pack {
+  static constexpr int kBytes = N * static_cast<int>(sizeof(T));
+  using Word = typename WordOf<(kBytes < 16 ? kBytes : 16)>::Word;
+  static constexpr int kWords = kBytes / static_cast<int>(sizeof(Word));
+  static_assert(kWords * sizeof(Word) == kBytes, "groups are powers of two");
+  T elements[N];
+  Word words[kWords];
+  __device__ __forceinline__ Pack() {}
+};
 
 // Loads V consecutive elements from `offset`, of which the first `valid` exist; the others become
 // 0. `vector`: the address and every multiple of V after it are aligned, and valid is 0 or >= V.
@@ -94,15 +118,9 @@ __device__ __forceinline__ void load_group(ValueOf<T> (&to)[V], const T* pointer
   if (vector) {
     Pack<T, V> pack;
     if (valid > 0) {
-      if constexpr (V * sizeof(T) >= 16) {
 #pragma unroll
-        for (int w = 0; w < Pack<T, V>::kWords; ++w) {
-          pack.words[w] = reinterpret_cast<const uint4*>(pointer + offset)[w];
-        }
-      } else if constexpr (V * sizeof(T) == 8) {
-        *reinterpret_cast<uint2*>(&pack) = *reinterpret_cast<const uint2*>(pointer + offset);
-      } else {
-        *reinterpret_cast<unsigned*>(&pack) = *reinterpret_cast<const unsigned*>(pointer + offset);
+      for (int w = 0; w < Pack<T, V>::kWords; ++w) {
+        pack.words[w] = reinterpret_cast<const typename Pack<T, V>::Word*>(pointer + offset)[w];
       }
 #pragma unroll
       for (int v = 0; v < V; ++v) to[v] = Element<T>::get(pack.elements[v]);
@@ -127,15 +145,9 @@ __device__ __forceinline__ void store_group(T* pointer, long long offset,
     Pack<T, V> pack;
 #pragma unroll
     for (int v = 0; v < V; ++v) pack.elements[v] = Element<T>::put(from[v]);
-    if constexpr (V * sizeof(T) >= 16) {
 #pragma unroll
-      for (int w = 0; w < Pack<T, V>::kWords; ++w) {
-        reinterpret_cast<uint4*>(pointer + offset)[w] = pack.words[w];
-      }
-    } else if constexpr (V * sizeof(T) == 8) {
-      *reinterpret_cast<uint2*>(pointer + offset) = *reinterpret_cast<uint2*>(&pack);
-    } else {
-      *reinterpret_cast<unsigned*>(pointer + offset) = *reinterpret_cast<unsigned*>(&pack);
+    for (int w = 0; w < Pack<T, V>::kWords; ++w) {
+      reinterpret_cast<typename Pack<T, V>::Word*>(pointer + offset)[w] = pack.words[w];
     }
   } else {
 #pragma unroll
