@@ -12,7 +12,19 @@
 namespace redfuser::dlpack {
 
 enum DeviceType : int32_t { kCpu = 1, kCuda = 2, kCudaHost = 3, kCudaManaged = 13 };
-enum TypeCode : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kBool = 6 };
+enum TypeCode : uint8_t {
+  kInt = 0,
+  kUInt = 1,
+  kFloat = 2,
+  kBfloat = 4,
+  kBool = 6,
+  kFloat8E4M3FN = 10,
+  kFloat8E4M3FNUZ = 11,
+  kFloat8E5M2 = 12,
+  kFloat8E5M2FNUZ = 13,
+  kFloat8E8M0 = 14,
+  kFloat4E2M1 = 17,
+};
 
 struct Device {
   int32_t type = kCpu;
@@ -42,9 +54,11 @@ struct ManagedTensor {  // DLManagedTensor
 };
 
 struct Version {
-  uint32_t major = 1, minor = 0;
+  uint32_t major = 1, minor = 1;
 };
 inline constexpr uint64_t kReadOnly = 1;
+// Types below 8 bits take a byte per element, which the sign fills where there is one.
+inline constexpr uint64_t kPadded = 4;
 
 struct ManagedTensorVersioned {  // DLManagedTensorVersioned
   Version version;
@@ -55,14 +69,16 @@ struct ManagedTensorVersioned {  // DLManagedTensorVersioned
 };
 
 // Takes ownership: the tensor's deleter is called when the last copy of the result's owner is
-// destroyed. UserError, without taking ownership, for strides that are not row-major and for
-// devices and types that RedFuser does not support.
+// destroyed. UserError, without taking ownership, for strides that are not row-major, for devices
+// and types that RedFuser does not support (of GPUs that is any but number 0), and for types below
+// 8 bits that are not padded to bytes.
 DeviceTensor from_dlpack(ManagedTensor* tensor);
 DeviceTensor from_dlpack(ManagedTensorVersioned* tensor);
 
 // A new structure that keeps the tensor's owner until its deleter is called. Memory that the
 // session owns (outputs of enqueue that were not given) must be copied before its next run. Device
-// 0 is the GPU that sessions use.
+// 0 is the GPU that sessions use. UserError for types that DLPack has not: strings and lists, and
+// without a version those below 8 bits.
 ManagedTensor* to_dlpack(const DeviceTensor& tensor);
 ManagedTensorVersioned* to_dlpack_versioned(const DeviceTensor& tensor);
 

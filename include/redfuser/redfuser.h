@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -55,6 +56,9 @@ class Model {
   explicit Model(std::shared_ptr<const onnx::LoadedModel> handle) : impl_(std::move(handle)) {}
   // Reads, checks and expands an ONNX file. External data is mapped, not copied.
   static Model load(const std::string& path);
+  // The same for the bytes of such a file, which may be freed afterwards. Errors call it `name`;
+  // external data lies in the folder of `name`.
+  static Model from_bytes(std::string_view bytes, const std::string& name = "model");
   // The same for a model in ONNX's text syntax, such as
   // `<ir_version: 10, opset_import: ["" : 20]> g (float[n] x) => (float[n] y) { y = Exp(x) }`.
   static Model parse(const std::string& text);
@@ -161,7 +165,8 @@ class Session {
   Session(Session&&) noexcept;
 
   // Runs the program and returns every output of the model. Inputs are checked by name, dtype and
-  // shape; they are read in place and must stay unchanged until run returns.
+  // shape; they are read in place and must stay unchanged until run returns. The outputs share
+  // their memory with nothing else.
   NamedTensors run(const NamedTensors& inputs);
   // GPU only: runs on the caller's memory and stream; see redfuser/device.h.
   NamedDeviceTensors enqueue(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs,
@@ -172,6 +177,13 @@ class Session {
   // copies of such tensors, made when the session's own stream has got there.
   NamedDeviceTensors to_device(const NamedTensors& tensors);
   NamedTensors to_host(const NamedDeviceTensors& tensors);
+  // GPU only (UserError otherwise): uninitialised memory of the session's GPU, kept by its owner.
+  DeviceTensor allocate(DType dtype, const Dims& dims);
+  // The session's own stream, a CUstream; null on the CPU.
+  void* stream() const;
+  // GPU: work that is enqueued on `after` from here on waits for the work that `before` holds; null
+  // is the session's own stream. Nothing on the CPU.
+  void order(void* before, void* after);
   // Waits for the session's own stream. Nothing to wait for on the CPU.
   void synchronize();
   // GPU: keeps the times of the following runs. Nothing on the CPU.
@@ -184,7 +196,10 @@ class Session {
   // with an event after every kernel, so the times are the device's.
   void profile(bool on);
   const std::vector<StepTime>& step_times() const;
-  // Called before each step with (done, total); for progress lines. Null turns it off.
+  // Called by the run's thread with (done, total): on the CPU before each step or node and at the
+  // end, on a GPU and by the reference at the beginning and the end. For progress lines, and to end
+  // a run: an exception from the callback leaves run(), after which the session may run again.
+  // Null turns it off.
   void on_progress(std::function<void(int, int)> callback);
   // The largest number of bytes of intermediate and output tensors alive at once in the last run;
   // on a GPU, of everything that the session keeps there.

@@ -38,6 +38,7 @@ DriverApi load_driver() {
   RF_BIND(cuStreamCreate);
   RF_BIND(cuStreamDestroy_v2);
   RF_BIND(cuStreamSynchronize);
+  RF_BIND(cuStreamWaitEvent);
   RF_BIND(cuStreamBeginCapture_v2);
   RF_BIND(cuStreamEndCapture);
   RF_BIND(cuGraphInstantiateWithFlags);

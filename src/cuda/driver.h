@@ -133,6 +133,8 @@ class Graph {
   GraphExecHandle exec_ = nullptr;
 };
 
+class Event;
+
 class Stream {
  public:
   explicit Stream(DevicePtr device);
@@ -145,6 +147,8 @@ class Stream {
   StreamHandle handle() const { return stream_; }
 
   void synchronize() const;
+  // Later work of this stream waits for the event.
+  void wait(const Event& event) const;
   // Host memory must stay valid and unchanged until the stream is synchronised.
   void to_device(DevicePointer target, const void* source, int64_t bytes) const;
   void to_host(void* target, DevicePointer source, int64_t bytes) const;
@@ -183,6 +187,7 @@ class Event {
   double microseconds_since(const Event& start) const;
 
  private:
+  friend class Stream;
   DevicePtr device_;
   EventHandle event_ = nullptr;
 };

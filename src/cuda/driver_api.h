@@ -108,6 +108,7 @@ struct DriverApi {
   Result (*cuStreamCreate)(StreamHandle*, unsigned);
   Result (*cuStreamDestroy_v2)(StreamHandle);
   Result (*cuStreamSynchronize)(StreamHandle);
+  Result (*cuStreamWaitEvent)(StreamHandle, EventHandle, unsigned);
   Result (*cuStreamBeginCapture_v2)(StreamHandle, int);
   Result (*cuStreamEndCapture)(StreamHandle, GraphHandle*);
   Result (*cuGraphInstantiateWithFlags)(GraphExecHandle*, GraphHandle, unsigned long long);

@@ -6,14 +6,33 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <mutex>
 #include <sstream>
 
 #include "base/error.h"
+#include "redfuser/libraries.h"
 
 namespace redfuser::cuda {
 namespace {
 
 namespace fs = std::filesystem;
+
+struct Entries {
+  std::mutex mutex;
+  std::vector<std::string> list;
+};
+
+// Of search_cuda_libraries.
+Entries& added_entries() {
+  static Entries entries;
+  return entries;
+}
+
+// Of a program in a Python package, the folder of packages.
+fs::path packages_of_program() {
+  std::error_code error;
+  return fs::read_symlink("/proc/self/exe", error).parent_path().parent_path();
+}
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -88,12 +107,17 @@ std::vector<std::string> library_folders() {
   for (std::string entry; std::getline(entries, entry, ':');) {
     if (!entry.empty()) folders.add_entry(entry);
   }
+  {
+    const std::lock_guard lock(added_entries().mutex);
+    for (const std::string& entry : added_entries().list) folders.add_entry(entry);
+  }
   for (const char* prefix : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
     if (const std::string path = environment(prefix); !path.empty()) {
       folders.add(fs::path(path) / "lib");
       folders.add_python(path);
     }
   }
+  folders.add_site_packages(packages_of_program());
   for (const char* home : {"CUDA_HOME", "CUDA_PATH"}) {
     if (const std::string path = environment(home); !path.empty()) folders.add_entry(path);
   }
@@ -138,3 +162,13 @@ void* Library::symbol(const char* name) const {
 }
 
 }  // namespace redfuser::cuda
+
+namespace redfuser {
+
+void search_cuda_libraries(const std::string& entry) {
+  cuda::Entries& entries = cuda::added_entries();
+  const std::lock_guard lock(entries.mutex);
+  entries.list.push_back(entry);
+}
+
+}  // namespace redfuser

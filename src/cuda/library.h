@@ -17,7 +17,9 @@ struct LibraryNames {
 
 // Folders that are searched for libraries after the loader's own path, in order. The entries of
 // REDFUSER_CUDA_LIBRARIES (separated by colons) are folders or Python interpreters, whose installed
-// wheels are searched; then come those of VIRTUAL_ENV and CONDA_PREFIX, and CUDA's own folders.
+// wheels are searched; then come those of search_cuda_libraries (redfuser/libraries.h), those of
+// VIRTUAL_ENV and CONDA_PREFIX, wheels beside the package that the program is in, and CUDA's own
+// folders.
 std::vector<std::string> library_folders();
 
 // An open library. It stays loaded until the process ends, since its threads may run until then.

@@ -29,6 +29,10 @@ void Stream::synchronize() const {
   check(driver().cuStreamSynchronize(stream_), "running kernels");
 }
 
+void Stream::wait(const Event& event) const {
+  check(driver().cuStreamWaitEvent(stream_, event.event_, 0), "ordering streams");
+}
+
 void Stream::to_device(DevicePointer target, const void* source, int64_t bytes) const {
   if (bytes == 0) return;
   check(driver().cuMemcpyHtoDAsync_v2(target, source, static_cast<size_t>(bytes), stream_),

@@ -16,11 +16,29 @@ struct Type {
   uint8_t bits;
 };
 constexpr Type kTypes[] = {
-    {DType::Float32, kFloat, 32},   {DType::Float64, kFloat, 64}, {DType::Float16, kFloat, 16},
-    {DType::BFloat16, kBfloat, 16}, {DType::Int8, kInt, 8},       {DType::Int16, kInt, 16},
-    {DType::Int32, kInt, 32},       {DType::Int64, kInt, 64},     {DType::UInt8, kUInt, 8},
-    {DType::UInt16, kUInt, 16},     {DType::UInt32, kUInt, 32},   {DType::UInt64, kUInt, 64},
+    {DType::Float32, kFloat, 32},
+    {DType::Float64, kFloat, 64},
+    {DType::Float16, kFloat, 16},
+    {DType::BFloat16, kBfloat, 16},
+    {DType::Int8, kInt, 8},
+    {DType::Int16, kInt, 16},
+    {DType::Int32, kInt, 32},
+    {DType::Int64, kInt, 64},
+    {DType::UInt8, kUInt, 8},
+    {DType::UInt16, kUInt, 16},
+    {DType::UInt32, kUInt, 32},
+    {DType::UInt64, kUInt, 64},
     {DType::Bool, kBool, 8},
+    {DType::Float8E4M3FN, kFloat8E4M3FN, 8},
+    {DType::Float8E4M3FNUZ, kFloat8E4M3FNUZ, 8},
+    {DType::Float8E5M2, kFloat8E5M2, 8},
+    {DType::Float8E5M2FNUZ, kFloat8E5M2FNUZ, 8},
+    {DType::Float8E8M0, kFloat8E8M0, 8},
+    {DType::Float4E2M1, kFloat4E2M1, 4},
+    {DType::Int4, kInt, 4},
+    {DType::UInt4, kUInt, 4},
+    {DType::Int2, kInt, 2},
+    {DType::UInt2, kUInt, 2},
 };
 
 DType dtype_of(const DataType& type) {
@@ -38,10 +56,17 @@ DataType type_of(DType dtype) {
   user_error("DLPack has no tensors of {}", name_of(dtype));
 }
 
-bool is_host_device(int32_t type) {
-  if (type == kCpu || type == kCudaHost) return true;
-  if (type == kCuda || type == kCudaManaged) return false;
-  user_error("a DLPack tensor lies on a device of type {}; CPU and CUDA are supported", type);
+bool is_host_device(const Device& device) {
+  if (device.type == kCpu || device.type == kCudaHost) return true;
+  if (device.type != kCuda && device.type != kCudaManaged) {
+    user_error("a DLPack tensor lies on a device of type {}; CPU and CUDA are supported",
+               device.type);
+  }
+  if (device.id != 0) {
+    user_error("a DLPack tensor lies on GPU {}; sessions use GPU 0, the first visible one",
+               device.id);
+  }
+  return false;
 }
 
 void check_row_major(const Tensor& tensor) {
@@ -58,12 +83,22 @@ void check_row_major(const Tensor& tensor) {
 }
 
 template <typename Managed>
+bool is_padded(const Managed& managed) {
+  if constexpr (requires { managed.flags; }) return (managed.flags & kPadded) != 0;
+  return false;
+}
+
+template <typename Managed>
 DeviceTensor taken_over(Managed* managed) {
   RF_CHECK(managed != nullptr, "from_dlpack: no tensor");
   const Tensor& tensor = managed->tensor;
   DeviceTensor result;
   result.dtype = dtype_of(tensor.dtype);
-  result.on_host = is_host_device(tensor.device.type);
+  if (tensor.dtype.bits < 8 && !is_padded(*managed)) {
+    user_error("a DLPack tensor of {} has several elements in a byte; one to a byte is supported",
+               name_of(result.dtype));
+  }
+  result.on_host = is_host_device(tensor.device);
   check_row_major(tensor);
   result.dims.assign(tensor.shape, tensor.shape + tensor.ndim);
   result.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
@@ -91,6 +126,14 @@ Managed* handed_out(const DeviceTensor& tensor) {
   out.device = {tensor.on_host ? kCpu : kCuda, 0};
   out.ndim = static_cast<int32_t>(holder->dims.size());
   out.dtype = type_of(tensor.dtype);
+  if (out.dtype.bits < 8) {
+    if constexpr (requires { holder->managed.flags; }) {
+      holder->managed.flags = kPadded;
+    } else {
+      user_error("DLPack has no tensors of {} with a byte per element before version 1",
+                 name_of(tensor.dtype));
+    }
+  }
   out.shape = holder->dims.data();
   holder->managed.context = holder.get();
   holder->managed.deleter = [](Managed* managed) {

@@ -1,6 +1,7 @@
 // The kernel cache, the search for CUDA's libraries, and the arena; no GPU needed.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +10,7 @@
 #include "cuda/kernel_cache.h"
 #include "cuda/library.h"
 #include "redfuser/error.h"
+#include "redfuser/libraries.h"
 #include "runtime/gpu/arena.h"
 
 namespace redfuser {
@@ -138,6 +140,13 @@ TEST(CudaLibrary, FindsTheWheelsOfAPython) {
   unsetenv("REDFUSER_CUDA_LIBRARIES");
   ASSERT_FALSE(folders.empty());
   EXPECT_EQ(fs::path(folders[0]), wheel);
+  const auto finds = [&] {
+    const std::vector<std::string> found = cuda::library_folders();
+    return std::find(found.begin(), found.end(), wheel.string()) != found.end();
+  };
+  EXPECT_FALSE(finds());
+  search_cuda_libraries((prefix / "lib/python3.12/site-packages").string());
+  EXPECT_TRUE(finds());
   fs::remove_all(prefix);
 }
 

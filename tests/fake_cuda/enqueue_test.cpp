@@ -49,6 +49,21 @@ TEST_F(Enqueue, ReadsAndWritesInPlace) {
   EXPECT_EQ(copies(), 0);
 }
 
+TEST_F(Enqueue, WritesToMemoryOfTheSessionsGpuAndOrdersStreams) {
+  Session session = session_for(kExp);
+  const Block x(100);
+  const DeviceTensor y = session.allocate(DType::Float32, {100});
+  EXPECT_FALSE(y.on_host);
+  session.enqueue({{"x", x.tensor}}, {{"y", y}}, nullptr);
+  expect_launch(x.address(), reinterpret_cast<uint64_t>(y.data));
+  int other = 0;
+  session.order(nullptr, &other);
+  ASSERT_EQ(gpu->stream_waits.size(), 1u);
+  EXPECT_EQ(gpu->stream_waits[0].first, static_cast<void*>(&other));
+  EXPECT_EQ(gpu->stream_waits[0].second, gpu->operations);
+  EXPECT_NE(session.stream(), nullptr);
+}
+
 TEST_F(Enqueue, OutputsThatAreNotGivenAreTheSessions) {
   Session session = session_for(kExp);
   const Block x(100);

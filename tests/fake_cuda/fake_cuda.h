@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace redfuser::device_tests {
@@ -50,6 +51,8 @@ struct FakeCuda {
   double clock_ms = 0;
   int operations = 0;  // copies, launches and products that the device has done
   int recorded = 0, replays = 0, live_graphs = 0, graphs = 0;
+  // Streams that wait for an event, and the operations that the device had done at the event.
+  std::vector<std::pair<void*, int>> stream_waits;
   int to_device = 0, to_host = 0, on_device = 0;  // copies
   int allocations = 0, pinned = 0;
   int contexts = 0;  // retained

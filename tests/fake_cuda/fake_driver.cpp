@@ -222,6 +222,11 @@ Result cuEventRecordWithFlags(EventHandle event, StreamHandle handle, unsigned f
   });
   return kSuccess;
 }
+Result cuStreamWaitEvent(StreamHandle stream, EventHandle event, unsigned) {
+  const std::lock_guard lock(mutex);
+  fake.stream_waits.emplace_back(stream, static_cast<Event*>(event)->operations);
+  return kSuccess;
+}
 Result cuEventSynchronize(EventHandle) { return kSuccess; }
 Result cuEventElapsedTime(float* milliseconds, EventHandle from, EventHandle to) {
   const Event &start = *static_cast<Event*>(from), &end = *static_cast<Event*>(to);

@@ -59,7 +59,9 @@ TEST(Dlpack, RefusesWhatItHasNot) {
   foreign.managed.tensor.dtype = {dlpack::kFloat, 32, 1};
   foreign.managed.tensor.device.type = 10;  // ROCm
   refused();
-  foreign.managed.tensor.device.type = dlpack::kCuda;
+  foreign.managed.tensor.device = {dlpack::kCuda, 1};
+  refused();
+  foreign.managed.tensor.device.id = 0;
   foreign.managed.version.major = 2;
   refused();
 }
@@ -80,6 +82,22 @@ TEST(Dlpack, HandsATensorOut) {
   // And back again.
   { EXPECT_EQ(dlpack::from_dlpack(managed).dims, (Dims{4, 0, 2})); }
   EXPECT_EQ(owner.use_count(), 1);
+}
+
+TEST(Dlpack, LowBitTypesTakeAByteAndSaySo) {
+  Tensor tensor(DType::Int4, {3});
+  dlpack::ManagedTensorVersioned* managed = dlpack::to_dlpack_versioned(dlpack::on_host(tensor));
+  EXPECT_EQ(managed->tensor.dtype.code, dlpack::kInt);
+  EXPECT_EQ(managed->tensor.dtype.bits, 4);
+  EXPECT_EQ(managed->flags, dlpack::kPadded);
+  managed->flags = 0;
+  EXPECT_THROW(dlpack::from_dlpack(managed), UserError);
+  managed->flags = dlpack::kPadded;
+  EXPECT_EQ(dlpack::from_dlpack(managed).dtype, DType::Int4);
+  EXPECT_THROW(dlpack::to_dlpack(dlpack::on_host(tensor)), UserError);
+  const Tensor eight(DType::Float8E5M2, {2, 2});
+  const DeviceTensor back = dlpack::from_dlpack(dlpack::to_dlpack(dlpack::on_host(eight)));
+  EXPECT_EQ(back.dtype, DType::Float8E5M2);
 }
 
 TEST(Dlpack, SharesHostTensors) {

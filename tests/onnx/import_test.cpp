@@ -185,5 +185,18 @@ TEST(Import, TypedFieldsOfEveryDType) {
   }
 }
 
+TEST(Import, ReadsBytesLikeAFile) {
+  ProtoFile file("g (float[n] x) => (float[n] y) { y = Exp(x) }");
+  const Model model = Model::from_bytes(file.bytes(), "given");
+  EXPECT_EQ(model.inputs()[0].dims[0].symbol, "n");
+  EXPECT_EQ(model.operator_counts().at("Exp"), 1);
+  try {
+    Model::from_bytes(file.bytes().substr(1), "given");
+    ADD_FAILURE() << "damaged bytes were read";
+  } catch (const UserError& error) {
+    EXPECT_EQ(std::string(error.what()).rfind("given: ", 0), 0u) << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace redfuser

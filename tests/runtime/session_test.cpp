@@ -57,6 +57,47 @@ TEST(Session, RunsFusedAndUnfused) {
   }
 }
 
+TEST(Session, AnExceptionFromProgressEndsTheRun) {
+  struct Stop {};
+  for (const char* device : {"cpu", "reference"}) {
+    SessionOptions options;
+    options.device = device;
+    Session session(compile_text(kSoftmax, false), options);
+    const NamedTensors inputs{{"x", filled({2, 4}, 3)}, {"mask", filled({2, 4}, 0)}};
+    session.on_progress([](int, int) { throw Stop(); });
+    EXPECT_THROW(session.run(inputs), Stop);
+    session.on_progress(nullptr);
+    EXPECT_NEAR(session.run(inputs).at("y").as<float>()[0], 0.25f, 1e-6);
+  }
+}
+
+TEST(Session, OutputsShareTheirMemoryWithNothing) {
+  constexpr const char* kShared =
+      "g (float[n] x) => (float[n] a, float[n] b, float[n] c, float[2] d, float[2] e) {"
+      "  a = Exp(x)"
+      "  b = Identity(a)"
+      "  c = Identity(x)"
+      "  d = Constant<value = float[2] {1, 2}>()"
+      "  e = Identity(d)"
+      "}";
+  for (const char* device : {"cpu", "reference"}) {
+    SessionOptions options;
+    options.device = device;
+    Session session(compile_text(kShared), options);
+    const Tensor x = filled({2}, 0);
+    for (int run = 0; run < 2; ++run) {
+      NamedTensors outputs = session.run({{"x", x}});
+      const std::vector<float> wanted{1, 1, 0, 1, 1};
+      size_t next = 0;
+      for (auto& [name, tensor] : outputs) {
+        EXPECT_EQ(tensor.as<float>()[0], wanted[next++]) << name;
+        tensor.as<float>()[0] = 7;
+      }
+      EXPECT_EQ(x.as<float>()[0], 0);
+    }
+  }
+}
+
 TEST(Session, OneProgramServesManyShapes) {
   Session session(compile_text(kSoftmax));
   for (const Dims& dims : {Dims{1, 1}, Dims{3, 7}, Dims{2, 300}, Dims{0, 5}, Dims{5, 0}}) {

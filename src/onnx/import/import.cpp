@@ -123,6 +123,10 @@ std::shared_ptr<const LoadedModel> load_model(const std::string& path) {
   return import_model(read_model_proto(path), path);
 }
 
+std::shared_ptr<const LoadedModel> load_model(std::string_view bytes, const std::string& name) {
+  return import_model(read_model_proto(bytes, name), name);
+}
+
 std::shared_ptr<const LoadedModel> parse_model(const std::string& text) {
   auto proto = std::make_shared<::onnx::ModelProto>();
   const auto status = ::onnx::OnnxParser::Parse(*proto, text.c_str());

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/graph.h"
@@ -35,6 +36,8 @@ struct LoadedModel {
 //
 // An input that has an initializer is a constant. Inputs' open dimensions are symbols.
 std::shared_ptr<const LoadedModel> load_model(const std::string& path);
+// The same for a file's bytes, which are copied where needed.
+std::shared_ptr<const LoadedModel> load_model(std::string_view bytes, const std::string& name);
 // The same for a model in ONNX's text syntax.
 std::shared_ptr<const LoadedModel> parse_model(const std::string& text);
 

@@ -23,9 +23,8 @@ void silence_protobuf() {
   [[maybe_unused]] static auto* const previous = google::protobuf::SetLogHandler(nullptr);
 }
 
-void parse(const std::string& path, google::protobuf::Message& message, const char* kind) {
-  const auto file = MappedFile::open(path);
-  const auto bytes = file->bytes();
+void parse(std::span<const uint8_t> bytes, const std::string& path,
+           google::protobuf::Message& message, const char* kind) {
   if (bytes.empty()) user_error("{}: is empty, not {}", path, kind);
   if (bytes.size() > INT_MAX) {
     user_error("{}: has {} bytes, more than protobuf's 2 GiB; keep its tensors as external data",
@@ -43,16 +42,32 @@ void parse(const std::string& path, google::protobuf::Message& message, const ch
   }
 }
 
-}  // namespace
+void parse(const std::string& path, google::protobuf::Message& message, const char* kind) {
+  const auto file = MappedFile::open(path);
+  parse(file->bytes(), path, message, kind);
+}
 
-std::shared_ptr<::onnx::ModelProto> read_model_proto(const std::string& path) {
+std::shared_ptr<::onnx::ModelProto> parsed_model(std::span<const uint8_t> bytes,
+                                                 const std::string& path) {
   auto model = std::make_shared<::onnx::ModelProto>();
-  parse(path, *model, "an ONNX model");
+  parse(bytes, path, *model, "an ONNX model");
   if (!model->has_ir_version() || !model->has_graph()) {
     user_error("{}: is not an ONNX model: it has no {}", path,
                model->has_graph() ? "ir_version" : "graph");
   }
   return model;
+}
+
+}  // namespace
+
+std::shared_ptr<::onnx::ModelProto> read_model_proto(const std::string& path) {
+  const auto file = MappedFile::open(path);
+  return parsed_model(file->bytes(), path);
+}
+
+std::shared_ptr<::onnx::ModelProto> read_model_proto(std::string_view bytes,
+                                                     const std::string& name) {
+  return parsed_model({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, name);
 }
 
 ::onnx::TensorProto read_tensor_proto(const std::string& path) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace onnx {
 class ModelProto;
@@ -16,6 +17,9 @@ namespace redfuser::onnx {
 // Parses the file. Throws UserError, one line that names the file, when it is missing, a directory,
 // empty, truncated, longer than protobuf's 2 GiB, or no ONNX model.
 std::shared_ptr<::onnx::ModelProto> read_model_proto(const std::string& path);
+// The same for a file's bytes; errors call it `name`.
+std::shared_ptr<::onnx::ModelProto> read_model_proto(std::string_view bytes,
+                                                     const std::string& name);
 ::onnx::TensorProto read_tensor_proto(const std::string& path);
 ::onnx::SequenceProto read_sequence_proto(const std::string& path);
 ::onnx::OptionalProto read_optional_proto(const std::string& path);

@@ -26,12 +26,6 @@ double microseconds(Clock::duration duration) {
   return std::chrono::duration<double, std::micro>(duration).count();
 }
 
-Tensor copied(const Tensor& tensor) {
-  Tensor copy(tensor.dtype(), tensor.dims());
-  if (tensor.bytes() > 0) std::memcpy(copy.mutable_data(), tensor.data(), tensor.bytes());
-  return copy;
-}
-
 class CpuExecutor : public Executor {
  public:
   CpuExecutor(std::shared_ptr<const CompiledProgram> compiled, const SessionOptions& options)
@@ -171,15 +165,17 @@ void CpuExecutor::run_step(size_t number, MemoryMeter& meter) {
 }
 
 NamedTensors CpuExecutor::outputs() const {
-  std::set<const void*> inputs;
-  for (const ir::ValueId id : graph.inputs) inputs.insert(values[index(id)].data());
+  std::set<const void*> taken;  // by inputs and earlier outputs
+  for (const ir::ValueId id : graph.inputs) taken.insert(values[index(id)].data());
   NamedTensors result;
   for (const ir::ValueId id : graph.outputs) {
     const ir::Value& value = graph.values[index(id)];
     const Tensor& tensor = values[index(id)];
     RF_CHECK(tensor.defined(), "output \"{}\" was not computed", value.name);
-    // The caller may reuse an input's memory once run has returned.
-    result[value.name] = inputs.count(tensor.data()) > 0 ? copied(tensor) : tensor;
+    const bool constant = graph.values[index(program->plan.root(id))].is_constant();
+    // The caller may reuse an input's memory, and write to outputs, once run has returned.
+    const bool shared = constant || !taken.insert(tensor.data()).second;
+    result[value.name] = shared ? copied(tensor) : tensor;
   }
   return result;
 }

@@ -1,8 +1,5 @@
 #include "runtime/cpu/evaluating_executor.h"
 
-#include <cstring>
-#include <set>
-
 #include "base/error.h"
 #include "onnx/import/import.h"
 #include "passes/node_evaluator.h"
@@ -32,9 +29,9 @@ class EvaluatingExecutor : public Executor {
           ++done;
           evaluator_.evaluate(graph, node);
         });
-    std::set<const void*> given;
-    for (const auto& [name, tensor] : inputs) note(tensor, given);
-    for (auto& [name, tensor] : outputs) tensor = detached(tensor, given);
+    // The caller may reuse an input's memory, and write to outputs, once run has returned; an
+    // output may also be a constant of the model.
+    for (auto& [name, tensor] : outputs) tensor = copied(tensor);
     peak = limit.peak_bytes();
     return outputs;
   }
@@ -45,32 +42,6 @@ class EvaluatingExecutor : public Executor {
       if (info.name == name) return;
     }
     user_error("the model has no input \"{}\"", name);
-  }
-
-  static bool is_list(const Tensor& tensor) {
-    return tensor.dtype() == DType::Sequence || tensor.dtype() == DType::Optional;
-  }
-
-  static void note(const Tensor& tensor, std::set<const void*>& given) {
-    if (!is_list(tensor)) {
-      given.insert(tensor.data());
-      return;
-    }
-    for (const Tensor& element : tensor.elements()) note(element, given);
-  }
-
-  // The caller may reuse an input's memory once run has returned.
-  static Tensor detached(const Tensor& tensor, const std::set<const void*>& given) {
-    if (is_list(tensor)) {
-      std::vector<Tensor> elements = tensor.elements();
-      for (Tensor& element : elements) element = detached(element, given);
-      if (tensor.dtype() == DType::Sequence) return Tensor::sequence(std::move(elements));
-      return Tensor::optional(elements.empty() ? Tensor() : elements[0]);
-    }
-    if (!given.count(tensor.data())) return tensor;
-    Tensor copy(tensor.dtype(), tensor.dims());
-    if (tensor.bytes() > 0) std::memcpy(copy.mutable_data(), tensor.data(), tensor.bytes());
-    return copy;
   }
 
   std::shared_ptr<const CompiledProgram> program_;

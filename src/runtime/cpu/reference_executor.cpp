@@ -2,7 +2,6 @@
 // to their types, which models that round to integers rely on.
 #include "runtime/cpu/reference_executor.h"
 
-#include <cstring>
 #include <map>
 
 #include "base/error.h"
@@ -18,12 +17,6 @@
 
 namespace redfuser::runtime {
 namespace {
-
-Tensor copied(const Tensor& tensor) {
-  Tensor copy(tensor.dtype(), tensor.dims());
-  if (tensor.bytes() > 0) std::memcpy(copy.mutable_data(), tensor.data(), tensor.bytes());
-  return copy;
-}
 
 // Evaluates the last node of a model without a plan.
 void evaluate_newest(ir::Graph& graph, ir::NodeId id) {
@@ -54,6 +47,7 @@ class ReferenceExecutor : public Executor {
 
   NamedTensors run(const NamedTensors& inputs) override {
     kept.clear();
+    if (progress) progress(0, 1);
     const MemoryLimit limit(memory_limit_);
     NamedTensors outputs;
     if (program_->model->needs_values.empty()) {
@@ -62,13 +56,10 @@ class ReferenceExecutor : public Executor {
     } else {
       outputs = evaluate_model(*program_->model, inputs, evaluate_newest);
     }
-    // The caller may reuse an input's memory once run has returned.
-    for (auto& [name, output] : outputs) {
-      for (const auto& [input_name, input] : inputs) {
-        if (output.size() > 0 && output.data() == input.data()) output = copied(output);
-      }
-    }
+    // Integers are not rounded, and may be those of an input or constant.
+    for (auto& [name, output] : outputs) output = copied(output);
     peak = limit.peak_bytes();
+    if (progress) progress(1, 1);
     return outputs;
   }
 

@@ -177,15 +177,10 @@ NamedDeviceTensors GpuExecutor::enqueue(const NamedDeviceTensors& inputs,
 }
 
 NamedDeviceTensors GpuExecutor::to_device(const NamedTensors& tensors) {
-  const cuda::DevicePtr& device = program_->device();
-  device->make_current();
   NamedDeviceTensors result;
   for (const auto& [name, tensor] : tensors) {
-    const auto bytes = static_cast<int64_t>(tensor.bytes());
-    const auto buffer = std::make_shared<cuda::Buffer>(device, bytes, name.c_str());
-    stream_.to_device(buffer->address(), tensor.data(), bytes);
-    result[name] = {tensor.dtype(), tensor.dims(), reinterpret_cast<void*>(buffer->address()),
-                    false, buffer};
+    const DeviceTensor& target = result[name] = allocate(tensor.dtype(), tensor.dims());
+    stream_.to_device(address_of(target), tensor.data(), static_cast<int64_t>(tensor.bytes()));
   }
   stream_.synchronize();
   return result;
@@ -206,6 +201,22 @@ NamedTensors GpuExecutor::to_host(const NamedDeviceTensors& tensors) {
   }
   stream_.synchronize();
   return result;
+}
+
+DeviceTensor GpuExecutor::allocate(DType dtype, const Dims& dims) {
+  const cuda::DevicePtr& device = program_->device();
+  device->make_current();
+  const Tensor sizes = Tensor::wrap(dtype, dims, nullptr, nullptr);
+  const auto bytes = static_cast<int64_t>(sizes.bytes());
+  const auto buffer = std::make_shared<cuda::Buffer>(device, bytes, describe(sizes).c_str());
+  return {dtype, dims, reinterpret_cast<void*>(buffer->address()), false, buffer};
+}
+
+void GpuExecutor::order(void* before, void* after) {
+  const cuda::DevicePtr& device = program_->device();
+  device->make_current();
+  ordered_.record(cuda::Stream(device, before != nullptr ? before : stream_.handle()));
+  cuda::Stream(device, after != nullptr ? after : stream_.handle()).wait(ordered_);
 }
 
 void GpuExecutor::synchronize() {

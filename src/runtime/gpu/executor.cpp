@@ -32,6 +32,7 @@ GpuExecutor::GpuExecutor(std::shared_ptr<const CompiledProgram> program,
       memory_limit_(options.memory_limit),
       kept_shapes_(static_cast<size_t>(std::max(options.kept_shapes, 1))),
       stream_((program_->device()->make_current(), program_->device())),
+      ordered_(program_->device()),
       counter_(program_->device(), kCounterBytes, "counters"),
       values_(graph_.values.size()),
       timer_(program_->device()) {
@@ -295,7 +296,8 @@ NamedTensors GpuExecutor::outputs(const BoundProgram& shape) {
   for (const ir::ValueId id : graph_.outputs) {
     const ir::Value& value = graph_.values[index(id)];
     Tensor& tensor = result[value.name];
-    tensor = value.is_constant() ? value.constant : Tensor(value.dtype, shape.layout().dims(id));
+    tensor =
+        value.is_constant() ? copied(value.constant) : Tensor(value.dtype, shape.layout().dims(id));
     if (value.is_constant()) continue;
     computed.emplace_back(&tensor, id);
     total += static_cast<int64_t>(tensor.bytes());

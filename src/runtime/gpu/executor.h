@@ -25,6 +25,9 @@ class GpuExecutor : public Executor {
   DeviceTiming time_on_device(const NamedTensors& inputs, double budget_s) override;
   NamedDeviceTensors to_device(const NamedTensors& tensors) override;
   NamedTensors to_host(const NamedDeviceTensors& tensors) override;
+  DeviceTensor allocate(DType dtype, const Dims& dims) override;
+  void* stream() const override { return stream_.handle(); }
+  void order(void* before, void* after) override;
   void synchronize() override;
   std::optional<RunTiming> run_timing() const override { return timer_.result(); }
   std::optional<DeviceState> device_state() const override;
@@ -84,6 +87,7 @@ class GpuExecutor : public Executor {
   int64_t memory_limit_;
   size_t kept_shapes_;
   cuda::Stream stream_;
+  cuda::Event ordered_;  // of order()
   cuda::Buffer workspace_, arena_;
   cuda::Buffer counter_;  // 0 between launches
   cuda::HostBuffer staging_;

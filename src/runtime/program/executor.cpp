@@ -1,8 +1,22 @@
 #include "runtime/program/executor.h"
 
+#include <cstring>
+
 #include "base/error.h"
 
 namespace redfuser::runtime {
+
+Tensor copied(const Tensor& tensor) {
+  if (tensor.dtype() == DType::Sequence || tensor.dtype() == DType::Optional) {
+    std::vector<Tensor> elements = tensor.elements();
+    for (Tensor& element : elements) element = copied(element);
+    if (tensor.dtype() == DType::Sequence) return Tensor::sequence(std::move(elements));
+    return Tensor::optional(elements.empty() ? Tensor() : elements[0]);
+  }
+  Tensor copy(tensor.dtype(), tensor.dims());
+  if (tensor.bytes() > 0) std::memcpy(copy.mutable_data(), tensor.data(), tensor.bytes());
+  return copy;
+}
 
 DeviceTiming Executor::time_on_device(const NamedTensors&, double) {
   user_error("time_on_device needs a session on cuda");
@@ -14,6 +28,10 @@ NamedDeviceTensors Executor::enqueue(const NamedDeviceTensors&, const NamedDevic
 
 NamedDeviceTensors Executor::to_device(const NamedTensors&) {
   user_error("to_device needs a session on cuda");
+}
+
+DeviceTensor Executor::allocate(DType, const Dims&) {
+  user_error("allocate needs a session on cuda");
 }
 
 NamedTensors Executor::to_host(const NamedDeviceTensors&) {

@@ -14,6 +14,9 @@
 
 namespace redfuser::runtime {
 
+// The same value in memory of its own.
+Tensor copied(const Tensor& tensor);
+
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -23,6 +26,9 @@ class Executor {
                                      const NamedDeviceTensors& outputs, void* stream);
   virtual NamedDeviceTensors to_device(const NamedTensors& tensors);
   virtual NamedTensors to_host(const NamedDeviceTensors& tensors);
+  virtual DeviceTensor allocate(DType dtype, const Dims& dims);
+  virtual void* stream() const { return nullptr; }
+  virtual void order(void* /*before*/, void* /*after*/) {}
   virtual void synchronize() {}
   virtual std::optional<RunTiming> run_timing() const { return std::nullopt; }
   virtual std::optional<DeviceState> device_state() const { return std::nullopt; }

@@ -9,6 +9,12 @@ Model Model::load(const std::string& path) {
   return model;
 }
 
+Model Model::from_bytes(std::string_view bytes, const std::string& name) {
+  Model model;
+  model.impl_ = onnx::load_model(bytes, name);
+  return model;
+}
+
 Model Model::parse(const std::string& text) {
   Model model;
   model.impl_ = onnx::parse_model(text);

@@ -61,6 +61,14 @@ NamedTensors Session::to_host(const NamedDeviceTensors& tensors) {
   return impl_->executor->to_host(tensors);
 }
 
+DeviceTensor Session::allocate(DType dtype, const Dims& dims) {
+  return impl_->executor->allocate(dtype, dims);
+}
+
+void* Session::stream() const { return impl_->executor->stream(); }
+
+void Session::order(void* before, void* after) { impl_->executor->order(before, after); }
+
 void Session::synchronize() { impl_->executor->synchronize(); }
 
 void Session::time_runs(bool on) { impl_->executor->timing = on; }
