@@ -11,7 +11,7 @@ check_format() {
     *"version 14."*) ;;
     *) echo "format not checked: that takes clang-format 14"; return ;;
   esac
-  find include src tools tests examples -name '*.h' -o -name '*.cpp' -o -name '*.cuh' 2>/dev/null |
+  find include src tools tests examples python -name '*.h' -o -name '*.cpp' -o -name '*.cuh' 2>/dev/null |
     sort | xargs clang-format --dry-run -Werror
 }
 check_format || failed=1

@@ -130,10 +130,10 @@ def check_public():
         for name in includes(path):
             if not name.startswith("redfuser/"):
                 yield path, f'includes "{name}"; the public API includes nothing of src'
-    for path in files_below("tools"):
+    for path in files_below("tools") + files_below("python"):
         for name in includes(path):
             if "/" in name and not name.startswith("redfuser/"):
-                yield path, f'includes "{name}"; tools use the public API only'
+                yield path, f'includes "{name}"; tools and bindings use the public API only'
 
 
 def main():

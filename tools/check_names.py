@@ -12,7 +12,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Folders whose files may become one program.
-PROGRAMS = [["include", "src", "tests"], ["include", "src", "tools"]]
+PROGRAMS = [["include", "src", "tests"], ["include", "src", "tools"], ["include", "src", "python"]]
 
 IGNORED = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\''

@@ -5,7 +5,7 @@ import statistics
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ["include", "src", "tools", "tests"]
+FOLDERS = ["include", "src", "tools", "tests", "python"]
 SUFFIXES = {".h", ".cpp", ".cuh", ".py"}
 LARGEST = 800
 MEDIAN = 200

@@ -6,7 +6,7 @@ set -euo pipefail
 . "$(dirname "$0")/env.sh"
 
 onnx_sha256=ef40c0aaf0b643857ea9306fc7eddce17eaf9fb0407e4801f1fc5758443a38e0
-packages=(g++ cmake ninja-build make ccache clang-format git graphviz python3 python3-venv
+packages=(g++ cmake ninja-build make ccache clang-format git graphviz python3 python3-dev python3-venv
           protobuf-compiler libprotobuf-dev libeigen3-dev libgtest-dev libcli11-dev
           nlohmann-json3-dev libfmt-dev libre2-dev zlib1g-dev)
 # A newer CMake than Debian 12 has, for ONNX's build only; the others are for the tests. NVRTC

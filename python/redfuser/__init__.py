@@ -1,0 +1,34 @@
+"""RedFuser: optimises and runs ONNX models.
+
+    import redfuser
+    session = redfuser.InferenceSession("model.onnx")     # as in ONNX Runtime
+    outputs = session.run(None, {"x": x})
+
+    program = redfuser.compile(redfuser.load("model.onnx"))
+    outputs = redfuser.Session(program, device="auto").run(x=x)
+
+Errors are redfuser.UserError (the caller's fault; a ValueError too) or redfuser.InternalError
+(RedFuser's; a RuntimeError too), both redfuser.Error, with the message of the C++ library.
+"""
+
+import pathlib
+
+from . import _core
+from ._core import VERSION as __version__
+from ._core import Error, InternalError, Model, Tensor, UserError, ValueInfo
+from .inference import (ExecutionMode, GraphOptimizationLevel, InferenceSession, NodeArg, RunOptions, SessionOptions,
+                        get_available_providers, get_device, set_default_logger_severity)
+from .ort_values import IOBinding, OrtValue
+from .programs import Program, compile, load, optimize
+from .sessions import Session
+from .tensors import as_tensor
+
+for _error in (Error, UserError, InternalError):
+    _error.__module__ = "redfuser"
+# NVIDIA's wheels of this environment, where there are any.
+_core.search_cuda_libraries(str(pathlib.Path(__file__).resolve().parent.parent))
+
+__all__ = ["Error", "ExecutionMode", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "InternalError", "Model", "NodeArg",
+           "OrtValue", "Program", "RunOptions", "Session", "SessionOptions", "Tensor", "UserError", "ValueInfo",
+           "__version__", "as_tensor", "compile", "get_available_providers", "get_device", "load", "optimize",
+           "set_default_logger_severity"]

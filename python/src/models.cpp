@@ -1,0 +1,101 @@
+// Model and Program.
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <string_view>
+
+#include "redfuser/export.h"
+#include "redfuser/libraries.h"
+#include "redfuser/report.h"
+#include "value.h"
+
+namespace redfuser::python {
+namespace {
+
+using Released = nb::call_guard<nb::gil_scoped_release>;
+
+// Sizes by number or name; None: unknown rank, or not a tensor.
+nb::object shape_of(const ValueInfo& info) {
+  if (info.any_shape) return nb::none();
+  nb::list sizes;
+  for (const ValueInfo::Dimension& dim : info.dims) {
+    if (dim.size >= 0) {
+      sizes.append(dim.size);
+    } else {
+      sizes.append(dim.symbol);
+    }
+  }
+  return sizes;
+}
+
+Model model_of_bytes(nb::bytes bytes, const std::string& name) {
+  const std::string_view view(bytes.c_str(), bytes.size());
+  const nb::gil_scoped_release release;
+  return Model::from_bytes(view, name);
+}
+
+Program compiled(const Model& model, bool fuse, bool certify) {
+  return compile(model, {fuse, certify});
+}
+
+Emit emit_named(const std::string& name) {
+  if (name == "function") return Emit::Function;
+  if (name == "inline") return Emit::Inline;
+  if (name == "standard") return Emit::Standard;
+  throw UserError("emit is function, inline or standard, not \"" + name + "\"");
+}
+
+nb::bytes optimized(const Model& model, const Program& program, const std::string& emit) {
+  std::string bytes;
+  {
+    const nb::gil_scoped_release release;
+    save_to_bytes(model, &program, emit_named(emit), bytes);
+  }
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+std::string explained(const Program& program, const std::string& target) {
+  if (target.empty()) return program.explain();
+  return program.explain(program.step_facts(target), target);
+}
+
+std::string page(const Program& program, const std::string& title, const std::string& target) {
+  ReportOptions options;
+  options.title = title;
+  options.target = target;
+  return report_page(program, options);
+}
+
+}  // namespace
+
+void bind_models(nb::module_& module) {
+  nb::class_<ValueInfo>(module, "ValueInfo", "An input or output of a model.")
+      .def_ro("name", &ValueInfo::name)
+      .def_prop_ro("dtype", [](const ValueInfo& info) { return std::string(name_of(info.dtype)); })
+      .def_prop_ro("shape", shape_of, nb::sig("def shape(self) -> list[int | str] | None"));
+  nb::class_<Model>(module, "Model", "An ONNX file as it was read. Immutable.")
+      .def_static("load", &Model::load, nb::arg("path"), Released())
+      .def_static("from_bytes", model_of_bytes, nb::arg("data"), nb::arg("name") = "model")
+      .def_static("parse", &Model::parse, nb::arg("text"), Released(),
+                  "A model in ONNX's text syntax.")
+      .def_prop_ro("inputs", &Model::inputs)
+      .def_prop_ro("outputs", &Model::outputs)
+      .def_prop_ro("operator_counts", &Model::operator_counts);
+  nb::class_<Program>(module, "Program", "A compiled model. Immutable; threads may share it.")
+      .def("explain_json", explained, nb::arg("target") = "", Released())
+      .def("text", &Program::text, "The plan, one step per line.")
+      .def("dump", &Program::dump, nb::arg("stage"), nb::arg("target") = "sm_90a", Released())
+      .def("dot", to_dot, Released(), "The fused graph in the DOT language.")
+      .def("svg", picture, Released(), "The fused graph, drawn by Graphviz.")
+      .def("page", page, nb::arg("title") = "", nb::arg("target") = "", Released(),
+           "An HTML page of the graph before and after, its equations and kernels.");
+  module.def("compile", compiled, nb::arg("model"), nb::kw_only(), nb::arg("fuse") = true,
+             nb::arg("certify") = true, Released());
+  module.def("optimized", optimized, nb::arg("model"), nb::arg("program"), nb::arg("emit"),
+             "The bytes of the optimised ONNX file.");
+  module.def("search_cuda_libraries", search_cuda_libraries, nb::arg("entry"));
+}
+
+}  // namespace redfuser::python

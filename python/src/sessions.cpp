@@ -1,0 +1,193 @@
+// Session: runs on the host's tensors and on the caller's GPU memory.
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "value.h"
+
+namespace redfuser::python {
+namespace {
+
+using Values = std::map<std::string, Value>;
+
+// Ends a run on Ctrl-C: looks for signals a few times a second, since that takes the interpreter
+// lock.
+class Interrupts {
+ public:
+  void operator()(int, int) {
+    constexpr std::chrono::milliseconds kInterval(50);
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_ < kInterval) return;
+    last_ = now;
+    const nb::gil_scoped_acquire lock;
+    if (PyErr_CheckSignals() != 0) nb::raise_python_error();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+KernelCacheMode cache_mode(const std::string& name) {
+  if (name == "on") return KernelCacheMode::On;
+  if (name == "off") return KernelCacheMode::Off;
+  if (name == "readonly") return KernelCacheMode::ReadOnly;
+  throw UserError("kernel_cache is on, off or readonly, not \"" + name + "\"");
+}
+
+std::shared_ptr<SharedSession> make_session(const Program& program, const std::string& device,
+                                            int threads, int64_t memory_limit, bool tf32,
+                                            bool exact_products, bool exact_masks, int kept_shapes,
+                                            const std::string& kernel_cache,
+                                            const std::string& kernel_cache_folder, bool tune) {
+  SessionOptions options;
+  options.device = device;
+  options.threads = threads;
+  options.memory_limit = memory_limit;
+  options.tf32 = tf32;
+  options.exact_products = exact_products;
+  options.exact_masks = exact_masks;
+  options.kept_shapes = kept_shapes;
+  options.kernel_cache = cache_mode(kernel_cache);
+  options.kernel_cache_folder = kernel_cache_folder;
+  options.tune = tune;
+  return std::make_shared<SharedSession>(program, options);
+}
+
+Values run(SharedSession& shared, const Values& inputs) {
+  NamedTensors tensors;
+  for (const auto& [name, value] : inputs) {
+    if (!value.on_host()) {
+      throw UserError("input \"" + name + "\" lies on the GPU, but this run takes host memory");
+    }
+    tensors[name] = value.host;
+  }
+  NamedTensors outputs;
+  {
+    const nb::gil_scoped_release release;
+    const std::lock_guard lock(shared.mutex);
+    shared.session.on_progress(Interrupts());
+    outputs = shared.session.run(tensors);
+  }
+  Values values;
+  for (auto& [name, tensor] : outputs) values[name].host = std::move(tensor);
+  return values;
+}
+
+// Memory for the outputs that are not given, by the sizes of the inputs.
+void allocate_outputs(SharedSession& shared, const std::vector<ValueInfo>& infos,
+                      const NamedDeviceTensors& inputs, NamedDeviceTensors& outputs) {
+  NamedDims sizes;
+  for (const auto& [name, tensor] : inputs) sizes[name] = tensor.dims;
+  const NamedDims wanted = shared.session.output_dims(sizes);
+  for (const ValueInfo& info : infos) {
+    if (outputs.count(info.name) > 0) continue;
+    outputs[info.name] = shared.session.allocate(info.dtype, wanted.at(info.name));
+  }
+}
+
+// Runs on `stream` (0: the session's own, and then waits for it).
+Values enqueue(const std::shared_ptr<SharedSession>& shared, const Model& model,
+               const Values& inputs, const Values& outputs, uintptr_t stream) {
+  NamedDeviceTensors from, to;
+  for (const auto& [name, value] : inputs) from[name] = value.as_device();
+  for (const auto& [name, value] : outputs) {
+    if (value.read_only) throw UserError("the memory of output \"" + name + "\" is read-only");
+    to[name] = value.as_device();
+  }
+  void* const handle = reinterpret_cast<void*>(stream);
+  {
+    const nb::gil_scoped_release release;
+    const std::lock_guard lock(shared->mutex);
+    allocate_outputs(*shared, model.outputs(), from, to);
+    to = shared->session.enqueue(from, to, handle);
+    if (handle == nullptr) shared->session.synchronize();
+  }
+  Values values;
+  for (auto& [name, tensor] : to) {
+    const auto given = outputs.find(name);
+    if (given != outputs.end()) {
+      values[name] = given->second;
+      continue;
+    }
+    Value& value = values[name];
+    value.device = std::move(tensor);
+    if (handle == nullptr) continue;
+    value.session = shared;
+    value.stream = handle;
+  }
+  return values;
+}
+
+Value to_device(SharedSession& shared, const Value& value) {
+  if (!value.on_host()) return value;
+  Value result;
+  const nb::gil_scoped_release release;
+  const std::lock_guard lock(shared.mutex);
+  result.device = shared.session.to_device({{"tensor", value.host}}).at("tensor");
+  return result;
+}
+
+Value to_host(SharedSession& shared, const Value& value) {
+  if (value.on_host()) return value;
+  Value result;
+  const nb::gil_scoped_release release;
+  const std::lock_guard lock(shared.mutex);
+  if (value.stream != nullptr) shared.session.order(value.stream, nullptr);
+  result.host = shared.session.to_host({{"tensor", value.device}}).at("tensor");
+  return result;
+}
+
+Value allocate(SharedSession& shared, const std::string& dtype, const Dims& shape) {
+  Value result;
+  const nb::gil_scoped_release release;
+  const std::lock_guard lock(shared.mutex);
+  result.device = shared.session.allocate(dtype_named(dtype), shape);
+  return result;
+}
+
+NamedDims output_shapes(SharedSession& shared, const NamedDims& inputs) {
+  const nb::gil_scoped_release release;
+  const std::lock_guard lock(shared.mutex);
+  return shared.session.output_dims(inputs);
+}
+
+std::string explained(SharedSession& shared) {
+  const nb::gil_scoped_release release;
+  const std::lock_guard lock(shared.mutex);
+  return shared.program.explain(shared.session.step_facts(), shared.session.device());
+}
+
+}  // namespace
+
+void bind_sessions(nb::module_& module) {
+  nb::class_<SharedSession>(module, "Session", "Memory, streams and kernels of one device.")
+      .def_prop_ro("device", [](SharedSession& s) { return s.session.device(); })
+      .def_prop_ro("on_gpu", [](SharedSession& s) { return s.session.stream() != nullptr; })
+      .def_prop_ro(
+          "stream",
+          [](SharedSession& s) { return reinterpret_cast<uintptr_t>(s.session.stream()); },
+          "The session's own CUDA stream; 0 on the CPU.")
+      .def_prop_ro("notes", [](SharedSession& s) { return s.session.notes(); })
+      .def_prop_ro("versions", [](SharedSession& s) { return s.session.versions(); })
+      .def("run", run, nb::arg("inputs"))
+      .def("explain_json", explained)
+      .def("to_device", to_device, nb::arg("tensor"))
+      .def("to_host", to_host, nb::arg("tensor"))
+      .def("allocate", allocate, nb::arg("dtype"), nb::arg("shape"))
+      .def("output_shapes", output_shapes, nb::arg("inputs"));
+  module.def("enqueue", enqueue, nb::arg("session"), nb::arg("model"), nb::arg("inputs"),
+             nb::arg("outputs"), nb::arg("stream"));
+  module.def("session", make_session, nb::arg("program"), nb::kw_only(), nb::arg("device"),
+             nb::arg("threads"), nb::arg("memory_limit"), nb::arg("tf32"),
+             nb::arg("exact_products"), nb::arg("exact_masks"), nb::arg("kept_shapes"),
+             nb::arg("kernel_cache"), nb::arg("kernel_cache_folder"), nb::arg("tune"),
+             nb::call_guard<nb::gil_scoped_release>());
+}
+
+}  // namespace redfuser::python

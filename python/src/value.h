@@ -1,0 +1,55 @@
+// Tensors as Python sees them.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "redfuser/device.h"
+#include "redfuser/redfuser.h"
+
+namespace redfuser::python {
+
+namespace nb = nanobind;
+
+// A session that several Python threads may call: they take turns.
+struct SharedSession {
+  SharedSession(const Program& program, const SessionOptions& options)
+      : program(program), session(program, options) {}
+  Program program;
+  std::mutex mutex;  // taken without the interpreter lock
+  Session session;
+};
+
+// A tensor in host memory, or on the GPU.
+struct Value {
+  Tensor host;          // undefined for a tensor on the GPU
+  DeviceTensor device;  // without data for a tensor in host memory
+  // Where a session wrote `device` on a stream that may still run: both; else null.
+  std::shared_ptr<SharedSession> session;
+  void* stream = nullptr;
+  bool read_only = false;
+
+  bool on_host() const { return host.defined(); }
+  DType dtype() const { return on_host() ? host.dtype() : device.dtype; }
+  const Dims& dims() const { return on_host() ? host.dims() : device.dims; }
+  void* data() const { return on_host() ? const_cast<void*>(host.data()) : device.data; }
+  // As Session::enqueue takes it.
+  DeviceTensor as_device() const;
+};
+
+// The type of a name such as "float32". UserError for other names.
+DType dtype_named(const std::string& name);
+
+// Keeps a Python object alive; the last copy may go in any thread.
+std::shared_ptr<void> kept(nb::object object);
+
+void bind_values(nb::module_& module);
+void bind_dlpack(nb::class_<Value>& value);
+void bind_models(nb::module_& module);
+void bind_sessions(nb::module_& module);
+
+}  // namespace redfuser::python
