@@ -1,5 +1,5 @@
-// Groups nodes outside of regions: pointwise chains, products with their epilogues; internal to
-// src/fuse.
+// Groups nodes outside of regions into maps, products with their epilogues, reductions and aliases;
+// internal to src/fuse.
 #pragma once
 
 #include <map>

@@ -9,7 +9,8 @@ namespace redfuser::codegen {
 namespace {
 
 // Microseconds; bytes and instructions of a lane per microsecond.
-constexpr double kLaunchTime = 4.4, kBlockTime = 1.9, kWarpTime = 0.09, kTileTime = 0.37;
+constexpr double kStartTime = 2.5, kFirstTime = 0.4, kBlockTime = 1.9, kWarpTime = 0.09,
+                 kTileTime = 0.37;
 constexpr double kSecondKernel = 6.4, kCountTime = 1.2, kSegmentTime = 0.27;
 // Blocks of a cluster start and wait together: microseconds of a turn, for every doubling, and the
 // share of everything that a doubling adds.
@@ -30,6 +31,11 @@ constexpr double kCachedShare = 0.572;  // of the second-level cache
 constexpr double kElementWork = 3.5, kPhaseWork = 5.9, kAccessWork = 11;
 // Blocks that do not fill the last turn of all multiprocessors.
 constexpr double kUneven = 0.35;
+// Shares by which the work grows: of 8 and of 4 adjacent elements of a thread; of segments; of each
+// element above kManyChunks that a thread has of a whole row.
+constexpr double kEightShare = 0.15, kFourShare = 0.03, kSegmentsShare = 0.15;
+constexpr double kManyShare = 0.05;
+constexpr int kManyChunks = 32;
 // Registers that a thread keeps of its tile.
 constexpr int kTileRegisters = 48, kMaxChunks = 64, kWalkRegisters = 32, kMaxElements = 192;
 constexpr int kMaxThreads = 512, kMaxIdle = 1024, kMaxAcross = 128, kMaxSlots = 40 * 1024;
@@ -99,8 +105,19 @@ ColumnFacts column_facts(StepBuilder& builder, const ColumnForm& form) {
   return facts;
 }
 
-double column_time(const Target& target, const ColumnFacts& facts, const ColumnConfig& c,
-                   int64_t outers, int64_t columns, int64_t length) {
+namespace {
+
+double tile_share(const ColumnConfig& c) {
+  return (1 + (c.width == 8   ? kEightShare
+               : c.width == 4 ? kFourShare
+                              : 0)) *
+         (1 + (c.segments > 1 ? kSegmentsShare : 0)) *
+         (1 + (c.whole ? kManyShare * std::max(0, c.chunks - kManyChunks) : 0));
+}
+
+// Microseconds behind the first ones of the first kernel.
+double work_time(const Target& target, const ColumnFacts& facts, const ColumnConfig& c,
+                 int64_t outers, int64_t columns, int64_t length) {
   const auto up = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
   const double multiprocessors = target.multiprocessors;
   const double memory_rate = kMemoryShare * target.dram_rate, cache_rate = target.l2_rate();
@@ -146,13 +163,21 @@ double column_time(const Target& target, const ColumnFacts& facts, const ColumnC
                        (c.cluster > 1 ? kClusterTime + kDoublingTime * doublings : 0) +
                        kTileTime * static_cast<double>((twice ? 2 : 1) * (of_segment - 1));
   const double waiting = std::ceil(blocks / (resident * multiprocessors)) * block;
-  double time = kLaunchTime + std::hypot(std::max(memory, busy) * uneven, waiting) *
-                                  (1 + kDoublingShare * doublings);
+  double time =
+      std::hypot(std::max(memory, busy) * uneven, waiting) * (1 + kDoublingShare * doublings);
   if (segments == 1) return time;
   const double states = static_cast<double>(groups * segments * c.rows() * facts.state_bytes);
   time += kSegmentTime * static_cast<double>(up(segments, c.along));
   if (!facts.maps_back) return time + kCountTime + states / cache_rate;
   return time + kSecondKernel + 0.6 * states * static_cast<double>(segments) / cache_rate;
+}
+
+}  // namespace
+
+double column_time(const Target& target, const ColumnFacts& facts, const ColumnConfig& c,
+                   int64_t outers, int64_t columns, int64_t length) {
+  return kStartTime +
+         tile_share(c) * (kFirstTime + work_time(target, facts, c, outers, columns, length));
 }
 
 namespace {

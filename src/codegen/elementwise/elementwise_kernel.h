@@ -1,4 +1,4 @@
-// Kernels that compute one element of their outputs per thread, or by a warp.
+// Elementwise kernels: a thread computes one element or several adjacent ones, or a warp one.
 #pragma once
 
 #include <string>

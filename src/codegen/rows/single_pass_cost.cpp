@@ -11,26 +11,28 @@
 namespace redfuser::codegen {
 namespace {
 
-// All constants are fitted to the times of graphs drawn at random and of the benchmarks' rows, on
-// an H200 and an H100. Microseconds: of a kernel; of a row's first load, each word of a thread's
-// chunk and each further tile; of what a row's threads wait for each other.
-constexpr double kStartTime = 3.2, kLoadTime = 0.6, kChunkTime = 0.05, kTileTime = 0.43;
-constexpr double kBlockTime = 0.23, kLaneTime = 0.086, kClusterTime = 0.62, kSharedTime = 0.09;
-// Of segments: the count of who is last, each state that it merges, and a second kernel.
-constexpr double kCountTime = 1.7, kSegmentTime = 0.003, kSecondKernel = 3.7;
-// Lanes' instructions for an element.
-constexpr double kElementWork = 8.2;
+// All constants are fitted to the times of graphs drawn at random and of the benchmarks' rows and
+// layouts, on an H200 and an H100. Microseconds: of a kernel; of each word of a thread's chunk and
+// each further tile; of what a row's threads wait for each other.
+constexpr double kStartTime = 3.6, kChunkTime = 0.074, kTileTime = 0.21;
+constexpr double kBlockTime = 0.46, kLaneTime = 0.044, kSharedTime = 0.085;
+// Of segments: the count of who is last, and a second kernel.
+constexpr double kCountTime = 2.6, kSecondKernel = 2.5;
+// Lanes' instructions for an element; for a lane's state, and each exchange of it.
+constexpr double kElementWork = 14.2, kStateWork = 8.9, kExchangeWork = 8;
+constexpr double kStateBytes = 8;
 // Bandwidth falls with the multiprocessors that have blocks, to this power.
-constexpr double kIdlePower = 0.58;
+constexpr double kIdlePower = 0.135;
 // What reading a row again takes, of reading it once.
-constexpr double kAgain = 1.27;
-// Shares that the time of memory grows by: where few lanes have several chunks of a row; for every
-// doubling of a cluster; for each word beyond the first few that a thread keeps in registers until
-// it is mapped back.
-constexpr double kNarrowShare = 0.22, kDoublingShare = 0.04, kKeptShare = 0.014;
-constexpr int kFewLanes = 4, kFewWords = 12;
+constexpr double kAgain = 1.52;
+// Shares that the time of memory grows by: where few lanes have several chunks of a row; in
+// clusters, for every doubling of the threads above kNarrowBlock and every halving of the chunks
+// below kManyChunks; for each word beyond the first few that a thread keeps in registers until it
+// is mapped back.
+constexpr double kNarrowShare = 0.2, kWideShare = 0.11, kFewChunksShare = 0.31, kKeptShare = 0.0086;
+constexpr int kFewLanes = 4, kNarrowBlock = 256, kManyChunks = 8, kFewWords = 12;
 // Registers of a thread: its own, and for each word that it keeps.
-constexpr double kOwnRegisters = 8.7, kWordRegisters = 0.58;
+constexpr double kOwnRegisters = 5.9, kWordRegisters = 0.41;
 
 class Enumeration {
  public:
@@ -107,8 +109,7 @@ class Enumeration {
           if (std::exchange(last_tiles, tiles) == tiles) continue;
           const int64_t segments = (length_ + tile * tiles - 1) / (tile * tiles);
           const SinglePassConfig walk = config(threads, threads, chunks);
-          const double merge = kCountTime + kSegmentTime * static_cast<double>(segments) +
-                               (facts_.maps_back ? kSecondKernel : 0);
+          const double merge = kCountTime + (facts_.maps_back ? kSecondKernel : 0);
           candidates_.push_back({choice_of(SegmentConfig{threads, chunks, most}),
                                  merge + time(walk, rows_ * segments, tile * tiles)});
         }
@@ -143,8 +144,11 @@ class Enumeration {
     const double elements = static_cast<double>(rows) * static_cast<double>(length);
     const double covered =
         static_cast<double>(rows) * static_cast<double>(tiles * tile_elements(c));
-    const double work =
-        kElementWork * covered / (select::kLanes * target_.clock * target_.multiprocessors);
+    const double states = static_cast<double>(rows) * c.lanes * c.cluster *
+                          static_cast<double>(facts_.state_bytes) / kStateBytes;
+    const double work = (kElementWork * covered +
+                         states * (kStateWork + kExchangeWork * std::log2(std::min(c.lanes, 32)))) /
+                        (select::kLanes * target_.clock * target_.multiprocessors);
     const double memory = elements * memory_time(c, twice);
     // Blocks beyond those that run at once wait, half of them for whole turns.
     const double turns =
@@ -162,20 +166,27 @@ class Enumeration {
     return passes * short_runs() * bytes / target_.dram_rate *
            (1 + kKeptShare * std::max(kept - kFewWords, 0) +
             (c.lanes <= kFewLanes && c.chunks > 1 ? kNarrowShare : 0) +
-            kDoublingShare * std::log2(c.cluster));
+            (c.cluster > 1 ? cluster_share(c) : 0));
+  }
+
+  static double cluster_share(const SinglePassConfig& c) {
+    const auto doublings = [](int more, int less) {
+      return std::max(0.0, std::log2(1.0 * more / less));
+    };
+    return kWideShare * doublings(c.threads, kNarrowBlock) +
+           kFewChunksShare * doublings(kManyChunks, c.chunks);
   }
 
   // What memory moves beside runs that are shorter than a line of the cache.
   double short_runs() const {
-    constexpr double kLine = 128, kShare = 0.8;
+    constexpr double kLine = 128, kShare = 0.59;
     const auto run = static_cast<double>(facts_.run_bytes);
     return run == 0 || run >= kLine ? 1 : std::pow(kLine / run, kShare);
   }
 
   double row_time(const SinglePassConfig& c, int64_t more_tiles) const {
-    return kLoadTime + kChunkTime * c.chunks * facts_.words +
-           kTileTime * static_cast<double>(more_tiles) + kLaneTime * std::log2(c.lanes) +
-           (c.lanes > 32 ? kBlockTime : 0) + (c.cluster > 1 ? kClusterTime : 0) +
+    return kChunkTime * c.chunks * facts_.words + kTileTime * static_cast<double>(more_tiles) +
+           kLaneTime * std::log2(c.lanes) + (c.lanes > 32 ? kBlockTime : 0) +
            (c.shared ? kSharedTime : 0);
   }
 
