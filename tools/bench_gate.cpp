@@ -13,11 +13,15 @@
 namespace redfuser::tools {
 namespace {
 
-constexpr double kMaxElements = 0x1p24, kMaxWork = 0x1p34;
-
 class Draw {
  public:
-  explicit Draw(uint64_t seed) : generator_(seed) {}
+  Draw(uint64_t seed, bool small)
+      : max_elements(small ? 0x1p21 : 0x1p24),
+        max_work(small ? 0x1p30 : 0x1p34),
+        generator_(seed) {}
+
+  // Of a graph: elements of its inputs, and operations of its products.
+  const double max_elements, max_work;
 
   // Uniform in its logarithm; `low` to `high`.
   int64_t size(int64_t low, int64_t high) {
@@ -104,8 +108,8 @@ Drawn row_graph(Draw& draw) {
   std::sort(axes.begin(), axes.end());
   int64_t length = draw.size(1, 1 << 20);
   int64_t rows = draw.size(
-      1,
-      std::max<int64_t>(1, std::min<int64_t>(100000, static_cast<int64_t>(kMaxElements) / length)));
+      1, std::max<int64_t>(
+             1, std::min<int64_t>(100000, static_cast<int64_t>(draw.max_elements) / length)));
   Dims dims(rank, 1), weights(rank, 1);
   auto divide = [&](int64_t& total, size_t parts) {
     const int64_t part = parts == 1 ? total : draw.size(1, std::max<int64_t>(total, 1));
@@ -173,9 +177,9 @@ Drawn attention_graph(Draw& draw) {
     size = draw.of(kSizes);
   } while (static_cast<double>(batch * heads) * static_cast<double>(queries + 2 * keys) *
                    static_cast<double>(size) >
-               kMaxElements ||
+               draw.max_elements ||
            4.0 * static_cast<double>(batch * heads) * static_cast<double>(queries * keys * size) >
-               kMaxWork);
+               draw.max_work);
   const int64_t values = draw.chance(0.2) ? draw.of(kSizes) : size;
   const DType dtype = draw.of(kTypes);
   const DType value_type = draw.chance(0.15) ? draw.of(kTypes) : dtype;
@@ -230,8 +234,8 @@ Drawn product_graph(Draw& draw) {
   int64_t m, k, n;
   do {
     m = draw.size(1, 16384), k = draw.size(8, 8192), n = draw.size(1, 4096);
-  } while (static_cast<double>(m * k + k * n + m * n) > kMaxElements ||
-           2.0 * static_cast<double>(m * k) * static_cast<double>(n) > kMaxWork);
+  } while (static_cast<double>(m * k + k * n + m * n) > draw.max_elements ||
+           2.0 * static_cast<double>(m * k) * static_cast<double>(n) > draw.max_work);
   const DType dtype = draw.of(kTypes);
   const ProductKind& kind = draw.of(kProducts);
   Drawn result;
@@ -266,10 +270,10 @@ Workload workload(const Drawn& drawn) {
 
 }  // namespace
 
-std::vector<WorkloadMaker> gate_workloads(size_t count, uint64_t seed) {
+std::vector<WorkloadMaker> gate_workloads(size_t count, uint64_t seed, bool small) {
   std::vector<WorkloadMaker> makers;
   for (size_t i = 0; i < count; ++i) {
-    Draw draw(seed * 1000003 + i);
+    Draw draw(seed * 1000003 + i, small);
     const Drawn drawn = graph(draw);
     makers.push_back({fmt::format("{}_{}", i, drawn.name), [drawn] { return workload(drawn); }});
   }

@@ -1,10 +1,12 @@
-// redfuser-bench: times workloads on the GPU, from a plain ONNX graph through the whole pipeline.
+// redfuser-bench: times workloads on a GPU or the CPU, from a plain ONNX graph through the whole
+// pipeline.
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "bench_calibrate.h"
+#include "bench_cpu.h"
 #include "bench_sweep.h"
 #include "command_line.h"
 #include "tool.h"
@@ -24,6 +26,8 @@ struct BenchOptions {
   SessionOptions session;
 };
 
+bool is_cpu(const BenchOptions& options) { return options.session.device == "cpu"; }
+
 std::vector<WorkloadMaker> workloads(const std::string& suite, const BenchOptions& options) {
   if (suite == "rows") return row_workloads(options.quick);
   if (suite == "curve") return row_curve_workloads();
@@ -34,7 +38,7 @@ std::vector<WorkloadMaker> workloads(const std::string& suite, const BenchOption
   if (suite == "shapes") return shape_workloads();
   if (suite == "select") return select_workloads(options.quick);
   if (suite == "e2e") return model_workloads(options.models);
-  if (suite == "gate") return gate_workloads(options.count, options.seed);
+  if (suite == "gate") return gate_workloads(options.count, options.seed, is_cpu(options));
   fail(
       "--suite is rows, curve, layout, attention, decode, accept, shapes, select, e2e or gate, not "
       "\"{}\"",
@@ -88,7 +92,9 @@ Json measure(const Workload& workload, const BenchOptions& options, Json& result
     for (const auto& [name, version] : session.versions()) result["versions"][name] = version;
     const NamedTensors outputs = session.run(workload.inputs);
     row["error"] = relative_error(workload, outputs);
-    if (!options.check_only) {
+    if (!options.check_only && is_cpu(options)) {
+      measure_on_cpu(model, workload, options.session, options.budget_s, row);
+    } else if (!options.check_only) {
       const DeviceTiming timing = session.time_on_device(workload.inputs, options.budget_s);
       row["us"] = timing.median_us;
       row["min_us"] = timing.min_us;
@@ -96,7 +102,7 @@ Json measure(const Workload& workload, const BenchOptions& options, Json& result
     }
     row["strategy"] = strategy(program, session);
     row["memory_bytes"] = session.peak_bytes();
-    if (options.tune) measure_tuned(program, workload, options, row);
+    if (options.tune && !is_cpu(options)) measure_tuned(program, workload, options, row);
   } catch (const std::exception& error) {
     row["why_not"] = error.what();
   }
@@ -108,6 +114,9 @@ std::string line(const Json& row) {
   if (row.contains("us")) text += fmt::format("{:10.1f} us", row["us"].get<double>());
   if (row.contains("tuned_us")) {
     text += fmt::format("  tuned {:.1f} us", row["tuned_us"].get<double>());
+  }
+  if (row.contains("unfused_us")) {
+    text += fmt::format("  unfused {:.1f} us", row["unfused_us"].get<double>());
   }
   if (row.contains("error")) text += fmt::format("  error {:.1e}", row["error"].get<double>());
   if (row.contains("strategy")) text += "  " + row["strategy"].get<std::string>();
@@ -147,7 +156,7 @@ std::string tuning_table(const Json& rows) {
 }
 
 std::optional<BenchOptions> parse(int argc, char** argv) {
-  CLI::App app("Times workloads on the GPU.", "redfuser-bench");
+  CLI::App app("Times workloads on a GPU or the CPU.", "redfuser-bench");
   BenchOptions options;
   options.session.device = "cuda";
   app.add_option(
@@ -162,14 +171,16 @@ std::optional<BenchOptions> parse(int argc, char** argv) {
   app.add_option("--only", options.only, "Workloads whose name contains this");
   app.add_flag("--quick", options.quick, "Fewer sizes");
   app.add_flag("--check-only", options.check_only, "Compare with fp64, do not time");
-  app.add_option("--device", options.session.device, "cuda; cpu with --check-only")
-      ->capture_default_str();
+  app.add_option("--device", options.session.device, "cuda or cpu")->capture_default_str();
   app.add_flag("--tf32", options.session.tf32, "Products of fp32 may round to TF32");
   app.add_flag("--exact-products", options.session.exact_products,
                "Attention multiplies fp32 operands exactly");
   app.add_flag("--exact-masks", options.session.exact_masks,
                "What masks hide may be NaN or infinite");
-  app.add_flag("--tune", options.tune, "Time measured choices beside the default");
+  app.add_option("--threads", options.session.threads, "CPU: threads (0: one per core)")
+      ->capture_default_str();
+  app.add_flag("--tune", options.tune,
+               "Time measured choices beside the default (on the CPU always)");
   app.add_option("--cache-dir", options.session.kernel_cache_folder, "Compiled kernels");
   app.add_option("--seconds", options.budget_s, "Timing budget of a workload")
       ->capture_default_str();
@@ -218,7 +229,8 @@ int run(int argc, char** argv) {
       }
     }
   }
-  if (options->tune) words.say("\n" + tuning_table(result["rows"]));
+  if (is_cpu(*options) && !options->check_only) words.say("\n" + cpu_table(result["rows"]));
+  if (options->tune && !is_cpu(*options)) words.say("\n" + tuning_table(result["rows"]));
   if (stdout_taken) write_output("-", result.dump(1) + "\n");
   return complete ? kSuccess : kFailedCheck;
 }

@@ -68,7 +68,8 @@ std::vector<WorkloadMaker> select_workloads(bool quick);
 std::vector<WorkloadMaker> model_workloads(const std::string& folder);
 // Graphs drawn at random, the same for the same seed: cascades of one to five stages over any axes,
 // layout and type; attention of any sizes, types and masks; products beside reductions.
-std::vector<WorkloadMaker> gate_workloads(size_t count, uint64_t seed);
+// `small`: of sizes that a CPU computes in milliseconds.
+std::vector<WorkloadMaker> gate_workloads(size_t count, uint64_t seed, bool small = false);
 
 // "float16", as ONNX's text syntax has it, and the number of the type in ONNX.
 std::string type_name(DType dtype);

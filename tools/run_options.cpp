@@ -118,9 +118,10 @@ void add_run_options(CLI::App& app, RunOptions& options, StringPool& texts) {
       ->type_name("MODE")
       ->capture_default_str()
       ->group(group);
-  app.add_flag("--tune", options.session.tune,
-               "GPU: time the best few kernels of a step, and remember the fastest beside the "
-               "compiled ones")
+  app.add_flag(
+         "--tune", options.session.tune,
+         "Time the best few kernels of a step and take the fastest; on a GPU it is remembered "
+         "beside the compiled ones")
       ->group(group);
   app.add_flag("--no-fuse", texts.no_fuse, "Run every operator on its own")->group(group);
   app.add_flag("--no-certify", texts.no_certify, "Do not test fusions on adversarial data")

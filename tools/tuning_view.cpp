@@ -51,8 +51,11 @@ Json tuning_json(const std::vector<StepTuning>& tunings) {
   Json steps = Json::array();
   for (const StepTuning& t : tunings) {
     Json measured = Json::array();
-    for (const auto& [choice, us] : t.measured)
+    for (const auto& [choice, us] : t.measured) {
       measured.push_back({{"choice", choice}, {"us", us}});
+      const auto estimate = t.estimated_us.find(choice);
+      if (estimate != t.estimated_us.end()) measured.back()["estimated_us"] = estimate->second;
+    }
     steps.push_back({{"name", t.label},
                      {"kind", t.kind},
                      {"default_us", t.default_us},

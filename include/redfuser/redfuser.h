@@ -141,9 +141,9 @@ struct SessionOptions {
   int kept_shapes = 8;
   KernelCacheMode kernel_cache = KernelCacheMode::On;
   std::string kernel_cache_folder;  // empty: $XDG_CACHE_HOME or ~/.cache, redfuser/kernels
-  // GPU: if several kernels can compute a step, the first run of a shape measures the best few by
-  // estimate and takes the fastest. The choices are stored in the folder of compiled kernels, as
-  // kernel_cache allows, and read by later sessions that tune.
+  // If several kernels can compute a step, the first run of a shape measures the best few by
+  // estimate and takes the fastest. On a GPU the choices are stored in the folder of compiled
+  // kernels, as kernel_cache allows, and read by later sessions that tune.
   bool tune = false;
 };
 
@@ -152,7 +152,8 @@ struct StepTuning {
   size_t step = 0;                     // of Program::steps
   std::string label, kind;             // as in StepInfo
   std::string default_choice, choice;  // such as "attention_split warps=4 keys=32 stages=3"
-  double default_us = 0, us = 0;       // medians with a cold cache; equal where the default is kept
+  // Medians with a cold cache, on the CPU the least of some runs; equal where the default is kept.
+  double default_us = 0, us = 0;
   std::vector<std::pair<std::string, double>> measured;  // every choice, the default first
   std::map<std::string, double> estimated_us;            // of those with an estimate
   bool remembered = false;  // found by an earlier session, or for an equal step
@@ -211,7 +212,7 @@ class Session {
   // GPU only: versions of the libraries in use: "driver" -> "13.0", "nvrtc", "cublaslt"; and the
   // "target" of Program::dump that has the GPU's architecture, where there is one.
   const std::map<std::string, std::string>& versions() const;
-  // GPU, with SessionOptions::tune: the steps of the last run that several kernels can compute.
+  // With SessionOptions::tune: the steps of the last run that several kernels can compute.
   const std::vector<StepTuning>& tunings() const;
   // What computes each step of the last run; empty before it and where nodes are evaluated one by
   // one.

@@ -1,6 +1,8 @@
 // CPU kernels: a step prepared once and run for any sizes.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -8,6 +10,7 @@
 
 #include "base/thread_pool.h"
 #include "fuse/plan.h"
+#include "select/offer.h"
 
 namespace redfuser::cpu {
 
@@ -20,19 +23,38 @@ struct RunContext {
   // known at run time only bind them.
   std::vector<int64_t>& symbols;
   ThreadPool& pool;
+  // Bytes that values within a step may take; and those that they took in the last step run.
+  int64_t room = INT64_MAX;
+  int64_t inner_bytes = 0;
+  bool tune = false;  // steps measure their best choices at sizes that are new to them
 };
 
-// A kernel for people: "tile_program", "tiles of 16 rows by 512 columns".
-struct KernelForm {
-  std::string family, configuration;
+// A step ready to run for fixed sizes.
+class StepPlan {
+ public:
+  virtual ~StepPlan() = default;
+  virtual void run(RunContext& context) const = 0;
+  // Of the values within the step.
+  virtual int64_t inner_bytes() const { return 0; }
+};
+
+// What was compared for a step at some sizes, the taken offer first.
+struct Selection {
+  std::vector<select::Offer> offers;
+  // Of RunContext::tune, in microseconds, the default's first; else empty.
+  std::vector<std::pair<std::string, double>> measured;
+  std::map<std::string, double> estimated;  // of the measured
 };
 
 class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual void run(RunContext& context) const = 0;
-  // As it has run for these sizes; `symbols` as RunContext::symbols.
-  virtual KernelForm form(std::span<const int64_t> symbols) const = 0;
+  // As it has run for these sizes, with or without RunContext::tune; without offers where it has
+  // not. `symbols` as RunContext::symbols.
+  virtual Selection selection(std::span<const int64_t> symbols, bool tune) const = 0;
+  // Microseconds for these sizes, by the least estimate; 0 where there is none.
+  virtual double estimate(std::span<const int64_t> symbols, int threads) const = 0;
 };
 
 // The sizes of a value for the bound symbols.

@@ -184,7 +184,7 @@ TEST(Opaque, MissingKernelNamesTheNode) {
   ir::ValueId x = builder.input("x", DType::Float32, {4});
   builder.node("Relu", {x});
   try {
-    cpu::make_kernel(builder.graph, fuse::OpaqueStep{0});
+    cpu::make_opaque_kernel(builder.graph, fuse::OpaqueStep{0});
     FAIL();
   } catch (const UserError& error) {
     EXPECT_NE(std::string(error.what()).find("Relu_0"), std::string::npos);

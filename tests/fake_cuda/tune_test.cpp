@@ -359,14 +359,5 @@ TEST_F(Tune, TakesTheFastestOfTheLibrarysProposals) {
   }
 }
 
-TEST_F(Tune, OnTheCpuThereIsNothingToTune) {
-  options.device = "cpu";
-  Session session(compile(model(kExp)), options);
-  ASSERT_EQ(session.notes().size(), 1u);
-  expect_mentions(session.notes()[0], "nothing to tune");
-  EXPECT_TRUE(session.run({{"x", vector_of(10)}}).count("y"));
-  EXPECT_TRUE(session.tunings().empty());
-}
-
 }  // namespace
 }  // namespace redfuser::device_tests

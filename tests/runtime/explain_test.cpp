@@ -1,7 +1,10 @@
 // What --explain says of the steps: the family that computes each, and why no other does.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "redfuser/redfuser.h"
 
@@ -99,9 +102,45 @@ TEST(Explain, OnTheCpuTheFormIsThatOfTheRun) {
   session.run({{"x", x}});
   const std::vector<StepFacts> facts = session.step_facts();
   ASSERT_EQ(facts.size(), 1u);
-  EXPECT_EQ(facts[0].family, "tile_program");
-  EXPECT_NE(facts[0].configuration.find("whole rows"), std::string::npos);
-  EXPECT_FALSE(facts[0].estimated_us);
+  EXPECT_EQ(facts[0].family, facts[0].candidates.at(0).family);
+  EXPECT_FALSE(facts[0].configuration.empty());
+  EXPECT_GT(facts[0].estimated_us.value_or(0), 0);
+  std::vector<std::string> families;
+  for (const StepCandidate& candidate : facts[0].candidates) {
+    families.push_back(candidate.family);
+    EXPECT_TRUE(candidate.refusal.empty() || !candidate.estimated_us) << candidate.family;
+    if (candidate.estimated_us) EXPECT_GE(*candidate.estimated_us, *facts[0].estimated_us);
+  }
+  std::sort(families.begin(), families.end());
+  EXPECT_EQ(families, (std::vector<std::string>{"streamed", "unfused", "whole_rows"}));
+}
+
+TEST(Explain, OnTheCpuEveryFamilyIsMeasured) {
+  const Program program = program_of("g (float[n, 300] x) => (y) { y = Softmax<axis = -1>(x) }");
+  Session session(program, {.device = "cpu", .threads = 1, .tune = true});
+  Session plain(program, {.device = "cpu", .threads = 1});
+  Tensor x(DType::Float32, {10, 300});
+  for (int64_t i = 0; i < x.size(); ++i) x.as<float>()[i] = static_cast<float>(i % 7);
+  const Tensor tuned = session.run({{"x", x}}).at("y");
+  const Tensor expected = plain.run({{"x", x}}).at("y");
+  for (int64_t i = 0; i < x.size(); ++i) {
+    ASSERT_NEAR(tuned.as<float>()[i], expected.as<float>()[i], 1e-6) << i;
+  }
+  ASSERT_EQ(session.tunings().size(), 1u);
+  const StepTuning& tuning = session.tunings()[0];
+  EXPECT_EQ(tuning.default_choice, plain.step_facts()[0].configuration);
+  std::set<std::string> families;
+  double least = HUGE_VAL;
+  for (const auto& [choice, us] : tuning.measured) {
+    families.insert(choice.substr(0, choice.find(' ')));
+    least = std::min(least, us);
+  }
+  EXPECT_EQ(families, (std::set<std::string>{"streamed", "unfused", "whole_rows"}));
+  EXPECT_EQ(tuning.us, least);
+  const StepFacts facts = session.step_facts()[0];
+  EXPECT_EQ(facts.candidates.size(), tuning.measured.size());
+  EXPECT_EQ(facts.measured_us, least);
+  EXPECT_TRUE(plain.tunings().empty());
 }
 
 }  // namespace

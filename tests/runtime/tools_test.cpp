@@ -147,11 +147,10 @@ TEST_F(ToolsTest, ExplanationsSayWhatComputesTheSteps) {
   const std::string on_cpu = run("redfuser-run", open.path() + " --explain --json " + path("r") +
                                                      " --profile " + path("p") + " --device cpu")
                                  .output;
-  EXPECT_NE(on_cpu.find("step 0 by tile_program (tiles of 1 whole rows), "), std::string::npos)
-      << on_cpu;
+  EXPECT_NE(on_cpu.find("step 0 by whole_rows (whole_rows rows=1), "), std::string::npos) << on_cpu;
   EXPECT_NE(on_cpu.find(" us measured\n"), std::string::npos) << on_cpu;
   const auto report = nlohmann::json::parse(read(path("r")));
-  EXPECT_EQ(report["steps"][0]["family"], "tile_program");
+  EXPECT_EQ(report["steps"][0]["family"], "whole_rows");
 }
 
 TEST_F(ToolsTest, AssertionsDecideTheExitCode) {

@@ -12,11 +12,8 @@
 #include <vector>
 
 #include "base/dispatch.h"
+#include "cpu/select/make_kernel.h"
 #include "cpu/step.h"
-#include "cpu/steps/cascade_kernel.h"
-#include "cpu/steps/map_kernel.h"
-#include "cpu/steps/product_kernel.h"
-#include "cpu/steps/reduce_kernel.h"
 #include "ir/evaluate.h"
 #include "ir/polynomial.h"
 

@@ -12,6 +12,7 @@
 
 #include "fuse/plan.h"
 #include "select/machine.h"
+#include "select/offer.h"
 
 namespace redfuser::codegen {
 
@@ -24,6 +25,8 @@ struct Target : select::Machine {
 };
 
 using select::kBlockReserved;
+using select::Offer;
+using select::Parameters;
 
 // A device buffer: a value of the graph, or a scratch buffer of the step.
 struct BufferRef {
@@ -50,9 +53,6 @@ struct TmaView {
 };
 
 inline constexpr int kLaunchCounters = 4096;
-
-// A configuration's parameters by name, such as {"keys", 128}.
-using Parameters = std::vector<std::pair<std::string, int>>;
 
 // A kernel of one generated source. Arguments in order: one tensor map by value per view, one
 // pointer per buffer, one int64 per size expression, then, for one with counters, the address of
@@ -100,16 +100,6 @@ struct ProductCall {
 inline constexpr int kProductAlgorithms = 5;
 
 using GpuCall = std::variant<KernelLaunch, ProductCall>;
-
-// An alternative that was compared for a step.
-struct Offer {
-  std::string family;  // "attention", "row", ...; for a division of a region its name
-  std::string config;
-  double time = 0;       // microseconds by estimate; 0: unknown
-  std::string refusal;   // why the family does not support the step; `time` is then unset
-  bool divides = false;  // the region divided into steps
-  std::string choice;    // the KernelConfig as text; empty where there is nothing to choose
-};
 
 // What is not offered for a step because its kernels failed to compile, load or launch, each with
 // the error: families of configurations and of kernels, and whole offers by their names.

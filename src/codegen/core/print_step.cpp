@@ -56,14 +56,6 @@ class CallPrinter {
 
 }  // namespace
 
-std::string to_string(const Offer& offer) {
-  if (!offer.refusal.empty()) return fmt::format("{}: refused, {}", offer.family, offer.refusal);
-  std::string text = offer.family;
-  if (offer.config != offer.family) text += fmt::format(" ({})", offer.config);
-  if (offer.time > 0) text += fmt::format(": {:.1f} us", offer.time);
-  return text;
-}
-
 std::string to_string(const ir::ExprPool& pool, const GpuStep& step) {
   std::string text;
   for (size_t i = 0; i < step.offers.size(); ++i) {

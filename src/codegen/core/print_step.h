@@ -7,9 +7,6 @@
 
 namespace redfuser::codegen {
 
-// "row (row lanes=32 threads=128): 12.5 us", or why the family refused.
-std::string to_string(const Offer& offer);
-
 // The calls of a step: family, name, launch and parameters of kernels, sizes of library calls.
 std::string to_string(const ir::ExprPool& pool, const GpuStep& step);
 

@@ -30,15 +30,11 @@ class CascadeForms {
   std::optional<FlatStreaming> rows_;
 };
 
-// What a family answers: configurations, that of its default first, with their times at the
-// builder's sizes; or why it does not take the cascade.
-struct FamilyAnswer {
-  std::vector<Candidate> candidates;
-  std::string refusal;
-};
+using select::FamilyAnswer;
 
 struct CascadeFamily {
   std::string_view name;
+  // At the builder's sizes.
   FamilyAnswer (*offer)(CascadeForms& forms);
   // Adds the kernels of its default, for all sizes; false if it turns out to take none.
   bool (*emit)(CascadeForms& forms);

@@ -99,7 +99,7 @@ class Selector {
   std::vector<Way> ordered() {
     if (known()) {
       std::vector<Way> families = of_families();
-      const bool divide = least(families) > least_division_time();
+      const bool divide = select::least_time(families) > least_division_time();
       return sorted(divide ? with_divisions() : std::move(families));
     }
     constexpr double kRefused = 1e9;
@@ -109,7 +109,8 @@ class Selector {
       builders.push_back(builder_.trial());
       builders.back().sizes = KnownSizes::all(size);
       Selector at(builders.back(), step_, true);
-      const double family = least(at.of_families()), division = at.least_division_time();
+      const double family = select::least_time(at.of_families()),
+                   division = at.least_division_time();
       families += family / std::min(family, division);
       divided += division / std::min(family, division);
     }
@@ -122,7 +123,7 @@ class Selector {
       at.divisions_ = divisions_;
       result = divide ? at.with_divisions() : at.of_families();
       ratios.resize(result.size());
-      const double best = least(result);
+      const double best = select::least_time(result);
       for (size_t i = 0; i < result.size(); ++i) {
         ratios[i] += result[i].offer.refusal.empty() ? result[i].offer.time / best : kRefused;
       }
@@ -133,19 +134,8 @@ class Selector {
     return result;
   }
 
-  static double least(const std::vector<Way>& ways) {
-    double best = HUGE_VAL;
-    for (const Way& way : ways) {
-      if (way.offer.refusal.empty()) best = std::min(best, way.offer.time);
-    }
-    return best;
-  }
-
   static std::vector<Way> sorted(std::vector<Way> ways) {
-    std::stable_sort(ways.begin(), ways.end(), [](const Way& a, const Way& b) {
-      if (a.offer.refusal.empty() != b.offer.refusal.empty()) return a.offer.refusal.empty();
-      return a.offer.time < b.offer.time;
-    });
+    select::sort_by_time(ways);
     return ways;
   }
 

@@ -30,7 +30,10 @@ class OpaqueKernel : public Kernel {
     }
   }
 
-  KernelForm form(std::span<const int64_t>) const override { return {"operator", name_}; }
+  Selection selection(std::span<const int64_t>, bool) const override {
+    return {{{"operator", name_, 0, ""}}, {}, {}};
+  }
+  double estimate(std::span<const int64_t>, int) const override { return 0; }
 
  private:
   ir::NodeId node_;
@@ -43,7 +46,7 @@ bool is_half(DType dtype) { return dtype == DType::Float16 || dtype == DType::BF
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, const fuse::OpaqueStep& step) {
+std::unique_ptr<Kernel> make_opaque_kernel(const ir::Graph& graph, const fuse::OpaqueStep& step) {
   const ir::Node& node = graph.nodes[step.node];
   OpaqueFunction function = find_opaque(node.domain, node.op);
   if (function == nullptr) {

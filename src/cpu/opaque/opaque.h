@@ -66,7 +66,8 @@ class OpaqueCall : public ops::NodeView {
 
 using OpaqueFunction = void (*)(OpaqueCall&);
 
-std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, const fuse::OpaqueStep& step);
+// UserError for an operator without a kernel.
+std::unique_ptr<Kernel> make_opaque_kernel(const ir::Graph& graph, const fuse::OpaqueStep& step);
 
 // UserError if the calling thread's memory limit leaves no room for `count` elements of `width`
 // bytes.

@@ -54,17 +54,20 @@ TileRunner::TileRunner(const TileProgram& program, RunContext& context,
   }
 }
 
-void TileRunner::run(int64_t tasks, const std::function<void(TileContext&, int64_t)>& body,
+void TileRunner::run(int64_t tasks, bool alone,
+                     const std::function<void(TileContext&, int64_t)>& body,
                      int64_t extra_scratch) {
   const int64_t own = (program_.scratch_bytes() + 63) / 64 * 64;
-  context_.pool.parallel_for(tasks, [&](int64_t task, int worker) {
+  const auto run_task = [&](int64_t task, int worker) {
     TileContext& machine = machines_[static_cast<size_t>(worker)];
     if (!machine.program) {
       char* scratch = thread_scratch(own + kGemmScratchBytes + extra_scratch);
       program_.prepare(machine, tensors_, outputs_, scratch, scratch + own);
     }
     body(machine, task);
-  });
+  };
+  if (!alone) return context_.pool.parallel_for(tasks, run_task);
+  for (int64_t task = 0; task < tasks; ++task) run_task(task, 0);
 }
 
 }  // namespace redfuser::cpu

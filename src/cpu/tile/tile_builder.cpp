@@ -248,6 +248,29 @@ RegisterId TileBuilder::converted(RegisterId r, Elem elem) {
   });
 }
 
+static bool is_costly(UnaryOp op) {
+  switch (op) {
+#define RF_UNARY(NAME, REFERENCE, ...) \
+  case UnaryOp::NAME:                  \
+    return ir::scalar_op(ir::ExprOp::NAME).costly;
+#define RF_UNARY_BITS RF_UNARY
+#include "ir/scalars/operations.def"
+    default:
+      return false;
+  }
+}
+
+static bool is_costly(BinaryOp op) {
+  switch (op) {
+#define RF_BINARY(NAME, REFERENCE, ...) \
+  case BinaryOp::NAME:                  \
+    return ir::scalar_op(ir::ExprOp::NAME).costly;
+#include "ir/scalars/operations.def"
+    default:
+      return op == BinaryOp::ExpSub;
+  }
+}
+
 RegisterId TileBuilder::unary(UnaryOp op, RegisterId a, Elem result) {
   const Register from = info(a);
   const UnaryFn function = kernels().unary[static_cast<int>(from.elem)][static_cast<int>(op)];
@@ -255,7 +278,9 @@ RegisterId TileBuilder::unary(UnaryOp op, RegisterId a, Elem result) {
            static_cast<int>(op), static_cast<int>(from.elem));
   return numbered({kUnary, static_cast<int>(op), a}, from.depth, [&] {
     const RegisterId out = make(result, from.shape, from.scope, from.depth);
-    emit(std::make_unique<Unary>(function, out, a), from.depth);
+    auto instruction = std::make_unique<Unary>(function, out, a);
+    instruction->special = is_costly(op);
+    emit(std::move(instruction), from.depth);
     return out;
   });
 }
@@ -283,7 +308,9 @@ RegisterId TileBuilder::binary(BinaryOp op, RegisterId a, RegisterId b) {
   return numbered({kBinary, static_cast<int>(op), a, b}, depth, [&] {
     const RegisterId out = make(gives_boolean(op) ? Elem::Bool : x.elem, x.shape | y.shape,
                                 has_columns(x.shape) ? x.scope : y.scope, depth);
-    emit(std::make_unique<Binary>(functions, out, a, b), depth);
+    auto instruction = std::make_unique<Binary>(functions, out, a, b);
+    instruction->special = is_costly(op);
+    emit(std::move(instruction), depth);
     return out;
   });
 }

@@ -66,6 +66,7 @@ struct Unary final : Instruction {
   Unary(UnaryFn function, RegisterId out, RegisterId a);
   void run(TileContext& machine) const override;
   UnaryFn function;
+  bool special = false;  // an exponential or the like
 };
 
 struct Binary final : Instruction {
@@ -73,6 +74,7 @@ struct Binary final : Instruction {
   Binary(const BinaryFn* functions, RegisterId out, RegisterId a, RegisterId b);
   void run(TileContext& machine) const override;
   const BinaryFn* functions;
+  bool special = false;  // as of Unary
 };
 
 // The condition must be a vector with respect to the result.
@@ -113,12 +115,14 @@ struct RunningFold final : Instruction {
 };
 
 // Keeps the best `keep` (value, index) pairs of each row, best first; NaN is best of all, ties go
-// to the lowest index. `values` and `indices` are matrices with `keep` columns.
+// to the lowest index. `values` and `indices` are matrices with `keep` columns. Elements are
+// inserted one by one, which moves up to `keep` others, or a tile's are sorted and merged.
 struct KeepBest final : Instruction {
   KeepBest(bool largest, int64_t keep, RegisterId values, RegisterId indices, RegisterId a);
   void run(TileContext& machine) const override;
   bool largest;
   int64_t keep;
+  bool merges = false;
 };
 
 // out = source[row, index]; zero where the index is not below `filled` (a scalar count).

@@ -1,6 +1,7 @@
 // Instructions of the ranked reductions: ArgMax, ArgMin, TopK, BottomK.
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "base/error.h"
 #include "cpu/tile/tile_instructions.h"
@@ -40,14 +41,60 @@ void keep_row(const T* x, int64_t columns, int64_t first, int64_t keep, bool lar
 }
 
 template <typename T>
+struct Ranked {
+  T value;
+  int64_t index;
+};
+
+// Sorts the elements that may enter the list and merges them with it.
+template <typename T>
+void merge_row(const T* x, int64_t columns, int64_t first, int64_t keep, bool largest, T* values,
+               int64_t* indices) {
+  thread_local std::vector<Ranked<T>> found, merged;
+  const int64_t filled = std::min(first, keep);
+  const auto before = [&](const Ranked<T>& a, const Ranked<T>& b) {
+    if (better(a.value, b.value, largest)) return true;
+    return !better(b.value, a.value, largest) && a.index < b.index;
+  };
+  found.clear();
+  for (int64_t c = 0; c < columns; ++c) {
+    if (filled < keep || better(x[c], values[keep - 1], largest))
+      found.push_back({x[c], first + c});
+  }
+  if (static_cast<int64_t>(found.size()) > keep) {
+    std::nth_element(found.begin(), found.begin() + keep, found.end(), before);
+    found.resize(static_cast<size_t>(keep));
+  }
+  std::sort(found.begin(), found.end(), before);
+  merged.resize(std::min(static_cast<size_t>(keep), static_cast<size_t>(filled) + found.size()));
+  size_t next = 0;
+  int64_t place = 0;
+  for (Ranked<T>& to : merged) {
+    const bool fresh = place == filled ||
+                       (next < found.size() && better(found[next].value, values[place], largest));
+    if (fresh) {
+      to = found[next++];
+    } else {
+      to = {values[place], indices[place]};
+      ++place;
+    }
+  }
+  for (size_t i = 0; i < merged.size(); ++i) {
+    values[i] = merged[i].value;
+    indices[i] = merged[i].index;
+  }
+}
+
+template <typename T>
 void keep_rows(TileContext& machine, const KeepBest& op) {
   const auto& columns = machine.columns[static_cast<size_t>(info(machine, op.reads[0]).scope)];
   const int64_t rows = has_rows(info(machine, op.writes[0]).shape) ? machine.rows.count : 1;
   for (int64_t r = 0; r < rows; ++r) {
-    keep_row(reinterpret_cast<const T*>(row_address(machine, op.reads[0], r)), columns.count,
-             columns.begin, op.keep, op.largest,
-             reinterpret_cast<T*>(row_address(machine, op.writes[0], r)),
-             reinterpret_cast<int64_t*>(row_address(machine, op.writes[1], r)));
+    const auto rank = op.merges ? merge_row<T> : keep_row<T>;
+    rank(reinterpret_cast<const T*>(row_address(machine, op.reads[0], r)), columns.count,
+         columns.begin, op.keep, op.largest,
+         reinterpret_cast<T*>(row_address(machine, op.writes[0], r)),
+         reinterpret_cast<int64_t*>(row_address(machine, op.writes[1], r)));
   }
 }
 

@@ -16,6 +16,7 @@
 #include "runtime/program/bind_inputs.h"
 #include "runtime/program/size_checks.h"
 #include "runtime/program/step_bytes.h"
+#include "runtime/program/step_facts.h"
 
 namespace redfuser::runtime {
 namespace {
@@ -34,6 +35,7 @@ class CpuExecutor : public Executor {
         kernels(program->cpu_kernels.of(program->plan)),
         pool(options.threads),
         memory_limit(cpu_memory_limit(options)),
+        tune(options.tune),
         values(graph.values.size()),
         is_output(graph.values.size(), false) {
     for (const ir::ValueId id : graph.outputs) is_output[index(id)] = true;
@@ -56,6 +58,8 @@ class CpuExecutor : public Executor {
   void run_step(size_t number, MemoryMeter& meter);
   void run_kernel(size_t number, cpu::RunContext& context, const MemoryMeter& meter);
   void check_memory(const fuse::Step& step, const MemoryMeter& meter) const;
+  int64_t outputs_of(const fuse::Step& step) const;
+  void note_tunings();
   void keep(const fuse::Step& step);
   void show(const fuse::Step& step);
   void alias(const fuse::AliasStep& step);
@@ -66,13 +70,14 @@ class CpuExecutor : public Executor {
   const std::vector<std::unique_ptr<cpu::Kernel>>& kernels;  // by step
   ThreadPool pool;
   int64_t memory_limit;
+  bool tune, has_run = false;
   std::vector<Tensor> values;
   std::vector<bool> is_output;
   std::vector<int64_t> symbols;
 };
 
-void CpuExecutor::check_memory(const fuse::Step& step, const MemoryMeter& meter) const {
-  if (std::holds_alternative<fuse::AliasStep>(step.kind)) return;
+// Bytes, as far as sizes are known before the step has run.
+int64_t CpuExecutor::outputs_of(const fuse::Step& step) const {
   int64_t needed = 0;
   for (const ir::ValueId id : step.writes) {
     bool known = true;
@@ -84,10 +89,15 @@ void CpuExecutor::check_memory(const fuse::Step& step, const MemoryMeter& meter)
     int64_t bytes = 0;
     if (__builtin_mul_overflow(element_count(cpu::dims_of(graph, id, symbols)), width, &bytes) ||
         __builtin_add_overflow(needed, bytes, &needed)) {
-      needed = INT64_MAX;
-      break;
+      return INT64_MAX;
     }
   }
+  return needed;
+}
+
+void CpuExecutor::check_memory(const fuse::Step& step, const MemoryMeter& meter) const {
+  if (std::holds_alternative<fuse::AliasStep>(step.kind)) return;
+  const int64_t needed = outputs_of(step);
   if (needed > memory_limit - meter.live()) {
     user_error("\"{}\" needs {} bytes for its outputs, with {} in use, above the limit of {}",
                step.label, needed, meter.live(), memory_limit);
@@ -136,6 +146,7 @@ void CpuExecutor::run_kernel(size_t number, cpu::RunContext& context, const Memo
 void CpuExecutor::run_step(size_t number, MemoryMeter& meter) {
   const fuse::Step& step = program->plan.steps[number];
   cpu::RunContext context{graph, values, symbols, pool};
+  context.tune = tune;
   for (const ir::NodeId node : step.binds) bind_runtime_shape(context, graph.nodes[index(node)]);
   check_memory(step, meter);
   const auto* same_bytes = std::get_if<fuse::AliasStep>(&step.kind);
@@ -143,7 +154,9 @@ void CpuExecutor::run_step(size_t number, MemoryMeter& meter) {
     alias(*same_bytes);
   } else {
     for (const cpu::PositionGuard& guard : program->guards[number]) guard.run(context);
+    context.room = std::min(memory_limit - meter.live() - outputs_of(step), MemoryLimit::left());
     run_kernel(number, context, meter);
+    meter.note(context.inner_bytes);
   }
   for (const ir::ValueId id : step.writes) {
     const Tensor& tensor = values[index(id)];
@@ -209,16 +222,38 @@ NamedTensors CpuExecutor::run(const NamedTensors& inputs) {
   for (size_t i = 0; i < times.size(); ++i) times[i].bytes = step_bytes(*program, i, symbols);
   if (progress) progress(static_cast<int>(count), static_cast<int>(count));
   peak = meter.peak();
+  has_run = true;
+  if (tune) note_tunings();
   return outputs();
+}
+
+void CpuExecutor::note_tunings() {
+  tunings.clear();
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    if (kernels[i] == nullptr) continue;
+    const cpu::Selection selection = kernels[i]->selection(symbols, true);
+    if (selection.measured.size() < 2) continue;
+    StepTuning tuning{i, program->steps[i].label, program->steps[i].kind};
+    tuning.default_choice = selection.measured.front().first;
+    tuning.default_us = selection.measured.front().second;
+    tuning.choice = selection.offers.front().choice;
+    for (const auto& [choice, us] : selection.measured) {
+      if (choice == tuning.choice) tuning.us = us;
+    }
+    tuning.measured = selection.measured;
+    tuning.estimated_us = selection.estimated;
+    tunings.push_back(std::move(tuning));
+  }
 }
 
 std::vector<StepFacts> CpuExecutor::step_facts() const {
   std::vector<StepFacts> facts(kernels.size());
-  for (size_t i = 0; i < kernels.size() && !symbols.empty(); ++i) {
+  for (size_t i = 0; i < kernels.size() && has_run; ++i) {
     if (kernels[i] == nullptr) continue;
-    const cpu::KernelForm form = kernels[i]->form(symbols);
-    facts[i].family = form.family;
-    facts[i].configuration = form.configuration;
+    const cpu::Selection selection = kernels[i]->selection(symbols, tune);
+    const auto tuning = std::find_if(tunings.begin(), tunings.end(),
+                                     [&](const StepTuning& other) { return other.step == i; });
+    facts[i] = facts_of(selection.offers, tuning == tunings.end() ? nullptr : &*tuning);
     facts[i].bytes = step_bytes(*program, i, symbols);
   }
   return facts;

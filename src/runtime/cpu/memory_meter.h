@@ -27,6 +27,8 @@ class MemoryMeter {
     live_ -= found->second.bytes;
     storages_.erase(found);
   }
+  // Bytes beside those of the tensors, for a while.
+  void note(int64_t bytes) { peak_ = std::max(peak_, live_ + bytes); }
   bool has(const Tensor& tensor) const { return storages_.count(tensor.data()) > 0; }
   int64_t live() const { return live_; }
   int64_t peak() const { return peak_; }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu/steps/position_guard.h"
+#include "cpu/checks/position_guard.h"
 #include "fuse/plan.h"
 #include "redfuser/redfuser.h"
 #include "runtime/program/cpu_kernels.h"

@@ -49,7 +49,8 @@ class ByteCounter {
 
   void read(ir::Expr expr) {
     ir::visit(expr, [&](ir::Expr e) {
-      if (e->op == ir::ExprOp::Read && seen_.insert(e).second) add(e);
+      // Those of no value read the lists of ranked stages.
+      if (e->op == ir::ExprOp::Read && e->integer >= 0 && seen_.insert(e).second) add(e);
     });
   }
 

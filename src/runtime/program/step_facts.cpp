@@ -13,7 +13,7 @@ namespace redfuser {
 namespace runtime {
 namespace {
 
-StepCandidate candidate_of(const codegen::Offer& offer) {
+StepCandidate candidate_of(const select::Offer& offer) {
   StepCandidate candidate{offer.family, offer.config, {}, {}, offer.refusal, offer.divides};
   if (offer.time > 0) candidate.estimated_us = offer.time;
   return candidate;
@@ -24,16 +24,16 @@ std::string family_of(const std::string& choice) { return choice.substr(0, choic
 
 // The candidates of the offers with their measured times, others that were measured, and the one
 // that was taken first.
-std::vector<StepCandidate> candidates_of(std::vector<codegen::Offer> offers,
+std::vector<StepCandidate> candidates_of(std::vector<select::Offer> offers,
                                          const StepTuning& tuning) {
   const auto find = [&](const std::string& choice) {
-    return std::find_if(offers.begin(), offers.end(), [&](const codegen::Offer& offer) {
+    return std::find_if(offers.begin(), offers.end(), [&](const select::Offer& offer) {
       return offer.refusal.empty() && offer.choice == choice;
     });
   };
   for (const auto& [choice, us] : tuning.measured) {
     if (find(choice) != offers.end()) continue;
-    codegen::Offer other{family_of(choice), choice, 0, "", false, choice};
+    select::Offer other{family_of(choice), choice, 0, "", false, choice};
     const auto estimate = tuning.estimated_us.find(choice);
     if (estimate != tuning.estimated_us.end()) other.time = estimate->second;
     offers.push_back(std::move(other));
@@ -42,7 +42,7 @@ std::vector<StepCandidate> candidates_of(std::vector<codegen::Offer> offers,
   RF_CHECK(taken != offers.end(), "{} was chosen but not measured", tuning.choice);
   std::rotate(offers.begin(), taken, taken + 1);
   std::vector<StepCandidate> candidates;
-  for (const codegen::Offer& offer : offers) {
+  for (const select::Offer& offer : offers) {
     candidates.push_back(candidate_of(offer));
     for (const auto& [choice, us] : tuning.measured) {
       if (choice == offer.choice) candidates.back().measured_us = us;
@@ -67,15 +67,13 @@ void add_kernels(const codegen::GpuStep& form, const select::KnownSizes& sizes, 
 
 }  // namespace
 
-StepFacts facts_of(const codegen::GpuStep& form, const std::vector<codegen::Offer>& offers,
-                   const select::KnownSizes& sizes, const StepTuning* tuning) {
+StepFacts facts_of(const std::vector<select::Offer>& offers, const StepTuning* tuning) {
   StepFacts facts;
   if (tuning != nullptr) {
     facts.candidates = candidates_of(offers, *tuning);
   } else {
-    for (const codegen::Offer& offer : offers) facts.candidates.push_back(candidate_of(offer));
+    for (const select::Offer& offer : offers) facts.candidates.push_back(candidate_of(offer));
   }
-  add_kernels(form, sizes, facts);
   if (facts.candidates.empty()) return facts;
   const StepCandidate& taken = facts.candidates.front();
   facts.family = taken.family;
@@ -83,6 +81,13 @@ StepFacts facts_of(const codegen::GpuStep& form, const std::vector<codegen::Offe
   facts.divided = taken.divides;
   facts.estimated_us = taken.estimated_us;
   facts.measured_us = taken.measured_us;
+  return facts;
+}
+
+StepFacts facts_of(const codegen::GpuStep& form, const std::vector<select::Offer>& offers,
+                   const select::KnownSizes& sizes, const StepTuning* tuning) {
+  StepFacts facts = facts_of(offers, tuning);
+  add_kernels(form, sizes, facts);
   return facts;
 }
 

@@ -9,10 +9,11 @@
 
 namespace redfuser::runtime {
 
-// Of a device form that computes a step, and of the step's offers at these sizes, the default
-// first. Kernels without work are left out. `tuning`: the step's measurements, of which the form is
-// the choice; null where there are none.
-StepFacts facts_of(const codegen::GpuStep& form, const std::vector<codegen::Offer>& offers,
+// Of a step's offers at the sizes of a run, the default first. `tuning`: the step's measurements,
+// of which the form is the choice; null where there are none. Kernels without work are left out.
+StepFacts facts_of(const std::vector<select::Offer>& offers, const StepTuning* tuning = nullptr);
+// The same, with the kernels that the form launches.
+StepFacts facts_of(const codegen::GpuStep& form, const std::vector<select::Offer>& offers,
                    const select::KnownSizes& sizes, const StepTuning* tuning = nullptr);
 
 }  // namespace redfuser::runtime

@@ -9,11 +9,7 @@ namespace redfuser {
 
 struct Session::Impl {
   Impl(std::shared_ptr<const runtime::CompiledProgram> compiled, const SessionOptions& wanted)
-      : program(std::move(compiled)), options(wanted), executor(make_executor(program, options)) {
-    if (options.tune && executor->device == "cpu") {
-      executor->notes.push_back("nothing to tune: a run on the CPU has no kernels to choose from");
-    }
-  }
+      : program(std::move(compiled)), options(wanted), executor(make_executor(program, options)) {}
   std::shared_ptr<const runtime::CompiledProgram> program;
   SessionOptions options;
   std::unique_ptr<runtime::Executor> executor;

@@ -1,6 +1,6 @@
 // The roles of a streaming form's axes: which rows make up tiles and which are fixed in a task, so
 // that contractions become matrix products.
-#include "cpu/steps/cascade_roles.h"
+#include "cpu/steps/cascade/cascade_roles.h"
 
 #include <algorithm>
 #include <set>

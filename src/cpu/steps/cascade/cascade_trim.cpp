@@ -1,4 +1,4 @@
-#include "cpu/steps/cascade_trim.h"
+#include "cpu/steps/cascade/cascade_trim.h"
 
 #include <algorithm>
 #include <cmath>

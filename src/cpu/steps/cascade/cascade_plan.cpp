@@ -1,4 +1,4 @@
-#include "cpu/steps/cascade_plan.h"
+#include "cpu/steps/cascade/cascade_plan.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,26 +6,22 @@
 #include <set>
 
 #include "base/error.h"
-#include "cpu/steps/cascade_roles.h"
+#include "cpu/steps/cascade/cascade_roles.h"
+#include "cpu/steps/step_kernel.h"
 #include "cpu/tile/specialize.h"
 
 namespace redfuser::cpu {
 namespace {
 
-// Rows up to these lengths stay in registers from the first reading to the last writing.
-constexpr int64_t kResidentPointwise = 16384, kResidentProduct = 1024;
-// Tiles of longer rows, and the elements of a tile register.
-constexpr int64_t kStreamedPointwise = 4096, kStreamedProduct = 512;
-constexpr int64_t kPointwiseElements = 8192, kProductElements = 65536;
-constexpr int64_t kMaxProductRows = 128;
 // Leaf numbers of values before the current tile.
 constexpr int64_t kOldState = int64_t{1} << 32, kOldCount = 1;
 
 class CascadeBuilder {
  public:
   CascadeBuilder(const ir::Graph& graph, std::span<const int64_t> symbols, CascadePlan& plan,
-                 SpecializedStreaming s)
-      : graph_(graph),
+                 SpecializedStreaming s, bool resident)
+      : resident_(resident),
+        graph_(graph),
         symbols_(symbols),
         pool_(plan.pool),
         program_(plan.program),
@@ -37,7 +33,6 @@ class CascadeBuilder {
   void build() {
     for (ir::Expr axis : s_.outer) builder_.set_outer(axis);
     builder_.set_rows(s_.form.cascade.rows);
-    resident_ = s_.length <= (s_.has_product ? kResidentProduct : kResidentPointwise);
     mark_old_leaves();
     for (ir::Expr* e : s_.expressions()) {
       visit(*e, [&](ir::Expr node) {
@@ -45,10 +40,6 @@ class CascadeBuilder {
       });
     }
     scope_ = resident_ ? builder_.fixed_scope(s_.stream) : builder_.looped_scope(s_.stream);
-    if (!resident_) {
-      program_.scopes[static_cast<size_t>(scope_)].tile =
-          s_.has_product ? kStreamedProduct : kStreamedPointwise;
-    }
     if (s_.length > 0) {
       make_states();
       if (resident_) {
@@ -63,7 +54,6 @@ class CascadeBuilder {
   }
 
   int scope() const { return scope_; }
-  bool resident() const { return resident_; }
 
  private:
   struct State {
@@ -345,6 +335,7 @@ class CascadeBuilder {
     return builder_.fixed_scope(others);
   }
 
+  const bool resident_;
   const ir::Graph& graph_;
   std::span<const int64_t> symbols_;
   ir::ExprPool& pool_;
@@ -357,7 +348,6 @@ class CascadeBuilder {
   std::set<ir::Expr, ById> leaves_;
   std::vector<State> states_;
   std::vector<RegisterId> old_references_;
-  bool resident_ = false;
   int scope_ = kNoScope;
 };
 
@@ -404,48 +394,74 @@ double largest_magnitude(const Tensor& tensor) {
 
 }  // namespace
 
-void CascadePlan::build(const ir::Graph& graph, std::span<const int64_t> symbols,
-                        const cascade::Streaming& streaming, int threads) {
+CascadePlan::CascadePlan(const ir::Graph& graph, std::span<const int64_t> symbols,
+                         const cascade::Streaming& streaming, bool resident)
+    : resident_(resident) {
   SpecializedStreaming s = specialize(pool, symbols, streaming);
-  outer_axes = s.outer;
-  row_axes = s.form.cascade.rows;
-  outer = extent_of(s.outer);
-  rows = extent_of(s.form.cascade.rows);
-  empty = outer == 0 || rows == 0;
-  if (empty) return;
-  const bool product = s.has_product;
-  CascadeBuilder builder(graph, symbols, *this, s);
+  for (const cascade::CascadeOutput& output : streaming.cascade.outputs) {
+    outputs_.push_back(output.value);
+  }
+  outer_axes_ = s.outer;
+  row_axes_ = s.form.cascade.rows;
+  outer_ = extent_of(s.outer);
+  rows_ = extent_of(s.form.cascade.rows);
+  if (empty()) return;
+  CascadeBuilder builder(graph, symbols, *this, s, resident);
   builder.build();
-  scope = builder.scope();
-  resident = builder.resident();
-  trim = trim_of(pool, s, resident);
-  const int64_t columns = program.scopes[static_cast<size_t>(scope)].tile;
-  int64_t tile = (product ? kProductElements : kPointwiseElements) / std::max<int64_t>(columns, 1);
-  if (product) tile = std::min(tile, kMaxProductRows);
-  // Several tasks for every thread.
-  const int64_t shared = ceil_div(outer * rows, 4 * threads);
-  tile = std::clamp<int64_t>(std::min(tile, std::max<int64_t>(shared, product ? 12 : 1)), 1, rows);
-  // Equal blocks of rows.
-  program.row_tile = ceil_div(rows, ceil_div(rows, tile));
+  scope_ = builder.scope();
+  trim_ = trim_of(pool, s, resident);
+}
+
+void CascadePlan::set_tiles(int64_t rows, int64_t columns) {
+  if (empty()) return;
+  if (!resident_) program.scopes[static_cast<size_t>(scope_)].tile = columns;
+  program.row_tile = std::clamp<int64_t>(rows, 1, rows_);
   program.layout();
 }
 
+StepTime CascadePlan::time(int threads) const {
+  if (empty()) return {};
+  const int64_t tasks = outer_ * ceil_div(rows_, program.row_tile);
+  return step_time(task_time(program), static_cast<double>(tasks), threads, output_bytes(program),
+                   visited());
+}
+
+double CascadePlan::visited() const {
+  const double all = extent_of(program.scopes[static_cast<size_t>(scope_)].axes);
+  if (!trim_.possible() || all == 0) return 1;
+  constexpr int64_t kSamples = 8;
+  TileContext machine;
+  machine.axes.assign(static_cast<size_t>(program.axis_slots), 0);
+  machine.columns.resize(program.scopes.size());
+  machine.parts.resize(program.scopes.size());
+  const int64_t blocks = ceil_div(rows_, program.row_tile);
+  double visited = 0;
+  for (int64_t i = 0; i < kSamples; ++i) {
+    const int64_t task = (2 * i + 1) * outer_ * blocks / (2 * kSamples);
+    set_outer(machine, task / blocks);
+    const int64_t row = task % blocks * program.row_tile;
+    set_part(machine, row, std::min(program.row_tile, rows_ - row));
+    visited += static_cast<double>(machine.parts[static_cast<size_t>(scope_)].count);
+  }
+  return visited / (kSamples * all);
+}
+
 void CascadePlan::set_outer(TileContext& machine, int64_t point) const {
-  for (size_t i = outer_axes.size(); i-- > 0;) {
-    machine.axes[i] = point % extent_of(outer_axes[i]);
-    point /= extent_of(outer_axes[i]);
+  for (size_t i = outer_axes_.size(); i-- > 0;) {
+    machine.axes[i] = point % extent_of(outer_axes_[i]);
+    point /= extent_of(outer_axes_[i]);
   }
 }
 
 void CascadePlan::set_part(TileContext& machine, int64_t row, int64_t count) const {
   const AxisIntervals ranges = [&](ir::Expr axis) {
-    for (size_t i = 0; i < outer_axes.size(); ++i) {
-      if (outer_axes[i] == axis) return Interval{machine.axes[i], machine.axes[i]};
+    for (size_t i = 0; i < outer_axes_.size(); ++i) {
+      if (outer_axes_[i] == axis) return Interval{machine.axes[i], machine.axes[i]};
     }
     int64_t inner = 1;
-    for (size_t i = row_axes.size(); i-- > 0;) {
-      const int64_t extent = extent_of(row_axes[i]);
-      if (row_axes[i] == axis) {
+    for (size_t i = row_axes_.size(); i-- > 0;) {
+      const int64_t extent = extent_of(row_axes_[i]);
+      if (row_axes_[i] == axis) {
         const int64_t low = row / inner, high = (row + count - 1) / inner;
         if (low / extent == high / extent) return Interval{low % extent, high % extent};
       }
@@ -453,29 +469,29 @@ void CascadePlan::set_part(TileContext& machine, int64_t row, int64_t count) con
     }
     return Interval{0, extent_of(axis) - 1};
   };
-  const auto index = static_cast<size_t>(scope);
-  const auto part = trim.part(ranges, kTrimGranularity);
+  const auto index = static_cast<size_t>(scope_);
+  const auto part = trim_.part(ranges, kTrimGranularity);
   machine.parts[index] = {part.begin, part.end - part.begin};
-  if (resident) machine.columns[index] = machine.parts[index];
+  if (resident_) machine.columns[index] = machine.parts[index];
 }
 
-void CascadePlan::run(RunContext& context, std::span<const ir::ValueId> outputs) const {
-  for (ir::ValueId value : outputs) allocate(context, value);
-  if (empty) return;
-  bool trims = trim.possible();
+void CascadePlan::run(RunContext& context) const {
+  for (ir::ValueId value : outputs_) allocate(context, value);
+  if (empty()) return;
+  bool trims = trim_.possible();
   std::vector<double> largest;
-  for (size_t i = 0; trims && i < trim.finite_values().size(); ++i) {
+  for (size_t i = 0; trims && i < trim_.finite_values().size(); ++i) {
     largest.push_back(
-        largest_magnitude(context.values[static_cast<size_t>(trim.finite_values()[i])]));
+        largest_magnitude(context.values[static_cast<size_t>(trim_.finite_values()[i])]));
     trims = std::isfinite(largest.back());
   }
-  trims = trims && trim.bounded(largest);
-  const int64_t blocks = ceil_div(rows, program.row_tile);
-  TileRunner runner(program, context, outputs);
-  runner.run(outer * blocks, [&](TileContext& machine, int64_t task) {
+  trims = trims && trim_.bounded(largest);
+  const int64_t blocks = ceil_div(rows_, program.row_tile);
+  TileRunner runner(program, context, outputs_);
+  runner.run(outer_ * blocks, alone, [&](TileContext& machine, int64_t task) {
     set_outer(machine, task / blocks);
     const int64_t row = task % blocks * program.row_tile;
-    const int64_t count = std::min(program.row_tile, rows - row);
+    const int64_t count = std::min(program.row_tile, rows_ - row);
     if (trims) set_part(machine, row, count);
     program.run(machine, row, count);
   });

@@ -1,11 +1,10 @@
-#include "codegen/core/kernel_config.h"
+#include "select/choice.h"
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "ir/evaluate.h"
 
-namespace redfuser::codegen {
+namespace redfuser::select {
 
 int KernelConfig::at(std::string_view parameter) const {
   const auto found = std::find_if(parameters.begin(), parameters.end(),
@@ -36,4 +35,4 @@ std::vector<Candidate> best_choices(std::vector<Candidate> chosen,
   return best;
 }
 
-}  // namespace redfuser::codegen
+}  // namespace redfuser::select

@@ -1,4 +1,4 @@
-#include "cpu/steps/position_guard.h"
+#include "cpu/checks/position_guard.h"
 
 #include <algorithm>
 #include <atomic>
@@ -6,8 +6,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "cpu/steps/map_kernel.h"
-#include "cpu/steps/reduce_kernel.h"
+#include "cpu/select/make_kernel.h"
 #include "ir/evaluate.h"
 #include "ir/interval.h"
 #include "ir/polynomial.h"

@@ -1,0 +1,63 @@
+// A kernel that selects among families at each set of sizes.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "cpu/select/divisions.h"
+#include "cpu/steps/step_form.h"
+
+namespace redfuser::cpu {
+
+class ChosenKernel final : public Kernel {
+ public:
+  // `symbols`: those that the sizes of the step depend on. `divisions`: null where there are none.
+  ChosenKernel(const ir::Graph& graph, fuse::StepKind kind, std::span<const Family> families,
+               std::vector<int64_t> symbols, std::shared_ptr<const Divisions> divisions);
+
+  void run(RunContext& context) const override;
+  Selection selection(std::span<const int64_t> symbols, bool tune) const override;
+  double estimate(std::span<const int64_t> symbols, int threads) const override;
+
+ private:
+  // A way to compute the step: a family, or a division of the region.
+  struct Way {
+    const Family* family = nullptr;
+    size_t division = 0;  // of no family
+    int64_t inner_bytes = 0;
+    select::KernelConfig choice;
+    select::Offer offer;
+  };
+  struct Choice {
+    std::vector<Way> ways;  // the taken one first
+    std::shared_ptr<const StepPlan> plan;
+    Selection selection;
+  };
+  using Key = std::vector<int64_t>;
+
+  Key key_of(std::span<const int64_t> symbols, bool tune) const;
+  std::shared_ptr<const Choice> find(const Key& key) const;
+  void keep(Key key, std::shared_ptr<const Choice> choice) const;
+  std::shared_ptr<const Choice> choose(const RunContext& context) const;
+  std::shared_ptr<Choice> by_estimate(StepForm& form, bool emits) const;
+  // Of the families' best, in the order of their times, and then the refusals.
+  std::vector<Way> ways_of(StepForm& form, std::vector<select::Candidate>* others) const;
+  void add_divisions(const StepForm& form, std::vector<Way>& ways) const;
+  std::shared_ptr<const StepPlan> emit(StepForm& form, const Way& way) const;
+  StepForm form_of(std::span<const int64_t> symbols, int threads) const;
+  void measure(RunContext& context, StepForm& form, Choice& choice,
+               std::vector<select::Candidate> others) const;
+
+  const ir::Graph& graph_;
+  fuse::StepKind kind_;
+  std::span<const Family> families_;
+  std::vector<int64_t> symbols_;
+  std::shared_ptr<const Divisions> divisions_;
+  mutable std::mutex mutex_;
+  mutable std::deque<std::pair<Key, std::shared_ptr<const Choice>>> choices_;  // of the last sizes
+};
+
+}  // namespace redfuser::cpu

@@ -1,0 +1,135 @@
+#include "cpu/steps/cascade/cascade_families.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cpu/steps/cascade/cascade_plan.h"
+#include "cpu/steps/cascade/cascade_roles.h"
+#include "cpu/steps/ranking.h"
+#include "cpu/steps/step_kernel.h"
+#include "cpu/tile/specialize.h"
+#include "ir/evaluate.h"
+
+namespace redfuser::cpu {
+namespace {
+
+constexpr const char *kWholeRows = "whole_rows", *kStreamed = "streamed";
+// A register of a whole row, and the elements of a tile.
+constexpr int64_t kLongestRow = 1 << 16, kTileElements = 1 << 17;
+constexpr int64_t kMaxRows = 512;
+// Elements of the streamed axis at a time.
+constexpr int64_t kColumnTiles[] = {128, 512, 2048, 4096};
+
+const cascade::Streaming& streaming_of(const StepForm& form) {
+  return std::get<fuse::CascadeStep>(form.kind).streaming;
+}
+
+int64_t length_of(const StepForm& form) {
+  return evaluate_size(streaming_of(form).cascade.stream->extent(), form.symbols);
+}
+
+std::shared_ptr<CascadePlan> program(StepForm& form, bool resident) {
+  return std::make_shared<CascadePlan>(form.graph, form.symbols, streaming_of(form), resident);
+}
+
+// Every choice of rows, with the time of the program with these tiles.
+void offer_rows(StepForm& form, CascadePlan& plan, std::string_view family, int64_t columns,
+                std::vector<select::Candidate>& candidates) {
+  const int64_t most =
+      std::clamp<int64_t>(kTileElements / std::max<int64_t>(columns, 1), 1, kMaxRows);
+  for (const bool merges : ranking_choices(plan.program)) {
+    set_merges(plan.program, merges);
+    for (const int64_t rows : row_tiles(plan.rows(), most)) {
+      plan.set_tiles(rows, columns);
+      const StepTime time = plan.time(form.threads);
+      form.floor = form.floor > 0 ? std::min(form.floor, time.floor) : time.floor;
+      select::Parameters parameters = {{"rows", static_cast<int>(rows)}};
+      if (family == kStreamed) parameters.emplace_back("columns", static_cast<int>(columns));
+      if (ranks(plan.program)) parameters.emplace_back("merges", merges);
+      candidates.push_back({{std::string(family), std::move(parameters)}, time.time});
+    }
+  }
+}
+
+select::FamilyAnswer sorted(std::vector<select::Candidate> candidates) {
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const auto& a, const auto& b) { return a.time < b.time; });
+  return {std::move(candidates), ""};
+}
+
+select::FamilyAnswer offer_whole_rows(StepForm& form) {
+  const int64_t length = length_of(form);
+  if (length > kLongestRow) {
+    return {{}, fmt::format("rows of {} elements do not stay in a cache", length)};
+  }
+  const auto plan = form.program_of<CascadePlan>(kWholeRows, [&] { return program(form, true); });
+  std::vector<select::Candidate> candidates;
+  if (plan->empty()) return {{{{kWholeRows, {{"rows", 1}}}, 0}}, ""};
+  offer_rows(form, *plan, kWholeRows, length, candidates);
+  return sorted(std::move(candidates));
+}
+
+std::shared_ptr<const StepPlan> emit_whole_rows(StepForm& form,
+                                                const select::KernelConfig& choice) {
+  auto plan = form.take<CascadePlan>(kWholeRows, [&] { return program(form, true); });
+  set_merges(plan->program, choice);
+  plan->set_tiles(choice.at("rows"), 0);
+  plan->alone = plan->time(form.threads).alone;
+  return plan;
+}
+
+select::FamilyAnswer offer_streamed(StepForm& form) {
+  const int64_t length = length_of(form);
+  if (length <= kColumnTiles[0]) return {{}, "a tile holds whole rows"};
+  const auto plan = form.program_of<CascadePlan>(kStreamed, [&] { return program(form, false); });
+  if (plan->empty()) return {{}, "there is nothing to compute"};
+  std::vector<select::Candidate> candidates;
+  for (const int64_t columns : kColumnTiles) {
+    if (columns < length) offer_rows(form, *plan, kStreamed, columns, candidates);
+  }
+  // Merged lists want tiles that are as long.
+  const int64_t kept = longest_list(plan->program);
+  if (kept > kColumnTiles[3] && kept < length) {
+    offer_rows(form, *plan, kStreamed, kept, candidates);
+  }
+  return sorted(std::move(candidates));
+}
+
+std::shared_ptr<const StepPlan> emit_streamed(StepForm& form, const select::KernelConfig& choice) {
+  auto plan = form.take<CascadePlan>(kStreamed, [&] { return program(form, false); });
+  set_merges(plan->program, choice);
+  plan->set_tiles(choice.at("rows"), choice.at("columns"));
+  plan->alone = plan->time(form.threads).alone;
+  return plan;
+}
+
+constexpr Family kFamilies[] = {
+    {kWholeRows, offer_whole_rows, emit_whole_rows},
+    {kStreamed, offer_streamed, emit_streamed},
+};
+
+}  // namespace
+
+std::span<const Family> cascade_families() { return kFamilies; }
+
+std::vector<int64_t> symbols_of(const ir::Graph& graph, const fuse::CascadeStep& step) {
+  const cascade::Streaming& s = step.streaming;
+  std::vector<ir::Expr> all = s.cascade.rows;
+  std::vector<ir::ValueId> values;
+  all.push_back(s.cascade.stream);
+  for (const cascade::Accumulator& a : s.accumulators) {
+    all.insert(all.end(), {a.lift, a.transport});
+    all.insert(all.end(), a.columns.begin(), a.columns.end());
+  }
+  for (const cascade::Reference& r : s.references) all.push_back(r.value);
+  all.insert(all.end(), s.finish.begin(), s.finish.end());
+  for (const cascade::CascadeOutput& output : s.cascade.outputs) {
+    values.push_back(output.value);
+    all.push_back(output.body);
+    all.insert(all.end(), output.axes.begin(), output.axes.end());
+  }
+  return symbols_of(graph, all, values);
+}
+
+}  // namespace redfuser::cpu

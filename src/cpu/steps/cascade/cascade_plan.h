@@ -1,0 +1,48 @@
+// A streaming form for fixed sizes, as one tile program: a task folds the streamed axis for a block
+// of rows, tile by tile, finishes and writes its outputs.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "cpu/estimate/program_time.h"
+#include "cpu/steps/cascade/cascade_trim.h"
+#include "cpu/steps/step_form.h"
+#include "cpu/tile/tile_builder.h"
+
+namespace redfuser::cpu {
+
+class CascadePlan final : public TilePlan {
+ public:
+  // `resident`: the whole streamed axis is one tile.
+  CascadePlan(const ir::Graph& graph, std::span<const int64_t> symbols,
+              const cascade::Streaming& streaming, bool resident);
+
+  // Rows of a task, and elements of the streamed axis at a time (ignored if resident). Before the
+  // first run.
+  void set_tiles(int64_t rows, int64_t columns);
+  // With these tiles.
+  StepTime time(int threads) const;
+  void run(RunContext& context) const override;
+
+  int64_t outer() const { return outer_; }
+  int64_t rows() const { return rows_; }
+  // Nothing to write.
+  bool empty() const { return outer_ == 0 || rows_ == 0; }
+
+ private:
+  void set_outer(TileContext& machine, int64_t point) const;
+  void set_part(TileContext& machine, int64_t row, int64_t count) const;
+  // The part of the streamed axis that a run visits if it trims.
+  double visited() const;
+
+  // Outer axes are fixed within a task; their points are numbered in row-major order.
+  std::vector<ir::Expr> outer_axes_, row_axes_;
+  int64_t outer_ = 1, rows_ = 1;
+  int scope_ = kNoScope;  // of the streamed axis
+  bool resident_;
+  CascadeTrim trim_;
+  std::vector<ir::ValueId> outputs_;
+};
+
+}  // namespace redfuser::cpu

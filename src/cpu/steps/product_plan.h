@@ -1,0 +1,66 @@
+// A matrix product for fixed sizes: blocks of the result in parallel, each with its epilogue while
+// it is in cache.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cpu/estimate/program_time.h"
+#include "cpu/steps/step_form.h"
+#include "cpu/tile/product_layout.h"
+#include "cpu/tile/specialize.h"
+#include "cpu/tile/tile_builder.h"
+
+namespace redfuser::cpu {
+
+class ProductPlan final : public TilePlan {
+ public:
+  ProductPlan(std::span<const int64_t> symbols, const fuse::ProductStep& step)
+      : symbols_(symbols.begin(), symbols.end()), step_(step) {}
+
+  // Empty where the plan was made; else why the product kernels do not take the operands.
+  std::string build(const ir::Graph& graph);
+
+  // Rows and columns of a block, of all batches in turn. Before the first run.
+  void set_blocks(int64_t rows, int64_t columns);
+  // With these blocks.
+  StepTime time(int threads) const;
+  void run(RunContext& context) const override;
+
+  int64_t m() const { return m_; }
+  int64_t n() const { return n_; }
+  bool empty() const { return batches_ * m_ * n_ == 0; }
+
+ private:
+  struct Region {
+    int64_t batch, row, column, rows, columns;
+  };
+  void plan_result(const ir::Graph& graph, Specializer& specializer,
+                   const std::vector<ir::Expr>& batch, const std::vector<ir::Expr>& m,
+                   const std::vector<ir::Expr>& n, const TileBuilder::DimsOf& dims);
+  void bind_product(TileBuilder& builder, ir::Expr epilogue, Shape shape);
+  void multiply(const RunContext& context, TileContext& machine, const Region& region,
+                int64_t stride) const;
+  double bytes_of_a() const;
+  double bytes_of_b() const;
+
+  std::vector<int64_t> symbols_;
+  const fuse::ProductStep step_;
+  DType dtype_ = DType::Float32;
+  int64_t batches_ = 1, m_ = 1, n_ = 1, k_ = 1;
+  int64_t block_rows_ = 1, block_columns_ = 1;
+  // Parts: batch, m or n, k.
+  SeparatedOffset a_;
+  std::vector<SeparatedOffset> b_;
+  DType a_dtype_ = DType::Float32;
+  std::vector<DType> b_dtypes_;
+  // The result is written in place when there is nothing to do after it.
+  std::optional<SeparatedOffset> in_place_;  // parts: batch, m, n
+  std::vector<std::vector<int64_t>> batch_points_;
+  std::vector<RegisterId> products_;  // by their leaf's number
+  int scope_ = kNoScope;
+};
+
+}  // namespace redfuser::cpu

@@ -1,0 +1,16 @@
+#include "cpu/steps/step_form.h"
+
+#include "cpu/steps/step_kernel.h"
+
+namespace redfuser::cpu {
+
+std::vector<int64_t> row_tiles(int64_t rows, int64_t most) {
+  std::vector<int64_t> tiles;
+  for (int64_t tile = 1;; tile *= 2) {
+    const int64_t equal = ceil_div(rows, ceil_div(rows, std::min(tile, rows)));
+    if (tiles.empty() || tiles.back() != equal) tiles.push_back(equal);
+    if (2 * tile > most || tile >= rows) return tiles;
+  }
+}
+
+}  // namespace redfuser::cpu

@@ -1,0 +1,173 @@
+// The families of CPU steps: every configuration computes the same, and the least estimate is
+// taken.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "cpu/select/make_kernel.h"
+#include "cpu/steps/cascade/cascade_families.h"
+#include "cpu/steps/map_families.h"
+#include "cpu/steps/product_families.h"
+#include "cpu/steps/reduce_families.h"
+#include "redfuser/redfuser.h"
+#include "runtime/program/compiled_program.h"
+
+namespace redfuser {
+namespace {
+
+Program program_of(const std::string& graph) {
+  return compile(Model::parse("<ir_version: 9, opset_import: [\"\" : 20]> " + graph));
+}
+
+struct FamiliesOf {
+  std::span<const cpu::Family> operator()(const fuse::MapStep&) { return cpu::map_families(); }
+  std::span<const cpu::Family> operator()(const fuse::ReduceStep&) {
+    return cpu::reduce_families();
+  }
+  std::span<const cpu::Family> operator()(const fuse::ProductStep&) {
+    return cpu::product_families();
+  }
+  std::span<const cpu::Family> operator()(const fuse::CascadeStep&) {
+    return cpu::cascade_families();
+  }
+  template <typename Step>
+  std::span<const cpu::Family> operator()(const Step&) {
+    return {};
+  }
+};
+
+// Ties, negative numbers and, where they are wanted, NaN.
+Tensor numbers(const Dims& dims, bool nan) {
+  Tensor tensor(DType::Float32, dims);
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    tensor.as<float>()[i] = static_cast<float>(i * 7919 % 613) / 100 - 3;
+    if (nan && i % 97 == 5) tensor.as<float>()[i] = std::numeric_limits<float>::quiet_NaN();
+  }
+  return tensor;
+}
+
+void expect_equal(const Tensor& actual, const Tensor& expected, const std::string& choice) {
+  ASSERT_EQ(actual.dims(), expected.dims());
+  for (int64_t i = 0; i < actual.size(); ++i) {
+    if (actual.dtype() == DType::Int64) {
+      ASSERT_EQ(actual.as<int64_t>()[i], expected.as<int64_t>()[i]) << choice << " at " << i;
+      continue;
+    }
+    const float a = actual.as<float>()[i], b = expected.as<float>()[i];
+    if (std::isnan(b)) {
+      ASSERT_TRUE(std::isnan(a)) << choice << " at " << i;
+    } else {
+      ASSERT_NEAR(a, b, 1e-4 * std::max(1.0f, std::fabs(b))) << choice << " at " << i;
+    }
+  }
+}
+
+// A run of a program, step by step.
+class Steps {
+ public:
+  Steps(const Program& program, const Dims& x, bool nan)
+      : program_(*program.handle()), values_(program_.graph().values.size()) {
+    const ir::Graph& graph = program_.graph();
+    for (size_t i = 0; i < values_.size(); ++i) values_[i] = graph.values[i].constant;
+    for (const ir::ValueId id : graph.inputs) {
+      values_[static_cast<size_t>(id)] = numbers(x, nan);
+    }
+  }
+
+  // Runs every configuration of every family that takes a step, after what is taken by itself.
+  int run_all() {
+    int configurations = 0;
+    for (const fuse::Step& step : program_.plan.steps) {
+      cpu::RunContext context{program_.graph(), values_, symbols_, pool_};
+      const auto kernel = cpu::make_kernel(program_.graph(), step);
+      if (kernel == nullptr) continue;
+      kernel->run(context);
+      std::vector<Tensor> expected;
+      for (const ir::ValueId id : step.writes) expected.push_back(values_[static_cast<size_t>(id)]);
+      const cpu::Selection selection = kernel->selection(symbols_, false);
+      EXPECT_FALSE(selection.offers.empty());
+      for (const cpu::Family& family : std::visit(FamiliesOf(), step.kind)) {
+        cpu::StepForm form{program_.graph(), step.kind, symbols_, pool_.size(), true};
+        for (const select::Candidate& candidate : family.offer(form).candidates) {
+          EXPECT_GE(candidate.time,
+                    selection.offers.front().divides ? 0 : selection.offers.front().time * 0.999);
+          family.emit(form, candidate.choice)->run(context);
+          ++configurations;
+          for (size_t i = 0; i < step.writes.size(); ++i) {
+            expect_equal(values_[static_cast<size_t>(step.writes[i])], expected[i],
+                         to_string(candidate.choice));
+          }
+        }
+      }
+      expect_without_room(*kernel, step, context, expected);
+    }
+    return configurations;
+  }
+
+ private:
+  // Values within a step stay below the room that there is.
+  void expect_without_room(const cpu::Kernel& kernel, const fuse::Step& step,
+                           cpu::RunContext& context, const std::vector<Tensor>& expected) {
+    context.room = 0;
+    context.inner_bytes = 0;
+    kernel.run(context);
+    EXPECT_EQ(context.inner_bytes, 0);
+    for (size_t i = 0; i < step.writes.size(); ++i) {
+      expect_equal(values_[static_cast<size_t>(step.writes[i])], expected[i], "without room");
+    }
+  }
+
+  const runtime::CompiledProgram& program_;
+  std::vector<Tensor> values_;
+  std::vector<int64_t> symbols_;
+  ThreadPool pool_{2};
+};
+
+TEST(CpuFamilies, EveryConfigurationComputesTheSame) {
+  struct Case {
+    const char* body;
+    Dims dims;
+    int least;  // configurations
+    bool nan = false;
+  };
+  const Case cases[] = {
+      {"y = Softmax<axis = -1>(x)", {37, 700}, 10},
+      {"y = Softmax<axis = 0>(x)", {700, 37}, 10},
+      {"t = Transpose<perm = [1, 0]>(x) s = MatMul(x, t) y = Relu(s)", {70, 300}, 4},
+      {"t = Transpose<perm = [1, 0]>(x) z = Exp(t) y = Add(t, z)", {130, 70}, 2},
+      {"y = ReduceMax<keepdims = 0>(x)", {9, 131}, 1},
+      {"a = Constant<value = int64[1] {0}>() y = ReduceSum(x, a)", {300, 70}, 4},
+      {"a = Constant<value_int = 1>() y = CumSum(x, a)", {30, 70}, 1},
+      {"k = Constant<value = int64[1] {1500}>() y, i = TopK(x, k)", {3, 2100}, 4, true},
+      {"k = Constant<value = int64[1] {40}>() y, i = TopK<largest = 0>(x, k)", {5, 2100}, 4, true},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.body);
+    const std::string body = c.body;
+    const bool ranks = body.find("TopK") != std::string::npos;
+    const Program program = program_of(fmt::format("g (float[{}, {}] x) => (y{}) {{ {} }}",
+                                                   c.dims[0], c.dims[1], ranks ? ", i" : "", body));
+    EXPECT_GE(Steps(program, c.dims, c.nan).run_all(), c.least);
+  }
+}
+
+TEST(CpuFamilies, LongListsAreMergedAndShortOnesInserted) {
+  for (const auto& [k, merges] : {std::pair(9, "merges=0"), std::pair(20000, "merges=1")}) {
+    const Program program = program_of(
+        fmt::format("g (float[2, 20000] x) => (y, i) {{ k = Constant<value = int64[1] {{{}}}>() "
+                    "y, i = TopK(x, k) }}",
+                    k));
+    Session session(program, {.device = "cpu", .threads = 1});
+    session.run({{"x", numbers({2, 20000}, false)}});
+    bool found = false;
+    for (const StepFacts& facts : session.step_facts()) {
+      found |= facts.configuration.find(merges) != std::string::npos;
+    }
+    EXPECT_TRUE(found) << k;
+  }
+}
+
+}  // namespace
+}  // namespace redfuser
