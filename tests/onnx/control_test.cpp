@@ -15,7 +15,7 @@ struct ControlCase {
   std::string name, text;
   NamedTensors inputs;
   std::vector<float> y;
-  bool planned;  // false: only values decide it
+  bool planned;  // false: evaluated node by node
 };
 
 std::ostream& operator<<(std::ostream& out, const ControlCase& c) { return out << c.name; }
@@ -52,19 +52,19 @@ std::vector<ControlCase> cases() {
        "(float[n] x, bool c) => (float[n] y) { y = " + std::string(kBranches) + " }",
        {{"x", x}, {"c", truth(true)}},
        {2, 4},
-       false},
+       true},
       {"if_input_false",
        "(float[n] x, bool c) => (float[n] y) { y = " + std::string(kBranches) + " }",
        {{"x", x}, {"c", truth(false)}},
        {-1, -2},
-       false},
+       true},
       {"if_nested",
        "(float[n] x, bool c) => (float[n] y) { y = If(c) <then_branch = t () => (float[n] a) { a "
        "= " +
            std::string(kBranches) + " }, else_branch = e () => (float[n] b) { b = Neg(x) }> }",
        {{"x", x}, {"c", truth(true)}},
        {2, 4},
-       false},
+       true},
       {"loop_unrolled",
        "(float[n] x) => (float[n] y) { t = Constant<value_int = 3>() y, o = Loop <" + doubling +
            "> (t, \"\", x) }",
@@ -75,24 +75,24 @@ std::vector<ControlCase> cases() {
        "(float[n] x, int64 t) => (float[n] y) { y, o = Loop <" + doubling + "> (t, \"\", x) }",
        {{"x", x}, {"t", whole(4)}},
        {16, 32},
-       false},
+       true},
       {"loop_never",
        "(float[n] x, int64 t) => (float[n] y) { y, o = Loop <" + doubling + "> (t, \"\", x) }",
        {{"x", x}, {"t", whole(0)}},
        {1, 2},
-       false},
+       true},
       {"loop_stacks",
        "(float[n] x, int64 t) => (float[k, n] y) { z, y = Loop <" + doubling + "> (t, \"\", x) }",
        {{"x", x}, {"t", whole(3)}},
        {1, 2, 2, 4, 4, 8},
-       false},
+       true},
       {"loop_long",
        "(float[n] x, int64 t) => (float[n] y) { y = Loop <body = b (int64 i, bool go, float[n] s) "
        "=> (bool on, float[n] r) { on = Identity(go) one = Constant<value_float = 1.0>() "
        "r = Add(s, one) }> (t, \"\", x) }",
        {{"x", x}, {"t", whole(2000)}},
        {2001, 2002},
-       false},
+       true},
       {"scan_sums",
        "(float[4, n] x, float[n] s) => (float[n] y) { y, z = Scan <num_scan_inputs = 1, "
        "body = b (float[n] a, float[n] r) => (float[n] c, float[n] d) "

@@ -200,9 +200,9 @@ TEST(ReportPage, NamesEndNoScript) {
 }
 
 TEST(ReportPage, AModelWithoutAPlanHasItsFilesGraph) {
-  const Program program = compile(model_of(
-      "g (float[n] x, int64 k) => (float[m] y) { y = Loop <body = b (int64 i, bool go, float[p] a) "
-      "=> (bool on, float[q] d) { on = Identity(go) d = Concat<axis = 0>(a, a) }> (k, \"\", x) }"));
+  const Program program =
+      compile(model_of("g (float[n] x) => (float[m] y) { q = SequenceConstruct(x, x) "
+                       "y = ConcatFromSequence<axis = 0>(q) }"));
   const json data = data_of(report_page(program, {}));
   EXPECT_EQ(data["before"]["nodes"].size(), 4u);
   EXPECT_TRUE(data["steps"].empty());

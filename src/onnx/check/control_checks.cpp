@@ -2,6 +2,8 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/type_codes.h"
 #include "onnx/proto/attributes.h"
@@ -65,6 +67,24 @@ std::vector<int64_t> directions_for_each(const ::onnx::NodeProto& node, const st
     }
   }
   return list;
+}
+
+void check_decision(DType dtype, std::optional<int64_t> count, const std::string& value,
+                    const char* what, const std::string& where) {
+  if (count && *count != 1) {
+    user_error("{}: {} must have one element; \"{}\" has {}", where, what, value, *count);
+  }
+  if (dtype != DType::Bool && dtype != DType::Int64) {
+    user_error("{}: {} must be bool or int64; \"{}\" is {}", where, what, value, name_of(dtype));
+  }
+}
+
+Tensor empty_stack(const ::onnx::ValueInfoProto& declared) {
+  const auto& type = declared.type().tensor_type();
+  Dims dims{0};
+  for (const auto& dim : type.shape().dim()) dims.push_back(std::max<int64_t>(dim.dim_value(), 0));
+  const DType dtype = dtype_of(type.elem_type());
+  return size_of(dtype) == 0 ? Tensor() : Tensor(dtype, dims);
 }
 
 }  // namespace redfuser::onnx

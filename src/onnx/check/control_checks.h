@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "redfuser/tensor.h"
 
 namespace onnx {
 class GraphProto;
 class NodeProto;
+class ValueInfoProto;
 }  // namespace onnx
 
 namespace redfuser::onnx {
@@ -25,5 +29,13 @@ std::vector<int64_t> integers_for_each(const ::onnx::NodeProto& node, const std:
 // The same for directions: 0 is forward, 1 reverse; UserError for other numbers.
 std::vector<int64_t> directions_for_each(const ::onnx::NodeProto& node, const std::string& name,
                                          size_t count, const std::string& where);
+
+// Checks a condition or a count: one element (of `count`, if that is known), bool or int64. Throws
+// UserError that starts with `where` and names the value and `what` it is.
+void check_decision(DType dtype, std::optional<int64_t> count, const std::string& value,
+                    const char* what, const std::string& where);
+
+// A scan output of a body, as `declared`, that never ran; undefined where its type is open.
+Tensor empty_stack(const ::onnx::ValueInfoProto& declared);
 
 }  // namespace redfuser::onnx

@@ -65,7 +65,10 @@ void import_graph(LoadedModel& model) {
   model.graph = with_path(model, [&] {
     check_ir_version(*model.proto, model.path);
     check_opset(*model.proto, model.path);
-    return Importer(model.proto, model.path).run();
+    Importer importer(model.proto, model.path);
+    ir::Graph graph = importer.run();
+    model.calls = importer.take_calls();
+    return graph;
   });
   for (const ir::ValueId id : model.graph.inputs) {
     model.inputs.push_back(value_info(model.graph, id));
@@ -117,6 +120,39 @@ NamedTensors evaluate_model(const LoadedModel& model, const NamedTensors& inputs
                             const std::function<void(ir::Graph&, ir::NodeId)>& evaluate) {
   return with_path(model,
                    [&] { return Interpreter(model.proto, model.path, evaluate).run(inputs); });
+}
+
+std::shared_ptr<const LoadedModel> import_body(const LoadedModel& model,
+                                               std::shared_ptr<const Subgraph> body,
+                                               std::span<const BodyInput> inputs) {
+  auto own = std::make_shared<LoadedModel>();
+  own->path = model.path;
+  own->proto = model.proto;
+  own->body = std::move(body);
+  try {
+    own->graph = with_path(*own, [&] {
+      Importer importer(own->proto, own->path);
+      ir::Graph graph = importer.run(*own->body, inputs);
+      own->calls = importer.take_calls();
+      return graph;
+    });
+  } catch (const NeedsValues& reason) {
+    own->needs_values = reason.what();
+    own->graph.pool = std::make_shared<ir::ExprPool>();
+  }
+  return own;
+}
+
+std::vector<Tensor> evaluate_body(const LoadedModel& model, std::span<const Tensor> inputs,
+                                  const std::function<void(ir::Graph&, ir::NodeId)>& evaluate) {
+  return with_path(model, [&] {
+    return Interpreter(model.proto, model.path, evaluate).run(*model.body, inputs);
+  });
+}
+
+std::string LoadedModel::run_time_structure() const {
+  if (!needs_values.empty() || calls.empty()) return needs_values;
+  return calls.front()->reason;
 }
 
 std::shared_ptr<const LoadedModel> load_model(const std::string& path) {

@@ -4,11 +4,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ir/graph.h"
+#include "onnx/import/control_call.h"
 #include "redfuser/redfuser.h"
 
 namespace onnx {
@@ -27,8 +29,16 @@ struct LoadedModel {
   // If not empty, the reason why the graph depends on run-time values: `graph` is then empty, and
   // evaluate_model runs the model.
   std::string needs_values;
+  // Control flow that only a run resolves, by call_number of its node.
+  std::vector<std::shared_ptr<const ControlCall>> calls;
+  // The subgraph that this is the program of; null for the file's main graph.
+  std::shared_ptr<const Subgraph> body;
   std::vector<ValueInfo> inputs, outputs;
   std::map<std::string, int> operator_counts;  // of the file's main graph
+
+  // If not empty, the reason why one graph of the file's nodes does not serve every run:
+  // needs_values, or the first call.
+  std::string run_time_structure() const;
 };
 
 // Reads, checks and expands a model. Throws UserError, one line with the file and, if there is one,
@@ -45,10 +55,29 @@ std::shared_ptr<const LoadedModel> parse_model(const std::string& text);
 std::shared_ptr<const LoadedModel> import_model(std::shared_ptr<const ::onnx::ModelProto> proto,
                                                 const std::string& path);
 
+// An input of a subgraph's program.
+struct BodyInput {
+  DType dtype = DType::Undefined;
+  Dims dims;        // -1: open
+  Tensor constant;  // if defined, the input's only value: the program has no such input
+};
+
+// The program of a subgraph of `model`: `graph` has the inputs that are no constants, formals
+// before captured values, and the subgraph's outputs in order, of which some may be equal. Throws
+// UserError as import_model does.
+std::shared_ptr<const LoadedModel> import_body(const LoadedModel& model,
+                                               std::shared_ptr<const Subgraph> body,
+                                               std::span<const BodyInput> inputs);
+
 // Runs the model node by node. `evaluate` computes the last node of a graph, whose inputs are
 // constants, and makes its outputs constants. Throws UserError, one line that names the file.
 NamedTensors evaluate_model(const LoadedModel& model, const NamedTensors& inputs,
                             const std::function<void(ir::Graph&, ir::NodeId)>& evaluate);
+
+// The same for the subgraph that `model` is the program of: its outputs, in order. `inputs` are of
+// its formals, then of its captured values.
+std::vector<Tensor> evaluate_body(const LoadedModel& model, std::span<const Tensor> inputs,
+                                  const std::function<void(ir::Graph&, ir::NodeId)>& evaluate);
 
 // Operators of the main graph: "MatMul" -> 16, "com.microsoft.Gelu" -> 2.
 std::map<std::string, int> operator_counts(const ::onnx::ModelProto& model);

@@ -20,6 +20,33 @@ ir::Graph Importer::run() {
   return std::move(graph_);
 }
 
+ir::Graph Importer::run(const Subgraph& body, std::span<const BodyInput> inputs) {
+  Scope scope;
+  auto input = inputs.begin();
+  for (const auto* names : {&body.formals, &body.captured}) {
+    for (const std::string& name : *names) {
+      scope.values[name] = add_body_input(name, *input++);
+      names_.insert(name);
+    }
+  }
+  add_body(body, scope);
+  verify(graph_);
+  return std::move(graph_);
+}
+
+ir::ValueId Importer::add_body_input(const std::string& name, const BodyInput& input) {
+  if (input.constant.defined()) return ops::add_constant(graph_, name, input.constant);
+  const ir::ValueId id = graph_.add_value(name, input.dtype);
+  for (size_t k = 0; k < input.dims.size(); ++k) {
+    const int64_t size = input.dims[k];
+    graph_.values.back().shape.push_back(
+        size >= 0 ? graph_.pool->integer(size)
+                  : graph_.pool->symbol(fmt::format("{}.dim{}", name, k)));
+  }
+  graph_.inputs.push_back(id);
+  return id;
+}
+
 // The main graph's names are kept; colliding names of an expansion are changed.
 void Importer::reserve_names() {
   const ::onnx::GraphProto& main = model_->graph();

@@ -1,11 +1,13 @@
 // A model as a graph.
 #pragma once
 
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "onnx/import/import.h"
 #include "onnx/import/model_walk.h"
 
 namespace redfuser::onnx {
@@ -18,10 +20,15 @@ class Importer final : public ModelWalk {
   // Symbolic dimensions of inputs become symbols. Throws UserError for an invalid model,
   // NeedsValues for a valid one that needs the Interpreter.
   ir::Graph run();
+  // The same for a subgraph alone; `inputs` are of its formals, then of its captured values.
+  ir::Graph run(const Subgraph& body, std::span<const BodyInput> inputs);
+  // The calls of the graph that run() has returned, by number.
+  std::vector<std::shared_ptr<const ControlCall>> take_calls() { return std::move(calls_); }
 
  private:
   void reserve_names();
   void add_inputs(Scope& scope);
+  ir::ValueId add_body_input(const std::string& name, const BodyInput& input);
   // Checks the file's value_info of intermediate values.
   void check_values(const Scope& scope) const;
 
@@ -31,6 +38,7 @@ class Importer final : public ModelWalk {
   ir::ValueId renamed(ir::ValueId value, const std::string& name, const Origin& origin) override;
   std::string name_for(const std::string& wanted) override;
   void iteration_done(Mark&, std::vector<ir::ValueId>&, std::vector<ir::ValueId>&) override {}
+  bool makes_calls() const override { return true; }
 
   std::unordered_set<std::string> names_;
   std::unordered_map<std::string, int> copies_;  // by name: copies made so far

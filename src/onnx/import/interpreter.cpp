@@ -18,11 +18,30 @@ NamedTensors Interpreter::run(const NamedTensors& inputs) {
   add_main(scope, order);
   NamedTensors outputs;
   for (const ir::ValueId id : graph_.outputs) {
-    const ir::Value& value = graph_.values[static_cast<size_t>(id)];
-    RF_CHECK(value.is_constant(), "output \"{}\" was not computed", value.name);
-    outputs[value.name] = value.constant;
+    outputs[graph_.values[static_cast<size_t>(id)].name] = computed(id);
   }
   return outputs;
+}
+
+std::vector<Tensor> Interpreter::run(const Subgraph& body, std::span<const Tensor> inputs) {
+  Scope scope;
+  auto input = inputs.begin();
+  for (const auto* names : {&body.formals, &body.captured}) {
+    for (const std::string& name : *names) {
+      scope.values[name] = ops::add_constant(graph_, name, *input++);
+      graph_.inputs.push_back(scope.values[name]);
+    }
+  }
+  add_body(body, scope);
+  std::vector<Tensor> outputs;
+  for (const ir::ValueId id : graph_.outputs) outputs.push_back(computed(id));
+  return outputs;
+}
+
+const Tensor& Interpreter::computed(ir::ValueId id) const {
+  const ir::Value& value = graph_.values[static_cast<size_t>(id)];
+  RF_CHECK(value.is_constant(), "output \"{}\" was not computed", value.name);
+  return value.constant;
 }
 
 void Interpreter::give_inputs(Scope& scope, const NamedTensors& inputs) {

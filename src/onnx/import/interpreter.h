@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,13 @@ class Interpreter final : public ModelWalk {
 
   // Returns the outputs by name. Throws UserError for an invalid model or invalid inputs.
   NamedTensors run(const NamedTensors& inputs);
+  // The outputs of a subgraph alone; `inputs` are of its formals, then of its captured values.
+  std::vector<Tensor> run(const Subgraph& body, std::span<const Tensor> inputs);
 
  private:
   void give_inputs(Scope& scope, const NamedTensors& inputs);
   void renew_pool();
+  const Tensor& computed(ir::ValueId id) const;
 
   void count_step() override;
   void node_added(ir::NodeId node) override;
@@ -33,6 +37,7 @@ class Interpreter final : public ModelWalk {
   std::string name_for(const std::string& wanted) override { return wanted; }
   void iteration_done(Mark& mark, std::vector<ir::ValueId>& parts,
                       std::vector<ir::ValueId>& states) override;
+  bool makes_calls() const override { return false; }
 
   const Evaluate evaluate_;
   int64_t steps_ = 0;  // since the last node

@@ -1,6 +1,7 @@
 // The walk through a model that turns its nodes into primitive nodes of a Graph.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -10,6 +11,7 @@
 #include "ir/graph.h"
 #include "onnx/functions/functions.h"
 #include "onnx/functions/schema_body.h"
+#include "onnx/import/control_call.h"
 #include "onnx/proto/attributes.h"
 #include "onnx/proto/external_data.h"
 #include "redfuser/redfuser.h"
@@ -27,9 +29,9 @@ std::unordered_set<std::string> initializer_names(const ::onnx::GraphProto& grap
 // of their inputs. Calls of local functions and composite operators are replaced by their bodies;
 // every node of an expansion keeps the name and index of the user's node.
 //
-// Control flow is resolved: If becomes its branch, Loop and Scan repeat their body. Conditions and
-// counts must be known, either in the graph (Importer) or because nodes are computed when they are
-// added (Interpreter).
+// Control flow is resolved where conditions and counts are known: If becomes its branch, Loop and
+// Scan repeat their body. The Interpreter knows them, since it computes nodes when they are added.
+// The Importer turns the rest into nodes that stand for a ControlCall.
 class ModelWalk {
  public:
   virtual ~ModelWalk() = default;
@@ -52,6 +54,7 @@ class ModelWalk {
     int depth = 0;
     bool in_function = false;  // its nodes may refer to `attributes`
     bool promotes = false;     // BodyTypes::promotes
+    bool is_program = false;   // of a program's own body, whose nodes keep their own names
   };
   // The user's node that is being expanded.
   struct Origin {
@@ -76,23 +79,29 @@ class ModelWalk {
   virtual std::string name_for(const std::string& wanted) = 0;
   // The state before the iterations of a control flow node.
   struct Mark {
-    size_t values, nodes;
+    size_t values, nodes, size_checks, calls;
   };
   // After an iteration: its values but for `parts` and `states`, whose numbers may change, are not
   // asked for again. The parts are part of the mark from then on.
   virtual void iteration_done(Mark& mark, std::vector<ir::ValueId>& parts,
                               std::vector<ir::ValueId>& states) = 0;
+  // Whether control flow that only a run resolves becomes a call.
+  virtual bool makes_calls() const = 0;
 
   // Validates the model and registers initializers. Returns the nodes to visit, in order.
   std::vector<int> begin(Scope& scope);
   // Visits the main graph's nodes, and sets the outputs.
   void add_main(Scope& scope, const std::vector<int>& order);
+  // Adds the nodes of a subgraph whose inputs and captured values have these names in `scope`.
+  // Sets the graph's outputs.
+  void add_body(const Subgraph& body, Scope& scope);
   // Adds a node whose outputs are there, and infers it.
   void append(ir::Node node);
 
   const std::shared_ptr<const ::onnx::ModelProto> model_;
   const std::string path_;
   ir::Graph graph_;
+  std::vector<std::shared_ptr<const ControlCall>> calls_;  // of nodes of graph_
 
  private:
   std::string where(const ::onnx::NodeProto& node, const Origin& origin) const;
@@ -116,11 +125,14 @@ class ModelWalk {
   ir::ValueId result_as_type(ir::ValueId value, DType dtype, const Scope& scope,
                              const Origin& origin);
 
-  // Control flow (model_walk_control.cpp). True if the node is one of its operators.
+  // Control flow (model_walk_control.cpp).
   // The only element of a condition or a count. Throws NeedsValues where only a run knows it, and
   // UserError, starting with `here`, for a value that is none.
   int64_t decided(ir::ValueId id, const char* what, const std::string& here) const;
+  // True if the node is one of its operators.
   bool add_control(const ::onnx::NodeProto& node, int opset, Scope& scope, const Origin& origin);
+  void resolve_control(const ::onnx::NodeProto& node, int opset, Scope& scope,
+                       const Origin& origin);
   void add_if(const ::onnx::NodeProto& node, Scope& scope, const Origin& origin);
   void add_loop(const ::onnx::NodeProto& node, Scope& scope, const Origin& origin);
   void add_scan(const ::onnx::NodeProto& node, int opset, Scope& scope, const Origin& origin);
@@ -143,7 +155,43 @@ class ModelWalk {
                    ir::Attributes attributes, const Scope& scope, const Origin& origin);
   void bind_outputs(const ::onnx::NodeProto& node, const std::vector<ir::ValueId>& results,
                     Scope& scope, const Origin& origin);
-  Mark mark() const { return {graph_.values.size(), graph_.nodes.size()}; }
+  Mark mark() const {
+    return {graph_.values.size(), graph_.nodes.size(), graph_.size_checks.size(), calls_.size()};
+  }
+
+  // Calls (model_walk_calls.cpp).
+  struct ValueType {
+    DType dtype = DType::Undefined;
+    std::vector<ir::Expr> shape;
+  };
+  using ValueTypes = std::vector<ValueType>;
+  // Adds a node for control flow that is not resolved; NeedsValues where the types of its outputs
+  // do not follow.
+  void add_control_call(const ::onnx::NodeProto& node, int opset, Scope& scope,
+                        const Origin& origin, std::string reason);
+  // The call, and the inputs of its node.
+  ControlCall call_of(const ::onnx::NodeProto& node, const Scope& scope, const Origin& origin,
+                      std::vector<ir::ValueId>& inputs) const;
+  // The types that a body computes of arguments of these types, found by adding it for a moment.
+  ValueTypes computed_types(const ::onnx::GraphProto& body, const ValueTypes& arguments,
+                            const Scope& scope, const Origin& origin);
+  // The same, or those that the file declares; empty, with the reason in `failure`, where it
+  // declares none.
+  ValueTypes body_types(const ::onnx::GraphProto& body, const ValueTypes& arguments,
+                        const Scope& scope, const Origin& origin, std::exception_ptr& failure);
+  ValueTypes if_types(const ControlCall& call, const Scope& scope, const Origin& origin);
+  ValueTypes loop_types(const ControlCall& call, const std::vector<ir::ValueId>& inputs,
+                        const Scope& scope, const Origin& origin);
+  // The states and scan inputs of an iteration, and the number of iterations.
+  ValueTypes iteration_types(const ControlCall& call, const std::vector<ir::ValueId>& inputs,
+                             ir::Expr& length) const;
+  // The types of the body's outputs, with the carried values' types in `arguments` made a fixed
+  // point: sizes that an iteration changes are open.
+  ValueTypes settled_types(const ControlCall& call, ValueTypes& arguments, const Scope& scope,
+                           const Origin& origin);
+  // A type for values of either type: sizes that differ are known at run time only.
+  ValueType joined(const ValueType& a, const ValueType& b, const std::string& here);
+  void roll_back(const Mark& before);
 
   // The value name for `name` of a body: the caller's where it is one of the body's results.
   std::string value_name(const std::string& name, const Scope& scope);

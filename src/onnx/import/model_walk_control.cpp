@@ -42,6 +42,11 @@ std::optional<int64_t> known_scalar(const ir::Value& value) {
   return std::nullopt;
 }
 
+// The user's name of a subgraph's node, or one made of the name of the node around it.
+std::string inner_name(const ::onnx::NodeProto& node, int index, const std::string& outer) {
+  return node.name().empty() ? fmt::format("{}/{}", outer, node_name(node, index)) : node.name();
+}
+
 }  // namespace
 
 bool ModelWalk::add_control(const ::onnx::NodeProto& node, int opset, Scope& scope,
@@ -53,6 +58,20 @@ bool ModelWalk::add_control(const ::onnx::NodeProto& node, int opset, Scope& sco
   inputs.name = origin.name;
   inputs.inputs = input_ids(node, scope, origin);
   check_kinds_of_inputs(graph_, inputs);
+  const Mark before = mark();
+  try {
+    resolve_control(node, opset, scope, origin);
+  } catch (const NeedsValues& reason) {
+    const bool batched = node.op_type() == "Scan" && opset < 9;
+    if (!makes_calls() || batched) throw;
+    roll_back(before);
+    add_control_call(node, opset, scope, origin, reason.what());
+  }
+  return true;
+}
+
+void ModelWalk::resolve_control(const ::onnx::NodeProto& node, int opset, Scope& scope,
+                                const Origin& origin) {
   if (node.op_type() == "If") {
     add_if(node, scope, origin);
   } else if (node.op_type() == "Loop") {
@@ -60,7 +79,6 @@ bool ModelWalk::add_control(const ::onnx::NodeProto& node, int opset, Scope& sco
   } else {
     add_scan(node, opset, scope, origin);
   }
-  return true;
 }
 
 std::vector<ir::ValueId> ModelWalk::run_subgraph(const ::onnx::GraphProto& graph,
@@ -86,6 +104,7 @@ std::vector<ir::ValueId> ModelWalk::run_subgraph(const ::onnx::GraphProto& graph
   inner.depth = scope.depth + 1;
   inner.in_function = scope.in_function;
   inner.promotes = scope.promotes;
+  inner.is_program = scope.is_program;
   inner.prefix = (scope.prefix.empty() ? origin.name : scope.prefix) + "/";
   Body body{{}, {}, {}, here};
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -109,7 +128,12 @@ std::vector<ir::ValueId> ModelWalk::run_subgraph(const ::onnx::GraphProto& graph
     }
   }
   for (const auto& node : graph.node()) body.nodes.push_back(&node);
-  for (const int index : live_order(body)) add_node(graph.node(index), inner, origin);
+  for (const int index : live_order(body)) {
+    const ::onnx::NodeProto& node = graph.node(index);
+    add_node(
+        node, inner,
+        scope.is_program ? Origin{inner_name(node, index, origin.name), origin.source} : origin);
+  }
   std::vector<ir::ValueId> results;
   for (const auto& output : graph.output()) {
     results.push_back(*find_value(output.name(), inner));
@@ -154,14 +178,7 @@ void ModelWalk::bind_outputs(const ::onnx::NodeProto& node, const std::vector<ir
 
 int64_t ModelWalk::decided(ir::ValueId id, const char* what, const std::string& here) const {
   const ir::Value& value = graph_.values[static_cast<size_t>(id)];
-  const auto count = ops::constant_count(value.shape);
-  if (count && *count != 1) {
-    user_error("{}: {} must have one element; \"{}\" has {}", here, what, value.name, *count);
-  }
-  if (value.dtype != DType::Bool && value.dtype != DType::Int64) {
-    user_error("{}: {} must be bool or int64; \"{}\" is {}", here, what, value.name,
-               name_of(value.dtype));
-  }
+  check_decision(value.dtype, ops::constant_count(value.shape), value.name, what, here);
   const auto known = known_scalar(value);
   if (!known) needs_values("{}: {} is known only at run time", here, what);
   return *known;
@@ -241,16 +258,13 @@ ir::ValueId ModelWalk::stacked(const std::vector<ir::ValueId>& parts, int axis,
   Scope fresh;
   fresh.prefix = (scope.prefix.empty() ? origin.name : scope.prefix) + "/";
   if (parts.empty()) {
-    const auto& type = declared.type().tensor_type();
-    Dims dims{0};
-    for (const auto& dim : type.shape().dim())
-      dims.push_back(std::max<int64_t>(dim.dim_value(), 0));
-    const DType dtype = dtype_of(type.elem_type());
-    if (size_of(dtype) == 0) {
+    Tensor empty = empty_stack(declared);
+    if (!empty.defined()) {
+      const int code = declared.type().tensor_type().elem_type();
       user_error("{}: node \"{}\": the type of its output without iterations is {}", path_,
-                 origin.name, type.elem_type() == 0 ? "open" : type_name(type.elem_type()));
+                 origin.name, code == 0 ? "open" : type_name(code));
     }
-    return ops::add_constant(graph_, value_name("stack", fresh), Tensor(dtype, dims));
+    return ops::add_constant(graph_, value_name("stack", fresh), std::move(empty));
   }
   Tensor axes(DType::Int64, {1});
   *axes.as<int64_t>() = axis;

@@ -50,7 +50,7 @@ class ReferenceExecutor : public Executor {
     if (progress) progress(0, 1);
     const MemoryLimit limit(memory_limit_);
     NamedTensors outputs;
-    if (program_->model->needs_values.empty()) {
+    if (program_->model->run_time_structure().empty()) {
       check(inputs);
       outputs = evaluated(inputs);
     } else {

@@ -15,7 +15,7 @@ ConvertedModel convert(const Model& model, const ConvertOptions& options) {
   if (options.to != DType::Float16 && options.to != DType::BFloat16) {
     user_error("a model is converted to float16 or bfloat16, not to {}", name_of(options.to));
   }
-  if (const std::string& reason = model.handle()->needs_values; !reason.empty()) {
+  if (const std::string reason = model.handle()->run_time_structure(); !reason.empty()) {
     user_error("cannot be converted before its values are known: {}", reason);
   }
   ir::Graph graph = clone(model.handle()->graph);

@@ -42,7 +42,7 @@ std::string passes_text(const CompiledProgram& program, const codegen::Target&) 
   ir::Graph graph = clone(program.model->graph);
   std::vector<passes::PassRecord> log;
   passes::optimize(graph, &log);
-  if (program.fused) passes::optimize_for_execution(graph, &log);
+  if (program.options.fuse) passes::optimize_for_execution(graph, &log);
   return fmt::format("import: {} nodes\n", program.model->graph.nodes.size()) + to_string(log);
 }
 

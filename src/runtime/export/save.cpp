@@ -39,7 +39,7 @@ std::vector<onnx::ExportRegion> regions_of(const cascade::Report& report) {
 template <typename Write>
 SaveResult with_regions(const Model& model, const Program* program, const Write& write) {
   RF_CHECK(model.handle() != nullptr, "save: the model is empty");
-  if (const std::string& reason = model.handle()->needs_values; !reason.empty()) {
+  if (const std::string reason = model.handle()->run_time_structure(); !reason.empty()) {
     user_error("cannot be optimised before its values are known: {}", reason);
   }
   onnx::ExportResult written;

@@ -91,8 +91,6 @@ void bind_inputs(const CompiledProgram& program, const NamedTensors& inputs,
                  std::span<Tensor> values, std::vector<int64_t>& symbols) {
   const ir::Graph& graph = program.graph();
   check_names(graph, inputs);
-  symbols.assign(program.symbol_names.size(), -1);
-  Binder binder(program, symbols);
   for (const ir::ValueId id : graph.inputs) {
     const ir::Value& value = graph.values[static_cast<size_t>(id)];
     const auto found = inputs.find(value.name);
@@ -100,8 +98,18 @@ void bind_inputs(const CompiledProgram& program, const NamedTensors& inputs,
       user_error("input \"{}\" is missing: the model takes {}", value.name,
                  declared_type(graph, value));
     }
-    binder.bind(value, found->second);
     values[static_cast<size_t>(id)] = found->second;
+  }
+  bind_sizes(program, values, symbols);
+}
+
+void bind_sizes(const CompiledProgram& program, std::span<const Tensor> values,
+                std::vector<int64_t>& symbols) {
+  const ir::Graph& graph = program.graph();
+  symbols.assign(program.symbol_names.size(), -1);
+  Binder binder(program, symbols);
+  for (const ir::ValueId id : graph.inputs) {
+    binder.bind(graph.values[static_cast<size_t>(id)], values[static_cast<size_t>(id)]);
   }
   for (const ir::ValueId id : graph.inputs) {
     binder.check(graph.values[static_cast<size_t>(id)], values[static_cast<size_t>(id)]);

@@ -16,6 +16,10 @@ namespace redfuser::runtime {
 void bind_inputs(const CompiledProgram& program, const NamedTensors& inputs,
                  std::span<Tensor> values, std::vector<int64_t>& symbols);
 
+// Binds the symbols of inputs that are in values[] already, with the same checks but for names.
+void bind_sizes(const CompiledProgram& program, std::span<const Tensor> values,
+                std::vector<int64_t>& symbols);
+
 // The sizes of the program's outputs for inputs of these sizes. UserError as bind_inputs throws it,
 // and for a size that depends on data.
 NamedDims output_dims(const CompiledProgram& program, const NamedDims& inputs);

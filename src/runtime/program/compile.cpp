@@ -74,13 +74,44 @@ void make_steps(runtime::CompiledProgram& program) {
   }
 }
 
+const onnx::ControlCall* call_of(const runtime::CompiledProgram& program, const fuse::Step& step) {
+  const auto* opaque = std::get_if<fuse::OpaqueStep>(&step.kind);
+  if (opaque == nullptr) return nullptr;
+  const int64_t number =
+      onnx::call_number(program.graph().nodes[static_cast<size_t>(opaque->node)]);
+  return number < 0 ? nullptr : program.model->calls[static_cast<size_t>(number)].get();
+}
+
+void make_bodies(runtime::CompiledProgram& program) {
+  const ir::Graph& graph = program.graph();
+  for (size_t i = 0; i < program.plan.steps.size(); ++i) {
+    const onnx::ControlCall* call = call_of(program, program.plan.steps[i]);
+    if (call == nullptr) continue;
+    const ir::NodeId id = std::get<fuse::OpaqueStep>(program.plan.steps[i].kind).node;
+    const ir::Node& node = graph.nodes[static_cast<size_t>(id)];
+    program.plan.report.unfused.push_back(
+        {{node.name}, "a run decides what it computes; its bodies are programs of their own", ""});
+    for (size_t b = 0; b < call->bodies.size(); ++b) {
+      std::vector<Tensor> constants(call->bodies[b].formals.size());
+      for (const size_t input : call->captured[b]) {
+        constants.push_back(graph.values[static_cast<size_t>(node.inputs[input])].constant);
+      }
+      // Shares the ownership of the call.
+      const std::shared_ptr<const onnx::Subgraph> body(
+          program.model->calls[static_cast<size_t>(onnx::call_number(node))], &call->bodies[b]);
+      program.bodies[i].push_back(std::make_unique<runtime::BodyPrograms>(
+          program.model, body, std::move(constants), program.options));
+    }
+  }
+}
+
 }  // namespace
 
 Program compile(const Model& model, const CompileOptions& options) {
   RF_CHECK(model.handle() != nullptr, "compile: the model is empty");
   auto compiled = std::make_shared<runtime::CompiledProgram>();
   compiled->model = model.handle();
-  compiled->fused = options.fuse;
+  compiled->options = options;
   if (const std::string& reason = model.handle()->needs_values; !reason.empty()) {
     compiled->plan.graph = std::make_shared<ir::Graph>(clone(model.handle()->graph));
     cascade::Report& report = compiled->plan.report;
@@ -102,6 +133,7 @@ Program compile(const Model& model, const CompileOptions& options) {
   collect_symbols(*compiled);
   make_steps(*compiled);
   make_guards(*compiled);
+  make_bodies(*compiled);
   if (report.ops_after.empty()) {
     for (const StepInfo& step : compiled->steps) ++report.ops_after[step.kind];
   }

@@ -1,6 +1,7 @@
 // The result of compile().
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,18 +9,22 @@
 #include "cpu/checks/position_guard.h"
 #include "fuse/plan.h"
 #include "redfuser/redfuser.h"
+#include "runtime/program/body_programs.h"
 #include "runtime/program/cpu_kernels.h"
 
 namespace redfuser::runtime {
 
-// Immutable once compiled: sessions read it from several threads. Code that makes expressions of
-// the graph's afterwards uses a clone of the graph.
+// Immutable once compiled but for what it makes when it is first needed (kernels, programs of
+// subgraphs), which is guarded: sessions read it from several threads. Code that makes expressions
+// of the graph's afterwards uses a clone of the graph.
 struct CompiledProgram {
   std::shared_ptr<const onnx::LoadedModel> model;  // keeps mapped weights alive
-  bool fused = true;                               // CompileOptions::fuse
+  CompileOptions options;
   fuse::Plan plan;
   CpuKernels cpu_kernels;
   std::vector<StepInfo> steps;
+  // By step that is a call (onnx::call_number): the programs of its bodies.
+  std::map<size_t, std::vector<std::unique_ptr<BodyPrograms>>> bodies;
   // By step: the positions that are checked before it runs on the CPU.
   std::vector<std::vector<cpu::PositionGuard>> guards;
   // Checks that depend on inputs alone, on every device.

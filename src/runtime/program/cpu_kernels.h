@@ -12,8 +12,8 @@ namespace redfuser::runtime {
 // Made by the first session on the CPU and shared by all later ones. Thread-safe.
 class CpuKernels {
  public:
-  // One per step; null for an AliasStep. `plan` must be the same at every call and outlive this.
-  // Throws UserError for a step without a kernel.
+  // One per step; null for an AliasStep and for a call (onnx::call_number). `plan` must be the same
+  // at every call and outlive this. Throws UserError for a step without a kernel.
   const std::vector<std::unique_ptr<cpu::Kernel>>& of(const fuse::Plan& plan) const;
 
  private:

@@ -12,15 +12,17 @@ namespace redfuser::runtime {
 std::unique_ptr<Executor> make_executor(std::shared_ptr<const CompiledProgram> program,
                                         const SessionOptions& options) {
   if (options.device == "reference") return make_reference_executor(std::move(program), options);
-  const std::string& unplanned = program->model->needs_values;
-  if (!unplanned.empty() && options.device == "cuda")
-    user_error("no plan for a GPU: {}", unplanned);
-  if (!unplanned.empty()) return make_evaluating_executor(std::move(program), options);
+  const std::string on_cpu = program->model->run_time_structure();
+  if (!on_cpu.empty() && options.device == "cuda") user_error("no plan for a GPU: {}", on_cpu);
+  if (!program->model->needs_values.empty()) {
+    return make_evaluating_executor(std::move(program), options);
+  }
   if (options.device == "cuda") return make_cuda_executor(std::move(program), options);
   if (options.device == "cpu") return make_cpu_executor(std::move(program), options);
   if (options.device != "auto") {
     user_error("the device is cpu, cuda, reference or auto, not \"{}\"", options.device);
   }
+  if (!on_cpu.empty()) return make_cpu_executor(std::move(program), options);
   std::string reason;
   try {
     return make_cuda_executor(program, options);

@@ -165,7 +165,7 @@ Verification verify_steps(const Model& model, const Program& program, const Name
     user_error("verify compares the steps of a program, and a session on reference runs none");
   }
   Verification result;
-  result.reason = program.handle()->model->needs_values;
+  result.reason = program.handle()->model->run_time_structure();
   if (!result.reason.empty()) return result;
   try {
     return Verifier(model, program, inputs, tolerance, options).run();

@@ -1,0 +1,128 @@
+#include <optional>
+
+#include "base/error.h"
+#include "runtime/cpu/call_run.h"
+
+namespace redfuser::runtime {
+namespace {
+
+constexpr size_t kMostLoaded = 16;
+
+// Adds up the times of a plan's steps over its runs, where the observer of the run around it wants
+// times.
+class InnerObserver final : public StepObserver {
+ public:
+  InnerObserver(StepObserver& outer, const CompiledProgram& program, std::vector<KernelTime>& times)
+      : outer_(outer), program_(program), times_(times) {}
+  void starting(size_t) override {}
+  void working() override { outer_.working(); }
+  void computed(const fuse::Step&, std::span<Tensor>) override {}
+  bool times_steps() const override { return outer_.times_steps(); }
+  void ended(size_t step, Clock::time_point start, std::vector<KernelTime> inner) override {
+    add({program_.steps[step].label, microseconds(start.time_since_epoch()),
+         microseconds(Clock::now() - start)});
+    for (KernelTime& time : inner) add(std::move(time));
+  }
+
+ private:
+  static double microseconds(Clock::duration duration) {
+    return std::chrono::duration<double, std::micro>(duration).count();
+  }
+  void add(KernelTime time) {
+    if (at_ == times_.size()) {
+      times_.push_back(std::move(time));
+    } else {
+      times_[at_].duration_us += time.duration_us;
+    }
+    ++at_;
+  }
+
+  StepObserver& outer_;
+  const CompiledProgram& program_;
+  std::vector<KernelTime>& times_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+BodyRun::Loaded& BodyRun::loaded_for(std::span<const Tensor> inputs, bool exact) {
+  for (size_t i = loaded_.size(); i-- > 0;) {
+    const BodyProgram& body = *loaded_[i].body;
+    if (body.takes(inputs) && (!exact || body.is_exact())) return loaded_[i];
+  }
+  if (loaded_.size() == kMostLoaded) loaded_.erase(loaded_.begin());
+  Loaded loaded{programs_.of(inputs, exact), nullptr, {}};
+  const auto& program = loaded.body->program.handle();
+  if (program->model->needs_values.empty()) {
+    loaded.plan = std::make_unique<PlanRun>(program, pool_, tune_);
+  }
+  loaded_.push_back(std::move(loaded));
+  return loaded_.back();
+}
+
+std::vector<Tensor> BodyRun::run(std::span<const Tensor> inputs, int64_t memory_limit,
+                                 StepObserver* observer) {
+  Loaded* loaded = &loaded_for(inputs, false);
+  for (const bool again : {false, true}) {
+    if (loaded->plan == nullptr) return evaluated(*loaded, inputs);
+    try {
+      return planned(*loaded, inputs, memory_limit, observer);
+    } catch (const NeedsValues&) {
+      // A program for these sizes alone may have a plan where one for open sizes does not serve.
+      if (again || loaded->body->is_exact()) break;
+      loaded = &loaded_for(inputs, true);
+    }
+  }
+  return evaluated(*loaded, inputs);
+}
+
+std::vector<Tensor> BodyRun::planned(Loaded& loaded, std::span<const Tensor> inputs,
+                                     int64_t memory_limit, StepObserver* observer) {
+  std::vector<Tensor> given;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!loaded.body->inputs[i].constant.defined()) given.push_back(inputs[i]);
+  }
+  std::optional<InnerObserver> inner;
+  if (observer != nullptr) inner.emplace(*observer, loaded.plan->program(), loaded.times);
+  std::vector<Tensor> outputs = loaded.plan->run(given, memory_limit, inner ? &*inner : nullptr);
+  idle_ = loaded.plan->program().plan.steps.empty();
+  peak_ = std::max(peak_, loaded.plan->peak());
+  return outputs;
+}
+
+std::vector<Tensor> BodyRun::evaluated(const Loaded& loaded, std::span<const Tensor> inputs) {
+  if (evaluator_ == nullptr) evaluator_ = std::make_unique<passes::NodeEvaluator>(pool_.size());
+  evaluator_->forget_sizes();
+  idle_ = true;
+  return evaluate_body(*loaded.body->program.handle()->model, inputs,
+                       [&](ir::Graph& graph, ir::NodeId node) {
+                         idle_ = false;
+                         evaluator_->evaluate(graph, node);
+                       });
+}
+
+void BodyRun::reset() {
+  peak_ = 0;
+  for (Loaded& loaded : loaded_) loaded.times.clear();
+}
+
+void BodyRun::collect(std::vector<KernelTime>& times) const {
+  for (const Loaded& loaded : loaded_) {
+    times.insert(times.end(), loaded.times.begin(), loaded.times.end());
+  }
+}
+
+void BodyRun::collect(std::vector<StepKernel>& steps) const {
+  for (const Loaded& loaded : loaded_) {
+    if (loaded.plan == nullptr) continue;
+    const std::vector<StepFacts> facts = loaded.plan->step_facts();
+    for (size_t i = 0; i < facts.size(); ++i) {
+      if (facts[i].family.empty()) continue;
+      steps.push_back(
+          {facts[i].family, facts[i].configuration, loaded.plan->program().steps[i].label});
+      steps.insert(steps.end(), facts[i].kernels.begin(), facts[i].kernels.end());
+    }
+  }
+}
+
+}  // namespace redfuser::runtime

@@ -1,0 +1,87 @@
+// Control flow in a run: the bodies of an If, Loop or Scan as programs of their own.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "passes/node_evaluator.h"
+#include "runtime/cpu/plan_run.h"
+
+namespace redfuser::runtime {
+
+// One body in the runs of one session: its programs in use, with their values.
+class BodyRun {
+ public:
+  BodyRun(const BodyPrograms& programs, ThreadPool& pool, bool tune)
+      : programs_(programs), pool_(pool), tune_(tune) {}
+
+  // The outputs of the body for `inputs`, one for each of its inputs, constants included.
+  std::vector<Tensor> run(std::span<const Tensor> inputs, int64_t memory_limit,
+                          StepObserver* observer);
+
+  // True if the last run had nothing to compute.
+  bool is_idle() const { return idle_; }
+  // Since the last reset: the time of each step, all runs added up, and the largest number of
+  // bytes.
+  void reset();
+  void collect(std::vector<KernelTime>& times) const;
+  int64_t peak() const { return peak_; }
+  // The steps of the programs that have run, as kernels of the call.
+  void collect(std::vector<StepKernel>& steps) const;
+
+ private:
+  struct Loaded {
+    std::shared_ptr<const BodyProgram> body;
+    std::unique_ptr<PlanRun> plan;  // null: evaluated node by node
+    std::vector<KernelTime> times;  // by step, with those inside of it
+  };
+  Loaded& loaded_for(std::span<const Tensor> inputs, bool exact);
+  std::vector<Tensor> planned(Loaded& loaded, std::span<const Tensor> inputs, int64_t memory_limit,
+                              StepObserver* observer);
+  std::vector<Tensor> evaluated(const Loaded& loaded, std::span<const Tensor> inputs);
+
+  const BodyPrograms& programs_;
+  ThreadPool& pool_;
+  bool tune_;
+  std::vector<Loaded> loaded_;  // the newest last
+  std::unique_ptr<passes::NodeEvaluator> evaluator_;
+  bool idle_ = false;
+  int64_t peak_ = 0;
+};
+
+// One step that stands for a call.
+class CallRun {
+ public:
+  CallRun(const CompiledProgram& program, size_t step,
+          const std::vector<std::unique_ptr<BodyPrograms>>& bodies, ThreadPool& pool, bool tune);
+
+  // Computes the step's outputs and binds their sizes. Throws NeedsValues for outputs of other
+  // types than the graph around expects.
+  void run(cpu::RunContext& context, int64_t memory_limit, StepObserver* observer);
+  // Of the last run.
+  std::vector<KernelTime> times() const;
+  int64_t peak() const;
+  StepFacts facts() const;
+
+ private:
+  std::vector<Tensor> run_body(size_t body, const cpu::RunContext& context,
+                               std::vector<Tensor> formals);
+  std::vector<Tensor> run_if(const cpu::RunContext& context);
+  std::vector<Tensor> run_loop(const cpu::RunContext& context);
+  std::vector<Tensor> run_scan(const cpu::RunContext& context);
+  // The element of a condition or a count.
+  int64_t decided(const Tensor& tensor, const std::string& name, const char* what) const;
+  int64_t decided(const cpu::RunContext& context, size_t input, const char* what) const;
+  void set_outputs(cpu::RunContext& context, std::vector<Tensor> results) const;
+
+  const onnx::ControlCall& call_;
+  const ir::Node& node_;
+  const std::string path_;
+  std::vector<BodyRun> bodies_;
+  int64_t memory_limit_ = 0;
+  StepObserver* observer_ = nullptr;  // of the current run; may be null
+};
+
+}  // namespace redfuser::runtime

@@ -1,0 +1,212 @@
+#include "runtime/cpu/plan_run.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+#include "base/memory_budget.h"
+#include "cpu/opaque/opaque_shapes.h"
+#include "redfuser/memory_limit.h"
+#include "runtime/cpu/call_run.h"
+#include "runtime/program/bind_inputs.h"
+#include "runtime/program/step_bytes.h"
+#include "runtime/program/step_facts.h"
+
+namespace redfuser::runtime {
+
+PlanRun::PlanRun(std::shared_ptr<const CompiledProgram> program, ThreadPool& pool, bool tune)
+    : program_(std::move(program)),
+      graph_(program_->graph()),
+      kernels_(program_->cpu_kernels.of(program_->plan)),
+      pool_(pool),
+      tune_(tune),
+      values_(graph_.values.size()),
+      is_output_(graph_.values.size(), false),
+      all_checks_(graph_),
+      checks_(all_checks_) {
+  for (const ir::ValueId id : graph_.outputs) is_output_[index(id)] = true;
+  if (!program_->bodies.empty()) calls_.resize(program_->plan.steps.size());
+  for (const auto& [step, bodies] : program_->bodies) {
+    calls_[step] = std::make_unique<CallRun>(*program_, step, bodies, pool, tune);
+  }
+  clear();
+}
+
+PlanRun::~PlanRun() = default;
+
+CallRun* PlanRun::call_of(size_t step) const {
+  return calls_.empty() ? nullptr : calls_[step].get();
+}
+
+void PlanRun::clear() {
+  for (size_t i = 0; i < values_.size(); ++i) {
+    const Tensor& constant = graph_.values[i].constant;
+    if (values_[i].defined() != constant.defined() || values_[i].data() != constant.data()) {
+      values_[i] = constant;
+    }
+  }
+}
+
+// Bytes, as far as sizes are known before the step has run.
+int64_t PlanRun::outputs_of(const fuse::Step& step) const {
+  int64_t needed = 0;
+  for (const ir::ValueId id : step.writes) {
+    bool known = true;
+    for (const int64_t symbol : program_->shape_symbols[index(id)]) {
+      known = known && symbols_[static_cast<size_t>(symbol)] >= 0;
+    }
+    if (!known) continue;
+    const int64_t width = static_cast<int64_t>(size_of(graph_.values[index(id)].dtype));
+    int64_t bytes = 0;
+    if (__builtin_mul_overflow(element_count(cpu::dims_of(graph_, id, symbols_)), width, &bytes) ||
+        __builtin_add_overflow(needed, bytes, &needed)) {
+      return INT64_MAX;
+    }
+  }
+  return needed;
+}
+
+void PlanRun::check_memory(const fuse::Step& step) const {
+  if (std::holds_alternative<fuse::AliasStep>(step.kind)) return;
+  const int64_t needed = outputs_of(step);
+  if (needed > memory_limit_ - meter_.live()) {
+    user_error("\"{}\" needs {} bytes for its outputs, with {} in use, above the limit of {}",
+               step.label, needed, meter_.live(), memory_limit_);
+  }
+  // The caller's own limit also counts the inputs and the model's weights.
+  if (needed > MemoryLimit::left()) {
+    user_error("\"{}\" needs {} bytes for its outputs, with {} left of the memory limit",
+               step.label, needed, MemoryLimit::left());
+  }
+}
+
+void PlanRun::alias(const fuse::AliasStep& step) {
+  values_[index(step.value)] =
+      values_[index(step.source)].reshaped(cpu::dims_of(graph_, step.value, symbols_));
+}
+
+// Opaque kernels determine the sizes of their outputs and need working memory, so the limit applies
+// as they allocate.
+void PlanRun::compute(size_t number, cpu::RunContext& context, StepObserver* observer) {
+  const fuse::Step& step = program_->plan.steps[number];
+  const int64_t left = std::max<int64_t>(memory_limit_ - meter_.live(), 1);
+  std::optional<MemoryLimit> limit;
+  if (std::holds_alternative<fuse::OpaqueStep>(step.kind)) limit.emplace(left);
+  try {
+    if (CallRun* call = call_of(number)) {
+      call->run(context, left, observer);
+      peak_ = std::max(peak_, meter_.live() + call->peak());
+    } else {
+      context.room =
+          std::min(memory_limit_ - meter_.live() - outputs_of(step), MemoryLimit::left());
+      kernels_[number]->run(context);
+      meter_.note(context.inner_bytes);
+    }
+  } catch (const MemoryLimitError& error) {
+    user_error("\"{}\": {}", step.label, error.what());
+  }
+}
+
+void PlanRun::run_step(size_t number, StepObserver* observer) {
+  const fuse::Step& step = program_->plan.steps[number];
+  cpu::RunContext context{graph_, values_, symbols_, pool_};
+  context.tune = tune_;
+  for (const ir::NodeId node : step.binds) bind_runtime_shape(context, graph_.nodes[index(node)]);
+  check_memory(step);
+  const auto* same_bytes = std::get_if<fuse::AliasStep>(&step.kind);
+  if (same_bytes != nullptr) {
+    alias(*same_bytes);
+  } else {
+    for (const cpu::PositionGuard& guard : program_->guards[number]) guard.run(context);
+    compute(number, context, observer);
+  }
+  for (const ir::ValueId id : step.writes) {
+    RF_CHECK(values_[index(id)].defined(), "step \"{}\" did not compute \"{}\"", step.label,
+             graph_.values[index(id)].name);
+  }
+  if (observer != nullptr) observer->computed(step, values_);
+  for (const ir::ValueId id : step.writes) {
+    const Tensor& tensor = values_[index(id)];
+    // Bytes shared with an input or a constant belong to the caller or the model.
+    if (same_bytes == nullptr || meter_.has(tensor)) meter_.add(tensor);
+  }
+  for (const ir::ValueId id : step.frees) {
+    if (is_output_[index(id)] || graph_.values[index(id)].is_constant()) continue;
+    meter_.remove(values_[index(id)]);
+    values_[index(id)] = Tensor();
+  }
+}
+
+void PlanRun::run(int64_t memory_limit, StepObserver* observer) {
+  memory_limit_ = memory_limit;
+  has_run_ = true;
+  peak_ = 0;
+  meter_ = MemoryMeter();
+  checks_ = all_checks_;
+  checks_.run(symbols_);
+  const size_t count = program_->plan.steps.size();
+  for (size_t i = 0; i < count; ++i) {
+    if (observer != nullptr) observer->starting(i);
+    const bool timed = observer != nullptr && observer->times_steps();
+    const auto start = timed ? StepObserver::Clock::now() : StepObserver::Clock::time_point();
+    run_step(i, observer);
+    const fuse::Step& step = program_->plan.steps[i];
+    if (!step.binds.empty() || std::holds_alternative<fuse::OpaqueStep>(step.kind)) {
+      checks_.run(symbols_);
+    }
+    if (!timed) continue;
+    const CallRun* call = call_of(i);
+    observer->ended(i, start, call != nullptr ? call->times() : std::vector<KernelTime>());
+  }
+  peak_ = std::max(peak_, meter_.peak());
+}
+
+std::vector<Tensor> PlanRun::run(std::span<const Tensor> inputs, int64_t memory_limit,
+                                 StepObserver* observer) {
+  struct Clear {
+    PlanRun& plan;
+    ~Clear() { plan.clear(); }
+  } at_end{*this};
+  for (size_t i = 0; i < inputs.size(); ++i) values_[index(graph_.inputs[i])] = inputs[i];
+  bind_sizes(*program_, values_, symbols_);
+  run(memory_limit, observer);
+  std::vector<Tensor> outputs;
+  for (const ir::ValueId id : graph_.outputs) outputs.push_back(values_[index(id)]);
+  return outputs;
+}
+
+std::vector<StepTuning> PlanRun::tunings() const {
+  std::vector<StepTuning> tunings;
+  for (size_t i = 0; tune_ && i < kernels_.size(); ++i) {
+    if (kernels_[i] == nullptr) continue;
+    const cpu::Selection selection = kernels_[i]->selection(symbols_, true);
+    if (selection.measured.size() < 2) continue;
+    StepTuning tuning{i, program_->steps[i].label, program_->steps[i].kind};
+    tuning.default_choice = selection.measured.front().first;
+    tuning.default_us = selection.measured.front().second;
+    tuning.choice = selection.offers.front().choice;
+    for (const auto& [choice, us] : selection.measured) {
+      if (choice == tuning.choice) tuning.us = us;
+    }
+    tuning.measured = selection.measured;
+    tuning.estimated_us = selection.estimated;
+    tunings.push_back(std::move(tuning));
+  }
+  return tunings;
+}
+
+std::vector<StepFacts> PlanRun::step_facts(const std::vector<StepTuning>& tunings) const {
+  std::vector<StepFacts> facts(kernels_.size());
+  for (size_t i = 0; has_run_ && i < kernels_.size(); ++i) {
+    if (const CallRun* call = call_of(i)) facts[i] = call->facts();
+    if (kernels_[i] == nullptr) continue;
+    const cpu::Selection selection = kernels_[i]->selection(symbols_, tune_);
+    const auto tuning = std::find_if(tunings.begin(), tunings.end(),
+                                     [&](const StepTuning& other) { return other.step == i; });
+    facts[i] = facts_of(selection.offers, tuning == tunings.end() ? nullptr : &*tuning);
+    facts[i].bytes = step_bytes(*program_, i, symbols_);
+  }
+  return facts;
+}
+
+}  // namespace redfuser::runtime

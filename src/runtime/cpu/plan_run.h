@@ -1,0 +1,91 @@
+// One plan's values, and the run of its steps on the CPU.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "redfuser/timing.h"
+#include "runtime/cpu/memory_meter.h"
+#include "runtime/program/compiled_program.h"
+#include "runtime/program/size_checks.h"
+
+namespace redfuser::runtime {
+
+class CallRun;
+
+// What happens around the steps of a run.
+class StepObserver {
+ public:
+  using Clock = std::chrono::steady_clock;
+  virtual ~StepObserver() = default;
+  virtual void starting(size_t step) = 0;
+  // Before each run of a body within a step; an exception ends the run around it.
+  virtual void working() = 0;
+  // The step's values are there; they may be replaced by others of the same types and sizes.
+  virtual void computed(const fuse::Step& step, std::span<Tensor> values) = 0;
+  // Whether ended() is wanted.
+  virtual bool times_steps() const = 0;
+  // `inner` are the steps inside of the step, with their times in this run added up.
+  virtual void ended(size_t step, Clock::time_point start, std::vector<KernelTime> inner) = 0;
+};
+
+// For one thread at a time. Threads and bytes are the session's.
+class PlanRun {
+ public:
+  // `tune` as in SessionOptions.
+  PlanRun(std::shared_ptr<const CompiledProgram> program, ThreadPool& pool, bool tune);
+  ~PlanRun();
+
+  // The values of the graph, for inputs, and the sizes by symbol; both are those of the run until
+  // clear() is called.
+  std::vector<Tensor>& values() { return values_; }
+  std::vector<int64_t>& symbols() { return symbols_; }
+  // Clears all values except constants.
+  void clear();
+
+  // Runs the steps on the inputs that are in values(), with their sizes bound. Bytes of values are
+  // bounded by `memory_limit`. UserError for inputs that an operator refuses; NeedsValues where the
+  // plan does not serve them.
+  void run(int64_t memory_limit, StepObserver* observer);
+  // The same for inputs in the graph's order, whose types the program takes: the outputs, in order.
+  std::vector<Tensor> run(std::span<const Tensor> inputs, int64_t memory_limit,
+                          StepObserver* observer);
+
+  // The largest number of bytes of values alive at once in the last run.
+  int64_t peak() const { return peak_; }
+  // The measurements of the steps that several kernels can compute; empty where it does not tune.
+  std::vector<StepTuning> tunings() const;
+  // What computes each step, as it ran last; empty before the first run.
+  std::vector<StepFacts> step_facts(const std::vector<StepTuning>& tunings = {}) const;
+  const CompiledProgram& program() const { return *program_; }
+
+ private:
+  static size_t index(ir::ValueId id) { return static_cast<size_t>(id); }
+  void run_step(size_t number, StepObserver* observer);
+  void compute(size_t number, cpu::RunContext& context, StepObserver* observer);
+  void check_memory(const fuse::Step& step) const;
+  int64_t outputs_of(const fuse::Step& step) const;
+  void alias(const fuse::AliasStep& step);
+  CallRun* call_of(size_t step) const;
+
+  std::shared_ptr<const CompiledProgram> program_;
+  const ir::Graph& graph_;
+  const std::vector<std::unique_ptr<cpu::Kernel>>& kernels_;  // by step
+  ThreadPool& pool_;
+  const bool tune_;
+  std::vector<std::unique_ptr<CallRun>> calls_;  // by step; null for most, empty if there is none
+  std::vector<Tensor> values_;
+  std::vector<int64_t> symbols_;
+  std::vector<bool> is_output_;
+  const SizeChecks all_checks_;
+  SizeChecks checks_;  // of this run
+  MemoryMeter meter_;
+  bool has_run_ = false;
+  int64_t memory_limit_ = 0, peak_ = 0;
+};
+
+}  // namespace redfuser::runtime

@@ -1,0 +1,60 @@
+// Programs of a subgraph, made when a run first needs them.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "onnx/import/import.h"
+#include "redfuser/redfuser.h"
+
+namespace redfuser::runtime {
+
+// A subgraph's program for inputs of some types and sizes. Immutable.
+struct BodyProgram {
+  std::vector<onnx::BodyInput> inputs;  // of the subgraph, as it was compiled for
+  Program program;
+
+  // Whether the program is for such inputs; of an input that is a constant it does not ask.
+  bool takes(std::span<const Tensor> given) const;
+  // Whether it is for one size of each dimension alone.
+  bool is_exact() const;
+};
+
+// The programs of one subgraph. They are compiled for the sizes of a run; from the third set of
+// sizes on, dimensions that vary are open. A bounded number is kept. Thread-safe; two threads may
+// compile the same program at the same time.
+class BodyPrograms {
+ public:
+  // `constants` has a tensor for each input of the subgraph that is the same in every run; the
+  // others are undefined.
+  BodyPrograms(std::shared_ptr<const onnx::LoadedModel> model,
+               std::shared_ptr<const onnx::Subgraph> body, std::vector<Tensor> constants,
+               const CompileOptions& options)
+      : model_(std::move(model)),
+        body_(std::move(body)),
+        constants_(std::move(constants)),
+        options_(options) {}
+
+  // The program for these inputs, one for each input of the subgraph. With `exact`, one for their
+  // sizes alone. Throws UserError for a subgraph that is invalid for them.
+  std::shared_ptr<const BodyProgram> of(std::span<const Tensor> inputs, bool exact = false) const;
+
+ private:
+  std::shared_ptr<const BodyProgram> find(std::span<const Tensor> inputs, bool exact) const;
+  std::shared_ptr<const BodyProgram> compiled(std::vector<onnx::BodyInput> inputs) const;
+  std::vector<onnx::BodyInput> types_of(std::span<const Tensor> inputs) const;
+  // `inputs` with dimensions open that differ in a program of the same ranks; false where too few
+  // programs are known.
+  bool widen(std::vector<onnx::BodyInput>& inputs) const;
+
+  const std::shared_ptr<const onnx::LoadedModel> model_;  // of the graph around the subgraph
+  const std::shared_ptr<const onnx::Subgraph> body_;
+  const std::vector<Tensor> constants_;
+  const CompileOptions options_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::shared_ptr<const BodyProgram>> programs_;  // the newest last
+};
+
+}  // namespace redfuser::runtime
