@@ -42,6 +42,10 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
            COMMAND ${REDFUSER_PYTHON} -W ignore -B
                    ${CMAKE_CURRENT_LIST_DIR}/python/positions_test.py
                    $<TARGET_FILE:redfuser-run>)
+  add_test(NAME python.control_flow
+           COMMAND ${REDFUSER_PYTHON} -W ignore -B
+                   ${CMAKE_CURRENT_LIST_DIR}/python/control_flow_test.py
+                   $<TARGET_FILE:redfuser-run>)
   add_test(NAME python.scalars
            COMMAND ${REDFUSER_PYTHON} -W ignore -B ${CMAKE_CURRENT_LIST_DIR}/python/scalars_test.py
                    $<TARGET_FILE:redfuser-run> $<TARGET_FILE:redfuser-opt>)

@@ -80,8 +80,7 @@ std::string comparisons_text(const RunResult& result) {
 std::string verification_text(const Verification& verification) {
   const Verification& v = verification;
   if (!v.reason.empty()) {
-    return fmt::format("{}none: the model is evaluated node by node: {}\n", heading("verify"),
-                       v.reason);
+    return fmt::format("{}none: only a run decides the steps: {}\n", heading("verify"), v.reason);
   }
   const std::string counts =
       fmt::format("{} of {} steps, {} values", v.compared_steps, v.steps, v.values);
