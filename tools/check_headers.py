@@ -20,6 +20,7 @@ TABLES = {
     "src/onnx/functions/expansion_call.h": "function bodies, listed in expansions.cpp",
     "src/cpu/opaque/opaque_kernels.h": "kernels, listed in opaque_table.cpp",
     "src/codegen/opaque/opaque_kernels.h": "kernels, listed in dispatch.cpp",
+    "src/cpu/simd/integer_list.h": "kernels of integer products, listed in integer_gemm.cpp",
     "src/cpu/simd/isa.h": "parts of the table of vector kernels, listed in table.cpp",
 }
 # Source -> why its functions are declared elsewhere.

@@ -26,6 +26,7 @@ NodeFacts::NodeFacts(const ir::Graph& graph)
       live_(graph.nodes.size()) {
   for (size_t node = 0; node < graph.nodes.size(); ++node) {
     traits_.push_back(traits_of(static_cast<ir::NodeId>(node)));
+    has_integer_products_ |= traits_.back().contracts_integers;
   }
   find_binding_nodes();
   find_live_nodes();
@@ -114,6 +115,8 @@ NodeFacts::Traits NodeFacts::traits_of(ir::NodeId id) const {
       traits.runs |= cascade::running_reduction(*graph_.pool, e).has_value();
       auto contraction = as_contraction(*graph_.pool, e);
       traits.contracts |= contraction && contraction->a != contraction->b;
+      traits.contracts_integers |= ir::as_integer_contraction(e).has_value();
+      traits.contracts |= traits.contracts_integers;
     });
   }
   return traits;

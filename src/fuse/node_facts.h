@@ -25,6 +25,11 @@ class NodeFacts {
   bool runs(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].runs; }
   // Its lowering is a product of two tensors summed over one axis, possibly with an epilogue.
   bool contracts(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].contracts; }
+  // Such a product of integers.
+  bool contracts_integers(ir::NodeId node) const {
+    return traits_[static_cast<size_t>(node)].contracts_integers;
+  }
+  bool has_integer_products() const { return has_integer_products_; }
   // Its lowering is one Read cast to a narrower type.
   bool narrows(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].narrows; }
   // The value is cheaper to recompute than to store: a broadcast function of much smaller values (a
@@ -60,7 +65,8 @@ class NodeFacts {
 
  private:
   struct Traits {
-    bool lowered = false, reduces = false, view = false, contracts = false, binds = false;
+    bool lowered = false, reduces = false, view = false, contracts = false,
+         contracts_integers = false, binds = false;
     bool narrows = false, runs = false;
     std::set<ir::ValueId> reads;
     std::set<ir::Expr> symbols;  // sizes in the lowering
@@ -77,6 +83,7 @@ class NodeFacts {
   std::set<ir::ValueId> outputs_;
   std::vector<Traits> traits_;
   std::vector<char> live_;
+  bool has_integer_products_ = false;
   mutable std::map<ir::ValueId, std::set<ir::ValueId>> roots_;
 };
 

@@ -34,6 +34,10 @@ struct ReduceStep {
 // out[batch, m, n] = epilogue(p_0, p_1, ...) with p_i = Σ_k a[batch, m, k] · b_i[batch, k, n]: one
 // matrix times several; operands are Reads with indices affine in these axes. `axes` are the
 // output's dimensions, each one of batch, m, n (or integer 0 for a dimension of one element).
+//
+// Operands of 8-bit integers have p_i = Σ_k (a − a_zero) · (b_i − b_zeros_i) in int32, which wraps
+// around. A zero point is a constant, or a Read of int32 or of 8-bit integers under a cast, with
+// indices affine in the axes of its operand other than k; null for 0.
 struct ProductStep {
   ir::ValueId value;
   std::vector<ir::Expr> batch, m, n;
@@ -42,6 +46,10 @@ struct ProductStep {
   std::vector<ir::Expr> b;
   ir::Expr epilogue;  // over Leaf Product i, reads and axes
   std::vector<ir::Expr> axes;
+  ir::Expr a_zero = nullptr;
+  std::vector<ir::Expr> b_zeros;  // as many as b, for integers
+
+  bool of_integers() const { return !b_zeros.empty(); }
 };
 
 struct CascadeStep {

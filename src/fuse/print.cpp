@@ -30,10 +30,14 @@ struct StepPrinter {
         fmt::format("product {} = {} with", element(step.value, step.axes), text(step.epilogue));
     for (size_t i = 0; i < step.b.size(); ++i) {
       result += fmt::format("{} product{} = sum_{} {}*{}", i > 0 ? "," : "",
-                            step.b.size() > 1 ? std::to_string(i) : "", text(step.k), text(step.a),
-                            text(step.b[i]));
+                            step.b.size() > 1 ? std::to_string(i) : "", text(step.k),
+                            factor(step.a, step.a_zero),
+                            factor(step.b[i], step.of_integers() ? step.b_zeros[i] : nullptr));
     }
     return result;
+  }
+  std::string factor(ir::Expr read, ir::Expr zero) const {
+    return zero ? fmt::format("({} - {})", text(read), text(zero)) : text(read);
   }
   std::string operator()(const CascadeStep& step) const {
     return fmt::format("cascade {}: {}", step.report, to_string(*graph.pool, step.streaming));

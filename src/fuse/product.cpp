@@ -56,24 +56,45 @@ bool apart(ir::ExprPool& pool, ir::Expr x, ir::Expr y, const std::vector<ir::Exp
   return false;
 }
 
+// A read in a product less its zero point, which is null for floats and for 0.
+struct Factor {
+  ir::Expr read = nullptr, zero = nullptr;
+  bool operator==(const Factor&) const = default;
+};
+
 // p_i = Σ_k a · b_i · scale_i of the reductions, one `a` in all of them.
 struct Products {
-  ir::Expr k = nullptr, a = nullptr;
-  std::vector<ir::Expr> b, scales;
+  ir::Expr k = nullptr;
+  Factor a;
+  std::vector<Factor> b;
+  std::vector<ir::Expr> scales;
+  bool of_integers = false;
 };
+
+std::optional<Products> product_of(ir::ExprPool& pool, ir::Expr reduce) {
+  if (const auto c = ir::as_integer_contraction(reduce)) {
+    return Products{c->axis, {c->a, c->a_zero}, {{c->b, c->b_zero}}, {nullptr}, true};
+  }
+  const auto c = as_contraction(pool, reduce);
+  if (!c) return std::nullopt;
+  return Products{c->axis, {c->a}, {{c->b}}, {c->scale}};
+}
 
 std::optional<Products> products_of(ir::ExprPool& pool, const std::vector<ir::Expr>& reductions) {
   Products products;
   for (ir::Expr reduce : reductions) {
-    auto next = as_contraction(pool, reduce);
+    auto next = product_of(pool, reduce);
     if (!next) return std::nullopt;
     if (products.k == nullptr) {
-      products = {next->axis, next->a, {next->b}, {next->scale}};
+      products = std::move(*next);
       continue;
     }
-    if (next->axis->extent() != products.k->extent()) return std::nullopt;
-    ir::Expr a = pool.substitute(next->a, {{next->axis, products.k}});
-    ir::Expr b = pool.substitute(next->b, {{next->axis, products.k}});
+    if (next->k->extent() != products.k->extent()) return std::nullopt;
+    if (next->of_integers != products.of_integers) return std::nullopt;
+    Factor a = next->a, b = next->b[0];
+    for (ir::Expr* read : {&a.read, &b.read}) {
+      *read = pool.substitute(*read, {{next->k, products.k}});
+    }
     // The first two operands decide which side is common.
     if (products.b.size() == 1 && a != products.a && b != products.a) {
       std::swap(products.a, products.b[0]);
@@ -81,7 +102,7 @@ std::optional<Products> products_of(ir::ExprPool& pool, const std::vector<ir::Ex
     if (b == products.a) std::swap(a, b);
     if (a != products.a) return std::nullopt;
     products.b.push_back(b);
-    products.scales.push_back(next->scale);
+    products.scales.push_back(next->scales[0]);
   }
   return products;
 }
@@ -90,7 +111,27 @@ bool swap_operands(ProductStep& step) {
   if (step.b.size() > 1) return false;
   std::swap(step.m, step.n);
   std::swap(step.a, step.b[0]);
+  if (step.of_integers()) std::swap(step.a_zero, step.b_zeros[0]);
   return true;
+}
+
+// A zero point that a kernel reads: a constant, or an element found by axes that are not `others`.
+bool readable_zero(const ir::Graph& graph, ir::Expr zero, const std::vector<ir::Expr>& axes,
+                   const std::vector<ir::Expr>& others) {
+  if (zero == nullptr || zero->is_constant()) return true;
+  if (zero->op == ir::ExprOp::Cast) zero = zero->args[0];
+  const bool byte = zero->dtype == DType::Int8 || zero->dtype == DType::UInt8;
+  if (!byte && zero->dtype != DType::Int32) return false;
+  if (zero->op != ir::ExprOp::Read || !affine_read(graph, zero, axes)) return false;
+  return std::none_of(others.begin(), others.end(),
+                      [&](ir::Expr axis) { return zero->depends_on(axis); });
+}
+
+bool readable_zeros(const ir::Graph& graph, const ProductStep& step,
+                    const std::vector<ir::Expr>& axes) {
+  return readable_zero(graph, step.a_zero, axes, step.n) &&
+         std::all_of(step.b_zeros.begin(), step.b_zeros.end(),
+                     [&](ir::Expr zero) { return readable_zero(graph, zero, axes, step.m); });
 }
 
 }  // namespace
@@ -106,8 +147,12 @@ std::optional<ProductStep> as_product(const ir::Graph& graph, ir::ValueId value,
   step.value = value;
   step.axes = axes;
   step.k = products->k;
-  step.a = products->a;
-  step.b = products->b;
+  step.a = products->a.read;
+  step.a_zero = products->a.zero;
+  for (const Factor& b : products->b) {
+    step.b.push_back(b.read);
+    if (products->of_integers) step.b_zeros.push_back(b.zero);
+  }
   std::vector<ir::Expr> loops = {step.k};
   for (ir::Expr axis : axes) {
     if (axis->op != ir::ExprOp::Axis) continue;
@@ -136,6 +181,7 @@ std::optional<ProductStep> as_product(const ir::Graph& graph, ir::ValueId value,
   } else if (step.n.empty() && !swap_operands(step)) {
     return std::nullopt;
   }
+  if (!readable_zeros(graph, step, loops)) return std::nullopt;
   std::vector<std::pair<ir::Expr, ir::Expr>> leaves;
   for (size_t i = 0; i < sums.size(); ++i) {
     ir::Expr product = pool.leaf(ir::LeafKind::Product, static_cast<int>(i), sums[i]->dtype);
@@ -144,6 +190,25 @@ std::optional<ProductStep> as_product(const ir::Graph& graph, ir::ValueId value,
   }
   step.epilogue = pool.substitute(body, leaves);
   return step;
+}
+
+ReduceStep as_reduction(ir::ExprPool& pool, const ProductStep& step) {
+  const auto factor = [&](ir::Expr read, DType dtype, ir::Expr zero) {
+    read = pool.cast(dtype, read);
+    return zero ? pool.sub(read, pool.cast(dtype, zero)) : read;
+  };
+  const auto product = [&](size_t i) {
+    const bool integers = step.of_integers();
+    const DType dtype = integers ? DType::Int32 : step.a->dtype;
+    ir::Expr term = pool.mul(factor(step.a, dtype, step.a_zero),
+                             factor(step.b.at(i), dtype, integers ? step.b_zeros[i] : nullptr));
+    return step.k->op == ir::ExprOp::Axis ? pool.reduce(ir::Reduction::Sum, step.k, term) : term;
+  };
+  ir::Expr body = pool.rewrite(step.epilogue, [&](ir::Expr e) -> ir::Expr {
+    if (e->op != ir::ExprOp::Leaf || e->leaf_kind != ir::LeafKind::Product) return nullptr;
+    return pool.cast(e->dtype, product(static_cast<size_t>(e->integer)));
+  });
+  return {step.value, step.axes, body};
 }
 
 }  // namespace redfuser::fuse

@@ -13,4 +13,7 @@ namespace redfuser::fuse {
 std::optional<ProductStep> as_product(const ir::Graph& graph, ir::ValueId value, ir::Expr body,
                                       const std::vector<ir::Expr>& axes);
 
+// The same as a reduction, whose expressions are of `pool`, which has those of the step.
+ReduceStep as_reduction(ir::ExprPool& pool, const ProductStep& step);
+
 }  // namespace redfuser::fuse

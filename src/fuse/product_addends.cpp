@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "ir/contraction.h"
 #include "ops/lowering.h"
@@ -67,11 +68,60 @@ bool adds_to_product(const NodeFacts& facts, ir::NodeId id, Added& added, int mo
   return false;
 }
 
+// Elementwise nodes over products of integers.
+class IntegerFinish {
+ public:
+  explicit IntegerFinish(const NodeFacts& facts) : facts_(facts) {}
+
+  bool has(ir::NodeId id) { return facts_.has_integer_products() && has(id, 0); }
+
+ private:
+  static constexpr int kMaxDepth = 16;
+
+  bool has(ir::NodeId id, int depth) {
+    const auto known = known_.find(id);
+    if (known != known_.end()) return known->second;
+    return known_[id] = depth < kMaxDepth && finishes(id, depth);
+  }
+
+  bool finishes(ir::NodeId id, int depth) {
+    const ir::Graph& graph = facts_.graph();
+    const ir::Node& node = graph.nodes[static_cast<size_t>(id)];
+    if (!facts_.lowered(id) || facts_.reduces(id) || node.outputs.size() != 1) return false;
+    const ir::ValueId output = node.outputs[0];
+    const std::vector<ir::Expr> axes = ops::shared_index(graph, output);
+    ops::Lowering lowering(graph, [output](ir::ValueId v) { return v == output; });
+    int products = 0, tensors = 0, others = 0;
+    visit(lowering.element(output, axes), [&](ir::Expr e) {
+      if (e->op != ir::ExprOp::Read) return;
+      const auto value = static_cast<ir::ValueId>(e->integer);
+      const bool same = e->args == axes;
+      if (same && multiplied(facts_.producer(value), depth)) {
+        ++products;
+      } else if (same && !axes.empty()) {
+        ++tensors;
+      } else if (graph.values[static_cast<size_t>(value)].shape.size() > 1) {
+        ++others;
+      }
+    });
+    return products > 0 && tensors <= 1 && others == 0;
+  }
+
+  bool multiplied(ir::NodeId producer, int depth) {
+    if (producer < 0) return false;
+    if (facts_.contracts_integers(producer)) return multiplies_constant(facts_, producer);
+    return has(producer, depth + 1);
+  }
+
+  const NodeFacts& facts_;
+  std::map<ir::NodeId, bool> known_;
+};
+
 }  // namespace
 
 bool completes_product(const NodeFacts& facts, ir::NodeId node) {
   Added added;
-  return adds_to_product(facts, node, added);
+  return adds_to_product(facts, node, added) || IntegerFinish(facts).has(node);
 }
 
 }  // namespace redfuser::fuse

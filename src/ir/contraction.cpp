@@ -47,7 +47,35 @@ struct Factors {
   }
 };
 
+// x or x − zero, where x is an 8-bit Read that depends on the axis and zero does not.
+struct Difference {
+  Expr read = nullptr, zero = nullptr;
+};
+std::optional<Difference> difference_of(Expr e, Expr axis) {
+  Difference result;
+  if (e->op == ExprOp::Sub && !e->args[1]->depends_on(axis)) {
+    if (!e->args[1]->is_constant(0)) result.zero = e->args[1];
+    e = e->args[0];
+  }
+  if (e->op != ExprOp::Cast) return std::nullopt;
+  result.read = e->args[0];
+  const bool byte = result.read->dtype == DType::Int8 || result.read->dtype == DType::UInt8;
+  if (!byte || result.read->op != ExprOp::Read || !result.read->depends_on(axis)) {
+    return std::nullopt;
+  }
+  return result;
+}
+
 }  // namespace
+
+std::optional<IntegerContraction> as_integer_contraction(Expr reduce) {
+  if (reduce->op != ExprOp::Reduce || reduce->reduction != Reduction::Sum) return std::nullopt;
+  Expr axis = reduce->bound_axis(), product = reduce->body();
+  if (reduce->dtype != DType::Int32 || product->op != ExprOp::Mul) return std::nullopt;
+  const auto a = difference_of(product->args[0], axis), b = difference_of(product->args[1], axis);
+  if (product->args.size() != 2 || !a || !b) return std::nullopt;
+  return IntegerContraction{axis, a->read, b->read, a->zero, b->zero};
+}
 
 std::optional<Contraction> as_contraction(ExprPool& pool, Expr reduce) {
   if (reduce->op != ExprOp::Reduce || reduce->reduction != Reduction::Sum) return std::nullopt;

@@ -14,8 +14,19 @@ struct Contraction {
   Expr scale = nullptr;  // null for 1
 };
 
+// Σ_e (a − a_zero)·(b − b_zero) of int32 numbers, which wrap around; a and b are Reads of 8-bit
+// integers.
+struct IntegerContraction {
+  Expr axis = nullptr;
+  Expr a = nullptr, b = nullptr;
+  Expr a_zero = nullptr, b_zero = nullptr;  // int32 and free of e; null for 0
+};
+
 // Recognises a Reduce Sum by flattening products, quotients and signs; nullopt otherwise.
 std::optional<Contraction> as_contraction(ExprPool& pool, Expr reduce);
+
+// Recognises a Reduce Sum of int32 products of two differences; nullopt otherwise.
+std::optional<IntegerContraction> as_integer_contraction(Expr reduce);
 
 // The contraction as an expression in that canonical order.
 Expr rebuilt(ExprPool& pool, const Contraction& contraction, DType dtype);

@@ -23,6 +23,7 @@ struct CpuMachine {
   double product_rate = 45000;   // multiply-adds of matrices
   double pack_rate = 8000;       // elements of a matrix, put in the order that products read
   double pack_half_rate = 540;   // the same of 16 bits
+  double dot_rate = 200000;      // multiply-adds of matrices of 8-bit integers
   double integer_rate = 10000;   // 64-bit integers
   double index_rate = 1100;      // indices, counted one by one
   double instruction = 0.011;    // of a tile program, besides its elements

@@ -11,6 +11,7 @@
 #include "codegen/select/offers.h"
 #include "codegen/select/reduce_select.h"
 #include "codegen/select/rows_select.h"
+#include "fuse/product.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -25,10 +26,31 @@ struct Generator {
   void operator()(const fuse::AliasStep&) const {}
 };
 
+// A step as the families take it: products of integers are reductions.
+class Taken {
+ public:
+  Taken(const ir::Graph& graph, const fuse::Step& step) : step_(&step) {
+    const auto* product = std::get_if<fuse::ProductStep>(&step.kind);
+    if (product == nullptr || !product->of_integers()) return;
+    own_ = step;
+    own_.kind = fuse::as_reduction(*graph.pool, *product);
+    step_ = &own_;
+  }
+  Taken(const Taken&) = delete;
+  Taken& operator=(const Taken&) = delete;
+  const fuse::Step& step() const { return *step_; }
+
+ private:
+  const fuse::Step* step_;
+  fuse::Step own_;
+};
+
 }  // namespace
 
-GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target,
+GpuStep generate(const ir::Graph& graph, const fuse::Step& given, const Target& target,
                  const KnownSizes& sizes, const LeftOut& left_out) {
+  const Taken taken(graph, given);
+  const fuse::Step& step = taken.step();
   StepBuilder builder(graph, step, target);
   builder.sizes = sizes;
   builder.result.left_out = left_out;
@@ -41,8 +63,10 @@ GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& t
   return generate(graph, step, target, KnownSizes());
 }
 
-GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target,
+GpuStep generate(const ir::Graph& graph, const fuse::Step& given, const Target& target,
                  const KernelConfig& choice) {
+  const Taken taken(graph, given);
+  const fuse::Step& step = taken.step();
   StepBuilder builder(graph, step, target);
   if (const auto* cascade = std::get_if<fuse::CascadeStep>(&step.kind)) {
     generate_cascade(builder, *cascade, choice);
@@ -80,9 +104,11 @@ std::vector<Offer> offers_at(const ir::Graph& graph, const fuse::Step& step, con
   return offers;
 }
 
-std::vector<Candidate> kernel_configs(const ir::Graph& graph, const fuse::Step& step,
+std::vector<Candidate> kernel_configs(const ir::Graph& graph, const fuse::Step& given,
                                       const Target& target, std::span<const int64_t> symbols,
                                       const LeftOut& left_out) {
+  const Taken taken(graph, given);
+  const fuse::Step& step = taken.step();
   StepBuilder builder(graph, step, target);
   builder.sizes = KnownSizes(symbols);
   builder.result.left_out = left_out;

@@ -29,8 +29,8 @@ class OpaqueCall : public ops::NodeView {
   OpaqueCall(RunContext& context, const ir::Node& node, Prepared& prepared)
       : ops::NodeView(context.graph, node), context_(context), prepared_(prepared) {}
 
-  // The result of make() in the node's first run; make() may use attributes, not inputs. A kernel
-  // has one such value.
+  // The result of make() in the node's first run; make() may use attributes and constant inputs,
+  // not others. A kernel has one such value.
   template <typename T, typename Make>
   const T& prepared(const Make& make) const {
     const std::lock_guard lock(prepared_.mutex);
@@ -39,6 +39,10 @@ class OpaqueCall : public ops::NodeView {
   }
 
   RunContext& context() const { return context_; }
+  // Input `input` is the same in every run.
+  bool is_constant(int input) const {
+    return graph().values[static_cast<size_t>(node().inputs[input])].is_constant();
+  }
   ThreadPool& threads() const { return context_.pool; }
   const Tensor& tensor(int input) const;  // InternalError unless present and computed
   const Dims& dims(int input) const { return tensor(input).dims(); }

@@ -65,7 +65,9 @@ void ChosenKernel::keep(Key key, std::shared_ptr<const Choice> choice) const {
 }
 
 StepForm ChosenKernel::form_of(std::span<const int64_t> symbols, int threads) const {
-  return {graph_, kind_, symbols, threads};
+  StepForm form{graph_, kind_, symbols, threads};
+  form.panels = panels_;
+  return form;
 }
 
 std::shared_ptr<const ChosenKernel::Choice> ChosenKernel::choose(const RunContext& context) const {

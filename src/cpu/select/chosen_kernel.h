@@ -56,6 +56,7 @@ class ChosenKernel final : public Kernel {
   std::span<const Family> families_;
   std::vector<int64_t> symbols_;
   std::shared_ptr<const Divisions> divisions_;
+  const std::shared_ptr<PanelStore> panels_ = std::make_shared<PanelStore>();
   mutable std::mutex mutex_;
   mutable std::deque<std::pair<Key, std::shared_ptr<const Choice>>> choices_;  // of the last sizes
 };

@@ -110,6 +110,11 @@ struct FilterArgs {
 inline constexpr int64_t kFilterSlack = 16;
 using FilterFn = void (*)(const FilterArgs& args);
 
+// In integer_gemm.h.
+struct IntegerKernels;
+struct IntegerFinishArgs;
+using IntegerFinishFn = void (*)(const IntegerFinishArgs& args);
+
 struct KernelTable {
   const char* name;
   // Null if the operation is not defined for the element class.
@@ -123,6 +128,9 @@ struct KernelTable {
   ConvertFn store[kElems][kStorageTypes];  // element class -> storage, wrapping integers
   GemmFn gemm_f32, gemm_f64;
   FilterFn filter_f32, filter_f64;
+  // Those that this machine runs, the best first; the last of them needs no extension.
+  const IntegerKernels* integer[3];
+  IntegerFinishFn finish_i32, finish_i64, finish_f32;
 };
 
 // The table of the machine's best instruction set. The environment variable REDFUSER_CPU (baseline,

@@ -6,6 +6,7 @@
 #include "cpu/steps/product_plan.h"
 #include "cpu/steps/reduce_families.h"
 #include "cpu/steps/step_kernel.h"
+#include "fuse/product.h"
 
 namespace redfuser::cpu {
 namespace {
@@ -62,6 +63,7 @@ std::shared_ptr<const StepPlan> emit_product(StepForm& form, const select::Kerne
     return made;
   });
   plan->set_blocks(choice.at("rows"), choice.at("columns"));
+  plan->pack_constants(form.graph, *form.panels);
   plan->alone = plan->time(form.threads).alone;
   return plan;
 }
@@ -71,18 +73,17 @@ ReducePlan::MakeBody reduction_of(const StepForm& form) {
   return [&form](ir::ExprPool& pool) {
     const fuse::ProductStep& step = step_of(form);
     Specializer specializer(pool, form.symbols);
-    ir::Expr a = specializer.copy(step.a), k = specializer.copy(step.k);
-    const auto product = [&](ir::Expr b) {
-      ir::Expr term = pool.mul(a, pool.cast(a->dtype, specializer.copy(b)));
-      return k->op == ir::ExprOp::Axis ? pool.reduce(ir::Reduction::Sum, k, term) : term;
-    };
-    ir::Expr epilogue = pool.rewrite(specializer.copy(step.epilogue), [&](ir::Expr e) -> ir::Expr {
-      if (e->op != ir::ExprOp::Leaf || e->leaf_kind != ir::LeafKind::Product) return nullptr;
-      return pool.cast(e->dtype, product(step.b.at(static_cast<size_t>(e->integer))));
-    });
-    std::vector<ir::Expr> indices;
-    for (ir::Expr axis : step.axes) indices.push_back(specializer.copy(axis));
-    return ReducePlan::Body{step.value, std::move(indices), epilogue};
+    fuse::ProductStep copy = step;
+    for (ir::Expr* e : {&copy.k, &copy.a, &copy.a_zero, &copy.epilogue}) {
+      if (*e) *e = specializer.copy(*e);
+    }
+    for (auto* list : {&copy.b, &copy.b_zeros, &copy.axes}) {
+      for (ir::Expr& e : *list) {
+        if (e) e = specializer.copy(e);
+      }
+    }
+    fuse::ReduceStep reduce = fuse::as_reduction(pool, copy);
+    return ReducePlan::Body{reduce.value, std::move(reduce.axes), reduce.body};
   };
 }
 
@@ -126,6 +127,8 @@ std::vector<ir::Expr> expressions(const fuse::ProductStep& step) {
   }
   for (ir::Expr e : {step.k, step.a, step.epilogue}) result.push_back(e);
   result.insert(result.end(), step.b.begin(), step.b.end());
+  result.push_back(step.a_zero);
+  result.insert(result.end(), step.b_zeros.begin(), step.b_zeros.end());
   return result;
 }
 

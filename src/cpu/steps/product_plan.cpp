@@ -4,47 +4,26 @@
 
 #include "base/error.h"
 #include "cpu/steps/step_kernel.h"
-#include "cpu/tile/interval.h"
 
 namespace redfuser::cpu {
 namespace {
 
 constexpr int64_t kEpilogueElements = 4096;
 
-MatrixView view(const SeparatedOffset& s, const char* data, DType dtype, int64_t batch, int rows,
-                int64_t row, int columns, int64_t column) {
-  const OffsetPart& r = s.parts[static_cast<size_t>(rows)];
-  const OffsetPart& c = s.parts[static_cast<size_t>(columns)];
-  int64_t offset = s.constant + s.parts[0].at(batch);
-  MatrixView v;
-  v.storage = static_cast<uint8_t>(dtype);
-  v.row_stride = r.stride;
-  v.column_stride = c.stride;
-  if (r.table.empty()) {
-    offset += row * r.stride;
-  } else {
-    v.row_offsets = r.table.data() + row;
-  }
-  if (c.table.empty()) {
-    offset += column * c.stride;
-  } else {
-    v.column_offsets = c.table.data() + column;
-  }
-  v.data = data + offset * static_cast<int64_t>(size_of(dtype));
-  return v;
+bool is_product(ir::Expr e) {
+  return e->op == ir::ExprOp::Leaf && e->leaf_kind == ir::LeafKind::Product;
 }
 
-bool separate_operand(ir::ExprPool& pool, ir::Expr read, const TileBuilder::DimsOf& dims,
-                      const std::vector<std::vector<ir::Expr>>& lists, SeparatedOffset& to) {
-  if (read->op != ir::ExprOp::Read || !is_float(read->dtype)) return false;
-  const Dims sizes = dims(read->integer);
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    const Interval range = interval_of(read->args[i]);
-    if (range.low < 0 || range.high >= sizes[i]) return false;
-  }
-  auto separated = separate(pool, flat_offset(pool, read->args, sizes), lists);
-  if (separated) to = std::move(*separated);
-  return separated.has_value();
+// The epilogue over products that are float32, where it uses the integers in no other form.
+ir::Expr over_floats(ir::ExprPool& pool, ir::Expr epilogue) {
+  ir::Expr result = pool.rewrite(epilogue, [&](ir::Expr e) -> ir::Expr {
+    if (e->op != ir::ExprOp::Cast || e->dtype != DType::Float32) return nullptr;
+    ir::Expr arg = e->args[0];
+    return is_product(arg) ? pool.leaf(arg->leaf_kind, arg->integer, e->dtype) : nullptr;
+  });
+  bool floats = true;
+  visit(result, [&](ir::Expr e) { floats &= !is_product(e) || e->dtype == DType::Float32; });
+  return floats ? result : nullptr;
 }
 
 }  // namespace
@@ -55,7 +34,6 @@ std::string ProductPlan::build(const ir::Graph& graph) {
                               m = specializer.copy_axes(step_.m),
                               n = specializer.copy_axes(step_.n),
                               k = specializer.copy_axes({&step_.k, 1});
-  ir::Expr a = specializer.copy(step_.a);
   const TileBuilder::DimsOf dims = [&](int64_t value) {
     return dims_of(graph, static_cast<ir::ValueId>(value), symbols_);
   };
@@ -63,21 +41,39 @@ std::string ProductPlan::build(const ir::Graph& graph) {
   m_ = extent_of(m);
   n_ = extent_of(n);
   k_ = extent_of(k);
-  bool separated = separate_operand(pool, a, dims, {batch, m, k}, a_);
-  bool f64 = a->dtype == DType::Float64;
-  a_dtype_ = a->dtype;
-  for (ir::Expr operand : step_.b) {
-    ir::Expr b = specializer.copy(operand);
-    separated = separated && separate_operand(pool, b, dims, {batch, n, k}, b_.emplace_back());
-    f64 |= b->dtype == DType::Float64;
-    b_dtypes_.push_back(b->dtype);
-  }
-  if (!separated) {
+  const OperandAxes axes{batch, m, n, k};
+  if (step_.of_integers()) {
+    integers_ = separate_integers(graph, pool, specializer, step_, axes, dims);
+    if (!integers_) return "the operands are not matrices of integers in memory";
+    integers_->k = k_;
+    dtype_ = DType::Int32;
+  } else if (!separate_floats(specializer, axes, dims)) {
     return "the operands are not matrices of floats in memory";
   }
-  dtype_ = f64 ? DType::Float64 : DType::Float32;
   plan_result(graph, specializer, batch, m, n, dims);
   return "";
+}
+
+bool ProductPlan::separate_floats(Specializer& specializer, const OperandAxes& axes,
+                                  const TileBuilder::DimsOf& dims) {
+  bool f64 = false;
+  const auto operand = [&](ir::Expr read, const std::vector<ir::Expr>& rows, DType& dtype,
+                           SeparatedOffset& to) {
+    read = specializer.copy(read);
+    dtype = read->dtype;
+    f64 |= dtype == DType::Float64;
+    return is_float(dtype) && separate_read(pool, read, dims, {axes.batch, rows, axes.k}, to);
+  };
+  if (!operand(step_.a, axes.m, a_dtype_, a_)) return false;
+  for (ir::Expr b : step_.b) {
+    if (!operand(b, axes.n, b_dtypes_.emplace_back(), b_.emplace_back())) return false;
+  }
+  dtype_ = f64 ? DType::Float64 : DType::Float32;
+  return true;
+}
+
+void ProductPlan::pack_constants(const ir::Graph& graph, PanelStore& store) {
+  if (integers_ && !empty()) integers_->pack_constants(graph, store, batches_, n_);
 }
 
 void ProductPlan::plan_result(const ir::Graph& graph, Specializer& specializer,
@@ -95,6 +91,11 @@ void ProductPlan::plan_result(const ir::Graph& graph, Specializer& specializer,
       in_place_ = std::move(place);
       return;
     }
+  }
+  if (integers_) {
+    ir::Expr floats = over_floats(pool, epilogue);
+    dtype_ = floats ? DType::Float32 : DType::Int64;
+    if (floats) epilogue = floats;
   }
   TileBuilder builder(pool, program, dims);
   for (ir::Expr axis : batch) builder.set_outer(axis);
@@ -121,11 +122,11 @@ void ProductPlan::bind_product(TileBuilder& builder, ir::Expr epilogue, Shape sh
     scope_ = builder.fixed_scope({pool.axis("n", pool.integer(1))});
     shape = Shape::Tile;
   }
-  for (size_t i = 0; i < b_.size(); ++i) {
+  for (size_t i = 0; i < step_.b.size(); ++i) {
     products_.push_back(builder.make_view(elem_of(dtype_), shape, scope_));
   }
   visit(epilogue, [&](ir::Expr e) {
-    if (e->op != ir::ExprOp::Leaf || e->leaf_kind != ir::LeafKind::Product) return;
+    if (!is_product(e)) return;
     const RegisterId product = products_.at(static_cast<size_t>(e->integer));
     builder.bind(e, builder.converted(product, elem_of(e->dtype)));
   });
@@ -133,39 +134,21 @@ void ProductPlan::bind_product(TileBuilder& builder, ir::Expr epilogue, Shape sh
 
 void ProductPlan::multiply(const RunContext& context, TileContext& machine, const Region& region,
                            int64_t stride) const {
-  const auto& values = context.values;
-  GemmArgs g;
-  g.m = region.rows;
-  g.n = region.columns;
-  g.k = k_;
-  g.a = view(a_, static_cast<const char*>(values[static_cast<size_t>(step_.a->integer)].data()),
-             a_dtype_, region.batch, 1, region.row, 2, 0);
-  const auto set_b = [&](size_t i) {
-    const auto value = static_cast<size_t>(step_.b[i]->integer);
-    g.b = view(b_[i], static_cast<const char*>(values[value].data()), b_dtypes_[i], region.batch, 2,
-               0, 1, region.column);
-  };
-  g.scratch = machine.gemm_scratch;
-  const GemmFn gemm = dtype_ == DType::Float64 ? kernels().gemm_f64 : kernels().gemm_f32;
   const auto bytes = static_cast<int64_t>(size_of(dtype_));
   if (in_place_) {
-    set_b(0);
     const SeparatedOffset& c = *in_place_;
-    g.c_stride = c.parts[1].stride;
-    g.c = machine.outputs[0] +
-          (c.constant + c.parts[0].at(region.batch) + region.row * g.c_stride + region.column) *
-              bytes;
-    gemm(g);
-    return;
+    const int64_t at =
+        c.constant + c.parts[0].at(region.batch) + region.row * c.parts[1].stride + region.column;
+    return multiply_into(context, machine, region, 0, machine.outputs[0] + at * bytes,
+                         c.parts[1].stride, false);
   }
+  // The integers' own scratch memory lies before the blocks.
   char* blocks = static_cast<char*>(machine.gemm_scratch) + kGemmScratchBytes;
+  if (integers_) blocks += integers_->scratch_bytes(region.rows, region.columns);
   const int64_t block_bytes = region.rows * stride * bytes;
-  g.c_stride = stride;
-  g.c_padded = true;
   for (size_t i = 0; i < step_.b.size(); ++i) {
-    set_b(i);
-    g.c = blocks + static_cast<int64_t>(i) * block_bytes;
-    gemm(g);
+    multiply_into(context, machine, region, i, blocks + static_cast<int64_t>(i) * block_bytes,
+                  stride, true);
   }
   for (size_t i = 0; i < batch_points_[static_cast<size_t>(region.batch)].size(); ++i) {
     machine.axes[i] = batch_points_[static_cast<size_t>(region.batch)][i];
@@ -184,6 +167,32 @@ void ProductPlan::multiply(const RunContext& context, TileContext& machine, cons
   }
 }
 
+void ProductPlan::multiply_into(const RunContext& context, TileContext& machine,
+                                const Region& region, size_t i, char* c, int64_t c_stride,
+                                bool padded) const {
+  char* scratch = static_cast<char*>(machine.gemm_scratch);
+  if (integers_) {
+    return integers_->run(context, i,
+                          {region.batch, region.row, region.column, region.rows, region.columns, c,
+                           c_stride, dtype_, scratch + kGemmScratchBytes});
+  }
+  const auto data = [&](ir::Expr read) {
+    const Tensor& tensor = context.values[static_cast<size_t>(read->integer)];
+    return static_cast<const char*>(tensor.data());
+  };
+  GemmArgs g;
+  g.m = region.rows;
+  g.n = region.columns;
+  g.k = k_;
+  g.a = view_of(a_, data(step_.a), a_dtype_, region.batch, 1, region.row, 2, 0);
+  g.b = view_of(b_[i], data(step_.b[i]), b_dtypes_[i], region.batch, 2, 0, 1, region.column);
+  g.c = c;
+  g.c_stride = c_stride;
+  g.c_padded = padded;
+  g.scratch = scratch;
+  (dtype_ == DType::Float64 ? kernels().gemm_f64 : kernels().gemm_f32)(g);
+}
+
 void ProductPlan::set_blocks(int64_t rows, int64_t columns) {
   if (empty()) return;
   block_rows_ = std::clamp<int64_t>(rows, 1, m_);
@@ -197,15 +206,30 @@ void ProductPlan::set_blocks(int64_t rows, int64_t columns) {
 }
 
 double ProductPlan::bytes_of_a() const {
-  return static_cast<double>(m_ * k_) * static_cast<double>(size_of(a_dtype_));
+  return static_cast<double>(m_ * k_) * static_cast<double>(size_of(step_.a->dtype));
 }
 
 double ProductPlan::bytes_of_b() const {
   double bytes = 0;
-  for (const DType dtype : b_dtypes_) {
-    bytes += static_cast<double>(n_ * k_) * static_cast<double>(size_of(dtype));
+  for (ir::Expr b : step_.b) {
+    bytes += static_cast<double>(n_ * k_) * static_cast<double>(size_of(b->dtype));
   }
   return bytes;
+}
+
+// Of one block, besides the bytes of the operands.
+double ProductPlan::products_time(double rows, double columns) const {
+  const select::CpuMachine& machine = select::kCpu;
+  const auto k = static_cast<double>(k_);
+  if (integers_) return integers_->time(rows, columns);
+  const double wide = dtype_ == DType::Float64 ? 2 : 1;
+  double time = a_dtype_ != dtype_ ? rows * k / machine.convert_rate : 0;
+  for (size_t i = 0; i < b_.size(); ++i) {
+    // Parts: batch, n, k.
+    time += wide * product_time(
+                       {rows, columns, k, size_of(b_dtypes_[i]) == 2, b_[i].parts[1].stride == 1});
+  }
+  return time;
 }
 
 StepTime ProductPlan::time(int threads) const {
@@ -221,16 +245,11 @@ StepTime ProductPlan::time(int threads) const {
   const double elements = rows * columns * k * static_cast<double>(b_.size());
   const double wide = dtype_ == DType::Float64 ? 2 : 1;
   TaskTime task;
-  task.floor = wide * elements / machine.product_rate;
-  for (size_t i = 0; i < b_.size(); ++i) {
-    // Parts: batch, n, k.
-    task.time += wide * product_time({rows, columns, k, size_of(b_dtypes_[i]) == 2,
-                                      b_[i].parts[1].stride == 1});
-  }
+  task.floor = wide * elements / (integers_ ? machine.dot_rate : machine.product_rate);
+  task.time = products_time(rows, columns);
   // Every block of rows reads B again, but A in place.
   task.time += bytes_of_b() / static_cast<double>(across) / rate(bytes_of_b()) +
                bytes_of_a() / static_cast<double>(down) / rate(bytes_of_a());
-  if (a_dtype_ != dtype_) task.time += rows * k / machine.convert_rate;
   if (in_place_) {
     task.time += rows * columns * static_cast<double>(size_of(dtype_)) / machine.memory_rate;
   } else {
@@ -253,7 +272,8 @@ void ProductPlan::run(RunContext& context) const {
   const int64_t stride = padded(block_columns_) + 16;
   const int64_t bytes = static_cast<int64_t>(size_of(dtype_));
   const auto count = static_cast<int64_t>(step_.b.size());
-  const int64_t extra = in_place_ ? 0 : count * block_rows_ * stride * bytes;
+  const int64_t products = in_place_ ? 0 : count * block_rows_ * stride * bytes;
+  const int64_t integers = integers_ ? integers_->scratch_bytes(block_rows_, block_columns_) : 0;
   runner.run(
       batches_ * down * across, alone,
       [&](TileContext& machine, int64_t task) {
@@ -266,7 +286,7 @@ void ProductPlan::run(RunContext& context) const {
         region.columns = std::min(block_columns_, n_ - region.column);
         multiply(context, machine, region, stride);
       },
-      extra);
+      products + integers);
 }
 
 }  // namespace redfuser::cpu

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "cpu/estimate/program_time.h"
+#include "cpu/steps/integer_product.h"
+#include "cpu/steps/product_operands.h"
 #include "cpu/steps/step_form.h"
 #include "cpu/tile/product_layout.h"
 #include "cpu/tile/specialize.h"
@@ -25,6 +27,8 @@ class ProductPlan final : public TilePlan {
 
   // Rows and columns of a block, of all batches in turn. Before the first run.
   void set_blocks(int64_t rows, int64_t columns);
+  // Takes constant operands of integers from `store`, packed. Before the first run.
+  void pack_constants(const ir::Graph& graph, PanelStore& store);
   // With these blocks.
   StepTime time(int threads) const;
   void run(RunContext& context) const override;
@@ -37,18 +41,25 @@ class ProductPlan final : public TilePlan {
   struct Region {
     int64_t batch, row, column, rows, columns;
   };
+  bool separate_floats(Specializer& specializer, const OperandAxes& axes,
+                       const TileBuilder::DimsOf& dims);
   void plan_result(const ir::Graph& graph, Specializer& specializer,
                    const std::vector<ir::Expr>& batch, const std::vector<ir::Expr>& m,
                    const std::vector<ir::Expr>& n, const TileBuilder::DimsOf& dims);
   void bind_product(TileBuilder& builder, ir::Expr epilogue, Shape shape);
   void multiply(const RunContext& context, TileContext& machine, const Region& region,
                 int64_t stride) const;
+  // Product `i` into c; padded columns may be written too.
+  void multiply_into(const RunContext& context, TileContext& machine, const Region& region,
+                     size_t i, char* c, int64_t c_stride, bool padded) const;
   double bytes_of_a() const;
   double bytes_of_b() const;
+  double products_time(double rows, double columns) const;
 
   std::vector<int64_t> symbols_;
   const fuse::ProductStep step_;
-  DType dtype_ = DType::Float32;
+  DType dtype_ = DType::Float32;            // of the products
+  std::optional<IntegerProduct> integers_;  // in place of a_ and b_
   int64_t batches_ = 1, m_ = 1, n_ = 1, k_ = 1;
   int64_t block_rows_ = 1, block_columns_ = 1;
   // Parts: batch, m or n, k.

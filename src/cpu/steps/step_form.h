@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cpu/step.h"
+#include "cpu/steps/integer_product.h"
 #include "cpu/tile/tile_program.h"
 #include "select/offer.h"
 
@@ -33,6 +34,8 @@ struct StepForm {
   double least = HUGE_VAL, floor = 0;
   // Programs without tiles that an estimate needed, by family: `emit` takes them.
   std::map<std::string_view, std::shared_ptr<TilePlan>> made;
+  // Of the step's constants, for the plans of all sizes.
+  std::shared_ptr<PanelStore> panels = std::make_shared<PanelStore>();
 
   template <typename Plan, typename Make>
   std::shared_ptr<Plan> program_of(std::string_view family, const Make& make) {

@@ -109,4 +109,27 @@ std::optional<SeparatedOffset> separate(ir::ExprPool& pool, ir::Expr offset,
   return result;
 }
 
+MatrixView view_of(const SeparatedOffset& s, const char* data, DType dtype, int64_t batch, int rows,
+                   int64_t row, int columns, int64_t column) {
+  const OffsetPart& r = s.parts[static_cast<size_t>(rows)];
+  const OffsetPart& c = s.parts[static_cast<size_t>(columns)];
+  int64_t offset = s.constant + s.parts[0].at(batch);
+  MatrixView v;
+  v.storage = static_cast<uint8_t>(dtype);
+  v.row_stride = r.stride;
+  v.column_stride = c.stride;
+  if (r.table.empty()) {
+    offset += row * r.stride;
+  } else {
+    v.row_offsets = r.table.data() + row;
+  }
+  if (c.table.empty()) {
+    offset += column * c.stride;
+  } else {
+    v.column_offsets = c.table.data() + column;
+  }
+  v.data = data + offset * static_cast<int64_t>(size_of(dtype));
+  return v;
+}
+
 }  // namespace redfuser::cpu

@@ -35,7 +35,8 @@ void check_sizes_known(const CompiledProgram& program) {
 bool multiplies(const CompiledProgram& program) {
   const std::vector<fuse::Step>& steps = program.plan.steps;
   return std::any_of(steps.begin(), steps.end(), [](const fuse::Step& step) {
-    return std::holds_alternative<fuse::ProductStep>(step.kind);
+    const auto* product = std::get_if<fuse::ProductStep>(&step.kind);
+    return product != nullptr && !product->of_integers();
   });
 }
 

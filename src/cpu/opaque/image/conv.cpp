@@ -13,12 +13,12 @@
 #include "cpu/opaque/opaque_kernels.h"
 
 namespace redfuser::cpu {
-namespace {
-
 bool is_pointwise(const Window& w) {
   return count_of(w.kernel) == 1 && count_of(w.stride) == 1 && w.output == w.input &&
          w.pad_begin == Size3{0, 0, 0};
 }
+
+namespace {
 
 // Sizes of one image, which is one group of one batch entry, and its tensors.
 template <typename T>

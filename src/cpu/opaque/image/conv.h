@@ -13,6 +13,9 @@ struct ConvShape {
   Window window;
 };
 
+// The columns of a one-element kernel that visits every pixel are the input itself.
+bool is_pointwise(const Window& window);
+
 // y = x * w + bias; bias may be null. T is float or double.
 template <typename T>
 void convolve(const ConvShape& shape, const T* x, const T* w, const T* bias, T* y,

@@ -22,9 +22,9 @@ void for_each_tap(const Window& w, const Body& body) {
 }
 
 // columns[tap, pixel - begin] for the output pixels [begin, end) of one channel's plane; rows are
-// `ld` elements apart. Zero where a tap is outside the input.
+// `ld` elements apart. `padding` where a tap is outside the input. T is float, double or uint8_t.
 template <typename T>
 void gather_columns(const Window& w, const T* plane, int64_t begin, int64_t end, T* columns,
-                    int64_t ld);
+                    int64_t ld, T padding = T(0));
 
 }  // namespace redfuser::cpu

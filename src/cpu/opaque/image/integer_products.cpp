@@ -3,15 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 
 #include "base/dispatch.h"
 #include "base/error.h"
 #include "cpu/opaque/image/conv.h"
+#include "cpu/opaque/image/integer_conv.h"
 #include "cpu/opaque/opaque_gemm.h"
 #include "cpu/opaque/opaque_kernels.h"
+#include "cpu/simd/integer_gemm.h"
 
-// Integer products run in float64, which holds sums of 8-bit products exactly.
+// Products that the integer kernels do not take run in floats, which hold their sums exactly.
 namespace redfuser::cpu {
 namespace {
 
@@ -30,8 +33,9 @@ double parameter(const ChargedVector<double>& values, int64_t index) {
   return values.size() == 1 ? values[0] : values[static_cast<size_t>(index)];
 }
 
-// Input `input` as float64 with the zero point of input `zero_point` (which may be absent)
+// Input `input` as floats T with the zero point of input `zero_point` (which may be absent)
 // subtracted; a zero point of several elements runs along `axis`.
+template <typename T>
 Tensor centered(const OpaqueCall& call, int input, int zero_point, int axis) {
   const Tensor& x = call.tensor(input);
   ChargedVector<double> zeros{0};
@@ -41,12 +45,14 @@ Tensor centered(const OpaqueCall& call, int input, int zero_point, int axis) {
     call.fail(fmt::format("zero point {} does not fit {}", describe(call.tensor(zero_point)),
                           describe(x)));
   }
-  Tensor result(DType::Float64, x.dims());
-  double* target = result.as<double>();
+  Tensor result(sizeof(T) == 4 ? DType::Float32 : DType::Float64, x.dims());
+  T* target = result.as<T>();
   dispatch(x.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    for (int64_t i = 0; i < x.size(); ++i) {
-      target[i] = static_cast<double>(x.as<T>()[i]) - parameter(zeros, i / view.inner % view.size);
+    using Stored = typename decltype(tag)::type;
+    for (int64_t i = 0; i < x.size(); i += view.inner) {
+      const T zero = static_cast<T>(parameter(zeros, i / view.inner % view.size));
+      for (int64_t j = i; j < i + view.inner; ++j)
+        target[j] = static_cast<T>(x.as<Stored>()[j]) - zero;
     }
   });
   return result;
@@ -60,14 +66,37 @@ T quantized(double value, double zero_point) {
                                    static_cast<double>(std::numeric_limits<T>::max())));
 }
 
-// acc[batch, filters, pixels] of centred inputs `x` and `w`.
-Tensor convolve_centered(OpaqueCall& call, int x, int x_zero, int w, int w_zero, ConvShape& shape) {
-  shape = make_conv_shape(call, x, w);
-  Tensor input = centered(call, x, x_zero, 1), weights = centered(call, w, w_zero, 0);
-  Tensor sums(DType::Float64, shape.window.dims(shape.batch, shape.filters, shape.window.output));
-  convolve<double>(shape, input.as<double>(), weights.as<double>(), nullptr, sums.as<double>(),
-                   call.threads());
-  return sums;
+// Calls finish with every row of Σ (x − x_zero) · (w − w_zero), by floats T that hold the sums.
+template <typename T>
+void convolve_centered(OpaqueCall& call, const ConvShape& shape, int x, int x_zero, int w,
+                       int w_zero, const std::function<void(const SumRow&)>& finish) {
+  const Tensor input = centered<T>(call, x, x_zero, 1), weights = centered<T>(call, w, w_zero, 0);
+  Tensor sums(input.dtype(), shape.window.dims(shape.batch, shape.filters, shape.window.output));
+  convolve<T>(shape, input.as<T>(), weights.as<T>(), nullptr, sums.as<T>(), call.threads());
+  const int64_t pixels = count_of(shape.window.output);
+  parallel_ranges(call.threads(), shape.batch * shape.filters, 1, [&](int64_t begin, int64_t end) {
+    std::vector<int32_t> row(static_cast<size_t>(pixels));
+    for (int64_t i = begin; i < end; ++i) {
+      const T* from = sums.as<T>() + i * pixels;
+      for (int64_t j = 0; j < pixels; ++j)
+        row[static_cast<size_t>(j)] = static_cast<int32_t>(from[j]);
+      finish({i / shape.filters, i % shape.filters, 0, pixels, row.data(), 0});
+    }
+  });
+}
+
+// The rows of a convolution's sums, by the integer kernels where they take it.
+void convolve_rows(OpaqueCall& call, const ConvShape& shape, int x, int x_zero, int w, int w_zero,
+                   const std::function<void(const SumRow&)>& finish) {
+  if (convolve_integers(call, shape, x, x_zero, w, w_zero, finish)) return;
+  // Sums of products of differences of bytes, below 2^16 each, up to 2^24.
+  const int64_t terms = call.dims(w)[0] == 0 ? 0 : call.tensor(w).size() / call.dims(w)[0];
+  const bool bytes = size_of(call.tensor(x).dtype()) == 1 && size_of(call.tensor(w).dtype()) == 1;
+  if (bytes && terms <= 256) {
+    convolve_centered<float>(call, shape, x, x_zero, w, w_zero, finish);
+  } else {
+    convolve_centered<double>(call, shape, x, x_zero, w, w_zero, finish);
+  }
 }
 
 // Quantises sums[i] * factor(i) to output 0.
@@ -114,24 +143,48 @@ Dims broadcast_batch(const OpaqueCall& call, const Dims& a, const Dims& b) {
 }  // namespace
 
 void run_conv_integer(OpaqueCall& call) {
-  ConvShape shape;
-  Tensor sums = convolve_centered(call, 0, 2, 1, 3, shape);
-  int32_t* y = call.allocate(0, sums.dims()).as<int32_t>();
-  for (int64_t i = 0; i < sums.size(); ++i) y[i] = static_cast<int32_t>(sums.as<double>()[i]);
+  const ConvShape shape = make_conv_shape(call, 0, 1);
+  const Size3& size = shape.window.output;
+  int32_t* y = call.allocate(0, shape.window.dims(shape.batch, shape.filters, size)).as<int32_t>();
+  convolve_rows(call, shape, 0, 2, 1, 3, [&](const SumRow& row) {
+    int32_t* to = y + (row.batch * shape.filters + row.filter) * count_of(size) + row.pixel;
+    const auto base = static_cast<uint32_t>(row.base);
+    for (int64_t j = 0; j < row.count; ++j) {
+      to[j] = static_cast<int32_t>(static_cast<uint32_t>(row.c[j]) + base);
+    }
+  });
 }
 
 void run_qlinear_conv(OpaqueCall& call) {
-  ConvShape shape;
-  Tensor sums = convolve_centered(call, 0, 2, 3, 5, shape);
-  ChargedVector<double> bias(1, 0), w_scale = parameters_of(call, 4, shape.filters);
-  if (call.has_input(8)) bias = parameters_of(call, 8, shape.filters);
-  double scale = call.real_of(1) / call.real_of(6);
-  int64_t pixels = count_of(shape.window.output);
-  double* sum = sums.as<double>();
-  for (int64_t i = 0; i < sums.size(); ++i) sum[i] += parameter(bias, i / pixels % shape.filters);
-  double zero = call.has_input(7) ? call.real_of(7) : 0;
-  requantize(call, sums, zero,
-             [&](int64_t i) { return scale * parameter(w_scale, i / pixels % shape.filters); });
+  const ConvShape shape = make_conv_shape(call, 0, 3);
+  const Size3& size = shape.window.output;
+  const ChargedVector<double> w_scale = parameters_of(call, 4, shape.filters);
+  std::vector<int64_t> bias{0};
+  if (call.has_input(8)) {
+    parameters_of(call, 8, shape.filters);
+    bias = call.integers_of(8);
+  }
+  const double scale = call.real_of(1) / call.real_of(6);
+  const double zero = call.has_input(7) ? call.real_of(7) : 0;
+  Tensor& y = call.allocate(0, shape.window.dims(shape.batch, shape.filters, size));
+  if (y.dtype() != DType::Int8 && y.dtype() != DType::UInt8) {
+    call.fail("output is not of an 8-bit integer dtype");
+  }
+  const double low = y.dtype() == DType::Int8 ? -128 : 0;
+  auto* bytes = static_cast<uint8_t*>(y.mutable_data());
+  convolve_rows(call, shape, 0, 2, 3, 5, [&](const SumRow& row) {
+    const auto own = static_cast<uint32_t>(bias[bias.size() == 1 ? 0 : row.filter]);
+    IntegerQuantizeArgs q;
+    q.count = row.count;
+    q.c = row.c;
+    q.bias = static_cast<int32_t>(static_cast<uint32_t>(row.base) + own);
+    q.scale = scale * parameter(w_scale, row.filter);
+    q.zero = zero;
+    q.low = low;
+    q.high = low + 255;
+    q.out = bytes + (row.batch * shape.filters + row.filter) * count_of(size) + row.pixel;
+    integer_kernels().quantize(q);
+  });
 }
 
 void run_qlinear_matmul(OpaqueCall& call) {
@@ -139,8 +192,8 @@ void run_qlinear_matmul(OpaqueCall& call) {
   if (a_dims.size() < 2 || b_dims.size() < 2 || a_dims.back() != b_dims[b_dims.size() - 2]) {
     call.fail("cannot multiply " + describe(call.tensor(0)) + " and " + describe(call.tensor(3)));
   }
-  Tensor a = centered(call, 0, 2, static_cast<int>(a_dims.size()) - 2);
-  Tensor b = centered(call, 3, 5, static_cast<int>(b_dims.size()) - 1);
+  Tensor a = centered<double>(call, 0, 2, static_cast<int>(a_dims.size()) - 2);
+  Tensor b = centered<double>(call, 3, 5, static_cast<int>(b_dims.size()) - 1);
   Dims dims = broadcast_batch(call, a_dims, b_dims);
   int64_t batches = element_count(dims);
   int64_t m = a_dims[a_dims.size() - 2], k = a_dims.back(), n = b_dims.back();

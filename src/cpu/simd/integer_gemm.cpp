@@ -1,0 +1,101 @@
+// Integer products by sums of pairs of 16-bit products (pmaddwd), which every x86 has, and the list
+// of the kernels of an instruction set. Two products of 9-bit numbers cannot overflow; the products
+// of bytes in pairs (pmaddubsw) saturate and are not used.
+#include "cpu/simd/integer_list.h"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "cpu/simd/integer_block.h"
+
+namespace redfuser::cpu::RF_ISA {
+namespace {
+
+struct PairDot {
+  using Packed = int16_t;
+  static constexpr int64_t kDepth = 2;
+
+  template <bool kLeftSigned>
+  static RF_INLINE Vector<int32_t> add(Vector<int32_t> sum, Vector<int32_t> left,
+                                       Vector<int32_t> right) {
+    using U = Vector<uint32_t>;
+#if RF_VECTOR_BYTES == 64
+    return (Vector<int32_t>)((U)sum + (U)_mm512_madd_epi16((__m512i)left, (__m512i)right));
+#elif RF_VECTOR_BYTES == 32
+    return (Vector<int32_t>)((U)sum + (U)_mm256_madd_epi16((__m256i)left, (__m256i)right));
+#elif defined(__x86_64__)
+    return (Vector<int32_t>)((U)sum + (U)_mm_madd_epi16((__m128i)left, (__m128i)right));
+#else
+    const Vector<int32_t> low = ((left << 16) >> 16) * ((right << 16) >> 16);
+    return (Vector<int32_t>)((U)sum + (U)(low + (left >> 16) * (right >> 16)));
+#endif
+  }
+};
+
+template <class T, bool kRows, bool kColumns>
+void finish(const IntegerFinishArgs& f) {
+  for (int64_t i = 0; i < f.rows; ++i) {
+    const int32_t* c = f.c + i * f.c_stride;
+    T* out = static_cast<T*>(f.out) + i * f.out_stride;
+    const uint32_t zero = kRows ? static_cast<uint32_t>(f.row_zeros[i]) : 0;
+    const uint32_t sum = kColumns ? static_cast<uint32_t>(f.row_sums[i]) : 0;
+    RF_INDEPENDENT
+    for (int64_t j = 0; j < f.columns; ++j) {
+      uint32_t x = static_cast<uint32_t>(c[j]);
+      if (kRows) x -= zero * static_cast<uint32_t>(f.column_terms[j]);
+      if (kColumns) x -= sum * static_cast<uint32_t>(f.column_zeros[j]);
+      out[j] = static_cast<T>(static_cast<int32_t>(x));
+    }
+  }
+}
+
+template <class T>
+void finish_integers(const IntegerFinishArgs& f) {
+  if (f.row_zeros) return f.column_zeros ? finish<T, true, true>(f) : finish<T, true, false>(f);
+  return f.column_zeros ? finish<T, false, true>(f) : finish<T, false, false>(f);
+}
+
+bool always() { return true; }
+
+constexpr IntegerKernels kPairKernels = {RF_ISA_NAME " pmaddwd",
+                                         always,
+                                         2,
+                                         PairDot::kDepth,
+                                         kIntegerPanel,
+                                         pack_rows_of<PairDot>,
+                                         pack_columns_of<PairDot>,
+                                         multiply_integers<PairDot>,
+                                         quantize_integers};
+
+}  // namespace
+
+void quantize_integers(const IntegerQuantizeArgs& args) {
+  const IntegerQuantizeArgs q = args;
+  auto* out = static_cast<uint8_t*>(q.out);
+  const auto bias = static_cast<uint32_t>(q.bias);
+  RF_INDEPENDENT
+  for (int64_t j = 0; j < q.count; ++j) {
+    const auto sum = static_cast<int32_t>(static_cast<uint32_t>(q.c[j]) + bias);
+    double x = sum * q.scale;
+    x = x == x ? __builtin_nearbyint(x) : 0.0;
+    x += q.zero;
+    x = x < q.low ? q.low : x;
+    x = x > q.high ? q.high : x;
+    out[j] = static_cast<uint8_t>(static_cast<int32_t>(x));
+  }
+}
+
+void add_integer_gemm(KernelTable& table) {
+  table.finish_i32 = finish_integers<int32_t>;
+  table.finish_i64 = finish_integers<int64_t>;
+  table.finish_f32 = finish_integers<float>;
+  int count = 0;
+  const auto add = [&](const IntegerKernels* kernels) {
+    if (kernels && kernels->runs()) table.integer[count++] = kernels;
+  };
+  add(tile_kernels());
+  add(dot_kernels());
+  add(&kPairKernels);
+}
+
+}  // namespace redfuser::cpu::RF_ISA

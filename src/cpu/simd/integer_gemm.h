@@ -1,0 +1,87 @@
+// Products of 8-bit integers with sums in int32, which wrap around.
+//
+//   C[i, j] = Σ_k (a[i, k] − p[i]) · (b[k, j] − q[j])
+//           = Σ_k a·b − p[i] · (Σ_k b − K·q[j]) − q[j] · Σ_k a
+//
+// with the sums of a over its rows and of b over its columns made while the factors are packed. The
+// dot products of the hardware take one unsigned and one signed factor. A factor of the other kind
+// is moved by 128 together with its zero point, (a + 128) − (p + 128) = a − p: a flip of its
+// highest bit. All arithmetic is modulo 2^32, so no order of sums changes the result.
+#pragma once
+
+#include "cpu/simd/kernel_table.h"
+
+namespace redfuser::cpu {
+
+// A factor to be packed: `count` rows of the left or columns of the right factor, of `depth`
+// elements. The matrix is of int8 or uint8.
+struct IntegerPackArgs {
+  MatrixView matrix;
+  int64_t count = 0, depth = 0;
+  int64_t offset = 0;       // added to the elements: 0, or ±128, which flips their highest bit
+  void* out = nullptr;      // aligned to 64 bytes
+  int32_t* sums = nullptr;  // of the moved elements of each row or column; may be null
+};
+
+struct IntegerMultiplyArgs {
+  int64_t m = 0, n = 0;     // n at most a multiple of the panel's columns; C is written in panels
+  int64_t depth = 0;        // of the packed factors
+  const void* a = nullptr;  // rows `a_stride` bytes apart
+  int64_t a_stride = 0;
+  const void* b = nullptr;  // panels
+  int32_t* c = nullptr;     // row-major
+  int64_t c_stride = 0;
+  bool left_signed = false;  // the left factor is the signed one
+};
+
+// out[j] = saturate(round((c[j] + bias) · scale) + zero) as 8-bit integers between `low` and
+// `high`, by float64, ties to even. A product that is not a number counts as 0.
+struct IntegerQuantizeArgs {
+  int64_t count = 0;
+  const int32_t* c = nullptr;
+  int32_t bias = 0;
+  double scale = 1, zero = 0, low = 0, high = 255;
+  void* out = nullptr;
+};
+
+// The kernels of one kind of dot product. Packed rows of the left factor are contiguous. The right
+// factor is packed in panels of `columns`, each [depth / group][columns][group] with a group of 4
+// bytes. Both are padded with zeros to a depth that `depth_multiple` divides, the panels also to
+// whole columns.
+struct IntegerKernels {
+  const char* name;
+  bool (*runs)();         // on this machine
+  int64_t element_bytes;  // 1; or 2, whose factors keep their sign and need no offset
+  int64_t depth_multiple, columns;
+  void (*pack_rows)(const IntegerPackArgs&);
+  void (*pack_columns)(const IntegerPackArgs&);
+  void (*multiply)(const IntegerMultiplyArgs&);
+  void (*quantize)(const IntegerQuantizeArgs&);
+
+  int64_t packed_depth(int64_t depth) const {
+    return (depth + depth_multiple - 1) / depth_multiple * depth_multiple;
+  }
+  int64_t packed_columns(int64_t count) const { return (count + columns - 1) / columns * columns; }
+  // To be added to elements that are signed or not, of a factor that is to be signed or not.
+  int64_t offset(bool is_signed, bool to_be_signed) const {
+    return element_bytes == 2 || is_signed == to_be_signed ? 0 : to_be_signed ? -128 : 128;
+  }
+};
+
+// out[i, j] = c[i, j] − row_zeros[i] · column_terms[j] − row_sums[i] · column_zeros[j]; a pair of
+// null pointers is a term of zero. column_terms[j] is Σ_k b − K·q[j]. `out` may be `c`, if their
+// elements are of equal size. Floats are rounded to nearest.
+struct IntegerFinishArgs {
+  int64_t rows = 0, columns = 0;
+  const int32_t* c = nullptr;
+  int64_t c_stride = 0;
+  const int32_t *row_zeros = nullptr, *column_terms = nullptr;
+  const int32_t *row_sums = nullptr, *column_zeros = nullptr;
+  void* out = nullptr;
+  int64_t out_stride = 0;
+};
+
+// The best of this machine.
+inline const IntegerKernels& integer_kernels() { return *kernels().integer[0]; }
+
+}  // namespace redfuser::cpu

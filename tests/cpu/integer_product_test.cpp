@@ -1,0 +1,232 @@
+// Products of 8-bit integers on the CPU against sums of int64, bit for bit: the kernels of every
+// instruction set of this machine, and steps with zero points.
+#include "cpu/simd/integer_gemm.h"
+#include "fuse/product.h"
+#include "support/cpu_harness.h"
+
+namespace redfuser::cpu {
+namespace baseline {
+extern const KernelTable& table();
+}
+#if defined(__x86_64__)
+namespace avx2 {
+extern const KernelTable& table();
+}
+namespace avx512 {
+extern const KernelTable& table();
+}
+#endif
+}  // namespace redfuser::cpu
+
+namespace redfuser {
+namespace {
+
+std::vector<const cpu::KernelTable*> tables() {
+  std::vector<const cpu::KernelTable*> result = {&cpu::baseline::table()};
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2")) result.push_back(&cpu::avx2::table());
+  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
+    result.push_back(&cpu::avx512::table());
+  }
+#endif
+  return result;
+}
+
+// Two matrices of bytes with zero points, as the kernels and as the definition multiply them.
+class Factors {
+ public:
+  Factors(int64_t m, int64_t n, int64_t k, DType left, DType right, bool transposed)
+      : m_(m), n_(n), k_(k), left_(left), right_(right), transposed_(transposed) {
+    // Extremes are as frequent as all other numbers together.
+    const auto draw = [&](std::vector<uint8_t>& bytes, int64_t count, DType dtype) {
+      for (int64_t i = 0; i < count; ++i) {
+        const uint32_t r = static_cast<uint32_t>(random_());
+        const uint8_t extreme = dtype == DType::Int8 ? 0x80 : 0xff;
+        bytes.push_back(r & 1 ? extreme : static_cast<uint8_t>(r >> 8));
+      }
+    };
+    draw(a_, m * k, left);
+    draw(b_, k * n, right);
+  }
+
+  int64_t left(int64_t i, int64_t p) const {
+    return number(a_[static_cast<size_t>(i * k_ + p)], left_);
+  }
+  int64_t right(int64_t p, int64_t j) const {
+    return number(b_[static_cast<size_t>(transposed_ ? j * k_ + p : p * n_ + j)], right_);
+  }
+
+  void check(const cpu::KernelTable& table, const cpu::IntegerKernels& kernels, bool left_signed,
+             bool row_zeros, bool column_zeros) {
+    SCOPED_TRACE(testing::Message()
+                 << kernels.name << " " << m_ << "x" << n_ << "x" << k_ << " " << name_of(left_)
+                 << "·" << name_of(right_) << (transposed_ ? " transposed" : "")
+                 << (left_signed ? " signed·unsigned" : " unsigned·signed"));
+    const int64_t depth = kernels.packed_depth(k_), width = kernels.packed_columns(n_);
+    Tensor a(DType::UInt8, {std::max<int64_t>(m_ * depth * kernels.element_bytes, 1)});
+    Tensor b(DType::UInt8, {std::max<int64_t>(width * depth * kernels.element_bytes, 1)});
+    std::vector<int32_t> row_sums(size(m_)), column_sums(size(n_)), c(size(m_ * width));
+    const int64_t a_offset = kernels.offset(left_ == DType::Int8, left_signed);
+    const int64_t b_offset = kernels.offset(right_ == DType::Int8, !left_signed);
+    kernels.pack_rows({{a_.data(), static_cast<uint8_t>(left_), k_, 1, nullptr, nullptr},
+                       m_,
+                       k_,
+                       a_offset,
+                       a.mutable_data(),
+                       row_sums.data()});
+    kernels.pack_columns({{b_.data(), static_cast<uint8_t>(right_), transposed_ ? 1 : n_,
+                           transposed_ ? k_ : 1, nullptr, nullptr},
+                          n_,
+                          k_,
+                          b_offset,
+                          b.mutable_data(),
+                          column_sums.data()});
+    kernels.multiply({m_, n_, depth, a.data(), depth * kernels.element_bytes, b.data(), c.data(),
+                      width, left_signed});
+    const auto zeros = [&](bool any, int64_t count, int64_t offset, DType dtype) {
+      std::vector<int32_t> result;
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t zero = any ? number(static_cast<uint8_t>(37 * i + 5), dtype) : 0;
+        result.push_back(static_cast<int32_t>(zero + offset));
+      }
+      return result;
+    };
+    const std::vector<int32_t> za = zeros(row_zeros, m_, a_offset, left_),
+                               zb = zeros(column_zeros, n_, b_offset, right_);
+    for (int64_t j = 0; j < n_; ++j) {
+      column_sums[size(j)] -= static_cast<int32_t>(k_) * zb[size(j)];
+    }
+    table.finish_i32({m_, n_, c.data(), width, za.data(), column_sums.data(), row_sums.data(),
+                      zb.data(), c.data(), width});
+    for (int64_t i = 0; i < m_; ++i) {
+      for (int64_t j = 0; j < n_; ++j) {
+        int64_t sum = 0;
+        for (int64_t p = 0; p < k_; ++p) {
+          sum += (left(i, p) - (za[size(i)] - a_offset)) * (right(p, j) - (zb[size(j)] - b_offset));
+        }
+        ASSERT_EQ(c[size(i * width + j)], static_cast<int32_t>(sum)) << i << ", " << j;
+      }
+    }
+  }
+
+ private:
+  static size_t size(int64_t n) { return static_cast<size_t>(n); }
+  static int64_t number(uint8_t bits, DType dtype) {
+    return dtype == DType::Int8 ? static_cast<int8_t>(bits) : bits;
+  }
+
+  std::mt19937 random_{7};
+  int64_t m_, n_, k_;
+  DType left_, right_;
+  bool transposed_;
+  std::vector<uint8_t> a_, b_;
+};
+
+TEST(CpuIntegerGemm, EveryKernelIsExact) {
+  for (const cpu::KernelTable* table : tables()) {
+    for (const cpu::IntegerKernels* kernels : table->integer) {
+      if (kernels == nullptr) continue;
+      for (auto [m, n, k] : std::vector<std::tuple<int, int, int>>{
+               {1, 1, 1}, {7, 33, 3}, {16, 16, 64}, {45, 70, 131}, {3, 129, 200}, {13, 5, 0}}) {
+        for (int form = 0; form < 32; ++form) {
+          Factors factors(m, n, k, form & 1 ? DType::Int8 : DType::UInt8,
+                          form & 2 ? DType::Int8 : DType::UInt8, form & 4);
+          factors.check(*table, *kernels, form & 8, form & 16, (form & 16) != (form & 1) << 4);
+          if (HasFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+// A zero point of a step: absent, a constant, one number of a tensor, or one for each row.
+enum class Zero { None, Constant, Scalar, Rows };
+
+struct CpuIntegerProduct : ::testing::Test {
+  CpuHarness h;
+  ir::ExprPool& p = h.pool();
+
+  ir::Expr zero(Zero form, DType dtype, ir::Expr axis) {
+    switch (form) {
+      case Zero::None:
+        return nullptr;
+      case Zero::Constant:
+        return p.number_int(dtype == DType::Int8 ? -128 : 200, DType::Int32);
+      case Zero::Scalar:
+        return p.cast(DType::Int32, h.read(h.integers(dtype, {}, 3, 90), {}));
+      default:
+        return p.cast(DType::Int32, h.read(h.integers(dtype, {axis->extent()}, 3, 90), {axis}));
+    }
+  }
+  ir::ValueId bytes(DType dtype, std::vector<ir::Expr> shape) {
+    return dtype == DType::Int8 ? h.integers(dtype, std::move(shape), -128, 127)
+                                : h.integers(dtype, std::move(shape), 0, 255);
+  }
+  void check(const fuse::ProductStep& step, double tolerance) {
+    h.run(step);
+    h.expect(step.value, step.axes, fuse::as_reduction(p, step).body, tolerance);
+  }
+};
+
+TEST_F(CpuIntegerProduct, ZeroPointsOfEveryForm) {
+  ir::Expr leaf = p.leaf(ir::LeafKind::Product, 0, DType::Int32);
+  for (auto [M, N, K] : std::vector<std::tuple<int, int, int>>{
+           {37, 70, 64}, {1, 300, 51}, {140, 33, 200}, {5, 4, 0}}) {
+    for (int form = 0; form < 64; ++form) {
+      SCOPED_TRACE(testing::Message() << M << "x" << N << "x" << K << " form " << form);
+      ir::Expr m = p.axis("m", p.integer(M)), n = p.axis("n", p.integer(N)),
+               k = p.axis("k", p.integer(K));
+      const DType left = form & 1 ? DType::Int8 : DType::UInt8,
+                  right = form & 2 ? DType::Int8 : DType::UInt8;
+      fuse::ProductStep step;
+      step.m = {m};
+      step.n = {n};
+      step.k = k;
+      step.a = h.read(bytes(left, {m->extent(), k->extent()}), {m, k});
+      step.b = {h.read(bytes(right, {k->extent(), n->extent()}), {k, n})};
+      step.a_zero = zero(static_cast<Zero>(form / 4 % 4), left, m);
+      step.b_zeros = {zero(static_cast<Zero>(form / 16), right, n)};
+      step.axes = {m, n};
+      // As they are, as floats, and as both.
+      ir::Expr real = p.cast(DType::Float32, leaf);
+      for (ir::Expr epilogue :
+           {leaf, p.mul(real, h.number(0.5)),
+            p.add(real, p.cast(DType::Float32, p.make(ir::ExprOp::Neg, {leaf})))}) {
+        step.epilogue = epilogue;
+        step.value = h.value(epilogue->dtype, {m->extent(), n->extent()});
+        check(step, 0);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_F(CpuIntegerProduct, BatchesAndConstantPanels) {
+  // A constant that all batches share or not is packed once, for every number of rows.
+  for (const bool shared : {false, true}) {
+    ir::Expr B = p.integer(3), N = p.integer(50), K = p.integer(40);
+    ir::Expr b = p.axis("b", B), n = p.axis("n", N), k = p.axis("k", K);
+    const ir::ValueId w = shared ? bytes(DType::Int8, {K, N}) : bytes(DType::Int8, {B, K, N});
+    h.graph.values[static_cast<size_t>(w)].constant = h.tensor(w);
+    for (const int64_t rows : {9, 33}) {
+      ir::Expr M = p.integer(rows), m = p.axis("m", M);
+      const ir::ValueId x = bytes(DType::UInt8, {B, M, K});
+      fuse::ProductStep step;
+      step.value = h.value(DType::Int32, {B, M, N});
+      step.batch = {b};
+      step.m = {m};
+      step.n = {n};
+      step.k = k;
+      step.a = h.read(x, {b, m, k});
+      step.b = {shared ? h.read(w, {k, n}) : h.read(w, {b, k, n})};
+      step.a_zero = zero(Zero::Scalar, DType::UInt8, m);
+      step.b_zeros = {nullptr};
+      step.epilogue = p.leaf(ir::LeafKind::Product, 0, DType::Int32);
+      step.axes = {b, m, n};
+      check(step, 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace redfuser
