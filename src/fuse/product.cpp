@@ -199,7 +199,9 @@ ReduceStep as_reduction(ir::ExprPool& pool, const ProductStep& step) {
   };
   const auto product = [&](size_t i) {
     const bool integers = step.of_integers();
-    const DType dtype = integers ? DType::Int32 : step.a->dtype;
+    // Sums are wider than 16 bits; the cast around them rounds what the epilogue reads.
+    const bool narrow = size_of(step.a->dtype) == 2;
+    const DType dtype = integers ? DType::Int32 : narrow ? DType::Float32 : step.a->dtype;
     ir::Expr term = pool.mul(factor(step.a, dtype, step.a_zero),
                              factor(step.b.at(i), dtype, integers ? step.b_zeros[i] : nullptr));
     return step.k->op == ir::ExprOp::Axis ? pool.reduce(ir::Reduction::Sum, step.k, term) : term;

@@ -102,6 +102,12 @@ Result cuDeviceGetAttribute(int* value, int which, int) {
     case kMemoryClockRate:
       *value = which == kClockRate ? 1980000 : 2619000;
       break;
+    case kMemoryBusWidth:
+      *value = 6144;  // bits
+      break;
+    case kL2CacheSize:
+      *value = 50 << 20;
+      break;
     default:
       *value = 132;
   }

@@ -1,4 +1,6 @@
 // Kernels that do not compile, load or launch: the next offer of the step is taken, with a warning.
+#include <fmt/format.h>
+
 #include <cstdlib>
 
 #include "fake_cuda/device_harness.h"
@@ -75,9 +77,11 @@ TEST_F(Fallback, FamilyAfterFamilyIsLeftOut) {
   const Variable failing("FAKE_NVRTC_FAILS", "attention_");
   Session session(compile(model(kAttention)), options);
   session.run(inputs());
-  ASSERT_EQ(warnings(session).size(), 2u);
-  expect_mentions(warnings(session)[0], "warning: attention fails");
-  expect_mentions(warnings(session)[1], "warning: attention_hopper fails");
+  std::string all;
+  for (const std::string& warning : warnings(session)) all += warning + "\n";
+  for (const char* family : {"attention", "attention_hopper", "attention_split"}) {
+    expect_mentions(all, fmt::format("warning: {} fails", family));
+  }
   const StepFacts facts = session.step_facts().at(0);
   EXPECT_EQ(facts.candidates.at(0).refusal, "");
   EXPECT_EQ(facts.family, "products apart");
@@ -193,7 +197,7 @@ TEST_F(Fallback, ARunningSumIsASumOfEachRowWhereItFails) {
                                 "a = Constant<value = int64 {1}>() y = CumSum(x, a) }")),
                   options);
   session.run({{"x", Tensor(DType::Float32, {8, 512})}});
-  EXPECT_EQ(family(session), "row_resident");
+  EXPECT_TRUE(family(session).starts_with("row_")) << family(session);
   EXPECT_GE(warnings(session).size(), 1u);
 }
 
