@@ -22,7 +22,7 @@ struct FakeCuda {
   int driver_version = 13000;
   int module_result = 0;
   int lost_captures = 0;    // so many of the next ones fail
-  bool moves_bytes = true;  // copies do, which need memory that is there
+  bool moves_bytes = true;  // copies and fills do, which need memory that is there
   size_t memory = size_t{1} << 30;
   // The time of a kernel of this text with so many threads; a negative one: it does not launch.
   // Without it every span between events with something between them is 1 ms.

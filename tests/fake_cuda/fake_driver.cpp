@@ -173,7 +173,8 @@ Result cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes, 
   return moved(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
 }
 Result cuMemsetD8Async(DevicePointer to, unsigned char byte, size_t bytes, StreamHandle) {
-  return std::memset(reinterpret_cast<void*>(to), byte, bytes), kSuccess;
+  if (fake.moves_bytes) std::memset(reinterpret_cast<void*>(to), byte, bytes);
+  return kSuccess;
 }
 Result cuMemsetD2D8Async(DevicePointer, size_t, unsigned char, size_t, size_t, StreamHandle) {
   return kSuccess;

@@ -46,18 +46,28 @@ class Sweep : public FakeGpu {
     }
   }
 
-  // Launch limits from the texts of the default and of every choice.
+  // Launch limits from the texts of the default and of every choice. The order of an expression's
+  // terms follows from what the graph's pool has had before: the defaults have a pool, and so have
+  // the choices that are loaded together.
   void note(const Program& program, bool choices) {
     const runtime::CompiledProgram& compiled = *program.handle();
-    const ir::Graph graph = clone(compiled.graph());
-    for (const fuse::Step& step : compiled.plan.steps) {
-      if (std::holds_alternative<fuse::AliasStep>(step.kind)) continue;
-      note(generate(graph, step, target()));
-      if (!choices) continue;
-      for (const auto& [choice, time] : kernel_configs(graph, step, target(), {})) {
-        note(generate(graph, step, target(), choice));
+    const auto each_step = [&](const auto& visit) {
+      const ir::Graph graph = clone(compiled.graph());
+      for (const fuse::Step& step : compiled.plan.steps) {
+        if (!std::holds_alternative<fuse::AliasStep>(step.kind)) visit(graph, step);
       }
-    }
+    };
+    each_step([&](const ir::Graph& graph, const fuse::Step& step) {
+      note(generate(graph, step, target()));
+    });
+    if (!choices) return;
+    const ir::Graph configured = clone(compiled.graph());
+    each_step([&](const ir::Graph& together, const fuse::Step& step) {
+      for (const auto& [choice, time] : kernel_configs(configured, step, target(), {})) {
+        note(generate(together, step, target(), choice));
+        note(generate(clone(compiled.graph()), step, target(), choice));
+      }
+    });
   }
 
   using Sizes = std::map<std::string, int64_t>;  // by symbol

@@ -203,7 +203,8 @@ class Selector {
         add_division(trial, divisions[i]);
         // Estimates of several kernels are less certain than that of one.
         constexpr double kDoubt = 1.2;
-        const auto later = static_cast<double>(std::max<size_t>(trial.result.calls.size(), 1) - 1);
+        const auto later =
+            static_cast<double>(std::max<size_t>(count_calls(trial.result, trial.sizes), 1) - 1);
         way.offer.time = kDoubt * (trial.result.time - select::kLaunchOverlap * later);
         way.offer.refusal = too_large(trial.result);
         way.offer.config = calls_text(trial.result, trial.sizes);

@@ -161,6 +161,10 @@ bool sizes_known(const ir::Graph& graph, const fuse::Step& step, const KnownSize
   return true;
 }
 
+size_t count_calls(const GpuStep& step, const KnownSizes& sizes) {
+  return choices_of(step, sizes).size();
+}
+
 std::string calls_text(const GpuStep& step, const KnownSizes& sizes) {
   const std::vector<KernelConfig> choices = choices_of(step, sizes);
   if (choices.size() == 1) return to_string(choices.front());

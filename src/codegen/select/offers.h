@@ -11,6 +11,8 @@ namespace redfuser::codegen {
 bool sizes_known(const ir::Graph& graph, const fuse::Step& step, const KnownSizes& sizes);
 
 // "3 calls: library, 2 map" of those with work at these sizes, "row lanes=32" of a single one.
+// Those with work at these sizes.
+size_t count_calls(const GpuStep& step, const KnownSizes& sizes);
 std::string calls_text(const GpuStep& step, const KnownSizes& sizes);
 
 // As kernel_configs, for a ReduceStep.
