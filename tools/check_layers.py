@@ -73,6 +73,8 @@ BELOW = {
     "runtime/gpu": ["runtime/load"],
     "runtime/report": ["runtime/program"],
     "runtime/session": ["runtime/cpu", "runtime/gpu"],
+    "runtime/state": ["runtime/program"],
+    "runtime/decode": [],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 SUFFIXES = {".h", ".cpp", ".cuh"}

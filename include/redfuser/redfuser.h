@@ -180,6 +180,11 @@ class Session {
   NamedTensors to_host(const NamedDeviceTensors& tensors);
   // GPU only (UserError otherwise): uninitialised memory of the session's GPU, kept by its owner.
   DeviceTensor allocate(DType dtype, const Dims& dims);
+  // Copies positions [begin, begin + n) of `axis`, where `to` has n positions and the other sizes
+  // of `from`, in order on the session's own stream. Returns after the copy if one of them is in
+  // host memory, as both must be without a GPU. UserError where `to` is no such part of `from`.
+  void copy_positions(const DeviceTensor& from, int64_t axis, int64_t begin,
+                      const DeviceTensor& to);
   // The session's own stream, a CUstream; null on the CPU.
   void* stream() const;
   // GPU: work that is enqueued on `after` from here on waits for the work that `before` holds; null

@@ -33,6 +33,7 @@ DriverApi load_driver() {
   RF_BIND(cuMemcpyDtoDAsync_v2);
   RF_BIND(cuMemcpyHtoDAsync_v2);
   RF_BIND(cuMemcpyDtoHAsync_v2);
+  RF_BIND(cuMemcpy2DAsync_v2);
   RF_BIND(cuMemsetD8Async);
   RF_BIND(cuMemsetD2D8Async);
   RF_BIND(cuStreamCreate);

@@ -135,6 +135,13 @@ class Graph {
 
 class Event;
 
+// Rows of bytes, a pitch apart, in memory of the GPU or of the host.
+struct MemoryRows {
+  DevicePointer address = 0;
+  int64_t pitch = 0;
+  bool on_host = false;
+};
+
 class Stream {
  public:
   explicit Stream(DevicePtr device);
@@ -153,6 +160,9 @@ class Stream {
   void to_device(DevicePointer target, const void* source, int64_t bytes) const;
   void to_host(void* target, DevicePointer source, int64_t bytes) const;
   void copy(DevicePointer target, DevicePointer source, int64_t bytes) const;
+  // `rows` rows of `width` bytes, which do not overlap. For host memory as above.
+  void copy_rows(const MemoryRows& target, const MemoryRows& source, int64_t width,
+                 int64_t rows) const;
   void fill(DevicePointer target, unsigned char byte, int64_t bytes) const;
   void fill_rows(DevicePointer target, int64_t pitch, unsigned char byte, int64_t width,
                  int64_t rows) const;

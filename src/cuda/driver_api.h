@@ -74,6 +74,24 @@ struct alignas(64) TensorMap {
   char bytes[128];
 };
 
+// CUmemorytype
+inline constexpr int kHostMemory = 1, kDeviceMemory = 2;
+
+// CUDA_MEMCPY2D, whose fields for source and target are alike.
+struct RowsOfCopy {
+  size_t x, y;
+  int type;
+  void* host;
+  DevicePointer device;
+  void* array;
+  size_t pitch;
+};
+struct CopyOfRows {
+  RowsOfCopy from, to;
+  size_t width, rows;
+};
+static_assert(sizeof(CopyOfRows) == 128);
+
 // CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion and
 // CUtensorMapFloatOOBfill.
 inline constexpr int kMapFloat16 = 6, kMapBFloat16 = 9;
@@ -103,6 +121,7 @@ struct DriverApi {
   Result (*cuMemcpyDtoDAsync_v2)(DevicePointer, DevicePointer, size_t, StreamHandle);
   Result (*cuMemcpyHtoDAsync_v2)(DevicePointer, const void*, size_t, StreamHandle);
   Result (*cuMemcpyDtoHAsync_v2)(void*, DevicePointer, size_t, StreamHandle);
+  Result (*cuMemcpy2DAsync_v2)(const CopyOfRows*, StreamHandle);
   Result (*cuMemsetD8Async)(DevicePointer, unsigned char, size_t, StreamHandle);
   Result (*cuMemsetD2D8Async)(DevicePointer, size_t, unsigned char, size_t, size_t, StreamHandle);
   Result (*cuStreamCreate)(StreamHandle*, unsigned);

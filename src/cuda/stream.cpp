@@ -1,4 +1,5 @@
 // Streams, events and graphs (driver.h).
+#include <algorithm>
 #include <vector>
 
 #include "base/error.h"
@@ -49,6 +50,32 @@ void Stream::copy(DevicePointer target, DevicePointer source, int64_t bytes) con
   if (bytes == 0 || target == source) return;
   check(driver().cuMemcpyDtoDAsync_v2(target, source, static_cast<size_t>(bytes), stream_),
         "copying on the GPU");
+}
+
+// The driver takes pitches below 2^31 alone.
+void Stream::copy_rows(const MemoryRows& target, const MemoryRows& source, int64_t width,
+                       int64_t rows) const {
+  if (width == 0 || rows == 0) return;
+  if (rows > 1 && std::max(target.pitch, source.pitch) > INT32_MAX) {
+    MemoryRows to = target, from = source;
+    for (int64_t row = 0; row < rows; ++row) {
+      copy_rows(to, from, width, 1);
+      to.address += static_cast<uint64_t>(to.pitch);
+      from.address += static_cast<uint64_t>(from.pitch);
+    }
+    return;
+  }
+  const auto side = [&](const MemoryRows& memory) {
+    RowsOfCopy result{};
+    result.type = memory.on_host ? kHostMemory : kDeviceMemory;
+    result.host = memory.on_host ? reinterpret_cast<void*>(memory.address) : nullptr;
+    result.device = memory.on_host ? 0 : memory.address;
+    result.pitch = static_cast<size_t>(rows > 1 ? memory.pitch : width);
+    return result;
+  };
+  const CopyOfRows copy{side(source), side(target), static_cast<size_t>(width),
+                        static_cast<size_t>(rows)};
+  check(driver().cuMemcpy2DAsync_v2(&copy, stream_), "copying rows");
 }
 
 void Stream::fill(DevicePointer target, unsigned char byte, int64_t bytes) const {

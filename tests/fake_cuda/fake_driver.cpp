@@ -172,6 +172,21 @@ Result cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes, 
   ++fake.on_device;
   return moved(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
 }
+Result cuMemcpy2DAsync_v2(const CopyOfRows* copy, StreamHandle) {
+  const std::lock_guard lock(mutex);
+  const bool from_host = copy->from.type == kHostMemory, to_host = copy->to.type == kHostMemory;
+  ++(to_host ? fake.to_host : from_host ? fake.to_device : fake.on_device);
+  pass(fake.copy_ms);
+  const auto at = [](const RowsOfCopy& side, size_t row) {
+    char* start = side.type == kHostMemory ? static_cast<char*>(side.host)
+                                           : reinterpret_cast<char*>(side.device);
+    return start + row * side.pitch;
+  };
+  for (size_t row = 0; fake.moves_bytes && row < copy->rows; ++row) {
+    std::memcpy(at(copy->to, row), at(copy->from, row), copy->width);
+  }
+  return kSuccess;
+}
 Result cuMemsetD8Async(DevicePointer to, unsigned char byte, size_t bytes, StreamHandle) {
   if (fake.moves_bytes) std::memset(reinterpret_cast<void*>(to), byte, bytes);
   return kSuccess;

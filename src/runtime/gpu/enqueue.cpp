@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "runtime/gpu/executor.h"
 #include "runtime/program/in_place.h"
+#include "runtime/program/position_rows.h"
 
 namespace redfuser::runtime {
 namespace {
@@ -210,6 +211,17 @@ DeviceTensor GpuExecutor::allocate(DType dtype, const Dims& dims) {
   const auto bytes = static_cast<int64_t>(sizes.bytes());
   const auto buffer = std::make_shared<cuda::Buffer>(device, bytes, describe(sizes).c_str());
   return {dtype, dims, reinterpret_cast<void*>(buffer->address()), false, buffer};
+}
+
+void GpuExecutor::copy_positions(const DeviceTensor& from, int64_t axis, int64_t begin,
+                                 const DeviceTensor& to) {
+  if (from.on_host && to.on_host) return Executor::copy_positions(from, axis, begin, to);
+  const PositionRows rows = position_rows(from, axis, begin, to);
+  program_->device()->make_current();
+  const cuda::MemoryRows source{address_of(from) + static_cast<uint64_t>(rows.offset),
+                                rows.from_pitch, from.on_host};
+  stream_.copy_rows({address_of(to), rows.to_pitch, to.on_host}, source, rows.width, rows.count);
+  if (from.on_host || to.on_host) stream_.synchronize();
 }
 
 void GpuExecutor::order(void* before, void* after) {

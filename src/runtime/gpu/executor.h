@@ -26,6 +26,8 @@ class GpuExecutor : public Executor {
   NamedDeviceTensors to_device(const NamedTensors& tensors) override;
   NamedTensors to_host(const NamedDeviceTensors& tensors) override;
   DeviceTensor allocate(DType dtype, const Dims& dims) override;
+  void copy_positions(const DeviceTensor& from, int64_t axis, int64_t begin,
+                      const DeviceTensor& to) override;
   void* stream() const override { return stream_.handle(); }
   void order(void* before, void* after) override;
   void synchronize() override;

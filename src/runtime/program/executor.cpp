@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "runtime/program/position_rows.h"
 
 namespace redfuser::runtime {
 
@@ -32,6 +33,18 @@ NamedDeviceTensors Executor::to_device(const NamedTensors&) {
 
 DeviceTensor Executor::allocate(DType, const Dims&) {
   user_error("allocate needs a session on cuda");
+}
+
+void Executor::copy_positions(const DeviceTensor& from, int64_t axis, int64_t begin,
+                              const DeviceTensor& to) {
+  if (!from.on_host || !to.on_host) user_error("copies on a GPU need a session on cuda");
+  const PositionRows rows = position_rows(from, axis, begin, to);
+  const char* source = static_cast<const char*>(from.data) + rows.offset;
+  char* target = static_cast<char*>(to.data);
+  for (int64_t row = 0; row < rows.count; ++row) {
+    std::memcpy(target + row * rows.to_pitch, source + row * rows.from_pitch,
+                static_cast<size_t>(rows.width));
+  }
 }
 
 NamedTensors Executor::to_host(const NamedDeviceTensors&) {

@@ -27,6 +27,8 @@ class Executor {
   virtual NamedDeviceTensors to_device(const NamedTensors& tensors);
   virtual NamedTensors to_host(const NamedDeviceTensors& tensors);
   virtual DeviceTensor allocate(DType dtype, const Dims& dims);
+  virtual void copy_positions(const DeviceTensor& from, int64_t axis, int64_t begin,
+                              const DeviceTensor& to);
   virtual void* stream() const { return nullptr; }
   virtual void order(void* /*before*/, void* /*after*/) {}
   virtual void synchronize() {}

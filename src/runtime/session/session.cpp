@@ -61,6 +61,11 @@ DeviceTensor Session::allocate(DType dtype, const Dims& dims) {
   return impl_->executor->allocate(dtype, dims);
 }
 
+void Session::copy_positions(const DeviceTensor& from, int64_t axis, int64_t begin,
+                             const DeviceTensor& to) {
+  impl_->executor->copy_positions(from, axis, begin, to);
+}
+
 void* Session::stream() const { return impl_->executor->stream(); }
 
 void Session::order(void* before, void* after) { impl_->executor->order(before, after); }

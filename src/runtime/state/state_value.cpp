@@ -1,0 +1,70 @@
+#include "runtime/state/state_value.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "redfuser/dlpack.h"
+
+namespace redfuser::runtime {
+namespace {
+
+constexpr int64_t kFewestPositions = 16;
+
+// The sizes of memory for so many positions, with room for more.
+Dims roomy(Dims dims, const std::optional<int64_t>& axis, int64_t capacity) {
+  if (!axis) return dims;
+  int64_t& positions = dims[static_cast<size_t>(*axis)];
+  const auto wanted = static_cast<uint64_t>(std::max(positions, kFewestPositions));
+  const auto doubled = static_cast<int64_t>(std::bit_ceil(wanted));
+  positions = capacity > 0 ? std::max(positions, std::min(doubled, capacity)) : doubled;
+  return dims;
+}
+
+}  // namespace
+
+StateValue::StateValue(StatePair pair, ValueInfo declared, int64_t capacity)
+    : pair_(std::move(pair)), declared_(std::move(declared)), capacity_(capacity) {}
+
+DeviceTensor StateValue::value() const {
+  DeviceTensor value = room_;
+  value.dims = dims_;
+  return value;
+}
+
+int64_t StateValue::length() const {
+  return written() && pair_.axis ? dims_[static_cast<size_t>(*pair_.axis)] : 0;
+}
+
+DeviceTensor StateValue::target(Session& session, const Dims& dims) {
+  if (session.stream() == nullptr) return dlpack::on_host(Tensor(declared_.dtype, dims));
+  const bool free = spare_.owner.use_count() == 1;
+  if (!free || element_count(spare_.dims) < element_count(dims)) {
+    spare_ = DeviceTensor();
+    spare_ = session.allocate(declared_.dtype, roomy(dims, pair_.axis, capacity_));
+  }
+  DeviceTensor target = spare_;
+  target.dims = dims;
+  return target;
+}
+
+void StateValue::replace(const DeviceTensor& value) {
+  dims_ = value.dims;
+  if (value.on_host) {
+    room_ = value;
+  } else {
+    std::swap(room_, spare_);
+  }
+}
+
+void StateValue::drop() {
+  dims_.clear();
+  room_ = spare_ = DeviceTensor();
+}
+
+StateValue StateValue::fork() const {
+  StateValue other = *this;
+  other.spare_ = DeviceTensor();
+  return other;
+}
+
+}  // namespace redfuser::runtime

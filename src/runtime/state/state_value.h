@@ -1,0 +1,40 @@
+// The memory of one state between runs.
+#pragma once
+
+#include "redfuser/state.h"
+
+namespace redfuser::runtime {
+
+// Copies share the value, until one of them is replaced.
+class StateValue {
+ public:
+  // `capacity` as in StateOptions.
+  StateValue(StatePair pair, ValueInfo declared, int64_t capacity);
+
+  const StatePair& pair() const { return pair_; }
+  // The input as the file declares it.
+  const ValueInfo& declared() const { return declared_; }
+  // Undefined until a run has written it.
+  DeviceTensor value() const;
+  bool written() const { return room_.dtype != DType::Undefined; }
+  // Positions along the axis; 0 of a recurrent state.
+  int64_t length() const;
+
+  // Memory for the next value: on a GPU that of the value before this one, if it is large enough
+  // and nothing else keeps it, else new memory for a power of two of positions.
+  DeviceTensor target(Session& session, const Dims& dims);
+  // The next value. Its memory is target()'s or, on the CPU, any.
+  void replace(const DeviceTensor& value);
+  void drop();
+  // A copy that shares the value but not the memory of the next one.
+  StateValue fork() const;
+
+ private:
+  StatePair pair_;
+  ValueInfo declared_;
+  int64_t capacity_;
+  Dims dims_;
+  DeviceTensor room_, spare_;  // of this value and of the next one, with their room
+};
+
+}  // namespace redfuser::runtime

@@ -1,0 +1,26 @@
+// The implementation of States.
+#pragma once
+
+#include "runtime/state/state_value.h"
+
+namespace redfuser {
+
+struct States::Impl {
+  Session* session = nullptr;
+  Model model;
+  int64_t capacity = 0;
+  std::vector<runtime::StateValue> values;
+  std::vector<StatePair> pairs;
+  bool running = false;
+
+  bool on_gpu() const { return session->stream() != nullptr; }
+  const runtime::StateValue& find(const std::string& name) const;
+  void check_idle(const std::string& name) const;
+  NamedDeviceTensors with_pasts(const NamedDeviceTensors& inputs) const;
+  void check_growth(const NamedDims& outputs) const;
+  NamedDeviceTensors run_on_cpu(const NamedDeviceTensors& inputs);
+  NamedDeviceTensors run_on_gpu(const NamedDeviceTensors& inputs);
+  NamedDeviceTensors run(const NamedDeviceTensors& inputs);
+};
+
+}  // namespace redfuser

@@ -1,0 +1,116 @@
+// A run of States::Impl.
+#include <cstring>
+
+#include "base/error.h"
+#include "io/did_you_mean.h"
+#include "redfuser/dlpack.h"
+#include "runtime/state/state_sizes.h"
+#include "runtime/state/states_impl.h"
+
+namespace redfuser {
+namespace {
+
+NamedDims dims_of(const NamedDeviceTensors& tensors) {
+  NamedDims dims;
+  for (const auto& [name, tensor] : tensors) dims[name] = tensor.dims;
+  return dims;
+}
+
+DeviceTensor empty_value(Session& session, const ValueInfo& declared, const Dims& dims) {
+  Tensor zeros(declared.dtype, dims);
+  if (zeros.bytes() > 0) std::memset(zeros.mutable_data(), 0, zeros.bytes());
+  if (session.stream() == nullptr || zeros.bytes() == 0) return dlpack::on_host(zeros);
+  return session.to_device({{declared.name, zeros}}).at(declared.name);
+}
+
+}  // namespace
+
+const runtime::StateValue& States::Impl::find(const std::string& name) const {
+  std::vector<std::string> names;
+  for (const runtime::StateValue& state : values) {
+    if (state.pair().past == name || state.pair().present == name) return state;
+    names.push_back(state.pair().past);
+  }
+  user_error("\"{}\" is not a state{}", name, io::did_you_mean(name, names));
+}
+
+void States::Impl::check_idle(const std::string& name) const {
+  if (running) user_error("state \"{}\" is in use by a run that has not ended", name);
+}
+
+NamedDeviceTensors States::Impl::with_pasts(const NamedDeviceTensors& inputs) const {
+  runtime::StateSizes sizes(model, dims_of(inputs));
+  NamedDeviceTensors all = inputs;
+  for (const runtime::StateValue& state : values) {
+    const std::string& name = state.pair().past;
+    if (inputs.count(name)) user_error("state \"{}\" is not an input of States::run", name);
+    if (state.written()) {
+      sizes.check(state);
+      all[name] = state.value();
+    } else {
+      all[name] = empty_value(*session, state.declared(), sizes.empty_dims(state));
+    }
+  }
+  return all;
+}
+
+void States::Impl::check_growth(const NamedDims& outputs) const {
+  for (const runtime::StateValue& state : values) {
+    const auto found = outputs.find(state.pair().present);
+    if (capacity <= 0 || !state.pair().axis || found == outputs.end()) continue;
+    const int64_t positions = found->second[static_cast<size_t>(*state.pair().axis)];
+    if (positions <= capacity) continue;
+    user_error("state \"{}\" holds {} positions of its capacity of {}; this run makes them {}",
+               state.pair().past, state.length(), capacity, positions);
+  }
+}
+
+// Where the sizes follow from data alone, they are known after the run.
+NamedDeviceTensors States::Impl::run_on_cpu(const NamedDeviceTensors& inputs) {
+  NamedTensors tensors;
+  for (const auto& [name, tensor] : inputs) {
+    if (!tensor.on_host) user_error("input \"{}\" is on a GPU, but the session is not", name);
+    tensors[name] = dlpack::to_tensor(tensor);
+  }
+  NamedDims known;
+  try {
+    known = session->output_dims(dims_of(inputs));
+  } catch (const UserError&) {
+  }
+  check_growth(known);
+  NamedDeviceTensors outputs;
+  for (const auto& [name, tensor] : session->run(tensors)) outputs[name] = dlpack::on_host(tensor);
+  if (known.empty()) check_growth(dims_of(outputs));
+  return outputs;
+}
+
+NamedDeviceTensors States::Impl::run_on_gpu(const NamedDeviceTensors& inputs) {
+  const NamedDims known = session->output_dims(dims_of(inputs));
+  check_growth(known);
+  NamedDeviceTensors given;
+  for (runtime::StateValue& state : values) {
+    const std::string& name = state.pair().present;
+    given[name] = state.target(*session, known.at(name));
+  }
+  NamedDeviceTensors outputs = session->enqueue(inputs, given);
+  session->synchronize();
+  return outputs;
+}
+
+NamedDeviceTensors States::Impl::run(const NamedDeviceTensors& inputs) {
+  check_idle(values[0].pair().past);
+  struct Running {
+    bool& flag;
+    explicit Running(bool& target) : flag(target) { flag = true; }
+    ~Running() { flag = false; }
+  } const marker(running);
+  const NamedDeviceTensors all = with_pasts(inputs);
+  NamedDeviceTensors outputs = on_gpu() ? run_on_gpu(all) : run_on_cpu(all);
+  for (runtime::StateValue& state : values) {
+    state.replace(outputs.at(state.pair().present));
+    outputs.erase(state.pair().present);
+  }
+  return outputs;
+}
+
+}  // namespace redfuser

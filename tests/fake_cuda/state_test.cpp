@@ -1,0 +1,122 @@
+// States of a session on a GPU: they stay there, in two buffers that change places.
+#include "redfuser/state.h"
+#include "fake_cuda/device_harness.h"
+
+namespace redfuser::device_tests {
+namespace {
+
+constexpr const char* kSum =
+    "g (float[b, s, 64] x, float[b, p, 64] past_0) => (float[b, 64] y, float[b, t, 64] present_0) {"
+    "  present_0 = Concat<axis = 1>(past_0, x)"
+    "  a = Constant<value = int64[1] {1}>()"
+    "  y = ReduceSum<keepdims = 0>(present_0, a) }";
+
+class StatesOnGpu : public FakeGpu {
+ protected:
+  StatesOnGpu() : file(model(kSum)), session(compile(file), options), states(session, file) {}
+  void step(States& of, int64_t positions = 1) {
+    const Tensor x = vector_of(2 * positions * 64).reshaped({2, positions, 64});
+    of.run({{"x", x}});
+  }
+  const void* address() const { return states.tensor("past_0").data; }
+
+  Model file;
+  Session session;
+  States states;
+};
+
+// x goes there and y comes back; the state does neither.
+TEST_F(StatesOnGpu, AreNeverCopiedToTheHost) {
+  step(states, 5);
+  for (int run = 0; run < 6; ++run) {
+    gpu->to_device = gpu->to_host = gpu->on_device = 0;
+    step(states);
+    EXPECT_EQ(gpu->to_device, 1);
+    EXPECT_EQ(gpu->to_host, 1);
+    EXPECT_EQ(gpu->on_device, 0);
+  }
+  EXPECT_EQ(states.length(), 11);
+  gpu->to_host = 0;
+  EXPECT_EQ(states.read("past_0").dims(), (Dims{2, 11, 64}));
+  EXPECT_EQ(gpu->to_host, 1);
+}
+
+TEST_F(StatesOnGpu, TwoBuffersChangePlacesAndDouble) {
+  step(states);
+  const void* const first = address();
+  step(states);
+  const void* const second = address();
+  EXPECT_NE(first, second);
+  const size_t blocks = gpu->blocks.size();
+  while (states.length() < 16) {
+    step(states);
+    EXPECT_EQ(address(), states.length() % 2 == 1 ? first : second);
+  }
+  EXPECT_EQ(gpu->blocks.size(), blocks);
+  step(states);
+  step(states);
+  EXPECT_EQ(gpu->blocks.size(), blocks);
+  EXPECT_TRUE(address() != first && address() != second);
+}
+
+TEST_F(StatesOnGpu, RunsReadTheLastValue) {
+  step(states, 3);
+  const auto last = reinterpret_cast<uint64_t>(address());
+  gpu->launches.clear();
+  step(states);
+  bool reads = false;
+  for (const FakeCuda::Launch& launch : gpu->launches) {
+    for (const uint64_t argument : launch.arguments) reads = reads || argument == last;
+  }
+  EXPECT_TRUE(reads);
+}
+
+TEST_F(StatesOnGpu, ForksAndReadersKeepTheirValues) {
+  step(states, 3);
+  States fork = states.fork();
+  const DeviceTensor kept = states.tensor("past_0");
+  for (int run = 0; run < 4; ++run) {
+    step(states);
+    EXPECT_NE(address(), kept.data);
+  }
+  EXPECT_EQ(fork.tensor("past_0").data, kept.data);
+  EXPECT_EQ(fork.length(), 3);
+}
+
+TEST_F(StatesOnGpu, RewindCopiesOnTheDevice) {
+  step(states, 5);
+  float* const before = static_cast<float*>(states.tensor("past_0").data);
+  for (int i = 0; i < 2 * 5 * 64; ++i) before[i] = static_cast<float>(i);
+  gpu->to_device = gpu->to_host = gpu->on_device = 0;
+  states.rewind(2);
+  EXPECT_EQ(gpu->on_device, 1);
+  EXPECT_EQ(gpu->to_host + gpu->to_device, 0);
+  const float* const after = static_cast<const float*>(address());
+  for (const int i : {0, 191}) EXPECT_EQ(after[i], static_cast<float>(i));
+  for (const int i : {192, 383}) EXPECT_EQ(after[i], static_cast<float>(i + 128));
+}
+
+TEST_F(StatesOnGpu, CapacityBoundsTheirMemory) {
+  States small(session, file, {{}, 20});
+  step(small, 17);
+  EXPECT_EQ(gpu->blocks.count(reinterpret_cast<uint64_t>(small.tensor("past_0").data)), 1u);
+  const size_t bytes = gpu->blocks.at(reinterpret_cast<uint64_t>(small.tensor("past_0").data));
+  EXPECT_EQ(bytes, 2u * 20 * 64 * 4);
+  expect_mentions(error_of([&] { step(small, 4); }), "capacity of 20");
+  EXPECT_EQ(small.length(), 17);
+}
+
+TEST_F(StatesOnGpu, HostsAndGpusExchangePositions) {
+  Tensor whole = vector_of(24).reshaped({2, 3, 4});
+  const DeviceTensor there = session.to_device({{"t", whole}}).at("t");
+  Tensor last(DType::Float32, {2, 1, 4});
+  DeviceTensor here{DType::Float32, last.dims(), last.mutable_data(), true, nullptr};
+  session.copy_positions(there, 1, 2, here);
+  EXPECT_EQ(last.as<float>()[0], 8);
+  EXPECT_EQ(last.as<float>()[7], 23);
+  expect_mentions(error_of([&] { session.copy_positions(there, 1, 3, here); }),
+                  "float32[2,1,4] is not a part of float32[2,3,4] from position 3 of axis 1");
+}
+
+}  // namespace
+}  // namespace redfuser::device_tests
