@@ -7,6 +7,7 @@
 #include "redfuser/io.h"
 #include "redfuser/memory_limit.h"
 #include "resource_limits.h"
+#include "run_generate.h"
 #include "run_inputs.h"
 #include "run_page.h"
 #include "run_report.h"
@@ -93,6 +94,10 @@ int run(int argc, char** argv) {
   const Program program = compile_for(model, options);
   if (!options.dump.empty()) {
     write_output("-", program.dump(options.dump, options.target));
+    return kSuccess;
+  }
+  if (options.generation.wanted) {
+    run_generation(model, program, options, words);
     return kSuccess;
   }
   const ReportView report(program.explain());

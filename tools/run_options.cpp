@@ -37,7 +37,8 @@ void add_input_options(CLI::App& app, RunOptions& options, StringPool& texts) {
          "Range of a random input, such as ids:0,50257 (else N(0,1), or [0,2) for integers)")
       ->type_name("NAME:LOW,HIGH")
       ->group(group);
-  app.add_option("--seed", options.random.seed, "Seed of random inputs")
+  app.add_option("--seed", options.random.seed,
+                 "Seed of random inputs, and of the tokens that --generate draws")
       ->type_name("N")
       ->group(group);
 }
@@ -206,11 +207,13 @@ std::optional<RunOptions> parse_run_options(int argc, char** argv) {
   add_input_options(app, options, texts);
   add_check_options(app, options);
   add_run_options(app, options, texts);
+  add_generate_options(app, options.generation);
   add_report_options(app, options, texts);
   if (parse_command_line(app, argc, argv)) return std::nullopt;
   check_target_option(app, {"--dump", "--report"});
   reclaim_model(options.inputs, options.model);
   reclaim_model(texts.explain, options.model);
+  check_generate_options(app, options.generation);
   if (options.model.empty()) fail("MODEL is missing (--help lists the options)");
   if (options.outputs == "-") {
     fail("--outputs: stdout (-) has no format; name a file (.npz, .npy, .pb, .json) or a folder");

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "generate_options.h"
 #include "redfuser/compare.h"
 #include "redfuser/inputs.h"
 
@@ -33,6 +34,7 @@ struct RunOptions {
   // Whether the times of the steps are wanted.
   bool profiles() const { return !profile.empty() || !report.empty(); }
   double time_limit = 0;  // seconds; 0: none
+  GenerationOptions generation;
 };
 
 // nullopt when there is nothing more to do (--help). UserError for a wrong command line.

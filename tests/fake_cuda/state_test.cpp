@@ -1,6 +1,6 @@
 // States of a session on a GPU: they stay there, in two buffers that change places.
-#include "redfuser/state.h"
 #include "fake_cuda/device_harness.h"
+#include "redfuser/generate.h"
 
 namespace redfuser::device_tests {
 namespace {
@@ -104,6 +104,37 @@ TEST_F(StatesOnGpu, CapacityBoundsTheirMemory) {
   EXPECT_EQ(bytes, 2u * 20 * 64 * 4);
   expect_mentions(error_of([&] { step(small, 4); }), "capacity of 20");
   EXPECT_EQ(small.length(), 17);
+}
+
+// A run's tokens and mask go there, and one row of logits of each sequence comes back.
+TEST_F(StatesOnGpu, OfTheLogitsTheLastRowsAreCopied) {
+  const Model decoder = model(
+      "g (int64[b, s] input_ids, int64[b, q] attention_mask, float[b, p, 64] past_0)"
+      " => (float[b, s, 8] logits, float[b, t, 64] present_0) {"
+      "  w = Constant<value = float[1] {2}>()  x = Cast<to = 1>(input_ids)"
+      "  a = Constant<value = int64[1] {2}>()  y = Unsqueeze(x, a)"
+      "  one = Constant<value = int64[3] {1, 1, 64}>()  z = Expand(y, one)"
+      "  present_0 = Concat<axis = 1>(past_0, z)"
+      "  eight = Constant<value = int64[3] {1, 1, 8}>()  wide = Expand(y, eight)"
+      "  logits = Mul(wide, w) }");
+  Session other(compile(decoder), options);
+  Generator generator(other, decoder);
+  Tensor prompt(DType::Int64, {3, 5});
+  std::fill_n(prompt.as<int64_t>(), 15, 0);
+  int tokens = 0;
+  const auto counted = [&](int64_t row, int64_t) {
+    if (row == 2) {
+      EXPECT_EQ(gpu->to_host, 1);
+      EXPECT_EQ(gpu->to_device, 2);
+      EXPECT_EQ(gpu->on_device, 0);
+      gpu->to_host = gpu->to_device = gpu->on_device = 0;
+      ++tokens;
+    }
+    return true;
+  };
+  gpu->to_host = gpu->to_device = gpu->on_device = 0;
+  generator.generate(prompt, {.max_tokens = 6}, counted);
+  EXPECT_EQ(tokens, 6);
 }
 
 TEST_F(StatesOnGpu, HostsAndGpusExchangePositions) {

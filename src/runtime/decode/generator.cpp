@@ -1,0 +1,163 @@
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "redfuser/convert.h"
+#include "redfuser/dlpack.h"
+#include "redfuser/generate.h"
+#include "runtime/decode/prompt.h"
+#include "runtime/decode/sampler.h"
+
+namespace redfuser {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// The output of the logits.
+std::string logits_of(const Model& model, const std::vector<StatePair>& states) {
+  std::vector<std::string> floats;
+  for (const ValueInfo& info : model.outputs()) {
+    const bool state = std::any_of(states.begin(), states.end(), [&](const StatePair& pair) {
+      return pair.present == info.name;
+    });
+    if (state || !is_float(info.dtype)) continue;
+    if (info.name == "logits") return info.name;
+    floats.push_back(info.name);
+  }
+  if (floats.size() == 1) return floats[0];
+  user_error("generate: the model has no output \"logits\", and {} floating ones beside the states",
+             floats.size());
+}
+
+}  // namespace
+
+struct Generator::Impl {
+  Impl(Session& of, const Model& model, const StateOptions& options)
+      : session(of),
+        states(of, model, options),
+        inputs(model, states.pairs()),
+        logits(logits_of(model, states.pairs())) {}
+
+  void start(const Tensor& prompt, const Tensor& mask);
+  NamedDeviceTensors run(int64_t end);
+  Tensor last_logits(const NamedDeviceTensors& outputs);
+  Tensor read_prompt(int64_t chunk);
+  bool take(Tensor& scores, runtime::Sampler& sampler, const GenerateOptions& options,
+            const TokenCallback& on_token);
+
+  Session& session;
+  States states;
+  runtime::DecoderInputs inputs;
+  std::string logits;
+  // Of the generation under way.
+  std::vector<runtime::TokenRow> rows;
+  std::vector<std::set<int64_t>> before;  // the tokens of each row
+  std::vector<bool> ended;                // by row
+  std::vector<std::vector<int64_t>> tokens;
+  int64_t position = 0;  // that the next run begins with
+};
+
+void Generator::Impl::start(const Tensor& prompt, const Tensor& mask) {
+  rows = runtime::rows_of(prompt, mask);
+  before.assign(rows.size(), {});
+  for (size_t row = 0; row < rows.size(); ++row) {
+    for (size_t i = 0; i < rows[row].ids.size(); ++i) {
+      if (rows[row].seen[i] != 0) before[row].insert(rows[row].ids[i]);
+    }
+    if (rows[row].seen[0] == 0 && !inputs.takes_mask()) {
+      user_error("generate: row {} is padded, but the model has no input \"attention_mask\"", row);
+    }
+  }
+  ended.assign(rows.size(), false);
+  tokens.assign(rows.size(), {});
+  position = 0;
+  states.reset();
+}
+
+NamedDeviceTensors Generator::Impl::run(int64_t end) {
+  NamedDeviceTensors tensors;
+  for (const auto& [name, tensor] : inputs.fill(rows, position, end)) {
+    tensors[name] = dlpack::on_host(tensor);
+  }
+  position = end;
+  return states.run_in_place(tensors);
+}
+
+// float32[batch, vocabulary]
+Tensor Generator::Impl::last_logits(const NamedDeviceTensors& outputs) {
+  DeviceTensor all = outputs.at(logits);
+  const auto batch = static_cast<int64_t>(rows.size());
+  if (all.dims.size() == 2) all.dims.insert(all.dims.begin() + 1, 1);
+  if (all.dims.size() != 3 || all.dims[0] != batch || all.dims[1] < 1 || all.dims[2] < 1) {
+    user_error("generate: output \"{}\" is {}, not logits of {} rows", logits,
+               describe(Tensor::wrap(all.dtype, all.dims, nullptr, nullptr)), batch);
+  }
+  const Tensor last(all.dtype, {batch, 1, all.dims[2]});
+  session.copy_positions(all, 1, all.dims[1] - 1, dlpack::on_host(last));
+  return cast_floats(last, DType::Float32).reshaped({batch, all.dims[2]});
+}
+
+Tensor Generator::Impl::read_prompt(int64_t chunk) {
+  const auto length = static_cast<int64_t>(rows[0].ids.size());
+  const int64_t step = chunk > 0 ? chunk : length;
+  while (position + step < length) run(position + step);
+  return last_logits(run(length));
+}
+
+// The next token of every row; false when there is nothing more to do.
+bool Generator::Impl::take(Tensor& scores, runtime::Sampler& sampler,
+                           const GenerateOptions& options, const TokenCallback& on_token) {
+  const auto size = static_cast<size_t>(scores.dims()[1]);
+  bool more = false;
+  for (size_t row = 0; row < rows.size(); ++row) {
+    int64_t token = rows[row].ids.back();
+    if (!ended[row]) {
+      const std::span<float> own(scores.as<float>() + row * size, size);
+      token = sampler.next(static_cast<int64_t>(row), own, before[row]);
+      tokens[row].push_back(token);
+      before[row].insert(token);
+      if (on_token && !on_token(static_cast<int64_t>(row), token)) return false;
+      ended[row] = std::count(options.stop.begin(), options.stop.end(), token) > 0;
+    }
+    rows[row].push(token, 1);
+    more = more || !ended[row];
+  }
+  return more;
+}
+
+Generator::Generator(Session& session, const Model& model, const StateOptions& options)
+    : impl_(std::make_unique<Impl>(session, model, options)) {}
+Generator::~Generator() = default;
+Generator::Generator(Generator&&) noexcept = default;
+
+Generation Generator::generate(const Tensor& prompt, const Tensor& mask,
+                               const GenerateOptions& options, const TokenCallback& on_token) {
+  const Clock::time_point start = Clock::now();
+  impl_->start(prompt, mask);
+  runtime::Sampler sampler(options, static_cast<int64_t>(impl_->rows.size()));
+  Tensor scores = impl_->read_prompt(options.prompt_chunk);
+  bool more = impl_->take(scores, sampler, options, on_token);
+  Generation result;
+  result.first_token_ms = milliseconds_since(start);
+  for (int64_t count = 1; more && count < options.max_tokens; ++count) {
+    const Clock::time_point before = Clock::now();
+    scores = impl_->last_logits(impl_->run(impl_->position + 1));
+    more = impl_->take(scores, sampler, options, on_token);
+    result.token_ms.push_back(milliseconds_since(before));
+  }
+  result.tokens = impl_->tokens;
+  return result;
+}
+
+Generation Generator::generate(const Tensor& prompt, const GenerateOptions& options,
+                               const TokenCallback& on_token) {
+  return generate(prompt, Tensor(), options, on_token);
+}
+
+States& Generator::states() { return impl_->states; }
+
+}  // namespace redfuser
