@@ -69,6 +69,10 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
   add_test(NAME python.models
            COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/models_test.py
                    $<TARGET_FILE:redfuser-run> ${PROJECT_SOURCE_DIR}/models)
+  add_test(NAME python.decoder_forms
+           COMMAND ${REDFUSER_PYTHON} -B -W ignore
+                   ${CMAKE_CURRENT_LIST_DIR}/python/decoder_forms_test.py
+                   $<TARGET_FILE:redfuser-run> ${PROJECT_SOURCE_DIR}/models)
   add_test(NAME python.rewrites
            COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/rewrites_test.py
                    $<TARGET_FILE:redfuser-run> ${PROJECT_SOURCE_DIR}/models)

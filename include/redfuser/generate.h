@@ -53,6 +53,8 @@ using TokenCallback = std::function<bool(int64_t row, int64_t token)>;
 //   cache_position  int64 or int32 [n]             past, past + 1, ...
 //   use_cache_branch  bool [1]                     whether there is a past
 //   num_logits_to_keep, logits_to_keep  integer scalar, or of one element   1
+//   write_indices, nonpad_kv_seqlen, seqlens_k  integer [batch]   past, past + n, past + n - 1
+//   past_sequence_length, total_sequence_length  integer scalar, or of one element   likewise
 // The output "logits", else the only floating one that is not a state, is [batch, n or 1,
 // vocabulary] or [batch, vocabulary].
 class Generator {
@@ -66,8 +68,9 @@ class Generator {
 
   // Starts with empty states. The prompt is int64[batch, length]; with shorter sequences in the
   // batch, `mask` of the same sizes is 0 for the padding, on the left, and 1 for the tokens.
-  // UserError for other prompts and masks, for options out of range, for logits that are NaN, and
-  // as from States::run.
+  // UserError for other prompts and masks, for padding that the model does not hide (it has no
+  // attention_mask, or a node of com.microsoft.GroupQueryAttention), for options out of range, for
+  // logits that are NaN, and as from States::run.
   Generation generate(const Tensor& prompt, const Tensor& mask, const GenerateOptions& options = {},
                       const TokenCallback& on_token = nullptr);
   Generation generate(const Tensor& prompt, const GenerateOptions& options = {},

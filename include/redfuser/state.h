@@ -27,7 +27,8 @@ namespace redfuser {
 struct StatePair {
   std::string past, present;  // an input and an output of the model
   // The axis along which the output is the longer one; negative ones count from the last. Without
-  // one the declared sizes decide; a state of equal sizes is recurrent: each run replaces it.
+  // one the declared sizes decide. A state whose output has the sizes of its input has no axis: a
+  // recurrent one, or a buffer of fixed size that the model writes at the positions it is told.
   std::optional<int64_t> axis;
 };
 
@@ -35,21 +36,23 @@ struct StatePair {
 //   past_key_values.REST  present.REST         past_key_values.REST  present_key_values.REST
 //   past.REST  present.REST                    past_REST  present_REST
 //   key_cache.REST  updated_key_cache.REST     value_cache.REST  updated_value_cache.REST
-// Their axes are those from 0 that are known to grow, or none. UserError for a name that the model
-// does not have or that is given twice, for an input and output of different types or ranks, for an
+// Their axes count from the first, or there is none. UserError for a name that the model does not
+// have or that is given twice, for an input and output of different types or ranks, for a given
 // axis whose input has a fixed size, and where the declared sizes leave several axes.
 std::vector<StatePair> find_states(const Model& model, const std::vector<StatePair>& given = {});
 
 struct StateOptions {
   std::vector<StatePair> pairs;  // beside or in place of those that the names tell
-  int64_t capacity = 0;          // positions of a state at most; 0: as memory allows
+  // Positions of a state at most, and those of a buffer whose size the file leaves open. 0: as
+  // memory allows.
+  int64_t capacity = 0;
 };
 
 // The states of one sequence, or of one batch of sequences. Several may use a session in turn; its
 // runs must not overlap. An error leaves the states as they were. UserError, with the state's name:
-// from run() for a batch other than the state's, or more positions than the capacity; from
-// rewind() beyond the start or of a recurrent state; from every function but length() during a run,
-// such as from the session's progress callback.
+// from run() for a batch other than the state's, or more positions than the capacity or a buffer
+// has; from rewind() beyond the start or of a state without an axis; from every function but
+// length() during a run, such as from the session's progress callback.
 class States {
  public:
   // The session, made of a program of `model`, must outlive the states and stay where it is.
@@ -60,8 +63,8 @@ class States {
   States& operator=(States&&) noexcept;
 
   // Runs the session on these inputs, which are all but the states, and returns all outputs but the
-  // states in host memory. Empty states have length 0, recurrent ones the value 0; their other
-  // sizes are those of dimensions of `inputs` with the same names (UserError where none has it).
+  // states in host memory. Empty states have length 0, those without an axis are filled with 0; the
+  // other sizes are those of dimensions of `inputs` with the same names (UserError without one).
   NamedTensors run(const NamedTensors& inputs);
   // The same for tensors where they are. On a GPU the outputs are there too, in the session's own
   // memory until its next run; on the CPU everything is in host memory. Returns after the run.

@@ -236,6 +236,52 @@ TEST_F(TableDecoder, RefusesLogitsThatAreNaN) {
                   "the logits of row 1 are NaN");
 }
 
+// The logits say which number v a run had: v is the token.
+struct Filled {
+  const char *input, *v;  // [batch, 1]
+  Rows tokens;            // of a prompt of two rows of 3 positions, the first with one of padding
+};
+
+TEST(Generate, FillsWhatExportersDeclare) {
+  const char* last = "l = Constant<value = int64 {-1}>() c = Gather<axis = 1>(x, l) ";
+  const Filled cases[] = {
+      {"int64[b, s] position_ids", "v = Unsqueeze(c, a)", {{1, 2, 3}, {2, 3, 4}}},
+      {"int32[b, q] attention_mask", "v = ReduceSum(x, a)", {{2, 3, 4}, {3, 4, 5}}},
+      {"bool[b, q] attention_mask",
+       "w = Cast<to = 7>(x) v = ReduceSum(w, a)",
+       {{2, 3, 4}, {3, 4, 5}}},
+      {"int64[s] cache_position", "w = ReduceMax(x) v = Reshape(w, o)", {{2, 3, 4}, {2, 3, 4}}},
+      {"bool[1] use_cache_branch", "w = Cast<to = 7>(x) v = Reshape(w, o)", {{0, 1, 1}, {0, 1, 1}}},
+      {"int64 num_logits_to_keep", "v = Reshape(x, o)", {{1, 1, 1}, {1, 1, 1}}},
+      {"int32[1] logits_to_keep", "v = Reshape(x, o)", {{1, 1, 1}, {1, 1, 1}}},
+      {"int64[b] write_indices", "v = Unsqueeze(x, a)", {{0, 3, 4}, {0, 3, 4}}},
+      {"int64[b] nonpad_kv_seqlen", "v = Unsqueeze(x, a)", {{3, 4, 5}, {3, 4, 5}}},
+      {"int32[b] seqlens_k", "v = Unsqueeze(x, a)", {{2, 3, 4}, {2, 3, 4}}},
+      {"int64[1] past_sequence_length", "v = Reshape(x, o)", {{0, 3, 4}, {0, 3, 4}}},
+      {"int32 total_sequence_length", "v = Reshape(x, o)", {{3, 4, 5}, {3, 4, 5}}},
+  };
+  for (const Filled& filled : cases) {
+    const std::string input(filled.input), name = input.substr(input.rfind(' ') + 1);
+    const bool masked = name == "attention_mask";
+    const Model model = parsed(
+        "g (int64[b, s] input_ids, " + input + (masked ? "" : ", int64[b, q] attention_mask") +
+        ", float[b, p] past_0) => (float[b, 16] logits, float[b, t] present_0) {"
+        "  a = Constant<value = int64[1] {1}>()  o = Constant<value = int64[2] {1, 1}>()"
+        "  x = Identity(" +
+        name + ")  " + (name == "position_ids" ? last : "") + filled.v +
+        "  known = Cast<to = 1>(v)  y = Cast<to = 1>(input_ids)"
+        "  present_0 = Concat<axis = 1>(past_0, y)  zero = Constant<value = float {0}>()"
+        "  none = Mul(y, zero)  nones = ReduceSum(none, a)  rows = Add(known, nones)"
+        "  r = Constant<value = float[16] {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}>()"
+        "  e = Equal(rows, r)  logits = Cast<to = 1>(e) }");
+    Session session(compile(model));
+    Generator generator(session, model);
+    const Tensor ids = integers({2, 3}, {0, 5, 6, 7, 8, 9});
+    const Tensor mask = integers({2, 3}, {0, 1, 1, 1, 1, 1});
+    EXPECT_EQ(generator.generate(ids, mask, {.max_tokens = 3}).tokens, filled.tokens) << input;
+  }
+}
+
 struct Unfit {
   const char *inputs, *output, *part;
 };

@@ -177,8 +177,34 @@ TEST_F(Recurrent, StatesAreReplaced) {
   EXPECT_EQ(values(h.read("h")), (std::vector<float>{3, 6}));
   EXPECT_EQ(h.length(), 0);
   h.rewind(0);
-  expect_mentions(error_of([&] { h.rewind(1); }), {"state \"h\" is recurrent"});
+  expect_mentions(error_of([&] { h.rewind(1); }), {"state \"h\" has no axis"});
   expect_mentions(error_of([&] { states(); }), {"the model has no states"});
+}
+
+// A buffer whose size is the file's, or is left open.
+TEST(StatesOfFixedSize, StartWithZerosAndDoNotGrow) {
+  const Model model = parsed(
+      "g (float[s] x, float[4] past_0, float[m] open) => (float[t] present_0, float[m] next) {"
+      "  none = Constant<value = int64[1] {1}>()  start = Constant<value = int64[1] {0}>()"
+      "  rest = Slice(x, none, end)  end = Constant<value = int64[1] {9}>()"
+      "  present_0 = Concat<axis = 0>(past_0, rest)  one = Slice(x, start, none)"
+      "  next = Add(open, one) }");
+  Session session(compile(model));
+  States states(session, model, {{{"open", "next", std::nullopt}}, 3});
+  for (const StatePair& pair : states.pairs()) EXPECT_FALSE(pair.axis.has_value());
+  states.run({{"x", counted({1})}});
+  states.run({{"x", counted({1})}});
+  EXPECT_EQ(values(states.read("open")), (std::vector<float>{2, 2, 2}));
+  EXPECT_EQ(values(states.read("past_0")), (std::vector<float>{0, 0, 0, 0}));
+  expect_mentions(error_of([&] {
+                    states.run({{"x", counted({2})}});
+                  }),
+                  {"state \"past_0\" is full: its sizes are 4, but this run makes them 5"});
+  expect_mentions(
+      error_of([&] {
+        States(session, model, {{{"open", "next", std::nullopt}}}).run({{"x", counted({1})}});
+      }),
+      {"state \"open\": no input of the run has the size \"m\" of its dimension 0"});
 }
 
 struct Wrong {
@@ -202,7 +228,6 @@ TEST(FindStates, RefusesWrongPairs) {
       {{"past_0", "present_0", 3}, "state \"past_0\": axis 3 is not one of its 3 dimensions"},
       {{"whole", "present_0", 1}, "state \"whole\" is int64, but output \"present_0\" is float32"},
       {{"fixed", "longer", 1}, "fixed size 4 along axis 1"},
-      {{"fixed", "longer", std::nullopt}, "fixed size 4 along axis 1"},
   };
   for (const Wrong& wrong : cases) {
     expect_mentions(error_of([&] { find_states(model, {wrong.pair}); }), {wrong.part});

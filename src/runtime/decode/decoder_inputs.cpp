@@ -58,6 +58,11 @@ const DecoderInputs::Known DecoderInputs::kKnown[] = {
     {"use_cache_branch", Role::UseCache, 1, 1, false, true},
     {"num_logits_to_keep", Role::KeptLogits, 0, 1, true, false},
     {"logits_to_keep", Role::KeptLogits, 0, 1, true, false},
+    {"write_indices", Role::RowPast, 1, 1, true, false},
+    {"nonpad_kv_seqlen", Role::RowTotal, 1, 1, true, false},
+    {"seqlens_k", Role::RowLast, 1, 1, true, false},
+    {"past_sequence_length", Role::Past, 0, 1, true, false},
+    {"total_sequence_length", Role::Total, 0, 1, true, false},
 };
 
 DecoderInputs::Role DecoderInputs::role_of(const ValueInfo& info) {
@@ -103,10 +108,13 @@ NamedTensors DecoderInputs::fill(const std::vector<TokenRow>& rows, int64_t begi
       return (rows[static_cast<size_t>(i / width)].*values)[static_cast<size_t>(from + i % width)];
     });
   };
+  // One value, of so many elements.
+  const auto constant = [](const Input& input, const Dims& dims, int64_t value) {
+    return integers(input.info.dtype, dims, [&](int64_t) { return value; });
+  };
   NamedTensors result;
   for (const Input& input : inputs_) {
     Tensor& tensor = result[input.info.name];
-    const DType dtype = input.info.dtype;
     const Dims one(input.info.dims.size(), 1);
     switch (input.role) {
       case Role::Ids:
@@ -119,13 +127,28 @@ NamedTensors DecoderInputs::fill(const std::vector<TokenRow>& rows, int64_t begi
         tensor = part(input, begin, &TokenRow::positions);
         break;
       case Role::CachePositions:
-        tensor = integers(dtype, {end - begin}, [&](int64_t i) { return begin + i; });
+        tensor = integers(input.info.dtype, {end - begin}, [&](int64_t i) { return begin + i; });
         break;
       case Role::UseCache:
-        tensor = integers(dtype, one, [&](int64_t) { return begin > 0; });
+        tensor = constant(input, one, begin > 0);
         break;
       case Role::KeptLogits:
-        tensor = integers(dtype, one, [](int64_t) { return 1; });
+        tensor = constant(input, one, 1);
+        break;
+      case Role::RowPast:
+        tensor = constant(input, {batch}, begin);
+        break;
+      case Role::RowTotal:
+        tensor = constant(input, {batch}, end);
+        break;
+      case Role::RowLast:
+        tensor = constant(input, {batch}, end - 1);
+        break;
+      case Role::Past:
+        tensor = constant(input, one, begin);
+        break;
+      case Role::Total:
+        tensor = constant(input, one, end);
         break;
     }
   }

@@ -23,7 +23,19 @@ class DecoderInputs {
   NamedTensors fill(const std::vector<TokenRow>& rows, int64_t begin, int64_t end) const;
 
  private:
-  enum class Role { Ids, Mask, Positions, CachePositions, UseCache, KeptLogits };
+  enum class Role {
+    Ids,
+    Mask,
+    Positions,
+    CachePositions,
+    UseCache,
+    KeptLogits,
+    RowPast,
+    RowTotal,
+    RowLast,
+    Past,
+    Total
+  };
   struct Known;
   struct Input {
     ValueInfo info;

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "onnx/import/row_lengths.h"
 #include "redfuser/convert.h"
 #include "redfuser/dlpack.h"
 #include "redfuser/generate.h"
@@ -40,7 +41,8 @@ struct Generator::Impl {
       : session(of),
         states(of, model, options),
         inputs(model, states.pairs()),
-        logits(logits_of(model, states.pairs())) {}
+        logits(logits_of(model, states.pairs())),
+        from_the_left(onnx::node_of_row_lengths(*model.handle())) {}
 
   void start(const Tensor& prompt, const Tensor& mask);
   NamedDeviceTensors run(int64_t end);
@@ -53,6 +55,7 @@ struct Generator::Impl {
   States states;
   runtime::DecoderInputs inputs;
   std::string logits;
+  std::string from_the_left;  // a node that does not hide padding there, if not empty
   // Of the generation under way.
   std::vector<runtime::TokenRow> rows;
   std::vector<std::set<int64_t>> before;  // the tokens of each row
@@ -68,8 +71,15 @@ void Generator::Impl::start(const Tensor& prompt, const Tensor& mask) {
     for (size_t i = 0; i < rows[row].ids.size(); ++i) {
       if (rows[row].seen[i] != 0) before[row].insert(rows[row].ids[i]);
     }
-    if (rows[row].seen[0] == 0 && !inputs.takes_mask()) {
+    if (rows[row].seen[0] != 0) continue;
+    if (!inputs.takes_mask()) {
       user_error("generate: row {} is padded, but the model has no input \"attention_mask\"", row);
+    }
+    if (!from_the_left.empty()) {
+      user_error(
+          "generate: row {} is padded on the left, which node \"{}\" does not hide; give "
+          "prompts of one length",
+          row, from_the_left);
     }
   }
   ended.assign(rows.size(), false);

@@ -39,15 +39,6 @@ bool same_size(const ValueInfo::Dimension& a, const ValueInfo::Dimension& b) {
   return a.size == b.size && a.symbol == b.symbol;
 }
 
-void check_grows(const ValueInfo& past, int64_t axis) {
-  const int64_t size = past.dims[static_cast<size_t>(axis)].size;
-  if (size < 0) return;
-  user_error(
-      "state \"{}\": its input has the fixed size {} along axis {}; a state that grows needs "
-      "a symbolic one",
-      past.name, size, axis);
-}
-
 // The axis of a pair, or none of a recurrent one.
 std::optional<int64_t> axis_of(const StatePair& pair, const ValueInfo& past,
                                const ValueInfo& present) {
@@ -58,8 +49,11 @@ std::optional<int64_t> axis_of(const StatePair& pair, const ValueInfo& past,
                  rank);
     }
     const int64_t axis = *pair.axis < 0 ? *pair.axis + rank : *pair.axis;
-    check_grows(past, axis);
-    return axis;
+    const int64_t size = past.dims[static_cast<size_t>(axis)].size;
+    if (size < 0) return axis;
+    user_error(
+        "state \"{}\": its input has the fixed size {} along axis {}, along which it cannot grow",
+        past.name, size, axis);
   }
   std::vector<int64_t> different;
   for (int64_t axis = 0; axis < rank; ++axis) {
@@ -73,7 +67,8 @@ std::optional<int64_t> axis_of(const StatePair& pair, const ValueInfo& past,
         "grows",
         past.name, present.name, different.size());
   }
-  check_grows(past, different[0]);
+  // A buffer that the file gives a fixed size: output and input have the sizes of the input.
+  if (past.dims[static_cast<size_t>(different[0])].size >= 0) return std::nullopt;
   return different[0];
 }
 

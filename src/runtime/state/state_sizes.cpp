@@ -27,6 +27,8 @@ Dims StateSizes::empty_dims(const StateValue& state) const {
       dims.push_back(dim.size);
     } else if (found != sizes_.end()) {
       dims.push_back(found->second.size);
+    } else if (!state.pair().axis && state.capacity() > 0) {
+      dims.push_back(state.capacity());
     } else {
       user_error("state \"{}\": no input of the run has the size \"{}\" of its dimension {}",
                  declared.name, dim.symbol, axis);

@@ -13,8 +13,8 @@ class StateSizes {
   // Inputs that the model does not have are left to the session's check.
   StateSizes(const Model& model, const NamedDims& inputs);
 
-  // Of the state before the first run: 0 along its axis. UserError, with the state's name, for a
-  // size that no input has.
+  // Of the state before the first run: 0 along its axis; the capacity, where a state without an
+  // axis leaves a size open. UserError, with the state's name, for a size that nothing gives.
   Dims empty_dims(const StateValue& state) const;
   // UserError, with the state's name, for an input of another size, such as of another batch.
   void check(const StateValue& state) const;

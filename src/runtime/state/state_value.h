@@ -14,6 +14,7 @@ class StateValue {
   const StatePair& pair() const { return pair_; }
   // The input as the file declares it.
   const ValueInfo& declared() const { return declared_; }
+  int64_t capacity() const { return capacity_; }
   // Undefined until a run has written it.
   DeviceTensor value() const;
   bool written() const { return room_.dtype != DType::Undefined; }

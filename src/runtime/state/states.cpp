@@ -67,7 +67,8 @@ void States::rewind(int64_t positions) {
     impl_->check_idle(name);
     if (positions == 0) continue;
     if (!state.pair().axis) {
-      user_error("state \"{}\" is recurrent: its earlier values are not kept", name);
+      user_error("state \"{}\" has no axis along which it grows; its earlier values are not kept",
+                 name);
     }
     if (positions > state.length()) {
       user_error("state \"{}\" has {} positions; it cannot be rewound by {}", name, state.length(),

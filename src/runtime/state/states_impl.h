@@ -17,7 +17,7 @@ struct States::Impl {
   const runtime::StateValue& find(const std::string& name) const;
   void check_idle(const std::string& name) const;
   NamedDeviceTensors with_pasts(const NamedDeviceTensors& inputs) const;
-  void check_growth(const NamedDims& outputs) const;
+  void check_growth(const NamedDims& inputs, const NamedDims& outputs) const;
   NamedDeviceTensors run_on_cpu(const NamedDeviceTensors& inputs);
   NamedDeviceTensors run_on_gpu(const NamedDeviceTensors& inputs);
   NamedDeviceTensors run(const NamedDeviceTensors& inputs);

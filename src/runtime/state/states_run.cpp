@@ -1,4 +1,6 @@
 // A run of States::Impl.
+#include <fmt/ranges.h>
+
 #include <cstring>
 
 #include "base/error.h"
@@ -54,11 +56,17 @@ NamedDeviceTensors States::Impl::with_pasts(const NamedDeviceTensors& inputs) co
   return all;
 }
 
-void States::Impl::check_growth(const NamedDims& outputs) const {
+void States::Impl::check_growth(const NamedDims& inputs, const NamedDims& outputs) const {
   for (const runtime::StateValue& state : values) {
     const auto found = outputs.find(state.pair().present);
-    if (capacity <= 0 || !state.pair().axis || found == outputs.end()) continue;
-    const int64_t positions = found->second[static_cast<size_t>(*state.pair().axis)];
+    if (found == outputs.end()) continue;
+    const Dims &before = inputs.at(state.pair().past), &after = found->second;
+    if (!state.pair().axis && after != before) {
+      user_error("state \"{}\" is full: its sizes are {}, but this run makes them {}",
+                 state.pair().past, fmt::join(before, ","), fmt::join(after, ","));
+    }
+    if (capacity <= 0 || !state.pair().axis) continue;
+    const int64_t positions = after[static_cast<size_t>(*state.pair().axis)];
     if (positions <= capacity) continue;
     user_error("state \"{}\" holds {} positions of its capacity of {}; this run makes them {}",
                state.pair().past, state.length(), capacity, positions);
@@ -77,16 +85,16 @@ NamedDeviceTensors States::Impl::run_on_cpu(const NamedDeviceTensors& inputs) {
     known = session->output_dims(dims_of(inputs));
   } catch (const UserError&) {
   }
-  check_growth(known);
+  check_growth(dims_of(inputs), known);
   NamedDeviceTensors outputs;
   for (const auto& [name, tensor] : session->run(tensors)) outputs[name] = dlpack::on_host(tensor);
-  if (known.empty()) check_growth(dims_of(outputs));
+  if (known.empty()) check_growth(dims_of(inputs), dims_of(outputs));
   return outputs;
 }
 
 NamedDeviceTensors States::Impl::run_on_gpu(const NamedDeviceTensors& inputs) {
   const NamedDims known = session->output_dims(dims_of(inputs));
-  check_growth(known);
+  check_growth(dims_of(inputs), known);
   NamedDeviceTensors given;
   for (runtime::StateValue& state : values) {
     const std::string& name = state.pair().present;
