@@ -15,6 +15,7 @@ BELOW = {
     "ir": ["base", "ir/scalars"],
     "ir/scalars": [],
     "ops": ["ir"],
+    "ops/reduce": ["ops/elementwise"],
     "reference": ["ops"],
     "reference/expressions": [],
     "reference/operators": ["reference/expressions"],

@@ -24,6 +24,7 @@ std::span<const OpDef> ranking_ops();
 std::span<const OpDef> scan_ops();
 std::span<const OpDef> normalization_ops();
 std::span<const OpDef> matmul_ops();
+std::span<const OpDef> gemm_ops();
 std::span<const OpDef> einsum_ops();
 std::span<const OpDef> quantization_ops();
 std::span<const OpDef> window_ops();

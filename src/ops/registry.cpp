@@ -13,13 +13,13 @@ auto key(const OpDef& op) { return std::tie(op.domain, op.name, op.since); }
 std::vector<OpDef> collect() {
   std::vector<OpDef> all;
   for (auto family :
-       {arithmetic_ops,    logic_ops,     function_ops,  activation_ops,   conversion_ops,
-        reshape_ops,       concat_ops,    slice_ops,     pad_ops,          repeat_ops,
-        gather_ops,        generator_ops, reduction_ops, ranking_ops,      scan_ops,
-        normalization_ops, matmul_ops,    einsum_ops,    quantization_ops, window_ops,
-        resize_ops,        grid_ops,      scatter_ops,   recurrent_ops,    sequence_ops,
-        string_ops,        learning_ops,  image_ops,     signal_ops,       random_ops,
-        legacy_ops}) {
+       {arithmetic_ops,    logic_ops,     function_ops,  activation_ops, conversion_ops,
+        reshape_ops,       concat_ops,    slice_ops,     pad_ops,        repeat_ops,
+        gather_ops,        generator_ops, reduction_ops, ranking_ops,    scan_ops,
+        normalization_ops, matmul_ops,    gemm_ops,      einsum_ops,     quantization_ops,
+        window_ops,        resize_ops,    grid_ops,      scatter_ops,    recurrent_ops,
+        sequence_ops,      string_ops,    learning_ops,  image_ops,      signal_ops,
+        random_ops,        legacy_ops}) {
     const auto ops = family();
     all.insert(all.end(), ops.begin(), ops.end());
   }

@@ -45,7 +45,23 @@ TEST_P(InvalidNode, IsRefused) {
 #define TRANSPOSED "float[3, 4, 3, 3] w"
 #define LAYER "float[2, 1, 3] x, float[1, 16, 3] w, float[1, 16, 4] r"
 
+#define SCALED "float[3] x"
+#define BYTES "uint8[3] x"
+
 const Operator kOperators[] = {
+    {"ScaleOfZero", SCALED, "s = Constant<value_float = 0.0>() y = QuantizeLinear(x, s)",
+     "element 0 of the scale \"s\" is 0"},
+    {"ScaleThatIsNoNumber", SCALED,
+     "s = Constant<value = float[3] {1, nan, 1}>() y = QuantizeLinear<axis = 0>(x, s)",
+     "element 1 of the scale \"s\" is nan"},
+    {"StoredScaleThatIsNoNumber", BYTES,
+     "s = Constant<value = float {nan}>() y = DequantizeLinear(x, s)",
+     "element 0 of the scale \"s\" is nan"},
+    {"ScaleOfAProductIsZero", "uint8[2, 3] x, uint8[3, 2] w, float s, uint8 z",
+     "t = Constant<value_float = 0.0>() y = QLinearMatMul(x, s, z, w, s, z, t, z)",
+     "element 0 of the scale \"t\" is 0"},
+    {"ScaleAlongTheSum", "uint8[2, 3] x, uint8[3, 2] w, float[2, 3] s, float t, uint8 z",
+     "y = QLinearMatMul(x, s, z, w, t, z, t, z)", "differs along the axis of the sum"},
     {"MorePartsThanOutputs", "float[6] x", "y, b = Split<num_outputs = 3>(x)",
      "num_outputs is 3, but it has 2 outputs"},
     {"PartsTwice", "float[6] x",

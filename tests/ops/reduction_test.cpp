@@ -254,6 +254,19 @@ std::vector<OpCase> cases() {
        {},
        {2, 2},
        {6, 6, 2, 2}},
+      // {{5, -6}, {9, -10}} / 2 + 1: ties to even, saturated at 0.
+      {"qlinear_matmul",
+       "QLinearMatMul",
+       10,
+       {make_tensor<int64_t>(DType::UInt8, {2, 2}, {1, 2, 3, 4}), floats({}, {1}),
+        make_tensor<int64_t>(DType::UInt8, {}, {0}),
+        make_tensor<int64_t>(DType::Int8, {2, 2}, {-1, 2, 3, -4}), floats({}, {1}),
+        make_tensor<int64_t>(DType::Int8, {}, {0}), floats({}, {2}),
+        make_tensor<int64_t>(DType::UInt8, {}, {1})},
+       {},
+       {},
+       {2, 2},
+       {3, 0, 5, 0}},
   };
 }
 

@@ -63,7 +63,25 @@ LINEAR = [
          constants=(1, 2, 3, 4, 5, 6, 7, 8)),
 ]
 
+
+
+def quantized_product(a, b, *, k=70, rows=(), columns=(), zeros=(5, 5)):
+    """QLinearMatMul of a[..., m, k] and b[..., k, n]; sizes of scales by row and by column."""
+    (a_type, *a_dims), (b_type, *b_dims) = a, b
+    left = [bytes_of(a_type, *a_dims, k), np.full(rows, 0.0625, np.float32),
+            np.full(rows, zeros[0], a_type)]
+    right = [bytes_of(b_type, *b_dims[:-1], k, b_dims[-1]),
+             (0.01 * (1 + np.arange(columns[0]))).astype(np.float32) if columns else scalar(0.04),
+             np.full(columns, zeros[1], b_type)]
+    return Case("QLinearMatMul", left + right + target(a_type, 1.7), domain="")
+
+
 PRODUCTS = [
+    quantized_product((U8, 3), (U8, 5)),
+    quantized_product((I8, 33), (I8, 17), zeros=(-3, 0)),
+    quantized_product((U8, 2, 3), (I8, 5), k=300, zeros=(128, 0)),
+    quantized_product((U8, 2, 3), (I8, 2, 5), k=7),
+    quantized_product((U8, 9), (I8, 65), columns=(65,), zeros=(120, 1)),
     Case("DynamicQuantizeMatMul", [normal(3, 8), bytes_of(U8, 8, 5), scalar(0.01),
                                    scalar(99, U8)]),
     Case("DynamicQuantizeMatMul", [normal(2, 3, 8), bytes_of(I8, 8, 5),

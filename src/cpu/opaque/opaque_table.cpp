@@ -48,7 +48,6 @@ constexpr Entry kKernels[] = {
     {"OptionalGetElement", run_optional_get_element},
     {"OptionalHasElement", run_optional_has_element},
     {"QLinearConv", run_qlinear_conv},
-    {"QLinearMatMul", run_qlinear_matmul},
     {"RNN", run_rnn},
     {"RandomNormal", run_random_normal},
     {"RandomNormalLike", run_random_normal},

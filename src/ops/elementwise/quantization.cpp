@@ -1,32 +1,12 @@
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/low_bit.h"
 #include "ops/arguments.h"
+#include "ops/elementwise/quantized.h"
 #include "ops/families.h"
 #include "ops/sizes.h"
 
 namespace redfuser::ops {
 namespace {
-
-struct Bounds {
-  double low, high;
-};
-
-Bounds bounds_of(const NodeView& view, DType dtype) {
-  if (is_low_bit_float(dtype) && dtype != DType::Float8E8M0) {
-    const double largest = low_bit_maximum(dtype);
-    return {-largest, largest};
-  }
-  const int bits = bits_of(dtype);
-  if (!is_integer(dtype) || bits > 16) {
-    view.fail(fmt::format("quantised dtype {} is not supported", name_of(dtype)));
-  }
-  const bool is_signed =
-      dtype == DType::Int2 || dtype == DType::Int4 || dtype == DType::Int8 || dtype == DType::Int16;
-  const double range = static_cast<double>(1 << bits);
-  return is_signed ? Bounds{-range / 2, range / 2 - 1} : Bounds{0, range - 1};
-}
 
 int quantised_axis(const NodeView& view) {
   return view.axis(view.integer("axis", 1), view.rank(0));
@@ -107,7 +87,8 @@ void infer_quantize(InferContext& context) {
   if (context.integer("output_dtype", 0) != 0) {
     dtype = type_argument(context, "output_dtype", dtype);
   }
-  bounds_of(context, dtype);
+  check_quantized(context, dtype);
+  check_scale(context, 1, true);
   if (!is_float(context.dtype(0)) && context.dtype(0) != DType::Int32) {
     context.fail("the input must be floating or int32");
   }
@@ -119,22 +100,17 @@ void infer_quantize(InferContext& context) {
 ir::Expr lower_quantize(LowerContext& context) {
   ir::ExprPool& pool = context.pool();
   const DType dtype = context.result().dtype;
-  const Bounds bounds = bounds_of(context, dtype);
   ir::Expr x = context.read_broadcast(0), scale = parameter(context, 1);
   const DType type = dividing_type(context, x->dtype, scale->dtype);
   ir::Expr value = pool.div(pool.cast(type, x), pool.cast(type, scale));
   if (!is_low_bit_float(dtype)) value = pool.make(ir::ExprOp::Round, {value});
-  value = pool.cast(DType::Float32, value);
-  if (context.has_input(2) && !is_low_bit_float(dtype)) {
-    value = pool.add(value, pool.cast(DType::Float32, parameter(context, 2)));
-  }
-  value = pool.make(ir::ExprOp::Max, {value, pool.number(bounds.low, DType::Float32)});
-  value = pool.make(ir::ExprOp::Min, {value, pool.number(bounds.high, DType::Float32)});
-  return pool.cast(dtype, value);
+  return quantized(context, pool.cast(DType::Float32, value),
+                   context.has_input(2) ? parameter(context, 2) : nullptr, dtype);
 }
 
 void infer_dequantize(InferContext& context) {
   check_parameters(context);
+  check_scale(context, 1, false);
   if (!is_integer(context.dtype(0)) && !is_low_bit_float(context.dtype(0))) {
     context.fail(fmt::format("dtype {} is not supported", name_of(context.dtype(0))));
   }

@@ -2,27 +2,12 @@
 #include "ops/arguments.h"
 #include "ops/broadcast.h"
 #include "ops/elementwise.h"
+#include "ops/elementwise/quantized.h"
 #include "ops/families.h"
+#include "ops/reduce/factors.h"
 
 namespace redfuser::ops {
 namespace {
-
-void check_factors(const NodeView& view) {
-  check_operand(view, 0, Operand::Number);
-  check_operand(view, 1, Operand::Number);
-  if (view.dtype(0) != view.dtype(1)) {
-    view.fail(fmt::format("inputs are of dtypes {} and {}", name_of(view.dtype(0)),
-                          name_of(view.dtype(1))));
-  }
-}
-
-std::string factors_text(const NodeView& view, int right) {
-  return fmt::format("inner sizes of {} and {}", shape_text(view.pool(), view.shape(0)),
-                     shape_text(view.pool(), view.shape(right)));
-}
-
-// Prefers a constant size to a symbol.
-ir::Expr inner_size(ir::Expr a, ir::Expr b) { return b->is_constant() ? b : a; }
 
 // The batch dimensions of an operand: none for a vector.
 Shape batch_of(const Shape& shape) {
@@ -46,67 +31,112 @@ void infer_matmul(InferContext& context) {
   context.set(0, context.dtype(0), product_shape(context, 1));
 }
 
-// One zero point for all, or one per row of the left or column of the right factor.
-void check_zero_point(InferContext& context, int factor) {
-  const Shape &zero = context.shape(2 + factor), &shape = context.shape(factor);
-  if (constant_count(zero) == 1) return;
-  if (zero.size() != 1) {
-    const std::string what =
-        fmt::format("zero point of shape {} does not broadcast to factor {} of shape {}",
-                    shape_text(context.pool(), zero), factor, shape_text(context.pool(), shape));
-    if (zero.size() > shape.size()) context.fail(what);
-    for (size_t d = 0; d < zero.size(); ++d) {
-      context.require_broadcast(zero[d], shape[shape.size() - zero.size() + d], what);
+// A factor of a product: its input, and those of its scale and zero point (none below 0).
+struct Factor {
+  int input, scale = -1, zero = -1;
+  bool is_left = true;
+};
+constexpr Factor kPlain[] = {{0}, {1, -1, -1, false}}, kInteger[] = {{0, -1, 2}, {1, -1, 3, false}},
+                 kQuantized[] = {{0, 1, 2}, {3, 4, 5, false}};
+
+// Scale or zero point `input`: one for all, or one per row of the left or column of the right
+// factor.
+void check_parameter(InferContext& context, const Factor& factor, int input, const char* what) {
+  const Shape &given = context.shape(input), &shape = context.shape(factor.input);
+  if (constant_count(given) == 1) return;
+  if (given.size() != 1) {
+    const std::string text =
+        fmt::format("{} of shape {} does not broadcast to factor {} of shape {}", what,
+                    shape_text(context.pool(), given), factor.is_left ? 0 : 1,
+                    shape_text(context.pool(), shape));
+    if (given.size() > shape.size()) context.fail(text);
+    for (size_t d = 0; d < given.size(); ++d) {
+      context.require_broadcast(given[d], shape[shape.size() - given.size() + d], text);
     }
     return;
   }
-  ir::Expr size = factor == 1 || shape.size() < 2 ? shape.back() : shape[shape.size() - 2];
-  if (zero[0] != size && !zero[0]->is_constant()) {
-    context.fail_unknown("whether a zero point is one for all is known only at run time");
+  ir::Expr size = !factor.is_left || shape.size() < 2 ? shape.back() : shape[shape.size() - 2];
+  if (given[0] != size && !given[0]->is_constant()) {
+    context.fail_unknown(
+        fmt::format("whether a {} is one for all is known only at run time", what));
   }
-  context.require_equal(zero[0], size, fmt::format("zero point and factor {}", factor));
+  context.require_equal(given[0], size,
+                        fmt::format("{} and factor {}", what, factor.is_left ? 0 : 1));
+}
+
+// A scale is that of a row or column as a whole.
+void check_factor_scale(InferContext& context, const Factor& factor) {
+  check_parameter(context, factor, factor.scale, "scale");
+  check_scale(context, factor.scale, false);
+  const Shape& scale = context.shape(factor.scale);
+  if (scale.size() < 2) return;
+  ir::Expr along = factor.is_left ? scale.back() : scale[scale.size() - 2];
+  if (along->is_constant(1)) return;
+  context.fail(fmt::format("scale of shape {} differs along the axis of the sum",
+                           shape_text(context.pool(), scale)));
+}
+
+void infer_integer_product(InferContext& context, const Factor (&factors)[2], DType dtype) {
+  const Shape shape = product_shape(context, factors[1].input);
+  for (const Factor& factor : factors) {
+    check_operand(context, factor.input, Operand::Integer);
+    if (context.has_input(factor.zero)) {
+      check_parameter(context, factor, factor.zero, "zero point");
+    }
+    if (factor.scale >= 0) check_factor_scale(context, factor);
+  }
+  context.set(0, dtype, shape);
 }
 
 void infer_matmul_integer(InferContext& context) {
-  const Shape shape = product_shape(context, 1);
-  for (int i = 0; i < 2; ++i) {
-    check_operand(context, i, Operand::Integer);
-    if (context.has_input(2 + i)) check_zero_point(context, i);
-  }
-  context.set(0, DType::Int32, shape);
+  infer_integer_product(context, kInteger, DType::Int32);
 }
 
+// Inputs 6 and 7 are the scale and the zero point of the result.
 void infer_qlinear_matmul(InferContext& context) {
-  context.set(0, context.dtype(7), product_shape(context, 3));
-}
-
-ir::Expr factor(LowerContext& context, int input, std::vector<ir::Expr> index) {
-  return context.read(input, std::move(index));
-}
-
-// An integer factor less its zero point, which is input 2 of the left and 3 of the right factor.
-ir::Expr integer_factor(LowerContext& context, int input, std::vector<ir::Expr> index) {
-  ir::ExprPool& pool = context.pool();
-  ir::Expr x = pool.cast(DType::Int32, context.read(input, index));
-  if (!context.has_input(2 + input)) return x;
-  Shape shape = context.shape(2 + input);
-  ir::Expr zero;
-  if (constant_count(shape) == 1) {
-    zero = only_element(context, 2 + input);
-  } else if (shape.size() == 1) {
-    const bool row = input == 0 && index.size() > 1;
-    zero = context.read(2 + input, {row ? index[index.size() - 2] : index.back()});
-  } else {
-    zero = context.read(2 + input, broadcast_index(pool, shape, context.shape(input), index));
+  for (const int input : {6, 7}) {
+    if (constant_count(context.shape(input)) == 1) continue;
+    context.fail(fmt::format("input {} of shape {} is not one number", input,
+                             shape_text(context.pool(), context.shape(input))));
   }
-  return pool.sub(x, pool.cast(DType::Int32, zero));
+  if (!is_integer(context.dtype(7))) context.fail("the result is not of an integer dtype");
+  check_quantized(context, context.dtype(7));
+  check_scale(context, 6, true);
+  infer_integer_product(context, kQuantized, context.dtype(7));
 }
 
-// Σ_k a[batch, m, k] · b[batch, k, n]; a vector has no m (or n).
-template <ir::Expr (*factor_at)(LowerContext&, int, std::vector<ir::Expr>)>
-ir::Expr lower_matmul(LowerContext& context) {
+// Scale or zero point `input` of the factor's element at `index`.
+ir::Expr parameter(LowerContext& context, const Factor& factor, int input,
+                   std::span<const ir::Expr> index) {
+  const Shape& shape = context.shape(input);
+  if (constant_count(shape) == 1) return only_element(context, input);
+  if (shape.size() == 1) {
+    const bool row = factor.is_left && index.size() > 1;
+    return context.read(input, {row ? index[index.size() - 2] : index.back()});
+  }
+  return context.read(input,
+                      broadcast_index(context.pool(), shape, context.shape(factor.input), index));
+}
+
+// An element of a factor: of integers as int32 and less its zero point.
+ir::Expr element(LowerContext& context, const Factor& factor, std::vector<ir::Expr> index) {
   ir::ExprPool& pool = context.pool();
-  const Shape &a = context.shape(0), &b = context.shape(1);
+  ir::Expr x = context.read(factor.input, index);
+  if (factor.zero < 0) return x;
+  x = pool.cast(DType::Int32, x);
+  if (!context.has_input(factor.zero)) return x;
+  return pool.sub(x, pool.cast(DType::Int32, parameter(context, factor, factor.zero, index)));
+}
+
+// Σ_k a[batch, m, k] · b[batch, k, n]; a vector has no m (or n). `a`, `b`: indices of the elements.
+struct Product {
+  ir::Expr sum;
+  std::vector<ir::Expr> a, b;
+};
+
+Product product(LowerContext& context, const Factor (&factors)[2]) {
+  ir::ExprPool& pool = context.pool();
+  const Shape &a = context.shape(factors[0].input), &b = context.shape(factors[1].input);
   const size_t rows = a.size() > 1, columns = b.size() > 1;
   const size_t batch = context.index().size() - rows - columns;
   const auto index = context.index();
@@ -119,67 +149,29 @@ ir::Expr lower_matmul(LowerContext& context) {
   auto at_b = broadcast_index(pool, batch_of(b), batch_shape, at_batch);
   at_b.push_back(k);
   if (columns) at_b.push_back(index.back());
-  return pool.reduce(
-      ir::Reduction::Sum, k,
-      pool.mul(factor_at(context, 0, std::move(at_a)), factor_at(context, 1, std::move(at_b))));
+  ir::Expr term = pool.mul(element(context, factors[0], at_a), element(context, factors[1], at_b));
+  return {pool.reduce(ir::Reduction::Sum, k, term), std::move(at_a), std::move(at_b)};
 }
 
-struct GemmSizes {
-  bool trans_a, trans_b;
-  ir::Expr m, n, k_a, k_b;
-};
+ir::Expr lower_matmul(LowerContext& context) { return product(context, kPlain).sum; }
+ir::Expr lower_matmul_integer(LowerContext& context) { return product(context, kInteger).sum; }
 
-GemmSizes gemm_sizes(const NodeView& view) {
-  if (view.rank(0) != 2 || view.rank(1) != 2) {
-    view.fail(fmt::format("inputs of shapes {} and {} are not matrices",
-                          shape_text(view.pool(), view.shape(0)),
-                          shape_text(view.pool(), view.shape(1))));
-  }
-  const bool ta = view.integer("transA", 0) != 0, tb = view.integer("transB", 0) != 0;
-  const Shape &a = view.shape(0), &b = view.shape(1);
-  return {ta, tb, a[ta ? 1 : 0], b[tb ? 0 : 1], a[ta ? 0 : 1], b[tb ? 1 : 0]};
-}
-
-void infer_gemm(InferContext& context) {
-  check_factors(context);
-  const GemmSizes sizes = gemm_sizes(context);
-  context.require_equal(sizes.k_a, sizes.k_b, factors_text(context, 1));
-  const Shape shape{sizes.m, sizes.n};
-  if (context.has_input(2)) {
-    const Shape& c = context.shape(2);
-    const std::string what =
-        fmt::format("C of shape {} does not broadcast to {}", shape_text(context.pool(), c),
-                    shape_text(context.pool(), shape));
-    if (c.size() > 2) context.fail(what);
-    for (size_t d = 0; d < c.size(); ++d) {
-      context.require_broadcast(c[d], shape[2 - c.size() + d], what);
-    }
-  }
-  context.set(0, context.dtype(0), shape);
-}
-
-ir::Expr lower_gemm(LowerContext& context) {
+// saturate(round(Σ (a - za)(b - zb) · (sa · sb / sy)) + zy), scales as float32.
+ir::Expr lower_qlinear_matmul(LowerContext& context) {
   ir::ExprPool& pool = context.pool();
-  const GemmSizes sizes = gemm_sizes(context);
-  const DType dtype = context.result().dtype;
-  ir::Expr m = context.index()[0], n = context.index()[1];
-  ir::Expr k = context.loop_axis(0, inner_size(sizes.k_a, sizes.k_b));
-  ir::Expr a = sizes.trans_a ? context.read(0, {k, m}) : context.read(0, {m, k});
-  ir::Expr b = sizes.trans_b ? context.read(1, {n, k}) : context.read(1, {k, n});
-  ir::Expr result = pool.reduce(ir::Reduction::Sum, k, pool.mul(a, b));
-  const double alpha = context.real("alpha", 1), beta = context.real("beta", 1);
-  if (alpha != 1) result = pool.mul(pool.number(alpha, dtype), result);
-  if (!context.has_input(2) || beta == 0) return result;
-  ir::Expr c = context.read_broadcast(2);
-  if (beta != 1) c = pool.mul(pool.number(beta, dtype), c);
-  return pool.add(result, c);
+  const Product whole = product(context, kQuantized);
+  const auto real = [&](ir::Expr x) { return pool.cast(DType::Float32, x); };
+  ir::Expr scale = pool.mul(real(parameter(context, kQuantized[0], 1, whole.a)),
+                            real(parameter(context, kQuantized[1], 4, whole.b)));
+  scale = pool.div(scale, real(only_element(context, 6)));
+  ir::Expr value = pool.make(ir::ExprOp::Round, {pool.mul(real(whole.sum), scale)});
+  return quantized(context, value, only_element(context, 7), context.result().dtype);
 }
 
 constexpr OpDef kOps[] = {
-    {"MatMul", "", 1, infer_matmul, lower_matmul<factor>},
-    {"MatMulInteger", "", 10, infer_matmul_integer, lower_matmul<integer_factor>},
-    {"QLinearMatMul", "", 10, infer_qlinear_matmul, nullptr},
-    {"Gemm", "", 1, infer_gemm, lower_gemm},
+    {"MatMul", "", 1, infer_matmul, lower_matmul},
+    {"MatMulInteger", "", 10, infer_matmul_integer, lower_matmul_integer},
+    {"QLinearMatMul", "", 10, infer_qlinear_matmul, lower_qlinear_matmul},
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "ir/scalars/integers.h"
-#include "ops/broadcast.h"
 #include "ops/sizes.h"
 #include "reference/operators/convolutions.h"
 
@@ -37,33 +36,6 @@ ir::Expr quantized(const ops::LowerContext& context, ir::Expr real, int zero_inp
   return pool.cast(dtype, whole);
 }
 
-ir::Expr centred(const ops::LowerContext& context, int input, std::vector<ir::Expr> index,
-                 ir::Expr position) {
-  ir::ExprPool& pool = context.pool();
-  ir::Expr zero = pool.cast(DType::Int32, parameter(context, input + 2, position));
-  return pool.sub(pool.cast(DType::Int32, context.read(input, std::move(index))), zero);
-}
-
-// Inputs: a, its scale and zero point; b, its scale and zero point; the result's.
-ir::Expr qlinear_matmul(ops::LowerContext& context) {
-  ir::ExprPool& pool = context.pool();
-  const auto &a = context.shape(0), &b = context.shape(3);
-  if (a.size() < 2 || b.size() < 2) context.fail("the reference executor does not cover vectors");
-  const auto out = context.index(), batch = out.first(out.size() - 2);
-  const std::span<const ir::Expr> sizes(context.result().shape.data(), batch.size());
-  ir::Expr m = out[out.size() - 2], n = out.back();
-  ir::Expr k = context.loop_axis(0, a.back());
-  auto at_a = ops::broadcast_index(pool, std::span(a).first(a.size() - 2), sizes, batch);
-  at_a.insert(at_a.end(), {m, k});
-  auto at_b = ops::broadcast_index(pool, std::span(b).first(b.size() - 2), sizes, batch);
-  at_b.insert(at_b.end(), {k, n});
-  ir::Expr sum = pool.reduce(ir::Reduction::Sum, k,
-                             pool.mul(centred(context, 0, at_a, m), centred(context, 3, at_b, n)));
-  ir::Expr scale = pool.mul(parameter(context, 1, m), parameter(context, 4, n));
-  ir::Expr real = pool.mul(pool.cast(DType::Float64, sum), scale);
-  return quantized(context, pool.div(real, parameter(context, 6, pool.integer(0))), 7);
-}
-
 ir::Expr qlinear_conv(ops::LowerContext& context) {
   ir::ExprPool& pool = context.pool();
   ir::Expr sum = quantized_convolution(context);
@@ -76,7 +48,6 @@ ir::Expr qlinear_conv(ops::LowerContext& context) {
 }  // namespace
 
 Lower quantized_expression(std::string_view op) {
-  if (op == "QLinearMatMul") return qlinear_matmul;
   if (op == "QLinearConv") return qlinear_conv;
   return nullptr;
 }

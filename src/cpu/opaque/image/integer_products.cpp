@@ -4,13 +4,11 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
-#include <limits>
 
 #include "base/dispatch.h"
 #include "base/error.h"
 #include "cpu/opaque/image/conv.h"
 #include "cpu/opaque/image/integer_conv.h"
-#include "cpu/opaque/opaque_gemm.h"
 #include "cpu/opaque/opaque_kernels.h"
 #include "cpu/simd/integer_gemm.h"
 
@@ -58,14 +56,6 @@ Tensor centered(const OpaqueCall& call, int input, int zero_point, int axis) {
   return result;
 }
 
-// Rounds half to even, adds the zero point and saturates to T. NaN becomes the zero point.
-template <typename T>
-T quantized(double value, double zero_point) {
-  double rounded = std::isnan(value) ? zero_point : std::nearbyint(value) + zero_point;
-  return static_cast<T>(std::clamp(rounded, static_cast<double>(std::numeric_limits<T>::lowest()),
-                                   static_cast<double>(std::numeric_limits<T>::max())));
-}
-
 // Calls finish with every row of Σ (x − x_zero) · (w − w_zero), by floats T that hold the sums.
 template <typename T>
 void convolve_centered(OpaqueCall& call, const ConvShape& shape, int x, int x_zero, int w,
@@ -97,47 +87,6 @@ void convolve_rows(OpaqueCall& call, const ConvShape& shape, int x, int x_zero, 
   } else {
     convolve_centered<double>(call, shape, x, x_zero, w, w_zero, finish);
   }
-}
-
-// Quantises sums[i] * factor(i) to output 0.
-template <typename Factor>
-void requantize(OpaqueCall& call, const Tensor& sums, double zero, const Factor& factor) {
-  Tensor& y = call.allocate(0, sums.dims());
-  dispatch(y.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    if constexpr (std::is_integral_v<T>) {
-      for (int64_t i = 0; i < sums.size(); ++i) {
-        y.as<T>()[i] = quantized<T>(sums.as<double>()[i] * factor(i), zero);
-      }
-    } else {
-      call.fail("output is not of an integer dtype");
-    }
-  });
-}
-
-// The offset of batch entry `batch` of the broadcast shape `common` in a tensor of `dims`, whose
-// last two dimensions are the matrix.
-int64_t batch_offset(const Dims& dims, const Dims& common, int64_t batch) {
-  int64_t offset = 0, stride = dims[dims.size() - 1] * dims[dims.size() - 2];
-  for (size_t i = 3; i <= common.size(); ++i) {
-    int64_t size = common[common.size() - i], at = batch % size;
-    batch /= size;
-    if (i > dims.size()) continue;
-    if (dims[dims.size() - i] != 1) offset += at * stride;
-    stride *= dims[dims.size() - i];
-  }
-  return offset;
-}
-
-Dims broadcast_batch(const OpaqueCall& call, const Dims& a, const Dims& b) {
-  size_t rank = std::max(a.size(), b.size());
-  Dims common(rank, 1);
-  for (size_t i = 3; i <= rank; ++i) {
-    int64_t left = i <= a.size() ? a[a.size() - i] : 1, right = i <= b.size() ? b[b.size() - i] : 1;
-    if (left != right && left != 1 && right != 1) call.fail("batch dimensions do not broadcast");
-    common[rank - i] = left == 1 ? right : left;
-  }
-  return common;
 }
 
 }  // namespace
@@ -184,33 +133,6 @@ void run_qlinear_conv(OpaqueCall& call) {
     q.high = low + 255;
     q.out = bytes + (row.batch * shape.filters + row.filter) * count_of(size) + row.pixel;
     integer_kernels().quantize(q);
-  });
-}
-
-void run_qlinear_matmul(OpaqueCall& call) {
-  const Dims &a_dims = call.dims(0), &b_dims = call.dims(3);
-  if (a_dims.size() < 2 || b_dims.size() < 2 || a_dims.back() != b_dims[b_dims.size() - 2]) {
-    call.fail("cannot multiply " + describe(call.tensor(0)) + " and " + describe(call.tensor(3)));
-  }
-  Tensor a = centered<double>(call, 0, 2, static_cast<int>(a_dims.size()) - 2);
-  Tensor b = centered<double>(call, 3, 5, static_cast<int>(b_dims.size()) - 1);
-  Dims dims = broadcast_batch(call, a_dims, b_dims);
-  int64_t batches = element_count(dims);
-  int64_t m = a_dims[a_dims.size() - 2], k = a_dims.back(), n = b_dims.back();
-  dims[dims.size() - 2] = m;
-  dims[dims.size() - 1] = n;
-  Tensor sums(DType::Float64, dims);
-  std::memset(sums.mutable_data(), 0, sums.bytes());
-  call.threads().parallel_for(batches, [&](int64_t batch, int) {
-    gemm_accumulate(m, n, k, a.as<double>() + batch_offset(a_dims, dims, batch), k, false,
-                    b.as<double>() + batch_offset(b_dims, dims, batch), n,
-                    sums.as<double>() + batch * m * n, n);
-  });
-  const ChargedVector<double> a_scale = parameters_of(call, 1, m),
-                              b_scale = parameters_of(call, 4, n);
-  double y_scale = call.real_of(6);
-  requantize(call, sums, call.real_of(7), [&](int64_t i) {
-    return parameter(a_scale, i / n % m) * parameter(b_scale, i % n) / y_scale;
   });
 }
 
