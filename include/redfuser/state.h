@@ -27,7 +27,8 @@ namespace redfuser {
 struct StatePair {
   std::string past, present;  // an input and an output of the model
   // The axis along which the output is the longer one; negative ones count from the last. Without
-  // one the declared sizes decide. A state whose output has the sizes of its input has no axis: a
+  // one it is where the sizes of output and input differ; of several, the one whose size no other
+  // input has. A state whose output has the sizes of its input has no axis: a
   // recurrent one, or a buffer of fixed size that the model writes at the positions it is told.
   std::optional<int64_t> axis;
 };

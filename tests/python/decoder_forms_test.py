@@ -97,13 +97,30 @@ def scattered(make):
                     (ROOM, ROOM), [helper.make_opsetid("", 24)])
 
 
+def merged(make):
+    """As Optimum merges two decoders: a branch joins past and new positions, the other takes the new ones alone."""
+    proto = make.model()
+    declare = helper.make_tensor_value_info
+    for node in proto.graph.node:
+        if not node.output[0].startswith("present."):
+            continue
+        past, new = node.input
+        result = declare("joined", TensorProto.FLOAT, None)
+        both = helper.make_graph([helper.make_node("Concat", [past, new], ["joined"], axis=2)], "with_past", [], [result])
+        alone = helper.make_graph([helper.make_node("Identity", [new], ["joined"])], "no_past", [], [result])
+        node.CopyFrom(helper.make_node("If", ["use_cache_branch"], list(node.output), then_branch=both, else_branch=alone))
+    proto.graph.input.append(declare("use_cache_branch", TensorProto.BOOL, [1]))
+    return proto
+
+
 def expected(path, ids):
     session = quiet_session(str(path))
     names = [output.name for output in session.get_outputs()]
     feed, length, tokens = {}, 0, []
     for given in session.get_inputs():
         if given.type == "tensor(float)":
-            sizes = [len(ids) if size == "b" else size if isinstance(size, int) else 0 for size in given.shape]
+            sizes = [size if isinstance(size, int) else 0 for size in given.shape]
+            sizes[0] = len(ids)
             feed[given.name] = np.zeros(sizes, np.float32)
     pasts = list(feed)
     for _ in range(STEPS):
@@ -111,7 +128,7 @@ def expected(path, ids):
         rows = np.full(len(ids), start)
         known = {"input_ids": ids, "attention_mask": np.ones((len(ids), length), np.int64),
                  "position_ids": rows[:, None] + np.arange(length - start), "write_indices": rows,
-                 "nonpad_kv_seqlen": np.full(len(ids), length)}
+                 "nonpad_kv_seqlen": np.full(len(ids), length), "use_cache_branch": np.array([start > 0])}
         given = {i.name: known[i.name] for i in session.get_inputs() if i.name in known}
         logits, *presents = session.run(names, {**given, **feed})
         feed = dict(zip(pasts, presents))
@@ -134,7 +151,7 @@ def main():
     import make_llama as make
 
     forms = {"grouped": grouped(make, ("past", "total")), "grouped, fixed buffer": grouped(make, (ROOM, ROOM)),
-             "grouped, open buffer": grouped(make, ("room", "room")), "scattered": scattered(make)}
+             "grouped, open buffer": grouped(make, ("room", "room")), "scattered": scattered(make), "merged": merged(make)}
     problems = 0
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
@@ -151,6 +168,8 @@ def main():
                 print(f"{name}, chunk {chunk}: {'ok' if tokens == wanted else tokens}", flush=True)
                 problems += tokens != wanted
             np.savez(padded, input_ids=ids, attention_mask=np.arange(7) >= np.array([[0], [2]]))
+            if name == "merged":
+                continue
             if ROOM in {d.dim_value for d in proto.graph.input[-1].type.tensor_type.shape.dim}:
                 problems += refused(f"{name}, full", [*command, "40"], "cache", "past_key_values")
             with_padding = [padded if part == prompt else part for part in command]

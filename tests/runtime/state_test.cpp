@@ -242,9 +242,18 @@ TEST(FindStates, RefusesWrongPairs) {
 
 TEST(FindStates, AsksForAnAxisThatSizesLeaveOpen) {
   const Model model = parsed(
-      "g (float[b, p, q] past_0, float[b, p, r] x) => (float[b, p, t] present_0) {"
-      "  y = Concat<axis = 2>(past_0, x)  present_0 = Concat<axis = 1>(y, y) }");
+      "g (float[b, p, q] past_0, float[b, 1] x) => (float[b, v, t] present_0) {"
+      "  y = Concat<axis = 2>(past_0, past_0)  present_0 = Concat<axis = 1>(y, y) }");
   expect_mentions(error_of([&] { find_states(model); }), {"differ along 2 axes"});
+}
+
+// NonZero's sizes are data's, and so are those along the batch, which x has too.
+TEST(FindStates, TakesTheAxisThatNoOtherInputHas) {
+  const Model model = parsed(
+      "g (float[b] x, float[b, p] past_0) => (float[u, v] present_0) {"
+      "  at = NonZero(x)  axes = Constant<value = int64[1] {0}>()  rows = Squeeze(at, axes)"
+      "  kept = Gather<axis = 0>(past_0, rows)  present_0 = Concat<axis = 1>(kept, kept) }");
+  EXPECT_EQ(find_states(model)[0].axis, 1);
 }
 
 // A decoder: the same bits after a rewind, in a fork, and in a run from the start.

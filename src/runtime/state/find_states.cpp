@@ -39,9 +39,10 @@ bool same_size(const ValueInfo::Dimension& a, const ValueInfo::Dimension& b) {
   return a.size == b.size && a.symbol == b.symbol;
 }
 
-// The axis of a pair, or none of a recurrent one.
+// The axis of a pair, or none of a recurrent one. `shared`: the symbolic sizes of
+// inputs that are not states.
 std::optional<int64_t> axis_of(const StatePair& pair, const ValueInfo& past,
-                               const ValueInfo& present) {
+                               const ValueInfo& present, const std::set<std::string>& shared) {
   const auto rank = static_cast<int64_t>(past.dims.size());
   if (pair.axis) {
     if (*pair.axis < -rank || *pair.axis >= rank) {
@@ -55,11 +56,16 @@ std::optional<int64_t> axis_of(const StatePair& pair, const ValueInfo& past,
         "state \"{}\": its input has the fixed size {} along axis {}, along which it cannot grow",
         past.name, size, axis);
   }
-  std::vector<int64_t> different;
+  std::vector<int64_t> different, own;
   for (int64_t axis = 0; axis < rank; ++axis) {
-    const auto at = static_cast<size_t>(axis);
-    if (!same_size(past.dims[at], present.dims[at])) different.push_back(axis);
+    const ValueInfo::Dimension& before = past.dims[static_cast<size_t>(axis)];
+    if (same_size(before, present.dims[static_cast<size_t>(axis)])) continue;
+    different.push_back(axis);
+    if (before.size < 0 && !shared.count(before.symbol)) own.push_back(axis);
   }
+  // The sizes of an output that data decides differ everywhere, also along those that other inputs
+  // have, such as the batch.
+  if (different.size() > 1 && own.size() == 1) different = own;
   if (different.empty()) return std::nullopt;
   if (different.size() > 1) {
     user_error(
@@ -72,7 +78,7 @@ std::optional<int64_t> axis_of(const StatePair& pair, const ValueInfo& past,
   return different[0];
 }
 
-StatePair resolved(const Model& model, const StatePair& pair) {
+StatePair resolved(const Model& model, const StatePair& pair, const std::set<std::string>& shared) {
   const ValueInfo& past = named(model.inputs(), pair.past, "input");
   const ValueInfo& present = named(model.outputs(), pair.present, "output");
   if (past.any_shape || present.any_shape || past.dims.size() != present.dims.size()) {
@@ -83,7 +89,7 @@ StatePair resolved(const Model& model, const StatePair& pair) {
     user_error("state \"{}\" is {}, but output \"{}\" is {}", past.name, name_of(past.dtype),
                present.name, name_of(present.dtype));
   }
-  return {past.name, present.name, axis_of(pair, past, present)};
+  return {past.name, present.name, axis_of(pair, past, present, shared)};
 }
 
 // The output that the names pair with an input; null without one.
@@ -96,13 +102,23 @@ const ValueInfo* present_of(const Model& model, const std::string& past) {
   return nullptr;
 }
 
+std::set<std::string> symbols_beside(const Model& model, const std::set<std::string>& pasts) {
+  std::set<std::string> symbols;
+  for (const ValueInfo& input : model.inputs()) {
+    if (pasts.count(input.name)) continue;
+    for (const ValueInfo::Dimension& dim : input.dims) {
+      if (dim.size < 0) symbols.insert(dim.symbol);
+    }
+  }
+  return symbols;
+}
+
 }  // namespace
 
 std::vector<StatePair> find_states(const Model& model, const std::vector<StatePair>& given) {
-  std::vector<StatePair> states;
+  std::vector<StatePair> states = given;
   std::set<std::string> pasts, presents;
   for (const StatePair& pair : given) {
-    states.push_back(resolved(model, pair));
     const bool one_each = pasts.insert(pair.past).second && presents.insert(pair.present).second;
     if (!one_each) {
       user_error("state \"{}\": it or output \"{}\" is given twice", pair.past, pair.present);
@@ -110,9 +126,12 @@ std::vector<StatePair> find_states(const Model& model, const std::vector<StatePa
   }
   for (const ValueInfo& input : model.inputs()) {
     const ValueInfo* output = present_of(model, input.name);
-    if (output == nullptr || pasts.count(input.name) || presents.count(output->name)) continue;
-    states.push_back(resolved(model, {input.name, output->name, std::nullopt}));
+    if (output == nullptr || presents.count(output->name)) continue;
+    if (!pasts.insert(input.name).second) continue;
+    states.push_back({input.name, output->name, std::nullopt});
   }
+  const std::set<std::string> shared = symbols_beside(model, pasts);
+  for (StatePair& pair : states) pair = resolved(model, pair, shared);
   return states;
 }
 
