@@ -6,7 +6,6 @@
 #include "cascade/visibility/running.h"
 #include "cpu/opaque/opaque.h"
 #include "cpu/opaque/opaque_shapes.h"
-#include "cpu/opaque/opaque_table.h"
 #include "cpu/select/make_kernel.h"
 #include "ir/evaluate.h"
 #include "ops/infer.h"
@@ -69,7 +68,7 @@ class ConstantFolder {
       const ir::Value& value = graph_.values[output];
       if (value.indexed || value.dtype == DType::String) return false;
     }
-    return node.def->lower != nullptr || cpu::find_opaque(node.domain, node.op) != nullptr;
+    return node.def->lower != nullptr || cpu::has_opaque_kernel(node);
   }
 
   int64_t input_bytes(const ir::Node& node) const {

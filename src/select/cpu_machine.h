@@ -23,16 +23,22 @@ struct CpuMachine {
   double product_rate = 45000;   // multiply-adds of matrices
   double pack_rate = 8000;       // elements of a matrix, put in the order that products read
   double pack_half_rate = 540;   // the same of 16 bits
-  double dot_rate = 200000;      // multiply-adds of matrices of 8-bit integers
-  double integer_rate = 10000;   // 64-bit integers
-  double index_rate = 1100;      // indices, counted one by one
-  double instruction = 0.011;    // of a tile program, besides its elements
-  double row = 0.002;            // of an instruction's elements
-  double convert_row = 0.012;    // of elements between types, or reduced
-  double product_call = 0.2;     // of the product kernels
-  double task = 0.1;             // handed to a thread
-  double step = 0.2;             // with one task
-  double wake = 4;               // of other threads
+  double window_rate = 85000;    // multiply-adds of windows
+  double window_block = 0.006;   // of a register block of a window
+  double filter_rate = 20000;    // multiply-adds of a channel's filter
+  double square_rate = 12000;    // elements of whole squares of vectors, transposed
+  double far_rate = 300;     // short reads of an image's planes, each a page or more from the last
+  double copy_rate = 8000;   // elements of an image's lines, with padding
+  double dot_rate = 200000;  // multiply-adds of matrices of 8-bit integers
+  double integer_rate = 10000;  // 64-bit integers
+  double index_rate = 1100;     // indices, counted one by one
+  double instruction = 0.011;   // of a tile program, besides its elements
+  double row = 0.002;           // of an instruction's elements
+  double convert_row = 0.012;   // of elements between types, or reduced
+  double product_call = 0.2;    // of the product kernels
+  double task = 0.1;            // handed to a thread
+  double step = 0.2;            // with one task
+  double wake = 4;              // of other threads
 };
 
 inline constexpr CpuMachine kCpu;

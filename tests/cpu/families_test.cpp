@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "cpu/convolution/convolution_families.h"
 #include "cpu/select/make_kernel.h"
 #include "cpu/steps/cascade/cascade_families.h"
 #include "cpu/steps/map_families.h"
@@ -23,6 +24,7 @@ Program program_of(const std::string& graph) {
 }
 
 struct FamiliesOf {
+  const ir::Graph& graph;
   std::span<const cpu::Family> operator()(const fuse::MapStep&) { return cpu::map_families(); }
   std::span<const cpu::Family> operator()(const fuse::ReduceStep&) {
     return cpu::reduce_families();
@@ -33,6 +35,9 @@ struct FamiliesOf {
   std::span<const cpu::Family> operator()(const fuse::CascadeStep&) {
     return cpu::cascade_families();
   }
+  std::span<const cpu::Family> operator()(const fuse::OpaqueStep& step) {
+    return cpu::convolution_families(graph.nodes[static_cast<size_t>(step.node)]);
+  }
   template <typename Step>
   std::span<const cpu::Family> operator()(const Step&) {
     return {};
@@ -40,8 +45,12 @@ struct FamiliesOf {
 };
 
 // Ties, negative numbers and, where they are wanted, NaN.
-Tensor numbers(const Dims& dims, bool nan) {
-  Tensor tensor(DType::Float32, dims);
+Tensor numbers(const Dims& dims, bool nan, DType dtype = DType::Float32) {
+  Tensor tensor(dtype, dims);
+  for (int64_t i = 0; dtype == DType::Float64 && i < tensor.size(); ++i) {
+    tensor.as<double>()[i] = static_cast<double>(i * 7919 % 613) / 256 - 1;
+  }
+  if (dtype == DType::Float64) return tensor;
   for (int64_t i = 0; i < tensor.size(); ++i) {
     tensor.as<float>()[i] = static_cast<float>(i * 7919 % 613) / 100 - 3;
     if (nan && i % 97 == 5) tensor.as<float>()[i] = std::numeric_limits<float>::quiet_NaN();
@@ -68,12 +77,13 @@ void expect_equal(const Tensor& actual, const Tensor& expected, const std::strin
 // A run of a program, step by step.
 class Steps {
  public:
-  Steps(const Program& program, const Dims& x, bool nan)
+  Steps(const Program& program, bool nan)
       : program_(*program.handle()), values_(program_.graph().values.size()) {
     const ir::Graph& graph = program_.graph();
     for (size_t i = 0; i < values_.size(); ++i) values_[i] = graph.values[i].constant;
     for (const ir::ValueId id : graph.inputs) {
-      values_[static_cast<size_t>(id)] = numbers(x, nan);
+      values_[static_cast<size_t>(id)] = numbers(cpu::dims_of(graph, id, symbols_), nan,
+                                                 graph.values[static_cast<size_t>(id)].dtype);
     }
   }
 
@@ -89,7 +99,7 @@ class Steps {
       for (const ir::ValueId id : step.writes) expected.push_back(values_[static_cast<size_t>(id)]);
       const cpu::Selection selection = kernel->selection(symbols_, false);
       EXPECT_FALSE(selection.offers.empty());
-      for (const cpu::Family& family : std::visit(FamiliesOf(), step.kind)) {
+      for (const cpu::Family& family : std::visit(FamiliesOf{program_.graph()}, step.kind)) {
         cpu::StepForm form{program_.graph(), step.kind, symbols_, pool_.size(), true};
         for (const select::Candidate& candidate : family.offer(form).candidates) {
           EXPECT_GE(candidate.time,
@@ -154,7 +164,31 @@ TEST(CpuFamilies, EveryConfigurationComputesTheSame) {
     const bool ranks = body.find("TopK") != std::string::npos;
     const Program program = program_of(fmt::format("g (float[{}, {}] x) => (y{}) {{ {} }}",
                                                    c.dims[0], c.dims[1], ranks ? ", i" : "", body));
-    EXPECT_GE(Steps(program, c.dims, c.nan).run_all(), c.least);
+    EXPECT_GE(Steps(program, c.nan).run_all(), c.least);
+  }
+}
+
+TEST(CpuFamilies, EveryConfigurationOfAConvolutionComputesTheSame) {
+  struct Case {
+    const char *inputs, *attributes;
+    int least;  // configurations
+  };
+  const Case cases[] = {
+      {"float[2, 6, 23, 31] x, float[40, 6, 3, 3] w", "pads = [1, 1, 1, 1]", 10},
+      {"float[1, 20, 19, 70] x, float[70, 20, 1, 1] w", "", 10},
+      {"float[1, 12, 41, 40] x, float[20, 6, 3, 3] w", "group = 2, strides = [2, 2]", 10},
+      {"float[1, 3, 600] x, float[33, 3, 9] w, float[33] b", "strides = [4], pads = [4, 4]", 6},
+      {"float[1, 5, 20, 21] x, float[10, 1, 5, 5] w", "group = 5, dilations = [2, 1]", 3},
+      {"double[1, 6, 9, 10, 11] x, double[20, 6, 3, 3, 3] w", "pads = [1, 1, 1, 1, 1, 1]", 4},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.inputs);
+    const std::string inputs = c.inputs;
+    const Program program =
+        program_of(fmt::format("g ({}) => (y) {{ y = Conv{}(x, w{}) }}", inputs,
+                               *c.attributes == 0 ? "" : fmt::format("<{}>", c.attributes),
+                               inputs.find(" b") == std::string::npos ? "" : ", b"));
+    EXPECT_GE(Steps(program, false).run_all(), c.least);
   }
 }
 

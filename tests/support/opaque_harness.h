@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cpu/opaque/opaque.h"
+#include "cpu/select/make_kernel.h"
 #include "support/graph_builder.h"
 
 namespace redfuser::testing {
@@ -32,7 +33,7 @@ inline std::vector<Tensor> run_node(const NodeCase& test) {
   std::vector<int64_t> symbols;
   ThreadPool pool(3);
   cpu::RunContext context{builder.graph, tensors, symbols, pool};
-  cpu::make_opaque_kernel(builder.graph, fuse::OpaqueStep{0})->run(context);
+  cpu::make_kernel(builder.graph, fuse::OpaqueStep{0})->run(context);
   std::vector<Tensor> outputs;
   for (ir::ValueId id : builder.graph.nodes[0].outputs) {
     // The sizes that the run found agree with the shape rule.

@@ -5,8 +5,7 @@
 
 namespace redfuser::cpu {
 
-// image/conv.cpp, image/conv_transpose.cpp
-void run_conv(OpaqueCall& call);
+// image/conv_transpose.cpp
 void run_conv_transpose(OpaqueCall& call);
 
 // image/integer_products.cpp

@@ -23,7 +23,6 @@ constexpr Entry kKernels[] = {
     {"Col2Im", run_col2im},
     {"Compress", run_compress},
     {"ConcatFromSequence", run_concat_from_sequence},
-    {"Conv", run_conv},
     {"ConvInteger", run_conv_integer},
     {"ConvTranspose", run_conv_transpose},
     {"CumProd", run_cumprod},

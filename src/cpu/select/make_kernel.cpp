@@ -1,6 +1,8 @@
 #include "cpu/select/make_kernel.h"
 
+#include "cpu/convolution/convolution_families.h"
 #include "cpu/opaque/opaque.h"
+#include "cpu/opaque/opaque_table.h"
 #include "cpu/select/chosen_kernel.h"
 #include "cpu/steps/cascade/cascade_families.h"
 #include "cpu/steps/map_families.h"
@@ -22,7 +24,9 @@ struct KernelMaker {
 
   std::unique_ptr<Kernel> operator()(const fuse::AliasStep&) const { return nullptr; }
   std::unique_ptr<Kernel> operator()(const fuse::OpaqueStep& step) const {
-    return make_opaque_kernel(graph, step);
+    const auto families = convolution_families(graph.nodes[static_cast<size_t>(step.node)]);
+    if (families.empty()) return make_opaque_kernel(graph, step);
+    return std::make_unique<ChosenKernel>(graph, kind, families, symbols_of(graph, step), nullptr);
   }
   template <typename Step>
   std::unique_ptr<Kernel> operator()(const Step& step) const {
@@ -38,6 +42,10 @@ struct KernelMaker {
 };
 
 }  // namespace
+
+bool has_opaque_kernel(const ir::Node& node) {
+  return !convolution_families(node).empty() || find_opaque(node.domain, node.op) != nullptr;
+}
 
 std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, const fuse::StepKind& kind) {
   return std::visit(KernelMaker{graph, kind, nullptr}, kind);

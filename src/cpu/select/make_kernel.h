@@ -14,4 +14,7 @@ std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, const fuse::StepKind
 // The same where a region may be divided into steps; `step` must outlive the kernel too.
 std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, const fuse::Step& step);
 
+// A node without a lowering has one.
+bool has_opaque_kernel(const ir::Node& node);
+
 }  // namespace redfuser::cpu

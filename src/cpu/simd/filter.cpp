@@ -1,52 +1,182 @@
+#include "cpu/simd/gemm_pack.h"
 #include "cpu/simd/isa.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {
 
-// Rows of the output whose sums are held in registers together.
-constexpr int kFilterRows = 4;
+// Vectors of the output whose sums are held in registers together: as many as hide the latency of
+// multiply-adds.
+#if RF_VECTOR_BYTES == 64
+constexpr int kVectors = 8;
+#else
+constexpr int kVectors = 6;
+#endif
 
-template <class T, int NR>
-void filter_block(const FilterArgs& f, const T* in, int64_t columns, T* out) {
+// to[i] = from[i * step] for i < count. Where `room` elements may be read from `from`, whole
+// vectors are copied and followed by a vector of zeros: later lines overwrite them.
+template <class T>
+void copy_line(const T* from, int64_t step, int64_t count, int64_t room, T* to) {
   constexpr int W = VectorOf<T>::kWidth;
-  const T* weights = static_cast<const T*>(f.weights);
-  const T bias = static_cast<T>(f.bias);
-  Vector<T> sum[NR];
-  for (int r = 0; r < NR; ++r) sum[r] = Vector<T>{} + bias;
-  for (int64_t t = 0; t < f.taps; ++t) {
-    const T* at = in + f.offsets[t];
-    for (int r = 0; r < NR; ++r) sum[r] += weights[t] * load_vector(at + r * f.in_stride);
+  const int64_t whole = (count + W - 1) / W * W;
+  if (step == 1 && whole > room) {
+    int64_t i = 0;
+    for (; i + W <= count; i += W) store_vector(to + i, load_vector(from + i));
+    return copy_part(to + i, from + i, count - i);
   }
-  for (int r = 0; r < NR; ++r) {
-    if (columns >= W) {
-      store_vector(out + r * f.out_stride, sum[r]);
+  if (step > 2 || whole * step > room) {
+    for (int64_t i = 0; i < count; ++i) to[i] = from[i * step];
+    return;
+  }
+  for (int64_t i = 0; i < count; i += W) {
+    if (step == 1) {
+      store_vector(to + i, load_vector(from + i));
     } else {
-      for (int64_t c = 0; c < columns; ++c) out[r * f.out_stride + c] = sum[r][c];
+      store_vector(to + i,
+                   every_second<T>(load_vector(from + 2 * i), load_vector(from + 2 * i + W)));
+    }
+  }
+  store_vector(to + count, Vector<T>{});
+}
+
+// Copies the input into the padded channel, each phase of the strides by itself.
+template <class T>
+void fill_channel(const ChannelArgs& g) {
+  const T* in = static_cast<const T*>(g.in);
+  const T* end = in + g.input[0] * g.input[1] * g.input[2];
+  const int64_t height = g.stride[1], width = g.stride[2];
+  for (int64_t d = 0; d < g.input[0]; ++d) {
+    const int64_t slice = d + g.pad[0];
+    if (slice >= g.depth) break;
+    for (int64_t h = 0; h < g.input[1]; ++h, in += g.input[2]) {
+      const int64_t line = h + g.pad[1];
+      if (line >= g.rows * height) continue;
+      T* row = static_cast<T*>(g.padded) + (slice * height + line % height) * width * g.plane +
+               line / height * g.pitch;
+      for (int64_t phase = 0; phase < width; ++phase, row += g.plane) {
+        const int64_t first = g.pad[2] > phase ? (g.pad[2] - phase + width - 1) / width : 0;
+        const int64_t at = first * width + phase - g.pad[2];
+        const int64_t inside = (g.input[2] - at + width - 1) / width;
+        const int64_t count = inside < g.pitch - first ? inside : g.pitch - first;
+        if (count > 0) copy_line<T>(in + at, width, count, end - in - at, row + first);
+      }
     }
   }
 }
 
+// The sums of NV vectors `step` apart.
+template <class T, int NV>
+RF_INLINE void filter_vectors(const ChannelArgs& g, const T* weights, T bias, const T* in,
+                              int64_t step, Vector<T>* sum) {
+#pragma GCC unroll 8
+  for (int v = 0; v < NV; ++v) sum[v] = Vector<T>{} + bias;
+  for (int64_t t = 0; t < g.taps; ++t) {
+    const T* at = in + g.offsets[t];
+    const Vector<T> weight = weights[t] - Vector<T>{};
+#pragma GCC unroll 8
+    for (int v = 0; v < NV; ++v) sum[v] += weight * load_vector(at + v * step);
+  }
+}
+
 template <class T>
-void filter(const FilterArgs& f) {
-  constexpr int W = VectorOf<T>::kWidth;
-  static_assert(W <= kFilterSlack);
-  const T* in = static_cast<const T*>(f.in);
-  T* out = static_cast<T*>(f.out);
-  int64_t r = 0;
-  for (; r + kFilterRows <= f.rows; r += kFilterRows)
-    for (int64_t c = 0; c < f.cols; c += W)
-      filter_block<T, kFilterRows>(f, in + r * f.in_stride + c, f.cols - c,
-                                   out + r * f.out_stride + c);
-  for (; r < f.rows; ++r)
-    for (int64_t c = 0; c < f.cols; c += W)
-      filter_block<T, 1>(f, in + r * f.in_stride + c, f.cols - c, out + r * f.out_stride + c);
+using FilterVectorsFn = void (*)(const ChannelArgs&, const T*, T, const T*, int64_t, T*, int64_t);
+
+template <class T, int NV>
+void filter_to(const ChannelArgs& g, const T* weights, T bias, const T* in, int64_t step, T* out,
+               int64_t out_step) {
+  Vector<T> sum[NV];
+  filter_vectors<T, NV>(g, weights, bias, in, step, sum);
+#pragma GCC unroll 8
+  for (int v = 0; v < NV; ++v) store_vector(out + v * out_step, sum[v]);
+}
+
+template <class T, int NV = kVectors>
+FilterVectorsFn<T> filter_for(int64_t vectors) {
+  if constexpr (NV > 1) {
+    if (vectors < NV) return filter_for<T, NV - 1>(vectors);
+  }
+  return filter_to<T, NV>;
+}
+
+template <class T>
+struct ChannelFilter {
+  const ChannelArgs& g;
+  const T* weights;
+  T bias;
+  static constexpr int W = VectorOf<T>::kWidth;
+
+  // Whole vectors of `count` positions side by side.
+  void along(const T* in, int64_t count, T* out) const {
+    for (int64_t p = 0; p < count; p += kVectors * W) {
+      const int64_t left = (count - p + W - 1) / W;
+      filter_for<T>(left)(g, weights, bias, in + p, W, out + p, W);
+    }
+  }
+
+  // Lines of at least a vector: blocks of lines.
+  void by_lines(const T* in, T* out) const {
+    const int64_t lines = g.output[1], columns = g.output[2];
+    for (int64_t line = 0; line < lines; line += kVectors) {
+      const auto filter = filter_for<T>(lines - line);
+      for (int64_t c = 0;; c += W) {
+        if (c + W > columns) c = columns - W;
+        filter(g, weights, bias, in + line * g.pitch + c, g.pitch, out + line * columns + c,
+               columns);
+        if (c + W == columns) break;
+      }
+    }
+  }
+
+  // All positions of the padded lines, from which those of the output are taken.
+  void by_planes(const T* in, T* out) const {
+    const int64_t lines = g.output[1], columns = g.output[2];
+    T* sums = static_cast<T*>(g.sums);
+    along(in, (lines - 1) * g.pitch + columns, sums);
+    const int64_t whole = (columns + W - 1) / W * W;
+    for (int64_t line = 0; line < lines; ++line) {
+      const T* from = sums + line * g.pitch;
+      T* to = out + line * columns;
+      if (line * columns + whole <= lines * columns) {
+        for (int64_t c = 0; c < columns; c += W) store_vector(to + c, load_vector(from + c));
+      } else {
+        int64_t c = 0;
+        for (; c + W <= columns; c += W) store_vector(to + c, load_vector(from + c));
+        copy_part(to + c, from + c, columns - c);
+      }
+    }
+  }
+
+  void run(const T* in, T* out) const {
+    // Taking a vector from the sums costs as much as some taps.
+    constexpr int64_t kTaking = 3;
+    const int64_t columns = g.output[2], whole = (columns + W - 1) / W * W;
+    if (columns >= W && g.output[1] >= kVectors / 2 &&
+        whole * g.taps <= g.pitch * (g.taps + kTaking)) {
+      by_lines(in, out);
+    } else {
+      by_planes(in, out);
+    }
+  }
+};
+
+template <class T>
+void filter_channel(const ChannelArgs& g) {
+  fill_channel<T>(g);
+  const int64_t slice = g.stride[1] * g.stride[2] * g.plane * g.stride[0];
+  T* out = static_cast<T*>(g.out);
+  for (int64_t f = 0; f < g.filters; ++f) {
+    const T bias = g.bias == nullptr ? T{} : static_cast<const T*>(g.bias)[f];
+    const ChannelFilter<T> filter{g, static_cast<const T*>(g.weights) + f * g.taps, bias};
+    for (int64_t d = 0; d < g.output[0]; ++d, out += g.output[1] * g.output[2]) {
+      filter.run(static_cast<const T*>(g.padded) + d * slice, out);
+    }
+  }
 }
 
 }  // namespace
 
 void add_filter(KernelTable& table) {
-  table.filter_f32 = filter<float>;
-  table.filter_f64 = filter<double>;
+  table.filter_f32 = filter_channel<float>;
+  table.filter_f64 = filter_channel<double>;
 }
 
 }  // namespace redfuser::cpu::RF_ISA

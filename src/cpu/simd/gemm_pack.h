@@ -41,30 +41,73 @@ struct IntegerOf<8> {
   using Type = int64_t;
 };
 
-#if defined(__GNUC__) && !defined(__clang__)
-// Transposes a square of vectors by swapping off-diagonal blocks of half, quarter, ... the size.
+// Fewer elements than a vector has.
 template <class T>
-RF_INLINE void transpose_square(Vector<T>* v) {
-  constexpr int W = VectorOf<T>::kWidth;
-  using Index = Vector<typename IntegerOf<sizeof(T)>::Type>;
-#pragma GCC unroll 8
-  for (int half = W / 2; half > 0; half /= 2) {
-    Index low, high;
-#pragma GCC unroll 16
-    for (int l = 0; l < W; ++l) {
-      low[l] = (l & half) ? W + l - half : l;
-      high[l] = (l & half) ? W + l : l + half;
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < W; ++i) {
-      if (i & half) continue;
-      const Vector<T> a = v[i], b = v[i + half];
-      v[i] = __builtin_shuffle(a, b, low);
-      v[i + half] = __builtin_shuffle(a, b, high);
-    }
+RF_INLINE void copy_part(T* to, const T* from, int64_t count) {
+#pragma GCC unroll 4
+  for (int part = VectorOf<T>::kWidth / 2; part > 0; part /= 2) {
+    if ((count & part) == 0) continue;
+    __builtin_memcpy(to, from, static_cast<size_t>(part) * sizeof(T));
+    to += part;
+    from += part;
   }
 }
+
+// The lanes of two vectors side by side that swap their off-diagonal blocks of `kHalf` lanes.
+template <class T, int kHalf>
+struct SwappedLanes {
+  static constexpr int W = VectorOf<T>::kWidth;
+  using Lane = typename IntegerOf<sizeof(T)>::Type;
+  Lane low[W], high[W];
+  constexpr SwappedLanes() : low(), high() {
+    for (int l = 0; l < W; ++l) {
+      low[l] = static_cast<Lane>((l & kHalf) ? W + l - kHalf : l);
+      high[l] = static_cast<Lane>((l & kHalf) ? W + l : l + kHalf);
+    }
+  }
+};
+
+template <class T>
+struct EvenLanes {
+  static constexpr int W = VectorOf<T>::kWidth;
+  typename IntegerOf<sizeof(T)>::Type lanes[W];
+  constexpr EvenLanes() : lanes() {
+    for (int l = 0; l < W; ++l) lanes[l] = 2 * l;
+  }
+};
+
+#if defined(__GNUC__) && !defined(__clang__)
+// Elements 0, 2, 4, ... of two vectors side by side.
+template <class T>
+RF_INLINE Vector<T> every_second(Vector<T> a, Vector<T> b) {
+  static constexpr EvenLanes<T> kEven;
+  return __builtin_shuffle(a, b, load_vector(kEven.lanes));
+}
+
+// Transposes a square of vectors by swapping off-diagonal blocks of half, quarter, ... the size.
+template <class T, int kHalf = VectorOf<T>::kWidth / 2>
+RF_INLINE void transpose_square(Vector<T>* v) {
+  constexpr int W = VectorOf<T>::kWidth;
+  static constexpr SwappedLanes<T, kHalf> kLanes;
+  const auto low = load_vector(kLanes.low), high = load_vector(kLanes.high);
+#pragma GCC unroll 16
+  for (int i = 0; i < W; ++i) {
+    if (i & kHalf) continue;
+    const Vector<T> a = v[i], b = v[i + kHalf];
+    v[i] = __builtin_shuffle(a, b, low);
+    v[i + kHalf] = __builtin_shuffle(a, b, high);
+  }
+  if constexpr (kHalf > 1) transpose_square<T, kHalf / 2>(v);
+}
 #else
+template <class T>
+RF_INLINE Vector<T> every_second(Vector<T> a, Vector<T> b) {
+  constexpr int W = VectorOf<T>::kWidth;
+  Vector<T> v;
+  for (int l = 0; l < W; ++l) v[l] = 2 * l < W ? a[2 * l] : b[2 * l - W];
+  return v;
+}
+
 template <class T>
 RF_INLINE void transpose_square(Vector<T>* v) {
   constexpr int W = VectorOf<T>::kWidth;

@@ -66,5 +66,6 @@ void add_convert(KernelTable& table);
 void add_gemm(KernelTable& table);
 void add_integer_gemm(KernelTable& table);
 void add_filter(KernelTable& table);
+void add_window(KernelTable& table);
 
 }  // namespace redfuser::cpu::RF_ISA

@@ -95,20 +95,44 @@ struct GemmArgs {
 inline constexpr int64_t kGemmScratchBytes = int64_t{1536} * 1024;
 using GemmFn = void (*)(const GemmArgs& args);
 
-// out[r, c] = bias + Σ_t weights[t] · in[r * in_stride + c + offsets[t]]: a filter over the rows of
-// an image (depthwise convolution). May read up to kFilterSlack elements after the last column.
-struct FilterArgs {
-  int64_t rows = 0, cols = 0, taps = 0;
-  const void* weights = nullptr;
+// Depthwise convolution of one channel: for each of its filters f, out[f, d, r, c] = bias[f] + Σ_t
+// weights[f, t] · padded[d · slice + r · pitch + c + offsets[t]], where a slice is all planes of
+// one depth. The input is copied into `padded` first: its element (d, h, c), with `pad` added, to
+// [d][h mod stride[1]][c mod stride[2]][h / stride[1]][c / stride[2]], where a plane has `rows` of
+// `pitch` elements and kFilterSlack more. Elements of `padded` outside of the input must be 0, and
+// are 0 again afterwards.
+struct ChannelArgs {
+  int64_t input[3], output[3], stride[3], pad[3];  // depth, lines, columns
+  int64_t depth = 1, rows = 0, pitch = 0, plane = 0;
+  int64_t filters = 1, taps = 0;
   const int64_t* offsets = nullptr;
-  double bias = 0;
+  const void* weights = nullptr;
+  const void* bias = nullptr;  // may be null
   const void* in = nullptr;
-  int64_t in_stride = 0;
+  void* padded = nullptr;
+  void* sums = nullptr;  // scratch memory of rows · pitch + kFilterSlack elements
   void* out = nullptr;
-  int64_t out_stride = 0;
 };
-inline constexpr int64_t kFilterSlack = 16;
-using FilterFn = void (*)(const FilterArgs& args);
+inline constexpr int64_t kFilterSlack = 32;
+using FilterFn = void (*)(const ChannelArgs& args);
+
+// out[f, p] = bias[f] + Σ_k weights[k, f] · in[position(p) + offsets[k]] for up to two vectors of
+// filters f: a convolution at `lines` x `columns` output positions, where position(p) = p / columns
+// · line_step + p mod columns · step. Rows of `weights`, and `bias`, are whole vectors: one where
+// the filters fit into one, else two; elements beyond the filters are 0.
+struct WindowArgs {
+  int64_t lines = 0, columns = 0, taps = 0, filters = 0;
+  int64_t line_step = 0, step = 1;
+  const int64_t* offsets = nullptr;
+  const void* in = nullptr;
+  const void* weights = nullptr;
+  const void* bias = nullptr;
+  void* tile = nullptr;  // scratch memory of lines · columns + kWindowVectorBytes rows of weights
+  void* out = nullptr;
+  int64_t out_stride = 0;  // between filters
+};
+inline constexpr int64_t kWindowVectorBytes = 64;
+using WindowFn = void (*)(const WindowArgs& args);
 
 // In integer_gemm.h.
 struct IntegerKernels;
@@ -128,6 +152,8 @@ struct KernelTable {
   ConvertFn store[kElems][kStorageTypes];  // element class -> storage, wrapping integers
   GemmFn gemm_f32, gemm_f64;
   FilterFn filter_f32, filter_f64;
+  WindowFn window_f32, window_f64;
+  int64_t window_lanes_f32;  // float32 elements of a vector; of float64 there are half as many
   // Those that this machine runs, the best first; the last of them needs no extension.
   const IntegerKernels* integer[3];
   IntegerFinishFn finish_i32, finish_i64, finish_f32;

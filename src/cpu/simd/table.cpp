@@ -18,6 +18,7 @@ const KernelTable& table() {
     add_gemm(t);
     add_integer_gemm(t);
     add_filter(t);
+    add_window(t);
     return &t;
   }();
   return *built;

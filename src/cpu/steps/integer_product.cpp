@@ -88,6 +88,15 @@ std::shared_ptr<const PackedPanels> PanelStore::get(size_t index, const IntegerO
   return kept = std::move(packed);
 }
 
+std::shared_ptr<const Tensor> PanelStore::filters(const std::function<Tensor()>& pack) {
+  const std::lock_guard lock(mutex_);
+  if (filters_ == nullptr) {
+    const MemoryLimit none(0);
+    filters_ = std::make_shared<const Tensor>(pack());
+  }
+  return filters_;
+}
+
 // Where the parts of a block's scratch memory begin.
 struct IntegerProduct::Parts {
   int32_t *c, *row_zeros, *row_sums, *column_zeros, *column_terms;

@@ -2,6 +2,7 @@
 // blocks of the result.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -43,10 +44,13 @@ class PanelStore {
   std::shared_ptr<const PackedPanels> get(size_t index, const IntegerOperand& operand,
                                           const Tensor& tensor, int64_t batches, int64_t n,
                                           int64_t k);
+  // The same for the filters of a convolution, whose layout depends on no size.
+  std::shared_ptr<const Tensor> filters(const std::function<Tensor()>& pack);
 
  private:
   std::mutex mutex_;
   std::vector<std::shared_ptr<const PackedPanels>> kept_;
+  std::shared_ptr<const Tensor> filters_;
 };
 
 struct IntegerBlock {

@@ -1,21 +1,49 @@
 #include "cpu/opaque/image/conv.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
 
-#include "base/dispatch.h"
 #include "base/error.h"
 #include "cpu/opaque/image/depthwise.h"
 #include "cpu/opaque/image/im2col.h"
 #include "cpu/opaque/opaque_gemm.h"
-#include "cpu/opaque/opaque_kernels.h"
 
 namespace redfuser::cpu {
 bool is_pointwise(const Window& w) {
   return count_of(w.kernel) == 1 && count_of(w.stride) == 1 && w.output == w.input &&
          w.pad_begin == Size3{0, 0, 0};
+}
+
+namespace {
+
+bool is_single(const Window& w, size_t i) {
+  return w.input[i] == 1 && w.kernel[i] == 1 && w.output[i] == 1 && w.pad_begin[i] == 0;
+}
+
+// Dimension `from` in the place of `to`, which becomes a single one.
+void move_dimension(Window& w, size_t from, size_t to) {
+  for (Size3* size :
+       {&w.input, &w.kernel, &w.stride, &w.dilation, &w.pad_begin, &w.pad_end, &w.output}) {
+    std::swap((*size)[from], (*size)[to]);
+  }
+}
+
+}  // namespace
+
+Window with_long_lines(const Window& window) {
+  Window w = window;
+  if (is_pointwise(w)) {
+    w.input = w.output = {1, 1, count_of(w.output)};
+    return w;
+  }
+  for (int round = 0; round < 2; ++round) {
+    for (const size_t i : {size_t{1}, size_t{0}}) {
+      if (is_single(w, i + 1) && !is_single(w, i)) move_dimension(w, i, i + 1);
+    }
+  }
+  return w;
 }
 
 namespace {
@@ -101,12 +129,11 @@ void convolve_by_filters(const Convolution<T>& c) {
 }  // namespace
 
 template <typename T>
-void convolve(const ConvShape& s, const T* x, const T* weights, const T* bias, T* y,
-              ThreadPool& pool) {
+void convolve_columns(const ConvShape& s, const T* x, const T* weights, const T* bias, T* y,
+                      ThreadPool& pool) {
   const Window& w = s.window;
   int64_t out = count_of(w.output);
   if (s.batch == 0 || s.filters == 0 || out == 0) return;
-  if (s.groups == s.channels) return convolve_depthwise(s, x, weights, bias, y, pool);
   int64_t channels = s.channels / s.groups, taps = count_of(w.kernel);
   Convolution<T> c{w,
                    pool,
@@ -130,50 +157,43 @@ void convolve(const ConvShape& s, const T* x, const T* weights, const T* bias, T
   }
 }
 
-template void convolve<float>(const ConvShape&, const float*, const float*, const float*, float*,
-                              ThreadPool&);
-template void convolve<double>(const ConvShape&, const double*, const double*, const double*,
-                               double*, ThreadPool&);
-
-ConvShape make_conv_shape(const OpaqueCall& call, int x, int w) {
-  const Dims &input = call.dims(x), &kernel = call.dims(w);
-  if (input.size() != kernel.size() || input.size() < 3) {
-    call.fail(fmt::format("input {} and weights {} must have the same rank, at least 3",
-                          describe(call.tensor(x)), describe(call.tensor(w))));
-  }
-  ConvShape shape;
-  shape.batch = input[0];
-  shape.channels = input[1];
-  shape.filters = kernel[0];
-  shape.groups = call.integer("group", 1);
-  if (shape.groups <= 0 || shape.channels % shape.groups != 0 ||
-      shape.filters % shape.groups != 0 || kernel[1] != shape.channels / shape.groups) {
-    call.fail(fmt::format("group {} does not fit {} input channels and weights {}", shape.groups,
-                          shape.channels, describe(call.tensor(w))));
-  }
-  shape.window = make_window(call, std::span(input).subspan(2), std::span(kernel).subspan(2));
-  return shape;
+template <typename T>
+void convolve(const ConvShape& s, const T* x, const T* weights, const T* bias, T* y,
+              ThreadPool& pool) {
+  if (s.batch == 0 || s.filters == 0 || count_of(s.window.output) == 0) return;
+  (s.groups == s.channels ? convolve_depthwise<T> : convolve_columns<T>)(s, x, weights, bias, y,
+                                                                         pool);
 }
 
-void run_conv(OpaqueCall& call) {
-  ConvShape shape = make_conv_shape(call, 0, 1);
-  Tensor x = call.widened(0), w = call.widened(1);
-  Tensor bias = call.has_input(2) ? call.widened(2) : Tensor();
-  if (bias.defined() && bias.size() != shape.filters) {
-    call.fail(fmt::format("bias {} for {} filters", describe(bias), shape.filters));
+#define RF_INSTANTIATE(NAME, T) \
+  template void NAME<T>(const ConvShape&, const T*, const T*, const T*, T*, ThreadPool&);
+RF_INSTANTIATE(convolve_columns, float)
+RF_INSTANTIATE(convolve_columns, double)
+RF_INSTANTIATE(convolve, float)
+RF_INSTANTIATE(convolve, double)
+#undef RF_INSTANTIATE
+
+ConvShape make_conv_shape(const OpaqueCall& call, int x, int w) {
+  return make_conv_shape(call, call.dims(x), call.dims(w));
+}
+
+ConvShape make_conv_shape(const ops::NodeView& node, const Dims& x, const Dims& w) {
+  if (x.size() != w.size() || x.size() < 3) {
+    node.fail(fmt::format("input [{}] and weights [{}] must have the same rank, at least 3",
+                          fmt::join(x, ","), fmt::join(w, ",")));
   }
-  Tensor y(x.dtype(), shape.window.dims(shape.batch, shape.filters, shape.window.output));
-  auto run = [&]<typename T>(TypeTag<T>) {
-    convolve<T>(shape, x.as<T>(), w.as<T>(), bias.as<T>(), y.as<T>(), call.threads());
-  };
-  if (x.dtype() == DType::Float32) {
-    run(TypeTag<float>{});
-  } else if (x.dtype() == DType::Float64) {
-    run(TypeTag<double>{});
-  } else {
-    call.fail("input " + describe(x) + " is not floating");
+  ConvShape shape;
+  shape.batch = x[0];
+  shape.channels = x[1];
+  shape.filters = w[0];
+  shape.groups = node.integer("group", 1);
+  if (shape.groups <= 0 || shape.channels % shape.groups != 0 ||
+      shape.filters % shape.groups != 0 || w[1] != shape.channels / shape.groups) {
+    node.fail(fmt::format("group {} does not fit {} input channels and weights [{}]", shape.groups,
+                          shape.channels, fmt::join(w, ",")));
   }
-  call.set(0, std::move(y));
+  shape.window = make_window(node, std::span(x).subspan(2), std::span(w).subspan(2));
+  return shape;
 }
 
 }  // namespace redfuser::cpu

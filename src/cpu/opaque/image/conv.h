@@ -16,12 +16,22 @@ struct ConvShape {
 // The columns of a one-element kernel that visits every pixel are the input itself.
 bool is_pointwise(const Window& window);
 
-// y = x * w + bias; bias may be null. T is float or double.
+// y = x * w + bias by matrix products; bias may be null. T is float or double.
+template <typename T>
+void convolve_columns(const ConvShape& shape, const T* x, const T* w, const T* bias, T* y,
+                      ThreadPool& pool);
+
+// The same, channel by channel where every group has one.
 template <typename T>
 void convolve(const ConvShape& shape, const T* x, const T* w, const T* bias, T* y,
               ThreadPool& pool);
 
+// The same window with as few dimensions and as long lines as its layout allows: dimensions of one
+// element move to the front, and a pointwise window visits one line of all pixels.
+Window with_long_lines(const Window& window);
+
 // Checks ranks and channel counts of inputs `x` and `w` of a Conv-like node.
 ConvShape make_conv_shape(const OpaqueCall& call, int x, int w);
+ConvShape make_conv_shape(const ops::NodeView& node, const Dims& x, const Dims& w);
 
 }  // namespace redfuser::cpu

@@ -6,13 +6,12 @@
 #include <vector>
 
 #include "cpu/opaque/image/im2col.h"
-#include "cpu/simd/kernel_table.h"
 
 namespace redfuser::cpu {
 
 // A channel with its padding, every line split by column modulo the stride, so that each tap reads
-// consecutive elements: [depth][height][phase][columns]. Kernels may read kFilterSlack elements
-// beyond a line's last output. UserError for a channel beyond the memory limit.
+// consecutive elements: [depth][height][phase][columns]. UserError for a channel beyond the memory
+// limit.
 struct PaddedPlane {
   int64_t depth, height, phases, columns;
   std::vector<int64_t> offsets;  // of each tap
@@ -23,7 +22,7 @@ struct PaddedPlane {
     };
     depth = span(0);
     height = span(1);
-    columns = (span(2) + phases - 1) / phases + cpu::kFilterSlack;
+    columns = (span(2) + phases - 1) / phases;
     require_memory(element_count({depth, height, phases, columns}), 1);
     for_each_tap(w, [&](int64_t, const Size3& tap) {
       int64_t column = tap[2] + w.pad_begin[2];
@@ -60,7 +59,7 @@ struct PaddedPlane {
           phase - w.pad_begin[2];  // position c of the phase is input c * phases + shift
       int64_t first = shift >= 0 ? 0 : (-shift + phases - 1) / phases;
       int64_t inside = (w.input[2] - shift + phases - 1) / phases;
-      int64_t last = std::min(columns - cpu::kFilterSlack, inside);
+      int64_t last = std::min(columns, inside);
       T* target = line + phase * columns;
       for (int64_t c = first; c < last; ++c) target[c] = source[c * phases + shift];
     }

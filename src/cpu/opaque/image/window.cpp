@@ -10,11 +10,11 @@ namespace redfuser::cpu {
 namespace {
 
 // An attribute with one entry per spatial dimension, aligned to the last dimensions of a Size3.
-Size3 spatial_attribute(const OpaqueCall& call, const char* name, int rank, int64_t fallback) {
+Size3 spatial_attribute(const ops::NodeView& node, const char* name, int rank, int64_t fallback) {
   std::vector<int64_t> values =
-      call.integers(name, std::vector<int64_t>(static_cast<size_t>(rank), fallback));
+      node.integers(name, std::vector<int64_t>(static_cast<size_t>(rank), fallback));
   if (static_cast<int>(values.size()) != rank) {
-    call.fail(fmt::format("attribute {} = [{}] must have {} entries", name, fmt::join(values, ","),
+    node.fail(fmt::format("attribute {} = [{}] must have {} entries", name, fmt::join(values, ","),
                           rank));
   }
   Size3 result{fallback, fallback, fallback};
@@ -22,32 +22,32 @@ Size3 spatial_attribute(const OpaqueCall& call, const char* name, int rank, int6
   return result;
 }
 
-void read_pads(const OpaqueCall& call, Window& window) {
+void read_pads(const ops::NodeView& node, Window& window) {
   std::vector<int64_t> pads =
-      call.integers("pads", std::vector<int64_t>(2 * static_cast<size_t>(window.rank), 0));
+      node.integers("pads", std::vector<int64_t>(2 * static_cast<size_t>(window.rank), 0));
   if (static_cast<int>(pads.size()) != 2 * window.rank) {
-    call.fail(fmt::format("attribute pads = [{}] must have {} entries", fmt::join(pads, ","),
+    node.fail(fmt::format("attribute pads = [{}] must have {} entries", fmt::join(pads, ","),
                           2 * window.rank));
   }
   std::copy(pads.begin(), pads.begin() + window.rank, window.pad_begin.end() - window.rank);
   std::copy(pads.begin() + window.rank, pads.end(), window.pad_end.end() - window.rank);
 }
 
-Window read_window(const OpaqueCall& call, std::span<const int64_t> input,
+Window read_window(const ops::NodeView& node, std::span<const int64_t> input,
                    std::span<const int64_t> kernel) {
   if (input.empty() || input.size() > 3 || input.size() != kernel.size()) {
-    call.fail(fmt::format("{} spatial dimensions with a kernel of {}; 1 to 3 are supported",
+    node.fail(fmt::format("{} spatial dimensions with a kernel of {}; 1 to 3 are supported",
                           input.size(), kernel.size()));
   }
   Window window;
   window.rank = static_cast<int>(input.size());
   std::copy(input.begin(), input.end(), window.input.end() - window.rank);
   std::copy(kernel.begin(), kernel.end(), window.kernel.end() - window.rank);
-  window.stride = spatial_attribute(call, "strides", window.rank, 1);
-  window.dilation = spatial_attribute(call, "dilations", window.rank, 1);
+  window.stride = spatial_attribute(node, "strides", window.rank, 1);
+  window.dilation = spatial_attribute(node, "dilations", window.rank, 1);
   for (int i = 0; i < 3; ++i) {
     if (window.stride[i] <= 0 || window.dilation[i] <= 0 || window.kernel[i] <= 0) {
-      call.fail(fmt::format("kernel [{}], strides [{}] and dilations [{}] must be positive",
+      node.fail(fmt::format("kernel [{}], strides [{}] and dilations [{}] must be positive",
                             fmt::join(window.kernel, ","), fmt::join(window.stride, ","),
                             fmt::join(window.dilation, ",")));
     }
@@ -84,17 +84,17 @@ Dims Window::dims(int64_t batch, int64_t channels, const Size3& size) const {
   return result;
 }
 
-Window make_window(const OpaqueCall& call, std::span<const int64_t> input,
+Window make_window(const ops::NodeView& node, std::span<const int64_t> input,
                    std::span<const int64_t> kernel) {
-  Window window = read_window(call, input, kernel);
-  std::string auto_pad = call.text("auto_pad", "NOTSET");
+  Window window = read_window(node, input, kernel);
+  std::string auto_pad = node.text("auto_pad", "NOTSET");
   bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
   if (auto_pad == "NOTSET" || auto_pad.empty()) {
-    read_pads(call, window);
+    read_pads(node, window);
   } else if (!same && auto_pad != "VALID") {
-    call.fail("unknown auto_pad \"" + auto_pad + "\"");
+    node.fail("unknown auto_pad \"" + auto_pad + "\"");
   }
-  bool ceil_mode = call.integer("ceil_mode", 0) != 0;
+  bool ceil_mode = node.integer("ceil_mode", 0) != 0;
   for (int i = 3 - window.rank; i < 3; ++i) {
     if (same) {
       int64_t size = (window.input[i] + window.stride[i] - 1) / window.stride[i];
@@ -103,7 +103,7 @@ Window make_window(const OpaqueCall& call, std::span<const int64_t> input,
     }
     window.output[i] = output_size(window, i, ceil_mode && !same);
     if (window.output[i] <= 0) {
-      call.fail(fmt::format("a kernel of [{}] does not fit into the input [{}] with its padding",
+      node.fail(fmt::format("a kernel of [{}] does not fit into the input [{}] with its padding",
                             fmt::join(kernel, ","), fmt::join(input, ",")));
     }
     if (window.output[i] == 1) window.stride[i] = 1;  // a step that is never taken
@@ -111,15 +111,15 @@ Window make_window(const OpaqueCall& call, std::span<const int64_t> input,
   return window;
 }
 
-Window make_transposed_window(const OpaqueCall& call, std::span<const int64_t> input,
+Window make_transposed_window(const ops::NodeView& node, std::span<const int64_t> input,
                               std::span<const int64_t> kernel) {
-  Window window = read_window(call, input, kernel);
-  read_pads(call, window);
-  std::string auto_pad = call.text("auto_pad", "NOTSET");
+  Window window = read_window(node, input, kernel);
+  read_pads(node, window);
+  std::string auto_pad = node.text("auto_pad", "NOTSET");
   bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
   if (same || auto_pad == "VALID") window.pad_begin = window.pad_end = {0, 0, 0};
-  Size3 extra = spatial_attribute(call, "output_padding", window.rank, 0);
-  std::vector<int64_t> wanted = call.integers("output_shape", {});
+  Size3 extra = spatial_attribute(node, "output_padding", window.rank, 0);
+  std::vector<int64_t> wanted = node.integers("output_shape", {});
   if (static_cast<int>(wanted.size()) > window.rank) {  // some exporters give batch and channels
     wanted.erase(wanted.begin(), wanted.end() - window.rank);
   }
@@ -136,7 +136,7 @@ Window make_transposed_window(const OpaqueCall& call, std::span<const int64_t> i
       window.output[i] = full - window.pad_begin[i] - window.pad_end[i];
     }
     if (window.output[i] <= 0)
-      call.fail(
+      node.fail(
           fmt::format("output size {} in dimension {}", window.output[i], i - (3 - window.rank)));
   }
   return window;

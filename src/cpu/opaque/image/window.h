@@ -23,12 +23,12 @@ struct Window {
 };
 
 // Reads strides, dilations, pads, auto_pad and ceil_mode, and computes the output sizes.
-Window make_window(const OpaqueCall& call, std::span<const int64_t> input,
+Window make_window(const ops::NodeView& node, std::span<const int64_t> input,
                    std::span<const int64_t> kernel);
 
 // The same for a transposed convolution (output_padding, output_shape): `input` has the sizes of
 // the operator's input; pads are cropped from its output.
-Window make_transposed_window(const OpaqueCall& call, std::span<const int64_t> input,
+Window make_transposed_window(const ops::NodeView& node, std::span<const int64_t> input,
                               std::span<const int64_t> kernel);
 
 }  // namespace redfuser::cpu

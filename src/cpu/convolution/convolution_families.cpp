@@ -1,0 +1,173 @@
+#include "cpu/convolution/convolution_families.h"
+
+#include <algorithm>
+
+#include "base/dispatch.h"
+#include "cpu/convolution/window_plan.h"
+#include "cpu/opaque/image/depthwise.h"
+#include "cpu/steps/step_kernel.h"
+#include "cpu/tile/specialize.h"
+
+namespace redfuser::cpu {
+namespace {
+
+constexpr const char *kWindow = "window", *kColumns = "columns", *kChannels = "channels";
+
+// Sizes of strips: halves, quarters, ... of an image, and tasks for each thread at most.
+constexpr int64_t kMostTasks = 32;
+
+template <typename Body>
+void for_each_block(const ConvolutionForm& form, int threads, const Body& body) {
+  const Window window = with_long_lines(form.shape.window);
+  const int64_t panels = FilterPanels(form).count();
+  const int64_t lines = window.output[1], columns = window.output[2];
+  const int64_t images = form.shape.batch * form.shape.groups * window.output[0];
+  for (int64_t parts = 1;; parts *= 2) {
+    parts = std::min(parts, panels);
+    for (int64_t strips = 1;; strips *= 2) {
+      const int64_t down = std::min(strips, lines), across = ceil_div(strips, lines);
+      if (across > 1 && across * 12 > columns) break;
+      if (strips > 1 && images * strips * parts > kMostTasks * threads) break;
+      const WindowPlan::Blocks blocks{ceil_div(lines, down), ceil_div(columns, across), parts,
+                                      true};
+      body(blocks);
+      if (reads_within(window)) body({blocks.lines, blocks.columns, parts, false});
+    }
+    if (parts == panels || images * parts > kMostTasks * threads) return;
+  }
+}
+
+select::KernelConfig config_of(const WindowPlan::Blocks& blocks) {
+  return {kWindow,
+          {{"lines", static_cast<int>(blocks.lines)},
+           {"columns", static_cast<int>(blocks.columns)},
+           {"parts", static_cast<int>(blocks.parts)},
+           {"copied", blocks.copied ? 1 : 0}}};
+}
+
+select::FamilyAnswer offer_window(StepForm& form) {
+  const ConvolutionForm convolution = convolution_of(form);
+  if (convolution.empty()) return {{}, "the result is empty"};
+  std::vector<select::Candidate> candidates;
+  for_each_block(convolution, form.threads, [&](const WindowPlan::Blocks& blocks) {
+    candidates.push_back(
+        {config_of(blocks), WindowPlan(convolution, blocks).time(form.threads).time});
+  });
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const auto& a, const auto& b) { return a.time < b.time; });
+  return {std::move(candidates), ""};
+}
+
+Tensor packed(const FilterPanels& panels, const Tensor& weights) {
+  ThreadPool alone(1);
+  const bool half = weights.dtype() == DType::Float16 || weights.dtype() == DType::BFloat16;
+  const Tensor wide = half ? convert_float(weights, DType::Float32, alone) : weights;
+  return panels.pack_weights(wide.data(), nullptr);
+}
+
+std::shared_ptr<const StepPlan> emit_window(StepForm& form, const select::KernelConfig& choice) {
+  const WindowPlan::Blocks blocks{choice.at("lines"), choice.at("columns"), choice.at("parts"),
+                                  choice.at("copied") != 0};
+  auto plan = std::make_shared<WindowPlan>(convolution_of(form), blocks);
+  plan->set_alone(plan->time(form.threads).alone);
+  const auto& step = std::get<fuse::OpaqueStep>(form.kind);
+  const ir::ValueId weights = form.graph.nodes[static_cast<size_t>(step.node)].inputs[1];
+  const Tensor& constant = form.graph.values[static_cast<size_t>(weights)].constant;
+  if (constant.defined()) {
+    plan->set_weights(form.panels->filters([&] { return packed(plan->panels(), constant); }));
+  }
+  return plan;
+}
+
+// Runs a function of opaque/image.
+template <typename Function>
+class FunctionPlan final : public ConvolutionPlan {
+ public:
+  FunctionPlan(ConvolutionForm form, Function function)
+      : ConvolutionPlan(std::move(form)), function_(function) {}
+
+ protected:
+  void compute(const ConvolutionRun& run) const override {
+    const auto as = [&]<typename T>(TypeTag<T>) {
+      function_(form().shape, static_cast<const T*>(run.x), static_cast<const T*>(run.weights),
+                static_cast<const T*>(run.bias), static_cast<T*>(run.y), run.pool);
+    };
+    form().dtype == DType::Float64 ? as(TypeTag<double>{}) : as(TypeTag<float>{});
+  }
+
+ private:
+  Function function_;
+};
+
+template <typename Function>
+std::shared_ptr<const StepPlan> plan_of(const StepForm& form, Function function) {
+  return std::make_shared<FunctionPlan<Function>>(convolution_of(form), function);
+}
+
+double wide(const ConvolutionForm& form) { return form.dtype == DType::Float64 ? 2 : 1; }
+
+select::FamilyAnswer offer_columns(StepForm& form) {
+  const ConvolutionForm c = convolution_of(form);
+  if (c.empty()) return {{{{kColumns, {}}, 0}}, ""};
+  const select::CpuMachine& machine = select::kCpu;
+  constexpr double kBlock = 256;
+  const auto taps = static_cast<double>(c.taps()), filters = static_cast<double>(c.filters());
+  const auto pixels = static_cast<double>(count_of(c.shape.window.output));
+  const double blocks = std::ceil(pixels / kBlock), block = pixels / blocks;
+  double each = product_time({filters, std::ceil(block / 32) * 32, taps, false, true}) +
+                2 * filters * block / machine.convert_rate;
+  if (!is_pointwise(c.shape.window)) each += taps * block / machine.copy_rate;
+  const double images = static_cast<double>(c.shape.batch * c.shape.groups);
+  const TaskTime task{wide(c) * each, 0};
+  return {{{{kColumns, {}}, step_time(task, images * blocks, form.threads, c.output_bytes()).time}},
+          ""};
+}
+
+std::shared_ptr<const StepPlan> emit_columns(StepForm& form, const select::KernelConfig&) {
+  return plan_of(form, [](auto&&... args) { convolve_columns(args...); });
+}
+
+select::FamilyAnswer offer_channels(StepForm& form) {
+  const ConvolutionForm c = convolution_of(form);
+  if (c.shape.groups != c.shape.channels) return {{}, "a group has several channels"};
+  if (c.empty()) return {{}, "the result is empty"};
+  const select::CpuMachine& machine = select::kCpu;
+  const Window& w = c.shape.window;
+  const auto taps = static_cast<double>(count_of(w.kernel));
+  const auto filters = static_cast<double>(c.filters());
+  const double lines = static_cast<double>(w.output[0] * w.output[1]);
+  const double columns = std::ceil(static_cast<double>(w.output[2]) / 16) * 16;
+  const double copied = static_cast<double>(count_of(w.input));
+  const TaskTime task{wide(c) * (filters * taps * lines * columns / machine.filter_rate +
+                                 copied / machine.copy_rate),
+                      0};
+  const double images = static_cast<double>(c.shape.batch * c.shape.groups);
+  return {{{{kChannels, {}}, step_time(task, images, form.threads, c.output_bytes()).time}}, ""};
+}
+
+std::shared_ptr<const StepPlan> emit_channels(StepForm& form, const select::KernelConfig&) {
+  return plan_of(form, [](auto&&... args) { convolve_depthwise(args...); });
+}
+
+constexpr Family kFamilies[] = {
+    {kWindow, offer_window, emit_window},
+    {kColumns, offer_columns, emit_columns},
+    {kChannels, offer_channels, emit_channels},
+};
+
+}  // namespace
+
+std::span<const Family> convolution_families(const ir::Node& node) {
+  const bool ours = node.op == "Conv" && (node.domain.empty() || node.domain == "ai.onnx");
+  return ours ? std::span<const Family>(kFamilies) : std::span<const Family>();
+}
+
+std::vector<int64_t> symbols_of(const ir::Graph& graph, const fuse::OpaqueStep& step) {
+  std::vector<ir::ValueId> values;
+  for (const ir::ValueId input : graph.nodes[static_cast<size_t>(step.node)].inputs) {
+    if (input != ir::kAbsent) values.push_back(input);
+  }
+  return symbols_of(graph, {}, values);
+}
+
+}  // namespace redfuser::cpu

@@ -1,0 +1,56 @@
+// Convolutions of floats (Conv) at fixed sizes: what the plans of all families share.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cpu/opaque/image/conv.h"
+#include "cpu/steps/step_form.h"
+
+namespace redfuser::cpu {
+
+// A node's sizes and constants.
+struct ConvolutionForm {
+  const ir::Graph& graph;
+  ir::NodeId node = 0;
+  ConvShape shape;
+  DType dtype = DType::Float32;  // of the sums: float32 or float64
+  bool constant_weights = false;
+
+  bool empty() const { return shape.batch * shape.filters * count_of(shape.window.output) == 0; }
+  int64_t channels() const { return shape.channels / shape.groups; }
+  int64_t filters() const { return shape.filters / shape.groups; }  // of a group
+  int64_t taps() const { return channels() * count_of(shape.window.kernel); }
+  double output_bytes() const;
+};
+
+// Of a step whose node is a convolution. UserError if its sizes do not fit together.
+ConvolutionForm convolution_of(const StepForm& form);
+
+// The tensors of one run, row-major, of the form's dtype. `bias` may be null.
+struct ConvolutionRun {
+  const void *x, *weights, *bias;
+  void* y;
+  ThreadPool& pool;
+};
+
+class ConvolutionPlan : public StepPlan {
+ public:
+  explicit ConvolutionPlan(ConvolutionForm form) : form_(std::move(form)) {}
+  void run(RunContext& context) const final;
+
+ protected:
+  // Called unless the result is empty.
+  virtual void compute(const ConvolutionRun& run) const = 0;
+  const ConvolutionForm& form() const { return form_; }
+  // Runs tasks on the pool, or on the calling thread alone.
+  static void run_tasks(ThreadPool& pool, bool alone, int64_t tasks,
+                        const std::function<void(int64_t task, int worker)>& body);
+
+ private:
+  ConvolutionForm form_;
+};
+
+}  // namespace redfuser::cpu

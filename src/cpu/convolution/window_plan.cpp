@@ -1,0 +1,163 @@
+#include "cpu/convolution/window_plan.h"
+
+#include <algorithm>
+
+#include "cpu/steps/step_kernel.h"
+
+namespace redfuser::cpu {
+namespace {
+
+// Output positions whose sums are held together: they stay in the first-level cache.
+constexpr int64_t kPositions = 192;
+
+}  // namespace
+
+WindowPlan::WindowPlan(ConvolutionForm form, const Blocks& blocks)
+    : ConvolutionPlan(std::move(form)),
+      window_(with_long_lines(this->form().shape.window)),
+      strips_(window_, blocks.lines, blocks.columns),
+      inputs_(window_, this->form().channels(), strips_, blocks.copied),
+      panels_(this->form()),
+      parts_(std::clamp<int64_t>(blocks.parts, 1, panels_.count())) {}
+
+int64_t WindowPlan::tile_bytes() const {
+  return (kPositions + kWindowVectorBytes) * 2 * panels_.lanes() *
+         static_cast<int64_t>(size_of(form().dtype));
+}
+
+void WindowPlan::compute(const ConvolutionRun& run) const {
+  form().dtype == DType::Float64 ? compute_as<double>(run) : compute_as<float>(run);
+}
+
+template <typename T>
+void WindowPlan::compute_as(const ConvolutionRun& run) const {
+  const ConvShape& s = form().shape;
+  const Tensor bias = panels_.pack_bias(run.bias);
+  Tensor own;
+  if (packed_ == nullptr) own = panels_.pack_weights(run.weights, alone_ ? nullptr : &run.pool);
+  const T* weights = (packed_ == nullptr ? own : *packed_).as<T>();
+  const int64_t images = s.batch * s.groups, size = inputs_.size();
+  const auto image_at = [&](int64_t image) {
+    return static_cast<const T*>(run.x) + image * form().channels() * count_of(window_.input);
+  };
+  // Parts of a strip share its copy.
+  const bool shared = size > 0 && parts_ > 1;
+  ScratchArray<T> copies;
+  if (shared) {
+    copies = scratch<T>(element_count({images * strips_.count(), size}));
+    const int64_t channels = form().channels(), chunks = std::min<int64_t>(channels, 16);
+    run_tasks(run.pool, alone_, images * strips_.count() * chunks, [&](int64_t task, int) {
+      const int64_t strip = task / chunks, chunk = task % chunks;
+      inputs_.copy(strips_.at(strip % strips_.count()), image_at(strip / strips_.count()),
+                   channels * chunk / chunks, channels * (chunk + 1) / chunks,
+                   copies.get() + strip * size);
+    });
+  }
+  run_tasks(run.pool, alone_, images * strips_.count() * parts_, [&](int64_t number, int) {
+    const int64_t strip = number / parts_;
+    Task<T> task{strip / strips_.count(),
+                 number % parts_,
+                 strips_.at(strip % strips_.count()),
+                 nullptr,
+                 weights,
+                 bias.as<T>(),
+                 nullptr,
+                 static_cast<T*>(run.y)};
+    const int64_t own_copy = shared ? 0 : size * static_cast<int64_t>(sizeof(T));
+    char* space = thread_scratch(tile_bytes() + own_copy);
+    task.tile = reinterpret_cast<T*>(space);
+    if (size == 0) {
+      task.in = image_at(task.image) + inputs_.base(task.strip);
+    } else if (shared) {
+      task.in = copies.get() + strip * size;
+    } else {
+      T* to = reinterpret_cast<T*>(space + tile_bytes());
+      inputs_.copy(task.strip, image_at(task.image), 0, form().channels(), to);
+      task.in = to;
+    }
+    run_task(task);
+  });
+}
+
+template <typename T>
+void WindowPlan::run_task(const Task<T>& task) const {
+  const Strip& strip = task.strip;
+  const int64_t group = task.image % form().shape.groups, out = count_of(window_.output);
+  const auto fn = sizeof(T) == sizeof(float) ? kernels().window_f32 : kernels().window_f64;
+  const int64_t blocks = ceil_div(strip.columns, kPositions);
+  const int64_t columns = ceil_div(strip.columns, blocks), lines = kPositions / columns;
+  WindowArgs g;
+  g.taps = form().taps();
+  g.line_step = inputs_.line_step();
+  g.step = inputs_.step();
+  g.offsets = inputs_.offsets().data();
+  g.tile = task.tile;
+  g.out_stride = out;
+  for (int64_t panel = panels_.count() * task.part / parts_;
+       panel < panels_.count() * (task.part + 1) / parts_; ++panel) {
+    g.filters = panels_.filters(panel);
+    g.weights = task.weights + panels_.weights_at(group, panel);
+    g.bias = task.bias + panels_.bias_at(group, panel);
+    T* y = task.y + (task.image * form().filters() + panels_.first(panel)) * out;
+    const int64_t step = blocks > 1 ? 1 : lines;
+    for (int64_t line = 0; line < strip.lines; line += step) {
+      g.lines = std::min(step, strip.lines - line);
+      for (int64_t column = 0; column < strip.columns; column += columns) {
+        g.columns = std::min(columns, strip.columns - column);
+        g.in = task.in + line * g.line_step + column * g.step;
+        g.out = y + (strip.slice * window_.output[1] + strip.line + line) * window_.output[2] +
+                strip.column + column;
+        fn(g);
+      }
+    }
+  }
+}
+
+// Of the largest task.
+double WindowPlan::task_time() const {
+  const select::CpuMachine& machine = select::kCpu;
+  const double wide = form().dtype == DType::Float64 ? 2 : 1, bytes = 4 * wide;
+  const auto taps = static_cast<double>(form().taps());
+  const auto lanes = static_cast<double>(panels_.lanes()) * wide;
+  // Registers of positions by vectors of filters; a step of fewer waits for loads and latencies.
+  constexpr double kRows = 12, kLeast = 8;
+  const auto columns = static_cast<double>(strips_.columns());
+  const auto lines = static_cast<double>(strips_.lines());
+  const double blocks = std::ceil(columns / kRows), rows = columns / blocks;
+  const int64_t most = ceil_div(panels_.count(), parts_);
+  double time = 0, width = 0;
+  for (int64_t panel = 0; panel < most; ++panel) {
+    const auto vectors = static_cast<double>(panels_.width(panel) / panels_.lanes());
+    width += static_cast<double>(panels_.width(panel));
+    const double each = std::max({rows * vectors, rows + vectors, kLeast});
+    time += lines * blocks * (taps * each * lanes / machine.window_rate + machine.window_block);
+  }
+  time += lines * columns * width * wide / machine.square_rate;
+  const auto near = static_cast<double>(machine.l2_bytes) / 2;
+  const double weights = taps * width * bytes;
+  const bool kept = weights * static_cast<double>(parts_) <= near;
+  time += weights / (kept ? machine.l2_rate : machine.memory_rate);
+  const double read = static_cast<double>(inputs_.read()) * bytes;
+  time += static_cast<double>(most) * read / (read <= near ? machine.l2_rate : machine.memory_rate);
+  if (inputs_.copied()) {
+    return time + read / 4 / machine.copy_rate / static_cast<double>(parts_);
+  }
+  return time +
+         static_cast<double>(most * inputs_.lines_apart()) * lines * blocks / machine.far_rate;
+}
+
+StepTime WindowPlan::time(int threads) const {
+  if (form().empty()) return {};
+  const ConvShape& s = form().shape;
+  const double tasks = static_cast<double>(s.batch * s.groups * strips_.count() * parts_);
+  TaskTime task{task_time(), 0};
+  StepTime result = step_time(task, tasks, threads, form().output_bytes());
+  if (parts_ > 1 && inputs_.copied() && !result.alone) result.time += select::kCpu.step;
+  if (!form().constant_weights) {
+    const double weights = static_cast<double>(s.filters * form().taps());
+    result.time += weights / select::kCpu.pack_rate;
+  }
+  return result;
+}
+
+}  // namespace redfuser::cpu

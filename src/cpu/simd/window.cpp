@@ -1,0 +1,143 @@
+#include "cpu/simd/gemm_kernel.h"
+#include "cpu/simd/gemm_pack.h"
+
+namespace redfuser::cpu::RF_ISA {
+namespace {
+
+// Taps that are summed before they are added to the tile: their weights stay in the first-level
+// cache.
+constexpr int64_t kTaps = 128;
+
+// Weights of `taps` rows of NV vectors against MR positions `step` apart: the weights are vectors,
+// the inputs are broadcast. Groups of three positions keep the addresses in few registers.
+template <class T, int MR, int NV, bool kUnit>
+RF_INLINE void window_block(int64_t taps, const int64_t* offsets, const T* in, int64_t step,
+                            const T* weights, const T* before, int64_t before_stride, T* out) {
+  constexpr int W = VectorOf<T>::kWidth;
+  Vector<T> sum[MR][NV] = {};
+  for (int64_t k = 0; k < taps; ++k) {
+    const T* at = in + offsets[k];
+    Vector<T> row[NV];
+#pragma GCC unroll 2
+    for (int j = 0; j < NV; ++j) row[j] = load_vector(weights + j * W);
+#pragma GCC unroll 12
+    for (int i = 0; i < MR; ++i) {
+      if (!kUnit && i > 0 && i % 3 == 0) at += 3 * step;
+      const Vector<T> scale = (kUnit ? at[i] : at[i % 3 * step]) - Vector<T>{};
+#pragma GCC unroll 2
+      for (int j = 0; j < NV; ++j) sum[i][j] += scale * row[j];
+    }
+    weights += NV * W;
+  }
+#pragma GCC unroll 12
+  for (int i = 0; i < MR; ++i)
+#pragma GCC unroll 2
+    for (int j = 0; j < NV; ++j) {
+      const Vector<T> first = load_vector(before + i * before_stride + j * W);
+      store_vector(out + (i * NV + j) * W, first + sum[i][j]);
+    }
+}
+
+template <class T>
+using WindowBlockFn = void (*)(int64_t, const int64_t*, const T*, int64_t, const T*, const T*,
+                               int64_t, T*);
+
+template <class T, int MR, int NV, bool kUnit>
+void window_block_of(int64_t taps, const int64_t* offsets, const T* in, int64_t step,
+                     const T* weights, const T* before, int64_t before_stride, T* out) {
+  window_block<T, MR, NV, kUnit>(taps, offsets, in, step, weights, before, before_stride, out);
+}
+
+template <class T, int NV, bool kUnit, int MR = kBlockRows>
+WindowBlockFn<T> window_block_for(int64_t positions) {
+  if constexpr (MR > 1) {
+    if (positions < MR) return window_block_for<T, NV, kUnit, MR - 1>(positions);
+  }
+  return window_block_of<T, MR, NV, kUnit>;
+}
+
+// The sums of some taps at every position of the tile, added to `before`.
+template <class T, int NV, bool kUnit>
+void sum_taps(const WindowArgs& g, int64_t first, int64_t taps, const T* before,
+              int64_t before_stride, T* tile) {
+  constexpr int W = VectorOf<T>::kWidth;
+  const T* weights = static_cast<const T*>(g.weights) + first * NV * W;
+  const int64_t blocks = (g.columns + kBlockRows - 1) / kBlockRows;
+  for (int64_t line = 0; line < g.lines; ++line) {
+    const T* in = static_cast<const T*>(g.in) + line * g.line_step;
+    for (int64_t b = 0; b < blocks; ++b) {
+      const int64_t begin = g.columns * b / blocks, end = g.columns * (b + 1) / blocks;
+      const int64_t at = line * g.columns + begin;
+      window_block_for<T, NV, kUnit>(end - begin)(taps, g.offsets + first, in + begin * g.step,
+                                                  g.step, weights, before + at * before_stride,
+                                                  before_stride, tile + at * NV * W);
+    }
+  }
+}
+
+template <class T, int NV>
+void sum_window(const WindowArgs& g) {
+  T* tile = static_cast<T*>(g.tile);
+  for (int64_t k = 0; k < g.taps; k += kTaps) {
+    const int64_t taps = g.taps - k < kTaps ? g.taps - k : kTaps;
+    const T* before = k == 0 ? static_cast<const T*>(g.bias) : tile;
+    const int64_t stride = k == 0 ? 0 : NV * VectorOf<T>::kWidth;
+    (g.step == 1 ? sum_taps<T, NV, true> : sum_taps<T, NV, false>)(g, k, taps, before, stride,
+                                                                   tile);
+  }
+}
+
+// The first `count` lanes.
+template <class T>
+RF_INLINE void store_part(T* to, const Vector<T>& v, int64_t count) {
+  if (count == VectorOf<T>::kWidth) return store_vector(to, v);
+  copy_part(to, reinterpret_cast<const T*>(&v), count);
+}
+
+// out[f, p] = tile[p, f]
+template <class T>
+void transpose_tile(const WindowArgs& g, int64_t width) {
+  constexpr int W = VectorOf<T>::kWidth;
+  const int64_t positions = g.lines * g.columns;
+  for (int64_t f = 0; f < g.filters; f += W) {
+    const int64_t rows = g.filters - f < W ? g.filters - f : W;
+    for (int64_t p = 0; p < positions; p += W) {
+      Vector<T> v[W];
+      const T* from = static_cast<const T*>(g.tile) + p * width + f;
+#pragma GCC unroll 16
+      for (int i = 0; i < W; ++i) v[i] = load_vector(from + i * width);
+      transpose_square<T>(v);
+      T* to = static_cast<T*>(g.out) + f * g.out_stride + p;
+      if (rows == W && positions - p >= W) {
+#pragma GCC unroll 16
+        for (int i = 0; i < W; ++i) store_vector(to + i * g.out_stride, v[i]);
+        continue;
+      }
+      const int64_t count = positions - p < W ? positions - p : W;
+      for (int64_t i = 0; i < rows; ++i) store_part<T>(to + i * g.out_stride, v[i], count);
+    }
+  }
+}
+
+template <class T>
+void window(const WindowArgs& g) {
+  constexpr int W = VectorOf<T>::kWidth;
+  static_assert(W * sizeof(T) <= kWindowVectorBytes);
+  if (g.filters > W) {
+    sum_window<T, 2>(g);
+    transpose_tile<T>(g, 2 * W);
+  } else {
+    sum_window<T, 1>(g);
+    transpose_tile<T>(g, W);
+  }
+}
+
+}  // namespace
+
+void add_window(KernelTable& table) {
+  table.window_f32 = window<float>;
+  table.window_f64 = window<double>;
+  table.window_lanes_f32 = VectorOf<float>::kWidth;
+}
+
+}  // namespace redfuser::cpu::RF_ISA
