@@ -20,6 +20,9 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
   add_test(NAME python.ml_operators
            COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/ml_test.py
                    $<TARGET_FILE:redfuser-run>)
+  add_test(NAME python.recurrent
+           COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/recurrent_test.py
+                   $<TARGET_FILE:redfuser-run>)
   add_test(NAME python.integers
            COMMAND ${REDFUSER_PYTHON} -B -W ignore ${CMAKE_CURRENT_LIST_DIR}/python/integers_test.py
                    $<TARGET_FILE:redfuser-run> $<TARGET_FILE:redfuser-opt>)

@@ -20,7 +20,6 @@ TABLES = {
     "src/onnx/functions/expansion_call.h": "function bodies, listed in expansions.cpp",
     "src/cpu/opaque/opaque_kernels.h": "kernels, listed in opaque_table.cpp",
     "src/codegen/opaque/opaque_kernels.h": "kernels, listed in dispatch.cpp",
-    "src/cpu/simd/integer_list.h": "kernels of integer products, listed in integer_gemm.cpp",
     "src/cpu/simd/isa.h": "parts of the table of vector kernels, listed in table.cpp",
 }
 # Source -> why its functions are declared elsewhere.
@@ -33,7 +32,7 @@ SOURCES = {
 }
 
 NAME = re.compile(r"(~?\w+|operator ?[^\w\s(]+|operator ?\(\)) ?\(")
-CLASS = re.compile(r"(?:struct|class) (\w+)")
+CLASS = re.compile(r"(?:template ?<[^<>]*> ?)?(?:struct|class) (\w+)")
 NOT_EXPORTED = re.compile(r"template ?<>|.*\bstatic\b")
 
 

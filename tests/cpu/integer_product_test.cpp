@@ -3,34 +3,10 @@
 #include "cpu/simd/integer_gemm.h"
 #include "fuse/product.h"
 #include "support/cpu_harness.h"
-
-namespace redfuser::cpu {
-namespace baseline {
-extern const KernelTable& table();
-}
-#if defined(__x86_64__)
-namespace avx2 {
-extern const KernelTable& table();
-}
-namespace avx512 {
-extern const KernelTable& table();
-}
-#endif
-}  // namespace redfuser::cpu
+#include "support/kernel_tables.h"
 
 namespace redfuser {
 namespace {
-
-std::vector<const cpu::KernelTable*> tables() {
-  std::vector<const cpu::KernelTable*> result = {&cpu::baseline::table()};
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) result.push_back(&cpu::avx2::table());
-  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
-    result.push_back(&cpu::avx512::table());
-  }
-#endif
-  return result;
-}
 
 // Two matrices of bytes with zero points, as the kernels and as the definition multiply them.
 class Factors {
@@ -123,7 +99,7 @@ class Factors {
 };
 
 TEST(CpuIntegerGemm, EveryKernelIsExact) {
-  for (const cpu::KernelTable* table : tables()) {
+  for (const cpu::KernelTable* table : kernel_tables()) {
     for (const cpu::IntegerKernels* kernels : table->integer) {
       if (kernels == nullptr) continue;
       for (auto [m, n, k] : std::vector<std::tuple<int, int, int>>{

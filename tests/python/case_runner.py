@@ -9,11 +9,11 @@ import tempfile
 import numpy as np
 
 
-def run_model(program, model, feed, folder, *arguments):
+def run_model(program, model, feed, folder, *arguments, threads=1):
     """The exit code, and the end of what was printed."""
     (folder / "model.onnx").write_bytes(model.SerializeToString())
     np.savez(folder / "inputs.npz", **feed)
-    command = [program, folder / "model.onnx", "--inputs", folder / "inputs.npz", "--threads", "1",
+    command = [program, folder / "model.onnx", "--inputs", folder / "inputs.npz", "--threads", str(threads),
                *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     return done.returncode, (done.stdout + done.stderr)[-400:]

@@ -293,6 +293,48 @@ void multiply_block(const GemmArgs& g, int64_t k0, int64_t depth, int64_t j0, in
   }
 }
 
+// Products with packed panels of the whole depth. One or two rows are multiplied with several
+// panels at a time: with one, each sum would wait for the one before.
+template <class T>
+void multiply_panels(const GemmArgs& g, const Scratch<T>& scratch) {
+  using B = Blocks<T>;
+  constexpr int64_t kPanel = B::kPanel;
+  const T* panels = static_cast<const T*>(g.panels);
+  const int64_t step = in_place<T>(g.a) ? g.m : kRows;
+  for (int64_t p = 0; p < g.k; p += kDepth) {
+    const int64_t depth = g.k - p < kDepth ? g.k - p : kDepth;
+    const bool accumulate = g.accumulate || p > 0;
+    for (int64_t i = 0; i < g.m; i += step) {
+      const int64_t rows = g.m - i < step ? g.m - i : step;
+      const RowsOfA<T> a = rows_of<T>(g, i, rows, p, depth, scratch.a);
+      T* c = static_cast<T*>(g.c) + i * g.c_stride;
+      const int64_t together = rows == 1 ? 4 : 2;
+      int64_t j = 0;
+      for (; rows <= 2 && j + together * kPanel <= g.n; j += together * kPanel) {
+        const T* b = panels + j * g.k + p * kPanel;
+        if (rows == 1) {
+          gemm_pairs<T, 1, 8>(depth, a.data, a.stride, b, kPanel, kPanel * g.k, c + j, g.c_stride,
+                              accumulate);
+        } else {
+          gemm_pairs<T, 2, 4>(depth, a.data, a.stride, b, kPanel, kPanel * g.k, c + j, g.c_stride,
+                              accumulate);
+        }
+      }
+      for (; j < g.n; j += kPanel) {
+        const int64_t columns = g.n - j < kPanel ? g.n - j : kPanel;
+        const int64_t width = columns > VectorOf<T>::kWidth ? kPanel : VectorOf<T>::kWidth;
+        B::panel(rows, columns, depth, a.data, a.stride, panels + j * g.k + p * width, c + j,
+                 g.c_stride, g.c_padded, accumulate);
+      }
+    }
+  }
+}
+
+template <class T>
+void pack(const MatrixView& b, int64_t k, int64_t n, void* out) {
+  block_packer<T>(b.storage)(b, 0, k, 0, n, static_cast<T*>(out));
+}
+
 template <class T>
 void gemm(const GemmArgs& g) {
   if (g.m <= 0 || g.n <= 0) return;
@@ -302,10 +344,13 @@ void gemm(const GemmArgs& g) {
       for (int64_t j = 0; j < g.n; ++j) static_cast<T*>(g.c)[i * g.c_stride + j] = T{};
     return;
   }
-  Scratch<T> scratch;
-  scratch.b = static_cast<T*>(g.scratch);
-  scratch.a = scratch.b + kDepth * kWidth;
+  Scratch<T> scratch{};
+  if (g.scratch) {
+    scratch.b = static_cast<T*>(g.scratch);
+    scratch.a = scratch.b + kDepth * kWidth;
+  }
   static_assert((kDepth * kWidth + kRows * (kDepth + 16)) * sizeof(T) <= kGemmScratchBytes);
+  if (g.panels) return multiply_panels<T>(g, scratch);
   for (int64_t j = 0; j < g.n; j += kWidth)
     for (int64_t p = 0; p < g.k; p += kDepth)
       multiply_block<T>(g, p, g.k - p < kDepth ? g.k - p : kDepth, j,
@@ -317,6 +362,8 @@ void gemm(const GemmArgs& g) {
 void add_gemm(KernelTable& table) {
   table.gemm_f32 = gemm<float>;
   table.gemm_f64 = gemm<double>;
+  table.pack_f32 = pack<float>;
+  table.pack_f64 = pack<double>;
 }
 
 }  // namespace redfuser::cpu::RF_ISA

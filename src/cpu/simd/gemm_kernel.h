@@ -17,10 +17,10 @@ inline constexpr int kBlockRows = 6;
 inline constexpr int kBlockVectors = 2;
 
 // A is read in place, row i at a + i·a_stride with unit stride along k; row k of B is at b +
-// k·b_stride.
+// k·b_stride, each pair of its vectors `pair_stride` elements after the pair before.
 template <class T, int MR, int NV>
-void gemm_block(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_stride, T* c,
-                int64_t c_stride, bool accumulate) {
+RF_INLINE void gemm_pairs(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_stride,
+                          int64_t pair_stride, T* c, int64_t c_stride, bool accumulate) {
   constexpr int W = VectorOf<T>::kWidth;
   // A partial sum per block, added to C at the end: rounding errors grow with the block's length
   // plus the number of blocks, not with their product.
@@ -28,7 +28,7 @@ void gemm_block(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_s
   for (int64_t p = 0; p < k; ++p) {
     Vector<T> row[NV];
 #pragma GCC unroll 16
-    for (int j = 0; j < NV; ++j) row[j] = load_vector(b + j * W);
+    for (int j = 0; j < NV; ++j) row[j] = load_vector(b + j / 2 * pair_stride + j % 2 * W);
 #pragma GCC unroll 16
     for (int i = 0; i < MR; ++i) {
       const Vector<T> scale = a[i * a_stride] - Vector<T>{};
@@ -45,6 +45,14 @@ void gemm_block(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_s
       T* to = c + i * c_stride + j * W;
       store_vector(to, accumulate ? load_vector(to) + sum[i][j] : sum[i][j]);
     }
+}
+
+// The same with the vectors of a row of B side by side.
+template <class T, int MR, int NV>
+void gemm_block(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_stride, T* c,
+                int64_t c_stride, bool accumulate) {
+  gemm_pairs<T, MR, NV>(k, a, a_stride, b, b_stride, 2 * VectorOf<T>::kWidth, c, c_stride,
+                        accumulate);
 }
 
 }  // namespace redfuser::cpu::RF_ISA

@@ -1,5 +1,6 @@
 // Integer products by dot products of four bytes, which add to int32 without saturation.
-#include "cpu/simd/integer_list.h"
+#include "cpu/simd/integer_gemm.h"
+#include "cpu/simd/isa.h"
 
 #if RF_VECTOR_BYTES >= 32
 #include <cpuid.h>

@@ -1,7 +1,8 @@
 // Integer products by sums of pairs of 16-bit products (pmaddwd), which every x86 has, and the list
 // of the kernels of an instruction set. Two products of 9-bit numbers cannot overflow; the products
 // of bytes in pairs (pmaddubsw) saturate and are not used.
-#include "cpu/simd/integer_list.h"
+#include "cpu/simd/integer_gemm.h"
+#include "cpu/simd/isa.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif

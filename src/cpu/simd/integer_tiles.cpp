@@ -1,5 +1,6 @@
 // Integer products by tiles of 16 rows of 64 bytes (AMX), four tiles of C at a time.
-#include "cpu/simd/integer_list.h"
+#include "cpu/simd/integer_gemm.h"
+#include "cpu/simd/isa.h"
 
 #if RF_VECTOR_BYTES == 64 && defined(__linux__)
 #include <cpuid.h>

@@ -67,5 +67,15 @@ void add_gemm(KernelTable& table);
 void add_integer_gemm(KernelTable& table);
 void add_filter(KernelTable& table);
 void add_window(KernelTable& table);
+void add_recurrent(KernelTable& table);
+
+// The kernels of integer products that need more than their instruction set's own flags: by dot
+// products of four bytes (AVX512-VNNI, AVX-VNNI), and by tiles (AMX); null where the set has none.
+const IntegerKernels* dot_kernels();
+const IntegerKernels* tile_kernels();
+// The same products without checks, for the few rows of which no tile is worth its configuration.
+void multiply_by_dots(const IntegerMultiplyArgs& args);
+// IntegerKernels::quantize of the set.
+void quantize_integers(const IntegerQuantizeArgs& args);
 
 }  // namespace redfuser::cpu::RF_ISA

@@ -86,14 +86,20 @@ struct MatrixView {
 struct GemmArgs {
   int64_t m = 0, n = 0, k = 0;
   MatrixView a, b;
-  void* c = nullptr;  // row-major
+  const void* panels = nullptr;  // where present, B as PackFn packs it; b has no meaning then
+  void* c = nullptr;             // row-major
   int64_t c_stride = 0;
   bool c_padded = false;    // columns may be written up to the next multiple of 16
   bool accumulate = false;  // C += rather than C =
-  void* scratch = nullptr;  // kGemmScratchBytes, aligned to 64 bytes
+  // kGemmScratchBytes, aligned to 64 bytes. May be null for panels and an A of unit column stride
+  // and the product's type.
+  void* scratch = nullptr;
 };
 inline constexpr int64_t kGemmScratchBytes = int64_t{1536} * 1024;
 using GemmFn = void (*)(const GemmArgs& args);
+// Packs B[k, n] once for any number of products. `out` has k times the next multiple of 16 of n
+// elements of the product's type.
+using PackFn = void (*)(const MatrixView& b, int64_t k, int64_t n, void* out);
 
 // Depthwise convolution of one channel: for each of its filters f, out[f, d, r, c] = bias[f] + Σ_t
 // weights[f, t] · padded[d · slice + r · pitch + c + offsets[t]], where a slice is all planes of
@@ -134,8 +140,13 @@ struct WindowArgs {
 inline constexpr int64_t kWindowVectorBytes = 64;
 using WindowFn = void (*)(const WindowArgs& args);
 
+// In recurrent.h.
+struct RecurrentKernels;
+
 // In integer_gemm.h.
 struct IntegerKernels;
+struct IntegerMultiplyArgs;
+struct IntegerQuantizeArgs;
 struct IntegerFinishArgs;
 using IntegerFinishFn = void (*)(const IntegerFinishArgs& args);
 
@@ -151,6 +162,8 @@ struct KernelTable {
   ConvertFn load[kStorageTypes];           // storage -> its element class
   ConvertFn store[kElems][kStorageTypes];  // element class -> storage, wrapping integers
   GemmFn gemm_f32, gemm_f64;
+  PackFn pack_f32, pack_f64;
+  const RecurrentKernels *recurrent_f32, *recurrent_f64;
   FilterFn filter_f32, filter_f64;
   WindowFn window_f32, window_f64;
   int64_t window_lanes_f32;  // float32 elements of a vector; of float64 there are half as many

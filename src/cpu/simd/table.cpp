@@ -19,6 +19,7 @@ const KernelTable& table() {
     add_integer_gemm(t);
     add_filter(t);
     add_window(t);
+    add_recurrent(t);
     return &t;
   }();
   return *built;

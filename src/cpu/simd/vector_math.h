@@ -150,6 +150,8 @@ RF_INLINE float tanh_of(float x) {
   return a < 0.625f ? small : __builtin_copysignf(large, x);
 }
 
+RF_INLINE double tanh_of(double x) { return __builtin_tanh(x); }
+
 // x·P(x²) below 1, 1 - exp(Q(|x|)) above with Q fitted to log(erfc) on [1, 4].
 RF_INLINE float erf_of(float x) {
   const float a = __builtin_fabsf(x);
