@@ -36,6 +36,7 @@ void run_scatter_elements(OpaqueCall& call);
 void run_rnn(OpaqueCall& call);
 void run_gru(OpaqueCall& call);
 void run_lstm(OpaqueCall& call);
+void run_dynamic_quantize_lstm(OpaqueCall& call);
 
 // image/resize.cpp
 void run_resize(OpaqueCall& call);

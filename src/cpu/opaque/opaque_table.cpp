@@ -80,6 +80,7 @@ constexpr Entry kKernels[] = {
     {"ai.onnx.ml.TreeEnsemble", run_tree_ensemble},
     {"ai.onnx.ml.TreeEnsembleClassifier", run_tree_ensemble_classifier},
     {"ai.onnx.ml.TreeEnsembleRegressor", run_tree_ensemble_regressor},
+    {"com.microsoft.DynamicQuantizeLSTM", run_dynamic_quantize_lstm},
 };
 
 constexpr bool by_name(const Entry& a, const Entry& b) { return a.name < b.name; }

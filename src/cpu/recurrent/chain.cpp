@@ -2,6 +2,7 @@
 
 #include <type_traits>
 
+#include "cpu/recurrent/byte_matrix.h"
 #include "cpu/recurrent/float_matrix.h"
 
 namespace redfuser::cpu {
@@ -20,6 +21,15 @@ Chain<Matrix>::Chain(const RecurrentShape& shape, const LayerWeights<Matrix>& we
   for (int64_t b = 0; b < count; ++b) state_offsets_.push_back(b * shape.hidden);
   load_states();
   load_bias();
+  for (int64_t b = 0; b < count; ++b) {
+    if (length(b) == 0) store_states(b, 0, shape.hidden, h_[0].data() + b * shape.hidden);
+  }
+  const auto longest = std::max_element(tensors.lengths.begin(), tensors.lengths.end());
+  if (longest != tensors.lengths.end() && !shape.batch_first) {
+    inputs_.fit(tensors.x, *longest * shape.batch * shape.input);
+  } else {
+    inputs_.fit(tensors.x, shape.steps * shape.batch * shape.input);
+  }
 }
 
 template <typename Matrix>
@@ -54,15 +64,12 @@ void Chain<Matrix>::load_states() {
 }
 
 template <typename Matrix>
-void Chain<Matrix>::store_states() const {
-  const auto store = [&](const ChargedVector<T>& from, T* to) {
-    for (int64_t b = 0; to != nullptr && b < count_; ++b) {
-      std::copy_n(from.begin() + b * shape_.hidden, shape_.hidden,
-                  to + state_row(b) * shape_.hidden);
-    }
-  };
-  store(h_[present_], tensors_.y_h);
-  store(c_, tensors_.y_c);
+void Chain<Matrix>::store_states(int64_t b, int64_t unit, int64_t units, const T* h) const {
+  const int64_t at = state_row(b) * shape_.hidden + unit;
+  if (tensors_.y_h != nullptr) std::copy_n(h, units, tensors_.y_h + at);
+  if (tensors_.y_c != nullptr) {
+    std::copy_n(c_.begin() + b * shape_.hidden + unit, units, tensors_.y_c + at);
+  }
 }
 
 template <typename Matrix>
@@ -168,8 +175,9 @@ void Chain<Matrix>::run_cells(int64_t block, int64_t step, Kernel kernel, bool l
     const int64_t at = b * shape_.hidden + block * RecurrentShape::kUnits;
     const T* before = h_[present_].data() + at;
     T* h = h_[present_ ^ 1].data() + at;
+    // The state of a sequence that has ended takes no part in what others are quantised by.
     if (step >= length(b)) {
-      if (last) std::copy_n(before, args.units, h);
+      std::fill_n(h, args.units, T{});
       continue;
     }
     args.sums = sums(block, (step - begin_) * count_ + b);
@@ -178,12 +186,17 @@ void Chain<Matrix>::run_cells(int64_t block, int64_t step, Kernel kernel, bool l
     if (!c_.empty()) args.c = c_.data() + at;
     if (!reset_.empty()) args.reset = reset_.data() + at;
     kernel(args);
-    if (!last || tensors_.y == nullptr) continue;
+    if (!last) continue;
+    if (step + 1 == length(b)) {
+      store_states(b, block * RecurrentShape::kUnits, args.units, h);
+    }
+    if (tensors_.y == nullptr) continue;
     T* y = tensors_.y + y_row(b, step) * shape_.hidden + block * RecurrentShape::kUnits;
     std::copy_n(h, args.units, y);
   }
 }
 
+template class Chain<ByteMatrix>;
 template class Chain<FloatMatrix<float>>;
 template class Chain<FloatMatrix<double>>;
 

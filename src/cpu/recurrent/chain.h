@@ -32,12 +32,13 @@ class Chain {
   void prepare_second();
   void advance_second(int64_t block, int64_t step);
   void turn() { present_ ^= 1; }
-  void store_states() const;
 
  private:
   using Kernel = void (*)(const CellArgs&);
 
   void load_states();
+  // The states of a block's units, or of all, after the sequence's last step.
+  void store_states(int64_t b, int64_t unit, int64_t units, const T* h) const;
   void load_bias();
   void load_gates(CellArgs& args, int64_t block) const;
   void run_cells(int64_t block, int64_t step, Kernel kernel, bool last);

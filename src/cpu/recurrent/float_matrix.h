@@ -14,6 +14,8 @@ namespace redfuser::cpu {
 template <typename T>
 class FloatRows {
  public:
+  // The rows that are assigned later are of `count` elements at `data`.
+  void fit(const T*, int64_t) {}
   // Row i begins at base[offsets[i]]. Rows at equal distances are read in place, and must stay as
   // long as this; others are copied.
   void assign(const T* base, std::span<const int64_t> offsets, int64_t depth);

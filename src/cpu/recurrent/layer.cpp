@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "cpu/recurrent/byte_matrix.h"
 #include "cpu/recurrent/chain.h"
 #include "cpu/recurrent/float_matrix.h"
 
@@ -11,7 +12,7 @@ namespace {
 
 // In multiplications: below it a loop is not worth its threads; above it, with one sequence, a step
 // is. A state's weights of this many bytes stay in a core's second-level cache.
-constexpr int64_t kLoopWork = 1 << 15, kStepWork = 1 << 17, kCacheBytes = 1 << 20;
+constexpr int64_t kLoopWork = 1 << 15, kStepWork = 1 << 17, kCacheBytes = 1 << 18;
 // Elements of the products with the input that are held at a time, and their least rows.
 constexpr int64_t kHeldSums = 1 << 18, kLeastRows = 96;
 
@@ -49,7 +50,6 @@ class LayerRun {
         });
       }
     }
-    for (const Chain<Matrix>& chain : chains_) chain.store_states();
   }
 
  private:
@@ -153,6 +153,8 @@ void run_layer(const RecurrentShape& shape, const LayerWeights<Matrix>& weights,
   LayerRun<Matrix>(shape, weights, tensors, pool).run();
 }
 
+template void run_layer(const RecurrentShape&, const LayerWeights<ByteMatrix>&,
+                        const LayerTensors<float>&, ThreadPool&);
 template void run_layer(const RecurrentShape&, const LayerWeights<FloatMatrix<float>>&,
                         const LayerTensors<float>&, ThreadPool&);
 template void run_layer(const RecurrentShape&, const LayerWeights<FloatMatrix<double>>&,

@@ -56,6 +56,22 @@ void finish_integers(const IntegerFinishArgs& f) {
   return f.column_zeros ? finish<T, false, true>(f) : finish<T, false, false>(f);
 }
 
+void quantize_floats(int64_t count, const float* x, float scale, int32_t zero, uint8_t* out) {
+  const float low = -static_cast<float>(zero), high = 255.0f - static_cast<float>(zero);
+  RF_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) {
+    float v = x[i] / scale;
+    v = v > low ? v : low;
+    v = v < high ? v : high;
+    out[i] = static_cast<uint8_t>(static_cast<int32_t>(__builtin_nearbyintf(v)) + zero);
+  }
+}
+
+void add_scaled(int64_t count, const int32_t* c, float scale, const float* scales, float* out) {
+  RF_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) out[i] += static_cast<float>(c[i]) * (scale * scales[i]);
+}
+
 bool always() { return true; }
 
 constexpr IntegerKernels kPairKernels = {RF_ISA_NAME " pmaddwd",
@@ -90,6 +106,8 @@ void add_integer_gemm(KernelTable& table) {
   table.finish_i32 = finish_integers<int32_t>;
   table.finish_i64 = finish_integers<int64_t>;
   table.finish_f32 = finish_integers<float>;
+  table.quantize_f32 = quantize_floats;
+  table.add_scaled_i32 = add_scaled;
   int count = 0;
   const auto add = [&](const IntegerKernels* kernels) {
     if (kernels && kernels->runs()) table.integer[count++] = kernels;

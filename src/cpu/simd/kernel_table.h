@@ -149,6 +149,11 @@ struct IntegerMultiplyArgs;
 struct IntegerQuantizeArgs;
 struct IntegerFinishArgs;
 using IntegerFinishFn = void (*)(const IntegerFinishArgs& args);
+// out = saturate(round(x / scale) + zero), ties to even; 0 where that is not a number.
+using QuantizeFn = void (*)(int64_t count, const float* x, float scale, int32_t zero, uint8_t* out);
+// out += c · (scale · scales), element by element.
+using ScaleFn = void (*)(int64_t count, const int32_t* c, float scale, const float* scales,
+                         float* out);
 
 struct KernelTable {
   const char* name;
@@ -170,6 +175,8 @@ struct KernelTable {
   // Those that this machine runs, the best first; the last of them needs no extension.
   const IntegerKernels* integer[3];
   IntegerFinishFn finish_i32, finish_i64, finish_f32;
+  QuantizeFn quantize_f32;
+  ScaleFn add_scaled_i32;
 };
 
 // The table of the machine's best instruction set. The environment variable REDFUSER_CPU (baseline,

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <variant>
 
 #include "base/error.h"
 #include "cpu/opaque/opaque_kernels.h"
+#include "cpu/recurrent/byte_matrix.h"
 #include "cpu/recurrent/float_matrix.h"
 #include "cpu/recurrent/layer.h"
 #include "redfuser/memory_limit.h"
@@ -180,6 +182,39 @@ void run_floats(OpaqueCall& call, const RecurrentShape& shape) {
   }
 }
 
+// UserError unless every scale is a positive number.
+void check_scales(const OpaqueCall& call, int input) {
+  const Tensor& scales = call.tensor(input);
+  for (int64_t i = 0; i < scales.size(); ++i) {
+    const float scale = scales.as<float>()[i];
+    if (scale > 0 && std::isfinite(scale)) continue;
+    call.fail(fmt::format("scale {} of input {} (\"{}\") is not a positive number", scale, input,
+                          call.input(input).name));
+  }
+}
+
+LayerWeights<ByteMatrix> pack_bytes(const OpaqueCall& call, const RecurrentShape& shape) {
+  const MemoryLimit none(0);
+  const int64_t columns = shape.gates() * shape.hidden;
+  const auto matrix = [&](int input, int64_t depth) {
+    const Tensor &from = call.tensor(input), &scales = call.tensor(6 + 2 * input),
+                 &zeros = call.tensor(7 + 2 * input);
+    check_scales(call, 6 + 2 * input);
+    return [=](int64_t direction, const std::vector<int64_t>& of) {
+      const int64_t parameters = scales.size() / shape.directions;
+      ByteColumns bytes;
+      bytes.data = static_cast<const char*>(from.data()) + direction * depth * columns;
+      bytes.dtype = from.dtype();
+      bytes.row_stride = columns;
+      bytes.scales = scales.as<float>() + direction * parameters;
+      bytes.zeros = static_cast<const char*>(zeros.data()) + direction * parameters;
+      bytes.per_column = scales.dims().size() == 2;
+      return ByteMatrix(bytes, depth, of);
+    };
+  };
+  return pack_weights<ByteMatrix>(shape, matrix(1, shape.input), matrix(2, shape.hidden));
+}
+
 void run_recurrent(OpaqueCall& call, Cell cell) {
   const RecurrentShape shape = shape_of(call, cell);
   if (call.dtype(0) == DType::Float64) return run_floats<double>(call, shape);
@@ -191,5 +226,18 @@ void run_recurrent(OpaqueCall& call, Cell cell) {
 void run_rnn(OpaqueCall& call) { run_recurrent(call, Cell::Rnn); }
 void run_gru(OpaqueCall& call) { run_recurrent(call, Cell::Gru); }
 void run_lstm(OpaqueCall& call) { run_recurrent(call, Cell::Lstm); }
+
+void run_dynamic_quantize_lstm(OpaqueCall& call) {
+  RecurrentShape shape = shape_of(call, Cell::Lstm);
+  shape.hidden = call.dims(2)[1];
+  const auto pack = [&] { return pack_bytes(call, shape); };
+  bool constant = true;
+  for (const int input : {1, 2, 8, 9, 10, 11}) constant = constant && call.is_constant(input);
+  if (constant) {
+    run_with(call, shape, call.prepared<LayerWeights<ByteMatrix>>(pack));
+  } else {
+    run_with(call, shape, pack());
+  }
+}
 
 }  // namespace redfuser::cpu
