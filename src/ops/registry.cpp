@@ -49,4 +49,8 @@ const OpDef* find_op(std::string_view domain, std::string_view name, int version
   return found;
 }
 
+bool has_channel_weights(const ir::Node& node) {
+  return node.op == "Conv" && (node.domain.empty() || node.domain == "ai.onnx");
+}
+
 }  // namespace redfuser::ops

@@ -13,4 +13,8 @@ const OpDef* find_op(std::string_view domain, std::string_view name, int version
 // Every definition, ordered by domain and name.
 std::span<const OpDef> all_ops();
 
+// Channel c (dimension 1) of the node's one output is linear in the elements [c, ...] of input 1,
+// plus element c of input 2, which may be absent.
+bool has_channel_weights(const ir::Node& node);
+
 }  // namespace redfuser::ops

@@ -27,6 +27,12 @@ bool eliminate_common(ir::Graph& graph);
 // Removes nodes that do not contribute to an output, and unused values; renumbers both.
 bool eliminate_dead(ir::Graph& graph);
 
+// Multiplies constant scales of the channels behind a convolution into its weights, and adds
+// constant shifts to its bias: those of a normalisation by constant statistics. For weights of
+// float32 and float64, which round to narrower types. For execution only, since the weights lose
+// their names.
+bool fold_scales(ir::Graph& graph);
+
 // Replaces large constants by expressions of their indices: uniform constants, bands (an additive
 // causal mask, a window), and arithmetic progressions of integers (positions). They are then
 // computed in place, and fully masked tiles are known. For execution.

@@ -23,6 +23,7 @@ constexpr Pass kOptimize[] = {
     {"eliminate_dead", eliminate_dead},
 };
 constexpr Pass kExecution[] = {
+    {"fold_scales", fold_scales},
     {"recover_index_expressions", recover_index_expressions},
     {"merge_products", merge_products},
 };

@@ -152,6 +152,9 @@ StepTime WindowPlan::time(int threads) const {
   const double tasks = static_cast<double>(s.batch * s.groups * strips_.count() * parts_);
   TaskTime task{task_time(), 0};
   StepTime result = step_time(task, tasks, threads, form().output_bytes());
+  // Threads do not end together.
+  constexpr double kLost = 0.15;
+  if (!result.alone) result.time += kLost * task.time;
   if (parts_ > 1 && inputs_.copied() && !result.alone) result.time += select::kCpu.step;
   if (!form().constant_weights) {
     const double weights = static_cast<double>(s.filters * form().taps());

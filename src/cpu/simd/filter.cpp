@@ -44,20 +44,24 @@ void fill_channel(const ChannelArgs& g) {
   const T* in = static_cast<const T*>(g.in);
   const T* end = in + g.input[0] * g.input[1] * g.input[2];
   const int64_t height = g.stride[1], width = g.stride[2];
-  for (int64_t d = 0; d < g.input[0]; ++d) {
-    const int64_t slice = d + g.pad[0];
-    if (slice >= g.depth) break;
-    for (int64_t h = 0; h < g.input[1]; ++h, in += g.input[2]) {
-      const int64_t line = h + g.pad[1];
-      if (line >= g.rows * height) continue;
-      T* row = static_cast<T*>(g.padded) + (slice * height + line % height) * width * g.plane +
-               line / height * g.pitch;
-      for (int64_t phase = 0; phase < width; ++phase, row += g.plane) {
-        const int64_t first = g.pad[2] > phase ? (g.pad[2] - phase + width - 1) / width : 0;
-        const int64_t at = first * width + phase - g.pad[2];
-        const int64_t inside = (g.input[2] - at + width - 1) / width;
-        const int64_t count = inside < g.pitch - first ? inside : g.pitch - first;
-        if (count > 0) copy_line<T>(in + at, width, count, end - in - at, row + first);
+  const int64_t slices = g.input[0] < g.depth - g.pad[0] ? g.input[0] : g.depth - g.pad[0];
+  for (int64_t phase = 0; phase < width; ++phase) {
+    const int64_t first = g.pad[2] > phase ? (g.pad[2] - phase + width - 1) / width : 0;
+    const int64_t at = first * width + phase - g.pad[2];
+    const int64_t inside = (g.input[2] - at + width - 1) / width;
+    const int64_t count = inside < g.pitch - first ? inside : g.pitch - first;
+    if (count <= 0) continue;
+    for (int64_t d = 0; d < slices; ++d) {
+      const T* from = in + d * g.input[1] * g.input[2] + at;
+      T* slice = static_cast<T*>(g.padded) + ((d + g.pad[0]) * height * width + phase) * g.plane;
+      int64_t row = g.pad[1] / height, part = g.pad[1] % height;
+      for (int64_t h = 0; h < g.input[1] && row < g.rows; ++h, from += g.input[2]) {
+        copy_line<T>(from, width, count, end - from,
+                     slice + part * width * g.plane + row * g.pitch + first);
+        if (++part == height) {
+          part = 0;
+          ++row;
+        }
       }
     }
   }
