@@ -173,8 +173,8 @@ std::vector<float> layer_values(const cpu::RecurrentShape& shape, int threads,
 
 TEST(CpuRecurrent, ThreadsDoNotChangeTheResult) {
   for (const cpu::Cell cell : {cpu::Cell::Rnn, cpu::Cell::Gru, cpu::Cell::Lstm}) {
-    for (const auto& [batch, input, hidden] :
-         std::vector<std::array<int64_t, 3>>{{1, 20, 200}, {6, 70, 90}, {5, 33, 300}}) {
+    for (const auto& [batch, input, hidden] : std::vector<std::array<int64_t, 3>>{
+             {1, 20, 200}, {6, 70, 90}, {5, 33, 300}, {1, 9, 700}}) {
       cpu::RecurrentShape shape;
       shape.cell = cell;
       shape.steps = 7;

@@ -60,6 +60,7 @@ class ByteMatrix {
   using Rows = ByteRows;
   // All rows of a step share a range.
   static constexpr bool kRowsApart = false;
+  static constexpr int64_t kElementBytes = 1;
 
   // Column j is number columns[j] of `from`.
   ByteMatrix(const ByteColumns& from, int64_t depth, std::span<const int64_t> columns);

@@ -36,6 +36,7 @@ class FloatMatrix {
   using Rows = FloatRows<T>;
   // The result of a row does not depend on the rows that it is multiplied with.
   static constexpr bool kRowsApart = true;
+  static constexpr int64_t kElementBytes = sizeof(T);
 
   // Element (k, j) is data[columns[j] * depth + k].
   FloatMatrix(const T* data, int64_t depth, std::span<const int64_t> columns);

@@ -11,8 +11,11 @@ namespace redfuser::cpu {
 namespace {
 
 // In multiplications: below it a loop is not worth its threads; above it, with one sequence, a step
-// is. A state's weights of this many bytes stay in a core's second-level cache.
-constexpr int64_t kLoopWork = 1 << 15, kStepWork = 1 << 17, kCacheBytes = 1 << 18;
+// is.
+constexpr int64_t kLoopWork = 1 << 15, kStepWork = 1 << 17;
+// Of a state's weights: up to the first, threads that each read them all are faster than threads
+// that share each step. Up to the second, they stay in a core's second-level cache.
+constexpr int64_t kSharedBytes = 1 << 18, kCoreBytes = 3 << 19;
 // Elements of the products with the input that are held at a time, and their least rows.
 constexpr int64_t kHeldSums = 1 << 18, kLeastRows = 96;
 
@@ -42,8 +45,11 @@ class LayerRun {
     for (int64_t begin = 0; begin < steps_; begin += held) {
       const int64_t steps = std::min(held, steps_ - begin);
       project(begin, steps);
+      const int64_t chains = in_turn_ ? 1 : size();
       if (by_steps_) {
-        for (int64_t step = begin; step < begin + steps; ++step) together(step);
+        for (int64_t first = 0; first < size(); first += chains) {
+          for (int64_t step = begin; step < begin + steps; ++step) together(first, chains, step);
+        }
       } else {
         each(size(), work(shape_.batch * steps, shape_.hidden), [&](int64_t task) {
           for (int64_t step = begin; step < begin + steps; ++step) alone(chain(task), step);
@@ -60,13 +66,19 @@ class LayerRun {
     return shape_.directions * rows * depth * shape_.gates() * shape_.hidden;
   }
 
-  // The number of groups of sequences; decides whether the threads share each step.
+  // The number of groups of sequences; decides whether the threads share each step, and whether all
+  // of them take one direction after the other.
   int64_t divide() {
     const int64_t threads = pool_.size(), chains = shape_.directions;
-    if (chains >= threads || shape_.blocks() == 0) return 1;
     const int64_t weights = shape_.gates() * shape_.hidden * shape_.hidden;
+    const int64_t bytes = weights * Matrix::kElementBytes;
+    if (threads > 1 && chains > 1 && shape_.blocks() > 1 && bytes * chains > kCoreBytes * threads) {
+      by_steps_ = in_turn_ = true;
+      return 1;
+    }
+    if (chains >= threads || shape_.blocks() == 0) return 1;
     const int64_t groups = std::min(shape_.batch, (threads + chains - 1) / chains);
-    const bool kept = weights * static_cast<int64_t>(sizeof(T)) <= kCacheBytes;
+    const bool kept = bytes <= kSharedBytes;
     by_steps_ = shape_.blocks() > 1 && weights * shape_.batch >= kStepWork &&
                 (groups <= 1 || !kept || !Matrix::kRowsApart);
     return by_steps_ || !Matrix::kRowsApart ? 1 : std::max<int64_t>(1, groups);
@@ -107,31 +119,32 @@ class LayerRun {
     chain.turn();
   }
 
-  // A step by all threads, each of which takes neighbouring blocks.
-  void together(int64_t step) {
+  // A step of some chains by all threads, each of which takes neighbouring blocks.
+  void together(int64_t first, int64_t count, int64_t step) {
+    const std::span<Chain<Matrix>> chains(&chain(first), static_cast<size_t>(count));
     const int64_t blocks = shape_.blocks();
-    const int64_t parts = std::min<int64_t>(blocks, (pool_.size() + size() - 1) / size());
+    const int64_t parts = std::min<int64_t>(blocks, (pool_.size() + count - 1) / count);
     const auto phase = [&](void (Chain<Matrix>::*advance)(int64_t, int64_t)) {
-      pool_.parallel_for(size() * parts, [&](int64_t task, int) {
+      pool_.parallel_for(count * parts, [&](int64_t task, int) {
         const int64_t part = task % parts;
         for (int64_t i = blocks * part / parts; i < blocks * (part + 1) / parts; ++i) {
-          (chain(task / parts).*advance)(i, step);
+          (chain(first + task / parts).*advance)(i, step);
         }
       });
     };
-    for (Chain<Matrix>& chain : chains_) chain.prepare();
+    for (Chain<Matrix>& chain : chains) chain.prepare();
     phase(&Chain<Matrix>::advance);
-    if (chain(0).two_phases()) {
-      for (Chain<Matrix>& chain : chains_) chain.prepare_second();
+    if (chains[0].two_phases()) {
+      for (Chain<Matrix>& chain : chains) chain.prepare_second();
       phase(&Chain<Matrix>::advance_second);
     }
-    for (Chain<Matrix>& chain : chains_) chain.turn();
+    for (Chain<Matrix>& chain : chains) chain.turn();
   }
 
   const RecurrentShape& shape_;
   ThreadPool& pool_;
   int64_t steps_ = 0;
-  bool by_steps_ = false;
+  bool by_steps_ = false, in_turn_ = false;
   std::vector<Chain<Matrix>> chains_;
 };
 
