@@ -10,26 +10,47 @@
 #include "base/deferred_contents.h"
 #include "base/error.h"
 #include "base/memory_budget.h"
+#include "base/memory_pool.h"
 #include "base/string_pool.h"
 
 namespace redfuser {
 namespace {
 
-constexpr size_t kAlignment = 64;
-
 struct FreeMemory {
   void operator()(void* memory) const {
-    ::operator delete (memory, std::align_val_t{kAlignment});
+    if (pool) {
+      pool->give(block);
+    } else {
+      ::operator delete (memory, std::align_val_t{kTensorAlignment});
+    }
     if (budget) give_back(*budget, bytes);
   }
   std::shared_ptr<MemoryBudget> budget;
   size_t bytes;
+  std::shared_ptr<MemoryPool> pool;  // null for memory of no pool
+  MemoryPool::Block block;
 };
 
+#if defined(__SANITIZE_ADDRESS__)
+// Blocks are larger than tensors and used again, which hides accesses out of place.
+std::shared_ptr<MemoryPool> pool_for(size_t) { return nullptr; }
+#else
+std::shared_ptr<MemoryPool> pool_for(size_t bytes) {
+  return bytes < MemoryPool::kLeastBytes ? nullptr : current_pool();
+}
+#endif
+
 std::shared_ptr<void> allocate(size_t bytes) {
-  FreeMemory free{current_budget(), bytes};
+  FreeMemory free{current_budget(), bytes, pool_for(bytes), {}};
   if (free.budget) take(*free.budget, bytes);
-  void* memory = ::operator new (bytes > 0 ? bytes : 1, std::align_val_t{kAlignment}, std::nothrow);
+  void* memory = nullptr;
+  if (free.pool) {
+    free.block = free.pool->take(bytes);
+    memory = free.block.data;
+  } else {
+    memory =
+        ::operator new (bytes > 0 ? bytes : 1, std::align_val_t{kTensorAlignment}, std::nothrow);
+  }
   if (memory == nullptr) {
     if (free.budget) give_back(*free.budget, bytes);
     throw std::bad_alloc();

@@ -292,7 +292,7 @@ TaskTime task_time(const TileProgram& program, const select::CpuMachine& machine
 
 StepTime step_time(const TaskTime& task, double tasks, int threads, double output_bytes,
                    double share, const select::CpuMachine& machine) {
-  constexpr double kLargestReused = 32 << 20;  // larger memory is returned when it is freed
+  constexpr double kLargestReused = 32 << 20;  // larger memory is taken to be fresh
   const double each = share * task.time + machine.task;
   const double pages = output_bytes > kLargestReused ? output_bytes / machine.fault_rate : 0;
   const double waves = std::ceil(tasks / threads);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/memory_budget.h"
+#include "base/memory_pool.h"
 #include "cpu/opaque/opaque_shapes.h"
 #include "redfuser/memory_limit.h"
 #include "runtime/cpu/call_run.h"
@@ -32,7 +33,7 @@ PlanRun::PlanRun(std::shared_ptr<const CompiledProgram> program, ThreadPool& poo
   clear();
 }
 
-PlanRun::~PlanRun() = default;
+PlanRun::~PlanRun() { memory_->close(); }
 
 CallRun* PlanRun::call_of(size_t step) const {
   return calls_.empty() ? nullptr : calls_[step].get();
@@ -142,6 +143,8 @@ void PlanRun::run(int64_t memory_limit, StepObserver* observer) {
   has_run_ = true;
   peak_ = 0;
   meter_ = MemoryMeter();
+  memory_->begin_run();
+  const PoolScope pooled(memory_);
   checks_ = all_checks_;
   checks_.run(symbols_);
   const size_t count = program_->plan.steps.size();

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/memory_pool.h"
 #include "base/thread_pool.h"
 #include "redfuser/timing.h"
 #include "runtime/cpu/memory_meter.h"
@@ -84,6 +85,7 @@ class PlanRun {
   const SizeChecks all_checks_;
   SizeChecks checks_;  // of this run
   MemoryMeter meter_;
+  const std::shared_ptr<MemoryPool> memory_ = std::make_shared<MemoryPool>();
   bool has_run_ = false;
   int64_t memory_limit_ = 0, peak_ = 0;
 };
