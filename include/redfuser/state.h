@@ -9,8 +9,9 @@
 // A state is an input (past) and an output (present). The output of a run is the input of the next
 // one, in the memory of the session's device: it is neither copied there nor to the host. On a GPU
 // a run reads one buffer and writes another, and the two change places after it; each holds a power
-// of two of positions, so both are allocated anew only when a state has doubled. On the CPU a run
-// allocates its outputs. A run thus writes the whole present, not the new positions alone.
+// of two of positions, so both are allocated anew only when a state has doubled. A run thus writes
+// the whole present, not the new positions alone. A state without an axis has one buffer there,
+// written in place (redfuser/device.h). On the CPU a run allocates its outputs.
 #pragma once
 
 #include <cstdint>
@@ -50,9 +51,9 @@ struct StateOptions {
 };
 
 // The states of one sequence, or of one batch of sequences. Several may use a session in turn; its
-// runs must not overlap. An error leaves the states as they were. UserError, with the state's name:
-// from run() for a batch other than the state's, or more positions than the capacity or a buffer
-// has; from rewind() beyond the start or of a state without an axis; from every function but
+// runs must not overlap. A UserError leaves the states as they were. It is thrown, with the state's
+// name: from run() for a batch other than the state's, or more positions than the capacity or a
+// buffer has; from rewind() beyond the start or of a state without an axis; from every function but
 // length() during a run, such as from the session's progress callback.
 class States {
  public:

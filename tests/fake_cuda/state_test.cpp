@@ -106,6 +106,58 @@ TEST_F(StatesOnGpu, CapacityBoundsTheirMemory) {
   EXPECT_EQ(small.length(), 17);
 }
 
+// One buffer, written in place: every run has the same addresses, so a graph of it is replayed.
+void expect_in_place(FakeCuda& gpu, States& states, const std::string& name,
+                     const std::function<void()>& run) {
+  run();
+  run();
+  const void* const address = states.tensor(name).data;
+  const size_t blocks = gpu.blocks.size();
+  gpu.on_device = gpu.replays = gpu.to_host = 0;
+  for (int i = 0; i < 4; ++i) {
+    run();
+    EXPECT_EQ(states.tensor(name).data, address);
+  }
+  EXPECT_EQ(gpu.on_device, 0);
+  EXPECT_EQ(gpu.to_host, 4);
+  EXPECT_GE(gpu.replays, 3);
+  EXPECT_EQ(gpu.blocks.size(), blocks);
+  const States fork = states.fork();
+  run();
+  EXPECT_NE(states.tensor(name).data, address);
+  EXPECT_EQ(fork.tensor(name).data, address);
+}
+
+TEST_F(StatesOnGpu, WithoutAnAxisAreWrittenInPlace) {
+  const Model recurrent = model(
+      "g (float[n] x, float[n] h) => (float[n] y, float[n] next) {"
+      "  next = Add(h, x)  y = Neg(x) }");
+  Session other(compile(recurrent), options);
+  States h(other, recurrent, {{{"h", "next", std::nullopt}}, 0});
+  expect_in_place(*gpu, h, "h", [&] { h.run({{"x", vector_of(100)}}); });
+}
+
+TEST_F(StatesOnGpu, CachesOfAFixedSizeAreScatteredIntoInPlace) {
+  const Model scatter = Model::parse(
+      "<ir_version: 10, opset_import: [\"\" : 24]> g (float[b, 2, s, 8] x, int64[b] at,"
+      " float[b, 2, 32, 8] past_0) => (float[b, 2, s, 8] y, float[b, 2, 32, 8] present_0) {"
+      "  present_0 = TensorScatter<axis = 2>(past_0, x, at)  y = Neg(x) }");
+  Session other(compile(scatter), options);
+  States cache(other, scatter);
+  Tensor at(DType::Int64, {3});
+  std::fill_n(at.as<int64_t>(), 3, 4);
+  expect_in_place(*gpu, cache, "past_0", [&] {
+    cache.run({{"x", vector_of(3 * 2 * 8).reshaped({3, 2, 1, 8})}, {"at", at}});
+  });
+  for (const int64_t outside : {-1, 32}) {
+    std::fill_n(at.as<int64_t>(), 3, outside);
+    expect_mentions(error_of([&] {
+                      cache.run({{"x", vector_of(3 * 2 * 8).reshaped({3, 2, 1, 8})}, {"at", at}});
+                    }),
+                    "\"TensorScatter_0\": index 32 is out of range for size 32");
+  }
+}
+
 // A run's tokens and mask go there, and one row of logits of each sequence comes back.
 TEST_F(StatesOnGpu, OfTheLogitsTheLastRowsAreCopied) {
   const Model decoder = model(

@@ -79,7 +79,6 @@ void run_mel_weight_matrix(OpaqueCall& call);
 void run_det(OpaqueCall& call);
 void run_cumprod(OpaqueCall& call);
 void run_bit_cast(OpaqueCall& call);
-void run_tensor_scatter(OpaqueCall& call);
 
 // image/grid_sample.cpp, image/image.cpp
 void run_grid_sample(OpaqueCall& call);

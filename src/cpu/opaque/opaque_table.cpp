@@ -69,7 +69,6 @@ constexpr Entry kKernels[] = {
     {"StringConcat", run_string_concat},
     {"StringNormalizer", run_string_normalizer},
     {"StringSplit", run_string_split},
-    {"TensorScatter", run_tensor_scatter},
     {"TfIdfVectorizer", run_tf_idf},
     {"Unique", run_unique},
     {"Upsample", run_upsample},

@@ -81,6 +81,7 @@ const std::map<std::string, ExpansionText>& texts() {
       {"GlobalLpPool", global_lp_pool},
       {"LayerNormalization", early_layer_norm},
       {"SimplifiedLayerNormalization", simplified_layer_norm},
+      {"TensorScatter", tensor_scatter},
   };
   return table;
 }

@@ -103,26 +103,12 @@ void infer_bit_cast(InferContext& context) {
   context.set(0, to, context.shape(0));
 }
 
-void infer_tensor_scatter(InferContext& context) {
-  if (context.dtype(0) != context.dtype(1) || context.rank(0) != context.rank(1)) {
-    context.fail("cache and update differ in type or rank");
-  }
-  const int axis = context.axis(context.integer("axis", -2), context.rank(0));
-  if (axis == 0) context.fail("the axis is that of the batch");
-  for (int d = 0; d < context.rank(0); ++d) {
-    if (d == axis) continue;
-    context.require_equal(context.shape(0)[d], context.shape(1)[d], fmt::format("dimension {}", d));
-  }
-  context.set(0, context.dtype(0), context.shape(0));
-}
-
 constexpr OpDef kOps[] = {
     {"DFT", "", 17, infer_dft, nullptr},
     {"STFT", "", 17, infer_stft, nullptr},
     {"MelWeightMatrix", "", 17, infer_mel_weight_matrix, nullptr},
     {"Det", "", 11, infer_det, nullptr},
     {"BitCast", "", 26, infer_bit_cast, nullptr},
-    {"TensorScatter", "", 24, infer_tensor_scatter, nullptr},
 };
 
 }  // namespace

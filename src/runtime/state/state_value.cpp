@@ -37,6 +37,8 @@ int64_t StateValue::length() const {
 
 DeviceTensor StateValue::target(Session& session, const Dims& dims) {
   if (session.stream() == nullptr) return dlpack::on_host(Tensor(declared_.dtype, dims));
+  const bool own = room_.owner.use_count() == 1;
+  if (!pair_.axis && own && dims == dims_) return room_;
   const bool free = spare_.owner.use_count() == 1;
   if (!free || element_count(spare_.dims) < element_count(dims)) {
     spare_ = DeviceTensor();
@@ -49,7 +51,7 @@ DeviceTensor StateValue::target(Session& session, const Dims& dims) {
 
 void StateValue::replace(const DeviceTensor& value) {
   dims_ = value.dims;
-  if (value.on_host) {
+  if (value.on_host || value.data == room_.data) {
     room_ = value;
   } else {
     std::swap(room_, spare_);

@@ -21,8 +21,9 @@ class StateValue {
   // Positions along the axis; 0 of a recurrent state.
   int64_t length() const;
 
-  // Memory for the next value: on a GPU that of the value before this one, if it is large enough
-  // and nothing else keeps it, else new memory for a power of two of positions.
+  // Memory for the next value. On a GPU without an axis that of this value, unless something else
+  // keeps it; else that of the value before this one, if it is large enough and nothing else keeps
+  // it; else new memory, for a power of two of positions.
   DeviceTensor target(Session& session, const Dims& dims);
   // The next value. Its memory is target()'s or, on the CPU, any.
   void replace(const DeviceTensor& value);

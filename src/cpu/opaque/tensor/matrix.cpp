@@ -1,4 +1,4 @@
-// Determinants, running products, reinterpretation and cache updates.
+// Determinants, running products and reinterpretation.
 #include <cmath>
 #include <cstring>
 
@@ -92,39 +92,6 @@ void run_bit_cast(OpaqueCall& call) {
   const int mask = (1 << bits) - 1, sign = is_signed ? 1 << (bits - 1) : 0;
   for (int64_t i = 0; i < y.size(); ++i) {
     y.as<int8_t>()[i] = static_cast<int8_t>(((y.as<uint8_t>()[i] & mask) ^ sign) - sign);
-  }
-}
-
-// Writes rows of the update into the cache from each batch element's position on; a circular cache
-// begins again at its end.
-void run_tensor_scatter(OpaqueCall& call) {
-  const Tensor &cache = call.tensor(0), &update = call.tensor(1);
-  const int axis = call.axis(call.integer("axis", -2), static_cast<int>(cache.dims().size()));
-  const std::string mode = call.text("mode", "linear");
-  if (mode != "linear" && mode != "circular") call.fail(fmt::format("mode \"{}\"", mode));
-  const int64_t batch = cache.dims()[0], size = cache.dims()[static_cast<size_t>(axis)];
-  const int64_t count = update.dims()[static_cast<size_t>(axis)];
-  std::vector<int64_t> positions(static_cast<size_t>(batch), 0);
-  if (call.has_input(2)) positions = call.integers_of(2);
-  if (static_cast<int64_t>(positions.size()) != batch) call.fail("one position per batch element");
-  const AxisView view = around_axis(cache.dims(), axis);
-  const int64_t bytes = view.inner * static_cast<int64_t>(size_of(cache.dtype()));
-  Tensor& y = call.allocate(0, cache.dims());
-  if (cache.bytes() > 0) std::memcpy(y.mutable_data(), cache.data(), cache.bytes());
-  const int64_t heads = batch == 0 ? 0 : view.outer / batch;
-  for (int64_t o = 0; o < view.outer; ++o) {
-    int64_t first = positions[static_cast<size_t>(o / heads)];
-    const bool circular = mode == "circular" && size > 0;
-    if (circular) first = (first % size + size) % size;
-    if (first < 0 || first > size) {
-      call.fail(fmt::format("position {} in a cache of {}", first, size));
-    }
-    for (int64_t t = 0; t < count; ++t) {
-      const int64_t at = circular ? (first + t) % size : first + t;
-      if (at >= size) call.fail(fmt::format("position {} in a cache of {}", at, size));
-      std::memcpy(y.as<char>() + (o * size + at) * bytes,
-                  update.as<char>() + (o * count + t) * bytes, static_cast<size_t>(bytes));
-    }
   }
 }
 

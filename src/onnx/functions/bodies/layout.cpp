@@ -1,5 +1,7 @@
 // com.microsoft operators that are now in ai.onnx, perhaps under another name; operators of ai.onnx
 // that are short compositions of others.
+#include <fmt/ranges.h>
+
 #include "onnx/functions/expansion_call.h"
 
 namespace redfuser::onnx {
@@ -67,6 +69,83 @@ std::string global_lp_pool(const ExpansionCall& call) {
                      call.type(0) == ::onnx::TensorProto::DOUBLE ? ::onnx::TensorProto::DOUBLE
                                                                  : ::onnx::TensorProto::FLOAT,
                      p, 1 / p);
+}
+
+namespace {
+
+// `{1, -1, 1}`: the axis among `rank` dimensions.
+std::string along(int axis, int rank) {
+  std::vector<int> sizes(static_cast<size_t>(rank), 1);
+  sizes[static_cast<size_t>(axis)] = -1;
+  return fmt::format("Constant<value_ints = [{}]>()", fmt::join(sizes, ", "));
+}
+
+}  // namespace
+
+// A scatter of rows: row t of an update goes to position t of the cache after the batch element's
+// own, by its indices along the dimensions up to the axis. A scatter counts positions below 0 from
+// the end; here p - min(p, 0)·(size + 1) is out of range with p. Integers alone, so that a run on a
+// GPU can inspect the positions.
+std::string tensor_scatter(const ExpansionCall& call) {
+  const int rank = call.rank(0);
+  int64_t axis = call.integer("axis", -2);
+  if (axis < 0) axis += rank;
+  if (axis < 1 || axis >= rank) call.fail("the axis is that of the batch, or none of the cache's");
+  if (call.rank(1) != rank) call.fail("cache and update differ in rank");
+  const std::string mode = call.text("mode", "linear");
+  if (mode != "linear" && mode != "circular") call.fail(fmt::format("mode \"{}\"", mode));
+  const int places = static_cast<int>(axis) + 1;
+  std::string text = fmt::format(R"((Cache, Update, At) => (Y) {{
+    First = Constant<value_ints = [0]>()
+    Last = Constant<value_ints = [-1]>()
+    Zero = Constant<value_int = 0>()
+    One = Constant<value_int = 1>()
+    Outer = Shape<start = 0, end = {0}>(Cache)
+    Size = Shape<start = {0}, end = {1}>(Cache)
+    Count = Shape<start = {0}, end = {1}>(Update)
+    Places = Concat<axis = 0>(Outer, Count)
+    Counted = Squeeze(Count, First)
+    Steps = Range(Zero, Counted, One)
+    StepsForm = {2}
+    Rows = Reshape(Steps, StepsForm)
+  )",
+                                 axis, places, along(places - 1, places));
+  if (call.has(2)) {
+    text += fmt::format(R"(
+      Batch = Shape<start = 0, end = 1>(Cache)
+      Ones = Constant<value_ints = [{}]>()
+      AtForm = Concat<axis = 0>(Batch, Ones)
+      Starts = Reshape(At, AtForm)
+      Wanted = Add(Starts, Rows)
+    )",
+                        fmt::join(std::vector<int>(static_cast<size_t>(axis), 1), ", "));
+  } else {
+    text += "Wanted = Identity(Rows) ";
+  }
+  text += mode == "circular" ? "Row = Mod(Wanted, Size) "
+                             : "Below = Min(Wanted, Zero) Beyond = Add(Size, One) "
+                               "Far = Mul(Below, Beyond) Row = Sub(Wanted, Far) ";
+  std::string parts;
+  for (int d = 0; d < axis; ++d) {
+    text += fmt::format(R"(
+      Size{0} = Shape<start = {0}, end = {1}>(Cache)
+      Counted{0} = Squeeze(Size{0}, First)
+      Steps{0} = Range(Zero, Counted{0}, One)
+      Form{0} = {2}
+      Line{0} = Reshape(Steps{0}, Form{0})
+      Wide{0} = Expand(Line{0}, Places)
+      Part{0} = Unsqueeze(Wide{0}, Last)
+    )",
+                        d, d + 1, along(d, places));
+    parts += fmt::format("Part{}, ", d);
+  }
+  return text + fmt::format(R"(
+    WideRow = Expand(Row, Places)
+    PartRow = Unsqueeze(WideRow, Last)
+    Indices = Concat<axis = -1>({}PartRow)
+    Y = ScatterND(Cache, Indices, Update)
+  }})",
+                            parts);
 }
 
 }  // namespace redfuser::onnx
