@@ -10,7 +10,7 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
                    ${PROJECT_SOURCE_DIR}/models)
   add_test(NAME python.contrib_operators
            COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/contrib_test.py
-                   $<TARGET_FILE:redfuser-run>)
+                   $<TARGET_FILE:redfuser-run> $<TARGET_FILE:redfuser-opt>)
   add_test(NAME python.counts
            COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/counts_test.py
                    $<TARGET_FILE:redfuser-run>)

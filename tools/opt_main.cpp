@@ -58,6 +58,11 @@ void add_options(CLI::App& app, OptOptions& options) {
       ->type_name("CLASS>=COUNT");
 }
 
+bool has_reports(const OptOptions& options) {
+  return options.explain || !options.dump.empty() || !options.svg.empty() ||
+         !options.report.empty() || !options.assert_fused.empty();
+}
+
 std::optional<OptOptions> parse_options(int argc, char** argv) {
   CLI::App app("Optimises an ONNX model: finds cascaded reductions and fuses them.",
                "redfuser-opt");
@@ -107,10 +112,8 @@ std::optional<OptOptions> parse_options(int argc, char** argv) {
   if (app.count("--explain") > 0) options.explain = explain.empty() ? "" : explain.front();
   options.fuse = !no_fuse;
   options.certify = !no_certify;
-  const bool reports = options.explain || !options.dump.empty() || !options.svg.empty() ||
-                       !options.report.empty() || !options.assert_fused.empty();
   if (options.input.empty()) fail("IN is missing (--help lists the options)");
-  if (options.output.empty() && !reports) {
+  if (options.output.empty() && !has_reports(options)) {
     fail(
         "OUT is missing (it may be left out with --explain, --dump, --svg, --report or "
         "--assert-fused)");
@@ -129,6 +132,9 @@ SaveResult write_model(const Model& model, const Program& program, const OptOpti
 
 void describe(const SaveResult& result, const ReportView& report, const OptOptions& options,
               const Words& words) {
+  if (!result.kept_because.empty()) {
+    tell(fmt::format("note: written as it is: {}\n", result.kept_because));
+  }
   words.say(count_table(result.operators_before, result.operators_after));
   words.say(fmt::format("fused: {}\n", fused_summary(report)));
   if (!options.verbose) return;
@@ -159,7 +165,8 @@ void write_reports(const Program& program, const ReportView& report, const OptOp
 
 // The model to work on. What stays fp32 though it was to be converted goes to stderr.
 Model load(const OptOptions& options) {
-  Model model = Model::load(options.input);
+  const bool writes_only = !options.output.empty() && !options.convert && !has_reports(options);
+  Model model = writes_only ? Model::load_to_save(options.input) : Model::load(options.input);
   if (!options.convert) return model;
   ConvertedModel converted = convert(model, *options.convert);
   for (const OverflowingTensor& tensor : converted.overflowing) {

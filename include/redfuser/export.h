@@ -26,10 +26,13 @@ struct SaveOptions {
 struct SaveResult {
   std::map<std::string, int> operators_before, operators_after;  // of the two files' main graphs
   std::vector<std::string> notes;  // nodes that were left out of a function, and why
+  std::string kept_because;        // if not empty, why the file's nodes were written as they are
 };
 
 // Writes `model`, optimised, with the fused regions of `program` (null: none) to `path`. The output
-// bytes are deterministic; a file is replaced only when the new one is whole.
+// bytes are deterministic; a file is replaced only when the new one is whole. A model whose graph
+// depends on values of a run, or that has operators that are not supported, is written as it is;
+// UserError for it with Emit::Standard.
 SaveResult save(const Model& model, const Program* program, const SaveOptions& options,
                 const std::string& path);
 

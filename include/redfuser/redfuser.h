@@ -59,6 +59,9 @@ class Model {
   // The same for the bytes of such a file, which may be freed afterwards. Errors call it `name`;
   // external data lies in the folder of `name`.
   static Model from_bytes(std::string_view bytes, const std::string& name = "model");
+  // As load, also for a file with operators that are not supported: save() writes it as it is, and
+  // a run throws the error of load.
+  static Model load_to_save(const std::string& path);
   // The same for a model in ONNX's text syntax, such as
   // `<ir_version: 10, opset_import: ["" : 20]> g (float[n] x) => (float[n] y) { y = Exp(x) }`.
   static Model parse(const std::string& text);

@@ -28,6 +28,11 @@ template <typename... Args>
   throw NeedsValues(fmt::format(format, std::forward<Args>(args)...));
 }
 
+// A valid model with operators that RedFuser does not have.
+struct UnsupportedOperator : UserError {
+  using UserError::UserError;
+};
+
 template <typename... Args>
 [[noreturn]] void internal_error(fmt::format_string<Args...> format, Args&&... args) {
   throw InternalError(fmt::format(format, std::forward<Args>(args)...));

@@ -1,6 +1,7 @@
-"""com.microsoft operators: what redfuser-run computes against ONNX Runtime.
+"""com.microsoft operators: what redfuser-run computes against ONNX Runtime, and what ONNX Runtime computes of the file
+that redfuser-opt writes.
 
-    python contrib_test.py REDFUSER_RUN [OPERATOR]
+    python contrib_test.py REDFUSER_RUN REDFUSER_OPT [OPERATOR]
 """
 
 import pathlib
@@ -43,19 +44,37 @@ def build(case):
     return helper.make_model(graph, opset_imports=imports, ir_version=9), feed
 
 
-def expected_outputs(case):
-    if case.expected:
-        return dict(zip(case.outputs, case.expected(*case.inputs)))
-    model, feed = build(case.like or case)
+def outputs_of_peer(model, feed):
+    """Its optimiser is off. model: the path of a file, or its bytes."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options,
-                                           providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(None, feed)))
 
 
-def check(run, case, folder):
+def expected_outputs(case):
+    if case.expected:
+        return dict(zip(case.outputs, case.expected(*case.inputs)))
+    model, feed = build(case.like or case)
+    return outputs_of_peer(model.SerializeToString(), feed)
+
+
+def check_written(optimize, case, path, feed, expected):
+    """A problem of the written file, where ONNX Runtime has the operator."""
+    if case.expected or case.like:
+        return None
+    target = path.with_name("written.onnx")
+    done = subprocess.run([optimize, path, target], capture_output=True, text=True)
+    if done.returncode:
+        return done.stderr[-300:]
+    for name, value in outputs_of_peer(str(target), feed).items():
+        if not np.allclose(value, expected[name], case.tolerance, case.tolerance, equal_nan=True):
+            return f"the written file gives another {name}"
+    return None
+
+
+def check(run, optimize, case, folder):
     model, feed = build(case)
     path = folder / "model.onnx"
     path.write_bytes(model.SerializeToString())
@@ -74,7 +93,9 @@ def check(run, case, folder):
     if case.fused:
         command += ["--assert-fused", f"{case.fused}>=1"]
     done = subprocess.run(command, capture_output=True, text=True)
-    return None if done.returncode == 0 else (done.stdout + done.stderr)[-500:]
+    if done.returncode:
+        return (done.stdout + done.stderr)[-500:]
+    return check_written(optimize, case, path, feed, results)
 
 
 def main():
@@ -82,10 +103,10 @@ def main():
     problems = count = 0
     with tempfile.TemporaryDirectory() as folder:
         for case in CASES:
-            if len(sys.argv) > 2 and case.op != sys.argv[2]:
+            if len(sys.argv) > 3 and case.op != sys.argv[3]:
                 continue
             try:
-                problem = check(sys.argv[1], case, pathlib.Path(folder))
+                problem = check(sys.argv[1], sys.argv[2], case, pathlib.Path(folder))
             except Exception as error:  # the peer's
                 problem = f"no expected outputs: {str(error)[:400]}"
             print(f"{case.op} {case.attributes}: {problem or 'ok'}", flush=True)

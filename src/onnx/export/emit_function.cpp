@@ -12,9 +12,8 @@
 #include "onnx/check/node_order.h"
 #include "onnx/export/convex_regions.h"
 #include "onnx/export/function_builder.h"
+#include "onnx/export/normalise.h"
 #include "onnx/functions/functions.h"
-#include "onnx/proto/external_data.h"
-#include "onnx/proto/tensor_proto.h"
 #include "onnx/proto/value_types.h"
 
 namespace redfuser::onnx {
@@ -124,39 +123,6 @@ void note_dropped(const ::onnx::GraphProto& main, const std::vector<int>& nodes,
   }
 }
 
-// Embeds tensors of attributes that are external data of the original file; they are few and small.
-void embed_external(::onnx::NodeProto& node, ExternalData& external, const std::string& where) {
-  for (auto& attribute : *node.mutable_attribute()) {
-    if (!attribute.has_t() || attribute.t().data_location() != ::onnx::TensorProto::EXTERNAL)
-      continue;
-    const Tensor tensor = to_tensor(attribute.t(), nullptr, &external, where);
-    *attribute.mutable_t() = to_proto(attribute.t().name(), tensor);
-  }
-}
-
-// Normalises domains and embeds external tensors of attributes.
-void normalise_nodes(google::protobuf::RepeatedPtrField<::onnx::NodeProto>& nodes,
-                     ExternalData& external, const std::string& where) {
-  for (auto& node : nodes) {
-    node.set_domain(normal_domain(node.domain()));
-    embed_external(node, external, where);
-  }
-}
-
-void normalise(::onnx::ModelProto& proto, const LoadedModel& model) {
-  ExternalData external(model.path);
-  normalise_nodes(*proto.mutable_graph()->mutable_node(), external, model.path);
-  for (auto& import : *proto.mutable_opset_import()) {
-    import.set_domain(normal_domain(import.domain()));
-  }
-  for (auto& function : *proto.mutable_functions()) {
-    normalise_nodes(*function.mutable_node(), external, model.path);
-    for (auto& import : *function.mutable_opset_import()) {
-      import.set_domain(normal_domain(import.domain()));
-    }
-  }
-}
-
 // The file without nodes and initializers.
 ::onnx::ModelProto shell_of(const LoadedModel& model) {
   const ::onnx::ModelProto& file = *model.proto;
@@ -210,7 +176,7 @@ OutputModel emit_function(const LoadedModel& model, const PrunedModel& pruned,
     }
   }
   builder.finish(output);
-  normalise(output.proto, model);
+  normalise(output.proto, model.path);
   return output;
 }
 

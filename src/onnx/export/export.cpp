@@ -8,7 +8,10 @@
 #include "base/error.h"
 #include "onnx/export/emit_function.h"
 #include "onnx/export/emit_standard.h"
+#include "onnx/export/function_nodes.h"
+#include "onnx/export/normalise.h"
 #include "onnx/export/pruned_model.h"
+#include "onnx/proto/external_data.h"
 #include "onnx/proto/tensor_proto.h"
 
 namespace redfuser::onnx {
@@ -32,19 +35,14 @@ void inline_functions(OutputModel& model, const std::string& path) {
   }
 }
 
-// A function's body cannot access outer names of a subgraph.
-bool has_subgraph(const ::onnx::NodeProto& node) {
-  return std::any_of(node.attribute().begin(), node.attribute().end(),
-                     [](const auto& a) { return a.has_g() || a.graphs_size() != 0; });
-}
-
 OutputModel emit(const LoadedModel& model, const ir::Graph& graph,
                  const std::vector<ExportRegion>& wanted, EmitMode mode, const std::string& path,
                  ExportResult& result) {
   std::vector<ExportRegion> regions = wanted;
+  const FunctionNodes nodes(*model.proto);
   for (ExportRegion& region : regions) {
     std::erase_if(region.sources,
-                  [&](int source) { return has_subgraph(model.proto->graph().node(source)); });
+                  [&](int source) { return !nodes.may_have(model.proto->graph().node(source)); });
   }
   std::erase_if(regions, [](const ExportRegion& region) { return region.sources.empty(); });
   result.operators_before = model.operator_counts;
@@ -65,6 +63,27 @@ OutputModel emit(const LoadedModel& model, const ir::Graph& graph,
   return output;
 }
 
+OutputModel as_it_is(const LoadedModel& model) {
+  OutputModel output;
+  output.checked = false;
+  output.proto = *model.proto;
+  ::onnx::GraphProto& graph = *output.proto.mutable_graph();
+  ExternalData external(model.path);
+  for (const auto& tensor : model.proto->graph().initializer()) {
+    output.initializers.emplace_back(tensor.name(),
+                                     to_tensor(tensor, model.proto, &external, model.path));
+  }
+  graph.clear_initializer();
+  normalise(output.proto, model.path);
+  return output;
+}
+
+ExportResult unchanged(const LoadedModel& model) {
+  ExportResult result;
+  result.operators_before = result.operators_after = model.operator_counts;
+  return result;
+}
+
 }  // namespace
 
 ExportResult save_model(const LoadedModel& model, const ir::Graph& graph,
@@ -82,6 +101,17 @@ ExportResult serialise_model(const LoadedModel& model, const ir::Graph& graph,
   ExportResult result;
   bytes = model_bytes(emit(model, graph, regions, mode, name, result), name);
   return result;
+}
+
+ExportResult copy_model(const LoadedModel& model, int64_t external_threshold,
+                        const std::string& path) {
+  write_model(as_it_is(model), external_threshold, path);
+  return unchanged(model);
+}
+
+ExportResult copy_model(const LoadedModel& model, const std::string& name, std::string& bytes) {
+  bytes = model_bytes(as_it_is(model), name);
+  return unchanged(model);
 }
 
 std::shared_ptr<const LoadedModel> with_graph(const LoadedModel& model, const ir::Graph& graph) {

@@ -2,16 +2,15 @@
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-#include <onnx/checker.h>
 
 #include <algorithm>
 #include <climits>
 #include <filesystem>
 #include <memory>
-#include <unordered_set>
 
 #include "base/error.h"
 #include "base/files/output_file.h"
+#include "onnx/export/model_check.h"
 #include "onnx/proto/tensor_proto.h"
 
 namespace redfuser::onnx {
@@ -19,31 +18,6 @@ namespace {
 
 constexpr size_t kSmallestExternal = 1024;
 constexpr size_t kExternalAlignment = 4096;  // lets readers map a tensor by pages
-
-// The checker only needs to know that the initializers' names exist; as inputs they are cheap.
-void check(OutputModel& model, const std::string& path) {
-  ::onnx::GraphProto& graph = *model.proto.mutable_graph();
-  const int inputs = graph.input_size();
-  std::unordered_set<std::string> names;
-  for (const auto& input : graph.input()) names.insert(input.name());
-  for (const auto& [name, tensor] : model.initializers) {
-    if (names.count(name)) continue;
-    ::onnx::ValueInfoProto& input = *graph.add_input();
-    input.set_name(name);
-    auto* type = input.mutable_type()->mutable_tensor_type();
-    type->set_elem_type(static_cast<int>(tensor.dtype()));
-    auto* shape = type->mutable_shape();
-    for (const int64_t dim : tensor.dims()) shape->add_dim()->set_dim_value(dim);
-  }
-  try {
-    ::onnx::checker::check_model(model.proto);
-  } catch (const std::exception& error) {
-    std::string message = error.what();
-    std::replace(message.begin(), message.end(), '\n', ' ');
-    user_error("{}: cannot be written: ONNX's checker refuses it: {}", path, message);
-  }
-  while (graph.input_size() > inputs) graph.mutable_input()->RemoveLast();
-}
 
 void set_external(::onnx::TensorProto& proto, const std::string& key, const std::string& value) {
   auto* entry = proto.add_external_data();
@@ -99,13 +73,13 @@ void keep_inside(OutputModel& model) {
 }  // namespace
 
 std::string model_bytes(OutputModel model, const std::string& name) {
-  check(model, name);
+  if (model.checked) check_model(model, name);
   keep_inside(model);
   return serialise(model.proto, name);
 }
 
 void write_model(OutputModel model, int64_t external_threshold, const std::string& path) {
-  check(model, path);
+  if (model.checked) check_model(model, path);
   OutputFile file(path);
   size_t total = 0;
   for (const auto& [name, tensor] : model.initializers) total += tensor.bytes();

@@ -24,13 +24,36 @@ Constants small_constants(const ir::Graph& graph) {
   return constants;
 }
 
-bool is_folded(const ::onnx::NodeProto& node, const Constants& constants,
-               const std::unordered_set<std::string>& outputs) {
+bool is_constant(const ::onnx::NodeProto& node, const Constants& constants,
+                 const std::unordered_set<std::string>& outputs) {
   if (node.op_type() == "Constant") return false;
   return std::all_of(node.output().begin(), node.output().end(), [&](const std::string& name) {
     return name.empty() || (constants.count(name) && !outputs.count(name));
   });
 }
+
+// Floats made of integers, and constants made of them. Other programs find integer operators by the
+// node that dequantises, so that it stays, and what reads it.
+class Dequantised {
+ public:
+  // True, and remembers the outputs, for a node that makes such floats; of others than the one that
+  // dequantises only where they are constants.
+  bool add(const ::onnx::NodeProto& node, const Constants& constants) {
+    const auto is_constant_float = [&](const std::string& name) {
+      const auto value = constants.find(name);
+      return value != constants.end() && is_float(value->second->dtype());
+    };
+    const bool reads = std::any_of(node.input().begin(), node.input().end(),
+                                   [&](const auto& name) { return names_.count(name) != 0; });
+    const bool makes = std::any_of(node.output().begin(), node.output().end(), is_constant_float);
+    if (node.op_type() != "DequantizeLinear" && !(reads && makes)) return false;
+    names_.insert(node.output().begin(), node.output().end());
+    return true;
+  }
+
+ private:
+  std::unordered_set<std::string> names_;
+};
 
 }  // namespace
 
@@ -50,9 +73,10 @@ PrunedModel prune(const LoadedModel& model, const ir::Graph& graph) {
 
   std::vector<int> kept;
   std::unordered_map<std::string, const Tensor*> folded;
+  Dequantised dequantised;
   for (int n = 0; n < main.node_size(); ++n) {
     const ::onnx::NodeProto& node = main.node(n);
-    if (!is_folded(node, constants, outputs)) {
+    if (dequantised.add(node, constants) || !is_constant(node, constants, outputs)) {
       kept.push_back(n);
       body.nodes.push_back(&node);
       continue;

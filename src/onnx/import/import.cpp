@@ -56,6 +56,8 @@ auto with_path(const LoadedModel& model, const Body& body) {
     return body();
   } catch (const NeedsValues& error) {
     throw NeedsValues(printable(error.what(), model.path));
+  } catch (const UnsupportedOperator& error) {
+    throw UnsupportedOperator(printable(error.what(), model.path));
   } catch (const UserError& error) {
     throw UserError(printable(error.what(), model.path));
   }
@@ -102,7 +104,8 @@ std::map<std::string, int> operator_counts(const ::onnx::ModelProto& model) {
 }
 
 std::shared_ptr<const LoadedModel> import_model(std::shared_ptr<const ::onnx::ModelProto> proto,
-                                                const std::string& path) {
+                                                const std::string& path,
+                                                UnsupportedOperators unsupported) {
   auto model = std::make_shared<LoadedModel>();
   model->path = path;
   model->proto = std::move(proto);
@@ -111,6 +114,10 @@ std::shared_ptr<const LoadedModel> import_model(std::shared_ptr<const ::onnx::Mo
   } catch (const NeedsValues& reason) {
     model->needs_values = reason.what();
     declare(*model);
+  } catch (const UnsupportedOperator& reason) {
+    if (unsupported == UnsupportedOperators::Refused) throw;
+    model->needs_values = reason.what();
+    model->graph.pool = std::make_shared<ir::ExprPool>();
   }
   model->operator_counts = operator_counts(*model->proto);
   return model;
@@ -155,8 +162,9 @@ std::string LoadedModel::run_time_structure() const {
   return calls.front()->reason;
 }
 
-std::shared_ptr<const LoadedModel> load_model(const std::string& path) {
-  return import_model(read_model_proto(path), path);
+std::shared_ptr<const LoadedModel> load_model(const std::string& path,
+                                              UnsupportedOperators unsupported) {
+  return import_model(read_model_proto(path), path, unsupported);
 }
 
 std::shared_ptr<const LoadedModel> load_model(std::string_view bytes, const std::string& name) {

@@ -41,19 +41,25 @@ struct LoadedModel {
   std::string run_time_structure() const;
 };
 
+// Operators that RedFuser does not have: an error, or the model's reason to need values, so that it
+// can be written and not run.
+enum class UnsupportedOperators { Refused, Kept };
+
 // Reads, checks and expands a model. Throws UserError, one line with the file and, if there is one,
 // the node, for an invalid model. Nodes, nesting and sizes are bounded.
 //
 // An input that has an initializer is a constant. Inputs' open dimensions are symbols.
-std::shared_ptr<const LoadedModel> load_model(const std::string& path);
+std::shared_ptr<const LoadedModel> load_model(
+    const std::string& path, UnsupportedOperators unsupported = UnsupportedOperators::Refused);
 // The same for a file's bytes, which are copied where needed.
 std::shared_ptr<const LoadedModel> load_model(std::string_view bytes, const std::string& name);
 // The same for a model in ONNX's text syntax.
 std::shared_ptr<const LoadedModel> parse_model(const std::string& text);
 
 // The same for a model in memory; `path` names it in errors, and its folder has the external data.
-std::shared_ptr<const LoadedModel> import_model(std::shared_ptr<const ::onnx::ModelProto> proto,
-                                                const std::string& path);
+std::shared_ptr<const LoadedModel> import_model(
+    std::shared_ptr<const ::onnx::ModelProto> proto, const std::string& path,
+    UnsupportedOperators unsupported = UnsupportedOperators::Refused);
 
 // An input of a subgraph's program.
 struct BodyInput {

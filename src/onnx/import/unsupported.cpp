@@ -38,8 +38,9 @@ class Survey {
       }
       list += nodes.size() > kShownNodes ? ", ...)" : ")";
     }
-    user_error("{}: {} operator{} not supported: {}", where_, found_.size(),
-               found_.size() == 1 ? " is" : "s are", list);
+    throw UnsupportedOperator(fmt::format("{}: {} operator{} not supported: {}", where_,
+                                          found_.size(), found_.size() == 1 ? " is" : "s are",
+                                          list));
   }
 
  private:

@@ -9,7 +9,7 @@
 namespace redfuser::onnx {
 
 // Walks the nodes `order` of the main graph and every function body that they reach. Throws one
-// UserError that lists all unsupported operators with their number and the user's nodes.
+// UnsupportedOperator that lists all of them with their number and the user's nodes.
 void check_supported(const ::onnx::ModelProto& model, const std::vector<int>& order,
                      const FunctionLibrary& functions, const std::string& where);
 

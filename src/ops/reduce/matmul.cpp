@@ -95,7 +95,12 @@ void infer_matmul_integer(InferContext& context) {
 // Inputs 6 and 7 are the scale and the zero point of the result.
 void infer_qlinear_matmul(InferContext& context) {
   for (const int input : {6, 7}) {
-    if (constant_count(context.shape(input)) == 1) continue;
+    const auto count = constant_count(context.shape(input));
+    if (count == 1) continue;
+    if (!count) {
+      context.fail_unknown(
+          fmt::format("whether input {} is one number is known only at run time", input));
+    }
     context.fail(fmt::format("input {} of shape {} is not one number", input,
                              shape_text(context.pool(), context.shape(input))));
   }

@@ -35,15 +35,20 @@ std::vector<onnx::ExportRegion> regions_of(const cascade::Report& report) {
   return regions;
 }
 
-// Calls write(graph, regions) with the optimised graph and its fused regions.
-template <typename Write>
-SaveResult with_regions(const Model& model, const Program* program, const Write& write) {
+// Calls write(graph, regions) with the optimised graph and its fused regions; copy() for a model
+// that has no graph for every run.
+template <typename Write, typename Copy>
+SaveResult with_regions(const Model& model, const Program* program, Emit emit, const Write& write,
+                        const Copy& copy) {
   RF_CHECK(model.handle() != nullptr, "save: the model is empty");
-  if (const std::string reason = model.handle()->run_time_structure(); !reason.empty()) {
-    user_error("cannot be optimised before its values are known: {}", reason);
+  const std::string reason = model.handle()->run_time_structure();
+  if (!reason.empty() && emit == Emit::Standard) {
+    user_error("cannot be written in operators of the standard: {}", reason);
   }
   onnx::ExportResult written;
-  if (program != nullptr) {
+  if (!reason.empty()) {
+    written = copy();
+  } else if (program != nullptr) {
     const runtime::CompiledProgram& compiled = *program->handle();
     RF_CHECK(compiled.model == model.handle(), "save: the program is of another model");
     written = write(compiled.graph(), regions_of(compiled.plan.report));
@@ -52,7 +57,7 @@ SaveResult with_regions(const Model& model, const Program* program, const Write&
     passes::optimize(graph);
     written = write(graph, std::vector<onnx::ExportRegion>());
   }
-  return {written.operators_before, written.operators_after, written.notes};
+  return {written.operators_before, written.operators_after, written.notes, reason};
 }
 
 }  // namespace
@@ -62,17 +67,23 @@ SaveResult save(const Model& model, const Program* program, const SaveOptions& o
   onnx::ExportOptions export_options;
   export_options.emit = mode_of(options.emit);
   export_options.external_threshold = options.external_data_threshold;
-  return with_regions(model, program, [&](const ir::Graph& graph, const auto& regions) {
-    return save_model(*model.handle(), graph, regions, export_options, path);
-  });
+  return with_regions(
+      model, program, options.emit,
+      [&](const ir::Graph& graph, const auto& regions) {
+        return save_model(*model.handle(), graph, regions, export_options, path);
+      },
+      [&] { return copy_model(*model.handle(), options.external_data_threshold, path); });
 }
 
 SaveResult save_to_bytes(const Model& model, const Program* program, Emit emit,
                          std::string& bytes) {
-  return with_regions(model, program, [&](const ir::Graph& graph, const auto& regions) {
-    return serialise_model(*model.handle(), graph, regions, mode_of(emit), "the optimised model",
-                           bytes);
-  });
+  const std::string name = "the optimised model";
+  return with_regions(
+      model, program, emit,
+      [&](const ir::Graph& graph, const auto& regions) {
+        return serialise_model(*model.handle(), graph, regions, mode_of(emit), name, bytes);
+      },
+      [&] { return copy_model(*model.handle(), name, bytes); });
 }
 
 }  // namespace redfuser

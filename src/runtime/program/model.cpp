@@ -15,6 +15,12 @@ Model Model::from_bytes(std::string_view bytes, const std::string& name) {
   return model;
 }
 
+Model Model::load_to_save(const std::string& path) {
+  Model model;
+  model.impl_ = onnx::load_model(path, onnx::UnsupportedOperators::Kept);
+  return model;
+}
+
 Model Model::parse(const std::string& text) {
   Model model;
   model.impl_ = onnx::parse_model(text);
