@@ -192,6 +192,36 @@ TEST(CpuFamilies, EveryConfigurationOfAConvolutionComputesTheSame) {
   }
 }
 
+// The family of a class of sizes is that of its representative, so that results do not depend on
+// the sizes of earlier runs.
+TEST(CpuFamilies, SizesOfRunsBeforeDecideNothing) {
+  const auto session = [] {
+    return Session(program_of(
+        "g (float[m, k] x, float[k, 24] w) => (float[m, 24] y, float[m] s) { p = MatMul(x, w) "
+        "y = Softmax<axis = -1>(p) a = Constant<value_ints = [-1]>() "
+        "s = ReduceLogSumExp<keepdims = 0>(x, a) }"));
+  };
+  std::vector<Dims> sizes;
+  for (const int64_t rows : {1, 17, 21, 40}) {
+    for (int64_t depth = 450; depth <= 1300; depth += 50) sizes.push_back({rows, depth});
+  }
+  const auto run = [](Session& session, const Dims& dims) {
+    return session.run({{"x", numbers(dims, false)}, {"w", numbers({dims[1], 24}, false)}});
+  };
+  Session rising = session(), falling = session();
+  std::vector<NamedTensors> expected;
+  for (const Dims& dims : sizes) expected.push_back(run(rising, dims));
+  for (size_t i = sizes.size(); i-- > 0;) {
+    const NamedTensors result = run(falling, sizes[i]);
+    for (const auto& [name, tensor] : result) {
+      const Tensor& other = expected[i].at(name);
+      ASSERT_EQ(tensor.bytes(), other.bytes());
+      EXPECT_EQ(std::memcmp(tensor.data(), other.data(), tensor.bytes()), 0)
+          << name << " of " << sizes[i][0] << " x " << sizes[i][1];
+    }
+  }
+}
+
 TEST(CpuFamilies, LongListsAreMergedAndShortOnesInserted) {
   for (const auto& [k, merges] : {std::pair(9, "merges=0"), std::pair(20000, "merges=1")}) {
     const Program program = program_of(

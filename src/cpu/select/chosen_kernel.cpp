@@ -1,16 +1,29 @@
 #include "cpu/select/chosen_kernel.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
+#include <cmath>
 
 #include "base/error.h"
 
 namespace redfuser::cpu {
 namespace {
 
-constexpr size_t kKept = 8;
+constexpr size_t kKept = 32;
 // Estimates of several steps are less certain than that of one.
 constexpr double kDoubt = 1.1;
+constexpr int64_t kMostInnerBytes = int64_t{4} << 30;
+
+// The size at which the selection is made for `size`: itself if it is small, else the next one of
+// four in an octave.
+int64_t representative(int64_t size) {
+  constexpr int64_t kExact = 16;
+  constexpr int kBits = 3;  // of sizes that are representatives, to the leading zeros
+  if (size <= kExact) return size;
+  const int shift = std::bit_width(static_cast<uint64_t>(size)) - kBits;
+  return (((size - 1) >> shift) + 1) << shift;
+}
 
 }  // namespace
 
@@ -27,7 +40,7 @@ void ChosenKernel::run(RunContext& context) const {
   const std::shared_ptr<const Choice> choice = choose(context);
   if (choice->plan->inner_bytes() <= context.room) return choice->plan->run(context);
   StepForm form = form_of(context.symbols, context.pool.size());
-  for (const Way& way : choice->ways) {
+  for (const Way& way : ways_of(form, nullptr)) {
     if (!way.offer.refusal.empty() || way.inner_bytes > context.room) continue;
     return emit(form, way)->run(context);
   }
@@ -35,13 +48,14 @@ void ChosenKernel::run(RunContext& context) const {
 }
 
 Selection ChosenKernel::selection(std::span<const int64_t> symbols, bool tune) const {
-  const auto choice = find(key_of(symbols, tune));
+  const auto choice = find(choices_, key_of(symbols, tune));
   return choice == nullptr ? Selection() : choice->selection;
 }
 
 double ChosenKernel::estimate(std::span<const int64_t> symbols, int threads) const {
   StepForm form = form_of(symbols, threads);
-  return by_estimate(form, false)->ways.front().offer.time;
+  const select::Offer& best = by_estimate(form, false)->ways.front().offer;
+  return best.refusal.empty() ? best.time : HUGE_VAL;
 }
 
 ChosenKernel::Key ChosenKernel::key_of(std::span<const int64_t> symbols, bool tune) const {
@@ -50,18 +64,19 @@ ChosenKernel::Key ChosenKernel::key_of(std::span<const int64_t> symbols, bool tu
   return key;
 }
 
-std::shared_ptr<const ChosenKernel::Choice> ChosenKernel::find(const Key& key) const {
+std::shared_ptr<const ChosenKernel::Choice> ChosenKernel::find(const Choices& choices,
+                                                               const Key& key) const {
   std::lock_guard lock(mutex_);
-  for (const auto& [known, choice] : choices_) {
+  for (const auto& [known, choice] : choices) {
     if (known == key) return choice;
   }
   return nullptr;
 }
 
-void ChosenKernel::keep(Key key, std::shared_ptr<const Choice> choice) const {
+void ChosenKernel::keep(Choices& choices, Key key, std::shared_ptr<const Choice> choice) const {
   std::lock_guard lock(mutex_);
-  choices_.emplace_front(std::move(key), std::move(choice));
-  if (choices_.size() > kKept) choices_.pop_back();
+  choices.emplace_front(std::move(key), std::move(choice));
+  if (choices.size() > kKept) choices.pop_back();
 }
 
 StepForm ChosenKernel::form_of(std::span<const int64_t> symbols, int threads) const {
@@ -72,30 +87,74 @@ StepForm ChosenKernel::form_of(std::span<const int64_t> symbols, int threads) co
 
 std::shared_ptr<const ChosenKernel::Choice> ChosenKernel::choose(const RunContext& context) const {
   const Key key = key_of(context.symbols, context.tune);
-  if (auto known = find(key)) return known;
-  StepForm form = form_of(context.symbols, context.pool.size());
-  std::shared_ptr<Choice> choice;
-  if (context.tune) {
-    choice = std::make_shared<Choice>();
-    form.thorough = true;
-    std::vector<select::Candidate> others;
-    choice->ways = ways_of(form, &others);
-    RunContext measured = context;
-    measured.tune = false;
-    measure(measured, form, *choice, std::move(others));
-  } else {
-    choice = by_estimate(form, true);
+  if (auto known = find(choices_, key)) return known;
+  if (!context.tune) {
+    const auto choice = of_class(context);
+    keep(choices_, key, choice);
+    return choice;
   }
-  keep(key, choice);
+  StepForm form = form_of(context.symbols, context.pool.size());
+  const auto choice = std::make_shared<Choice>();
+  form.thorough = true;
+  std::vector<select::Candidate> others;
+  choice->ways = ways_of(form, &others);
+  RunContext measured = context;
+  measured.tune = false;
+  measure(measured, form, *choice, std::move(others));
+  keep(choices_, key, choice);
   return choice;
+}
+
+// The family or division that is taken at the representative sizes, whatever sizes came before.
+std::shared_ptr<const ChosenKernel::Choice> ChosenKernel::of_class(
+    const RunContext& context) const {
+  const int threads = context.pool.size();
+  StepForm form = form_of(context.symbols, threads);
+  std::vector<int64_t> sizes = context.symbols;
+  for (const int64_t symbol : symbols_) {
+    int64_t& size = sizes[static_cast<size_t>(symbol)];
+    size = representative(size);
+  }
+  if (sizes == context.symbols) return by_estimate(form, true);
+  const Key key = key_of(sizes, false);
+  auto at_class = find(classes_, key);
+  if (at_class == nullptr) {
+    StepForm class_form = form_of(sizes, threads);
+    at_class = by_estimate(class_form, false);
+    keep(classes_, key, at_class);
+  }
+  Way way = at_class->ways.front();
+  if (!way.offer.refusal.empty() || !fit(form, way)) return by_estimate(form, true);
+  auto choice = std::make_shared<Choice>();
+  choice->plan = emit(form, way);
+  choice->selection.offers = at_class->selection.offers;
+  choice->selection.offers.front() = way.offer;
+  choice->ways = {std::move(way)};
+  return choice;
+}
+
+bool ChosenKernel::fit(StepForm& form, Way& way) const {
+  if (way.family == nullptr) {
+    way.inner_bytes = divisions_->bytes(divisions_->all().at(way.division), form.symbols);
+    return way.inner_bytes <= kMostInnerBytes;
+  }
+  const select::FamilyAnswer answer = way.family->offer(form);
+  if (!answer.refusal.empty() || answer.candidates.empty()) return false;
+  const select::Candidate& best = answer.candidates.front();
+  way.choice = best.choice;
+  way.offer.time = best.time;
+  way.offer.choice = way.offer.config = to_string(best.choice);
+  return true;
 }
 
 std::shared_ptr<ChosenKernel::Choice> ChosenKernel::by_estimate(StepForm& form, bool emits) const {
   auto choice = std::make_shared<Choice>();
   choice->ways = ways_of(form, nullptr);
   const Way& best = choice->ways.front();
-  RF_CHECK(best.offer.refusal.empty(), "a step has no CPU kernel: {}", best.offer.refusal);
-  if (emits) choice->plan = emit(form, best);
+  if (emits) {
+    RF_CHECK(best.offer.refusal.empty(), "a step has no CPU kernel: {}", best.offer.refusal);
+    choice->plan = emit(form, best);
+  }
   for (const Way& way : choice->ways) choice->selection.offers.push_back(way.offer);
   return choice;
 }
@@ -141,8 +200,7 @@ void ChosenKernel::add_divisions(const StepForm& form, std::vector<Way>& ways) c
             {divisions[i].name, "", kDoubt * cost.time, "", true}};
     way.offer.config = fmt::format("{} steps", divisions[i].steps.size());
     way.offer.choice = to_string(way.choice);
-    constexpr int64_t kMost = int64_t{4} << 30;
-    if (cost.bytes > kMost) {
+    if (cost.bytes > kMostInnerBytes) {
       way.offer.refusal = fmt::format("its intermediate values take {} MB", cost.bytes >> 20);
     }
     ways.push_back(std::move(way));

@@ -1,4 +1,4 @@
-// A kernel that selects among families at each set of sizes.
+// A kernel that selects among families at each class of sizes, and the configuration at each size.
 #pragma once
 
 #include <deque>
@@ -39,10 +39,16 @@ class ChosenKernel final : public Kernel {
   using Key = std::vector<int64_t>;
 
   Key key_of(std::span<const int64_t> symbols, bool tune) const;
-  std::shared_ptr<const Choice> find(const Key& key) const;
-  void keep(Key key, std::shared_ptr<const Choice> choice) const;
+  using Choices = std::deque<std::pair<Key, std::shared_ptr<const Choice>>>;  // of the last sizes
+
+  std::shared_ptr<const Choice> find(const Choices& choices, const Key& key) const;
+  void keep(Choices& choices, Key key, std::shared_ptr<const Choice> choice) const;
   std::shared_ptr<const Choice> choose(const RunContext& context) const;
+  std::shared_ptr<const Choice> of_class(const RunContext& context) const;
   std::shared_ptr<Choice> by_estimate(StepForm& form, bool emits) const;
+  // Gives a way that was taken at other sizes what it has at those of `form`; false if it has
+  // nothing.
+  bool fit(StepForm& form, Way& way) const;
   // Of the families' best, in the order of their times, and then the refusals.
   std::vector<Way> ways_of(StepForm& form, std::vector<select::Candidate>* others) const;
   void add_divisions(const StepForm& form, std::vector<Way>& ways) const;
@@ -58,7 +64,7 @@ class ChosenKernel final : public Kernel {
   std::shared_ptr<const Divisions> divisions_;
   const std::shared_ptr<PanelStore> panels_ = std::make_shared<PanelStore>();
   mutable std::mutex mutex_;
-  mutable std::deque<std::pair<Key, std::shared_ptr<const Choice>>> choices_;  // of the last sizes
+  mutable Choices choices_, classes_;  // those of classes have no plan
 };
 
 }  // namespace redfuser::cpu

@@ -79,16 +79,21 @@ Divisions::Cost Divisions::cost(const Division& division, std::span<const int64_
   for (const std::unique_ptr<Kernel>& kernel : division.kernels) {
     if (kernel != nullptr) cost.time += kernel->estimate(symbols, threads);
   }
+  cost.bytes = bytes(division, symbols);
+  return cost;
+}
+
+int64_t Divisions::bytes(const Division& division, std::span<const int64_t> symbols) const {
+  int64_t sum = 0;
   for (const ir::ValueId id : division.inner) {
     const auto width = static_cast<int64_t>(size_of(graph_.values[static_cast<size_t>(id)].dtype));
     int64_t bytes = 0;
     if (__builtin_mul_overflow(element_count(dims_of(graph_, id, symbols)), width, &bytes) ||
-        __builtin_add_overflow(cost.bytes, bytes, &cost.bytes)) {
-      cost.bytes = INT64_MAX;
-      break;
+        __builtin_add_overflow(sum, bytes, &sum)) {
+      return INT64_MAX;
     }
   }
-  return cost;
+  return sum;
 }
 
 std::shared_ptr<const StepPlan> plan_of(std::shared_ptr<const Divisions> divisions, size_t number,

@@ -33,6 +33,7 @@ class Divisions {
     int64_t bytes = 0;
   };
   Cost cost(const Division& division, std::span<const int64_t> symbols, int threads) const;
+  int64_t bytes(const Division& division, std::span<const int64_t> symbols) const;
 
  private:
   const ir::Graph& graph_;
