@@ -44,7 +44,7 @@ struct StepTime {
   // Bytes of the elements that the step reads and writes, each element once; 0 where the elements
   // depend on data.
   int64_t bytes = 0;
-  std::vector<KernelTime> kernels;  // GPU only
+  std::vector<KernelTime> kernels;  // on a GPU; on the CPU the steps inside of control flow
 };
 
 // A program's time on a GPU, without copies from and to the host.

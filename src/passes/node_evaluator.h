@@ -1,7 +1,6 @@
 // Runs single nodes on the CPU.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -11,8 +10,8 @@ namespace redfuser::passes {
 
 class NodeEvaluator {
  public:
-  // `threads` as in SessionOptions.
-  explicit NodeEvaluator(int threads) : pool_(threads) {}
+  // The pool outlives this.
+  explicit NodeEvaluator(ThreadPool& pool) : pool_(pool) {}
 
   // Makes every output of the node a constant. Its inputs must be constants. Throws UserError for
   // inputs that the operator refuses.
@@ -22,7 +21,7 @@ class NodeEvaluator {
   void forget_sizes() { symbols_.clear(); }
 
  private:
-  ThreadPool pool_;
+  ThreadPool& pool_;
   std::vector<Tensor> tensors_;   // by value, of the current node
   std::vector<int64_t> symbols_;  // bound sizes, by symbol
 };

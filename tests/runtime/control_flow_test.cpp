@@ -6,36 +6,13 @@
 #include <thread>
 
 #include "onnx/import/import.h"
-#include "passes/node_evaluator.h"
 #include "redfuser/compare.h"
 #include "redfuser/redfuser.h"
+#include "support/control_flow.h"
 #include "support/graph_builder.h"
 
 namespace redfuser::testing {
 namespace {
-
-constexpr const char* kHead = "<ir_version: 10, opset_import: [\"\" : 21]> g ";
-
-Tensor truth(bool value) {
-  Tensor tensor(DType::Bool, {});
-  *tensor.as<bool>() = value;
-  return tensor;
-}
-
-Tensor ramp(Dims dims, float first) {
-  Tensor tensor(DType::Float32, std::move(dims));
-  for (int64_t i = 0; i < tensor.size(); ++i) {
-    tensor.as<float>()[i] = first + 0.5f * static_cast<float>(i);
-  }
-  return tensor;
-}
-
-NamedTensors evaluated(const Model& model, const NamedTensors& inputs) {
-  passes::NodeEvaluator evaluator(1);
-  return onnx::evaluate_model(*model.handle(), inputs, [&](ir::Graph& graph, ir::NodeId node) {
-    evaluator.evaluate(graph, node);
-  });
-}
 
 struct FlowCase {
   std::string name, text;
@@ -43,6 +20,12 @@ struct FlowCase {
 };
 
 std::ostream& operator<<(std::ostream& out, const FlowCase& c) { return out << c.name; }
+
+Tensor truth(bool value) {
+  Tensor tensor(DType::Bool, {});
+  *tensor.as<bool>() = value;
+  return tensor;
+}
 
 const std::string kIf =
     "If(c) <then_branch = t () => (float[n] a) { d = Add(x, w) a = Mul(d, x) }, "

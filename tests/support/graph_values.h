@@ -40,7 +40,8 @@ inline std::vector<Tensor> seeded_inputs(const ir::Graph& graph, unsigned seed =
 
 // The graph's outputs, node by node.
 inline std::vector<Tensor> outputs_of(ir::Graph graph, const std::vector<Tensor>& inputs) {
-  passes::NodeEvaluator evaluator(1);
+  ThreadPool pool(1);
+  passes::NodeEvaluator evaluator(pool);
   EXPECT_EQ(graph.inputs.size(), inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) ops::set_constant(graph, graph.inputs[i], inputs[i]);
   for (size_t n = 0; n < graph.nodes.size(); ++n) {

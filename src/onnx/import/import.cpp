@@ -4,7 +4,6 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
-#include <set>
 
 #include "base/error.h"
 #include "onnx/functions/functions.h"
@@ -83,10 +82,8 @@ void import_graph(LoadedModel& model) {
 // Inputs and outputs as the file declares them.
 void declare(LoadedModel& model) {
   const ::onnx::GraphProto& main = model.proto->graph();
-  std::set<std::string> initializers;
-  for (const auto& tensor : main.initializer()) initializers.insert(tensor.name());
-  for (const auto& input : main.input()) {
-    if (!initializers.count(input.name())) model.inputs.push_back(declared_info(input));
+  for (const ::onnx::ValueInfoProto* input : free_inputs(main)) {
+    model.inputs.push_back(declared_info(*input));
   }
   for (const auto& output : main.output()) model.outputs.push_back(declared_info(output));
   model.graph.pool = std::make_shared<ir::ExprPool>();
@@ -123,10 +120,35 @@ std::shared_ptr<const LoadedModel> import_model(std::shared_ptr<const ::onnx::Mo
   return model;
 }
 
+std::vector<Tensor> ordered_inputs(const LoadedModel& model, const NamedTensors& inputs) {
+  const ::onnx::GraphProto& main = model.proto->graph();
+  std::vector<std::string> names;
+  std::vector<Tensor> ordered;
+  for (const ::onnx::ValueInfoProto* input : free_inputs(main)) {
+    names.push_back(input->name());
+    const auto given = inputs.find(input->name());
+    if (given == inputs.end() || !given->second.defined()) {
+      user_error("input \"{}\" is missing", input->name());
+    }
+    check_given(given->second, *input);
+    ordered.push_back(given->second);
+  }
+  for (const auto& [name, tensor] : inputs) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    user_error("the model has no input \"{}\"", name);
+  }
+  return ordered;
+}
+
 NamedTensors evaluate_model(const LoadedModel& model, const NamedTensors& inputs,
                             const std::function<void(ir::Graph&, ir::NodeId)>& evaluate) {
-  return with_path(model,
-                   [&] { return Interpreter(model.proto, model.path, evaluate).run(inputs); });
+  const std::vector<Tensor> given = with_path(model, [&] { return ordered_inputs(model, inputs); });
+  const std::vector<Tensor> outputs = evaluate_body(model, nullptr, given, evaluate);
+  NamedTensors named;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    named[model.proto->graph().output(static_cast<int>(i)).name()] = outputs[i];
+  }
+  return named;
 }
 
 std::shared_ptr<const LoadedModel> import_body(const LoadedModel& model,
@@ -135,11 +157,10 @@ std::shared_ptr<const LoadedModel> import_body(const LoadedModel& model,
   auto own = std::make_shared<LoadedModel>();
   own->path = model.path;
   own->proto = model.proto;
-  own->body = std::move(body);
   try {
     own->graph = with_path(*own, [&] {
       Importer importer(own->proto, own->path);
-      ir::Graph graph = importer.run(*own->body, inputs);
+      ir::Graph graph = body == nullptr ? importer.run(inputs) : importer.run(*body, inputs);
       own->calls = importer.take_calls();
       return graph;
     });
@@ -150,10 +171,12 @@ std::shared_ptr<const LoadedModel> import_body(const LoadedModel& model,
   return own;
 }
 
-std::vector<Tensor> evaluate_body(const LoadedModel& model, std::span<const Tensor> inputs,
+std::vector<Tensor> evaluate_body(const LoadedModel& model, const Subgraph* body,
+                                  std::span<const Tensor> inputs,
                                   const std::function<void(ir::Graph&, ir::NodeId)>& evaluate) {
   return with_path(model, [&] {
-    return Interpreter(model.proto, model.path, evaluate).run(*model.body, inputs);
+    Interpreter interpreter(model.proto, model.path, evaluate);
+    return body == nullptr ? interpreter.run(inputs) : interpreter.run(*body, inputs);
   });
 }
 

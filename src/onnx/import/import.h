@@ -31,8 +31,6 @@ struct LoadedModel {
   std::string needs_values;
   // Control flow that only a run resolves, by call_number of its node.
   std::vector<std::shared_ptr<const ControlCall>> calls;
-  // The subgraph that this is the program of; null for the file's main graph.
-  std::shared_ptr<const Subgraph> body;
   std::vector<ValueInfo> inputs, outputs;
   std::map<std::string, int> operator_counts;  // of the file's main graph
 
@@ -61,28 +59,35 @@ std::shared_ptr<const LoadedModel> import_model(
     std::shared_ptr<const ::onnx::ModelProto> proto, const std::string& path,
     UnsupportedOperators unsupported = UnsupportedOperators::Refused);
 
-// An input of a subgraph's program.
+// An input of a program for given types and sizes.
 struct BodyInput {
   DType dtype = DType::Undefined;
   Dims dims;        // -1: open
   Tensor constant;  // if defined, the input's only value: the program has no such input
 };
 
-// The program of a subgraph of `model`: `graph` has the inputs that are no constants, formals
-// before captured values, and the subgraph's outputs in order, of which some may be equal. Throws
-// UserError as import_model does.
+// The program of a subgraph of `model`, or of its main graph (`body` is null), for inputs of these
+// types and sizes alone: it may have a graph where the model for all inputs needs values. `graph`
+// has the inputs that are no constants, of a subgraph the formals before the captured values, and
+// the outputs in order, of which some of a subgraph may be equal. Throws UserError as import_model
+// does.
 std::shared_ptr<const LoadedModel> import_body(const LoadedModel& model,
                                                std::shared_ptr<const Subgraph> body,
                                                std::span<const BodyInput> inputs);
+
+// The inputs of the main graph in its order, where an initializer gives none. Throws UserError for
+// one that is missing, unknown, or of another type than the file declares.
+std::vector<Tensor> ordered_inputs(const LoadedModel& model, const NamedTensors& inputs);
 
 // Runs the model node by node. `evaluate` computes the last node of a graph, whose inputs are
 // constants, and makes its outputs constants. Throws UserError, one line that names the file.
 NamedTensors evaluate_model(const LoadedModel& model, const NamedTensors& inputs,
                             const std::function<void(ir::Graph&, ir::NodeId)>& evaluate);
 
-// The same for the subgraph that `model` is the program of: its outputs, in order. `inputs` are of
-// its formals, then of its captured values.
-std::vector<Tensor> evaluate_body(const LoadedModel& model, std::span<const Tensor> inputs,
+// The same for a subgraph of `model`, or its main graph where `body` is null: the outputs, in
+// order. `inputs` are those of import_body.
+std::vector<Tensor> evaluate_body(const LoadedModel& model, const Subgraph* body,
+                                  std::span<const Tensor> inputs,
                                   const std::function<void(ir::Graph&, ir::NodeId)>& evaluate);
 
 // Operators of the main graph: "MatMul" -> 16, "com.microsoft.Gelu" -> 2.

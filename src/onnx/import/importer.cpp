@@ -9,15 +9,32 @@
 
 namespace redfuser::onnx {
 
-ir::Graph Importer::run() {
+ir::Graph Importer::run_main(const AddInput& add) {
   Scope scope;
   const std::vector<int> order = begin(scope);
   reserve_names();
-  add_inputs(scope);
+  for (const ::onnx::ValueInfoProto* input : free_inputs(model_->graph())) {
+    scope.values[input->name()] = add(*input);
+  }
   add_main(scope, order);
   check_values(scope);
   verify(graph_);
   return std::move(graph_);
+}
+
+ir::Graph Importer::run() {
+  return run_main([&](const ::onnx::ValueInfoProto& input) {
+    const ir::ValueId id = graph_.add_value(input.name());
+    set_input_type(graph_, id, input, path_);
+    graph_.inputs.push_back(id);
+    return id;
+  });
+}
+
+ir::Graph Importer::run(std::span<const BodyInput> inputs) {
+  auto given = inputs.begin();
+  return run_main(
+      [&](const ::onnx::ValueInfoProto& input) { return add_body_input(input.name(), *given++); });
 }
 
 ir::Graph Importer::run(const Subgraph& body, std::span<const BodyInput> inputs) {
@@ -53,17 +70,6 @@ void Importer::reserve_names() {
   for (const auto& input : main.input()) names_.insert(input.name());
   for (const auto& tensor : main.initializer()) names_.insert(tensor.name());
   for (const auto& node : main.node()) names_.insert(node.output().begin(), node.output().end());
-}
-
-void Importer::add_inputs(Scope& scope) {
-  const auto initializers = initializer_names(model_->graph());
-  for (const auto& input : model_->graph().input()) {
-    if (initializers.count(input.name())) continue;
-    const ir::ValueId id = graph_.add_value(input.name());
-    set_input_type(graph_, id, input, path_);
-    scope.values[input.name()] = id;
-    graph_.inputs.push_back(id);
-  }
 }
 
 void Importer::check_values(const Scope& scope) const {

@@ -1,6 +1,7 @@
 // A model as a graph.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -20,6 +21,8 @@ class Importer final : public ModelWalk {
   // Symbolic dimensions of inputs become symbols. Throws UserError for an invalid model,
   // NeedsValues for a valid one that needs the Interpreter.
   ir::Graph run();
+  // The same for inputs of these types and sizes, in the order of free_inputs.
+  ir::Graph run(std::span<const BodyInput> inputs);
   // The same for a subgraph alone; `inputs` are of its formals, then of its captured values.
   ir::Graph run(const Subgraph& body, std::span<const BodyInput> inputs);
   // The calls of the graph that run() has returned, by number.
@@ -27,7 +30,9 @@ class Importer final : public ModelWalk {
 
  private:
   void reserve_names();
-  void add_inputs(Scope& scope);
+  // Adds a free input of the main graph.
+  using AddInput = std::function<ir::ValueId(const ::onnx::ValueInfoProto&)>;
+  ir::Graph run_main(const AddInput& add);
   ir::ValueId add_body_input(const std::string& name, const BodyInput& input);
   // Checks the file's value_info of intermediate values.
   void check_values(const Scope& scope) const;

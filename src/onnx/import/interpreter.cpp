@@ -4,58 +4,46 @@
 
 #include "base/error.h"
 #include "onnx/proto/type_support.h"
-#include "onnx/proto/value_types.h"
 #include "ops/graph_editor.h"
 #include "ops/infer.h"
 #include "ops/op_def.h"
 
 namespace redfuser::onnx {
 
-NamedTensors Interpreter::run(const NamedTensors& inputs) {
+std::vector<Tensor> Interpreter::run(std::span<const Tensor> inputs) {
   Scope scope;
   const std::vector<int> order = begin(scope);
-  give_inputs(scope, inputs);
-  add_main(scope, order);
-  NamedTensors outputs;
-  for (const ir::ValueId id : graph_.outputs) {
-    outputs[graph_.values[static_cast<size_t>(id)].name] = computed(id);
+  auto given = inputs.begin();
+  for (const ::onnx::ValueInfoProto* input : free_inputs(model_->graph())) {
+    give_input(input->name(), *given++, scope);
   }
-  return outputs;
+  add_main(scope, order);
+  return outputs();
 }
 
 std::vector<Tensor> Interpreter::run(const Subgraph& body, std::span<const Tensor> inputs) {
   Scope scope;
   auto input = inputs.begin();
   for (const auto* names : {&body.formals, &body.captured}) {
-    for (const std::string& name : *names) {
-      scope.values[name] = ops::add_constant(graph_, name, *input++);
-      graph_.inputs.push_back(scope.values[name]);
-    }
+    for (const std::string& name : *names) give_input(name, *input++, scope);
   }
   add_body(body, scope);
+  return outputs();
+}
+
+std::vector<Tensor> Interpreter::outputs() const {
   std::vector<Tensor> outputs;
-  for (const ir::ValueId id : graph_.outputs) outputs.push_back(computed(id));
+  for (const ir::ValueId id : graph_.outputs) {
+    const ir::Value& value = graph_.values[static_cast<size_t>(id)];
+    RF_CHECK(value.is_constant(), "output \"{}\" was not computed", value.name);
+    outputs.push_back(value.constant);
+  }
   return outputs;
 }
 
-const Tensor& Interpreter::computed(ir::ValueId id) const {
-  const ir::Value& value = graph_.values[static_cast<size_t>(id)];
-  RF_CHECK(value.is_constant(), "output \"{}\" was not computed", value.name);
-  return value.constant;
-}
-
-void Interpreter::give_inputs(Scope& scope, const NamedTensors& inputs) {
-  const auto initializers = initializer_names(model_->graph());
-  for (const auto& input : model_->graph().input()) {
-    if (initializers.count(input.name())) continue;
-    const auto given = inputs.find(input.name());
-    if (given == inputs.end() || !given->second.defined()) {
-      user_error("input \"{}\" is missing", input.name());
-    }
-    check_given(given->second, input);
-    scope.values[input.name()] = ops::add_constant(graph_, input.name(), given->second);
-    graph_.inputs.push_back(scope.values[input.name()]);
-  }
+void Interpreter::give_input(const std::string& name, const Tensor& tensor, Scope& scope) {
+  scope.values[name] = ops::add_constant(graph_, name, tensor);
+  graph_.inputs.push_back(scope.values[name]);
 }
 
 // The number of computed nodes is not limited, but the number of nodes in the graph is, and that of

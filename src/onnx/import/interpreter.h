@@ -20,15 +20,16 @@ class Interpreter final : public ModelWalk {
               Evaluate evaluate)
       : ModelWalk(std::move(model), path), evaluate_(std::move(evaluate)) {}
 
-  // Returns the outputs by name. Throws UserError for an invalid model or invalid inputs.
-  NamedTensors run(const NamedTensors& inputs);
+  // Returns the outputs in order; `inputs` are of free_inputs. Throws UserError for an invalid
+  // model or inputs that an operator refuses.
+  std::vector<Tensor> run(std::span<const Tensor> inputs);
   // The outputs of a subgraph alone; `inputs` are of its formals, then of its captured values.
   std::vector<Tensor> run(const Subgraph& body, std::span<const Tensor> inputs);
 
  private:
-  void give_inputs(Scope& scope, const NamedTensors& inputs);
+  void give_input(const std::string& name, const Tensor& tensor, Scope& scope);
+  std::vector<Tensor> outputs() const;
   void renew_pool();
-  const Tensor& computed(ir::ValueId id) const;
 
   void count_step() override;
   void node_added(ir::NodeId node) override;

@@ -34,6 +34,15 @@ std::unordered_set<std::string> initializer_names(const ::onnx::GraphProto& grap
   return names;
 }
 
+std::vector<const ::onnx::ValueInfoProto*> free_inputs(const ::onnx::GraphProto& graph) {
+  const auto initializers = initializer_names(graph);
+  std::vector<const ::onnx::ValueInfoProto*> inputs;
+  for (const auto& input : graph.input()) {
+    if (!initializers.count(input.name())) inputs.push_back(&input);
+  }
+  return inputs;
+}
+
 ModelWalk::ModelWalk(std::shared_ptr<const ::onnx::ModelProto> model, const std::string& path)
     : model_(std::move(model)), path_(path), external_(path), functions_(*model_, path) {
   graph_.pool = std::make_shared<ir::ExprPool>();
@@ -57,10 +66,8 @@ std::vector<int> ModelWalk::begin(Scope& scope) {
 }
 
 void ModelWalk::check_types(const ::onnx::GraphProto& main) const {
-  const auto initializers = initializer_names(main);
-  for (const auto& input : main.input()) {
-    if (initializers.count(input.name())) continue;
-    check_element_types(input.type(), fmt::format("{}: graph input \"{}\"", path_, input.name()));
+  for (const ::onnx::ValueInfoProto* input : free_inputs(main)) {
+    check_element_types(input->type(), fmt::format("{}: graph input \"{}\"", path_, input->name()));
   }
   for (const auto& output : main.output()) {
     check_element_types(output.type(),

@@ -24,6 +24,8 @@ class ValueInfoProto;
 namespace redfuser::onnx {
 
 std::unordered_set<std::string> initializer_names(const ::onnx::GraphProto& graph);
+// The inputs that no initializer gives, in order.
+std::vector<const ::onnx::ValueInfoProto*> free_inputs(const ::onnx::GraphProto& graph);
 
 // Every primitive node is inferred when it is added, since context-dependent bodies need the types
 // of their inputs. Calls of local functions and composite operators are replaced by their bodies;

@@ -174,8 +174,9 @@ namespace {
 }
 
 ::onnx::TypeProto type_of_elements(const ir::Value& value) {
-  RF_CHECK(value.is_constant(), "\"{}\" is {} of unknown contents", value.name,
-           name_of(value.dtype));
+  if (!value.is_constant()) {
+    needs_values("only a run knows the types in \"{}\", {}", value.name, name_of(value.dtype));
+  }
   return type_of_tensor(value.constant);
 }
 

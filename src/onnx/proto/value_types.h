@@ -37,7 +37,7 @@ void check_declared_type(const ir::Value& value, const ::onnx::ValueInfoProto& i
 void check_size(const ir::Graph& graph, ir::ValueId id);
 
 // The ONNX type of a value, without dimensions that are more than a number or a symbol; not set
-// for kAbsent.
+// for kAbsent. Throws NeedsValues for a list whose contents are not known.
 ::onnx::TypeProto type_of(const ir::Graph& graph, ir::ValueId id);
 ValueInfo value_info(const ir::Graph& graph, ir::ValueId id);
 

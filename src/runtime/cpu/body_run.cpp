@@ -6,15 +6,13 @@
 namespace redfuser::runtime {
 namespace {
 
-constexpr size_t kMostLoaded = 16;
-
 // Adds up the times of a plan's steps over its runs, where the observer of the run around it wants
 // times.
 class InnerObserver final : public StepObserver {
  public:
   InnerObserver(StepObserver& outer, const CompiledProgram& program, std::vector<KernelTime>& times)
       : outer_(outer), program_(program), times_(times) {}
-  void starting(size_t) override {}
+  void starting(size_t) override { outer_.working(); }
   void working() override { outer_.working(); }
   void computed(const fuse::Step&, std::span<Tensor>) override {}
   bool times_steps() const override { return outer_.times_steps(); }
@@ -45,35 +43,34 @@ class InnerObserver final : public StepObserver {
 
 }  // namespace
 
-BodyRun::Loaded& BodyRun::loaded_for(std::span<const Tensor> inputs, bool exact) {
-  for (size_t i = loaded_.size(); i-- > 0;) {
-    const BodyProgram& body = *loaded_[i].body;
-    if (body.takes(inputs) && (!exact || body.is_exact())) return loaded_[i];
+BodyRun::Loaded* BodyRun::loaded_for(std::span<const Tensor> inputs, bool exact) {
+  for (Loaded& loaded : loaded_) {
+    if (loaded.body->takes(inputs) && (!exact || loaded.body->is_exact())) return &loaded;
   }
-  if (loaded_.size() == kMostLoaded) loaded_.erase(loaded_.begin());
   Loaded loaded{programs_.of(inputs, exact), nullptr, {}};
+  if (loaded.body == nullptr) return nullptr;
   const auto& program = loaded.body->program.handle();
   if (program->model->needs_values.empty()) {
     loaded.plan = std::make_unique<PlanRun>(program, pool_, tune_);
   }
-  loaded_.push_back(std::move(loaded));
-  return loaded_.back();
+  const auto place = loaded.body->is_exact() ? loaded_.begin() : loaded_.end();
+  return &*loaded_.insert(place, std::move(loaded));
 }
 
 std::vector<Tensor> BodyRun::run(std::span<const Tensor> inputs, int64_t memory_limit,
                                  StepObserver* observer) {
-  Loaded* loaded = &loaded_for(inputs, false);
+  Loaded* loaded = loaded_for(inputs, false);
   for (const bool again : {false, true}) {
-    if (loaded->plan == nullptr) return evaluated(*loaded, inputs);
+    if (loaded == nullptr || loaded->plan == nullptr) break;
     try {
       return planned(*loaded, inputs, memory_limit, observer);
     } catch (const NeedsValues&) {
       // A program for these sizes alone may have a plan where one for open sizes does not serve.
       if (again || loaded->body->is_exact()) break;
-      loaded = &loaded_for(inputs, true);
+      loaded = loaded_for(inputs, true);
     }
   }
-  return evaluated(*loaded, inputs);
+  return evaluated(inputs, observer);
 }
 
 std::vector<Tensor> BodyRun::planned(Loaded& loaded, std::span<const Tensor> inputs,
@@ -90,14 +87,14 @@ std::vector<Tensor> BodyRun::planned(Loaded& loaded, std::span<const Tensor> inp
   return outputs;
 }
 
-std::vector<Tensor> BodyRun::evaluated(const Loaded& loaded, std::span<const Tensor> inputs) {
-  if (evaluator_ == nullptr) evaluator_ = std::make_unique<passes::NodeEvaluator>(pool_.size());
-  evaluator_->forget_sizes();
+std::vector<Tensor> BodyRun::evaluated(std::span<const Tensor> inputs, StepObserver* observer) {
+  evaluator_.forget_sizes();
   idle_ = true;
-  return evaluate_body(*loaded.body->program.handle()->model, inputs,
+  return evaluate_body(programs_.model(), programs_.body(), inputs,
                        [&](ir::Graph& graph, ir::NodeId node) {
+                         if (observer != nullptr) observer->working();
                          idle_ = false;
-                         evaluator_->evaluate(graph, node);
+                         evaluator_.evaluate(graph, node);
                        });
 }
 

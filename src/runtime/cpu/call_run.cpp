@@ -71,6 +71,14 @@ class Parts {
 
 }  // namespace
 
+StepFacts facts_of(std::span<const BodyRun> bodies) {
+  StepFacts facts;
+  facts.family = "control_flow";
+  for (const BodyRun& body : bodies) body.collect(facts.kernels);
+  facts.configuration = fmt::format("{} steps inside", facts.kernels.size());
+  return facts;
+}
+
 CallRun::CallRun(const CompiledProgram& program, size_t step,
                  const std::vector<std::unique_ptr<BodyPrograms>>& bodies, ThreadPool& pool,
                  bool tune)
@@ -209,14 +217,6 @@ int64_t CallRun::peak() const {
   int64_t peak = 0;
   for (const BodyRun& body : bodies_) peak = std::max(peak, body.peak());
   return peak;
-}
-
-StepFacts CallRun::facts() const {
-  StepFacts facts;
-  facts.family = "control_flow";
-  for (const BodyRun& body : bodies_) body.collect(facts.kernels);
-  facts.configuration = fmt::format("{} steps inside", facts.kernels.size());
-  return facts;
 }
 
 }  // namespace redfuser::runtime

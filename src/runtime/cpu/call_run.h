@@ -11,13 +11,14 @@
 
 namespace redfuser::runtime {
 
-// One body in the runs of one session: its programs in use, with their values.
+// One graph of BodyPrograms in the runs of one session: its programs in use, with their values.
 class BodyRun {
  public:
   BodyRun(const BodyPrograms& programs, ThreadPool& pool, bool tune)
-      : programs_(programs), pool_(pool), tune_(tune) {}
+      : programs_(programs), pool_(pool), tune_(tune), evaluator_(pool) {}
 
-  // The outputs of the body for `inputs`, one for each of its inputs, constants included.
+  // The outputs of the graph for `inputs`, one for each of its inputs, constants included. Sizes
+  // without a plan are evaluated node by node.
   std::vector<Tensor> run(std::span<const Tensor> inputs, int64_t memory_limit,
                           StepObserver* observer);
 
@@ -28,7 +29,7 @@ class BodyRun {
   void reset();
   void collect(std::vector<KernelTime>& times) const;
   int64_t peak() const { return peak_; }
-  // The steps of the programs that have run, as kernels of the call.
+  // The steps of the programs that have run, as kernels of one step.
   void collect(std::vector<StepKernel>& steps) const;
 
  private:
@@ -37,19 +38,23 @@ class BodyRun {
     std::unique_ptr<PlanRun> plan;  // null: evaluated node by node
     std::vector<KernelTime> times;  // by step, with those inside of it
   };
-  Loaded& loaded_for(std::span<const Tensor> inputs, bool exact);
+  // Null where no program is kept for the inputs.
+  Loaded* loaded_for(std::span<const Tensor> inputs, bool exact);
   std::vector<Tensor> planned(Loaded& loaded, std::span<const Tensor> inputs, int64_t memory_limit,
                               StepObserver* observer);
-  std::vector<Tensor> evaluated(const Loaded& loaded, std::span<const Tensor> inputs);
+  std::vector<Tensor> evaluated(std::span<const Tensor> inputs, StepObserver* observer);
 
   const BodyPrograms& programs_;
   ThreadPool& pool_;
   bool tune_;
-  std::vector<Loaded> loaded_;  // the newest last
-  std::unique_ptr<passes::NodeEvaluator> evaluator_;
+  std::vector<Loaded> loaded_;  // exact ones first
+  passes::NodeEvaluator evaluator_;
   bool idle_ = false;
   int64_t peak_ = 0;
 };
+
+// What computes a step whose work is in these graphs.
+StepFacts facts_of(std::span<const BodyRun> bodies);
 
 // One step that stands for a call.
 class CallRun {
@@ -63,7 +68,7 @@ class CallRun {
   // Of the last run.
   std::vector<KernelTime> times() const;
   int64_t peak() const;
-  StepFacts facts() const;
+  StepFacts facts() const { return facts_of(bodies_); }
 
  private:
   std::vector<Tensor> run_body(size_t body, const cpu::RunContext& context,

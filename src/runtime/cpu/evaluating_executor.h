@@ -1,4 +1,4 @@
-// Runs a model that has no plan, node by node.
+// Runs a model whose structure depends on a run.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,8 @@
 
 namespace redfuser::runtime {
 
-// For programs without a plan (LoadedModel::needs_values), on the CPU.
+// On the CPU, for programs without a plan (LoadedModel::needs_values) and runs that the plan does
+// not serve: by a plan for the sizes of the run, or node by node.
 std::unique_ptr<Executor> make_evaluating_executor(std::shared_ptr<const CompiledProgram> program,
                                                    const SessionOptions& options);
 

@@ -40,11 +40,12 @@ bool BodyProgram::is_exact() const {
   });
 }
 
-std::shared_ptr<const BodyProgram> BodyPrograms::find(std::span<const Tensor> inputs,
-                                                      bool exact) const {
+std::shared_ptr<const BodyProgram> BodyPrograms::find(std::span<const Tensor> inputs, bool exact,
+                                                      bool& full) const {
   const std::lock_guard lock(mutex_);
-  for (auto at = programs_.rbegin(); at != programs_.rend(); ++at) {
-    if ((*at)->takes(inputs) && (!exact || (*at)->is_exact())) return *at;
+  full = programs_.size() >= kMostPrograms;
+  for (const auto& known : programs_) {
+    if (known->takes(inputs) && (!exact || known->is_exact())) return known;
   }
   return nullptr;
 }
@@ -82,15 +83,16 @@ std::shared_ptr<const BodyProgram> BodyPrograms::compiled(
 
 std::shared_ptr<const BodyProgram> BodyPrograms::of(std::span<const Tensor> inputs,
                                                     bool exact) const {
-  if (auto known = find(inputs, exact)) return known;
+  bool full = false;
+  auto known = find(inputs, exact, full);
+  if (known != nullptr || full) return known;
   std::shared_ptr<const BodyProgram> made;
   std::vector<onnx::BodyInput> wide = types_of(inputs);
   if (!exact && widen(wide)) made = compiled(std::move(wide));
   // Sizes may decide the structure, so that only a program for them alone has a plan.
   if (made == nullptr || !has_plan(made->program)) made = compiled(types_of(inputs));
   const std::lock_guard lock(mutex_);
-  if (programs_.size() == kMostPrograms) programs_.erase(programs_.begin());
-  programs_.push_back(made);
+  programs_.insert(made->is_exact() ? programs_.begin() : programs_.end(), made);
   return made;
 }
 

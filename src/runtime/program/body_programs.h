@@ -1,4 +1,4 @@
-// Programs of a subgraph, made when a run first needs them.
+// Programs of a subgraph or a main graph, made when a run first needs them.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@
 
 namespace redfuser::runtime {
 
-// A subgraph's program for inputs of some types and sizes. Immutable.
+// A graph's program for inputs of some types and sizes. Immutable.
 struct BodyProgram {
-  std::vector<onnx::BodyInput> inputs;  // of the subgraph, as it was compiled for
+  std::vector<onnx::BodyInput> inputs;  // of the graph, as it was compiled for
   Program program;
 
   // Whether the program is for such inputs; of an input that is a constant it does not ask.
@@ -22,13 +22,14 @@ struct BodyProgram {
   bool is_exact() const;
 };
 
-// The programs of one subgraph. They are compiled for the sizes of a run; from the third set of
-// sizes on, dimensions that vary are open. A bounded number is kept. Thread-safe; two threads may
-// compile the same program at the same time.
+// The programs of one subgraph, or of the main graph. They are compiled for the sizes of a run;
+// from the third set of sizes on, dimensions that vary are open. Their number is bounded, and a
+// program serves its sizes as long as this lives, so that equal inputs give equal bits.
+// Thread-safe; two threads may compile the same program at the same time.
 class BodyPrograms {
  public:
-  // `constants` has a tensor for each input of the subgraph that is the same in every run; the
-  // others are undefined.
+  // `body` is null for the model's main graph. `constants` has a tensor for each input of the graph
+  // that is the same in every run; the others are undefined.
   BodyPrograms(std::shared_ptr<const onnx::LoadedModel> model,
                std::shared_ptr<const onnx::Subgraph> body, std::vector<Tensor> constants,
                const CompileOptions& options)
@@ -37,12 +38,18 @@ class BodyPrograms {
         constants_(std::move(constants)),
         options_(options) {}
 
-  // The program for these inputs, one for each input of the subgraph. With `exact`, one for their
-  // sizes alone. Throws UserError for a subgraph that is invalid for them.
+  // The program for these inputs, one for each input of the graph: the one for their sizes alone
+  // where there is one. With `exact`, no other. Null where none of as many programs as are kept
+  // serves. Throws UserError for a graph that is invalid for the inputs.
   std::shared_ptr<const BodyProgram> of(std::span<const Tensor> inputs, bool exact = false) const;
 
+  const onnx::LoadedModel& model() const { return *model_; }
+  const onnx::Subgraph* body() const { return body_.get(); }
+
  private:
-  std::shared_ptr<const BodyProgram> find(std::span<const Tensor> inputs, bool exact) const;
+  // `full` tells whether no other program is kept.
+  std::shared_ptr<const BodyProgram> find(std::span<const Tensor> inputs, bool exact,
+                                          bool& full) const;
   std::shared_ptr<const BodyProgram> compiled(std::vector<onnx::BodyInput> inputs) const;
   std::vector<onnx::BodyInput> types_of(std::span<const Tensor> inputs) const;
   // `inputs` with dimensions open that differ in a program of the same ranks; false where too few
@@ -54,7 +61,7 @@ class BodyPrograms {
   const std::vector<Tensor> constants_;
   const CompileOptions options_;
   mutable std::mutex mutex_;
-  mutable std::vector<std::shared_ptr<const BodyProgram>> programs_;  // the newest last
+  mutable std::vector<std::shared_ptr<const BodyProgram>> programs_;  // exact ones first
 };
 
 }  // namespace redfuser::runtime

@@ -105,6 +105,15 @@ void make_bodies(runtime::CompiledProgram& program) {
   }
 }
 
+// For a model that needs values.
+void make_without_plan(runtime::CompiledProgram& program) {
+  const onnx::LoadedModel& model = *program.model;
+  program.plan.graph = std::make_shared<ir::Graph>(clone(model.graph));
+  program.plan.report.unfused.push_back({{}, model.needs_values, ""});
+  program.plan.report.ops_before = program.plan.report.ops_after = model.operator_counts;
+  program.steps.push_back({runtime::kWholeGraph, "opaque", false, {}});
+}
+
 }  // namespace
 
 Program compile(const Model& model, const CompileOptions& options) {
@@ -112,11 +121,10 @@ Program compile(const Model& model, const CompileOptions& options) {
   auto compiled = std::make_shared<runtime::CompiledProgram>();
   compiled->model = model.handle();
   compiled->options = options;
-  if (const std::string& reason = model.handle()->needs_values; !reason.empty()) {
-    compiled->plan.graph = std::make_shared<ir::Graph>(clone(model.handle()->graph));
-    cascade::Report& report = compiled->plan.report;
-    report.unfused.push_back({{}, reason, ""});
-    report.ops_before = report.ops_after = model.operator_counts();
+  compiled->by_sizes = std::make_unique<runtime::BodyPrograms>(
+      compiled->model, nullptr, std::vector<Tensor>(model.inputs().size()), options);
+  if (!model.handle()->needs_values.empty()) {
+    make_without_plan(*compiled);
     Program program;
     program.impl_ = std::move(compiled);
     return program;

@@ -14,6 +14,9 @@
 
 namespace redfuser::runtime {
 
+// The label of the step that stands for a graph without a plan.
+inline constexpr const char* kWholeGraph = "main graph";
+
 // Immutable once compiled but for what it makes when it is first needed (kernels, programs of
 // subgraphs), which is guarded: sessions read it from several threads. Code that makes expressions
 // of the graph's afterwards uses a clone of the graph.
@@ -25,6 +28,9 @@ struct CompiledProgram {
   std::vector<StepInfo> steps;
   // By step that is a call (onnx::call_number): the programs of its bodies.
   std::map<size_t, std::vector<std::unique_ptr<BodyPrograms>>> bodies;
+  // The programs of the whole graph for the sizes of a run, where none serves all sizes. Then the
+  // plan has no steps, and `steps` one that stands for the graph.
+  std::unique_ptr<BodyPrograms> by_sizes;
   // By step: the positions that are checked before it runs on the CPU.
   std::vector<std::vector<cpu::PositionGuard>> guards;
   // Checks that depend on inputs alone, on every device.

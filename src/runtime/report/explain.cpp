@@ -37,8 +37,10 @@ Json to_json(const cascade::FusedReport& region) {
 Json to_json(const CompiledProgram& program, const std::vector<StepFacts>& facts) {
   Json steps = Json::array();
   for (size_t i = 0; i < facts.size(); ++i) {
-    if (std::holds_alternative<fuse::AliasStep>(program.plan.steps[i].kind)) continue;
-    const auto* cascade = std::get_if<fuse::CascadeStep>(&program.plan.steps[i].kind);
+    const fuse::Step* planned = i < program.plan.steps.size() ? &program.plan.steps[i] : nullptr;
+    if (planned != nullptr && std::holds_alternative<fuse::AliasStep>(planned->kind)) continue;
+    const auto* cascade =
+        planned == nullptr ? nullptr : std::get_if<fuse::CascadeStep>(&planned->kind);
     Json step = {{"step", i},
                  {"name", program.steps[i].label},
                  {"kind", program.steps[i].kind},
