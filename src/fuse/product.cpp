@@ -143,6 +143,8 @@ std::optional<ProductStep> as_product(const ir::Graph& graph, ir::ValueId value,
   if (sums.empty() || sums.size() > kMaxProducts) return std::nullopt;
   const auto products = products_of(pool, sums);
   if (!products) return std::nullopt;
+  // A sum of squares reads one tensor: its operand may be an expression instead.
+  if (products->b.size() == 1 && products->a == products->b[0]) return std::nullopt;
   ProductStep step;
   step.value = value;
   step.axes = axes;

@@ -9,7 +9,7 @@
 namespace redfuser::fuse {
 
 // The product form of an output body with contractions; nullopt if their operands are not affine in
-// the output's axes or the output repeats them.
+// the output's axes, the output repeats them, or both are one element.
 std::optional<ProductStep> as_product(const ir::Graph& graph, ir::ValueId value, ir::Expr body,
                                       const std::vector<ir::Expr>& axes);
 

@@ -142,6 +142,22 @@ class ModelWalk {
   std::vector<ir::ValueId> scanned(const ::onnx::NodeProto& node, std::vector<ir::ValueId> states,
                                    const std::vector<ir::ValueId>& inputs, int axis_shift,
                                    Scope& scope, const Origin& origin);
+  // The results of `scanned` where no iteration depends on another one, by nodes over the whole
+  // axis (model_walk_map.cpp); empty where one does, or a node of the body has no such form. `axes`
+  // are those of the inputs, not negative.
+  std::vector<ir::ValueId> mapped(const ::onnx::NodeProto& node,
+                                  const std::vector<ir::ValueId>& states,
+                                  const std::vector<ir::ValueId>& inputs,
+                                  const std::vector<int64_t>& axes,
+                                  const std::vector<int64_t>& output_axes, const Scope& scope,
+                                  const Origin& origin);
+  std::vector<ir::ValueId> mapped_body(const ir::Graph& body, const Mark& before,
+                                       const std::vector<ir::ValueId>& results,
+                                       const std::vector<ir::ValueId>& slices,
+                                       const std::vector<ir::ValueId>& whole, ir::Expr count);
+  // The value with dimension `from` moved to `to`.
+  ir::ValueId moved_axis(ir::ValueId value, int64_t from, int64_t to, const Scope& scope,
+                         const Origin& origin);
   // Runs a subgraph on `inputs` and returns its outputs. `names` (empty, or one per output) are the
   // names that results get where the body computes them.
   std::vector<ir::ValueId> run_subgraph(const ::onnx::GraphProto& graph,

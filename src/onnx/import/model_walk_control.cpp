@@ -312,6 +312,18 @@ std::vector<ir::ValueId> ModelWalk::scanned(const ::onnx::NodeProto& node,
     if (axis < 0) axis += rank;
     if (axis < 0 || axis >= rank) user_error("{}: scan axis of input {} is out of range", here, i);
     axes.push_back(axis);
+  }
+  const auto forwards = [](const auto& all) {
+    return std::count(all.begin(), all.end(), 0) == std::ssize(all);
+  };
+  if (makes_calls() && forwards(backwards) && forwards(output_backwards)) {
+    std::vector<ir::ValueId> results =
+        mapped(node, states, inputs, axes, output_axes, scope, origin);
+    if (!results.empty()) return results;
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const ir::Value& value = graph_.values[static_cast<size_t>(inputs[i])];
+    const int64_t axis = axes[i];
     const ir::Expr size = value.shape[static_cast<size_t>(axis)];
     if (!size->is_constant()) needs_values("{}: its length is known only at run time", here);
     if (length >= 0 && size->integer != length) {
