@@ -88,6 +88,10 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
                    ${CMAKE_CURRENT_LIST_DIR}/python/random_graphs_test.py
                    $<TARGET_FILE:redfuser-run> 200)
   set_tests_properties(python.random_graphs PROPERTIES PROCESSORS 2)
+  add_test(NAME python.shipped
+           COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/shipped_test.py
+                   $<TARGET_FILE:redfuser-run>)
+  set_tests_properties(python.shipped PROPERTIES SKIP_RETURN_CODE 77)
   add_test(NAME python.writing
            COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/writing_test.py
                    $<TARGET_FILE:redfuser-run> $<TARGET_FILE:redfuser-opt>)
