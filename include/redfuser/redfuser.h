@@ -59,6 +59,12 @@ class Model {
   // The same for the bytes of such a file, which may be freed afterwards. Errors call it `name`;
   // external data lies in the folder of `name`.
   static Model from_bytes(std::string_view bytes, const std::string& name = "model");
+  // The same with weights of the caller: an initializer whose name is in `weights` is that tensor,
+  // whose memory the model shares; the bytes need not hold its data. UserError for a name that no
+  // initializer has, and for another type or other sizes than the initializer's. Such a model
+  // cannot be written to a file.
+  static Model from_bytes(std::string_view bytes, const std::string& name,
+                          const NamedTensors& weights);
   // As load, also for a file with operators that are not supported: save() writes it as it is, and
   // a run throws the error of load.
   static Model load_to_save(const std::string& path);
@@ -126,8 +132,8 @@ struct SessionOptions {
   // reference does not cover).
   std::string device = "cpu";
   int threads = 0;  // 0: one per core
-  // In bytes; 0: the machine's memory. On the CPU it bounds intermediate and output tensors, on a
-  // GPU all memory of the session.
+  // In bytes; 0: the machine's memory. On the CPU it bounds intermediate and output tensors but for
+  // those in the caller's memory, on a GPU all memory of the session.
   int64_t memory_limit = 0;
   bool tf32 = false;  // GPU: fp32 products may round their operands to TF32
   // GPU: attention of fp32 operands multiplies them as they are, not in two parts by tensor cores,
@@ -172,6 +178,13 @@ class Session {
   // shape; they are read in place and must stay unchanged until run returns. The outputs share
   // their memory with nothing else.
   NamedTensors run(const NamedTensors& inputs);
+  // The same with the outputs of these names in the caller's memory: the tensors that are given are
+  // written to and returned. On the CPU a step writes its result there; a copy is made where the
+  // output is an input, a constant or another output, and where it has memory of an input that the
+  // program reads while or after it writes the output (redfuser/device.h). Memory of several
+  // outputs may not overlap. UserError for a name that no output has, for another type or other
+  // sizes than the run's, and for strings and lists.
+  NamedTensors run(const NamedTensors& inputs, const NamedTensors& outputs);
   // GPU only: runs on the caller's memory and stream; see redfuser/device.h.
   NamedDeviceTensors enqueue(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs,
                              void* stream = nullptr);
@@ -210,8 +223,8 @@ class Session {
   // a run: an exception from the callback leaves run(), after which the session may run again.
   // Null turns it off.
   void on_progress(std::function<void(int, int)> callback);
-  // The largest number of bytes of intermediate and output tensors alive at once in the last run;
-  // on a GPU, of everything that the session keeps there.
+  // The largest number of bytes of intermediate and output tensors alive at once in the last run,
+  // those in the caller's memory not counted; on a GPU, of everything that the session keeps there.
   int64_t peak_bytes() const;
   // GPU only: the number of allocations of GPU memory and of pinned host memory so far.
   int64_t allocations() const;

@@ -12,4 +12,14 @@ Dims dims_of(const ir::Graph& graph, ir::ValueId value, std::span<const int64_t>
   return dims;
 }
 
+Tensor& place(RunContext& context, ir::ValueId value, Dims dims) {
+  const auto index = static_cast<size_t>(value);
+  Tensor& tensor = context.values[index];
+  if (!context.targets.empty() && context.targets[index].defined() &&
+      context.targets[index].size() == element_count(dims)) {
+    return tensor = context.targets[index].reshaped(std::move(dims));
+  }
+  return tensor = Tensor(context.graph.values[index].dtype, std::move(dims));
+}
+
 }  // namespace redfuser::cpu

@@ -27,7 +27,13 @@ struct RunContext {
   int64_t room = INT64_MAX;
   int64_t inner_bytes = 0;
   bool tune = false;  // steps measure their best choices at sizes that are new to them
+  // By ValueId, the memory that a value is written to, in any sizes, where it is defined. Empty: no
+  // value has such memory.
+  std::span<const Tensor> targets;
 };
+
+// Defines a value: its target, if that has as many elements, or memory of its own.
+Tensor& place(RunContext& context, ir::ValueId value, Dims dims);
 
 // A step ready to run for fixed sizes.
 class StepPlan {

@@ -118,8 +118,7 @@ void OpaqueCall::require_one(int input) const {
 Tensor& OpaqueCall::allocate(int output, Dims dims) const {
   ir::ValueId id = node().outputs[output];
   bind_shape(context_, id, dims);
-  context_.values[id] = Tensor(graph().values[id].dtype, std::move(dims));
-  return context_.values[id];
+  return place(context_, id, std::move(dims));
 }
 
 void OpaqueCall::set(int output, Tensor tensor) const {

@@ -34,10 +34,7 @@ char* thread_scratch(int64_t bytes) {
 }
 
 Tensor& allocate(RunContext& context, ir::ValueId value) {
-  Tensor& tensor = context.values[static_cast<size_t>(value)];
-  tensor = Tensor(context.graph.values[static_cast<size_t>(value)].dtype,
-                  dims_of(context.graph, value, context.symbols));
-  return tensor;
+  return place(context, value, dims_of(context.graph, value, context.symbols));
 }
 
 TileRunner::TileRunner(const TileProgram& program, RunContext& context,

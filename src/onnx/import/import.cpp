@@ -9,6 +9,7 @@
 #include "onnx/functions/functions.h"
 #include "onnx/import/importer.h"
 #include "onnx/import/interpreter.h"
+#include "onnx/import/node_sets.h"
 #include "onnx/proto/model_file.h"
 #include "onnx/proto/value_types.h"
 
@@ -66,7 +67,7 @@ void import_graph(LoadedModel& model) {
   model.graph = with_path(model, [&] {
     check_ir_version(*model.proto, model.path);
     check_opset(*model.proto, model.path);
-    Importer importer(model.proto, model.path);
+    Importer importer(model.proto, model.path, model.weights);
     ir::Graph graph = importer.run();
     model.calls = importer.take_calls();
     return graph;
@@ -102,10 +103,12 @@ std::map<std::string, int> operator_counts(const ::onnx::ModelProto& model) {
 
 std::shared_ptr<const LoadedModel> import_model(std::shared_ptr<const ::onnx::ModelProto> proto,
                                                 const std::string& path,
-                                                UnsupportedOperators unsupported) {
+                                                UnsupportedOperators unsupported,
+                                                std::shared_ptr<const NamedTensors> weights) {
   auto model = std::make_shared<LoadedModel>();
   model->path = path;
   model->proto = std::move(proto);
+  model->weights = std::move(weights);
   try {
     import_graph(*model);
   } catch (const NeedsValues& reason) {
@@ -157,9 +160,10 @@ std::shared_ptr<const LoadedModel> import_body(const LoadedModel& model,
   auto own = std::make_shared<LoadedModel>();
   own->path = model.path;
   own->proto = model.proto;
+  own->weights = model.weights;
   try {
     own->graph = with_path(*own, [&] {
-      Importer importer(own->proto, own->path);
+      Importer importer(own->proto, own->path, own->weights);
       ir::Graph graph = body == nullptr ? importer.run(inputs) : importer.run(*body, inputs);
       own->calls = importer.take_calls();
       return graph;
@@ -175,7 +179,7 @@ std::vector<Tensor> evaluate_body(const LoadedModel& model, const Subgraph* body
                                   std::span<const Tensor> inputs,
                                   const std::function<void(ir::Graph&, ir::NodeId)>& evaluate) {
   return with_path(model, [&] {
-    Interpreter interpreter(model.proto, model.path, evaluate);
+    Interpreter interpreter(model.proto, model.path, model.weights, evaluate);
     return body == nullptr ? interpreter.run(inputs) : interpreter.run(*body, inputs);
   });
 }
@@ -190,8 +194,28 @@ std::shared_ptr<const LoadedModel> load_model(const std::string& path,
   return import_model(read_model_proto(path), path, unsupported);
 }
 
-std::shared_ptr<const LoadedModel> load_model(std::string_view bytes, const std::string& name) {
-  return import_model(read_model_proto(bytes, name), name);
+std::shared_ptr<const LoadedModel> load_model(std::string_view bytes, const std::string& name,
+                                              const NamedTensors& weights) {
+  auto proto = read_model_proto(bytes, name);
+  if (weights.empty()) return import_model(std::move(proto), name);
+  return import_model(std::move(proto), name, UnsupportedOperators::Refused,
+                      std::make_shared<const NamedTensors>(weights));
+}
+
+NodeSupport supported_nodes(std::string_view bytes, const std::string& name,
+                            const NamedTensors& weights) {
+  LoadedModel model;
+  model.path = name;
+  model.proto = read_model_proto(bytes, name);
+  model.weights = std::make_shared<const NamedTensors>(weights);
+  return with_path(model, [&] {
+    check_ir_version(*model.proto, name);
+    check_opset(*model.proto, name);
+    NodeSupport support;
+    support.reasons = Importer(model.proto, name, model.weights).refusals();
+    support.sets = node_sets(model.proto->graph(), name, support.reasons);
+    return support;
+  });
 }
 
 std::shared_ptr<const LoadedModel> parse_model(const std::string& text) {

@@ -12,6 +12,7 @@
 #include "ir/graph.h"
 #include "onnx/import/control_call.h"
 #include "redfuser/redfuser.h"
+#include "redfuser/support.h"
 
 namespace onnx {
 class ModelProto;
@@ -23,6 +24,7 @@ namespace redfuser::onnx {
 struct LoadedModel {
   std::string path;
   std::shared_ptr<const ::onnx::ModelProto> proto;  // the file as written, for export
+  std::shared_ptr<const NamedTensors> weights;      // of the caller, by initializer; or null
   // Local functions inlined and composite operators expanded. Node::source is the index of the
   // user's node in the file's main graph; values of the main graph keep their names.
   ir::Graph graph;
@@ -49,15 +51,22 @@ enum class UnsupportedOperators { Refused, Kept };
 // An input that has an initializer is a constant. Inputs' open dimensions are symbols.
 std::shared_ptr<const LoadedModel> load_model(
     const std::string& path, UnsupportedOperators unsupported = UnsupportedOperators::Refused);
-// The same for a file's bytes, which are copied where needed.
-std::shared_ptr<const LoadedModel> load_model(std::string_view bytes, const std::string& name);
+// The same for a file's bytes, which are copied where needed, and weights that take the place of
+// its initializers' data. UserError for weights that are not the file's.
+std::shared_ptr<const LoadedModel> load_model(std::string_view bytes, const std::string& name,
+                                              const NamedTensors& weights = {});
 // The same for a model in ONNX's text syntax.
 std::shared_ptr<const LoadedModel> parse_model(const std::string& text);
 
 // The same for a model in memory; `path` names it in errors, and its folder has the external data.
 std::shared_ptr<const LoadedModel> import_model(
     std::shared_ptr<const ::onnx::ModelProto> proto, const std::string& path,
-    UnsupportedOperators unsupported = UnsupportedOperators::Refused);
+    UnsupportedOperators unsupported = UnsupportedOperators::Refused,
+    std::shared_ptr<const NamedTensors> weights = nullptr);
+
+// What redfuser::supported_nodes returns.
+NodeSupport supported_nodes(std::string_view bytes, const std::string& name,
+                            const NamedTensors& weights);
 
 // An input of a program for given types and sizes.
 struct BodyInput {

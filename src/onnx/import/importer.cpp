@@ -23,12 +23,7 @@ ir::Graph Importer::run_main(const AddInput& add) {
 }
 
 ir::Graph Importer::run() {
-  return run_main([&](const ::onnx::ValueInfoProto& input) {
-    const ir::ValueId id = graph_.add_value(input.name());
-    set_input_type(graph_, id, input, path_);
-    graph_.inputs.push_back(id);
-    return id;
-  });
+  return run_main([&](const ::onnx::ValueInfoProto& input) { return add_declared_input(input); });
 }
 
 ir::Graph Importer::run(std::span<const BodyInput> inputs) {
@@ -70,6 +65,13 @@ void Importer::reserve_names() {
   for (const auto& input : main.input()) names_.insert(input.name());
   for (const auto& tensor : main.initializer()) names_.insert(tensor.name());
   for (const auto& node : main.node()) names_.insert(node.output().begin(), node.output().end());
+}
+
+ir::ValueId Importer::add_declared_input(const ::onnx::ValueInfoProto& input) {
+  const ir::ValueId id = graph_.add_value(input.name());
+  set_input_type(graph_, id, input, path_);
+  graph_.inputs.push_back(id);
+  return id;
 }
 
 void Importer::check_values(const Scope& scope) const {

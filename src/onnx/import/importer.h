@@ -15,8 +15,10 @@ namespace redfuser::onnx {
 
 class Importer final : public ModelWalk {
  public:
-  Importer(std::shared_ptr<const ::onnx::ModelProto> model, const std::string& path)
-      : ModelWalk(std::move(model), path) {}
+  // The parameters are ModelWalk's.
+  Importer(std::shared_ptr<const ::onnx::ModelProto> model, const std::string& path,
+           std::shared_ptr<const NamedTensors> weights)
+      : ModelWalk(std::move(model), path, std::move(weights)) {}
 
   // Symbolic dimensions of inputs become symbols. Throws UserError for an invalid model,
   // NeedsValues for a valid one that needs the Interpreter.
@@ -25,6 +27,9 @@ class Importer final : public ModelWalk {
   ir::Graph run(std::span<const BodyInput> inputs);
   // The same for a subgraph alone; `inputs` are of its formals, then of its captured values.
   ir::Graph run(const Subgraph& body, std::span<const BodyInput> inputs);
+  // By node of the main graph, the reason why it cannot be imported; empty where it can. The values
+  // of a node that cannot have the types that the file declares.
+  std::vector<std::string> refusals();
   // The calls of the graph that run() has returned, by number.
   std::vector<std::shared_ptr<const ControlCall>> take_calls() { return std::move(calls_); }
 
@@ -33,6 +38,7 @@ class Importer final : public ModelWalk {
   // Adds a free input of the main graph.
   using AddInput = std::function<ir::ValueId(const ::onnx::ValueInfoProto&)>;
   ir::Graph run_main(const AddInput& add);
+  ir::ValueId add_declared_input(const ::onnx::ValueInfoProto& input);
   ir::ValueId add_body_input(const std::string& name, const BodyInput& input);
   // Checks the file's value_info of intermediate values.
   void check_values(const Scope& scope) const;

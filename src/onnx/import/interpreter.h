@@ -16,9 +16,10 @@ class Interpreter final : public ModelWalk {
  public:
   // Computes the last node of a graph, whose inputs are constants, and makes its outputs constants.
   using Evaluate = std::function<void(ir::Graph&, ir::NodeId)>;
+  // The parameters before `evaluate` are ModelWalk's.
   Interpreter(std::shared_ptr<const ::onnx::ModelProto> model, const std::string& path,
-              Evaluate evaluate)
-      : ModelWalk(std::move(model), path), evaluate_(std::move(evaluate)) {}
+              std::shared_ptr<const NamedTensors> weights, Evaluate evaluate)
+      : ModelWalk(std::move(model), path, std::move(weights)), evaluate_(std::move(evaluate)) {}
 
   // Returns the outputs in order; `inputs` are of free_inputs. Throws UserError for an invalid
   // model or inputs that an operator refuses.

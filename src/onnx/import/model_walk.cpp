@@ -3,6 +3,7 @@
 #include <onnx/onnx_pb.h>
 
 #include "base/error.h"
+#include "base/type_codes.h"
 #include "onnx/check/node_order.h"
 #include "onnx/import/unsupported.h"
 #include "onnx/proto/tensor_proto.h"
@@ -43,10 +44,35 @@ std::vector<const ::onnx::ValueInfoProto*> free_inputs(const ::onnx::GraphProto&
   return inputs;
 }
 
-ModelWalk::ModelWalk(std::shared_ptr<const ::onnx::ModelProto> model, const std::string& path)
-    : model_(std::move(model)), path_(path), external_(path), functions_(*model_, path) {
+ModelWalk::ModelWalk(std::shared_ptr<const ::onnx::ModelProto> model, const std::string& path,
+                     std::shared_ptr<const NamedTensors> weights)
+    : model_(std::move(model)),
+      path_(path),
+      functions_(*model_, path),
+      weights_(std::move(weights)),
+      external_(path) {
   graph_.pool = std::make_shared<ir::ExprPool>();
   graph_.name = model_->graph().name();
+  if (weights_ == nullptr) return;
+  const auto initializers = initializer_names(model_->graph());
+  for (const auto& [name, tensor] : *weights_) {
+    if (initializers.count(name) == 0) {
+      user_error("{}: a weight is given for \"{}\", which is not an initializer", path_, name);
+    }
+  }
+}
+
+Tensor ModelWalk::initial_value(const ::onnx::TensorProto& tensor) {
+  const bool given = weights_ != nullptr && weights_->count(tensor.name()) > 0;
+  if (!given) return to_tensor(tensor, model_, &external_, path_);
+  const Tensor& weight = weights_->at(tensor.name());
+  const Dims dims(tensor.dims().begin(), tensor.dims().end());
+  if (weight.dtype() != dtype_of(tensor.data_type()) || weight.dims() != dims) {
+    user_error("{}: the weight given for \"{}\" is {}, but the initializer is {}", path_,
+               tensor.name(), describe(weight),
+               describe(Tensor::wrap(dtype_of(tensor.data_type()), dims, nullptr, nullptr)));
+  }
+  return weight;
 }
 
 // Validates the model and registers initializers.
@@ -92,8 +118,7 @@ void ModelWalk::add_initializers(Scope& scope, const std::vector<int>& order) {
   for (const auto& output : main.output()) used.insert(output.name());
   for (const auto& tensor : main.initializer()) {
     if (!used.count(tensor.name())) continue;
-    scope.values[tensor.name()] =
-        ops::add_constant(graph_, tensor.name(), to_tensor(tensor, model_, &external_, path_));
+    scope.values[tensor.name()] = ops::add_constant(graph_, tensor.name(), initial_value(tensor));
   }
   for (const auto& input : main.input()) {
     const auto found = scope.values.find(input.name());

@@ -18,6 +18,7 @@
 
 namespace onnx {
 class GraphProto;
+class TensorProto;
 class ValueInfoProto;
 }  // namespace onnx
 
@@ -41,8 +42,10 @@ class ModelWalk {
   ModelWalk& operator=(const ModelWalk&) = delete;
 
  protected:
-  // `path` is the model's path, which starts error messages.
-  ModelWalk(std::shared_ptr<const ::onnx::ModelProto> model, const std::string& path);
+  // `path` is the model's path, which starts error messages. `weights` take the place of the data
+  // of initializers with their names; may be null.
+  ModelWalk(std::shared_ptr<const ::onnx::ModelProto> model, const std::string& path,
+            std::shared_ptr<const NamedTensors> weights);
 
   // Names in force in one body: the main graph's, a function's or a subgraph's.
   struct Scope {
@@ -99,11 +102,21 @@ class ModelWalk {
   void add_body(const Subgraph& body, Scope& scope);
   // Adds a node whose outputs are there, and infers it.
   void append(ir::Node node);
+  // Adds what a node of a body computes. UserError where that is not possible.
+  void add_node(const ::onnx::NodeProto& node, Scope& scope, const Origin& origin);
+  // The tensor of an initializer of the main graph.
+  Tensor initial_value(const ::onnx::TensorProto& tensor);
+  Mark mark() const {
+    return {graph_.values.size(), graph_.nodes.size(), graph_.size_checks.size(), calls_.size()};
+  }
+  // Removes what was added after the mark.
+  void roll_back(const Mark& before);
 
   const std::shared_ptr<const ::onnx::ModelProto> model_;
   const std::string path_;
   ir::Graph graph_;
   std::vector<std::shared_ptr<const ControlCall>> calls_;  // of nodes of graph_
+  FunctionLibrary functions_;
 
  private:
   std::string where(const ::onnx::NodeProto& node, const Origin& origin) const;
@@ -111,7 +124,6 @@ class ModelWalk {
   void add_initializers(Scope& scope, const std::vector<int>& order);
   void set_outputs(const Scope& scope);
 
-  void add_node(const ::onnx::NodeProto& node, Scope& scope, const Origin& origin);
   void add_constant_node(const ::onnx::NodeProto& node, const AttributeSource& source,
                          Scope& scope);
   void add_primitive(const ::onnx::NodeProto& node, const ops::OpDef& def, int opset,
@@ -173,9 +185,6 @@ class ModelWalk {
                    ir::Attributes attributes, const Scope& scope, const Origin& origin);
   void bind_outputs(const ::onnx::NodeProto& node, const std::vector<ir::ValueId>& results,
                     Scope& scope, const Origin& origin);
-  Mark mark() const {
-    return {graph_.values.size(), graph_.nodes.size(), graph_.size_checks.size(), calls_.size()};
-  }
 
   // Calls (model_walk_calls.cpp).
   struct ValueType {
@@ -209,7 +218,6 @@ class ModelWalk {
                            const Origin& origin);
   // A type for values of either type: sizes that differ are known at run time only.
   ValueType joined(const ValueType& a, const ValueType& b, const std::string& here);
-  void roll_back(const Mark& before);
 
   // The value name for `name` of a body: the caller's where it is one of the body's results.
   std::string value_name(const std::string& name, const Scope& scope);
@@ -217,8 +225,8 @@ class ModelWalk {
   std::vector<ir::ValueId> input_ids(const ::onnx::NodeProto& node, const Scope& scope,
                                      const Origin& origin) const;
 
+  const std::shared_ptr<const NamedTensors> weights_;
   ExternalData external_;
-  FunctionLibrary functions_;
 };
 
 }  // namespace redfuser::onnx

@@ -1,5 +1,6 @@
 #include "onnx/import/unsupported.h"
 
+#include <fmt/ranges.h>
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
@@ -26,6 +27,11 @@ class Survey {
     for (const std::string& missing : missing_in(node, opsets)) {
       found_[missing].push_back(node_name(node, index));
     }
+  }
+
+  // The unsupported operators that a node needs, as a list; empty if there are none.
+  std::string list(const ::onnx::NodeProto& node, const Opsets& opsets) {
+    return fmt::format("{}", fmt::join(missing_in(node, opsets), "; "));
   }
 
   void report() const {
@@ -137,6 +143,19 @@ void check_supported(const ::onnx::ModelProto& model, const std::vector<int>& or
   std::sort(nodes.begin(), nodes.end());
   for (const int index : nodes) survey.add(model.graph().node(index), index, opsets);
   survey.report();
+}
+
+std::vector<std::string> unsupported_nodes(const ::onnx::ModelProto& model,
+                                           const FunctionLibrary& functions,
+                                           const std::string& where) {
+  const Opsets opsets = opsets_of(model);
+  Survey survey(functions, where);
+  std::vector<std::string> lists;
+  for (const auto& node : model.graph().node()) {
+    lists.push_back(survey.list(node, opsets));
+    if (!lists.back().empty()) lists.back() += " is not supported";
+  }
+  return lists;
 }
 
 }  // namespace redfuser::onnx

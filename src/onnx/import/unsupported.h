@@ -13,4 +13,9 @@ namespace redfuser::onnx {
 void check_supported(const ::onnx::ModelProto& model, const std::vector<int>& order,
                      const FunctionLibrary& functions, const std::string& where);
 
+// By node of the main graph: the unsupported operators that it needs, or nothing.
+std::vector<std::string> unsupported_nodes(const ::onnx::ModelProto& model,
+                                           const FunctionLibrary& functions,
+                                           const std::string& where);
+
 }  // namespace redfuser::onnx

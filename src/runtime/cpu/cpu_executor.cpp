@@ -2,9 +2,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/error.h"
+#include "runtime/cpu/output_targets.h"
 #include "runtime/cpu/plan_run.h"
 #include "runtime/program/bind_inputs.h"
 #include "runtime/program/step_bytes.h"
@@ -23,9 +25,11 @@ class CpuExecutor : public Executor, private StepObserver {
         graph_(program_->graph()),
         pool_(options.threads),
         memory_limit_(cpu_memory_limit(options)),
+        tune_(options.tune),
         plan_(program_, pool_, options.tune) {}
 
-  NamedTensors run(const NamedTensors& inputs) override;
+  NamedTensors run(const NamedTensors& inputs) override { return run_into(inputs, {}); }
+  NamedTensors run_into(const NamedTensors& inputs, const NamedTensors& outputs) override;
   std::vector<StepFacts> step_facts() const override { return plan_.step_facts(tunings); }
 
  private:
@@ -35,12 +39,14 @@ class CpuExecutor : public Executor, private StepObserver {
   void computed(const fuse::Step& step, std::span<Tensor> values) override;
   bool times_steps() const override { return profiling; }
   void ended(size_t step, Clock::time_point start, std::vector<KernelTime> inner) override;
-  NamedTensors outputs();
+  std::vector<ir::ValueId> in_order_of_copies(const NamedTensors& memory) const;
+  NamedTensors outputs(const NamedTensors& memory);
 
   std::shared_ptr<const CompiledProgram> program_;
   const ir::Graph& graph_;
   ThreadPool pool_;
   int64_t memory_limit_;
+  const bool tune_;
   PlanRun plan_;
   size_t current_ = 0;  // step
   Clock::time_point start_;
@@ -72,21 +78,42 @@ void CpuExecutor::ended(size_t step, Clock::time_point start, std::vector<Kernel
   times.back().kernels = std::move(inner);
 }
 
+// Memory of the caller may be that of an input, so what shows inputs is copied before it is
+// written.
+std::vector<ir::ValueId> CpuExecutor::in_order_of_copies(const NamedTensors& memory) const {
+  std::vector<ir::ValueId> order = graph_.outputs;
+  const auto place = [&](ir::ValueId id) {
+    if (memory.count(graph_.values[index(id)].name) == 0) return 0;
+    const ir::ValueId root = program_->plan.root(id);
+    const auto& inputs = graph_.inputs;
+    return std::find(inputs.begin(), inputs.end(), root) != inputs.end() ? 1 : 2;
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](ir::ValueId a, ir::ValueId b) { return place(a) < place(b); });
+  return order;
+}
+
 // The caller may reuse an input's memory, and write to outputs, once run has returned. A call's
 // outputs may show parts of inputs, constants and one another.
-NamedTensors CpuExecutor::outputs() {
-  std::set<const void*> taken;  // by inputs and earlier outputs
+NamedTensors CpuExecutor::outputs(const NamedTensors& memory) {
+  std::set<const void*> taken;  // by inputs, the caller and earlier outputs
   for (const ir::ValueId id : graph_.inputs) taken.insert(plan_.values()[index(id)].data());
+  for (const auto& [name, given] : memory) taken.insert(given.data());
   std::set<ir::ValueId> of_calls;
   for (const auto& [step, bodies] : program_->bodies) {
     const auto& writes = program_->plan.steps[step].writes;
     of_calls.insert(writes.begin(), writes.end());
   }
   NamedTensors result;
-  for (const ir::ValueId id : graph_.outputs) {
+  for (const ir::ValueId id : in_order_of_copies(memory)) {
     const ir::Value& value = graph_.values[index(id)];
     const Tensor& tensor = plan_.values()[index(id)];
     RF_CHECK(tensor.defined(), "output \"{}\" was not computed", value.name);
+    if (const auto given = memory.find(value.name); given != memory.end()) {
+      copy_to(value.name, tensor, given->second);
+      result[value.name] = given->second;
+      continue;
+    }
     const ir::ValueId root = program_->plan.root(id);
     const bool shared = graph_.values[index(root)].is_constant() || of_calls.count(root) > 0 ||
                         !taken.insert(tensor.data()).second;
@@ -95,7 +122,7 @@ NamedTensors CpuExecutor::outputs() {
   return result;
 }
 
-NamedTensors CpuExecutor::run(const NamedTensors& inputs) {
+NamedTensors CpuExecutor::run_into(const NamedTensors& inputs, const NamedTensors& memory) {
   struct Clear {
     PlanRun& plan;
     ~Clear() { plan.clear(); }
@@ -103,6 +130,9 @@ NamedTensors CpuExecutor::run(const NamedTensors& inputs) {
   times.clear();
   kept.clear();
   bind_inputs(*program_, inputs, plan_.values(), plan_.symbols());
+  if (!memory.empty()) {
+    plan_.set_targets(output_targets(*program_, memory, plan_.values(), plan_.symbols(), !tune_));
+  }
   start_ = Clock::now();
   plan_.run(memory_limit_, this);
   for (size_t i = 0; i < times.size(); ++i) {
@@ -112,7 +142,7 @@ NamedTensors CpuExecutor::run(const NamedTensors& inputs) {
   if (progress) progress(count, count);
   peak = plan_.peak();
   tunings = plan_.tunings();
-  return outputs();
+  return outputs(memory);
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ CallRun* PlanRun::call_of(size_t step) const {
 }
 
 void PlanRun::clear() {
+  targets_.clear();
   for (size_t i = 0; i < values_.size(); ++i) {
     const Tensor& constant = graph_.values[i].constant;
     if (values_[i].defined() != constant.defined() || values_[i].data() != constant.data()) {
@@ -56,7 +57,7 @@ int64_t PlanRun::outputs_of(const fuse::Step& step) const {
     for (const int64_t symbol : program_->shape_symbols[index(id)]) {
       known = known && symbols_[static_cast<size_t>(symbol)] >= 0;
     }
-    if (!known) continue;
+    if (!known || is_callers(id)) continue;
     const int64_t width = static_cast<int64_t>(size_of(graph_.values[index(id)].dtype));
     int64_t bytes = 0;
     if (__builtin_mul_overflow(element_count(cpu::dims_of(graph_, id, symbols_)), width, &bytes) ||
@@ -79,6 +80,10 @@ void PlanRun::check_memory(const fuse::Step& step) const {
     user_error("\"{}\" needs {} bytes for its outputs, with {} left of the memory limit",
                step.label, needed, MemoryLimit::left());
   }
+}
+
+bool PlanRun::is_callers(ir::ValueId id) const {
+  return !targets_.empty() && targets_[index(id)].defined();
 }
 
 void PlanRun::alias(const fuse::AliasStep& step) {
@@ -112,6 +117,7 @@ void PlanRun::run_step(size_t number, StepObserver* observer) {
   const fuse::Step& step = program_->plan.steps[number];
   cpu::RunContext context{graph_, values_, symbols_, pool_};
   context.tune = tune_;
+  context.targets = targets_;
   for (const ir::NodeId node : step.binds) bind_runtime_shape(context, graph_.nodes[index(node)]);
   check_memory(step);
   const auto* same_bytes = std::get_if<fuse::AliasStep>(&step.kind);
@@ -128,8 +134,8 @@ void PlanRun::run_step(size_t number, StepObserver* observer) {
   if (observer != nullptr) observer->computed(step, values_);
   for (const ir::ValueId id : step.writes) {
     const Tensor& tensor = values_[index(id)];
-    // Bytes shared with an input or a constant belong to the caller or the model.
-    if (same_bytes == nullptr || meter_.has(tensor)) meter_.add(tensor);
+    // Bytes shared with an input, a constant or a target belong to the caller or the model.
+    if (!is_callers(id) && (same_bytes == nullptr || meter_.has(tensor))) meter_.add(tensor);
   }
   for (const ir::ValueId id : step.frees) {
     if (is_output_[index(id)] || graph_.values[index(id)].is_constant()) continue;

@@ -45,7 +45,10 @@ class PlanRun {
   // clear() is called.
   std::vector<Tensor>& values() { return values_; }
   std::vector<int64_t>& symbols() { return symbols_; }
-  // Clears all values except constants.
+  // By ValueId, the memory that the next run writes values to (cpu::RunContext::targets), until
+  // clear() is called.
+  void set_targets(std::vector<Tensor> targets) { targets_ = std::move(targets); }
+  // Clears all values except constants, and the targets.
   void clear();
 
   // Runs the steps on the inputs that are in values(), with their sizes bound. Bytes of values are
@@ -70,6 +73,8 @@ class PlanRun {
   void compute(size_t number, cpu::RunContext& context, StepObserver* observer);
   void check_memory(const fuse::Step& step) const;
   int64_t outputs_of(const fuse::Step& step) const;
+  // Whether the value is written to memory of the caller, which no limit counts.
+  bool is_callers(ir::ValueId id) const;
   void alias(const fuse::AliasStep& step);
   CallRun* call_of(size_t step) const;
 
@@ -79,7 +84,7 @@ class PlanRun {
   ThreadPool& pool_;
   const bool tune_;
   std::vector<std::unique_ptr<CallRun>> calls_;  // by step; null for most, empty if there is none
-  std::vector<Tensor> values_;
+  std::vector<Tensor> values_, targets_;
   std::vector<int64_t> symbols_;
   std::vector<bool> is_output_;
   const SizeChecks all_checks_;

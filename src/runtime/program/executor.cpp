@@ -1,8 +1,10 @@
 #include "runtime/program/executor.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
+#include "io/did_you_mean.h"
 #include "runtime/program/position_rows.h"
 
 namespace redfuser::runtime {
@@ -17,6 +19,42 @@ Tensor copied(const Tensor& tensor) {
   Tensor copy(tensor.dtype(), tensor.dims());
   if (tensor.bytes() > 0) std::memcpy(copy.mutable_data(), tensor.data(), tensor.bytes());
   return copy;
+}
+
+void check_names(const NamedTensors& memory, const std::vector<std::string>& outputs) {
+  for (const auto& [name, tensor] : memory) {
+    if (std::find(outputs.begin(), outputs.end(), name) != outputs.end()) continue;
+    user_error("the model has no output \"{}\"{}", name, io::did_you_mean(name, outputs));
+  }
+}
+
+void check_memory(const std::string& output, DType dtype, const Dims& dims, const Tensor& memory) {
+  if (memory.dtype() == dtype && memory.dims() == dims) return;
+  user_error("output \"{}\" is {}, but the memory given for it is {}", output,
+             describe(Tensor::wrap(dtype, dims, nullptr, nullptr)), describe(memory));
+}
+
+void copy_to(const std::string& output, const Tensor& result, const Tensor& memory) {
+  if (result.dtype() == DType::String || result.dtype() == DType::Sequence ||
+      result.dtype() == DType::Optional) {
+    user_error("output \"{}\" is {}: only numbers are written to the caller's memory", output,
+               describe(result));
+  }
+  check_memory(output, result.dtype(), result.dims(), memory);
+  if (result.data() == memory.data() || result.bytes() == 0) return;
+  std::memmove(const_cast<void*>(memory.data()), result.data(), result.bytes());
+}
+
+NamedTensors Executor::run_into(const NamedTensors& inputs, const NamedTensors& outputs) {
+  NamedTensors results = run(inputs);
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : results) names.push_back(name);
+  check_names(outputs, names);
+  for (const auto& [name, memory] : outputs) {
+    copy_to(name, results[name], memory);
+    results[name] = memory;
+  }
+  return results;
 }
 
 DeviceTiming Executor::time_on_device(const NamedTensors&, double) {

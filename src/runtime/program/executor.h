@@ -17,10 +17,22 @@ namespace redfuser::runtime {
 // The same value in memory of its own.
 Tensor copied(const Tensor& tensor);
 
+// Memory of the caller for outputs (Session::run).
+//
+// UserError, with a similar name, for memory of a name that is not among `outputs`.
+void check_names(const NamedTensors& memory, const std::vector<std::string>& outputs);
+// UserError where the output's type and sizes are not those of its memory.
+void check_memory(const std::string& output, DType dtype, const Dims& dims, const Tensor& memory);
+// Copies a result to the memory, unless it is there. UserError as from check_memory, and for values
+// that are not numbers.
+void copy_to(const std::string& output, const Tensor& result, const Tensor& memory);
+
 class Executor {
  public:
   virtual ~Executor() = default;
   virtual NamedTensors run(const NamedTensors& inputs) = 0;
+  // Session::run with memory of the caller; this one copies.
+  virtual NamedTensors run_into(const NamedTensors& inputs, const NamedTensors& outputs);
   virtual DeviceTiming time_on_device(const NamedTensors& inputs, double budget_s);
   virtual NamedDeviceTensors enqueue(const NamedDeviceTensors& inputs,
                                      const NamedDeviceTensors& outputs, void* stream);

@@ -1,5 +1,6 @@
 #include "onnx/import/import.h"
 #include "redfuser/redfuser.h"
+#include "redfuser/support.h"
 
 namespace redfuser {
 
@@ -13,6 +14,18 @@ Model Model::from_bytes(std::string_view bytes, const std::string& name) {
   Model model;
   model.impl_ = onnx::load_model(bytes, name);
   return model;
+}
+
+Model Model::from_bytes(std::string_view bytes, const std::string& name,
+                        const NamedTensors& weights) {
+  Model model;
+  model.impl_ = onnx::load_model(bytes, name, weights);
+  return model;
+}
+
+NodeSupport supported_nodes(std::string_view bytes, const std::string& name,
+                            const NamedTensors& weights) {
+  return onnx::supported_nodes(bytes, name, weights);
 }
 
 Model Model::load_to_save(const std::string& path) {

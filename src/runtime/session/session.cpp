@@ -10,6 +10,9 @@ namespace redfuser {
 struct Session::Impl {
   Impl(std::shared_ptr<const runtime::CompiledProgram> compiled, const SessionOptions& wanted)
       : program(std::move(compiled)), options(wanted), executor(make_executor(program, options)) {}
+  // run(executor), once more by an evaluating one where the plan turns out not to serve the inputs.
+  template <typename Run>
+  NamedTensors evaluate_if_needed(const Run& run);
   std::shared_ptr<const runtime::CompiledProgram> program;
   SessionOptions options;
   std::unique_ptr<runtime::Executor> executor;
@@ -25,14 +28,25 @@ Session::Session(Session&&) noexcept = default;
 
 // Dependence on run-time values may also show during a run (sizes that an operator reads from a
 // tensor which no step writes): this run and later ones are evaluated node by node.
-NamedTensors Session::run(const NamedTensors& inputs) {
+template <typename Run>
+NamedTensors Session::Impl::evaluate_if_needed(const Run& run) {
   try {
-    return impl_->executor->run(inputs);
+    return run(*executor);
   } catch (const NeedsValues& reason) {
-    if (impl_->executor->device != "cpu") throw;
-    impl_->executor = make_evaluating_executor(impl_->program, impl_->options);
-    return impl_->executor->run(inputs);
+    if (executor->device != "cpu") throw;
+    executor = make_evaluating_executor(program, options);
+    return run(*executor);
   }
+}
+
+NamedTensors Session::run(const NamedTensors& inputs) {
+  return impl_->evaluate_if_needed(
+      [&](runtime::Executor& executor) { return executor.run(inputs); });
+}
+
+NamedTensors Session::run(const NamedTensors& inputs, const NamedTensors& outputs) {
+  return impl_->evaluate_if_needed(
+      [&](runtime::Executor& executor) { return executor.run_into(inputs, outputs); });
 }
 
 NamedDeviceTensors Session::enqueue(const NamedDeviceTensors& inputs,

@@ -47,7 +47,8 @@ T combined(Combine combine, T old_value, T update) {
 Tensor& start_output(OpaqueCall& call) {
   const Tensor& data = call.tensor(0);
   Tensor& y = call.allocate(0, data.dims());
-  std::memcpy(y.mutable_data(), data.data(), data.bytes());
+  // A caller may have the result in the data's place.
+  if (y.data() != data.data()) std::memcpy(y.mutable_data(), data.data(), data.bytes());
   return y;
 }
 

@@ -1,0 +1,100 @@
+#include "ep/options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <map>
+
+#include "base/error.h"
+#include "io/did_you_mean.h"
+
+namespace redfuser::ep {
+namespace {
+
+[[noreturn]] void wrong_value(const std::string& name, const std::string& value,
+                              const char* wanted) {
+  user_error("{}: the option \"{}\" is \"{}\", not {}", kProviderName, name, value, wanted);
+}
+
+bool truth_of(const std::string& name, std::string value) {
+  std::transform(value.begin(), value.end(), value.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  if (value == "1" || value == "true") return true;
+  if (value == "0" || value == "false") return false;
+  wrong_value(name, value, "0 or 1");
+}
+
+template <typename T>
+T number_of(const std::string& name, const std::string& value) {
+  T number = 0;
+  const char* const end = value.data() + value.size();
+  const auto [at, error] = std::from_chars(value.data(), end, number);
+  if (error != std::errc() || at != end || number < 0) wrong_value(name, value, "a number from 0");
+  return number;
+}
+
+using Set = std::function<void(ProviderOptions&, const std::string& name, const std::string&)>;
+
+const std::map<std::string, Set>& known_options() {
+  static const std::map<std::string, Set> options = {
+      {"threads",
+       [](ProviderOptions& o, const std::string& name, const std::string& value) {
+         o.session.threads = number_of<int>(name, value);
+       }},
+      {"memory_limit",
+       [](ProviderOptions& o, const std::string& name, const std::string& value) {
+         o.session.memory_limit = number_of<int64_t>(name, value);
+       }},
+      {"tune", [](ProviderOptions& o, const std::string& name,
+                  const std::string& value) { o.session.tune = truth_of(name, value); }},
+      {"fuse", [](ProviderOptions& o, const std::string& name,
+                  const std::string& value) { o.compile.fuse = truth_of(name, value); }},
+      {"certify", [](ProviderOptions& o, const std::string& name,
+                     const std::string& value) { o.compile.certify = truth_of(name, value); }},
+  };
+  return options;
+}
+
+// Session options that ONNX Runtime has for the provider start with its name in small letters.
+std::string prefix() {
+  std::string name = kProviderName;
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  return "ep." + name + ".";
+}
+
+void set_option(ProviderOptions& options, const std::string& name, const std::string& value) {
+  const auto found = known_options().find(name);
+  if (found != known_options().end()) return found->second(options, name, value);
+  std::vector<std::string> names;
+  std::string list;
+  for (const auto& [known, set] : known_options()) {
+    names.push_back(known);
+    list += (list.empty() ? "" : ", ") + known;
+  }
+  user_error("{} has no option \"{}\"{} (its options are {})", kProviderName, name,
+             io::did_you_mean(name, names), list);
+}
+
+}  // namespace
+
+ProviderOptions read_options(const Api& api, const OrtSessionOptions& options) {
+  OrtKeyValuePairs* entries = nullptr;
+  check(api, api.ort->GetSessionOptionsConfigEntries(&options, &entries));
+  const Released<OrtKeyValuePairs> owner(entries, api.ort->ReleaseKeyValuePairs);
+  const char* const* keys = nullptr;
+  const char* const* values = nullptr;
+  size_t count = 0;
+  api.ort->GetKeyValuePairs(entries, &keys, &values, &count);
+  ProviderOptions result;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string key = keys[i], value = values[i];
+    if (key == "ep.context_enable" && value == "1") {
+      user_error("{} writes no compiled model: ep.context_enable must be 0", kProviderName);
+    }
+    if (key.starts_with(prefix())) set_option(result, key.substr(prefix().size()), value);
+  }
+  return result;
+}
+
+}  // namespace redfuser::ep
