@@ -187,4 +187,19 @@ std::string node_text(const ::onnx::NodeProto& node, int index) {
 
 std::vector<int> live_order(const Body& body) { return Orderer(body).run(); }
 
+std::vector<int> order_of_all(const ::onnx::GraphProto& graph, const std::string& where) {
+  Body body{{}, {}, {}, where};
+  std::unordered_set<std::string> entries;
+  for (const auto& tensor : graph.initializer()) entries.insert(tensor.name());
+  for (const auto& input : graph.input()) entries.insert(input.name());
+  body.entries.assign(entries.begin(), entries.end());
+  for (const auto& node : graph.node()) {
+    body.nodes.push_back(&node);
+    for (const std::string& output : node.output()) {
+      if (!output.empty()) body.results.push_back(output);
+    }
+  }
+  return live_order(body);
+}
+
 }  // namespace redfuser::onnx

@@ -30,6 +30,10 @@ struct Body {
 // that is not produced, and for a cycle, with its nodes.
 std::vector<int> live_order(const Body& body);
 
+// All nodes of a graph in topological order, those that no output needs included. Throws UserError
+// as live_order does.
+std::vector<int> order_of_all(const ::onnx::GraphProto& graph, const std::string& where);
+
 // The names that a node reads; outer names that its subgraphs use are `captured`.
 void for_each_input(const ::onnx::NodeProto& node,
                     const std::function<void(const std::string&, bool captured)>& visit);

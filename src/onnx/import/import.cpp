@@ -9,7 +9,6 @@
 #include "onnx/functions/functions.h"
 #include "onnx/import/importer.h"
 #include "onnx/import/interpreter.h"
-#include "onnx/import/node_sets.h"
 #include "onnx/proto/model_file.h"
 #include "onnx/proto/value_types.h"
 
@@ -202,19 +201,11 @@ std::shared_ptr<const LoadedModel> load_model(std::string_view bytes, const std:
                       std::make_shared<const NamedTensors>(weights));
 }
 
-NodeSupport supported_nodes(std::string_view bytes, const std::string& name,
-                            const NamedTensors& weights) {
-  LoadedModel model;
-  model.path = name;
-  model.proto = read_model_proto(bytes, name);
-  model.weights = std::make_shared<const NamedTensors>(weights);
+std::vector<std::string> refused_nodes(const LoadedModel& model) {
   return with_path(model, [&] {
-    check_ir_version(*model.proto, name);
-    check_opset(*model.proto, name);
-    NodeSupport support;
-    support.reasons = Importer(model.proto, name, model.weights).refusals();
-    support.sets = node_sets(model.proto->graph(), name, support.reasons);
-    return support;
+    check_ir_version(*model.proto, model.path);
+    check_opset(*model.proto, model.path);
+    return Importer(model.proto, model.path, model.weights).refusals();
   });
 }
 

@@ -12,7 +12,6 @@
 #include "ir/graph.h"
 #include "onnx/import/control_call.h"
 #include "redfuser/redfuser.h"
-#include "redfuser/support.h"
 
 namespace onnx {
 class ModelProto;
@@ -64,9 +63,9 @@ std::shared_ptr<const LoadedModel> import_model(
     UnsupportedOperators unsupported = UnsupportedOperators::Refused,
     std::shared_ptr<const NamedTensors> weights = nullptr);
 
-// What redfuser::supported_nodes returns.
-NodeSupport supported_nodes(std::string_view bytes, const std::string& name,
-                            const NamedTensors& weights);
+// By node of the main graph, the reason why it cannot be imported; empty where it can. `model` has
+// a path, a proto and weights. Throws UserError where the file as a whole is refused.
+std::vector<std::string> refused_nodes(const LoadedModel& model);
 
 // An input of a program for given types and sizes.
 struct BodyInput {

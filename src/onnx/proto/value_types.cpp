@@ -89,6 +89,14 @@ void check_declared_type(const ir::Value& value, const ::onnx::ValueInfoProto& i
              info.name(), type_name(declared), type_name(static_cast<int>(value.dtype)));
 }
 
+ValueDeclarations declarations_of(const ::onnx::GraphProto& graph) {
+  ValueDeclarations types;
+  for (const auto* list : {&graph.input(), &graph.value_info(), &graph.output()}) {
+    for (const auto& info : *list) types.emplace(info.name(), &info);
+  }
+  return types;
+}
+
 void check_size(const ir::Graph& graph, ir::ValueId id) {
   const ir::Value& value = graph.values[static_cast<size_t>(id)];
   int64_t bytes = static_cast<int64_t>(size_of(value.dtype));

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 
 #include "ir/graph.h"
 #include "redfuser/redfuser.h"
 
 namespace onnx {
+class GraphProto;
 class TypeProto;
 class ValueInfoProto;
 }  // namespace onnx
@@ -33,6 +35,9 @@ void check_default(const Tensor& initializer, const ::onnx::ValueInfoProto& info
 // `role` is "output" or "value".
 void check_declared_type(const ir::Value& value, const ::onnx::ValueInfoProto& info,
                          const char* role, const std::string& where);
+// The declarations of a graph's inputs, outputs and other values, by name.
+using ValueDeclarations = std::unordered_map<std::string, const ::onnx::ValueInfoProto*>;
+ValueDeclarations declarations_of(const ::onnx::GraphProto& graph);
 // Throws UserError, naming the node, when a value's fixed dimensions multiply beyond int64.
 void check_size(const ir::Graph& graph, ir::ValueId id);
 

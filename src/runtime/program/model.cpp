@@ -1,4 +1,5 @@
 #include "onnx/import/import.h"
+#include "onnx/support/supported_nodes.h"
 #include "redfuser/redfuser.h"
 #include "redfuser/support.h"
 

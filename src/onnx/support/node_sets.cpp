@@ -1,4 +1,4 @@
-#include "onnx/import/node_sets.h"
+#include "onnx/support/node_sets.h"
 
 #include <onnx/onnx_pb.h>
 
@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/type_codes.h"
 #include "onnx/check/node_order.h"
+#include "onnx/proto/value_types.h"
 
 namespace redfuser::onnx {
 namespace {
@@ -19,7 +20,7 @@ class NodeSets {
            std::vector<std::string>& reasons)
       : graph_(graph),
         order_(order_of_all(graph, where)),
-        types_(declared_types(graph)),
+        types_(declarations_of(graph)),
         reasons_(reasons),
         levels_(reasons.size()) {
     for (const auto& tensor : graph.initializer()) initializers_.insert(tensor.name());
@@ -116,7 +117,7 @@ class NodeSets {
 
   const ::onnx::GraphProto& graph_;
   const std::vector<int> order_;
-  const ValueTypeProtos types_;
+  const ValueDeclarations types_;
   std::vector<std::string>& reasons_;
   std::vector<int> levels_;
   std::unordered_set<std::string> initializers_, outputs_;
@@ -124,29 +125,6 @@ class NodeSets {
 };
 
 }  // namespace
-
-ValueTypeProtos declared_types(const ::onnx::GraphProto& graph) {
-  ValueTypeProtos types;
-  for (const auto* list : {&graph.input(), &graph.value_info(), &graph.output()}) {
-    for (const auto& info : *list) types.emplace(info.name(), &info);
-  }
-  return types;
-}
-
-std::vector<int> order_of_all(const ::onnx::GraphProto& graph, const std::string& where) {
-  Body body{{}, {}, {}, where};
-  std::unordered_set<std::string> entries;
-  for (const auto& tensor : graph.initializer()) entries.insert(tensor.name());
-  for (const auto& input : graph.input()) entries.insert(input.name());
-  body.entries.assign(entries.begin(), entries.end());
-  for (const auto& node : graph.node()) {
-    body.nodes.push_back(&node);
-    for (const std::string& output : node.output()) {
-      if (!output.empty()) body.results.push_back(output);
-    }
-  }
-  return live_order(body);
-}
 
 std::vector<std::vector<int>> node_sets(const ::onnx::GraphProto& graph, const std::string& where,
                                         std::vector<std::string>& reasons) {
