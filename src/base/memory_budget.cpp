@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
-#include <mutex>
 #include <utility>
 
 #include "redfuser/memory_limit.h"
@@ -17,21 +17,20 @@ struct MemoryBudget {
 
   // Counts the bytes; false, with nothing counted, where they do not fit.
   bool takes(int64_t bytes) {
-    const std::lock_guard lock(mutex);
-    if (bytes > limit - live) return false;
-    live += bytes;
-    peak = std::max(peak, live);
+    int64_t before = live.load();
+    do {
+      if (bytes > limit - before) return false;
+    } while (!live.compare_exchange_weak(before, before + bytes));
+    int64_t highest = peak.load();
+    while (highest < before + bytes && !peak.compare_exchange_weak(highest, before + bytes)) {
+    }
     return true;
   }
-  void release(int64_t bytes) {
-    const std::lock_guard lock(mutex);
-    live -= bytes;
-  }
+  void release(int64_t bytes) { live -= bytes; }
 
   const int64_t limit;
   const std::shared_ptr<MemoryBudget> outer;  // null: none around it
-  std::mutex mutex;
-  int64_t live = 0, peak = 0;
+  std::atomic<int64_t> live = 0, peak = 0;
 };
 
 namespace {
@@ -53,7 +52,7 @@ void take(MemoryBudget& budget, size_t bytes) {
     release_up_to(&budget, at, wanted);
     throw MemoryLimitError(
         fmt::format("{} bytes are needed, with {} in use, above the memory limit of {}", wanted,
-                    at->live, at->limit));
+                    at->live.load(), at->limit));
   }
 }
 
@@ -75,15 +74,11 @@ MemoryLimit::MemoryLimit(int64_t bytes) : outer_(current) {
 
 MemoryLimit::~MemoryLimit() { current = std::move(outer_); }
 
-int64_t MemoryLimit::peak_bytes() const {
-  const std::lock_guard lock(budget_->mutex);
-  return budget_->peak;
-}
+int64_t MemoryLimit::peak_bytes() const { return budget_->peak; }
 
 int64_t MemoryLimit::left() {
   int64_t least = std::numeric_limits<int64_t>::max();
   for (MemoryBudget* at = current.get(); at != nullptr; at = at->outer.get()) {
-    const std::lock_guard lock(at->mutex);
     least = std::min(least, at->limit - at->live);
   }
   return least;

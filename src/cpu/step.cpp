@@ -5,9 +5,11 @@
 namespace redfuser::cpu {
 
 Dims dims_of(const ir::Graph& graph, ir::ValueId value, std::span<const int64_t> symbols) {
+  const std::vector<ir::Expr>& shape = graph.values[static_cast<size_t>(value)].shape;
   Dims dims;
-  for (ir::Expr size : graph.values[static_cast<size_t>(value)].shape) {
-    dims.push_back(evaluate_size(size, symbols));
+  dims.reserve(shape.size());
+  for (ir::Expr size : shape) {
+    dims.push_back(size->is_constant() ? size->integer : evaluate_size(size, symbols));
   }
   return dims;
 }

@@ -226,6 +226,26 @@ TEST(ControlFlowReports, ShowStepsInside) {
   EXPECT_EQ(facts.kernels.size(), inside.size());
 }
 
+// A body's constant and an output that it returns twice serve every run. A session that has left
+// its plan has facts of none of its steps.
+TEST(ControlFlowOutputs, MayBeConstantsAndRepeat) {
+  const Model model = Model::parse(
+      std::string(kHead) +
+      "(float[n] x, float[n] w, bool c) => (float[k] y, float[m] z) { y, z = If(c) <then_branch = "
+      "t () => (float[2] a, float[2] b) { a = Constant<value_floats = [1.0, 2.0]>() "
+      "b = Identity(a) }, else_branch = e () => (float[n] d, float[n] f) { d = Neg(x) "
+      "f = Identity(d) }> }");
+  const Program program = compile(model);
+  Session session(program);
+  for (const NamedTensors& inputs : condition_runs()) {
+    const NamedTensors got = session.run(inputs);
+    for (const auto& [name, tensor] : evaluated(model, inputs)) {
+      EXPECT_TRUE(compare(name, got.at(name), tensor, {0, 0}).passed) << name;
+    }
+    EXPECT_EQ(session.step_facts().size(), program.steps().size());
+  }
+}
+
 // An output that shows a part of an input is a copy.
 TEST(ControlFlowOutputs, OutliveTheInputs) {
   const Model model = Model::parse(

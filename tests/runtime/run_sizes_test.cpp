@@ -94,7 +94,8 @@ TEST(RunSizes, KeepTheirProgram) {
   const Model model = squeezed();
   const Program program = compile(model);
   const auto of = [&](int64_t m) {
-    return program.handle()->by_sizes->of(ordered_inputs(*model.handle(), inputs_of(1, m)));
+    const std::vector<Tensor> inputs = ordered_inputs(*model.handle(), inputs_of(1, m));
+    return program.handle()->by_sizes->of(std::vector<const Tensor*>{&inputs[0], &inputs[1]});
   };
   const auto first = of(9);
   for (const int64_t m : {3, 5, 7}) of(m);

@@ -43,7 +43,7 @@ class InnerObserver final : public StepObserver {
 
 }  // namespace
 
-BodyRun::Loaded* BodyRun::loaded_for(std::span<const Tensor> inputs, bool exact) {
+BodyRun::Loaded* BodyRun::loaded_for(std::span<const Tensor* const> inputs, bool exact) {
   for (Loaded& loaded : loaded_) {
     if (loaded.body->takes(inputs) && (!exact || loaded.body->is_exact())) return &loaded;
   }
@@ -57,7 +57,7 @@ BodyRun::Loaded* BodyRun::loaded_for(std::span<const Tensor> inputs, bool exact)
   return &*loaded_.insert(place, std::move(loaded));
 }
 
-std::vector<Tensor> BodyRun::run(std::span<const Tensor> inputs, int64_t memory_limit,
+std::vector<Tensor> BodyRun::run(std::span<const Tensor* const> inputs, int64_t memory_limit,
                                  StepObserver* observer) {
   Loaded* loaded = loaded_for(inputs, false);
   for (const bool again : {false, true}) {
@@ -73,24 +73,27 @@ std::vector<Tensor> BodyRun::run(std::span<const Tensor> inputs, int64_t memory_
   return evaluated(inputs, observer);
 }
 
-std::vector<Tensor> BodyRun::planned(Loaded& loaded, std::span<const Tensor> inputs,
+std::vector<Tensor> BodyRun::planned(Loaded& loaded, std::span<const Tensor* const> inputs,
                                      int64_t memory_limit, StepObserver* observer) {
-  std::vector<Tensor> given;
+  given_.clear();
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!loaded.body->inputs[i].constant.defined()) given.push_back(inputs[i]);
+    if (!loaded.body->inputs[i].constant.defined()) given_.push_back(inputs[i]);
   }
   std::optional<InnerObserver> inner;
   if (observer != nullptr) inner.emplace(*observer, loaded.plan->program(), loaded.times);
-  std::vector<Tensor> outputs = loaded.plan->run(given, memory_limit, inner ? &*inner : nullptr);
+  std::vector<Tensor> outputs = loaded.plan->run(given_, memory_limit, inner ? &*inner : nullptr);
   idle_ = loaded.plan->program().plan.steps.empty();
   peak_ = std::max(peak_, loaded.plan->peak());
   return outputs;
 }
 
-std::vector<Tensor> BodyRun::evaluated(std::span<const Tensor> inputs, StepObserver* observer) {
+std::vector<Tensor> BodyRun::evaluated(std::span<const Tensor* const> inputs,
+                                       StepObserver* observer) {
+  std::vector<Tensor> given;
+  for (const Tensor* input : inputs) given.push_back(*input);
   evaluator_.forget_sizes();
   idle_ = true;
-  return evaluate_body(programs_.model(), programs_.body(), inputs,
+  return evaluate_body(programs_.model(), programs_.body(), given,
                        [&](ir::Graph& graph, ir::NodeId node) {
                          if (observer != nullptr) observer->working();
                          idle_ = false;

@@ -103,12 +103,14 @@ void CallRun::run(cpu::RunContext& context, int64_t memory_limit, StepObserver* 
 }
 
 std::vector<Tensor> CallRun::run_body(size_t body, const cpu::RunContext& context,
-                                      std::vector<Tensor> formals) {
+                                      std::span<const Tensor> formals) {
   if (observer_ != nullptr) observer_->working();
+  inputs_.clear();
+  for (const Tensor& formal : formals) inputs_.push_back(&formal);
   for (const size_t input : call_.captured[body]) {
-    formals.push_back(context.values[static_cast<size_t>(node_.inputs[input])]);
+    inputs_.push_back(&context.values[static_cast<size_t>(node_.inputs[input])]);
   }
-  return bodies_[body].run(formals, memory_limit_, observer_);
+  return bodies_[body].run(inputs_, memory_limit_, observer_);
 }
 
 int64_t CallRun::decided(const Tensor& tensor, const std::string& name, const char* what) const {
@@ -138,9 +140,12 @@ std::vector<Tensor> CallRun::run_loop(const cpu::RunContext& context) {
   const Tensor on = scalar(DType::Bool, true);
   int64_t idle = 0;
   for (int64_t trip = 0; trip < trips && going; ++trip) {
-    std::vector<Tensor> formals{scalar(DType::Int64, trip), on};
-    formals.insert(formals.end(), states.begin(), states.end());
-    std::vector<Tensor> results = run_body(0, context, std::move(formals));
+    std::vector<Tensor> formals;
+    formals.reserve(states.size() + 2);
+    formals.push_back(scalar(DType::Int64, trip));
+    formals.push_back(on);
+    std::move(states.begin(), states.end(), std::back_inserter(formals));
+    std::vector<Tensor> results = run_body(0, context, formals);
     going = decided(results[0], "", "the condition after an iteration") != 0;
     results.erase(results.begin());
     parts.add(results);
@@ -172,12 +177,12 @@ std::vector<Tensor> CallRun::run_scan(const cpu::RunContext& context) {
   }
   Parts parts(call_, path_);
   for (int64_t step = 0; step < length; ++step) {
-    std::vector<Tensor> formals = states;
+    std::vector<Tensor> formals = std::move(states);
     for (size_t i = 0; i < scanned.size(); ++i) {
       const int64_t at = call_.input_backwards[i] != 0 ? length - 1 - step : step;
       formals.push_back(slice_of(scanned[i], axes[i], at));
     }
-    states = run_body(0, context, std::move(formals));
+    states = run_body(0, context, formals);
     parts.add(states);
   }
   parts.stack(states);

@@ -19,7 +19,7 @@ class BodyRun {
 
   // The outputs of the graph for `inputs`, one for each of its inputs, constants included. Sizes
   // without a plan are evaluated node by node.
-  std::vector<Tensor> run(std::span<const Tensor> inputs, int64_t memory_limit,
+  std::vector<Tensor> run(std::span<const Tensor* const> inputs, int64_t memory_limit,
                           StepObserver* observer);
 
   // True if the last run had nothing to compute.
@@ -39,16 +39,17 @@ class BodyRun {
     std::vector<KernelTime> times;  // by step, with those inside of it
   };
   // Null where no program is kept for the inputs.
-  Loaded* loaded_for(std::span<const Tensor> inputs, bool exact);
-  std::vector<Tensor> planned(Loaded& loaded, std::span<const Tensor> inputs, int64_t memory_limit,
-                              StepObserver* observer);
-  std::vector<Tensor> evaluated(std::span<const Tensor> inputs, StepObserver* observer);
+  Loaded* loaded_for(std::span<const Tensor* const> inputs, bool exact);
+  std::vector<Tensor> planned(Loaded& loaded, std::span<const Tensor* const> inputs,
+                              int64_t memory_limit, StepObserver* observer);
+  std::vector<Tensor> evaluated(std::span<const Tensor* const> inputs, StepObserver* observer);
 
   const BodyPrograms& programs_;
   ThreadPool& pool_;
   bool tune_;
   std::vector<Loaded> loaded_;  // exact ones first
   passes::NodeEvaluator evaluator_;
+  std::vector<const Tensor*> given_;  // of the current run: inputs that are no constants
   bool idle_ = false;
   int64_t peak_ = 0;
 };
@@ -72,7 +73,7 @@ class CallRun {
 
  private:
   std::vector<Tensor> run_body(size_t body, const cpu::RunContext& context,
-                               std::vector<Tensor> formals);
+                               std::span<const Tensor> formals);
   std::vector<Tensor> run_if(const cpu::RunContext& context);
   std::vector<Tensor> run_loop(const cpu::RunContext& context);
   std::vector<Tensor> run_scan(const cpu::RunContext& context);
@@ -86,7 +87,8 @@ class CallRun {
   const std::string path_;
   std::vector<BodyRun> bodies_;
   int64_t memory_limit_ = 0;
-  StepObserver* observer_ = nullptr;  // of the current run; may be null
+  StepObserver* observer_ = nullptr;   // of the current run; may be null
+  std::vector<const Tensor*> inputs_;  // of the body that runs
 };
 
 }  // namespace redfuser::runtime

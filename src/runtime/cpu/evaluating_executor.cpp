@@ -27,9 +27,11 @@ class EvaluatingExecutor : public Executor, private StepObserver {
     done_ = 0;
     graph_.reset();
     const std::vector<Tensor> given = onnx::ordered_inputs(*program_->model, inputs);
+    std::vector<const Tensor*> refs;
+    for (const Tensor& tensor : given) refs.push_back(&tensor);
     const MemoryLimit limit(memory_limit_);
     const auto start = Clock::now();
-    const std::vector<Tensor> results = graph_.run(given, memory_limit_, this);
+    const std::vector<Tensor> results = graph_.run(refs, memory_limit_, this);
     if (profiling) note_time(start);
     // The caller may reuse an input's memory, and write to outputs, once run has returned; an
     // output may also be a constant of the model, or show a part of another one.

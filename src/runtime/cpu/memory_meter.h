@@ -20,6 +20,11 @@ class MemoryMeter {
       peak_ = std::max(peak_, live_);
     }
   }
+  // Forgets all tensors and the peak.
+  void restart() {
+    storages_.clear();
+    live_ = peak_ = 0;
+  }
   // Does nothing for a tensor that was not added.
   void remove(const Tensor& tensor) {
     const auto found = storages_.find(tensor.data());

@@ -26,6 +26,11 @@ PlanRun::PlanRun(std::shared_ptr<const CompiledProgram> program, ThreadPool& poo
       all_checks_(graph_),
       checks_(all_checks_) {
   for (const ir::ValueId id : graph_.outputs) is_output_[index(id)] = true;
+  for (const fuse::Step& step : program_->plan.steps) {
+    bool known = true;
+    const int64_t bytes = outputs_of(step, known);
+    fixed_bytes_.push_back(known ? bytes : -1);
+  }
   if (!program_->bodies.empty()) calls_.resize(program_->plan.steps.size());
   for (const auto& [step, bodies] : program_->bodies) {
     calls_[step] = std::make_unique<CallRun>(*program_, step, bodies, pool, tune);
@@ -49,15 +54,19 @@ void PlanRun::clear() {
   }
 }
 
-// Bytes, as far as sizes are known before the step has run.
-int64_t PlanRun::outputs_of(const fuse::Step& step) const {
+int64_t PlanRun::outputs_of(const fuse::Step& step, bool& known) const {
   int64_t needed = 0;
+  if (std::holds_alternative<fuse::AliasStep>(step.kind)) return needed;
   for (const ir::ValueId id : step.writes) {
-    bool known = true;
-    for (const int64_t symbol : program_->shape_symbols[index(id)]) {
-      known = known && symbols_[static_cast<size_t>(symbol)] >= 0;
+    const std::vector<int64_t>& open = program_->shape_symbols[index(id)];
+    if (!std::all_of(open.begin(), open.end(), [&](int64_t symbol) {
+          return static_cast<size_t>(symbol) < symbols_.size() &&
+                 symbols_[static_cast<size_t>(symbol)] >= 0;
+        })) {
+      known = false;
+      continue;
     }
-    if (!known || is_callers(id)) continue;
+    if (is_callers(id)) continue;
     const int64_t width = static_cast<int64_t>(size_of(graph_.values[index(id)].dtype));
     int64_t bytes = 0;
     if (__builtin_mul_overflow(element_count(cpu::dims_of(graph_, id, symbols_)), width, &bytes) ||
@@ -68,18 +77,22 @@ int64_t PlanRun::outputs_of(const fuse::Step& step) const {
   return needed;
 }
 
-void PlanRun::check_memory(const fuse::Step& step) const {
-  if (std::holds_alternative<fuse::AliasStep>(step.kind)) return;
-  const int64_t needed = outputs_of(step);
+int64_t PlanRun::room_for(size_t number) const {
+  const fuse::Step& step = program_->plan.steps[number];
+  bool known = true;
+  const bool fixed = fixed_bytes_[number] >= 0 && targets_.empty();
+  const int64_t needed = fixed ? fixed_bytes_[number] : outputs_of(step, known);
   if (needed > memory_limit_ - meter_.live()) {
     user_error("\"{}\" needs {} bytes for its outputs, with {} in use, above the limit of {}",
                step.label, needed, meter_.live(), memory_limit_);
   }
   // The caller's own limit also counts the inputs and the model's weights.
-  if (needed > MemoryLimit::left()) {
+  const int64_t left = MemoryLimit::left();
+  if (needed > left) {
     user_error("\"{}\" needs {} bytes for its outputs, with {} left of the memory limit",
-               step.label, needed, MemoryLimit::left());
+               step.label, needed, left);
   }
+  return std::min(memory_limit_ - meter_.live() - needed, left);
 }
 
 bool PlanRun::is_callers(ir::ValueId id) const {
@@ -103,8 +116,6 @@ void PlanRun::compute(size_t number, cpu::RunContext& context, StepObserver* obs
       call->run(context, left, observer);
       peak_ = std::max(peak_, meter_.live() + call->peak());
     } else {
-      context.room =
-          std::min(memory_limit_ - meter_.live() - outputs_of(step), MemoryLimit::left());
       kernels_[number]->run(context);
       meter_.note(context.inner_bytes);
     }
@@ -119,7 +130,7 @@ void PlanRun::run_step(size_t number, StepObserver* observer) {
   context.tune = tune_;
   context.targets = targets_;
   for (const ir::NodeId node : step.binds) bind_runtime_shape(context, graph_.nodes[index(node)]);
-  check_memory(step);
+  context.room = room_for(number);
   const auto* same_bytes = std::get_if<fuse::AliasStep>(&step.kind);
   if (same_bytes != nullptr) {
     alias(*same_bytes);
@@ -148,7 +159,7 @@ void PlanRun::run(int64_t memory_limit, StepObserver* observer) {
   memory_limit_ = memory_limit;
   has_run_ = true;
   peak_ = 0;
-  meter_ = MemoryMeter();
+  meter_.restart();
   memory_->begin_run();
   const PoolScope pooled(memory_);
   checks_ = all_checks_;
@@ -170,17 +181,23 @@ void PlanRun::run(int64_t memory_limit, StepObserver* observer) {
   peak_ = std::max(peak_, meter_.peak());
 }
 
-std::vector<Tensor> PlanRun::run(std::span<const Tensor> inputs, int64_t memory_limit,
+std::vector<Tensor> PlanRun::run(std::span<const Tensor* const> inputs, int64_t memory_limit,
                                  StepObserver* observer) {
   struct Clear {
     PlanRun& plan;
     ~Clear() { plan.clear(); }
   } at_end{*this};
-  for (size_t i = 0; i < inputs.size(); ++i) values_[index(graph_.inputs[i])] = inputs[i];
-  bind_sizes(*program_, values_, symbols_);
+  for (size_t i = 0; i < inputs.size(); ++i) values_[index(graph_.inputs[i])] = *inputs[i];
+  if (!program_->symbol_names.empty()) bind_sizes(*program_, values_, symbols_);
   run(memory_limit, observer);
   std::vector<Tensor> outputs;
-  for (const ir::ValueId id : graph_.outputs) outputs.push_back(values_[index(id)]);
+  outputs.reserve(graph_.outputs.size());
+  for (auto at = graph_.outputs.begin(); at != graph_.outputs.end(); ++at) {
+    Tensor& value = values_[index(*at)];
+    const bool stays = graph_.values[index(*at)].is_constant() ||
+                       std::find(at + 1, graph_.outputs.end(), *at) != graph_.outputs.end();
+    outputs.push_back(stays ? value : std::move(value));
+  }
   return outputs;
 }
 

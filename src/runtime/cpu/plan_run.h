@@ -56,7 +56,7 @@ class PlanRun {
   // plan does not serve them.
   void run(int64_t memory_limit, StepObserver* observer);
   // The same for inputs in the graph's order, whose types the program takes: the outputs, in order.
-  std::vector<Tensor> run(std::span<const Tensor> inputs, int64_t memory_limit,
+  std::vector<Tensor> run(std::span<const Tensor* const> inputs, int64_t memory_limit,
                           StepObserver* observer);
 
   // The largest number of bytes of values alive at once in the last run.
@@ -71,10 +71,13 @@ class PlanRun {
   static size_t index(ir::ValueId id) { return static_cast<size_t>(id); }
   void run_step(size_t number, StepObserver* observer);
   void compute(size_t number, cpu::RunContext& context, StepObserver* observer);
-  void check_memory(const fuse::Step& step) const;
-  int64_t outputs_of(const fuse::Step& step) const;
   // Whether the value is written to memory of the caller, which no limit counts.
   bool is_callers(ir::ValueId id) const;
+  // The bytes that the step's inner values may take beside its outputs. Throws UserError where the
+  // outputs do not fit.
+  int64_t room_for(size_t number) const;
+  // Bytes of the step's outputs; `known`: of those whose sizes are.
+  int64_t outputs_of(const fuse::Step& step, bool& known) const;
   void alias(const fuse::AliasStep& step);
   CallRun* call_of(size_t step) const;
 
@@ -87,6 +90,7 @@ class PlanRun {
   std::vector<Tensor> values_, targets_;
   std::vector<int64_t> symbols_;
   std::vector<bool> is_output_;
+  std::vector<int64_t> fixed_bytes_;  // of the outputs, by step; -1: they depend on a run
   const SizeChecks all_checks_;
   SizeChecks checks_;  // of this run
   MemoryMeter meter_;

@@ -21,12 +21,12 @@ bool same_ranks(const std::vector<onnx::BodyInput>& a, const std::vector<onnx::B
 
 }  // namespace
 
-bool BodyProgram::takes(std::span<const Tensor> given) const {
+bool BodyProgram::takes(std::span<const Tensor* const> given) const {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const onnx::BodyInput& input = inputs[i];
     if (input.constant.defined()) continue;
-    const Dims& dims = given[i].dims();
-    if (given[i].dtype() != input.dtype || dims.size() != input.dims.size()) return false;
+    const Dims& dims = given[i]->dims();
+    if (given[i]->dtype() != input.dtype || dims.size() != input.dims.size()) return false;
     for (size_t k = 0; k < dims.size(); ++k) {
       if (input.dims[k] >= 0 && input.dims[k] != dims[k]) return false;
     }
@@ -40,8 +40,8 @@ bool BodyProgram::is_exact() const {
   });
 }
 
-std::shared_ptr<const BodyProgram> BodyPrograms::find(std::span<const Tensor> inputs, bool exact,
-                                                      bool& full) const {
+std::shared_ptr<const BodyProgram> BodyPrograms::find(std::span<const Tensor* const> inputs,
+                                                      bool exact, bool& full) const {
   const std::lock_guard lock(mutex_);
   full = programs_.size() >= kMostPrograms;
   for (const auto& known : programs_) {
@@ -50,10 +50,10 @@ std::shared_ptr<const BodyProgram> BodyPrograms::find(std::span<const Tensor> in
   return nullptr;
 }
 
-std::vector<onnx::BodyInput> BodyPrograms::types_of(std::span<const Tensor> inputs) const {
+std::vector<onnx::BodyInput> BodyPrograms::types_of(std::span<const Tensor* const> inputs) const {
   std::vector<onnx::BodyInput> types;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    types.push_back({inputs[i].dtype(), inputs[i].dims(), constants_[i]});
+    types.push_back({inputs[i]->dtype(), inputs[i]->dims(), constants_[i]});
   }
   return types;
 }
@@ -81,7 +81,7 @@ std::shared_ptr<const BodyProgram> BodyPrograms::compiled(
   return made;
 }
 
-std::shared_ptr<const BodyProgram> BodyPrograms::of(std::span<const Tensor> inputs,
+std::shared_ptr<const BodyProgram> BodyPrograms::of(std::span<const Tensor* const> inputs,
                                                     bool exact) const {
   bool full = false;
   auto known = find(inputs, exact, full);

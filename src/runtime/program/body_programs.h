@@ -17,7 +17,7 @@ struct BodyProgram {
   Program program;
 
   // Whether the program is for such inputs; of an input that is a constant it does not ask.
-  bool takes(std::span<const Tensor> given) const;
+  bool takes(std::span<const Tensor* const> given) const;
   // Whether it is for one size of each dimension alone.
   bool is_exact() const;
 };
@@ -41,17 +41,18 @@ class BodyPrograms {
   // The program for these inputs, one for each input of the graph: the one for their sizes alone
   // where there is one. With `exact`, no other. Null where none of as many programs as are kept
   // serves. Throws UserError for a graph that is invalid for the inputs.
-  std::shared_ptr<const BodyProgram> of(std::span<const Tensor> inputs, bool exact = false) const;
+  std::shared_ptr<const BodyProgram> of(std::span<const Tensor* const> inputs,
+                                        bool exact = false) const;
 
   const onnx::LoadedModel& model() const { return *model_; }
   const onnx::Subgraph* body() const { return body_.get(); }
 
  private:
   // `full` tells whether no other program is kept.
-  std::shared_ptr<const BodyProgram> find(std::span<const Tensor> inputs, bool exact,
+  std::shared_ptr<const BodyProgram> find(std::span<const Tensor* const> inputs, bool exact,
                                           bool& full) const;
   std::shared_ptr<const BodyProgram> compiled(std::vector<onnx::BodyInput> inputs) const;
-  std::vector<onnx::BodyInput> types_of(std::span<const Tensor> inputs) const;
+  std::vector<onnx::BodyInput> types_of(std::span<const Tensor* const> inputs) const;
   // `inputs` with dimensions open that differ in a program of the same ranks; false where too few
   // programs are known.
   bool widen(std::vector<onnx::BodyInput>& inputs) const;
