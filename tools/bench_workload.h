@@ -65,6 +65,8 @@ std::vector<WorkloadMaker> accept_attention_workloads();
 std::vector<WorkloadMaker> shape_workloads();
 // Top-k, sort, routing, positions of extremes, running sums.
 std::vector<WorkloadMaker> select_workloads(bool quick);
+// Products of few rows or columns.
+std::vector<WorkloadMaker> product_workloads(bool quick);
 std::vector<WorkloadMaker> model_workloads(const std::string& folder);
 // Graphs drawn at random, the same for the same seed: cascades of one to five stages over any axes,
 // layout and type; attention of any sizes, types and masks; products beside reductions.

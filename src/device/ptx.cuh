@@ -169,4 +169,9 @@ __device__ __forceinline__ unsigned long long ptx_load_cluster(unsigned address)
   asm volatile("ld.shared::cluster.b64 %0, [%1];" : "=l"(bits) : "r"(address) : "memory");
   return bits;
 }
+__device__ __forceinline__ float ptx_load_cluster_float(unsigned address) {
+  float value;
+  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(address) : "memory");
+  return value;
+}
 #endif

@@ -1,6 +1,7 @@
 // Builds the GPU implementation of one step: its calls, scratch buffers and flat expressions.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,9 @@
 
 namespace redfuser::codegen {
 
-// The implementation of a matrix product: the library, the kernel of src/device/product.cuh, the
-// faster of both by estimate, or Plain, a sum for each element.
-enum class ProductFamily { ByEstimate, Library, Kernel, Plain };
+// The implementation of a matrix product: the library, the kernel of src/device/product.cuh or of
+// src/device/thin_product.cuh, the fastest of them by estimate, or Plain, a sum for each element.
+enum class ProductFamily { ByEstimate, Library, Kernel, Thin, Plain };
 
 class StepBuilder {
  public:
@@ -50,7 +51,9 @@ class StepBuilder {
   LinearReads flat;
   std::vector<DType> scratch_dtypes;
   ProductFamily product_family = ProductFamily::ByEstimate;
-  KnownSizes sizes;  // for estimates
+  std::optional<KernelConfig> product_config;  // of that family; else the fastest by estimate
+  std::vector<Candidate> product_choices;      // of which that was chosen
+  KnownSizes sizes;                            // for estimates
   GpuStep result;
 };
 

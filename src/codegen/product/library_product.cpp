@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/product/matrix_layout.h"
+#include "codegen/product/own_kernels.h"
 #include "codegen/product/product_batch.h"
-#include "codegen/product/product_kernel.h"
 #include "ir/contraction.h"
 #include "ir/polynomial.h"
 #include "ir/ranges.h"
@@ -126,18 +126,15 @@ class ProductBuilder {
     direct &= identity || in_library || out == product->dtype;
     visit(epilogue,
           [&](ir::Expr e) { direct &= !(e->op == ir::ExprOp::Read && e->integer == value_); });
-    const ir::Expr ours = kernel_computes(call, calls.size(), direct && (identity || in_library));
-    ir::Expr when = nullptr;
-    if (!ours->is_constant(0)) {
-      auto kernel =
-          product_kernel(builder_, step_, calls, {epilogue, products, value_, offset_}, comment_);
-      if (kernel) {
-        kernel->grid[0] = pool_.select(ours, kernel->grid[0], pool_.integer(0));
-        builder_.result.calls.push_back(std::move(*kernel));
-        when = ours;
-      }
+    ir::Expr taken = nullptr;  // where a kernel of ours computes the product
+    for (OwnKernel& own : own_kernels(builder_, step_, calls, {epilogue, products, value_, offset_},
+                                      direct && (identity || in_library), comment_)) {
+      KernelLaunch& launch = own.launch;
+      launch.grid[0] = pool_.select(own.when, launch.grid[0], pool_.integer(0));
+      builder_.result.calls.push_back(std::move(launch));
+      taken = taken ? pool_.make(ir::ExprOp::Or, {taken, own.when}) : own.when;
     }
-    if (when && when->is_constant(1)) return;
+    if (taken && taken->is_constant(1)) return;
     const size_t kernels = builder_.result.calls.size(), buffers = builder_.result.scratch.size();
     if (direct) {
       call.c = builder_.buffer(value_);
@@ -149,27 +146,11 @@ class ProductBuilder {
     } else {
       add_apart(std::move(calls), epilogue, products);
     }
-    if (when) leave_to_kernel(when, kernels, buffers);
+    if (taken) leave_to_kernels(taken, kernels, buffers);
   }
 
-  // Whether the generated kernel computes the product, a bool over sizes. Not if the library needs
-  // no further kernel.
-  ir::Expr kernel_computes(const ProductCall& call, size_t products, bool library_alone) {
-    switch (builder_.product_family) {
-      case ProductFamily::Kernel:
-        return pool_.boolean(true);
-      case ProductFamily::Library:
-      case ProductFamily::Plain:
-        return pool_.boolean(false);
-      case ProductFamily::ByEstimate:
-        break;
-    }
-    if (library_alone) return pool_.boolean(false);
-    return is_product_kernel_profitable(pool_, call, products, builder_.target);
-  }
-
-  // Gives the calls and buffers after the generated kernel the size 0 where that kernel runs.
-  void leave_to_kernel(ir::Expr ours, size_t first_call, size_t first_buffer) {
+  // Gives the calls and buffers after the generated kernels the size 0 where one of these runs.
+  void leave_to_kernels(ir::Expr ours, size_t first_call, size_t first_buffer) {
     auto otherwise = [&](ir::Expr size) { return pool_.select(ours, pool_.integer(0), size); };
     GpuStep& result = builder_.result;
     for (size_t i = first_call; i < result.calls.size(); ++i) {

@@ -4,17 +4,21 @@
 
 #include "base/error.h"
 #include "codegen/product/library_product.h"
+#include "codegen/product/thin_config.h"
 
 namespace redfuser::codegen {
 namespace {
 
-// At these sizes.
-bool has_kernel(const GpuStep& step, const KnownSizes& sizes) {
-  return std::any_of(step.calls.begin(), step.calls.end(), [&](const GpuCall& call) {
+// The kernel of the family that runs at these sizes.
+const KernelLaunch* kernel_of(const GpuStep& step, const std::string& family,
+                              const KnownSizes& sizes) {
+  for (const GpuCall& call : step.calls) {
     const auto* launch = std::get_if<KernelLaunch>(&call);
-    return launch != nullptr && launch->family == kProductKernelFamily &&
-           sizes.of(launch->grid[0]) > 0;
-  });
+    if (launch != nullptr && launch->family == family && sizes.of(launch->grid[0]) > 0) {
+      return launch;
+    }
+  }
+  return nullptr;
 }
 
 const ProductCall* library_call(const GpuStep& step) {
@@ -22,6 +26,15 @@ const ProductCall* library_call(const GpuStep& step) {
     if (const auto* product = std::get_if<ProductCall>(&call)) return product;
   }
   return nullptr;
+}
+
+// The configurations of thin products, the fastest by estimate first.
+std::vector<Candidate> thin_candidates(const StepBuilder& builder, const fuse::ProductStep& step) {
+  StepBuilder thin = builder.trial();
+  thin.product_family = ProductFamily::Thin;
+  generate_product(thin, step);
+  if (kernel_of(thin.result, kThinProductFamily, builder.sizes) == nullptr) return {};
+  return thin.product_choices;
 }
 
 }  // namespace
@@ -39,14 +52,25 @@ std::vector<Candidate> product_configs(const StepBuilder& builder, const fuse::P
   for (ir::Expr size : {call->batch, call->m, call->n, call->k}) {
     if (sizes.of(size) <= 0) return {};
   }
-  // The library proposes by its own estimate; the generated kernel is tried early.
+  // The library proposes by its own estimate; generated kernels are tried early.
   std::vector<Candidate> candidates;
   for (int i = 0; i <= kProductAlgorithms; ++i) {
     candidates.push_back({library_choice(i), static_cast<double>(i)});
   }
-  if (has_kernel(kernel.result, sizes)) candidates.push_back({{kProductKernelFamily, {}}, 0.5});
-  const KernelConfig first =
-      has_kernel(chosen.result, sizes) ? KernelConfig{kProductKernelFamily, {}} : library_choice(0);
+  if (kernel_of(kernel.result, kProductKernelFamily, sizes) != nullptr) {
+    candidates.push_back({{kProductKernelFamily, {}}, 0.5});
+  }
+  double order = 0.3;
+  for (const Candidate& thin : thin_candidates(builder, step)) {
+    candidates.push_back({thin.choice, order});
+    order += 0.6;
+  }
+  KernelConfig first = library_choice(0);
+  for (const char* family : {kProductKernelFamily, kThinProductFamily}) {
+    if (const auto* launch = kernel_of(chosen.result, family, sizes)) {
+      first = {family, launch->config};
+    }
+  }
   std::vector<Candidate> choices = best_choices({{first, 0}}, std::move(candidates));
   std::erase_if(choices, [&](const Candidate& c) { return builder.leaves_out(c.choice.family); });
   return choices;
@@ -55,9 +79,13 @@ std::vector<Candidate> product_configs(const StepBuilder& builder, const fuse::P
 void generate_product(StepBuilder& builder, const fuse::ProductStep& step,
                       const KernelConfig& choice) {
   const bool library = choice.family == kLibraryFamily;
-  RF_CHECK(library || choice.family == kProductKernelFamily, "{} computes no product",
+  const bool thin = choice.family == kThinProductFamily;
+  RF_CHECK(library || thin || choice.family == kProductKernelFamily, "{} computes no product",
            to_string(choice));
-  builder.product_family = library ? ProductFamily::Library : ProductFamily::Kernel;
+  builder.product_family = library ? ProductFamily::Library
+                           : thin  ? ProductFamily::Thin
+                                   : ProductFamily::Kernel;
+  if (thin) builder.product_config = choice;
   generate_product(builder, step);
   for (GpuCall& call : builder.result.calls) {
     auto* product = std::get_if<ProductCall>(&call);

@@ -1,14 +1,11 @@
-// The choices for a matrix product: the algorithms of the library, or the generated kernel.
+// The choices for a matrix product: the algorithms of the library, or a generated kernel.
 #pragma once
 
 #include <vector>
 
-#include "codegen/core/step_builder.h"
+#include "codegen/product/product_kernel.h"
 
 namespace redfuser::codegen {
-
-// The kernel of ours.
-inline constexpr const char* kProductKernelFamily = "product_tile";
 
 // What the library proposes, the best first.
 KernelConfig library_choice(int algorithm);

@@ -209,11 +209,7 @@ std::optional<KernelLaunch> product_kernel(StepBuilder& builder, const fuse::Pro
   const bool types = call.dtype == DType::Float16 || call.dtype == DType::BFloat16;
   if (!types || target.architecture != 90 || target.portable) return std::nullopt;
   if (ProductText::columns_of_each(calls.size()) == 0) return std::nullopt;
-  bool ready = true;  // the epilogue reads nothing that the kernel writes
-  visit(epilogue.body, [&](ir::Expr e) {
-    ready &=
-        e->op != ir::ExprOp::Reduce && !(e->op == ir::ExprOp::Read && e->integer == epilogue.value);
-  });
+  bool ready = true;
   for (ir::Expr product : epilogue.products) ready &= product->dtype == epilogue.products[0]->dtype;
   if (!ready) return std::nullopt;
   std::optional<KernelLaunch> launch = ProductText(builder, step, calls, epilogue).launch(comment);

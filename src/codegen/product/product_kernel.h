@@ -7,6 +7,9 @@
 
 namespace redfuser::codegen {
 
+// The kernel of src/device/product.cuh.
+inline constexpr const char* kProductKernelFamily = "product_tile";
+
 // value[offset] = epilogue, an expression of the product leaves, flat reads and the step's axes.
 struct ProductEpilogue {
   ir::Expr body;
@@ -16,7 +19,7 @@ struct ProductEpilogue {
 };
 
 // The kernel; nullopt if TMA cannot load the operands. `calls` has one entry per product, of which
-// a, b and the sizes are used; entries differ in b.
+// a, b and the sizes are used; entries differ in b. The epilogue reads nothing that it writes.
 std::optional<KernelLaunch> product_kernel(StepBuilder& builder, const fuse::ProductStep& step,
                                            const std::vector<ProductCall>& calls,
                                            const ProductEpilogue& epilogue,

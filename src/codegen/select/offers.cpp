@@ -9,6 +9,7 @@
 #include "codegen/product/library_product.h"
 #include "codegen/product/library_time.h"
 #include "codegen/product/product_choice.h"
+#include "codegen/product/thin_config.h"
 #include "codegen/scan/scan_select.h"
 #include "codegen/select/reduce_select.h"
 #include "codegen/select/rows_select.h"
@@ -54,9 +55,14 @@ bool leaves_out(const StepBuilder& builder, const std::string& family) {
   return builder.leaves_out(family) || builder.leaves_out_offer(family);
 }
 
-std::string product_choice(const std::string& family) {
+// The choice that an offer of the family's first call has.
+std::string product_choice(const GpuStep& step, const KnownSizes& sizes) {
+  const std::vector<KernelConfig> choices = choices_of(step, sizes);
+  if (choices.empty()) return "";
+  const std::string& family = choices.front().family;
   if (family == kLibraryFamily) return to_string(library_choice(0));
-  return family == kProductKernelFamily ? family : "";
+  return family == kProductKernelFamily || family == kThinProductFamily ? to_string(choices.front())
+                                                                        : "";
 }
 
 bool calls_library(const GpuStep& step) {
@@ -64,28 +70,31 @@ bool calls_library(const GpuStep& step) {
                      [](const GpuCall& call) { return std::holds_alternative<ProductCall>(call); });
 }
 
+constexpr std::pair<ProductFamily, const char*> kOwnProducts[] = {
+    {ProductFamily::Kernel, kProductKernelFamily}, {ProductFamily::Thin, kThinProductFamily}};
+
 // By a family that is not left out.
 void make_product(StepBuilder& builder, const fuse::ProductStep& step) {
-  const bool ours = !leaves_out(builder, kProductKernelFamily);
-  if (!leaves_out(builder, kLibraryFamily)) {
-    builder.product_family = ours ? ProductFamily::ByEstimate : ProductFamily::Library;
-    return generate_product(builder, step);
+  builder.product_family = ProductFamily::ByEstimate;
+  if (leaves_out(builder, kLibraryFamily)) {
+    builder.product_family = ProductFamily::Plain;
+    for (const auto& [family, name] : kOwnProducts) {
+      if (leaves_out(builder, name)) continue;
+      StepBuilder trial = builder.trial();
+      trial.product_family = family;
+      generate_product(trial, step);
+      if (!calls_library(trial.result)) builder.product_family = family;
+    }
   }
-  StepBuilder trial = builder.trial();
-  trial.product_family = ProductFamily::Kernel;
-  if (ours) generate_product(trial, step);
-  const bool kernel = ours && !calls_library(trial.result);
-  builder.product_family = kernel ? ProductFamily::Kernel : ProductFamily::Plain;
   generate_product(builder, step);
 }
 
 // By one family alone.
-Offer product_offer(const StepBuilder& builder, const fuse::ProductStep& step,
-                    ProductFamily family) {
+Offer product_offer(const StepBuilder& builder, const fuse::ProductStep& step, ProductFamily family,
+                    const char* name, const char* refusal) {
   StepBuilder trial = builder.trial();
   trial.product_family = family;
   generate_product(trial, step);
-  const char* name = family == ProductFamily::Library ? kLibraryFamily : kProductKernelFamily;
   const std::vector<KernelConfig> choices = choices_of(trial.result, trial.sizes);
   const bool has = std::any_of(choices.begin(), choices.end(),
                                [&](const KernelConfig& choice) { return choice.family == name; });
@@ -95,11 +104,9 @@ Offer product_offer(const StepBuilder& builder, const fuse::ProductStep& step,
   } else if (has) {
     offer.time = time_of(trial.result, trial.sizes, trial.target);
     offer.config = calls_text(trial.result, trial.sizes);
-    offer.choice = product_choice(name);
-  } else if (family == ProductFamily::Library) {
-    offer.refusal = "the operands are not floats of at most 32 bits";
+    offer.choice = product_choice(trial.result, trial.sizes);
   } else {
-    offer.refusal = "it takes matrices of 16 bits that TMA reads, on sm_90";
+    offer.refusal = refusal;
   }
   return offer;
 }
@@ -223,11 +230,15 @@ void choose_product(StepBuilder& builder, const fuse::ProductStep& step) {
   make_product(builder, step);
   builder.result.time = time_of(builder.result, builder.sizes, builder.target);
   std::vector<Offer> offers = {offer_of(builder)};
-  offers.front().choice = product_choice(offers.front().family);
-  for (const ProductFamily family : {ProductFamily::Library, ProductFamily::Kernel}) {
-    Offer other = product_offer(builder, step, family);
-    if (other.family != offers.front().family) offers.push_back(std::move(other));
-  }
+  offers.front().choice = product_choice(builder.result, builder.sizes);
+  const auto add = [&](ProductFamily family, const char* name, const char* refusal) {
+    if (name == offers.front().family) return;
+    offers.push_back(product_offer(builder, step, family, name, refusal));
+  };
+  add(ProductFamily::Library, kLibraryFamily, "the operands are not floats of at most 32 bits");
+  add(ProductFamily::Kernel, kProductKernelFamily,
+      "it takes matrices of 16 bits that TMA reads, on sm_90");
+  add(ProductFamily::Thin, kThinProductFamily, "neither matrix has few lines of a known length");
   builder.result.offers = std::move(offers);
 }
 

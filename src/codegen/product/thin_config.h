@@ -1,0 +1,45 @@
+// The configurations of the kernel of thin products, with their estimated times.
+#pragma once
+
+#include <vector>
+
+#include "codegen/core/kernel_config.h"
+#include "codegen/product/thin_form.h"
+
+namespace redfuser::codegen {
+
+inline constexpr const char* kThinProductFamily = "product_thin";
+
+struct ThinConfig {
+  int lines = 8;   // of the thin matrix, as padded
+  int warps = 8;   // of a block
+  int blocks = 1;  // of a cluster, which divide the contracted axis
+
+  Parameters parameters() const { return {{"lines", lines}, {"warps", warps}, {"blocks", blocks}}; }
+};
+ThinConfig thin_config(const KernelConfig& choice);
+
+// Wide lines of a block; elements of the contracted axis that a warp has in flight. As in
+// src/device/thin_product.cuh.
+int thin_wide(const ThinForm& form);
+int thin_step(const ThinForm& form);
+// Static shared memory of a block.
+int thin_static_bytes(const ThinForm& form, const ThinConfig& config);
+
+// Where a kernel for `padded` lines computes the product: `lines` is at most that, and more than
+// the next smaller kernel has.
+struct ThinClass {
+  int padded;
+  ir::Expr when;  // a bool over sizes
+};
+std::vector<ThinClass> thin_classes(ir::ExprPool& pool, const ThinForm& form);
+
+// Microseconds for `lines` thin lines; HUGE_VAL if sizes are not known.
+double thin_time(const ThinForm& form, const ThinConfig& config, double lines,
+                 const KnownSizes& sizes, const Target& target);
+// All configurations for `padded` lines, the fastest first by that estimate. Empty if a size is not
+// known or there is no element.
+std::vector<Candidate> thin_choices(const ThinForm& form, int padded, double lines,
+                                    const KnownSizes& sizes, const Target& target);
+
+}  // namespace redfuser::codegen

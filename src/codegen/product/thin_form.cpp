@@ -1,0 +1,52 @@
+#include "codegen/product/thin_form.h"
+
+#include <algorithm>
+
+namespace redfuser::codegen {
+namespace {
+
+ThinMatrix left(const ProductCall& call) {
+  return {call.a, call.a_offset, call.a_batch, call.a_row, call.a_column};
+}
+
+ThinMatrix right(const ProductCall& call) {
+  return {call.b, call.b_offset, call.b_batch, call.b_column, call.b_row};
+}
+
+bool few(ir::Expr size) { return size->is_constant() && size->integer <= kMostThinLines; }
+
+// Blocks along a grid's second dimension.
+constexpr int64_t kMostGrid = 65535;
+
+// The product's columns are the thin lines.
+bool thin_columns(const ProductCall& call) {
+  if (!few(call.n)) return false;
+  return !call.m->is_constant() || call.m->integer > call.n->integer;
+}
+
+}  // namespace
+
+std::optional<ThinForm> thin_form(const std::vector<ProductCall>& calls) {
+  const ProductCall& call = calls[0];
+  const bool floats = size_of(call.dtype) == 2 || call.dtype == DType::Float32;
+  if (!floats || !call.k->is_constant()) return std::nullopt;
+  if (!call.batch->is_constant() || call.batch->integer > kMostGrid) return std::nullopt;
+  ThinForm form{call.dtype, {}, left(call), thin_columns(call), call.batch, call.n, call.m, call.k};
+  if (form.columns) {
+    if (calls.size() > 1) return std::nullopt;
+    form.thin = right(call);
+    form.wide = {left(call)};
+    std::swap(form.extent, form.lines);
+  } else {
+    if (call.m->is_constant() && !few(call.m)) return std::nullopt;
+    for (const ProductCall& each : calls) form.wide.push_back(right(each));
+  }
+  const bool along = form.along();
+  const bool alike = std::all_of(form.wide.begin(), form.wide.end(), [&](const ThinMatrix& matrix) {
+    return along ? matrix.depth->is_constant(1) : matrix.line->is_constant(1);
+  });
+  if (!alike) return std::nullopt;
+  return form;
+}
+
+}  // namespace redfuser::codegen

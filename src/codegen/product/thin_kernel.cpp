@@ -1,0 +1,150 @@
+#include "codegen/product/thin_kernel.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "codegen/elementwise/elementwise_kernel.h"
+
+namespace redfuser::codegen {
+namespace {
+
+class ThinText {
+ public:
+  ThinText(StepBuilder& builder, const fuse::ProductStep& step, const ThinForm& form,
+           const ThinConfig& config, const ProductEpilogue& epilogue)
+      : builder_(builder),
+        pool_(builder.pool()),
+        step_(step),
+        form_(form),
+        config_(config),
+        epilogue_(epilogue),
+        kernel_(builder.kernel()),
+        emitter_(kernel_) {}
+
+  KernelLaunch launch(const std::string& comment) {
+    add_operands();
+    add_finish();
+    std::vector<std::string_view> headers = {"ptx",    "math", "types",
+                                             "reduce", "rows", "thin_product"};
+    KernelLaunch launch = kernel_.launch(kThinProductFamily, comment, headers, "", emitter_.close(),
+                                         config_.warps * 32);
+    launch.config = config_.parameters();
+    launch.cluster = config_.blocks;
+    launch.static_shared = thin_static_bytes(form_, config_);
+    launch.grid[0] =
+        pool_.mul(ceil_div(pool_, form_.extent, thin_wide(form_)), pool_.integer(config_.blocks));
+    launch.grid[1] = form_.batch;
+    return launch;
+  }
+
+ private:
+  const ThinMatrix& wide() const { return form_.wide[0]; }
+
+  std::string buffer(const BufferRef& buffer) {
+    return kernel_.buffer(buffer.scratch >= 0 ? kScratchValues + buffer.scratch : buffer.value);
+  }
+
+  std::string matrix(const ThinMatrix& matrix) {
+    std::string start = fmt::format("{} + {}", buffer(matrix.buffer), kernel_.size(matrix.offset));
+    if (!matrix.batch->is_constant(0)) start += " + batch * " + kernel_.size(matrix.batch);
+    return fmt::format("{{{}, {}, {}}}", start, kernel_.size(matrix.line),
+                       kernel_.size(matrix.depth));
+  }
+
+  // Whether 16-byte loads of a matrix are aligned and full, as text. `size`: of its contiguous
+  // axis.
+  std::string vectors(const ThinMatrix& matrix, bool along) {
+    return kernel_.multiples({matrix.offset, matrix.batch, along ? matrix.line : matrix.depth,
+                              along ? form_.depth : form_.extent},
+                             form_.width());
+  }
+
+  static void add_new(std::vector<std::string>& names, const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+
+  void add_operands() {
+    const bool along = form_.along();
+    std::vector<std::string> conditions, buffers, matrices;
+    for (const ThinMatrix& each : form_.wide) {
+      conditions.push_back(vectors(each, along));
+      add_new(buffers, buffer(each.buffer));
+      matrices.push_back(matrix(each));
+    }
+    // Elements of thin lines that start anywhere are loaded one by one.
+    const std::string thin = form_.thin.depth->is_constant(1) ? vectors(form_.thin, true) : "false";
+    const bool thin_along = thin != "false";
+    if (thin_along) {
+      conditions.push_back(thin);
+      add_new(buffers, buffer(form_.thin.buffer));
+    }
+    const std::string vector = all_aligned(all_of(conditions), buffers);
+    const std::string_view type = storage_type(form_.dtype);
+    emitter_.line(fmt::format(
+        "using Tile = ThinTile<{0}, {1}, {2}, {3}, {4}, {5}, {6}>;\n"
+        "__shared__ ThinSlots<Tile> slots;\n"
+        "const long long batch = blockIdx.y;\n"
+        "const int first = static_cast<int>(blockIdx.x / Tile::Blocks) * Tile::Wide;\n"
+        "const int part = static_cast<int>(blockIdx.x % Tile::Blocks * Tile::Warps + "
+        "(threadIdx.x >> 5));\n"
+        "const ThinMatrix<{0}> wide[] = {{{7}}};\n"
+        "const ThinMatrix<{0}> thin = {8};\n"
+        "ThinProduct<Tile> product(wide, thin, first, {9}, {10}, {11});",
+        type, along, thin_along, config_.lines, config_.warps, config_.blocks, form_.wide.size(),
+        fmt::join(matrices, ", "), matrix(form_.thin), as_int(kernel_.size(form_.extent)),
+        as_int(kernel_.size(form_.lines)), as_int(kernel_.size(form_.depth))));
+    const auto add = [](bool aligned) {
+      return fmt::format("product.add<{}>(part, Tile::Blocks * Tile::Warps);", aligned);
+    };
+    if (vector == "true" || vector == "false") {
+      emitter_.line(add(vector == "true"));
+    } else {
+      emitter_.line(
+          fmt::format("if ({}) {{\n{}\n}} else {{\n{}\n}}", vector, add(true), add(false)));
+    }
+  }
+
+  void add_finish() {
+    const DType out = builder_.dtype_of(epilogue_.value);
+    const std::string target = kernel_.buffer(epilogue_.value, true);
+    emitter_.set_fast_math(size_of(out) == 2);
+    emitter_.open();
+    bind_coordinates(emitter_, step_.batch, "batch");
+    bind_coordinates(emitter_, step_.m, form_.columns ? "at" : "line");
+    bind_coordinates(emitter_, step_.n, form_.columns ? "line" : "at");
+    for (size_t i = 0; i < epilogue_.products.size(); ++i) {
+      const DType rounded = epilogue_.products[i]->dtype;
+      const std::string name = emitter_.fresh("sum");
+      emitter_.line(fmt::format("const {0} {1} = Element<{2}>::get(Element<{2}>::put(sums[{3}]));",
+                                value_type(rounded), name, storage_type(rounded), i));
+      emitter_.bind(epilogue_.products[i], name);
+    }
+    const std::string value = emitter_.emit_as(epilogue_.body, out);
+    emitter_.line(
+        fmt::format("store({}, {}, {});", target, emitter_.emit(epilogue_.offset), value));
+    emitter_.line(fmt::format(
+        "product.finish(slots, [&](long long at, long long line, const float (&sums)[{}]) {{\n"
+        "{}}});",
+        form_.wide.size(), emitter_.close()));
+  }
+
+  StepBuilder& builder_;
+  ir::ExprPool& pool_;
+  const fuse::ProductStep& step_;
+  const ThinForm& form_;
+  const ThinConfig& config_;
+  const ProductEpilogue& epilogue_;
+  KernelText kernel_;
+  Emitter emitter_;
+};
+
+}  // namespace
+
+KernelLaunch thin_kernel(StepBuilder& builder, const fuse::ProductStep& step, const ThinForm& form,
+                         const ThinConfig& config, const ProductEpilogue& epilogue,
+                         const std::string& comment) {
+  return ThinText(builder, step, form, config, epilogue).launch(comment);
+}
+
+}  // namespace redfuser::codegen
