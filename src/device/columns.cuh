@@ -8,16 +8,9 @@
 //   State              of a row, with identity(), merge(s, t) and merged<High, Low>(s)
 //   Row, Words, Tail   of a thread's rows: coordinates; loaded words of an element; final results
 //   row_of(outer, column), read<Reads>(words, row, at)
-//   begin(t, s, added), lift(Phase<P>, t, words, row, at), settle<Whole>(Phase<P>, t, s)
-//   finish(s, row, v), write(words, row, tails, at), write_rows(row, tails)
+//   start(t, s), begin(t, s, added), lift(Phase<P>, t, words, row, at), settle<Whole>(Phase<P>, t,
+//   s) finish(s, row, v), write(words, row, tails, at), write_rows(row, tails)
 #pragma once
-
-template <int P>
-struct Phase {};
-
-// Reads of an element: those of the fold, those of outputs that the fold does not need, all of
-// outputs.
-enum class Reads { Folded, Remaining, Written };
 
 enum class ColumnPart { Row, Segment, Partials, Finish };
 
@@ -266,7 +259,10 @@ class Columns {
                           : min(max((left + Tile::Along - 1) / Tile::Along, 0), Tile::Chunks);
     typename Form::Running t[kWidth];
 #pragma unroll
-    for (int v = 0; v < kWidth; ++v) form_.begin(t[v], s_[v], added);
+    for (int v = 0; v < kWidth; ++v) {
+      form_.start(t[v], s_[v]);
+      form_.begin(t[v], s_[v], added);
+    }
     fold_phase<0>(t, tile);
 #pragma unroll
     for (int v = 0; v < kWidth; ++v) s_[v] = t[v].state;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "codegen/rows/flat_streaming.h"
+#include "codegen/functor/flat_streaming.h"
 #include "codegen/select/generate.h"
 #include "ir/evaluate.h"
 #include "support/codegen_harness.h"

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "codegen/rows/flat_streaming.h"
+#include "codegen/functor/flat_streaming.h"
 
 namespace redfuser::codegen {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "codegen/rows/stream_digits.h"
+#include "codegen/functor/stream_digits.h"
 #include "ir/polynomial.h"
 
 namespace redfuser::codegen {

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "codegen/rows/flat_streaming.h"
+#include "codegen/functor/flat_streaming.h"
 
 namespace redfuser::codegen {
 

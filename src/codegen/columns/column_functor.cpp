@@ -7,14 +7,9 @@
 #include <algorithm>
 
 #include "codegen/elementwise/elementwise_kernel.h"
-#include "codegen/rows/stream_digits.h"
+#include "codegen/functor/stream_digits.h"
 
 namespace redfuser::codegen {
-namespace {
-
-const char* const kInline = "__device__ __forceinline__ ";
-
-}  // namespace
 
 ColumnFunctor::ColumnFunctor(KernelText& kernel, const ColumnForm& form, int width, bool fast)
     : pool_(kernel.pool()),
@@ -23,7 +18,7 @@ ColumnFunctor::ColumnFunctor(KernelText& kernel, const ColumnForm& form, int wid
       form_(form.rows),
       width_(width),
       fast_(fast),
-      phases_(phases_of(form.rows)) {
+      state_(kernel, form.rows, fast) {
   std::vector<ir::Expr> lifts, bodies;
   for (const cascade::Accumulator& a : form_.accumulators) {
     collect(a.lift, false);
@@ -35,8 +30,8 @@ ColumnFunctor::ColumnFunctor(KernelText& kernel, const ColumnForm& form, int wid
     collect(output.body, true);
     bodies.push_back(output.body);
   }
-  row_parts_ = parts_of(lifts, false);
-  tail_parts_ = parts_of(bodies, true);
+  row_parts_ = invariant_parts(lifts, {form_.cascade.stream}, PartsWith::Reads, fast);
+  tail_parts_ = invariant_parts(bodies, {form_.cascade.stream}, PartsWith::ReadsAndLeaves, fast);
 }
 
 Emitter ColumnFunctor::emitter() const {
@@ -95,34 +90,6 @@ std::string ColumnFunctor::vector_condition() {
   if (width_ == 1) return "true";
   if (aligned_.empty()) return "false";
   return all_aligned(kernel_.multiples(units_, width_), aligned_);
-}
-
-// The largest parts of `roots` that are free of the streamed axis and cost something.
-std::vector<ColumnFunctor::Part> ColumnFunctor::parts_of(const std::vector<ir::Expr>& roots,
-                                                         bool with_leaves) const {
-  std::vector<Part> parts;
-  std::set<ir::Expr> seen;
-  std::function<void(ir::Expr)> go = [&](ir::Expr e) {
-    if (!seen.insert(e).second || e->is_constant() || e->op == ir::ExprOp::Axis || is_size(e)) {
-      return;
-    }
-    if (!e->depends_on(form_.cascade.stream) && (with_leaves || !e->has_leaf)) {
-      if (e->has_leaf || e->has_read) parts.push_back({e});
-      return;
-    }
-    if (e->op == ir::ExprOp::Read) return;
-    for (ir::Expr arg : e->args) go(arg);
-  };
-  for (ir::Expr root : roots) go(root);
-  for (Part& part : parts) {
-    for (ir::Expr root : roots) {
-      visit(root, [&](ir::Expr e) {
-        part.divides |= fast_ && e->op == ir::ExprOp::Div && e->dtype == part.expr->dtype &&
-                        value_type(e->dtype) == "float" && e->args[1] == part.expr;
-      });
-    }
-  }
-  return parts;
 }
 
 int ColumnFunctor::words_of(const Item& item) const {
@@ -265,80 +232,24 @@ std::string ColumnFunctor::load_function() {
       kInline, e.close());
 }
 
-std::string ColumnFunctor::state_functions() {
-  Emitter lanes = emitter(), pair = emitter();
-  StateText of_lanes(lanes, form_), of_pair(pair, form_);
-  lanes.line(of_lanes.merged_lanes_body("mask_reduce", "High, Low"));
-  pair.line(of_pair.merged_pair_body());
-  return fmt::format(
-      "static {0}State identity() {{\n{1}}}\n"
-      "template <int High, int Low>\n{0}State merged(State s) const {{\n{2}}}\n"
-      "{0}State merge(const State& a, const State& b) const {{\n{3}}}\n",
-      kInline, of_lanes.identity_body(), lanes.close(), pair.close());
-}
-
-std::string ColumnFunctor::begin_function() {
-  Emitter e = emitter();
-  StateText state(e, form_, {"t.old", "t.new"});
-  e.line("t.part = identity();");
-  if (counts(form_)) e.line("t.state.count = s.count + added;");
-  state.set_old_references("s");
-  state.update_references(0, "t.state");
-  return fmt::format("{}void begin(Running& t, const State& s, int added) const {{\n{}}}\n",
-                     kInline, e.close());
-}
-
 std::string ColumnFunctor::lift_function(size_t number) {
-  const Phase& phase = phases_[number];
   Emitter e = emitter();
-  std::vector<ir::Expr> lifts;
-  for (size_t k = phase.begin; k < phase.end; ++k) lifts.push_back(form_.accumulators[k].lift);
-  bind_element(e, computed(lifts));
+  bind_element(e, computed(state_.lifts(number)));
   e.open();
-  StateText state(e, form_);
   e.bind(columns_.across, "(row.column + v)");
   for (size_t i = 0; i < row_parts_.size(); ++i) {
     e.bind(row_parts_[i].expr, fmt::format("row.f{}[v]", i));
   }
-  for (size_t r = 0; r < form_.references.size(); ++r) {
-    if (static_cast<size_t>(form_.references[r].ready_after) > phase.begin) continue;
-    state.bind(ir::LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("t[v].new{}", r),
-               form_.references[r].value->dtype);
-  }
   for (size_t i = 0; i < reads_.size(); ++i) {
     e.bind(reads_[i].read, fmt::format("pick<{}>(words.k{}, v)", storage(reads_[i]), i));
   }
-  for (size_t k = phase.begin; k < phase.end; ++k) {
-    const cascade::Accumulator& a = form_.accumulators[k];
-    const std::string value = is_arg(a.reduction)
-                                  ? fmt::format("{}{{{}, at}}", state.type_of(a), e.emit(a.lift))
-                                  : e.emit_as(a.lift, a.dtype);
-    e.line(fmt::format("t[v].part.a{0} = {1}::apply(t[v].part.a{0}, {2});", k,
-                       combiner_of(a.reduction), value));
-  }
+  state_.lift(e, number, "t[v]");
   const std::string body = e.close();
   e.line(per_row(body));
   return fmt::format(
       "{}void lift(Phase<{}>, Running (&t)[kWidth], const Words& words, const Row& row, int "
       "position) const {{\n{}}}\n",
       kInline, number, e.close());
-}
-
-std::string ColumnFunctor::settle_function(size_t number) {
-  const Phase& phase = phases_[number];
-  std::string variants[2];
-  for (const bool whole : {true, false}) {
-    Emitter e = emitter();
-    StateText state(e, form_, {"t.old", "t.new"});
-    for (size_t k = phase.begin; k < phase.end; ++k) {
-      state.settle(k, fmt::format("t.part.a{}", k), "s", "t.state", whole);
-    }
-    variants[whole ? 0 : 1] = e.close();
-  }
-  return fmt::format(
-      "template <bool Whole>\n{}void settle(Phase<{}>, Running& t, const State& s) const {{\n"
-      "if constexpr (Whole) {{\n{}}} else {{\n{}}}\n}}\n",
-      kInline, number, variants[0], variants[1]);
 }
 
 std::string ColumnFunctor::tail_members() const {
@@ -455,23 +366,20 @@ std::string ColumnFunctor::write_rows_function() {
 }
 
 std::string ColumnFunctor::text() {
-  Emitter e = emitter();
-  StateText state(e, form_);
-  std::string functions = state_functions() + row_function() + load_function() + begin_function();
-  for (size_t i = 0; i < phases_.size(); ++i) functions += lift_function(i) + settle_function(i);
+  std::string functions = state_.functions() + row_function() + load_function();
+  for (size_t i = 0; i < state_.phases(); ++i) functions += lift_function(i);
   functions += finish_function();
   if (maps_back(form_)) functions += write_function();
   functions += write_rows_function();
-  return state.declaration() +
+  return state_.declaration() +
          fmt::format(
              "template <bool Vector>\nstruct Form {{\nusing State = ::State;\n"
              "static constexpr int kWidth = {}, kPhases = {}, kBeside = {};\n"
              "static constexpr bool kMapsBack = {};\n"
              "struct Row {{\n{}}};\nstruct Words {{\n{}}};\n"
-             "struct Running {{\nState state, part;\n{}}};\nstruct Tail {{\n{}}};\n{}{}}};\n",
-             width_, phases_.size(), columns_.beside, maps_back(form_), row_members(),
-             words_members(), state.reference_members(), tail_members(), kernel_.members(),
-             functions);
+             "{}struct Tail {{\n{}}};\n{}{}}};\n",
+             width_, state_.phases(), columns_.beside, maps_back(form_), row_members(),
+             words_members(), state_.running(), tail_members(), kernel_.members(), functions);
 }
 
 }  // namespace redfuser::codegen

@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "codegen/columns/column_form.h"
-#include "codegen/rows/state_text.h"
+#include "codegen/functor/invariant_parts.h"
+#include "codegen/functor/state_functor.h"
 
 namespace redfuser::codegen {
 
@@ -29,16 +30,10 @@ class ColumnFunctor {
     bool folded = false, written = false;
     bool vector = true;  // groups may be aligned
   };
-  struct Part {  // a value that is one per row
-    ir::Expr expr;
-    bool divides = false;
-  };
-
   void collect(ir::Expr root, bool output);
   void add(ir::Expr read, bool output);
   void add_output(const FlatStreaming::Output& output);
   bool alignable(int64_t value, const ColumnOffset& place, bool written);
-  std::vector<Part> parts_of(const std::vector<ir::Expr>& roots, bool with_leaves) const;
   void bind_rows(Emitter& emitter, const std::string& column) const;
   void bind_element(Emitter& emitter, const std::vector<ir::Expr>& roots) const;
   std::vector<ir::Expr> computed(std::vector<ir::Expr> roots) const;
@@ -55,10 +50,7 @@ class ColumnFunctor {
   std::string row_function();
   std::string words_members() const;
   std::string load_function();
-  std::string state_functions();
-  std::string begin_function();
   std::string lift_function(size_t number);
-  std::string settle_function(size_t number);
   std::string tail_members() const;
   std::string finish_function();
   std::string write_function();
@@ -70,10 +62,10 @@ class ColumnFunctor {
   const FlatStreaming& form_;
   const int width_;
   const bool fast_;
-  std::vector<Phase> phases_;
+  StateFunctor state_;
   std::vector<Item> reads_, outputs_;  // outputs_: one for each output, place of null where it is
                                        // no neighbour
-  std::vector<Part> row_parts_, tail_parts_;
+  std::vector<InvariantPart> row_parts_, tail_parts_;
   std::vector<std::string> aligned_;
   std::vector<ir::Expr> units_;
 };

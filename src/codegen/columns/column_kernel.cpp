@@ -123,7 +123,7 @@ KernelLaunch column_kernel(StepBuilder& builder, const ColumnForm& form, const C
     body += fmt::format("if ({}) {{\n{}}} else {{\n{}}}\n", vector, call("true"), call("false"));
   }
   std::vector<std::string_view> headers = {"ptx",    "ptx_split", "math",   "types",
-                                           "reduce", "rows",      "columns"};
+                                           "reduce", "rows",      "passes", "columns"};
   KernelLaunch launch = kernel.launch(family_name(config), form.rows.comment, headers, before, body,
                                       config.threads());
   launch.config = config.parameters();

@@ -1,7 +1,7 @@
 // The kernels of a radix sort (src/device/ranking/ranking_radix.cuh).
 #pragma once
 
-#include "codegen/rows/flat_streaming.h"
+#include "codegen/functor/flat_streaming.h"
 
 namespace redfuser::codegen {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "codegen/rows/vector_loads.h"
+#include "codegen/rows/row_reads.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -55,21 +55,6 @@ RankingForm ranking_form(ir::ExprPool& pool, const FlatStreaming& form) {
   return result;
 }
 
-std::string_view key_type(const cascade::Accumulator& accumulator) {
-  return size_of(accumulator.lift->dtype) == 8 ? "unsigned long long" : "unsigned";
-}
-
-std::string key_text(Emitter& emitter, const cascade::Accumulator& accumulator) {
-  const DType dtype = accumulator.lift->dtype;
-  std::string value = emitter.emit(accumulator.lift);
-  if (dtype == DType::UInt32 || dtype == DType::Bool) {
-    value = fmt::format("static_cast<unsigned>({})", value);
-  } else if (is_integer(dtype) && size_of(dtype) < 8) {
-    value = fmt::format("static_cast<int>({})", value);
-  }
-  return fmt::format("rank_key<{}>({})", wants_large(accumulator.reduction), value);
-}
-
 std::optional<std::string> ranking_refusal(const StepBuilder& builder, const FlatStreaming& form) {
   bool ranked = false;
   for (const cascade::Accumulator& a : form.accumulators) {
@@ -107,7 +92,7 @@ RankingFacts ranking_facts(StepBuilder& builder, const RankingForm& form) {
   SinglePassConfig config;
   config.width = facts.width;
   KernelText kernel = builder.kernel();
-  facts.words = std::max(VectorLoads(kernel, form.whole, config).group_words(), 1);
+  facts.words = std::max(RowReads(kernel, form.whole, config).group_words(), 1);
   facts.lists = static_cast<int>(form.ranked.size());
   for (size_t i = 0; i < form.ranked.size(); ++i) {
     const cascade::Accumulator& a = form.accumulator(i);

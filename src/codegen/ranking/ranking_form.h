@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "codegen/functor/flat_streaming.h"
 #include "codegen/ranking/ranking_cost.h"
-#include "codegen/rows/flat_streaming.h"
 
 namespace redfuser::codegen {
 
@@ -20,11 +20,6 @@ struct RankingForm {
   const cascade::Accumulator& accumulator(size_t i) const { return whole.accumulators[ranked[i]]; }
 };
 RankingForm ranking_form(ir::ExprPool& pool, const FlatStreaming& form);
-
-// The number that orders the elements of an accumulator (src/device/ranking/ranking.cuh): its type
-// in CUDA, and its text where the emitter binds the element.
-std::string_view key_type(const cascade::Accumulator& accumulator);
-std::string key_text(Emitter& emitter, const cascade::Accumulator& accumulator);
 
 // Why no kernel here computes the form; nullopt if one does.
 std::optional<std::string> ranking_refusal(const StepBuilder& builder, const FlatStreaming& form);

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "codegen/elementwise/elementwise_kernel.h"
-#include "codegen/rows/leaf_names.h"
+#include "codegen/functor/leaf_names.h"
 #include "codegen/text/operation_text.h"
 #include "ir/polynomial.h"
 

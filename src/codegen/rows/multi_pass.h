@@ -1,7 +1,7 @@
 // Row cascades with one pass per reduction; a warp, a block or a cluster computes a row.
 #pragma once
 
-#include "codegen/rows/flat_streaming.h"
+#include "codegen/functor/flat_streaming.h"
 
 namespace redfuser::codegen {
 

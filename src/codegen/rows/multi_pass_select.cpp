@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "codegen/rows/multi_pass.h"
-#include "codegen/rows/vector_loads.h"
+#include "codegen/rows/row_reads.h"
 
 namespace redfuser::codegen {
 namespace {

@@ -1,7 +1,7 @@
 // Rows by several passes: any streaming form, one scalar or rank per pass.
 #pragma once
 
-#include "codegen/rows/flat_streaming.h"
+#include "codegen/functor/flat_streaming.h"
 
 namespace redfuser::codegen {
 

@@ -1,7 +1,9 @@
 // Row cascades in one pass; lanes of a warp, a block, a cluster or several segments compute a row.
 #pragma once
 
-#include "codegen/rows/flat_streaming.h"
+#include <string>
+
+#include "codegen/functor/flat_streaming.h"
 
 namespace redfuser::codegen {
 
@@ -38,8 +40,13 @@ ir::Expr segments_of(ir::ExprPool& pool, const FlatStreaming& form, const Single
 KernelLaunch single_pass_kernel(StepBuilder& builder, const FlatStreaming& form,
                                 const SinglePassConfig& config, int64_t states = -1);
 // Bytes of static shared memory of a block; `state_bytes` of a state, `staging_words` as
-// VectorLoads::staging_words().
+// RowReads::staging_words().
 int single_pass_static_bytes(const SinglePassConfig& config, int64_t state_bytes,
                              int staging_words);
+
+// Text that kernels of rows share: struct Config of src/device/row_fold.cuh, where `vectors` says
+// that rows may be aligned; the declaration of `memory`, of a block's shared memory besides tiles.
+std::string row_config(const FlatStreaming& form, const SinglePassConfig& config, bool vectors);
+std::string row_memory(const SinglePassConfig& config, int64_t state_bytes, int staging_words);
 
 }  // namespace redfuser::codegen

@@ -13,9 +13,9 @@ struct SinglePassFacts {
   int width = 4;  // consecutive elements of a thread
   int words = 1;  // words that the fold reads of them
   int64_t state_bytes = 0;
-  int max_staging_words = 0;       // VectorLoads::max_staging_words()
-  bool shareable = false;          // VectorLoads::shareable()
-  bool loads_for_outputs = false;  // VectorLoads::loads_for_outputs()
+  int max_staging_words = 0;       // RowReads::max_staging_words()
+  bool shareable = false;          // RowReads::shareable()
+  bool loads_for_outputs = false;  // RowReads::loads_for_outputs()
   bool maps_back = false;          // an output for every element
   bool scattered = false;          // offsets of elements divide their position
   // Bytes of the shortest runs of adjacent elements that a row consists of; 0: the row is one.

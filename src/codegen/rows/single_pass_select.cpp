@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "codegen/rows/vector_loads.h"
+#include "codegen/rows/row_reads.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -383,7 +383,7 @@ SinglePassFacts single_pass_facts(StepBuilder& builder, const FlatStreaming& for
   SinglePassConfig config;
   config.width = facts.width;
   KernelText kernel = builder.kernel();
-  const VectorLoads reads(kernel, form, config);
+  const RowReads reads(kernel, form, config);
   facts.words = std::max(reads.group_words(), 1);
   facts.state_bytes = state_bytes(form);
   facts.max_staging_words = reads.max_staging_words();

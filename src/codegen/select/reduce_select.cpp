@@ -8,7 +8,7 @@
 #include "cascade/derive/derive.h"
 #include "cascade/extract/extract.h"
 #include "codegen/columns/column_form.h"
-#include "codegen/rows/stream_digits.h"
+#include "codegen/functor/stream_digits.h"
 #include "ir/polynomial.h"
 
 namespace redfuser::codegen {

@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "codegen/core/step_builder.h"
-#include "codegen/rows/flat_streaming.h"
+#include "codegen/functor/flat_streaming.h"
 
 namespace redfuser::codegen {
 

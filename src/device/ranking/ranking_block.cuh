@@ -9,12 +9,14 @@
 #pragma once
 
 // The first K of a row, by a block of Threads; a tile has Elements of each thread.
-template <typename Key, int K, int Threads, int Elements, int Capacity>
+template <typename Key_, int K, int Threads, int Elements, int Capacity>
 struct BlockRanking {
+  using Key = Key_;
   using Entry = RankEntry<Key>;
   // With fewer threads the K-th best is too weak a bound.
   static constexpr bool kRaises = 2 * K <= Threads;
   static constexpr int kTile = Threads * Elements;
+  static constexpr int kCount = K;
   // Up to so many entries are sorted by counting.
   static constexpr int kCounted = 2 * Threads;
   static_assert((Capacity & (Capacity - 1)) == 0, "lists are sorted as powers of two");

@@ -11,7 +11,7 @@
 #include "codegen/attention/mask_condition.h"
 #include "codegen/attention/score_form.h"
 #include "codegen/attention/visible_keys.h"
-#include "codegen/rows/leaf_names.h"
+#include "codegen/functor/leaf_names.h"
 
 namespace redfuser::codegen {
 

@@ -8,7 +8,7 @@
 
 #include "codegen/attention/attention.h"
 #include "codegen/attention/mma/mma_products.h"
-#include "codegen/rows/leaf_names.h"
+#include "codegen/functor/leaf_names.h"
 
 namespace redfuser::codegen {
 

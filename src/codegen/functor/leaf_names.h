@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/rows/flat_streaming.h"
+#include "codegen/functor/flat_streaming.h"
 
 namespace redfuser::codegen {
 

@@ -1,4 +1,4 @@
-#include "codegen/rows/state_text.h"
+#include "codegen/functor/state_text.h"
 
 #include "codegen/text/operation_text.h"
 
@@ -132,6 +132,7 @@ void StateText::bind_results(const std::string& length) {
   bind(ir::LeafKind::Count, 0, length, DType::Int64);
   for (size_t i = 0; i < form_.finish.size(); ++i) {
     const cascade::Stage& stage = form_.cascade.stages[i];
+    if (is_ranked(stage.reduction)) continue;
     const auto number = static_cast<int64_t>(i);
     const std::string value = emitter_.emit(form_.finish[i]);
     const DType dtype = form_.finish[i]->dtype;

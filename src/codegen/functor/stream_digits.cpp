@@ -1,4 +1,4 @@
-#include "codegen/rows/stream_digits.h"
+#include "codegen/functor/stream_digits.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "codegen/rows/leaf_names.h"
+#include "codegen/functor/leaf_names.h"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
-#include "codegen/rows/flat_streaming.h"
+#include "codegen/functor/flat_streaming.h"
 
 #include <algorithm>
 
 #include "base/error.h"
 #include "codegen/elementwise/elementwise_kernel.h"
-#include "codegen/rows/stream_digits.h"
+#include "codegen/functor/stream_digits.h"
 #include "ir/polynomial.h"
 #include "ir/scalars/operations.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "codegen/rows/leaf_names.h"
+#include "codegen/functor/leaf_names.h"
 
 namespace redfuser::codegen {
 

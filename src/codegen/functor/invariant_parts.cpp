@@ -1,0 +1,52 @@
+#include "codegen/functor/invariant_parts.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "codegen/text/type_text.h"
+
+namespace redfuser::codegen {
+namespace {
+
+void find_divisors(const std::vector<ir::Expr>& roots, InvariantPart& part) {
+  for (ir::Expr root : roots) {
+    visit(root, [&](ir::Expr e) {
+      part.divides |= e->op == ir::ExprOp::Div && e->dtype == part.expr->dtype &&
+                      value_type(e->dtype) == "float" && e->args[1] == part.expr;
+    });
+  }
+}
+
+}  // namespace
+
+std::vector<InvariantPart> invariant_parts(const std::vector<ir::Expr>& roots,
+                                           const std::vector<ir::Expr>& axes, PartsWith what,
+                                           bool fast) {
+  const bool leaves = what == PartsWith::ReadsAndLeaves || what == PartsWith::Anything;
+  const bool coordinates = what == PartsWith::ReadsAndCoordinates || what == PartsWith::Anything;
+  std::vector<InvariantPart> parts;
+  std::set<ir::Expr> seen;
+  const auto varies = [&](ir::Expr e) {
+    return std::any_of(axes.begin(), axes.end(),
+                       [&](ir::Expr axis) { return e->depends_on(axis); });
+  };
+  std::function<void(ir::Expr)> go = [&](ir::Expr e) {
+    if (!seen.insert(e).second || e->is_constant() || e->op == ir::ExprOp::Axis || is_size(e)) {
+      return;
+    }
+    if (!varies(e) && (leaves || !e->has_leaf)) {
+      if (coordinates || e->has_leaf || e->has_read) parts.push_back({e});
+      return;
+    }
+    if (e->op == ir::ExprOp::Read) return;
+    for (ir::Expr arg : e->args) go(arg);
+  };
+  for (ir::Expr root : roots) go(root);
+  for (InvariantPart& part : parts) {
+    if (fast) find_divisors(roots, part);
+  }
+  return parts;
+}
+
+}  // namespace redfuser::codegen
