@@ -19,7 +19,9 @@ TimeLimit::TimeLimit(double seconds) {
   watcher_ = std::thread([this, seconds] {
     std::unique_lock lock(mutex_);
     if (over_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return done_; })) return;
-    tell(fmt::format("error: the time limit of {} s (--time-limit) is over\n", seconds));
+    const std::string* step = step_;
+    tell(fmt::format("error: the time limit of {} s (--time-limit) is over{}\n", seconds,
+                     step == nullptr ? "" : fmt::format(", in step \"{}\"", *step)));
     // Streams are not flushed: another thread may be waiting for a reader of one.
     remove_unfinished_files();
     std::_Exit(kCallersError);

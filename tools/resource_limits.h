@@ -1,9 +1,11 @@
 // Limits on what a tool may take.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <string>
 #include <thread>
 
 namespace redfuser::tools {
@@ -17,7 +19,11 @@ class TimeLimit {
   TimeLimit(const TimeLimit&) = delete;
   TimeLimit& operator=(const TimeLimit&) = delete;
 
+  // The step that runs, for the error line; null: none. The label lives until the next call.
+  void in_step(const std::string* label) { step_ = label; }
+
  private:
+  std::atomic<const std::string*> step_ = nullptr;
   std::mutex mutex_;
   std::condition_variable over_;
   bool done_ = false;

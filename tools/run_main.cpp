@@ -36,7 +36,8 @@ auto with_assumed_sizes(const Model& model, const RunOptions& options, const Bod
   }
 }
 
-RunResult run_and_check(const Model& model, const Program& program, const RunOptions& options) {
+RunResult run_and_check(const Model& model, const Program& program, const RunOptions& options,
+                        TimeLimit& time_limit) {
   // Read before the run: a missing file should not cost one.
   NamedTensors expected;
   if (!options.compare.empty()) {
@@ -55,8 +56,16 @@ RunResult run_and_check(const Model& model, const Program& program, const RunOpt
   result.device = session.device();
   const auto target = session.versions().find("target");
   if (target != session.versions().end()) result.target = target->second;
-  result.measurement =
-      with_assumed_sizes(model, options, [&] { return measure(session, result.inputs, options); });
+  std::function<void(int)> on_step;
+  if (options.time_limit > 0 && !program.steps().empty()) {
+    on_step = [&](int number) {
+      const auto last = static_cast<int>(program.steps().size()) - 1;
+      time_limit.in_step(&program.steps()[static_cast<size_t>(std::min(number, last))].label);
+    };
+  }
+  result.measurement = with_assumed_sizes(
+      model, options, [&] { return measure(session, result.inputs, options, on_step); });
+  time_limit.in_step(nullptr);
   tell_notes();
   for (const std::string& note : result.measurement.notes) tell(note + "\n");
   result.tunings = session.tunings();
@@ -83,7 +92,7 @@ int run(int argc, char** argv) {
                                   {"--profile", options.profile},
                                   {"--report", options.report},
                                   {"--dump", options.dump.empty() ? "" : "-"}}));
-  const TimeLimit time_limit(options.time_limit);
+  TimeLimit time_limit(options.time_limit);
   // Of the model, its inputs and its results together.
   const MemoryLimit memory_limit(tensor_limit(options.session.memory_limit));
   std::optional<GpuWarmup> gpu;
@@ -101,7 +110,7 @@ int run(int argc, char** argv) {
     return kSuccess;
   }
   const ReportView report(program.explain());
-  const RunResult result = run_and_check(model, program, options);
+  const RunResult result = run_and_check(model, program, options, time_limit);
 
   if (!options.outputs.empty()) {
     write_outputs(model, options.outputs, result.measurement.outputs);

@@ -14,12 +14,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A line on stderr for runs that outlast a second; silent when stderr is no terminal.
+// The session's progress: a line on stderr for runs that outlast a second, unless stderr is no
+// terminal, and the step that begins.
 class ProgressLine {
  public:
-  ProgressLine(Session& session, int runs) : session_(session), runs_(runs) {
-    if (!isatty(STDERR_FILENO)) return;
-    session_.on_progress([this](int done, int steps) { show(done, steps); });
+  ProgressLine(Session& session, int runs, std::function<void(int)> on_step)
+      : session_(session), runs_(runs), on_step_(std::move(on_step)) {
+    if (!shows_ && !on_step_) return;
+    session_.on_progress([this](int done, int steps) {
+      if (on_step_) on_step_(done);
+      if (shows_) show(done, steps);
+    });
   }
   ~ProgressLine() {
     session_.on_progress(nullptr);
@@ -39,6 +44,8 @@ class ProgressLine {
 
   Session& session_;
   int runs_, run_ = 0;
+  const std::function<void(int)> on_step_;
+  const bool shows_ = isatty(STDERR_FILENO) != 0;
   bool shown_ = false;
   Clock::time_point start_ = Clock::now(), last_ = start_;
 };
@@ -98,7 +105,8 @@ void keep_profile(const Session& session, double begin_us, Measurement& result) 
 
 }  // namespace
 
-Measurement measure(Session& session, const NamedTensors& inputs, const RunOptions& options) {
+Measurement measure(Session& session, const NamedTensors& inputs, const RunOptions& options,
+                    std::function<void(int)> on_step) {
   Measurement result;
   const bool profiles = options.profiles();
   const bool on_gpu = session.device_state().has_value();
@@ -107,7 +115,8 @@ Measurement measure(Session& session, const NamedTensors& inputs, const RunOptio
   if (options.resident && !on_gpu) {
     result.notes.push_back("--resident: a run on the CPU copies nothing to a device");
   }
-  ProgressLine progress(session, options.warmup + options.iterations + profiled);
+  ProgressLine progress(session, options.warmup + options.iterations + profiled,
+                        std::move(on_step));
   Runner runner(session, inputs, result.resident);
   for (int i = 0; i < options.warmup; ++i) {
     progress.next_run();

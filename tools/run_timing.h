@@ -1,6 +1,7 @@
 // Timing a session: repeated runs, their parts, peak memory, and the times of the steps.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,9 +25,11 @@ struct Measurement {
 };
 
 // Runs the session warmup + iterations times, and as often again, kMostProfiles times at most, for
-// a profile on a GPU. Shows progress on a terminal if it takes long.
+// a profile on a GPU. Shows progress on a terminal if it takes long; `on_step`, unless it is empty,
+// is called with the number of each step that begins.
 inline constexpr int kMostProfiles = 20;
-Measurement measure(Session& session, const NamedTensors& inputs, const RunOptions& options);
+Measurement measure(Session& session, const NamedTensors& inputs, const RunOptions& options,
+                    std::function<void(int)> on_step);
 
 // The profile as JSON that chrome://tracing and ui.perfetto.dev open.
 std::string chrome_trace(const std::vector<std::vector<StepTime>>& profile);

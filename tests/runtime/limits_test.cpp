@@ -175,6 +175,23 @@ TEST_F(LimitsTest, LoopsRunAsLongAsTheyAreTold) {
   EXPECT_EQ(load_tensors(path("out.json")).begin()->second.as<float>()[0], -1);
 }
 
+// The error names the loop that does not end, in a plan and without one.
+TEST_F(LimitsTest, TimeLimitNamesTheStep) {
+  const std::string loop =
+      "endless = Loop <body = b (int64 i, bool go, float a) => (bool on, float d) { d = Neg(a) "
+      "on = Identity(go) }> (\"\", c, x) ";
+  const TextModel planned("g (bool c, float x) => (float y) { " + loop + "y = Neg(endless) }");
+  const TextModel open(
+      "g (bool c, float x) => (float y) { q = If(c) <then_branch = t () => "
+      "(float a) { a = Neg(x) }, else_branch = e () => (float[1] b) "
+      "{ z = Constant<value_ints = [0]>() b = Unsqueeze(x, z) }> " +
+      loop + "y = Add(endless, q) }");
+  std::ofstream(path("in.json")) << R"({"c": true, "x": 1})";
+  const std::string inputs = " --inputs " + path("in.json") + " --time-limit 1";
+  expect_refused(run("redfuser-run", planned.path() + inputs), "is over, in step \"Loop_0\"");
+  expect_refused(run("redfuser-run", open.path() + inputs), "is over, in step \"main graph\"");
+}
+
 TEST_F(LimitsTest, LoopsThatComputeNothingEnd) {
   const TextModel model(
       "g (bool c) => (bool y) { y = Loop <body = b (int64 i, bool go, bool a) => (bool go, bool a) "
