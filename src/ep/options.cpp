@@ -35,22 +35,60 @@ T number_of(const std::string& name, const std::string& value) {
 
 using Set = std::function<void(ProviderOptions&, const std::string& name, const std::string&)>;
 
+template <typename T>
+Set number(T SessionOptions::*option) {
+  return [option](ProviderOptions& options, const std::string& name, const std::string& value) {
+    options.session.*option = number_of<T>(name, value);
+  };
+}
+
+Set truth(bool SessionOptions::*option) {
+  return [option](ProviderOptions& options, const std::string& name, const std::string& value) {
+    options.session.*option = truth_of(name, value);
+  };
+}
+
+Set truth(bool CompileOptions::*option) {
+  return [option](ProviderOptions& options, const std::string& name, const std::string& value) {
+    options.compile.*option = truth_of(name, value);
+  };
+}
+
+void set_device(ProviderOptions& options, const std::string& name, const std::string& value) {
+  if (value != "cpu" && value != "cuda" && value != "auto") {
+    wrong_value(name, value, "cpu, cuda or auto");
+  }
+  options.session.device = value;
+}
+
+void set_cache(ProviderOptions& options, const std::string& name, const std::string& value) {
+  static const std::map<std::string, KernelCacheMode> modes = {
+      {"on", KernelCacheMode::On},
+      {"off", KernelCacheMode::Off},
+      {"readonly", KernelCacheMode::ReadOnly}};
+  const auto mode = modes.find(value);
+  if (mode == modes.end()) wrong_value(name, value, "on, off or readonly");
+  options.session.kernel_cache = mode->second;
+}
+
+void set_folder(ProviderOptions& options, const std::string&, const std::string& value) {
+  options.session.kernel_cache_folder = value;
+}
+
 const std::map<std::string, Set>& known_options() {
   static const std::map<std::string, Set> options = {
-      {"threads",
-       [](ProviderOptions& o, const std::string& name, const std::string& value) {
-         o.session.threads = number_of<int>(name, value);
-       }},
-      {"memory_limit",
-       [](ProviderOptions& o, const std::string& name, const std::string& value) {
-         o.session.memory_limit = number_of<int64_t>(name, value);
-       }},
-      {"tune", [](ProviderOptions& o, const std::string& name,
-                  const std::string& value) { o.session.tune = truth_of(name, value); }},
-      {"fuse", [](ProviderOptions& o, const std::string& name,
-                  const std::string& value) { o.compile.fuse = truth_of(name, value); }},
-      {"certify", [](ProviderOptions& o, const std::string& name,
-                     const std::string& value) { o.compile.certify = truth_of(name, value); }},
+      {"device", set_device},
+      {"threads", number(&SessionOptions::threads)},
+      {"memory_limit", number(&SessionOptions::memory_limit)},
+      {"tune", truth(&SessionOptions::tune)},
+      {"tf32", truth(&SessionOptions::tf32)},
+      {"exact_products", truth(&SessionOptions::exact_products)},
+      {"exact_masks", truth(&SessionOptions::exact_masks)},
+      {"kept_shapes", number(&SessionOptions::kept_shapes)},
+      {"kernel_cache", set_cache},
+      {"kernel_cache_folder", set_folder},
+      {"fuse", truth(&CompileOptions::fuse)},
+      {"certify", truth(&CompileOptions::certify)},
   };
   return options;
 }

@@ -9,11 +9,14 @@
 
 namespace redfuser::ep {
 
-// Thread-safe. Keeps as many sessions as have run at once.
+// Thread-safe. Keeps as many sessions as have run at once, and one from the beginning.
 class SessionPool {
  public:
+  // Errors as from redfuser::Session.
   SessionPool(Program program, SessionOptions options)
-      : program_(std::move(program)), options_(std::move(options)) {}
+      : program_(std::move(program)), options_(std::move(options)) {
+    give(take());
+  }
 
   // Calls use(session) with a session that no other thread has meanwhile.
   template <typename Use>

@@ -72,7 +72,9 @@ class Claims(unittest.TestCase):
 
 class Options(unittest.TestCase):
     def test_every_option_is_taken(self):
-        every = {"threads": "2", "memory_limit": "100000000", "tune": "1", "fuse": "0", "certify": "false"}
+        every = {"threads": "2", "memory_limit": "100000000", "tune": "1", "fuse": "0", "certify": "false",
+                 "device": "auto", "tf32": "1", "exact_products": "1", "exact_masks": "1", "kept_shapes": "2",
+                 "kernel_cache": "off", "kernel_cache_folder": tempfile.gettempdir()}
         for options in [every, *({name: value} for name, value in every.items())]:
             outputs = session_of(SOFTMAX, options, whole=True).run(None, {"x": TEN})
             np.testing.assert_allclose(outputs[0], softmax(TEN), rtol=1e-5)
@@ -91,7 +93,8 @@ class Options(unittest.TestCase):
 
     def test_a_value_of_another_type(self):
         for name, value, wanted in (("threads", "many", "a number from 0"), ("threads", "-1", "a number from 0"),
-                                    ("tune", "yes", "0 or 1")):
+                                    ("tune", "yes", "0 or 1"), ("device", "gpu", "cpu, cuda or auto"),
+                                    ("kernel_cache", "1", "on, off or readonly")):
             with self.assertRaisesRegex(Exception, f'the option "{name}" is "{value}", not {wanted}'):
                 session_of(SOFTMAX, {name: value})
 
