@@ -11,8 +11,9 @@
 
 namespace redfuser::codegen {
 
-// The implementation of a matrix product: the library, the kernel of src/device/product.cuh or of
-// src/device/thin_product.cuh, the fastest of them by estimate, or Plain, a sum for each element.
+// The implementation of a matrix product: the library, the kernel of src/device/product/product.cuh
+// or of src/device/product/thin_product.cuh, the fastest of them by estimate, or Plain, a sum for
+// each element.
 enum class ProductFamily { ByEstimate, Library, Kernel, Thin, Plain };
 
 class StepBuilder {

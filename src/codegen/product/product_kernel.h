@@ -7,7 +7,7 @@
 
 namespace redfuser::codegen {
 
-// The kernel of src/device/product.cuh.
+// The kernel of src/device/product/product.cuh.
 inline constexpr const char* kProductKernelFamily = "product_tile";
 
 // value[offset] = epilogue, an expression of the product leaves, flat reads and the step's axes.

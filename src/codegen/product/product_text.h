@@ -1,5 +1,5 @@
-// Writes the text of the kernel of src/device/product.cuh: the loads (product_kernel.cpp) and the
-// epilogue of a tile (epilogue.cpp).
+// Writes the text of the kernel of src/device/product/product.cuh: the loads (product_kernel.cpp)
+// and the epilogue of a tile (epilogue.cpp).
 #pragma once
 
 #include <functional>
@@ -29,7 +29,7 @@ class ProductText {
   // nullopt if TMA cannot load the operands.
   std::optional<KernelLaunch> launch(const std::string& comment);
 
-  // The same as in src/device/product.cuh.
+  // The same as in src/device/product/product.cuh.
   static constexpr int kTileRows = 128, kTileColumns = 256, kDepth = 64, kStages = 3;
   static constexpr int kStagedBytes = kTileRows * (kTileColumns + 8) * 2;
   // 16-bit elements per vector access.

@@ -20,7 +20,7 @@ struct ThinConfig {
 ThinConfig thin_config(const KernelConfig& choice);
 
 // Wide lines of a block; elements of the contracted axis that a warp has in flight. As in
-// src/device/thin_product.cuh.
+// src/device/product/thin_product.cuh.
 int thin_wide(const ThinForm& form);
 int thin_step(const ThinForm& form);
 // Static shared memory of a block.

@@ -1,5 +1,5 @@
 // A product of which one side has few lines: a wide matrix and a thin one
-// (src/device/thin_product.cuh).
+// (src/device/product/thin_product.cuh).
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // Products of a wide matrix and one of a few lines, and any epilogue, in one kernel
-// (src/device/thin_product.cuh).
+// (src/device/product/thin_product.cuh).
 #pragma once
 
 #include "codegen/product/product_kernel.h"

@@ -16,7 +16,7 @@ using Part = RankingConfig::Part;
 
 // Registers of a thread of a block that merges lists: with fewer, which ptxas would take for more
 // blocks at once, it spills.
-constexpr int kSegmentRegisters = 80;
+constexpr int kBlockRegisters = 80;
 
 SinglePassConfig loads_of(const RankingConfig& config, int width, ir::Expr segment) {
   SinglePassConfig result;
@@ -141,8 +141,8 @@ class RankingText {
   }
 
   int min_blocks() const {
-    if (!segments()) return 0;
-    return std::max(1, select::kRegistersOfMultiprocessor / (kSegmentRegisters * config_.threads));
+    if (warp()) return 0;
+    return std::max(1, select::kRegistersOfMultiprocessor / (kBlockRegisters * config_.threads));
   }
 
   std::vector<std::string_view> headers() const {
