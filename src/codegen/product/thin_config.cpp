@@ -48,10 +48,8 @@ std::vector<ThinClass> thin_classes(ir::ExprPool& pool, const ThinForm& form) {
     const auto at_most = [&](int count) {
       return pool.make(ir::ExprOp::LessEqual, {form.lines, pool.integer(count)});
     };
-    ir::Expr when = at_most(padded);
-    if (below > 0) {
-      when = pool.make(ir::ExprOp::And, {when, pool.make(ir::ExprOp::Not, {at_most(below)})});
-    }
+    const ir::Expr more = pool.make(ir::ExprOp::Not, {at_most(below)});
+    const ir::Expr when = pool.make(ir::ExprOp::And, {at_most(padded), more});
     if (!when->is_constant(0)) classes.push_back({padded, when});
     below = padded;
   }

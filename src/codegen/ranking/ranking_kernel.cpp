@@ -14,9 +14,9 @@ namespace {
 
 using Part = RankingConfig::Part;
 
-// Registers of a thread of a block that merges lists: with fewer, which ptxas would take for more
-// blocks at once, it spills.
-constexpr int kBlockRegisters = 80;
+// Registers of a thread of a block that merges lists of keys of 4 bytes, up to sm_90 and later; of
+// 8 bytes. With fewer, which ptxas would take for more blocks at once, it spills.
+constexpr int kBlockRegisters = 80, kLaterRegisters = 104, kWideRegisters = 168;
 
 SinglePassConfig loads_of(const RankingConfig& config, int width, ir::Expr segment) {
   SinglePassConfig result;
@@ -142,7 +142,13 @@ class RankingText {
 
   int min_blocks() const {
     if (warp()) return 0;
-    return std::max(1, select::kRegistersOfMultiprocessor / (kBlockRegisters * config_.threads));
+    bool wide = false;
+    for (size_t i = 0; i < form_.ranked.size(); ++i) {
+      wide |= facts_of(form_.accumulator(i)).key_bytes == 8;
+    }
+    const int narrow = builder_.target.architecture > 90 ? kLaterRegisters : kBlockRegisters;
+    const int registers = wide ? kWideRegisters : narrow;
+    return std::max(1, select::kRegistersOfMultiprocessor / (registers * config_.threads));
   }
 
   std::vector<std::string_view> headers() const {

@@ -77,7 +77,9 @@ class ThinProduct {
   // 16-byte loads are aligned, and have elements of the matrices alone or none of them.
   template <bool Vector>
   __device__ __forceinline__ void add(int part, int parts) {
-    constexpr int kSteps = Vector ? Tile::Together : 1, kTogether = Tile::Step * kSteps;
+    // 16-bit elements that are loaded one by one need registers of their own.
+    constexpr int kSteps = Vector || !Tile::Tensor ? Tile::Together : 1;
+    constexpr int kTogether = Tile::Step * kSteps;
 #pragma unroll 1
     for (int from = part * kTogether; from < depth_; from += parts * kTogether) {
       unsigned words[kSteps][kProducts][Tile::Loads][4];
