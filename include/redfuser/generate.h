@@ -22,7 +22,9 @@ namespace redfuser {
 // above 0, is drawn. Logits change in the order of the fields here.
 struct GenerateOptions {
   int64_t max_tokens = 128;  // of each sequence; one that meets a stop token ends with that
-  int64_t prompt_chunk = 0;  // positions of the prompt in one run; 0: all
+  // Positions of the prompt in one run; 0: all. A model that declares input_ids[batch, 1] has runs
+  // of one position.
+  int64_t prompt_chunk = 0;
   // Logits of the tokens so far, padding apart, are divided by it where they are positive and
   // multiplied by it where not (Keskar et al., CTRL, 2019). 1: unchanged.
   double repetition_penalty = 1;

@@ -190,6 +190,20 @@ TEST_F(TableDecoder, PenalisesTokensThatWereThere) {
   expect_mentions(error(padded, mask), "row 0 is padded");
 }
 
+TEST_F(TableDecoder, ReadsThePromptByTheTokenWhereTheModelDoes) {
+  std::string text = kTable;
+  text.replace(text.find("int64[b, s]"), 11, "int64[b, 1]");
+  const Model single = parsed(text);
+  Session other(compile(single));
+  Generator one(other, single);
+  const Tensor prompt = integers({2, 4}, {0, 3, 2, 1, 3, 3, 0, 0});
+  for (const int64_t chunk : {0, 3}) {
+    const GenerateOptions options{.max_tokens = 3, .prompt_chunk = chunk};
+    EXPECT_EQ(one.generate(prompt, options).tokens, generator.generate(prompt, options).tokens);
+    EXPECT_EQ(one.states().length(), 6);
+  }
+}
+
 TEST_F(TableDecoder, RefusesWrongPromptsAndOptions) {
   const Tensor one = integers({1, 1}, {0}), two = integers({1, 2}, {0, 0});
   const Tensor real(DType::Float32, {1, 1});

@@ -98,6 +98,12 @@ bool DecoderInputs::takes_mask() const {
                      [](const Input& input) { return input.role == Role::Mask; });
 }
 
+bool DecoderInputs::takes_single_tokens() const {
+  return std::any_of(inputs_.begin(), inputs_.end(), [](const Input& input) {
+    return input.role == Role::Ids && input.info.dims[1].size == 1;
+  });
+}
+
 NamedTensors DecoderInputs::fill(const std::vector<TokenRow>& rows, int64_t begin,
                                  int64_t end) const {
   const auto batch = static_cast<int64_t>(rows.size());

@@ -18,6 +18,8 @@ class DecoderInputs {
   DecoderInputs(const Model& model, const std::vector<StatePair>& states);
 
   bool takes_mask() const;
+  // The model declares that a run has one token of each row.
+  bool takes_single_tokens() const;
   // The inputs of a run on the positions [begin, end) of rows that have so many at least, in host
   // memory.
   NamedTensors fill(const std::vector<TokenRow>& rows, int64_t begin, int64_t end) const;

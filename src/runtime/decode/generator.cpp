@@ -113,7 +113,7 @@ Tensor Generator::Impl::last_logits(const NamedDeviceTensors& outputs) {
 
 Tensor Generator::Impl::read_prompt(int64_t chunk) {
   const auto length = static_cast<int64_t>(rows[0].ids.size());
-  const int64_t step = chunk > 0 ? chunk : length;
+  const int64_t step = inputs.takes_single_tokens() ? 1 : chunk > 0 ? chunk : length;
   while (position + step < length) run(position + step);
   return last_logits(run(length));
 }
