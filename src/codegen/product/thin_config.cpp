@@ -58,14 +58,17 @@ std::vector<ThinClass> thin_classes(ir::ExprPool& pool, const ThinForm& form) {
 
 namespace {
 
+// Sums of a thread.
+int sums_of(const ThinForm& form, int lines) {
+  return (is_tensor(form) ? 2 : 4) * lines * static_cast<int>(form.wide.size());
+}
+
 // Blocks of which a multiprocessor runs at once, by the registers of their threads.
 double resident_blocks(const ThinForm& form, const ThinConfig& config) {
   constexpr int kRegisters = 72;  // beside sums
-  const int products = static_cast<int>(form.wide.size());
-  const int sums = is_tensor(form) ? 2 * config.lines : 4 * config.lines;
+  const int registers = kRegisters + sums_of(form, config.lines);
   const int threads = 32 * config.warps;
-  return std::max(select::kRegistersOfMultiprocessor / ((kRegisters + sums * products) * threads),
-                  1);
+  return std::max(select::kRegistersOfMultiprocessor / (registers * threads), 1);
 }
 
 // Fewer blocks than half of the multiprocessors.
@@ -116,8 +119,10 @@ double thin_time(const ThinForm& form, const ThinConfig& config, double lines,
 
 std::vector<Candidate> thin_choices(const ThinForm& form, int padded, double lines,
                                     const KnownSizes& sizes, const Target& target) {
-  constexpr int kStaticBytes = 48 << 10, kMostWarps = 32;
+  // More sums spill beside the loads.
+  constexpr int kStaticBytes = 48 << 10, kMostWarps = 32, kMostSums = 64;
   std::vector<Candidate> choices;
+  if (sums_of(form, padded) > kMostSums) return choices;
   const int most = target.architecture >= 90 && !target.portable ? 8 : 1;
   for (int blocks = 1; blocks <= most; blocks *= 2) {
     for (const int warps : {4, 8}) {
