@@ -34,7 +34,7 @@ __attribute__((visibility("default"))) OrtStatus* CreateEpFactories(
     return nullptr;
   } catch (...) {
     if (any == nullptr) any = any_interface(*base);
-    // Without an interface there is no status; ONNX Runtime then finds no factory.
+    // A status needs the interface. Without it ONNX Runtime gets zero factories.
     return any == nullptr ? nullptr : redfuser::ep::status_of_exception(*any);
   }
 }

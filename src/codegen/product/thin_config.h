@@ -38,7 +38,7 @@ std::vector<ThinClass> thin_classes(ir::ExprPool& pool, const ThinForm& form);
 double thin_time(const ThinForm& form, const ThinConfig& config, double lines,
                  const KnownSizes& sizes, const Target& target);
 // All configurations for `padded` lines, the fastest first by that estimate. Empty if a size is not
-// known, there is no element, or a thread has no registers for its sums.
+// known or zero, or if the sums of a thread would fill its registers.
 std::vector<Candidate> thin_choices(const ThinForm& form, int padded, double lines,
                                     const KnownSizes& sizes, const Target& target);
 

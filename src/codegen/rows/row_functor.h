@@ -28,7 +28,7 @@ class RowFunctor {
  private:
   using Outputs = std::vector<const FlatStreaming::Output*>;
 
-  // `lists`: what has the places of ranked elements.
+  // `lists`: the variable with the places of ranked elements.
   Emitter emitter(const std::string& lists = "tail.lists->") const;
   std::string ranked_text(ir::Expr read, const std::string& rank, const std::string& lists) const;
   Outputs outputs(bool mapped) const;

@@ -76,9 +76,9 @@ struct BodyInput {
 
 // The program of a subgraph of `model`, or of its main graph (`body` is null), for inputs of these
 // types and sizes alone: it may have a graph where the model for all inputs needs values. `graph`
-// has the inputs that are no constants, of a subgraph the formals before the captured values, and
-// the outputs in order, of which some of a subgraph may be equal. Throws UserError as import_model
-// does.
+// has the inputs but for constants and the outputs, both in order. A subgraph's formals stand
+// before its captured values, and several of its outputs may be one value. Throws UserError as
+// import_model does.
 std::shared_ptr<const LoadedModel> import_body(const LoadedModel& model,
                                                std::shared_ptr<const Subgraph> body,
                                                std::span<const BodyInput> inputs);

@@ -109,7 +109,7 @@ class ModelWalk {
   Mark mark() const {
     return {graph_.values.size(), graph_.nodes.size(), graph_.size_checks.size(), calls_.size()};
   }
-  // Removes what was added after the mark.
+  // Removes everything that was added after the mark.
   void roll_back(const Mark& before);
 
   const std::shared_ptr<const ::onnx::ModelProto> model_;
