@@ -100,6 +100,14 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
                    $<TARGET_FILE:redfuser-run> $<TARGET_FILE:redfuser-opt>
                    ${PROJECT_SOURCE_DIR}/models)
   set_tests_properties(python.report PROPERTIES SKIP_RETURN_CODE 77)
+  if(NOT REDFUSER_SANITIZE)
+    # The wheel is that of package.wheel, which is built where that test does not run.
+    add_test(NAME python.serve
+             COMMAND ${PROJECT_SOURCE_DIR}/tools/serve.sh
+                     ${CMAKE_CURRENT_LIST_DIR}/python/serve_test.py ${PROJECT_SOURCE_DIR}/models)
+    set_tests_properties(python.serve PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 PROCESSORS 2
+                         DEPENDS package.wheel ENVIRONMENT REDFUSER_BUILD=${PROJECT_BINARY_DIR})
+  endif()
   set_tests_properties(python.rewrites PROPERTIES PROCESSORS 2)
   set_tests_properties(python.export python.contrib_operators python.ml_operators python.models
                        python.onnx_conformance python.onnx_conformance_reference python.convert python.rewrites python.opsets

@@ -1,0 +1,89 @@
+"""redfuser-serve: serves a folder of models on this machine, or in a cluster that runs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import signal
+import sys
+import threading
+import typing
+
+from .._core import VERSION, Error
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="redfuser-serve", description="Serves a folder of ONNX models by Ray Serve, "
+                                   "over the Open Inference protocol.")
+    made.add_argument("folder", metavar="DIR", help="NAME.onnx, NAME/model.onnx or NAME/VERSION/model.onnx")
+    made.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
+    made.add_argument("--http-port", type=int, default=8000, metavar="N", help="REST (%(default)s)")
+    made.add_argument("--metrics-port", type=int, default=8002, metavar="N",
+                      help="Prometheus, of a Ray that this starts (%(default)s)")
+    made.add_argument("--reload", type=float, default=2.0, metavar="SECONDS",
+                      help="how often the folder is looked at (%(default)s; 0: never)")
+    made.add_argument("--max-request-bytes", type=int, default=64 << 20, metavar="N", help="of a request (%(default)s)")
+    made.add_argument("--address", metavar="ADDRESS", help="a Ray cluster that runs, such as auto; else one is started")
+    made.add_argument("--num-cpus", type=int, metavar="N", help="of a Ray that this starts (all cores)")
+    made.add_argument("--object-store-bytes", type=int, default=1 << 30, metavar="N",
+                      help="memory for large tensors between processes, of a Ray that this starts (%(default)s)")
+    made.add_argument("--version", action="version", version=f"redfuser-serve {VERSION}")
+    return made
+
+
+def start_ray(options: argparse.Namespace) -> None:
+    import logging
+
+    import ray
+    from ray import serve
+    from ray.serve.config import HTTPOptions
+
+    if options.address:
+        ray.init(address=options.address, logging_level=logging.WARNING)
+    else:
+        ray.init(num_cpus=options.num_cpus, object_store_memory=options.object_store_bytes, include_dashboard=False,
+                 logging_level=logging.WARNING, _metrics_export_port=options.metrics_port)
+    logging.getLogger("ray.serve").setLevel(logging.WARNING)
+    serve.start(http_options=HTTPOptions(host=options.host, port=options.http_port))
+
+
+def told(problems: typing.Mapping[str, str | None]) -> None:
+    for name, problem in problems.items():
+        if problem is not None:
+            print(f'redfuser-serve: model "{name}" is not served: {problem}', file=sys.stderr, flush=True)
+
+
+def watched(folder: str, seconds: float, ended: threading.Event) -> None:
+    """Follows the folder until the event is set."""
+    from .watch import Watch
+
+    watch = Watch(folder)
+    while not ended.wait(seconds or None):
+        told(watch.follow())
+
+
+def main(arguments: typing.Sequence[str] | None = None) -> int:
+    options = parser().parse_args(arguments)
+    # Serve's log of requests is in Ray's log files.
+    os.environ.setdefault("RAY_SERVE_LOG_TO_STDERR", "0")
+    try:
+        from . import deploy
+
+        if not pathlib.Path(options.folder).is_dir():
+            raise ValueError(f"{options.folder} is not a folder")
+        start_ray(options)
+        told(deploy(options.folder, request_bytes=options.max_request_bytes))
+    except (Error, ValueError, ConnectionError) as error:
+        print(f"redfuser-serve: {error}", file=sys.stderr)
+        return 2
+    print(f"redfuser-serve: ready at http://{options.host}:{options.http_port}", flush=True)
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    watched(options.folder, options.reload, ended)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

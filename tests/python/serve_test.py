@@ -1,0 +1,52 @@
+"""Serving by Ray Serve, over the loopback, by the command redfuser-serve and the clients of Triton.
+
+    tools/serve.sh tests/python/serve_test.py MODELS
+"""
+
+import pathlib
+import shutil
+import sys
+import tempfile
+import unittest
+
+from serve_inference import Inference
+from serve_refusals import LIMIT, Refusals
+from serve_reload import Reload
+from serve_server import Server, write_affine
+
+MODELS = pathlib.Path(sys.argv.pop(1)).resolve()
+
+
+def fill(folder):
+    """The models of all tests."""
+    (folder / "bert").mkdir(parents=True)
+    shutil.copy(MODELS / "bert.ts.eager" / "model.onnx", folder / "bert")
+    (folder / "bert" / "redfuser.toml").write_text("[batching]\nmax_rows = 16\nwait_ms = 20\n")
+    write_affine(folder / "affine.onnx", 1)
+    for name in ("replaced", "weights", "broken", "truncated", "typo", "device"):
+        write_affine(folder / name / "model.onnx", 1, external=name in ("weights", "truncated"))
+    for version in (3, 12):
+        write_affine(folder / "numbered" / str(version) / "model.onnx", version)
+    (folder / "damaged").mkdir()
+    (folder / "damaged" / "model.onnx").write_bytes(b"damaged")
+    (folder / "typo" / "redfuser.toml").write_text("[batching]\nmax_row = 4\n")
+    (folder / "device" / "redfuser.toml").write_text('[session]\ndevice = "gpu9"\n')
+    write_affine(folder / "rows" / "model.onnx", 1, rows=4)
+    (folder / "rows" / "redfuser.toml").write_text("[batching]\nmax_rows = 4\n")
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="redfuser-serve-test-") as temporary:
+        folder = pathlib.Path(temporary, "models")
+        fill(folder)
+        server = Server(folder, "--max-request-bytes", LIMIT)
+        for case in (Inference, Refusals, Reload):
+            case.server = server
+        try:
+            return 0 if unittest.main(exit=False).result.wasSuccessful() else 1
+        finally:
+            server.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
