@@ -34,6 +34,30 @@ std::string inputs_text(const Model& model, const RunOptions& options, const Run
                      parts.empty() ? "none" : fmt::format("{}", fmt::join(parts, ", ")), source);
 }
 
+// The first of many.
+std::string shortened(const std::vector<std::string>& words) {
+  constexpr size_t kShown = 8;
+  const auto end = words.begin() + static_cast<std::ptrdiff_t>(std::min(words.size(), kShown));
+  return fmt::format("{}{}", fmt::join(words.begin(), end, ", "),
+                     words.size() > kShown ? fmt::format(", ... ({})", words.size()) : "");
+}
+
+std::vector<std::string> texts_of(const Tensor& tensor) {
+  std::vector<std::string> texts;
+  for (int64_t i = 0; i < tensor.size(); ++i) texts.push_back(tensor.text(i));
+  return texts;
+}
+
+std::string summary_text(const Tensor& tensor) {
+  if (tensor.dtype() == DType::String) return "  " + shortened(texts_of(tensor));
+  const Summary summary = summarize(tensor);
+  std::string text =
+      fmt::format("  {:>12.6g}  {:>12.6g}  {:>12.6g}", summary.min, summary.max, summary.mean);
+  if (summary.nan > 0) text += fmt::format("  {} NaN", summary.nan);
+  if (summary.inf > 0) text += fmt::format("  {} Inf", summary.inf);
+  return text;
+}
+
 std::string outputs_text(const Model& model, const NamedTensors& outputs) {
   size_t name_width = 4, type_width = 4;
   for (const auto& [name, tensor] : outputs) {
@@ -44,13 +68,11 @@ std::string outputs_text(const Model& model, const NamedTensors& outputs) {
                                  "name", name_width, "type", type_width, "min", "max", "mean");
   for (const ValueInfo& info : model.outputs()) {
     const Tensor& tensor = outputs.at(info.name);
-    const Summary summary = summarize(tensor);
-    text += fmt::format("{}{:<{}}  {:<{}}  {:>12.6g}  {:>12.6g}  {:>12.6g}", heading(""), info.name,
-                        name_width, describe(tensor), type_width, summary.min, summary.max,
-                        summary.mean);
-    if (summary.nan > 0) text += fmt::format("  {} NaN", summary.nan);
-    if (summary.inf > 0) text += fmt::format("  {} Inf", summary.inf);
-    text += '\n';
+    text += fmt::format("{}{:<{}}  {:<{}}{}\n", heading(""), info.name, name_width,
+                        describe(tensor), type_width, summary_text(tensor));
+    if (!info.classes.empty()) {
+      text += fmt::format("{}columns of {}: {}\n", heading(""), info.name, shortened(info.classes));
+    }
   }
   return text;
 }
@@ -189,6 +211,7 @@ std::string json_report(const Model& model, const ReportView& report, const RunO
   for (const auto& [name, tensor] : result.inputs) inputs.push_back(to_json(name, tensor));
   for (const ValueInfo& info : model.outputs()) {
     outputs.push_back(to_json(info.name, result.measurement.outputs.at(info.name)));
+    if (!info.classes.empty()) outputs.back()["classes"] = info.classes;
   }
   for (const Comparison& comparison : result.comparisons) {
     comparisons.push_back(to_json(comparison));

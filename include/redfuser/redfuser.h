@@ -48,6 +48,9 @@ struct ValueInfo {
   DType dtype = DType::Undefined;
   std::vector<Dimension> dims;
   bool any_shape = false;  // unknown rank, or not a tensor: dims is empty
+  // Of an output that the file declares as maps by class (ai.onnx.ml.ZipMap): the classes of the
+  // tensor's columns, in order. Integers stand as text.
+  std::vector<std::string> classes;
 };
 
 class Model {

@@ -67,12 +67,14 @@ class RunOptions:
 
 
 class NodeArg:
-    """An input or output: name, type ("tensor(float)") and shape (numbers, and names of open sizes)."""
+    """An input or output: name, type ("tensor(float)"), shape (numbers, and names of open sizes) and, of what the
+    file declares as maps by class, the classes of the columns."""
 
     def __init__(self, info: ValueInfo) -> None:
         self.name = info.name
         self.shape = info.shape if info.shape is not None else []
         self.type = type_name(info.dtype)
+        self.classes = info.classes
 
     def __repr__(self) -> str:
         return f"NodeArg(name='{self.name}', type='{self.type}', shape={self.shape})"

@@ -74,6 +74,8 @@ void bind_models(nb::module_& module) {
   nb::class_<ValueInfo>(module, "ValueInfo", "An input or output of a model.")
       .def_ro("name", &ValueInfo::name)
       .def_prop_ro("dtype", [](const ValueInfo& info) { return std::string(name_of(info.dtype)); })
+      .def_ro("classes", &ValueInfo::classes,
+              "Of an output that the file declares as maps by class: the classes of its columns.")
       .def_prop_ro("shape", shape_of, nb::sig("def shape(self) -> list[int | str] | None"));
   nb::class_<Model>(module, "Model", "An ONNX file as it was read. Immutable.")
       .def_static("load", &Model::load, nb::arg("path"), Released())

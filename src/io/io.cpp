@@ -40,17 +40,17 @@ Tensor load_npy(const std::string& path) {
 void save_npz(const std::string& path, const NamedTensors& tensors) {
   io::ZipWriter writer(path);
   for (const auto& [name, tensor] : tensors) {
-    const Tensor plain = io::for_numpy(tensor);
-    writer.add(name + ".npy", io::npy_header(plain), plain.data(), plain.bytes());
+    const io::NpyFile file = io::npy_file(tensor);
+    writer.add(name + ".npy", file.header, file.elements.data(), file.elements.bytes());
   }
   writer.finish();
 }
 
 void save_npy(const std::string& path, const Tensor& tensor) {
-  const Tensor plain = io::for_numpy(tensor);
+  const io::NpyFile array = io::npy_file(tensor);
   OutputFile file(path);
-  file.write(io::npy_header(plain));
-  file.write(plain.data(), plain.bytes());
+  file.write(array.header);
+  file.write(array.elements.data(), array.elements.bytes());
   file.commit();
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/dispatch.h"
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace redfuser::io {
 namespace {
@@ -105,12 +106,21 @@ Tensor build(DType dtype, const Collected& data, const std::string& what) {
   return tensor;
 }
 
+// How JSON, which has no such numbers, spells them.
+bool is_number_word(const Json& value) {
+  return value == "NaN" || value == "Infinity" || value == "-Infinity";
+}
+
 DType narrowest(const std::vector<const Json*>& elements) {
   bool all_bool = !elements.empty(), all_integer = !elements.empty();
+  bool all_text = true, any_word = false;
   for (const Json* value : elements) {
     all_bool = all_bool && value->is_boolean();
     all_integer = all_integer && value->is_number_integer();
+    all_text = all_text && value->is_string();
+    any_word = any_word || !is_number_word(*value);
   }
+  if (all_text && any_word) return DType::String;
   return all_bool ? DType::Bool : all_integer ? DType::Int64 : DType::Float32;
 }
 
@@ -153,6 +163,35 @@ Json number(double value) {
 }  // namespace
 
 namespace {
+
+Json json_texts(const Tensor& tensor) {
+  Json data = Json::array();
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    if (!from_utf8(tensor.text(i))) {
+      user_error("JSON holds no text that is not UTF-8 (element {}); a folder (of .pb files) does",
+                 i);
+    }
+    data.push_back(tensor.text(i));
+  }
+  return data;
+}
+
+Json json_elements(const Tensor& tensor) {
+  if (tensor.dtype() == DType::String) return json_texts(tensor);
+  Json data = Json::array();
+  dispatch(tensor.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* from = tensor.as<T>();
+    for (int64_t i = 0; i < tensor.size(); ++i) {
+      if constexpr (std::is_integral_v<T>) {
+        data.push_back(from[i]);
+      } else {
+        data.push_back(number(static_cast<double>(from[i])));
+      }
+    }
+  });
+  return data;
+}
 
 bool is_plain(DType dtype) {
   return is_float(dtype) || dtype == DType::Bool || dtype == DType::String ||
@@ -200,26 +239,13 @@ std::string tensors_to_json(const NamedTensors& tensors) {
   Json root = Json::object();
   for (const auto& entry : tensors) {
     const Tensor& tensor = entry.second;
-    Json data = Json::array();
-    if (tensor.dtype() == DType::String || is_low_bit_float(tensor.dtype()) ||
-        size_of(tensor.dtype()) == 0) {
+    if (is_low_bit_float(tensor.dtype()) || size_of(tensor.dtype()) == 0) {
       user_error("JSON holds no values of type {}; a folder (of .pb files) does",
                  name_of(tensor.dtype()));
     }
-    dispatch(tensor.dtype(), [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      const T* from = tensor.as<T>();
-      for (int64_t i = 0; i < tensor.size(); ++i) {
-        if constexpr (std::is_integral_v<T>) {
-          data.push_back(from[i]);
-        } else {
-          data.push_back(number(static_cast<double>(from[i])));
-        }
-      }
-    });
     const DType dtype = tensor.dtype();
     root[entry.first] = {
-        {"dtype", name_of(dtype)}, {"shape", tensor.dims()}, {"data", std::move(data)}};
+        {"dtype", name_of(dtype)}, {"shape", tensor.dims()}, {"data", json_elements(tensor)}};
   }
   return root.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

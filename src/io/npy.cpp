@@ -10,6 +10,7 @@
 #include "base/low_bit.h"
 #include "base/memory_budget.h"
 #include "io/npy_header.h"
+#include "io/npy_text.h"
 
 namespace redfuser::io {
 namespace {
@@ -80,6 +81,11 @@ Tensor from_fortran_order(const Tensor& tensor) {
   return result;
 }
 
+Tensor reordered(const NpyHeader& header, const Tensor& tensor) {
+  const bool reorder = header.fortran_order && header.dims.size() > 1 && tensor.size() > 0;
+  return reorder ? from_fortran_order(tensor) : tensor;
+}
+
 std::string_view descr_of(DType dtype) {
   switch (dtype) {
     case DType::Float16:
@@ -125,7 +131,7 @@ Tensor read_npy(ByteSource& source, const std::string& what) {
   const std::string text = read_header_text(source, what);
   const NpyHeader header = parse_npy_header(text, what);
   const int64_t count = element_count(header.dims);
-  const uint64_t width = size_of(header.dtype);
+  const uint64_t width = header.width;
   // Compared before anything is allocated: a header may claim any size.
   if (source.remaining() % width != 0 ||
       source.remaining() / width != static_cast<uint64_t>(count)) {
@@ -134,18 +140,22 @@ Tensor read_npy(ByteSource& source, const std::string& what) {
                source.remaining());
   }
   Tensor tensor = made(header, what);
+  if (header.dtype == DType::String) {
+    read_texts(source, header, what, tensor);
+    return reordered(header, tensor);
+  }
   source.read(tensor.mutable_data(), tensor.bytes());
   if (header.swapped) swap_bytes(tensor.mutable_data(), static_cast<size_t>(count), width);
   if (header.dtype == DType::Bool) normalise_bools(tensor);
-  const bool reorder = header.fortran_order && header.dims.size() > 1 && count > 0;
-  return reorder ? from_fortran_order(tensor) : tensor;
+  return reordered(header, tensor);
 }
 
-std::string npy_header(const Tensor& tensor) {
-  const char* trailing = tensor.dims().size() == 1 ? "," : "";
-  std::string text =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}",
-                  descr_of(tensor.dtype()), fmt::join(tensor.dims(), ", "), trailing);
+namespace {
+
+std::string header_of(std::string_view descr, const Dims& dims) {
+  const char* trailing = dims.size() == 1 ? "," : "";
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}",
+                                 descr, fmt::join(dims, ", "), trailing);
   // Elements start at a multiple of 64 bytes.
   const size_t prefix = kMagic.size() + 4;
   text.append(63 - (prefix + text.size()) % 64, ' ');
@@ -158,7 +168,7 @@ std::string npy_header(const Tensor& tensor) {
 
 Tensor for_numpy(const Tensor& tensor) {
   const DType dtype = tensor.dtype();
-  if (dtype == DType::String || size_of(dtype) == 0) {
+  if (size_of(dtype) == 0) {
     user_error("NumPy files hold no values of type {}; a folder (of .pb files) does",
                name_of(dtype));
   }
@@ -178,6 +188,18 @@ Tensor for_numpy(const Tensor& tensor) {
   const BFloat16* from = tensor.as<BFloat16>();
   std::copy(from, from + tensor.size(), wide.as<float>());
   return wide;
+}
+
+}  // namespace
+
+NpyFile npy_file(const Tensor& tensor) {
+  if (tensor.dtype() == DType::String) {
+    Tensor characters = wide_texts(tensor);
+    const std::string descr = fmt::format("<U{}", characters.dims().back());
+    return {header_of(descr, tensor.dims()), std::move(characters)};
+  }
+  Tensor plain = for_numpy(tensor);
+  return {header_of(descr_of(plain.dtype()), plain.dims()), std::move(plain)};
 }
 
 }  // namespace redfuser::io

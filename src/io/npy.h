@@ -12,11 +12,15 @@ namespace redfuser::io {
 // names it in errors.
 Tensor read_npy(ByteSource& source, const std::string& what);
 
-// The bytes that precede the elements of `tensor` in a .npy file. bfloat16 has no NumPy type: pass
-// for_numpy(tensor).
-std::string npy_header(const Tensor& tensor);
+// A .npy file.
+struct NpyFile {
+  std::string header;
+  Tensor elements;  // whose bytes follow the header
+};
 
-// The tensor itself, or as float32 if it is bfloat16.
-Tensor for_numpy(const Tensor& tensor);
+// A tensor in NumPy's types: bfloat16 and floats of 8 bits and fewer as float32, integers below 8
+// bits as bytes, texts as <U. UserError for lists, and for texts that <U cannot hold: those that
+// are not UTF-8 or end in a zero byte.
+NpyFile npy_file(const Tensor& tensor);
 
 }  // namespace redfuser::io

@@ -111,16 +111,24 @@ class Parser {
     if (kind == "c16") return " (complex128)";
     switch (kind.empty() ? '\0' : kind[0]) {
       case 'O':
-        return " (Python objects)";
-      case 'S':
-      case 'U':
-        return " (texts)";
+        return " (Python objects; NumPy has texts as str)";
       case 'M':
       case 'm':
         return " (dates or durations)";
       default:
         return "";
     }
+  }
+
+  // `U7` or `S7`: texts of at most 7 characters or bytes.
+  void parse_text(std::string_view kind, NpyHeader& header) const {
+    uint32_t length = 0;
+    const char* end = kind.data() + kind.size();
+    const auto [stop, error] = std::from_chars(kind.data() + 1, end, length);
+    if (error != std::errc() || stop != end || length == 0) return;
+    header.dtype = DType::String;
+    header.wide = kind[0] == 'U';
+    header.width = size_t{length} * (header.wide ? sizeof(char32_t) : 1);
   }
 
   void parse_dtype(std::string_view descr, NpyHeader& header) const {
@@ -138,6 +146,8 @@ class Parser {
     for (const auto& [name, dtype] : kTypes) {
       if (kind == name) header.dtype = dtype;
     }
+    header.width = size_of(header.dtype);
+    if (kind.starts_with('U') || kind.starts_with('S')) parse_text(kind, header);
     if (header.dtype == DType::Undefined) {
       user_error("{}: NumPy dtype \"{}\"{} is not supported", what_, descr, meaning(kind));
     }

@@ -250,7 +250,7 @@ TEST_F(IoTest, DamagedNpz) {
 TEST_F(IoTest, InvalidJson) {
   for (const char* text :
        {"", "[1]", "{\"x\": [1, [2]]}", "{\"x\": [[1], 2]}", "{\"x\": [[1, 2], [3]]}",
-        "{\"x\": [\"a\"]}", "{\"x\": null}", "{\"x\": {\"dtype\": \"float32\"}}",
+        "{\"x\": [\"a\", 1]}", "{\"x\": null}", "{\"x\": {\"dtype\": \"float32\"}}",
         "{\"x\": {\"dtype\": \"string\", \"shape\": [], \"data\": [1]}}",
         "{\"x\": {\"dtype\": \"int8\", \"shape\": [1], \"data\": [300]}}",
         "{\"x\": {\"dtype\": \"float32\", \"shape\": [3], \"data\": [1, 2]}}",
@@ -303,9 +303,11 @@ TEST_F(IoTest, TextsInJson) {
 
 TEST_F(IoTest, UnsupportedArraysAreNamed) {
   const std::pair<const char*, const char*> cases[] = {
-      {"<c16", "\"<c16\" (complex128)"},  {"<c8", "\"<c8\" (complex64)"},
-      {"<U7", "\"<U7\" (texts)"},         {"|O", "\"|O\" (Python objects)"},
-      {"<M8[s]", "(dates or durations)"}, {"<f16", "\"<f16\" is"}};
+      {"<c16", "\"<c16\" (complex128)"},
+      {"<c8", "\"<c8\" (complex64)"},
+      {"|O", "\"|O\" (Python objects; NumPy has texts as str)"},
+      {"<M8[s]", "(dates or durations)"},
+      {"<f16", "\"<f16\" is"}};
   for (const auto& [descr, part] : cases) {
     write("bad.npy", npy(header_of(descr, false, "(1,)"), std::string(16, '\0')));
     try {

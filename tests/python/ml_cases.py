@@ -25,6 +25,26 @@ WORDS = np.array([["b", "a"], ["c", "unknown"], ["", "b"]], object)
 KINDS = [X, X.astype(np.float64), WHOLE.astype(np.int32), WHOLE.astype(np.int64)]
 
 
+SENTENCES = np.array([["The quick, brown  fox.", ""], ["\u00fcber den Wo\u00df\u2014a1_b", "ab,,cab"]], object)
+PATTERNS = [",", "[ ,.]+", "\\b", "a*", "[a-zA-Z0-9_]+", "\\b\\w\\w+\\b", "[^ ]+", "a|ab", "^a", "b$", "\u00fc|x"]
+
+
+def texts():
+    for text in (SENTENCES, SENTENCES[0], np.array(["", ""], object)):
+        for mark, shortest in ((0, 1), (1, 2)):
+            rest = {"mark": mark, "pad_value": "#", "mincharnum": shortest}
+            for pattern in PATTERNS:
+                yield "Tokenizer", [text], {**rest, "tokenexp": pattern}
+                yield "Tokenizer", [text], {**rest, "separators": [pattern]}
+            yield "Tokenizer", [text], {**rest, "separators": ["c", " +"]}
+        yield "Tokenizer", [text], {"mark": 1, "pad_value": "", "mincharnum": 1, "separators": [""]}
+        for kind in (text, X, WHOLE, WHOLE.astype(np.int32), X.astype(np.float64)):
+            yield "MurmurHash3", [kind], {"seed": 7}
+            yield "MurmurHash3", [kind], {"positive": 0}
+    yield "ZipMap", [uniform(5, 2)], {"classlabels_int64s": [7, -1]}
+    yield "ZipMap", [uniform(5, 3)], {"classlabels_strings": ["c", "a", "b"]}
+
+
 def features():
     for norm in ["MAX", "L1", "L2"]:
         yield from (("Normalizer", [x], {"norm": norm}) for x in KINDS)
@@ -348,4 +368,9 @@ def wrong():
     yield ("MaxRoiPool", [normal(1, 1, 4, 4), normal(2, 5)], {"pooled_shape": [0, 2]}), "pooled"
     far = np.array([[3, 0, 0, 1, 1]], np.float32)
     yield ("MaxRoiPool", [normal(1, 1, 4, 4), far], {"pooled_shape": [2, 2]}), "image 3 of 1"
-    yield ("ZipMap", [uniform(5, 2)], {"classlabels_int64s": [0, 1]}), "zipmap=False"
+    yield ("ZipMap", [uniform(5, 2)], {"classlabels_int64s": [0, 1, 2]}), "3 classes for 2 columns"
+    yield ("ZipMap", [uniform(5, 2)], {}), "one of classlabels_strings"
+    token = {"mark": 0, "pad_value": "", "mincharnum": 1}
+    yield ("Tokenizer", [WORDS], {**token, "tokenexp": "(a"}), "tokenexp \"(a\""
+    yield ("Tokenizer", [WORDS], {**token, "separators": [",", "["]}), "separators \"[\""
+    yield ("Tokenizer", [WORDS], token), "one of separators and tokenexp"

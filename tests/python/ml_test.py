@@ -14,9 +14,10 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
-FAMILIES = [ml_cases.features, ml_cases.linear, ml_cases.machines, ml_cases.regressors,
+FAMILIES = [ml_cases.features, ml_cases.texts, ml_cases.linear, ml_cases.machines, ml_cases.regressors,
             ml_cases.classifiers, ml_cases.pools]
 BARE = {"GlobalLpPool", "MaxRoiPool"}  # operators of ai.onnx
+MICROSOFT = {"MurmurHash3", "Tokenizer"}
 PAIRS = {"LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier"}
 
 
@@ -36,13 +37,15 @@ def build(op, inputs, attributes, version=1):
     outputs = ["y", "z"] if op in PAIRS else ["y"]
     kept = {name: attribute_of(value) for name, value in attributes.items()
             if isinstance(value, (np.ndarray, str, int, float)) or len(value) > 0}
+    domain = "" if op in BARE else "com.microsoft" if op in MICROSOFT else "ai.onnx.ml"
     node = helper.make_node(op, names, outputs, "the node",
-                            domain="" if op in BARE else "ai.onnx.ml", **kept)
+                            domain=domain, **kept)
     graph = helper.make_graph(
         [node], "g", [helper.make_tensor_value_info(name, dtype_of(x), x.shape)
                       for name, x in zip(names, inputs)],
         [onnx.ValueInfoProto(name=name) for name in outputs])
-    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("ai.onnx.ml", version)]
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("ai.onnx.ml", version),
+              helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=9), dict(zip(names, inputs))
 
 
@@ -71,7 +74,8 @@ def run(program, model, feed, folder):
 def difference(name, got, expected, atol):
     """What is wrong with an output; None if nothing is."""
     if got.dtype == object or expected.dtype == object:
-        decode = np.vectorize(lambda text: text.decode() if isinstance(text, bytes) else text)
+        decode = np.vectorize(lambda text: text.decode() if isinstance(text, bytes) else text,
+                              otypes=[object])
         same = got.shape == expected.shape and (decode(got) == decode(expected)).all()
         return None if same else f"{name}: {got.tolist()}, not {expected.tolist()}"
     if got.dtype != expected.dtype or got.shape != expected.shape:
@@ -79,6 +83,14 @@ def difference(name, got, expected, atol):
     if np.allclose(got, expected, rtol=1e-4, atol=atol, equal_nan=True):
         return None
     return f"{name}: {got.tolist()}, not {expected.tolist()}"
+
+
+def plain(output, attributes):
+    """An output as an array; a list of maps with a column per class."""
+    if not isinstance(output, list):
+        return np.asarray(output)
+    classes = attributes.get("classlabels_strings") or attributes["classlabels_int64s"]
+    return np.array([[row[name] for name in classes] for row in output], np.float32)
 
 
 def peer(op, inputs, attributes):
@@ -93,7 +105,7 @@ def peer(op, inputs, attributes):
             raise
         return peer(op, [x.astype(np.float32) for x in inputs], attributes)
     names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, map(np.asarray, session.run(None, feed))))
+    return {name: plain(output, attributes) for name, output in zip(names, session.run(None, feed))}
 
 
 def check(program, case, folder):

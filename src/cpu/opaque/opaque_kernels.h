@@ -60,8 +60,16 @@ void run_identity(OpaqueCall& call);
 void run_string_concat(OpaqueCall& call);
 void run_string_split(OpaqueCall& call);
 void run_regex_full_match(OpaqueCall& call);
-void run_string_normalizer(OpaqueCall& call);
 void run_string_cast(OpaqueCall& call);
+
+// ml/normalizer.cpp
+void run_string_normalizer(OpaqueCall& call);
+
+// ml/hashes.cpp
+void run_murmur_hash(OpaqueCall& call);
+
+// ml/tokens.cpp
+void run_tokenizer(OpaqueCall& call);
 
 // ml/ngrams.cpp
 void run_tf_idf(OpaqueCall& call);

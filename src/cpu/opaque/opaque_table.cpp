@@ -80,6 +80,8 @@ constexpr Entry kKernels[] = {
     {"ai.onnx.ml.TreeEnsembleClassifier", run_tree_ensemble_classifier},
     {"ai.onnx.ml.TreeEnsembleRegressor", run_tree_ensemble_regressor},
     {"com.microsoft.DynamicQuantizeLSTM", run_dynamic_quantize_lstm},
+    {"com.microsoft.MurmurHash3", run_murmur_hash},
+    {"com.microsoft.Tokenizer", run_tokenizer},
 };
 
 constexpr bool by_name(const Entry& a, const Entry& b) { return a.name < b.name; }

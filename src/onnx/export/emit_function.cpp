@@ -143,7 +143,8 @@ void note_dropped(const ::onnx::GraphProto& main, const std::vector<int>& nodes,
   *graph.mutable_output() = file.graph().output();
   // A file may omit types of outputs, which the checker refuses.
   for (int i = 0; i < graph.output_size(); ++i) {
-    if (graph.output(i).type().tensor_type().has_shape()) continue;
+    const ::onnx::TypeProto& type = graph.output(i).type();
+    if (type.tensor_type().has_shape() || is_list_of_maps(type)) continue;
     *graph.mutable_output(i)->mutable_type() =
         type_of(model.graph, model.graph.outputs[static_cast<size_t>(i)]);
   }

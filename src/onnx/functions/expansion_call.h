@@ -127,6 +127,7 @@ std::string learning_normalizer(const ExpansionCall& call);
 std::string learning_one_hot_encoder(const ExpansionCall& call);
 std::string learning_scaler(const ExpansionCall& call);
 std::string learning_svm_regressor(const ExpansionCall& call);
+std::string learning_zip_map(const ExpansionCall& call);
 std::string microsoft_attention(const ExpansionCall& call);
 std::string microsoft_bias_add(const ExpansionCall& call);
 std::string microsoft_bias_dropout(const ExpansionCall& call);

@@ -23,6 +23,7 @@ const std::map<std::string, ExpansionText>& texts() {
       {"ai.onnx.ml.OneHotEncoder", learning_one_hot_encoder},
       {"ai.onnx.ml.SVMRegressor", learning_svm_regressor},
       {"ai.onnx.ml.Scaler", learning_scaler},
+      {"ai.onnx.ml.ZipMap", learning_zip_map},
       {"ai.onnx.preview.training.Adagrad", training_adagrad},
       {"ai.onnx.preview.training.Adam", training_adam},
       {"ai.onnx.preview.training.Momentum", training_momentum},

@@ -62,6 +62,20 @@ auto with_path(const LoadedModel& model, const Body& body) {
   }
 }
 
+// The classes that a ZipMap names for the columns of an output; empty for other outputs.
+std::vector<std::string> classes_of(const ::onnx::GraphProto& graph, const std::string& output) {
+  std::vector<std::string> classes;
+  for (const auto& node : graph.node()) {
+    if (qualified_name(node.domain(), node.op_type()) != "ai.onnx.ml.ZipMap") continue;
+    if (node.output_size() == 0 || node.output(0) != output) continue;
+    for (const auto& attribute : node.attribute()) {
+      for (const std::string& word : attribute.strings()) classes.push_back(word);
+      for (const int64_t number : attribute.ints()) classes.push_back(std::to_string(number));
+    }
+  }
+  return classes;
+}
+
 void import_graph(LoadedModel& model) {
   model.graph = with_path(model, [&] {
     check_ir_version(*model.proto, model.path);
@@ -76,6 +90,12 @@ void import_graph(LoadedModel& model) {
   }
   for (const ir::ValueId id : model.graph.outputs) {
     model.outputs.push_back(value_info(model.graph, id));
+  }
+}
+
+void name_classes(LoadedModel& model) {
+  for (ValueInfo& output : model.outputs) {
+    output.classes = classes_of(model.proto->graph(), output.name);
   }
 }
 
@@ -118,6 +138,7 @@ std::shared_ptr<const LoadedModel> import_model(std::shared_ptr<const ::onnx::Mo
     model->needs_values = reason.what();
     model->graph.pool = std::make_shared<ir::ExprPool>();
   }
+  name_classes(*model);
   model->operator_counts = operator_counts(*model->proto);
   return model;
 }

@@ -57,11 +57,7 @@ class Survey {
     const std::string name = qualified_name(node.domain(), node.op_type());
     if (version == opsets.end()) return name + " of an operator set that is not imported";
     std::string text = fmt::format("{} of opset {}", name, version->second);
-    if (name == "ai.onnx.ml.ZipMap") {
-      text +=
-          ", whose result is a list of maps: export without it (skl2onnx, onnxmltools: the option "
-          "zipmap=False), so that the probabilities stay a tensor";
-    } else if (name == "ai.onnx.ml.CastMap" || name == "ai.onnx.ml.DictVectorizer") {
+    if (name == "ai.onnx.ml.CastMap" || name == "ai.onnx.ml.DictVectorizer") {
       text += ", whose input is a map: only tensors are supported";
     }
     return text;

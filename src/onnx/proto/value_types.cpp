@@ -46,6 +46,10 @@ std::string dimension_name(const ::onnx::ValueInfoProto& info, int k) {
 
 }  // namespace
 
+bool is_list_of_maps(const ::onnx::TypeProto& type) {
+  return type.has_sequence_type() && type.sequence_type().elem_type().has_map_type();
+}
+
 void check_element_types(const ::onnx::TypeProto& type, const std::string& where) {
   if (type.has_sequence_type()) check_element_types(type.sequence_type().elem_type(), where);
   if (type.has_optional_type()) check_element_types(type.optional_type().elem_type(), where);
@@ -83,6 +87,7 @@ void check_declared_type(const ir::Value& value, const ::onnx::ValueInfoProto& i
   // A graph may omit the types of its values.
   if (!info.has_type() || info.type().value_case() == ::onnx::TypeProto::VALUE_NOT_SET) return;
   if (value.dtype == DType::Sequence || value.dtype == DType::Optional) return;
+  if (is_list_of_maps(info.type())) return;
   const int declared = tensor_type(info, role, where).elem_type();
   if (declared == 0 || dtype_of(declared) == value.dtype) return;
   user_error("{}: graph {} \"{}\" is declared {} but its node computes {}", where, role,
@@ -147,6 +152,7 @@ void check_default(const Tensor& initializer, const ::onnx::ValueInfoProto& info
 ValueInfo declared_info(const ::onnx::ValueInfoProto& info) {
   ValueInfo result{info.name(), DType::Undefined, {}, true};
   if (info.type().has_sequence_type()) result.dtype = DType::Sequence;
+  if (is_list_of_maps(info.type())) result.dtype = DType::Float32;
   if (info.type().has_optional_type()) result.dtype = DType::Optional;
   if (!info.type().has_tensor_type()) return result;
   result.dtype = dtype_of(info.type().tensor_type().elem_type());

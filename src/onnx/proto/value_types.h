@@ -21,6 +21,8 @@ namespace redfuser::onnx {
 // rank is open, or whose element type is not supported.
 void set_input_type(ir::Graph& graph, ir::ValueId id, const ::onnx::ValueInfoProto& info,
                     const std::string& where);
+// ai.onnx.ml.ZipMap's result, which is the tensor behind it here.
+bool is_list_of_maps(const ::onnx::TypeProto& type);
 // Throws UserError where the type of an input or output ("graph input \"x\"") names an element
 // type that RedFuser does not have, in lists as well.
 void check_element_types(const ::onnx::TypeProto& type, const std::string& where);

@@ -46,6 +46,26 @@ void infer_string_normalizer(InferContext& context) {
   context.set(0, DType::String, std::move(shape));
 }
 
+void infer_tokenizer(InferContext& context) {
+  require_strings(context, 0);
+  Shape shape = context.shape(0);
+  if (shape.empty() || shape.size() > 2) context.fail("the input must be [C] or [N,C]");
+  for (const char* name : {"mark", "pad_value", "mincharnum"}) {
+    if (!context.has(name)) context.fail(fmt::format("it has no {}", name));
+  }
+  shape.push_back(context.fresh_size("pieces"));
+  context.set(0, DType::String, std::move(shape));
+}
+
+// Elements of 4 and 8 bytes, and texts.
+void infer_murmur_hash(InferContext& context) {
+  const DType dtype = context.dtype(0);
+  const bool fits = size_of(dtype) == 4 || (size_of(dtype) == 8 && bits_of(dtype) == 64);
+  if (!fits && dtype != DType::String) context.fail(fmt::format("input 0 is {}", name_of(dtype)));
+  const bool positive = context.integer("positive", 1) != 0;
+  context.set(0, positive ? DType::UInt32 : DType::Int32, context.shape(0));
+}
+
 void infer_tf_idf(InferContext& context) {
   constexpr int64_t kMaxColumns = std::numeric_limits<int32_t>::max();
   const auto indexes = context.integers("ngram_indexes", {});
@@ -74,6 +94,8 @@ constexpr OpDef kOps[] = {
     {"RegexFullMatch", "", 20, infer_regex_full_match, nullptr},
     {"StringNormalizer", "", 10, infer_string_normalizer, nullptr},
     {"TfIdfVectorizer", "", 9, infer_tf_idf, nullptr},
+    {"Tokenizer", "com.microsoft", 1, infer_tokenizer, nullptr},
+    {"MurmurHash3", "com.microsoft", 1, infer_murmur_hash, nullptr},
 };
 
 }  // namespace

@@ -1,18 +1,15 @@
-// Strings: joining, splitting, normalising, matching, and conversion to and from numbers.
+// Strings: joining, splitting, matching, and conversion to and from numbers.
 #include <re2/re2.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
-#include <set>
 #include <string_view>
 
 #include "base/dispatch.h"
 #include "base/error.h"
 #include "base/integers.h"
 #include "base/string_pool.h"
-#include "cpu/opaque/ml/scores.h"
 #include "cpu/opaque/opaque_kernels.h"
 
 namespace redfuser::cpu {
@@ -76,19 +73,13 @@ int64_t split(const std::string& text, const std::string& delimiter, int64_t mos
   return count;
 }
 
-// ASCII letters only; other bytes stay as they are.
-std::string with_case(std::string text, const std::string& action) {
-  for (char& c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x80) continue;
-    if (action == "LOWER") c = static_cast<char>(std::tolower(byte));
-    if (action == "UPPER") c = static_cast<char>(std::toupper(byte));
-  }
+std::string ascii_lower(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
   return text;
 }
 
 double number_of(const OpaqueCall& call, const std::string& text) {
-  const std::string lower = with_case(text, "LOWER");
+  const std::string lower = ascii_lower(text);
   if (lower == "nan") return std::nan("");
   if (lower == "inf" || lower == "+inf" || lower == "infinity") return INFINITY;
   if (lower == "-inf" || lower == "-infinity") return -INFINITY;
@@ -164,29 +155,6 @@ void run_regex_full_match(OpaqueCall& call) {
   for (int64_t i = 0; i < x.size(); ++i) {
     y.as<bool>()[i] = re2::RE2::FullMatch(x.text(i), expression);
   }
-}
-
-void run_string_normalizer(OpaqueCall& call) {
-  const Tensor& x = call.tensor(0);
-  const std::string action = call.text("case_change_action", "NONE");
-  const bool sensitive = call.integer("is_case_sensitive", 0) != 0;
-  const auto key = [&](const std::string& text) {
-    return sensitive ? text : with_case(text, "LOWER");
-  };
-  std::set<std::string> stop;
-  for (const std::string& word : words_attribute(call, "stopwords")) stop.insert(key(word));
-  ChargedVector<uint64_t> kept;
-  for (int64_t i = 0; i < x.size(); ++i) {
-    const std::string& text = x.text(i);
-    if (!stop.count(key(text))) kept.push_back(number_of_text(with_case(text, action)));
-  }
-  if (kept.empty()) kept.push_back(0);  // the empty text
-  Dims dims = x.dims();
-  dims.back() = static_cast<int64_t>(kept.size());
-  Tensor& y = call.allocate(0, dims);
-  RF_CHECK(y.size() == static_cast<int64_t>(kept.size()), "{} texts for {}", kept.size(),
-           describe(y));
-  std::copy(kept.begin(), kept.end(), y.as<uint64_t>());
 }
 
 void run_string_cast(OpaqueCall& call) {

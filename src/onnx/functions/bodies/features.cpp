@@ -123,6 +123,24 @@ std::string learning_feature_vectorizer(const ExpansionCall& call) {
                      body, parts);
 }
 
+// A list of maps from classes to the columns of each row: the columns stay a tensor, whose
+// description names the classes. The split checks a number of columns that is open.
+std::string learning_zip_map(const ExpansionCall& call) {
+  const int64_t words = call.length("classlabels_strings"),
+                numbers = call.length("classlabels_int64s");
+  if ((words > 0) == (numbers > 0)) {
+    call.fail("it needs one of classlabels_strings and classlabels_int64s");
+  }
+  if (call.rank(0) != 1 && call.rank(0) != 2) call.fail("the input must be [C] or [N,C]");
+  const int64_t columns = features_of(call);
+  if (columns >= 0 && columns != words + numbers) {
+    call.fail(fmt::format("{} classes for {} columns", words + numbers, columns));
+  }
+  const std::string sizes = fmt::format("Sizes = Constant<value_ints = [{}]>()", words + numbers);
+  return fmt::format("<classlabels_int64s, classlabels_strings> (X) => (Z) {{ {} }}",
+                     columns >= 0 ? "Z = Identity(X)" : sizes + " Z = Split<axis = -1>(X, Sizes)");
+}
+
 // Unknown categories give zeros; the kernel computes the form in which they are an error.
 std::string learning_one_hot_encoder(const ExpansionCall& call) {
   const bool words = call.type(0) == ::onnx::TensorProto::STRING;
