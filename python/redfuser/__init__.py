@@ -16,6 +16,7 @@ import pathlib
 from . import _core
 from ._core import VERSION as __version__
 from ._core import Error, InternalError, Model, Tensor, UserError, ValueInfo
+from .generator import Generation, Generator
 from .inference import (ExecutionMode, GraphOptimizationLevel, InferenceSession, NodeArg, RunOptions, SessionOptions,
                         get_available_providers, get_device, set_default_logger_severity)
 from .ort_values import IOBinding, OrtValue
@@ -28,7 +29,7 @@ for _error in (Error, UserError, InternalError):
 # NVIDIA's wheels of this environment, where there are any.
 _core.search_cuda_libraries(str(pathlib.Path(__file__).resolve().parent.parent))
 
-__all__ = ["Error", "ExecutionMode", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "InternalError", "Model", "NodeArg",
+__all__ = ["Error", "ExecutionMode", "Generation", "Generator", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "InternalError", "Model", "NodeArg",
            "OrtValue", "Program", "RunOptions", "Session", "SessionOptions", "Tensor", "UserError", "ValueInfo",
            "__version__", "as_tensor", "compile", "get_available_providers", "get_device", "load", "optimize",
            "set_default_logger_severity"]

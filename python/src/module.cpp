@@ -28,6 +28,7 @@ NB_MODULE(_core, module) {
   bind_values(module);
   bind_models(module);
   bind_sessions(module);
+  bind_generators(module);
 }
 
 }  // namespace redfuser::python

@@ -4,7 +4,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,23 +14,6 @@ namespace redfuser::python {
 namespace {
 
 using Values = std::map<std::string, Value>;
-
-// Ends a run on Ctrl-C: looks for signals a few times a second, since that takes the interpreter
-// lock.
-class Interrupts {
- public:
-  void operator()(int, int) {
-    constexpr std::chrono::milliseconds kInterval(50);
-    const auto now = std::chrono::steady_clock::now();
-    if (now - last_ < kInterval) return;
-    last_ = now;
-    const nb::gil_scoped_acquire lock;
-    if (PyErr_CheckSignals() != 0) nb::raise_python_error();
-  }
-
- private:
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
 
 KernelCacheMode cache_mode(const std::string& name) {
   if (name == "on") return KernelCacheMode::On;
@@ -70,7 +52,7 @@ Values run(SharedSession& shared, const Values& inputs) {
   NamedTensors outputs;
   {
     const nb::gil_scoped_release release;
-    const std::lock_guard lock(shared.mutex);
+    const Turn turn(shared);
     shared.session.on_progress(Interrupts());
     outputs = shared.session.run(tensors);
   }
@@ -103,7 +85,7 @@ Values enqueue(const std::shared_ptr<SharedSession>& shared, const Model& model,
   void* const handle = reinterpret_cast<void*>(stream);
   {
     const nb::gil_scoped_release release;
-    const std::lock_guard lock(shared->mutex);
+    const Turn turn(*shared);
     allocate_outputs(*shared, model.outputs(), from, to);
     to = shared->session.enqueue(from, to, handle);
     if (handle == nullptr) shared->session.synchronize();
@@ -128,7 +110,7 @@ Value to_device(SharedSession& shared, const Value& value) {
   if (!value.on_host()) return value;
   Value result;
   const nb::gil_scoped_release release;
-  const std::lock_guard lock(shared.mutex);
+  const Turn turn(shared);
   result.device = shared.session.to_device({{"tensor", value.host}}).at("tensor");
   return result;
 }
@@ -137,7 +119,7 @@ Value to_host(SharedSession& shared, const Value& value) {
   if (value.on_host()) return value;
   Value result;
   const nb::gil_scoped_release release;
-  const std::lock_guard lock(shared.mutex);
+  const Turn turn(shared);
   if (value.stream != nullptr) shared.session.order(value.stream, nullptr);
   result.host = shared.session.to_host({{"tensor", value.device}}).at("tensor");
   return result;
@@ -146,24 +128,46 @@ Value to_host(SharedSession& shared, const Value& value) {
 Value allocate(SharedSession& shared, const std::string& dtype, const Dims& shape) {
   Value result;
   const nb::gil_scoped_release release;
-  const std::lock_guard lock(shared.mutex);
+  const Turn turn(shared);
   result.device = shared.session.allocate(dtype_named(dtype), shape);
   return result;
 }
 
 NamedDims output_shapes(SharedSession& shared, const NamedDims& inputs) {
   const nb::gil_scoped_release release;
-  const std::lock_guard lock(shared.mutex);
+  const Turn turn(shared);
   return shared.session.output_dims(inputs);
 }
 
 std::string explained(SharedSession& shared) {
   const nb::gil_scoped_release release;
-  const std::lock_guard lock(shared.mutex);
+  const Turn turn(shared);
   return shared.program.explain(shared.session.step_facts(), shared.session.device());
 }
 
 }  // namespace
+
+Turn::Turn(SharedSession& shared) : shared_(shared) {
+  if (shared.owner == std::this_thread::get_id()) {
+    throw UserError("the session cannot run within a callback of its own run");
+  }
+  shared.mutex.lock();
+  shared.owner = std::this_thread::get_id();
+}
+
+Turn::~Turn() {
+  shared_.owner = std::thread::id();
+  shared_.mutex.unlock();
+}
+
+void Interrupts::operator()(int, int) {
+  constexpr std::chrono::milliseconds kInterval(50);
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_ < kInterval) return;
+  last_ = now;
+  const nb::gil_scoped_acquire lock;
+  if (PyErr_CheckSignals() != 0) nb::raise_python_error();
+}
 
 void bind_sessions(nb::module_& module) {
   nb::class_<SharedSession>(module, "Session", "Memory, streams and kernels of one device.")

@@ -3,10 +3,13 @@
 
 #include <nanobind/nanobind.h>
 
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include "redfuser/device.h"
 #include "redfuser/redfuser.h"
@@ -20,8 +23,31 @@ struct SharedSession {
   SharedSession(const Program& program, const SessionOptions& options)
       : program(program), session(program, options) {}
   Program program;
-  std::mutex mutex;  // taken without the interpreter lock
+  std::mutex mutex;
+  std::atomic<std::thread::id> owner;  // the thread that has the turn, if any
   Session session;
+};
+
+// A turn at the session, taken without the interpreter lock. UserError in the thread that has the
+// turn, as a callback of it has.
+class Turn {
+ public:
+  explicit Turn(SharedSession& shared);
+  ~Turn();
+  Turn(const Turn&) = delete;
+
+ private:
+  SharedSession& shared_;
+};
+
+// A progress callback that ends a run on Ctrl-C: it looks for signals a few times a second, since
+// that takes the interpreter lock.
+class Interrupts {
+ public:
+  void operator()(int, int);
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
 // A tensor in host memory, or on the GPU.
@@ -51,5 +77,6 @@ void bind_values(nb::module_& module);
 void bind_dlpack(nb::class_<Value>& value);
 void bind_models(nb::module_& module);
 void bind_sessions(nb::module_& module);
+void bind_generators(nb::module_& module);
 
 }  // namespace redfuser::python

@@ -71,6 +71,7 @@ class Installation(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for file in BERT.iterdir():
                 shutil.copy(file, folder)
+            shutil.copy(MODELS / "decoders" / "llama" / "model.onnx", pathlib.Path(folder, "decoder.onnx"))
             os.chdir(folder)
             try:
                 for block in blocks:
