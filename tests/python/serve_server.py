@@ -50,9 +50,9 @@ class Server:
 
     def __init__(self, folder, *options):
         self.folder = pathlib.Path(folder)
-        self.http, self.metrics = free_port(), free_port()
-        command = ["redfuser-serve", folder, "--http-port", self.http, "--metrics-port", self.metrics,
-                   "--num-cpus", 2, "--object-store-bytes", 200_000_000, "--reload", 0.2, *options]
+        self.http, self.grpc, self.metrics = (free_port() for _ in range(3))
+        command = ["redfuser-serve", folder, "--http-port", self.http, "--grpc-port", self.grpc, "--metrics-port",
+                   self.metrics, "--num-cpus", 2, "--object-store-bytes", 200_000_000, "--reload", 0.2, *options]
         # Ray's workers report figures so often, in milliseconds.
         environment = {**os.environ, "RAY_metrics_report_interval_ms": "1000", "PYTHONUNBUFFERED": "1",
                        "REDFUSER_TEST_SERVER": str(os.getpid())}

@@ -9,10 +9,12 @@ import sys
 import tempfile
 import unittest
 
+from serve_grpc import Grpc
 from serve_inference import Inference
 from serve_refusals import LIMIT, Refusals
 from serve_reload import Reload
 from serve_server import Server, write_affine
+from serve_streaming import LLAMA, Streaming
 
 MODELS = pathlib.Path(sys.argv.pop(1)).resolve()
 
@@ -22,6 +24,8 @@ def fill(folder):
     (folder / "bert").mkdir(parents=True)
     shutil.copy(MODELS / "bert.ts.eager" / "model.onnx", folder / "bert")
     (folder / "bert" / "redfuser.toml").write_text("[batching]\nmax_rows = 16\nwait_ms = 20\n")
+    (folder / "llama").mkdir()
+    shutil.copy(LLAMA / "model.onnx", folder / "llama")
     write_affine(folder / "affine.onnx", 1)
     for name in ("replaced", "weights", "broken", "truncated", "typo", "device"):
         write_affine(folder / name / "model.onnx", 1, external=name in ("weights", "truncated"))
@@ -40,7 +44,7 @@ def main():
         folder = pathlib.Path(temporary, "models")
         fill(folder)
         server = Server(folder, "--max-request-bytes", LIMIT)
-        for case in (Inference, Refusals, Reload):
+        for case in (Grpc, Inference, Refusals, Reload, Streaming):
             case.server = server
         try:
             return 0 if unittest.main(exit=False).result.wasSuccessful() else 1

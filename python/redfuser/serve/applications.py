@@ -4,7 +4,6 @@ routes, which forward to them."""
 from __future__ import annotations
 
 import dataclasses
-import logging
 import typing
 
 from ray import serve
@@ -13,7 +12,6 @@ from .options import read_options
 from .replica import ModelReplica
 from .repository import Repository
 
-logger = logging.getLogger("ray.serve")
 INGRESS = "redfuser"
 PREFIX = "redfuser-model-"
 
@@ -57,13 +55,10 @@ def load(folder: str, name: str) -> str | None:
     """Serves what the folder has of this name, in every replica. Returns why it does not, if so; what was served
     before then still is."""
     try:
-        if name in served():
-            answers = serve.get_app_handle(application_of(name)).broadcast("reload").results()
-        else:
+        if name not in served():
             serve.run(model({"folder": folder, "name": name}), name=application_of(name), route_prefix=None)
-            answers = serve.get_app_handle(application_of(name)).broadcast("reload").results()
+        answers = serve.get_app_handle(application_of(name)).broadcast("reload").results()
     except Exception as error:
-        logger.error(f'model "{name}" is not served: {error}')
         return str(error)
     return next((answer for answer in answers if answer is not None), None)
 

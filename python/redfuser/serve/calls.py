@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 import typing
 
 from ray import serve
 from ray.exceptions import RayActorError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, RayServeException
-from ray.serve.handle import DeploymentHandle
+from ray.serve.handle import DeploymentHandle, DeploymentResponseGenerator
 
 from .._core import UserError
 from ..providers import did_you_mean
 from .applications import Limits, application_of, load, served, unload
 from .datatypes import datatype_of
 from .errors import Refusal, RequestError
+from .generation import GenerateRequest
 from .options import read_options
 from .repository import Repository
 
@@ -30,6 +32,13 @@ def absence(folder: str, name: str) -> RequestError:
     except UserError as error:
         return RequestError(404, str(error))
     return RequestError(404, f'model "{name}" is not loaded{did_you_mean(name, served())}')
+
+
+def accepted(answer: typing.Any) -> typing.Any:
+    """RequestError for a Refusal."""
+    if isinstance(answer, Refusal):
+        raise RequestError(answer.status, answer.message)
+    return answer
 
 
 def sizes_of(shape: typing.Sequence[int | str] | None) -> list[int]:
@@ -78,19 +87,38 @@ class Calls:
         have too many requests."""
         for _ in range(self.limits.attempts):
             handle = await self.handle(name)
-            try:
-                answer = await getattr(handle, method).remote(*args)
-            except RayActorError:
-                continue
-            except BackPressureError as error:
-                raise RequestError(503, str(error)) from None
-            except DeploymentUnavailableError:
-                self._handles.pop(name, None)  # removed, and perhaps served anew
-                continue
-            if isinstance(answer, Refusal):
-                raise RequestError(answer.status, answer.message)
-            return answer
+            with self._lost(name):
+                return accepted(await getattr(handle, method).remote(*args))
         raise RequestError(503, f'model "{name}": no replica answered in {self.limits.attempts} attempts')
+
+    async def generate(self, name: str, version: str, request: GenerateRequest) -> typing.AsyncIterator[typing.Any]:
+        """Yields the version, then (row, token) of each token. Another replica generates the same tokens, so where one
+        dies the next one goes on behind those that were yielded. RequestError as from call."""
+        sent = 0
+        for _ in range(self.limits.attempts):
+            handle = (await self.handle(name)).options(stream=True)
+            with self._lost(name):
+                position = 0
+                answers = typing.cast(DeploymentResponseGenerator, handle.generate.remote(version, request))
+                async for item in answers:
+                    if position == sent:
+                        yield accepted(item)
+                        sent += 1
+                    position += 1
+                return
+        raise RequestError(503, f'model "{name}": no replica answered in {self.limits.attempts} attempts')
+
+    @contextlib.contextmanager
+    def _lost(self, name: str) -> typing.Iterator[None]:
+        """Goes on where a replica or its application has gone."""
+        try:
+            yield
+        except RayActorError:
+            pass
+        except BackPressureError as error:
+            raise RequestError(503, str(error)) from None
+        except DeploymentUnavailableError:
+            self._handles.pop(name, None)  # removed, and perhaps served anew
 
     async def describe(self, name: str, version: str = "") -> Table:
         """ModelReplica.describe; RequestError 503 where no replica runs yet."""

@@ -19,6 +19,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("folder", metavar="DIR", help="NAME.onnx, NAME/model.onnx or NAME/VERSION/model.onnx")
     made.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
     made.add_argument("--http-port", type=int, default=8000, metavar="N", help="REST (%(default)s)")
+    made.add_argument("--grpc-port", type=int, default=0, metavar="N",
+                      help="gRPC, on every address of the machine, as Ray has it (%(default)s: none)")
     made.add_argument("--metrics-port", type=int, default=8002, metavar="N",
                       help="Prometheus, of a Ray that this starts (%(default)s)")
     made.add_argument("--reload", type=float, default=2.0, metavar="SECONDS",
@@ -37,7 +39,7 @@ def start_ray(options: argparse.Namespace) -> None:
 
     import ray
     from ray import serve
-    from ray.serve.config import HTTPOptions
+    from ray.serve.config import HTTPOptions, gRPCOptions
 
     if options.address:
         ray.init(address=options.address, logging_level=logging.WARNING)
@@ -45,7 +47,9 @@ def start_ray(options: argparse.Namespace) -> None:
         ray.init(num_cpus=options.num_cpus, object_store_memory=options.object_store_bytes, include_dashboard=False,
                  logging_level=logging.WARNING, _metrics_export_port=options.metrics_port)
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
-    serve.start(http_options=HTTPOptions(host=options.host, port=options.http_port))
+    methods = ["redfuser.serve.grpc_service.add_to_server"] if options.grpc_port else []
+    serve.start(http_options=HTTPOptions(host=options.host, port=options.http_port),
+                grpc_options=gRPCOptions(port=options.grpc_port, grpc_servicer_functions=methods))
 
 
 def told(problems: typing.Mapping[str, str | None]) -> None:

@@ -6,10 +6,11 @@ import typing
 
 from .applications import Limits
 from .calls import Calls
+from .grpc_service import Service
 from .rest import routes_of
 
 
-class Ingress:
+class Ingress(Service):
     """Ray Serve's HTTP proxy calls the application of the routes, its gRPC proxy the methods."""
 
     def __init__(self, folder: str, limits: Limits) -> None:

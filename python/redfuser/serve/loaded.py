@@ -7,10 +7,11 @@ import typing
 import numpy as np
 
 from .._core import UserError, ValueInfo
+from ..generator import Generator
 from ..programs import compile
 from ..sessions import Session
 from ..tensors import to_numpy
-from .options import read_options
+from .options import GENERATOR, read_options
 from .repository import Entry
 
 Arrays = typing.Dict[str, np.ndarray]
@@ -47,10 +48,20 @@ class LoadedModel:
                 self.session = Session(compile(path), **self.options.session)
             except UserError as error:  # with the folder in place of its copy
                 raise UserError(str(error).replace(str(path.parent), str(entry.model.parent))) from None
+        self.generator = self._generator()
         self.max_rows: int = self.options.batching["max_rows"]
         if self.max_rows > 1 and shared_dimension([*self.session.inputs, *self.session.outputs]) is None:
             raise UserError(f"{entry.options}: max_rows is {self.max_rows}, but the inputs and outputs of the model have "
                             "no symbolic first dimension in common")
+
+    def _generator(self) -> Generator | None:
+        """None for a model that is not a decoder with states. UserError for one whose options say that it is."""
+        try:
+            return Generator(self.session, **self.options.generator)
+        except UserError as error:
+            if self.options.generator != GENERATOR:
+                raise UserError(f"{self.entry.options}, [generator]: {error}") from None
+            return None
 
     def run(self, inputs: Arrays) -> Arrays:
         return {name: to_numpy(tensor) for name, tensor in self.session.run(inputs).items()}

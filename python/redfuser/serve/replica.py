@@ -10,7 +10,9 @@ import typing
 from ray import serve
 
 from .._core import Error
+from ..generator import Generator
 from .errors import Refusal, refusal_of
+from .generation import GenerateRequest, generated
 from .loaded import Arrays, LoadedModel, rows_of
 from .metrics import Metrics
 from .repository import Repository
@@ -95,6 +97,24 @@ class ModelReplica:
         return [refusal_of(result) if isinstance(result, Exception) else (loaded.entry.version, result)
                 for result in results]
 
+    async def generate(self, version: str, request: GenerateRequest) -> typing.AsyncIterator[typing.Any]:
+        """Yields the version, then (row, token) of each token; a Refusal in place of what cannot follow."""
+        refusal = self._refusal(version)
+        loaded = typing.cast(LoadedModel, self.loaded)
+        if refusal is None and loaded.generator is None:
+            refusal = Refusal(400, f'model "{self.name}" is not a decoder with states, and generates no tokens')
+        if refusal is None:
+            yield loaded.entry.version
+            try:
+                async for row, token in generated(typing.cast(Generator, loaded.generator), request):
+                    self.metrics.token()
+                    yield row, token
+            except Exception as error:
+                refusal = refusal_of(error)
+        self.metrics.answered(refusal)
+        if refusal is not None:
+            yield refusal
+
     def _refusal(self, version: str) -> Refusal | None:
         if self.loaded is None:
             return Refusal(503, self.problem or "the model is not loaded")
@@ -103,12 +123,12 @@ class ModelReplica:
         return None
 
     async def describe(self, version: str = "") -> dict[str, typing.Any] | Refusal:
-        """Name, version, inputs, outputs, and why newer files are not served (`problem`)."""
+        """Name, version, inputs, outputs, whether it generates tokens, and why newer files are not served (`problem`)."""
         refusal = self._refusal(version)
         if refusal is not None or self.loaded is None:
             return refusal or Refusal(503, "")
         session = self.loaded.session
         return {"name": self.name, "version": self.loaded.entry.version, "device": session.device,
-                "max_rows": self.loaded.max_rows, "problem": self.problem,
+                "max_rows": self.loaded.max_rows, "generates": self.loaded.generator is not None, "problem": self.problem,
                 "inputs": [(info.name, info.dtype, info.shape) for info in session.inputs],
                 "outputs": [(info.name, info.dtype, info.shape) for info in session.outputs]}
