@@ -38,11 +38,13 @@ std::vector<WorkloadMaker> workloads(const std::string& suite, const BenchOption
   if (suite == "shapes") return shape_workloads();
   if (suite == "select") return select_workloads(options.quick);
   if (suite == "products") return product_workloads(options.quick);
+  if (suite == "moe") return routing_workloads();
+  if (suite == "normgemm") return norm_product_workloads();
   if (suite == "e2e") return model_workloads(options.models);
   if (suite == "gate") return gate_workloads(options.count, options.seed, is_cpu(options));
   fail(
-      "--suite is rows, curve, layout, attention, decode, accept, shapes, select, products, e2e or "
-      "gate, not \"{}\"",
+      "--suite is rows, curve, layout, attention, decode, accept, shapes, select, products, moe, "
+      "normgemm, e2e or gate, not \"{}\"",
       suite);
 }
 
@@ -163,8 +165,8 @@ std::optional<BenchOptions> parse(int argc, char** argv) {
   app.add_option(
          "--suite", options.suites,
          "rows, curve (rows by length), layout (of any axis), attention, decode, accept, shapes, "
-         "select (top-k, sort, positions), products (of few rows), e2e, gate (graphs drawn at "
-         "random), or several with commas")
+         "select (top-k, sort, positions), products (of few rows), moe (routing), normgemm "
+         "(norms into products), e2e, gate (graphs drawn at random), or several with commas")
       ->capture_default_str();
   app.add_option("--models", options.models, "Folder of e2e's models")->type_name("DIR");
   app.add_option("--json", options.json, "Write the results here (- for stdout)")

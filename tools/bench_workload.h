@@ -67,6 +67,10 @@ std::vector<WorkloadMaker> shape_workloads();
 std::vector<WorkloadMaker> select_workloads(bool quick);
 // Products of few rows or columns.
 std::vector<WorkloadMaker> product_workloads(bool quick);
+// Routing to experts, and other reductions over the columns of a product.
+std::vector<WorkloadMaker> routing_workloads();
+// Norms into products.
+std::vector<WorkloadMaker> norm_product_workloads();
 std::vector<WorkloadMaker> model_workloads(const std::string& folder);
 // Graphs drawn at random, the same for the same seed: cascades of one to five stages over any axes,
 // layout and type; attention of any sizes, types and masks; products beside reductions.

@@ -359,3 +359,31 @@ __device__ __forceinline__ void fold_rows(const Form& form, const Memory& memory
   }
   compute_row<Config, false>(form, memory, place, row, states, counter);
 }
+
+// Calls each(row) for the rows [first, end), in all kLanes threads of a row. Threads without a row
+// repeat the last one.
+template <typename Config, typename Each>
+__device__ __forceinline__ void for_whole_rows(long long first, long long end, Each each) {
+  constexpr int kRows = 32 / Config::kLanes;  // of a warp
+  const long long from = first + (threadIdx.x >> 5) * kRows;
+  const int inside = static_cast<int>(threadIdx.x & 31) / Config::kLanes;
+  for (long long row = from; row < end; row += Config::kThreads / Config::kLanes) {
+    each(min_of(row + inside, end - 1));
+  }
+}
+
+// Computes the rows [first, end), each whole in kLanes lanes of a warp.
+template <typename Config, typename Form, typename Memory>
+__device__ __forceinline__ void fold_whole_rows(const Form& form, const Memory& memory,
+                                                long long first, long long end, int length,
+                                                bool vector) {
+  for_whole_rows<Config>(first, end, [&](long long number) {
+    const RowPlace place{number, 0, length, 1, 0};
+    const typename Form::Row row = form.row_of(number, 0, length);
+    if (Config::kVectors && vector) {
+      compute_row<Config, true>(form, memory, place, row, nullptr, nullptr);
+    } else {
+      compute_row<Config, false>(form, memory, place, row, nullptr, nullptr);
+    }
+  });
+}

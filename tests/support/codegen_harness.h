@@ -183,6 +183,9 @@ inline void expect_compiles(const std::vector<codegen::KernelLaunch>& kernels, i
     const Compiler::Result result = compiler->compile(kernel.source, architecture);
     EXPECT_TRUE(result.compiled) << architecture << " " << kernel.name << "\n"
                                  << result.log << kernel.source;
+    EXPECT_EQ(result.log.find("instructions are serialized"), std::string::npos)
+        << architecture << " " << kernel.name << "\n"
+        << result.log;
     EXPECT_LE(result.spilled, spill) << architecture << " " << kernel.name << "\n"
                                      << kernel.source.substr(0, 2000);
   }

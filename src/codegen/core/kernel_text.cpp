@@ -22,9 +22,21 @@ std::string KernelText::buffer(int64_t value, bool written) {
     buffers_[i].written |= written;
     return names_[i];
   }
-  buffers_.push_back({value, written});
+  buffers_.push_back({value, written, false});
   names_.push_back(fmt::format("p{}", names_.size()));
   return names_.back();
+}
+
+std::string KernelText::shared_buffer(int64_t value) {
+  std::string name = buffer(value);
+  for (Parameter& parameter : buffers_) parameter.shared |= parameter.value == value;
+  return name;
+}
+
+bool KernelText::in_shared(int64_t value) const {
+  return std::any_of(buffers_.begin(), buffers_.end(), [&](const Parameter& parameter) {
+    return parameter.value == value && parameter.shared;
+  });
 }
 
 std::string KernelText::view(TmaView view) {
@@ -97,6 +109,7 @@ KernelLaunch KernelText::launch(const std::string& family, const std::string& eq
   }
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const int64_t value = buffers_[i].value;
+    if (buffers_[i].shared) continue;
     parameters.push_back(buffer_declaration(i));
     BufferRef ref;
     (value >= kScratchValues ? ref.scratch : ref.value) =
@@ -202,6 +215,7 @@ std::vector<std::string> KernelText::describe_parameters(const ValueOrder& order
   }
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const int64_t value = buffers_[i].value;
+    if (buffers_[i].shared) continue;
     BufferRef ref;
     (value >= kScratchValues ? ref.scratch : ref.value) =
         static_cast<int>(value >= kScratchValues ? value - kScratchValues : value);

@@ -26,6 +26,9 @@ class KernelText {
   DType dtype_of(int64_t value) const;
   // The pointer parameter of a value (or scratch buffer, by its number).
   std::string buffer(int64_t value, bool written = false);
+  // The same of a value in the block's shared memory: the body declares the pointer.
+  std::string shared_buffer(int64_t value);
+  bool in_shared(int64_t value) const;
   // The tensor map parameter of a view.
   std::string view(TmaView view);
   // The parameter of the launch's counter.
@@ -50,6 +53,7 @@ class KernelText {
   struct Parameter {
     int64_t value;
     bool written;
+    bool shared = false;
   };
   using ValueOrder = std::map<std::string, size_t>;  // "%107" -> 0
   std::string buffer_declaration(size_t number) const;

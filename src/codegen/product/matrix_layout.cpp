@@ -75,4 +75,28 @@ bool library_takes(ir::ExprPool& pool, MatrixLayout& layout, ir::Expr rows, ir::
   return unit(layout.row) && proved_less_equal(pool, rows, layout.column, ir::kWhereElementsExist);
 }
 
+std::optional<TmaView> matrix_view(ir::ExprPool& pool, const BufferRef& buffer, DType dtype,
+                                   ir::Expr offset, ir::Expr inner, ir::Expr lines, ir::Expr line,
+                                   ir::Expr batches, ir::Expr batch, std::vector<int> box) {
+  constexpr int64_t kUnit = 8;  // elements of 16 bytes
+  const auto multiple = [&](ir::Expr size) {
+    return pool.floormod(size, pool.integer(kUnit))->is_constant(0);
+  };
+  if (!multiple(offset) || !multiple(line) || !multiple(batch)) {
+    return std::nullopt;
+  }
+  if (!proved_less(pool, pool.integer(0), line, ir::kWhereElementsExist)) return std::nullopt;
+  const bool shared = batch->is_constant(0) || batches->is_constant(1);
+  if (!shared && !proved_less(pool, pool.integer(0), batch, ir::kWhereElementsExist))
+    return std::nullopt;
+  TmaView view;
+  view.buffer = buffer;
+  view.dtype = dtype;
+  view.offset = offset;
+  view.dims = {inner, lines, shared ? pool.integer(1) : batches};
+  view.strides = {line, shared ? line : batch};
+  view.box = std::move(box);
+  return view;
+}
+
 }  // namespace redfuser::codegen

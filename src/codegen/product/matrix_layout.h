@@ -24,4 +24,10 @@ std::optional<MatrixLayout> matrix_layout(ir::ExprPool& pool, ir::Expr offset,
 // first. Strides of a single row or column have no effect and are set to fit.
 bool library_takes(ir::ExprPool& pool, MatrixLayout& layout, ir::Expr rows, ir::Expr columns);
 
+// The tensor map of [batch, line, inner] of 16-bit elements, contiguous along `inner`; nullopt
+// where TMA cannot address it. Strides of dimensions with one element have no effect.
+std::optional<TmaView> matrix_view(ir::ExprPool& pool, const BufferRef& buffer, DType dtype,
+                                   ir::Expr offset, ir::Expr inner, ir::Expr lines, ir::Expr line,
+                                   ir::Expr batches, ir::Expr batch, std::vector<int> box);
+
 }  // namespace redfuser::codegen

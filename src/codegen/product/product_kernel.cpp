@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "codegen/core/tma_tile.h"
+#include "codegen/product/matrix_layout.h"
 #include "codegen/product/product_text.h"
 #include "ir/polynomial.h"
 #include "ir/ranges.h"
@@ -23,33 +24,6 @@ constexpr int kRingBytes = ProductText::kStages * (kTileRows + kTileColumns) * k
 // Two consumer warpgroups, and a third one of which the first warp is the producer. Registers per
 // thread.
 constexpr int kThreads = 384, kMultiplyRegisters = 240, kLoadRegisters = 24;
-
-// The tensor map of [batch, line, inner]. Strides of dimensions with one element have no effect but
-// must be valid.
-std::optional<TmaView> view_of(ir::ExprPool& pool, const BufferRef& buffer, DType dtype,
-                               ir::Expr offset, ir::Expr inner, ir::Expr lines, ir::Expr line,
-                               ir::Expr batches, ir::Expr batch, std::vector<int> box) {
-  const auto multiple = [&](ir::Expr size) { return ProductText::multiple(pool, size); };
-  if (!multiple(offset) || !multiple(line) || !multiple(batch)) {
-    return std::nullopt;
-  }
-  if (!proved_less(pool, pool.integer(0), line, ir::kWhereElementsExist)) return std::nullopt;
-  const bool shared = batch->is_constant(0) || batches->is_constant(1);
-  if (!shared && !proved_less(pool, pool.integer(0), batch, ir::kWhereElementsExist))
-    return std::nullopt;
-  TmaView view;
-  view.buffer = buffer;
-  view.dtype = dtype;
-  view.offset = offset;
-  view.dims = {inner, lines, shared ? pool.integer(1) : batches};
-  view.strides = {line, shared ? line : batch};
-  view.box = std::move(box);
-  return view;
-}
-
-}  // namespace
-
-namespace {
 
 constexpr double kPicoseconds = 1e6;  // of a microsecond
 // Shares of the machine's rate of matrix products: of this kernel's tiles, of the library's.
@@ -106,18 +80,18 @@ int ProductText::columns_of_each(size_t products) {
 
 std::optional<TmaView> ProductText::rows_view() {
   if (!call_.a_column->is_constant(1)) return std::nullopt;
-  return view_of(pool_, call_.a, call_.dtype, call_.a_offset, call_.k, call_.m, call_.a_row,
-                 call_.batch, call_.a_batch, {kDepth, kTileRows, 1});
+  return matrix_view(pool_, call_.a, call_.dtype, call_.a_offset, call_.k, call_.m, call_.a_row,
+                     call_.batch, call_.a_batch, {kDepth, kTileRows, 1});
 }
 
 std::optional<TmaView> ProductText::columns_view(const ProductCall& call) {
   if (by_rows_ ? !call.b_row->is_constant(1) : !call.b_column->is_constant(1)) return std::nullopt;
   if (by_rows_) {
-    return view_of(pool_, call.b, call.dtype, call.b_offset, call.k, call.n, call.b_column,
-                   call.batch, call.b_batch, {kDepth, tile_columns(), 1});
+    return matrix_view(pool_, call.b, call.dtype, call.b_offset, call.k, call.n, call.b_column,
+                       call.batch, call.b_batch, {kDepth, tile_columns(), 1});
   }
-  return view_of(pool_, call.b, call.dtype, call.b_offset, call.n, call.k, call.b_row, call.batch,
-                 call.b_batch, {TmaTile::kSlabColumns, kDepth, 1});
+  return matrix_view(pool_, call.b, call.dtype, call.b_offset, call.n, call.k, call.b_row,
+                     call.batch, call.b_batch, {TmaTile::kSlabColumns, kDepth, 1});
 }
 
 std::optional<KernelLaunch> ProductText::launch(const std::string& comment) {

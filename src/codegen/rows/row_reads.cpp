@@ -117,8 +117,9 @@ void RowReads::merge(Item item, ir::Expr read, int place, bool output) {
   }
   (output ? item.written : item.folded) = true;
   item.members.emplace_back(read, place);
-  item.once = item.base && std::all_of(form_.cascade.rows.begin(), form_.cascade.rows.end(),
-                                       [&](ir::Expr row) { return item.base->depends_on(row); });
+  item.once = item.base && !kernel_.in_shared(item.value) &&
+              std::all_of(form_.cascade.rows.begin(), form_.cascade.rows.end(),
+                          [&](ir::Expr row) { return item.base->depends_on(row); });
   items_.push_back(std::move(item));
 }
 

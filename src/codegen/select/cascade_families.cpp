@@ -10,6 +10,7 @@
 #include "codegen/columns/column_select.h"
 #include "codegen/ranking/radix_select.h"
 #include "codegen/ranking/ranking_select.h"
+#include "codegen/row_product/row_product_kernel.h"
 #include "codegen/rows/multi_pass_select.h"
 #include "codegen/rows/single_pass_select.h"
 #include "codegen/select/attention_select.h"
@@ -147,6 +148,38 @@ void emit_ranking_choice(CascadeForms& forms, const KernelConfig& choice) {
   add_ranking(forms.builder, forms.rows(), choice);
 }
 
+FamilyAnswer offer_row_product(CascadeForms& forms) {
+  StepBuilder trial = forms.builder;
+  auto found = row_product_form(trial, forms.step, forms.rows());
+  if (auto* refusal = std::get_if<std::string>(&found)) return {{}, std::move(*refusal)};
+  const auto& form = std::get<RowProductForm>(found);
+  const KnownSizes& sizes = trial.sizes;
+  auto choices = row_product_choices(trial, form, sizes.of(form.count), sizes.of(form.depth));
+  if (!choices.empty()) {
+    const auto config = RowProductConfig::of(choices.front().choice);
+    if (!row_product_kernel(trial, form, config)) {
+      return {{}, "an operand is not a matrix that TMA reads"};
+    }
+  }
+  return {std::move(choices), ""};
+}
+
+bool emit_row_product(CascadeForms& forms) {
+  const auto found = row_product_form(forms.builder, forms.step, forms.rows());
+  const auto* form = std::get_if<RowProductForm>(&found);
+  return form != nullptr && add_row_product(forms.builder, *form);
+}
+
+bool is_row_product(const KernelConfig& choice) { return choice.family == kRowProductFamily; }
+
+void emit_row_product_choice(CascadeForms& forms, const KernelConfig& choice) {
+  const auto found = row_product_form(forms.builder, forms.step, forms.rows());
+  auto launch = row_product_kernel(forms.builder, std::get<RowProductForm>(found),
+                                   RowProductConfig::of(choice));
+  RF_CHECK(launch.has_value(), "{} does not take the cascade", to_string(choice));
+  forms.builder.result.calls.push_back(std::move(*launch));
+}
+
 FamilyAnswer offer_sort(CascadeForms& forms) {
   const FlatStreaming& form = forms.rows();
   if (auto refusal = sort_refusal(form)) return {{}, std::move(*refusal)};
@@ -195,6 +228,7 @@ constexpr CascadeFamily kFamilies[] = {
     {"row", offer_row, emit_row, is_row, emit_row_choice},
     {"column", offer_columns, emit_columns, is_columns, emit_columns_choice},
     {"ranking", offer_ranking, emit_ranking, is_ranking, emit_ranking_choice},
+    {"row_product", offer_row_product, emit_row_product, is_row_product, emit_row_product_choice},
     {"sort", offer_sort, emit_sort, is_sort, emit_only<emit_sort>},
     {"row_passes", offer_passes, emit_passes, is_passes, emit_only<emit_passes>},
 };

@@ -117,3 +117,67 @@ __device__ __forceinline__ void rank_in_warp(const Key (&keys)[Elements], unsign
     }
   }
 }
+
+// The entry of the lane whose number differs in the bits `mask`.
+__device__ __forceinline__ RankEntry<unsigned> from_lane(const RankEntry<unsigned>& entry,
+                                                         int mask) {
+  return {__shfl_xor_sync(0xffffffffu, entry.bits, mask)};
+}
+__device__ __forceinline__ RankEntry<unsigned long long> from_lane(
+    const RankEntry<unsigned long long>& entry, int mask) {
+  return {__shfl_xor_sync(0xffffffffu, entry.word, mask),
+          __shfl_xor_sync(0xffffffffu, entry.complement, mask)};
+}
+
+// The slot of a lane's earliest element; -1 where there is none. Pairs are compared level by level:
+// a lane has many elements.
+template <int Elements, typename Key>
+__device__ __forceinline__ int first_slot(const Key (&keys)[Elements], unsigned there, Key& first) {
+  Key key[Elements];
+  int slot[Elements];
+#pragma unroll
+  for (int i = 0; i < Elements; ++i) {
+    key[i] = keys[i];
+    slot[i] = there >> i & 1u ? i : -1;
+  }
+#pragma unroll
+  for (int width = 1; width < Elements; width *= 2) {
+#pragma unroll
+    for (int i = 0; i + width < Elements; i += 2 * width) {
+      const bool later = slot[i + width] >= 0 && (slot[i] < 0 || key[i + width] > key[i]);
+      key[i] = later ? key[i + width] : key[i];
+      slot[i] = later ? slot[i + width] : slot[i];
+    }
+  }
+  first = key[0];
+  return slot[0];
+}
+
+// The same for rows of Lanes adjacent lanes, fewer than a warp's; visible to these lanes.
+template <int Lanes, int Elements, typename Key, typename Position>
+__device__ __forceinline__ void rank_in_lanes(const Key (&keys)[Elements], unsigned there,
+                                              Position position, int count, unsigned* to) {
+  static_assert(Elements <= 32 && Lanes < 32);
+  using Entry = RankEntry<Key>;
+  int slot = -1;
+  const auto find = [&] {
+    Key key;
+    slot = first_slot(keys, there, key);
+    return slot < 0 ? Entry::none() : Entry::of(key, position(slot));
+  };
+  Entry own = find();
+#pragma unroll 1
+  for (int rank = 0; rank < count; ++rank) {
+    Entry first = own;
+#pragma unroll
+    for (int step = Lanes / 2; step > 0; step /= 2) {
+      const Entry other = from_lane(first, step);
+      if (other.before(first)) first = other;
+    }
+    if (threadIdx.x % Lanes == 0) to[rank] = first.position();
+    if (slot >= 0 && own.position() == first.position()) {
+      there &= ~(1u << slot);
+      own = find();
+    }
+  }
+}

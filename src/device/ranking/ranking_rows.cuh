@@ -97,7 +97,7 @@ __device__ __forceinline__ unsigned position_in(const typename Form::Row& row, i
                                i % kWidth);
 }
 
-// Ranks a row that is one tile of a warp; `tile` is loaded.
+// Ranks a row that is one tile of a warp's lanes; `tile` is loaded.
 template <typename Config, bool Vector, int I, typename Form, typename Own, typename... Rest>
 __device__ __forceinline__ void rank_tile(const Form& form, const WarpLists<Own, Rest...>& lists,
                                           const RowTile<Config, Form>& tile,
@@ -106,7 +106,11 @@ __device__ __forceinline__ void rank_tile(const Form& form, const WarpLists<Own,
   unsigned there = 0;
   make_keys<Config, Vector, I>(form, keys, there, tile, row, lane, shift, 0);
   const auto position = [&](int i) { return position_in<Config, Form>(row, lane, shift, 0, i); };
-  rank_in_warp(keys, there, position, Own::kCount, lists.places);
+  if constexpr (Config::kLanes == 32) {
+    rank_in_warp(keys, there, position, Own::kCount, lists.places);
+  } else {
+    rank_in_lanes<Config::kLanes>(keys, there, position, Own::kCount, lists.places);
+  }
   if constexpr (sizeof...(Rest) > 0) {
     rank_tile<Config, Vector, I + 1>(form, lists.rest, tile, row, lane, shift);
   }
@@ -215,4 +219,21 @@ __device__ __forceinline__ void rank_rows(const Form& form, const Memory& memory
     }
   }
   compute_ranks<Config, false>(form, memory, lists, place, row, entries, states, counter);
+}
+
+// As fold_whole_rows(). `lists`: memory of the row's lanes.
+template <typename Config, typename Form, typename Memory, typename Lists>
+__device__ __forceinline__ void rank_whole_rows(const Form& form, const Memory& memory, Lists lists,
+                                                long long first, long long end, int length,
+                                                bool vector) {
+  for_whole_rows<Config>(first, end, [&](long long number) {
+    const RowPlace place{number, 0, length, 1, 0};
+    const typename Form::Row row = form.row_of(number, 0, length);
+    if (Config::kVectors && vector) {
+      compute_ranks<Config, true>(form, memory, lists, place, row, nullptr, nullptr, nullptr);
+    } else {
+      compute_ranks<Config, false>(form, memory, lists, place, row, nullptr, nullptr, nullptr);
+    }
+    __syncwarp();  // the next row's ranks take the place of these
+  });
 }
