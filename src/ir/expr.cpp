@@ -52,6 +52,21 @@ struct NodeEqual {
   bool operator()(const ExprNode* a, const Sought& b) const { return (*this)(a, &b.node); }
 };
 
+// An operation as it was asked for, before folding.
+struct Request {
+  ExprOp op;
+  std::vector<Expr> args;
+  bool operator==(const Request&) const = default;
+};
+
+struct RequestHash {
+  size_t operator()(const Request& request) const {
+    size_t hash = static_cast<size_t>(request.op);
+    for (Expr arg : request.args) hash = (hash ^ arg->id) * 0x9e3779b97f4a7c15ull;
+    return hash ^ hash >> 32;
+  }
+};
+
 std::vector<uint32_t> united(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
   std::vector<uint32_t> result;
   std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(result));
@@ -65,9 +80,18 @@ struct ExprPool::Impl {
   size_t base_nodes = 0, base_symbols = 0, base_axes = 0;  // how many it has
   std::deque<ExprNode> nodes;
   std::unordered_set<const ExprNode*, NodeHash, NodeEqual> interned;
+  std::unordered_map<Request, Expr, RequestHash> made;  // results of ExprPool::make
   std::vector<std::string> symbols, axes;
   std::map<std::string, Expr> symbol_by_name;
   std::map<std::pair<std::string, Expr>, Expr> shared_axes;
+
+  Expr find_made(const Request& request) const {
+    for (const Impl* at = this; at != nullptr; at = at->base ? at->base->impl_.get() : nullptr) {
+      const auto found = at->made.find(request);
+      if (found != at->made.end()) return found->second;
+    }
+    return nullptr;
+  }
 
   Expr find(const Sought& sought) const {
     for (const Impl* at = this; at != nullptr; at = at->base ? at->base->impl_.get() : nullptr) {
@@ -211,10 +235,17 @@ Expr ExprPool::read(int64_t value, DType dtype, std::vector<Expr> indices) {
 }
 
 Expr ExprPool::make(ExprOp op, std::vector<Expr> args) {
-  if (Expr folded = fold(*this, op, args)) return folded;
-  ExprNode node{op, result_dtype(op, args)};
-  node.args = std::move(args);
-  return intern(std::move(node));
+  // Folding needs proofs, and the same operations come again with every layer of a model.
+  Request request{op, std::move(args)};
+  if (Expr known = impl_->find_made(request)) return known;
+  Expr result = fold(*this, op, request.args);
+  if (!result) {
+    ExprNode node{op, result_dtype(op, request.args)};
+    node.args = request.args;
+    result = intern(std::move(node));
+  }
+  if (!extended_) impl_->made.emplace(std::move(request), result);
+  return result;
 }
 
 Expr ExprPool::cast(DType dtype, Expr value) {

@@ -21,9 +21,9 @@ struct Writer {
   cascade::Cascade cascade;
   ir::Expr row, stream, column;
 
-  explicit Writer(ir::ExprPool& p, bool fixed = false) : pool(p) {
+  explicit Writer(ir::ExprPool& p, bool fixed = false, int64_t size = 48) : pool(p) {
     row = pool.axis("i", pool.symbol("rows"));
-    stream = pool.axis("j", fixed ? pool.integer(48) : pool.symbol("n"));
+    stream = pool.axis("j", fixed ? pool.integer(size) : pool.symbol("n"));
     column = pool.axis("c", pool.integer(4));
     cascade.rows = {row};
     cascade.stream = stream;
@@ -481,6 +481,33 @@ TEST(Certificate, RejectsAFormWithoutRepair) {
   const cascade::Certificate certificate = certify(pool, writer.cascade, derived.streaming);
   EXPECT_FALSE(certificate.valid);
   EXPECT_NE(certificate.failure.find("where the graph gives"), std::string::npos);
+}
+
+// Elements need not be as many as in the graph, nor computed: rows that are longer than a
+// certificate takes, and arithmetic of sizes and inputs, are tested on rows of plain elements.
+TEST(Certificate, TestsFormsOfLongRows) {
+  ir::ExprPool pool;
+  Writer writer(pool, true, 30522);
+  ir::Expr p;
+  softmax(writer, writer.f(ir::ExprOp::Tanh, writer.div(writer.x(0), writer.x(1))), p);
+  writer.out(p, true);
+  const auto derived = std::get<cascade::Derivation>(derive(pool, writer.cascade));
+  const cascade::Certificate certificate = certify(pool, writer.cascade, derived.streaming);
+  EXPECT_TRUE(certificate.valid) << certificate.failure;
+  EXPECT_GT(certificate.cases, 70);
+}
+
+// Sums of x and of x·x are not sums of unrelated elements: such forms keep their arithmetic.
+TEST(Certificate, KeepsElementsTogetherThatTheFormTakesApart) {
+  ir::ExprPool pool;
+  Writer writer(pool);
+  ir::Expr mean = writer.div(writer.sum(writer.x(0)), writer.n());
+  ir::Expr squares = writer.div(writer.sum(writer.square(writer.x(0))), writer.n());
+  writer.out(writer.sub(squares, writer.square(mean)));
+  auto derived = std::get<cascade::Derivation>(derive(pool, writer.cascade));
+  EXPECT_TRUE(certify(pool, writer.cascade, derived.streaming).valid);
+  derived.streaming.accumulators[1].transport = nullptr;
+  EXPECT_FALSE(certify(pool, writer.cascade, derived.streaming).valid);
 }
 
 }  // namespace

@@ -24,6 +24,21 @@ double number_of(ir::Expr leaf, int seed) {
   }
 }
 
+// More positions than a tape computes at once, beginning in their middle.
+void expect_equal_positions(ir::Expr expr, cascade::Tape& tape, ir::Expr axis) {
+  constexpr int64_t kBegin = 5, kEnd = 90;
+  std::vector<double> actual(kEnd - kBegin);
+  tape.run([](ir::Expr e) { return number_of(e, 0); }, {axis, kBegin, kEnd}, actual.data());
+  for (int64_t position = kBegin; position < kEnd; ++position) {
+    const double expected = evaluate(expr, [&](ir::Expr e) {
+      return e == axis ? static_cast<double>(position) : number_of(e, 0);
+    });
+    const double result = actual[static_cast<size_t>(position - kBegin)];
+    EXPECT_TRUE(result == expected || (std::isnan(result) && std::isnan(expected)))
+        << position << ": " << result << ", not " << expected;
+  }
+}
+
 TEST(Tape, GivesWhatEvaluationGives) {
   ir::ExprPool p;
   ir::Expr n = p.symbol("n"), i = p.axis("i", n), k = p.axis("k", p.integer(3));
@@ -54,6 +69,7 @@ TEST(Tape, GivesWhatEvaluationGives) {
       EXPECT_TRUE(actual == expected || (std::isnan(actual) && std::isnan(expected)))
           << to_string(p, expr) << ", seed " << seed << ": " << actual << ", not " << expected;
     }
+    expect_equal_positions(expr, moved, i);
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "cascade/certify/elements.h"
 #include "cascade/certify/simulate.h"
 #include "cascade/visibility/hidden_elements.h"
 #include "ir/evaluate.h"
@@ -60,30 +61,6 @@ double float_value(Kind kind, uint64_t hash) {
   }
   return small;
 }
-
-// Replaces contractions inside bodies by inputs, as the algebra treats them as elements.
-class Opaquer {
- public:
-  explicit Opaquer(ir::ExprPool& pool) : pool_(pool) {}
-  ir::Expr operator()(ir::Expr root) {
-    return pool_.rewrite(root, [&](ir::Expr e) -> ir::Expr {
-      if (e->op != ir::ExprOp::Reduce) return nullptr;
-      auto [entry, inserted] = names_.try_emplace(e, 0);
-      if (inserted) entry->second = kFirst + static_cast<int64_t>(names_.size());
-      std::vector<ir::Expr> indices;
-      visit(e, [&](ir::Expr node) {
-        if (node->op == ir::ExprOp::Axis && e->depends_on(node)) indices.push_back(node);
-      });
-      return pool_.read(entry->second, e->dtype, indices);
-    });
-  }
-
- private:
-  static constexpr int64_t kFirst = int64_t{1} << 40;
-  ir::ExprPool& pool_;
-  std::map<ir::Expr, int64_t, bool (*)(ir::Expr, ir::Expr)> names_{
-      [](ir::Expr a, ir::Expr b) { return a->id < b->id; }};
-};
 
 // With a guard that replaces a whole row by zeros, the graph computes 0·v per element, which is NaN
 // for an infinite v, and the fused form writes 0. Values behind such guards are drawn finite.
@@ -152,8 +129,9 @@ constexpr int64_t kWorthThreads = 64;  // shorter rows take less time than start
 
 struct Case {
   Kind kind;
-  int64_t size;
+  int64_t size;  // of every symbol
   uint64_t seed;
+  int64_t length = -1;  // of the row; -1: as the sizes give it
 };
 
 std::vector<Case> cases_for(ir::Expr extent) {
@@ -163,6 +141,17 @@ std::vector<Case> cases_for(ir::Expr extent) {
       fixed ? std::vector<int64_t>{3} : std::vector<int64_t>{1, 2, 3, 7};
   for (Kind kind : kKinds) {
     for (int64_t size : sizes) cases.push_back({kind, size, cases.size() + 17});
+  }
+  return cases;
+}
+
+// Rows of elements have any length.
+std::vector<Case> cases_of_elements() {
+  std::vector<Case> cases;
+  for (Kind kind : kKinds) {
+    for (const int64_t length : {1, 2, 3, 7, 61}) {
+      cases.push_back({kind, length, cases.size() + 17, length});
+    }
   }
   return cases;
 }
@@ -188,7 +177,9 @@ class Trial {
     certificate.valid = true;
     Row row;
     row.values = environment(test.kind, test.size, test.seed, finite_);
-    row.length = static_cast<int64_t>(evaluate(cascade_.stream->extent(), row.values));
+    row.length = test.length >= 0
+                     ? test.length
+                     : static_cast<int64_t>(evaluate(cascade_.stream->extent(), row.values));
     if (row.length > kLongestRow || row.length < fewest_) return certificate;
     row.columns = {{0}, {1}};
     const RowResult expected = unfused_.run(row);
@@ -254,31 +245,17 @@ class Trial {
   StreamingSimulator fused_;
 };
 
-}  // namespace
-
-Certificate certify(ir::ExprPool& pool, const Cascade& original, const Streaming& derived) {
-  Cascade cascade = original;
-  Streaming streaming = derived;
-  Opaquer opaque(pool);
-  for (Stage& stage : cascade.stages) stage.body = opaque(stage.body);
-  for (CascadeOutput& output : cascade.outputs) output.body = opaque(output.body);
-  for (Accumulator& a : streaming.accumulators) a.lift = opaque(a.lift);
-  for (ir::Expr& finish : streaming.finish) finish = opaque(finish);
-  for (CascadeOutput& output : streaming.cascade.outputs) output.body = opaque(output.body);
-
-  const ir::Expr hidden = hidden_elements(pool, streaming);
-  const std::vector<Case> cases = cases_for(cascade.stream->extent());
-  // Each thread has its own simulators, and the cases' results are joined in order, so that the
-  // certificate is that of a single thread which stops at the first failure.
+// Each thread has its own simulators, and the cases' results are joined in order, so that the
+// certificate is that of a single thread which stops at the first failure.
+Certificate certificate_of(const Sides& sides, ir::Expr hidden, const std::vector<Case>& cases,
+                           ThreadPool& threads) {
   std::vector<Certificate> parts(cases.size());
   std::atomic<int64_t> first_failure = static_cast<int64_t>(cases.size());
-  ir::Expr extent = cascade.stream->extent();
-  ThreadPool threads(extent->is_constant() && extent->integer >= kWorthThreads ? 0 : 1);
   std::vector<std::unique_ptr<Trial>> trials(static_cast<size_t>(threads.size()));
   threads.parallel_for(static_cast<int64_t>(cases.size()), [&](int64_t number, int worker) {
     if (number > first_failure) return;
     auto& trial = trials[static_cast<size_t>(worker)];
-    if (!trial) trial = std::make_unique<Trial>(cascade, streaming, hidden);
+    if (!trial) trial = std::make_unique<Trial>(sides.cascade, sides.streaming, hidden);
     Certificate& part = parts[static_cast<size_t>(number)];
     part = trial->run(cases[static_cast<size_t>(number)]);
     for (int64_t first = first_failure; !part.valid && number < first;) {
@@ -296,6 +273,24 @@ Certificate certify(ir::ExprPool& pool, const Cascade& original, const Streaming
     if (!certificate.valid) break;
   }
   return certificate;
+}
+
+}  // namespace
+
+Certificate certify(ir::ExprPool& pool, const Cascade& cascade, const Streaming& streaming) {
+  ElementReads reads(pool);
+  const Sides sides = with_contractions_read(pool, {cascade, streaming}, reads);
+  const ir::Expr hidden = hidden_elements(pool, sides.streaming);
+  // An identity of arbitrary elements needs none of the arithmetic of sizes and inputs. Masks are
+  // part of that arithmetic.
+  if (Sides elements = sides; hidden->is_constant(0) && read_elements(elements, pool, reads)) {
+    ThreadPool one(1);
+    const Certificate certificate = certificate_of(elements, hidden, cases_of_elements(), one);
+    if (certificate.valid && certificate.cases > 0) return certificate;
+  }
+  ir::Expr extent = cascade.stream->extent();
+  ThreadPool threads(extent->is_constant() && extent->integer >= kWorthThreads ? 0 : 1);
+  return certificate_of(sides, hidden, cases_for(extent), threads);
 }
 
 std::string fingerprint(const ir::ExprPool& pool, const Cascade& cascade) {

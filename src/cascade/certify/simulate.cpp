@@ -81,21 +81,27 @@ std::vector<double> flattened(ir::Reduction reduction, const Partial& partial) {
   return result;
 }
 
-// Evaluates with the streamed position, a column point and a supplier of leaves.
-double at(Tape& tape, const Row& row, ir::Expr stream, int64_t position,
-          const std::vector<ir::Expr>& columns, const std::vector<int64_t>& point,
-          const ir::Environment& leaves) {
+// Evaluates at streamed positions and a column point, with a supplier of leaves.
+void at(Tape& tape, const Row& row, const AxisRange& range, const std::vector<ir::Expr>& columns,
+        const std::vector<int64_t>& point, const ir::Environment& leaves, double* results) {
   auto environment = [&](ir::Expr leaf) -> double {
     if (leaf->op == ir::ExprOp::Leaf || (leaf->op == ir::ExprOp::Read && leaf->integer < 0)) {
       return leaves(leaf);
     }
-    if (leaf == stream) return static_cast<double>(position);
     for (size_t i = 0; i < columns.size(); ++i) {
       if (leaf == columns[i]) return static_cast<double>(point[i]);
     }
     return row.values(leaf);
   };
-  return tape.run(std::ref(environment));  // no allocation per call
+  tape.run(std::ref(environment), range, results);  // no allocation per call
+}
+
+// The same at the first position.
+double at(Tape& tape, const Row& row, ir::Expr stream, const std::vector<ir::Expr>& columns,
+          const std::vector<int64_t>& point, const ir::Environment& leaves) {
+  double result = 0;
+  at(tape, row, {stream, 0, 1}, columns, point, leaves, &result);
+  return result;
 }
 
 using Points = std::vector<std::vector<int64_t>>;
@@ -139,17 +145,18 @@ void write_outputs(const std::vector<CascadeOutput>& outputs, std::vector<Tape>&
   }
   for (size_t o = 0; o < outputs.size(); ++o) {
     const CascadeOutput& output = outputs[o];
-    std::vector<double>& values = out.outputs.emplace_back();
     const int64_t positions = output.maps_back ? row.length : 1;
     const Points points = output.maps_back ? Points{{}} : points_of(columns, row);
-    for (int64_t position = 0; position < positions; ++position) {
-      for (size_t p = 0; p < points.size(); ++p) {
-        auto leaves = [&](ir::Expr leaf) -> double {
-          if (leaf->op == ir::ExprOp::Read) return ranked_read(leaf, ranked);
-          return results(static_cast<size_t>(leaf->integer), p);
-        };
-        values.push_back(at(tapes[o], row, stream, position, columns, points[p], std::ref(leaves)));
-      }
+    // An output has several positions or several points.
+    std::vector<double>& values =
+        out.outputs.emplace_back(static_cast<size_t>(positions) * points.size());
+    for (size_t p = 0; p < points.size(); ++p) {
+      auto leaves = [&](ir::Expr leaf) -> double {
+        if (leaf->op == ir::ExprOp::Read) return ranked_read(leaf, ranked);
+        return results(static_cast<size_t>(leaf->integer), p);
+      };
+      at(tapes[o], row, {stream, 0, positions}, columns, points[p], std::ref(leaves),
+         values.data() + p);
     }
   }
 }
@@ -183,10 +190,12 @@ RowResult UnfusedSimulator::run(const Row& row) {
     for (size_t p = 0; p < points.size(); ++p) {
       Partial total = identity(stage.reduction);
       auto leaves = [&](ir::Expr leaf) { return result_of(static_cast<size_t>(leaf->integer), p); };
+      std::vector<double> values(static_cast<size_t>(row.length));
+      at(impl_->bodies[s], row, {cascade.stream, 0, row.length}, stage.columns, points[p],
+         std::ref(leaves), values.data());
       for (int64_t l = 0; l < row.length; ++l) {
-        const double value = at(impl_->bodies[s], row, cascade.stream, l, stage.columns, points[p],
-                                std::ref(leaves));
-        total = combine(stage.reduction, stage.k, total, element(stage.reduction, value, l));
+        total = combine(stage.reduction, stage.k, total,
+                        element(stage.reduction, values[static_cast<size_t>(l)], l));
       }
       by_point.push_back(total);
     }
@@ -253,11 +262,14 @@ class TileContext {
       for (size_t p = 0; p < points.size(); ++p) {
         Partial tile = identity(a.reduction);
         auto leaves = [&](ir::Expr leaf) { return reference(leaf, next, old, p); };
+        const AxisRange range{streaming_.cascade.stream, begin, end};
+        lifted_.resize(static_cast<size_t>(end - begin));
+        at(tapes_.lifts[k], row_, range, a.columns, points[p], std::ref(leaves), lifted_.data());
+        find_hidden(k, points[p], range);
         for (int64_t l = begin; l < end; ++l) {
-          if (hides(k, points[p], l)) continue;
-          const double value = at(tapes_.lifts[k], row_, streaming_.cascade.stream, l, a.columns,
-                                  points[p], std::ref(leaves));
-          tile = combine(a.reduction, a.k, tile, element(a.reduction, value, l));
+          const auto i = static_cast<size_t>(l - begin);
+          if (hidden_ != nullptr && hides_[i] != 0) continue;
+          tile = combine(a.reduction, a.k, tile, element(a.reduction, lifted_[i], l));
         }
         next.partials[k][p] = combine(a.reduction, a.k, transported(k, p, old, next), tile);
       }
@@ -291,13 +303,13 @@ class TileContext {
 
  private:
   // What masks are made of holds no leaf.
-  bool hides(size_t k, const std::vector<int64_t>& point, int64_t position) const {
-    if (hidden_ == nullptr) return false;
+  void find_hidden(size_t k, const std::vector<int64_t>& point, const AxisRange& range) const {
+    if (hidden_ == nullptr) return;
     const auto leaves = [](ir::Expr) { return 0.0; };
-    const bool hides = at(*hidden_, row_, streaming_.cascade.stream, position,
-                          streaming_.accumulators[k].columns, point, leaves) != 0;
-    left_out_ += hides && k == 0;
-    return hides;
+    hides_.resize(static_cast<size_t>(range.end - range.begin));
+    at(*hidden_, row_, range, streaming_.accumulators[k].columns, point, leaves, hides_.data());
+    if (k == 0)
+      left_out_ += std::count_if(hides_.begin(), hides_.end(), [](double h) { return h != 0; });
   }
 
   double computed(const State& state, size_t stage, size_t point, Finished& finished) const {
@@ -312,7 +324,7 @@ class TileContext {
     };
     const auto& columns = streaming_.cascade.stages[stage].columns;
     const Points& points = stage_points_[stage];
-    return at(tapes_.finishes[stage], row_, streaming_.cascade.stream, 0, columns,
+    return at(tapes_.finishes[stage], row_, streaming_.cascade.stream, columns,
               points[std::min(point, points.size() - 1)], std::ref(leaves));
   }
 
@@ -331,7 +343,7 @@ class TileContext {
     const State& state = leaf->leaf_kind == ir::LeafKind::NewResult ? next : old;
     auto leaves = [&](ir::Expr inner) { return state_leaf(inner, state, point); };
     return at(tapes_.references[static_cast<size_t>(leaf->integer)], row_,
-              streaming_.cascade.stream, 0, {}, {}, std::ref(leaves));
+              streaming_.cascade.stream, {}, {}, std::ref(leaves));
   }
 
   // State leaves of a transport are the old values, even of accumulators that are already updated.
@@ -340,7 +352,7 @@ class TileContext {
     std::optional<Tape>& transport = tapes_.transports[k];
     if (!transport) return own;
     auto leaves = [&](ir::Expr leaf) { return reference(leaf, next, old, point); };
-    return {at(*transport, row_, streaming_.cascade.stream, 0, {}, {}, std::ref(leaves)), {}};
+    return {at(*transport, row_, streaming_.cascade.stream, {}, {}, std::ref(leaves)), {}};
   }
 
   const Streaming& streaming_;
@@ -348,6 +360,7 @@ class TileContext {
   const Row& row_;
   Tape* const hidden_;
   mutable int64_t left_out_ = 0;
+  mutable std::vector<double> lifted_, hides_;  // of a tile
   std::vector<Points> accumulator_points_, stage_points_;
   State empty_;
 };

@@ -1,5 +1,7 @@
 #include "cascade/certify/tape.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "ir/evaluate.h"
 #include "ir/scalars/reference.h"
@@ -9,7 +11,7 @@ namespace redfuser::cascade {
 Tape::Tape(ir::Expr root) {
   slot_of(root);
   slots_.clear();
-  values_.resize(operations_.size());
+  values_.resize(operations_.size() * kWidth);
 }
 
 // Arguments precede their users, so the root is last.
@@ -28,7 +30,7 @@ uint32_t Tape::slot_of(ir::Expr expr) {
     read.indices.assign(slots.size(), ir::ExprNode{ir::ExprOp::Constant, DType::Int64});
     for (const ir::ExprNode& index : read.indices) read.node.args.push_back(&index);
   }
-  operations_.push_back({expr, arguments_.size()});
+  operations_.push_back({expr, arguments_.size(), reads_.size() - 1});
   arguments_.insert(arguments_.end(), slots.begin(), slots.end());
   const auto slot = static_cast<uint32_t>(operations_.size() - 1);
   slots_.emplace(expr, slot);
@@ -36,48 +38,94 @@ uint32_t Tape::slot_of(ir::Expr expr) {
 }
 
 double Tape::run(const ir::Environment& environment) {
-  size_t next_read = 0;
-  for (size_t i = 0; i < operations_.size(); ++i) {
-    values_[i] = result(operations_[i], environment, next_read);
-  }
-  return values_.back();
+  run(environment, {nullptr, 0, 1}, false);
+  return values_[values_.size() - kWidth];
 }
 
-double Tape::read(const Operation& operation, ConcreteRead& read,
-                  const ir::Environment& environment) {
-  for (size_t i = 0; i < read.indices.size(); ++i) {
-    read.indices[i].integer = ir::as_int(argument(operation, i));
+void Tape::run(const ir::Environment& environment, const AxisRange& range, double* results) {
+  for (int64_t begin = range.begin; begin < range.end; begin += kWidth) {
+    const auto count = std::min(kWidth, static_cast<size_t>(range.end - begin));
+    run(environment, {range.axis, begin, count}, begin > range.begin);
+    results = std::copy_n(values_.end() - kWidth, count, results);
   }
-  return environment(&read.node);
 }
 
-double Tape::result(const Operation& operation, const ir::Environment& environment,
-                    size_t& next_read) {
+// `again`: what does not depend on the axis is known.
+void Tape::run(const ir::Environment& environment, const Points& points, bool again) {
+  double* row = values_.data();
+  for (const Operation& operation : operations_) {
+    const bool varies = points.axis != nullptr && operation.expr->depends_on(points.axis);
+    if (varies) {
+      compute(operation, environment, points, row);
+    } else if (!again) {
+      compute(operation, environment, {nullptr, 0, 1}, row);
+      // Later rows may be longer than this one.
+      if (points.axis != nullptr) std::fill_n(row + 1, kWidth - 1, *row);
+    }
+    row += kWidth;
+  }
+}
+
+void Tape::read(const Operation& operation, const ir::Environment& environment, size_t count,
+                double* results) {
+  ConcreteRead& read = reads_[operation.read];
+  for (size_t point = 0; point < count; ++point) {
+    for (size_t i = 0; i < read.indices.size(); ++i) {
+      read.indices[i].integer = ir::as_int(argument(operation, i)[point]);
+    }
+    results[point] = environment(&read.node);
+  }
+}
+
+void Tape::compute(const Operation& operation, const ir::Environment& environment,
+                   const Points& points, double* results) {
   ir::Expr expr = operation.expr;
-  auto arg = [&](size_t i) { return argument(operation, i); };
+  const size_t count = points.count;
+  const auto arg = [&](size_t i) { return argument(operation, i); };
   switch (expr->op) {
     case ir::ExprOp::Constant:
-      return is_float(expr->dtype) ? expr->number : static_cast<double>(expr->integer);
+      *results = is_float(expr->dtype) ? expr->number : static_cast<double>(expr->integer);
+      return;
     case ir::ExprOp::Axis:
+      for (size_t i = 0; i < count; ++i) {
+        results[i] = expr == points.axis
+                         ? static_cast<double>(points.begin) + static_cast<double>(i)
+                         : environment(expr);
+      }
+      return;
     case ir::ExprOp::Symbol:
     case ir::ExprOp::Leaf:
-      return environment(expr);
+      *results = environment(expr);
+      return;
     case ir::ExprOp::Reduce:
-      return evaluate(expr, environment);
+      for (size_t i = 0; i < count; ++i) {
+        results[i] = evaluate(expr, [&](ir::Expr leaf) {
+          return points.axis != nullptr && leaf == points.axis
+                     ? static_cast<double>(points.begin) + static_cast<double>(i)
+                     : environment(leaf);
+        });
+      }
+      return;
     case ir::ExprOp::Read:
-      return read(operation, reads_[next_read++], environment);
+      read(operation, environment, count, results);
+      return;
     case ir::ExprOp::Select:
-      return arg(0) != 0 ? arg(1) : arg(2);
+      for (size_t i = 0; i < count; ++i) results[i] = arg(0)[i] != 0 ? arg(1)[i] : arg(2)[i];
+      return;
     case ir::ExprOp::Cast:
-      return ir::cast_between(expr->dtype, expr->args[0]->dtype, arg(0));
+      for (size_t i = 0; i < count; ++i) {
+        results[i] = ir::cast_between(expr->dtype, expr->args[0]->dtype, arg(0)[i]);
+      }
+      return;
     default:
       break;
   }
   const DType dtype = expr->args[0]->dtype;
-  if (expr->args.size() == 1) return unary(expr->op, dtype, arg(0));
-  double value = arg(0);
-  for (size_t i = 1; i < expr->args.size(); ++i) value = binary(expr->op, dtype, value, arg(i));
-  return value;
+  if (expr->args.size() == 1) return unary(expr->op, dtype, arg(0), results, count);
+  binary(expr->op, dtype, arg(0), arg(1), results, count);
+  for (size_t i = 2; i < expr->args.size(); ++i) {
+    binary(expr->op, dtype, results, arg(i), results, count);
+  }
 }
 
 }  // namespace redfuser::cascade

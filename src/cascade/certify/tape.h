@@ -9,6 +9,12 @@
 
 namespace redfuser::cascade {
 
+// The positions [begin, end) of an axis.
+struct AxisRange {
+  ir::Expr axis;
+  int64_t begin, end;
+};
+
 class Tape {
  public:
   explicit Tape(ir::Expr root);
@@ -19,26 +25,41 @@ class Tape {
   // environment is called for all leaves of the expression. The tape owns its working memory: the
   // environment must not run the same tape.
   double run(const ir::Environment& environment);
+  // The same at every position of a range, whose axis the environment does not get. It is called
+  // once for what does not depend on the axis.
+  void run(const ir::Environment& environment, const AxisRange& range, double* results);
 
  private:
+  static constexpr size_t kWidth = 32;  // positions at once
+
   struct Operation {
     ir::Expr expr;
     size_t first;  // of its arguments' slots, in `arguments_`
+    size_t read;   // of `reads_`
   };
   // A read as the environment gets it: its indices are constants.
   struct ConcreteRead {
     ir::ExprNode node;
     std::vector<ir::ExprNode> indices;
   };
+  // Some positions of an axis; null: one point.
+  struct Points {
+    ir::Expr axis;
+    int64_t begin;
+    size_t count;
+  };
 
   uint32_t slot_of(ir::Expr expr);
-  double result(const Operation& operation, const ir::Environment& environment, size_t& next_read);
-  double read(const Operation& operation, ConcreteRead& read, const ir::Environment& environment);
-  double argument(const Operation& operation, size_t i) const {
-    return values_[arguments_[operation.first + i]];
+  void run(const ir::Environment& environment, const Points& points, bool again);
+  void compute(const Operation& operation, const ir::Environment& environment, const Points& points,
+               double* results);
+  void read(const Operation& operation, const ir::Environment& environment, size_t count,
+            double* results);
+  const double* argument(const Operation& operation, size_t i) const {
+    return values_.data() + arguments_[operation.first + i] * kWidth;
   }
 
-  std::vector<Operation> operations_;  // operation i computes values_[i]
+  std::vector<Operation> operations_;  // operation i computes kWidth values from i * kWidth on
   std::vector<uint32_t> arguments_;
   std::vector<double> values_;
   std::vector<ConcreteRead> reads_;

@@ -52,37 +52,74 @@ static double of_words(ExprOp op, double a, double b) {
   return static_cast<double>(*word_operation(op, DType::Int64, as_int(a), as_int(b)));
 }
 
-double binary(ExprOp op, DType dtype, double a, double b) {
-  const bool real = is_float(dtype);
-  if (!real && has_words(dtype)) {
-    const auto word = word_operation(op, dtype, word_of_number(dtype, a), word_of_number(dtype, b));
-    if (word) return number_of_word(scalar_op(op).boolean ? DType::Bool : dtype, *word);
+// Integers go by their words; false for types and operations that have none.
+static bool words_of_binary(ExprOp op, DType dtype, const double* a, const double* b, double* y,
+                            size_t count) {
+  if (!has_words(dtype)) return false;
+  const DType result = scalar_op(op).boolean ? DType::Bool : dtype;
+  for (size_t i = 0; i < count; ++i) {
+    const auto word =
+        word_operation(op, dtype, word_of_number(dtype, a[i]), word_of_number(dtype, b[i]));
+    if (!word) return false;
+    y[i] = number_of_word(result, *word);
   }
+  return true;
+}
+
+static bool words_of_unary(ExprOp op, DType dtype, const double* x, double* y, size_t count) {
+  if (!has_words(dtype)) return false;
+  for (size_t i = 0; i < count; ++i) {
+    const auto word = word_operation(op, dtype, word_of_number(dtype, x[i]));
+    if (!word) return false;
+    y[i] = number_of_word(dtype, *word);
+  }
+  return true;
+}
+
+void binary(ExprOp op, DType dtype, const double* as, const double* bs, double* y, size_t count) {
+  if (words_of_binary(op, dtype, as, bs, y, count)) return;
+  [[maybe_unused]] const bool real = is_float(dtype);
   switch (op) {
-#define RF_BINARY(NAME, REFERENCE, ...) \
-  case ExprOp::NAME:                    \
-    return REFERENCE;
+#define RF_BINARY(NAME, REFERENCE, ...)  \
+  case ExprOp::NAME:                     \
+    for (size_t i = 0; i < count; ++i) { \
+      const double a = as[i], b = bs[i]; \
+      y[i] = REFERENCE;                  \
+    }                                    \
+    return;
 #include "ir/scalars/operations.def"
     default:
       internal_error("evaluate: no binary operation {}", static_cast<int>(op));
   }
 }
 
-double unary(ExprOp op, DType dtype, double x) {
-  if (!is_float(dtype) && has_words(dtype)) {
-    if (const auto word = word_operation(op, dtype, word_of_number(dtype, x))) {
-      return number_of_word(dtype, *word);
-    }
-  }
+void unary(ExprOp op, DType dtype, const double* xs, double* y, size_t count) {
+  if (words_of_unary(op, dtype, xs, y, count)) return;
   switch (op) {
-#define RF_UNARY(NAME, REFERENCE, ...) \
-  case ExprOp::NAME:                   \
-    return REFERENCE;
+#define RF_UNARY(NAME, REFERENCE, ...)   \
+  case ExprOp::NAME:                     \
+    for (size_t i = 0; i < count; ++i) { \
+      const double x = xs[i];            \
+      y[i] = REFERENCE;                  \
+    }                                    \
+    return;
 #define RF_UNARY_BITS RF_UNARY
 #include "ir/scalars/operations.def"
     default:
       internal_error("evaluate: no unary operation {}", static_cast<int>(op));
   }
+}
+
+double binary(ExprOp op, DType dtype, double a, double b) {
+  double result = 0;
+  binary(op, dtype, &a, &b, &result, 1);
+  return result;
+}
+
+double unary(ExprOp op, DType dtype, double x) {
+  double result = 0;
+  unary(op, dtype, &x, &result, 1);
+  return result;
 }
 
 }  // namespace redfuser::ir

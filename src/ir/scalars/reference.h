@@ -3,6 +3,7 @@
 // floats are not rounded.
 #pragma once
 
+#include <cstddef>
 #include <limits>
 
 #include "ir/scalars/expr_op.h"
@@ -23,5 +24,8 @@ double cast_between(DType to, DType from, double value);
 // Operations of two and of one operand of type `dtype`. A division of integers by zero gives 0.
 double binary(ExprOp op, DType dtype, double a, double b);
 double unary(ExprOp op, DType dtype, double x);
+// The same for `count` operands: y[i] of a[i] and b[i], of x[i]. A result may be an operand.
+void binary(ExprOp op, DType dtype, const double* a, const double* b, double* y, size_t count);
+void unary(ExprOp op, DType dtype, const double* x, double* y, size_t count);
 
 }  // namespace redfuser::ir
