@@ -24,28 +24,30 @@ REFUSED = [
 ]
 
 
-class Streaming(unittest.TestCase):
-    server = None
-
-    def events(self, body, most=None):
-        """Of a stream, of which no more are read."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.http, timeout=60)
+def events_of(server, body):
+    """Yields the events of a stream as they come. Closing it closes the connection."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.http, timeout=60)
+    try:
         connection.request("POST", "/v2/models/llama/generate_stream", json.dumps(body))
         answer = connection.getresponse()
-        self.assertEqual((answer.status, answer.headers["content-type"].split(";")[0]), (200, "text/event-stream"))
-        found = []
-        while (line := answer.readline()) and (most is None or len(found) < most):
+        if (answer.status, answer.headers["content-type"].split(";")[0]) != (200, "text/event-stream"):
+            raise AssertionError(answer.read())
+        for line in answer:
             if line.startswith(b"data: "):
-                found.append(json.loads(line[6:]))
+                yield json.loads(line[6:])
+    finally:
         connection.close()
-        return found
+
+
+class Streaming(unittest.TestCase):
+    server = None
 
     def test_tokens_are_those_of_the_exporter(self):
         wanted = np.reshape(TOKENS, [1, -1]).tolist()
         body = {"input_ids": PROMPT, "parameters": {"max_tokens": len(wanted[0])}}
         status, answer = self.server.ask("/v2/models/llama/generate", json.dumps(body).encode())
         self.assertEqual((status, answer), (200, {"model_name": "llama", "model_version": "1", "tokens": wanted}))
-        events = self.events(body)
+        events = list(events_of(self.server, body))
         self.assertEqual([event["token"] for event in events], wanted[0])
         self.assertEqual(events[0], {"model_name": "llama", "model_version": "1", "row": 0, "token": wanted[0][0]})
         padded = {**{name: ids.tolist() for name, ids in PADDED.items()},
@@ -54,9 +56,12 @@ class Streaming(unittest.TestCase):
         self.assertEqual(answer["tokens"], PADDED_TOKENS.tolist())
 
     def test_a_client_that_leaves_ends_the_generation(self):
-        self.assertEqual(len(self.events({"input_ids": PROMPT, "parameters": {"max_tokens": 1_000_000}}, 3)), 3)
+        events = events_of(self.server, {"input_ids": PROMPT, "parameters": {"max_tokens": 1_000_000}})
+        next(events)
+        events.close()
         # The session's turn is free again.
-        self.assertEqual(len(self.events({"input_ids": PROMPT, "parameters": {"max_tokens": 2}})), 2)
+        body = {"input_ids": PROMPT, "parameters": {"max_tokens": 2}}
+        self.assertEqual(len(list(events_of(self.server, body))), 2)
 
     def test_refusals_before_the_first_token_have_a_status(self):
         for route in ("generate", "generate_stream"):

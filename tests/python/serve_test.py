@@ -9,6 +9,8 @@ import sys
 import tempfile
 import unittest
 
+from serve_data import Data
+from serve_failures import Failures
 from serve_grpc import Grpc
 from serve_inference import Inference
 from serve_refusals import LIMIT, Refusals
@@ -27,7 +29,7 @@ def fill(folder):
     (folder / "llama").mkdir()
     shutil.copy(LLAMA / "model.onnx", folder / "llama")
     write_affine(folder / "affine.onnx", 1)
-    for name in ("replaced", "weights", "broken", "truncated", "typo", "device"):
+    for name in ("replaced", "weights", "broken", "truncated", "typo", "device", "pair"):
         write_affine(folder / name / "model.onnx", 1, external=name in ("weights", "truncated"))
     for version in (3, 12):
         write_affine(folder / "numbered" / str(version) / "model.onnx", version)
@@ -35,6 +37,7 @@ def fill(folder):
     (folder / "damaged" / "model.onnx").write_bytes(b"damaged")
     (folder / "typo" / "redfuser.toml").write_text("[batching]\nmax_row = 4\n")
     (folder / "device" / "redfuser.toml").write_text('[session]\ndevice = "gpu9"\n')
+    (folder / "pair" / "redfuser.toml").write_text("[deployment]\nnum_replicas = 2\nhealth_check_period_s = 1\n")
     write_affine(folder / "rows" / "model.onnx", 1, rows=4)
     (folder / "rows" / "redfuser.toml").write_text("[batching]\nmax_rows = 4\n")
 
@@ -44,7 +47,7 @@ def main():
         folder = pathlib.Path(temporary, "models")
         fill(folder)
         server = Server(folder, "--max-request-bytes", LIMIT)
-        for case in (Grpc, Inference, Refusals, Reload, Streaming):
+        for case in (Data, Failures, Grpc, Inference, Refusals, Reload, Streaming):
             case.server = server
         try:
             return 0 if unittest.main(exit=False).result.wasSuccessful() else 1

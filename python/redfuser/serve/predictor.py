@@ -6,7 +6,9 @@ import typing
 
 import numpy as np
 
+from .._core import UserError
 from ..programs import compile
+from ..providers import did_you_mean
 from ..sessions import Session
 from ..tensors import numpy_dtype, to_numpy
 
@@ -18,12 +20,16 @@ class Predictor:
 
     `columns` names the column of an input where the two differ; other columns are passed on, before the outputs.
     Rows of the data set are rows of the first dimension of each input and output. The other arguments are those of
-    Session.
+    Session. UserError for a column of an input that there is not, and as from compile and Session.
     """
 
     def __init__(self, model: typing.Any, columns: typing.Mapping[str, str] | None = None, **session: typing.Any) -> None:
         self.session = Session(compile(model), **session)
-        self.columns = {info.name: (columns or {}).get(info.name, info.name) for info in self.session.inputs}
+        self.columns = {info.name: info.name for info in self.session.inputs}
+        for name in columns or {}:
+            if name not in self.columns:
+                raise UserError(f'columns: the model has no input "{name}"{did_you_mean(name, self.columns)}')
+        self.columns.update(columns or {})
         self._dtypes = {info.name: numpy_dtype(info.dtype) for info in self.session.inputs}
 
     def __call__(self, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
