@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <tuple>
 
 #include "bench_workload.h"
 #include "tool.h"
@@ -26,12 +27,22 @@ uint16_t to_half(float value) {
   return static_cast<uint16_t>(sign | (kept + 0xfffu + (kept >> 13 & 1u)) >> 13);
 }
 
-double from_half(uint16_t bits) {
+double convert_half(uint16_t bits) {
   const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
   double value = exponent == 0    ? std::ldexp(mantissa, -24)
                  : exponent == 31 ? (mantissa == 0 ? HUGE_VAL : std::nan(""))
                                   : std::ldexp(mantissa + 1024, exponent - 25);
   return bits & 0x8000 ? -value : value;
+}
+
+// References of large products read many elements.
+double from_half(uint16_t bits) {
+  static const std::vector<double> values = [] {
+    std::vector<double> all(0x10000);
+    for (size_t i = 0; i < all.size(); ++i) all[i] = convert_half(static_cast<uint16_t>(i));
+    return all;
+  }();
+  return values[bits];
 }
 
 uint16_t to_bfloat(float value) {
@@ -43,26 +54,27 @@ double from_bfloat(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
-// Numbers of that name and type, drawn once.
+// Numbers of that name, type and deviation, drawn once.
 template <typename T, typename Convert>
-const std::vector<T>& period_of(DType dtype, const std::string& name, Convert convert) {
+const std::vector<T>& period_of(DType dtype, const std::string& name, float deviation,
+                                Convert convert) {
   static std::mutex mutex;
-  static std::map<std::pair<DType, std::string>, std::vector<T>> periods;
+  static std::map<std::tuple<DType, std::string, float>, std::vector<T>> periods;
   const std::lock_guard lock(mutex);
-  std::vector<T>& period = periods[{dtype, name}];
+  std::vector<T>& period = periods[{dtype, name, deviation}];
   if (period.empty()) {
     std::seed_seq seed(name.begin(), name.end());
     std::mt19937_64 generator(seed);
     std::normal_distribution<float> normal;
     period.resize(kPeriod);
-    for (T& value : period) value = convert(normal(generator));
+    for (T& value : period) value = convert(deviation * normal(generator));
   }
   return period;
 }
 
 template <typename T, typename Convert>
-void fill(Tensor& tensor, const std::string& name, Convert convert) {
-  const std::vector<T>& period = period_of<T>(tensor.dtype(), name, convert);
+void fill(Tensor& tensor, const std::string& name, float deviation, Convert convert) {
+  const std::vector<T>& period = period_of<T>(tensor.dtype(), name, deviation, convert);
   for (int64_t begin = 0; begin < tensor.size(); begin += kPeriod) {
     const auto count = static_cast<size_t>(std::min(kPeriod, tensor.size() - begin));
     std::memcpy(tensor.as<T>() + begin, period.data(), count * sizeof(T));
@@ -83,17 +95,17 @@ std::string model_text(const std::string& graph) {
   return "<ir_version: 9, opset_import: [\"\" : 20]> " + graph;
 }
 
-Tensor normal_tensor(const std::string& name, DType dtype, Dims dims) {
+Tensor normal_tensor(const std::string& name, DType dtype, Dims dims, float deviation) {
   Tensor tensor(dtype, std::move(dims));
   switch (dtype) {
     case DType::Float32:
-      fill<float>(tensor, name, [](float x) { return x; });
+      fill<float>(tensor, name, deviation, [](float x) { return x; });
       break;
     case DType::Float16:
-      fill<uint16_t>(tensor, name, to_half);
+      fill<uint16_t>(tensor, name, deviation, to_half);
       break;
     case DType::BFloat16:
-      fill<uint16_t>(tensor, name, to_bfloat);
+      fill<uint16_t>(tensor, name, deviation, to_bfloat);
       break;
     default:
       fail("no random tensor of {}", name_of(dtype));

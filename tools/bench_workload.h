@@ -71,6 +71,8 @@ std::vector<WorkloadMaker> product_workloads(bool quick);
 std::vector<WorkloadMaker> routing_workloads();
 // Norms into products.
 std::vector<WorkloadMaker> norm_product_workloads();
+// Feed-forward layers: two products with a map, or a gate, between.
+std::vector<WorkloadMaker> ffn_workloads(bool quick);
 std::vector<WorkloadMaker> model_workloads(const std::string& folder);
 // Graphs drawn at random, the same for the same seed: cascades of one to five stages over any axes,
 // layout and type; attention of any sizes, types and masks; products beside reductions.
@@ -84,8 +86,9 @@ int type_number(DType dtype);
 // "<ir_version: 9, opset_import: [...]> " and a graph.
 std::string model_text(const std::string& graph);
 
-// N(0, 1), repeating after about a million elements; other names give other numbers. Thread-safe.
-Tensor normal_tensor(const std::string& name, DType dtype, Dims dims);
+// N(0, deviation²), repeating after about a million elements; other names give other numbers.
+// Thread-safe.
+Tensor normal_tensor(const std::string& name, DType dtype, Dims dims, float deviation = 1);
 // An element of a floating tensor.
 double element(const Tensor& tensor, int64_t index);
 // ||y - reference|| / ||reference|| over the sampled rows; of whole models over all outputs.
