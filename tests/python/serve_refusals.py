@@ -55,6 +55,8 @@ REFUSED = [
     ("/v2/models/typo/infer", b"{}", {}, 404, 'did you mean "max_rows"?'),
     ("/v2/models/device/infer", b"{}", {}, 503, "gpu9"),
     ("/v2/models/rows/infer", b"{}", {}, 503, "no symbolic first dimension in common"),
+    ("/v2/models/pending/infer", b"{}", {}, 503, "no replica has started yet"),
+    ("/v2/models/ray/infer", b"{}", {}, 404, "num_replicas"),
     ("/v2/repository/models/damaged/load", b"", {}, 400, "damaged"),
 ]
 

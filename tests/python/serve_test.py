@@ -29,7 +29,7 @@ def fill(folder):
     (folder / "llama").mkdir()
     shutil.copy(LLAMA / "model.onnx", folder / "llama")
     write_affine(folder / "affine.onnx", 1)
-    for name in ("replaced", "weights", "broken", "truncated", "typo", "device", "pair"):
+    for name in ("replaced", "weights", "broken", "truncated", "typo", "device", "pair", "pending", "ray"):
         write_affine(folder / name / "model.onnx", 1, external=name in ("weights", "truncated"))
     for version in (3, 12):
         write_affine(folder / "numbered" / str(version) / "model.onnx", version)
@@ -38,6 +38,8 @@ def fill(folder):
     (folder / "typo" / "redfuser.toml").write_text("[batching]\nmax_row = 4\n")
     (folder / "device" / "redfuser.toml").write_text('[session]\ndevice = "gpu9"\n')
     (folder / "pair" / "redfuser.toml").write_text("[deployment]\nnum_replicas = 2\nhealth_check_period_s = 1\n")
+    (folder / "pending" / "redfuser.toml").write_text("[deployment.ray_actor_options]\nnum_gpus = 64\n")
+    (folder / "ray" / "redfuser.toml").write_text('[deployment]\nnum_replicas = "two"\n')
     write_affine(folder / "rows" / "model.onnx", 1, rows=4)
     (folder / "rows" / "redfuser.toml").write_text("[batching]\nmax_rows = 4\n")
 

@@ -9,16 +9,14 @@ import typing
 
 from ray import serve
 from ray.exceptions import RayActorError
-from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, RayServeException
+from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
 from ray.serve.handle import DeploymentHandle, DeploymentResponseGenerator
 
-from .._core import UserError
 from ..providers import did_you_mean
-from .applications import Limits, application_of, load, served, unload
+from .applications import Limits, State, application_of, load, model, served, unload
 from .datatypes import datatype_of
 from .errors import Refusal, RequestError
 from .generation import GenerateRequest
-from .options import read_options
 from .repository import Repository
 
 PATIENCE_S = 5.0  # with a question that takes a replica no time
@@ -28,8 +26,8 @@ Table = typing.Dict[str, typing.Any]
 def absence(folder: str, name: str) -> RequestError:
     """Why a model has no application."""
     try:
-        read_options(Repository(folder).entry(name))
-    except UserError as error:
+        model({"folder": folder, "name": name})
+    except Exception as error:  # of the options, by this package or by Ray
         return RequestError(404, str(error))
     return RequestError(404, f'model "{name}" is not loaded{did_you_mean(name, served())}')
 
@@ -53,22 +51,25 @@ class Calls:
         self._handles: dict[str, DeploymentHandle] = {}
         self._looked_at = 0.0
 
-    async def _forget_removed(self) -> None:
-        """A request to a removed application would wait for its replicas."""
-        if time.monotonic() - self._looked_at < 1:
-            return
+    async def _states(self) -> dict[str, State]:
+        """A request to an application that was removed would wait for its replicas."""
         self._looked_at = time.monotonic()
-        names = await asyncio.to_thread(served)
-        self._handles = {name: handle for name, handle in self._handles.items() if name in names}
+        states = await asyncio.to_thread(served)
+        self._handles = {name: handle for name, handle in self._handles.items() if name in states}
+        return states
 
     async def handle(self, name: str) -> DeploymentHandle:
-        """RequestError 404, with the reason, for a model without an application."""
-        await self._forget_removed()
+        """Of a model that has run. RequestError, with the reason: 404 for one without an application, 503 for one whose
+        first replica has not started."""
+        if time.monotonic() - self._looked_at > 1:
+            await self._states()
         if name not in self._handles:
-            try:
-                self._handles[name] = await asyncio.to_thread(serve.get_app_handle, application_of(name))
-            except RayServeException:
-                raise await asyncio.to_thread(absence, self.folder, name) from None
+            state = (await self._states()).get(name)
+            if state is None:
+                raise await asyncio.to_thread(absence, self.folder, name)
+            if state.status != "RUNNING":
+                raise RequestError(503, f'model "{name}": no replica has started yet {state.message}'.rstrip())
+            self._handles[name] = await asyncio.to_thread(serve.get_app_handle, application_of(name))
         return self._handles[name]
 
     async def load(self, name: str) -> None:
@@ -78,8 +79,10 @@ class Calls:
             raise RequestError(400, problem)
 
     async def unload(self, name: str) -> None:
-        await self.handle(name)
-        del self._handles[name]
+        """RequestError 404 for a model that is not served."""
+        if name not in await self._states():
+            raise await asyncio.to_thread(absence, self.folder, name)
+        self._handles.pop(name, None)
         await asyncio.to_thread(unload, name)
 
     async def call(self, name: str, method: str, *args: typing.Any) -> typing.Any:

@@ -26,6 +26,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--reload", type=float, default=2.0, metavar="SECONDS",
                       help="how often the folder is looked at (%(default)s; 0: never)")
     made.add_argument("--max-request-bytes", type=int, default=64 << 20, metavar="N", help="of a request (%(default)s)")
+    made.add_argument("--routes", type=int, default=1, metavar="N",
+                      help="processes that forward the requests of all models (%(default)s)")
     made.add_argument("--address", metavar="ADDRESS", help="a Ray cluster that runs, such as auto; else one is started")
     made.add_argument("--num-cpus", type=int, metavar="N", help="of a Ray that this starts (all cores)")
     made.add_argument("--object-store-bytes", type=int, default=1 << 30, metavar="N",
@@ -77,9 +79,12 @@ def main(arguments: typing.Sequence[str] | None = None) -> int:
         if not pathlib.Path(options.folder).is_dir():
             raise ValueError(f"{options.folder} is not a folder")
         start_ray(options)
-        told(deploy(options.folder, request_bytes=options.max_request_bytes))
+        told(deploy(options.folder, request_bytes=options.max_request_bytes, replicas=options.routes))
     except (Error, ValueError, ConnectionError) as error:
         print(f"redfuser-serve: {error}", file=sys.stderr)
+        return 2
+    except RuntimeError as error:  # of a process of Ray, such as for a port that is in use: its last line is the cause
+        print(f"redfuser-serve: {str(error).strip().splitlines()[-1]}", file=sys.stderr)
         return 2
     print(f"redfuser-serve: ready at http://{options.host}:{options.http_port}", flush=True)
     ended = threading.Event()
