@@ -10,7 +10,7 @@
 #include "cpu/convolution/convolution_families.h"
 #include "cpu/select/make_kernel.h"
 #include "cpu/steps/cascade/cascade_families.h"
-#include "cpu/steps/map_families.h"
+#include "cpu/steps/map/map_families.h"
 #include "cpu/steps/product_families.h"
 #include "cpu/steps/reduce_families.h"
 #include "redfuser/redfuser.h"
@@ -152,6 +152,8 @@ TEST(CpuFamilies, EveryConfigurationComputesTheSame) {
        {70, 300},
        10},
       {"t = Transpose<perm = [1, 0]>(x) z = Exp(t) y = Add(t, z)", {130, 70}, 2},
+      {"t = Relu(x) n = Neg(x) e = Exp(x) y = Concat<axis = 0>(t, n, e)", {70, 90}, 3},
+      {"p = Constant<value_ints = [3, 1, 2, 70]>() y = Pad<mode = \"edge\">(x, p)", {31, 40}, 3},
       {"y = ReduceMax<keepdims = 0>(x)", {9, 131}, 1},
       {"a = Constant<value = int64[1] {0}>() y = ReduceSum(x, a)", {300, 70}, 4},
       {"a = Constant<value_int = 1>() y = CumSum(x, a)", {30, 70}, 1},

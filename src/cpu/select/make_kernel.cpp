@@ -5,7 +5,7 @@
 #include "cpu/opaque/opaque_table.h"
 #include "cpu/select/chosen_kernel.h"
 #include "cpu/steps/cascade/cascade_families.h"
-#include "cpu/steps/map_families.h"
+#include "cpu/steps/map/map_families.h"
 #include "cpu/steps/product_families.h"
 #include "cpu/steps/reduce_families.h"
 

@@ -1,0 +1,65 @@
+#include "cpu/steps/map/map_families.h"
+
+#include <algorithm>
+
+#include "cpu/steps/map/map_plan.h"
+#include "cpu/tile/specialize.h"
+
+namespace redfuser::cpu {
+namespace {
+
+constexpr const char* kMap = "map";
+constexpr const char* kSections = "sections";
+
+const fuse::MapStep& step_of(const StepForm& form) { return std::get<fuse::MapStep>(form.kind); }
+
+std::shared_ptr<MapPlan> program(StepForm& form) {
+  return std::make_shared<MapPlan>(form.graph, form.symbols, step_of(form));
+}
+
+select::FamilyAnswer offer(StepForm& form) {
+  const auto plan = form.program_of<MapPlan>(kMap, [&] { return program(form); });
+  std::vector<select::Candidate> candidates;
+  for (const auto& [rows, columns] : plan->tiles()) {
+    plan->set_tile({rows, columns});
+    candidates.push_back(
+        {{kMap, {{"rows", static_cast<int>(rows)}, {"columns", static_cast<int>(columns)}}},
+         plan->time(form.threads).time});
+  }
+  const std::vector<MapSection> sections = map_sections(step_of(form), form.symbols);
+  if (!sections.empty()) {
+    const select::Parameters parameters{{kSections, static_cast<int>(sections.size())}};
+    candidates.push_back({{kMap, parameters}, SectionedMapPlan(form, sections).time(form.threads)});
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const auto& a, const auto& b) { return a.time < b.time; });
+  return {std::move(candidates), ""};
+}
+
+std::shared_ptr<const StepPlan> emit(StepForm& form, const select::KernelConfig& choice) {
+  if (choice.parameters.front().first == kSections) {
+    return std::make_shared<SectionedMapPlan>(form, map_sections(step_of(form), form.symbols));
+  }
+  auto plan = form.take<MapPlan>(kMap, [&] { return program(form); });
+  plan->set_tile({choice.at("rows"), choice.at("columns")});
+  plan->alone = plan->time(form.threads).alone;
+  return plan;
+}
+
+constexpr Family kFamilies[] = {{kMap, offer, emit}};
+
+}  // namespace
+
+std::span<const Family> map_families() { return kFamilies; }
+
+std::vector<int64_t> symbols_of(const ir::Graph& graph, const fuse::MapStep& step) {
+  std::vector<ir::Expr> expressions = step.axes;
+  std::vector<ir::ValueId> values;
+  for (const auto& output : step.outputs) {
+    expressions.push_back(output.body);
+    values.push_back(output.value);
+  }
+  return symbols_of(graph, expressions, values);
+}
+
+}  // namespace redfuser::cpu

@@ -1,0 +1,170 @@
+#include "cpu/steps/map/map_plan.h"
+
+#include <algorithm>
+
+#include "cpu/steps/column_choice.h"
+#include "cpu/steps/step_kernel.h"
+#include "cpu/tile/specialize.h"
+#include "cpu/tile/tile_builder.h"
+
+namespace redfuser::cpu {
+namespace {
+
+// Elements of a tile, of the columns of one whose rows are long, and of square ones.
+constexpr int64_t kTileElements[] = {2048, 4096, 16384};
+constexpr int64_t kSquares[] = {32, 64};
+constexpr int64_t kTaskElements = 32768;  // below this a task is not worth handing out
+
+// Replaces the section's axis by one of its own positions.
+void narrow(ir::ExprPool& pool, const MapSection& section, std::vector<ir::Expr>& axes,
+            std::vector<ir::Expr>& indices, std::vector<ir::Expr>& bodies) {
+  const ir::Expr axis = indices[section.axis];
+  const int64_t length = section.end - section.begin;
+  const ir::Expr part = length == 1 ? pool.integer(0) : pool.axis("s", pool.integer(length));
+  const ir::Expr position = pool.add(part, pool.integer(section.begin));
+  for (ir::Expr& e : indices) e = pool.substitute(e, {{axis, position}});
+  for (ir::Expr& e : bodies) e = pool.substitute(e, {{axis, position}});
+  std::replace(axes.begin(), axes.end(), axis, part);
+  if (length == 1) std::erase(axes, part);
+}
+
+}  // namespace
+
+MapPlan::MapPlan(const ir::Graph& graph, std::span<const int64_t> symbols,
+                 const fuse::MapStep& step, const MapSection* section) {
+  for (const auto& output : step.outputs) outputs_.push_back(output.value);
+  build(graph, symbols, step, section);
+}
+
+void MapPlan::build(const ir::Graph& graph, std::span<const int64_t> symbols,
+                    const fuse::MapStep& step, const MapSection* section) {
+  Specializer specializer(pool, symbols);
+  std::vector<ir::Expr> axes = specializer.copy_axes(step.axes);
+  std::vector<ir::Expr> indices, bodies;
+  for (ir::Expr axis : step.axes) indices.push_back(specializer.copy(axis));
+  for (const auto& output : step.outputs) bodies.push_back(specializer.copy(output.body));
+  if (section != nullptr) narrow(pool, *section, axes, indices, bodies);
+  std::vector<ir::Expr*> all;
+  for (ir::Expr& e : indices) all.push_back(&e);
+  for (ir::Expr& e : bodies) all.push_back(&e);
+  if (extent_of(axes) == 0) {
+    rows_ = 0;
+    return;
+  }
+  split_axes(pool, axes, all);
+  auto dims = [&](int64_t value) {
+    return dims_of(graph, static_cast<ir::ValueId>(value), symbols);
+  };
+  const AxisSplit split = choose_columns(pool, axes, bodies, dims);
+  TileBuilder builder(pool, program, dims);
+  builder.set_rows(split.rows);
+  rows_ = extent_of(split.rows);
+  if (!split.columns.empty()) {
+    scope_ = builder.fixed_scope(split.columns);
+    columns_ = extent_of(split.columns);
+  }
+  for (size_t i = 0; i < bodies.size(); ++i) {
+    const ir::ValueId value = outputs_[i];
+    builder.store(static_cast<int>(i), graph.values[static_cast<size_t>(value)].dtype,
+                  dims_of(graph, value, symbols), indices, builder.compile_to_store(bodies[i]),
+                  scope_);
+  }
+}
+
+std::vector<MapPlan::Tile> MapPlan::tiles() const {
+  std::vector<Tile> tiles;
+  const auto add = [&](int64_t rows, int64_t columns) {
+    const Tile tile(std::clamp<int64_t>(rows, 1, std::max<int64_t>(rows_, 1)),
+                    std::clamp<int64_t>(columns, 1, std::max<int64_t>(columns_, 1)));
+    if (std::find(tiles.begin(), tiles.end(), tile) == tiles.end()) tiles.push_back(tile);
+  };
+  for (const int64_t elements : kTileElements) {
+    const int64_t columns = std::clamp<int64_t>(columns_, 1, elements);
+    add(ceil_div(elements, columns), columns);
+  }
+  for (const int64_t side : kSquares) add(side, 2 * side);
+  return tiles;
+}
+
+void MapPlan::set_tile(Tile tile) {
+  if (rows_ == 0) return;
+  row_tile_ = program.row_tile = std::clamp<int64_t>(tile.first, 1, rows_);
+  column_tile_ = std::clamp<int64_t>(tile.second, 1, columns_);
+  if (scope_ != kNoScope) program.scopes[static_cast<size_t>(scope_)].tile = column_tile_;
+  program.layout();
+}
+
+void MapPlan::set_best_tile(int threads) {
+  Tile best;
+  double least = HUGE_VAL;
+  for (const Tile& tile : tiles()) {
+    set_tile(tile);
+    const double estimate = time(threads).time;
+    if (estimate < least) best = tile;
+    least = std::min(least, estimate);
+  }
+  set_tile(best);
+  alone = time(threads).alone;
+}
+
+StepTime MapPlan::time(int threads) const {
+  if (rows_ == 0 || columns_ == 0) return {};
+  const auto each = static_cast<double>(tiles_of_task());
+  TaskTime task = task_time(program);
+  task.time *= each;
+  task.floor *= each;
+  const int64_t tiles = ceil_div(rows_, row_tile_) * ceil_div(columns_, column_tile_);
+  return step_time(task, std::ceil(static_cast<double>(tiles) / each), threads,
+                   output_bytes(program));
+}
+
+void MapPlan::run(RunContext& context) const {
+  for (ir::ValueId value : outputs_) allocate(context, value);
+  run_allocated(context);
+}
+
+void MapPlan::run_allocated(RunContext& context) const {
+  if (rows_ == 0 || columns_ == 0) return;
+  const int64_t across = ceil_div(columns_, column_tile_);
+  const int64_t tiles = ceil_div(rows_, row_tile_) * across;
+  const int64_t per_task = tiles_of_task();
+  TileRunner runner(program, context, outputs_);
+  runner.run(ceil_div(tiles, per_task), alone, [&](TileContext& machine, int64_t task) {
+    for (int64_t tile = task * per_task; tile < std::min(tiles, (task + 1) * per_task); ++tile) {
+      const int64_t row = tile / across * row_tile_;
+      const int64_t column = tile % across * column_tile_;
+      if (scope_ != kNoScope) {
+        machine.columns[static_cast<size_t>(scope_)] = {column,
+                                                        std::min(column_tile_, columns_ - column)};
+      }
+      program.run(machine, row, std::min(row_tile_, rows_ - row));
+    }
+  });
+}
+
+int64_t MapPlan::tiles_of_task() const {
+  const int64_t tiles = ceil_div(rows_, row_tile_) * ceil_div(columns_, column_tile_);
+  return std::clamp<int64_t>(kTaskElements / (row_tile_ * column_tile_), 1, tiles);
+}
+
+SectionedMapPlan::SectionedMapPlan(const StepForm& form, const std::vector<MapSection>& sections) {
+  const auto& step = std::get<fuse::MapStep>(form.kind);
+  for (const auto& output : step.outputs) outputs_.push_back(output.value);
+  for (const MapSection& section : sections) {
+    parts_.push_back(std::make_unique<MapPlan>(form.graph, form.symbols, step, &section));
+    parts_.back()->set_best_tile(form.threads);
+  }
+}
+
+double SectionedMapPlan::time(int threads) const {
+  double time = 0;
+  for (const auto& part : parts_) time += part->time(threads).time;
+  return time;
+}
+
+void SectionedMapPlan::run(RunContext& context) const {
+  for (ir::ValueId value : outputs_) allocate(context, value);
+  for (const auto& part : parts_) part->run_allocated(context);
+}
+
+}  // namespace redfuser::cpu

@@ -1,0 +1,58 @@
+// A pointwise step, or a section of one, as a tile program over blocks of rows and columns.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cpu/estimate/program_time.h"
+#include "cpu/steps/map/map_sections.h"
+#include "cpu/steps/step_form.h"
+
+namespace redfuser::cpu {
+
+class MapPlan final : public TilePlan {
+ public:
+  // Rows and columns of a tile.
+  using Tile = std::pair<int64_t, int64_t>;
+
+  // `section`: null for the whole step.
+  MapPlan(const ir::Graph& graph, std::span<const int64_t> symbols, const fuse::MapStep& step,
+          const MapSection* section = nullptr);
+
+  // The tiles that are worth comparing.
+  std::vector<Tile> tiles() const;
+  void set_tile(Tile tile);
+  // The fastest by estimate.
+  void set_best_tile(int threads);
+  StepTime time(int threads) const;
+
+  void run(RunContext& context) const override;
+  // The same without allocating the outputs.
+  void run_allocated(RunContext& context) const;
+
+ private:
+  void build(const ir::Graph& graph, std::span<const int64_t> symbols, const fuse::MapStep& step,
+             const MapSection* section);
+  int64_t tiles_of_task() const;
+
+  std::vector<ir::ValueId> outputs_;
+  int64_t rows_ = 1, columns_ = 1, row_tile_ = 1, column_tile_ = 1;
+  int scope_ = kNoScope;
+};
+
+// A pointwise step section by section.
+class SectionedMapPlan final : public StepPlan {
+ public:
+  // Each section with its fastest tile.
+  SectionedMapPlan(const StepForm& form, const std::vector<MapSection>& sections);
+
+  double time(int threads) const;
+  void run(RunContext& context) const override;
+
+ private:
+  std::vector<ir::ValueId> outputs_;
+  std::vector<std::unique_ptr<MapPlan>> parts_;
+};
+
+}  // namespace redfuser::cpu
