@@ -134,6 +134,8 @@ Emitter::Named Emitter::operation(ir::Expr expr) {
   if (fast_math_ && single && expr->op == ir::ExprOp::Div && values[0].depth > values[1].depth) {
     return fast_quotient(expr, values[0], values[1]);
   }
+  kernel().note_type(expr->dtype);
+  for (ir::Expr arg : expr->args) kernel().note_type(arg->dtype);
   if (expr->op == ir::ExprOp::Cast) {
     // A cast between types that are computed in the same type needs no statement.
     const std::string text = operation_text(expr, args, fast_exp_);

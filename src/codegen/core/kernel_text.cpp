@@ -22,6 +22,7 @@ std::string KernelText::buffer(int64_t value, bool written) {
     buffers_[i].written |= written;
     return names_[i];
   }
+  note_type(dtype_of(value));
   buffers_.push_back({value, written, false});
   names_.push_back(fmt::format("p{}", names_.size()));
   return names_.back();
@@ -94,9 +95,12 @@ std::string KernelText::member_values() const {
 }
 
 KernelLaunch KernelText::launch(const std::string& family, const std::string& equations,
-                                const std::vector<std::string_view>& headers,
-                                const std::string& before, const std::string& body, int block,
-                                int min_blocks) const {
+                                std::vector<std::string_view> headers, const std::string& before,
+                                const std::string& body, int block, int min_blocks) const {
+  if (low_bit_) {
+    const auto types = std::find(headers.begin(), headers.end(), "types");
+    headers.insert(types + 1, {"ptx_low_bit", "low_bit"});
+  }
   KernelLaunch launch;
   launch.family = family;
   launch.headers = headers;

@@ -31,6 +31,8 @@ class KernelText {
   bool in_shared(int64_t value) const;
   // The tensor map parameter of a view.
   std::string view(TmaView view);
+  // Text of the kernel has values of this type: the launch has its header.
+  void note_type(DType dtype) { low_bit_ |= is_low_bit_float(dtype); }
   // The parameter of the launch's counter.
   std::string counter();
   // The parameter or literal of a size: an Int64 expression over symbols.
@@ -46,7 +48,7 @@ class KernelText {
   // The launch of a kernel with this `body`. The step's equations are a comment before it, `before`
   // is text at namespace scope. The caller sets grid, shared, cluster and config.
   KernelLaunch launch(const std::string& family, const std::string& equations,
-                      const std::vector<std::string_view>& headers, const std::string& before,
+                      std::vector<std::string_view> headers, const std::string& before,
                       const std::string& body, int block, int min_blocks = 0) const;
 
  private:
@@ -65,7 +67,7 @@ class KernelText {
   const fuse::Step& step_;
   std::vector<DType> scratch_dtypes_;
   std::vector<TmaView> views_;
-  bool counter_ = false;
+  bool counter_ = false, low_bit_ = false;
   std::vector<Parameter> buffers_;
   std::vector<std::string> names_;
   std::vector<ir::Expr> sizes_;

@@ -90,18 +90,23 @@ bool wants_warp(ir::ExprPool& pool, const std::vector<Store>& stores) {
   return found;
 }
 
+// Elements of a thread. Bytes that are only moved fill a vector; others are computed as words.
 int vector_width(const KernelText& kernel, const MapShape& shape) {
   size_t smallest = 4;
+  bool codes = true;
   auto note = [&](int64_t value) {
-    smallest = std::min(smallest, size_of(kernel.dtype_of(value)));
+    const DType dtype = kernel.dtype_of(value);
+    smallest = std::min(smallest, size_of(dtype));
+    codes &= is_low_bit_float(dtype);
   };
   for (const Store& store : shape.stores) {
     note(store.value);
     visit(store.body, [&](ir::Expr e) {
-      if (e->op == ir::ExprOp::Read && is_float(e->dtype)) note(e->integer);
+      const bool number = is_float(e->dtype) || is_low_bit_float(e->dtype);
+      if (e->op == ir::ExprOp::Read && number) note(e->integer);
     });
   }
-  return smallest >= 4 ? 4 : 8;
+  return codes ? 16 : smallest >= 4 ? 4 : 8;
 }
 
 class VectorMap {

@@ -14,8 +14,13 @@
 namespace redfuser::codegen {
 namespace {
 
-std::string cast_text(ir::Expr expr, const std::string& x) {
-  const DType from = expr->args[0]->dtype, to = expr->dtype;
+std::string cast_text(DType to, DType from, const std::string& x) {
+  if (to != from && is_low_bit_float(from)) {
+    return cast_text(to, DType::Float32, fmt::format("to_float({})", x));
+  }
+  if (to != from && is_low_bit_float(to)) {
+    return fmt::format("to_low_bit<{}>({})", value_type(to), cast_text(DType::Float32, from, x));
+  }
   if (value_type(from) == value_type(to) && (is_float(to) || from == to)) return x;
   if (to == DType::Bool) return fmt::format("({} != 0)", x);
   if (is_float(to) || from == DType::Bool) {
@@ -35,7 +40,7 @@ std::string power_text(ir::Expr expr, const std::string& a, const std::string& b
 std::string plain_text(ir::Expr expr, const std::vector<std::string>& args, bool fast_exp) {
   switch (expr->op) {
     case ir::ExprOp::Cast:
-      return cast_text(expr, args[0]);
+      return cast_text(expr->dtype, expr->args[0]->dtype, args[0]);
     case ir::ExprOp::Select:
       return fmt::format("{} ? {} : {}", args[0], args[1], args[2]);
     case ir::ExprOp::Pow:  // constant exponents are products
@@ -64,6 +69,9 @@ std::string operation_text(ir::Expr expr, const std::vector<std::string>& args, 
 
 std::string literal(double number, DType dtype) {
   if (dtype == DType::Bool) return number != 0 ? "true" : "false";
+  if (is_low_bit_float(dtype)) {
+    return fmt::format("{}({}u)", value_type(dtype), static_cast<int>(number));
+  }
   if (!is_float(dtype)) return word_text(dtype, ir::word_of_number(dtype, number));
   if (std::isnan(number)) return "NAN_F";
   if (std::isinf(number)) return number > 0 ? "INFINITY_F" : "(-INFINITY_F)";

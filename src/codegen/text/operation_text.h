@@ -11,7 +11,7 @@ namespace redfuser::codegen {
 
 // The text of an operation on operands that are already values.
 std::string operation_text(ir::Expr expr, const std::vector<std::string>& args, bool fast_exp);
-// A literal of value_type(dtype).
+// A literal of value_type(dtype); for a float of 8 bits `number` is the code.
 std::string literal(double number, DType dtype);
 // The exact identity of a reduction.
 std::string identity_of(ir::Reduction reduction, DType dtype);

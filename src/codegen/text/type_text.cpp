@@ -32,15 +32,24 @@ std::string_view storage_type(DType dtype) {
       return "long long";
     case DType::UInt64:
       return "unsigned long long";
+    case DType::Float8E4M3FN:
+      return "e4m3fn_t";
+    case DType::Float8E4M3FNUZ:
+      return "e4m3fnuz_t";
+    case DType::Float8E5M2:
+      return "e5m2_t";
+    case DType::Float8E5M2FNUZ:
+      return "e5m2fnuz_t";
+    case DType::Float8E8M0:
+      return "e8m0_t";
     default:
       user_error("tensors of type {} have no form on a GPU", name_of(dtype));
   }
 }
 
 std::string_view value_type(DType dtype) {
-  if (is_low_bit_float(dtype) || bits_of(dtype) < 8) {
-    user_error("values of type {} have no form on a GPU", name_of(dtype));
-  }
+  if (bits_of(dtype) < 8) user_error("values of type {} have no form on a GPU", name_of(dtype));
+  if (is_low_bit_float(dtype)) return storage_type(dtype);
   if (dtype == DType::Float64) return "double";
   if (is_float(dtype)) return "float";
   if (dtype == DType::UInt64) return "unsigned long long";

@@ -10,6 +10,7 @@ namespace redfuser::codegen {
 // The type in memory: "float", "half_t", "long long".
 std::string_view storage_type(DType dtype);
 // The type in registers: "float", "double", "long long", "unsigned long long" (uint64), "bool".
+// Floats of 8 bits stay codes ("e4m3fn_t").
 std::string_view value_type(DType dtype);
 
 }  // namespace redfuser::codegen
