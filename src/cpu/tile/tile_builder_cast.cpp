@@ -39,7 +39,7 @@ RegisterId TileBuilder::build_cast(ir::Expr cast) {
     return build_low_bit_cast(cast);
   }
   if (is_float(from->dtype) && is_integer(cast->dtype) && ir::converts_by_int32(cast->dtype)) {
-    return build_cast_by_int32(cast);
+    return cast_by_int32(compile(from), cast->dtype);
   }
   const bool wraps = is_integer(from->dtype) && is_integer(cast->dtype) &&
                      bits_of(cast->dtype) <= bits_of(from->dtype);
@@ -51,13 +51,12 @@ RegisterId TileBuilder::build_cast(ir::Expr cast) {
   return is_float(from->dtype) || may_overflow(cast) ? wrapped(r, cast->dtype) : r;
 }
 
-RegisterId TileBuilder::build_cast_by_int32(ir::Expr cast) {
-  const RegisterId a = compile(cast->args[0]);
+RegisterId TileBuilder::cast_by_int32(RegisterId a, DType to) {
   const Register from = info(a);
   const RegisterId r = make(Elem::I64, from.shape, from.scope, from.depth);
   emit(std::make_unique<Convert>(kernels().to_int32[static_cast<int>(from.elem)], r, a),
        from.depth);
-  return wrapped(r, cast->dtype);
+  return wrapped(r, to);
 }
 
 // Values of low-bit floats are their codes; between two of them the value goes through float.
@@ -70,6 +69,7 @@ RegisterId TileBuilder::build_low_bit_cast(ir::Expr cast) {
     r = make(Elem::F32, info(a).shape, info(a).scope, info(a).depth);
     emit(std::make_unique<Convert>(decoder_of(from), r, a), info(a).depth);
   }
+  if (is_integer(to) && ir::converts_by_int32(to)) return cast_by_int32(r, to);
   if (!is_low_bit_float(to)) return wrapped(converted(r, elem_of(to)), to);
   const RegisterId a = converted(r, Elem::F32);
   r = make(Elem::I64, info(a).shape, info(a).scope, info(a).depth);
