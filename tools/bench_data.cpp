@@ -54,6 +54,25 @@ double from_bfloat(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
+// E4M3FN, to nearest even; the values are below its largest.
+uint8_t to_code(float value) {
+  const float magnitude = std::fabs(value);
+  const uint8_t sign = std::signbit(value) ? 0x80 : 0;
+  if (magnitude < 0x1p-6f) {
+    return static_cast<uint8_t>(sign | static_cast<int>(std::nearbyint(magnitude * 0x1p9f)));
+  }
+  const uint32_t kept = std::bit_cast<uint32_t>(magnitude) - (120u << 23);
+  return static_cast<uint8_t>(sign | (kept + 0x7ffffu + (kept >> 20 & 1u)) >> 20);
+}
+
+double from_code(uint8_t code) {
+  const int exponent = code >> 3 & 15, mantissa = code & 7;
+  const double value = exponent == 0           ? std::ldexp(mantissa, -9)
+                       : (code & 0x7f) == 0x7f ? std::nan("")
+                                               : std::ldexp(mantissa + 8, exponent - 10);
+  return code & 0x80 ? -value : value;
+}
+
 // Numbers of that name, type and deviation, drawn once.
 template <typename T, typename Convert>
 const std::vector<T>& period_of(DType dtype, const std::string& name, float deviation,
@@ -107,6 +126,9 @@ Tensor normal_tensor(const std::string& name, DType dtype, Dims dims, float devi
     case DType::BFloat16:
       fill<uint16_t>(tensor, name, deviation, to_bfloat);
       break;
+    case DType::Float8E4M3FN:
+      fill<uint8_t>(tensor, name, deviation, to_code);
+      break;
     default:
       fail("no random tensor of {}", name_of(dtype));
   }
@@ -121,6 +143,8 @@ double element(const Tensor& tensor, int64_t index) {
       return from_half(tensor.as<uint16_t>()[index]);
     case DType::BFloat16:
       return from_bfloat(tensor.as<uint16_t>()[index]);
+    case DType::Float8E4M3FN:
+      return from_code(tensor.as<uint8_t>()[index]);
     default:
       fail("{} is not checked", name_of(tensor.dtype()));
   }

@@ -41,11 +41,12 @@ std::vector<WorkloadMaker> workloads(const std::string& suite, const BenchOption
   if (suite == "moe") return routing_workloads();
   if (suite == "normgemm") return norm_product_workloads();
   if (suite == "ffn") return ffn_workloads(options.quick);
+  if (suite == "quant") return quantised_workloads(options.quick);
   if (suite == "e2e") return model_workloads(options.models);
   if (suite == "gate") return gate_workloads(options.count, options.seed, is_cpu(options));
   fail(
       "--suite is rows, curve, layout, attention, decode, accept, shapes, select, products, moe, "
-      "normgemm, ffn, e2e or gate, not \"{}\"",
+      "normgemm, ffn, quant, e2e or gate, not \"{}\"",
       suite);
 }
 
@@ -167,8 +168,8 @@ std::optional<BenchOptions> parse(int argc, char** argv) {
          "--suite", options.suites,
          "rows, curve (rows by length), layout (of any axis), attention, decode, accept, shapes, "
          "select (top-k, sort, positions), products (of few rows), moe (routing), normgemm "
-         "(norms into products), ffn (chains of two products), e2e, gate (graphs drawn at random), "
-         "or several with commas")
+         "(norms into products), ffn (chains of two products), quant (rows to FP8 for a product), "
+         "e2e, gate (graphs drawn at random), or several with commas")
       ->capture_default_str();
   app.add_option("--models", options.models, "Folder of e2e's models")->type_name("DIR");
   app.add_option("--json", options.json, "Write the results here (- for stdout)")

@@ -83,7 +83,8 @@ void add_workloads(Sources& sources, const codegen::Target& target) {
 #ifdef REDFUSER_TESTS_WORKLOADS
   std::vector<std::vector<tools::WorkloadMaker>> suites = {
       tools::row_workloads(false), tools::attention_workloads(false),
-      tools::decode_workloads(false), tools::select_workloads(false)};
+      tools::decode_workloads(false), tools::select_workloads(false),
+      tools::quantised_workloads(false)};
   // The Hopper family's tiles depend on sizes.
   if (target.architecture == 90) suites.push_back(tools::shape_workloads());
   for (const auto& suite : suites) {
