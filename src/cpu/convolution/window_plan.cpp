@@ -133,7 +133,8 @@ double WindowPlan::task_time() const {
     time += lines * blocks * (taps * each * lanes / machine.window_rate + machine.window_block);
   }
   time += lines * columns * width * wide / machine.square_rate;
-  const auto near = static_cast<double>(machine.l2_bytes) / 2;
+  // Sums and results pass through the level as well.
+  const double near = 0.375 * static_cast<double>(machine.l2_bytes);
   const double weights = taps * width * bytes;
   const bool kept = weights * static_cast<double>(parts_) <= near;
   time += weights / (kept ? machine.l2_rate : machine.memory_rate);
