@@ -42,6 +42,8 @@ DriverApi load_driver() {
   RF_BIND(cuStreamWaitEvent);
   RF_BIND(cuStreamBeginCapture_v2);
   RF_BIND(cuStreamEndCapture);
+  RF_BIND(cuStreamGetCaptureInfo_v2);
+  RF_BIND(cuStreamUpdateCaptureDependencies);
   RF_BIND(cuGraphInstantiateWithFlags);
   RF_BIND(cuGraphLaunch);
   RF_BIND(cuGraphExecDestroy);

@@ -172,6 +172,10 @@ class Stream {
               std::span<const uint64_t> arguments, const std::string& name) const;
   void begin_capture() const;
   Graph end_capture() const;
+  // While recording: the work that later work waits for, in the order of the stream the last; and
+  // other work of the recording in its place.
+  std::vector<GraphNodeHandle> awaited() const;
+  void await(std::vector<GraphNodeHandle> nodes) const;
   // Ends a capture that failed.
   void abandon_capture() const;
   void launch(const Graph& graph) const;

@@ -15,7 +15,8 @@ using FunctionHandle = void*;    // CUfunction
 using StreamHandle = void*;      // CUstream
 using EventHandle = void*;       // CUevent
 using GraphHandle = void*;       // CUgraph
-using GraphExecHandle = void*;   // CUgraphExec
+using GraphNodeHandle = void*;
+using GraphExecHandle = void*;  // CUgraphExec
 
 inline constexpr Result kSuccess = 0;
 inline constexpr Result kOutOfMemory = 2;
@@ -74,6 +75,9 @@ struct alignas(64) TensorMap {
   char bytes[128];
 };
 
+// CUstreamUpdateCaptureDependencies_flags
+inline constexpr unsigned kSetDependencies = 1;
+
 // CUmemorytype
 inline constexpr int kHostMemory = 1, kDeviceMemory = 2;
 
@@ -130,6 +134,9 @@ struct DriverApi {
   Result (*cuStreamWaitEvent)(StreamHandle, EventHandle, unsigned);
   Result (*cuStreamBeginCapture_v2)(StreamHandle, int);
   Result (*cuStreamEndCapture)(StreamHandle, GraphHandle*);
+  Result (*cuStreamGetCaptureInfo_v2)(StreamHandle, int*, uint64_t*, GraphHandle*,
+                                      const GraphNodeHandle**, size_t*);
+  Result (*cuStreamUpdateCaptureDependencies)(StreamHandle, GraphNodeHandle*, size_t, unsigned);
   Result (*cuGraphInstantiateWithFlags)(GraphExecHandle*, GraphHandle, unsigned long long);
   Result (*cuGraphLaunch)(GraphExecHandle, StreamHandle);
   Result (*cuGraphExecDestroy)(GraphExecHandle);

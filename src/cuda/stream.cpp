@@ -131,6 +131,23 @@ Graph Stream::end_capture() const {
   return Graph(device_, exec);
 }
 
+std::vector<GraphNodeHandle> Stream::awaited() const {
+  int status = 0;
+  uint64_t id = 0;
+  GraphHandle graph = nullptr;
+  const GraphNodeHandle* nodes = nullptr;
+  size_t count = 0;
+  check(driver().cuStreamGetCaptureInfo_v2(stream_, &status, &id, &graph, &nodes, &count),
+        "recording a graph");
+  return {nodes, nodes + count};
+}
+
+void Stream::await(std::vector<GraphNodeHandle> nodes) const {
+  check(driver().cuStreamUpdateCaptureDependencies(stream_, nodes.data(), nodes.size(),
+                                                   kSetDependencies),
+        "recording a graph");
+}
+
 void Stream::abandon_capture() const {
   GraphHandle graph = nullptr;
   driver().cuStreamEndCapture(stream_, &graph);

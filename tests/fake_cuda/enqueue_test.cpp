@@ -102,6 +102,20 @@ TEST_F(Enqueue, TheSameAddressesReplayAGraph) {
   EXPECT_EQ(gpu->live_graphs, 0);
 }
 
+// Steps that share no bytes are beside each other in the graph; others wait.
+TEST_F(Enqueue, AGraphHasTheEdgesOfTheData) {
+  Session session = session_for(
+      "g (float[n,8] x, float[m,9] w) => (float[n,8] y, float[m,9] z, float[1,9] s) { "
+      "y = Softmax<axis = -1>(x) z = Softmax<axis = -1>(w) k = Constant<value = int64[1] {0}>() "
+      "s = ReduceMax(z, k) }");
+  NamedTensors inputs;
+  inputs["x"] = Tensor(DType::Float32, {4, 8});
+  inputs["w"] = Tensor(DType::Float32, {6, 9});
+  for (int run = 0; run < 3; ++run) session.run(inputs);
+  EXPECT_EQ(gpu->recorded, 3);
+  EXPECT_EQ(gpu->awaits, (std::vector<size_t>{0, 0, 1, 3}));
+}
+
 TEST_F(Enqueue, ALostCaptureIsNoLostRun) {
   gpu->lost_captures = 2;
   Session session = session_for(kExp);

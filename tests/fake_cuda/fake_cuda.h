@@ -53,6 +53,7 @@ struct FakeCuda {
   int recorded = 0, replays = 0, live_graphs = 0, graphs = 0;
   // Streams that wait for an event, and the operations that the device had done at the event.
   std::vector<std::pair<void*, int>> stream_waits;
+  std::vector<size_t> awaits;  // numbers of nodes that recorded work was made to wait for
   int to_device = 0, to_host = 0, on_device = 0;  // copies
   int allocations = 0, pinned = 0;
   int contexts = 0;  // retained

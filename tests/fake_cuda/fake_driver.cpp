@@ -1,4 +1,5 @@
 // libcuda.so.1 of fake_cuda.h.
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -32,6 +33,7 @@ using Nodes = std::vector<std::function<void()>>;
 struct Stream {
   bool capturing = false, lost = false;
   Nodes nodes;
+  std::vector<GraphNodeHandle> awaited;
 };
 
 // Machine code is the text itself; a function is its module.
@@ -210,6 +212,31 @@ Result cuStreamEndCapture(StreamHandle handle, GraphHandle* graph) {
   stream.capturing = false;
   *graph = new Nodes(std::move(stream.nodes));
   return stream.nodes.clear(), kSuccess;
+}
+// Nodes are numbers: 1 is the first.
+Result cuStreamGetCaptureInfo_v2(StreamHandle handle, int* status, uint64_t*, GraphHandle*,
+                                 const GraphNodeHandle** nodes, size_t* count) {
+  const std::lock_guard lock(mutex);
+  auto& stream = *static_cast<Stream*>(handle);
+  if (stream.lost) return kCaptureInvalidated;
+  *status = stream.capturing ? 1 : 0;
+  stream.awaited.assign(1, reinterpret_cast<GraphNodeHandle>(stream.nodes.size()));
+  *nodes = stream.awaited.data();
+  *count = stream.nodes.empty() ? 0 : 1;
+  return kSuccess;
+}
+Result cuStreamUpdateCaptureDependencies(StreamHandle handle, GraphNodeHandle* nodes, size_t count,
+                                         unsigned flags) {
+  const std::lock_guard lock(mutex);
+  auto& stream = *static_cast<Stream*>(handle);
+  if (stream.lost) return kCaptureInvalidated;
+  const bool known = std::all_of(nodes, nodes + count, [&](GraphNodeHandle node) {
+    const auto number = reinterpret_cast<uintptr_t>(node);
+    return number > 0 && number <= stream.nodes.size();
+  });
+  if (!stream.capturing || flags != kSetDependencies || !known) return kInvalidValue;
+  fake.awaits.push_back(count);
+  return kSuccess;
 }
 Result cuGraphInstantiateWithFlags(GraphExecHandle* exec, GraphHandle graph, unsigned long long) {
   const std::lock_guard lock(mutex);

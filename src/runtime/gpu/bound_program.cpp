@@ -33,18 +33,58 @@ BoundProgram::Calls BoundProgram::make_calls(const LoadedStep& form, size_t step
   return calls;
 }
 
-void BoundProgram::make_calls(size_t step) {
+BoundProgram::Places BoundProgram::places_of(size_t step) const {
+  Places places;
+  const codegen::GpuStep& form = steps_[step]->form;
   const auto own = replaced_.find(step);
-  if (own != replaced_.end()) {
-    calls_[step] = calls_of(*steps_[step], step, own->second.address());
-    return;
+  cuda::DevicePointer next = own != replaced_.end() ? own->second.address() : 0;
+  for (size_t i = 0; i < form.scratch.size(); ++i) {
+    places.push_back(next);
+    if (own != replaced_.end()) {
+      next += static_cast<uint64_t>(aligned_bytes(size(form.scratch[i].bytes)));
+    } else {
+      const int64_t offset = layout_.scratch_offset(step, static_cast<int>(i));
+      places.back() = arena_ + static_cast<uint64_t>(offset);
+    }
   }
-  Places scratch;
-  for (size_t i = 0; i < steps_[step]->form.scratch.size(); ++i) {
-    const int64_t offset = layout_.scratch_offset(step, static_cast<int>(i));
-    scratch.push_back(arena_ + static_cast<uint64_t>(offset));
+  return places;
+}
+
+void BoundProgram::make_calls(size_t step) {
+  calls_[step] = make_calls(*steps_[step], step, places_of(step));
+}
+
+StepMemory BoundProgram::memory(size_t step, cuda::DevicePointer workspace) const {
+  StepMemory memory;
+  const codegen::GpuStep& form = steps_[step]->form;
+  const ir::Graph& graph = program_.graph();
+  const auto range_of = [&](ir::ValueId value) {
+    const auto width =
+        static_cast<int64_t>(size_of(graph.values[static_cast<size_t>(value)].dtype));
+    const cuda::DevicePointer begin = address(value);
+    return MemoryRange{begin,
+                       begin + static_cast<uint64_t>(element_count(layout_.dims(value)) * width)};
+  };
+  const fuse::Plan& plan = program_.compiled().plan;
+  std::set<ir::ValueId> written;
+  for (const ir::ValueId value : plan.steps[step].writes) written.insert(plan.root(value));
+  visit_buffers(form, [&](const codegen::BufferRef& buffer) {
+    if (buffer.value < 0) return;
+    const ir::ValueId root = plan.root(buffer.value);
+    if (program_.has_constant(root)) return;
+    (written.count(root) ? memory.writes : memory.reads).push_back(range_of(buffer.value));
+  });
+  const Places places = places_of(step);
+  for (size_t i = 0; i < places.size(); ++i) {
+    memory.writes.push_back(
+        {places[i], places[i] + static_cast<uint64_t>(size(form.scratch[i].bytes))});
   }
-  calls_[step] = make_calls(*steps_[step], step, scratch);
+  for (const codegen::GpuCall& call : form.calls) {
+    const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
+    if (launch == nullptr) memory.writes.push_back({workspace, workspace + 1});
+    if (launch != nullptr && launch->counter) memory.writes.push_back({counter_, counter_ + 1});
+  }
+  return memory;
 }
 
 BoundProgram::Calls BoundProgram::calls_of(const LoadedStep& form, size_t step,

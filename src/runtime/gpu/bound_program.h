@@ -13,6 +13,7 @@
 #include "redfuser/error.h"
 #include "runtime/gpu/memory_plan.h"
 #include "runtime/gpu/program.h"
+#include "runtime/gpu/step_order.h"
 
 namespace redfuser::runtime {
 
@@ -63,6 +64,9 @@ class BoundProgram {
   // Computes a step by another form, whose scratch buffers lie in `scratch`; drops the CUDA graph.
   void replace(size_t step, std::shared_ptr<const LoadedStep> form, cuda::Buffer scratch);
 
+  // What the calls of a step read and write, `workspace` and the counters among it.
+  StepMemory memory(size_t step, cuda::DevicePointer workspace) const;
+
   // Enqueues the calls of a step. Throws StepFailure where one is refused.
   void enqueue(size_t step, const cuda::Stream& stream, cuda::DevicePointer workspace) const;
   size_t steps() const { return calls_.size(); }
@@ -91,6 +95,7 @@ class BoundProgram {
   std::optional<Call> make(const codegen::ProductCall& call, size_t step,
                            const Places& scratch) const;
   Calls make_calls(const LoadedStep& form, size_t step, const Places& scratch) const;
+  Places places_of(size_t step) const;
   void make_calls(size_t step);
   bool touches(size_t step, const std::set<ir::ValueId>& moved) const;
   int64_t size(ir::Expr expr) const { return evaluate_size(expr, symbols_); }

@@ -251,8 +251,29 @@ cuda::Graph GpuExecutor::recorded(const std::function<void()>& enqueue) {
 
 void GpuExecutor::record(BoundProgram& shape) {
   ++shape.recordings;
+  std::vector<size_t> steps;  // with calls
+  std::vector<StepMemory> memory;
+  for (size_t i = 0; i < shape.steps(); ++i) {
+    if (shape.calls(i).empty()) continue;
+    steps.push_back(i);
+    memory.push_back(shape.memory(i, workspace_.address()));
+  }
+  const auto awaited = awaited_steps(memory);
+  using Nodes = std::vector<cuda::GraphNodeHandle>;
   shape.graph = recorded([&] {
-    for (size_t i = 0; i < shape.steps(); ++i) shape.enqueue(i, stream_, workspace_.address());
+    std::vector<Nodes> ends;  // of each step
+    Nodes all;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      Nodes before;
+      for (const size_t step : awaited[i]) {
+        before.insert(before.end(), ends[step].begin(), ends[step].end());
+      }
+      stream_.await(std::move(before));
+      shape.enqueue(steps[i], stream_, workspace_.address());
+      ends.push_back(stream_.awaited());
+      all.insert(all.end(), ends.back().begin(), ends.back().end());
+    }
+    stream_.await(std::move(all));
   });
 }
 
