@@ -9,9 +9,13 @@ import unittest
 import urllib.request
 
 import numpy as np
+import tritonclient.grpc
 import tritonclient.http
 
 import redfuser
+from redfuser.serve.datatypes import DATATYPES, to_bytes, to_values
+from redfuser.serve.messages import LENGTH_HEADER
+from redfuser.tensors import numpy_dtype
 from serve_server import tensors
 
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples" / "ask_server.py"
@@ -60,6 +64,27 @@ class Inference(unittest.TestCase):
         self.assertEqual(status, 200, answer)
         self.assertEqual((answer["id"], answer["model_name"], answer["model_version"]), ("7", "affine", "1"))
         self.assertEqual(answer["outputs"], [{"name": "y", "datatype": "FP32", "shape": [1, 256], "data": [2.0] * 256}])
+
+    def test_every_datatype_passes_unchanged(self):
+        values = {name: np.array([0, 1, 3]).astype(numpy_dtype(element)) for name, element in DATATYPES.items()}
+        values["BYTES"] = np.array([b"", b"text", "ü".encode()], object)
+        described = [{"name": f"x_{name}", "datatype": name, "shape": [3]} for name in values]
+        raw = [to_bytes(values[entry["datatype"]]) for entry in described]
+        binary = [{**entry, "parameters": {"binary_data_size": len(part)}} for entry, part in zip(described, raw)]
+        listed = [{**entry, "data": to_values(values[entry["datatype"]])} for entry in described]
+        for inputs, parts in ((binary, raw), (listed, [])):
+            head = json.dumps({"inputs": inputs}).encode()
+            status, answer = self.server.ask("/v2/models/types/infer", head + b"".join(parts), {LENGTH_HEADER: str(len(head))})
+            self.assertEqual(status, 200, answer)
+            found = {entry["name"]: (entry["datatype"], entry["data"]) for entry in answer["outputs"]}
+            self.assertEqual(found, {f"y_{name}": (name, to_values(array)) for name, array in values.items()})
+        client = tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{self.server.grpc}")
+        inputs = [tritonclient.grpc.InferInput(entry["name"], [3], entry["datatype"]) for entry in described]
+        for tensor, part in zip(inputs, raw):
+            tensor._raw_content = part
+        result = client.infer("types", inputs).get_response()
+        self.assertEqual({entry.name: part for entry, part in zip(result.outputs, result.raw_output_contents)},
+                         {f"y_{name}": to_bytes(array) for name, array in values.items()})
 
     def test_layouts_and_metadata(self):
         client = self.server.client()

@@ -15,6 +15,9 @@ import tritonclient.http
 from onnx import TensorProto, helper
 from tritonclient.utils import np_to_triton_dtype
 
+from redfuser.serve.datatypes import DATATYPES
+from redfuser.tensors import numpy_dtype
+
 START_S = 120
 
 
@@ -34,6 +37,18 @@ def write_affine(path, factor, external=False, rows="n"):
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
     path.parent.mkdir(parents=True, exist_ok=True)
     onnx.save(model, path, save_as_external_data=external, location=f"{path.name}.data", size_threshold=0)
+
+
+def write_types(path):
+    """Copies of an input of each type that the protocol has, each [n]."""
+    types = {datatype: helper.np_dtype_to_tensor_dtype(np.dtype(numpy_dtype(element)))
+             for datatype, element in DATATYPES.items()}
+    nodes = [helper.make_node("Identity", [f"x_{name}"], [f"y_{name}"]) for name in types]
+    values = [[helper.make_tensor_value_info(f"{side}_{name}", code, ["n"]) for name, code in types.items()]
+              for side in "xy"]
+    graph = helper.make_graph(nodes, "types", *values)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), path)
 
 
 def tensors(arrays, kind, **options):

@@ -15,7 +15,7 @@ from serve_grpc import Grpc
 from serve_inference import Inference
 from serve_refusals import LIMIT, Refusals
 from serve_reload import Reload
-from serve_server import Server, write_affine
+from serve_server import Server, write_affine, write_types
 from serve_streaming import LLAMA, Streaming
 
 MODELS = pathlib.Path(sys.argv.pop(1)).resolve()
@@ -29,6 +29,7 @@ def fill(folder):
     (folder / "llama").mkdir()
     shutil.copy(LLAMA / "model.onnx", folder / "llama")
     write_affine(folder / "affine.onnx", 1)
+    write_types(folder / "types.onnx")
     for name in ("replaced", "weights", "broken", "truncated", "typo", "device", "pair", "pending", "ray"):
         write_affine(folder / name / "model.onnx", 1, external=name in ("weights", "truncated"))
     for version in (3, 12):

@@ -96,17 +96,21 @@ class Calls:
 
     async def generate(self, name: str, version: str, request: GenerateRequest) -> typing.AsyncIterator[typing.Any]:
         """Yields the version, then (row, token) of each token. Another replica generates the same tokens, so where one
-        dies the next one goes on behind those that were yielded. RequestError as from call."""
-        sent = 0
+        dies the next one goes on behind those that were yielded. RequestError as from call, and where the next one has
+        another version."""
+        sent: list[typing.Any] = []
         for _ in range(self.limits.attempts):
             handle = (await self.handle(name)).options(stream=True)
             with self._lost(name):
                 position = 0
                 answers = typing.cast(DeploymentResponseGenerator, handle.generate.remote(version, request))
                 async for item in answers:
-                    if position == sent:
-                        yield accepted(item)
-                        sent += 1
+                    accepted(item)
+                    if position == len(sent):
+                        sent.append(item)
+                        yield item
+                    elif item != sent[position]:
+                        raise RequestError(503, f'model "{name}" was replaced while it generated')
                     position += 1
                 return
         raise RequestError(503, f'model "{name}": no replica answered in {self.limits.attempts} attempts')

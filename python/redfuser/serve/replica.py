@@ -41,8 +41,8 @@ def others_run(application: str) -> bool:
 
 
 class ModelReplica:
-    """Answers are a version and its outputs, or a Refusal. The first replica of a model that cannot be loaded says so in answer to every
-    request; later ones fail to start, so that Ray goes on with those that run."""
+    """Answers are a version and its outputs, or a Refusal. The first replica of a model that cannot be loaded says so in
+    answer to every request; later ones fail to start, so that Ray goes on with those that run."""
 
     def __init__(self, folder: str, name: str) -> None:
         self.folder, self.name = folder, name
