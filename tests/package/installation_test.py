@@ -34,6 +34,13 @@ class Installation(unittest.TestCase):
         self.assertEqual(failed.returncode, 2)
         self.assertIn("nowhere.onnx", failed.stderr)
 
+    def test_the_server_says_what_it_lacks(self):
+        self.assertIn("redfuser-serve", output_of("redfuser-serve", "--help"))
+        failed = subprocess.run(["redfuser-serve", MODELS], capture_output=True, text=True)
+        self.assertEqual(failed.returncode, 2)
+        self.assertIn("pip install 'redfuser[serve]'", failed.stderr)
+        self.assertNotIn("Traceback", failed.stderr)
+
     def test_files(self):
         folder = pathlib.Path(redfuser.__file__).parent
         self.assertIn("class Session", (folder / "_core.pyi").read_text())

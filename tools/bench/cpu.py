@@ -6,7 +6,6 @@
 import argparse
 import json
 import os
-import platform
 import statistics
 import subprocess
 import tempfile
@@ -17,6 +16,7 @@ import onnx
 import onnxruntime
 
 import models
+from machine import processor
 
 
 def redfuser(binary, model, inputs, iterations, *options):
@@ -73,13 +73,6 @@ def attention(binary, folder, tokens):
             "speedup": unfused["time"]["wall_ms"]["median"] / fused["time"]["wall_ms"]["median"],
             "fused_bytes": fused["peak_tensor_bytes"], "unfused_bytes": unfused["peak_tensor_bytes"],
             "memory_ratio": fused["peak_tensor_bytes"] / unfused["peak_tensor_bytes"]}
-
-
-def processor():
-    for line in open("/proc/cpuinfo"):
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.processor()
 
 
 def main():

@@ -1,4 +1,5 @@
-"""redfuser-serve: serves a folder of models on this machine, or in a cluster that runs."""
+"""redfuser-serve: serves a folder of models on this machine, or in a cluster that runs. Without the extra "serve" it says
+so."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import sys
 import threading
 import typing
 
-from .._core import VERSION, Error
+from ._core import VERSION, Error
 
 
 def parser() -> argparse.ArgumentParser:
@@ -60,13 +61,13 @@ def told(problems: typing.Mapping[str, str | None]) -> None:
             print(f'redfuser-serve: model "{name}" is not served: {problem}', file=sys.stderr, flush=True)
 
 
-def watched(folder: str, seconds: float, ended: threading.Event) -> None:
-    """Follows the folder until the event is set."""
-    from .watch import Watch
-
-    watch = Watch(folder)
+def followed(watch: typing.Any, seconds: float, ended: threading.Event) -> None:
+    """Serves what the folder has until the event is set; 0 seconds: what it had."""
     while not ended.wait(seconds or None):
-        told(watch.follow())
+        try:
+            told(watch.follow())
+        except (Error, OSError) as error:  # the folder cannot be read now
+            print(f"redfuser-serve: {error}", file=sys.stderr, flush=True)
 
 
 def main(arguments: typing.Sequence[str] | None = None) -> int:
@@ -74,11 +75,13 @@ def main(arguments: typing.Sequence[str] | None = None) -> int:
     # Serve's log of requests is in Ray's log files.
     os.environ.setdefault("RAY_SERVE_LOG_TO_STDERR", "0")
     try:
-        from . import deploy
+        from .serve import deploy
+        from .serve.watch import Watch
 
         if not pathlib.Path(options.folder).is_dir():
             raise ValueError(f"{options.folder} is not a folder")
         start_ray(options)
+        watch = Watch(options.folder)
         told(deploy(options.folder, request_bytes=options.max_request_bytes, replicas=options.routes))
     except (Error, ValueError, ConnectionError) as error:
         print(f"redfuser-serve: {error}", file=sys.stderr)
@@ -90,7 +93,7 @@ def main(arguments: typing.Sequence[str] | None = None) -> int:
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
-    watched(options.folder, options.reload, ended)
+    followed(watch, options.reload, ended)
     return 0
 
 
