@@ -59,6 +59,10 @@ BlasType blas_type(DType dtype, const std::string& name) {
       return kInteger8;
     case DType::Int32:
       return kInteger32;
+    case DType::Float8E4M3FN:
+      return kReal8E4M3;
+    case DType::Float8E5M2:
+      return kReal8E5M2;
     default:
       user_error("\"{}\": cuBLASLt has no products of {}", name, name_of(dtype));
   }
@@ -116,6 +120,7 @@ struct ProductLibrary::Prepared::Impl {
   }
 
   void describe(const Operand& first, const Operand& second);
+  void describe_scales();
   void set_layout(int which, DType dtype, const Operand& matrix, int64_t batch_stride);
   void choose();
   void fill_zero(const Stream& stream) const;
@@ -167,10 +172,24 @@ void ProductLibrary::Prepared::Impl::describe(const Operand& first, const Operan
                                                 sizeof product.bias),
           "describing a bias", name);
   }
+  describe_scales();
   set_layout(0, product.dtype, first, product.b.batch);
   set_layout(1, product.dtype, second, product.a.batch);
   const Operand result{false, product.n, product.m, product.m == 1 ? product.n : product.c.row};
   set_layout(2, product.result, result, product.c.batch);
+}
+
+// The library's first operand is b.
+void ProductLibrary::Prepared::Impl::describe_scales() {
+  const auto set = [&](int attribute, const auto& value) {
+    check(blas().cublasLtMatmulDescSetAttribute(descriptor, attribute, &value, sizeof value),
+          "describing scales", product.name);
+  };
+  if (product.b_scale != 0) set(kDescriptorScaleA, product.b_scale);
+  if (product.a_scale != 0) set(kDescriptorScaleB, product.a_scale);
+  if (!product.line_scales) return;
+  set(kDescriptorScaleModeA, kScaleLines);
+  set(kDescriptorScaleModeB, kScaleLines);
 }
 
 void ProductLibrary::Prepared::Impl::choose() {
@@ -269,6 +288,11 @@ ProductLibrary::~ProductLibrary() {
 std::string ProductLibrary::version() {
   const size_t version = blas().cublasLtGetVersion();
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+bool ProductLibrary::has_line_scales() {
+  constexpr size_t kFirst = 120900;
+  return blas().cublasLtGetVersion() >= kFirst;
 }
 
 ProductLibrary::Prepared ProductLibrary::prepare(const Product& product) const {

@@ -19,14 +19,19 @@ struct Matrix {
   int64_t row = 0, column = 1, batch = 0;
 };
 
-// c[b, i, j] = Σ_k a[b, i, k] · b[b, k, j] + bias[j] + addend[b, i, j].
+// c[b, i, j] = (Σ_k a[b, i, k] · b[b, k, j]) · a_scale · b_scale + bias[j] + addend[b, i, j].
 struct Product {
-  DType dtype = DType::Float32;   // of a and b: the floats, and int8 into int32
+  // Of a and b: the floats, int8 into int32, and E4M3FN, where a's rows and b's columns are
+  // contiguous, multiples of 16 elements, and aligned to 16 bytes.
+  DType dtype = DType::Float32;
   DType result = DType::Float32;  // of c; sums are kept in fp32 (fp64, int32)
   int64_t batch = 1, m = 0, n = 0, k = 0;
   Matrix a, b, c;            // c.column is 1
   DevicePointer bias = 0;    // n elements of dtype `result`; 0: none
   DevicePointer addend = 0;  // laid out as c; 0: none
+  // fp32, for E4M3FN; 0: 1. With line_scales m and n numbers, by rows and by columns.
+  DevicePointer a_scale = 0, b_scale = 0;
+  bool line_scales = false;
   // 0: the library's first proposal; n: the n-th best of its proposals that keep partial sums in
   // the precision of the whole sum.
   int algorithm = 0;
@@ -47,7 +52,8 @@ class ProductLibrary {
   ~ProductLibrary();
   ProductLibrary(const ProductLibrary&) = delete;
 
-  static std::string version();  // such as "13.0.2"
+  static std::string version();   // such as "13.0.2"
+  static bool has_line_scales();  // since 12.9
   // The workspace of the fastest algorithms.
   static constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
 

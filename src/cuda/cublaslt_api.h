@@ -20,6 +20,8 @@ enum BlasType : int {  // cudaDataType_t
   kInteger8 = 3,
   kInteger32 = 10,
   kRealBrain16 = 14,
+  kReal8E4M3 = 28,
+  kReal8E5M2 = 29,
 };
 
 enum BlasCompute : int {  // cublasComputeType_t
@@ -31,6 +33,9 @@ enum BlasCompute : int {  // cublasComputeType_t
 
 inline constexpr int kDescriptorTransposeA = 3, kDescriptorTransposeB = 4;
 inline constexpr int kDescriptorEpilogue = 7, kDescriptorBiasPointer = 8;
+inline constexpr int kDescriptorScaleA = 17, kDescriptorScaleB = 18;  // device pointers
+inline constexpr int kDescriptorScaleModeA = 31, kDescriptorScaleModeB = 32;
+inline constexpr int32_t kScaleLines = 3;  // CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F
 inline constexpr int kEpilogueBias = 4;
 inline constexpr int kLayoutBatchCount = 5, kLayoutBatchStride = 6;
 inline constexpr int kPreferenceWorkspaceBytes = 1;

@@ -96,9 +96,9 @@ class GroupBuilder {
     body_ = lower();
   }
 
-  // Takes in producers, last first: views always, other nodes if only this step uses them. Every
-  // trial lowers the body again, so nodes without reductions are tried in batches, which grow after
-  // every success.
+  // Takes in producers, last first: views and what unpacks 8-bit floats always, other nodes if only
+  // this step uses them. Every trial lowers the body again, so nodes without reductions are tried
+  // in batches, which grow after every success.
   void grow() {
     std::set<ir::NodeId> rejected;
     size_t count = 1;
@@ -190,7 +190,7 @@ class GroupBuilder {
   bool may_absorb(ir::NodeId node, bool ours) const {
     // A node that binds run-time sizes stays a step of its own.
     if (facts_.binds(node)) return false;
-    if (!ours && !facts_.view(node)) return false;
+    if (!ours && !facts_.view(node) && !facts_.unpacks(node)) return false;
     return !facts_.reduces(node) || facts_.contracts(node);
   }
 

@@ -110,6 +110,8 @@ NodeFacts::Traits NodeFacts::traits_of(ir::NodeId id) const {
     visit(body, [&](ir::Expr e) {
       if (e->op == ir::ExprOp::Read) traits.reads.insert(static_cast<ir::ValueId>(e->integer));
       if (e->op == ir::ExprOp::Symbol) traits.symbols.insert(e);
+      traits.unpacks |= is_float(value.dtype) && e->op == ir::ExprOp::Cast && is_float(e->dtype) &&
+                        e->args[0]->op == ir::ExprOp::Read && is_low_bit_float(e->args[0]->dtype);
       if (e->op != ir::ExprOp::Reduce) return;
       traits.reduces = true;
       traits.runs |= cascade::running_reduction(*graph_.pool, e).has_value();
@@ -119,6 +121,7 @@ NodeFacts::Traits NodeFacts::traits_of(ir::NodeId id) const {
       traits.contracts |= traits.contracts_integers;
     });
   }
+  traits.unpacks &= !traits.reduces;
   return traits;
 }
 

@@ -32,6 +32,8 @@ class NodeFacts {
   bool has_integer_products() const { return has_integer_products_; }
   // Its lowering is one Read cast to a narrower type.
   bool narrows(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].narrows; }
+  // Its lowering makes floats of 8-bit ones, element by element: a cast, or a dequantisation.
+  bool unpacks(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].unpacks; }
   // The value is cheaper to recompute than to store: a broadcast function of much smaller values (a
   // mask from positions and lengths).
   bool recomputed(ir::ValueId value) const;
@@ -67,7 +69,7 @@ class NodeFacts {
   struct Traits {
     bool lowered = false, reduces = false, view = false, contracts = false,
          contracts_integers = false, binds = false;
-    bool narrows = false, runs = false;
+    bool narrows = false, runs = false, unpacks = false;
     std::set<ir::ValueId> reads;
     std::set<ir::Expr> symbols;  // sizes in the lowering
     std::set<ir::NodeId> size_sources;

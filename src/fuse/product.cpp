@@ -75,7 +75,7 @@ std::optional<Products> product_of(ir::ExprPool& pool, ir::Expr reduce) {
   if (const auto c = ir::as_integer_contraction(reduce)) {
     return Products{c->axis, {c->a, c->a_zero}, {{c->b, c->b_zero}}, {nullptr}, true};
   }
-  const auto c = as_contraction(pool, reduce);
+  const auto c = as_contraction(pool, reduce, ir::Operands::FloatsAndCodes);
   if (!c) return std::nullopt;
   return Products{c->axis, {c->a}, {{c->b}}, {c->scale}};
 }
@@ -202,7 +202,7 @@ ReduceStep as_reduction(ir::ExprPool& pool, const ProductStep& step) {
   const auto product = [&](size_t i) {
     const bool integers = step.of_integers();
     // Sums are wider than 16 bits; the cast around them rounds what the epilogue reads.
-    const bool narrow = size_of(step.a->dtype) == 2;
+    const bool narrow = size_of(step.a->dtype) <= 2;
     const DType dtype = integers ? DType::Int32 : narrow ? DType::Float32 : step.a->dtype;
     ir::Expr term = pool.mul(factor(step.a, dtype, step.a_zero),
                              factor(step.b.at(i), dtype, integers ? step.b_zeros[i] : nullptr));

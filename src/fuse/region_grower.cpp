@@ -59,6 +59,7 @@ std::optional<RegionDraft> RegionGrower::grow(ir::NodeId seed) {
   forward(draft);
   backward(draft);
   release_casts(draft);
+  release_unpacked(draft);
   return draft;
 }
 

@@ -88,6 +88,13 @@ class RegionGrower {
   // a value that stays in the region, if one is a view (better read through than stored), or if
   // none reads another step's value.
   std::set<ir::NodeId> leading_to(const RegionDraft& draft, ir::NodeId cast) const;
+  // Leaves what unpacks the region's 8-bit floats for products to these: the region then stores
+  // the codes, and the products multiply them as they are.
+  void release_unpacked(RegionDraft& draft) const;
+  bool reads_own_codes(const RegionDraft& draft, ir::NodeId node) const;
+  // The node and those behind it up to products; empty if one of them is computed for another end,
+  // is an output, or is a product of the region.
+  std::set<ir::NodeId> between_products(const RegionDraft& draft, ir::NodeId first) const;
   // Whether the region may take in a producer, as its own or to recompute it.
   Absorption absorption(const RegionDraft& draft, ir::NodeId node) const;
   bool absorb(RegionDraft& draft, ir::NodeId node);

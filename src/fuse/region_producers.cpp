@@ -1,4 +1,4 @@
-// Growth of a region over the producers of its inputs.
+// Growth of a region over the producers of its inputs, and what it leaves to other steps.
 #include <algorithm>
 
 #include "fuse/product_addends.h"
@@ -125,6 +125,46 @@ std::set<ir::NodeId> RegionGrower::leading_to(const RegionDraft& draft, ir::Node
     }
   }
   return computed ? nodes : std::set<ir::NodeId>();
+}
+
+void RegionGrower::release_unpacked(RegionDraft& draft) const {
+  const std::set<ir::NodeId> owned = draft.owned;
+  for (const ir::NodeId node : owned) {
+    if (!facts_.unpacks(node) || !reads_own_codes(draft, node)) continue;
+    const std::set<ir::NodeId> released = between_products(draft, node);
+    if (released.empty()) continue;
+    RegionDraft next = draft;
+    for (const ir::NodeId each : released) next.owned.erase(each);
+    if (form(next)) draft = std::move(next);
+  }
+}
+
+bool RegionGrower::reads_own_codes(const RegionDraft& draft, ir::NodeId node) const {
+  const auto& reads = facts_.reads(node);
+  return std::any_of(reads.begin(), reads.end(), [&](ir::ValueId read) {
+    return draft.owned.count(facts_.producer(read)) > 0 &&
+           is_low_bit_float(graph_.values[static_cast<size_t>(read)].dtype);
+  });
+}
+
+std::set<ir::NodeId> RegionGrower::between_products(const RegionDraft& draft,
+                                                    ir::NodeId first) const {
+  std::set<ir::NodeId> nodes = {first};
+  for (auto it = nodes.begin(); it != nodes.end(); ++it) {
+    if (facts_.contracts(*it)) {
+      if (draft.owned.count(*it)) return {};
+      continue;
+    }
+    if (!facts_.view(*it) && !facts_.unpacks(*it) && !facts_.narrows(*it)) return {};
+    for (const ir::ValueId output : graph_.nodes[static_cast<size_t>(*it)].outputs) {
+      if (output != ir::kAbsent && (facts_.is_output(output) || taken_.pinned.count(output))) {
+        return {};
+      }
+    }
+    const auto consumers = facts_.consumers_of(*it);
+    nodes.insert(consumers.begin(), consumers.end());
+  }
+  return nodes;
 }
 
 RegionGrower::Absorption RegionGrower::absorption(const RegionDraft& draft, ir::NodeId node) const {

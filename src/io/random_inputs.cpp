@@ -6,6 +6,7 @@
 
 #include "base/dispatch.h"
 #include "base/error.h"
+#include "base/low_bit.h"
 #include "base/memory_budget.h"
 #include "io/did_you_mean.h"
 #include "redfuser/inputs.h"
@@ -102,7 +103,8 @@ Tensor random_tensor(const ValueInfo& info, const Dims& dims, const RandomOption
   if (info.any_shape && size_of(info.dtype) != 0) {
     user_error("input \"{}\" has no shape: give it with --inputs", info.name);
   }
-  if (!is_float(info.dtype) && !is_integer(info.dtype) && info.dtype != DType::Bool) {
+  const bool codes = is_low_bit_float(info.dtype);
+  if (!is_float(info.dtype) && !is_integer(info.dtype) && !codes && info.dtype != DType::Bool) {
     user_error("input \"{}\" is of dtype {}, for which no random tensor can be made", info.name,
                name_of(info.dtype));
   }
@@ -112,10 +114,19 @@ Tensor random_tensor(const ValueInfo& info, const Dims& dims, const RandomOption
   const bool ranged = range != options.ranges.end();
   const double low = ranged ? range->second.first : 0;
   const double high = ranged ? range->second.second : 2;
-  if (bits_of(info.dtype) < 8 && (low < 0 || high > 2)) {
+  if (bits_of(info.dtype) < 8 && !codes && (low < 0 || high > 2)) {
     user_error("the range of input \"{}\" is too wide for {}", info.name, name_of(info.dtype));
   }
   if (!(low < high)) user_error("the range of input \"{}\" is empty", info.name);
+  const auto number = [&] {
+    return ranged ? low + generator.uniform() * (high - low) : generator.normal();
+  };
+  if (codes) {
+    for (int64_t i = 0; i < tensor.size(); ++i) {
+      tensor.as<uint8_t>()[i] = low_bit_code(info.dtype, static_cast<float>(number()));
+    }
+    return tensor;
+  }
   dispatch(info.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     for (int64_t i = 0; i < tensor.size(); ++i) {
@@ -125,8 +136,7 @@ Tensor random_tensor(const ValueInfo& info, const Dims& dims, const RandomOption
       } else if constexpr (std::is_integral_v<T>) {
         element = static_cast<T>(std::floor(low + generator.uniform() * (high - low)));
       } else {
-        element =
-            static_cast<T>(ranged ? low + generator.uniform() * (high - low) : generator.normal());
+        element = static_cast<T>(number());
       }
     }
   });

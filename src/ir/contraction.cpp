@@ -11,9 +11,14 @@ Expr without_float_casts(Expr e) {
 
 namespace {
 
+bool is_code(Expr e) {
+  return e->op == ExprOp::Read && is_low_bit_float(e->dtype) && bits_of(e->dtype) == 8;
+}
+
 struct Factors {
   ExprPool& pool;
   Expr axis;
+  Operands operands;
   std::vector<Expr> inside;
   Expr outside = nullptr;
 
@@ -38,6 +43,10 @@ struct Factors {
       case ExprOp::Neg:
         scale(pool.number(-1, dtype), dtype);
         return flatten(e->args[0], dtype);
+      case ExprOp::Cast:
+        if (operands == Operands::Floats || !is_code(e->args[0])) return false;
+        e = e->args[0];
+        [[fallthrough]];
       case ExprOp::Read:
         inside.push_back(e);
         return inside.size() <= 2;
@@ -77,10 +86,10 @@ std::optional<IntegerContraction> as_integer_contraction(Expr reduce) {
   return IntegerContraction{axis, a->read, b->read, a->zero, b->zero};
 }
 
-std::optional<Contraction> as_contraction(ExprPool& pool, Expr reduce) {
+std::optional<Contraction> as_contraction(ExprPool& pool, Expr reduce, Operands operands) {
   if (reduce->op != ExprOp::Reduce || reduce->reduction != Reduction::Sum) return std::nullopt;
   if (!is_float(reduce->dtype)) return std::nullopt;
-  Factors factors{pool, reduce->bound_axis(), {}};
+  Factors factors{pool, reduce->bound_axis(), operands, {}};
   if (!factors.flatten(reduce->body(), reduce->dtype) || factors.inside.size() != 2) {
     return std::nullopt;
   }

@@ -22,8 +22,12 @@ struct IntegerContraction {
   Expr a_zero = nullptr, b_zero = nullptr;  // int32 and free of e; null for 0
 };
 
+// Which Reads are operands of a contraction. 8-bit floats are cast to floats, without rounding.
+enum class Operands { Floats, FloatsAndCodes };
+
 // Recognises a Reduce Sum by flattening products, quotients and signs; nullopt otherwise.
-std::optional<Contraction> as_contraction(ExprPool& pool, Expr reduce);
+std::optional<Contraction> as_contraction(ExprPool& pool, Expr reduce,
+                                          Operands operands = Operands::Floats);
 
 // Recognises a Reduce Sum of int32 products of two differences; nullopt otherwise.
 std::optional<IntegerContraction> as_integer_contraction(Expr reduce);

@@ -81,6 +81,8 @@ class ColumnConcat : public DeferredContents {
                 columns);
     };
     switch (width_) {
+      case 1:
+        return as(uint8_t{});
       case 2:
         return as(uint16_t{});
       case 4:
@@ -100,8 +102,9 @@ class ColumnConcat : public DeferredContents {
 Tensor column_concat(int64_t rows, std::vector<MatrixPart> parts) {
   int64_t columns = 0;
   for (const MatrixPart& part : parts) {
-    RF_CHECK(part.matrix.size() == rows * part.columns &&
-                 part.matrix.dtype() == parts[0].matrix.dtype() && is_float(part.matrix.dtype()),
+    const DType own = part.matrix.dtype();
+    RF_CHECK(part.matrix.size() == rows * part.columns && own == parts[0].matrix.dtype() &&
+                 (is_float(own) || is_low_bit_float(own)),
              "{} is not a part of {} rows", describe(part.matrix), rows);
     columns += part.columns;
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "base/error.h"
 #include "base/memory_budget.h"
@@ -11,6 +12,7 @@
 #include "ops/infer.h"
 #include "ops/lowering.h"
 #include "ops/op_def.h"
+#include "passes/code_products.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 #include "redfuser/memory_limit.h"
@@ -31,15 +33,24 @@ class ConstantFolder {
         tensors_(graph.values.size()) {}
 
   bool run() {
+    if (has_codes(graph_)) find_unpacked();
     for (size_t n = 0; n < graph_.nodes.size(); ++n) visit_node(static_cast<ir::NodeId>(n));
     rewrite_.apply();
     return changed_;
   }
 
  private:
+  // Nodes that make floats of 8-bit ones for products which multiply these as they are.
+  void find_unpacked() {
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const auto product = code_product(graph_, static_cast<ir::NodeId>(n));
+      if (product) unpacked_.insert(product->passed.begin(), product->passed.end());
+    }
+  }
+
   void visit_node(ir::NodeId id) {
     const ir::Node& node = graph_.nodes[id];
-    if (node.def == nullptr || node.def->random) return;
+    if (node.def == nullptr || node.def->random || unpacked_.count(id) > 0) return;
     bool stale = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ir::ValueId input) {
       return input != ir::kAbsent && learned_[input];
     });
@@ -214,9 +225,10 @@ class ConstantFolder {
 
   ir::Graph& graph_;
   Rewrite rewrite_;
-  std::vector<char> learned_;     // by value: contents or sizes became known in this run
-  std::vector<Tensor> tensors_;   // by value: inputs and outputs of the current node
-  std::vector<int64_t> symbols_;  // sizes bound while folding
+  std::set<ir::NodeId> unpacked_;  // that stay
+  std::vector<char> learned_;      // by value: contents or sizes became known in this run
+  std::vector<Tensor> tensors_;    // by value: inputs and outputs of the current node
+  std::vector<int64_t> symbols_;   // sizes bound while folding
   std::unique_ptr<ThreadPool> pool_;
   bool changed_ = false;
 };

@@ -13,7 +13,8 @@ bool eliminate_identity(ir::Graph& graph);
 
 // Computes nodes whose inputs are all constants, on the CPU. Never folds functions of indices
 // (masks, positions), random operators, results above 16 MiB that are larger than four times their
-// inputs or only re-index them, and reductions of more than 2^31 terms. Infers shapes again that
+// inputs or only re-index them, 8-bit floats that products multiply by others, and reductions of
+// more than 2^31 terms. Infers shapes again that
 // depend on a folded value.
 bool fold_constants(ir::Graph& graph);
 
@@ -37,6 +38,11 @@ bool fold_scales(ir::Graph& graph);
 // causal mask, a window), and arithmetic progressions of integers (positions). They are then
 // computed in place, and fully masked tiles are known. For execution.
 bool recover_index_expressions(ir::Graph& graph);
+
+// Stores constant matrices of 8-bit floats along the axis over which products of such floats sum:
+// the only layout that tensor cores multiply. For execution only, since the weights lose their
+// names.
+bool align_codes(ir::Graph& graph);
 
 // Merges products of one value with several constant matrices, with or without constant vectors
 // added: A·B1 + c1 and A·B2 + c2 are slices of A·[B1, B2] + [c1, c2]. For execution only, since the

@@ -26,6 +26,7 @@ constexpr Pass kExecution[] = {
     {"fold_scales", fold_scales},
     {"recover_index_expressions", recover_index_expressions},
     {"merge_products", merge_products},
+    {"align_codes", align_codes},
 };
 
 void run(const Pipeline& pipeline, ir::Graph& graph, std::vector<PassRecord>* log) {

@@ -10,13 +10,14 @@ namespace {
 struct Rates {
   int architecture;
   int tensor16;  // operations on 16-bit operands with fp32 sums
+  int tensor8;   // the same on 8-bit floats; 0: none
   int scalar;    // fp32 operations
   int special;
   int l2_bytes;
 };
 constexpr Rates kRates[] = {
-    {80, 2048, 128, 16, 24}, {86, 512, 256, 16, 16},   {89, 1024, 256, 16, 16},
-    {90, 4096, 256, 16, 22}, {100, 8192, 256, 16, 24}, {120, 512, 256, 16, 16},
+    {80, 2048, 0, 128, 16, 24},    {86, 512, 0, 256, 16, 16},       {89, 1024, 2048, 256, 16, 16},
+    {90, 4096, 8192, 256, 16, 22}, {100, 8192, 16384, 256, 16, 24}, {120, 512, 1024, 256, 16, 16},
 };
 
 // Those of the newest architecture that is not newer.
@@ -48,9 +49,14 @@ double Machine::l2_rate() const {
 }
 
 double Machine::tensor_rate(DType operands) const {
-  const double rate = kTensorEfficiency * rates_of(architecture).tensor16 * multiprocessors * clock;
+  const Rates& rates = rates_of(architecture);
+  const bool codes = is_low_bit_float(operands) && multiplies_codes();
+  const double rate =
+      kTensorEfficiency * (codes ? rates.tensor8 : rates.tensor16) * multiprocessors * clock;
   return size_of(operands) <= 2 ? rate : rate / 2;
 }
+
+bool Machine::multiplies_codes() const { return rates_of(architecture).tensor8 > 0; }
 
 double Machine::warp_tensor_rate() const {
   constexpr int kWidest = 2048;

@@ -25,6 +25,8 @@ struct Machine {
   double l2_rate() const;
   // Dense matrix products with sums in fp32.
   double tensor_rate(DType operands) const;
+  // Whether matrix products take 8-bit floats (E4M3FN, E5M2) as they are.
+  bool multiplies_codes() const;
   // The same of 16-bit operands by instructions of single warps (mma.sync), the widest of which are
   // those of sm_80.
   double warp_tensor_rate() const;

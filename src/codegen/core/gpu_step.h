@@ -22,6 +22,7 @@ struct Target : select::Machine {
   bool exact_products = false;  // attention of fp32 operands by fused multiply-adds
   bool exact_masks = false;     // elements hidden by attention masks may be infinite or NaN
   bool portable = false;        // only families that every GPU runs
+  bool scaled_products = true;  // the product library scales lines of products of 8-bit floats
 };
 
 using select::kBlockReserved;
@@ -93,6 +94,11 @@ struct ProductCall {
   // Optional: n contiguous elements of the result's dtype, and a matrix with the layout of c;
   // c[batch, m, n] = Σ_k a · b + bias[n] + addend[batch, m, n], rounded once.
   BufferRef bias, addend;
+  // Optional, for 8-bit floats: fp32 factors of Σ a · b, one of the whole product in a_scale, or,
+  // with line_scales, of its m rows in a_scale and of its n columns in b_scale. Bias and addend are
+  // added behind them.
+  BufferRef a_scale, b_scale;
+  bool line_scales = false;
   // Number of an algorithm in the order of the library's proposals; 0: the first. Some numbers have
   // no algorithm.
   int algorithm = 0;

@@ -37,6 +37,11 @@ class CallPrinter {
         of(call.k), of(call.a), of(call.a_row), of(call.a_column), of(call.a_batch),
         of(call.a_offset), of(call.b), of(call.b_row), of(call.b_column), of(call.b_batch),
         of(call.b_offset), of(call.c), of(call.c_row), of(call.c_batch));
+    if (call.a_scale.defined()) {
+      text += call.line_scales ? fmt::format("    scales {} of rows, {} of columns\n",
+                                             of(call.a_scale), of(call.b_scale))
+                               : fmt::format("    scale {}\n", of(call.a_scale));
+    }
     if (call.bias.defined()) text += fmt::format("    bias {}\n", of(call.bias));
     if (call.addend.defined()) text += fmt::format("    addend {}\n", of(call.addend));
     return text;

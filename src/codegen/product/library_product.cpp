@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/product/line_scales.h"
 #include "codegen/product/matrix_layout.h"
 #include "codegen/product/own_kernels.h"
 #include "codegen/product/product_batch.h"
@@ -19,6 +20,18 @@ namespace {
 ir::Expr read_of(ir::Expr operand) {
   while (operand->op == ir::ExprOp::Cast) operand = operand->args[0];
   return operand;
+}
+
+// A float type with the values of both, in which operands of different types are multiplied.
+DType common_type(DType a, DType b) {
+  for (const DType dtype : {a, b}) {
+    if (dtype == DType::Float32 || dtype == DType::Float64 || dtype == DType::Float8E8M0) {
+      return DType::Float32;
+    }
+  }
+  if (is_low_bit_float(a) && is_low_bit_float(b)) return DType::Float16;
+  if (is_low_bit_float(a)) return b;
+  return is_low_bit_float(b) || a == b ? a : DType::Float32;
 }
 
 class ProductBuilder {
@@ -39,7 +52,7 @@ class ProductBuilder {
     call.m = product_of(pool_, extents_of(pool_, step_.m));
     call.n = product_of(pool_, extents_of(pool_, step_.n));
     call.k = step_.k->extent();
-    call.dtype = a->dtype == b->dtype && a->dtype != DType::Float64 ? a->dtype : DType::Float32;
+    call.dtype = multiplies_codes(call) ? DType::Float8E4M3FN : common_type(a->dtype, b->dtype);
     const auto [a_layout, a_value] = operand(a, step_.m, {step_.k}, call.m, call.k, call.dtype);
     call.a = builder_.buffer(a_value);
     call.a_offset = a_layout.offset;
@@ -61,8 +74,37 @@ class ProductBuilder {
     return read;
   }
 
+  // Whether the library multiplies the operands as 8-bit floats. It takes rows of whole vectors.
+  bool multiplies_codes(const ProductCall& call) {
+    const auto is_code = [&](ir::Expr operand) {
+      return flat_read(operand)->dtype == DType::Float8E4M3FN;
+    };
+    return builder_.target.multiplies_codes() && is_code(step_.a) &&
+           std::all_of(step_.b.begin(), step_.b.end(), is_code) && call.batch->is_constant(1) &&
+           whole_vectors(call.k) && whole_vectors(call.n);
+  }
+
+  bool whole_vectors(ir::Expr codes) {
+    constexpr int64_t kUnit = 16;
+    return pool_.floormod(codes, pool_.integer(kUnit))->is_constant(0);
+  }
+
+  // Whether tensor cores read the matrix of 8-bit floats, `inner` being the stride along k.
+  bool takes_codes(const MatrixLayout& layout, ir::Expr inner, ir::Expr outer) {
+    return inner->is_constant(1) && whole_vectors(outer) && whole_vectors(layout.offset);
+  }
+
   void set_b(ProductCall& call, ir::Expr b) {
+    if (is_low_bit_float(call.dtype)) {
+      // As rows of n along k.
+      const auto [layout, value] = operand(b, step_.n, {step_.k}, call.n, call.k, call.dtype);
+      return set_b(call, value, {layout.offset, layout.batch, layout.column, layout.row});
+    }
     const auto [layout, value] = operand(b, {step_.k}, step_.n, call.k, call.n, call.dtype);
+    set_b(call, value, layout);
+  }
+
+  void set_b(ProductCall& call, int64_t value, const MatrixLayout& layout) {
     call.b = builder_.buffer(value);
     call.b_offset = layout.offset;
     call.b_batch = layout.batch;
@@ -74,10 +116,19 @@ class ProductBuilder {
   std::pair<MatrixLayout, int64_t> operand(ir::Expr read, const std::vector<ir::Expr>& rows,
                                            const std::vector<ir::Expr>& columns, ir::Expr row_count,
                                            ir::Expr column_count, DType dtype) {
+    auto layout = matrix_layout(pool_, read->args[0], step_.batch, rows, columns);
+    if (read->dtype != dtype && layout && layout->row->is_constant(1) &&
+        !layout->column->is_constant(1)) {
+      // The copy has the order of the memory.
+      auto [turned, copy] = operand(read, columns, rows, column_count, row_count, dtype);
+      std::swap(turned.row, turned.column);
+      return {turned, copy};
+    }
     if (read->dtype == dtype) {
-      auto layout = matrix_layout(pool_, read->args[0], step_.batch, rows, columns);
-      if (layout && library_takes(pool_, *layout, row_count, column_count))
-        return {*layout, read->integer};
+      const bool taken =
+          layout && library_takes(pool_, *layout, row_count, column_count) &&
+          (!is_low_bit_float(dtype) || takes_codes(*layout, layout->column, layout->row));
+      if (taken) return {*layout, read->integer};
     }
     std::vector<ir::Expr> batch;
     for (ir::Expr axis : step_.batch) {
@@ -90,12 +141,13 @@ class ProductBuilder {
     axes.insert(axes.end(), columns.begin(), columns.end());
     const std::vector<ir::Expr> extents = extents_of(pool_, axes);
     const int64_t copy = builder_.add_scratch(dtype, product_of(pool_, extents));
-    add_map(builder_, "copy_operand", axes, {{copy, read, row_major(pool_, axes, extents)}},
+    add_map(builder_, "copy_operand", axes,
+            {{copy, pool_.cast(dtype, read), row_major(pool_, axes, extents)}},
             "copy of a product's operand\n" + comment_);
-    MatrixLayout layout{pool_.integer(0),
-                        shared ? pool_.integer(0) : pool_.mul(row_count, column_count),
-                        column_count, pool_.integer(1)};
-    return {layout, copy};
+    MatrixLayout whole{pool_.integer(0),
+                       shared ? pool_.integer(0) : pool_.mul(row_count, column_count), column_count,
+                       pool_.integer(1)};
+    return {whole, copy};
   }
 
   // The library writes to the value if its layout and type allow, and the epilogue runs in place;
@@ -238,11 +290,17 @@ class ProductBuilder {
     add_terms(epilogue, terms);
     ir::Expr bias = nullptr, addend = nullptr;
     int products = 0;
+    const bool codes = is_low_bit_float(call.dtype);
+    std::optional<LineScales> scales;
     for (ir::Expr term : terms) {
-      const bool known = term == product || (term->op == ir::ExprOp::Read && term->dtype == out);
+      const auto scaled =
+          codes ? line_scales(pool_, term, product, step_.m, step_.n) : std::nullopt;
+      const bool known =
+          term == product || scaled || (term->op == ir::ExprOp::Read && term->dtype == out);
       if (!known) return false;
-      if (term == product) {
+      if (term == product || scaled) {
         ++products;
+        scales = scaled;
       } else if (!bias && is_bias(term->args[0])) {
         bias = term;
       } else if (!addend && term->args[0] == offset) {
@@ -252,9 +310,40 @@ class ProductBuilder {
       }
     }
     if (products != 1) return false;
+    // A bias of these products has 16 bits.
+    if (codes && bias && out == DType::Float32) return false;
+    if (scales && !take_scales(call, *scales)) return false;
     if (bias) call.bias = builder_.buffer(bias->integer);
     if (addend) call.addend = builder_.buffer(addend->integer);
     return true;
+  }
+
+  bool take_scales(ProductCall& call, const LineScales& scales) {
+    if (!scales.row && !scales.column) return true;
+    // cuBLASLt scales lines on Hopper.
+    const bool by_lines = builder_.target.scaled_products && builder_.target.architecture / 10 == 9;
+    if (!scales.one && !by_lines) return false;
+    ir::Expr one = pool_.number(1, DType::Float32);
+    call.line_scales = !scales.one;
+    call.a_scale = vector_of(scales.row ? scales.row : one, scales.one ? no_axes_ : step_.m);
+    if (call.line_scales) call.b_scale = vector_of(scales.column ? scales.column : one, step_.n);
+    return true;
+  }
+
+  // A contiguous vector of the expression's values: where they are, or computed first.
+  BufferRef vector_of(ir::Expr e, const std::vector<ir::Expr>& axes) {
+    if (e->op == ir::ExprOp::Read && e->dtype == DType::Float32) {
+      const auto layout = matrix_layout(pool_, e->args[0], {}, {}, axes);
+      const bool whole = layout && layout->offset->is_constant(0);
+      if (whole && (axes.empty() || layout->column->is_constant(1))) {
+        return builder_.buffer(e->integer);
+      }
+    }
+    const std::vector<ir::Expr> extents = extents_of(pool_, axes);
+    const int64_t scales = builder_.add_scratch(DType::Float32, product_of(pool_, extents));
+    add_map(builder_, "scales", axes, {{scales, e, row_major(pool_, axes, extents)}},
+            "scales of a product's lines\n" + comment_);
+    return builder_.buffer(scales);
   }
 
   static void add_terms(ir::Expr e, std::vector<ir::Expr>& terms) {
@@ -275,7 +364,8 @@ class ProductBuilder {
   }
 
   static bool is_library_type(DType result, DType operands) {
-    return result == DType::Float32 || (result == operands && size_of(result) == 2);
+    const bool alike = result == operands || is_low_bit_float(operands);
+    return result == DType::Float32 || (alike && size_of(result) == 2 && is_float(result));
   }
 
   void add_epilogue(ir::Expr epilogue, const std::vector<std::pair<ir::Expr, Place>>& products) {
@@ -294,6 +384,7 @@ class ProductBuilder {
   int64_t value_;
   ir::Expr offset_;
   const std::string& comment_;
+  const std::vector<ir::Expr> no_axes_;
 };
 
 }  // namespace
@@ -323,7 +414,8 @@ void generate_product(StepBuilder& builder, const fuse::ProductStep& step) {
       fmt::format("product\n%{} = {}", step.value, to_string(pool, step.epilogue));
   auto in_library = [](ir::Expr operand) {
     const DType dtype = read_of(operand)->dtype;
-    return is_float(dtype) && dtype != DType::Float64;
+    return (is_float(dtype) && dtype != DType::Float64) ||
+           (is_low_bit_float(dtype) && bits_of(dtype) == 8);
   };
   bool library = in_library(step.a) && builder.product_family != ProductFamily::Plain;
   for (size_t i = 0; i < step.b.size(); ++i) {
@@ -336,10 +428,13 @@ void generate_product(StepBuilder& builder, const fuse::ProductStep& step) {
     add_product(builder, step, step.value, comment);
     return;
   }
+  const auto factor = [&](ir::Expr operand) {
+    return is_low_bit_float(operand->dtype) ? pool.cast(DType::Float32, operand) : operand;
+  };
   // Integers and doubles: sums by an elementwise kernel.
   ir::Expr body = pool.rewrite(step.epilogue, [&](ir::Expr e) -> ir::Expr {
     if (e->op != ir::ExprOp::Leaf || e->leaf_kind != ir::LeafKind::Product) return nullptr;
-    ir::Expr term = pool.mul(step.a, step.b.at(static_cast<size_t>(e->integer)));
+    ir::Expr term = pool.mul(factor(step.a), factor(step.b.at(static_cast<size_t>(e->integer))));
     return pool.cast(e->dtype, pool.reduce(ir::Reduction::Sum, step.k, term));
   });
   add_map(builder, "plain_product", step.axes,

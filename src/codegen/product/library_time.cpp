@@ -30,7 +30,7 @@ class TileTime {
     // Cycles of kStep elements of k, from the load to the sum.
     constexpr double kTensorLatency = 250, kScalarLatency = 1440, kRaggedLatency = 3;
     constexpr double kScalarShare = 0.75;
-    const bool tensor = bytes_ == 2 || target.tf32;
+    const bool tensor = bytes_ <= 2 || target.tf32;
     rate_ = (tensor ? target.tensor_rate(call.dtype) : kScalarShare * target.scalar_rate()) /
             target.multiprocessors;
     latency_ = target.microseconds(tensor ? kTensorLatency : kScalarLatency) *

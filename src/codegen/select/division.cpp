@@ -14,7 +14,8 @@ void for_buffers(GpuCall& call, const std::function<void(BufferRef&)>& each) {
     return;
   }
   auto& product = std::get<ProductCall>(call);
-  for (BufferRef* buffer : {&product.a, &product.b, &product.c, &product.bias, &product.addend}) {
+  for (BufferRef* buffer : {&product.a, &product.b, &product.c, &product.bias, &product.addend,
+                            &product.a_scale, &product.b_scale}) {
     each(*buffer);
   }
 }

@@ -5,7 +5,8 @@
 namespace redfuser::cpu::RF_ISA {
 namespace {
 
-constexpr uint8_t kFloat32 = 1, kFloat16 = 10, kFloat64 = 11, kBFloat16 = 16;
+constexpr uint8_t kFloat32 = 1, kFloat16 = 10, kFloat64 = 11, kBFloat16 = 16, kFloat8E4M3FN = 17,
+                  kFloat8E4M3FNUZ = 18, kFloat8E5M2 = 19, kFloat8E5M2FNUZ = 20, kFloat8E8M0 = 24;
 // Depth and width of a packed block of B: it stays in the second-level cache, and one panel of it
 // in the first-level cache. Rows of A that are converted at a time.
 constexpr int64_t kDepth = 256, kWidth = 512, kRows = 96;
@@ -81,6 +82,7 @@ void pack_panel(const MatrixView& b, int64_t k0, int64_t depth, int64_t j0, int6
   constexpr int W = VectorOf<T>::kWidth;
   const int64_t width = columns > W ? 2 * W : W;
   const S* base = static_cast<const S*>(b.data);
+  const Element<T, S> element(b);
   if constexpr (sizeof(T) == sizeof(S)) {
     const bool unit_rows = !b.row_offsets && b.row_stride == 1;
     if (unit_rows) {
@@ -101,8 +103,7 @@ void pack_panel(const MatrixView& b, int64_t k0, int64_t depth, int64_t j0, int6
         for (; p < depth; ++p)
           for (int l = 0; l < W; ++l)
             to[p * width + j + l] =
-                j + l < columns ? Element<T, S>::of(base[k0 + p + column_offset(b, j0 + j + l)])
-                                : T{};
+                j + l < columns ? element.of(base[k0 + p + column_offset(b, j0 + j + l)]) : T{};
       }
       return;
     }
@@ -110,7 +111,7 @@ void pack_panel(const MatrixView& b, int64_t k0, int64_t depth, int64_t j0, int6
   for (int64_t p = 0; p < depth; ++p) {
     const S* row = base + row_offset(b, k0 + p);
     T* out = to + p * width;
-    for (int64_t j = 0; j < columns; ++j) out[j] = Element<T, S>::of(row[column_offset(b, j0 + j)]);
+    for (int64_t j = 0; j < columns; ++j) out[j] = element.of(row[column_offset(b, j0 + j)]);
     for (int64_t j = columns; j < width; ++j) out[j] = T{};
   }
 }
@@ -123,6 +124,7 @@ void pack_by_rows(const MatrixView& b, int64_t k0, int64_t depth, int64_t j0, in
   constexpr int W = VectorOf<T>::kWidth;
   constexpr int64_t kAhead = 4;  // rows
   const S* base = static_cast<const S*>(b.data) + j0;
+  const Element<T, S> element(b);
   for (int64_t p = 0; p < depth; ++p) {
     const S* row = base + row_offset(b, k0 + p);
     const S* next = base + row_offset(b, k0 + (p + kAhead < depth ? p + kAhead : depth - 1));
@@ -131,13 +133,12 @@ void pack_by_rows(const MatrixView& b, int64_t k0, int64_t depth, int64_t j0, in
       T* out = to + j * depth + p * 2 * W;
       __builtin_prefetch(next + j);
       __builtin_prefetch(next + j + 64 / sizeof(S));
-      for (int64_t l = 0; l < 2 * W; ++l) out[l] = Element<T, S>::of(row[j + l]);
+      for (int64_t l = 0; l < 2 * W; ++l) out[l] = element.of(row[j + l]);
     }
     if (j == width) continue;
     const int64_t panel = width - j > W ? 2 * W : W;
     T* out = to + j * depth + p * panel;
-    for (int64_t l = 0; l < panel; ++l)
-      out[l] = j + l < width ? Element<T, S>::of(row[j + l]) : T{};
+    for (int64_t l = 0; l < panel; ++l) out[l] = j + l < width ? element.of(row[j + l]) : T{};
   }
 }
 
@@ -157,10 +158,11 @@ template <class T, class S>
 void pack_rows(const MatrixView& a, int64_t i0, int64_t rows, int64_t k0, int64_t depth, T* to,
                int64_t stride) {
   const S* base = static_cast<const S*>(a.data);
+  const Element<T, S> element(a);
   if (!a.row_offsets && a.row_stride == 1 && (a.column_offsets || a.column_stride != 1)) {
     for (int64_t p = 0; p < depth; ++p) {
       const S* column = base + column_offset(a, k0 + p) + i0;
-      for (int64_t i = 0; i < rows; ++i) to[i * stride + p] = Element<T, S>::of(column[i]);
+      for (int64_t i = 0; i < rows; ++i) to[i * stride + p] = element.of(column[i]);
     }
     return;
   }
@@ -168,9 +170,9 @@ void pack_rows(const MatrixView& a, int64_t i0, int64_t rows, int64_t k0, int64_
     const S* row = base + row_offset(a, i0 + i);
     T* out = to + i * stride;
     if (!a.column_offsets && a.column_stride == 1) {
-      for (int64_t p = 0; p < depth; ++p) out[p] = Element<T, S>::of(row[k0 + p]);
+      for (int64_t p = 0; p < depth; ++p) out[p] = element.of(row[k0 + p]);
     } else {
-      for (int64_t p = 0; p < depth; ++p) out[p] = Element<T, S>::of(row[column_offset(a, k0 + p)]);
+      for (int64_t p = 0; p < depth; ++p) out[p] = element.of(row[column_offset(a, k0 + p)]);
     }
   }
 }
@@ -189,6 +191,12 @@ PackBlockFn<T> block_packer(uint8_t storage) {
       return pack_block<T, BFloatStorage>;
     case kFloat64:
       return pack_block<T, double>;
+    case kFloat8E4M3FN:
+    case kFloat8E4M3FNUZ:
+    case kFloat8E5M2:
+    case kFloat8E5M2FNUZ:
+    case kFloat8E8M0:
+      return pack_block<T, CodeStorage>;
     default:
       return pack_block<T, float>;
   }
@@ -202,6 +210,12 @@ PackRowsFn<T> row_packer(uint8_t storage) {
       return pack_rows<T, BFloatStorage>;
     case kFloat64:
       return pack_rows<T, double>;
+    case kFloat8E4M3FN:
+    case kFloat8E4M3FNUZ:
+    case kFloat8E5M2:
+    case kFloat8E5M2FNUZ:
+    case kFloat8E8M0:
+      return pack_rows<T, CodeStorage>;
     default:
       return pack_rows<T, float>;
   }

@@ -6,9 +6,11 @@
 
 namespace redfuser::cpu::RF_ISA {
 
+// The values of a matrix' elements.
 template <class T, class S>
 struct Element {
-  static RF_INLINE T of(S x) { return static_cast<T>(x); }
+  explicit RF_INLINE Element(const MatrixView&) {}
+  RF_INLINE T of(S x) const { return static_cast<T>(x); }
 };
 struct HalfStorage {
   uint16_t bits;
@@ -16,13 +18,24 @@ struct HalfStorage {
 struct BFloatStorage {
   uint16_t bits;
 };
+struct CodeStorage {
+  uint8_t code;
+};
 template <class T>
 struct Element<T, HalfStorage> {
-  static RF_INLINE T of(HalfStorage x) { return half_to_float(x.bits); }
+  explicit RF_INLINE Element(const MatrixView&) {}
+  RF_INLINE T of(HalfStorage x) const { return half_to_float(x.bits); }
 };
 template <class T>
 struct Element<T, BFloatStorage> {
-  static RF_INLINE T of(BFloatStorage x) { return bfloat_to_float(x.bits); }
+  explicit RF_INLINE Element(const MatrixView&) {}
+  RF_INLINE T of(BFloatStorage x) const { return bfloat_to_float(x.bits); }
+};
+template <class T>
+struct Element<T, CodeStorage> {
+  explicit RF_INLINE Element(const MatrixView& matrix) : values(matrix.code_values) {}
+  RF_INLINE T of(CodeStorage x) const { return values[x.code]; }
+  const float* values;
 };
 
 RF_INLINE int64_t row_offset(const MatrixView& m, int64_t i) {

@@ -78,10 +78,11 @@ using ConvertFn = void (*)(int64_t count, void* out, const void* in);
 // row(i) is row_offsets[i] if there is a table, else i * row_stride; columns likewise.
 struct MatrixView {
   const void* data = nullptr;
-  uint8_t storage = 0;  // a DType: float32, float64, float16, bfloat16
+  uint8_t storage = 0;  // a DType: float32, float64, float16, bfloat16, a float of 8 bits
   int64_t row_stride = 0, column_stride = 0;
   const int64_t* row_offsets = nullptr;
   const int64_t* column_offsets = nullptr;
+  const float* code_values = nullptr;  // of 256 codes, for floats of 8 bits
 };
 struct GemmArgs {
   int64_t m = 0, n = 0, k = 0;

@@ -62,7 +62,8 @@ bool ProductPlan::separate_floats(Specializer& specializer, const OperandAxes& a
     read = specializer.copy(read);
     dtype = read->dtype;
     f64 |= dtype == DType::Float64;
-    return is_float(dtype) && separate_read(pool, read, dims, {axes.batch, rows, axes.k}, to);
+    const bool number = is_float(dtype) || (is_low_bit_float(dtype) && bits_of(dtype) == 8);
+    return number && separate_read(pool, read, dims, {axes.batch, rows, axes.k}, to);
   };
   if (!operand(step_.a, axes.m, a_dtype_, a_)) return false;
   for (ir::Expr b : step_.b) {
@@ -227,7 +228,7 @@ double ProductPlan::products_time(double rows, double columns) const {
   for (size_t i = 0; i < b_.size(); ++i) {
     // Parts: batch, n, k.
     time += wide * product_time(
-                       {rows, columns, k, size_of(b_dtypes_[i]) == 2, b_[i].parts[1].stride == 1});
+                       {rows, columns, k, size_of(b_dtypes_[i]) <= 2, b_[i].parts[1].stride == 1});
   }
   return time;
 }

@@ -6,6 +6,8 @@
 
 namespace redfuser::cpu {
 
+// The values of all 256 codes. InternalError unless is_low_bit_float(dtype), like the others.
+const float* code_values(DType dtype);
 // InternalError unless is_low_bit_float(dtype).
 ConvertFn decoder_of(DType dtype);  // I64 -> F32
 ConvertFn encoder_of(DType dtype);  // F32 -> I64

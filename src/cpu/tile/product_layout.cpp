@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "cpu/tile/low_bit_convert.h"
 #include "cpu/tile/specialize.h"
 #include "ir/evaluate.h"
 
@@ -116,6 +117,7 @@ MatrixView view_of(const SeparatedOffset& s, const char* data, DType dtype, int6
   int64_t offset = s.constant + s.parts[0].at(batch);
   MatrixView v;
   v.storage = static_cast<uint8_t>(dtype);
+  if (is_low_bit_float(dtype)) v.code_values = code_values(dtype);
   v.row_stride = r.stride;
   v.column_stride = c.stride;
   if (r.table.empty()) {

@@ -225,6 +225,9 @@ std::optional<BoundProgram::Call> BoundProgram::make(const codegen::ProductCall&
   product.c = {resolve(call.c, scratch), size(call.c_row, 0), 1, size(call.c_batch, 0)};
   if (call.bias.defined()) product.bias = resolve(call.bias, scratch);
   if (call.addend.defined()) product.addend = resolve(call.addend, scratch);
+  if (call.a_scale.defined()) product.a_scale = resolve(call.a_scale, scratch);
+  if (call.b_scale.defined()) product.b_scale = resolve(call.b_scale, scratch);
+  product.line_scales = call.line_scales;
   product.algorithm = call.algorithm;
   product.tf32 = program_.tf32();
   product.name = program_.compiled().steps[step].label;

@@ -40,6 +40,15 @@ bool multiplies(const CompiledProgram& program) {
   });
 }
 
+// Whether a product has operands of 8-bit floats.
+bool multiplies_codes(const CompiledProgram& program) {
+  const std::vector<fuse::Step>& steps = program.plan.steps;
+  return std::any_of(steps.begin(), steps.end(), [](const fuse::Step& step) {
+    const auto* product = std::get_if<fuse::ProductStep>(&step.kind);
+    return product != nullptr && is_low_bit_float(product->a->dtype);
+  });
+}
+
 // REDFUSER_KERNELS=portable.
 bool portable_kernels() {
   const char* family = std::getenv("REDFUSER_KERNELS");
@@ -88,6 +97,8 @@ void visit_buffers(const codegen::GpuStep& step,
       visit(product.c);
       visit(product.bias);
       visit(product.addend);
+      visit(product.a_scale);
+      visit(product.b_scale);
     }
   }
 }
@@ -123,6 +134,8 @@ std::vector<codegen::GpuStep> GpuProgram::generate_steps() {
   static_cast<select::Machine&>(target_) = machine_of(device_->info());
   target_.tf32 = tf32_;
   target_.portable = portable_kernels();
+  if (multiplies_codes(*program_))
+    target_.scaled_products = cuda::ProductLibrary::has_line_scales();
   std::vector<codegen::GpuStep> forms;
   const ir::Graph own = clone(graph());  // the program's takes no new expressions
   for (const fuse::Step& step : program_->plan.steps) {

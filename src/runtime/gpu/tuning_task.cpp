@@ -58,11 +58,12 @@ class Description {
   }
 
   std::string of(const codegen::ProductCall& call) const {
-    return fmt::format("product {} {} {} {} {} {}", name_of(call.dtype), name_of(call.result),
+    return fmt::format("product {} {} {} {} {} {} {} {}", name_of(call.dtype), name_of(call.result),
                        of({call.batch, call.m, call.n, call.k}),
                        of({call.a_offset, call.a_batch, call.a_row, call.a_column, call.b_offset,
                            call.b_batch, call.b_row, call.b_column, call.c_batch, call.c_row}),
-                       call.bias.defined(), call.addend.defined());
+                       call.bias.defined(), call.addend.defined(), call.a_scale.defined(),
+                       call.line_scales);
   }
 
   const std::vector<int64_t>& symbols_;
