@@ -67,7 +67,7 @@ __device__ __forceinline__ float to_float(e8m0_t x) {
 // The code nearest to x, ties to the even code. Numbers that are normal in the format are rounded
 // as integers, where a carry raises the exponent. The others are added to a number whose ulp is the
 // format's least value.
-template <class Format>
+template <class Format, bool Saturated>
 __device__ __forceinline__ low_bit_t<Format> rounded_code(float x) {
   constexpr int kDropped = 23 - Format::kMantissa;
   constexpr unsigned kLeastNormal = static_cast<unsigned>(128 - Format::kBias) << 23;
@@ -80,18 +80,21 @@ __device__ __forceinline__ low_bit_t<Format> rounded_code(float x) {
     code -= static_cast<unsigned>(127 - Format::kBias) << Format::kMantissa;
   }
   if (size > 0x7f800000u) return low_bit_t<Format>(Format::kNotANumber);
-  if (code > Format::kLargest) code = Format::kBeyond;
+  if (code > Format::kLargest) code = Saturated ? Format::kLargest : Format::kBeyond;
   if (Format::kOneZero && (code == 0 || code == Format::kBeyond)) return low_bit_t<Format>(code);
   return low_bit_t<Format>(code | (word >> 24 & 0x80u));
 }
 
-// As low_bit_code on the host.
+// As low_bit_code on the host; saturated, larger numbers become the largest.
 template <class T>
 struct ToLowBit;
 template <class Format>
 struct ToLowBit<low_bit_t<Format>> {
   static __device__ __forceinline__ low_bit_t<Format> of(float x) {
-    return rounded_code<Format>(x);
+    return rounded_code<Format, false>(x);
+  }
+  static __device__ __forceinline__ low_bit_t<Format> saturated(float x) {
+    return rounded_code<Format, true>(x);
   }
 };
 #if __CUDA_ARCH__ >= 890
@@ -102,6 +105,9 @@ struct ToLowBit<e4m3fn_t> {
     const unsigned code = ptx_float_to_e4m3(x);
     return e4m3fn_t(fabsf(x) > 464.0f ? code | 0x7f : code);
   }
+  static __device__ __forceinline__ e4m3fn_t saturated(float x) {
+    return e4m3fn_t(ptx_float_to_e4m3(x));
+  }
 };
 // The tie above the largest value rounds to infinity.
 template <>
@@ -109,6 +115,9 @@ struct ToLowBit<e5m2_t> {
   static __device__ __forceinline__ e5m2_t of(float x) {
     const unsigned code = ptx_float_to_e5m2(x);
     return e5m2_t(fabsf(x) >= 61440.0f ? (code & 0x80) | 0x7c : code);
+  }
+  static __device__ __forceinline__ e5m2_t saturated(float x) {
+    return e5m2_t(ptx_float_to_e5m2(x));
   }
 };
 #endif
@@ -128,4 +137,19 @@ struct ToLowBit<e8m0_t> {
 template <class T>
 __device__ __forceinline__ T to_low_bit(float x) {
   return ToLowBit<T>::of(x);
+}
+template <class T>
+__device__ __forceinline__ T to_low_bit_saturated(float x) {
+  return ToLowBit<T>::saturated(x);
+}
+
+// x / d for a code: the quotient rounded to float, but for those that are 0 or too large as codes
+// either way. Markstein's division (IBM Journal of Research and Development 34(1), 1990): two
+// corrections of the product with the correctly rounded reciprocal, which rows compute once.
+__device__ __forceinline__ float code_quotient(float x, float d) {
+  if (!(d >= 0x1p-60f && d <= 0x1p120f)) return x / d;
+  const float reciprocal = __frcp_rn(d), product = x * reciprocal;
+  const float near = fmaf(-fmaf(product, d, -x), reciprocal, product);
+  const float quotient = fmaf(-fmaf(near, d, -x), reciprocal, near);
+  return fabsf(product) <= 0x1p60f ? quotient : product;
 }

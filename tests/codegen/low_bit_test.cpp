@@ -2,8 +2,10 @@
 // against base/low_bit.h; and that NVRTC takes what graphs with them become.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <random>
 
 #include "base/half.h"
 #include "base/low_bit.h"
@@ -21,6 +23,9 @@ struct uint4 {
   unsigned x, y, z, w;
 };
 inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
+inline float fabsf(float x) { return std::fabs(x); }
+inline float fmaf(float x, float y, float z) { return std::fma(x, y, z); }
+inline float __frcp_rn(float x) { return 1 / x; }
 inline float __int_as_float(int bits) { return std::bit_cast<float>(bits); }
 inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
 inline float ptx_half_to_float(unsigned short bits) {
@@ -42,11 +47,18 @@ struct Type {
   DType dtype;
   float (*value)(unsigned code);
   unsigned (*code)(float x);
+  unsigned (*saturated)(float x) = nullptr;
 };
 template <typename T>
 Type type_of(DType dtype) {
-  return {dtype, [](unsigned code) { return device_codes::to_float(T(code)); },
-          [](float x) -> unsigned { return device_codes::to_low_bit<T>(x).bits; }};
+  Type type{dtype, [](unsigned code) { return device_codes::to_float(T(code)); },
+            [](float x) -> unsigned { return device_codes::to_low_bit<T>(x).bits; }};
+  if constexpr (!std::is_same_v<T, device_codes::e8m0_t>) {
+    type.saturated = [](float x) -> unsigned {
+      return device_codes::to_low_bit_saturated<T>(x).bits;
+    };
+  }
+  return type;
 }
 const Type kTypes[] = {type_of<device_codes::e4m3fn_t>(DType::Float8E4M3FN),
                        type_of<device_codes::e4m3fnuz_t>(DType::Float8E4M3FNUZ),
@@ -56,6 +68,11 @@ const Type kTypes[] = {type_of<device_codes::e4m3fn_t>(DType::Float8E4M3FN),
 
 void expect_code(const Type& type, float x) {
   ASSERT_EQ(type.code(x), low_bit_code(type.dtype, x)) << name_of(type.dtype) << " of " << x;
+  if (type.saturated == nullptr) return;
+  const float largest = low_bit_maximum(type.dtype);
+  const float clamped = std::isnan(x) ? x : std::clamp(x, -largest, largest);
+  ASSERT_EQ(type.saturated(x), low_bit_code(type.dtype, clamped))
+      << name_of(type.dtype) << " of " << x << ", saturated";
 }
 
 TEST(DeviceLowBit, EveryCodeHasItsValue) {
@@ -85,6 +102,29 @@ TEST(DeviceLowBit, EveryNumberOf16BitsHasItsCode) {
 TEST(DeviceLowBit, FloatsHaveTheirCodes) {
   for (const Type& type : kTypes) {
     for (const float x : low_bit_floats(type.dtype)) expect_code(type, x);
+  }
+}
+
+// Equal as codes to the quotient of the division; ties and special values among the dividends.
+TEST(DeviceLowBit, QuotientsHaveTheCodesOfDivisions) {
+  std::mt19937 random(1);
+  std::vector<float> divisors = {0,        -0.0f,    1,       -3,       0x1p-149f, 0x1p-61f,
+                                 0x1p-60f, 0x1p120f, 3.4e38f, INFINITY, NAN};
+  for (int i = 0; i < 8; ++i) {
+    divisors.push_back(std::bit_cast<float>(static_cast<uint32_t>(random()) & 0x7fffffffu));
+    divisors.push_back(std::ldexp(1.0f + static_cast<float>(random() % (1u << 23)) * 0x1p-23f,
+                                  static_cast<int>(random() % 20) - 10));
+  }
+  for (const Type& type : kTypes) {
+    if (type.saturated == nullptr) continue;
+    for (const float d : divisors) {
+      for (const float quotient : low_bit_floats(type.dtype)) {
+        for (const float x : {quotient, quotient * d, std::nextafter(quotient * d, INFINITY)}) {
+          ASSERT_EQ(type.code(device_codes::code_quotient(x, d)), type.code(x / d))
+              << name_of(type.dtype) << " of " << x << " / " << d;
+        }
+      }
+    }
   }
 }
 

@@ -71,7 +71,7 @@ inline std::vector<LowBitGraph> low_bit_graphs() {
     add("unsaturated", "", qy,
         fmt::format("q = Cast<to = {}, saturate = 0>(x) y = Cast<to = 1>(q)", to));
     add("in_registers", "", "float16[m, 64] y",
-        fmt::format("h = Cast<to = 10>(x) q = Cast<to = {}>(h) y = Cast<to = 10>(q)", to));
+        fmt::format("q = Cast<to = {}>(x) y = Cast<to = 10>(q)", to));
     add("to_others", "", "bool[m, 64] a, int32[m, 64] b, double[m, 64] c, bfloat16[m, 64] d",
         fmt::format("q = Cast<to = {}>(x) a = Cast<to = 9>(q) b = Cast<to = 6>(q) "
                     "c = Cast<to = 11>(q) d = Cast<to = 16>(q)",

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/low_bit.h"
 #include "codegen/text/integer_text.h"
 #include "codegen/text/operation_text.h"
 #include "codegen/text/scalar_text.h"
@@ -36,6 +37,46 @@ bool has_maximum(ir::Expr expr) {
   bool found = false;
   visit(expr, [&](ir::Expr e) { found |= e->op == ir::ExprOp::Max; });
   return found;
+}
+
+// x of a cast that clamps x to the largest values of an 8-bit float, in either order; else null.
+ir::Expr saturated_operand(ir::Expr cast) {
+  const double largest = low_bit_maximum(cast->dtype);
+  ir::Expr x = cast->args[0];
+  bool below = false, above = false;
+  for (int i = 0; i < 2; ++i) {
+    const bool low = x->op == ir::ExprOp::Max, high = x->op == ir::ExprOp::Min;
+    if (!low && !high) return nullptr;
+    const double bound = low ? -largest : largest;
+    const auto is_bound = [&](ir::Expr arg) {
+      return arg->is_constant() && is_float(arg->dtype) && arg->number == bound;
+    };
+    const bool first = is_bound(x->args[0]);
+    if (x->args.size() != 2 || (!first && !is_bound(x->args[1]))) return nullptr;
+    (low ? below : above) = true;
+    x = x->args[first ? 1 : 0];
+  }
+  return below && above ? x : nullptr;
+}
+
+bool is_single(ir::Expr e) { return is_float(e->dtype) && e->dtype != DType::Float64; }
+
+// E8M0 rounds up, and has no sign.
+bool rounds_to_code(ir::Expr e) {
+  return e->op == ir::ExprOp::Cast && is_low_bit_float(e->dtype) && e->dtype != DType::Float8E8M0 &&
+         is_single(e->args[0]);
+}
+
+// A saturating cast is one conversion, and a quotient in it needs no division.
+std::string code_text(ir::Expr cast, const std::function<std::string(ir::Expr)>& text_of) {
+  ir::Expr x = cast->args[0], inner = saturated_operand(cast);
+  if (inner && is_single(inner)) x = inner;
+  const bool divides = x->op == ir::ExprOp::Div;
+  const std::string value =
+      divides ? fmt::format("code_quotient({}, {})", text_of(x->args[0]), text_of(x->args[1]))
+              : text_of(x);
+  return fmt::format("to_low_bit{}<{}>({})", x == inner ? "_saturated" : "",
+                     value_type(cast->dtype), value);
 }
 
 // Empty for operations without a fast form.
@@ -123,6 +164,18 @@ Emitter::Named Emitter::fast_quotient(ir::Expr expr, const Named& dividend, cons
 Emitter::Named Emitter::operation(ir::Expr expr) {
   std::vector<std::string> args;
   size_t depth = 0;
+  if (rounds_to_code(expr)) {
+    const std::string text = code_text(expr, [&](ir::Expr e) {
+      const Named value = named(e);
+      depth = std::max(depth, value.depth);
+      return value.text;
+    });
+    kernel().note_type(expr->dtype);
+    const std::string name = fresh("t");
+    scopes_[depth].text += fmt::format("const {} {} = {};\n", value_type(expr->dtype), name, text);
+    scopes_[depth].names[expr] = name;
+    return {name, depth};
+  }
   std::vector<Named> values;
   for (ir::Expr arg : expr->args) {
     const Named value = named(arg);
