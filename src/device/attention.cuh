@@ -3,6 +3,11 @@
 //   row  lane / 4 + (x >= 2 ? 8 : 0),   column  8 n + lane % 4 * 2 + x % 2.
 #pragma once
 
+#include "device/math.cuh"
+#include "device/ptx.cuh"
+#include "device/reduce.cuh"
+#include "device/types.cuh"
+
 // Elements between rows of a tile in shared memory: free of bank conflicts, rows 16-byte aligned.
 template <typename T>
 __host__ __device__ constexpr int pitch_of(int columns) {

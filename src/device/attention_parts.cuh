@@ -11,6 +11,10 @@
 // t + 4. Both operands are permuted alike, so that the sums are the same.
 #pragma once
 
+#include "device/attention.cuh"
+#include "device/ptx.cuh"
+#include "device/types.cuh"
+
 // Elements between rows of a tile that lanes read by pairs.
 template <typename T>
 __host__ __device__ constexpr int pair_pitch_of(int columns) {

@@ -1,6 +1,8 @@
 // Kernels that do one thing as fast as a GPU can, to measure its rates.
 #pragma once
 
+#include "device/ptx.cuh"
+
 // Pairs of halves, each of a magnitude in [0.5, 1).
 extern "C" __global__ void __launch_bounds__(256) calibrate_fill(unsigned* words, long long count) {
   const long long step = static_cast<long long>(gridDim.x) * blockDim.x;

@@ -1,6 +1,9 @@
 // Exchange of values between the blocks of a cluster.
 #pragma once
 
+#include "device/ptx.cuh"
+#include "device/ptx_barrier.cuh"
+
 // All blocks' values of type T in every block's shared memory, written by st.async. Each block
 // waits on an mbarrier of its own: the cluster barrier would also wait for all memory accesses in
 // flight, and invalidate L1.

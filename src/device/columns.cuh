@@ -12,6 +12,13 @@
 //   s) finish(s, row, v), write(words, row, tails, at), write_rows(row, tails)
 #pragma once
 
+#include "device/passes.cuh"
+#include "device/ptx.cuh"
+#include "device/ptx_split.cuh"
+#include "device/reduce.cuh"
+#include "device/rows.cuh"
+#include "device/types.cuh"
+
 enum class ColumnPart { Row, Segment, Partials, Finish };
 
 // Threads of a block across the rows and along the streamed axis; elements of a thread in a tile;

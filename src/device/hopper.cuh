@@ -6,6 +6,12 @@
 // bytes.
 #pragma once
 
+#include "device/math.cuh"
+#include "device/ptx.cuh"
+#include "device/ptx_barrier.cuh"
+#include "device/ptx_hopper.cuh"
+#include "device/types.cuh"
+
 constexpr int kSlabColumns = 64, kSlabRowBytes = 128, kSwizzleRows = 8;
 
 __host__ __device__ constexpr int tile_bytes(int rows, int columns) {

@@ -2,6 +2,10 @@
 // stays a code in registers until it is converted to float.
 #pragma once
 
+#include "device/ptx.cuh"
+#include "device/ptx_low_bit.cuh"
+#include "device/types.cuh"
+
 // A sign, an exponent with this bias, and a mantissa of this many bits. `Largest` is the code of
 // the largest finite value, `Beyond` that of larger ones. OneZero: no negative zero; its code is
 // the only NaN, and there are no infinities (fnuz).

@@ -1,6 +1,9 @@
 // Bounds of a tensor's elements.
 #pragma once
 
+#include "device/math.cuh"
+#include "device/types.cuh"
+
 // The largest magnitude of the elements in every `step`th group of 16 bytes from group `first` on;
 // NaN if one of them is NaN.
 template <typename T>

@@ -1,6 +1,8 @@
 // Scalar functions with ONNX's results for special values.
 #pragma once
 
+#include "device/ptx.cuh"
+
 template <typename T>
 __device__ __forceinline__ bool is_nan(T x) {
   return x != x;

@@ -2,6 +2,8 @@
 // Follows ptx_barrier.
 #pragma once
 
+#include "device/types.cuh"
+
 // The driver's CUtensorMap.
 struct alignas(64) TensorMap {
   char bytes[128];

@@ -2,6 +2,9 @@
 // order of combination is fixed.
 #pragma once
 
+#include "device/math.cuh"
+#include "device/ptx.cuh"
+
 struct SumOp {
   template <typename T>
   static __device__ __forceinline__ T apply(T a, T b) {

@@ -29,6 +29,15 @@
 // values in memory to the optimizer, which then computes addresses again for every element.
 #pragma once
 
+#include "device/cluster_exchange.cuh"
+#include "device/math.cuh"
+#include "device/passes.cuh"
+#include "device/ptx.cuh"
+#include "device/ptx_split.cuh"
+#include "device/reduce.cuh"
+#include "device/rows.cuh"
+#include "device/types.cuh"
+
 // What a block computes: rows (or parts of them in a cluster); a segment, of which the row's last
 // block merges the states and writes; a segment's state; outputs of a segment from all states.
 enum class RowPart { Row, Segment, Partials, Finish };

@@ -2,6 +2,9 @@
 // and stored 16 bytes at a time and converted at their use.
 #pragma once
 
+#include "device/ptx.cuh"
+#include "device/types.cuh"
+
 // The number of words of N elements of T.
 template <typename T, int N>
 struct Words {

@@ -17,6 +17,8 @@
 // infinities stay exact. The order of combination depends on sizes alone.
 #pragma once
 
+#include "device/math.cuh"
+
 // A tile of a line in the registers of Team threads, a power of two: Chunks groups of each. A warp
 // has adjacent groups, so that its accesses are whole sectors.
 template <typename Scan, int Team, int Chunks>

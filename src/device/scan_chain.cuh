@@ -8,6 +8,11 @@
 // they start, so that those which are waited for have started.
 #pragma once
 
+#include "device/math.cuh"
+#include "device/reduce.cuh"
+#include "device/scan.cuh"
+#include "device/types.cuh"
+
 // Words that blocks exchange: half of a word is a part of a value, the other half says that it is
 // there, so that no access waits for another. `words`, all 0 at the start: the number of blocks
 // that have started, then Values states per tile and per group of tiles. Tiles are numbered line by

@@ -2,6 +2,11 @@
 // 128-byte swizzle (hopper.cuh), in a ring per warp.
 #pragma once
 
+#include "device/attention.cuh"
+#include "device/hopper.cuh"
+#include "device/ptx.cuh"
+#include "device/ptx_barrier.cuh"
+
 // Waits for the copies of the barrier's phase.
 __device__ __forceinline__ void await_copies(unsigned barrier, unsigned parity) {
   while (!ptx_barrier_try_wait(barrier, parity)) {

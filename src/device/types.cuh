@@ -2,6 +2,8 @@
 // unsigned long long (uint64) or long long (all other integers); memory has the tensor's own type.
 #pragma once
 
+#include "device/ptx.cuh"
+
 struct half_t {
   unsigned short bits;
 };

@@ -4,6 +4,10 @@
 // slab.
 #pragma once
 
+#include "device/hopper.cuh"
+#include "device/ptx.cuh"
+#include "device/ptx_hopper.cuh"
+
 constexpr int kWideThreads = 256, kWideRows = 64;
 
 // Named barriers of both groups (ptx_named_sync). After kWideReduced weights may be written, after

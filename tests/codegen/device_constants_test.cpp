@@ -23,7 +23,7 @@ void expect_in(std::string_view header, const std::string& declaration) {
 }
 
 TEST(DeviceConstants, TmaTiles) {
-  expect_in("hopper",
+  expect_in("device/hopper.cuh",
             fmt::format("constexpr int kSlabColumns = {}, kSlabRowBytes = {}, kSwizzleRows = {};",
                         TmaTile::kSlabColumns, TmaTile::kSlabRowBytes,
                         TmaTile::kAlignment / TmaTile::kSlabRowBytes));
@@ -31,7 +31,7 @@ TEST(DeviceConstants, TmaTiles) {
 
 TEST(DeviceConstants, ProductTiles) {
   expect_in(
-      "product",
+      "device/product/product.cuh",
       fmt::format(
           "constexpr int kTileRows = {}, kTileColumns = {}, kTileDepth = {}, kTileStages = {};",
           ProductText::kTileRows, ProductText::kTileColumns, ProductText::kDepth,

@@ -3,8 +3,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "codegen/core/device_text.h"
-#include "codegen/core/kernel_text.h"
+#include "codegen/core/print_step.h"
 #include "support/codegen_harness.h"
 
 namespace redfuser::codegen_tests {
@@ -35,18 +34,6 @@ std::vector<Case> cases() {
   };
 }
 
-// A header's text stands in the kernel's without its first lines: `#pragma once` and a comment.
-std::string without_headers(std::string text) {
-  for (const codegen::DeviceHeader& header : codegen::device_headers()) {
-    const std::string_view name[] = {header.name};
-    const std::string prelude = codegen::device_prelude(name);
-    const size_t at = text.find(prelude);
-    if (prelude.empty() || at == std::string::npos) continue;
-    text.replace(at, prelude.size(), fmt::format("#include \"{}.cuh\"\n", header.name));
-  }
-  return text;
-}
-
 std::string read(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -58,7 +45,7 @@ TEST_P(CodegenGolden, TextIsAsReviewed) {
   const std::string head = "<ir_version: 9, opset_import: [\"\" : 20]> ";
   const GeneratedModel model = generate_model(Model::parse(head + GetParam().graph));
   ASSERT_EQ(model.kernels.size(), 1u);
-  const std::string text = without_headers(model.kernels[0].source);
+  const std::string text = codegen::cuda_text(model.kernels[0]);
   const std::string path = fmt::format("{}/{}.cu", test_paths::golden(), GetParam().name);
   const char* renew = std::getenv("REDFUSER_RENEW_GOLDEN");
   if (renew != nullptr && std::string_view(renew) == "1") std::ofstream(path) << text;

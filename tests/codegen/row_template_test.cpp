@@ -1,15 +1,13 @@
 // The main loop of row kernels by itself: src/device/row_fold.cuh with functors written by hand.
 #include <array>
 
-#include "codegen/core/kernel_text.h"
+#include "codegen/core/device_text.h"
 #include "support/codegen_harness.h"
 
 namespace redfuser::codegen_tests {
 namespace {
 
-constexpr std::string_view kHeaders[] = {
-    "ptx",         "ptx_split",        "math",    "types", "reduce", "rows", "passes",
-    "ptx_barrier", "cluster_exchange", "row_fold"};
+constexpr std::string_view kHeaders[] = {"device/row_fold.cuh"};
 
 // What the functors share: rows of `length` floats from x to y, in groups of four.
 constexpr const char* kRows = R"(

@@ -83,10 +83,9 @@ class Check {
                            literal(bound.limit, DType::Float64));
     }
     emitter.line(fmt::format("if (threadIdx.x == 0) {}[0] = {} ? 1.0f : 0.0f;", found, holds));
-    KernelLaunch launch =
-        kernel.launch("mask_check", form_.rows.comment,
-                      {"ptx", "ptx_split", "math", "types", "reduce", "magnitude"}, "",
-                      emitter.close(), kThreads);
+    KernelLaunch launch = kernel.launch("mask_check", form_.rows.comment,
+                                        {"device/ptx_split.cuh", "device/magnitude.cuh"}, "",
+                                        emitter.close(), kThreads);
     launch.grid[0] = pool_.integer(blocks);
     launch.static_shared = kThreads / 32 * 16 + 16;  // a slot for each warp, and `before`
     return launch;

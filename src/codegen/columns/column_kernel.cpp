@@ -122,10 +122,8 @@ KernelLaunch column_kernel(StepBuilder& builder, const ColumnForm& form, const C
   } else {
     body += fmt::format("if ({}) {{\n{}}} else {{\n{}}}\n", vector, call("true"), call("false"));
   }
-  std::vector<std::string_view> headers = {"ptx",    "ptx_split", "math",   "types",
-                                           "reduce", "rows",      "passes", "columns"};
-  KernelLaunch launch = kernel.launch(family_name(config), form.rows.comment, headers, before, body,
-                                      config.threads());
+  KernelLaunch launch = kernel.launch(family_name(config), form.rows.comment,
+                                      {"device/columns.cuh"}, before, body, config.threads());
   launch.config = config.parameters();
   launch.static_shared = column_static_bytes(config, state_bytes(form.rows));
   launch.cluster = config.cluster;

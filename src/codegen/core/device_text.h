@@ -2,15 +2,21 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace redfuser::codegen {
 
 struct DeviceHeader {
-  std::string_view name;  // "reduce" for src/device/reduce.cuh
+  std::string_view name;  // as #include has it: "device/reduce.cuh"
   std::string_view text;
 };
 
 std::span<const DeviceHeader> device_headers();
+
+// The text of these headers and of those that they include, each once and behind what it includes,
+// without `#pragma once` and the comments before it. Throws InternalError for a header that does
+// not exist.
+std::string device_prelude(std::span<const std::string_view> names);
 
 }  // namespace redfuser::codegen

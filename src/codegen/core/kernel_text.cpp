@@ -97,10 +97,9 @@ std::string KernelText::member_values() const {
 KernelLaunch KernelText::launch(const std::string& family, const std::string& equations,
                                 std::vector<std::string_view> headers, const std::string& before,
                                 const std::string& body, int block, int min_blocks) const {
-  if (low_bit_) {
-    const auto types = std::find(headers.begin(), headers.end(), "types");
-    headers.insert(types + 1, {"ptx_low_bit", "low_bit"});
-  }
+  // The templates use the types' functions, and expressions those of reduce.cuh.
+  headers.insert(headers.begin(),
+                 {low_bit_ ? "device/low_bit.cuh" : "device/types.cuh", "device/reduce.cuh"});
   KernelLaunch launch;
   launch.family = family;
   launch.headers = headers;
@@ -245,21 +244,6 @@ std::vector<ir::Expr> extents_of(ir::ExprPool& pool, const std::vector<ir::Expr>
   std::vector<ir::Expr> result;
   for (ir::Expr axis : axes) {
     result.push_back(axis->op == ir::ExprOp::Axis ? axis->extent() : pool.integer(1));
-  }
-  return result;
-}
-
-std::string device_prelude(std::span<const std::string_view> names) {
-  std::string result;
-  for (std::string_view name : names) {
-    const auto headers = device_headers();
-    auto found = std::find_if(headers.begin(), headers.end(),
-                              [&](const DeviceHeader& header) { return header.name == name; });
-    RF_CHECK(found != headers.end(), "no device header {}", name);
-    const std::string_view mark = "#pragma once\n";
-    const size_t at = found->text.find(mark);
-    RF_CHECK(at != std::string_view::npos, "device header {} has no pragma", name);
-    result += found->text.substr(at + mark.size());
   }
   return result;
 }

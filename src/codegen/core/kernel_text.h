@@ -46,7 +46,8 @@ class KernelText {
   std::string member_values() const;
 
   // The launch of a kernel with this `body`. The step's equations are a comment before it, `before`
-  // is text at namespace scope. The caller sets grid, shared, cluster and config.
+  // is text at namespace scope, `headers` are the templates that both use ("device/scan.cuh"). The
+  // caller sets grid, shared, cluster and config.
   KernelLaunch launch(const std::string& family, const std::string& equations,
                       std::vector<std::string_view> headers, const std::string& before,
                       const std::string& body, int block, int min_blocks = 0) const;
@@ -72,10 +73,6 @@ class KernelText {
   std::vector<std::string> names_;
   std::vector<ir::Expr> sizes_;
 };
-
-// The text of these headers of src/device, concatenated, without `#pragma once` and the first
-// comments.
-std::string device_prelude(std::span<const std::string_view> names);
 
 // The conjunction of the conditions as text: "true" is omitted, and "false" makes it "false".
 std::string all_of(const std::vector<std::string>& conditions);

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "codegen/core/device_text.h"
 #include "codegen/core/kernel_config.h"
-#include "codegen/core/kernel_text.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -85,7 +85,7 @@ std::string cuda_text(const KernelLaunch& launch) {
   RF_CHECK(at != std::string::npos, "{} has not the text of its headers", launch.name);
   std::string includes;
   for (const std::string_view header : launch.headers) {
-    includes += fmt::format("#include \"{}.cuh\"\n", header);
+    includes += fmt::format("#include \"{}\"\n", header);
   }
   std::string text = launch.source;
   return text.replace(at, prelude.size(), includes);

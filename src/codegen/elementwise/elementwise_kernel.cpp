@@ -345,8 +345,7 @@ void add_map(StepBuilder& builder, const std::string& name, std::vector<ir::Expr
     blocks = ceil_div(pool, product_of(pool, extents_of(pool, shape.axes)),
                       warp ? kThreads / 32 : kThreads);
   }
-  KernelLaunch launch =
-      kernel.launch(name, comment, {"ptx", "math", "types", "reduce"}, "", body, kThreads);
+  KernelLaunch launch = kernel.launch(name, comment, {}, "", body, kThreads);
   launch.grid[0] = pool.make(ir::ExprOp::Min, {blocks, pool.integer(kMaxBlocks)});
   launch.time = map_time(builder, shape, lanes);
   builder.result.calls.push_back(std::move(launch));

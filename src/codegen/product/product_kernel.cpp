@@ -107,10 +107,8 @@ std::optional<KernelLaunch> ProductText::launch(const std::string& comment) {
   }
   load(*a, b);
   finish();
-  KernelLaunch launch = kernel_.launch("product_tile", comment,
-                                       {"ptx", "math", "types", "reduce", "ptx_barrier",
-                                        "ptx_hopper", "hopper", "ptx_product", "product"},
-                                       "", emitter_.close(), kThreads, 1);
+  KernelLaunch launch = kernel_.launch("product_tile", comment, {"device/product/product.cuh"}, "",
+                                       emitter_.close(), kThreads, 1);
   launch.shared = TmaTile::kAlignment + kRingBytes + kStagedBytes + kBarrierBytes;
   launch.grid[0] =
       pool_.make(ir::ExprOp::Min, {tile_count(), pool_.integer(builder_.target.multiprocessors)});

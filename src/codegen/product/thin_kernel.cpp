@@ -25,10 +25,9 @@ class ThinText {
   KernelLaunch launch(const std::string& comment) {
     add_operands();
     add_finish();
-    std::vector<std::string_view> headers = {"ptx",    "math", "types",
-                                             "reduce", "rows", "thin_product"};
-    KernelLaunch launch = kernel_.launch(kThinProductFamily, comment, headers, "", emitter_.close(),
-                                         config_.warps * 32);
+    KernelLaunch launch =
+        kernel_.launch(kThinProductFamily, comment, {"device/product/thin_product.cuh"}, "",
+                       emitter_.close(), config_.warps * 32);
     launch.config = config_.parameters();
     launch.cluster = config_.blocks;
     launch.static_shared = thin_static_bytes(form_, config_);

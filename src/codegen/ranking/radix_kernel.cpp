@@ -43,8 +43,7 @@ std::string functor_text(KernelText& kernel, const RadixForm& form, bool reads) 
       key_type(form.accumulator()), kernel.members(), key);
 }
 
-constexpr std::string_view kHeaders[] = {"ptx",  "math",    "types",        "reduce",
-                                         "rows", "ranking", "ranking_radix"};
+constexpr std::string_view kHeader = "device/ranking/ranking_radix.cuh";
 
 }  // namespace
 
@@ -79,8 +78,7 @@ KernelLaunch radix_count_kernel(StepBuilder& builder, const RadixForm& form,
       form.first, RadixForm::kThreads, RadixForm::kCountedElements, kernel.size(form.rows.length()),
       kernel.buffer(scratch.numbers, true), form.passes());
   KernelLaunch launch =
-      kernel.launch("sort_count", form.rows.comment, {std::begin(kHeaders), std::end(kHeaders)},
-                    before, body, RadixForm::kThreads);
+      kernel.launch("sort_count", form.rows.comment, {kHeader}, before, body, RadixForm::kThreads);
   constexpr int64_t kTile = int64_t{RadixForm::kThreads} * RadixForm::kCountedElements;
   launch.grid[0] = pool.mul(rows_of(pool, form), ceil_div(pool, form.rows.length(), kTile));
   launch.static_shared = 4 * kDigits * form.passes();
@@ -118,8 +116,7 @@ KernelLaunch radix_pass_kernel(StepBuilder& builder, const RadixForm& form,
       fmt::format("radix_scatter<Sort, {}, {}, {}, {}>(sort, {}, pass);\n", form.first + 8 * pass,
                   first, last, form.elements(), kernel.size(form.rows.length()));
   KernelLaunch launch =
-      kernel.launch("sort_pass", form.rows.comment, {std::begin(kHeaders), std::end(kHeaders)},
-                    before, body, RadixForm::kThreads);
+      kernel.launch("sort_pass", form.rows.comment, {kHeader}, before, body, RadixForm::kThreads);
   launch.config = {{"bit", form.first + 8 * pass}};
   launch.grid[0] = pool.mul(rows_of(pool, form), tiles_of(pool, form));
   // Keys and positions, digits of warps, of the tile and of the row, and the warps' numbers.

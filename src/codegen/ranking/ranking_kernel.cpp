@@ -62,10 +62,10 @@ class RankingText {
             states_ < 0 ? "nullptr"
                         : fmt::format("reinterpret_cast<State*>({})", kernel.buffer(states_, true)),
             segments() ? kernel.counter() : "nullptr", vector);
-    KernelLaunch launch =
-        kernel.launch(choice_of(config_).family, form_.whole.comment, headers(),
-                      row_config(form_.whole, loads_, vector != "false") + lists_text() + text,
-                      body, config_.threads, min_blocks());
+    KernelLaunch launch = kernel.launch(
+        choice_of(config_).family, form_.whole.comment, {"device/ranking/ranking_rows.cuh"},
+        row_config(form_.whole, loads_, vector != "false") + lists_text() + text, body,
+        config_.threads, min_blocks());
     launch.config = config_.parameters();
     launch.static_shared = static_bytes(staging);
     if (!warp()) launch.shared = static_cast<int>(list_bytes());
@@ -149,11 +149,6 @@ class RankingText {
     const int narrow = builder_.target.architecture > 90 ? kLaterRegisters : kBlockRegisters;
     const int registers = wide ? kWideRegisters : narrow;
     return std::max(1, select::kRegistersOfMultiprocessor / (registers * config_.threads));
-  }
-
-  std::vector<std::string_view> headers() const {
-    return {"ptx",    "ptx_split", "math",    "types",        "reduce",        "rows",
-            "passes", "row_fold",  "ranking", "ranking_sort", "ranking_block", "ranking_rows"};
   }
 
   ir::Expr grid() const {

@@ -117,11 +117,9 @@ class RowProductText {
   }
 
   static std::vector<std::string_view> headers(bool ranks) {
-    std::vector<std::string_view> result = {"ptx",    "ptx_split", "math",   "types",
-                                            "reduce", "rows",      "passes", "row_fold"};
-    if (ranks)
-      result.insert(result.end(), {"ranking", "ranking_sort", "ranking_block", "ranking_rows"});
-    result.insert(result.end(), {"ptx_barrier", "ptx_hopper", "hopper", "row_product"});
+    std::vector<std::string_view> result = {
+        ranks ? "device/ranking/ranking_rows.cuh" : "device/row_fold.cuh",
+        "device/product/row_product.cuh"};
     return result;
   }
 

@@ -47,8 +47,7 @@ class MultiPassText {
     KernelLaunch launch = kernel_.launch(config_.chunks == 0   ? "row_passes"
                                          : config_.cluster > 1 ? "row_cluster"
                                                                : "row_resident",
-                                         form_.comment, {"ptx", "math", "types", "reduce"}, "",
-                                         before + text, config_.threads);
+                                         form_.comment, {}, "", before + text, config_.threads);
     launch.config = config_.parameters();
     launch.cluster = config_.cluster;
     launch.static_shared = config_.lanes > 32 ? all_slot_bytes() : 0;

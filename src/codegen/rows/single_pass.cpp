@@ -160,11 +160,8 @@ KernelLaunch single_pass_kernel(StepBuilder& builder, const FlatStreaming& form,
   const std::string before = row_config(form, config, vector != "false") + text;
   const int shared = config.shared ? reads.shared_bytes() : 0;
   const int fixed = single_pass_static_bytes(config, state_bytes(form), reads.staging_words());
-  std::vector<std::string_view> headers = {"ptx",    "ptx_split", "math",   "types",
-                                           "reduce", "rows",      "passes", "row_fold"};
-  if (config.cluster > 1) headers.insert(headers.begin() + 6, {"ptx_barrier", "cluster_exchange"});
   KernelLaunch launch = kernel.launch(
-      family_name(config), form.comment, headers, before, body, config.threads,
+      family_name(config), form.comment, {"device/row_fold.cuh"}, before, body, config.threads,
       min_blocks(config, shared + fixed, builder.target.shared_bytes + kBlockReserved));
   launch.config = config.parameters();
   launch.cluster = config.cluster;

@@ -92,13 +92,10 @@ KernelLaunch scan_kernel(StepBuilder& builder, const ScanForm& form, const ScanF
   }
   body += fmt::format("const Scan scan{{{}, {}}};\n", members, vector);
   body += call_text(kernel, form, config, words);
-  std::vector<std::string_view> headers = {"ptx", "math", "types", "reduce", "scan"};
-  if (config.shared) {
-    headers.push_back("scan_chain");
-  }
+  const std::string_view header = config.shared ? "device/scan_chain.cuh" : "device/scan.cuh";
   const std::string family =
       fmt::format("scan_{}{}", form.across ? "columns" : "lines", config.shared ? "_shared" : "");
-  KernelLaunch launch = kernel.launch(family, form.comment, headers, before, body, config.threads);
+  KernelLaunch launch = kernel.launch(family, form.comment, {header}, before, body, config.threads);
   launch.config = config.parameters();
   launch.static_shared = scan_static_bytes(facts, config);
   launch.grid[0] = grid_of(builder.pool(), form, facts, config);

@@ -4,6 +4,11 @@
 // type; the warps compute their epilogue while the tensor cores compute the next tile.
 #pragma once
 
+#include "device/hopper.cuh"
+#include "device/product/ptx_product.cuh"
+#include "device/ptx_hopper.cuh"
+#include "device/types.cuh"
+
 constexpr int kTileRows = 128, kTileColumns = 256, kTileDepth = 64, kTileStages = 3;
 constexpr int kRowBytes = kTileRows * kTileDepth * 2, kColumnBytes = kTileColumns * kTileDepth * 2;
 constexpr int kTileBytes = kRowBytes + kColumnBytes;

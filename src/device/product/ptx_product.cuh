@@ -2,6 +2,8 @@
 // function.
 #pragma once
 
+#include "device/types.cuh"
+
 // d += a · b. Rows of a are rows of the product with 16 elements of the contracted axis. Rows of b
 // are columns of the product (ByRows), or of the contracted axis.
 template <typename T, bool ByRows>

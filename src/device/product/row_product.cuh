@@ -5,6 +5,12 @@
 // multiply, then take the rows.
 #pragma once
 
+#include "device/hopper.cuh"
+#include "device/math.cuh"
+#include "device/ptx.cuh"
+#include "device/ptx_barrier.cuh"
+#include "device/ptx_hopper.cuh"
+
 // Rows: 64 or 128. Columns: a multiple of 16 up to 256, at least those of the product. S: the type
 // to which sums are rounded, in rows of Pitch elements. ByRows: the columns are contiguous along
 // the contracted axis. Resident: blocks of a multiprocessor, so that clusters fit beside each

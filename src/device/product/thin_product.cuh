@@ -8,6 +8,10 @@
 // fp32 operands are multiplied by the scalar units.
 #pragma once
 
+#include "device/ptx.cuh"
+#include "device/rows.cuh"
+#include "device/types.cuh"
+
 // Along: the wide matrix is contiguous along the contracted axis, else along its lines. ThinAlong:
 // the thin one is. Lines: of the thin matrix, as padded. Products: wide matrices of one size.
 template <typename T, bool Along_, bool ThinAlong_, int Lines_, int Warps_, int Blocks_,

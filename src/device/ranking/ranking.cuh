@@ -1,6 +1,8 @@
 // Elements in the order of a ranking: NaN first, then by value, equal values by position.
 #pragma once
 
+#include "device/math.cuh"
+
 // A number that is greater for an element that ranks earlier; equal for equal values, zeros of
 // either sign and all NaN. Large: the largest value ranks first.
 template <bool Large>

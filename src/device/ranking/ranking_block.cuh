@@ -8,6 +8,9 @@
 // entries are equal.
 #pragma once
 
+#include "device/ranking/ranking.cuh"
+#include "device/ranking/ranking_sort.cuh"
+
 // The first K of a row, by a block of Threads; a tile has Elements of each thread.
 template <typename Key_, int K, int Threads, int Elements, int Capacity>
 struct BlockRanking {

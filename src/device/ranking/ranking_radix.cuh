@@ -10,6 +10,9 @@
 //                   digit in the tiles before it, which publish theirs
 #pragma once
 
+#include "device/math.cuh"
+#include "device/ranking/ranking.cuh"
+
 constexpr int kDigits = 256;
 
 template <typename Key>

@@ -7,6 +7,12 @@
 //   finish(s, row, lists)       instead of finish(s, row)
 #pragma once
 
+#include "device/passes.cuh"
+#include "device/ptx_split.cuh"
+#include "device/ranking/ranking.cuh"
+#include "device/ranking/ranking_block.cuh"
+#include "device/row_fold.cuh"
+
 template <int I>
 struct List {};
 

@@ -1,6 +1,8 @@
 // Sorts entries in shared memory, by all threads of a block.
 #pragma once
 
+#include "device/ranking/ranking.cuh"
+
 template <typename Entry>
 __device__ __forceinline__ int entries_before(const Entry* list, int count, const Entry& own) {
   int rank = 0;

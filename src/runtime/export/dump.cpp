@@ -14,9 +14,9 @@ namespace {
 
 using runtime::CompiledProgram;
 
-std::string heading(const CompiledProgram& program, size_t step) {
+std::string heading(const CompiledProgram& program, size_t step, const char* mark = "#") {
   const StepInfo& info = program.steps[step];
-  return fmt::format("# step {}: {} ({})\n", step, info.label, info.kind);
+  return fmt::format("{} step {}: {} ({})\n", mark, step, info.label, info.kind);
 }
 
 std::string cascades_text(const CompiledProgram& program, bool streaming) {
@@ -62,18 +62,18 @@ std::string plan_text(const CompiledProgram& program, const codegen::Target&) {
   return to_string(program.plan);
 }
 
-// Every step's heading and its `print`ed device form, or the reason why it has none.
+// Every step's heading behind `mark` and its `print`ed device form, or the reason why it has none.
 template <class Print>
 std::string gpu_text(const CompiledProgram& program, const codegen::Target& target,
-                     const Print& print) {
+                     const char* mark, const Print& print) {
   const ir::Graph own = clone(program.graph());  // the program's takes no new expressions
   std::string text;
   for (size_t i = 0; i < program.plan.steps.size(); ++i) {
-    text += heading(program, i);
+    text += heading(program, i, mark);
     try {
       text += print(i, generate(own, program.plan.steps[i], target));
     } catch (const UserError& error) {
-      text += fmt::format("  none on a GPU: {}\n", error.what());
+      text += fmt::format("{} none on a GPU: {}\n", mark, error.what());
     }
     text += '\n';
   }
@@ -81,14 +81,14 @@ std::string gpu_text(const CompiledProgram& program, const codegen::Target& targ
 }
 
 std::string kernels_text(const CompiledProgram& program, const codegen::Target& target) {
-  return gpu_text(program, target, [&](size_t, const codegen::GpuStep& step) {
+  return gpu_text(program, target, "#", [&](size_t, const codegen::GpuStep& step) {
     return step.calls.empty() ? "  no calls\n" : to_string(*program.graph().pool, step);
   });
 }
 
 std::string cuda_text(const CompiledProgram& program, const codegen::Target& target) {
   std::map<std::string, size_t> printed;  // text -> step
-  return gpu_text(program, target, [&](size_t number, const codegen::GpuStep& step) {
+  return gpu_text(program, target, "//", [&](size_t number, const codegen::GpuStep& step) {
     std::string text;
     for (const codegen::GpuCall& call : step.calls) {
       const auto* launch = std::get_if<codegen::KernelLaunch>(&call);

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "base/error.h"
-#include "codegen/core/kernel_text.h"
+#include "codegen/core/device_text.h"
 #include "cuda/cublaslt.h"
 #include "cuda/nvml.h"
 #include "cuda/nvrtc.h"
@@ -70,7 +70,7 @@ class Calibrator {
 
  private:
   std::string text() const {
-    static constexpr std::string_view kHeaders[] = {"ptx", "calibrate"};
+    static constexpr std::string_view kHeaders[] = {"device/calibrate.cuh"};
     return cuda::compile(codegen::device_prelude(kHeaders),
                          cuda::compile_options(device_->info().architecture), "calibrate.cu");
   }

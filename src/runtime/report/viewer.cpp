@@ -4,11 +4,11 @@
 
 namespace redfuser::runtime {
 
-// `{{name}}` in viewer.html stands for the file of that name, `{{data}}` for the data.
+// `{{main.js}}` in viewer.html stands for the file of that name, `{{data}}` for the data.
 std::string viewer_page(const std::string& data) {
   std::string_view page;
   for (const ViewerFile& file : viewer_files()) {
-    if (file.name == "viewer") page = file.text;
+    if (file.name == "viewer.html") page = file.text;
   }
   std::string result;
   while (!page.empty()) {

@@ -9,7 +9,7 @@ namespace redfuser::runtime {
 
 // The files of this folder that are embedded by cmake/embedded_files.cmake.
 struct ViewerFile {
-  std::string_view name;  // "viewer" for viewer.html, "draw" for draw.js
+  std::string_view name;  // "viewer.html"
   std::string_view text;
 };
 std::span<const ViewerFile> viewer_files();

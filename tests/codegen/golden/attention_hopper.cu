@@ -7,19 +7,14 @@
 //   d1 = A1*select(isneginf(A0),inf,1)
 //   d2 = (A2*select(isneginf(A0),inf,1))/d1
 //   %3[i0<2, i1<4, i2<256, i3<64] = d2
-#include "ptx.cuh"
-#include "ptx_split.cuh"
-#include "math.cuh"
-#include "types.cuh"
-#include "reduce.cuh"
-#include "key_tiles.cuh"
-#include "states.cuh"
-#include "attention.cuh"
-#include "ptx_barrier.cuh"
-#include "ptx_hopper.cuh"
-#include "hopper.cuh"
-#include "split.cuh"
-extern "C" __global__ void __launch_bounds__(128, 1) attention_split_max_sum_dot_f16_f723a982(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const half_t* __restrict__ p0, float* __restrict__ p1, half_t* __restrict__ p2, unsigned* counter) {
+#include "device/types.cuh"
+#include "device/reduce.cuh"
+#include "device/ptx_split.cuh"
+#include "device/key_tiles.cuh"
+#include "device/states.cuh"
+#include "device/attention.cuh"
+#include "device/split.cuh"
+extern "C" __global__ void __launch_bounds__(128, 1) attention_split_max_sum_dot_f16_291362c0(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const half_t* __restrict__ p0, float* __restrict__ p1, half_t* __restrict__ p2, unsigned* counter) {
   const unsigned segments = static_cast<unsigned>(1ll), row_tiles = static_cast<unsigned>(16ll);
   const unsigned group = blockIdx.x / segments, segment = blockIdx.x - group * segments;
   const long long other = group / row_tiles, first_row = (group % row_tiles) * 16ll;

@@ -7,16 +7,14 @@
 //   d1 = A1*select(isneginf(A0),inf,1)
 //   d2 = (A2*select(isneginf(A0),inf,1))/d1
 //   %3[i0<2, i1<4, i2<256, i3<64] = d2
-#include "ptx.cuh"
-#include "ptx_split.cuh"
-#include "math.cuh"
-#include "types.cuh"
-#include "reduce.cuh"
-#include "key_tiles.cuh"
-#include "states.cuh"
-#include "attention.cuh"
-#include "attention_parts.cuh"
-extern "C" __global__ void __launch_bounds__(128, 2) attention_split_max_sum_dot_f32_43d4f123(const float* __restrict__ p0, const float* __restrict__ p1, const float* __restrict__ p2, float* __restrict__ p3, float* __restrict__ p4, unsigned* counter) {
+#include "device/types.cuh"
+#include "device/reduce.cuh"
+#include "device/ptx_split.cuh"
+#include "device/key_tiles.cuh"
+#include "device/states.cuh"
+#include "device/attention.cuh"
+#include "device/attention_parts.cuh"
+extern "C" __global__ void __launch_bounds__(128, 2) attention_split_max_sum_dot_f32_1f076ca8(const float* __restrict__ p0, const float* __restrict__ p1, const float* __restrict__ p2, float* __restrict__ p3, float* __restrict__ p4, unsigned* counter) {
   const unsigned segments = static_cast<unsigned>(2ll), row_tiles = static_cast<unsigned>(16ll);
   const unsigned group = blockIdx.x / segments, segment = blockIdx.x - group * segments;
   const long long other = group / row_tiles, first_row = (group % row_tiles) * 16ll;

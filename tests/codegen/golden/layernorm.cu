@@ -5,14 +5,9 @@
 //   d0 = A0
 //   d1 = float32(count)*((select(float32(count) == 0,0,A0/float32(count)) - (d0/768))*(select(float32(count) == 0,0,A0/float32(count)) - (d0/768))) + A1
 //   %1[i0<4096, j<768] = float16((float32(%0[i0,j]) - (d0/768))/sqrt(9.99999975e-06 + (d1*0.00130208333)))*%2[j] + %3[j]
-#include "ptx.cuh"
-#include "ptx_split.cuh"
-#include "math.cuh"
-#include "types.cuh"
-#include "reduce.cuh"
-#include "rows.cuh"
-#include "passes.cuh"
-#include "row_fold.cuh"
+#include "device/types.cuh"
+#include "device/reduce.cuh"
+#include "device/row_fold.cuh"
 struct Config {
   static constexpr int kLanes = 32, kThreads = 128, kChunks = 3, kCluster = 1;
   static constexpr bool kWhole = true, kShared = false, kFull = true, kVectors = true;
@@ -286,7 +281,7 @@ struct Form {
     store_words<kWidth, Vector>(p0 + row.b0 + row.begin + first, y.y0, -first, row.extent - first);
   }
 };
-extern "C" __global__ void __launch_bounds__(128) row_resident_sum2_f16_96cf4dd5(half_t* __restrict__ p0, const half_t* __restrict__ p1, const half_t* __restrict__ p2, const half_t* __restrict__ p3) {
+extern "C" __global__ void __launch_bounds__(128) row_resident_sum2_f16_2f757ec6(half_t* __restrict__ p0, const half_t* __restrict__ p1, const half_t* __restrict__ p2, const half_t* __restrict__ p3) {
   const RowMemory<State, void> memory{nullptr, nullptr, nullptr};
   const Form form{p0, p1, p2, p3};
   fold_rows<Config>(form, memory, 4096ll, 768ll, 0, nullptr, nullptr, aligned(p0) && aligned(p1) && aligned(p2) && aligned(p3));

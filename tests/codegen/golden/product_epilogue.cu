@@ -1,16 +1,10 @@
 // product
 // %0 = (0.5*(product0 + %1[i1]))*(1 + erf((product0 + %1[i1])/1.41421356))
 // product0 = sum_r1 %2[i0,r1] * %3[r1,i1]
-#include "ptx.cuh"
-#include "math.cuh"
-#include "types.cuh"
-#include "reduce.cuh"
-#include "ptx_barrier.cuh"
-#include "ptx_hopper.cuh"
-#include "hopper.cuh"
-#include "ptx_product.cuh"
-#include "product.cuh"
-extern "C" __global__ void __launch_bounds__(384, 1) product_tile_dot_f16_0acee38b(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, half_t* __restrict__ p0, const half_t* __restrict__ p1) {
+#include "device/types.cuh"
+#include "device/reduce.cuh"
+#include "device/product/product.cuh"
+extern "C" __global__ void __launch_bounds__(384, 1) product_tile_dot_f16_e3c4e089(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, half_t* __restrict__ p0, const half_t* __restrict__ p1) {
   extern __shared__ char memory[];
   const unsigned start = ptx_shared_address(memory), ring_at = (start + 1023) & ~1023u;
   const Ring<kTileStages> ring{ring_at + kTileStages * kTileBytes + 67584};

@@ -5,14 +5,9 @@
 //   d0 = A0
 //   d1 = A1*select(isneginf(A0),inf,1)
 //   %1[i0<8192, j<1024] = float16(exp(float32(%0[i0,j]) - d0)/d1)
-#include "ptx.cuh"
-#include "ptx_split.cuh"
-#include "math.cuh"
-#include "types.cuh"
-#include "reduce.cuh"
-#include "rows.cuh"
-#include "passes.cuh"
-#include "row_fold.cuh"
+#include "device/types.cuh"
+#include "device/reduce.cuh"
+#include "device/row_fold.cuh"
 struct Config {
   static constexpr int kLanes = 32, kThreads = 128, kChunks = 4, kCluster = 1;
   static constexpr bool kWhole = true, kShared = true, kFull = true, kVectors = true;
@@ -231,7 +226,7 @@ struct Form {
     store_words<kWidth, Vector>(p0 + row.b0 + row.begin + first, y.y0, -first, row.extent - first);
   }
 };
-extern "C" __global__ void __launch_bounds__(128) row_resident_max_sum_f16_aa5b1e0f(half_t* __restrict__ p0, const half_t* __restrict__ p1) {
+extern "C" __global__ void __launch_bounds__(128) row_resident_max_sum_f16_3157d0d7(half_t* __restrict__ p0, const half_t* __restrict__ p1) {
   const RowMemory<State, void> memory{nullptr, nullptr, nullptr};
   const Form form{p0, p1};
   fold_rows<Config>(form, memory, 8192ll, 1024ll, 0, nullptr, nullptr, aligned(p0) && aligned(p1));

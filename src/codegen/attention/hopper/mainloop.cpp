@@ -57,9 +57,8 @@ KernelLaunch HopperText::launch() {
       narrow ? 32 : 40, produce, narrow ? 160 : 232, consume));
   KernelLaunch launch =
       kernel_.launch("attention_hopper", rows_.comment,
-                     {"ptx", "math", "types", "reduce", "key_tiles", "attention", "ptx_barrier",
-                      "ptx_hopper", "hopper"},
-                     "", emitter_.close(), (config_.groups + 1) * Warpgroup::kThreads, 1);
+                     {"device/key_tiles.cuh", "device/attention.cuh", "device/hopper.cuh"}, "",
+                     emitter_.close(), (config_.groups + 1) * Warpgroup::kThreads, 1);
   launch.config = config_.parameters();
   launch.shared = hopper_shared_bytes(form_, scores_, config_);
   launch.grid[0] = pool_.make(ir::ExprOp::Min, {pool_.mul(row_tiles(), other_rows()),

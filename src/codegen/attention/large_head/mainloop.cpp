@@ -52,9 +52,8 @@ KernelLaunch LargeHeadText::launch() {
                   produce, consume));
   KernelLaunch launch =
       kernel_.launch("attention_wide", rows_.comment,
-                     {"ptx", "math", "types", "reduce", "key_tiles", "attention", "ptx_barrier",
-                      "ptx_hopper", "hopper", "wide"},
-                     "", emitter_.close(), (kGroups + 1) * Warpgroup::kThreads, 1);
+                     {"device/key_tiles.cuh", "device/attention.cuh", "device/wide.cuh"}, "",
+                     emitter_.close(), (kGroups + 1) * Warpgroup::kThreads, 1);
   launch.config = wide_.parameters();
   launch.shared = layout_.bytes;
   launch.cluster = wide_.cluster;

@@ -37,9 +37,8 @@ KernelLaunch large_head_merge_kernel(StepBuilder& builder, const AttentionSpec& 
   merge.declare();
   emitter.line(fmt::format("merge(heads, {}, states, segments);", head));
   merge.write_outputs();
-  KernelLaunch launch =
-      kernel.launch("attention_wide_merge", form.rows.comment,
-                    {"ptx", "math", "types", "reduce", "attention"}, "", emitter.close(), kThreads);
+  KernelLaunch launch = kernel.launch("attention_wide_merge", form.rows.comment,
+                                      {"device/attention.cuh"}, "", emitter.close(), kThreads);
   launch.static_shared = Segments::kMax * head * 4;
   launch.grid[0] =
       pool.select(pool.make(ir::ExprOp::Equal, {segments.count, pool.integer(1)}), pool.integer(0),

@@ -29,9 +29,8 @@ class FlashMmaText {
     tile_.declare_state();
     tile_loop();
     write_outputs();
-    std::vector<std::string_view> headers = {"ptx",    "math",      "types",
-                                             "reduce", "key_tiles", "attention"};
-    if (products_.needs_parts()) headers.push_back("attention_parts");
+    std::vector<std::string_view> headers = {"device/key_tiles.cuh", "device/attention.cuh"};
+    if (products_.needs_parts()) headers.push_back("device/attention_parts.cuh");
     KernelLaunch launch =
         kernel_.launch("attention", form_.rows.comment, headers, "", emitter_.close(), threads());
     launch.config = config_.parameters();

@@ -38,10 +38,10 @@ class SplitKvText {
     tile_.declare_state();
     fold_tiles();
     merge_states();
-    std::vector<std::string_view> headers = {"ptx",    "ptx_split", "math",   "types",
-                                             "reduce", "key_tiles", "states", "attention"};
-    if (products_.needs_parts()) headers.push_back("attention_parts");
-    if (boxes_) headers.insert(headers.end(), {"ptx_barrier", "ptx_hopper", "hopper", "split"});
+    std::vector<std::string_view> headers = {"device/ptx_split.cuh", "device/key_tiles.cuh",
+                                             "device/states.cuh", "device/attention.cuh"};
+    if (products_.needs_parts()) headers.push_back("device/attention_parts.cuh");
+    if (boxes_) headers.push_back("device/split.cuh");
     KernelLaunch launch = kernel_.launch("attention_split", form_.rows.comment, headers, "",
                                          emitter_.close(), config_.threads(), config_.blocks);
     launch.config = config_.parameters();
