@@ -15,6 +15,12 @@
 //
 // An output may have the memory of an input, for in-place updates of a cache. If the program reads
 // that input while or after it writes the output, the output is copied there at the end of the run.
+//
+// On the CPU the given outputs are states that a run appends to: each has room, and the memory of
+// an input with the same room, whose size differs along one axis. The run writes the new positions
+// alone, and its steps are prepared once for all lengths up to a power of two. It returns nothing,
+// and has not run, where the program does more to such an output than append to it, or has steps
+// that take no memory with room, or where no earlier run has shown which sizes grow with it.
 #pragma once
 
 #include <map>
@@ -25,13 +31,16 @@
 
 namespace redfuser {
 
-// A dense, row-major tensor on the session's GPU, or on the host.
+// A row-major tensor on the session's GPU, or on the host; dense but for its room.
 struct DeviceTensor {
   DType dtype = DType::Undefined;
   Dims dims;
   void* data = nullptr;  // aligned to its elements; 16 bytes give the fastest kernels
   bool on_host = false;
   std::shared_ptr<void> owner;  // keeps the memory alive; may be null
+  // Where the memory has room for more elements along an axis, as that of States on the CPU: the
+  // sizes of the memory, of which the tensor is the beginning along every axis. Empty: `dims`.
+  Dims room = {};
 };
 
 // Opens the GPU, NVRTC and the product library on threads of its own, which takes some tenths of a

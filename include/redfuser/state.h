@@ -11,7 +11,12 @@
 // a run reads one buffer and writes another, and the two change places after it; each holds a power
 // of two of positions, so both are allocated anew only when a state has doubled. A run thus writes
 // the whole present, not the new positions alone. A state without an axis has one buffer there,
-// written in place (redfuser/device.h). On the CPU a run allocates its outputs.
+// written in place (redfuser/device.h).
+//
+// On the CPU a growing state has one buffer for a power of two of positions. A run writes the new
+// positions there, and its steps are prepared once for all lengths up to a power of two, where the
+// model's output is the earlier positions followed by new ones, and where its elementwise steps and
+// streamed reductions alone read the state. Otherwise a run allocates its outputs.
 #pragma once
 
 #include <cstdint>
@@ -76,7 +81,7 @@ class States {
   int64_t length() const;
   // Drops the values; the next run may be of another batch.
   void reset();
-  // Drops the last `positions` of every growing state, by a copy of the others on the device.
+  // Drops the last `positions` of every growing state: on a GPU by a copy of the others there.
   void rewind(int64_t positions);
   // States that begin with these values, which both share until a run replaces them.
   States fork() const;
@@ -86,8 +91,9 @@ class States {
   // The value of a state, by the name of its input or output, copied to host memory. UserError
   // for a name that is not a state's and for a state that no run has written.
   Tensor read(const std::string& name) const;
-  // The value where it is; runs leave it unchanged as long as a copy of its owner exists
-  // (redfuser/dlpack.h shares it with other libraries).
+  // The value where it is, or a copy of one that lies in a buffer of the CPU; runs leave it
+  // unchanged as long as a copy of its owner exists (redfuser/dlpack.h shares it with other
+  // libraries).
   DeviceTensor tensor(const std::string& name) const;
 
  private:

@@ -58,6 +58,17 @@ double ChosenKernel::estimate(std::span<const int64_t> symbols, int threads) con
   return best.refusal.empty() ? best.time : HUGE_VAL;
 }
 
+std::shared_ptr<const StepPlan> ChosenKernel::growing_plan(const GrowingSizes& sizes,
+                                                           int threads) const {
+  const bool grows = std::holds_alternative<fuse::MapStep>(kind_) ||
+                     std::holds_alternative<fuse::CascadeStep>(kind_);
+  if (!grows) return nullptr;
+  StepForm form = form_of(sizes.most, threads);
+  form.growing = &sizes;
+  const std::vector<Way> ways = ways_of(form, nullptr);
+  return ways.front().offer.refusal.empty() ? emit(form, ways.front()) : nullptr;
+}
+
 ChosenKernel::Key ChosenKernel::key_of(std::span<const int64_t> symbols, bool tune) const {
   Key key{tune};
   for (const int64_t symbol : symbols_) key.push_back(symbols[static_cast<size_t>(symbol)]);
@@ -177,7 +188,7 @@ std::vector<ChosenKernel::Way> ChosenKernel::ways_of(StepForm& form,
     }
     ways.push_back(std::move(way));
   }
-  if (divisions_ != nullptr) add_divisions(form, ways);
+  if (divisions_ != nullptr && form.growing == nullptr) add_divisions(form, ways);
   select::sort_by_time(ways);
   return ways;
 }

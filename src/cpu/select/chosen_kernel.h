@@ -7,12 +7,13 @@
 #include <mutex>
 #include <vector>
 
+#include "cpu/growing/growing_kernel.h"
 #include "cpu/select/divisions.h"
 #include "cpu/steps/step_form.h"
 
 namespace redfuser::cpu {
 
-class ChosenKernel final : public Kernel {
+class ChosenKernel final : public Kernel, public GrowingKernel {
  public:
   // `symbols`: those that the sizes of the step depend on. `divisions`: null where there are none.
   ChosenKernel(const ir::Graph& graph, fuse::StepKind kind, std::span<const Family> families,
@@ -21,6 +22,9 @@ class ChosenKernel final : public Kernel {
   void run(RunContext& context) const override;
   Selection selection(std::span<const int64_t> symbols, bool tune) const override;
   double estimate(std::span<const int64_t> symbols, int threads) const override;
+  // Of pointwise steps and cascades, by estimate.
+  std::shared_ptr<const StepPlan> growing_plan(const GrowingSizes& sizes,
+                                               int threads) const override;
 
  private:
   // A way to compute the step: a family, or a division of the region.

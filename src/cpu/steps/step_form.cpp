@@ -4,6 +4,11 @@
 
 namespace redfuser::cpu {
 
+Dims memory_of(const StepForm& form, ir::ValueId value) {
+  return form.growing != nullptr ? form.growing->memory_of(form.graph, value)
+                                 : dims_of(form.graph, value, form.symbols);
+}
+
 std::vector<int64_t> row_tiles(int64_t rows, int64_t most) {
   std::vector<int64_t> tiles;
   for (int64_t tile = 1;; tile *= 2) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cpu/growing/growing_sizes.h"
 #include "cpu/step.h"
 #include "cpu/steps/integer_product.h"
 #include "cpu/tile/tile_program.h"
@@ -30,6 +31,8 @@ struct StepForm {
   int threads = 1;
   // Every family is asked for its time, also one that cannot be faster than those before it.
   bool thorough = false;
+  // Where the plan is for growing sizes; then `symbols` are those of the greatest length.
+  const GrowingSizes* growing = nullptr;
   // Of the families before: their least time, and a time that the same work cannot fall below.
   double least = HUGE_VAL, floor = 0;
   // Programs without tiles that an estimate needed, by family: `emit` takes them.
@@ -50,6 +53,9 @@ struct StepForm {
     return plan;
   }
 };
+
+// The sizes of a value's memory.
+Dims memory_of(const StepForm& form, ir::ValueId value);
 
 // A way to compute steps of a kind.
 struct Family {

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "cpu/growing/length_axis.h"
 #include "ir/evaluate.h"
 
 namespace redfuser::cpu {
@@ -19,9 +20,21 @@ ir::Expr Specializer::copy(ir::Expr expr) {
 }
 
 ir::Expr Specializer::build_axis(ir::Expr axis) {
+  if (growing_ != nullptr && growing_->grows(axis->args[0])) {
+    const ir::Expr extent = copy(axis->args[0]);
+    return extent->is_constant(1) ? to_.integer(0) : to_.axis("a", extent);
+  }
   const int64_t extent = evaluate_size(axis->args[0], symbols_);
   if (extent == 1) return to_.integer(0);
   return to_.axis("a", to_.integer(extent));
+}
+
+ir::Expr Specializer::build_symbol(ir::Expr symbol) {
+  if (growing_ != nullptr) {
+    const auto& offset = growing_->offsets[static_cast<size_t>(symbol->integer)];
+    if (offset) return to_.add(length_symbol(to_), to_.integer(*offset));
+  }
+  return to_.integer(evaluate_size(symbol, symbols_));
 }
 
 ir::Expr Specializer::build(ir::Expr expr) {
@@ -30,7 +43,7 @@ ir::Expr Specializer::build(ir::Expr expr) {
       return is_float(expr->dtype) ? to_.number(expr->number, expr->dtype)
                                    : to_.number_int(expr->integer, expr->dtype);
     case ir::ExprOp::Symbol:
-      return to_.integer(evaluate_size(expr, symbols_));
+      return build_symbol(expr);
     case ir::ExprOp::Axis:
       return build_axis(expr);
     case ir::ExprOp::Leaf:

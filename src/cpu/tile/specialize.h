@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cpu/growing/growing_sizes.h"
 #include "ir/graph.h"
 
 namespace redfuser::cpu {
@@ -13,7 +14,10 @@ namespace redfuser::cpu {
 // Copies expressions between pools. Axes of extent 1 become the integer 0.
 class Specializer {
  public:
-  Specializer(ir::ExprPool& to, std::span<const int64_t> symbols) : to_(to), symbols_(symbols) {}
+  // `growing`: null, or the sizes that stay expressions of length_symbol (cpu/growing).
+  Specializer(ir::ExprPool& to, std::span<const int64_t> symbols,
+              const GrowingSizes* growing = nullptr)
+      : to_(to), symbols_(symbols), growing_(growing) {}
 
   ir::Expr copy(ir::Expr expr);
   // The copies of axes; axes of one element are left out.
@@ -22,9 +26,11 @@ class Specializer {
  private:
   ir::Expr build(ir::Expr expr);
   ir::Expr build_axis(ir::Expr axis);
+  ir::Expr build_symbol(ir::Expr symbol);
 
   ir::ExprPool& to_;
   std::span<const int64_t> symbols_;
+  const GrowingSizes* growing_;
   std::unordered_map<ir::Expr, ir::Expr> memo_;
 };
 

@@ -6,6 +6,9 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/tensors/blocks.h"
+#include "redfuser/dlpack.h"
+#include "runtime/cpu/growing_runs.h"
 #include "runtime/cpu/output_targets.h"
 #include "runtime/cpu/plan_run.h"
 #include "runtime/program/bind_inputs.h"
@@ -26,10 +29,13 @@ class CpuExecutor : public Executor, private StepObserver {
         pool_(options.threads),
         memory_limit_(cpu_memory_limit(options)),
         tune_(options.tune),
-        plan_(program_, pool_, options.tune) {}
+        plan_(program_, pool_, options.tune),
+        growing_(*program_, pool_.size()) {}
 
   NamedTensors run(const NamedTensors& inputs) override { return run_into(inputs, {}); }
   NamedTensors run_into(const NamedTensors& inputs, const NamedTensors& outputs) override;
+  NamedDeviceTensors enqueue(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs,
+                             void* stream) override;
   std::vector<StepFacts> step_facts() const override { return plan_.step_facts(tunings); }
 
  private:
@@ -41,6 +47,9 @@ class CpuExecutor : public Executor, private StepObserver {
   void ended(size_t step, Clock::time_point start, std::vector<KernelTime> inner) override;
   std::vector<ir::ValueId> in_order_of_copies(const NamedTensors& memory) const;
   NamedTensors outputs(const NamedTensors& memory);
+  void run_plan();
+  void set_growing(const std::shared_ptr<const GrowingProgram>& growing,
+                   const std::vector<GrowingState>& states, const NamedDeviceTensors& outputs);
 
   std::shared_ptr<const CompiledProgram> program_;
   const ir::Graph& graph_;
@@ -48,6 +57,7 @@ class CpuExecutor : public Executor, private StepObserver {
   int64_t memory_limit_;
   const bool tune_;
   PlanRun plan_;
+  GrowingRuns growing_;
   size_t current_ = 0;  // step
   Clock::time_point start_;
 };
@@ -133,6 +143,11 @@ NamedTensors CpuExecutor::run_into(const NamedTensors& inputs, const NamedTensor
   if (!memory.empty()) {
     plan_.set_targets(output_targets(*program_, memory, plan_.values(), plan_.symbols(), !tune_));
   }
+  run_plan();
+  return outputs(memory);
+}
+
+void CpuExecutor::run_plan() {
   start_ = Clock::now();
   plan_.run(memory_limit_, this);
   for (size_t i = 0; i < times.size(); ++i) {
@@ -142,7 +157,61 @@ NamedTensors CpuExecutor::run_into(const NamedTensors& inputs, const NamedTensor
   if (progress) progress(count, count);
   peak = plan_.peak();
   tunings = plan_.tunings();
-  return outputs(memory);
+  growing_.note(plan_.symbols());
+}
+
+// Inputs that grow, other than states, are copied to memory for the greatest length.
+void CpuExecutor::set_growing(const std::shared_ptr<const GrowingProgram>& growing,
+                              const std::vector<GrowingState>& states,
+                              const NamedDeviceTensors& outputs) {
+  const cpu::GrowingSizes& sizes = growing->sizes;
+  std::vector<Tensor> targets(graph_.values.size());
+  for (const GrowingState& state : states) {
+    const ir::Value& present = graph_.values[index(state.present)];
+    Tensor& target = targets[index(state.present)];
+    target = Tensor::wrap(present.dtype, state.room, outputs.at(present.name).data, nullptr);
+    plan_.values()[index(state.past)] = target;
+  }
+  for (const ir::ValueId id : graph_.inputs) {
+    Tensor& value = plan_.values()[index(id)];
+    if (!sizes.grows(graph_, id) || sizes.rooms.count(id) > 0) continue;
+    value = resized(value, sizes.memory_of(graph_, id));
+  }
+  plan_.set_targets(std::move(targets));
+  plan_.set_growing(growing);
+}
+
+NamedDeviceTensors CpuExecutor::enqueue(const NamedDeviceTensors& inputs,
+                                        const NamedDeviceTensors& outputs, void* stream) {
+  const std::vector<GrowingState> states = growing_states(graph_, inputs, outputs);
+  if (states.empty()) return Executor::enqueue(inputs, outputs, stream);
+  if (on_value || keeps_any() || profiling || tune_) return {};
+  struct Clear {
+    PlanRun& plan;
+    ~Clear() { plan.clear(); }
+  } at_end{plan_};
+  times.clear();
+  NamedTensors tensors;
+  for (const auto& [name, tensor] : inputs) tensors[name] = dlpack::to_tensor(tensor);
+  bind_inputs(*program_, tensors, plan_.values(), plan_.symbols());
+  const auto growing = growing_.find(states, plan_.symbols());
+  if (growing == nullptr) return {};
+  set_growing(growing, states, outputs);
+  run_plan();
+  NamedTensors appended;
+  for (const ir::ValueId id : graph_.outputs) {
+    Tensor& value = plan_.values()[index(id)];
+    if (growing->sizes.appends.count(id) > 0) {
+      appended[graph_.values[index(id)].name] = value;
+    } else if (growing->sizes.grows(graph_, id)) {
+      value = resized(value, cpu::dims_of(graph_, id, plan_.symbols()));
+    }
+  }
+  NamedDeviceTensors result = outputs;
+  for (const auto& [name, tensor] : this->outputs(appended)) {
+    result.emplace(name, dlpack::on_host(tensor));
+  }
+  return result;
 }
 
 }  // namespace

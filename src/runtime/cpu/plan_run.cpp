@@ -46,6 +46,7 @@ CallRun* PlanRun::call_of(size_t step) const {
 
 void PlanRun::clear() {
   targets_.clear();
+  growing_ = nullptr;
   for (size_t i = 0; i < values_.size(); ++i) {
     const Tensor& constant = graph_.values[i].constant;
     if (values_[i].defined() != constant.defined() || values_[i].data() != constant.data()) {
@@ -100,8 +101,10 @@ bool PlanRun::is_callers(ir::ValueId id) const {
 }
 
 void PlanRun::alias(const fuse::AliasStep& step) {
-  values_[index(step.value)] =
-      values_[index(step.source)].reshaped(cpu::dims_of(graph_, step.value, symbols_));
+  Dims dims = growing_ != nullptr && growing_->sizes.grows(graph_, step.value)
+                  ? growing_->sizes.memory_of(graph_, step.value)
+                  : cpu::dims_of(graph_, step.value, symbols_);
+  values_[index(step.value)] = values_[index(step.source)].reshaped(std::move(dims));
 }
 
 // Opaque kernels determine the sizes of their outputs and need working memory, so the limit applies
@@ -115,6 +118,8 @@ void PlanRun::compute(size_t number, cpu::RunContext& context, StepObserver* obs
     if (CallRun* call = call_of(number)) {
       call->run(context, left, observer);
       peak_ = std::max(peak_, meter_.live() + call->peak());
+    } else if (growing_ != nullptr && growing_->plans[number] != nullptr) {
+      growing_->plans[number]->run(context);
     } else {
       kernels_[number]->run(context);
       meter_.note(context.inner_bytes);

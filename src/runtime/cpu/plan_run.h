@@ -10,6 +10,7 @@
 #include "base/memory_pool.h"
 #include "base/thread_pool.h"
 #include "redfuser/timing.h"
+#include "runtime/cpu/growing_program.h"
 #include "runtime/cpu/memory_meter.h"
 #include "runtime/program/compiled_program.h"
 #include "runtime/program/size_checks.h"
@@ -48,7 +49,10 @@ class PlanRun {
   // By ValueId, the memory that the next run writes values to (cpu::RunContext::targets), until
   // clear() is called.
   void set_targets(std::vector<Tensor> targets) { targets_ = std::move(targets); }
-  // Clears all values except constants, and the targets.
+  // The next run is of growing sizes, until clear() is called: inputs and targets that grow have
+  // the sizes of their memory, and so have the values that steps write.
+  void set_growing(std::shared_ptr<const GrowingProgram> growing) { growing_ = std::move(growing); }
+  // Clears all values except constants, the targets, and growing sizes.
   void clear();
 
   // Runs the steps on the inputs that are in values(), with their sizes bound. Bytes of values are
@@ -88,6 +92,7 @@ class PlanRun {
   const bool tune_;
   std::vector<std::unique_ptr<CallRun>> calls_;  // by step; null for most, empty if there is none
   std::vector<Tensor> values_, targets_;
+  std::shared_ptr<const GrowingProgram> growing_;  // null in a run of fixed sizes
   std::vector<int64_t> symbols_;
   std::vector<bool> is_output_;
   std::vector<int64_t> fixed_bytes_;  // of the outputs, by step; -1: they depend on a run

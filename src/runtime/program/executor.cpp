@@ -61,8 +61,13 @@ DeviceTiming Executor::time_on_device(const NamedTensors&, double) {
   user_error("time_on_device needs a session on cuda");
 }
 
-NamedDeviceTensors Executor::enqueue(const NamedDeviceTensors&, const NamedDeviceTensors&, void*) {
-  user_error("enqueue needs a session on cuda");
+NamedDeviceTensors Executor::enqueue(const NamedDeviceTensors&, const NamedDeviceTensors& outputs,
+                                     void*) {
+  const bool appends = !outputs.empty() &&
+                       std::all_of(outputs.begin(), outputs.end(),
+                                   [](const auto& output) { return !output.second.room.empty(); });
+  if (!appends) user_error("enqueue needs a session on cuda");
+  return {};
 }
 
 NamedDeviceTensors Executor::to_device(const NamedTensors&) {

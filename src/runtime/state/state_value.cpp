@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/tensors/blocks.h"
 #include "redfuser/dlpack.h"
 
 namespace redfuser::runtime {
@@ -29,6 +30,28 @@ DeviceTensor StateValue::value() const {
   DeviceTensor value = room_;
   value.dims = dims_;
   return value;
+}
+
+DeviceTensor StateValue::dense() const {
+  if (room_.room.empty()) return value();
+  const Tensor memory = Tensor::wrap(room_.dtype, room_.room, room_.data, room_.owner);
+  return dlpack::on_host(resized(memory, dims_));
+}
+
+DeviceTensor StateValue::appended(const Dims& dims) {
+  const auto axis = static_cast<size_t>(*pair_.axis);
+  const bool fits = !room_.room.empty() && room_.room[axis] >= dims[axis];
+  if (!fits || room_.owner.use_count() > 1) {
+    const Dims room = roomy(dims, pair_.axis, capacity_);
+    const Tensor memory = room_.room.empty()
+                              ? dlpack::to_tensor(value())
+                              : Tensor::wrap(room_.dtype, room_.room, room_.data, room_.owner);
+    room_ = dlpack::on_host(resized(memory, room));
+    room_.room = room;
+  }
+  DeviceTensor target = value();
+  target.dims = dims;
+  return target;
 }
 
 int64_t StateValue::length() const {

@@ -15,8 +15,10 @@ class StateValue {
   // The input as the file declares it.
   const ValueInfo& declared() const { return declared_; }
   int64_t capacity() const { return capacity_; }
-  // Undefined until a run has written it.
+  // Undefined until a run has written it. With room where appended() holds it.
   DeviceTensor value() const;
+  // The value without room: a copy in host memory where it has some.
+  DeviceTensor dense() const;
   bool written() const { return room_.dtype != DType::Undefined; }
   // Positions along the axis; 0 of a recurrent state.
   int64_t length() const;
@@ -25,8 +27,13 @@ class StateValue {
   // keeps it; else that of the value before this one, if it is large enough and nothing else keeps
   // it; else new memory, for a power of two of positions.
   DeviceTensor target(Session& session, const Dims& dims);
+  // On the CPU, of a state with an axis that is written: memory with room for positions up to
+  // `dims`, which holds this value and nothing else keeps. The value moves there if it is not.
+  DeviceTensor appended(const Dims& dims);
   // The next value. Its memory is target()'s or, on the CPU, any.
   void replace(const DeviceTensor& value);
+  // The first positions alone, of a value with room.
+  void shorten(int64_t positions) { dims_[static_cast<size_t>(*pair_.axis)] = positions; }
   void drop();
   // A copy that shares the value but not the memory of the next one.
   StateValue fork() const;

@@ -76,14 +76,24 @@ void States::rewind(int64_t positions) {
     }
   }
   if (positions == 0) return;
-  std::vector<DeviceTensor> shorter;
-  for (runtime::StateValue& state : impl_->values) {
+  // Memory for all of them before one changes.
+  std::vector<DeviceTensor> shorter(impl_->values.size());
+  for (size_t i = 0; i < shorter.size(); ++i) {
+    runtime::StateValue& state = impl_->values[i];
+    if (!state.value().room.empty()) continue;
     Dims dims = state.value().dims;
     dims[static_cast<size_t>(*state.pair().axis)] -= positions;
-    shorter.push_back(state.target(*impl_->session, dims));
-    impl_->session->copy_positions(state.value(), *state.pair().axis, 0, shorter.back());
+    shorter[i] = state.target(*impl_->session, dims);
+    impl_->session->copy_positions(state.value(), *state.pair().axis, 0, shorter[i]);
   }
-  for (size_t i = 0; i < shorter.size(); ++i) impl_->values[i].replace(shorter[i]);
+  for (size_t i = 0; i < shorter.size(); ++i) {
+    runtime::StateValue& state = impl_->values[i];
+    if (state.value().room.empty()) {
+      state.replace(shorter[i]);
+    } else {
+      state.shorten(state.length() - positions);
+    }
+  }
 }
 
 States States::fork() const {
@@ -101,7 +111,7 @@ DeviceTensor States::tensor(const std::string& name) const {
   const runtime::StateValue& state = impl_->find(name);
   impl_->check_idle(state.pair().past);
   if (!state.written()) user_error("state \"{}\" is empty: no run has written it", name);
-  return state.value();
+  return state.dense();
 }
 
 Tensor States::read(const std::string& name) const {

@@ -75,20 +75,54 @@ void States::Impl::check_growth(const NamedDims& inputs, const NamedDims& output
   }
 }
 
-// Where the sizes follow from data alone, they are known after the run.
+// Empty where the sizes follow from data alone: they are known after the run.
+NamedDims States::Impl::output_dims(const NamedDims& inputs) const {
+  try {
+    return session->output_dims(inputs);
+  } catch (const UserError&) {
+    return {};
+  }
+}
+
+bool States::Impl::may_append() const {
+  constexpr int kAttempts = 2;
+  bool any = false;
+  for (const runtime::StateValue& state : values) {
+    if (!state.pair().axis) continue;
+    if (state.length() == 0) return false;
+    any = true;
+  }
+  return any && refused < kAttempts;
+}
+
+NamedDeviceTensors States::Impl::append(const NamedDeviceTensors& inputs, const NamedDims& known) {
+  NamedDeviceTensors all = inputs, given;
+  for (runtime::StateValue& state : values) {
+    const StatePair& pair = state.pair();
+    if (!pair.axis) continue;
+    given[pair.present] = state.appended(known.at(pair.present));
+    all[pair.past] = state.value();
+  }
+  return session->enqueue(all, given);
+}
+
 NamedDeviceTensors States::Impl::run_on_cpu(const NamedDeviceTensors& inputs) {
-  NamedTensors tensors;
   for (const auto& [name, tensor] : inputs) {
     if (!tensor.on_host) user_error("input \"{}\" is on a GPU, but the session is not", name);
-    tensors[name] = dlpack::to_tensor(tensor);
   }
-  NamedDims known;
-  try {
-    known = session->output_dims(dims_of(inputs));
-  } catch (const UserError&) {
-  }
+  const NamedDims known = output_dims(dims_of(inputs));
   check_growth(dims_of(inputs), known);
   NamedDeviceTensors outputs;
+  if (!known.empty() && may_append()) {
+    outputs = append(inputs, known);
+    refused = outputs.empty() ? refused + 1 : 0;
+  }
+  if (!outputs.empty()) return outputs;
+  NamedTensors tensors;
+  for (const auto& [name, tensor] : inputs) tensors[name] = dlpack::to_tensor(tensor);
+  for (const runtime::StateValue& state : values) {
+    if (state.written()) tensors[state.pair().past] = dlpack::to_tensor(state.dense());
+  }
   for (const auto& [name, tensor] : session->run(tensors)) outputs[name] = dlpack::on_host(tensor);
   if (known.empty()) check_growth(dims_of(inputs), dims_of(outputs));
   return outputs;

@@ -30,7 +30,30 @@ int64_t length_of(const StepForm& form) {
 }
 
 std::shared_ptr<CascadePlan> program(StepForm& form, bool resident) {
-  return std::make_shared<CascadePlan>(form.graph, form.symbols, streaming_of(form), resident);
+  return std::make_shared<CascadePlan>(form, streaming_of(form), resident);
+}
+
+// Why a plan for growing sizes would need to know the length; empty if it need not.
+std::string refusal_of(const StepForm& form) {
+  if (form.growing == nullptr) return "";
+  const cascade::Streaming& s = streaming_of(form);
+  bool counts = false, folds = false;
+  const auto scan = [&](ir::Expr root) {
+    folds = folds || form.growing->folds_growing(root);
+    visit(root, [&](ir::Expr e) {
+      counts = counts || (e->op == ir::ExprOp::Leaf && e->leaf_kind == ir::LeafKind::Count);
+    });
+  };
+  for (const cascade::Accumulator& fold : s.accumulators) {
+    if (picks_element(fold.reduction)) return "the best elements of a row that grows";
+    scan(fold.lift);
+    if (fold.transport != nullptr) scan(fold.transport);
+  }
+  for (const cascade::Reference& reference : s.references) scan(reference.value);
+  for (ir::Expr finish : s.finish) scan(finish);
+  for (const cascade::CascadeOutput& output : s.cascade.outputs) scan(output.body);
+  if (folds) return "a sum of an element is over positions that grow";
+  return counts ? "the elements of a row that grows are counted" : "";
 }
 
 // Every choice of rows, with the time of the program with these tiles.
@@ -59,6 +82,7 @@ select::FamilyAnswer sorted(std::vector<select::Candidate> candidates) {
 }
 
 select::FamilyAnswer offer_whole_rows(StepForm& form) {
+  if (std::string refusal = refusal_of(form); !refusal.empty()) return {{}, std::move(refusal)};
   const int64_t length = length_of(form);
   if (length > kLongestRow) {
     return {{}, fmt::format("rows of {} elements do not stay in a cache", length)};
@@ -80,6 +104,7 @@ std::shared_ptr<const StepPlan> emit_whole_rows(StepForm& form,
 }
 
 select::FamilyAnswer offer_streamed(StepForm& form) {
+  if (std::string refusal = refusal_of(form); !refusal.empty()) return {{}, std::move(refusal)};
   const int64_t length = length_of(form);
   if (length <= kColumnTiles[0]) return {{}, "a tile holds whole rows"};
   const auto plan = form.program_of<CascadePlan>(kStreamed, [&] { return program(form, false); });

@@ -18,20 +18,22 @@ constexpr int64_t kOldState = int64_t{1} << 32, kOldCount = 1;
 
 class CascadeBuilder {
  public:
-  CascadeBuilder(const ir::Graph& graph, std::span<const int64_t> symbols, CascadePlan& plan,
-                 SpecializedStreaming s, bool resident)
+  // `growing`: null for fixed sizes.
+  CascadeBuilder(const StepForm& form, CascadePlan& plan, SpecializedStreaming s, bool resident,
+                 GrowingExtents* growing)
       : resident_(resident),
-        graph_(graph),
-        symbols_(symbols),
+        form_(form),
+        growing_(growing),
         pool_(plan.pool),
         program_(plan.program),
         s_(std::move(s)),
         builder_(pool_, program_, [this](int64_t value) {
-          return dims_of(graph_, static_cast<ir::ValueId>(value), symbols_);
+          return memory_of(form_, static_cast<ir::ValueId>(value));
         }) {}
 
   void build() {
     for (ir::Expr axis : s_.outer) builder_.set_outer(axis);
+    if (growing_ != nullptr) growing_->set_axes(builder_, s_.form.cascade.rows, s_.stream);
     builder_.set_rows(s_.form.cascade.rows);
     mark_old_leaves();
     for (ir::Expr* e : s_.expressions()) {
@@ -308,8 +310,8 @@ class CascadeBuilder {
 
   void write(size_t i, int scope) {
     const auto& output = s_.form.cascade.outputs[i];
-    builder_.store(static_cast<int>(i), graph_.values[static_cast<size_t>(output.value)].dtype,
-                   dims_of(graph_, output.value, symbols_), output.axes,
+    const DType dtype = form_.graph.values[static_cast<size_t>(output.value)].dtype;
+    builder_.store(static_cast<int>(i), dtype, memory_of(form_, output.value), output.axes,
                    builder_.compile_to_store(output.body), scope);
   }
 
@@ -336,8 +338,8 @@ class CascadeBuilder {
   }
 
   const bool resident_;
-  const ir::Graph& graph_;
-  std::span<const int64_t> symbols_;
+  const StepForm& form_;
+  GrowingExtents* const growing_;
   ir::ExprPool& pool_;
   TileProgram& program_;
   SpecializedStreaming s_;
@@ -394,22 +396,24 @@ double largest_magnitude(const Tensor& tensor) {
 
 }  // namespace
 
-CascadePlan::CascadePlan(const ir::Graph& graph, std::span<const int64_t> symbols,
-                         const cascade::Streaming& streaming, bool resident)
+CascadePlan::CascadePlan(const StepForm& form, const cascade::Streaming& streaming, bool resident)
     : resident_(resident) {
-  SpecializedStreaming s = specialize(pool, symbols, streaming);
+  if (form.growing != nullptr) growing_.emplace(pool, *form.growing);
+  GrowingExtents* const growing = growing_ ? &*growing_ : nullptr;
+  SpecializedStreaming s = specialize(pool, form.symbols, streaming, form.growing, growing);
   for (const cascade::CascadeOutput& output : streaming.cascade.outputs) {
     outputs_.push_back(output.value);
+    memory_.push_back(memory_of(form, output.value));
   }
   outer_axes_ = s.outer;
   row_axes_ = s.form.cascade.rows;
   outer_ = extent_of(s.outer);
   rows_ = extent_of(s.form.cascade.rows);
   if (empty()) return;
-  CascadeBuilder builder(graph, symbols, *this, s, resident);
+  CascadeBuilder builder(form, *this, s, resident, growing);
   builder.build();
   scope_ = builder.scope();
-  trim_ = trim_of(pool, s, resident);
+  if (!growing_) trim_ = trim_of(pool, s, resident);
 }
 
 void CascadePlan::set_tiles(int64_t rows, int64_t columns) {
@@ -469,15 +473,21 @@ void CascadePlan::set_part(TileContext& machine, int64_t row, int64_t count) con
     }
     return Interval{0, extent_of(axis) - 1};
   };
-  const auto index = static_cast<size_t>(scope_);
   const auto part = trim_.part(ranges, kTrimGranularity);
-  machine.parts[index] = {part.begin, part.end - part.begin};
-  if (resident_) machine.columns[index] = machine.parts[index];
+  set_part(machine, {part.begin, part.end - part.begin});
+}
+
+void CascadePlan::set_part(TileContext& machine, TileContext::Range part) const {
+  const auto index = static_cast<size_t>(scope_);
+  machine.parts[index] = part;
+  if (resident_) machine.columns[index] = part;
 }
 
 void CascadePlan::run(RunContext& context) const {
-  for (ir::ValueId value : outputs_) allocate(context, value);
+  for (size_t i = 0; i < outputs_.size(); ++i) place(context, outputs_[i], memory_[i]);
   if (empty()) return;
+  const int64_t length = growing_ ? growing_->length(context.symbols) : 0;
+  const int64_t rows = growing_ ? growing_->rows(length) : rows_;
   bool trims = trim_.possible();
   std::vector<double> largest;
   for (size_t i = 0; trims && i < trim_.finite_values().size(); ++i) {
@@ -486,13 +496,17 @@ void CascadePlan::run(RunContext& context) const {
     trims = std::isfinite(largest.back());
   }
   trims = trims && trim_.bounded(largest);
-  const int64_t blocks = ceil_div(rows_, program.row_tile);
+  const int64_t blocks = ceil_div(rows, program.row_tile);
   TileRunner runner(program, context, outputs_);
   runner.run(outer_ * blocks, alone, [&](TileContext& machine, int64_t task) {
     set_outer(machine, task / blocks);
     const int64_t row = task % blocks * program.row_tile;
-    const int64_t count = std::min(program.row_tile, rows_ - row);
+    const int64_t count = std::min(program.row_tile, rows - row);
     if (trims) set_part(machine, row, count);
+    if (growing_) {
+      growing_->set(machine, length);
+      set_part(machine, {0, growing_->columns(length)});
+    }
     program.run(machine, row, count);
   });
 }

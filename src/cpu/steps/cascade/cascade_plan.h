@@ -2,11 +2,12 @@
 // of rows, tile by tile, finishes and writes its outputs.
 #pragma once
 
-#include <span>
+#include <optional>
 #include <vector>
 
 #include "cpu/estimate/program_time.h"
 #include "cpu/steps/cascade/cascade_trim.h"
+#include "cpu/steps/growing_extents.h"
 #include "cpu/steps/step_form.h"
 #include "cpu/tile/tile_builder.h"
 
@@ -15,8 +16,7 @@ namespace redfuser::cpu {
 class CascadePlan final : public TilePlan {
  public:
   // `resident`: the whole streamed axis is one tile.
-  CascadePlan(const ir::Graph& graph, std::span<const int64_t> symbols,
-              const cascade::Streaming& streaming, bool resident);
+  CascadePlan(const StepForm& form, const cascade::Streaming& streaming, bool resident);
 
   // Rows of a task, and elements of the streamed axis at a time (ignored if resident). Before the
   // first run.
@@ -33,6 +33,7 @@ class CascadePlan final : public TilePlan {
  private:
   void set_outer(TileContext& machine, int64_t point) const;
   void set_part(TileContext& machine, int64_t row, int64_t count) const;
+  void set_part(TileContext& machine, TileContext::Range part) const;
   // The part of the streamed axis that a run visits if it trims.
   double visited() const;
 
@@ -41,8 +42,10 @@ class CascadePlan final : public TilePlan {
   int64_t outer_ = 1, rows_ = 1;
   int scope_ = kNoScope;  // of the streamed axis
   bool resident_;
-  CascadeTrim trim_;
+  CascadeTrim trim_;  // of growing sizes nothing is trimmed
   std::vector<ir::ValueId> outputs_;
+  std::vector<Dims> memory_;  // of the outputs
+  std::optional<GrowingExtents> growing_;
 };
 
 }  // namespace redfuser::cpu

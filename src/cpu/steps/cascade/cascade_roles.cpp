@@ -163,16 +163,23 @@ class FixedRows {
   std::set<ir::Expr> fixed_;
 };
 
+void place(SpecializedStreaming& s, GrowingExtents& extents) {
+  extents.place({&s.form.cascade.rows, &s.stream});
+  for (auto& fold : s.form.accumulators) extents.place({&fold.columns});
+  for (auto& stage : s.form.cascade.stages) extents.place({&stage.columns});
+  for (ir::Expr* expr : s.expressions()) *expr = extents.placed(*expr);
+}
+
 }  // namespace
 
 SpecializedStreaming specialize(ir::ExprPool& pool, std::span<const int64_t> symbols,
-                                const cascade::Streaming& streaming) {
-  Specializer specializer(pool, symbols);
+                                const cascade::Streaming& streaming, const GrowingSizes* growing,
+                                GrowingExtents* extents) {
+  Specializer specializer(pool, symbols, growing);
   SpecializedStreaming s;
   cascade::Cascade& cascade = s.form.cascade;
   cascade.rows = specializer.copy_axes(streaming.cascade.rows);
   s.stream = specializer.copy_axes({&streaming.cascade.stream, 1});
-  s.length = extent_of(s.stream);
   s.form.accumulators = streaming.accumulators;
   for (cascade::Accumulator& a : s.form.accumulators) {
     a.columns = specializer.copy_axes(a.columns);
@@ -193,6 +200,8 @@ SpecializedStreaming specialize(ir::ExprPool& pool, std::span<const int64_t> sym
     for (ir::Expr& axis : output.axes) axis = specializer.copy(axis);
     output.body = specializer.copy(output.body);
   }
+  if (extents != nullptr) place(s, *extents);
+  s.length = extent_of(s.stream);
   split_axes(pool, cascade.rows, s.expressions());
   split_columns(pool, s);
   const std::vector<ir::Expr> from_columns = settle_columns(s);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cascade/streaming.h"
+#include "cpu/steps/growing_extents.h"
 
 namespace redfuser::cpu {
 
@@ -19,7 +20,10 @@ struct SpecializedStreaming {
   std::vector<ir::Expr*> expressions();
 };
 
+// `growing`: of growing sizes, with their extents; else null for both.
 SpecializedStreaming specialize(ir::ExprPool& pool, std::span<const int64_t> symbols,
-                                const cascade::Streaming& streaming);
+                                const cascade::Streaming& streaming,
+                                const GrowingSizes* growing = nullptr,
+                                GrowingExtents* extents = nullptr);
 
 }  // namespace redfuser::cpu

@@ -13,11 +13,22 @@ constexpr const char* kSections = "sections";
 
 const fuse::MapStep& step_of(const StepForm& form) { return std::get<fuse::MapStep>(form.kind); }
 
-std::shared_ptr<MapPlan> program(StepForm& form) {
-  return std::make_shared<MapPlan>(form.graph, form.symbols, step_of(form));
+std::shared_ptr<MapPlan> program(StepForm& form) { return std::make_shared<MapPlan>(form); }
+
+void add_sections(const StepForm& form, std::vector<select::Candidate>& candidates) {
+  const std::vector<MapSection> sections = map_sections(step_of(form), form.symbols);
+  if (sections.empty()) return;
+  const select::Parameters parameters{{kSections, static_cast<int>(sections.size())}};
+  candidates.push_back({{kMap, parameters}, SectionedMapPlan(form, sections).time(form.threads)});
 }
 
 select::FamilyAnswer offer(StepForm& form) {
+  const auto& outputs = step_of(form).outputs;
+  if (form.growing != nullptr &&
+      std::any_of(outputs.begin(), outputs.end(),
+                  [&](const auto& output) { return form.growing->folds_growing(output.body); })) {
+    return {{}, "a sum of an element is over positions that grow"};
+  }
   const auto plan = form.program_of<MapPlan>(kMap, [&] { return program(form); });
   std::vector<select::Candidate> candidates;
   for (const auto& [rows, columns] : plan->tiles()) {
@@ -26,11 +37,7 @@ select::FamilyAnswer offer(StepForm& form) {
         {{kMap, {{"rows", static_cast<int>(rows)}, {"columns", static_cast<int>(columns)}}},
          plan->time(form.threads).time});
   }
-  const std::vector<MapSection> sections = map_sections(step_of(form), form.symbols);
-  if (!sections.empty()) {
-    const select::Parameters parameters{{kSections, static_cast<int>(sections.size())}};
-    candidates.push_back({{kMap, parameters}, SectionedMapPlan(form, sections).time(form.threads)});
-  }
+  if (form.growing == nullptr) add_sections(form, candidates);
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const auto& a, const auto& b) { return a.time < b.time; });
   return {std::move(candidates), ""};

@@ -15,13 +15,13 @@ constexpr int64_t kTileElements[] = {2048, 4096, 16384};
 constexpr int64_t kSquares[] = {32, 64};
 constexpr int64_t kTaskElements = 32768;  // below this a task is not worth handing out
 
-// Replaces the section's axis by one of its own positions.
-void narrow(ir::ExprPool& pool, const MapSection& section, std::vector<ir::Expr>& axes,
-            std::vector<ir::Expr>& indices, std::vector<ir::Expr>& bodies) {
-  const ir::Expr axis = indices[section.axis];
-  const int64_t length = section.end - section.begin;
+// Replaces an axis by one of its own positions from `begin` to `end`, whose number is constant.
+void narrow(ir::ExprPool& pool, ir::Expr axis, ir::Expr begin, ir::Expr end,
+            std::vector<ir::Expr>& axes, std::vector<ir::Expr>& indices,
+            std::vector<ir::Expr>& bodies) {
+  const int64_t length = constant_of(pool.sub(end, begin));
   const ir::Expr part = length == 1 ? pool.integer(0) : pool.axis("s", pool.integer(length));
-  const ir::Expr position = pool.add(part, pool.integer(section.begin));
+  const ir::Expr position = pool.add(part, begin);
   for (ir::Expr& e : indices) e = pool.substitute(e, {{axis, position}});
   for (ir::Expr& e : bodies) e = pool.substitute(e, {{axis, position}});
   std::replace(axes.begin(), axes.end(), axis, part);
@@ -30,20 +30,33 @@ void narrow(ir::ExprPool& pool, const MapSection& section, std::vector<ir::Expr>
 
 }  // namespace
 
-MapPlan::MapPlan(const ir::Graph& graph, std::span<const int64_t> symbols,
-                 const fuse::MapStep& step, const MapSection* section) {
-  for (const auto& output : step.outputs) outputs_.push_back(output.value);
-  build(graph, symbols, step, section);
+MapPlan::MapPlan(const StepForm& form, const MapSection* section) {
+  for (const auto& output : std::get<fuse::MapStep>(form.kind).outputs) {
+    outputs_.push_back(output.value);
+    memory_.push_back(memory_of(form, output.value));
+  }
+  build(form, section);
 }
 
-void MapPlan::build(const ir::Graph& graph, std::span<const int64_t> symbols,
-                    const fuse::MapStep& step, const MapSection* section) {
-  Specializer specializer(pool, symbols);
+void MapPlan::build(const StepForm& form, const MapSection* section) {
+  const auto& step = std::get<fuse::MapStep>(form.kind);
+  Specializer specializer(pool, form.symbols, form.growing);
   std::vector<ir::Expr> axes = specializer.copy_axes(step.axes);
   std::vector<ir::Expr> indices, bodies;
   for (ir::Expr axis : step.axes) indices.push_back(specializer.copy(axis));
   for (const auto& output : step.outputs) bodies.push_back(specializer.copy(output.body));
-  if (section != nullptr) narrow(pool, *section, axes, indices, bodies);
+  if (section != nullptr) {
+    narrow(pool, indices[section->axis], pool.integer(section->begin), pool.integer(section->end),
+           axes, indices, bodies);
+  }
+  if (form.growing != nullptr) {
+    if (const GrowingSizes::Append* append = form.growing->append_of(step)) {
+      const ir::Expr along = indices[append->axis];
+      narrow(pool, along, specializer.copy(append->begin), along->extent(), axes, indices, bodies);
+    }
+    growing_.emplace(pool, *form.growing);
+    growing_->place({&axes, &indices, &bodies});
+  }
   std::vector<ir::Expr*> all;
   for (ir::Expr& e : indices) all.push_back(&e);
   for (ir::Expr& e : bodies) all.push_back(&e);
@@ -52,11 +65,10 @@ void MapPlan::build(const ir::Graph& graph, std::span<const int64_t> symbols,
     return;
   }
   split_axes(pool, axes, all);
-  auto dims = [&](int64_t value) {
-    return dims_of(graph, static_cast<ir::ValueId>(value), symbols);
-  };
+  auto dims = [&](int64_t value) { return memory_of(form, static_cast<ir::ValueId>(value)); };
   const AxisSplit split = choose_columns(pool, axes, bodies, dims);
   TileBuilder builder(pool, program, dims);
+  if (growing_) growing_->set_axes(builder, split.rows, split.columns);
   builder.set_rows(split.rows);
   rows_ = extent_of(split.rows);
   if (!split.columns.empty()) {
@@ -65,9 +77,8 @@ void MapPlan::build(const ir::Graph& graph, std::span<const int64_t> symbols,
   }
   for (size_t i = 0; i < bodies.size(); ++i) {
     const ir::ValueId value = outputs_[i];
-    builder.store(static_cast<int>(i), graph.values[static_cast<size_t>(value)].dtype,
-                  dims_of(graph, value, symbols), indices, builder.compile_to_store(bodies[i]),
-                  scope_);
+    builder.store(static_cast<int>(i), form.graph.values[static_cast<size_t>(value)].dtype,
+                  memory_[i], indices, builder.compile_to_store(bodies[i]), scope_);
   }
 }
 
@@ -119,25 +130,29 @@ StepTime MapPlan::time(int threads) const {
 }
 
 void MapPlan::run(RunContext& context) const {
-  for (ir::ValueId value : outputs_) allocate(context, value);
+  for (size_t i = 0; i < outputs_.size(); ++i) place(context, outputs_[i], memory_[i]);
   run_allocated(context);
 }
 
 void MapPlan::run_allocated(RunContext& context) const {
   if (rows_ == 0 || columns_ == 0) return;
-  const int64_t across = ceil_div(columns_, column_tile_);
-  const int64_t tiles = ceil_div(rows_, row_tile_) * across;
+  const int64_t length = growing_ ? growing_->length(context.symbols) : 0;
+  const int64_t rows = growing_ ? growing_->rows(length) : rows_;
+  const int64_t columns = growing_ ? growing_->columns(length) : columns_;
+  const int64_t across = ceil_div(columns, column_tile_);
+  const int64_t tiles = ceil_div(rows, row_tile_) * across;
   const int64_t per_task = tiles_of_task();
   TileRunner runner(program, context, outputs_);
   runner.run(ceil_div(tiles, per_task), alone, [&](TileContext& machine, int64_t task) {
+    if (growing_) growing_->set(machine, length);
     for (int64_t tile = task * per_task; tile < std::min(tiles, (task + 1) * per_task); ++tile) {
       const int64_t row = tile / across * row_tile_;
       const int64_t column = tile % across * column_tile_;
       if (scope_ != kNoScope) {
         machine.columns[static_cast<size_t>(scope_)] = {column,
-                                                        std::min(column_tile_, columns_ - column)};
+                                                        std::min(column_tile_, columns - column)};
       }
-      program.run(machine, row, std::min(row_tile_, rows_ - row));
+      program.run(machine, row, std::min(row_tile_, rows - row));
     }
   });
 }
@@ -148,10 +163,11 @@ int64_t MapPlan::tiles_of_task() const {
 }
 
 SectionedMapPlan::SectionedMapPlan(const StepForm& form, const std::vector<MapSection>& sections) {
-  const auto& step = std::get<fuse::MapStep>(form.kind);
-  for (const auto& output : step.outputs) outputs_.push_back(output.value);
+  for (const auto& output : std::get<fuse::MapStep>(form.kind).outputs) {
+    outputs_.push_back(output.value);
+  }
   for (const MapSection& section : sections) {
-    parts_.push_back(std::make_unique<MapPlan>(form.graph, form.symbols, step, &section));
+    parts_.push_back(std::make_unique<MapPlan>(form, &section));
     parts_.back()->set_best_tile(form.threads);
   }
 }

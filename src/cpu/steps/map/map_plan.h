@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cpu/estimate/program_time.h"
+#include "cpu/steps/growing_extents.h"
 #include "cpu/steps/map/map_sections.h"
 #include "cpu/steps/step_form.h"
 
@@ -16,9 +17,8 @@ class MapPlan final : public TilePlan {
   // Rows and columns of a tile.
   using Tile = std::pair<int64_t, int64_t>;
 
-  // `section`: null for the whole step.
-  MapPlan(const ir::Graph& graph, std::span<const int64_t> symbols, const fuse::MapStep& step,
-          const MapSection* section = nullptr);
+  // `section`: null for the whole step. Of growing sizes it is the step or what it appends.
+  MapPlan(const StepForm& form, const MapSection* section = nullptr);
 
   // The tiles that are worth comparing.
   std::vector<Tile> tiles() const;
@@ -32,13 +32,14 @@ class MapPlan final : public TilePlan {
   void run_allocated(RunContext& context) const;
 
  private:
-  void build(const ir::Graph& graph, std::span<const int64_t> symbols, const fuse::MapStep& step,
-             const MapSection* section);
+  void build(const StepForm& form, const MapSection* section);
   int64_t tiles_of_task() const;
 
   std::vector<ir::ValueId> outputs_;
+  std::vector<Dims> memory_;  // of the outputs
   int64_t rows_ = 1, columns_ = 1, row_tile_ = 1, column_tile_ = 1;
   int scope_ = kNoScope;
+  std::optional<GrowingExtents> growing_;
 };
 
 // A pointwise step section by section.

@@ -1,0 +1,45 @@
+#include "cpu/growing/length_axis.h"
+
+#include "ir/evaluate.h"
+
+namespace redfuser::cpu {
+
+ir::Expr length_symbol(ir::ExprPool& pool) { return pool.symbol("length"); }
+
+LengthAxis::LengthAxis(ir::ExprPool& pool, const GrowingSizes& sizes)
+    : pool_(pool),
+      most_(sizes.length_of(sizes.most)),
+      axis_(pool.axis("length", pool.integer(most_ + 1))) {
+  placed_[length_symbol(pool)] = axis_;
+}
+
+ir::Expr LengthAxis::placed(ir::Expr expr) {
+  return pool_.rewrite(expr, [&](ir::Expr e) -> ir::Expr {
+    if (e->op == ir::ExprOp::Axis) return grown(e);
+    const auto found = placed_.find(e);
+    return found == placed_.end() ? nullptr : found->second;
+  });
+}
+
+void LengthAxis::place(std::vector<ir::Expr>& expressions) {
+  for (ir::Expr& expr : expressions) expr = placed(expr);
+}
+
+ir::Expr LengthAxis::extent(ir::Expr placed) const {
+  const auto found = extents_.find(placed);
+  return found == extents_.end() ? nullptr : found->second;
+}
+
+ir::Expr LengthAxis::grown(ir::Expr axis) {
+  const ir::Expr extent = axis->extent();
+  if (extent->is_constant()) return axis;
+  ir::Expr& grown = placed_[axis];
+  if (grown == nullptr) {
+    const int64_t length[] = {most_};
+    grown = pool_.axis("g", pool_.integer(evaluate_size(extent, length)));
+    extents_[grown] = extent;
+  }
+  return grown;
+}
+
+}  // namespace redfuser::cpu

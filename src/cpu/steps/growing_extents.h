@@ -1,0 +1,50 @@
+// The extents of a tile program for growing sizes, in a run.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "cpu/growing/length_axis.h"
+#include "cpu/tile/tile_builder.h"
+
+namespace redfuser::cpu {
+
+class GrowingExtents {
+ public:
+  GrowingExtents(ir::ExprPool& pool, const GrowingSizes& sizes)
+      : axis_(pool, sizes), symbol_(sizes.length) {}
+
+  // LengthAxis::place on all lists.
+  void place(std::initializer_list<std::vector<ir::Expr>*> lists);
+  ir::Expr placed(ir::Expr expr) { return axis_.placed(expr); }
+  // Makes the length an outer axis of the program. `rows` and `columns` are placed axes, outermost
+  // first.
+  void set_axes(TileBuilder& builder, const std::vector<ir::Expr>& rows,
+                const std::vector<ir::Expr>& columns);
+
+  // Of a run.
+  int64_t length(std::span<const int64_t> symbols) const { return symbols[symbol_]; }
+  // Rows and columns to compute. Only an outermost axis has fewer than the program: along others
+  // all elements of the memory are computed.
+  int64_t rows(int64_t length) const { return rows_.at(length); }
+  int64_t columns(int64_t length) const { return columns_.at(length); }
+  void set(TileContext& machine, int64_t length) const {
+    machine.axes[static_cast<size_t>(slot_)] = length;
+  }
+
+ private:
+  struct Count {
+    ir::Expr outermost = nullptr;  // its extent, if it grows
+    int64_t inner = 1;             // of the other axes, or all of them
+    int64_t at(int64_t length) const;
+  };
+  Count count(const std::vector<ir::Expr>& axes) const;
+
+  LengthAxis axis_;
+  size_t symbol_;
+  int slot_ = -1;
+  Count rows_, columns_;
+};
+
+}  // namespace redfuser::cpu

@@ -1,0 +1,33 @@
+// The programs of a session for runs that append to states.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "runtime/cpu/growing_program.h"
+
+namespace redfuser::runtime {
+
+class GrowingRuns {
+ public:
+  GrowingRuns(const CompiledProgram& program, int threads) : program_(program), threads_(threads) {}
+
+  // After each run: its sizes, from which the next one tells what grows.
+  void note(const std::vector<int64_t>& symbols) { last_ = symbols; }
+  // For a run with these symbols; null where none serves it. The states have positions.
+  std::shared_ptr<const GrowingProgram> find(const std::vector<GrowingState>& states,
+                                             const std::vector<int64_t>& symbols);
+
+ private:
+  using Key = std::vector<int64_t>;
+  bool learn(const std::vector<GrowingState>& states, const std::vector<int64_t>& symbols);
+
+  const CompiledProgram& program_;
+  const int threads_;
+  std::vector<int64_t> last_;
+  std::vector<bool> grows_;  // by symbol; empty until two runs had other positions
+  std::deque<std::pair<Key, std::shared_ptr<const GrowingProgram>>> programs_;  // the last used
+};
+
+}  // namespace redfuser::runtime
