@@ -122,6 +122,30 @@ TEST_F(Growing, WritesTheNewPositionsAlone) {
   }
 }
 
+// The buffer is the same until it is full, or something else keeps it.
+TEST(GrowingBuffer, DoublesWhenItIsFull) {
+  const Model model = parsed(
+      "g (float[s, 4] x, float[p, 4] past_0) => (float[s, 4] y, float[t, 4] present_0) {"
+      "  present_0 = Concat<axis = 0>(past_0, x)  turned = Transpose(present_0)"
+      "  scores = MatMul(x, turned)  weights = Softmax<axis = -1>(scores)"
+      "  y = MatMul(weights, present_0) }");
+  Session session(compile(model));
+  States states(session, model);
+  const auto data = [&] { return states.tensor("past_0").data; };
+  const auto step = [&] { states.run({{"x", waves({1, 4}, 3)}}); };
+  for (int i = 0; i < 3; ++i) step();
+  const void* first = data();
+  for (int64_t length = 4; length <= 16; ++length) {
+    step();
+    EXPECT_EQ(data(), first) << length;
+  }
+  step();
+  const DeviceTensor kept = states.tensor("past_0");
+  EXPECT_NE(kept.data, first);
+  step();
+  EXPECT_NE(data(), kept.data);
+}
+
 TEST_F(Growing, IsPreparedOnceUntilTheMemoryDoubles) {
   const auto compiled = program.handle();
   const ir::Graph& graph = compiled->graph();

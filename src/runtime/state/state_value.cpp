@@ -33,7 +33,11 @@ DeviceTensor StateValue::value() const {
 }
 
 DeviceTensor StateValue::dense() const {
-  if (room_.room.empty()) return value();
+  DeviceTensor first = value();
+  if (room_.room.empty()) return first;
+  first.room.clear();
+  const auto outer = dims_.begin() + static_cast<std::ptrdiff_t>(*pair_.axis);
+  if (std::all_of(dims_.begin(), outer, [](int64_t size) { return size == 1; })) return first;
   const Tensor memory = Tensor::wrap(room_.dtype, room_.room, room_.data, room_.owner);
   return dlpack::on_host(resized(memory, dims_));
 }

@@ -17,7 +17,7 @@ class StateValue {
   int64_t capacity() const { return capacity_; }
   // Undefined until a run has written it. With room where appended() holds it.
   DeviceTensor value() const;
-  // The value without room: a copy in host memory where it has some.
+  // The value without room: a copy in host memory where the room lies between its elements.
   DeviceTensor dense() const;
   bool written() const { return room_.dtype != DType::Undefined; }
   // Positions along the axis; 0 of a recurrent state.

@@ -50,7 +50,7 @@ NamedDeviceTensors States::Impl::with_pasts(const NamedDeviceTensors& inputs) co
       sizes.check(state);
       all[name] = state.value();
       // The state keeps its memory through the run, and takes it for its own alone.
-      if (!all[name].on_host) all[name].owner = nullptr;
+      all[name].owner = nullptr;
     } else {
       all[name] = empty_value(*session, state.declared(), sizes.empty_dims(state));
     }
