@@ -122,12 +122,5 @@ TEST_F(Errors, ADamagedEntryIsRebuiltWithOneWarning) {
   expect_mentions(third.notes()[0], "1 from the cache");
 }
 
-TEST_F(Errors, SizesThatDependOnDataNameTheNode) {
-  const Program program = compile(model("g (float[n] x) => (int64[1, m] y) { y = NonZero(x) }"));
-  const std::string text = error_of([&] { Session(program, options); });
-  expect_mentions(text, "[NonZero] node");
-  expect_mentions(text, "use --device cpu");
-}
-
 }  // namespace
 }  // namespace redfuser::device_tests

@@ -57,6 +57,9 @@ void GpuExecutor::check_output(const std::string& name, const DeviceTensor& give
       graph_.outputs.begin(), graph_.outputs.end(),
       [&](ir::ValueId id) { return graph_.values[static_cast<size_t>(id)].name == name; });
   if (found == graph_.outputs.end()) user_error("the model has no output \"{}\"", name);
+  if (program_->host().keeps(*found)) {
+    user_error("output \"{}\" is made in host memory of its own; give no memory for it", name);
+  }
   const Tensor got = Tensor::wrap(given.dtype, given.dims, nullptr, nullptr);
   const Tensor wanted = Tensor::wrap(graph_.values[static_cast<size_t>(*found)].dtype,
                                      cpu::dims_of(graph_, *found, symbols_), nullptr, nullptr);
@@ -101,6 +104,10 @@ DeviceTensor GpuExecutor::deliver(const BoundProgram& shape, ir::ValueId id,
                                   const DeviceTensor* given, const cuda::Stream& stream) const {
   const ir::Value& value = graph_.values[static_cast<size_t>(id)];
   const bool known = value.is_constant() && !program_->has_constant(id);
+  if (program_->host().keeps(id) && !value.is_constant()) {
+    const auto tensor = std::make_shared<Tensor>(host_run_->value(id));
+    return {value.dtype, tensor->dims(), const_cast<void*>(tensor->data()), true, tensor};
+  }
   if (given == nullptr) {
     DeviceTensor result;
     result.dtype = value.dtype;
@@ -129,6 +136,9 @@ NamedDeviceTensors GpuExecutor::enqueue(const NamedDeviceTensors& inputs,
   NamedTensors shapes;
   for (const auto& [name, tensor] : inputs) {
     check_pointer(name, tensor);
+    if (tensor.dtype == DType::String && !tensor.on_host) {
+      user_error("input \"{}\" has strings, which are in host memory alone", name);
+    }
     shapes[name] = Tensor::wrap(tensor.dtype, tensor.dims, tensor.data, nullptr);
   }
   bind_sizes(shapes);
@@ -143,6 +153,7 @@ NamedDeviceTensors GpuExecutor::enqueue(const NamedDeviceTensors& inputs,
   bool waits = false;
   const InputCopy copy_inputs = [&](const BoundProgram& to) {
     for (const ir::ValueId id : graph_.inputs) {
+      if (program_->host().keeps(id)) continue;
       const DeviceTensor& tensor = inputs.at(graph_.values[static_cast<size_t>(id)].name);
       waits = waits || tensor.on_host;
       if (tensor.on_host) {

@@ -48,6 +48,9 @@ GpuExecutor::GpuExecutor(std::shared_ptr<const CompiledProgram> program,
     if (known.machine.architecture != program_->device()->info().architecture) continue;
     versions["target"] = known.name;
   }
+  if (!program_->host().empty()) {
+    host_run_ = std::make_unique<HostRun>(*program_, options.threads);
+  }
   if (program_->has_products()) {
     versions["cublaslt"] = cuda::ProductLibrary::version();
     workspace_ = cuda::Buffer(program_->device(), cuda::ProductLibrary::kWorkspaceBytes,
@@ -161,12 +164,15 @@ char* GpuExecutor::staging(int64_t bytes) {
 
 void GpuExecutor::upload(const BoundProgram& shape) {
   int64_t total = 0;
+  std::vector<ir::ValueId> inputs;
   for (const ir::ValueId id : graph_.inputs) {
+    if (program_->host().keeps(id)) continue;
+    inputs.push_back(id);
     total += static_cast<int64_t>(values_[index(id)].bytes());
   }
   char* stage = staging(total);
   std::vector<const void*> sources;
-  for (const ir::ValueId id : graph_.inputs) {
+  for (const ir::ValueId id : inputs) {
     const Tensor& tensor = values_[index(id)];
     sources.push_back(tensor.data());
     if (stage == nullptr || tensor.bytes() == 0) continue;
@@ -175,19 +181,24 @@ void GpuExecutor::upload(const BoundProgram& shape) {
   }
   timer_.mark(RunTimer::kStart, stream_);
   for (size_t i = 0; i < sources.size(); ++i) {
-    const ir::ValueId id = graph_.inputs[i];
-    stream_.to_device(shape.address(id), sources[i],
-                      static_cast<int64_t>(values_[index(id)].bytes()));
+    stream_.to_device(shape.address(inputs[i]), sources[i],
+                      static_cast<int64_t>(values_[index(inputs[i])].bytes()));
   }
   timer_.mark(RunTimer::kInputsCopied, stream_);
 }
 
 void GpuExecutor::enqueue_all(BoundProgram& shape, const cuda::Stream& stream) {
+  begin_host_run();
   for (size_t i = 0; i < shape.steps(); ++i) enqueue_step(shape, i, stream);
+}
+
+void GpuExecutor::begin_host_run() {
+  if (host_run_) host_run_->begin(symbols_, values_);
 }
 
 // A step reads no value that it writes, so what its first calls have written does not matter.
 void GpuExecutor::enqueue_step(BoundProgram& shape, size_t step, const cuda::Stream& stream) {
+  if (program_->host().has(step)) return host_run_->run(shape, step, stream);
   for (;;) {
     try {
       return shape.enqueue(step, stream, workspace_.address());
@@ -224,7 +235,8 @@ void GpuExecutor::replace(BoundProgram& shape, const StepFailure& failure) {
 
 void GpuExecutor::launch(BoundProgram& shape, const cuda::Stream& stream) {
   constexpr int kMaxRecordings = 3;
-  if (shape.runs > 0 && !shape.graph && shape.recordings < kMaxRecordings) record(shape);
+  const bool records = host_run_ == nullptr && shape.recordings < kMaxRecordings;
+  if (shape.runs > 0 && !shape.graph && records) record(shape);
   if (shape.graph) {
     stream.launch(shape.graph);
   } else {
@@ -279,6 +291,7 @@ void GpuExecutor::record(BoundProgram& shape) {
 
 // Step by step, for callers that keep or replace values.
 void GpuExecutor::run_steps(BoundProgram& shape) {
+  begin_host_run();
   for (size_t i = 0; i < shape.steps(); ++i) {
     enqueue_step(shape, i, stream_);
     if (on_value) show(shape, i);
@@ -298,12 +311,17 @@ void GpuExecutor::show(const BoundProgram& shape, size_t number) {
     stream_.synchronize();
     const Tensor other = on_value(graph_.values[index(id)].name, value);
     if (!other.defined() || std::holds_alternative<fuse::AliasStep>(step.kind)) continue;
+    if (program_->host().keeps(id)) {
+      host_run_->replace(id, other);
+      continue;
+    }
     stream_.to_device(shape.address(id), other.data(), static_cast<int64_t>(other.bytes()));
     stream_.synchronize();
   }
 }
 
 Tensor GpuExecutor::fetch(const BoundProgram& shape, ir::ValueId value) {
+  if (program_->host().keeps(value)) return copied(host_run_->value(value));
   Tensor tensor(graph_.values[index(value)].dtype, shape.layout().dims(value));
   stream_.to_host(tensor.mutable_data(), shape.address(value),
                   static_cast<int64_t>(tensor.bytes()));
@@ -317,9 +335,11 @@ NamedTensors GpuExecutor::outputs(const BoundProgram& shape) {
   for (const ir::ValueId id : graph_.outputs) {
     const ir::Value& value = graph_.values[index(id)];
     Tensor& tensor = result[value.name];
-    tensor =
-        value.is_constant() ? copied(value.constant) : Tensor(value.dtype, shape.layout().dims(id));
-    if (value.is_constant()) continue;
+    if (value.is_constant() || program_->host().keeps(id)) {
+      tensor = copied(value.is_constant() ? value.constant : host_run_->value(id));
+      continue;
+    }
+    tensor = Tensor(value.dtype, shape.layout().dims(id));
     computed.emplace_back(&tensor, id);
     total += static_cast<int64_t>(tensor.bytes());
   }
@@ -367,6 +387,7 @@ NamedTensors GpuExecutor::run(const NamedTensors& inputs) {
 DeviceTiming GpuExecutor::time_on_device(const NamedTensors& inputs, double budget_s) {
   constexpr int64_t kFlushBytes = int64_t{256} << 20;
   constexpr int kMin = 10, kMax = 100;
+  if (host_run_) user_error("steps on the CPU have no time on the device: {}", notes.back());
   BoundProgram& shape = bind(inputs);
   upload(shape);
   for (int i = 0; i < 2; ++i) enqueue_all(shape, stream_);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/gpu/bound_program.h"
+#include "runtime/gpu/host_run.h"
 #include "runtime/gpu/run_timer.h"
 #include "runtime/gpu/tuner.h"
 #include "runtime/program/executor.h"
@@ -14,6 +15,7 @@ namespace redfuser::runtime {
 // A shape's first run enqueues its calls; the second with the same addresses records them in a CUDA
 // graph, which later runs replay. At most SessionOptions::kept_shapes are kept; the least recently
 // used one is dropped. Nothing is allocated on the GPU after the first run of the largest shape.
+// Programs with steps on the host are enqueued step by step in every run.
 class GpuExecutor : public Executor {
  public:
   GpuExecutor(std::shared_ptr<const CompiledProgram> program, const SessionOptions& options);
@@ -56,7 +58,9 @@ class GpuExecutor : public Executor {
   BoundProgram& bind(const NamedTensors& inputs);
   void upload(const BoundProgram& shape);
   void enqueue_all(BoundProgram& shape, const cuda::Stream& stream);
-  // Enqueues a step, by its next offer where the driver refuses a launch.
+  void begin_host_run();
+  // Enqueues a step, by its next offer where the driver refuses a launch. Steps of the host are
+  // computed at once.
   void enqueue_step(BoundProgram& shape, size_t step, const cuda::Stream& stream);
   void replace(BoundProgram& shape, const StepFailure& failure);
   // Replaces the default form of the step.
@@ -100,6 +104,7 @@ class GpuExecutor : public Executor {
   std::vector<int64_t> symbols_;
   ThreadPool host_{1};
   RunTimer timer_;
+  std::unique_ptr<HostRun> host_run_;  // null where the GPU computes every step
 };
 
 // Throws UserError for a missing GPU or library, or naming a node without a GPU implementation.

@@ -21,6 +21,7 @@ MemoryPlan::MemoryPlan(const GpuProgram& program, const LoadedSteps& loaded,
   const std::vector<fuse::Step>& steps = program.compiled().plan.steps;
   const int end = static_cast<int>(steps.size());
   for (const ir::ValueId id : graph.inputs) {
+    if (program.host().keeps(id)) continue;
     define(id, symbols);
     add_storage(id, -1);
   }
@@ -29,10 +30,13 @@ MemoryPlan::MemoryPlan(const GpuProgram& program, const LoadedSteps& loaded,
     const fuse::Step& step = steps[static_cast<size_t>(i)];
     const auto* alias = std::get_if<fuse::AliasStep>(&step.kind);
     for (const ir::ValueId id : step.writes) {
+      if (program.host().keeps(id)) continue;
       define(id, symbols);
       if (alias == nullptr) add_storage(id, i);
     }
-    if (alias != nullptr) make_room(alias->value, root(alias->value));
+    if (alias != nullptr && !program.host().keeps(alias->value)) {
+      make_room(alias->value, root(alias->value));
+    }
     for (const ir::ValueId id : step.frees) freed.emplace(id, i);
     std::vector<size_t>& scratch = scratch_.emplace_back();
     for (const codegen::Scratch& need : loaded[static_cast<size_t>(i)]->form.scratch) {
@@ -58,11 +62,8 @@ MemoryPlan::MemoryPlan(const GpuProgram& program, const LoadedSteps& loaded,
 void MemoryPlan::define(ir::ValueId value, const std::vector<int64_t>& symbols) {
   const auto index = static_cast<size_t>(value);
   for (const int64_t symbol : program_.compiled().shape_symbols[index]) {
-    if (symbols[static_cast<size_t>(symbol)] >= 0) continue;
-    user_error(
-        "the size of \"{}\" depends on data, which --device cuda does not support; use "
-        "--device cpu",
-        program_.graph().values[index].name);
+    RF_CHECK(symbols[static_cast<size_t>(symbol)] >= 0, "the size of \"{}\" is not known",
+             program_.graph().values[index].name);
   }
   dims_[value] = cpu::dims_of(program_.graph(), value, symbols);
 }

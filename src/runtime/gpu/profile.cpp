@@ -17,26 +17,37 @@ constexpr size_t kEmptySpans = 9;
 
 // The calls are recorded in a graph with an event after each: replayed, they follow one another
 // without waiting for the host. Where no graph can be recorded, the same is enqueued call by call.
+// A step of the host has an event after it, as a call.
 void GpuExecutor::profile_steps(BoundProgram& shape) {
   // A kernel may be loaded at its first launch, which a recording does not allow.
   if (shape.runs++ == 0) enqueue_all(shape, stream_);
   upload(shape);
   std::vector<cuda::Event> events;
-  for (size_t i = 0; i <= kEmptySpans + static_cast<size_t>(shape.launches()); ++i) {
+  size_t spans = kEmptySpans + static_cast<size_t>(shape.launches());
+  for (size_t step = 0; step < shape.steps(); ++step) spans += program_->host().has(step) ? 1 : 0;
+  for (size_t i = 0; i <= spans; ++i) {
     events.emplace_back(program_->device());
   }
   const auto enqueue = [&](const auto& record) {
     size_t next = 0;
     while (next <= kEmptySpans) record(events[next++]);
+    begin_host_run();
     for (size_t step = 0; step < shape.steps(); ++step) {
+      if (program_->host().has(step)) {
+        host_run_->run(shape, step, stream_);
+        record(events[next++]);
+      }
       for (const BoundProgram::Call& call : shape.calls(step)) {
         BoundProgram::enqueue(call, stream_, workspace_.address());
         record(events[next++]);
       }
     }
   };
-  const cuda::Graph graph =
-      recorded([&] { enqueue([&](const cuda::Event& event) { event.record_in_graph(stream_); }); });
+  cuda::Graph graph;
+  if (host_run_ == nullptr) {
+    graph = recorded(
+        [&] { enqueue([&](const cuda::Event& event) { event.record_in_graph(stream_); }); });
+  }
   if (graph) {
     stream_.launch(graph);
   } else {
@@ -59,14 +70,17 @@ void GpuExecutor::keep_times(const BoundProgram& shape, const std::vector<cuda::
   for (size_t i = 0; i < shape.steps(); ++i) {
     const StepInfo& info = compiled_->steps[i];
     StepTime step{info.label, info.kind, now};
-    for (const BoundProgram::Call& call : shape.calls(i)) {
+    const auto keep = [&](const std::string& name) {
       const double span = events[next + 1].microseconds_since(events[next]);
-      step.kernels.push_back({BoundProgram::name_of(call), now, std::max(span - own, 0.0)});
+      step.kernels.push_back({name, now, std::max(span - own, 0.0)});
       now += step.kernels.back().duration_us;
       ++next;
-    }
+    };
+    const bool on_host = program_->host().has(i);
+    if (on_host) keep("CPU, with copies");
+    for (const BoundProgram::Call& call : shape.calls(i)) keep(BoundProgram::name_of(call));
     step.duration_us = now - step.start_us;
-    step.bytes = step_bytes(*compiled_, i, shape.symbols());
+    if (!on_host) step.bytes = step_bytes(*compiled_, i, shape.symbols());
     times.push_back(std::move(step));
   }
 }
@@ -85,6 +99,10 @@ std::vector<StepFacts> GpuExecutor::step_facts() const {
   const ir::Graph own = clone(graph_);  // the program's takes no new expressions
   std::vector<StepFacts> facts;
   for (size_t i = 0; i < shape.steps(); ++i) {
+    if (program_->host().has(i)) {
+      facts.emplace_back().family = "CPU";
+      continue;
+    }
     const auto tuned = std::find_if(shape.tunings.begin(), shape.tunings.end(),
                                     [&](const StepTuning& tuning) { return tuning.step == i; });
     const std::vector<codegen::Offer> offers =

@@ -11,26 +11,15 @@
 #include "base/error.h"
 #include "codegen/select/generate.h"
 #include "runtime/gpu/arena.h"
-#include "runtime/gpu/open_gpu.h"
 #include "runtime/load/fallback.h"
 #include "runtime/load/loader.h"
+#include "runtime/load/open_gpu.h"
 
 namespace redfuser::runtime {
 
 namespace {
 
 constexpr int kOldestArchitecture = 80;
-
-void check_sizes_known(const CompiledProgram& program) {
-  for (const fuse::Step& step : program.plan.steps) {
-    if (step.binds.empty()) continue;
-    const ir::Node& node = program.graph().nodes[static_cast<size_t>(step.binds.front())];
-    user_error(
-        "[{}] node \"{}\": its output's size depends on data, which --device cuda does not "
-        "support; use --device cpu",
-        node.op, node.name);
-  }
-}
 
 bool multiplies(const CompiledProgram& program) {
   const std::vector<fuse::Step>& steps = program.plan.steps;
@@ -105,10 +94,12 @@ void visit_buffers(const codegen::GpuStep& step,
 
 GpuProgram::GpuProgram(std::shared_ptr<const CompiledProgram> program,
                        const SessionOptions& options)
-    : program_(std::move(program)), device_(open_gpu(multiplies(*program_))), tf32_(options.tf32) {
+    : program_(std::move(program)),
+      host_(*program_),
+      device_(open_gpu(multiplies(*program_))),
+      tf32_(options.tf32) {
   target_.exact_masks = options.exact_masks;
   target_.exact_products = options.exact_products;
-  check_sizes_known(*program_);
   const cuda::DeviceInfo& info = device_->info();
   if (info.architecture < kOldestArchitecture) {
     user_error("{} has compute capability {}.{}; --device cuda needs {}.{} or newer", info.name,
@@ -138,13 +129,20 @@ std::vector<codegen::GpuStep> GpuProgram::generate_steps() {
     target_.scaled_products = cuda::ProductLibrary::has_line_scales();
   std::vector<codegen::GpuStep> forms;
   const ir::Graph own = clone(graph());  // the program's takes no new expressions
-  for (const fuse::Step& step : program_->plan.steps) {
-    const bool same_bytes = std::holds_alternative<fuse::AliasStep>(step.kind);
+  for (size_t i = 0; i < program_->plan.steps.size(); ++i) {
+    const fuse::Step& step = program_->plan.steps[i];
+    codegen::GpuStep& form = forms.emplace_back();
+    if (std::holds_alternative<fuse::AliasStep>(step.kind) || host_.has(i)) continue;
+    std::string refusal;
     try {
-      forms.push_back(same_bytes ? codegen::GpuStep{} : generate(own, step, target_));
+      form = generate(own, step, target_);
+      if (host_.binds_sizes_of(form)) refusal = "a size in \"" + step.label + "\" depends on data";
     } catch (const UserError& error) {
-      user_error("{}; use --device cpu", error.what());
+      refusal = error.what();
     }
+    if (refusal.empty()) continue;
+    if (!host_.take(i, refusal)) user_error("{}; use --device cpu", refusal);
+    form = {};
   }
   return forms;
 }
@@ -161,6 +159,7 @@ void GpuProgram::load_steps(std::vector<codegen::GpuStep> forms, const SessionOp
     steps_.push_back(std::move(step.step));
   }
   notes_ = loader.take_notes();
+  for (std::string& note : host_.notes()) notes_.push_back(std::move(note));
   for (std::string& note : fallback.take_notes()) notes_.push_back(std::move(note));
 }
 
@@ -183,11 +182,24 @@ std::vector<Placed> GpuProgram::place_constants(const std::vector<codegen::GpuSt
   };
   for (const codegen::GpuStep& form : forms) visit_buffers(form, add);
   for (const fuse::Step& step : program_->plan.steps) {
-    if (const auto* alias = std::get_if<fuse::AliasStep>(&step.kind)) add({alias->source, -1});
+    const auto* alias = std::get_if<fuse::AliasStep>(&step.kind);
+    if (alias != nullptr && !host_.keeps(alias->value)) add({alias->source, -1});
   }
   check_weights(bytes, memory_limit);
   constant_memory_ = cuda::Buffer(device_, bytes, "the model's weights");
   return placed;
+}
+
+bool GpuProgram::has_large_steps() const {
+  const std::vector<fuse::Step>& steps = program_->plan.steps;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const fuse::StepKind& kind = steps[i].kind;
+    const bool large = std::holds_alternative<fuse::ProductStep>(kind) ||
+                       std::holds_alternative<fuse::CascadeStep>(kind) ||
+                       std::holds_alternative<fuse::OpaqueStep>(kind);
+    if (large && !host_.has(i)) return true;
+  }
+  return false;
 }
 
 void GpuProgram::check_limit(int64_t memory_limit) const {
@@ -202,7 +214,7 @@ std::vector<ir::ValueId> GpuProgram::produced_outputs() const {
   }
   for (const ir::ValueId output : graph().outputs) {
     const ir::ValueId root = program_->plan.root(output);
-    if (written.count(root)) result.insert(root);
+    if (written.count(root) && !host_.keeps(output)) result.insert(root);
   }
   return {result.begin(), result.end()};
 }

@@ -10,6 +10,7 @@
 #include "codegen/core/gpu_step.h"
 #include "cuda/cublaslt.h"
 #include "cuda/driver.h"
+#include "runtime/load/host_part.h"
 #include "runtime/load/loaded_step.h"
 #include "runtime/load/upload.h"
 #include "runtime/program/compiled_program.h"
@@ -20,7 +21,8 @@ class GpuProgram {
  public:
   // Opens the GPU, generates and compiles every step and uploads the constants that steps read. A
   // kernel that does not compile or load is replaced by the next offer of its step, with a note.
-  // Throws UserError for a missing GPU or library, or naming a node without a GPU implementation.
+  // Steps without a kernel are left to the CPU, with a note. Throws UserError for a missing GPU or
+  // library, or naming a node whose structure the run decides.
   GpuProgram(std::shared_ptr<const CompiledProgram> program, const SessionOptions& options);
 
   const CompiledProgram& compiled() const { return *program_; }
@@ -32,8 +34,11 @@ class GpuProgram {
   bool tf32() const { return tf32_; }
   // The target of the generated text.
   const codegen::Target& target() const { return target_; }
-  // An AliasStep has no calls.
+  // An AliasStep and a step of the host have no calls.
   const LoadedSteps& steps() const { return steps_; }
+  const HostPart& host() const { return host_; }
+  // Whether a product, a cascade or a convolution has kernels.
+  bool has_large_steps() const;
   // Values written by steps that are outputs of the model, or that outputs are aliases of.
   std::vector<ir::ValueId> produced_outputs() const;
   bool has_constant(ir::ValueId value) const { return constants_.count(value) > 0; }
@@ -51,6 +56,7 @@ class GpuProgram {
                                       int64_t memory_limit);
 
   std::shared_ptr<const CompiledProgram> program_;
+  HostPart host_;
   cuda::DevicePtr device_;
   bool tf32_ = false;
   codegen::Target target_;

@@ -79,6 +79,7 @@ std::vector<TuningTask> tuning_tasks(const GpuProgram& program, const LoadedStep
   const std::vector<fuse::Step>& steps = program.compiled().plan.steps;
   std::vector<TuningTask> tasks;
   for (size_t i = 0; i < steps.size(); ++i) {
+    if (program.host().has(i)) continue;
     TuningTask task;
     task.step = i;
     for (const codegen::Candidate& candidate :

@@ -25,7 +25,9 @@ std::unique_ptr<Executor> make_executor(std::shared_ptr<const CompiledProgram> p
   if (!on_cpu.empty()) return make_cpu_executor(std::move(program), options);
   std::string reason;
   try {
-    return make_cuda_executor(program, options);
+    const std::shared_ptr<const GpuProgram> gpu = cuda_program(program, options);
+    if (gpu->host().empty() || gpu->has_large_steps()) return make_cuda_executor(program, options);
+    reason = gpu->host().notes().front();
   } catch (const UserError& error) {
     reason = error.what();
   }

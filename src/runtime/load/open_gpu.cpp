@@ -1,4 +1,4 @@
-#include "runtime/gpu/open_gpu.h"
+#include "runtime/load/open_gpu.h"
 
 #include <future>
 #include <mutex>

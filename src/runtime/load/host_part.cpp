@@ -1,0 +1,97 @@
+#include "runtime/load/host_part.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace redfuser::runtime {
+namespace {
+
+size_t index(int64_t id) { return static_cast<size_t>(id); }
+
+}  // namespace
+
+HostPart::HostPart(const CompiledProgram& program)
+    : program_(program),
+      known_(program.symbol_names.size()),
+      values_(program.graph().values.size()),
+      steps_(program.plan.steps.size()) {
+  const ir::Graph& graph = program.graph();
+  for (const ir::ValueId id : graph.inputs) {
+    for (const int64_t symbol : program.shape_symbols[index(id)]) known_[index(symbol)] = true;
+  }
+  for (size_t i = 0; i < values_.size(); ++i) {
+    values_[i] = graph.values[i].dtype == DType::String || !is_known(program.shape_symbols[i]);
+  }
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const fuse::Step& step = program.plan.steps[i];
+    if (const auto* alias = std::get_if<fuse::AliasStep>(&step.kind)) {
+      if (keeps(alias->source)) values_[index(alias->value)] = true;
+      steps_[i] = keeps(alias->value);
+      continue;
+    }
+    for (const std::vector<ir::ValueId>* ids : {&step.reads, &step.writes}) {
+      for (const ir::ValueId id : *ids) {
+        if (keeps(id) && !has(i)) take(i, reason_of(id));
+      }
+    }
+  }
+}
+
+bool HostPart::is_known(const std::vector<int64_t>& symbols) const {
+  return std::all_of(symbols.begin(), symbols.end(),
+                     [&](int64_t symbol) { return known_[index(symbol)]; });
+}
+
+std::string HostPart::reason_of(ir::ValueId value) const {
+  const ir::Value& info = program_.graph().values[index(value)];
+  return info.dtype == DType::String ? fmt::format("\"{}\" is a tensor of strings", info.name)
+                                     : fmt::format("the size of \"{}\" depends on data", info.name);
+}
+
+bool HostPart::empty() const {
+  return std::none_of(steps_.begin(), steps_.end(), [](bool host) { return host; });
+}
+
+bool HostPart::take(size_t step, const std::string& reason) {
+  if (program_.bodies.count(step) > 0) return false;
+  steps_[step] = true;
+  reasons_.push_back(reason);
+  return true;
+}
+
+bool HostPart::binds_sizes_of(const codegen::GpuStep& form) const {
+  bool found = false;
+  const auto look = [&](ir::Expr size) {
+    if (size == nullptr) return;
+    visit(size,
+          [&](ir::Expr e) { found |= e->op == ir::ExprOp::Symbol && !known_[index(e->integer)]; });
+  };
+  for (const codegen::GpuCall& call : form.calls) {
+    const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
+    if (launch == nullptr) continue;
+    for (const ir::Expr size : launch->sizes) look(size);
+    for (const ir::Expr size : launch->grid) look(size);
+  }
+  return found;
+}
+
+std::vector<std::string> HostPart::notes() const {
+  constexpr size_t kMost = 8;
+  std::map<std::string, int> counts;
+  for (const std::string& reason : reasons_) ++counts[reason];
+  std::vector<std::string> lines;
+  for (const auto& [reason, count] : counts) {
+    if (lines.size() == kMost) {
+      lines.push_back(
+          fmt::format("the CPU computes steps for {} other reasons", counts.size() - kMost));
+      break;
+    }
+    lines.push_back(
+        fmt::format("the CPU computes {} step{}: {}", count, count == 1 ? "" : "s", reason));
+  }
+  return lines;
+}
+
+}  // namespace redfuser::runtime

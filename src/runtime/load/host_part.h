@@ -1,0 +1,42 @@
+// The part of a plan that a GPU program leaves to the CPU.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/core/gpu_step.h"
+#include "runtime/program/compiled_program.h"
+
+namespace redfuser::runtime {
+
+class HostPart {
+ public:
+  // The values that are in host memory alone, and the steps that read or write one. Such values are
+  // strings, those whose sizes are known in the run only, and aliases of them.
+  explicit HostPart(const CompiledProgram& program);
+
+  // Whether the CPU computes the step.
+  bool has(size_t step) const { return steps_[step]; }
+  // Whether the value is in host memory alone.
+  bool keeps(ir::ValueId value) const { return values_[static_cast<size_t>(value)]; }
+  bool empty() const;
+  // Leaves a step to the CPU, for a reason that names its node. False where the CPU has no kernel
+  // that a GPU program can call: for control flow.
+  bool take(size_t step, const std::string& reason);
+  // Whether a size in the calls depends on data.
+  bool binds_sizes_of(const codegen::GpuStep& form) const;
+  // What the CPU computes and why, a line for each reason.
+  std::vector<std::string> notes() const;
+
+ private:
+  bool is_known(const std::vector<int64_t>& symbols) const;
+  std::string reason_of(ir::ValueId value) const;
+
+  const CompiledProgram& program_;
+  std::vector<bool> known_;   // by symbol: part of an input's sizes
+  std::vector<bool> values_;  // by ValueId
+  std::vector<bool> steps_;
+  std::vector<std::string> reasons_;  // of the steps that are no aliases
+};
+
+}  // namespace redfuser::runtime

@@ -1,0 +1,133 @@
+// Steps that the GPU has no kernels for: the CPU computes them. The fake GPU's kernels compute
+// nothing, so values are compared where every step is the CPU's.
+#include <algorithm>
+#include <cmath>
+
+#include "fake_cuda/device_harness.h"
+#include "redfuser/error.h"
+
+namespace redfuser::device_tests {
+namespace {
+
+class HostSteps : public FakeGpu {
+ protected:
+  static constexpr const char* kSigns =
+      "g (float[n] x) => (int64[1, m] where, float[m] picked) {"
+      " where = NonZero(x) i = Squeeze(where) picked = Gather(x, i) }";
+  static constexpr const char* kSpectrum =
+      "g (float[1, n, 1] x) => (float[1, n, 2] y) { y = DFT(x) }";
+
+  static NamedTensors cpu(const std::string& graph, const NamedTensors& inputs) {
+    SessionOptions options;
+    options.device = "cpu";
+    return Session(compile(model(graph)), options).run(inputs);
+  }
+  static void expect_same(const NamedTensors& got, const NamedTensors& wanted) {
+    ASSERT_EQ(got.size(), wanted.size());
+    for (const auto& [name, tensor] : wanted) {
+      const Tensor& other = got.at(name);
+      ASSERT_EQ(other.dims(), tensor.dims()) << name;
+      EXPECT_TRUE(
+          std::equal(tensor.as<char>(), tensor.as<char>() + tensor.bytes(), other.as<char>()))
+          << name;
+    }
+  }
+  static bool notes_mention(const Session& session, const std::string& part) {
+    return std::any_of(
+        session.notes().begin(), session.notes().end(),
+        [&](const std::string& note) { return note.find(part) != std::string::npos; });
+  }
+  static Tensor signs(int64_t n) {
+    Tensor x = vector_of(n);
+    for (int64_t i = 0; i < n; ++i) x.as<float>()[i] = i % 3 == 0 ? 0.0f : static_cast<float>(-i);
+    return x;
+  }
+};
+
+TEST_F(HostSteps, AnOperatorWithoutAKernel) {
+  Session session(compile(model(kSpectrum)), options);
+  EXPECT_TRUE(notes_mention(session, "the CPU computes 1 step: [DFT] node"));
+  for (const int64_t n : {8, 12, 8, 8}) {
+    const NamedTensors inputs = {{"x", vector_of(n).reshaped({1, n, 1})}};
+    expect_same(session.run(inputs), cpu(kSpectrum, inputs));
+  }
+  EXPECT_EQ(gpu->recorded, 0);
+}
+
+TEST_F(HostSteps, SizesThatDependOnData) {
+  Session session(compile(model(kSigns)), options);
+  EXPECT_TRUE(notes_mention(session, "the size of \"where\" depends on data"));
+  for (const int64_t n : {9, 4, 9, 1}) {
+    const NamedTensors inputs = {{"x", signs(n)}};
+    expect_same(session.run(inputs), cpu(kSigns, inputs));
+  }
+}
+
+TEST_F(HostSteps, ResultsGoBackToTheGpu) {
+  const char* graph =
+      "g (float[n] x, float[4, 8] w) => (float[4, 8] z) {"
+      " one = Constant<value = int64[1] {1}>() four = Constant<value = int64[1] {4}>()"
+      " i = NonZero(x) c = ReduceSum<keepdims = 0>(i) f = Cast<to = 1>(c) z = Mul(f, w) }";
+  Session session(compile(model(graph)), options);
+  const NamedTensors inputs = {{"x", signs(6)}, {"w", Tensor(DType::Float32, {4, 8})}};
+  for (int i = 0; i < 3; ++i) session.run(inputs);
+  EXPECT_EQ(gpu->launches.size(), 3u);
+}
+
+TEST_F(HostSteps, StringsStayOnTheHost) {
+  const char* graph = "g (string[n] a, string[n] b) => (string[n] c) { c = StringConcat(a, b) }";
+  Session session(compile(model(graph)), options);
+  const Tensor a = Tensor::strings({2}, {"left", ""}),
+               b = Tensor::strings({2}, {" right", "alone"});
+  for (int i = 0; i < 2; ++i) {
+    const NamedTensors outputs = session.run({{"a", a}, {"b", b}});
+    EXPECT_EQ(outputs.at("c").text(0), "left right");
+    EXPECT_EQ(outputs.at("c").text(1), "alone");
+  }
+}
+
+TEST_F(HostSteps, RunsOnTheCallersMemory) {
+  Session session(compile(model(kSigns)), options);
+  const Tensor x = signs(9);
+  const NamedDeviceTensors inputs = session.to_device({{"x", x}});
+  const NamedDeviceTensors outputs = session.enqueue(inputs, {});
+  EXPECT_TRUE(outputs.at("picked").on_host);
+  expect_same(session.to_host(outputs), cpu(kSigns, {{"x", x}}));
+  expect_mentions(error_of([&] {
+                    session.enqueue(inputs, {{"picked", inputs.at("x")}});
+                  }),
+                  "output \"picked\" is made in host memory");
+}
+
+TEST_F(HostSteps, AreInTheProfile) {
+  Session session(compile(model(kSpectrum)), options);
+  session.profile(true);
+  session.run({{"x", vector_of(8).reshaped({1, 8, 1})}});
+  ASSERT_EQ(session.step_times().size(), 1u);
+  ASSERT_EQ(session.step_times()[0].kernels.size(), 1u);
+  EXPECT_EQ(session.step_times()[0].kernels[0].name, "CPU, with copies");
+}
+
+TEST_F(HostSteps, TheCpusErrorsNameTheNode) {
+  const char* graph =
+      "g (float[n] x, int64[1] i) => (float[1, m] y) {"
+      " p = NonZero(x) q = Cast<to = 1>(p) y = Gather<axis = 1>(q, i) }";
+  Session session(compile(model(graph)), options);
+  Tensor far(DType::Int64, {1});
+  far.as<int64_t>()[0] = 100;
+  expect_mentions(error_of([&] { session.run({{"x", signs(5)}, {"i", far}}); }), "[Gather] node");
+}
+
+TEST_F(HostSteps, AutoTakesTheGpuForProductsOnly) {
+  options.device = "auto";
+  const Session light(compile(model(kSigns)), options);
+  EXPECT_EQ(light.device(), "cpu");
+  EXPECT_TRUE(notes_mention(light, "running on the CPU, not the GPU: the CPU computes"));
+  const Session heavy(compile(model("g (float[8, 64] x, float[64, 32] w) => (int64[2, m] y) {"
+                                    " p = MatMul(x, w) r = Relu(p) y = NonZero(r) }")),
+                      options);
+  EXPECT_EQ(heavy.device(), "Fake GPU");
+}
+
+}  // namespace
+}  // namespace redfuser::device_tests
