@@ -224,6 +224,33 @@ TEST(CpuFamilies, SizesOfRunsBeforeDecideNothing) {
   }
 }
 
+// r is computed for the product, and anew in a division of the region of s.
+TEST(CpuFamilies, ADivisionKeepsTheValuesOfOtherSteps) {
+  const Model model = Model::parse(
+      "<ir_version: 9, opset_import: [\"\" : 20]> g (float[1,512,12,12] x, float[1,2,256,1,1] w) "
+      "=> "
+      "(float[1,256,12,12] s, float[1,256,12,12] y) {"
+      " one = Constant<value = int64[1] {1}>()"
+      " halves = Constant<value = int64[5] {1, 2, 256, 12, 12}>() r = Relu(x)"
+      " v = Reshape(r, halves) s = ReduceSum<keepdims = 0>(v, one) total = ReduceMean(s)"
+      " e = Mul(w, total) m = Mul(v, e) y = ReduceSum<keepdims = 0>(m, one) }");
+  const NamedTensors inputs = {{"x", numbers({1, 512, 12, 12}, false)},
+                               {"w", numbers({1, 2, 256, 1, 1}, false)}};
+  SessionOptions options;
+  options.device = "cpu", options.threads = 1, options.tune = true;
+  CompileOptions unfused;
+  unfused.fuse = false;
+  const NamedTensors wanted = Session(compile(model, unfused), options).run(inputs);
+  const NamedTensors got = Session(compile(model), options).run(inputs);
+  for (const auto& [name, tensor] : wanted) {
+    for (int64_t i = 0; i < tensor.size(); ++i) {
+      ASSERT_NEAR(got.at(name).as<float>()[i], tensor.as<float>()[i],
+                  1e-4 * std::abs(tensor.as<float>()[i]) + 1e-4)
+          << name;
+    }
+  }
+}
+
 TEST(CpuFamilies, LongListsAreMergedAndShortOnesInserted) {
   for (const auto& [k, merges] : {std::pair(9, "merges=0"), std::pair(20000, "merges=1")}) {
     const Program program = program_of(

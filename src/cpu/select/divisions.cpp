@@ -8,6 +8,27 @@
 namespace redfuser::cpu {
 namespace {
 
+// The inner values of a run. Another step may have computed them as well, for others than the
+// region: theirs come back at the end.
+class InnerValues {
+ public:
+  InnerValues(RunContext& context, const std::vector<ir::ValueId>& inner)
+      : context_(context), inner_(inner) {
+    for (const ir::ValueId id : inner_) others_.push_back(std::move(value(id)));
+  }
+  InnerValues(const InnerValues&) = delete;
+  ~InnerValues() {
+    for (size_t i = 0; i < inner_.size(); ++i) value(inner_[i]) = std::move(others_[i]);
+  }
+
+ private:
+  Tensor& value(ir::ValueId id) const { return context_.values[static_cast<size_t>(id)]; }
+
+  RunContext& context_;
+  const std::vector<ir::ValueId>& inner_;
+  std::vector<Tensor> others_;
+};
+
 class DivisionPlan final : public StepPlan {
  public:
   DivisionPlan(std::shared_ptr<const Divisions> divisions, size_t number, int64_t inner_bytes)
@@ -16,13 +37,7 @@ class DivisionPlan final : public StepPlan {
         inner_bytes_(inner_bytes) {}
 
   void run(RunContext& context) const override {
-    struct Free {
-      RunContext& context;
-      const std::vector<ir::ValueId>& inner;
-      ~Free() {
-        for (const ir::ValueId id : inner) context.values[static_cast<size_t>(id)] = Tensor();
-      }
-    } at_end{context, division_.inner};
+    const InnerValues values(context, division_.inner);
     for (size_t i = 0; i < division_.steps.size(); ++i) {
       const fuse::Step& step = division_.steps[i];
       if (const auto* alias = std::get_if<fuse::AliasStep>(&step.kind)) {
