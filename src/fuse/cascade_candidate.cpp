@@ -88,31 +88,31 @@ ir::Expr write_out_short(ir::ExprPool& pool, ir::Expr body) {
   });
 }
 
-std::variant<CascadeCandidate, CandidateRefusal> formed(const NodeFacts& facts,
-                                                        const std::set<ir::NodeId>& owned,
-                                                        const std::set<ir::NodeId>& shared,
-                                                        const std::set<ir::ValueId>& pinned) {
+std::variant<CascadeCandidate, CandidateRefusal> formed(
+    const NodeFacts& facts, ops::LoweringMemo& memo, const std::set<ir::NodeId>& owned,
+    const std::set<ir::NodeId>& shared, const std::set<ir::ValueId>& pinned, cascade::Axes axes) {
   const ir::Graph& graph = facts.graph();
   ir::ExprPool& pool = *graph.pool;
-  ops::Lowering lowering(graph, [&](ir::ValueId value) {
+  const auto inside = [&](ir::ValueId value) {
     const ir::NodeId producer = facts.producer(value);
     return owned.count(producer) > 0 || shared.count(producer) > 0;
-  });
+  };
+  ops::Lowering lowering(graph, inside, &memo);
   std::vector<cascade::LoweredOutput> outputs;
   for (ir::NodeId node : owned) {
     for (ir::ValueId output : graph.nodes[static_cast<size_t>(node)].outputs) {
       if (output == ir::kAbsent) continue;
       if (!pinned.count(output) && !used_outside(facts, owned, output)) continue;
-      const std::vector<ir::Expr> axes = ops::shared_index(graph, output);
-      ir::Expr body = lowering.element(output, axes);
+      std::vector<ir::Expr> index = ops::shared_index(graph, output);
+      ir::Expr body = lowering.element(output, index);
       if (!expr_extent(body).fits()) return CandidateRefusal{"its expression is too large", false};
-      outputs.push_back({output, body, axes});
+      outputs.push_back({output, body, std::move(index)});
     }
   }
   if (has_long_reduction(outputs)) {
     for (cascade::LoweredOutput& output : outputs) output.body = write_out_short(pool, output.body);
   }
-  auto extracted = extract(pool, outputs);
+  auto extracted = extract(pool, outputs, axes);
   if (auto* reason = std::get_if<std::string>(&extracted)) return CandidateRefusal{*reason, false};
   CascadeCandidate shape{std::get<cascade::Extraction>(std::move(extracted)), {}};
   auto derived = derive(pool, shape.extraction.cascade);
@@ -125,15 +125,14 @@ std::variant<CascadeCandidate, CandidateRefusal> formed(const NodeFacts& facts,
 
 }  // namespace
 
-std::variant<CascadeCandidate, CandidateRefusal> try_cascade(const NodeFacts& facts,
-                                                             const std::set<ir::NodeId>& owned,
-                                                             const std::set<ir::NodeId>& shared,
-                                                             const std::set<ir::ValueId>& pinned) {
+std::variant<CascadeCandidate, CandidateRefusal> try_cascade(
+    const NodeFacts& facts, ops::LoweringMemo& memo, const std::set<ir::NodeId>& owned,
+    const std::set<ir::NodeId>& shared, const std::set<ir::ValueId>& pinned, cascade::Axes axes) {
   if (owned.size() + shared.size() > kMaxRegionNodes) {
     return CandidateRefusal{fmt::format("a region has at most {} nodes", kMaxRegionNodes), false};
   }
   try {
-    return formed(facts, owned, shared, pinned);
+    return formed(facts, memo, owned, shared, pinned, axes);
   } catch (const ir::ExprTooDeep& deep) {
     return CandidateRefusal{deep.what(), false};
   }

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "fuse/regions.h"
+#include "ops/lowering.h"
 
 namespace redfuser::fuse {
 
@@ -24,11 +25,11 @@ struct CandidateRefusal {
 inline constexpr size_t kMaxRegionNodes = 512;
 
 // The cascade of the nodes `owned` and `shared`. Its outputs are the values of `owned` that other
-// nodes use, including `pinned` values (read by other regions).
-std::variant<CascadeCandidate, CandidateRefusal> try_cascade(const NodeFacts& facts,
-                                                             const std::set<ir::NodeId>& owned,
-                                                             const std::set<ir::NodeId>& shared,
-                                                             const std::set<ir::ValueId>& pinned);
+// nodes use, including `pinned` values (read by other regions). `memo` serves all trials on the
+// graph.
+std::variant<CascadeCandidate, CandidateRefusal> try_cascade(
+    const NodeFacts& facts, ops::LoweringMemo& memo, const std::set<ir::NodeId>& owned,
+    const std::set<ir::NodeId>& shared, const std::set<ir::ValueId>& pinned, cascade::Axes axes);
 
 // The class in the report: attention, chain, product, row, other.
 std::string class_of(const CascadeCandidate& shape);

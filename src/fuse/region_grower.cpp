@@ -43,23 +43,25 @@ std::optional<RegionDraft> RegionGrower::repeat(const RegionTrace& moved) {
   if (!form(draft)) return std::nullopt;
   const std::string here = fingerprint(*graph_.pool, draft.shape.extraction.cascade);
   if (here != moved.fingerprint) return std::nullopt;
+  finish(draft);
   return draft;
 }
 
 std::optional<RegionDraft> RegionGrower::grow(ir::NodeId seed) {
   RegionDraft draft;
   draft.owned = {seed};
-  auto shape = try_cascade(facts_, draft.owned, draft.shared, taken_.pinned);
+  const Candidate& shape = candidate(draft);
   if (auto* failure = std::get_if<CandidateRefusal>(&shape)) {
     refused.emplace_back(seed, failure->reason);
     return std::nullopt;
   }
-  draft.shape = std::get<CascadeCandidate>(std::move(shape));
+  draft.shape = std::get<CascadeCandidate>(shape);
   last_reduction = seed;
   forward(draft);
   backward(draft);
   release_casts(draft);
   release_unpacked(draft);
+  finish(draft);
   return draft;
 }
 
@@ -71,7 +73,24 @@ std::optional<RegionDraft> RegionGrower::grow_back(ir::NodeId seed) {
   const bool expanding = std::any_of(draft.owned.begin(), draft.owned.end(), [&](ir::NodeId node) {
     return node != seed && facts_.contracts(node) && expansion(node) > kMinChainExpansion;
   });
-  return expanding ? std::optional(std::move(draft)) : std::nullopt;
+  if (!expanding) return std::nullopt;
+  finish(draft);
+  return draft;
+}
+
+const RegionGrower::Candidate& RegionGrower::candidate(const RegionDraft& draft) const {
+  const auto [entry, added] = tried_.try_emplace({draft.owned, draft.shared});
+  if (added) {
+    entry->second =
+        try_cascade(facts_, memo_, draft.owned, draft.shared, taken_.pinned, cascade::Axes::Shared);
+  }
+  return entry->second;
+}
+
+void RegionGrower::finish(RegionDraft& draft) const {
+  auto shape =
+      try_cascade(facts_, memo_, draft.owned, draft.shared, taken_.pinned, cascade::Axes::Own);
+  if (auto* own = std::get_if<CascadeCandidate>(&shape)) draft.shape = std::move(*own);
 }
 
 bool RegionGrower::is_free(ir::NodeId node) const {
@@ -168,12 +187,12 @@ void RegionGrower::own_with_passed(RegionDraft& draft, ir::NodeId first,
 bool RegionGrower::add(RegionDraft& draft, ir::NodeId node, const std::set<ir::NodeId>& passed) {
   RegionDraft next = draft;
   own_with_passed(next, node, passed);
-  auto shape = try_cascade(facts_, next.owned, next.shared, taken_.pinned);
+  const Candidate& shape = candidate(next);
   if (auto* failure = std::get_if<CandidateRefusal>(&shape)) {
     if (worth_reporting(draft, node)) refused.emplace_back(node, failure->reason);
     return false;
   }
-  next.shape = std::get<CascadeCandidate>(std::move(shape));
+  next.shape = std::get<CascadeCandidate>(shape);
   if (reenters(next)) return false;
   if (!worth_one_pass(draft, next)) {
     if (worth_reporting(draft, node)) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "fuse/cascade_candidate.h"
@@ -22,9 +23,15 @@ struct RegionDraft {
 
 class RegionGrower {
  public:
-  // Excludes the nodes of other regions and those in `banned`. `facts` and `taken` must outlive it.
-  RegionGrower(const NodeFacts& facts, const Claimed& taken, std::set<ir::NodeId> banned)
-      : facts_(facts), graph_(facts.graph()), taken_(taken), banned_(std::move(banned)) {}
+  // Excludes the nodes of other regions and those in `banned`. `facts`, `memo` and `taken` must
+  // outlive it.
+  RegionGrower(const NodeFacts& facts, ops::LoweringMemo& memo, const Claimed& taken,
+               std::set<ir::NodeId> banned)
+      : facts_(facts),
+        graph_(facts.graph()),
+        memo_(memo),
+        taken_(taken),
+        banned_(std::move(banned)) {}
 
   std::vector<std::pair<ir::NodeId, std::string>> refused;  // reductions that the algebra refused
   ir::NodeId last_reduction = -1;
@@ -46,6 +53,11 @@ class RegionGrower {
   bool is_free(ir::NodeId node) const;
   // The same of a node of the graph; the growth depends on the answer.
   bool consult(ir::NodeId node) const;
+  using Candidate = std::variant<CascadeCandidate, CandidateRefusal>;
+  // The cascade of the draft's nodes, for a trial: with shared axes.
+  const Candidate& candidate(const RegionDraft& draft) const;
+  // Gives the draft a cascade with axes of its own.
+  void finish(RegionDraft& draft) const;
   // Forms the cascade of the draft's nodes; false if there is none, or if a value that the region
   // reads depends on the region.
   bool form(RegionDraft& draft) const;
@@ -101,9 +113,13 @@ class RegionGrower {
 
   const NodeFacts& facts_;
   const ir::Graph& graph_;
+  ops::LoweringMemo& memo_;
   const Claimed& taken_;
   std::set<ir::NodeId> banned_;
   mutable std::map<ir::NodeId, bool> consulted_;
+  // By owned and shared nodes: `worth_one_pass` and `worth_contracting` look ahead at what is tried
+  // again if they say yes.
+  mutable std::map<std::pair<std::set<ir::NodeId>, std::set<ir::NodeId>>, Candidate> tried_;
 };
 
 }  // namespace redfuser::fuse

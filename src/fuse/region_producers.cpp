@@ -8,9 +8,9 @@
 namespace redfuser::fuse {
 
 bool RegionGrower::form(RegionDraft& draft) const {
-  auto shape = try_cascade(facts_, draft.owned, draft.shared, taken_.pinned);
+  const Candidate& shape = candidate(draft);
   if (!std::holds_alternative<CascadeCandidate>(shape)) return false;
-  draft.shape = std::get<CascadeCandidate>(std::move(shape));
+  draft.shape = std::get<CascadeCandidate>(shape);
   return !reenters(draft);
 }
 

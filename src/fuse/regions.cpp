@@ -52,7 +52,7 @@ class Finder {
   // Contraction, elementwise nodes, contraction, if the intermediate is larger than the inputs
   // (attention with sigmoid or other elementwise weights).
   void start_chain(ir::NodeId seed) {
-    RegionGrower grower(facts_, taken_, {});
+    RegionGrower grower(facts_, memo_, taken_, {});
     auto draft = grower.grow_back(seed);
     if (!draft || !draft->shape.extraction.has_columns) return;
     const cascade::Certificate certificate = certified(draft->shape);
@@ -63,7 +63,7 @@ class Finder {
     if (repeat(seed)) return;
     std::set<ir::NodeId> banned;
     for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
-      RegionGrower grower(facts_, taken_, banned);
+      RegionGrower grower(facts_, memo_, taken_, banned);
       auto draft = grower.grow(seed);
       for (auto& [node, reason] : grower.refused) report(seed, node, reason);
       if (!draft || !is_cascade(draft->shape)) return;
@@ -99,7 +99,7 @@ class Finder {
     for (size_t i = growths.size(); i-- > 0;) {
       const auto moved = replay_at(seed, growths[i], facts_, taken_);
       if (!moved) continue;
-      RegionGrower grower(facts_, taken_, {});
+      RegionGrower grower(facts_, memo_, taken_, {});
       auto draft = grower.repeat(*moved);
       if (!draft) continue;
       for (const auto& [node, reason] : moved->refused) report(seed, node, reason);
@@ -149,6 +149,7 @@ class Finder {
 
   const NodeFacts& facts_;
   bool certify_;
+  ops::LoweringMemo memo_;
   Claimed taken_;
   std::map<std::string, cascade::Certificate> certificates_;
   std::map<const ops::OpDef*, std::vector<RegionTrace>> growths_;

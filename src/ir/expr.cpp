@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/integers.h"
 #include "ir/depth.h"
+#include "ir/expr_map.h"
 #include "ir/fold.h"
 #include "ir/polynomial.h"
 #include "ir/scalars/integers.h"
@@ -305,29 +306,25 @@ Expr ExprPool::rebuild(Expr node, std::vector<Expr> args) {
 }
 
 Expr ExprPool::rewrite(Expr root, const std::function<Expr(Expr)>& replace) {
-  std::unordered_map<Expr, Expr> memo;
-  std::function<Expr(Expr)> go = [&](Expr node) -> Expr {
-    auto found = memo.find(node);
-    if (found != memo.end()) return found->second;
+  ExprMap memo;
+  const auto go = [&](const auto& self, Expr node) -> Expr {
+    if (Expr known = memo.find(node)) return known;
     Expr result = replace(node);
     if (!result) {
       result = node;
-      if (node->op != ExprOp::Axis && !node->args.empty()) {
-        std::vector<Expr> args;
-        args.reserve(node->args.size());
-        bool changed = false;
-        for (size_t i = 0; i < node->args.size(); ++i) {
-          const bool bound = node->op == ExprOp::Reduce && i == 0;
-          args.push_back(bound ? node->args[i] : go(node->args[i]));
-          changed |= args.back() != node->args[i];
-        }
-        if (changed) result = rebuild(node, std::move(args));
+      std::vector<Expr> args;  // empty while none changes
+      const size_t count = node->op == ExprOp::Axis ? 0 : node->args.size();
+      for (size_t i = node->op == ExprOp::Reduce ? 1 : 0; i < count; ++i) {
+        Expr arg = self(self, node->args[i]);
+        if (args.empty() && arg != node->args[i]) args = node->args;
+        if (!args.empty()) args[i] = arg;
       }
+      if (!args.empty()) result = rebuild(node, std::move(args));
     }
-    memo.emplace(node, result);
+    memo.insert(node, result);
     return result;
   };
-  return go(root);
+  return go(go, root);
 }
 
 Expr ExprPool::substitute(Expr root, const std::vector<std::pair<Expr, Expr>>& map) {
@@ -353,7 +350,8 @@ void visit(Expr root, const std::function<void(Expr)>& visit, bool into_reductio
     Expr node;
     size_t next;  // the argument to enter
   };
-  std::unordered_set<Expr> seen{root};
+  ExprMap seen;
+  seen.insert(root, root);
   std::vector<Open> path{{root, 0}};
   while (!path.empty()) {
     Open& open = path.back();
@@ -361,7 +359,7 @@ void visit(Expr root, const std::function<void(Expr)>& visit, bool into_reductio
     const bool enters = node->op != ExprOp::Axis && (into_reductions || node->op != ExprOp::Reduce);
     if (enters && open.next < node->args.size()) {
       Expr arg = node->args[open.next++];
-      if (seen.insert(arg).second) path.push_back({arg, 0});
+      if (seen.insert(arg, arg)) path.push_back({arg, 0});
       continue;
     }
     path.pop_back();

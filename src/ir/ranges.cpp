@@ -290,6 +290,10 @@ namespace {
 
 // Whether b - a - distance is at least zero.
 bool proved_apart(Expr a, Expr b, int64_t distance, const Positive& positive) {
+  if (a->is_constant() && b->is_constant()) {
+    int64_t gap = 0;
+    return !__builtin_sub_overflow(b->integer, a->integer, &gap) && gap >= distance;
+  }
   try {
     const Polynomial low = to_polynomial(a), high = to_polynomial(b);
     const Prover prover(positive);

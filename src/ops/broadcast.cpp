@@ -21,9 +21,18 @@ bool limited_by(ir::ExprPool& pool, ir::Expr limited, ir::Expr size) {
          std::find(limited->args.begin(), limited->args.end(), size) != limited->args.end();
 }
 
+// A sum or product of symbols and positive numbers. It has no bound, which is seen without a proof.
+bool grows(ir::Expr size) {
+  if (size->op == ir::ExprOp::Symbol) return true;
+  if (size->op != ir::ExprOp::Add && size->op != ir::ExprOp::Mul) return false;
+  return std::all_of(size->args.begin(), size->args.end(), [](ir::Expr part) {
+    return part->is_constant() ? part->integer > 0 : grows(part);
+  });
+}
+
 // A size that is 1 wherever an element exists: a slice of one element.
 bool at_most_one(ir::ExprPool& pool, ir::Expr size) {
-  return proved_less_equal(pool, size, pool.integer(1));
+  return !grows(size) && proved_less_equal(pool, size, pool.integer(1));
 }
 
 ir::Expr broadcast_size(const NodeView& view, const Shape& left, const Shape& right, ir::Expr a,

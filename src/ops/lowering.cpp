@@ -38,8 +38,14 @@ ir::Expr known_element(ir::ExprPool& pool, const ir::Value& value,
 
 }  // namespace
 
-Lowering::Lowering(const ir::Graph& graph, Inline inlined)
-    : graph_(graph), inlined_(std::move(inlined)) {}
+size_t ElementHash::operator()(const ElementAt& element) const {
+  size_t hash = static_cast<size_t>(element.value);
+  for (ir::Expr at : element.index) hash = (hash ^ at->id) * 0x9e3779b97f4a7c15ull;
+  return hash ^ hash >> 32;
+}
+
+Lowering::Lowering(const ir::Graph& graph, Inline inlined, LoweringMemo* memo)
+    : graph_(graph), inlined_(std::move(inlined)), memo_(memo) {}
 
 ir::Expr Lowering::element(ir::ValueId id, std::vector<ir::Expr> index) {
   ir::ExprPool& pool = *graph_.pool;
@@ -52,26 +58,52 @@ ir::Expr Lowering::element(ir::ValueId id, std::vector<ir::Expr> index) {
   if (ir::Expr known = known_element(pool, value, index)) return known;
   const bool computed = value.producer >= 0 && !value.is_constant();
   if (computed && graph_.nodes[value.producer].def->lower && (value.indexed || inlined_(id))) {
-    return expand(id, index);
+    return expand({id, std::move(index)});
   }
   return pool.read(id, value.dtype, std::move(index));
 }
 
-ir::Expr Lowering::expand(ir::ValueId id, const std::vector<ir::Expr>& index) {
-  const auto key = std::make_pair(id, index);
-  auto found = memo_.find(key);
-  if (found != memo_.end()) return found->second;
-  const ir::Value& value = graph_.values[id];
-  const ir::Node& node = graph_.nodes[value.producer];
-  const LowerContext::Reader reader = [this](ir::ValueId input, std::vector<ir::Expr> at) {
-    return element(input, std::move(at));
-  };
-  LowerContext context(graph_, node, value.output_index, index, reader);
-  ir::Expr result = node.def->lower(context);
-  RF_CHECK(result && result->dtype == value.dtype, "[{}] node \"{}\" lowers to {}, not {}", node.op,
-           node.name, result ? name_of(result->dtype) : "nothing", name_of(value.dtype));
-  memo_.emplace(key, result);
+ir::Expr Lowering::expand(const ElementAt& at) {
+  const auto found = expanded_.find(at);
+  if (found != expanded_.end()) return found->second;
+  ir::Expr result = memo_ ? repeated(at) : nullptr;
+  if (!result) {
+    LoweringMemo::Known known = lowered(at);
+    result = known.result;
+    if (memo_) memo_->known_[at].push_back(std::move(known));
+  }
+  expanded_.emplace(at, result);
   return result;
+}
+
+ir::Expr Lowering::repeated(const ElementAt& at) {
+  const auto found = memo_->known_.find(at);
+  if (found == memo_->known_.end()) return nullptr;
+  const std::vector<LoweringMemo::Known>& known = found->second;
+  // Values have no cycles: reading inputs adds nothing to this list.
+  const auto same = std::find_if(known.rbegin(), known.rend(), [&](const auto& earlier) {
+    return std::all_of(earlier.reads.begin(), earlier.reads.end(), [&](const auto& read) {
+      return element(read.element.value, read.element.index) == read.result;
+    });
+  });
+  return same == known.rend() ? nullptr : same->result;
+}
+
+LoweringMemo::Known Lowering::lowered(const ElementAt& at) {
+  const ir::Value& value = graph_.values[at.value];
+  const ir::Node& node = graph_.nodes[value.producer];
+  LoweringMemo::Known known;
+  const LowerContext::Reader reader = [&](ir::ValueId input, std::vector<ir::Expr> index) {
+    ir::Expr result = element(input, index);
+    if (memo_) known.reads.push_back({{input, std::move(index)}, result});
+    return result;
+  };
+  LowerContext context(graph_, node, value.output_index, at.index, reader);
+  known.result = node.def->lower(context);
+  RF_CHECK(known.result && known.result->dtype == value.dtype,
+           "[{}] node \"{}\" lowers to {}, not {}", node.op, node.name,
+           known.result ? name_of(known.result->dtype) : "nothing", name_of(value.dtype));
+  return known;
 }
 
 std::vector<ir::Expr> output_axes(const ir::Graph& graph, ir::ValueId value) {

@@ -2,13 +2,39 @@
 #pragma once
 
 #include <functional>
-#include <map>
-#include <utility>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/graph.h"
 
 namespace redfuser::ops {
+
+// One element of a value.
+struct ElementAt {
+  ir::ValueId value;
+  std::vector<ir::Expr> index;
+  bool operator==(const ElementAt&) const = default;
+};
+struct ElementHash {
+  size_t operator()(const ElementAt& element) const;
+};
+
+// What the lowerings of elements read and gave, kept for further Lowerings of one graph. A lowering
+// depends on the graph and on what it reads alone, so one that would read the same again gives the
+// same. The graph must not change meanwhile.
+class LoweringMemo {
+ private:
+  friend class Lowering;
+  struct Read {
+    ElementAt element;
+    ir::Expr result;
+  };
+  struct Known {
+    std::vector<Read> reads;  // in order
+    ir::Expr result;
+  };
+  std::unordered_map<ElementAt, std::vector<Known>, ElementHash> known_;
+};
 
 // Lowers output elements through the graph. `inlined(value)` tells whether a produced value is
 // replaced by its own lowering or stays a Read. Constants of one element, known elements and
@@ -16,14 +42,19 @@ namespace redfuser::ops {
 class Lowering {
  public:
   using Inline = std::function<bool(ir::ValueId)>;
-  Lowering(const ir::Graph& graph, Inline inlined);
+  // `memo` may be null; it serves Lowerings with other values inlined, too.
+  Lowering(const ir::Graph& graph, Inline inlined, LoweringMemo* memo = nullptr);
   ir::Expr element(ir::ValueId value, std::vector<ir::Expr> index);
 
  private:
-  ir::Expr expand(ir::ValueId value, const std::vector<ir::Expr>& index);
+  ir::Expr expand(const ElementAt& at);
+  // The result of an earlier lowering that read what this one would; null if there is none.
+  ir::Expr repeated(const ElementAt& at);
+  LoweringMemo::Known lowered(const ElementAt& at);
   const ir::Graph& graph_;
   Inline inlined_;
-  std::map<std::pair<ir::ValueId, std::vector<ir::Expr>>, ir::Expr> memo_;
+  LoweringMemo* memo_;
+  std::unordered_map<ElementAt, ir::Expr, ElementHash> expanded_;
 };
 
 // Fresh axes, one per dimension of `value`.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "cascade/extract/merge_loops.h"
 #include "cascade/extract/split_rows.h"
@@ -101,6 +102,20 @@ TEST_F(Loops, OfAnAxisThatRowsSeeInPartsAreTwo) {
   // One that reductions see whole stays.
   LoweredOutput whole{0, over(ir::Reduction::Sum, {j}, read({c, j})), {c}};
   EXPECT_EQ(split_rows(pool, whole), std::vector<ir::Expr>{c});
+}
+
+TEST_F(Loops, SharedAxesComeAgainAndStayApart) {
+  ir::Expr a = axis(12), c = axis(12), j = axis(20), four = pool.integer(4);
+  const ir::Expr sum =
+      over(ir::Reduction::Sum, {j}, read({pool.floordiv(a, four), pool.floordiv(c, four), j}));
+  const auto split = [&](Axes axes) {
+    LoweredOutput output{0, pool.add(read({a, c, a}), sum), {a, c}};
+    const std::vector<ir::Expr> loops = split_rows(pool, output, axes);
+    EXPECT_EQ(std::set<ir::Expr>(loops.begin(), loops.end()).size(), 4u);
+    return output.body;
+  };
+  EXPECT_EQ(split(Axes::Shared), split(Axes::Shared));
+  EXPECT_NE(split(Axes::Own), split(Axes::Own));
 }
 
 TEST_F(Loops, DigitsOfDigitsHaveOneForm) {

@@ -44,6 +44,23 @@ TEST(ExprPool, ExtendedPoolsTakeNoNewExpressions) {
   EXPECT_THROW(base->symbol("m"), InternalError);
 }
 
+// Walks keep every node that they met, also where there are many.
+TEST(ExprPool, WalksMeetEveryNodeOnce) {
+  ir::ExprPool pool;
+  const ir::Expr x = pool.leaf(ir::LeafKind::State, 0, DType::Float32);
+  const ir::Expr y = pool.leaf(ir::LeafKind::State, 1, DType::Float32);
+  const auto power = [&](ir::Expr base, int count) {
+    for (int i = 0; i < count; ++i) base = pool.mul(base, base);  // a tree of 2^count leaves
+    return base;
+  };
+  for (const int count : {0, 1, 15, 16, 31, 33, 200}) {
+    int met = 0;
+    visit(power(x, count), [&](ir::Expr) { ++met; });
+    EXPECT_EQ(met, count + 1);
+    EXPECT_EQ(pool.substitute(power(x, count), {{x, y}}), power(y, count));
+  }
+}
+
 TEST(Graph, ClonesLeaveTheGraphAsItIs) {
   ir::Graph graph;
   graph.pool = std::make_shared<ir::ExprPool>();

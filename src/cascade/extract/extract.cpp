@@ -66,19 +66,19 @@ class AxisMatch {
 
 class Extractor {
  public:
-  Extractor(ir::ExprPool& pool, std::vector<LoweredOutput> outputs)
-      : pool_(pool), outputs_(std::move(outputs)) {}
+  Extractor(ir::ExprPool& pool, std::vector<LoweredOutput> outputs, Axes axes)
+      : pool_(pool), outputs_(std::move(outputs)), axes_(axes) {}
 
   Extraction run() {
     for (LoweredOutput& output : outputs_) {
-      output.body = merge_loops(pool_, output.body);
-      loops_.push_back(split_rows(pool_, output));
+      output.body = merge_loops(pool_, output.body, axes_);
+      loops_.push_back(split_rows(pool_, output, axes_));
     }
     unify_axes();
     for (const LoweredOutput& output : outputs_) collect(output.body);
     if (stages_.empty()) throw NotACascade{"no reduction"};
     find_rows();
-    result_.cascade.stream = pool_.axis("j", extent_);
+    result_.cascade.stream = cascade_axis(pool_, axes_, "j", extent_);
     for (ir::Expr reduce : stages_) add_stage(reduce);
     for (size_t i = 0; i < outputs_.size(); ++i) add_output(outputs_[i], loops_[i]);
     if (result_.maps_back && result_.has_producer) {
@@ -450,6 +450,7 @@ class Extractor {
 
   ir::ExprPool& pool_;
   std::vector<LoweredOutput> outputs_;
+  Axes axes_;
   std::vector<std::vector<ir::Expr>> loops_;  // of every output: its axes, outermost first
   Extraction result_;
   std::set<ir::Expr> seen_;
@@ -463,11 +464,18 @@ class Extractor {
 
 }  // namespace
 
+ir::Expr cascade_axis(ir::ExprPool& pool, Axes axes, const std::string& name, ir::Expr extent,
+                      size_t number) {
+  if (axes == Axes::Own) return pool.axis(name, extent);
+  return pool.shared_axis(number == 0 ? name : fmt::format("{}{}", name, number), extent);
+}
+
 std::variant<Extraction, std::string> extract(ir::ExprPool& pool,
-                                              const std::vector<LoweredOutput>& outputs) {
+                                              const std::vector<LoweredOutput>& outputs,
+                                              Axes axes) {
   if (outputs.empty()) return std::string("no output");
   try {
-    return Extractor(pool, outputs).run();
+    return Extractor(pool, outputs, axes).run();
   } catch (const NotACascade& no) {
     return no.reason;
   }

@@ -23,10 +23,19 @@ struct Extraction {
   bool maps_back = false;
 };
 
+// Whether a cascade has axes of its own, or shares those of equal sizes with others. Trials share:
+// most of their expressions are then made already. The order of expressions in a cascade with axes
+// of its own does not depend on what was tried before.
+enum class Axes { Own, Shared };
+
 // Finds the streamed axis, the stages in order, row axes and columns. All stage reductions must run
 // over one axis; inner reductions that depend on it must be contractions of two reads. Returns the
 // reason if the piece is not a cascade.
 std::variant<Extraction, std::string> extract(ir::ExprPool& pool,
-                                              const std::vector<LoweredOutput>& outputs);
+                                              const std::vector<LoweredOutput>& outputs,
+                                              Axes axes = Axes::Own);
+// An axis of an extent. `number` tells axes apart that one cascade has under the same name.
+ir::Expr cascade_axis(ir::ExprPool& pool, Axes axes, const std::string& name, ir::Expr extent,
+                      size_t number = 0);
 
 }  // namespace redfuser::cascade

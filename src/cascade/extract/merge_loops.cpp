@@ -20,7 +20,7 @@ bool joins(ir::ExprPool& pool, ir::Expr outer, ir::Expr inner) {
 
 }  // namespace
 
-ir::Expr merge_loops(ir::ExprPool& pool, ir::Expr root) {
+ir::Expr merge_loops(ir::ExprPool& pool, ir::Expr root, Axes axes) {
   return pool.rewrite(root, [&](ir::Expr e) -> ir::Expr {
     if (e->op != ir::ExprOp::Reduce || picks_element(e->reduction)) return nullptr;
     std::vector<ir::Expr> chain = {e};
@@ -28,7 +28,7 @@ ir::Expr merge_loops(ir::ExprPool& pool, ir::Expr root) {
     if (chain.size() == 1) return nullptr;
     ir::Expr size = pool.integer(1);
     for (ir::Expr reduce : chain) size = pool.mul(size, reduce->extent());
-    ir::Expr merged = pool.axis("l", size), inner = pool.integer(1);
+    ir::Expr merged = cascade_axis(pool, axes, "l", size), inner = pool.integer(1);
     std::vector<std::pair<ir::Expr, ir::Expr>> map;
     for (auto reduce = chain.rbegin(); reduce != chain.rend(); ++reduce) {
       ir::Expr extent = (*reduce)->extent(), position = pool.floordiv(merged, inner);
@@ -37,7 +37,7 @@ ir::Expr merge_loops(ir::ExprPool& pool, ir::Expr root) {
                        outermost ? position : pool.floormod(position, extent));
       inner = pool.mul(inner, extent);
     }
-    ir::Expr body = pool.substitute(merge_loops(pool, chain.back()->body()), map);
+    ir::Expr body = pool.substitute(merge_loops(pool, chain.back()->body(), axes), map);
     return pool.reduce(e->reduction, merged, body);
   });
 }

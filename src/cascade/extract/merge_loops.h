@@ -1,7 +1,7 @@
 // Reductions over several loops as one.
 #pragma once
 
-#include "ir/expr.h"
+#include "cascade/extract/extract.h"
 
 namespace redfuser::cascade {
 
@@ -9,6 +9,6 @@ namespace redfuser::cascade {
 // reductions in `body` becomes one over the loops in mixed radix, the innermost fastest. A
 // contraction of which one operand alone moves along the loop around it stays a reduction of its
 // own: it is computed by tiles.
-ir::Expr merge_loops(ir::ExprPool& pool, ir::Expr body);
+ir::Expr merge_loops(ir::ExprPool& pool, ir::Expr body, Axes axes = Axes::Own);
 
 }  // namespace redfuser::cascade

@@ -45,7 +45,7 @@ class Look {
 
 }  // namespace
 
-std::vector<ir::Expr> split_rows(ir::ExprPool& pool, LoweredOutput& output) {
+std::vector<ir::Expr> split_rows(ir::ExprPool& pool, LoweredOutput& output, Axes axes) {
   std::vector<ir::Expr> loops;
   for (size_t i = 0; i < output.axes.size(); ++i) {
     ir::Expr axis = output.axes[i];
@@ -58,7 +58,8 @@ std::vector<ir::Expr> split_rows(ir::ExprPool& pool, LoweredOutput& output) {
       loops.push_back(axis);
       continue;
     }
-    ir::Expr high = pool.axis("h", count), low = pool.axis("w", divisor);
+    ir::Expr high = cascade_axis(pool, axes, "h", count, i);
+    ir::Expr low = cascade_axis(pool, axes, "w", divisor, i);
     const std::vector<std::pair<ir::Expr, ir::Expr>> parts = {
         {axis, pool.add(pool.mul(high, divisor), low)}};
     output.body = pool.substitute(output.body, parts);

@@ -9,6 +9,6 @@ namespace redfuser::cascade {
 
 // An output axis c that the reductions of the body see as ⌊c/d⌋ alone, such as the channels of a
 // group, becomes two: c = high·d + low for low < d. Returns the output's axes, outermost first.
-std::vector<ir::Expr> split_rows(ir::ExprPool& pool, LoweredOutput& output);
+std::vector<ir::Expr> split_rows(ir::ExprPool& pool, LoweredOutput& output, Axes axes = Axes::Own);
 
 }  // namespace redfuser::cascade
