@@ -18,9 +18,11 @@
 //
 // On the CPU the given outputs are states that a run appends to: each has room, and the memory of
 // an input with the same room, whose size differs along one axis. The run writes the new positions
-// alone, and its steps are prepared once for all lengths up to a power of two. It returns nothing,
-// and has not run, where the program does more to such an output than append to it, or has steps
-// that take no memory with room, or where no earlier run has shown which sizes grow with it.
+// alone, and its steps are prepared once for all lengths up to a power of two. An output to which
+// the program does more than append is returned in other memory with room, and one that is given
+// with room but without memory, as a state of fixed size, in memory of its own. Nothing is
+// returned, and nothing has run, where no earlier run has shown which sizes grow, and for programs
+// with branches.
 #pragma once
 
 #include <map>

@@ -13,10 +13,10 @@
 // the whole present, not the new positions alone. A state without an axis has one buffer there,
 // written in place (redfuser/device.h).
 //
-// On the CPU a growing state has one buffer for a power of two of positions. A run writes the new
-// positions there, and its steps are prepared once for all lengths up to a power of two, where the
-// model's output is the earlier positions followed by new ones, and where its elementwise steps and
-// streamed reductions alone read the state. Otherwise a run allocates its outputs.
+// On the CPU a growing state has a buffer for a power of two of positions, and elementwise steps
+// and streamed reductions are prepared once for all lengths up to one. A run writes the new
+// positions alone where the model's output is the earlier positions followed by new ones;
+// otherwise, and in a model with branches, it allocates its outputs.
 #pragma once
 
 #include <cstdint>

@@ -178,6 +178,9 @@ TEST_F(Growing, IsPreparedOnceUntilTheMemoryDoubles) {
   const auto wider = runs.find(states, symbols(20, 3));
   ASSERT_NE(wider, nullptr);
   EXPECT_NE(wider, first);
+  EXPECT_EQ(wider->sizes.appends.size(), 1u);
+  // Fewer new positions than before are no size that grows backwards.
+  runs.note(symbols(20, 3));
   EXPECT_EQ(runs.find(states, symbols(20, 1)), first);
 }
 
@@ -227,8 +230,8 @@ TEST_F(Growing, TheCapacityNeedBeNoPowerOfTwo) {
   }
 }
 
-// States that are more than their past and new positions, and steps that take no memory with room:
-// a run writes the whole output.
+// States that are more than their past and new positions, which a run writes anew, and steps that
+// take no memory with room, for which it is copied.
 struct NotAppended : Growing, testing::WithParamInterface<const char*> {
   NotAppended() : Growing(GetParam()) {}
 };
@@ -249,6 +252,34 @@ INSTANTIATE_TEST_SUITE_P(
                     "  total = CumSum(joined, two)  two = Constant<value = int64 {2}>()"
                     "  none = Constant<value = float {0}>()  zeros = Mul(total, none)"
                     "  present_0 = Add(joined, zeros)"));
+
+// A buffer of fixed size beside a mask that grows: its sum is of no kind that takes memory with
+// room, and the size of `less` is the smaller, the longer the mask.
+TEST(GrowingMask, HasTheResultsOfFixedSizes) {
+  const Model model = parsed(
+      "g (float[4] x, int64[1, q] seen, float[4] h) => (float[4] next, int64[m] less) {"
+      "  one = Constant<value = int64[1] {1}>()  ends = ReduceSum<keepdims = 0>(seen, one)"
+      "  count = Cast<to = 1>(ends)  moved = Mul(x, count)  next = Add(h, moved)"
+      "  shape = Shape<start = 1>(seen)  most = Constant<value = int64[1] {40}>()"
+      "  left = Sub(most, shape)  wide = Expand(ends, left)  less = Neg(wide) }");
+  const Program program = compile(model);
+  Session session(program), plain(program);
+  States states(session, model, {{{"h", "next", std::nullopt}}});
+  Tensor h(DType::Float32, {4});
+  std::fill_n(h.as<float>(), 4, 0.0F);
+  for (int64_t length = 3; length < 36; ++length) {
+    NamedTensors inputs{{"x", waves({4}, 1)}, {"seen", mask(1, length)}};
+    const NamedTensors got = states.run(inputs);
+    inputs["h"] = h;
+    const NamedTensors wanted = plain.run(inputs);
+    h = wanted.at("next");
+    EXPECT_EQ(values(states.read("h")), values(h)) << length;
+    const Tensor &less = got.at("less"), &all = wanted.at("less");
+    ASSERT_EQ(less.dims(), all.dims());
+    EXPECT_TRUE(
+        std::equal(less.as<int64_t>(), less.as<int64_t>() + less.size(), all.as<int64_t>()));
+  }
+}
 
 }  // namespace
 }  // namespace redfuser

@@ -25,7 +25,7 @@ struct GrowingSizes {
   std::vector<int64_t> most;  // by symbol, in the run of the greatest length
   // By symbol: the size less the length, of sizes that grow with it.
   std::vector<std::optional<int64_t>> offsets;
-  std::map<ir::ValueId, Dims> rooms;  // memory of other sizes than those of the greatest length
+  std::map<ir::ValueId, Dims> rooms;  // memory of other sizes than the greatest
   std::map<ir::ValueId, Append> appends;
 
   // Whether the size, or a size of the value, grows; also of a value that has room.
@@ -33,6 +33,8 @@ struct GrowingSizes {
   bool grows(const ir::Graph& graph, ir::ValueId value) const;
   // Whether a reduction in the expression is over an axis that grows.
   bool folds_growing(ir::Expr expr) const;
+  // The greatest that the size is in a run of any length.
+  int64_t greatest(ir::Expr size) const;
   // The sizes of the value's memory.
   Dims memory_of(const ir::Graph& graph, ir::ValueId value) const;
   // The length in a run with these symbols.
@@ -40,5 +42,9 @@ struct GrowingSizes {
   // What the step appends; null if it writes a whole value.
   const Append* append_of(const fuse::MapStep& step) const;
 };
+
+// The greatest value of a size for symbols `most` and all in which those of `growing` are less by
+// the same number, as long as none is negative.
+int64_t greatest_size(ir::Expr size, std::vector<int64_t> most, std::span<const size_t> growing);
 
 }  // namespace redfuser::cpu

@@ -1,7 +1,5 @@
 #include "cpu/growing/length_axis.h"
 
-#include "ir/evaluate.h"
-
 namespace redfuser::cpu {
 
 ir::Expr length_symbol(ir::ExprPool& pool) { return pool.symbol("length"); }
@@ -35,8 +33,8 @@ ir::Expr LengthAxis::grown(ir::Expr axis) {
   if (extent->is_constant()) return axis;
   ir::Expr& grown = placed_[axis];
   if (grown == nullptr) {
-    const int64_t length[] = {most_};
-    grown = pool_.axis("g", pool_.integer(evaluate_size(extent, length)));
+    const size_t length[] = {static_cast<size_t>(length_symbol(pool_)->integer)};
+    grown = pool_.axis("g", pool_.integer(greatest_size(extent, {most_}, length)));
     extents_[grown] = extent;
   }
   return grown;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/tensors/blocks.h"
@@ -168,9 +169,10 @@ void CpuExecutor::set_growing(const std::shared_ptr<const GrowingProgram>& growi
   std::vector<Tensor> targets(graph_.values.size());
   for (const GrowingState& state : states) {
     const ir::Value& present = graph_.values[index(state.present)];
-    Tensor& target = targets[index(state.present)];
-    target = Tensor::wrap(present.dtype, state.room, outputs.at(present.name).data, nullptr);
-    plan_.values()[index(state.past)] = target;
+    const Tensor memory =
+        Tensor::wrap(present.dtype, state.room, outputs.at(present.name).data, nullptr);
+    plan_.values()[index(state.past)] = memory;
+    if (sizes.appends.count(state.present) > 0) targets[index(state.present)] = memory;
   }
   for (const ir::ValueId id : graph_.inputs) {
     Tensor& value = plan_.values()[index(id)];
@@ -183,8 +185,8 @@ void CpuExecutor::set_growing(const std::shared_ptr<const GrowingProgram>& growi
 
 NamedDeviceTensors CpuExecutor::enqueue(const NamedDeviceTensors& inputs,
                                         const NamedDeviceTensors& outputs, void* stream) {
+  if (outputs.empty()) return Executor::enqueue(inputs, outputs, stream);
   const std::vector<GrowingState> states = growing_states(graph_, inputs, outputs);
-  if (states.empty()) return Executor::enqueue(inputs, outputs, stream);
   if (on_value || keeps_any() || profiling || tune_) return {};
   struct Clear {
     PlanRun& plan;
@@ -198,17 +200,23 @@ NamedDeviceTensors CpuExecutor::enqueue(const NamedDeviceTensors& inputs,
   if (growing == nullptr) return {};
   set_growing(growing, states, outputs);
   run_plan();
-  NamedTensors appended;
+  NamedTensors presents;
+  NamedDeviceTensors result;
+  for (const GrowingState& state : states) {
+    const std::string& name = graph_.values[index(state.present)].name;
+    DeviceTensor& present = result[name] = outputs.at(name);
+    presents[name] = plan_.values()[index(state.present)];
+    if (growing->sizes.appends.count(state.present) > 0) continue;
+    present = dlpack::on_host(presents[name]);
+    present.room = std::exchange(present.dims, outputs.at(name).dims);
+  }
   for (const ir::ValueId id : graph_.outputs) {
     Tensor& value = plan_.values()[index(id)];
-    if (growing->sizes.appends.count(id) > 0) {
-      appended[graph_.values[index(id)].name] = value;
-    } else if (growing->sizes.grows(graph_, id)) {
-      value = resized(value, cpu::dims_of(graph_, id, plan_.symbols()));
-    }
+    const bool with_room = presents.count(graph_.values[index(id)].name) > 0;
+    if (with_room || !growing->sizes.grows(graph_, id)) continue;
+    value = resized(value, cpu::dims_of(graph_, id, plan_.symbols()));
   }
-  NamedDeviceTensors result = outputs;
-  for (const auto& [name, tensor] : this->outputs(appended)) {
+  for (const auto& [name, tensor] : this->outputs(presents)) {
     result.emplace(name, dlpack::on_host(tensor));
   }
   return result;

@@ -7,7 +7,6 @@
 #include "cpu/steps/cascade/cascade_families.h"
 #include "cpu/steps/map/map_append.h"
 #include "cpu/steps/map/map_families.h"
-#include "ir/evaluate.h"
 
 namespace redfuser::runtime {
 namespace {
@@ -27,13 +26,15 @@ class Maker {
   }
 
   std::shared_ptr<const GrowingProgram> make(const std::vector<GrowingState>& states) {
-    const bool appends = std::all_of(states.begin(), states.end(),
-                                     [&](const GrowingState& state) { return appends_to(state); });
-    if (!appends) return nullptr;
+    for (const GrowingState& state : states) {
+      if (appends_to(state)) sizes().rooms[state.present] = state.room;
+    }
     for (size_t i = 0; i < program_.plan.steps.size(); ++i) {
-      std::shared_ptr<const cpu::StepPlan> plan;
-      if (is_affected(program_.plan.steps[i]) && !plan_step(i, plan)) return nullptr;
-      result_->plans.push_back(std::move(plan));
+      GrowingProgram::Step& step = result_->steps.emplace_back();
+      if (!is_affected(program_.plan.steps[i])) continue;
+      step.plan = plan_of(i);
+      step.packed = step.plan == nullptr && !is_alias_with_room(program_.plan.steps[i]);
+      if (step.packed && appends(program_.plan.steps[i])) return nullptr;
     }
     return result_;
   }
@@ -72,24 +73,29 @@ class Maker {
     });
   }
 
-  // False where there is none.
-  bool plan_step(size_t number, std::shared_ptr<const cpu::StepPlan>& plan) {
-    const fuse::Step& step = program_.plan.steps[number];
-    if (const auto* alias = std::get_if<fuse::AliasStep>(&step.kind)) return plan_alias(*alias);
+  bool appends(const fuse::Step& step) {
+    return std::any_of(step.writes.begin(), step.writes.end(),
+                       [&](ir::ValueId id) { return sizes().appends.count(id) > 0; });
+  }
+
+  // Null where there is none.
+  std::shared_ptr<const cpu::StepPlan> plan_of(size_t number) {
     for (const cpu::PositionGuard& guard : program_.guards[number]) {
       const auto& reads = guard.reads();
       if (std::any_of(reads.begin(), reads.end(), [&](ir::ValueId id) { return grows(id); })) {
-        return false;
+        return nullptr;
       }
     }
     const auto* kernel = dynamic_cast<const cpu::GrowingKernel*>(kernels_[number].get());
-    if (kernel != nullptr) plan = kernel->growing_plan(sizes(), threads_);
-    return plan != nullptr;
+    return kernel == nullptr ? nullptr : kernel->growing_plan(sizes(), threads_);
   }
 
   // Memory with room shows the same elements under both shapes if one size grows in each, by the
   // same extent, and as many elements lie below it.
-  bool plan_alias(const fuse::AliasStep& step) {
+  bool is_alias_with_room(const fuse::Step& of) {
+    const auto* alias = std::get_if<fuse::AliasStep>(&of.kind);
+    if (alias == nullptr) return false;
+    const fuse::AliasStep& step = *alias;
     const auto source = growing_axis(step.source), target = growing_axis(step.value);
     if (!source || !target) return false;
     const auto& from = graph_.values[index(step.source)].shape;
@@ -101,8 +107,9 @@ class Maker {
     };
     if (from[*source] != to[*target] || below(memory, *source) != below(own, *target)) return false;
     own[*target] = memory[*source];
+    if (element_count(own) != element_count(memory)) return false;
     sizes().rooms[step.value] = own;
-    return element_count(own) == element_count(memory);
+    return true;
   }
 
   // The only one; none also where there are several.
@@ -138,6 +145,7 @@ std::vector<GrowingState> growing_states(const ir::Graph& graph, const NamedDevi
                                          const NamedDeviceTensors& outputs) {
   std::vector<GrowingState> states;
   for (const auto& [name, output] : outputs) {
+    if (!output.room.empty() && output.data == nullptr) continue;
     const auto past = std::find_if(inputs.begin(), inputs.end(), [&, &to = output](auto& input) {
       return input.second.data == to.data && input.second.room == to.room;
     });
@@ -156,17 +164,11 @@ std::vector<GrowingState> growing_states(const ir::Graph& graph, const NamedDevi
   return states;
 }
 
-cpu::GrowingSizes growing_sizes(const CompiledProgram& program,
-                                const std::vector<GrowingState>& states,
-                                const std::vector<int64_t>& symbols,
-                                const std::vector<bool>& grows) {
-  const ir::Graph& graph = program.graph();
-  const GrowingState& first = states.front();
+cpu::GrowingSizes growing_sizes(const std::vector<GrowingState>& states,
+                                const std::vector<int64_t>& symbols, const std::vector<bool>& grows,
+                                size_t length, int64_t positions) {
   cpu::GrowingSizes sizes;
-  sizes.length = static_cast<size_t>(graph.values[index(first.past)].shape[first.axis]->integer);
-  const int64_t length = symbols[sizes.length];
-  const ir::Expr total = graph.values[index(first.present)].shape[first.axis];
-  const int64_t positions = evaluate_size(total, symbols);
+  sizes.length = length;
   const auto wanted = static_cast<uint64_t>(std::max(positions, kFewestPositions));
   auto most = static_cast<int64_t>(std::bit_ceil(wanted));
   for (const GrowingState& state : states) most = std::min(most, state.room[state.axis]);
@@ -174,11 +176,11 @@ cpu::GrowingSizes growing_sizes(const CompiledProgram& program,
   sizes.offsets.resize(symbols.size());
   for (size_t i = 0; i < symbols.size(); ++i) {
     if (!grows[i]) continue;
-    sizes.offsets[i] = symbols[i] - length;
+    sizes.offsets[i] = symbols[i] - symbols[length];
     sizes.most[i] += most - positions;
   }
   for (const GrowingState& state : states) {
-    sizes.rooms[state.past] = sizes.rooms[state.present] = state.room;
+    sizes.rooms[state.past] = state.room;
   }
   return sizes;
 }

@@ -17,25 +17,32 @@ struct GrowingState {
   Dims room;
 };
 
-// The states among tensors of Session::enqueue. UserError for an output that is none.
+// The states that have memory among the tensors of Session::enqueue. UserError for an output that
+// has no room or other memory than a state's.
 std::vector<GrowingState> growing_states(const ir::Graph& graph, const NamedDeviceTensors& inputs,
                                          const NamedDeviceTensors& outputs);
 
 struct GrowingProgram {
   cpu::GrowingSizes sizes;
-  // By step; null for a step that reads and writes nothing that grows, and for an alias.
-  std::vector<std::shared_ptr<const cpu::StepPlan>> plans;
+  struct Step {
+    // Null for a step that reads and writes nothing that grows, and for an alias.
+    std::shared_ptr<const cpu::StepPlan> plan;
+    // It has no plan for growing sizes: a run copies what it reads out of the memory with room, and
+    // what it writes there.
+    bool packed = false;
+  };
+  std::vector<Step> steps;
 };
 
-// The sizes of runs with these symbols in which those that `grows` (by symbol) grow with the first
-// state's past. The greatest length is the power of two of positions that holds this run's, as far
+// The sizes of runs with these symbols in which those that `grows` (by symbol) grow with symbol
+// `length`. The greatest length is that at which `positions` of this run is a power of two, as far
 // as there is room, so that a plan does not depend on the room that longer runs have left.
-cpu::GrowingSizes growing_sizes(const CompiledProgram& program,
-                                const std::vector<GrowingState>& states,
-                                const std::vector<int64_t>& symbols,
-                                const std::vector<bool>& grows);
+cpu::GrowingSizes growing_sizes(const std::vector<GrowingState>& states,
+                                const std::vector<int64_t>& symbols, const std::vector<bool>& grows,
+                                size_t length, int64_t positions);
 
-// Null where a state is not appended to, or a step has no plan for growing sizes.
+// Of the states, those are appended to of which that is proved; the others are written anew. Null
+// where a step that appends has no plan.
 std::shared_ptr<const GrowingProgram> make_growing_program(const CompiledProgram& program,
                                                            const std::vector<GrowingState>& states,
                                                            cpu::GrowingSizes sizes, int threads);

@@ -9,14 +9,26 @@ namespace {
 
 constexpr size_t kKept = 16;
 
-ir::Expr size_of_past(const CompiledProgram& program, const GrowingState& state) {
-  return program.graph().values[static_cast<size_t>(state.past)].shape[state.axis];
+ir::Expr size_of(const CompiledProgram& program, ir::ValueId id, size_t axis) {
+  return program.graph().values[static_cast<size_t>(id)].shape[axis];
 }
 
 }  // namespace
 
-// A size grows if it has changed from the last run to this one by as much as the positions. What
-// does not hold in later runs gives them a key of their own.
+int64_t GrowingRuns::added(const std::vector<GrowingState>& states,
+                           const std::vector<int64_t>& symbols) const {
+  if (!states.empty()) {
+    const ir::Expr total = size_of(program_, states.front().present, states.front().axis);
+    return evaluate_size(total, symbols) - evaluate_size(total, last_);
+  }
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    if ((grows_.empty() || grows_[i]) && symbols[i] > last_[i]) return symbols[i] - last_[i];
+  }
+  return 0;
+}
+
+// A size grows if it has changed from each run to the next by as much as the positions. Runs in
+// which that does not hold have a key of their own.
 bool GrowingRuns::learn(const std::vector<GrowingState>& states,
                         const std::vector<int64_t>& symbols) {
   const auto bound = [](const std::vector<int64_t>& of) {
@@ -24,26 +36,33 @@ bool GrowingRuns::learn(const std::vector<GrowingState>& states,
   };
   if (!bound(symbols)) return false;
   for (const GrowingState& state : states) {
-    if (size_of_past(program_, state)->op != ir::ExprOp::Symbol) return false;
+    if (size_of(program_, state.past, state.axis)->op != ir::ExprOp::Symbol) return false;
   }
-  if (!bound(last_)) return !grows_.empty();
-  const GrowingState& first = states.front();
-  const ir::Expr total =
-      program_.graph().values[static_cast<size_t>(first.present)].shape[first.axis];
-  const int64_t added = evaluate_size(total, symbols) - evaluate_size(total, last_);
-  if (added == 0) return !grows_.empty();
-  grows_.assign(symbols.size(), false);
-  for (size_t i = 0; i < symbols.size(); ++i) grows_[i] = symbols[i] - last_[i] == added;
+  const int64_t more = bound(last_) ? added(states, symbols) : 0;
+  if (more == 0) return !grows_.empty();
+  if (grows_.empty()) grows_.assign(symbols.size(), true);
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    grows_[i] = grows_[i] && symbols[i] - last_[i] == more;
+  }
   for (const GrowingState& state : states) {
-    grows_[static_cast<size_t>(size_of_past(program_, state)->integer)] = true;
+    grows_[static_cast<size_t>(size_of(program_, state.past, state.axis)->integer)] = true;
   }
-  return true;
+  const bool any = std::find(grows_.begin(), grows_.end(), true) != grows_.end();
+  if (!any) grows_.clear();
+  return any;
 }
 
 std::shared_ptr<const GrowingProgram> GrowingRuns::find(const std::vector<GrowingState>& states,
                                                         const std::vector<int64_t>& symbols) {
   if (!program_.bodies.empty() || !learn(states, symbols)) return nullptr;
-  cpu::GrowingSizes sizes = growing_sizes(program_, states, symbols, grows_);
+  auto length = static_cast<size_t>(std::find(grows_.begin(), grows_.end(), true) - grows_.begin());
+  int64_t positions = symbols[length];
+  if (!states.empty()) {
+    const GrowingState& first = states.front();
+    length = static_cast<size_t>(size_of(program_, first.past, first.axis)->integer);
+    positions = evaluate_size(size_of(program_, first.present, first.axis), symbols);
+  }
+  cpu::GrowingSizes sizes = growing_sizes(states, symbols, grows_, length, positions);
   Key key = sizes.most;
   for (const auto& offset : sizes.offsets)
     key.insert(key.end(), {offset ? 1 : 0, offset.value_or(0)});

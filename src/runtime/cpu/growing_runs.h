@@ -15,13 +15,16 @@ class GrowingRuns {
 
   // After each run: its sizes, from which the next one tells what grows.
   void note(const std::vector<int64_t>& symbols) { last_ = symbols; }
-  // For a run with these symbols; null where none serves it. The states have positions.
+  // For a run with these symbols; null where none serves it. The states have positions. Without
+  // states, sizes grow that have become greater by the same number since the last run.
   std::shared_ptr<const GrowingProgram> find(const std::vector<GrowingState>& states,
                                              const std::vector<int64_t>& symbols);
 
  private:
   using Key = std::vector<int64_t>;
   bool learn(const std::vector<GrowingState>& states, const std::vector<int64_t>& symbols);
+  // How many more positions this run has than the last one.
+  int64_t added(const std::vector<GrowingState>& states, const std::vector<int64_t>& symbols) const;
 
   const CompiledProgram& program_;
   const int threads_;

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory_budget.h"
 #include "base/memory_pool.h"
+#include "base/tensors/blocks.h"
 #include "cpu/opaque/opaque_shapes.h"
 #include "redfuser/memory_limit.h"
 #include "runtime/cpu/call_run.h"
@@ -47,6 +48,7 @@ CallRun* PlanRun::call_of(size_t step) const {
 void PlanRun::clear() {
   targets_.clear();
   growing_ = nullptr;
+  packs_ = false;
   for (size_t i = 0; i < values_.size(); ++i) {
     const Tensor& constant = graph_.values[i].constant;
     if (values_[i].defined() != constant.defined() || values_[i].data() != constant.data()) {
@@ -101,10 +103,33 @@ bool PlanRun::is_callers(ir::ValueId id) const {
 }
 
 void PlanRun::alias(const fuse::AliasStep& step) {
-  Dims dims = growing_ != nullptr && growing_->sizes.grows(graph_, step.value)
-                  ? growing_->sizes.memory_of(graph_, step.value)
-                  : cpu::dims_of(graph_, step.value, symbols_);
-  values_[index(step.value)] = values_[index(step.source)].reshaped(std::move(dims));
+  values_[index(step.value)] = values_[index(step.source)].reshaped(memory_of(step.value));
+}
+
+Dims PlanRun::memory_of(ir::ValueId id) const {
+  const bool grows = growing_ != nullptr && !packs_ && growing_->sizes.grows(graph_, id);
+  return grows ? growing_->sizes.memory_of(graph_, id) : cpu::dims_of(graph_, id, symbols_);
+}
+
+std::vector<std::pair<ir::ValueId, Tensor>> PlanRun::pack(const fuse::Step& step) {
+  std::vector<std::pair<ir::ValueId, Tensor>> before;
+  for (const ir::ValueId id : step.reads) {
+    Tensor& value = values_[index(id)];
+    if (!growing_->sizes.grows(graph_, id)) continue;
+    before.emplace_back(id, value);
+    value = resized(value, cpu::dims_of(graph_, id, symbols_));
+  }
+  return before;
+}
+
+void PlanRun::unpack(const fuse::Step& step, std::vector<std::pair<ir::ValueId, Tensor>> before) {
+  packs_ = false;
+  for (auto& [id, value] : before) values_[index(id)] = std::move(value);
+  for (const ir::ValueId id : step.writes) {
+    if (growing_->sizes.grows(graph_, id)) {
+      values_[index(id)] = resized(values_[index(id)], memory_of(id));
+    }
+  }
 }
 
 // Opaque kernels determine the sizes of their outputs and need working memory, so the limit applies
@@ -118,8 +143,8 @@ void PlanRun::compute(size_t number, cpu::RunContext& context, StepObserver* obs
     if (CallRun* call = call_of(number)) {
       call->run(context, left, observer);
       peak_ = std::max(peak_, meter_.live() + call->peak());
-    } else if (growing_ != nullptr && growing_->plans[number] != nullptr) {
-      growing_->plans[number]->run(context);
+    } else if (growing_ != nullptr && growing_->steps[number].plan != nullptr) {
+      growing_->steps[number].plan->run(context);
     } else {
       kernels_[number]->run(context);
       meter_.note(context.inner_bytes);
@@ -136,6 +161,9 @@ void PlanRun::run_step(size_t number, StepObserver* observer) {
   context.targets = targets_;
   for (const ir::NodeId node : step.binds) bind_runtime_shape(context, graph_.nodes[index(node)]);
   context.room = room_for(number);
+  packs_ = growing_ != nullptr && growing_->steps[number].packed;
+  std::vector<std::pair<ir::ValueId, Tensor>> packed;
+  if (packs_) packed = pack(step);
   const auto* same_bytes = std::get_if<fuse::AliasStep>(&step.kind);
   if (same_bytes != nullptr) {
     alias(*same_bytes);
@@ -147,6 +175,7 @@ void PlanRun::run_step(size_t number, StepObserver* observer) {
     RF_CHECK(values_[index(id)].defined(), "step \"{}\" did not compute \"{}\"", step.label,
              graph_.values[index(id)].name);
   }
+  if (packs_) unpack(step, std::move(packed));
   if (observer != nullptr) observer->computed(step, values_);
   for (const ir::ValueId id : step.writes) {
     const Tensor& tensor = values_[index(id)];

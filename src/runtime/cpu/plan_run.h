@@ -83,6 +83,12 @@ class PlanRun {
   // Bytes of the step's outputs; `known`: of those whose sizes are.
   int64_t outputs_of(const fuse::Step& step, bool& known) const;
   void alias(const fuse::AliasStep& step);
+  // The value's sizes in a run of growing sizes: those of its memory.
+  Dims memory_of(ir::ValueId id) const;
+  // Gives the values that a packed step reads the sizes of the run, and returns them as they were.
+  std::vector<std::pair<ir::ValueId, Tensor>> pack(const fuse::Step& step);
+  // The reverse, after the step; what it has written gets the sizes of its memory.
+  void unpack(const fuse::Step& step, std::vector<std::pair<ir::ValueId, Tensor>> before);
   CallRun* call_of(size_t step) const;
 
   std::shared_ptr<const CompiledProgram> program_;
@@ -100,7 +106,7 @@ class PlanRun {
   SizeChecks checks_;  // of this run
   MemoryMeter meter_;
   const std::shared_ptr<MemoryPool> memory_ = std::make_shared<MemoryPool>();
-  bool has_run_ = false;
+  bool has_run_ = false, packs_ = false;  // the step that runs is packed
   int64_t memory_limit_ = 0, peak_ = 0;
 };
 

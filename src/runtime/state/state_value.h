@@ -30,7 +30,7 @@ class StateValue {
   // On the CPU, of a state with an axis that is written: memory with room for positions up to
   // `dims`, which holds this value and nothing else keeps. The value moves there if it is not.
   DeviceTensor appended(const Dims& dims);
-  // The next value. Its memory is target()'s or, on the CPU, any.
+  // The next value. Its memory is target()'s or, on the CPU, any, with or without room.
   void replace(const DeviceTensor& value);
   // The first positions alone, of a value with room.
   void shorten(int64_t positions) { dims_[static_cast<size_t>(*pair_.axis)] = positions; }

@@ -58,6 +58,7 @@ void States::reset() {
     impl_->check_idle(state.pair().past);
     state.drop();
   }
+  impl_->refused = 0;
 }
 
 void States::rewind(int64_t positions) {

@@ -12,7 +12,7 @@ struct States::Impl {
   std::vector<runtime::StateValue> values;
   std::vector<StatePair> pairs;
   bool running = false;
-  int refused = 0;  // runs in succession that the program did not append in
+  int refused = 0;  // runs in succession that had to be prepared for themselves
 
   bool on_gpu() const { return session->stream() != nullptr; }
   const runtime::StateValue& find(const std::string& name) const;
@@ -21,8 +21,8 @@ struct States::Impl {
   void check_growth(const NamedDims& inputs, const NamedDims& outputs) const;
   NamedDims output_dims(const NamedDims& inputs) const;
   bool may_append() const;
-  // On the CPU. Nothing, and no run, where the program does not append to the states. `known` are
-  // the sizes of the outputs.
+  // On the CPU: a run of sizes that grow, or nothing and no run, as from Session::enqueue. `known`
+  // are the sizes of the outputs.
   NamedDeviceTensors append(const NamedDeviceTensors& inputs, const NamedDims& known);
   NamedDeviceTensors run_on_cpu(const NamedDeviceTensors& inputs);
   NamedDeviceTensors run_on_gpu(const NamedDeviceTensors& inputs);

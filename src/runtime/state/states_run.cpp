@@ -86,21 +86,22 @@ NamedDims States::Impl::output_dims(const NamedDims& inputs) const {
 
 bool States::Impl::may_append() const {
   constexpr int kAttempts = 2;
-  bool any = false;
-  for (const runtime::StateValue& state : values) {
-    if (!state.pair().axis) continue;
-    if (state.length() == 0) return false;
-    any = true;
-  }
-  return any && refused < kAttempts;
+  const bool empty = std::any_of(values.begin(), values.end(), [](const auto& state) {
+    return state.pair().axis ? state.length() == 0 : !state.written();
+  });
+  return !empty && refused < kAttempts;
 }
 
 NamedDeviceTensors States::Impl::append(const NamedDeviceTensors& inputs, const NamedDims& known) {
   NamedDeviceTensors all = inputs, given;
   for (runtime::StateValue& state : values) {
     const StatePair& pair = state.pair();
-    if (!pair.axis) continue;
-    given[pair.present] = state.appended(known.at(pair.present));
+    const Dims& dims = known.at(pair.present);
+    if (!pair.axis) {
+      given[pair.present] = {state.declared().dtype, dims, nullptr, true, nullptr, dims};
+      continue;
+    }
+    given[pair.present] = state.appended(dims);
     all[pair.past] = state.value();
   }
   return session->enqueue(all, given);
