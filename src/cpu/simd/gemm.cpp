@@ -12,43 +12,49 @@ constexpr uint8_t kFloat32 = 1, kFloat16 = 10, kFloat64 = 11, kBFloat16 = 16, kF
 constexpr int64_t kDepth = 256, kWidth = 512, kRows = 96;
 
 template <class T>
-using BlockFn = void (*)(int64_t, const T*, int64_t, const T*, int64_t, T*, int64_t, bool);
+using BlockFn = void (*)(int64_t, const T*, int64_t, const T*, int64_t, T*, int64_t, bool, T*);
 
 template <class T>
 struct Blocks {
   static constexpr int W = VectorOf<T>::kWidth;
   static constexpr int kPanel = kBlockVectors * W;
 
-  template <int NV>
+  template <int NV, ReadsB kReads = ReadsB::Packed>
   static BlockFn<T> of_rows(int rows) {
     switch (rows) {
       case 1:
-        return gemm_block<T, 1, NV>;
+        return gemm_block<T, 1, NV, kReads>;
       case 2:
-        return gemm_block<T, 2, NV>;
+        return gemm_block<T, 2, NV, kReads>;
       case 3:
-        return gemm_block<T, 3, NV>;
+        return gemm_block<T, 3, NV, kReads>;
       case 4:
-        return gemm_block<T, 4, NV>;
+        return gemm_block<T, 4, NV, kReads>;
       case 5:
-        return gemm_block<T, 5, NV>;
+        return gemm_block<T, 5, NV, kReads>;
 #if RF_VECTOR_BYTES == 64
       case 6:
-        return gemm_block<T, 6, NV>;
+        return gemm_block<T, 6, NV, kReads>;
       case 7:
-        return gemm_block<T, 7, NV>;
+        return gemm_block<T, 7, NV, kReads>;
       case 8:
-        return gemm_block<T, 8, NV>;
+        return gemm_block<T, 8, NV, kReads>;
       case 9:
-        return gemm_block<T, 9, NV>;
+        return gemm_block<T, 9, NV, kReads>;
       case 10:
-        return gemm_block<T, 10, NV>;
+        return gemm_block<T, 10, NV, kReads>;
       case 11:
-        return gemm_block<T, 11, NV>;
+        return gemm_block<T, 11, NV, kReads>;
 #endif
       default:
-        return gemm_block<T, kBlockRows, NV>;
+        return gemm_block<T, kBlockRows, NV, kReads>;
     }
+  }
+
+  // Of the next block, where blocks share the rows that are left equally.
+  static int next_rows(int64_t left) {
+    const int64_t blocks = (left + kBlockRows - 1) / kBlockRows;
+    return static_cast<int>((left + blocks - 1) / blocks);
   }
 
   // One panel of packed B against all rows of A.
@@ -61,11 +67,11 @@ struct Blocks {
       const BlockFn<T> block = vectors == 2 ? of_rows<2>(rows) : of_rows<1>(rows);
       T* target = c + i * c_stride;
       if (whole) {
-        block(k, a + i * a_stride, a_stride, b, vectors * W, target, c_stride, accumulate);
+        block(k, a + i * a_stride, a_stride, b, vectors * W, target, c_stride, accumulate, nullptr);
         continue;
       }
       T edge[kBlockRows * kPanel];
-      block(k, a + i * a_stride, a_stride, b, vectors * W, edge, kPanel, false);
+      block(k, a + i * a_stride, a_stride, b, vectors * W, edge, kPanel, false, nullptr);
       for (int r = 0; r < rows; ++r)
         for (int64_t j = 0; j < columns; ++j)
           target[r * c_stride + j] =
@@ -287,12 +293,44 @@ bool try_small(const GemmArgs& g, int64_t k0, int64_t depth, int64_t j0, int64_t
   return true;
 }
 
+// Whole panels of B that are rows of vectors in memory: the first rows of A are multiplied with B
+// in place, so that the processor multiplies while memory is read, and pack it for the others.
+// Returns the columns that are done.
+template <class T>
+int64_t multiply_in_place(const GemmArgs& g, int64_t k0, int64_t depth, int64_t j0, int64_t width,
+                          const Scratch<T>& scratch) {
+  using B = Blocks<T>;
+  const MatrixView& b = g.b;
+  const bool vectors =
+      b.storage == storage_of<T>() && !b.row_offsets && !b.column_offsets && b.column_stride == 1;
+  if (!vectors || (g.m > kRows && !in_place<T>(g.a))) return 0;
+  const RowsOfA<T> a = rows_of<T>(g, 0, g.m, k0, depth, scratch.a);
+  const bool accumulate = g.accumulate || k0 > 0;
+  const int first = B::next_rows(g.m);
+  const BlockFn<T> block = g.m > first ? B::template of_rows<2, ReadsB::AndPacks>(first)
+                                       : B::template of_rows<2, ReadsB::InPlace>(first);
+  int64_t j = 0;
+  for (; j + B::kPanel <= width; j += B::kPanel) {
+    const T* from = static_cast<const T*>(b.data) + k0 * b.row_stride + j0 + j;
+    T* c = static_cast<T*>(g.c) + j0 + j;
+    block(depth, a.data, a.stride, from, b.row_stride, c, g.c_stride, accumulate, scratch.b);
+    if (g.m == first) continue;
+    B::panel(g.m - first, B::kPanel, depth, a.data + first * a.stride, a.stride, scratch.b,
+             c + first * g.c_stride, g.c_stride, g.c_padded, accumulate);
+  }
+  return j;
+}
+
 // A block of C: B's panel is used by every row before the next panel is touched.
 template <class T>
 void multiply_block(const GemmArgs& g, int64_t k0, int64_t depth, int64_t j0, int64_t width,
                     const Scratch<T>& scratch) {
   using B = Blocks<T>;
   if (try_small<T>(g, k0, depth, j0, width, scratch)) return;
+  const int64_t done = multiply_in_place<T>(g, k0, depth, j0, width, scratch);
+  if (done == width) return;
+  j0 += done;
+  width -= done;
   block_packer<T>(g.b.storage)(g.b, k0, depth, j0, width, scratch.b);
   const int64_t step = in_place<T>(g.a) ? g.m : kRows;
   for (int64_t i = 0; i < g.m; i += step) {

@@ -16,11 +16,21 @@ inline constexpr int kBlockRows = 6;
 #endif
 inline constexpr int kBlockVectors = 2;
 
+// What a block does with B besides the product.
+enum class ReadsB {
+  Packed,    // nothing
+  InPlace,   // fetches rows of it ahead
+  AndPacks,  // the same, and stores it for the next blocks
+};
+
 // A is read in place, row i at a + i·a_stride with unit stride along k; row k of B is at b +
-// k·b_stride, each pair of its vectors `pair_stride` elements after the pair before.
-template <class T, int MR, int NV>
+// k·b_stride, each pair of its vectors `pair_stride` elements after the pair before. `packed` has
+// room for k rows of NV vectors.
+template <class T, int MR, int NV, ReadsB kReads = ReadsB::Packed>
 RF_INLINE void gemm_pairs(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_stride,
-                          int64_t pair_stride, T* c, int64_t c_stride, bool accumulate) {
+                          int64_t pair_stride, T* c, int64_t c_stride, bool accumulate,
+                          T* packed = nullptr) {
+  constexpr int64_t kRowsAhead = 32;
   constexpr int W = VectorOf<T>::kWidth;
   // A partial sum per block, added to C at the end: rounding errors grow with the block's length
   // plus the number of blocks, not with their product.
@@ -35,6 +45,14 @@ RF_INLINE void gemm_pairs(int64_t k, const T* a, int64_t a_stride, const T* b, i
 #pragma GCC unroll 16
       for (int j = 0; j < NV; ++j) sum[i][j] += scale * row[j];
     }
+    if constexpr (kReads != ReadsB::Packed) {
+#pragma GCC unroll 16
+      for (int j = 0; j < NV; ++j) __builtin_prefetch(b + kRowsAhead * b_stride + j * W, 0, 2);
+    }
+    if constexpr (kReads == ReadsB::AndPacks) {
+#pragma GCC unroll 16
+      for (int j = 0; j < NV; ++j) store_vector(packed + (p * NV + j) * W, row[j]);
+    }
     a += 1;
     b += b_stride;
   }
@@ -48,11 +66,11 @@ RF_INLINE void gemm_pairs(int64_t k, const T* a, int64_t a_stride, const T* b, i
 }
 
 // The same with the vectors of a row of B side by side.
-template <class T, int MR, int NV>
+template <class T, int MR, int NV, ReadsB kReads = ReadsB::Packed>
 void gemm_block(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_stride, T* c,
-                int64_t c_stride, bool accumulate) {
-  gemm_pairs<T, MR, NV>(k, a, a_stride, b, b_stride, 2 * VectorOf<T>::kWidth, c, c_stride,
-                        accumulate);
+                int64_t c_stride, bool accumulate, T* packed = nullptr) {
+  gemm_pairs<T, MR, NV, kReads>(k, a, a_stride, b, b_stride, 2 * VectorOf<T>::kWidth, c, c_stride,
+                                accumulate, packed);
 }
 
 }  // namespace redfuser::cpu::RF_ISA
