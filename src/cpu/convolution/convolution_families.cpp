@@ -69,7 +69,7 @@ std::shared_ptr<const StepPlan> emit_window(StepForm& form, const select::Kernel
   const WindowPlan::Blocks blocks{choice.at("lines"), choice.at("columns"), choice.at("parts"),
                                   choice.at("copied") != 0};
   auto plan = std::make_shared<WindowPlan>(convolution_of(form), blocks);
-  plan->set_alone(plan->time(form.threads).alone);
+  plan->set_alone(runs_alone(plan->time(form.threads).saved));
   const auto& step = std::get<fuse::OpaqueStep>(form.kind);
   const ir::ValueId weights = form.graph.nodes[static_cast<size_t>(step.node)].inputs[1];
   const Tensor& constant = form.graph.values[static_cast<size_t>(weights)].constant;

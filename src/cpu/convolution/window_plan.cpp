@@ -155,8 +155,9 @@ StepTime WindowPlan::time(int threads) const {
   StepTime result = step_time(task, tasks, threads, form().output_bytes());
   // Threads do not end together.
   constexpr double kLost = 0.15;
-  if (!result.alone) result.time += kLost * task.time;
-  if (parts_ > 1 && inputs_.copied() && !result.alone) result.time += select::kCpu.step;
+  const bool alone = runs_alone(result.saved);
+  if (!alone) result.time += kLost * task.time;
+  if (parts_ > 1 && inputs_.copied() && !alone) result.time += select::kCpu.step;
   if (!form().constant_weights) {
     const double weights = static_cast<double>(s.filters * form().taps());
     result.time += weights / select::kCpu.pack_rate;

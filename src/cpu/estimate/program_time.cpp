@@ -11,7 +11,10 @@
 namespace redfuser::cpu {
 namespace {
 
-constexpr double kLine = 64;  // bytes of a cache line
+constexpr double kLine = 64;    // bytes of a cache line
+constexpr double kVector = 16;  // elements of a vector
+
+double whole_vectors(double elements) { return std::ceil(elements / kVector) * kVector; }
 
 class Clock {
  public:
@@ -43,6 +46,10 @@ class Clock {
     return has_columns(r.shape) ? columns_[static_cast<size_t>(r.scope)] : 1;
   }
   double elements(const Register& r) const { return rows(r) * columns(r); }
+  // With those that fill the last vector of a row.
+  double padded_elements(const Register& r) const {
+    return has_columns(r.shape) ? rows(r) * whole_vectors(columns(r)) : whole_vectors(rows(r));
+  }
   const Register& info(RegisterId r) const { return program_.registers[static_cast<size_t>(r)]; }
 
   void add(double time, double floor) {
@@ -101,15 +108,17 @@ class Clock {
     const auto touch = [&](RegisterId id) {
       const Register& r = info(id);
       const bool vector = has_columns(r.shape) || !has_rows(r.shape);
-      bytes += elements(r) * static_cast<double>(size_of(r.elem));
-      if (elements(r) >= most) most_rows = vector ? rows(r) : 1;
-      most = std::max(most, elements(r));
+      bytes += padded_elements(r) * static_cast<double>(size_of(r.elem));
+      if (padded_elements(r) >= most) most_rows = vector ? rows(r) : 1;
+      most = std::max(most, padded_elements(r));
     };
     for (RegisterId r : i.reads) touch(r);
     for (RegisterId r : i.writes) touch(r);
     const double work = most / operations(i);
+    constexpr double kLongRow = 64;
     const bool reduces = dynamic_cast<const ReduceColumns*>(&i) != nullptr;
-    const double row = reduces ? machine_.convert_row : machine_.row;
+    const bool lanes = reduces && columns(info(i.reads[0])) >= kLongRow;
+    const double row = lanes ? machine_.reduce_row : machine_.row;
     add(work + bytes / register_rate_ + machine_.instruction + most_rows * row,
         work + bytes / machine_.l1_rate);
   }
@@ -119,8 +128,12 @@ class Clock {
     const auto* unary = dynamic_cast<const Unary*>(&i);
     const auto* binary = dynamic_cast<const Binary*>(&i);
     if ((unary != nullptr && unary->special) || (binary != nullptr && binary->special)) {
-      return machine_.special_rate;
+      const bool integer = !i.writes.empty() && size_of(info(i.writes[0]).elem) == 8 &&
+                           info(i.writes[0]).elem != Elem::F64;
+      return integer ? machine_.divide_rate : machine_.special_rate;
     }
+    if (unary != nullptr && unary->rounds) return machine_.narrow_rate;
+    if (dynamic_cast<const Fill*>(&i) != nullptr) return machine_.fill_rate;
     if (dynamic_cast<const Convert*>(&i) != nullptr) return machine_.convert_rate;
     if (dynamic_cast<const ColumnIndex*>(&i) != nullptr ||
         dynamic_cast<const RowIndex*>(&i) != nullptr) {
@@ -177,8 +190,14 @@ class Clock {
     const bool transposed = access.row_stride == 1 && rows > 1 && access.whole == kNoRegister &&
                             access.row_offsets == kNoRegister &&
                             access.column_offsets == kNoRegister;
-    return count / (transposed ? machine_.transpose_rate : machine_.gather_rate) +
-           lines / machine_.line_rate;
+    const double each = transposed ? count / machine_.transpose_rate +
+                                         columns * std::ceil(rows / kVector) * machine_.column
+                                   : count / machine_.gather_rate;
+    return each + lines / machine_.line_rate;
+  }
+
+  double converted(DType dtype, double elements, double rate) const {
+    return elements / rate * (dtype == DType::BFloat16 ? machine_.bfloat_share : 1);
   }
 
   bool contiguous(const Access& access, Shape shape) const {
@@ -199,12 +218,9 @@ class Clock {
     const bool converts = !same_storage(access.dtype);
     double time =
         floor + machine_.instruction + height * (converts ? machine_.convert_row : machine_.row);
-    if (contiguous(access, r.shape)) {
-      time += converts ? elements(r) / machine_.convert_rate : 0;
-    } else {
-      time += scattered(access, height, length, width);
-      time += converts ? elements(r) / machine_.convert_rate : 0;
-    }
+    if (!contiguous(access, r.shape)) time += scattered(access, height, length, width);
+    if (converts)
+      time += converted(access.dtype, height * whole_vectors(length), machine_.convert_rate);
     add(time, floor);
   }
 
@@ -221,7 +237,7 @@ class Clock {
     if (!contiguous(store.access, store.shape)) {
       time += scattered(store.access, height, length, width);
     } else if (converts) {
-      time += height * length / machine_.convert_rate;
+      time += converted(store.access.dtype, height * whole_vectors(length), machine_.narrow_rate);
     }
     add(time, floor);
   }
@@ -278,12 +294,19 @@ class Clock {
 
 double product_time(const ProductSizes& p, const select::CpuMachine& machine) {
   constexpr double kUnpackedRows = 4;  // the products of few rows read B in place
-  constexpr double kFullRows = 8;      // fewer take as long
-  const double each = p.n * p.k / machine.product_rate;
-  if (p.m <= kUnpackedRows && !p.half) return machine.product_call + 2 * p.m * each;
-  const bool slow = p.half && !p.along_columns;
-  return machine.product_call + std::max(p.m, kFullRows) * each +
-         p.n * p.k / (slow ? machine.pack_half_rate : machine.pack_rate);
+  // Rows of a register block, and those that take as long as fewer.
+  constexpr double kBlockRows = 12, kFewestRows = 4;
+  const double wide = whole_vectors(p.n), result = p.m * p.n / machine.product_out_rate;
+  const double call = machine.product_call + result;
+  if (p.m <= kUnpackedRows && !p.half) {
+    const double once = p.along_columns ? machine.product_row_rate : machine.product_dot_rate;
+    return call + wide * p.k * (1 / once + p.m / machine.product_rate);
+  }
+  const double last = std::fmod(p.m, kBlockRows);
+  const double rows = p.m - last + (last > 0 ? std::max(last, kFewestRows) : 0);
+  const bool across = p.half && !p.along_columns;
+  return call + rows * wide * p.k / machine.product_rate +
+         wide * p.k / (across ? machine.pack_half_rate : machine.pack_rate);
 }
 
 TaskTime task_time(const TileProgram& program, const select::CpuMachine& machine) {
@@ -296,11 +319,13 @@ StepTime step_time(const TaskTime& task, double tasks, int threads, double outpu
   const double each = share * task.time + machine.task;
   const double pages = output_bytes > kLargestReused ? output_bytes / machine.fault_rate : 0;
   const double waves = std::ceil(tasks / threads);
-  // The calling thread works until the others are awake.
-  const double alone = tasks * each, shared = machine.wake + waves * each;
-  return {machine.step + std::min(alone, shared) + pages / threads,
-          (share * task.floor * tasks + pages) / threads, alone <= shared};
+  const double saved = (tasks - waves) * each;
+  const double work = tasks * each - (runs_alone(saved, machine) ? 0 : saved - machine.wake);
+  return {machine.step + work + pages / threads, (share * task.floor * tasks + pages) / threads,
+          saved};
 }
+
+bool runs_alone(double saved, const select::CpuMachine& machine) { return saved <= machine.wake; }
 
 double output_bytes(const TileProgram& program) {
   double bytes = 0;

@@ -28,8 +28,10 @@ double product_time(const ProductSizes& p, const select::CpuMachine& machine = s
 // of its elements that a task visits.
 struct StepTime {
   double time = 0, floor = 0;
-  bool alone = false;  // the calling thread is done before others are awake
+  double saved = 0;  // by several threads, before what waking them costs
 };
+// Whether a step saves so little that the calling thread runs it alone.
+bool runs_alone(double saved, const select::CpuMachine& machine = select::kCpu);
 StepTime step_time(const TaskTime& task, double tasks, int threads, double output_bytes,
                    double share = 1, const select::CpuMachine& machine = select::kCpu);
 

@@ -244,13 +244,14 @@ void ChosenKernel::measure(RunContext& context, StepForm& form, Choice& choice,
     way.offer.choice = way.offer.config = to_string(way.choice);
     ways.push_back(std::move(way));
   }
-  constexpr int kRounds = 7;
-  constexpr double kBudget = 2e6;  // microseconds
+  constexpr int kFewestRounds = 7, kMostRounds = 200;
+  constexpr double kEnough = 4e4, kBudget = 2e6;  // microseconds
   std::vector<std::shared_ptr<const StepPlan>> plans;
   for (const Way& way : ways) plans.push_back(emit(form, way));
   std::vector<double> least(ways.size(), HUGE_VAL);
   double total = 0;
-  for (int round = 0; round < kRounds && (round < 2 || total < kBudget); ++round) {
+  for (int round = 0; round < kMostRounds; ++round) {
+    if (total >= (round < kFewestRounds ? kBudget : kEnough) && round >= 2) break;
     for (size_t i = 0; i < plans.size(); ++i) {
       const auto start = std::chrono::steady_clock::now();
       plans[i]->run(context);

@@ -80,6 +80,38 @@ struct Blocks {
   }
 };
 
+// Packs a vector of B's columns whose elements lie side by side along k: squares are transposed, of
+// B itself or of its elements converted. Column j of them is at from + offsets[j].
+template <class T, class S>
+void pack_unit_rows(const Element<T, S>& element, const S* from, const int64_t* offsets,
+                    int64_t depth, T* to, int64_t width) {
+  constexpr int W = VectorOf<T>::kWidth;
+  constexpr int64_t kStride = kDepth + W;
+  const T* columns[W];
+  T staged[sizeof(T) == sizeof(S) ? 1 : W * kStride];
+  if constexpr (sizeof(T) == sizeof(S)) {
+    for (int l = 0; l < W; ++l) columns[l] = reinterpret_cast<const T*>(from + offsets[l]);
+  } else {
+    for (int l = 0; l < W; ++l) {
+      const S* column = from + offsets[l];
+      T* out = staged + l * kStride;
+      for (int64_t p = 0; p < depth; ++p) out[p] = element.of(column[p]);
+      columns[l] = out;
+    }
+  }
+  int64_t p = 0;
+  for (; p + W <= depth; p += W) {
+    Vector<T> v[W];
+#pragma GCC unroll 16
+    for (int l = 0; l < W; ++l) v[l] = load_vector(columns[l] + p);
+    transpose_square<T>(v);
+#pragma GCC unroll 16
+    for (int l = 0; l < W; ++l) store_vector(to + (p + l) * width, v[l]);
+  }
+  for (; p < depth; ++p)
+    for (int l = 0; l < W; ++l) to[p * width + l] = columns[l][p];
+}
+
 // Packs `columns` <= kBlockVectors vectors of B's columns: row p of the panel is contiguous, padded
 // with zeros to whole vectors.
 template <class T, class S>
@@ -89,30 +121,19 @@ void pack_panel(const MatrixView& b, int64_t k0, int64_t depth, int64_t j0, int6
   const int64_t width = columns > W ? 2 * W : W;
   const S* base = static_cast<const S*>(b.data);
   const Element<T, S> element(b);
-  if constexpr (sizeof(T) == sizeof(S)) {
-    const bool unit_rows = !b.row_offsets && b.row_stride == 1;
-    if (unit_rows) {
-      for (int64_t j = 0; j < width; j += W) {
-        int64_t p = 0;
-        for (; p + W <= depth; p += W) {
-          Vector<T> v[W];
-#pragma GCC unroll 16
-          for (int l = 0; l < W; ++l) {
-            const int64_t column = j + l < columns ? j + l : columns - 1;
-            v[l] = load_vector(reinterpret_cast<const T*>(base) + k0 + p +
-                               column_offset(b, j0 + column));
-          }
-          transpose_square<T>(v);
-#pragma GCC unroll 16
-          for (int l = 0; l < W; ++l) store_vector(to + (p + l) * width + j, v[l]);
-        }
-        for (; p < depth; ++p)
-          for (int l = 0; l < W; ++l)
-            to[p * width + j + l] =
-                j + l < columns ? element.of(base[k0 + p + column_offset(b, j0 + j + l)]) : T{};
+  if (!b.row_offsets && b.row_stride == 1) {
+    for (int64_t j = 0; j < width; j += W) {
+      int64_t offsets[W];
+      for (int l = 0; l < W; ++l) {
+        const int64_t column = j + l < columns ? j + l : columns - 1;
+        offsets[l] = k0 + column_offset(b, j0 + column);
       }
-      return;
+      for (int64_t p = 0; p < depth; p += kDepth) {
+        const int64_t part = depth - p < kDepth ? depth - p : kDepth;
+        pack_unit_rows<T, S>(element, base + p, offsets, part, to + p * width + j, width);
+      }
     }
+    return;
   }
   for (int64_t p = 0; p < depth; ++p) {
     const S* row = base + row_offset(b, k0 + p);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cpu/simd/gemm_kernel.h"
+#include "cpu/simd/gemm_pack.h"
 
 namespace redfuser::cpu::RF_ISA {
 
@@ -64,10 +65,44 @@ void dot_block(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_st
   }
 }
 
+// Dot products of a row of A with a vector's width of B's columns. The sums of their lanes are
+// found together, after a transposition.
+template <class T>
+Vector<T> dot_vector(int64_t k, const T* a, const T* b, int64_t b_stride) {
+  constexpr int W = VectorOf<T>::kWidth;
+  Vector<T> sum[W] = {};
+  int64_t p = 0;
+  for (; p + W <= k; p += W) {
+    const Vector<T> x = load_vector(a + p);
+#pragma GCC unroll 16
+    for (int j = 0; j < W; ++j) sum[j] += x * load_vector(b + j * b_stride + p);
+  }
+  transpose_square<T>(sum);
+#pragma GCC unroll 5
+  for (int half = W / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
+    for (int j = 0; j < half; ++j) sum[j] += sum[j + half];
+  for (; p < k; ++p) {
+    T column[W];
+#pragma GCC unroll 16
+    for (int j = 0; j < W; ++j) column[j] = b[j * b_stride + p];
+    sum[0] += load_vector(column) * a[p];
+  }
+  return sum[0];
+}
+
 template <class T, int MR>
 void multiply_rows(int64_t n, int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_stride,
                    T* c, int64_t c_stride, bool accumulate) {
+  constexpr int W = VectorOf<T>::kWidth;
   int64_t j = 0;
+  for (; j + W <= n; j += W) {
+    for (int i = 0; i < MR; ++i) {
+      const Vector<T> sums = dot_vector<T>(k, a + i * a_stride, b + j * b_stride, b_stride);
+      T* to = c + i * c_stride + j;
+      store_vector(to, accumulate ? load_vector(to) + sums : sums);
+    }
+  }
   for (; j + 4 <= n; j += 4)
     dot_block<T, MR, 4>(k, a, a_stride, b + j * b_stride, b_stride, c + j, c_stride, accumulate);
   for (; j < n; ++j)

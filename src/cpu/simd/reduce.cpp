@@ -1,3 +1,4 @@
+#include "cpu/simd/gemm_pack.h"
 #include "cpu/simd/isa.h"
 
 namespace redfuser::cpu::RF_ISA {
@@ -53,16 +54,57 @@ T reduce_row(const T* x, int64_t cols) {
   return total;
 }
 
+// As many rows as a vector has lanes: their vectors of partial results are transposed, so that the
+// lanes are combined for all rows at once, and elements after whole vectors row beside row.
+template <class T, class Combine>
+void reduce_rows(const T* const* rows, int64_t cols, T* totals) {
+  constexpr int W = VectorOf<T>::kWidth;
+  Vector<T> total = load_vector(totals);
+  int64_t c = 0;
+  if (cols >= W) {
+    Vector<T> parts[W];
+    for (int l = 0; l < W; ++l) {
+      parts[l] = load_vector(rows[l]);
+      for (c = W; c + W <= cols; c += W) {
+        parts[l] = Combine::of(parts[l], load_vector(rows[l] + c));
+      }
+    }
+    transpose_square<T>(parts);
+#pragma GCC unroll 5
+    for (int half = W / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
+      for (int l = 0; l < half; ++l) parts[l] = Combine::of(parts[l], parts[l + half]);
+    total = Combine::of(total, parts[0]);
+  }
+  for (; c < cols; ++c) {
+    T column[W];
+#pragma GCC unroll 16
+    for (int l = 0; l < W; ++l) column[l] = rows[l][c];
+    total = Combine::of(total, load_vector(column));
+  }
+  store_vector(totals, total);
+}
+
 template <class T, class Combine>
 void reduce_kernel(int64_t rows, int64_t cols, void* accumulator, Operand a) {
-  T* total = static_cast<T*>(accumulator);
-  for (int64_t r = 0; r < rows; ++r) {
+  constexpr int W = VectorOf<T>::kWidth;
+  T* totals = static_cast<T*>(accumulator);
+  const bool is_long = cols >= 4 * W;
+  int64_t r = 0;
+  for (; !is_long && r + W <= rows; r += W) {
+    const T* block[W];
+    for (int l = 0; l < W; ++l) block[l] = row_of<T>(a, r + l);
+    reduce_rows<T, Combine>(block, cols, totals + r);
+  }
+  for (; r < rows; ++r) {
     const T* x = row_of<T>(a, r);
-    if (cols >= 4 * VectorOf<T>::kWidth) {
-      total[r] = Combine::of(total[r], reduce_row<T, Combine>(x, cols));
+    T total = totals[r];
+    if (is_long) {
+      total = Combine::of(total, reduce_row<T, Combine>(x, cols));
     } else {
-      for (int64_t c = 0; c < cols; ++c) total[r] = Combine::of(total[r], x[c]);
+      for (int64_t c = 0; c < cols; ++c) total = Combine::of(total, x[c]);
     }
+    totals[r] = total;
   }
 }
 

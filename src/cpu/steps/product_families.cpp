@@ -64,7 +64,7 @@ std::shared_ptr<const StepPlan> emit_product(StepForm& form, const select::Kerne
   });
   plan->set_blocks(choice.at("rows"), choice.at("columns"));
   plan->pack_constants(form.graph, *form.panels);
-  plan->alone = plan->time(form.threads).alone;
+  plan->saved = plan->time(form.threads).saved;
   return plan;
 }
 

@@ -276,7 +276,7 @@ void ProductPlan::run(RunContext& context) const {
   const int64_t products = in_place_ ? 0 : count * block_rows_ * stride * bytes;
   const int64_t integers = integers_ ? integers_->scratch_bytes(block_rows_, block_columns_) : 0;
   runner.run(
-      batches_ * down * across, alone,
+      batches_ * down * across, saved,
       [&](TileContext& machine, int64_t task) {
         const int64_t block = task % (down * across);
         Region region;

@@ -81,7 +81,7 @@ std::shared_ptr<const StepPlan> emit_reduction(StepForm& form, const select::Ker
   set_merges(plan->program, choice);
   set_list_tiles(plan->program, kListTile);
   plan->set_tiles(choice.at("rows"), choice.at("columns"));
-  plan->alone = plan->time(form.threads).alone;
+  plan->saved = plan->time(form.threads).saved;
   return plan;
 }
 

@@ -142,7 +142,7 @@ void ReducePlan::run(RunContext& context) const {
   const int64_t across = ceil_div(columns_, column_tile_);
   const int64_t tiles = ceil_div(rows_, row_tile_) * across;
   TileRunner runner(program, context, {&value_, 1});
-  runner.run(tiles, alone, [&](TileContext& machine, int64_t tile) {
+  runner.run(tiles, saved, [&](TileContext& machine, int64_t tile) {
     const int64_t row = tile / across * row_tile_;
     const int64_t column = tile % across * column_tile_;
     if (scope_ != kNoScope) {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory_budget.h"
+#include "cpu/estimate/program_time.h"
 #include "ir/evaluate.h"
 #include "redfuser/memory_limit.h"
 
@@ -51,7 +52,7 @@ TileRunner::TileRunner(const TileProgram& program, RunContext& context,
   }
 }
 
-void TileRunner::run(int64_t tasks, bool alone,
+void TileRunner::run(int64_t tasks, double saved,
                      const std::function<void(TileContext&, int64_t)>& body,
                      int64_t extra_scratch) {
   const int64_t own = (program_.scratch_bytes() + 63) / 64 * 64;
@@ -63,7 +64,7 @@ void TileRunner::run(int64_t tasks, bool alone,
     }
     body(machine, task);
   };
-  if (!alone) return context_.pool.parallel_for(tasks, run_task);
+  if (!runs_alone(saved)) return context_.pool.parallel_for(tasks, run_task, saved);
   for (int64_t task = 0; task < tasks; ++task) run_task(task, 0);
 }
 

@@ -21,8 +21,8 @@ class TileRunner {
   // `outputs` are the tensors of the program's outputs, already allocated.
   TileRunner(const TileProgram& program, RunContext& context, std::span<const ir::ValueId> outputs);
   // body(machine, task); more scratch is at machine.gemm_scratch + kGemmScratchBytes.
-  // `alone`: on the calling thread.
-  void run(int64_t tasks, bool alone, const std::function<void(TileContext&, int64_t)>& body,
+  // `saved`: microseconds that several threads save.
+  void run(int64_t tasks, double saved, const std::function<void(TileContext&, int64_t)>& body,
            int64_t extra_scratch = 0);
 
  private:

@@ -280,6 +280,7 @@ RegisterId TileBuilder::unary(UnaryOp op, RegisterId a, Elem result) {
     const RegisterId out = make(result, from.shape, from.scope, from.depth);
     auto instruction = std::make_unique<Unary>(function, out, a);
     instruction->special = is_costly(op);
+    instruction->rounds = op == UnaryOp::RoundHalf || op == UnaryOp::RoundBFloat;
     emit(std::move(instruction), from.depth);
     return out;
   });

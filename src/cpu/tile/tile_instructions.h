@@ -67,6 +67,7 @@ struct Unary final : Instruction {
   void run(TileContext& machine) const override;
   UnaryFn function;
   bool special = false;  // an exponential or the like
+  bool rounds = false;   // to 16 bits
 };
 
 struct Binary final : Instruction {

@@ -99,7 +99,7 @@ std::shared_ptr<const StepPlan> emit_whole_rows(StepForm& form,
   auto plan = form.take<CascadePlan>(kWholeRows, [&] { return program(form, true); });
   set_merges(plan->program, choice);
   plan->set_tiles(choice.at("rows"), 0);
-  plan->alone = plan->time(form.threads).alone;
+  plan->saved = plan->time(form.threads).saved;
   return plan;
 }
 
@@ -125,7 +125,7 @@ std::shared_ptr<const StepPlan> emit_streamed(StepForm& form, const select::Kern
   auto plan = form.take<CascadePlan>(kStreamed, [&] { return program(form, false); });
   set_merges(plan->program, choice);
   plan->set_tiles(choice.at("rows"), choice.at("columns"));
-  plan->alone = plan->time(form.threads).alone;
+  plan->saved = plan->time(form.threads).saved;
   return plan;
 }
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <set>
 
 #include "base/error.h"
 #include "cpu/steps/cascade/cascade_roles.h"
+#include "cpu/steps/cascade/magnitude.h"
 #include "cpu/steps/step_kernel.h"
 #include "cpu/tile/specialize.h"
 
@@ -357,8 +357,7 @@ class CascadeBuilder {
 
 namespace {
 
-// Columns that a resident tile shrinks by, and rows of memory that a check reads at a time.
-constexpr int64_t kTrimGranularity = 64, kCheckedElements = 1 << 16;
+constexpr int64_t kTrimGranularity = 64;  // columns that a resident tile shrinks by
 
 CascadeTrim trim_of(ir::ExprPool& pool, const SpecializedStreaming& s, bool resident) {
   const bool maps_back = std::any_of(s.form.cascade.outputs.begin(), s.form.cascade.outputs.end(),
@@ -367,31 +366,6 @@ CascadeTrim trim_of(ir::ExprPool& pool, const SpecializedStreaming& s, bool resi
   std::vector<CascadeTrim::Fold> folds;
   for (const auto& fold : s.form.accumulators) folds.push_back({fold.reduction, fold.lift});
   return CascadeTrim(pool, s.stream[0], folds);
-}
-
-// NaN if an element is NaN.
-double largest_magnitude(const Tensor& tensor) {
-  const ConvertFn load = kernels().load[static_cast<int>(tensor.dtype())];
-  const Elem elem = elem_of(tensor.dtype());
-  const ReduceFn* reduce = kernels().reduce[static_cast<int>(elem)];
-  std::vector<double> buffer(kCheckedElements);
-  double bounds[2] = {0, 0};  // of either class
-  const auto bytes = static_cast<int64_t>(redfuser::size_of(tensor.dtype()));
-  for (int64_t i = 0; i < tensor.size(); i += kCheckedElements) {
-    const int64_t count = std::min(kCheckedElements, tensor.size() - i);
-    load(count, buffer.data(), static_cast<const char*>(tensor.data()) + i * bytes);
-    const Operand elements{buffer.data(), 0, nullptr};
-    reduce[static_cast<int>(ReduceOp::Min)](1, count, &bounds[0], elements);
-    reduce[static_cast<int>(ReduceOp::Max)](1, count, &bounds[1], elements);
-  }
-  const auto number = [&](const double& bound) -> double {
-    if (elem == Elem::F64) return bound;
-    float narrow;
-    std::memcpy(&narrow, &bound, sizeof narrow);
-    return narrow;
-  };
-  const double least = number(bounds[0]), most = number(bounds[1]);
-  return std::isnan(least) ? least : std::max(-least, most);
 }
 
 }  // namespace
@@ -414,6 +388,10 @@ CascadePlan::CascadePlan(const StepForm& form, const cascade::Streaming& streami
   builder.build();
   scope_ = builder.scope();
   if (!growing_) trim_ = trim_of(pool, s, resident);
+  for (const int64_t value : trim_.finite_values()) {
+    checked_ += static_cast<double>(
+        element_count(dims_of(form.graph, static_cast<ir::ValueId>(value), form.symbols)));
+  }
 }
 
 void CascadePlan::set_tiles(int64_t rows, int64_t columns) {
@@ -421,13 +399,16 @@ void CascadePlan::set_tiles(int64_t rows, int64_t columns) {
   if (!resident_) program.scopes[static_cast<size_t>(scope_)].tile = columns;
   program.row_tile = std::clamp<int64_t>(rows, 1, rows_);
   program.layout();
+  visited_ = visited();
 }
 
 StepTime CascadePlan::time(int threads) const {
   if (empty()) return {};
   const int64_t tasks = outer_ * ceil_div(rows_, program.row_tile);
-  return step_time(task_time(program), static_cast<double>(tasks), threads, output_bytes(program),
-                   visited());
+  StepTime time = step_time(task_time(program), static_cast<double>(tasks), threads,
+                            output_bytes(program), visited_);
+  if (visited_ < 1) time.time += magnitude_time(checked_) / threads;
+  return time;
 }
 
 double CascadePlan::visited() const {
@@ -488,17 +469,17 @@ void CascadePlan::run(RunContext& context) const {
   if (empty()) return;
   const int64_t length = growing_ ? growing_->length(context.symbols) : 0;
   const int64_t rows = growing_ ? growing_->rows(length) : rows_;
-  bool trims = trim_.possible();
+  bool trims = visited_ < 1;
   std::vector<double> largest;
   for (size_t i = 0; trims && i < trim_.finite_values().size(); ++i) {
-    largest.push_back(
-        largest_magnitude(context.values[static_cast<size_t>(trim_.finite_values()[i])]));
+    const auto value = static_cast<size_t>(trim_.finite_values()[i]);
+    largest.push_back(largest_magnitude(context.pool, context.values[value]));
     trims = std::isfinite(largest.back());
   }
   trims = trims && trim_.bounded(largest);
   const int64_t blocks = ceil_div(rows, program.row_tile);
   TileRunner runner(program, context, outputs_);
-  runner.run(outer_ * blocks, alone, [&](TileContext& machine, int64_t task) {
+  runner.run(outer_ * blocks, saved, [&](TileContext& machine, int64_t task) {
     set_outer(machine, task / blocks);
     const int64_t row = task % blocks * program.row_tile;
     const int64_t count = std::min(program.row_tile, rows - row);

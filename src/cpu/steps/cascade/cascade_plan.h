@@ -42,7 +42,9 @@ class CascadePlan final : public TilePlan {
   int64_t outer_ = 1, rows_ = 1;
   int scope_ = kNoScope;  // of the streamed axis
   bool resident_;
-  CascadeTrim trim_;  // of growing sizes nothing is trimmed
+  CascadeTrim trim_;    // of growing sizes nothing is trimmed
+  double visited_ = 1;  // with these tiles
+  double checked_ = 0;  // elements that must be finite where a run trims
   std::vector<ir::ValueId> outputs_;
   std::vector<Dims> memory_;  // of the outputs
   std::optional<GrowingExtents> growing_;

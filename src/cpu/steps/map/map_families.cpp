@@ -49,7 +49,7 @@ std::shared_ptr<const StepPlan> emit(StepForm& form, const select::KernelConfig&
   }
   auto plan = form.take<MapPlan>(kMap, [&] { return program(form); });
   plan->set_tile({choice.at("rows"), choice.at("columns")});
-  plan->alone = plan->time(form.threads).alone;
+  plan->saved = plan->time(form.threads).saved;
   return plan;
 }
 

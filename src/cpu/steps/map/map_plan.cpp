@@ -115,7 +115,7 @@ void MapPlan::set_best_tile(int threads) {
     least = std::min(least, estimate);
   }
   set_tile(best);
-  alone = time(threads).alone;
+  saved = time(threads).saved;
 }
 
 StepTime MapPlan::time(int threads) const {
@@ -143,7 +143,7 @@ void MapPlan::run_allocated(RunContext& context) const {
   const int64_t tiles = ceil_div(rows, row_tile_) * across;
   const int64_t per_task = tiles_of_task();
   TileRunner runner(program, context, outputs_);
-  runner.run(ceil_div(tiles, per_task), alone, [&](TileContext& machine, int64_t task) {
+  runner.run(ceil_div(tiles, per_task), saved, [&](TileContext& machine, int64_t task) {
     if (growing_) growing_->set(machine, length);
     for (int64_t tile = task * per_task; tile < std::min(tiles, (task + 1) * per_task); ++tile) {
       const int64_t row = tile / across * row_tile_;
