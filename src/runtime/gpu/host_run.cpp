@@ -58,6 +58,9 @@ void HostRun::compute(size_t number) {
 void HostRun::run(const BoundProgram& shape, size_t number, const cuda::Stream& stream) {
   const fuse::Step& step = program_.compiled().plan.steps[number];
   for (const ir::ValueId id : step.reads) fetch(shape, id, stream);
+  for (const cpu::PositionGuard& guard : program_.compiled().guards[number]) {
+    for (const ir::ValueId id : guard.reads()) fetch(shape, id, stream);
+  }
   stream.synchronize();
   compute(number);
   for (const ir::ValueId id : step.writes) {
