@@ -117,8 +117,8 @@ class RegionGrower {
   const Claimed& taken_;
   std::set<ir::NodeId> banned_;
   mutable std::map<ir::NodeId, bool> consulted_;
-  // By owned and shared nodes: `worth_one_pass` and `worth_contracting` look ahead at what is tried
-  // again if they say yes.
+  // By owned and shared nodes: a trial that `worth_one_pass` or `worth_contracting` makes is made
+  // again if the answer is yes.
   mutable std::map<std::pair<std::set<ir::NodeId>, std::set<ir::NodeId>>, Candidate> tried_;
 };
 

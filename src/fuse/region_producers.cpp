@@ -1,4 +1,4 @@
-// Growth of a region over the producers of its inputs, and what it leaves to other steps.
+// Growth of a region over the producers of its inputs, and nodes that it leaves to other steps.
 #include <algorithm>
 
 #include "fuse/product_addends.h"

@@ -13,6 +13,10 @@ namespace redfuser::ir {
 // itself, without an allocation.
 class ExprMap {
  public:
+  ExprMap() = default;
+  ExprMap(const ExprMap&) = delete;
+  ExprMap& operator=(const ExprMap&) = delete;
+
   // The value of `key`; null if it has none.
   Expr find(Expr key) const {
     const Entry& entry = entries_[slot(key)];

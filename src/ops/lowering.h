@@ -19,9 +19,9 @@ struct ElementHash {
   size_t operator()(const ElementAt& element) const;
 };
 
-// What the lowerings of elements read and gave, kept for further Lowerings of one graph. A lowering
-// depends on the graph and on what it reads alone, so one that would read the same again gives the
-// same. The graph must not change meanwhile.
+// Lowered elements with the values that their lowerings read, kept for further Lowerings of one
+// graph. Two lowerings that read equal expressions give equal ones. The graph must not change
+// meanwhile.
 class LoweringMemo {
  private:
   friend class Lowering;

@@ -9,54 +9,10 @@
 #include "cascade/certify/certificate.h"
 #include "cascade/certify/simulate.h"
 #include "cascade/derive/derive.h"
+#include "support/cascade_writer.h"
 
 namespace redfuser {
 namespace {
-
-constexpr DType F = DType::Float32;
-
-// Writes cascades briefly: x(k) is input k at the streamed element, v is a value row with a column.
-struct Writer {
-  ir::ExprPool& pool;
-  cascade::Cascade cascade;
-  ir::Expr row, stream, column;
-
-  explicit Writer(ir::ExprPool& p, bool fixed = false, int64_t size = 48) : pool(p) {
-    row = pool.axis("i", pool.symbol("rows"));
-    stream = pool.axis("j", fixed ? pool.integer(size) : pool.symbol("n"));
-    column = pool.axis("c", pool.integer(4));
-    cascade.rows = {row};
-    cascade.stream = stream;
-  }
-  ir::Expr x(int k) { return pool.read(k, F, {row, stream}); }
-  ir::Expr integer(int k) { return pool.read(k, DType::Int64, {row, stream}); }
-  ir::Expr weight(int k) { return pool.read(k, F, {stream}); }
-  ir::Expr v(int k) { return pool.read(k, F, {stream, column}); }
-  ir::Expr d(int k) { return pool.leaf(ir::LeafKind::Result, k, cascade.stages[k].body->dtype); }
-  ir::Expr num(double value) { return pool.number(value, F); }
-  ir::Expr n() { return pool.cast(F, stream->extent()); }
-  ir::Expr exp(ir::Expr e) { return pool.make(ir::ExprOp::Exp, {e}); }
-  ir::Expr f(ir::ExprOp op, ir::Expr e) { return pool.make(op, {e}); }
-  ir::Expr sub(ir::Expr a, ir::Expr b) { return pool.sub(a, b); }
-  ir::Expr mul(ir::Expr a, ir::Expr b) { return pool.mul(a, b); }
-  ir::Expr div(ir::Expr a, ir::Expr b) { return pool.div(a, b); }
-  ir::Expr square(ir::Expr a) { return pool.mul(a, a); }
-
-  ir::Expr stage(ir::Reduction reduction, ir::Expr body, bool columns = false, int64_t k = 1) {
-    cascade::Stage stage{reduction, body, {}, k, body->dtype, -1};
-    if (columns) stage.columns = {column};
-    cascade.stages.push_back(stage);
-    return d(static_cast<int>(cascade.stages.size()) - 1);
-  }
-  ir::Expr sum(ir::Expr body, bool columns = false) {
-    return stage(ir::Reduction::Sum, body, columns);
-  }
-  ir::Expr max(ir::Expr body) { return stage(ir::Reduction::Max, body); }
-  void out(ir::Expr body, bool maps_back = false) {
-    cascade.outputs.push_back(
-        {static_cast<ir::ValueId>(cascade.outputs.size()), body, {}, maps_back});
-  }
-};
 
 struct Row_ {
   const char* name;
@@ -64,13 +20,6 @@ struct Row_ {
   std::vector<const char*> forms;  // empty: refused
   const char* reason = "";         // part of the refusal
 };
-
-void softmax(Writer& w, ir::Expr s, ir::Expr& p) {
-  ir::Expr m = w.max(s);
-  ir::Expr e = w.exp(w.sub(s, m));
-  ir::Expr l = w.sum(e);
-  p = w.div(e, l);
-}
 
 // Σ exp(x0 - max exp(x0 - max x1)): the maximum of the exponentials falls as that of x1 rises.
 ir::Expr falling_reference(Writer& w) {
@@ -454,61 +403,6 @@ INSTANTIATE_TEST_SUITE_P(Table, Algebra,
                            return std::string(table()[std::get<0>(info.param)].name) +
                                   (std::get<1>(info.param) ? "_fixed" : "_symbolic");
                          });
-
-// Numbers agree with the proofs: what is accepted has the rank of its terms, what does not separate
-// shows a rank as large as the sample.
-TEST(SampledRank, SeesFiniteAndGrowingRank) {
-  ir::ExprPool pool;
-  Writer writer(pool);
-  ir::Expr m = writer.max(writer.x(0));
-  const cascade::StageScope scope{pool, writer.stream, writer.cascade.stages, {}};
-  EXPECT_EQ(sampled_rank(scope, writer.exp(writer.sub(writer.x(1), m)), 8), 1);
-  EXPECT_EQ(sampled_rank(scope, writer.square(writer.sub(writer.x(1), m)), 8), 3);
-  ir::Expr sigmoid =
-      writer.div(writer.num(1), pool.add(writer.num(1), writer.exp(writer.sub(m, writer.x(1)))));
-  EXPECT_EQ(sampled_rank(scope, sigmoid, 5), 5);
-}
-
-// A certificate must notice a wrong form: here the running maximum is never followed.
-TEST(Certificate, RejectsAFormWithoutRepair) {
-  ir::ExprPool pool;
-  Writer writer(pool);
-  ir::Expr p;
-  softmax(writer, writer.x(0), p);
-  writer.out(p, true);
-  auto derived = std::get<cascade::Derivation>(derive(pool, writer.cascade));
-  derived.streaming.accumulators[1].transport = nullptr;
-  const cascade::Certificate certificate = certify(pool, writer.cascade, derived.streaming);
-  EXPECT_FALSE(certificate.valid);
-  EXPECT_NE(certificate.failure.find("where the graph gives"), std::string::npos);
-}
-
-// Elements need not be as many as in the graph, nor computed: rows that are longer than a
-// certificate takes, and arithmetic of sizes and inputs, are tested on rows of plain elements.
-TEST(Certificate, TestsFormsOfLongRows) {
-  ir::ExprPool pool;
-  Writer writer(pool, true, 30522);
-  ir::Expr p;
-  softmax(writer, writer.f(ir::ExprOp::Tanh, writer.div(writer.x(0), writer.x(1))), p);
-  writer.out(p, true);
-  const auto derived = std::get<cascade::Derivation>(derive(pool, writer.cascade));
-  const cascade::Certificate certificate = certify(pool, writer.cascade, derived.streaming);
-  EXPECT_TRUE(certificate.valid) << certificate.failure;
-  EXPECT_GT(certificate.cases, 70);
-}
-
-// Sums of x and of x·x are not sums of unrelated elements: such forms keep their arithmetic.
-TEST(Certificate, KeepsElementsTogetherThatTheFormTakesApart) {
-  ir::ExprPool pool;
-  Writer writer(pool);
-  ir::Expr mean = writer.div(writer.sum(writer.x(0)), writer.n());
-  ir::Expr squares = writer.div(writer.sum(writer.square(writer.x(0))), writer.n());
-  writer.out(writer.sub(squares, writer.square(mean)));
-  auto derived = std::get<cascade::Derivation>(derive(pool, writer.cascade));
-  EXPECT_TRUE(certify(pool, writer.cascade, derived.streaming).valid);
-  derived.streaming.accumulators[1].transport = nullptr;
-  EXPECT_FALSE(certify(pool, writer.cascade, derived.streaming).valid);
-}
 
 }  // namespace
 }  // namespace redfuser

@@ -60,6 +60,17 @@ Result moved(void* to, const void* from, size_t bytes) {
   return kSuccess;
 }
 
+// Of the kernel whose text this is. The fake compiler's code is the source.
+int parameters_of(const std::string& text) {
+  const size_t end = text.find(") {", text.rfind("__global__"));
+  if (end == std::string::npos) return 2;
+  const size_t open = text.rfind('(', end);
+  if (open + 1 == end) return 0;
+  const auto list = text.begin() + static_cast<std::ptrdiff_t>(open);
+  return 1 +
+         static_cast<int>(std::count(list, text.begin() + static_cast<std::ptrdiff_t>(end), ','));
+}
+
 // The text contains what a variable of the environment says.
 bool named_in(const char* variable, const std::string& text) {
   const char* part = std::getenv(variable);
@@ -325,7 +336,7 @@ Result cuTensorMapEncodeTiled(TensorMap* map, int dtype, unsigned rank, void* ad
       map_problem({map, dtype, rank, address, dims, strides, box, steps, interleave, swizzle}));
 }
 
-// Kernels here have two arguments at least: their pointers.
+// Keeps the first two arguments: pointers, or sizes of 8 bytes.
 Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, void** arguments,
                         void**) {
   const std::lock_guard lock(mutex);
@@ -343,7 +354,9 @@ Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, voi
   if (time < 0) return kLaunchFailed;
   pass(time);
   FakeCuda::Launch launch{config->stream, {}, config->block[0]};
-  for (int i = 0; i < 2; ++i) launch.arguments.push_back(*static_cast<uint64_t*>(arguments[i]));
+  for (int i = 0; i < std::min(2, parameters_of(kernel.text)); ++i) {
+    launch.arguments.push_back(*static_cast<uint64_t*>(arguments[i]));
+  }
   fake.launches.push_back(launch);
   return kSuccess;
 }

@@ -25,7 +25,7 @@ struct Extraction {
 
 // Whether a cascade has axes of its own, or shares those of equal sizes with others. Trials share:
 // most of their expressions are then made already. The order of expressions in a cascade with axes
-// of its own does not depend on what was tried before.
+// of its own does not depend on earlier trials.
 enum class Axes { Own, Shared };
 
 // Finds the streamed axis, the stages in order, row axes and columns. All stage reductions must run

@@ -14,9 +14,9 @@ struct DeviceHeader {
 
 std::span<const DeviceHeader> device_headers();
 
-// The text of these headers and of those that they include, each once and behind what it includes,
-// without `#pragma once` and the comments before it. Throws InternalError for a header that does
-// not exist.
+// The text of these headers and of all that they include. Each header stands once, after the
+// headers that it includes, without `#pragma once` and the comments before it. Throws InternalError
+// for a header that does not exist.
 std::string device_prelude(std::span<const std::string_view> names);
 
 }  // namespace redfuser::codegen

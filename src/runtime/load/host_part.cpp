@@ -65,8 +65,10 @@ bool HostPart::binds_sizes_of(const codegen::GpuStep& form) const {
   bool found = false;
   const auto look = [&](ir::Expr size) {
     if (size == nullptr) return;
-    visit(size,
-          [&](ir::Expr e) { found |= e->op == ir::ExprOp::Symbol && !known_[index(e->integer)]; });
+    visit(size, [&](ir::Expr e) {
+      if (e->op != ir::ExprOp::Symbol) return;
+      found |= index(e->integer) >= known_.size() || !known_[index(e->integer)];
+    });
   };
   for (const codegen::GpuCall& call : form.calls) {
     const auto* launch = std::get_if<codegen::KernelLaunch>(&call);

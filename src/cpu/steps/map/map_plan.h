@@ -17,7 +17,8 @@ class MapPlan final : public TilePlan {
   // Rows and columns of a tile.
   using Tile = std::pair<int64_t, int64_t>;
 
-  // `section`: null for the whole step. Of growing sizes it is the step or what it appends.
+  // `section`: null for the whole step. With growing sizes, a step that appends writes only the new
+  // positions.
   MapPlan(const StepForm& form, const MapSection* section = nullptr);
 
   // The tiles that are worth comparing.

@@ -1,0 +1,68 @@
+// Certificates notice wrong forms and hold for right ones; ranks of samples agree with the proofs.
+#include <gtest/gtest.h>
+
+#include "cascade/algebra/refute.h"
+#include "cascade/certify/certificate.h"
+#include "cascade/certify/simulate.h"
+#include "support/cascade_writer.h"
+
+namespace redfuser {
+namespace {
+
+// Numbers agree with the proofs: what is accepted has the rank of its terms, what does not separate
+// shows a rank as large as the sample.
+TEST(SampledRank, SeesFiniteAndGrowingRank) {
+  ir::ExprPool pool;
+  Writer writer(pool);
+  ir::Expr m = writer.max(writer.x(0));
+  const cascade::StageScope scope{pool, writer.stream, writer.cascade.stages, {}};
+  EXPECT_EQ(sampled_rank(scope, writer.exp(writer.sub(writer.x(1), m)), 8), 1);
+  EXPECT_EQ(sampled_rank(scope, writer.square(writer.sub(writer.x(1), m)), 8), 3);
+  ir::Expr sigmoid =
+      writer.div(writer.num(1), pool.add(writer.num(1), writer.exp(writer.sub(m, writer.x(1)))));
+  EXPECT_EQ(sampled_rank(scope, sigmoid, 5), 5);
+}
+
+// A certificate must notice a wrong form: here the running maximum is never followed.
+TEST(Certificate, RejectsAFormWithoutRepair) {
+  ir::ExprPool pool;
+  Writer writer(pool);
+  ir::Expr p;
+  softmax(writer, writer.x(0), p);
+  writer.out(p, true);
+  auto derived = std::get<cascade::Derivation>(derive(pool, writer.cascade));
+  derived.streaming.accumulators[1].transport = nullptr;
+  const cascade::Certificate certificate = certify(pool, writer.cascade, derived.streaming);
+  EXPECT_FALSE(certificate.valid);
+  EXPECT_NE(certificate.failure.find("where the graph gives"), std::string::npos);
+}
+
+// Elements need not be as many as in the graph, nor computed: rows that are longer than a
+// certificate takes, and arithmetic of sizes and inputs, are tested on rows of plain elements.
+TEST(Certificate, TestsFormsOfLongRows) {
+  ir::ExprPool pool;
+  Writer writer(pool, true, 30522);
+  ir::Expr p;
+  softmax(writer, writer.f(ir::ExprOp::Tanh, writer.div(writer.x(0), writer.x(1))), p);
+  writer.out(p, true);
+  const auto derived = std::get<cascade::Derivation>(derive(pool, writer.cascade));
+  const cascade::Certificate certificate = certify(pool, writer.cascade, derived.streaming);
+  EXPECT_TRUE(certificate.valid) << certificate.failure;
+  EXPECT_GT(certificate.cases, 70);
+}
+
+// Sums of x and of x·x are not sums of unrelated elements: such forms keep their arithmetic.
+TEST(Certificate, KeepsElementsTogetherThatTheFormTakesApart) {
+  ir::ExprPool pool;
+  Writer writer(pool);
+  ir::Expr mean = writer.div(writer.sum(writer.x(0)), writer.n());
+  ir::Expr squares = writer.div(writer.sum(writer.square(writer.x(0))), writer.n());
+  writer.out(writer.sub(squares, writer.square(mean)));
+  auto derived = std::get<cascade::Derivation>(derive(pool, writer.cascade));
+  EXPECT_TRUE(certify(pool, writer.cascade, derived.streaming).valid);
+  derived.streaming.accumulators[1].transport = nullptr;
+  EXPECT_FALSE(certify(pool, writer.cascade, derived.streaming).valid);
+}
+
+}  // namespace
+}  // namespace redfuser
