@@ -150,6 +150,9 @@ Result cuMemAlloc_v2(DevicePointer* address, size_t bytes) {
   const std::lock_guard lock(mutex);
   if (fake.used + bytes > fake.memory) return kOutOfMemory;
   void* block = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  // Kernels write nothing, so that tests read what is here.
+  constexpr size_t kCleared = size_t{1} << 20;
+  if (block != nullptr) std::memset(block, 0, std::min(bytes, kCleared));
   *address = reinterpret_cast<DevicePointer>(block);
   fake.blocks[*address] = bytes;
   fake.used += bytes;
