@@ -168,7 +168,8 @@ std::optional<BenchOptions> parse(int argc, char** argv) {
          "--suite", options.suites,
          "rows, curve (rows by length), layout (of any axis), attention, decode, accept, shapes, "
          "select (top-k, sort, positions), products (of few rows), moe (routing), normgemm "
-         "(norms into products), ffn (chains of two products), quant (rows to FP8 for a product), "
+         "(norms into products), ffn (chains of two products), quant (rows to FP8 for a product, "
+         "products of 8-bit integers), "
          "e2e, gate (graphs drawn at random), or several with commas")
       ->capture_default_str();
   app.add_option("--models", options.models, "Folder of e2e's models")->type_name("DIR");

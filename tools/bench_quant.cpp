@@ -93,6 +93,9 @@ std::vector<WorkloadMaker> quantised_workloads(bool quick) {
     }
     if (quick) break;
   }
+  for (WorkloadMaker& maker : integer_product_workloads(quick)) {
+    workloads.push_back(std::move(maker));
+  }
   return workloads;
 }
 

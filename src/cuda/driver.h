@@ -115,6 +115,9 @@ struct LaunchShape {
   uint32_t block = 1;
   uint32_t shared_bytes = 0;
   uint32_t cluster = 1;  // blocks per cluster along x
+  // The kernel may start while the kernel before it in the stream still runs (programmatic
+  // dependent launch).
+  bool early = false;
 };
 
 // Recorded work of a stream, replayed by one call.
@@ -172,6 +175,9 @@ class Stream {
               std::span<const uint64_t> arguments, const std::string& name) const;
   void begin_capture() const;
   Graph end_capture() const;
+  // Makes `graph` the recorded work. Much cheaper, and true, where it had the same calls with other
+  // arguments.
+  bool end_capture(Graph& graph) const;
   // While recording: the work that later work waits for, in the order of the stream the last; and
   // other work of the recording in its place.
   std::vector<GraphNodeHandle> awaited() const;

@@ -47,6 +47,14 @@ inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr int kCaptureThreadLocal = 1;
 inline constexpr unsigned kEventRecordExternal = 1;  // while capturing: a node of the graph
 inline constexpr int kAttributeClusterDimension = 4;
+inline constexpr int kAttributeProgrammaticSerialization = 6;
+
+// CUgraphExecUpdateResultInfo
+struct GraphUpdateResult {
+  int result;
+  GraphNodeHandle node, from;
+};
+static_assert(sizeof(GraphUpdateResult) == 24);
 
 // CUlaunchAttribute
 struct LaunchAttribute {
@@ -54,6 +62,7 @@ struct LaunchAttribute {
   int padding;
   union {
     unsigned cluster[3];
+    int allowed;
     char bytes[64];
   };
 };
@@ -138,6 +147,7 @@ struct DriverApi {
                                       const GraphNodeHandle**, size_t*);
   Result (*cuStreamUpdateCaptureDependencies)(StreamHandle, GraphNodeHandle*, size_t, unsigned);
   Result (*cuGraphInstantiateWithFlags)(GraphExecHandle*, GraphHandle, unsigned long long);
+  Result (*cuGraphExecUpdate_v2)(GraphExecHandle, GraphHandle, GraphUpdateResult*);
   Result (*cuGraphLaunch)(GraphExecHandle, StreamHandle);
   Result (*cuGraphExecDestroy)(GraphExecHandle);
   Result (*cuGraphDestroy)(GraphHandle);

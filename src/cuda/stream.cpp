@@ -98,23 +98,34 @@ void Stream::launch(FunctionHandle function, const LaunchShape& shape,
   std::vector<void*> pointers;
   for (const TensorMap& map : maps) pointers.push_back(const_cast<TensorMap*>(&map));
   for (const uint64_t& argument : arguments) pointers.push_back(const_cast<uint64_t*>(&argument));
-  LaunchAttribute attribute{};
-  attribute.id = kAttributeClusterDimension;
-  attribute.cluster[0] = shape.cluster;
-  attribute.cluster[1] = attribute.cluster[2] = 1;
+  LaunchAttribute attributes[2] = {};
+  unsigned count = 0;
+  if (shape.cluster > 1) {
+    LaunchAttribute& attribute = attributes[count++];
+    attribute.id = kAttributeClusterDimension;
+    attribute.cluster[0] = shape.cluster;
+    attribute.cluster[1] = attribute.cluster[2] = 1;
+  }
+  if (shape.early) {
+    LaunchAttribute& attribute = attributes[count++];
+    attribute.id = kAttributeProgrammaticSerialization;
+    attribute.allowed = 1;
+  }
   LaunchConfig config{};
   for (int i = 0; i < 3; ++i) config.grid[i] = shape.grid[i];
   config.block[0] = shape.block;
   config.block[1] = config.block[2] = 1;
   config.shared_bytes = shape.shared_bytes;
   config.stream = stream_;
-  config.attributes = &attribute;
-  config.attribute_count = shape.cluster > 1 ? 1 : 0;
+  config.attributes = attributes;
+  config.attribute_count = count;
+  const TimelineRange range(name);
+  const Result result = driver().cuLaunchKernelEx(&config, function, pointers.data(), nullptr);
+  if (result == kSuccess) return;
   const std::string what = fmt::format(
       "launching \"{}\" (grid {}x{}x{}, block {}, shared {} bytes, cluster {})", name,
       shape.grid[0], shape.grid[1], shape.grid[2], shape.block, shape.shared_bytes, shape.cluster);
-  const TimelineRange range(name);
-  check(driver().cuLaunchKernelEx(&config, function, pointers.data(), nullptr), what.c_str());
+  check(result, what.c_str());
 }
 
 void Stream::begin_capture() const {
@@ -122,13 +133,25 @@ void Stream::begin_capture() const {
 }
 
 Graph Stream::end_capture() const {
-  GraphHandle graph = nullptr;
-  check(driver().cuStreamEndCapture(stream_, &graph), "recording a graph");
+  Graph graph;
+  end_capture(graph);
+  return graph;
+}
+
+bool Stream::end_capture(Graph& graph) const {
+  GraphHandle recorded = nullptr;
+  check(driver().cuStreamEndCapture(stream_, &recorded), "recording a graph");
+  GraphUpdateResult update{};
+  if (graph && driver().cuGraphExecUpdate_v2(graph.handle(), recorded, &update) == kSuccess) {
+    driver().cuGraphDestroy(recorded);
+    return true;
+  }
   GraphExecHandle exec = nullptr;
-  const Result result = driver().cuGraphInstantiateWithFlags(&exec, graph, 0);
-  driver().cuGraphDestroy(graph);
+  const Result result = driver().cuGraphInstantiateWithFlags(&exec, recorded, 0);
+  driver().cuGraphDestroy(recorded);
   check(result, "making a graph ready");
-  return Graph(device_, exec);
+  graph = Graph(device_, exec);
+  return false;
 }
 
 std::vector<GraphNodeHandle> Stream::awaited() const {

@@ -40,6 +40,16 @@ __device__ __forceinline__ uint4 ptx_load_once(const uint4* pointer) {
   return r;
 }
 
+// The same, and ptxas moves it neither behind nor before a wait for other kernels, as it does with
+// loads that are not strong.
+__device__ __forceinline__ uint4 ptx_load_in_order(const uint4* pointer) {
+  uint4 r;
+  asm volatile("ld.relaxed.gpu.global.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w)
+               : "l"(pointer));
+  return r;
+}
+
 // Two floats as two halves, `low` in the low bits.
 __device__ __forceinline__ unsigned ptx_pack_half(float low, float high) {
   unsigned bits;
@@ -175,3 +185,21 @@ __device__ __forceinline__ float ptx_load_cluster_float(unsigned address) {
   return value;
 }
 #endif
+
+// Programmatic dependent launch (griddepcontrol): a kernel starts while those before it still run.
+// On GPUs without it, or where the launch does not ask for it, both functions do nothing.
+
+// Lets the next kernel start as soon as all blocks of this one have called this.
+__device__ __forceinline__ void ptx_launch_dependents() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+// Waits until the kernels before this one have ended and their writes are visible. A kernel that
+// may start early touches nothing that a run writes before it calls this.
+__device__ __forceinline__ void ptx_await_launches() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}

@@ -41,3 +41,10 @@ __device__ __forceinline__ void ptx_store_async(unsigned address, unsigned long 
       "l"(bits), "r"(barrier)
       : "memory");
 }
+// The same of 4 bytes.
+__device__ __forceinline__ void ptx_store_async(unsigned address, float value, unsigned barrier) {
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(address),
+      "r"(__float_as_uint(value)), "r"(barrier)
+      : "memory");
+}

@@ -11,13 +11,15 @@ struct Rates {
   int architecture;
   int tensor16;  // operations on 16-bit operands with fp32 sums
   int tensor8;   // the same on 8-bit floats; 0: none
+  int integer8;  // on 8-bit integers with int32 sums
   int scalar;    // fp32 operations
   int special;
   int l2_bytes;
 };
 constexpr Rates kRates[] = {
-    {80, 2048, 0, 128, 16, 24},    {86, 512, 0, 256, 16, 16},       {89, 1024, 2048, 256, 16, 16},
-    {90, 4096, 8192, 256, 16, 22}, {100, 8192, 16384, 256, 16, 24}, {120, 512, 1024, 256, 16, 16},
+    {80, 2048, 0, 4096, 128, 16, 24},       {86, 512, 0, 1024, 256, 16, 16},
+    {89, 1024, 2048, 2048, 256, 16, 16},    {90, 4096, 8192, 8192, 256, 16, 22},
+    {100, 8192, 16384, 16384, 256, 16, 24}, {120, 512, 1024, 1024, 256, 16, 16},
 };
 
 // Those of the newest architecture that is not newer.
@@ -28,6 +30,10 @@ const Rates& rates_of(int architecture) {
   }
   return *found;
 }
+
+// The widest instructions of single warps on 16-bit operands, and the share that they reach.
+constexpr int kWidestWarp = 2048;
+constexpr double kWarpEfficiency = 0.946;
 
 constexpr int kKilo = 1024;
 constexpr int64_t kMega = int64_t{1} << 20;
@@ -59,10 +65,13 @@ double Machine::tensor_rate(DType operands) const {
 bool Machine::multiplies_codes() const { return rates_of(architecture).tensor8 > 0; }
 
 double Machine::warp_tensor_rate() const {
-  constexpr int kWidest = 2048;
-  constexpr double kEfficiency = 0.946;
-  const int rate = std::min(rates_of(architecture).tensor16, kWidest);
-  return kEfficiency * rate * multiprocessors * clock;
+  const int rate = std::min(rates_of(architecture).tensor16, kWidestWarp);
+  return kWarpEfficiency * rate * multiprocessors * clock;
+}
+
+double Machine::warp_integer_rate() const {
+  const int rate = std::min(rates_of(architecture).integer8, 2 * kWidestWarp);
+  return kWarpEfficiency * rate * multiprocessors * clock;
 }
 
 double Machine::scalar_rate() const {

@@ -30,6 +30,8 @@ struct Machine {
   // The same of 16-bit operands by instructions of single warps (mma.sync), the widest of which are
   // those of sm_80.
   double warp_tensor_rate() const;
+  // The same of 8-bit integers with sums in int32.
+  double warp_integer_rate() const;
   double scalar_rate() const;   // fp32 on the scalar units
   double special_rate() const;  // exponentials and the like
   // Of cycles of a multiprocessor.

@@ -84,7 +84,7 @@ std::vector<Case> cases() {
        1, ""},
       {"integer_products",
        "g (uint8[m,k] x, uint8[k,n] w, uint8 z) => (int32[m,n] y) {y = MatMulInteger(x, w, z)}", 1,
-       "reduce"},
+       "product_integer"},
       {"integer_arg_max",
        "g (int64[m,n] x) => (int64[m] y) {y = ArgMax<axis = 1, keepdims = 0>(x)}", 1, ""},
       {"integer_topk",

@@ -57,6 +57,9 @@ std::vector<TuneCase> tune_cases() {
   const std::string sum =
       "g (float16[r, n] x) => (float[r] y) { a = Constant<value = int64[1] {-1}>() f = "
       "Cast<to = 1>(x) y = ReduceLogSumExp<keepdims = 0>(f, a) }";
+  const std::string integers =
+      "g (uint8[r, n] x, int8[n, 384] w, uint8 z, int8[384] v) => (int32[r, 384] y) "
+      "{ y = MatMulInteger(x, w, z, v) }";
   return {
       {"prefill_64", attention("64"), {{"n", 300}, {"m", 333}}},
       {"prefill_128", attention("128"), {{"n", 257}, {"m", 500}}},
@@ -84,6 +87,8 @@ std::vector<TuneCase> tune_cases() {
        {{"r", 1000}, {"n", 256}}},
       {"product_float", product("float", "y = MatMul(x, w)"), {{"r", 300}, {"n", 512}}, 1e-4},
       {"sum_long", sum, {{"r", 3}, {"n", 1000003}}, 1e-4},
+      {"integers_of_a_row", integers, {{"r", 1}, {"n", 2048}}, 0},
+      {"integers", integers, {{"r", 300}, {"n", 512}}, 0},
   };
 }
 

@@ -116,6 +116,63 @@ TEST_F(Enqueue, AGraphHasTheEdgesOfTheData) {
   EXPECT_EQ(gpu->awaits, (std::vector<size_t>{0, 0, 1, 3}));
 }
 
+// A product behind one kernel, whose constant weights it can read before that has ended.
+TEST_F(Enqueue, AProductStartsEarlyBehindOneKernel) {
+  std::string weights;
+  for (int i = 0; i < 128; ++i) weights += (i == 0 ? "" : ", ") + std::to_string(i % 7);
+  const std::string head =
+      "g (float[1,8] x, float[1,16] z, float[8,16] v) => (float[1,16] y) <"
+      "float[8,16] w = {" +
+      weights + "}> { a = Constant<value = int64 {1}>() s = CumSum(x, a) ";
+  const struct {
+    const char* body;
+    std::vector<int> early;
+  } graphs[] = {
+      {"y = MatMul(s, w) }", {1}},
+      {"y = MatMul(s, v) }", {}},
+      {"t = CumSum(z, a) p = MatMul(s, w) y = Add(p, t) }", {}},
+  };
+  for (const auto& graph : graphs) {
+    gpu->recorded = 0;
+    gpu->early.clear();
+    Session session = session_for(head + graph.body);
+    NamedTensors inputs;
+    inputs["x"] = Tensor(DType::Float32, {1, 8});
+    inputs["z"] = Tensor(DType::Float32, {1, 16});
+    inputs["v"] = Tensor(DType::Float32, {8, 16});
+    for (int run = 0; run < 3; ++run) session.run(inputs);
+    EXPECT_GE(gpu->recorded, 2) << graph.body;
+    EXPECT_EQ(gpu->early, graph.early) << graph.body;
+  }
+}
+
+// The sizes of a growing state.
+TEST_F(Enqueue, RunsOfNewSizesChangeOneGraph) {
+  Session session = session_for(kExp);
+  for (int n = 1; n <= 3; ++n) session.run({{"x", vector_of(n)}});
+  EXPECT_EQ(gpu->launches.size(), 3u);
+  for (int n = 4; n <= 10; ++n) session.run({{"x", vector_of(n)}});
+  EXPECT_EQ(gpu->launches.size(), 3u);
+  EXPECT_EQ(gpu->graphs, 1);
+  EXPECT_EQ(gpu->graph_updates, 6);
+  EXPECT_EQ(gpu->replays, 7);
+  session.run({{"x", vector_of(10)}});
+  session.run({{"x", vector_of(11)}});
+  EXPECT_EQ(gpu->launches.size(), 4u);
+  EXPECT_EQ(gpu->graphs, 2);
+}
+
+// Each run has other calls than the one before.
+TEST_F(Enqueue, GraphsThatCannotBeChangedAreNotRecordedForever) {
+  Session session = session_for(
+      "g (float[n] x, float[m] z) => (float[n] y, float[m] w) { y = Exp(x) w = Log(z) }");
+  for (int run = 0; run < 10; ++run) {
+    session.run({{"x", vector_of(run + 1)}, {"z", vector_of(run % 2 == 0 ? 0 : run)}});
+  }
+  EXPECT_EQ(gpu->graphs, 3);
+  EXPECT_EQ(gpu->graph_updates, 0);
+}
+
 TEST_F(Enqueue, ALostCaptureIsNoLostRun) {
   gpu->lost_captures = 2;
   Session session = session_for(kExp);

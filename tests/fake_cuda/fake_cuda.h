@@ -50,10 +50,11 @@ struct FakeCuda {
   std::vector<Launch> launches;  // neither recorded nor replayed
   double clock_ms = 0;
   int operations = 0;  // copies, launches and products that the device has done
-  int recorded = 0, replays = 0, live_graphs = 0, graphs = 0;
+  int recorded = 0, replays = 0, live_graphs = 0, graphs = 0, graph_updates = 0;
   // Streams that wait for an event, and the operations that the device had done at the event.
   std::vector<std::pair<void*, int>> stream_waits;
   std::vector<size_t> awaits;  // numbers of nodes that recorded work was made to wait for
+  std::vector<int> early;  // numbers of recorded launches that may start before others end
   int to_device = 0, to_host = 0, on_device = 0;  // copies
   int allocations = 0, pinned = 0;
   int contexts = 0;  // retained

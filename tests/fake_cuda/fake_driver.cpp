@@ -17,7 +17,8 @@ using namespace redfuser::cuda;
 
 namespace {
 
-constexpr Result kInvalidValue = 1, kLaunchFailed = 719, kCaptureInvalidated = 901;
+constexpr Result kInvalidValue = 1, kLaunchFailed = 719, kCaptureInvalidated = 901,
+                 kGraphUpdateFailure = 910;
 
 FakeCuda fake;
 std::mutex mutex;
@@ -150,7 +151,7 @@ Result cuMemAlloc_v2(DevicePointer* address, size_t bytes) {
   const std::lock_guard lock(mutex);
   if (fake.used + bytes > fake.memory) return kOutOfMemory;
   void* block = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  // Kernels write nothing, so that tests read what is here.
+  // Kernels write nothing; tests read these bytes as results.
   constexpr size_t kCleared = size_t{1} << 20;
   if (block != nullptr) std::memset(block, 0, std::min(bytes, kCleared));
   *address = reinterpret_cast<DevicePointer>(block);
@@ -257,6 +258,13 @@ Result cuGraphInstantiateWithFlags(GraphExecHandle* exec, GraphHandle graph, uns
   ++fake.live_graphs, ++fake.graphs;
   return *exec = new Nodes(*static_cast<Nodes*>(graph)), kSuccess;
 }
+Result cuGraphExecUpdate_v2(GraphExecHandle exec, GraphHandle graph, GraphUpdateResult*) {
+  const std::lock_guard lock(mutex);
+  Nodes &to = *static_cast<Nodes*>(exec), &from = *static_cast<Nodes*>(graph);
+  if (to.size() != from.size()) return kGraphUpdateFailure;
+  to = from;
+  return ++fake.graph_updates, kSuccess;
+}
 Result cuGraphLaunch(GraphExecHandle exec, StreamHandle) {
   const std::lock_guard lock(mutex);
   for (const auto& node : *static_cast<Nodes*>(exec)) node();
@@ -352,6 +360,11 @@ Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, voi
   if (stream.capturing) {
     if (stream.lost) return kCaptureInvalidated;
     stream.nodes.push_back([time] { pass(time); });
+    for (unsigned i = 0; i < config->attribute_count; ++i) {
+      const LaunchAttribute& attribute = config->attributes[i];
+      const bool early = attribute.id == kAttributeProgrammaticSerialization;
+      if (early && attribute.allowed != 0) fake.early.push_back(fake.recorded);
+    }
     return ++fake.recorded, kSuccess;
   }
   if (time < 0) return kLaunchFailed;

@@ -78,6 +78,9 @@ struct KernelLaunch {
       0;            // static shared memory, with padding to the alignment of the dynamic one, bytes
   int cluster = 1;  // blocks per cluster along x
   bool counter = false;
+  // Whether the kernel reads constants first, then waits for the launches before it: it may start
+  // while they still run (programmatic dependent launch).
+  bool prefetches = false;
   double time = 0;  // microseconds by estimate, at the sizes that the builder knows; 0: unknown
 };
 

@@ -128,7 +128,8 @@ KernelLaunch KernelText::launch(const std::string& family, const std::string& eq
   launch.parameters = describe_parameters(order);
   const std::string bounds =
       fmt::format("{}{}", block, min_blocks > 0 ? fmt::format(", {}", min_blocks) : "");
-  const std::string rest = fmt::format("({}) {{\n{}}}\n", fmt::join(parameters, ", "), body);
+  const std::string rest =
+      fmt::format("({}) {{\nptx_launch_dependents();\n{}}}\n", fmt::join(parameters, ", "), body);
   launch.name = kernel_name(
       family, graph_, step_,
       fmt::format("{}{}{}{}{}", comment, fmt::join(headers, " "), before, bounds, rest));

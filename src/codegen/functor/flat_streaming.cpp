@@ -268,7 +268,8 @@ bool uses_state(ir::Expr e, size_t accumulator) {
   return found;
 }
 
-void write_row_outputs(Emitter& emitter, KernelText& kernel, const FlatStreaming& form, int lanes) {
+void write_row_outputs(Emitter& emitter, KernelText& kernel, const FlatStreaming& form,
+                       const std::string& lanes) {
   ir::ExprPool& pool = kernel.pool();
   for (const auto& output : form.outputs) {
     if (output.maps_back) continue;

@@ -42,7 +42,8 @@ std::vector<ir::Expr> shared_values(const FlatStreaming& form, const std::vector
 bool uses_state(ir::Expr e, size_t accumulator);
 
 // Writes the outputs with one element per row, by `lanes` threads of which this one is `lane`.
-void write_row_outputs(Emitter& emitter, KernelText& kernel, const FlatStreaming& form, int lanes);
+void write_row_outputs(Emitter& emitter, KernelText& kernel, const FlatStreaming& form,
+                       const std::string& lanes);
 
 // Whether every reduction keeps one number (or position) per row, and no element has a contraction.
 bool folds(const FlatStreaming& form);

@@ -8,37 +8,48 @@
 namespace redfuser::codegen {
 namespace {
 
-// A thread's loads of 16 bytes that are in flight.
-constexpr int kLoads = 16;
+// A thread's loads of 16 bytes that are in flight, beside few sums and many.
+constexpr int kLoads = 16, kFewLoads = 8;
 
 bool is_tensor(const ThinForm& form) { return size_of(form.dtype) == 2; }
 
 int step_of(const ThinForm& form) { return is_tensor(form) && form.along() ? 32 : 16; }
 
-int loads_of(const ThinForm& form) { return thin_wide(form) * step_of(form) / (32 * form.width()); }
+// Sums of a thread.
+int sums_of(const ThinForm& form, const ThinConfig& config) {
+  const int products = static_cast<int>(form.wide.size());
+  return (is_tensor(form) ? config.wide * config.lines / 32 : 4 * config.lines) * products;
+}
+
+// A thread's loads of a step of all products.
+int loads_of(const ThinForm& form, int wide) {
+  return wide * step_of(form) / (32 * form.width()) * static_cast<int>(form.wide.size());
+}
 
 double known(ir::Expr size, const KnownSizes& sizes) { return static_cast<double>(sizes.of(size)); }
 
 }  // namespace
 
 ThinConfig thin_config(const KernelConfig& choice) {
-  return {choice.at("lines"), choice.at("warps"), choice.at("blocks")};
+  return {choice.at("lines"), choice.at("wide"), choice.at("warps"), choice.at("blocks")};
 }
 
-int thin_wide(const ThinForm& form) { return is_tensor(form) ? 64 : 32; }
-
-int thin_step(const ThinForm& form) {
-  const int products = static_cast<int>(form.wide.size());
-  return step_of(form) * std::max(kLoads / (loads_of(form) * products), 1);
+int thin_ahead(const ThinForm& form, const ThinConfig& config) {
+  const int stages = is_tensor(form) ? 2 : 1;
+  const int wanted =
+      (sums_of(form, config) > (is_tensor(form) ? 32 : 16) ? kFewLoads : kLoads) / stages;
+  return stages * step_of(form) * std::max(wanted / loads_of(form, config.wide), 1);
 }
 
 int thin_static_bytes(const ThinForm& form, const ThinConfig& config) {
   constexpr int kPadding = 2;
-  const int group = std::min(config.lines, 8), wide = thin_wide(form);
-  const int parts = config.warps * group * (wide + kPadding);
+  constexpr int kBarrier = 8;
+  const int group = std::min(config.lines, 8);
+  const int parts = config.warps * group * (config.wide + kPadding);
   const int products = static_cast<int>(form.wide.size());
-  const int sums = (config.blocks > 1 ? products * config.lines / group : 1) * group * wide;
-  return (parts + sums) * static_cast<int>(sizeof(float));
+  const int share = config.blocks > 1 ? config.lines * config.wide / config.blocks : 1;
+  const int floats = parts + config.blocks * products * share;
+  return (floats + floats % 2) * static_cast<int>(sizeof(float)) + kBarrier;
 }
 
 std::vector<ThinClass> thin_classes(ir::ExprPool& pool, const ThinForm& form) {
@@ -58,23 +69,22 @@ std::vector<ThinClass> thin_classes(ir::ExprPool& pool, const ThinForm& form) {
 
 namespace {
 
-// Sums of a thread.
-int sums_of(const ThinForm& form, int lines) {
-  return (is_tensor(form) ? 2 : 4) * lines * static_cast<int>(form.wide.size());
-}
-
-// Blocks of which a multiprocessor runs at once, by the registers of their threads.
-double resident_blocks(const ThinForm& form, const ThinConfig& config) {
-  constexpr int kRegisters = 72;  // beside sums
-  const int registers = kRegisters + sums_of(form, config.lines);
-  const int threads = 32 * config.warps;
-  return std::max(select::kRegistersOfMultiprocessor / (registers * threads), 1);
+// Blocks that a GPU runs at once. Registers and groups of multiprocessors that clusters do not
+// cross are as measured on an H200.
+double resident_blocks(const ThinForm& form, const ThinConfig& config, const Target& target) {
+  constexpr double kRegisters = 95, kRegistersOfSum = 1.4;  // of a thread
+  constexpr double kQuads = 0.91, kOctets = 0.88;  // multiprocessors that clusters of 4 and 8 fill
+  const double registers = kRegisters + kRegistersOfSum * sums_of(form, config);
+  const double blocks =
+      std::floor(select::kRegistersOfMultiprocessor / (registers * 32 * config.warps));
+  const double share = config.blocks < 4 ? 1 : config.blocks < 8 ? kQuads : kOctets;
+  return std::max(blocks, 1.0) * std::floor(share * target.multiprocessors);
 }
 
 // Fewer blocks than half of the multiprocessors.
 bool is_small(const ThinForm& form, const ThinConfig& config, const KnownSizes& sizes,
               const Target& target) {
-  return 2 * known(form.batch, sizes) * std::ceil(known(form.extent, sizes) / thin_wide(form)) *
+  return 2 * known(form.batch, sizes) * std::ceil(known(form.extent, sizes) / config.wide) *
              config.blocks <
          target.multiprocessors;
 }
@@ -85,36 +95,57 @@ bool is_vector(const ThinForm& form, const KnownSizes& sizes) {
   return sizes.of(form.depth) % width == 0 && (form.along() || sizes.of(form.extent) % width == 0);
 }
 
+// Lines of a wide matrix that a block may multiply.
+std::vector<int> wides_of(const ThinForm& form, int lines) {
+  constexpr int kMostLoads = 8, kMostLines = 8;  // more spill
+  if (!is_tensor(form)) return {32};
+  if (!form.along()) return {64};
+  if (loads_of(form, 64) > kMostLoads || lines > kMostLines) return {16, 32};
+  return {16, 32, 64};
+}
+
 }  // namespace
 
 // Constants are fitted to products of 1 to 16 lines on an H200.
 double thin_time(const ThinForm& form, const ThinConfig& config, double lines,
                  const KnownSizes& sizes, const Target& target) {
   // Microseconds: of a kernel's start and end; of the exchange within a cluster; of a warp's loads
-  // in flight, to which those of each thin line add a share; of a warp of a multiprocessor and its
-  // sums, to which every further block of the cluster adds a share.
-  constexpr double kStart = 1.2, kExchange = 0.9, kTurn = 1.07, kThinShare = 0.11, kWarp = 0.05,
-                   kBlockShare = 0.19;
-  constexpr double kSingleLoads = 5.5, kMemoryShare = 0.73, kScalarMemoryShare = 0.62;
+  // in flight, to which those of each thin line add a share; of adding a warp's sums; of a warp of
+  // a multiprocessor, to which every further block of the cluster adds a share.
+  constexpr double kStart = 1.05, kExchange = 0.77, kTurn = 0.4, kThinShare = 0.04, kSum = 0.17,
+                   kWarp = 0.011, kBlockShare = 0.46;
+  constexpr double kSingleThinLoads = 3.1;  // a factor of a turn
+  constexpr double kMemoryShare = 0.82, kScalarMemoryShare = 0.77;
+  // Turns overlap a little with other warps' memory accesses.
+  constexpr double kOverlap = 1.2;
+  // A launch that reads constants while the one before it still runs.
+  constexpr double kPrefetched = 1.5;
   const double batch = known(form.batch, sizes), extent = known(form.extent, sizes),
                depth = known(form.depth, sizes);
   if (batch <= 0 || extent <= 0 || depth <= 0) return HUGE_VAL;
   const auto bytes = static_cast<double>(size_of(form.dtype));
   const auto products = static_cast<double>(form.wide.size());
-  const double blocks = batch * std::ceil(extent / thin_wide(form)) * config.blocks;
-  const double waves = std::ceil(blocks / (resident_blocks(form, config) * target.multiprocessors));
-  const double turns = std::ceil(std::ceil(depth / thin_step(form)) /
-                                 (static_cast<double>(config.warps) * config.blocks));
-  const double turn = kTurn * (1 + kThinShare * config.lines / products) *
-                      (is_vector(form, sizes) ? 1 : kSingleLoads);
+  const double blocks = batch * std::ceil(extent / config.wide) * config.blocks;
+  const double waves = std::ceil(blocks / resident_blocks(form, config, target));
+  const bool vector = is_vector(form, sizes) || !is_tensor(form);
+  const double ahead = vector ? thin_ahead(form, config) : 2 * step_of(form);
+  const double turns =
+      std::ceil(std::ceil(depth / ahead) / (static_cast<double>(config.warps) * config.blocks));
+  // Loads of single elements take as long as there are.
+  const double single = vector ? 1 : loads_of(form, config.wide) / 2.0;
+  const double turn = kTurn * single * (1 + kThinShare * config.lines / products) *
+                      (form.thin.depth->is_constant(1) ? 1 : kSingleThinLoads);
   const double elements = products * extent * depth + lines * depth + products * extent * lines;
   const double memory = batch * bytes * elements /
                         ((is_tensor(form) ? kMemoryShare : kScalarMemoryShare) * target.dram_rate);
+  const double loaded =
+      std::pow(std::pow(memory, kOverlap) + std::pow(waves * turns * turn, kOverlap), 1 / kOverlap);
+  const double saved = form.constant && target.architecture >= 90 ? kPrefetched : 0;
+  const double groups = std::max(config.lines / 8, 1);
   const double warps = blocks * config.warps / target.multiprocessors;
-  const double groups = products * std::max(config.lines / 8, 1);
-  return select::kLaunchTime + kStart + std::hypot(memory, waves * turns * turn) +
-         (config.blocks > 1 ? kExchange : 0) +
-         kWarp * warps * groups * (1 + kBlockShare * (config.blocks - 1));
+  return select::kLaunchTime - saved + kStart + loaded + (config.blocks > 1 ? kExchange : 0) +
+         kSum * config.warps * groups +
+         kWarp * warps * products * groups * (1 + kBlockShare * (config.blocks - 1));
 }
 
 std::vector<Candidate> thin_choices(const ThinForm& form, int padded, double lines,
@@ -122,15 +153,17 @@ std::vector<Candidate> thin_choices(const ThinForm& form, int padded, double lin
   // More sums spill beside the loads.
   constexpr int kStaticBytes = 48 << 10, kMostWarps = 32, kMostSums = 64;
   std::vector<Candidate> choices;
-  if (sums_of(form, padded) > kMostSums) return choices;
   const int most = target.architecture >= 90 && !target.portable ? 8 : 1;
-  for (int blocks = 1; blocks <= most; blocks *= 2) {
-    for (const int warps : {4, 8}) {
-      const ThinConfig config{padded, warps, blocks};
-      if (warps * blocks > kMostWarps && !is_small(form, config, sizes, target)) continue;
-      const double time = thin_time(form, config, lines, sizes, target);
-      if (time == HUGE_VAL || thin_static_bytes(form, config) > kStaticBytes) continue;
-      choices.push_back({{kThinProductFamily, config.parameters()}, time});
+  for (const int wide : wides_of(form, padded)) {
+    for (int blocks = 1; blocks <= most; blocks *= 2) {
+      for (const int warps : {4, 8}) {
+        const ThinConfig config{padded, wide, warps, blocks};
+        if (sums_of(form, config) > kMostSums) continue;
+        if (warps * blocks > kMostWarps && !is_small(form, config, sizes, target)) continue;
+        const double time = thin_time(form, config, lines, sizes, target);
+        if (time == HUGE_VAL || thin_static_bytes(form, config) > kStaticBytes) continue;
+        choices.push_back({{kThinProductFamily, config.parameters()}, time});
+      }
     }
   }
   std::stable_sort(choices.begin(), choices.end(),

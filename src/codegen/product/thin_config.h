@@ -12,17 +12,19 @@ inline constexpr const char* kThinProductFamily = "product_thin";
 
 struct ThinConfig {
   int lines = 8;   // of the thin matrix, as padded
+  int wide = 64;   // lines of a wide matrix that a block multiplies
   int warps = 8;   // of a block
   int blocks = 1;  // of a cluster, which divide the contracted axis
 
-  Parameters parameters() const { return {{"lines", lines}, {"warps", warps}, {"blocks", blocks}}; }
+  Parameters parameters() const {
+    return {{"lines", lines}, {"wide", wide}, {"warps", warps}, {"blocks", blocks}};
+  }
 };
 ThinConfig thin_config(const KernelConfig& choice);
 
-// Wide lines of a block; elements of the contracted axis that a warp has in flight. As in
-// src/device/product/thin_product.cuh.
-int thin_wide(const ThinForm& form);
-int thin_step(const ThinForm& form);
+// Elements of the contracted axis that a warp has in flight, as in
+// src/device/product/thin_tile.cuh.
+int thin_ahead(const ThinForm& form, const ThinConfig& config);
 // Static shared memory of a block.
 int thin_static_bytes(const ThinForm& form, const ThinConfig& config);
 

@@ -26,12 +26,19 @@ bool thin_columns(const ProductCall& call) {
 
 }  // namespace
 
-std::optional<ThinForm> thin_form(const std::vector<ProductCall>& calls) {
+std::optional<ThinForm> thin_form(const ir::Graph& graph, const std::vector<ProductCall>& calls) {
   const ProductCall& call = calls[0];
   const bool floats = size_of(call.dtype) == 2 || call.dtype == DType::Float32;
   if (!floats || !call.k->is_constant()) return std::nullopt;
   if (!call.batch->is_constant() || call.batch->integer > kMostGrid) return std::nullopt;
-  ThinForm form{call.dtype, {}, left(call), thin_columns(call), call.batch, call.n, call.m, call.k};
+  ThinForm form;
+  form.dtype = call.dtype;
+  form.thin = left(call);
+  form.columns = thin_columns(call);
+  form.batch = call.batch;
+  form.extent = call.n;
+  form.lines = call.m;
+  form.depth = call.k;
   if (form.columns) {
     if (calls.size() > 1) return std::nullopt;
     form.thin = right(call);
@@ -46,6 +53,10 @@ std::optional<ThinForm> thin_form(const std::vector<ProductCall>& calls) {
     return along ? matrix.depth->is_constant(1) : matrix.line->is_constant(1);
   });
   if (!alike) return std::nullopt;
+  form.constant = std::all_of(form.wide.begin(), form.wide.end(), [&](const ThinMatrix& matrix) {
+    return matrix.buffer.value >= 0 &&
+           graph.values[static_cast<size_t>(matrix.buffer.value)].is_constant();
+  });
   return form;
 }
 

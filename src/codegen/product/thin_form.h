@@ -19,6 +19,7 @@ struct ThinForm {
   DType dtype = DType::Float16;
   std::vector<ThinMatrix> wide;  // of every product, of one size and layout
   ThinMatrix thin;
+  bool constant = false;                 // the wide matrices are constants of the graph
   bool columns = false;                  // the thin lines are the product's columns, else its rows
   ir::Expr batch, extent, lines, depth;  // extent: wide lines; depth: of the contracted axis
 
@@ -32,7 +33,8 @@ struct ThinForm {
 inline constexpr int64_t kMostThinLines = 16;
 
 // nullopt if no side has few lines, or the operands are not floats of 16 or 32 bits. `calls` has an
-// entry per product, as product_kernel. Lines that are symbols are taken as few.
-std::optional<ThinForm> thin_form(const std::vector<ProductCall>& calls);
+// entry per product, as product_kernel, with operands of the graph. Lines that are symbols are
+// taken as few.
+std::optional<ThinForm> thin_form(const ir::Graph& graph, const std::vector<ProductCall>& calls);
 
 }  // namespace redfuser::codegen

@@ -27,12 +27,13 @@ class ThinText {
     add_finish();
     KernelLaunch launch =
         kernel_.launch(kThinProductFamily, comment, {"device/product/thin_product.cuh"}, "",
-                       emitter_.close(), config_.warps * 32);
+                       emitter_.close(), config_.warps * 32, 1);
+    launch.prefetches = form_.constant;
     launch.config = config_.parameters();
     launch.cluster = config_.blocks;
     launch.static_shared = thin_static_bytes(form_, config_);
     launch.grid[0] =
-        pool_.mul(ceil_div(pool_, form_.extent, thin_wide(form_)), pool_.integer(config_.blocks));
+        pool_.mul(ceil_div(pool_, form_.extent, config_.wide), pool_.integer(config_.blocks));
     launch.grid[1] = form_.batch;
     return launch;
   }
@@ -80,19 +81,20 @@ class ThinText {
     }
     const std::string vector = all_aligned(all_of(conditions), buffers);
     const std::string_view type = storage_type(form_.dtype);
-    emitter_.line(fmt::format(
-        "using Tile = ThinTile<{0}, {1}, {2}, {3}, {4}, {5}, {6}>;\n"
-        "__shared__ ThinSlots<Tile> slots;\n"
-        "const long long batch = blockIdx.y;\n"
-        "const int first = static_cast<int>(blockIdx.x / Tile::Blocks) * Tile::Wide;\n"
-        "const int part = static_cast<int>(blockIdx.x % Tile::Blocks * Tile::Warps + "
-        "(threadIdx.x >> 5));\n"
-        "const ThinMatrix<{0}> wide[] = {{{7}}};\n"
-        "const ThinMatrix<{0}> thin = {8};\n"
-        "ThinProduct<Tile> product(wide, thin, first, {9}, {10}, {11});",
-        type, along, thin_along, config_.lines, config_.warps, config_.blocks, form_.wide.size(),
-        fmt::join(matrices, ", "), matrix(form_.thin), as_int(kernel_.size(form_.extent)),
-        as_int(kernel_.size(form_.lines)), as_int(kernel_.size(form_.depth))));
+    emitter_.line(
+        fmt::format("using Tile = ThinTile<{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}>;\n"
+                    "__shared__ ThinSlots<Tile> slots;\n"
+                    "const long long batch = blockIdx.y;\n"
+                    "const int first = static_cast<int>(blockIdx.x / Tile::Blocks) * Tile::Wide;\n"
+                    "const int part = static_cast<int>(blockIdx.x % Tile::Blocks * Tile::Warps + "
+                    "(threadIdx.x >> 5));\n"
+                    "const ThinMatrix<{0}> wide[] = {{{8}}};\n"
+                    "const ThinMatrix<{0}> thin = {9};\n"
+                    "ThinProduct<Tile> product(slots, wide, thin, first, {10}, {11}, {12});",
+                    type, along, thin_along, config_.lines, config_.wide, config_.warps,
+                    config_.blocks, form_.wide.size(), fmt::join(matrices, ", "),
+                    matrix(form_.thin), as_int(kernel_.size(form_.extent)),
+                    as_int(kernel_.size(form_.lines)), as_int(kernel_.size(form_.depth))));
     const auto add = [](bool aligned) {
       return fmt::format("product.add<{}>(part, Tile::Blocks * Tile::Warps);", aligned);
     };
@@ -122,10 +124,10 @@ class ThinText {
     const std::string value = emitter_.emit_as(epilogue_.body, out);
     emitter_.line(
         fmt::format("store({}, {}, {});", target, emitter_.emit(epilogue_.offset), value));
-    emitter_.line(fmt::format(
-        "product.finish(slots, [&](long long at, long long line, const float (&sums)[{}]) {{\n"
-        "{}}});",
-        form_.wide.size(), emitter_.close()));
+    emitter_.line(
+        fmt::format("product.finish([&](long long at, long long line, const float (&sums)[{}]) {{\n"
+                    "{}}});",
+                    form_.wide.size(), emitter_.close()));
   }
 
   StepBuilder& builder_;

@@ -216,17 +216,7 @@ std::string RowFunctor::write_rows_function() {
   Emitter e = emitter();
   bind_rows(e);
   bind_tail(e);
-  for (const FlatStreaming::Output* output : outputs(false)) {
-    e.open();
-    bind_coordinates(e, output->extra, "extra");
-    const std::string value = e.emit_as(output->body, kernel_.dtype_of(output->value));
-    e.line(fmt::format("store({}, {}, {});", kernel_.buffer(output->value, true),
-                       e.emit(output->offset), value));
-    const std::string text = e.close();
-    ir::Expr count = product_of(pool_, extents_of(pool_, output->extra));
-    e.line(fmt::format("for (long long extra = lane; extra < {}; extra += Lanes) {{\n{}}}",
-                       kernel_.size(count), text));
-  }
+  write_row_outputs(e, kernel_, whole_, "Lanes");
   return fmt::format(
       "template <int Lanes>\n{}void write_rows(const Row& row, const Tail& tail, int lane) const "
       "{{\n{}}}\n",

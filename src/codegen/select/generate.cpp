@@ -8,6 +8,7 @@
 #include "codegen/product/product_choice.h"
 #include "codegen/scan/scan_select.h"
 #include "codegen/select/cascade_select.h"
+#include "codegen/select/integer_select.h"
 #include "codegen/select/offers.h"
 #include "codegen/select/reduce_select.h"
 #include "codegen/select/rows_select.h"
@@ -20,18 +21,25 @@ struct Generator {
   StepBuilder& builder;
   void operator()(const fuse::MapStep& step) const { generate_map(builder, step); }
   void operator()(const fuse::ReduceStep& step) const { choose_reduce(builder, step); }
-  void operator()(const fuse::ProductStep& step) const { choose_product(builder, step); }
+  void operator()(const fuse::ProductStep& step) const {
+    step.of_integers() ? choose_integer_product(builder, step) : choose_product(builder, step);
+  }
   void operator()(const fuse::CascadeStep& step) const { generate_cascade(builder, step); }
   void operator()(const fuse::OpaqueStep& step) const { generate_opaque(builder, step); }
   void operator()(const fuse::AliasStep&) const {}
 };
 
-// A step as the families take it: products of integers are reductions.
+const fuse::ProductStep* integer_product(const fuse::Step& step) {
+  const auto* product = std::get_if<fuse::ProductStep>(&step.kind);
+  return product != nullptr && product->of_integers() ? product : nullptr;
+}
+
+// A step as the families of reductions take it, which compute products of integers too.
 class Taken {
  public:
   Taken(const ir::Graph& graph, const fuse::Step& step) : step_(&step) {
-    const auto* product = std::get_if<fuse::ProductStep>(&step.kind);
-    if (product == nullptr || !product->of_integers()) return;
+    const fuse::ProductStep* product = integer_product(step);
+    if (product == nullptr) return;
     own_ = step;
     own_.kind = fuse::as_reduction(*graph.pool, *product);
     step_ = &own_;
@@ -47,10 +55,8 @@ class Taken {
 
 }  // namespace
 
-GpuStep generate(const ir::Graph& graph, const fuse::Step& given, const Target& target,
+GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target,
                  const KnownSizes& sizes, const LeftOut& left_out) {
-  const Taken taken(graph, given);
-  const fuse::Step& step = taken.step();
   StepBuilder builder(graph, step, target);
   builder.sizes = sizes;
   builder.result.left_out = left_out;
@@ -65,6 +71,13 @@ GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& t
 
 GpuStep generate(const ir::Graph& graph, const fuse::Step& given, const Target& target,
                  const KernelConfig& choice) {
+  if (choice.family == kIntegerProductFamily) {
+    StepBuilder builder(graph, given, target);
+    const fuse::ProductStep* product = integer_product(given);
+    RF_CHECK(product != nullptr, "{} computes no such step", to_string(choice));
+    generate_integer_product(builder, *product, choice);
+    return std::move(builder.result);
+  }
   const Taken taken(graph, given);
   const fuse::Step& step = taken.step();
   StepBuilder builder(graph, step, target);
@@ -91,8 +104,10 @@ std::vector<Offer> offers_at(const ir::Graph& graph, const fuse::Step& step, con
                              const KnownSizes& sizes, const GpuStep& form) {
   if (form.offers.empty() || !sizes_known(graph, step, sizes)) return form.offers;
   std::vector<Offer> offers = generate(graph, step, target, sizes, form.left_out).offers;
-  // Which family computes a cascade is chosen once for all sizes.
-  if (!std::holds_alternative<fuse::CascadeStep>(step.kind)) return offers;
+  // Which family computes a cascade, or a product of integers, is chosen once for all sizes.
+  if (!std::holds_alternative<fuse::CascadeStep>(step.kind) && integer_product(step) == nullptr) {
+    return offers;
+  }
   const std::string& family = form.offers.front().family;
   const auto found = std::find_if(offers.begin(), offers.end(),
                                   [&](const Offer& offer) { return offer.family == family; });
@@ -104,11 +119,9 @@ std::vector<Offer> offers_at(const ir::Graph& graph, const fuse::Step& step, con
   return offers;
 }
 
-std::vector<Candidate> kernel_configs(const ir::Graph& graph, const fuse::Step& given,
+std::vector<Candidate> kernel_configs(const ir::Graph& graph, const fuse::Step& step,
                                       const Target& target, std::span<const int64_t> symbols,
                                       const LeftOut& left_out) {
-  const Taken taken(graph, given);
-  const fuse::Step& step = taken.step();
   StepBuilder builder(graph, step, target);
   builder.sizes = KnownSizes(symbols);
   builder.result.left_out = left_out;
@@ -118,7 +131,8 @@ std::vector<Candidate> kernel_configs(const ir::Graph& graph, const fuse::Step& 
   } else if (const auto* reduce = std::get_if<fuse::ReduceStep>(&step.kind)) {
     choices = reduce_configs(builder, *reduce);
   } else if (const auto* product = std::get_if<fuse::ProductStep>(&step.kind)) {
-    choices = product_configs(builder, *product);
+    choices = product->of_integers() ? integer_configs(builder, *product)
+                                     : product_configs(builder, *product);
   }
   if (choices.size() < 2) choices.clear();
   return choices;

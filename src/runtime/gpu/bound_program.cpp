@@ -16,7 +16,17 @@ BoundProgram::BoundProgram(const GpuProgram& program, LoadedSteps steps, MemoryP
       counter_(counter),
       addresses_(std::move(addresses)),
       calls_(steps_.size()) {
+  KnownSizes known;
+  known_sizes_ = &known;
   for (size_t step = 0; step < calls_.size(); ++step) make_calls(step);
+  known_sizes_ = nullptr;
+}
+
+int64_t BoundProgram::size(ir::Expr expr) const {
+  if (expr->is_constant() || known_sizes_ == nullptr) return evaluate_size(expr, symbols_);
+  const auto known = known_sizes_->find(expr);
+  if (known != known_sizes_->end()) return known->second;
+  return (*known_sizes_)[expr] = evaluate_size(expr, symbols_);
 }
 
 BoundProgram::Calls BoundProgram::make_calls(const LoadedStep& form, size_t step,
@@ -202,6 +212,7 @@ std::optional<BoundProgram::Call> BoundProgram::make(const codegen::KernelLaunch
   if (launch.counter) result.arguments.push_back(counter_);
   result.name = launch.name;
   result.family = launch.family;
+  result.early = launch.prefetches && program_.target().architecture >= 90;
   return Call(std::move(result));
 }
 
@@ -235,9 +246,11 @@ std::optional<BoundProgram::Call> BoundProgram::make(const codegen::ProductCall&
 }
 
 void BoundProgram::enqueue(const Call& call, const cuda::Stream& stream,
-                           cuda::DevicePointer workspace) {
+                           cuda::DevicePointer workspace, bool early) {
   if (const auto* launch = std::get_if<Launch>(&call)) {
-    stream.launch(launch->function, launch->shape, launch->maps, launch->arguments, launch->name);
+    cuda::LaunchShape shape = launch->shape;
+    shape.early = early && launch->early;
+    stream.launch(launch->function, shape, launch->maps, launch->arguments, launch->name);
   } else {
     std::get<cuda::ProductLibrary::Prepared>(call).run(stream, workspace);
   }
@@ -253,17 +266,22 @@ std::string BoundProgram::name_of(const Call& call) {
   return launch != nullptr ? launch->name : "cublaslt";
 }
 
-void BoundProgram::enqueue(size_t step, const cuda::Stream& stream,
-                           cuda::DevicePointer workspace) const {
+void BoundProgram::enqueue(size_t step, const cuda::Stream& stream, cuda::DevicePointer workspace,
+                           bool early) const {
   for (const Call& call : calls_[step]) {
     try {
-      enqueue(call, stream, workspace);
+      enqueue(call, stream, workspace, early);
+      early = early && std::holds_alternative<Launch>(call);
     } catch (const InternalError& error) {
       const auto* launch = std::get_if<Launch>(&call);
       throw StepFailure(step, launch != nullptr ? launch->family : "library",
                         std::current_exception(), error.what());
     }
   }
+}
+
+bool BoundProgram::ends_with_kernel(size_t step) const {
+  return !calls_[step].empty() && std::holds_alternative<Launch>(calls_[step].back());
 }
 
 }  // namespace redfuser::runtime

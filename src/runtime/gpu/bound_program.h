@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -45,10 +46,13 @@ class BoundProgram {
     std::vector<cuda::TensorMap> maps;
     std::vector<uint64_t> arguments;
     std::string name, family;
+    bool early = false;  // whether it may start while the call before it still runs
   };
   using Call = std::variant<Launch, cuda::ProductLibrary::Prepared>;
   using Calls = std::vector<Call>;
-  static void enqueue(const Call& call, const cuda::Stream& stream, cuda::DevicePointer workspace);
+  // `early`: a kernel that can start while the call before it still runs may do so.
+  static void enqueue(const Call& call, const cuda::Stream& stream, cuda::DevicePointer workspace,
+                      bool early = false);
   static void enqueue(const Calls& calls, const cuda::Stream& stream,
                       cuda::DevicePointer workspace);
   // The kernel's name, or "cublaslt".
@@ -67,8 +71,12 @@ class BoundProgram {
   // What the calls of a step read and write, `workspace` and the counters among it.
   StepMemory memory(size_t step, cuda::DevicePointer workspace) const;
 
-  // Enqueues the calls of a step. Throws StepFailure where one is refused.
-  void enqueue(size_t step, const cuda::Stream& stream, cuda::DevicePointer workspace) const;
+  // Enqueues the calls of a step. Throws StepFailure where one is refused. `early` as above, for
+  // the first call, and for others as far as kernels of ours follow each other.
+  void enqueue(size_t step, const cuda::Stream& stream, cuda::DevicePointer workspace,
+               bool early = false) const;
+  // Whether the last call of a step is a kernel of ours.
+  bool ends_with_kernel(size_t step) const;
   size_t steps() const { return calls_.size(); }
   const Calls& calls(size_t step) const { return calls_[step]; }
   int launches() const;
@@ -98,7 +106,7 @@ class BoundProgram {
   Places places_of(size_t step) const;
   void make_calls(size_t step);
   bool touches(size_t step, const std::set<ir::ValueId>& moved) const;
-  int64_t size(ir::Expr expr) const { return evaluate_size(expr, symbols_); }
+  int64_t size(ir::Expr expr) const;
   int64_t size(ir::Expr expr, int64_t otherwise) const {
     return expr == nullptr ? otherwise : size(expr);
   }
@@ -107,6 +115,9 @@ class BoundProgram {
   LoadedSteps steps_;
   MemoryPlan layout_;
   std::vector<int64_t> symbols_;
+  // Sizes that were evaluated, while calls of all steps are made: many steps have the same ones.
+  using KnownSizes = std::unordered_map<ir::Expr, int64_t>;
+  KnownSizes* known_sizes_ = nullptr;
   cuda::DevicePointer arena_, counter_;
   Addresses addresses_;
   std::vector<Calls> calls_;

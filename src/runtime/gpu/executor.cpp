@@ -189,7 +189,11 @@ void GpuExecutor::upload(const BoundProgram& shape) {
 
 void GpuExecutor::enqueue_all(BoundProgram& shape, const cuda::Stream& stream) {
   begin_host_run();
-  for (size_t i = 0; i < shape.steps(); ++i) enqueue_step(shape, i, stream);
+  bool behind_kernel = false;
+  for (size_t i = 0; i < shape.steps(); ++i) {
+    enqueue_step(shape, i, stream, behind_kernel && host_run_ == nullptr);
+    if (!shape.calls(i).empty()) behind_kernel = shape.ends_with_kernel(i);
+  }
 }
 
 void GpuExecutor::begin_host_run() {
@@ -197,11 +201,12 @@ void GpuExecutor::begin_host_run() {
 }
 
 // A step reads no value that it writes, so what its first calls have written does not matter.
-void GpuExecutor::enqueue_step(BoundProgram& shape, size_t step, const cuda::Stream& stream) {
+void GpuExecutor::enqueue_step(BoundProgram& shape, size_t step, const cuda::Stream& stream,
+                               bool early) {
   if (program_->host().has(step)) return host_run_->run(shape, step, stream);
   for (;;) {
     try {
-      return shape.enqueue(step, stream, workspace_.address());
+      return shape.enqueue(step, stream, workspace_.address(), early);
     } catch (const StepFailure& failure) {
       replace(shape, failure);
     }
@@ -236,13 +241,44 @@ void GpuExecutor::replace(BoundProgram& shape, const StepFailure& failure) {
 void GpuExecutor::launch(BoundProgram& shape, const cuda::Stream& stream) {
   constexpr int kMaxRecordings = 3;
   const bool records = host_run_ == nullptr && shape.recordings < kMaxRecordings;
+  new_shapes_ = shape.runs == 0 ? new_shapes_ + 1 : 0;
   if (shape.runs > 0 && !shape.graph && records) record(shape);
+  if (records && launch_changed(shape, stream)) {
+    ++shape.runs;
+    return;
+  }
   if (shape.graph) {
     stream.launch(shape.graph);
   } else {
     enqueue_all(shape, stream);
   }
   ++shape.runs;
+}
+
+// Kernels are loaded by the first runs. Recording a graph anew takes longer than enqueuing its
+// calls.
+bool GpuExecutor::launch_changed(BoundProgram& shape, const cuda::Stream& stream) {
+  constexpr int kNewShapes = 4, kMostRemade = 3;
+  if (new_shapes_ < kNewShapes || remade_ >= kMostRemade) return false;
+  stream_.begin_capture();
+  try {
+    bool behind_kernel = false;
+    for (size_t i = 0; i < shape.steps(); ++i) {
+      if (shape.calls(i).empty()) continue;
+      shape.enqueue(i, stream_, workspace_.address(), behind_kernel);
+      behind_kernel = shape.ends_with_kernel(i);
+    }
+    remade_ = stream_.end_capture(changed_graph_) ? 0 : remade_ + 1;
+  } catch (const InternalError&) {
+    stream_.abandon_capture();
+    ++remade_;
+    return false;
+  } catch (...) {
+    stream_.abandon_capture();
+    throw;
+  }
+  stream.launch(changed_graph_);
+  return true;
 }
 
 // Other threads' calls may invalidate a capture; the calls are then enqueued without a graph.
@@ -280,8 +316,11 @@ void GpuExecutor::record(BoundProgram& shape) {
       for (const size_t step : awaited[i]) {
         before.insert(before.end(), ends[step].begin(), ends[step].end());
       }
+      // A kernel that starts early waits for the one kernel before it, and so for all that this one
+      // has waited for.
+      const bool early = before.size() == 1 && shape.ends_with_kernel(steps[awaited[i].front()]);
       stream_.await(std::move(before));
-      shape.enqueue(steps[i], stream_, workspace_.address());
+      shape.enqueue(steps[i], stream_, workspace_.address(), early);
       ends.push_back(stream_.awaited());
       all.insert(all.end(), ends.back().begin(), ends.back().end());
     }

@@ -60,8 +60,9 @@ class GpuExecutor : public Executor {
   void enqueue_all(BoundProgram& shape, const cuda::Stream& stream);
   void begin_host_run();
   // Enqueues a step, by its next offer where the driver refuses a launch. Steps of the host are
-  // computed at once.
-  void enqueue_step(BoundProgram& shape, size_t step, const cuda::Stream& stream);
+  // computed at once. `early` as BoundProgram::enqueue.
+  void enqueue_step(BoundProgram& shape, size_t step, const cuda::Stream& stream,
+                    bool early = false);
   void replace(BoundProgram& shape, const StepFailure& failure);
   // Replaces the default form of the step.
   void replace_default(const StepFailure& failure);
@@ -70,6 +71,8 @@ class GpuExecutor : public Executor {
   // Nothing if other threads' work on the GPU ended the recording.
   cuda::Graph recorded(const std::function<void()>& enqueue);
   void record(BoundProgram& shape);
+  // Runs a shape's first run by changed_graph_. False if it could not be recorded.
+  bool launch_changed(BoundProgram& shape, const cuda::Stream& stream);
   void run_steps(BoundProgram& shape);
   // Uploads the inputs, runs, and keeps the time of every call.
   void profile_steps(BoundProgram& shape);
@@ -93,6 +96,11 @@ class GpuExecutor : public Executor {
   int64_t memory_limit_;
   size_t kept_shapes_;
   cuda::Stream stream_;
+  // Of runs that each have new sizes, such as those of a growing state: the calls of the last one,
+  // in their order. A new run changes their arguments.
+  cuda::Graph changed_graph_;
+  int new_shapes_ = 0;  // runs with new sizes, of which no other was between
+  int remade_ = 0;      // times in a row that changed_graph_ was made anew
   cuda::Event ordered_;  // of order()
   cuda::Buffer workspace_, arena_;
   cuda::Buffer counter_;  // 0 between launches

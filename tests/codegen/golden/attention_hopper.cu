@@ -14,7 +14,8 @@
 #include "device/states.cuh"
 #include "device/attention.cuh"
 #include "device/split.cuh"
-extern "C" __global__ void __launch_bounds__(128, 1) attention_split_max_sum_dot_f16_291362c0(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const half_t* __restrict__ p0, float* __restrict__ p1, half_t* __restrict__ p2, unsigned* counter) {
+extern "C" __global__ void __launch_bounds__(128, 1) attention_split_max_sum_dot_f16_d3f961a8(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const half_t* __restrict__ p0, float* __restrict__ p1, half_t* __restrict__ p2, unsigned* counter) {
+  ptx_launch_dependents();
   const unsigned segments = static_cast<unsigned>(1ll), row_tiles = static_cast<unsigned>(16ll);
   const unsigned group = blockIdx.x / segments, segment = blockIdx.x - group * segments;
   const long long other = group / row_tiles, first_row = (group % row_tiles) * 16ll;

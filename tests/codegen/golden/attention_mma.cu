@@ -14,7 +14,8 @@
 #include "device/states.cuh"
 #include "device/attention.cuh"
 #include "device/attention_parts.cuh"
-extern "C" __global__ void __launch_bounds__(128, 2) attention_split_max_sum_dot_f32_1f076ca8(const float* __restrict__ p0, const float* __restrict__ p1, const float* __restrict__ p2, float* __restrict__ p3, float* __restrict__ p4, unsigned* counter) {
+extern "C" __global__ void __launch_bounds__(128, 2) attention_split_max_sum_dot_f32_374a4e81(const float* __restrict__ p0, const float* __restrict__ p1, const float* __restrict__ p2, float* __restrict__ p3, float* __restrict__ p4, unsigned* counter) {
+  ptx_launch_dependents();
   const unsigned segments = static_cast<unsigned>(2ll), row_tiles = static_cast<unsigned>(16ll);
   const unsigned group = blockIdx.x / segments, segment = blockIdx.x - group * segments;
   const long long other = group / row_tiles, first_row = (group % row_tiles) * 16ll;
