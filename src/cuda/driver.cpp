@@ -46,6 +46,7 @@ DriverApi load_driver() {
   RF_BIND(cuStreamUpdateCaptureDependencies);
   RF_BIND(cuGraphInstantiateWithFlags);
   RF_BIND(cuGraphExecUpdate_v2);
+  RF_BIND(cuGraphExecKernelNodeSetParams_v2);
   RF_BIND(cuGraphLaunch);
   RF_BIND(cuGraphExecDestroy);
   RF_BIND(cuGraphDestroy);

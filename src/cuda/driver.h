@@ -120,19 +120,33 @@ struct LaunchShape {
   bool early = false;
 };
 
+// A kernel and its arguments: the tensor maps by value, then the 64-bit arguments.
+struct KernelCall {
+  FunctionHandle function = nullptr;
+  LaunchShape shape;
+  std::span<const TensorMap> maps;
+  std::span<const uint64_t> arguments;
+};
+
 // Recorded work of a stream, replayed by one call.
 class Graph {
  public:
   Graph() = default;
-  Graph(DevicePtr device, GraphExecHandle exec) : device_(std::move(device)), exec_(exec) {}
+  // Takes both: the work, and what is made of it for replays.
+  Graph(DevicePtr device, GraphHandle recorded, GraphExecHandle exec)
+      : device_(std::move(device)), recorded_(recorded), exec_(exec) {}
   ~Graph();
   Graph(Graph&& other) noexcept { *this = std::move(other); }
   Graph& operator=(Graph&& other) noexcept;
   explicit operator bool() const { return exec_ != nullptr; }
   GraphExecHandle handle() const { return exec_; }
+  // Later replays launch this in the place of a recorded kernel of the same cluster size. False if
+  // the driver refuses.
+  bool change(GraphNodeHandle node, const KernelCall& call) const;
 
  private:
   DevicePtr device_;
+  GraphHandle recorded_ = nullptr;  // has the nodes
   GraphExecHandle exec_ = nullptr;
 };
 
@@ -169,14 +183,12 @@ class Stream {
   void fill(DevicePointer target, unsigned char byte, int64_t bytes) const;
   void fill_rows(DevicePointer target, int64_t pitch, unsigned char byte, int64_t width,
                  int64_t rows) const;
-  // The kernel's arguments are the tensor maps by value, then the 64-bit arguments. `name` appears
-  // in errors.
-  void launch(FunctionHandle function, const LaunchShape& shape, std::span<const TensorMap> maps,
-              std::span<const uint64_t> arguments, const std::string& name) const;
+  // `name` appears in errors.
+  void launch(const KernelCall& call, const std::string& name) const;
   void begin_capture() const;
   Graph end_capture() const;
   // Makes `graph` the recorded work. Much cheaper, and true, where it had the same calls with other
-  // arguments.
+  // arguments: it keeps its nodes.
   bool end_capture(Graph& graph) const;
   // While recording: the work that later work waits for, in the order of the stream the last; and
   // other work of the recording in its place.

@@ -79,6 +79,19 @@ struct LaunchConfig {
 };
 static_assert(sizeof(LaunchConfig) == 56);
 
+// CUDA_KERNEL_NODE_PARAMS_v2
+struct KernelNodeParameters {
+  FunctionHandle function;
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned shared_bytes;
+  void** arguments;
+  void** extra;
+  void* kernel;
+  ContextHandle context;
+};
+static_assert(sizeof(KernelNodeParameters) == 72);
+
 // CUtensorMap
 struct alignas(64) TensorMap {
   char bytes[128];
@@ -148,6 +161,8 @@ struct DriverApi {
   Result (*cuStreamUpdateCaptureDependencies)(StreamHandle, GraphNodeHandle*, size_t, unsigned);
   Result (*cuGraphInstantiateWithFlags)(GraphExecHandle*, GraphHandle, unsigned long long);
   Result (*cuGraphExecUpdate_v2)(GraphExecHandle, GraphHandle, GraphUpdateResult*);
+  Result (*cuGraphExecKernelNodeSetParams_v2)(GraphExecHandle, GraphNodeHandle,
+                                              const KernelNodeParameters*);
   Result (*cuGraphLaunch)(GraphExecHandle, StreamHandle);
   Result (*cuGraphExecDestroy)(GraphExecHandle);
   Result (*cuGraphDestroy)(GraphHandle);

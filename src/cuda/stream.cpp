@@ -8,12 +8,41 @@
 
 namespace redfuser::cuda {
 
+namespace {
+
+std::vector<void*> pointers_of(const KernelCall& call) {
+  std::vector<void*> pointers;
+  for (const TensorMap& map : call.maps) pointers.push_back(const_cast<TensorMap*>(&map));
+  for (const uint64_t& argument : call.arguments) {
+    pointers.push_back(const_cast<uint64_t*>(&argument));
+  }
+  return pointers;
+}
+
+}  // namespace
+
 Graph::~Graph() {
   if (exec_ != nullptr) driver().cuGraphExecDestroy(exec_);
+  if (recorded_ != nullptr) driver().cuGraphDestroy(recorded_);
+}
+
+bool Graph::change(GraphNodeHandle node, const KernelCall& call) const {
+  std::vector<void*> pointers = pointers_of(call);
+  const auto& grid = call.shape.grid;
+  const KernelNodeParameters parameters{call.function,
+                                        {grid[0], grid[1], grid[2]},
+                                        {call.shape.block, 1, 1},
+                                        call.shape.shared_bytes,
+                                        pointers.data(),
+                                        nullptr,
+                                        nullptr,
+                                        nullptr};
+  return driver().cuGraphExecKernelNodeSetParams_v2(exec_, node, &parameters) == kSuccess;
 }
 
 Graph& Graph::operator=(Graph&& other) noexcept {
   std::swap(device_, other.device_);
+  std::swap(recorded_, other.recorded_);
   std::swap(exec_, other.exec_);
   return *this;
 }
@@ -92,12 +121,9 @@ void Stream::fill_rows(DevicePointer target, int64_t pitch, unsigned char byte, 
         "filling GPU memory");
 }
 
-void Stream::launch(FunctionHandle function, const LaunchShape& shape,
-                    std::span<const TensorMap> maps, std::span<const uint64_t> arguments,
-                    const std::string& name) const {
-  std::vector<void*> pointers;
-  for (const TensorMap& map : maps) pointers.push_back(const_cast<TensorMap*>(&map));
-  for (const uint64_t& argument : arguments) pointers.push_back(const_cast<uint64_t*>(&argument));
+void Stream::launch(const KernelCall& call, const std::string& name) const {
+  const LaunchShape& shape = call.shape;
+  std::vector<void*> pointers = pointers_of(call);
   LaunchAttribute attributes[2] = {};
   unsigned count = 0;
   if (shape.cluster > 1) {
@@ -120,7 +146,7 @@ void Stream::launch(FunctionHandle function, const LaunchShape& shape,
   config.attributes = attributes;
   config.attribute_count = count;
   const TimelineRange range(name);
-  const Result result = driver().cuLaunchKernelEx(&config, function, pointers.data(), nullptr);
+  const Result result = driver().cuLaunchKernelEx(&config, call.function, pointers.data(), nullptr);
   if (result == kSuccess) return;
   const std::string what = fmt::format(
       "launching \"{}\" (grid {}x{}x{}, block {}, shared {} bytes, cluster {})", name,
@@ -148,9 +174,8 @@ bool Stream::end_capture(Graph& graph) const {
   }
   GraphExecHandle exec = nullptr;
   const Result result = driver().cuGraphInstantiateWithFlags(&exec, recorded, 0);
-  driver().cuGraphDestroy(recorded);
+  graph = Graph(device_, recorded, exec);
   check(result, "making a graph ready");
-  graph = Graph(device_, exec);
   return false;
 }
 

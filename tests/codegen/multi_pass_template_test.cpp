@@ -269,7 +269,7 @@ void expect_rows(const cuda::DevicePtr& device, const Loop& loop, const char* fo
   const uint64_t arguments[] = {from.address(), to.address(), places.address(), kRowCount,
                                 static_cast<uint64_t>(length)};
   stream.to_device(from.address(), x.data(), bytes);
-  stream.launch(module.function("loop", loop.threads, 0, loop.cluster), shape, {}, arguments,
+  stream.launch({module.function("loop", loop.threads, 0, loop.cluster), shape, {}, arguments},
                 "loop");
   stream.to_host(y.data(), to.address(), bytes);
   stream.synchronize();

@@ -11,7 +11,7 @@
 #include "cuda/library.h"
 #include "redfuser/error.h"
 #include "redfuser/libraries.h"
-#include "runtime/gpu/arena.h"
+#include "runtime/gpu/bound/arena.h"
 
 namespace redfuser {
 namespace {

@@ -33,7 +33,8 @@ class Enqueue : public FakeGpu {
   // The two first arguments of the only launch since the last call, in either order.
   void expect_launch(uint64_t a, uint64_t b) {
     ASSERT_EQ(gpu->launches.size(), 1u);
-    const std::vector<uint64_t>& got = gpu->launches[0].arguments;
+    std::vector<uint64_t> got = gpu->launches[0].arguments;
+    got.resize(2);
     EXPECT_TRUE((got == std::vector{a, b}) || (got == std::vector{b, a}));
     gpu->launches.clear();
   }
@@ -89,17 +90,56 @@ TEST_F(Enqueue, UsesTheCallersStream) {
 
 TEST_F(Enqueue, TheSameAddressesReplayAGraph) {
   Session session = session_for(kExp);
-  const Block x(100), y(100), z(100);
+  const Block x(100), y(100);
   for (int run = 0; run < 4; ++run) {
     session.enqueue({{"x", x.tensor}}, {{"y", y.tensor}}, nullptr);
   }
   EXPECT_EQ(gpu->launches.size(), 1u);
   EXPECT_EQ(gpu->recorded, 1);
   EXPECT_EQ(gpu->replays, 3);
-  gpu->launches.clear();
-  session.enqueue({{"x", x.tensor}}, {{"y", z.tensor}}, nullptr);
+}
+
+TEST_F(Enqueue, OtherAddressesChangeTheGraph) {
+  Session session = session_for(kExp);
+  const Block x(100), y(100), z(100);
+  for (const Block* out : {&y, &y, &z, &y}) {
+    session.enqueue({{"x", x.tensor}}, {{"y", out->tensor}}, nullptr);
+  }
+  EXPECT_EQ(gpu->graphs, 1);
+  EXPECT_EQ(gpu->changed_nodes, 2);
+  ASSERT_EQ(gpu->replayed.size(), 3u);
+  gpu->launches = {gpu->replayed[1]};
   expect_launch(x.address(), z.address());
-  EXPECT_EQ(gpu->live_graphs, 0);
+  gpu->launches = {gpu->replayed[2]};
+  expect_launch(x.address(), y.address());
+}
+
+// A step waits for one that reads the memory that it writes.
+class Overlap : public Enqueue {
+ protected:
+  void run(const Block& y) {
+    session.enqueue({{"x", x.tensor}, {"z", z.tensor}}, {{"y", y.tensor}, {"w", w.tensor}},
+                    nullptr);
+  }
+  Session session = session_for(
+      "g (float[n] x, float[n] z) => (float[n] y, float[n] w) {"
+      " a = Constant<value = int64 {0}>() w = CumSum(z, a) y = Exp(x) }");
+  const Block x{100}, z{100}, w{100}, other{100};
+};
+
+TEST_F(Overlap, ThatIsNewIsAnotherGraph) {
+  for (const Block* y : {&other, &other, &z, &z, &other}) run(*y);
+  EXPECT_EQ(gpu->awaits, (std::vector<size_t>{0, 0, 2, 0, 1, 2, 0, 0, 2}));
+  EXPECT_EQ(gpu->graphs, 3);
+  EXPECT_EQ(gpu->changed_nodes, 0);
+}
+
+// The last graph is replayed for the runs that it serves; the others are enqueued.
+TEST_F(Overlap, IsNotRecordedForever) {
+  for (int i = 0; i < 10; ++i) run(i % 2 == 0 ? other : z);
+  EXPECT_EQ(gpu->graphs, 3);
+  EXPECT_EQ(gpu->replays, 6);
+  EXPECT_EQ(gpu->launches.size(), 2u * 4);
 }
 
 // Steps that share no bytes are beside each other in the graph; others wait.
@@ -146,31 +186,29 @@ TEST_F(Enqueue, AProductStartsEarlyBehindOneKernel) {
   }
 }
 
-// The sizes of a growing state.
-TEST_F(Enqueue, RunsOfNewSizesChangeOneGraph) {
+// The sizes of a growing state: a run is enqueued, the next one recorded, and others change that.
+TEST_F(Enqueue, RunsThatGrowChangeOneGraph) {
   Session session = session_for(kExp);
-  for (int n = 1; n <= 3; ++n) session.run({{"x", vector_of(n)}});
-  EXPECT_EQ(gpu->launches.size(), 3u);
-  for (int n = 4; n <= 10; ++n) session.run({{"x", vector_of(n)}});
-  EXPECT_EQ(gpu->launches.size(), 3u);
-  EXPECT_EQ(gpu->graphs, 1);
-  EXPECT_EQ(gpu->graph_updates, 6);
-  EXPECT_EQ(gpu->replays, 7);
-  session.run({{"x", vector_of(10)}});
-  session.run({{"x", vector_of(11)}});
+  for (int n = 1; n <= 4; ++n) session.run({{"x", vector_of(n)}});
   EXPECT_EQ(gpu->launches.size(), 4u);
-  EXPECT_EQ(gpu->graphs, 2);
+  for (int n = 5; n <= 10; ++n) session.run({{"x", vector_of(n)}});
+  session.run({{"x", vector_of(7)}});
+  EXPECT_EQ(gpu->launches.size(), 4u);
+  EXPECT_EQ(gpu->graphs, 1);
+  EXPECT_EQ(gpu->changed_nodes, 6);
+  EXPECT_EQ(gpu->replays, 7);
+  session.run({{"x", vector_of(17)}});  // of the next length class
+  EXPECT_EQ(gpu->launches.size(), 5u);
 }
 
-// Each run has other calls than the one before.
-TEST_F(Enqueue, GraphsThatCannotBeChangedAreNotRecordedForever) {
-  Session session = session_for(
-      "g (float[n] x, float[m] z) => (float[n] y, float[m] w) { y = Exp(x) w = Log(z) }");
-  for (int run = 0; run < 10; ++run) {
-    session.run({{"x", vector_of(run + 1)}, {"z", vector_of(run % 2 == 0 ? 0 : run)}});
-  }
-  EXPECT_EQ(gpu->graphs, 3);
-  EXPECT_EQ(gpu->graph_updates, 0);
+// A driver that refuses gets the calls anew, which change the same graph.
+TEST_F(Enqueue, KernelsThatCannotBeChangedAreRecordedAnew) {
+  gpu->changes_nodes = false;
+  Session session = session_for(kExp);
+  for (int n = 1; n <= 10; ++n) session.run({{"x", vector_of(n)}});
+  EXPECT_EQ(gpu->launches.size(), 4u);
+  EXPECT_EQ(gpu->graphs, 1);
+  EXPECT_EQ(gpu->graph_updates, 5);
 }
 
 TEST_F(Enqueue, ALostCaptureIsNoLostRun) {
@@ -202,8 +240,8 @@ TEST_F(Enqueue, AllocatesNothingAfterTheFirstRunOfAShape) {
 TEST_F(Enqueue, KeepsSoManyGraphs) {
   options.kept_shapes = 3;
   Session session = session_for(kExp);
-  session.run({{"x", vector_of(100)}});
-  for (int n = 1; n <= 10; ++n) {
+  session.run({{"x", vector_of(16 << 10)}});
+  for (int n = 16; n <= 16 << 9; n *= 2) {
     for (int run = 0; run < 3; ++run) session.run({{"x", vector_of(n)}});
   }
   EXPECT_EQ(gpu->graphs, 10);

@@ -25,7 +25,8 @@ if(NOT TARGET redfuser_workloads)
   list(REMOVE_ITEM device_test_sources ${CMAKE_CURRENT_LIST_DIR}/sweep_test.cpp)
 endif()
 add_executable(redfuser_device_tests ${device_test_sources} ${CMAKE_CURRENT_LIST_DIR}/main.cpp
-               ${CMAKE_CURRENT_LIST_DIR}/launch_rules.cpp)
+               ${CMAKE_CURRENT_LIST_DIR}/launch_rules.cpp
+               ${CMAKE_CURRENT_LIST_DIR}/../support/test_paths.cpp)
 foreach(library IN ITEMS fake_cublasLt fake_nvidia-ml)
   target_link_libraries(${library} PRIVATE fake_cuda)
   set_target_properties(${library} PROPERTIES BUILD_RPATH "$ORIGIN")

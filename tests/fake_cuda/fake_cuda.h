@@ -43,18 +43,24 @@ struct FakeCuda {
   // Recorded calls.
   struct Launch {
     void* stream;
-    std::vector<uint64_t> arguments;  // pointers first; as many as a kernel takes at least
+    std::vector<uint64_t> arguments;  // of a tensor map the first bytes
     unsigned block;                   // 0: a product
     int proposal = 0;
+    size_t kernel = 0;  // by its text
+    unsigned grid[3] = {1, 1, 1};
   };
   std::vector<Launch> launches;  // neither recorded nor replayed
+  std::vector<Launch> replayed;
   double clock_ms = 0;
   int operations = 0;  // copies, launches and products that the device has done
   int recorded = 0, replays = 0, live_graphs = 0, graphs = 0, graph_updates = 0;
+  int changed_nodes = 0;      // of graphs, by their arguments alone
+  int changed_at_replay = 0;  // those before the last replay
+  bool changes_nodes = true;  // the driver takes such changes
   // Streams that wait for an event, and the operations that the device had done at the event.
   std::vector<std::pair<void*, int>> stream_waits;
   std::vector<size_t> awaits;  // numbers of nodes that recorded work was made to wait for
-  std::vector<int> early;  // numbers of recorded launches that may start before others end
+  std::vector<int> early;      // numbers of recorded launches that may start before others end
   int to_device = 0, to_host = 0, on_device = 0;  // copies
   int allocations = 0, pinned = 0;
   int contexts = 0;  // retained

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,19 +29,32 @@ struct Event {
   int operations = 0;
 };
 
-// What a stream recorded: to be done at every replay.
-using Nodes = std::vector<std::function<void()>>;
+// What a stream recorded: to be done at every replay, and the launches of kernels and products.
+struct Node {
+  std::function<void()> work;
+  std::optional<FakeCuda::Launch> launch;
+  std::vector<GraphNodeHandle> awaited;  // numbers of nodes, 1 the first
+};
+using Nodes = std::vector<Node>;
 
 struct Stream {
   bool capturing = false, lost = false;
   Nodes nodes;
-  std::vector<GraphNodeHandle> awaited;
+  std::vector<GraphNodeHandle> awaited;  // by the next node
+
+  void record(Node node) {
+    node.awaited = std::move(awaited);
+    nodes.push_back(std::move(node));
+    awaited = {reinterpret_cast<GraphNodeHandle>(nodes.size())};
+  }
 };
 
 // Machine code is the text itself; a function is its module.
 struct Kernel {
   std::string text;
   FunctionState state;
+  size_t hash = 0;
+  int parameters = 0;
 };
 
 Result refused(const std::string& problem) {
@@ -70,6 +84,19 @@ int parameters_of(const std::string& text) {
   const auto list = text.begin() + static_cast<std::ptrdiff_t>(open);
   return 1 +
          static_cast<int>(std::count(list, text.begin() + static_cast<std::ptrdiff_t>(end), ','));
+}
+
+FakeCuda::Launch launch_of(StreamHandle stream, const Kernel& kernel, const unsigned* grid,
+                           unsigned block, void** arguments) {
+  FakeCuda::Launch launch{stream, {}, block, 0, kernel.hash, {grid[0], grid[1], grid[2]}};
+  for (int i = 0; i < kernel.parameters; ++i) {
+    launch.arguments.push_back(*static_cast<uint64_t*>(arguments[i]));
+  }
+  return launch;
+}
+
+double time_of(const Kernel& kernel, unsigned block) {
+  return fake.kernel_ms ? fake.kernel_ms(kernel.text, block) : 0;
 }
 
 // The text contains what a variable of the environment says.
@@ -220,6 +247,7 @@ Result cuStreamSynchronize(StreamHandle) { return kSuccess; }
 Result cuStreamBeginCapture_v2(StreamHandle stream, int) {
   const std::lock_guard lock(mutex);
   static_cast<Stream*>(stream)->lost = fake.lost_captures > 0 && fake.lost_captures--;
+  static_cast<Stream*>(stream)->awaited.clear();
   return static_cast<Stream*>(stream)->capturing = true, kSuccess;
 }
 Result cuStreamEndCapture(StreamHandle handle, GraphHandle* graph) {
@@ -228,16 +256,14 @@ Result cuStreamEndCapture(StreamHandle handle, GraphHandle* graph) {
   *graph = new Nodes(std::move(stream.nodes));
   return stream.nodes.clear(), kSuccess;
 }
-// Nodes are numbers: 1 is the first.
 Result cuStreamGetCaptureInfo_v2(StreamHandle handle, int* status, uint64_t*, GraphHandle*,
                                  const GraphNodeHandle** nodes, size_t* count) {
   const std::lock_guard lock(mutex);
   auto& stream = *static_cast<Stream*>(handle);
   if (stream.lost) return kCaptureInvalidated;
   *status = stream.capturing ? 1 : 0;
-  stream.awaited.assign(1, reinterpret_cast<GraphNodeHandle>(stream.nodes.size()));
   *nodes = stream.awaited.data();
-  *count = stream.nodes.empty() ? 0 : 1;
+  *count = stream.awaited.size();
   return kSuccess;
 }
 Result cuStreamUpdateCaptureDependencies(StreamHandle handle, GraphNodeHandle* nodes, size_t count,
@@ -250,6 +276,7 @@ Result cuStreamUpdateCaptureDependencies(StreamHandle handle, GraphNodeHandle* n
     return number > 0 && number <= stream.nodes.size();
   });
   if (!stream.capturing || flags != kSetDependencies || !known) return kInvalidValue;
+  stream.awaited.assign(nodes, nodes + count);
   fake.awaits.push_back(count);
   return kSuccess;
 }
@@ -261,13 +288,32 @@ Result cuGraphInstantiateWithFlags(GraphExecHandle* exec, GraphHandle graph, uns
 Result cuGraphExecUpdate_v2(GraphExecHandle exec, GraphHandle graph, GraphUpdateResult*) {
   const std::lock_guard lock(mutex);
   Nodes &to = *static_cast<Nodes*>(exec), &from = *static_cast<Nodes*>(graph);
-  if (to.size() != from.size()) return kGraphUpdateFailure;
+  const auto same = [](const Node& a, const Node& b) { return a.awaited == b.awaited; };
+  if (!std::equal(to.begin(), to.end(), from.begin(), from.end(), same)) return kGraphUpdateFailure;
   to = from;
   return ++fake.graph_updates, kSuccess;
 }
+Result cuGraphExecKernelNodeSetParams_v2(GraphExecHandle exec, GraphNodeHandle handle,
+                                         const KernelNodeParameters* to) {
+  const std::lock_guard lock(mutex);
+  Nodes& nodes = *static_cast<Nodes*>(exec);
+  const auto number = reinterpret_cast<uintptr_t>(handle);
+  if (!fake.changes_nodes || number == 0 || number > nodes.size()) return kInvalidValue;
+  Node& node = nodes[number - 1];
+  if (!node.launch || node.launch->block == 0) return kInvalidValue;
+  const Kernel& kernel = *static_cast<Kernel*>(to->function);
+  const double time = time_of(kernel, to->block[0]);
+  node.work = [time] { pass(time); };
+  node.launch = launch_of(nullptr, kernel, to->grid, to->block[0], to->arguments);
+  return ++fake.changed_nodes, kSuccess;
+}
 Result cuGraphLaunch(GraphExecHandle exec, StreamHandle) {
   const std::lock_guard lock(mutex);
-  for (const auto& node : *static_cast<Nodes*>(exec)) node();
+  fake.changed_at_replay = fake.changed_nodes;
+  for (const Node& node : *static_cast<Nodes*>(exec)) {
+    node.work();
+    if (node.launch) fake.replayed.push_back(*node.launch);
+  }
   return ++fake.replays, kSuccess;
 }
 Result cuGraphExecDestroy(GraphExecHandle exec) {
@@ -288,9 +334,10 @@ Result cuEventRecordWithFlags(EventHandle event, StreamHandle handle, unsigned f
   auto& stream = *static_cast<Stream*>(handle);
   if (!stream.capturing || flags != kEventRecordExternal) return kInvalidValue;
   if (stream.lost) return kCaptureInvalidated;
-  stream.nodes.push_back([event] {
-    *static_cast<Event*>(event) = {fake.clock_ms, fake.operations};
-  });
+  stream.nodes.push_back({[event] {
+                            *static_cast<Event*>(event) = {fake.clock_ms, fake.operations};
+                          },
+                          {}});
   return kSuccess;
 }
 Result cuStreamWaitEvent(StreamHandle stream, EventHandle event, unsigned) {
@@ -309,6 +356,8 @@ Result cuEventElapsedTime(float* milliseconds, EventHandle from, EventHandle to)
 Result cuModuleLoadData(ModuleHandle* module, const void* image) {
   if (fake.module_result != kSuccess) return fake.module_result;
   auto* kernel = new Kernel{static_cast<const char*>(image), {}};
+  kernel->hash = std::hash<std::string>()(kernel->text);
+  kernel->parameters = parameters_of(kernel->text);
   kernel->state.most_threads = most_threads(kernel->text);
   if (fake.static_shared) kernel->state.static_shared = fake.static_shared(kernel->text);
   return *module = kernel, kSuccess;
@@ -347,7 +396,6 @@ Result cuTensorMapEncodeTiled(TensorMap* map, int dtype, unsigned rank, void* ad
       map_problem({map, dtype, rank, address, dims, strides, box, steps, interleave, swizzle}));
 }
 
-// Keeps the first two arguments: pointers, or sizes of 8 bytes.
 Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, void** arguments,
                         void**) {
   const std::lock_guard lock(mutex);
@@ -356,10 +404,12 @@ Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, voi
   const Result result = refused(launch_problem(*config, kernel.state, fake.architecture));
   if (result != kSuccess) return result;
   if (named_in("FAKE_CUDA_FAILS", kernel.text)) return kLaunchFailed;
-  const double time = fake.kernel_ms ? fake.kernel_ms(kernel.text, config->block[0]) : 0;
+  const double time = time_of(kernel, config->block[0]);
+  const FakeCuda::Launch launch =
+      launch_of(config->stream, kernel, config->grid, config->block[0], arguments);
   if (stream.capturing) {
     if (stream.lost) return kCaptureInvalidated;
-    stream.nodes.push_back([time] { pass(time); });
+    stream.record({[time] { pass(time); }, launch, {}});
     for (unsigned i = 0; i < config->attribute_count; ++i) {
       const LaunchAttribute& attribute = config->attributes[i];
       const bool early = attribute.id == kAttributeProgrammaticSerialization;
@@ -369,10 +419,6 @@ Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, voi
   }
   if (time < 0) return kLaunchFailed;
   pass(time);
-  FakeCuda::Launch launch{config->stream, {}, config->block[0]};
-  for (int i = 0; i < std::min(2, parameters_of(kernel.text)); ++i) {
-    launch.arguments.push_back(*static_cast<uint64_t*>(arguments[i]));
-  }
   fake.launches.push_back(launch);
   return kSuccess;
 }
@@ -382,7 +428,8 @@ int fake_product(StreamHandle stream, int proposal) {
   const std::lock_guard lock(mutex);
   const double time = fake.product_ms ? fake.product_ms(proposal) : 0;
   if (static_cast<Stream*>(stream)->capturing) {
-    static_cast<Stream*>(stream)->nodes.push_back([time] { pass(time); });
+    static_cast<Stream*>(stream)->record(
+        {[time] { pass(time); }, FakeCuda::Launch{stream, {}, 0, proposal}, {}});
     return ++fake.recorded, kSuccess;
   }
   pass(time);

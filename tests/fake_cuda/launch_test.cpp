@@ -163,7 +163,7 @@ TEST_F(Launch, AsksForDynamicAndStaticSharedMemory) {
       const cuda::FunctionHandle function = module.function("kernel", 32, shared, 1);
       cuda::LaunchShape shape;
       shape.shared_bytes = static_cast<uint32_t>(shared);
-      stream.launch(function, shape, {}, arguments, "kernel");
+      stream.launch({function, shape, {}, arguments}, "kernel");
       EXPECT_TRUE(gpu->refusals.empty()) << static_bytes << " + " << shared;
     }
   }

@@ -14,7 +14,7 @@
 #include "codegen/select/generate.h"
 #include "cuda/driver.h"
 #include "fake_cuda/device_harness.h"
-#include "runtime/gpu/program.h"
+#include "runtime/gpu/bound/program.h"
 #include "runtime/program/compiled_program.h"
 
 namespace redfuser::device_tests {

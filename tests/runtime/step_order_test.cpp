@@ -1,5 +1,5 @@
 // The edges of a run's graph: steps that touch the same bytes keep their order, others need none.
-#include "runtime/gpu/step_order.h"
+#include "runtime/gpu/bound/step_order.h"
 
 #include <gtest/gtest.h>
 

@@ -1,17 +1,15 @@
 #include "runtime/cpu/growing_program.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "base/error.h"
 #include "cpu/steps/cascade/cascade_families.h"
 #include "cpu/steps/map/map_append.h"
 #include "cpu/steps/map/map_families.h"
+#include "runtime/program/sizes/growing_symbols.h"
 
 namespace redfuser::runtime {
 namespace {
-
-constexpr int64_t kFewestPositions = 16;
 
 size_t index(ir::ValueId id) { return static_cast<size_t>(id); }
 
@@ -169,8 +167,7 @@ cpu::GrowingSizes growing_sizes(const std::vector<GrowingState>& states,
                                 size_t length, int64_t positions) {
   cpu::GrowingSizes sizes;
   sizes.length = length;
-  const auto wanted = static_cast<uint64_t>(std::max(positions, kFewestPositions));
-  auto most = static_cast<int64_t>(std::bit_ceil(wanted));
+  int64_t most = greatest_length(positions);
   for (const GrowingState& state : states) most = std::min(most, state.room[state.axis]);
   sizes.most = symbols;
   sizes.offsets.resize(symbols.size());

@@ -13,7 +13,7 @@
 #include "runtime/cpu/growing_program.h"
 #include "runtime/cpu/memory_meter.h"
 #include "runtime/program/compiled_program.h"
-#include "runtime/program/size_checks.h"
+#include "runtime/program/sizes/size_checks.h"
 
 namespace redfuser::runtime {
 

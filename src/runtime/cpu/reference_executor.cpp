@@ -13,7 +13,7 @@
 #include "reference/expressions/lanes.h"
 #include "runtime/cpu/cpu_executor.h"
 #include "runtime/program/bind_inputs.h"
-#include "runtime/program/size_checks.h"
+#include "runtime/program/sizes/size_checks.h"
 
 namespace redfuser::runtime {
 namespace {

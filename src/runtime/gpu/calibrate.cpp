@@ -10,7 +10,7 @@
 #include "cuda/cublaslt.h"
 #include "cuda/nvml.h"
 #include "cuda/nvrtc.h"
-#include "runtime/gpu/program.h"
+#include "runtime/gpu/bound/program.h"
 
 namespace redfuser {
 namespace {
@@ -88,7 +88,7 @@ class Calibrator {
               const std::vector<uint64_t>& arguments) {
     const cuda::FunctionHandle function =
         module_.function(name, static_cast<int>(shape.block), 0, 1);
-    stream_.launch(function, shape, {}, arguments, name);
+    stream_.launch({function, shape, {}, arguments}, name);
   }
 
   // The median of a few runs, in microseconds.

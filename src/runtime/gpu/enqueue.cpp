@@ -25,15 +25,25 @@ bool usable(const DeviceTensor& tensor) {
   return !tensor.on_host && bytes_of(tensor) > 0 && address_of(tensor) % kAlignment == 0;
 }
 
-bool overlap(const DeviceTensor& a, const DeviceTensor& b) {
-  if (a.on_host != b.on_host) return false;
-  return address_of(a) < address_of(b) + static_cast<uint64_t>(bytes_of(b)) &&
-         address_of(b) < address_of(a) + static_cast<uint64_t>(bytes_of(a));
+// Of a tensor on the GPU; empty of one on the host.
+MemoryRange range_of(const DeviceTensor& tensor) {
+  if (tensor.on_host) return {};
+  return {address_of(tensor), address_of(tensor) + static_cast<uint64_t>(bytes_of(tensor))};
 }
 
-const DeviceTensor* find(const NamedDeviceTensors& tensors, const std::string& name) {
-  const auto found = tensors.find(name);
-  return found == tensors.end() ? nullptr : &found->second;
+bool overlap(const MemoryRange& a, const MemoryRange& b) {
+  return a.begin < b.end && b.begin < a.end;
+}
+
+// By the order of `ids`; null where none is given.
+std::vector<const DeviceTensor*> by_id(const ir::Graph& graph, const std::vector<ir::ValueId>& ids,
+                                       const NamedDeviceTensors& tensors) {
+  std::vector<const DeviceTensor*> result;
+  for (const ir::ValueId id : ids) {
+    const auto found = tensors.find(graph.values[static_cast<size_t>(id)].name);
+    result.push_back(found == tensors.end() ? nullptr : &found->second);
+  }
+  return result;
 }
 
 void check_pointer(const std::string& name, const DeviceTensor& tensor) {
@@ -42,67 +52,82 @@ void check_pointer(const std::string& name, const DeviceTensor& tensor) {
 
 }  // namespace
 
-void GpuExecutor::check_not_ours(const std::string& name, const DeviceTensor& tensor) const {
-  DeviceTensor arena;
-  arena.dtype = DType::Int8;
-  arena.dims = {arena_.bytes()};
-  arena.data = reinterpret_cast<void*>(arena_.address());
-  if (!overlap(arena, tensor)) return;
-  user_error("\"{}\" lies in the session's own memory, which this run overwrites; copy it first",
-             name);
+void GpuExecutor::check_not_ours(const NamedDeviceTensors& tensors) const {
+  const MemoryRange ours{arena_.address(),
+                         arena_.address() + static_cast<uint64_t>(arena_.bytes())};
+  for (const auto& [name, tensor] : tensors) {
+    if (!overlap(ours, range_of(tensor))) continue;
+    user_error("\"{}\" lies in the session's own memory, which this run overwrites; copy it first",
+               name);
+  }
 }
 
-void GpuExecutor::check_output(const std::string& name, const DeviceTensor& given) const {
-  const auto found = std::find_if(
-      graph_.outputs.begin(), graph_.outputs.end(),
-      [&](ir::ValueId id) { return graph_.values[static_cast<size_t>(id)].name == name; });
-  if (found == graph_.outputs.end()) user_error("the model has no output \"{}\"", name);
-  if (program_->host().keeps(*found)) {
-    user_error("output \"{}\" is made in host memory of its own; give no memory for it", name);
+void GpuExecutor::check_outputs(const NamedDeviceTensors& given,
+                                const std::vector<const DeviceTensor*>& outputs) const {
+  size_t known = 0;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i] == nullptr) continue;
+    ++known;
+    check_output(graph_.outputs[i], *outputs[i]);
   }
-  const Tensor got = Tensor::wrap(given.dtype, given.dims, nullptr, nullptr);
-  const Tensor wanted = Tensor::wrap(graph_.values[static_cast<size_t>(*found)].dtype,
-                                     cpu::dims_of(graph_, *found, symbols_), nullptr, nullptr);
-  if (got.dtype() != wanted.dtype() || got.dims() != wanted.dims()) {
-    user_error("output \"{}\" is given memory for {}, but it is {}", name, describe(got),
-               describe(wanted));
+  if (known == given.size()) return;
+  for (const auto& [name, tensor] : given) {
+    const bool is_output =
+        std::any_of(graph_.outputs.begin(), graph_.outputs.end(),
+                    [&, &wanted = name](ir::ValueId id) { return value_of(id).name == wanted; });
+    if (!is_output) user_error("the model has no output \"{}\"", name);
   }
-  check_pointer(name, given);
+}
+
+void GpuExecutor::check_output(ir::ValueId output, const DeviceTensor& given) const {
+  const ir::Value& value = value_of(output);
+  if (program_->host().keeps(output)) {
+    user_error("output \"{}\" is made in host memory of its own; give no memory for it",
+               value.name);
+  }
+  const Dims wanted = cpu::dims_of(graph_, output, symbols_);
+  if (given.dtype != value.dtype || given.dims != wanted) {
+    user_error("output \"{}\" is given memory for {}, but it is {}", value.name,
+               describe(Tensor::wrap(given.dtype, given.dims, nullptr, nullptr)),
+               describe(Tensor::wrap(value.dtype, wanted, nullptr, nullptr)));
+  }
+  check_pointer(value.name, given);
 }
 
 // Inputs and outputs that are used in place. An output whose memory the program still reads is
 // copied at the end.
-Addresses GpuExecutor::addresses_of(const NamedDeviceTensors& inputs,
-                                    const NamedDeviceTensors& outputs) const {
+Addresses GpuExecutor::addresses_of(const std::vector<const DeviceTensor*>& inputs,
+                                    const std::vector<const DeviceTensor*>& outputs) const {
   Addresses addresses;
-  for (const ir::ValueId id : graph_.inputs) {
-    const DeviceTensor& tensor = inputs.at(graph_.values[static_cast<size_t>(id)].name);
-    if (usable(tensor)) addresses[id] = address_of(tensor);
+  std::vector<MemoryRange> read, taken;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    read.push_back(range_of(*inputs[i]));
+    if (usable(*inputs[i])) addresses[graph_.inputs[i]] = address_of(*inputs[i]);
   }
-  const std::vector<ir::ValueId> produced = program_->produced_outputs();
-  std::vector<const DeviceTensor*> taken;
-  for (const ir::ValueId id : graph_.outputs) {
-    const DeviceTensor* given = find(outputs, graph_.values[static_cast<size_t>(id)].name);
-    const ir::ValueId root = program_->compiled().plan.root(id);
-    const bool ours = std::find(produced.begin(), produced.end(), root) != produced.end();
-    if (given == nullptr || !usable(*given) || !ours || addresses.count(root)) continue;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const ir::ValueId id = graph_.outputs[i], root = program_->compiled().plan.root(id);
+    if (outputs[i] == nullptr || !usable(*outputs[i]) || !program_->produces(id) ||
+        addresses.count(root)) {
+      continue;
+    }
+    const MemoryRange range = range_of(*outputs[i]);
     bool free = std::none_of(taken.begin(), taken.end(),
-                             [&](const DeviceTensor* other) { return overlap(*given, *other); });
-    for (const ir::ValueId input : graph_.inputs) {
-      const DeviceTensor& tensor = inputs.at(graph_.values[static_cast<size_t>(input)].name);
-      if (!overlap(*given, tensor)) continue;
-      free = free && tensor.data == given->data && may_write_in_place(*compiled_, id, input);
+                             [&](const MemoryRange& other) { return overlap(range, other); });
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      if (!overlap(range, read[k])) continue;
+      free = free && read[k].begin == range.begin &&
+             may_write_in_place(*compiled_, id, graph_.inputs[k]);
     }
     if (!free) continue;
-    addresses[root] = address_of(*given);
-    taken.push_back(given);
+    addresses[root] = range.begin;
+    taken.push_back(range);
   }
   return addresses;
 }
 
 DeviceTensor GpuExecutor::deliver(const BoundProgram& shape, ir::ValueId id,
                                   const DeviceTensor* given, const cuda::Stream& stream) const {
-  const ir::Value& value = graph_.values[static_cast<size_t>(id)];
+  const ir::Value& value = value_of(id);
   const bool known = value.is_constant() && !program_->has_constant(id);
   if (program_->host().keeps(id) && !value.is_constant()) {
     const auto tensor = std::make_shared<Tensor>(host_run_->value(id));
@@ -111,7 +136,7 @@ DeviceTensor GpuExecutor::deliver(const BoundProgram& shape, ir::ValueId id,
   if (given == nullptr) {
     DeviceTensor result;
     result.dtype = value.dtype;
-    result.dims = value.is_constant() ? value.constant.dims() : shape.layout().dims(id);
+    result.dims = value.is_constant() ? value.constant.dims() : shape.dims(id);
     result.on_host = known;
     result.data = known ? const_cast<void*>(value.constant.data())
                         : reinterpret_cast<void*>(shape.address(id));
@@ -142,19 +167,19 @@ NamedDeviceTensors GpuExecutor::enqueue(const NamedDeviceTensors& inputs,
     shapes[name] = Tensor::wrap(tensor.dtype, tensor.dims, tensor.data, nullptr);
   }
   bind_sizes(shapes);
-  check_positions([&](ir::ValueId id) {
-    return inputs.at(graph_.values[static_cast<size_t>(id)].name).on_host;
-  });
-  for (const auto& [name, tensor] : outputs) check_output(name, tensor);
-  for (const NamedDeviceTensors* tensors : {&inputs, &outputs}) {
-    for (const auto& [name, tensor] : *tensors) check_not_ours(name, tensor);
-  }
+  check_positions([&](ir::ValueId id) { return inputs.at(value_of(id).name).on_host; });
+  const auto sources = by_id(graph_, graph_.inputs, inputs);
+  const auto targets = by_id(graph_, graph_.outputs, outputs);
+  check_outputs(outputs, targets);
+  check_not_ours(inputs);
+  check_not_ours(outputs);
   const cuda::Stream stream(program_->device(), handle != nullptr ? handle : stream_.handle());
   bool waits = false;
   const InputCopy copy_inputs = [&](const BoundProgram& to) {
-    for (const ir::ValueId id : graph_.inputs) {
+    for (size_t i = 0; i < sources.size(); ++i) {
+      const ir::ValueId id = graph_.inputs[i];
       if (program_->host().keeps(id)) continue;
-      const DeviceTensor& tensor = inputs.at(graph_.values[static_cast<size_t>(id)].name);
+      const DeviceTensor& tensor = *sources[i];
       waits = waits || tensor.on_host;
       if (tensor.on_host) {
         stream.to_device(to.address(id), tensor.data, bytes_of(tensor));
@@ -163,7 +188,8 @@ NamedDeviceTensors GpuExecutor::enqueue(const NamedDeviceTensors& inputs,
       }
     }
   };
-  BoundProgram& shape = shape_for(addresses_of(inputs, outputs), [&](const BoundProgram& to) {
+  Addresses addresses = addresses_of(sources, targets);
+  BoundProgram& shape = shape_for(addresses, [&](const BoundProgram& to) {
     copy_inputs(to);
     stream.synchronize();  // candidates run on the session's stream
   });
@@ -176,13 +202,13 @@ NamedDeviceTensors GpuExecutor::enqueue(const NamedDeviceTensors& inputs,
   timer_.time_enqueue([&] { launch(shape, stream); });
   timer_.mark(RunTimer::kComputed, stream);
   NamedDeviceTensors result;
-  for (const ir::ValueId id : graph_.outputs) {
-    const std::string& name = graph_.values[static_cast<size_t>(id)].name;
-    const DeviceTensor* given = find(outputs, name);
-    result[name] = deliver(shape, id, given, stream);
-    waits = waits || (given != nullptr && given->on_host);
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const ir::ValueId id = graph_.outputs[i];
+    result[value_of(id).name] = deliver(shape, id, targets[i], stream);
+    waits = waits || (targets[i] != nullptr && targets[i]->on_host);
   }
   timer_.mark(RunTimer::kOutputsCopied, stream);
+  foresee(std::move(addresses));
   if (waits) stream.synchronize();
   for (const ir::ValueId id : graph_.inputs) values_[static_cast<size_t>(id)] = Tensor();
   return result;

@@ -8,7 +8,7 @@
 #include "cuda/nvrtc.h"
 #include "runtime/load/fallback.h"
 #include "runtime/program/bind_inputs.h"
-#include "runtime/program/size_checks.h"
+#include "runtime/program/sizes/size_checks.h"
 
 namespace redfuser::runtime {
 namespace {
@@ -65,67 +65,6 @@ GpuExecutor::~GpuExecutor() {
   } catch (const std::exception&) {
     // The run that failed has thrown the error.
   }
-}
-
-void GpuExecutor::reserve(int64_t arena_bytes) {
-  const int64_t fixed = program_->constant_bytes() + workspace_.bytes();
-  if (memory_limit_ > 0 && arena_bytes > memory_limit_ - fixed) {
-    user_error(
-        "a run of these shapes needs {} bytes of GPU memory besides {} for weights and "
-        "workspace, above the limit of {}",
-        arena_bytes, fixed, memory_limit_);
-  }
-  if (arena_bytes > arena_.bytes()) {
-    shapes_.clear();  // their calls point into the old arena
-    arena_ = cuda::Buffer();
-    arena_ = cuda::Buffer(program_->device(), arena_bytes, "the arena of tensors");
-  }
-  peak = fixed + arena_.bytes();
-}
-
-BoundProgram& GpuExecutor::shape_for(const Addresses& addresses, const InputCopy& copy_inputs) {
-  Key key{symbols_, keeps_any(), {}};
-  for (const auto& [value, address] : addresses) key.elsewhere.push_back(value);
-  const auto found = std::find_if(shapes_.begin(), shapes_.end(),
-                                  [&](const auto& entry) { return entry.first == key; });
-  if (found != shapes_.end()) {
-    shapes_.splice(shapes_.begin(), shapes_, found);
-    shapes_.front().second.move(addresses);
-    return shapes_.front().second;
-  }
-  TunedSteps forms = tuner_ ? tune(copy_inputs) : TunedSteps{steps_, {}};
-  MemoryPlan layout(*program_, forms.steps, symbols_, key.keep_all,
-                    {key.elsewhere.begin(), key.elsewhere.end()});
-  reserve(layout.bytes());
-  while (shapes_.size() >= kept_shapes_) shapes_.pop_back();
-  shapes_.emplace_front(std::move(key),
-                        BoundProgram(*program_, std::move(forms.steps), std::move(layout), symbols_,
-                                     arena_.address(), counter_.address(), addresses));
-  shapes_.front().second.tunings = std::move(forms.tunings);
-  return shapes_.front().second;
-}
-
-// Tunes on the session's own memory and stream: a candidate runs many times, so outputs must not
-// overwrite inputs.
-TunedSteps GpuExecutor::tune(const InputCopy& copy_inputs) {
-  const std::vector<TuningTask> tasks = tuning_tasks(*program_, steps_, symbols_);
-  if (!tuner_->knows(tasks)) {
-    MemoryPlan layout(*program_, steps_, symbols_, false);
-    reserve(layout.bytes());
-    const BoundProgram shape(*program_, steps_, std::move(layout), symbols_, arena_.address(),
-                             counter_.address());
-    copy_inputs(shape);
-    const int64_t room = memory_limit_ > 0 ? memory_limit_ - peak : INT64_MAX;
-    try {
-      tuner_->measure(tasks, shape, stream_, workspace_.address(), room);
-    } catch (const StepFailure& failure) {
-      replace_default(failure);
-      return tune(copy_inputs);
-    }
-  }
-  TunedSteps forms = tuner_->tuned(tasks, steps_);
-  for (std::string& note : tuner_->take_notes()) notes.push_back(std::move(note));
-  return forms;
 }
 
 void GpuExecutor::bind_sizes(const NamedTensors& inputs) {
@@ -239,93 +178,14 @@ void GpuExecutor::replace(BoundProgram& shape, const StepFailure& failure) {
 }
 
 void GpuExecutor::launch(BoundProgram& shape, const cuda::Stream& stream) {
-  constexpr int kMaxRecordings = 3;
-  const bool records = host_run_ == nullptr && shape.recordings < kMaxRecordings;
-  new_shapes_ = shape.runs == 0 ? new_shapes_ + 1 : 0;
-  if (shape.runs > 0 && !shape.graph && records) record(shape);
-  if (records && launch_changed(shape, stream)) {
-    ++shape.runs;
-    return;
-  }
-  if (shape.graph) {
-    stream.launch(shape.graph);
+  // A kernel may be loaded at its first launch, which a recording does not allow.
+  const bool loaded = shape.runs++ > 0;
+  if (loaded && host_run_ == nullptr &&
+      shape.recording.prepare(shape, stream_, workspace_.address())) {
+    stream.launch(shape.recording.graph());
   } else {
     enqueue_all(shape, stream);
   }
-  ++shape.runs;
-}
-
-// Kernels are loaded by the first runs. Recording a graph anew takes longer than enqueuing its
-// calls.
-bool GpuExecutor::launch_changed(BoundProgram& shape, const cuda::Stream& stream) {
-  constexpr int kNewShapes = 4, kMostRemade = 3;
-  if (new_shapes_ < kNewShapes || remade_ >= kMostRemade) return false;
-  stream_.begin_capture();
-  try {
-    bool behind_kernel = false;
-    for (size_t i = 0; i < shape.steps(); ++i) {
-      if (shape.calls(i).empty()) continue;
-      shape.enqueue(i, stream_, workspace_.address(), behind_kernel);
-      behind_kernel = shape.ends_with_kernel(i);
-    }
-    remade_ = stream_.end_capture(changed_graph_) ? 0 : remade_ + 1;
-  } catch (const InternalError&) {
-    stream_.abandon_capture();
-    ++remade_;
-    return false;
-  } catch (...) {
-    stream_.abandon_capture();
-    throw;
-  }
-  stream.launch(changed_graph_);
-  return true;
-}
-
-// Other threads' calls may invalidate a capture; the calls are then enqueued without a graph.
-// Errors of the calls themselves show when they are enqueued.
-cuda::Graph GpuExecutor::recorded(const std::function<void()>& enqueue) {
-  stream_.begin_capture();
-  try {
-    enqueue();
-    return stream_.end_capture();
-  } catch (const InternalError&) {
-    stream_.abandon_capture();
-    return {};
-  } catch (...) {
-    stream_.abandon_capture();
-    throw;
-  }
-}
-
-void GpuExecutor::record(BoundProgram& shape) {
-  ++shape.recordings;
-  std::vector<size_t> steps;  // with calls
-  std::vector<StepMemory> memory;
-  for (size_t i = 0; i < shape.steps(); ++i) {
-    if (shape.calls(i).empty()) continue;
-    steps.push_back(i);
-    memory.push_back(shape.memory(i, workspace_.address()));
-  }
-  const auto awaited = awaited_steps(memory);
-  using Nodes = std::vector<cuda::GraphNodeHandle>;
-  shape.graph = recorded([&] {
-    std::vector<Nodes> ends;  // of each step
-    Nodes all;
-    for (size_t i = 0; i < steps.size(); ++i) {
-      Nodes before;
-      for (const size_t step : awaited[i]) {
-        before.insert(before.end(), ends[step].begin(), ends[step].end());
-      }
-      // A kernel that starts early waits for the one kernel before it, and so for all that this one
-      // has waited for.
-      const bool early = before.size() == 1 && shape.ends_with_kernel(steps[awaited[i].front()]);
-      stream_.await(std::move(before));
-      shape.enqueue(steps[i], stream_, workspace_.address(), early);
-      ends.push_back(stream_.awaited());
-      all.insert(all.end(), ends.back().begin(), ends.back().end());
-    }
-    stream_.await(std::move(all));
-  });
 }
 
 // Step by step, for callers that keep or replace values.
@@ -361,7 +221,7 @@ void GpuExecutor::show(const BoundProgram& shape, size_t number) {
 
 Tensor GpuExecutor::fetch(const BoundProgram& shape, ir::ValueId value) {
   if (program_->host().keeps(value)) return copied(host_run_->value(value));
-  Tensor tensor(graph_.values[index(value)].dtype, shape.layout().dims(value));
+  Tensor tensor(graph_.values[index(value)].dtype, shape.dims(value));
   stream_.to_host(tensor.mutable_data(), shape.address(value),
                   static_cast<int64_t>(tensor.bytes()));
   return tensor;
@@ -378,7 +238,7 @@ NamedTensors GpuExecutor::outputs(const BoundProgram& shape) {
       tensor = copied(value.is_constant() ? value.constant : host_run_->value(id));
       continue;
     }
-    tensor = Tensor(value.dtype, shape.layout().dims(id));
+    tensor = Tensor(value.dtype, shape.dims(id));
     computed.emplace_back(&tensor, id);
     total += static_cast<int64_t>(tensor.bytes());
   }
@@ -432,15 +292,18 @@ DeviceTiming GpuExecutor::time_on_device(const NamedTensors& inputs, double budg
   for (int i = 0; i < 2; ++i) enqueue_all(shape, stream_);
   stream_.synchronize();
   constexpr int kMaxRecordings = 10;
-  for (int i = 0; !shape.graph && i < kMaxRecordings; ++i) record(shape);
-  RF_CHECK(shape.graph, "a CUDA graph of the run cannot be recorded");
+  bool recorded = false;
+  for (int i = 0; !recorded && i < kMaxRecordings; ++i) {
+    recorded = shape.recording.record(shape, stream_, workspace_.address());
+  }
+  RF_CHECK(recorded, "a CUDA graph of the run cannot be recorded");
   const cuda::DevicePtr& gpu = program_->device();
   const cuda::Buffer flush(gpu, kFlushBytes, "overwriting the cache");
   const cuda::Event before(gpu), after(gpu);
   auto replay = [&] {
     stream_.fill(flush.address(), 0, kFlushBytes);
     before.record(stream_);
-    stream_.launch(shape.graph);
+    stream_.launch(shape.recording.graph());
     after.record(stream_);
     after.synchronize();
     return after.microseconds_since(before);

@@ -4,18 +4,21 @@
 #include <list>
 #include <vector>
 
-#include "runtime/gpu/bound_program.h"
+#include "runtime/gpu/bound/bound_program.h"
 #include "runtime/gpu/host_run.h"
 #include "runtime/gpu/run_timer.h"
 #include "runtime/gpu/tuner.h"
 #include "runtime/program/executor.h"
+#include "runtime/program/sizes/growing_symbols.h"
 
 namespace redfuser::runtime {
 
-// A shape's first run enqueues its calls; the second with the same addresses records them in a CUDA
-// graph, which later runs replay. At most SessionOptions::kept_shapes are kept; the least recently
-// used one is dropped. Nothing is allocated on the GPU after the first run of the largest shape.
-// Programs with steps on the host are enqueued step by step in every run.
+// A shape's first run enqueues its calls; the second records them in a CUDA graph, which later runs
+// replay. Other addresses change the arguments of its kernels. So do other sizes where the runs
+// grow, such as those of a growing state: they share one shape, with memory for the greatest of
+// their length class. At most SessionOptions::kept_shapes are kept; the least recently used one is
+// dropped. Nothing is allocated on the GPU after the first run of the largest shape. Programs with
+// steps on the host are enqueued step by step in every run.
 class GpuExecutor : public Executor {
  public:
   GpuExecutor(std::shared_ptr<const CompiledProgram> program, const SessionOptions& options);
@@ -39,7 +42,8 @@ class GpuExecutor : public Executor {
 
  private:
   struct Key {
-    std::vector<int64_t> symbols;
+    std::vector<int64_t> symbols;  // of the greatest run
+    std::vector<bool> grows;       // by symbol; empty where all runs have these sizes
     bool keep_all = false;
     std::vector<ir::ValueId> elsewhere;
     bool operator==(const Key&) const = default;
@@ -52,6 +56,10 @@ class GpuExecutor : public Executor {
   // Enqueues the copies of the run's inputs into a shape's memory.
   using InputCopy = std::function<void(const BoundProgram&)>;
   BoundProgram& shape_for(const Addresses& addresses, const InputCopy& copy_inputs);
+  // The shape of the runs that grow which has this one; null where there is none yet, or no room.
+  BoundProgram* growing_shape(Key key, const Addresses& addresses, const InputCopy& copy_inputs);
+  BoundProgram* known_shape(const Key& key, const Addresses& addresses);
+  BoundProgram& add_shape(Key key, TunedSteps forms, const Addresses& addresses);
   // The steps for the current sizes; measures tasks without a known choice.
   TunedSteps tune(const InputCopy& copy_inputs);
   void reserve(int64_t arena_bytes);
@@ -68,11 +76,9 @@ class GpuExecutor : public Executor {
   void replace_default(const StepFailure& failure);
   // Enqueues the calls, or their CUDA graph.
   void launch(BoundProgram& shape, const cuda::Stream& stream);
-  // Nothing if other threads' work on the GPU ended the recording.
-  cuda::Graph recorded(const std::function<void()>& enqueue);
-  void record(BoundProgram& shape);
-  // Runs a shape's first run by changed_graph_. False if it could not be recorded.
-  bool launch_changed(BoundProgram& shape, const cuda::Stream& stream);
+  // Prepares the next run of the shape while the GPU computes this one, as it is if the sizes go on
+  // growing by as much and memory outside of the session changes places.
+  void foresee(Addresses addresses);
   void run_steps(BoundProgram& shape);
   // Uploads the inputs, runs, and keeps the time of every call.
   void profile_steps(BoundProgram& shape);
@@ -82,9 +88,15 @@ class GpuExecutor : public Executor {
   Tensor fetch(const BoundProgram& shape, ir::ValueId value);
   NamedTensors outputs(const BoundProgram& shape);
   char* staging(int64_t bytes);
-  void check_not_ours(const std::string& name, const DeviceTensor& tensor) const;
-  void check_output(const std::string& name, const DeviceTensor& given) const;
-  Addresses addresses_of(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs) const;
+  const ir::Value& value_of(ir::ValueId id) const { return graph_.values[static_cast<size_t>(id)]; }
+  void check_not_ours(const NamedDeviceTensors& tensors) const;
+  // `outputs` are those `given`, by the graph's outputs; null where there is none.
+  void check_outputs(const NamedDeviceTensors& given,
+                     const std::vector<const DeviceTensor*>& outputs) const;
+  void check_output(ir::ValueId output, const DeviceTensor& given) const;
+  // Of the graph's inputs and, as above, its outputs.
+  Addresses addresses_of(const std::vector<const DeviceTensor*>& inputs,
+                         const std::vector<const DeviceTensor*>& outputs) const;
   DeviceTensor deliver(const BoundProgram& shape, ir::ValueId value, const DeviceTensor* given,
                        const cuda::Stream& stream) const;
 
@@ -96,11 +108,9 @@ class GpuExecutor : public Executor {
   int64_t memory_limit_;
   size_t kept_shapes_;
   cuda::Stream stream_;
-  // Of runs that each have new sizes, such as those of a growing state: the calls of the last one,
-  // in their order. A new run changes their arguments.
-  cuda::Graph changed_graph_;
-  int new_shapes_ = 0;  // runs with new sizes, of which no other was between
-  int remade_ = 0;      // times in a row that changed_graph_ was made anew
+  GrowingSymbols growing_;
+  std::vector<int64_t> last_symbols_;  // of the run before, as its addresses
+  Addresses last_addresses_;
   cuda::Event ordered_;  // of order()
   cuda::Buffer workspace_, arena_;
   cuda::Buffer counter_;  // 0 between launches

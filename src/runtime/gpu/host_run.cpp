@@ -33,7 +33,7 @@ void HostRun::fetch(const BoundProgram& shape, ir::ValueId id, const cuda::Strea
   Tensor& tensor = values_[index(id)];
   if (value.is_constant()) tensor = value.constant;
   if (tensor.defined()) return;
-  tensor = Tensor(value.dtype, shape.layout().dims(id));
+  tensor = Tensor(value.dtype, shape.dims(id));
   stream.to_host(tensor.mutable_data(), shape.address(id), static_cast<int64_t>(tensor.bytes()));
 }
 

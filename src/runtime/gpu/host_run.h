@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "runtime/gpu/bound_program.h"
-#include "runtime/program/size_checks.h"
+#include "runtime/gpu/bound/bound_program.h"
+#include "runtime/program/sizes/size_checks.h"
 
 namespace redfuser::runtime {
 

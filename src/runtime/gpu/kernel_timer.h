@@ -4,7 +4,7 @@
 #include <exception>
 #include <vector>
 
-#include "runtime/gpu/bound_program.h"
+#include "runtime/gpu/bound/bound_program.h"
 
 namespace redfuser::runtime {
 

@@ -45,8 +45,9 @@ void GpuExecutor::profile_steps(BoundProgram& shape) {
   };
   cuda::Graph graph;
   if (host_run_ == nullptr) {
-    graph = recorded(
-        [&] { enqueue([&](const cuda::Event& event) { event.record_in_graph(stream_); }); });
+    graph = recorded(stream_, [&] {
+      enqueue([&](const cuda::Event& event) { event.record_in_graph(stream_); });
+    });
   }
   if (graph) {
     stream_.launch(graph);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cuda/choice_cache.h"
-#include "runtime/gpu/bound_program.h"
+#include "runtime/gpu/bound/bound_program.h"
 #include "runtime/gpu/kernel_timer.h"
 #include "runtime/gpu/tuning_task.h"
 #include "runtime/load/loader.h"

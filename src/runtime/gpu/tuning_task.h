@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "codegen/core/kernel_config.h"
-#include "runtime/gpu/program.h"
+#include "runtime/gpu/bound/program.h"
 
 namespace redfuser::runtime {
 

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "io/did_you_mean.h"
 #include "ir/evaluate.h"
-#include "runtime/program/size_checks.h"
+#include "runtime/program/sizes/size_checks.h"
 
 namespace redfuser::runtime {
 namespace {
@@ -90,10 +90,11 @@ void check_names(const ir::Graph& graph, const NamedTensors& inputs) {
 void bind_inputs(const CompiledProgram& program, const NamedTensors& inputs,
                  std::span<Tensor> values, std::vector<int64_t>& symbols) {
   const ir::Graph& graph = program.graph();
-  check_names(graph, inputs);
+  if (inputs.size() != graph.inputs.size()) check_names(graph, inputs);
   for (const ir::ValueId id : graph.inputs) {
     const ir::Value& value = graph.values[static_cast<size_t>(id)];
     const auto found = inputs.find(value.name);
+    if (found == inputs.end()) check_names(graph, inputs);
     if (found == inputs.end() || !found->second.defined()) {
       user_error("input \"{}\" is missing: the model takes {}", value.name,
                  declared_type(graph, value));
@@ -120,12 +121,13 @@ NamedDims output_dims(const CompiledProgram& program, const NamedDims& inputs) {
   const ir::Graph& graph = program.graph();
   NamedTensors shapes;
   for (const auto& [name, dims] : inputs) {
-    DType dtype = DType::Float32;
-    for (const ir::ValueId id : graph.inputs) {
-      const ir::Value& value = graph.values[static_cast<size_t>(id)];
-      if (value.name == name) dtype = value.dtype;
-    }
-    shapes[name] = Tensor::wrap(dtype, dims, nullptr, nullptr);
+    shapes[name] = Tensor::wrap(DType::Float32, dims, nullptr, nullptr);
+  }
+  for (const ir::ValueId id : graph.inputs) {
+    const ir::Value& value = graph.values[static_cast<size_t>(id)];
+    const auto found = shapes.find(value.name);
+    if (found == shapes.end()) continue;
+    found->second = Tensor::wrap(value.dtype, found->second.dims(), nullptr, nullptr);
   }
   std::vector<Tensor> values(graph.values.size());
   std::vector<int64_t> symbols;

@@ -2,27 +2,27 @@
 
 #include "base/error.h"
 #include "ir/evaluate.h"
-#include "runtime/gpu/memory_plan.h"
+#include "runtime/gpu/bound/memory_plan.h"
 
 namespace redfuser::runtime {
 namespace {
 
-bool holds(const std::vector<ir::ValueId>& values, ir::ValueId value) {
+bool contains(const std::vector<ir::ValueId>& values, ir::ValueId value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
 }  // namespace
 
 MemoryPlan::MemoryPlan(const GpuProgram& program, const LoadedSteps& loaded,
-                       const std::vector<int64_t>& symbols, bool keep_all,
+                       std::vector<int64_t> symbols, bool keep_all,
                        const std::set<ir::ValueId>& elsewhere)
-    : program_(program), elsewhere_(elsewhere) {
+    : program_(program), symbols_(std::move(symbols)), elsewhere_(elsewhere) {
   const ir::Graph& graph = program.graph();
   const std::vector<fuse::Step>& steps = program.compiled().plan.steps;
   const int end = static_cast<int>(steps.size());
   for (const ir::ValueId id : graph.inputs) {
     if (program.host().keeps(id)) continue;
-    define(id, symbols);
+    define(id);
     add_storage(id, -1);
   }
   std::map<ir::ValueId, int> freed;
@@ -31,18 +31,16 @@ MemoryPlan::MemoryPlan(const GpuProgram& program, const LoadedSteps& loaded,
     const auto* alias = std::get_if<fuse::AliasStep>(&step.kind);
     for (const ir::ValueId id : step.writes) {
       if (program.host().keeps(id)) continue;
-      define(id, symbols);
+      define(id);
       if (alias == nullptr) add_storage(id, i);
     }
     if (alias != nullptr && !program.host().keeps(alias->value)) {
       make_room(alias->value, root(alias->value));
     }
     for (const ir::ValueId id : step.frees) freed.emplace(id, i);
-    std::vector<size_t>& scratch = scratch_.emplace_back();
+    scratch_.emplace_back();
     for (const codegen::Scratch& need : loaded[static_cast<size_t>(i)]->form.scratch) {
-      scratch.push_back(lives_.size());
-      lives_.push_back({evaluate_size(need.bytes, symbols), i, i});
-      starts_.push_back(0);
+      add_scratch(need.bytes, i);
     }
   }
   // Memory is live as long as one of its values.
@@ -51,21 +49,32 @@ MemoryPlan::MemoryPlan(const GpuProgram& program, const LoadedSteps& loaded,
     if (storage == storages_.end()) continue;
     const auto end_of_value = freed.find(id);
     int& last = lives_[storage->second].last;
-    last = end_of_value == freed.end() || keep_all || holds(graph.outputs, id) ||
-                   holds(graph.inputs, id)
+    last = end_of_value == freed.end() || keep_all || contains(graph.outputs, id) ||
+                   contains(graph.inputs, id)
                ? end
                : std::max(last, end_of_value->second);
   }
   arena_ = plan_arena(lives_);
 }
 
-void MemoryPlan::define(ir::ValueId value, const std::vector<int64_t>& symbols) {
+void MemoryPlan::define(ir::ValueId value) {
   const auto index = static_cast<size_t>(value);
   for (const int64_t symbol : program_.compiled().shape_symbols[index]) {
-    RF_CHECK(symbols[static_cast<size_t>(symbol)] >= 0, "the size of \"{}\" is not known",
+    RF_CHECK(symbols_[static_cast<size_t>(symbol)] >= 0, "the size of \"{}\" is not known",
              program_.graph().values[index].name);
   }
-  dims_[value] = cpu::dims_of(program_.graph(), value, symbols);
+  dims_[value] = cpu::dims_of(program_.graph(), value, symbols_);
+}
+
+void MemoryPlan::add_scratch(ir::Expr bytes, int step) {
+  scratch_.back().push_back(lives_.size());
+  std::vector<int64_t> symbols;
+  ir::visit(bytes, [&](ir::Expr e) {
+    if (e->op == ir::ExprOp::Symbol) symbols.push_back(e->integer);
+  });
+  sized_.push_back({lives_.size(), std::move(symbols), -1, bytes});
+  lives_.push_back({evaluate_size(bytes, symbols_), step, step});
+  starts_.push_back(0);
 }
 
 namespace {
@@ -94,7 +103,10 @@ void MemoryPlan::add_storage(ir::ValueId value, int step) {
 void MemoryPlan::make_room(ir::ValueId value, ir::ValueId owner) {
   const auto storage = storages_.find(owner);
   if (storage == storages_.end()) return;
-  const ir::Value& info = program_.graph().values[static_cast<size_t>(value)];
+  const auto number = static_cast<size_t>(value);
+  const ir::Value& info = program_.graph().values[number];
+  const auto& symbols = program_.compiled().shape_symbols[number];
+  sized_.push_back({storage->second, {symbols.begin(), symbols.end()}, value, nullptr});
   const auto width = static_cast<int64_t>(size_of(info.dtype));
   const int64_t elements = element_count(dims_[value]);
   const int64_t wanted = elements > 0 ? elements : reach_of(dims_[value]);
@@ -113,6 +125,24 @@ void MemoryPlan::make_room(ir::ValueId value, ir::ValueId owner) {
   if (__builtin_mul_overflow(start, 2, &life.bytes)) user_error("\"{}\" is too large", info.name);
 }
 
+bool MemoryPlan::holds(const std::vector<int64_t>& symbols) const {
+  return std::all_of(sized_.begin(), sized_.end(), [&](const Sized& sized) {
+    const bool same = std::all_of(sized.symbols.begin(), sized.symbols.end(), [&](int64_t symbol) {
+      return symbols[static_cast<size_t>(symbol)] == symbols_[static_cast<size_t>(symbol)];
+    });
+    return same || fits(sized, symbols);
+  });
+}
+
+// Empty tensors have room around them, which depends on the sizes.
+bool MemoryPlan::fits(const Sized& sized, const std::vector<int64_t>& symbols) const {
+  const int64_t room = lives_[sized.storage].bytes - starts_[sized.storage];
+  if (sized.bytes != nullptr) return evaluate_size(sized.bytes, symbols) <= room;
+  const DType dtype = program_.graph().values[static_cast<size_t>(sized.value)].dtype;
+  const int64_t elements = element_count(cpu::dims_of(program_.graph(), sized.value, symbols));
+  return elements > 0 && elements <= room / static_cast<int64_t>(size_of(dtype));
+}
+
 ir::ValueId MemoryPlan::root(ir::ValueId value) const {
   return program_.compiled().plan.root(value);
 }
@@ -125,6 +155,15 @@ std::optional<int64_t> MemoryPlan::offset(ir::ValueId value) const {
 
 int64_t MemoryPlan::scratch_offset(size_t step, int scratch) const {
   return arena_.offsets[scratch_[step].at(static_cast<size_t>(scratch))];
+}
+
+int64_t MemoryPlan::room(ir::ValueId value) const {
+  const size_t storage = storages_.at(root(value));
+  return lives_[storage].bytes - starts_[storage];
+}
+
+int64_t MemoryPlan::scratch_room(size_t step, int scratch) const {
+  return lives_[scratch_[step].at(static_cast<size_t>(scratch))].bytes;
 }
 
 }  // namespace redfuser::runtime

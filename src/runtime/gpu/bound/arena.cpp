@@ -1,4 +1,4 @@
-#include "runtime/gpu/arena.h"
+#include "runtime/gpu/bound/arena.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,7 +1,8 @@
-// A GPU program for one set of sizes: every call with its arguments.
+// A GPU program for one set of sizes at a time: every call with its arguments.
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,9 +13,10 @@
 
 #include "ir/evaluate.h"
 #include "redfuser/error.h"
-#include "runtime/gpu/memory_plan.h"
-#include "runtime/gpu/program.h"
-#include "runtime/gpu/step_order.h"
+#include "runtime/gpu/bound/memory_plan.h"
+#include "runtime/gpu/bound/program.h"
+#include "runtime/gpu/bound/recording.h"
+#include "runtime/gpu/bound/step_order.h"
 
 namespace redfuser::runtime {
 
@@ -30,11 +32,11 @@ struct StepFailure : InternalError {
   std::exception_ptr error;
 };
 
-// The calls of one shape, ready to be enqueued.
+// The calls of a run, ready to be enqueued, in memory for the greatest of some runs.
 class BoundProgram {
  public:
-  // `layout` is the plan of the same steps; `addresses` has the values outside of the arena,
-  // `counter` the counters of launches.
+  // `layout` is the plan of the same steps, for these symbols or greater ones; `addresses` has the
+  // values outside of the arena, `counter` the counters of launches.
   BoundProgram(const GpuProgram& program, LoadedSteps steps, MemoryPlan layout,
                std::vector<int64_t> symbols, cuda::DevicePointer arena, cuda::DevicePointer counter,
                Addresses addresses = {});
@@ -47,6 +49,8 @@ class BoundProgram {
     std::vector<uint64_t> arguments;
     std::string name, family;
     bool early = false;  // whether it may start while the call before it still runs
+
+    cuda::KernelCall call() const { return {function, shape, maps, arguments}; }
   };
   using Call = std::variant<Launch, cuda::ProductLibrary::Prepared>;
   using Calls = std::vector<Call>;
@@ -62,34 +66,42 @@ class BoundProgram {
   Calls calls_of(const LoadedStep& form, size_t step, cuda::DevicePointer scratch) const;
   int64_t scratch_bytes(const codegen::GpuStep& form) const;
 
-  // Sets addresses outside of the arena; drops the CUDA graph if one changes.
-  void move(const Addresses& addresses);
+  // Makes the calls that other symbols, or other addresses of the same values, change. False, and
+  // nothing is done, where the memory does not hold such a run.
+  bool rebind(const std::vector<int64_t>& symbols, const Addresses& addresses);
+  // The same for a run that is expected, and in the graph as well.
+  void foresee(const std::vector<int64_t>& symbols, const Addresses& addresses);
 
   // Computes a step by another form, whose scratch buffers lie in `scratch`; drops the CUDA graph.
   void replace(size_t step, std::shared_ptr<const LoadedStep> form, cuda::Buffer scratch);
 
-  // What the calls of a step read and write, `workspace` and the counters among it.
+  // What the calls of a step read and write in any run that the memory holds, `workspace` and the
+  // counters among it.
   StepMemory memory(size_t step, cuda::DevicePointer workspace) const;
 
-  // Enqueues the calls of a step. Throws StepFailure where one is refused. `early` as above, for
-  // the first call, and for others as far as kernels of ours follow each other.
+  // Enqueues the calls of a step, with `then` after each. Throws StepFailure where one is refused.
+  // `early` as above, for the first call, and for others as far as kernels of ours follow each
+  // other.
+  using CallVisitor = std::function<void(const Call&)>;
   void enqueue(size_t step, const cuda::Stream& stream, cuda::DevicePointer workspace,
-               bool early = false) const;
+               bool early = false, const CallVisitor& then = nullptr) const;
   // Whether the last call of a step is a kernel of ours.
   bool ends_with_kernel(size_t step) const;
   size_t steps() const { return calls_.size(); }
   const Calls& calls(size_t step) const { return calls_[step]; }
   int launches() const;
   const std::shared_ptr<const LoadedStep>& loaded(size_t step) const { return steps_[step]; }
-  const MemoryPlan& layout() const { return layout_; }
+  const LoadedSteps& loaded() const { return steps_; }
   const std::vector<int64_t>& symbols() const { return symbols_; }
+  Dims dims(ir::ValueId value) const;
   // The address of a value.
   cuda::DevicePointer address(ir::ValueId value) const;
+  // Pairs of values outside of the arena that have bytes in common.
+  std::vector<std::pair<ir::ValueId, ir::ValueId>> overlaps() const;
 
-  // State of the session for the shape: runs with these addresses, attempts to record them, and
-  // tunings.
-  int runs = 0, recordings = 0;
-  cuda::Graph graph;
+  // State of the session for the shape: runs, the calls in a CUDA graph, and tunings.
+  int runs = 0;
+  Recording recording;
   std::vector<StepTuning> tunings;
 
  private:
@@ -104,8 +116,10 @@ class BoundProgram {
                            const Places& scratch) const;
   Calls make_calls(const LoadedStep& form, size_t step, const Places& scratch) const;
   Places places_of(size_t step) const;
-  void make_calls(size_t step);
-  bool touches(size_t step, const std::set<ir::ValueId>& moved) const;
+  int64_t room_of(ir::ValueId value) const;
+  // Of these steps; none where it throws.
+  void make_calls(const std::vector<size_t>& steps);
+  void find_dependences();
   int64_t size(ir::Expr expr) const;
   int64_t size(ir::Expr expr, int64_t otherwise) const {
     return expr == nullptr ? otherwise : size(expr);
@@ -121,6 +135,13 @@ class BoundProgram {
   cuda::DevicePointer arena_, counter_;
   Addresses addresses_;
   std::vector<Calls> calls_;
+  // By step, since the first rebind(): the symbols of its sizes, and the values elsewhere that its
+  // calls touch.
+  struct Dependences {
+    std::vector<int64_t> symbols;
+    std::vector<ir::ValueId> elsewhere;
+  };
+  std::vector<Dependences> dependences_;
   std::map<size_t, cuda::Buffer> replaced_;  // scratch buffers of replaced steps
 };
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,8 +40,8 @@ class GpuProgram {
   const HostPart& host() const { return host_; }
   // Whether a product, a cascade or a convolution has kernels.
   bool has_large_steps() const;
-  // Values written by steps that are outputs of the model, or that outputs are aliases of.
-  std::vector<ir::ValueId> produced_outputs() const;
+  // Whether a step on the GPU writes the output, or the value that it is an alias of.
+  bool produces(ir::ValueId output) const { return produced_.count(output) > 0; }
   bool has_constant(ir::ValueId value) const { return constants_.count(value) > 0; }
   cuda::DevicePointer constant(ir::ValueId value) const;
   int64_t constant_bytes() const { return constant_memory_.bytes(); }
@@ -50,6 +51,7 @@ class GpuProgram {
 
  private:
   std::vector<codegen::GpuStep> generate_steps();
+  void find_produced_outputs();
   void load_steps(std::vector<codegen::GpuStep> forms, const SessionOptions& options);
   // Assigns offsets to the constants that steps read, in order, and allocates their memory.
   std::vector<Placed> place_constants(const std::vector<codegen::GpuStep>& forms,
@@ -63,6 +65,7 @@ class GpuProgram {
   std::unique_ptr<cuda::ProductLibrary> products_;
   LoadedSteps steps_;
   cuda::Buffer constant_memory_;
+  std::set<ir::ValueId> produced_;
   std::map<ir::ValueId, int64_t> constants_;  // offset in constant_memory_
   std::vector<std::string> notes_;
 };

@@ -1,4 +1,4 @@
-#include "runtime/gpu/program.h"
+#include "runtime/gpu/bound/program.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "codegen/select/generate.h"
-#include "runtime/gpu/arena.h"
+#include "runtime/gpu/bound/arena.h"
 #include "runtime/load/fallback.h"
 #include "runtime/load/loader.h"
 #include "runtime/load/open_gpu.h"
@@ -118,6 +118,7 @@ GpuProgram::GpuProgram(std::shared_ptr<const CompiledProgram> program,
     upload(device_, constant_memory_, constants, options.threads);
   });
   load_steps(std::move(forms), options);
+  find_produced_outputs();
   uploaded.get();
 }
 
@@ -206,17 +207,17 @@ void GpuProgram::check_limit(int64_t memory_limit) const {
   check_weights(constant_bytes(), memory_limit);
 }
 
-std::vector<ir::ValueId> GpuProgram::produced_outputs() const {
-  std::set<ir::ValueId> written, result;
+void GpuProgram::find_produced_outputs() {
+  std::set<ir::ValueId> written;
   for (const fuse::Step& step : program_->plan.steps) {
     if (std::holds_alternative<fuse::AliasStep>(step.kind)) continue;
     written.insert(step.writes.begin(), step.writes.end());
   }
   for (const ir::ValueId output : graph().outputs) {
-    const ir::ValueId root = program_->plan.root(output);
-    if (written.count(root) && !host_.keeps(output)) result.insert(root);
+    if (written.count(program_->plan.root(output)) && !host_.keeps(output)) {
+      produced_.insert(output);
+    }
   }
-  return {result.begin(), result.end()};
 }
 
 cuda::DevicePointer GpuProgram::constant(ir::ValueId value) const {

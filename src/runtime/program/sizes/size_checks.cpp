@@ -1,4 +1,4 @@
-#include "runtime/program/size_checks.h"
+#include "runtime/program/sizes/size_checks.h"
 
 #include <algorithm>
 

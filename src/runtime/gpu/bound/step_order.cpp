@@ -1,4 +1,4 @@
-#include "runtime/gpu/step_order.h"
+#include "runtime/gpu/bound/step_order.h"
 
 #include <algorithm>
 
