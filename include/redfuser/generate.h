@@ -4,8 +4,7 @@
 //   redfuser::Generator generator(session, model);
 //   redfuser::Generation result = generator.generate(prompt, {.max_tokens = 64});
 //
-// Keys and values stay on the session's device. Of a run's logits the last row of each sequence is
-// copied to the host, where the next token is taken.
+// Keys, values and logits stay on the session's device, which takes the next token.
 #pragma once
 
 #include <cstdint>

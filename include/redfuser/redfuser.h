@@ -233,6 +233,8 @@ class Session {
   int64_t allocations() const;
   // "cpu", or the GPU's name.
   const std::string& device() const;
+  // As they were given.
+  const SessionOptions& options() const;
   // GPU only: versions of the libraries in use: "driver" -> "13.0", "nvrtc", "cublaslt"; and the
   // "target" of Program::dump that has the GPU's architecture, where there is one.
   const std::map<std::string, std::string>& versions() const;

@@ -76,6 +76,9 @@ class States {
   // The same for tensors where they are. On a GPU the outputs are there too, in the session's own
   // memory until its next run; on the CPU everything is in host memory. Returns after the run.
   NamedDeviceTensors run_in_place(const NamedDeviceTensors& inputs);
+  // The same, but on a GPU it returns when the run is enqueued: outputs and states have their
+  // values when the session's own stream has got there.
+  NamedDeviceTensors enqueue(const NamedDeviceTensors& inputs);
 
   // Positions of the longest growing state; 0 if there is none.
   int64_t length() const;

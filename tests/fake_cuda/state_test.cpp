@@ -158,8 +158,8 @@ TEST_F(StatesOnGpu, CachesOfAFixedSizeAreScatteredIntoInPlace) {
   }
 }
 
-// A run's tokens and mask go there, and one row of logits of each sequence comes back.
-TEST_F(StatesOnGpu, OfTheLogitsTheLastRowsAreCopied) {
+// A run's tokens and mask go there, and the next tokens and whether a logit is NaN come back.
+TEST_F(StatesOnGpu, LogitsStayThere) {
   const Model decoder = model(
       "g (int64[b, s] input_ids, int64[b, q] attention_mask, float[b, p, 64] past_0)"
       " => (float[b, s, 8] logits, float[b, t, 64] present_0) {"
@@ -173,11 +173,11 @@ TEST_F(StatesOnGpu, OfTheLogitsTheLastRowsAreCopied) {
   Generator generator(other, decoder);
   Tensor prompt(DType::Int64, {3, 5});
   std::fill_n(prompt.as<int64_t>(), 15, 0);
-  int tokens = 0;
+  int tokens = 0, drawn = 0;  // drawn: the inputs of a draw
   const auto counted = [&](int64_t row, int64_t) {
     if (row == 2) {
-      EXPECT_EQ(gpu->to_host, 1);
-      EXPECT_EQ(gpu->to_device, 2);
+      EXPECT_EQ(gpu->to_host, 2);
+      EXPECT_EQ(gpu->to_device, 2 + drawn);
       EXPECT_EQ(gpu->on_device, 0);
       gpu->to_host = gpu->to_device = gpu->on_device = 0;
       ++tokens;
@@ -186,7 +186,9 @@ TEST_F(StatesOnGpu, OfTheLogitsTheLastRowsAreCopied) {
   };
   gpu->to_host = gpu->to_device = gpu->on_device = 0;
   generator.generate(prompt, {.max_tokens = 6}, counted);
-  EXPECT_EQ(tokens, 6);
+  drawn = 3;
+  generator.generate(prompt, {.max_tokens = 6, .top_k = 2}, counted);
+  EXPECT_EQ(tokens, 12);
 }
 
 TEST_F(StatesOnGpu, HostsAndGpusExchangePositions) {

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "onnx/import/row_lengths.h"
-#include "redfuser/convert.h"
 #include "redfuser/dlpack.h"
 #include "redfuser/generate.h"
 #include "runtime/decode/prompt.h"
@@ -42,13 +41,14 @@ struct Generator::Impl {
         states(of, model, options),
         inputs(model, states.pairs()),
         logits(logits_of(model, states.pairs())),
+        sampler(of),
         from_the_left(onnx::node_of_row_lengths(*model.handle())) {}
 
   void start(const Tensor& prompt, const Tensor& mask);
   NamedDeviceTensors run(int64_t end);
-  Tensor last_logits(const NamedDeviceTensors& outputs);
-  Tensor read_prompt(int64_t chunk);
-  bool take(Tensor& scores, runtime::Sampler& sampler, const GenerateOptions& options,
+  NamedDeviceTensors read_prompt(int64_t chunk);
+  const DeviceTensor& logits_in(const NamedDeviceTensors& outputs) const;
+  bool take(const NamedDeviceTensors& outputs, const GenerateOptions& options,
             const TokenCallback& on_token);
 
   Session& session;
@@ -57,19 +57,19 @@ struct Generator::Impl {
   std::string logits;
   std::string from_the_left;  // a node that does not hide padding there, if not empty
   // Of the generation under way.
+  runtime::Sampler sampler;
   std::vector<runtime::TokenRow> rows;
-  std::vector<std::set<int64_t>> before;  // the tokens of each row
-  std::vector<bool> ended;                // by row
+  std::vector<runtime::SequenceState> sequences;  // by row, as the tokens
   std::vector<std::vector<int64_t>> tokens;
   int64_t position = 0;  // that the next run begins with
 };
 
 void Generator::Impl::start(const Tensor& prompt, const Tensor& mask) {
   rows = runtime::rows_of(prompt, mask);
-  before.assign(rows.size(), {});
+  sequences.assign(rows.size(), {});
   for (size_t row = 0; row < rows.size(); ++row) {
     for (size_t i = 0; i < rows[row].ids.size(); ++i) {
-      if (rows[row].seen[i] != 0) before[row].insert(rows[row].ids[i]);
+      if (rows[row].seen[i] != 0) sequences[row].tokens.insert(rows[row].ids[i]);
     }
     if (rows[row].seen[0] != 0) continue;
     if (!inputs.takes_mask()) {
@@ -82,7 +82,6 @@ void Generator::Impl::start(const Tensor& prompt, const Tensor& mask) {
           row, from_the_left);
     }
   }
-  ended.assign(rows.size(), false);
   tokens.assign(rows.size(), {});
   position = 0;
   states.reset();
@@ -94,47 +93,44 @@ NamedDeviceTensors Generator::Impl::run(int64_t end) {
     tensors[name] = dlpack::on_host(tensor);
   }
   position = end;
-  return states.run_in_place(tensors);
+  return states.enqueue(tensors);
 }
 
-// float32[batch, vocabulary]
-Tensor Generator::Impl::last_logits(const NamedDeviceTensors& outputs) {
-  DeviceTensor all = outputs.at(logits);
+// [batch, n, vocabulary] or [batch, vocabulary]
+const DeviceTensor& Generator::Impl::logits_in(const NamedDeviceTensors& outputs) const {
+  const DeviceTensor& all = outputs.at(logits);
   const auto batch = static_cast<int64_t>(rows.size());
-  if (all.dims.size() == 2) all.dims.insert(all.dims.begin() + 1, 1);
-  if (all.dims.size() != 3 || all.dims[0] != batch || all.dims[1] < 1 || all.dims[2] < 1) {
+  const bool empty = std::find(all.dims.begin(), all.dims.end(), 0) != all.dims.end();
+  if ((all.dims.size() != 2 && all.dims.size() != 3) || all.dims[0] != batch || empty) {
     user_error("generate: output \"{}\" is {}, not logits of {} rows", logits,
                describe(Tensor::wrap(all.dtype, all.dims, nullptr, nullptr)), batch);
   }
-  const Tensor last(all.dtype, {batch, 1, all.dims[2]});
-  session.copy_positions(all, 1, all.dims[1] - 1, dlpack::on_host(last));
-  return cast_floats(last, DType::Float32).reshaped({batch, all.dims[2]});
+  return all;
 }
 
-Tensor Generator::Impl::read_prompt(int64_t chunk) {
+NamedDeviceTensors Generator::Impl::read_prompt(int64_t chunk) {
   const auto length = static_cast<int64_t>(rows[0].ids.size());
   const int64_t step = inputs.takes_single_tokens() ? 1 : chunk > 0 ? chunk : length;
   while (position + step < length) run(position + step);
-  return last_logits(run(length));
+  return run(length);
 }
 
 // The next token of every row; false when there is nothing more to do.
-bool Generator::Impl::take(Tensor& scores, runtime::Sampler& sampler,
-                           const GenerateOptions& options, const TokenCallback& on_token) {
-  const auto size = static_cast<size_t>(scores.dims()[1]);
+bool Generator::Impl::take(const NamedDeviceTensors& outputs, const GenerateOptions& options,
+                           const TokenCallback& on_token) {
+  const std::vector<int64_t> next = sampler.next(logits_in(outputs), sequences);
   bool more = false;
   for (size_t row = 0; row < rows.size(); ++row) {
     int64_t token = rows[row].ids.back();
-    if (!ended[row]) {
-      const std::span<float> own(scores.as<float>() + row * size, size);
-      token = sampler.next(static_cast<int64_t>(row), own, before[row]);
+    if (!sequences[row].ended) {
+      token = next[row];
       tokens[row].push_back(token);
-      before[row].insert(token);
+      sequences[row].tokens.insert(token);
       if (on_token && !on_token(static_cast<int64_t>(row), token)) return false;
-      ended[row] = std::count(options.stop.begin(), options.stop.end(), token) > 0;
+      sequences[row].ended = std::count(options.stop.begin(), options.stop.end(), token) > 0;
     }
     rows[row].push(token, 1);
-    more = more || !ended[row];
+    more = more || !sequences[row].ended;
   }
   return more;
 }
@@ -148,15 +144,13 @@ Generation Generator::generate(const Tensor& prompt, const Tensor& mask,
                                const GenerateOptions& options, const TokenCallback& on_token) {
   const Clock::time_point start = Clock::now();
   impl_->start(prompt, mask);
-  runtime::Sampler sampler(options, static_cast<int64_t>(impl_->rows.size()));
-  Tensor scores = impl_->read_prompt(options.prompt_chunk);
-  bool more = impl_->take(scores, sampler, options, on_token);
+  impl_->sampler.begin(options, impl_->rows.size());
+  bool more = impl_->take(impl_->read_prompt(options.prompt_chunk), options, on_token);
   Generation result;
   result.first_token_ms = milliseconds_since(start);
   for (int64_t count = 1; more && count < options.max_tokens; ++count) {
     const Clock::time_point before = Clock::now();
-    scores = impl_->last_logits(impl_->run(impl_->position + 1));
-    more = impl_->take(scores, sampler, options, on_token);
+    more = impl_->take(impl_->run(impl_->position + 1), options, on_token);
     result.token_ms.push_back(milliseconds_since(before));
   }
   result.tokens = impl_->tokens;

@@ -1,12 +1,17 @@
 #include "runtime/decode/sampler.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <iterator>
 
 #include "base/error.h"
+#include "redfuser/dlpack.h"
 
 namespace redfuser::runtime {
 namespace {
+
+constexpr size_t kKeptPrograms = 4;
 
 void check_options(const GenerateOptions& options) {
   const double temperature = options.temperature.value_or(0);
@@ -25,66 +30,123 @@ void check_options(const GenerateOptions& options) {
   }
 }
 
+Tensor scalar(double value) {
+  Tensor tensor(DType::Float64, {});
+  *tensor.as<double>() = value;
+  return tensor;
+}
+
+// Rows have as many tokens as the one with most, up to a power of two, by repeating one of theirs:
+// runs of few sizes.
+void penalise(double penalty, int64_t vocabulary, const std::vector<SequenceState>& rows,
+              NamedTensors& inputs) {
+  const auto count = static_cast<int64_t>(rows.size());
+  std::vector<std::vector<int64_t>> tokens;
+  size_t most = 16;
+  for (const SequenceState& row : rows) {
+    auto& own = tokens.emplace_back();
+    std::copy_if(row.tokens.begin(), row.tokens.end(), std::back_inserter(own),
+                 [&](int64_t token) { return token >= 0 && token < vocabulary; });
+    most = std::max(most, std::bit_ceil(own.size()));
+  }
+  Tensor seen(DType::Int64, {count, static_cast<int64_t>(most)}),
+      factors(DType::Float32, {count, 1});
+  for (size_t row = 0; row < tokens.size(); ++row) {
+    std::vector<int64_t>& own = tokens[row];
+    factors.as<float>()[row] = own.empty() ? 1 : static_cast<float>(penalty);
+    own.resize(most, own.empty() ? 0 : own.front());
+    std::copy(own.begin(), own.end(), seen.as<int64_t>() + row * most);
+  }
+  inputs["seen"] = seen;
+  inputs["penalty"] = factors;
+}
+
 // In [0, 1), alike in every standard library.
 double uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
 
 }  // namespace
 
-Sampler::Sampler(const GenerateOptions& options, int64_t rows)
-    : penalty_(options.repetition_penalty), top_p_(options.top_p), top_k_(options.top_k) {
+void Sampler::begin(const GenerateOptions& options, size_t rows) {
   check_options(options);
+  options_ = options;
   const bool narrows = options.top_k > 0 || options.top_p < 1;
   temperature_ = options.temperature.value_or(narrows ? 1 : 0);
-  for (int64_t row = 0; row < rows; ++row) {
+  random_.clear();
+  for (size_t row = 0; row < rows; ++row) {
     std::seed_seq seed{static_cast<uint32_t>(options.seed),
                        static_cast<uint32_t>(options.seed >> 32), static_cast<uint32_t>(row)};
     random_.emplace_back(seed);
   }
 }
 
-// The largest first, of equal ones the first token.
-std::vector<Sampler::Candidate> Sampler::candidates(std::span<const float> logits) const {
-  std::vector<Candidate> all;
-  for (size_t i = 0; i < logits.size(); ++i) all.push_back({logits[i], static_cast<int64_t>(i)});
-  const auto before = [](const Candidate& a, const Candidate& b) {
-    return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
-  };
-  const size_t kept = top_k_ > 0 ? std::min(static_cast<size_t>(top_k_), all.size()) : all.size();
-  std::partial_sort(all.begin(), all.begin() + static_cast<int64_t>(kept), all.end(), before);
-  all.resize(kept);
-  return all;
+SamplingForm Sampler::form_of(const DeviceTensor& logits) const {
+  SamplingForm form{logits.dtype, logits.dims.size() == 2, options_.repetition_penalty != 1,
+                    temperature_ > 0, 0};
+  const int64_t vocabulary = logits.dims.back();
+  if (form.draws && options_.top_k > 0) {
+    form.sorted = std::min(options_.top_k, vocabulary);
+  } else if (form.draws && options_.top_p < 1) {
+    form.sorted = vocabulary;
+  }
+  return form;
 }
 
-int64_t Sampler::draw(int64_t row, std::span<const Candidate> candidates) {
-  std::vector<double> weights;
-  double total = 0;
-  for (const Candidate& candidate : candidates) {
-    const double distance = static_cast<double>(candidate.logit) - candidates[0].logit;
-    weights.push_back(std::exp(distance / temperature_));
-    total += weights.back();
+Session& Sampler::program_of(const SamplingForm& form) {
+  const auto known = std::find_if(programs_.begin(), programs_.end(),
+                                  [&](const auto& program) { return program.first == form; });
+  if (known != programs_.end()) {
+    std::rotate(programs_.begin(), known, known + 1);
+    return *programs_.front().second;
   }
-  size_t count = 0;
-  double sum = 0;
-  while (count < weights.size() && (count == 0 || sum < top_p_ * total)) sum += weights[count++];
-  double left = uniform(random_[static_cast<size_t>(row)]) * sum;
-  for (size_t i = 0; i < count; ++i) {
-    left -= weights[i];
-    if (left < 0) return candidates[i].token;
-  }
-  return candidates[count - 1].token;
+  SessionOptions options = session_.options();
+  options.device = session_.stream() != nullptr ? "cuda" : "cpu";
+  options.tune = false;
+  CompileOptions quick;
+  quick.certify = false;
+  const Program program = compile(Model::parse(sampling_graph(form)), quick);
+  if (programs_.size() >= kKeptPrograms) programs_.pop_back();
+  programs_.emplace(programs_.begin(), form, std::make_unique<Session>(program, options));
+  return *programs_.front().second;
 }
 
-int64_t Sampler::next(int64_t row, std::span<float> logits, const std::set<int64_t>& before) {
-  for (const int64_t token : before) {
-    if (penalty_ == 1 || token < 0 || token >= static_cast<int64_t>(logits.size())) continue;
-    float& logit = logits[static_cast<size_t>(token)];
-    logit = static_cast<float>(logit > 0 ? logit / penalty_ : logit * penalty_);
+NamedTensors Sampler::inputs_of(const SamplingForm& form, int64_t vocabulary,
+                                const std::vector<SequenceState>& rows) {
+  NamedTensors inputs;
+  if (form.penalises) penalise(options_.repetition_penalty, vocabulary, rows, inputs);
+  if (!form.draws) return inputs;
+  inputs["temperature"] = scalar(temperature_);
+  inputs["top_p"] = scalar(options_.top_p);
+  Tensor& parts = inputs["uniform"] =
+      Tensor(DType::Float64, {static_cast<int64_t>(rows.size()), 1});
+  for (size_t row = 0; row < rows.size(); ++row) {
+    parts.as<double>()[row] = rows[row].ended ? 0 : uniform(random_[row]);
   }
-  if (std::any_of(logits.begin(), logits.end(), [](float x) { return std::isnan(x); })) {
+  return inputs;
+}
+
+std::vector<int64_t> Sampler::next(const DeviceTensor& logits,
+                                   const std::vector<SequenceState>& rows) {
+  const SamplingForm form = form_of(logits);
+  Session& program = program_of(form);
+  NamedTensors host = inputs_of(form, logits.dims.back(), rows);
+  const auto count = static_cast<int64_t>(rows.size());
+  NamedTensors results = {{"token", Tensor(DType::Int64, {count})},
+                          {"nan", Tensor(DType::Float32, {count})}};
+  if (session_.stream() == nullptr) {
+    host["logits"] = dlpack::to_tensor(logits);
+    program.run(host, results);
+  } else {
+    NamedDeviceTensors inputs = {{"logits", logits}}, outputs;
+    for (const auto& [name, tensor] : host) inputs[name] = dlpack::on_host(tensor);
+    for (const auto& [name, tensor] : results) outputs[name] = dlpack::on_host(tensor);
+    program.enqueue(inputs, outputs, session_.stream());
+  }
+  const Tensor &tokens = results.at("token"), &nan = results.at("nan");
+  for (size_t row = 0; row < rows.size(); ++row) {
+    if (rows[row].ended || nan.as<float>()[row] == 0) continue;
     user_error("generate: the logits of row {} are NaN", row);
   }
-  if (temperature_ == 0) return std::max_element(logits.begin(), logits.end()) - logits.begin();
-  return draw(row, candidates(logits));
+  return {tokens.as<int64_t>(), tokens.as<int64_t>() + count};
 }
 
 }  // namespace redfuser::runtime

@@ -1,34 +1,46 @@
-// The next token of a row of logits.
+// The next tokens of a batch, taken on the session's device.
 #pragma once
 
+#include <memory>
 #include <random>
 #include <set>
-#include <span>
+#include <vector>
 
+#include "redfuser/device.h"
 #include "redfuser/generate.h"
+#include "runtime/decode/sampling_graph.h"
 
 namespace redfuser::runtime {
 
+// What is known of a sequence when its next token is taken.
+struct SequenceState {
+  std::set<int64_t> tokens;  // so far, without padding
+  bool ended = false;        // its next token does not matter
+};
+
 class Sampler {
  public:
-  // Of `rows` sequences. UserError for options out of range.
-  Sampler(const GenerateOptions& options, int64_t rows);
+  // For the logits of `session`, which must outlive it.
+  explicit Sampler(Session& session) : session_(session) {}
 
-  // Changes the logits as the options say. `before` are the tokens of the row so far.
-  int64_t next(int64_t row, std::span<float> logits, const std::set<int64_t>& before);
+  // Begins the draws of `rows` sequences. UserError for options out of range.
+  void begin(const GenerateOptions& options, size_t rows);
+  // One token per row; of logits [batch, vocabulary] or, the last position, [batch, n, vocabulary]
+  // on the session's device. UserError, with the row, for logits that are NaN.
+  std::vector<int64_t> next(const DeviceTensor& logits, const std::vector<SequenceState>& rows);
 
  private:
-  struct Candidate {
-    float logit = 0;
-    int64_t token = 0;
-  };
+  SamplingForm form_of(const DeviceTensor& logits) const;
+  Session& program_of(const SamplingForm& form);
+  NamedTensors inputs_of(const SamplingForm& form, int64_t vocabulary,
+                         const std::vector<SequenceState>& rows);
 
-  std::vector<Candidate> candidates(std::span<const float> logits) const;
-  int64_t draw(int64_t row, std::span<const Candidate> candidates);
-
-  double penalty_, temperature_, top_p_;
-  int64_t top_k_;
+  Session& session_;
+  GenerateOptions options_;
+  double temperature_ = 0;
   std::vector<std::mt19937_64> random_;  // by row
+  // Of the last few forms, the latest first.
+  std::vector<std::pair<SamplingForm, std::unique_ptr<Session>>> programs_;
 };
 
 }  // namespace redfuser::runtime

@@ -1,5 +1,7 @@
 // Runs of a GpuExecutor on the caller's memory and stream, and tensors to keep there.
 #include <algorithm>
+#include <cstring>
+#include <numeric>
 
 #include "base/error.h"
 #include "runtime/gpu/executor.h"
@@ -156,6 +158,26 @@ DeviceTensor GpuExecutor::deliver(const BoundProgram& shape, ir::ValueId id,
   return *given;
 }
 
+// Where inputs in host memory are copied from: page-locked memory, which later runs overwrite when
+// the copies have been made, or, of many bytes, where they are.
+std::vector<const void*> GpuExecutor::stage(const std::vector<const DeviceTensor*>& inputs) {
+  std::vector<int64_t> bytes;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool copied = inputs[i]->on_host && !program_->host().keeps(graph_.inputs[i]);
+    bytes.push_back(copied ? bytes_of(*inputs[i]) : 0);
+  }
+  const int64_t total = std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
+  char* next = total > 0 ? staging(total) : nullptr;
+  std::vector<const void*> result;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    result.push_back(inputs[i]->data);
+    if (next == nullptr || bytes[i] == 0) continue;
+    result.back() = std::memcpy(next, inputs[i]->data, static_cast<size_t>(bytes[i]));
+    next += bytes[i];
+  }
+  return result;
+}
+
 NamedDeviceTensors GpuExecutor::enqueue(const NamedDeviceTensors& inputs,
                                         const NamedDeviceTensors& outputs, void* handle) {
   NamedTensors shapes;
@@ -174,15 +196,16 @@ NamedDeviceTensors GpuExecutor::enqueue(const NamedDeviceTensors& inputs,
   check_not_ours(inputs);
   check_not_ours(outputs);
   const cuda::Stream stream(program_->device(), handle != nullptr ? handle : stream_.handle());
-  bool waits = false;
+  const std::vector<const void*> staged = stage(sources);
+  bool waits = false, stages = false;
   const InputCopy copy_inputs = [&](const BoundProgram& to) {
     for (size_t i = 0; i < sources.size(); ++i) {
       const ir::ValueId id = graph_.inputs[i];
       if (program_->host().keeps(id)) continue;
       const DeviceTensor& tensor = *sources[i];
-      waits = waits || tensor.on_host;
       if (tensor.on_host) {
-        stream.to_device(to.address(id), tensor.data, bytes_of(tensor));
+        (staged[i] == tensor.data ? waits : stages) = true;
+        stream.to_device(to.address(id), staged[i], bytes_of(tensor));
       } else {
         stream.copy(to.address(id), address_of(tensor), bytes_of(tensor));
       }
@@ -198,6 +221,7 @@ NamedDeviceTensors GpuExecutor::enqueue(const NamedDeviceTensors& inputs,
   timer_.begin(timing);
   timer_.mark(RunTimer::kStart, stream);
   copy_inputs(shape);
+  if (stages) staged_.record(stream);
   timer_.mark(RunTimer::kInputsCopied, stream);
   timer_.time_enqueue([&] { launch(shape, stream); });
   timer_.mark(RunTimer::kComputed, stream);

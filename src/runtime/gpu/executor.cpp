@@ -33,6 +33,7 @@ GpuExecutor::GpuExecutor(std::shared_ptr<const CompiledProgram> program,
       kept_shapes_(static_cast<size_t>(std::max(options.kept_shapes, 1))),
       stream_((program_->device()->make_current(), program_->device())),
       ordered_(program_->device()),
+      staged_(program_->device()),
       counter_(program_->device(), kCounterBytes, "counters"),
       values_(graph_.values.size()),
       timer_(program_->device()) {
@@ -62,6 +63,7 @@ GpuExecutor::~GpuExecutor() {
   try {
     program_->device()->make_current();
     stream_.synchronize();
+    staged_.synchronize();
   } catch (const std::exception&) {
     // The run that failed has thrown the error.
   }
@@ -94,6 +96,7 @@ BoundProgram& GpuExecutor::bind(const NamedTensors& inputs) {
 
 char* GpuExecutor::staging(int64_t bytes) {
   if (bytes > kMaxStaged) return nullptr;
+  staged_.synchronize();
   if (bytes > staging_.bytes()) {
     staging_ = cuda::HostBuffer();
     staging_ = cuda::HostBuffer(program_->device(), bytes);

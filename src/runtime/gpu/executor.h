@@ -87,7 +87,9 @@ class GpuExecutor : public Executor {
   void show(const BoundProgram& shape, size_t number);
   Tensor fetch(const BoundProgram& shape, ir::ValueId value);
   NamedTensors outputs(const BoundProgram& shape);
+  // Page-locked memory that no copy reads any more; null for more bytes than are worth it.
   char* staging(int64_t bytes);
+  std::vector<const void*> stage(const std::vector<const DeviceTensor*>& inputs);
   const ir::Value& value_of(ir::ValueId id) const { return graph_.values[static_cast<size_t>(id)]; }
   void check_not_ours(const NamedDeviceTensors& tensors) const;
   // `outputs` are those `given`, by the graph's outputs; null where there is none.
@@ -112,6 +114,7 @@ class GpuExecutor : public Executor {
   std::vector<int64_t> last_symbols_;  // of the run before, as its addresses
   Addresses last_addresses_;
   cuda::Event ordered_;  // of order()
+  cuda::Event staged_;   // after the copies of the last enqueued run's inputs
   cuda::Buffer workspace_, arena_;
   cuda::Buffer counter_;  // 0 between launches
   cuda::HostBuffer staging_;

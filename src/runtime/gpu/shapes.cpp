@@ -82,7 +82,7 @@ void GpuExecutor::foresee(Addresses addresses) {
   if (!key.grows.empty() && same_values && last_symbols_.size() == symbols_.size()) {
     std::vector<int64_t> next = symbols_;
     for (size_t i = 0; i < next.size(); ++i) next[i] += symbols_[i] - last_symbols_[i];
-    shape.foresee(next, last_addresses_);
+    if (*std::min_element(next.begin(), next.end()) >= 0) shape.foresee(next, last_addresses_);
   }
   last_symbols_ = symbols_;
   last_addresses_ = std::move(addresses);

@@ -102,6 +102,7 @@ void Session::on_progress(std::function<void(int, int)> callback) {
 
 int64_t Session::peak_bytes() const { return impl_->executor->peak; }
 
+const SessionOptions& Session::options() const { return impl_->options; }
 const std::string& Session::device() const { return impl_->executor->device; }
 
 const std::map<std::string, std::string>& Session::versions() const {

@@ -32,8 +32,12 @@ States::States(States&&) noexcept = default;
 States& States::operator=(States&&) noexcept = default;
 
 NamedDeviceTensors States::run_in_place(const NamedDeviceTensors& inputs) {
-  return impl_->run(inputs);
+  NamedDeviceTensors outputs = impl_->run(inputs);
+  impl_->session->synchronize();
+  return outputs;
 }
+
+NamedDeviceTensors States::enqueue(const NamedDeviceTensors& inputs) { return impl_->run(inputs); }
 
 NamedTensors States::run(const NamedTensors& inputs) {
   NamedDeviceTensors tensors;

@@ -25,6 +25,7 @@ struct States::Impl {
   // are the sizes of the outputs.
   NamedDeviceTensors append(const NamedDeviceTensors& inputs, const NamedDims& known);
   NamedDeviceTensors run_on_cpu(const NamedDeviceTensors& inputs);
+  // On a GPU a run is enqueued.
   NamedDeviceTensors run_on_gpu(const NamedDeviceTensors& inputs);
   NamedDeviceTensors run(const NamedDeviceTensors& inputs);
 };

@@ -137,9 +137,7 @@ NamedDeviceTensors States::Impl::run_on_gpu(const NamedDeviceTensors& inputs) {
     const std::string& name = state.pair().present;
     given[name] = state.target(*session, known.at(name));
   }
-  NamedDeviceTensors outputs = session->enqueue(inputs, given);
-  session->synchronize();
-  return outputs;
+  return session->enqueue(inputs, given);
 }
 
 NamedDeviceTensors States::Impl::run(const NamedDeviceTensors& inputs) {

@@ -90,7 +90,7 @@ bool BoundProgram::rebind(const std::vector<int64_t>& symbols, const Addresses& 
 void BoundProgram::foresee(const std::vector<int64_t>& symbols, const Addresses& addresses) {
   try {
     if (rebind(symbols, addresses) && recording) recording.change(*this);
-  } catch (const UserError&) {
+  } catch (const std::exception&) {
     // Such a run, if it comes, says so itself.
   }
 }

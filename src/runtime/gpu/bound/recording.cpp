@@ -75,15 +75,27 @@ bool Recording::record(const BoundProgram& program, const cuda::Stream& stream,
   if (!updated) return false;
   if (*updated) {
     remade_ = 0;
-    for (size_t step = 0; step < kernels.size(); ++step) {
-      for (size_t i = 0; i < kernels[step].size(); ++i)
-        kernels[step][i].node = kernels_[step][i].node;
-    }
+    keep_nodes(kernels);
   }
   kernels_ = std::move(kernels);
   overlaps_ = program.overlaps();
   outdated_.clear();
   return true;
+}
+
+// An updated graph has the nodes of its first recording, in the same order.
+void Recording::keep_nodes(std::vector<Kernels>& kernels) const {
+  std::vector<cuda::GraphNodeHandle> nodes;
+  for (const Kernels& step : kernels_) {
+    for (const Kernel& kernel : step) nodes.push_back(kernel.node);
+  }
+  size_t count = 0;
+  for (const Kernels& step : kernels) count += step.size();
+  if (count != nodes.size()) return kernels.assign(kernels.size(), {});
+  auto next = nodes.begin();
+  for (Kernels& step : kernels) {
+    for (Kernel& kernel : step) kernel.node = *next++;
+  }
 }
 
 void Recording::enqueue(const BoundProgram& program, const cuda::Stream& stream,

@@ -46,11 +46,12 @@ class Recording {
   using Overlaps = std::vector<std::pair<ir::ValueId, ir::ValueId>>;
 
   bool change(const BoundProgram& program, size_t step) const;
+  void keep_nodes(std::vector<Kernels>& kernels) const;
   void enqueue(const BoundProgram& program, const cuda::Stream& stream,
                cuda::DevicePointer workspace, std::vector<Kernels>& kernels);
 
   cuda::Graph graph_;
-  std::vector<Kernels> kernels_;  // by step; none of a step that calls the product library
+  std::vector<Kernels> kernels_;  // by step; calls of the product library are left out
   Overlaps overlaps_;
   std::set<size_t> outdated_;
   int remade_ = 0;  // recordings in succession that made the graph anew
