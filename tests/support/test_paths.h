@@ -11,6 +11,8 @@ const char* models();
 const char* found();
 /// Generated kernels as they were reviewed, tests/codegen/golden of the source tree.
 const char* golden();
+/// Functors for the templates of src/device, tests/codegen/functors of the source tree.
+const char* functors();
 /// Where tests keep compiled kernels.
 const char* cache();
 /// The Python whose packages bring NVRTC; empty without one.

@@ -5,13 +5,46 @@
 #include <utility>
 
 namespace redfuser::codegen {
+namespace {
 
-StateText::StateText(Emitter& emitter, const FlatStreaming& form, ReferenceNames names)
+bool uses(const FlatStreaming& form, ir::LeafKind kind, size_t reference) {
+  for (const cascade::Accumulator& a : form.accumulators) {
+    for (ir::Expr root : {a.lift, a.transport}) {
+      if (!root) continue;
+      bool found = false;
+      visit(root, [&](ir::Expr e) {
+        found |= e->op == ir::ExprOp::Leaf && e->leaf_kind == kind &&
+                 e->integer == static_cast<int64_t>(reference);
+      });
+      if (found) return true;
+    }
+  }
+  return false;
+}
+
+bool is_used(const FlatStreaming& form, size_t reference) {
+  return uses(form, ir::LeafKind::OldResult, reference) ||
+         uses(form, ir::LeafKind::NewResult, reference);
+}
+
+}  // namespace
+
+std::vector<size_t> used_references(const FlatStreaming& form) {
+  std::vector<size_t> result;
+  for (size_t r = 0; r < form.references.size(); ++r) {
+    if (is_used(form, r)) result.push_back(r);
+  }
+  return result;
+}
+
+StateText::StateText(Emitter& emitter, const FlatStreaming& form, ReferenceNames names,
+                     std::optional<size_t> columns)
     : emitter_(emitter),
       form_(form),
       counts_(counts(form)),
       leaves_(emitter),
-      names_(std::move(names)) {
+      names_(std::move(names)),
+      columns_(columns) {
   leaves_.add(form);
 }
 
@@ -32,12 +65,35 @@ std::string StateText::declaration() const {
   return text + (counts_ ? "  alignas(8) int count;\n};\n" : "};\n");
 }
 
-std::string StateText::identity_body() const {
+std::string StateText::members_with_references() const {
+  std::string text;
+  for (size_t k = 0; k < form_.accumulators.size(); ++k) {
+    if (!is_columns(k)) text += fmt::format("{} a{};\n", type_of(form_.accumulators[k]), k);
+  }
+  for (size_t r : used_references(form_)) {
+    text += fmt::format("{} r{};\n", value_type(form_.references[r].value->dtype), r);
+  }
+  return text + (counts_ ? "int count;\n" : "");
+}
+
+std::string StateText::identity_members() const {
   std::string text = "State s;\n";
   for (size_t k = 0; k < form_.accumulators.size(); ++k) {
+    if (is_columns(k)) continue;
     text += fmt::format("s.a{} = {};\n", k, identity_of_accumulator(form_.accumulators[k]));
   }
-  return text + (counts_ ? "s.count = 0;\nreturn s;\n" : "return s;\n");
+  return text + (counts_ ? "s.count = 0;\n" : "");
+}
+std::string StateText::identity_body() const { return identity_members() + "return s;\n"; }
+
+std::string StateText::identity_with_references() {
+  std::string members = identity_members();
+  members.pop_back();
+  emitter_.open();
+  emitter_.line(members);
+  for (size_t done = 0; done <= form_.accumulators.size(); ++done) update_references(done, "s");
+  emitter_.line("return s;");
+  return emitter_.close();
 }
 
 // Transports read the old state, not values that were already rescaled.
@@ -97,25 +153,15 @@ std::string StateText::merged_pair_body() {
   return emitter_.close();
 }
 
-bool StateText::uses(ir::LeafKind kind, size_t reference) const {
-  for (const cascade::Accumulator& a : form_.accumulators) {
-    for (ir::Expr root : {a.lift, a.transport}) {
-      if (!root) continue;
-      bool found = false;
-      visit(root, [&](ir::Expr e) {
-        found |= e->op == ir::ExprOp::Leaf && e->leaf_kind == kind &&
-                 e->integer == static_cast<int64_t>(reference);
-      });
-      if (found) return true;
-    }
-  }
-  return false;
+bool StateText::moves(size_t reference) const {
+  return uses(form_, ir::LeafKind::OldResult, reference);
 }
 
 void StateText::bind_state(const std::string& state) {
   for (size_t k = 0; k < form_.accumulators.size(); ++k) {
     const cascade::Accumulator& a = form_.accumulators[k];
     const auto number = static_cast<int64_t>(k);
+    if (is_columns(k)) continue;
     if (is_arg(a.reduction)) {
       bind(ir::LeafKind::State, number, fmt::format("max_of({}.a{}.index, 0ll)", state, k),
            DType::Int64);
@@ -131,18 +177,29 @@ void StateText::bind_state(const std::string& state) {
 void StateText::bind_results(const std::string& length) {
   bind(ir::LeafKind::Count, 0, length, DType::Int64);
   for (size_t i = 0; i < form_.finish.size(); ++i) {
-    const cascade::Stage& stage = form_.cascade.stages[i];
-    if (is_ranked(stage.reduction)) continue;
-    const auto number = static_cast<int64_t>(i);
-    const std::string value = emitter_.emit(form_.finish[i]);
-    const DType dtype = form_.finish[i]->dtype;
-    if (form_.length()->is_constant() || is_arg(stage.reduction)) {
-      bind(ir::LeafKind::Result, number, value, dtype);
-      continue;
-    }
+    if (!is_ranked(form_.cascade.stages[i].reduction)) bind_result(i, length);
+  }
+}
+
+std::string StateText::bind_result(size_t i, const std::string& length) {
+  const cascade::Stage& stage = form_.cascade.stages[i];
+  std::string value = emitter_.emit(form_.finish[i]);
+  const DType dtype = form_.finish[i]->dtype;
+  if (!form_.length()->is_constant() && !is_arg(stage.reduction)) {
     emitter_.line(fmt::format("const {} d{} = {} == 0 ? {} : {};", value_type(dtype), i, length,
                               identity_of(stage.reduction, dtype), value));
-    bind(ir::LeafKind::Result, number, fmt::format("d{}", i), dtype);
+    value = fmt::format("d{}", i);
+  }
+  bind(ir::LeafKind::Result, static_cast<int64_t>(i), value, dtype);
+  return value;
+}
+
+void StateText::bind_references() {
+  for (size_t r = 0; r < form_.references.size(); ++r) {
+    const DType type = form_.references[r].value->dtype;
+    const auto number = static_cast<int64_t>(r);
+    bind(ir::LeafKind::OldResult, number, fmt::format("{}{}", names_.before, r), type);
+    bind(ir::LeafKind::NewResult, number, fmt::format("{}{}", names_.after, r), type);
   }
 }
 
@@ -152,14 +209,7 @@ void StateText::assign(const std::string& target, ir::Expr expr, DType dtype,
                        const std::string& state, bool with_references) {
   emitter_.open();
   bind_state(state);
-  if (with_references) {
-    for (size_t r = 0; r < form_.references.size(); ++r) {
-      const DType type = form_.references[r].value->dtype;
-      const auto number = static_cast<int64_t>(r);
-      bind(ir::LeafKind::OldResult, number, fmt::format("{}{}", names_.before, r), type);
-      bind(ir::LeafKind::NewResult, number, fmt::format("{}{}", names_.after, r), type);
-    }
-  }
+  if (with_references) bind_references();
   emitter_.line(fmt::format("{} = {};", target, emitter_.emit_as(expr, dtype)));
   const std::string text = emitter_.close();
   emitter_.line(fmt::format("{{\n{}}}", text));
@@ -190,7 +240,7 @@ void StateText::update_references(size_t done, const std::string& state) {
   for (size_t r = 0; r < form_.references.size(); ++r) {
     const cascade::Reference& reference = form_.references[r];
     if (static_cast<size_t>(reference.ready_after) != done) continue;
-    if (!moves(r) && !uses(ir::LeafKind::NewResult, r)) continue;
+    if (!is_used(form_, r)) continue;
     assign(fmt::format("{}{}", names_.after, r), reference.value, reference.value->dtype, state,
            false);
   }
@@ -215,18 +265,43 @@ void StateText::move(const std::string& target, const cascade::Accumulator& a,
   assign(target, a.transport, a.dtype, state, true);
 }
 
-void StateText::settle(size_t k, const std::string& part, const std::string& before,
-                       const std::string& after, bool empty) {
+void StateText::combine(size_t k, const std::string& part, const std::string& before,
+                        const std::string& after) {
   const cascade::Accumulator& a = form_.accumulators[k];
   std::string value = fmt::format("{}.a{}", before, k);
-  if (a.transport && !empty) {
+  if (a.transport) {
     value = fmt::format("moved{}", k);
     emitter_.line(fmt::format("{} {};", type_of(a), value));
     move(value, a, before);
   }
-  emitter_.line(empty ? fmt::format("{}.a{} = {};", after, k, part)
-                      : fmt::format("{}.a{} = {}::apply({}, {});", after, k,
-                                    combiner_of(a.reduction), value, part));
+  emitter_.line(
+      fmt::format("{}.a{} = {}::apply({}, {});", after, k, combiner_of(a.reduction), value, part));
+}
+
+void StateText::move_columns(const std::string& array, const std::string& count,
+                             const std::string& before) {
+  const cascade::Accumulator& a = form_.accumulators[*columns_];
+  if (!a.transport) return;
+  emitter_.open();
+  bind_state(before);
+  bind_references();
+  emitter_.open();
+  bind(ir::LeafKind::State, static_cast<int64_t>(*columns_), array + "[e]", a.dtype);
+  emitter_.line(fmt::format("{}[e] = {};", array, emitter_.emit_as(a.transport, a.dtype)));
+  const std::string element = emitter_.close();
+  emitter_.line(
+      fmt::format("#pragma unroll\nfor (int e = 0; e < {}; ++e) {{\n{}}}", count, element));
+  const std::string text = emitter_.close();
+  emitter_.line(fmt::format("{{\n{}}}", text));
+}
+
+void StateText::settle(size_t k, const std::string& part, const std::string& before,
+                       const std::string& after, bool empty) {
+  if (empty) {
+    emitter_.line(fmt::format("{}.a{} = {};", after, k, part));
+  } else {
+    combine(k, part, before, after);
+  }
   update_references(k + 1, after);
 }
 

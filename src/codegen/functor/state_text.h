@@ -1,11 +1,15 @@
 // The state of a fold as CUDA text: its type, its rescale references, and the merge of states.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "codegen/functor/leaf_names.h"
 
 namespace redfuser::codegen {
+
+// The references that lifts or transports use.
+std::vector<size_t> used_references(const FlatStreaming& form);
 
 class StateText {
  public:
@@ -14,12 +18,18 @@ class StateText {
     std::string before = "old", after = "new";
   };
   StateText(Emitter& emitter, const FlatStreaming& form) : StateText(emitter, form, {}) {}
-  StateText(Emitter& emitter, const FlatStreaming& form, ReferenceNames names);
+  // `columns`: an accumulator that has a state per column, which is no member of the struct.
+  StateText(Emitter& emitter, const FlatStreaming& form, ReferenceNames names,
+            std::optional<size_t> columns = {});
 
   // struct State, at namespace scope.
   std::string declaration() const;
+  // The members of a state with its references, r<r>.
+  std::string members_with_references() const;
   // The body of a function that returns the identity.
   std::string identity_body() const;
+  // The same with its references, those of the state `s`.
+  std::string identity_with_references();
   // The body of a function of State s that returns the merged state of lanes;
   // function<Op, arguments>(value) reduces a value over them.
   std::string merged_lanes_body(const std::string& function, const std::string& arguments);
@@ -35,6 +45,8 @@ class StateText {
   void bind_state(const std::string& state);
   // Binds every Result to the finish of its stage; the state must be bound. `length`: of the row.
   void bind_results(const std::string& length);
+  // The same of one stage, whose finish has no Result that is not bound; returns its text.
+  std::string bind_result(size_t stage, const std::string& length);
 
   // declare_*: declares old<r> with the value of state s, and new<r> uninitialised. update_*: sets
   // old<r> from `state`, and new<r> once accumulators [0, done) of `state` determine it. renew_*:
@@ -46,8 +58,14 @@ class StateText {
   void renew_references();
   // The same as members of a struct.
   std::string reference_members() const;
-  // after.a<k> = before.a<k> rescaled to the new references ⊕ part; without the first if `empty`.
-  // Then sets the references that this determines.
+  // after.a<k> = before.a<k> rescaled to the new references ⊕ part.
+  void combine(size_t k, const std::string& part, const std::string& before,
+               const std::string& after);
+  // Rescales the elements of an array of `count` states of the accumulator `columns`, which belong
+  // to the state `before`, to the new references.
+  void move_columns(const std::string& array, const std::string& count, const std::string& before);
+  // The same as combine, without the old state if `empty`. Then sets the references that this
+  // determines.
   void settle(size_t k, const std::string& part, const std::string& before,
               const std::string& after, bool empty);
 
@@ -57,8 +75,10 @@ class StateText {
   const bool counts_;
 
  private:
-  bool uses(ir::LeafKind kind, size_t reference) const;
-  bool moves(size_t reference) const { return uses(ir::LeafKind::OldResult, reference); }
+  bool moves(size_t reference) const;
+  bool is_columns(size_t k) const { return columns_ == k; }
+  std::string identity_members() const;
+  void bind_references();
   void assign(const std::string& target, ir::Expr expr, DType dtype, const std::string& state,
               bool with_references);
   // Sets target to the transport of an accumulator of `state` from old to new references.
@@ -66,6 +86,7 @@ class StateText {
 
   LeafNames leaves_;
   ReferenceNames names_;
+  const std::optional<size_t> columns_;
 };
 
 }  // namespace redfuser::codegen

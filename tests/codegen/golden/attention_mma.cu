@@ -9,12 +9,119 @@
 //   %3[i0<2, i1<4, i2<256, i3<64] = d2
 #include "device/types.cuh"
 #include "device/reduce.cuh"
-#include "device/ptx_split.cuh"
+#include "device/attention/split_merge.cuh"
 #include "device/key_tiles.cuh"
-#include "device/states.cuh"
 #include "device/attention.cuh"
 #include "device/attention_parts.cuh"
-extern "C" __global__ void __launch_bounds__(128, 2) attention_split_max_sum_dot_f32_374a4e81(const float* __restrict__ p0, const float* __restrict__ p1, const float* __restrict__ p2, float* __restrict__ p3, float* __restrict__ p4, unsigned* counter) {
+struct Config {
+  static constexpr int kRows = 16, kThreads = 128, kWarps = 4, kSegments = 2;
+};
+struct State {
+  float a0;
+  float a1;
+  float r0;
+};
+struct Form {
+  using State = ::State;
+  static constexpr int kColumns = 64;
+  struct Row {
+    long long line;
+    long long c0;
+    long long c1;
+  };
+  struct Tail {
+    float d0;
+    float d1;
+  };
+  const float* __restrict__ p0;
+  const float* __restrict__ p1;
+  const float* __restrict__ p2;
+  float* __restrict__ p3;
+  float* __restrict__ p4;
+  __device__ __forceinline__ Row row_of(long long other, long long line) const {
+    Row row;
+    row.line = line;
+    const long long q0 = floor_div(other, 4ll), c0 = other - q0 * 4ll;
+    row.c0 = q0;
+    row.c1 = c0;
+    return row;
+  }
+  static constexpr int kScalars = 2;
+  __device__ __forceinline__ State identity(const Row& row) const {
+    State s;
+    s.a0 = (-INFINITY_F);
+    s.a1 = float(0);
+    {
+      s.r0 = s.a0;
+    }
+    return s;
+  }
+  __device__ __forceinline__ void add(Scalar<0>, State& to, const State& part, const Row& row) const {
+    to.a0 = MaxOp::apply(part.a0, to.a0);
+  }
+  __device__ __forceinline__ void settle(Scalar<0>, State& to, const Row& row) const {
+    {
+      to.r0 = to.a0;
+    }
+  }
+  __device__ __forceinline__ void add(Scalar<1>, State& to, const State& part, const Row& row) const {
+    float moved1;
+    {
+      const bool t0 = (part.r0 == -INFINITY_F);
+      const float t1 = part.r0 - to.r0;
+      const float t2 = expf(t1);
+      const float t3 = t0 ? (0x1p+0f) : t2;
+      const float t4 = part.a1 * t3;
+      moved1 = t4;
+    }
+    to.a1 = SumOp::apply(moved1, to.a1);
+  }
+  __device__ __forceinline__ void settle(Scalar<1>, State& to, const Row& row) const {
+  }
+  template <int N>
+  __device__ __forceinline__ void move(float (&values)[N], const State& from, const State& to, const Row& row) const {
+    {
+      const bool t0 = (from.r0 == -INFINITY_F);
+      const float t1 = from.r0 - to.r0;
+      const float t2 = expf(t1);
+      const float t3 = t0 ? (0x1p+0f) : t2;
+#pragma unroll
+      for (int e = 0; e < N; ++e) {
+        const float t4 = values[e] * t3;
+        values[e] = t4;
+      }
+    }
+  }
+  __device__ __forceinline__ Tail finish(const State& s, const Row& row) const {
+    Tail tail;
+    tail.d0 = s.a0;
+    const bool t0 = (s.a0 == -INFINITY_F);
+    const float t1 = t0 ? INFINITY_F : (0x1p+0f);
+    const float t2 = s.a1 * t1;
+    tail.d1 = t2;
+    return tail;
+  }
+  __device__ __forceinline__ void write(const float (&values)[4], const State& s, const Row& row, const Tail& tail, int first, bool exists) const {
+    const bool t0 = (s.a0 == -INFINITY_F);
+    const float t1 = t0 ? INFINITY_F : (0x1p+0f);
+    const long long t4 = 65536ll * row.c0;
+    const long long t5 = 16384ll * row.c1;
+    const long long t6 = 64ll * row.line;
+    {
+      float four[4];
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const long long column = first + e;
+        const float t2 = values[e] * t1;
+        const float t3 = t2 / tail.d1;
+        four[e] = t3;
+      }
+      const long long t7 = t4 + t5 + t6 + first;
+      store_group<4>(p4, t7, four, exists ? 64 - first : 0, aligned(p4));
+    }
+  }
+};
+extern "C" __global__ void __launch_bounds__(128, 2) attention_split_max_sum_dot_f32_fd2c607c(const float* __restrict__ p0, const float* __restrict__ p1, const float* __restrict__ p2, float* __restrict__ p3, float* __restrict__ p4, unsigned* counter) {
   ptx_launch_dependents();
   const unsigned segments = static_cast<unsigned>(2ll), row_tiles = static_cast<unsigned>(16ll);
   const unsigned group = blockIdx.x / segments, segment = blockIdx.x - group * segments;
@@ -169,210 +276,12 @@ extern "C" __global__ void __launch_bounds__(128, 2) attention_split_max_sum_dot
     }
   }
   ptx_copy_wait<0>();
-  __syncthreads();
-  float* const own_states = block_states + warp * 1152;
+  State own[2];
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    if (quad >= 8) continue;
-    if (pair == 0) {
-      float state[8] = {};
-      state[0] = a0[h];
-      state[1] = a1[h];
-      state[3] = r0[h];
-      state[4] = __int_as_float(static_cast<int>(folded));
-      store_floats(own_states + (quad + h * 8) * 8, state);
-    }
-    float* const values = own_states + 128 + (quad + h * 8) * 64 + pair;
-#pragma unroll
-    for (int n = 0; n < 8; ++n) {
-      *reinterpret_cast<float2*>(values + n * 8) = make_float2(o[n][h * 2], o[n][h * 2 + 1]);
-    }
+    own[h].a0 = a0[h];
+    own[h].a1 = a1[h];
+    own[h].r0 = r0[h];
   }
-  __syncthreads();
-  const int line = threadIdx.x / 8, slot = threadIdx.x % 8;
-  float merged_o[2][4];
-  int merged_count;
-  float merged_a0;
-  float merged_a1;
-  float merged_r0;
-  {
-    float parts[4][8];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      load_floats(parts[i], block_states + i * 1152 + line * 8);
-    }
-    merged_count = 0;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float (&part)[8] = parts[i];
-      merged_count += __float_as_int(part[4]);
-    }
-    merged_a0 = (-INFINITY_F);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float (&part)[8] = parts[i];
-      merged_a0 = MaxOp::apply(merged_a0, part[0]);
-    }
-    {
-      merged_r0 = merged_a0;
-    }
-    merged_a1 = float(0);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float (&part)[8] = parts[i];
-      const bool t22 = (part[3] == -INFINITY_F);
-      const float t23 = part[3] - merged_r0;
-      const float t24 = expf(t23);
-      const float t25 = t22 ? (0x1p+0f) : t24;
-      const float t26 = part[1] * t25;
-      merged_a1 = SumOp::apply(merged_a1, t26);
-    }
-#pragma unroll
-    for (int g = 0; g < 2; ++g) {
-      const int from = (g * 8 + slot) * 4;
-      if (from >= 64) break;
-      merged_o[g][0] = merged_o[g][1] = merged_o[g][2] = merged_o[g][3] = 0;
-    }
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float (&part)[8] = parts[i];
-      const bool t27 = (part[3] == -INFINITY_F);
-      const float t28 = part[3] - merged_r0;
-      const float t29 = expf(t28);
-      const float t30 = t27 ? (0x1p+0f) : t29;
-#pragma unroll
-      for (int g = 0; g < 2; ++g) {
-        const int from = (g * 8 + slot) * 4;
-        if (from >= 64) break;
-        float values[4];
-        load_floats(values, block_states + 128 + line * 64 + from + i * 1152);
-
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const float t31 = values[e] * t30;
-          merged_o[g][e] += t31;
-        }
-      }
-    }
-  }
-  if (segments > 1) {
-    float* const states = reinterpret_cast<float*>(p3);
-    float* const group_states = states + static_cast<long long>(group) * segments * 1152;
-    if (slot == 0) {
-      float state[8] = {};
-      state[0] = merged_a0;
-      state[1] = merged_a1;
-      state[3] = merged_r0;
-      state[4] = __int_as_float(merged_count);
-      store_floats(states + static_cast<long long>(blockIdx.x) * 1152 + line * 8, state);
-    }
-#pragma unroll
-    for (int g = 0; g < 2; ++g) {
-      const int from = (g * 8 + slot) * 4;
-      if (from >= 64) break;
-      store_floats(states + static_cast<long long>(blockIdx.x) * 1152 + 128 + line * 64 + from, merged_o[g]);
-    }
-    __shared__ unsigned before;
-    __syncthreads();
-    if (threadIdx.x == 0) before = ptx_count(counter + group, segments - 1);
-    __syncthreads();
-    if (before != segments - 1) return;
-    {
-      constexpr int done = 0;
-      const float* const own = group_states + static_cast<long long>(done) * 1152;
-      float parts[2][8];
-      float ahead[2][2][4];
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        float (&part)[8] = parts[i];
-        load_floats(part, own + i * 1152 + line * 8);
-#pragma unroll
-        for (int g = 0; g < 2; ++g) {
-          const int from = (g * 8 + slot) * 4;
-          if (from >= 64) break;
-          float (&values)[4] = ahead[i][g];
-          load_floats(values, own + 128 + line * 64 + from + i * 1152);
-      }}
-      merged_count = 0;
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const float (&part)[8] = parts[i];
-        merged_count += __float_as_int(part[4]);
-      }
-      merged_a0 = (-INFINITY_F);
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const float (&part)[8] = parts[i];
-        merged_a0 = MaxOp::apply(merged_a0, part[0]);
-      }
-      {
-        merged_r0 = merged_a0;
-      }
-      merged_a1 = float(0);
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const float (&part)[8] = parts[i];
-        const bool t32 = (part[3] == -INFINITY_F);
-        const float t33 = part[3] - merged_r0;
-        const float t34 = expf(t33);
-        const float t35 = t32 ? (0x1p+0f) : t34;
-        const float t36 = part[1] * t35;
-        merged_a1 = SumOp::apply(merged_a1, t36);
-      }
-#pragma unroll
-      for (int g = 0; g < 2; ++g) {
-        const int from = (g * 8 + slot) * 4;
-        if (from >= 64) break;
-        merged_o[g][0] = merged_o[g][1] = merged_o[g][2] = merged_o[g][3] = 0;
-      }
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const float (&part)[8] = parts[i];
-        const bool t37 = (part[3] == -INFINITY_F);
-        const float t38 = part[3] - merged_r0;
-        const float t39 = expf(t38);
-        const float t40 = t37 ? (0x1p+0f) : t39;
-#pragma unroll
-        for (int g = 0; g < 2; ++g) {
-          const int from = (g * 8 + slot) * 4;
-          if (from >= 64) break;
-          float values[4];
-#pragma unroll
-          for (int e = 0; e < 4; ++e) {
-            values[e] = ahead[i][g][e];
-          }
-
-#pragma unroll
-          for (int e = 0; e < 4; ++e) {
-            const float t41 = values[e] * t40;
-            merged_o[g][e] += t41;
-          }
-        }
-      }
-    }
-  }
-  {
-    const long long row = min_of(first_row + line, 256ll - 1);
-    const bool exists = first_row + line < 256ll;
-    const bool t42 = (merged_a0 == -INFINITY_F);
-    const float t43 = t42 ? INFINITY_F : (0x1p+0f);
-    const float t44 = merged_a1 * t43;
-    const long long t47 = 64ll * row;
-#pragma unroll
-    for (int g = 0; g < 2; ++g) {
-      const int from = (g * 8 + slot) * 4;
-      if (from >= 64) break;
-      float four[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const long long column = from + e;
-        const float value = merged_o[g][e];
-        const float t45 = value * t43;
-        const float t46 = t45 / t44;
-        four[e] = t46;
-      }
-      const long long t48 = t0 + t1 + t47 + from;
-      store_group<4>(p4, t48, four, exists ? 64 - from : 0, aligned(p4));
-    }
-  }
+  finish_split<Config>(Form{p0, p1, p2, p3, p4}, own, o, block_states, reinterpret_cast<float*>(p3), counter, {other, first_row, 256ll, group, segments});
 }

@@ -9,6 +9,7 @@
 #include "codegen/attention/large_head/merge_kernel.h"
 #include "codegen/attention/large_head/select.h"
 #include "codegen/attention/large_head/text.h"
+#include "codegen/attention/mma/mma_products.h"
 #include "codegen/attention/pack_gqa.h"
 #include "codegen/elementwise/elementwise_kernel.h"
 
@@ -33,7 +34,8 @@ LargeHeadText::LargeHeadText(StepBuilder& builder, const AttentionSpec& form,
       wide_(config),
       layout_(large_head_layout(form, config)),
       parts_(wide_parts(form, config)),
-      segments_(segments) {
+      segments_(segments),
+      functor_(kernel_, form, MmaProducts(builder.target, form).rounded()) {
   columns_ = wide_columns(form);
   old_count_ = "folded";
   new_count_ = "(folded + tile_valid)";
@@ -50,10 +52,14 @@ KernelLaunch LargeHeadText::launch() {
       fmt::format("if (group == 0) {{\nptx_give_registers<24>();\nif (threadIdx.x == 0) {{\n{}}}\n"
                   "}} else {{\nptx_take_registers<240>();\n{}}}",
                   produce, consume));
-  KernelLaunch launch =
-      kernel_.launch("attention_wide", rows_.comment,
-                     {"device/key_tiles.cuh", "device/attention.cuh", "device/wide.cuh"}, "",
-                     emitter_.close(), (kGroups + 1) * Warpgroup::kThreads, 1);
+  std::vector<std::string_view> headers = {"device/key_tiles.cuh", "device/attention.cuh",
+                                           "device/wide.cuh"};
+  if (!functor_text_.empty()) {
+    headers.push_back(wide_.cluster > 1 ? "device/attention/cluster_merge.cuh"
+                                        : "device/attention/row_merge.cuh");
+  }
+  KernelLaunch launch = kernel_.launch("attention_wide", rows_.comment, headers, functor_text_,
+                                       emitter_.close(), (kGroups + 1) * Warpgroup::kThreads, 1);
   launch.config = wide_.parameters();
   launch.shared = layout_.bytes;
   launch.cluster = wide_.cluster;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "codegen/attention/attention_functor.h"
 #include "codegen/attention/hopper/select.h"
-#include "codegen/attention/mma/split_kv_merge.h"
 
 namespace redfuser::codegen {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "codegen/attention/attention_functor.h"
 #include "codegen/attention/hopper/text.h"
 #include "codegen/attention/large_head/config.h"
 #include "codegen/attention/visible_keys.h"
@@ -54,29 +55,19 @@ class LargeHeadText : public HopperText {
 
   // epilogue.cpp: outputs, or the states of a segment.
   void finish_rows();
+  void declare_functor();
   void store_states();
-  std::string head_stores() const;  // of row h into `state`
 
   // cluster_merge.cpp: merges the states of a cluster's blocks; each block has a part of the
   // columns.
   void finish_cluster();
-  std::string merge_cluster();
-  // The states of the blocks i of a loop, as CUDA text: the head of row h, and the element that is
-  // merged into o[n][x].
-  struct States {
-    std::string loop;  // up to the loop's body
-    std::string head;  // format of a head's element: "heads[i][h * 8 + {}]"
-    std::string value;
-  };
-  void bind_states(const States& states);
-  void merge_heads(const States& states);
-  void merge_references(size_t done);
-  void merge_values(const States& states);
 
   const LargeHeadConfig wide_;
   const LargeHeadLayout layout_;
   const int parts_;  // of a Q or K tile
   const Segments segments_;
+  AttentionFunctor functor_;
+  std::string functor_text_;  // if states are stored
 };
 
 }  // namespace redfuser::codegen

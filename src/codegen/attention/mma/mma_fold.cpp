@@ -271,39 +271,6 @@ void MmaFold::make_references(size_t done) {
   }
 }
 
-void MmaFold::bind_results() {
-  leaves_.bind(ir::LeafKind::Count, 0, keys_, DType::Int64);
-  leaves_.bind(ir::LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "value",
-               DType::Float32);
-  emitter_.bind(form_.column, "column");
-  for (size_t i = 0; i < rows_.finish.size(); ++i) {
-    if (!row_results_.contains(i)) bind_result(i);
-  }
-}
-
-void MmaFold::bind_row_results() {
-  leaves_.bind(ir::LeafKind::Count, 0, keys_, DType::Int64);
-  for (size_t i = 0; i < rows_.finish.size(); ++i) {
-    if (of_row(rows_.finish[i])) {
-      bind_result(i);
-      row_results_.insert(i);
-    }
-  }
-}
-
-// Earlier results are bound.
-bool MmaFold::of_row(ir::Expr result) const {
-  bool found = !result->depends_on(form_.column);
-  visit(result, [&](ir::Expr e) {
-    if (e->op != ir::ExprOp::Leaf) return;
-    if (e->leaf_kind == ir::LeafKind::State) found &= !is_value(static_cast<size_t>(e->integer));
-    if (e->leaf_kind == ir::LeafKind::Result) {
-      found &= row_results_.contains(static_cast<size_t>(e->integer));
-    }
-  });
-  return found;
-}
-
 void MmaFold::bind_result(size_t i) {
   const DType dtype = rows_.finish[i]->dtype;
   std::string value = emitter_.emit(rows_.finish[i]);
@@ -315,7 +282,11 @@ void MmaFold::bind_result(size_t i) {
 }
 
 void MmaFold::write_outputs(const std::string& exists) {
-  bind_results();
+  leaves_.bind(ir::LeafKind::Count, 0, keys_, DType::Int64);
+  leaves_.bind(ir::LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "value",
+               DType::Float32);
+  emitter_.bind(form_.column, "column");
+  for (size_t i = 0; i < rows_.finish.size(); ++i) bind_result(i);
   for (const auto& output : rows_.outputs) {
     const bool columns = output.offset->depends_on(form_.column);
     const std::string value = emitter_.emit_as(output.body, kernel_.dtype_of(output.value));

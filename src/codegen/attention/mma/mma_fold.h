@@ -23,7 +23,6 @@ class MmaFold {
 
   KernelText& kernel() { return kernel_; }
   Emitter& emitter() { return emitter_; }
-  const LeafNames& leaves() const { return leaves_; }
   const MmaProducts& products() const { return products_; }
   int depth() const { return depth_; }
   int columns() const { return columns_; }
@@ -47,10 +46,6 @@ class MmaFold {
   // The row's remaining results and outputs for element `o` of the value state at `column`. Its
   // other states must be bound.
   void write_outputs(const std::string& exists);
-  // Binds the results that all columns of a row share. Its states must be bound.
-  void bind_row_results();
-  // Binds the other results, for element `value` of the value state at `column`.
-  void bind_results();
   // Binds the states of accumulators before `count` to <prefix><k><suffix>.
   void bind_state(const std::string& prefix, const std::string& suffix, size_t count);
 
@@ -65,7 +60,6 @@ class MmaFold {
   void update(size_t k);
   void update_values(const cascade::Accumulator& a);
   void make_references(size_t done);
-  bool of_row(ir::Expr result) const;
   void bind_result(size_t i);
   std::string for_halves(const std::string& body) const;
 
@@ -77,7 +71,7 @@ class MmaFold {
   LeafNames leaves_;
   std::vector<Phase> phases_;
   std::vector<ir::Expr> shared_;  // scores that several phases need are computed once
-  std::set<size_t> ready_, row_results_;
+  std::set<size_t> ready_;
   const MmaProducts products_;
   std::string keys_, row_count_;
   ir::Expr row_extent_ = nullptr;

@@ -6,9 +6,11 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "codegen/attention/mma/split_kv_merge.h"
+#include "codegen/attention/attention_functor.h"
+#include "codegen/attention/mma/mma_fold.h"
 #include "codegen/attention/visible_keys.h"
 #include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/text/loop.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -27,8 +29,8 @@ class SplitKvText {
         visible_(pool_, form, mask_condition(pool_, form)),
         tile_(builder, form, config.keys, (lines_ + 7) / 8),
         products_(tile_.products()),
-        merge_(tile_, form, lines_, config.threads()),
         kernel_(tile_.kernel()),
+        functor_(kernel_, form, products_.rounded()),
         emitter_(tile_.emitter()),
         shared_bytes_(split_shared_bytes(builder.target, form, config)) {}
 
@@ -37,12 +39,12 @@ class SplitKvText {
     boxes_ ? start_boxes() : start_lines();
     tile_.declare_state();
     fold_tiles();
-    merge_states();
-    std::vector<std::string_view> headers = {"device/ptx_split.cuh", "device/key_tiles.cuh",
-                                             "device/states.cuh", "device/attention.cuh"};
+    const std::string merge = merge_states();
+    std::vector<std::string_view> headers = {"device/attention/split_merge.cuh",
+                                             "device/key_tiles.cuh", "device/attention.cuh"};
     if (products_.needs_parts()) headers.push_back("device/attention_parts.cuh");
     if (boxes_) headers.push_back("device/split.cuh");
-    KernelLaunch launch = kernel_.launch("attention_split", form_.rows.comment, headers, "",
+    KernelLaunch launch = kernel_.launch("attention_split", form_.rows.comment, headers, merge,
                                          emitter_.close(), config_.threads(), config_.blocks);
     launch.config = config_.parameters();
     launch.shared = shared_bytes_;
@@ -52,9 +54,6 @@ class SplitKvText {
   }
 
  private:
-  // Floats of a block of states.
-  int block() const { return state_block(form_, lines_); }
-
   // Blocks and tiles have 32-bit numbers. The shuffle tells the compiler that the warp index is the
   // same in all lanes.
   void place() {
@@ -215,33 +214,27 @@ class SplitKvText {
     return operand.bytes(config_.keys) / operand.element;
   }
 
-  void merge_states() {
-    emitter_.line(
-        fmt::format("{}__syncthreads();\nfloat* const own_states = block_states + warp * {};",
-                    boxes_ ? "" : "ptx_copy_wait<0>();\n", block()));
-    merge_.store_registers("own_states");
-    emitter_.line("__syncthreads();");
-    merge_.declare_state();
-    merge_.merge_shared("block_states", config_.warps);
-    emitter_.open();
-    // Read again here: with 16 rows by 256 columns the loop has no register to keep it.
+  // Config of src/device/attention/split_merge.cuh.
+  std::string merge_config() const {
+    return fmt::format(
+        "struct Config {{\nstatic constexpr int kRows = {}, kThreads = {}, kWarps = {}, kSegments "
+        "= "
+        "{};\n}};\n",
+        lines_, config_.threads(), config_.warps,
+        segments_.count->is_constant() ? segments_.count->integer : 0);
+  }
+
+  // Returns the functor and the configuration.
+  std::string merge_states() {
+    const std::string states = kernel_.buffer(segments_.states, true), functor = functor_.text();
     emitter_.line(fmt::format(
-        "float* const states = reinterpret_cast<float*>({0});\n"
-        "float* const group_states = states + static_cast<long long>(group) * segments * {1};",
-        kernel_.buffer(segments_.states, true), block()));
-    merge_.store(fmt::format("states + static_cast<long long>(blockIdx.x) * {}", block()));
-    emitter_.line(
-        fmt::format("__shared__ unsigned before;\n__syncthreads();\n"
-                    "if (threadIdx.x == 0) before = ptx_count({} + group, segments - 1);\n"
-                    "__syncthreads();\nif (before != segments - 1) return;",
-                    kernel_.counter()));
-    const std::optional<int> known = segments_.count->is_constant()
-                                         ? std::optional(static_cast<int>(segments_.count->integer))
-                                         : std::nullopt;
-    merge_.merge_global("group_states", "static_cast<int>(segments)", known);
-    const std::string text = emitter_.close();
-    emitter_.line(fmt::format("if (segments > 1) {{\n{}}}", text));
-    merge_.write_fours();
+        "{}State own[2];\n{}\n"
+        "finish_split<Config>({}, own, o, block_states, reinterpret_cast<float*>({}), {}, "
+        "{{other, first_row, {}, group, segments}});",
+        boxes_ ? "" : "ptx_copy_wait<0>();\n",
+        unrolled("h", 2, functor_.from_registers("own[h]", "folded")), functor_.construction(),
+        states, kernel_.counter(), tile_.row_count()));
+    return merge_config() + functor;
   }
 
   ir::ExprPool& pool_;
@@ -254,8 +247,8 @@ class SplitKvText {
   const VisibleKeys visible_;
   MmaFold tile_;
   const MmaProducts& products_;
-  SplitKvMerge merge_;
   KernelText& kernel_;
+  AttentionFunctor functor_;
   Emitter& emitter_;
   const int shared_bytes_;
 };

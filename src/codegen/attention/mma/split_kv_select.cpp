@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "codegen/attention/mma/split_kv_merge.h"
+#include "codegen/attention/attention_functor.h"
+#include "codegen/attention/mma/mma_fold.h"
 
 namespace redfuser::codegen {
 SplitKvLayout split_kv_layout(const Target& target, const AttentionSpec& form,

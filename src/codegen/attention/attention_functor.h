@@ -1,0 +1,60 @@
+// The algebra of an attention row as a struct, the Form of src/device/attention/merge.cuh.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/attention/attention.h"
+#include "codegen/functor/invariant_parts.h"
+#include "codegen/functor/state_text.h"
+
+namespace redfuser::codegen {
+
+// Floats of a row's state without its value columns, filled up to 16 bytes.
+int state_head(const AttentionSpec& form);
+// Floats of a block of states: the heads of all rows, then their columns.
+int state_block(const AttentionSpec& form, int rows);
+
+class AttentionFunctor {
+ public:
+  // `fast`: results are rounded to 16 bits afterwards. All must outlive this.
+  AttentionFunctor(KernelText& kernel, const AttentionSpec& form, bool fast);
+
+  // struct State and struct Form, at namespace scope, with the kernel's parameters so far.
+  std::string text();
+  // The text of a Form of the kernel that text() is for.
+  const std::string& construction() const { return construction_; }
+  // Statements that set `state` to the values of row h in registers, a<k>[h], r<r>[h] and
+  // `count`; and the registers to those of `state`.
+  std::string from_registers(const std::string& state, const std::string& count) const;
+  std::string to_registers(const std::string& state, const std::string& count) const;
+
+ private:
+  Emitter emitter() const;
+  StateText state_text(Emitter& emitter) const;
+  std::vector<std::string> scalar_names() const;
+  bool is_value(size_t accumulator) const { return accumulator == form_.value_accumulator; }
+  bool of_row(size_t result) const;
+  void bind_row(Emitter& emitter) const;
+  void bind_tail(Emitter& emitter, StateText& state) const;
+
+  std::string row_function();
+  std::string scalar_functions();
+  std::string scalar_function(size_t number, size_t done, size_t next);
+  std::string move_function();
+  std::string finish_function();
+  std::string write_function();
+  std::string write_output(Emitter& emitter, StateText& state, const FlatStreaming::Output& output);
+  std::string members() const;
+
+  ir::ExprPool& pool_;
+  KernelText& kernel_;
+  const AttentionSpec& form_;
+  const FlatStreaming& rows_;
+  const bool fast_, counts_;
+  std::vector<size_t> row_results_;  // those without value columns
+  std::vector<InvariantPart> row_parts_, tail_parts_;
+  std::string construction_;
+};
+
+}  // namespace redfuser::codegen
