@@ -27,6 +27,7 @@ struct CpuMachine {
   double product_rate = 95000;      // multiply-adds of matrices
   double product_row_rate = 19000;  // the same of a row with columns that lie in place
   double product_dot_rate = 65000;  // and with rows in place
+  double far_rows_rate = 500000;    // in addition, with rows in place that are filters
   double product_out_rate = 14000;  // elements of results
   double pack_rate = 10500;         // elements of a matrix, put in the order that products read
   double pack_half_rate = 7000;     // the same of 16 bits, across the order that they lie in
@@ -37,7 +38,8 @@ struct CpuMachine {
   double far_rate = 300;     // short reads of an image's planes, each a page or more from the last
   double bound_rate = 6000;  // elements whose least and largest are found
   double copy_rate = 8000;   // elements of an image's lines, with padding
-  double dot_rate = 200000;  // multiply-adds of matrices of 8-bit integers
+  double columns_rate = 2500;   // elements of windows, as the columns of a matrix
+  double dot_rate = 200000;     // multiply-adds of matrices of 8-bit integers
   double integer_rate = 10000;  // 64-bit integers
   double index_rate = 1600;     // indices, counted one by one
   double instruction = 0.018;   // of a tile program, besides its elements

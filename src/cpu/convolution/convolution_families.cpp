@@ -114,9 +114,11 @@ select::FamilyAnswer offer_columns(StepForm& form) {
   const auto taps = static_cast<double>(c.taps()), filters = static_cast<double>(c.filters());
   const auto pixels = static_cast<double>(count_of(c.shape.window.output));
   const double blocks = std::ceil(pixels / kBlock), block = pixels / blocks;
-  double each = product_time({filters, std::ceil(block / 32) * 32, taps, false, true}) +
+  const double padded = std::ceil(block / 32) * 32;
+  double each = product_time({filters, padded, taps, false, true}) +
+                filters * padded * taps / machine.far_rows_rate +
                 2 * filters * block / machine.convert_rate;
-  if (!is_pointwise(c.shape.window)) each += taps * block / machine.copy_rate;
+  if (!is_pointwise(c.shape.window)) each += taps * block / machine.columns_rate;
   const double images = static_cast<double>(c.shape.batch * c.shape.groups);
   const TaskTime task{wide(c) * each, 0};
   return {{{{kColumns, {}}, step_time(task, images * blocks, form.threads, c.output_bytes()).time}},
