@@ -11,6 +11,7 @@
 #include "ir/polynomial.h"
 #include "ops/lowering.h"
 #include "ops/op_def.h"
+#include "ops/registry.h"
 
 namespace redfuser::fuse {
 
@@ -115,13 +116,20 @@ class GroupBuilder {
     }
   }
 
-  Step finish() {
+  Step finish(bool fuse) {
     Step step;
     step.kind = kind();
     step.writes = {value_};
-    std::set<ir::NodeId> nodes = owned_;
-    nodes.insert(views_.begin(), views_.end());
+    std::set<ir::NodeId> nodes = members();
     std::set<ir::ValueId> reads = values_read(body_);
+    const ir::NodeId source =
+        fuse && std::holds_alternative<MapStep>(step.kind) ? opaque_source() : -1;
+    if (source >= 0) {
+      step.kind = epilogue_of(source);
+      nodes.insert(source);
+      reads.erase(result_of(source));
+      reads.insert(facts_.reads(source).begin(), facts_.reads(source).end());
+    }
     for (ir::NodeId node : nodes) {
       step.nodes.push_back(node);
       if (!facts_.binds(node)) continue;
@@ -143,6 +151,11 @@ class GroupBuilder {
     });
     return lowering.element(value_, axes_);
   }
+  std::set<ir::NodeId> members() const {
+    std::set<ir::NodeId> nodes = owned_;
+    nodes.insert(views_.begin(), views_.end());
+    return nodes;
+  }
   ir::NodeId root() const { return graph_.values[static_cast<size_t>(value_)].producer; }
 
   static bool has_reduction(ir::Expr body) {
@@ -159,8 +172,7 @@ class GroupBuilder {
 
   Trial next(size_t count, std::set<ir::NodeId>& rejected) const {
     Trial trial{{}, owned_, views_};
-    std::set<ir::NodeId> members = owned_, candidates;
-    members.insert(views_.begin(), views_.end());
+    std::set<ir::NodeId> members = this->members(), candidates;
     auto add_reads = [&](const std::set<ir::ValueId>& reads) {
       for (const ir::ValueId read : reads) {
         const ir::NodeId node = facts_.producer(read);
@@ -247,6 +259,58 @@ class GroupBuilder {
     return count(from) == count(to) && offset(body_->args, from) == offset(axes_, to);
   }
 
+  ir::ValueId result_of(ir::NodeId node) const {
+    return graph_.nodes[static_cast<size_t>(node)].outputs[0];
+  }
+
+  // The last node of those whose kernels can compute the body as their epilogue; -1: none.
+  ir::NodeId opaque_source() const {
+    const std::set<ir::NodeId> members = unshared_members();
+    ir::NodeId last = -1;
+    for (const ir::ValueId value : values_read(body_)) {
+      const ir::NodeId node = facts_.producer(value);
+      if (node > last && is_opaque_source(node, members)) last = node;
+    }
+    return last;
+  }
+
+  // Members that no other step computes as well.
+  std::set<ir::NodeId> unshared_members() const {
+    std::set<ir::NodeId> unshared;
+    for (const ir::ValueId output : graph_.nodes[static_cast<size_t>(root())].outputs) {
+      if (output != ir::kAbsent && output != value_ && demand_.needed(output)) return unshared;
+    }
+    unshared.insert(root());
+    for (auto node = owned_.rbegin(); node != owned_.rend(); ++node) {
+      if (demand_.used_only_by(*node, unshared)) unshared.insert(*node);
+    }
+    return unshared;
+  }
+
+  // Only `members` read the node's result, and only the element in its own place.
+  bool is_opaque_source(ir::NodeId node, const std::set<ir::NodeId>& members) const {
+    if (facts_.lowered(node) || facts_.binds(node) || demand_.region_of(node) >= 0) return false;
+    if (!ops::takes_epilogue(graph_.nodes[static_cast<size_t>(node)])) return false;
+    const ir::Value& result = graph_.values[static_cast<size_t>(result_of(node))];
+    if (result.shape != graph_.values[static_cast<size_t>(value_)].shape) return false;
+    bool in_place = demand_.used_only_by(node, members);
+    visit(body_, [&](ir::Expr e) {
+      if (e->op != ir::ExprOp::Read || e->integer != result_of(node)) return;
+      in_place = in_place && e->args == axes_;
+    });
+    return in_place;
+  }
+
+  OpaqueStep epilogue_of(ir::NodeId node) const {
+    ir::ExprPool& pool = *graph_.pool;
+    const ir::ValueId result = result_of(node);
+    ir::Expr body = pool.rewrite(body_, [&](ir::Expr e) -> ir::Expr {
+      if (e->op != ir::ExprOp::Read || e->integer != result) return nullptr;
+      return pool.leaf(ir::LeafKind::Product, 0, e->dtype);
+    });
+    return {node, OpaqueStep::Epilogue{value_, axes_, body}};
+  }
+
   StepKind kind() const {
     if (!has_reduction(body_)) {
       if (is_alias()) return AliasStep{value_, static_cast<ir::ValueId>(body_->integer)};
@@ -270,7 +334,7 @@ class GroupBuilder {
 Step make_group(const NodeFacts& facts, const Demand& demand, ir::ValueId value, bool fuse) {
   GroupBuilder builder(facts, demand, value);
   if (fuse) builder.grow();
-  return builder.finish();
+  return builder.finish(fuse);
 }
 
 }  // namespace redfuser::fuse

@@ -1,5 +1,5 @@
-// Groups nodes outside of regions into maps, products with their epilogues, reductions and aliases;
-// internal to src/fuse.
+// Groups nodes outside of regions into maps, products and opaque steps with their epilogues,
+// reductions and aliases; internal to src/fuse.
 #pragma once
 
 #include <map>
@@ -33,7 +33,7 @@ class Demand {
 };
 
 // The step that computes `value` by nodes outside of regions. With `fuse` it takes in producers
-// that only it uses.
+// that only it uses, also one without a lowering whose kernel takes what follows.
 Step make_group(const NodeFacts& facts, const Demand& demand, ir::ValueId value, bool fuse);
 
 // Values that an expression reads.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -57,9 +58,17 @@ struct CascadeStep {
   int report = -1;  // its entry in the report
 };
 
-// A node without a lowering, run by the kernel of its operator.
+// A node without a lowering, run by the kernel of its operator, where ops::takes_epilogue with what
+// follows: out[axes] = body over Leaf Product 0, which is the node's element at `axes`, other reads
+// and axes.
 struct OpaqueStep {
+  struct Epilogue {
+    ir::ValueId value;
+    std::vector<ir::Expr> axes;  // the output's dimensions, which are the node's
+    ir::Expr body;
+  };
   ir::NodeId node;
+  std::optional<Epilogue> epilogue = std::nullopt;
 };
 
 // The same bytes under another shape.

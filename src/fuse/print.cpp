@@ -49,7 +49,10 @@ struct StepPrinter {
       inputs +=
           (inputs.empty() ? "" : ", ") + (input == ir::kAbsent ? "_" : fmt::format("%{}", input));
     }
-    return fmt::format("kernel {}({})", node.op, inputs);
+    const std::string kernel = fmt::format("kernel {}({})", node.op, inputs);
+    if (!step.epilogue) return kernel;
+    const OpaqueStep::Epilogue& e = *step.epilogue;
+    return fmt::format("{} with {} = {}", kernel, element(e.value, e.axes), text(e.body));
   }
   std::string operator()(const AliasStep& step) const {
     return fmt::format("alias %{} = %{}", step.value, step.source);

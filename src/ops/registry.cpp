@@ -53,4 +53,6 @@ bool has_channel_weights(const ir::Node& node) {
   return node.op == "Conv" && (node.domain.empty() || node.domain == "ai.onnx");
 }
 
+bool takes_epilogue(const ir::Node& node) { return has_channel_weights(node); }
+
 }  // namespace redfuser::ops

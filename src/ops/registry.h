@@ -17,4 +17,8 @@ std::span<const OpDef> all_ops();
 // plus element c of input 2, which may be absent.
 bool has_channel_weights(const ir::Node& node);
 
+// The kernels of the node, an operator without a lowering, also compute what follows its one output
+// element by element (fuse::OpaqueStep::Epilogue).
+bool takes_epilogue(const ir::Node& node);
+
 }  // namespace redfuser::ops

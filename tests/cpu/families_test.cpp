@@ -174,6 +174,7 @@ TEST(CpuFamilies, EveryConfigurationOfAConvolutionComputesTheSame) {
   struct Case {
     const char *inputs, *attributes;
     int least;  // configurations
+    const char* after = "";
   };
   const Case cases[] = {
       {"float[2, 6, 23, 31] x, float[40, 6, 3, 3] w", "pads = [1, 1, 1, 1]", 10},
@@ -182,14 +183,20 @@ TEST(CpuFamilies, EveryConfigurationOfAConvolutionComputesTheSame) {
       {"float[1, 3, 600] x, float[33, 3, 9] w, float[33] b", "strides = [4], pads = [4, 4]", 6},
       {"float[1, 5, 20, 21] x, float[10, 1, 5, 5] w", "group = 5, dilations = [2, 1]", 3},
       {"double[1, 6, 9, 10, 11] x, double[20, 6, 3, 3, 3] w", "pads = [1, 1, 1, 1, 1, 1]", 4},
+      {"float[2, 6, 23, 31] x, float[40, 6, 3, 3] w", "pads = [1, 1, 1, 1]", 10,
+       "s = Sigmoid(c) y = Mul(c, s)"},
+      {"float[1, 12, 41, 40] x, float[20, 6, 3, 3] w, float[20, 20, 1] r",
+       "group = 2, strides = [2, 2], pads = [0, 1, 1, 1]", 6, "a = Add(c, r) y = Relu(a)"},
+      {"float[2, 15, 70, 71] x, float[30, 1, 5, 5] w", "group = 15", 3, "y = HardSwish(c)"},
+      {"float[3, 40, 7, 7] x, float[40, 1, 3, 3] w", "group = 40", 3, "y = Neg(c)"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.inputs);
     const std::string inputs = c.inputs;
-    const Program program =
-        program_of(fmt::format("g ({}) => (y) {{ y = Conv{}(x, w{}) }}", inputs,
-                               *c.attributes == 0 ? "" : fmt::format("<{}>", c.attributes),
-                               inputs.find(" b") == std::string::npos ? "" : ", b"));
+    const Program program = program_of(
+        fmt::format("g ({}) => (y) {{ {} = Conv{}(x, w{}) {} }}", inputs, *c.after == 0 ? "y" : "c",
+                    *c.attributes == 0 ? "" : fmt::format("<{}>", c.attributes),
+                    inputs.find(" b") == std::string::npos ? "" : ", b", c.after));
     EXPECT_GE(Steps(program, false).run_all(), c.least);
   }
 }

@@ -108,15 +108,18 @@ std::vector<ir::Expr> coordinates(ir::ExprPool& pool, ir::Expr index,
 
 class Convolution {
  public:
-  Convolution(StepBuilder& builder, const ops::NodeView& view)
-      : builder_(builder), view_(view), pool_(builder.pool()) {
+  using Epilogue = fuse::OpaqueStep::Epilogue;
+
+  // `epilogue`: null where the result is the node's.
+  Convolution(StepBuilder& builder, const ops::NodeView& view, const Epilogue* epilogue)
+      : builder_(builder), view_(view), epilogue_(epilogue), pool_(builder.pool()) {
     std::vector<int64_t> kernel;
     for (size_t i = 2; i < view.shape(1).size(); ++i) {
       if (!view.shape(1)[i]->is_constant()) view.fail("the kernel's spatial sizes must be static");
       kernel.push_back(view.shape(1)[i]->integer);
     }
     w_ = windows_of(view, kernel);
-    value_ = view.node().outputs[0];
+    value_ = epilogue ? epilogue->value : view.node().outputs[0];
     output_ = axes_of(pool_, builder.shape(value_), "o");
     depth_ = view.shape(1)[1];
     for (int64_t size : w_.kernel) depth_ = pool_.mul(depth_, pool_.integer(size));
@@ -137,7 +140,7 @@ class Convolution {
     builder_.flat.keep(product.a);
     product.b = {columns(product.k)};
     ir::Expr sum = pool_.leaf(ir::LeafKind::Product, 0, view_.dtype(0));
-    product.epilogue = view_.has_input(2) ? pool_.add(sum, bias()) : sum;
+    product.epilogue = result(sum);
     add_product(builder_, product, value_, comment_);
   }
 
@@ -145,6 +148,20 @@ class Convolution {
   ir::Expr bias() {
     return pool_.cast(view_.dtype(0),
                       pool_.read(view_.node().inputs[2], view_.dtype(2), {output_[1]}));
+  }
+
+  // What is made of a sum of products.
+  ir::Expr result(ir::Expr sum) {
+    if (view_.has_input(2)) sum = pool_.add(sum, bias());
+    if (epilogue_ == nullptr) return sum;
+    std::vector<std::pair<ir::Expr, ir::Expr>> map = {
+        {pool_.leaf(ir::LeafKind::Product, 0, view_.dtype(0)), sum}};
+    for (size_t i = 0; i < output_.size(); ++i) {
+      if (epilogue_->axes[i]->op == ir::ExprOp::Axis) {
+        map.emplace_back(epilogue_->axes[i], output_[i]);
+      }
+    }
+    return pool_.substitute(epilogue_->body, map);
   }
 
   bool pointwise() const {
@@ -228,8 +245,7 @@ class Convolution {
                      tail(output_), taps, pool_.number(0, view_.dtype(0)));
     ir::Expr body = pool_.mul(x, pool_.read(view_.node().inputs[1], view_.dtype(1), weight));
     for (size_t i = taps.size(); i-- > 0;) body = pool_.reduce(ir::Reduction::Sum, taps[i], body);
-    body = pool_.reduce(ir::Reduction::Sum, channel, body);
-    if (view_.has_input(2)) body = pool_.add(body, bias());
+    body = result(pool_.reduce(ir::Reduction::Sum, channel, body));
     add_map(builder_, "grouped_convolution", output_,
             {{value_, builder_.flat.flat(body), row_major(pool_, output_, builder_.shape(value_))}},
             comment_);
@@ -237,6 +253,7 @@ class Convolution {
 
   StepBuilder& builder_;
   const ops::NodeView& view_;
+  const Epilogue* epilogue_;
   ir::ExprPool& pool_;
   Windows w_;
   ir::ValueId value_ = -1;
@@ -293,7 +310,8 @@ ir::Expr counted_taps(const ops::NodeView& view, const PoolWindow& p, size_t i) 
 }  // namespace
 
 void generate_conv(StepBuilder& builder, const ops::NodeView& view) {
-  Convolution(builder, view).build();
+  const auto& step = std::get<fuse::OpaqueStep>(builder.step.kind);
+  Convolution(builder, view, step.epilogue ? &*step.epilogue : nullptr).build();
 }
 
 void generate_max_pool(StepBuilder& builder, const ops::NodeView& view) {

@@ -45,6 +45,13 @@ select::KernelConfig config_of(const WindowPlan::Blocks& blocks) {
            {"copied", blocks.copied ? 1 : 0}}};
 }
 
+// Where the step has an epilogue, gives it to the plan: by tiles of the sizes of its blocks.
+void add_epilogue(const StepForm& form, ConvolutionPlan& plan, int64_t filters, int64_t positions) {
+  if (!std::get<fuse::OpaqueStep>(form.kind).epilogue) return;
+  const DType sums = convolution_of(form).dtype;
+  plan.set_epilogue(std::make_shared<ConvolutionEpilogue>(form, sums, filters, positions));
+}
+
 select::FamilyAnswer offer_window(StepForm& form) {
   const ConvolutionForm convolution = convolution_of(form);
   if (convolution.empty()) return {{}, "the result is empty"};
@@ -70,6 +77,7 @@ std::shared_ptr<const StepPlan> emit_window(StepForm& form, const select::Kernel
                                   choice.at("copied") != 0};
   auto plan = std::make_shared<WindowPlan>(convolution_of(form), blocks);
   plan->set_alone(runs_alone(plan->time(form.threads).saved));
+  add_epilogue(form, *plan, plan->most_filters(), plan->most_positions());
   const auto& step = std::get<fuse::OpaqueStep>(form.kind);
   const ir::ValueId weights = form.graph.nodes[static_cast<size_t>(step.node)].inputs[1];
   const Tensor& constant = form.graph.values[static_cast<size_t>(weights)].constant;
@@ -90,7 +98,7 @@ class FunctionPlan final : public ConvolutionPlan {
   void compute(const ConvolutionRun& run) const override {
     const auto as = [&]<typename T>(TypeTag<T>) {
       function_(form().shape, static_cast<const T*>(run.x), static_cast<const T*>(run.weights),
-                static_cast<const T*>(run.bias), static_cast<T*>(run.y), run.pool);
+                static_cast<const T*>(run.bias), run.sums, run.pool);
     };
     form().dtype == DType::Float64 ? as(TypeTag<double>{}) : as(TypeTag<float>{});
   }
@@ -100,8 +108,16 @@ class FunctionPlan final : public ConvolutionPlan {
 };
 
 template <typename Function>
-std::shared_ptr<const StepPlan> plan_of(const StepForm& form, Function function) {
-  return std::make_shared<FunctionPlan<Function>>(convolution_of(form), function);
+std::shared_ptr<const StepPlan> plan_of(const StepForm& form, Function function, int64_t filters,
+                                        int64_t positions) {
+  const ConvolutionForm convolution = convolution_of(form);
+  auto plan = std::make_shared<FunctionPlan<Function>>(convolution, function);
+  const int64_t all = count_of(convolution.shape.window.output);
+  if (!convolution.empty()) {
+    add_epilogue(form, *plan, std::min(filters, convolution.shape.filters),
+                 std::min(positions, all));
+  }
+  return plan;
 }
 
 double wide(const ConvolutionForm& form) { return form.dtype == DType::Float64 ? 2 : 1; }
@@ -118,6 +134,7 @@ select::FamilyAnswer offer_columns(StepForm& form) {
   double each = product_time({filters, padded, taps, false, true}) +
                 filters * padded * taps / machine.far_rows_rate +
                 2 * filters * block / machine.convert_rate;
+  each += filters * block * c.epilogue_time / wide(c);
   if (!is_pointwise(c.shape.window)) each += taps * block / machine.columns_rate;
   const double images = static_cast<double>(c.shape.batch * c.shape.groups);
   const TaskTime task{wide(c) * each, 0};
@@ -126,7 +143,9 @@ select::FamilyAnswer offer_columns(StepForm& form) {
 }
 
 std::shared_ptr<const StepPlan> emit_columns(StepForm& form, const select::KernelConfig&) {
-  return plan_of(form, [](auto&&... args) { convolve_columns(args...); });
+  constexpr int64_t kFilters = 16, kPositions = 256;
+  return plan_of(
+      form, [](auto&&... args) { convolve_columns(args...); }, kFilters, kPositions);
 }
 
 select::FamilyAnswer offer_channels(StepForm& form) {
@@ -141,14 +160,16 @@ select::FamilyAnswer offer_channels(StepForm& form) {
   const double columns = std::ceil(static_cast<double>(w.output[2]) / 16) * 16;
   const double copied = static_cast<double>(count_of(w.input));
   const TaskTime task{wide(c) * (filters * taps * lines * columns / machine.filter_rate +
-                                 copied / machine.copy_rate),
+                                 copied / machine.copy_rate) +
+                          filters * lines * static_cast<double>(w.output[2]) * c.epilogue_time,
                       0};
   const double images = static_cast<double>(c.shape.batch * c.shape.groups);
   return {{{{kChannels, {}}, step_time(task, images, form.threads, c.output_bytes()).time}}, ""};
 }
 
 std::shared_ptr<const StepPlan> emit_channels(StepForm& form, const select::KernelConfig&) {
-  return plan_of(form, [](auto&&... args) { convolve_depthwise(args...); });
+  return plan_of(
+      form, [](auto&&... args) { convolve_depthwise(args...); }, kDepthwiseSums, kDepthwiseSums);
 }
 
 constexpr Family kFamilies[] = {
@@ -169,7 +190,12 @@ std::vector<int64_t> symbols_of(const ir::Graph& graph, const fuse::OpaqueStep& 
   for (const ir::ValueId input : graph.nodes[static_cast<size_t>(step.node)].inputs) {
     if (input != ir::kAbsent) values.push_back(input);
   }
-  return symbols_of(graph, {}, values);
+  std::vector<ir::Expr> expressions;
+  if (step.epilogue) {
+    expressions = step.epilogue->axes;
+    expressions.push_back(step.epilogue->body);
+  }
+  return symbols_of(graph, expressions, values);
 }
 
 }  // namespace redfuser::cpu

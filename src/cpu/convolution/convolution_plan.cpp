@@ -1,5 +1,6 @@
 #include "cpu/convolution/convolution_plan.h"
 
+#include <algorithm>
 #include <new>
 
 #include "base/error.h"
@@ -21,28 +22,47 @@ ConvolutionForm convolution_of(const StepForm& form) {
   ConvolutionForm result{form.graph, step.node, make_conv_shape(view, sizes(0), sizes(1))};
   if (view.dtype(0) == DType::Float64) result.dtype = DType::Float64;
   result.constant_weights = view.input(1).is_constant();
+  if (step.epilogue && !result.empty()) {
+    constexpr int64_t kFilters = 32, kPositions = 192;
+    const ConvolutionEpilogue epilogue(form, result.dtype, std::min(kFilters, result.filters()),
+                                       std::min(kPositions, count_of(result.shape.window.output)));
+    result.epilogue_time = epilogue.time();
+  }
   return result;
 }
 
 void ConvolutionPlan::run(RunContext& context) const {
   Prepared none;
   OpaqueCall call(context, context.graph.nodes[static_cast<size_t>(form_.node)], none);
-  const ConvShape& s = form_.shape;
   try {
-    const Tensor x = call.widened(0), weights = call.widened(1);
-    const Tensor bias = call.has_input(2) ? call.widened(2) : Tensor();
-    if (bias.defined() && bias.size() != s.filters) {
-      call.fail(fmt::format("bias {} for {} filters", describe(bias), s.filters));
-    }
-    Tensor y(form_.dtype, s.window.dims(s.batch, s.filters, s.window.output));
-    if (!form_.empty()) {
-      compute({x.data(), weights.data(), bias.defined() ? bias.data() : nullptr, y.mutable_data(),
-               call.threads()});
-    }
-    call.set(0, std::move(y));
+    compute(context, call);
   } catch (const std::bad_alloc&) {
     call.fail("out of memory");
   }
+}
+
+void ConvolutionPlan::compute(RunContext& context, OpaqueCall& call) const {
+  const ConvShape& s = form_.shape;
+  const Tensor x = call.widened(0), weights = call.widened(1);
+  const Tensor bias = call.has_input(2) ? call.widened(2) : Tensor();
+  if (bias.defined() && bias.size() != s.filters) {
+    call.fail(fmt::format("bias {} for {} filters", describe(bias), s.filters));
+  }
+  const auto compute_to = [&](SumsTarget& sums) {
+    compute(
+        {x.data(), weights.data(), bias.defined() ? bias.data() : nullptr, sums, call.threads()});
+  };
+  if (epilogue_ != nullptr) {
+    allocate(context, epilogue_->value());
+    EpilogueSums sums(*epilogue_, context);
+    if (!form_.empty()) compute_to(sums);
+    return;
+  }
+  Tensor y(form_.dtype, s.window.dims(s.batch, s.filters, s.window.output));
+  PlainSums sums(y.mutable_data(), static_cast<int64_t>(size_of(form_.dtype)), s.filters,
+                 count_of(s.window.output));
+  if (!form_.empty()) compute_to(sums);
+  call.set(0, std::move(y));
 }
 
 void ConvolutionPlan::run_tasks(ThreadPool& pool, bool alone, int64_t tasks,

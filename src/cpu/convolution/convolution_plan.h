@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "cpu/convolution/convolution_epilogue.h"
 #include "cpu/opaque/image/conv.h"
 #include "cpu/steps/step_form.h"
 
@@ -18,6 +19,7 @@ struct ConvolutionForm {
   ConvShape shape;
   DType dtype = DType::Float32;  // of the sums: float32 or float64
   bool constant_weights = false;
+  double epilogue_time = 0;  // microseconds for each sum
 
   bool empty() const { return shape.batch * shape.filters * count_of(shape.window.output) == 0; }
   int64_t channels() const { return shape.channels / shape.groups; }
@@ -32,13 +34,17 @@ ConvolutionForm convolution_of(const StepForm& form);
 // The tensors of one run, row-major, of the form's dtype. `bias` may be null.
 struct ConvolutionRun {
   const void *x, *weights, *bias;
-  void* y;
+  SumsTarget& sums;
   ThreadPool& pool;
 };
 
 class ConvolutionPlan : public StepPlan {
  public:
   explicit ConvolutionPlan(ConvolutionForm form) : form_(std::move(form)) {}
+  // Where the step has an epilogue, before the first run.
+  void set_epilogue(std::shared_ptr<const ConvolutionEpilogue> epilogue) {
+    epilogue_ = std::move(epilogue);
+  }
   void run(RunContext& context) const final;
 
  protected:
@@ -50,7 +56,10 @@ class ConvolutionPlan : public StepPlan {
                         const std::function<void(int64_t task, int worker)>& body);
 
  private:
+  void compute(RunContext& context, OpaqueCall& call) const;
+
   ConvolutionForm form_;
+  std::shared_ptr<const ConvolutionEpilogue> epilogue_;
 };
 
 }  // namespace redfuser::cpu

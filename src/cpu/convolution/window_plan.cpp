@@ -20,6 +20,10 @@ WindowPlan::WindowPlan(ConvolutionForm form, const Blocks& blocks)
       panels_(this->form()),
       parts_(std::clamp<int64_t>(blocks.parts, 1, panels_.count())) {}
 
+int64_t WindowPlan::most_positions() const {
+  return std::min(kPositions, strips_.lines() * strips_.columns());
+}
+
 int64_t WindowPlan::tile_bytes() const {
   return (kPositions + kWindowVectorBytes) * 2 * panels_.lanes() *
          static_cast<int64_t>(size_of(form().dtype));
@@ -53,16 +57,17 @@ void WindowPlan::compute_as(const ConvolutionRun& run) const {
                    copies.get() + strip * size);
     });
   }
-  run_tasks(run.pool, alone_, images * strips_.count() * parts_, [&](int64_t number, int) {
+  run_tasks(run.pool, alone_, images * strips_.count() * parts_, [&](int64_t number, int worker) {
     const int64_t strip = number / parts_;
     Task<T> task{strip / strips_.count(),
                  number % parts_,
+                 worker,
                  strips_.at(strip % strips_.count()),
                  nullptr,
                  weights,
                  bias.as<T>(),
                  nullptr,
-                 static_cast<T*>(run.y)};
+                 run.sums};
     const int64_t own_copy = shared ? 0 : size * static_cast<int64_t>(sizeof(T));
     char* space = thread_scratch(tile_bytes() + own_copy);
     task.tile = reinterpret_cast<T*>(space);
@@ -82,7 +87,7 @@ void WindowPlan::compute_as(const ConvolutionRun& run) const {
 template <typename T>
 void WindowPlan::run_task(const Task<T>& task) const {
   const Strip& strip = task.strip;
-  const int64_t group = task.image % form().shape.groups, out = count_of(window_.output);
+  const int64_t groups = form().shape.groups, group = task.image % groups;
   const auto fn = sizeof(T) == sizeof(float) ? kernels().window_f32 : kernels().window_f64;
   const int64_t blocks = ceil_div(strip.columns, kPositions);
   const int64_t columns = ceil_div(strip.columns, blocks), lines = kPositions / columns;
@@ -92,22 +97,27 @@ void WindowPlan::run_task(const Task<T>& task) const {
   g.step = inputs_.step();
   g.offsets = inputs_.offsets().data();
   g.tile = task.tile;
-  g.out_stride = out;
   for (int64_t panel = panels_.count() * task.part / parts_;
        panel < panels_.count() * (task.part + 1) / parts_; ++panel) {
     g.filters = panels_.filters(panel);
     g.weights = task.weights + panels_.weights_at(group, panel);
     g.bias = task.bias + panels_.bias_at(group, panel);
-    T* y = task.y + (task.image * form().filters() + panels_.first(panel)) * out;
+    SumsTarget::Block block{task.image / groups, group * form().filters() + panels_.first(panel), 0,
+                            g.filters, 0};
     const int64_t step = blocks > 1 ? 1 : lines;
     for (int64_t line = 0; line < strip.lines; line += step) {
       g.lines = std::min(step, strip.lines - line);
       for (int64_t column = 0; column < strip.columns; column += columns) {
         g.columns = std::min(columns, strip.columns - column);
         g.in = task.in + line * g.line_step + column * g.step;
-        g.out = y + (strip.slice * window_.output[1] + strip.line + line) * window_.output[2] +
-                strip.column + column;
+        block.position = (strip.slice * window_.output[1] + strip.line + line) * window_.output[2] +
+                         strip.column + column;
+        block.positions = g.lines * g.columns;
+        const SumsTarget::Place place = task.sums.place(task.worker, block);
+        g.out = place.data;
+        g.out_stride = place.stride;
         fn(g);
+        task.sums.done(task.worker, block, place);
       }
     }
   }
@@ -132,7 +142,7 @@ double WindowPlan::task_time() const {
     const double each = std::max({rows * vectors, rows + vectors, kLeast});
     time += lines * blocks * (taps * each * lanes / machine.window_rate + machine.window_block);
   }
-  time += lines * columns * width * wide / machine.square_rate;
+  time += lines * columns * width * (wide / machine.square_rate + form().epilogue_time);
   // Sums and results pass through the level as well.
   const double near = 0.375 * static_cast<double>(machine.l2_bytes);
   const double weights = taps * width * bytes;

@@ -23,6 +23,9 @@ class WindowPlan final : public ConvolutionPlan {
   void set_weights(std::shared_ptr<const Tensor> packed) { packed_ = std::move(packed); }
   void set_alone(bool alone) { alone_ = alone; }
   StepTime time(int threads) const;
+  // Of the largest block of sums.
+  int64_t most_filters() const { return std::min(form().filters(), 2 * panels_.lanes()); }
+  int64_t most_positions() const;
 
  protected:
   void compute(const ConvolutionRun& run) const override;
@@ -34,9 +37,11 @@ class WindowPlan final : public ConvolutionPlan {
   template <typename T>
   struct Task {
     int64_t image, part;
+    int worker;
     Strip strip;
     const T *in, *weights, *bias;
-    T *tile, *y;
+    T* tile;
+    SumsTarget& sums;
   };
   template <typename T>
   void run_task(const Task<T>& task) const;

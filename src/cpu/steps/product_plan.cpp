@@ -8,12 +8,6 @@
 namespace redfuser::cpu {
 namespace {
 
-constexpr int64_t kEpilogueElements = 4096;
-
-bool is_product(ir::Expr e) {
-  return e->op == ir::ExprOp::Leaf && e->leaf_kind == ir::LeafKind::Product;
-}
-
 // The epilogue over products that are float32, where it uses the integers in no other form.
 ir::Expr over_floats(ir::ExprPool& pool, ir::Expr epilogue) {
   ir::Expr result = pool.rewrite(epilogue, [&](ir::Expr e) -> ir::Expr {
@@ -99,38 +93,8 @@ void ProductPlan::plan_result(const ir::Graph& graph, Specializer& specializer,
     if (floats) epilogue = floats;
   }
   TileBuilder builder(pool, program, dims);
-  for (ir::Expr axis : batch) builder.set_outer(axis);
-  batch_points_.assign(static_cast<size_t>(batches_), {});
-  std::vector<int64_t> point(batch.size());
-  for (auto& target : batch_points_) {
-    target = point;
-    for (size_t d = batch.size(); d-- > 0;) {
-      if (++point[d] < extent_of(batch[d])) break;
-      point[d] = 0;
-    }
-  }
-  builder.set_rows(m);
-  if (!n.empty()) scope_ = builder.fixed_scope(n);
-  const Shape shape = Shape::Rows | (n.empty() ? Shape::Scalar : Shape::Columns);
-  bind_product(builder, epilogue, shape);
-  builder.store(0, out, out_dims, indices, builder.compile_to_store(epilogue), scope_);
-}
-
-// Without columns the product is a column of the block: its rows lie `stride` apart, so such a
-// product is spread over one column.
-void ProductPlan::bind_product(TileBuilder& builder, ir::Expr epilogue, Shape shape) {
-  if (scope_ == kNoScope) {
-    scope_ = builder.fixed_scope({pool.axis("n", pool.integer(1))});
-    shape = Shape::Tile;
-  }
-  for (size_t i = 0; i < step_.b.size(); ++i) {
-    products_.push_back(builder.make_view(elem_of(dtype_), shape, scope_));
-  }
-  visit(epilogue, [&](ir::Expr e) {
-    if (!is_product(e)) return;
-    const RegisterId product = products_.at(static_cast<size_t>(e->integer));
-    builder.bind(e, builder.converted(product, elem_of(e->dtype)));
-  });
+  epilogue_.build(pool, builder, {batch, m, n}, epilogue, static_cast<int>(step_.b.size()), dtype_,
+                  {out, out_dims, indices});
 }
 
 void ProductPlan::multiply(const RunContext& context, TileContext& machine, const Region& region,
@@ -146,26 +110,12 @@ void ProductPlan::multiply(const RunContext& context, TileContext& machine, cons
   // The integers' own scratch memory lies before the blocks.
   char* blocks = static_cast<char*>(machine.gemm_scratch) + kGemmScratchBytes;
   if (integers_) blocks += integers_->scratch_bytes(region.rows, region.columns);
-  const int64_t block_bytes = region.rows * stride * bytes;
+  const BlockEpilogue::Results results{blocks, stride, region.rows * stride * bytes};
   for (size_t i = 0; i < step_.b.size(); ++i) {
-    multiply_into(context, machine, region, i, blocks + static_cast<int64_t>(i) * block_bytes,
+    multiply_into(context, machine, region, i, blocks + static_cast<int64_t>(i) * results.bytes,
                   stride, true);
   }
-  for (size_t i = 0; i < batch_points_[static_cast<size_t>(region.batch)].size(); ++i) {
-    machine.axes[i] = batch_points_[static_cast<size_t>(region.batch)][i];
-  }
-  if (scope_ != kNoScope) {
-    machine.columns[static_cast<size_t>(scope_)] = {region.column, region.columns};
-  }
-  const int64_t step = program.row_tile;
-  for (int64_t row = 0; row < region.rows; row += step) {
-    for (size_t i = 0; i < products_.size(); ++i) {
-      char* block = blocks + static_cast<int64_t>(i) * block_bytes;
-      machine.slots[static_cast<size_t>(products_[i])] = {block + row * stride * bytes, stride,
-                                                          nullptr};
-    }
-    program.run(machine, region.row + row, std::min(step, region.rows - row));
-  }
+  epilogue_.run(program, machine, region, results);
 }
 
 void ProductPlan::multiply_into(const RunContext& context, TileContext& machine,
@@ -198,12 +148,7 @@ void ProductPlan::set_blocks(int64_t rows, int64_t columns) {
   if (empty()) return;
   block_rows_ = std::clamp<int64_t>(rows, 1, m_);
   block_columns_ = std::clamp<int64_t>(columns, 1, n_);
-  if (scope_ != kNoScope) {
-    program.scopes[static_cast<size_t>(scope_)].tile = padded(block_columns_);
-  }
-  program.row_tile =
-      std::clamp<int64_t>(kEpilogueElements / padded(block_columns_), 1, block_rows_);
-  program.layout();
+  if (!in_place_) epilogue_.set_block(program, block_rows_, block_columns_);
 }
 
 double ProductPlan::bytes_of_a() const {

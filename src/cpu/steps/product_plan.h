@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cpu/estimate/program_time.h"
+#include "cpu/steps/block_epilogue.h"
 #include "cpu/steps/integer_product.h"
 #include "cpu/steps/product_operands.h"
 #include "cpu/steps/step_form.h"
@@ -38,15 +39,12 @@ class ProductPlan final : public TilePlan {
   bool empty() const { return batches_ * m_ * n_ == 0; }
 
  private:
-  struct Region {
-    int64_t batch, row, column, rows, columns;
-  };
+  using Region = BlockEpilogue::Block;
   bool separate_floats(Specializer& specializer, const OperandAxes& axes,
                        const TileBuilder::DimsOf& dims);
   void plan_result(const ir::Graph& graph, Specializer& specializer,
                    const std::vector<ir::Expr>& batch, const std::vector<ir::Expr>& m,
                    const std::vector<ir::Expr>& n, const TileBuilder::DimsOf& dims);
-  void bind_product(TileBuilder& builder, ir::Expr epilogue, Shape shape);
   void multiply(const RunContext& context, TileContext& machine, const Region& region,
                 int64_t stride) const;
   // Product `i` into c; padded columns may be written too.
@@ -69,9 +67,7 @@ class ProductPlan final : public TilePlan {
   std::vector<DType> b_dtypes_;
   // The result is written in place when there is nothing to do after it.
   std::optional<SeparatedOffset> in_place_;  // parts: batch, m, n
-  std::vector<std::vector<int64_t>> batch_points_;
-  std::vector<RegisterId> products_;  // by their leaf's number
-  int scope_ = kNoScope;
+  BlockEpilogue epilogue_;
 };
 
 }  // namespace redfuser::cpu

@@ -52,15 +52,19 @@ TileRunner::TileRunner(const TileProgram& program, RunContext& context,
   }
 }
 
+void TileRunner::prepare(TileContext& machine, char* scratch, void* gemm_scratch) const {
+  program_.prepare(machine, tensors_, outputs_, scratch, gemm_scratch);
+}
+
 void TileRunner::run(int64_t tasks, double saved,
                      const std::function<void(TileContext&, int64_t)>& body,
                      int64_t extra_scratch) {
   const int64_t own = (program_.scratch_bytes() + 63) / 64 * 64;
   const auto run_task = [&](int64_t task, int worker) {
-    TileContext& machine = machines_[static_cast<size_t>(worker)];
+    TileContext& machine = this->machine(worker);
     if (!machine.program) {
       char* scratch = thread_scratch(own + kGemmScratchBytes + extra_scratch);
-      program_.prepare(machine, tensors_, outputs_, scratch, scratch + own);
+      prepare(machine, scratch, scratch + own);
     }
     body(machine, task);
   };

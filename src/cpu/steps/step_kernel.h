@@ -24,6 +24,10 @@ class TileRunner {
   // `saved`: microseconds that several threads save.
   void run(int64_t tasks, double saved, const std::function<void(TileContext&, int64_t)>& body,
            int64_t extra_scratch = 0);
+  // The machine of a worker, for callers that run tasks themselves; before its first program they
+  // prepare it with scratch memory of the program, aligned to 64 bytes.
+  TileContext& machine(int worker) { return machines_[static_cast<size_t>(worker)]; }
+  void prepare(TileContext& machine, char* scratch, void* gemm_scratch) const;
 
  private:
   const TileProgram& program_;

@@ -19,7 +19,8 @@ class GuardMaker {
       program_.guards.emplace_back();
       for (const ir::NodeId node : step.nodes) {
         if (!guarded_.insert(node).second) continue;
-        if (!std::holds_alternative<fuse::OpaqueStep>(step.kind)) add_guards(step, node);
+        const auto* opaque = std::get_if<fuse::OpaqueStep>(&step.kind);
+        if (opaque == nullptr || opaque->node != node) add_guards(step, node);
         add_input_guards(node);
       }
     }

@@ -56,18 +56,22 @@ struct Convolution {
   int64_t images, groups, channels, filters;
   int64_t in, out, taps, depth;
   const T *x, *weights, *bias;
-  T* y;
+  SumsTarget& sums;
 
   // Output pixels [begin, end) of filters [first, last) from columns[depth, pixel].
-  void multiply(int64_t image, int64_t first, int64_t last, int64_t begin, int64_t end,
+  void multiply(int worker, int64_t image, int64_t first, int64_t last, int64_t begin, int64_t end,
                 const T* columns, int64_t ld) const {
-    T* result = y + (image * filters + first) * out + begin;
-    int64_t filter = image % groups * filters + first;
+    const int64_t filter = image % groups * filters + first;
+    const SumsTarget::Block block{image / groups, filter, begin, last - first, end - begin};
+    const SumsTarget::Place place = sums.place(worker, block);
+    T* result = static_cast<T*>(place.data);
     for (int64_t f = 0; f < last - first; ++f) {
-      std::fill_n(result + f * out, end - begin, bias == nullptr ? T(0) : bias[filter + f]);
+      std::fill_n(result + f * place.stride, end - begin,
+                  bias == nullptr ? T(0) : bias[filter + f]);
     }
     gemm_accumulate(last - first, end - begin, depth, weights + filter * depth, depth, false,
-                    columns, ld, result, out);
+                    columns, ld, result, place.stride);
+    sums.done(worker, block, place);
   }
 
   const T* planes(int64_t image) const { return x + image * channels * in; }
@@ -90,14 +94,14 @@ void convolve_by_pixels(const Convolution<T>& c, int64_t wanted_tasks) {
     int64_t image = task / blocks, begin = task % blocks * block;
     int64_t end = std::min(begin + block, c.out);
     if (pointwise)
-      return c.multiply(image, 0, c.filters, begin, end, c.planes(image) + begin, c.in);
+      return c.multiply(worker, image, 0, c.filters, begin, end, c.planes(image) + begin, c.in);
     ScratchArray<T>& columns = buffers[worker];
     if (!columns) columns = scratch<T>(c.depth * block);
     for (int64_t channel = 0; channel < c.channels; ++channel) {
       gather_columns(c.window, c.planes(image) + channel * c.in, begin, end,
                      columns.get() + channel * c.taps * block, block);
     }
-    c.multiply(image, 0, c.filters, begin, end, columns.get(), block);
+    c.multiply(worker, image, 0, c.filters, begin, end, columns.get(), block);
   });
 }
 
@@ -119,9 +123,9 @@ void convolve_by_filters(const Convolution<T>& c) {
         }
       });
     }
-    c.pool.parallel_for(blocks, [&](int64_t task, int) {
-      c.multiply(image, c.filters * task / blocks, c.filters * (task + 1) / blocks, 0, c.out,
-                 pointwise ? planes : columns.get(), c.out);
+    c.pool.parallel_for(blocks, [&](int64_t task, int worker) {
+      c.multiply(worker, image, c.filters * task / blocks, c.filters * (task + 1) / blocks, 0,
+                 c.out, pointwise ? planes : columns.get(), c.out);
     });
   }
 }
@@ -129,8 +133,8 @@ void convolve_by_filters(const Convolution<T>& c) {
 }  // namespace
 
 template <typename T>
-void convolve_columns(const ConvShape& s, const T* x, const T* weights, const T* bias, T* y,
-                      ThreadPool& pool) {
+void convolve_columns(const ConvShape& s, const T* x, const T* weights, const T* bias,
+                      SumsTarget& sums, ThreadPool& pool) {
   const Window& w = s.window;
   int64_t out = count_of(w.output);
   if (s.batch == 0 || s.filters == 0 || out == 0) return;
@@ -148,7 +152,7 @@ void convolve_columns(const ConvShape& s, const T* x, const T* weights, const T*
                    x,
                    weights,
                    bias,
-                   y};
+                   sums};
   int64_t wanted = 2 * pool.size(), pixel_tasks = c.images * ((out + 63) / 64);
   if (pixel_tasks < wanted && c.filters >= 32) {
     convolve_by_filters(c);
@@ -158,15 +162,15 @@ void convolve_columns(const ConvShape& s, const T* x, const T* weights, const T*
 }
 
 template <typename T>
-void convolve(const ConvShape& s, const T* x, const T* weights, const T* bias, T* y,
+void convolve(const ConvShape& s, const T* x, const T* weights, const T* bias, SumsTarget& sums,
               ThreadPool& pool) {
   if (s.batch == 0 || s.filters == 0 || count_of(s.window.output) == 0) return;
-  (s.groups == s.channels ? convolve_depthwise<T> : convolve_columns<T>)(s, x, weights, bias, y,
+  (s.groups == s.channels ? convolve_depthwise<T> : convolve_columns<T>)(s, x, weights, bias, sums,
                                                                          pool);
 }
 
 #define RF_INSTANTIATE(NAME, T) \
-  template void NAME<T>(const ConvShape&, const T*, const T*, const T*, T*, ThreadPool&);
+  template void NAME<T>(const ConvShape&, const T*, const T*, const T*, SumsTarget&, ThreadPool&);
 RF_INSTANTIATE(convolve_columns, float)
 RF_INSTANTIATE(convolve_columns, double)
 RF_INSTANTIATE(convolve, float)

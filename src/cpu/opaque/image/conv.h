@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/thread_pool.h"
+#include "cpu/opaque/image/sums.h"
 #include "cpu/opaque/image/window.h"
 
 namespace redfuser::cpu {
@@ -16,14 +17,14 @@ struct ConvShape {
 // The columns of a one-element kernel that visits every pixel are the input itself.
 bool is_pointwise(const Window& window);
 
-// y = x * w + bias by matrix products; bias may be null. T is float or double.
+// x * w + bias by matrix products; bias may be null. T is float or double.
 template <typename T>
-void convolve_columns(const ConvShape& shape, const T* x, const T* w, const T* bias, T* y,
-                      ThreadPool& pool);
+void convolve_columns(const ConvShape& shape, const T* x, const T* w, const T* bias,
+                      SumsTarget& sums, ThreadPool& pool);
 
 // The same, channel by channel where every group has one.
 template <typename T>
-void convolve(const ConvShape& shape, const T* x, const T* w, const T* bias, T* y,
+void convolve(const ConvShape& shape, const T* x, const T* w, const T* bias, SumsTarget& sums,
               ThreadPool& pool);
 
 // The same window with as few dimensions and as long lines as its layout allows: dimensions of one

@@ -7,13 +7,24 @@
 
 namespace redfuser::cpu {
 
+namespace {
+
+// The channels of a block: as many as stay in the first-level cache.
+int64_t block_channels(const ConvShape& s) {
+  const int64_t sums = s.filters / s.channels * count_of(s.window.output);
+  return std::clamp<int64_t>(kDepthwiseSums / sums, 1, s.channels);
+}
+
+}  // namespace
+
 template <typename T>
-void convolve_depthwise(const ConvShape& s, const T* x, const T* weights, const T* bias, T* y,
-                        ThreadPool& pool) {
+void convolve_depthwise(const ConvShape& s, const T* x, const T* weights, const T* bias,
+                        SumsTarget& sums, ThreadPool& pool) {
   constexpr int64_t kTasks = 8;  // for each thread
   const Window w = with_long_lines(s.window);
   const int64_t in = count_of(w.input), out = count_of(w.output), taps = count_of(w.kernel);
   const int64_t filters = s.filters / s.channels, planes = s.batch * s.channels;
+  const int64_t most = block_channels(s);
   const PaddedChannel channel(w, filters);
   const auto filter = std::is_same_v<T, float> ? kernels().filter_f32 : kernels().filter_f64;
   const int64_t tasks = std::min(planes, kTasks * pool.size());
@@ -27,20 +38,29 @@ void convolve_depthwise(const ConvShape& s, const T* x, const T* weights, const 
     ChannelArgs args = channel.args;
     args.padded = buffer.get();
     args.sums = buffer.get() + channel.size();
-    for (int64_t plane = planes * task / tasks; plane < planes * (task + 1) / tasks; ++plane) {
-      const int64_t first = plane % s.channels * filters;
-      args.weights = weights + first * taps;
-      args.bias = bias == nullptr ? nullptr : bias + first;
-      args.in = x + plane * in;
-      args.out = y + plane * filters * out;
-      filter(args);
+    const int64_t end = planes * (task + 1) / tasks;
+    for (int64_t plane = planes * task / tasks, last; plane < end; plane = last) {
+      const int64_t channel = plane % s.channels;
+      last = std::min({end, plane + most, plane - channel + s.channels});
+      const SumsTarget::Block block{plane / s.channels, channel * filters, 0,
+                                    (last - plane) * filters, out};
+      const SumsTarget::Place place = sums.place(worker, block);
+      for (int64_t i = 0; i < last - plane; ++i) {
+        const int64_t first = (channel + i) * filters;
+        args.weights = weights + first * taps;
+        args.bias = bias == nullptr ? nullptr : bias + first;
+        args.in = x + (plane + i) * in;
+        args.out = static_cast<T*>(place.data) + i * filters * out;
+        filter(args);
+      }
+      sums.done(worker, block, place);
     }
   });
 }
 
 template void convolve_depthwise<float>(const ConvShape&, const float*, const float*, const float*,
-                                        float*, ThreadPool&);
+                                        SumsTarget&, ThreadPool&);
 template void convolve_depthwise<double>(const ConvShape&, const double*, const double*,
-                                         const double*, double*, ThreadPool&);
+                                         const double*, SumsTarget&, ThreadPool&);
 
 }  // namespace redfuser::cpu

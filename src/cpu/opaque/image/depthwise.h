@@ -7,7 +7,10 @@ namespace redfuser::cpu {
 
 // convolve() where every group has one channel (groups == channels): no matrix product is left.
 template <typename T>
-void convolve_depthwise(const ConvShape& shape, const T* x, const T* w, const T* bias, T* y,
-                        ThreadPool& pool);
+void convolve_depthwise(const ConvShape& shape, const T* x, const T* w, const T* bias,
+                        SumsTarget& sums, ThreadPool& pool);
+
+// Of a block of several filters that it hands to the target, each with all positions.
+inline constexpr int64_t kDepthwiseSums = 4096;
 
 }  // namespace redfuser::cpu

@@ -62,8 +62,9 @@ void convolve_centered(OpaqueCall& call, const ConvShape& shape, int x, int x_ze
                        int w_zero, const std::function<void(const SumRow&)>& finish) {
   const Tensor input = centered<T>(call, x, x_zero, 1), weights = centered<T>(call, w, w_zero, 0);
   Tensor sums(input.dtype(), shape.window.dims(shape.batch, shape.filters, shape.window.output));
-  convolve<T>(shape, input.as<T>(), weights.as<T>(), nullptr, sums.as<T>(), call.threads());
   const int64_t pixels = count_of(shape.window.output);
+  PlainSums target(sums.mutable_data(), sizeof(T), shape.filters, pixels);
+  convolve<T>(shape, input.as<T>(), weights.as<T>(), nullptr, target, call.threads());
   parallel_ranges(call.threads(), shape.batch * shape.filters, 1, [&](int64_t begin, int64_t end) {
     std::vector<int32_t> row(static_cast<size_t>(pixels));
     for (int64_t i = begin; i < end; ++i) {

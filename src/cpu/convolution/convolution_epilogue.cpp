@@ -1,0 +1,73 @@
+#include "cpu/convolution/convolution_epilogue.h"
+
+#include <algorithm>
+
+#include "cpu/estimate/program_time.h"
+#include "cpu/tile/specialize.h"
+
+namespace redfuser::cpu {
+namespace {
+
+constexpr int64_t kMostColumns = 4096;  // of a tile
+constexpr int64_t kAlignment = 64;
+
+int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+}  // namespace
+
+ConvolutionEpilogue::ConvolutionEpilogue(const StepForm& form, DType sums, int64_t filters,
+                                         int64_t positions)
+    : width_(static_cast<int64_t>(size_of(sums))), columns_(std::min(positions, kMostColumns)) {
+  const auto& step = *std::get<fuse::OpaqueStep>(form.kind).epilogue;
+  value_ = step.value;
+  Specializer specializer(pool_, form.symbols);
+  const auto axes = [&](size_t begin, size_t end) {
+    return specializer.copy_axes(std::span(step.axes).subspan(begin, end - begin));
+  };
+  const std::vector<ir::Expr> batch = axes(0, 1), m = axes(1, 2), n = axes(2, step.axes.size());
+  std::vector<ir::Expr> indices;
+  for (ir::Expr axis : step.axes) indices.push_back(specializer.copy(axis));
+  TileBuilder builder(pool_, program_, [&](int64_t value) {
+    return memory_of(form, static_cast<ir::ValueId>(value));
+  });
+  const DType dtype = form.graph.values[static_cast<size_t>(value_)].dtype;
+  epilogue_.build(pool_, builder, {batch, m, n}, specializer.copy(step.body), 1, sums,
+                  {dtype, memory_of(form, value_), indices});
+  epilogue_.set_block(program_, filters, columns_);
+}
+
+double ConvolutionEpilogue::time() const {
+  return task_time(program_).time / static_cast<double>(program_.row_tile * columns_);
+}
+
+EpilogueSums::EpilogueSums(const ConvolutionEpilogue& epilogue, RunContext& context)
+    : epilogue_(epilogue),
+      runner_(epilogue.program_, context, {&epilogue.value_, 1}),
+      workers_(static_cast<size_t>(context.pool.size())) {}
+
+SumsTarget::Place EpilogueSums::place(int worker, const Block& block) {
+  Memory& memory = workers_[static_cast<size_t>(worker)];
+  const int64_t bytes = block.filters * block.positions * epilogue_.width_;
+  if (bytes > memory.bytes) {
+    const int64_t own = aligned(epilogue_.program_.scratch_bytes());
+    memory.owned = scratch<char>(own + bytes + kAlignment);
+    const auto begin = reinterpret_cast<intptr_t>(memory.owned.get());
+    char* first = memory.owned.get() + (aligned(begin) - begin);
+    runner_.prepare(runner_.machine(worker), first, nullptr);
+    memory.sums = first + own;
+    memory.bytes = bytes;
+  }
+  return {memory.sums, block.positions};
+}
+
+void EpilogueSums::done(int worker, const Block& block, const Place& place) {
+  for (int64_t at = 0; at < block.positions; at += epilogue_.columns_) {
+    char* data = static_cast<char*>(place.data) + at * epilogue_.width_;
+    epilogue_.epilogue_.run(epilogue_.program_, runner_.machine(worker),
+                            {block.batch, block.filter, block.position + at, block.filters,
+                             std::min(epilogue_.columns_, block.positions - at)},
+                            {data, place.stride, 0});
+  }
+}
+
+}  // namespace redfuser::cpu

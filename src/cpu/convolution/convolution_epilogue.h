@@ -1,0 +1,56 @@
+// What follows a convolution element by element, computed from each block of its sums while they
+// are in cache.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "cpu/opaque/image/sums.h"
+#include "cpu/opaque/opaque.h"
+#include "cpu/steps/block_epilogue.h"
+#include "cpu/steps/step_form.h"
+#include "cpu/steps/step_kernel.h"
+
+namespace redfuser::cpu {
+
+// At fixed sizes, by tiles of at most so many filters and positions.
+class ConvolutionEpilogue {
+ public:
+  // Of a step that has one; `sums` is their dtype.
+  ConvolutionEpilogue(const StepForm& form, DType sums, int64_t filters, int64_t positions);
+
+  ir::ValueId value() const { return value_; }
+  // Microseconds for each sum, by estimate.
+  double time() const;
+
+ private:
+  friend class EpilogueSums;
+
+  ir::ExprPool pool_;
+  TileProgram program_;
+  BlockEpilogue epilogue_;
+  ir::ValueId value_;
+  int64_t width_;    // bytes of a sum
+  int64_t columns_;  // positions of a tile
+};
+
+// One run, whose output is allocated.
+class EpilogueSums final : public SumsTarget {
+ public:
+  EpilogueSums(const ConvolutionEpilogue& epilogue, RunContext& context);
+
+  Place place(int worker, const Block& block) override;
+  void done(int worker, const Block& block, const Place& place) override;
+
+ private:
+  const ConvolutionEpilogue& epilogue_;
+  TileRunner runner_;
+  struct Memory {
+    ScratchArray<char> owned;
+    char* sums = nullptr;
+    int64_t bytes = 0;  // of the sums
+  };
+  std::vector<Memory> workers_;
+};
+
+}  // namespace redfuser::cpu

@@ -1,0 +1,47 @@
+// Where the sums of a convolution go.
+#pragma once
+
+#include <cstdint>
+
+namespace redfuser::cpu {
+
+class SumsTarget {
+ public:
+  // Positions [position, position + positions) of an image's output, of some filters of all
+  // groups'.
+  struct Block {
+    int64_t batch, filter, position;
+    int64_t filters, positions;
+  };
+  // Memory for the sums of a block: a row for each filter, `stride` elements apart, which are as
+  // many as the output has positions where the block has all of them.
+  struct Place {
+    void* data;
+    int64_t stride;
+  };
+
+  virtual ~SumsTarget() = default;
+  // Called before the sums are computed; valid until the worker's next block.
+  virtual Place place(int worker, const Block& block) = 0;
+  // Called once the sums of the block are in their place.
+  virtual void done(int worker, const Block& block, const Place& place) = 0;
+};
+
+// The sums are the output, a row-major tensor.
+class PlainSums final : public SumsTarget {
+ public:
+  PlainSums(void* y, int64_t width, int64_t filters, int64_t positions)
+      : y_(static_cast<char*>(y)), width_(width), filters_(filters), positions_(positions) {}
+
+  Place place(int, const Block& b) override {
+    const int64_t at = (b.batch * filters_ + b.filter) * positions_ + b.position;
+    return {y_ + at * width_, positions_};
+  }
+  void done(int, const Block&, const Place&) override {}
+
+ private:
+  char* y_;
+  int64_t width_, filters_, positions_;  // bytes of an element; sizes of the output
+};
+
+}  // namespace redfuser::cpu
