@@ -147,6 +147,16 @@ class Compiler {
   int (*destroy_)(void**) = nullptr;
 };
 
+// A kernel of a template with a functor written by hand compiles, and all its values are in
+// registers.
+inline void expect_in_registers(const std::string& text, int architecture,
+                                const std::string& name) {
+  const Compiler::Result result = Compiler::find()->compile(text, architecture);
+  ASSERT_TRUE(result.compiled) << name << "\n" << result.log;
+  EXPECT_EQ(result.spilled, 0) << name << "\n" << result.log;
+  EXPECT_EQ(result.stack, 0) << name << "\n" << result.log;
+}
+
 // ptxas' figures of every text, in order. `origins` by text is for errors. Logs are kept as a cache
 // keeps machine code.
 inline std::vector<Compiler::Result> compile_all(const std::map<std::string, std::string>& origins,
