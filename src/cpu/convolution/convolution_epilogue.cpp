@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cpu/estimate/program_time.h"
+#include "cpu/pointwise/merge_chains.h"
 #include "cpu/tile/specialize.h"
 
 namespace redfuser::cpu {
@@ -33,6 +34,7 @@ ConvolutionEpilogue::ConvolutionEpilogue(const StepForm& form, DType sums, int64
   const DType dtype = form.graph.values[static_cast<size_t>(value_)].dtype;
   epilogue_.build(pool_, builder, {batch, m, n}, specializer.copy(step.body), 1, sums,
                   {dtype, memory_of(form, value_), indices});
+  merge_chains(program_);
   epilogue_.set_block(program_, filters, columns_);
 }
 

@@ -63,6 +63,25 @@ inline constexpr int kReduceOps = 4;
 // Element types in memory, numbered as DType is.
 inline constexpr int kStorageTypes = 27;
 
+// A chain of operations, each on the result of the one before: v = v ⊕ operand, or operand ⊕ v
+// where the operation is reversed. The result stays in registers between them.
+enum class ChainOp : uint8_t { Neg, Add, Sub, SubFrom, Mul, Div, DivInto, Max, MaxOf, Min, MinOf };
+struct ChainLink {
+  ChainOp op;
+  bool vector;      // else a scalar
+  Operand operand;  // none of Neg
+};
+inline constexpr int kMostLinks = 8;
+struct ChainArgs {
+  int64_t rows = 0, cols = 0;
+  void* out = nullptr;
+  int64_t out_stride = 0;
+  Operand first;  // a vector
+  const ChainLink* links = nullptr;
+  int count = 0;  // of links, at most kMostLinks
+};
+using ChainFn = void (*)(const ChainArgs& args);
+
 using UnaryFn = void (*)(int64_t rows, int64_t cols, void* out, int64_t out_stride, Operand a);
 using BinaryFn = void (*)(int64_t rows, int64_t cols, void* out, int64_t out_stride, Operand a,
                           Operand b);
@@ -161,6 +180,7 @@ struct KernelTable {
   // Null if the operation is not defined for the element class.
   UnaryFn unary[kElems][kUnaryOps];
   BinaryFn binary[kElems][kBinaryOps][kModes];
+  ChainFn chain_f32, chain_f64;
   SelectFn select[kElems][2][2];  // [a is a scalar][b is a scalar]
   ReduceFn reduce[kElems][kReduceOps];
   ConvertFn convert[kElems][kElems];       // [to][from]

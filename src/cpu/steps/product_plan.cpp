@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "cpu/pointwise/merge_chains.h"
 #include "cpu/steps/step_kernel.h"
 
 namespace redfuser::cpu {
@@ -95,6 +96,7 @@ void ProductPlan::plan_result(const ir::Graph& graph, Specializer& specializer,
   TileBuilder builder(pool, program, dims);
   epilogue_.build(pool, builder, {batch, m, n}, epilogue, static_cast<int>(step_.b.size()), dtype_,
                   {out, out_dims, indices});
+  merge_chains(program);
 }
 
 void ProductPlan::multiply(const RunContext& context, TileContext& machine, const Region& region,

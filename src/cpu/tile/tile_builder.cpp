@@ -279,6 +279,7 @@ RegisterId TileBuilder::unary(UnaryOp op, RegisterId a, Elem result) {
   return numbered({kUnary, static_cast<int>(op), a}, from.depth, [&] {
     const RegisterId out = make(result, from.shape, from.scope, from.depth);
     auto instruction = std::make_unique<Unary>(function, out, a);
+    instruction->op = op;
     instruction->special = is_costly(op);
     instruction->rounds = op == UnaryOp::RoundHalf || op == UnaryOp::RoundBFloat;
     emit(std::move(instruction), from.depth);
@@ -310,6 +311,7 @@ RegisterId TileBuilder::binary(BinaryOp op, RegisterId a, RegisterId b) {
     const RegisterId out = make(gives_boolean(op) ? Elem::Bool : x.elem, x.shape | y.shape,
                                 has_columns(x.shape) ? x.scope : y.scope, depth);
     auto instruction = std::make_unique<Binary>(functions, out, a, b);
+    instruction->op = op;
     instruction->special = is_costly(op);
     emit(std::move(instruction), depth);
     return out;

@@ -101,6 +101,10 @@ RegisterId TileBuilder::build_arithmetic(ir::Expr expr) {
     return binary(BinaryOp::ExpSub, converted(compile(first->args[0]), elem),
                   converted(compile(first->args[1]), elem));
   }
+  if (expr->op == ir::ExprOp::Exp && first->op == ir::ExprOp::Neg && is_float(first->dtype)) {
+    const Elem elem = elem_of(first->dtype);
+    return binary(BinaryOp::ExpSub, constant(elem, 0, 0), converted(compile(first->args[0]), elem));
+  }
   const bool modular = is_modular(expr->op) && leaves_type(expr->op, expr->dtype);
   auto operand = [&](ir::Expr arg) { return modular ? compile_modular(arg) : compile(arg); };
   if (auto op = unary_of(expr->op)) {

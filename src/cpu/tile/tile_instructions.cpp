@@ -39,7 +39,7 @@ namespace {
 
 // Kernels may run on into the padding of dense registers, which saves the tail of every row.
 int64_t padded_columns(const TileContext& machine, RegisterId out, int64_t columns,
-                       std::initializer_list<RegisterId> operands) {
+                       std::span<const RegisterId> operands) {
   const Register& result = info(machine, out);
   if (!result.dense) return columns;
   for (RegisterId r : operands) {
@@ -141,7 +141,7 @@ void Unary::run(TileContext& machine) const {
   const RegisterId out = writes[0];
   const Register& r = info(machine, out);
   const Extents e = extents_of(machine, r);
-  function(e.rows, padded_columns(machine, out, e.columns, {reads[0]}), slot(machine, out).data,
+  function(e.rows, padded_columns(machine, out, e.columns, reads), slot(machine, out).data,
            slot(machine, out).stride, operand(machine, reads[0], r.shape));
 }
 
@@ -159,9 +159,40 @@ void Binary::run(TileContext& machine) const {
   const bool vector_a = is_vector(info(machine, a).shape, r.shape);
   const bool vector_b = is_vector(info(machine, b).shape, r.shape);
   const Mode mode = !vector_a ? Mode::SV : !vector_b ? Mode::VS : Mode::VV;
-  functions[static_cast<int>(mode)](e.rows, padded_columns(machine, out, e.columns, {a, b}),
+  functions[static_cast<int>(mode)](e.rows, padded_columns(machine, out, e.columns, reads),
                                     slot(machine, out).data, slot(machine, out).stride,
                                     operand(machine, a, r.shape), operand(machine, b, r.shape));
+}
+
+PointwiseChain::PointwiseChain(RegisterId out, RegisterId first, std::vector<Link> links)
+    : first(first), links(std::move(links)) {
+  reads = {first};
+  for (const Link& link : this->links) {
+    if (link.operand != kNoRegister) reads.push_back(link.operand);
+  }
+  writes = {out};
+  elementwise = true;
+}
+
+void PointwiseChain::run(TileContext& machine) const {
+  const Register& r = info(machine, writes[0]);
+  const Extents e = extents_of(machine, r);
+  ChainLink operands[kMostLinks];
+  ChainArgs args;
+  args.rows = e.rows;
+  args.cols = padded_columns(machine, writes[0], e.columns, reads);
+  args.out = slot(machine, writes[0]).data;
+  args.out_stride = slot(machine, writes[0]).stride;
+  args.first = operand(machine, first, r.shape);
+  args.links = operands;
+  for (const Link& link : links) {
+    ChainLink& to = operands[args.count++];
+    to = {link.op, false, {}};
+    if (link.operand == kNoRegister) continue;
+    to.vector = is_vector(info(machine, link.operand).shape, r.shape);
+    to.operand = operand(machine, link.operand, r.shape);
+  }
+  (r.elem == Elem::F64 ? kernels().chain_f64 : kernels().chain_f32)(args);
 }
 
 Select::Select(Elem elem, RegisterId out, RegisterId condition, RegisterId a, RegisterId b)
@@ -178,8 +209,8 @@ void Select::run(TileContext& machine) const {
   const bool scalar_a = !is_vector(info(machine, reads[1]).shape, r.shape);
   const bool scalar_b = !is_vector(info(machine, reads[2]).shape, r.shape);
   kernels().select[static_cast<int>(elem)][scalar_a][scalar_b](
-      e.rows, padded_columns(machine, out, e.columns, {reads[0], reads[1], reads[2]}),
-      slot(machine, out).data, slot(machine, out).stride, operand(machine, reads[0], r.shape),
+      e.rows, padded_columns(machine, out, e.columns, reads), slot(machine, out).data,
+      slot(machine, out).stride, operand(machine, reads[0], r.shape),
       operand(machine, reads[1], r.shape), operand(machine, reads[2], r.shape));
 }
 

@@ -66,8 +66,9 @@ struct Unary final : Instruction {
   Unary(UnaryFn function, RegisterId out, RegisterId a);
   void run(TileContext& machine) const override;
   UnaryFn function;
-  bool special = false;  // an exponential or the like
-  bool rounds = false;   // to 16 bits
+  UnaryOp op = UnaryOp::Count;  // where merge_chains may take it
+  bool special = false;         // an exponential or the like
+  bool rounds = false;          // to 16 bits
 };
 
 struct Binary final : Instruction {
@@ -75,7 +76,21 @@ struct Binary final : Instruction {
   Binary(const BinaryFn* functions, RegisterId out, RegisterId a, RegisterId b);
   void run(TileContext& machine) const override;
   const BinaryFn* functions;
-  bool special = false;  // as of Unary
+  BinaryOp op = BinaryOp::Count;  // as of Unary
+  bool special = false;
+};
+
+// Operations on floats, each on the result of the one before: those of `first` and the operands of
+// the links, which are the other registers read, in order.
+struct PointwiseChain final : Instruction {
+  struct Link {
+    ChainOp op;
+    RegisterId operand;  // kNoRegister of Neg
+  };
+  PointwiseChain(RegisterId out, RegisterId first, std::vector<Link> links);
+  void run(TileContext& machine) const override;
+  RegisterId first;
+  std::vector<Link> links;
 };
 
 // The condition must be a vector with respect to the result.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cpu/pointwise/merge_chains.h"
 #include "cpu/steps/column_choice.h"
 #include "cpu/steps/step_kernel.h"
 #include "cpu/tile/specialize.h"
@@ -80,6 +81,7 @@ void MapPlan::build(const StepForm& form, const MapSection* section) {
     builder.store(static_cast<int>(i), form.graph.values[static_cast<size_t>(value)].dtype,
                   memory_[i], indices, builder.compile_to_store(bodies[i]), scope_);
   }
+  merge_chains(program);
 }
 
 std::vector<MapPlan::Tile> MapPlan::tiles() const {

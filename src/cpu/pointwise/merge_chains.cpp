@@ -1,0 +1,150 @@
+#include "cpu/pointwise/merge_chains.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "cpu/tile/tile_instructions.h"
+
+namespace redfuser::cpu {
+namespace {
+
+std::optional<ChainOp> chain_op(BinaryOp op, bool reversed) {
+  switch (op) {
+    case BinaryOp::Add:
+      return ChainOp::Add;
+    case BinaryOp::Sub:
+      return reversed ? ChainOp::SubFrom : ChainOp::Sub;
+    case BinaryOp::Mul:
+      return ChainOp::Mul;
+    case BinaryOp::Div:
+      return reversed ? ChainOp::DivInto : ChainOp::Div;
+    case BinaryOp::Max:
+      return reversed ? ChainOp::MaxOf : ChainOp::Max;
+    case BinaryOp::Min:
+      return reversed ? ChainOp::MinOf : ChainOp::Min;
+    default:
+      return std::nullopt;
+  }
+}
+
+class ChainMerger {
+ public:
+  explicit ChainMerger(TileProgram& program)
+      : program_(program),
+        reads_(program.registers.size()),
+        writes_(program.registers.size()),
+        shared_(program.registers.size()) {
+    count(program.block);
+    for (size_t i = 0; i < program.registers.size(); ++i) {
+      const RegisterId alias = program.registers[i].alias;
+      if (alias == kNoRegister) continue;
+      shared_[i] = shared_[static_cast<size_t>(alias)] = true;
+    }
+  }
+
+  void run(Block& block) {
+    for (size_t i = 0; i < block.size();) {
+      std::optional<size_t> reader;
+      if (link_of(*block[i], kNoRegister) && merges(*block[i])) reader = reader_of(block, i);
+      reader ? join(block, i, *reader) : void(++i);
+    }
+  }
+
+ private:
+  // An operation as part of a chain: of `value` and the links' operands.
+  struct Part {
+    RegisterId value;
+    std::vector<PointwiseChain::Link> links;
+  };
+
+  void count(const Block& block) {
+    for (const auto& instruction : block) {
+      for (const RegisterId r : instruction->reads) ++reads_[static_cast<size_t>(r)];
+      for (const RegisterId r : instruction->writes) ++writes_[static_cast<size_t>(r)];
+      if (instruction->body() != nullptr) count(*instruction->body());
+    }
+  }
+
+  const Register& info(RegisterId r) const { return program_.registers[static_cast<size_t>(r)]; }
+
+  // With `value` as the value that the links begin with, or any vector for kNoRegister.
+  std::optional<Part> link_of(const Instruction& instruction, RegisterId value) const {
+    if (instruction.writes.size() != 1) return std::nullopt;
+    const Register& out = info(instruction.writes[0]);
+    if (out.elem != Elem::F32 && out.elem != Elem::F64) return std::nullopt;
+    const auto begins = [&](RegisterId r) {
+      return value == kNoRegister ? is_vector(info(r).shape, out.shape) : r == value;
+    };
+    if (const auto* chain = dynamic_cast<const PointwiseChain*>(&instruction)) {
+      if (!begins(chain->first)) return std::nullopt;
+      return Part{chain->first, chain->links};
+    }
+    if (const auto* unary = dynamic_cast<const Unary*>(&instruction)) {
+      if (unary->op != UnaryOp::Neg || !begins(unary->reads[0])) return std::nullopt;
+      return Part{unary->reads[0], {{ChainOp::Neg, kNoRegister}}};
+    }
+    const auto* binary = dynamic_cast<const Binary*>(&instruction);
+    if (binary == nullptr) return std::nullopt;
+    for (const bool reversed : {false, true}) {
+      const RegisterId first = binary->reads[reversed ? 1 : 0];
+      const auto op = chain_op(binary->op, reversed);
+      if (op && begins(first)) return Part{first, {{*op, binary->reads[reversed ? 0 : 1]}}};
+    }
+    return std::nullopt;
+  }
+
+  // Its result is read once and written once, by this instruction.
+  bool merges(const Instruction& instruction) const {
+    const auto out = static_cast<size_t>(instruction.writes[0]);
+    return reads_[out] == 1 && writes_[out] == 1 && !shared_[out] &&
+           info(instruction.writes[0]).dense;
+  }
+
+  // The operation on the result of instruction i, up to which nothing that it reads changes.
+  std::optional<size_t> reader_of(const Block& block, size_t i) const {
+    const Instruction& producer = *block[i];
+    const RegisterId value = producer.writes[0];
+    for (size_t k = i + 1; k < block.size(); ++k) {
+      const Instruction& next = *block[k];
+      if (next.body() != nullptr) return std::nullopt;
+      if (std::find(next.reads.begin(), next.reads.end(), value) == next.reads.end()) {
+        for (const RegisterId written : next.writes) {
+          if (changes(written, producer)) return std::nullopt;
+        }
+        continue;
+      }
+      const auto part = link_of(next, value), before = link_of(producer, kNoRegister);
+      if (!part || part->links.size() + before->links.size() > kMostLinks) return std::nullopt;
+      const Register &from = info(value), &to = info(next.writes[0]);
+      const bool same = from.shape == to.shape && from.scope == to.scope && from.elem == to.elem;
+      return same ? std::optional(k) : std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  bool changes(RegisterId written, const Instruction& reader) const {
+    return std::any_of(reader.reads.begin(), reader.reads.end(), [&](RegisterId r) {
+      return r == written ||
+             (shared_[static_cast<size_t>(r)] && shared_[static_cast<size_t>(written)]);
+    });
+  }
+
+  void join(Block& block, size_t i, size_t k) const {
+    Part part = *link_of(*block[i], kNoRegister);
+    const Part next = *link_of(*block[k], block[i]->writes[0]);
+    part.links.insert(part.links.end(), next.links.begin(), next.links.end());
+    block[k] =
+        std::make_unique<PointwiseChain>(block[k]->writes[0], part.value, std::move(part.links));
+    block.erase(block.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+
+  TileProgram& program_;
+  std::vector<int> reads_, writes_;  // by register
+  std::vector<char> shared_;         // its memory with another register
+};
+
+}  // namespace
+
+void merge_chains(TileProgram& program) { ChainMerger(program).run(program.block); }
+
+}  // namespace redfuser::cpu

@@ -1,0 +1,169 @@
+// Chains of pointwise operations: their kernels of every instruction set, and which operations of a
+// tile program become chains.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "cpu/pointwise/merge_chains.h"
+#include "cpu/tile/tile_builder.h"
+#include "cpu/tile/tile_instructions.h"
+#include "support/cpu_harness.h"
+#include "support/kernel_tables.h"
+
+namespace redfuser {
+namespace {
+
+using cpu::ChainOp;
+
+template <typename T>
+T applied(ChainOp op, T v, T o) {
+  const auto least = [](T a, T b) { return a < b || a != a ? a : b; };
+  const auto largest = [](T a, T b) { return a > b || a != a ? a : b; };
+  switch (op) {
+    case ChainOp::Neg:
+      return -v;
+    case ChainOp::Add:
+      return v + o;
+    case ChainOp::Sub:
+      return v - o;
+    case ChainOp::SubFrom:
+      return o - v;
+    case ChainOp::Mul:
+      return v * o;
+    case ChainOp::Div:
+      return v / o;
+    case ChainOp::DivInto:
+      return o / v;
+    case ChainOp::Max:
+      return largest(v, o);
+    case ChainOp::MaxOf:
+      return largest(o, v);
+    case ChainOp::Min:
+      return least(v, o);
+    case ChainOp::MinOf:
+      return least(o, v);
+  }
+  return v;
+}
+
+// Random links over random numbers, some of them NaN and 0, on rows of every length.
+template <typename T>
+void expect_chains(const cpu::KernelTable& table, cpu::ChainFn chain, uint32_t seed) {
+  constexpr int64_t kRows = 3, kStride = 160;
+  constexpr int kOps = static_cast<int>(ChainOp::MinOf) + 1;
+  std::mt19937 random(seed);
+  const auto number = [&] {
+    const uint32_t bits = random() % 40;
+    if (bits == 0) return std::numeric_limits<T>::quiet_NaN();
+    if (bits < 4) return T(bits == 1 ? 0.0 : -0.0);
+    return (static_cast<T>(random() % 1024) - 512) / 64;
+  };
+  const auto count = static_cast<int>(1 + random() % cpu::kMostLinks);
+  const auto cols = static_cast<int64_t>(1 + random() % kStride);
+  const bool in_place = random() % 2 == 0;
+  SCOPED_TRACE(fmt::format("{}, seed {}: {} links, {} columns", table.name, seed, count, cols));
+  std::vector<T> first(kRows * kStride), out(kRows * kStride, T(7));
+  for (T& x : first) x = number();
+  std::vector<std::vector<T>> operands(static_cast<size_t>(count), first);
+  std::vector<cpu::ChainLink> links;
+  for (auto& operand : operands) {
+    for (T& x : operand) x = number();
+    const bool vector = random() % 2 == 0;
+    links.push_back({static_cast<ChainOp>(random() % kOps),
+                     vector,
+                     {operand.data(), vector ? kStride : 1, nullptr}});
+  }
+  std::vector<T> expected = in_place ? first : out;
+  for (int64_t r = 0; r < kRows; ++r) {
+    for (int64_t c = 0; c < cols; ++c) {
+      T v = first[static_cast<size_t>(r * kStride + c)];
+      for (size_t i = 0; i < links.size(); ++i) {
+        const int64_t at = links[i].vector ? r * kStride + c : r;
+        v = applied(links[i].op, v, operands[i][static_cast<size_t>(at)]);
+      }
+      expected[static_cast<size_t>(r * kStride + c)] = v;
+    }
+  }
+  cpu::ChainArgs args;
+  args.rows = kRows, args.cols = cols, args.out_stride = kStride;
+  args.out = in_place ? first.data() : out.data();
+  args.first = {first.data(), kStride, nullptr};
+  args.links = links.data(), args.count = count;
+  chain(args);
+  const T* actual = static_cast<const T*>(args.out);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (std::isnan(expected[i])) {
+      ASSERT_TRUE(std::isnan(actual[i])) << "at " << i;
+    } else {
+      ASSERT_EQ(actual[i], expected[i]) << "at " << i;
+      ASSERT_EQ(std::signbit(actual[i]), std::signbit(expected[i])) << "at " << i;
+    }
+  }
+}
+
+TEST(ChainKernels, ComputeOneLinkAfterTheOther) {
+  for (const cpu::KernelTable* table : kernel_tables()) {
+    for (uint32_t seed = 1; seed <= 400; ++seed) {
+      expect_chains<float>(*table, table->chain_f32, seed);
+      expect_chains<double>(*table, table->chain_f64, seed);
+    }
+  }
+}
+
+// Lengths of the chains of a map's program, and how many other operations are left.
+struct Merged {
+  std::vector<size_t> chains;
+  int others = 0;
+  bool operator==(const Merged&) const = default;
+};
+
+class Chains : public ::testing::Test {
+ protected:
+  Merged merged(ir::Expr body) {
+    cpu::TileProgram program;
+    cpu::TileBuilder builder(p, program, [](int64_t) { return Dims{8, 64}; });
+    builder.set_rows({rows});
+    const int scope = builder.fixed_scope({columns});
+    builder.store(0, body->dtype, {8, 64}, {rows, columns}, builder.compile_to_store(body), scope);
+    cpu::merge_chains(program);
+    Merged result;
+    for (const auto& i : program.block) {
+      if (const auto* chain = dynamic_cast<const cpu::PointwiseChain*>(i.get())) {
+        result.chains.push_back(chain->links.size());
+      }
+      result.others += dynamic_cast<const cpu::Unary*>(i.get()) != nullptr;
+      result.others += dynamic_cast<const cpu::Binary*>(i.get()) != nullptr;
+    }
+    return result;
+  }
+  ir::Expr number(double x) { return p.number(x, DType::Float32); }
+  ir::Expr make(ir::ExprOp op, ir::Expr a, ir::Expr b) { return p.make(op, {a, b}); }
+
+  ir::ExprPool p;
+  ir::Expr rows = p.axis("r", p.integer(8)), columns = p.axis("c", p.integer(64));
+  ir::Expr x = p.read(0, DType::Float32, {rows, columns});
+  ir::Expr y = p.read(1, DType::Float32, {rows, columns});
+};
+
+TEST_F(Chains, AreOperationsWhoseResultsOneOtherReads) {
+  const ir::Expr gate =
+      make(ir::ExprOp::Min,
+           make(ir::ExprOp::Max, p.add(p.mul(x, number(0.25)), number(0.5)), number(0)), number(1));
+  EXPECT_EQ(merged(p.mul(x, gate)), (Merged{{5}, 0}));
+  EXPECT_EQ(merged(p.add(p.mul(x, number(2)), y)), (Merged{{2}, 0}));
+  // An exponential is none of their operations.
+  const ir::Expr e = p.make(ir::ExprOp::Exp, {p.mul(x, y)});
+  EXPECT_EQ(merged(p.div(y, p.add(e, number(1)))), (Merged{{2}, 2}));
+  // Two operations read the product.
+  const ir::Expr product = p.mul(x, y);
+  const ir::Expr shared = make(ir::ExprOp::Max, make(ir::ExprOp::Min, product, x), product);
+  EXPECT_EQ(merged(shared), (Merged{{2}, 1}));
+  EXPECT_EQ(merged(p.mul(x, y)), (Merged{{}, 1}));
+}
+
+}  // namespace
+}  // namespace redfuser
