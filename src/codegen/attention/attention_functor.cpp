@@ -100,9 +100,7 @@ void AttentionFunctor::bind_row(Emitter& emitter) const {
     emitter.bind(form_.others[i], fmt::format("row.c{}", i));
   }
   if (form_.row) emitter.bind(form_.row, "row.line");
-  for (size_t i = 0; i < row_parts_.size(); ++i) {
-    emitter.bind(row_parts_[i].expr, fmt::format("row.f{}", i));
-  }
+  bind_parts(emitter, row_parts_, "row", "f");
 }
 
 std::string AttentionFunctor::row_function() {
@@ -114,9 +112,7 @@ std::string AttentionFunctor::row_function() {
     if (form_.others[i]->op != ir::ExprOp::Axis) continue;
     e.line(fmt::format("row.c{} = {};", i, e.emit(form_.others[i])));
   }
-  for (size_t i = 0; i < row_parts_.size(); ++i) {
-    e.line(fmt::format("row.f{} = {};", i, e.emit(row_parts_[i].expr)));
-  }
+  set_parts(e, row_parts_, "row", "f");
   e.line("return row;");
   return fmt::format("{}Row row_of(long long other, long long line) const {{\n{}}}\n", kInline,
                      e.close());
@@ -182,9 +178,7 @@ std::string AttentionFunctor::finish_function() {
   for (size_t i : row_results_) {
     e.line(fmt::format("tail.d{} = {};", i, state.bind_result(i, length)));
   }
-  for (size_t i = 0; i < tail_parts_.size(); ++i) {
-    e.line(fmt::format("tail.t{} = {};", i, e.emit(tail_parts_[i].expr)));
-  }
+  set_parts(e, tail_parts_, "tail", "t");
   e.line("return tail;");
   return fmt::format("{}Tail finish(const State& s, const Row& row) const {{\n{}}}\n", kInline,
                      e.close());
@@ -196,9 +190,7 @@ void AttentionFunctor::bind_tail(Emitter& emitter, StateText& state) const {
     state.bind(ir::LeafKind::Result, static_cast<int64_t>(i), fmt::format("tail.d{}", i),
                rows_.finish[i]->dtype);
   }
-  for (size_t i = 0; i < tail_parts_.size(); ++i) {
-    emitter.bind(tail_parts_[i].expr, fmt::format("tail.t{}", i));
-  }
+  bind_parts(emitter, tail_parts_, "tail", "t");
 }
 
 std::string AttentionFunctor::write_function() {
@@ -258,15 +250,11 @@ std::string AttentionFunctor::members() const {
   for (size_t i = 0; i < form_.others.size(); ++i) {
     if (form_.others[i]->op == ir::ExprOp::Axis) row += fmt::format("long long c{};\n", i);
   }
-  for (size_t i = 0; i < row_parts_.size(); ++i) {
-    row += fmt::format("{} f{};\n", value_type(row_parts_[i].expr->dtype), i);
-  }
+  row += declare_parts(row_parts_, "f");
   for (size_t i : row_results_) {
     tail += fmt::format("{} d{};\n", value_type(rows_.finish[i]->dtype), i);
   }
-  for (size_t i = 0; i < tail_parts_.size(); ++i) {
-    tail += fmt::format("{} t{};\n", value_type(tail_parts_[i].expr->dtype), i);
-  }
+  tail += declare_parts(tail_parts_, "t");
   return fmt::format("struct Row {{\n{}}};\nstruct Tail {{\n{}}};\n{}", row, tail,
                      kernel_.members());
 }

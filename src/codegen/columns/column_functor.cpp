@@ -253,11 +253,7 @@ std::string ColumnFunctor::lift_function(size_t number) {
 }
 
 std::string ColumnFunctor::tail_members() const {
-  std::string text;
-  for (size_t i = 0; i < tail_parts_.size(); ++i) {
-    text += fmt::format("{} r{};\n", value_type(tail_parts_[i].expr->dtype), i);
-    if (tail_parts_[i].divides) text += fmt::format("Divisor by{};\n", i);
-  }
+  std::string text = declare_parts(tail_parts_, "r");
   for (size_t i = 0; i < form_.outputs.size(); ++i) {
     if (form_.outputs[i].maps_back) continue;
     text += fmt::format("{} y{};\n", value_type(kernel_.dtype_of(form_.outputs[i].value)), i);
@@ -274,10 +270,7 @@ std::string ColumnFunctor::finish_function() {
   bind_rows(e, "own");
   state.bind_state("s");
   state.bind_results(kernel_.size(pool_.mul(form_.length(), pool_.integer(columns_.beside))));
-  for (size_t i = 0; i < tail_parts_.size(); ++i) {
-    e.line(fmt::format("tail.r{} = {};", i, e.emit(tail_parts_[i].expr)));
-    if (tail_parts_[i].divides) e.line(fmt::format("tail.by{0} = divisor_of(tail.r{0});", i));
-  }
+  set_parts(e, tail_parts_, "tail", "r");
   for (size_t i = 0; i < form_.outputs.size(); ++i) {
     const FlatStreaming::Output& output = form_.outputs[i];
     if (output.maps_back) continue;
@@ -300,12 +293,7 @@ std::string ColumnFunctor::write_function() {
   bind_element(e, computed(roots));
   e.open();
   e.bind(columns_.across, "(row.column + v)");
-  for (size_t i = 0; i < tail_parts_.size(); ++i) {
-    e.bind(tail_parts_[i].expr, fmt::format("tails[v].r{}", i));
-    if (tail_parts_[i].divides) {
-      e.bind_divisor(tail_parts_[i].expr, fmt::format("tails[v].by{}", i));
-    }
-  }
+  bind_parts(e, tail_parts_, "tails[v]", "r");
   e.open();
   for (size_t i = 0; i < reads_.size(); ++i) {
     e.bind(reads_[i].read, fmt::format("pick<{}>(words.k{}, v)", storage(reads_[i]), i));

@@ -4,6 +4,8 @@
 #include <functional>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "codegen/text/type_text.h"
 
 namespace redfuser::codegen {
@@ -47,6 +49,32 @@ std::vector<InvariantPart> invariant_parts(const std::vector<ir::Expr>& roots,
     if (fast) find_divisors(roots, part);
   }
   return parts;
+}
+
+std::string declare_parts(const std::vector<InvariantPart>& parts, const std::string& name) {
+  std::string text;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    text += fmt::format("{} {}{};\n", value_type(parts[i].expr->dtype), name, i);
+    if (parts[i].divides) text += fmt::format("Divisor by{};\n", i);
+  }
+  return text;
+}
+
+void set_parts(Emitter& emitter, const std::vector<InvariantPart>& parts, const std::string& object,
+               const std::string& name) {
+  for (size_t i = 0; i < parts.size(); ++i) {
+    emitter.line(fmt::format("{}.{}{} = {};", object, name, i, emitter.emit(parts[i].expr)));
+    if (!parts[i].divides) continue;
+    emitter.line(fmt::format("{0}.by{2} = divisor_of({0}.{1}{2});", object, name, i));
+  }
+}
+
+void bind_parts(Emitter& emitter, const std::vector<InvariantPart>& parts,
+                const std::string& object, const std::string& name) {
+  for (size_t i = 0; i < parts.size(); ++i) {
+    emitter.bind(parts[i].expr, fmt::format("{}.{}{}", object, name, i));
+    if (parts[i].divides) emitter.bind_divisor(parts[i].expr, fmt::format("{}.by{}", object, i));
+  }
 }
 
 }  // namespace redfuser::codegen

@@ -1,6 +1,7 @@
 // Values of a row that its elements share: what a functor computes once and its elements read.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "codegen/functor/flat_streaming.h"
@@ -20,5 +21,14 @@ enum class PartsWith { Reads, ReadsAndCoordinates, ReadsAndLeaves, Anything };
 std::vector<InvariantPart> invariant_parts(const std::vector<ir::Expr>& roots,
                                            const std::vector<ir::Expr>& axes, PartsWith what,
                                            bool fast);
+
+// Parts as members of a struct: <name><i> is part i, by<i> its Divisor where elements have one.
+// declare_parts: the members; set_parts: statements that set those of `object`; bind_parts: makes
+// them the values of the parts in the emitter's scope.
+std::string declare_parts(const std::vector<InvariantPart>& parts, const std::string& name);
+void set_parts(Emitter& emitter, const std::vector<InvariantPart>& parts, const std::string& object,
+               const std::string& name);
+void bind_parts(Emitter& emitter, const std::vector<InvariantPart>& parts,
+                const std::string& object, const std::string& name);
 
 }  // namespace redfuser::codegen

@@ -23,9 +23,7 @@ std::string PassFunctor::row_function() {
   for (size_t i = 0; i < bases_.size(); ++i) {
     e.line(fmt::format("row.b{} = {};", i, e.emit(bases_[i])));
   }
-  for (size_t i = 0; i < row_parts_.size(); ++i) {
-    e.line(fmt::format("row.f{} = {};", i, e.emit(row_parts_[i].expr)));
-  }
+  set_parts(e, row_parts_, "row", "f");
   e.line("return row;");
   return fmt::format("{}Row row_of(long long number) const {{\n{}}}\n", kInline, e.close());
 }
@@ -96,9 +94,7 @@ std::string PassFunctor::start_function(size_t pass) const {
     e.line(is_arg(a.reduction) ? fmt::format("s.a{} = {{0, -1}};", k)
                                : fmt::format("s.a{} = {};", k, identity_of(a.reduction, a.dtype)));
   }
-  for (size_t i = 0; i < pass_parts_[pass].size(); ++i) {
-    e.line(fmt::format("s.p{}_{} = {};", pass, i, e.emit(pass_parts_[pass][i].expr)));
-  }
+  set_parts(e, pass_parts_[pass], "s", fmt::format("p{}_", pass));
   return fmt::format("{}void start(Phase<{}>, Results& s, const Row& row) const {{\n{}}}\n",
                      kInline, pass, e.close());
 }
@@ -170,9 +166,7 @@ std::string PassFunctor::finish_function() {
   bind_row(e);
   state.bind_state("s");
   state.bind_results(kernel_.size(form_.length()));
-  for (size_t i = 0; i < tail_parts_.size(); ++i) {
-    e.line(fmt::format("tail.t{} = {};", i, e.emit(tail_parts_[i].expr)));
-  }
+  set_parts(e, tail_parts_, "tail", "t");
   e.line("return tail;");
   return fmt::format("{}Tail finish(const Results& s, const Row& row) const {{\n{}}}\n", kInline,
                      e.close());

@@ -164,15 +164,11 @@ void PassFunctor::bind_row(Emitter& emitter) const {
   for (size_t i = 0; i < form_.cascade.rows.size(); ++i) {
     emitter.bind(form_.cascade.rows[i], fmt::format("row.c{}", i));
   }
-  for (size_t i = 0; i < row_parts_.size(); ++i) {
-    emitter.bind(row_parts_[i].expr, fmt::format("row.f{}", i));
-  }
+  bind_parts(emitter, row_parts_, "row", "f");
 }
 
 void PassFunctor::bind_tail(Emitter& emitter) const {
-  for (size_t i = 0; i < tail_parts_.size(); ++i) {
-    emitter.bind(tail_parts_[i].expr, fmt::format("tail.t{}", i));
-  }
+  bind_parts(emitter, tail_parts_, "tail", "t");
 }
 
 void PassFunctor::bind_element(Emitter& emitter, const std::vector<ir::Expr>& roots, bool keeping) {
@@ -190,9 +186,7 @@ void PassFunctor::bind_element(Emitter& emitter, const std::vector<ir::Expr>& ro
 void PassFunctor::bind_pass(Emitter& emitter, StateText& state, size_t pass) const {
   bind_row(emitter);
   bind_references(state, pass);
-  for (size_t i = 0; i < pass_parts_[pass].size(); ++i) {
-    emitter.bind(pass_parts_[pass][i].expr, fmt::format("s.p{}_{}", pass, i));
-  }
+  bind_parts(emitter, pass_parts_[pass], "s", fmt::format("p{}_", pass));
 }
 
 // Those that the passes before this one have settled.
@@ -235,17 +229,16 @@ std::string PassFunctor::constants() const {
 }
 
 std::string PassFunctor::members() const {
-  std::string row, kept, group, results, tail, values;
+  std::string row, kept, group, results, values;
   for (size_t i = 0; i < form_.cascade.rows.size(); ++i) row += fmt::format("long long c{};\n", i);
   for (size_t i = 0; i < bases_.size(); ++i) row += fmt::format("long long b{};\n", i);
   const auto line = [](std::string& text, ir::Expr e, const char* letter, size_t number,
                        const char* count) {
     text += fmt::format("{} {}{}{};\n", value_type(e->dtype), letter, number, count);
   };
-  for (size_t i = 0; i < row_parts_.size(); ++i) line(row, row_parts_[i].expr, "f", i, "");
+  row += declare_parts(row_parts_, "f");
   for (size_t i = 0; i < kept_.size(); ++i) line(kept, kept_[i], "k", i, "[kWidth]");
   for (size_t i = 0; i < reads_.size(); ++i) line(group, reads_[i], "g", i, "[kWidth]");
-  for (size_t i = 0; i < tail_parts_.size(); ++i) line(tail, tail_parts_[i].expr, "t", i, "");
   for (size_t k = 0; k < form_.accumulators.size(); ++k) {
     const cascade::Accumulator& a = form_.accumulators[k];
     const bool list = is_ranked(a.reduction);
@@ -259,9 +252,7 @@ std::string PassFunctor::members() const {
     line(results, form_.references[r].value, "r", r, "");
   }
   for (size_t pass = 0; pass < passes_.size(); ++pass) {
-    for (size_t i = 0; i < pass_parts_[pass].size(); ++i) {
-      results += fmt::format("{} p{}_{};\n", value_type(pass_parts_[pass][i].expr->dtype), pass, i);
-    }
+    results += declare_parts(pass_parts_[pass], fmt::format("p{}_", pass));
   }
   const Outputs mapped = outputs(true);
   for (size_t i = 0; i < mapped.size(); ++i) {
@@ -270,7 +261,7 @@ std::string PassFunctor::members() const {
   return fmt::format(
       "struct Row {{\n{}}};\nstruct Kept {{\n{}}};\nstruct Group {{\n{}}};\n"
       "struct Results {{\n{}}};\nstruct Tail {{\n{}}};\nstruct Values {{\n{}}};\n{}",
-      row, kept, group, results, tail, values, kernel_.members());
+      row, kept, group, results, declare_parts(tail_parts_, "t"), values, kernel_.members());
 }
 
 std::string PassFunctor::text() {

@@ -75,19 +75,11 @@ void RowFunctor::bind_rows(Emitter& emitter) const {
     emitter.bind(whole_.cascade.rows[i], fmt::format("row.c{}", i));
   }
   for (size_t i = 0; i < bases_.size(); ++i) emitter.bind(bases_[i], fmt::format("row.b{}", i));
-  for (size_t i = 0; i < row_parts_.size(); ++i) {
-    emitter.bind(row_parts_[i].expr, fmt::format("row.f{}", i));
-    if (row_parts_[i].divides) emitter.bind_divisor(row_parts_[i].expr, fmt::format("row.by{}", i));
-  }
+  bind_parts(emitter, row_parts_, "row", "f");
 }
 
 void RowFunctor::bind_tail(Emitter& emitter) const {
-  for (size_t i = 0; i < tail_parts_.size(); ++i) {
-    emitter.bind(tail_parts_[i].expr, fmt::format("tail.r{}", i));
-    if (tail_parts_[i].divides) {
-      emitter.bind_divisor(tail_parts_[i].expr, fmt::format("tail.by{}", i));
-    }
-  }
+  bind_parts(emitter, tail_parts_, "tail", "r");
 }
 
 void RowFunctor::bind_group(Emitter& emitter) const {
@@ -128,11 +120,7 @@ std::string RowFunctor::row_members() const {
     const RowReads::Item& item = reads_.items()[i];
     if (item.base) text += fmt::format("const {}* in{};\n", reads_.storage(item), i);
   }
-  for (size_t i = 0; i < row_parts_.size(); ++i) {
-    text += fmt::format("{} f{};\n", value_type(row_parts_[i].expr->dtype), i);
-    if (row_parts_[i].divides) text += fmt::format("Divisor by{};\n", i);
-  }
-  return text;
+  return text + declare_parts(row_parts_, "f");
 }
 
 std::string RowFunctor::row_function() {
@@ -153,10 +141,7 @@ std::string RowFunctor::row_function() {
     e.line(fmt::format("row.in{} = {} + ({} + begin * {});", i, kernel_.buffer(item.value), base,
                        item.stride));
   }
-  for (size_t i = 0; i < row_parts_.size(); ++i) {
-    e.line(fmt::format("row.f{} = {};", i, e.emit(row_parts_[i].expr)));
-    if (row_parts_[i].divides) e.line(fmt::format("row.by{0} = divisor_of(row.f{0});", i));
-  }
+  set_parts(e, row_parts_, "row", "f");
   e.line("return row;");
   return fmt::format("{}Row row_of(long long number, long long begin, int extent) const {{\n{}}}\n",
                      kInline, e.close());
@@ -186,13 +171,7 @@ std::string RowFunctor::lift_function(size_t phase) {
 }
 
 std::string RowFunctor::tail_members() const {
-  std::string text;
-  for (size_t i = 0; i < tail_parts_.size(); ++i) {
-    text += fmt::format("{} r{};\n", value_type(tail_parts_[i].expr->dtype), i);
-    if (tail_parts_[i].divides) text += fmt::format("Divisor by{};\n", i);
-  }
-  if (!ranked_.empty()) text += "const Lists* lists;\n";
-  return text;
+  return declare_parts(tail_parts_, "r") + (ranked_.empty() ? "" : "const Lists* lists;\n");
 }
 
 std::string RowFunctor::finish_function() {
@@ -202,10 +181,7 @@ std::string RowFunctor::finish_function() {
   bind_rows(e);
   state.bind_state("s");
   state.bind_results(kernel_.size(whole_.length()));
-  for (size_t i = 0; i < tail_parts_.size(); ++i) {
-    e.line(fmt::format("tail.r{} = {};", i, e.emit(tail_parts_[i].expr)));
-    if (tail_parts_[i].divides) e.line(fmt::format("tail.by{0} = divisor_of(tail.r{0});", i));
-  }
+  set_parts(e, tail_parts_, "tail", "r");
   if (!ranked_.empty()) e.line("tail.lists = &lists;");
   e.line("return tail;");
   return fmt::format("{}Tail finish(const State& s, const Row& row{}) const {{\n{}}}\n", kInline,
