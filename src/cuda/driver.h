@@ -140,8 +140,8 @@ class Graph {
   Graph& operator=(Graph&& other) noexcept;
   explicit operator bool() const { return exec_ != nullptr; }
   GraphExecHandle handle() const { return exec_; }
-  // Later replays launch this in the place of a recorded kernel of the same cluster size. False if
-  // the driver refuses.
+  // Later replays launch this in the place of a recorded kernel; neither has clusters or starts
+  // early. False if the driver refuses.
   bool change(GraphNodeHandle node, const KernelCall& call) const;
 
  private:

@@ -186,6 +186,25 @@ TEST_F(Enqueue, AProductStartsEarlyBehindOneKernel) {
   }
 }
 
+// What a changed kernel keeps of a recorded one's early start is not known.
+TEST_F(Enqueue, KernelsThatStartEarlyAreRecordedAnew) {
+  std::string weights = "0";
+  for (int i = 1; i < 128; ++i) weights += ", " + std::to_string(i % 7);
+  Session session =
+      session_for("g (float[1,8] x) => (float[1,16] y) <float[8,16] w = {" + weights +
+                  "}> { a = Constant<value = int64 {1}>() s = CumSum(x, a) y = MatMul(s, w) }");
+  Block x(8), y(16), z(16);
+  x.tensor.dims = {1, 8};
+  y.tensor.dims = z.tensor.dims = {1, 16};
+  for (const Block* out : {&y, &y, &z, &y}) {
+    session.enqueue({{"x", x.tensor}}, {{"y", out->tensor}}, nullptr);
+  }
+  EXPECT_EQ(gpu->early.size(), 3u);
+  EXPECT_EQ(gpu->graphs, 1);
+  EXPECT_EQ(gpu->graph_updates, 2);
+  EXPECT_EQ(gpu->changed_nodes, 0);
+}
+
 // The sizes of a growing state: a run is enqueued, the next one recorded, and others change that.
 TEST_F(Enqueue, RunsThatGrowChangeOneGraph) {
   Session session = session_for(kExp);

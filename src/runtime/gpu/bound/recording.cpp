@@ -9,6 +9,10 @@ namespace {
 
 constexpr int kMostRemade = 3;
 
+bool is_plain(const BoundProgram::Launch& launch) {
+  return launch.shape.cluster == 1 && !launch.early;
+}
+
 // Whether the graph kept its nodes; nothing, and no graph, where the recording was ended by other
 // threads' calls.
 std::optional<bool> record_into(cuda::Graph& graph, const cuda::Stream& stream,
@@ -58,8 +62,8 @@ bool Recording::change(const BoundProgram& program, size_t step) const {
   if (calls.size() != kernels.size()) return false;
   for (size_t i = 0; i < calls.size(); ++i) {
     const auto* launch = std::get_if<BoundProgram::Launch>(&calls[i]);
-    if (launch == nullptr || launch->shape.cluster != kernels[i].cluster ||
-        launch->early != kernels[i].early || !graph_.change(kernels[i].node, launch->call())) {
+    if (launch == nullptr || !is_plain(*launch) || !kernels[i].plain ||
+        !graph_.change(kernels[i].node, launch->call())) {
       return false;
     }
   }
@@ -123,7 +127,7 @@ void Recording::enqueue(const BoundProgram& program, const cuda::Stream& stream,
     program.enqueue(steps[i], stream, workspace, early, [&](const BoundProgram::Call& call) {
       const auto* launch = std::get_if<BoundProgram::Launch>(&call);
       if (launch == nullptr) return;
-      kernels[steps[i]].push_back({stream.awaited().back(), launch->shape.cluster, launch->early});
+      kernels[steps[i]].push_back({stream.awaited().back(), is_plain(*launch)});
     });
     ends.push_back(stream.awaited());
     all.insert(all.end(), ends.back().begin(), ends.back().end());

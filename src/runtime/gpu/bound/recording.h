@@ -39,8 +39,7 @@ class Recording {
  private:
   struct Kernel {
     cuda::GraphNodeHandle node;
-    uint32_t cluster;
-    bool early;
+    bool plain;  // without clusters and early starts, which a change may not keep
   };
   using Kernels = std::vector<Kernel>;
   using Overlaps = std::vector<std::pair<ir::ValueId, ir::ValueId>>;
