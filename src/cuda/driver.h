@@ -132,7 +132,7 @@ struct KernelCall {
 class Graph {
  public:
   Graph() = default;
-  // Takes both: the work, and what is made of it for replays.
+  // Takes ownership of the recorded graph and of its executable form.
   Graph(DevicePtr device, GraphHandle recorded, GraphExecHandle exec)
       : device_(std::move(device)), recorded_(recorded), exec_(exec) {}
   ~Graph();

@@ -77,9 +77,12 @@ Drawn draw(uint32_t seed) {
       s = y;
   std::vector<int64_t> strides, dilations, begins, ends;
   const bool pointwise = d.number(0, 3) == 0;
-  constexpr int64_t kMost[] = {230, 17, 7};  // of a dimension, by their number
+  // Of a dimension, by their number; large planes have more positions than a tile of the epilogue.
+  constexpr int64_t kMost[] = {230, 17, 7}, kLarge[] = {9000, 90, 20};
+  const bool large = kind == 2 && d.number(0, 2) == 0;
   for (int64_t i = 0; i < rank; ++i) {
-    Extent e{d.number(3, kMost[rank - 1]),
+    const int64_t most = large ? kLarge[rank - 1] : kMost[rank - 1];
+    Extent e{d.number(large ? most * 9 / 10 : 3, most),
              pointwise ? 1 : d.number(1, 3),
              d.number(1, 3),
              d.number(1, 2),

@@ -18,7 +18,7 @@ class StateText {
     std::string before = "old", after = "new";
   };
   StateText(Emitter& emitter, const FlatStreaming& form) : StateText(emitter, form, {}) {}
-  // `columns`: an accumulator that has a state per column, which is no member of the struct.
+  // `columns`: an accumulator with a state for each column. The struct has no member for it.
   StateText(Emitter& emitter, const FlatStreaming& form, ReferenceNames names,
             std::optional<size_t> columns = {});
 

@@ -150,7 +150,7 @@ class Convolution {
                       pool_.read(view_.node().inputs[2], view_.dtype(2), {output_[1]}));
   }
 
-  // What is made of a sum of products.
+  // The result's element, from its sum of products.
   ir::Expr result(ir::Expr sum) {
     if (view_.has_input(2)) sum = pool_.add(sum, bias());
     if (epilogue_ == nullptr) return sum;

@@ -53,9 +53,9 @@ struct ClusterPlace {
   int rank, group, tile_row;
 };
 
-// Merges the states `own` of the thread's rows, and their values o, which begin with the merged
-// columns from the returned one on afterwards. The block's state replaces what is at `memory`,
-// heads after `heads` bytes; from the return on only other blocks read it, until
+// Merges the states `own` of the thread's rows, and their values o. Returns a column: afterwards o
+// begins with the merged values of that column and those after it. The block's state overwrites
+// `memory`; its heads begin `heads` bytes later. After the return only other blocks read it, until
 // ptx_cluster_wait().
 template <int Blocks, typename Form, int N>
 __device__ __forceinline__ int merge_cluster(const Form& form, typename Form::State (&own)[2],

@@ -12,7 +12,7 @@
 
 namespace redfuser::runtime {
 
-// What is known of a sequence when its next token is taken.
+// A sequence whose next token is taken.
 struct SequenceState {
   std::set<int64_t> tokens;  // so far, without padding
   bool ended = false;        // its next token does not matter
