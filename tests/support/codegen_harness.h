@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "codegen/core/target_table.h"
 #include "codegen/select/generate.h"
+#include "codegen/select/memory_orders.h"
 #include "cuda/kernel_cache.h"
 #include "cuda/nvrtc.h"
 #include "ir/evaluate.h"
@@ -37,13 +38,16 @@ struct GeneratedModel {
   std::shared_ptr<const ir::ExprPool> pool;  // of their sizes
 };
 
-inline GeneratedModel generate_model(const Model& model, const codegen::Target& target = {}) {
+inline GeneratedModel generate_model(const Model& model, const codegen::Target& machine = {}) {
   CompileOptions options;
   options.certify = false;
   const Program program = compile(model, options);
   const runtime::CompiledProgram& compiled = *program.handle();
   const std::vector<int64_t> symbols(compiled.symbol_names.size() + 1024, 128);
   const ir::Graph graph = clone(compiled.graph());
+  codegen::Target target = machine;
+  target.orders =
+      std::make_shared<codegen::MemoryOrders>(codegen::memory_orders(compiled.plan, {}));
   GeneratedModel result;
   result.pool = graph.pool;
   for (const fuse::Step& step : compiled.plan.steps) {

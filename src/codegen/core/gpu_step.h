@@ -10,19 +10,25 @@
 #include <variant>
 #include <vector>
 
+#include "codegen/core/memory_order.h"
 #include "fuse/plan.h"
 #include "select/machine.h"
 #include "select/offer.h"
 
 namespace redfuser::codegen {
 
-// The machine that kernels are specialised for, and the options of the user.
+// The machine that kernels are specialised for, the options of the user, and where values are in
+// memory.
 struct Target : select::Machine {
   bool tf32 = false;            // fp32 products may round their operands to TF32
   bool exact_products = false;  // attention of fp32 operands by fused multiply-adds
   bool exact_masks = false;     // elements hidden by attention masks may be infinite or NaN
   bool portable = false;        // only families that every GPU runs
   bool scaled_products = true;  // the product library scales lines of products of 8-bit floats
+  std::shared_ptr<const MemoryOrders> orders = nullptr;  // null: every value is row-major
+
+  // Null: row-major.
+  const MemoryOrder* order_of(int64_t value) const;
 };
 
 using select::kBlockReserved;

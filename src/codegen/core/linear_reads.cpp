@@ -42,17 +42,16 @@ ir::Expr LinearReads::flat(ir::Expr expr) {
     for (size_t i = 0; i < e->args.size(); ++i) {
       point.push_back(in_range(flat(e->args[i]), shape[i]));
     }
-    return pool.read(e->integer, e->dtype, {row_major(pool, point, shape)});
+    return pool.read(e->integer, e->dtype, {offset_of(e->integer, point)});
   });
   memo_.emplace(expr, result);
   return result;
 }
 
-ir::Expr row_major(ir::ExprPool& pool, const std::vector<ir::Expr>& point,
-                   const std::vector<ir::Expr>& dims) {
-  ir::Expr offset = pool.integer(0);
-  for (size_t i = 0; i < dims.size(); ++i) offset = pool.add(pool.mul(offset, dims[i]), point[i]);
-  return offset;
+ir::Expr LinearReads::offset_of(int64_t value, const std::vector<ir::Expr>& point) const {
+  const auto& shape = graph_.values[static_cast<size_t>(value)].shape;
+  const MemoryOrder* order = target_.order_of(value);
+  return row_major(*graph_.pool, in_memory(point, order), in_memory(shape, order));
 }
 
 std::optional<Strided> strided(ir::ExprPool& pool, ir::Expr offset,

@@ -1,4 +1,4 @@
-// Reads by one row-major offset, the form in which kernels address memory.
+// Reads by one offset, the form in which kernels address memory.
 #pragma once
 
 #include <map>
@@ -11,20 +11,20 @@ namespace redfuser::codegen {
 // construction are clamped. Ranked reads (negative value numbers) and scratch reads stay.
 class LinearReads {
  public:
-  explicit LinearReads(const ir::Graph& graph) : graph_(graph) {}
+  // Both must outlive this.
+  LinearReads(const ir::Graph& graph, const Target& target) : graph_(graph), target_(target) {}
   ir::Expr flat(ir::Expr expr);
+  // The offset of an element of a value of the graph.
+  ir::Expr offset_of(int64_t value, const std::vector<ir::Expr>& point) const;
   // Registers a read that is already flat: flat(read) returns `read`.
   void keep(ir::Expr read) { memo_[read] = read; }
 
  private:
   ir::Expr in_range(ir::Expr index, ir::Expr dimension);
   const ir::Graph& graph_;
+  const Target& target_;
   std::map<ir::Expr, ir::Expr> memo_;
 };
-
-// The row-major offset of a point among dimensions.
-ir::Expr row_major(ir::ExprPool& pool, const std::vector<ir::Expr>& point,
-                   const std::vector<ir::Expr>& dims);
 
 // offset = base + Σ axis_i · stride_i with strides and base free of all axes; nullopt otherwise.
 struct Strided {

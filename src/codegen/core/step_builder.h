@@ -19,7 +19,7 @@ enum class ProductFamily { ByEstimate, Library, Kernel, Thin, Plain };
 class StepBuilder {
  public:
   StepBuilder(const ir::Graph& graph, const fuse::Step& step, const Target& target)
-      : graph(graph), step(step), target(target), flat(graph) {
+      : graph(graph), step(step), target(target), flat(graph, target) {
     result.pool = graph.pool;
   }
 
@@ -28,6 +28,14 @@ class StepBuilder {
     return graph.values[static_cast<size_t>(value)].shape;
   }
   DType dtype_of(int64_t value) const;
+  // The offset of an element of a value of the graph, and a value's dimensions as they are in
+  // memory.
+  ir::Expr offset_of(int64_t value, const std::vector<ir::Expr>& point) const {
+    return flat.offset_of(value, point);
+  }
+  std::vector<ir::Expr> memory_axes(int64_t value, const std::vector<ir::Expr>& axes) const {
+    return in_memory(axes, target.order_of(value));
+  }
   // Adds a scratch buffer; returns its value number for Reads.
   int64_t add_scratch(DType dtype, ir::Expr elements);
   KernelText kernel() const { return KernelText(graph, step, scratch_dtypes); }

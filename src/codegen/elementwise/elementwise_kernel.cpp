@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "codegen/elementwise/group_text.h"
 #include "ir/polynomial.h"
 
 namespace redfuser::codegen {
@@ -68,6 +69,64 @@ bool has_reduce(const std::vector<Store>& stores) {
   return found;
 }
 
+// Whether every read in it is along the axis: consecutive points read consecutive elements.
+bool reads_along(ir::ExprPool& pool, ir::Expr e, ir::Expr axis) {
+  bool along = true;
+  visit(e, [&](ir::Expr read) {
+    if (read->op != ir::ExprOp::Read) return;
+    const auto affine = affine_in(pool, read->args[0], axis);
+    along &= affine && affine->stride->is_constant(1) && !affine->base->depends_on(axis);
+  });
+  return along;
+}
+
+// The terms of a reduction, times those of the largest one inside of it; more than `most` where it
+// has more or cannot be written out.
+int64_t terms_of(ir::Expr reduce, int64_t most) {
+  const bool known = reduce->extent()->is_constant() && reduce->extent()->integer > 0;
+  if (!known || picks_element(reduce->reduction)) return most + 1;
+  int64_t inside = 1;
+  visit(reduce->body(), [&](ir::Expr e) {
+    if (e->op == ir::ExprOp::Reduce) inside = std::max(inside, terms_of(e, most));
+  });
+  return reduce->extent()->integer <= most / inside ? reduce->extent()->integer * inside : most + 1;
+}
+
+// Reductions of few elements, as windows of pools are where channels come last, are written out:
+// r = ⊕_k f(k) becomes f(0) ⊕ f(1) ⊕ ..., so that consecutive points are loaded together.
+void write_out_reductions(ir::ExprPool& pool, MapShape& shape) {
+  constexpr int64_t kMost = 32;
+  if (shape.axes.empty()) return;
+  bool taken = true;
+  for (const Store& store : shape.stores) {
+    taken &= reads_along(pool, store.body, shape.axes.back());
+    visit(store.body, [&](ir::Expr e) {
+      if (e->op != ir::ExprOp::Reduce) return;
+      taken &= e->reduction == ir::Reduction::Sum || e->reduction == ir::Reduction::Max;
+      taken &= terms_of(e, kMost) <= kMost;
+    });
+  }
+  if (!taken) return;
+  const std::function<ir::Expr(ir::Expr)> written = [&](ir::Expr root) {
+    return pool.rewrite(root, [&](ir::Expr e) -> ir::Expr {
+      if (e->op != ir::ExprOp::Reduce) return nullptr;
+      ir::Expr body = written(e->body()), result = nullptr;
+      for (int64_t k = 0; k < e->extent()->integer; ++k) {
+        ir::Expr term = pool.substitute(body, {{e->bound_axis(), pool.integer(k)}});
+        if (!result) {
+          result = term;
+        } else if (e->reduction == ir::Reduction::Sum) {
+          result = pool.add(result, term);
+        } else {
+          result = pool.make(ir::ExprOp::Max, {result, term});
+        }
+      }
+      return result;
+    });
+  };
+  for (Store& store : shape.stores) store.body = written(store.body);
+}
+
 // A reduction for which a warp pays: outermost, long, and reading consecutive elements.
 bool wants_warp(ir::ExprPool& pool, const std::vector<Store>& stores) {
   bool found = false;
@@ -126,16 +185,17 @@ class VectorMap {
 
   std::string text() {
     ir::Expr lines = product_of(pool_, extents_of(pool_, outer_axes()));
+    GroupText group(emitter_, shape_.stores, inner_, width_);
     emitter_.open();
     emitter_.line(
         fmt::format("const long long line = floor_div(group, {0}), first = (group - line "
                     "* {0}) * {1}, valid = {2} - first;",
                     kernel_.size(groups()), width_, kernel_.size(inner_->extent())));
     bind_coordinates(emitter_, outer_axes(), "line");
-    body();
+    group.add();
     const std::string loop = emitter_.close();
     const std::string count = kernel_.size(pool_.mul(lines, groups()));
-    emitter_.line(fmt::format("const bool vector = {};", condition()));
+    emitter_.line(fmt::format("const bool vector = {};", group.condition()));
     emitter_.line(fmt::format(
         "for (long long group = blockIdx.x * {0}ll + threadIdx.x; group < {1}; group += "
         "gridDim.x * {0}ll) {{\n{2}}}",
@@ -146,85 +206,12 @@ class VectorMap {
  private:
   std::vector<ir::Expr> outer_axes() const { return {shape_.axes.begin(), shape_.axes.end() - 1}; }
 
-  // Offset of the group's first element, if elements of the innermost axis are consecutive.
-  ir::Expr first_of(ir::Expr offset) {
-    auto affine = affine_in(pool_, offset, inner_);
-    if (!affine || !affine->stride->is_constant(1)) return nullptr;
-    return affine->base;
-  }
-
-  void require(const std::string& buffer, ir::Expr base) {
-    if (std::find(aligned_.begin(), aligned_.end(), buffer) == aligned_.end()) {
-      aligned_.push_back(buffer);
-    }
-    for (ir::Expr unit : offset_units(pool_, base)) units_.push_back(unit);
-  }
-
-  void body() {
-    std::vector<std::pair<ir::Expr, std::string>> loaded;
-    std::set<ir::Expr> seen;
-    for (const Store& store : shape_.stores) {
-      visit(store.body, [&](ir::Expr e) {
-        if (e->op != ir::ExprOp::Read || e->integer < 0 || !seen.insert(e).second) return;
-        ir::Expr base = first_of(e->args[0]);
-        if (!base || base->depends_on(inner_)) return;
-        const std::string buffer = kernel_.buffer(e->integer), name = emitter_.fresh("g");
-        require(buffer, base);
-        const std::string start = emitter_.emit(base);
-        emitter_.line(
-            fmt::format("{0} {1}[{2}];\nload_group<{2}>({1}, {3}, {4} + first, valid, "
-                        "vector);",
-                        value_type(e->dtype), name, width_, buffer, start));
-        loaded.emplace_back(e, name);
-      });
-    }
-    std::vector<std::string> results, buffers, starts;
-    for (const Store& store : shape_.stores) {
-      const DType dtype = kernel_.dtype_of(store.value);
-      buffers.push_back(kernel_.buffer(store.value, true));
-      ir::Expr base = first_of(store.offset);
-      if (base) require(buffers.back(), base);
-      starts.push_back(base ? emitter_.emit(base) : "");
-      results.push_back(emitter_.fresh("y"));
-      emitter_.line(fmt::format("{} {}[{}];", value_type(dtype), results.back(), width_));
-    }
-    emitter_.open();
-    emitter_.line(fmt::format("const long long at = min_of(first + v, {} - 1);",
-                              kernel_.size(inner_->extent())));
-    emitter_.bind(inner_, "at");
-    for (auto& [read, name] : loaded) emitter_.bind(read, name + "[v]");
-    for (size_t i = 0; i < shape_.stores.size(); ++i) {
-      const Store& store = shape_.stores[i];
-      const std::string value = emitter_.emit_as(store.body, kernel_.dtype_of(store.value));
-      emitter_.line(fmt::format("{}[v] = {};", results[i], value));
-      if (starts[i].empty()) {
-        emitter_.line(fmt::format("if (v < valid) store({}, {}, {}[v]);", buffers[i],
-                                  emitter_.emit(store.offset), results[i]));
-      }
-    }
-    const std::string elements = emitter_.close();
-    emitter_.line(
-        fmt::format("#pragma unroll\nfor (int v = 0; v < {}; ++v) {{\n{}}}", width_, elements));
-    for (size_t i = 0; i < shape_.stores.size(); ++i) {
-      if (starts[i].empty()) continue;
-      emitter_.line(fmt::format("store_group<{}>({}, {} + first, {}, valid, vector);", width_,
-                                buffers[i], starts[i], results[i]));
-    }
-  }
-
-  std::string condition() {
-    units_.push_back(inner_->extent());
-    return all_aligned(kernel_.multiples(units_, width_), aligned_);
-  }
-
   ir::ExprPool& pool_;
   KernelText& kernel_;
   Emitter emitter_;
   const MapShape& shape_;
   int width_;
   ir::Expr inner_;
-  std::vector<std::string> aligned_;
-  std::vector<ir::Expr> units_;
 };
 
 // One element per thread, or per warp.
@@ -326,6 +313,7 @@ void add_map(StepBuilder& builder, const std::string& name, std::vector<ir::Expr
   ir::ExprPool& pool = builder.pool();
   MapShape shape{std::move(axes), std::move(stores)};
   merge_axes(pool, shape);
+  if (has_reduce(shape.stores)) write_out_reductions(pool, shape);
   const bool reduces = has_reduce(shape.stores);
   if (!reduces) split_sides(pool, shape);
   KernelText kernel = builder.kernel();
@@ -356,20 +344,20 @@ void generate_map(StepBuilder& builder, const fuse::MapStep& step) {
   std::vector<Store> stores;
   std::string comment = "map\n";
   for (const fuse::MapStep::Output& output : step.outputs) {
-    stores.push_back({output.value, builder.flat.flat(output.body),
-                      row_major(pool, step.axes, builder.shape(output.value))});
+    stores.push_back(
+        {output.value, builder.flat.flat(output.body), builder.offset_of(output.value, step.axes)});
     comment += fmt::format("%{} = {}\n", output.value, to_string(pool, output.body));
   }
-  add_map(builder, "map", step.axes, std::move(stores), comment);
+  const ir::ValueId first = step.outputs[0].value;
+  add_map(builder, "map", builder.memory_axes(first, step.axes), std::move(stores), comment);
 }
 
 void generate_reduce(StepBuilder& builder, const fuse::ReduceStep& step) {
   ir::ExprPool& pool = builder.pool();
   const std::string comment =
       fmt::format("reduce\n%{} = {}\n", step.value, to_string(pool, step.body));
-  add_map(builder, "reduce", step.axes,
-          {{step.value, builder.flat.flat(step.body),
-            row_major(pool, step.axes, builder.shape(step.value))}},
+  add_map(builder, "reduce", builder.memory_axes(step.value, step.axes),
+          {{step.value, builder.flat.flat(step.body), builder.offset_of(step.value, step.axes)}},
           comment);
 }
 

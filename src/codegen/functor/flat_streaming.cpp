@@ -49,7 +49,7 @@ FlatStreaming flat_streaming(StepBuilder& builder, const fuse::CascadeStep& step
   for (const cascade::CascadeOutput& output : s.cascade.outputs) {
     FlatStreaming::Output to{output.value,
                              flat(output.body),
-                             row_major(pool, output.axes, builder.shape(output.value)),
+                             builder.offset_of(output.value, output.axes),
                              {},
                              output.maps_back};
     for (ir::Expr axis : output.axes) {

@@ -92,7 +92,7 @@ class FormBuilder {
   bool take_epilogue() {
     form_.value = step_.value;
     form_.epilogue = builder_.flat.flat(step_.epilogue);
-    form_.offset = row_major(pool_, step_.axes, builder_.shape(step_.value));
+    form_.offset = builder_.offset_of(step_.value, step_.axes);
     form_.products.assign(step_.b.size(), nullptr);
     bool taken = true;
     visit(form_.epilogue, [&](ir::Expr e) {

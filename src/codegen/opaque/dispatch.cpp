@@ -15,9 +15,11 @@ struct Entry {
 };
 
 constexpr Entry kEntries[] = {
-    {"AveragePool", generate_average_pool},     {"Conv", generate_conv},
-    {"ConvTranspose", generate_conv_transpose}, {"MaxPool", generate_max_pool},
-    {"Scatter", generate_scatter_elements},     {"ScatterElements", generate_scatter_elements},
+    {"AveragePool", generate_average_pool},
+    {"ConvTranspose", generate_conv_transpose},
+    {"MaxPool", generate_max_pool},
+    {"Scatter", generate_scatter_elements},
+    {"ScatterElements", generate_scatter_elements},
     {"ScatterND", generate_scatter_nd},
 };
 

@@ -7,7 +7,6 @@
 
 namespace redfuser::codegen {
 
-void generate_conv(StepBuilder& builder, const ops::NodeView& view);
 void generate_conv_transpose(StepBuilder& builder, const ops::NodeView& view);
 void generate_max_pool(StepBuilder& builder, const ops::NodeView& view);
 void generate_average_pool(StepBuilder& builder, const ops::NodeView& view);

@@ -26,8 +26,7 @@ void copy_data(StepBuilder& builder, const ops::NodeView& view) {
   const ir::ValueId value = view.node().outputs[0];
   const std::vector<ir::Expr> axes = ops::output_axes(builder.graph, value);
   ir::Expr read = pool.read(view.node().inputs[0], view.dtype(0), axes);
-  add_map(builder, "copy", axes,
-          {{value, builder.flat.flat(read), row_major(pool, axes, builder.shape(value))}},
+  add_map(builder, "copy", axes, {{value, builder.flat.flat(read), builder.offset_of(value, axes)}},
           "copy\n");
 }
 
@@ -80,8 +79,7 @@ void add_combined(StepBuilder& builder, const ops::NodeView& view, const Combina
   ir::Expr body = pool.cast(dtype, pool.make(how.operation, {data, folded}));
   const ir::ValueId value = view.node().outputs[0];
   add_map(builder, "scatter_combined", axes,
-          {{value, builder.flat.flat(body), row_major(pool, axes, builder.shape(value))}},
-          "scatter\n");
+          {{value, builder.flat.flat(body), builder.offset_of(value, axes)}}, "scatter\n");
 }
 
 void add_scatter(StepBuilder& builder, const ops::NodeView& view, const std::vector<ir::Expr>& axes,
@@ -89,7 +87,7 @@ void add_scatter(StepBuilder& builder, const ops::NodeView& view, const std::vec
   ir::ExprPool& pool = builder.pool();
   const ir::ValueId value = view.node().outputs[0];
   ir::Expr update = pool.read(view.node().inputs[2], view.dtype(2), axes);
-  ir::Expr offset = row_major(pool, target, builder.shape(value));
+  ir::Expr offset = builder.offset_of(value, target);
   add_map(builder, "scatter", axes, {{value, builder.flat.flat(update), builder.flat.flat(offset)}},
           "scatter\n");
 }

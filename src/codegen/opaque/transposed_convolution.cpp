@@ -1,6 +1,7 @@
 // Transposed convolutions: a matrix product computes the contribution of every input element by
 // every tap, and an output element is the sum of its contributions.
 #include "base/error.h"
+#include "codegen/convolution/windows.h"
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/opaque/opaque_kernels.h"
 #include "codegen/product/library_product.h"
@@ -34,15 +35,12 @@ class TransposedConvolution {
     for (size_t i = loops.size(); i-- > 0;) sum = pool_.reduce(ir::Reduction::Sum, loops[i], sum);
     if (view_.has_input(2)) sum = pool_.add(sum, pool_.cast(sum->dtype, read(2, {output_[1]})));
     sum = pool_.cast(view_.dtype(0), sum);
-    add_map(builder_, "transposed_convolution", output_,
-            {{value_, builder_.flat.flat(sum), row_major(pool_, output_, builder_.shape(value_))}},
+    add_map(builder_, "transposed_convolution", builder_.memory_axes(value_, output_),
+            {{value_, builder_.flat.flat(sum), builder_.offset_of(value_, output_)}},
             "transposed convolution\n");
   }
 
  private:
-  static std::vector<ir::Expr> tail(const std::vector<ir::Expr>& list) {
-    return {list.begin() + 2, list.end()};
-  }
   ir::Expr read(int input, std::vector<ir::Expr> index) {
     return pool_.read(view_.node().inputs[static_cast<size_t>(input)], view_.dtype(input),
                       std::move(index));

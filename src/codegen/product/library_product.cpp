@@ -375,7 +375,10 @@ class ProductBuilder {
       reads.emplace_back(product, pool_.cast(product->dtype, read));
     }
     ir::Expr body = pool_.substitute(epilogue, reads);
-    add_map(builder_, "epilogue", step_.axes, {{value_, body, offset_}}, comment_);
+    const bool scratch = value_ >= kScratchValues;
+    const std::vector<ir::Expr> axes =
+        scratch ? step_.axes : builder_.memory_axes(value_, step_.axes);
+    add_map(builder_, "epilogue", axes, {{value_, body, offset_}}, comment_);
   }
 
   StepBuilder& builder_;
@@ -391,7 +394,7 @@ class ProductBuilder {
 
 void add_product(StepBuilder& builder, const fuse::ProductStep& product, int64_t value,
                  const std::string& comment) {
-  ir::Expr offset = row_major(builder.pool(), product.axes, builder.shape(value));
+  ir::Expr offset = builder.offset_of(value, product.axes);
   const fuse::ProductStep fitting = with_fitting_batch(builder, product, offset);
   ProductBuilder(builder, fitting, value, offset, comment).build();
 }
@@ -437,9 +440,8 @@ void generate_product(StepBuilder& builder, const fuse::ProductStep& step) {
     ir::Expr term = pool.mul(factor(step.a), factor(step.b.at(static_cast<size_t>(e->integer))));
     return pool.cast(e->dtype, pool.reduce(ir::Reduction::Sum, step.k, term));
   });
-  add_map(builder, "plain_product", step.axes,
-          {{step.value, builder.flat.flat(body),
-            row_major(pool, step.axes, builder.shape(step.value))}},
+  add_map(builder, "plain_product", builder.memory_axes(step.value, step.axes),
+          {{step.value, builder.flat.flat(body), builder.offset_of(step.value, step.axes)}},
           comment);
 }
 

@@ -54,7 +54,7 @@ std::optional<ScanForm> scan_form(StepBuilder& builder, const fuse::ReduceStep& 
   form.comment = fmt::format("running {}\n%{} = {}\n", name_of(form.reduction), step.value,
                              to_string(pool, step.body));
   ir::Expr body = pool.substitute(step.body, {{found->reduce, form.running}});
-  ir::Expr offset = row_major(pool, step.axes, builder.shape(step.value));
+  ir::Expr offset = builder.offset_of(step.value, step.axes);
   std::vector<ir::Expr> axes = step.axes;
   std::erase_if(axes, [](ir::Expr axis) { return axis->op != ir::ExprOp::Axis; });
   std::vector<Store> stores = {{step.value, builder.flat.flat(body), offset},

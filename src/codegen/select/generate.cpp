@@ -8,6 +8,7 @@
 #include "codegen/product/product_choice.h"
 #include "codegen/scan/scan_select.h"
 #include "codegen/select/cascade_select.h"
+#include "codegen/select/convolution_select.h"
 #include "codegen/select/integer_select.h"
 #include "codegen/select/offers.h"
 #include "codegen/select/reduce_select.h"
@@ -17,6 +18,10 @@
 namespace redfuser::codegen {
 namespace {
 
+const ir::Node& node_of(const ir::Graph& graph, const fuse::OpaqueStep& step) {
+  return graph.nodes[static_cast<size_t>(step.node)];
+}
+
 struct Generator {
   StepBuilder& builder;
   void operator()(const fuse::MapStep& step) const { generate_map(builder, step); }
@@ -25,7 +30,10 @@ struct Generator {
     step.of_integers() ? choose_integer_product(builder, step) : choose_product(builder, step);
   }
   void operator()(const fuse::CascadeStep& step) const { generate_cascade(builder, step); }
-  void operator()(const fuse::OpaqueStep& step) const { generate_opaque(builder, step); }
+  void operator()(const fuse::OpaqueStep& step) const {
+    const ops::NodeView view(builder.graph, node_of(builder.graph, step));
+    is_convolution(view) ? choose_convolution(builder, view) : generate_opaque(builder, step);
+  }
   void operator()(const fuse::AliasStep&) const {}
 };
 
@@ -76,6 +84,14 @@ GpuStep generate(const ir::Graph& graph, const fuse::Step& given, const Target& 
     const fuse::ProductStep* product = integer_product(given);
     RF_CHECK(product != nullptr, "{} computes no such step", to_string(choice));
     generate_integer_product(builder, *product, choice);
+    return std::move(builder.result);
+  }
+  if (is_convolution_family(choice.family)) {
+    StepBuilder builder(graph, given, target);
+    const auto* opaque = std::get_if<fuse::OpaqueStep>(&given.kind);
+    RF_CHECK(opaque != nullptr, "{} computes no such step", to_string(choice));
+    const ops::NodeView view(graph, node_of(graph, *opaque));
+    generate_convolution(builder, view, choice);
     return std::move(builder.result);
   }
   const Taken taken(graph, given);
@@ -133,6 +149,9 @@ std::vector<Candidate> kernel_configs(const ir::Graph& graph, const fuse::Step& 
   } else if (const auto* product = std::get_if<fuse::ProductStep>(&step.kind)) {
     choices = product->of_integers() ? integer_configs(builder, *product)
                                      : product_configs(builder, *product);
+  } else if (const auto* opaque = std::get_if<fuse::OpaqueStep>(&step.kind)) {
+    const ops::NodeView view(graph, node_of(graph, *opaque));
+    if (is_convolution(view)) choices = convolution_configs(builder, view);
   }
   if (choices.size() < 2) choices.clear();
   return choices;

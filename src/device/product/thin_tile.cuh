@@ -97,6 +97,17 @@ __device__ __forceinline__ void thin_load_wide(unsigned (&words)[Tile::Loads][4]
   }
 }
 
+// An element of the thin matrix. What the compiler takes for read-only memory it would load before
+// the wait for the kernel that writes it.
+template <typename T>
+__device__ __forceinline__ T thin_element(const T* from) {
+  if constexpr (sizeof(T) == 2) {
+    return from_bits<T>(ptx_load_in_order(reinterpret_cast<const unsigned short*>(from)));
+  } else {
+    return from_bits<T>(ptx_load_in_order(reinterpret_cast<const unsigned*>(from)));
+  }
+}
+
 // The thread's elements of thin line `line`, of `lines`, in a step.
 template <typename Tile, bool Vector>
 __device__ __forceinline__ void thin_load_line(unsigned (&words)[Tile::Words],
@@ -112,7 +123,7 @@ __device__ __forceinline__ void thin_load_line(unsigned (&words)[Tile::Words],
   } else {
 #pragma unroll
     for (int i = 0; i < Tile::Depth; ++i) {
-      if (i < valid) place(words, i, at[i * thin.depth]);
+      if (i < valid) place(words, i, thin_element(at + i * thin.depth));
     }
   }
 }

@@ -5,6 +5,7 @@
 #include "codegen/core/print_step.h"
 #include "codegen/core/target_table.h"
 #include "codegen/select/generate.h"
+#include "codegen/select/memory_orders.h"
 #include "onnx/import/import.h"
 #include "passes/pipeline.h"
 #include "runtime/program/compiled_program.h"
@@ -67,11 +68,14 @@ template <class Print>
 std::string gpu_text(const CompiledProgram& program, const codegen::Target& target,
                      const char* mark, const Print& print) {
   const ir::Graph own = clone(program.graph());  // the program's takes no new expressions
+  codegen::Target ordered = target;
+  ordered.orders =
+      std::make_shared<codegen::MemoryOrders>(codegen::memory_orders(program.plan, {}));
   std::string text;
   for (size_t i = 0; i < program.plan.steps.size(); ++i) {
     text += heading(program, i, mark);
     try {
-      text += print(i, generate(own, program.plan.steps[i], target));
+      text += print(i, generate(own, program.plan.steps[i], ordered));
     } catch (const UserError& error) {
       text += fmt::format("{} none on a GPU: {}\n", mark, error.what());
     }

@@ -6,6 +6,7 @@
 #include "codegen/core/kernel_config.h"
 #include "codegen/core/target_table.h"
 #include "codegen/select/generate.h"
+#include "codegen/select/memory_orders.h"
 #include "onnx/import/import.h"
 #include "runtime/program/compiled_program.h"
 
@@ -94,8 +95,9 @@ StepFacts facts_of(const codegen::GpuStep& form, const std::vector<select::Offer
 }  // namespace runtime
 
 std::vector<StepFacts> Program::step_facts(const std::string& target) const {
-  const codegen::Target machine = codegen::target_named(target);
+  codegen::Target machine = codegen::target_named(target);
   if (!impl_->model->needs_values.empty()) return {};
+  machine.orders = std::make_shared<codegen::MemoryOrders>(codegen::memory_orders(impl_->plan, {}));
   const ir::Graph own = clone(impl_->graph());  // the program's takes no new expressions
   std::vector<StepFacts> facts;
   for (const fuse::Step& step : impl_->plan.steps) {

@@ -10,10 +10,12 @@
 
 #include "base/error.h"
 #include "codegen/select/generate.h"
+#include "codegen/select/memory_orders.h"
 #include "runtime/gpu/bound/arena.h"
 #include "runtime/load/fallback.h"
 #include "runtime/load/loader.h"
 #include "runtime/load/open_gpu.h"
+#include "runtime/load/reorder.h"
 
 namespace redfuser::runtime {
 
@@ -128,8 +130,25 @@ std::vector<codegen::GpuStep> GpuProgram::generate_steps() {
   target_.portable = portable_kernels();
   if (multiplies_codes(*program_))
     target_.scaled_products = cuda::ProductLibrary::has_line_scales();
-  std::vector<codegen::GpuStep> forms;
   const ir::Graph own = clone(graph());  // the program's takes no new expressions
+  for (;;) {
+    target_.orders = memory_orders();
+    std::vector<codegen::GpuStep> forms = generate_steps(own);
+    // The CPU's steps take row-major values.
+    if (*memory_orders() == *target_.orders) return forms;
+  }
+}
+
+std::shared_ptr<const codegen::MemoryOrders> GpuProgram::memory_orders() const {
+  std::set<size_t> on_host;
+  for (size_t i = 0; i < program_->plan.steps.size(); ++i) {
+    if (host_.has(i)) on_host.insert(i);
+  }
+  return std::make_shared<codegen::MemoryOrders>(codegen::memory_orders(program_->plan, on_host));
+}
+
+std::vector<codegen::GpuStep> GpuProgram::generate_steps(const ir::Graph& own) {
+  std::vector<codegen::GpuStep> forms;
   for (size_t i = 0; i < program_->plan.steps.size(); ++i) {
     const fuse::Step& step = program_->plan.steps[i];
     codegen::GpuStep& form = forms.emplace_back();
@@ -166,7 +185,8 @@ void GpuProgram::load_steps(std::vector<codegen::GpuStep> forms, const SessionOp
 
 std::vector<Placed> GpuProgram::place_constants(const std::vector<codegen::GpuStep>& forms,
                                                 int64_t memory_limit) {
-  std::map<const void*, int64_t> offsets;  // equal storage is uploaded once
+  // Equal storage is uploaded once in each order.
+  std::map<std::pair<const void*, codegen::MemoryOrder>, int64_t> offsets;
   std::vector<Placed> placed;
   int64_t bytes = 0;
   auto add = [&](const codegen::BufferRef& buffer) {
@@ -174,10 +194,12 @@ std::vector<Placed> GpuProgram::place_constants(const std::vector<codegen::GpuSt
     const Tensor& tensor = graph().values[static_cast<size_t>(buffer.value)].constant;
     if (!tensor.defined()) return;
     const void* storage = tensor.contents() ? tensor.contents().get() : tensor.data();
-    const auto [found, added] = offsets.try_emplace(storage, bytes);
+    const codegen::MemoryOrder* order = target_.order_of(buffer.value);
+    const auto [found, added] =
+        offsets.try_emplace({storage, order ? *order : codegen::MemoryOrder()}, bytes);
     constants_[buffer.value] = found->second;
     if (!added) return;
-    placed.push_back({tensor, bytes});
+    placed.push_back({order ? reordered(tensor, *order) : tensor, bytes});
     const int64_t padded = static_cast<int64_t>(tensor.bytes()) + kArenaAlignment - 1;
     bytes += padded / kArenaAlignment * kArenaAlignment;
   };

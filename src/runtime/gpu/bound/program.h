@@ -51,6 +51,9 @@ class GpuProgram {
 
  private:
   std::vector<codegen::GpuStep> generate_steps();
+  std::vector<codegen::GpuStep> generate_steps(const ir::Graph& own);
+  // With the steps that the host has so far.
+  std::shared_ptr<const codegen::MemoryOrders> memory_orders() const;
   void find_produced_outputs();
   void load_steps(std::vector<codegen::GpuStep> forms, const SessionOptions& options);
   // Assigns offsets to the constants that steps read, in order, and allocates their memory.

@@ -1,0 +1,169 @@
+#include "codegen/convolution/columns_product.h"
+
+#include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/product/library_product.h"
+
+namespace redfuser::codegen {
+namespace {
+
+using Axes = std::vector<ir::Expr>;
+
+const char* const kComment = "convolution\n";
+
+// The coordinates of a linear index in mixed radix.
+Axes coordinates(ir::ExprPool& pool, ir::Expr index, const Axes& sizes) {
+  Axes result(sizes.size());
+  for (size_t i = sizes.size(); i-- > 0;) {
+    result[i] = i == 0 ? index : pool.floormod(index, sizes[i]);
+    index = pool.floordiv(index, sizes[i]);
+  }
+  return result;
+}
+
+class ColumnsProduct {
+ public:
+  explicit ColumnsProduct(const ConvolutionStep& convolution)
+      : step_(convolution),
+        builder_(convolution.builder),
+        pool_(convolution.pool()),
+        depth_(convolution.depth()),
+        last_(channels_last(builder_.target, convolution.weights())) {}
+
+  void build() {
+    fuse::ProductStep product;
+    product.value = static_cast<ir::ValueId>(step_.value);
+    product.k = pool_.axis("r", depth_);
+    product.axes = step_.output;
+    ir::Expr weights = pool_.read(step_.weights(), step_.view.dtype(1),
+                                  {pool_.add(pool_.mul(step_.output[1], depth_), product.k)});
+    builder_.flat.keep(weights);
+    ir::Expr windows = columns(product.k);
+    if (channels_last(builder_.target, step_.value)) {
+      product.m = step_.positions();
+      product.n = {step_.output[1]};
+      product.a = windows;
+      product.b = {weights};
+    } else {
+      product.batch = {step_.output[0]};
+      product.m = {step_.output[1]};
+      product.n = tail(step_.output);
+      product.a = weights;
+      product.b = {windows};
+    }
+    product.epilogue = step_.element(step_.sum());
+    add_product(builder_, product, step_.value, kComment);
+  }
+
+ private:
+  bool pointwise() const {
+    const Windows& w = step_.windows;
+    bool one = !w.padded;
+    for (size_t i = 0; i < w.kernel.size(); ++i) one &= w.kernel[i] == 1 && w.stride[i] == 1;
+    return one;
+  }
+
+  // The input's windows as a matrix, read at depth `k`.
+  ir::Expr columns(ir::Expr k) {
+    if (pointwise()) {
+      Axes index = step_.output;
+      index[1] = k;
+      return pool_.read(step_.input(), step_.dtype(), index);
+    }
+    if (apart() && !last_) return patches(k);
+    const bool positions_first = channels_last(builder_.target, step_.value);
+    Axes axes = positions_first ? step_.positions() : Axes{step_.output[0], k};
+    if (positions_first) {
+      axes.push_back(k);
+    } else {
+      for (ir::Expr axis : tail(step_.output)) axes.push_back(axis);
+    }
+    const auto [channel, taps] = split(k);
+    const int64_t scratch = copy_windows(axes, channel, taps);
+    return scratch_read(scratch, row_major(pool_, axes, extents_of(pool_, axes)));
+  }
+
+  // The channel and the taps at depth `k`, in the order of the weights' memory.
+  std::pair<ir::Expr, Axes> split(ir::Expr k) {
+    Axes sizes = constants(pool_, step_.windows.kernel);
+    sizes.insert(last_ ? sizes.end() : sizes.begin(), step_.channels());
+    Axes at = coordinates(pool_, k, sizes);
+    if (last_) return {at.back(), {at.begin(), at.end() - 1}};
+    return {at.front(), {at.begin() + 1, at.end()}};
+  }
+
+  // Windows do not overlap, and a window's row is at least one vector access.
+  bool apart() const {
+    const Windows& w = step_.windows;
+    bool all = w.kernel.back() >= 4;
+    for (size_t i = 0; i < w.kernel.size(); ++i) {
+      all &= w.dilation[i] == 1 && w.stride[i] >= w.kernel[i];
+    }
+    return all;
+  }
+
+  // Windows that do not overlap, one after the other, so that a window's row stays contiguous.
+  ir::Expr patches(ir::Expr k) {
+    Axes window = axes_of(pool_, {step_.channels()}, "c");
+    const Axes taps = axes_of(pool_, constants(pool_, step_.windows.kernel), "k");
+    window.insert(window.end(), taps.begin(), taps.end());
+    const Axes position = step_.positions();
+    Axes axes = position;
+    axes.insert(axes.end(), window.begin(), window.end());
+    const int64_t scratch = copy_windows(axes, window[0], taps);
+    ir::Expr first = row_major(pool_, position, extents_of(pool_, position));
+    return scratch_read(scratch, pool_.add(pool_.mul(first, depth_), k));
+  }
+
+  // The input's elements at a channel and taps over the axes, in scratch memory.
+  int64_t copy_windows(const Axes& axes, ir::Expr channel, const Axes& taps) {
+    const DType dtype = step_.dtype();
+    const Axes extents = extents_of(pool_, axes);
+    const int64_t scratch = builder_.add_scratch(dtype, product_of(pool_, extents));
+    ir::Expr body = tap(step_.view, step_.windows, step_.output[0], channel, tail(step_.output),
+                        taps, pool_.number(0, dtype));
+    add_map(builder_, kColumnsFamily, axes,
+            {{scratch, builder_.flat.flat(body), row_major(pool_, axes, extents)}},
+            "windows of a convolution's input\n");
+    return scratch;
+  }
+
+  ir::Expr scratch_read(int64_t scratch, ir::Expr offset) {
+    ir::Expr read = pool_.read(scratch, step_.dtype(), {offset});
+    builder_.flat.keep(read);
+    return read;
+  }
+
+  const ConvolutionStep& step_;
+  StepBuilder& builder_;
+  ir::ExprPool& pool_;
+  ir::Expr depth_;
+  bool last_;  // the weights' channels are
+};
+
+}  // namespace
+
+void add_columns_product(const ConvolutionStep& convolution) {
+  ColumnsProduct(convolution).build();
+}
+
+void add_plain_sums(const ConvolutionStep& convolution) {
+  const ConvolutionStep& c = convolution;
+  ir::ExprPool& pool = c.pool();
+  if (!c.view.shape(1)[0]->is_constant()) c.view.fail("the number of filters must be static");
+  ir::Expr per_group = pool.integer(c.view.shape(1)[0]->integer / c.groups());
+  ir::Expr group = pool.floordiv(c.output[1], per_group);
+  ir::Expr channel = pool.axis("c", c.channels());
+  const Axes taps = axes_of(pool, constants(pool, c.windows.kernel), "k");
+  Axes weight = {c.output[1], channel};
+  weight.insert(weight.end(), taps.begin(), taps.end());
+  ir::Expr x = tap(c.view, c.windows, c.output[0], pool.add(pool.mul(group, c.channels()), channel),
+                   tail(c.output), taps, pool.number(0, c.dtype()));
+  ir::Expr body = pool.mul(x, pool.read(c.weights(), c.view.dtype(1), weight));
+  for (size_t i = taps.size(); i-- > 0;) body = pool.reduce(ir::Reduction::Sum, taps[i], body);
+  body = c.element(pool.reduce(ir::Reduction::Sum, channel, body));
+  StepBuilder& builder = c.builder;
+  add_map(builder, kGroupedFamily, builder.memory_axes(c.value, c.output),
+          {{c.value, builder.flat.flat(body), builder.offset_of(c.value, c.output)}}, kComment);
+}
+
+}  // namespace redfuser::codegen

@@ -1,0 +1,12 @@
+// The kernels of convolutions by the tensor cores.
+#pragma once
+
+#include "codegen/convolution/convolution_config.h"
+
+namespace redfuser::codegen {
+
+// Adds the copies that the form needs and the kernel of a configuration, for any sizes.
+void add_convolution(const ConvolutionStep& convolution, const ConvolutionForm& form,
+                     const ConvolutionConfig& config);
+
+}  // namespace redfuser::codegen

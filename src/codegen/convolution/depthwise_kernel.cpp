@@ -1,0 +1,144 @@
+#include "codegen/convolution/depthwise_kernel.h"
+
+#include <algorithm>
+
+#include "codegen/convolution/channels_last.h"
+#include "codegen/elementwise/group_text.h"
+
+namespace redfuser::codegen {
+namespace {
+
+constexpr int kThreads = 128;  // about, of a block
+
+class DepthwiseText {
+ public:
+  DepthwiseText(const ConvolutionStep& convolution, const ConvolutionForm& form,
+                const DepthwiseConfig& config, int64_t input, int64_t filters)
+      : step_(convolution),
+        builder_(convolution.builder),
+        pool_(convolution.pool()),
+        form_(form),
+        config_(config),
+        input_(input),
+        filters_(filters),
+        kernel_(builder_.kernel()),
+        emitter_(kernel_) {
+    divide_block();
+  }
+
+  KernelLaunch launch() {
+    const std::string body = text();
+    constexpr int kWarp = 32;
+    const int threads = (groups_ * columns_ * rows_ + kWarp - 1) / kWarp * kWarp;
+    KernelLaunch launch =
+        kernel_.launch(kDepthwiseFamily, comment(), {"device/convolution/depthwise.cuh"},
+                       tile_text(), body, threads, 1);
+    launch.config = config_.parameters();
+    ir::Expr tiles = pool_.mul(ceil_div(pool_, form_.out_width, columns_ * config_.columns),
+                               ceil_div(pool_, form_.out_height, rows_ * config_.rows));
+    ir::Expr slabs = ceil_div(pool_, form_.pitch, groups_ * config_.width);
+    launch.grid[0] = pool_.mul(pool_.mul(tiles, slabs), form_.batch);
+    return launch;
+  }
+
+ private:
+  // The channels, and then the tiles, that the threads of a block have.
+  void divide_block() {
+    const int most = config_.width == 8 ? 32 : 64;
+    const auto groups = static_cast<int>(form_.pitch->integer / config_.width);
+    const int slabs = (groups + most - 1) / most;
+    groups_ = (groups + slabs - 1) / slabs;
+    const auto tiles = [&](ir::Expr size, int tile, int room) {
+      const int64_t known = builder_.sizes.of(size);
+      const int64_t all = known < 0 ? room : (known + tile - 1) / tile;
+      return static_cast<int>(std::clamp<int64_t>(all, 1, std::max(room, 1)));
+    };
+    columns_ = tiles(form_.out_width, config_.columns, kThreads / groups_);
+    rows_ = tiles(form_.out_height, config_.rows, kThreads / (groups_ * columns_));
+  }
+
+  std::string comment() const {
+    return fmt::format(
+        "depthwise convolution\n%{} = {}\nproduct0 = sum of %{} * %{} over windows\n", step_.value,
+        to_string(pool_, step_.element(step_.sum())), step_.input(), step_.weights());
+  }
+
+  std::string tile_text() const {
+    return fmt::format(
+        "using Tile = DepthwiseTile<{}, {}, {}, {}, {}, {}>;\n", storage_type(form_.dtype),
+        config_.width, config_.rows, config_.columns, fmt::join(form_.kernel, ", "),
+        fmt::format("{}, {}", fmt::join(form_.stride, ", "), fmt::join(form_.dilation, ", ")));
+  }
+
+  std::string text() {
+    std::vector<std::string> fields;
+    for (ir::Expr size : {form_.batch, form_.pitch, form_.height, form_.width, form_.out_height,
+                          form_.out_width, form_.pad[0], form_.pad[1], pool_.integer(groups_),
+                          pool_.integer(columns_), pool_.integer(rows_)}) {
+      fields.push_back(as_int(kernel_.size(size)));
+    }
+    emitter_.line(
+        fmt::format("const DepthwiseSizes sizes{{{}}};\n"
+                    "Depthwise<Tile> convolution({}, {}, sizes);",
+                    fmt::join(fields, ", "), kernel_.buffer(input_), kernel_.buffer(filters_)));
+    emitter_.set_fast_math(size_of(builder_.dtype_of(step_.value)) == 2);
+    const std::vector<Store> stores = {{step_.value, builder_.flat.flat(step_.element(step_.sum())),
+                                        builder_.offset_of(step_.value, step_.output)}};
+    GroupText group(emitter_, stores, step_.output[1], config_.width);
+    group.bind(step_.sum(), "sums");
+    emitter_.open();
+    emitter_.line(fmt::format("const long long first = channel, valid = {};", config_.width));
+    bind_place();
+    group.add();
+    const std::string body = emitter_.close();
+    emitter_.line(fmt::format("const bool vector = {};", group.condition()));
+    emitter_.line(fmt::format(
+        "convolution.run([&](long long image, long long channel, long long y, long long x, float "
+        "(&sums)[{}]) {{\n{}}});",
+        config_.width, body));
+    return emitter_.close();
+  }
+
+  void bind_place() {
+    const auto bind = [&](ir::Expr axis, const char* name) {
+      if (axis->op == ir::ExprOp::Axis) emitter_.bind(axis, name);
+    };
+    bind(step_.output[0], "image");
+    if (step_.output.size() == 4) bind(step_.output[2], "y");
+    bind(step_.output.back(), "x");
+  }
+
+  const ConvolutionStep& step_;
+  StepBuilder& builder_;
+  ir::ExprPool& pool_;
+  const ConvolutionForm& form_;
+  const DepthwiseConfig config_;
+  const int64_t input_, filters_;
+  int groups_ = 1, columns_ = 1, rows_ = 1;
+  KernelText kernel_;
+  Emitter emitter_;
+};
+
+}  // namespace
+
+void add_depthwise(const ConvolutionStep& convolution, const ConvolutionForm& form,
+                   const DepthwiseConfig& config) {
+  const ConvolutionStep& c = convolution;
+  int64_t input = c.input(), filters = c.weights();
+  if (form.copies_input) {
+    input = copy_in_order(c, input, {0, 2, 3, 1}, form.pitch,
+                          "a convolution's input with its channels last\n");
+  }
+  if (form.copies_filters) {
+    filters = copy_in_order(c, filters, {2, 3, 0, 1}, c.pool().integer(1),
+                            "a convolution's filters with their channels last\n");
+  }
+  StepBuilder& builder = c.builder;
+  KernelLaunch launch = DepthwiseText(c, form, config, input, filters).launch();
+  for (const Candidate& choice : depthwise_choices(form, builder.sizes, builder.target)) {
+    if (choice.choice.parameters == config.parameters()) launch.time = choice.time;
+  }
+  builder.result.calls.push_back(std::move(launch));
+}
+
+}  // namespace redfuser::codegen

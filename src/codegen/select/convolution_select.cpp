@@ -1,0 +1,157 @@
+#include "codegen/select/convolution_select.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "base/error.h"
+#include "codegen/convolution/columns_product.h"
+#include "codegen/convolution/convolution_kernel.h"
+#include "codegen/convolution/depthwise_kernel.h"
+#include "codegen/product/library_time.h"
+#include "codegen/select/offers.h"
+
+namespace redfuser::codegen {
+namespace {
+
+// Every unknown size, where families are compared at nominal ones.
+constexpr int64_t kNominal = 64;
+
+// The configuration that is the fastest at the builder's sizes, or at nominal ones.
+KernelConfig best_config(const ConvolutionStep& c, const ConvolutionForm& form) {
+  const ConvolutionCounts counts = convolution_counts(c.pool(), form, c.builder.sizes);
+  return convolution_choices(counts, c.builder.target).front().choice;
+}
+
+// A way to compute a convolution, and what it makes at the sizes where ways are compared.
+struct Way {
+  const char* family;
+  std::function<void(const ConvolutionStep&)> add;
+  Offer offer;
+};
+
+class Choice {
+ public:
+  Choice(StepBuilder& builder, const ops::NodeView& view) : builder_(builder), view_(view) {}
+
+  void make() {
+    add_tensor_cores();
+    if (view_.integer("group", 1) == 1) {
+      add(kColumnsFamily, add_columns_product);
+    } else {
+      add_depthwise();
+      add(kGroupedFamily, add_plain_sums);
+    }
+    select::sort_by_time(ways_);
+    if (!ways_.front().offer.refusal.empty()) builder_.fail_without_kernel();
+    ways_.front().add(ConvolutionStep(builder_, view_));
+    for (Way& way : ways_) {
+      if (!known()) way.offer.time = 0;
+      builder_.result.offers.push_back(std::move(way.offer));
+    }
+    if (known()) builder_.result.time = builder_.result.offers.front().time;
+  }
+
+ private:
+  bool known() const { return sizes_known(builder_.graph, builder_.step, builder_.sizes); }
+
+  void add_tensor_cores() {
+    const auto form = convolution_form(ConvolutionStep(builder_, view_));
+    if (const auto* refusal = std::get_if<std::string>(&form)) {
+      ways_.push_back({kConvolutionFamily, nullptr, {kConvolutionFamily, "", 0, *refusal}});
+      return;
+    }
+    add(kConvolutionFamily, [form = std::get<ConvolutionForm>(form)](const ConvolutionStep& c) {
+      add_convolution(c, form, ConvolutionConfig::of(best_config(c, form)));
+    });
+  }
+
+  void add_depthwise() {
+    const auto form = depthwise_form(ConvolutionStep(builder_, view_));
+    if (const auto* refusal = std::get_if<std::string>(&form)) {
+      ways_.push_back({kDepthwiseFamily, nullptr, {kDepthwiseFamily, "", 0, *refusal}});
+      return;
+    }
+    add(kDepthwiseFamily, [form = std::get<ConvolutionForm>(form)](const ConvolutionStep& c) {
+      const auto choices = depthwise_choices(form, c.builder.sizes, c.builder.target);
+      codegen::add_depthwise(c, form, DepthwiseConfig::of(choices.front().choice));
+    });
+  }
+
+  void add(const char* family, std::function<void(const ConvolutionStep&)> add) {
+    Offer offer{family, "", 0, ""};
+    if (builder_.leaves_out(family) || builder_.leaves_out_offer(family)) {
+      offer.refusal = "it fails";
+    } else {
+      StepBuilder trial = builder_.trial();
+      if (!known()) trial.sizes = KnownSizes::all(kNominal);
+      add(ConvolutionStep(trial, view_));
+      for (const GpuCall& call : trial.result.calls) {
+        offer.time += time_of(call, trial.sizes, trial.target);
+      }
+      offer.config = calls_text(trial.result, trial.sizes);
+      const auto* last = std::get_if<KernelLaunch>(&trial.result.calls.back());
+      if (last != nullptr && is_convolution_family(last->family)) {
+        offer.choice = to_string(KernelConfig{last->family, last->config});
+      }
+    }
+    ways_.push_back({family, std::move(add), std::move(offer)});
+  }
+
+  StepBuilder& builder_;
+  const ops::NodeView& view_;
+  std::vector<Way> ways_;
+};
+
+}  // namespace
+
+bool is_convolution(const ops::NodeView& view) {
+  const ir::Node& node = view.node();
+  return node.op == "Conv" && (node.domain.empty() || node.domain == "ai.onnx");
+}
+
+bool is_convolution_family(const std::string& family) {
+  return family == kConvolutionFamily || family == kDepthwiseFamily;
+}
+
+void choose_convolution(StepBuilder& builder, const ops::NodeView& view) {
+  Choice(builder, view).make();
+}
+
+void generate_convolution(StepBuilder& builder, const ops::NodeView& view,
+                          const KernelConfig& choice) {
+  const ConvolutionStep convolution(builder, view);
+  const bool depthwise = choice.family == kDepthwiseFamily;
+  const auto found = depthwise ? depthwise_form(convolution) : convolution_form(convolution);
+  const auto* form = std::get_if<ConvolutionForm>(&found);
+  RF_CHECK(form != nullptr, "{} computes no such convolution", to_string(choice));
+  if (depthwise) {
+    add_depthwise(convolution, *form, DepthwiseConfig::of(choice));
+  } else {
+    add_convolution(convolution, *form, ConvolutionConfig::of(choice));
+  }
+}
+
+std::vector<Candidate> convolution_configs(StepBuilder& builder, const ops::NodeView& view) {
+  StepBuilder chosen = builder.trial();
+  chosen.sizes = KnownSizes();
+  choose_convolution(chosen, view);
+  const auto* last = std::get_if<KernelLaunch>(&chosen.result.calls.back());
+  if (last == nullptr || !is_convolution_family(last->family)) return {};
+  const ConvolutionStep convolution(builder, view);
+  std::vector<Candidate> choices;
+  if (last->family == kDepthwiseFamily) {
+    const auto form = std::get<ConvolutionForm>(depthwise_form(convolution));
+    choices = depthwise_choices(form, builder.sizes, builder.target);
+  } else {
+    const auto form = std::get<ConvolutionForm>(convolution_form(convolution));
+    choices = convolution_choices(convolution_counts(builder.pool(), form, builder.sizes),
+                                  builder.target);
+  }
+  const KernelConfig first{last->family, last->config};
+  const auto own = std::find_if(choices.begin(), choices.end(),
+                                [&](const Candidate& c) { return c.choice == first; });
+  RF_CHECK(own != choices.end(), "{} is no choice", to_string(first));
+  return best_choices({*own}, std::move(choices));
+}
+
+}  // namespace redfuser::codegen

@@ -1,0 +1,80 @@
+// Convolutions by themselves: the templates of src/device/convolution with epilogues written by
+// hand.
+#include "codegen/core/device_text.h"
+#include "support/codegen_harness.h"
+
+namespace redfuser::codegen_tests {
+namespace {
+
+struct Tile {
+  const char *name, *arguments;
+  int blocks;
+};
+
+constexpr Tile kTiles[] = {
+    {"small", "half_t, 64, 32, 2, 1, 64, 4, 1", 1},
+    {"square", "bfloat_t, 64, 64, 2, 2, 64, 4, 1", 1},
+    {"cluster", "half_t, 64, 64, 2, 2, 64, 4, 4", 4},
+    {"deep", "half_t, 128, 32, 4, 1, 32, 4, 1", 1},
+};
+
+std::string tensor_kernel(const Tile& tile, bool by_positions) {
+  constexpr std::string_view kHeaders[] = {"device/convolution/convolution.cuh"};
+  const char* finish =
+      by_positions ? "convolution.finish_positions([&](long long position, long long filter, float "
+                     "sum) {\n    y[filter * sizes.positions() + position] = sum;\n  });\n"
+                   : "convolution.finish([&](long long position, long long filter, float "
+                     "(&sums)[8]) {\n    for (int i = 0; i < 8; ++i) {\n"
+                     "      y[position * sizes.filters + filter + i] = fmaxf(sums[i], 0);\n"
+                     "    }\n  });\n";
+  return codegen::device_prelude(kHeaders) +
+         fmt::format(
+             "using Tile = ConvolutionTile<{}>;\n"
+             "extern \"C\" __global__ void __launch_bounds__(Tile::Threads, 3) convolution(\n"
+             "    const Tile::T* x, const Tile::T* w, float* y, ConvolutionSizes sizes) {{\n"
+             "  extern __shared__ __align__(128) char memory[];\n"
+             "  Convolution<Tile> convolution(memory, x, w, sizes);\n"
+             "  convolution.multiply();\n  {}}}\n",
+             tile.arguments, finish);
+}
+
+std::string depthwise_kernel(const char* arguments) {
+  constexpr std::string_view kHeaders[] = {"device/convolution/depthwise.cuh"};
+  return codegen::device_prelude(kHeaders) +
+         fmt::format(
+             "using Tile = DepthwiseTile<{}>;\n"
+             "extern \"C\" __global__ void __launch_bounds__(128, 1) depthwise(\n"
+             "    const Tile::T* x, const Tile::T* w, float* y, DepthwiseSizes sizes) {{\n"
+             "  Depthwise<Tile> convolution(x, w, sizes);\n"
+             "  convolution.run([&](int image, int channel, int row, int column,\n"
+             "                      float (&sums)[Tile::Width]) {{\n"
+             "    const long long place = (static_cast<long long>(image) * sizes.out_height + row) "
+             "* sizes.out_width + column;\n"
+             "    for (int i = 0; i < Tile::Width; ++i) y[place * sizes.channels + channel + i] = "
+             "sums[i];\n  }});\n}}\n",
+             arguments);
+}
+
+class ConvolutionTemplate : public ::testing::TestWithParam<codegen::Target> {};
+
+TEST_P(ConvolutionTemplate, CompilesWithEpiloguesWrittenByHand) {
+  if (!Compiler::find()) GTEST_SKIP() << "no libnvrtc: tools/setup.sh installs one";
+  const int architecture = GetParam().architecture;
+  for (const Tile& tile : kTiles) {
+    if (tile.blocks > 1 && architecture < 90) continue;
+    for (const bool by_positions : {false, true}) {
+      expect_in_registers(tensor_kernel(tile, by_positions), architecture, tile.name);
+    }
+  }
+  for (const char* arguments :
+       {"half_t, 8, 1, 4, 3, 3, 1, 1, 1, 1", "bfloat_t, 2, 4, 7, 7, 7, 1, 1, 1, 1",
+        "half_t, 1, 2, 4, 5, 3, 2, 3, 1, 2"}) {
+    expect_in_registers(depthwise_kernel(arguments), architecture, arguments);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, ConvolutionTemplate, ::testing::ValuesIn(kTargets),
+                         target_name);
+
+}  // namespace
+}  // namespace redfuser::codegen_tests

@@ -1,0 +1,89 @@
+// Which values are in memory with their channels last.
+#include "codegen/select/memory_orders.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "redfuser/redfuser.h"
+#include "runtime/program/compiled_program.h"
+
+namespace redfuser {
+namespace {
+
+struct Case {
+  const char *name, *outputs, *body;
+  std::vector<std::string> last;  // names of the values with their channels last
+};
+
+// Every graph is over float16[2, 16, 12, 12] x and filters float16[16, 16, 3, 3] w.
+const Case kCases[] = {
+    {"between_maps", "float16[2, 16, 10, 10] y", "h = Tanh(x) c = Conv(h, w) y = Erf(c)", {"h"}},
+    {"of_the_caller", "float16[2, 16, 10, 10] y", "y = Conv(x, w)", {}},
+    {"residual",
+     "float16[2, 16, 10, 10] y",
+     "h = Tanh(x) k = Conv<pads = [1, 1, 1, 1]>(h, w) s = Add(k, h) y = Conv(s, w)",
+     {"h", "s"}},
+    {"two_in_a_row", "float16[2, 16, 8, 8] y", "c = Conv(x, w) d = Relu(c) y = Conv(d, w)", {"d"}},
+    {"pools",
+     "float16[2, 16, 3, 3] y",
+     "c = Conv(x, w) m = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(c) y = Conv(m, w)",
+     {"c", "m"}},
+    {"reshaped", "float16[2, 1600] y", "c = Conv(x, w) y = Flatten(c)", {}},
+    // A group's mean is over channels and places.
+    {"group_norm",
+     "float16[2, 16, 10, 10] y",
+     "c = Conv(x, w) one = Constant<value = float16[16] {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, "
+     "1, 1}>() y = GroupNormalization<num_groups = 4>(c, one, one)",
+     {}},
+    {"means_of_channels",
+     "float16[2, 16, 1, 1] y",
+     "c = Conv(x, w) y = GlobalAveragePool(c)",
+     {"c"}},
+    {"concatenated",
+     "float16[2, 16, 8, 8] y",
+     "c = Conv(x, w) t = Tanh(c) h = Concat<axis = 1>(t, c) v = Concat<axis = 1>(w, w) "
+     "y = Conv(h, v)",
+     {"c", "h"}},
+};
+
+class MemoryOrders : public testing::TestWithParam<Case> {};
+
+std::vector<std::string> ordered(const Program& program, const std::set<size_t>& on_host) {
+  const runtime::CompiledProgram& compiled = *program.handle();
+  std::vector<std::string> names;
+  for (const auto& [value, order] : codegen::memory_orders(compiled.plan, on_host)) {
+    EXPECT_EQ(order, (codegen::MemoryOrder{0, 2, 3, 1}));
+    names.push_back(compiled.graph().values[static_cast<size_t>(value)].name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Program program_of(const Case& c) {
+  return compile(
+      Model::parse(std::string("<ir_version: 10, opset_import: [\"\" : 22]> g "
+                               "(float16[2, 16, 12, 12] x, float16[16, 16, 3, 3] w) => (") +
+                   c.outputs + ") { " + c.body + " }"));
+}
+
+TEST_P(MemoryOrders, OfAPlan) {
+  std::vector<std::string> expected = GetParam().last;
+  std::sort(expected.begin(), expected.end());
+  EXPECT_EQ(ordered(program_of(GetParam()), {}), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, MemoryOrders, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
+
+// The CPU takes what its steps touch row-major.
+TEST(MemoryOrdersOfHostSteps, AreRowMajor) {
+  const Program program = program_of(kCases[0]);
+  const size_t steps = program.handle()->plan.steps.size();
+  for (size_t i = 0; i < steps; ++i) {
+    EXPECT_LT(ordered(program, {i}).size(), 2u) << i;
+  }
+}
+
+}  // namespace
+}  // namespace redfuser

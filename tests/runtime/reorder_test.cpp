@@ -1,0 +1,40 @@
+#include "runtime/load/reorder.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace redfuser::runtime {
+namespace {
+
+TEST(Reordered, EveryElementIsWhereTheOrderPutsIt) {
+  const Dims dims = {3, 4, 2, 5};
+  Tensor tensor(DType::Float16, dims);
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    static_cast<uint16_t*>(tensor.mutable_data())[i] = static_cast<uint16_t>(i);
+  }
+  for (const codegen::MemoryOrder& order :
+       {codegen::MemoryOrder{0, 2, 3, 1}, {2, 3, 0, 1}, {0, 1, 2, 3}, {3, 2, 1, 0}}) {
+    const Tensor result = reordered(tensor, order);
+    EXPECT_EQ(result.dims(), dims);
+    int64_t at[4], element = 0;
+    for (at[0] = 0; at[0] < dims[0]; ++at[0]) {
+      for (at[1] = 0; at[1] < dims[1]; ++at[1]) {
+        for (at[2] = 0; at[2] < dims[2]; ++at[2]) {
+          for (at[3] = 0; at[3] < dims[3]; ++at[3], ++element) {
+            int64_t offset = 0;
+            for (const int d : order) offset = offset * dims[static_cast<size_t>(d)] + at[d];
+            EXPECT_EQ(static_cast<const uint16_t*>(result.data())[offset], element);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Reordered, TakesTheTensorsDimensionsAlone) {
+  EXPECT_THROW(reordered(Tensor(DType::Float16, {2, 2}), {0, 2, 3, 1}), InternalError);
+}
+
+}  // namespace
+}  // namespace redfuser::runtime

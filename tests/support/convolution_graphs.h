@@ -1,0 +1,89 @@
+// Graphs of convolutions of 16-bit floats with constant filters, and the family that computes each
+// on a GPU.
+#pragma once
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace redfuser {
+
+struct ConvolutionGraph {
+  std::string name, family, text;
+};
+
+// A constant of floats, without ties or zeros, as the text of an initialiser.
+inline std::string filter_text(const std::string& name, const std::vector<int>& dims) {
+  const int count = std::accumulate(dims.begin(), dims.end(), 1, std::multiplies<>());
+  const double scale = 1 / std::sqrt(static_cast<double>(count) / dims[0]);
+  std::string values;
+  for (int i = 0; i < count; ++i) {
+    const double value = scale * ((i * 7919 % 1009) / 504.5 - 1.0);
+    values += fmt::format("{}{:.6f}", i > 0 ? ", " : "", value);
+  }
+  return fmt::format("float[{}] {} = {{{}}}", fmt::join(dims, ", "), name, values);
+}
+
+// The input and the result of most convolutions are no values of the caller.
+inline std::vector<ConvolutionGraph> convolution_graphs() {
+  const auto graph = [](const std::string& name, const std::string& family,
+                        const std::string& input, const std::vector<int>& filter,
+                        const std::string& body, const std::string& type = "float16") {
+    const std::string code = type == "float16" ? "10" : "16";
+    const std::string dims = input.substr(input.find('['));
+    return ConvolutionGraph{
+        name, family,
+        "<ir_version: 10, opset_import: [\"\" : 22]> g (" + type + dims + " x) => (" + type +
+            (filter.size() == 4 ? "[p, q, r, s]" : "[p, q, r]") + " y) <" +
+            filter_text("f", filter) + "> { w = Cast<to = " + code + ">(f) " + body + " }"};
+  };
+  const std::string inside = "h = Tanh(x) c = Conv<";
+  const std::string end = ">(h, w) y = Sigmoid(c)";
+  return {
+      graph("three_by_three", "convolution", "[n, 16, 19, 21]", {24, 16, 3, 3},
+            inside + "pads = [1, 1, 1, 1]" + end),
+      graph("of_the_caller", "convolution", "[n, 16, 19, 21]", {24, 16, 3, 3},
+            "y = Conv<pads = [1, 1, 1, 1]>(x, w)"),
+      graph("bfloats", "convolution", "[n, 32, h, w]", {40, 32, 3, 3},
+            inside + "pads = [1, 1, 1, 1]" + end, "bfloat16"),
+      graph("first_layer", "convolution", "[n, 3, 40, 36]", {32, 3, 7, 7},
+            inside + "pads = [3, 3, 3, 3], strides = [2, 2]" + end),
+      graph("odd_channels", "convolution", "[n, 37, 20, 23]", {45, 37, 3, 2},
+            inside + "pads = [0, 1, 2, 0], strides = [1, 2]" + end),
+      graph("dilated", "convolution", "[n, 24, 30, 17]", {16, 24, 3, 3},
+            inside + "dilations = [2, 3], auto_pad = \"SAME_LOWER\"" + end),
+      graph("strided_points", "convolution", "[n, 64, 28, 28]", {72, 64, 1, 1},
+            inside + "strides = [2, 2]" + end),
+      graph("groups", "convolution", "[n, 64, 15, 15]", {32, 16, 3, 3},
+            inside + "group = 4, pads = [1, 1, 1, 1]" + end),
+      graph("residual", "convolution", "[n, 32, 14, 14]", {32, 32, 3, 3},
+            "h = Tanh(x) c = Conv<pads = [1, 1, 1, 1]>(h, w) s = Add(c, h) r = Relu(s) "
+            "d = Conv<pads = [1, 1, 1, 1]>(r, w) t = Add(d, r) y = Relu(t)"),
+      graph("signals", "convolution", "[n, 40, t]", {48, 40, 5},
+            inside + "pads = [2, 2], strides = [2]" + end),
+      graph("many_channels", "convolution", "[n, 512, 7, 7]", {64, 512, 1, 1},
+            "h = Tanh(x) m = MaxPool<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>(h) "
+            "c = Conv<pads = [1, 0, 1, 0]>(m, w) y = Sigmoid(c)"),
+      graph("depthwise", "depthwise", "[n, 48, 29, 31]", {48, 1, 3, 3},
+            inside + "group = 48, pads = [1, 1, 1, 1]" + end),
+      graph("depthwise_seven", "depthwise", "[n, 40, h, w]", {40, 1, 7, 7},
+            inside + "group = 40, pads = [3, 3, 3, 3]" + end),
+      graph("depthwise_odd", "depthwise", "[n, 37, 30, 31]", {37, 1, 5, 3},
+            inside + "group = 37, pads = [2, 0, 2, 1], strides = [2, 3]" + end),
+      graph("depthwise_dilated", "depthwise", "[n, 18, 30, 31]", {18, 1, 3, 3},
+            "h = Tanh(x) c = Conv<group = 18, pads = [2, 4, 2, 4], dilations = [2, 4]>(h, w) "
+            "y = Mul(c, h)"),
+      graph("depthwise_signals", "depthwise", "[n, 64, t]", {64, 1, 9},
+            inside + "group = 64, pads = [4, 4]" + end, "bfloat16"),
+  };
+}
+
+inline std::string name_of_convolution(const testing::TestParamInfo<ConvolutionGraph>& info) {
+  return info.param.name;
+}
+
+}  // namespace redfuser
