@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "base/error.h"
 
 namespace redfuser::runtime {
@@ -17,6 +19,7 @@ TEST(Reordered, EveryElementIsWhereTheOrderPutsIt) {
        {codegen::MemoryOrder{0, 2, 3, 1}, {2, 3, 0, 1}, {0, 1, 2, 3}, {3, 2, 1, 0}}) {
     const Tensor result = reordered(tensor, order);
     EXPECT_EQ(result.dims(), dims);
+    EXPECT_EQ(std::memcmp(restored(result, order).data(), tensor.data(), tensor.bytes()), 0);
     int64_t at[4], element = 0;
     for (at[0] = 0; at[0] < dims[0]; ++at[0]) {
       for (at[1] = 0; at[1] < dims[1]; ++at[1]) {

@@ -7,6 +7,7 @@
 #include "codegen/core/target_table.h"
 #include "cuda/nvrtc.h"
 #include "runtime/load/fallback.h"
+#include "runtime/load/reorder.h"
 #include "runtime/program/bind_inputs.h"
 #include "runtime/program/sizes/size_checks.h"
 
@@ -217,7 +218,9 @@ void GpuExecutor::show(const BoundProgram& shape, size_t number) {
       host_run_->replace(id, other);
       continue;
     }
-    stream_.to_device(shape.address(id), other.data(), static_cast<int64_t>(other.bytes()));
+    const codegen::MemoryOrder* order = program_->target().order_of(id);
+    const Tensor given = order ? reordered(other, *order) : other;
+    stream_.to_device(shape.address(id), given.data(), static_cast<int64_t>(given.bytes()));
     stream_.synchronize();
   }
 }
@@ -227,7 +230,10 @@ Tensor GpuExecutor::fetch(const BoundProgram& shape, ir::ValueId value) {
   Tensor tensor(graph_.values[index(value)].dtype, shape.dims(value));
   stream_.to_host(tensor.mutable_data(), shape.address(value),
                   static_cast<int64_t>(tensor.bytes()));
-  return tensor;
+  const codegen::MemoryOrder* order = program_->target().order_of(value);
+  if (order == nullptr) return tensor;
+  stream_.synchronize();
+  return restored(tensor, *order);
 }
 
 NamedTensors GpuExecutor::outputs(const BoundProgram& shape) {

@@ -1,4 +1,4 @@
-// Tensors in another memory order.
+// Tensors of 16-bit numbers in other memory orders. The dimensions stay those of the tensor.
 #pragma once
 
 #include "codegen/core/memory_order.h"
@@ -6,8 +6,10 @@
 
 namespace redfuser::runtime {
 
-// The elements of a tensor of 16-bit numbers in this order. The dimensions stay those of the
-// tensor.
+// The elements of a row-major tensor in this order.
 Tensor reordered(const Tensor& tensor, const codegen::MemoryOrder& order);
+
+// The elements, which are in this order, row-major.
+Tensor restored(const Tensor& tensor, const codegen::MemoryOrder& order);
 
 }  // namespace redfuser::runtime
