@@ -7,6 +7,7 @@
 #pragma once
 
 #include "device/convolution/convolution_tile.cuh"
+#include "device/types.cuh"
 
 // d += a · b, of 16 rows and 8 columns over 16 elements.
 template <typename T>

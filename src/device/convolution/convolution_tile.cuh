@@ -3,7 +3,6 @@
 #pragma once
 
 #include "device/ptx.cuh"
-#include "device/types.cuh"
 
 // T: half_t or bfloat_t. Positions, Filters: of the tile. Depth: of the contracted axis in a stage
 // of the ring. Blocks: of a cluster, which divide that axis.
@@ -50,7 +49,8 @@ __device__ __forceinline__ int piece_at(int row, int piece) {
 }
 
 // Copies the windows of a tile's positions. A thread has one piece of every kStep-th row of a
-// stage, so that all its rows are at one tap and one channel.
+// stage, so that all its rows are at one tap and one channel. Places in the input are counted in
+// pieces: its elements may be more than an int counts.
 template <typename Tile>
 class WindowCopies {
  public:
@@ -67,10 +67,10 @@ class WindowCopies {
       y_[i] = at < sizes.positions() ? inside / sizes.out_width * sizes.stride_y - sizes.pad_y
                                      : kOutside;
       x_[i] = inside % sizes.out_width * sizes.stride_x - sizes.pad_x;
-      start_[i] = ((image * sizes.height + y_[i]) * sizes.width + x_[i]) * sizes.pitch;
+      start_[i] = ((image * sizes.height + y_[i]) * sizes.width + x_[i]) * (sizes.pitch / 8);
     }
-    const int element = depth + piece() * 8, tap = element / sizes.channels;
-    channel_ = element % sizes.channels;
+    const int at = depth / 8 + piece(), tap = at / channels();
+    channel_ = at % channels();
     tap_x_ = tap % sizes.kernel_x;
     tap_y_ = tap / sizes.kernel_x;
   }
@@ -78,18 +78,19 @@ class WindowCopies {
   // The next stage of the contracted axis.
   __device__ __forceinline__ void load(char* stage) {
     const int y = tap_y_ * sizes_.dilation_y, x = tap_x_ * sizes_.dilation_x;
-    const int shift = (y * sizes_.width + x) * sizes_.pitch + channel_;
+    const int shift = (y * sizes_.width + x) * (sizes_.pitch / 8) + channel_;
     const bool inside = tap_y_ < sizes_.kernel_y;
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      const bool valid = inside && static_cast<unsigned>(y_[i] + y) < sizes_.height &&
-                         static_cast<unsigned>(x_[i] + x) < sizes_.width;
+      const bool valid = inside &&
+                         static_cast<unsigned>(y_[i] + y) < static_cast<unsigned>(sizes_.height) &&
+                         static_cast<unsigned>(x_[i] + x) < static_cast<unsigned>(sizes_.width);
       ptx_copy_async(stage + piece_at<Tile::Pieces>(row(i), piece()),
-                     input_ + (valid ? start_[i] + shift : 0), valid);
+                     input_ + (valid ? 8ll * (start_[i] + shift) : 0), valid);
     }
-    channel_ += Tile::Depth;
-    while (channel_ >= sizes_.channels) {
-      channel_ -= sizes_.channels;
+    channel_ += Tile::Pieces;
+    while (channel_ >= channels()) {
+      channel_ -= channels();
       if (++tap_x_ == sizes_.kernel_x) {
         tap_x_ = 0;
         ++tap_y_;
@@ -102,6 +103,7 @@ class WindowCopies {
   static constexpr int kOutside = -(1 << 30);
   static_assert(Tile::Positions % kStep == 0);
 
+  __device__ __forceinline__ int channels() const { return sizes_.channels / 8; }
   static __device__ __forceinline__ int piece() {
     return static_cast<int>(threadIdx.x) % Tile::Pieces;
   }
@@ -112,7 +114,7 @@ class WindowCopies {
   const T* input_;
   const ConvolutionSizes& sizes_;
   int y_[kRows], x_[kRows], start_[kRows];
-  int channel_, tap_y_, tap_x_;
+  int channel_, tap_y_, tap_x_;  // of the next copy; a channel is the first of a piece's, / 8
 };
 
 // Copies the filters of a tile, rows of the contracted axis.
