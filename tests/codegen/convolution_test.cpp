@@ -2,6 +2,7 @@
 // of it compiles without spills on every architecture.
 #include <algorithm>
 
+#include "codegen/convolution/convolution_config.h"
 #include "codegen/select/convolution_select.h"
 #include "codegen/select/memory_orders.h"
 #include "support/codegen_harness.h"
@@ -67,6 +68,32 @@ TEST(CodegenConvolutions, HaveConfigurationsThatCompile) {
         expect_configurations(graph, size, codegen::target_named(name), seen);
       }
       EXPECT_GE(seen.size(), 4u) << graph.name;
+    }
+  }
+}
+
+// Each number of images has one kernel, and the blocks of clusters divide the depth of few.
+TEST(CodegenConvolutions, OpenBatchesAreServedByTheirNumber) {
+  const GeneratedModel model = generate_model(
+      Model::parse("<ir_version: 10, opset_import: [\"\" : 22]> g (float16[n, 512, 7, 7] x, "
+                   "float16[512, 512, 3, 3] w) => (float16[n, 512, 7, 7] y) "
+                   "{ y = Conv<pads = [1, 1, 1, 1]>(x, w) }"),
+      codegen::target_named("sm_90a"));
+  for (const int64_t images : {0, 1, 6, 40, 200, 2000}) {
+    const std::vector<int64_t> symbols(1024, images);
+    int running = 0, blocks = 0;
+    for (const codegen::KernelLaunch& kernel : model.kernels) {
+      if (kernel.family != codegen::kConvolutionFamily) continue;
+      if (evaluate_size(kernel.grid[0], symbols) == 0) continue;
+      ++running;
+      blocks = codegen::KernelConfig{kernel.family, kernel.config}.at("blocks");
+    }
+    EXPECT_EQ(running, images > 0) << images;
+    if (images == 1) {
+      EXPECT_GE(blocks, 4);
+    }
+    if (images == 2000) {
+      EXPECT_EQ(blocks, 1);
     }
   }
 }

@@ -60,6 +60,14 @@ ConvolutionCounts convolution_counts(ir::ExprPool& pool, const ConvolutionForm& 
   return counts;
 }
 
+ConvolutionCounts ConvolutionCounts::with_positions(double count) const {
+  ConvolutionCounts counts = *this;
+  const double weights = 2 * groups * filters * depth;
+  counts.positions = count;
+  counts.bytes = weights + (bytes - weights) * count / std::max(positions, 1.0);
+  return counts;
+}
+
 double convolution_time(const ConvolutionConfig& config, const ConvolutionCounts& counts,
                         const Target& target) {
   // Cycles: from a block's start to its first products, of a stage beside them, of the exchange

@@ -38,6 +38,9 @@ struct ConvolutionConfig {
 struct ConvolutionCounts {
   double groups, positions, filters, depth;
   double bytes;  // of the input, the filters and the result
+
+  // Bytes of images grow with the positions.
+  ConvolutionCounts with_positions(double count) const;
 };
 // Sizes that are not known are nominal.
 ConvolutionCounts convolution_counts(ir::ExprPool& pool, const ConvolutionForm& form,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/convolution/channels_last.h"
+#include "codegen/core/size_classes.h"
 #include "codegen/elementwise/group_text.h"
 
 namespace redfuser::codegen {
@@ -146,25 +147,68 @@ class ConvolutionText {
   Axes rows_;
 };
 
+// Up to as many positions a kernel is chosen for that number.
+constexpr int64_t kPositionClasses[] = {256, 1024, 4096, 16384};
+constexpr double kMany = 65536;
+
+// The operands in memory as the kernel takes them, and its launches.
+class Launches {
+ public:
+  Launches(const ConvolutionStep& convolution, const ConvolutionForm& form)
+      : step_(convolution),
+        form_(form),
+        input_(convolution.input()),
+        filters_(convolution.weights()) {
+    if (form.copies_input) {
+      input_ = copy_in_order(step_, input_, {0, 2, 3, 1}, form.pitch,
+                             "a convolution's input with its channels last\n");
+    }
+    if (form.copies_filters) {
+      filters_ = copy_in_order(step_, filters_, {0, 2, 3, 1}, form.channels,
+                               "a convolution's filters with their channels last\n");
+    }
+  }
+
+  // `when`: a bool over sizes; null for all.
+  void add(const ConvolutionConfig& config, ir::Expr when) {
+    StepBuilder& builder = step_.builder;
+    ir::ExprPool& pool = builder.pool();
+    KernelLaunch launch = ConvolutionText(step_, form_, config, input_, filters_).launch();
+    const ConvolutionCounts counts = convolution_counts(pool, form_, builder.sizes);
+    launch.time = convolution_time(config, counts, builder.target);
+    if (when) launch.grid[0] = pool.select(when, launch.grid[0], pool.integer(0));
+    builder.result.calls.push_back(std::move(launch));
+  }
+
+ private:
+  const ConvolutionStep& step_;
+  const ConvolutionForm& form_;
+  int64_t input_, filters_;
+};
+
 }  // namespace
+
+void add_convolution(const ConvolutionStep& convolution, const ConvolutionForm& form) {
+  const StepBuilder& builder = convolution.builder;
+  ir::ExprPool& pool = convolution.pool();
+  const ConvolutionCounts counts = convolution_counts(pool, form, builder.sizes);
+  const auto best = [&](double positions) {
+    return convolution_choices(counts.with_positions(positions), builder.target).front().choice;
+  };
+  Launches launches(convolution, form);
+  ir::Expr positions = form.positions(pool);
+  if (builder.sizes.of(positions) >= 0) {
+    return launches.add(ConvolutionConfig::of(best(counts.positions)), nullptr);
+  }
+  each_size_class(pool, positions, kPositionClasses, kMany, best,
+                  [&](const KernelConfig& choice, ir::Expr when) {
+                    launches.add(ConvolutionConfig::of(choice), when);
+                  });
+}
 
 void add_convolution(const ConvolutionStep& convolution, const ConvolutionForm& form,
                      const ConvolutionConfig& config) {
-  const ConvolutionStep& c = convolution;
-  int64_t input = c.input(), filters = c.weights();
-  if (form.copies_input) {
-    input = copy_in_order(c, input, {0, 2, 3, 1}, form.pitch,
-                          "a convolution's input with its channels last\n");
-  }
-  if (form.copies_filters) {
-    filters = copy_in_order(c, filters, {0, 2, 3, 1}, form.channels,
-                            "a convolution's filters with their channels last\n");
-  }
-  StepBuilder& builder = c.builder;
-  KernelLaunch launch = ConvolutionText(c, form, config, input, filters).launch();
-  const ConvolutionCounts counts = convolution_counts(c.pool(), form, builder.sizes);
-  launch.time = convolution_time(config, counts, builder.target);
-  builder.result.calls.push_back(std::move(launch));
+  Launches(convolution, form).add(config, nullptr);
 }
 
 }  // namespace redfuser::codegen

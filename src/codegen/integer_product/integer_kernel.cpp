@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "codegen/core/size_classes.h"
 #include "codegen/elementwise/elementwise_kernel.h"
 
 namespace redfuser::codegen {
@@ -130,8 +131,8 @@ class IntegerText {
   Emitter emitter_;
 };
 
-// Up to as many rows a kernel is chosen for that number; 0: for all others.
-constexpr int64_t kRowClasses[] = {16, 64, 512, 0};
+// Up to as many rows a kernel is chosen for that number.
+constexpr int64_t kRowClasses[] = {16, 64, 512};
 constexpr double kMany = 4096;
 
 }  // namespace
@@ -155,28 +156,16 @@ void add_integer_product(StepBuilder& builder, const IntegerForm& form) {
     builder.result.calls.push_back(integer_kernel(builder, form, IntegerConfig::of(choice)));
     return;
   }
-  // Classes of rows one after the other, of which neighbours may have one kernel.
-  ir::Expr above = pool.boolean(true);
-  for (size_t i = 0; i < std::size(kRowClasses);) {
-    const auto rows = [&](size_t at) {
-      return kRowClasses[at] == 0 ? kMany : static_cast<double>(kRowClasses[at]);
-    };
-    sizes.m = rows(i);
-    const KernelConfig choice = best();
-    while (++i < std::size(kRowClasses)) {
-      sizes.m = rows(i);
-      if (best() != choice) break;
-    }
-    KernelLaunch launch = integer_kernel(builder, form, IntegerConfig::of(choice));
-    ir::Expr when = above;
-    if (i < std::size(kRowClasses)) {
-      ir::Expr below = pool.make(ir::ExprOp::LessEqual, {form.m, pool.integer(kRowClasses[i - 1])});
-      when = pool.make(ir::ExprOp::And, {above, below});
-      above = pool.make(ir::ExprOp::And, {above, pool.make(ir::ExprOp::Not, {below})});
-    }
-    launch.grid[0] = pool.select(when, launch.grid[0], pool.integer(0));
-    builder.result.calls.push_back(std::move(launch));
-  }
+  const auto best_for = [&](double rows) {
+    sizes.m = rows;
+    return best();
+  };
+  each_size_class(pool, form.m, kRowClasses, kMany, best_for,
+                  [&](const KernelConfig& choice, ir::Expr when) {
+                    KernelLaunch launch = integer_kernel(builder, form, IntegerConfig::of(choice));
+                    launch.grid[0] = pool.select(when, launch.grid[0], pool.integer(0));
+                    builder.result.calls.push_back(std::move(launch));
+                  });
 }
 
 }  // namespace redfuser::codegen

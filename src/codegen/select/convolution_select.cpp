@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "base/error.h"
 #include "codegen/convolution/columns_product.h"
@@ -16,10 +17,16 @@ namespace {
 // Every unknown size, where families are compared at nominal ones.
 constexpr int64_t kNominal = 64;
 
-// The configuration that is the fastest at the builder's sizes, or at nominal ones.
-KernelConfig best_config(const ConvolutionStep& c, const ConvolutionForm& form) {
-  const ConvolutionCounts counts = convolution_counts(c.pool(), form, c.builder.sizes);
-  return convolution_choices(counts, c.builder.target).front().choice;
+// The configuration of the kernel of a convolution that runs at these sizes, if one does.
+std::optional<KernelConfig> running(const GpuStep& step, const KnownSizes& sizes) {
+  for (const GpuCall& call : step.calls) {
+    const auto* launch = std::get_if<KernelLaunch>(&call);
+    if (launch != nullptr && is_convolution_family(launch->family) &&
+        sizes.of(launch->grid[0]) != 0) {
+      return KernelConfig{launch->family, launch->config};
+    }
+  }
+  return std::nullopt;
 }
 
 // A way to compute a convolution, and what it makes at the sizes where ways are compared.
@@ -61,7 +68,7 @@ class Choice {
       return;
     }
     add(kConvolutionFamily, [form = std::get<ConvolutionForm>(form)](const ConvolutionStep& c) {
-      add_convolution(c, form, ConvolutionConfig::of(best_config(c, form)));
+      add_convolution(c, form);
     });
   }
 
@@ -89,9 +96,8 @@ class Choice {
         offer.time += time_of(call, trial.sizes, trial.target);
       }
       offer.config = calls_text(trial.result, trial.sizes);
-      const auto* last = std::get_if<KernelLaunch>(&trial.result.calls.back());
-      if (last != nullptr && is_convolution_family(last->family)) {
-        offer.choice = to_string(KernelConfig{last->family, last->config});
+      if (const auto choice = running(trial.result, trial.sizes)) {
+        offer.choice = to_string(*choice);
       }
     }
     ways_.push_back({family, std::move(add), std::move(offer)});
@@ -135,11 +141,11 @@ std::vector<Candidate> convolution_configs(StepBuilder& builder, const ops::Node
   StepBuilder chosen = builder.trial();
   chosen.sizes = KnownSizes();
   choose_convolution(chosen, view);
-  const auto* last = std::get_if<KernelLaunch>(&chosen.result.calls.back());
-  if (last == nullptr || !is_convolution_family(last->family)) return {};
+  const auto first = running(chosen.result, builder.sizes);
+  if (!first) return {};
   const ConvolutionStep convolution(builder, view);
   std::vector<Candidate> choices;
-  if (last->family == kDepthwiseFamily) {
+  if (first->family == kDepthwiseFamily) {
     const auto form = std::get<ConvolutionForm>(depthwise_form(convolution));
     choices = depthwise_choices(form, builder.sizes, builder.target);
   } else {
@@ -147,10 +153,9 @@ std::vector<Candidate> convolution_configs(StepBuilder& builder, const ops::Node
     choices = convolution_choices(convolution_counts(builder.pool(), form, builder.sizes),
                                   builder.target);
   }
-  const KernelConfig first{last->family, last->config};
   const auto own = std::find_if(choices.begin(), choices.end(),
-                                [&](const Candidate& c) { return c.choice == first; });
-  RF_CHECK(own != choices.end(), "{} is no choice", to_string(first));
+                                [&](const Candidate& c) { return c.choice == *first; });
+  RF_CHECK(own != choices.end(), "{} is no choice", to_string(*first));
   return best_choices({*own}, std::move(choices));
 }
 
