@@ -16,6 +16,10 @@
 // An output may have the memory of an input, for in-place updates of a cache. If the program reads
 // that input while or after it writes the output, the output is copied there at the end of the run.
 //
+// An output that Session::appends() names may have memory with room, which the input's positions
+// are in or not: the run writes the new positions alone, or all. Outputs that grow alike have equal
+// room, and no other tensor has any.
+//
 // On the CPU the given outputs are states that a run appends to: each has room, and the memory of
 // an input with the same room, whose size differs along one axis. The run writes the new positions
 // alone, and its steps are prepared once for all lengths up to a power of two. An output to which
@@ -40,8 +44,8 @@ struct DeviceTensor {
   void* data = nullptr;  // aligned to its elements; 16 bytes give the fastest kernels
   bool on_host = false;
   std::shared_ptr<void> owner;  // keeps the memory alive; may be null
-  // Where the memory has room for more elements along an axis, as that of States on the CPU: the
-  // sizes of the memory, of which the tensor is the beginning along every axis. Empty: `dims`.
+  // Where the memory has room for more elements along an axis, as that of States: the sizes of the
+  // memory, of which the tensor is the beginning along every axis. Empty: `dims`.
   Dims room = {};
 };
 

@@ -204,6 +204,9 @@ class Session {
   // host memory, as both must be without a GPU. UserError where `to` is no such part of `from`.
   void copy_positions(const DeviceTensor& from, int64_t axis, int64_t begin,
                       const DeviceTensor& to);
+  // Whether enqueue() on a GPU appends output `present` to memory with room that input `past` is in
+  // (redfuser/device.h).
+  bool appends(const std::string& past, const std::string& present) const;
   // The session's own stream, a CUstream; null on the CPU.
   void* stream() const;
   // GPU: work that is enqueued on `after` from here on waits for the work that `before` holds; null

@@ -1,4 +1,8 @@
-// States of a session on a GPU: they stay there, in two buffers that change places.
+// States of a session on a GPU: they stay there, in one buffer that runs append to.
+#include <algorithm>
+#include <set>
+#include <utility>
+
 #include "fake_cuda/device_harness.h"
 #include "redfuser/generate.h"
 
@@ -14,10 +18,11 @@ constexpr const char* kSum =
 class StatesOnGpu : public FakeGpu {
  protected:
   StatesOnGpu() : file(model(kSum)), session(compile(file), options), states(session, file) {}
-  void step(States& of, int64_t positions = 1) {
-    const Tensor x = vector_of(2 * positions * 64).reshaped({2, positions, 64});
+  void step(States& of, int64_t positions = 1, int64_t batch = 1) {
+    const Tensor x = vector_of(batch * positions * 64).reshaped({batch, positions, 64});
     of.run({{"x", x}});
   }
+  // Of a batch of one, whose memory the tensor shares.
   const void* address() const { return states.tensor("past_0").data; }
 
   Model file;
@@ -27,10 +32,10 @@ class StatesOnGpu : public FakeGpu {
 
 // x goes there and y comes back; the state does neither.
 TEST_F(StatesOnGpu, AreNeverCopiedToTheHost) {
-  step(states, 5);
+  step(states, 5, 2);
   for (int run = 0; run < 6; ++run) {
     gpu->to_device = gpu->to_host = gpu->on_device = 0;
-    step(states);
+    step(states, 1, 2);
     EXPECT_EQ(gpu->to_device, 1);
     EXPECT_EQ(gpu->to_host, 1);
     EXPECT_EQ(gpu->on_device, 0);
@@ -41,22 +46,39 @@ TEST_F(StatesOnGpu, AreNeverCopiedToTheHost) {
   EXPECT_EQ(gpu->to_host, 1);
 }
 
-TEST_F(StatesOnGpu, TwoBuffersChangePlacesAndDouble) {
+TEST_F(StatesOnGpu, AreAppendedToInOneBufferThatDoubles) {
   step(states);
   const void* const first = address();
   step(states);
-  const void* const second = address();
-  EXPECT_NE(first, second);
   const size_t blocks = gpu->blocks.size();
   while (states.length() < 16) {
     step(states);
-    EXPECT_EQ(address(), states.length() % 2 == 1 ? first : second);
+    EXPECT_EQ(address(), first);
   }
-  EXPECT_EQ(gpu->blocks.size(), blocks);
+  gpu->on_device = 0;
   step(states);
-  step(states);
+  EXPECT_EQ(gpu->on_device, 1);
   EXPECT_EQ(gpu->blocks.size(), blocks);
-  EXPECT_TRUE(address() != first && address() != second);
+  const void* const second = address();
+  EXPECT_NE(second, first);
+  while (states.length() < 32) step(states);
+  EXPECT_EQ(address(), second);
+  EXPECT_EQ(gpu->on_device, 1);
+}
+
+// The step that appends has the state's address twice. Writing 34 positions would take 5 blocks.
+TEST_F(StatesOnGpu, ARunWritesTheNewPositionsAlone) {
+  step(states, 33, 2);
+  gpu->launches.clear();
+  step(states, 1, 2);
+  bool found = false;
+  for (const FakeCuda::Launch& launch : gpu->launches) {
+    const std::set<uint64_t> arguments(launch.arguments.begin(), launch.arguments.end());
+    if (launch.arguments[0] != launch.arguments[2] || arguments.count(33) == 0) continue;
+    found = true;
+    EXPECT_EQ(launch.grid[0], 1u);
+  }
+  EXPECT_TRUE(found);
 }
 
 TEST_F(StatesOnGpu, RunsReadTheLastValue) {
@@ -83,27 +105,80 @@ TEST_F(StatesOnGpu, ForksAndReadersKeepTheirValues) {
   EXPECT_EQ(fork.length(), 3);
 }
 
-TEST_F(StatesOnGpu, RewindCopiesOnTheDevice) {
+TEST_F(StatesOnGpu, RewindKeepsTheMemory) {
   step(states, 5);
-  float* const before = static_cast<float*>(states.tensor("past_0").data);
-  for (int i = 0; i < 2 * 5 * 64; ++i) before[i] = static_cast<float>(i);
+  const void* const before = address();
+  float* const values = static_cast<float*>(states.tensor("past_0").data);
+  for (int i = 0; i < 5 * 64; ++i) values[i] = static_cast<float>(i);
   gpu->to_device = gpu->to_host = gpu->on_device = 0;
   states.rewind(2);
-  EXPECT_EQ(gpu->on_device, 1);
-  EXPECT_EQ(gpu->to_host + gpu->to_device, 0);
-  const float* const after = static_cast<const float*>(address());
-  for (const int i : {0, 191}) EXPECT_EQ(after[i], static_cast<float>(i));
-  for (const int i : {192, 383}) EXPECT_EQ(after[i], static_cast<float>(i + 128));
+  EXPECT_EQ(gpu->on_device + gpu->to_host + gpu->to_device, 0);
+  EXPECT_EQ(address(), before);
+  const Tensor after = states.read("past_0");
+  EXPECT_EQ(after.dims(), (Dims{1, 3, 64}));
+  for (const int i : {0, 191}) EXPECT_EQ(after.as<float>()[i], static_cast<float>(i));
+  step(states);
+  EXPECT_EQ(address(), before);
 }
 
 TEST_F(StatesOnGpu, CapacityBoundsTheirMemory) {
-  States small(session, file, {{}, 20});
-  step(small, 17);
-  EXPECT_EQ(gpu->blocks.count(reinterpret_cast<uint64_t>(small.tensor("past_0").data)), 1u);
-  const size_t bytes = gpu->blocks.at(reinterpret_cast<uint64_t>(small.tensor("past_0").data));
-  EXPECT_EQ(bytes, 2u * 20 * 64 * 4);
-  expect_mentions(error_of([&] { step(small, 4); }), "capacity of 20");
+  States small(session, file, {{}, 21});
+  step(small, 17, 2);
+  const auto is_state = [](const auto& block) { return block.second == 2u * 21 * 64 * 4; };
+  EXPECT_EQ(std::count_if(gpu->blocks.begin(), gpu->blocks.end(), is_state), 1);
+  expect_mentions(error_of([&] { step(small, 5, 2); }), "capacity of 21");
   EXPECT_EQ(small.length(), 17);
+}
+
+TEST_F(StatesOnGpu, MemoryWithRoomIsThatOfAState) {
+  Tensor x = vector_of(64).reshaped({1, 1, 64});
+  const DeviceTensor here{DType::Float32, x.dims(), x.mutable_data(), true, nullptr};
+  DeviceTensor past = session.allocate(DType::Float32, {1, 16, 64});
+  past.room = {1, 16, 64};
+  past.dims = {1, 4, 64};
+  DeviceTensor present = past, other = session.allocate(DType::Float32, {1, 5, 64});
+  present.dims = {1, 5, 64};
+  session.enqueue({{"x", here}, {"past_0", past}}, {{"present_0", present}});
+  expect_mentions(error_of([&] {
+                    session.enqueue({{"x", here}, {"past_0", past}}, {{"present_0", other}});
+                  }),
+                  "input \"past_0\" has room, but no output is given its memory to append to it");
+  DeviceTensor wide = present;
+  wide.room = {2, 16, 64};
+  expect_mentions(error_of([&] {
+                    session.enqueue({{"x", here}, {"past_0", past}}, {{"present_0", wide}});
+                  }),
+                  "output \"present_0\" is given memory that has no room along axis 1");
+  DeviceTensor y = session.allocate(DType::Float32, {1, 64});
+  y.room = {1, 128};
+  expect_mentions(
+      error_of([&] {
+        session.enqueue({{"x", here}, {"past_0", past}}, {{"present_0", present}, {"y", y}});
+      }),
+      "output \"y\" is given memory with room, but the program does not append to it");
+  EXPECT_TRUE(session.appends("past_0", "present_0"));
+  EXPECT_FALSE(session.appends("x", "present_0"));
+}
+
+TEST_F(StatesOnGpu, StatesThatGrowAlikeHaveEqualRoom) {
+  const Model two = model(
+      "g (float[b, s, 64] x, float[b, p, 64] past_0, float[b, p, 64] past_1)"
+      " => (float[b, t, 64] present_0, float[b, t, 64] present_1) {"
+      "  present_0 = Concat<axis = 1>(past_0, x)  present_1 = Concat<axis = 1>(past_1, x) }");
+  Session both(compile(two), options);
+  Tensor x = vector_of(64).reshaped({1, 1, 64});
+  NamedDeviceTensors inputs = {{"x", {DType::Float32, x.dims(), x.mutable_data(), true, nullptr}}};
+  NamedDeviceTensors outputs;
+  for (const int i : {0, 1}) {
+    DeviceTensor state = both.allocate(DType::Float32, {1, 16 << i, 64});
+    state.room = std::exchange(state.dims, {1, 4, 64});
+    inputs["past_" + std::to_string(i)] = state;
+    state.dims = {1, 5, 64};
+    outputs["present_" + std::to_string(i)] = state;
+  }
+  expect_mentions(error_of([&] { both.enqueue(inputs, outputs); }),
+                  "outputs \"present_0\" and \"present_1\" grow alike, but not their memory: 16 "
+                  "and 32 positions");
 }
 
 // One buffer, written in place: every run has the same addresses, so a graph of it is replayed.
@@ -201,6 +276,20 @@ TEST_F(StatesOnGpu, HostsAndGpusExchangePositions) {
   EXPECT_EQ(last.as<float>()[7], 23);
   expect_mentions(error_of([&] { session.copy_positions(there, 1, 3, here); }),
                   "float32[2,1,4] is not a part of float32[2,3,4] from position 3 of axis 1");
+}
+
+TEST_F(StatesOnGpu, PositionsAreCopiedIntoRoomAndOutOfIt) {
+  Tensor whole = vector_of(24).reshaped({2, 3, 4});
+  const DeviceTensor there = session.to_device({{"t", whole}}).at("t");
+  DeviceTensor roomy = session.allocate(DType::Float32, {2, 5, 4});
+  roomy.room = std::exchange(roomy.dims, {2, 3, 4});
+  session.copy_positions(there, 1, 0, roomy);
+  EXPECT_EQ(static_cast<const float*>(roomy.data)[5 * 4], 12);
+  const DeviceTensor back = session.allocate(DType::Float32, {2, 2, 4});
+  session.copy_positions(roomy, 1, 1, back);
+  const Tensor read = session.to_host({{"t", back}}).at("t");
+  for (const int i : {0, 7}) EXPECT_EQ(read.as<float>()[i], 4 + i);
+  for (const int i : {8, 15}) EXPECT_EQ(read.as<float>()[i], 8 + i);
 }
 
 }  // namespace

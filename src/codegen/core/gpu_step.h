@@ -26,9 +26,12 @@ struct Target : select::Machine {
   bool portable = false;        // only families that every GPU runs
   bool scaled_products = true;  // the product library scales lines of products of 8-bit floats
   std::shared_ptr<const MemoryOrders> orders = nullptr;  // null: every value is row-major
+  std::shared_ptr<const Appends> appends = nullptr;      // null: no memory has room
 
   // Null: row-major.
   const MemoryOrder* order_of(int64_t value) const;
+  // Null: dense memory that is written whole.
+  const fuse::Append* append_of(int64_t value) const;
 };
 
 using select::kBlockReserved;

@@ -49,7 +49,8 @@ ir::Expr LinearReads::flat(ir::Expr expr) {
 }
 
 ir::Expr LinearReads::offset_of(int64_t value, const std::vector<ir::Expr>& point) const {
-  const auto& shape = graph_.values[static_cast<size_t>(value)].shape;
+  std::vector<ir::Expr> shape = graph_.values[static_cast<size_t>(value)].shape;
+  if (const fuse::Append* append = target_.append_of(value)) shape[append->axis] = append->room;
   const MemoryOrder* order = target_.order_of(value);
   return row_major(*graph_.pool, in_memory(point, order), in_memory(shape, order));
 }

@@ -30,4 +30,10 @@ const MemoryOrder* Target::order_of(int64_t value) const {
   return found == orders->end() ? nullptr : &found->second;
 }
 
+const fuse::Append* Target::append_of(int64_t value) const {
+  if (appends == nullptr) return nullptr;
+  const auto found = appends->find(static_cast<ir::ValueId>(value));
+  return found == appends->end() ? nullptr : &found->second;
+}
+
 }  // namespace redfuser::codegen

@@ -1,9 +1,10 @@
-// Where elements of values are in memory, for values that are not row-major.
+// Where elements of values are in memory, for values that are not row-major or have room for more.
 #pragma once
 
 #include <map>
 #include <vector>
 
+#include "fuse/growing/appends.h"
 #include "ir/graph.h"
 
 namespace redfuser::codegen {
@@ -14,6 +15,9 @@ using MemoryOrder = std::vector<int>;
 
 // Of the values that are not row-major.
 using MemoryOrders = std::map<ir::ValueId, MemoryOrder>;
+
+// By the value that is written: what a run appends to memory with room.
+using Appends = std::map<ir::ValueId, fuse::Append>;
 
 // The row-major offset of a point among dimensions.
 ir::Expr row_major(ir::ExprPool& pool, const std::vector<ir::Expr>& point,

@@ -339,13 +339,32 @@ void add_map(StepBuilder& builder, const std::string& name, std::vector<ir::Expr
   builder.result.calls.push_back(std::move(launch));
 }
 
-void generate_map(StepBuilder& builder, const fuse::MapStep& step) {
+// The step at the positions from `begin` on.
+static fuse::MapStep appended(ir::ExprPool& pool, const fuse::MapStep& step,
+                              const fuse::Append& append) {
+  fuse::MapStep result = step;
+  const ir::Expr axis = step.axes[append.axis];
+  const ir::Expr position = pool.axis("p", pool.sub(axis->extent(), append.begin));
+  const std::vector<std::pair<ir::Expr, ir::Expr>> moved = {
+      {axis, pool.add(append.begin, position)}};
+  result.axes[append.axis] = position;
+  for (fuse::MapStep::Output& output : result.outputs) {
+    output.body = pool.substitute(output.body, moved);
+  }
+  return result;
+}
+
+void generate_map(StepBuilder& builder, const fuse::MapStep& given) {
   ir::ExprPool& pool = builder.pool();
+  const fuse::Append* append = builder.target.append_of(given.outputs.front().value);
+  const fuse::MapStep step = append == nullptr ? given : appended(pool, given, *append);
   std::vector<Store> stores;
   std::string comment = "map\n";
   for (const fuse::MapStep::Output& output : step.outputs) {
+    std::vector<ir::Expr> point = step.axes;
+    if (append != nullptr) point[append->axis] = pool.add(append->begin, point[append->axis]);
     stores.push_back(
-        {output.value, builder.flat.flat(output.body), builder.offset_of(output.value, step.axes)});
+        {output.value, builder.flat.flat(output.body), builder.offset_of(output.value, point)});
     comment += fmt::format("%{} = {}\n", output.value, to_string(pool, output.body));
   }
   const ir::ValueId first = step.outputs[0].value;

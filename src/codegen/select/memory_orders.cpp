@@ -222,4 +222,21 @@ MemoryOrders memory_orders(const fuse::Plan& plan, const std::set<size_t>& on_ho
   return Orders(plan, on_host).find();
 }
 
+void place_values(Target& target, const fuse::Plan& plan, const std::vector<fuse::Append>& appends,
+                  const std::set<size_t>& on_host) {
+  std::set<ir::ValueId> touched;
+  for (const size_t step : on_host) {
+    touched.insert(plan.steps[step].reads.begin(), plan.steps[step].reads.end());
+    touched.insert(plan.steps[step].writes.begin(), plan.steps[step].writes.end());
+  }
+  auto growing = std::make_shared<Appends>();
+  for (const fuse::Append& append : appends) {
+    if (touched.count(append.past) + touched.count(append.present) == 0) {
+      growing->emplace(append.present, append);
+    }
+  }
+  target.appends = std::move(growing);
+  target.orders = std::make_shared<MemoryOrders>(memory_orders(plan, on_host));
+}
+
 }  // namespace redfuser::codegen

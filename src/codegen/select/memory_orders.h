@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "codegen/core/memory_order.h"
+#include "codegen/core/gpu_step.h"
 #include "fuse/plan.h"
 
 namespace redfuser::codegen {
@@ -14,5 +14,9 @@ namespace redfuser::codegen {
 // number) touch stay row-major, as do those of which a step reduces channels together with other
 // dimensions.
 MemoryOrders memory_orders(const fuse::Plan& plan, const std::set<size_t>& on_host);
+
+// Sets the target's orders, and of the plan's appends those that no step on the host touches.
+void place_values(Target& target, const fuse::Plan& plan, const std::vector<fuse::Append>& appends,
+                  const std::set<size_t>& on_host);
 
 }  // namespace redfuser::codegen

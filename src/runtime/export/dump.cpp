@@ -68,14 +68,13 @@ template <class Print>
 std::string gpu_text(const CompiledProgram& program, const codegen::Target& target,
                      const char* mark, const Print& print) {
   const ir::Graph own = clone(program.graph());  // the program's takes no new expressions
-  codegen::Target ordered = target;
-  ordered.orders =
-      std::make_shared<codegen::MemoryOrders>(codegen::memory_orders(program.plan, {}));
+  codegen::Target placed = target;
+  codegen::place_values(placed, program.plan, program.appends, {});
   std::string text;
   for (size_t i = 0; i < program.plan.steps.size(); ++i) {
     text += heading(program, i, mark);
     try {
-      text += print(i, generate(own, program.plan.steps[i], ordered));
+      text += print(i, generate(own, program.plan.steps[i], placed));
     } catch (const UserError& error) {
       text += fmt::format("{} none on a GPU: {}\n", mark, error.what());
     }

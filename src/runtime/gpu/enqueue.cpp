@@ -18,8 +18,10 @@ cuda::DevicePointer address_of(const DeviceTensor& tensor) {
   return reinterpret_cast<cuda::DevicePointer>(tensor.data);
 }
 
+// Of its memory.
 int64_t bytes_of(const DeviceTensor& tensor) {
-  return element_count(tensor.dims) * static_cast<int64_t>(size_of(tensor.dtype));
+  return element_count(tensor.room.empty() ? tensor.dims : tensor.room) *
+         static_cast<int64_t>(size_of(tensor.dtype));
 }
 
 // Kernels may read around empty tensors, which the session's memory allows.
@@ -117,8 +119,9 @@ Addresses GpuExecutor::addresses_of(const std::vector<const DeviceTensor*>& inpu
                              [&](const MemoryRange& other) { return overlap(range, other); });
     for (size_t k = 0; k < inputs.size(); ++k) {
       if (!overlap(range, read[k])) continue;
-      free = free && read[k].begin == range.begin &&
-             may_write_in_place(*compiled_, id, graph_.inputs[k]);
+      const bool in_place =
+          may_write_in_place(*compiled_, id, graph_.inputs[k]) || appends_to(graph_.inputs[k], id);
+      free = free && read[k].begin == range.begin && in_place;
     }
     if (!free) continue;
     addresses[root] = range.begin;
@@ -140,6 +143,8 @@ DeviceTensor GpuExecutor::deliver(const BoundProgram& shape, ir::ValueId id,
     result.dtype = value.dtype;
     result.dims = value.is_constant() ? value.constant.dims() : shape.dims(id);
     result.on_host = known;
+    const Dims memory = known ? result.dims : program_->memory_dims(id, symbols_);
+    if (memory != result.dims) result.room = memory;
     result.data = known ? const_cast<void*>(value.constant.data())
                         : reinterpret_cast<void*>(shape.address(id));
     return result;
@@ -193,6 +198,7 @@ NamedDeviceTensors GpuExecutor::enqueue(const NamedDeviceTensors& inputs,
   const auto sources = by_id(graph_, graph_.inputs, inputs);
   const auto targets = by_id(graph_, graph_.outputs, outputs);
   check_outputs(outputs, targets);
+  bind_rooms(inputs, outputs);
   check_not_ours(inputs);
   check_not_ours(outputs);
   const cuda::Stream stream(program_->device(), handle != nullptr ? handle : stream_.handle());

@@ -33,6 +33,7 @@ class GpuExecutor : public Executor {
   DeviceTensor allocate(DType dtype, const Dims& dims) override;
   void copy_positions(const DeviceTensor& from, int64_t axis, int64_t begin,
                       const DeviceTensor& to) override;
+  bool appends(const std::string& past, const std::string& present) const override;
   void* stream() const override { return stream_.handle(); }
   void order(void* before, void* after) override;
   void synchronize() override;
@@ -51,6 +52,9 @@ class GpuExecutor : public Executor {
 
   // Checks inputs and sizes.
   void bind_sizes(const NamedTensors& inputs);
+  bool appends_to(ir::ValueId past, ir::ValueId present) const;
+  // The sizes of memory with room, and what this run appends to it.
+  void bind_rooms(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs);
   // Checks the positions that depend on inputs in host memory alone.
   void check_positions(const std::function<bool(ir::ValueId)>& on_host);
   // Enqueues the copies of the run's inputs into a shape's memory.

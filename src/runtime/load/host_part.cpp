@@ -21,6 +21,9 @@ HostPart::HostPart(const CompiledProgram& program)
   for (const ir::ValueId id : graph.inputs) {
     for (const int64_t symbol : program.shape_symbols[index(id)]) known_[index(symbol)] = true;
   }
+  for (const fuse::Append& append : program.appends) {
+    known_[index(append.begin->integer)] = known_[index(append.room->integer)] = true;
+  }
   for (size_t i = 0; i < values_.size(); ++i) {
     values_[i] = graph.values[i].dtype == DType::String || !is_known(program.shape_symbols[i]);
   }

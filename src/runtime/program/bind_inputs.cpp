@@ -115,6 +115,7 @@ void bind_sizes(const CompiledProgram& program, std::span<const Tensor> values,
   for (const ir::ValueId id : graph.inputs) {
     binder.check(graph.values[static_cast<size_t>(id)], values[static_cast<size_t>(id)]);
   }
+  for (const fuse::Append& append : program.appends) fuse::bind_dense(append, graph, symbols);
 }
 
 NamedDims output_dims(const CompiledProgram& program, const NamedDims& inputs) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <unordered_set>
 
 #include "base/error.h"
@@ -46,6 +47,9 @@ void collect_symbols(runtime::CompiledProgram& program) {
   for (const ir::Value& value : program.graph().values) {
     program.shape_symbols.push_back(collector.collect(value.shape));
     collector.collect(value.elements);
+  }
+  for (const fuse::Append& append : program.appends) {
+    collector.collect(std::array{append.begin, append.room});
   }
 }
 
@@ -138,6 +142,7 @@ Program compile(const Model& model, const CompileOptions& options) {
   compiled->plan = make_plan(std::move(graph), plan_options);
   cascade::Report& report = compiled->plan.report;
   if (report.ops_before.empty()) report.ops_before = model.operator_counts();
+  compiled->appends = fuse::find_appends(compiled->plan);
   collect_symbols(*compiled);
   make_steps(*compiled);
   make_guards(*compiled);

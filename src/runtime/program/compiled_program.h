@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cpu/checks/position_guard.h"
+#include "fuse/growing/appends.h"
 #include "fuse/plan.h"
 #include "redfuser/redfuser.h"
 #include "runtime/program/body_programs.h"
@@ -35,6 +36,7 @@ struct CompiledProgram {
   std::vector<std::vector<cpu::PositionGuard>> guards;
   // Checks that depend on inputs alone, on every device.
   std::vector<cpu::PositionGuard> input_guards;
+  std::vector<fuse::Append> appends;
   // By symbol number; empty where no value's shape has the symbol.
   std::vector<std::string> symbol_names;
   // By ValueId: the symbols in the value's shape.

@@ -41,6 +41,10 @@ class Executor {
   virtual DeviceTensor allocate(DType dtype, const Dims& dims);
   virtual void copy_positions(const DeviceTensor& from, int64_t axis, int64_t begin,
                               const DeviceTensor& to);
+  // Whether enqueue() takes memory with room of an input for an output that appends to it.
+  virtual bool appends(const std::string& /*past*/, const std::string& /*present*/) const {
+    return false;
+  }
   virtual void* stream() const { return nullptr; }
   virtual void order(void* /*before*/, void* /*after*/) {}
   virtual void synchronize() {}

@@ -9,6 +9,17 @@ std::string type_of(const DeviceTensor& tensor) {
   return describe(Tensor::wrap(tensor.dtype, tensor.dims, nullptr, nullptr));
 }
 
+// Positions that the memory has room for, along the only axis that has any.
+int64_t room_of(const DeviceTensor& tensor, size_t axis) {
+  const Dims& memory = tensor.room.empty() ? tensor.dims : tensor.room;
+  for (size_t i = 0; i < memory.size(); ++i) {
+    if (i != axis && memory[i] != tensor.dims[i]) {
+      user_error("{} has room along another axis than {}", type_of(tensor), axis);
+    }
+  }
+  return memory[axis];
+}
+
 }  // namespace
 
 PositionRows position_rows(const DeviceTensor& from, int64_t axis, int64_t begin,
@@ -29,9 +40,9 @@ PositionRows position_rows(const DeviceTensor& from, int64_t axis, int64_t begin
                begin, axis);
   }
   rows.offset = begin * rows.width;
-  rows.from_pitch = from.dims[along] * rows.width;
+  rows.from_pitch = room_of(from, along) * rows.width;
+  rows.to_pitch = room_of(to, along) * rows.width;
   rows.width *= to.dims[along];
-  rows.to_pitch = rows.width;
   if (rows.width == 0) rows.count = 0;
   return rows;
 }

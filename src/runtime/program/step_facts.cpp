@@ -97,7 +97,7 @@ StepFacts facts_of(const codegen::GpuStep& form, const std::vector<select::Offer
 std::vector<StepFacts> Program::step_facts(const std::string& target) const {
   codegen::Target machine = codegen::target_named(target);
   if (!impl_->model->needs_values.empty()) return {};
-  machine.orders = std::make_shared<codegen::MemoryOrders>(codegen::memory_orders(impl_->plan, {}));
+  codegen::place_values(machine, impl_->plan, impl_->appends, {});
   const ir::Graph own = clone(impl_->graph());  // the program's takes no new expressions
   std::vector<StepFacts> facts;
   for (const fuse::Step& step : impl_->plan.steps) {

@@ -80,6 +80,10 @@ void Session::copy_positions(const DeviceTensor& from, int64_t axis, int64_t beg
   impl_->executor->copy_positions(from, axis, begin, to);
 }
 
+bool Session::appends(const std::string& past, const std::string& present) const {
+  return impl_->executor->appends(past, present);
+}
+
 void* Session::stream() const { return impl_->executor->stream(); }
 
 void Session::order(void* before, void* after) { impl_->executor->order(before, after); }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "base/tensors/blocks.h"
 #include "redfuser/dlpack.h"
 
 namespace redfuser::runtime {
@@ -21,6 +20,11 @@ Dims roomy(Dims dims, const std::optional<int64_t>& axis, int64_t capacity) {
   return dims;
 }
 
+DeviceTensor memory_for(Session& session, DType dtype, const Dims& dims) {
+  if (session.stream() == nullptr) return dlpack::on_host(Tensor(dtype, dims));
+  return session.allocate(dtype, dims);
+}
+
 }  // namespace
 
 StateValue::StateValue(StatePair pair, ValueInfo declared, int64_t capacity)
@@ -32,30 +36,40 @@ DeviceTensor StateValue::value() const {
   return value;
 }
 
-DeviceTensor StateValue::dense() const {
+DeviceTensor StateValue::dense(Session& session) const {
   DeviceTensor first = value();
   if (room_.room.empty()) return first;
-  first.room.clear();
   const auto outer = dims_.begin() + static_cast<std::ptrdiff_t>(*pair_.axis);
-  if (std::all_of(dims_.begin(), outer, [](int64_t size) { return size == 1; })) return first;
-  const Tensor memory = Tensor::wrap(room_.dtype, room_.room, room_.data, room_.owner);
-  return dlpack::on_host(resized(memory, dims_));
+  if (std::all_of(dims_.begin(), outer, [](int64_t size) { return size == 1; })) {
+    first.room.clear();
+    return first;
+  }
+  const DeviceTensor copy = memory_for(session, room_.dtype, dims_);
+  session.copy_positions(first, *pair_.axis, 0, copy);
+  return copy;
 }
 
-DeviceTensor StateValue::appended(const Dims& dims) {
+DeviceTensor StateValue::appended(Session& session, const Dims& dims) {
   const auto axis = static_cast<size_t>(*pair_.axis);
   const bool fits = !room_.room.empty() && room_.room[axis] >= dims[axis];
-  if (!fits || room_.owner.use_count() > 1) {
-    const Dims room = roomy(dims, pair_.axis, capacity_);
-    const Tensor memory = room_.room.empty()
-                              ? dlpack::to_tensor(value())
-                              : Tensor::wrap(room_.dtype, room_.room, room_.data, room_.owner);
-    room_ = dlpack::on_host(resized(memory, room));
-    room_.room = room;
+  if (!written()) {
+    spare_ = with_room(session, dims);
+  } else if (!fits || room_.owner.use_count() > 1) {
+    DeviceTensor memory = with_room(session, dims);
+    memory.dims = dims_;
+    session.copy_positions(value(), *pair_.axis, 0, memory);
+    room_ = memory;
   }
-  DeviceTensor target = value();
+  DeviceTensor target = written() ? room_ : spare_;
   target.dims = dims;
   return target;
+}
+
+DeviceTensor StateValue::with_room(Session& session, const Dims& dims) const {
+  const Dims room = roomy(dims, pair_.axis, capacity_);
+  DeviceTensor memory = memory_for(session, declared_.dtype, room);
+  memory.room = room;
+  return memory;
 }
 
 int64_t StateValue::length() const {
@@ -63,7 +77,7 @@ int64_t StateValue::length() const {
 }
 
 DeviceTensor StateValue::target(Session& session, const Dims& dims) {
-  if (session.stream() == nullptr) return dlpack::on_host(Tensor(declared_.dtype, dims));
+  if (session.stream() == nullptr) return memory_for(session, declared_.dtype, dims);
   const bool own = room_.owner.use_count() == 1;
   if (!pair_.axis && own && dims == dims_) return room_;
   const bool free = spare_.owner.use_count() == 1;

@@ -116,7 +116,7 @@ DeviceTensor States::tensor(const std::string& name) const {
   const runtime::StateValue& state = impl_->find(name);
   impl_->check_idle(state.pair().past);
   if (!state.written()) user_error("state \"{}\" is empty: no run has written it", name);
-  return state.dense();
+  return state.dense(*impl_->session);
 }
 
 Tensor States::read(const std::string& name) const {

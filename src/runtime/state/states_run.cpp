@@ -101,7 +101,7 @@ NamedDeviceTensors States::Impl::append(const NamedDeviceTensors& inputs, const 
       given[pair.present] = {state.declared().dtype, dims, nullptr, true, nullptr, dims};
       continue;
     }
-    given[pair.present] = state.appended(dims);
+    given[pair.present] = state.appended(*session, dims);
     all[pair.past] = state.value();
   }
   return session->enqueue(all, given);
@@ -122,7 +122,7 @@ NamedDeviceTensors States::Impl::run_on_cpu(const NamedDeviceTensors& inputs) {
   NamedTensors tensors;
   for (const auto& [name, tensor] : inputs) tensors[name] = dlpack::to_tensor(tensor);
   for (const runtime::StateValue& state : values) {
-    if (state.written()) tensors[state.pair().past] = dlpack::to_tensor(state.dense());
+    if (state.written()) tensors[state.pair().past] = dlpack::to_tensor(state.dense(*session));
   }
   for (const auto& [name, tensor] : session->run(tensors)) outputs[name] = dlpack::on_host(tensor);
   if (known.empty()) check_growth(dims_of(inputs), dims_of(outputs));
@@ -132,12 +132,19 @@ NamedDeviceTensors States::Impl::run_on_cpu(const NamedDeviceTensors& inputs) {
 NamedDeviceTensors States::Impl::run_on_gpu(const NamedDeviceTensors& inputs) {
   const NamedDims known = session->output_dims(dims_of(inputs));
   check_growth(dims_of(inputs), known);
-  NamedDeviceTensors given;
+  NamedDeviceTensors all = inputs, given;
   for (runtime::StateValue& state : values) {
-    const std::string& name = state.pair().present;
-    given[name] = state.target(*session, known.at(name));
+    const auto& [past, present, axis] = state.pair();
+    const Dims& dims = known.at(present);
+    if (!axis || !session->appends(past, present)) {
+      given[present] = state.target(*session, dims);
+      continue;
+    }
+    given[present] = state.appended(*session, dims);
+    if (state.written()) all[past] = state.value();
+    all[past].owner = nullptr;
   }
-  return session->enqueue(inputs, given);
+  return session->enqueue(all, given);
 }
 
 NamedDeviceTensors States::Impl::run(const NamedDeviceTensors& inputs) {

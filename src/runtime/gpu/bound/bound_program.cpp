@@ -135,7 +135,8 @@ Dims BoundProgram::dims(ir::ValueId value) const {
 int64_t BoundProgram::room_of(ir::ValueId value) const {
   if (layout_.offset(value)) return layout_.room(value);
   const DType dtype = program_.graph().values[static_cast<size_t>(value)].dtype;
-  return element_count(dims(value)) * static_cast<int64_t>(size_of(dtype));
+  const Dims dims = program_.memory_dims(value, symbols_);
+  return element_count(dims) * static_cast<int64_t>(size_of(dtype));
 }
 
 cuda::DevicePointer BoundProgram::resolve(const codegen::BufferRef& buffer,

@@ -63,7 +63,7 @@ void MemoryPlan::define(ir::ValueId value) {
     RF_CHECK(symbols_[static_cast<size_t>(symbol)] >= 0, "the size of \"{}\" is not known",
              program_.graph().values[index].name);
   }
-  dims_[value] = cpu::dims_of(program_.graph(), value, symbols_);
+  dims_[value] = program_.memory_dims(value, symbols_);
 }
 
 void MemoryPlan::add_scratch(ir::Expr bytes, int step) {
@@ -107,6 +107,9 @@ void MemoryPlan::make_room(ir::ValueId value, ir::ValueId owner) {
   const ir::Value& info = program_.graph().values[number];
   const auto& symbols = program_.compiled().shape_symbols[number];
   sized_.push_back({storage->second, {symbols.begin(), symbols.end()}, value, nullptr});
+  if (const fuse::Append* append = program_.target().append_of(value)) {
+    sized_.back().symbols.push_back(append->room->integer);
+  }
   const auto width = static_cast<int64_t>(size_of(info.dtype));
   const int64_t elements = element_count(dims_[value]);
   const int64_t wanted = elements > 0 ? elements : reach_of(dims_[value]);
@@ -139,7 +142,7 @@ bool MemoryPlan::fits(const Sized& sized, const std::vector<int64_t>& symbols) c
   const int64_t room = lives_[sized.storage].bytes - starts_[sized.storage];
   if (sized.bytes != nullptr) return evaluate_size(sized.bytes, symbols) <= room;
   const DType dtype = program_.graph().values[static_cast<size_t>(sized.value)].dtype;
-  const int64_t elements = element_count(cpu::dims_of(program_.graph(), sized.value, symbols));
+  const int64_t elements = element_count(program_.memory_dims(sized.value, symbols));
   return elements > 0 && elements <= room / static_cast<int64_t>(size_of(dtype));
 }
 

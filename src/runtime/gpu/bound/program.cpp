@@ -131,20 +131,30 @@ std::vector<codegen::GpuStep> GpuProgram::generate_steps() {
   if (multiplies_codes(*program_))
     target_.scaled_products = cuda::ProductLibrary::has_line_scales();
   const ir::Graph own = clone(graph());  // the program's takes no new expressions
+  place_values();
   for (;;) {
-    target_.orders = memory_orders();
     std::vector<codegen::GpuStep> forms = generate_steps(own);
-    // The CPU's steps take row-major values.
-    if (*memory_orders() == *target_.orders) return forms;
+    const codegen::Target before = target_;
+    place_values();  // the CPU's steps take row-major values without room
+    const bool same = target_.appends->size() == before.appends->size();
+    if (same && *target_.orders == *before.orders) return forms;
   }
 }
 
-std::shared_ptr<const codegen::MemoryOrders> GpuProgram::memory_orders() const {
+void GpuProgram::place_values() {
   std::set<size_t> on_host;
   for (size_t i = 0; i < program_->plan.steps.size(); ++i) {
     if (host_.has(i)) on_host.insert(i);
   }
-  return std::make_shared<codegen::MemoryOrders>(codegen::memory_orders(program_->plan, on_host));
+  codegen::place_values(target_, program_->plan, program_->appends, on_host);
+}
+
+Dims GpuProgram::memory_dims(ir::ValueId value, const std::vector<int64_t>& symbols) const {
+  Dims dims = cpu::dims_of(graph(), value, symbols);
+  if (const fuse::Append* append = target_.append_of(value)) {
+    dims[append->axis] = symbols[static_cast<size_t>(append->room->integer)];
+  }
+  return dims;
 }
 
 std::vector<codegen::GpuStep> GpuProgram::generate_steps(const ir::Graph& own) {

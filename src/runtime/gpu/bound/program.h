@@ -35,6 +35,8 @@ class GpuProgram {
   bool tf32() const { return tf32_; }
   // The target of the generated text.
   const codegen::Target& target() const { return target_; }
+  // The sizes of a value's memory in a run with these symbols: greater ones where it has room.
+  Dims memory_dims(ir::ValueId value, const std::vector<int64_t>& symbols) const;
   // An AliasStep and a step of the host have no calls.
   const LoadedSteps& steps() const { return steps_; }
   const HostPart& host() const { return host_; }
@@ -53,7 +55,7 @@ class GpuProgram {
   std::vector<codegen::GpuStep> generate_steps();
   std::vector<codegen::GpuStep> generate_steps(const ir::Graph& own);
   // With the steps that the host has so far.
-  std::shared_ptr<const codegen::MemoryOrders> memory_orders() const;
+  void place_values();
   void find_produced_outputs();
   void load_steps(std::vector<codegen::GpuStep> forms, const SessionOptions& options);
   // Assigns offsets to the constants that steps read, in order, and allocates their memory.
