@@ -191,6 +191,11 @@ class Session {
   // GPU only: runs on the caller's memory and stream; see redfuser/device.h.
   NamedDeviceTensors enqueue(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs,
                              void* stream = nullptr);
+  // Prepares the next enqueue() of such tensors while the GPU still computes: those in host memory
+  // need no data yet. Outputs in the session's own memory are void from then on for what is not
+  // enqueued yet. Another run makes it void. Without effect on the CPU, and where
+  // SessionOptions::tune measures. UserError as from enqueue().
+  void prepare(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs);
   // The sizes of every output for inputs of these sizes. UserError if they depend on data.
   NamedDims output_dims(const NamedDims& inputs) const;
   // GPU only (UserError otherwise): tensors of the session's GPU, which their owners keep, and

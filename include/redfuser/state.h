@@ -79,12 +79,17 @@ class States {
   // The same, but on a GPU it returns when the run is enqueued: outputs and states have their
   // values when the session's own stream has got there.
   NamedDeviceTensors enqueue(const NamedDeviceTensors& inputs);
+  // Prepares the next run while the GPU computes the last one (Session::prepare), as it is if the
+  // sizes of its inputs change as between the last two. A run of other sizes is prepared for
+  // itself, as it is after a change of the states.
+  void prepare();
 
   // Positions of the longest growing state; 0 if there is none.
   int64_t length() const;
   // Drops the values; the next run may be of another batch.
   void reset();
-  // Drops the last `positions` of every growing state: on a GPU by a copy of the others there.
+  // Drops the last `positions` of every growing state. On a GPU one that runs do not append to is
+  // copied there.
   void rewind(int64_t positions);
   // States that begin with these values, which both share until a run replaces them.
   States fork() const;
@@ -94,7 +99,7 @@ class States {
   // The value of a state, by the name of its input or output, copied to host memory. UserError
   // for a name that is not a state's and for a state that no run has written.
   Tensor read(const std::string& name) const;
-  // The value where it is, or a copy of one that lies in a buffer of the CPU; runs leave it
+  // The value where it is, or a copy of one that lies in a buffer with room; runs leave it
   // unchanged as long as a copy of its owner exists (redfuser/dlpack.h shares it with other
   // libraries).
   DeviceTensor tensor(const std::string& name) const;

@@ -105,6 +105,30 @@ TEST_F(StatesOnGpu, ForksAndReadersKeepTheirValues) {
   EXPECT_EQ(fork.length(), 3);
 }
 
+// What shares the values after a run was prepared keeps them as well.
+TEST_F(StatesOnGpu, APreparedRunLeavesForksAlone) {
+  for (int run = 0; run < 3; ++run) step(states);
+  states.prepare();
+  const States fork = states.fork();
+  const void* const shared = fork.tensor("past_0").data;
+  step(states);
+  EXPECT_NE(address(), shared);
+  EXPECT_EQ(fork.length(), 3);
+  EXPECT_EQ(states.length(), 4);
+  states.prepare();
+  const void* const own = address();
+  step(states);
+  EXPECT_EQ(address(), own);
+  states.prepare();
+  states.rewind(2);
+  step(states, 2);
+  EXPECT_EQ(states.length(), 5);
+  states.prepare();
+  states.reset();
+  step(states);
+  EXPECT_EQ(states.length(), 1);
+}
+
 TEST_F(StatesOnGpu, RewindKeepsTheMemory) {
   step(states, 5);
   const void* const before = address();

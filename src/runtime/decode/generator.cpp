@@ -118,7 +118,9 @@ NamedDeviceTensors Generator::Impl::read_prompt(int64_t chunk) {
 // The next token of every row; false when there is nothing more to do.
 bool Generator::Impl::take(const NamedDeviceTensors& outputs, const GenerateOptions& options,
                            const TokenCallback& on_token) {
-  const std::vector<int64_t> next = sampler.next(logits_in(outputs), sequences);
+  sampler.enqueue(logits_in(outputs), sequences);
+  states.prepare();
+  const std::vector<int64_t> next = sampler.tokens(sequences);
   bool more = false;
   for (size_t row = 0; row < rows.size(); ++row) {
     int64_t token = rows[row].ids.back();

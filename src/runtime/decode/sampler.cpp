@@ -124,29 +124,34 @@ NamedTensors Sampler::inputs_of(const SamplingForm& form, int64_t vocabulary,
   return inputs;
 }
 
-std::vector<int64_t> Sampler::next(const DeviceTensor& logits,
-                                   const std::vector<SequenceState>& rows) {
+void Sampler::enqueue(const DeviceTensor& logits, const std::vector<SequenceState>& rows) {
   const SamplingForm form = form_of(logits);
   Session& program = program_of(form);
   NamedTensors host = inputs_of(form, logits.dims.back(), rows);
-  const auto count = static_cast<int64_t>(rows.size());
-  NamedTensors results = {{"token", Tensor(DType::Int64, {count})},
-                          {"nan", Tensor(DType::Float32, {count})}};
+  results_.clear();
   if (session_.stream() == nullptr) {
     host["logits"] = dlpack::to_tensor(logits);
-    program.run(host, results);
+    for (const auto& [name, tensor] : program.run(host)) results_[name] = dlpack::on_host(tensor);
+    return;
+  }
+  NamedDeviceTensors inputs = {{"logits", logits}};
+  for (const auto& [name, tensor] : host) inputs[name] = dlpack::on_host(tensor);
+  results_ = program.enqueue(inputs, {}, session_.stream());
+}
+
+std::vector<int64_t> Sampler::tokens(const std::vector<SequenceState>& rows) {
+  NamedTensors results;
+  if (session_.stream() != nullptr) {
+    results = session_.to_host(results_);
   } else {
-    NamedDeviceTensors inputs = {{"logits", logits}}, outputs;
-    for (const auto& [name, tensor] : host) inputs[name] = dlpack::on_host(tensor);
-    for (const auto& [name, tensor] : results) outputs[name] = dlpack::on_host(tensor);
-    program.enqueue(inputs, outputs, session_.stream());
+    for (const auto& [name, tensor] : results_) results[name] = dlpack::to_tensor(tensor);
   }
   const Tensor &tokens = results.at("token"), &nan = results.at("nan");
   for (size_t row = 0; row < rows.size(); ++row) {
     if (rows[row].ended || nan.as<float>()[row] == 0) continue;
     user_error("generate: the logits of row {} are NaN", row);
   }
-  return {tokens.as<int64_t>(), tokens.as<int64_t>() + count};
+  return {tokens.as<int64_t>(), tokens.as<int64_t>() + rows.size()};
 }
 
 }  // namespace redfuser::runtime

@@ -25,9 +25,11 @@ class Sampler {
 
   // Begins the draws of `rows` sequences. UserError for options out of range.
   void begin(const GenerateOptions& options, size_t rows);
-  // One token per row; of logits [batch, vocabulary] or, the last position, [batch, n, vocabulary]
-  // on the session's device. UserError, with the row, for logits that are NaN.
-  std::vector<int64_t> next(const DeviceTensor& logits, const std::vector<SequenceState>& rows);
+  // Takes one token per row; of logits [batch, vocabulary] or, the last position,
+  // [batch, n, vocabulary] on the session's device. On a GPU it does not wait for it.
+  void enqueue(const DeviceTensor& logits, const std::vector<SequenceState>& rows);
+  // Those tokens. UserError, with the row, for logits that were NaN.
+  std::vector<int64_t> tokens(const std::vector<SequenceState>& rows);
 
  private:
   SamplingForm form_of(const DeviceTensor& logits) const;
@@ -39,6 +41,7 @@ class Sampler {
   GenerateOptions options_;
   double temperature_ = 0;
   std::vector<std::mt19937_64> random_;  // by row
+  NamedDeviceTensors results_;           // of the last enqueue()
   // Of the last few forms, the latest first.
   std::vector<std::pair<SamplingForm, std::unique_ptr<Session>>> programs_;
 };

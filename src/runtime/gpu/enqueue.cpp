@@ -183,28 +183,78 @@ std::vector<const void*> GpuExecutor::stage(const std::vector<const DeviceTensor
   return result;
 }
 
-NamedDeviceTensors GpuExecutor::enqueue(const NamedDeviceTensors& inputs,
-                                        const NamedDeviceTensors& outputs, void* handle) {
+namespace {
+
+// Whether the tensors are those that a run was prepared for, but for the contents of host memory.
+bool alike(const NamedDeviceTensors& a, const NamedDeviceTensors& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    const DeviceTensor &one = x.second, &other = y.second;
+    return x.first == y.first && one.dtype == other.dtype && one.dims == other.dims &&
+           one.room == other.room && one.on_host == other.on_host &&
+           (one.on_host || one.data == other.data);
+  });
+}
+
+NamedDeviceTensors without_owners(NamedDeviceTensors tensors) {
+  for (auto& [name, tensor] : tensors) tensor.owner = nullptr;
+  return tensors;
+}
+
+}  // namespace
+
+GpuExecutor::BoundRun GpuExecutor::bind_run(const NamedDeviceTensors& inputs,
+                                            const NamedDeviceTensors& outputs,
+                                            const cuda::Stream& stream,
+                                            const InputCopy& copy_inputs) {
   NamedTensors shapes;
   for (const auto& [name, tensor] : inputs) {
-    check_pointer(name, tensor);
-    if (tensor.dtype == DType::String && !tensor.on_host) {
-      user_error("input \"{}\" has strings, which are in host memory alone", name);
-    }
     shapes[name] = Tensor::wrap(tensor.dtype, tensor.dims, tensor.data, nullptr);
   }
   bind_sizes(shapes);
-  check_positions([&](ir::ValueId id) { return inputs.at(value_of(id).name).on_host; });
   const auto sources = by_id(graph_, graph_.inputs, inputs);
   const auto targets = by_id(graph_, graph_.outputs, outputs);
   check_outputs(outputs, targets);
   bind_rooms(inputs, outputs);
   check_not_ours(inputs);
   check_not_ours(outputs);
+  Addresses addresses = addresses_of(sources, targets);
+  BoundProgram& shape = shape_for(addresses, [&](const BoundProgram& to) {
+    copy_inputs(to);
+    stream.synchronize();  // candidates run on the session's stream
+  });
+  return {std::move(addresses), &shape};
+}
+
+void GpuExecutor::prepare(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs) {
+  prepared_.reset();
+  if (tuner_ != nullptr) return;
+  BoundRun run = bind_run(inputs, outputs, stream_, nullptr);
+  run.shape->foresee(symbols_, run.addresses);
+  prepared_ = {std::move(run), without_owners(inputs), without_owners(outputs), keeps_any()};
+}
+
+bool GpuExecutor::is_prepared(const NamedDeviceTensors& inputs,
+                              const NamedDeviceTensors& outputs) const {
+  return prepared_ && prepared_->keeps == keeps_any() && alike(prepared_->inputs, inputs) &&
+         alike(prepared_->outputs, outputs);
+}
+
+NamedDeviceTensors GpuExecutor::enqueue(const NamedDeviceTensors& inputs,
+                                        const NamedDeviceTensors& outputs, void* handle) {
+  for (const auto& [name, tensor] : inputs) {
+    check_pointer(name, tensor);
+    if (tensor.dtype == DType::String && !tensor.on_host) {
+      user_error("input \"{}\" has strings, which are in host memory alone", name);
+    }
+  }
+  program_->device()->make_current();
   const cuda::Stream stream(program_->device(), handle != nullptr ? handle : stream_.handle());
-  const std::vector<const void*> staged = stage(sources);
+  const auto sources = by_id(graph_, graph_.inputs, inputs);
+  const auto targets = by_id(graph_, graph_.outputs, outputs);
+  std::vector<const void*> staged;
   bool waits = false, stages = false;
   const InputCopy copy_inputs = [&](const BoundProgram& to) {
+    if (staged.empty()) staged = stage(sources);
     for (size_t i = 0; i < sources.size(); ++i) {
       const ir::ValueId id = graph_.inputs[i];
       if (program_->host().keeps(id)) continue;
@@ -217,11 +267,20 @@ NamedDeviceTensors GpuExecutor::enqueue(const NamedDeviceTensors& inputs,
       }
     }
   };
-  Addresses addresses = addresses_of(sources, targets);
-  BoundProgram& shape = shape_for(addresses, [&](const BoundProgram& to) {
-    copy_inputs(to);
-    stream.synchronize();  // candidates run on the session's stream
-  });
+  const bool prepared = is_prepared(inputs, outputs);
+  if (prepared) {
+    for (const auto& [name, tensor] : outputs) check_pointer(name, tensor);
+  }
+  BoundRun run =
+      prepared ? std::move(prepared_->run) : bind_run(inputs, outputs, stream, copy_inputs);
+  prepared_.reset();
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const DeviceTensor& tensor = *sources[i];
+    values_[static_cast<size_t>(graph_.inputs[i])] =
+        Tensor::wrap(tensor.dtype, tensor.dims, tensor.data, nullptr);
+  }
+  check_positions([&](ir::ValueId id) { return inputs.at(value_of(id).name).on_host; });
+  BoundProgram& shape = *run.shape;
   launches = shape.launches();
   tunings = shape.tunings;
   timer_.begin(timing);
@@ -238,7 +297,7 @@ NamedDeviceTensors GpuExecutor::enqueue(const NamedDeviceTensors& inputs,
     waits = waits || (targets[i] != nullptr && targets[i]->on_host);
   }
   timer_.mark(RunTimer::kOutputsCopied, stream);
-  foresee(std::move(addresses));
+  if (!prepared) foresee(std::move(run.addresses));
   if (waits) stream.synchronize();
   for (const ir::ValueId id : graph_.inputs) values_[static_cast<size_t>(id)] = Tensor();
   return result;

@@ -72,6 +72,7 @@ GpuExecutor::~GpuExecutor() {
 
 void GpuExecutor::bind_sizes(const NamedTensors& inputs) {
   program_->device()->make_current();
+  prepared_.reset();
   bind_inputs(*compiled_, inputs, values_, symbols_);
   SizeChecks(graph_).run(symbols_);
 }

@@ -27,6 +27,7 @@ class GpuExecutor : public Executor {
   NamedTensors run(const NamedTensors& inputs) override;
   NamedDeviceTensors enqueue(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs,
                              void* stream) override;
+  void prepare(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs) override;
   DeviceTiming time_on_device(const NamedTensors& inputs, double budget_s) override;
   NamedDeviceTensors to_device(const NamedTensors& tensors) override;
   NamedTensors to_host(const NamedDeviceTensors& tensors) override;
@@ -59,6 +60,20 @@ class GpuExecutor : public Executor {
   void check_positions(const std::function<bool(ir::ValueId)>& on_host);
   // Enqueues the copies of the run's inputs into a shape's memory.
   using InputCopy = std::function<void(const BoundProgram&)>;
+  struct BoundRun {
+    Addresses addresses;
+    BoundProgram* shape;
+  };
+  // A run that is bound before it is enqueued, until another one is.
+  struct PreparedRun {
+    BoundRun run;
+    NamedDeviceTensors inputs, outputs;  // without their owners
+    bool keeps;                          // keeps_any()
+  };
+  // The memory and the calls of a run. `copy_inputs` is for tuning.
+  BoundRun bind_run(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs,
+                    const cuda::Stream& stream, const InputCopy& copy_inputs);
+  bool is_prepared(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs) const;
   BoundProgram& shape_for(const Addresses& addresses, const InputCopy& copy_inputs);
   // The shape of the runs that grow which has this one; null where there is none yet, or no room.
   BoundProgram* growing_shape(Key key, const Addresses& addresses, const InputCopy& copy_inputs);
@@ -124,7 +139,8 @@ class GpuExecutor : public Executor {
   cuda::HostBuffer staging_;
   std::unique_ptr<KernelTuner> tuner_;              // null: default choices
   std::list<std::pair<Key, BoundProgram>> shapes_;  // the latest first
-  // Of the current run.
+  std::optional<PreparedRun> prepared_;
+  // Of the current run, or the prepared one.
   std::vector<Tensor> values_;  // by ValueId: inputs
   std::vector<int64_t> symbols_;
   ThreadPool host_{1};

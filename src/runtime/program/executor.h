@@ -36,6 +36,8 @@ class Executor {
   virtual DeviceTiming time_on_device(const NamedTensors& inputs, double budget_s);
   virtual NamedDeviceTensors enqueue(const NamedDeviceTensors& inputs,
                                      const NamedDeviceTensors& outputs, void* stream);
+  virtual void prepare(const NamedDeviceTensors& /*inputs*/,
+                       const NamedDeviceTensors& /*outputs*/) {}
   virtual NamedDeviceTensors to_device(const NamedTensors& tensors);
   virtual NamedTensors to_host(const NamedDeviceTensors& tensors);
   virtual DeviceTensor allocate(DType dtype, const Dims& dims);

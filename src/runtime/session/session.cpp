@@ -63,6 +63,10 @@ NamedDims Session::output_dims(const NamedDims& inputs) const {
 
 int64_t Session::allocations() const { return cuda::allocations(); }
 
+void Session::prepare(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs) {
+  impl_->executor->prepare(inputs, outputs);
+}
+
 NamedDeviceTensors Session::to_device(const NamedTensors& tensors) {
   return impl_->executor->to_device(tensors);
 }

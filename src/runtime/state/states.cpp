@@ -58,6 +58,7 @@ int64_t States::length() const {
 }
 
 void States::reset() {
+  impl_->next.reset();
   for (runtime::StateValue& state : impl_->values) {
     impl_->check_idle(state.pair().past);
     state.drop();
@@ -81,6 +82,7 @@ void States::rewind(int64_t positions) {
     }
   }
   if (positions == 0) return;
+  impl_->next.reset();
   // Memory for all of them before one changes.
   std::vector<DeviceTensor> shorter(impl_->values.size());
   for (size_t i = 0; i < shorter.size(); ++i) {
@@ -103,6 +105,7 @@ void States::rewind(int64_t positions) {
 
 States States::fork() const {
   auto other = std::make_unique<Impl>(*impl_);
+  other->next.reset();
   for (runtime::StateValue& state : other->values) {
     impl_->check_idle(state.pair().past);
     state = state.fork();

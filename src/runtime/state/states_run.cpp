@@ -1,7 +1,9 @@
 // A run of States::Impl.
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "io/did_you_mean.h"
@@ -129,22 +131,64 @@ NamedDeviceTensors States::Impl::run_on_cpu(const NamedDeviceTensors& inputs) {
   return outputs;
 }
 
-NamedDeviceTensors States::Impl::run_on_gpu(const NamedDeviceTensors& inputs) {
-  const NamedDims known = session->output_dims(dims_of(inputs));
-  check_growth(dims_of(inputs), known);
-  NamedDeviceTensors all = inputs, given;
+States::Impl::Run States::Impl::run_with_states(const NamedDeviceTensors& inputs) {
+  Run run{with_pasts(inputs), {}};
+  const NamedDims dims = dims_of(run.inputs), known = session->output_dims(dims);
+  check_growth(dims, known);
   for (runtime::StateValue& state : values) {
     const auto& [past, present, axis] = state.pair();
-    const Dims& dims = known.at(present);
+    const Dims& wanted = known.at(present);
     if (!axis || !session->appends(past, present)) {
-      given[present] = state.target(*session, dims);
+      run.given[present] = state.target(*session, wanted);
       continue;
     }
-    given[present] = state.appended(*session, dims);
-    if (state.written()) all[past] = state.value();
-    all[past].owner = nullptr;
+    run.given[present] = state.appended(*session, wanted);
+    if (state.written()) run.inputs[past] = state.value();
+    run.inputs[past].owner = nullptr;
   }
-  return session->enqueue(all, given);
+  return run;
+}
+
+void States::Impl::note(const NamedDeviceTensors& inputs) {
+  before = std::move(last);
+  last = inputs;
+  for (auto& [name, tensor] : last) {
+    if (tensor.on_host) tensor.data = nullptr;
+    tensor.owner = nullptr;
+  }
+}
+
+NamedDeviceTensors States::Impl::expected() const {
+  const bool same_names = std::equal(
+      last.begin(), last.end(), before.begin(), before.end(), [](const auto& a, const auto& b) {
+        return a.first == b.first && a.second.dims.size() == b.second.dims.size();
+      });
+  if (!same_names) return {};
+  NamedDeviceTensors inputs = last;
+  for (auto& [name, tensor] : inputs) {
+    const Dims& earlier = before.at(name).dims;
+    for (size_t i = 0; i < earlier.size(); ++i) {
+      tensor.dims[i] += tensor.dims[i] - earlier[i];
+      if (tensor.dims[i] < 0) return {};
+    }
+  }
+  return inputs;
+}
+
+std::optional<States::Impl::Run> States::Impl::take_prepared(const NamedDeviceTensors& inputs) {
+  std::optional<Run> run = std::exchange(next, std::nullopt);
+  if (!run) return std::nullopt;
+  for (const runtime::StateValue& state : values) {
+    constexpr int kOwn = 2;  // the state's and the prepared run's
+    if (run->given.at(state.pair().present).owner.use_count() > kOwn) return std::nullopt;
+  }
+  for (const auto& [name, tensor] : inputs) {
+    const auto found = run->inputs.find(name);
+    if (found == run->inputs.end() || found->second.dims != tensor.dims) return std::nullopt;
+    found->second = tensor;
+  }
+  if (inputs.size() + values.size() != run->inputs.size()) return std::nullopt;
+  return run;
 }
 
 NamedDeviceTensors States::Impl::run(const NamedDeviceTensors& inputs) {
@@ -154,13 +198,35 @@ NamedDeviceTensors States::Impl::run(const NamedDeviceTensors& inputs) {
     explicit Running(bool& target) : flag(target) { flag = true; }
     ~Running() { flag = false; }
   } const marker(running);
-  const NamedDeviceTensors all = with_pasts(inputs);
-  NamedDeviceTensors outputs = on_gpu() ? run_on_gpu(all) : run_on_cpu(all);
+  NamedDeviceTensors outputs;
+  if (on_gpu()) {
+    std::optional<Run> run = take_prepared(inputs);
+    if (!run) run = run_with_states(inputs);
+    outputs = session->enqueue(run->inputs, run->given);
+    note(inputs);
+  } else {
+    outputs = run_on_cpu(with_pasts(inputs));
+  }
   for (runtime::StateValue& state : values) {
     state.replace(outputs.at(state.pair().present));
     outputs.erase(state.pair().present);
   }
   return outputs;
+}
+
+// What is wrong with a run that is expected shows if it comes.
+void States::prepare() {
+  impl_->check_idle(impl_->values[0].pair().past);
+  impl_->next.reset();
+  if (!impl_->on_gpu()) return;
+  const NamedDeviceTensors inputs = impl_->expected();
+  if (inputs.empty()) return;
+  try {
+    impl_->next = impl_->run_with_states(inputs);
+    impl_->session->prepare(impl_->next->inputs, impl_->next->given);
+  } catch (const UserError&) {
+    impl_->next.reset();
+  }
 }
 
 }  // namespace redfuser
