@@ -23,12 +23,14 @@ enum class ColumnPart { Row, Segment, Partials, Finish };
 
 // Threads of a block across the rows and along the streamed axis; elements of a thread in a tile;
 // blocks of a cluster, each with a tile. If Across is not a power of two, or over 32, threads from
-// Across · Along on are idle. Whole: the tiles hold the row. Full: every tile is full.
-template <int Across_, int Along_, int Chunks_, bool Whole_, bool Full_, ColumnPart Part_,
+// Across · Along on are idle. Whole: the tiles hold the row. Filled: so many elements, the first
+// ones, every thread has in every tile.
+template <int Across_, int Along_, int Chunks_, bool Whole_, int Filled_, ColumnPart Part_,
           int Cluster_>
 struct ColumnTile {
   static constexpr int Across = Across_, Along = Along_, Chunks = Chunks_, Cluster = Cluster_;
-  static constexpr bool Whole = Whole_, Full = Full_;
+  static constexpr int Filled = Filled_;
+  static constexpr bool Whole = Whole_;
   static constexpr ColumnPart Part = Part_;
   // Every warp has a power of two of threads along the axis.
   static constexpr bool ByWarps = Across <= 32 && (Across & (Across - 1)) == 0;
@@ -234,12 +236,15 @@ class Columns {
 #endif
 
   __device__ __forceinline__ int at(int tile, int c) const { return tile + c * Tile::Along + y_; }
+  __device__ __forceinline__ bool has(int tile, int c) const {
+    return c < Tile::Filled || at(tile, c) < extent_;
+  }
 
   template <Reads Set>
   __device__ __forceinline__ void load_tile(int tile) {
 #pragma unroll
     for (int c = 0; c < Tile::Chunks; ++c) {
-      if (Tile::Full || at(tile, c) < extent_) {
+      if (has(tile, c)) {
         form_.template read<Set>(words_[c], row_, begin_ + at(tile, c));
       }
     }
@@ -249,7 +254,7 @@ class Columns {
   __device__ __forceinline__ void fold_phase(typename Form::Running (&t)[kWidth], int tile) {
 #pragma unroll
     for (int c = 0; c < Tile::Chunks; ++c) {
-      if (Tile::Full || at(tile, c) < extent_) {
+      if (has(tile, c)) {
         form_.lift(Phase<P>{}, t, words_[c], row_, begin_ + at(tile, c));
       }
     }
@@ -261,7 +266,7 @@ class Columns {
   __device__ __forceinline__ void fold_tile(int tile) {
     load_tile<Reads::Folded>(tile);
     const int left = extent_ - tile - y_;
-    const int added = Tile::Full
+    const int added = Tile::Filled == Tile::Chunks
                           ? Tile::Chunks
                           : min(max((left + Tile::Along - 1) / Tile::Along, 0), Tile::Chunks);
     typename Form::Running t[kWidth];
@@ -279,7 +284,7 @@ class Columns {
   __device__ __forceinline__ void write_tile(int tile, const typename Form::Tail (&tails)[kWidth]) {
 #pragma unroll
     for (int c = 0; c < Tile::Chunks; ++c) {
-      if (Tile::Full || at(tile, c) < extent_) {
+      if (has(tile, c)) {
         form_.write(words_[c], row_, tails, begin_ + at(tile, c));
       }
     }

@@ -143,18 +143,19 @@ struct Form : Matrix {
 
 struct Loop {
   const char* name;
-  int across, along, chunks, cluster;
-  const char *whole, *full, *vector, *part;
+  int across, along, chunks, cluster, filled;
+  const char *whole, *vector, *part;
 };
 
 constexpr Loop kLoops[] = {
-    {"whole", 8, 16, 4, 1, "true", "false", "true", "Row"},
-    {"full_tiles", 32, 8, 4, 1, "false", "true", "true", "Row"},
-    {"not_a_power_of_two", 5, 24, 4, 1, "false", "false", "false", "Row"},
-    {"cluster", 8, 16, 4, 4, "true", "false", "true", "Row"},
-    {"segment", 16, 8, 4, 1, "false", "false", "true", "Segment"},
-    {"partials", 16, 8, 4, 1, "false", "false", "false", "Partials"},
-    {"finish", 16, 8, 4, 1, "false", "false", "true", "Finish"},
+    {"whole", 8, 16, 4, 1, 0, "true", "true", "Row"},
+    {"all_but_one", 8, 16, 4, 1, 3, "true", "true", "Row"},
+    {"full_tiles", 32, 8, 4, 1, 4, "false", "true", "Row"},
+    {"not_a_power_of_two", 5, 24, 4, 1, 0, "false", "false", "Row"},
+    {"cluster", 8, 16, 4, 4, 0, "true", "true", "Row"},
+    {"segment", 16, 8, 4, 1, 0, "false", "true", "Segment"},
+    {"partials", 16, 8, 4, 1, 0, "false", "false", "Partials"},
+    {"finish", 16, 8, 4, 1, 0, "false", "true", "Finish"},
 };
 
 std::string kernel(const Loop& loop, const char* form) {
@@ -169,7 +170,8 @@ std::string kernel(const Loop& loop, const char* form) {
              "  const Form form{{{{x, y, length, columns}}}};\n"
              "  fold_columns<Tile>(form, slots, columns, static_cast<int>(length),\n"
              "                     static_cast<int>(length / 2 + 1), states, counter);\n}}\n",
-             loop.across, loop.along, loop.chunks, loop.whole, loop.full, loop.part, loop.cluster);
+             loop.across, loop.along, loop.chunks, loop.whole, loop.filled, loop.part,
+             loop.cluster);
 }
 
 class ColumnTemplate : public ::testing::TestWithParam<codegen::Target> {};

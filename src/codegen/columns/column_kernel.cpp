@@ -41,13 +41,13 @@ const char* family_name(const ColumnConfig& config) {
   return "";
 }
 
-// Every tile has all its elements.
-bool fills(const FlatStreaming& form, const ColumnConfig& config) {
+// The elements that every thread has in every tile.
+int64_t filled(const FlatStreaming& form, const ColumnConfig& config) {
   ir::Expr length = form.length();
-  if (!length->is_constant() || length->integer == 0) return false;
-  if (!config.by_warps()) return false;
-  if (config.whole) return length->integer == config.capacity();
-  return length->integer % config.tile() == 0;
+  if (!length->is_constant() || length->integer == 0 || !config.by_warps()) return 0;
+  if (config.whole && config.cluster == 1) return length->integer / config.along;
+  const int64_t unit = config.whole ? config.capacity() : config.tile();
+  return length->integer % unit == 0 ? config.chunks : 0;
 }
 
 int slots_of(const ColumnConfig& config) {
@@ -94,7 +94,7 @@ KernelLaunch column_kernel(StepBuilder& builder, const ColumnForm& form, const C
   std::string body =
       fmt::format("using Tile = ColumnTile<{}, {}, {}, {}, {}, ColumnPart::{}, {}>;\n",
                   config.across, config.along, config.chunks, config.whole,
-                  fills(form.rows, config), part_name(config.part), config.cluster);
+                  filled(form.rows, config), part_name(config.part), config.cluster);
   std::string slots = "nullptr", stored = "nullptr", counter = "nullptr";
   if (slots_of(config) > 0) {
     slots = "slots";
