@@ -11,10 +11,10 @@
 
 namespace redfuser::codegen {
 
-// The implementation of a matrix product: the library, the kernel of src/device/product/product.cuh
-// or of src/device/product/thin_product.cuh, the fastest of them by estimate, or Plain, a sum for
-// each element.
-enum class ProductFamily { ByEstimate, Library, Kernel, Thin, Plain };
+// The implementation of a matrix product: the library, a kernel of src/device/product (product.cuh,
+// thin_product.cuh, cluster_product.cuh), the fastest of them by estimate, or Plain, a sum for each
+// element.
+enum class ProductFamily { ByEstimate, Library, Kernel, Thin, Cluster, Plain };
 
 class StepBuilder {
  public:

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "codegen/product/matrix_layout.h"
+#include "codegen/matrix/matrix_layout.h"
 
 namespace redfuser::codegen {
 namespace {

@@ -1,11 +1,7 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <set>
-
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/product/product_text.h"
-#include "ir/polynomial.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -17,16 +13,15 @@ bool whole(ir::Expr size, int tile) { return size->is_constant() && size->intege
 }  // namespace
 
 std::string_view ProductText::staged_type() const {
-  const DType dtype = epilogue_.products[0]->dtype;
+  const DType dtype = group_.epilogue().products[0]->dtype;
   return storage_type(size_of(dtype) == 2 ? dtype : DType::Float32);
 }
 
 void ProductText::finish() {
-  const DType out = builder_.dtype_of(epilogue_.value);
-  ir::Expr base = first_of(epilogue_.offset);
+  const DType out = builder_.dtype_of(group_.epilogue().value);
   // For unaligned rows adjacent threads write adjacent elements.
-  width_ = base && multiple(pool_, call_.n) ? kWidth / static_cast<int>(calls_.size()) : 1;
-  const std::string target = kernel_.buffer(epilogue_.value, true);
+  const bool grouped = group_.consecutive() && multiple(pool_, call_.n);
+  width_ = grouped ? kWidth / static_cast<int>(calls_.size()) : 1;
   emitter_.set_fast_math(size_of(out) == 2);
   const std::string columns = width_ > 1 ? read_columns() : "";
   emitter_.open();
@@ -38,9 +33,9 @@ void ProductText::finish() {
           "kStagedPitch<{2}> + {3} + part);",
           i, width_, staged_type(), i * static_cast<size_t>(tile_columns())));
     }
-    load_groups(true);
-    if (width_ == 1) load_groups(false);
-    write_elements(target, base, out);
+    group_.load(width_, true);
+    if (width_ == 1) group_.load(width_, false);
+    group_.write(width_, [](size_t i) { return fmt::format("sums{}[v]", i); });
   };
   if (width_ > 1) {
     emitter_.line(fmt::format("const {};\n{}", part(), first_column("return")));
@@ -54,7 +49,7 @@ void ProductText::finish() {
 void ProductText::in_lines(int unroll, const std::function<void()>& write) {
   emitter_.open();
   emitter_.line("const long long row = top + line;");
-  bind_coordinates(emitter_, rows_, "row");
+  bind_coordinates(emitter_, group_.rows(), "row");
   write();
   emitter_.line(fmt::format("#pragma unroll {}\nfor (int line = from; line < end; ++line) {{\n{}}}",
                             unroll, emitter_.close()));
@@ -85,41 +80,13 @@ std::string ProductText::read_columns() {
   emitter_.line(fmt::format("const {};\nconst bool vector = all_aligned;\n{}", part(),
                             first_column("return")));
   bind_coordinates(emitter_, step_.batch, "place.batch");
-  load_groups(false, &declared);
+  group_.load(width_, false, &declared);
   return fmt::format("{}auto read_columns = [&](const TilePlace& place) {{\n{}}};\n", declared,
                      emitter_.close());
 }
 
-void ProductText::write_elements(const std::string& target, ir::Expr base, DType out) {
-  if (base) require(target, base);
-  const std::string start = base ? emitter_.emit(base) : "";
-  emitter_.line(fmt::format("{} y[{}];", value_type(out), width_));
-  emitter_.open();
-  emitter_.line(
-      fmt::format("const long long at = min_of(first + v, {} - 1);", kernel_.size(call_.n)));
-  bind_coordinates(emitter_, step_.n, "at");
-  for (size_t i = 0; i < epilogue_.products.size(); ++i) {
-    emitter_.bind(epilogue_.products[i], fmt::format("sums{}[v]", i));
-  }
-  for (const auto& [read, name] : loaded_) emitter_.bind(read, name + "[v]");
-  emitter_.line(fmt::format("y[v] = {};", emitter_.emit_as(epilogue_.body, out)));
-  if (!base) {
-    emitter_.line(fmt::format("if (v < valid) store({}, {}, y[v]);", target,
-                              emitter_.emit(epilogue_.offset)));
-  }
-  const std::string elements = emitter_.close();
-  emitter_.line(
-      fmt::format("#pragma unroll\nfor (int v = 0; v < {}; ++v) {{\n{}}}", width_, elements));
-  if (base) {
-    emitter_.line(
-        fmt::format("store_group<{}>({}, {} + first, y, valid, vector);", width_, target, start));
-  }
-}
-
 void ProductText::add_tiles(const std::string& columns, const std::string& body) {
-  units_.push_back(call_.n);
-  const std::string vector =
-      width_ > 1 ? all_aligned(kernel_.multiples(units_, width_), aligned_) : "false";
+  const std::string vector = width_ > 1 ? group_.all_aligned_text(width_) : "false";
   // Two loops, so neither has a branch on alignment inside.
   auto lines_of = [&](bool aligned) {
     return fmt::format("constexpr bool vector = {};\n{}", aligned, body);
@@ -158,44 +125,6 @@ std::string ProductText::stage() const {
       "stage_lines(d, staged, r);\n__syncwarp();\n"
       "finish(place, r * kStagedLines<float>, (r + 1) * kStagedLines<float>);\n}\n";
   return columns + std::string(staged_type() == "float" ? now : later);
-}
-
-void ProductText::load_groups(bool with_row, std::string* declared) {
-  std::set<ir::Expr> seen;
-  visit(epilogue_.body, [&](ir::Expr e) {
-    if (e->op != ir::ExprOp::Read || e->integer < 0 || !seen.insert(e).second) return;
-    if (depends_on_row(e) != with_row) return;
-    ir::Expr base = first_of(e->args[0]);
-    if (!base) return;
-    const std::string buffer = kernel_.buffer(e->integer), name = emitter_.fresh("g");
-    require(buffer, base);
-    const std::string start = emitter_.emit(base);
-    const std::string variable = fmt::format("{} {}[{}];\n", value_type(e->dtype), name, width_);
-    emitter_.line(fmt::format("{}load_group<{}>({}, {}, {} + first, valid, vector);",
-                              declared ? "" : variable, width_, name, buffer, start));
-    if (declared) *declared += variable;
-    loaded_.emplace_back(e, name);
-  });
-}
-
-bool ProductText::depends_on_row(ir::Expr e) const {
-  return std::any_of(rows_.begin(), rows_.end(),
-                     [&](ir::Expr axis) { return e->depends_on(axis); });
-}
-
-ir::Expr ProductText::first_of(ir::Expr offset) {
-  if (step_.n.size() != 1 || step_.n[0]->op != ir::ExprOp::Axis) return nullptr;
-  auto affine = affine_in(pool_, offset, step_.n[0]);
-  const bool consecutive =
-      affine && affine->stride->is_constant(1) && !affine->base->depends_on(step_.n[0]);
-  return consecutive ? affine->base : nullptr;
-}
-
-void ProductText::require(const std::string& buffer, ir::Expr base) {
-  if (std::find(aligned_.begin(), aligned_.end(), buffer) == aligned_.end()) {
-    aligned_.push_back(buffer);
-  }
-  for (ir::Expr unit : offset_units(pool_, base)) units_.push_back(unit);
 }
 
 }  // namespace redfuser::codegen

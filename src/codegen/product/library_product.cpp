@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/matrix/matrix_layout.h"
 #include "codegen/product/line_scales.h"
-#include "codegen/product/matrix_layout.h"
 #include "codegen/product/own_kernels.h"
 #include "codegen/product/product_batch.h"
 #include "ir/contraction.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "codegen/cluster_product/cluster_kernel.h"
 #include "codegen/product/library_time.h"
 #include "codegen/product/thin_kernel.h"
 
@@ -24,6 +25,7 @@ class Kernels {
 
   std::vector<OwnKernel> make() {
     if (offers(ProductFamily::Thin, kThinProductFamily)) add_thin();
+    if (offers(ProductFamily::Cluster, kClusterProductFamily)) add_cluster();
     if (offers(ProductFamily::Kernel, kProductKernelFamily)) add_tile();
     return std::move(kernels_);
   }
@@ -56,7 +58,7 @@ class Kernels {
         choice.choice = *builder_.product_config;
         choice.time = thin_time(*form, thin_config(choice.choice), lines, sizes, builder_.target);
       }
-      if (by_estimate() && choice.time >= library_time(*form, each.padded)) continue;
+      if (by_estimate() && choice.time >= library_time(form->columns, each.padded)) continue;
       if (sizes.of(each.when) > 0) builder_.product_choices = choices;
       KernelLaunch launch =
           thin_kernel(builder_, step_, *form, thin_config(choice.choice), epilogue_, comment_);
@@ -65,10 +67,48 @@ class Kernels {
     }
   }
 
-  // With `lines` thin lines, or as many as there are.
-  double library_time(const ThinForm& form, int lines) const {
+  void add_cluster() {
+    const auto form = cluster_form(builder_.graph, builder_.target, calls_);
+    if (!form || reads_result()) return;
+    for (ClusterClass& each : cluster_classes(pool_, *form)) {
+      const auto choices = cluster_choices(*form, each.most, builder_.sizes, builder_.target);
+      if (choices.empty()) continue;
+      Candidate choice = choices.front();
+      if (builder_.product_config) choice.choice = *builder_.product_config;
+      const ClusterConfig config = ClusterConfig::of(choice.choice);
+      if (by_estimate()) {
+        if (taken_) each.when = but(each.when, taken_);
+        // Estimates of more rows are not fitted.
+        constexpr int64_t kFittedRows = 128;
+        const double doubt = each.most > kFittedRows ? 1.5 : 1;
+        const double other =
+            std::min(library_time(false, static_cast<int>(each.most)), tile_time(each.most));
+        const bool slower = doubt * choice.time >= other;
+        if (each.when->is_constant(0) || slower) continue;
+      }
+      auto launch = cluster_kernel(builder_, step_, *form, config, epilogue_, comment_);
+      if (!launch) return;
+      if (builder_.sizes.of(each.when) > 0) builder_.product_choices = choices;
+      launch->time = choice.time;
+      add(each.when, std::move(*launch));
+    }
+  }
+
+  ir::Expr but(ir::Expr when, ir::Expr other) {
+    return pool_.make(ir::ExprOp::And, {when, pool_.make(ir::ExprOp::Not, {other})});
+  }
+
+  // That of product_tile for so many rows; infinite where it has no kernel.
+  double tile_time(int64_t rows) {
     ProductCall call = calls_[0];
-    ir::Expr& few = form.columns ? call.n : call.m;
+    if (!call.m->is_constant()) call.m = pool_.integer(rows);
+    return product_kernel_time(builder_, call, calls_.size());
+  }
+
+  // With `lines` rows, or columns, or as many as there are.
+  double library_time(bool columns, int lines) const {
+    ProductCall call = calls_[0];
+    ir::Expr& few = columns ? call.n : call.m;
     if (!few->is_constant()) few = pool_.integer(lines);
     const auto count = static_cast<double>(calls_.size());
     const double product = count * time_of(GpuCall(call), builder_.sizes, builder_.target);
@@ -83,9 +123,7 @@ class Kernels {
     if (by_estimate()) {
       if (library_alone_) return;
       when = is_product_kernel_profitable(pool_, calls_[0], calls_.size(), builder_.target);
-      if (taken_) {
-        when = pool_.make(ir::ExprOp::And, {when, pool_.make(ir::ExprOp::Not, {taken_})});
-      }
+      if (taken_) when = but(when, taken_);
     }
     if (when->is_constant(0) || reads_result()) return;
     auto launch = product_kernel(builder_, step_, calls_, epilogue_, comment_);

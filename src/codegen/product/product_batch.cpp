@@ -1,6 +1,6 @@
 #include "codegen/product/product_batch.h"
 
-#include "codegen/product/matrix_layout.h"
+#include "codegen/matrix/matrix_layout.h"
 
 namespace redfuser::codegen {
 namespace {

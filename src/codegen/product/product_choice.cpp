@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "codegen/cluster_product/cluster_config.h"
 #include "codegen/product/library_product.h"
 #include "codegen/product/thin_config.h"
 
@@ -28,13 +29,22 @@ const ProductCall* library_call(const GpuStep& step) {
   return nullptr;
 }
 
-// The configurations of thin products, the fastest by estimate first.
-std::vector<Candidate> thin_candidates(const StepBuilder& builder, const fuse::ProductStep& step) {
-  StepBuilder thin = builder.trial();
-  thin.product_family = ProductFamily::Thin;
-  generate_product(thin, step);
-  if (kernel_of(thin.result, kThinProductFamily, builder.sizes) == nullptr) return {};
-  return thin.product_choices;
+// A family with configurations to choose from.
+struct OwnFamily {
+  ProductFamily family;
+  const char* name;
+};
+constexpr OwnFamily kOwnFamilies[] = {{ProductFamily::Thin, kThinProductFamily},
+                                      {ProductFamily::Cluster, kClusterProductFamily}};
+
+// The configurations of the family, the fastest by estimate first.
+std::vector<Candidate> own_candidates(const StepBuilder& builder, const fuse::ProductStep& step,
+                                      const OwnFamily& own) {
+  StepBuilder trial = builder.trial();
+  trial.product_family = own.family;
+  generate_product(trial, step);
+  if (kernel_of(trial.result, own.name, builder.sizes) == nullptr) return {};
+  return trial.product_choices;
 }
 
 }  // namespace
@@ -60,13 +70,15 @@ std::vector<Candidate> product_configs(const StepBuilder& builder, const fuse::P
   if (kernel_of(kernel.result, kProductKernelFamily, sizes) != nullptr) {
     candidates.push_back({{kProductKernelFamily, {}}, 0.5});
   }
-  double order = 0.3;
-  for (const Candidate& thin : thin_candidates(builder, step)) {
-    candidates.push_back({thin.choice, order});
-    order += 0.6;
+  for (const OwnFamily& own : kOwnFamilies) {
+    double order = 0.3;
+    for (const Candidate& candidate : own_candidates(builder, step, own)) {
+      candidates.push_back({candidate.choice, order});
+      order += 0.6;
+    }
   }
   KernelConfig first = library_choice(0);
-  for (const char* family : {kProductKernelFamily, kThinProductFamily}) {
+  for (const char* family : {kProductKernelFamily, kThinProductFamily, kClusterProductFamily}) {
     if (const auto* launch = kernel_of(chosen.result, family, sizes)) {
       first = {family, launch->config};
     }
@@ -79,13 +91,15 @@ std::vector<Candidate> product_configs(const StepBuilder& builder, const fuse::P
 void generate_product(StepBuilder& builder, const fuse::ProductStep& step,
                       const KernelConfig& choice) {
   const bool library = choice.family == kLibraryFamily;
-  const bool thin = choice.family == kThinProductFamily;
-  RF_CHECK(library || thin || choice.family == kProductKernelFamily, "{} computes no product",
-           to_string(choice));
-  builder.product_family = library ? ProductFamily::Library
-                           : thin  ? ProductFamily::Thin
-                                   : ProductFamily::Kernel;
-  if (thin) builder.product_config = choice;
+  builder.product_family = library ? ProductFamily::Library : ProductFamily::Kernel;
+  bool known = library || choice.family == kProductKernelFamily;
+  for (const OwnFamily& own : kOwnFamilies) {
+    if (choice.family != own.name) continue;
+    builder.product_family = own.family;
+    builder.product_config = choice;
+    known = true;
+  }
+  RF_CHECK(known, "{} computes no product", to_string(choice));
   generate_product(builder, step);
   for (GpuCall& call : builder.result.calls) {
     auto* product = std::get_if<ProductCall>(&call);

@@ -7,9 +7,8 @@
 
 #include "base/error.h"
 #include "codegen/core/tma_tile.h"
-#include "codegen/product/matrix_layout.h"
+#include "codegen/matrix/matrix_layout.h"
 #include "codegen/product/product_text.h"
-#include "ir/polynomial.h"
 #include "ir/ranges.h"
 
 namespace redfuser::codegen {
@@ -66,6 +65,13 @@ ir::Expr is_product_kernel_profitable(ir::ExprPool& pool, const ProductCall& cal
   return pool.make(ir::ExprOp::Less, {kernel_time(pool, call, products, target), library});
 }
 
+double product_kernel_time(StepBuilder& builder, const ProductCall& call, size_t products) {
+  if (ProductText::columns_of_each(products) == 0 || !call.k->is_constant()) return HUGE_VAL;
+  const int64_t time =
+      builder.sizes.of(kernel_time(builder.pool(), call, products, builder.target));
+  return time > 0 ? select::kLaunchTime + static_cast<double>(time) / kPicoseconds : HUGE_VAL;
+}
+
 bool ProductText::multiple(ir::ExprPool& pool, ir::Expr size) {
   return pool.floormod(size, pool.integer(kWidth))->is_constant(0);
 }
@@ -95,7 +101,7 @@ std::optional<TmaView> ProductText::columns_view(const ProductCall& call) {
 }
 
 std::optional<KernelLaunch> ProductText::launch(const std::string& comment) {
-  merge_rows();
+  group_.merge_rows(call_.m);
   by_rows_ = !call_.b_column->is_constant(1);
   const auto a = rows_view();
   if (!a) return std::nullopt;
@@ -113,32 +119,6 @@ std::optional<KernelLaunch> ProductText::launch(const std::string& comment) {
   launch.grid[0] =
       pool_.make(ir::ExprOp::Min, {tile_count(), pool_.integer(builder_.target.multiprocessors)});
   return launch;
-}
-
-void ProductText::merge_rows() {
-  rows_ = step_.m;
-  std::erase_if(rows_, [](ir::Expr axis) { return axis->op != ir::ExprOp::Axis; });
-  if (rows_.size() < 2) return;
-  ir::Expr row = pool_.axis("row", call_.m);
-  auto by_row = [&](ir::Expr offset) -> ir::Expr {
-    auto parts = strided(pool_, offset, rows_);
-    if (!parts) return nullptr;
-    for (size_t i = 0; i + 1 < rows_.size(); ++i) {
-      ir::Expr next = pool_.mul(parts->strides[i + 1], rows_[i + 1]->extent());
-      if (parts->strides[i] != next) return nullptr;
-    }
-    return pool_.add(parts->base, pool_.mul(row, parts->strides.back()));
-  };
-  ir::Expr offset = by_row(epilogue_.offset);
-  ir::Expr body = pool_.rewrite(epilogue_.body, [&](ir::Expr e) -> ir::Expr {
-    if (e->op != ir::ExprOp::Read || !depends_on_row(e)) return nullptr;
-    ir::Expr at = by_row(e->args[0]);
-    return at ? pool_.read(e->integer, e->dtype, {at}) : nullptr;
-  });
-  if (!offset || depends_on_row(body)) return;
-  epilogue_.offset = offset;
-  epilogue_.body = body;
-  rows_ = {row};
 }
 
 void ProductText::load(const TmaView& a, const std::vector<TmaView>& b) {
@@ -185,10 +165,8 @@ std::optional<KernelLaunch> product_kernel(StepBuilder& builder, const fuse::Pro
   for (ir::Expr product : epilogue.products) ready &= product->dtype == epilogue.products[0]->dtype;
   if (!ready) return std::nullopt;
   std::optional<KernelLaunch> launch = ProductText(builder, step, calls, epilogue).launch(comment);
-  if (launch && call.k->is_constant()) {
-    const int64_t time = builder.sizes.of(kernel_time(builder.pool(), call, calls.size(), target));
-    if (time > 0) launch->time = select::kLaunchTime + static_cast<double>(time) / kPicoseconds;
-  }
+  const double time = launch ? product_kernel_time(builder, call, calls.size()) : HUGE_VAL;
+  if (time < HUGE_VAL) launch->time = time;
   return launch;
 }
 

@@ -4,19 +4,12 @@
 #include <optional>
 
 #include "codegen/core/step_builder.h"
+#include "codegen/matrix/product_epilogue.h"
 
 namespace redfuser::codegen {
 
 // The kernel of src/device/product/product.cuh.
 inline constexpr const char* kProductKernelFamily = "product_tile";
-
-// value[offset] = epilogue, an expression of the product leaves, flat reads and the step's axes.
-struct ProductEpilogue {
-  ir::Expr body;
-  std::vector<ir::Expr> products;
-  int64_t value;
-  ir::Expr offset;
-};
 
 // The kernel; nullopt if TMA cannot load the operands. `calls` has one entry per product, of which
 // a, b and the sizes are used; entries differ in b. The epilogue reads nothing that it writes.
@@ -24,6 +17,10 @@ std::optional<KernelLaunch> product_kernel(StepBuilder& builder, const fuse::Pro
                                            const std::vector<ProductCall>& calls,
                                            const ProductEpilogue& epilogue,
                                            const std::string& comment);
+
+// Microseconds by estimate of `products` products like `call` at the builder's sizes; infinite
+// where they are not known or there is no kernel.
+double product_kernel_time(StepBuilder& builder, const ProductCall& call, size_t products);
 
 // Whether the kernel is faster by estimate than `products` calls of the library like `call` and a
 // map after them: a bool over sizes. False if columns or depth are unknown.

@@ -5,10 +5,10 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "codegen/core/emitter.h"
+#include "codegen/matrix/group_epilogue.h"
 #include "codegen/product/product_kernel.h"
 
 namespace redfuser::codegen {
@@ -22,9 +22,9 @@ class ProductText {
         step_(step),
         calls_(calls),
         call_(calls[0]),
-        epilogue_(epilogue),
         kernel_(builder.kernel()),
-        emitter_(kernel_) {}
+        emitter_(kernel_),
+        group_(builder, kernel_, emitter_, step, epilogue) {}
 
   // nullopt if TMA cannot load the operands.
   std::optional<KernelLaunch> launch(const std::string& comment);
@@ -44,8 +44,6 @@ class ProductText {
   int tile_columns() const { return columns_of_each(calls_.size()); }
   ir::Expr columns() { return ceil_div(pool_, call_.n, tile_columns()); }
   ir::Expr tile_count() { return pool_.mul(call_.batch, pool_.mul(rows(), columns())); }
-  // Merges the row axes if the epilogue addresses memory by the number of the row.
-  void merge_rows();
   // The operands' tensor maps.
   std::optional<TmaView> rows_view();
   std::optional<TmaView> columns_view(const ProductCall& call);
@@ -63,18 +61,9 @@ class ProductText {
   std::string first_column(std::string_view beyond);
   // Reads that depend only on the columns of a tile are done once, as soon as its sums are staged.
   std::string read_columns();
-  void write_elements(const std::string& target, ir::Expr base, DType out);
   // `body` computes the lines [from, end) of a tile.
   void add_tiles(const std::string& columns, const std::string& body);
   std::string stage() const;
-  // Loads the reads that depend on the row, or the others. Declares variables in place, or in
-  // `declared`.
-  void load_groups(bool with_row, std::string* declared = nullptr);
-  bool depends_on_row(ir::Expr e) const;
-  // The offset at column 0, if columns are consecutive elements; else null.
-  ir::Expr first_of(ir::Expr offset);
-  void require(const std::string& buffer, ir::Expr base);
-
   // The loop over the block's tiles, for the producer and the consumers.
   std::string each_tile() const;
 
@@ -83,15 +72,11 @@ class ProductText {
   const fuse::ProductStep& step_;
   const std::vector<ProductCall>& calls_;
   const ProductCall& call_;  // the first
-  ProductEpilogue epilogue_;
-  std::vector<ir::Expr> rows_;
   KernelText kernel_;
   Emitter emitter_;
+  GroupEpilogue group_;
   bool by_rows_ = false;
   int width_ = kWidth;
-  std::vector<std::pair<ir::Expr, std::string>> loaded_;
-  std::vector<std::string> aligned_;
-  std::vector<ir::Expr> units_;
 };
 
 }  // namespace redfuser::codegen

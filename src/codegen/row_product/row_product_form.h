@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "codegen/functor/flat_streaming.h"
-#include "codegen/product/matrix_layout.h"
+#include "codegen/matrix/matrix_layout.h"
 
 namespace redfuser::codegen {
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "codegen/cluster_product/cluster_config.h"
 #include "codegen/columns/column_select.h"
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/product/library_product.h"
@@ -61,8 +62,9 @@ std::string product_choice(const GpuStep& step, const KnownSizes& sizes) {
   if (choices.empty()) return "";
   const std::string& family = choices.front().family;
   if (family == kLibraryFamily) return to_string(library_choice(0));
-  return family == kProductKernelFamily || family == kThinProductFamily ? to_string(choices.front())
-                                                                        : "";
+  const bool own = family == kProductKernelFamily || family == kThinProductFamily ||
+                   family == kClusterProductFamily;
+  return own ? to_string(choices.front()) : "";
 }
 
 bool calls_library(const GpuStep& step) {
@@ -71,7 +73,9 @@ bool calls_library(const GpuStep& step) {
 }
 
 constexpr std::pair<ProductFamily, const char*> kOwnProducts[] = {
-    {ProductFamily::Kernel, kProductKernelFamily}, {ProductFamily::Thin, kThinProductFamily}};
+    {ProductFamily::Kernel, kProductKernelFamily},
+    {ProductFamily::Thin, kThinProductFamily},
+    {ProductFamily::Cluster, kClusterProductFamily}};
 
 // By a family that is not left out.
 void make_product(StepBuilder& builder, const fuse::ProductStep& step) {
@@ -239,6 +243,8 @@ void choose_product(StepBuilder& builder, const fuse::ProductStep& step) {
   add(ProductFamily::Kernel, kProductKernelFamily,
       "it takes matrices of 16 bits that TMA reads, on sm_90");
   add(ProductFamily::Thin, kThinProductFamily, "neither matrix has few lines of a known length");
+  add(ProductFamily::Cluster, kClusterProductFamily,
+      "it takes up to 1024 rows of 16 bits that TMA reads, on sm_90");
   builder.result.offers = std::move(offers);
 }
 

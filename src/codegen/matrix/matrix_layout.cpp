@@ -1,4 +1,4 @@
-#include "codegen/product/matrix_layout.h"
+#include "codegen/matrix/matrix_layout.h"
 
 #include <algorithm>
 

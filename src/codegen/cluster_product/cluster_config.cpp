@@ -1,0 +1,168 @@
+#include "codegen/cluster_product/cluster_config.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace redfuser::codegen {
+namespace {
+
+constexpr int kDepth = 64, kSlabRowBytes = 128, kMostStages = 8;  // of a stage, as on the device
+constexpr int kAloneBytes = 216 << 10, kSharedBytes = 108 << 10;  // of the ring
+constexpr int64_t kMostRows = 1024;  // of one product; other tiles are as fast for more
+constexpr int64_t kMostGrid = 65535;
+
+int stage_bytes(const ClusterForm& form, const ClusterConfig& config) {
+  return (config.rows + form.products() * config.columns) * kSlabRowBytes;
+}
+
+int stages_of(const ClusterForm& form, const ClusterConfig& config) {
+  const int ring = config.resident > 1 ? kSharedBytes : kAloneBytes;
+  return std::min(ring / stage_bytes(form, config), kMostStages);
+}
+
+int64_t steps_of(const ClusterForm& form) { return (form.call().k->integer + kDepth - 1) / kDepth; }
+
+bool fits(const ClusterForm& form, const ClusterConfig& config, const Target& target) {
+  // Sums of a thread, alone on its multiprocessor or not.
+  constexpr int kMostColumns = 256, kMostShared = 128;
+  const int columns = form.products() * config.columns;
+  if (columns > kMostColumns) return false;
+  if (config.resident > 1 && config.rows > 64 && columns > kMostShared) return false;
+  return config.lines % config.blocks == 0 && config.blocks <= steps_of(form) &&
+         stages_of(form, config) >= 2 && cluster_shared_bytes(form, config) <= target.shared_bytes;
+}
+
+// Blocks of one batch.
+double blocks_of(const ClusterForm& form, const ClusterConfig& config, int64_t rows) {
+  return std::ceil(static_cast<double>(rows) / config.lines) *
+         std::ceil(static_cast<double>(form.call().n->integer) / config.columns) * config.blocks;
+}
+
+// Blocks that run at once: more would wait for the exchange of the first ones.
+double room_of(const ClusterConfig& config, const Target& target) {
+  constexpr double kFilled = 0.9;  // the share of multiprocessors that larger clusters fill
+  return (config.blocks > 2 ? kFilled : 1) * config.resident * target.multiprocessors;
+}
+
+// Microseconds. Constants are fitted to products of 16 to 128 rows on an H200.
+double cluster_time(const ClusterForm& form, const ClusterConfig& config, int64_t rows,
+                    const KnownSizes& sizes, const Target& target) {
+  // Of a kernel's start and end; of an exchange, to which each block adds a share.
+  constexpr double kStart = 2.6, kExchange = 0.8, kExchangeShare = 0.25;
+  // Bytes that a multiprocessor loads in a cycle: alone, and from other blocks' memory.
+  constexpr double kLoaded = 41, kExchanged = 13;
+  // Shares of the rates of memory, of L2 and of the tensor cores that such products reach.
+  constexpr double kMemoryShare = 0.68, kCacheShare = 1.15, kTensorShare = 0.6;
+  // What a launch saves that loads constants while the one before it still runs.
+  constexpr double kPrefetched = 1.2;
+  // Values that a thread finishes in a microsecond.
+  constexpr double kFinished = 150;
+  const ProductCall& call = form.call();
+  const auto n = static_cast<double>(call.n->integer), k = static_cast<double>(call.k->integer);
+  const double batch = static_cast<double>(std::max<int64_t>(sizes.of(call.batch), 1));
+  const double products = form.products();
+  const double tiles =
+      batch * std::ceil(static_cast<double>(rows) / config.lines) * std::ceil(n / config.columns);
+  const double blocks = tiles * config.blocks,
+               together = std::ceil(blocks / target.multiprocessors);
+  const double steps = std::ceil(static_cast<double>(steps_of(form)) / config.blocks);
+  const double stage = (config.lines + products * config.columns) * kSlabRowBytes;
+  const double weights = batch * products * n * k * 2 / (kMemoryShare * target.dram_rate);
+  const double cache = blocks * steps * stage / (kCacheShare * target.l2_rate());
+  const double loads = together * steps * target.microseconds(stage / kLoaded);
+  const double rate = kTensorShare * target.tensor_rate(call.dtype) / target.multiprocessors;
+  const double multiply =
+      together * steps * 2.0 * config.rows * products * config.columns * kDepth / rate;
+  const double sums = config.lines * products * config.columns;
+  const double remote = 4 * sums * (config.blocks - 1) / config.blocks;
+  const double exchange = config.blocks == 1
+                              ? 0
+                              : kExchange + kExchangeShare * config.blocks +
+                                    together * target.microseconds(remote / kExchanged);
+  const double finish = together * sums / config.blocks / (2 * config.rows) / kFinished;
+  return select::kLaunchTime + kStart - (form.constant ? kPrefetched : 0) +
+         std::max({weights, cache, loads, multiply}) + exchange + finish;
+}
+
+// Rows of a tile that exist where there are `rows`, a multiple of 8 for each block.
+int lines_of(int64_t rows, int tile, int blocks) {
+  const int64_t unit = std::max(8, blocks);
+  return static_cast<int>(std::min<int64_t>((rows + unit - 1) / unit * unit, tile));
+}
+
+}  // namespace
+
+std::optional<ClusterForm> cluster_form(const ir::Graph& graph, const Target& target,
+                                        const std::vector<ProductCall>& calls) {
+  constexpr size_t kMostProducts = 3;
+  const ProductCall& call = calls[0];
+  const bool halves = call.dtype == DType::Float16 || call.dtype == DType::BFloat16;
+  if (!halves || target.architecture != 90 || target.portable) return std::nullopt;
+  if (calls.size() > kMostProducts || !call.a_column->is_constant(1)) return std::nullopt;
+  if (!call.n->is_constant() || !call.k->is_constant() || call.k->integer < 1) return std::nullopt;
+  if (!call.batch->is_constant() || call.batch->integer > kMostGrid) return std::nullopt;
+  ClusterForm form{&calls};
+  form.along = !call.b_column->is_constant(1);
+  for (const ProductCall& each : calls) {
+    if (!(form.along ? each.b_row : each.b_column)->is_constant(1)) return std::nullopt;
+  }
+  form.constant = std::all_of(calls.begin(), calls.end(), [&](const ProductCall& each) {
+    return each.b.value >= 0 && graph.values[static_cast<size_t>(each.b.value)].is_constant();
+  });
+  return form;
+}
+
+ClusterConfig ClusterConfig::of(const KernelConfig& choice) {
+  return {choice.at("rows"), choice.at("lines"), choice.at("columns"), choice.at("blocks"),
+          choice.at("resident")};
+}
+
+int cluster_shared_bytes(const ClusterForm& form, const ClusterConfig& config) {
+  constexpr int kAlignment = 1024, kBarriers = 16;
+  const int stages = stages_of(form, config);
+  const int sums = config.lines * (form.products() * config.columns + 8) * 4;
+  return kAlignment + std::max(stages * stage_bytes(form, config), sums) + stages * kBarriers;
+}
+
+std::vector<ClusterClass> cluster_classes(ir::ExprPool& pool, const ClusterForm& form) {
+  const ir::Expr rows = form.call().m;
+  const auto at_most = [&](int64_t count) {
+    return pool.make(ir::ExprOp::LessEqual, {rows, pool.integer(count)});
+  };
+  if (rows->is_constant()) {
+    if (rows->integer < 1 || rows->integer > kMostRows) return {};
+    return {{rows->integer, pool.boolean(true)}};
+  }
+  std::vector<ClusterClass> classes;
+  ir::Expr more = pool.boolean(true);
+  for (const int64_t most : {32, 64, 128, 256, 512}) {
+    classes.push_back({most, pool.make(ir::ExprOp::And, {at_most(most), more})});
+    more = pool.make(ir::ExprOp::Not, {at_most(most)});
+  }
+  return classes;
+}
+
+std::vector<Candidate> cluster_choices(const ClusterForm& form, int64_t rows,
+                                       const KnownSizes& sizes, const Target& target) {
+  std::vector<Candidate> choices;
+  const double batch = static_cast<double>(std::max<int64_t>(sizes.of(form.call().batch), 1));
+  for (const int tile : {64, 128}) {
+    if (tile > 64 && rows <= 64) continue;
+    for (const int columns : {64, 128, 256}) {
+      for (const int blocks : {1, 2, 4, 8}) {
+        for (const int resident : {1, 2}) {
+          const ClusterConfig config{tile, lines_of(rows, tile, blocks), columns, blocks, resident};
+          if (!fits(form, config, target)) continue;
+          if (batch * blocks_of(form, config, rows) > room_of(config, target)) continue;
+          choices.push_back({{kClusterProductFamily, config.parameters()},
+                             cluster_time(form, config, rows, sizes, target)});
+        }
+      }
+    }
+  }
+  std::stable_sort(choices.begin(), choices.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
+  return choices;
+}
+
+}  // namespace redfuser::codegen

@@ -1,0 +1,61 @@
+// The configurations of products whose depth the blocks of a cluster divide
+// (src/device/product/cluster_product.cuh), with their estimated times.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "codegen/core/kernel_config.h"
+#include "codegen/core/step_builder.h"
+
+namespace redfuser::codegen {
+
+inline constexpr const char* kClusterProductFamily = "product_cluster";
+
+struct ClusterForm {
+  const std::vector<ProductCall>* calls = nullptr;  // of one left-hand side
+  bool along = false;     // the columns are contiguous along the contracted axis
+  bool constant = false;  // the right-hand sides are constants of the graph
+
+  const ProductCall& call() const { return calls->front(); }
+  int products() const { return static_cast<int>(calls->size()); }
+};
+
+// nullopt unless the operands are 16-bit matrices of known depth and columns, on sm_90. `calls` has
+// an entry per product, as product_kernel, and outlives the form.
+std::optional<ClusterForm> cluster_form(const ir::Graph& graph, const Target& target,
+                                        const std::vector<ProductCall>& calls);
+
+struct ClusterConfig {
+  int rows = 64;     // of a tile, 64 or 128
+  int lines = 64;    // of them that exist at most
+  int columns = 64;  // of each product
+  int blocks = 1;    // of a cluster, which divide the contracted axis
+  int resident = 1;  // blocks that share a multiprocessor's memory
+
+  Parameters parameters() const {
+    return {{"rows", rows},
+            {"lines", lines},
+            {"columns", columns},
+            {"blocks", blocks},
+            {"resident", resident}};
+  }
+  static ClusterConfig of(const KernelConfig& choice);
+};
+
+// Dynamic shared memory of a block.
+int cluster_shared_bytes(const ClusterForm& form, const ClusterConfig& config);
+
+// Where one kernel computes the product: it has at most `most` rows, and more than the kernels of
+// fewer rows.
+struct ClusterClass {
+  int64_t most;
+  ir::Expr when;  // a bool over sizes
+};
+std::vector<ClusterClass> cluster_classes(ir::ExprPool& pool, const ClusterForm& form);
+
+// All configurations that fit, for `rows` rows, the fastest by estimate first.
+std::vector<Candidate> cluster_choices(const ClusterForm& form, int64_t rows,
+                                       const KnownSizes& sizes, const Target& target);
+
+}  // namespace redfuser::codegen

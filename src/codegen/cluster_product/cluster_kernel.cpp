@@ -1,0 +1,135 @@
+#include "codegen/cluster_product/cluster_kernel.h"
+
+#include <fmt/format.h>
+
+#include "codegen/core/tma_tile.h"
+#include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/matrix/group_epilogue.h"
+#include "codegen/matrix/matrix_layout.h"
+
+namespace redfuser::codegen {
+namespace {
+
+constexpr int kLoadThreads = 32, kWidth = 8;
+
+class ClusterText {
+ public:
+  ClusterText(StepBuilder& builder, const fuse::ProductStep& step, const ClusterForm& form,
+              const ClusterConfig& config, const ProductEpilogue& epilogue)
+      : builder_(builder),
+        pool_(builder.pool()),
+        step_(step),
+        form_(form),
+        config_(config),
+        kernel_(builder.kernel()),
+        emitter_(kernel_),
+        group_(builder, kernel_, emitter_, step, epilogue) {}
+
+  std::optional<KernelLaunch> launch(const std::string& comment) {
+    const ProductCall& call = form_.call();
+    group_.merge_rows(call.m);
+    std::vector<TmaView> views;
+    if (!add_views(views)) return std::nullopt;
+    multiply(views);
+    const int threads = config_.rows * 2 + kLoadThreads;
+    KernelLaunch launch =
+        kernel_.launch(kClusterProductFamily, comment, {"device/product/cluster_product.cuh"},
+                       tile(), emitter_.close(), threads, config_.resident);
+    launch.config = config_.parameters();
+    launch.prefetches = form_.constant;
+    launch.cluster = config_.blocks;
+    launch.shared = cluster_shared_bytes(form_, config_);
+    launch.grid[0] =
+        pool_.mul(ceil_div(pool_, call.n, config_.columns), pool_.integer(config_.blocks));
+    launch.grid[1] = ceil_div(pool_, call.m, config_.lines);
+    launch.grid[2] = call.batch;
+    return launch;
+  }
+
+ private:
+  // The rows' view, then those of the columns of each product.
+  bool add_views(std::vector<TmaView>& views) {
+    const auto add = [&](std::optional<TmaView> view) {
+      if (view) views.push_back(std::move(*view));
+      return view.has_value();
+    };
+    const ProductCall& first = form_.call();
+    if (!add(matrix_view(pool_, first.a, first.dtype, first.a_offset, first.k, first.m, first.a_row,
+                         first.batch, first.a_batch, {TmaTile::kSlabColumns, config_.lines, 1}))) {
+      return false;
+    }
+    for (const ProductCall& call : *form_.calls) {
+      const auto view =
+          form_.along
+              ? matrix_view(pool_, call.b, call.dtype, call.b_offset, call.k, call.n, call.b_column,
+                            call.batch, call.b_batch, {TmaTile::kSlabColumns, config_.columns, 1})
+              : matrix_view(pool_, call.b, call.dtype, call.b_offset, call.n, call.k, call.b_row,
+                            call.batch, call.b_batch,
+                            {TmaTile::kSlabColumns, TmaTile::kSlabColumns, 1});
+      if (!add(view) || views.back().dims[2] != views[1].dims[2]) return false;
+    }
+    return true;
+  }
+
+  std::string tile() const {
+    return fmt::format("using Tile = ClusterTile<{}, {}, {}, {}, {}, {}, {}, {}>;\n",
+                       storage_type(form_.call().dtype), config_.rows, config_.lines,
+                       config_.columns, form_.products(), config_.blocks, config_.resident,
+                       form_.along);
+  }
+
+  // The finish of eight columns of a row.
+  std::string finish() {
+    emitter_.open();
+    bind_coordinates(emitter_, step_.batch, "batch");
+    bind_coordinates(emitter_, group_.rows(), "row");
+    group_.load(kWidth, true);
+    group_.load(kWidth, false);
+    group_.write(kWidth, [&](size_t i) {
+      const DType dtype = group_.epilogue().products[i]->dtype;
+      const std::string sum = fmt::format("sums[{}][v]", i);
+      return dtype == DType::Float32 ? sum
+                                     : fmt::format("Element<{0}>::get(Element<{0}>::put({1}))",
+                                                   storage_type(dtype), sum);
+    });
+    return emitter_.close();
+  }
+
+  void multiply(const std::vector<TmaView>& views) {
+    const ProductCall& call = form_.call();
+    emitter_.set_fast_math(size_of(builder_.dtype_of(group_.epilogue().value)) == 2);
+    const std::string text = finish();
+    std::string maps;
+    for (const TmaView& view : views) maps += ", " + kernel_.view(view);
+    const std::string columns = kernel_.size(call.n);
+    const auto batches = [](const TmaView& view) { return !view.dims[2]->is_constant(1); };
+    emitter_.line(fmt::format(
+        "const ClusterSizes sizes{{{0}, {1}, {2}}};\nconst bool vector = {3};\n"
+        "const long long batch = blockIdx.z;\n"
+        "multiply_cluster<Tile, {4}>(sizes, {5}, {6}, [&](long long row, long long first, "
+        "const float (&sums)[{7}][{8}]) {{\nconst long long valid = {9} - first;\n{10}}}{11});",
+        as_int(kernel_.size(call.m)), as_int(columns), as_int(kernel_.size(call.k)),
+        group_.consecutive() ? group_.all_aligned_text(kWidth) : "false", form_.constant,
+        batches(views[0]), batches(views[1]), form_.products(), kWidth, columns, text, maps));
+  }
+
+  StepBuilder& builder_;
+  ir::ExprPool& pool_;
+  const fuse::ProductStep& step_;
+  const ClusterForm& form_;
+  const ClusterConfig& config_;
+  KernelText kernel_;
+  Emitter emitter_;
+  GroupEpilogue group_;
+};
+
+}  // namespace
+
+std::optional<KernelLaunch> cluster_kernel(StepBuilder& builder, const fuse::ProductStep& step,
+                                           const ClusterForm& form, const ClusterConfig& config,
+                                           const ProductEpilogue& epilogue,
+                                           const std::string& comment) {
+  return ClusterText(builder, step, form, config, epilogue).launch(comment);
+}
+
+}  // namespace redfuser::codegen

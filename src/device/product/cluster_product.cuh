@@ -1,0 +1,250 @@
+// Products with an epilogue on sm_90a whose tiles are too few to fill the GPU: the blocks of a
+// cluster divide the contracted axis, add their sums through distributed shared memory in a fixed
+// order, and finish a share of the tile's rows each. One warp loads operands through a ring of TMA
+// copies, the others multiply by wgmma.
+//
+// A launch that starts early fills the ring with constant columns while the kernels before it still
+// run (programmatic dependent launch).
+#pragma once
+
+#include "device/math.cuh"
+#include "device/product/cluster_tile.cuh"
+#include "device/ptx.cuh"
+#include "device/ptx_barrier.cuh"
+#include "device/ptx_hopper.cuh"
+
+struct ClusterSizes {
+  int rows, columns, depth;
+};
+
+// Where the block's tile begins, and the stages of the contracted axis that it adds. Every block
+// has one at least: the launch has as many stages as blocks of a cluster.
+template <typename Tile>
+struct ClusterPlace {
+  int row, column, batch, part, from, to;
+
+  __device__ __forceinline__ explicit ClusterPlace(const ClusterSizes& sizes)
+      : row(static_cast<int>(blockIdx.y) * Tile::kLines),
+        column(static_cast<int>(blockIdx.x) / Tile::kBlocks * Tile::kColumns),
+        batch(static_cast<int>(blockIdx.z)),
+        part(static_cast<int>(blockIdx.x) % Tile::kBlocks) {
+    const int steps = (sizes.depth + Tile::kDepth - 1) / Tile::kDepth;
+    from = steps * part / Tile::kBlocks;
+    to = steps * (part + 1) / Tile::kBlocks;
+  }
+};
+
+// One product's columns of a stage.
+template <typename Tile>
+__device__ __forceinline__ void load_columns(unsigned to, const TensorMap& b, unsigned full,
+                                             int column, int depth, int batch) {
+  if constexpr (Tile::kAlong) {
+    ptx_copy_box(to, b, full, depth, column, batch);
+  } else {
+#pragma unroll
+    for (int slab = 0; slab < Tile::kSlabs; ++slab) {
+      ptx_copy_box(to + slab * Tile::kSlabBytes, b, full, column + slab * kSlabColumns, depth,
+                   batch);
+    }
+  }
+}
+
+// Loads the block's stages, by one thread. Constant: the right-hand sides are constants. Batches:
+// of the operands, 0 for one that all batches share.
+template <typename Tile, bool Constant, typename... Maps>
+__device__ __forceinline__ void load_stages(unsigned ring_at, const Ring<Tile::kStages>& ring,
+                                            const ClusterPlace<Tile>& place, int a_batch,
+                                            int b_batch, const TensorMap& a, const Maps&... b) {
+  const int count = place.to - place.from, first = min(count, Tile::kStages);
+  const auto start = [&](int i) {
+    const unsigned full = ring.acquire(i, Tile::kLoadedBytes);
+    unsigned at = ring_at + i % Tile::kStages * Tile::kStageBytes + Tile::kRowBytes;
+    ((load_columns<Tile>(at, b, full, place.column, (place.from + i) * Tile::kDepth, b_batch),
+      at += Tile::kColumnBytes),
+     ...);
+  };
+  const auto load_rows = [&](int i) {
+    ptx_copy_box(ring_at + i % Tile::kStages * Tile::kStageBytes, a, ring.full(i),
+                 (place.from + i) * Tile::kDepth, place.row, a_batch);
+  };
+  if constexpr (Constant) {
+    for (int i = 0; i < first; ++i) start(i);
+  }
+  ptx_await_launches();
+  for (int i = 0; i < first; ++i) {
+    if constexpr (!Constant) start(i);
+    load_rows(i);
+  }
+  for (int i = first; i < count; ++i) {
+    start(i);
+    load_rows(i);
+  }
+}
+
+// d[p] = Σ over `steps` > 0 stages of the ring, for the warpgroup's 64 rows.
+template <typename Tile>
+__device__ __forceinline__ void multiply_stages(float (&d)[Tile::kProducts][Tile::kColumns / 8][4],
+                                                unsigned ring_at, const Ring<Tile::kStages>& ring,
+                                                int steps) {
+  using Of = Product<typename Tile::T, Tile::kColumns>;
+  constexpr int kStep = 16;
+  constexpr int kAdvance = Tile::kAlong ? kStep * 2 : kStep * kSlabRowBytes;
+  const int group = __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0);
+#pragma unroll
+  for (int p = 0; p < Tile::kProducts; ++p) {
+#pragma unroll
+    for (int n = 0; n < Tile::kColumns / 8; ++n) {
+#pragma unroll
+      for (int x = 0; x < 4; ++x) d[p][n][x] = 0;
+    }
+  }
+  int i = 0;
+#pragma unroll 1
+  do {
+    ring.wait_full_together(i);
+    const unsigned at = ring_at + i % Tile::kStages * Tile::kStageBytes;
+    const unsigned long long a =
+        matrix_descriptor(at + group * 64 * kSlabRowBytes, Tile::kRowBytes);
+#pragma unroll
+    for (int p = 0; p < Tile::kProducts; ++p) pin_registers(d[p]);
+    ptx_product_fence();
+#pragma unroll
+    for (int p = 0; p < Tile::kProducts; ++p) {
+      const unsigned long long b =
+          matrix_descriptor(at + Tile::kRowBytes + p * Tile::kColumnBytes, Tile::kSlabBytes);
+#pragma unroll
+      for (int k = 0; k < Tile::kDepth / kStep; ++k) {
+        const unsigned long long left = a + (k * kStep * 2 >> 4), right = b + (k * kAdvance >> 4);
+        if constexpr (Tile::kAlong) {
+          Of::score(d[p], left, right, 1);
+        } else {
+          Of::value(d[p], left, right, 1);
+        }
+      }
+    }
+    ptx_product_commit();
+#pragma unroll
+    for (int p = 0; p < Tile::kProducts; ++p) pin_registers(d[p]);
+    if (i > 0) {
+      ptx_product_wait<1>();
+      ring.release(i - 1);
+    }
+  } while (++i < steps);
+#pragma unroll
+  for (int p = 0; p < Tile::kProducts; ++p) wait_products<0>(d[p]);
+}
+
+// Stores the fragments of a warp's rows that exist, in rows of kPitch floats.
+template <typename Tile>
+__device__ __forceinline__ void store_sums(
+    float* to, const float (&d)[Tile::kProducts][Tile::kColumns / 8][4]) {
+  const int lane = static_cast<int>(threadIdx.x) & 31;
+  const int line = (static_cast<int>(threadIdx.x) >> 5) * 16 + (lane >> 2);
+  float* const row = to + line * Tile::kPitch + (lane & 3) * 2;
+#pragma unroll
+  for (int p = 0; p < Tile::kProducts; ++p) {
+#pragma unroll
+    for (int n = 0; n < Tile::kColumns / 8; ++n) {
+      const int at = p * Tile::kColumns + n * 8;
+      if (line < Tile::kLines) store_pair(row, at, {d[p][n][0], d[p][n][1]});
+      if (line + 8 < Tile::kLines) {
+        store_pair(row + 8 * Tile::kPitch, at, {d[p][n][2], d[p][n][3]});
+      }
+    }
+  }
+}
+
+// Eight sums at a place of the blocks' memory, added in the order of the blocks.
+template <int Blocks>
+__device__ __forceinline__ void add_blocks(float (&sums)[8], unsigned at) {
+  float parts[Blocks][2][4];
+#pragma unroll
+  for (unsigned block = 0; block < Blocks; ++block) {
+    const unsigned from = Blocks > 1 ? ptx_map_shared(at, block) : at;
+    ptx_load_cluster(parts[block][0], from);
+    ptx_load_cluster(parts[block][1], from + 16);
+  }
+#pragma unroll
+  for (int v = 0; v < 8; ++v) {
+    sums[v] = parts[0][v / 4][v % 4];
+#pragma unroll
+    for (int block = 1; block < Blocks; ++block) sums[v] += parts[block][v / 4][v % 4];
+  }
+}
+
+// Calls finish(row, column, sums[product][8]) for eight adjacent columns of each row that the block
+// finishes; the row and the first of the columns exist.
+template <typename Tile, typename Finish>
+__device__ __forceinline__ void finish_rows(unsigned sums_at, const ClusterPlace<Tile>& place,
+                                            const ClusterSizes& sizes, Finish finish) {
+#pragma unroll 2
+  for (int i = threadIdx.x; i < Tile::kOwnLines * Tile::kGroups; i += Tile::kThreads) {
+    const int line = place.part * Tile::kOwnLines + i / Tile::kGroups;
+    const int group = i % Tile::kGroups;
+    const int row = place.row + line, column = place.column + group * 8;
+    if (row >= sizes.rows || column >= sizes.columns) continue;
+    float sums[Tile::kProducts][8];
+#pragma unroll
+    for (int p = 0; p < Tile::kProducts; ++p) {
+      const int at = line * Tile::kPitch + p * Tile::kColumns + group * 8;
+      add_blocks<Tile::kBlocks>(sums[p], sums_at + at * static_cast<int>(sizeof(float)));
+    }
+    finish(row, column, sums);
+  }
+}
+
+// All threads of the block call this, kThreads and a warp more. `finish` as above.
+template <typename Tile, bool Constant, typename Finish, typename... Maps>
+__device__ __forceinline__ void multiply_cluster(const ClusterSizes& sizes, bool a_batches,
+                                                 bool b_batches, Finish finish, const TensorMap& a,
+                                                 const Maps&... b) {
+  static_assert(sizeof...(b) == Tile::kProducts);
+  extern __shared__ char cluster_smem[];
+  const unsigned start = ptx_shared_address(cluster_smem), memory = (start + 1023) & ~1023u;
+  const Ring<Tile::kStages> ring{memory + Tile::kDataBytes};
+  const ClusterPlace<Tile> place(sizes);
+  const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0);
+  if (threadIdx.x == 0) {
+    ring.init(Tile::kWarps);
+    ptx_barrier_init_fence();
+  }
+  if (threadIdx.x == Tile::kThreads) {
+    ptx_prefetch_map(a);
+    (ptx_prefetch_map(b), ...);
+  }
+  __syncthreads();
+  if (warp >= Tile::kWarps) {
+    if (threadIdx.x == Tile::kThreads) {
+      load_stages<Tile, Constant>(memory, ring, place, a_batches ? place.batch : 0,
+                                  b_batches ? place.batch : 0, a, b...);
+    }
+    __syncwarp();
+    if constexpr (Tile::kBlocks > 1) {
+      ptx_cluster_arrive();
+      ptx_cluster_wait();
+      ptx_cluster_arrive();
+      ptx_cluster_wait();
+    }
+    return;
+  }
+  {
+    float d[Tile::kProducts][Tile::kColumns / 8][4];
+    multiply_stages<Tile>(d, memory, ring, place.to - place.from);
+    // Sums take the place of the ring, which all warps have read.
+    ptx_named_sync(1, Tile::kThreads);
+    store_sums<Tile>(reinterpret_cast<float*>(cluster_smem + (memory - start)), d);
+  }
+  ptx_await_launches();
+  if constexpr (Tile::kBlocks > 1) {
+    ptx_cluster_arrive();
+    ptx_cluster_wait();
+  } else {
+    ptx_named_sync(1, Tile::kThreads);
+  }
+  finish_rows<Tile>(memory, place, sizes, finish);
+  // A block keeps its sums until the others have read them.
+  if constexpr (Tile::kBlocks > 1) {
+    ptx_cluster_arrive();
+    ptx_cluster_wait();
+  }
+}
