@@ -286,7 +286,7 @@ TEST(CodegenChoice, Products) {
       {"float16", "4096", plain, "library algorithm=0", kAll, 1},
       {"float16", "4096", map, "product_tile", kAll, 1},
       {"float16", "n", map, "product_cluster rows=64 lines=64 columns=64 blocks=2 resident=1", 3,
-       26},
+       25},
       {"float", "4096", plain, "library algorithm=0", kAll, 0},
   };
   for (const Case& c : cases) {
