@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "codegen/cluster_product/cluster_config.h"
 #include "codegen/core/device_text.h"
 #include "codegen/core/tma_tile.h"
 #include "codegen/product/product_text.h"
@@ -36,6 +37,14 @@ TEST(DeviceConstants, ProductTiles) {
           "constexpr int kTileRows = {}, kTileColumns = {}, kTileDepth = {}, kTileStages = {};",
           ProductText::kTileRows, ProductText::kTileColumns, ProductText::kDepth,
           ProductText::kStages));
+}
+
+TEST(DeviceConstants, ClusterTiles) {
+  using codegen::ClusterConfig;
+  expect_in("device/product/cluster_tile.cuh",
+            fmt::format("kRingBytes = (Resident > 1 ? {} : {}) << 10, kMostStages = {};",
+                        ClusterConfig::kSharedRing, ClusterConfig::kWholeRing,
+                        ClusterConfig::kMostStages));
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ TEST(Explain, EveryStepHasAFamily) {
     families.insert(step["family"]);
   }
   EXPECT_TRUE(families.count("row")) << report.dump(1);
-  EXPECT_TRUE(families.count("library") || families.count("product_tile")) << report.dump(1);
+  EXPECT_TRUE(families.count("product_cluster")) << report.dump(1);
 }
 
 TEST(Explain, SizesThatTheFileLeavesOpenHaveNoEstimate) {

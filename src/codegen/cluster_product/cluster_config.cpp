@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "codegen/core/tma_tile.h"
+
 namespace redfuser::codegen {
 namespace {
 
-constexpr int kDepth = 64, kSlabRowBytes = 128, kMostStages = 8;  // of a stage, as on the device
-constexpr int kAloneBytes = 216 << 10, kSharedBytes = 108 << 10;  // of the ring
+constexpr int kDepth = TmaTile::kSlabColumns, kSlabRowBytes = TmaTile::kSlabRowBytes;  // of a stage
 constexpr int64_t kMostRows = 1024;  // of one product; other tiles are as fast for more
 constexpr int64_t kMostGrid = 65535;
 
@@ -16,8 +17,8 @@ int stage_bytes(const ClusterForm& form, const ClusterConfig& config) {
 }
 
 int stages_of(const ClusterForm& form, const ClusterConfig& config) {
-  const int ring = config.resident > 1 ? kSharedBytes : kAloneBytes;
-  return std::min(ring / stage_bytes(form, config), kMostStages);
+  const int ring = config.resident > 1 ? ClusterConfig::kSharedRing : ClusterConfig::kWholeRing;
+  return std::min((ring << 10) / stage_bytes(form, config), ClusterConfig::kMostStages);
 }
 
 int64_t steps_of(const ClusterForm& form) { return (form.call().k->integer + kDepth - 1) / kDepth; }
@@ -61,10 +62,8 @@ double cluster_time(const ClusterForm& form, const ClusterConfig& config, int64_
   const auto n = static_cast<double>(call.n->integer), k = static_cast<double>(call.k->integer);
   const double batch = static_cast<double>(std::max<int64_t>(sizes.of(call.batch), 1));
   const double products = form.products();
-  const double tiles =
-      batch * std::ceil(static_cast<double>(rows) / config.lines) * std::ceil(n / config.columns);
-  const double blocks = tiles * config.blocks,
-               together = std::ceil(blocks / target.multiprocessors);
+  const double blocks = batch * blocks_of(form, config, rows);
+  const double together = std::ceil(blocks / target.multiprocessors);
   const double steps = std::ceil(static_cast<double>(steps_of(form)) / config.blocks);
   const double stage = (config.lines + products * config.columns) * kSlabRowBytes;
   const double weights = batch * products * n * k * 2 / (kMemoryShare * target.dram_rate);
@@ -102,9 +101,9 @@ std::optional<ClusterForm> cluster_form(const ir::Graph& graph, const Target& ta
   if (!call.n->is_constant() || !call.k->is_constant() || call.k->integer < 1) return std::nullopt;
   if (!call.batch->is_constant() || call.batch->integer > kMostGrid) return std::nullopt;
   ClusterForm form{&calls};
-  form.along = !call.b_column->is_constant(1);
+  form.by_rows = !call.b_column->is_constant(1);
   for (const ProductCall& each : calls) {
-    if (!(form.along ? each.b_row : each.b_column)->is_constant(1)) return std::nullopt;
+    if (!(form.by_rows ? each.b_row : each.b_column)->is_constant(1)) return std::nullopt;
   }
   form.constant = std::all_of(calls.begin(), calls.end(), [&](const ProductCall& each) {
     return each.b.value >= 0 && graph.values[static_cast<size_t>(each.b.value)].is_constant();

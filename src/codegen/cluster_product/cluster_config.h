@@ -14,7 +14,7 @@ inline constexpr const char* kClusterProductFamily = "product_cluster";
 
 struct ClusterForm {
   const std::vector<ProductCall>* calls = nullptr;  // of one left-hand side
-  bool along = false;     // the columns are contiguous along the contracted axis
+  bool by_rows = false;   // the columns are contiguous along the contracted axis
   bool constant = false;  // the right-hand sides are constants of the graph
 
   const ProductCall& call() const { return calls->front(); }
@@ -27,6 +27,10 @@ std::optional<ClusterForm> cluster_form(const ir::Graph& graph, const Target& ta
                                         const std::vector<ProductCall>& calls);
 
 struct ClusterConfig {
+  // As in src/device/product/cluster_tile.cuh: stages of a ring, and its KiB where blocks share a
+  // multiprocessor's memory and where one has it.
+  static constexpr int kMostStages = 8, kSharedRing = 108, kWholeRing = 216;
+
   int rows = 64;     // of a tile, 64 or 128
   int lines = 64;    // of them that exist at most
   int columns = 64;  // of each product

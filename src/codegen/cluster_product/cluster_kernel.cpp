@@ -28,6 +28,7 @@ class ClusterText {
   std::optional<KernelLaunch> launch(const std::string& comment) {
     const ProductCall& call = form_.call();
     group_.merge_rows(call.m);
+    kernel_.set_early(form_.constant);
     std::vector<TmaView> views;
     if (!add_views(views)) return std::nullopt;
     multiply(views);
@@ -60,7 +61,7 @@ class ClusterText {
     }
     for (const ProductCall& call : *form_.calls) {
       const auto view =
-          form_.along
+          form_.by_rows
               ? matrix_view(pool_, call.b, call.dtype, call.b_offset, call.k, call.n, call.b_column,
                             call.batch, call.b_batch, {TmaTile::kSlabColumns, config_.columns, 1})
               : matrix_view(pool_, call.b, call.dtype, call.b_offset, call.n, call.k, call.b_row,
@@ -75,7 +76,7 @@ class ClusterText {
     return fmt::format("using Tile = ClusterTile<{}, {}, {}, {}, {}, {}, {}, {}>;\n",
                        storage_type(form_.call().dtype), config_.rows, config_.lines,
                        config_.columns, form_.products(), config_.blocks, config_.resident,
-                       form_.along);
+                       form_.by_rows);
   }
 
   // The finish of eight columns of a row.

@@ -77,8 +77,11 @@ std::string KernelText::multiples(const std::vector<ir::Expr>& sizes, int64_t un
 
 std::string KernelText::buffer_declaration(size_t number) const {
   const Parameter& buffer = buffers_[number];
-  return fmt::format("{}{}* __restrict__ {}", buffer.written ? "" : "const ",
-                     storage_type(dtype_of(buffer.value)), names_[number]);
+  const bool constant = buffer.value < kScratchValues &&
+                        graph_.values[static_cast<size_t>(buffer.value)].is_constant();
+  return fmt::format("{}{}*{} {}", buffer.written ? "" : "const ",
+                     storage_type(dtype_of(buffer.value)),
+                     early_ && !constant ? "" : " __restrict__", names_[number]);
 }
 
 std::string KernelText::members() const {

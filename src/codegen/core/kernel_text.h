@@ -33,6 +33,10 @@ class KernelText {
   std::string view(TmaView view);
   // Text of the kernel has values of this type: the launch has its header.
   void note_type(DType dtype) { low_bit_ |= is_low_bit_float(dtype); }
+  // The kernel may start while those before it run (KernelLaunch::prefetches). Values that a run
+  // writes are then not declared as read-only memory, whose loads the compiler would be free to
+  // move before the wait.
+  void set_early(bool early) { early_ = early; }
   // The parameter of the launch's counter.
   std::string counter();
   // The parameter or literal of a size: an Int64 expression over symbols.
@@ -68,7 +72,7 @@ class KernelText {
   const fuse::Step& step_;
   std::vector<DType> scratch_dtypes_;
   std::vector<TmaView> views_;
-  bool counter_ = false, low_bit_ = false;
+  bool counter_ = false, low_bit_ = false, early_ = false;
   std::vector<Parameter> buffers_;
   std::vector<std::string> names_;
   std::vector<ir::Expr> sizes_;

@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "codegen/cluster_product/cluster_config.h"
 #include "codegen/product/library_product.h"
-#include "codegen/product/thin_config.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -29,21 +27,15 @@ const ProductCall* library_call(const GpuStep& step) {
   return nullptr;
 }
 
-// A family with configurations to choose from.
-struct OwnFamily {
-  ProductFamily family;
-  const char* name;
-};
-constexpr OwnFamily kOwnFamilies[] = {{ProductFamily::Thin, kThinProductFamily},
-                                      {ProductFamily::Cluster, kClusterProductFamily}};
-
-// The configurations of the family, the fastest by estimate first.
+// The family's configurations, the fastest by estimate first.
 std::vector<Candidate> own_candidates(const StepBuilder& builder, const fuse::ProductStep& step,
-                                      const OwnFamily& own) {
+                                      const OwnProduct& own) {
   StepBuilder trial = builder.trial();
   trial.product_family = own.family;
   generate_product(trial, step);
-  if (kernel_of(trial.result, own.name, builder.sizes) == nullptr) return {};
+  const KernelLaunch* launch = kernel_of(trial.result, own.name, builder.sizes);
+  if (launch == nullptr) return {};
+  if (trial.product_choices.empty()) return {{{own.name, launch->config}, 0}};
   return trial.product_choices;
 }
 
@@ -53,10 +45,9 @@ KernelConfig library_choice(int algorithm) { return {kLibraryFamily, {{"algorith
 
 std::vector<Candidate> product_configs(const StepBuilder& builder, const fuse::ProductStep& step) {
   const KnownSizes& sizes = builder.sizes;
-  StepBuilder chosen = builder.trial(), library = builder.trial(), kernel = builder.trial();
+  StepBuilder chosen = builder.trial(), library = builder.trial();
   library.product_family = ProductFamily::Library;
-  kernel.product_family = ProductFamily::Kernel;
-  for (StepBuilder* each : {&chosen, &library, &kernel}) generate_product(*each, step);
+  for (StepBuilder* each : {&chosen, &library}) generate_product(*each, step);
   const ProductCall* call = library_call(library.result);
   if (call == nullptr) return {};
   for (ir::Expr size : {call->batch, call->m, call->n, call->k}) {
@@ -67,10 +58,7 @@ std::vector<Candidate> product_configs(const StepBuilder& builder, const fuse::P
   for (int i = 0; i <= kProductAlgorithms; ++i) {
     candidates.push_back({library_choice(i), static_cast<double>(i)});
   }
-  if (kernel_of(kernel.result, kProductKernelFamily, sizes) != nullptr) {
-    candidates.push_back({{kProductKernelFamily, {}}, 0.5});
-  }
-  for (const OwnFamily& own : kOwnFamilies) {
+  for (const OwnProduct& own : kOwnProducts) {
     double order = 0.3;
     for (const Candidate& candidate : own_candidates(builder, step, own)) {
       candidates.push_back({candidate.choice, order});
@@ -78,9 +66,9 @@ std::vector<Candidate> product_configs(const StepBuilder& builder, const fuse::P
     }
   }
   KernelConfig first = library_choice(0);
-  for (const char* family : {kProductKernelFamily, kThinProductFamily, kClusterProductFamily}) {
-    if (const auto* launch = kernel_of(chosen.result, family, sizes)) {
-      first = {family, launch->config};
+  for (const OwnProduct& own : kOwnProducts) {
+    if (const auto* launch = kernel_of(chosen.result, own.name, sizes)) {
+      first = {own.name, launch->config};
     }
   }
   std::vector<Candidate> choices = best_choices({{first, 0}}, std::move(candidates));
@@ -91,15 +79,10 @@ std::vector<Candidate> product_configs(const StepBuilder& builder, const fuse::P
 void generate_product(StepBuilder& builder, const fuse::ProductStep& step,
                       const KernelConfig& choice) {
   const bool library = choice.family == kLibraryFamily;
-  builder.product_family = library ? ProductFamily::Library : ProductFamily::Kernel;
-  bool known = library || choice.family == kProductKernelFamily;
-  for (const OwnFamily& own : kOwnFamilies) {
-    if (choice.family != own.name) continue;
-    builder.product_family = own.family;
-    builder.product_config = choice;
-    known = true;
-  }
-  RF_CHECK(known, "{} computes no product", to_string(choice));
+  const OwnProduct* own = own_product(choice.family);
+  RF_CHECK(library || own != nullptr, "{} computes no product", to_string(choice));
+  builder.product_family = library ? ProductFamily::Library : own->family;
+  if (own != nullptr && !choice.parameters.empty()) builder.product_config = choice;
   generate_product(builder, step);
   for (GpuCall& call : builder.result.calls) {
     auto* product = std::get_if<ProductCall>(&call);

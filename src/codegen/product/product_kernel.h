@@ -18,8 +18,8 @@ std::optional<KernelLaunch> product_kernel(StepBuilder& builder, const fuse::Pro
                                            const ProductEpilogue& epilogue,
                                            const std::string& comment);
 
-// Microseconds by estimate of `products` products like `call` at the builder's sizes; infinite
-// where they are not known or there is no kernel.
+// Microseconds by estimate of `products` products like `call` at the builder's sizes. Infinite for
+// unknown sizes, and for more products than a tile takes.
 double product_kernel_time(StepBuilder& builder, const ProductCall& call, size_t products);
 
 // Whether the kernel is faster by estimate than `products` calls of the library like `call` and a

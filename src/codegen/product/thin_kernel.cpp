@@ -23,6 +23,7 @@ class ThinText {
         emitter_(kernel_) {}
 
   KernelLaunch launch(const std::string& comment) {
+    kernel_.set_early(form_.constant);
     add_operands();
     add_finish();
     KernelLaunch launch =

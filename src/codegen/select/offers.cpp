@@ -4,13 +4,11 @@
 
 #include <algorithm>
 
-#include "codegen/cluster_product/cluster_config.h"
 #include "codegen/columns/column_select.h"
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/product/library_product.h"
 #include "codegen/product/library_time.h"
 #include "codegen/product/product_choice.h"
-#include "codegen/product/thin_config.h"
 #include "codegen/scan/scan_select.h"
 #include "codegen/select/reduce_select.h"
 #include "codegen/select/rows_select.h"
@@ -62,9 +60,7 @@ std::string product_choice(const GpuStep& step, const KnownSizes& sizes) {
   if (choices.empty()) return "";
   const std::string& family = choices.front().family;
   if (family == kLibraryFamily) return to_string(library_choice(0));
-  const bool own = family == kProductKernelFamily || family == kThinProductFamily ||
-                   family == kClusterProductFamily;
-  return own ? to_string(choices.front()) : "";
+  return own_product(family) != nullptr ? to_string(choices.front()) : "";
 }
 
 bool calls_library(const GpuStep& step) {
@@ -72,22 +68,17 @@ bool calls_library(const GpuStep& step) {
                      [](const GpuCall& call) { return std::holds_alternative<ProductCall>(call); });
 }
 
-constexpr std::pair<ProductFamily, const char*> kOwnProducts[] = {
-    {ProductFamily::Kernel, kProductKernelFamily},
-    {ProductFamily::Thin, kThinProductFamily},
-    {ProductFamily::Cluster, kClusterProductFamily}};
-
 // By a family that is not left out.
 void make_product(StepBuilder& builder, const fuse::ProductStep& step) {
   builder.product_family = ProductFamily::ByEstimate;
   if (leaves_out(builder, kLibraryFamily)) {
     builder.product_family = ProductFamily::Plain;
-    for (const auto& [family, name] : kOwnProducts) {
-      if (leaves_out(builder, name)) continue;
+    for (const OwnProduct& own : kOwnProducts) {
+      if (leaves_out(builder, own.name)) continue;
       StepBuilder trial = builder.trial();
-      trial.product_family = family;
+      trial.product_family = own.family;
       generate_product(trial, step);
-      if (!calls_library(trial.result)) builder.product_family = family;
+      if (!calls_library(trial.result)) builder.product_family = own.family;
     }
   }
   generate_product(builder, step);
@@ -240,11 +231,7 @@ void choose_product(StepBuilder& builder, const fuse::ProductStep& step) {
     offers.push_back(product_offer(builder, step, family, name, refusal));
   };
   add(ProductFamily::Library, kLibraryFamily, "the operands are not floats of at most 32 bits");
-  add(ProductFamily::Kernel, kProductKernelFamily,
-      "it takes matrices of 16 bits that TMA reads, on sm_90");
-  add(ProductFamily::Thin, kThinProductFamily, "neither matrix has few lines of a known length");
-  add(ProductFamily::Cluster, kClusterProductFamily,
-      "it takes up to 1024 rows of 16 bits that TMA reads, on sm_90");
+  for (const OwnProduct& own : kOwnProducts) add(own.family, own.name, own.refusal);
   builder.result.offers = std::move(offers);
 }
 

@@ -28,26 +28,11 @@ struct ClusterPlace {
         column(static_cast<int>(blockIdx.x) / Tile::kBlocks * Tile::kColumns),
         batch(static_cast<int>(blockIdx.z)),
         part(static_cast<int>(blockIdx.x) % Tile::kBlocks) {
-    const int steps = (sizes.depth + Tile::kDepth - 1) / Tile::kDepth;
+    const int steps = (sizes.depth + kStageDepth - 1) / kStageDepth;
     from = steps * part / Tile::kBlocks;
     to = steps * (part + 1) / Tile::kBlocks;
   }
 };
-
-// One product's columns of a stage.
-template <typename Tile>
-__device__ __forceinline__ void load_columns(unsigned to, const TensorMap& b, unsigned full,
-                                             int column, int depth, int batch) {
-  if constexpr (Tile::kAlong) {
-    ptx_copy_box(to, b, full, depth, column, batch);
-  } else {
-#pragma unroll
-    for (int slab = 0; slab < Tile::kSlabs; ++slab) {
-      ptx_copy_box(to + slab * Tile::kSlabBytes, b, full, column + slab * kSlabColumns, depth,
-                   batch);
-    }
-  }
-}
 
 // Loads the block's stages, by one thread. Constant: the right-hand sides are constants. Batches:
 // of the operands, 0 for one that all batches share.
@@ -59,13 +44,14 @@ __device__ __forceinline__ void load_stages(unsigned ring_at, const Ring<Tile::k
   const auto start = [&](int i) {
     const unsigned full = ring.acquire(i, Tile::kLoadedBytes);
     unsigned at = ring_at + i % Tile::kStages * Tile::kStageBytes + Tile::kRowBytes;
-    ((load_columns<Tile>(at, b, full, place.column, (place.from + i) * Tile::kDepth, b_batch),
+    ((load_columns<Tile::kByRows, Tile::kColumns>(at, b, full, place.column,
+                                                  (place.from + i) * kStageDepth, b_batch),
       at += Tile::kColumnBytes),
      ...);
   };
   const auto load_rows = [&](int i) {
     ptx_copy_box(ring_at + i % Tile::kStages * Tile::kStageBytes, a, ring.full(i),
-                 (place.from + i) * Tile::kDepth, place.row, a_batch);
+                 (place.from + i) * kStageDepth, place.row, a_batch);
   };
   if constexpr (Constant) {
     for (int i = 0; i < first; ++i) start(i);
@@ -79,59 +65,6 @@ __device__ __forceinline__ void load_stages(unsigned ring_at, const Ring<Tile::k
     start(i);
     load_rows(i);
   }
-}
-
-// d[p] = Σ over `steps` > 0 stages of the ring, for the warpgroup's 64 rows.
-template <typename Tile>
-__device__ __forceinline__ void multiply_stages(float (&d)[Tile::kProducts][Tile::kColumns / 8][4],
-                                                unsigned ring_at, const Ring<Tile::kStages>& ring,
-                                                int steps) {
-  using Of = Product<typename Tile::T, Tile::kColumns>;
-  constexpr int kStep = 16;
-  constexpr int kAdvance = Tile::kAlong ? kStep * 2 : kStep * kSlabRowBytes;
-  const int group = __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0);
-#pragma unroll
-  for (int p = 0; p < Tile::kProducts; ++p) {
-#pragma unroll
-    for (int n = 0; n < Tile::kColumns / 8; ++n) {
-#pragma unroll
-      for (int x = 0; x < 4; ++x) d[p][n][x] = 0;
-    }
-  }
-  int i = 0;
-#pragma unroll 1
-  do {
-    ring.wait_full_together(i);
-    const unsigned at = ring_at + i % Tile::kStages * Tile::kStageBytes;
-    const unsigned long long a =
-        matrix_descriptor(at + group * 64 * kSlabRowBytes, Tile::kRowBytes);
-#pragma unroll
-    for (int p = 0; p < Tile::kProducts; ++p) pin_registers(d[p]);
-    ptx_product_fence();
-#pragma unroll
-    for (int p = 0; p < Tile::kProducts; ++p) {
-      const unsigned long long b =
-          matrix_descriptor(at + Tile::kRowBytes + p * Tile::kColumnBytes, Tile::kSlabBytes);
-#pragma unroll
-      for (int k = 0; k < Tile::kDepth / kStep; ++k) {
-        const unsigned long long left = a + (k * kStep * 2 >> 4), right = b + (k * kAdvance >> 4);
-        if constexpr (Tile::kAlong) {
-          Of::score(d[p], left, right, 1);
-        } else {
-          Of::value(d[p], left, right, 1);
-        }
-      }
-    }
-    ptx_product_commit();
-#pragma unroll
-    for (int p = 0; p < Tile::kProducts; ++p) pin_registers(d[p]);
-    if (i > 0) {
-      ptx_product_wait<1>();
-      ring.release(i - 1);
-    }
-  } while (++i < steps);
-#pragma unroll
-  for (int p = 0; p < Tile::kProducts; ++p) wait_products<0>(d[p]);
 }
 
 // Stores the fragments of a warp's rows that exist, in rows of kPitch floats.

@@ -2,23 +2,20 @@
 // (device/product/cluster_product.cuh), and what a block has in shared memory.
 #pragma once
 
-#include "device/hopper.cuh"
+#include "device/product/product_ring.cuh"
 
 // Rows: of the tile, 64 or 128, of which Lines exist at most and are loaded: a multiple of 8, and
-// of Blocks. Columns: of each of the Products, a multiple of 64, or of 16 if Along: the columns of
-// the right-hand sides are contiguous along the contracted axis. Blocks: of the cluster. Resident:
+// of Blocks. Columns: of each of the Products, a multiple of 64, or of 16 if ByRows: the columns
+// are contiguous along the contracted axis. Blocks: of the cluster. Resident:
 // blocks of a multiprocessor, its own or those of the kernel after it, which divide its memory.
 template <typename T_, int Rows, int Lines, int Columns, int Products, int Blocks, int Resident,
-          bool Along>
+          bool ByRows>
 struct ClusterTile {
   using T = T_;
   static constexpr int kRows = Rows, kLines = Lines, kColumns = Columns, kProducts = Products;
   static constexpr int kBlocks = Blocks;
-  static constexpr bool kAlong = Along;
+  static constexpr bool kByRows = ByRows;
   static constexpr int kWarps = Rows / 16, kThreads = kWarps * 32;  // that multiply
-  static constexpr int kDepth = kSlabColumns;                       // of a stage
-  static constexpr int kSlabs = (Columns + kSlabColumns - 1) / kSlabColumns;
-  static constexpr int kSlabBytes = kDepth * kSlabRowBytes;
   static constexpr int kRowBytes = Rows * kSlabRowBytes;
   static constexpr int kColumnBytes = Columns * kSlabRowBytes;  // of one product
   static constexpr int kStageBytes = kRowBytes + Products * kColumnBytes;
@@ -34,5 +31,5 @@ struct ClusterTile {
   // Rows that a block finishes, and groups of 8 columns.
   static constexpr int kOwnLines = Lines / Blocks, kGroups = Columns / 8;
   static_assert(kStages >= 2 && Lines % 8 == 0 && Lines % Blocks == 0 && Lines <= Rows);
-  static_assert(Along ? Columns % 16 == 0 : Columns % kSlabColumns == 0);
+  static_assert(ByRows ? Columns % 16 == 0 : Columns % kSlabColumns == 0);
 };

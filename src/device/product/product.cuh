@@ -5,6 +5,7 @@
 #pragma once
 
 #include "device/hopper.cuh"
+#include "device/product/product_ring.cuh"
 #include "device/product/ptx_product.cuh"
 #include "device/ptx_hopper.cuh"
 #include "device/types.cuh"
@@ -12,7 +13,7 @@
 constexpr int kTileRows = 128, kTileColumns = 256, kTileDepth = 64, kTileStages = 3;
 constexpr int kRowBytes = kTileRows * kTileDepth * 2, kColumnBytes = kTileColumns * kTileDepth * 2;
 constexpr int kTileBytes = kRowBytes + kColumnBytes;
-constexpr int kSlabBytes = kTileDepth * kSlabRowBytes;
+static_assert(kTileDepth == kStageDepth);
 // A warp has 16 rows of a tile; its staging buffer holds them in 16 bits, or half of them in fp32.
 constexpr int kWarpLines = 16;
 template <typename S>
@@ -35,21 +36,6 @@ __device__ __forceinline__ TilePlace place_tile(unsigned tile, unsigned rows, un
   const unsigned height = min(rows - top, kTogether), at = inside % band;
   return {static_cast<int>((top + at % height) * kTileRows),
           static_cast<int>(at / height * Columns), static_cast<int>(batch)};
-}
-
-// Loads the columns of one product over 64 elements of the contracted axis: rows of it (ByRows) or
-// slabs of 64 columns.
-template <bool ByRows, int Columns>
-__device__ __forceinline__ void load_columns(unsigned to, const TensorMap& b, unsigned full,
-                                             int column, int depth, int batch) {
-  if constexpr (ByRows) {
-    ptx_copy_box(to, b, full, depth, column, batch);
-  } else {
-#pragma unroll
-    for (int slab = 0; slab < Columns / kSlabColumns; ++slab) {
-      ptx_copy_box(to + slab * kSlabBytes, b, full, column + slab * kSlabColumns, depth, batch);
-    }
-  }
 }
 
 // A stage of the ring has a's rows over 64 elements of the contracted axis, then the columns of
@@ -97,7 +83,7 @@ __device__ __forceinline__ unsigned multiply_tile(float (&d)[kTileColumns / 8][4
     const unsigned at = ring_at + use % kTileStages * kTileBytes;
     const unsigned long long a =
         matrix_descriptor(at + group * kGroupRows * kSlabRowBytes, kRowBytes);
-    const unsigned long long b = matrix_descriptor(at + kRowBytes, kSlabBytes);
+    const unsigned long long b = matrix_descriptor(at + kRowBytes, kStageSlabBytes);
     pin_registers(d);
     ptx_product_fence();
 #pragma unroll

@@ -7,6 +7,7 @@
 
 #include "device/hopper.cuh"
 #include "device/math.cuh"
+#include "device/product/product_ring.cuh"
 #include "device/ptx.cuh"
 #include "device/ptx_barrier.cuh"
 #include "device/ptx_hopper.cuh"
@@ -21,13 +22,12 @@ struct RowProductTile {
   using T = T_;
   using S = S_;
   static constexpr int kRows = Rows, kColumns = Columns, kPitch = Pitch, kBlocks = Blocks;
+  static constexpr int kProducts = 1;
   static constexpr bool kByRows = ByRows;
   static constexpr int kWarps = Rows / 16, kThreads = kWarps * 32;  // that multiply
-  static constexpr int kDepth = kSlabColumns;                       // of a stage
   static constexpr int kSlabs = (Columns + kSlabColumns - 1) / kSlabColumns;
-  static constexpr int kSlabBytes = kDepth * kSlabRowBytes;
   static constexpr int kRowBytes = Rows * kSlabRowBytes;
-  static constexpr int kColumnBytes = ByRows ? Columns * kSlabRowBytes : kSlabs * kSlabBytes;
+  static constexpr int kColumnBytes = ByRows ? Columns * kSlabRowBytes : kSlabs * kStageSlabBytes;
   static constexpr int kStageBytes = kRowBytes + kColumnBytes;
   static constexpr int kRingBytes = (192 << 10) / Resident, kMostStages = 12;
   static constexpr int kStages =
@@ -45,57 +45,7 @@ template <typename Tile>
 __device__ __forceinline__ void load_stage(unsigned to, const TensorMap& a, const TensorMap& b,
                                            unsigned full, int row, int depth) {
   ptx_copy_box(to, a, full, depth, row, 0);
-  if constexpr (Tile::kByRows) {
-    ptx_copy_box(to + Tile::kRowBytes, b, full, depth, 0, 0);
-  } else {
-#pragma unroll
-    for (int slab = 0; slab < Tile::kSlabs; ++slab) {
-      ptx_copy_box(to + Tile::kRowBytes + slab * Tile::kSlabBytes, b, full, slab * kSlabColumns,
-                   depth, 0);
-    }
-  }
-}
-
-// d = Σ over `steps` > 0 stages, for the warpgroup's 64 rows.
-template <typename Tile>
-__device__ __forceinline__ void multiply_stages(float (&d)[Tile::kColumns / 8][4], unsigned ring_at,
-                                                const Ring<Tile::kStages>& ring, int steps) {
-  constexpr int kStep = 16;
-  constexpr int kAdvance = Tile::kByRows ? kStep * 2 : kStep * kSlabRowBytes;
-  const int group = __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0);
-#pragma unroll
-  for (int n = 0; n < Tile::kColumns / 8; ++n) {
-#pragma unroll
-    for (int x = 0; x < 4; ++x) d[n][x] = 0;
-  }
-  int i = 0;
-#pragma unroll 1
-  do {
-    ring.wait_full_together(i);
-    const unsigned at = ring_at + i % Tile::kStages * Tile::kStageBytes;
-    const unsigned long long a =
-        matrix_descriptor(at + group * 64 * kSlabRowBytes, Tile::kRowBytes);
-    const unsigned long long b = matrix_descriptor(at + Tile::kRowBytes, Tile::kSlabBytes);
-    pin_registers(d);
-    ptx_product_fence();
-#pragma unroll
-    for (int k = 0; k < Tile::kDepth / kStep; ++k) {
-      using Of = Product<typename Tile::T, Tile::kColumns>;
-      const unsigned long long left = a + (k * kStep * 2 >> 4), right = b + (k * kAdvance >> 4);
-      if constexpr (Tile::kByRows) {
-        Of::score(d, left, right, 1);
-      } else {
-        Of::value(d, left, right, 1);
-      }
-    }
-    ptx_product_commit();
-    pin_registers(d);
-    if (i > 0) {
-      ptx_product_wait<1>();
-      ring.release(i - 1);
-    }
-  } while (++i < steps);
-  wait_products<0>(d);
+  load_columns<Tile::kByRows, Tile::kColumns>(to + Tile::kRowBytes, b, full, 0, depth, 0);
 }
 
 // Stores the fragments of a warp's 16 rows: pairs of adjacent columns in rows of Pitch elements.
@@ -151,9 +101,8 @@ __device__ __forceinline__ void multiply_rows(const TensorMap& a, const TensorMa
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0);
   const int part = Tile::kBlocks > 1 ? ptx_cluster_rank() : 0;
   const long long tile = static_cast<long long>(blockIdx.x / Tile::kBlocks) * Tile::kRows;
-  const int steps = (depth + Tile::kDepth - 1) / Tile::kDepth;
-  // At least one stage, of zeros where the axis ends before: ptxas serialises products of loops
-  // that may have none.
+  const int steps = (depth + kStageDepth - 1) / kStageDepth;
+  // At least one stage, of zeros where the axis ends before.
   const int from = steps * part / Tile::kBlocks;
   const int to = max(steps * (part + 1) / Tile::kBlocks, from + 1);
   if (threadIdx.x == 0) {
@@ -166,7 +115,7 @@ __device__ __forceinline__ void multiply_rows(const TensorMap& a, const TensorMa
       for (int i = from; i < to; ++i) {
         const unsigned full = ring.acquire(i - from, Tile::kStageBytes);
         load_stage<Tile>(ring_at + (i - from) % Tile::kStages * Tile::kStageBytes, a, b, full,
-                         static_cast<int>(tile), i * Tile::kDepth);
+                         static_cast<int>(tile), i * kStageDepth);
       }
     }
     __syncwarp();
@@ -181,14 +130,14 @@ __device__ __forceinline__ void multiply_rows(const TensorMap& a, const TensorMa
     const long long end = min_of(rows, first + Tile::kOwnRows);
     S* const own = reinterpret_cast<S*>(data + Tile::kSumBytes);
     {
-      float d[Tile::kColumns / 8][4];
+      float d[1][Tile::kColumns / 8][4];
       multiply_stages<Tile>(d, ring_at, ring, to - from);
       // Sums take the place of the ring, which all warps have read.
       ptx_named_sync(1, Tile::kThreads);
       if constexpr (Tile::kBlocks > 1) {
-        store_fragments<Tile::kSumPitch>(reinterpret_cast<float*>(data), d);
+        store_fragments<Tile::kSumPitch>(reinterpret_cast<float*>(data), d[0]);
       } else {
-        store_fragments<Tile::kPitch>(own, d);
+        store_fragments<Tile::kPitch>(own, d[0]);
       }
     }
     if constexpr (Tile::kBlocks > 1) {
