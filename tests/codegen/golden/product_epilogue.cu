@@ -4,7 +4,7 @@
 #include "device/types.cuh"
 #include "device/reduce.cuh"
 #include "device/product/product.cuh"
-extern "C" __global__ void __launch_bounds__(384, 1) product_tile_dot_f16_635468c8(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, half_t* __restrict__ p0, const half_t* __restrict__ p1) {
+extern "C" __global__ void __launch_bounds__(384, 1) product_tile_dot_f16_dd9a5969(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const half_t* __restrict__ p0, half_t* __restrict__ p1) {
   ptx_launch_dependents();
   extern __shared__ char memory[];
   const unsigned start = ptx_shared_address(memory), ring_at = (start + 1023) & ~1023u;
@@ -29,14 +29,14 @@ extern "C" __global__ void __launch_bounds__(384, 1) product_tile_dot_f16_635468
   }
   ptx_take_registers<240>();
   const Divisor by0 = divisor_of((0x1.6a09e6p+0f));
-  const bool all_aligned = aligned(p1) && aligned(p0);
+  const bool all_aligned = aligned(p0) && aligned(p1);
   float g0[8];
   auto read_columns = [&](const TilePlace& place) {
     const int part = (threadIdx.x & 31) * 8;
     const bool vector = all_aligned;
     const long long first = place.column + part, valid = 8;
 
-    load_group<8>(g0, p1, 0ll + first, valid, vector);
+    load_group<8>(g0, p0, 0ll + first, valid, vector);
   };
   half_t* staged = reinterpret_cast<half_t*>(memory + (ring_at - start) + kTileStages * kTileBytes + warp * 8448);
   auto finish = [&](const TilePlace& place, int from, int to) {
@@ -65,7 +65,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) product_tile_dot_f16_635468
           const float t6 = t2 * t5;
           y[v] = t6;
         }
-        store_group<8>(p0, t0 + first, y, valid, vector);
+        store_group<8>(p1, t0 + first, y, valid, vector);
       }
     } else {
       constexpr bool vector = false;
@@ -90,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) product_tile_dot_f16_635468
           const float t6 = t2 * t5;
           y[v] = t6;
         }
-        store_group<8>(p0, t0 + first, y, valid, vector);
+        store_group<8>(p1, t0 + first, y, valid, vector);
       }
     }
   };
