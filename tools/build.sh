@@ -24,6 +24,7 @@ if command -v ccache >/dev/null; then
   export CCACHE_SLOPPINESS
 fi
 cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
-  -DCMAKE_PREFIX_PATH="$onnx_prefix" -DREDFUSER_PYTHON="$python" "${launcher[@]}" "${options[@]}" \
+  -DCMAKE_PREFIX_PATH="$onnx_prefix" -DREDFUSER_PYTHON="$python" \
+  -DREDFUSER_TESTS_CACHE="$cache/test_kernels" "${launcher[@]}" "${options[@]}" \
   >/dev/null
 cmake --build "$build" "${targets[@]}"

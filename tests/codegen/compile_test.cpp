@@ -79,30 +79,79 @@ void add_models(Sources& sources, const codegen::Target& target) {
   }
 }
 
-void add_workloads(Sources& sources, const codegen::Target& target) {
 #ifdef REDFUSER_TESTS_WORKLOADS
-  std::vector<std::vector<tools::WorkloadMaker>> suites = {
-      tools::row_workloads(false), tools::attention_workloads(false),
-      tools::decode_workloads(false), tools::select_workloads(false),
-      tools::quantised_workloads(false)};
-  // The Hopper family's tiles depend on sizes.
-  if (target.architecture == 90) suites.push_back(tools::shape_workloads());
-  for (const auto& suite : suites) {
-    for (const tools::WorkloadMaker& maker : suite) {
-      add(sources, maker.name, Model::parse(maker.make().model), target);
-    }
+void add_suite(Sources& sources, const std::vector<tools::WorkloadMaker>& suite,
+               codegen::Target target, bool exact_masks) {
+  target.exact_masks = exact_masks;
+  const char* with = exact_masks ? " with exact masks" : "";
+  for (const tools::WorkloadMaker& maker : suite) {
+    add(sources, maker.name + with, Model::parse(maker.make().model), target);
   }
-  if (target.architecture != 90) return;
-  codegen::Target exact = target;
-  exact.exact_masks = true;
-  for (size_t suite : {1, 2}) {
-    for (const tools::WorkloadMaker& maker : suites[suite]) {
-      add(sources, maker.name + " with exact masks", Model::parse(maker.make().model), exact);
-    }
-  }
-#else
-  (void)sources, (void)target;
+}
 #endif
+
+// Kernels that one test compiles: in parts, so that each takes a minute or two.
+struct Part {
+  const char* name;
+  void (*add)(Sources& sources, const codegen::Target& target);
+  bool hopper_only = false;
+};
+
+void PrintTo(const Part& part, std::ostream* out) { *out << part.name; }
+
+const Part kParts[] = {
+    {"models", add_models},
+#ifdef REDFUSER_TESTS_WORKLOADS
+    {"rows", [](Sources& s,
+                const codegen::Target& t) { add_suite(s, tools::row_workloads(false), t, false); }},
+    {"attention",
+     [](Sources& s, const codegen::Target& t) {
+       add_suite(s, tools::attention_workloads(false), t, false);
+     }},
+    {"decode",
+     [](Sources& s, const codegen::Target& t) {
+       add_suite(s, tools::decode_workloads(false), t, false);
+     }},
+    {"select",
+     [](Sources& s, const codegen::Target& t) {
+       add_suite(s, tools::select_workloads(false), t, false);
+     }},
+    {"quantised",
+     [](Sources& s, const codegen::Target& t) {
+       add_suite(s, tools::quantised_workloads(false), t, false);
+     }},
+    // The Hopper family's tiles depend on sizes.
+    {"shapes",
+     [](Sources& s, const codegen::Target& t) { add_suite(s, tools::shape_workloads(), t, false); },
+     true},
+    {"exact_attention",
+     [](Sources& s, const codegen::Target& t) {
+       add_suite(s, tools::attention_workloads(false), t, true);
+     },
+     true},
+    {"exact_decode",
+     [](Sources& s, const codegen::Target& t) {
+       add_suite(s, tools::decode_workloads(false), t, true);
+     },
+     true},
+#endif
+};
+
+using Case = std::pair<codegen::Target, Part>;
+
+std::vector<Case> every_case() {
+  std::vector<Case> cases;
+  for (const codegen::Target& target : kTargets) {
+    for (const Part& part : kParts) {
+      if (part.hopper_only && target.architecture != 90) continue;
+      cases.emplace_back(target, part);
+    }
+  }
+  return cases;
+}
+
+std::string case_name(const ::testing::TestParamInfo<Case>& info) {
+  return cuda::architecture_name(info.param.first.architecture) + "_" + info.param.second.name;
 }
 
 std::vector<Compiler::Result> compiled(const Sources& sources, int architecture) {
@@ -120,6 +169,7 @@ void expect_static_shared(const Source& source, const Compiler::Result& result) 
 }
 
 class CodegenCompile : public ::testing::TestWithParam<codegen::Target> {};
+class CodegenRegisters : public ::testing::TestWithParam<Case> {};
 
 void expect_registers(const Sources& sources, const codegen::Target& target) {
   const std::vector<Compiler::Result> results = compiled(sources, target.architecture);
@@ -141,12 +191,13 @@ void expect_registers(const Sources& sources, const codegen::Target& target) {
   }
 }
 
-TEST_P(CodegenCompile, EveryKernelKeepsItsRegisters) {
+TEST_P(CodegenRegisters, EveryKernelKeepsThem) {
   if (!Compiler::find()) GTEST_SKIP() << "no libnvrtc: tools/setup.sh installs one";
+  const auto& [target, part] = GetParam();
   Sources sources;
-  add_models(sources, GetParam());
-  add_workloads(sources, GetParam());
-  expect_registers(sources, GetParam());
+  part.add(sources, target);
+  EXPECT_FALSE(sources.empty());
+  expect_registers(sources, target);
 }
 
 #ifdef REDFUSER_TESTS_WORKLOADS
@@ -177,6 +228,7 @@ TEST_P(CodegenCompile, SweptKernelsHaveTheirStaticSharedMemory) {
 #endif
 
 INSTANTIATE_TEST_SUITE_P(Architectures, CodegenCompile, ::testing::ValuesIn(kTargets), target_name);
+INSTANTIATE_TEST_SUITE_P(Parts, CodegenRegisters, ::testing::ValuesIn(every_case()), case_name);
 
 }  // namespace
 }  // namespace redfuser::codegen_tests
