@@ -1,7 +1,8 @@
 # The vector kernels of src/cpu/simd, compiled once per instruction set into namespaces of their
 # own; src/cpu/tile/kernel_dispatch.cpp picks one when the program runs.
 function(redfuser_cpu_kernels isa)
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cpu/simd/*.cpp)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cpu/simd/*.cpp
+       ${PROJECT_SOURCE_DIR}/src/cpu/simd/integers/*.cpp)
   add_library(redfuser_cpu_${isa} OBJECT ${sources})
   target_include_directories(redfuser_cpu_${isa} PRIVATE ${PROJECT_SOURCE_DIR}/src
                              ${PROJECT_SOURCE_DIR}/include)

@@ -60,6 +60,11 @@ __device__ __forceinline__ unsigned short ptx_load_in_order(const unsigned short
   asm volatile("ld.relaxed.gpu.global.u16 %0, [%1];" : "=h"(r) : "l"(pointer));
   return r;
 }
+__device__ __forceinline__ unsigned ptx_load_in_order(const unsigned char* pointer) {
+  unsigned r;
+  asm volatile("ld.relaxed.gpu.global.u8 %0, [%1];" : "=r"(r) : "l"(pointer));
+  return r;
+}
 
 // Two floats as two halves, `low` in the low bits.
 __device__ __forceinline__ unsigned ptx_pack_half(float low, float high) {

@@ -12,6 +12,7 @@
 #include "ops/lowering.h"
 #include "ops/op_def.h"
 #include "ops/registry.h"
+#include "ops/reindex.h"
 
 namespace redfuser::fuse {
 
@@ -234,29 +235,12 @@ class GroupBuilder {
            operations <= kMaxOperations && values_read(body_).size() <= std::max(reads, kMaxReads);
   }
 
-  // Same elements in the same order.
   bool is_alias() const {
     if (body_->op != ir::ExprOp::Read) return false;
-    const auto source = static_cast<ir::ValueId>(body_->integer);
-    if (graph_.values[static_cast<size_t>(source)].dtype !=
-        graph_.values[static_cast<size_t>(value_)].dtype) {
-      return false;
-    }
-    auto offset = [&](const std::vector<ir::Expr>& index, const std::vector<ir::Expr>& shape) {
-      ir::Expr position = graph_.pool->integer(0);
-      for (size_t i = 0; i < index.size(); ++i) {
-        position = graph_.pool->add(graph_.pool->mul(position, shape[i]), index[i]);
-      }
-      return position;
-    };
-    auto count = [&](const std::vector<ir::Expr>& shape) {
-      ir::Expr size = graph_.pool->integer(1);
-      for (ir::Expr dim : shape) size = graph_.pool->mul(size, dim);
-      return size;
-    };
-    const auto& from = graph_.values[static_cast<size_t>(source)].shape;
-    const auto& to = graph_.values[static_cast<size_t>(value_)].shape;
-    return count(from) == count(to) && offset(body_->args, from) == offset(axes_, to);
+    const ir::Value& source = graph_.values[static_cast<size_t>(body_->integer)];
+    const ir::Value& value = graph_.values[static_cast<size_t>(value_)];
+    return source.dtype == value.dtype &&
+           ops::same_order(*graph_.pool, source.shape, body_->args, value.shape, axes_);
   }
 
   ir::ValueId result_of(ir::NodeId node) const {

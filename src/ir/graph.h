@@ -25,13 +25,30 @@ using Attribute = std::variant<int64_t, float, std::string, Tensor, std::vector<
                                std::vector<float>, std::vector<std::string>>;
 using Attributes = std::map<std::string, Attribute>;
 
+// A constant matrix in few bits: element [line, depth] is (code − zero) · scale, rounded to the
+// value's type, with the scale and zero point of a block of `block` elements along the depth.
+struct WeightCodes {
+  int bits = 8;           // 4 or 8, of a code
+  size_t depth_axis = 0;  // of the matrix' two axes, the one that blocks divide
+  int64_t lines = 0, depth = 0, block = 0;
+  int zero = 0;   // of all blocks where `zeros` is not defined
+  Tensor codes;   // UInt8 [lines, depth]
+  Tensor scales;  // Float32, numbers of the value's type; [lines, ⌈depth / block⌉]
+  Tensor zeros;   // UInt8, as `scales`
+  // Constants of the graph with the same for a GPU (passes::store_codes), once it has them.
+  ValueId stored_codes = kAbsent, stored_scales = kAbsent, stored_zeros = kAbsent;
+
+  int64_t blocks() const { return (depth + block - 1) / block; }
+};
+
 struct Value {
   std::string name;  // as in the file; unique
   DType dtype = DType::Undefined;
-  std::vector<Expr> shape;  // Int64 expressions over symbols
-  NodeId producer = -1;     // -1 for inputs and initializers
-  int output_index = 0;     // which output of the producer
-  Tensor constant;          // defined for initializers and folded values
+  std::vector<Expr> shape;                   // Int64 expressions over symbols
+  NodeId producer = -1;                      // -1 for inputs and initializers
+  int output_index = 0;                      // which output of the producer
+  Tensor constant;                           // defined for initializers and folded values
+  std::shared_ptr<const WeightCodes> codes;  // the constant again, where it is known in few bits
   // The symbolic contents of a small tensor (at most kMaxElements), if known, for shape arithmetic
   // and scalars. Row-major; elements contain no reads.
   std::vector<Expr> elements;

@@ -70,6 +70,38 @@ std::vector<Group> match(ir::ExprPool& pool, std::span<const ir::Expr> from,
   return groups;
 }
 
+// a mod b = a − b · ⌊a / b⌋, so that quotients cancel.
+ir::Expr by_quotients(ir::ExprPool& pool, ir::Expr e) {
+  return pool.rewrite(e, [&](ir::Expr node) -> ir::Expr {
+    if (node->op != ir::ExprOp::FloorMod) return nullptr;
+    ir::Expr a = by_quotients(pool, node->args[0]), b = node->args[1];
+    return pool.sub(a, pool.mul(b, pool.floordiv(a, b)));
+  });
+}
+
+// The only position of a dimension of one element is 0.
+ir::Expr at_zero(ir::ExprPool& pool, ir::Expr e) {
+  return pool.rewrite(e, [&](ir::Expr node) -> ir::Expr {
+    const bool one = node->op == ir::ExprOp::Axis && node->extent()->is_constant(1);
+    return one ? pool.integer(0) : nullptr;
+  });
+}
+
+ir::Expr offset(ir::ExprPool& pool, std::span<const ir::Expr> index,
+                std::span<const ir::Expr> shape) {
+  ir::Expr position = pool.integer(0);
+  for (size_t i = 0; i < index.size(); ++i) {
+    position = pool.add(pool.mul(position, shape[i]), by_quotients(pool, at_zero(pool, index[i])));
+  }
+  return position;
+}
+
+ir::Expr count(ir::ExprPool& pool, std::span<const ir::Expr> shape) {
+  ir::Expr size = pool.integer(1);
+  for (ir::Expr dim : shape) size = pool.mul(size, dim);
+  return size;
+}
+
 }  // namespace
 
 std::vector<ir::Expr> reshape_index(ir::ExprPool& pool, std::span<const ir::Expr> from,
@@ -107,6 +139,12 @@ ir::Expr joined_element(
     result = result ? pool.select(less(pool, index[axis], starts[i + 1]), part, result) : part;
   }
   return result;
+}
+
+bool same_order(ir::ExprPool& pool, std::span<const ir::Expr> from, std::span<const ir::Expr> read,
+                std::span<const ir::Expr> to, std::span<const ir::Expr> index) {
+  return count(pool, from) == count(pool, to) &&
+         offset(pool, read, from) == offset(pool, index, to);
 }
 
 }  // namespace redfuser::ops

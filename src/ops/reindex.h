@@ -27,4 +27,9 @@ ir::Expr joined_element(
     std::span<const ir::Expr> index,
     const std::function<ir::Expr(size_t part, std::vector<ir::Expr> at)>& element);
 
+// Whether a value of shape `to`, whose element at `index` is the one at `read` of a value of shape
+// `from`, has all elements of that value in the same order: its bytes under another shape.
+bool same_order(ir::ExprPool& pool, std::span<const ir::Expr> from, std::span<const ir::Expr> read,
+                std::span<const ir::Expr> to, std::span<const ir::Expr> index);
+
 }  // namespace redfuser::ops

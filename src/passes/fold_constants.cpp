@@ -12,9 +12,11 @@
 #include "ops/infer.h"
 #include "ops/lowering.h"
 #include "ops/op_def.h"
+#include "ops/reindex.h"
 #include "passes/code_products.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
+#include "passes/weights/code_finder.h"
 #include "redfuser/memory_limit.h"
 
 namespace redfuser::passes {
@@ -29,12 +31,14 @@ class ConstantFolder {
   explicit ConstantFolder(ir::Graph& graph)
       : graph_(graph),
         rewrite_(graph),
+        codes_(graph),
         learned_(graph.values.size()),
         tensors_(graph.values.size()) {}
 
   bool run() {
     if (has_codes(graph_)) find_unpacked();
     for (size_t n = 0; n < graph_.nodes.size(); ++n) visit_node(static_cast<ir::NodeId>(n));
+    if (pool_) find_codes();
     rewrite_.apply();
     return changed_;
   }
@@ -45,6 +49,18 @@ class ConstantFolder {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       const auto product = code_product(graph_, static_cast<ir::NodeId>(n));
       if (product) unpacked_.insert(product->passed.begin(), product->passed.end());
+    }
+  }
+
+  // Of the constants that the remaining nodes read.
+  void find_codes() {
+    for (const ir::Node& node : graph_.nodes) {
+      if (node.def == nullptr || all_outputs_constant(node)) continue;
+      for (const ir::ValueId input : node.inputs) {
+        if (input == ir::kAbsent || graph_.values[input].codes) continue;
+        auto codes = codes_.find(input, *pool_);
+        if (codes) graph_.values[input].codes = std::move(codes);
+      }
     }
   }
 
@@ -117,6 +133,16 @@ class ConstantFolder {
     return terms * static_cast<double>(count) <= kMaxTerms;
   }
 
+  // The value that has the elements of `output` in the same order; null if there is none.
+  const ir::Value* same_elements(ir::ValueId output, const std::vector<ir::Expr>& axes,
+                                 ir::Expr body) const {
+    if (body->op != ir::ExprOp::Read) return nullptr;
+    const ir::Value &value = graph_.values[output], &source = graph_.values[body->integer];
+    const bool same = source.dtype == value.dtype &&
+                      ops::same_order(*graph_.pool, source.shape, body->args, value.shape, axes);
+    return same ? &source : nullptr;
+  }
+
   void fold_lowered(const ir::Node& node, cpu::RunContext& context) {
     bind_runtime_shape(context, node);
     for (ir::ValueId output : node.outputs) {
@@ -124,7 +150,13 @@ class ConstantFolder {
       std::vector<ir::Expr> axes = ops::output_axes(graph_, output);
       ops::Lowering lowering(graph_, [output](ir::ValueId value) { return value == output; });
       ir::Expr body = lowering.element(output, axes);
-      if (!is_worthwhile(node, output, body, context)) continue;
+      const ir::Value* same = same_elements(output, axes, body);
+      if (same == nullptr && !is_worthwhile(node, output, body, context)) continue;
+      codes_.note(output, axes, body);
+      if (same != nullptr) {
+        tensors_[output] = same->constant.reshaped(cpu::dims_of(graph_, output, context.symbols));
+        continue;
+      }
       fuse::StepKind step = make_step(output, body, std::move(axes));
       if (const auto* map = std::get_if<fuse::MapStep>(&step)) {
         cpu::make_kernel(graph_, *map)->run(context);
@@ -225,6 +257,7 @@ class ConstantFolder {
 
   ir::Graph& graph_;
   Rewrite rewrite_;
+  CodeFinder codes_;
   std::set<ir::NodeId> unpacked_;  // that stay
   std::vector<char> learned_;      // by value: contents or sizes became known in this run
   std::vector<Tensor> tensors_;    // by value: inputs and outputs of the current node

@@ -14,6 +14,7 @@
 #include "passes/column_concat.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
+#include "passes/weights/store_codes.h"
 
 namespace redfuser::passes {
 namespace {
@@ -198,6 +199,17 @@ class ProductMerger {
     return column_concat(rows, std::move(parts));
   }
 
+  // Those of the merged weights, whose columns are their lines.
+  std::shared_ptr<const ir::WeightCodes> codes(const std::vector<Linear>& group) {
+    std::vector<std::shared_ptr<const ir::WeightCodes>> parts;
+    for (const Linear& linear : group) {
+      auto part = value_of(linear.weight).codes;
+      if (!part || part->depth_axis != (linear.by_rows ? 1 : 0)) return nullptr;
+      parts.push_back(std::move(part));
+    }
+    return side_by_side(parts);
+  }
+
   Tensor biases(const std::vector<Linear>& group, int64_t columns) {
     Tensor all(value_of(group[0].value).dtype, {columns});
     char* to = static_cast<char*>(all.mutable_data());
@@ -224,6 +236,7 @@ class ProductMerger {
     }
     const std::string value_name = value_of(group[0].value).name;  // new values may move it
     const ir::ValueId weight = new_constant(value_name + "/weight", weights(group));
+    value_of(weight).codes = codes(group);
     ir::ValueId all = new_node("MatMul", group[0], name, {group[0].input, weight}, before);
     if (biased) {
       const ir::ValueId bias = new_constant(value_name + "/bias", biases(group, columns));

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "passes/passes.h"
+#include "passes/weights/store_codes.h"
 
 namespace redfuser::passes {
 namespace {
@@ -23,10 +24,9 @@ constexpr Pass kOptimize[] = {
     {"eliminate_dead", eliminate_dead},
 };
 constexpr Pass kExecution[] = {
-    {"fold_scales", fold_scales},
-    {"recover_index_expressions", recover_index_expressions},
-    {"merge_products", merge_products},
-    {"align_codes", align_codes},
+    {"fold_scales", fold_scales},       {"recover_index_expressions", recover_index_expressions},
+    {"merge_products", merge_products}, {"align_codes", align_codes},
+    {"store_codes", store_codes},
 };
 
 void run(const Pipeline& pipeline, ir::Graph& graph, std::vector<PassRecord>* log) {

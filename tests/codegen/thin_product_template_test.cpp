@@ -12,6 +12,7 @@ constexpr std::string_view kHeaders[] = {"device/product/thin_product.cuh"};
 struct Tile {
   const char *name, *type, *arguments;
   int products, blocks;
+  bool coded = false;
 };
 
 constexpr Tile kTiles[] = {
@@ -21,6 +22,14 @@ constexpr Tile kTiles[] = {
     {"scalar", "float", "true, true, 4, 32, 4, 1, 1", 1, 1},
     {"cluster", "half_t", "true, true, 8, 16, 4, 4, 1", 1, 4},
     {"thin_elements", "float", "false, false, 2, 32, 8, 1, 1", 1, 1},
+    {"coded", "half_t", "true, true, 8, 16, 8, 1, 1, ThinCode<4, 32, false>", 1, 1, true},
+    {"coded_short", "half_t", "true, true, 8, 32, 4, 1, 1, ThinCode<4, 16, true>", 1, 1, true},
+    {"coded_two", "half_t", "true, true, 16, 16, 8, 1, 2, ThinCode<4, 128, true>", 2, 1, true},
+    {"coded_bytes", "half_t", "true, true, 8, 16, 8, 4, 1, ThinCode<8, 4096, false>", 1, 4, true},
+    {"coded_bfloat", "bfloat_t", "true, true, 8, 32, 8, 1, 1, ThinCode<4, 32, true>", 1, 1, true},
+    {"coded_scalar", "float", "true, true, 4, 32, 8, 1, 1, ThinCode<4, 32, true>", 1, 1, true},
+    {"coded_scalar_bytes", "float", "true, true, 8, 32, 8, 1, 1, ThinCode<8, 64, false>", 1, 1,
+     true},
 };
 
 // A sum as it is, and a gate: the first product's sigmoid times the last one.
@@ -30,6 +39,11 @@ constexpr const char* kEpilogues[] = {
 };
 
 std::string kernel(const Tile& tile, const char* epilogue) {
+  const char* const matrix = tile.coded ? "ThinCodedMatrix<Tile::Type>" : "ThinMatrix<Tile::Type>";
+  const char* const value =
+      tile.coded ? "{reinterpret_cast<const uint4*>(a), a, "
+                   "reinterpret_cast<const unsigned char*>(a), 8, depth / Tile::Step, depth}"
+                 : "{a, Tile::Along ? depth : 1, Tile::Along ? 1 : wide}";
   return codegen::device_prelude(kHeaders) +
          fmt::format(
              "using Tile = ThinTile<{}, {}>;\n"
@@ -41,16 +55,16 @@ std::string kernel(const Tile& tile, const char* epilogue) {
              "  const int parts = Tile::Blocks * Tile::Warps;\n"
              "  const int part = static_cast<int>(blockIdx.x % Tile::Blocks * Tile::Warps +\n"
              "                                    (threadIdx.x >> 5));\n"
-             "  const ThinMatrix<Tile::Type> of_a = {{a, Tile::Along ? depth : 1,\n"
-             "                                       Tile::Along ? 1 : wide}};\n"
-             "  const ThinMatrix<Tile::Type> matrices[] = {{{}}}, thin = {{b, depth, 1}};\n"
+             "  const {} of_a = {};\n"
+             "  const ThinMatrix<Tile::Type> thin = {{b, depth, 1}};\n"
+             "  const {} matrices[] = {{{}}};\n"
              "  ThinProduct<Tile> product(slots, matrices, thin, first, wide, lines, depth);\n"
              "  if (vector) {{\n    product.add<true>(part, parts);\n"
              "  }} else {{\n    product.add<false>(part, parts);\n  }}\n"
              "  product.finish([&](long long at, long long line, const float(&sums)[{}]) {{\n"
              "    {}\n  }});\n}}\n",
-             tile.type, tile.arguments, tile.products == 2 ? "of_a, of_a" : "of_a", tile.products,
-             epilogue);
+             tile.type, tile.arguments, matrix, value, matrix,
+             tile.products == 2 ? "of_a, of_a" : "of_a", tile.products, epilogue);
 }
 
 class ThinProductTemplate : public ::testing::TestWithParam<codegen::Target> {};

@@ -2,6 +2,7 @@
 #include "codegen/product/thin_config.h"
 #include "support/codegen_harness.h"
 #include "support/text_model.h"
+#include "support/weight_code_graphs.h"
 
 namespace redfuser::codegen_tests {
 namespace {
@@ -111,6 +112,39 @@ TEST(CodegenThinProducts, OpenRowsAreServedByTheirNumber) {
     EXPECT_EQ(thin + tiles + (library > 0), rows > 0) << rows;
   }
 }
+
+// Weights of few bits are read as they are stored, whatever the number of rows.
+class CodegenWeightCodes : public ::testing::TestWithParam<WeightCodeGraph> {};
+
+TEST_P(CodegenWeightCodes, AreReadByTheKernelOfThinProducts) {
+  const WeightCodeGraph& c = GetParam();
+  CompileOptions options;
+  options.certify = false;
+  const Program program = compile(Model::parse(c.text), options);
+  const fuse::Plan& plan = program.handle()->plan;
+  const std::string code =
+      fmt::format("ThinCode<{}, {}, {}>", c.bits, std::min(c.block, c.depth), c.zeros);
+  for (const codegen::Target& target : kTargets) {
+    std::vector<codegen::KernelLaunch> kernels;
+    for (const fuse::Step& step : plan.steps) {
+      if (!std::holds_alternative<fuse::ProductStep>(step.kind)) continue;
+      const codegen::GpuStep form =
+          generate(*plan.graph, step, target, {codegen::kThinProductFamily, {}});
+      for (const codegen::GpuCall& call : form.calls) {
+        const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
+        if (launch == nullptr || launch->family != codegen::kThinProductFamily) continue;
+        kernels.push_back(*launch);
+        EXPECT_NE(launch->source.find(code), std::string::npos) << code;
+        EXPECT_TRUE(launch->prefetches);
+      }
+    }
+    EXPECT_GE(kernels.size(), 2u);  // for different numbers of rows
+    if (Compiler::find()) expect_compiles(kernels, target.architecture);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Graphs, CodegenWeightCodes, ::testing::ValuesIn(weight_code_graphs()),
+                         name_of_codes);
 
 }  // namespace
 }  // namespace redfuser::codegen_tests

@@ -1,6 +1,6 @@
 // Products of 8-bit integers on the CPU against sums of int64, bit for bit: the kernels of every
 // instruction set of this machine, and steps with zero points.
-#include "cpu/simd/integer_gemm.h"
+#include "cpu/simd/integers/integer_gemm.h"
 #include "fuse/product.h"
 #include "support/cpu_harness.h"
 #include "support/kernel_tables.h"

@@ -57,6 +57,19 @@ TEST_F(Passes, CountsOfFoldedSelectionsAreKnown) {
   EXPECT_TRUE(b.graph.values[rows].shape[1]->is_constant(2));
 }
 
+// Whatever its size, a constant under another shape needs no second storage.
+TEST_F(Passes, ReshapedConstantsShareTheirStorage) {
+  ir::ValueId big = b.constant(Tensor(DType::Float32, {3, 1 << 21, 1}));
+  ir::ValueId shape = b.constant(integers({3}, {1 << 20, 1, 6}));
+  named_output(b.node("Add", {input({1 << 20, 1, 6}), b.node("Reshape", {big, shape})}), "y");
+  const void* storage = b.graph.values[big].constant.data();
+  EXPECT_TRUE(passes::fold_constants(b.graph));
+  EXPECT_EQ(operators(b.graph), Ops{"Add"});
+  const Tensor& folded = b.graph.values[b.graph.nodes[0].inputs[1]].constant;
+  EXPECT_EQ(folded.dims(), (Dims{1 << 20, 1, 6}));
+  EXPECT_EQ(folded.data(), storage);
+}
+
 TEST_F(Passes, IndexedAndHugeResultsAreNotFolded) {
   ir::ValueId mask =
       b.node("Range", {b.constant(integers({}, {0})), b.constant(integers({}, {4096})),

@@ -44,7 +44,7 @@ class Kernels {
   }
 
   void add_thin() {
-    const auto form = thin_form(builder_.graph, calls_);
+    const auto form = thin_form(builder_.graph, step_, calls_);
     if (!form || reads_result()) return;
     const KnownSizes& sizes = builder_.sizes;
     for (const ThinClass& each : thin_classes(pool_, *form)) {

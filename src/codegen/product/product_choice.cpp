@@ -71,6 +71,9 @@ std::vector<Candidate> product_configs(const StepBuilder& builder, const fuse::P
       first = {own.name, launch->config};
     }
   }
+  if (reads_codes(first)) {
+    std::erase_if(candidates, [](const Candidate& c) { return !reads_codes(c.choice); });
+  }
   std::vector<Candidate> choices = best_choices({{first, 0}}, std::move(candidates));
   std::erase_if(choices, [&](const Candidate& c) { return builder.leaves_out(c.choice.family); });
   return choices;

@@ -13,7 +13,10 @@ constexpr int kLoads = 16, kFewLoads = 8;
 
 bool is_tensor(const ThinForm& form) { return size_of(form.dtype) == 2; }
 
-int step_of(const ThinForm& form) { return is_tensor(form) && form.along() ? 32 : 16; }
+int step_of(const ThinForm& form) {
+  if (!form.coded.empty()) return 512 / form.bits();
+  return is_tensor(form) && form.along() ? 32 : 16;
+}
 
 // Sums of a thread.
 int sums_of(const ThinForm& form, const ThinConfig& config) {
@@ -23,6 +26,7 @@ int sums_of(const ThinForm& form, const ThinConfig& config) {
 
 // A thread's loads of a step of all products.
 int loads_of(const ThinForm& form, int wide) {
+  if (!form.coded.empty()) return wide / 8 * static_cast<int>(form.wide.size());
   return wide * step_of(form) / (32 * form.width()) * static_cast<int>(form.wide.size());
 }
 
@@ -31,11 +35,19 @@ double known(ir::Expr size, const KnownSizes& sizes) { return static_cast<double
 }  // namespace
 
 ThinConfig thin_config(const KernelConfig& choice) {
-  return {choice.at("lines"), choice.at("wide"), choice.at("warps"), choice.at("blocks")};
+  return {choice.at("lines"), choice.at("wide"), choice.at("warps"), choice.at("blocks"),
+          reads_codes(choice) ? choice.at("bits") : 0};
+}
+
+bool reads_codes(const KernelConfig& choice) {
+  return choice.family == kThinProductFamily &&
+         std::any_of(choice.parameters.begin(), choice.parameters.end(),
+                     [](const auto& parameter) { return parameter.first == "bits"; });
 }
 
 int thin_ahead(const ThinForm& form, const ThinConfig& config) {
   const int stages = is_tensor(form) ? 2 : 1;
+  if (!form.coded.empty()) return stages * step_of(form);
   const int wanted =
       (sums_of(form, config) > (is_tensor(form) ? 32 : 16) ? kFewLoads : kLoads) / stages;
   return stages * step_of(form) * std::max(wanted / loads_of(form, config.wide), 1);
@@ -99,9 +111,19 @@ bool is_vector(const ThinForm& form, const KnownSizes& sizes) {
 std::vector<int> wides_of(const ThinForm& form, int lines) {
   constexpr int kMostLoads = 8, kMostLines = 8;  // more spill
   if (!is_tensor(form)) return {32};
+  if (!form.coded.empty()) return {16, 32};
   if (!form.along()) return {64};
   if (loads_of(form, 64) > kMostLoads || lines > kMostLines) return {16, 32};
   return {16, 32, 64};
+}
+
+// Bytes of an element of the wide matrices, with its share of a scale and of a zero point.
+double wide_bytes(const ThinForm& form) {
+  const double own = form.bits() / 8.0;
+  if (form.coded.empty()) return own;
+  const double factors =
+      static_cast<double>(size_of(form.dtype)) + (form.coded[0].codes->zeros.defined() ? 1 : 0);
+  return own + factors / static_cast<double>(form.block());
 }
 
 }  // namespace
@@ -120,6 +142,11 @@ double thin_time(const ThinForm& form, const ThinConfig& config, double lines,
   constexpr double kOverlap = 1.2;
   // A launch that reads constants while the one before it still runs.
   constexpr double kPrefetched = 1.5;
+  // Of codes, on an H100: a turn, and what each of its loads adds; instructions that make an
+  // element; a doubling of the cluster; a warp of a multiprocessor.
+  constexpr double kCodeTurn = 0.2, kCodeLoad = 0.3, kDecode = 3, kCodeExchange = 0.3,
+                   kCodeWarp = 0.05;
+  const bool coded = !form.coded.empty();
   const double batch = known(form.batch, sizes), extent = known(form.extent, sizes),
                depth = known(form.depth, sizes);
   if (batch <= 0 || extent <= 0 || depth <= 0) return HUGE_VAL;
@@ -133,31 +160,41 @@ double thin_time(const ThinForm& form, const ThinConfig& config, double lines,
       std::ceil(std::ceil(depth / ahead) / (static_cast<double>(config.warps) * config.blocks));
   // Loads of single elements take as long as there are.
   const double single = vector ? 1 : loads_of(form, config.wide) / 2.0;
-  const double turn = kTurn * single * (1 + kThinShare * config.lines / products) *
+  const double own = coded ? kCodeTurn + kCodeLoad * loads_of(form, config.wide) : kTurn * single;
+  const double turn = own * (1 + kThinShare * config.lines / products) *
                       (form.thin.depth->is_constant(1) ? 1 : kSingleThinLoads);
-  const double elements = products * extent * depth + lines * depth + products * extent * lines;
-  const double memory = batch * bytes * elements /
-                        ((is_tensor(form) ? kMemoryShare : kScalarMemoryShare) * target.dram_rate);
+  const double wide = products * extent * depth;
+  const double moved =
+      wide * wide_bytes(form) + bytes * (lines * depth + products * extent * lines);
+  const double memory =
+      batch * moved / ((is_tensor(form) ? kMemoryShare : kScalarMemoryShare) * target.dram_rate);
+  const double decoded =
+      coded ? kDecode * wide / (select::kLanes * target.clock * target.multiprocessors) : 0;
   const double loaded =
-      std::pow(std::pow(memory, kOverlap) + std::pow(waves * turns * turn, kOverlap), 1 / kOverlap);
+      std::pow(std::pow(memory, kOverlap) + std::pow(waves * turns * turn + decoded, kOverlap),
+               1 / kOverlap);
   const double saved = form.constant && target.architecture >= 90 ? kPrefetched : 0;
   const double groups = std::max(config.lines / 8, 1);
   const double warps = blocks * config.warps / target.multiprocessors;
-  return select::kLaunchTime - saved + kStart + loaded + (config.blocks > 1 ? kExchange : 0) +
-         kSum * config.warps * groups +
-         kWarp * warps * products * groups * (1 + kBlockShare * (config.blocks - 1));
+  const double exchange = config.blocks == 1 ? 0
+                          : coded            ? kCodeExchange * std::log2(config.blocks)
+                                             : kExchange;
+  return select::kLaunchTime - saved + kStart + loaded + exchange + kSum * config.warps * groups +
+         (coded ? kCodeWarp : kWarp) * warps * products * groups *
+             (1 + kBlockShare * (config.blocks - 1));
 }
 
 std::vector<Candidate> thin_choices(const ThinForm& form, int padded, double lines,
                                     const KnownSizes& sizes, const Target& target) {
   // More sums spill beside the loads.
   constexpr int kStaticBytes = 48 << 10, kMostWarps = 32, kMostSums = 64;
+  const int bits = form.coded.empty() ? 0 : form.bits();
   std::vector<Candidate> choices;
   const int most = target.architecture >= 90 && !target.portable ? 8 : 1;
   for (const int wide : wides_of(form, padded)) {
     for (int blocks = 1; blocks <= most; blocks *= 2) {
       for (const int warps : {4, 8}) {
-        const ThinConfig config{padded, wide, warps, blocks};
+        const ThinConfig config{padded, wide, warps, blocks, bits};
         if (sums_of(form, config) > kMostSums) continue;
         if (warps * blocks > kMostWarps && !is_small(form, config, sizes, target)) continue;
         const double time = thin_time(form, config, lines, sizes, target);

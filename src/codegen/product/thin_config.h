@@ -15,12 +15,17 @@ struct ThinConfig {
   int wide = 64;   // lines of a wide matrix that a block multiplies
   int warps = 8;   // of a block
   int blocks = 1;  // of a cluster, which divide the contracted axis
+  int bits = 0;    // of a code; 0: the wide matrices are read as floats
 
   Parameters parameters() const {
-    return {{"lines", lines}, {"wide", wide}, {"warps", warps}, {"blocks", blocks}};
+    Parameters all = {{"lines", lines}, {"wide", wide}, {"warps", warps}, {"blocks", blocks}};
+    if (bits > 0) all.emplace_back("bits", bits);
+    return all;
   }
 };
 ThinConfig thin_config(const KernelConfig& choice);
+// Whether the configuration reads codes, so that the matrices as floats may be nowhere on the GPU.
+bool reads_codes(const KernelConfig& choice);
 
 // Elements of the contracted axis that a warp has in flight, as in
 // src/device/product/thin_tile.cuh.

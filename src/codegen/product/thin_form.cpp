@@ -24,9 +24,28 @@ bool thin_columns(const ProductCall& call) {
   return !call.m->is_constant() || call.m->integer > call.n->integer;
 }
 
+// Those of every product, in equal codes; empty where one of them is stored otherwise.
+std::vector<fuse::CodedOperand> coded_operands(const ir::Graph& graph,
+                                               const fuse::ProductStep& step) {
+  std::vector<fuse::CodedOperand> operands;
+  for (ir::Expr b : step.b) {
+    auto operand = coded_operand(graph, step, b);
+    if (!operand || operand->codes->stored_codes == ir::kAbsent) return {};
+    if (operand->first % kCodedLines != 0) return {};
+    const ir::WeightCodes& own = *operand->codes;
+    const ir::WeightCodes& others = operands.empty() ? own : *operands[0].codes;
+    const bool alike = own.bits == others.bits && own.block == others.block &&
+                       own.zero == others.zero && own.zeros.defined() == others.zeros.defined();
+    if (!alike) return {};
+    operands.push_back(std::move(*operand));
+  }
+  return operands;
+}
+
 }  // namespace
 
-std::optional<ThinForm> thin_form(const ir::Graph& graph, const std::vector<ProductCall>& calls) {
+std::optional<ThinForm> thin_form(const ir::Graph& graph, const fuse::ProductStep& step,
+                                  const std::vector<ProductCall>& calls) {
   const ProductCall& call = calls[0];
   const bool floats = size_of(call.dtype) == 2 || call.dtype == DType::Float32;
   if (!floats || !call.k->is_constant()) return std::nullopt;
@@ -47,12 +66,13 @@ std::optional<ThinForm> thin_form(const ir::Graph& graph, const std::vector<Prod
   } else {
     if (call.m->is_constant() && !few(call.m)) return std::nullopt;
     for (const ProductCall& each : calls) form.wide.push_back(right(each));
+    form.coded = coded_operands(graph, step);
   }
   const bool along = form.along();
   const bool alike = std::all_of(form.wide.begin(), form.wide.end(), [&](const ThinMatrix& matrix) {
     return along ? matrix.depth->is_constant(1) : matrix.line->is_constant(1);
   });
-  if (!alike) return std::nullopt;
+  if (!alike && form.coded.empty()) return std::nullopt;
   form.constant = std::all_of(form.wide.begin(), form.wide.end(), [&](const ThinMatrix& matrix) {
     return matrix.buffer.value >= 0 &&
            graph.values[static_cast<size_t>(matrix.buffer.value)].is_constant();

@@ -53,6 +53,28 @@ class ThinText {
                        kernel_.size(matrix.depth));
   }
 
+  // A matrix in few bits.
+  std::string matrix(const fuse::CodedOperand& matrix) {
+    const ir::WeightCodes& codes = *matrix.codes;
+    const int64_t group = matrix.first / kCodedLines, step = 512 / codes.bits;
+    const int64_t steps = (codes.depth + step - 1) / step;
+    const auto numbers = [&](ir::ValueId value) {
+      return fmt::format("{} + {}ll", kernel_.buffer(value), group * codes.blocks() * kCodedLines);
+    };
+    const bool zeros = codes.stored_zeros != ir::kAbsent;
+    return fmt::format(
+        "{{reinterpret_cast<const uint4*>({}) + {}ll, {}, {}, {}, {}, {}}}",
+        kernel_.buffer(codes.stored_codes), group * steps * 32, numbers(codes.stored_scales),
+        zeros ? numbers(codes.stored_zeros) : "nullptr", codes.zero, steps, codes.blocks());
+  }
+
+  // The last argument of the tile.
+  std::string code_text() const {
+    if (form_.coded.empty()) return "";
+    const ir::WeightCodes& codes = *form_.coded[0].codes;
+    return fmt::format(", ThinCode<{}, {}, {}>", codes.bits, codes.block, codes.zeros.defined());
+  }
+
   // Whether 16-byte loads of a matrix are aligned and full, as text. `size`: of its contiguous
   // axis.
   std::string vectors(const ThinMatrix& matrix, bool along) {
@@ -68,7 +90,9 @@ class ThinText {
   void add_operands() {
     const bool along = form_.along();
     std::vector<std::string> conditions, buffers, matrices;
+    for (const fuse::CodedOperand& each : form_.coded) matrices.push_back(matrix(each));
     for (const ThinMatrix& each : form_.wide) {
+      if (!form_.coded.empty()) break;
       conditions.push_back(vectors(each, along));
       add_new(buffers, buffer(each.buffer));
       matrices.push_back(matrix(each));
@@ -83,19 +107,20 @@ class ThinText {
     const std::string vector = all_aligned(all_of(conditions), buffers);
     const std::string_view type = storage_type(form_.dtype);
     emitter_.line(
-        fmt::format("using Tile = ThinTile<{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}>;\n"
+        fmt::format("using Tile = ThinTile<{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}{13}>;\n"
                     "__shared__ ThinSlots<Tile> slots;\n"
                     "const long long batch = blockIdx.y;\n"
                     "const int first = static_cast<int>(blockIdx.x / Tile::Blocks) * Tile::Wide;\n"
                     "const int part = static_cast<int>(blockIdx.x % Tile::Blocks * Tile::Warps + "
                     "(threadIdx.x >> 5));\n"
-                    "const ThinMatrix<{0}> wide[] = {{{8}}};\n"
+                    "const {14}<{0}> wide[] = {{{8}}};\n"
                     "const ThinMatrix<{0}> thin = {9};\n"
                     "ThinProduct<Tile> product(slots, wide, thin, first, {10}, {11}, {12});",
                     type, along, thin_along, config_.lines, config_.wide, config_.warps,
                     config_.blocks, form_.wide.size(), fmt::join(matrices, ", "),
                     matrix(form_.thin), as_int(kernel_.size(form_.extent)),
-                    as_int(kernel_.size(form_.lines)), as_int(kernel_.size(form_.depth))));
+                    as_int(kernel_.size(form_.lines)), as_int(kernel_.size(form_.depth)),
+                    code_text(), form_.coded.empty() ? "ThinMatrix" : "ThinCodedMatrix"));
     const auto add = [](bool aligned) {
       return fmt::format("product.add<{}>(part, Tile::Blocks * Tile::Warps);", aligned);
     };

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "cpu/simd/integer_gemm.h"
+#include "cpu/simd/integers/integer_gemm.h"
 #include "cpu/step.h"
 #include "cpu/tile/product_layout.h"
 

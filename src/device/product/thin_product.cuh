@@ -6,18 +6,20 @@
 // while the kernels before it still run (programmatic dependent launch).
 #pragma once
 
+#include "device/product/thin_coded_loads.cuh"
 #include "device/product/thin_sums.cuh"
 
 template <typename Tile>
 class ThinProduct {
  public:
   using T = typename Tile::Type;
+  using Matrix = typename ThinLoads<Tile>::Matrix;
   static constexpr int kProducts = Tile::Products;
 
   // All threads of the block call this first. `first`: the block's first wide line, of `wide`;
   // `depth`: elements of the contracted axis.
   __device__ __forceinline__ ThinProduct(ThinSlots<Tile>& slots,
-                                         const ThinMatrix<T> (&matrices)[kProducts],
+                                         const Matrix (&matrices)[kProducts],
                                          const ThinMatrix<T>& thin, int first, int wide, int lines,
                                          int depth)
       : adder_(slots, lines),
@@ -84,16 +86,17 @@ class ThinProduct {
   template <bool Vector, int Steps>
   struct Stage {
     static constexpr bool kThinAhead = Tile::Tensor;
-    unsigned wide[Steps][kProducts][Tile::Loads][4];
-    unsigned thin[kThinAhead ? Steps : 1][kThinAhead ? Tile::Groups : 1][Tile::Words];
+    ThinLoads<Tile> wide[Steps][kProducts];
+    unsigned thin[kThinAhead ? Steps : 1][kThinAhead ? Tile::Groups : 1][Tile::Pieces]
+                 [Tile::PieceWords];
 
     __device__ __forceinline__ void load_wide(const ThinProduct& product, int from) {
 #pragma unroll
       for (int s = 0; s < Steps; ++s) {
 #pragma unroll
         for (int p = 0; p < kProducts; ++p) {
-          thin_load_wide<Tile, Vector>(wide[s][p], product.matrices_[p], product.first_,
-                                       product.wide_, from + s * Tile::Step, product.depth_);
+          wide[s][p].template load<Vector>(product.matrices_[p], product.first_, product.wide_,
+                                           from + s * Tile::Step, product.depth_);
         }
       }
     }
@@ -104,8 +107,12 @@ class ThinProduct {
         for (int s = 0; s < Steps; ++s) {
 #pragma unroll
           for (int g = 0; g < Tile::Groups; ++g) {
-            thin_load_line<Tile, Vector>(thin[s][g], product.thin_, g * 8 + thin_number(),
-                                         product.lines_, from + s * Tile::Step, product.depth_);
+#pragma unroll
+            for (int i = 0; i < Tile::Pieces; ++i) {
+              thin_load_piece<Tile, Vector>(thin[s][g][i], product.thin_, g * 8 + thin_number(),
+                                            product.lines_, from + s * Tile::Step, product.depth_,
+                                            i);
+            }
           }
         }
       }
@@ -115,21 +122,34 @@ class ThinProduct {
 #pragma unroll
       for (int s = 0; s < Steps; ++s) {
 #pragma unroll
-        for (int g = 0; g < Tile::Groups; ++g) {
-          if constexpr (Tile::Tensor) {
+        for (int i = 0; i < Tile::Pieces; ++i) {
+          unsigned words[kProducts][Tile::Loads][4];
+#pragma unroll
+          for (int p = 0; p < kProducts; ++p) wide[s][p].decode(words[p], i);
+          multiply(product, words, from + s * Tile::Step, s, i);
+        }
+      }
+    }
+
+   private:
+    __device__ __forceinline__ void multiply(ThinProduct& product,
+                                             const unsigned (&words)[kProducts][Tile::Loads][4],
+                                             int from, int s, int piece) {
+#pragma unroll
+      for (int g = 0; g < Tile::Groups; ++g) {
+        if constexpr (Tile::Tensor) {
+#pragma unroll
+          for (int p = 0; p < kProducts; ++p) {
+            thin_multiply_fragments<Tile>(product.sums_[p][g], words[p], thin[s][g][piece]);
+          }
+        } else {
+#pragma unroll
+          for (int l = 0; l < Tile::Group; ++l) {
+            thin_load_piece<Tile, Vector>(thin[0][0][0], product.thin_, g * Tile::Group + l,
+                                          product.lines_, from, product.depth_, piece);
 #pragma unroll
             for (int p = 0; p < kProducts; ++p) {
-              thin_multiply_fragments<Tile>(product.sums_[p][g], wide[s][p], thin[s][g]);
-            }
-          } else {
-#pragma unroll
-            for (int l = 0; l < Tile::Group; ++l) {
-              thin_load_line<Tile, Vector>(thin[0][0], product.thin_, g * Tile::Group + l,
-                                           product.lines_, from + s * Tile::Step, product.depth_);
-#pragma unroll
-              for (int p = 0; p < kProducts; ++p) {
-                thin_multiply_scalars<Tile>(product.sums_[p][g], l, wide[s][p], thin[0][0]);
-              }
+              thin_multiply_scalars<Tile>(product.sums_[p][g], l, words[p], thin[0][0][0]);
             }
           }
         }
@@ -138,7 +158,8 @@ class ThinProduct {
   };
 
   ThinSums<Tile> adder_;
-  ThinMatrix<T> matrices_[kProducts], thin_;
+  Matrix matrices_[kProducts];
+  ThinMatrix<T> thin_;
   int first_, wide_, lines_, depth_;
   float sums_[kProducts][Tile::Groups][Tile::Sums];
 };

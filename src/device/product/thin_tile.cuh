@@ -7,6 +7,7 @@
 // fp32 operands are multiplied by the scalar units.
 #pragma once
 
+#include "device/product/thin_codes.cuh"
 #include "device/ptx.cuh"
 #include "device/rows.cuh"
 #include "device/types.cuh"
@@ -14,19 +15,22 @@
 // Along: the wide matrix is contiguous along the contracted axis, else along its lines. ThinAlong:
 // the thin one is. Lines: of the thin matrix, as padded. Products: wide matrices of one size.
 // Wide: lines of them that a block multiplies; 16 or 32 for 16-bit operands that are Along, or
-// 64 for 8 lines, 64 for others, 32 for fp32.
+// 64 for 8 lines, 64 for others, 32 for fp32. Code: of the wide matrices' elements; those of few
+// bits are Along.
 template <typename T, bool Along_, bool ThinAlong_, int Lines_, int Wide_, int Warps_, int Blocks_,
-          int Products_>
+          int Products_, typename Code_ = ThinElements>
 struct ThinTile {
   using Type = T;
+  using Code = Code_;
   static constexpr bool Along = Along_, ThinAlong = ThinAlong_;
+  static constexpr bool Coded = Code::Bits > 0;
   static constexpr int Lines = Lines_, Wide = Wide_, Warps = Warps_, Blocks = Blocks_,
                        Products = Products_;
   static constexpr bool Tensor = sizeof(T) == 2;
   static constexpr int Threads = Warps * 32;
-  // Elements of a 16-byte load; elements of the contracted axis in a step.
+  // Elements of 16 bytes; elements of the contracted axis in a step.
   static constexpr int Width = 16 / static_cast<int>(sizeof(T));
-  static constexpr int Step = Tensor && Along ? 32 : 16;
+  static constexpr int Step = Coded ? 512 / (Coded ? Code::Bits : 1) : Tensor && Along ? 32 : 16;
   // Thin lines that are added together over the warps.
   static constexpr int Group = Lines < 8 ? Lines : 8;
   static constexpr int Groups = Lines / Group;
@@ -37,12 +41,18 @@ struct ThinTile {
   static constexpr int Stages = Tensor ? 2 : 1;
   // Loads of a thread in a step, for each product; steps of a stage. Many sums leave registers for
   // few loads.
-  static constexpr int Loads = Wide * Step / (32 * Width);
+  static constexpr int Loads = Coded ? Wide / 8 : Wide * Step / (32 * Width);
   static constexpr int Wanted = (Sums * Groups * Products > (Tensor ? 32 : 16) ? 8 : 16) / Stages;
-  static constexpr int Together = Wanted > Loads* Products ? Wanted / (Loads * Products) : 1;
-  // Contiguous elements of a thin line that a thread multiplies in a step, and their words.
+  static constexpr int Together = !Coded && Wanted > Loads* Products ? Wanted / (Loads * Products)
+                                                                     : 1;
+  // Contiguous elements of a thin line that a thread multiplies in a step, and their words. Codes
+  // become elements piece by piece.
   static constexpr int Depth = Step / 4;
   static constexpr int Words = Depth * static_cast<int>(sizeof(T)) / 4;
+  static constexpr int Pieces = Coded ? Depth / Width : 1;
+  static constexpr int PieceDepth = Depth / Pieces, PieceWords = Words / Pieces;
+  // Scales of a load.
+  static constexpr int Parts = Coded && Code::Block < Depth ? Depth / Code::Block : 1;
 };
 
 // Element k of line l: data[l · line + k · depth].
@@ -77,25 +87,39 @@ __device__ __forceinline__ void thin_load(unsigned (&words)[4], const typename T
   }
 }
 
-// The loads of a step that starts at contracted element `from`. Load i has 16 bytes of wide line
-// first + 8 · i + number, or 16 bytes of lines at contracted element from + 4 · quarter + i.
-template <typename Tile, bool Vector>
-__device__ __forceinline__ void thin_load_wide(unsigned (&words)[Tile::Loads][4],
-                                               const ThinMatrix<typename Tile::Type>& matrix,
-                                               int first, int wide, int from, int depth) {
+// A thread's loads of a wide matrix in a step that starts at contracted element `from`.
+template <typename Tile, bool Coded = Tile::Coded>
+struct ThinLoads {
+  using Matrix = ThinMatrix<typename Tile::Type>;
+  // Load i has 16 bytes of wide line first + 8 · i + number, or 16 bytes of lines at contracted
+  // element from + 4 · quarter + i.
+  unsigned words[Tile::Loads][4];
+
+  template <bool Vector>
+  __device__ __forceinline__ void load(const Matrix& matrix, int first, int wide, int from,
+                                       int depth) {
 #pragma unroll
-  for (int i = 0; i < Tile::Loads; ++i) {
-    if constexpr (Tile::Along) {
-      const int line = first + 8 * i + thin_number(), k = from + thin_quarter() * Tile::Width;
-      thin_load<Tile, Vector>(words[i], matrix.data + line * matrix.line + k,
-                              line < wide ? depth - k : 0);
-    } else {
-      const int line = first + thin_number() * Tile::Width, k = from + thin_quarter() * 4 + i;
-      thin_load<Tile, Vector>(words[i], matrix.data + k * matrix.depth + line,
-                              k < depth ? wide - line : 0);
+    for (int i = 0; i < Tile::Loads; ++i) {
+      if constexpr (Tile::Along) {
+        const int line = first + 8 * i + thin_number(), k = from + thin_quarter() * Tile::Width;
+        thin_load<Tile, Vector>(words[i], matrix.data + line * matrix.line + k,
+                                line < wide ? depth - k : 0);
+      } else {
+        const int line = first + thin_number() * Tile::Width, k = from + thin_quarter() * 4 + i;
+        thin_load<Tile, Vector>(words[i], matrix.data + k * matrix.depth + line,
+                                k < depth ? wide - line : 0);
+      }
     }
   }
-}
+
+  __device__ __forceinline__ void decode(unsigned (&piece)[Tile::Loads][4], int) const {
+#pragma unroll
+    for (int i = 0; i < Tile::Loads; ++i) {
+#pragma unroll
+      for (int w = 0; w < 4; ++w) piece[i][w] = words[i][w];
+    }
+  }
+};
 
 // An element of the thin matrix. What the compiler takes for read-only memory it would load before
 // the wait for the kernel that writes it.
@@ -108,21 +132,22 @@ __device__ __forceinline__ T thin_element(const T* from) {
   }
 }
 
-// The thread's elements of thin line `line`, of `lines`, in a step.
+// The thread's elements of a piece of thin line `line`, of `lines`, in a step.
 template <typename Tile, bool Vector>
-__device__ __forceinline__ void thin_load_line(unsigned (&words)[Tile::Words],
-                                               const ThinMatrix<typename Tile::Type>& thin,
-                                               int line, int lines, int from, int depth) {
-  const int k = from + thin_quarter() * Tile::Depth;
+__device__ __forceinline__ void thin_load_piece(unsigned (&words)[Tile::PieceWords],
+                                                const ThinMatrix<typename Tile::Type>& thin,
+                                                int line, int lines, int from, int depth,
+                                                int piece) {
+  const int k = from + thin_quarter() * Tile::Depth + piece * Tile::PieceDepth;
   const int valid = line < lines ? depth - k : 0;
   const typename Tile::Type* const at = thin.data + line * thin.line + k * thin.depth;
 #pragma unroll
-  for (int w = 0; w < Tile::Words; ++w) words[w] = 0;
+  for (int w = 0; w < Tile::PieceWords; ++w) words[w] = 0;
   if constexpr (Vector && Tile::ThinAlong) {
-    if (valid > 0) load_aligned<typename Tile::Type, Tile::Depth, false>(words, at);
+    if (valid > 0) load_aligned<typename Tile::Type, Tile::PieceDepth, false>(words, at);
   } else {
 #pragma unroll
-    for (int i = 0; i < Tile::Depth; ++i) {
+    for (int i = 0; i < Tile::PieceDepth; ++i) {
       if (i < valid) place(words, i, thin_element(at + i * thin.depth));
     }
   }
@@ -152,7 +177,7 @@ __device__ __forceinline__ void thin_mma(float (&sums)[Tile::Sums], int at, cons
 template <typename Tile>
 __device__ __forceinline__ void thin_multiply_fragments(float (&sums)[Tile::Sums],
                                                         const unsigned (&words)[Tile::Loads][4],
-                                                        const unsigned (&thin)[Tile::Words]) {
+                                                        const unsigned (&thin)[Tile::PieceWords]) {
 #pragma unroll
   for (int i = 0; i < Tile::Sums / 4; ++i) {
     if constexpr (Tile::Along) {
@@ -178,7 +203,7 @@ __device__ __forceinline__ void thin_multiply_fragments(float (&sums)[Tile::Sums
 template <typename Tile>
 __device__ __forceinline__ void thin_multiply_scalars(float (&sums)[Tile::Sums], int l,
                                                       const unsigned (&words)[Tile::Loads][4],
-                                                      const unsigned (&thin)[Tile::Words]) {
+                                                      const unsigned (&thin)[Tile::PieceWords]) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
 #pragma unroll

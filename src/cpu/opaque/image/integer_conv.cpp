@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cpu/opaque/image/im2col.h"
-#include "cpu/simd/integer_gemm.h"
+#include "cpu/simd/integers/integer_gemm.h"
 #include "redfuser/memory_limit.h"
 
 namespace redfuser::cpu {

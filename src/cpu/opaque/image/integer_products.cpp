@@ -10,7 +10,7 @@
 #include "cpu/opaque/image/conv.h"
 #include "cpu/opaque/image/integer_conv.h"
 #include "cpu/opaque/opaque_kernels.h"
-#include "cpu/simd/integer_gemm.h"
+#include "cpu/simd/integers/integer_gemm.h"
 
 // Products that the integer kernels do not take run in floats, which hold their sums exactly.
 namespace redfuser::cpu {

@@ -105,9 +105,9 @@ std::string microsoft_matmul_nbits(const ExpansionCall& call) {
   }
   body += call.has(4) ? grouped_weights_text(call, rows, depth, blocks)
                       : blocked_weights_text(call, rows, depth, blocks);
-  body += "WT = Transpose<perm = [1, 0]>(W) AF = Cast<to = 1>(A) P = MatMul(AF, WT) ";
-  body += call.has(5) ? "BiasF = Cast<to = 1>(Bias) YF = Add(P, BiasF) " : "YF = Identity(P) ";
-  return body + "Y = CastLike(YF, A) }";
+  // Weights have the type that is multiplied, as ONNX Runtime's do on a GPU.
+  body += fmt::format("WA = Cast<to = {}>(W) WT = Transpose<perm = [1, 0]>(WA) ", call.type(0));
+  return body + (call.has(5) ? "P = MatMul(A, WT) Y = Add(P, Bias) }" : "Y = MatMul(A, WT) }");
 }
 
 // Rows are gathered before they are dequantised, so that a table stays as small as it is stored.

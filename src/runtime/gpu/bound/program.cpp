@@ -253,7 +253,20 @@ void GpuProgram::find_produced_outputs() {
 }
 
 cuda::DevicePointer GpuProgram::constant(ir::ValueId value) const {
-  return constant_memory_.address() + static_cast<uint64_t>(constants_.at(value));
+  const auto placed = constants_.find(value);
+  if (placed != constants_.end()) {
+    return constant_memory_.address() + static_cast<uint64_t>(placed->second);
+  }
+  const std::lock_guard<std::mutex> lock(late_mutex_);
+  cuda::Buffer& memory = late_constants_[value];
+  if (memory.bytes() == 0) {
+    const Tensor& tensor = graph().values[static_cast<size_t>(value)].constant;
+    const codegen::MemoryOrder* order = target_.order_of(value);
+    const Tensor ordered = order ? reordered(tensor, *order) : tensor;
+    memory = cuda::Buffer(device_, static_cast<int64_t>(tensor.bytes()), "a weight");
+    upload(device_, memory, {{ordered, 0}}, 1);
+  }
+  return memory.address();
 }
 
 namespace {

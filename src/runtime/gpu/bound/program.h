@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -44,7 +45,11 @@ class GpuProgram {
   bool has_large_steps() const;
   // Whether a step on the GPU writes the output, or the value that it is an alias of.
   bool produces(ir::ValueId output) const { return produced_.count(output) > 0; }
-  bool has_constant(ir::ValueId value) const { return constants_.count(value) > 0; }
+  bool has_constant(ir::ValueId value) const {
+    return graph().values[static_cast<size_t>(value)].is_constant();
+  }
+  // A constant that no step read at first, but what takes the place of a kernel does, is uploaded
+  // at the first call.
   cuda::DevicePointer constant(ir::ValueId value) const;
   int64_t constant_bytes() const { return constant_memory_.bytes(); }
   // UserError if the constants take more than `memory_limit` bytes; 0: no limit.
@@ -72,6 +77,8 @@ class GpuProgram {
   cuda::Buffer constant_memory_;
   std::set<ir::ValueId> produced_;
   std::map<ir::ValueId, int64_t> constants_;  // offset in constant_memory_
+  mutable std::mutex late_mutex_;
+  mutable std::map<ir::ValueId, cuda::Buffer> late_constants_;
   std::vector<std::string> notes_;
 };
 

@@ -1,5 +1,5 @@
 // Integer products by tiles of 16 rows of 64 bytes (AMX), four tiles of C at a time.
-#include "cpu/simd/integer_gemm.h"
+#include "cpu/simd/integers/integer_gemm.h"
 #include "cpu/simd/isa.h"
 
 #if RF_VECTOR_BYTES == 64 && defined(__linux__)
@@ -15,7 +15,7 @@
 #pragma GCC target("amx-tile,amx-int8")
 #endif
 
-#include "cpu/simd/integer_block.h"
+#include "cpu/simd/integers/integer_block.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "cpu/simd/gemm_kernel.h"
 #include "cpu/simd/gemm_pack.h"
-#include "cpu/simd/integer_gemm.h"
+#include "cpu/simd/integers/integer_gemm.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {

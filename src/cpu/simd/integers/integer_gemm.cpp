@@ -1,13 +1,13 @@
 // Integer products by sums of pairs of 16-bit products (pmaddwd), which every x86 has, and the list
 // of the kernels of an instruction set. Two products of 9-bit numbers cannot overflow; the products
 // of bytes in pairs (pmaddubsw) saturate and are not used.
-#include "cpu/simd/integer_gemm.h"
+#include "cpu/simd/integers/integer_gemm.h"
 #include "cpu/simd/isa.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
-#include "cpu/simd/integer_block.h"
+#include "cpu/simd/integers/integer_block.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {

@@ -1,5 +1,5 @@
 // Integer products by dot products of four bytes, which add to int32 without saturation.
-#include "cpu/simd/integer_gemm.h"
+#include "cpu/simd/integers/integer_gemm.h"
 #include "cpu/simd/isa.h"
 
 #if RF_VECTOR_BYTES >= 32
@@ -21,7 +21,7 @@
 #endif
 #endif
 
-#include "cpu/simd/integer_block.h"
+#include "cpu/simd/integers/integer_block.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {

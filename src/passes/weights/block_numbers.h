@@ -1,0 +1,15 @@
+// The numbers of a matrix in few bits, as they are stored.
+#pragma once
+
+#include "ir/graph.h"
+
+namespace redfuser::passes {
+
+// Sets bits, codes and zero points from integers [lines, depth] of int32 and the zero points of
+// blocks as floats. False if they do not fit in 8 unsigned bits, moved to the range of an unsigned
+// type where they are signed.
+bool set_codes(ir::WeightCodes& codes, const Tensor& integers, const Tensor& zeros);
+// Sets the scales, floats of blocks; false if one of them is no finite number of `dtype`.
+bool set_scales(ir::WeightCodes& codes, const Tensor& scales, DType dtype);
+
+}  // namespace redfuser::passes

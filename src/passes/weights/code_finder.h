@@ -1,0 +1,49 @@
+// Constant matrices that are floats of few bits: (code − zero) · scale in blocks.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "ir/graph.h"
+
+namespace redfuser::passes {
+
+// Follows constants while they are folded, and finds the codes of those that are functions of
+// integers: whatever nodes made them, by their expressions alone.
+class CodeFinder {
+ public:
+  explicit CodeFinder(ir::Graph& graph) : graph_(graph) {}
+
+  // `body` is the element of a constant at `axes`, over reads of constants.
+  void note(ir::ValueId value, const std::vector<ir::Expr>& axes, ir::Expr body);
+  // The codes of a matrix that was noted; null if its elements have no such form, if a code or a
+  // zero point has more than 8 bits, or if a scale is not a number of the matrix' type. Evaluates
+  // the codes on the pool's threads.
+  std::shared_ptr<const ir::WeightCodes> find(ir::ValueId value, ThreadPool& pool);
+
+ private:
+  struct Origin {
+    std::vector<ir::Expr> axes;
+    ir::Expr body;
+  };
+  // element = (code − zero) · scale; zero and scale may be null.
+  struct Parts {
+    ir::Expr code = nullptr, zero = nullptr, scale = nullptr;
+  };
+
+  ir::Expr traced(ir::Expr body) const;
+  bool has_integers(ir::Expr body) const;
+  std::optional<Parts> parts_of(ir::Expr element) const;
+  Parts difference_of(ir::Expr integer) const;
+  bool set_blocks(ir::WeightCodes& codes, const Origin& origin, const Parts& parts) const;
+  bool alike_in_blocks(ir::Expr e, ir::Expr axis, int64_t block) const;
+  Tensor evaluated(const std::vector<ir::Expr>& axes, ir::Expr body, ThreadPool& pool);
+
+  ir::Graph& graph_;
+  std::map<ir::ValueId, Origin> origins_;
+};
+
+}  // namespace redfuser::passes
