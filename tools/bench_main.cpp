@@ -42,11 +42,12 @@ std::vector<WorkloadMaker> workloads(const std::string& suite, const BenchOption
   if (suite == "normgemm") return norm_product_workloads();
   if (suite == "ffn") return ffn_workloads(options.quick);
   if (suite == "quant") return quantised_workloads(options.quick);
+  if (suite == "recurrent") return recurrent_workloads();
   if (suite == "e2e") return model_workloads(options.models);
   if (suite == "gate") return gate_workloads(options.count, options.seed, is_cpu(options));
   fail(
       "--suite is rows, curve, layout, attention, decode, accept, shapes, select, products, moe, "
-      "normgemm, ffn, quant, e2e or gate, not \"{}\"",
+      "normgemm, ffn, quant, recurrent, e2e or gate, not \"{}\"",
       suite);
 }
 

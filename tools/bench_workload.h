@@ -76,6 +76,8 @@ std::vector<WorkloadMaker> ffn_workloads(bool quick);
 // Rows quantised to 8-bit floats for a product; products of 8-bit integers.
 std::vector<WorkloadMaker> quantised_workloads(bool quick);
 std::vector<WorkloadMaker> integer_product_workloads(bool quick);
+// RNN, GRU and LSTM.
+std::vector<WorkloadMaker> recurrent_workloads();
 std::vector<WorkloadMaker> model_workloads(const std::string& folder);
 // Graphs drawn at random, the same for the same seed: cascades of one to five stages over any axes,
 // layout and type; attention of any sizes, types and masks; products beside reductions.

@@ -48,3 +48,11 @@ __device__ __forceinline__ void ptx_store_async(unsigned address, float value, u
       "r"(__float_as_uint(value)), "r"(barrier)
       : "memory");
 }
+// The same of 16 bytes.
+__device__ __forceinline__ void ptx_store_async(unsigned address, uint4 bits, unsigned barrier) {
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1,%2,%3,%4}, "
+      "[%5];" ::"r"(address),
+      "r"(bits.x), "r"(bits.y), "r"(bits.z), "r"(bits.w), "r"(barrier)
+      : "memory");
+}

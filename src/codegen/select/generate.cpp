@@ -11,6 +11,7 @@
 #include "codegen/select/convolution_select.h"
 #include "codegen/select/integer_select.h"
 #include "codegen/select/offers.h"
+#include "codegen/select/recurrent_select.h"
 #include "codegen/select/reduce_select.h"
 #include "codegen/select/rows_select.h"
 #include "fuse/product.h"
@@ -32,7 +33,9 @@ struct Generator {
   void operator()(const fuse::CascadeStep& step) const { generate_cascade(builder, step); }
   void operator()(const fuse::OpaqueStep& step) const {
     const ops::NodeView view(builder.graph, node_of(builder.graph, step));
-    is_convolution(view) ? choose_convolution(builder, view) : generate_opaque(builder, step);
+    if (is_convolution(view)) return choose_convolution(builder, view);
+    if (is_recurrent(view)) return choose_recurrent(builder, view);
+    generate_opaque(builder, step);
   }
   void operator()(const fuse::AliasStep&) const {}
 };
@@ -86,12 +89,13 @@ GpuStep generate(const ir::Graph& graph, const fuse::Step& given, const Target& 
     generate_integer_product(builder, *product, choice);
     return std::move(builder.result);
   }
-  if (is_convolution_family(choice.family)) {
+  const bool convolution = is_convolution_family(choice.family);
+  if (convolution || is_recurrent_family(choice.family)) {
     StepBuilder builder(graph, given, target);
     const auto* opaque = std::get_if<fuse::OpaqueStep>(&given.kind);
     RF_CHECK(opaque != nullptr, "{} computes no such step", to_string(choice));
     const ops::NodeView view(graph, node_of(graph, *opaque));
-    generate_convolution(builder, view, choice);
+    (convolution ? generate_convolution : generate_recurrent)(builder, view, choice);
     return std::move(builder.result);
   }
   const Taken taken(graph, given);
@@ -152,6 +156,7 @@ std::vector<Candidate> kernel_configs(const ir::Graph& graph, const fuse::Step& 
   } else if (const auto* opaque = std::get_if<fuse::OpaqueStep>(&step.kind)) {
     const ops::NodeView view(graph, node_of(graph, *opaque));
     if (is_convolution(view)) choices = convolution_configs(builder, view);
+    if (is_recurrent(view)) choices = recurrent_configs(builder, view);
   }
   if (choices.size() < 2) choices.clear();
   return choices;

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "ops/recurrent/recurrent_layer.h"
+
 namespace redfuser::cpu {
 
-enum class Cell : uint8_t { Rnn, Gru, Lstm };
+using ops::Cell;
 
 struct RecurrentShape {
   Cell cell = Cell::Lstm;

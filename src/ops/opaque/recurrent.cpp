@@ -1,6 +1,7 @@
 // Recurrent layers: RNN, GRU, LSTM, and com.microsoft's LSTM of 8-bit weights. Each step depends on
 // the state of the step before, so they have no lowering.
 #include "base/error.h"
+#include "ops/arguments.h"
 #include "ops/families.h"
 #include "ops/sizes.h"
 
@@ -122,10 +123,21 @@ void infer_quantized_lstm(InferContext& context) {
   infer_states(context, sizes, 2);
 }
 
+// The lengths of the sequences, where they are given.
+std::vector<Positions> sequence_lengths(const LowerContext& context) {
+  if (!context.has_input(4)) return {};
+  const bool batch_first = context.integer("layout", 0) != 0;
+  Positions lengths = index_positions(context, 4, context.shape(0)[batch_first ? 1 : 0]);
+  lengths.what = "length";
+  lengths.low = context.pool().integer(0);
+  lengths.high = lengths.size;
+  return {std::move(lengths)};
+}
+
 constexpr OpDef kOps[] = {
-    {"RNN", "", 1, infer_recurrent<1, 1>, nullptr},
-    {"GRU", "", 1, infer_recurrent<3, 1>, nullptr},
-    {"LSTM", "", 1, infer_recurrent<4, 2>, nullptr},
+    with_positions({"RNN", "", 1, infer_recurrent<1, 1>, nullptr}, sequence_lengths),
+    with_positions({"GRU", "", 1, infer_recurrent<3, 1>, nullptr}, sequence_lengths),
+    with_positions({"LSTM", "", 1, infer_recurrent<4, 2>, nullptr}, sequence_lengths),
     {"DynamicQuantizeLSTM", "com.microsoft", 1, infer_quantized_lstm, nullptr},
 };
 

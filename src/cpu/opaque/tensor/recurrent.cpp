@@ -1,96 +1,29 @@
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-#include <variant>
 
 #include "base/error.h"
 #include "cpu/opaque/opaque_kernels.h"
 #include "cpu/recurrent/byte_matrix.h"
 #include "cpu/recurrent/float_matrix.h"
 #include "cpu/recurrent/layer.h"
+#include "ops/recurrent/recurrent_layer.h"
 #include "redfuser/memory_limit.h"
 
 namespace redfuser::cpu {
 namespace {
 
-struct Activation {
-  const char* name;
-  GateFunction function;
-  bool alpha, beta;
-  double default_alpha, default_beta;
-};
-constexpr Activation kActivations[] = {
-    {"sigmoid", GateFunction::Sigmoid, false, false, 0, 0},
-    {"tanh", GateFunction::Tanh, false, false, 0, 0},
-    {"relu", GateFunction::Relu, false, false, 0, 0},
-    {"affine", GateFunction::Affine, true, true, 1, 0},
-    {"leakyrelu", GateFunction::LeakyRelu, true, false, 0.01, 0},
-    {"thresholdedrelu", GateFunction::ThresholdedRelu, true, false, 1, 0},
-    {"scaledtanh", GateFunction::ScaledTanh, true, true, 1, 1},
-    {"hardsigmoid", GateFunction::HardSigmoid, true, true, 0.2, 0.5},
-    {"elu", GateFunction::Elu, true, false, 1, 0},
-    {"softsign", GateFunction::Softsign, false, false, 0, 0},
-    {"softplus", GateFunction::Softplus, false, false, 0, 0},
-};
-
-template <typename T>
-T attribute_of(const OpaqueCall& call, const std::string& name) {
-  if (!call.has(name)) return {};
-  const auto* value = std::get_if<T>(&call.node().attributes.at(name));
-  if (!value) call.fail(fmt::format("attribute \"{}\" has the wrong kind", name));
-  return *value;
-}
-
-const Activation& activation_of(const OpaqueCall& call, std::string name) {
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  const auto* known = std::find_if(std::begin(kActivations), std::end(kActivations),
-                                   [&](const Activation& a) { return a.name == name; });
-  if (known == std::end(kActivations)) {
-    call.fail(fmt::format("activation \"{}\" is not supported", name));
-  }
-  return *known;
-}
-
-// The gates of every direction; parameters are listed in the order of those that have them.
-std::vector<Gate> gates_of(const OpaqueCall& call, Cell cell, int64_t directions) {
-  std::vector<std::string> defaults = {"Sigmoid", "Tanh", "Tanh"};
-  if (cell == Cell::Gru) defaults.pop_back();
-  if (cell == Cell::Rnn) defaults = {"Tanh"};
-  auto names = attribute_of<std::vector<std::string>>(call, "activations");
-  const auto alphas = attribute_of<std::vector<float>>(call, "activation_alpha");
-  const auto betas = attribute_of<std::vector<float>>(call, "activation_beta");
-  for (int64_t d = 0; !call.has("activations") && d < directions; ++d) {
-    names.insert(names.end(), defaults.begin(), defaults.end());
-  }
-  const size_t needed = defaults.size() * static_cast<size_t>(directions);
-  if (names.size() != needed) {
-    call.fail(fmt::format("{} activations, {} are needed", names.size(), needed));
-  }
-  std::vector<Gate> gates;
-  size_t next_alpha = 0, next_beta = 0;
-  for (const std::string& name : names) {
-    const Activation& known = activation_of(call, name);
-    Gate gate{known.function, known.default_alpha, known.default_beta};
-    if (known.alpha && next_alpha < alphas.size()) gate.alpha = alphas[next_alpha++];
-    if (known.beta && next_beta < betas.size()) gate.beta = betas[next_beta++];
-    gates.push_back(gate);
-  }
-  return gates;
-}
-
-RecurrentShape shape_of(const OpaqueCall& call, Cell cell) {
+RecurrentShape shape_of(const OpaqueCall& call, const ops::RecurrentLayer& layer) {
   const Dims &x = call.dims(0), &r = call.dims(2);
   RecurrentShape shape;
-  shape.cell = cell;
-  shape.batch_first = call.integer("layout", 0) != 0;
+  shape.cell = layer.cell;
+  shape.batch_first = layer.batch_first;
   shape.steps = x[shape.batch_first ? 1 : 0];
   shape.batch = x[shape.batch_first ? 0 : 1];
   shape.input = x[2];
   shape.hidden = r[2];
-  shape.directions = r[0];
-  shape.backward = call.text("direction", "forward") == "reverse";
-  shape.linear_before_reset = call.integer("linear_before_reset", 0) != 0;
+  shape.directions = layer.directions;
+  shape.backward = layer.backward;
+  shape.linear_before_reset = layer.linear_before_reset;
   return shape;
 }
 
@@ -122,7 +55,8 @@ LayerWeights<FloatMatrix<T>> pack_floats(const OpaqueCall& call, const Recurrent
 
 // Reads the inputs and sets the outputs that recurrent layers have in common.
 template <typename Matrix>
-void run_with(OpaqueCall& call, const RecurrentShape& shape, const LayerWeights<Matrix>& weights) {
+void run_with(OpaqueCall& call, const ops::RecurrentLayer& layer, const RecurrentShape& shape,
+              const LayerWeights<Matrix>& weights) {
   using T = typename Matrix::Element;
   const int64_t size = shape.directions * shape.hidden;
   std::vector<Tensor> inputs(8), outputs(3);
@@ -143,11 +77,10 @@ void run_with(OpaqueCall& call, const RecurrentShape& shape, const LayerWeights<
     tensors.peepholes = read(7, 3 * size);
   }
   const std::vector<int64_t> lengths = lengths_of(call, shape);
-  const std::vector<Gate> gates = gates_of(call, shape.cell, shape.directions);
   tensors.lengths = lengths;
-  tensors.gates = gates;
-  tensors.clip = call.real("clip", 0);
-  tensors.coupled = call.integer("input_forget", 0) != 0;
+  tensors.gates = layer.gates;
+  tensors.clip = layer.clip;
+  tensors.coupled = layer.coupled;
 
   const Dims state = shape.batch_first ? Dims{shape.batch, shape.directions, shape.hidden}
                                        : Dims{shape.directions, shape.batch, shape.hidden};
@@ -172,13 +105,13 @@ void run_with(OpaqueCall& call, const RecurrentShape& shape, const LayerWeights<
 }
 
 template <typename T>
-void run_floats(OpaqueCall& call, const RecurrentShape& shape) {
+void run_floats(OpaqueCall& call, const ops::RecurrentLayer& layer, const RecurrentShape& shape) {
   using Weights = LayerWeights<FloatMatrix<T>>;
   const auto pack = [&] { return pack_floats<T>(call, shape); };
   if (call.is_constant(1) && call.is_constant(2)) {
-    run_with(call, shape, call.prepared<Weights>(pack));
+    run_with(call, layer, shape, call.prepared<Weights>(pack));
   } else {
-    run_with(call, shape, pack());
+    run_with(call, layer, shape, pack());
   }
 }
 
@@ -216,9 +149,10 @@ LayerWeights<ByteMatrix> pack_bytes(const OpaqueCall& call, const RecurrentShape
 }
 
 void run_recurrent(OpaqueCall& call, Cell cell) {
-  const RecurrentShape shape = shape_of(call, cell);
-  if (call.dtype(0) == DType::Float64) return run_floats<double>(call, shape);
-  run_floats<float>(call, shape);
+  const ops::RecurrentLayer layer = recurrent_layer(call, cell);
+  const RecurrentShape shape = shape_of(call, layer);
+  if (call.dtype(0) == DType::Float64) return run_floats<double>(call, layer, shape);
+  run_floats<float>(call, layer, shape);
 }
 
 }  // namespace
@@ -228,15 +162,16 @@ void run_gru(OpaqueCall& call) { run_recurrent(call, Cell::Gru); }
 void run_lstm(OpaqueCall& call) { run_recurrent(call, Cell::Lstm); }
 
 void run_dynamic_quantize_lstm(OpaqueCall& call) {
-  RecurrentShape shape = shape_of(call, Cell::Lstm);
+  const ops::RecurrentLayer layer = recurrent_layer(call, Cell::Lstm);
+  RecurrentShape shape = shape_of(call, layer);
   shape.hidden = call.dims(2)[1];
   const auto pack = [&] { return pack_bytes(call, shape); };
   bool constant = true;
   for (const int input : {1, 2, 8, 9, 10, 11}) constant = constant && call.is_constant(input);
   if (constant) {
-    run_with(call, shape, call.prepared<LayerWeights<ByteMatrix>>(pack));
+    run_with(call, layer, shape, call.prepared<LayerWeights<ByteMatrix>>(pack));
   } else {
-    run_with(call, shape, pack());
+    run_with(call, layer, shape, pack());
   }
 }
 

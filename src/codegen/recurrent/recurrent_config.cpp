@@ -1,0 +1,168 @@
+#include "codegen/recurrent/recurrent_config.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace redfuser::codegen {
+namespace {
+
+constexpr int kPortableBlocks = 8;  // of a cluster
+constexpr int kTileBytes = 1024;
+
+int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// The counts of BlockRows (src/device/recurrent/rows.cuh) for `count` rows.
+struct Rows {
+  Rows(const RecurrentForm& form, const RecurrentConfig& config, int64_t count)
+      : halves(size_of(form.dtype) == 2), batch(config.batch) {
+    const int64_t most = halves ? 2 : 4;
+    tiles = up(count, height());
+    places = up(form.hidden, depth());
+    while (groups < RecurrentConfig::kWarps && up(tiles, groups) > most) groups *= 2;
+    rounds = up(tiles, groups * std::min(up(tiles, groups), most));
+    slices = std::min<int64_t>(RecurrentConfig::kWarps / groups, places);
+    resident = std::min<int64_t>(config.resident, places);
+  }
+  int64_t height() const { return halves ? 16 : 32; }  // of a tile
+  int64_t depth() const { return halves ? 32 : 8; }
+  int64_t resident_bytes() const { return tiles * resident * kTileBytes; }
+  int64_t streamed_bytes() const { return tiles * (places - resident) * kTileBytes; }
+  int64_t sum_bytes() const { return slices * batch * (tiles * height() + 4) * 4; }
+
+  // Cycles of a step: multiplications, or accesses to shared memory.
+  double cycles() const {
+    // Products per cycle of a multiprocessor; bytes of shared memory per cycle. All lanes read one
+    // vector of h where a lane has a row.
+    constexpr double kTensorRate = 1100, kLaneRate = 110, kBankBytes = 115;
+    const double work = static_cast<double>(tiles * height() * batch * places * depth()) /
+                        (halves ? kTensorRate : kLaneRate);
+    const double reads = static_cast<double>(groups * rounds * batch * places * depth());
+    const double accesses = static_cast<double>(tiles * places * kTileBytes + 2 * sum_bytes()) +
+                            reads * (halves ? 2 : 32);
+    return std::max(work, accesses / kBankBytes);
+  }
+
+  bool halves;
+  int64_t batch, tiles = 0, places = 0, groups = 1, rounds = 1, slices = 1, resident = 0;
+};
+
+// Those of a phase each.
+std::vector<Rows> rows_of(const RecurrentForm& form, const RecurrentConfig& config) {
+  const int64_t units = recurrent_units(form, config);
+  if (!form.two_phases()) return {Rows(form, config, form.gates() * units)};
+  return {Rows(form, config, 2 * units), Rows(form, config, units)};
+}
+
+// The most resident tiles that fit: all, or equal shares of the slices.
+bool fill_memory(const RecurrentForm& form, const Target& target, RecurrentConfig& config) {
+  config.resident = 0;
+  const int64_t room = target.shared_bytes - recurrent_shared_bytes(form, config);
+  if (room < 0) return false;
+  int64_t tiles = 0, unit = 1, places = 0;
+  for (const Rows& rows : rows_of(form, config)) {
+    tiles += rows.tiles;
+    unit = std::max(unit, rows.slices);
+    places = rows.places;
+  }
+  const int64_t most = room / (tiles * kTileBytes);
+  config.resident = static_cast<int>(most >= places ? places : most / unit * unit);
+  return true;
+}
+
+// Microseconds, of the kernel alone.
+double recurrent_time(const RecurrentForm& form, const RecurrentConfig& config,
+                      const Target& target, double steps, int64_t batch) {
+  // Cycles: of a phase's barriers and gates, of an exchange, to which each block adds a share, of a
+  // cell of a thread; bytes per cycle of a multiprocessor from L2, and to the other blocks.
+  constexpr double kPhase = 700, kExchange = 900, kExchangeShare = 25, kCell = 120;
+  constexpr double kLoaded = 40, kSent = 32;
+  // The share of multiprocessors that large clusters fill.
+  constexpr double kFilled = 0.85;
+  const int64_t units = recurrent_units(form, config);
+  const auto bytes = static_cast<int64_t>(size_of(form.dtype));
+  const double blocks =
+      static_cast<double>(form.layer.directions * up(batch, config.batch) * config.blocks);
+  const double room = (config.blocks > 2 ? kFilled : 1) * target.multiprocessors;
+  const double turns = std::ceil(blocks / room), together = std::min(blocks, room);
+  double step = 0, prologue = 0;  // microseconds
+  for (const Rows& rows : rows_of(form, config)) {
+    const auto streamed = static_cast<double>(rows.streamed_bytes());
+    const double loads =
+        std::max(target.microseconds(streamed / kLoaded), together * streamed / target.l2_rate());
+    double cycles = kPhase + kCell * std::ceil(static_cast<double>(units * config.batch) /
+                                               (32 * RecurrentConfig::kWarps));
+    if (config.blocks > 1) {
+      const auto sent = static_cast<double>(config.batch * units * bytes * config.blocks);
+      cycles += kExchange + kExchangeShare * config.blocks + sent / kSent;
+    }
+    step += target.microseconds(cycles) + std::max(target.microseconds(rows.cycles()), loads);
+    prologue += target.microseconds(static_cast<double>(rows.resident_bytes()) / kLoaded);
+  }
+  const auto weights = static_cast<double>(form.columns() * form.hidden * bytes);
+  if (weights > static_cast<double>(target.l2_bytes)) {
+    // What is not resident is read from memory.
+    double streamed = 0;
+    for (const Rows& rows : rows_of(form, config)) {
+      streamed += static_cast<double>(rows.streamed_bytes() * config.blocks) *
+                  static_cast<double>(form.layer.directions);
+    }
+    step = std::max(step, streamed / target.dram_rate);
+  }
+  return select::kLaunchTime + turns * (prologue + steps * step);
+}
+
+}  // namespace
+
+const char* RecurrentConfig::family() const {
+  return blocks > kPortableBlocks ? kWideRecurrentFamily
+         : blocks > 1             ? kClusterRecurrentFamily
+                                  : kBlockRecurrentFamily;
+}
+
+RecurrentConfig RecurrentConfig::of(const KernelConfig& choice) {
+  return {choice.at("blocks"), choice.at("batch"), choice.at("resident")};
+}
+
+int recurrent_units(const RecurrentForm& form, const RecurrentConfig& config) {
+  return static_cast<int>(up(up(form.hidden, config.blocks), 8) * 8);
+}
+
+int64_t recurrent_shared_bytes(const RecurrentForm& form, const RecurrentConfig& config) {
+  const int64_t units = recurrent_units(form, config),
+                bytes = static_cast<int64_t>(size_of(form.dtype));
+  int64_t resident = 0, sums = 0, depth = 1;
+  for (const Rows& rows : rows_of(form, config)) {
+    resident += rows.resident_bytes();
+    sums = std::max(sums, rows.sum_bytes());
+    depth = rows.depth();
+  }
+  const int64_t tiles = up(config.blocks * units, depth);
+  const int64_t pitch = (bytes == 2 ? tiles | 1 : tiles) * depth;
+  const int64_t states = 2 * config.batch * pitch * bytes, piece = config.batch * units * bytes;
+  const int64_t parameters = (form.gates() + 4) * units * 4, cells = 2 * config.batch * units * 4;
+  constexpr int64_t kBarriers = 16;
+  return resident + states + piece + sums + parameters + cells + config.batch * 4 + kBarriers;
+}
+
+std::vector<Candidate> recurrent_choices(const RecurrentForm& form, const Target& target,
+                                         double steps, int64_t batch) {
+  const bool clusters = target.architecture >= 90 && target.architecture < 120 && !target.portable;
+  std::vector<Candidate> choices;
+  for (const int blocks : {1, 2, 4, 8, 16}) {
+    if (blocks > 1 && !clusters) break;
+    for (const int sequences : {8, 16, 32}) {
+      if (sequences > 8 && sequences >= 2 * batch) break;
+      if (sequences > 16 && size_of(form.dtype) == 4) break;
+      RecurrentConfig config{blocks, sequences, 0};
+      if ((blocks - 1) * recurrent_units(form, config) >= form.hidden) continue;
+      if (!fill_memory(form, target, config)) continue;
+      choices.push_back({{config.family(), config.parameters()},
+                         recurrent_time(form, config, target, steps, batch)});
+    }
+  }
+  std::stable_sort(choices.begin(), choices.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
+  return choices;
+}
+
+}  // namespace redfuser::codegen

@@ -1,0 +1,41 @@
+// The configurations of recurrent layers (src/device/recurrent), with their estimated times.
+#pragma once
+
+#include <vector>
+
+#include "codegen/core/kernel_config.h"
+#include "codegen/recurrent/recurrent_form.h"
+
+namespace redfuser::codegen {
+
+// By the blocks that share a direction: more than any GPU allows without being asked, up to that,
+// or one.
+inline constexpr const char* kWideRecurrentFamily = "recurrent_wide";
+inline constexpr const char* kClusterRecurrentFamily = "recurrent_cluster";
+inline constexpr const char* kBlockRecurrentFamily = "recurrent_block";
+
+struct RecurrentConfig {
+  static constexpr int kWarps = 8;  // of a block
+
+  int blocks = 1;    // of a cluster, which have the units of a direction
+  int batch = 8;     // sequences of a cluster
+  int resident = 0;  // tiles along the states, of R, that are in shared memory
+
+  const char* family() const;
+  Parameters parameters() const {
+    return {{"blocks", blocks}, {"batch", batch}, {"resident", resident}};
+  }
+  static RecurrentConfig of(const KernelConfig& choice);
+};
+
+// Units of a block: whole vectors of 16 bytes.
+int recurrent_units(const RecurrentForm& form, const RecurrentConfig& config);
+// Shared memory of a block: LayerConfig::kBytes.
+int64_t recurrent_shared_bytes(const RecurrentForm& form, const RecurrentConfig& config);
+
+// All configurations that fit, for `steps` steps of `batch` sequences, the fastest by estimate
+// first. Times are those of the kernel alone.
+std::vector<Candidate> recurrent_choices(const RecurrentForm& form, const Target& target,
+                                         double steps, int64_t batch);
+
+}  // namespace redfuser::codegen

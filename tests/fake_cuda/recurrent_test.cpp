@@ -1,0 +1,76 @@
+// Recurrent layers: their clusters are launched as a driver allows them, and where it does not, the
+// next family is taken.
+#include <algorithm>
+
+#include "fake_cuda/device_harness.h"
+#include "support/recurrent_graphs.h"
+
+namespace redfuser::device_tests {
+namespace {
+
+using redfuser::testing::recurrent_model;
+using redfuser::testing::RecurrentCase;
+
+class Recurrent : public FakeGpu {
+ protected:
+  static constexpr RecurrentCase kLayer = {"lstm", "LSTM", 512, "float16", "bidirectional",
+                                           "",     "bl",   "t", "n",       64};
+
+  static NamedTensors inputs(int64_t steps, int64_t batch, int length) {
+    NamedTensors inputs = {{"x", Tensor(DType::Float16, {steps, batch, 64})},
+                           {"w", Tensor(DType::Float16, {2, 2048, 64})},
+                           {"r", Tensor(DType::Float16, {2, 2048, 512})},
+                           {"b", Tensor(DType::Float16, {2, 4096})},
+                           {"l", Tensor(DType::Int32, {batch})}};
+    std::fill_n(inputs.at("l").as<int>(), batch, length);
+    return inputs;
+  }
+  static std::string family(const Session& session) {
+    return session.step_facts().at(0).kernels.back().family;
+  }
+  unsigned blocks() const {
+    unsigned most = 0;
+    for (const auto& launch : gpu->launches) most = std::max(most, launch.grid[0]);
+    return most;
+  }
+};
+
+TEST_F(Recurrent, LaunchesAClusterForEveryDirectionAndTileOfTheBatch) {
+  Session session(compile(Model::parse(recurrent_model(kLayer))), options);
+  for (const int64_t batch : {1, 8, 33}) {
+    gpu->launches.clear();
+    session.run(inputs(5, batch, 3));
+    EXPECT_TRUE(gpu->refusals.empty()) << gpu->refusals[0];
+    EXPECT_EQ(gpu->launches.size(), 2u) << "a product and a kernel for " << batch;
+    EXPECT_EQ(blocks() % 32, 0u);
+  }
+  EXPECT_EQ(family(session), "recurrent_wide");
+}
+
+TEST_F(Recurrent, SmallerClustersServeWhereLargeOnesHaveNoRoom) {
+  gpu->crowded = [](const std::string& text) {
+    return text.find("recurrent_wide") != std::string::npos;
+  };
+  Session session(compile(Model::parse(recurrent_model(kLayer))), options);
+  session.run(inputs(5, 3, 3));
+  EXPECT_EQ(family(session), "recurrent_cluster");
+  EXPECT_TRUE(gpu->refusals.empty());
+}
+
+TEST_F(Recurrent, OneBlockServesBeforeClusters) {
+  gpu->architecture = 80;
+  Session session(compile(Model::parse(recurrent_model(kLayer))), options);
+  session.run(inputs(5, 3, 3));
+  EXPECT_EQ(family(session), "recurrent_block");
+  EXPECT_TRUE(gpu->refusals.empty());
+}
+
+TEST_F(Recurrent, LengthsThatTheHostHasAreChecked) {
+  Session session(compile(Model::parse(recurrent_model(kLayer))), options);
+  for (const int length : {-1, 6}) {
+    expect_mentions(error_of([&] { session.run(inputs(5, 3, length)); }), "length");
+  }
+}
+
+}  // namespace
+}  // namespace redfuser::device_tests
