@@ -388,26 +388,33 @@ void expect_layer(int64_t steps, int64_t batch, double tolerance) {
   layer.check(tolerance);
 }
 
-// Type, cell, linear, units, units of a block, blocks, sequences, warps, resident tiles.
-template <Cell Kind, bool Linear, int Hidden, int Units, int Team, int Batch, int Resident>
-using Floats = LayerConfig<float, Kind, Linear, Hidden, Units, Team, Batch, 2, Resident>;
-template <Cell Kind, bool Linear, int Hidden, int Units, int Team, int Batch, int Resident>
-using Halves = LayerConfig<half_t, Kind, Linear, Hidden, Units, Team, Batch, 2, Resident>;
+// Cell, linear, units, units of a block, blocks, sequences, held and resident tiles.
+template <Cell Kind, bool Linear, int Hidden, int Units, int Team, int Batch, int Held,
+          int Resident>
+using Floats = LayerConfig<float, Kind, Linear, Hidden, Units, Team, Batch, 2, Held, Resident>;
+template <Cell Kind, bool Linear, int Hidden, int Units, int Team, int Batch, int Held,
+          int Resident>
+using Halves = LayerConfig<half_t, Kind, Linear, Hidden, Units, Team, Batch, 2, Held, Resident>;
 
 TEST(RecurrentLayer, OfFloatsAgreesWithDoublePrecision) {
-  expect_layer<Floats<Cell::kLstm, false, 24, 16, 2, 8, 99>>(7, 3, 1e-5);
-  expect_layer<Floats<Cell::kLstm, false, 50, 16, 4, 8, 2>>(4, 9, 1e-5);
-  expect_layer<Floats<Cell::kGru, false, 40, 24, 2, 8, 99>>(6, 5, 1e-5);
-  expect_layer<Floats<Cell::kGru, true, 37, 40, 1, 16, 0>>(5, 12, 1e-5);
-  expect_layer<Floats<Cell::kRnn, false, 17, 8, 4, 8, 2>>(9, 2, 1e-5);
-  expect_layer<Floats<Cell::kLstm, false, 16, 16, 1, 8, 99>>(0, 2, 1e-5);
+  expect_layer<Floats<Cell::kLstm, false, 24, 16, 2, 8, 0, 99>>(7, 3, 1e-5);
+  expect_layer<Floats<Cell::kLstm, false, 50, 16, 4, 8, 0, 2>>(4, 9, 1e-5);
+  expect_layer<Floats<Cell::kGru, false, 40, 24, 2, 8, 0, 99>>(6, 5, 1e-5);
+  expect_layer<Floats<Cell::kGru, true, 37, 40, 1, 16, 0, 0>>(5, 12, 1e-5);
+  expect_layer<Floats<Cell::kRnn, false, 17, 8, 4, 8, 0, 2>>(9, 2, 1e-5);
+  expect_layer<Floats<Cell::kLstm, false, 16, 16, 1, 8, 0, 99>>(0, 2, 1e-5);
+  expect_layer<Floats<Cell::kLstm, false, 50, 16, 4, 8, 1, 2>>(4, 3, 1e-5);
+  expect_layer<Floats<Cell::kGru, false, 40, 24, 2, 8, 9, 0>>(4, 5, 1e-5);
 }
 
 TEST(RecurrentLayer, OfHalvesAgreesWithDoublePrecision) {
-  expect_layer<Halves<Cell::kLstm, false, 48, 24, 2, 8, 99>>(5, 3, 4e-3);
-  expect_layer<Halves<Cell::kGru, false, 70, 40, 2, 16, 2>>(4, 11, 4e-3);
-  expect_layer<Halves<Cell::kGru, true, 40, 40, 1, 8, 0>>(4, 5, 4e-3);
-  expect_layer<Halves<Cell::kRnn, false, 33, 16, 4, 8, 0>>(6, 4, 4e-3);
+  expect_layer<Halves<Cell::kLstm, false, 48, 24, 2, 8, 0, 99>>(5, 3, 4e-3);
+  expect_layer<Halves<Cell::kGru, false, 70, 40, 2, 16, 0, 2>>(4, 11, 4e-3);
+  expect_layer<Halves<Cell::kGru, true, 40, 40, 1, 8, 0, 0>>(4, 5, 4e-3);
+  expect_layer<Halves<Cell::kRnn, false, 33, 16, 4, 8, 0, 0>>(6, 4, 4e-3);
+  expect_layer<Halves<Cell::kRnn, false, 33, 16, 4, 8, 2, 0>>(6, 4, 4e-3);
+  expect_layer<Halves<Cell::kGru, false, 70, 16, 8, 8, 1, 99>>(4, 3, 4e-3);
+  expect_layer<Halves<Cell::kLstm, false, 100, 8, 16, 8, 1, 2>>(3, 3, 4e-3);
 }
 
 }  // namespace

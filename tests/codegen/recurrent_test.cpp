@@ -42,6 +42,51 @@ TEST_P(CodegenRecurrent, CompilesWithoutSpills) {
   expect_compiles(kernels, target.architecture, 0);
 }
 
+// The kernel of each choice for a run, on the GPU of the largest clusters; two of them are
+// compiled.
+TEST_P(CodegenRecurrent, EveryChoiceIsAKernelOfItsOwn) {
+  const auto& [c, target] = GetParam();
+  if (!Compiler::find()) GTEST_SKIP() << "no libnvrtc";
+  if (target.architecture != 90) return;
+  const Program program = compile(Model::parse(recurrent_model(c)));
+  const runtime::CompiledProgram& compiled = *program.handle();
+  const fuse::Step& step = compiled.plan.steps.front();
+  const std::vector<int64_t> symbols(compiled.symbol_names.size() + 1024, 24);
+  const auto choices = kernel_configs(compiled.graph(), step, target, symbols);
+  ASSERT_GE(choices.size(), 2u);
+  std::set<std::string> texts;
+  for (const codegen::Candidate& candidate : choices) {
+    const codegen::GpuStep form = generate(compiled.graph(), step, target, candidate.choice);
+    const auto& launch = std::get<codegen::KernelLaunch>(form.calls.back());
+    EXPECT_TRUE(texts.insert(launch.source).second) << to_string(candidate.choice);
+    EXPECT_LE(launch.shared, target.shared_bytes) << to_string(candidate.choice);
+    if (texts.size() <= 2) expect_compiles({launch}, target.architecture, 0);
+  }
+  const codegen::GpuStep chosen = generate(compiled.graph(), step, target);
+  std::string running;
+  for (const codegen::GpuCall& call : chosen.calls) {
+    const auto* launch = std::get_if<codegen::KernelLaunch>(&call);
+    if (launch != nullptr && evaluate_size(launch->grid[0], symbols) > 0) running = launch->source;
+  }
+  const codegen::GpuStep first = generate(compiled.graph(), step, target, choices.front().choice);
+  EXPECT_EQ(std::get<codegen::KernelLaunch>(first.calls.back()).source, running);
+}
+
+TEST(CodegenRecurrentRefusals, NameTheReason) {
+  const std::pair<RecurrentCase, const char*> cases[] = {
+      {{"doubles", "LSTM", 8, "double"}, "float64"},
+      {{"no_room", "LSTM", 2048}, "no room"},
+  };
+  for (const auto& [c, reason] : cases) {
+    try {
+      generate_model(Model::parse(recurrent_model(c)), kTargets[0]);
+      ADD_FAILURE() << c.name;
+    } catch (const UserError& error) {
+      EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Cases, CodegenRecurrent,
                          ::testing::Combine(::testing::ValuesIn(kCases),
                                             ::testing::ValuesIn(kTargets)),

@@ -13,8 +13,11 @@ using redfuser::testing::RecurrentCase;
 
 class Recurrent : public FakeGpu {
  protected:
-  static constexpr RecurrentCase kLayer = {"lstm", "LSTM", 512, "float16", "bidirectional",
-                                           "",     "bl",   "t", "n",       64};
+  // Of any batch, and of three sequences.
+  static constexpr RecurrentCase kAny = {"any", "LSTM", 512, "float16", "bidirectional",
+                                         "",    "bl",   "t", "n",       64};
+  static constexpr RecurrentCase kThree = {"three", "LSTM", 512, "float16", "bidirectional",
+                                           "",      "bl",   "t", "3",       64};
 
   static NamedTensors inputs(int64_t steps, int64_t batch, int length) {
     NamedTensors inputs = {{"x", Tensor(DType::Float16, {steps, batch, 64})},
@@ -36,22 +39,28 @@ class Recurrent : public FakeGpu {
 };
 
 TEST_F(Recurrent, LaunchesAClusterForEveryDirectionAndTileOfTheBatch) {
-  Session session(compile(Model::parse(recurrent_model(kLayer))), options);
+  Session session(compile(Model::parse(recurrent_model(kAny))), options);
   for (const int64_t batch : {1, 8, 33}) {
     gpu->launches.clear();
     session.run(inputs(5, batch, 3));
     EXPECT_TRUE(gpu->refusals.empty()) << gpu->refusals[0];
     EXPECT_EQ(gpu->launches.size(), 2u) << "a product and a kernel for " << batch;
-    EXPECT_EQ(blocks() % 32, 0u);
+    EXPECT_EQ(blocks() % 16, 0u) << "whole clusters for " << batch;
   }
+}
+
+TEST_F(Recurrent, SixteenBlocksHaveADirection) {
+  Session session(compile(Model::parse(recurrent_model(kThree))), options);
+  session.run(inputs(5, 3, 3));
   EXPECT_EQ(family(session), "recurrent_wide");
+  EXPECT_EQ(blocks(), 32u);
 }
 
 TEST_F(Recurrent, SmallerClustersServeWhereLargeOnesHaveNoRoom) {
   gpu->crowded = [](const std::string& text) {
     return text.find("recurrent_wide") != std::string::npos;
   };
-  Session session(compile(Model::parse(recurrent_model(kLayer))), options);
+  Session session(compile(Model::parse(recurrent_model(kThree))), options);
   session.run(inputs(5, 3, 3));
   EXPECT_EQ(family(session), "recurrent_cluster");
   EXPECT_TRUE(gpu->refusals.empty());
@@ -59,14 +68,14 @@ TEST_F(Recurrent, SmallerClustersServeWhereLargeOnesHaveNoRoom) {
 
 TEST_F(Recurrent, OneBlockServesBeforeClusters) {
   gpu->architecture = 80;
-  Session session(compile(Model::parse(recurrent_model(kLayer))), options);
+  Session session(compile(Model::parse(recurrent_model(kThree))), options);
   session.run(inputs(5, 3, 3));
   EXPECT_EQ(family(session), "recurrent_block");
   EXPECT_TRUE(gpu->refusals.empty());
 }
 
 TEST_F(Recurrent, LengthsThatTheHostHasAreChecked) {
-  Session session(compile(Model::parse(recurrent_model(kLayer))), options);
+  Session session(compile(Model::parse(recurrent_model(kThree))), options);
   for (const int length : {-1, 6}) {
     expect_mentions(error_of([&] { session.run(inputs(5, 3, length)); }), "length");
   }

@@ -19,14 +19,20 @@ struct Rows {
     tiles = up(count, height());
     places = up(form.hidden, depth());
     while (groups < RecurrentConfig::kWarps && up(tiles, groups) > most) groups *= 2;
-    rounds = up(tiles, groups * std::min(up(tiles, groups), most));
+    each = std::min(up(tiles, groups), most);
+    rounds = up(tiles, groups * each);
     slices = std::min<int64_t>(RecurrentConfig::kWarps / groups, places);
-    resident = std::min<int64_t>(config.resident, places);
+    held = std::min<int64_t>(config.held * slices, places);
+    resident = std::min<int64_t>(config.resident, places - held);
   }
   int64_t height() const { return halves ? 16 : 32; }  // of a tile
   int64_t depth() const { return halves ? 32 : 8; }
   int64_t resident_bytes() const { return tiles * resident * kTileBytes; }
-  int64_t streamed_bytes() const { return tiles * (places - resident) * kTileBytes; }
+  int64_t streamed_bytes() const { return tiles * (places - held - resident) * kTileBytes; }
+  // Of a thread whose warp holds so many tiles along k.
+  int64_t held_registers(int64_t count) const {
+    return 8 * each * std::min(count, up(places, slices));
+  }
   int64_t sum_bytes() const { return slices * batch * (tiles * height() + 4) * 4; }
 
   // Cycles of a step: multiplications, or accesses to shared memory.
@@ -37,13 +43,15 @@ struct Rows {
     const double work = static_cast<double>(tiles * height() * batch * places * depth()) /
                         (halves ? kTensorRate : kLaneRate);
     const double reads = static_cast<double>(groups * rounds * batch * places * depth());
-    const double accesses = static_cast<double>(tiles * places * kTileBytes + 2 * sum_bytes()) +
-                            reads * (halves ? 2 : 32);
+    const double accesses =
+        static_cast<double>(tiles * (places - held) * kTileBytes + 2 * sum_bytes()) +
+        reads * (halves ? 2 : 32);
     return std::max(work, accesses / kBankBytes);
   }
 
   bool halves;
-  int64_t batch, tiles = 0, places = 0, groups = 1, rounds = 1, slices = 1, resident = 0;
+  int64_t batch, tiles = 0, places = 0, groups = 1, each = 1, rounds = 1, slices = 1;
+  int64_t held = 0, resident = 0;  // along k, of all slices
 };
 
 // Those of a phase each.
@@ -62,14 +70,64 @@ bool fill_memory(const RecurrentForm& form, const Target& target, RecurrentConfi
   for (const Rows& rows : rows_of(form, config)) {
     tiles += rows.tiles;
     unit = std::max(unit, rows.slices);
-    places = rows.places;
+    places = std::max(places, rows.places - rows.held);
   }
   const int64_t most = room / (tiles * kTileBytes);
   config.resident = static_cast<int>(most >= places ? places : most / unit * unit);
   return true;
 }
 
-// Microseconds, of the kernel alone.
+// The most tiles of a warp that registers have room for; as many as there are, at most.
+int most_held(const RecurrentForm& form, const RecurrentConfig& config) {
+  const bool halves = size_of(form.dtype) == 2;
+  const int64_t room = halves ? (config.batch <= 16 ? 128 : 64) : (config.batch <= 8 ? 64 : 0);
+  const std::vector<Rows> parts = rows_of(form, config);
+  const auto registers_of = [&](int held) {
+    int64_t used = 0;
+    for (const Rows& rows : parts) used += rows.held_registers(held);
+    return used;
+  };
+  for (const Rows& rows : parts) {
+    if (rows.rounds > 1) return 0;
+  }
+  int held = 0;
+  while (registers_of(held + 1) > registers_of(held) && registers_of(held + 1) <= room) ++held;
+  return held;
+}
+
+}  // namespace
+
+const char* RecurrentConfig::family() const {
+  return blocks > kPortableBlocks ? kWideRecurrentFamily
+         : blocks > 1             ? kClusterRecurrentFamily
+                                  : kBlockRecurrentFamily;
+}
+
+RecurrentConfig RecurrentConfig::of(const KernelConfig& choice) {
+  return {choice.at("blocks"), choice.at("batch"), choice.at("held"), choice.at("resident")};
+}
+
+int recurrent_units(const RecurrentForm& form, const RecurrentConfig& config) {
+  return static_cast<int>(up(up(form.hidden, config.blocks), 8) * 8);
+}
+
+int64_t recurrent_shared_bytes(const RecurrentForm& form, const RecurrentConfig& config) {
+  const int64_t units = recurrent_units(form, config),
+                bytes = static_cast<int64_t>(size_of(form.dtype));
+  int64_t resident = 0, sums = 0, depth = 1;
+  for (const Rows& rows : rows_of(form, config)) {
+    resident += rows.resident_bytes();
+    sums = std::max(sums, rows.sum_bytes());
+    depth = rows.depth();
+  }
+  const int64_t tiles = up(config.blocks * units, depth);
+  const int64_t pitch = (bytes == 2 ? tiles | 1 : tiles) * depth;
+  const int64_t states = 2 * config.batch * pitch * bytes, piece = config.batch * units * bytes;
+  const int64_t parameters = (form.gates() + 4) * units * 4, cells = 2 * config.batch * units * 4;
+  constexpr int64_t kBarriers = 16;
+  return resident + states + piece + sums + parameters + cells + config.batch * 4 + kBarriers;
+}
+
 double recurrent_time(const RecurrentForm& form, const RecurrentConfig& config,
                       const Target& target, double steps, int64_t batch) {
   // Cycles: of a phase's barriers and gates, of an exchange, to which each block adds a share, of a
@@ -111,53 +169,23 @@ double recurrent_time(const RecurrentForm& form, const RecurrentConfig& config,
   return select::kLaunchTime + turns * (prologue + steps * step);
 }
 
-}  // namespace
-
-const char* RecurrentConfig::family() const {
-  return blocks > kPortableBlocks ? kWideRecurrentFamily
-         : blocks > 1             ? kClusterRecurrentFamily
-                                  : kBlockRecurrentFamily;
-}
-
-RecurrentConfig RecurrentConfig::of(const KernelConfig& choice) {
-  return {choice.at("blocks"), choice.at("batch"), choice.at("resident")};
-}
-
-int recurrent_units(const RecurrentForm& form, const RecurrentConfig& config) {
-  return static_cast<int>(up(up(form.hidden, config.blocks), 8) * 8);
-}
-
-int64_t recurrent_shared_bytes(const RecurrentForm& form, const RecurrentConfig& config) {
-  const int64_t units = recurrent_units(form, config),
-                bytes = static_cast<int64_t>(size_of(form.dtype));
-  int64_t resident = 0, sums = 0, depth = 1;
-  for (const Rows& rows : rows_of(form, config)) {
-    resident += rows.resident_bytes();
-    sums = std::max(sums, rows.sum_bytes());
-    depth = rows.depth();
-  }
-  const int64_t tiles = up(config.blocks * units, depth);
-  const int64_t pitch = (bytes == 2 ? tiles | 1 : tiles) * depth;
-  const int64_t states = 2 * config.batch * pitch * bytes, piece = config.batch * units * bytes;
-  const int64_t parameters = (form.gates() + 4) * units * 4, cells = 2 * config.batch * units * 4;
-  constexpr int64_t kBarriers = 16;
-  return resident + states + piece + sums + parameters + cells + config.batch * 4 + kBarriers;
-}
-
 std::vector<Candidate> recurrent_choices(const RecurrentForm& form, const Target& target,
                                          double steps, int64_t batch) {
-  const bool clusters = target.architecture >= 90 && target.architecture < 120 && !target.portable;
+  const bool clusters = target.architecture >= 90 && !target.portable;
   std::vector<Candidate> choices;
   for (const int blocks : {1, 2, 4, 8, 16}) {
     if (blocks > 1 && !clusters) break;
     for (const int sequences : {8, 16, 32}) {
       if (sequences > 8 && sequences >= 2 * batch) break;
       if (sequences > 16 && size_of(form.dtype) == 4) break;
-      RecurrentConfig config{blocks, sequences, 0};
+      RecurrentConfig config{blocks, sequences, 0, 0};
       if ((blocks - 1) * recurrent_units(form, config) >= form.hidden) continue;
-      if (!fill_memory(form, target, config)) continue;
-      choices.push_back({{config.family(), config.parameters()},
-                         recurrent_time(form, config, target, steps, batch)});
+      const int most = most_held(form, config);
+      for (config.held = 0; config.held <= most; config.held += std::max(most, 1)) {
+        if (!fill_memory(form, target, config)) continue;
+        choices.push_back({{config.family(), config.parameters()},
+                           recurrent_time(form, config, target, steps, batch)});
+      }
     }
   }
   std::stable_sort(choices.begin(), choices.end(),

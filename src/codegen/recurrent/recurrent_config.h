@@ -17,13 +17,15 @@ inline constexpr const char* kBlockRecurrentFamily = "recurrent_block";
 struct RecurrentConfig {
   static constexpr int kWarps = 8;  // of a block
 
-  int blocks = 1;    // of a cluster, which have the units of a direction
-  int batch = 8;     // sequences of a cluster
-  int resident = 0;  // tiles along the states, of R, that are in shared memory
+  int blocks = 1;  // of a cluster, which have the units of a direction
+  int batch = 8;   // sequences of a cluster
+  // Tiles of R along the states: those of a warp that are in its registers, and those of a block
+  // in shared memory.
+  int held = 0, resident = 0;
 
   const char* family() const;
   Parameters parameters() const {
-    return {{"blocks", blocks}, {"batch", batch}, {"resident", resident}};
+    return {{"blocks", blocks}, {"batch", batch}, {"held", held}, {"resident", resident}};
   }
   static RecurrentConfig of(const KernelConfig& choice);
 };
@@ -33,8 +35,11 @@ int recurrent_units(const RecurrentForm& form, const RecurrentConfig& config);
 // Shared memory of a block: LayerConfig::kBytes.
 int64_t recurrent_shared_bytes(const RecurrentForm& form, const RecurrentConfig& config);
 
-// All configurations that fit, for `steps` steps of `batch` sequences, the fastest by estimate
-// first. Times are those of the kernel alone.
+// Microseconds of the kernel, its launch included, for `steps` steps of `batch` sequences.
+double recurrent_time(const RecurrentForm& form, const RecurrentConfig& config,
+                      const Target& target, double steps, int64_t batch);
+
+// All configurations that fit, the fastest by estimate first.
 std::vector<Candidate> recurrent_choices(const RecurrentForm& form, const Target& target,
                                          double steps, int64_t batch);
 

@@ -48,11 +48,11 @@ class RecurrentText {
   std::string layer() const {
     const int64_t bytes = recurrent_shared_bytes(form_, config_);
     return fmt::format(
-        "using Layer = LayerConfig<{}, Cell::{}, {}, {}, {}, {}, {}, {}, {}>;\n"
+        "using Layer = LayerConfig<{}, Cell::{}, {}, {}, {}, {}, {}, {}, {}, {}>;\n"
         "static_assert(Layer::kBytes == {});\n",
         storage_type(form_.dtype), cell_name(form_.layer.cell), form_.layer.linear_before_reset,
         form_.hidden, recurrent_units(form_, config_), config_.blocks, config_.batch,
-        RecurrentConfig::kWarps, config_.resident, bytes);
+        RecurrentConfig::kWarps, config_.held, config_.resident, bytes);
   }
 
   std::string input(int number) {

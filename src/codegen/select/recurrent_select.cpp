@@ -1,6 +1,7 @@
 #include "codegen/select/recurrent_select.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "codegen/core/size_classes.h"
@@ -52,15 +53,10 @@ class Choice {
   }
 
   // Those of a run's sizes, that of make() first.
-  std::vector<Candidate> configs() {
+  std::vector<Candidate> configs() const {
     const int64_t batch = builder_.sizes.of(form_.batch);
-    if (batch <= 0) return {};
-    std::vector<Candidate> all = choices(batch);
-    if (all.empty()) return {};
-    const KernelConfig first = choices(class_of(batch)).front().choice;
-    const auto own =
-        std::find_if(all.begin(), all.end(), [&](const Candidate& c) { return c.choice == first; });
-    return best_choices({own == all.end() ? all.front() : *own}, all);
+    if (batch <= 0 || choices(batch).empty()) return {};
+    return best_choices({timed(running(batch), batch)}, choices(batch, known_steps()));
   }
 
  private:
@@ -83,51 +79,72 @@ class Choice {
     return limit == std::end(kBatchLimits) ? kManySequences : *limit;
   }
 
-  std::vector<Candidate> choices(int64_t batch) const {
-    const int64_t known = builder_.sizes.of(form_.steps);
-    const auto steps = static_cast<double>(known < 0 ? kNominalSteps : known);
-    std::vector<Candidate> all = recurrent_choices(form_, builder_.target, steps, batch);
+  // By these steps, or by those of the model: a kernel is the same whatever its estimated time.
+  std::vector<Candidate> choices(int64_t batch, std::optional<double> steps = {}) const {
+    const ir::Expr own = form_.steps;
+    const int64_t nominal = own->is_constant() ? own->integer : kNominalSteps;
+    std::vector<Candidate> all = recurrent_choices(
+        form_, builder_.target, steps.value_or(static_cast<double>(nominal)), batch);
     std::erase_if(all, [&](const Candidate& c) { return left_out(c.choice.family); });
     return all;
+  }
+  // The choice that a run with this batch has.
+  KernelConfig running(int64_t batch) const { return choices(class_of(batch)).front().choice; }
+
+  double known_steps() const {
+    const int64_t known = builder_.sizes.of(form_.steps);
+    return static_cast<double>(known < 0 ? kNominalSteps : known);
+  }
+  Candidate timed(const KernelConfig& choice, int64_t batch) const {
+    return {choice, recurrent_time(form_, RecurrentConfig::of(choice), builder_.target,
+                                   known_steps(), batch)};
   }
 
   void add_kernel(const KernelConfig& choice, int64_t inputs, ir::Expr when) {
     KernelLaunch launch =
         recurrent_kernel(builder_, view_, form_, RecurrentConfig::of(choice), inputs);
-    for (const Candidate& candidate : configs()) {
-      if (candidate.choice == choice) launch.time = candidate.time;
-    }
+    const int64_t batch = builder_.sizes.of(form_.batch);
+    if (batch > 0) launch.time = timed(choice, batch).time;
     if (when != nullptr && !when->is_constant(1)) {
       launch.grid[0] = pool_.select(when, launch.grid[0], pool_.integer(0));
     }
     builder_.result.calls.push_back(std::move(launch));
   }
 
-  // The product of the inputs is the same in all of them.
-  void add_offers() {
-    const int64_t batch = builder_.sizes.of(form_.batch);
-    const std::vector<Candidate> all = choices(batch > 0 ? class_of(batch) : kManySequences);
-    double product = 0, kernel = 0;
+  // Of the product of the inputs, which is the same in all.
+  double product_time() const {
+    double time = 0;
     for (const GpuCall& call : builder_.result.calls) {
       const auto* launch = std::get_if<KernelLaunch>(&call);
-      const bool own = launch != nullptr && is_recurrent_family(launch->family);
-      const bool runs = !own || builder_.sizes.of(launch->grid[0]) != 0;
-      if (runs) (own ? kernel : product) += time_of(call, builder_.sizes, builder_.target);
+      if (launch != nullptr && is_recurrent_family(launch->family)) continue;
+      time += time_of(call, builder_.sizes, builder_.target);
     }
-    builder_.result.time = product + kernel;
+    return time;
+  }
+
+  // That which runs, then the best of the other families.
+  void add_offers() {
+    const int64_t known = builder_.sizes.of(form_.batch),
+                  batch = known > 0 ? known : kManySequences;
+    const double product = product_time();
+    std::vector<Candidate> all = choices(batch, known_steps());
+    all.insert(all.begin(), timed(running(batch), batch));
     std::vector<Offer>& offers = builder_.result.offers;
+    const auto has = [&](const std::string& family) {
+      return std::any_of(offers.begin(), offers.end(),
+                         [&](const Offer& offer) { return offer.family == family; });
+    };
     for (const Candidate& c : all) {
-      const auto same = [&](const Offer& offer) { return offer.family == c.choice.family; };
-      if (std::any_of(offers.begin(), offers.end(), same)) continue;
-      offers.push_back(
-          {c.choice.family, to_string(c.choice), product + c.time, "", false, to_string(c.choice)});
+      const std::string text = to_string(c.choice);
+      if (!has(c.choice.family)) {
+        offers.push_back({c.choice.family, text, product + c.time, "", false, text});
+      }
     }
     for (const char* family : kFamilies) {
-      const auto same = [&](const Offer& offer) { return offer.family == family; };
-      if (std::any_of(offers.begin(), offers.end(), same)) continue;
-      offers.push_back(
-          {family, "", 0, left_out(family) ? "it fails" : "it has no room for it", false, ""});
+      const char* refusal = left_out(family) ? "it fails" : "its blocks have no room or no units";
+      if (!has(family)) offers.push_back({family, "", 0, refusal, false, ""});
     }
+    builder_.result.time = offers.front().time;
   }
 
   StepBuilder& builder_;

@@ -9,18 +9,19 @@
 enum class Cell { kRnn, kGru, kLstm };
 
 // A direction's units are divided among the Team blocks of a cluster, Units for each; a cluster has
-// Batch sequences. Tiles of R in shared memory: the first Resident along k.
+// Batch sequences. Of the tiles of R along k, Held of each warp are in registers, then Resident in
+// shared memory.
 //
 // `Linear`: of a GRU, r multiplies h · Rᵀ of n with its bias; without it, it multiplies h, whose
 // product is a second phase of each step.
 template <typename T, Cell Kind, bool Linear, int Hidden, int Units, int Team, int Batch, int Warps,
-          int Resident>
+          int Held, int Resident>
 struct LayerConfig {
   using Element = T;
   static constexpr Cell kCell = Kind;
   static constexpr bool kLinear = Linear;
   static constexpr int kHidden = Hidden, kUnits = Units, kTeam = Team, kBatch = Batch;
-  static constexpr int kWarps = Warps, kThreads = Warps * 32, kResident = Resident;
+  static constexpr int kWarps = Warps, kThreads = Warps * 32, kHeld = Held, kResident = Resident;
   static constexpr int kGates = Kind == Cell::kLstm ? 4 : Kind == Cell::kGru ? 3 : 1;
   static constexpr bool kTwoPhases = Kind == Cell::kGru && !Linear;
   static_assert(Team * Units >= Hidden);

@@ -43,7 +43,8 @@ struct LayerRun {
   const LayerTensors<T>& tensors;
   typename Config::Exchange exchange;
   BlockWeights<T> weights;
-  uint4 *first, *second;
+  First first;
+  Second second;  // of two phases
   float *sums, *parameters;
   CellState* states;  // of cells
   int* lengths;       // of the tile's sequences; 0 where there is none
@@ -63,8 +64,8 @@ struct LayerRun {
     weights = {
         tensors.r + static_cast<long long>(direction) * kGates * Config::kHidden * Config::kHidden,
         first_unit, Config::kHidden, tensors.vector};
-    first = reinterpret_cast<uint4*>(shared);
-    second = reinterpret_cast<uint4*>(shared += Config::kFirstBytes);
+    first.resident = reinterpret_cast<uint4*>(shared);
+    second.resident = reinterpret_cast<uint4*>(shared += Config::kFirstBytes);
     exchange.states = reinterpret_cast<T*>(shared += Config::kSecondBytes);
     exchange.piece = reinterpret_cast<T*>(shared += Config::kStateBytes);
     sums = reinterpret_cast<float*>(shared += Config::kPieceBytes);
@@ -76,8 +77,8 @@ struct LayerRun {
 
   __device__ __forceinline__ void run() {
     exchange.open();
-    First::fill(first, weights);
-    if constexpr (Config::kTwoPhases) Second::fill(second, weights);
+    first.fill(weights);
+    if constexpr (Config::kTwoPhases) second.fill(weights);
     load_parameters();
     load_states();
     exchange.begin();
@@ -87,14 +88,14 @@ struct LayerRun {
     for (int step = 0; step < steps; ++step) {
       load_inputs(step);
       if (number > 0) exchange.wait(number);
-      First::multiply(first, weights, exchange.buffer(number), sums);
+      first.multiply(weights, exchange.buffer(number), sums);
       __syncthreads();
       if constexpr (Config::kTwoPhases) {
         reset(step);
         __syncthreads();
         exchange.send(++number);
         exchange.wait(number);
-        Second::multiply(second, weights, exchange.buffer(number), sums);
+        second.multiply(weights, exchange.buffer(number), sums);
         __syncthreads();
       }
       advance(step);

@@ -1,9 +1,10 @@
 // Rows of R that a block multiplies with the states of its batch tile at every step.
 //
 // Of the block's rows, gate after gate, these are `Count` from row `First` on: row i is unit
-// i % kUnits of gate i / kUnits. The tiles (tiles.cuh) of the first kResident places along k are in
-// shared memory; the others are read from memory, mostly L2, at every step. Warps divide the rows
-// into groups, and k into slices, whose sums the reader adds.
+// i % kUnits of gate i / kUnits. Warps divide the rows into groups, and k into slices, whose sums
+// the reader adds. Of the tiles (tiles.cuh) along k, the first kHeld of each slice are in
+// registers, the next kResident of all slices in shared memory; the others are read from memory,
+// mostly L2, at every step.
 #pragma once
 
 #include "device/recurrent/tiles.cuh"
@@ -59,34 +60,45 @@ struct BlockRows {
   static constexpr int kRounds = divide_up(kTiles, kGroups* kEach);
   static constexpr int kWarpSlices = Config::kWarps / kGroups;
   static constexpr int kSlices = kWarpSlices < kPlaces ? kWarpSlices : kPlaces;
-  static constexpr int kResident = Config::kResident < kPlaces ? Config::kResident : kPlaces;
+  static constexpr int kHeld = Config::kHeld;
+  static constexpr int kBegin = kHeld * kSlices < kPlaces ? kHeld * kSlices : kPlaces;
+  static constexpr int kRest = kPlaces - kBegin;
+  static constexpr int kResident = Config::kResident < kRest ? Config::kResident : kRest;
+  static constexpr int kEnd = kBegin + kResident;
   static constexpr int kWords = kTiles * kResident * 64;  // of 16 bytes, in shared memory
   // Sums of a slice: rows of a batch row, with a pitch that avoids bank conflicts.
   static constexpr int kPitch = kTiles * Tile::kRows + 4;
   static constexpr int kSumFloats = kSlices * Config::kBatch * kPitch;
-  static_assert(kResident == kPlaces || kResident % kSlices == 0, "slices have equal shares");
+  static_assert(kResident == kRest || kResident % kSlices == 0, "slices have equal shares");
+  static_assert(kHeld == 0 || kRounds == 1, "a warp holds the tiles of its one round");
+  using Words = uint4[kEach][2];
 
-  // Fills the resident tiles, by all threads.
-  static __device__ __forceinline__ void fill(uint4* resident, const BlockWeights<T>& weights) {
+  uint4* resident;  // kWords of shared memory
+  Words held[kHeld > 0 ? kHeld : 1];
+
+  // Reads what stays, by all threads.
+  __device__ __forceinline__ void fill(const BlockWeights<T>& weights) {
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i) {
+      fetch(held[i], weights, group() * kEach, slice() + i * kSlices, threadIdx.x % 32);
+    }
     if constexpr (kResident > 0) {
+#pragma unroll 4
       for (int i = threadIdx.x; i < kWords; i += Config::kWarps * 32) {
-        const int tile = i / 64 / kResident, place = i / 64 % kResident;
+        const int tile = i / 64 / kResident, place = kBegin + i / 64 % kResident;
         resident[i] = load(weights, tile, place, i / 32 % 2, i % 32);
       }
     }
   }
 
   // sums[slice][batch row][row] of the states h.
-  static __device__ __forceinline__ void multiply(const uint4* resident,
-                                                  const BlockWeights<T>& weights, const T* h,
-                                                  float* sums) {
-    const int warp = threadIdx.x / 32;
-    const int group = warp % kGroups, slice = warp / kGroups;
-    if (kSlices < kWarpSlices && slice >= kSlices) return;
+  __device__ __forceinline__ void multiply(const BlockWeights<T>& weights, const T* h,
+                                           float* sums) const {
+    if (kSlices < kWarpSlices && slice() >= kSlices) return;
 #pragma unroll 1
     for (int round = 0; round < kRounds; ++round) {
-      multiply_tiles(resident, weights, h, sums + slice * Config::kBatch * kPitch, slice,
-                     (round * kGroups + group) * kEach);
+      multiply_tiles(weights, h, sums + slice() * Config::kBatch * kPitch,
+                     (round * kGroups + group()) * kEach);
     }
   }
 
@@ -101,30 +113,35 @@ struct BlockRows {
   }
 
  private:
-  using Words = uint4[kEach][2];
+  static __device__ __forceinline__ int group() { return threadIdx.x / 32 % kGroups; }
+  static __device__ __forceinline__ int slice() { return threadIdx.x / 32 / kGroups; }
 
-  static __device__ __forceinline__ void multiply_tiles(const uint4* resident,
-                                                        const BlockWeights<T>& weights, const T* h,
-                                                        float* sums, int slice, int first) {
-    const int lane = threadIdx.x % 32;
+  __device__ __forceinline__ void multiply_tiles(const BlockWeights<T>& weights, const T* h,
+                                                 float* sums, int first) const {
+    const int lane = threadIdx.x % 32, slice = this->slice();
     float own[kEach][Tile::kSums] = {};
     Words next;
-    if constexpr (kResident < kPlaces) fetch(next, weights, first, kResident + slice, lane);
+    if constexpr (kEnd < kPlaces) fetch(next, weights, first, kEnd + slice, lane);
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i) {
+      const int place = slice + i * kSlices;
+      if ((i + 1) * kSlices > kPlaces && place >= kPlaces) break;
+      Tile::multiply(own, held[i], h + place * Tile::kDepth, Config::kPitch, lane);
+    }
 #pragma unroll 4
-    for (int place = slice; place < kResident; place += kSlices) {
+    for (int place = kBegin + slice; place < kEnd; place += kSlices) {
       Words r;
 #pragma unroll
       for (int i = 0; i < kEach; ++i) {
+        const int tile = tile_of(first, i) * kResident + place - kBegin;
 #pragma unroll
-        for (int v = 0; v < 2; ++v) {
-          r[i][v] = resident[((tile_of(first, i) * kResident + place) * 2 + v) * 32 + lane];
-        }
+        for (int v = 0; v < 2; ++v) r[i][v] = resident[(tile * 2 + v) * 32 + lane];
       }
       Tile::multiply(own, r, h + place * Tile::kDepth, Config::kPitch, lane);
     }
-    if constexpr (kResident < kPlaces) {
+    if constexpr (kEnd < kPlaces) {
 #pragma unroll 2
-      for (int place = kResident + slice; place < kPlaces; place += kSlices) {
+      for (int place = kEnd + slice; place < kPlaces; place += kSlices) {
         Words r;
 #pragma unroll
         for (int i = 0; i < kEach; ++i) {
