@@ -118,6 +118,8 @@ struct LaunchShape {
   // The kernel may start while the kernel before it in the stream still runs (programmatic
   // dependent launch).
   bool early = false;
+  // All blocks run at the same time (cooperative launch).
+  bool together = false;
 };
 
 // A kernel and its arguments: the tensor maps by value, then the 64-bit arguments.
@@ -140,8 +142,8 @@ class Graph {
   Graph& operator=(Graph&& other) noexcept;
   explicit operator bool() const { return exec_ != nullptr; }
   GraphExecHandle handle() const { return exec_; }
-  // Later replays launch this in the place of a recorded kernel; neither has clusters or starts
-  // early. False if the driver refuses.
+  // Later replays launch this in the place of a recorded kernel; neither has clusters, starts
+  // early or runs together. False if the driver refuses.
   bool change(GraphNodeHandle node, const KernelCall& call) const;
 
  private:

@@ -46,6 +46,7 @@ enum FunctionAttribute : int {
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr int kCaptureThreadLocal = 1;
 inline constexpr unsigned kEventRecordExternal = 1;  // while capturing: a node of the graph
+inline constexpr int kAttributeCooperative = 2;
 inline constexpr int kAttributeClusterDimension = 4;
 inline constexpr int kAttributeProgrammaticSerialization = 6;
 

@@ -124,13 +124,18 @@ void Stream::fill_rows(DevicePointer target, int64_t pitch, unsigned char byte, 
 void Stream::launch(const KernelCall& call, const std::string& name) const {
   const LaunchShape& shape = call.shape;
   std::vector<void*> pointers = pointers_of(call);
-  LaunchAttribute attributes[2] = {};
+  LaunchAttribute attributes[3] = {};
   unsigned count = 0;
   if (shape.cluster > 1) {
     LaunchAttribute& attribute = attributes[count++];
     attribute.id = kAttributeClusterDimension;
     attribute.cluster[0] = shape.cluster;
     attribute.cluster[1] = attribute.cluster[2] = 1;
+  }
+  if (shape.together) {
+    LaunchAttribute& attribute = attributes[count++];
+    attribute.id = kAttributeCooperative;
+    attribute.allowed = 1;
   }
   if (shape.early) {
     LaunchAttribute& attribute = attributes[count++];

@@ -31,6 +31,26 @@ __device__ __forceinline__ float ptx_reciprocal(float x) {
   return result;
 }
 
+// Adds 1 to a counter, after all that the thread's block has written before a barrier.
+__device__ __forceinline__ void ptx_count_release(unsigned* counter) {
+  asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(counter) : "memory");
+}
+// What the counters' blocks have written before is visible afterwards.
+__device__ __forceinline__ unsigned ptx_load_acquire(const unsigned* counter) {
+  unsigned value;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(counter) : "memory");
+  return value;
+}
+// 16 bytes from L2.
+__device__ __forceinline__ uint4 ptx_load_global(const void* pointer) {
+  uint4 r;
+  asm volatile("ld.global.cg.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w)
+               : "l"(pointer)
+               : "memory");
+  return r;
+}
+
 // Brings the line of an address to L2.
 __device__ __forceinline__ void ptx_prefetch(const void* pointer) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(pointer));

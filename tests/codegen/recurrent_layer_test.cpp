@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <bit>
 #include <cmath>
@@ -117,6 +118,21 @@ inline void ptx_store_async(unsigned to, uint4 bits, unsigned barrier) {
   barrier_at(barrier).change(0, -16);
 }
 inline void ptx_prefetch(const void*) {}
+inline void ptx_count_release(unsigned* counter) {
+  std::atomic_ref<unsigned>(*counter).fetch_add(1, std::memory_order_release);
+}
+inline unsigned ptx_load_acquire(const unsigned* counter) {
+  std::this_thread::yield();
+  return std::atomic_ref<unsigned>(*const_cast<unsigned*>(counter)).load(std::memory_order_acquire);
+}
+inline uint4 ptx_load_global(const void* from) { return *static_cast<const uint4*>(from); }
+inline unsigned ptx_count(unsigned* counter, unsigned most) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  const unsigned before = *counter;
+  *counter = before == most ? 0 : before + 1;
+  return before;
+}
 
 inline float half_value(unsigned bits) {
   return static_cast<float>(std::bit_cast<_Float16>(static_cast<uint16_t>(bits)));
@@ -210,6 +226,9 @@ class Layer {
 
   Layer(int64_t steps, int64_t batch, bool vector)
       : steps_(steps), batch_(batch), vector_(vector), lengths_(static_cast<size_t>(batch)) {
+    if constexpr (Config::kGrid) {
+      shared_.resize(static_cast<size_t>(2 * batch * Config::Exchange::kShared));
+    }
     x_ = floats(steps * batch * 2 * kRows, 1);
     draw(r_, 2 * kRows * kHidden, 1.5 / std::sqrt(kHidden));
     draw(bias_, 2 * 2 * kRows, 0.3);
@@ -246,10 +265,13 @@ class Layer {
             kHidden,
             batch_ * kHidden,
             kHidden,
-            batch_ * kHidden};
+            batch_ * kHidden,
+            shared_.data(),
+            counters_.data()};
   }
 
   void check(double tolerance) const {
+    EXPECT_EQ(counters_, std::vector<unsigned>(counters_.size()));
     for (int direction = 0; direction < 2; ++direction) {
       for (int64_t b = 0; b < batch_; ++b) check(direction, b, tolerance);
     }
@@ -356,7 +378,8 @@ class Layer {
   bool vector_;
   std::vector<float> x_;
   std::vector<int> lengths_;
-  std::vector<T> r_, bias_, h_, c_, peepholes_, y_, y_h_, y_c_;
+  std::vector<unsigned> counters_ = std::vector<unsigned>(4096);
+  std::vector<T> r_, bias_, h_, c_, peepholes_, y_, y_h_, y_c_, shared_;
 };
 
 template <typename Config>
@@ -388,13 +411,16 @@ void expect_layer(int64_t steps, int64_t batch, double tolerance) {
   layer.check(tolerance);
 }
 
-// Cell, linear, units, units of a block, blocks, sequences, held and resident tiles.
+// Cell, linear, units, units of a block, blocks, sequences, held and resident tiles,
+// through memory.
 template <Cell Kind, bool Linear, int Hidden, int Units, int Team, int Batch, int Held,
-          int Resident>
-using Floats = LayerConfig<float, Kind, Linear, Hidden, Units, Team, Batch, 2, Held, Resident>;
+          int Resident, bool Grid = false>
+using Floats =
+    LayerConfig<float, Kind, Linear, Hidden, Units, Team, Batch, 2, Held, Resident, Grid>;
 template <Cell Kind, bool Linear, int Hidden, int Units, int Team, int Batch, int Held,
-          int Resident>
-using Halves = LayerConfig<half_t, Kind, Linear, Hidden, Units, Team, Batch, 2, Held, Resident>;
+          int Resident, bool Grid = false>
+using Halves =
+    LayerConfig<half_t, Kind, Linear, Hidden, Units, Team, Batch, 2, Held, Resident, Grid>;
 
 TEST(RecurrentLayer, OfFloatsAgreesWithDoublePrecision) {
   expect_layer<Floats<Cell::kLstm, false, 24, 16, 2, 8, 0, 99>>(7, 3, 1e-5);
@@ -404,6 +430,7 @@ TEST(RecurrentLayer, OfFloatsAgreesWithDoublePrecision) {
   expect_layer<Floats<Cell::kRnn, false, 17, 8, 4, 8, 0, 2>>(9, 2, 1e-5);
   expect_layer<Floats<Cell::kLstm, false, 16, 16, 1, 8, 0, 99>>(0, 2, 1e-5);
   expect_layer<Floats<Cell::kLstm, false, 50, 16, 4, 8, 1, 2>>(4, 3, 1e-5);
+  expect_layer<Floats<Cell::kLstm, false, 50, 16, 4, 8, 1, 2, true>>(6, 9, 1e-5);
   expect_layer<Floats<Cell::kGru, false, 40, 24, 2, 8, 9, 0>>(4, 5, 1e-5);
 }
 
@@ -415,6 +442,7 @@ TEST(RecurrentLayer, OfHalvesAgreesWithDoublePrecision) {
   expect_layer<Halves<Cell::kRnn, false, 33, 16, 4, 8, 2, 0>>(6, 4, 4e-3);
   expect_layer<Halves<Cell::kGru, false, 70, 16, 8, 8, 1, 99>>(4, 3, 4e-3);
   expect_layer<Halves<Cell::kLstm, false, 100, 8, 16, 8, 1, 2>>(3, 3, 4e-3);
+  expect_layer<Halves<Cell::kGru, false, 50, 8, 7, 8, 1, 2, true>>(5, 3, 4e-3);
 }
 
 }  // namespace

@@ -66,11 +66,14 @@ TEST_F(Recurrent, SmallerClustersServeWhereLargeOnesHaveNoRoom) {
   EXPECT_TRUE(gpu->refusals.empty());
 }
 
-TEST_F(Recurrent, OneBlockServesBeforeClusters) {
+TEST_F(Recurrent, BeforeClustersBlocksExchangeThroughMemoryOrOneServes) {
   gpu->architecture = 80;
-  Session session(compile(Model::parse(recurrent_model(kThree))), options);
-  session.run(inputs(5, 3, 3));
-  EXPECT_EQ(family(session), "recurrent_block");
+  Session of_three(compile(Model::parse(recurrent_model(kThree))), options);
+  of_three.run(inputs(5, 3, 3));
+  EXPECT_EQ(family(of_three), "recurrent_grid");
+  Session of_any(compile(Model::parse(recurrent_model(kAny))), options);
+  of_any.run(inputs(5, 3, 3));
+  EXPECT_EQ(family(of_any), "recurrent_block");
   EXPECT_TRUE(gpu->refusals.empty());
 }
 

@@ -87,6 +87,8 @@ struct KernelLaunch {
       0;            // static shared memory, with padding to the alignment of the dynamic one, bytes
   int cluster = 1;  // blocks per cluster along x
   bool counter = false;
+  bool together =
+      false;  // all blocks run at the same time: the grid has at most one per multiprocessor
   // Whether the kernel reads constants first, then waits for the launches before it: it may start
   // while they still run (programmatic dependent launch).
   bool prefetches = false;

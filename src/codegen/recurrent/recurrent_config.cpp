@@ -6,7 +6,7 @@
 namespace redfuser::codegen {
 namespace {
 
-constexpr int kPortableBlocks = 8;  // of a cluster
+constexpr int kPortableBlocks = 8, kMostBlocks = 16;  // of a cluster
 constexpr int kTileBytes = 1024;
 
 int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -80,7 +80,9 @@ bool fill_memory(const RecurrentForm& form, const Target& target, RecurrentConfi
 // The most tiles of a warp that registers have room for; as many as there are, at most.
 int most_held(const RecurrentForm& form, const RecurrentConfig& config) {
   const bool halves = size_of(form.dtype) == 2;
-  const int64_t room = halves ? (config.batch <= 16 ? 128 : 64) : (config.batch <= 8 ? 64 : 0);
+  // Sums of more sequences and the code of a second phase have registers too.
+  const int64_t wide = form.two_phases() && config.batch > 8 ? 96 : 128;
+  const int64_t room = halves ? (config.batch <= 16 ? wide : 64) : (config.batch <= 8 ? 64 : 0);
   const std::vector<Rows> parts = rows_of(form, config);
   const auto registers_of = [&](int held) {
     int64_t used = 0;
@@ -95,16 +97,32 @@ int most_held(const RecurrentForm& form, const RecurrentConfig& config) {
   return held;
 }
 
+// All multiprocessors, divided among the teams of a known batch; one block where that is none.
+RecurrentConfig grid_config(const RecurrentForm& form, const Target& target, int sequences) {
+  constexpr int64_t kCounters = 32;  // of a team
+  RecurrentConfig config{1, sequences};
+  if (!form.batch->is_constant() || target.portable) return config;
+  const int64_t tiles = up(std::max<int64_t>(form.batch->integer, 1), sequences);
+  const int64_t teams = form.layer.directions * tiles;
+  if (teams * kCounters > kLaunchCounters || 2 * teams > target.multiprocessors) return config;
+  config.grid = true;
+  config.blocks = static_cast<int>(target.multiprocessors / teams);
+  config.blocks = static_cast<int>(up(form.hidden, recurrent_units(form, config)));
+  return config;
+}
+
 }  // namespace
 
 const char* RecurrentConfig::family() const {
-  return blocks > kPortableBlocks ? kWideRecurrentFamily
-         : blocks > 1             ? kClusterRecurrentFamily
-                                  : kBlockRecurrentFamily;
+  return grid                       ? kGridRecurrentFamily
+         : blocks > kPortableBlocks ? kWideRecurrentFamily
+         : blocks > 1               ? kClusterRecurrentFamily
+                                    : kBlockRecurrentFamily;
 }
 
 RecurrentConfig RecurrentConfig::of(const KernelConfig& choice) {
-  return {choice.at("blocks"), choice.at("batch"), choice.at("held"), choice.at("resident")};
+  return {choice.at("blocks"), choice.at("batch"), choice.at("held"), choice.at("resident"),
+          choice.at("grid") != 0};
 }
 
 int recurrent_units(const RecurrentForm& form, const RecurrentConfig& config) {
@@ -122,7 +140,9 @@ int64_t recurrent_shared_bytes(const RecurrentForm& form, const RecurrentConfig&
   }
   const int64_t tiles = up(config.blocks * units, depth);
   const int64_t pitch = (bytes == 2 ? tiles | 1 : tiles) * depth;
-  const int64_t states = 2 * config.batch * pitch * bytes, piece = config.batch * units * bytes;
+  const int64_t buffers = config.grid ? 1 : 2;
+  const int64_t states = buffers * config.batch * pitch * bytes,
+                piece = config.batch * units * bytes;
   const int64_t parameters = (form.gates() + 4) * units * 4, cells = 2 * config.batch * units * 4;
   constexpr int64_t kBarriers = 16;
   return resident + states + piece + sums + parameters + cells + config.batch * 4 + kBarriers;
@@ -133,6 +153,7 @@ double recurrent_time(const RecurrentForm& form, const RecurrentConfig& config,
   // Cycles: of a phase's barriers and gates, of an exchange, to which each block adds a share, of a
   // cell of a thread; bytes per cycle of a multiprocessor from L2, and to the other blocks.
   constexpr double kPhase = 700, kExchange = 900, kExchangeShare = 25, kCell = 120;
+  constexpr double kGridExchange = 3200;  // through memory
   constexpr double kLoaded = 40, kSent = 32;
   // The share of multiprocessors that large clusters fill.
   constexpr double kFilled = 0.85;
@@ -140,7 +161,7 @@ double recurrent_time(const RecurrentForm& form, const RecurrentConfig& config,
   const auto bytes = static_cast<int64_t>(size_of(form.dtype));
   const double blocks =
       static_cast<double>(form.layer.directions * up(batch, config.batch) * config.blocks);
-  const double room = (config.blocks > 2 ? kFilled : 1) * target.multiprocessors;
+  const double room = (config.blocks > 2 && !config.grid ? kFilled : 1) * target.multiprocessors;
   const double turns = std::ceil(blocks / room), together = std::min(blocks, room);
   double step = 0, prologue = 0;  // microseconds
   for (const Rows& rows : rows_of(form, config)) {
@@ -149,7 +170,10 @@ double recurrent_time(const RecurrentForm& form, const RecurrentConfig& config,
         std::max(target.microseconds(streamed / kLoaded), together * streamed / target.l2_rate());
     double cycles = kPhase + kCell * std::ceil(static_cast<double>(units * config.batch) /
                                                (32 * RecurrentConfig::kWarps));
-    if (config.blocks > 1) {
+    if (config.grid) {
+      const auto received = static_cast<double>(config.batch * units * bytes * config.blocks);
+      cycles += kGridExchange + received / kLoaded;
+    } else if (config.blocks > 1) {
       const auto sent = static_cast<double>(config.batch * units * bytes * config.blocks);
       cycles += kExchange + kExchangeShare * config.blocks + sent / kSent;
     }
@@ -169,24 +193,34 @@ double recurrent_time(const RecurrentForm& form, const RecurrentConfig& config,
   return select::kLaunchTime + turns * (prologue + steps * step);
 }
 
+int64_t recurrent_exchanged(const RecurrentForm& form, const RecurrentConfig& config) {
+  const int64_t teams = form.layer.directions * up(form.batch->integer, config.batch);
+  return teams * 2 * config.batch * config.blocks * recurrent_units(form, config);
+}
+
 std::vector<Candidate> recurrent_choices(const RecurrentForm& form, const Target& target,
                                          double steps, int64_t batch) {
   const bool clusters = target.architecture >= 90 && !target.portable;
+  const bool halves = size_of(form.dtype) == 2;
   std::vector<Candidate> choices;
-  for (const int blocks : {1, 2, 4, 8, 16}) {
-    if (blocks > 1 && !clusters) break;
-    for (const int sequences : {8, 16, 32}) {
-      if (sequences > 8 && sequences >= 2 * batch) break;
-      if (sequences > 16 && size_of(form.dtype) == 4) break;
-      RecurrentConfig config{blocks, sequences, 0, 0};
-      if ((blocks - 1) * recurrent_units(form, config) >= form.hidden) continue;
-      const int most = most_held(form, config);
-      for (config.held = 0; config.held <= most; config.held += std::max(most, 1)) {
-        if (!fill_memory(form, target, config)) continue;
-        choices.push_back({{config.family(), config.parameters()},
-                           recurrent_time(form, config, target, steps, batch)});
-      }
+  const auto add = [&](RecurrentConfig config) {
+    const int most = most_held(form, config);
+    for (config.held = 0; config.held <= most; config.held += std::max(most, 1)) {
+      if (!fill_memory(form, target, config)) continue;
+      choices.push_back({{config.family(), config.parameters()},
+                         recurrent_time(form, config, target, steps, batch)});
     }
+  };
+  for (const int sequences : {8, 16, 32}) {
+    if (sequences > 8 && sequences >= 2 * batch) break;
+    if (sequences > 16 && !halves) break;
+    for (const int blocks : {1, 2, 4, 8, kMostBlocks}) {
+      if (blocks > 1 && !clusters) break;
+      const RecurrentConfig config{blocks, sequences};
+      if ((blocks - 1) * recurrent_units(form, config) < form.hidden) add(config);
+    }
+    const RecurrentConfig grid = grid_config(form, target, sequences);
+    if (grid.blocks > (clusters ? kMostBlocks : 1)) add(grid);
   }
   std::stable_sort(choices.begin(), choices.end(),
                    [](const Candidate& a, const Candidate& b) { return a.time < b.time; });

@@ -20,6 +20,7 @@ class RecurrentText {
         view_(view),
         form_(form),
         config_(config),
+        exchanged_(config.grid ? add_exchanged(builder, form, config) : -1),
         kernel_(builder.kernel()) {}
 
   KernelLaunch launch(int64_t inputs) {
@@ -32,11 +33,18 @@ class RecurrentText {
         kernel_.launch(config_.family(), equations(), {"device/recurrent/layer.cuh"},
                        gate_functor(view_, form_) + layer(), body, RecurrentConfig::kWarps * 32, 1);
     launch.config = config_.parameters();
-    launch.cluster = config_.blocks;
+    launch.cluster = config_.grid ? 1 : config_.blocks;
+    launch.together = config_.grid;
     launch.shared = static_cast<int>(recurrent_shared_bytes(form_, config_));
     launch.grid[0] = pool_.mul(ceil_div(pool_, form_.batch, config_.batch),
                                pool_.integer(form_.layer.directions * config_.blocks));
     return launch;
+  }
+
+  static int64_t add_exchanged(StepBuilder& builder, const RecurrentForm& form,
+                               const RecurrentConfig& config) {
+    const int64_t elements = recurrent_exchanged(form, config);
+    return builder.add_scratch(form.dtype, builder.pool().integer(elements));
   }
 
  private:
@@ -48,11 +56,11 @@ class RecurrentText {
   std::string layer() const {
     const int64_t bytes = recurrent_shared_bytes(form_, config_);
     return fmt::format(
-        "using Layer = LayerConfig<{}, Cell::{}, {}, {}, {}, {}, {}, {}, {}, {}>;\n"
+        "using Layer = LayerConfig<{}, Cell::{}, {}, {}, {}, {}, {}, {}, {}, {}, {}>;\n"
         "static_assert(Layer::kBytes == {});\n",
         storage_type(form_.dtype), cell_name(form_.layer.cell), form_.layer.linear_before_reset,
         form_.hidden, recurrent_units(form_, config_), config_.blocks, config_.batch,
-        RecurrentConfig::kWarps, config_.held, config_.resident, bytes);
+        RecurrentConfig::kWarps, config_.held, config_.resident, config_.grid, bytes);
   }
 
   std::string input(int number) {
@@ -102,6 +110,8 @@ class RecurrentText {
         // state_sequence, state_direction
         first ? size({both}) : size({hidden}),
         first ? size({hidden}) : size({batch, hidden}),
+        config_.grid ? kernel_.buffer(exchanged_, true) : "nullptr",
+        config_.grid ? kernel_.counter() : "nullptr",
     };
     return fmt::format("{}", fmt::join(members, ", "));
   }
@@ -111,6 +121,7 @@ class RecurrentText {
   const ops::NodeView& view_;
   const RecurrentForm& form_;
   const RecurrentConfig& config_;
+  int64_t exchanged_;  // a scratch buffer, of a grid
   KernelText kernel_;
 };
 

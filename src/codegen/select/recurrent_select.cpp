@@ -13,8 +13,8 @@
 namespace redfuser::codegen {
 namespace {
 
-constexpr const char* kFamilies[] = {kWideRecurrentFamily, kClusterRecurrentFamily,
-                                     kBlockRecurrentFamily};
+constexpr const char* kFamilies[] = {kGridRecurrentFamily, kWideRecurrentFamily,
+                                     kClusterRecurrentFamily, kBlockRecurrentFamily};
 // Steps where only a run knows them; sequences of the largest class of batches.
 constexpr int64_t kNominalSteps = 64, kManySequences = 128;
 constexpr int64_t kBatchLimits[] = {8, 16, 32, 64};

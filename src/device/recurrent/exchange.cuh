@@ -8,17 +8,18 @@
 
 #include "device/ptx.cuh"
 #include "device/ptx_barrier.cuh"
+#include "device/ptx_split.cuh"
 
 // Team: blocks of a cluster, which have kUnits units each. `piece` is the block's part, rows of
 // kUnits elements; `states` are two buffers of kBatch rows of kPitch elements. Both are aligned to
 // 16 bytes.
-template <typename Config, int Team>
+template <typename Config, int Team, bool Grid>
 struct StateExchange {
   using T = typename Config::Element;
   static constexpr int kWidth = 16 / sizeof(T);  // elements of a store
   static constexpr int kVectors = Config::kUnits / kWidth;
   static constexpr int kPart = Config::kBatch * kVectors;  // stores to each block
-  static constexpr int kBuffer = Config::kBatch * Config::kPitch;
+  static constexpr int kBuffer = Config::kBatch * Config::kPitch, kBuffers = 2;
   static_assert(Config::kUnits % kWidth == 0);
 
   T *states, *piece;
@@ -100,4 +101,64 @@ struct StateExchange {
     ptx_cluster_wait();
   }
 #endif
+};
+
+// The same among any blocks of a grid that run together, through memory: `shared` has two buffers
+// of Team parts of kBatch rows, and `counters` are two numbers of the team, 0 before and after. A
+// block copies what it has received to its one buffer in shared memory.
+template <typename Config, int Team>
+struct StateExchange<Config, Team, true> {
+  using T = typename Config::Element;
+  static constexpr int kWidth = 16 / sizeof(T);
+  static constexpr int kVectors = Config::kUnits / kWidth;
+  static constexpr int kPart = Config::kBatch * kVectors;
+  static constexpr int kBuffer = Config::kBatch * Config::kPitch, kBuffers = 1;
+  static constexpr int kThreads = Config::kWarps * 32;
+  // Elements of a team's buffers, and the distance of teams' counters.
+  static constexpr int kShared = 2 * kPart * Team * kWidth, kCounters = 32;
+  static_assert(Config::kUnits % kWidth == 0);
+
+  T *states, *piece, *shared;
+  unsigned* counters;
+  unsigned barriers;
+  int rank;
+
+  __device__ __forceinline__ const T* buffer(int) const { return states; }
+  __device__ __forceinline__ void open() const {}
+  __device__ __forceinline__ void begin() const { __syncthreads(); }
+
+  __device__ __forceinline__ void send(int number) const {
+    uint4* const to = parts(number) + rank * kPart;
+    for (int i = threadIdx.x; i < kPart; i += kThreads) {
+      to[i] = reinterpret_cast<const uint4*>(piece)[i];
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) ptx_count_release(counters);
+  }
+
+  __device__ __forceinline__ void wait(int number) const {
+    if (threadIdx.x == 0) {
+      while (ptx_load_acquire(counters) < static_cast<unsigned>(number) * Team) {
+      }
+    }
+    __syncthreads();
+    const uint4* const from = parts(number);
+#pragma unroll 4
+    for (int i = threadIdx.x; i < kPart * Team; i += kThreads) {
+      const int block = i / kPart, row = i % kPart / kVectors, vector = i % kVectors;
+      T* const to = states + row * Config::kPitch + block * Config::kUnits + vector * kWidth;
+      *reinterpret_cast<uint4*>(to) = ptx_load_global(from + i);
+    }
+    __syncthreads();
+  }
+
+  // The last block of the team restores the counter; none waits any more.
+  __device__ __forceinline__ void end() const {
+    if (threadIdx.x == 0 && ptx_count(counters + 1, Team - 1) == Team - 1) counters[0] = 0;
+  }
+
+ private:
+  __device__ __forceinline__ uint4* parts(int number) const {
+    return reinterpret_cast<uint4*>(shared) + number % 2 * kPart * Team;
+  }
 };

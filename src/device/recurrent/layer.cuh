@@ -23,6 +23,8 @@ struct LayerTensors {
   bool vector;    // rows of R are aligned to 16 bytes
   long long x_step, x_sequence;
   long long y_step, y_sequence, y_direction, state_sequence, state_direction;
+  T* shared;           // of blocks that exchange states through memory: kShared for each team
+  unsigned* counters;  // and kCounters
 };
 
 template <typename Config, typename Gates>
@@ -64,6 +66,10 @@ struct LayerRun {
     weights = {
         tensors.r + static_cast<long long>(direction) * kGates * Config::kHidden * Config::kHidden,
         first_unit, Config::kHidden, tensors.vector};
+    if constexpr (Config::kGrid) {
+      exchange.shared = tensors.shared + team * Config::Exchange::kShared;
+      exchange.counters = tensors.counters + team * Config::Exchange::kCounters;
+    }
     first.resident = reinterpret_cast<uint4*>(shared);
     second.resident = reinterpret_cast<uint4*>(shared += Config::kFirstBytes);
     exchange.states = reinterpret_cast<T*>(shared += Config::kSecondBytes);
@@ -156,7 +162,8 @@ struct LayerRun {
   // h of all units in the block's shared memory, and the states of its own.
   __device__ __forceinline__ void load_states() {
     constexpr int kPitch = Config::kPitch;
-    for (int i = threadIdx.x; i < 2 * Config::Exchange::kBuffer; i += kThreads) {
+    for (int i = threadIdx.x; i < Config::Exchange::kBuffers * Config::Exchange::kBuffer;
+         i += kThreads) {
       const int row = i / kPitch, unit = i % kPitch;
       const long long sequence = first_sequence + row;
       const bool given = tensors.h != nullptr && row < Config::kBatch && unit < Config::kHidden &&

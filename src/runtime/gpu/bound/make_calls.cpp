@@ -58,6 +58,7 @@ std::optional<BoundProgram::Call> BoundProgram::make(const codegen::KernelLaunch
   result.shape.block = static_cast<uint32_t>(launch.block);
   result.shape.shared_bytes = static_cast<uint32_t>(launch.shared);
   result.shape.cluster = static_cast<uint32_t>(launch.cluster);
+  result.shape.together = launch.together;
   for (const codegen::TmaView& view : launch.views) {
     result.maps.push_back(encode(view, scratch, launch.name));
   }

@@ -39,7 +39,7 @@ class Recording {
  private:
   struct Kernel {
     cuda::GraphNodeHandle node;
-    bool plain;  // without clusters and early starts, which a change may not keep
+    bool plain;  // without attributes of the launch, which a change may not keep
   };
   using Kernels = std::vector<Kernel>;
   using Overlaps = std::vector<std::pair<ir::ValueId, ir::ValueId>>;
