@@ -49,6 +49,15 @@ std::string product(const std::string& type, const std::string& body) {
          "[r, 384] y) { " + body + " }";
 }
 
+// A layer of 256 units in both directions, whose products with the state stay near 1.
+std::string recurrent(const std::string& op, int gates) {
+  const std::string rows = std::to_string(gates * 256);
+  return "g (float16[s, n, 64] x, float16[2, " + rows + ", 64] w, float[2, " + rows +
+         ", 256] u) => (float16[s, 2, n, 256] y) { c = Constant<value = float {0.05}>() "
+         "t = Mul(u, c) r = Cast<to = 10>(t) y = " +
+         op + "<hidden_size = 256, direction = \"bidirectional\">(x, w, r) }";
+}
+
 std::vector<TuneCase> tune_cases() {
   const std::string softmax = "g (float16[r, n] x) => (float16[r, n] y) { y = Softmax(x) }";
   const std::string norm =
@@ -89,6 +98,8 @@ std::vector<TuneCase> tune_cases() {
       {"sum_long", sum, {{"r", 3}, {"n", 1000003}}, 1e-4},
       {"integers_of_a_row", integers, {{"r", 1}, {"n", 2048}}, 0},
       {"integers", integers, {{"r", 300}, {"n", 512}}, 0},
+      {"lstm", recurrent("LSTM", 4), {{"s", 12}, {"n", 20}}},
+      {"gru", recurrent("GRU", 3), {{"s", 12}, {"n", 5}}},
   };
 }
 
