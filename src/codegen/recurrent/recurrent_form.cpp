@@ -48,8 +48,7 @@ std::string problem_of(const ops::NodeView& view, const RecurrentForm& form) {
 
 bool is_recurrent(const ops::NodeView& view) { return operator_of(view) != nullptr; }
 
-std::variant<RecurrentForm, std::string> recurrent_form(const StepBuilder&,
-                                                        const ops::NodeView& view) {
+std::variant<RecurrentForm, std::string> recurrent_form(const ops::NodeView& view) {
   RecurrentForm form;
   form.layer = recurrent_layer(view, operator_of(view)->cell);
   form.dtype = view.dtype(0);

@@ -27,8 +27,7 @@ struct RecurrentForm {
 bool is_recurrent(const ops::NodeView& view);
 
 // Or why the kernels do not take the layer. UserError for attributes that nothing supports.
-std::variant<RecurrentForm, std::string> recurrent_form(const StepBuilder& builder,
-                                                        const ops::NodeView& view);
+std::variant<RecurrentForm, std::string> recurrent_form(const ops::NodeView& view);
 
 // Adds the product x · Wᵀ of all steps; returns the scratch buffer of fp32, whose rows are the
 // steps and sequences in the order of x.

@@ -20,7 +20,7 @@ constexpr int64_t kNominalSteps = 64, kManySequences = 128;
 constexpr int64_t kBatchLimits[] = {8, 16, 32, 64};
 
 RecurrentForm form_of(const StepBuilder& builder, const ops::NodeView& view) {
-  auto form = recurrent_form(builder, view);
+  auto form = recurrent_form(view);
   if (const auto* refusal = std::get_if<std::string>(&form)) builder.fail(*refusal);
   return std::get<RecurrentForm>(std::move(form));
 }
