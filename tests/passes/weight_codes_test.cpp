@@ -135,7 +135,8 @@ TEST(WeightCodesMerged, HaveTheLinesOfAllParts) {
   const std::vector<double> scales = values_of(value->codes->scales);
   for (int64_t line = 0; line < 128; ++line) {
     for (int64_t k = 0; k < 128; ++k) {
-      ASSERT_EQ((codes[line * 128 + k] - value->codes->zero) * scales[static_cast<size_t>(line)],
+      ASSERT_EQ(element(*value, codes[line * 128 + k], value->codes->zero,
+                        scales[static_cast<size_t>(line)]),
                 weights[static_cast<size_t>(k * 128 + line)]);
     }
   }
