@@ -11,7 +11,7 @@
 
 #include "bench_sweep.h"
 #include "codegen/core/kernel_config.h"
-#include "codegen/select/generate.h"
+#include "codegen/joined/joined_steps.h"
 #include "cuda/driver.h"
 #include "fake_cuda/device_harness.h"
 #include "runtime/gpu/bound/program.h"
@@ -51,21 +51,24 @@ class Sweep : public FakeGpu {
   // the choices that are loaded together.
   void note(const Program& program, bool choices) {
     const runtime::CompiledProgram& compiled = *program.handle();
+    const fuse::Plan& plan = compiled.plan;
+    const codegen::JoinedSteps joined(clone(compiled.graph()), plan, target(), {});
     const auto each_step = [&](const auto& visit) {
       const ir::Graph graph = clone(compiled.graph());
-      for (const fuse::Step& step : compiled.plan.steps) {
-        if (!std::holds_alternative<fuse::AliasStep>(step.kind)) visit(graph, step);
+      for (size_t i = 0; i < plan.steps.size(); ++i) {
+        if (!std::holds_alternative<fuse::AliasStep>(plan.steps[i].kind)) visit(graph, i);
       }
     };
-    each_step([&](const ir::Graph& graph, const fuse::Step& step) {
-      note(generate(graph, step, target()));
+    each_step([&](const ir::Graph& graph, size_t step) {
+      note(joined.generate(graph, plan, step, target()));
     });
     if (!choices) return;
     const ir::Graph configured = clone(compiled.graph());
-    each_step([&](const ir::Graph& together, const fuse::Step& step) {
-      for (const auto& [choice, time] : kernel_configs(configured, step, target(), {})) {
-        note(generate(together, step, target(), choice));
-        note(generate(clone(compiled.graph()), step, target(), choice));
+    each_step([&](const ir::Graph& together, size_t step) {
+      for (const auto& [choice, time] :
+           joined.kernel_configs(configured, plan, step, target(), {})) {
+        note(joined.generate(together, plan, step, target(), choice));
+        note(joined.generate(clone(compiled.graph()), plan, step, target(), choice));
       }
     });
   }

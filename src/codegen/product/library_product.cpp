@@ -45,7 +45,9 @@ class ProductBuilder {
         offset_(offset),
         comment_(comment) {}
 
-  void build() {
+  void build() { finish(calls()); }
+
+  std::vector<ProductCall> calls() {
     ir::Expr a = flat_read(step_.a), b = flat_read(step_.b[0]);
     ProductCall call;
     call.batch = product_of(pool_, extents_of(pool_, step_.batch));
@@ -64,7 +66,20 @@ class ProductBuilder {
       calls.push_back(call);
       set_b(calls.back(), flat_read(operand));
     }
-    finish(std::move(calls));
+    return calls;
+  }
+
+  // Of so many products.
+  ProductEpilogue epilogue(size_t count) {
+    ProductEpilogue result{builder_.flat.flat(step_.epilogue), {}, value_, offset_};
+    result.products.resize(count);
+    visit(result.body, [&](ir::Expr e) {
+      if (e->op == ir::ExprOp::Leaf && e->leaf_kind == ir::LeafKind::Product) {
+        result.products.at(static_cast<size_t>(e->integer)) = e;
+      }
+    });
+    for (ir::Expr product : result.products) RF_CHECK(product, "an epilogue without its product");
+    return result;
   }
 
  private:
@@ -154,14 +169,9 @@ class ProductBuilder {
   // otherwise it writes to scratch memory of the product's type.
   void finish(std::vector<ProductCall> calls) {
     const DType out = builder_.dtype_of(value_);
-    ir::Expr epilogue = builder_.flat.flat(step_.epilogue);
-    std::vector<ir::Expr> products(calls.size());
-    visit(epilogue, [&](ir::Expr e) {
-      if (e->op == ir::ExprOp::Leaf && e->leaf_kind == ir::LeafKind::Product) {
-        products.at(static_cast<size_t>(e->integer)) = e;
-      }
-    });
-    for (ir::Expr product : products) RF_CHECK(product, "an epilogue without its product");
+    const ProductEpilogue own = this->epilogue(calls.size());
+    ir::Expr epilogue = own.body;
+    const std::vector<ir::Expr>& products = own.products;
     ProductCall& call = calls[0];
     ir::Expr product = products[0];
     const bool identity = read_of(epilogue) == product;
@@ -179,12 +189,12 @@ class ProductBuilder {
     visit(epilogue,
           [&](ir::Expr e) { direct &= !(e->op == ir::ExprOp::Read && e->integer == value_); });
     ir::Expr taken = nullptr;  // where a kernel of ours computes the product
-    for (OwnKernel& own : own_kernels(builder_, step_, calls, {epilogue, products, value_, offset_},
-                                      direct && (identity || in_library), comment_)) {
-      KernelLaunch& launch = own.launch;
-      launch.grid[0] = pool_.select(own.when, launch.grid[0], pool_.integer(0));
+    for (OwnKernel& kernel :
+         own_kernels(builder_, step_, calls, own, direct && (identity || in_library), comment_)) {
+      KernelLaunch& launch = kernel.launch;
+      launch.grid[0] = pool_.select(kernel.when, launch.grid[0], pool_.integer(0));
       builder_.result.calls.push_back(std::move(launch));
-      taken = taken ? pool_.make(ir::ExprOp::Or, {taken, own.when}) : own.when;
+      taken = taken ? pool_.make(ir::ExprOp::Or, {taken, kernel.when}) : kernel.when;
     }
     if (taken && taken->is_constant(1)) return;
     const size_t kernels = builder_.result.calls.size(), buffers = builder_.result.scratch.size();
@@ -198,24 +208,7 @@ class ProductBuilder {
     } else {
       add_apart(std::move(calls), epilogue, products);
     }
-    if (taken) leave_to_kernels(taken, kernels, buffers);
-  }
-
-  // Gives the calls and buffers after the generated kernels the size 0 where one of these runs.
-  void leave_to_kernels(ir::Expr ours, size_t first_call, size_t first_buffer) {
-    auto otherwise = [&](ir::Expr size) { return pool_.select(ours, pool_.integer(0), size); };
-    GpuStep& result = builder_.result;
-    for (size_t i = first_call; i < result.calls.size(); ++i) {
-      if (auto* launch = std::get_if<KernelLaunch>(&result.calls[i])) {
-        launch->grid[0] = otherwise(launch->grid[0]);
-      } else {
-        auto& product = std::get<ProductCall>(result.calls[i]);
-        product.m = otherwise(product.m);
-      }
-    }
-    for (size_t i = first_buffer; i < result.scratch.size(); ++i) {
-      result.scratch[i].bytes = otherwise(result.scratch[i].bytes);
-    }
+    if (taken) leave_out_where(builder_, taken, kernels, buffers);
   }
 
   // An element of a buffer.
@@ -411,23 +404,62 @@ void add_product_at(StepBuilder& builder, const fuse::ProductStep& product, int6
   ProductBuilder(builder, product, value, offset, comment).build();
 }
 
-void generate_product(StepBuilder& builder, const fuse::ProductStep& step) {
+void leave_out_where(StepBuilder& builder, ir::Expr when, size_t first_call, size_t first_buffer) {
   ir::ExprPool& pool = builder.pool();
+  const auto otherwise = [&](ir::Expr size) { return pool.select(when, pool.integer(0), size); };
+  GpuStep& result = builder.result;
+  for (size_t i = first_call; i < result.calls.size(); ++i) {
+    if (auto* launch = std::get_if<KernelLaunch>(&result.calls[i])) {
+      launch->grid[0] = otherwise(launch->grid[0]);
+    } else {
+      auto& product = std::get<ProductCall>(result.calls[i]);
+      product.m = otherwise(product.m);
+    }
+  }
+  for (size_t i = first_buffer; i < result.scratch.size(); ++i) {
+    result.scratch[i].bytes = otherwise(result.scratch[i].bytes);
+  }
+}
+
+namespace {
+
+std::string comment_of(ir::ExprPool& pool, const fuse::ProductStep& step) {
   std::string comment =
       fmt::format("product\n%{} = {}", step.value, to_string(pool, step.epilogue));
-  auto in_library = [](ir::Expr operand) {
+  for (size_t i = 0; i < step.b.size(); ++i) {
+    comment += fmt::format("\nproduct{} = sum_{} {} * {}", i, to_string(pool, step.k),
+                           to_string(pool, step.a), to_string(pool, step.b[i]));
+  }
+  return comment + "\n";
+}
+
+// The product library has a type for all operands.
+bool in_library(const fuse::ProductStep& step) {
+  const auto has_type = [](ir::Expr operand) {
     const DType dtype = read_of(operand)->dtype;
     return (is_float(dtype) && dtype != DType::Float64) ||
            (is_low_bit_float(dtype) && bits_of(dtype) == 8);
   };
-  bool library = in_library(step.a) && builder.product_family != ProductFamily::Plain;
-  for (size_t i = 0; i < step.b.size(); ++i) {
-    comment += fmt::format("\nproduct{} = sum_{} {} * {}", i, to_string(pool, step.k),
-                           to_string(pool, step.a), to_string(pool, step.b[i]));
-    library &= in_library(step.b[i]);
-  }
-  comment += "\n";
-  if (library) {
+  return has_type(step.a) && std::all_of(step.b.begin(), step.b.end(), has_type);
+}
+
+}  // namespace
+
+std::optional<ProductParts> product_parts(StepBuilder& builder, const fuse::ProductStep& step) {
+  if (!in_library(step)) return std::nullopt;
+  ir::Expr offset = builder.offset_of(step.value, step.axes);
+  ProductParts parts{
+      with_fitting_batch(builder, step, offset), {}, {}, comment_of(builder.pool(), step)};
+  ProductBuilder product(builder, parts.step, step.value, offset, parts.comment);
+  parts.calls = product.calls();
+  parts.epilogue = product.epilogue(parts.calls.size());
+  return parts;
+}
+
+void generate_product(StepBuilder& builder, const fuse::ProductStep& step) {
+  ir::ExprPool& pool = builder.pool();
+  const std::string comment = comment_of(pool, step);
+  if (in_library(step) && builder.product_family != ProductFamily::Plain) {
     add_product(builder, step, step.value, comment);
     return;
   }

@@ -34,15 +34,18 @@ double known(ir::Expr size, const KnownSizes& sizes) { return static_cast<double
 
 }  // namespace
 
+static bool has_bits(const KernelConfig& choice) {
+  return std::any_of(choice.parameters.begin(), choice.parameters.end(),
+                     [](const auto& parameter) { return parameter.first == "bits"; });
+}
+
 ThinConfig thin_config(const KernelConfig& choice) {
   return {choice.at("lines"), choice.at("wide"), choice.at("warps"), choice.at("blocks"),
-          reads_codes(choice) ? choice.at("bits") : 0};
+          has_bits(choice) ? choice.at("bits") : 0};
 }
 
 bool reads_codes(const KernelConfig& choice) {
-  return choice.family == kThinProductFamily &&
-         std::any_of(choice.parameters.begin(), choice.parameters.end(),
-                     [](const auto& parameter) { return parameter.first == "bits"; });
+  return choice.family == kThinProductFamily && has_bits(choice);
 }
 
 int thin_ahead(const ThinForm& form, const ThinConfig& config) {

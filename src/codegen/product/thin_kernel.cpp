@@ -12,7 +12,7 @@ namespace {
 class ThinText {
  public:
   ThinText(StepBuilder& builder, const fuse::ProductStep& step, const ThinForm& form,
-           const ThinConfig& config, const ProductEpilogue& epilogue)
+           const ThinConfig& config, const ProductEpilogue& epilogue, const MakeThinLines& lines)
       : builder_(builder),
         pool_(builder.pool()),
         step_(step),
@@ -20,19 +20,26 @@ class ThinText {
         config_(config),
         epilogue_(epilogue),
         kernel_(builder.kernel()),
-        emitter_(kernel_) {}
+        emitter_(kernel_) {
+    kernel_.set_early(form.constant);
+    if (lines) lines_ = lines(kernel_);
+  }
 
   KernelLaunch launch(const std::string& comment) {
-    kernel_.set_early(form_.constant);
     add_operands();
     add_finish();
+    const std::string_view header = lines_ ? lines_->header : "device/product/thin_product.cuh";
     KernelLaunch launch =
-        kernel_.launch(kThinProductFamily, comment, {"device/product/thin_product.cuh"}, "",
-                       emitter_.close(), config_.warps * 32, 1);
+        kernel_.launch(std::string(lines_ ? lines_->family : kThinProductFamily), comment, {header},
+                       lines_ ? lines_->before : "", emitter_.close(), config_.warps * 32, 1);
     launch.prefetches = form_.constant;
     launch.config = config_.parameters();
     launch.cluster = config_.blocks;
     launch.static_shared = thin_static_bytes(form_, config_);
+    if (lines_) {
+      launch.static_shared += lines_->static_shared;
+      launch.shared = lines_->shared;
+    }
     launch.grid[0] =
         pool_.mul(ceil_div(pool_, form_.extent, config_.wide), pool_.integer(config_.blocks));
     launch.grid[1] = form_.batch;
@@ -83,6 +90,12 @@ class ThinText {
                              form_.width());
   }
 
+  std::string thin_matrix(std::string_view type) {
+    if (!lines_) return fmt::format("const ThinMatrix<{}> thin = {};\n", type, matrix(form_.thin));
+    return fmt::format("{}const ThinShared<{}> thin = {{lines, {}, 1}};\n", lines_->lines, type,
+                       kernel_.size(lines_->pitch));
+  }
+
   static void add_new(std::vector<std::string>& names, const std::string& name) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
@@ -98,31 +111,37 @@ class ThinText {
       matrices.push_back(matrix(each));
     }
     // Elements of thin lines that start anywhere are loaded one by one.
-    const std::string thin = form_.thin.depth->is_constant(1) ? vectors(form_.thin, true) : "false";
+    const std::string thin = lines_ ? kernel_.multiples({form_.depth}, form_.width())
+                             : form_.thin.depth->is_constant(1) ? vectors(form_.thin, true)
+                                                                : "false";
     const bool thin_along = thin != "false";
     if (thin_along) {
       conditions.push_back(thin);
-      add_new(buffers, buffer(form_.thin.buffer));
+      if (!lines_) add_new(buffers, buffer(form_.thin.buffer));
     }
+    if (lines_) conditions.push_back(lines_->vector);
     const std::string vector = all_aligned(all_of(conditions), buffers);
     const std::string_view type = storage_type(form_.dtype);
-    emitter_.line(
-        fmt::format("using Tile = ThinTile<{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}{13}>;\n"
-                    "__shared__ ThinSlots<Tile> slots;\n"
-                    "const long long batch = blockIdx.y;\n"
-                    "const int first = static_cast<int>(blockIdx.x / Tile::Blocks) * Tile::Wide;\n"
-                    "const int part = static_cast<int>(blockIdx.x % Tile::Blocks * Tile::Warps + "
-                    "(threadIdx.x >> 5));\n"
-                    "const {14}<{0}> wide[] = {{{8}}};\n"
-                    "const ThinMatrix<{0}> thin = {9};\n"
-                    "ThinProduct<Tile> product(slots, wide, thin, first, {10}, {11}, {12});",
-                    type, along, thin_along, config_.lines, config_.wide, config_.warps,
-                    config_.blocks, form_.wide.size(), fmt::join(matrices, ", "),
-                    matrix(form_.thin), as_int(kernel_.size(form_.extent)),
-                    as_int(kernel_.size(form_.lines)), as_int(kernel_.size(form_.depth)),
-                    code_text(), form_.coded.empty() ? "ThinMatrix" : "ThinCodedMatrix"));
-    const auto add = [](bool aligned) {
-      return fmt::format("product.add<{}>(part, Tile::Blocks * Tile::Warps);", aligned);
+    emitter_.line(fmt::format(
+        "using Tile = ThinTile<{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}{14}>;\n"
+        "__shared__ ThinSlots<Tile> slots;\n"
+        "const long long batch = blockIdx.y;\n"
+        "const int first = static_cast<int>(blockIdx.x / Tile::Blocks) * Tile::Wide;\n"
+        "const int part = static_cast<int>(blockIdx.x % Tile::Blocks * Tile::Warps + "
+        "(threadIdx.x >> 5));\n"
+        "const {15}<{0}> wide[] = {{{8}}};\n"
+        "{9}"
+        "ThinProduct<Tile{10}> product(slots, wide, thin, first, {11}, {12}, {13});",
+        type, along, thin_along, config_.lines, config_.wide, config_.warps, config_.blocks,
+        form_.wide.size(), fmt::join(matrices, ", "), thin_matrix(type),
+        lines_ ? fmt::format(", ThinShared<{}>", type) : "", as_int(kernel_.size(form_.extent)),
+        as_int(kernel_.size(form_.lines)), as_int(kernel_.size(form_.depth)), code_text(),
+        form_.coded.empty() ? "ThinMatrix" : "ThinCodedMatrix"));
+    const auto add = [&](bool aligned) {
+      const std::string ready = lines_ ? fmt::format(", [&] {{\nconstexpr bool kVector = {};\n{}}}",
+                                                     aligned, lines_->make)
+                                       : "";
+      return fmt::format("product.add<{}>(part, Tile::Blocks * Tile::Warps{});", aligned, ready);
     };
     if (vector == "true" || vector == "false") {
       emitter_.line(add(vector == "true"));
@@ -164,14 +183,15 @@ class ThinText {
   const ProductEpilogue& epilogue_;
   KernelText kernel_;
   Emitter emitter_;
+  std::optional<ThinLines> lines_;
 };
 
 }  // namespace
 
 KernelLaunch thin_kernel(StepBuilder& builder, const fuse::ProductStep& step, const ThinForm& form,
                          const ThinConfig& config, const ProductEpilogue& epilogue,
-                         const std::string& comment) {
-  return ThinText(builder, step, form, config, epilogue).launch(comment);
+                         const std::string& comment, const MakeThinLines& lines) {
+  return ThinText(builder, step, form, config, epilogue, lines).launch(comment);
 }
 
 }  // namespace redfuser::codegen

@@ -188,8 +188,17 @@ std::string RowFunctor::finish_function() {
                      ranked_.empty() ? "" : ", const Lists& lists", e.close());
 }
 
+// The text that stores elements of a value, in the blocks that do.
+std::string RowFunctor::stored(int64_t value, const std::string& text) const {
+  if (!config_.everywhere || kernel_.in_shared(value)) return text;
+  return fmt::format("if (blockIdx.x == 0 && blockIdx.y == 0) {{\n{}\n}}", text);
+}
+
 std::string RowFunctor::write_rows_function() {
   Emitter e = emitter();
+  if (config_.everywhere && !outputs(false).empty()) {
+    e.line("if (blockIdx.x != 0 || blockIdx.y != 0) return;");
+  }
   bind_rows(e);
   bind_tail(e);
   write_row_outputs(e, kernel_, whole_, "Lanes");
@@ -215,7 +224,7 @@ std::string RowFunctor::map_function() {
     bind_digits(e, {mapped[i]->offset}, whole_.cascade.stream, "at");
     e.line(fmt::format("store({}, {}, {});", kernel_.buffer(mapped[i]->value, true),
                        e.emit(mapped[i]->offset), value));
-    const std::string text = e.close();
+    const std::string text = stored(mapped[i]->value, e.close());
     e.line(places_[i].group ? fmt::format("if constexpr (!Vector) {{\n{}}}", text) : text);
   }
   e.line(e.close());
@@ -233,13 +242,16 @@ std::string RowFunctor::store_function() {
   const Outputs mapped = outputs(true);
   for (size_t i = 0; i < mapped.size(); ++i) {
     if (places_[i].base) {
-      e.line(fmt::format(
+      const std::string text = fmt::format(
           "store_words<kWidth, Vector>({} + {} + row.begin + first, y.y{}, -first, row.extent - "
           "first);",
-          kernel_.buffer(mapped[i]->value, true), e.emit(places_[i].base), i));
+          kernel_.buffer(mapped[i]->value, true), e.emit(places_[i].base), i);
+      e.line(stored(mapped[i]->value, text));
     } else if (places_[i].group) {
-      e.line(fmt::format("if constexpr (Vector) store_aligned<kWidth>({} + {}, y.y{});",
-                         kernel_.buffer(mapped[i]->value, true), e.emit(places_[i].group), i));
+      const std::string text =
+          fmt::format("if constexpr (Vector) store_aligned<kWidth>({} + {}, y.y{});",
+                      kernel_.buffer(mapped[i]->value, true), e.emit(places_[i].group), i);
+      e.line(stored(mapped[i]->value, text));
     }
   }
   return fmt::format(

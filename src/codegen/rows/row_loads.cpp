@@ -39,8 +39,8 @@ std::string RowFunctor::load_text(Emitter& emitter, const RowReads::Item& item, 
       fmt::format("{} + {}", kernel_.buffer(item.value), emitter.emit(item.group));
   return fmt::format("if constexpr (Vector) {{\n{}}} else {{\n{}}}\n",
                      item.stride == 1
-                         ? fmt::format("load_aligned<{}, kWidth, true>({}, {});\n",
-                                       reads_.storage(item), target, address)
+                         ? fmt::format("load_aligned<{}, kWidth, {}>({}, {});\n",
+                                       reads_.storage(item), !config_.everywhere, target, address)
                          : fmt::format("repeat<kWidth>({}, *({}));\n", target, address),
                      elements);
 }

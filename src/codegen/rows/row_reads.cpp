@@ -12,6 +12,8 @@ constexpr int64_t kMaxStride = 4;
 // Words per thread that are loaded in advance for outputs while a warp reduces its row. Beyond
 // this, other blocks hide the latency.
 constexpr int kMaxWaiting = 32;
+// The same where every block has all rows: nothing hides the latency.
+constexpr int kMaxWaitingEverywhere = 64;
 
 }  // namespace
 
@@ -36,7 +38,9 @@ RowReads::RowReads(KernelText& kernel, const FlatStreaming& form, const SinglePa
   for (const Item& item : items_) {
     if (!config.shared || !item.folded) waiting += words(item) * config.chunks;
   }
-  prefetch_ = config.whole && config.lanes <= 32 && waiting > 0 && waiting <= kMaxWaiting;
+  const int most = config.everywhere ? kMaxWaitingEverywhere : kMaxWaiting;
+  const bool alone = config.lanes <= 32 || config.everywhere;
+  prefetch_ = config.whole && alone && waiting > 0 && waiting <= most;
 }
 
 // Whether groups of the row's elements may be aligned, which an odd row length excludes. Reads that
@@ -117,7 +121,7 @@ void RowReads::merge(Item item, ir::Expr read, int place, bool output) {
   }
   (output ? item.written : item.folded) = true;
   item.members.emplace_back(read, place);
-  item.once = item.base && !kernel_.in_shared(item.value) &&
+  item.once = item.base && !config_.everywhere && !kernel_.in_shared(item.value) &&
               std::all_of(form_.cascade.rows.begin(), form_.cascade.rows.end(),
                           [&](ir::Expr row) { return item.base->depends_on(row); });
   items_.push_back(std::move(item));

@@ -121,11 +121,12 @@ std::string row_config(const FlatStreaming& form, const SinglePassConfig& config
       fills(form, config), vectors, part_name(config.part));
 }
 
-std::string row_memory(const SinglePassConfig& config, int64_t state_bytes, int staging_words) {
+std::string row_memory(const SinglePassConfig& config, int64_t state_bytes, int staging_words,
+                       const std::string& slots) {
   const int warps = config.threads / 32;
   std::string text;
-  const bool slots = by_block(config) && state_bytes > 0;
-  if (slots) text += fmt::format("__shared__ State slots[{}];\n", warps);
+  const bool has_slots = by_block(config) && state_bytes > 0;
+  if (has_slots) text += fmt::format("__shared__ State {}[{}];\n", slots, warps);
   if (staging_words > 0) {
     text += fmt::format("__shared__ __align__(128) uint4 staging[{}][{}];\n", warps,
                         RowReads::kStagingVectors * staging_words);
@@ -136,7 +137,7 @@ std::string row_memory(const SinglePassConfig& config, int64_t state_bytes, int 
     text += fmt::format("__shared__ {} exchange;\n", exchange);
   }
   return text + fmt::format("const RowMemory<State, {}> memory{{{}, {}, {}}};\n", exchange,
-                            slots ? "slots" : "nullptr",
+                            has_slots ? slots : "nullptr",
                             staging_words > 0 ? "staging[threadIdx.x >> 5]" : "nullptr",
                             config.cluster > 1 ? "&exchange" : "nullptr");
 }

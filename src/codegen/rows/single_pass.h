@@ -25,6 +25,8 @@ struct SinglePassConfig {
   bool shared = false;         // a tile is kept in shared memory, else in registers
   int cluster = 1;             // blocks that share a row
   ir::Expr segment = nullptr;  // elements of a segment: a multiple of a tile
+  // Every block has all rows. Outputs that are not in shared memory are stored by the first one.
+  bool everywhere = false;
 
   Parameters parameters() const {
     return {{"lanes", lanes},     {"threads", threads},       {"chunks", chunks},
@@ -45,8 +47,10 @@ int single_pass_static_bytes(const SinglePassConfig& config, int64_t state_bytes
                              int staging_words);
 
 // Text that kernels of rows share: struct Config of src/device/row_fold.cuh, where `vectors` says
-// that rows may be aligned; the declaration of `memory`, of a block's shared memory besides tiles.
+// that rows may be aligned; the declaration of `memory`, of a block's shared memory besides tiles,
+// with `slots` for states.
 std::string row_config(const FlatStreaming& form, const SinglePassConfig& config, bool vectors);
-std::string row_memory(const SinglePassConfig& config, int64_t state_bytes, int staging_words);
+std::string row_memory(const SinglePassConfig& config, int64_t state_bytes, int staging_words,
+                       const std::string& slots = "slots");
 
 }  // namespace redfuser::codegen

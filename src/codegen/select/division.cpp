@@ -32,11 +32,9 @@ class DivisionBuilder {
     }
   }
 
-  void add(const fuse::Step& step) {
+  void add(const fuse::Step& step, GpuStep part) {
     if (std::holds_alternative<fuse::AliasStep>(step.kind)) return;
     for (const ir::ValueId value : step.writes) make_room(value);
-    GpuStep part =
-        generate(builder_.graph, step, builder_.target, builder_.sizes, builder_.result.left_out);
     const auto first = static_cast<int>(builder_.result.scratch.size());
     for (GpuCall& call : part.calls) {
       for_buffers(call, [&](BufferRef& buffer) {
@@ -78,8 +76,18 @@ class DivisionBuilder {
 }  // namespace
 
 void add_division(StepBuilder& builder, const fuse::Alternative& division) {
+  std::vector<GpuStep> forms;
+  for (const fuse::Step& step : division.steps) {
+    forms.push_back(
+        generate(builder.graph, step, builder.target, builder.sizes, builder.result.left_out));
+  }
+  add_division(builder, division, std::move(forms));
+}
+
+void add_division(StepBuilder& builder, const fuse::Alternative& division,
+                  std::vector<GpuStep> forms) {
   DivisionBuilder steps(builder, division);
-  for (const fuse::Step& step : division.steps) steps.add(step);
+  for (size_t i = 0; i < forms.size(); ++i) steps.add(division.steps[i], std::move(forms[i]));
 }
 
 }  // namespace redfuser::codegen

@@ -36,7 +36,8 @@ struct ThinLoads<Tile, true> {
         const int block = (from + element) / Tile::Code::Block;
         const long long place = (static_cast<long long>(group) * matrix.blocks + block) * 8;
         const bool scaled = inside && block < matrix.blocks;
-        scales[i][part] = scaled ? thin_element(matrix.scales + place + thin_number()) : T{};
+        scales[i][part] =
+            scaled ? ThinMatrix<T>::element(matrix.scales + place + thin_number()) : T{};
         zeros[i][part] = matrix.zero;
         if constexpr (Tile::Code::Zeros) {
           zeros[i][part] = scaled ? ptx_load_in_order(matrix.zeros + place + thin_number()) : 0;

@@ -9,7 +9,8 @@
 #include "device/product/thin_coded_loads.cuh"
 #include "device/product/thin_sums.cuh"
 
-template <typename Tile>
+// Thin: how the thin matrix is read, a ThinMatrix or a ThinShared.
+template <typename Tile, typename Thin = ThinMatrix<typename Tile::Type>>
 class ThinProduct {
  public:
   using T = typename Tile::Type;
@@ -19,9 +20,8 @@ class ThinProduct {
   // All threads of the block call this first. `first`: the block's first wide line, of `wide`;
   // `depth`: elements of the contracted axis.
   __device__ __forceinline__ ThinProduct(ThinSlots<Tile>& slots,
-                                         const Matrix (&matrices)[kProducts],
-                                         const ThinMatrix<T>& thin, int first, int wide, int lines,
-                                         int depth)
+                                         const Matrix (&matrices)[kProducts], const Thin& thin,
+                                         int first, int wide, int lines, int depth)
       : adder_(slots, lines),
         thin_(thin),
         first_(first),
@@ -45,6 +45,12 @@ class ThinProduct {
   // loads are aligned, and have elements of the matrices alone or none of them.
   template <bool Vector>
   __device__ __forceinline__ void add(int part, int parts) {
+    add<Vector>(part, parts, [] { ptx_await_launches(); });
+  }
+  // The same, where the thin matrix is written once `ready` returns. All threads call it, after
+  // their first loads of the wide matrices.
+  template <bool Vector, typename Ready>
+  __device__ __forceinline__ void add(int part, int parts, Ready ready) {
     // 16-bit elements that are loaded one by one need registers of their own.
     constexpr int kSteps = Vector || !Tile::Tensor ? Tile::Together : 1;
     constexpr int kStages = Tile::Stages;
@@ -53,7 +59,7 @@ class ThinProduct {
     int from = part * kSteps * Tile::Step;
 #pragma unroll
     for (int i = 0; i < kStages; ++i) stages[i].load_wide(*this, from + i * stride);
-    ptx_await_launches();
+    ready();
 #pragma unroll
     for (int i = 0; i < kStages; ++i) stages[i].load_thin(*this, from + i * stride);
     bool more = true;
@@ -159,7 +165,7 @@ class ThinProduct {
 
   ThinSums<Tile> adder_;
   Matrix matrices_[kProducts];
-  ThinMatrix<T> thin_;
+  Thin thin_;
   int first_, wide_, lines_, depth_;
   float sums_[kProducts][Tile::Groups][Tile::Sums];
 };

@@ -60,6 +60,25 @@ template <typename T>
 struct ThinMatrix {
   const T* data;
   long long line, depth;
+
+  // What the compiler takes for read-only memory it would load before the wait for the kernel that
+  // writes it.
+  static __device__ __forceinline__ T element(const T* from) {
+    if constexpr (sizeof(T) == 2) {
+      return from_bits<T>(ptx_load_in_order(reinterpret_cast<const unsigned short*>(from)));
+    } else {
+      return from_bits<T>(ptx_load_in_order(reinterpret_cast<const unsigned*>(from)));
+    }
+  }
+};
+
+// The same in the block's shared memory, which the block has written before it loads.
+template <typename T>
+struct ThinShared {
+  const T* data;
+  long long line, depth;
+
+  static __device__ __forceinline__ T element(const T* from) { return *from; }
 };
 
 // Lanes of one number have the same wide lines, lanes of one quarter the same contracted elements.
@@ -121,23 +140,12 @@ struct ThinLoads {
   }
 };
 
-// An element of the thin matrix. What the compiler takes for read-only memory it would load before
-// the wait for the kernel that writes it.
-template <typename T>
-__device__ __forceinline__ T thin_element(const T* from) {
-  if constexpr (sizeof(T) == 2) {
-    return from_bits<T>(ptx_load_in_order(reinterpret_cast<const unsigned short*>(from)));
-  } else {
-    return from_bits<T>(ptx_load_in_order(reinterpret_cast<const unsigned*>(from)));
-  }
-}
-
-// The thread's elements of a piece of thin line `line`, of `lines`, in a step.
-template <typename Tile, bool Vector>
+// The thread's elements of a piece of thin line `line`, of `lines`, in a step. Thin: a ThinMatrix
+// or a ThinShared.
+template <typename Tile, bool Vector, typename Thin>
 __device__ __forceinline__ void thin_load_piece(unsigned (&words)[Tile::PieceWords],
-                                                const ThinMatrix<typename Tile::Type>& thin,
-                                                int line, int lines, int from, int depth,
-                                                int piece) {
+                                                const Thin& thin, int line, int lines, int from,
+                                                int depth, int piece) {
   const int k = from + thin_quarter() * Tile::Depth + piece * Tile::PieceDepth;
   const int valid = line < lines ? depth - k : 0;
   const typename Tile::Type* const at = thin.data + line * thin.line + k * thin.depth;
@@ -148,7 +156,7 @@ __device__ __forceinline__ void thin_load_piece(unsigned (&words)[Tile::PieceWor
   } else {
 #pragma unroll
     for (int i = 0; i < Tile::PieceDepth; ++i) {
-      if (i < valid) place(words, i, thin_element(at + i * thin.depth));
+      if (i < valid) place(words, i, Thin::element(at + i * thin.depth));
     }
   }
 }

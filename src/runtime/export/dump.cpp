@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "codegen/core/print_step.h"
 #include "codegen/core/target_table.h"
-#include "codegen/select/generate.h"
+#include "codegen/joined/joined_steps.h"
 #include "codegen/select/memory_orders.h"
 #include "onnx/import/import.h"
 #include "passes/pipeline.h"
@@ -70,11 +70,12 @@ std::string gpu_text(const CompiledProgram& program, const codegen::Target& targ
   const ir::Graph own = clone(program.graph());  // the program's takes no new expressions
   codegen::Target placed = target;
   codegen::place_values(placed, program.plan, program.appends, {});
+  const codegen::JoinedSteps joined(own, program.plan, placed, {});
   std::string text;
   for (size_t i = 0; i < program.plan.steps.size(); ++i) {
     text += heading(program, i, mark);
     try {
-      text += print(i, generate(own, program.plan.steps[i], placed));
+      text += print(i, joined.generate(own, program.plan, i, placed));
     } catch (const UserError& error) {
       text += fmt::format("{} none on a GPU: {}\n", mark, error.what());
     }

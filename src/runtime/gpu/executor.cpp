@@ -159,7 +159,7 @@ void GpuExecutor::enqueue_step(BoundProgram& shape, size_t step, const cuda::Str
 
 void GpuExecutor::replace_default(const StepFailure& failure) {
   KernelLoader loader(program_->device(), options_);
-  Fallback fallback(*compiled_, program_->target(), loader);
+  Fallback fallback(*compiled_, program_->target(), program_->joined(), loader);
   LoadedGpuStep next =
       fallback.next(failure.step, steps_[failure.step]->form, failure.family, failure.error);
   while (!program_->has_products() && calls_products(next.step->form)) {
@@ -198,11 +198,13 @@ void GpuExecutor::run_steps(BoundProgram& shape) {
   begin_host_run();
   for (size_t i = 0; i < shape.steps(); ++i) {
     enqueue_step(shape, i, stream_);
-    if (on_value) show(shape, i);
-    if (!keeps_any()) continue;
-    for (const ir::ValueId id : compiled_->plan.steps[i].writes) {
-      const std::string& name = graph_.values[index(id)].name;
-      if (keeps(name)) kept[name] = fetch(shape, id);
+    for (const size_t done : program_->joined().done_by(i)) {
+      if (on_value) show(shape, done);
+      if (!keeps_any()) continue;
+      for (const ir::ValueId id : compiled_->plan.steps[done].writes) {
+        const std::string& name = graph_.values[index(id)].name;
+        if (keeps(name)) kept[name] = fetch(shape, id);
+      }
     }
   }
   stream_.synchronize();

@@ -2,7 +2,6 @@
 // the steps.
 #include <algorithm>
 
-#include "codegen/select/generate.h"
 #include "cuda/nvml.h"
 #include "runtime/gpu/executor.h"
 #include "runtime/program/step_bytes.h"
@@ -106,8 +105,8 @@ std::vector<StepFacts> GpuExecutor::step_facts() const {
     }
     const auto tuned = std::find_if(shape.tunings.begin(), shape.tunings.end(),
                                     [&](const StepTuning& tuning) { return tuning.step == i; });
-    const std::vector<codegen::Offer> offers =
-        offers_at(own, compiled_->plan.steps[i], program_->target(), sizes, steps_[i]->form);
+    const std::vector<codegen::Offer> offers = program_->joined().offers_at(
+        own, compiled_->plan, i, program_->target(), sizes, steps_[i]->form);
     facts.push_back(facts_of(shape.loaded(i)->form, offers, sizes,
                              tuned == shape.tunings.end() ? nullptr : &*tuned));
   }

@@ -4,7 +4,6 @@
 #include <set>
 
 #include "base/error.h"
-#include "codegen/select/generate.h"
 #include "cuda/nvrtc.h"
 #include "runtime/load/fallback.h"
 
@@ -64,9 +63,9 @@ std::vector<LoadedGpuStep> KernelTuner::load(const Wanted& wanted) {
   std::vector<codegen::GpuStep> forms;
   // The program's graph accepts no new expressions.
   const ir::Graph own = clone(program_.graph());
-  const std::vector<fuse::Step>& steps = program_.compiled().plan.steps;
+  const fuse::Plan& plan = program_.compiled().plan;
   for (const auto& [step, choice] : wanted) {
-    forms.push_back(generate(own, steps[step], program_.target(), *choice));
+    forms.push_back(program_.joined().generate(own, plan, step, program_.target(), *choice));
   }
   return loader_.load(std::move(forms));
 }

@@ -6,7 +6,6 @@
 #include <bit>
 
 #include "base/hash.h"
-#include "codegen/select/generate.h"
 #include "ir/evaluate.h"
 
 namespace redfuser::runtime {
@@ -76,14 +75,15 @@ std::vector<TuningTask> tuning_tasks(const GpuProgram& program, const LoadedStep
   std::vector<int64_t> symbols;
   for (const int64_t size : sizes) symbols.push_back(size_class(size));
   const ir::Graph own = clone(program.graph());  // the program's takes no new expressions
-  const std::vector<fuse::Step>& steps = program.compiled().plan.steps;
+  const fuse::Plan& plan = program.compiled().plan;
+  const std::vector<fuse::Step>& steps = plan.steps;
   std::vector<TuningTask> tasks;
   for (size_t i = 0; i < steps.size(); ++i) {
     if (program.host().has(i)) continue;
     TuningTask task;
     task.step = i;
-    for (const codegen::Candidate& candidate :
-         kernel_configs(own, steps[i], program.target(), symbols, defaults[i]->form.left_out)) {
+    for (const codegen::Candidate& candidate : program.joined().kernel_configs(
+             own, plan, i, program.target(), symbols, defaults[i]->form.left_out)) {
       task.choices.push_back(candidate.choice);
       // Products are offered by rank.
       if (std::holds_alternative<fuse::ProductStep>(steps[i].kind)) continue;

@@ -1,7 +1,6 @@
 #include "runtime/load/fallback.h"
 
 #include "base/error.h"
-#include "codegen/select/generate.h"
 
 namespace redfuser::runtime {
 namespace {
@@ -50,7 +49,7 @@ codegen::GpuStep Fallback::without(size_t step, const codegen::GpuStep& failed,
   leave_out(left_out, failed.offers.front(), family, reason);
   const ir::Graph own = clone(program_.graph());  // the program's takes no new expressions
   codegen::GpuStep form =
-      generate(own, program_.plan.steps[step], target_, select::KnownSizes(), left_out);
+      joined_.generate(own, program_.plan, step, target_, select::KnownSizes(), left_out);
   failures_[{family, reason, form.offers.front().family}].push_back(program_.steps[step].label);
   return form;
 }

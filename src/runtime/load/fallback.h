@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "codegen/joined/joined_steps.h"
 #include "runtime/load/loader.h"
 #include "runtime/program/compiled_program.h"
 
@@ -18,8 +19,9 @@ std::string summary_of(const std::exception_ptr& error);
 class Fallback {
  public:
   // Of the program's steps; all must outlive this.
-  Fallback(const CompiledProgram& program, const codegen::Target& target, KernelLoader& loader)
-      : program_(program), target_(target), loader_(loader) {}
+  Fallback(const CompiledProgram& program, const codegen::Target& target,
+           const codegen::JoinedSteps& joined, KernelLoader& loader)
+      : program_(program), target_(target), joined_(joined), loader_(loader) {}
 
   // Replaces every step that has failed by the next offer that loads. Throws UserError with the
   // user's node where none is left, and the error itself if it is the caller's, as for a driver
@@ -38,6 +40,7 @@ class Fallback {
 
   const CompiledProgram& program_;
   const codegen::Target& target_;
+  const codegen::JoinedSteps& joined_;
   KernelLoader& loader_;
   // By family that failed, error, and family that is taken instead: the steps' labels.
   std::map<std::tuple<std::string, std::string, std::string>, std::vector<std::string>> failures_;

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "codegen/core/kernel_config.h"
 #include "codegen/core/target_table.h"
-#include "codegen/select/generate.h"
+#include "codegen/joined/joined_steps.h"
 #include "codegen/select/memory_orders.h"
 #include "onnx/import/import.h"
 #include "runtime/program/compiled_program.h"
@@ -99,12 +99,13 @@ std::vector<StepFacts> Program::step_facts(const std::string& target) const {
   if (!impl_->model->needs_values.empty()) return {};
   codegen::place_values(machine, impl_->plan, impl_->appends, {});
   const ir::Graph own = clone(impl_->graph());  // the program's takes no new expressions
+  const codegen::JoinedSteps joined(own, impl_->plan, machine, {});
   std::vector<StepFacts> facts;
-  for (const fuse::Step& step : impl_->plan.steps) {
+  for (size_t i = 0; i < impl_->plan.steps.size(); ++i) {
     facts.emplace_back();
-    if (std::holds_alternative<fuse::AliasStep>(step.kind)) continue;
+    if (std::holds_alternative<fuse::AliasStep>(impl_->plan.steps[i].kind)) continue;
     try {
-      const codegen::GpuStep form = generate(own, step, machine);
+      const codegen::GpuStep form = joined.generate(own, impl_->plan, i, machine);
       facts.back() = runtime::facts_of(form, form.offers, select::KnownSizes());
     } catch (const UserError& error) {
       facts.back().refusal = error.what();

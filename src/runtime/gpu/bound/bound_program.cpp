@@ -64,7 +64,9 @@ StepMemory BoundProgram::memory(size_t step, cuda::DevicePointer workspace) cons
   };
   const fuse::Plan& plan = program_.compiled().plan;
   std::set<ir::ValueId> written;
-  for (const ir::ValueId value : plan.steps[step].writes) written.insert(plan.root(value));
+  for (const size_t done : program_.joined().done_by(step)) {
+    for (const ir::ValueId value : plan.steps[done].writes) written.insert(plan.root(value));
+  }
   visit_buffers(form, [&](const codegen::BufferRef& buffer) {
     if (buffer.value < 0) return;
     const ir::ValueId root = plan.root(buffer.value);

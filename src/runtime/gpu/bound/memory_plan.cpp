@@ -37,7 +37,11 @@ MemoryPlan::MemoryPlan(const GpuProgram& program, const LoadedSteps& loaded,
     if (alias != nullptr && !program.host().keeps(alias->value)) {
       make_room(alias->value, root(alias->value));
     }
-    for (const ir::ValueId id : step.frees) freed.emplace(id, i);
+    // What rows read is read where they are computed.
+    const auto taken = program.joined().taken_by(static_cast<size_t>(i));
+    for (const ir::ValueId id : step.frees) {
+      freed.emplace(id, taken ? static_cast<int>(*taken) : i);
+    }
     scratch_.emplace_back();
     for (const codegen::Scratch& need : loaded[static_cast<size_t>(i)]->form.scratch) {
       add_scratch(need.bytes, i);

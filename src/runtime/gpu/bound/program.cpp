@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "codegen/select/generate.h"
 #include "codegen/select/memory_orders.h"
 #include "runtime/gpu/bound/arena.h"
 #include "runtime/load/fallback.h"
@@ -141,12 +140,16 @@ std::vector<codegen::GpuStep> GpuProgram::generate_steps() {
   }
 }
 
-void GpuProgram::place_values() {
+std::set<size_t> GpuProgram::steps_of_host() const {
   std::set<size_t> on_host;
   for (size_t i = 0; i < program_->plan.steps.size(); ++i) {
     if (host_.has(i)) on_host.insert(i);
   }
-  codegen::place_values(target_, program_->plan, program_->appends, on_host);
+  return on_host;
+}
+
+void GpuProgram::place_values() {
+  codegen::place_values(target_, program_->plan, program_->appends, steps_of_host());
 }
 
 Dims GpuProgram::memory_dims(ir::ValueId value, const std::vector<int64_t>& symbols) const {
@@ -159,18 +162,26 @@ Dims GpuProgram::memory_dims(ir::ValueId value, const std::vector<int64_t>& symb
 
 std::vector<codegen::GpuStep> GpuProgram::generate_steps(const ir::Graph& own) {
   std::vector<codegen::GpuStep> forms;
+  joined_ = codegen::JoinedSteps(own, program_->plan, target_, steps_of_host());
   for (size_t i = 0; i < program_->plan.steps.size(); ++i) {
     const fuse::Step& step = program_->plan.steps[i];
     codegen::GpuStep& form = forms.emplace_back();
     if (std::holds_alternative<fuse::AliasStep>(step.kind) || host_.has(i)) continue;
     std::string refusal;
     try {
-      form = generate(own, step, target_);
+      form = joined_.generate(own, program_->plan, i, target_);
       if (host_.binds_sizes_of(form)) refusal = "a size in \"" + step.label + "\" depends on data";
     } catch (const UserError& error) {
       refusal = error.what();
     }
     if (refusal.empty()) continue;
+    if (const auto rows = joined_.rows_of(i)) {
+      // Again from the rows on, each step by itself.
+      joined_.separate(i);
+      forms.resize(*rows);
+      i = *rows - 1;
+      continue;
+    }
     if (!host_.take(i, refusal)) user_error("{}; use --device cpu", refusal);
     form = {};
   }
@@ -180,7 +191,7 @@ std::vector<codegen::GpuStep> GpuProgram::generate_steps(const ir::Graph& own) {
 void GpuProgram::load_steps(std::vector<codegen::GpuStep> forms, const SessionOptions& options) {
   KernelLoader loader(device_, options);
   std::vector<LoadedGpuStep> loaded = loader.load(std::move(forms));
-  Fallback fallback(*program_, target_, loader);
+  Fallback fallback(*program_, target_, joined_, loader);
   fallback.replace(loaded);
   for (LoadedGpuStep& step : loaded) {
     if (products_ == nullptr && calls_products(step.step->form)) {

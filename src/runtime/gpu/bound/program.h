@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "codegen/core/gpu_step.h"
+#include "codegen/joined/joined_steps.h"
 #include "cuda/cublaslt.h"
 #include "cuda/driver.h"
 #include "runtime/load/host_part.h"
@@ -38,8 +39,9 @@ class GpuProgram {
   const codegen::Target& target() const { return target_; }
   // The sizes of a value's memory in a run with these symbols: greater ones where it has room.
   Dims memory_dims(ir::ValueId value, const std::vector<int64_t>& symbols) const;
-  // An AliasStep and a step of the host have no calls.
+  // An AliasStep, a step of the host, and one that another one computes have no calls.
   const LoadedSteps& steps() const { return steps_; }
+  const codegen::JoinedSteps& joined() const { return joined_; }
   const HostPart& host() const { return host_; }
   // Whether a product, a cascade or a convolution has kernels.
   bool has_large_steps() const;
@@ -59,6 +61,7 @@ class GpuProgram {
  private:
   std::vector<codegen::GpuStep> generate_steps();
   std::vector<codegen::GpuStep> generate_steps(const ir::Graph& own);
+  std::set<size_t> steps_of_host() const;
   // With the steps that the host has so far.
   void place_values();
   void find_produced_outputs();
@@ -72,6 +75,7 @@ class GpuProgram {
   cuda::DevicePtr device_;
   bool tf32_ = false;
   codegen::Target target_;
+  codegen::JoinedSteps joined_;
   std::unique_ptr<cuda::ProductLibrary> products_;
   LoadedSteps steps_;
   cuda::Buffer constant_memory_;
