@@ -23,7 +23,7 @@ constexpr Tile kTiles[] = {
     {"cluster", "half_t", "true, true, 8, 16, 4, 4, 1", 1, 4},
     {"thin_elements", "float", "false, false, 2, 32, 8, 1, 1", 1, 1},
     {"coded", "half_t", "true, true, 8, 16, 8, 1, 1, ThinCode<4, 32, false>", 1, 1, true},
-    {"coded_short", "half_t", "true, true, 8, 32, 4, 1, 1, ThinCode<4, 16, true>", 1, 1, true},
+    {"coded_short", "half_t", "true, true, 8, 16, 4, 1, 1, ThinCode<4, 16, true>", 1, 1, true},
     {"coded_two", "half_t", "true, true, 16, 16, 8, 1, 2, ThinCode<4, 128, true>", 2, 1, true},
     {"coded_bytes", "half_t", "true, true, 8, 16, 8, 4, 1, ThinCode<8, 4096, false>", 1, 4, true},
     {"coded_bfloat", "bfloat_t", "true, true, 8, 32, 8, 1, 1, ThinCode<4, 32, true>", 1, 1, true},

@@ -139,7 +139,8 @@ TEST_P(CodegenWeightCodes, AreReadByTheKernelOfThinProducts) {
       }
     }
     EXPECT_GE(kernels.size(), 2u);  // for different numbers of rows
-    if (Compiler::find()) expect_compiles(kernels, target.architecture);
+    // The templates' own test compiles them for every architecture.
+    if (target.architecture == 90 && Compiler::find()) expect_compiles(kernels, 90);
   }
 }
 

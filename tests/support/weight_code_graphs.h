@@ -37,6 +37,13 @@ inline std::string constant_text(const std::string& name, const std::string& typ
   return name + " = Constant<value = " + type + " {" + numbers + "}>() ";
 }
 
+// `to` = the floats `from` in the type.
+inline std::string cast_text(const std::string& to, const std::string& from,
+                             const std::string& type) {
+  const char* const number = type == "float" ? "1" : type == "float16" ? "10" : "16";
+  return to + " = Cast<to = " + number + ">(" + from + ") ";
+}
+
 // com.microsoft.MatMulNBits of [m, depth] in `type` with `lines` columns.
 inline WeightCodeGraph nbits_graph(const std::string& name, const std::string& type, int bits,
                                    int64_t block, int64_t lines, int64_t depth, bool zeros,
@@ -48,7 +55,7 @@ inline WeightCodeGraph nbits_graph(const std::string& name, const std::string& t
                     numbers_text(lines * blocks * bytes, 0, 255, 1));
   body += constant_text("sf", "float[" + size(lines) + "," + size(blocks) + "]",
                         numbers_text(lines * blocks, 16, 31, 2, 1.0 / 1024)) +
-          "s = CastLike(sf, x) ";
+          cast_text("s", "sf", type);
   std::string inputs = "x, q, s";
   if (zeros) {
     const int64_t packed = (blocks * bits + 7) / 8;
@@ -58,7 +65,7 @@ inline WeightCodeGraph nbits_graph(const std::string& name, const std::string& t
   }
   if (bias) {
     body += constant_text("bf", "float[" + size(lines) + "]", numbers_text(lines, -9, 9, 4)) +
-            "b = CastLike(bf, x) ";
+            cast_text("b", "bf", type);
     inputs += zeros ? ", , b" : ", , , b";
   }
   body += "y = com.microsoft.MatMulNBits<K = " + size(depth) + ", N = " + size(lines) +
@@ -103,13 +110,13 @@ inline std::vector<WeightCodeGraph> weight_code_graphs() {
       nbits_graph("float", "float", 4, 32, 96, 128, true),
       nbits_graph("float_bytes", "float", 8, 16, 65, 96, false, true),
       matmul_graph("channels", "float16",
-                   channel_scales + "s = CastLike(sf, x) " +
+                   channel_scales + cast_text("s", "sf", "float16") +
                        constant_text("q", "int8[128, 96]", numbers_text(128 * 96, -128, 127, 7)) +
                        "w = DequantizeLinear<axis = 1>(q, s)",
                    8, 128),
       matmul_graph("blocked", "float",
                    block_scales +
-                       constant_text("q", "int4[128, 96]", numbers_text(128 * 96, -8, 7, 8)) +
+                       constant_text("q", "int8[128, 96]", numbers_text(128 * 96, -8, 7, 8)) +
                        "w = DequantizeLinear<axis = 0, block_size = 32>(q, s)",
                    4, 32),
       matmul_graph("by_hand", "float",

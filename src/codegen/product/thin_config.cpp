@@ -114,6 +114,8 @@ bool is_vector(const ThinForm& form, const KnownSizes& sizes) {
 std::vector<int> wides_of(const ThinForm& form, int lines) {
   constexpr int kMostLoads = 8, kMostLines = 8;  // more spill
   if (!is_tensor(form)) return {32};
+  // A load with two scales needs more registers.
+  if (!form.coded.empty() && form.block() * form.bits() < 128) return {16};
   if (!form.coded.empty()) return {16, 32};
   if (!form.along()) return {64};
   if (loads_of(form, 64) > kMostLoads || lines > kMostLines) return {16, 32};

@@ -46,6 +46,20 @@ struct ThinLoads<Tile, true> {
     }
   }
 
+  // Word `word` has been used: the next one takes its place, and a block's factors with it.
+  __device__ __forceinline__ void next_word(int word) {
+#pragma unroll
+    for (int i = 0; i < Tile::Loads; ++i) {
+#pragma unroll
+      for (int w = 0; w < 3; ++w) codes[i][w] = codes[i][w + 1];
+      if constexpr (Tile::Parts == 2) {
+        if (word != 1) continue;
+        scales[i][0] = scales[i][1];
+        zeros[i][0] = zeros[i][1];
+      }
+    }
+  }
+
   // The elements of a piece.
   __device__ __forceinline__ void decode(unsigned (&words)[Tile::Loads][4], int piece) const {
     constexpr int kPieces = Tile::Pieces / Tile::Parts;  // of a scale

@@ -91,10 +91,10 @@ class ThinProduct {
   // where they need few registers, else where they are multiplied.
   template <bool Vector, int Steps>
   struct Stage {
-    static constexpr bool kThinAhead = Tile::Tensor;
+    static constexpr bool kThinAhead = Tile::Tensor && (!Tile::Coded || Tile::Groups == 1);
     ThinLoads<Tile> wide[Steps][kProducts];
-    unsigned thin[kThinAhead ? Steps : 1][kThinAhead ? Tile::Groups : 1][Tile::Pieces]
-                 [Tile::PieceWords];
+    unsigned thin[kThinAhead ? Steps : 1][kThinAhead ? Tile::Groups : 1]
+                 [kThinAhead ? Tile::Pieces : 1][Tile::PieceWords];
 
     __device__ __forceinline__ void load_wide(const ThinProduct& product, int from) {
 #pragma unroll
@@ -127,26 +127,50 @@ class ThinProduct {
     __device__ __forceinline__ void multiply(ThinProduct& product, int from) {
 #pragma unroll
       for (int s = 0; s < Steps; ++s) {
+        if constexpr (Tile::Coded && !Tile::Tensor) {
+          // A loop that is not unrolled loads no thin elements ahead, which would fill registers.
+          constexpr int kPieces = Tile::Pieces / 4;  // of a word of codes
+#pragma unroll 1
+          for (int word = 0; word < 4; ++word) {
+            multiply_pieces<kPieces>(product, from, s, word * kPieces);
 #pragma unroll
-        for (int i = 0; i < Tile::Pieces; ++i) {
-          unsigned words[kProducts][Tile::Loads][4];
-#pragma unroll
-          for (int p = 0; p < kProducts; ++p) wide[s][p].decode(words[p], i);
-          multiply(product, words, from + s * Tile::Step, s, i);
+            for (int p = 0; p < kProducts; ++p) wide[s][p].next_word(word);
+          }
+        } else {
+          multiply_pieces<Tile::Pieces>(product, from, s, 0);
         }
       }
     }
 
    private:
+    // Pieces `first` and on, the first ones of those that the loads have.
+    template <int Count>
+    __device__ __forceinline__ void multiply_pieces(ThinProduct& product, int from, int s,
+                                                    int first) {
+#pragma unroll
+      for (int i = 0; i < Count; ++i) {
+        unsigned words[kProducts][Tile::Loads][4];
+#pragma unroll
+        for (int p = 0; p < kProducts; ++p) wide[s][p].decode(words[p], i);
+        multiply(product, words, from + s * Tile::Step, s, first + i);
+      }
+    }
+
     __device__ __forceinline__ void multiply(ThinProduct& product,
                                              const unsigned (&words)[kProducts][Tile::Loads][4],
                                              int from, int s, int piece) {
 #pragma unroll
       for (int g = 0; g < Tile::Groups; ++g) {
         if constexpr (Tile::Tensor) {
+          if constexpr (!kThinAhead) {
+            thin_load_piece<Tile, Vector>(thin[0][0][0], product.thin_, g * 8 + thin_number(),
+                                          product.lines_, from, product.depth_, piece);
+          }
 #pragma unroll
           for (int p = 0; p < kProducts; ++p) {
-            thin_multiply_fragments<Tile>(product.sums_[p][g], words[p], thin[s][g][piece]);
+            thin_multiply_fragments<Tile>(
+                product.sums_[p][g], words[p],
+                thin[kThinAhead ? s : 0][kThinAhead ? g : 0][kThinAhead ? piece : 0]);
           }
         } else {
 #pragma unroll
