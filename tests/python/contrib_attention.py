@@ -6,7 +6,7 @@ keys or fewer are no axis to stream.
 
 import numpy as np
 
-from contrib_case import Case, integers, last, normal, scalar
+from contrib_case import WEIGHTS, Case, integers, last, normal, scalar
 
 CACHE = ["y", "present_key", "present_value"]
 FILTER = {"mask_filter_value": -1e4}
@@ -131,8 +131,8 @@ PROJECTED = [
 
 
 def quantized(mask=None, past_state=None, weight=np.uint8, columns=False, attributes=None):
-    x, w = integers(np.uint8, 0, 255, 2, 5, 16), integers(weight, -100 if weight == np.int8 else 0,
-                                                         100, 16, 96)
+    x = integers(np.uint8, 0, 255, 2, 5, 16)
+    w = integers(weight, *(WEIGHTS if weight == np.int8 else (0, 100)), 16, 96)
     scale = np.full(96, 0.02, np.float32) if columns else scalar(0.02)
     zero = np.full(96, 3, weight) if columns else scalar(3, weight)
     inputs = [x, w, normal(96), scalar(0.01), scale, mask, scalar(120, np.uint8), zero, past_state]

@@ -3,13 +3,13 @@
 import numpy as np
 from onnx import TensorProto
 
-from contrib_case import Case, integers, normal, packed, scalar
+from contrib_case import WEIGHTS, Case, integers, normal, packed, scalar
 
 U8, I8, U16, I16 = np.uint8, np.int8, np.uint16, np.int16
 
 
 def bytes_of(dtype, *shape):
-    return integers(dtype, *((-128, 128) if dtype == I8 else (0, 256)), *shape)
+    return integers(dtype, *(WEIGHTS if dtype == I8 else (0, 256)), *shape)
 
 
 def given(dtype, *shape, scale=0.0625, zero=5):

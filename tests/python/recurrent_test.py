@@ -140,9 +140,10 @@ class QuantizedDraw(Draw):
         return {**tensors, **parameters}
 
     def quantized(self, weights, per_column):
-        """By ONNX Runtime's limits: one zero point for all columns, which is 0 for columns of int8."""
+        """By ONNX Runtime's limits: one zero point for all columns, which is 0 for columns of int8; int8 of seven
+        bits, since it saturates sums of two products to 16 bits on processors without dot products of bytes."""
         dtype = self.weights
-        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        low, high = (-64, 63) if dtype == np.int8 else (0, 255)
         zero = 0 if dtype == np.int8 and per_column else int(self.random.integers(low // 2, high // 2 + 1))
         scale = np.abs(weights).max(1 if per_column else (1, 2)) / min(high - zero, zero - low)
         spread = scale[:, None, :] if per_column else scale[:, None, None]
