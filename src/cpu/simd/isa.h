@@ -64,7 +64,6 @@ void add_select(KernelTable& table);
 void add_reduce(KernelTable& table);
 void add_convert(KernelTable& table);
 void add_gemm(KernelTable& table);
-void add_coded(KernelTable& table);
 void add_integer_gemm(KernelTable& table);
 void add_filter(KernelTable& table);
 void add_window(KernelTable& table);

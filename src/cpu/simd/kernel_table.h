@@ -121,21 +121,6 @@ using GemmFn = void (*)(const GemmArgs& args);
 // elements of the product's type.
 using PackFn = void (*)(const MatrixView& b, int64_t k, int64_t n, void* out);
 
-// c[r, j] = Σ_k a[r, k] · (codes[j, k] − zero) · scale, with the scale and the zero point of j's
-// block of k. Codes are contiguous along k, scales and zero points along the blocks of a column.
-struct CodedArgs {
-  int64_t rows = 0, columns = 0, depth = 0, block = 0;
-  const float* a = nullptr;
-  int64_t a_stride = 0;  // between rows
-  const uint8_t* codes = nullptr;
-  const float* scales = nullptr;
-  const uint8_t* zeros = nullptr;  // null: `zero`
-  float zero = 0;
-  float* c = nullptr;
-  int64_t c_stride = 0;
-};
-using CodedFn = void (*)(const CodedArgs& args);
-
 // Depthwise convolution of one channel: for each of its filters f, out[f, d, r, c] = bias[f] + Σ_t
 // weights[f, t] · padded[d · slice + r · pitch + c + offsets[t]], where a slice is all planes of
 // one depth. The input is copied into `padded` first: its element (d, h, c), with `pad` added, to
@@ -204,7 +189,6 @@ struct KernelTable {
   ConvertFn store[kElems][kStorageTypes];  // element class -> storage, wrapping integers
   GemmFn gemm_f32, gemm_f64;
   PackFn pack_f32, pack_f64;
-  CodedFn coded_f32;
   const RecurrentKernels *recurrent_f32, *recurrent_f64;
   FilterFn filter_f32, filter_f64;
   WindowFn window_f32, window_f64;

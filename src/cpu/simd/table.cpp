@@ -16,7 +16,6 @@ const KernelTable& table() {
     add_reduce(t);
     add_convert(t);
     add_gemm(t);
-    add_coded(t);
     add_integer_gemm(t);
     add_filter(t);
     add_window(t);

@@ -44,8 +44,6 @@ std::string ProductPlan::build(const ir::Graph& graph) {
     dtype_ = DType::Int32;
   } else if (!separate_floats(specializer, axes, dims)) {
     return "the operands are not matrices of floats in memory";
-  } else {
-    find_codes(graph);
   }
   plan_result(graph, specializer, batch, m, n, dims);
   return "";
@@ -68,42 +66,6 @@ bool ProductPlan::separate_floats(Specializer& specializer, const OperandAxes& a
   }
   dtype_ = f64 ? DType::Float64 : DType::Float32;
   return true;
-}
-
-// Rows are few enough for each code to become a float as often as it is multiplied.
-void ProductPlan::find_codes(const ir::Graph& graph) {
-  constexpr int64_t kMostRows = 8;
-  const OffsetPart &rows = a_.parts[1], &depth = a_.parts[2];
-  const bool rows_in_place = a_dtype_ == DType::Float32 && rows.table.empty() &&
-                             depth.table.empty() && (depth.stride == 1 || k_ == 1);
-  if (dtype_ != DType::Float32 || m_ > kMostRows || !rows_in_place) return;
-  for (ir::Expr b : step_.b) {
-    auto operand = coded_operand(graph, step_, b);
-    if (!operand || b->dtype != DType::Float32) return coded_.clear();
-    coded_.push_back(std::move(*operand));
-  }
-}
-
-void ProductPlan::multiply_codes(const RunContext& context, const Region& region, size_t i, char* c,
-                                 int64_t c_stride) const {
-  const ir::WeightCodes& codes = *coded_[i].codes;
-  const Tensor& a = context.values[static_cast<size_t>(step_.a->integer)];
-  const int64_t line = coded_[i].first + region.column, block = line * codes.blocks();
-  CodedArgs g;
-  g.rows = region.rows;
-  g.columns = region.columns;
-  g.depth = k_;
-  g.block = codes.block;
-  g.a = static_cast<const float*>(a.data()) + a_.constant + a_.parts[0].at(region.batch) +
-        region.row * a_.parts[1].stride;
-  g.a_stride = a_.parts[1].stride;
-  g.codes = codes.codes.as<uint8_t>() + line * k_;
-  g.scales = codes.scales.as<float>() + block;
-  g.zeros = codes.zeros.defined() ? codes.zeros.as<uint8_t>() + block : nullptr;
-  g.zero = static_cast<float>(codes.zero);
-  g.c = reinterpret_cast<float*>(c);
-  g.c_stride = c_stride;
-  kernels().coded_f32(g);
 }
 
 void ProductPlan::pack_constants(const ir::Graph& graph, PanelStore& store) {
@@ -167,7 +129,6 @@ void ProductPlan::multiply_into(const RunContext& context, TileContext& machine,
                           {region.batch, region.row, region.column, region.rows, region.columns, c,
                            c_stride, dtype_, scratch + kGemmScratchBytes});
   }
-  if (!coded_.empty()) return multiply_codes(context, region, i, c, c_stride);
   const auto data = [&](ir::Expr read) {
     const Tensor& tensor = context.values[static_cast<size_t>(read->integer)];
     return static_cast<const char*>(tensor.data());
@@ -198,7 +159,6 @@ double ProductPlan::bytes_of_a() const {
 
 double ProductPlan::bytes_of_b() const {
   double bytes = 0;
-  if (!coded_.empty()) return static_cast<double>(n_ * k_) * static_cast<double>(coded_.size());
   for (ir::Expr b : step_.b) {
     bytes += static_cast<double>(n_ * k_) * static_cast<double>(size_of(b->dtype));
   }
@@ -210,12 +170,6 @@ double ProductPlan::products_time(double rows, double columns) const {
   const select::CpuMachine& machine = select::kCpu;
   const auto k = static_cast<double>(k_);
   if (integers_) return integers_->time(rows, columns);
-  // Codes become floats once for two rows.
-  if (!coded_.empty()) {
-    constexpr double kCodeShare = 2;
-    return kCodeShare * rows * columns * k * static_cast<double>(coded_.size()) /
-           machine.product_rate;
-  }
   const double wide = dtype_ == DType::Float64 ? 2 : 1;
   double time = a_dtype_ != dtype_ ? rows * k / machine.convert_rate : 0;
   for (size_t i = 0; i < b_.size(); ++i) {

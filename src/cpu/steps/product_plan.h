@@ -15,7 +15,6 @@
 #include "cpu/tile/product_layout.h"
 #include "cpu/tile/specialize.h"
 #include "cpu/tile/tile_builder.h"
-#include "fuse/operands/coded_operand.h"
 
 namespace redfuser::cpu {
 
@@ -51,9 +50,6 @@ class ProductPlan final : public TilePlan {
   // Product `i` into c; padded columns may be written too.
   void multiply_into(const RunContext& context, TileContext& machine, const Region& region,
                      size_t i, char* c, int64_t c_stride, bool padded) const;
-  void multiply_codes(const RunContext& context, const Region& region, size_t i, char* c,
-                      int64_t c_stride) const;
-  void find_codes(const ir::Graph& graph);
   double bytes_of_a() const;
   double bytes_of_b() const;
   double products_time(double rows, double columns) const;
@@ -69,7 +65,6 @@ class ProductPlan final : public TilePlan {
   std::vector<SeparatedOffset> b_;
   DType a_dtype_ = DType::Float32;
   std::vector<DType> b_dtypes_;
-  std::vector<fuse::CodedOperand> coded_;  // in place of b_, where all are read in few bits
   // The result is written in place when there is nothing to do after it.
   std::optional<SeparatedOffset> in_place_;  // parts: batch, m, n
   BlockEpilogue epilogue_;
