@@ -148,7 +148,7 @@ Tensor CodeFinder::evaluated(const std::vector<ir::Expr>& axes, ir::Expr body, T
 
 std::shared_ptr<const ir::WeightCodes> CodeFinder::find(ir::ValueId id, ThreadPool& threads) {
   const auto found = origins_.find(id);
-  const ir::Value& value = graph_.values[static_cast<size_t>(id)];
+  const ir::Value value = graph_.values[static_cast<size_t>(id)];  // evaluation adds values
   if (found == origins_.end() || !is_float(value.dtype) || size_of(value.dtype) > 4) return nullptr;
   const Origin& origin = found->second;
   if (origin.axes.size() != 2 || value.constant.size() < kMinElements) return nullptr;
