@@ -35,7 +35,7 @@ __device__ __forceinline__ float ptx_reciprocal(float x) {
 __device__ __forceinline__ void ptx_count_release(unsigned* counter) {
   asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(counter) : "memory");
 }
-// What the counters' blocks have written before is visible afterwards.
+// Afterwards all writes of the counted blocks before their counts are visible.
 __device__ __forceinline__ unsigned ptx_load_acquire(const unsigned* counter) {
   unsigned value;
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(counter) : "memory");

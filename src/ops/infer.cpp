@@ -193,6 +193,7 @@ void set_constant(ir::Graph& graph, ir::ValueId id, Tensor tensor) {
   value.shape.clear();
   for (int64_t size : tensor.dims()) value.shape.push_back(graph.pool->integer(size));
   value.constant = std::move(tensor);
+  value.codes = nullptr;
   note_elements(graph, id);
 }
 

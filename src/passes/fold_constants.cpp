@@ -52,16 +52,28 @@ class ConstantFolder {
     }
   }
 
-  // Of the constants that the remaining nodes read.
+  // Of the constants that the remaining nodes multiply.
   void find_codes() {
     for (const ir::Node& node : graph_.nodes) {
-      if (node.def == nullptr || all_outputs_constant(node)) continue;
+      if (node.def == nullptr || node.def->lower == nullptr || all_outputs_constant(node)) continue;
       for (const ir::ValueId input : node.inputs) {
-        if (input == ir::kAbsent || graph_.values[input].codes) continue;
+        if (input == ir::kAbsent || graph_.values[input].codes || !codes_.knows(input)) continue;
+        if (!sums_or_reorders(node)) continue;
         auto codes = codes_.find(input, *pool_);
         if (codes) graph_.values[input].codes = std::move(codes);
       }
     }
+  }
+
+  // Whether the node may be a product, or turns a matrix for one.
+  bool sums_or_reorders(const ir::Node& node) const {
+    const ir::ValueId output = present_output(node);
+    ops::Lowering lowering(graph_, [output](ir::ValueId value) { return value == output; });
+    ir::Expr body = lowering.element(output, ops::output_axes(graph_, output));
+    const bool reorders = body->op == ir::ExprOp::Read &&
+                          std::none_of(body->args.begin(), body->args.end(),
+                                       [](ir::Expr index) { return index->has_read; });
+    return reorders || body->bound_level > 0;
   }
 
   void visit_node(ir::NodeId id) {

@@ -103,13 +103,34 @@ TEST(WeightCodesRefused, OtherNumbers) {
       constant_text("t", "float[128, 96]", numbers_text(128 * 96, 16, 31, 3, 1.0 / 1024));
   for (const std::string& weights :
        {codes + scales + constant_text("z", "float", "2.5") + "d = Sub(f, z) w = Mul(d, s)",
-        codes + steps + "w = Mul(f, t)",                               // a scale for each element
-        codes + scales + "g = Mul(f, s) w = Exp(g)",                   // no longer codes
+        codes + steps + "w = Mul(f, t)",              // a scale for each element
+        codes + scales + "g = Mul(f, s) w = Exp(g)",  // no longer codes
+        // Rounded to fp16 between.
+        codes + scales +
+            "h = Cast<to = 10>(f) t = Cast<to = 10>(s) g = Mul(h, t) w = Cast<to = 1>(g)",
         codes + constant_text("z", "float", "300") + "w = Sub(f, z)",  // beyond 8 bits
         constant_text("q", "int32[128, 96]", numbers_text(128 * 96, 0, 300, 4)) +
             "w = Cast<to = 1>(q)"}) {
     EXPECT_EQ(coded_value(*graph_of(matmul_graph("other", "float", weights, 8, 128))), nullptr)
         << weights.substr(weights.size() - 60);
+  }
+}
+
+// A difference of bytes wraps around: it is a code by itself.
+TEST(WeightCodesOfBytes, WrapAround) {
+  const std::string weights =
+      constant_text("q", "uint8[128, 96]", numbers_text(128 * 96, 0, 255, 1)) +
+      constant_text("z", "uint8", "100") + "d = Sub(q, z) w = Cast<to = 1>(d)";
+  const auto graph = graph_of(matmul_graph("bytes", "float", weights, 8, 128));
+  const ir::Value* value = coded_value(*graph);
+  ASSERT_NE(value, nullptr);
+  EXPECT_EQ(value->codes->zero, 0);
+  const std::vector<double> expected = values_of(value->constant);
+  for (int64_t line = 0; line < 96; ++line) {
+    for (int64_t k = 0; k < 128; ++k) {
+      ASSERT_EQ(value->codes->codes.as<uint8_t>()[line * 128 + k],
+                expected[static_cast<size_t>(k * 96 + line)]);
+    }
   }
 }
 

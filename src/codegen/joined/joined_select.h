@@ -1,5 +1,5 @@
-// What computes the rows of a cascade and the product of few rows that reads them: a kernel that
-// makes the rows in every block, or two steps. Internal to JoinedSteps.
+// The choice between a kernel that makes the rows of a cascade in every block of the product that
+// reads them, and the two steps apart. Internal to JoinedSteps.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace redfuser::codegen {
 
-// What stands as the family of a step that the product after it computes.
+// The name in place of a family, of a step that the product after it computes.
 inline constexpr const char* kThinRowsStep = "in_product";
 
 // Whether the steps have a thin_rows_form, of which some class of rows fits.

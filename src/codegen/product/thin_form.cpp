@@ -24,13 +24,14 @@ bool thin_columns(const ProductCall& call) {
   return !call.m->is_constant() || call.m->integer > call.n->integer;
 }
 
-// Those of every product, in equal codes; empty where one of them is stored otherwise.
-std::vector<fuse::CodedOperand> coded_operands(const ir::Graph& graph,
-                                               const fuse::ProductStep& step) {
-  std::vector<fuse::CodedOperand> operands;
+// Those of every product, floats of `dtype` in equal codes; empty where one of them is stored
+// otherwise.
+std::vector<CodedOperand> coded_operands(const ir::Graph& graph, const fuse::ProductStep& step,
+                                         DType dtype) {
+  std::vector<CodedOperand> operands;
   for (ir::Expr b : step.b) {
     auto operand = coded_operand(graph, step, b);
-    if (!operand || operand->codes->stored_codes == ir::kAbsent) return {};
+    if (!operand || operand->codes->stored_codes == ir::kAbsent || b->dtype != dtype) return {};
     if (operand->first % kCodedLines != 0) return {};
     const ir::WeightCodes& own = *operand->codes;
     const ir::WeightCodes& others = operands.empty() ? own : *operands[0].codes;
@@ -66,7 +67,7 @@ std::optional<ThinForm> thin_form(const ir::Graph& graph, const fuse::ProductSte
   } else {
     if (call.m->is_constant() && !few(call.m)) return std::nullopt;
     for (const ProductCall& each : calls) form.wide.push_back(right(each));
-    form.coded = coded_operands(graph, step);
+    form.coded = coded_operands(graph, step, form.dtype);
   }
   const bool along = form.along();
   const bool alike = std::all_of(form.wide.begin(), form.wide.end(), [&](const ThinMatrix& matrix) {

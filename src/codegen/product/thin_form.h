@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "codegen/core/step_builder.h"
-#include "fuse/operands/coded_operand.h"
+#include "codegen/matrix/coded_operand.h"
 
 namespace redfuser::codegen {
 
@@ -20,7 +20,7 @@ struct ThinForm {
   DType dtype = DType::Float16;
   std::vector<ThinMatrix> wide;  // of every product, of one size and layout
   // The same in few bits, where all are constants of equally many and in equal blocks; else empty.
-  std::vector<fuse::CodedOperand> coded;
+  std::vector<CodedOperand> coded;
   ThinMatrix thin;
   bool constant = false;                 // the wide matrices are constants of the graph
   bool columns = false;                  // the thin lines are the product's columns, else its rows

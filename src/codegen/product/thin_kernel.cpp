@@ -61,7 +61,7 @@ class ThinText {
   }
 
   // A matrix in few bits.
-  std::string matrix(const fuse::CodedOperand& matrix) {
+  std::string matrix(const CodedOperand& matrix) {
     const ir::WeightCodes& codes = *matrix.codes;
     const int64_t group = matrix.first / kCodedLines, step = 512 / codes.bits;
     const int64_t steps = (codes.depth + step - 1) / step;
@@ -103,7 +103,7 @@ class ThinText {
   void add_operands() {
     const bool along = form_.along();
     std::vector<std::string> conditions, buffers, matrices;
-    for (const fuse::CodedOperand& each : form_.coded) matrices.push_back(matrix(each));
+    for (const CodedOperand& each : form_.coded) matrices.push_back(matrix(each));
     for (const ThinMatrix& each : form_.wide) {
       if (!form_.coded.empty()) break;
       conditions.push_back(vectors(each, along));

@@ -182,7 +182,7 @@ double recurrent_time(const RecurrentForm& form, const RecurrentConfig& config,
   }
   const auto weights = static_cast<double>(form.columns() * form.hidden * bytes);
   if (weights > static_cast<double>(target.l2_bytes)) {
-    // What is not resident is read from memory.
+    // Tiles that are not resident are read from memory.
     double streamed = 0;
     for (const Rows& rows : rows_of(form, config)) {
       streamed += static_cast<double>(rows.streamed_bytes() * config.blocks) *

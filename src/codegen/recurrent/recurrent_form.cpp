@@ -25,7 +25,7 @@ const Operator* operator_of(const ops::NodeView& view) {
   return found == std::end(kOperators) ? nullptr : found;
 }
 
-// What is wrong with the inputs that the shape rule leaves to the kernels.
+// The first problem of the inputs, of those that the shape rule leaves to the kernels; empty: none.
 std::string problem_of(const ops::NodeView& view, const RecurrentForm& form) {
   ir::ExprPool& pool = view.pool();
   for (const int i : {1, 2, 3, 5, 6, 7}) {

@@ -38,8 +38,8 @@ struct ThinCodedMatrix {
   int steps, blocks;
 };
 
-// What a block's codes are turned into elements with: two equal scales, and what is added to a
-// number with a code in its low bits, or in the four bits above them.
+// The numbers that make elements of a block's codes: two equal scales, and the addend of a number
+// with a code in its low bits, or in the four bits above them.
 struct ThinFactors {
   unsigned scale, low, high;
 };

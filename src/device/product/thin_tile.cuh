@@ -61,8 +61,7 @@ struct ThinMatrix {
   const T* data;
   long long line, depth;
 
-  // What the compiler takes for read-only memory it would load before the wait for the kernel that
-  // writes it.
+  // The compiler would load read-only memory before the wait for the kernel that writes it.
   static __device__ __forceinline__ T element(const T* from) {
     if constexpr (sizeof(T) == 2) {
       return from_bits<T>(ptx_load_in_order(reinterpret_cast<const unsigned short*>(from)));

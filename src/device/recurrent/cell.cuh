@@ -1,4 +1,4 @@
-// What follows the products of a step, for one unit of one sequence.
+// The gates and states of one unit of one sequence, from the products of a step.
 //
 // `Gates` is printed by src/codegen/recurrent: f, g and h are ONNX's activations, the first two
 // with clipping; kCoupled: the forget gate is 1 − i.

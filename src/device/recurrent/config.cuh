@@ -1,5 +1,5 @@
-// What a kernel of a recurrent layer is specialised for, and the division of a block's shared
-// memory.
+// The constants that specialise a kernel of a recurrent layer, and the division of a block's
+// shared memory.
 #pragma once
 
 #include "device/recurrent/exchange.cuh"

@@ -105,7 +105,7 @@ struct StateExchange {
 
 // The same among any blocks of a grid that run together, through memory: `shared` has two buffers
 // of Team parts of kBatch rows, and `counters` are two numbers of the team, 0 before and after. A
-// block copies what it has received to its one buffer in shared memory.
+// block copies the parts of all blocks to its one buffer in shared memory.
 template <typename Config, int Team>
 struct StateExchange<Config, Team, true> {
   using T = typename Config::Element;

@@ -8,7 +8,7 @@
 namespace redfuser::passes {
 namespace {
 
-// What is added to signed numbers to make them unsigned ones of so many bits.
+// Adding `offset` makes unsigned numbers of so many bits of signed ones.
 struct Range {
   int bits, offset;
 };
@@ -55,6 +55,27 @@ bool set_scales(ir::WeightCodes& codes, const Tensor& scales, DType dtype) {
   const float* numbers = scales.as<float>();
   return std::all_of(numbers, numbers + scales.size(),
                      [&](float x) { return std::isfinite(x) && x == as_number(x, dtype); });
+}
+
+bool gives(const ir::WeightCodes& codes, const Tensor& constant) {
+  const DType dtype = constant.dtype();
+  const auto* stored = static_cast<const uint16_t*>(constant.data());
+  const auto element = [&](int64_t at) {
+    if (dtype == DType::Float32) return constant.as<float>()[at];
+    return dtype == DType::Float16 ? half_to_float(stored[at]) : bfloat16_to_float(stored[at]);
+  };
+  const bool across = codes.depth_axis == 0;
+  for (int64_t line = 0; line < codes.lines; ++line) {
+    const uint8_t* const row = codes.codes.as<uint8_t>() + line * codes.depth;
+    for (int64_t k = 0; k < codes.depth; ++k) {
+      const int64_t block = line * codes.blocks() + k / codes.block;
+      const int zero = codes.zeros.defined() ? codes.zeros.as<uint8_t>()[block] : codes.zero;
+      const float number = static_cast<float>(row[k] - zero) * codes.scales.as<float>()[block];
+      const int64_t at = across ? k * codes.lines + line : line * codes.depth + k;
+      if (as_number(number, dtype) != element(at)) return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace redfuser::passes

@@ -9,7 +9,10 @@ namespace redfuser::passes {
 // blocks as floats. False if they do not fit in 8 unsigned bits, moved to the range of an unsigned
 // type where they are signed.
 bool set_codes(ir::WeightCodes& codes, const Tensor& integers, const Tensor& zeros);
-// Sets the scales, floats of blocks; false if one of them is no finite number of `dtype`.
+// Sets the scales, floats of blocks. False unless all of them are finite numbers of `dtype`.
 bool set_scales(ir::WeightCodes& codes, const Tensor& scales, DType dtype);
+
+// Whether the constant is the matrix that the numbers give, element by element.
+bool gives(const ir::WeightCodes& codes, const Tensor& constant);
 
 }  // namespace redfuser::passes

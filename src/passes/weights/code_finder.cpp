@@ -9,11 +9,14 @@
 #include "cpu/select/make_kernel.h"
 #include "cpu/step.h"
 #include "fuse/plan.h"
+#include "ir/depth.h"
 #include "passes/weights/block_numbers.h"
 
 namespace redfuser::passes {
 namespace {
 
+// Of an origin; longer chains of constants start anew.
+constexpr uint32_t kMostDepth = 100;
 // Smaller matrices gain nothing.
 constexpr int64_t kMinElements = 1 << 12;
 // Blocks that kernels take, beside one of the whole depth.
@@ -24,8 +27,11 @@ bool is_integral(ir::Expr e) { return is_integer(e->dtype); }
 }  // namespace
 
 void CodeFinder::note(ir::ValueId value, const std::vector<ir::Expr>& axes, ir::Expr body) {
+  if (body->bound_level > 0) return;
   ir::Expr whole = traced(body);
-  if (has_integers(whole)) origins_[value] = {axes, whole};
+  if (has_integers(whole) && ir::expr_extent(whole).depth <= kMostDepth) {
+    origins_[value] = {axes, whole};
+  }
 }
 
 // With the elements of noted constants in place of their reads.
@@ -83,10 +89,10 @@ std::optional<CodeFinder::Parts> CodeFinder::parts_of(ir::Expr e) const {
   }
 }
 
+// Differences of narrower integers wrap around, so they are codes of their own.
 CodeFinder::Parts CodeFinder::difference_of(ir::Expr integer) const {
-  ir::Expr wide = integer;
-  while (wide->op == ir::ExprOp::Cast && is_integral(wide->args[0])) wide = wide->args[0];
-  if (wide->op == ir::ExprOp::Sub) return {wide->args[0], wide->args[1]};
+  const bool wide = integer->dtype == DType::Int32 || integer->dtype == DType::Int64;
+  if (wide && integer->op == ir::ExprOp::Sub) return {integer->args[0], integer->args[1]};
   return {integer};
 }
 
@@ -152,8 +158,10 @@ std::shared_ptr<const ir::WeightCodes> CodeFinder::find(ir::ValueId id, ThreadPo
   if (found == origins_.end() || !is_float(value.dtype) || size_of(value.dtype) > 4) return nullptr;
   const Origin& origin = found->second;
   if (origin.axes.size() != 2 || value.constant.size() < kMinElements) return nullptr;
+  // A product in fp32 may be rounded once more, to the value's type.
   ir::Expr body = origin.body;
-  while (body->op == ir::ExprOp::Cast && is_float(body->args[0]->dtype)) body = body->args[0];
+  const bool cast = body->op == ir::ExprOp::Cast && body->args[0]->dtype == DType::Float32;
+  if (cast) body = body->args[0];
   auto parts = parts_of(body);
   if (!parts) return nullptr;
   auto codes = std::make_shared<ir::WeightCodes>();
@@ -173,7 +181,8 @@ std::shared_ptr<const ir::WeightCodes> CodeFinder::find(ir::ValueId id, ThreadPo
   };
   const Tensor integers = evaluated({line, depth}, at(parts->code, DType::Int32, depth), threads);
   const bool complete = set_codes(*codes, integers, per_block(parts->zero, 0)) &&
-                        set_scales(*codes, per_block(parts->scale, 1), value.dtype);
+                        set_scales(*codes, per_block(parts->scale, 1), value.dtype) &&
+                        gives(*codes, value.constant);
   return complete ? codes : nullptr;
 }
 

@@ -19,9 +19,10 @@ class CodeFinder {
 
   // `body` is the element of a constant at `axes`, over reads of constants.
   void note(ir::ValueId value, const std::vector<ir::Expr>& axes, ir::Expr body);
+  bool knows(ir::ValueId value) const { return origins_.count(value) > 0; }
   // The codes of a matrix that was noted; null if its elements have no such form, if a code or a
-  // zero point has more than 8 bits, or if a scale is not a number of the matrix' type. Evaluates
-  // the codes on the pool's threads.
+  // zero point has more than 8 bits, if a scale is not a number of the matrix' type, or if the
+  // constant differs from what the codes give. Evaluates them on the pool's threads.
   std::shared_ptr<const ir::WeightCodes> find(ir::ValueId value, ThreadPool& pool);
 
  private:

@@ -21,8 +21,7 @@ using Codes = std::shared_ptr<const ir::WeightCodes>;
 
 int64_t line_groups(const ir::WeightCodes& codes) { return (codes.lines + kLines - 1) / kLines; }
 
-// The codes in groups of lines and steps of the depth. Without a line or an element: the zero point
-// of none, whose factors are zeros.
+// The codes in groups of lines and steps of the depth; 0 where there is no line or no element.
 class StoredCodes : public DeferredContents {
  public:
   explicit StoredCodes(Codes codes) : codes_(std::move(codes)) {}
@@ -30,8 +29,15 @@ class StoredCodes : public DeferredContents {
   Dims dims() const { return {line_groups(*codes_), steps(), kLines * kQuarters * kLineBytes}; }
 
   void write(size_t offset, size_t bytes, char* to) const override {
-    const auto first = static_cast<int64_t>(offset);
-    for (int64_t i = 0; i < static_cast<int64_t>(bytes); ++i) to[i] = byte(first + i);
+    const auto end = static_cast<int64_t>(offset + bytes);
+    for (auto at = static_cast<int64_t>(offset); at < end;) {
+      const int64_t begin = at % kLineBytes, count = std::min(kLineBytes - begin, end - at);
+      char piece[kLineBytes];
+      write_piece(at / kLineBytes, piece);
+      std::memcpy(to, piece + begin, static_cast<size_t>(count));
+      to += count;
+      at += count;
+    }
   }
 
  private:
@@ -40,20 +46,23 @@ class StoredCodes : public DeferredContents {
     return (codes_->depth + elements() * kQuarters - 1) / (elements() * kQuarters);
   }
 
-  char byte(int64_t at) const {
-    const int64_t place = at % kLineBytes, quarter = at / kLineBytes % kQuarters;
-    at /= kLineBytes * kQuarters;
-    const int64_t line = at / kLines / steps() * kLines + at % kLines, step = at / kLines % steps();
-    const int64_t start = (step * kQuarters + quarter) * elements();
-    if (codes_->bits == 8) return static_cast<char>(code(line, start + place));
-    // Eight codes are a word: element e is at bit 4 · (e / 2) + 16 · (e % 2).
-    const int64_t word = start + place / 4 * 8, pair = place % 2 * 4 + place % 4 / 2;
-    return static_cast<char>(code(line, word + pair) | code(line, word + pair + 2) << 4);
-  }
-
-  int code(int64_t line, int64_t depth) const {
-    if (line >= codes_->lines || depth >= codes_->depth) return 0;
-    return codes_->codes.as<uint8_t>()[line * codes_->depth + depth];
+  // The 16 bytes of a lane.
+  void write_piece(int64_t number, char (&piece)[kLineBytes]) const {
+    const int64_t quarter = number % kQuarters, row = number / kQuarters;
+    const int64_t line = row / kLines / steps() * kLines + row % kLines;
+    const int64_t start = (row / kLines % steps() * kQuarters + quarter) * elements();
+    const uint8_t* const codes = codes_->codes.as<uint8_t>() + line * codes_->depth;
+    const int64_t end = line < codes_->lines ? codes_->depth : 0;
+    const auto code = [&](int64_t depth) { return depth < end ? codes[depth] : 0; };
+    for (int64_t i = 0; i < kLineBytes; ++i) {
+      if (codes_->bits == 8) {
+        piece[i] = static_cast<char>(code(start + i));
+        continue;
+      }
+      // Eight codes are a word: element e is at bit 4 · (e / 2) + 16 · (e % 2).
+      const int64_t first = start + i / 4 * 8 + i % 2 * 4 + i % 4 / 2;
+      piece[i] = static_cast<char>(code(first) | code(first + 2) << 4);
+    }
   }
 
   const Codes codes_;

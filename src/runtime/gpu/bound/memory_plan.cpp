@@ -37,7 +37,7 @@ MemoryPlan::MemoryPlan(const GpuProgram& program, const LoadedSteps& loaded,
     if (alias != nullptr && !program.host().keeps(alias->value)) {
       make_room(alias->value, root(alias->value));
     }
-    // What rows read is read where they are computed.
+    // Rows that another step computes are read there.
     const auto taken = program.joined().taken_by(static_cast<size_t>(i));
     for (const ir::ValueId id : step.frees) {
       freed.emplace(id, taken ? static_cast<int>(*taken) : i);

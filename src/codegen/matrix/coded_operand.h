@@ -6,7 +6,7 @@
 
 #include "fuse/plan.h"
 
-namespace redfuser::fuse {
+namespace redfuser::codegen {
 
 // Lines of a constant in few bits, from `first` on.
 struct CodedOperand {
@@ -15,8 +15,8 @@ struct CodedOperand {
 };
 
 // The lines that a right operand of the step reads: element k of the product's column j is that of
-// line first + j. nullopt for other operands, and for products of several matrices.
-std::optional<CodedOperand> coded_operand(const ir::Graph& graph, const ProductStep& step,
+// line first + j. nullopt for other operands, and for batches of products.
+std::optional<CodedOperand> coded_operand(const ir::Graph& graph, const fuse::ProductStep& step,
                                           ir::Expr operand);
 
-}  // namespace redfuser::fuse
+}  // namespace redfuser::codegen

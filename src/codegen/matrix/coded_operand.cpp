@@ -1,8 +1,8 @@
-#include "fuse/operands/coded_operand.h"
+#include "codegen/matrix/coded_operand.h"
 
-namespace redfuser::fuse {
+namespace redfuser::codegen {
 
-std::optional<CodedOperand> coded_operand(const ir::Graph& graph, const ProductStep& step,
+std::optional<CodedOperand> coded_operand(const ir::Graph& graph, const fuse::ProductStep& step,
                                           ir::Expr operand) {
   if (operand->op != ir::ExprOp::Read || !step.batch.empty()) return std::nullopt;
   const auto& codes = graph.values[static_cast<size_t>(operand->integer)].codes;
@@ -17,4 +17,4 @@ std::optional<CodedOperand> coded_operand(const ir::Graph& graph, const ProductS
   return CodedOperand{codes, first->integer};
 }
 
-}  // namespace redfuser::fuse
+}  // namespace redfuser::codegen
