@@ -18,7 +18,8 @@ std::string zeros_text(const ExpansionCall& call, const char* name, const char* 
                      1 << (call.integer("bits", 4) - 1));
 }
 
-// W [rows, depth] = Weights, scaled by blocks along the depth.
+// W [rows, depth] = Weights, scaled by blocks along the depth, in A's type. A depth that ends
+// within a block is cut last, so that the whole blocks stay constants of any size.
 std::string blocked_weights_text(const ExpansionCall& call, int64_t rows, int64_t depth,
                                  int64_t blocks) {
   return fmt::format(
@@ -26,9 +27,11 @@ std::string blocked_weights_text(const ExpansionCall& call, int64_t rows, int64_
       "PerBlock = Constant<value_ints = [{0}, {1}, 1]>() Scale3 = Reshape(ScaleF, PerBlock) "
       "WF = Cast<to = 1>(W3) {4} Centred = Sub(WF, Zero3) Scaled = Mul(Centred, Scale3) "
       "Padded = Constant<value_ints = [{0}, -1]>() Wide = Reshape(Scaled, Padded) "
+      "WideA = Cast<to = {5}>(Wide) "
       "Begin = Constant<value_ints = [0]>() End = Constant<value_ints = [{3}]>() "
-      "Along = Constant<value_ints = [1]>() W = Slice(Wide, Begin, End, Along) ",
-      rows, blocks, call.integer("block_size", 0), depth, zeros_text(call, "Zero3", "PerBlock"));
+      "Along = Constant<value_ints = [1]>() W = Slice(WideA, Begin, End, Along) ",
+      rows, blocks, call.integer("block_size", 0), depth, zeros_text(call, "Zero3", "PerBlock"),
+      call.type(0));
 }
 
 // The same if the input `g_idx` gives the block of each element of the depth.
@@ -40,9 +43,10 @@ std::string grouped_weights_text(const ExpansionCall& call, int64_t rows, int64_
       "WF = Cast<to = 1>(WU) OfElement = Slice(Groups, Begin, End, Begin) "
       "PerBlock = Constant<value_ints = [{0}, {1}]>() Scale2 = Reshape(ScaleF, PerBlock) "
       "ScaleK = Gather<axis = 1>(Scale2, OfElement) {3} {4} "
-      "Centred = Sub(WF, ZeroK) W = Mul(Centred, ScaleK) ",
+      "Centred = Sub(WF, ZeroK) Scaled = Mul(Centred, ScaleK) W = Cast<to = {5}>(Scaled) ",
       rows, blocks, depth, zeros_text(call, "Zero2", "PerBlock"),
-      call.has(3) ? "ZeroK = Gather<axis = 1>(Zero2, OfElement)" : "ZeroK = Identity(Zero2)");
+      call.has(3) ? "ZeroK = Gather<axis = 1>(Zero2, OfElement)" : "ZeroK = Identity(Zero2)",
+      call.type(0));
 }
 
 }  // namespace
@@ -106,7 +110,7 @@ std::string microsoft_matmul_nbits(const ExpansionCall& call) {
   body += call.has(4) ? grouped_weights_text(call, rows, depth, blocks)
                       : blocked_weights_text(call, rows, depth, blocks);
   // Weights have the type that is multiplied, as ONNX Runtime's do on a GPU.
-  body += fmt::format("WA = Cast<to = {}>(W) WT = Transpose<perm = [1, 0]>(WA) ", call.type(0));
+  body += "WT = Transpose<perm = [1, 0]>(W) ";
   return body + (call.has(5) ? "P = MatMul(A, WT) Y = Add(P, Bias) }" : "Y = MatMul(A, WT) }");
 }
 
