@@ -113,8 +113,8 @@ struct ProductCall {
   // added behind them.
   BufferRef a_scale, b_scale;
   bool line_scales = false;
-  // Number of an algorithm in the order of the library's proposals; 0: the first. Some numbers have
-  // no algorithm.
+  // Number of an algorithm in the order of the library's proposals, from 0 to kProductAlgorithms
+  // - 1. Some numbers have no algorithm.
   int algorithm = 0;
 };
 inline constexpr int kProductAlgorithms = 5;
