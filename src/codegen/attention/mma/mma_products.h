@@ -34,7 +34,7 @@ class MmaProducts {
   // Whether results are as exact as those of 16-bit operands, so fast elementary functions suffice.
   bool rounded() const { return values_ == Kind::Native; }
   bool scalar() const { return values_ == Kind::Scalar; }
-  // Whether all operands have one 16-bit type.
+  // Whether all operands have 16-bit types, of which Q and K have the same.
   bool native() const { return scores_ == Kind::Native && values_ == Kind::Native; }
   // The time of a product relative to one of 16-bit operands.
   int score_work() const { return work(scores_, query.element, key.element); }

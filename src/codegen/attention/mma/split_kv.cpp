@@ -196,11 +196,10 @@ class SplitKvText {
   void fold() {
     const int keys = config_.keys;
     if (boxes_) {
-      const std::string& type = products_.key.type;
       tile_.fold(fmt::format("score_product<{}, {}>(s, q, k_tiles + stage * {}, {}{{}});",
-                             tile_.depth(), keys, layout_.key, type),
+                             tile_.depth(), keys, layout_.key, products_.key.type),
                  fmt::format("value_product<{}, {}>(o, p, v_tiles + stage * {}, {}{{}});",
-                             tile_.columns(), keys, layout_.value, type));
+                             tile_.columns(), keys, layout_.value, products_.value.type));
       return;
     }
     tile_.fold(products_.scores(keys, "q_tile",
