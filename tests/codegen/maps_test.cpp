@@ -25,8 +25,9 @@ class PlanWriter {
   }
   void output(ir::ValueId id) { graph.outputs.push_back(id); }
 
-  ir::ValueId map(const std::vector<ir::ValueId>& reads) {
-    const ir::ValueId result = value();
+  ir::ValueId map(const std::vector<ir::ValueId>& reads) { return map(reads, value()); }
+  // Into memory that has a value already.
+  ir::ValueId map(const std::vector<ir::ValueId>& reads, ir::ValueId result) {
     ir::Expr axis = graph.pool->axis("i", size_), body = graph.pool->number(1, DType::Float32);
     for (const ir::ValueId read : reads) {
       body = graph.pool->add(body, graph.pool->read(read, DType::Float32, {axis}));
@@ -112,6 +113,21 @@ TEST(CodegenMaps, AReaderOfAnotherOnesResultIsNotJoined) {
 TEST(CodegenMaps, AReaderOfAViewOfAnotherOnesResultIsNotJoined) {
   PlanWriter plan;
   plan.map({plan.view(plan.map({plan.input()}))});
+  EXPECT_EQ(taken(plan), Taken{});
+}
+
+TEST(CodegenMaps, AWriterOfWhatAnotherOneReadsIsNotJoined) {
+  PlanWriter plan;
+  const ir::ValueId x = plan.input(), y = plan.other({x});
+  plan.map({plan.view(y)});
+  plan.map({x}, y);
+  EXPECT_EQ(taken(plan), Taken{});
+}
+
+TEST(CodegenMaps, WritersOfOneMemoryAreNotJoined) {
+  PlanWriter plan;
+  const ir::ValueId x = plan.input(), y = plan.map({x});
+  plan.map({x}, y);
   EXPECT_EQ(taken(plan), Taken{});
 }
 

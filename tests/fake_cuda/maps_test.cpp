@@ -65,6 +65,22 @@ TEST_F(Maps, EmptyPartsHaveNoBlocks) {
   EXPECT_EQ(gpu->launches[0].grid[0], 1u);
 }
 
+// The leader has the kernel, and the bytes of all parts.
+TEST_F(Maps, AreProfiledAsTheLeader) {
+  Session session(compile(model(kThree)), options);
+  session.profile(true);
+  session.run(inputs_of(100, 10, 20));
+  const std::vector<StepTime> times = session.step_times();
+  ASSERT_EQ(times.size(), 3u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_TRUE(times[i].kernels.empty());
+    EXPECT_EQ(times[i].bytes, 0);
+  }
+  ASSERT_EQ(times[2].kernels.size(), 1u);
+  EXPECT_TRUE(times[2].kernels[0].name.starts_with("maps_f16_"));
+  EXPECT_EQ(times[2].bytes, 100 * (4 + 2) + 200 * (8 + 4) + 15 * (8 + 1));
+}
+
 TEST_F(Maps, AreApartWhereTheKernelDoesNotCompile) {
   setenv("FAKE_NVRTC_FAILS", "// maps", 1);
   Session session(compile(model(kThree)), options);
