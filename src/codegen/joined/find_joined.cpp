@@ -197,22 +197,27 @@ class MapsFinder {
   void take(size_t step) {
     // Steps that are far apart would keep memory for each other.
     constexpr int kMostPassed = 4;
+    constexpr size_t kMostParts = 16;
     const bool is_map = std::holds_alternative<fuse::MapStep>(view_.plan.steps[step].kind);
     bool joins = is_map && view_.is_free(step);
-    std::vector<Open> open;
     if (joins) open_.push_back({});
+    std::vector<Open> open;
     for (Open& group : open_) {
-      const bool passes = !conflicts(group, step);
-      if (passes && joins) {
-        group.steps.push_back(step);
-        group.touched.add(view_.touched[step]);
-        group.passed = 0;
-        joins = false;
-      } else if (!passes || ++group.passed > kMostPassed) {
+      if (conflicts(group, step)) {
         close(group);
         continue;
       }
-      if (!group.steps.empty()) open.push_back(std::move(group));
+      if (joins) {
+        group.steps.push_back(step);
+        group.touched.add(view_.touched[step]);
+      }
+      group.passed = joins ? 0 : group.passed + 1;
+      joins = false;
+      if (group.passed > kMostPassed || group.steps.size() == kMostParts) {
+        close(group);
+      } else if (!group.steps.empty()) {
+        open.push_back(std::move(group));
+      }
     }
     open_ = std::move(open);
   }
@@ -233,7 +238,6 @@ class MapsFinder {
 
   // Divides the group's steps among kernels, by the size of their arguments.
   void close(const Open& group) {
-    constexpr size_t kMostParts = 16;
     constexpr int64_t kMostArguments = 4000;  // of 4 KB; a part has one more
     JoinedGroup joined{JoinedGroup::Kind::Maps, {}};
     int64_t arguments = 0;
@@ -247,7 +251,7 @@ class MapsFinder {
       const auto own = map_arguments(view_.graph, view_.plan.steps[step], view_.target);
       if (!own) continue;
       const int64_t needed = *own + static_cast<int64_t>(sizeof(int64_t));
-      if (arguments + needed > kMostArguments || joined.steps.size() == kMostParts) finish();
+      if (arguments + needed > kMostArguments) finish();
       joined.steps.push_back(step);
       arguments += needed;
     }
