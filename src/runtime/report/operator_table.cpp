@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "codegen/select/own_kernels.h"
+#include "codegen/select/generate.h"
 #include "onnx/import/operator_definitions.h"
 #include "redfuser/operators.h"
 
