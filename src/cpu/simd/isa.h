@@ -60,6 +60,7 @@ void add_unary_float(KernelTable& table);
 void add_unary_double(KernelTable& table);
 void add_unary_integer(KernelTable& table);
 void add_binary(KernelTable& table);
+void add_chain(KernelTable& table);
 void add_select(KernelTable& table);
 void add_reduce(KernelTable& table);
 void add_convert(KernelTable& table);
