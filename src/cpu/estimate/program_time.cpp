@@ -11,10 +11,11 @@
 namespace redfuser::cpu {
 namespace {
 
-constexpr double kLine = 64;    // bytes of a cache line
-constexpr double kVector = 16;  // elements of a vector
+constexpr double kLine = 64;  // bytes of a cache line
 
-double whole_vectors(double elements) { return std::ceil(elements / kVector) * kVector; }
+double whole_vectors(double elements, const select::CpuMachine& machine) {
+  return std::ceil(elements / machine.lanes) * machine.lanes;
+}
 
 class Clock {
  public:
@@ -46,6 +47,7 @@ class Clock {
     return has_columns(r.shape) ? columns_[static_cast<size_t>(r.scope)] : 1;
   }
   double elements(const Register& r) const { return rows(r) * columns(r); }
+  double whole_vectors(double elements) const { return cpu::whole_vectors(elements, machine_); }
   // With those that fill the last vector of a row.
   double padded_elements(const Register& r) const {
     return has_columns(r.shape) ? rows(r) * whole_vectors(columns(r)) : whole_vectors(rows(r));
@@ -190,9 +192,10 @@ class Clock {
     const bool transposed = access.row_stride == 1 && rows > 1 && access.whole == kNoRegister &&
                             access.row_offsets == kNoRegister &&
                             access.column_offsets == kNoRegister;
-    const double each = transposed ? count / machine_.transpose_rate +
-                                         columns * std::ceil(rows / kVector) * machine_.column
-                                   : count / machine_.gather_rate;
+    const double each = transposed
+                            ? count / machine_.transpose_rate +
+                                  columns * std::ceil(rows / machine_.lanes) * machine_.column
+                            : count / machine_.gather_rate;
     return each + lines / machine_.line_rate;
   }
 
@@ -294,19 +297,22 @@ class Clock {
 
 double product_time(const ProductSizes& p, const select::CpuMachine& machine) {
   constexpr double kUnpackedRows = 4;  // the products of few rows read B in place
-  // Rows of a register block, and those that take as long as fewer.
-  constexpr double kBlockRows = 12, kFewestRows = 4;
-  const double wide = whole_vectors(p.n), result = p.m * p.n / machine.product_out_rate;
+  constexpr double kFewestRows = 4;    // of a register block: they take as long as fewer
+  const double wide = whole_vectors(p.n, machine), result = p.m * p.n / machine.product_out_rate;
   const double call = machine.product_call + result;
   if (p.m <= kUnpackedRows && !p.half) {
     const double once = p.along_columns ? machine.product_row_rate : machine.product_dot_rate;
     return call + wide * p.k * (1 / once + p.m / machine.product_rate);
   }
-  const double last = std::fmod(p.m, kBlockRows);
+  const double last = std::fmod(p.m, machine.block_rows);
   const double rows = p.m - last + (last > 0 ? std::max(last, kFewestRows) : 0);
   const bool across = p.half && !p.along_columns;
   return call + rows * wide * p.k / machine.product_rate +
          wide * p.k / (across ? machine.pack_half_rate : machine.pack_rate);
+}
+
+const select::CpuMachine& this_machine() {
+  return select::cpu_machine(static_cast<int64_t>(sizeof(float)) * kernels().window_lanes_f32);
 }
 
 TaskTime task_time(const TileProgram& program, const select::CpuMachine& machine) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "cpu/estimate/program_time.h"
 #include "redfuser/memory_limit.h"
-#include "select/cpu_machine.h"
 
 namespace redfuser::cpu {
 namespace {
@@ -139,7 +139,7 @@ void IntegerProduct::pack_constants(const ir::Graph& graph, PanelStore& store, i
 }
 
 double IntegerProduct::time(double rows, double columns) const {
-  const select::CpuMachine& machine = select::kCpu;
+  const select::CpuMachine& machine = this_machine();
   const auto depth = static_cast<double>(k);
   double time = 0;
   for (const IntegerOperand& right : b) {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "codegen/select/generate.h"
-#include "onnx/import/operator_definitions.h"
+#include "onnx/support/operator_definitions.h"
 #include "redfuser/operators.h"
 
 namespace redfuser {
