@@ -1,5 +1,6 @@
 // Fourier transforms of lines of tensors.
 #include <algorithm>
+#include <optional>
 #include <type_traits>
 
 #include "base/dispatch.h"
@@ -71,6 +72,20 @@ void dispatch_floats(const OpaqueCall& call, const Tensor& tensor, const Body& b
   });
 }
 
+// The tables of a length; kept for later runs where length and kind are `fixed`, the same in all.
+class TablesOf {
+ public:
+  TablesOf(const OpaqueCall& call, bool fixed, int64_t points, bool real) {
+    const auto make = [&] { return FourierTables(points, real); };
+    tables_ = fixed ? &call.prepared<FourierTables>(make) : &own_.emplace(make());
+  }
+  const FourierTables& operator*() const { return *tables_; }
+
+ private:
+  std::optional<FourierTables> own_;
+  const FourierTables* tables_;
+};
+
 struct Transform {
   int64_t length, bins;  // points; bins of the result
   int64_t parts = 2;     // of the result: real numbers or complex ones
@@ -141,7 +156,12 @@ void run_dft(OpaqueCall& call) {
   if (y.size() == 0) return;
   const AxisView in = around_axis(x.dims(), axis);
   const int64_t inner = in.inner / parts;
-  const FourierTables tables(dft.length, parts == 1 && !dft.inverse);
+  const std::vector<ir::Expr>& shape = call.shape(0);
+  const bool fixed =
+      shape.back()->is_constant() &&
+      (call.has_input(1) ? call.is_constant(1) : shape[static_cast<size_t>(axis)]->is_constant());
+  const TablesOf held(call, fixed, dft.length, parts == 1 && !dft.inverse);
+  const FourierTables& tables = *held;
   dispatch_floats(call, x, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto load = [&](int64_t line, const Lane& to) {
@@ -178,7 +198,11 @@ void run_stft(OpaqueCall& call) {
   const int64_t frames = (samples - length) / step + 1, bins = onesided ? length / 2 + 1 : length;
   Tensor& y = call.allocate(0, {batch, frames, bins, 2});
   const Transform transform{length, bins};
-  const FourierTables tables(length, parts == 1);
+  const std::vector<ir::Expr>& shape = call.shape(0);
+  const bool fixed = (shape.size() < 3 || shape[2]->is_constant()) &&
+                     (call.has_input(3) ? call.is_constant(3) : call.shape(2)[0]->is_constant());
+  const TablesOf held(call, fixed, length, parts == 1);
+  const FourierTables& tables = *held;
   dispatch_floats(call, signal, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto load = [&](int64_t frame, const Lane& to) {
