@@ -69,6 +69,7 @@ void add_integer_gemm(KernelTable& table);
 void add_filter(KernelTable& table);
 void add_window(KernelTable& table);
 void add_recurrent(KernelTable& table);
+void add_fourier(KernelTable& table);
 
 // The kernels of integer products that need more than their instruction set's own flags: by dot
 // products of four bytes (AVX512-VNNI, AVX-VNNI), and by tiles (AMX); null where the set has none.

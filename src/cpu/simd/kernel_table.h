@@ -163,6 +163,9 @@ using WindowFn = void (*)(const WindowArgs& args);
 // In recurrent.h.
 struct RecurrentKernels;
 
+// In fourier.h.
+struct FourierKernels;
+
 // In integer_gemm.h.
 struct IntegerKernels;
 struct IntegerMultiplyArgs;
@@ -190,6 +193,7 @@ struct KernelTable {
   GemmFn gemm_f32, gemm_f64;
   PackFn pack_f32, pack_f64;
   const RecurrentKernels *recurrent_f32, *recurrent_f64;
+  const FourierKernels *fourier, *fourier_single;  // of several signals, and of one
   FilterFn filter_f32, filter_f64;
   WindowFn window_f32, window_f64;
   int64_t window_lanes_f32;  // float32 elements of a vector; of float64 there are half as many

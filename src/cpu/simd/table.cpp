@@ -21,6 +21,7 @@ const KernelTable& table() {
     add_filter(t);
     add_window(t);
     add_recurrent(t);
+    add_fourier(t);
     return &t;
   }();
   return *built;
