@@ -128,8 +128,8 @@ class Clock {
     const auto* unary = dynamic_cast<const Unary*>(&i);
     const auto* binary = dynamic_cast<const Binary*>(&i);
     if ((unary != nullptr && unary->special) || (binary != nullptr && binary->special)) {
-      const bool integer = !i.writes.empty() && size_of(info(i.writes[0]).elem) == 8 &&
-                           info(i.writes[0]).elem != Elem::F64;
+      const Elem elem = i.writes.empty() ? Elem::F32 : info(i.writes[0]).elem;
+      const bool integer = elem == Elem::I32 || elem == Elem::I64 || elem == Elem::U64;
       return integer ? machine_.divide_rate : machine_.special_rate;
     }
     if (unary != nullptr && unary->rounds) return machine_.narrow_rate;
