@@ -130,8 +130,8 @@ class Clock {
     const auto* unary = dynamic_cast<const Unary*>(&i);
     const auto* binary = dynamic_cast<const Binary*>(&i);
     if ((unary != nullptr && unary->special) || (binary != nullptr && binary->special)) {
-      const bool integer = !i.writes.empty() && size_of(info(i.writes[0]).elem) == 8 &&
-                           info(i.writes[0]).elem != Elem::F64;
+      const Elem elem = i.writes.empty() ? Elem::F32 : info(i.writes[0]).elem;
+      const bool integer = elem == Elem::I32 || elem == Elem::I64 || elem == Elem::U64;
       return integer ? machine_.divide_rate : machine_.special_rate;
     }
     if (unary != nullptr && unary->rounds) return machine_.narrow_rate;
@@ -309,10 +309,6 @@ double product_time(const ProductSizes& p, const select::CpuMachine& machine) {
   const bool across = p.half && !p.along_columns;
   return call + rows * wide * p.k / machine.product_rate +
          wide * p.k / (across ? machine.pack_half_rate : machine.pack_rate);
-}
-
-const select::CpuMachine& this_machine() {
-  return select::cpu_machine(static_cast<int64_t>(sizeof(float)) * kernels().window_lanes_f32);
 }
 
 TaskTime task_time(const TileProgram& program, const select::CpuMachine& machine) {

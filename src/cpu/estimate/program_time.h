@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "cpu/machine/this_machine.h"
 #include "cpu/tile/tile_program.h"
-#include "select/cpu_machine.h"
 
 namespace redfuser::cpu {
 
@@ -14,8 +14,6 @@ struct TaskTime {
   // The arithmetic and the bytes alone: what no other tiles and no other division into steps save.
   double floor = 0;
 };
-// The row of the processor that runs this.
-const select::CpuMachine& this_machine();
 TaskTime task_time(const TileProgram& program, const select::CpuMachine& machine = this_machine());
 
 // Of one call of the product kernels, m by n by k, besides the bytes of B, which is of 16 bits

@@ -182,6 +182,7 @@ void add_binary(KernelTable& table) {
   add<uint8_t, BitAnd<uint8_t>>(table, Elem::Bool, BinaryOp::And);
   add<uint8_t, BitOr<uint8_t>>(table, Elem::Bool, BinaryOp::Or);
   add<uint8_t, BitXor<uint8_t>>(table, Elem::Bool, BinaryOp::Xor);
+  add_integer<int32_t>(table, Elem::I32);
   add_integer<int64_t>(table, Elem::I64);
   add_integer<uint64_t>(table, Elem::U64);
 }

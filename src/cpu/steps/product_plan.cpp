@@ -90,7 +90,7 @@ void ProductPlan::plan_result(const ir::Graph& graph, Specializer& specializer,
   }
   if (integers_) {
     ir::Expr floats = over_floats(pool, epilogue);
-    dtype_ = floats ? DType::Float32 : DType::Int64;
+    dtype_ = floats ? DType::Float32 : DType::Int32;
     if (floats) epilogue = floats;
   }
   TileBuilder builder(pool, program, dims);
