@@ -119,7 +119,9 @@ TEST(IntegerConvolution, OfRandomSizesIsExact) {
     SCOPED_TRACE(fmt::format("seed {}: {}", seed, drawn.text));
     const Model model = Model::parse(drawn.text);
     const Program program = compile(model);
-    if (drawn.follows) ASSERT_EQ(program.handle()->plan.steps.size(), 1u);
+    if (drawn.follows) {
+      ASSERT_EQ(program.handle()->plan.steps.size(), 1u);
+    }
     Session session(program, {.device = "cpu", .threads = 1 + static_cast<int>(seed % 2)});
     CompileOptions unfused;
     unfused.fuse = false;
