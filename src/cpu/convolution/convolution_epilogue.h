@@ -39,7 +39,7 @@ class EpilogueSums final : public SumsTarget {
  public:
   EpilogueSums(const ConvolutionEpilogue& epilogue, RunContext& context);
 
-  int64_t near_sums() const override { return 1 << 13; }
+  int64_t near_sums() const override { return 1 << 14; }
   Place place(int worker, const Block& block) override;
   void done(int worker, const Block& block, const Place& place) override;
 

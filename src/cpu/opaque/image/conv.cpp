@@ -99,9 +99,9 @@ void convolve_by_pixels(const Convolution<T>& c, int64_t wanted_tasks) {
   int64_t column_bytes = std::max<int64_t>(c.depth * static_cast<int64_t>(sizeof(T)), 1);
   int64_t block = std::clamp<int64_t>(kBufferBytes / column_bytes / kPanel * kPanel, 64, 4096);
   // What follows finds the sums of a block in a near cache, where its weights stay in one as well.
-  constexpr int64_t kSums = 1 << 14;
-  if (c.filters * c.depth <= kSums) {
-    block = std::min(block, std::max<int64_t>(kSums / c.filters / kPanel * kPanel, 64));
+  const int64_t near = c.sums.near_sums();
+  if (c.filters * c.depth <= near) {
+    block = std::min(block, std::max<int64_t>(near / c.filters / kPanel * kPanel, 64));
   }
   int64_t per_image = (wanted_tasks + c.images - 1) / c.images;
   int64_t fair = (c.out / per_image + kPanel - 1) / kPanel * kPanel;

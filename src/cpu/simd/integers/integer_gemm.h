@@ -32,9 +32,8 @@ struct IntegerMultiplyArgs {
   int32_t* c = nullptr;     // row-major
   int64_t c_stride = 0;
   bool left_signed = false;  // the left factor is the signed one
-  // Where present, there are no panels: column j of group g of the depth is the word of 4 bytes at
-  // b + group_offsets[g] + 4 · j as `interleave` makes it, and up to a panel's columns are read
-  // beyond the last one.
+  // Null where b has panels. Otherwise `interleave` made b: column j of group g of the depth is the
+  // word of 4 bytes at b + group_offsets[g] + 4 · j. A panel's columns beyond the last may be read.
   const int64_t* group_offsets = nullptr;
 };
 
