@@ -94,7 +94,8 @@ __device__ __forceinline__ void ptx_product_wait() {
 
 // The warpgroup's m64nNk16 products d = a · b (+ d if `add`), with b, and a unless it is in
 // registers, in shared memory by descriptor. In score() rows of b are columns of the product
-// (K-major), in value() they are of the contracted axis (MN-major).
+// (K-major), in value() they are of the contracted axis (MN-major). In across() rows of a are of
+// the contracted axis, those of b are columns of the product.
 template <typename T, int N>
 struct Product;
 
@@ -162,6 +163,15 @@ struct Product;
                    ", 0;\n"                                                                       \
                    "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE                \
                    " {" RF_NAMES##M "}, " R0 ", " R1 ", p, 1, 1, 0, 1;\n}"                        \
+                   : RF_ROWS##M                                                                   \
+                   : "l"(a), "l"(b), "r"(add));                                                   \
+    }                                                                                             \
+    static __device__ __forceinline__ void across(float (&d)[N / 8][4], unsigned long long a,     \
+                                                  unsigned long long b, int add) {                \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " R2                                         \
+                   ", 0;\n"                                                                       \
+                   "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE                \
+                   " {" RF_NAMES##M "}, " R0 ", " R1 ", p, 1, 1, 1, 0;\n}"                        \
                    : RF_ROWS##M                                                                   \
                    : "l"(a), "l"(b), "r"(add));                                                   \
     }                                                                                             \

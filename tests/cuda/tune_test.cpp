@@ -49,6 +49,15 @@ std::string product(const std::string& type, const std::string& body) {
          "[r, 384] y) { " + body + " }";
 }
 
+// A product of `inner` columns with a map, then another one.
+std::string chain(int64_t inner, bool gated) {
+  const std::string w = "float16[96, " + std::to_string(inner) + "]";
+  return "g (float16[r, 96] x, " + w + " w, " + w + " u, float16[" + std::to_string(inner) +
+         ", 200] d) => (float16[r, 200] y) { c = Constant<value = float16 {0.1}>() "
+         "s = Mul(x, c) p = MatMul(s, w) q = MatMul(s, u) f = Relu(p) " +
+         (gated ? "h = Mul(f, q)" : "h = Identity(f)") + " o = Mul(d, c) y = MatMul(h, o) }";
+}
+
 // A layer of 256 units in both directions, whose products with the state stay near 1.
 std::string recurrent(const std::string& op, int gates) {
   const std::string rows = std::to_string(gates * 256);
@@ -70,6 +79,9 @@ std::vector<TuneCase> tune_cases() {
       "g (uint8[r, n] x, int8[n, 384] w, uint8 z, int8[384] v) => (int32[r, 384] y) "
       "{ y = MatMulInteger(x, w, z, v) }";
   return {
+      {"chain", chain(512, false), {{"r", 100}}},
+      {"chain_of_clusters", chain(2048, false), {{"r", 16}}},
+      {"chain_gated", chain(1000, true), {{"r", 40}}},
       {"prefill_64", attention("64"), {{"n", 300}, {"m", 333}}},
       {"prefill_128", attention("128"), {{"n", 257}, {"m", 500}}},
       {"prefill_256", attention("256"), {{"n", 200}, {"m", 300}}},

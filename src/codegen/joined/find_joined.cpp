@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "codegen/joined/chain_joiner.h"
 #include "codegen/joined/maps_joiner.h"
 #include "codegen/joined/rows_joiner.h"
 
@@ -106,49 +107,82 @@ struct PlanView {
   std::vector<Touched> touched;  // by step
 };
 
-class RowsFinder {
+// Pairs of a step and the product that alone reads its result.
+class PairFinder {
  public:
-  explicit RowsFinder(const PlanView& view) : view_(view) {}
+  explicit PairFinder(const PlanView& view) : view_(view) {}
 
-  // The product that takes in the rows.
-  std::optional<size_t> product_of(size_t rows) const {
-    const fuse::Step& step = view_.plan.steps[rows];
-    if (!std::holds_alternative<fuse::CascadeStep>(step.kind) || !view_.is_free(rows)) {
-      return std::nullopt;
-    }
-    Values touched = view_.touched[rows].reads;
-    touched.insert(view_.touched[rows].writes.begin(), view_.touched[rows].writes.end());
-    for (size_t i = rows + 1; i < view_.plan.steps.size(); ++i) {
+  // The product that takes in the rows of a cascade.
+  std::optional<size_t> product_of_rows(size_t rows) const {
+    if (!std::holds_alternative<fuse::CascadeStep>(view_.plan.steps[rows].kind)) return {};
+    return follower(rows, [&](size_t product) {
+      return !may_overwrite(rows, product + 1) &&
+             has_thin_rows(view_.graph, view_.plan, view_.plan.steps[rows],
+                           view_.plan.steps[product], view_.target);
+    });
+  }
+
+  // The product whose left operand is the result of another one. An output of its own is rarely in
+  // the memory of its input; a run copies it then.
+  std::optional<size_t> end_of_chain(size_t first) const {
+    if (product(first) == nullptr || is_output(product(first)->value)) return {};
+    return follower(first, [&](size_t second) {
+      const auto* read = lines_of(*product(second));
+      const auto value = static_cast<ir::ValueId>((*read)->integer);
+      return view_.plan.root(value) == view_.plan.root(product(first)->value) &&
+             !may_overwrite(first, second) &&
+             has_chain(view_.graph, view_.plan, view_.plan.steps[first], view_.plan.steps[second],
+                       view_.target);
+    });
+  }
+
+ private:
+  // The product after `first` that touches what that one touches before any other step does, if it
+  // reads its rows alone and `joins`.
+  template <typename Joins>
+  std::optional<size_t> follower(size_t first, const Joins& joins) const {
+    if (!view_.is_free(first)) return std::nullopt;
+    Values touched = view_.touched[first].reads;
+    touched.insert(view_.touched[first].writes.begin(), view_.touched[first].writes.end());
+    for (size_t i = first + 1; i < view_.plan.steps.size(); ++i) {
       if (view_.is_alias(i) || !touches(i, touched)) continue;
-      const bool joined = joins(rows, i) && !may_overwrite(rows, i);
-      return joined ? std::optional(i) : std::nullopt;
+      return reads_alone(i) && joins(i) ? std::optional(i) : std::nullopt;
     }
     return std::nullopt;
   }
 
- private:
+  // Null: no product of floats in dense memory.
+  const fuse::ProductStep* product(size_t number) const {
+    const auto* product = std::get_if<fuse::ProductStep>(&view_.plan.steps[number].kind);
+    if (product == nullptr || product->of_integers() || !view_.is_free(number)) return nullptr;
+    return view_.target.append_of(product->value) == nullptr ? product : nullptr;
+  }
+
   bool touches(size_t step, const Values& values) const {
     const Touched& touched = view_.touched[step];
     return overlap(touched.reads, values) || overlap(touched.writes, values);
   }
 
-  bool joins(size_t rows, size_t number) const {
-    const fuse::Step& step = view_.plan.steps[number];
-    const auto* product = std::get_if<fuse::ProductStep>(&step.kind);
-    if (product == nullptr || product->of_integers() || !view_.is_free(number)) return false;
-    if (view_.target.append_of(product->value) != nullptr) return false;
-    const auto* read = lines_of(*product);
-    if (read == nullptr || is_read_elsewhere(number, static_cast<ir::ValueId>((*read)->integer))) {
-      return false;
-    }
-    return has_thin_rows(view_.graph, view_.plan, view_.plan.steps[rows], step, view_.target);
+  // Whether the step is a product of rows that no later step touches.
+  bool reads_alone(size_t number) const {
+    const auto* product = this->product(number);
+    const auto* read = product == nullptr ? nullptr : lines_of(*product);
+    return read != nullptr &&
+           !is_read_elsewhere(number, static_cast<ir::ValueId>((*read)->integer));
   }
 
-  // Whether an output of the graph that is written after the rows' place in the plan may be in the
-  // memory of an input that they read (runtime::may_write_in_place).
-  bool may_overwrite(size_t rows, size_t product) const {
-    const Values& reads = view_.touched[rows].reads;
-    for (size_t i = rows + 1; i <= product; ++i) {
+  bool is_output(ir::ValueId value) const {
+    const std::vector<ir::ValueId>& outputs = view_.graph.outputs;
+    return std::any_of(outputs.begin(), outputs.end(), [&](ir::ValueId output) {
+      return view_.plan.root(output) == view_.plan.root(value);
+    });
+  }
+
+  // Whether an output of the graph that is written after the first step's place in the plan, before
+  // the step `end`, may be in the memory of an input that it reads (runtime::may_write_in_place).
+  bool may_overwrite(size_t first, size_t end) const {
+    const Values& reads = view_.touched[first].reads;
+    for (size_t i = first + 1; i < end; ++i) {
       for (const ir::ValueId written : view_.touched[i].writes) {
         if (!view_.memory.overwritten(written, reads, may_be_alike).empty()) return true;
       }
@@ -269,13 +303,20 @@ std::vector<JoinedGroup> find_joined(const ir::Graph& graph, const fuse::Plan& p
                                      const Target& target, const std::set<size_t>& on_host) {
   const PlanView view(graph, plan, target, on_host);
   std::vector<JoinedGroup> groups = MapsFinder(view).find();
-  const RowsFinder finder(view);
-  std::set<size_t> taken;  // a product has one thin matrix
+  const PairFinder finder(view);
+  std::set<size_t> taken;  // by pairs: a step is in one
   for (size_t i = 0; i < plan.steps.size(); ++i) {
-    const auto product = finder.product_of(i);
+    const auto product = finder.product_of_rows(i);
     if (product && taken.insert(*product).second) {
       groups.push_back({JoinedGroup::Kind::ThinRows, {i, *product}});
     }
+  }
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    if (taken.count(i) > 0) continue;
+    const auto product = finder.end_of_chain(i);
+    if (!product || !taken.insert(*product).second) continue;
+    taken.insert(i);
+    groups.push_back({JoinedGroup::Kind::Chain, {i, *product}});
   }
   return groups;
 }

@@ -13,6 +13,7 @@ struct JoinedGroup {
   enum class Kind {
     ThinRows,  // the rows of a cascade, and the product of few rows that alone reads them
     Maps,      // elementwise steps
+    Chain,     // two products: the second one alone reads the first one's result, row by row
   };
   Kind kind;
   std::vector<size_t> steps;  // ascending

@@ -1,11 +1,28 @@
 #include "codegen/joined/joined_steps.h"
 
 #include "base/error.h"
+#include "codegen/joined/chain_joiner.h"
 #include "codegen/joined/maps_joiner.h"
 #include "codegen/joined/rows_joiner.h"
 #include "codegen/select/generate.h"
 
 namespace redfuser::codegen {
+namespace {
+
+// In place of a family, of a step that the leader of its group computes.
+const char* name_in(JoinedGroup::Kind kind) {
+  switch (kind) {
+    case JoinedGroup::Kind::ThinRows:
+      return kThinRowsStep;
+    case JoinedGroup::Kind::Maps:
+      return kMapsStep;
+    case JoinedGroup::Kind::Chain:
+      return kChainStep;
+  }
+  internal_error("no kind of joined steps");
+}
+
+}  // namespace
 
 JoinedSteps::JoinedSteps(const ir::Graph& graph, const fuse::Plan& plan, const Target& target,
                          const std::set<size_t>& on_host) {
@@ -52,17 +69,17 @@ std::unique_ptr<Joiner> JoinedSteps::joiner(const ir::Graph& graph, const fuse::
   if (group->kind == JoinedGroup::Kind::Maps) {
     return maps_joiner(graph, std::move(steps), target, sizes, left_out);
   }
-  return rows_joiner(graph, plan, *steps[0], *steps[1], target, sizes, left_out);
+  const auto pair = group->kind == JoinedGroup::Kind::Chain ? chain_joiner : rows_joiner;
+  return pair(graph, plan, *steps[0], *steps[1], target, sizes, left_out);
 }
 
 GpuStep JoinedSteps::generate(const ir::Graph& graph, const fuse::Plan& plan, size_t step,
                               const Target& target, const KnownSizes& sizes,
                               const LeftOut& left_out) const {
   if (const auto leader = taken_by(step)) {
-    const bool maps = groups_.at(*leader).kind == JoinedGroup::Kind::Maps;
     GpuStep result;
     result.pool = graph.pool;
-    result.offers = {{maps ? kMapsStep : kThinRowsStep, "", 0, "", false, ""}};
+    result.offers = {{name_in(groups_.at(*leader).kind), "", 0, "", false, ""}};
     return result;
   }
   const auto joined = joiner(graph, plan, step, target, sizes, left_out);

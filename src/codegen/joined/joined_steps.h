@@ -1,6 +1,6 @@
 // Steps of a plan that a GPU computes as one: the rows of a cascade with the product of few rows
-// that reads them, and elementwise steps that do not depend on each other. The last one of such
-// steps, their leader, has the calls of all; the others have none.
+// that reads them, two chained products, and elementwise steps that do not depend on each other.
+// The last one of such steps, their leader, has the calls of all; the others have none.
 #pragma once
 
 #include <map>

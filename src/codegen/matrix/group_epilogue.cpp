@@ -66,12 +66,25 @@ void GroupEpilogue::load(int width, bool with_row, std::string* declared) {
 }
 
 void GroupEpilogue::write(int width, const SumText& sum) {
-  const DType out = builder_.dtype_of(epilogue_.value);
   const std::string target = kernel_.buffer(epilogue_.value, true);
   ir::Expr base = first_of(epilogue_.offset);
   if (base) require(target, base);
   const std::string start = base ? emitter_.emit(base) : "";
-  emitter_.line(fmt::format("{} y[{}];", value_type(out), width));
+  compute(width, sum, "y", [&] {
+    if (base) return;
+    emitter_.line(fmt::format("if (v < valid) store({}, {}, y[v]);", target,
+                              emitter_.emit(epilogue_.offset)));
+  });
+  if (base) {
+    emitter_.line(
+        fmt::format("store_group<{}>({}, {} + first, y, valid, vector);", width, target, start));
+  }
+}
+
+void GroupEpilogue::compute(int width, const SumText& sum, const std::string& name,
+                            const std::function<void()>& each) {
+  const DType out = builder_.dtype_of(epilogue_.value);
+  emitter_.line(fmt::format("{} {}[{}];", value_type(out), name, width));
   emitter_.open();
   emitter_.line(
       fmt::format("const long long at = min_of(first + v, {} - 1);", kernel_.size(columns_)));
@@ -79,19 +92,12 @@ void GroupEpilogue::write(int width, const SumText& sum) {
   for (size_t i = 0; i < epilogue_.products.size(); ++i) {
     emitter_.bind(epilogue_.products[i], sum(i));
   }
-  for (const auto& [read, name] : loaded_) emitter_.bind(read, name + "[v]");
-  emitter_.line(fmt::format("y[v] = {};", emitter_.emit_as(epilogue_.body, out)));
-  if (!base) {
-    emitter_.line(fmt::format("if (v < valid) store({}, {}, y[v]);", target,
-                              emitter_.emit(epilogue_.offset)));
-  }
+  for (const auto& [read, loaded] : loaded_) emitter_.bind(read, loaded + "[v]");
+  emitter_.line(fmt::format("{}[v] = {};", name, emitter_.emit_as(epilogue_.body, out)));
+  if (each) each();
   const std::string elements = emitter_.close();
   emitter_.line(
       fmt::format("#pragma unroll\nfor (int v = 0; v < {}; ++v) {{\n{}}}", width, elements));
-  if (base) {
-    emitter_.line(
-        fmt::format("store_group<{}>({}, {} + first, y, valid, vector);", width, target, start));
-  }
 }
 
 std::string GroupEpilogue::all_aligned_text(int width) {

@@ -34,6 +34,9 @@ class GroupEpilogue {
   // Computes and stores `width` elements. `sum` is the text of element v of a product's sums.
   using SumText = std::function<std::string(size_t product)>;
   void write(int width, const SumText& sum);
+  // Declares the array `name` and computes its `width` elements. `each` adds text behind one.
+  void compute(int width, const SumText& sum, const std::string& name,
+               const std::function<void()>& each = nullptr);
   // Whether all accesses so far are aligned for groups of `width` columns, as text.
   std::string all_aligned_text(int width);
 

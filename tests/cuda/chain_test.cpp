@@ -1,0 +1,72 @@
+// Chained products on a GPU, against double precision; skipped where there is no GPU.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "redfuser/compare.h"
+#include "redfuser/redfuser.h"
+#include "runtime/gpu/executor.h"
+#include "support/chain_graphs.h"
+
+namespace redfuser {
+namespace {
+
+using testing::DrawnChain;
+
+class CudaChains : public ::testing::TestWithParam<unsigned> {
+ protected:
+  void SetUp() override {
+    if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+  }
+};
+
+bool is_one_launch(const Session& session) {
+  for (const StepFacts& facts : session.step_facts()) {
+    for (const StepKernel& kernel : facts.kernels) {
+      if (kernel.family == "product_chain") return true;
+    }
+  }
+  return false;
+}
+
+TEST_P(CudaChains, AgreeWithDoublePrecision) {
+  const DrawnChain drawn(GetParam());
+  SessionOptions on_gpu, exact;
+  on_gpu.device = "cuda";
+  exact.device = "reference";
+  const Program open = compile(Model::parse(drawn.graph("rows")));
+  Session open_gpu(open, on_gpu), reference(open, exact);
+  unsigned turn = GetParam();
+  for (const int64_t rows : {1, 7, 16, 17, 64, 100, 127, 128, 129}) {
+    const std::string text = fmt::format("{} of {} rows", drawn.graph("rows"), rows);
+    const NamedTensors inputs = drawn.inputs(rows, GetParam() + 1);
+    const NamedTensors expected = reference.run(inputs);
+    // Every fourth time of known rows too.
+    std::optional<Session> known_gpu;
+    if (turn++ % 4 == 0) {
+      known_gpu.emplace(compile(Model::parse(drawn.graph(std::to_string(rows)))), on_gpu);
+    }
+    // Roundings of the operand in between, and of the sums.
+    const double unit = drawn.dtype == DType::Float16 ? 0x1p-10 : 0x1p-7;
+    const Tolerance tolerance{4 * unit, 8 * unit};
+    for (Session* gpu : {&open_gpu, known_gpu ? &*known_gpu : nullptr}) {
+      if (gpu == nullptr) continue;
+      const NamedTensors got = gpu->run(inputs);
+      for (const Comparison& comparison : compare(got, expected, tolerance)) {
+        EXPECT_TRUE(comparison.passed) << text << ": " << describe(comparison);
+      }
+      // A second run, as a recorded graph, gives the same bits.
+      for (const Comparison& comparison : compare(gpu->run(inputs), got, {0, 0})) {
+        EXPECT_TRUE(comparison.passed) << text << ": " << describe(comparison);
+      }
+    }
+    const bool small = rows >= 16 && rows <= 128 && drawn.inner <= 520;
+    if (small && known_gpu) EXPECT_TRUE(is_one_launch(*known_gpu)) << text;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, CudaChains, ::testing::Range(0u, 24u));
+
+}  // namespace
+}  // namespace redfuser
