@@ -51,11 +51,12 @@ std::string product(const std::string& type, const std::string& body) {
 
 // A product of `inner` columns with a map, then another one.
 std::string chain(int64_t inner, bool gated) {
-  const std::string w = "float16[96, " + std::to_string(inner) + "]";
-  return "g (float16[r, 96] x, " + w + " w, " + w + " u, float16[" + std::to_string(inner) +
-         ", 200] d) => (float16[r, 200] y) { c = Constant<value = float16 {0.1}>() "
-         "s = Mul(x, c) p = MatMul(s, w) q = MatMul(s, u) f = Relu(p) " +
-         (gated ? "h = Mul(f, q)" : "h = Identity(f)") + " o = Mul(d, c) y = MatMul(h, o) }";
+  const std::string w = "float16[512, " + std::to_string(inner) + "]";
+  return "g (float16[r, 512] x, " + w + " w, " + w + " u, float16[" + std::to_string(inner) +
+         ", 200] d) => (float16[r, 200] y) { c = Constant<value = float {0.05}>() "
+         "e = Cast<to = 1>(x) l = Mul(e, c) s = Cast<to = 10>(l) p = MatMul(s, w) "
+         "q = MatMul(s, u) f = Relu(p) " +
+         (gated ? "h = Mul(f, q)" : "h = Identity(f)") + " y = MatMul(h, d) }";
 }
 
 // A layer of 256 units in both directions, whose products with the state stay near 1.

@@ -248,7 +248,7 @@ struct ChainExchange {
   unsigned* counters;
 };
 
-// Whether the clusters that come before this one have stored their sums for the block's share.
+// Whether the other clusters of the slab have stored their sums of the block's share.
 template <typename Tile>
 __device__ __forceinline__ bool comes_last(unsigned* counter) {
   __threadfence();
