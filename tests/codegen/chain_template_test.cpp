@@ -16,8 +16,8 @@ struct Chain {
 
 const Chain kChains[] = {
     {"one_block", "half_t", 8, 8, 64, 8, 1, 1, 1, 1, 4, "sums[0][v]"},
-    {"cluster", "half_t", 64, 768, 1024, 1032, 1, 1, 16, 1, 4, "fmaxf(sums[0][v], 0.0f)"},
-    {"gated", "bfloat_t", 16, 1024, 3072, 1024, 2, 2, 8, 3, 4,
+    {"cluster", "half_t", 16, 768, 1024, 1032, 1, 1, 16, 1, 12, "fmaxf(sums[0][v], 0.0f)"},
+    {"gated", "bfloat_t", 16, 1024, 3072, 1024, 2, 1, 8, 3, 8,
      "sums[0][v] / (1.0f + expf(-sums[0][v])) * sums[1][v]"},
 };
 

@@ -72,7 +72,8 @@ TEST(CudaChain, IsOneLaunch) {
   drawn.depth = 512, drawn.inner = 256, drawn.width = 64;
   SessionOptions on_gpu;
   on_gpu.device = "cuda";
-  const Session session(compile(Model::parse(drawn.graph("128"))), on_gpu);
+  Session session(compile(Model::parse(drawn.graph("128"))), on_gpu);
+  session.run(drawn.inputs(128, 1));
   EXPECT_TRUE(is_one_launch(session)) << drawn.graph("128");
 }
 

@@ -50,7 +50,7 @@ bool fits(const ChainForm& form, const ChainConfig& config, int64_t rows, const 
       static_cast<double>(slabs_of(config, rows) * config.blocks * config.clusters);
   if (blocks > room_of(config, target)) return false;
   if (slabs_of(config, rows) * config.blocks > kLaunchCounters) return false;
-  return chain_stages(form, config, target) >= ChainConfig::kGroups;
+  return chain_stages(form, config, target) > 0;
 }
 
 // Microseconds. Constants are fitted to chains of 16 and 128 rows on an H200, of cold weights.
@@ -100,10 +100,12 @@ int chain_stages(const ChainForm& form, const ChainConfig& config, const Target&
   const int64_t most = std::min<int64_t>(
       std::max<int64_t>(room, 0) / (stage_bytes(form, config) + kBarriers), kMostStages);
   const int64_t all = chunks_of(form.depth) + second_stages(form);
-  // A stage of the ring is always the same warpgroup's.
-  const int64_t stages = most >= all ? std::max<int64_t>(all, ChainConfig::kGroups)
-                                     : most / ChainConfig::kGroups * ChainConfig::kGroups;
-  return static_cast<int>(stages <= most ? stages : 0);
+  if (most >= all) return static_cast<int>(all);
+  // A stage of the ring is always the same warpgroup's, which keeps one of the first product until
+  // its next one is there.
+  const int64_t stages = most / ChainConfig::kGroups * ChainConfig::kGroups;
+  const bool keeps = chunks_of(form.depth) > ChainConfig::kGroups;
+  return static_cast<int>(stages >= (keeps ? 2 : 1) * ChainConfig::kGroups ? stages : 0);
 }
 
 int chain_shared_bytes(const ChainForm& form, const ChainConfig& config, int stages) {

@@ -25,7 +25,7 @@ struct ChainConfig {
 };
 
 // Stages of the ring, and dynamic shared memory of a block, as src/device/product/chain_tile.cuh
-// divides it. Fewer stages than warpgroups: the configuration does not fit.
+// divides it. No stages: the configuration does not fit.
 int chain_stages(const ChainForm& form, const ChainConfig& config, const Target& target);
 int chain_shared_bytes(const ChainForm& form, const ChainConfig& config, int stages);
 

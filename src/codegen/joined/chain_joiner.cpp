@@ -14,7 +14,7 @@ namespace {
 // on an H200.
 double overlap_of(const ChainClass& rows) {
   constexpr int64_t kFewRows = 16;
-  constexpr double kFew = 3.2, kMore = 4.0;
+  constexpr double kFew = 3.2, kMore = 5.0;
   return rows.most <= kFewRows ? kFew : kMore;
 }
 

@@ -43,7 +43,9 @@ struct ChainTile : Config {
   // Groups of four columns of the result: of a row, and those that a block finishes.
   static constexpr int kFours = (C::kWidth + 3) / 4;
   static constexpr int kOwnFours = (C::kRows * kFours + C::kBlocks - 1) / C::kBlocks;
-  static_assert(C::kStages >= kAll || C::kStages % C::kGroups == 0);
+  // A warpgroup keeps a stage of the first product until its next one is there.
+  static_assert(C::kStages >= kAll || (C::kStages % C::kGroups == 0 &&
+                                       (kSteps <= C::kGroups || C::kStages >= 2 * C::kGroups)));
 };
 
 // The block's slab of rows and its columns of the first product.
