@@ -178,7 +178,7 @@ double thin_time(const ThinForm& form, const ThinConfig& config, double lines,
   const double loaded =
       std::pow(std::pow(memory, kOverlap) + std::pow(waves * turns * turn + decoded, kOverlap),
                1 / kOverlap);
-  const double saved = form.constant && target.architecture >= 90 ? kPrefetched : 0;
+  const double saved = form.given && target.starts_early() ? kPrefetched : 0;
   const double groups = std::max(config.lines / 8, 1);
   const double warps = blocks * config.warps / target.multiprocessors;
   const double exchange = config.blocks == 1 ? 0

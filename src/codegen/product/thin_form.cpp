@@ -74,9 +74,9 @@ std::optional<ThinForm> thin_form(const ir::Graph& graph, const fuse::ProductSte
     return along ? matrix.depth->is_constant(1) : matrix.line->is_constant(1);
   });
   if (!alike && form.coded.empty()) return std::nullopt;
-  form.constant = std::all_of(form.wide.begin(), form.wide.end(), [&](const ThinMatrix& matrix) {
+  form.given = std::all_of(form.wide.begin(), form.wide.end(), [&](const ThinMatrix& matrix) {
     return matrix.buffer.value >= 0 &&
-           graph.values[static_cast<size_t>(matrix.buffer.value)].is_constant();
+           graph.values[static_cast<size_t>(matrix.buffer.value)].is_given();
   });
   return form;
 }

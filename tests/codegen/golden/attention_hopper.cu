@@ -34,8 +34,8 @@ struct Form {
     float d1;
   };
   const half_t* __restrict__ p0;
-  float* __restrict__ p1;
-  half_t* __restrict__ p2;
+  float* p1;
+  half_t* p2;
   __device__ __forceinline__ Row row_of(long long other, long long line) const {
     Row row;
     row.line = line;
@@ -120,8 +120,9 @@ struct Form {
     }
   }
 };
-extern "C" __global__ void __launch_bounds__(128, 1) attention_split_max_sum_dot_f16_894e4abc(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const half_t* __restrict__ p0, float* __restrict__ p1, half_t* __restrict__ p2, unsigned* counter) {
+extern "C" __global__ void __launch_bounds__(128, 1) attention_split_max_sum_dot_f16_0aa77de1(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const half_t* __restrict__ p0, float* p1, half_t* p2, unsigned* counter) {
   ptx_launch_dependents();
+  ptx_await_launches_together();
   const unsigned segments = static_cast<unsigned>(1ll), row_tiles = static_cast<unsigned>(16ll);
   const unsigned group = blockIdx.x / segments, segment = blockIdx.x - group * segments;
   const long long other = group / row_tiles, first_row = (group % row_tiles) * 16ll;

@@ -36,8 +36,8 @@ struct Form {
   const float* __restrict__ p0;
   const float* __restrict__ p1;
   const float* __restrict__ p2;
-  float* __restrict__ p3;
-  float* __restrict__ p4;
+  float* p3;
+  float* p4;
   __device__ __forceinline__ Row row_of(long long other, long long line) const {
     Row row;
     row.line = line;
@@ -121,8 +121,9 @@ struct Form {
     }
   }
 };
-extern "C" __global__ void __launch_bounds__(128, 2) attention_split_max_sum_dot_f32_fd2c607c(const float* __restrict__ p0, const float* __restrict__ p1, const float* __restrict__ p2, float* __restrict__ p3, float* __restrict__ p4, unsigned* counter) {
+extern "C" __global__ void __launch_bounds__(128, 2) attention_split_max_sum_dot_f32_d0cd09eb(const float* __restrict__ p0, const float* __restrict__ p1, const float* __restrict__ p2, float* p3, float* p4, unsigned* counter) {
   ptx_launch_dependents();
+  ptx_await_launches_together();
   const unsigned segments = static_cast<unsigned>(2ll), row_tiles = static_cast<unsigned>(16ll);
   const unsigned group = blockIdx.x / segments, segment = blockIdx.x - group * segments;
   const long long other = group / row_tiles, first_row = (group % row_tiles) * 16ll;
