@@ -31,9 +31,11 @@ constexpr double kCachedShare = 0.572;  // of the second-level cache
 constexpr double kElementWork = 5.7, kPhaseWork = 9.8, kAccessWork = 5.4;
 // Blocks that do not fill the last turn of all multiprocessors.
 constexpr double kUneven = 0.64;
-// Shares by which the work grows: of segments; of each element above kManyChunks that a thread has
-// of a whole row.
-constexpr double kSegmentsShare = 0.105, kManyShare = 0.05;
+// Shares by which the work grows: of 8 and of 4 adjacent elements of a thread, whose warps read
+// from more lines at once; of segments; of each element above kManyChunks that a thread has of a
+// whole row.
+constexpr double kEightShare = 0.15, kFourShare = 0.03, kSegmentsShare = 0.105;
+constexpr double kManyShare = 0.05;
 constexpr int kManyChunks = 32;
 // Registers that a thread keeps of its tile.
 constexpr int kTileRegisters = 48, kMaxChunks = 64, kWalkRegisters = 32, kMaxElements = 192;
@@ -109,7 +111,8 @@ ColumnFacts column_facts(StepBuilder& builder, const ColumnForm& form) {
 namespace {
 
 double tile_share(const ColumnConfig& c) {
-  return (1 + (c.segments > 1 ? kSegmentsShare : 0)) *
+  const double vector = c.width == 8 ? kEightShare : c.width == 4 ? kFourShare : 0;
+  return (1 + vector) * (1 + (c.segments > 1 ? kSegmentsShare : 0)) *
          (1 + (c.whole ? kManyShare * std::max(0, c.chunks - kManyChunks) : 0));
 }
 
