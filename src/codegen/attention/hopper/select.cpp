@@ -156,7 +156,7 @@ bool fits_registers(const AttentionSpec& form, const HopperScores& scores, int g
   const int columns = padded_size(form.column->extent()->integer);
   const bool plain = scores.mask.visible->is_constant() && !scores.has_terms();
   const bool bare = element_work(form).scalars <= kSoftmaxWork.scalars;
-  const int room = groups > 2 ? (plain && bare ? 128 : 104) : plain ? (bare ? 184 : 136) : 168;
+  const int room = groups > 2 ? (plain && bare ? 128 : 104) : plain && !bare ? 136 : 168;
   return keys / 2 + keys / 4 + columns / 2 <= room;
 }
 
