@@ -14,7 +14,7 @@
 #include "device/attention.cuh"
 #include "device/split.cuh"
 struct Config {
-  static constexpr int kRows = 16, kThreads = 128, kWarps = 4, kSegments = 1;
+  static constexpr int kRows = 16, kThreads = 256, kWarps = 8, kSegments = 1;
 };
 struct State {
   float a0;
@@ -34,8 +34,8 @@ struct Form {
     float d1;
   };
   const half_t* __restrict__ p0;
-  float* p1;
-  half_t* p2;
+  float* __restrict__ p1;
+  half_t* __restrict__ p2;
   __device__ __forceinline__ Row row_of(long long other, long long line) const {
     Row row;
     row.line = line;
@@ -120,31 +120,30 @@ struct Form {
     }
   }
 };
-extern "C" __global__ void __launch_bounds__(128, 1) attention_split_max_sum_dot_f16_0aa77de1(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const half_t* __restrict__ p0, float* p1, half_t* p2, unsigned* counter) {
+extern "C" __global__ void __launch_bounds__(256, 1) attention_split_max_sum_dot_f16_f8fb88d9(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const half_t* __restrict__ p0, float* __restrict__ p1, half_t* __restrict__ p2, unsigned* counter) {
   ptx_launch_dependents();
-  ptx_await_launches_together();
   const unsigned segments = static_cast<unsigned>(1ll), row_tiles = static_cast<unsigned>(16ll);
   const unsigned group = blockIdx.x / segments, segment = blockIdx.x - group * segments;
   const long long other = group / row_tiles, first_row = (group % row_tiles) * 16ll;
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, quad = lane >> 2, pair = (lane & 3) * 2;
   const long long own_row = first_row + quad;
   const long long q0 = floor_div(other, 4ll), c0 = other - q0 * 4ll;
-  const int tiles = (256 + 31) / 32;
+  const int tiles = (256 + 15) / 16;
   const int own_tiles = (tiles + static_cast<int>(segments) - 1) / static_cast<int>(segments), start = static_cast<int>(segment) * own_tiles, stop = min(tiles, start + own_tiles), own_first = start + warp;
   extern __shared__ __align__(16) char memory[];
   const unsigned base = (ptx_shared_address(memory) + 1023) / 1024 * 1024;
   float* const block_states = reinterpret_cast<float*>(memory + (base - ptx_shared_address(memory)));
-  const unsigned k_tiles = base + warp * 24576, v_tiles = k_tiles + 12288, barriers = base + 98304 + warp * 24;
+  const unsigned k_tiles = base + warp * 12288, v_tiles = k_tiles + 6144, barriers = base + 98304 + warp * 24;
   const int c1 = static_cast<int>(q0);
   const int c2 = static_cast<int>(c0);
   const int c3 = static_cast<int>(q0);
   const int c4 = static_cast<int>(c0);
   const auto load_keys = [&](int tile, int stage) {
-    const int from = static_cast<int>((tile) * 32ll);
+    const int from = static_cast<int>((tile) * 16ll);
     const unsigned full = barriers + stage * 8;
-    ptx_barrier_expect(full, 8192);
-    ptx_copy_box(k_tiles + stage * 4096 + 0, m0, full, 0, from, c1, c2);
-    ptx_copy_box(v_tiles + stage * 4096 + 0, m1, full, 0, from, c3, c4);
+    ptx_barrier_expect(full, 4096);
+    ptx_copy_box(k_tiles + stage * 2048 + 0, m0, full, 0, from, c1, c2);
+    ptx_copy_box(v_tiles + stage * 2048 + 0, m1, full, 0, from, c3, c4);
   };
   if (ptx_elect()) {
     ptx_prefetch_map(m0);
@@ -154,7 +153,7 @@ extern "C" __global__ void __launch_bounds__(128, 1) attention_split_max_sum_dot
     ptx_barrier_init_fence();
 #pragma unroll 1
     for (int i = 0; i < 3; ++i) {
-      const int tile = own_first + i * 4;
+      const int tile = own_first + i * 8;
       if (tile < stop) load_keys(tile, i);
     }
   }
@@ -182,14 +181,14 @@ extern "C" __global__ void __launch_bounds__(128, 1) attention_split_max_sum_dot
   long long folded = 0;
   int stage = 0;
   unsigned parity = 0;
-  for (int tile = own_first; tile < stop; tile += 4) {
+  for (int tile = own_first; tile < stop; tile += 8) {
     await_copies(barriers + stage * 8, parity);
     __syncwarp();
-    const long long first = (tile) * 32ll;
-    const int valid = static_cast<int>(min_of(256ll - first, 32ll));
-    float s[4][4], p[4][4];
-    float kept0[4][4];
-    score_product<64, 32>(s, q, k_tiles + stage * 4096, half_t{});
+    const long long first = (tile) * 16ll;
+    const int valid = static_cast<int>(min_of(256ll - first, 16ll));
+    float s[2][4], p[2][4];
+    float kept0[2][4];
+    score_product<64, 16>(s, q, k_tiles + stage * 2048, half_t{});
     float b0[2];
     float b1[2];
     float w0[2];
@@ -198,7 +197,7 @@ extern "C" __global__ void __launch_bounds__(128, 1) attention_split_max_sum_dot
       const long long row = min_of(own_row + h * 8, 256ll - 1);
       float t0_tile = (-INFINITY_F);
 #pragma unroll
-      for (int n = 0; n < 4; ++n) {
+      for (int n = 0; n < 2; ++n) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           const int x = h * 2 + e, offset = n * 8 + pair + e;
@@ -222,7 +221,7 @@ extern "C" __global__ void __launch_bounds__(128, 1) attention_split_max_sum_dot
       const bool t4 = (w0[h] == -INFINITY_F);
       const float t5 = t4 ? (0x0p+0f) : w0[h];
 #pragma unroll
-      for (int n = 0; n < 4; ++n) {
+      for (int n = 0; n < 2; ++n) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           const int x = h * 2 + e, offset = n * 8 + pair + e;
@@ -257,7 +256,7 @@ extern "C" __global__ void __launch_bounds__(128, 1) attention_split_max_sum_dot
         }
       }
     }
-    value_product<64, 32>(o, p, v_tiles + stage * 4096, half_t{});
+    value_product<64, 16>(o, p, v_tiles + stage * 2048, half_t{});
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       a0[h] = b0[h];
@@ -266,7 +265,7 @@ extern "C" __global__ void __launch_bounds__(128, 1) attention_split_max_sum_dot
     }
     folded += valid;
     __syncwarp();
-    const int next = tile + 12;
+    const int next = tile + 24;
     if (next < stop && ptx_elect()) load_keys(next, stage);
     if (++stage == 3) {
       stage = 0;

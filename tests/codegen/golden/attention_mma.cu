@@ -14,7 +14,7 @@
 #include "device/attention.cuh"
 #include "device/attention_parts.cuh"
 struct Config {
-  static constexpr int kRows = 16, kThreads = 128, kWarps = 4, kSegments = 2;
+  static constexpr int kRows = 16, kThreads = 256, kWarps = 8, kSegments = 1;
 };
 struct State {
   float a0;
@@ -36,8 +36,8 @@ struct Form {
   const float* __restrict__ p0;
   const float* __restrict__ p1;
   const float* __restrict__ p2;
-  float* p3;
-  float* p4;
+  float* __restrict__ p3;
+  float* __restrict__ p4;
   __device__ __forceinline__ Row row_of(long long other, long long line) const {
     Row row;
     row.line = line;
@@ -121,10 +121,9 @@ struct Form {
     }
   }
 };
-extern "C" __global__ void __launch_bounds__(128, 2) attention_split_max_sum_dot_f32_d0cd09eb(const float* __restrict__ p0, const float* __restrict__ p1, const float* __restrict__ p2, float* p3, float* p4, unsigned* counter) {
+extern "C" __global__ void __launch_bounds__(256, 1) attention_split_max_sum_dot_f32_45ba84a7(const float* __restrict__ p0, const float* __restrict__ p1, const float* __restrict__ p2, float* __restrict__ p3, float* __restrict__ p4, unsigned* counter) {
   ptx_launch_dependents();
-  ptx_await_launches_together();
-  const unsigned segments = static_cast<unsigned>(2ll), row_tiles = static_cast<unsigned>(16ll);
+  const unsigned segments = static_cast<unsigned>(1ll), row_tiles = static_cast<unsigned>(16ll);
   const unsigned group = blockIdx.x / segments, segment = blockIdx.x - group * segments;
   const long long other = group / row_tiles, first_row = (group % row_tiles) * 16ll;
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, quad = lane >> 2, pair = (lane & 3) * 2;
@@ -148,7 +147,7 @@ extern "C" __global__ void __launch_bounds__(128, 2) attention_split_max_sum_dot
     return t3;
   };
   const bool q_vector = aligned(p0);
-  load_tile<16, 64, 128, 32>(q_tile, q_data, q_at, 256ll - first_row, 64, q_vector, threadIdx.x);
+  load_tile<16, 64, 256, 32>(q_tile, q_data, q_at, 256ll - first_row, 64, q_vector, threadIdx.x);
   ptx_copy_commit();
   const float* const k_data = p1;
   const auto k_at = [&](long long line, long long e) {
@@ -175,7 +174,7 @@ extern "C" __global__ void __launch_bounds__(128, 2) attention_split_max_sum_dot
     ptx_copy_commit();
   };
 #pragma unroll
-  for (int ahead = 0; ahead < 2; ++ahead) load_keys(own_first + ahead * 4, ahead);
+  for (int ahead = 0; ahead < 2; ++ahead) load_keys(own_first + ahead * 8, ahead);
   float a0[2] = {(-INFINITY_F), (-INFINITY_F)};
   float a1[2] = {float(0), float(0)};
   float o[8][4] = {};
@@ -188,10 +187,10 @@ extern "C" __global__ void __launch_bounds__(128, 2) attention_split_max_sum_dot
   int stage = 0;
   ptx_copy_wait<2>();
   __syncthreads();
-  for (int tile = own_first; tile < stop; tile += 4) {
+  for (int tile = own_first; tile < stop; tile += 8) {
     ptx_copy_wait<1>();
     __syncwarp();
-    load_keys(tile + 8, stage == 0 ? 2 : stage - 1);
+    load_keys(tile + 16, stage == 0 ? 2 : stage - 1);
     const long long first = (tile) * 16ll;
     const int valid = static_cast<int>(min_of(256ll - first, 16ll));
     float s[2][4], p[2][4];
