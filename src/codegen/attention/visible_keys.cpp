@@ -66,6 +66,16 @@ void VisibleKeys::declare(Emitter& emitter, const std::string& first_row,
   }
 }
 
+std::string VisibleKeys::tiles(Emitter& emitter, const std::string& first_row,
+                               const std::string& last_row, int unit) const {
+  if (!skips_) {
+    const std::string keys = emitter.kernel().size(form_.rows.length());
+    return fmt::format("TileRange{{0, {}}}", tiles_up_to(as_int(keys), unit));
+  }
+  declare(emitter, first_row, last_row, unit);
+  return ranges_.visible.size() > 1 ? "visited" : "TileRange{begin, tiles}";
+}
+
 std::string VisibleKeys::tile(const std::string& index) const {
   if (skips_ && ranges_.visible.size() > 1) return fmt::format("visited({})", index);
   return fmt::format("{}{})", skips_ ? "(begin + " : "(", index);

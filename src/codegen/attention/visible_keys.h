@@ -17,6 +17,9 @@ class VisibleKeys {
   // key_tiles.
   void declare(Emitter& emitter, const std::string& first_row, const std::string& last_row,
                int unit) const;
+  // The same as the text of a value of device/key_tiles.cuh, a TileRange or a KeyTiles.
+  std::string tiles(Emitter& emitter, const std::string& first_row, const std::string& last_row,
+                    int unit) const;
   // The number of the visited tile `index` among all tiles: an int.
   std::string tile(const std::string& index) const;
 

@@ -1,4 +1,4 @@
-// Loops of generated text.
+// Loops and functions of generated text.
 #pragma once
 
 #include <string>
@@ -7,5 +7,11 @@ namespace redfuser::codegen {
 
 // An unrolled loop of the int `variable` from 0 to `count`, without a newline at its end.
 std::string unrolled(const std::string& variable, int count, const std::string& body);
+
+// The same up to `end`; a body of one statement stands in the same line.
+std::string loop_over(const std::string& variable, const std::string& end, const std::string& body);
+
+// A function's body in braces, and a newline; one statement stands in the same line.
+std::string braced(const std::string& body);
 
 }  // namespace redfuser::codegen
