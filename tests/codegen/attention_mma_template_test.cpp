@@ -27,7 +27,7 @@ constexpr Loop kLoops[] = {
     {"bfloats_in_one_tile", "Native", "Native", "bfloat_t", "bfloat_t", "bfloat_t", 2, 1, 64, 40,
      16},
     {"floats", "Parts", "Parts", "float", "float", "float", 4, 2, 64, 64, 32},
-    {"floats_exactly", "Scalar", "Scalar", "float", "float", "float", 4, 2, 60, 32, 32},
+    {"floats_exactly", "Scalar", "Scalar", "float", "float", "float", 4, 2, 64, 64, 64},
     {"weights_in_parts", "Native", "Parts", "half_t", "half_t", "half_t", 4, 2, 64, 64, 32},
     {"mixed", "Parts", "Native", "float", "half_t", "bfloat_t", 4, 2, 32, 64, 32},
 };

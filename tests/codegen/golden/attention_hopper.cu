@@ -78,7 +78,7 @@ struct Form {
     const float t0 = exp_fast(part.r0 - to.r0);
     to.a1 = SumOp::apply(part.a1 * ((part.r0 == -INFINITY_F) ? (0x1p+0f) : t0), to.a1);
   }
-  __device__ __forceinline__ void settle(Scalar<1>, State& to, const Row& row) const {  }
+  __device__ __forceinline__ void settle(Scalar<1>, State& to, const Row& row) const {}
   template <int N>
   __device__ __forceinline__ void move(float (&values)[N], const State& from, const State& to, const Row& row) const {
     const float t0 = exp_fast(from.r0 - to.r0);
@@ -102,7 +102,7 @@ struct Form {
     store_group<N>(p0, t1, group0, exists ? 64 - first : 0, aligned(p0));
   }
 };
-extern "C" __global__ void __launch_bounds__(128, 1) attention_split_max_sum_dot_f16_b17a9a13(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, half_t* __restrict__ p0, const half_t* __restrict__ p1, float* __restrict__ p2, unsigned* counter) {
+extern "C" __global__ void __launch_bounds__(128, 1) attention_split_max_sum_dot_f16_1e92a37e(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, half_t* __restrict__ p0, const half_t* __restrict__ p1, float* __restrict__ p2, unsigned* counter) {
   ptx_launch_dependents();
   const Form form = Form{p0};
   const SplitStates out = {reinterpret_cast<float*>(p2), counter, static_cast<unsigned>(1ll), static_cast<unsigned>(16ll)};
