@@ -93,9 +93,9 @@ struct Form {
     store_group<N>(p0, t1, group0, exists ? 64 - first : 0, aligned(p0));
   }
 };
-extern "C" __global__ void __launch_bounds__(128, 2) attention_split_max_sum_dot_f32_18995ee8(float* __restrict__ p0, const float* __restrict__ p1, const float* __restrict__ p2, const float* __restrict__ p3, float* __restrict__ p4, unsigned* counter) {
+extern "C" __global__ void __launch_bounds__(128, 2) attention_split_max_sum_dot_f32_6c9a514a(float* __restrict__ p0, const float* __restrict__ p1, const float* __restrict__ p2, const float* __restrict__ p3, float* __restrict__ p4, unsigned* counter) {
   ptx_launch_dependents();
   const Form form = Form{p0};
   const SplitStates out = {reinterpret_cast<float*>(p4), counter, static_cast<unsigned>(2ll), static_cast<unsigned>(16ll)};
-  split_kv<Config>(form, operand(p1, aligned(p1)), operand(p3, aligned(p3)), operand(p2, aligned(p2)), 256ll, 256ll, out);
+  split_kv<Config>(form, operand(p1, aligned(p1)), operand(p2, aligned(p2)), operand(p3, aligned(p3)), 256ll, 256ll, out);
 }

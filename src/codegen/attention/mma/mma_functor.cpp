@@ -88,13 +88,15 @@ std::string MmaFunctor::operand(const MmaOperand& operand, ir::Expr read, ir::Ex
 
 std::string MmaFunctor::operands(int query_unit) {
   const std::string query = operand(products_.query, form_.query, form_.depth, query_unit);
+  std::string key, value;
   if (boxes_) {
-    const TmaTile key{keys_, products_.key.columns}, value{keys_, products_.value.columns};
-    const std::string map = kernel_.view(key.view(boxes_->key));
-    return fmt::format("{}, {}, {}", query, map, kernel_.view(value.view(boxes_->value)));
+    key = kernel_.view(TmaTile{keys_, products_.key.columns}.view(boxes_->key));
+    value = kernel_.view(TmaTile{keys_, products_.value.columns}.view(boxes_->value));
+  } else {
+    key = operand(products_.key, form_.key, form_.depth, 0);
+    value = operand(products_.value, form_.value, form_.column, 0);
   }
-  return fmt::format("{}, {}, {}", query, operand(products_.key, form_.key, form_.depth, 0),
-                     operand(products_.value, form_.value, form_.column, 0));
+  return fmt::format("{}, {}, {}", query, key, value);
 }
 
 std::string MmaFunctor::config(int halves) const {
