@@ -84,6 +84,7 @@ BELOW = {
                        "codegen/recurrent"],
     "codegen/joined": ["codegen/select", "codegen/thin_rows"],
     "device": [],
+    "device/convolution": ["device", "device/product"],
     "cuda": ["base/files"],
     "io": ["onnx/proto"],
     "runtime": ["base/tensors", "io", "reference/execute", "onnx/export", "onnx/support", "passes/precision",

@@ -18,6 +18,7 @@ struct OptOptions {
   std::string input, output;
   SaveOptions save;
   bool fuse = true, certify = true, verbose = false, list_operators = false;
+  std::string listed_device = "cpu";
   std::optional<ConvertOptions> convert;
   std::optional<std::string> explain;  // empty: as text on stdout
   std::string dump, target = "sm_90a", svg, report;
@@ -96,6 +97,10 @@ std::optional<OptOptions> parse_options(int argc, char** argv) {
   app.add_flag("--verbose", options.verbose,
                "Also say which nodes a written function leaves out, and why");
   app.add_flag("--list-ops", options.list_operators, "Print the table of operators");
+  app.add_option("--device", options.listed_device,
+                 "With --list-ops: cpu, or cuda for what a GPU computes")
+      ->needs("--list-ops")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
   if (parse_command_line(app, argc, argv)) return std::nullopt;
   if (options.list_operators) return options;
   check_target_option(app, {"--explain", "--dump", "--report"});
@@ -186,7 +191,7 @@ int run(int argc, char** argv) {
                                   {"--report", options.report},
                                   {"--dump", options.dump == "" ? "" : "-"}}));
   if (options.list_operators) {
-    write_output("-", operator_table());
+    write_output("-", options.listed_device == "cuda" ? gpu_operator_table() : operator_table());
     return kSuccess;
   }
   if (options.memory_limit > 0) {

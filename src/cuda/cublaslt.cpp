@@ -207,13 +207,11 @@ void ProductLibrary::Prepared::Impl::choose() {
                                                       &alignments[i], sizeof alignments[i]),
           "choosing an algorithm", name);
   }
-  if (product.algorithm > 0) {
-    const uint32_t reductions = kReduceInComputeType;
-    check(blas().cublasLtMatmulPreferenceSetAttribute(preference, kPreferenceReductions,
-                                                      &reductions, sizeof reductions),
-          "choosing an algorithm", name);
-  }
-  const int wanted = std::max(product.algorithm, 1);
+  const uint32_t reductions = kReduceInComputeType;
+  check(blas().cublasLtMatmulPreferenceSetAttribute(preference, kPreferenceReductions, &reductions,
+                                                    sizeof reductions),
+        "choosing an algorithm", name);
+  const int wanted = product.algorithm + 1;
   std::vector<BlasHeuristic> proposals(static_cast<size_t>(wanted));
   int found = 0;
   const BlasStatus status = blas().cublasLtMatmulAlgoGetHeuristic(

@@ -32,8 +32,8 @@ struct Product {
   // fp32, for E4M3FN; 0: 1. With line_scales m and n numbers, by rows and by columns.
   DevicePointer a_scale = 0, b_scale = 0;
   bool line_scales = false;
-  // 0: the library's first proposal; n: the n-th best of its proposals that keep partial sums in
-  // the precision of the whole sum.
+  // How many of the library's proposals are before it; all keep partial sums in the precision of
+  // the whole sum.
   int algorithm = 0;
   bool tf32 = false;
   std::string name;  // the user's nodes, for errors

@@ -1,17 +1,14 @@
-// The products of attention.cuh for operands of any types, by the TF32 tensor cores. A float is the
-// sum of two numbers of TF32's precision, and the product of the second ones is left out (3xTF32:
-// Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores", 2022):
-//
-//     a · b ≈ a₁ b₁ + (a₁ b₂ + a₂ b₁)      a₁ = a rounded to TF32, a₂ = a - a₁
-//
-// A 16-bit float is one such number. The tensor cores truncate their sums: small products are
-// summed apart from large ones, and a tile's sums are added to those of the tiles before as floats.
+// The products of attention.cuh for operands of any types, by the TF32 tensor cores: floats are two
+// parts, 16-bit floats one (device/product/tf32_parts.cuh). The tensor cores truncate their sums:
+// small products are summed apart from large ones, and a tile's sums are added to those of the
+// tiles before as floats.
 //
 // Of 8 elements of the contracted axis, lane t of a quad has 2t and 2t + 1 where mma.sync has t and
 // t + 4. Both operands are permuted alike, so that the sums are the same.
 #pragma once
 
 #include "device/attention.cuh"
+#include "device/product/tf32_parts.cuh"
 #include "device/ptx.cuh"
 #include "device/types.cuh"
 
@@ -24,25 +21,6 @@ __host__ __device__ constexpr int pair_pitch_of(int columns) {
 template <typename T>
 __host__ __device__ constexpr int parts_of() {
   return sizeof(T) == 4 ? 2 : 1;
-}
-
-// Numbers in `Parts` parts, as operands.
-template <int Parts, int N>
-struct PartedOperand {
-  unsigned part[Parts][N];
-
-  __device__ __forceinline__ void set(int i, float x) {
-    constexpr unsigned kHalf = 1u << 12, kKept = ~((1u << 13) - 1);
-    part[0][i] = __float_as_uint(x);
-    if (Parts == 1) return;
-    part[0][i] = (part[0][i] + kHalf) & kKept;
-    part[Parts - 1][i] = __float_as_uint(x - __uint_as_float(part[0][i]));
-  }
-};
-
-__device__ __forceinline__ void clear(float (&c)[4]) {
-#pragma unroll
-  for (int x = 0; x < 4; ++x) c[x] = 0;
 }
 
 // Sums of N products of 16 rows and 8 columns in the tensor cores.

@@ -179,6 +179,13 @@ __device__ __forceinline__ void ptx_mma_bfloat(float (&c)[4], const unsigned (&a
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// The nearest number of TF32's precision; ties go away from zero.
+__device__ __forceinline__ float ptx_round_to_tf32(float x) {
+  unsigned bits;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+  return __uint_as_float(bits);
+}
+
 // Of floats, whose lowest 13 bits are ignored.
 __device__ __forceinline__ void ptx_mma_tf32(float (&c)[4], const unsigned (&a)[4], unsigned b0,
                                              unsigned b1) {

@@ -33,7 +33,12 @@ class ConstantFolder {
         rewrite_(graph),
         codes_(graph),
         learned_(graph.values.size()),
-        tensors_(graph.values.size()) {}
+        folded_(graph.nodes.size()),
+        readers_(graph.values.size()),
+        tensors_(graph.values.size()) {
+    for (const ir::Node& node : graph.nodes) count_readers(node, 1);
+    for (const ir::ValueId output : graph.outputs) ++readers_[output];
+  }
 
   bool run() {
     if (has_codes(graph_)) find_unpacked();
@@ -54,8 +59,9 @@ class ConstantFolder {
 
   // Of the constants that the remaining nodes multiply.
   void find_codes() {
-    for (const ir::Node& node : graph_.nodes) {
-      if (node.def == nullptr || node.def->lower == nullptr || all_outputs_constant(node)) continue;
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const ir::Node& node = graph_.nodes[n];
+      if (node.def == nullptr || node.def->lower == nullptr || folded_[n]) continue;
       for (const ir::ValueId input : node.inputs) {
         if (input == ir::kAbsent || graph_.values[input].codes || !codes_.knows(input)) continue;
         if (!sums_or_reorders(node)) continue;
@@ -86,7 +92,25 @@ class ConstantFolder {
     if (!all_outputs_constant(node) && is_foldable(node)) fold(node);
     if (all_outputs_constant(node)) {
       rewrite_.remove(id);
+      folded_[id] = 1;
+      count_readers(node, -1);
+      free_inputs(node);
       changed_ = true;
+    }
+  }
+
+  void count_readers(const ir::Node& node, int change) {
+    for (const ir::ValueId input : node.inputs) {
+      if (input != ir::kAbsent) readers_[input] += change;
+    }
+  }
+
+  // Frees constants that this pass made and that nothing reads any more.
+  void free_inputs(const ir::Node& node) {
+    for (const ir::ValueId input : node.inputs) {
+      if (input == ir::kAbsent || readers_[input] > 0 || codes_.reads(input)) continue;
+      const ir::NodeId producer = graph_.values[input].producer;
+      if (producer >= 0 && folded_[producer]) graph_.values[input].constant = Tensor();
     }
   }
 
@@ -272,6 +296,8 @@ class ConstantFolder {
   CodeFinder codes_;
   std::set<ir::NodeId> unpacked_;  // that stay
   std::vector<char> learned_;      // by value: contents or sizes became known in this run
+  std::vector<char> folded_;       // by node
+  std::vector<int> readers_;       // by value: nodes that are not folded, and outputs of the graph
   std::vector<Tensor> tensors_;    // by value: inputs and outputs of the current node
   std::vector<int64_t> symbols_;   // sizes bound while folding
   std::unique_ptr<ThreadPool> pool_;

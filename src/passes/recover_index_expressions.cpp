@@ -15,7 +15,8 @@
 namespace redfuser::passes {
 namespace {
 
-constexpr int64_t kLarge = 4096;  // elements; loading smaller masks is cheap
+// Elements; loading smaller masks is cheap, and so is loading the fewest positions.
+constexpr int64_t kLarge = 4096, kFew = 8;
 
 class IndexExpressionFinder {
  public:
@@ -26,7 +27,7 @@ class IndexExpressionFinder {
     const size_t values = graph_.values.size();
     for (size_t v = 0; v < values; ++v) {
       const Tensor tensor = graph_.values[v].constant;
-      if (!tensor.defined() || tensor.size() <= ir::kMaxElements || size_of(tensor.dtype()) == 0) {
+      if (!tensor.defined() || tensor.size() <= kFew || size_of(tensor.dtype()) == 0) {
         continue;
       }
       const auto id = static_cast<ir::ValueId>(v);
@@ -92,7 +93,19 @@ class IndexExpressionFinder {
     ir::Node node = ops::new_node(op, std::move(inputs), std::move(attributes));
     node.name = name_;
     ++added_;
-    return editor_.add(0, std::move(node), unique());
+    const ir::ValueId made = editor_.add(0, std::move(node), unique());
+    forget_elements(made);
+    return made;
+  }
+
+  // Inference knows the elements of a small tensor; here their function of the index counts.
+  void forget_elements(ir::ValueId id) {
+    ir::Value& value = graph_.values[static_cast<size_t>(id)];
+    if (!value.is_constant() && !value.has_elements) return;
+    value.constant = Tensor();
+    value.elements.clear();
+    value.has_elements = false;
+    ops::infer_indexed(graph_, value.producer);
   }
 
   // first, first + step, ... along one dimension of several.

@@ -112,12 +112,13 @@ Work work_of(std::span<const ir::Expr> roots, const std::vector<ir::Expr>& axes,
   return Counter(axes, sizes).run(roots);
 }
 
-double time_of(const Work& work, const Machine& machine, int lanes) {
+double time_of(const Work& work, const Machine& machine, int lanes, double resident) {
   // Scalar kernels reach an eighth of the peak; few threads reach less, and one step of a thread's
   // loop waits for its loads. The first loads take kStart.
   constexpr double kShare = 8, kThreads = 512, kStep = 0.01, kStart = 1.5;
   const double threads = std::max(work.points * lanes, 1.0);
-  const double busy = std::min(1.0, threads / (kThreads * machine.multiprocessors));
+  const double busy =
+      std::min({1.0, threads / (kThreads * machine.multiprocessors), resident / kThreads});
   const double memory = std::max(work.bytes / machine.dram_rate, work.accesses / machine.l2_rate());
   const double scalar = kShare * work.scalars / machine.scalar_rate();
   const double special = work.specials / machine.special_rate();

@@ -40,7 +40,9 @@ struct Work {
 Work work_of(std::span<const ir::Expr> roots, const std::vector<ir::Expr>& axes,
              const KnownSizes& sizes);
 
-// Microseconds of one kernel, its launch included, with `lanes` threads for each point.
-double time_of(const Work& work, const Machine& machine, int lanes = 1);
+// Microseconds of one kernel, its launch included, with `lanes` threads for each point. A
+// multiprocessor runs `resident` threads at a time.
+double time_of(const Work& work, const Machine& machine, int lanes = 1,
+               double resident = kThreadsOfMultiprocessor);
 
 }  // namespace redfuser::select

@@ -97,7 +97,9 @@ std::string split(const Loop& loop, const std::string& form, int rows, bool boxe
              "  const Form form{{{{{{{{y, rows, Config::kColumns}}}}, keys}}}};\n"
              "  split_kv<Config>(form, operand(q, vector), {}, rows, keys,\n"
              "                   SplitStates{{states, counter, segments, tiles}});\n}}\n",
-             loop.query, tensors, boxes ? "k, v" : "operand(k, vector), operand(v, vector)");
+             loop.query, tensors,
+             boxes ? fmt::format("boxes<{}>(k), boxes<{}>(v)", loop.key, loop.value)
+                   : "operand(k, vector), operand(v, vector)");
 }
 
 class AttentionMmaTemplate : public ::testing::TestWithParam<codegen::Target> {};

@@ -280,7 +280,7 @@ TEST(CodegenChoice, Products) {
     std::string type, rows, body, chosen;
     size_t library, ours;  // choices of the library, and kernels of ours in all choices
   };
-  constexpr size_t kAll = codegen::kProductAlgorithms + 1;
+  constexpr size_t kAll = codegen::kProductAlgorithms;
   const std::string plain = "y = MatMul(x, w)", map = "p = MatMul(x, w) t = Tanh(p) y = Mul(t, p)";
   const Case cases[] = {
       {"float16", "4096", plain, "library algorithm=0", kAll, 1},

@@ -8,14 +8,19 @@ namespace {
 
 struct Tile {
   const char *name, *arguments;
-  int blocks;
+  int blocks, resident;
 };
 
 constexpr Tile kTiles[] = {
-    {"small", "half_t, 64, 32, 2, 1, 64, 4, 1", 1},
-    {"square", "bfloat_t, 64, 64, 2, 2, 64, 4, 1", 1},
-    {"cluster", "half_t, 64, 64, 2, 2, 64, 4, 4", 4},
-    {"deep", "half_t, 128, 32, 4, 1, 32, 4, 1", 1},
+    {"small", "half_t, 64, 32, 2, 1, 64, 4, 1, 2, 1", 1, 3},
+    {"square", "bfloat_t, 64, 64, 2, 2, 64, 4, 1, 2, 1", 1, 3},
+    {"cluster", "half_t, 64, 64, 2, 2, 64, 4, 4, 2, 1", 4, 3},
+    {"deep", "half_t, 128, 32, 4, 1, 32, 4, 1, 2, 1", 1, 3},
+    {"volume", "half_t, 128, 32, 4, 1, 32, 4, 1, 3, 1", 1, 3},
+    {"floats", "float, 64, 64, 2, 2, 32, 4, 1, 2, 2", 1, 3},
+    {"rounded", "float, 64, 64, 2, 2, 32, 4, 1, 2, 1", 1, 3},
+    {"volume_of_floats", "float, 128, 128, 2, 4, 32, 3, 1, 3, 2", 1, 1},
+    {"cluster_of_floats", "float, 64, 128, 2, 2, 32, 3, 4, 2, 2", 4, 2},
 };
 
 std::string tensor_kernel(const Tile& tile, bool by_positions) {
@@ -30,12 +35,12 @@ std::string tensor_kernel(const Tile& tile, bool by_positions) {
   return codegen::device_prelude(kHeaders) +
          fmt::format(
              "using Tile = ConvolutionTile<{}>;\n"
-             "extern \"C\" __global__ void __launch_bounds__(Tile::Threads, 3) convolution(\n"
+             "extern \"C\" __global__ void __launch_bounds__(Tile::Threads, {}) convolution(\n"
              "    const Tile::T* x, const Tile::T* w, float* y, ConvolutionSizes sizes) {{\n"
              "  extern __shared__ __align__(128) char memory[];\n"
              "  Convolution<Tile> convolution(memory, x, w, sizes);\n"
              "  convolution.multiply();\n  {}}}\n",
-             tile.arguments, finish);
+             tile.arguments, tile.resident, finish);
 }
 
 std::string depthwise_kernel(const char* arguments) {
@@ -68,7 +73,7 @@ TEST_P(ConvolutionTemplate, CompilesWithEpiloguesWrittenByHand) {
   }
   for (const char* arguments :
        {"half_t, 8, 1, 4, 3, 3, 1, 1, 1, 1", "bfloat_t, 2, 4, 7, 7, 7, 1, 1, 1, 1",
-        "half_t, 1, 2, 4, 5, 3, 2, 3, 1, 2"}) {
+        "half_t, 1, 2, 4, 5, 3, 2, 3, 1, 2", "float, 4, 2, 4, 7, 7, 1, 1, 1, 1"}) {
     expect_in_registers(depthwise_kernel(arguments), architecture, arguments);
   }
 }

@@ -1,4 +1,4 @@
-// Convolutions of 16-bit floats: every graph has the kernel of its family, and every configuration
+// Convolutions: every graph has the kernel of its family, and every configuration
 // of it compiles without spills on every architecture.
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "codegen/select/convolution_select.h"
 #include "codegen/select/memory_orders.h"
 #include "support/codegen_harness.h"
-#include "support/convolution_graphs.h"
+#include "support/convolution_draws.h"
 
 namespace redfuser::codegen_tests {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 class CodegenConvolutions : public ::testing::TestWithParam<ConvolutionGraph> {};
 
 TEST_P(CodegenConvolutions, HaveTheKernelOfTheirFamily) {
-  for (const char* name : {"sm_80", "sm_89", "sm_90a"}) {
+  for (const char* name : {"sm_80", "sm_90a", "sm_100a"}) {
     const codegen::Target target = codegen::target_named(name);
     const GeneratedModel model = generate_model(Model::parse(GetParam().text), target);
     std::vector<codegen::KernelLaunch> kernels;
@@ -31,6 +31,24 @@ TEST_P(CodegenConvolutions, HaveTheKernelOfTheirFamily) {
 
 INSTANTIATE_TEST_SUITE_P(Graphs, CodegenConvolutions, ::testing::ValuesIn(convolution_graphs()),
                          name_of_convolution);
+
+// Kernels of drawn convolutions compile without spills, whatever family computes them.
+TEST(CodegenConvolutions, OfDrawnGraphsCompile) {
+  if (!Compiler::find()) GTEST_SKIP() << "no libnvrtc";
+  std::set<std::string> families;
+  for (unsigned seed = 0; seed < 24; ++seed) {
+    SCOPED_TRACE(seed);
+    const codegen::Target& target = kTargets[seed % std::size(kTargets)];
+    const Model model = Model::parse(DrawnConvolution(seed).graph(seed % 2 == 0 ? "5" : "n"));
+    std::vector<codegen::KernelLaunch> kernels;
+    for (const codegen::KernelLaunch& kernel : generate_model(model, target).kernels) {
+      families.insert(kernel.family);
+      if (kernel.family == codegen::kConvolutionFamily) kernels.push_back(kernel);
+    }
+    expect_compiles(kernels, target.architecture);
+  }
+  EXPECT_TRUE(families.count(codegen::kConvolutionFamily));
+}
 
 // The convolution of a graph by each configuration that is offered at this size.
 void expect_configurations(const ConvolutionGraph& graph, int64_t size, codegen::Target target,
@@ -59,10 +77,11 @@ TEST(CodegenConvolutions, HaveConfigurationsThatCompile) {
   if (!Compiler::find()) GTEST_SKIP() << "no libnvrtc";
   for (const char* name : {"sm_80", "sm_90a"}) {
     for (const ConvolutionGraph& graph : convolution_graphs()) {
-      if (graph.name != "three_by_three" && graph.name != "depthwise_seven" &&
-          graph.name != "depthwise") {
-        continue;
-      }
+      constexpr std::string_view kGraphs[] = {
+          "three_by_three",    "depthwise", "depthwise_seven",  "floats",
+          "volumes_of_floats", "volumes",   "depthwise_floats",
+      };
+      if (std::count(std::begin(kGraphs), std::end(kGraphs), graph.name) == 0) continue;
       std::set<std::string> seen;
       for (const int64_t size : {1, 32}) {
         expect_configurations(graph, size, codegen::target_named(name), seen);
@@ -98,31 +117,58 @@ TEST(CodegenConvolutions, OpenBatchesAreServedByTheirNumber) {
   }
 }
 
-// Windows that do not fit in registers, other types and other ranks have other families.
+std::set<std::string> families_of(const std::string& graph, const codegen::Target& target) {
+  std::set<std::string> families;
+  const GeneratedModel model = generate_model(Model::parse(graph), target);
+  for (const codegen::KernelLaunch& kernel : model.kernels) families.insert(kernel.family);
+  return families;
+}
+
+std::string convolution_of(const std::string& input, const std::string& filter,
+                           const std::string& attributes) {
+  const std::string type = input.substr(0, input.find('['));
+  return fmt::format(
+      "<ir_version: 10, opset_import: [\"\" : 22]> g ({} x, {} w) => ({}[a, b, c, d] y) "
+      "{{ y = Conv<{}>(x, w) }}",
+      input, filter, type, attributes);
+}
+
+// Other types have other families, and so have floats whose products are to be exact.
 TEST(CodegenConvolutions, OthersAreComputedOtherwise) {
   struct Case {
     const char *input, *filter, *attributes, *family;
+    bool exact;
   };
   const Case cases[] = {
-      {"float[n, 16, 9, 9]", "float[8, 16, 3, 3]", "group = 1", "image_to_columns"},
-      {"float16[n, 16, 9, 9, 9]", "float16[8, 16, 3, 3, 3]", "group = 1", "image_to_columns"},
-      {"float16[n, 12, 9, 9]", "float16[8, 3, 3, 3]", "group = 4", "grouped_convolution"},
-      {"float16[n, 7, 9, 900]", "float16[7, 1, 3, 31]", "group = 7, dilations = [1, 20]",
-       "grouped_convolution"},
+      {"double[n, 16, 9, 9]", "double[8, 16, 3, 3]", "group = 1", "image_to_columns", false},
+      {"double[n, 12, 9, 9]", "double[8, 3, 3, 3]", "group = 4", "grouped_convolution", false},
+      {"float[n, 16, 9, 9]", "float[8, 16, 3, 3]", "group = 1", "image_to_columns", true},
+      {"float[n, 12, 9, 9]", "float[8, 3, 3, 3]", "group = 4", "grouped_convolution", true},
+      {"float[n, 48, 29, 31]", "float[48, 1, 3, 3]", "group = 48", "depthwise", true},
   };
   for (const Case& c : cases) {
-    const std::string input = c.input;
-    const std::string type = input.substr(0, input.find('['));
-    const bool volume = std::count(input.begin(), input.end(), ',') == 4;
-    const std::string graph = fmt::format(
-        "<ir_version: 10, opset_import: [\"\" : 22]> g ({} x, {} w) => ({}[{}] y) "
-        "{{ y = Conv<{}>(x, w) }}",
-        input, c.filter, type, volume ? "a, b, c, d, e" : "a, b, c, d", c.attributes);
-    const GeneratedModel model =
-        generate_model(Model::parse(graph), codegen::target_named("sm_90a"));
-    std::set<std::string> families;
-    for (const codegen::KernelLaunch& kernel : model.kernels) families.insert(kernel.family);
-    EXPECT_TRUE(families.count(c.family)) << graph;
+    codegen::Target target = codegen::target_named("sm_90a");
+    target.exact_products = c.exact;
+    const std::string graph = convolution_of(c.input, c.filter, c.attributes);
+    EXPECT_TRUE(families_of(graph, target).count(c.family)) << graph;
+  }
+}
+
+// Floats have two parts, unless they may be rounded.
+TEST(CodegenConvolutions, FloatsAreRoundedWhereTheyMay) {
+  const std::string graph =
+      convolution_of("float[n, 16, 9, 9]", "float[8, 16, 3, 3]", "pads = [1, 1, 1, 1]");
+  for (const bool rounded : {false, true}) {
+    codegen::Target target = codegen::target_named("sm_90a");
+    target.tf32 = rounded;
+    int tiles = 0;
+    for (const codegen::KernelLaunch& kernel :
+         generate_model(Model::parse(graph), target).kernels) {
+      if (kernel.family != codegen::kConvolutionFamily) continue;
+      ++tiles;
+      EXPECT_NE(kernel.source.find(rounded ? ", 2, 1>;" : ", 2, 2>;"), std::string::npos);
+    }
+    EXPECT_GE(tiles, 1);
   }
 }
 

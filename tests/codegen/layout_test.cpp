@@ -76,6 +76,22 @@ TEST(CodegenLayouts, NormsOfGroupsAreOneRegion) {
   }
 }
 
+// A load among the divisions of an element waits for them, so weights of the streamed axis are
+// among the words that a thread loads before it merges.
+TEST(CodegenLayouts, WeightsOfTheAxisAreLoadedWithTheElements) {
+  const Model model = Model::parse(
+      "<ir_version: 9, opset_import: [\"\" : 20]> g (float[744, 32] x, float[744, 1] w) => (y) {"
+      " axes = Constant<value = int64[1] {0}>() q = Mul(x, x) m = ReduceMean(q, axes) r = Sqrt(m)"
+      " d = Div(x, r) y = Mul(d, w) }");
+  const GeneratedModel generated = generate_model(model);
+  ASSERT_EQ(generated.kernels.size(), 1u);
+  const std::string& text = generated.kernels[0].source;
+  EXPECT_NE(text.find("load_column<float, 1, false>(words.k1"), std::string::npos) << text;
+  const std::string write = text.substr(text.find(" write(const Words&"));
+  EXPECT_EQ(write.substr(0, write.find("write_rows")).find("load"), std::string::npos) << write;
+  if (Compiler::find()) expect_compiles(generated.kernels, 90, 0);
+}
+
 // What --tune may choose.
 TEST(CodegenLayouts, ChoicesCompile) {
   if (!Compiler::find()) GTEST_SKIP() << "no libnvrtc";

@@ -73,6 +73,23 @@ TEST_P(MemoryOrders, OfAPlan) {
   EXPECT_EQ(ordered(program_of(GetParam()), {}), expected);
 }
 
+// Of fp32 and of three dimensions too; what is not a float, or has more dimensions, stays
+// row-major.
+TEST(MemoryOrdersOfConvolutions, HaveChannelsLastForTypesAndRanks) {
+  const auto between = [](const std::string& type, const std::string& spatial) {
+    const Program program = compile(Model::parse(
+        "<ir_version: 10, opset_import: [\"\" : 22]> g (" + type + "[2, 16" + spatial + "] x, " +
+        type + "[16, 16" + spatial + "] w) => (y) { h = Tanh(x) c = Conv(h, w) y = Erf(c) }"));
+    codegen::MemoryOrders orders = codegen::memory_orders(program.handle()->plan, {});
+    return orders.size() == 1 ? orders.begin()->second : codegen::MemoryOrder{};
+  };
+  EXPECT_EQ(between("float", ", 3, 3"), (codegen::MemoryOrder{0, 2, 3, 1}));
+  EXPECT_EQ(between("float", ", 5"), (codegen::MemoryOrder{0, 2, 1}));
+  EXPECT_EQ(between("float", ", 3, 3, 3"), (codegen::MemoryOrder{0, 2, 3, 4, 1}));
+  EXPECT_EQ(between("bfloat16", ", 3, 3, 3"), (codegen::MemoryOrder{0, 2, 3, 4, 1}));
+  EXPECT_EQ(between("double", ", 3, 3"), codegen::MemoryOrder{});
+}
+
 INSTANTIATE_TEST_SUITE_P(Plans, MemoryOrders, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 

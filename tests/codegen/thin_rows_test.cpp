@@ -91,7 +91,7 @@ Joined joined(const Program& program, const codegen::Target& target) {
   const codegen::JoinedSteps steps(graph, compiled.plan, target, {});
   Joined result;
   for (size_t i = 0; i < compiled.plan.steps.size(); ++i) {
-    result.joined |= steps.rows_of(i).has_value();
+    result.joined |= steps.group_of(i) != nullptr;
     if (std::holds_alternative<fuse::AliasStep>(compiled.plan.steps[i].kind)) continue;
     const codegen::GpuStep step = steps.generate(graph, compiled.plan, i, target);
     if (steps.taken_by(i)) {

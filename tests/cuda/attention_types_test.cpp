@@ -69,6 +69,27 @@ TEST_P(CudaAttentionTypes, IsAsExactAsFloats) {
   }
 }
 
+// Weights that the graph rounds to the 16-bit type of the values, which is not that of the scores.
+TEST(CudaRoundedWeights, AreMultipliedInTheValuesType) {
+  if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+  for (const Shape& shape : kShapes) {
+    for (const auto& [scores, values] :
+         {std::pair("bfloat16", "float16"), std::pair("float16", "bfloat16")}) {
+      const Model model = Model::parse(
+          std::string("<ir_version: 9, opset_import: [\"\" : 20]> g (") + scores + shape.queries +
+          " q, " + scores + shape.keys + " k, " + values + shape.values +
+          " v) => (y) { t = Transpose<perm = [0, 1, 3, 2]>(k) s = MatMul(q, t)"
+          " scale = Constant<value_float = 0.125>() by = CastLike(scale, s) m = Mul(s, by)"
+          " p = Softmax<axis = -1>(m) w = CastLike(p, v) y = MatMul(w, v) }");
+      const Program program = compile(model);
+      const NamedTensors inputs = random_inputs(model, {.seed = 6});
+      const Tensor expected = run(program, inputs, "reference", false);
+      EXPECT_LE(distance(run(program, inputs, "cuda", false), expected), 1e-2)
+          << shape.what << " " << scores << " " << values;
+    }
+  }
+}
+
 const Types kTypes[] = {
     {"float", "float", "float"},        {"float", "float", "float16"},
     {"float", "float16", "bfloat16"},   {"float16", "float16", "float"},

@@ -1,5 +1,4 @@
-// libcublasLt.so.13 of fake_cuda.h: an algorithm is its number among the proposals, 0 the first of
-// an unrestricted question.
+// libcublasLt.so.13 of fake_cuda.h: an algorithm is its number among the proposals.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -30,7 +29,7 @@ BlasStatus cublasLtMatrixLayoutCreate(MatrixLayout* made, int, uint64_t, uint64_
 BlasStatus cublasLtMatrixLayoutDestroy(MatrixLayout) { return 0; }
 BlasStatus cublasLtMatrixLayoutSetAttribute(MatrixLayout, int, const void*, size_t) { return 0; }
 BlasStatus cublasLtMatmulPreferenceCreate(ProductPreference* made) {
-  return *made = new bool(false), 0;
+  return *made = new bool(false), 0;  // whether partial sums keep their precision
 }
 BlasStatus cublasLtMatmulPreferenceDestroy(ProductPreference preference) {
   return delete static_cast<bool*>(preference), 0;
@@ -44,11 +43,10 @@ BlasStatus cublasLtMatmulAlgoGetHeuristic(BlasHandle, ProductDescriptor, MatrixL
                                           MatrixLayout, MatrixLayout, ProductPreference preference,
                                           int wanted, BlasHeuristic* proposals, int* found) {
   ++std::atomic_ref(fake_cuda()->proposals_asked);
-  const bool restricted = *static_cast<bool*>(preference);
-  *found = std::min(wanted, restricted ? fake_cuda()->proposals : 1);
+  *found = *static_cast<bool*>(preference) ? std::min(wanted, fake_cuda()->proposals) : 0;
   for (int i = 0; i < *found; ++i) {
     proposals[i] = {};
-    proposals[i].algorithm.data[0] = static_cast<uint64_t>(restricted ? i + 1 : 0);
+    proposals[i].algorithm.data[0] = static_cast<uint64_t>(i);
   }
   return 0;
 }

@@ -33,9 +33,9 @@ struct FakeCuda {
   // Static shared memory of a kernel of this text, bytes. Without it kernels have none.
   std::function<int(const std::string& text)> static_shared;
 
-  // Of products, by the library's proposals, so many of them that are not the first.
+  // Of products, by the library's proposals, so many of them.
   std::function<double(int proposal)> product_ms;
-  int proposals = 3;
+  int proposals = 4;
   // By NVML, which shows the GPU at this bus address alone.
   std::string bus = "0000:19:00.0";
   unsigned sm_mhz = 1755, memory_mhz = 2619, temperature_c = 41, power_mw = 312500;

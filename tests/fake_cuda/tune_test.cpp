@@ -348,7 +348,7 @@ TEST_F(Tune, TakesTheFastestOfTheLibrarysProposals) {
        {Case{{1, 1, 0.5, 1}, "library algorithm=2"}, Case{{1, 1, 1, 0.99}, "library algorithm=0"},
         Case{{1}, "library algorithm=0"}, Case{{20, 20}, "product_tile"}}) {
     options.kernel_cache = KernelCacheMode::Off;
-    gpu->proposals = static_cast<int>(c.times.size()) - 1;
+    gpu->proposals = static_cast<int>(c.times.size());
     gpu->product_ms = [&](int proposal) { return c.times.at(static_cast<size_t>(proposal)); };
     gpu->launches.clear();
     Session session(compile(model(kProduct)), options);

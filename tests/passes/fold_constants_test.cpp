@@ -70,6 +70,20 @@ TEST_F(Passes, ReshapedConstantsShareTheirStorage) {
   EXPECT_EQ(folded.data(), storage);
 }
 
+// A chain of folded nodes holds its last result alone.
+TEST_F(Passes, ConstantsThatNothingReadsAreFreed) {
+  ir::ValueId a = b.constant(floats({2, 2}, {1, 2, 3, 4}));
+  ir::ValueId inner = b.node("Exp", {a}), shared = b.node("Neg", {inner});
+  ir::ValueId last = b.node("Sqrt", {b.node("Exp", {shared})});
+  named_output(b.node("Add", {input({2, 2}), last}), "y");
+  named_output(b.node("Mul", {input({2, 2}), shared}), "z");
+  EXPECT_TRUE(passes::fold_constants(b.graph));
+  EXPECT_EQ(operators(b.graph), (Ops{"Add", "Mul"}));
+  EXPECT_FALSE(b.graph.values[inner].is_constant());
+  EXPECT_TRUE(b.graph.values[shared].is_constant());
+  EXPECT_TRUE(b.graph.values[last].is_constant());
+}
+
 TEST_F(Passes, IndexedAndHugeResultsAreNotFolded) {
   ir::ValueId mask =
       b.node("Range", {b.constant(integers({}, {0})), b.constant(integers({}, {4096})),

@@ -66,24 +66,24 @@ TEST_F(ExpressConstants, OtherConstantsStay) {
 class ExpressPositions : public Passes {
  protected:
   // x + c, as above, with c[i, 0, j] = f(i, j) of any dtype.
-  bool expressed(DType dtype, const std::function<double(int64_t, int64_t)>& f, int64_t rows = 1) {
-    constexpr int64_t kColumns = 80;
+  bool expressed(DType dtype, const std::function<double(int64_t, int64_t)>& f, int64_t rows = 1,
+                 int64_t columns = 80) {
     b = GraphBuilder();
-    Tensor tensor(dtype, {rows, 1, kColumns});
+    Tensor tensor(dtype, {rows, 1, columns});
     dispatch(dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      for (int64_t i = 0; i < rows * kColumns; ++i) {
-        static_cast<T*>(tensor.mutable_data())[i] = static_cast<T>(f(i / kColumns, i % kColumns));
+      for (int64_t i = 0; i < rows * columns; ++i) {
+        static_cast<T*>(tensor.mutable_data())[i] = static_cast<T>(f(i / columns, i % columns));
       }
     });
-    ir::ValueId x = b.input("x", dtype, {rows, 1, kColumns});
+    ir::ValueId x = b.input("x", dtype, {rows, 1, columns});
     ir::ValueId constant = b.constant(tensor);
     b.output(b.node("Add", {x, b.node("Neg", {constant})}));
     if (!run_pass(passes::recover_index_expressions, b.graph)) return false;
     const ir::ValueId negated = b.graph.nodes.back().inputs[1];
     EXPECT_TRUE(b.graph.values[negated].indexed) << to_string(b.graph);
     ir::ExprPool& pool = *b.graph.pool;
-    for (const int64_t j : {0, 1, 2, 41, 79}) {
+    for (const int64_t j : {int64_t{0}, int64_t{1}, int64_t{2}, columns / 2 + 1, columns - 1}) {
       ops::Lowering lowering(b.graph, [](ir::ValueId) { return true; });
       ir::Expr e =
           lowering.element(negated, {pool.integer(rows - 1), pool.integer(0), pool.integer(j)});
@@ -99,6 +99,16 @@ TEST_F(ExpressPositions, EvenSteps) {
   EXPECT_TRUE(expressed(DType::Float32, [](int64_t, int64_t j) { return 79 - j; }));
   EXPECT_TRUE(expressed(
       DType::Int64, [](int64_t, int64_t j) { return 2 + j; }, 3));
+}
+
+// Also where inference knows every element; the fewest are loaded.
+TEST_F(ExpressPositions, OfFewElements) {
+  const auto position = [](int64_t, int64_t j) { return 3 + 2 * j; };
+  for (const int64_t count : {9, 32, 64, 65}) {
+    EXPECT_TRUE(expressed(DType::Int64, position, 1, count)) << count;
+    EXPECT_TRUE(expressed(DType::Float32, position, 1, count)) << count;
+  }
+  EXPECT_FALSE(expressed(DType::Int64, position, 1, 8));
 }
 
 TEST_F(ExpressPositions, OtherConstantsStay) {

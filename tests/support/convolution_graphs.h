@@ -1,4 +1,4 @@
-// Graphs of convolutions of 16-bit floats with constant filters, and the family that computes each
+// Graphs of convolutions with constant filters, and the family that computes each
 // on a GPU.
 #pragma once
 
@@ -33,13 +33,16 @@ inline std::vector<ConvolutionGraph> convolution_graphs() {
   const auto graph = [](const std::string& name, const std::string& family,
                         const std::string& input, const std::vector<int>& filter,
                         const std::string& body, const std::string& type = "float16") {
-    const std::string code = type == "float16" ? "10" : "16";
+    const std::string code = type == "float16" ? "10" : type == "bfloat16" ? "16" : "1";
     const std::string dims = input.substr(input.find('['));
-    return ConvolutionGraph{
-        name, family,
-        "<ir_version: 10, opset_import: [\"\" : 22]> g (" + type + dims + " x) => (" + type +
-            (filter.size() == 4 ? "[p, q, r, s]" : "[p, q, r]") + " y) <" +
-            filter_text("f", filter) + "> { w = Cast<to = " + code + ">(f) " + body + " }"};
+    return ConvolutionGraph{name, family,
+                            "<ir_version: 10, opset_import: [\"\" : 22]> g (" + type + dims +
+                                " x) => (" + type +
+                                (filter.size() == 5   ? "[p, q, r, s, v]"
+                                 : filter.size() == 4 ? "[p, q, r, s]"
+                                                      : "[p, q, r]") +
+                                " y) <" + filter_text("f", filter) + "> { w = Cast<to = " + code +
+                                ">(f) " + body + " }"};
   };
   const std::string inside = "h = Tanh(x) c = Conv<";
   const std::string end = ">(h, w) y = Sigmoid(c)";
@@ -79,6 +82,47 @@ inline std::vector<ConvolutionGraph> convolution_graphs() {
             "y = Mul(c, h)"),
       graph("depthwise_signals", "depthwise", "[n, 64, t]", {64, 1, 9},
             inside + "group = 64, pads = [4, 4]" + end, "bfloat16"),
+      graph("floats", "convolution", "[n, 16, 19, 21]", {24, 16, 3, 3},
+            inside + "pads = [1, 1, 1, 1]" + end, "float"),
+      graph("floats_of_the_caller", "convolution", "[n, 12, 19, 21]", {24, 12, 3, 3},
+            "y = Conv<pads = [1, 1, 1, 1]>(x, w)", "float"),
+      graph("first_layer_of_floats", "convolution", "[n, 3, 40, 36]", {32, 3, 7, 7},
+            inside + "pads = [3, 3, 3, 3], strides = [2, 2]" + end, "float"),
+      graph("odd_floats", "convolution", "[n, 37, 20, 23]", {45, 37, 3, 2},
+            inside + "pads = [0, 1, 2, 0], strides = [1, 2], dilations = [2, 1]" + end, "float"),
+      graph("residual_floats", "convolution", "[n, 32, 14, 14]", {32, 32, 3, 3},
+            "h = Tanh(x) c = Conv<pads = [1, 1, 1, 1]>(h, w) s = Add(c, h) r = Relu(s) "
+            "d = Conv<pads = [1, 1, 1, 1]>(r, w) t = Add(d, r) y = Relu(t)",
+            "float"),
+      graph("signals_of_floats", "convolution", "[n, 80, t]", {48, 80, 3},
+            inside + "pads = [1, 1], strides = [2]" + end, "float"),
+      graph("many_channels_of_floats", "convolution", "[n, 512, 7, 7]", {64, 512, 1, 1},
+            inside + "pads = [1, 0, 1, 0]" + end, "float"),
+      graph("groups_of_four", "convolution", "[n, 64, 15, 15]", {64, 4, 3, 3},
+            inside + "group = 16, pads = [1, 1, 1, 1]" + end),
+      graph("groups_of_four_floats", "convolution", "[n, 128, 15, 15]", {128, 4, 3, 3},
+            inside + "group = 32, pads = [1, 1, 1, 1], strides = [2, 2]" + end, "float"),
+      graph("wide_groups_of_floats", "convolution", "[n, 96, t]", {96, 48, 16},
+            inside + "group = 2, pads = [8, 7]" + end, "float"),
+      graph("odd_groups", "convolution", "[n, 15, 17, 13]", {21, 5, 3, 3},
+            inside + "group = 3, pads = [1, 1, 1, 1]" + end, "bfloat16"),
+      graph("odd_groups_of_floats", "convolution", "[n, 15, 17, 13]", {21, 5, 3, 3},
+            inside + "group = 3, pads = [1, 1, 1, 1]" + end, "float"),
+      graph("two_filters_of_a_channel", "convolution", "[n, 32, 28, 28]", {64, 1, 3, 3},
+            inside + "group = 32, pads = [1, 1, 1, 1]" + end, "float"),
+      graph("volumes", "convolution", "[n, 16, 7, 9, 11]", {24, 16, 3, 3, 3},
+            inside + "pads = [1, 1, 1, 1, 1, 1]" + end),
+      graph("volumes_of_floats", "convolution", "[n, 12, 9, 8, 7]", {20, 12, 2, 3, 3},
+            inside + "pads = [0, 1, 2, 1, 0, 1], strides = [2, 1, 2], dilations = [1, 2, 1]" + end,
+            "float"),
+      graph("first_volumes", "convolution", "[n, 3, 8, 14, 12]", {24, 3, 3, 5, 5},
+            inside + "pads = [1, 2, 2, 1, 2, 2], strides = [1, 2, 2]" + end),
+      graph("groups_of_volumes", "convolution", "[n, 24, 6, 7, 8]", {24, 6, 3, 3, 3},
+            inside + "group = 4, pads = [1, 1, 1, 1, 1, 1]" + end, "float"),
+      graph("depthwise_floats", "depthwise", "[n, 48, 29, 31]", {48, 1, 3, 3},
+            inside + "group = 48, pads = [1, 1, 1, 1]" + end, "float"),
+      graph("depthwise_odd_floats", "depthwise", "[n, 37, 30, 31]", {37, 1, 5, 3},
+            inside + "group = 37, pads = [2, 0, 2, 1], strides = [2, 3]" + end, "float"),
   };
 }
 

@@ -42,7 +42,7 @@ constexpr int kMaxThreads = 512, kMaxIdle = 1024, kMaxAcross = 128, kMaxSlots = 
 
 // Of an element of a thread's rows: its words, and its offset if that is of its own.
 int words_of(const ColumnFacts& facts, const ColumnConfig& c) {
-  return (c.width * facts.element_bytes + 3) / 4 + (facts.scattered ? 2 : 0);
+  return (c.width * facts.element_bytes + 3) / 4 + (facts.scattered ? 2 : 0) + facts.shared;
 }
 
 int registers_of(const ColumnFacts& facts, const ColumnConfig& c) {
@@ -82,6 +82,8 @@ ColumnFacts column_facts(StepBuilder& builder, const ColumnForm& form) {
       const auto place = column_offset(builder.pool(), form, e->args[0]);
       if (!place) return;
       facts.scattered |= !place->stride;
+      facts.shared += place->shared ? 1 : 0;
+      if (place->shared) return;
       const auto bytes = static_cast<int>(size_of(builder.dtype_of(e->integer)));
       facts.smallest = std::min(facts.smallest, bytes);
       facts.element_bytes += bytes;

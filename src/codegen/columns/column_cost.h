@@ -17,6 +17,7 @@ struct ColumnFacts {
   bool maps_back = false;
   int beside = 1;          // ColumnForm::beside
   bool scattered = false;  // offsets of elements are no multiples of one stride
+  int shared = 0;          // reads that all rows have in common
 };
 ColumnFacts column_facts(StepBuilder& builder, const ColumnForm& form);
 

@@ -156,8 +156,10 @@ std::variant<ColumnForm, std::string> column_form(StepBuilder& builder,
 std::optional<ColumnOffset> column_offset(ir::ExprPool& pool, const ColumnForm& form,
                                           ir::Expr offset) {
   auto across = affine_in(pool, offset, form.across);
-  if (!across || !across->stride->is_constant(1)) return std::nullopt;
-  ColumnOffset result{offset, nullptr, nullptr};
+  if (!across) return std::nullopt;
+  const bool shared = across->stride->is_constant(0);
+  if (!shared && !across->stride->is_constant(1)) return std::nullopt;
+  ColumnOffset result{offset, nullptr, nullptr, shared};
   auto along = affine_in(pool, offset, form.rows.cascade.stream);
   if (along && is_size(along->stride)) {
     result.base = along->base;

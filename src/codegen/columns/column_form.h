@@ -24,12 +24,13 @@ struct ColumnForm {
 // The reason if rows lie otherwise.
 std::variant<ColumnForm, std::string> column_form(StepBuilder& builder, const FlatStreaming& form);
 
-// An offset = base + stride · (streamed element), whose neighbours across are adjacent.
+// An offset = base + stride · (streamed element), whose neighbours across are adjacent or equal.
 struct ColumnOffset {
   ir::Expr offset;        // over rows and the streamed axis
   ir::Expr base, stride;  // null where the streamed axis is addressed otherwise
+  bool shared = false;    // neighbours are equal: weights of the streamed axis
 };
-// nullopt where neighbours across are not adjacent.
+// nullopt where neighbours across are neither.
 std::optional<ColumnOffset> column_offset(ir::ExprPool& pool, const ColumnForm& form,
                                           ir::Expr offset);
 

@@ -58,13 +58,14 @@ void ColumnFunctor::add(ir::Expr read, bool output) {
   if (!place) return;
   Item item{read->integer, read, *place};
   (output ? item.written : item.folded) = true;
-  item.vector = alignable(read->integer, *place, false);
+  item.vector = !place->shared && alignable(read->integer, *place, false);
   reads_.push_back(item);
 }
 
 void ColumnFunctor::add_output(const FlatStreaming::Output& output) {
   Item item{output.value, nullptr, {}};
-  if (const auto place = column_offset(pool_, columns_, output.offset)) {
+  const auto place = column_offset(pool_, columns_, output.offset);
+  if (place && !place->shared) {
     item.place = *place;
     if (!output.maps_back) item.place.stride = nullptr;
     item.vector = alignable(output.value, *place, true);
@@ -93,7 +94,8 @@ std::string ColumnFunctor::vector_condition() {
 }
 
 int ColumnFunctor::words_of(const Item& item) const {
-  return (width_ * static_cast<int>(size_of(kernel_.dtype_of(item.value))) + 3) / 4;
+  const int elements = item.place.shared ? 1 : width_;
+  return (elements * static_cast<int>(size_of(kernel_.dtype_of(item.value))) + 3) / 4;
 }
 
 int ColumnFunctor::words() const {
@@ -207,6 +209,14 @@ std::string ColumnFunctor::words_members() const {
   return text;
 }
 
+// The reads of an element, as its words hold them.
+void ColumnFunctor::bind_words(Emitter& emitter) const {
+  for (size_t i = 0; i < reads_.size(); ++i) {
+    emitter.bind(reads_[i].read, fmt::format("pick<{}>(words.k{}, {})", storage(reads_[i]), i,
+                                             reads_[i].place.shared ? "0" : "v"));
+  }
+}
+
 std::string ColumnFunctor::load_function() {
   Emitter e = emitter();
   std::vector<ir::Expr> offsets;
@@ -221,8 +231,11 @@ std::string ColumnFunctor::load_function() {
     if (item.written) sets.emplace_back("Set == Reads::Written");
     if (item.written && !item.folded) sets.emplace_back("Set == Reads::Remaining");
     e.open();
-    e.line(fmt::format("load_column<{}, kWidth, {}>(words.k{}, {}, row.valid);", storage(item),
-                       flag(item), i, pointer(e, item, fmt::format("in{}", i))));
+    const std::string from = pointer(e, item, fmt::format("in{}", i));
+    e.line(item.place.shared
+               ? fmt::format("load_column<{}, 1, false>(words.k{}, {}, 1);", storage(item), i, from)
+               : fmt::format("load_column<{}, kWidth, {}>(words.k{}, {}, row.valid);",
+                             storage(item), flag(item), i, from));
     const std::string body = e.close();
     e.line(fmt::format("if constexpr ({}) {{\n{}}}", fmt::join(sets, " || "), body));
   }
@@ -240,9 +253,7 @@ std::string ColumnFunctor::lift_function(size_t number) {
   for (size_t i = 0; i < row_parts_.size(); ++i) {
     e.bind(row_parts_[i].expr, fmt::format("row.f{}[v]", i));
   }
-  for (size_t i = 0; i < reads_.size(); ++i) {
-    e.bind(reads_[i].read, fmt::format("pick<{}>(words.k{}, v)", storage(reads_[i]), i));
-  }
+  bind_words(e);
   state_.lift(e, number, "t[v]");
   const std::string body = e.close();
   e.line(per_row(body));
@@ -295,9 +306,7 @@ std::string ColumnFunctor::write_function() {
   e.bind(columns_.across, "(row.column + v)");
   bind_parts(e, tail_parts_, "tails[v]", "r");
   e.open();
-  for (size_t i = 0; i < reads_.size(); ++i) {
-    e.bind(reads_[i].read, fmt::format("pick<{}>(words.k{}, v)", storage(reads_[i]), i));
-  }
+  bind_words(e);
   std::string arrays, sends;
   for (size_t i = 0; i < form_.outputs.size(); ++i) {
     const FlatStreaming::Output& output = form_.outputs[i];

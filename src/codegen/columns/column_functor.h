@@ -23,7 +23,7 @@ class ColumnFunctor {
   int words() const;
 
  private:
-  struct Item {  // reads or an output whose neighbours across are adjacent
+  struct Item {  // reads, or an output whose neighbours across are adjacent
     int64_t value;
     ir::Expr read;  // null for an output
     ColumnOffset place;
@@ -40,6 +40,7 @@ class ColumnFunctor {
   std::string per_row(const std::string& body) const;
   std::string pointer(Emitter& emitter, const Item& item, const std::string& name) const;
   std::string flag(const Item& item) const { return item.vector ? "Vector" : "false"; }
+  void bind_words(Emitter& emitter) const;
   std::string_view storage(const Item& item) const {
     return storage_type(kernel_.dtype_of(item.value));
   }

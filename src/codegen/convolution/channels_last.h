@@ -1,14 +1,19 @@
-// Copies of a convolution's operands in the memory order that its kernels take.
+// Copies of a convolution's operands in the memory order that its kernels take, in scratch memory.
+// All return the scratch buffer's number.
 #pragma once
 
 #include "codegen/convolution/convolution_step.h"
 
 namespace redfuser::codegen {
 
-// A copy of a value in scratch memory, with dimensions in this order; those that the value does not
-// have are left out. Dimension 1 becomes `channels` long, with zeros behind the value's own.
-// Returns the scratch buffer's number.
-int64_t copy_in_order(const ConvolutionStep& convolution, int64_t value, const MemoryOrder& order,
-                      ir::Expr channels, const char* comment);
+// The input with its channels last, `channels` of them: zeros follow its own.
+int64_t copy_input(const ConvolutionStep& convolution, ir::Expr channels);
+
+// The filters with their channels last, where so many groups are `merged` to one of `channels`:
+// elements of the group's other channels, and of those behind them, are zeros.
+int64_t copy_filters(const ConvolutionStep& convolution, ir::Expr channels, int64_t merged);
+
+// Filters of one channel, which come last.
+int64_t copy_depthwise_filters(const ConvolutionStep& convolution);
 
 }  // namespace redfuser::codegen

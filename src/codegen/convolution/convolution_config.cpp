@@ -9,20 +9,23 @@ namespace redfuser::codegen {
 namespace {
 
 constexpr ConvolutionShape kShapes[] = {
-    {64, 32, 2, 1, 64, 4, 136},  {64, 64, 2, 2, 64, 4, 114},  {128, 32, 4, 1, 32, 4, 112},
-    {64, 128, 2, 2, 64, 3, 160}, {128, 64, 2, 2, 64, 3, 168}, {128, 128, 2, 4, 64, 3, 128},
+    {64, 32, 2, 1, 8, 4, {136, 168}},  {64, 64, 2, 2, 8, 4, {114, 168}},
+    {128, 32, 4, 1, 4, 4, {112, 160}}, {64, 128, 2, 2, 8, 3, {160, 232}},
+    {128, 64, 2, 2, 8, 3, {168, 232}}, {128, 128, 2, 4, 8, 3, {128, 208}},
 };
 
 }  // namespace
 
 int ConvolutionShape::shared_bytes() const {
-  const int ring = stages * (positions + filters) * depth * 2;
+  const int ring = stages * (positions + filters) * pieces * 16;
   return std::max(ring, positions * (filters + 8) * static_cast<int>(sizeof(float)));
 }
 
-int ConvolutionShape::resident(const Target& target) const {
+int ConvolutionShape::resident(const Target& target, int parts, int spatial) const {
   constexpr int kUnit = 8;  // registers are given in multiples
-  const int each = (registers + kUnit - 1) / kUnit * kUnit * threads();
+  // A thread copies pieces of so many rows, and has the plane of each.
+  const int planes = spatial == 3 ? positions * pieces / threads() : 0;
+  const int each = (registers[parts - 1] + planes + kUnit - 1) / kUnit * kUnit * threads();
   return std::max(
       std::min(select::kRegistersOfMultiprocessor / each,
                (target.shared_bytes + kBlockReserved) / (shared_bytes() + kBlockReserved)),
@@ -49,24 +52,37 @@ ConvolutionCounts convolution_counts(ir::ExprPool& pool, const ConvolutionForm& 
     return value < 0 ? nominal : static_cast<double>(value);
   };
   ConvolutionCounts counts;
+  counts.dtype = form.dtype;
+  counts.parts = form.parts;
+  counts.spatial = form.spatial;
   counts.groups = static_cast<double>(form.groups);
   counts.positions = known(form.positions(pool), 8192);
   counts.filters = known(form.filters, 128);
   counts.depth = known(form.depth(pool), 1024);
-  const double input =
-      known(pool.mul(form.batch, pool.mul(form.height, form.width)), counts.positions) *
-      known(form.pitch, 128);
-  counts.bytes = 2 * (input + counts.groups * counts.filters * (counts.depth + counts.positions));
+  ir::Expr places = pool.mul(pool.mul(form.batch, form.planes), pool.mul(form.height, form.width));
+  const double input = known(places, counts.positions) * known(form.pitch, 128);
+  counts.bytes = static_cast<double>(size_of(form.dtype)) *
+                 (input + counts.groups * counts.filters * (counts.depth + counts.positions));
   return counts;
 }
 
 ConvolutionCounts ConvolutionCounts::with_positions(double count) const {
   ConvolutionCounts counts = *this;
-  const double weights = 2 * groups * filters * depth;
+  const double weights = static_cast<double>(size_of(dtype)) * groups * filters * depth;
   counts.positions = count;
   counts.bytes = weights + (bytes - weights) * count / std::max(positions, 1.0);
   return counts;
 }
+
+namespace {
+
+// Of products of operands: TF32 has half the rate of 16 bits, and two parts have three products.
+double multiply_rate(const ConvolutionCounts& counts, const Target& target) {
+  const double rate = target.warp_tensor_rate();
+  return size_of(counts.dtype) == 2 ? rate : rate / (2 * (2 * counts.parts - 1));
+}
+
+}  // namespace
 
 double convolution_time(const ConvolutionConfig& config, const ConvolutionCounts& counts,
                         const Target& target) {
@@ -78,12 +94,14 @@ double convolution_time(const ConvolutionConfig& config, const ConvolutionCounts
   const ConvolutionShape& shape = config.shape();
   const double tiles = counts.groups * std::ceil(counts.positions / shape.positions) *
                        std::ceil(counts.filters / shape.filters);
+  const int depth = shape.depth(counts.dtype);
   const double turns = std::ceil(tiles * config.blocks / target.multiprocessors);
-  const double active = std::min<double>(shape.resident(target), turns);
-  const double steps = std::ceil(std::ceil(counts.depth / shape.depth) / config.blocks);
+  const double active =
+      std::min<double>(shape.resident(target, counts.parts, counts.spatial), turns);
+  const double steps = std::ceil(std::ceil(counts.depth / depth) / config.blocks);
   const double elements = active * shape.positions * shape.filters;
-  const double rate = kShare * target.warp_tensor_rate() / target.multiprocessors;
-  const double stage = target.microseconds(kStage) + 2 * elements * shape.depth / rate;
+  const double rate = kShare * multiply_rate(counts, target) / target.multiprocessors;
+  const double stage = target.microseconds(kStage) + 2 * elements * depth / rate;
   // Blocks of a cluster read the sums of all of them.
   const double finish =
       target.microseconds(elements / kFinished + (config.blocks > 1 ? kExchange + elements : 0));
@@ -100,7 +118,7 @@ std::vector<Candidate> convolution_choices(const ConvolutionCounts& counts, cons
     if (shape.shared_bytes() > target.shared_bytes) continue;
     for (int blocks = 1; blocks <= (clusters ? kLargestCluster : 1); blocks *= 2) {
       // A block without a stage has nothing to do.
-      if (blocks > 1 && counts.depth <= shape.depth * (blocks - 1)) continue;
+      if (blocks > 1 && counts.depth <= shape.depth(counts.dtype) * (blocks - 1)) continue;
       const ConvolutionConfig config{shape.positions, shape.filters, blocks};
       choices.push_back(
           {{kConvolutionFamily, config.parameters()}, convolution_time(config, counts, target)});

@@ -14,13 +14,15 @@ inline constexpr const char* kConvolutionFamily = "convolution";
 struct ConvolutionShape {
   int positions, filters;
   int position_warps, filter_warps;
-  int depth, stages;
-  int registers;  // of a thread
+  int pieces, stages;  // pieces: of 16 bytes, of the contracted axis in a stage
+  int registers[2];    // of a thread for images, where an operand has one part and two
 
   int threads() const { return 32 * position_warps * filter_warps; }
+  // Elements of the contracted axis in a stage.
+  int depth(DType dtype) const { return pieces * 16 / static_cast<int>(size_of(dtype)); }
   int shared_bytes() const;
-  // Blocks that a multiprocessor runs at once.
-  int resident(const Target& target) const;
+  // Blocks that a multiprocessor runs at once, for operands of so many parts and dimensions.
+  int resident(const Target& target, int parts, int spatial) const;
 };
 
 struct ConvolutionConfig {
@@ -36,6 +38,8 @@ struct ConvolutionConfig {
 };
 
 struct ConvolutionCounts {
+  DType dtype;
+  int parts, spatial;  // as of ConvolutionForm
   double groups, positions, filters, depth;
   double bytes;  // of the input, the filters and the result
 

@@ -8,23 +8,29 @@
 
 namespace redfuser::codegen {
 
-// Images of [batch, height, width, pitch] in memory by filters of [filter, kernel, channels]; the
-// height of a convolution over one dimension is 1. Along y, then x: kernel, stride, dilation, pad.
+// Images of [batch, planes, height, width, pitch] in memory by filters of [filter, kernel,
+// channels]. A convolution over fewer dimensions has one plane, over one dimension also one row.
+// Along z, y, then x: kernel, stride, dilation, pad.
 struct ConvolutionForm {
   DType dtype = DType::Float16;
-  ir::Expr batch = nullptr, height = nullptr, width = nullptr, channels = nullptr, pitch = nullptr;
-  ir::Expr filters = nullptr, out_height = nullptr, out_width = nullptr;  // filters of a group
+  int spatial = 2;  // dimensions of the kernel's images: 2 or 3
+  int parts = 1;    // of an operand, as the tensor cores multiply it: 2 for fp32's precision
+  ir::Expr batch = nullptr, planes = nullptr, height = nullptr, width = nullptr;
+  ir::Expr out_planes = nullptr, out_height = nullptr, out_width = nullptr;
+  ir::Expr channels = nullptr, pitch = nullptr, filters = nullptr;  // channels, filters: of a group
   int64_t groups = 1;
-  int64_t kernel[2] = {1, 1}, stride[2] = {1, 1}, dilation[2] = {1, 1};
-  ir::Expr pad[2] = {nullptr, nullptr};
+  // Groups of the node in one group: its filters have zeros for the channels of the others.
+  int64_t merged = 1;
+  int64_t kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1};
+  ir::Expr pad[3] = {nullptr, nullptr, nullptr};
   // Whether the value is not yet in memory as above: then it is copied.
   bool copies_input = false, copies_filters = false;
 
   ir::Expr positions(ir::ExprPool& pool) const {
-    return pool.mul(batch, pool.mul(out_height, out_width));
+    return pool.mul(pool.mul(batch, out_planes), pool.mul(out_height, out_width));
   }
   ir::Expr depth(ir::ExprPool& pool) const {
-    return pool.mul(channels, pool.integer(kernel[0] * kernel[1]));
+    return pool.mul(channels, pool.integer(kernel[0] * kernel[1] * kernel[2]));
   }
 };
 

@@ -31,9 +31,9 @@ class ConvolutionText {
   KernelLaunch launch() {
     const ConvolutionShape& shape = config_.shape();
     const std::string body = text();
-    KernelLaunch launch =
-        kernel_.launch(kConvolutionFamily, comment(), {"device/convolution/convolution.cuh"},
-                       tile_text(), body, shape.threads(), shape.resident(builder_.target));
+    KernelLaunch launch = kernel_.launch(
+        kConvolutionFamily, comment(), {"device/convolution/convolution.cuh"}, tile_text(), body,
+        shape.threads(), shape.resident(builder_.target, form_.parts, form_.spatial));
     launch.config = config_.parameters();
     launch.cluster = config_.blocks;
     launch.shared = shape.shared_bytes();
@@ -52,17 +52,18 @@ class ConvolutionText {
 
   std::string tile_text() const {
     const ConvolutionShape& s = config_.shape();
-    return fmt::format("using Tile = ConvolutionTile<{}, {}, {}, {}, {}, {}, {}, {}>;\n",
+    return fmt::format("using Tile = ConvolutionTile<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}>;\n",
                        storage_type(form_.dtype), s.positions, s.filters, s.position_warps,
-                       s.filter_warps, s.depth, s.stages, config_.blocks);
+                       s.filter_warps, s.depth(form_.dtype), s.stages, config_.blocks,
+                       form_.spatial, form_.parts);
   }
 
   std::string sizes_text() {
     std::vector<std::string> fields;
     const auto add = [&](ir::Expr size) { fields.push_back(as_int(kernel_.size(size))); };
-    for (ir::Expr size :
-         {form_.batch, form_.height, form_.width, form_.channels, form_.pitch,
-          pool_.integer(form_.groups), form_.filters, form_.out_height, form_.out_width}) {
+    for (ir::Expr size : {form_.batch, form_.planes, form_.height, form_.width, form_.channels,
+                          form_.pitch, pool_.integer(form_.groups), form_.filters, form_.out_planes,
+                          form_.out_height, form_.out_width}) {
       add(size);
     }
     for (const auto* each : {&form_.kernel, &form_.stride, &form_.dilation}) {
@@ -160,12 +161,10 @@ class Launches {
         input_(convolution.input()),
         filters_(convolution.weights()) {
     if (form.copies_input) {
-      input_ = copy_in_order(step_, input_, {0, 2, 3, 1}, form.pitch,
-                             "a convolution's input with its channels last\n");
+      input_ = copy_input(step_, form.pitch);
     }
     if (form.copies_filters) {
-      filters_ = copy_in_order(step_, filters_, {0, 2, 3, 1}, form.channels,
-                               "a convolution's filters with their channels last\n");
+      filters_ = copy_filters(step_, form.channels, form.merged);
     }
   }
 

@@ -12,14 +12,16 @@ constexpr DepthwiseConfig kConfigs[] = {
     {2, 4, 7}, {2, 2, 7}, {2, 2, 4}, {1, 2, 4}, {1, 1, 4}, {1, 1, 1},
 };
 constexpr double kOtherRegisters = 48;
+constexpr int kY = 1, kX = 2;
 
+// Along an axis of the form.
 int64_t window(int64_t places, const ConvolutionForm& form, int axis) {
   return (places - 1) * form.stride[axis] + (form.kernel[axis] - 1) * form.dilation[axis] + 1;
 }
 
 // Registers of a thread: its sums, a row of the window as floats, and the next one.
 double registers_of(const DepthwiseConfig& config, const ConvolutionForm& form) {
-  const auto row = static_cast<double>(window(config.columns, form, 1) * config.width);
+  const auto row = static_cast<double>(window(config.columns, form, kX) * config.width);
   return config.rows * config.columns * config.width + 1.5 * row + kOtherRegisters;
 }
 
@@ -36,6 +38,7 @@ std::variant<ConvolutionForm, std::string> depthwise_form(const ConvolutionStep&
   if (!c.view.shape(1)[0]->is_constant()) return "the number of channels is not known";
   auto form = window_form(c);
   if (auto* found = std::get_if<ConvolutionForm>(&form)) {
+    if (found->spatial > 2) return "it takes one or two spatial dimensions";
     found->pitch = c.view.shape(0)[1];
     found->copies_input = !channels_last(c.builder.target, c.input());
     const MemoryOrder* order = c.builder.target.order_of(c.weights());
@@ -61,25 +64,29 @@ std::vector<Candidate> depthwise_choices(const ConvolutionForm& form, const Know
   const double out_y = known(form.out_height, 28), out_x = known(form.out_width, 28);
   const double elements =
       batch * channels * (out_y * out_x + known(form.height, 28) * known(form.width, 28));
+  constexpr int64_t kWidest = 16;  // bytes that a thread loads at once
+  const auto size = static_cast<int64_t>(size_of(form.dtype));
+  const double bytes = elements * static_cast<double>(size);
   std::vector<Candidate> choices;
   for (const DepthwiseConfig& config : kConfigs) {
     const double registers = registers_of(config, form);
+    if (config.width * size > kWidest) continue;
     if (form.pitch->integer % config.width != 0 || registers > kMostRegisters) continue;
     const double warps = channels / config.width * std::ceil(out_y / config.rows) *
                          std::ceil(out_x / config.columns) * batch / 32;
     const double resident = std::max(1.0, select::kRegistersOfMultiprocessor / registers / 32);
     const double each = std::max(1.0, warps / target.multiprocessors);
     const int64_t step =
-        config.rows == 1 ? form.dilation[0] : std::gcd(form.stride[0], form.dilation[0]);
+        config.rows == 1 ? form.dilation[kY] : std::gcd(form.stride[kY], form.dilation[kY]);
     const auto steps =
-        std::ceil(static_cast<double>(window(config.rows, form, 0)) / static_cast<double>(step));
-    const double products = static_cast<double>(form.kernel[0] * form.kernel[1]) * config.rows *
+        std::ceil(static_cast<double>(window(config.rows, form, kY)) / static_cast<double>(step));
+    const double products = static_cast<double>(form.kernel[kY] * form.kernel[kX]) * config.rows *
                             config.columns * config.width;
     const double row = std::max(
         kLatency, std::min(each, resident) / kSchedulers * kInstructions * products / steps);
     const double work = target.microseconds(std::max(1.0, each / resident) * steps * row);
     const double time =
-        select::kLaunchTime + std::hypot(work, 2 * elements / (kMemoryShare * target.dram_rate));
+        select::kLaunchTime + std::hypot(work, bytes / (kMemoryShare * target.dram_rate));
     choices.push_back({{kDepthwiseFamily, config.parameters()}, time});
   }
   std::stable_sort(choices.begin(), choices.end(),

@@ -10,6 +10,11 @@ namespace {
 
 constexpr int kThreads = 128;  // about, of a block
 
+// Along y, then x.
+std::string plane_text(const int64_t (&numbers)[3]) {
+  return fmt::format("{}, {}", numbers[1], numbers[2]);
+}
+
 class DepthwiseText {
  public:
   DepthwiseText(const ConvolutionStep& convolution, const ConvolutionForm& form,
@@ -64,16 +69,16 @@ class DepthwiseText {
   }
 
   std::string tile_text() const {
-    return fmt::format(
-        "using Tile = DepthwiseTile<{}, {}, {}, {}, {}, {}>;\n", storage_type(form_.dtype),
-        config_.width, config_.rows, config_.columns, fmt::join(form_.kernel, ", "),
-        fmt::format("{}, {}", fmt::join(form_.stride, ", "), fmt::join(form_.dilation, ", ")));
+    return fmt::format("using Tile = DepthwiseTile<{}, {}, {}, {}, {}, {}>;\n",
+                       storage_type(form_.dtype), config_.width, config_.rows, config_.columns,
+                       plane_text(form_.kernel),
+                       plane_text(form_.stride) + ", " + plane_text(form_.dilation));
   }
 
   std::string text() {
     std::vector<std::string> fields;
     for (ir::Expr size : {form_.batch, form_.pitch, form_.height, form_.width, form_.out_height,
-                          form_.out_width, form_.pad[0], form_.pad[1], pool_.integer(groups_),
+                          form_.out_width, form_.pad[1], form_.pad[2], pool_.integer(groups_),
                           pool_.integer(columns_), pool_.integer(rows_)}) {
       fields.push_back(as_int(kernel_.size(size)));
     }
@@ -126,12 +131,10 @@ void add_depthwise(const ConvolutionStep& convolution, const ConvolutionForm& fo
   const ConvolutionStep& c = convolution;
   int64_t input = c.input(), filters = c.weights();
   if (form.copies_input) {
-    input = copy_in_order(c, input, {0, 2, 3, 1}, form.pitch,
-                          "a convolution's input with its channels last\n");
+    input = copy_input(c, form.pitch);
   }
   if (form.copies_filters) {
-    filters = copy_in_order(c, filters, {2, 3, 0, 1}, c.pool().integer(1),
-                            "a convolution's filters with their channels last\n");
+    filters = copy_depthwise_filters(c);
   }
   StepBuilder& builder = c.builder;
   KernelLaunch launch = DepthwiseText(c, form, config, input, filters).launch();

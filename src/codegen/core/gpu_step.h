@@ -21,7 +21,7 @@ namespace redfuser::codegen {
 // memory.
 struct Target : select::Machine {
   bool tf32 = false;            // fp32 products may round their operands to TF32
-  bool exact_products = false;  // attention of fp32 operands by fused multiply-adds
+  bool exact_products = false;  // fp32 operands of attention and convolutions stay whole
   bool exact_masks = false;     // elements hidden by attention masks may be infinite or NaN
   bool portable = false;        // only families that every GPU runs
   bool scaled_products = true;  // the product library scales lines of products of 8-bit floats
@@ -113,8 +113,8 @@ struct ProductCall {
   // added behind them.
   BufferRef a_scale, b_scale;
   bool line_scales = false;
-  // Number of an algorithm in the order of the library's proposals; 0: the first. Some numbers have
-  // no algorithm.
+  // Number of an algorithm in the order of the library's proposals, from 0 to kProductAlgorithms
+  // - 1. Some numbers have no algorithm.
   int algorithm = 0;
 };
 inline constexpr int kProductAlgorithms = 5;

@@ -1,10 +1,11 @@
-// Transposed convolutions: a matrix product computes the contribution of every input element by
-// every tap, and an output element is the sum of its contributions.
-#include "base/error.h"
+// Transposed convolutions: a matrix product, of each group, computes the contribution of every
+// input element by every tap, and an output element is the sum of its contributions. Groups of few
+// channels have plain sums instead, where these are faster.
 #include "codegen/convolution/windows.h"
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/opaque/opaque_kernels.h"
 #include "codegen/product/library_product.h"
+#include "codegen/product/library_time.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -20,16 +21,17 @@ class TransposedConvolution {
     stride_ = view.integers("strides", std::vector<int64_t>(kernel_.size(), 1));
     dilation_ = view.integers("dilations", std::vector<int64_t>(kernel_.size(), 1));
     for (ir::Expr size : builder.shape(value_)) output_.push_back(pool_.axis("o", size));
+    groups_ = view.integer("group", 1);
     filters_ = view.shape(1)[1];
     taps_ = product_of(pool_, tail(view.shape(1)));
   }
 
-  void build() {
+  // By products, or by plain sums.
+  void build(bool products) {
     std::vector<ir::Expr> taps, pixels, loops;
     ir::Expr valid = nullptr;
     for (size_t i = 0; i < kernel_.size(); ++i) place(i, taps, pixels, loops, valid);
-    ir::Expr element = view_.integer("group", 1) == 1 ? from_columns(taps, pixels)
-                                                      : from_channels(taps, pixels, loops);
+    ir::Expr element = products ? from_columns(taps, pixels) : from_channels(taps, pixels, loops);
     ir::Expr sum = element;
     if (valid) sum = pool_.select(valid, sum, pool_.number(0, sum->dtype));
     for (size_t i = loops.size(); i-- > 0;) sum = pool_.reduce(ir::Reduction::Sum, loops[i], sum);
@@ -98,8 +100,14 @@ class TransposedConvolution {
     taps.push_back(pool_.make(ir::ExprOp::Min, {tap, pool_.sub(kernel, pool_.integer(1))}));
   }
 
-  // columns[n, (filter, tap), pixel] = Σ_c weights[c, (filter, tap)] · x[n, c, pixel] in scratch
-  // memory, read at the taps and pixels.
+  ir::Expr channels() const {
+    if (groups_ == 1) return view_.shape(1)[0];
+    if (!view_.shape(1)[0]->is_constant()) view_.fail("the number of channels must be static");
+    return pool_.integer(view_.shape(1)[0]->integer / groups_);
+  }
+
+  // columns[n, g, (filter, tap), pixel] = Σ_c weights[g, c, (filter, tap)] · x[n, g, c, pixel] in
+  // scratch memory, read at the taps and pixels.
   ir::Expr from_columns(const std::vector<ir::Expr>& taps, const std::vector<ir::Expr>& pixels) {
     ir::Expr depth = pool_.mul(filters_, taps_);
     fuse::ProductStep product;
@@ -107,36 +115,44 @@ class TransposedConvolution {
     product.batch = {pool_.axis("n", view_.shape(0)[0])};
     product.m = {pool_.axis("f", depth)};
     for (ir::Expr size : tail(view_.shape(0))) product.n.push_back(pool_.axis("p", size));
-    product.k = pool_.axis("c", view_.shape(0)[1]);
-    product.axes = {product.batch[0], product.m[0]};
+    product.k = pool_.axis("c", channels());
+    ir::Expr channel = product.k;
+    if (groups_ > 1) {
+      product.batch.push_back(pool_.axis("g", pool_.integer(groups_)));
+      channel = pool_.add(pool_.mul(product.batch[1], channels()), product.k);
+    }
+    product.axes = product.batch;
+    product.axes.push_back(product.m[0]);
     product.axes.insert(product.axes.end(), product.n.begin(), product.n.end());
-    product.a = read(1, {pool_.add(pool_.mul(product.k, depth), product.m[0])});
+    product.a = read(1, {pool_.add(pool_.mul(channel, depth), product.m[0])});
     builder_.flat.keep(product.a);
-    std::vector<ir::Expr> index = {product.batch[0], product.k};
+    std::vector<ir::Expr> index = {product.batch[0], channel};
     index.insert(index.end(), product.n.begin(), product.n.end());
     product.b = {builder_.flat.flat(read(0, index))};
     product.epilogue = pool_.leaf(ir::LeafKind::Product, 0, DType::Float32);
-    std::vector<ir::Expr> sizes = {view_.shape(0)[0], depth};
-    for (ir::Expr size : tail(view_.shape(0))) sizes.push_back(size);
+    const std::vector<ir::Expr> sizes = extents_of(pool_, product.axes);
     const int64_t scratch = builder_.add_scratch(DType::Float32, product_of(pool_, sizes));
     add_product_at(builder_, product, scratch, row_major(pool_, product.axes, sizes),
                    "inputs of a transposed convolution under its taps\n");
-    ir::Expr tap = row_major(pool_, taps, tail(view_.shape(1)));
-    std::vector<ir::Expr> place = {output_[0], pool_.add(pool_.mul(output_[1], taps_), tap)};
+    ir::Expr tap = row_major(pool_, taps, tail(view_.shape(1))), filter = output_[1];
+    std::vector<ir::Expr> place = {output_[0]};
+    if (groups_ > 1) {
+      place.push_back(pool_.floordiv(filter, filters_));
+      filter = pool_.floormod(filter, filters_);
+    }
+    place.push_back(pool_.add(pool_.mul(filter, taps_), tap));
     place.insert(place.end(), pixels.begin(), pixels.end());
     ir::Expr element = pool_.read(scratch, DType::Float32, {row_major(pool_, place, sizes)});
     builder_.flat.keep(element);
     return element;
   }
 
-  // Groups have few channels each: plain sums are used.
+  // A thread sums all channels of a group.
   ir::Expr from_channels(const std::vector<ir::Expr>& taps, const std::vector<ir::Expr>& pixels,
                          std::vector<ir::Expr>& loops) {
-    if (!view_.shape(1)[0]->is_constant()) view_.fail("the number of channels must be static");
-    ir::Expr channels = pool_.integer(view_.shape(1)[0]->integer / view_.integer("group", 1));
-    ir::Expr channel = pool_.axis("c", channels);
+    ir::Expr channel = pool_.axis("c", channels());
     ir::Expr group = pool_.floordiv(output_[1], filters_);
-    ir::Expr from = pool_.add(pool_.mul(group, channels), channel);
+    ir::Expr from = pool_.add(pool_.mul(group, channels()), channel);
     std::vector<ir::Expr> weight = {from, pool_.floormod(output_[1], filters_)},
                           x = {output_[0], from};
     weight.insert(weight.end(), taps.begin(), taps.end());
@@ -151,13 +167,34 @@ class TransposedConvolution {
   ir::ValueId value_;
   std::vector<int64_t> kernel_, stride_, dilation_;
   std::vector<ir::Expr> output_;
+  int64_t groups_ = 1;
   ir::Expr filters_ = nullptr, taps_ = nullptr;  // of a group; of a filter
 };
+
+// Microseconds, at nominal sizes where the builder does not know them.
+double time_of_way(const StepBuilder& builder, const ops::NodeView& view, bool products) {
+  constexpr int64_t kNominal = 64;
+  StepBuilder trial = builder.trial();
+  for (ir::Expr size : view.shape(0)) {
+    if (builder.sizes.of(size) < 0) trial.sizes = KnownSizes::all(kNominal);
+  }
+  TransposedConvolution(trial, view).build(products);
+  double time = 0;
+  for (const GpuCall& call : trial.result.calls) {
+    time += time_of(call, trial.sizes, trial.target);
+  }
+  return time;
+}
 
 }  // namespace
 
 void generate_conv_transpose(StepBuilder& builder, const ops::NodeView& view) {
-  TransposedConvolution(builder, view).build();
+  // Groups of one channel have nothing to contract.
+  const int64_t groups = view.integer("group", 1);
+  const bool alone = view.shape(1)[0]->is_constant(groups);
+  const bool products = groups == 1 || (!alone && time_of_way(builder, view, true) <=
+                                                      time_of_way(builder, view, false));
+  TransposedConvolution(builder, view).build(products);
 }
 
 }  // namespace redfuser::codegen

@@ -55,7 +55,7 @@ std::vector<Candidate> product_configs(const StepBuilder& builder, const fuse::P
   }
   // The library proposes by its own estimate; generated kernels are tried early.
   std::vector<Candidate> candidates;
-  for (int i = 0; i <= kProductAlgorithms; ++i) {
+  for (int i = 0; i < kProductAlgorithms; ++i) {
     candidates.push_back({library_choice(i), static_cast<double>(i)});
   }
   for (const OwnProduct& own : kOwnProducts) {

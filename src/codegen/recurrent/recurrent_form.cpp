@@ -17,11 +17,10 @@ struct Operator {
 constexpr Operator kOperators[] = {
     {"RNN", ops::Cell::Rnn}, {"GRU", ops::Cell::Gru}, {"LSTM", ops::Cell::Lstm}};
 
-const Operator* operator_of(const ops::NodeView& view) {
-  const ir::Node& node = view.node();
-  if (!node.domain.empty() && node.domain != "ai.onnx") return nullptr;
+const Operator* operator_of(std::string_view domain, std::string_view name) {
+  if (!domain.empty() && domain != "ai.onnx") return nullptr;
   const auto* found = std::find_if(std::begin(kOperators), std::end(kOperators),
-                                   [&](const Operator& each) { return each.name == node.op; });
+                                   [&](const Operator& each) { return each.name == name; });
   return found == std::end(kOperators) ? nullptr : found;
 }
 
@@ -46,11 +45,13 @@ std::string problem_of(const ops::NodeView& view, const RecurrentForm& form) {
 
 }  // namespace
 
-bool is_recurrent(const ops::NodeView& view) { return operator_of(view) != nullptr; }
+bool is_recurrent(std::string_view domain, std::string_view name) {
+  return operator_of(domain, name) != nullptr;
+}
 
 std::variant<RecurrentForm, std::string> recurrent_form(const ops::NodeView& view) {
   RecurrentForm form;
-  form.layer = recurrent_layer(view, operator_of(view)->cell);
+  form.layer = recurrent_layer(view, operator_of(view.node().domain, view.node().op)->cell);
   form.dtype = view.dtype(0);
   if (form.dtype != DType::Float16 && form.dtype != DType::BFloat16 &&
       form.dtype != DType::Float32) {

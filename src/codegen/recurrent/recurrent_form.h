@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "codegen/core/step_builder.h"
@@ -24,7 +25,7 @@ struct RecurrentForm {
   int64_t columns() const { return layer.directions * gates() * hidden; }
 };
 
-bool is_recurrent(const ops::NodeView& view);
+bool is_recurrent(std::string_view domain, std::string_view name);
 
 // Or why the kernels do not take the layer. UserError for attributes that nothing supports.
 std::variant<RecurrentForm, std::string> recurrent_form(const ops::NodeView& view);

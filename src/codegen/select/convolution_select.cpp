@@ -110,9 +110,8 @@ class Choice {
 
 }  // namespace
 
-bool is_convolution(const ops::NodeView& view) {
-  const ir::Node& node = view.node();
-  return node.op == "Conv" && (node.domain.empty() || node.domain == "ai.onnx");
+bool is_convolution(std::string_view domain, std::string_view name) {
+  return name == "Conv" && (domain.empty() || domain == "ai.onnx");
 }
 
 bool is_convolution_family(const std::string& family) {

@@ -32,9 +32,10 @@ struct Generator {
   }
   void operator()(const fuse::CascadeStep& step) const { generate_cascade(builder, step); }
   void operator()(const fuse::OpaqueStep& step) const {
-    const ops::NodeView view(builder.graph, node_of(builder.graph, step));
-    if (is_convolution(view)) return choose_convolution(builder, view);
-    if (is_recurrent(view)) return choose_recurrent(builder, view);
+    const ir::Node& node = node_of(builder.graph, step);
+    const ops::NodeView view(builder.graph, node);
+    if (is_convolution(node.domain, node.op)) return choose_convolution(builder, view);
+    if (is_recurrent(node.domain, node.op)) return choose_recurrent(builder, view);
     generate_opaque(builder, step);
   }
   void operator()(const fuse::AliasStep&) const {}
@@ -154,9 +155,10 @@ std::vector<Candidate> kernel_configs(const ir::Graph& graph, const fuse::Step& 
     choices = product->of_integers() ? integer_configs(builder, *product)
                                      : product_configs(builder, *product);
   } else if (const auto* opaque = std::get_if<fuse::OpaqueStep>(&step.kind)) {
-    const ops::NodeView view(graph, node_of(graph, *opaque));
-    if (is_convolution(view)) choices = convolution_configs(builder, view);
-    if (is_recurrent(view)) choices = recurrent_configs(builder, view);
+    const ir::Node& node = node_of(graph, *opaque);
+    const ops::NodeView view(graph, node);
+    if (is_convolution(node.domain, node.op)) choices = convolution_configs(builder, view);
+    if (is_recurrent(node.domain, node.op)) choices = recurrent_configs(builder, view);
   }
   if (choices.size() < 2) choices.clear();
   return choices;

@@ -63,13 +63,21 @@ class Orders {
 
   static bool is_image(const ir::Value& value) {
     const size_t rank = value.shape.size();
-    return (rank == 3 || rank == 4) && is_float(value.dtype) && size_of(value.dtype) == 2;
+    const bool half = is_float(value.dtype) && size_of(value.dtype) == 2;
+    return rank >= 3 && rank <= 5 && (half || value.dtype == DType::Float32);
+  }
+
+  static MemoryOrder channels_last(size_t rank) {
+    MemoryOrder order = {0};
+    for (size_t i = 2; i < rank; ++i) order.push_back(static_cast<int>(i));
+    order.push_back(1);
+    return order;
   }
 
   void want(ir::ValueId id) {
     if (id < 0 || !is_image(value(id)) || value(id).constant.defined()) return;
     if (excluded_.count(id) > 0 || orders_.count(id) > 0) return;
-    orders_[id] = value(id).shape.size() == 4 ? MemoryOrder{0, 2, 3, 1} : MemoryOrder{0, 2, 1};
+    orders_[id] = channels_last(value(id).shape.size());
     changed_ = true;
   }
 
@@ -151,11 +159,9 @@ class Orders {
     const ir::Value& weights = value(id);
     if (!weights.constant.defined() || !is_image(weights) || !only_weights(id)) return;
     const bool depthwise = weights.shape[1]->is_constant(1);
-    if (weights.shape.size() == 4) {
-      orders_[id] = depthwise ? MemoryOrder{2, 3, 0, 1} : MemoryOrder{0, 2, 3, 1};
-    } else {
-      orders_[id] = depthwise ? MemoryOrder{2, 0, 1} : MemoryOrder{0, 2, 1};
-    }
+    MemoryOrder& order = orders_[id] = channels_last(weights.shape.size());
+    // The kernel's places come first.
+    if (depthwise) std::rotate(order.begin(), order.begin() + 1, order.end() - 1);
   }
 
   // Every step that reads the value is a convolution with these weights.

@@ -13,7 +13,18 @@
 // The ring of a warp, in shared memory aligned to kBoxAlignment; the barriers are behind all rings.
 constexpr int kBoxAlignment = 1024;
 
-template <typename Config, typename T>
+// Keys or values of T that TMA copies.
+template <typename T>
+struct Boxes {
+  const TensorMap& map;
+};
+template <typename T>
+__device__ __forceinline__ Boxes<T> boxes(const TensorMap& map) {
+  return {map};
+}
+
+// Queries and keys of T, values of V.
+template <typename Config, typename T, typename V>
 class BoxRing {
  public:
   static constexpr int kDepth = padded(Config::kDepth), kColumns = padded(Config::kColumns);
@@ -28,8 +39,8 @@ class BoxRing {
   static constexpr int kBarriersAt = Config::kWarps * kBytes;
   static_assert(kBarriersAt + Config::kWarps * kStages * 8 + kBoxAlignment == Config::kShared);
 
-  __device__ __forceinline__ BoxRing(Operand<T> query, const TensorMap& key, const TensorMap& value)
-      : query_(query), key_(key), value_(value) {}
+  __device__ __forceinline__ BoxRing(Operand<T> query, Boxes<T> key, Boxes<V> value)
+      : query_(query), key_(key.map), value_(value.map) {}
 
   // Issues the first copies at once; the queries are loaded to registers meanwhile.
   template <typename Of>
@@ -69,7 +80,7 @@ class BoxRing {
   }
   __device__ __forceinline__ void values(float (&o)[kColumns / 8][4],
                                          const float (&p)[kKeys / 8][4]) const {
-    value_product<kColumns, kKeys>(o, p, values_ + stage_ * kValueBytes, T{});
+    value_product<kColumns, kKeys>(o, p, values_ + stage_ * kValueBytes, V{});
   }
   template <typename Of>
   __device__ __forceinline__ void release(const Of& of, int tile) {
@@ -110,10 +121,10 @@ class BoxRing {
 };
 
 // `query.vector`: two columns from an even one on may be loaded together.
-template <typename Config, typename Form, typename T>
-__device__ __forceinline__ void split_kv(const Form& form, Operand<T> query, const TensorMap& key,
-                                         const TensorMap& value, long long lines, long long keys,
+template <typename Config, typename Form, typename T, typename V>
+__device__ __forceinline__ void split_kv(const Form& form, Operand<T> query, Boxes<T> key,
+                                         Boxes<V> value, long long lines, long long keys,
                                          const SplitStates& out) {
-  split_kv<Config>(form, BoxRing<Config, T>(query, key, value), lines, keys, out);
+  split_kv<Config>(form, BoxRing<Config, T, V>(query, key, value), lines, keys, out);
 }
 #endif

@@ -1,28 +1,13 @@
-// Convolutions of 16-bit floats in channels-last memory by the tensor cores, with sums in fp32, as
-// a product whose left matrix is read through windows (implicit im2col):
+// Convolutions of floats in channels-last memory by the tensor cores, with sums in fp32, as a
+// product whose left matrix is read through windows (implicit im2col):
 //   y[p, f] = Σ_t Σ_c x[window(p, t), c] · w[f, t, c].
 // Positions of all images are the rows, so that small planes fill tiles. The contracted axis goes
 // through a ring of asynchronous copies; elements outside of an image are zeros. The blocks of a
 // cluster divide that axis and add their sums in one order.
 #pragma once
 
+#include "device/convolution/convolution_products.cuh"
 #include "device/convolution/convolution_tile.cuh"
-#include "device/types.cuh"
-
-// d += a · b, of 16 rows and 8 columns over 16 elements.
-template <typename T>
-__device__ __forceinline__ void add_products(float (&d)[4], const unsigned (&a)[4], unsigned b0,
-                                             unsigned b1);
-template <>
-__device__ __forceinline__ void add_products<half_t>(float (&d)[4], const unsigned (&a)[4],
-                                                     unsigned b0, unsigned b1) {
-  ptx_mma_half(d, a, b0, b1);
-}
-template <>
-__device__ __forceinline__ void add_products<bfloat_t>(float (&d)[4], const unsigned (&a)[4],
-                                                       unsigned b0, unsigned b1) {
-  ptx_mma_bfloat(d, a, b0, b1);
-}
 
 template <typename Tile>
 class Convolution {
@@ -142,26 +127,28 @@ class Convolution {
   }
 
   __device__ __forceinline__ void add_stage(unsigned stage) {
+    using Products = ConvolutionProducts<T, Tile::Parts>;
+    constexpr int kSteps = Tile::Pieces / 2;
+    // Operands in two parts of several steps do not fit in registers.
+    [[maybe_unused]] constexpr int kUnrolled = Tile::Parts == 2 ? 1 : kSteps;
     const unsigned filters = stage + Tile::PositionBytes;
-#pragma unroll
-    for (int k = 0; k < Tile::Depth / 16; ++k) {
-      unsigned a[Tile::PositionGroups][4];
+#pragma unroll kUnrolled
+    for (int k = 0; k < kSteps; ++k) {
+      typename Products::Left a[Tile::PositionGroups];
 #pragma unroll
       for (int i = 0; i < Tile::PositionGroups; ++i) {
         const int row = (position_warp() * Tile::PositionGroups + i) * 16 + (lane() & 15);
-        ptx_load_matrix(a[i], stage + piece_at<Tile::Pieces>(row, k * 2 + (lane() >> 4)));
+        unsigned words[4];
+        ptx_load_matrix(words, stage + piece_at<Tile::Pieces>(row, k * 2 + (lane() >> 4)));
+        Products::take(a[i], words);
       }
 #pragma unroll
       for (int j = 0; j < Tile::FilterGroups; ++j) {
         const int row =
             (filter_warp() * Tile::FilterGroups + j) * 16 + (lane() & 7) + (lane() >> 4) * 8;
-        unsigned b[4];
-        ptx_load_matrix(b, filters + piece_at<Tile::Pieces>(row, k * 2 + ((lane() >> 3) & 1)));
-#pragma unroll
-        for (int i = 0; i < Tile::PositionGroups; ++i) {
-          add_products<T>(d_[i][2 * j], a[i], b[0], b[1]);
-          add_products<T>(d_[i][2 * j + 1], a[i], b[2], b[3]);
-        }
+        unsigned words[4];
+        ptx_load_matrix(words, filters + piece_at<Tile::Pieces>(row, k * 2 + ((lane() >> 3) & 1)));
+        Products::add(d_, 2 * j, a, words);
       }
     }
   }

@@ -1,6 +1,7 @@
 #include "passes/weights/block_numbers.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include "base/half.h"
@@ -18,6 +19,44 @@ constexpr Range kRanges[] = {{4, 0}, {4, 8}, {8, 0}, {8, 128}};
 float as_number(float x, DType dtype) {
   if (dtype == DType::Float16) return half_to_float(float_to_half(x));
   return dtype == DType::BFloat16 ? bfloat16_to_float(float_to_bfloat16(x)) : x;
+}
+
+// Whether the elements of the lines are what the numbers give. Memory is read in its order where
+// the lines are few enough for a cache.
+template <typename Number>
+bool gives_lines(const ir::WeightCodes& codes, const Number* elements, int64_t first,
+                 int64_t last) {
+  const bool across = codes.depth_axis == 0;
+  const int64_t line_step = across ? 1 : codes.depth, depth_step = across ? codes.lines : 1;
+  const auto* scales = codes.scales.as<float>();
+  const auto* zeros = codes.zeros.defined() ? codes.zeros.as<uint8_t>() : nullptr;
+  bool same = true;
+  for (int64_t begin = 0; begin < codes.depth && same; begin += codes.block) {
+    const int64_t end = std::min(begin + codes.block, codes.depth);
+    for (int64_t line = first; line < last; ++line) {
+      const int64_t block = line * codes.blocks() + begin / codes.block;
+      const int zero = zeros != nullptr ? zeros[block] : codes.zero;
+      const auto* row = codes.codes.as<uint8_t>() + line * codes.depth;
+      const Number* to = elements + line * line_step;
+      for (int64_t k = begin; k < end; ++k) {
+        const auto given = static_cast<Number>(static_cast<float>(row[k] - zero) * scales[block]);
+        same &= static_cast<float>(given) == static_cast<float>(to[k * depth_step]);
+      }
+    }
+  }
+  return same;
+}
+
+template <typename Number>
+bool gives_numbers(const ir::WeightCodes& codes, const Tensor& constant, ThreadPool& threads) {
+  constexpr int64_t kLines = 64;  // of a task: blocks of them are in the first cache
+  const auto* elements = static_cast<const Number*>(constant.data());
+  std::atomic<bool> same = true;
+  threads.parallel_for((codes.lines + kLines - 1) / kLines, [&](int64_t task, int) {
+    const int64_t first = task * kLines, last = std::min(first + kLines, codes.lines);
+    if (same && !gives_lines(codes, elements, first, last)) same = false;
+  });
+  return same;
 }
 
 }  // namespace
@@ -57,25 +96,15 @@ bool set_scales(ir::WeightCodes& codes, const Tensor& scales, DType dtype) {
                      [&](float x) { return std::isfinite(x) && x == as_number(x, dtype); });
 }
 
-bool gives(const ir::WeightCodes& codes, const Tensor& constant) {
-  const DType dtype = constant.dtype();
-  const auto* stored = static_cast<const uint16_t*>(constant.data());
-  const auto element = [&](int64_t at) {
-    if (dtype == DType::Float32) return constant.as<float>()[at];
-    return dtype == DType::Float16 ? half_to_float(stored[at]) : bfloat16_to_float(stored[at]);
-  };
-  const bool across = codes.depth_axis == 0;
-  for (int64_t line = 0; line < codes.lines; ++line) {
-    const uint8_t* const row = codes.codes.as<uint8_t>() + line * codes.depth;
-    for (int64_t k = 0; k < codes.depth; ++k) {
-      const int64_t block = line * codes.blocks() + k / codes.block;
-      const int zero = codes.zeros.defined() ? codes.zeros.as<uint8_t>()[block] : codes.zero;
-      const float number = static_cast<float>(row[k] - zero) * codes.scales.as<float>()[block];
-      const int64_t at = across ? k * codes.lines + line : line * codes.depth + k;
-      if (as_number(number, dtype) != element(at)) return false;
-    }
+bool gives(const ir::WeightCodes& codes, const Tensor& constant, ThreadPool& threads) {
+  switch (constant.dtype()) {
+    case DType::Float16:
+      return gives_numbers<Half>(codes, constant, threads);
+    case DType::BFloat16:
+      return gives_numbers<BFloat16>(codes, constant, threads);
+    default:
+      return gives_numbers<float>(codes, constant, threads);
   }
-  return true;
 }
 
 }  // namespace redfuser::passes

@@ -1,6 +1,7 @@
 // The numbers of a matrix in few bits, as they are stored.
 #pragma once
 
+#include "base/thread_pool.h"
 #include "ir/graph.h"
 
 namespace redfuser::passes {
@@ -13,6 +14,6 @@ bool set_codes(ir::WeightCodes& codes, const Tensor& integers, const Tensor& zer
 bool set_scales(ir::WeightCodes& codes, const Tensor& scales, DType dtype);
 
 // Whether the constant is the matrix that the numbers give, element by element.
-bool gives(const ir::WeightCodes& codes, const Tensor& constant);
+bool gives(const ir::WeightCodes& codes, const Tensor& constant, ThreadPool& threads);
 
 }  // namespace redfuser::passes

@@ -29,9 +29,11 @@ bool is_integral(ir::Expr e) { return is_integer(e->dtype); }
 void CodeFinder::note(ir::ValueId value, const std::vector<ir::Expr>& axes, ir::Expr body) {
   if (body->bound_level > 0) return;
   ir::Expr whole = traced(body);
-  if (has_integers(whole) && ir::expr_extent(whole).depth <= kMostDepth) {
-    origins_[value] = {axes, whole};
-  }
+  if (!has_integers(whole) || ir::expr_extent(whole).depth > kMostDepth) return;
+  origins_[value] = {axes, whole};
+  visit(whole, [&](ir::Expr e) {
+    if (e->op == ir::ExprOp::Read) read_.insert(static_cast<ir::ValueId>(e->integer));
+  });
 }
 
 // With the elements of noted constants in place of their reads.
@@ -182,7 +184,7 @@ std::shared_ptr<const ir::WeightCodes> CodeFinder::find(ir::ValueId id, ThreadPo
   const Tensor integers = evaluated({line, depth}, at(parts->code, DType::Int32, depth), threads);
   const bool complete = set_codes(*codes, integers, per_block(parts->zero, 0)) &&
                         set_scales(*codes, per_block(parts->scale, 1), value.dtype) &&
-                        gives(*codes, value.constant);
+                        gives(*codes, value.constant, threads);
   return complete ? codes : nullptr;
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -20,6 +21,8 @@ class CodeFinder {
   // `body` is the element of a constant at `axes`, over reads of constants.
   void note(ir::ValueId value, const std::vector<ir::Expr>& axes, ir::Expr body);
   bool knows(ir::ValueId value) const { return origins_.count(value) > 0; }
+  // Whether find() may read the constant for the codes of another one.
+  bool reads(ir::ValueId value) const { return read_.count(value) > 0; }
   // The codes of a matrix that was noted; null if its elements have no such form, if a code or a
   // zero point has more than 8 bits, if a scale is not a number of the matrix' type, or if the
   // constant differs from what the codes give. Evaluates them on the pool's threads.
@@ -45,6 +48,7 @@ class CodeFinder {
 
   ir::Graph& graph_;
   std::map<ir::ValueId, Origin> origins_;
+  std::set<ir::ValueId> read_;  // by origins
 };
 
 }  // namespace redfuser::passes

@@ -119,8 +119,10 @@ Addresses GpuExecutor::addresses_of(const std::vector<const DeviceTensor*>& inpu
                              [&](const MemoryRange& other) { return overlap(range, other); });
     for (size_t k = 0; k < inputs.size(); ++k) {
       if (!overlap(range, read[k])) continue;
-      const bool in_place =
-          may_write_in_place(*compiled_, id, graph_.inputs[k]) || appends_to(graph_.inputs[k], id);
+      const bool in_place = appends_to(graph_.inputs[k], id) ||
+                            may_write_in_place(*compiled_, id, graph_.inputs[k], [&](size_t step) {
+                              return program_->joined().place_of(step);
+                            });
       free = free && read[k].begin == range.begin && in_place;
     }
     if (!free) continue;

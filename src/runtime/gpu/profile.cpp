@@ -80,7 +80,11 @@ void GpuExecutor::keep_times(const BoundProgram& shape, const std::vector<cuda::
     if (on_host) keep("CPU, with copies");
     for (const BoundProgram::Call& call : shape.calls(i)) keep(BoundProgram::name_of(call));
     step.duration_us = now - step.start_us;
-    if (!on_host) step.bytes = step_bytes(*compiled_, i, shape.symbols());
+    if (!on_host) {
+      for (const size_t done : program_->joined().done_by(i)) {
+        step.bytes += step_bytes(*compiled_, done, shape.symbols());
+      }
+    }
     times.push_back(std::move(step));
   }
 }

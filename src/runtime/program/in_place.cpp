@@ -9,7 +9,9 @@ size_t index(ir::ValueId id) { return static_cast<size_t>(id); }
 
 class InPlace {
  public:
-  InPlace(const CompiledProgram& program, ir::ValueId input) : program_(program), input_(input) {}
+  InPlace(const CompiledProgram& program, ir::ValueId input,
+          const std::function<size_t(size_t)>& place_of)
+      : program_(program), input_(input), place_of_(place_of) {}
 
   bool allows(ir::ValueId output) const {
     const ir::ValueId target = root(output);
@@ -19,9 +21,13 @@ class InPlace {
              !std::holds_alternative<fuse::AliasStep>(step.kind);
     });
     if (writer == steps.end() || !reads_its_place(*writer, target)) return false;
-    const bool read_later = std::any_of(writer + 1, steps.end(), [&](const fuse::Step& step) {
-      return !std::holds_alternative<fuse::AliasStep>(step.kind) && reads(step);
-    });
+    const auto written = static_cast<size_t>(writer - steps.begin());
+    bool read_later = false;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const bool later = i > written || (i < written && place_of(i) >= place_of(written));
+      if (std::holds_alternative<fuse::AliasStep>(steps[i].kind)) continue;
+      read_later = read_later || (later && reads(steps[i]));
+    }
     const std::vector<ir::ValueId>& outputs = program_.graph().outputs;
     return !read_later && std::none_of(outputs.begin(), outputs.end(),
                                        [&](ir::ValueId id) { return root(id) == input_; });
@@ -29,6 +35,7 @@ class InPlace {
 
  private:
   ir::ValueId root(ir::ValueId id) const { return program_.plan.root(id); }
+  size_t place_of(size_t step) const { return place_of_ ? place_of_(step) : step; }
 
   bool reads(const fuse::Step& step) const {
     return std::any_of(step.reads.begin(), step.reads.end(),
@@ -73,12 +80,14 @@ class InPlace {
 
   const CompiledProgram& program_;
   const ir::ValueId input_;
+  const std::function<size_t(size_t)>& place_of_;
 };
 
 }  // namespace
 
-bool may_write_in_place(const CompiledProgram& program, ir::ValueId output, ir::ValueId input) {
-  return InPlace(program, input).allows(output);
+bool may_write_in_place(const CompiledProgram& program, ir::ValueId output, ir::ValueId input,
+                        const std::function<size_t(size_t)>& place_of) {
+  return InPlace(program, input, place_of).allows(output);
 }
 
 }  // namespace redfuser::runtime

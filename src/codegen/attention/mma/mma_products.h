@@ -30,7 +30,7 @@ class MmaProducts {
   MmaOperand query, key, value;
   // Whether results are as exact as those of 16-bit operands, so fast elementary functions suffice.
   bool rounded() const { return values_ == Kind::Native; }
-  // Whether all operands have one 16-bit type.
+  // Whether all operands have 16-bit types, of which Q and K have the same.
   bool native() const { return scores_ == Kind::Native && values_ == Kind::Native; }
   // The time of a product relative to one of 16-bit operands.
   int score_work() const { return work(scores_, query.element, key.element); }

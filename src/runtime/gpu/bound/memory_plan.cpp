@@ -37,14 +37,22 @@ MemoryPlan::MemoryPlan(const GpuProgram& program, const LoadedSteps& loaded,
     if (alias != nullptr && !program.host().keeps(alias->value)) {
       make_room(alias->value, root(alias->value));
     }
-    // Rows that another step computes are read there.
-    const auto taken = program.joined().taken_by(static_cast<size_t>(i));
-    for (const ir::ValueId id : step.frees) {
-      freed.emplace(id, taken ? static_cast<int>(*taken) : i);
-    }
+    for (const ir::ValueId id : step.frees) freed.emplace(id, i);
     scratch_.emplace_back();
     for (const codegen::Scratch& need : loaded[static_cast<size_t>(i)]->form.scratch) {
       add_scratch(need.bytes, i);
+    }
+  }
+  // What a step touches lives until the place where it is computed, which may be a later step's.
+  for (int i = 0; i < end; ++i) {
+    const auto place = static_cast<int>(program.joined().place_of(static_cast<size_t>(i)));
+    const fuse::Step& step = steps[static_cast<size_t>(i)];
+    if (place == i) continue;
+    for (const auto* values : {&step.reads, &step.writes}) {
+      for (const ir::ValueId id : *values) {
+        const auto found = freed.find(id);
+        if (found != freed.end()) found->second = std::max(found->second, place);
+      }
     }
   }
   // Memory is live as long as one of its values.

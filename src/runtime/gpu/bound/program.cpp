@@ -175,11 +175,12 @@ std::vector<codegen::GpuStep> GpuProgram::generate_steps(const ir::Graph& own) {
       refusal = error.what();
     }
     if (refusal.empty()) continue;
-    if (const auto rows = joined_.rows_of(i)) {
-      // Again from the rows on, each step by itself.
+    if (const codegen::JoinedGroup* group = joined_.group_of(i)) {
+      // Again from the first step on, each by itself.
+      const size_t first = group->steps.front();
       joined_.separate(i);
-      forms.resize(*rows);
-      i = *rows - 1;
+      forms.resize(first);
+      i = first - 1;
       continue;
     }
     if (!host_.take(i, refusal)) user_error("{}; use --device cpu", refusal);

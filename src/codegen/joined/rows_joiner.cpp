@@ -1,11 +1,10 @@
-#include "codegen/joined/joined_select.h"
+#include "codegen/joined/rows_joiner.h"
 
 #include <algorithm>
 #include <cmath>
 #include <set>
 
 #include "base/error.h"
-#include "codegen/select/division.h"
 #include "codegen/select/generate.h"
 #include "codegen/select/offers.h"
 #include "codegen/thin_rows/thin_rows_kernel.h"
@@ -13,30 +12,12 @@
 namespace redfuser::codegen {
 namespace {
 
-constexpr const char* kApart = "apart";
-
-fuse::Step both(const fuse::Step& rows, const fuse::Step& product) {
-  fuse::Step step = product;
-  step.label = rows.label + " " + product.label;
-  for (auto values : {&fuse::Step::reads, &fuse::Step::writes}) {
-    (step.*values).insert((step.*values).begin(), (rows.*values).begin(), (rows.*values).end());
-  }
-  step.nodes.insert(step.nodes.begin(), rows.nodes.begin(), rows.nodes.end());
-  return step;
-}
-
-class Joiner {
+class RowsJoiner : public Joiner {
  public:
-  Joiner(const ir::Graph& graph, const fuse::Plan& plan, const fuse::Step& rows,
-         const fuse::Step& product, const Target& target, const KnownSizes& sizes,
-         const LeftOut& left_out)
-      : rows_(rows),
-        product_(product),
-        step_(both(rows, product)),
-        builder_(graph, step_, target),
-        pool_(builder_.pool()) {
-    builder_.sizes = sizes;
-    builder_.result.left_out = left_out;
+  RowsJoiner(const ir::Graph& graph, const fuse::Plan& plan, const fuse::Step& rows,
+             const fuse::Step& product, const Target& target, const KnownSizes& sizes,
+             const LeftOut& left_out)
+      : Joiner(graph, {&rows, &product}, target, sizes, left_out), rows_(rows), product_(product) {
     auto form = thin_rows_form(builder_, plan, std::get<fuse::CascadeStep>(rows.kind),
                                std::get<fuse::ProductStep>(product.kind));
     if (auto* refusal = std::get_if<std::string>(&form)) {
@@ -59,8 +40,8 @@ class Joiner {
                        [&](const ThinRowsClass& each) { return !choices(each).empty(); });
   }
 
-  GpuStep generate() {
-    Offer kernel{kThinRowsFamily, "", 0, refusal_, false, ""}, apart{kApart, "", 0, "", true, ""};
+  GpuStep generate() override {
+    Offer kernel{kThinRowsFamily, "", 0, refusal_, false, ""};
     bool runs = false;
     for (const ThinRowsClass& each : classes_) {
       if (!refusal_.empty()) break;
@@ -77,18 +58,10 @@ class Joiner {
     if (kernel.choice.empty() && refusal_.empty())
       kernel.refusal = "no number of rows is few enough";
     finish({});
-    apart.time = division_.time;
-    apart.config = calls_text(division_, builder_.sizes);
-    builder_.result.time = runs ? kernel.time : apart.time;
-    builder_.result.offers = {apart, kernel};
-    if (runs) std::swap(builder_.result.offers[0], builder_.result.offers[1]);
-    if (!sizes_known()) {
-      for (Offer& offer : builder_.result.offers) offer.time = 0;
-    }
-    return std::move(builder_.result);
+    return with_offers(kernel, runs);
   }
 
-  GpuStep generate(const KernelConfig& choice) {
+  GpuStep generate(const KernelConfig& choice) override {
     if (choice.family == kThinRowsFamily) {
       RF_CHECK(refusal_.empty(), "{} takes no such steps: {}", to_string(choice), refusal_);
       for (const ThinRowsClass& each : classes_) {
@@ -105,7 +78,7 @@ class Joiner {
     return std::move(builder_.result);
   }
 
-  std::vector<Candidate> candidates(std::span<const int64_t> symbols) {
+  std::vector<Candidate> candidates(std::span<const int64_t> symbols) override {
     std::vector<Candidate> best,
         all = codegen::kernel_configs(builder_.graph, product_, builder_.target, symbols,
                                       builder_.result.left_out);
@@ -127,8 +100,6 @@ class Joiner {
   }
 
  private:
-  bool sizes_known() const { return codegen::sizes_known(builder_.graph, step_, builder_.sizes); }
-
   std::vector<Candidate> choices(const ThinRowsClass& each) const {
     return thin_rows_choices(form_, each, builder_.sizes, builder_.target);
   }
@@ -183,30 +154,16 @@ class Joiner {
   // Adds the steps apart, for the sizes that no kernel takes.
   void finish(const std::optional<KernelConfig>& product) {
     std::vector<GpuStep> forms;
-    forms.push_back(codegen::generate(builder_.graph, rows_, builder_.target, builder_.sizes,
-                                      builder_.result.left_out));
+    forms.push_back(form_apart(0));
     forms.push_back(product ? codegen::generate(builder_.graph, product_, builder_.target, *product)
-                            : codegen::generate(builder_.graph, product_, builder_.target,
-                                                builder_.sizes, builder_.result.left_out));
-    division_.time = forms[0].time + forms[1].time - select::kLaunchOverlap;
-    for (const GpuStep& form : forms) {
-      division_.calls.insert(division_.calls.end(), form.calls.begin(), form.calls.end());
-    }
-    ir::Expr taken = this->taken();
-    if (taken && taken->is_constant(1)) return;
-    const size_t calls = builder_.result.calls.size(), buffers = builder_.result.scratch.size();
-    add_division(builder_, {kApart, {rows_, product_}}, std::move(forms));
-    if (taken) leave_out_where(builder_, taken, calls, buffers);
+                            : form_apart(1));
+    add_apart(std::move(forms), taken(), select::kLaunchOverlap);
   }
 
   const fuse::Step& rows_;
   const fuse::Step& product_;
-  const fuse::Step step_;
-  StepBuilder builder_;
-  ir::ExprPool& pool_;
   ThinRowsForm form_;
   std::string refusal_;
-  GpuStep division_;      // the calls apart, and their time
   double rows_time_ = 0;  // of the rows apart; 0: not known yet
   std::vector<ThinRowsClass> classes_;
   std::set<int> taken_;  // of them, by their most lines
@@ -216,27 +173,14 @@ class Joiner {
 
 bool has_thin_rows(const ir::Graph& graph, const fuse::Plan& plan, const fuse::Step& rows,
                    const fuse::Step& product, const Target& target) {
-  return Joiner(graph, plan, rows, product, target, {}, {}).fits();
+  return RowsJoiner(graph, plan, rows, product, target, {}, {}).fits();
 }
 
-GpuStep generate_joined(const ir::Graph& graph, const fuse::Plan& plan, const fuse::Step& rows,
-                        const fuse::Step& product, const Target& target, const KnownSizes& sizes,
-                        const LeftOut& left_out) {
-  return Joiner(graph, plan, rows, product, target, sizes, left_out).generate();
-}
-
-GpuStep generate_joined(const ir::Graph& graph, const fuse::Plan& plan, const fuse::Step& rows,
-                        const fuse::Step& product, const Target& target,
-                        const KernelConfig& choice) {
-  return Joiner(graph, plan, rows, product, target, {}, {}).generate(choice);
-}
-
-std::vector<Candidate> joined_configs(const ir::Graph& graph, const fuse::Plan& plan,
-                                      const fuse::Step& rows, const fuse::Step& product,
-                                      const Target& target, std::span<const int64_t> symbols,
-                                      const LeftOut& left_out) {
-  return Joiner(graph, plan, rows, product, target, KnownSizes(symbols), left_out)
-      .candidates(symbols);
+std::unique_ptr<Joiner> rows_joiner(const ir::Graph& graph, const fuse::Plan& plan,
+                                    const fuse::Step& rows, const fuse::Step& product,
+                                    const Target& target, const KnownSizes& sizes,
+                                    const LeftOut& left_out) {
+  return std::make_unique<RowsJoiner>(graph, plan, rows, product, target, sizes, left_out);
 }
 
 }  // namespace redfuser::codegen
