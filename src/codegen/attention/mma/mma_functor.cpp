@@ -90,12 +90,13 @@ std::string MmaFunctor::operands(int query_unit) {
   const std::string query = operand(products_.query, form_.query, form_.depth, query_unit);
   std::string key, value;
   if (boxes_) {
-    const auto boxes = [&](const MmaOperand& operand, const TmaOperand& tensor) {
+    const auto boxes = [&](const MmaOperand& operand, const TmaOperand& tensor, ir::Expr read) {
       const TmaTile tile{keys_, operand.columns};
-      return fmt::format("boxes<{}>({})", operand.type, kernel_.view(tile.view(tensor)));
+      return fmt::format("boxes<{}>({})", storage_type(read->dtype),
+                         kernel_.view(tile.view(tensor)));
     };
-    key = boxes(products_.key, boxes_->key);
-    value = boxes(products_.value, boxes_->value);
+    key = boxes(products_.key, boxes_->key, form_.key);
+    value = boxes(products_.value, boxes_->value, form_.value);
   } else {
     key = operand(products_.key, form_.key, form_.depth, 0);
     value = operand(products_.value, form_.value, form_.column, 0);
