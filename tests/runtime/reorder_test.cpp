@@ -9,11 +9,13 @@
 namespace redfuser::runtime {
 namespace {
 
-TEST(Reordered, EveryElementIsWhereTheOrderPutsIt) {
+// With elements as wide as Word.
+template <typename Word>
+void check_every_element(DType dtype) {
   const Dims dims = {3, 4, 2, 5};
-  Tensor tensor(DType::Float16, dims);
+  Tensor tensor(dtype, dims);
   for (int64_t i = 0; i < tensor.size(); ++i) {
-    static_cast<uint16_t*>(tensor.mutable_data())[i] = static_cast<uint16_t>(i);
+    static_cast<Word*>(tensor.mutable_data())[i] = static_cast<Word>(i);
   }
   for (const codegen::MemoryOrder& order :
        {codegen::MemoryOrder{0, 2, 3, 1}, {2, 3, 0, 1}, {0, 1, 2, 3}, {3, 2, 1, 0}}) {
@@ -27,12 +29,17 @@ TEST(Reordered, EveryElementIsWhereTheOrderPutsIt) {
           for (at[3] = 0; at[3] < dims[3]; ++at[3], ++element) {
             int64_t offset = 0;
             for (const int d : order) offset = offset * dims[static_cast<size_t>(d)] + at[d];
-            EXPECT_EQ(static_cast<const uint16_t*>(result.data())[offset], element);
+            EXPECT_EQ(static_cast<const Word*>(result.data())[offset], element);
           }
         }
       }
     }
   }
+}
+
+TEST(Reordered, EveryElementIsWhereTheOrderPutsIt) {
+  check_every_element<uint16_t>(DType::Float16);
+  check_every_element<uint32_t>(DType::Float32);
 }
 
 TEST(Reordered, TakesTheTensorsDimensionsAlone) {

@@ -12,7 +12,8 @@ namespace {
 void each_run(const Tensor& tensor, const codegen::MemoryOrder& order,
               const std::function<void(int64_t memory, int64_t row_major, int64_t count,
                                        int64_t step)>& move) {
-  RF_CHECK(size_of(tensor.dtype()) == 2 && order.size() == tensor.dims().size(),
+  const size_t width = size_of(tensor.dtype());
+  RF_CHECK((width == 2 || width == 4) && order.size() == tensor.dims().size(),
            "{} takes no order of {} dimensions", describe(tensor), order.size());
   const size_t rank = order.size();
   std::vector<int64_t> strides(rank, 1), sizes(rank), steps(rank), at(rank, 0);
@@ -33,26 +34,34 @@ void each_run(const Tensor& tensor, const codegen::MemoryOrder& order,
   }
 }
 
-}  // namespace
-
-Tensor reordered(const Tensor& tensor, const codegen::MemoryOrder& order) {
+// Elements move from one tensor's memory to the other's, whole.
+template <typename Word>
+Tensor moved(const Tensor& tensor, const codegen::MemoryOrder& order, bool to_order) {
   Tensor result(tensor.dtype(), tensor.dims());
-  const auto* from = static_cast<const uint16_t*>(tensor.data());
-  auto* to = static_cast<uint16_t*>(result.mutable_data());
+  const auto* from = static_cast<const Word*>(tensor.data());
+  auto* to = static_cast<Word*>(result.mutable_data());
   each_run(tensor, order, [&](int64_t memory, int64_t row_major, int64_t count, int64_t step) {
-    for (int64_t i = 0; i < count; ++i) to[memory + i] = from[row_major + i * step];
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t ordered = memory + i, plain = row_major + i * step;
+      to[to_order ? ordered : plain] = from[to_order ? plain : ordered];
+    }
   });
   return result;
 }
 
+Tensor moved(const Tensor& tensor, const codegen::MemoryOrder& order, bool to_order) {
+  return size_of(tensor.dtype()) == 2 ? moved<uint16_t>(tensor, order, to_order)
+                                      : moved<uint32_t>(tensor, order, to_order);
+}
+
+}  // namespace
+
+Tensor reordered(const Tensor& tensor, const codegen::MemoryOrder& order) {
+  return moved(tensor, order, true);
+}
+
 Tensor restored(const Tensor& tensor, const codegen::MemoryOrder& order) {
-  Tensor result(tensor.dtype(), tensor.dims());
-  const auto* from = static_cast<const uint16_t*>(tensor.data());
-  auto* to = static_cast<uint16_t*>(result.mutable_data());
-  each_run(tensor, order, [&](int64_t memory, int64_t row_major, int64_t count, int64_t step) {
-    for (int64_t i = 0; i < count; ++i) to[row_major + i * step] = from[memory + i];
-  });
-  return result;
+  return moved(tensor, order, false);
 }
 
 }  // namespace redfuser::runtime

@@ -1,4 +1,5 @@
-// Tensors of 16-bit numbers in other memory orders. The dimensions stay those of the tensor.
+// Tensors of 16-bit and 32-bit numbers in other memory orders. The dimensions stay those of the
+// tensor.
 #pragma once
 
 #include "codegen/core/memory_order.h"
