@@ -69,6 +69,14 @@ void pass(double milliseconds) {
   ++fake.operations;
 }
 
+// Whether the memory is that of one allocation, as the driver demands.
+bool is_allocated(DevicePointer address, size_t bytes) {
+  auto block = fake.blocks.upper_bound(address);
+  if (block == fake.blocks.begin()) return false;
+  --block;
+  return address + bytes <= block->first + block->second;
+}
+
 Result moved(void* to, const void* from, size_t bytes) {
   pass(fake.copy_ms);
   if (fake.moves_bytes) std::memmove(to, from, bytes);
@@ -214,6 +222,7 @@ Result cuMemcpyDtoHAsync_v2(void* to, DevicePointer from, size_t bytes, StreamHa
 Result cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes, StreamHandle) {
   const std::lock_guard lock(mutex);
   ++fake.on_device;
+  if (!is_allocated(to, bytes) || !is_allocated(from, bytes)) return kInvalidValue;
   return moved(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
 }
 Result cuMemcpy2DAsync_v2(const CopyOfRows* copy, StreamHandle) {

@@ -46,6 +46,16 @@ TEST_F(StatesOnGpu, AreNeverCopiedToTheHost) {
   EXPECT_EQ(gpu->to_host, 1);
 }
 
+// Choices are timed on memory of the run's own, which has no room for what follows.
+TEST_F(StatesOnGpu, AreTunedWithRoomBehindThem) {
+  options.tune = true;
+  Session tuned(compile(file), options);
+  States of(tuned, file);
+  for (int64_t run = 0; run < 40; ++run) step(of, run == 0 ? 65 : 1, 16);
+  EXPECT_EQ(of.length(), 104);
+  EXPECT_FALSE(tuned.tunings().empty());
+}
+
 TEST_F(StatesOnGpu, AreAppendedToInOneBufferThatDoubles) {
   step(states);
   const void* const first = address();

@@ -265,7 +265,9 @@ NamedDeviceTensors GpuExecutor::enqueue(const NamedDeviceTensors& inputs,
         (staged[i] == tensor.data ? waits : stages) = true;
         stream.to_device(to.address(id), staged[i], bytes_of(tensor));
       } else {
-        stream.copy(to.address(id), address_of(tensor), bytes_of(tensor));
+        // Where choices are timed, a state has the memory of its dimensions alone.
+        const int64_t bytes = std::min(bytes_of(tensor), to.room_of(id));
+        stream.copy(to.address(id), address_of(tensor), bytes);
       }
     }
   };

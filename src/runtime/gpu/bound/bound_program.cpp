@@ -133,7 +133,6 @@ Dims BoundProgram::dims(ir::ValueId value) const {
   return cpu::dims_of(program_.graph(), value, symbols_);
 }
 
-// In bytes: of a value elsewhere, those of this run.
 int64_t BoundProgram::room_of(ir::ValueId value) const {
   if (layout_.offset(value)) return layout_.room(value);
   const DType dtype = program_.graph().values[static_cast<size_t>(value)].dtype;

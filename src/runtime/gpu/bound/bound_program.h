@@ -65,6 +65,8 @@ class BoundProgram {
   // `scratch` on.
   Calls calls_of(const LoadedStep& form, size_t step, cuda::DevicePointer scratch) const;
   int64_t scratch_bytes(const codegen::GpuStep& form) const;
+  // Bytes of a value's memory; of a value elsewhere, those of this run.
+  int64_t room_of(ir::ValueId value) const;
 
   // Makes the calls that other symbols, or other addresses of the same values, change. False, and
   // nothing is done, where the memory does not hold such a run.
@@ -116,7 +118,6 @@ class BoundProgram {
                            const Places& scratch) const;
   Calls make_calls(const LoadedStep& form, size_t step, const Places& scratch) const;
   Places places_of(size_t step) const;
-  int64_t room_of(ir::ValueId value) const;
   // Of these steps; none where it throws.
   void make_calls(const std::vector<size_t>& steps);
   void find_dependences();
